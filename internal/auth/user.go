@@ -1,0 +1,55 @@
+// Package auth says who somebody is and what that person or program may touch: users, passwords, browser sessions,
+// API tokens and one-time codes.
+//
+// It knows nothing about HTTP: cookies, headers and redirects are web's and proxy's.
+//
+// Invariant: no secret is kept in the clear, and comparing one takes the same time whether it is right or wrong.
+package auth
+
+import "time"
+
+// Role is what a user may do.
+type Role string
+
+// The roles.
+const (
+	Admin  Role = "admin"  // everything, also other people's sandboxes, users and templates
+	Member Role = "member" // their own sandboxes
+)
+
+// User is a person with an account. It is a value.
+type User struct {
+	ID       string
+	Name     string
+	Role     Role
+	Claimed  bool // has a password; the first admin is unclaimed until the set-up link is used
+	Disabled bool
+	Created  time.Time
+}
+
+// Token is an API token without its secret.
+type Token struct {
+	ID       string
+	User     string // user id
+	Name     string
+	Sandbox  string // the one sandbox it is limited to, or ""
+	Prefix   string // the first characters of the secret, to tell tokens apart
+	Created  time.Time
+	LastUsed time.Time // zero if never; exact to the minute
+	Expires  time.Time // zero if never
+}
+
+// Principal is who asks: a user in a browser session, or a program with a token of that user's.
+type Principal struct {
+	User    User
+	Token   string // token id, or "" for a browser session
+	Sandbox string // the one sandbox that the token is limited to, or ""
+}
+
+// May reports whether p may see and use the sandbox called name that belongs to owner (a user id).
+func (p Principal) May(owner, name string) bool {
+	if p.Sandbox != "" && p.Sandbox != name {
+		return false
+	}
+	return p.User.Role == Admin || p.User.ID == owner
+}

@@ -1,0 +1,76 @@
+package sandbox
+
+import (
+	"context"
+	"time"
+
+	"sandboxd/internal/catalog"
+)
+
+// Store keeps sandboxes. All methods are safe for concurrent use. Kinds: NotFound, Conflict (the name or id is
+// taken), Unavailable (the store is locked, full or gone; what was there before is intact).
+type Store interface {
+	// Insert adds a sandbox; Conflict if its name or id exists.
+	Insert(ctx context.Context, s Sandbox) error
+	// Update replaces the row of s.ID; NotFound if there is none.
+	Update(ctx context.Context, s Sandbox) error
+	// Delete removes the row; deleting what is not there is no error.
+	Delete(ctx context.Context, id string) error
+	// ByName finds one.
+	ByName(ctx context.Context, name string) (Sandbox, error)
+	// List gives those that match, newest first (then by name), and how many match without Offset and Limit.
+	List(ctx context.Context, f Filter) ([]Sandbox, int, error)
+}
+
+// Runtime is a container engine, or whatever else can hold a sandbox. All methods are safe for concurrent use, end
+// when ctx does, and are idempotent: a repeat after a crash finishes the work. They touch only what this sandboxd
+// made. Kinds: NotFound, Invalid (the engine refuses the box; the message is the engine's own), Unavailable,
+// Timeout.
+type Runtime interface {
+	// Create makes container, volume and whatever else b needs, without starting it. If all exist it does nothing;
+	// if parts of an interrupted create exist it completes them.
+	Create(ctx context.Context, b Box) error
+	// Start starts it, or thaws it when it is frozen. Starting what runs is no error.
+	Start(ctx context.Context, id string) error
+	// Stop asks it to end, and ends it after grace (at least a second is sensible). Stopping what does not run, or is
+	// not there, is no error.
+	Stop(ctx context.Context, id string, grace time.Duration) error
+	// Remove ends it and deletes it with its volume. Removing what is not there is no error.
+	Remove(ctx context.Context, id string) error
+	// List gives all instances of this sandboxd, partial ones included.
+	List(ctx context.Context) ([]Instance, error)
+	// Watch calls seen for every change of an instance until ctx or the connection to the engine ends; the latter is
+	// an Unavailable error. It calls ready once when nothing that happens from then on is missed.
+	Watch(ctx context.Context, ready func(), seen func(Instance)) error
+}
+
+// Images makes a template's image present. Implemented by catalog.Images.
+type Images interface {
+	// Ensure gives the reference of t's image, building or pulling it first if needed; concurrent callers share one
+	// build, which goes on when a caller leaves.
+	Ensure(ctx context.Context, t catalog.Template, report func(catalog.BuildEvent)) (ref string, err error)
+}
+
+// Templates finds templates. Implemented by catalog.Catalog. NotFound names the templates there are; Invalid says
+// what is broken.
+type Templates interface {
+	Template(name string) (catalog.Template, error)
+}
+
+// Guests is the sandboxes' end of the guest link. Safe for concurrent use.
+type Guests interface {
+	// Expect lets the guest of id dial in from now on, and tells it how to set itself up when it does; it gives the
+	// folder to mount. Repeating it replaces the set-up for the next connection.
+	Expect(id string, setup Setup) (folder string, err error)
+	// Ready blocks until the guest of id is connected and has said that it is ready, or ctx ends.
+	Ready(ctx context.Context, id string) error
+	// Forget stops listening for id and removes its folder. Forgetting what is not known is no error.
+	Forget(id string) error
+}
+
+// Setup is what a guest is told when it connects.
+type Setup struct {
+	Name     string
+	Env      map[string]string
+	Services []catalog.Service
+}

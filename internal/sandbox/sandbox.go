@@ -1,0 +1,148 @@
+// Package sandbox says what a sandbox is, which states it has, and is the only place that changes them.
+//
+// It knows nothing of containers, SQL, HTTP or pages: the engine is behind Runtime, what is kept behind Store, the
+// program inside behind Guests, images behind Images.
+//
+// Invariant: only Manager changes a sandbox's state, one operation per name at a time, intent written before the
+// engine is asked; so a crash at any line leaves a row from which Reconcile can finish what was begun.
+package sandbox
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"maps"
+	"time"
+
+	"sandboxd/internal/catalog"
+)
+
+// State is where a sandbox stands.
+type State string
+
+// The states. Creating, Starting, Stopping and Deleting are intents under way: whoever finds one after a crash
+// finishes it.
+const (
+	Creating State = "creating"
+	Starting State = "starting"
+	Running  State = "running"
+	Stopping State = "stopping"
+	Stopped  State = "stopped" // its owner's wish; does not wake
+	Asleep   State = "asleep"  // ours; wakes on use
+	Failed   State = "failed"  // Problem says why; can be started again or deleted
+	Deleting State = "deleting"
+)
+
+// Settled reports whether nothing is under way.
+func (s State) Settled() bool {
+	return s == Running || s == Stopped || s == Asleep || s == Failed
+}
+
+// Sandbox is one sandbox as it is kept. It is a value.
+type Sandbox struct {
+	ID      string // 16 hex digits; names everything that the engine keeps for it; never reused
+	Name    string // DNS label, unique
+	Label   string // free text beside the name, may be ""
+	Owner   string // user id
+	Spec    Spec
+	State   State
+	Problem string // why it failed, a sentence for a person; "" otherwise
+	Created time.Time
+	Changed time.Time // when State last changed
+}
+
+// Spec is what was asked for. Two creates of one name are the same when their specs are equal.
+type Spec struct {
+	Template string // "" for a plain image
+	Image    string // "" for a template
+	Limits   Limits
+	Env      map[string]string // the creator's; the template's own is added when the container is made
+}
+
+// Limits bound what a sandbox may use. All are above zero once a sandbox exists.
+type Limits struct {
+	CPUs   float64 // cores
+	Memory int64   // bytes
+	Pids   int64   // processes and threads
+}
+
+// Equal reports whether two specs ask for the same.
+func (s Spec) Equal(o Spec) bool {
+	return s.Template == o.Template && s.Image == o.Image && s.Limits == o.Limits && maps.Equal(s.Env, o.Env)
+}
+
+// NewID makes a fresh random id.
+func NewID() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails since Go 1.24
+	return hex.EncodeToString(b[:])
+}
+
+// Request asks for a new sandbox. Zero limits mean the template's defaults, an empty name an automatic one.
+type Request struct {
+	Name     string
+	Label    string
+	Owner    string
+	Template string // exactly one of Template and Image is set
+	Image    string
+	Limits   Limits
+	Env      map[string]string
+}
+
+// Filter picks sandboxes from the list.
+type Filter struct {
+	Owner  string // user id; "" for all
+	Query  string // case-insensitive part of the name, label, template or image; "" for all
+	State  State  // "" for all
+	Offset int
+	Limit  int // 0 for no bound
+}
+
+// Phase is a step of an operation under way, as people are shown it.
+type Phase string
+
+// The phases of a create and a start, in order.
+const (
+	PhaseImage  Phase = "image"  // building or pulling
+	PhaseVolume Phase = "volume" // making the container and its volume
+	PhaseStart  Phase = "start"
+	PhaseReady  Phase = "ready" // waiting for the guest to say so
+)
+
+// Progress is how far an operation under way has come. The zero value means nothing is under way.
+type Progress struct {
+	Phase    Phase
+	Fraction float64 // 0 to 1 within the phase; 0 when it cannot be told
+	Detail   string  // the last line of output, cleaned of control characters
+}
+
+// Event says that a sandbox has changed: its row, its progress, or that it is gone.
+type Event struct {
+	Sandbox  Sandbox
+	Progress Progress
+	Deleted  bool
+}
+
+// Box is what an engine needs to make a sandbox.
+type Box struct {
+	ID       string
+	Name     string
+	Image    string // reference, present on the engine
+	Limits   Limits
+	Profile  catalog.Profile
+	Env      map[string]string
+	Labels   map[string]string // routing labels and our own; never a secret
+	LinkPath string            // host folder of the guest link, mounted read-only
+}
+
+// Instance is what an engine has of a sandbox: fact, where Sandbox is intent.
+type Instance struct {
+	ID       string
+	Name     string
+	Template string
+	Image    string
+	Running  bool
+	ExitCode int       // of the last run, when not running
+	OOM      bool      // the last run was ended for want of memory
+	Partial  bool      // some of its parts are there, but it cannot be started: a create or a removal was cut off
+	Started  time.Time // of the last start; zero if never
+}
