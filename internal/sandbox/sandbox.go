@@ -126,6 +126,7 @@ type Event struct {
 type Box struct {
 	ID       string
 	Name     string
+	Template string // "" for a plain image
 	Image    string // reference, present on the engine
 	Limits   Limits
 	Profile  catalog.Profile

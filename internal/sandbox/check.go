@@ -1,0 +1,92 @@
+package sandbox
+
+import (
+	"math"
+	"regexp"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
+)
+
+// The least that a sandbox can work with, whatever is asked for.
+const (
+	minCPUs   = 0.1
+	minMemory = 64 << 20
+	minPids   = 32
+	maxPids   = 32768
+)
+
+// The bounds on a creator's environment.
+const (
+	maxEnvCount = 200
+	maxEnvBytes = 64 << 10
+)
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+
+// check reports the first thing that is wrong with r, as an Invalid fault with the field it is about.
+func (r Request) check() error {
+	if r.Name != "" {
+		if err := hostname.CheckName(r.Name); err != nil {
+			return err
+		}
+	}
+	if err := CheckLabel(r.Label); err != nil {
+		return err
+	}
+	if (r.Template == "") == (r.Image == "") {
+		return fault.Field("template", "Give either a template or an image, and only one of them.")
+	}
+	return checkEnv(r.Env)
+}
+
+func checkEnv(env map[string]string) error {
+	if len(env) > maxEnvCount {
+		return fault.Field("env", "There are more than %d environment variables.", maxEnvCount)
+	}
+	size := 0
+	for k, v := range env {
+		if !envName.MatchString(k) {
+			return fault.Field("env", "%.40q is not a name for an environment variable: use letters, digits and _, and begin with no digit.", k)
+		}
+		for _, b := range []byte(v) {
+			if b == 0 {
+				return fault.Field("env", "The value of %s has a NUL byte in it.", k)
+			}
+		}
+		size += len(k) + len(v)
+	}
+	if size > maxEnvBytes {
+		return fault.Field("env", "The environment is larger than 64 KiB in all.")
+	}
+	return nil
+}
+
+// limits gives the limits that r asks for, defaults filled in from the template's size and cut to what the host has.
+func (r Request) limits(d catalog.Size, host Limits) (Limits, error) {
+	l := r.Limits
+	if l.CPUs == 0 {
+		l.CPUs = min(d.CPUs, host.CPUs)
+	}
+	if l.Memory == 0 {
+		l.Memory = min(d.Memory, host.Memory)
+	}
+	if l.Pids == 0 {
+		l.Pids = d.Pids
+	}
+	return l, l.check(host)
+}
+
+func (l Limits) check(host Limits) error {
+	const mib = 1 << 20
+	switch {
+	case math.IsNaN(l.CPUs) || l.CPUs < minCPUs || l.CPUs > host.CPUs:
+		return fault.Field("cpus", "CPUs must be between %g and %g, the cores of this host.", minCPUs, host.CPUs)
+	case l.Memory < minMemory || l.Memory > host.Memory:
+		return fault.Field("memory", "Memory must be between %d MiB and %d MiB, what this host has.", minMemory/mib, host.Memory/mib)
+	case l.Pids < minPids || l.Pids > maxPids:
+		return fault.Field("pids", "The number of processes must be between %d and %d.", minPids, maxPids)
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"time"
+	"unicode"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/fault"
+)
+
+// autoTries is how many automatic names are tried before a create gives up; the later ones have ten thousand times
+// as many variants, so more never helps.
+const autoTries = 20
+
+// Create makes a sandbox: its row is kept as Creating when it returns, the rest goes on in the background. A create
+// of a name that exists with the same owner and spec gives that one, created false; with another it is a Conflict.
+// Invalid names the field that is wrong, NotFound the templates there are.
+func (m *Manager) Create(ctx context.Context, r Request) (s Sandbox, created bool, err error) {
+	s, err = m.plan(r)
+	if err != nil {
+		return Sandbox{}, false, err
+	}
+	if r.Name != "" {
+		return m.createNamed(ctx, s)
+	}
+	for attempt := range autoTries {
+		s.ID, s.Name = NewID(), autoName(attempt)
+		got, created, err := m.createNamed(ctx, s)
+		if err == nil && created || err != nil && !fault.Is(err, fault.Conflict) {
+			return got, created, err
+		}
+	}
+	return Sandbox{}, false, fault.New(fault.Conflict, "No automatic name was free. Give the sandbox a name.")
+}
+
+// plan turns a request into the sandbox that it asks for.
+func (m *Manager) plan(r Request) (Sandbox, error) {
+	if err := r.check(); err != nil {
+		return Sandbox{}, err
+	}
+	spec := Spec{Template: r.Template, Image: r.Image, Env: maps.Clone(r.Env)}
+	t, err := m.template(spec)
+	if err != nil {
+		return Sandbox{}, err
+	}
+	if spec.Limits, err = r.limits(t.Size, m.c.Host); err != nil {
+		return Sandbox{}, err
+	}
+	now := time.Now().UTC()
+	return Sandbox{
+		ID: NewID(), Name: r.Name, Label: r.Label, Owner: r.Owner, Spec: spec,
+		State: Creating, Created: now, Changed: now,
+	}, nil
+}
+
+func (m *Manager) createNamed(ctx context.Context, s Sandbox) (Sandbox, bool, error) {
+	got, err := m.do(ctx, s.Name, func(ctx context.Context, accept func(Sandbox)) error {
+		err := m.c.Store.Insert(ctx, s)
+		if fault.Is(err, fault.Conflict) {
+			return m.createAgain(ctx, s, accept)
+		}
+		if err != nil {
+			return err
+		}
+		m.publish(Event{Sandbox: s})
+		accept(s)
+		return m.build(ctx, s)
+	})
+	return got, err == nil && got.ID == s.ID, err
+}
+
+// createAgain answers a create whose name is taken.
+func (m *Manager) createAgain(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
+	old, err := m.Sandbox(ctx, s.Name)
+	if err != nil {
+		return err
+	}
+	if old.Owner != s.Owner || !old.Spec.Equal(s.Spec) {
+		return &fault.Error{Kind: fault.Conflict, Field: "name",
+			Message: "The name " + s.Name + " is taken by a sandbox that was asked for differently. Choose another name."}
+	}
+	accept(old)
+	return nil
+}
+
+// build makes s from nothing, or from what an interrupted build has left. When that fails, what was made is undone
+// and s is kept as failed with the cause.
+func (m *Manager) build(ctx context.Context, s Sandbox) error {
+	err := m.assemble(ctx, s)
+	if err == nil {
+		err = m.launch(ctx, s)
+	}
+	if err == nil {
+		_, err = m.set(ctx, s, Running, "")
+		return err
+	}
+	if cause := context.Cause(ctx); ctx.Err() != nil && m.life.Err() == nil {
+		err = cause
+	}
+	if m.life.Err() == nil {
+		err = errors.Join(err, m.undo(ctx, s))
+	}
+	return m.fail(ctx, s, err)
+}
+
+// assemble makes the image present, and then the container with its volume.
+func (m *Manager) assemble(ctx context.Context, s Sandbox) error {
+	t, err := m.template(s.Spec)
+	if err != nil {
+		return err
+	}
+	m.report(s, Progress{Phase: PhaseImage})
+	ref, err := m.image(ctx, s, t)
+	if err != nil {
+		return err
+	}
+	m.report(s, Progress{Phase: PhaseVolume})
+	folder, err := m.c.Guests.Expect(s.ID, setup(s, t))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, engineLimit)
+	defer cancel()
+	return m.c.Runtime.Create(ctx, m.box(s, t, ref, folder))
+}
+
+func (m *Manager) image(ctx context.Context, s Sandbox, t catalog.Template) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, imageLimit)
+	defer cancel()
+	var last time.Time
+	return m.c.Images.Ensure(ctx, t, func(e catalog.BuildEvent) {
+		if now := time.Now(); now.Sub(last) > patience {
+			last = now
+			m.report(s, Progress{Phase: PhaseImage, Fraction: fraction(e), Detail: clean(e.Line)})
+		}
+	})
+}
+
+// fraction tells how much of a build is done, 0 when that cannot be told.
+func fraction(e catalog.BuildEvent) float64 {
+	within := 0.0
+	if e.Total > 0 {
+		within = min(float64(e.Done)/float64(e.Total), 1)
+	}
+	if e.Steps == 0 || e.Step == 0 {
+		return within
+	}
+	return min((float64(e.Step-1)+within)/float64(e.Steps), 1)
+}
+
+// clean makes a line of foreign output fit to be shown: no controls, not too long.
+func clean(line string) string {
+	const longest = 200
+	line = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(line, "?"))
+	if len(line) > longest {
+		line = strings.ToValidUTF8(line[:longest], "") + "…"
+	}
+	return line
+}
+
+func (m *Manager) box(s Sandbox, t catalog.Template, ref, folder string) Box {
+	ports := make([]int, 0, len(t.Ports))
+	for _, p := range t.Ports {
+		ports = append(ports, p.Number)
+	}
+	labels := m.c.Labels(s.ID, s.Name, ports)
+	return Box{
+		ID: s.ID, Name: s.Name, Template: s.Spec.Template, Image: ref, Limits: s.Spec.Limits, Profile: t.Profile,
+		Env: t.Env, Labels: labels, LinkPath: folder,
+	}
+}
+
+// setup is what s's guest is told. The creator's environment goes only this way, so that it never stands in the
+// engine's records.
+func setup(s Sandbox, t catalog.Template) Setup {
+	env := maps.Clone(t.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	maps.Copy(env, s.Spec.Env)
+	return Setup{Name: s.Name, Env: env, Services: t.Services}
+}
+
+// undo removes what a failed create has made. It works under its own deadline.
+func (m *Manager) undo(ctx context.Context, s Sandbox) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineLimit)
+	defer cancel()
+	if err := m.c.Runtime.Remove(ctx, s.ID); err != nil {
+		return err
+	}
+	return m.c.Guests.Forget(s.ID)
+}

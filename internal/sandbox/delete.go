@@ -1,0 +1,53 @@
+package sandbox
+
+import (
+	"context"
+
+	"sandboxd/internal/fault"
+)
+
+var errDeleted = fault.New(fault.Conflict, "It was deleted before it was ready.")
+
+// Delete ends a sandbox and removes everything of it, its volume too. It interrupts a create or start under way.
+// NotFound if there is none.
+func (m *Manager) Delete(ctx context.Context, name string) (Sandbox, error) {
+	if s, err := m.Sandbox(ctx, name); err != nil {
+		return Sandbox{}, err
+	} else if s.State == Creating || s.State == Starting {
+		m.turns.interrupt(name, errDeleted)
+	}
+	return m.do(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
+		s, err := m.Sandbox(ctx, name)
+		if err != nil {
+			return err
+		}
+		if s, err = m.set(ctx, s, Deleting, ""); err != nil {
+			return err
+		}
+		accept(s)
+		return m.remove(ctx, s)
+	})
+}
+
+// remove finishes a delete whose intent is kept: first everything outside, the row last. When the engine does not
+// answer the intent stays, and the next look at everything tries again.
+func (m *Manager) remove(ctx context.Context, s Sandbox) error {
+	removing, cancel := context.WithTimeout(ctx, engineLimit)
+	defer cancel()
+	err := m.c.Runtime.Remove(removing, s.ID)
+	if err == nil {
+		err = m.c.Guests.Forget(s.ID)
+	}
+	if err == nil {
+		err = m.c.Store.Delete(removing, s.ID)
+	}
+	if err != nil {
+		m.c.Log.Warn("sandbox is not deleted yet", "sandbox", s.Name, "error", err)
+		m.report(s, Progress{Detail: "Not deleted yet: " + clean(fault.Message(err)) + " Trying again."})
+		return err
+	}
+	m.clearProgress(s.ID)
+	m.publish(Event{Sandbox: s, Deleted: true})
+	return nil
+}
+

@@ -1,0 +1,225 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/event"
+	"sandboxd/internal/fault"
+)
+
+// How long things may take. Each bounds one call or one operation, so that nothing hangs for ever.
+const (
+	patience    = 100 * time.Millisecond // how long a caller waits for its operation to be accepted
+	imageLimit  = 45 * time.Minute       // building a large template from nothing on a slow line
+	engineLimit = 90 * time.Second       // one call to the engine
+	readyLimit  = 60 * time.Second       // from the container's start to the guest's word
+	storeLimit  = 15 * time.Second       // one write to the store
+	stopGrace   = 5 * time.Second        // between asking a sandbox to end and ending it
+	recheck     = time.Minute            // between two looks at everything
+)
+
+// eventBuffer is how many events a subscriber may fall behind: some seconds of a burst of creates.
+const eventBuffer = 512
+
+// Config is what a Manager works with. All fields are needed.
+type Config struct {
+	Store     Store
+	Runtime   Runtime
+	Guests    Guests
+	Images    Images
+	Templates Templates
+	// Labels gives the routing labels of a sandbox.
+	Labels func(id, name string, ports []int) map[string]string
+	// Host is what this host has; no sandbox gets more.
+	Host Limits
+	Log  *slog.Logger
+}
+
+// Manager is the one writer of sandboxes. Its methods are safe for concurrent use. Those that change something
+// return as soon as the change is accepted and its intent is kept; the work goes on in the background under its own
+// deadline, whoever leaves. Wait waits for it.
+type Manager struct {
+	c     Config
+	turns turns
+	bus   *event.Bus[Event]
+	life  context.Context // ends when Run ends; all operations end with it
+	end   context.CancelFunc
+
+	mu        sync.Mutex
+	progress  map[string]Progress // by id
+	engineErr error               // why the engine cannot be watched now, or nil
+}
+
+// New makes a Manager. It does no I/O; Run keeps it in step with the engine.
+func New(c Config) *Manager {
+	life, end := context.WithCancel(context.Background())
+	return &Manager{
+		c: c, bus: event.NewBus[Event](eventBuffer), life: life, end: end,
+		progress: map[string]Progress{}, engineErr: errNotWatched,
+	}
+}
+
+var errNotWatched = fault.New(fault.Unavailable, "The container engine has not answered yet. Try again in a moment.")
+
+// Sandbox finds one by name. NotFound if there is none.
+func (m *Manager) Sandbox(ctx context.Context, name string) (Sandbox, error) {
+	return m.c.Store.ByName(ctx, name)
+}
+
+// List gives the sandboxes that match f, and how many match without f's page.
+func (m *Manager) List(ctx context.Context, f Filter) ([]Sandbox, int, error) {
+	return m.c.Store.List(ctx, f)
+}
+
+// Progress tells how far the operation on the sandbox with this id has come.
+func (m *Manager) Progress(id string) Progress {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.progress[id]
+}
+
+// Subscribe gives all changes from now on. The caller must Close it.
+func (m *Manager) Subscribe() *event.Subscription[Event] { return m.bus.Subscribe() }
+
+// EngineHealth is nil while the engine is being watched, else says why not, as an Unavailable fault.
+func (m *Manager) EngineHealth() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.engineErr
+}
+
+// Wait blocks until no operation on name is under way or in line, or ctx ends, and gives what came of it. NotFound
+// once it is deleted.
+func (m *Manager) Wait(ctx context.Context, name string) (Sandbox, error) {
+	if err := m.turns.wait(ctx, name); err != nil {
+		return Sandbox{}, fault.Wrap(err, fault.Timeout, "%s is still being worked on. Ask again later.", name)
+	}
+	return m.Sandbox(ctx, name)
+}
+
+// Awake gives a sandbox that runs, waiting for one that is on its way. Conflict says why one does not run.
+func (m *Manager) Awake(ctx context.Context, name string) (Sandbox, error) {
+	s, err := m.Sandbox(ctx, name)
+	if err == nil && !s.State.Settled() {
+		s, err = m.Wait(ctx, name)
+	}
+	if err != nil {
+		return Sandbox{}, err
+	}
+	switch s.State {
+	case Running:
+		return s, nil
+	case Failed:
+		return s, fault.New(fault.Conflict, "%s has failed: %s Start it again or delete it.", name, s.Problem)
+	case Stopped:
+		return s, fault.New(fault.Conflict, "%s is stopped. Start it first.", name)
+	default:
+		return s, fault.New(fault.Conflict, "%s is %s. Try again when it runs.", name, s.State)
+	}
+}
+
+// operation does its work in name's turn. It calls accept once its intent is kept, at the latest when it returns.
+type operation func(ctx context.Context, accept func(Sandbox)) error
+
+// do queues op for name, and returns once it is accepted, has failed before that, or patience is over; then it gives
+// the row as it stands.
+func (m *Manager) do(ctx context.Context, name string, op operation) (Sandbox, error) {
+	accepted, failed := make(chan Sandbox, 1), make(chan error, 1)
+	accept := func(s Sandbox) {
+		select {
+		case accepted <- s:
+		default:
+		}
+	}
+	queued := m.turns.run(m.life, name, func(ctx context.Context) {
+		if err := op(ctx, accept); err != nil {
+			failed <- err
+		}
+		close(failed)
+	})
+	if !queued {
+		return Sandbox{}, fault.New(fault.Unavailable, "sandboxd is shutting down. Try again in a moment.")
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case s := <-accepted:
+		return s, nil
+	case err := <-failed:
+		return outcome(accepted, err)
+	case <-timer.C:
+		return m.Sandbox(ctx, name)
+	case <-ctx.Done():
+		return Sandbox{}, ctx.Err()
+	}
+}
+
+// outcome is what a caller hears of an operation that has ended: an accepted one was accepted, whatever came of it.
+func outcome(accepted <-chan Sandbox, err error) (Sandbox, error) {
+	select {
+	case s := <-accepted:
+		return s, nil
+	default:
+		return Sandbox{}, err
+	}
+}
+
+// set keeps s in a new state and tells everybody. It works under its own deadline, so that the truth is kept also
+// when the operation has run out of time.
+func (m *Manager) set(ctx context.Context, s Sandbox, state State, problem string) (Sandbox, error) {
+	s.State, s.Problem, s.Changed = state, problem, time.Now().UTC()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit)
+	defer cancel()
+	if err := m.c.Store.Update(ctx, s); err != nil {
+		return s, err
+	}
+	if state.Settled() {
+		m.clearProgress(s.ID)
+	}
+	m.publish(Event{Sandbox: s})
+	return s, nil
+}
+
+// fail keeps s as failed for the reason that err gives, unless the operation was cut off by the end of sandboxd: then
+// the intent stays, and the next start finishes it.
+func (m *Manager) fail(ctx context.Context, s Sandbox, err error) error {
+	if m.life.Err() != nil {
+		return err
+	}
+	m.c.Log.Warn("sandbox failed", "sandbox", s.Name, "error", err)
+	_, setErr := m.set(ctx, s, Failed, fault.Message(err))
+	return errors.Join(err, setErr)
+}
+
+func (m *Manager) report(s Sandbox, p Progress) {
+	m.mu.Lock()
+	m.progress[s.ID] = p
+	m.mu.Unlock()
+	m.publish(Event{Sandbox: s, Progress: p})
+}
+
+func (m *Manager) clearProgress(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.progress, id)
+}
+
+func (m *Manager) publish(e Event) {
+	if !e.Deleted && e.Progress == (Progress{}) {
+		e.Progress = m.Progress(e.Sandbox.ID)
+	}
+	m.bus.Publish(e)
+}
+
+// template gives the template or plain image that spec names.
+func (m *Manager) template(spec Spec) (catalog.Template, error) {
+	if spec.Template == "" {
+		return catalog.PlainImage(spec.Image), nil
+	}
+	return m.c.Templates.Template(spec.Template)
+}

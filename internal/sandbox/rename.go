@@ -1,0 +1,24 @@
+package sandbox
+
+import "context"
+
+// Rename changes the free text beside a sandbox's name. While a long operation is under way the change waits its turn
+// and shows when that is over.
+func (m *Manager) Rename(ctx context.Context, name, label string) (Sandbox, error) {
+	if err := CheckLabel(label); err != nil {
+		return Sandbox{}, err
+	}
+	return m.do(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
+		s, err := m.usable(ctx, name)
+		if err != nil {
+			return err
+		}
+		s.Label = label
+		if err := m.c.Store.Update(ctx, s); err != nil {
+			return err
+		}
+		m.publish(Event{Sandbox: s})
+		accept(s)
+		return nil
+	})
+}
