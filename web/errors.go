@@ -1,0 +1,134 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"html"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"sandboxd/internal/fault"
+)
+
+// problem is an error as a client is told it: RFC 9457, with our stable code.
+type problem struct {
+	Type      string `json:"type"`
+	Title     string `json:"title"`
+	Status    int    `json:"status"`
+	Detail    string `json:"detail"`
+	Code      string `json:"code"`
+	Field     string `json:"field,omitempty"`
+	RequestID string `json:"request_id"`
+}
+
+// statusError is an error of HTTP itself, for which the domain has no kind.
+type statusError struct {
+	status  int
+	code    string
+	message string
+}
+
+func (e *statusError) Error() string { return e.message }
+
+// retryAfter is how long a client is asked to wait when something is overloaded or away.
+const retryAfter = "5"
+
+var kindStatus = map[fault.Kind]int{
+	fault.Internal:        http.StatusInternalServerError,
+	fault.Invalid:         http.StatusBadRequest,
+	fault.Unauthenticated: http.StatusUnauthorized,
+	fault.Forbidden:       http.StatusForbidden,
+	fault.NotFound:        http.StatusNotFound,
+	fault.Conflict:        http.StatusConflict,
+	fault.TooLarge:        http.StatusRequestEntityTooLarge,
+	fault.Limited:         http.StatusTooManyRequests,
+	fault.Unavailable:     http.StatusServiceUnavailable,
+	fault.Timeout:         http.StatusGatewayTimeout,
+}
+
+// problemOf turns any error into what a client may be told of it.
+func problemOf(err error) problem {
+	var own *statusError
+	var framework *echo.HTTPError
+	switch {
+	case errors.As(err, &own):
+		return newProblem(own.status, own.code, own.message, "")
+	case errors.As(err, &framework) && framework.Code == http.StatusNotFound:
+		return newProblem(http.StatusNotFound, fault.NotFound.String(), "There is nothing at this address.", "")
+	case errors.As(err, &framework) && framework.Code == http.StatusMethodNotAllowed:
+		return newProblem(framework.Code, "method_not_allowed", "This address does not take that method.", "")
+	}
+	kind := fault.KindOf(err)
+	return newProblem(kindStatus[kind], kind.String(), fault.Message(err), fault.FieldOf(err))
+}
+
+func newProblem(status int, code, detail, field string) problem {
+	return problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Code: code, Field: field}
+}
+
+// fail is the one place where an error becomes a response.
+func (s *Server) fail(err error, c echo.Context) {
+	r := requestOf(c)
+	p := problemOf(err)
+	p.RequestID = r.id
+	s.report(r, p, err)
+	if c.Response().Committed {
+		return
+	}
+	h := c.Response().Header()
+	if p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", retryAfter)
+	}
+	if r.isAPI() {
+		if p.Status == http.StatusUnauthorized {
+			h.Set("WWW-Authenticate", `Bearer realm="sandboxd"`)
+		}
+		s.writeJSON(c, p.Status, "application/problem+json", p)
+		return
+	}
+	s.failPage(c, r, p)
+}
+
+// report writes to the log what only the log may know.
+func (s *Server) report(r *request, p problem, err error) {
+	if p.Status < http.StatusInternalServerError {
+		return
+	}
+	s.log.Error("request failed", "request_id", r.id, "method", r.http.Method, "path", r.http.URL.Path,
+		"status", p.Status, "err", err)
+}
+
+func (s *Server) failPage(c echo.Context, r *request, p problem) {
+	if p.Status == http.StatusUnauthorized && r.http.URL.Path != loginPath {
+		_ = c.Redirect(http.StatusSeeOther, loginURL(r.http)) // a lost connection is the only way to fail
+		return
+	}
+	var page bytes.Buffer
+	if err := s.errorPage(p).Render(r.http.Context(), &page); err != nil {
+		s.log.Error("render error page", "request_id", r.id, "err", err)
+		page.Reset()
+		page.WriteString(p.Title)
+	}
+	_ = c.HTMLBlob(p.Status, page.Bytes())
+}
+
+// plainErrorPage shows an error without any layout.
+func plainErrorPage(p problem) templ.Component {
+	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
+		_, err := io.WriteString(w, "<!doctype html><title>"+html.EscapeString(p.Title)+"</title><h1>"+strconv.Itoa(p.Status)+" "+
+			html.EscapeString(p.Title)+"</h1><p>"+html.EscapeString(p.Detail)+"</p><p>Request "+html.EscapeString(p.RequestID)+"</p>")
+		return err
+	})
+}
+
+// isAPI says whether a program asks, who wants problem documents and not pages.
+func (r *request) isAPI() bool {
+	path := r.http.URL.Path
+	return path == "/healthz" || path == "/readyz" || path == apiPrefix || strings.HasPrefix(path, "/api/")
+}

@@ -1,0 +1,199 @@
+package web
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"sandboxd/internal/auth"
+	"sandboxd/internal/fault"
+)
+
+// contentPolicy keeps everything that is not ours off the dashboard. Terminal and editor set styles from script.
+const contentPolicy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; " +
+	"connect-src 'self'; object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+
+// requestID makes the request that everything behind it shares. The id is ours: a client's own is not believed.
+func (s *Server) requestID(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		var b [8]byte
+		rand.Read(b[:]) // never fails since Go 1.24
+		r := &request{
+			http: c.Request(), id: hex.EncodeToString(b[:]), from: c.RealIP(),
+			param: c.Param, head: c.Response().Header(),
+		}
+		c.Set(requestKey, r)
+		r.head.Set("X-Request-Id", r.id)
+		return next(c)
+	}
+}
+
+// accessLog notes each request at debug level: path only, because queries carry codes and headers carry secrets.
+func (s *Server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		start := s.cfg.Now()
+		err := next(c)
+		if err != nil {
+			c.Error(err) // so that the status is known here; Echo does not handle it twice
+		}
+		r := requestOf(c)
+		s.log.Debug("request", "request_id", r.id, "method", r.http.Method, "path", r.http.URL.Path,
+			"status", c.Response().Status, "bytes", c.Response().Size, "took", s.cfg.Now().Sub(start),
+			"from", r.from, "user", r.who.User.Name)
+		return nil
+	}
+}
+
+// recoverPanic turns a panic into an error with its stack for the log. http.ErrAbortHandler stays a panic.
+func (s *Server) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		defer func() {
+			v := recover()
+			if v == nil {
+				return
+			}
+			if v == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+				panic(v)
+			}
+			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		}()
+		return next(c)
+	}
+}
+
+// secureHeaders says what browsers may do with anything that comes from the dashboard's origin.
+func (s *Server) secureHeaders(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		h := c.Response().Header()
+		h.Set("Content-Security-Policy", contentPolicy)
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store") // pages and answers are personal; static files say otherwise
+		return next(c)
+	}
+}
+
+// refuseCrossSite refuses unsafe methods that a page of another origin makes a browser send; a sandbox's pages are of
+// another origin though of the same site.
+func (s *Server) refuseCrossSite(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if err := s.cross.Check(c.Request()); err != nil {
+			return fault.Wrap(err, fault.Forbidden, "This request came from another website and was refused.")
+		}
+		return next(c)
+	}
+}
+
+func (s *Server) limitBody(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		if r.ContentLength > maxBody {
+			return fault.New(fault.TooLarge, "The body is larger than 1 MiB.")
+		}
+		r.Body = http.MaxBytesReader(c.Response(), r.Body, maxBody)
+		return next(c)
+	}
+}
+
+// admit finds out who asks and refuses those whom the route is not for.
+func (s *Server) admit(a access) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			r := requestOf(c)
+			who, err := s.identify(r, a)
+			if err != nil {
+				return err
+			}
+			r.who = who
+			if err := a.check(who); err != nil {
+				return err
+			}
+			return next(c)
+		}
+	}
+}
+
+func (s *Server) identify(r *request, a access) (auth.Principal, error) {
+	switch a {
+	case public:
+		return auth.Principal{}, nil
+	case visitor, signedIn, adminOnly:
+		who, err := s.sessionOf(r)
+		if a == visitor && fault.Is(err, fault.Unauthenticated) {
+			return auth.Principal{}, nil
+		}
+		return who, err
+	}
+	secret := tokenSecret(r.http.Header)
+	if secret == "" {
+		return auth.Principal{}, fault.New(fault.Unauthenticated,
+			"This needs an API token: send it as \"Authorization: Bearer …\" or \"X-API-Key: …\".")
+	}
+	return s.cfg.Accounts.Authenticate(r.http.Context(), secret)
+}
+
+func (a access) check(who auth.Principal) error {
+	switch {
+	case (a == adminOnly || a == tokenAdmin) && who.User.Role != auth.Admin:
+		return fault.New(fault.Forbidden, "Only an admin may do this.")
+	case (a == tokenWide || a == tokenAdmin) && who.Sandbox != "":
+		return fault.New(fault.Forbidden, "This token is limited to the sandbox %q and may not do this.", who.Sandbox)
+	}
+	return nil
+}
+
+func (s *Server) sessionOf(r *request) (auth.Principal, error) {
+	secret := r.cookie(s.sessionCookie())
+	if secret == "" {
+		return auth.Principal{}, fault.New(fault.Unauthenticated, "Please sign in.")
+	}
+	return s.cfg.Accounts.Session(r.http.Context(), secret)
+}
+
+// tokenSecret takes the API token out of the headers, or gives "".
+func tokenSecret(h http.Header) string {
+	if scheme, secret, ok := strings.Cut(h.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(secret)
+	}
+	return h.Get("X-Api-Key")
+}
+
+// sessionCookie names the browser session's cookie. The prefix, which needs HTTPS, keeps sandboxes, which live on
+// sibling hosts, from setting it.
+func (s *Server) sessionCookie() string {
+	if s.secure() {
+		return "__Host-sandboxd"
+	}
+	return "sandboxd"
+}
+
+func (s *Server) secure() bool { return strings.HasPrefix(s.cfg.Hosts.DashboardURL(), "https:") }
+
+// setSession puts the browser session's secret into its cookie; an empty secret removes it.
+func (s *Server) setSession(r *request, secret string) {
+	c := &http.Cookie{
+		Name: s.sessionCookie(), Value: secret, Path: "/",
+		Secure: s.secure(), HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	}
+	if secret == "" {
+		c.MaxAge = -1
+	}
+	r.setCookie(c)
+}
+
+// loginURL leads to the login and back to where the person wanted to go, when that was a page.
+func loginURL(r *http.Request) string {
+	if r.Method != http.MethodGet || r.URL.Path == "/" {
+		return loginPath
+	}
+	return loginPath + "?next=" + url.QueryEscape(r.URL.RequestURI())
+}

@@ -1,0 +1,78 @@
+package web
+
+import (
+	"context"
+
+	"sandboxd/internal/auth"
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/event"
+	"sandboxd/internal/sandbox"
+)
+
+// Sandboxes is what the delivery asks of sandbox.Manager. Changes return once they are accepted; the work goes on.
+type Sandboxes interface {
+	sandboxReader
+	sandboxMaker
+	sandboxSwitch
+	sandboxWatch
+}
+
+type sandboxReader interface {
+	Sandbox(ctx context.Context, name string) (sandbox.Sandbox, error)
+	List(ctx context.Context, f sandbox.Filter) ([]sandbox.Sandbox, int, error)
+	Progress(id string) sandbox.Progress
+}
+
+type sandboxMaker interface {
+	Create(ctx context.Context, r sandbox.Request) (s sandbox.Sandbox, created bool, err error)
+	Rename(ctx context.Context, name, label string) (sandbox.Sandbox, error)
+	Delete(ctx context.Context, name string) (sandbox.Sandbox, error)
+}
+
+type sandboxSwitch interface {
+	Start(ctx context.Context, name string) (sandbox.Sandbox, error)
+	Stop(ctx context.Context, name string) (sandbox.Sandbox, error)
+	Restart(ctx context.Context, name string) (sandbox.Sandbox, error)
+}
+
+type sandboxWatch interface {
+	Wait(ctx context.Context, name string) (sandbox.Sandbox, error)
+	Subscribe() *event.Subscription[sandbox.Event]
+}
+
+// Accounts is what the delivery asks of auth.Service.
+type Accounts interface {
+	browserSessions
+	tokenReader
+	userReader
+}
+
+type browserSessions interface {
+	Login(ctx context.Context, from, name, password string) (secret string, u auth.User, err error)
+	Session(ctx context.Context, secret string) (auth.Principal, error)
+	Logout(ctx context.Context, secret string) error
+}
+
+type tokenReader interface {
+	Authenticate(ctx context.Context, secret string) (auth.Principal, error)
+	Tokens(ctx context.Context, userID string) ([]auth.Token, error)
+	RevokeToken(ctx context.Context, userID, tokenID string) error
+}
+
+type userReader interface {
+	Users(ctx context.Context) ([]auth.User, error)
+	User(ctx context.Context, id string) (auth.User, error)
+	UserByName(ctx context.Context, name string) (auth.User, error)
+}
+
+// Templates is what the delivery asks of catalog.Catalog.
+type Templates interface {
+	Template(name string) (catalog.Template, error)
+}
+
+// Hosts gives the URLs of the dashboard and of sandboxes. Implemented by hostname.Hosts.
+type Hosts interface {
+	DashboardURL() string // without a slash at the end
+	TerminalURL(name string) string
+	PortURL(name string, port int) string
+}

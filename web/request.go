@@ -1,0 +1,172 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"sandboxd/internal/auth"
+	"sandboxd/internal/fault"
+)
+
+// handlerTime bounds a handler that does not stream or wait on purpose.
+const handlerTime = 30 * time.Second
+
+// request is one request as handlers see it, without the framework.
+type request struct {
+	http  *http.Request
+	id    string
+	from  string // the client's address
+	who   auth.Principal
+	param func(name string) string
+	head  http.Header // of the response
+}
+
+const requestKey = "sandboxd.request"
+
+// requestOf gives the request of c; the first middleware made it.
+func requestOf(c echo.Context) *request {
+	if r, ok := c.Get(requestKey).(*request); ok {
+		r.http, r.param = c.Request(), c.Param
+		return r
+	}
+	return &request{http: c.Request(), param: c.Param, head: c.Response().Header(), from: c.RealIP()}
+}
+
+// query gives a query parameter, or "".
+func (r *request) query(name string) string { return r.http.URL.Query().Get(name) }
+
+// form gives a field of the posted form, or "". Fields of the query are not looked at.
+func (r *request) form(name string) string { return r.http.PostFormValue(name) }
+
+// cookie gives a cookie's value, or "".
+func (r *request) cookie(name string) string {
+	c, err := r.http.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	return c.Value
+}
+
+// setCookie adds a cookie to the response.
+func (r *request) setCookie(c *http.Cookie) { r.head.Add("Set-Cookie", c.String()) }
+
+// page adapts a page: what it gives is rendered to a buffer first, so that an error never follows a half page.
+func page(show func(ctx context.Context, r *request) (templ.Component, error)) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := requestOf(c)
+		ctx, cancel := context.WithTimeout(r.http.Context(), handlerTime)
+		defer cancel()
+		component, err := show(ctx, r)
+		if err != nil {
+			return err
+		}
+		return renderPage(ctx, c, http.StatusOK, component)
+	}
+}
+
+// form adapts a posted form. submit gives where to go next (303). When it fails because of what was entered and again
+// is not nil, again shows the same form with the error beside its field (fault.FieldOf, fault.Message).
+func form(
+	submit func(ctx context.Context, r *request) (to string, err error),
+	again func(ctx context.Context, r *request, err error) (templ.Component, error),
+) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := requestOf(c)
+		ctx, cancel := context.WithTimeout(r.http.Context(), handlerTime)
+		defer cancel()
+		err := parseForm(r.http)
+		var to string
+		if err == nil {
+			to, err = submit(ctx, r)
+		}
+		if err == nil {
+			return c.Redirect(http.StatusSeeOther, to)
+		}
+		if again == nil || !mendable(err) {
+			return err
+		}
+		component, showErr := again(ctx, r, err)
+		if showErr != nil {
+			return showErr
+		}
+		return renderPage(ctx, c, problemOf(err).Status, component)
+	}
+}
+
+// mendable says whether the person at the form can mend err by entering something else, or by trying again.
+func mendable(err error) bool {
+	switch fault.KindOf(err) {
+	case fault.Invalid, fault.Conflict, fault.Limited, fault.TooLarge, fault.Unauthenticated, fault.NotFound:
+		return true
+	}
+	return false
+}
+
+func renderPage(ctx context.Context, c echo.Context, status int, component templ.Component) error {
+	var b bytes.Buffer
+	if err := component.Render(ctx, &b); err != nil {
+		return fault.Wrap(err, fault.Internal, "The page could not be shown.")
+	}
+	return c.HTMLBlob(status, b.Bytes())
+}
+
+// none is the input of an API action that takes no body.
+type none struct{}
+
+// reply is what an API action answers.
+type reply struct {
+	status   int // 0 for 200
+	location string
+	body     any // nil for no body
+}
+
+// api adapts an API action: In is read strictly from the body, what it gives is written as JSON.
+func api[In any](act func(ctx context.Context, r *request, in In) (reply, error)) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := requestOf(c)
+		var in In
+		if err := readJSON(r.http, &in); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(r.http.Context(), handlerTime)
+		defer cancel()
+		out, err := act(ctx, r, in)
+		if err != nil {
+			return err
+		}
+		return out.write(c)
+	}
+}
+
+func (o reply) write(c echo.Context) error {
+	if o.location != "" {
+		c.Response().Header().Set("Location", o.location)
+	}
+	status := o.status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	if o.body == nil {
+		return c.NoContent(status)
+	}
+	b, err := json.Marshal(o.body)
+	if err != nil {
+		return fault.Wrap(err, fault.Internal, "The answer could not be written.")
+	}
+	return c.Blob(status, "application/json", append(b, '\n'))
+}
+
+func (s *Server) writeJSON(c echo.Context, status int, contentType string, body any) {
+	b, err := json.Marshal(body)
+	if err != nil {
+		s.log.Error("encode answer", "err", err)
+		status, b = http.StatusInternalServerError, []byte("{}")
+	}
+	_ = c.Blob(status, contentType, append(b, '\n')) // a lost connection is the only way to fail
+}

@@ -1,0 +1,74 @@
+// Package web serves the dashboard and the API: one Echo server, one route table, one error handler.
+//
+// It holds no rules about sandboxes, users or templates: it turns requests into calls of the domain, and what they
+// answer into pages, problem documents and streams. Sandbox hosts are not its business; proxy serves those.
+//
+// Invariant: GET changes nothing; the API knows tokens only and pages know browser sessions only; every error
+// becomes a response in errors.go and nowhere else; below the adapters nobody sees the framework.
+package web
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+)
+
+// Config is what a Server is made of. Nothing in it may be nil unless its comment says so.
+type Config struct {
+	Sandboxes Sandboxes
+	Accounts  Accounts
+	Templates Templates
+	Hosts     Hosts
+	Checks    []Check // what /readyz asks, in this order
+	Version   Version
+	Log       *slog.Logger
+	Now       func() time.Time // nil for time.Now
+}
+
+// Check is one thing that sandboxd needs in order to be of use, such as its store or its engine.
+type Check struct {
+	Name string // "store", "engine"
+	Ask  func(ctx context.Context) error
+}
+
+// Version says which sandboxd this is.
+type Version struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	Go      string `json:"go"`
+}
+
+// Server answers for the dashboard's host. Safe for concurrent use.
+type Server struct {
+	cfg       Config
+	echo      *echo.Echo
+	log       *slog.Logger
+	cross     *http.CrossOriginProtection
+	errorPage func(problem) templ.Component // how a page shows an error
+}
+
+// New builds the server and its routes. It does no I/O.
+func New(cfg Config) *Server {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	s := &Server{
+		cfg: cfg, log: cfg.Log, echo: echo.New(),
+		cross: http.NewCrossOriginProtection(), errorPage: plainErrorPage,
+	}
+	s.echo.HideBanner, s.echo.HidePort = true, true
+	s.echo.IPExtractor = echo.ExtractIPDirect()
+	s.echo.HTTPErrorHandler = s.fail
+	s.echo.Use(s.requestID, s.accessLog, s.recoverPanic, s.secureHeaders, s.refuseCrossSite)
+	for _, r := range s.routes() {
+		s.echo.Add(r.method, r.path, r.handle, s.admit(r.access), s.limitBody)
+	}
+	return s
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
