@@ -1,0 +1,78 @@
+# sandboxd: `make run` runs it, `make test` proves it. `make help` lists the rest.
+
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+GO        ?= go
+VERSION   := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS   := -s -w -X main.version=$(VERSION)
+GO_FILES  := $(shell git ls-files -co --exclude-standard '*.go' '*.templ' '*.sql' '*.yaml' 'templates/*' go.mod go.sum 2>/dev/null)
+JS_FILES  := $(shell git ls-files -co --exclude-standard 'static/*' 2>/dev/null)
+ASSETS    := static/dist/manifest.json
+ENGINE    := internal/setup/engine.sh
+TEST_TIME := 20m
+
+.PHONY: help run build check test test-engine test-e2e bench lint generate check-generate clean
+
+help: ## list what can be made
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: build ## set up what is missing, then serve on http://localhost:8080 (ARGS="--listen …" for more)
+	@$(ENGINE) bin/sandboxd serve $(ARGS)
+
+build: bin/sandboxd bin/guest ## build both binaries and the browser's assets
+
+check: build ## fast: linters and all tests that need no engine
+	@$(MAKE) --no-print-directory lint check-generate
+	$(GO) test -race -timeout $(TEST_TIME) ./...
+
+test: check test-engine test-e2e ## everything, on a real engine and in a real browser
+
+test-engine: build ## tests on a real engine
+	@internal/setup/tools.sh
+	$(ENGINE) $(GO) test -race -tags engine -p 1 -timeout $(TEST_TIME) -run Engine ./internal/...
+
+test-e2e: build ## what a person and a program do, with the real binary, engine and browser
+	@internal/setup/tools.sh chromium
+	$(ENGINE) $(GO) test -tags e2e -p 1 -count 1 -timeout $(TEST_TIME) ./cmd/...
+
+bench: build ## measure beside the raw engine, into bench.json
+	$(ENGINE) $(GO) test -tags bench -count 1 -timeout 30m -run TestBench -v ./cmd/sandboxd
+
+lint: ## formatting, vet, staticcheck (also of the tagged tests)
+	@test -z "$$(gofmt -l cmd internal web views static templates | tee /dev/stderr)" || { echo "run gofmt -w on these files" >&2; exit 1; }
+	$(GO) vet -tags 'engine e2e bench' ./...
+	$(GO) tool staticcheck -tags 'engine e2e bench' ./...
+
+generate: ## write the generated files: views and the README's tables
+	$(GO) tool templ generate -path views
+	$(GO) run ./cmd/sandboxd docs --write README.md
+
+check-generate: ## fail when a generated file is stale
+	@$(GO) tool templ generate -path views >/dev/null
+	@$(GO) run ./cmd/sandboxd docs --check README.md
+	@git diff --exit-code --stat -- '*_templ.go' || { echo "stale: run 'make generate' and commit" >&2; exit 1; }
+
+clean: ## remove what was built; your sandboxes and their data stay
+	rm -rf bin artifacts bench.json static/node_modules
+	find static/dist -mindepth 1 ! -name .keep -delete
+
+bin/sandboxd: $(GO_FILES) $(ASSETS)
+	@echo "building sandboxd (the first time takes some minutes: Go modules are fetched and compiled)"
+	@mkdir -p bin
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/sandboxd
+
+bin/guest: $(GO_FILES)
+	@mkdir -p bin
+	CGO_ENABLED=0 $(GO) build -trimpath -tags nethttpomithttp2 -ldflags '-s -w' -o $@ ./cmd/guest
+
+$(ASSETS): static/node_modules/.package-lock.json $(filter-out static/dist/%,$(JS_FILES))
+	@echo "bundling the browser's assets"
+	$(GO) run ./static/bundle
+
+static/node_modules/.package-lock.json: static/package.json static/package-lock.json
+	@command -v npm >/dev/null || { echo "npm is missing: install Node.js 20 or newer with npm, then repeat" >&2; exit 1; }
+	@echo "fetching the browser's libraries"
+	cd static && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Installs what the tests need beyond Go, Node and an engine: tmux, and with the argument chromium a browser.
+set -euo pipefail
+
+want=()
+command -v tmux >/dev/null || want+=(tmux)
+if [ "${1:-}" = chromium ] && ! command -v chromium >/dev/null && ! command -v google-chrome >/dev/null; then
+  want+=(chromium fonts-dejavu-core fonts-noto-color-emoji)
+fi
+[ ${#want[@]} -gt 0 ] || exit 0
+
+sudo=()
+[ "$(id -u)" = 0 ] || sudo=(sudo)
+if ! command -v apt-get >/dev/null || { [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; }; then
+  echo "set-up: the tests need ${want[*]}. Install them, then repeat." >&2
+  exit 1
+fi
+echo "set-up: installing ${want[*]} from your distribution's packages" >&2
+"${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq >/dev/null
+"${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${want[@]}" >/dev/null
