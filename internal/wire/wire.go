@@ -7,6 +7,8 @@
 // that an older guest would misread raises Protocol.
 package wire
 
+import "time"
+
 // Protocol is the version of this language. sandboxd refuses a guest of another one.
 const Protocol = 1
 
@@ -21,3 +23,31 @@ const (
 	// HomePath is where the sandbox's volume is mounted.
 	HomePath = "/home/agent"
 )
+
+// SocketName is the socket's name within its folder, on the host and in the sandbox alike.
+const SocketName = "link.sock"
+
+// What the guest serves. A port of the sandbox is reached by CONNECT to 127.0.0.1:<port>.
+const (
+	PathSetup     = "/v1/setup"     // POST Setup, answers Hello
+	PathExec      = "/v1/exec"      // POST frames both ways
+	PathExecs     = "/v1/execs/"    // POST <id>/signal?name=, POST <id>/resize?cols=&rows=
+	PathTerminals = "/v1/terminals" // GET; POST /<tab>/dial; DELETE /<tab>
+	PathServices  = "/v1/services"  // GET; GET /<name>/log; POST /<name>/start and /<name>/stop
+)
+
+// ExecHeader is the reply header with the id of the process that PathExec has started.
+const ExecHeader = "Sandboxd-Exec"
+
+// Bounds of the messages, in bytes. Decoding refuses what is larger.
+const (
+	MaxSetup  = 1 << 20   // Setup as JSON
+	MaxStart  = 1 << 20   // ExecStart as JSON; Linux takes no more than 128 KiB per argument anyway
+	MaxReply  = 1 << 20   // every JSON reply of a guest
+	MaxLog    = 256 << 10 // a service's log
+	MaxHeader = 16 << 10  // headers of a request or a reply
+)
+
+// StopGrace is how long a guest that is asked to end waits for the sandbox's processes before it kills them, unless
+// Setup says otherwise.
+const StopGrace = 2 * time.Second
