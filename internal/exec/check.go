@@ -1,0 +1,109 @@
+package exec
+
+import (
+	"path"
+	"regexp"
+	"strings"
+
+	"sandboxd/internal/fault"
+)
+
+// Bounds on what a request carries. The kernel takes no single argument above 128 KiB.
+const (
+	maxCommand = 128 << 10
+	maxArgs    = 4096
+	maxEnv     = 64 << 10
+	maxEnvVars = 200
+	maxPath    = 4096
+	maxStdin   = 1 << 20
+	maxSize    = 1000 // columns or rows of a terminal
+)
+
+var (
+	envName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+	userName = regexp.MustCompile(`^([a-z_][a-z0-9_-]{0,31}|[0-9]{1,9})$`)
+)
+
+// signals that a caller may send.
+var signals = map[string]bool{
+	"HUP": true, "INT": true, "QUIT": true, "KILL": true, "TERM": true, "USR1": true, "USR2": true,
+	"STOP": true, "CONT": true, "TSTP": true, "WINCH": true,
+}
+
+// check reports the first thing that is wrong with r, as an Invalid fault with the field it is about.
+func (r Request) check() error {
+	if err := checkCommand(r.Command); err != nil {
+		return err
+	}
+	if r.Cwd != "" && (!path.IsAbs(r.Cwd) || len(r.Cwd) > maxPath || strings.ContainsRune(r.Cwd, 0)) {
+		return fault.Field("cwd", "The folder must be an absolute path, such as /workspace.")
+	}
+	if r.User != "" && !userName.MatchString(r.User) {
+		return fault.Field("user", "%.40q is not the name or the number of a user.", r.User)
+	}
+	if len(r.Stdin) > maxStdin {
+		return fault.Field("stdin", "The input is larger than 1 MiB. Use a websocket, or a file.")
+	}
+	if r.Timeout < 0 || r.Timeout > MaxTimeout {
+		return fault.Field("timeout", "The timeout must be between 0 and %d seconds.", int(MaxTimeout.Seconds()))
+	}
+	if r.MaxOutput < 0 || r.MaxOutput > MaxOutput {
+		return fault.Field("max_output", "At most %d MiB of each stream can be kept.", MaxOutput>>20)
+	}
+	return checkEnv(r.Env)
+}
+
+func checkCommand(command []string) error {
+	const field = "command"
+	if len(command) == 0 || command[0] == "" {
+		return fault.Field(field, "A command is needed.")
+	}
+	if len(command) > maxArgs {
+		return fault.Field(field, "The command has more than %d arguments.", maxArgs)
+	}
+	size := 0
+	for _, arg := range command {
+		if strings.ContainsRune(arg, 0) {
+			return fault.Field(field, "The command has a NUL byte in it.")
+		}
+		size += len(arg) + 1
+	}
+	if size > maxCommand {
+		return fault.Field(field, "The command is larger than 128 KiB. Put it into a file, or send it as input.")
+	}
+	return nil
+}
+
+func checkEnv(env map[string]string) error {
+	if len(env) > maxEnvVars {
+		return fault.Field("env", "There are more than %d environment variables.", maxEnvVars)
+	}
+	size := 0
+	for name, value := range env {
+		if !envName.MatchString(name) {
+			return fault.Field("env", "%.40q is not a name for an environment variable: use letters, digits and _, and begin with no digit.", name)
+		}
+		if strings.ContainsRune(value, 0) {
+			return fault.Field("env", "The value of %s has a NUL byte in it.", name)
+		}
+		size += len(name) + len(value)
+	}
+	if size > maxEnv {
+		return fault.Field("env", "The environment is larger than 64 KiB in all.")
+	}
+	return nil
+}
+
+func checkSignal(name string) error {
+	if !signals[name] {
+		return fault.Field("signal", "%.20q is not a signal that can be sent. Use one such as INT, TERM or KILL.", name)
+	}
+	return nil
+}
+
+func checkSize(cols, rows int) error {
+	if cols < 1 || cols > maxSize || rows < 1 || rows > maxSize {
+		return fault.Field("cols", "A terminal has between 1 and %d columns and rows.", maxSize)
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+// Package exec runs commands in sandboxes: to the end with their output kept within bounds, live, or in dialogue.
+//
+// It does not decide who may run what (delivery does, before), and it starts nothing itself: the guest does, asked
+// through a Starter.
+//
+// Invariant: no command outlives its call. Whatever ends the call (the command's own end, its timeout, a caller that
+// leaves, a lost link) ends the command's whole process tree, and no output makes sandboxd keep more than its bound.
+package exec
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"sandboxd/internal/fault"
+)
+
+// Bounds on a command. Each keeps one caller from taking what all share.
+const (
+	DefaultTimeout = 10 * time.Minute // a build or a test run
+	MaxTimeout     = 24 * time.Hour
+	DefaultOutput  = 1 << 20 // bytes of each stream that Run keeps
+	MaxOutput      = 8 << 20
+	openLimit      = 30 * time.Second // until the sandbox is awake and its guest has begun the command
+	maxAtOnce      = 64               // commands under way in one sandbox
+)
+
+// Request asks for a command. Zero values mean the sandbox's own: its user, its home folder, its environment.
+type Request struct {
+	Command   []string          // program and arguments, not a shell's line; see Shell
+	Cwd       string            // absolute path
+	User      string            // name or number
+	Env       map[string]string // added to the sandbox's
+	Stdin     []byte
+	Timeout   time.Duration // 0 for DefaultTimeout
+	MaxOutput int           // bytes that Run keeps of each stream; 0 for DefaultOutput
+}
+
+// Result is how a command ended.
+type Result struct {
+	ExitCode       int    // as the kernel tells it; 128+n when signal n ended it; -1 when sandboxd did (TimedOut)
+	Stdout, Stderr []byte // the first bytes of each; only from Run
+	Truncated      bool   // more was written than was kept; the command was not disturbed by that
+	TimedOut       bool   // it took longer than its timeout and was killed with all its children
+	Duration       time.Duration
+}
+
+// Kind says what an Event is.
+type Kind uint8
+
+// The kinds of events, in the order in which they come: Started once, output, Exited once.
+const (
+	Started Kind = iota + 1
+	Stdout
+	Stderr
+	Exited
+)
+
+// Event is something that happens with a running command.
+type Event struct {
+	Kind Kind
+	Data []byte // of Stdout and Stderr; the receiver may keep it
+	Exit int    // of Exited
+}
+
+// Start is what a guest is asked to run. Its values have been checked.
+type Start struct {
+	Command []string
+	Cwd     string
+	User    string
+	Env     map[string]string
+	TTY     bool // one stream (Stdout) with a terminal on it, of Cols × Rows
+	Cols    int
+	Rows    int
+}
+
+// Process is a command under way in a sandbox. Next belongs to one goroutine; the rest is safe for concurrent use.
+type Process interface {
+	Stdin() io.WriteCloser
+	// Next blocks for the next event: output, then Exited, then io.EOF. It fails once the process is closed.
+	Next() (Event, error)
+	Signal(name string) error
+	Resize(cols, rows int) error
+	// Close kills what is left of the process tree and ends the use of the sandbox. It may be called more than once.
+	Close()
+}
+
+// Starter starts commands in sandboxes; Through makes one. ctx bounds the whole life of the process. NotFound,
+// Conflict (the sandbox does not run), Invalid (no such program, user or folder in it), Unavailable.
+type Starter interface {
+	Start(ctx context.Context, name string, s Start) (Process, error)
+}
+
+// Service runs commands. Safe for concurrent use.
+type Service struct {
+	starter Starter
+
+	mu  sync.Mutex
+	now map[string]int // commands under way, by sandbox name
+}
+
+// New makes a Service. It does no I/O.
+func New(s Starter) *Service { return &Service{starter: s, now: map[string]int{}} }
+
+// enter counts a command in, or refuses it when too many are under way. The caller must call leave.
+func (s *Service) enter(name string) (leave func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now[name] >= maxAtOnce {
+		return nil, fault.New(fault.Limited, "%d commands are under way in %s. Wait until one has ended.", maxAtOnce, name)
+	}
+	s.now[name]++
+	return sync.OnceFunc(func() { s.leave(name) }), nil
+}
+
+func (s *Service) leave(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now[name]--; s.now[name] == 0 {
+		delete(s.now, name)
+	}
+}
+
+// Shell gives the command that runs line in a login shell: bash where there is one, else sh.
+func Shell(line string) []string {
+	const choose = `if [ -x /bin/bash ]; then exec /bin/bash -lc "$1"; else exec /bin/sh -lc "$1"; fi`
+	return []string{"/bin/sh", "-c", choose, "sh", line}
+}

@@ -1,0 +1,132 @@
+package exec
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"sandboxd/internal/fault"
+)
+
+// Size is the size of a terminal in characters. The zero value means no terminal.
+type Size struct {
+	Cols, Rows int
+}
+
+var (
+	errTimedOut = fault.New(fault.Timeout, "The command took longer than its timeout and was killed.")
+	errOpening  = fault.New(fault.Timeout, "The sandbox did not begin the command within %s.", openLimit)
+)
+
+// Session is a command in dialogue. Next belongs to one goroutine; the rest is safe for concurrent use. The caller
+// must Close it.
+type Session struct {
+	process Process
+	ctx     context.Context // ends with the command's timeout or its caller; the cause says which
+	cancel  context.CancelCauseFunc
+	timer   *time.Timer
+	leave   func()
+	feeders sync.WaitGroup
+	close   func()
+}
+
+// Open starts a command for a dialogue, with a terminal when size is given. The command lives until it ends, its
+// timeout is over, ctx ends or the session is closed. Request.Stdin is not used. Kinds as for Starter, Invalid with
+// the field, and Limited.
+func (s *Service) Open(ctx context.Context, name string, r Request, size Size) (*Session, error) {
+	return s.begin(ctx, name, r, size)
+}
+
+func (s *Service) begin(ctx context.Context, name string, r Request, size Size) (*Session, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	tty := size != (Size{})
+	if tty {
+		if err := checkSize(size.Cols, size.Rows); err != nil {
+			return nil, err
+		}
+	}
+	leave, err := s.enter(name)
+	if err != nil {
+		return nil, err
+	}
+	start := Start{Command: r.Command, Cwd: r.Cwd, User: r.User, Env: r.Env, TTY: tty, Cols: size.Cols, Rows: size.Rows}
+	session, err := s.launch(ctx, name, start, r.timeout())
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	session.leave = leave
+	return session, nil
+}
+
+func (r Request) timeout() time.Duration {
+	if r.Timeout == 0 {
+		return DefaultTimeout
+	}
+	return r.Timeout
+}
+
+// launch starts the command under one context, which bounds first the opening and then the command.
+func (s *Service) launch(ctx context.Context, name string, start Start, timeout time.Duration) (*Session, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	opening := time.AfterFunc(openLimit, func() { cancel(errOpening) })
+	process, err := s.starter.Start(ctx, name, start)
+	opening.Stop()
+	if err != nil {
+		if context.Cause(ctx) == errOpening { //nolint:errorlint // it is this very value
+			err = errOpening
+		}
+		cancel(err)
+		return nil, err
+	}
+	session := &Session{process: process, ctx: ctx, cancel: cancel}
+	session.timer = time.AfterFunc(timeout, func() { cancel(errTimedOut) })
+	context.AfterFunc(ctx, process.Close) // so that a blocked Next, Write or emit's peer never keeps the tree alive
+	session.close = sync.OnceFunc(session.end)
+	return session, nil
+}
+
+// Next blocks for the next event. After Exited the session is over. Timeout when the command took too long and was
+// killed, Unavailable when the link was lost, the context's error when the caller left.
+func (s *Session) Next() (Event, error) {
+	e, err := s.process.Next()
+	if err != nil {
+		return Event{}, s.lost(err)
+	}
+	return e, nil
+}
+
+// Write gives the command input. It blocks while the command does not read.
+func (s *Session) Write(b []byte) (int, error) { return s.process.Stdin().Write(b) }
+
+// CloseInput tells the command that no more input comes.
+func (s *Session) CloseInput() error { return s.process.Stdin().Close() }
+
+// Signal sends a signal, such as "INT", to the command's process group.
+func (s *Session) Signal(name string) error {
+	if err := checkSignal(name); err != nil {
+		return err
+	}
+	return s.process.Signal(name)
+}
+
+// Resize tells the command's terminal its new size.
+func (s *Session) Resize(size Size) error {
+	if err := checkSize(size.Cols, size.Rows); err != nil {
+		return err
+	}
+	return s.process.Resize(size.Cols, size.Rows)
+}
+
+// Close kills what is left of the command and waits for what belonged to the session. It may be called more than once.
+func (s *Session) Close() { s.close() }
+
+func (s *Session) end() {
+	s.timer.Stop()
+	s.cancel(context.Canceled)
+	s.process.Close()
+	s.feeders.Wait()
+	s.leave()
+}
