@@ -42,9 +42,20 @@ type sandboxWatch interface {
 
 // Accounts is what the delivery asks of auth.Service.
 type Accounts interface {
+	firstRun
 	browserSessions
-	tokenReader
+	passwords
+	tokenKeeper
+	tokenCheck
 	userReader
+	userMaker
+	userSwitch
+	handOver
+}
+
+type firstRun interface {
+	SetupCode(ctx context.Context) (code string, needed bool, err error)
+	Setup(ctx context.Context, code, name, password string) (auth.User, error)
 }
 
 type browserSessions interface {
@@ -53,16 +64,39 @@ type browserSessions interface {
 	Logout(ctx context.Context, secret string) error
 }
 
-type tokenReader interface {
-	Authenticate(ctx context.Context, secret string) (auth.Principal, error)
+type passwords interface {
+	SetPassword(ctx context.Context, userID, password string) error
+	ChangePassword(ctx context.Context, userID, old, password string) error
+}
+
+type tokenKeeper interface {
+	CreateToken(ctx context.Context, userID string, n auth.NewToken) (secret string, t auth.Token, err error)
 	Tokens(ctx context.Context, userID string) ([]auth.Token, error)
 	RevokeToken(ctx context.Context, userID, tokenID string) error
+}
+
+type tokenCheck interface {
+	Authenticate(ctx context.Context, tokenSecret string) (auth.Principal, error)
 }
 
 type userReader interface {
 	Users(ctx context.Context) ([]auth.User, error)
 	User(ctx context.Context, id string) (auth.User, error)
 	UserByName(ctx context.Context, name string) (auth.User, error)
+}
+
+type userMaker interface {
+	CreateUser(ctx context.Context, n auth.NewUser) (auth.User, error)
+	DeleteUser(ctx context.Context, userID string) error
+}
+
+type userSwitch interface {
+	SetRole(ctx context.Context, userID string, r auth.Role) error
+	SetDisabled(ctx context.Context, userID string, disabled bool) error
+}
+
+type handOver interface {
+	IssueCode(ctx context.Context, sessionSecret, host, nonce string) (string, error)
 }
 
 // Templates is what the delivery asks of catalog.Catalog.

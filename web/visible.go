@@ -1,0 +1,53 @@
+package web
+
+import (
+	"context"
+
+	"sandboxd/internal/auth"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+)
+
+// visible finds the sandbox called name for who. It is the only way from a name in a request to a sandbox: one that
+// who may not see is NotFound in the very same words as one that is not there.
+func (s *Server) visible(ctx context.Context, who auth.Principal, name string) (sandbox.Sandbox, error) {
+	if who.Sandbox != "" && who.Sandbox != name {
+		return sandbox.Sandbox{}, noSandbox(name)
+	}
+	box, err := s.cfg.Sandboxes.Sandbox(ctx, name)
+	if fault.Is(err, fault.NotFound) {
+		return sandbox.Sandbox{}, noSandbox(name)
+	}
+	if err != nil {
+		return sandbox.Sandbox{}, err
+	}
+	if !who.May(box.Owner, box.Name) {
+		return sandbox.Sandbox{}, noSandbox(name)
+	}
+	return box, nil
+}
+
+func noSandbox(name string) error {
+	return fault.New(fault.NotFound, "There is no sandbox called %.64q.", name)
+}
+
+// owners gives the names of users by id, asking for each once. It belongs to one request.
+type owners struct {
+	from  userReader
+	names map[string]string
+}
+
+func (s *Server) owners() *owners { return &owners{from: s.cfg.Accounts, names: map[string]string{}} }
+
+// name gives the name of the user with this id, or "" for one who is gone.
+func (o *owners) name(ctx context.Context, id string) (string, error) {
+	if name, ok := o.names[id]; ok {
+		return name, nil
+	}
+	u, err := o.from.User(ctx, id)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return "", err
+	}
+	o.names[id] = u.Name
+	return u.Name, nil
+}
