@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"sandboxd/internal/fault"
+)
+
+// Bounds on one connection to the server. Bodies and answers have none: uploads and terminals last.
+const (
+	headerLimit   = 10 * time.Second
+	keepIdle      = 2 * time.Minute
+	maxHeader     = 64 << 10
+	shutdownGrace = 3 * time.Second
+)
+
+func newServeCmd(c *Config) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the dashboard, the API and the sandboxes' hosts",
+		Long: `serve runs sandboxd until it is told to end (Ctrl-C, SIGTERM). At the first start it prints a link that makes
+the first admin. Sandboxes go on running while sandboxd is away.`,
+		Example: "  sandboxd serve\n  sandboxd serve --listen 0.0.0.0:80 --domain box.lan\n  SANDBOXD_ADMIN_PASSWORD=… sandboxd serve",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := newLogger(c, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return serve(cmd.Context(), c, log, cmd.OutOrStdout())
+		},
+	}
+	c.serveFlags(cmd.Flags())
+	c.templateFlags(cmd.Flags())
+	return cmd
+}
+
+func newLogger(c *Config, w io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return nil, fault.Field("log-level", "--log-level is %q; it must be debug, info, warn or error.", c.LogLevel)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch c.LogFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, options)), nil
+	}
+	return nil, fault.Field("log-format", "--log-format is %q; it must be text or json.", c.LogFormat)
+}
+
+// serve runs sandboxd until ctx ends. The errgroup is the process model: all that lives stands in it.
+func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err error) {
+	listener, err := listen(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := listener.Close(); !errors.Is(closeErr, net.ErrClosed) {
+			err = errors.Join(err, closeErr)
+		}
+	}()
+	a, err := assemble(ctx, c, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.close()) }()
+	if err := a.welcome(ctx, out); err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return a.links.Run(ctx) })
+	g.Go(func() error { return a.images.Run(ctx) })
+	g.Go(func() error { return a.manager.Run(ctx) })
+	g.Go(func() error { return a.prebuild(ctx) })
+	g.Go(func() error { return serveHTTP(ctx, listener, a.handler, log) })
+	return g.Wait()
+}
+
+// listen takes the port first, so that a second server fails before it touches anything.
+func listen(ctx context.Context, c *Config) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
+	return l, fault.Wrap(err, fault.Unavailable, "Cannot serve on %s: %v. Choose another address with --listen.", c.Listen, err)
+}
+
+func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: headerLimit, IdleTimeout: keepIdle, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		// Streams end with the server: Shutdown waits for them only a moment.
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve http: %w", err)
+	case <-ctx.Done():
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		log.Debug("connections cut at shutdown", "error", err)
+		err = server.Close()
+		<-ended
+		return err
+	}
+	<-ended
+	return nil
+}
+
+// welcome prints where to go, and at the first start the link that makes the admin.
+func (a *app) welcome(ctx context.Context, out io.Writer) error {
+	if err := a.accounts.Bootstrap(ctx, os.Getenv(adminPasswordEnv)); err != nil {
+		return err
+	}
+	code, needed, err := a.accounts.SetupCode(ctx)
+	if err != nil {
+		return err
+	}
+	dashboard := a.hosts.DashboardURL()
+	fmt.Fprintf(out, "\n  sandboxd %s\n\n  Dashboard   %s\n", version, dashboard)
+	if needed {
+		fmt.Fprintf(out, "  First run   %s/setup?code=%s\n              opens once and makes the admin\n", dashboard, code)
+	}
+	_, err = fmt.Fprintf(out, "  API         %s/api/v1  (sandboxd token create NAME)\n  Stop        Ctrl-C; sandboxes go on running\n\n", dashboard)
+	return err
+}

@@ -1,0 +1,17 @@
+// Command sandboxd serves named sandboxes on a machine of your own: a dashboard, an API, a subdomain for each.
+//
+// This package wires the parts together and holds no rule of the product. A tour, from the outside in:
+//
+//   - run.go is the process: what lives, in one errgroup, and how it ends. config.go says what can be configured.
+//   - web serves pages and API (routes.go lists every path), internal/proxy the sandboxes' own hosts; server.go here
+//     tells the two apart by internal/hostname.
+//   - internal/sandbox is the heart: Manager is the one writer, Store and Runtime are its ports. Start with
+//     manager.go, then create.go, power.go, delete.go and reconcile.go.
+//   - internal/sqlite keeps intent, internal/docker asks the engine; nobody else imports their drivers.
+//   - internal/link talks to the guest (cmd/guest, internal/guest) that runs in every sandbox; internal/wire is their
+//     language; internal/door is how everybody else gets a link.
+//   - internal/terminal and internal/exec are what people and programs do inside.
+//   - internal/catalog reads templates and keeps their images built; internal/auth says who somebody is.
+//
+// Invariant: everything that lives is started in serve and waited for there.
+package main

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/docker/go-units"
+)
+
+// lowDisk is the free space below which building a template may fail: a base image and one template's layers.
+const lowDisk = 5 << 30
+
+func lookData(_ context.Context, c *Config) finding {
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return problem("Choose another folder with --data, or make it writable.", "the data folder %s cannot be made: %v", c.Data, err)
+	}
+	f, err := os.CreateTemp(c.Data, ".doctor-*")
+	if err != nil {
+		return problem("Make it writable for this user, or choose another with --data.", "the data folder %s is not writable: %v", c.Data, err)
+	}
+	err = errors.Join(f.Close(), os.Remove(f.Name()))
+	if err != nil {
+		return problem("Look at the file system.", "the data folder %s: %v", c.Data, err)
+	}
+	return ok("data in %s", c.Data)
+}
+
+func lookDisk(_ context.Context, c *Config) finding {
+	folder := c.Data
+	for folder != "/" {
+		if _, err := os.Stat(folder); err == nil {
+			break
+		}
+		folder = filepath.Dir(folder)
+	}
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(folder, &st); err != nil {
+		return warn("", "free space under %s cannot be told: %v", folder, err)
+	}
+	free := st.Bavail * uint64(st.Bsize)
+	if free < lowDisk {
+		return warn("Free some space: 'docker system df' shows what images and volumes take.", "only %s free under %s", units.BytesSize(float64(free)), folder)
+	}
+	return ok("%s free under %s", units.BytesSize(float64(free)), folder)
+}
+
+func lookDNS(ctx context.Context, c *Config) finding {
+	hosts, err := c.hosts()
+	if err != nil {
+		return problem("Mend --domain or --public-url.", "%v", err)
+	}
+	name := "doctor." + hosts.Domain
+	addrs, err := net.DefaultResolver.LookupHost(ctx, name)
+	if err == nil {
+		return ok("%s resolves to %s", name, strings.Join(addrs, ", "))
+	}
+	if hosts.Domain == "localhost" {
+		return warn("Browsers and curl resolve *.localhost themselves. For other programs install libnss-myhostname, or send a Host header to the listening address.",
+			"this system's resolver does not know *.localhost")
+	}
+	return problem("Make a wildcard DNS record *."+hosts.Domain+" that points here.", "%s does not resolve", name)
+}
+
+func lookPort(ctx context.Context, c *Config) finding {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
+	if err == nil {
+		if err := l.Close(); err != nil {
+			return warn("", "closing the port again: %v", err)
+		}
+		return ok("%s is free", c.Listen)
+	}
+	if errors.Is(err, syscall.EADDRINUSE) && servesHere(ctx, c.Listen) {
+		return ok("a sandboxd serves on %s", c.Listen)
+	}
+	return problem("End the program that has it (ss -ltnp tells which), or choose another with --listen.", "cannot serve on %s: %v", c.Listen, err)
+}
+
+// servesHere reports whether a sandboxd answers at addr.
+func servesHere(ctx context.Context, addr string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/healthz", nil)
+	if err != nil {
+		return false
+	}
+	req.Host = "localhost"
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
+}
+
+func lookSwap(context.Context, *Config) finding {
+	total, err := memInfo("SwapTotal")
+	if err != nil {
+		return warn("", "swap cannot be told: %v", err)
+	}
+	if total == 0 {
+		return warn("Add a swap file or zram if many sandboxes shall sleep: their memory then costs little.", "no swap: a sleeping sandbox keeps its memory until it is stopped")
+	}
+	return ok("%s of swap", units.BytesSize(float64(total)))
+}
+
+func lookBridge(context.Context, *Config) finding {
+	const path = "/proc/sys/net/bridge/bridge-nf-call-iptables"
+	text, err := os.ReadFile(path)
+	if err == nil && strings.TrimSpace(string(text)) == "1" {
+		return ok("sandboxes are kept apart by the bridge's filter")
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return warn("Load the kernel module: modprobe br_netfilter (the engine does so when it makes the first network).", "the bridge's filter is not loaded yet")
+	}
+	return problem("sysctl -w net.bridge.bridge-nf-call-iptables=1", "the bridge's filter is off: sandboxes could reach each other")
+}
+
+// memInfo reads one figure of /proc/meminfo, in bytes.
+func memInfo(key string) (int64, error) {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		name, rest, _ := strings.Cut(line, ":")
+		if fields := strings.Fields(rest); name == key && len(fields) > 0 {
+			kib, err := strconv.ParseInt(fields[0], 10, 64)
+			return kib << 10, err
+		}
+	}
+	return 0, fmt.Errorf("no %s in /proc/meminfo", key)
+}

@@ -1,0 +1,322 @@
+//go:build e2e || bench
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// server is the real binary, run as a person would run it, with a data folder and a port of its own.
+type server struct {
+	t     testing.TB
+	data  string
+	addr  string
+	token string
+	extra []string
+
+	mu    sync.Mutex
+	cmd   *exec.Cmd
+	ended chan error
+	setup string // the first-run link
+	log   *bytes.Buffer
+}
+
+const (
+	binary      = "../../bin/sandboxd"
+	startLimit  = 30 * time.Second
+	buildLimit  = 15 * time.Minute // the first template build on a bare machine
+	callLimit   = 2 * time.Minute
+	removeLimit = 2 * time.Minute
+)
+
+var setupLink = regexp.MustCompile(`http://\S+/setup\?code=\S+`)
+
+// newServer starts sandboxd and removes all that it made when the test ends.
+func newServer(t testing.TB, extra ...string) *server {
+	t.Helper()
+	if _, err := os.Stat(binary); err != nil {
+		t.Fatalf("%v: run 'make build' first", err)
+	}
+	data, err := os.MkdirTemp("", "sbx-e2e-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{t: t, data: data, addr: freeAddr(t), extra: extra, log: &bytes.Buffer{}}
+	s.start()
+	s.token = strings.TrimSpace(s.cli("token", "create", "e2e"))
+	t.Cleanup(s.destroy)
+	return s
+}
+
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func (s *server) args(args ...string) []string { return append([]string{"--data", s.data}, args...) }
+
+// start starts the process and waits until it serves.
+func (s *server) start() {
+	s.t.Helper()
+	args := append(s.args("serve", "--listen", s.addr, "--log-level", "debug"), s.extra...)
+	cmd := exec.Command(binary, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cmd.Stderr = &lockedWriter{mu: &s.mu, w: s.log}
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.cmd, s.ended = cmd, make(chan error, 1)
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			if link := setupLink.FindString(lines.Text()); link != "" {
+				s.mu.Lock()
+				s.setup = link
+				s.mu.Unlock()
+			}
+		}
+	}()
+	go func() { <-read; s.ended <- cmd.Wait() }()
+	s.until(startLimit, "sandboxd is ready", func() bool {
+		resp, err := http.Get("http://" + s.addr + "/readyz")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+}
+
+// kill ends the process as a crash would; stop as a person would.
+func (s *server) kill() { s.end(syscall.SIGKILL) }
+func (s *server) stop() { s.end(syscall.SIGTERM) }
+
+func (s *server) end(signal syscall.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(signal); err != nil {
+		s.t.Fatal(err)
+	}
+	select {
+	case <-s.ended:
+	case <-time.After(startLimit):
+		s.t.Fatalf("sandboxd did not end on %v; its log:\n%s", signal, s.tail())
+	}
+}
+
+// destroy deletes every sandbox, ends the process and removes the data folder.
+func (s *server) destroy() {
+	if s.t.Failed() {
+		s.t.Logf("log of sandboxd:\n%s", s.tail())
+	}
+	var list struct {
+		Items []struct{ Name string } `json:"items"`
+	}
+	s.call("GET", "/sandboxes?limit=1000", nil, &list)
+	for _, item := range list.Items {
+		s.call("DELETE", "/sandboxes/"+item.Name+"?wait=gone", nil, nil)
+	}
+	s.stop()
+	if err := os.RemoveAll(s.data); err != nil {
+		s.t.Error(err)
+	}
+}
+
+func (s *server) tail() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := s.log.String()
+	return text[max(0, len(text)-16_000):]
+}
+
+// cli runs a command of the binary on the same data folder and gives its standard output.
+func (s *server) cli(args ...string) string {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), buildLimit)
+	defer cancel()
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(ctx, binary, s.args(args...)...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		s.t.Fatalf("sandboxd %s: %v\n%s%s", strings.Join(args, " "), err, out.String(), errs.String())
+	}
+	return out.String()
+}
+
+// call calls the API and decodes the answer into out, unless it is nil. It gives the status.
+func (s *server) call(method, path string, in, out any) int {
+	s.t.Helper()
+	status, body := s.raw(method, path, in)
+	if out != nil && status < 300 {
+		if err := json.Unmarshal(body, out); err != nil {
+			s.t.Fatalf("%s %s: %d %s: %v", method, path, status, body, err)
+		}
+	}
+	return status
+}
+
+func (s *server) raw(method, path string, in any) (int, []byte) {
+	s.t.Helper()
+	status, body, err := s.try(method, path, in)
+	if err != nil {
+		s.t.Fatalf("%s %s: %v\n%s", method, path, err, s.tail())
+	}
+	return status, body
+}
+
+// try is raw for callers that expect sandboxd to die under them.
+func (s *server) try(method, path string, in any) (int, []byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), buildLimit)
+	defer cancel()
+	var body io.Reader
+	if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return 0, nil, err
+		}
+		body = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.addr+"/api/v1"+path, body)
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, text, err
+}
+
+// sandboxBody is the API's sandbox, as far as the tests look at it.
+type sandboxBody struct {
+	Name, Label, Template, Image, State, Problem, Owner string
+	URLs                                                struct{ Terminal, Dashboard string }
+	Limits                                              struct {
+		CPUs   float64
+		Memory int64
+		Pids   int64
+	}
+}
+
+// create makes a sandbox and waits until it is ready.
+func (s *server) create(in map[string]any) sandboxBody {
+	s.t.Helper()
+	status, body := s.raw("POST", "/sandboxes?wait=ready&timeout=900", in)
+	if status != http.StatusCreated && status != http.StatusOK {
+		s.t.Fatalf("create %v: %d %s\n%s", in, status, body, s.tail())
+	}
+	var out sandboxBody
+	if err := json.Unmarshal(body, &out); err != nil {
+		s.t.Fatal(err)
+	}
+	return out
+}
+
+type execBody struct {
+	ExitCode       int    `json:"exit_code"`
+	Stdout, Stderr string
+	Truncated      bool
+	TimedOut       bool `json:"timed_out"`
+}
+
+func (s *server) exec(name string, in map[string]any) execBody {
+	s.t.Helper()
+	var out execBody
+	if status, body := s.raw("POST", "/sandboxes/"+name+"/exec", in); status != http.StatusOK {
+		s.t.Fatalf("exec %v in %s: %d %s", in, name, status, body)
+	} else if err := json.Unmarshal(body, &out); err != nil {
+		s.t.Fatal(err)
+	}
+	return out
+}
+
+// until polls cond: the tests look from outside, where nothing can be waited on.
+func (s *server) until(limit time.Duration, what string, cond func() bool) {
+	s.t.Helper()
+	deadline := time.Now().Add(limit)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !cond() {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("within %s it was not so that %s; log:\n%s", limit, what, s.tail())
+		}
+		<-tick.C
+	}
+}
+
+// engine runs the docker command, to see from outside what the engine has.
+func engine(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("docker", args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("docker %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// artefact is where a test leaves a file for people to look at.
+func artefact(t testing.TB, name string) string {
+	t.Helper()
+	dir := filepath.Join("..", "..", "artifacts")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, name)
+}
+
+type lockedWriter struct {
+	mu *sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+// instance is the label value that marks everything that this server's engine resources carry.
+func (s *server) instance() string {
+	s.t.Helper()
+	db, err := openDatabase(s.t.Context(), &Config{Data: s.data})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer db.Close()
+	id, err := db.Instance(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return id
+}

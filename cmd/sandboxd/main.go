@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"sandboxd/internal/fault"
+)
+
+// version is set by the build.
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// run runs the command line and gives the exit code: 0 done, 1 it failed, 2 the command line is wrong.
+func run(ctx context.Context, args []string) int {
+	root := newRootCmd()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return 0
+	case fault.KindOf(err) == fault.Internal:
+		fmt.Fprintln(os.Stderr, "sandboxd:", err)
+	default:
+		fmt.Fprintln(os.Stderr, "sandboxd:", fault.Message(err))
+	}
+	if fault.Is(err, fault.Invalid) {
+		return 2
+	}
+	return 1
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"sandboxd/internal/auth"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sqlite"
+)
+
+func newRootCmd() *cobra.Command {
+	c := &Config{}
+	root := &cobra.Command{
+		Use:   "sandboxd",
+		Short: "Sandboxes that you and your agents may break, on a machine you own",
+		Long: `sandboxd serves a dashboard, an API and a subdomain for every sandbox, on plain Docker.
+
+  sandboxd serve                       serve on http://localhost:8080; prints a link for the first run
+  sandboxd doctor                      check this machine, and say how to mend what is wrong
+  sandboxd token create ci             make an API token, printed alone on standard output
+
+Every flag can be given as a variable too: --log-level is SANDBOXD_LOG_LEVEL. A flag on the command line wins.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return fromEnv(cmd.Flags(), os.LookupEnv)
+		},
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fault.Wrap(err, fault.Invalid, "%v. See '%s --help'.", err, cmd.CommandPath())
+	})
+	c.dataFlags(root.PersistentFlags())
+	open := func(ctx context.Context) (*auth.Service, func() error, error) { return openAccounts(ctx, c) }
+	root.AddCommand(newServeCmd(c), newDoctorCmd(c), newTokenCmd(open), newUserCmd(open), newTemplateCmd(c),
+		newVersionCmd(), newDocsCmd(root))
+	return root
+}
+
+// openAccounts opens the database of the data folder for a command beside a server that may be running.
+func openAccounts(ctx context.Context, c *Config) (*auth.Service, func() error, error) {
+	db, err := openDatabase(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	accounts := newAccounts(db)
+	if err := accounts.Bootstrap(ctx, os.Getenv(adminPasswordEnv)); err != nil {
+		return nil, nil, err
+	}
+	return accounts, db.Close, nil
+}
+
+func openDatabase(ctx context.Context, c *Config) (*sqlite.DB, error) {
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "The data folder %s cannot be made: %v. Choose another with --data.", c.Data, err)
+	}
+	return sqlite.Open(ctx, databasePath(c))
+}
+
+func newVersionCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "sandboxd", version, commit())
+			return err
+		},
+	}
+}
+
+// commit is the commit that the binary was built from, or "unknown".
+func commit() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return "unknown"
+}
