@@ -50,4 +50,3 @@ func (m *Manager) remove(ctx context.Context, s Sandbox) error {
 	m.publish(Event{Sandbox: s, Deleted: true})
 	return nil
 }
-

@@ -29,7 +29,8 @@ func CheckLabel(label string) error {
 
 // unprintable holds for what could forge or garble a line of text: controls, line breaks, direction marks.
 func unprintable(r rune) bool {
-	return r != ' ' && !unicode.IsGraphic(r) || unicode.In(r, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
+	const joiner = '\u200d' // holds composed emoji together
+	return r != joiner && !unicode.IsGraphic(r) || unicode.In(r, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
 }
 
 // autoName makes a name that reads well, such as "calm-otter"; after some tries (attempt counts from 0) one that is
