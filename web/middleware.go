@@ -1,8 +1,7 @@
 package web
 
 import (
-	"crypto/rand"
-	"encoding/hex"
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -22,12 +21,7 @@ const contentPolicy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img
 // requestID makes the request that everything behind it shares. The id is ours: a client's own is not believed.
 func (s *Server) requestID(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		var b [8]byte
-		rand.Read(b[:]) // never fails since Go 1.24
-		r := &request{
-			http: c.Request(), id: hex.EncodeToString(b[:]), from: c.RealIP(),
-			param: c.Param, head: c.Response().Header(),
-		}
+		r := newRequest(c)
 		c.Set(requestKey, r)
 		r.head.Set("X-Request-Id", r.id)
 		return next(c)
@@ -109,11 +103,11 @@ func (s *Server) admit(a access) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			r := requestOf(c)
-			who, err := s.identify(r, a)
+			who, err := s.identify(r.http.Context(), r, a)
 			if err != nil {
 				return err
 			}
-			r.who = who
+			r.who, r.access = who, a
 			if err := a.check(who); err != nil {
 				return err
 			}
@@ -122,12 +116,14 @@ func (s *Server) admit(a access) echo.MiddlewareFunc {
 	}
 }
 
-func (s *Server) identify(r *request, a access) (auth.Principal, error) {
+func (s *Server) identify(ctx context.Context, r *request, a access) (auth.Principal, error) {
+	ctx, cancel := context.WithTimeout(ctx, handlerTime)
+	defer cancel()
 	switch a {
 	case public:
 		return auth.Principal{}, nil
 	case visitor, signedIn, adminOnly:
-		who, err := s.sessionOf(r)
+		who, err := s.sessionOf(ctx, r)
 		if a == visitor && fault.Is(err, fault.Unauthenticated) {
 			return auth.Principal{}, nil
 		}
@@ -138,7 +134,7 @@ func (s *Server) identify(r *request, a access) (auth.Principal, error) {
 		return auth.Principal{}, fault.New(fault.Unauthenticated,
 			"This needs an API token: send it as \"Authorization: Bearer …\" or \"X-API-Key: …\".")
 	}
-	return s.cfg.Accounts.Authenticate(r.http.Context(), secret)
+	return s.cfg.Accounts.Authenticate(ctx, secret)
 }
 
 func (a access) check(who auth.Principal) error {
@@ -151,12 +147,12 @@ func (a access) check(who auth.Principal) error {
 	return nil
 }
 
-func (s *Server) sessionOf(r *request) (auth.Principal, error) {
+func (s *Server) sessionOf(ctx context.Context, r *request) (auth.Principal, error) {
 	secret := r.cookie(s.sessionCookie())
 	if secret == "" {
 		return auth.Principal{}, fault.New(fault.Unauthenticated, "Please sign in.")
 	}
-	return s.cfg.Accounts.Session(r.http.Context(), secret)
+	return s.cfg.Accounts.Session(ctx, secret)
 }
 
 // tokenSecret takes the API token out of the headers, or gives "".

@@ -6,6 +6,7 @@ import (
 	"sandboxd/internal/auth"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/event"
+	"sandboxd/internal/exec"
 	"sandboxd/internal/sandbox"
 )
 
@@ -109,4 +110,18 @@ type Hosts interface {
 	DashboardURL() string // without a slash at the end
 	TerminalURL(name string) string
 	PortURL(name string, port int) string
+}
+
+// Images is what the delivery asks of catalog.Images.
+type Images interface {
+	Build(name string) error // starts in the background; a build under way is no error
+	Status(ctx context.Context, name string) catalog.ImageStatus
+	Log(name string) []string
+}
+
+// Commands is what the delivery asks of exec.Service.
+type Commands interface {
+	Run(ctx context.Context, name string, r exec.Request) (exec.Result, error)
+	Stream(ctx context.Context, name string, r exec.Request, emit func(exec.Event) error) (exec.Result, error)
+	Open(ctx context.Context, name string, r exec.Request, size exec.Size) (*exec.Session, error)
 }

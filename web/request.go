@@ -3,6 +3,8 @@ package web
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -19,12 +21,14 @@ const handlerTime = 30 * time.Second
 
 // request is one request as handlers see it, without the framework.
 type request struct {
-	http  *http.Request
-	id    string
-	from  string // the client's address
-	who   auth.Principal
-	param func(name string) string
-	head  http.Header // of the response
+	http   *http.Request
+	w      http.ResponseWriter // only for streams and sockets
+	head   http.Header         // of the response
+	id     string
+	from   string // the client's address
+	who    auth.Principal
+	access access
+	param  func(name string) string
 }
 
 const requestKey = "sandboxd.request"
@@ -35,7 +39,16 @@ func requestOf(c echo.Context) *request {
 		r.http, r.param = c.Request(), c.Param
 		return r
 	}
-	return &request{http: c.Request(), param: c.Param, head: c.Response().Header(), from: c.RealIP()}
+	return newRequest(c)
+}
+
+func newRequest(c echo.Context) *request {
+	var b [8]byte
+	rand.Read(b[:]) // never fails since Go 1.24
+	return &request{
+		http: c.Request(), w: c.Response(), head: c.Response().Header(), param: c.Param,
+		id: hex.EncodeToString(b[:]), from: c.RealIP(),
+	}
 }
 
 // query gives a query parameter, or "".
@@ -126,18 +139,28 @@ type reply struct {
 	body     any // nil for no body
 }
 
-// api adapts an API action: In is read strictly from the body, what it gives is written as JSON.
+// api adapts an API action: In is read strictly from the body, what it gives is written as JSON. ctx has a deadline.
 func api[In any](act func(ctx context.Context, r *request, in In) (reply, error)) echo.HandlerFunc {
+	return apiLong(func(ctx context.Context, r *request, in In) (reply, error) {
+		ctx, cancel := context.WithTimeout(ctx, handlerTime)
+		defer cancel()
+		return act(ctx, r, in)
+	})
+}
+
+// apiLong is api for actions that wait on purpose and bound themselves. They may answer with a flow instead of a reply.
+func apiLong[In any](act func(ctx context.Context, r *request, in In) (reply, error)) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := requestOf(c)
 		var in In
 		if err := readJSON(r.http, &in); err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(r.http.Context(), handlerTime)
-		defer cancel()
-		out, err := act(ctx, r, in)
-		if err != nil {
+		out, err := act(r.http.Context(), r, in)
+		if out.location != "" { // also a failure may have a place where it can be looked at
+			r.head.Set("Location", out.location)
+		}
+		if err != nil || c.Response().Committed {
 			return err
 		}
 		return out.write(c)
@@ -145,9 +168,6 @@ func api[In any](act func(ctx context.Context, r *request, in In) (reply, error)
 }
 
 func (o reply) write(c echo.Context) error {
-	if o.location != "" {
-		c.Response().Header().Set("Location", o.location)
-	}
 	status := o.status
 	if status == 0 {
 		status = http.StatusOK

@@ -22,6 +22,8 @@ type Config struct {
 	Sandboxes Sandboxes
 	Accounts  Accounts
 	Templates Templates
+	Images    Images
+	Commands  Commands
 	Hosts     Hosts
 	Checks    []Check // what /readyz asks, in this order
 	Version   Version
@@ -49,6 +51,7 @@ type Server struct {
 	log       *slog.Logger
 	cross     *http.CrossOriginProtection
 	errorPage func(problem) templ.Component // how a page shows an error
+	streams   counter
 }
 
 // New builds the server and its routes. It does no I/O.
@@ -59,6 +62,9 @@ func New(cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, log: cfg.Log, echo: echo.New(),
 		cross: http.NewCrossOriginProtection(), errorPage: plainErrorPage,
+	}
+	if err := s.cross.AddTrustedOrigin(cfg.Hosts.DashboardURL()); err != nil {
+		s.log.Error("trust the dashboard's own origin", "err", err) // then only Host counts
 	}
 	s.echo.HideBanner, s.echo.HidePort = true, true
 	s.echo.IPExtractor = echo.ExtractIPDirect()

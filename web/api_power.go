@@ -1,0 +1,136 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+)
+
+// Bounds of ?wait: long enough for a build at the most, short enough by default for what is between.
+const (
+	defaultWait = 2 * time.Minute
+	maxWait     = 30 * time.Minute
+)
+
+// waiting is what a request says about waiting for what it asks for.
+type waiting struct {
+	asked bool
+	limit time.Duration
+}
+
+// waiting reads ?wait and ?timeout. The only values of wait are the word for what comes of the action, and "true".
+func (r *request) waiting(word string) (waiting, error) {
+	w := waiting{limit: defaultWait}
+	switch r.query("wait") {
+	case "", "false":
+	case word, "true":
+		w.asked = true
+	default:
+		return w, fault.Field("wait", "wait can only be %q here.", word)
+	}
+	text := r.query("timeout")
+	if text == "" {
+		return w, nil
+	}
+	limit, err := parseSpan(text)
+	if err != nil || limit <= 0 || limit > maxWait {
+		return w, fault.Field("timeout", "timeout must be more than 0 and at most %d seconds; texts such as \"90s\" are fine too.", int(maxWait.Seconds()))
+	}
+	w.limit = limit
+	return w, nil
+}
+
+// await waits until box is settled and answers with status when it is then as wanted, else with the cause.
+func (s *Server) await(ctx context.Context, w waiting, box sandbox.Sandbox, want sandbox.State, status int) (reply, error) {
+	waitCtx, cancel := context.WithTimeout(ctx, w.limit)
+	defer cancel()
+	now, err := s.cfg.Sandboxes.Wait(waitCtx, box.Name)
+	if err != nil {
+		return reply{}, err
+	}
+	if now.ID != box.ID && box.State != sandbox.Deleting { // a create may follow a delete that is under way
+		return reply{}, fault.New(fault.Conflict, "%s was deleted and made anew meanwhile.", box.Name)
+	}
+	if now.State == want {
+		ctx, cancel := context.WithTimeout(ctx, handlerTime)
+		defer cancel()
+		return s.sandboxReply(ctx, status, now)
+	}
+	return reply{}, s.unwanted(now)
+}
+
+// unwanted says why a sandbox is not as was wanted.
+func (s *Server) unwanted(box sandbox.Sandbox) error {
+	if box.State == sandbox.Failed {
+		return &statusError{http.StatusConflict, "sandbox_failed", box.Name + " failed: " + box.Problem}
+	}
+	if box.State.Settled() {
+		return fault.New(fault.Conflict, "%s is %s now, so waiting for something else is of no use.", box.Name, box.State)
+	}
+	if detail := s.cfg.Sandboxes.Progress(box.ID).Detail; detail != "" {
+		return fault.New(fault.Unavailable, "%s is still %s. %s", box.Name, box.State, detail)
+	}
+	return fault.New(fault.Unavailable, "%s is still %s.", box.Name, box.State)
+}
+
+// power makes the action that starts, stops or restarts a sandbox.
+func (s *Server) power(
+	do func(ctx context.Context, name string) (sandbox.Sandbox, error), word string, want sandbox.State,
+) func(context.Context, *request, none) (reply, error) {
+	return func(ctx context.Context, r *request, _ none) (reply, error) {
+		w, err := r.waiting(word)
+		if err != nil {
+			return reply{}, err
+		}
+		accepting, cancel := context.WithTimeout(ctx, handlerTime)
+		defer cancel()
+		box, err := s.visible(accepting, r.who, r.param("name"))
+		if err != nil {
+			return reply{}, err
+		}
+		if box, err = do(accepting, box.Name); err != nil {
+			return reply{}, err
+		}
+		if w.asked {
+			return s.await(ctx, w, box, want, http.StatusOK)
+		}
+		return s.sandboxReply(accepting, http.StatusAccepted, box)
+	}
+}
+
+// apiDeleteSandbox accepts a delete (202), or waits until nothing of it is left (204).
+func (s *Server) apiDeleteSandbox(ctx context.Context, r *request, _ none) (reply, error) {
+	w, err := r.waiting("gone")
+	if err != nil {
+		return reply{}, err
+	}
+	accepting, cancel := context.WithTimeout(ctx, handlerTime)
+	defer cancel()
+	box, err := s.visible(accepting, r.who, r.param("name"))
+	if err != nil {
+		return reply{}, err
+	}
+	if box, err = s.cfg.Sandboxes.Delete(accepting, box.Name); err != nil {
+		return reply{}, err
+	}
+	if w.asked {
+		return s.awaitGone(ctx, w, box)
+	}
+	return s.sandboxReply(accepting, http.StatusAccepted, box)
+}
+
+func (s *Server) awaitGone(ctx context.Context, w waiting, box sandbox.Sandbox) (reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.limit)
+	defer cancel()
+	now, err := s.cfg.Sandboxes.Wait(ctx, box.Name)
+	if fault.Is(err, fault.NotFound) || err == nil && now.ID != box.ID {
+		return reply{status: http.StatusNoContent}, nil
+	}
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{}, s.unwanted(now)
+}

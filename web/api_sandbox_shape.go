@@ -1,0 +1,69 @@
+package web
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"sandboxd/internal/sandbox"
+)
+
+// sandboxShape is a sandbox as programs see it. Golden files pin it.
+type sandboxShape struct {
+	Name      string      `json:"name"`
+	Label     string      `json:"label"`
+	Template  string      `json:"template"` // "" for a plain image
+	Image     string      `json:"image"`    // "" for a template
+	State     string      `json:"state"`
+	Problem   string      `json:"problem"`
+	Owner     string      `json:"owner"` // user name
+	CreatedAt time.Time   `json:"created_at"`
+	URLs      urlsShape   `json:"urls"`
+	Limits    limitsShape `json:"limits"`
+}
+
+type urlsShape struct {
+	Terminal  string `json:"terminal"`
+	Dashboard string `json:"dashboard"`
+	Ports     string `json:"ports"` // with {port} in place of a port's number
+}
+
+type limitsShape struct {
+	CPUs   float64 `json:"cpus"`
+	Memory int64   `json:"memory"` // bytes
+	Pids   int64   `json:"pids"`
+}
+
+// shape gives a sandbox as programs see it.
+func (s *Server) shape(ctx context.Context, names *owners, box sandbox.Sandbox) (sandboxShape, error) {
+	owner, err := names.name(ctx, box.Owner)
+	if err != nil {
+		return sandboxShape{}, err
+	}
+	return sandboxShape{
+		Name: box.Name, Label: box.Label, Template: box.Spec.Template, Image: box.Spec.Image,
+		State: string(box.State), Problem: box.Problem, Owner: owner, CreatedAt: box.Created.UTC(),
+		URLs: urlsShape{
+			Terminal:  s.cfg.Hosts.TerminalURL(box.Name),
+			Dashboard: s.cfg.Hosts.DashboardURL() + "/sandboxes/" + box.Name,
+			Ports:     s.portsTemplate(box.Name),
+		},
+		Limits: limitsShape{CPUs: box.Spec.Limits.CPUs, Memory: box.Spec.Limits.Memory, Pids: box.Spec.Limits.Pids},
+	}, nil
+}
+
+// portsTemplate is the address of a port with {port} in place of its number.
+func (s *Server) portsTemplate(name string) string {
+	return strings.Replace(s.cfg.Hosts.PortURL(name, 1), "//1-", "//{port}-", 1)
+}
+
+// sandboxReply answers with one sandbox.
+func (s *Server) sandboxReply(ctx context.Context, status int, box sandbox.Sandbox) (reply, error) {
+	shape, err := s.shape(ctx, s.owners(), box)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{status: status, body: shape}, nil
+}
+
+func sandboxPath(name string) string { return apiPrefix + "/sandboxes/" + name }

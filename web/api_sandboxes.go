@@ -1,0 +1,199 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"sandboxd/internal/auth"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+)
+
+// Bounds of a page of the list.
+const (
+	defaultPage = 100
+	maxPage     = 1000
+)
+
+type createBody struct {
+	Name     string            `json:"name"`
+	Label    string            `json:"label"`
+	Template string            `json:"template"`
+	Image    string            `json:"image"`
+	CPUs     float64           `json:"cpus"`
+	Memory   memorySize        `json:"memory"`
+	Pids     int64             `json:"pids"`
+	Env      map[string]string `json:"env"`
+}
+
+// apiCreateSandbox accepts a create. 202 while it is being made, whether this request or an earlier one like it began
+// that; 200 when one that was asked for in the same way is there already; with ?wait=ready 201 or 200 once it runs.
+func (s *Server) apiCreateSandbox(ctx context.Context, r *request, in createBody) (reply, error) {
+	w, err := r.waiting("ready")
+	if err != nil {
+		return reply{}, err
+	}
+	accepting, cancel := context.WithTimeout(ctx, handlerTime)
+	defer cancel()
+	box, created, err := s.cfg.Sandboxes.Create(accepting, sandbox.Request{
+		Name: in.Name, Label: in.Label, Owner: r.who.User.ID, Template: in.Template, Image: in.Image, Env: in.Env,
+		Limits: sandbox.Limits{CPUs: in.CPUs, Memory: int64(in.Memory), Pids: in.Pids},
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	if w.asked {
+		return s.createdReply(ctx, w, box, created)
+	}
+	status := http.StatusAccepted
+	if !created && box.State.Settled() {
+		status = http.StatusOK
+	}
+	out, err := s.sandboxReply(accepting, status, box)
+	out.location = sandboxPath(box.Name)
+	return out, err
+}
+
+func (s *Server) createdReply(ctx context.Context, w waiting, box sandbox.Sandbox, created bool) (reply, error) {
+	status := http.StatusOK
+	if created || box.State == sandbox.Deleting { // the latter: this one follows
+		status = http.StatusCreated
+	}
+	out, err := s.await(ctx, w, box, sandbox.Running, status)
+	out.location = sandboxPath(box.Name)
+	return out, err
+}
+
+type listShape struct {
+	Sandboxes []sandboxShape `json:"sandboxes"`
+	Total     int            `json:"total"` // how many match, on all pages
+	Limit     int            `json:"limit"`
+	Offset    int            `json:"offset"`
+}
+
+// apiListSandboxes lists what the caller may see, newest first: a member's own, for an admin everybody's or ?owner='s.
+func (s *Server) apiListSandboxes(ctx context.Context, r *request, _ none) (reply, error) {
+	f, err := s.listFilter(ctx, r)
+	if err != nil {
+		return reply{}, err
+	}
+	boxes, total, err := s.list(ctx, r.who, f)
+	if err != nil {
+		return reply{}, err
+	}
+	out := listShape{Sandboxes: make([]sandboxShape, 0, len(boxes)), Total: total, Limit: f.Limit, Offset: f.Offset}
+	names := s.owners()
+	for _, box := range boxes {
+		shape, err := s.shape(ctx, names, box)
+		if err != nil {
+			return reply{}, err
+		}
+		out.Sandboxes = append(out.Sandboxes, shape)
+	}
+	return reply{body: out}, nil
+}
+
+func (s *Server) listFilter(ctx context.Context, r *request) (f sandbox.Filter, err error) {
+	f.Query, f.State = r.query("q"), sandbox.State(r.query("state"))
+	if f.State != "" && !knownState(f.State) {
+		return f, fault.Field("state", "%.40q is not a state. The states are %s.", f.State, strings.Join(stateNames(), ", "))
+	}
+	if f.Limit, err = r.intQuery("limit", defaultPage, 1, maxPage); err != nil {
+		return f, err
+	}
+	if f.Offset, err = r.intQuery("offset", 0, 0, 1<<31-1); err != nil {
+		return f, err
+	}
+	f.Owner, err = s.listOwner(ctx, r)
+	return f, err
+}
+
+// listOwner gives the user id whose sandboxes are asked for: the caller's own, unless an admin asks for others.
+func (s *Server) listOwner(ctx context.Context, r *request) (string, error) {
+	name, who := r.query("owner"), r.who.User
+	if name == "" && who.Role == auth.Admin {
+		return "", nil
+	}
+	if name == "" || name == "me" || name == who.Name {
+		return who.ID, nil
+	}
+	if who.Role != auth.Admin {
+		return "", fault.New(fault.Forbidden, "Only an admin may list other people's sandboxes.")
+	}
+	u, err := s.cfg.Accounts.UserByName(ctx, name)
+	return u.ID, err
+}
+
+// list gives the sandboxes that match f and that who may see. f.Owner has been decided by listOwner.
+func (s *Server) list(ctx context.Context, who auth.Principal, f sandbox.Filter) ([]sandbox.Sandbox, int, error) {
+	if who.Sandbox == "" {
+		return s.cfg.Sandboxes.List(ctx, f)
+	}
+	box, err := s.visible(ctx, who, who.Sandbox)
+	if fault.Is(err, fault.NotFound) {
+		return nil, 0, nil
+	}
+	if err != nil || !matches(box, f) {
+		return nil, 0, err
+	}
+	if f.Offset > 0 {
+		return nil, 1, nil
+	}
+	return []sandbox.Sandbox{box}, 1, nil
+}
+
+// matches is the store's filter for the one sandbox that a limited token sees.
+func matches(box sandbox.Sandbox, f sandbox.Filter) bool {
+	text := strings.ToLower(strings.Join([]string{box.Name, box.Label, box.Spec.Template, box.Spec.Image}, "\n"))
+	return (f.Owner == "" || f.Owner == box.Owner) && (f.State == "" || f.State == box.State) &&
+		strings.Contains(text, strings.ToLower(f.Query))
+}
+
+var allStates = []sandbox.State{
+	sandbox.Creating, sandbox.Starting, sandbox.Running, sandbox.Stopping, sandbox.Stopped, sandbox.Asleep,
+	sandbox.Failed, sandbox.Deleting,
+}
+
+func stateNames() []string {
+	names := make([]string, len(allStates))
+	for i, state := range allStates {
+		names[i] = string(state)
+	}
+	return names
+}
+
+func knownState(s sandbox.State) bool {
+	for _, known := range allStates {
+		if s == known {
+			return true
+		}
+	}
+	return false
+}
+
+// apiSandbox answers with one sandbox.
+func (s *Server) apiSandbox(ctx context.Context, r *request, _ none) (reply, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return reply{}, err
+	}
+	return s.sandboxReply(ctx, http.StatusOK, box)
+}
+
+// changeBody holds what can be changed of a sandbox; what is left out stays.
+type changeBody struct {
+	Label *string `json:"label"`
+}
+
+// apiChangeSandbox changes what the body has.
+func (s *Server) apiChangeSandbox(ctx context.Context, r *request, in changeBody) (reply, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err == nil && in.Label != nil {
+		box, err = s.cfg.Sandboxes.Rename(ctx, box.Name, *in.Label)
+	}
+	if err != nil {
+		return reply{}, err
+	}
+	return s.sandboxReply(ctx, http.StatusOK, box)
+}

@@ -1,0 +1,180 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"sandboxd/internal/fault"
+)
+
+// Times of streams.
+const (
+	beatEvery  = 15 * time.Second // so that proxies between do not take silence for death
+	writeLimit = 20 * time.Second // a client that takes nothing for so long is gone
+)
+
+// maxStreams bounds the streams that one user has open, so that nobody takes every connection.
+const maxStreams = 200
+
+// flow is a response that is written bit by bit. Safe for concurrent use.
+type flow struct {
+	ctl *http.ResponseController
+
+	mu  sync.Mutex
+	w   http.ResponseWriter
+	err error // the first failure; nothing is written after it
+}
+
+// openFlow sends the head of a stream. From here on errors can only be told within it.
+func (r *request) openFlow(contentType string) *flow {
+	f := &flow{w: r.w, ctl: http.NewResponseController(r.w)}
+	_ = f.ctl.SetReadDeadline(time.Time{}) // where it is not supported there is no deadline to lift
+	r.head.Set("Content-Type", contentType)
+	r.head.Set("Cache-Control", "no-cache, no-transform")
+	r.head.Set("X-Accel-Buffering", "no")
+	r.w.WriteHeader(http.StatusOK)
+	return f
+}
+
+// write sends b at once. It fails when the client is gone or takes nothing for a while.
+func (f *flow) write(b []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return f.err
+	}
+	if err := f.ctl.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		f.err = err
+		return err
+	}
+	if _, f.err = f.w.Write(b); f.err == nil {
+		f.err = f.ctl.Flush()
+	}
+	return f.err
+}
+
+// line sends v as one line of JSON.
+func (f *flow) line(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode line: %w", err)
+	}
+	return f.write(append(b, '\n'))
+}
+
+// event sends a server-sent event. data may have several lines.
+func (f *flow) event(kind, data string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "event: %s\n", kind)
+	for line := range strings.SplitSeq(strings.ReplaceAll(data, "\r", ""), "\n") {
+		fmt.Fprintf(&b, "data: %s\n", line)
+	}
+	b.WriteByte('\n')
+	return f.write([]byte(b.String()))
+}
+
+// eventJSON sends a server-sent event whose data is v as JSON.
+func (f *flow) eventJSON(kind string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode event: %w", err)
+	}
+	return f.event(kind, string(b))
+}
+
+// comment sends what clients of server-sent events ignore.
+func (f *flow) comment(text string) error { return f.write([]byte(": " + text + "\n\n")) }
+
+// watch adapts a stream of server-sent events for pages or programs. begin does everything that can fail and gives
+// the function that then writes until ctx ends or it fails; release is called at the very end. ctx ends when the
+// client leaves or when its session or token is not good any more.
+func (s *Server) watch(begin func(ctx context.Context, r *request) (pump func(ctx context.Context, f *flow) error, release func(), err error)) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := requestOf(c)
+		leave, err := s.streams.enter(r.who.User.ID)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		ctx, cancel := context.WithCancel(r.http.Context())
+		defer cancel()
+		pump, release, err := begin(ctx, r)
+		if err != nil {
+			return err
+		}
+		defer release()
+		f := r.openFlow("text/event-stream; charset=utf-8")
+		defer s.keepUp(ctx, cancel, r, func() error { return f.comment("beat") })()
+		if err := pump(ctx, f); err != nil && ctx.Err() == nil && f.err == nil {
+			return err // the head is out: this only reaches the log
+		}
+		return nil
+	}
+}
+
+// keepUp calls beat now and then, and ends the stream when beat fails or when whoever asked may not any more. The
+// caller must call stop, which waits.
+func (s *Server) keepUp(ctx context.Context, cancel context.CancelFunc, r *request, beat func() error) (stop func()) {
+	ctx, end := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		ticker := time.NewTicker(beatEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			if beat() != nil || !s.stillWelcome(ctx, r) {
+				cancel()
+				return
+			}
+		}
+	})
+	return func() { end(); running.Wait() }
+}
+
+// stillWelcome says whether the session or token of a long-lived request is still good. What cannot be told now counts
+// as good: the store may be busy.
+func (s *Server) stillWelcome(ctx context.Context, r *request) bool {
+	who, err := s.identify(ctx, r, r.access)
+	if err == nil {
+		err = r.access.check(who)
+	}
+	return !fault.Is(err, fault.Unauthenticated) && !fault.Is(err, fault.Forbidden)
+}
+
+// counter counts what each user has open. Safe for concurrent use.
+type counter struct {
+	mu   sync.Mutex
+	open map[string]int
+}
+
+// enter counts one in. The caller must call leave.
+func (n *counter) enter(user string) (leave func(), err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.open == nil {
+		n.open = map[string]int{}
+	}
+	if n.open[user] >= maxStreams {
+		return nil, fault.New(fault.Limited, "You have %d streams open. Close some first.", maxStreams)
+	}
+	n.open[user]++
+	return sync.OnceFunc(func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.open[user]--; n.open[user] == 0 {
+			delete(n.open, user)
+		}
+	}), nil
+}

@@ -1,0 +1,93 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/docker/go-units"
+
+	"sandboxd/internal/fault"
+)
+
+// memorySize is a number of bytes, in JSON a number or a text such as "512MiB" or "2g" (binary units).
+type memorySize int64
+
+// UnmarshalJSON reads either form.
+func (m *memorySize) UnmarshalJSON(b []byte) error {
+	n, err := parseSize(unquote(b))
+	if err != nil {
+		return fault.Field("memory", "The memory must be a number of bytes or a text such as \"512MiB\", not %.40s.", b)
+	}
+	*m = memorySize(n)
+	return nil
+}
+
+func parseSize(text string) (int64, error) {
+	if text == "null" {
+		return 0, nil
+	}
+	return units.RAMInBytes(text)
+}
+
+// span is a length of time, in JSON a number of seconds or a text such as "90s", "5m" or "30d".
+type span time.Duration
+
+// UnmarshalJSON reads either form.
+func (d *span) UnmarshalJSON(b []byte) error {
+	v, err := parseSpan(unquote(b))
+	if err != nil {
+		return err
+	}
+	*d = span(v)
+	return nil
+}
+
+// parseSpan reads a number of seconds or a text such as "90s", "5m" or "30d".
+func parseSpan(text string) (time.Duration, error) {
+	bad := fault.New(fault.Invalid, "%.40q is not a length of time: use seconds, or a text such as \"90s\", \"5m\" or \"30d\".", text)
+	if text == "null" {
+		return 0, nil
+	}
+	unit := time.Second
+	number, days := strings.CutSuffix(text, "d")
+	if days {
+		unit = 24 * time.Hour
+	}
+	if n, err := strconv.ParseFloat(number, 64); err == nil {
+		v := n * float64(unit)
+		if math.IsNaN(v) || math.Abs(v) > math.MaxInt64/2 {
+			return 0, bad
+		}
+		return time.Duration(v), nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, bad
+	}
+	return d, nil
+}
+
+func unquote(b []byte) string {
+	var text string
+	if json.Unmarshal(b, &text) == nil && len(b) > 0 && b[0] == '"' {
+		return text
+	}
+	return string(bytes.TrimSpace(b))
+}
+
+// intQuery gives a whole number from the query, or otherwise when it is not given.
+func (r *request) intQuery(name string, otherwise, least, most int) (int, error) {
+	text := r.query(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most {
+		return 0, fault.Field(name, "%s must be a whole number between %d and %d.", name, least, most)
+	}
+	return n, nil
+}
