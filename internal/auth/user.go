@@ -39,9 +39,23 @@ type Token struct {
 	Expires  time.Time // zero if never
 }
 
+// Session is a browser's session without its secret. Host is "" for the dashboard's own; a host session is good at
+// that one sandbox host only and ends with its Parent.
+type Session struct {
+	ID      string
+	User    string // user id
+	Host    string
+	Parent  string // the dashboard session's id, for a host session
+	From    string // the address that it was opened from, as the caller gave it
+	Created time.Time
+	Seen    time.Time // last use, exact to some minutes
+	Expires time.Time // unless it is used before
+}
+
 // Principal is who asks: a user in a browser session, or a program with a token of that user's.
 type Principal struct {
 	User    User
+	Session string // session id, or "" for a token
 	Token   string // token id, or "" for a browser session
 	Sandbox string // the one sandbox that the token is limited to, or ""
 }

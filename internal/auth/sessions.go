@@ -1,0 +1,120 @@
+package auth
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sandboxd/internal/fault"
+)
+
+// Session says who a dashboard session's secret belongs to, and prolongs the session. Unauthenticated if it has ended,
+// is a sandbox host's, or its user is disabled.
+func (s *Service) Session(ctx context.Context, secret string) (Principal, error) {
+	n, u, err := s.session(ctx, secret, "")
+	if err != nil {
+		return Principal{}, err
+	}
+	s.prolong(ctx, n)
+	return Principal{User: u, Session: n.ID}, nil
+}
+
+// HostSession says who a secret that RedeemCode gave belongs to, at that host only, and prolongs the session and the
+// dashboard session that it hangs on. Unauthenticated if either has ended.
+func (s *Service) HostSession(ctx context.Context, secret, host string) (Principal, error) {
+	if host == "" {
+		return Principal{}, signIn()
+	}
+	n, u, err := s.session(ctx, secret, host)
+	if err != nil {
+		return Principal{}, err
+	}
+	parent, err := s.store.Session(ctx, n.Parent)
+	if fault.Is(err, fault.NotFound) || err == nil && !time.Now().Before(parent.Expires) {
+		return Principal{}, signIn()
+	}
+	if err != nil {
+		return Principal{}, fmt.Errorf("find the session's parent: %w", err)
+	}
+	s.prolong(ctx, n)
+	s.prolong(ctx, parent)
+	return Principal{User: u, Session: n.ID}, nil
+}
+
+func signIn() error {
+	return fault.New(fault.Unauthenticated, "Your session has ended. Sign in again.")
+}
+
+// session finds a live session for host ("" for the dashboard) and its user.
+func (s *Service) session(ctx context.Context, secret, host string) (Session, User, error) {
+	if !plausible(secret) {
+		return Session{}, User{}, signIn()
+	}
+	n, a, err := s.store.SessionByKey(ctx, keyOf(secret))
+	if fault.Is(err, fault.NotFound) {
+		return Session{}, User{}, signIn()
+	}
+	if err != nil {
+		return Session{}, User{}, fmt.Errorf("find the session: %w", err)
+	}
+	if n.Host != host || !time.Now().Before(n.Expires) {
+		return Session{}, User{}, signIn()
+	}
+	return n, a.User, enabled(a.User)
+}
+
+func (s *Service) prolong(ctx context.Context, n Session) {
+	s.touch(ctx, n.ID, n.Seen, func(ctx context.Context, now time.Time) error {
+		return s.store.TouchSession(ctx, n.ID, now, slide(n.Created, now))
+	})
+}
+
+// Logout ends a dashboard session and every host session that hangs on it. Ending what has ended is no error.
+func (s *Service) Logout(ctx context.Context, secret string) error {
+	if !plausible(secret) {
+		return nil
+	}
+	n, _, err := s.store.SessionByKey(ctx, keyOf(secret))
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err == nil {
+		_, err = s.store.DeleteSessions(ctx, SessionFilter{ID: n.ID})
+	}
+	if err != nil {
+		return fmt.Errorf("sign out: %w", err)
+	}
+	s.codes.forget(func(c code) bool { return c.session == n.ID })
+	return nil
+}
+
+// Sessions gives a user's live dashboard sessions, newest first. Host sessions are part of theirs and not listed.
+func (s *Service) Sessions(ctx context.Context, userID string) ([]Session, error) {
+	all, err := s.store.Sessions(ctx, userID)
+	if err != nil {
+		return nil, fmt.Errorf("list sessions: %w", err)
+	}
+	var live []Session
+	for _, n := range all {
+		if n.Host == "" && time.Now().Before(n.Expires) {
+			live = append(live, n)
+		}
+	}
+	return live, nil
+}
+
+// EndSession ends one of a user's sessions with its host sessions. NotFound if it is not there.
+func (s *Service) EndSession(ctx context.Context, userID, sessionID string) error {
+	if userID == "" || sessionID == "" {
+		return fault.New(fault.NotFound, "There is no such session.")
+	}
+	n, err := s.store.DeleteSessions(ctx, SessionFilter{ID: sessionID, User: userID})
+	if err != nil {
+		return fmt.Errorf("end session: %w", err)
+	}
+	if n == 0 {
+		return fault.New(fault.NotFound, "There is no such session. It may have ended already.")
+	}
+	s.codes.forget(func(c code) bool { return c.session == sessionID })
+	return nil
+}

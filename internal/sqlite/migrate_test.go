@@ -1,0 +1,172 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+)
+
+// For every version there is a file testdata/NNNN.sql, written when that version was the newest, which fills the tables
+// that the version brought or changed. A new migration comes with a new file and leaves the older ones alone: the test
+// makes a database of each version, fills it with the files up to it, brings it to the newest, and reads everything.
+func TestMigrate_EveryEarlierVersionComesUpToDate(t *testing.T) {
+	for version := range newest() + 1 {
+		t.Run(fmt.Sprintf("from %d", version), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "sandboxd.db")
+			makeVersion(t, path, version)
+			for range 2 { // the second time there is nothing to do
+				checkSamples(t, open(t, path), version)
+			}
+		})
+	}
+}
+
+// makeVersion makes a database as a program of that version left it.
+func makeVersion(t *testing.T, path string, version int) {
+	t.Helper()
+	old, err := connect(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := old.migrate(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range migrations[:version] {
+		script, err := os.ReadFile(fmt.Sprintf("testdata/%04d.sql", m.version))
+		if err != nil {
+			t.Fatalf("version %d has no sample of its data: %v", m.version, err)
+		}
+		if err := old.migrate(t.Context(), m.version); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := old.writer.ExecContext(t.Context(), string(script)); err != nil {
+			t.Fatalf("sample of version %d: %v", m.version, err)
+		}
+	}
+	if err := old.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// samples say what the files of testdata have put in, as the newest program must see it, by version.
+var samples = map[int]func(t *testing.T, d *DB){
+	1: func(t *testing.T, d *DB) {
+		b, err := d.Sandboxes().ByName(t.Context(), "ml")
+		if err != nil || b.Label != "ML Experiments" || b.Spec.Env["API_KEY"] != "x" || b.State != sandbox.Running {
+			t.Errorf("sandbox %+v, %v", b, err)
+		}
+		list, total, err := d.Sandboxes().List(t.Context(), sandbox.Filter{Query: "experiments"})
+		if err != nil || total != 1 || len(list) != 1 {
+			t.Errorf("search finds %d, %v", total, err)
+		}
+		if id, err := d.Instance(t.Context()); err != nil || id != "0123abcd" {
+			t.Errorf("instance %q, %v", id, err)
+		}
+	},
+	2: func(t *testing.T, d *DB) {
+		users, err := d.Auth().Users(t.Context())
+		if err != nil || len(users) != 2 || users[0].Claimed || !users[1].Claimed {
+			t.Fatalf("users %+v, %v", users, err)
+		}
+		sessions, err := d.Auth().Sessions(t.Context(), users[1].ID)
+		if err != nil || len(sessions) != 2 || sessions[0].Parent != sessions[1].ID {
+			t.Errorf("sessions %+v, %v", sessions, err)
+		}
+		tokens, err := d.Auth().Tokens(t.Context(), users[0].ID)
+		if err != nil || len(tokens) != 1 || !tokens[0].LastUsed.IsZero() {
+			t.Errorf("tokens %+v, %v", tokens, err)
+		}
+	},
+}
+
+func checkSamples(t *testing.T, d *DB, version int) {
+	t.Helper()
+	for v := 1; v <= version; v++ {
+		check, ok := samples[v]
+		if !ok {
+			t.Fatalf("nothing checks the sample of version %d", v)
+		}
+		check(t, d)
+	}
+	var have, rows int
+	const count = `SELECT max(version), count(*) FROM migrations`
+	if err := d.reader.QueryRowContext(t.Context(), count).Scan(&have, &rows); err != nil || have != newest() || rows != newest() {
+		t.Errorf("version %d with %d rows (%v), want %d", have, rows, err, newest())
+	}
+	var healthy string
+	if err := d.reader.QueryRowContext(t.Context(), `PRAGMA integrity_check`).Scan(&healthy); err != nil || healthy != "ok" {
+		t.Errorf("integrity check: %s (%v)", healthy, err)
+	}
+}
+
+func TestMigrate_UpgradedAndNewSchemaAreTheSame(t *testing.T) {
+	want := schema(t, fresh(t))
+	for version := range newest() {
+		path := filepath.Join(t.TempDir(), "sandboxd.db")
+		makeVersion(t, path, version)
+		if got := schema(t, open(t, path)); got != want {
+			t.Errorf("from version %d:\n%s\nwant\n%s", version, got, want)
+		}
+	}
+}
+
+func schema(t *testing.T, d *DB) string {
+	t.Helper()
+	var all string
+	const read = `SELECT group_concat(sql, char(10)) FROM (SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type, name)`
+	if err := d.reader.QueryRowContext(t.Context(), read).Scan(&all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestMigrate_RefusesANewerDatabase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sandboxd.db")
+	makeVersion(t, path, newest())
+	d := open(t, path)
+	if _, err := d.writer.ExecContext(t.Context(), `INSERT INTO migrations VALUES (?, 'from the future', 1)`, newest()+1); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(t.Context(), path)
+	if !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Message(err), "written by a newer sandboxd") ||
+		!strings.Contains(fault.Message(err), path) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestMigrate_FailedStepLeavesNothing(t *testing.T) {
+	d := fresh(t)
+	bad := migration{version: newest() + 1, name: "bad", script: `CREATE TABLE half (a); INSERT INTO nowhere VALUES (1);`}
+	if err := d.apply(t.Context(), bad); err == nil {
+		t.Fatal("a bad step gives no error")
+	}
+	var n int
+	const count = `SELECT count(*) FROM sqlite_schema WHERE name = 'half'`
+	if err := d.reader.QueryRowContext(t.Context(), count).Scan(&n); err != nil || n != 0 {
+		t.Errorf("half of a failed step is there (%v)", err)
+	}
+	if v, err := d.version(t.Context()); err != nil || v != newest() {
+		t.Errorf("version is %d (%v)", v, err)
+	}
+}
+
+func TestMigrate_StepDoneByAnotherProcessIsSkipped(t *testing.T) {
+	d := fresh(t)
+	again := migration{version: newest(), name: "again", script: `CREATE TABLE twice (a)`}
+	if err := d.apply(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	err := d.read(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
+		return tx.QueryRowContext(ctx, `SELECT 1 FROM sqlite_schema WHERE name = 'twice'`).Scan(new(int))
+	})
+	if err != sql.ErrNoRows {
+		t.Errorf("the step was done twice: %v", err)
+	}
+}
