@@ -1,0 +1,134 @@
+// Package static holds what a browser loads from us: our style sheet, our ES modules and the bundle made of them.
+//
+// It does not bundle (static/bundle does, before the build) and it knows nothing of pages.
+//
+// Invariant: what is served under a hashed name never changes, so that it may be cached for ever; third-party code is
+// never committed, and a build without the bundle still works and says what to run.
+package static
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"io/fs"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed all:dist
+var dist embed.FS
+
+// Prefix is the path that all files are served under.
+const Prefix = "/static/"
+
+// Manifest is the bundle's table of contents, as static/bundle writes it to dist/manifest.json: entry ("app.js") to
+// file name ("app-5Q7XK2.js").
+const Manifest = "manifest.json"
+
+// Assets finds and serves the bundled files. It is a http.Handler for everything under Prefix, and safe for
+// concurrent use.
+type Assets struct {
+	files   fs.FS
+	entries map[string]string
+	problem string
+}
+
+// New reads the manifest of the bundle inside this binary.
+func New() *Assets {
+	files, err := fs.Sub(dist, "dist")
+	if err != nil {
+		panic(err) // "dist" is a valid path
+	}
+	return newAssets(files)
+}
+
+func newAssets(files fs.FS) *Assets {
+	a := &Assets{files: files, entries: map[string]string{}}
+	manifest, err := fs.ReadFile(files, Manifest)
+	if err == nil {
+		err = json.Unmarshal(manifest, &a.entries)
+	}
+	if err != nil {
+		a.problem = "This sandboxd was built without its style sheet and scripts. Run “make build”, or " +
+			"“npm ci --ignore-scripts” in static/ and then “go run ./static/bundle”, and build it again."
+	}
+	return a
+}
+
+// Problem says, for a person, why there are no assets and what to run; "" when there are.
+func (a *Assets) Problem() string { return a.problem }
+
+// URL gives the path of an entry ("app.css"), or "" when the bundle has no such entry.
+func (a *Assets) URL(entry string) string {
+	file, ok := a.entries[entry]
+	if !ok {
+		return ""
+	}
+	return Prefix + file
+}
+
+// ServeHTTP serves one file, compressed if the browser takes that. Files are found by exact name only: there are no
+// folders and no listings.
+func (a *Assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name := strings.TrimPrefix(r.URL.Path, Prefix)
+	kind := contentTypes[path.Ext(name)]
+	if kind == "" || strings.Contains(name, "/") {
+		http.NotFound(w, r)
+		return
+	}
+	body, encoding, err := a.read(name, r.Header.Get("Accept-Encoding"))
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Vary", "Accept-Encoding")
+	if encoding != "" {
+		h.Set("Content-Encoding", encoding)
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
+}
+
+var contentTypes = map[string]string{
+	".css":   "text/css; charset=utf-8",
+	".js":    "text/javascript; charset=utf-8",
+	".svg":   "image/svg+xml",
+	".txt":   "text/plain; charset=utf-8",
+	".woff2": "font/woff2",
+}
+
+// read gives the smallest form of a file that the Accept-Encoding header admits. A form that does not exist was not
+// smaller than the plain one.
+func (a *Assets) read(name, accept string) (body []byte, encoding string, err error) {
+	for _, form := range [...]struct{ coding, ext string }{{"br", ".br"}, {"gzip", ".gz"}} {
+		if !accepts(accept, form.coding) {
+			continue
+		}
+		if body, err := fs.ReadFile(a.files, name+form.ext); err == nil {
+			return body, form.coding, nil
+		}
+	}
+	body, err = fs.ReadFile(a.files, name)
+	return body, "", err
+}
+
+// accepts reports whether an Accept-Encoding header names a coding and does not refuse it with a quality of zero.
+func accepts(header, coding string) bool {
+	for part := range strings.SplitSeq(header, ",") {
+		name, params, _ := strings.Cut(part, ";")
+		if !strings.EqualFold(strings.TrimSpace(name), coding) {
+			continue
+		}
+		q := strings.TrimPrefix(strings.ReplaceAll(params, " ", ""), "q=")
+		quality, err := strconv.ParseFloat(q, 64)
+		return err != nil || quality > 0
+	}
+	return false
+}

@@ -1,0 +1,49 @@
+// Menus are <details>; this makes them behave: one open at a time, closed by Escape and by a click elsewhere, walked
+// with the arrow keys, and opened upwards where there is no room below.
+const open = () => document.querySelectorAll("details.menu[open]");
+
+function closeAll(except) {
+  for (const menu of open()) if (menu !== except) menu.open = false;
+}
+
+document.addEventListener(
+  "toggle",
+  (event) => {
+    const menu = event.target;
+    if (!menu.matches?.("details.menu") || !menu.open) return;
+    closeAll(menu);
+    menu.classList.remove("up");
+    const box = menu.querySelector(".menu-list").getBoundingClientRect();
+    menu.classList.toggle("up", box.bottom > innerHeight && box.height < menu.getBoundingClientRect().top);
+  },
+  true,
+);
+
+document.addEventListener("pointerdown", (event) => {
+  closeAll(event.target.closest?.("details.menu"));
+});
+
+document.addEventListener("click", (event) => {
+  const item = event.target.closest?.(".menu-item");
+  if (item && !event.defaultPrevented) closeAll();
+});
+
+document.addEventListener("keydown", (event) => {
+  const menu = event.target.closest?.("details.menu[open]");
+  if (!menu) {
+    if (event.key === "Escape") closeAll();
+    return;
+  }
+  if (event.key === "Escape") {
+    menu.open = false;
+    menu.querySelector("summary").focus();
+    event.stopPropagation();
+    return;
+  }
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!step) return;
+  event.preventDefault();
+  const items = [...menu.querySelectorAll(".menu-item")];
+  const at = items.indexOf(document.activeElement);
+  items.at((at + step + items.length) % items.length)?.focus();
+});

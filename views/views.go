@@ -1,0 +1,92 @@
+// Package views draws pages: templ components and the plain structs they take.
+//
+// It does no I/O, knows no domain type and no clock, and decides nothing: every field is ready to show, and a text in
+// it may be hostile (templ escapes it).
+//
+// Invariant: no inline script, no inline style and no address outside of our own origin, so that the strictest
+// content policy holds; what a live stream swaps in is the very component that the page was made of.
+package views
+
+// Frame is what stands around every page.
+type Frame struct {
+	Title  string
+	Nav    string // the part of the site that the page belongs to: "sandboxes", "templates", "settings" or ""
+	Viewer Person // the zero value when nobody is signed in
+	Theme  string // "auto", "light" or "dark"
+	Assets Assets
+	Live   string // address of the page's event stream, or ""
+	Alarm  string // what is wrong with sandboxd itself now, such as an engine that does not answer; or ""
+	Here   string // path and query of this page, to come back to
+}
+
+// Assets are the addresses of the bundled files; "" where the bundle was not made.
+type Assets struct {
+	Style    string
+	Script   string
+	Icon     string
+	Licences string
+	Problem  string // why there are none, and what to run
+	// Only the workspace loads these.
+	WorkspaceStyle  string
+	WorkspaceScript string
+}
+
+// Person is a user as others see one.
+type Person struct {
+	Name  string
+	Admin bool
+}
+
+// Time is a moment, in three forms.
+type Time struct {
+	Machine  string // RFC 3339
+	Absolute string // for the tooltip
+	Relative string // "2 h ago"
+}
+
+// State is where something stands, with its tone, its icon and its word: never a colour alone.
+type State struct {
+	Tone  string // "good", "busy", "bad", "calm" or "still"
+	Icon  string
+	Text  string
+	Why   string // why it stands there, or what is going on; or ""
+	Since Time
+	// Bar says how to draw progress: BarNone, BarUnknown, or percent done.
+	Bar int
+}
+
+// The values of State.Bar that are no percentage.
+const (
+	BarNone    = -2
+	BarUnknown = -1
+)
+
+// Link leads somewhere in a sandbox.
+type Link struct {
+	Icon  string
+	Text  string
+	Title string // tooltip
+	URL   string
+	Port  string // the number, as a small addition to the text; or ""
+}
+
+// Action is something that can be done: a page to open, or a form to post.
+type Action struct {
+	Icon    string
+	Text    string
+	URL     string
+	Post    bool // post to URL instead of opening it
+	Sheet   bool // open URL in a dialog where scripts run
+	Primary bool
+	Danger  bool
+}
+
+// Field is one input of a form, with what was entered and what is wrong with it.
+type Field struct {
+	Value string
+	Fault string
+}
+
+// percent gives a bar's value as an attribute.
+func (s State) unknown() bool { return s.Bar == BarUnknown }
+func (s State) barred() bool  { return s.Bar > BarNone }
