@@ -103,6 +103,7 @@ type handOver interface {
 // Templates is what the delivery asks of catalog.Catalog.
 type Templates interface {
 	Template(name string) (catalog.Template, error)
+	List() []catalog.Entry
 }
 
 // Hosts gives the URLs of the dashboard and of sandboxes. Implemented by hostname.Hosts.
@@ -117,6 +118,7 @@ type Images interface {
 	Build(name string) error // starts in the background; a build under way is no error
 	Status(ctx context.Context, name string) catalog.ImageStatus
 	Log(name string) []string
+	Subscribe() *event.Subscription[catalog.ImageEvent]
 }
 
 // Commands is what the delivery asks of exec.Service.

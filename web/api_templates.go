@@ -1,0 +1,110 @@
+package web
+
+import (
+	"context"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/fault"
+)
+
+// templateShape is a template as programs see it.
+type templateShape struct {
+	Name        string           `json:"name"`
+	Title       string           `json:"title"`
+	Description string           `json:"description"`
+	Icon        string           `json:"icon"`
+	Profile     string           `json:"profile"`
+	Size        sizeShape        `json:"size"`
+	Ports       []portShape      `json:"ports"`
+	Services    []string         `json:"services"`
+	Problem     *templateProblem `json:"problem"` // null when it can be used
+	Image       *templateImage   `json:"image"`   // null when it cannot
+	Readme      string           `json:"readme,omitempty"`
+}
+
+type sizeShape struct {
+	CPUs   float64 `json:"cpus"`
+	Memory int64   `json:"memory"` // bytes
+	Pids   int64   `json:"pids"`
+	Disk   int64   `json:"disk"` // bytes, a hint
+}
+
+type portShape struct {
+	Number int    `json:"number"`
+	Title  string `json:"title"`
+}
+
+type templateProblem struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"` // 0 when it is about the whole file
+	Message string `json:"message"`
+}
+
+// templateImage is how a template's image stands.
+type templateImage struct {
+	State    string  `json:"state"`
+	Problem  string  `json:"problem"`
+	Step     int     `json:"step"` // while building
+	Steps    int     `json:"steps"`
+	Progress float64 `json:"progress"` // 0 to 1 while building
+}
+
+func newTemplateImage(st catalog.ImageStatus) *templateImage {
+	return &templateImage{State: string(st.State), Problem: st.Problem, Step: st.Step, Steps: st.Steps, Progress: st.Progress}
+}
+
+func (s *Server) templateShape(ctx context.Context, e catalog.Entry) templateShape {
+	t := e.Template
+	out := templateShape{
+		Name: e.Name, Title: t.Title, Description: t.Description, Icon: t.Icon, Profile: string(t.Profile),
+		Size:  sizeShape{CPUs: t.Size.CPUs, Memory: t.Size.Memory, Pids: t.Size.Pids, Disk: t.Size.Disk},
+		Ports: make([]portShape, 0, len(t.Ports)), Services: make([]string, 0, len(t.Services)),
+	}
+	for _, p := range t.Ports {
+		out.Ports = append(out.Ports, portShape{Number: p.Number, Title: p.Title})
+	}
+	for _, v := range t.Services {
+		out.Services = append(out.Services, v.Name)
+	}
+	if e.Problem != nil {
+		out.Problem = &templateProblem{File: e.Problem.File, Line: e.Problem.Line, Message: e.Problem.Message}
+		return out
+	}
+	out.Image = newTemplateImage(s.cfg.Images.Status(ctx, e.Name))
+	return out
+}
+
+type templatesShape struct {
+	Templates []templateShape `json:"templates"`
+}
+
+// apiTemplates lists all templates, the broken ones with what is wrong with them.
+func (s *Server) apiTemplates(ctx context.Context, _ *request, _ none) (reply, error) {
+	entries := s.cfg.Templates.List()
+	out := templatesShape{Templates: make([]templateShape, 0, len(entries))}
+	for _, e := range entries {
+		out.Templates = append(out.Templates, s.templateShape(ctx, e))
+	}
+	return reply{body: out}, nil
+}
+
+// entry finds a template, usable or broken.
+func (s *Server) entry(name string) (catalog.Entry, error) {
+	for _, e := range s.cfg.Templates.List() {
+		if e.Name == name {
+			return e, nil
+		}
+	}
+	return catalog.Entry{}, fault.New(fault.NotFound, "There is no template called %.64q.", name)
+}
+
+// apiTemplate answers with one template and its README.
+func (s *Server) apiTemplate(ctx context.Context, r *request, _ none) (reply, error) {
+	e, err := s.entry(r.param("name"))
+	if err != nil {
+		return reply{}, err
+	}
+	out := s.templateShape(ctx, e)
+	out.Readme = e.Readme
+	return reply{body: out}, nil
+}

@@ -1,0 +1,99 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"sandboxd/internal/auth"
+	"sandboxd/internal/fault"
+)
+
+type userShape struct {
+	Name      string    `json:"name"`
+	Role      string    `json:"role"`
+	CreatedAt time.Time `json:"created_at"`
+	Sandbox   string    `json:"sandbox"` // the one sandbox that the token in use is limited to, or ""
+}
+
+// apiMe answers who the token in use speaks for.
+func (s *Server) apiMe(_ context.Context, r *request, _ none) (reply, error) {
+	u := r.who.User
+	return reply{body: userShape{Name: u.Name, Role: string(u.Role), CreatedAt: u.Created.UTC(), Sandbox: r.who.Sandbox}}, nil
+}
+
+// tokenShape is an API token as programs see it. Only the answer to its making has Secret.
+type tokenShape struct {
+	ID         string     `json:"id"`
+	Name       string     `json:"name"`
+	Sandbox    string     `json:"sandbox"` // the one sandbox it is limited to, or ""
+	Prefix     string     `json:"prefix"`  // the first characters of the secret
+	CreatedAt  time.Time  `json:"created_at"`
+	LastUsedAt *time.Time `json:"last_used_at"` // null if never
+	ExpiresAt  *time.Time `json:"expires_at"`   // null if never
+	Secret     string     `json:"secret,omitempty"`
+}
+
+func newTokenShape(t auth.Token, secret string) tokenShape {
+	return tokenShape{
+		ID: t.ID, Name: t.Name, Sandbox: t.Sandbox, Prefix: t.Prefix, CreatedAt: t.Created.UTC(),
+		LastUsedAt: timeOrNull(t.LastUsed), ExpiresAt: timeOrNull(t.Expires), Secret: secret,
+	}
+}
+
+func timeOrNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+type tokensShape struct {
+	Tokens []tokenShape `json:"tokens"`
+}
+
+// apiTokens lists the caller's own tokens.
+func (s *Server) apiTokens(ctx context.Context, r *request, _ none) (reply, error) {
+	tokens, err := s.cfg.Accounts.Tokens(ctx, r.who.User.ID)
+	if err != nil {
+		return reply{}, err
+	}
+	out := tokensShape{Tokens: make([]tokenShape, 0, len(tokens))}
+	for _, t := range tokens {
+		out.Tokens = append(out.Tokens, newTokenShape(t, ""))
+	}
+	return reply{body: out}, nil
+}
+
+type newTokenBody struct {
+	Name    string `json:"name"`
+	Sandbox string `json:"sandbox"`
+	TTL     span   `json:"ttl"`
+}
+
+// apiCreateToken makes a token for the caller. Its secret is in this answer and nowhere else.
+func (s *Server) apiCreateToken(ctx context.Context, r *request, in newTokenBody) (reply, error) {
+	if in.Sandbox != "" {
+		if _, err := s.visible(ctx, r.who, in.Sandbox); err != nil {
+			return reply{}, err
+		}
+	}
+	if in.TTL < 0 {
+		return reply{}, fault.Field("ttl", "A token cannot expire before it is made.")
+	}
+	secret, t, err := s.cfg.Accounts.CreateToken(ctx, r.who.User.ID,
+		auth.NewToken{Name: in.Name, Sandbox: in.Sandbox, TTL: time.Duration(in.TTL)})
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{status: http.StatusCreated, location: apiPrefix + "/tokens/" + t.ID, body: newTokenShape(t, secret)}, nil
+}
+
+// apiRevokeToken ends one of the caller's tokens at once, also the one in use.
+func (s *Server) apiRevokeToken(ctx context.Context, r *request, _ none) (reply, error) {
+	if err := s.cfg.Accounts.RevokeToken(ctx, r.who.User.ID, r.param("id")); err != nil {
+		return reply{}, err
+	}
+	return reply{status: http.StatusNoContent}, nil
+}

@@ -1,0 +1,158 @@
+package web
+
+import (
+	"context"
+
+	"sandboxd/internal/auth"
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/event"
+	"sandboxd/internal/sandbox"
+)
+
+// maxSnapshot bounds the first event of a stream; the list has pages for more.
+const maxSnapshot = maxPage
+
+// snapshotShape is the first event of every stream: how things stand. What follows are changes to it.
+type snapshotShape struct {
+	Sandboxes []sandboxShape `json:"sandboxes"`
+	Total     int            `json:"total"` // more than there are in sandboxes when those are too many
+}
+
+// changeShape is one change of one sandbox.
+type changeShape struct {
+	Sandbox  sandboxShape   `json:"sandbox"`
+	Progress *progressShape `json:"progress"` // null when nothing is under way
+}
+
+type progressShape struct {
+	Phase    string  `json:"phase"`
+	Fraction float64 `json:"fraction"` // 0 to 1 within the phase, 0 when it cannot be told
+	Detail   string  `json:"detail"`
+}
+
+type goneShape struct {
+	Name string `json:"name"`
+}
+
+// behindShape says that the reader was too slow and has missed changes; the stream ends after it.
+type behindShape struct {
+	Detail string `json:"detail"`
+}
+
+var behind = behindShape{Detail: "You read too slowly and have missed changes. Connect again."}
+
+// imageChange is one change of how a template's image stands.
+type imageChange struct {
+	Name  string         `json:"name"`
+	Image *templateImage `json:"image"`
+}
+
+// changes is what one stream listens to.
+type changes struct {
+	boxes  *event.Subscription[sandbox.Event]
+	images *event.Subscription[catalog.ImageEvent]
+	told   map[string]templateImage // by template: what was told last
+}
+
+func (s *Server) listen() *changes {
+	return &changes{boxes: s.cfg.Sandboxes.Subscribe(), images: s.cfg.Images.Subscribe(), told: map[string]templateImage{}}
+}
+
+func (c *changes) close() {
+	c.boxes.Close()
+	c.images.Close()
+}
+
+// apiEvents streams what changes among the sandboxes that the caller may see, and how images stand. There is no
+// history: Last-Event-ID is not looked at, and each stream begins with a snapshot, so that a reader who reconnects has
+// missed nothing.
+func (s *Server) apiEvents(ctx context.Context, r *request) (func(context.Context, *flow) error, func(), error) {
+	from := s.listen() // before the snapshot, so that no change falls between
+	first, err := s.snapshot(ctx, r.who)
+	if err != nil {
+		from.close()
+		return nil, nil, err
+	}
+	return func(ctx context.Context, f *flow) error {
+		if err := f.eventJSON("snapshot", first); err != nil {
+			return err
+		}
+		return s.tellChanges(ctx, f, r.who, from)
+	}, from.close, nil
+}
+
+func (s *Server) snapshot(ctx context.Context, who auth.Principal) (snapshotShape, error) {
+	ctx, cancel := context.WithTimeout(ctx, handlerTime)
+	defer cancel()
+	f := sandbox.Filter{Limit: maxSnapshot}
+	if who.User.Role != auth.Admin {
+		f.Owner = who.User.ID
+	}
+	boxes, total, err := s.list(ctx, who, f)
+	if err != nil {
+		return snapshotShape{}, err
+	}
+	out := snapshotShape{Sandboxes: make([]sandboxShape, 0, len(boxes)), Total: total}
+	names := s.owners()
+	for _, box := range boxes {
+		shape, err := s.shape(ctx, names, box)
+		if err != nil {
+			return snapshotShape{}, err
+		}
+		out.Sandboxes = append(out.Sandboxes, shape)
+	}
+	return out, nil
+}
+
+func (s *Server) tellChanges(ctx context.Context, f *flow, who auth.Principal, from *changes) error {
+	names := s.owners()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case e, open := <-from.boxes.C:
+			if !open {
+				return f.eventJSON("behind", behind)
+			}
+			if who.May(e.Sandbox.Owner, e.Sandbox.Name) {
+				err = s.tellChange(ctx, f, names, e)
+			}
+		case e, open := <-from.images.C:
+			if !open {
+				return f.eventJSON("behind", behind)
+			}
+			err = from.tellImage(f, e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// tellImage hands on what has changed in how an image stands; the lines of its log are to be had elsewhere.
+func (c *changes) tellImage(f *flow, e catalog.ImageEvent) error {
+	now := newTemplateImage(e.Status)
+	if c.told[e.Template] == *now {
+		return nil
+	}
+	c.told[e.Template] = *now
+	return f.eventJSON("template", imageChange{Name: e.Template, Image: now})
+}
+
+func (s *Server) tellChange(ctx context.Context, f *flow, names *owners, e sandbox.Event) error {
+	if e.Deleted {
+		return f.eventJSON("deleted", goneShape{Name: e.Sandbox.Name})
+	}
+	ctx, cancel := context.WithTimeout(ctx, handlerTime)
+	defer cancel()
+	shape, err := s.shape(ctx, names, e.Sandbox)
+	if err != nil {
+		return err
+	}
+	out := changeShape{Sandbox: shape}
+	if p := e.Progress; p != (sandbox.Progress{}) {
+		out.Progress = &progressShape{Phase: string(p.Phase), Fraction: p.Fraction, Detail: p.Detail}
+	}
+	return f.eventJSON("sandbox", out)
+}

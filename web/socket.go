@@ -1,0 +1,101 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/labstack/echo/v4"
+
+	"sandboxd/internal/fault"
+)
+
+// Times and bounds of websockets.
+const (
+	pongLimit  = 3 * beatEvery   // a peer that answers no ping for so long is gone
+	closeLimit = 2 * time.Second // for the peer's last word
+	maxMessage = 64 << 10        // what a viewer sends at once: keys, a paste
+)
+
+// talk is a conversation over a websocket. It ends when ctx does: the client is gone, or may not any more.
+type talk func(ctx context.Context, conn *websocket.Conn) error
+
+// socket adapts a websocket. begin does everything that can fail and gives the conversation to hold once the
+// connection is upgraded, and release, which is called at the very end. Pings are sent meanwhile; talk must read, so
+// that pongs are seen. subprotocols are those that the conversation speaks, if it has any.
+func (s *Server) socket(begin func(ctx context.Context, r *request) (t talk, release func(), err error), subprotocols ...string) echo.HandlerFunc {
+	upgrader := websocket.Upgrader{
+		HandshakeTimeout: writeLimit, ReadBufferSize: 4 << 10, WriteBufferSize: 32 << 10, Subprotocols: subprotocols,
+		CheckOrigin: func(*http.Request) bool { return true }, // checkOrigin has
+		Error:       func(http.ResponseWriter, *http.Request, int, error) {},
+	}
+	return func(c echo.Context) error {
+		r := requestOf(c)
+		if err := s.checkSocket(r); err != nil {
+			return err
+		}
+		leave, err := s.streams.enter(r.who.User.ID)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		ctx, cancel := context.WithCancel(r.http.Context())
+		defer cancel()
+		t, release, err := begin(ctx, r)
+		if err != nil {
+			return err
+		}
+		defer release()
+		conn, err := upgrader.Upgrade(r.w, r.http, nil)
+		if err != nil {
+			return fault.Wrap(err, fault.Invalid, "The websocket handshake was not understood.")
+		}
+		c.Response().Committed, c.Response().Status = true, http.StatusSwitchingProtocols // the framework does not see it
+		return s.converse(ctx, cancel, r, conn, t)
+	}
+}
+
+func (s *Server) converse(ctx context.Context, cancel context.CancelFunc, r *request, conn *websocket.Conn, t talk) error {
+	defer conn.Close()
+	conn.SetReadLimit(maxMessage)
+	_ = conn.SetReadDeadline(time.Now().Add(pongLimit)) // fails only on a closed connection, which reading finds
+	conn.SetPongHandler(func(string) error { return conn.SetReadDeadline(time.Now().Add(pongLimit)) })
+	defer context.AfterFunc(ctx, func() { hangUp(conn) })()
+	defer s.keepUp(ctx, cancel, r, func() error {
+		return conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeLimit))
+	})()
+	err := t(ctx, conn)
+	var closed *websocket.CloseError
+	if err != nil && ctx.Err() == nil && !errors.As(err, &closed) {
+		return err // the upgrade is done: this only reaches the log
+	}
+	return nil
+}
+
+// hangUp ends a conversation from outside.
+func hangUp(conn *websocket.Conn) {
+	end := websocket.FormatCloseMessage(websocket.CloseGoingAway, "")
+	_ = conn.WriteControl(websocket.CloseMessage, end, time.Now().Add(closeLimit)) // a courtesy
+	conn.Close()
+}
+
+// checkSocket refuses what is no websocket, and websockets that a page of another origin opens.
+func (s *Server) checkSocket(r *request) error {
+	if !websocket.IsWebSocketUpgrade(r.http) {
+		return &statusError{http.StatusUpgradeRequired, "upgrade_required", "This address speaks websocket only."}
+	}
+	return s.checkOrigin(r)
+}
+
+// checkOrigin lets pages of the dashboard's own origin in, and programs, which have a token and send no Origin.
+func (s *Server) checkOrigin(r *request) error {
+	origin, ours := r.http.Header.Get("Origin"), s.cfg.Hosts.DashboardURL()
+	scheme, _, _ := strings.Cut(ours, "://")
+	if origin == "" && r.who.Token != "" || origin == ours || origin == scheme+"://"+r.http.Host {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "A page of another website may not open this websocket.")
+}
