@@ -8,7 +8,8 @@ import (
 // Engine is what building and fetching images asks of a container engine. Implemented by internal/docker.
 //
 // All calls are safe for concurrent use and end when ctx does. Kinds: NotFound (no such image anywhere), Unavailable
-// (engine or registry does not answer), Invalid (the Dockerfile is broken; the message names the step and its output).
+// (engine or registry does not answer), Invalid (the Dockerfile is broken or a step failed; the message is the engine's own
+// sentence, the caller adds step, line and output).
 type Engine interface {
 	// HasImage says whether ref is present on the engine.
 	HasImage(ctx context.Context, ref string) (bool, error)
@@ -17,11 +18,15 @@ type Engine interface {
 	// PullImage makes ref present on the engine: from a registry, or, for the Debian base image where no registry
 	// answers, bootstrapped from Debian's packages.
 	PullImage(ctx context.Context, ref string, out func(BuildEvent)) error
+	// ImageTags gives the references ("sandboxd/base:0123456789ab") of all images of a repository ("sandboxd/base") that
+	// are present; none is no error.
+	ImageTags(ctx context.Context, repository string) ([]string, error)
 }
 
 // Build is one image to build.
 type Build struct {
 	Tag    string            // reference that the image gets
+	Fresh  bool              // run every step, also those whose result the engine has kept
 	Folder string            // build context; its Dockerfile is at the top
 	Args   map[string]string // build arguments, such as BASE_IMAGE
 	Labels map[string]string
@@ -48,6 +53,13 @@ const (
 	ImageBuilding ImageState = "building" // a build is under way
 	ImageFailed   ImageState = "failed"   // the last build failed; Problem says why
 )
+
+// ImageEvent says that a template's image has changed: a line of its log, a step, or the end of a build.
+type ImageEvent struct {
+	Template string
+	Status   ImageStatus
+	Line     string // a new line of the log, or ""
+}
 
 // ImageStatus is an image's state with what a person wants to know of it.
 type ImageStatus struct {

@@ -1,0 +1,428 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"sandboxd/internal/event"
+	"sandboxd/internal/fault"
+)
+
+// How long things may take, and how many at once.
+const (
+	buildLimit   = 40 * time.Minute // a large template from nothing on a slow line
+	pullLimit    = 20 * time.Minute
+	askLimit     = 20 * time.Second // a question to the engine
+	pullsAtOnce  = 2
+	queueLength  = 200  // builds or pulls in line; more is a mistake or an attack
+	imageBacklog = 1024 // events that a subscriber may fall behind: a burst of a package manager's output
+)
+
+// ImageOptions is what Images works with besides catalog and engine.
+type ImageOptions struct {
+	CA  []Certificate // given to every build, beyond what the images trust themselves
+	Log *slog.Logger  // needed
+}
+
+// Images keeps the images of templates present. Safe for concurrent use. It builds one image at a time, so that
+// templates share layers and a host keeps breathing; builds go on when whoever asked has left, until Run ends.
+type Images struct {
+	catalog    *Catalog
+	engine     Engine
+	extra      map[string][]byte // files for every build context
+	extraPrint string            // names the content of extra in hashes
+	log        *slog.Logger
+	bus        *event.Bus[ImageEvent]
+	builds     chan *flight
+	pulls      chan *flight
+
+	mu      sync.Mutex
+	flights map[string]*flight  // by reference; those under way and in line
+	past    map[string]*history // by template
+	ended   bool
+}
+
+// history is what is remembered of a template's last flight.
+type history struct {
+	log     buildLog
+	ref     string
+	problem string // why it failed, or ""
+	since   time.Time
+}
+
+// NewImages makes an Images. It does no I/O; nothing is built before Run.
+func NewImages(c *Catalog, e Engine, o ImageOptions) *Images {
+	extra := buildFiles(o.CA)
+	return &Images{
+		catalog: c, engine: e, extra: extra, extraPrint: printFiles(extra), log: o.Log,
+		bus:    event.NewBus[ImageEvent](imageBacklog),
+		builds: make(chan *flight, queueLength), pulls: make(chan *flight, queueLength),
+		flights: map[string]*flight{}, past: map[string]*history{},
+	}
+}
+
+var errEnding = fault.New(fault.Unavailable, "sandboxd is shutting down. Try again in a moment.")
+
+// Run builds and pulls until ctx ends and all of it has stopped. Whoever still waits then gets an Unavailable error.
+func (i *Images) Run(ctx context.Context) error {
+	var workers sync.WaitGroup
+	workers.Go(func() { i.work(ctx, i.builds) })
+	for range pullsAtOnce {
+		workers.Go(func() { i.work(ctx, i.pulls) })
+	}
+	workers.Wait()
+	i.mu.Lock()
+	i.ended = true
+	left := make([]*flight, 0, len(i.flights))
+	for _, f := range i.flights {
+		left = append(left, f)
+	}
+	i.mu.Unlock()
+	for _, f := range left {
+		i.finish(f, errEnding)
+	}
+	return nil
+}
+
+func (i *Images) work(ctx context.Context, queue <-chan *flight) {
+	for ctx.Err() == nil {
+		select {
+		case f := <-queue:
+			i.fly(ctx, f)
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Ensure gives the reference of t's image, building or pulling it first if it is not there. Concurrent callers share
+// one build, which goes on when a caller leaves. report, which may be nil, is called from the calling goroutine, and
+// never after Ensure has returned. Kinds: Invalid (template, Dockerfile or reference is broken; the message says
+// where), NotFound, Unavailable, Timeout, Conflict (the build was cancelled).
+func (i *Images) Ensure(ctx context.Context, t Template, report func(BuildEvent)) (ref string, err error) {
+	r, err := i.recipeOf(t)
+	if err != nil {
+		return "", err
+	}
+	if present, err := i.has(ctx, r.ref); err != nil {
+		return "", err
+	} else if present {
+		return r.ref, nil
+	}
+	f, err := i.join(r, nil)
+	if err != nil {
+		return "", err
+	}
+	if err := i.wait(ctx, f, report); err != nil {
+		return "", err
+	}
+	return r.ref, nil
+}
+
+// Build starts a build of the template's image in the background, also when it is there already; steps that have not
+// changed are quick. A build that is under way already is left to go on.
+func (i *Images) Build(name string) error {
+	return i.start(name, func(f *flight) { f.forced = true })
+}
+
+// Rebuild is Build without anything that the engine kept of earlier builds, so that newer packages come in.
+func (i *Images) Rebuild(name string) error {
+	return i.start(name, func(f *flight) { f.forced, f.fresh = true, true })
+}
+
+func (i *Images) start(name string, how func(*flight)) error {
+	t, err := i.catalog.Template(name)
+	if err != nil {
+		return err
+	}
+	r, err := i.recipeOf(t)
+	if err != nil {
+		return err
+	}
+	_, err = i.join(r, how)
+	return err
+}
+
+// Cancel ends the build of a template that is under way or in line. Conflict when there is none.
+func (i *Images) Cancel(name string) error {
+	i.mu.Lock()
+	f := i.flightOf(name)
+	i.mu.Unlock()
+	if f == nil {
+		return fault.New(fault.Conflict, "No build of %s is under way.", shorten(name, maxName))
+	}
+	i.finish(f, fault.New(fault.Conflict, "The build of %s was cancelled.", name))
+	return nil
+}
+
+// Subscribe gives every change of every template's image from now on. The caller must Close it.
+func (i *Images) Subscribe() *event.Subscription[ImageEvent] { return i.bus.Subscribe() }
+
+func (i *Images) has(ctx context.Context, ref string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	present, err := i.engine.HasImage(ctx, ref)
+	if err != nil {
+		return false, fmt.Errorf("look for image %s: %w", ref, err)
+	}
+	return present, nil
+}
+
+// join gives the flight that makes r, lining up a new one if there is none; how sets up a new one.
+func (i *Images) join(r *recipe, how func(*flight)) (*flight, error) {
+	i.mu.Lock()
+	if i.ended {
+		i.mu.Unlock()
+		return nil, errEnding
+	}
+	f, found := i.flights[r.ref]
+	if found {
+		i.mu.Unlock()
+		return f, nil
+	}
+	f = newFlight(r)
+	if how != nil {
+		how(f)
+	}
+	queue := i.builds
+	if r.docker == nil {
+		queue = i.pulls
+	}
+	select {
+	case queue <- f:
+	default:
+		i.mu.Unlock()
+		return nil, fault.New(fault.Unavailable, "Too many images are waiting to be built or fetched. Try again later.")
+	}
+	i.register(f)
+	i.lineUp(f)
+	news := ImageEvent{Template: r.name, Status: f.status()}
+	i.mu.Unlock()
+	i.publish(news)
+	return f, nil
+}
+
+// register makes f the flight of its reference, with an empty log. It needs mu.
+func (i *Images) register(f *flight) {
+	i.flights[f.recipe.ref] = f
+	if name := f.recipe.name; name != "" {
+		i.past[name] = &history{ref: f.recipe.ref, since: time.Now()}
+	}
+}
+
+// lineUp lets f hear of its parent's flight, when that is before it in the line. It needs mu.
+func (i *Images) lineUp(f *flight) {
+	if f.recipe.parent == nil {
+		return
+	}
+	if below := i.flights[f.recipe.parent.ref]; below != nil {
+		below.kids[f] = 0
+		f.lead = below.at.steps
+		f.at.steps += f.lead
+	}
+}
+
+// publish tells subscribers; plain images have none.
+func (i *Images) publish(e ImageEvent) {
+	if e.Template != "" {
+		i.bus.Publish(e)
+	}
+}
+
+// fly runs f to its end, unless somebody else runs it or it has ended: then it waits for that.
+func (i *Images) fly(life context.Context, f *flight) {
+	limit := buildLimit
+	if f.recipe.docker == nil {
+		limit = pullLimit
+	}
+	ctx, cancel := context.WithTimeout(life, limit)
+	defer cancel()
+	i.mu.Lock()
+	mine := !f.claimed && !f.ended
+	if mine {
+		f.claimed, f.cancel = true, cancel
+	}
+	i.mu.Unlock()
+	if !mine {
+		select {
+		case <-f.done:
+		case <-life.Done():
+		}
+		return
+	}
+	err := i.make(ctx, life, f)
+	if err != nil && life.Err() != nil {
+		err = errEnding
+	}
+	i.finish(f, err)
+}
+
+// make makes f's image and first whatever it needs that is not there.
+func (i *Images) make(ctx, life context.Context, f *flight) error {
+	if !f.forced {
+		if present, err := i.has(ctx, f.recipe.ref); err != nil || present {
+			return err
+		}
+	}
+	before, err := i.makeNeeds(ctx, life, f)
+	if err != nil || ctx.Err() != nil {
+		return errors.Join(err, ctx.Err())
+	}
+	out := func(e BuildEvent) { i.emit(f, e, before) }
+	if f.recipe.docker == nil {
+		err = i.engine.PullImage(ctx, f.recipe.ref, out)
+	} else {
+		err = i.engine.BuildImage(ctx, f.recipe.build(i.extra, f.fresh), out)
+	}
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = fault.Wrap(err, fault.Timeout, "It took longer than it may and was given up.")
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return f.failure(err)
+}
+
+// makeNeeds makes the images below f's that are missing, the lowest first, and gives how many steps that were.
+func (i *Images) makeNeeds(ctx, life context.Context, f *flight) (steps int, err error) {
+	missing, err := i.missing(ctx, f.recipe)
+	if err != nil {
+		return 0, err
+	}
+	steps = f.lead
+	total := steps + f.recipe.steps()
+	for _, r := range missing {
+		total += r.steps()
+	}
+	i.mu.Lock()
+	f.at.steps = total
+	i.mu.Unlock()
+	for _, r := range missing {
+		need, err := i.adopt(f, r, steps)
+		if err != nil {
+			return 0, err
+		}
+		i.fly(life, need)
+		if err := i.outcome(life, need); err != nil {
+			return 0, f.groundless(err)
+		}
+		steps += r.steps()
+	}
+	return steps, nil
+}
+
+// outcome gives what came of a flight that fly has returned from.
+func (i *Images) outcome(life context.Context, f *flight) error {
+	select {
+	case <-f.done:
+		return f.err
+	case <-life.Done():
+		return errEnding
+	}
+}
+
+// missing lists what r needs and the engine does not have, the lowest first.
+func (i *Images) missing(ctx context.Context, r *recipe) ([]*recipe, error) {
+	var list []*recipe
+	if r.parent != nil {
+		present, err := i.has(ctx, r.parent.ref)
+		if err != nil {
+			return nil, err
+		}
+		if !present {
+			below, err := i.missing(ctx, r.parent)
+			if err != nil {
+				return nil, err
+			}
+			list = append(below, r.parent)
+		}
+	}
+	for _, ref := range r.external {
+		need := &recipe{ref: normalImage(ref)}
+		present, err := i.has(ctx, need.ref)
+		if err != nil {
+			return nil, err
+		}
+		if !present && !lists(list, need.ref) {
+			list = append(list, need)
+		}
+	}
+	return list, nil
+}
+
+func lists(list []*recipe, ref string) bool {
+	for _, r := range list {
+		if r.ref == ref {
+			return true
+		}
+	}
+	return false
+}
+
+// adopt gives the flight that makes r, ready to be flown at once, with kid hearing of its progress.
+func (i *Images) adopt(kid *flight, r *recipe, before int) (*flight, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.ended {
+		return nil, errEnding
+	}
+	f, found := i.flights[r.ref]
+	if !found {
+		f = newFlight(r)
+		i.register(f)
+	}
+	f.kids[kid] = before
+	return f, nil
+}
+
+// finish ends f with err, once: who comes second changes nothing.
+func (i *Images) finish(f *flight, err error) {
+	i.mu.Lock()
+	if f.ended {
+		i.mu.Unlock()
+		return
+	}
+	f.ended, f.err = true, err
+	if f.cancel != nil {
+		f.cancel()
+	}
+	delete(i.flights, f.recipe.ref)
+	news := i.conclude(f)
+	close(f.done)
+	var waiting []*flight
+	for kid := range f.kids {
+		if err != nil && !kid.claimed {
+			waiting = append(waiting, kid)
+		}
+	}
+	i.mu.Unlock()
+	if err != nil && err != errEnding {
+		i.log.Warn("image not made", "image", f.recipe.ref, "template", f.recipe.name, "error", err)
+	}
+	i.publish(news)
+	for _, kid := range waiting {
+		i.finish(kid, kid.groundless(err))
+	}
+}
+
+// conclude writes down how f ended. It needs mu.
+func (i *Images) conclude(f *flight) ImageEvent {
+	status := ImageStatus{State: ImageBuilt, Ref: f.recipe.ref, Progress: 1, Since: time.Now()}
+	problem := ""
+	if f.err != nil {
+		problem = fault.Message(f.err)
+		status = ImageStatus{State: ImageFailed, Ref: f.recipe.ref, Problem: problem, Since: status.Since}
+	}
+	if h := i.past[f.recipe.name]; h != nil && h.ref == f.recipe.ref {
+		h.problem, h.since = problem, status.Since
+		if problem != "" {
+			h.log.add(problem)
+		}
+	}
+	return ImageEvent{Template: f.recipe.name, Status: status, Line: cleanLine(problem)}
+}

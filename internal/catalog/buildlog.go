@@ -1,0 +1,56 @@
+package catalog
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// How much of a build's output is kept: enough to find a cause in, little enough to keep one for every template.
+const (
+	maxLogLines = 2000
+	maxLogBytes = 256 << 10
+	maxLogLine  = 1000
+)
+
+// buildLog keeps the last lines of one build. It is not safe for concurrent use.
+type buildLog struct {
+	lines []string
+	bytes int
+}
+
+// add appends a cleaned line, forgetting the oldest ones beyond the bounds.
+func (l *buildLog) add(line string) {
+	l.lines = append(l.lines, line)
+	l.bytes += len(line)
+	drop := 0
+	for len(l.lines)-drop > maxLogLines || l.bytes > maxLogBytes {
+		l.bytes -= len(l.lines[drop])
+		drop++
+	}
+	l.lines = slices.Delete(l.lines, 0, drop)
+}
+
+// all gives a copy of the lines.
+func (l *buildLog) all() []string { return slices.Clone(l.lines) }
+
+// escapeSequence is what programs send to a terminal to move and colour.
+var escapeSequence = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_()][0-9A-Za-z]?)`)
+
+// cleanLine makes a line of a build's output fit to be shown anywhere: valid, bounded, without escape sequences and
+// controls. Of a line that overwrote itself, such as a progress bar, the last state is kept.
+func cleanLine(line string) string {
+	line = shorten(line, 4*maxLogLine)
+	line = escapeSequence.ReplaceAllString(strings.ToValidUTF8(line, "\uFFFD"), "")
+	line = strings.TrimRight(line, "\r\n\t ")
+	line = line[strings.LastIndexByte(line, '\r')+1:]
+	line = strings.ReplaceAll(line, "\t", "    ")
+	line = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
+			return -1
+		}
+		return r
+	}, line)
+	return shorten(line, maxLogLine)
+}

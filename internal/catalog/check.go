@@ -1,0 +1,286 @@
+package catalog
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/docker/go-units"
+)
+
+// What a template may ask for. The lower bounds are what a shell and the guest need to work at all, the upper ones
+// what no machine of today has: a larger number is a slip of the pen.
+const (
+	minCPUs, maxCPUs     = 0.05, 512
+	minMemory, maxMemory = int64(64 << 20), int64(16 << 40)
+	minPids, maxPids     = int64(32), int64(1 << 20)
+	minDisk, maxDisk     = int64(64 << 20), int64(1 << 50)
+)
+
+// How long and how many: what fits a card on a page, and what a guest is told in one message.
+const (
+	maxName        = 40
+	maxTitle       = 60
+	maxDescription = 300
+	maxEnv         = 64
+	maxEnvValue    = 4096
+	maxPorts       = 32
+	maxServices    = 16
+	maxCommand     = 64
+)
+
+// ownEnv begins the variables that sandboxd sets itself.
+const ownEnv = "SANDBOXD_"
+
+var (
+	nameForm = regexp.MustCompile(`^[a-z]([a-z0-9-]*[a-z0-9])?$`)
+	iconForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+	envForm  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+)
+
+// checker turns a manifest into a template and collects every mistake on the way.
+type checker struct {
+	problems
+	at lines
+}
+
+func (c *checker) bad(path, format string, args ...any) { c.add(c.at.of(path), format, args...) }
+
+// checkManifest checks m, which was read from file in the template folder of this name.
+func checkManifest(file, name string, m manifest, at lines) (Template, []Problem) {
+	c := &checker{problems: problems{file: file}, at: at}
+	c.identity(name, m)
+	t := Template{
+		Name: name, Title: m.Title, Description: strings.TrimSpace(m.Description), Icon: c.icon(m.Icon), Base: m.Base,
+		Image: m.Image, Size: c.size(m.Size), Env: m.Env, Profile: c.profile(m.Profile),
+	}
+	c.origin(m)
+	c.env("$.env", m.Env)
+	t.Ports = c.ports(m.Ports)
+	t.Services = c.services(m.Services)
+	t.Ports = withServicePorts(t.Ports, t.Services)
+	return t, c.sorted()
+}
+
+func (c *checker) identity(name string, m manifest) {
+	switch {
+	case m.Name == "":
+		c.bad("$.name", "The field name is missing: it is %q, as the folder.", shorten(name, maxName))
+	case m.Name != name:
+		c.bad("$.name", "The name is %q, but the folder is %q. They must be the same.", shorten(m.Name, maxName), shorten(name, maxName))
+	}
+	c.name("$.name", "The name", name)
+	c.text("$.title", "title", m.Title, maxTitle)
+	c.text("$.description", "description", m.Description, maxDescription)
+	if strings.ContainsAny(m.Title, "\r\n") {
+		c.bad("$.title", "The title has more than one line.")
+	}
+}
+
+// name reports what is wrong with a DNS label.
+func (c *checker) name(path, what, name string) {
+	switch {
+	case len(name) > maxName:
+		c.bad(path, "%s is longer than %d characters.", what, maxName)
+	case !nameForm.MatchString(name) || strings.Contains(name, "--"):
+		c.bad(path, "%s %q is not a name: small letters a to z, digits and single hyphens, a letter first.", what, shorten(name, maxName))
+	}
+}
+
+func (c *checker) text(path, field, text string, limit int) {
+	switch {
+	case strings.TrimSpace(text) == "":
+		c.bad(path, "The field %s is missing or empty.", field)
+	case utf8.RuneCountInString(text) > limit:
+		c.bad(path, "The %s is longer than %d characters.", field, limit)
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, unshowable):
+		c.bad(path, "The %s has a character that cannot be shown.", field)
+	}
+}
+
+// unshowable holds for what could garble a page or a terminal: controls (but a line break) and direction marks.
+func unshowable(r rune) bool {
+	return r != '\n' && r != ' ' && !unicode.IsGraphic(r) || unicode.Is(unicode.Bidi_Control, r)
+}
+
+func (c *checker) icon(icon string) string {
+	if icon == "" {
+		return "box"
+	}
+	if !iconForm.MatchString(icon) {
+		c.bad("$.icon", "The icon %q is not an icon's name: small letters, digits and hyphens.", shorten(icon, maxName))
+	}
+	return icon
+}
+
+func (c *checker) profile(profile string) Profile {
+	switch p := Profile(profile); p {
+	case "":
+		return Dev
+	case Dev, Strict:
+		return p
+	}
+	c.bad("$.profile", "There is no profile %q. It is %s or %s.", shorten(profile, maxName), Dev, Strict)
+	return Dev
+}
+
+// origin checks where the image comes from: a Dockerfile of its own, on a base or not, or an image as it is.
+func (c *checker) origin(m manifest) {
+	if m.Base != "" {
+		c.name("$.base", "The base", m.Base)
+	}
+	if m.Base != "" && m.Image != "" {
+		c.bad("$.image", "A template has base or image, not both.")
+	}
+	if m.Image == "" {
+		if c.at.has("$.image") {
+			c.bad("$.image", "The image is empty. Leave the field out to build the Dockerfile.")
+		}
+		return
+	}
+	if err := CheckImage(m.Image); err != nil {
+		c.bad("$.image", "The image %q is not an image reference, such as debian:trixie-slim.", shorten(m.Image, maxName))
+	}
+}
+
+func (c *checker) size(m manifestSize) Size {
+	s := DefaultSize
+	if c.at.has("$.size.cpus") {
+		if s.CPUs = m.CPUs; math.IsNaN(s.CPUs) || s.CPUs < minCPUs || s.CPUs > maxCPUs {
+			c.bad("$.size.cpus", "cpus is %v. It must be between %v and %v.", m.CPUs, minCPUs, maxCPUs)
+		}
+	}
+	if c.at.has("$.size.pids") {
+		if s.Pids = m.Pids; s.Pids < minPids || s.Pids > maxPids {
+			c.bad("$.size.pids", "pids is %d. It must be between %d and %d.", m.Pids, minPids, maxPids)
+		}
+	}
+	c.bytes("$.size.memory", m.Memory, &s.Memory, minMemory, maxMemory)
+	c.bytes("$.size.disk", m.Disk, &s.Disk, minDisk, maxDisk)
+	return s
+}
+
+var bytesForm = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,3})?(KiB|MiB|GiB|TiB|[kKmMgGtT])$`)
+
+// bytes reads a size such as 2GiB into to, when the field is written.
+func (c *checker) bytes(path, text string, to *int64, least, most int64) {
+	if !c.at.has(path) {
+		return
+	}
+	field := path[strings.LastIndexByte(path, '.')+1:]
+	n, err := units.RAMInBytes(text)
+	if err != nil || !bytesForm.MatchString(text) {
+		c.bad(path, "%s is %q. Write a number and a unit, such as 512MiB or 2GiB.", field, shorten(text, maxName))
+		return
+	}
+	if n < least || n > most {
+		c.bad(path, "%s is %s. It must be between %s and %s.", field, text, units.BytesSize(float64(least)), units.BytesSize(float64(most)))
+		return
+	}
+	*to = n
+}
+
+func (c *checker) env(path string, env map[string]string) {
+	if len(env) > maxEnv {
+		c.bad(path, "There are more than %d environment variables.", maxEnv)
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(env)) {
+		at, value := path+"."+key, env[key]
+		switch {
+		case !envForm.MatchString(key):
+			c.bad(at, "%q is not the name of an environment variable.", shorten(key, maxName))
+		case strings.HasPrefix(key, ownEnv):
+			c.bad(at, "Variables that begin with %s are sandboxd's own.", ownEnv)
+		case len(value) > maxEnvValue || strings.ContainsRune(value, 0) || !utf8.ValidString(value):
+			c.bad(at, "The value of %s is longer than %d bytes, or is not text.", key, maxEnvValue)
+		}
+	}
+}
+
+func (c *checker) ports(list []manifestPort) []Port {
+	if len(list) > maxPorts {
+		c.bad("$.ports", "There are more than %d ports.", maxPorts)
+		return nil
+	}
+	var ports []Port
+	seen := map[int]bool{}
+	for i, p := range list {
+		at := fmt.Sprintf("$.ports[%d]", i)
+		c.port(at+".port", p.Port)
+		if seen[p.Port] {
+			c.bad(at+".port", "Port %d is listed twice.", p.Port)
+		}
+		if utf8.RuneCountInString(p.Title) > maxTitle || strings.ContainsFunc(p.Title, unshowable) || strings.Contains(p.Title, "\n") {
+			c.bad(at+".title", "The title of port %d is longer than %d characters or cannot be shown.", p.Port, maxTitle)
+		}
+		seen[p.Port] = true
+		ports = append(ports, Port{Number: p.Port, Title: p.Title})
+	}
+	return ports
+}
+
+func (c *checker) port(path string, port int) {
+	if port < 1 || port > 65535 {
+		c.bad(path, "Port %d does not exist. It is between 1 and 65535.", port)
+	}
+}
+
+func (c *checker) services(list []manifestService) []Service {
+	if len(list) > maxServices {
+		c.bad("$.services", "There are more than %d services.", maxServices)
+		return nil
+	}
+	var services []Service
+	names, ports := map[string]bool{}, map[int]string{}
+	for i, m := range list {
+		at := fmt.Sprintf("$.services[%d]", i)
+		c.service(at, m)
+		if names[m.Name] {
+			c.bad(at+".name", "There are two services %q.", shorten(m.Name, maxName))
+		}
+		if other := ports[m.Port]; m.Port != 0 && other != "" {
+			c.bad(at+".port", "The services %s and %s have the same port %d.", shorten(other, maxName), shorten(m.Name, maxName), m.Port)
+		}
+		names[m.Name], ports[m.Port] = true, m.Name
+		services = append(services, Service(m))
+	}
+	return services
+}
+
+func (c *checker) service(at string, m manifestService) {
+	c.name(at+".name", "The service's name", m.Name)
+	if c.at.has(at + ".port") {
+		c.port(at+".port", m.Port)
+	}
+	if m.Cwd != "" && (!path.IsAbs(m.Cwd) || path.Clean(m.Cwd) != m.Cwd || len(m.Cwd) > maxEnvValue || strings.ContainsRune(m.Cwd, 0)) {
+		c.bad(at+".cwd", "cwd must be an absolute path without dots, or left out for the home folder.")
+	}
+	c.env(at+".env", m.Env)
+	if len(m.Command) == 0 || len(m.Command) > maxCommand || m.Command[0] == "" {
+		c.bad(at+".command", "command must be a list of 1 to %d words, the program first.", maxCommand)
+		return
+	}
+	for i, word := range m.Command {
+		if len(word) > maxEnvValue || strings.ContainsRune(word, 0) || !utf8.ValidString(word) {
+			c.bad(fmt.Sprintf("%s.command[%d]", at, i), "A word of the command is longer than %d bytes, or is not text.", maxEnvValue)
+		}
+	}
+}
+
+// withServicePorts adds the ports of services that are not listed themselves, titled as the service.
+func withServicePorts(ports []Port, services []Service) []Port {
+	for _, s := range services {
+		listed := slices.ContainsFunc(ports, func(p Port) bool { return p.Number == s.Port })
+		if s.Port != 0 && !listed {
+			ports = append(ports, Port{Number: s.Port, Title: s.Name})
+		}
+	}
+	return ports
+}

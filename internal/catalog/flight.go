@@ -1,0 +1,189 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"sandboxd/internal/fault"
+)
+
+// listenerBuffer is how many events a waiter may fall behind before it misses some; it shows only the latest anyway.
+const listenerBuffer = 64
+
+// tailLines is how many of the last lines of a step's output a failure quotes.
+const tailLines = 4
+
+// flight is one build or pull under way or in line. All callers who want its image share it. Its fields are guarded
+// by Images.mu, but for recipe and done.
+type flight struct {
+	recipe *recipe
+	done   chan struct{} // closed when it has ended
+	err    error         // why it failed; read after done
+
+	claimed   bool // somebody runs it
+	ended     bool
+	forced    bool // build although the image is there
+	fresh     bool // and without what the engine kept of earlier builds
+	cancel    context.CancelFunc
+	listeners map[chan BuildEvent]struct{}
+	kids      map[*flight]int // flights that wait for this one, with the steps that they have before it
+	lead      int             // steps of a flight that was under way when this one lined up behind it
+	at        progress
+}
+
+// progress is how far a flight has come.
+type progress struct {
+	own      BuildEvent // the last step as the engine counts
+	step     int        // counted over the flight and what it needed first
+	steps    int
+	fraction float64
+	since    time.Time
+	tail     []string // the last lines of the step's output
+}
+
+func newFlight(r *recipe) *flight {
+	return &flight{
+		recipe: r, done: make(chan struct{}), listeners: map[chan BuildEvent]struct{}{}, kids: map[*flight]int{},
+		at: progress{steps: r.steps(), since: time.Now()},
+	}
+}
+
+// wait blocks until the flight has ended or ctx has; the flight goes on in the second case. It reports from the
+// caller's own goroutine.
+func (i *Images) wait(ctx context.Context, f *flight, report func(BuildEvent)) error {
+	events := make(chan BuildEvent, listenerBuffer)
+	i.mu.Lock()
+	f.listeners[events] = struct{}{}
+	i.mu.Unlock()
+	defer func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		delete(f.listeners, events)
+	}()
+	for {
+		select {
+		case e := <-events:
+			if report != nil {
+				report(e)
+			}
+		case <-f.done:
+			return f.err
+		case <-ctx.Done():
+			return fmt.Errorf("wait for image %s: %w", f.recipe.ref, ctx.Err())
+		}
+	}
+}
+
+// emit takes an event of the engine into f, and hands it on to waiters, subscribers and the flights that wait for f.
+// before is how many steps f needed first.
+func (i *Images) emit(f *flight, e BuildEvent, before int) {
+	e.Line = cleanLine(e.Line)
+	i.mu.Lock()
+	if f.ended { // cancelled, and the engine has not heard yet
+		i.mu.Unlock()
+		return
+	}
+	f.at.note(e)
+	if f.recipe.docker == nil {
+		e.Step, e.Steps = 1, pullSteps
+	}
+	e.Step = min(max(e.Step, f.at.own.Step, 1), f.recipe.steps()) + before
+	e.Steps = f.recipe.steps() + before
+	news := i.spread(f, e, nil)
+	i.mu.Unlock()
+	for _, n := range news {
+		i.bus.Publish(n)
+	}
+}
+
+// spread notes e in f and in every flight that waits for f, and collects what subscribers are to hear. It needs mu.
+func (i *Images) spread(f *flight, e BuildEvent, news []ImageEvent) []ImageEvent {
+	f.at.step, f.at.steps = e.Step, max(e.Steps, f.at.steps)
+	e.Steps = f.at.steps
+	f.at.fraction = max(f.at.fraction, fraction(e))
+	for c := range f.listeners {
+		select {
+		case c <- e:
+		default:
+		}
+	}
+	if name := f.recipe.name; name != "" {
+		if h := i.past[name]; e.Line != "" && h != nil && h.ref == f.recipe.ref {
+			h.log.add(e.Line)
+		}
+		news = append(news, ImageEvent{Template: name, Status: f.status(), Line: e.Line})
+	}
+	for kid, before := range f.kids {
+		shifted := e
+		shifted.Step, shifted.Steps = e.Step+before, 0
+		if !kid.ended {
+			news = i.spread(kid, shifted, news)
+		}
+	}
+	return news
+}
+
+// fraction is how much of all steps is done.
+func fraction(e BuildEvent) float64 {
+	if e.Steps < 1 {
+		return 0
+	}
+	done := float64(max(e.Step-1, 0))
+	if e.Total > 0 {
+		done += min(max(float64(e.Done)/float64(e.Total), 0), 1)
+	}
+	return min(done/float64(e.Steps), 1)
+}
+
+// note keeps the step and the last lines of its output.
+func (p *progress) note(e BuildEvent) {
+	if e.Step > p.own.Step {
+		p.tail = nil
+		p.own.Step = e.Step
+	}
+	p.own.Steps = max(p.own.Steps, e.Steps)
+	if e.Line == "" || strings.HasPrefix(e.Line, "Step ") || strings.HasPrefix(e.Line, " --->") {
+		return
+	}
+	p.tail = append(p.tail, e.Line)
+	p.tail = p.tail[max(len(p.tail)-tailLines, 0):]
+}
+
+// status is what people are shown of a flight under way.
+func (f *flight) status() ImageStatus {
+	return ImageStatus{
+		State: ImageBuilding, Ref: f.recipe.ref, Step: f.at.step, Steps: f.at.steps, Progress: f.at.fraction, Since: f.at.since,
+	}
+}
+
+// failure says what went wrong in words for a person: what, which step on which line, the engine's own sentence, and
+// the last lines of output. The kind stays.
+func (f *flight) failure(err error) error {
+	what := "The image " + f.recipe.ref + " could not be fetched"
+	if f.recipe.docker != nil {
+		what = "The template " + f.recipe.name + " could not be built"
+	}
+	kind := fault.KindOf(err)
+	text := what + ": " + fault.Message(err)
+	if where := f.recipe.step(f.at.own.Step); where != "" && kind == fault.Invalid {
+		steps := max(f.at.own.Steps, f.at.own.Step)
+		text = fmt.Sprintf("%s: step %d of %d (%s) failed. %s", what, f.at.own.Step, steps, where, fault.Message(err))
+	}
+	var tail []string
+	for _, line := range f.at.tail {
+		if !strings.Contains(text, line) {
+			tail = append(tail, shorten(line, 300))
+		}
+	}
+	if len(tail) > 0 {
+		text += " Last output: " + strings.Join(tail, " / ")
+	}
+	return fault.Wrap(err, kind, "%s", text)
+}
+
+// groundless says that f failed because what it builds on did.
+func (f *flight) groundless(err error) error {
+	return fault.Wrap(err, fault.KindOf(err), "What the template %s builds on could not be made. %s", f.recipe.name, fault.Message(err))
+}

@@ -1,0 +1,197 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// maxManifest bounds a template.yaml, in bytes: a hundred times what one needs.
+const maxManifest = 64 << 10
+
+// maxDepth bounds how deeply a template.yaml nests: our own fields nest three deep.
+const maxDepth = 16
+
+// manifest is a template.yaml as it is written.
+type manifest struct {
+	Name        string            `yaml:"name"`
+	Title       string            `yaml:"title"`
+	Description string            `yaml:"description"`
+	Icon        string            `yaml:"icon"`
+	Base        string            `yaml:"base"`
+	Image       string            `yaml:"image"`
+	Profile     string            `yaml:"profile"`
+	Size        manifestSize      `yaml:"size"`
+	Env         map[string]string `yaml:"env"`
+	Ports       []manifestPort    `yaml:"ports"`
+	Services    []manifestService `yaml:"services"`
+}
+
+type manifestSize struct {
+	CPUs   float64 `yaml:"cpus"`
+	Memory string  `yaml:"memory"`
+	Pids   int64   `yaml:"pids"`
+	Disk   string  `yaml:"disk"`
+}
+
+type manifestPort struct {
+	Port  int    `yaml:"port"`
+	Title string `yaml:"title"`
+}
+
+type manifestService struct {
+	Name      string            `yaml:"name"`
+	Command   []string          `yaml:"command"`
+	Port      int               `yaml:"port"`
+	Cwd       string            `yaml:"cwd"`
+	Env       map[string]string `yaml:"env"`
+	Autostart bool              `yaml:"autostart"`
+}
+
+// parseManifest reads the text of file. The lines tell where each path ("$.size.memory") stands. With problems the
+// manifest is of no use.
+func parseManifest(file string, text []byte) (manifest, lines, []Problem) {
+	p := problems{file: file}
+	if len(text) > maxManifest {
+		p.add(0, "The file is larger than %d KiB.", maxManifest>>10)
+		return manifest{}, nil, p.sorted()
+	}
+	if checkTokens(&p, text); len(p.list) > 0 {
+		return manifest{}, nil, p.sorted()
+	}
+	tree, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		addYAML(&p, err)
+		return manifest{}, nil, p.sorted()
+	}
+	if len(tree.Docs) != 1 || tree.Docs[0].Body == nil {
+		p.add(0, "The file must hold one YAML document with at least name, title and description.")
+		return manifest{}, nil, p.sorted()
+	}
+	var m manifest
+	if err := yaml.NodeToValue(tree.Docs[0].Body, &m, yaml.Strict()); err != nil {
+		addYAML(&p, err)
+		return manifest{}, nil, p.sorted()
+	}
+	at := lines{}
+	at.walk(tree.Docs[0].Body, "$")
+	return m, at, nil
+}
+
+// checkTokens refuses what a template has no use for and what would let a small file cost much: references to other
+// parts of the file, type tags and deep nesting.
+func checkTokens(p *problems, text []byte) {
+	depth := 0
+	for _, t := range lexer.Tokenize(string(text)) {
+		switch t.Type {
+		case token.AnchorType, token.AliasType, token.MergeKeyType, token.TagType:
+			p.add(t.Position.Line, "Anchors, aliases, merge keys and tags are not understood here. Write the value out.")
+			return
+		case token.MappingStartType, token.SequenceStartType:
+			depth++
+		case token.MappingEndType, token.SequenceEndType:
+			depth--
+		}
+		if depth > maxDepth || t.Position != nil && t.Position.IndentNum > 8*maxDepth {
+			p.add(t.Position.Line, "The file nests too deeply.")
+			return
+		}
+	}
+}
+
+// addYAML adds what the YAML reader complains of, with its line.
+func addYAML(p *problems, err error) {
+	var at yaml.Error
+	if !errors.As(err, &at) {
+		p.add(0, "The file is not valid YAML: %s.", shorten(err.Error(), 200))
+		return
+	}
+	line := 0
+	if t := at.GetToken(); t != nil && t.Position != nil {
+		line = t.Position.Line
+	}
+	p.add(line, "%s", yamlMessage(err, at))
+}
+
+func yamlMessage(err error, at yaml.Error) string {
+	var unknown *yaml.UnknownFieldError
+	var double *yaml.DuplicateKeyError
+	var kind *yaml.TypeError
+	key := ""
+	if t := at.GetToken(); t != nil {
+		key = shorten(t.Value, 60)
+	}
+	switch {
+	case errors.As(err, &unknown):
+		return fmt.Sprintf("There is no field %q here.", key)
+	case errors.As(err, &double):
+		return fmt.Sprintf("The field %q is written twice.", key)
+	case errors.As(err, &kind):
+		return fmt.Sprintf("%q is not %s.", key, kindName(kind))
+	}
+	return "The file is not valid YAML: " + shorten(strings.TrimSpace(at.GetMessage()), 200) + "."
+}
+
+// kindName says in words what a field takes.
+func kindName(e *yaml.TypeError) string {
+	switch k := e.DstType.Kind().String(); k {
+	case "bool":
+		return "true or false"
+	case "string":
+		return "a text; put it into quotes"
+	case "slice":
+		return "a list"
+	case "map", "struct":
+		return "a set of fields"
+	case "float64":
+		return "a number"
+	default:
+		return "a whole number"
+	}
+}
+
+// lines tells on which line the value at a path is written.
+type lines map[string]int
+
+// has tells whether the field at path is written at all.
+func (l lines) has(path string) bool { return l[path] > 0 }
+
+// of gives the line of path, or of the nearest path above it that is written.
+func (l lines) of(path string) int {
+	for path != "" {
+		if line := l[path]; line > 0 {
+			return line
+		}
+		cut := strings.LastIndexAny(path, ".[")
+		if cut < 0 {
+			break
+		}
+		path = path[:cut]
+	}
+	return 0
+}
+
+func (l lines) walk(n ast.Node, path string) {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		for _, v := range n.Values {
+			l.walk(v, path)
+		}
+	case *ast.MappingValueNode:
+		at := path + "." + n.Key.GetToken().Value
+		l[at] = n.Key.GetToken().Position.Line
+		l.walk(n.Value, at)
+	case *ast.SequenceNode:
+		for i, v := range n.Values {
+			at := fmt.Sprintf("%s[%d]", path, i)
+			l[at] = v.GetToken().Position.Line
+			l.walk(v, at)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+)
+
+// formatVersion is part of every tag. Raise it when the same folder must give another image than before.
+const formatVersion = "1"
+
+// hashDigits is how much of a content hash a tag carries: 48 bits, for a handful of images on one engine.
+const hashDigits = 12
+
+// pullSteps is how many steps of a build a pull counts as in a progress.
+const pullSteps = 1
+
+// recipe is how one image is made: built from a template's folder, or pulled.
+type recipe struct {
+	name     string  // of the template, or "" for a plain image
+	ref      string  // the reference that the image has when it is made
+	parent   *recipe // what it is built on, or nil
+	docker   *dockerfile
+	folder   string // build context; "" for a pull
+	external []string
+}
+
+// recipeOf says how to make the image of t as its folder stands now.
+func (i *Images) recipeOf(t Template) (*recipe, error) {
+	if t.Name == "" {
+		if err := CheckImage(t.Image); err != nil {
+			return nil, err
+		}
+		return &recipe{ref: normalImage(t.Image)}, nil
+	}
+	found, err := i.catalog.find(t.Name)
+	if err != nil {
+		return nil, err
+	}
+	if image := found.entry.Template.Image; image != "" {
+		return &recipe{name: t.Name, ref: normalImage(image)}, nil
+	}
+	return i.templateRecipe(found), nil
+}
+
+func (i *Images) templateRecipe(found *resolved) *recipe {
+	r := &recipe{
+		name: found.entry.Name, docker: found.read.docker, folder: found.read.dir, external: found.read.docker.External,
+	}
+	below := ""
+	if found.parent != nil {
+		r.parent = i.templateRecipe(found.parent)
+		below = r.parent.ref
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s\n%s\n%s\n%s\n", formatVersion, below, i.extraPrint, found.read.content)
+	r.ref = repositoryPrefix + r.name + ":" + hex.EncodeToString(sum.Sum(nil))[:hashDigits]
+	return r
+}
+
+// steps is how many steps making the image counts as.
+func (r *recipe) steps() int {
+	if r.docker == nil {
+		return pullSteps
+	}
+	return len(r.docker.Steps)
+}
+
+// build is what the engine is asked for.
+func (r *recipe) build(extra map[string][]byte, fresh bool) Build {
+	b := Build{
+		Tag: r.ref, Folder: r.folder, Extra: extra, Fresh: fresh,
+		Labels: map[string]string{"sandboxd.template": r.name},
+	}
+	if r.parent != nil {
+		b.Args = map[string]string{baseArg: r.parent.ref}
+	}
+	return b
+}
+
+// step describes a step of the Dockerfile (from 1): its line and words; "" when there is no such step.
+func (r *recipe) step(n int) string {
+	if r.docker == nil || n < 1 || n > len(r.docker.Steps) {
+		return ""
+	}
+	s := r.docker.Steps[n-1]
+	return fmt.Sprintf("%s:%d: %s %s", filepath.Join(r.folder, dockerFile), s.Line, s.Word, shorten(cleanLine(s.Rest), 160))
+}

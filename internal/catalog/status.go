@@ -1,0 +1,92 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"sandboxd/internal/fault"
+)
+
+// Status says how the image of a template stands now. It asks the engine once. An engine that does not answer is
+// told in Problem, with the state that is known without it.
+func (i *Images) Status(ctx context.Context, name string) ImageStatus {
+	i.mu.Lock()
+	if f := i.flightOf(name); f != nil {
+		defer i.mu.Unlock()
+		return f.status()
+	}
+	last := history{}
+	if h := i.past[name]; h != nil {
+		last = history{ref: h.ref, problem: h.problem, since: h.since}
+	}
+	i.mu.Unlock()
+	t, err := i.catalog.Template(name)
+	if err != nil {
+		return ImageStatus{State: ImageFailed, Problem: fault.Message(err)}
+	}
+	r, err := i.recipeOf(t)
+	if err != nil {
+		return ImageStatus{State: ImageFailed, Problem: fault.Message(err)}
+	}
+	present, older, err := i.standing(ctx, r)
+	return settled(r.ref, last, present, older, err)
+}
+
+// standing asks the engine for r's image, and for older ones of the same template.
+func (i *Images) standing(ctx context.Context, r *recipe) (present, older bool, err error) {
+	if r.docker == nil {
+		present, err = i.has(ctx, r.ref)
+		return present, false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	tags, err := i.engine.ImageTags(ctx, repositoryPrefix+r.name)
+	if err != nil {
+		return false, false, fmt.Errorf("list images of template %s: %w", r.name, err)
+	}
+	return slices.Contains(tags, r.ref), len(tags) > 0, nil
+}
+
+// settled puts together what is known of an image that nobody is building.
+func settled(ref string, last history, present, older bool, err error) ImageStatus {
+	s := ImageStatus{State: ImageMissing, Ref: ref}
+	if last.ref == ref {
+		s.Since, s.Problem = last.since, last.problem
+	}
+	switch {
+	case present: // whatever came of a later rebuild
+		s.State, s.Progress = ImageBuilt, 1
+	case s.Problem != "":
+		s.State = ImageFailed
+	case err != nil:
+		s.Problem = fault.Message(err)
+	case older:
+		s.State = ImageStale
+	}
+	return s
+}
+
+// Log gives the lines of the template's last build or pull, or of the one under way; the oldest are left out beyond
+// some thousands. The slice is the caller's.
+func (i *Images) Log(name string) []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if h := i.past[name]; h != nil {
+		return h.log.all()
+	}
+	return nil
+}
+
+// flightOf gives a template's flight, or nil. It needs mu.
+func (i *Images) flightOf(name string) *flight {
+	if name == "" {
+		return nil
+	}
+	for _, f := range i.flights {
+		if f.recipe.name == name {
+			return f
+		}
+	}
+	return nil
+}

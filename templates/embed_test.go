@@ -1,0 +1,93 @@
+package templates
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestUnpack_PutsEverythingThereAndRepairsIt(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "templates")
+	unpack(t, dir)
+	script := filepath.Join(dir, "base/files/install-packages")
+	before := stat(t, script)
+	if before.Mode() != 0o755 {
+		t.Errorf("mode of a script is %v, want 0755", before.Mode())
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "base/Dockerfile"), []byte("FROM evil"), 0o600))
+	must(t, os.MkdirAll(filepath.Join(dir, "gone/files"), 0o755))
+	must(t, os.Symlink("/etc/passwd", filepath.Join(dir, "base/link")))
+	must(t, os.Remove(filepath.Join(dir, "node-api/Dockerfile")))
+	must(t, os.Mkdir(filepath.Join(dir, "node-api/Dockerfile"), 0o755))
+
+	unpack(t, dir)
+	want := files(t, os.DirFS("sandbox"))
+	got := files(t, os.DirFS(dir))
+	for name, text := range want {
+		if got[name] != text {
+			t.Errorf("%s differs from the source", name)
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			t.Errorf("%s is left over", name)
+		}
+	}
+	if after := stat(t, script); !after.ModTime().Equal(before.ModTime()) {
+		t.Error("a file that was right was written again")
+	}
+}
+
+// A script that is not executable in the source would give another content hash than the unpacked one.
+func TestSource_ExactlyTheScriptsAreExecutable(t *testing.T) {
+	for name, text := range files(t, os.DirFS("sandbox")) {
+		want := modeOf([]byte(text))&0o111 != 0
+		if got := stat(t, filepath.Join("sandbox", name)).Mode()&0o111 != 0; got != want {
+			t.Errorf("%s: executable is %t, want %t", name, got, want)
+		}
+	}
+}
+
+// The two notebook templates share layers only while these are the same, byte for byte.
+func TestSource_SharedFilesAreTheSame(t *testing.T) {
+	all := files(t, os.DirFS("sandbox"))
+	for _, name := range []string{"files/start-notebook", "files/jupyter_notebook_config.py"} {
+		if all["python-ml/"+name] != all["data-analysis/"+name] {
+			t.Errorf("%s differs between python-ml and data-analysis", name)
+		}
+	}
+}
+
+func unpack(t *testing.T, dir string) {
+	t.Helper()
+	must(t, Unpack(dir))
+}
+
+func files(t *testing.T, fsys fs.FS) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	must(t, fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(fsys, name)
+		found[name] = string(text)
+		return err
+	}))
+	return found
+}
+
+func stat(t *testing.T, name string) fs.FileInfo {
+	t.Helper()
+	info, err := os.Lstat(name)
+	must(t, err)
+	return info
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
