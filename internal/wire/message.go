@@ -23,6 +23,11 @@ func Decode(r io.Reader, limit int, m Message) error {
 	if len(b) > limit {
 		return ErrTooLarge
 	}
+	return Unmarshal(b, m)
+}
+
+// Unmarshal decodes one JSON message that is already bounded, as the payload of a frame is, into m and checks it.
+func Unmarshal(b []byte, m Message) error {
 	if err := json.Unmarshal(b, m); err != nil {
 		return fmt.Errorf("decode message: %w", err)
 	}

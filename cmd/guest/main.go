@@ -1,0 +1,56 @@
+// Command guest is the program that sandboxd puts into every sandbox and runs there as its main process; see
+// internal/guest.
+//
+// It is not meant to be run by hand, and it takes no arguments: everything it needs to know sandboxd tells it.
+//
+// Invariant: it needs nothing from the image and starts with nothing but the link's folder, so that a sandbox of any
+// image can be reached.
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+
+	"sandboxd/internal/guest"
+	"sandboxd/internal/wire"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+// Memory. The guest lives in every sandbox, so it collects early and uses few threads: it moves bytes and waits.
+const (
+	gcPercent   = 50
+	memoryLimit = 32 << 20
+	threads     = 2
+)
+
+func main() {
+	if os.Getpid() == 1 {
+		os.Exit(guest.Init())
+	}
+	debug.SetGCPercent(gcPercent)
+	debug.SetMemoryLimit(memoryLimit)
+	runtime.GOMAXPROCS(min(threads, runtime.GOMAXPROCS(0)))
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // caught and dropped; ignoring it would be inherited
+	guest.LinkWorkspace()
+	g := guest.New(guest.Config{Version: version, Sweep: inSandbox(), Log: log})
+	if err := g.Run(ctx); err != nil {
+		log.Error("guest has failed", "err", err)
+		os.Exit(1)
+	}
+}
+
+// inSandbox says whether everything around us is ours to end. It must never be true on somebody's own machine.
+func inSandbox() bool {
+	exe, err := os.Executable()
+	return err == nil && exe == wire.GuestPath && os.Getppid() == 1
+}

@@ -1,0 +1,67 @@
+package guest
+
+import (
+	"context"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"sandboxd/internal/wire"
+)
+
+const (
+	// firstPause is short so that a restart of sandboxd is noticed at once; the longest is so that a sandbox does not
+	// work while nobody is there.
+	firstPause   = 40 * time.Millisecond
+	longestPause = time.Second
+	// steady is how long a connection must have lived for the pauses to begin anew.
+	steady      = 5 * time.Second
+	dialTimeout = 5 * time.Second
+)
+
+// Flow control. A stream whose reader stands still (a command that does not read its input) must not stop the others,
+// so the connection has room for every stream's window.
+const (
+	maxStreams   = 1000
+	streamWindow = 256 << 10
+	connWindow   = maxStreams * streamWindow
+)
+
+// link dials sandboxd for ever and serves each connection until it ends.
+func (g *Guest) link(ctx context.Context) {
+	pause := firstPause
+	for ctx.Err() == nil {
+		began := time.Now()
+		g.connect(ctx)
+		if time.Since(began) > steady {
+			pause = firstPause
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		pause = min(pause*3/2, longestPause)
+	}
+}
+
+func (g *Guest) connect(ctx context.Context) {
+	d := net.Dialer{Timeout: dialTimeout}
+	conn, err := d.DialContext(ctx, "unix", g.cfg.Socket)
+	if err != nil {
+		return // sandboxd is not there now; nobody wants a log line for every try
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	server := http2.Server{MaxConcurrentStreams: maxStreams, MaxReadFrameSize: wire.MaxFrame,
+		MaxUploadBufferPerStream: streamWindow, MaxUploadBufferPerConnection: connWindow}
+	server.ServeConn(conn, &http2.ServeConnOpts{
+		Context: ctx,
+		Handler: g.routes(),
+		BaseConfig: &http.Server{MaxHeaderBytes: wire.MaxHeader, IdleTimeout: -1,
+			ErrorLog: log.New(io.Discard, "", 0)},
+	})
+}

@@ -1,0 +1,130 @@
+package guest
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sandboxd/internal/wire"
+)
+
+// marker is the variable by which the processes of an exec or a service are known again, wherever they went.
+const marker = "SANDBOXD_EXEC"
+
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// environment is what a process gets.
+type environment map[string]string
+
+func (e environment) list() []string {
+	l := make([]string, 0, len(e))
+	for k, v := range e {
+		l = append(l, k+"="+v)
+	}
+	return l
+}
+
+// baseEnv is what the image and the engine gave us, without what is about ourselves.
+func baseEnv(environ []string) map[string]string {
+	env := map[string]string{}
+	for _, kv := range environ {
+		k, v, ok := strings.Cut(kv, "=")
+		if ok && k != "" && k != marker && !strings.HasPrefix(k, "SANDBOXD_GUEST_") {
+			env[k] = v
+		}
+	}
+	if env["PATH"] == "" {
+		env["PATH"] = defaultPath
+	}
+	return env
+}
+
+// environ is the environment of a process of who's: the image's, the set-up's, the user's, and extra on top.
+func (g *Guest) environ(who account, extra map[string]string, tty bool) environment {
+	env := maps.Clone(g.base)
+	maps.Copy(env, g.setUpEnv())
+	env["HOME"], env["USER"], env["LOGNAME"] = who.home, who.name, who.name
+	if who.shell != "" {
+		env["SHELL"] = who.shell
+	}
+	env["TERM"] = "dumb"
+	if tty {
+		env["TERM"] = "xterm-256color"
+	}
+	maps.Copy(env, extra)
+	return env
+}
+
+// workFolder is where a process starts: where it was asked to, else the volume, else the root.
+func (g *Guest) workFolder(asked string) string {
+	if asked != "" {
+		if !filepath.IsAbs(asked) {
+			return filepath.Join(g.cfg.Home, asked)
+		}
+		return asked
+	}
+	if st, err := os.Stat(g.cfg.Home); err == nil && st.IsDir() {
+		return g.cfg.Home
+	}
+	return "/"
+}
+
+// lookPath finds a program as a shell would: by the PATH that it will have, or relative to its working folder.
+func lookPath(name, path, cwd string) (string, error) {
+	if strings.Contains(name, "/") {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(cwd, name)
+		}
+		return name, runnable(name)
+	}
+	denied := false
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(cwd, dir)
+		}
+		full := filepath.Join(dir, name)
+		err := runnable(full)
+		if err == nil {
+			return full, nil
+		}
+		denied = denied || os.IsPermission(err)
+	}
+	if denied {
+		return "", os.ErrPermission
+	}
+	return "", os.ErrNotExist
+}
+
+// runnable says whether path is a program. Whether the user may run it, only running it tells.
+func runnable(path string) error {
+	st, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if st.IsDir() || st.Mode()&0o111 == 0 {
+		return os.ErrPermission
+	}
+	return nil
+}
+
+// startProblem says in a sentence why a program could not be started.
+func startProblem(name, cwd string, err error) error {
+	switch {
+	case os.IsNotExist(err):
+		if st, e := os.Stat(cwd); e != nil || !st.IsDir() {
+			return problem(wire.CodeNotFound, "There is no folder "+cwd+" in the sandbox.")
+		}
+		return problem(wire.CodeNotFound, "There is no program "+name+" in the sandbox.")
+	case os.IsPermission(err):
+		return problem(wire.CodeInvalid, "The program "+name+" in the sandbox may not be run, or its folder may not be entered.")
+	}
+	return problem(wire.CodeInvalid, "The program "+name+" in the sandbox cannot be run: "+reason(err)+".")
+}
+
+func reason(err error) string {
+	if e, ok := err.(*os.PathError); ok {
+		return e.Err.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,272 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/wire"
+)
+
+const (
+	// quiet is how long the pipes of a program that has ended must be still before they are given up, when something
+	// that it left in the background holds them open.
+	quiet = 50 * time.Millisecond
+	// drainTime bounds that for background programs that never are still. What was in the pipe when the program ended
+	// is delivered however long that takes.
+	drainTime = 500 * time.Millisecond
+)
+
+// execs are the commands that run now, by id. Safe for concurrent use.
+type execs struct {
+	mu   sync.Mutex
+	byID map[string]*process
+}
+
+func newExecs() *execs { return &execs{byID: map[string]*process{}} }
+
+func (e *execs) add(p *process) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.byID[p.id] = p
+}
+
+func (e *execs) remove(p *process) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.byID, p.id)
+}
+
+func (e *execs) find(id string) (*process, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if p := e.byID[id]; p != nil {
+		return p, nil
+	}
+	return nil, problem(wire.CodeNotFound, "The command has ended.")
+}
+
+// serveExec runs a command for as long as the stream lives. The reply's head is sent when the program runs; what
+// prevents that is the reply instead.
+func (g *Guest) serveExec(w http.ResponseWriter, r *http.Request) {
+	frames := wire.NewFrameReader(r.Body)
+	start, err := readStart(frames)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	p, err := g.spawn(start)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	g.execs.add(p)
+	defer g.execs.remove(p)
+	w.Header().Set(wire.ExecHeader, p.id)
+	w.WriteHeader(http.StatusOK)
+	http.NewResponseController(w).Flush()
+	x := execution{process: p, chunks: make(chan chunk)}
+	x.run(r.Context(), w, r.Body, frames)
+}
+
+func readStart(frames *wire.FrameReader) (wire.ExecStart, error) {
+	var s wire.ExecStart
+	t, b, err := frames.Next()
+	if err != nil || t != wire.FrameStart {
+		return s, problem(wire.CodeInvalid, "The command cannot be read.")
+	}
+	if err := wire.Unmarshal(b, &s); err != nil {
+		return s, problem(wire.CodeInvalid, "The command cannot be run: "+err.Error()+".")
+	}
+	return s, nil
+}
+
+// execution joins a process and its stream.
+type execution struct {
+	*process
+	chunks chan chunk  // to the one writer of the stream
+	ended  atomic.Bool // the program itself
+}
+
+// chunk is a piece of output, a whole frame; its buffer may be used again once written is signalled.
+type chunk struct {
+	frame   []byte
+	written chan<- struct{}
+}
+
+// run moves bytes both ways until the program has ended and its output is delivered, or ctx has ended and the tree is
+// killed. Each output has one buffer, so a reader that stands still makes the program stand still.
+func (x *execution) run(ctx context.Context, w http.ResponseWriter, body io.Closer, frames *wire.FrameReader) {
+	var pumps, others sync.WaitGroup
+	var code int
+	delivered := make(chan struct{})
+	for _, o := range x.output {
+		pumps.Go(func() { x.pump(o) })
+	}
+	others.Go(func() { x.feed(frames) })
+	others.Go(func() {
+		select {
+		case <-ctx.Done():
+			x.kill()
+		case <-delivered:
+		}
+	})
+	others.Go(func() {
+		code = x.wait()
+		x.end()
+		pumps.Wait()
+		close(x.chunks)
+	})
+	x.deliver(w)
+	close(delivered)
+	x.close()
+	body.Close() // wakes feed
+	others.Wait()
+	if ctx.Err() == nil {
+		w.Write(wire.AppendExit(nil, code))
+	}
+}
+
+// end tells the pumps that the program has ended, and wakes those that wait for output.
+func (x *execution) end() {
+	x.ended.Store(true)
+	for _, o := range x.output {
+		o.file.SetReadDeadline(time.Now().Add(quiet))
+	}
+}
+
+// deliver writes chunks to the stream until the pumps are done. When the client has gone it only takes them away, so
+// that the pumps come to their end.
+func (x *execution) deliver(w http.ResponseWriter) {
+	flush := http.NewResponseController(w)
+	broken := false
+	for c := range x.chunks {
+		if !broken {
+			_, err := w.Write(c.frame)
+			broken = err != nil || flush.Flush() != nil
+		}
+		c.written <- struct{}{}
+	}
+}
+
+// pump reads one output until it is closed, or until it is still after the program has ended.
+func (x *execution) pump(o stream) {
+	buf := buffers.Get().(*buffer)
+	defer buffers.Put(buf)
+	written := make(chan struct{}, 1)
+	var rest drain
+	for {
+		ended := x.ended.Load()
+		if ended && !rest.more(o.file) {
+			return
+		}
+		n, err := o.file.Read(buf[wire.FrameHead:])
+		rest.read += n
+		if n > 0 {
+			wire.PutHead(buf[:], o.kind, n)
+			x.chunks <- chunk{buf[:wire.FrameHead+n], written}
+			<-written
+		}
+		if err != nil && (ended || !errors.Is(err, os.ErrDeadlineExceeded)) {
+			return
+		}
+	}
+}
+
+// drain bounds what is read after the program has ended.
+type drain struct {
+	until time.Time
+	owed  int // bytes that were in the pipe when this began
+	read  int
+}
+
+// more says whether to read on, for as long as the output is not still.
+func (d *drain) more(f *os.File) bool {
+	now := time.Now()
+	if d.until.IsZero() {
+		*d = drain{until: now.Add(drainTime), owed: waiting(f)}
+	}
+	if now.After(d.until) && d.read >= d.owed {
+		return false
+	}
+	f.SetReadDeadline(now.Add(quiet))
+	return true
+}
+
+// waiting is how many bytes are in a pipe.
+func waiting(f *os.File) (n int) {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	c.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+	return n
+}
+
+// feed gives the stream's input to the program. A program that does not want it does not hold up who sends it.
+func (x *execution) feed(frames *wire.FrameReader) {
+	broken := false
+	for {
+		t, b, err := frames.Next()
+		if err != nil || t != wire.FrameStdin {
+			break
+		}
+		if !broken {
+			_, err = x.stdin.Write(b)
+			broken = err != nil
+		}
+	}
+	if !x.tty { // a terminal's end of input is a character
+		x.stdin.Close()
+	}
+}
+
+// buffer has room for a frame.
+type buffer [wire.FrameHead + wire.MaxFrame]byte
+
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
+
+func (g *Guest) serveSignal(w http.ResponseWriter, r *http.Request) {
+	p, err := g.execs.find(r.PathValue("id"))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	name := r.URL.Query().Get("name")
+	if err := wire.CheckSignal(name); err != nil {
+		fail(w, problem(wire.CodeInvalid, "There is no such signal."))
+		return
+	}
+	if err := p.signal(name); err != nil {
+		fail(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (g *Guest) serveResize(w http.ResponseWriter, r *http.Request) {
+	p, err := g.execs.find(r.PathValue("id"))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	cols, _ := strconv.Atoi(r.URL.Query().Get("cols"))
+	rows, _ := strconv.Atoi(r.URL.Query().Get("rows"))
+	if wire.CheckSize(cols, rows) != nil {
+		fail(w, problem(wire.CodeInvalid, "A terminal cannot have that size."))
+		return
+	}
+	if err := p.resize(cols, rows); err != nil {
+		fail(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}

@@ -1,0 +1,137 @@
+// Package guest is the program inside every sandbox: it dials out to sandboxd and does there what has to happen in the
+// sandbox: commands, ports, terminals and declared services.
+//
+// It decides nothing: who may ask, when a sandbox lives and what it is called is sandboxd's. It needs nothing from the
+// image, neither a shell nor /etc/passwd nor a writable root.
+//
+// Invariant: what a client asked for never outlives the client's wish: a stream that is reset ends its whole process
+// tree. What a command left running on purpose, and services, outlive every connection.
+package guest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"sandboxd/internal/wire"
+)
+
+// lastWait bounds the end: what hangs in the kernel must not keep a sandbox from stopping.
+const lastWait = 3 * time.Second
+
+// Terminals are the sandbox's terminal tabs. Implemented by tty.Tabs. Safe for concurrent use.
+type Terminals interface {
+	// Dial connects to the tab's server, starting it when needed. Closing the connection leaves the tab alive.
+	Dial(ctx context.Context, tab string) (net.Conn, error)
+	// List gives the tabs that there are.
+	List() []wire.Terminal
+	// Close ends a tab and what runs in it; an unknown tab is no error.
+	Close(tab string) error
+}
+
+// Tabs makes the terminals of a sandbox, and gives what lets them live: run owns the tabs' processes, ends them with
+// its ctx and returns when they have ended.
+type Tabs func(Shell) (t Terminals, run func(ctx context.Context) error)
+
+// Config says how a guest works. Only Version is needed outside tests.
+type Config struct {
+	Socket    string // sandboxd's socket; "" means wire.SocketPath
+	Home      string // default working folder; "" means wire.HomePath
+	Version   string
+	Terminals Tabs         // called once, when the set-up is known; nil means that there are none
+	Sweep     bool         // at the end, also end every other process of the PID namespace: only in a sandbox
+	Log       *slog.Logger // nil means no log
+}
+
+// Shell is what a terminal needs to know of the sandbox.
+type Shell struct {
+	User   string
+	UID    uint32
+	GID    uint32
+	Groups []uint32
+	Home   string   // the user's home
+	Cwd    string   // where a terminal starts
+	Path   string   // absolute path of the user's shell, or "" when the image has none
+	Env    []string // complete, as for a command on a terminal
+	TTYD   string   // absolute path, or ""
+	Tmux   string   // absolute path, or ""
+}
+
+// Guest is one sandbox's guest.
+type Guest struct {
+	cfg      Config
+	log      *slog.Logger
+	accounts *accounts
+	base     map[string]string // the environment that the image and the engine gave
+	execs    *execs
+	services *supervisor
+	serving  sync.WaitGroup                   // handlers and terminals
+	opened   chan func(context.Context) error // lets the terminals live, sent at most once
+
+	mu        sync.Mutex
+	setup     wire.Setup // the newest
+	terminals Terminals
+}
+
+// New makes a guest; Run lets it live.
+func New(cfg Config) *Guest {
+	if cfg.Socket == "" {
+		cfg.Socket = wire.SocketPath
+	}
+	if cfg.Home == "" {
+		cfg.Home = wire.HomePath
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	g := &Guest{cfg: cfg, log: cfg.Log, accounts: newAccounts("/etc/passwd", "/etc/group"),
+		base: baseEnv(os.Environ()), execs: newExecs(),
+		opened: make(chan func(context.Context) error, 1)}
+	g.services = newSupervisor(g.spawn)
+	return g
+}
+
+// Run serves sandboxd until ctx ends, then ends services and, with Config.Sweep, everything else in the sandbox.
+func (g *Guest) Run(ctx context.Context) error {
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	g.serving.Go(func() { g.runTerminals(life) })
+	linked := make(chan struct{})
+	go func() {
+		defer close(linked)
+		g.link(life)
+	}()
+	<-ctx.Done()
+	g.stop()
+	end()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		<-linked
+		g.serving.Wait()
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-time.After(lastWait):
+		return errors.New("something in the sandbox does not end")
+	}
+}
+
+// stop ends services first, so that none is restarted, and everything else with them.
+func (g *Guest) stop() {
+	grace := g.stopGrace()
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		g.services.stop(grace)
+	}()
+	if g.cfg.Sweep {
+		sweep(grace)
+	}
+	<-stopped
+}

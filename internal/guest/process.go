@@ -1,0 +1,197 @@
+package guest
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/creack/pty"
+
+	"sandboxd/internal/wire"
+)
+
+// process is a started program with its ends of the pipes.
+type process struct {
+	id     string // also the value of its marker
+	pid    int
+	stdin  *os.File // write end; on a terminal the same as output[0]
+	output []stream // what to read
+	tty    bool
+
+	mu     sync.Mutex
+	os     *os.Process
+	reaped bool // its pid may belong to somebody else now
+}
+
+// stream is one output of a process.
+type stream struct {
+	file *os.File
+	kind wire.FrameType
+}
+
+// plumbing is both ends of a process's pipes.
+type plumbing struct {
+	child  []*os.File // stdin, stdout, stderr as the process sees them
+	stdin  *os.File
+	output []stream
+}
+
+// spawn starts a program in a session of its own. Errors are Problems.
+func (g *Guest) spawn(s wire.ExecStart) (*process, error) {
+	who, err := g.accounts.find(s.User)
+	if err != nil {
+		return nil, err
+	}
+	var mark [8]byte
+	rand.Read(mark[:])
+	p := &process{id: hex.EncodeToString(mark[:]), tty: s.TTY}
+	env := g.environ(who, s.Env, s.TTY)
+	env[marker] = p.id
+	cwd := g.workFolder(s.Cwd)
+	path, err := lookPath(s.Command[0], env["PATH"], cwd)
+	if err != nil {
+		return nil, startProblem(s.Command[0], cwd, err)
+	}
+	pipes, err := plumb(s, who)
+	if err != nil {
+		return nil, problem(wire.CodeUnavailable, "The sandbox has no room for another command: "+reason(err)+".")
+	}
+	attr := &os.ProcAttr{Dir: cwd, Env: env.list(), Files: pipes.child, Sys: sysAttr(who, s.TTY)}
+	p.os, err = os.StartProcess(path, s.Command, attr)
+	pipes.closeChild()
+	if err != nil {
+		pipes.closeOurs()
+		return nil, startProblem(s.Command[0], cwd, err)
+	}
+	p.pid, p.stdin, p.output = p.os.Pid, pipes.stdin, pipes.output
+	return p, nil
+}
+
+func sysAttr(who account, tty bool) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setsid: true, Setctty: tty}
+	if int(who.uid) != os.Getuid() || int(who.gid) != os.Getgid() || os.Getuid() == 0 {
+		// NoSetGroups where setgroups(2) is not ours to call: a user of a plain image that is not root.
+		a.Credential = &syscall.Credential{Uid: who.uid, Gid: who.gid, Groups: who.groups, NoSetGroups: os.Getuid() != 0}
+	}
+	return a
+}
+
+func plumb(s wire.ExecStart, who account) (*plumbing, error) {
+	if s.TTY {
+		return plumbTerminal(s, who)
+	}
+	p := &plumbing{}
+	var files [6]*os.File
+	for i := 0; i < len(files); i += 2 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			for _, f := range files[:i] {
+				f.Close()
+			}
+			return nil, err
+		}
+		files[i], files[i+1] = r, w
+	}
+	p.child = []*os.File{files[0], files[3], files[5]}
+	p.stdin = files[1]
+	p.output = []stream{{files[2], wire.FrameStdout}, {files[4], wire.FrameStderr}}
+	return p, nil
+}
+
+func plumbTerminal(s wire.ExecStart, who account) (*plumbing, error) {
+	master, slave, err := pty.Open()
+	if err != nil {
+		return nil, err
+	}
+	cols, rows := s.Cols, s.Rows
+	if cols == 0 {
+		cols, rows = 80, 24
+	}
+	if err := pty.Setsize(master, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)}); err != nil {
+		master.Close()
+		slave.Close()
+		return nil, err
+	}
+	slave.Chown(int(who.uid), -1) // so that programs can open it again by name; they work without
+	return &plumbing{child: []*os.File{slave, slave, slave}, stdin: master,
+		output: []stream{{master, wire.FrameStdout}}}, nil
+}
+
+func (p *plumbing) closeChild() {
+	for _, f := range p.child {
+		f.Close()
+	}
+}
+
+func (p *plumbing) closeOurs() {
+	p.stdin.Close()
+	for _, s := range p.output {
+		s.file.Close()
+	}
+}
+
+// close gives the pipes back. What still runs gets SIGPIPE or SIGHUP when it uses them.
+func (p *process) close() {
+	p.stdin.Close()
+	for _, s := range p.output {
+		s.file.Close()
+	}
+}
+
+// wait blocks until the program itself has ended and gives its exit code, 128+n for a signal n.
+func (p *process) wait() int {
+	state, err := p.os.Wait()
+	p.mu.Lock()
+	p.reaped = true
+	p.mu.Unlock()
+	if err != nil {
+		return 255
+	}
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return state.ExitCode() & 0xff
+}
+
+// signal sends to the process group; KILL goes to the whole tree.
+func (p *process) signal(name string) error {
+	if name == "KILL" {
+		p.kill()
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
+		return problem(wire.CodeNotFound, "The command has ended.")
+	}
+	if err := syscall.Kill(-p.pid, signals[name]); err != nil && err != syscall.ESRCH {
+		return fmt.Errorf("signal process group: %w", err)
+	}
+	return nil
+}
+
+// kill ends the process and everything that came of it.
+func (p *process) kill() { killTree(p.pid, p.id, p.alive) }
+
+func (p *process) alive() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.reaped
+}
+
+func (p *process) resize(cols, rows int) error {
+	if !p.tty {
+		return problem(wire.CodeInvalid, "The command has no terminal.")
+	}
+	return pty.Setsize(p.stdin, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)})
+}
+
+var signals = map[string]syscall.Signal{
+	"HUP": syscall.SIGHUP, "INT": syscall.SIGINT, "QUIT": syscall.SIGQUIT, "ABRT": syscall.SIGABRT,
+	"KILL": syscall.SIGKILL, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "PIPE": syscall.SIGPIPE,
+	"ALRM": syscall.SIGALRM, "TERM": syscall.SIGTERM, "CONT": syscall.SIGCONT, "STOP": syscall.SIGSTOP,
+	"TSTP": syscall.SIGTSTP, "WINCH": syscall.SIGWINCH,
+}

@@ -1,0 +1,71 @@
+package guest
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"sandboxd/internal/wire"
+)
+
+// routes is everything that sandboxd can ask.
+func (g *Guest) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+wire.PathSetup, g.serveSetup)
+	mux.HandleFunc("POST "+wire.PathExec, g.serveExec)
+	mux.HandleFunc("POST "+wire.PathExecs+"{id}/signal", g.serveSignal)
+	mux.HandleFunc("POST "+wire.PathExecs+"{id}/resize", g.serveResize)
+	mux.HandleFunc("GET "+wire.PathTerminals, g.serveTerminals)
+	mux.HandleFunc("POST "+wire.PathTerminals+"/{tab}/dial", g.serveTerminal)
+	mux.HandleFunc("DELETE "+wire.PathTerminals+"/{tab}", g.serveCloseTerminal)
+	mux.HandleFunc("GET "+wire.PathServices, g.serveServices)
+	mux.HandleFunc("GET "+wire.PathServices+"/{name}/log", g.serveServiceLog)
+	mux.HandleFunc("POST "+wire.PathServices+"/{name}/start", g.serveServiceStart)
+	mux.HandleFunc("POST "+wire.PathServices+"/{name}/stop", g.serveServiceStop)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.serving.Add(1)
+		defer g.serving.Done()
+		if r.Method == http.MethodConnect {
+			g.servePort(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// statusOf gives each code its own status, for whoever looks at the protocol; sandboxd goes by the code.
+func statusOf(code string) int {
+	switch code {
+	case wire.CodeInvalid:
+		return http.StatusBadRequest
+	case wire.CodeNotFound:
+		return http.StatusNotFound
+	case wire.CodeRefused:
+		return http.StatusBadGateway
+	}
+	return http.StatusServiceUnavailable
+}
+
+// fail answers with the problem that err is, or with an unavailable one.
+func fail(w http.ResponseWriter, err error) {
+	var p *wire.Problem
+	if !errors.As(err, &p) {
+		p = &wire.Problem{Code: wire.CodeUnavailable, Message: err.Error()}
+	}
+	p.Check()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(statusOf(p.Code))
+	json.NewEncoder(w).Encode(p)
+}
+
+func answer(w http.ResponseWriter, m wire.Message) {
+	b, err := wire.Encode(wire.MaxReply, m)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(b)
+}
+
+func problem(code, message string) error { return &wire.Problem{Code: code, Message: message} }

@@ -1,0 +1,151 @@
+package guest
+
+import (
+	"net/http"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"sandboxd/internal/wire"
+)
+
+// spawnFunc starts a program.
+type spawnFunc func(wire.ExecStart) (*process, error)
+
+// supervisor keeps the declared services. It owns their processes until stop. Safe for concurrent use.
+type supervisor struct {
+	spawn spawnFunc
+	pace  pace
+	runs  sync.WaitGroup
+
+	mu      sync.Mutex
+	stopped bool
+	order   []string // as declared
+	byName  map[string]*service
+}
+
+func newSupervisor(spawn spawnFunc) *supervisor {
+	return &supervisor{spawn: spawn, pace: defaultPace, byName: map[string]*service{}}
+}
+
+// apply makes the declared services the ones there are. One whose definition is as before is left alone, whether it
+// runs or was stopped; one that is new or different is started if it starts by itself. It does not wait.
+func (s *supervisor) apply(defs []wire.Service) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return
+	}
+	old := s.byName
+	s.byName, s.order = map[string]*service{}, nil
+	for _, def := range defs {
+		before := old[def.Name]
+		s.order = append(s.order, def.Name)
+		if before != nil && reflect.DeepEqual(before.def, def) {
+			s.byName[def.Name] = before
+			delete(old, def.Name)
+			continue
+		}
+		sv := &service{def: def, spawn: s.spawn, pace: s.pace, runs: &s.runs}
+		sv.status = wire.ServiceStatus{Name: def.Name, Port: def.Port, State: wire.ServiceStopped, Since: time.Now()}
+		if before != nil {
+			sv.idle = before.whenIdle() // two versions do not run at the same time
+		}
+		s.byName[def.Name] = sv
+		if def.Autostart {
+			sv.start()
+		}
+	}
+	for _, gone := range old {
+		gone.close(wire.StopGrace)
+	}
+}
+
+// stop ends all services for good and waits for them.
+func (s *supervisor) stop(grace time.Duration) {
+	s.mu.Lock()
+	s.stopped = true
+	all := make([]*service, 0, len(s.byName))
+	for _, sv := range s.byName {
+		all = append(all, sv)
+	}
+	s.mu.Unlock()
+	for _, sv := range all {
+		sv.close(grace)
+	}
+	s.runs.Wait()
+}
+
+func (s *supervisor) list() wire.ServiceStatuses {
+	s.mu.Lock()
+	all := make([]*service, 0, len(s.order))
+	for _, name := range s.order {
+		all = append(all, s.byName[name])
+	}
+	s.mu.Unlock()
+	l := make(wire.ServiceStatuses, 0, len(all))
+	for _, sv := range all {
+		l = append(l, sv.now())
+	}
+	return l
+}
+
+func (s *supervisor) find(name string) (*service, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sv := s.byName[name]; sv != nil && !s.stopped {
+		return sv, nil
+	}
+	return nil, problem(wire.CodeNotFound, "The sandbox has no service "+name+"; it has: "+list(s.order)+".")
+}
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	l := ""
+	for i, n := range slices.Sorted(slices.Values(names)) {
+		if i > 0 {
+			l += ", "
+		}
+		l += n
+	}
+	return l
+}
+
+func (g *Guest) serveServices(w http.ResponseWriter, r *http.Request) {
+	l := g.services.list()
+	answer(w, &l)
+}
+
+func (g *Guest) serveServiceLog(w http.ResponseWriter, r *http.Request) {
+	sv, err := g.services.find(r.PathValue("name"))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Write(sv.log.bytes())
+}
+
+func (g *Guest) serveServiceStart(w http.ResponseWriter, r *http.Request) {
+	sv, err := g.services.find(r.PathValue("name"))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	sv.start()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (g *Guest) serveServiceStop(w http.ResponseWriter, r *http.Request) {
+	sv, err := g.services.find(r.PathValue("name"))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	sv.stop(wire.StopGrace)
+	<-sv.whenIdle()
+	w.WriteHeader(http.StatusNoContent)
+}

@@ -1,0 +1,136 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"syscall"
+	"time"
+
+	"sandboxd/internal/wire"
+)
+
+// portTimeout bounds connecting to a port of our own machine.
+const portTimeout = 5 * time.Second
+
+// servePort answers CONNECT: it joins the stream to whatever listens on that port.
+func (g *Guest) servePort(w http.ResponseWriter, r *http.Request) {
+	host, portText, err := net.SplitHostPort(r.Host)
+	port, err2 := strconv.ParseUint(portText, 10, 16)
+	if err != nil || err2 != nil || host != "127.0.0.1" || port == 0 {
+		fail(w, problem(wire.CodeInvalid, "That is no port of the sandbox."))
+		return
+	}
+	conn, err := dialPort(r.Context(), strconv.Itoa(int(port)))
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		fail(w, problem(wire.CodeRefused, "Nothing listens on port "+portText+" in the sandbox."))
+		return
+	}
+	if err != nil {
+		fail(w, problem(wire.CodeUnavailable, "Port "+portText+" in the sandbox does not answer."))
+		return
+	}
+	join(w, r, conn)
+}
+
+// dialPort tries the loopback addresses, then the machine's own: a program may have bound to just one of them. When
+// all refuse, the error is ECONNREFUSED.
+func dialPort(ctx context.Context, port string) (net.Conn, error) {
+	d := net.Dialer{Timeout: portTimeout}
+	conn, err := d.DialContext(ctx, "tcp", "127.0.0.1:"+port)
+	if err == nil || !errors.Is(err, syscall.ECONNREFUSED) {
+		return conn, err
+	}
+	if conn, err := d.DialContext(ctx, "tcp", "[::1]:"+port); err == nil {
+		return conn, nil
+	}
+	own, _ := net.InterfaceAddrs()
+	for _, a := range own {
+		ip, ok := a.(*net.IPNet)
+		if !ok || !ip.IP.IsGlobalUnicast() {
+			continue
+		}
+		if conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(ip.IP.String(), port)); err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
+}
+
+// join moves bytes between a stream and a connection until both directions are done or the stream is reset, and closes
+// the connection. What goes to sandboxd is framed, because the end of an HTTP/2 reply would also end what comes from
+// it; what comes is bare, its end is the end of the request.
+func join(w http.ResponseWriter, r *http.Request, conn net.Conn) {
+	defer conn.Close()
+	defer context.AfterFunc(r.Context(), func() { conn.Close() })()
+	w.WriteHeader(http.StatusOK)
+	http.NewResponseController(w).Flush()
+	up := make(chan struct{})
+	go func() {
+		defer close(up)
+		upload(conn, r.Body)
+	}()
+	err := download(w, conn)
+	if err != nil {
+		conn.Close()
+		r.Body.Close()
+	}
+	<-up
+	if err != nil {
+		panic(http.ErrAbortHandler) // resets the stream, as the connection was
+	}
+}
+
+func upload(conn net.Conn, body io.Reader) {
+	buf := buffers.Get().(*buffer)
+	defer buffers.Put(buf)
+	var lost error
+	for {
+		n, err := body.Read(buf[:])
+		if n > 0 && lost == nil {
+			_, lost = conn.Write(buf[:n]) // goes on reading, so that who sends is not held up
+		}
+		if err != nil {
+			closeWrite(conn, err)
+			return
+		}
+	}
+}
+
+// closeWrite passes on the end of what comes from sandboxd: a clean end closes that direction, a reset everything.
+func closeWrite(conn net.Conn, err error) {
+	half, ok := conn.(interface{ CloseWrite() error })
+	if ok && err == io.EOF {
+		half.CloseWrite()
+		return
+	}
+	conn.Close()
+}
+
+func download(w http.ResponseWriter, conn net.Conn) error {
+	buf := buffers.Get().(*buffer)
+	defer buffers.Put(buf)
+	flush := http.NewResponseController(w)
+	for {
+		n, err := conn.Read(buf[wire.FrameHead:])
+		kind := wire.FrameData
+		if err == io.EOF && n == 0 {
+			kind = wire.FrameDataDone
+		} else if err != nil && n == 0 {
+			return err
+		}
+		wire.PutHead(buf[:], kind, n)
+		if _, err := w.Write(buf[:wire.FrameHead+n]); err != nil {
+			return err
+		}
+		if err := flush.Flush(); err != nil {
+			return err
+		}
+		if kind == wire.FrameDataDone {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package guest
+
+import (
+	"syscall"
+	"time"
+)
+
+// sweepPace is how often a sweep looks whether everything has ended.
+const sweepPace = 5 * time.Millisecond
+
+// sweep ends every other process of the PID namespace but the first: it asks, and kills after grace. Processes of
+// people come by exec and terminals and are nobody's children any more, so the whole namespace is the only true list.
+func sweep(grace time.Duration) {
+	if !others() {
+		return
+	}
+	syscall.Kill(-1, syscall.SIGTERM)
+	syscall.Kill(-1, syscall.SIGHUP)  // interactive shells do not hear TERM
+	syscall.Kill(-1, syscall.SIGCONT) // nor does hear anything who is stopped
+	deadline := time.Now().Add(grace)
+	for others() && time.Now().Before(deadline) {
+		time.Sleep(sweepPace)
+	}
+	deadline = time.Now().Add(time.Second)
+	for others() && time.Now().Before(deadline) {
+		syscall.Kill(-1, syscall.SIGKILL)
+		time.Sleep(sweepPace)
+	}
+}
+
+// others says whether anything else is alive.
+func others() bool {
+	for _, p := range processes() {
+		if !p.zombie {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,220 @@
+package guest
+
+import (
+	"bytes"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// killTime bounds how long a tree is hunted: what is still there then hangs in the kernel and dies later.
+	killTime = 5 * time.Second
+	killPace = 2 * time.Millisecond
+)
+
+// proc is one line of the process table.
+type proc struct {
+	pid, ppid, session int
+	zombie             bool
+}
+
+// killTree ends the process root and everything that came of it: its descendants, its session, and whatever carries
+// its mark in the environment (those that made a session of their own and lost their parents). It first stops what it
+// finds until nothing new appears, so that a process that forks for ever cannot run away from it, and then kills.
+//
+// alive says whether root has not been reaped: afterwards its number may be somebody else's.
+func killTree(root int, mark string, alive func() bool) {
+	h := hunt{root: root, mark: []byte(marker + "=" + mark), found: map[int]bool{}}
+	deadline := time.Now().Add(killTime)
+	for h.look(alive()) && time.Now().Before(deadline) {
+	}
+	for time.Now().Before(deadline) {
+		for pid := range h.found {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+		h.look(alive())
+		if len(h.found) == 0 {
+			return
+		}
+		time.Sleep(killPace)
+	}
+}
+
+// hunt is the search for one tree.
+type hunt struct {
+	root  int
+	mark  []byte
+	found map[int]bool // alive at the last look, and stopped
+}
+
+// look reads the process table, stops members of the tree that are new, forgets those that are gone, and reports
+// whether there were new ones.
+func (h *hunt) look(rootAlive bool) bool {
+	table := processes()
+	members := map[int]bool{}
+	for _, p := range table {
+		if h.found[p.pid] && !p.zombie {
+			members[p.pid] = true
+		}
+	}
+	h.adopt(table, members, rootAlive)
+	fresh := false
+	for pid := range members {
+		if !h.found[pid] {
+			fresh = true
+			syscall.Kill(pid, syscall.SIGSTOP)
+		}
+	}
+	h.found = members
+	return fresh
+}
+
+// adopt adds to members who belongs to the tree now.
+func (h *hunt) adopt(table []proc, members map[int]bool, rootAlive bool) {
+	kin := map[int]bool{}
+	for pid := range members {
+		kin[pid] = true
+	}
+	reused := false // root is gone and its number means another process
+	for _, p := range table {
+		reused = reused || !rootAlive && p.pid == h.root
+	}
+	if rootAlive {
+		kin[h.root] = true // also as a zombie it still has children
+	}
+	env := newEnvirons()
+	defer env.close()
+	for _, p := range table {
+		if p.pid == h.root && rootAlive || !reused && p.session == h.root || env.holds(p.pid, h.mark) {
+			kin[p.pid] = true
+		}
+	}
+	for grown := true; grown; {
+		grown = false
+		for _, p := range table {
+			if kin[p.ppid] && !kin[p.pid] {
+				kin[p.pid], grown = true, true
+			}
+		}
+	}
+	for _, p := range table {
+		if kin[p.pid] && !p.zombie {
+			members[p.pid] = true
+		}
+	}
+}
+
+// processes reads the process table, without ourselves and the init process.
+func processes() []proc {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	self := os.Getpid()
+	var table []proc
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || pid == self || pid == 1 {
+			continue
+		}
+		if p, ok := readStat(pid); ok {
+			table = append(table, p)
+		}
+	}
+	return table
+}
+
+// readStat reads /proc/<pid>/stat. The program's name in it may hold anything, also parentheses.
+func readStat(pid int) (proc, bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return proc{}, false
+	}
+	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if len(f) < 4 {
+		return proc{}, false
+	}
+	ppid, _ := strconv.Atoi(string(f[1]))
+	session, _ := strconv.Atoi(string(f[3]))
+	return proc{pid: pid, ppid: ppid, session: session, zombie: f[0][0] == 'Z' || f[0][0] == 'X'}, true
+}
+
+// environs reads other processes' environments. The kernel lets root read another user's only with CAP_SYS_PTRACE,
+// which containers do not have; so it looks with that user's own file system identity, which concerns this thread only.
+type environs struct {
+	uid, gid int
+	buf      []byte
+}
+
+func newEnvirons() *environs {
+	runtime.LockOSThread()
+	return &environs{uid: os.Getuid(), gid: os.Getgid(), buf: make([]byte, 64<<10)}
+}
+
+// close gives the thread its identity back, or the thread up.
+func (e *environs) close() {
+	e.become(os.Getuid(), os.Getgid())
+	if now, _ := unix.SetfsuidRetUid(-1); now == os.Getuid() {
+		runtime.UnlockOSThread()
+	}
+}
+
+func (e *environs) become(uid, gid int) {
+	if uid == e.uid && gid == e.gid || os.Getuid() != 0 {
+		return
+	}
+	// Back to root first: only root may take the group.
+	unix.SetfsuidRetUid(0)
+	unix.SetfsgidRetGid(gid)
+	unix.SetfsuidRetUid(uid)
+	e.uid, e.gid = uid, gid
+}
+
+// holds says whether the environment that pid was started with has the entry.
+func (e *environs) holds(pid int, entry []byte) bool {
+	path := "/proc/" + strconv.Itoa(pid)
+	var st syscall.Stat_t
+	if syscall.Stat(path, &st) != nil {
+		return false
+	}
+	e.become(int(st.Uid), int(st.Gid))
+	f, err := os.Open(path + "/environ")
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return e.scan(f, entry)
+}
+
+// scan looks for entry as a whole variable. An environment is bounded by the kernel, a few MiB at most.
+func (e *environs) scan(f *os.File, entry []byte) bool {
+	kept := 0 // of the variable that the last read cut in two
+	for {
+		n, err := f.Read(e.buf[kept:])
+		b := e.buf[:kept+n]
+		if err != nil {
+			return bytes.Equal(b, entry)
+		}
+		for {
+			i := bytes.IndexByte(b, 0)
+			if i < 0 {
+				break
+			}
+			if bytes.Equal(b[:i], entry) {
+				return true
+			}
+			b = b[i+1:]
+		}
+		if len(b) == len(e.buf) {
+			b[0], b = '\n', b[:1] // a variable longer than the buffer is not ours, nor is what its rest looks like
+		}
+		kept = copy(e.buf, b)
+	}
+}
