@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/wire"
 )
 
 // Bounds on what a request carries. The kernel takes no single argument above 128 KiB.
@@ -16,19 +17,12 @@ const (
 	maxEnvVars = 200
 	maxPath    = 4096
 	maxStdin   = 1 << 20
-	maxSize    = 1000 // columns or rows of a terminal
 )
 
 var (
 	envName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 	userName = regexp.MustCompile(`^([a-z_][a-z0-9_-]{0,31}|[0-9]{1,9})$`)
 )
-
-// signals that a caller may send.
-var signals = map[string]bool{
-	"HUP": true, "INT": true, "QUIT": true, "KILL": true, "TERM": true, "USR1": true, "USR2": true,
-	"STOP": true, "CONT": true, "TSTP": true, "WINCH": true,
-}
 
 // check reports the first thing that is wrong with r, as an Invalid fault with the field it is about.
 func (r Request) check() error {
@@ -95,15 +89,15 @@ func checkEnv(env map[string]string) error {
 }
 
 func checkSignal(name string) error {
-	if !signals[name] {
+	if wire.CheckSignal(name) != nil {
 		return fault.Field("signal", "%.20q is not a signal that can be sent. Use one such as INT, TERM or KILL.", name)
 	}
 	return nil
 }
 
 func checkSize(cols, rows int) error {
-	if cols < 1 || cols > maxSize || rows < 1 || rows > maxSize {
-		return fault.Field("cols", "A terminal has between 1 and %d columns and rows.", maxSize)
+	if wire.CheckSize(cols, rows) != nil {
+		return fault.Field("cols", "A terminal has between 1 and %d columns and rows.", wire.MaxSide)
 	}
 	return nil
 }
