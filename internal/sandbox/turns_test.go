@@ -18,7 +18,7 @@ func TestTurns_OneNameInOrderOtherNamesSideBySide(t *testing.T) {
 		for i := range 3 {
 			for _, name := range []string{"a", "b"} {
 				turns.run(t.Context(), name, func(context.Context) {
-					time.Sleep(time.Second)
+					<-time.After(time.Second)
 					if name == "a" {
 						got[name] = append(got[name], i)
 					}
@@ -40,7 +40,7 @@ func TestTurns_WaitCoversWhatIsInLineAndLeavesWithItsCaller(t *testing.T) {
 		var turns turns
 		start := time.Now()
 		for range 2 {
-			turns.run(t.Context(), "a", func(context.Context) { time.Sleep(time.Second) })
+			turns.run(t.Context(), "a", func(context.Context) { <-time.After(time.Second) })
 		}
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()

@@ -1,0 +1,178 @@
+package sandbox_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+)
+
+// TestRun_FinishesWhatACrashHasCutOff ends the Manager in the middle of each operation and starts another one.
+func TestRun_FinishesWhatACrashHasCutOff(t *testing.T) {
+	for what, c := range map[string]struct {
+		cut  func(t *testing.T, w *world, m *sandbox.Manager)
+		want sandbox.State // "" for gone
+	}{
+		"create": {func(t *testing.T, w *world, m *sandbox.Manager) {
+			w.images.set(time.Hour, nil)
+			create(t, m, sandbox.Request{Name: "other"})
+		}, sandbox.Running},
+		"stop": {func(t *testing.T, _ *world, m *sandbox.Manager) {
+			mustDo(t, func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), "lab") })
+		}, sandbox.Stopped},
+		"start": {func(t *testing.T, _ *world, m *sandbox.Manager) {
+			mustDo(t, func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), "lab") })
+			settled(t, m, "lab", sandbox.Stopped)
+			mustDo(t, func() (sandbox.Sandbox, error) { return m.Start(t.Context(), "lab") })
+		}, sandbox.Running},
+		"delete": {func(t *testing.T, w *world, m *sandbox.Manager) {
+			w.engine.refuse("Remove", fault.New(fault.Unavailable, "Away."))
+			mustDo(t, func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), "lab") })
+		}, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			m, end := w.run(t)
+			create(t, m, sandbox.Request{Name: "lab"})
+			settled(t, m, "lab", sandbox.Running)
+			c.cut(t, w, m)
+			end()
+			w.images.set(0, nil)
+			w.engine.refuse("Remove", nil)
+			m, end = w.run(t)
+			defer end()
+			pass(10 * time.Second)
+			for _, name := range []string{"lab", "other"} {
+				s, err := m.Sandbox(t.Context(), name)
+				switch {
+				case fault.Is(err, fault.NotFound) && (c.want == "" || name == "other" && what != "create"):
+				case err != nil:
+					t.Errorf("%s: %s: %v", what, name, err)
+				case s.State != c.want:
+					t.Errorf("%s: %s is %s (%s), want %q", what, name, s.State, s.Problem, c.want)
+				}
+			}
+		})
+	}
+}
+
+func mustDo(t *testing.T, do func() (sandbox.Sandbox, error)) {
+	t.Helper()
+	if _, err := do(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRun_TakesInRunningSandboxesAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		m, end := w.run(t)
+		s := create(t, m, sandbox.Request{Name: "lab"})
+		settled(t, m, "lab", sandbox.Running)
+		end()
+		starts := w.engine.starts
+		if err := w.guests.Forget(s.ID); err != nil { // a new process listens for nobody yet
+			t.Fatal(err)
+		}
+		m, end = w.run(t)
+		defer end()
+		synctest.Wait()
+		settled(t, m, "lab", sandbox.Running)
+		if _, ok := w.guests.setup(s.ID); !ok {
+			t.Error("its guest is not expected")
+		}
+		if w.engine.starts != starts {
+			t.Error("it was started again")
+		}
+	})
+}
+
+func TestReconcile_AnEngineRestartBringsBackWhatRan(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		create(t, m, sandbox.Request{Name: "runs"})
+		create(t, m, sandbox.Request{Name: "rests"})
+		settled(t, m, "runs", sandbox.Running)
+		settled(t, m, "rests", sandbox.Running)
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), "rests") })
+		settled(t, m, "rests", sandbox.Stopped)
+		w.engine.restart()
+		synctest.Wait()
+		if err := m.EngineHealth(); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("health while it is away: %v", err)
+		}
+		pass(10 * time.Second)
+		settled(t, m, "runs", sandbox.Running)
+		settled(t, m, "rests", sandbox.Stopped)
+		if err := m.EngineHealth(); err != nil {
+			t.Errorf("health when it is back: %v", err)
+		}
+	})
+}
+
+func TestObserve_AnEndThatNobodyAskedForIsAFailureWithItsCause(t *testing.T) {
+	for cause, f := range map[string]func(*sandbox.Instance){
+		"exit code 3": func(i *sandbox.Instance) { i.Running, i.ExitCode = false, 3 },
+		"more memory": func(i *sandbox.Instance) { i.Running, i.OOM = false, true },
+	} {
+		play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+			s := create(t, m, sandbox.Request{Name: "lab"})
+			settled(t, m, "lab", sandbox.Running)
+			pass(time.Second)
+			w.engine.change(s.ID, true, f)
+			if s = settled(t, m, "lab", sandbox.Failed); !strings.Contains(s.Problem, cause) {
+				t.Errorf("problem %q, want %q in it", s.Problem, cause)
+			}
+		})
+	}
+}
+
+func TestObserve_ALateEventIsNotBelieved(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		s := create(t, m, sandbox.Request{Name: "lab"})
+		settled(t, m, "lab", sandbox.Running)
+		pass(time.Second)
+		w.engine.seen(sandbox.Instance{ID: s.ID, Name: "lab", ExitCode: 137}) // it runs again by now
+		settled(t, m, "lab", sandbox.Running)
+	})
+}
+
+func TestReconcile_MissedChangesAreSeenWithinAMinute(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		gone := create(t, m, sandbox.Request{Name: "gone"})
+		ended := create(t, m, sandbox.Request{Name: "ended"})
+		woken := create(t, m, sandbox.Request{Name: "woken"})
+		for _, name := range []string{"gone", "ended", "woken"} {
+			settled(t, m, name, sandbox.Running)
+		}
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), "woken") })
+		settled(t, m, "woken", sandbox.Stopped)
+		if err := w.engine.Remove(t.Context(), gone.ID); err != nil {
+			t.Fatal(err)
+		}
+		w.engine.change(ended.ID, false, func(i *sandbox.Instance) { i.Running = false })
+		w.engine.change(woken.ID, false, func(i *sandbox.Instance) { i.Running = true })
+		pass(2 * time.Minute)
+		settled(t, m, "gone", sandbox.Failed)
+		settled(t, m, "ended", sandbox.Failed)
+		settled(t, m, "woken", sandbox.Running)
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Start(t.Context(), "gone") })
+		settled(t, m, "gone", sandbox.Running)
+	})
+}
+
+func TestReconcile_AnInstanceWithoutARecordIsTakenInAndNeverRemovedUnasked(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		w.engine.put(sandbox.Instance{ID: "feed", Name: "lost", Template: "base", Running: true})
+		w.engine.put(sandbox.Instance{ID: "dead", Name: "half", Image: "debian", Partial: true})
+		pass(2 * time.Minute)
+		settled(t, m, "lost", sandbox.Running)
+		settled(t, m, "half", sandbox.Failed)
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), "half") })
+		if _, err := m.Wait(t.Context(), "half"); !fault.Is(err, fault.NotFound) {
+			t.Errorf("after the delete: %v", err)
+		}
+	})
+}
