@@ -2,15 +2,10 @@ package web
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"html"
-	"io"
 	"net/http"
-	"strconv"
 	"strings"
 
-	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
 	"sandboxd/internal/fault"
@@ -106,25 +101,21 @@ func (s *Server) report(r *request, p problem, err error) {
 
 func (s *Server) failPage(c echo.Context, r *request, p problem) {
 	if p.Status == http.StatusUnauthorized && r.http.URL.Path != loginPath {
+		if r.byScript() {
+			c.Response().Header().Set("HX-Redirect", loginPath)
+			_ = c.NoContent(p.Status)
+			return
+		}
 		_ = c.Redirect(http.StatusSeeOther, loginURL(r.http)) // a lost connection is the only way to fail
 		return
 	}
 	var page bytes.Buffer
-	if err := s.errorPage(p).Render(r.http.Context(), &page); err != nil {
+	if err := s.mishap(r, p).Render(r.http.Context(), &page); err != nil {
 		s.log.Error("render error page", "request_id", r.id, "err", err)
 		page.Reset()
 		page.WriteString(p.Title)
 	}
 	_ = c.HTMLBlob(p.Status, page.Bytes())
-}
-
-// plainErrorPage shows an error without any layout.
-func plainErrorPage(p problem) templ.Component {
-	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
-		_, err := io.WriteString(w, "<!doctype html><title>"+html.EscapeString(p.Title)+"</title><h1>"+strconv.Itoa(p.Status)+" "+
-			html.EscapeString(p.Title)+"</h1><p>"+html.EscapeString(p.Detail)+"</p><p>Request "+html.EscapeString(p.RequestID)+"</p>")
-		return err
-	})
 }
 
 // isAPI says whether a program asks, who wants problem documents and not pages.

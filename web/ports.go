@@ -8,6 +8,7 @@ import (
 	"sandboxd/internal/event"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/wire"
 )
 
 // Sandboxes is what the delivery asks of sandbox.Manager. Changes return once they are accepted; the work goes on.
@@ -126,4 +127,10 @@ type Commands interface {
 	Run(ctx context.Context, name string, r exec.Request) (exec.Result, error)
 	Stream(ctx context.Context, name string, r exec.Request, emit func(exec.Event) error) (exec.Result, error)
 	Open(ctx context.Context, name string, r exec.Request, size exec.Size) (*exec.Session, error)
+}
+
+// Terminals is what the delivery asks of terminal.Service.
+type Terminals interface {
+	Tabs(ctx context.Context, name string) ([]wire.Terminal, error)
+	CloseTab(ctx context.Context, name, tab string) error
 }

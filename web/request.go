@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/a-h/templ"
@@ -29,6 +30,7 @@ type request struct {
 	who    auth.Principal
 	access access
 	param  func(name string) string
+	answer templ.Component // what a form shows instead of leading elsewhere, such as a secret that is shown once
 }
 
 const requestKey = "sandboxd.request"
@@ -98,8 +100,11 @@ func form(
 		if err == nil {
 			to, err = submit(ctx, r)
 		}
+		if err == nil && r.answer != nil {
+			return renderPage(ctx, c, http.StatusOK, r.answer)
+		}
 		if err == nil {
-			return c.Redirect(http.StatusSeeOther, to)
+			return r.leadTo(c, to)
 		}
 		if again == nil || !mendable(err) {
 			return err
@@ -110,6 +115,25 @@ func form(
 		}
 		return renderPage(ctx, c, problemOf(err).Status, component)
 	}
+}
+
+// leadTo leads the browser to a page of ours. A script that asked is told so in its own way; when the person is on that
+// page already it stays, because the page's stream brings what has changed.
+func (r *request) leadTo(c echo.Context, to string) error {
+	if !r.byScript() {
+		return c.Redirect(http.StatusSeeOther, to)
+	}
+	if here, err := url.Parse(r.http.Header.Get("HX-Current-URL")); err == nil && here.RequestURI() == to {
+		r.head.Set("HX-Trigger", "sheet-done")
+	} else {
+		r.head.Set("HX-Redirect", to)
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// byScript says whether our own script asks, which swaps the answer into a page, rather than a person's navigation.
+func (r *request) byScript() bool {
+	return r.http.Header.Get("HX-Request") == "true" && r.http.Header.Get("HX-History-Restore-Request") == ""
 }
 
 // mendable says whether the person at the form can mend err by entering something else, or by trying again.

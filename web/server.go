@@ -13,8 +13,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
+
+	"sandboxd/static"
 )
 
 // Config is what a Server is made of. Nothing in it may be nil unless its comment says so.
@@ -24,7 +25,9 @@ type Config struct {
 	Templates Templates
 	Images    Images
 	Commands  Commands
+	Terminals Terminals
 	Hosts     Hosts
+	Assets    *static.Assets
 	Checks    []Check // what /readyz asks, in this order
 	Version   Version
 	Log       *slog.Logger
@@ -46,12 +49,12 @@ type Version struct {
 
 // Server answers for the dashboard's host. Safe for concurrent use.
 type Server struct {
-	cfg       Config
-	echo      *echo.Echo
-	log       *slog.Logger
-	cross     *http.CrossOriginProtection
-	errorPage func(problem) templ.Component // how a page shows an error
-	streams   counter
+	cfg     Config
+	echo    *echo.Echo
+	log     *slog.Logger
+	cross   *http.CrossOriginProtection
+	streams counter
+	alarm   alarm
 }
 
 // New builds the server and its routes. It does no I/O.
@@ -61,7 +64,7 @@ func New(cfg Config) *Server {
 	}
 	s := &Server{
 		cfg: cfg, log: cfg.Log, echo: echo.New(),
-		cross: http.NewCrossOriginProtection(), errorPage: plainErrorPage,
+		cross: http.NewCrossOriginProtection(),
 	}
 	if err := s.cross.AddTrustedOrigin(cfg.Hosts.DashboardURL()); err != nil {
 		s.log.Error("trust the dashboard's own origin", "err", err) // then only Host counts

@@ -1,0 +1,40 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/a-h/templ"
+
+	"sandboxd/views"
+)
+
+// mishapTitles say what happened in words for a person; the problem's own sentence follows.
+var mishapTitles = map[int]string{
+	http.StatusBadRequest:            "This could not be understood",
+	http.StatusForbidden:             "You may not do this",
+	http.StatusNotFound:              "Not found",
+	http.StatusMethodNotAllowed:      "This cannot be done here",
+	http.StatusConflict:              "This does not go now",
+	http.StatusRequestEntityTooLarge: "This is too large",
+	http.StatusTooManyRequests:       "Too many attempts",
+	http.StatusInternalServerError:   "Something went wrong",
+	http.StatusServiceUnavailable:    "Not available now",
+	http.StatusGatewayTimeout:        "This took too long",
+}
+
+// mishap shows an error as a page.
+func (s *Server) mishap(r *request, p problem) templ.Component {
+	title := mishapTitles[p.Status]
+	if title == "" {
+		title = p.Title
+	}
+	m := views.Mishap{
+		Frame: s.frame(r, title, ""), Code: strconv.Itoa(p.Status), Title: title, Text: p.Detail,
+		Again: p.Status >= http.StatusInternalServerError && r.http.Method == http.MethodGet,
+	}
+	if p.Status >= http.StatusInternalServerError {
+		m.Request = p.RequestID
+	}
+	return views.MishapPage(m)
+}

@@ -1,0 +1,74 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+
+	"sandboxd/internal/auth"
+	"sandboxd/views"
+)
+
+// themeCookie keeps the theme, so that the server draws the page in it and nothing flashes. It is no secret.
+const themeCookie = "sandboxd_theme"
+
+// themeAge is how long the choice is kept, in seconds: browsers cap it at about this.
+const themeAge = 400 * 24 * 3600
+
+// frame is what stands around a page for whoever asks.
+func (s *Server) frame(r *request, title, nav string) views.Frame {
+	return views.Frame{
+		Title: title, Nav: nav, Theme: themeOf(r.cookie(themeCookie)),
+		Viewer: views.Person{Name: r.who.User.Name, Admin: r.who.User.Role == auth.Admin},
+		Assets: s.assets(), Alarm: s.alarm.last(), Here: r.here(),
+	}
+}
+
+func (s *Server) assets() views.Assets {
+	a := s.cfg.Assets
+	return views.Assets{
+		Style: a.URL("app.css"), Script: a.URL("app.js"), Icon: a.URL("icon.svg"),
+		Licences: a.URL("third-party.txt"), Problem: a.Problem(),
+		WorkspaceStyle: a.URL("workspace.css"), WorkspaceScript: a.URL("workspace.js"),
+	}
+}
+
+func themeOf(value string) string {
+	switch value {
+	case "light", "dark":
+		return value
+	}
+	return "auto"
+}
+
+// here is the page that the person is on: for a form that a page shows again, or a part that a script asks for, the
+// page around it.
+func (r *request) here() string {
+	if r.http.Method == http.MethodGet && !r.byScript() {
+		return r.http.URL.RequestURI()
+	}
+	if next := localPath(r.http.PostFormValue("next")); next != "" {
+		return next
+	}
+	return "/"
+}
+
+// back is the page to come back to after a form, as the form says it, or otherwise.
+func (r *request) back(otherwise string) string {
+	if next := localPath(r.form("next")); next != "" {
+		return next
+	}
+	return otherwise
+}
+
+// localPath gives path if it leads to a page of ours, else "": never to another host, whatever a browser makes of
+// slashes, backslashes and control characters.
+func localPath(path string) string {
+	bad := func(c rune) bool { return c < ' ' || c == '\\' || c == 0x7f }
+	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsFunc(path, bad) || len(path) > maxPath {
+		return ""
+	}
+	return path
+}
+
+// maxPath bounds an address that we lead to.
+const maxPath = 2000
