@@ -1,0 +1,176 @@
+package tty
+
+import (
+	"slices"
+	"unicode/utf8"
+)
+
+// How much output a session keeps for viewers to come.
+const (
+	mainBytes  = 1 << 20   // the ordinary screen with its scrollback
+	altBytes   = 256 << 10 // the alternate screen, since it began; the program redraws it anyway
+	blockBytes = 32 << 10  // what is forgotten at once
+)
+
+// block is a run of output together with the modes that hold at its beginning, so that everything before it can be
+// forgotten.
+type block struct {
+	modes modes
+	bytes []byte
+}
+
+// roll is bounded output, the oldest forgotten first. A block begins neither inside of a character nor of a sequence.
+type roll struct {
+	limit  int
+	size   int
+	blocks []block
+}
+
+// write adds one piece; m is what holds before it.
+func (r *roll) write(p []byte, whole bool, m *modes) {
+	if !whole && len(r.blocks) > 0 {
+		p = r.complete(p)
+	}
+	for len(p) > 0 {
+		b := r.last(m, len(p), whole)
+		n := len(p)
+		if room := blockBytes - len(b.bytes); !whole && n > room {
+			n = characters(p, room)
+		}
+		b.bytes = append(b.bytes, p[:n]...)
+		r.size += n
+		p = p[n:]
+	}
+	r.forget()
+}
+
+// complete adds the rest of a character that the last read has cut.
+func (r *roll) complete(p []byte) []byte {
+	n := 0
+	for n < len(p) && n < utf8.UTFMax-1 && !utf8.RuneStart(p[n]) {
+		n++
+	}
+	b := &r.blocks[len(r.blocks)-1]
+	b.bytes = append(b.bytes, p[:n]...)
+	r.size += n
+	return p[n:]
+}
+
+// last is the block to write to: a new one when the last has no room.
+func (r *roll) last(m *modes, need int, whole bool) *block {
+	if n := len(r.blocks); n > 0 {
+		room := blockBytes - len(r.blocks[n-1].bytes)
+		if room >= need || !whole && room >= utf8.UTFMax {
+			return &r.blocks[n-1]
+		}
+	}
+	r.blocks = append(r.blocks, block{modes: *m})
+	return &r.blocks[len(r.blocks)-1]
+}
+
+func (r *roll) forget() {
+	drop := 0
+	for r.size > r.limit+blockBytes && drop < len(r.blocks)-1 {
+		r.size -= len(r.blocks[drop].bytes)
+		drop++
+	}
+	r.blocks = slices.Delete(r.blocks, 0, drop)
+}
+
+// characters is the largest n ≤ limit at which no UTF-8 character is cut, and at least 1.
+func characters(p []byte, limit int) int {
+	for back := 0; back < utf8.UTFMax && limit-back > 0; back++ {
+		if utf8.RuneStart(p[limit-back]) {
+			return limit - back
+		}
+	}
+	return limit
+}
+
+// history is what a session remembers of its output: enough to give a new viewer the screen of those who are there
+// already, and its scrollback. The alternate screen has a roll of its own, so that an editor or a monitor does not push out
+// what stands on the ordinary screen behind it.
+type history struct {
+	modes modes
+	main  roll
+	alt   *roll  // nil on the ordinary screen
+	enter string // the sequence that began the alternate screen
+}
+
+func newHistory() *history {
+	return &history{modes: freshModes(), main: roll{limit: mainBytes}}
+}
+
+// add notes one piece of output and says what becomes of it.
+func (h *history) add(k kind, p []byte) effect {
+	switch k {
+	case text:
+		h.roll().write(p, false, &h.modes)
+		return keep
+	case escape:
+		return h.addSequence(p)
+	default: // a bell, or a part of something over-long, is not for later
+		return live
+	}
+}
+
+func (h *history) addSequence(seq []byte) effect {
+	before := h.modes
+	e := h.modes.interpret(seq)
+	switch e {
+	case keep:
+		h.roll().write(seq, true, &before)
+	case toAlt:
+		h.enterAlt(seq)
+	case fromAlt:
+		h.leaveAlt()
+	case wipe:
+		h.main, h.alt = roll{limit: mainBytes}, nil
+	}
+	return e
+}
+
+func (h *history) roll() *roll {
+	if h.alt != nil {
+		return h.alt
+	}
+	return &h.main
+}
+
+func (h *history) enterAlt(seq []byte) {
+	if h.alt == nil {
+		h.alt, h.enter = &roll{limit: altBytes}, string(seq)
+	}
+}
+
+// leaveAlt goes back to the ordinary screen, and notes there which modes were changed meanwhile.
+func (h *history) leaveAlt() {
+	if h.alt == nil {
+		return
+	}
+	h.alt = nil
+	h.main.write(h.modes.restore(nil), true, &h.modes)
+}
+
+// replay is the bytes that give any terminal the present screen.
+func (h *history) replay() []byte {
+	out := make([]byte, 0, h.main.size+4096)
+	out = append(out, "\x1bc"...)
+	out = h.main.replay(out)
+	if h.alt != nil {
+		out = append(out, h.enter...)
+		out = h.alt.replay(out)
+	}
+	return h.modes.restore(out)
+}
+
+func (r *roll) replay(out []byte) []byte {
+	if len(r.blocks) == 0 {
+		return out
+	}
+	out = r.blocks[0].modes.start(out)
+	for _, b := range r.blocks {
+		out = append(out, b.bytes...)
+	}
+	return out
+}

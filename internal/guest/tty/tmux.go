@@ -1,0 +1,130 @@
+package tty
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"sandboxd/internal/wire"
+)
+
+//go:embed tmux.conf
+var tmuxConf []byte
+
+const (
+	tmuxLimit  = 3 * time.Second // a tmux command takes about 3 ms
+	tmuxOutput = 64 << 10        // more sessions than that is nobody's list
+)
+
+// prepare makes the folder that the sandbox's user may put sockets into, with our tmux.conf, and gives the latter's path.
+func (c *Config) prepare() (conf string, err error) {
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return "", fmt.Errorf("prepare terminals: %w", err)
+	}
+	if err := c.share(); err != nil {
+		return "", fmt.Errorf("prepare terminals: %w", err)
+	}
+	conf = filepath.Join(c.Dir, "tmux.conf")
+	fresh := filepath.Join(c.Dir, ".tmux.conf.new")
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("prepare terminals: %w", err)
+	}
+	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return "", fmt.Errorf("prepare terminals: %w", err)
+	}
+	_, err = f.Write(tmuxConf)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(fresh, conf)
+	}
+	if err != nil {
+		return "", fmt.Errorf("prepare terminals: %w", err)
+	}
+	return conf, nil
+}
+
+// share lets the sandbox's user add to the folder, but not remove what is the guest's.
+func (c *Config) share() error {
+	if c.Credential == nil {
+		return nil
+	}
+	if err := os.Chown(c.Dir, -1, int(c.Credential.Gid)); err != nil {
+		return os.Chmod(c.Dir, 0o777|os.ModeSticky) // a guest that may not give groups
+	}
+	return os.Chmod(c.Dir, 0o770|os.ModeSticky)
+}
+
+// tmuxSessions gives the sessions of the user's tmux server whose names can be tabs; none when no server runs.
+func (c *Config) tmuxSessions(ctx context.Context) []wire.Terminal {
+	out, err := c.tmux(ctx, "list-sessions", "-F", "#{session_created} #{session_attached} #{session_name} #{pane_title}")
+	if err != nil {
+		return nil
+	}
+	var all []wire.Terminal
+	for line := range strings.Lines(out) {
+		if t, ok := parseSession(strings.TrimRight(line, "\n")); ok {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+func parseSession(line string) (wire.Terminal, bool) {
+	f := strings.SplitN(line, " ", 4)
+	if len(f) < 4 || wire.CheckTab(f[2]) != nil {
+		return wire.Terminal{}, false
+	}
+	created, err := strconv.ParseInt(f[0], 10, 64)
+	if err != nil {
+		return wire.Terminal{}, false
+	}
+	viewers, err := strconv.Atoi(f[1])
+	if err != nil || viewers < 0 {
+		return wire.Terminal{}, false
+	}
+	return wire.Terminal{Name: f[2], Created: time.Unix(created, 0), Viewers: viewers, Title: wire.Clean(f[3], maxTitle)}, true
+}
+
+// tmuxKill ends a session with all that runs in it.
+func (c *Config) tmuxKill(ctx context.Context, tab string) error {
+	if _, err := c.tmux(ctx, "kill-session", "-t", "="+tab); err != nil {
+		return fmt.Errorf("%w: %s", ErrNoTab, tab)
+	}
+	return nil
+}
+
+// tmux runs a tmux command as the sandbox's user and gives the beginning of what it prints.
+func (c *Config) tmux(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, tmuxLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, c.Tmux, args...)
+	cmd.Env, cmd.Dir = c.Env, c.home()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.Credential}
+	cmd.WaitDelay = time.Second
+	out := &beginning{limit: tmuxOutput}
+	cmd.Stdout = out
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("tmux %s: %w", args[0], err)
+	}
+	return string(out.bytes), nil
+}
+
+// beginning keeps the first limit bytes that are written to it.
+type beginning struct {
+	limit int
+	bytes []byte
+}
+
+// Write never fails.
+func (b *beginning) Write(p []byte) (int, error) {
+	b.bytes = append(b.bytes, p[:min(len(p), b.limit-len(b.bytes))]...)
+	return len(p), nil
+}
