@@ -1,0 +1,177 @@
+package proxy
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"sandboxd/internal/auth"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
+)
+
+// A browser comes to a sandbox's host without a session there. The host gives it a nonce in a cookie and sends it to
+// the dashboard with the nonce's hash (challenge). The dashboard, which knows the person, issues a one-time code for
+// person, host and hash, and sends it back (Handover.URL). The host sees that cookie and code belong together, and
+// turns the code into a cookie of its own (comeBack). So a code is of no use to whoever sees it pass by.
+
+const (
+	handoverPath  = "/handover"         // at the dashboard
+	returnPath    = ownPrefix + "/auth" // at the sandbox's host
+	nonceSeconds  = 600                 // how long signing in may take
+	nonceBytes    = 32                  // beyond guessing
+	maxReturnPath = 4096                // longer ones lead to "/" instead
+	hashLength    = 43                  // of an unpadded base64 SHA-256
+	maxCode       = 256                 // far above what auth issues
+)
+
+// Codes issues one-time codes. Implemented by auth.Service.
+type Codes interface {
+	IssueCode(ctx context.Context, sessionSecret, host, nonce string) (code string, err error)
+}
+
+// Handover is the dashboard's side of leading a person to a sandbox's host.
+type Handover struct {
+	Hosts     hostname.Hosts
+	Sandboxes Sandboxes
+	Codes     Codes
+}
+
+// URL gives the address to redirect to, for the query parameters "to" and "nonce" of /handover, when who (signed in
+// with session) may use the sandbox. Invalid when the parameters are not of our making, NotFound when there is no such
+// sandbox for this person.
+func (h Handover) URL(ctx context.Context, who auth.Principal, session, to, nonce string) (string, error) {
+	target, rest, err := h.destination(to)
+	if err != nil {
+		return "", err
+	}
+	if !isHash(nonce) {
+		return "", fault.Field("nonce", "This link is not complete. Open the sandbox's address again.")
+	}
+	sb, err := h.Sandboxes.Sandbox(ctx, target.Name)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return "", err
+	}
+	if err != nil || !who.May(sb.Owner, sb.Name) {
+		return "", fault.New(fault.NotFound, "There is no sandbox %q, or it is not yours.", target.Name)
+	}
+	code, err := h.Codes.IssueCode(ctx, session, h.Hosts.Host(target), nonce)
+	if err != nil {
+		return "", err
+	}
+	query := url.Values{"code": {code}, "to": {rest}}
+	return h.Hosts.Origin(target) + returnPath + "?" + query.Encode(), nil
+}
+
+// destination takes only what challenge makes: an address at one of the sandboxes' hosts.
+func (h Handover) destination(to string) (target hostname.Target, rest string, err error) {
+	refused := fault.Field("to", "This link does not lead to a sandbox.")
+	u, err := url.Parse(to)
+	if err != nil || u.User != nil || u.Opaque != "" {
+		return target, "", refused
+	}
+	target, err = h.Hosts.Parse(u.Host)
+	if err != nil || target.Kind == hostname.Dashboard || u.Scheme+"://"+u.Host != h.Hosts.Origin(target) {
+		return target, "", refused
+	}
+	return target, safePath(u.RequestURI()), nil
+}
+
+// safePath gives to when it is a path (with query) at this very host, outside our own paths; else "/".
+func safePath(to string) string {
+	if len(to) > maxReturnPath || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.Contains(to, "\\") {
+		return "/"
+	}
+	u, err := url.Parse(to)
+	if err != nil || u.Host != "" || u.Scheme != "" || ownPath(u.Path) {
+		return "/"
+	}
+	return u.RequestURI()
+}
+
+// challenge answers a visitor whom nobody knows: a navigation goes to the dashboard and back, all else is told how to
+// be known. The answer is the same whether there is such a sandbox or not.
+func (v visit) challenge(err error) {
+	if !isNavigation(v.r) || tokenOf(v.r.Header) != "" {
+		v.w.Header().Set("WWW-Authenticate", `Bearer realm="sandboxd"`)
+		v.show(notice{Status: http.StatusUnauthorized, Code: fault.Unauthenticated.String(), Title: "Sign in needed",
+			Text: fault.Message(err),
+			Hint: "Open " + v.cfg.Hosts.Origin(v.target) + "/ in a browser and sign in, or send an API token as " +
+				"\"Authorization: Bearer sbx_…\" or \"X-API-Key: sbx_…\"."})
+		return
+	}
+	to := v.cfg.Hosts.Origin(v.target) + safePath(v.r.URL.RequestURI())
+	query := url.Values{"to": {to}, "nonce": {hashOf(v.nonce())}}
+	v.redirect(v.cfg.Hosts.DashboardURL() + handoverPath + "?" + query.Encode())
+}
+
+// nonce gives the one that the browser has, so that several tabs may be on their way at once, or a fresh one.
+func (v visit) nonce() string {
+	if c, err := v.r.Cookie(v.nonceCookie()); err == nil && isHash(c.Value) {
+		return c.Value
+	}
+	var b [nonceBytes]byte
+	rand.Read(b[:]) // never fails since Go 1.24
+	nonce := base64.RawURLEncoding.EncodeToString(b[:])
+	v.setCookie(v.nonceCookie(), nonce, nonceSeconds)
+	return nonce
+}
+
+// comeBack turns a code into this host's cookie and goes on to where the visitor wanted to go.
+func (v visit) comeBack() {
+	query := v.r.URL.Query()
+	next := v.cfg.Hosts.Origin(v.target) + safePath(query.Get("to"))
+	ctx, cancel := context.WithTimeout(v.r.Context(), askLimit)
+	defer cancel()
+	secret, err := v.redeem(ctx, query.Get("code"))
+	if err == nil {
+		v.setCookie(v.hostCookie(), secret, 0)
+		v.setCookie(v.nonceCookie(), "", -1)
+		v.redirect(next)
+		return
+	}
+	if _, known := v.session(ctx); known == nil { // another tab was quicker, or the person went back
+		v.redirect(next)
+		return
+	}
+	if !fault.Is(err, fault.Unauthenticated) && !fault.Is(err, fault.Invalid) && !fault.Is(err, fault.NotFound) {
+		v.refuse(err)
+		return
+	}
+	v.show(notice{Status: http.StatusUnauthorized, Code: fault.Unauthenticated.String(), Title: "Signing in did not work",
+		Text:  "The link back to this sandbox has been used already, is too old, or was made for another browser.",
+		Hint:  "Cookies must be allowed for this address.",
+		Links: []link{{"Try again", next}, v.dashboard("Dashboard", "")}})
+}
+
+func (v visit) redeem(ctx context.Context, code string) (string, error) {
+	c, err := v.r.Cookie(v.nonceCookie())
+	if err != nil || !isHash(c.Value) || code == "" || len(code) > maxCode {
+		return "", fault.New(fault.Unauthenticated, "The sign-in link and this browser do not belong together.")
+	}
+	return v.cfg.Accounts.RedeemCode(ctx, code, v.cfg.Hosts.Host(v.target), hashOf(c.Value))
+}
+
+func (v visit) redirect(to string) {
+	h := v.w.Header()
+	h.Set("Location", to)
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer") // the address that we come from has a code in it
+	v.w.WriteHeader(http.StatusSeeOther)
+}
+
+// hashOf gives what the dashboard is told of a nonce.
+func hashOf(nonce string) string {
+	sum := sha256.Sum256([]byte(nonce))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// isHash reports whether s has the form of a hash, which is that of a nonce too.
+func isHash(s string) bool {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	return err == nil && len(b) == nonceBytes && len(s) == hashLength
+}

@@ -1,0 +1,168 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sandboxd/internal/fault"
+)
+
+func TestLiar_NoProperAnswerIsABadGateway(t *testing.T) {
+	w := newWorld(t)
+	for what, text := range map[string]string{
+		"nothing":         "",
+		"not HTTP":        "+PONG\r\n",
+		"half a head":     "HTTP/1.1 200 OK\r\nContent-",
+		"a bad status":    "HTTP/1.1 999999 X\r\n\r\n",
+		"two lengths":     "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+		"a flood of head": "HTTP/1.1 200 OK\r\n" + strings.Repeat("X-A: "+strings.Repeat("a", 1000)+"\r\n", 1000) + "\r\n",
+		"endless hints":   strings.Repeat("HTTP/1.1 103 Early Hints\r\nX-A: "+strings.Repeat("a", 1000)+"\r\n\r\n", 1000),
+		"a switch":        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nGET /",
+		"a bare switch":   "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+	} {
+		w.lie(portHost(3000), text)
+		a := w.ask("GET", port3000+"/", append(header{"Accept", "text/html"}, bearer...))
+		if a.StatusCode != 502 || !contains(a.body, "No proper answer from ml") {
+			t.Errorf("%s: %d %s", what, a.StatusCode, a.body)
+		}
+	}
+	w.wantReleased()
+}
+
+func TestLiar_AWebSocketAnsweredWithAnotherProtocolIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.lie(portHost(3000), "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
+	if _, res, err := w.dial(port3000+"/", bearer); err == nil || res == nil || res.StatusCode != 502 {
+		t.Errorf("%v, %v", res, err)
+	}
+}
+
+func TestLiar_ADeadLinkIsUnavailable(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct {
+		err    error
+		status int
+	}{
+		{errors.New("stream reset"), 503},
+		{fault.New(fault.Unavailable, "The guest is gone."), 503},
+		{fault.New(fault.Timeout, "The guest is slow."), 504},
+	} {
+		w.session.err = c.err
+		a := w.ask("GET", port3000+"/", bearer)
+		if a.StatusCode != c.status || strings.Contains(a.body, "stream reset") {
+			t.Errorf("%v: %d %s", c.err, a.StatusCode, a.body)
+		}
+	}
+}
+
+// pipes is a session whose far ends the test holds.
+type pipes struct{ far chan net.Conn }
+
+func (p pipes) DialPort(context.Context, int) (net.Conn, error) {
+	near, far := net.Pipe()
+	p.far <- far
+	return near, nil
+}
+
+func (p pipes) DialTerminal(ctx context.Context, _ string) (net.Conn, error) {
+	return p.DialPort(ctx, 0)
+}
+
+type pipeDoor struct {
+	*fakeBoxes
+	pipes pipes
+}
+
+func (d pipeDoor) Open(ctx context.Context, name, use string) (Entry, error) {
+	e, err := d.fakeBoxes.Open(ctx, name, use)
+	e.Session = d.pipes
+	return e, err
+}
+
+// inBubble runs one request of Ann's in fake time and gives the answer once it has ended.
+func inBubble(t *testing.T, w *world, far func(net.Conn)) *httptest.ResponseRecorder {
+	cfg := w.proxy.cfg
+	p := pipes{far: make(chan net.Conn, 1)}
+	cfg.Doors = pipeDoor{w.boxes, p}
+	proxy := New(cfg)
+	rec := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodGet, port3000+"/", nil)
+	r.Header.Set("X-Api-Key", annToken)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { _ = recover() }() // http.ErrAbortHandler
+		proxy.ServeHTTP(rec, r)
+	}()
+	conn := <-p.far
+	gone := make(chan struct{})
+	go func() { defer close(gone); far(conn) }()
+	<-done
+	_ = conn.Close()
+	<-gone
+	synctest.Wait()
+	return rec
+}
+
+func TestLiar_AHungProgramIsGivenUpButALongPollLives(t *testing.T) {
+	w := newWorld(t)
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		rec := inBubble(t, w, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+		if took := time.Since(start); rec.Code != 504 || took != headerLimit {
+			t.Errorf("%d after %v", rec.Code, took)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		rec := inBubble(t, w, func(conn net.Conn) {
+			_, _ = conn.Read(make([]byte, 1<<16))
+			<-time.After(headerLimit - time.Second) // fake time: the program takes its time
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+		})
+		if rec.Code != 200 || rec.Body.String() != "ok" {
+			t.Errorf("%d %s", rec.Code, rec.Body)
+		}
+	})
+}
+
+func TestForward_AStreamEndsSoonAfterItsVisitorHasLostTheRight(t *testing.T) {
+	w := newWorld(t)
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		inBubble(t, w, func(conn net.Conn) {
+			_, _ = conn.Read(make([]byte, 1<<16))
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\nendless")
+			time.AfterFunc(askAgain+askAgain/2, func() { w.accounts.revoke("u-ann") })
+			_, _ = io.Copy(io.Discard, conn)
+		})
+		if took := time.Since(start); took != 2*askAgain {
+			t.Errorf("it went on for %v", took)
+		}
+	})
+}
+
+func TestForward_AStreamGoesOnWhileNobodyCanSayWhoMay(t *testing.T) {
+	w := newWorld(t)
+	synctest.Test(t, func(t *testing.T) {
+		rec := inBubble(t, w, func(conn net.Conn) {
+			_, _ = conn.Read(make([]byte, 1<<16))
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\no")
+			w.accounts.mu.Lock()
+			w.accounts.down = true
+			w.accounts.mu.Unlock()
+			<-time.After(5 * askAgain)
+			_, _ = io.WriteString(conn, "k")
+		})
+		if rec.Body.String() != "ok" {
+			t.Errorf("%q", rec.Body)
+		}
+	})
+}

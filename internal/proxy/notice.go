@@ -1,0 +1,125 @@
+package proxy
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed" // the notice's files
+	"encoding/base64"
+	"encoding/json"
+	"html/template"
+	"net/http"
+	"strconv"
+)
+
+// notice is what a visitor is told instead of the sandbox's answer: a person as a page, a program as a problem
+// document with the same content.
+type notice struct {
+	Status  int
+	Code    string // stable, for programs
+	Title   string
+	Text    string // what happened, in whole sentences
+	Hint    string // what to do next
+	Sample  string // a command that would help
+	Links   []link
+	Refresh bool // it will pass: the page looks again by itself, a program may try again
+}
+
+type link struct{ Text, URL string }
+
+// retrySeconds is when a program may try again.
+const retrySeconds = 2
+
+// noticeHeader tells the notice's script which notice an address shows now.
+const noticeHeader = "Sandboxd-Notice"
+
+// scriptPath is where the notice's script is served, so that its policy needs no inline script.
+const scriptPath = ownPrefix + "/notice.js"
+
+var (
+	//go:embed assets/notice.html
+	noticeHTML string
+	//go:embed assets/notice.css
+	noticeCSS string
+	//go:embed assets/notice.js
+	noticeJS []byte
+
+	noticePage  = template.Must(template.New("notice").Parse(noticeHTML))
+	noticeStyle = template.CSS(noticeCSS) //nolint:gosec // our own file
+	styleHash   = hashSource(noticeCSS)
+)
+
+func hashSource(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// show answers with the notice.
+func (v visit) show(n notice) {
+	h := v.w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Vary", "Accept")
+	h.Set(noticeHeader, n.Code)
+	if n.Refresh {
+		h.Set("Retry-After", strconv.Itoa(retrySeconds))
+	}
+	if acceptsHTML(v.r) && !isUpgrade(v.r) {
+		v.showPage(n)
+		return
+	}
+	v.showProblem(n)
+}
+
+func (v visit) showPage(n notice) {
+	var page bytes.Buffer
+	err := noticePage.Execute(&page, struct {
+		notice
+		Name, Key, Script string
+		Style             template.CSS
+	}{n, v.target.Name, n.Code, scriptPath, noticeStyle})
+	if err != nil {
+		v.cfg.Log.Error("render notice", "code", n.Code, "err", err)
+		v.showProblem(n)
+		return
+	}
+	h := v.w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src "+styleHash+"; script-src 'self'; connect-src 'self'; "+
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'self' "+v.cfg.Hosts.DashboardURL())
+	v.write(n.Status, page.Bytes())
+}
+
+// showProblem writes an RFC 9457 document, with the fields that the API's have.
+func (v visit) showProblem(n notice) {
+	body, err := json.Marshal(struct {
+		Type   string `json:"type"`
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+		Detail string `json:"detail"`
+		Code   string `json:"code"`
+		Hint   string `json:"hint,omitempty"`
+	}{"about:blank", http.StatusText(n.Status), n.Status, n.Text, n.Code, n.Hint})
+	if err != nil { // strings and a number
+		panic(err)
+	}
+	v.w.Header().Set("Content-Type", "application/problem+json")
+	v.write(n.Status, append(body, '\n'))
+}
+
+// write is the end of an answer of ours. It fails only when the visitor has gone.
+func (v visit) write(status int, body []byte) {
+	v.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	v.w.WriteHeader(status)
+	if v.r.Method != http.MethodHead {
+		_, _ = v.w.Write(body)
+	}
+}
+
+func (v visit) serveScript() {
+	h := v.w.Header()
+	h.Set("Content-Type", "text/javascript; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "public, max-age=300")
+	v.write(http.StatusOK, noticeJS)
+}

@@ -1,0 +1,90 @@
+package proxy
+
+import (
+	"fmt"
+	"net/http"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+)
+
+// dashboard links to a page of the dashboard: of the sandbox called name, or the list.
+func (v visit) dashboard(text, name string) link {
+	url := v.cfg.Hosts.DashboardURL() + "/"
+	if name != "" {
+		url += "sandboxes/" + name
+	}
+	return link{text, url}
+}
+
+// unknown is the same for a sandbox that never was, that was deleted, and that is somebody else's.
+func (v visit) unknown() notice {
+	return notice{Status: http.StatusNotFound, Code: fault.NotFound.String(), Title: "No such sandbox",
+		Text: "There is no sandbox at this address, or it is not yours.", Links: []link{v.dashboard("All sandboxes", "")}}
+}
+
+// closedNotice says why a sandbox cannot be entered, by its state.
+func (v visit) closedNotice(sb sandbox.Sandbox) (notice, bool) {
+	name := v.target.Name
+	n := notice{Status: http.StatusServiceUnavailable, Code: string(sb.State), Links: []link{v.dashboard("Open in the dashboard", name)}}
+	switch sb.State {
+	case sandbox.Creating:
+		n.Title, n.Text, n.Refresh = name+" is being made", "It is not ready yet. The dashboard shows how far it is.", true
+	case sandbox.Starting:
+		n.Title, n.Text, n.Refresh = name+" is starting", "It will be here in a moment.", true
+	case sandbox.Stopping, sandbox.Stopped:
+		n.Code = string(sandbox.Stopped)
+		n.Title, n.Text = name+" is stopped", "Its owner has stopped it, so a visit does not start it."
+		n.Hint, n.Links[0].Text = "Start it in the dashboard or through the API.", "Start it in the dashboard"
+	case sandbox.Failed:
+		n.Title, n.Text = name+" has failed", sb.Problem
+		if n.Text == "" {
+			n.Text = "It could not be started."
+		}
+		n.Hint = "It can be started again in the dashboard."
+	case sandbox.Deleting:
+		n = notice{Status: http.StatusGone, Code: string(sandbox.Deleting), Title: name + " is being deleted",
+			Text: "It will not come back.", Links: []link{v.dashboard("All sandboxes", "")}}
+	default:
+		return notice{}, false
+	}
+	return n, true
+}
+
+func (v visit) nothingListens(port string) notice {
+	return notice{Status: http.StatusBadGateway, Code: "nothing_listens", Refresh: true,
+		Title:  fmt.Sprintf("Nothing listens on port %s in %s", port, v.target.Name),
+		Text:   "Start a program there that serves this port, on any address, also 127.0.0.1. For example, in the terminal:",
+		Sample: "python3 -m http.server " + port,
+		Links:  []link{{"Open the terminal", v.cfg.Hosts.TerminalURL(v.target.Name)}, v.dashboard("Dashboard", v.target.Name)}}
+}
+
+func (v visit) badAnswer() notice {
+	return notice{Status: http.StatusBadGateway, Code: "bad_answer", Title: "No proper answer from " + v.target.Name,
+		Text:  "The program there hung up, or does not speak plain HTTP.",
+		Links: []link{{"Open the terminal", v.cfg.Hosts.TerminalURL(v.target.Name)}, v.dashboard("Dashboard", v.target.Name)}}
+}
+
+// refuse answers with an error of the domain. Only what nobody classified goes to the log.
+func (v visit) refuse(err error) {
+	kind := fault.KindOf(err)
+	n := notice{Code: kind.String(), Text: fault.Message(err), Links: []link{v.dashboard("Dashboard", v.target.Name)}}
+	switch kind {
+	case fault.NotFound:
+		n = v.unknown()
+	case fault.Forbidden:
+		n.Status, n.Title = http.StatusForbidden, "Refused"
+	case fault.Conflict:
+		n.Status, n.Title = http.StatusServiceUnavailable, v.target.Name+" cannot be used now"
+	case fault.Unavailable:
+		n.Status, n.Title, n.Refresh = http.StatusServiceUnavailable, v.target.Name+" does not answer", true
+	case fault.Timeout:
+		n.Status, n.Title = http.StatusGatewayTimeout, v.target.Name+" takes too long"
+	case fault.Limited:
+		n.Status, n.Title, n.Refresh = http.StatusTooManyRequests, "Too many requests", true
+	default:
+		n.Status, n.Title = http.StatusInternalServerError, "Something went wrong"
+		v.cfg.Log.Error("serve sandbox host", "sandbox", v.target.Name, "path", v.r.URL.Path, "err", err)
+	}
+	v.show(n)
+}
