@@ -192,14 +192,15 @@ func link(all map[string]*resolved, name string) {
 	}
 }
 
-// brokenBase gives the first broken template on the way down from base, or "". There is no circle below it.
+// brokenBase gives the first template on the way down from base that cannot be built, or "". There is no circle on it.
 func brokenBase(all map[string]*resolved, base string) string {
 	for base != "" {
 		r := all[base]
-		if r == nil || len(r.read.problems) > 0 {
+		next := r.read.template.Base
+		if len(r.read.problems) > 0 || next != "" && all[next] == nil {
 			return base
 		}
-		base = r.read.template.Base
+		base = next
 	}
 	return ""
 }

@@ -214,7 +214,7 @@ func (c *checker) ports(list []manifestPort) []Port {
 	for i, p := range list {
 		at := fmt.Sprintf("$.ports[%d]", i)
 		c.port(at+".port", p.Port)
-		if seen[p.Port] {
+		if seen[p.Port] && p.Port > 0 {
 			c.bad(at+".port", "Port %d is listed twice.", p.Port)
 		}
 		if utf8.RuneCountInString(p.Title) > maxTitle || strings.ContainsFunc(p.Title, unshowable) || strings.Contains(p.Title, "\n") {

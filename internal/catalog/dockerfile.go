@@ -17,7 +17,7 @@ const baseArg = "BASE_IMAGE"
 // instruction is one instruction of a Dockerfile: one step of a build.
 type instruction struct {
 	Line int    // where it begins, from 1
-	Word string // in capitals
+	Word string // in capitals, unless there is no such instruction
 	Rest string // continuation lines joined
 }
 
@@ -57,7 +57,10 @@ func splitInstructions(text []byte) []instruction {
 	flush := func() {
 		if whole := strings.TrimSpace(current.String()); whole != "" {
 			word, rest, _ := strings.Cut(strings.ReplaceAll(whole, "\t", " "), " ")
-			steps = append(steps, instruction{Line: start, Word: strings.ToUpper(word), Rest: strings.TrimSpace(rest)})
+			if upper := strings.ToUpper(word); slices.Contains(instructionWords, upper) {
+				word = upper
+			}
+			steps = append(steps, instruction{Line: start, Word: word, Rest: strings.TrimSpace(rest)})
 		}
 		current.Reset()
 	}
@@ -96,10 +99,6 @@ func escapeOf(text []byte) string {
 
 func checkInstructions(p *problems, steps []instruction) {
 	from := slices.IndexFunc(steps, func(i instruction) bool { return i.Word == "FROM" })
-	if from < 0 {
-		p.add(0, "The Dockerfile has no FROM.")
-		return
-	}
 	for n, i := range steps {
 		switch {
 		case !slices.Contains(instructionWords, i.Word):
@@ -107,9 +106,13 @@ func checkInstructions(p *problems, steps []instruction) {
 			return
 		case i.Rest == "":
 			p.add(i.Line, "%s has no arguments.", i.Word)
+		case from < 0:
 		case n < from && i.Word != "ARG":
 			p.add(i.Line, "%s stands before the first FROM. Only ARG may.", i.Word)
 		}
+	}
+	if from < 0 {
+		p.add(0, "The Dockerfile has no FROM.")
 	}
 }
 

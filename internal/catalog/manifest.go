@@ -123,6 +123,7 @@ func yamlMessage(err error, at yaml.Error) string {
 	var unknown *yaml.UnknownFieldError
 	var double *yaml.DuplicateKeyError
 	var kind *yaml.TypeError
+	var node *yaml.UnexpectedNodeTypeError
 	key := ""
 	if t := at.GetToken(); t != nil {
 		key = shorten(t.Value, 60)
@@ -134,6 +135,10 @@ func yamlMessage(err error, at yaml.Error) string {
 		return fmt.Sprintf("The field %q is written twice.", key)
 	case errors.As(err, &kind):
 		return fmt.Sprintf("%q is not %s.", key, kindName(kind))
+	case errors.As(err, &node) && node.Expected == ast.SequenceType:
+		return fmt.Sprintf("%q is not a list. Write [one, two], or a line with a dash for each.", key)
+	case errors.As(err, &node) && node.Expected == ast.MappingType:
+		return "Here must be fields, each with a name and a colon."
 	}
 	return "The file is not valid YAML: " + shorten(strings.TrimSpace(at.GetMessage()), 200) + "."
 }

@@ -47,6 +47,14 @@ func reason(err error) string {
 	return shorten(err.Error(), 200)
 }
 
+// unreadable says why a file of ours cannot be read.
+func unreadable(file string, err error) Problem {
+	if errors.Is(err, fs.ErrNotExist) {
+		return Problem{File: file, Message: "The file is missing."}
+	}
+	return Problem{File: file, Message: "The file cannot be read: " + reason(err) + "."}
+}
+
 // readTemplate reads the contents of a folder.
 func readTemplate(f *folder, name string) *reading {
 	root, err := os.OpenRoot(f.Path)
@@ -72,7 +80,7 @@ func (r *reading) readManifest(root *os.Root, name string) {
 	defer func() { r.template.Folder = r.dir }()
 	text, err := readBounded(root, manifestFile, maxManifest)
 	if err != nil {
-		r.problems = append(r.problems, Problem{File: file, Message: "The file cannot be read: " + reason(err) + "."})
+		r.problems = append(r.problems, unreadable(file, err))
 		return
 	}
 	m, at, problems := parseManifest(file, text)
@@ -98,7 +106,7 @@ func (r *reading) readDockerfile(root *os.Root) {
 		r.problems = append(r.problems, Problem{File: file, Message: "The file is missing. A template has a Dockerfile, or image in its template.yaml."})
 		return
 	case err != nil:
-		r.problems = append(r.problems, Problem{File: file, Message: "The file cannot be read: " + reason(err) + "."})
+		r.problems = append(r.problems, unreadable(file, err))
 		return
 	}
 	d, problems := parseDockerfile(file, text)

@@ -246,7 +246,7 @@ func TestDelete_WithADeadEngineIsFinishedWhenItIsBack(t *testing.T) {
 			t.Errorf("nobody is told why: %+v", m.Progress(got.ID))
 		}
 		w.engine.refuse("Remove", nil)
-		time.Sleep(2 * time.Minute)
+		pass(2 * time.Minute)
 		if _, err := m.Sandbox(t.Context(), "lab"); !fault.Is(err, fault.NotFound) {
 			t.Errorf("two minutes later: %v", err)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"sandboxd/internal/auth"
 	"sandboxd/internal/sandbox"
 )
 
@@ -29,4 +30,8 @@ func TestMemStore_FailsWhenTold(t *testing.T) {
 			t.Fatalf("update %d gives %v, want %v", i, err, want)
 		}
 	}
+}
+
+func TestMemAccounts_KeepTheContract(t *testing.T) {
+	RunAccounts(t, func(*testing.T) auth.Store { return NewMemAccounts() })
 }

@@ -20,6 +20,8 @@ func (d *DB) Sandboxes() *Sandboxes { return &Sandboxes{d} }
 
 const sandboxColumns = `id, name, label, owner, template, image, cpus, memory, pids, env, state, problem, created, changed`
 
+const sandboxOrder = ` ORDER BY created DESC, name LIMIT ? OFFSET ?`
+
 // Insert adds a sandbox; Conflict if its name or id exists.
 func (s *Sandboxes) Insert(ctx context.Context, b sandbox.Sandbox) error {
 	const insert = `INSERT INTO sandboxes (` + sandboxColumns + `, search) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
@@ -111,8 +113,8 @@ func pageOfSandboxes(ctx context.Context, tx *sql.Tx, f sandbox.Filter) ([]sandb
 	if limit <= 0 {
 		limit = -1 // SQLite's word for no bound
 	}
-	rows, err := tx.QueryContext(ctx, `SELECT `+sandboxColumns+` FROM sandboxes`+where+
-		` ORDER BY created DESC, name LIMIT ? OFFSET ?`, append(args, limit, max(f.Offset, 0))...)
+	rows, err := tx.QueryContext(ctx, `SELECT `+sandboxColumns+` FROM sandboxes`+where+sandboxOrder,
+		append(args, limit, max(f.Offset, 0))...)
 	if err != nil {
 		return nil, err
 	}

@@ -416,6 +416,35 @@ func otherProcess(path, writer string) (err error) {
 	return nil
 }
 
+// SQLite does not wait by itself in this case: see converge.
+func TestOpen_WaitsForWhoMakesTheSameFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sandboxd.db")
+	other, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	other.SetMaxOpenConns(1)
+	if _, err := other.ExecContext(t.Context(), `BEGIN IMMEDIATE; CREATE TABLE other (a)`); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	time.AfterFunc(50*time.Millisecond, func() {
+		_, err := other.ExecContext(context.Background(), `COMMIT`)
+		done <- err
+	})
+	d, err := Open(t.Context(), path)
+	if commit := <-done; commit != nil {
+		t.Fatal(commit)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestOpen_SeveralProcessesMakeAndShareOneFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sandboxd.db")
 	const others = 4
