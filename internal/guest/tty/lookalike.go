@@ -14,6 +14,8 @@ import (
 
 	"github.com/gorilla/websocket"
 	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/wire"
 )
 
 // lookalike is an HTTP server that answers as ttyd does, for all tabs of the guest's own. Its connections are unix socket
@@ -180,14 +182,10 @@ func greet(conn *websocket.Conn, s *session) error {
 
 // reason is a sentence that fits into a close frame.
 func reason(err error) string {
-	switch {
-	case errors.Is(err, ErrTooMany):
-		return "There are too many tabs. Close one first."
-	case errors.Is(err, errEnded):
-		return "The sandbox is stopping."
-	default:
-		return "No shell could be started."
+	if p, ok := errors.AsType[*wire.Problem](err); ok {
+		return p.Message
 	}
+	return "No shell could be started."
 }
 
 func refuse(conn *websocket.Conn, code int, reason string) {

@@ -12,8 +12,6 @@ package tty
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -30,12 +28,11 @@ import (
 // Main is the tab that is meant when none is named.
 const Main = "main"
 
-// Errors of Dial and Close, to be told apart with errors.Is.
+// Errors of Dial and Close, to be told apart with errors.Is; sandboxd is told them as they are.
 var (
-	ErrBadName = errors.New("bad tab name")
-	ErrTooMany = errors.New("too many tabs")
-	ErrNoTab   = errors.New("no such tab")
-	errEnded   = errors.New("terminals are ended")
+	ErrBadName error = &wire.Problem{Code: wire.CodeInvalid, Message: "A terminal cannot have that name."}
+	ErrTooMany error = &wire.Problem{Code: wire.CodeUnavailable, Message: "There are as many terminals as may be. Close one first."}
+	errEnded   error = &wire.Problem{Code: wire.CodeUnavailable, Message: "The sandbox is stopping."}
 )
 
 // Config says whose terminals these are, and with what.
@@ -98,8 +95,8 @@ func (t *Tabs) Dial(ctx context.Context, tab string) (net.Conn, error) {
 	if tab == "" {
 		tab = Main
 	}
-	if err := wire.CheckTab(tab); err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrBadName, err)
+	if wire.CheckTab(tab) != nil {
+		return nil, ErrBadName
 	}
 	if !t.Real() {
 		return t.web.dial(tab)
@@ -123,10 +120,10 @@ func (t *Tabs) List() []wire.Terminal {
 	return all[:min(len(all), wire.MaxTabs)]
 }
 
-// Close ends a tab's shell, and with it the view of everyone. ErrNoTab when there is none.
+// Close ends a tab's shell, and with it the view of everyone. A tab that is not there is no error.
 func (t *Tabs) Close(tab string) error {
-	if err := wire.CheckTab(tab); err != nil {
-		return fmt.Errorf("%w: %s", ErrBadName, err)
+	if wire.CheckTab(tab) != nil {
+		return ErrBadName
 	}
 	if !t.Real() {
 		return t.closeOwn(tab)
@@ -137,7 +134,6 @@ func (t *Tabs) Close(tab string) error {
 	t.mu.Unlock()
 	if d != nil {
 		d.stop()
-		return nil
 	}
 	return err
 }
@@ -181,10 +177,9 @@ func (t *Tabs) closeOwn(tab string) error {
 	t.mu.Lock()
 	s := t.sessions[tab]
 	t.mu.Unlock()
-	if s == nil {
-		return ErrNoTab
+	if s != nil {
+		s.kill(s.ended)
 	}
-	s.kill(s.ended)
 	return nil
 }
 

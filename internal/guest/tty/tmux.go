@@ -93,12 +93,16 @@ func parseSession(line string) (wire.Terminal, bool) {
 	return wire.Terminal{Name: f[2], Created: time.Unix(created, 0), Viewers: viewers, Title: wire.Clean(f[3], maxTitle)}, true
 }
 
-// tmuxKill ends a session with all that runs in it.
+// tmuxKill ends a session with all that runs in it. One that is not there is no error.
 func (c *Config) tmuxKill(ctx context.Context, tab string) error {
-	if _, err := c.tmux(ctx, "kill-session", "-t", "="+tab); err != nil {
-		return fmt.Errorf("%w: %s", ErrNoTab, tab)
+	_, err := c.tmux(ctx, "kill-session", "-t", "="+tab)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if _, missing := c.tmux(ctx, "has-session", "-t", "="+tab); missing != nil {
+		return nil
+	}
+	return err
 }
 
 // tmux runs a tmux command as the sandbox's user and gives the beginning of what it prints.
