@@ -89,7 +89,7 @@ func (v visit) failed(ctx context.Context, p passage, err error) {
 		v.show(v.nothingListens(port))
 	case errors.As(err, &refused) && fault.Is(err, fault.NotFound):
 		v.show(v.noTab(fault.Message(err)))
-	case errors.As(err, &refused) && fault.KindOf(err) != fault.Internal:
+	case fault.Is(err, fault.Unavailable), errors.As(err, &refused) && fault.KindOf(err) != fault.Internal:
 		v.refuse(err)
 	case errors.As(err, &refused):
 		v.refuse(fault.Wrap(err, fault.Unavailable, "%s cannot be reached now.", v.target.Name))

@@ -166,3 +166,39 @@ func TestForward_AStreamGoesOnWhileNobodyCanSayWhoMay(t *testing.T) {
 		}
 	})
 }
+
+// broken is a connection whose link goes away once it has been written to.
+type broken struct{ net.Conn }
+
+func (b broken) Read([]byte) (int, error) {
+	return 0, fault.New(fault.Unavailable, "The program inside the sandbox hung up.")
+}
+
+type brokenSession struct{}
+
+func (brokenSession) DialPort(context.Context, int) (net.Conn, error) {
+	near, far := net.Pipe()
+	go func() { _, _ = io.Copy(io.Discard, far) }() // ends when the transport closes near
+	return broken{near}, nil
+}
+
+func (s brokenSession) DialTerminal(ctx context.Context, _ string) (net.Conn, error) {
+	return s.DialPort(ctx, 0)
+}
+
+type brokenDoor struct{ *fakeBoxes }
+
+func (d brokenDoor) Open(ctx context.Context, name, use string) (Entry, error) {
+	e, err := d.fakeBoxes.Open(ctx, name, use)
+	e.Session = brokenSession{}
+	return e, err
+}
+
+func TestLiar_ALinkThatBreaksUnderARequestIsUnavailable(t *testing.T) {
+	w := newWorld(t)
+	w.proxy.cfg.Doors = brokenDoor{w.boxes}
+	a := w.ask("GET", port3000+"/", append(header{"Accept", "text/html"}, bearer...))
+	if a.StatusCode != 503 || !contains(a.body, "hung up", scriptPath) {
+		t.Errorf("%d %s", a.StatusCode, a.body)
+	}
+}

@@ -20,6 +20,7 @@ const (
 	idleConnection = 30 * time.Second
 	idlePool       = 5 * time.Minute
 	sweepEvery     = time.Minute
+	maxIdle        = 64 // each takes a stream of the link
 	maxIdlePerPort = 16
 	maxPerPort     = 200 // streams and WebSockets included
 	maxHeader      = 256 << 10
@@ -81,6 +82,7 @@ func newTransport(s Session) *http.Transport {
 		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 			return dial(ctx, s, address)
 		},
+		MaxIdleConns:           maxIdle,
 		MaxIdleConnsPerHost:    maxIdlePerPort,
 		MaxConnsPerHost:        maxPerPort,
 		IdleConnTimeout:        idleConnection,
