@@ -87,19 +87,24 @@ func parseManifest(file string, text []byte) (manifest, lines, []Problem) {
 // checkTokens refuses what a template has no use for and what would let a small file cost much: references to other
 // parts of the file, type tags and deep nesting.
 func checkTokens(p *problems, text []byte) {
-	depth := 0
+	flow, line, marks := 0, 0, 0 // marks counts the dashes and question marks of a line: each nests one deeper
 	for _, t := range lexer.Tokenize(string(text)) {
+		if t.Position.Line != line {
+			line, marks = t.Position.Line, 0
+		}
 		switch t.Type {
 		case token.AnchorType, token.AliasType, token.MergeKeyType, token.TagType:
-			p.add(t.Position.Line, "Anchors, aliases, merge keys and tags are not understood here. Write the value out.")
+			p.add(line, "Anchors, aliases, merge keys and tags are not understood here. Write the value out.")
 			return
 		case token.MappingStartType, token.SequenceStartType:
-			depth++
+			flow++
 		case token.MappingEndType, token.SequenceEndType:
-			depth--
+			flow--
+		case token.SequenceEntryType, token.MappingKeyType:
+			marks++
 		}
-		if depth > maxDepth || t.Position != nil && t.Position.IndentNum > 8*maxDepth {
-			p.add(t.Position.Line, "The file nests too deeply.")
+		if max(flow, marks, t.Position.IndentNum/8) > maxDepth {
+			p.add(line, "The file nests too deeply.")
 			return
 		}
 	}
