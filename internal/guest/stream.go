@@ -16,6 +16,9 @@ import (
 // portTimeout bounds connecting to a port of our own machine.
 const portTimeout = 5 * time.Second
 
+// linger is how long what came before a reset may take to be passed on.
+const linger = time.Second
+
 // servePort answers CONNECT: it joins the stream to whatever listens on that port.
 func (g *Guest) servePort(w http.ResponseWriter, r *http.Request) {
 	host, portText, err := net.SplitHostPort(r.Host)
@@ -65,7 +68,11 @@ func dialPort(ctx context.Context, port string) (net.Conn, error) {
 // it; what comes is bare, its end is the end of the request.
 func join(w http.ResponseWriter, r *http.Request, conn net.Conn) {
 	defer conn.Close()
-	defer context.AfterFunc(r.Context(), func() { conn.Close() })()
+	ctx := r.Context()
+	defer context.AfterFunc(ctx, func() { // what has arrived is still passed on, as a closed TCP connection does
+		conn.SetReadDeadline(time.Now())
+		conn.SetWriteDeadline(time.Now().Add(linger))
+	})()
 	w.WriteHeader(http.StatusOK)
 	http.NewResponseController(w).Flush()
 	up := make(chan struct{})
@@ -74,7 +81,7 @@ func join(w http.ResponseWriter, r *http.Request, conn net.Conn) {
 		upload(conn, r.Body)
 	}()
 	err := download(w, conn)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		conn.Close()
 		r.Body.Close()
 	}

@@ -1,0 +1,135 @@
+package link
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/wire"
+)
+
+// Process is a command that runs in a sandbox. Next is for one goroutine, Stdin for one, everything else for any.
+type Process struct {
+	// Stdin is the command's input; closing it is its end. A write blocks while the command does not read, and fails
+	// once the command has ended. It need not be closed. On a terminal, closing it does nothing.
+	Stdin io.WriteCloser
+
+	session *Session
+	reply   *reply
+	frames  *wire.FrameReader
+	id      string
+	ctx     context.Context // the caller's
+	ended   bool            // the exit frame has been read
+}
+
+// Exec starts a command. It lives until it has ended, ctx ends or Close is called, whichever is first; the latter two
+// kill its whole process tree. Kinds: Invalid, NotFound (no such program, user or folder), Unavailable.
+func (s *Session) Exec(ctx context.Context, start wire.ExecStart) (*Process, error) {
+	payload, err := wire.Encode(wire.MaxStart, &start)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "The command cannot be run: %v.", err)
+	}
+	head := wire.AppendFrame(nil, wire.FrameStart, payload)
+	out, in := io.Pipe()
+	req, err := http.NewRequest(http.MethodPost, "http://guest"+wire.PathExec,
+		body{io.MultiReader(bytes.NewReader(head), out), out})
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	r, err := s.ask(ctx, req)
+	if err != nil {
+		in.Close()
+		return nil, err
+	}
+	return &Process{Stdin: &stdin{pipe: in}, session: s, reply: r, frames: wire.NewFrameReader(r.Body),
+		id: r.Header.Get(wire.ExecHeader), ctx: ctx}, nil
+}
+
+// body is a request's body with the end that HTTP/2 closes when the stream ends.
+type body struct {
+	io.Reader
+	io.Closer
+}
+
+// Next gives the next output, or the exit, after which it gives io.EOF. Output is in order within stdout and within
+// stderr. The frame's data is valid until the next call. Not reading makes the command wait. Kinds: Unavailable.
+func (p *Process) Next() (wire.ExecFrame, error) {
+	if p.ended {
+		return wire.ExecFrame{}, io.EOF
+	}
+	t, payload, err := p.frames.Next()
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF // without an exit
+	}
+	var f wire.ExecFrame
+	if err == nil {
+		f, err = wire.DecodeExec(t, payload)
+	}
+	if err != nil {
+		err = p.session.failed(p.ctx, err)
+		p.reply.close()
+		return wire.ExecFrame{}, err
+	}
+	if f.Type == wire.FrameExit {
+		p.ended = true
+		p.reply.close()
+	}
+	return f, nil
+}
+
+// Signal sends a signal: "INT", "TERM" and so on to the command's process group, "KILL" to its whole process tree; the
+// exit then comes through Next. Kinds: Invalid, NotFound (it has ended), Unavailable.
+func (p *Process) Signal(name string) error {
+	if err := wire.CheckSignal(name); err != nil {
+		return fault.Wrap(err, fault.Invalid, "There is no signal %q.", name)
+	}
+	return p.tell("signal", url.Values{"name": {name}})
+}
+
+// Resize tells the command's terminal its size. Kinds: Invalid, NotFound (it has ended), Unavailable.
+func (p *Process) Resize(cols, rows int) error {
+	if err := wire.CheckSize(cols, rows); err != nil {
+		return fault.Wrap(err, fault.Invalid, "A terminal cannot have %d columns and %d rows.", cols, rows)
+	}
+	return p.tell("resize", url.Values{"cols": {strconv.Itoa(cols)}, "rows": {strconv.Itoa(rows)}})
+}
+
+// tell goes beside the command's own stream, which may be full of input that it does not read.
+func (p *Process) tell(verb string, v url.Values) error {
+	path := wire.PathExecs + url.PathEscape(p.id) + "/" + verb + "?" + v.Encode()
+	return p.session.call(p.ctx, http.MethodPost, path, nil, nil)
+}
+
+// Close ends the stream and kills the command's process tree if it has not ended. It may be called more than once.
+func (p *Process) Close() error {
+	p.reply.close()
+	return nil
+}
+
+// stdin frames what is written.
+type stdin struct{ pipe *io.PipeWriter }
+
+var frameBuffers = sync.Pool{New: func() any { return new([wire.FrameHead + wire.MaxFrame]byte) }}
+
+func (s *stdin) Write(p []byte) (written int, err error) {
+	buf := frameBuffers.Get().(*[wire.FrameHead + wire.MaxFrame]byte)
+	defer frameBuffers.Put(buf)
+	for len(p) > 0 {
+		n := copy(buf[wire.FrameHead:], p)
+		wire.PutHead(buf[:], wire.FrameStdin, n)
+		if _, err := s.pipe.Write(buf[:wire.FrameHead+n]); err != nil {
+			return written, err
+		}
+		written += n
+		p = p[n:]
+	}
+	return written, nil
+}
+
+func (s *stdin) Close() error { return s.pipe.Close() }

@@ -1,0 +1,194 @@
+// Package link is sandboxd's end of the guest links: it listens on one socket per sandbox, greets the guest that dials
+// in, and lets the rest of sandboxd run commands, reach ports and join terminals over that connection.
+//
+// It does not know sandboxes, users or engines; an id is a name of a folder. It never opens a path that a sandbox can
+// change: guests dial out to it.
+//
+// Invariant: whatever a guest says is bounded in size and time and checked before it is believed. The worst that a
+// lying, silent, flooding or dead guest does is to make its own sandbox unavailable.
+package link
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"sandboxd/internal/event"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/wire"
+)
+
+// Event says that the guest of a sandbox has come or gone.
+type Event struct {
+	ID        string
+	Connected bool
+}
+
+// eventBuffer is how many events a subscriber may be behind: all sandboxes reconnect at once when sandboxd restarts.
+const eventBuffer = 4096
+
+// Hub listens for guests. Safe for concurrent use.
+type Hub struct {
+	root  string
+	log   *slog.Logger
+	pace  pace
+	bus   *event.Bus[Event]
+	tasks sync.WaitGroup // everything that Run waits for
+
+	mu    sync.Mutex
+	boxes map[string]*box
+	life  context.Context // of Run; nil before
+	over  bool            // Run has ended
+}
+
+// pace holds every bound in time.
+type pace struct {
+	hello     time.Duration // from accept to a checked Hello
+	reply     time.Duration // from a request to the head of its reply, or to a whole JSON reply
+	idle      time.Duration // silence after which a guest is asked whether it lives
+	ping      time.Duration // for its answer, and for taking what we write
+	accepts   float64       // connections per second and sandbox, lastingly
+	acceptMax int           // at once
+}
+
+var defaultPace = pace{hello: 5 * time.Second, reply: 15 * time.Second, idle: 15 * time.Second, ping: 10 * time.Second,
+	accepts: 5, acceptMax: 20}
+
+// NewHub makes a hub whose sockets are in folders under root, which it makes when needed and closes to other users of
+// the host. A nil log means none.
+func NewHub(root string, log *slog.Logger) *Hub {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Hub{root: root, log: log, pace: defaultPace, bus: event.NewBus[Event](eventBuffer), boxes: map[string]*box{}}
+}
+
+// Run accepts guests and keeps their connections until ctx ends; then it drops them and returns when all that it
+// started has ended. The folders stay, so that guests find the next hub there. A hub runs once.
+func (h *Hub) Run(ctx context.Context) error {
+	h.mu.Lock()
+	h.life = ctx
+	for _, b := range h.boxes {
+		h.tasks.Go(func() { b.run(ctx) })
+	}
+	h.mu.Unlock()
+	<-ctx.Done()
+	h.mu.Lock()
+	h.over = true
+	all := h.boxes
+	h.boxes = map[string]*box{}
+	h.mu.Unlock()
+	for _, b := range all {
+		b.close()
+	}
+	h.tasks.Wait()
+	return nil
+}
+
+// Expect lets the guest of id dial in from now on and tells it s when it does; the folder is to be mounted at the
+// directory of wire.SocketPath. Repeating it replaces the set-up for the next connection. Kinds: Invalid, Unavailable
+// (the folder cannot be made, or the hub has ended).
+func (h *Hub) Expect(id string, s wire.Setup) (folder string, err error) {
+	s.Protocol = wire.Protocol
+	setup, err := wire.Encode(wire.MaxSetup, &s)
+	if err != nil {
+		return "", fault.Wrap(err, fault.Invalid, "The sandbox's set-up is not valid: %v.", err)
+	}
+	if !validID(id) {
+		return "", fault.New(fault.Invalid, "The id %q cannot name a folder.", id)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return "", errOver
+	}
+	if b := h.boxes[id]; b != nil {
+		b.replaceSetup(setup)
+		return h.folder(id), nil
+	}
+	l, err := listen(h.root, h.folder(id))
+	if err != nil {
+		return "", fault.Wrap(err, fault.Unavailable, "The sandbox's socket cannot be made.")
+	}
+	b := newBox(h, id, l, setup)
+	h.boxes[id] = b
+	if life := h.life; life != nil {
+		h.tasks.Go(func() { b.run(life) })
+	}
+	return h.folder(id), nil
+}
+
+var errOver = fault.New(fault.Unavailable, "sandboxd is stopping.")
+
+func (h *Hub) folder(id string) string { return filepath.Join(h.root, id) }
+
+// Ready blocks until the guest of id is connected and has said hello. Kinds: Unavailable when that does not happen
+// before ctx ends; the message says what is known of the cause.
+func (h *Hub) Ready(ctx context.Context, id string) error {
+	_, err := h.Session(ctx, id)
+	return err
+}
+
+// Session gives the connection to the guest of id, waiting for one until ctx ends. Kinds: Unavailable.
+func (h *Hub) Session(ctx context.Context, id string) (*Session, error) {
+	h.mu.Lock()
+	b := h.boxes[id]
+	h.mu.Unlock()
+	if b == nil {
+		return nil, fault.New(fault.Unavailable, "The sandbox is not there, or sandboxd is stopping.")
+	}
+	return b.await(ctx)
+}
+
+// Forget stops listening for id, drops its guest and removes its folder. Forgetting what is not known removes a folder
+// that an earlier sandboxd left. Kinds: Invalid, Unavailable.
+func (h *Hub) Forget(id string) error {
+	if !validID(id) {
+		return fault.New(fault.Invalid, "The id %q cannot name a folder.", id)
+	}
+	h.mu.Lock()
+	b := h.boxes[id]
+	delete(h.boxes, id)
+	h.mu.Unlock()
+	if b != nil {
+		b.close()
+	}
+	if err := os.RemoveAll(h.folder(id)); err != nil {
+		return fault.Wrap(err, fault.Unavailable, "The sandbox's socket cannot be removed.")
+	}
+	return nil
+}
+
+// Left gives the ids whose folders are there: of sandboxes that are expected, and of ones that a crash left behind.
+func (h *Hub) Left() ([]string, error) {
+	entries, err := os.ReadDir(h.root)
+	if err != nil && !os.IsNotExist(err) {
+		return nil, fault.Wrap(err, fault.Unavailable, "The folder of the guests' sockets cannot be read.")
+	}
+	var ids []string
+	for _, e := range entries {
+		if validID(e.Name()) {
+			ids = append(ids, e.Name())
+		}
+	}
+	return ids, nil
+}
+
+// Subscribe gives what comes and goes from now on. The caller closes it.
+func (h *Hub) Subscribe() *event.Subscription[Event] { return h.bus.Subscribe() }
+
+// validID says whether id is a plain name: it becomes a folder's.
+func validID(id string) bool {
+	if id == "" || len(id) > 64 {
+		return false
+	}
+	for _, c := range []byte(id) {
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-') {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,61 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+
+	"sandboxd/internal/wire"
+)
+
+const (
+	rootMode   = 0o700 // no other user of the host gets to any socket
+	folderMode = 0o755
+	socketMode = 0o600
+)
+
+// listen makes the folder and a new socket in it. The folder itself is never replaced, because containers have it
+// mounted. The socket is bound through the folder's descriptor: a socket's path may have 107 bytes only, a data folder
+// any length.
+func listen(root, folder string) (*net.UnixListener, error) {
+	if err := makeFolder(root, rootMode); err != nil {
+		return nil, err
+	}
+	if err := makeFolder(folder, folderMode); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(folder, wire.SocketName)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("remove old socket: %w", err)
+	}
+	dir, err := os.Open(folder)
+	if err != nil {
+		return nil, fmt.Errorf("open link folder: %w", err)
+	}
+	defer dir.Close()
+	short := fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), wire.SocketName)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: short, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	l.SetUnlinkOnClose(false) // the short path means another folder by then
+	if err := os.Chmod(path, socketMode); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("set socket mode: %w", err)
+	}
+	return l, nil
+}
+
+// makeFolder makes a folder with just that mode, whatever the umask is and whatever mode it had.
+func makeFolder(path string, mode fs.FileMode) error {
+	if err := os.MkdirAll(path, mode); err != nil {
+		return fmt.Errorf("make link folder: %w", err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		return fmt.Errorf("set link folder mode: %w", err)
+	}
+	return nil
+}

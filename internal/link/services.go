@@ -1,0 +1,51 @@
+package link
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/wire"
+)
+
+// Services gives the declared services as they stand, in the order of their declaration.
+func (s *Session) Services(ctx context.Context) ([]wire.ServiceStatus, error) {
+	var l wire.ServiceStatuses
+	err := s.call(ctx, http.MethodGet, wire.PathServices, nil, &l)
+	return l, err
+}
+
+// ServiceLog gives the newest output of a service, bytes as it wrote them, at most wire.MaxLog.
+func (s *Session) ServiceLog(ctx context.Context, name string) ([]byte, error) {
+	return s.fetch(ctx, http.MethodGet, servicePath(name, "log"), nil, wire.MaxLog)
+}
+
+// StartService lets a service run until it is stopped, also one that waits to be started again.
+func (s *Session) StartService(ctx context.Context, name string) error {
+	return s.call(ctx, http.MethodPost, servicePath(name, "start"), nil, nil)
+}
+
+// StopService ends a service and returns when it has ended.
+func (s *Session) StopService(ctx context.Context, name string) error {
+	return s.call(ctx, http.MethodPost, servicePath(name, "stop"), nil, nil)
+}
+
+func servicePath(name, verb string) string {
+	return wire.PathServices + "/" + url.PathEscape(name) + "/" + verb
+}
+
+// Terminals gives the tabs that there are.
+func (s *Session) Terminals(ctx context.Context) ([]wire.Terminal, error) {
+	var l wire.Terminals
+	err := s.call(ctx, http.MethodGet, wire.PathTerminals, nil, &l)
+	return l, err
+}
+
+// CloseTerminal ends a tab and what runs in it; closing what is not there is no error.
+func (s *Session) CloseTerminal(ctx context.Context, tab string) error {
+	if err := wire.CheckTab(tab); err != nil {
+		return fault.Wrap(err, fault.Invalid, "A terminal cannot be called %q.", tab)
+	}
+	return s.call(ctx, http.MethodDelete, wire.PathTerminals+"/"+tab, nil, nil)
+}

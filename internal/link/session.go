@@ -1,0 +1,212 @@
+package link
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/wire"
+)
+
+// Flow control bounds what a guest can make us hold. A stream that nobody reads holds its window at most, all streams
+// of a guest together the connection's.
+const (
+	streamWindow = 256 << 10
+	connWindow   = 32 << 20
+	maxStreams   = 512
+	maxFrameSize = 64 << 10
+)
+
+// Session is one live connection to a guest. It is safe for concurrent use and ends by itself; every call then fails
+// with Unavailable. Its errors are faults: Invalid and NotFound are the guest's judgement of what was asked, Unavailable
+// covers everything that a guest or its connection can do wrong. When the caller's ctx ends, the error is the ctx's.
+type Session struct {
+	id      string
+	client  *http2.ClientConn
+	conn    *meter
+	hello   wire.Hello
+	pace    pace
+	slots   chan struct{}
+	streams sync.WaitGroup // goroutines of connections through the link
+	done    chan struct{}  // closed when the connection has ended
+}
+
+// open says hello over conn. The caller closes conn when it fails.
+func open(ctx context.Context, id string, conn net.Conn, setup []byte, p pace) (*Session, error) {
+	m := newMeter(conn)
+	t, err := http2.ConfigureTransports(&http.Transport{
+		DisableCompression: true, // no bomb
+		HTTP2: &http.HTTP2Config{MaxReadFrameSize: maxFrameSize, MaxReceiveBufferPerConnection: connWindow,
+			MaxReceiveBufferPerStream: streamWindow, SendPingTimeout: p.idle, PingTimeout: p.ping,
+			WriteByteTimeout: p.ping}})
+	if err != nil {
+		return nil, fmt.Errorf("configure HTTP/2: %w", err)
+	}
+	t.MaxHeaderListSize = wire.MaxHeader
+	defer context.AfterFunc(ctx, func() { m.fail(context.Cause(ctx)) })()
+	client, err := t.NewClientConn(m)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "The program inside the sandbox hung up.")
+	}
+	s := &Session{id: id, client: client, conn: m, pace: p, slots: make(chan struct{}, maxStreams), done: m.done}
+	if err := s.call(ctx, http.MethodPost, wire.PathSetup, setup, &s.hello); err != nil {
+		s.drop(err)
+		return nil, fault.Wrap(err, fault.Unavailable, "The program inside the sandbox did not answer as it should.")
+	}
+	if s.hello.Protocol != wire.Protocol {
+		s.drop(errDropped)
+		return nil, fault.New(fault.Unavailable, "The program inside the sandbox speaks version %d of the link and this "+
+			"sandboxd version %d: stop and start the sandbox.", s.hello.Protocol, wire.Protocol)
+	}
+	return s, nil
+}
+
+// Hello is what the guest said of itself, checked.
+func (s *Session) Hello() wire.Hello { return s.hello }
+
+// Done is closed when the connection has ended.
+func (s *Session) Done() <-chan struct{} { return s.done }
+
+func (s *Session) alive() bool {
+	select {
+	case <-s.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// drop ends the connection.
+func (s *Session) drop(cause error) { s.conn.fail(cause) }
+
+// reply is a reply whose body is still to be read. close must be called, and ends the stream.
+type reply struct {
+	*http.Response
+	ctx   context.Context // ends with the stream
+	close func()
+}
+
+// ask sends a request and waits for the head of its reply, for pace.reply at most. A reply that is not 2xx is an error.
+func (s *Session) ask(ctx context.Context, req *http.Request) (*reply, error) {
+	select {
+	case s.slots <- struct{}{}:
+	case <-s.done:
+		return nil, s.failed(ctx, errDropped)
+	case <-ctx.Done():
+		return nil, s.failed(ctx, ctx.Err())
+	}
+	s.conn.began()
+	life, cancel := context.WithCancelCause(ctx)
+	late := time.AfterFunc(s.pace.reply, func() { cancel(errSlow) })
+	r := &reply{ctx: life, close: sync.OnceFunc(func() {
+		cancel(context.Canceled)
+		s.conn.ended()
+		<-s.slots
+	})}
+	res, err := s.client.RoundTrip(req.WithContext(life))
+	if err == nil && !late.Stop() {
+		res.Body.Close()
+		err = errSlow
+	}
+	if err != nil {
+		r.close()
+		if st := s.client.State(); st.Closing || st.Closed {
+			s.drop(err) // it takes no more requests
+		}
+		return nil, s.failed(ctx, err)
+	}
+	end := r.close
+	r.Response, r.close = res, func() { end(); res.Body.Close() }
+	// HTTP/2 alone does not notice the end of life while it waits for more of the request's body.
+	context.AfterFunc(life, func() { res.Body.Close() })
+	if res.StatusCode/100 != 2 {
+		defer r.close()
+		return nil, s.refused(ctx, res)
+	}
+	return r, nil
+}
+
+var errSlow = errors.New("no reply in time")
+
+// refused reads the problem that a reply is. It trusts the guest's code to be one of those that exist, no more.
+func (s *Session) refused(ctx context.Context, res *http.Response) error {
+	defer time.AfterFunc(s.pace.reply, func() { res.Body.Close() }).Stop()
+	var p wire.Problem
+	if err := wire.Decode(res.Body, wire.MaxHeader, &p); err != nil {
+		return s.failed(ctx, err)
+	}
+	switch p.Code {
+	case wire.CodeInvalid:
+		return fault.New(fault.Invalid, "%s", p.Message)
+	case wire.CodeNotFound:
+		return fault.New(fault.NotFound, "%s", p.Message)
+	case wire.CodeRefused:
+		return ErrNothingListens
+	}
+	return fault.New(fault.Unavailable, "%s", p.Message)
+}
+
+// failed classifies an error of the transport.
+func (s *Session) failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("ask the guest: %w", context.Cause(ctx))
+	}
+	if !s.alive() {
+		return fault.Wrap(errors.Join(err, s.conn.why()), fault.Unavailable,
+			"The connection to the sandbox was lost. Try again in a moment.")
+	}
+	if errors.Is(err, errSlow) {
+		return fault.Wrap(err, fault.Unavailable, "The program inside the sandbox did not answer in time.")
+	}
+	return fault.Wrap(err, fault.Unavailable, "The program inside the sandbox did not answer as it should.")
+}
+
+// call makes a whole request with a bounded JSON reply; body and into may be nil.
+func (s *Session) call(ctx context.Context, method, path string, body []byte, into wire.Message) error {
+	b, err := s.fetch(ctx, method, path, body, wire.MaxReply)
+	if err != nil || into == nil {
+		return err
+	}
+	if err := wire.Unmarshal(b, into); err != nil {
+		return s.failed(ctx, err)
+	}
+	return nil
+}
+
+// fetch makes a whole request and gives the reply's body, of at most limit bytes.
+func (s *Session) fetch(ctx context.Context, method, path string, body []byte, limit int) ([]byte, error) {
+	brief, cancel := context.WithTimeoutCause(ctx, s.pace.reply, errSlow)
+	defer cancel()
+	req, err := http.NewRequest(method, "http://guest"+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	r, err := s.ask(brief, req)
+	if err != nil {
+		if ctx.Err() == nil && brief.Err() != nil {
+			err = s.failed(ctx, errSlow)
+		}
+		return nil, err
+	}
+	defer r.close()
+	b, err := io.ReadAll(io.LimitReader(r.Body, int64(limit)+1))
+	if err == nil && len(b) > limit {
+		err = wire.ErrTooLarge
+	}
+	if err != nil && brief.Err() != nil {
+		err = errSlow
+	}
+	if err != nil {
+		return nil, s.failed(ctx, err)
+	}
+	return b, nil
+}
