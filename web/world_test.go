@@ -1,0 +1,452 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sandboxd/internal/auth"
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/event"
+	"sandboxd/internal/exec"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/sandboxtest"
+	"sandboxd/static"
+)
+
+// world is a Server over the real Manager, accounts and exec service; below them engine, guests and images are fakes.
+type world struct {
+	t        *testing.T
+	server   *Server
+	manager  *sandbox.Manager
+	accounts *auth.Service
+	store    *sandboxtest.MemStore
+	engine   *fakeEngine
+	images   *fakeImages
+	guests   *fakeCommands
+	log      *lockedBuffer
+	tokens   map[string]string // by user name: an API token
+	ids      map[string]string // by user name: the user's id
+}
+
+const testPassword = "a long enough password"
+
+// newWorld makes a world with the users root (admin), ada and bob (members).
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{
+		t: t, store: sandboxtest.NewMemStore(), engine: &fakeEngine{}, images: newFakeImages(), guests: &fakeCommands{},
+		log: &lockedBuffer{}, tokens: map[string]string{}, ids: map[string]string{},
+	}
+	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w.accounts = auth.New(sandboxtest.NewMemAccounts(), auth.Options{Cost: auth.Cost{Memory: 64, Passes: 1}, Log: log})
+	templates := fakeTemplates{}
+	w.manager = sandbox.New(sandbox.Config{
+		Store: w.store, Runtime: w.engine, Guests: fakeGuests{}, Images: w.images, Templates: templates,
+		Labels: func(string, string, []int) map[string]string { return nil },
+		Host:   sandbox.Limits{CPUs: 4, Memory: 8 << 30, Pids: 4096}, Log: log,
+	})
+	hosts, err := hostname.New("http://localhost:8080")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.server = New(Config{
+		Sandboxes: w.manager, Accounts: w.accounts, Templates: templates, Images: w.images, Commands: exec.New(w.guests),
+		Hosts: hosts, Assets: static.New(), Version: Version{Version: "1.2.3", Commit: "abcdef", Go: "go1"}, Log: log,
+		Checks: []Check{{Name: "store", Ask: func(context.Context) error { return nil }}, {Name: "engine", Ask: w.engine.ask}},
+	})
+	w.live()
+	w.user("root", auth.Admin)
+	w.user("ada", auth.Member)
+	w.user("bob", auth.Member)
+	return w
+}
+
+// live runs the Manager until the test ends.
+func (w *world) live() {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := w.manager.Run(ctx); err != nil {
+			w.t.Errorf("run manager: %v", err)
+		}
+	})
+	w.t.Cleanup(func() { cancel(); running.Wait() })
+}
+
+// user adds a user with a token.
+func (w *world) user(name string, role auth.Role) {
+	w.t.Helper()
+	u, err := w.accounts.CreateUser(w.t.Context(), auth.NewUser{Name: name, Role: role, Password: testPassword})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.ids[name] = u.ID
+	w.tokens[name] = w.token(name, auth.NewToken{Name: "test"})
+}
+
+func (w *world) token(user string, n auth.NewToken) string {
+	w.t.Helper()
+	secret, _, err := w.accounts.CreateToken(w.t.Context(), w.ids[user], n)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return secret
+}
+
+// box makes a running sandbox of user's.
+func (w *world) box(user, name string) {
+	w.t.Helper()
+	r := sandbox.Request{Name: name, Owner: w.ids[user], Template: "base"}
+	if _, _, err := w.manager.Create(w.t.Context(), r); err != nil {
+		w.t.Fatal(err)
+	}
+	if s, err := w.manager.Wait(w.t.Context(), name); err != nil || s.State != sandbox.Running {
+		w.t.Fatalf("sandbox %s is %s: %v", name, s.State, err)
+	}
+}
+
+// answer is what came back.
+type answer struct {
+	*httptest.ResponseRecorder
+	t *testing.T
+}
+
+// call asks the API as user; body is JSON text, or "" for none. What goes in and comes out is held against the document.
+func (w *world) call(user, method, path, body string, headers ...string) answer {
+	w.t.Helper()
+	r := httptest.NewRequest(method, "http://localhost:8080"+path, strings.NewReader(body))
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if secret, ok := w.tokens[user]; ok {
+		r.Header.Set("Authorization", "Bearer "+secret)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return w.send(r, body)
+}
+
+func (w *world) send(r *http.Request, body string) answer {
+	w.t.Helper()
+	got := answer{httptest.NewRecorder(), w.t}
+	w.server.ServeHTTP(got, r)
+	checkDocumented(w.t, r, body, got.ResponseRecorder)
+	return got
+}
+
+// is fails the test unless the status is as wanted.
+func (a answer) is(status int) answer {
+	a.t.Helper()
+	if a.Code != status {
+		a.t.Fatalf("status %d, want %d: %s", a.Code, status, a.Body)
+	}
+	return a
+}
+
+// problem fails the test unless the answer is a problem of that status, code and field.
+func (a answer) problem(status int, code, field string) problem {
+	a.t.Helper()
+	a.is(status)
+	if got := a.Header().Get("Content-Type"); got != "application/problem+json" {
+		a.t.Errorf("content type %q", got)
+	}
+	var p problem
+	a.into(&p)
+	if p.Code != code || p.Field != field || p.Status != status || p.Detail == "" || p.RequestID == "" ||
+		p.RequestID != a.Header().Get("X-Request-Id") {
+		a.t.Errorf("problem %+v, want code %s about %q", p, code, field)
+	}
+	return p
+}
+
+func (a answer) into(v any) {
+	a.t.Helper()
+	if err := json.Unmarshal(a.Body.Bytes(), v); err != nil {
+		a.t.Fatalf("%v in %s", err, a.Body)
+	}
+}
+
+func (a answer) sandbox() sandboxShape {
+	a.t.Helper()
+	var s sandboxShape
+	a.into(&s)
+	return s
+}
+
+// lockedBuffer is a log that many goroutines write to.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// fakeEngine has every sandbox that it was asked for.
+type fakeEngine struct {
+	mu   sync.Mutex
+	away error // what every call gives
+}
+
+func (e *fakeEngine) ask(context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.away
+}
+
+func (e *fakeEngine) fail(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.away = err
+}
+
+func (e *fakeEngine) Create(ctx context.Context, _ sandbox.Box) error { return e.ask(ctx) }
+func (e *fakeEngine) Start(ctx context.Context, _ string) error       { return e.ask(ctx) }
+func (e *fakeEngine) Remove(ctx context.Context, _ string) error      { return e.ask(ctx) }
+
+func (e *fakeEngine) Stop(ctx context.Context, _ string, _ time.Duration) error { return e.ask(ctx) }
+
+func (e *fakeEngine) List(context.Context) ([]sandbox.Instance, error) { return nil, errUnseen }
+
+// Watch sees nothing, so that the Manager leaves the fake alone.
+func (e *fakeEngine) Watch(ctx context.Context, _ func(), _ func(sandbox.Instance)) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+var errUnseen = fault.New(fault.Unavailable, "The fake engine cannot be looked at.")
+
+type fakeGuests struct{}
+
+func (fakeGuests) Expect(string, sandbox.Setup) (string, error) { return "", nil }
+func (fakeGuests) Ready(context.Context, string) error          { return nil }
+func (fakeGuests) Forget(string) error                          { return nil }
+
+// fakeTemplates has the template base, and the broken one torn.
+type fakeTemplates struct{}
+
+func (f fakeTemplates) Template(name string) (catalog.Template, error) {
+	for _, e := range f.List() {
+		if e.Name == name && e.Problem != nil {
+			return catalog.Template{}, fault.New(fault.Invalid, "The template torn is broken: %s", e.Problem.Error())
+		}
+		if e.Name == name {
+			return e.Template, nil
+		}
+	}
+	return catalog.Template{}, fault.New(fault.NotFound, "There is no template %q. There are: base, torn.", name)
+}
+
+func (fakeTemplates) List() []catalog.Entry {
+	base := catalog.Template{
+		Name: "base", Title: "Base", Description: "A bare Debian.", Icon: "box", Profile: catalog.Dev, Size: catalog.DefaultSize,
+		Ports: []catalog.Port{{Number: 3000, Title: "Web"}}, Services: []catalog.Service{{Name: "web"}},
+	}
+	return []catalog.Entry{
+		{Name: "base", Template: base, Readme: "# Base\n"},
+		{Name: "torn", Problem: &catalog.Problem{File: "/t/torn/template.yaml", Line: 3, Message: "There is no field titel."}},
+	}
+}
+
+// fakeImages has every image at once, unless it is told to hold or to fail.
+type fakeImages struct {
+	bus *event.Bus[catalog.ImageEvent]
+
+	mu     sync.Mutex
+	hold   chan struct{} // Ensure waits for its end
+	err    error
+	status catalog.ImageStatus
+	log    []string
+	builds int
+}
+
+func newFakeImages() *fakeImages {
+	return &fakeImages{bus: event.NewBus[catalog.ImageEvent](8), status: catalog.ImageStatus{State: catalog.ImageBuilt, Progress: 1}}
+}
+
+func (i *fakeImages) Ensure(ctx context.Context, _ catalog.Template, _ func(catalog.BuildEvent)) (string, error) {
+	i.mu.Lock()
+	hold, err := i.hold, i.err
+	i.mu.Unlock()
+	if hold != nil {
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+	return "ref", err
+}
+
+// keep makes Ensure wait until release is called, and then give err.
+func (i *fakeImages) keep(err error) (release func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	hold := make(chan struct{})
+	i.hold, i.err = hold, err
+	return sync.OnceFunc(func() { close(hold) })
+}
+
+func (i *fakeImages) Build(string) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.builds++
+	return nil
+}
+
+func (i *fakeImages) Status(context.Context, string) catalog.ImageStatus {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.status
+}
+
+func (i *fakeImages) Log(string) []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.log
+}
+
+func (i *fakeImages) Subscribe() *event.Subscription[catalog.ImageEvent] { return i.bus.Subscribe() }
+
+// fakeCommands is a guest that knows some programs: see run.
+type fakeCommands struct {
+	mu    sync.Mutex
+	asked []exec.Start
+	last  *fakeCommand
+}
+
+func (f *fakeCommands) Start(_ context.Context, _ string, s exec.Start) (exec.Process, error) {
+	if s.Command[0] == "missing" {
+		return nil, fault.Field("command", "There is no program %q in the sandbox.", s.Command[0])
+	}
+	p := &fakeCommand{events: make(chan exec.Event), input: make(chan []byte, 16), ended: make(chan struct{})}
+	f.mu.Lock()
+	f.asked, f.last = append(f.asked, s), p
+	f.mu.Unlock()
+	go p.run(s.Command)
+	return p, nil
+}
+
+func (f *fakeCommands) lastAsked() exec.Start {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked[len(f.asked)-1]
+}
+
+func (f *fakeCommands) lastCommand() *fakeCommand {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.last
+}
+
+type fakeCommand struct {
+	events chan exec.Event
+	input  chan []byte
+	ended  chan struct{}
+	once   sync.Once
+}
+
+// run does what command says: "echo TEXT…", "fail", "hang", "flood", "bytes" (not UTF-8), "split" (a character in two
+// halves), "cat" (its input, until that ends).
+func (p *fakeCommand) run(command []string) {
+	code := 0
+	switch command[0] {
+	case "echo", "/bin/sh":
+		p.say(exec.Stdout, strings.Join(command[1:], " ")+"\n")
+	case "fail":
+		p.say(exec.Stderr, "no\n")
+		code = 3
+	case "hang":
+		<-p.ended
+	case "flood":
+		for range 20 {
+			p.say(exec.Stdout, strings.Repeat("x", 100<<10))
+		}
+	case "bytes":
+		p.say(exec.Stdout, "\xff\x00")
+	case "split":
+		p.say(exec.Stdout, "a\xe2\x82")
+		p.say(exec.Stdout, "\xac!")
+	case "cat":
+		for b := range p.input {
+			p.say(exec.Stdout, string(b))
+		}
+	}
+	p.send(exec.Event{Kind: exec.Exited, Exit: code})
+}
+
+func (p *fakeCommand) say(k exec.Kind, text string) { p.send(exec.Event{Kind: k, Data: []byte(text)}) }
+
+func (p *fakeCommand) send(e exec.Event) {
+	select {
+	case p.events <- e:
+	case <-p.ended:
+	}
+}
+
+func (p *fakeCommand) Next() (exec.Event, error) {
+	select {
+	case e := <-p.events:
+		return e, nil
+	case <-p.ended:
+		return exec.Event{}, io.EOF
+	}
+}
+
+func (p *fakeCommand) Stdin() io.WriteCloser { return commandInput{p} }
+func (p *fakeCommand) Signal(name string) error {
+	p.say(exec.Stdout, "signal "+name)
+	return nil
+}
+func (p *fakeCommand) Resize(cols, _ int) error {
+	p.say(exec.Stdout, "wide "+strings.Repeat("=", cols))
+	return nil
+}
+func (p *fakeCommand) Close() { p.once.Do(func() { close(p.ended) }) }
+
+type commandInput struct{ p *fakeCommand }
+
+func (i commandInput) Write(b []byte) (int, error) {
+	select {
+	case i.p.input <- bytes.Clone(b):
+		return len(b), nil
+	case <-i.p.ended:
+		return 0, errors.New("command has ended")
+	}
+}
+
+func (i commandInput) Close() error {
+	close(i.p.input)
+	return nil
+}
+
+// unsized is a create by user whose length nobody is told.
+func unsized(w *world, user, body string) *http.Request {
+	r := httptest.NewRequest("POST", "http://localhost:8080/api/v1/sandboxes", io.MultiReader(strings.NewReader(body)))
+	r.ContentLength = -1
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+w.tokens[user])
+	return r
+}
