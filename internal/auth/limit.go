@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -94,19 +95,23 @@ func (l *limiter) add(k attempt, n float64, now time.Time) {
 	l.buckets[k] = bucket{level: level, at: now}
 }
 
-// forget makes room: what has leaked empty goes, else what was used longest ago.
+// forget makes room, in large steps because it looks at everything: what has leaked empty goes, else the tenth that was
+// used longest ago.
 func (l *limiter) forget(now time.Time) {
-	var oldest attempt
-	first := true
-	for k, b := range l.buckets {
+	var left []attempt
+	for k := range l.buckets {
 		if l.level(k, now) == 0 {
 			delete(l.buckets, k)
-		} else if first || b.at.Before(l.buckets[oldest].at) {
-			oldest, first = k, false
+		} else {
+			left = append(left, k)
 		}
 	}
-	if len(l.buckets) >= limiterMemory {
-		delete(l.buckets, oldest)
+	if len(left) < limiterMemory*9/10 {
+		return
+	}
+	slices.SortFunc(left, func(a, b attempt) int { return l.buckets[a].at.Compare(l.buckets[b].at) })
+	for _, k := range left[:limiterMemory/10] {
+		delete(l.buckets, k)
 	}
 }
 

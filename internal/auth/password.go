@@ -59,7 +59,7 @@ const (
 	maxMemory   = 256 << 10 // KiB; a hash that asks for more is damaged
 	maxPasses   = 16
 	maxParallel = 4               // hashes at once, whatever the number of cores: 76 MiB
-	maxWaiting  = 64              // callers that wait for their turn; at about 30 ms each this is 2 s
+	maxWaiting  = 32              // callers that wait for their turn; at about 25 ms each this is a second
 	busyRetry   = 3 * time.Second // what the others are told
 )
 
