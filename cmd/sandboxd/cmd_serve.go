@@ -80,10 +80,15 @@ func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err
 	if err := a.welcome(ctx, out); err != nil {
 		return err
 	}
+	if err := a.pruneLinks(ctx); err != nil {
+		log.Warn("left-over link folders", "error", err)
+	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return a.links.Run(ctx) })
-	g.Go(func() error { return a.images.Run(ctx) })
-	g.Go(func() error { return a.manager.Run(ctx) })
+	// Links and builds end after the Manager, so that it sees its own end first and takes theirs for no failure.
+	under, last := context.WithCancel(context.WithoutCancel(ctx))
+	g.Go(func() error { return a.links.Run(under) })
+	g.Go(func() error { return a.images.Run(under) })
+	g.Go(func() error { defer last(); return a.manager.Run(ctx) })
 	g.Go(func() error { return a.prebuild(ctx) })
 	g.Go(func() error { return serveHTTP(ctx, listener, a.handler, log) })
 	return g.Wait()

@@ -244,7 +244,7 @@ func (s *server) create(in map[string]any) sandboxBody {
 }
 
 type execBody struct {
-	ExitCode       int    `json:"exit_code"`
+	ExitCode       int `json:"exit_code"`
 	Stdout, Stderr string
 	Truncated      bool
 	TimedOut       bool `json:"timed_out"`

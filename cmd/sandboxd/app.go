@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"sandboxd/internal/auth"
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/docker"
+	"sandboxd/internal/door"
+	"sandboxd/internal/exec"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
+	"sandboxd/internal/link"
+	"sandboxd/internal/proxy"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/sqlite"
+	"sandboxd/internal/terminal"
+	"sandboxd/static"
+	"sandboxd/templates"
+	"sandboxd/web"
+)
+
+// app is all parts of a server, put together.
+type app struct {
+	config   *Config
+	log      *slog.Logger
+	hosts    hostname.Hosts
+	db       *sqlite.DB
+	accounts *auth.Service
+	engine   *docker.Engine
+	catalog  *catalog.Catalog
+	images   *catalog.Images
+	links    *link.Hub
+	manager  *sandbox.Manager
+	handler  http.Handler
+	closers  []func() error
+}
+
+// The parts of the data folder.
+func databasePath(c *Config) string { return filepath.Join(c.Data, "sandboxd.db") }
+func linkPath(c *Config) string     { return filepath.Join(c.Data, "link") }
+func templatePath(c *Config) string { return filepath.Join(c.Data, "templates") }
+
+// newAccounts makes the auth service over db; a user who still owns sandboxes cannot be deleted.
+func newAccounts(db *sqlite.DB) *auth.Service {
+	return auth.New(db.Auth(), auth.Options{Owned: func(ctx context.Context, userID string) (int, error) {
+		_, n, err := db.Sandboxes().List(ctx, sandbox.Filter{Owner: userID, Limit: 1})
+		return n, err
+	}})
+}
+
+// assemble opens what is outside and puts the parts together. Nothing lives yet. The caller must close it.
+func assemble(ctx context.Context, c *Config, log *slog.Logger) (a *app, err error) {
+	a = &app{config: c, log: log}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.close())
+		}
+	}()
+	if a.hosts, err = c.hosts(); err != nil {
+		return nil, err
+	}
+	if a.db, err = openDatabase(ctx, c); err != nil {
+		return nil, err
+	}
+	a.closers = append(a.closers, a.db.Close)
+	if err := a.lock(); err != nil {
+		return nil, err
+	}
+	a.accounts = newAccounts(a.db)
+	if err := a.openEngine(ctx); err != nil {
+		return nil, err
+	}
+	a.links = link.NewHub(linkPath(c), log)
+	if a.manager, err = a.newManager(); err != nil {
+		return nil, err
+	}
+	a.handler = a.newHandler()
+	return a, nil
+}
+
+func (a *app) close() (err error) {
+	for i := len(a.closers) - 1; i >= 0; i-- {
+		err = errors.Join(err, a.closers[i]())
+	}
+	return err
+}
+
+// lock keeps a second server off the data folder.
+func (a *app) lock() error {
+	f, err := os.OpenFile(filepath.Join(a.config.Data, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fault.Wrap(err, fault.Unavailable, "The data folder cannot be locked: %v.", err)
+	}
+	a.closers = append(a.closers, f.Close)
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	return fault.Wrap(err, fault.Conflict, "Another sandboxd serves the data folder %s already. End it, or choose another with --data.", a.config.Data)
+}
+
+// openEngine connects to the engine and reads the templates.
+func (a *app) openEngine(ctx context.Context) error {
+	instance, err := a.db.Instance(ctx)
+	if err != nil {
+		return err
+	}
+	guest, err := installGuest(a.config)
+	if err != nil {
+		return err
+	}
+	certs, bundle, err := hostCertificates(a.config)
+	if err != nil {
+		return err
+	}
+	a.engine, err = docker.Open(ctx, docker.Config{Instance: instance, GuestBinary: guest, CAFile: bundle, Subnet: a.config.Subnet, Log: a.log})
+	if err != nil {
+		return err
+	}
+	a.closers = append(a.closers, a.engine.Close)
+	a.hosts.Network = docker.NetworkName(instance)
+	if a.catalog, err = openCatalog(a.config); err != nil {
+		return err
+	}
+	a.images = catalog.NewImages(a.catalog, a.engine, catalog.ImageOptions{CA: certs, Log: a.log})
+	return nil
+}
+
+// openCatalog reads the built-in templates and the user's own.
+func openCatalog(c *Config) (*catalog.Catalog, error) {
+	if err := templates.Unpack(templatePath(c)); err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "The built-in templates cannot be written to the data folder: %v.", err)
+	}
+	return catalog.Open(append([]string{templatePath(c)}, c.Templates...)...)
+}
+
+// hostCertificates gives the extra certificates that this host trusts, and the bundle to mount into sandboxes.
+func hostCertificates(c *Config) ([]catalog.Certificate, string, error) {
+	source := catalog.HostCA(c.CAFile, os.Getenv("SSL_CERT_FILE"))
+	extra, err := catalog.ExtraCA(source)
+	if err != nil {
+		return nil, "", err
+	}
+	bundle, err := catalog.WriteCABundle(filepath.Join(c.Data, "ca"), source, extra)
+	return extra, bundle, err
+}
+
+// installGuest copies the guest from beside this binary into the data folder, under the hash of its content, so that
+// running sandboxes keep theirs when sandboxd is replaced.
+func installGuest(c *Config) (path string, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(self), "guest"))
+	if err != nil {
+		return "", fault.Wrap(err, fault.Unavailable, "The guest program is missing beside sandboxd (%s). Run make build.", filepath.Dir(self))
+	}
+	sum := sha256.Sum256(text)
+	folder, err := filepath.Abs(filepath.Join(c.Data, "bin"))
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(folder, "guest-"+hex.EncodeToString(sum[:6]))
+	if old, err := os.ReadFile(path); err == nil && sha256.Sum256(old) == sum {
+		return path, nil
+	}
+	return path, writeProgram(path, text)
+}
+
+// writeProgram writes an executable file whole or not at all.
+func writeProgram(path string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("make folder for the guest: %w", err)
+	}
+	next := path + ".new"
+	if err := os.WriteFile(next, text, 0o755); err != nil {
+		return fault.Wrap(err, fault.Unavailable, "The guest cannot be written to the data folder: %v.", err)
+	}
+	return os.Rename(next, path)
+}
+
+// newManager puts the Manager together. No sandbox gets more than this host has.
+func (a *app) newManager() (*sandbox.Manager, error) {
+	memory, err := memInfo("MemTotal")
+	if err != nil {
+		return nil, err
+	}
+	return sandbox.New(sandbox.Config{
+		Store: a.db.Sandboxes(), Runtime: a.engine, Guests: guests{a.links}, Images: a.images, Templates: a.catalog,
+		Labels: a.hosts.Labels,
+		Host:   sandbox.Limits{CPUs: float64(runtime.NumCPU()), Memory: memory},
+		Log:    a.log,
+	}), nil
+}
+
+// newHandler puts everything together that answers HTTP.
+func (a *app) newHandler() http.Handler {
+	doors := door.New(a.manager, a.links)
+	assets := static.New()
+	if p := assets.Problem(); p != "" {
+		a.log.Warn(p)
+	}
+	dashboard := web.New(web.Config{
+		Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images,
+		Commands: exec.New(exec.Through(doors)), Terminals: terminal.New(terminal.Through(doors), a.manager, a.log),
+		Hosts: a.hosts, Assets: assets,
+		Checks: []web.Check{
+			{Name: "store", Ask: func(ctx context.Context) error { _, err := a.db.Instance(ctx); return err }},
+			{Name: "engine", Ask: func(context.Context) error { return a.manager.EngineHealth() }},
+		},
+		Version: web.Version{Version: version, Commit: commit(), Go: runtime.Version()},
+		Log:     a.log,
+	})
+	boxes := proxy.New(proxy.Config{
+		Hosts: a.hosts, Sandboxes: a.manager, Accounts: a.accounts, Doors: proxy.FromDoors(doors),
+		Assets: proxy.Assets{Files: assets, Scripts: []string{assets.URL("solo.js")}, Styles: []string{assets.URL("solo.css")}},
+		Log:    a.log,
+	})
+	return split{hosts: a.hosts, dashboard: dashboard, boxes: boxes}
+}
+
+// prebuild builds the images that shall be there before somebody asks, with a word on the log.
+func (a *app) prebuild(ctx context.Context) error {
+	for _, name := range a.config.Prebuild {
+		t, err := a.catalog.Template(name)
+		if err != nil {
+			a.log.Warn("template to prebuild", "template", name, "error", err)
+			continue
+		}
+		a.prebuildOne(ctx, t)
+	}
+	return nil
+}
+
+// prebuildOne builds one image; its steps are told at most every few seconds.
+func (a *app) prebuildOne(ctx context.Context, t catalog.Template) {
+	const every = 3 * time.Second
+	begun := time.Now()
+	told := begun
+	_, err := a.images.Ensure(ctx, t, func(e catalog.BuildEvent) {
+		if time.Since(told) > every {
+			told = time.Now()
+			a.log.Info("building image", "template", t.Name, "step", fmt.Sprintf("%d/%d", e.Step, e.Steps), "doing", e.Line)
+		}
+	})
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		a.log.Error("build of an image failed; the templates page has its log", "template", t.Name, "error", fault.Message(err))
+	case told != begun:
+		a.log.Info("image built", "template", t.Name, "took", time.Since(begun).Round(time.Second))
+	}
+}
+
+// pruneLinks removes link folders that belong to no sandbox any more.
+func (a *app) pruneLinks(ctx context.Context) error {
+	left, err := a.links.Left()
+	if err != nil {
+		return err
+	}
+	rows, _, err := a.manager.List(ctx, sandbox.Filter{})
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, s := range rows {
+		known[s.ID] = true
+	}
+	for _, id := range left {
+		if !known[id] {
+			err = errors.Join(err, a.links.Forget(id))
+		}
+	}
+	return err
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/docker/go-units"
+
+	"sandboxd/internal/docker"
+	"sandboxd/internal/fault"
+)
+
+// oldestAPI is the oldest engine interface that sandboxd works with: Docker 20.10.
+const oldestAPI = "1.41"
+
+// baseImage is what the built-in templates build on.
+const baseImage = "debian:trixie-slim"
+
+// checks is what doctor looks at, in this order.
+var checks = []check{
+	{"engine", withEngine(lookEngine)},
+	{"storage", withEngine(lookStorage)},
+	{"cgroups", withEngine(lookCgroups)},
+	{"walls", withEngine(lookWalls)},
+	{"base-image", withEngine(lookBaseImage)},
+	{"bridge", lookBridge},
+	{"swap", lookSwap},
+	{"dns", lookDNS},
+	{"port", lookPort},
+	{"data", lookData},
+	{"disk", lookDisk},
+}
+
+// withEngine gives a check the engine, or makes its finding that there is none.
+func withEngine(look func(ctx context.Context, e *docker.Engine) finding) func(context.Context, *Config) finding {
+	return func(ctx context.Context, _ *Config) finding {
+		e, err := docker.Open(ctx, docker.Config{})
+		if err != nil {
+			return problem("Start the engine (sudo systemctl start docker), or set DOCKER_HOST to one that runs.", "%s", fault.Message(err))
+		}
+		f := look(ctx, e)
+		if err := e.Close(); err != nil {
+			return warn("", "%s; closing the connection: %v", f.Saw, err)
+		}
+		return f
+	}
+}
+
+func lookEngine(_ context.Context, e *docker.Engine) finding {
+	i := e.Info()
+	if olderAPI(i.API, oldestAPI) {
+		return problem("Upgrade to Docker 20.10 or newer.", "engine %s speaks API %s, older than %s", i.Version, i.API, oldestAPI)
+	}
+	return ok("engine %s (API %s) at %s: %g cores, %s", i.Version, i.API, i.Host, i.CPUs, units.BytesSize(float64(i.Memory)))
+}
+
+// olderAPI compares two versions such as "1.41".
+func olderAPI(a, b string) bool {
+	numbers := func(v string) (major, minor int) {
+		x, y, _ := strings.Cut(v, ".")
+		major, _ = strconv.Atoi(x)
+		minor, _ = strconv.Atoi(y)
+		return major, minor
+	}
+	a1, a2 := numbers(a)
+	b1, b2 := numbers(b)
+	return a1 < b1 || a1 == b1 && a2 < b2
+}
+
+func lookStorage(_ context.Context, e *docker.Engine) finding {
+	i := e.Info()
+	if i.Storage == "vfs" {
+		return warn("Use a file system that overlay2 works on (ext4, XFS): vfs copies every layer.", "storage driver %s", i.Storage)
+	}
+	return ok("storage driver %s", i.Storage)
+}
+
+func lookCgroups(_ context.Context, e *docker.Engine) finding {
+	i := e.Info()
+	var missing []string
+	for what, can := range map[string]bool{"CPU": i.Can.CPULimit, "memory": i.Can.MemoryLimit, "process": i.Can.PidsLimit} {
+		if !can {
+			missing = append(missing, what)
+		}
+	}
+	if len(missing) > 0 {
+		return problem("Boot with the missing cgroup controllers (cgroup_enable=memory).", "the engine cannot enforce limits on: %s", strings.Join(missing, ", "))
+	}
+	if i.Cgroup == "1" {
+		return ok("cgroup v1: limits hold; frozen sandboxes cannot give memory back")
+	}
+	return ok("cgroup v%s: limits hold", i.Cgroup)
+}
+
+func lookWalls(_ context.Context, e *docker.Engine) finding {
+	i := e.Info()
+	switch {
+	case !i.Can.Seccomp:
+		return problem("Use an engine and a kernel with seccomp.", "the engine has no seccomp: sandboxes may make any system call")
+	case !i.Can.Init:
+		return warn("Install tini (package tini), which the engine uses as process 1.", "the engine has no init; the guest takes its place")
+	}
+	extra := ""
+	if i.Can.AppArmor {
+		extra = ", AppArmor"
+	}
+	return ok("seccomp%s, an init as process 1", extra)
+}
+
+func lookBaseImage(ctx context.Context, e *docker.Engine) finding {
+	has, err := e.HasImage(ctx, baseImage)
+	if err != nil {
+		return problem("Look at the engine.", "%s", fault.Message(err))
+	}
+	if has {
+		return ok("%s is there", baseImage)
+	}
+	return problem("It is pulled at the first build. Where no registry answers, install mmdebstrap: it is then made from Debian's packages.", "%s is not there yet", baseImage)
+}

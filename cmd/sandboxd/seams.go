@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"net/http"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
+	"sandboxd/internal/link"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/wire"
+)
+
+// guests is the hub in the domain's words.
+type guests struct{ hub *link.Hub }
+
+// Expect implements sandbox.Guests.
+func (g guests) Expect(id string, s sandbox.Setup) (string, error) {
+	services := make([]wire.Service, 0, len(s.Services))
+	for _, v := range s.Services {
+		services = append(services, wireService(v))
+	}
+	return g.hub.Expect(id, wire.Setup{Name: s.Name, Env: s.Env, Services: services})
+}
+
+func wireService(v catalog.Service) wire.Service {
+	return wire.Service{Name: v.Name, Command: v.Command, Port: v.Port, Cwd: v.Cwd, Env: v.Env, Autostart: v.Autostart}
+}
+
+// Ready implements sandbox.Guests.
+func (g guests) Ready(ctx context.Context, id string) error { return g.hub.Ready(ctx, id) }
+
+// Forget implements sandbox.Guests.
+func (g guests) Forget(id string) error { return g.hub.Forget(id) }
+
+// split sends a request to the dashboard or to the sandboxes' proxy, by its Host. A Host that is none of ours is
+// refused, so that no foreign name that points here (DNS rebinding) reaches either.
+type split struct {
+	hosts     hostname.Hosts
+	dashboard http.Handler
+	boxes     http.Handler
+}
+
+// ServeHTTP implements http.Handler.
+func (s split) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	target, err := s.hosts.Parse(r.Host)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		http.Error(w, "421 Misdirected Request: sandboxd serves "+s.hosts.DashboardURL()+" and the sandboxes below it, not this host.", http.StatusMisdirectedRequest)
+	case err != nil:
+		http.Error(w, fault.Message(err), http.StatusBadRequest)
+	case target.Kind == hostname.Dashboard:
+		s.dashboard.ServeHTTP(w, r)
+	default:
+		s.boxes.ServeHTTP(w, r)
+	}
+}
