@@ -232,7 +232,7 @@ func (i *Images) publish(e ImageEvent) {
 	}
 }
 
-// fly runs f to its end, unless somebody else runs it or it has ended: then it waits for that.
+// fly runs f to its end, unless somebody else runs it or it has ended: then it returns at once.
 func (i *Images) fly(life context.Context, f *flight) {
 	limit := buildLimit
 	if f.recipe.docker == nil {
@@ -247,10 +247,6 @@ func (i *Images) fly(life context.Context, f *flight) {
 	}
 	i.mu.Unlock()
 	if !mine {
-		select {
-		case <-f.done:
-		case <-life.Done():
-		}
 		return
 	}
 	err := i.make(ctx, life, f)
@@ -316,7 +312,7 @@ func (i *Images) makeNeeds(ctx, life context.Context, f *flight) (steps int, err
 	return steps, nil
 }
 
-// outcome gives what came of a flight that fly has returned from.
+// outcome waits for f and gives what came of it.
 func (i *Images) outcome(life context.Context, f *flight) error {
 	select {
 	case <-f.done:
