@@ -3,6 +3,8 @@ package guest
 import (
 	"context"
 	"net/http"
+	"os"
+	"syscall"
 	"time"
 
 	"sandboxd/internal/wire"
@@ -30,10 +32,23 @@ func (g *Guest) setUp(s wire.Setup, hello *wire.Hello) {
 	g.setup = s
 	g.mu.Unlock()
 	sh := g.shell()
+	giveHome(g.cfg.Home, sh.UID, sh.GID)
 	hello.User, hello.Home, hello.Shell = sh.User, sh.Home, sh.Path
 	hello.HasTTYD, hello.HasTmux = sh.TTYD != "", sh.Tmux != ""
 	g.openTerminals(sh)
 	g.services.apply(s.Services)
+}
+
+// giveHome gives the volume to the sandbox's user when it is root's: an engine makes a volume root's when the image has
+// nothing in its place.
+func giveHome(path string, uid, gid uint32) {
+	st, err := os.Lstat(path)
+	if err != nil || !st.IsDir() || uid == 0 {
+		return
+	}
+	if owner, ok := st.Sys().(*syscall.Stat_t); ok && owner.Uid == 0 {
+		os.Lchown(path, int(uid), int(gid)) // what fails here shows where somebody wants to write
+	}
 }
 
 func (g *Guest) stopGrace() time.Duration {
