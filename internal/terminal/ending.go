@@ -1,0 +1,92 @@
+package terminal
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/wire"
+)
+
+// The codes that a viewer's websocket is closed with. The page reconnects by itself at CloseInterrupted, CloseSlow,
+// CloseGoingAway and when there is no code; at the others it shows the reason and waits for its user.
+const (
+	CloseEnded       = websocket.CloseNormalClosure     // the shell has ended; attaching again starts a new one
+	CloseGoingAway   = websocket.CloseGoingAway         // sandboxd ends
+	CloseAbuse       = websocket.ClosePolicyViolation   // the viewer sends what no viewer sends, or may not watch any more
+	CloseProblem     = websocket.CloseInternalServerErr // the sandbox cannot give a shell
+	CloseInterrupted = websocket.CloseServiceRestart    // the link broke, the sandbox should be there
+	CloseSlow        = websocket.CloseTryAgainLater     // the viewer held up others
+	CloseStopped     = 4001                             // the sandbox was stopped by its owner
+	CloseFailed      = 4002
+	CloseAsleep      = 4003 // attaching again wakes it
+	CloseDeleted     = 4004
+)
+
+const (
+	whyLimit  = 3 * time.Second // how long the end of a sandbox's operation is waited for, to say what happened
+	maxReason = 120             // bytes in a close frame, without the code
+)
+
+// ending is how a viewer is let go.
+type ending struct {
+	code    int // 0 when the viewer has left and needs no goodbye
+	reason  string
+	discard bool // do not send what is queued
+}
+
+var (
+	left  = ending{discard: true}
+	abuse = ending{code: CloseAbuse, reason: "The viewer sent something that does not belong to a terminal.", discard: true}
+)
+
+// aborted is the ending for a ctx that is done.
+func aborted(ctx context.Context) ending {
+	cause := context.Cause(ctx)
+	if fault.Is(cause, fault.Unauthenticated) || fault.Is(cause, fault.Forbidden) {
+		return ending{code: CloseAbuse, reason: wire.Clean(fault.Message(cause), maxReason), discard: true}
+	}
+	return ending{code: CloseGoingAway, reason: "sandboxd is closing the connection.", discard: true}
+}
+
+// why tells how to let a viewer go whose terminal has ended with err.
+func (s *Service) why(ctx context.Context, name string, err error) ending {
+	if e, ok := errors.AsType[*websocket.CloseError](err); ok {
+		switch e.Code {
+		case websocket.CloseNormalClosure:
+			return ending{code: CloseEnded, reason: "The shell has ended."}
+		case websocket.CloseTryAgainLater:
+			return ending{code: CloseSlow, reason: "This viewer was too slow; it attaches again."}
+		case websocket.CloseInternalServerErr:
+			return ending{code: CloseProblem, reason: wire.Clean(e.Text, maxReason)}
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, whyLimit)
+	defer cancel()
+	box, err := s.states.Wait(ctx, name)
+	if fault.Is(err, fault.NotFound) {
+		return ending{code: CloseDeleted, reason: "The sandbox was deleted."}
+	}
+	if err != nil {
+		return interrupted
+	}
+	return endingOf(box)
+}
+
+var interrupted = ending{code: CloseInterrupted, reason: "The link to the sandbox was interrupted."}
+
+func endingOf(box sandbox.Sandbox) ending {
+	switch box.State {
+	case sandbox.Stopped:
+		return ending{code: CloseStopped, reason: "The sandbox was stopped."}
+	case sandbox.Asleep:
+		return ending{code: CloseAsleep, reason: "The sandbox fell asleep. Opening the terminal wakes it."}
+	case sandbox.Failed:
+		return ending{code: CloseFailed, reason: wire.Clean("The sandbox has failed: "+box.Problem, maxReason)}
+	}
+	return interrupted
+}

@@ -1,0 +1,223 @@
+package terminal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// Times and bounds of a viewer.
+const (
+	viewerMessage = 1 << 20          // bytes; a paste is sent in pieces
+	writeLimit    = 30 * time.Second // one message may take so long to send, at either end
+	pingEvery     = 30 * time.Second
+	silenceLimit  = 90 * time.Second // a viewer that answers no ping is gone
+	farewell      = 2 * time.Second  // for the viewer's answer to the close frame
+)
+
+// pump is one attachment with its viewer.
+type pump struct {
+	*Attachment
+	viewer *websocket.Conn
+	box    *outbox
+
+	mu    sync.Mutex
+	fault error // what the guest did wrong, for the log
+}
+
+// Pump moves messages between the viewer and the terminal until either side ends or ctx does, then tells the viewer why
+// (see the Close codes) and closes both. Output that the terminal has given is delivered before a normal end. The
+// viewer is Pump's alone meanwhile, but for control messages. An error says what the guest did wrong; that a side
+// has ended is none. ctx's cause may be a fault that the viewer is told.
+func (a *Attachment) Pump(ctx context.Context, viewer *websocket.Conn) error {
+	p := &pump{Attachment: a, viewer: viewer, box: newOutbox()}
+	defer a.Close()
+	defer viewer.Close()
+	stop := context.AfterFunc(ctx, func() {
+		p.box.finish(aborted(ctx))
+		_ = viewer.NetConn().SetWriteDeadline(time.Now().Add(farewell)) // ends a write that is stuck
+	})
+	defer stop()
+	var readers sync.WaitGroup
+	readers.Go(func() { p.readTerminal(ctx) })
+	readers.Go(p.readViewer)
+	p.write()
+	a.ttyd.Close()
+	readers.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fault
+}
+
+// readViewer hands the viewer's messages to the terminal until the viewer leaves. After the goodbye it reads on until
+// the answer, so that nothing sent before is lost to a reset.
+func (p *pump) readViewer() {
+	p.viewer.SetReadLimit(viewerMessage)
+	p.viewer.SetPongHandler(func(string) error { return p.extend() })
+	var check inspector
+	for p.extend() == nil {
+		_, m, err := p.viewer.ReadMessage()
+		if err != nil {
+			break
+		}
+		if in, ok := check.inspect(m); ok {
+			p.obey(in)
+		} else {
+			p.box.finish(abuse)
+		}
+	}
+	p.box.finish(left)
+	p.viewer.Close() // ends a write that is stuck
+}
+
+// extend gives the viewer time for its next message, unless it is being let go: then it has what it has.
+func (p *pump) extend() error {
+	p.box.mu.Lock()
+	defer p.box.mu.Unlock()
+	if p.box.end != nil {
+		return nil
+	}
+	return p.viewer.SetReadDeadline(time.Now().Add(silenceLimit))
+}
+
+// obey does what a message asks for. A terminal that takes no more input is closed, which its reader finds.
+func (p *pump) obey(in incoming) {
+	if in.window > 0 {
+		p.box.setWindow(in.window)
+	}
+	if in.acked > 0 {
+		p.box.acked(in.acked)
+	}
+	if in.message == nil {
+		return
+	}
+	err := p.ttyd.SetWriteDeadline(time.Now().Add(writeLimit))
+	if err == nil {
+		err = p.ttyd.WriteMessage(websocket.BinaryMessage, in.message)
+	}
+	if err != nil {
+		p.ttyd.Close()
+	}
+}
+
+// readTerminal queues the terminal's messages for the viewer until the terminal ends, and finds out why it did.
+func (p *pump) readTerminal(ctx context.Context) {
+	buf := make([]byte, outputMessage-1)
+	var err error
+	for err == nil {
+		var r io.Reader
+		if _, r, err = p.ttyd.NextReader(); err == nil {
+			err = p.relay(r, buf)
+		}
+	}
+	if errors.Is(err, errLeft) {
+		return
+	}
+	if errors.Is(err, websocket.ErrReadLimit) {
+		p.mu.Lock()
+		p.fault = fmt.Errorf("terminal of %s: %w", p.name, err)
+		p.mu.Unlock()
+	}
+	p.box.finish(p.service.why(ctx, p.name, err))
+}
+
+var errLeft = errors.New("the viewer is let go")
+
+// relay queues one message. Output goes on as it comes, whatever the length of the message.
+func (p *pump) relay(r io.Reader, buf []byte) error {
+	if _, err := io.ReadFull(r, buf[:1]); err != nil {
+		return orEmpty(err)
+	}
+	kind := buf[0]
+	if kind != msgOutput {
+		return p.relayNotice(kind, r, buf)
+	}
+	for {
+		n, err := r.Read(buf)
+		if n > 0 && !p.box.put(msgOutput, buf[:n]) {
+			return errLeft
+		}
+		if err != nil {
+			return orEmpty(err)
+		}
+	}
+}
+
+// orEmpty: the end of a message is none of the connection.
+func orEmpty(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+func (p *pump) relayNotice(kind byte, r io.Reader, buf []byte) error {
+	n, err := io.ReadFull(r, buf)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	clean, ok := notice(kind, buf[:n])
+	if ok && !p.box.put(kind, clean) {
+		return errLeft
+	}
+	return nil
+}
+
+// write sends what is queued and pings, until all is to end, and says goodbye. It is the only one that sends messages to
+// the viewer.
+func (p *pump) write() {
+	ping := time.NewTicker(pingEvery)
+	defer ping.Stop()
+	var m []byte
+	var end *ending
+	for {
+		m, end = p.box.take(m)
+		switch {
+		case m != nil:
+			if p.send(m) != nil {
+				p.viewer.Close()
+				p.box.finish(left)
+				return
+			}
+		case end != nil:
+			p.goodbye(*end)
+			return
+		default:
+			p.idle(ping.C)
+		}
+	}
+}
+
+func (p *pump) send(m []byte) error {
+	if err := p.viewer.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil {
+		return err
+	}
+	return p.viewer.WriteMessage(websocket.BinaryMessage, m)
+}
+
+// idle waits for something to do.
+func (p *pump) idle(ping <-chan time.Time) {
+	select {
+	case <-p.box.wake:
+	case <-ping:
+		if p.viewer.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeLimit)) != nil {
+			p.viewer.Close()
+			p.box.finish(left)
+		}
+	}
+}
+
+// goodbye sends the close frame; the viewer's reader waits for the answer.
+func (p *pump) goodbye(e ending) {
+	until := time.Now().Add(farewell)
+	if e.code != 0 && p.viewer.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(e.code, e.reason), until) == nil {
+		_ = p.viewer.SetReadDeadline(until)
+		return
+	}
+	p.viewer.Close()
+}
