@@ -1,0 +1,98 @@
+package archtest
+
+// layer is a set of packages that may import the same.
+type layer struct {
+	name     string
+	packages []string // folders; "internal/guest/..." is a folder and all below it
+	may      []string // names of layers, its own included where its packages may import each other
+}
+
+// layers is the picture in ARCHITECTURE.md, from the bottom up. A package that is in none of them is a violation.
+var layers = []layer{
+	{"base", []string{"internal/fault", "internal/event", "internal/wire"}, nil},
+	{"hostname", []string{"internal/hostname"}, []string{"base"}},
+	{"link", []string{"internal/link"}, []string{"base"}},
+	{"guest", []string{"internal/guest/..."}, []string{"base", "guest"}},
+	{"domain", []string{"internal/sandbox", "internal/catalog", "internal/auth"}, []string{"base", "hostname", "domain"}},
+	{"door", []string{"internal/door"}, []string{"base", "hostname", "link", "domain"}},
+	{"feature", []string{"internal/exec", "internal/terminal"}, []string{"base", "hostname", "link", "domain", "door"}},
+	{"adapter", []string{"internal/docker", "internal/sqlite"}, []string{"base", "hostname", "domain"}},
+	{"static", []string{"static"}, nil},
+	{"bundle", []string{"static/bundle"}, []string{"static"}},
+	{"views", []string{"views"}, nil},
+	{"web", []string{"web"}, []string{"base", "hostname", "domain", "door", "feature", "static", "views"}},
+	{"proxy", []string{"internal/proxy"}, []string{"base", "hostname", "domain", "door", "feature", "static", "views"}},
+	{"test", []string{"internal/sandboxtest", "internal/archtest"}, []string{"base", "hostname", "domain"}},
+	{"templates", []string{"templates/..."}, nil},
+	{"guest command", []string{"cmd/guest"}, []string{"base", "guest"}},
+	{"command", []string{"cmd/sandboxd"}, []string{"base", "hostname", "link", "domain", "door", "feature", "adapter", "static",
+		"views", "web", "proxy", "templates"}},
+}
+
+// drivers tie us to a technology: each is imported by one package only, so that it can be replaced there.
+var drivers = map[string]string{
+	"database/sql":                        "internal/sqlite",
+	"modernc.org/sqlite":                  "internal/sqlite",
+	"github.com/docker/docker":            "internal/docker",
+	"github.com/containerd/errdefs":       "internal/docker",
+	"github.com/moby/profiles":            "internal/docker",
+	"github.com/opencontainers":           "internal/docker",
+	"github.com/labstack/echo":            "web",
+	"github.com/getkin/kin-openapi":       "web",
+	"github.com/spf13":                    "cmd/sandboxd",
+	"golang.org/x/term":                   "cmd/sandboxd",
+	"golang.org/x/crypto":                 "internal/auth",
+	"github.com/creack/pty":               "internal/guest/...",
+	"github.com/evanw/esbuild":            "static/bundle",
+	"github.com/andybalholm/brotli":       "static/bundle",
+	"github.com/traefik/paerser":          "tests",
+	"github.com/chromedp":                 "tests",
+	"github.com/rogpeppe/go-internal":     "tests",
+	"github.com/google/go-cmp":            "tests",
+	"golang.org/x/net/html":               "tests",
+	"github.com/traefik/traefik":          "nobody",
+	"github.com/stretchr/testify":         "nobody",
+	"go.uber.org/mock":                    "nobody",
+	"github.com/sirupsen/logrus":          "nobody",
+	"github.com/pkg/errors":               "nobody",
+	"io/ioutil":                           "nobody",
+	"math/rand":                           "nobody",
+	"github.com/google/cadvisor":          "internal/metrics/...",
+	"github.com/modelcontextprotocol":     "internal/mcp",
+	"github.com/prometheus/client_golang": "internal/metrics/...",
+}
+
+// shared are formats, protocols and extensions of the standard library, which say nothing about a technology.
+var shared = []string{
+	"github.com/a-h/templ",              // the views are of it, and web renders them
+	"github.com/gorilla/websocket",      // a protocol
+	"github.com/goccy/go-yaml",          // a format
+	"github.com/docker/go-units",        // how sizes are written
+	"github.com/distribution/reference", // how images are named
+	"github.com/moby/patternmatcher",    // the format of .dockerignore
+	"golang.org/x/net/http2",            // both ends of the link
+	"golang.org/x/sync",
+	"golang.org/x/sys",
+	"golang.org/x/time",
+}
+
+// Limits of size, from STYLE.md.
+const (
+	maxLines      = 500
+	maxFunction   = 60
+	maxFields     = 12 // of a struct that is not configuration
+	maxParameters = 6
+)
+
+// exception lets one place break one rule.
+type exception struct {
+	file   string // slash path from the root
+	rule   string
+	about  string // part of the violation's text
+	reason string
+}
+
+// exceptions stay few. One that nothing needs any more is a violation itself.
+var exceptions = []exception{
+	{"web/body.go", "error text", "", "encoding/json has no type for its error about an unknown field, whose name we owe the client"},
+}
