@@ -39,12 +39,17 @@ type session struct {
 	ended   chan struct{} // closed when the shell is gone and viewers have been told
 
 	mu      sync.Mutex
-	scan    scanner
-	history *history
+	said    output
 	size    size
 	viewers []*viewer // in the order of use: the last one's size counts, and it answers queries
 	over    bool
-	batch   []byte // output for all viewers, while output cuts a read
+}
+
+// output is what a session makes of its program's output.
+type output struct {
+	scan    scanner
+	history *history
+	batch   []byte // for all viewers, while a read is being cut
 }
 
 // startSession runs the shell. The caller owns run.
@@ -62,7 +67,7 @@ func startSession(name string, c *Config, z size, log *slog.Logger) (*session, e
 		return nil, fmt.Errorf("start shell: %w", err)
 	}
 	return &session{name: name, created: time.Now(), cmd: cmd, master: master, log: log, size: z,
-		ended: make(chan struct{}), history: newHistory()}, nil
+		ended: make(chan struct{}), said: output{history: newHistory()}}, nil
 }
 
 // run reads the terminal until the shell has ended, or kills the shell when ctx ends. It closes what the session has.
@@ -91,7 +96,7 @@ func (s *session) pump(exited <-chan struct{}) {
 	for {
 		n, err := s.master.Read(buf)
 		if n > 0 {
-			s.output(buf[:n])
+			s.spread(buf[:n])
 			quiet = false
 		}
 		if isClosed(exited) {
@@ -116,8 +121,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// output notes what the program wrote, shares it, and waits for viewers that are behind.
-func (s *session) output(p []byte) {
+// spread notes what the program wrote, shares it, and waits for viewers that are behind.
+func (s *session) spread(p []byte) {
 	for _, v := range s.share(p) {
 		s.await(v)
 	}
@@ -127,10 +132,10 @@ func (s *session) output(p []byte) {
 func (s *session) share(p []byte) (behind []*viewer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.batch = s.batch[:0]
-	s.scan.scan(p, func(k kind, piece []byte) {
-		if s.history.add(k, piece) != query {
-			s.batch = append(s.batch, piece...)
+	s.said.batch = s.said.batch[:0]
+	s.said.scan.scan(p, func(k kind, piece []byte) {
+		if s.said.history.add(k, piece) != query {
+			s.said.batch = append(s.said.batch, piece...)
 			return
 		}
 		s.flush(nil)
@@ -144,15 +149,15 @@ func (s *session) share(p []byte) (behind []*viewer) {
 
 // flush gives the batch to all viewers. s.mu is held.
 func (s *session) flush(full func(*viewer)) {
-	if len(s.batch) == 0 {
+	if len(s.said.batch) == 0 {
 		return
 	}
 	for _, v := range s.viewers {
-		if v.push(s.batch) && full != nil {
+		if v.push(s.said.batch) && full != nil {
 			full(v)
 		}
 	}
-	s.batch = s.batch[:0]
+	s.said.batch = s.said.batch[:0]
 }
 
 // await waits until v has taken its queue, or drops it when patience ends.
@@ -192,9 +197,9 @@ func (s *session) attach(v *viewer) error {
 	if s.over {
 		return errOver
 	}
-	v.push(s.history.replay())
+	v.push(s.said.history.replay())
 	s.viewers = append(s.viewers, v)
-	if s.size == v.size && s.history.alt != nil {
+	if s.size == v.size && s.said.history.alt != nil {
 		s.nudge()
 	}
 	s.fit()
@@ -303,5 +308,5 @@ func (s *session) farewell() {
 func (s *session) describe() (viewers int, title string, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.viewers), s.history.modes.title, s.over
+	return len(s.viewers), s.said.history.modes.title, s.over
 }

@@ -37,16 +37,24 @@ type ending struct {
 	reason string
 }
 
+// signals wake those who work for a viewer, or wait for it.
+type signals struct {
+	wake chan struct{} // something changed for the writer
+	room chan struct{} // the queue was taken
+	gone chan struct{} // the writer has ended
+}
+
+func newSignals() signals {
+	return signals{wake: make(chan struct{}, 1), room: make(chan struct{}, 1), gone: make(chan struct{})}
+}
+
 // viewer is one websocket that watches a session. Its own goroutine (write) is the only one that sends messages.
 type viewer struct {
 	conn   *websocket.Conn
 	window int // bytes that may be unacknowledged; 0 for any number
 	size   size
 
-	wake chan struct{} // something changed for the writer
-	room chan struct{} // the queue was taken
-	gone chan struct{} // the writer has ended
-
+	signals
 	stalled time.Duration // what the program has waited for it since it had caught up; the session's output only
 
 	mu      sync.Mutex
@@ -58,8 +66,7 @@ type viewer struct {
 }
 
 func newViewer(conn *websocket.Conn, h hello) *viewer {
-	return &viewer{conn: conn, window: h.Window, size: h.size,
-		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), gone: make(chan struct{})}
+	return &viewer{conn: conn, window: h.Window, size: h.size, signals: newSignals()}
 }
 
 // push queues output; it never blocks. It tells whether the program should wait for this viewer.
