@@ -222,7 +222,7 @@ func SetupPage(s Setup) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = textInput(input{ID: "password", Name: "password", Type: "password", Label: "Password", Auto: "new-password", Field: s.Password, Hint: "At least 8 characters. A few unrelated words are good.", Required: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = textInput(input{ID: "password", Name: "password", Type: "password", Label: "Password", Auto: "new-password", Field: s.Password, Hint: "At least 10 characters. A few unrelated words are good.", Required: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

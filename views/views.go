@@ -50,6 +50,7 @@ type State struct {
 	Icon  string
 	Text  string
 	Why   string // why it stands there, or what is going on; or ""
+	Verb  string // what began at Since: "started"; or ""
 	Since Time
 	// Bar says how to draw progress: BarNone, BarUnknown, or percent done.
 	Bar int

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
 	"sandboxd/internal/auth"
@@ -72,3 +73,23 @@ func localPath(path string) string {
 
 // maxPath bounds an address that we lead to.
 const maxPath = 2000
+
+// origin is the page from which a sheet or a form's page was opened, to come back to when it is done; otherwise when
+// that is not known.
+func (r *request) origin(otherwise string) string {
+	if r.http.Method == http.MethodPost {
+		return r.back(otherwise)
+	}
+	from := r.http.Header.Get("Referer")
+	if r.byScript() {
+		from = r.http.Header.Get("HX-Current-URL")
+	}
+	u, err := url.Parse(from)
+	if err != nil || u.Host != r.http.Host || u.Path == r.http.URL.Path {
+		return otherwise
+	}
+	if path := localPath(u.RequestURI()); path != "" {
+		return path
+	}
+	return otherwise
+}

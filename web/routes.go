@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"sandboxd/internal/sandbox"
+	"sandboxd/static"
 )
 
 // route is one line of the table: what is asked, who may ask it, and who answers.
@@ -45,7 +46,8 @@ const (
 
 // routes is the table of contents: the only place with paths, pages and API side by side.
 func (s *Server) routes() []route {
-	return slices.Concat(s.processRoutes(), s.accountRoutes(), s.sandboxRoutes(), s.templateRoutes())
+	return slices.Concat(s.processRoutes(), s.accountRoutes(), s.sandboxRoutes(), s.templateRoutes(),
+		s.entryPages(), s.sandboxPages(), s.templatePages(), s.settingsPages(), s.liveRoutes())
 }
 
 func (s *Server) processRoutes() []route {
@@ -89,5 +91,70 @@ func (s *Server) templateRoutes() []route {
 		{get, apiPrefix + "/templates/:name", token, api(s.apiTemplate)},
 		{post, apiPrefix + "/templates/:name/build", tokenAdmin, api(s.apiBuildTemplate)},
 		{get, apiPrefix + "/templates/:name/build", token, apiLong(s.apiBuildLog)},
+	}
+}
+
+func (s *Server) entryPages() []route {
+	return []route{
+		{get, static.Prefix + "*", public, echo.WrapHandler(s.cfg.Assets)},
+		{get, setupPath, public, page(s.pageSetup)},
+		{post, setupPath, public, form(s.submitSetup, s.againSetup)},
+		{get, loginPath, public, page(s.pageLogin)},
+		{post, loginPath, public, form(s.submitLogin, s.againLogin)},
+		{post, "/logout", visitor, form(s.submitLogout, nil)},
+		{post, "/theme", public, form(s.submitTheme, nil)},
+	}
+}
+
+func (s *Server) sandboxPages() []route {
+	boxes := s.cfg.Sandboxes
+	return []route{
+		{get, "/", signedIn, page(s.pageSandboxes)},
+		{get, "/new", signedIn, page(s.pageNew)},
+		{post, "/sandboxes", signedIn, form(s.submitNew, s.againNew)},
+		{get, "/sandboxes/:name", signedIn, page(s.pageWorkspace)},
+		{post, "/sandboxes/:name/start", signedIn, form(s.submitPower(boxes.Start), nil)},
+		{post, "/sandboxes/:name/stop", signedIn, form(s.submitPower(boxes.Stop), nil)},
+		{post, "/sandboxes/:name/restart", signedIn, form(s.submitPower(boxes.Restart), nil)},
+		{get, "/sandboxes/:name/rename", signedIn, page(s.pageRename)},
+		{post, "/sandboxes/:name/rename", signedIn, form(s.submitRename, s.againRename)},
+		{get, "/sandboxes/:name/delete", signedIn, page(s.pageDelete)},
+		{post, "/sandboxes/:name/delete", signedIn, form(s.submitDelete, s.againDelete)},
+		{get, "/sandboxes/:name/terminals", signedIn, api(s.apiTabs)},
+		{post, "/sandboxes/:name/terminals/:tab/close", signedIn, form(s.submitCloseTab, nil)},
+	}
+}
+
+func (s *Server) templatePages() []route {
+	return []route{
+		{get, "/templates", signedIn, page(s.pageTemplates)},
+		{get, "/templates/:name", signedIn, page(s.pageTemplate)},
+		{post, "/templates/:name/build", adminOnly, form(s.submitBuild, nil)},
+	}
+}
+
+func (s *Server) settingsPages() []route {
+	return []route{
+		{get, settingsPath, signedIn, page(s.pageAccount)},
+		{post, settingsPath + "/password", signedIn, form(s.submitPassword, s.againPassword)},
+		{get, tokensPath, signedIn, page(s.pageTokens)},
+		{post, tokensPath, signedIn, form(s.submitToken, s.againToken)},
+		{post, tokensPath + "/:id/revoke", signedIn, form(s.submitRevoke, nil)},
+		{get, usersPath, adminOnly, page(s.pageUsers)},
+		{post, usersPath, adminOnly, form(s.submitUser, s.againUser)},
+		{post, usersPath + "/:id/role", adminOnly, form(s.submitRole, s.againUsers)},
+		{post, usersPath + "/:id/disabled", adminOnly, form(s.submitDisabled, s.againUsers)},
+		{get, usersPath + "/:id/delete", adminOnly, page(s.pageDeleteUser)},
+		{post, usersPath + "/:id/delete", adminOnly, form(s.submitDeleteUser, s.againDeleteUser)},
+	}
+}
+
+// liveRoutes are the event streams of pages: fragments of the page that they belong to.
+func (s *Server) liveRoutes() []route {
+	return []route{
+		{get, "/live/sandboxes", signedIn, s.watch(s.live(s.openLiveList))},
+		{get, "/live/sandboxes/:name", signedIn, s.watch(s.live(s.openLiveWorkspace))},
+		{get, "/live/templates", signedIn, s.watch(s.live(s.openLiveTemplates))},
+		{get, "/live/templates/:name", signedIn, s.watch(s.live(s.openLiveTemplate))},
 	}
 }

@@ -33,4 +33,4 @@ function watch(root) {
 }
 
 watch(document);
-document.addEventListener("htmx:oobAfterSwap", () => watch(document));
+document.addEventListener("htmx:load", () => watch(document));

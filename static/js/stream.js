@@ -1,7 +1,9 @@
-// Says when the page's stream is cut for longer than a moment, and marks rows that are new.
+// Says when the page's stream is cut for longer than a moment, and keeps what the person was at when parts of the page
+// are replaced: the focus, an open menu.
 import htmx from "./htmx.js";
 
 const patience = 3000; // ms; shorter cuts are not worth a word
+const focusable = "a[href], button, input, select, textarea, summary";
 let timer = 0;
 
 function show(cut) {
@@ -19,7 +21,14 @@ htmx.on("htmx:sseOpen", () => {
   show(false);
 });
 
-htmx.on("htmx:oobAfterSwap", (event) => {
-  if (event.detail.target?.id !== "rows") return;
-  event.detail.target.firstElementChild?.classList.add("fresh");
+htmx.on("htmx:partialBeforeSwap", (event) => {
+  const { target, fragment } = event.detail;
+  if (target.id === "rows") fragment.firstElementChild?.classList.add("fresh");
+  if (target.querySelector("details.menu[open]")) fragment.querySelector("details.menu")?.setAttribute("open", "");
+  if (!target.id || !target.contains(document.activeElement)) return;
+  const at = [...target.querySelectorAll(focusable)].indexOf(document.activeElement);
+  queueMicrotask(() => {
+    const present = document.getElementById(target.id)?.querySelectorAll(focusable);
+    present?.[Math.min(at, present.length - 1)]?.focus({ preventScroll: true });
+  });
 });

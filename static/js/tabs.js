@@ -1,0 +1,34 @@
+// The rules of a row of terminal tabs, without any DOM.
+export const mostTabs = 16; // as the sandbox allows
+
+// freshName gives the smallest number that no tab has, so that a closed tab's name is used again.
+export function freshName(names) {
+  for (let n = 2; n <= mostTabs + 1; n++) if (!names.includes(String(n))) return String(n);
+  return null;
+}
+
+// labelOf is what a tab is called while its program has given no title.
+export function labelOf(name) {
+  return name === "main" ? "Terminal" : `Terminal ${name}`;
+}
+
+// cleanTitle makes one short line of a title, which comes from the sandbox.
+export function cleanTitle(title) {
+  const line = String(title ?? "").replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ").trim();
+  return line.length > 60 ? `${line.slice(0, 59)}…` : line;
+}
+
+// merge says which tabs to add and which to drop when the sandbox says which ones are open. A tab that this window
+// has just opened is not dropped, because the sandbox may not know it yet.
+export function merge(shown, open, fresh) {
+  return {
+    add: open.filter((name) => !shown.includes(name)),
+    drop: shown.filter((name) => name !== "main" && !open.includes(name) && !fresh.includes(name)),
+  };
+}
+
+// neighbour is the tab to show when one is closed.
+export function neighbour(names, name) {
+  const at = names.indexOf(name);
+  return names[at + 1] ?? names[at - 1] ?? null;
+}

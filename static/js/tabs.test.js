@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { cleanTitle, freshName, labelOf, merge, mostTabs, neighbour } from "./tabs.js";
+
+test("a new tab takes the smallest free number", () => {
+  assert.equal(freshName(["main"]), "2");
+  assert.equal(freshName(["main", "2", "4"]), "3");
+});
+
+test("there is no name when there are too many tabs", () => {
+  const all = ["main", ...Array.from({ length: mostTabs }, (_, i) => String(i + 2))];
+  assert.equal(freshName(all), null);
+});
+
+test("titles from the sandbox become one short line", () => {
+  assert.equal(cleanTitle("vim\u001b]0;evil\u0007\nx"), "vim ]0;evil x");
+  assert.equal(cleanTitle("a".repeat(100)).length, 60);
+  assert.equal(cleanTitle(undefined), "");
+});
+
+test("tabs of other windows are added, closed ones dropped, the first and new ones kept", () => {
+  assert.deepEqual(merge(["main", "2", "3"], ["2", "5"], ["3"]), { add: ["5"], drop: [] });
+  assert.deepEqual(merge(["main", "2"], ["main"], []), { add: [], drop: ["2"] });
+});
+
+test("closing a tab shows the next one, or the one before", () => {
+  assert.equal(neighbour(["main", "2", "3"], "2"), "3");
+  assert.equal(neighbour(["main", "2"], "2"), "main");
+  assert.equal(neighbour(["main"], "main"), null);
+});
+
+test("tabs are called by their number", () => {
+  assert.equal(labelOf("main"), "Terminal");
+  assert.equal(labelOf("3"), "Terminal 3");
+});

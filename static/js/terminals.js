@@ -1,0 +1,218 @@
+// <sandbox-terminals>: a row of tabs, each a terminal of its own. It ends its terminals when it leaves the page, so
+// that the live stream can put something else in its place.
+import { mount } from "../terminal/terminal.js";
+import { announce } from "./announce.js";
+import { cleanTitle, freshName, labelOf, merge, neighbour } from "./tabs.js";
+
+const lookEvery = 15_000; // ms between looks at which terminals other windows have opened
+
+// What the connection's states are called, with the tone and the shape of each.
+const looks = {
+  connecting: ["busy", "state-busy", "Connecting…"],
+  connected: ["good", "state-running", "Connected"],
+  reconnecting: ["busy", "state-busy", "Reconnecting…"],
+  closed: ["still", "state-stopped", "Ended"],
+};
+
+function element(tag, attributes, ...children) {
+  const e = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, value);
+  e.append(...children);
+  return e;
+}
+
+function icon(name) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("class", name === "state-busy" ? "icon turning" : "icon");
+  svg.setAttribute("aria-hidden", "true");
+  const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
+  use.setAttribute("href", `#i-${name}`);
+  svg.append(use);
+  return svg;
+}
+
+class SandboxTerminals extends HTMLElement {
+  #tabs = new Map(); // name → {tab, pick, screen, terminal, state, title, viewers, fresh}
+  #shown = "";
+  #away = new AbortController();
+
+  connectedCallback() {
+    this.#away = new AbortController();
+    this.list = element("div", { class: "tab-list", role: "tablist", "aria-label": "Terminals" });
+    const add = element("button", { class: "button bare square low", type: "button", title: "New terminal", "aria-label": "New terminal" }, icon("plus"));
+    this.end = element("div", { class: "tabs-end" });
+    this.screens = element("div", { class: "screens" });
+    this.replaceChildren(element("div", { class: "tabs" }, this.list, add, this.end), this.screens);
+    add.addEventListener("click", () => this.#new());
+    this.list.addEventListener("keydown", (event) => this.#walk(event));
+    const names = this.dataset.names.split(" ").filter(Boolean);
+    for (const name of names) this.#add(name);
+    const last = sessionStorage.getItem(this.#key());
+    this.#show(names.includes(last) ? last : names[0]);
+    this.#lookAround();
+  }
+
+  disconnectedCallback() {
+    this.#away.abort();
+    for (const t of this.#tabs.values()) t.terminal?.dispose();
+    this.#tabs.clear();
+  }
+
+  #key() {
+    return `tab ${this.dataset.path}`;
+  }
+
+  #names() {
+    return [...this.#tabs.keys()];
+  }
+
+  #add(name) {
+    const id = `screen-${name}`;
+    const pick = element("button", { class: "tab-pick", type: "button", role: "tab", "aria-controls": id, tabindex: "-1" });
+    const close = element("button", { class: "tab-close", type: "button", title: "Close", "aria-label": `Close ${labelOf(name)}` }, icon("close"));
+    const tab = element("div", { class: "tab", role: "presentation" }, pick, close);
+    const screen = element("div", { class: "screen", id, role: "tabpanel", "aria-label": labelOf(name), hidden: "" });
+    pick.addEventListener("click", () => this.#show(name));
+    tab.addEventListener("auxclick", (event) => event.button === 1 && this.#close(name));
+    close.addEventListener("click", () => this.#close(name));
+    this.list.append(tab);
+    this.screens.append(screen);
+    this.#tabs.set(name, { tab, pick, screen, terminal: null, state: "connecting", title: "", viewers: 1, fresh: false });
+    this.#draw(name);
+  }
+
+  #new() {
+    const name = freshName(this.#names());
+    if (!name) return announce("There are as many terminals as a sandbox may have.");
+    this.#add(name);
+    this.#tabs.get(name).fresh = true;
+    this.#show(name);
+  }
+
+  #show(name) {
+    this.#shown = name;
+    sessionStorage.setItem(this.#key(), name);
+    for (const [other, t] of this.#tabs) {
+      const here = other === name;
+      t.screen.hidden = !here;
+      t.pick.setAttribute("aria-selected", String(here));
+      t.pick.tabIndex = here ? 0 : -1;
+    }
+    const t = this.#tabs.get(name);
+    if (!t) return;
+    t.terminal ??= this.#mount(name, t);
+    t.terminal.fit();
+    t.terminal.focus();
+    t.tab.scrollIntoView({ block: "nearest", inline: "nearest" });
+    this.#drawEnd();
+  }
+
+  #mount(name, t) {
+    const url = new URL(`${this.dataset.path}${encodeURIComponent(name)}/ws`, location.href);
+    url.protocol = url.protocol.replace("http", "ws");
+    return mount(t.screen, {
+      url: url.href,
+      tab: name,
+      onState: (state) => {
+        if (t.state !== state && name === this.#shown && state !== "connected") announce(looks[state]?.[2] ?? state);
+        t.state = state;
+        this.#draw(name);
+      },
+      onTitle: (title) => {
+        t.title = cleanTitle(title);
+        this.#draw(name);
+      },
+    });
+  }
+
+  async #close(name) {
+    if (!confirm("Close this terminal? What runs in it ends.")) return;
+    const answer = await fetch(`${this.dataset.path}${encodeURIComponent(name)}/close`, { method: "POST", redirect: "manual" });
+    if (answer.type === "opaqueredirect" || answer.ok || answer.status === 404) this.#drop(name);
+    else announce("The terminal could not be closed.");
+  }
+
+  #drop(name) {
+    const t = this.#tabs.get(name);
+    if (!t) return;
+    const next = neighbour(this.#names(), name);
+    t.terminal?.dispose();
+    t.tab.remove();
+    t.screen.remove();
+    this.#tabs.delete(name);
+    if (name === this.#shown && next) this.#show(next);
+  }
+
+  #walk(event) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const names = this.#names();
+    const next = names.at((names.indexOf(this.#shown) + step) % names.length);
+    this.#show(next);
+    this.#tabs.get(next).pick.focus();
+    event.preventDefault();
+  }
+
+  #draw(name) {
+    const t = this.#tabs.get(name);
+    if (!t) return;
+    const word = element("span", { class: "clip" });
+    word.textContent = t.title || labelOf(name);
+    const parts = [word];
+    if (t.terminal && t.state !== "connected") parts.unshift(icon(looks[t.state]?.[1] ?? "state-todo"));
+    t.pick.replaceChildren(...parts);
+    if (name === this.#shown) this.#drawEnd();
+  }
+
+  #drawEnd() {
+    const t = this.#tabs.get(this.#shown);
+    if (!t) return;
+    const [tone, shape, text] = looks[t.state] ?? ["still", "state-todo", t.state];
+    const state = element("span", { class: `state link-state tone-${tone}` }, icon(shape));
+    state.append(t.viewers > 1 && t.state === "connected" ? `${text} · ${t.viewers} viewers` : text);
+    this.end.replaceChildren(state);
+  }
+
+  // Other windows open and close terminals too.
+  #lookAround() {
+    const timer = setInterval(() => this.#look(), lookEvery);
+    this.#away.signal.addEventListener("abort", () => clearInterval(timer));
+    window.addEventListener("focus", () => this.#look(), { signal: this.#away.signal });
+    this.#look();
+  }
+
+  async #look() {
+    if (document.hidden) return;
+    try {
+      const answer = await fetch(this.dataset.path.replace(/\/$/, ""), { signal: this.#away.signal });
+      if (!answer.ok || answer.redirected) return;
+      this.#merge((await answer.json()).terminals);
+    } catch {
+      // The connection's own state says that sandboxd is away.
+    }
+  }
+
+  #merge(open) {
+    const names = open.map((t) => t.name);
+    const fresh = this.#names().filter((name) => this.#tabs.get(name).fresh);
+    const { add, drop } = merge(this.#names(), names, fresh);
+    for (const name of drop) this.#drop(name);
+    for (const name of add) this.#add(name);
+    for (const { name, viewers, title } of open) {
+      const t = this.#tabs.get(name);
+      t.fresh = false;
+      t.viewers = viewers;
+      t.title ||= cleanTitle(title);
+      this.#draw(name);
+    }
+  }
+}
+
+customElements.define("sandbox-terminals", SandboxTerminals);
+
+// Running terminals stay as they are when the live stream brings the same pane again.
+document.addEventListener("htmx:partialBeforeSwap", (event) => {
+  const { target, fragment } = event.detail;
+  if (target.id !== "pane-terminal" || target.dataset.kind !== "terminals") return;
+  if (fragment.firstElementChild?.dataset.kind === "terminals") event.detail.shouldSwap = false;
+});

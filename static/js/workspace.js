@@ -1,0 +1,3 @@
+// What only the workspace loads: the terminals and the port opener.
+import "./ports.js";
+import "./terminals.js";

@@ -1,0 +1,149 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/sandbox"
+	"sandboxd/views"
+)
+
+// livePace is the least time between two events of a page's stream. The first change goes out at once; what follows
+// within this time goes out together.
+const livePace = 80 * time.Millisecond
+
+// parts collects fragments of a page for one event of its stream.
+type parts struct{ list []templ.Component }
+
+func (p *parts) add(id, how string, c templ.Component) {
+	p.list = append(p.list, views.Part(id, how, c))
+}
+
+func (p *parts) gone(id string) { p.list = append(p.list, views.Gone(id)) }
+
+// send renders what has been collected into one event. Nothing collected is nothing sent.
+func (p *parts) send(ctx context.Context, f *flow) error {
+	if len(p.list) == 0 {
+		return nil
+	}
+	var b bytes.Buffer
+	for _, c := range p.list {
+		if err := c.Render(ctx, &b); err != nil {
+			return err
+		}
+	}
+	p.list = nil
+	return f.event("message", b.String())
+}
+
+// news is one change: of a sandbox or of an image.
+type news struct {
+	box   *sandbox.Event
+	image *catalog.ImageEvent
+}
+
+// livePage is what differs from page to page about a stream. It is used by one goroutine.
+type livePage interface {
+	// begin collects what has changed since the page was drawn.
+	begin(ctx context.Context, out *parts) error
+	// take takes in one change, and says whether the page shows it.
+	take(n news) bool
+	// tell collects the parts of the page that differ after the changes taken in.
+	tell(ctx context.Context, out *parts) error
+}
+
+// live adapts a page's stream: open does what can fail.
+func (s *Server) live(open func(ctx context.Context, r *request) (livePage, error)) func(context.Context, *request) (func(context.Context, *flow) error, func(), error) {
+	return func(ctx context.Context, r *request) (func(context.Context, *flow) error, func(), error) {
+		from := s.listen() // before the page looks at the store, so that no change falls between
+		page, err := open(ctx, r)
+		if err != nil {
+			from.close()
+			return nil, nil, err
+		}
+		return func(ctx context.Context, f *flow) error { return s.pump(ctx, f, page, from) }, from.close, nil
+	}
+}
+
+// pump writes a page's stream until ctx ends, its reader was too slow, or something fails. Then the browser connects
+// anew, and begin brings the page up to date.
+func (s *Server) pump(ctx context.Context, f *flow, page livePage, from *changes) error {
+	ctx, cancel := context.WithCancel(ctx)
+	alarms := make(chan string)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	running.Go(func() { s.watchAlarm(ctx, alarms) })
+
+	var out parts
+	out.add("alarm", views.Replace, views.Alarm(s.alarm.last()))
+	if err := page.begin(ctx, &out); err != nil {
+		return err
+	}
+	if err := out.send(ctx, f); err != nil {
+		return err
+	}
+	return s.relay(ctx, f, page, from, alarms)
+}
+
+func (s *Server) relay(ctx context.Context, f *flow, page livePage, from *changes, alarms <-chan string) error {
+	var pace <-chan time.Time // not nil while the last event is too recent for another
+	var out parts
+	changed := false
+	for {
+		more := true
+		select {
+		case <-ctx.Done():
+			return nil
+		case e, ok := <-from.boxes.C:
+			more = ok
+			changed = ok && page.take(news{box: &e}) || changed
+		case e, ok := <-from.images.C:
+			more = ok
+			changed = ok && page.take(news{image: &e}) || changed
+		case text := <-alarms:
+			out.add("alarm", views.Replace, views.Alarm(text))
+		case <-pace:
+			pace = nil
+		}
+		if !more {
+			return nil
+		}
+		if changed && pace == nil {
+			if err := page.tell(ctx, &out); err != nil {
+				return err
+			}
+			changed, pace = false, time.After(livePace)
+		}
+		if err := out.send(ctx, f); err != nil {
+			return err
+		}
+	}
+}
+
+// watchAlarm tells when what sandboxd lacks has changed, until ctx ends.
+func (s *Server) watchAlarm(ctx context.Context, tell chan<- string) {
+	ticker := time.NewTicker(alarmEvery)
+	defer ticker.Stop()
+	told := s.alarm.last()
+	for {
+		if now := s.checkAlarm(ctx); now != told {
+			select {
+			case tell <- now:
+				told = now
+			case <-ctx.Done():
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package web
+
+import (
+	"context"
+	"strings"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/views"
+)
+
+// liveTemplates keeps the gallery, or the page of one template, up to date.
+type liveTemplates struct {
+	server  *Server
+	request *request
+	only    string // the one template of the page, or "" for the gallery
+	pending map[string]catalog.ImageStatus
+	lines   []string
+	state   catalog.ImageState // of the one template, as told last
+}
+
+func (s *Server) openLiveTemplates(_ context.Context, r *request) (livePage, error) {
+	return &liveTemplates{server: s, request: r, pending: map[string]catalog.ImageStatus{}}, nil
+}
+
+func (s *Server) openLiveTemplate(_ context.Context, r *request) (livePage, error) {
+	e, err := s.entry(r.param("name"))
+	if err != nil {
+		return nil, err
+	}
+	return &liveTemplates{server: s, request: r, only: e.Name, pending: map[string]catalog.ImageStatus{}}, nil
+}
+
+// begin draws all that may have changed since the page was drawn: it is little.
+func (l *liveTemplates) begin(ctx context.Context, out *parts) error {
+	for _, e := range l.server.cfg.Templates.List() {
+		if e.Problem == nil && (l.only == "" || l.only == e.Name) {
+			l.pending[e.Name] = l.server.imageStatus(ctx, e)
+		}
+	}
+	if l.only != "" {
+		l.state = l.pending[l.only].State
+		out.add("build-log", views.Replace, views.BuildLog(l.server.buildLog(l.only)))
+	}
+	return l.tell(ctx, out)
+}
+
+func (l *liveTemplates) take(n news) bool {
+	if n.image == nil || l.only != "" && n.image.Template != l.only {
+		return false
+	}
+	l.pending[n.image.Template] = n.image.Status
+	if l.only != "" && n.image.Line != "" {
+		l.lines = append(l.lines, n.image.Line)
+	}
+	return true
+}
+
+func (l *liveTemplates) tell(_ context.Context, out *parts) error {
+	for name, status := range l.pending {
+		e, err := l.server.entry(name)
+		if err != nil { // its folder has gone: the page shows it until it is loaded again
+			continue
+		}
+		book := l.server.book(l.request, e, status)
+		if l.only == "" {
+			out.add("book-"+name, views.Replace, views.BookFoot(book))
+			continue
+		}
+		out.add("template-image", views.Replace, views.TemplateImage(book))
+		l.tellLog(status, out)
+	}
+	clear(l.pending)
+	return nil
+}
+
+// tellLog adds lines to the log; a build that has just begun starts it anew.
+func (l *liveTemplates) tellLog(status catalog.ImageStatus, out *parts) {
+	lines := l.lines
+	l.lines = nil
+	if status.State == catalog.ImageBuilding && l.state != catalog.ImageBuilding {
+		out.add("build-log", views.Replace, views.BuildLog(l.server.buildLog(l.only)))
+	} else if len(lines) > 0 {
+		out.add("build-log", views.Append, views.Text(strings.Join(lines, "\n")+"\n"))
+	}
+	l.state = status.State
+}

@@ -1,0 +1,97 @@
+package web
+
+import (
+	"context"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"sandboxd/internal/sandbox"
+	"sandboxd/views"
+)
+
+// liveWorkspace keeps the page of one sandbox up to date.
+type liveWorkspace struct {
+	server   *Server
+	show     *presenter
+	seen     string // fingerprint of what the page was drawn with
+	box      sandbox.Sandbox
+	progress sandbox.Progress
+	deleted  bool
+	drawn    mark // what the page shows of it
+	lines    []string
+}
+
+func (s *Server) openLiveWorkspace(ctx context.Context, r *request) (livePage, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return nil, err
+	}
+	return &liveWorkspace{
+		server: s, show: s.presenter(r, "workspace", sandboxURL(box.Name)), seen: r.query("seen"),
+		box: box, progress: s.cfg.Sandboxes.Progress(box.ID), drawn: markOf(box),
+	}, nil
+}
+
+func (l *liveWorkspace) begin(ctx context.Context, out *parts) error {
+	if l.seen != boxPrint(l.box) {
+		l.whole(ctx, out)
+	}
+	return nil
+}
+
+func (l *liveWorkspace) take(n news) bool {
+	switch {
+	case n.box != nil && n.box.Sandbox.ID == l.box.ID:
+		if l.box.Spec.Template == "" && n.box.Progress.Detail != l.progress.Detail {
+			l.lines = append(l.lines, n.box.Progress.Detail)
+		}
+		l.box, l.progress, l.deleted = n.box.Sandbox, n.box.Progress, n.box.Deleted
+		return true
+	case n.image != nil && n.image.Line != "" && n.image.Template == l.box.Spec.Template && l.progress.Phase == sandbox.PhaseImage:
+		l.lines = append(l.lines, n.image.Line)
+		return true
+	}
+	return false
+}
+
+func (l *liveWorkspace) tell(ctx context.Context, out *parts) error {
+	lines := l.lines
+	l.lines = nil
+	if l.deleted || markOf(l.box) != l.drawn {
+		l.drawn = markOf(l.box)
+		l.whole(ctx, out) // the log comes with it
+		return nil
+	}
+	out.add("work-steps", views.Replace, views.WorkSteps(l.server.work(l.box, l.progress)))
+	if len(lines) > 0 {
+		out.add("work-log", views.Append, views.Text(strings.Join(lines, "\n")+"\n"))
+	}
+	return nil
+}
+
+// whole draws all parts anew. The browser leaves running terminals as they are.
+func (l *liveWorkspace) whole(ctx context.Context, out *parts) {
+	if l.deleted {
+		l.farewell(out)
+		return
+	}
+	row := l.show.row(ctx, l.box, l.progress)
+	out.add("ws-name", views.Replace, views.WorkspaceName(row))
+	out.add("ws-state", views.Replace, views.WorkspaceState(row.State))
+	out.add("ws-acts", views.Replace, views.WorkspaceActs(row))
+	out.add("ws-doors", views.Replace, views.WorkspaceDoors(row, l.server.ports(l.box)))
+	out.add("pane-terminal", views.Replace, views.PanePart(l.server.pane(ctx, l.box, l.progress)))
+}
+
+// farewell is what is left when the sandbox is gone.
+func (l *liveWorkspace) farewell(out *parts) {
+	gone := views.State{Tone: "still", Icon: "state-stopped", Text: "Deleted", Bar: views.BarNone}
+	out.add("ws-state", views.Replace, views.WorkspaceState(gone))
+	out.add("ws-acts", views.Fill, templ.NopComponent)
+	out.add("ws-doors", views.Fill, templ.NopComponent)
+	out.add("pane-terminal", views.Replace, views.PanePart(views.Pane{Kind: "deleted", Still: views.Still{
+		State: gone, Title: "This sandbox was deleted", Text: l.box.Name + " and everything in it is gone.",
+		Acts: []views.Action{{Text: "Go to sandboxes", URL: "/", Primary: true}},
+	}}))
+}

@@ -1,0 +1,166 @@
+package web
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"sandboxd/internal/auth"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+	"sandboxd/views"
+)
+
+const (
+	settingsPath = "/settings"
+	tokensPath   = "/settings/tokens"
+	usersPath    = "/settings/users"
+)
+
+// deeds are what a settings page says has just been done; the address names it.
+var deeds = map[string]string{
+	"password": "Your password was changed.",
+	"revoked":  "The token was revoked.",
+	"added":    "The user was added. Tell them the first password.",
+	"changed":  "The user was changed.",
+	"deleted":  "The user was deleted.",
+}
+
+func done(path, deed string) string { return path + "?done=" + deed }
+
+// pageAccount is one's own account.
+func (s *Server) pageAccount(_ context.Context, r *request) (templ.Component, error) {
+	return s.accountForm(r, views.Account{Done: deeds[r.query("done")]}), nil
+}
+
+func (s *Server) accountForm(r *request, a views.Account) templ.Component {
+	a.Frame, a.Version = s.frame(r, "Account", "settings"), s.cfg.Version.Version
+	a.Frame.Here = settingsPath
+	return views.AccountPage(a)
+}
+
+// submitPassword changes one's own password. Every session ends with it; this browser gets a new one.
+func (s *Server) submitPassword(ctx context.Context, r *request) (string, error) {
+	name, next := r.who.User.Name, r.form("new")
+	if err := s.cfg.Accounts.ChangePassword(ctx, r.who.User.ID, r.form("old"), next); err != nil {
+		return "", err
+	}
+	secret, _, err := s.cfg.Accounts.Login(ctx, r.from, name, next)
+	if err != nil { // the password is changed all the same: sign in with it
+		s.log.Warn("sign in after a change of password", "err", err)
+		return loginPath, nil
+	}
+	s.setSession(r, secret)
+	return done(settingsPath, "password"), nil
+}
+
+func (s *Server) againPassword(_ context.Context, r *request, err error) (templ.Component, error) {
+	var a views.Account
+	switch text := fault.Message(err); fault.FieldOf(err) {
+	case "old":
+		a.Old.Fault = text
+	case "new", "password":
+		a.New.Fault = text
+	default:
+		a.Fault = text
+	}
+	return s.accountForm(r, a), nil
+}
+
+// pageTokens lists one's own API tokens.
+func (s *Server) pageTokens(ctx context.Context, r *request) (templ.Component, error) {
+	return s.tokensForm(ctx, r, views.Tokens{Done: deeds[r.query("done")]})
+}
+
+func (s *Server) tokensForm(ctx context.Context, r *request, v views.Tokens) (templ.Component, error) {
+	tokens, err := s.cfg.Accounts.Tokens(ctx, r.who.User.ID)
+	if err != nil {
+		return nil, err
+	}
+	now := s.cfg.Now()
+	for _, t := range tokens {
+		v.Items = append(v.Items, views.Token{
+			ID: t.ID, Name: t.Name, Prefix: t.Prefix, Sandbox: t.Sandbox,
+			Made: timeOf(t.Created, now), Used: timeOf(t.LastUsed, now), Expires: timeOf(t.Expires, now),
+			Expired: !t.Expires.IsZero() && t.Expires.Before(now),
+		})
+	}
+	if v.Sandboxes, err = s.ownNames(ctx, r); err != nil {
+		return nil, err
+	}
+	v.Frame = s.frame(r, "API tokens", "settings")
+	v.Frame.Here = tokensPath
+	return views.TokensPage(v), nil
+}
+
+// mostChoices bounds the sandboxes that a token can be limited to by picking from a list.
+const mostChoices = 1000
+
+// ownNames are the sandboxes that one may limit a token to, sorted.
+func (s *Server) ownNames(ctx context.Context, r *request) ([]string, error) {
+	f := sandbox.Filter{Limit: mostChoices}
+	if !r.isAdmin() {
+		f.Owner = r.who.User.ID
+	}
+	boxes, _, err := s.cfg.Sandboxes.List(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(boxes))
+	for _, box := range boxes {
+		names = append(names, box.Name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// submitToken makes a token and shows its secret on the very page: it is kept nowhere and cannot be shown again.
+func (s *Server) submitToken(ctx context.Context, r *request) (string, error) {
+	ask, err := readToken(r)
+	if err != nil {
+		return "", err
+	}
+	if ask.Sandbox != "" {
+		if _, err := s.visible(ctx, r.who, ask.Sandbox); err != nil {
+			return "", fault.Wrap(err, fault.Invalid, "%s", fault.Message(err))
+		}
+	}
+	secret, t, err := s.cfg.Accounts.CreateToken(ctx, r.who.User.ID, ask)
+	if err != nil {
+		return "", err
+	}
+	r.answer, err = s.tokensForm(ctx, r, views.Tokens{Secret: secret, Made: t.Name})
+	return "", err
+}
+
+// maxDays bounds how long a token may live when days are given.
+const maxDays = 3650
+
+func readToken(r *request) (auth.NewToken, error) {
+	ask := auth.NewToken{Name: r.field("name"), Sandbox: r.field("sandbox")}
+	if text := r.field("days"); text != "" {
+		days, err := strconv.Atoi(text)
+		if err != nil || days < 1 || days > maxDays {
+			return ask, fault.Field("days", "Days must be a whole number from 1 to %d.", maxDays)
+		}
+		ask.TTL = time.Duration(days) * 24 * time.Hour
+	}
+	return ask, nil
+}
+
+func (s *Server) againToken(ctx context.Context, r *request, err error) (templ.Component, error) {
+	var v views.Tokens
+	v.Fault = r.fill(map[string]*views.Field{"name": &v.Name, "sandbox": &v.Sandbox, "days": &v.Days}, err)
+	return s.tokensForm(ctx, r, v)
+}
+
+// submitRevoke revokes one of one's own tokens.
+func (s *Server) submitRevoke(ctx context.Context, r *request) (string, error) {
+	if err := s.cfg.Accounts.RevokeToken(ctx, r.who.User.ID, r.param("id")); err != nil {
+		return "", err
+	}
+	return done(tokensPath, "revoked"), nil
+}

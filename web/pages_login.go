@@ -1,0 +1,103 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/a-h/templ"
+
+	"sandboxd/internal/fault"
+	"sandboxd/views"
+)
+
+const setupPath = "/setup"
+
+// pageLogin asks for name and password; before the set-up is done it says how to do that.
+func (s *Server) pageLogin(ctx context.Context, r *request) (templ.Component, error) {
+	_, needed, err := s.cfg.Accounts.SetupCode(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if needed {
+		return views.SetupPage(views.Setup{Frame: s.frame(r, "Set-up", ""), Needed: true}), nil
+	}
+	l := views.Login{Frame: s.frame(r, "Sign in", ""), Next: localPath(r.query("next"))}
+	if r.query("done") == "setup" {
+		l.Done = "The admin was made. Sign in with its name and password."
+	}
+	return views.LoginPage(l), nil
+}
+
+// submitLogin opens a browser session and leads to where the person wanted to go.
+func (s *Server) submitLogin(ctx context.Context, r *request) (string, error) {
+	secret, _, err := s.cfg.Accounts.Login(ctx, r.from, r.field("name"), r.form("password"))
+	if err != nil {
+		return "", err
+	}
+	s.setSession(r, secret)
+	return r.back("/"), nil
+}
+
+func (s *Server) againLogin(_ context.Context, r *request, err error) (templ.Component, error) {
+	return views.LoginPage(views.Login{
+		Frame: s.frame(r, "Sign in", ""), Name: r.form("name"), Next: localPath(r.form("next")), Fault: fault.Message(err),
+	}), nil
+}
+
+// submitLogout ends the browser session, and with it those on the sandboxes' hosts.
+func (s *Server) submitLogout(ctx context.Context, r *request) (string, error) {
+	if secret := r.cookie(s.sessionCookie()); secret != "" {
+		if err := s.cfg.Accounts.Logout(ctx, secret); err != nil && !fault.Is(err, fault.Unauthenticated) {
+			return "", err
+		}
+	}
+	s.setSession(r, "")
+	return loginPath, nil
+}
+
+// pageSetup is the one-time link of the first run.
+func (s *Server) pageSetup(ctx context.Context, r *request) (templ.Component, error) {
+	return s.setupForm(ctx, r, views.Setup{Code: r.query("code"), Name: views.Field{Value: "admin"}})
+}
+
+func (s *Server) setupForm(ctx context.Context, r *request, v views.Setup) (templ.Component, error) {
+	_, needed, err := s.cfg.Accounts.SetupCode(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v.Frame, v.Needed = s.frame(r, "Set-up", ""), needed
+	return views.SetupPage(v), nil
+}
+
+// submitSetup makes the admin and signs in.
+func (s *Server) submitSetup(ctx context.Context, r *request) (string, error) {
+	name, password := r.field("name"), r.form("password")
+	if _, err := s.cfg.Accounts.Setup(ctx, r.form("code"), name, password); err != nil {
+		return "", err
+	}
+	secret, _, err := s.cfg.Accounts.Login(ctx, r.from, name, password)
+	if err != nil { // the admin is there all the same
+		s.log.Warn("sign in after the set-up", "err", err)
+		return loginPath + "?" + url.Values{"done": {"setup"}}.Encode(), nil
+	}
+	s.setSession(r, secret)
+	return "/", nil
+}
+
+func (s *Server) againSetup(ctx context.Context, r *request, err error) (templ.Component, error) {
+	v := views.Setup{Code: r.form("code")}
+	fields := map[string]*views.Field{"name": &v.Name, "password": &v.Password}
+	v.Fault = r.fill(fields, err)
+	v.Password.Value = "" // never back to the page
+	return s.setupForm(ctx, r, v)
+}
+
+// submitTheme keeps the choice of colours in a cookie.
+func (s *Server) submitTheme(_ context.Context, r *request) (string, error) {
+	r.setCookie(&http.Cookie{
+		Name: themeCookie, Value: themeOf(r.form("theme")), Path: "/", MaxAge: themeAge,
+		Secure: s.secure(), HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	})
+	return r.back("/"), nil
+}

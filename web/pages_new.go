@@ -1,0 +1,167 @@
+package web
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+	"github.com/docker/go-units"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+	"sandboxd/views"
+)
+
+// cards are the templates to create from: those that are not broken.
+func (s *Server) cards() []views.Card {
+	var cards []views.Card
+	for _, e := range s.cfg.Templates.List() {
+		if e.Problem != nil {
+			continue
+		}
+		t := e.Template
+		cards = append(cards, views.Card{
+			Name: t.Name, Title: t.Title, Text: t.Description, Icon: t.Icon, Tint: tintOf(t), Size: sizeText(t.Size),
+		})
+	}
+	return cards
+}
+
+func sizeText(z catalog.Size) string {
+	return coresText(z.CPUs) + " · " + bytesText(z.Memory)
+}
+
+func coresText(n float64) string {
+	if n == 1 {
+		return "1 core"
+	}
+	return strconv.FormatFloat(n, 'g', -1, 64) + " cores"
+}
+
+// bytesText gives a size in binary units, without decimals that say nothing.
+func bytesText(n int64) string {
+	return strings.Replace(units.CustomSize("%.4g %s", float64(n), 1024, []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}), ".0 ", " ", 1)
+}
+
+// pageNew shows the form; a script gets it as a sheet.
+func (s *Server) pageNew(_ context.Context, r *request) (templ.Component, error) {
+	return s.newForm(r, views.New{}), nil
+}
+
+func (s *Server) newForm(r *request, n views.New) templ.Component {
+	n.Cards, n.Example = s.cards(), "quiet-otter"
+	if r.byScript() {
+		return views.NewSheet(n)
+	}
+	n.Frame = s.frame(r, "New sandbox", "sandboxes")
+	return views.NewPage(n)
+}
+
+// submitNew makes a sandbox and leads to its page, which shows how it comes along.
+func (s *Server) submitNew(ctx context.Context, r *request) (string, error) {
+	ask, err := readNew(r)
+	if err != nil {
+		return "", err
+	}
+	box, _, err := s.cfg.Sandboxes.Create(ctx, ask)
+	if err != nil {
+		return "", err
+	}
+	return sandboxURL(box.Name), nil
+}
+
+func readNew(r *request) (sandbox.Request, error) {
+	ask := sandbox.Request{
+		Name: r.field("name"), Label: r.field("label"), Owner: r.who.User.ID, Template: r.field("template"),
+	}
+	if ask.Template == "" {
+		ask.Image = r.field("image")
+	}
+	if ask.Template == "" && ask.Image == "" {
+		return ask, fault.New(fault.Invalid, "Pick a template, or give a plain image.")
+	}
+	var err error
+	if ask.Limits, err = readLimits(r); err != nil {
+		return ask, err
+	}
+	ask.Env, err = readEnv(r.form("env"))
+	return ask, err
+}
+
+// field gives a field of the posted form without the spaces around it.
+func (r *request) field(name string) string { return strings.TrimSpace(r.form(name)) }
+
+// readLimits reads the sizes; an empty field means the template's default.
+func readLimits(r *request) (l sandbox.Limits, err error) {
+	if text := r.field("cpus"); text != "" {
+		l.CPUs, err = strconv.ParseFloat(strings.Replace(text, ",", ".", 1), 64)
+		if err != nil || !(l.CPUs > 0) {
+			return l, fault.Field("cpus", "CPU cores must be a number such as 1 or 0.5.")
+		}
+	}
+	if text := r.field("memory"); text != "" {
+		l.Memory, err = units.RAMInBytes(text)
+		if err != nil || l.Memory <= 0 {
+			return l, fault.Field("memory", "Memory must be a size such as 512 MiB or 4 GiB.")
+		}
+	}
+	if text := r.field("pids"); text != "" {
+		l.Pids, err = strconv.ParseInt(text, 10, 64)
+		if err != nil || l.Pids <= 0 {
+			return l, fault.Field("pids", "Processes must be a whole number such as 512.")
+		}
+	}
+	return l, nil
+}
+
+// readEnv reads lines of NAME=value. What a name may be is the domain's to say.
+func readEnv(text string) (map[string]string, error) {
+	var env map[string]string
+	for i, line := range strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(line, "=")
+		if !ok {
+			return nil, fault.Field("env", "Line %d has no “=”: write NAME=value.", i+1)
+		}
+		name = strings.TrimSpace(name)
+		if _, twice := env[name]; twice {
+			return nil, fault.Field("env", "Line %d sets %.60s a second time.", i+1, name)
+		}
+		if env == nil {
+			env = map[string]string{}
+		}
+		env[name] = value
+	}
+	return env, nil
+}
+
+// againNew shows the form with what was entered and what is wrong with it.
+func (s *Server) againNew(_ context.Context, r *request, err error) (templ.Component, error) {
+	n := views.New{Open: true}
+	fields := map[string]*views.Field{
+		"label": &n.Label, "name": &n.Name, "cpus": &n.CPUs, "memory": &n.Memory, "pids": &n.Pids,
+		"image": &n.Image, "env": &n.Env,
+	}
+	n.Fault = r.fill(fields, err)
+	return s.newForm(r, n), nil
+}
+
+// fill puts what was posted into fields, and err's message beside the one that it is about. It gives the message back
+// when it is about none of them.
+func (r *request) fill(fields map[string]*views.Field, err error) string {
+	for name, f := range fields {
+		f.Value = r.form(name)
+	}
+	if err == nil {
+		return ""
+	}
+	if f, ok := fields[fault.FieldOf(err)]; ok {
+		f.Fault = fault.Message(err)
+		return ""
+	}
+	return fault.Message(err)
+}

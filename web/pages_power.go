@@ -1,0 +1,122 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/a-h/templ"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+	"sandboxd/views"
+)
+
+// submitPower starts, stops or restarts a sandbox and comes back to where the button was.
+func (s *Server) submitPower(act func(ctx context.Context, name string) (sandbox.Sandbox, error)) func(context.Context, *request) (string, error) {
+	return func(ctx context.Context, r *request) (string, error) {
+		box, err := s.visible(ctx, r.who, r.param("name"))
+		if err != nil {
+			return "", err
+		}
+		if _, err := act(ctx, box.Name); err != nil {
+			return "", err
+		}
+		return r.back(sandboxURL(box.Name)), nil
+	}
+}
+
+// pageRename shows the form for the label; a script gets it as a sheet.
+func (s *Server) pageRename(ctx context.Context, r *request) (templ.Component, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return nil, err
+	}
+	return s.renameForm(r, box, views.Field{Value: box.Label}), nil
+}
+
+func (s *Server) renameForm(r *request, box sandbox.Sandbox, label views.Field) templ.Component {
+	v := views.Rename{Name: box.Name, Label: label, Next: r.origin(sandboxURL(box.Name))}
+	if r.byScript() {
+		return views.RenameSheet(v)
+	}
+	v.Frame = s.frame(r, "Rename "+box.Name, "sandboxes")
+	return views.RenamePage(v)
+}
+
+// submitRename changes the label.
+func (s *Server) submitRename(ctx context.Context, r *request) (string, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return "", err
+	}
+	if _, err := s.cfg.Sandboxes.Rename(ctx, box.Name, r.field("label")); err != nil {
+		return "", err
+	}
+	return r.back(sandboxURL(box.Name)), nil
+}
+
+func (s *Server) againRename(ctx context.Context, r *request, cause error) (templ.Component, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return nil, err
+	}
+	return s.renameForm(r, box, views.Field{Value: r.form("label"), Fault: fault.Message(cause)}), nil
+}
+
+// pageDelete asks before a sandbox goes; a script gets the question as a sheet.
+func (s *Server) pageDelete(ctx context.Context, r *request) (templ.Component, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return nil, err
+	}
+	return s.deleteForm(r, box, views.Field{}), nil
+}
+
+func (s *Server) deleteForm(r *request, box sandbox.Sandbox, typed views.Field) templ.Component {
+	title := box.Name
+	if box.Label != "" {
+		title = fmt.Sprintf("%s (%s)", box.Label, box.Name)
+	}
+	v := views.Delete{Name: box.Name, Title: title, Typed: typed, Next: r.origin("/"), Lost: s.lost(box)}
+	if v.Next == sandboxURL(box.Name) { // that page will be gone
+		v.Next = "/"
+	}
+	if r.byScript() {
+		return views.DeleteSheet(v)
+	}
+	v.Frame = s.frame(r, "Delete "+box.Name, "sandboxes")
+	return views.DeletePage(v)
+}
+
+// lost says what goes with a sandbox.
+func (s *Server) lost(box sandbox.Sandbox) []string {
+	lost := []string{"Its volume with everything in /home/agent and /workspace."}
+	if slices.Contains([]sandbox.State{sandbox.Running, sandbox.Asleep, sandbox.Starting}, box.State) {
+		lost = append(lost, "All its terminals, and every program that runs in them.")
+	}
+	return append(lost, "What was installed or changed in its system.", "Its addresses, such as "+s.cfg.Hosts.TerminalURL(box.Name))
+}
+
+// submitDelete deletes a sandbox whose name was typed.
+func (s *Server) submitDelete(ctx context.Context, r *request) (string, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return "", err
+	}
+	if r.field("confirm") != box.Name {
+		return "", fault.Field("confirm", "This is not its name. Type %s to delete it.", box.Name)
+	}
+	if _, err := s.cfg.Sandboxes.Delete(ctx, box.Name); err != nil {
+		return "", err
+	}
+	return r.back("/"), nil
+}
+
+func (s *Server) againDelete(ctx context.Context, r *request, cause error) (templ.Component, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return nil, err
+	}
+	return s.deleteForm(r, box, views.Field{Value: r.form("confirm"), Fault: fault.Message(cause)}), nil
+}

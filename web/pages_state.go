@@ -1,0 +1,168 @@
+package web
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/sandbox"
+	"sandboxd/views"
+)
+
+// stateLooks are the words, tones and shapes of a sandbox's states, and what began when it came there.
+var stateLooks = map[sandbox.State]views.State{
+	sandbox.Creating: {Tone: "busy", Icon: "state-busy", Text: "Creating"},
+	sandbox.Starting: {Tone: "busy", Icon: "state-busy", Text: "Starting"},
+	sandbox.Running:  {Tone: "good", Icon: "state-running", Text: "Running", Verb: "started"},
+	sandbox.Stopping: {Tone: "busy", Icon: "state-busy", Text: "Stopping"},
+	sandbox.Stopped:  {Tone: "still", Icon: "state-stopped", Text: "Stopped", Verb: "stopped"},
+	sandbox.Asleep:   {Tone: "calm", Icon: "state-asleep", Text: "Asleep", Why: "wakes on use"},
+	sandbox.Failed:   {Tone: "bad", Icon: "state-failed", Text: "Failed"},
+	sandbox.Deleting: {Tone: "busy", Icon: "state-busy", Text: "Deleting"},
+}
+
+// stateOf shows how a sandbox stands and why.
+func stateOf(box sandbox.Sandbox, p sandbox.Progress, now time.Time) views.State {
+	look, ok := stateLooks[box.State]
+	if !ok {
+		look = views.State{Tone: "still", Icon: "state-stopped", Text: string(box.State)}
+	}
+	look.Bar, look.Since = views.BarNone, timeOf(box.Changed, now)
+	switch box.State {
+	case sandbox.Failed:
+		look.Why = box.Problem
+	case sandbox.Creating, sandbox.Starting:
+		look.Why, look.Bar = phaseText(p), phaseBar(p)
+	}
+	return look
+}
+
+// phaseNames are what the phases of a create and a start are called while they last.
+var phaseNames = map[sandbox.Phase]string{
+	sandbox.PhaseImage:  "Preparing the image",
+	sandbox.PhaseVolume: "Making its volume",
+	sandbox.PhaseStart:  "Starting it",
+	sandbox.PhaseReady:  "Waiting until it is ready",
+}
+
+func phaseText(p sandbox.Progress) string {
+	text := phaseNames[p.Phase]
+	if text == "" {
+		return "In a moment"
+	}
+	if p.Fraction > 0 {
+		text += " · " + strconv.Itoa(percent(p.Fraction)) + " %"
+	}
+	return text
+}
+
+func phaseBar(p sandbox.Progress) int {
+	if p.Fraction > 0 {
+		return percent(p.Fraction)
+	}
+	return views.BarUnknown
+}
+
+// percent gives a fraction as a whole number from 0 to 100.
+func percent(fraction float64) int { return int(100 * min(max(fraction, 0), 1)) }
+
+// presenter turns sandboxes into what views show. It belongs to one request or one stream and is not safe for
+// concurrent use.
+type presenter struct {
+	server *Server
+	names  *owners
+	admin  bool
+	place  string // "list" or "workspace": what is offered differs
+	next   string // page to come back to after an action
+}
+
+func (s *Server) presenter(r *request, place, next string) *presenter {
+	return &presenter{server: s, names: s.owners(), admin: r.isAdmin(), place: place, next: next}
+}
+
+// templateOf gives a sandbox's template, or what stands for one that is gone or for a plain image.
+func (s *Server) templateOf(spec sandbox.Spec) catalog.Template {
+	if spec.Template == "" {
+		return catalog.PlainImage(spec.Image)
+	}
+	t, err := s.cfg.Templates.Template(spec.Template)
+	if err != nil { // it was deleted or broke since: the sandbox is still there
+		return catalog.Template{Name: spec.Template, Title: spec.Template, Icon: "box"}
+	}
+	return t
+}
+
+// sandboxURL is the page of a sandbox.
+func sandboxURL(name string) string { return "/sandboxes/" + name }
+
+// doors are the links into a sandbox that can be used now.
+func (s *Server) doors(box sandbox.Sandbox, t catalog.Template) []views.Link {
+	if box.State != sandbox.Running && box.State != sandbox.Asleep {
+		return nil
+	}
+	url := s.cfg.Hosts.TerminalURL(box.Name)
+	links := []views.Link{{Icon: "terminal", Text: "Terminal", URL: url, Title: url}}
+	return append(links, s.portLinks(box.Name, t)...)
+}
+
+func (s *Server) portLinks(name string, t catalog.Template) []views.Link {
+	var links []views.Link
+	for _, p := range t.Ports {
+		url := s.cfg.Hosts.PortURL(name, p.Number)
+		links = append(links, views.Link{
+			Icon: "globe", Text: cmp.Or(p.Title, "Port"), Port: strconv.Itoa(p.Number), URL: url, Title: url,
+		})
+	}
+	return links
+}
+
+// acts are what can be done with a sandbox as it stands.
+func (p *presenter) acts(box sandbox.Sandbox) views.Acts {
+	url := sandboxURL(box.Name)
+	var (
+		open    = views.Action{Text: "Open", URL: url}
+		look    = views.Action{Text: "Watch", URL: url}
+		start   = views.Action{Icon: "play", Text: "Start", URL: url + "/start", Post: true}
+		retry   = views.Action{Icon: "restart", Text: "Retry", URL: url + "/start", Post: true}
+		stop    = views.Action{Icon: "stop", Text: "Stop", URL: url + "/stop", Post: true}
+		restart = views.Action{Icon: "restart", Text: "Restart", URL: url + "/restart", Post: true}
+		rename  = views.Action{Icon: "pencil", Text: "Rename label…", URL: url + "/rename", Sheet: true}
+		remove  = views.Action{Icon: "trash", Text: "Delete…", URL: url + "/delete", Sheet: true, Danger: true}
+	)
+	a := views.Acts{Next: p.next}
+	inside := p.place == "workspace"
+	switch box.State {
+	case sandbox.Running, sandbox.Asleep:
+		a.First, a.More = open, []views.Action{stop, restart, rename, remove}
+		if inside {
+			a.First, a.More = stop, []views.Action{restart, rename, remove}
+		}
+	case sandbox.Stopped:
+		a.First, a.More = start, []views.Action{rename, remove}
+	case sandbox.Failed:
+		a.First, a.More = retry, []views.Action{rename, remove}
+	case sandbox.Deleting:
+	default:
+		a.More = []views.Action{rename, remove}
+		if !inside {
+			a.First = look
+		}
+	}
+	return a
+}
+
+// tints is how many colours template tiles have; the one after them is for plain images.
+const tints = 5
+
+// tintOf gives a template's colour: always the same for a name.
+func tintOf(t catalog.Template) string {
+	if t.Name == "" {
+		return "tint-" + strconv.Itoa(tints+1)
+	}
+	sum := 0
+	for _, c := range []byte(t.Name) {
+		sum = (sum*31 + int(c)) % 9973
+	}
+	return "tint-" + strconv.Itoa(sum%tints+1)
+}

@@ -1,0 +1,176 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+	"golang.org/x/sync/errgroup"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/views"
+)
+
+// askImages is how many images are asked after at the same time.
+const askImages = 8
+
+// imageLooks are the words, tones and shapes of an image's states.
+var imageLooks = map[catalog.ImageState]views.State{
+	catalog.ImageMissing:  {Tone: "still", Icon: "state-todo", Text: "Not built", Why: "built on first use"},
+	catalog.ImageBuilt:    {Tone: "good", Icon: "state-done", Text: "Built"},
+	catalog.ImageStale:    {Tone: "calm", Icon: "state-stale", Text: "Stale", Why: "the template has changed since; built anew on next use"},
+	catalog.ImageBuilding: {Tone: "busy", Icon: "state-busy", Text: "Building"},
+	catalog.ImageFailed:   {Tone: "bad", Icon: "state-failed", Text: "Failed"},
+}
+
+// imageState shows how an image stands and why.
+func imageState(st catalog.ImageStatus, now time.Time) views.State {
+	look, ok := imageLooks[st.State]
+	if !ok {
+		look = views.State{Tone: "still", Icon: "state-todo", Text: string(st.State)}
+	}
+	look.Bar, look.Since = views.BarNone, timeOf(st.Since, now)
+	look.Why = cmp.Or(st.Problem, look.Why)
+	if st.State != catalog.ImageBuilding {
+		return look
+	}
+	look.Bar = views.BarUnknown
+	if st.Progress > 0 {
+		look.Bar = percent(st.Progress)
+	}
+	if st.Steps > 0 {
+		look.Why = fmt.Sprintf("step %d of %d", st.Step, st.Steps)
+	}
+	return look
+}
+
+func (s *Server) book(r *request, e catalog.Entry, st catalog.ImageStatus) views.Book {
+	t := e.Template
+	b := views.Book{
+		Name: e.Name, Title: cmp.Or(t.Title, e.Name), Text: t.Description, Icon: cmp.Or(t.Icon, "box"), Tint: tintOf(t),
+		Image: imageState(st, s.cfg.Now()), CanMake: r.isAdmin(), Fixed: t.Image != "",
+		Facts: []views.Fact{{Icon: "size", Text: sizeText(t.Size)}},
+	}
+	if t.Profile == catalog.Strict {
+		b.Facts = append(b.Facts, views.Fact{Icon: "shield", Text: "strict"})
+	}
+	for _, p := range t.Ports {
+		b.Facts = append(b.Facts, views.Fact{Icon: "globe", Text: strings.TrimSpace(p.Title + " " + strconv.Itoa(p.Number))})
+	}
+	if e.Problem != nil {
+		b.Problem = problemView(*e.Problem)
+	}
+	return b
+}
+
+// problemView names the file as a person who edits templates knows it: by the template's folder.
+func problemView(p catalog.Problem) *views.Problem {
+	dir, file := filepath.Split(p.File)
+	where := path.Join(filepath.Base(dir), file)
+	if p.Line > 0 {
+		where += ":" + strconv.Itoa(p.Line)
+	}
+	return &views.Problem{Where: where, Text: p.Message}
+}
+
+// pageTemplates is the gallery. The engine is asked after all images at the same time.
+func (s *Server) pageTemplates(ctx context.Context, r *request) (templ.Component, error) {
+	entries := s.cfg.Templates.List()
+	v := views.Templates{Frame: s.frame(r, "Templates", "templates"), Books: make([]views.Book, len(entries))}
+	v.Frame.Live = "/live/templates"
+	var all errgroup.Group
+	all.SetLimit(askImages)
+	for i, e := range entries {
+		all.Go(func() error {
+			v.Books[i] = s.book(r, e, s.imageStatus(ctx, e))
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return nil, err
+	}
+	return views.TemplatesPage(v), nil
+}
+
+func (s *Server) imageStatus(ctx context.Context, e catalog.Entry) catalog.ImageStatus {
+	if e.Problem != nil {
+		return catalog.ImageStatus{State: catalog.ImageFailed, Problem: "The template is broken."}
+	}
+	return s.cfg.Images.Status(ctx, e.Name)
+}
+
+// pageTemplate is the page of one template, with the log of its last build.
+func (s *Server) pageTemplate(ctx context.Context, r *request) (templ.Component, error) {
+	e, err := s.entry(r.param("name"))
+	if err != nil {
+		return nil, err
+	}
+	v := views.Template{
+		Frame: s.frame(r, cmp.Or(e.Template.Title, e.Name), "templates"),
+		Book:  s.book(r, e, s.imageStatus(ctx, e)),
+		Log:   s.buildLog(e.Name), Readme: views.Prose(e.Readme), Details: templateDetails(e.Template),
+	}
+	for _, p := range e.Problems {
+		v.Problems = append(v.Problems, *problemView(p))
+	}
+	v.Frame.Live = "/live/templates/" + e.Name
+	return views.TemplatePage(v), nil
+}
+
+func templateDetails(t catalog.Template) []views.Detail {
+	var d []views.Detail
+	add := func(name string, mono bool, values ...string) {
+		values = slices.DeleteFunc(values, func(v string) bool { return v == "" })
+		if len(values) > 0 {
+			d = append(d, views.Detail{Name: name, Values: values, Mono: mono})
+		}
+	}
+	add("CPU", false, coresText(t.Size.CPUs))
+	add("Memory", false, bytesText(t.Size.Memory))
+	add("Processes", false, strconv.FormatInt(t.Size.Pids, 10))
+	if t.Size.Disk > 0 {
+		add("Disk", false, "about "+bytesText(t.Size.Disk))
+	}
+	add("Profile", false, profileText(t.Profile))
+	add("Builds on", true, t.Base)
+	add("Image", true, t.Image)
+	var ports, services []string
+	for _, p := range t.Ports {
+		ports = append(ports, strings.TrimSpace(strconv.Itoa(p.Number)+" "+p.Title))
+	}
+	for _, sv := range t.Services {
+		services = append(services, sv.Name)
+	}
+	add("Ports", false, ports...)
+	add("Services", true, services...)
+	add("Environment", true, slices.Sorted(maps.Keys(t.Env))...)
+	add("Folder", true, t.Folder)
+	return d
+}
+
+func profileText(p catalog.Profile) string {
+	if p == catalog.Strict {
+		return "strict: no network, no way to more rights, read-only system"
+	}
+	return "dev: packages can be installed, network allowed"
+}
+
+// submitBuild starts building a template's image, whether or not one is there.
+func (s *Server) submitBuild(_ context.Context, r *request) (string, error) {
+	e, err := s.entry(r.param("name"))
+	if err != nil {
+		return "", err
+	}
+	if err := s.cfg.Images.Build(e.Name); err != nil {
+		return "", err
+	}
+	return r.back("/templates/" + e.Name), nil
+}

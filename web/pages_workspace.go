@@ -1,0 +1,211 @@
+package web
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+	"sandboxd/views"
+)
+
+// tabsWait is how long the workspace waits for the names of the terminals that are open. Without them it shows the
+// first one; the browser asks again when it is there.
+const tabsWait = time.Second
+
+// shownLog is how many lines of a log a page carries; the log's own page has more.
+const shownLog = 500
+
+// firstTab is the terminal that every sandbox has.
+const firstTab = "main"
+
+// workspacePolicy lets xterm.js make the style sheet of its cells, which it does from script. No other page needs it.
+const workspacePolicy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
+	"connect-src 'self'; object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+
+// pageWorkspace is the page of one sandbox. It starts nothing and wakes nothing.
+func (s *Server) pageWorkspace(ctx context.Context, r *request) (templ.Component, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return nil, err
+	}
+	r.head.Set("Content-Security-Policy", workspacePolicy)
+	p := s.presenter(r, "workspace", sandboxURL(box.Name))
+	progress := s.cfg.Sandboxes.Progress(box.ID)
+	row := p.row(ctx, box, progress)
+	w := views.Workspace{
+		Frame: s.frame(r, row.Title, "sandboxes"), Row: row,
+		Ports: s.ports(box), Pane: s.pane(ctx, box, progress),
+	}
+	w.Frame.Live = "/live/sandboxes/" + box.Name + "?seen=" + boxPrint(box)
+	if port, err := strconv.Atoi(r.query("port")); err == nil && port > 0 && port < 1<<16 {
+		url := s.cfg.Hosts.PortURL(box.Name, port)
+		w.Ports.Asked = &views.Link{Icon: "open", Text: "Open port", Port: strconv.Itoa(port), URL: url, Title: url}
+	}
+	return views.WorkspacePage(w), nil
+}
+
+// ports is the menu of a sandbox's ports.
+func (s *Server) ports(box sandbox.Sandbox) views.Ports {
+	return views.Ports{
+		Known:   s.portLinks(box.Name, s.templateOf(box.Spec)),
+		Pattern: s.portsTemplate(box.Name), Here: sandboxURL(box.Name),
+	}
+}
+
+// boxPrint is a fingerprint of what the workspace shows of a sandbox. A stream that begins later compares it.
+func boxPrint(box sandbox.Sandbox) string {
+	return listing{boxes: []sandbox.Sandbox{box}}.print()
+}
+
+// pane is what the terminal's pane shows for a sandbox as it stands.
+func (s *Server) pane(ctx context.Context, box sandbox.Sandbox, p sandbox.Progress) views.Pane {
+	switch box.State {
+	case sandbox.Running:
+		return views.Pane{Kind: "terminals", Terminals: views.Terminals{
+			Path: sandboxURL(box.Name) + "/terminals/", Names: s.tabNames(ctx, box.Name),
+		}}
+	case sandbox.Stopped, sandbox.Asleep, sandbox.Failed:
+		return views.Pane{Kind: string(box.State), Still: s.still(box)}
+	}
+	return views.Pane{Kind: "work", Work: s.work(box, p)}
+}
+
+// tabNames are the terminals that are open, the first one always.
+func (s *Server) tabNames(ctx context.Context, name string) []string {
+	ctx, cancel := context.WithTimeout(ctx, tabsWait)
+	defer cancel()
+	names := []string{firstTab}
+	tabs, err := s.cfg.Terminals.Tabs(ctx, name)
+	if err != nil { // the page is of use without: it shows the connection's state
+		s.log.Debug("list terminals", "sandbox", name, "err", err)
+		return names
+	}
+	for _, t := range tabs {
+		if !slices.Contains(names, t.Name) {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
+// still is the panel of a sandbox that does not run: why, and what to do.
+func (s *Server) still(box sandbox.Sandbox) views.Still {
+	url := sandboxURL(box.Name)
+	v := views.Still{State: stateOf(box, sandbox.Progress{}, s.cfg.Now()), Next: url}
+	start := views.Action{Icon: "play", URL: url + "/start", Post: true, Primary: true}
+	switch box.State {
+	case sandbox.Failed:
+		v.Title, v.Text, v.Cause = "This sandbox failed", "Its files are kept. Here is why it failed:", box.Problem
+		start.Icon, start.Text = "restart", "Retry"
+		v.Acts = []views.Action{start, {Icon: "trash", Text: "Delete…", URL: url + "/delete", Sheet: true}}
+		v.Log = s.buildLog(box.Spec.Template)
+	case sandbox.Asleep:
+		v.Title, v.Text, start.Text = "This sandbox is asleep", "Its programs come back as they were.", "Wake and open terminal"
+		v.Acts = []views.Action{start}
+	default:
+		v.Title = "This sandbox is stopped"
+		v.Text = "Its files are kept. Programs that ran in it have ended."
+		start.Text = "Start and open terminal"
+		v.Acts = []views.Action{start}
+	}
+	return v
+}
+
+// buildLog is the end of the log of a template's last build, or "".
+func (s *Server) buildLog(template string) string {
+	if template == "" {
+		return ""
+	}
+	lines := s.cfg.Images.Log(template)
+	return strings.Join(lines[max(0, len(lines)-shownLog):], "\n")
+}
+
+// work is the panel of an operation under way.
+func (s *Server) work(box sandbox.Sandbox, p sandbox.Progress) views.Work {
+	w := views.Work{Bar: phaseBar(p), Detail: p.Detail, Text: "It goes on when you leave this page."}
+	switch box.State {
+	case sandbox.Stopping:
+		w.Title, w.Text = "Stopping", "Programs are asked to end, and ended after a while."
+	case sandbox.Deleting:
+		w.Title, w.Text = "Deleting", "Its container and its volume are being removed."
+	case sandbox.Starting:
+		w.Title, w.Phases = "Starting", phases(p.Phase, sandbox.PhaseStart, sandbox.PhaseReady)
+	default:
+		w.Title = "Creating " + box.Name
+		w.Phases = phases(p.Phase, sandbox.PhaseImage, sandbox.PhaseVolume, sandbox.PhaseStart, sandbox.PhaseReady)
+	}
+	if p.Phase == sandbox.PhaseImage {
+		w.Log = s.buildLog(box.Spec.Template)
+		w.Phases = phases(p.Phase, sandbox.PhaseImage, sandbox.PhaseVolume, sandbox.PhaseStart, sandbox.PhaseReady)
+	}
+	return w
+}
+
+var phaseTitles = map[sandbox.Phase]string{
+	sandbox.PhaseImage: "Image", sandbox.PhaseVolume: "Volume", sandbox.PhaseStart: "Start", sandbox.PhaseReady: "Ready",
+}
+
+// phases shows steps in order: those before the present one are done.
+func phases(present sandbox.Phase, order ...sandbox.Phase) []views.Phase {
+	at := slices.Index(order, present)
+	var out []views.Phase
+	for i, phase := range order {
+		stand := "todo"
+		switch {
+		case i < at:
+			stand = "done"
+		case i == at || at < 0 && i == 0:
+			stand = "now"
+		}
+		out = append(out, views.Phase{Text: phaseTitles[phase], Stand: stand})
+	}
+	return out
+}
+
+// apiTabs tells the workspace's script which terminals are open.
+func (s *Server) apiTabs(ctx context.Context, r *request, _ none) (reply, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return reply{}, err
+	}
+	if box.State != sandbox.Running { // asking would wake it
+		return reply{}, fault.New(fault.Conflict, "%s does not run.", box.Name)
+	}
+	tabs, err := s.cfg.Terminals.Tabs(ctx, box.Name)
+	if err != nil {
+		return reply{}, err
+	}
+	shapes := make([]tabShape, 0, len(tabs))
+	for _, t := range tabs {
+		shapes = append(shapes, tabShape{Name: t.Name, Title: t.Title, Viewers: t.Viewers})
+	}
+	return reply{body: map[string]any{"terminals": shapes}}, nil
+}
+
+// tabShape is a terminal as the workspace's script sees it. Title comes from the sandbox.
+type tabShape struct {
+	Name    string `json:"name"`
+	Title   string `json:"title"`
+	Viewers int    `json:"viewers"`
+}
+
+// submitCloseTab ends one terminal and what runs in it.
+func (s *Server) submitCloseTab(ctx context.Context, r *request) (string, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return "", err
+	}
+	if box.State != sandbox.Running {
+		return "", fault.New(fault.Conflict, "%s does not run.", box.Name)
+	}
+	if err := s.cfg.Terminals.CloseTab(ctx, box.Name, r.param("tab")); err != nil {
+		return "", err
+	}
+	return sandboxURL(box.Name), nil
+}
