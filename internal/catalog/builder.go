@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -174,13 +175,12 @@ func (i *Images) has(ctx context.Context, ref string) (bool, error) {
 // join gives the flight that makes r, lining up a new one if there is none; how sets up a new one.
 func (i *Images) join(r *recipe, how func(*flight)) (*flight, error) {
 	i.mu.Lock()
+	defer i.mu.Unlock()
 	if i.ended {
-		i.mu.Unlock()
 		return nil, errEnding
 	}
 	f, found := i.flights[r.ref]
 	if found {
-		i.mu.Unlock()
 		return f, nil
 	}
 	f = newFlight(r)
@@ -194,14 +194,11 @@ func (i *Images) join(r *recipe, how func(*flight)) (*flight, error) {
 	select {
 	case queue <- f:
 	default:
-		i.mu.Unlock()
 		return nil, fault.New(fault.Unavailable, "Too many images are waiting to be built or fetched. Try again later.")
 	}
 	i.register(f)
 	i.lineUp(f)
-	news := ImageEvent{Template: r.name, Status: f.status()}
-	i.mu.Unlock()
-	i.publish(news)
+	i.publish(f, f.status(), "")
 	return f, nil
 }
 
@@ -225,10 +222,11 @@ func (i *Images) lineUp(f *flight) {
 	}
 }
 
-// publish tells subscribers; plain images have none.
-func (i *Images) publish(e ImageEvent) {
-	if e.Template != "" {
-		i.bus.Publish(e)
+// publish tells subscribers of a template's image; plain images have none. It needs mu, so that nobody hears of an end
+// before the beginning; it never blocks.
+func (i *Images) publish(f *flight, s ImageStatus, line string) {
+	if f.recipe.name != "" {
+		i.bus.Publish(ImageEvent{Template: f.recipe.name, Status: s, Line: line})
 	}
 }
 
@@ -378,47 +376,45 @@ func (i *Images) adopt(kid *flight, r *recipe, before int) (*flight, error) {
 
 // finish ends f with err, once: who comes second changes nothing.
 func (i *Images) finish(f *flight, err error) {
+	stranded, first := i.conclude(f, err)
+	if first && err != nil && !errors.Is(err, errEnding) {
+		i.log.Warn("image not made", "image", f.recipe.ref, "template", f.recipe.name, "error", err)
+	}
+	for _, kid := range stranded {
+		i.finish(kid, kid.groundless(err))
+	}
+}
+
+// conclude ends f, writes down how, and gives the flights that cannot begin any more. first is false when it had ended.
+func (i *Images) conclude(f *flight, err error) (stranded []*flight, first bool) {
 	i.mu.Lock()
+	defer i.mu.Unlock()
 	if f.ended {
-		i.mu.Unlock()
-		return
+		return nil, false
 	}
 	f.ended, f.err = true, err
 	if f.cancel != nil {
 		f.cancel()
 	}
 	delete(i.flights, f.recipe.ref)
-	news := i.conclude(f)
+	status := ImageStatus{State: ImageBuilt, Ref: f.recipe.ref, Progress: 1, Since: time.Now()}
+	if err != nil {
+		status = ImageStatus{State: ImageFailed, Ref: f.recipe.ref, Problem: fault.Message(err), Since: status.Since}
+	}
+	line, _, _ := strings.Cut(status.Problem, "\n") // the rest is in the log already
+	line = cleanLine(line)
+	if h := i.past[f.recipe.name]; h != nil && h.ref == f.recipe.ref {
+		h.problem, h.since = status.Problem, status.Since
+		if line != "" {
+			h.log.add(line)
+		}
+	}
+	i.publish(f, status, line)
 	close(f.done)
-	var waiting []*flight
 	for kid := range f.kids {
 		if err != nil && !kid.claimed {
-			waiting = append(waiting, kid)
+			stranded = append(stranded, kid)
 		}
 	}
-	i.mu.Unlock()
-	if err != nil && err != errEnding {
-		i.log.Warn("image not made", "image", f.recipe.ref, "template", f.recipe.name, "error", err)
-	}
-	i.publish(news)
-	for _, kid := range waiting {
-		i.finish(kid, kid.groundless(err))
-	}
-}
-
-// conclude writes down how f ended. It needs mu.
-func (i *Images) conclude(f *flight) ImageEvent {
-	status := ImageStatus{State: ImageBuilt, Ref: f.recipe.ref, Progress: 1, Since: time.Now()}
-	problem := ""
-	if f.err != nil {
-		problem = fault.Message(f.err)
-		status = ImageStatus{State: ImageFailed, Ref: f.recipe.ref, Problem: problem, Since: status.Since}
-	}
-	if h := i.past[f.recipe.name]; h != nil && h.ref == f.recipe.ref {
-		h.problem, h.since = problem, status.Since
-		if problem != "" {
-			h.log.add(problem)
-		}
-	}
-	return ImageEvent{Template: f.recipe.name, Status: status, Line: cleanLine(problem)}
+	return stranded, true
 }

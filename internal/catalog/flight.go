@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"sandboxd/internal/fault"
@@ -11,9 +10,6 @@ import (
 
 // listenerBuffer is how many events a waiter may fall behind before it misses some; it shows only the latest anyway.
 const listenerBuffer = 64
-
-// tailLines is how many of the last lines of a step's output a failure quotes.
-const tailLines = 4
 
 // flight is one build or pull under way or in line. All callers who want its image share it. Its fields are guarded
 // by Images.mu, but for recipe and done.
@@ -35,12 +31,11 @@ type flight struct {
 
 // progress is how far a flight has come.
 type progress struct {
-	own      BuildEvent // the last step as the engine counts
-	step     int        // counted over the flight and what it needed first
+	own      int // the step as the engine counts, for the Dockerfile's line
+	step     int // counted over the flight and what it needed first
 	steps    int
 	fraction float64
 	since    time.Time
-	tail     []string // the last lines of the step's output
 }
 
 func newFlight(r *recipe) *flight {
@@ -81,25 +76,19 @@ func (i *Images) wait(ctx context.Context, f *flight, report func(BuildEvent)) e
 func (i *Images) emit(f *flight, e BuildEvent, before int) {
 	e.Line = cleanLine(e.Line)
 	i.mu.Lock()
+	defer i.mu.Unlock()
 	if f.ended { // cancelled, and the engine has not heard yet
-		i.mu.Unlock()
 		return
 	}
-	f.at.note(e)
-	if f.recipe.docker == nil {
-		e.Step, e.Steps = 1, pullSteps
-	}
-	e.Step = min(max(e.Step, f.at.own.Step, 1), f.recipe.steps()) + before
+	f.at.own = max(e.Step, f.at.own)
+	e.Step = min(max(f.at.own, 1), f.recipe.steps()) + before
 	e.Steps = f.recipe.steps() + before
-	news := i.spread(f, e, nil)
-	i.mu.Unlock()
-	for _, n := range news {
-		i.bus.Publish(n)
-	}
+	i.spread(f, e)
 }
 
-// spread notes e in f and in every flight that waits for f, and collects what subscribers are to hear. It needs mu.
-func (i *Images) spread(f *flight, e BuildEvent, news []ImageEvent) []ImageEvent {
+// spread notes e in f and in every flight that waits for f, and tells those who listen. It needs mu, which keeps the
+// events in order.
+func (i *Images) spread(f *flight, e BuildEvent) {
 	f.at.step, f.at.steps = e.Step, max(e.Steps, f.at.steps)
 	e.Steps = f.at.steps
 	f.at.fraction = max(f.at.fraction, fraction(e))
@@ -109,20 +98,17 @@ func (i *Images) spread(f *flight, e BuildEvent, news []ImageEvent) []ImageEvent
 		default:
 		}
 	}
-	if name := f.recipe.name; name != "" {
-		if h := i.past[name]; e.Line != "" && h != nil && h.ref == f.recipe.ref {
-			h.log.add(e.Line)
-		}
-		news = append(news, ImageEvent{Template: name, Status: f.status(), Line: e.Line})
+	if h := i.past[f.recipe.name]; e.Line != "" && h != nil && h.ref == f.recipe.ref {
+		h.log.add(e.Line)
 	}
+	i.publish(f, f.status(), e.Line)
 	for kid, before := range f.kids {
 		shifted := e
 		shifted.Step, shifted.Steps = e.Step+before, 0
 		if !kid.ended {
-			news = i.spread(kid, shifted, news)
+			i.spread(kid, shifted)
 		}
 	}
-	return news
 }
 
 // fraction is how much of all steps is done.
@@ -137,20 +123,6 @@ func fraction(e BuildEvent) float64 {
 	return min(done/float64(e.Steps), 1)
 }
 
-// note keeps the step and the last lines of its output.
-func (p *progress) note(e BuildEvent) {
-	if e.Step > p.own.Step {
-		p.tail = nil
-		p.own.Step = e.Step
-	}
-	p.own.Steps = max(p.own.Steps, e.Steps)
-	if e.Line == "" || strings.HasPrefix(e.Line, "Step ") || strings.HasPrefix(e.Line, " --->") {
-		return
-	}
-	p.tail = append(p.tail, e.Line)
-	p.tail = p.tail[max(len(p.tail)-tailLines, 0):]
-}
-
 // status is what people are shown of a flight under way.
 func (f *flight) status() ImageStatus {
 	return ImageStatus{
@@ -158,29 +130,18 @@ func (f *flight) status() ImageStatus {
 	}
 }
 
-// failure says what went wrong in words for a person: what, which step on which line, the engine's own sentence, and
-// the last lines of output. The kind stays.
+// failure says what went wrong in words for a person: what, where in the Dockerfile if it is known, and the engine's
+// own words, which name the step and quote its last output. The kind stays.
 func (f *flight) failure(err error) error {
 	what := "The image " + f.recipe.ref + " could not be fetched"
 	if f.recipe.docker != nil {
 		what = "The template " + f.recipe.name + " could not be built"
 	}
 	kind := fault.KindOf(err)
-	text := what + ": " + fault.Message(err)
-	if where := f.recipe.step(f.at.own.Step); where != "" && kind == fault.Invalid {
-		steps := max(f.at.own.Steps, f.at.own.Step)
-		text = fmt.Sprintf("%s: step %d of %d (%s) failed. %s", what, f.at.own.Step, steps, where, fault.Message(err))
+	if where := f.recipe.stepLine(f.at.own); where != "" && kind == fault.Invalid {
+		what += " (" + where + ")"
 	}
-	var tail []string
-	for _, line := range f.at.tail {
-		if !strings.Contains(text, line) {
-			tail = append(tail, shorten(line, 300))
-		}
-	}
-	if len(tail) > 0 {
-		text += " Last output: " + strings.Join(tail, " / ")
-	}
-	return fault.Wrap(err, kind, "%s", text)
+	return fault.Wrap(err, kind, "%s: %s", what, fault.Message(err))
 }
 
 // groundless says that f failed because what it builds on did.

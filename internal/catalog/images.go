@@ -8,8 +8,8 @@ import (
 // Engine is what building and fetching images asks of a container engine. Implemented by internal/docker.
 //
 // All calls are safe for concurrent use and end when ctx does. Kinds: NotFound (no such image anywhere), Unavailable
-// (engine or registry does not answer), Invalid (the Dockerfile is broken or a step failed; the message is the engine's own
-// sentence, the caller adds step, line and output).
+// (engine or registry does not answer), Invalid (the Dockerfile is broken or a step failed; the message's first
+// line names the step and what it said, the lines after it are the step's last output).
 type Engine interface {
 	// HasImage says whether ref is present on the engine.
 	HasImage(ctx context.Context, ref string) (bool, error)

@@ -79,11 +79,10 @@ func (r *recipe) build(extra map[string][]byte, fresh bool) Build {
 	return b
 }
 
-// step describes a step of the Dockerfile (from 1): its line and words; "" when there is no such step.
-func (r *recipe) step(n int) string {
+// stepLine tells where in the Dockerfile a step (from 1) is written; "" when there is no such step.
+func (r *recipe) stepLine(n int) string {
 	if r.docker == nil || n < 1 || n > len(r.docker.Steps) {
 		return ""
 	}
-	s := r.docker.Steps[n-1]
-	return fmt.Sprintf("%s:%d: %s %s", filepath.Join(r.folder, dockerFile), s.Line, s.Word, shorten(cleanLine(s.Rest), 160))
+	return fmt.Sprintf("%s:%d", filepath.Join(r.folder, dockerFile), r.docker.Steps[n-1].Line)
 }
