@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // notice is what a visitor is told instead of the sandbox's answer: a person as a page, a program as a problem
@@ -99,7 +100,7 @@ func (v visit) showProblem(n notice) {
 		Detail string `json:"detail"`
 		Code   string `json:"code"`
 		Hint   string `json:"hint,omitempty"`
-	}{"about:blank", http.StatusText(n.Status), n.Status, n.Text, n.Code, n.Hint})
+	}{"about:blank", http.StatusText(n.Status), n.Status, n.Title + ". " + n.Text, n.Code, strings.TrimSpace(n.Hint + " " + n.Sample)})
 	if err != nil { // strings and a number
 		panic(err)
 	}

@@ -65,6 +65,15 @@ func TestNotice_ProgramsGetTheSameAsAProblem(t *testing.T) {
 	}
 }
 
+func TestNotice_WhereNothingListensAProgramIsToldTheSame(t *testing.T) {
+	w := newWorld(t)
+	a := w.ask("GET", port3000+"/", asProgram)
+	w.wantStatus(a, 502)
+	if !contains(a.body, `"detail":"Nothing listens on port 3000 in ml. Start a program`, `"hint":"For example, in the terminal: python3 -m http.server 3000"`) {
+		t.Error(a.body)
+	}
+}
+
 func TestNotice_WhereNothingListensThePageSaysSoAndLooksAgain(t *testing.T) {
 	w := newWorld(t)
 	a := w.ask("GET", port3000+"/", asPerson)

@@ -54,7 +54,8 @@ func (v visit) closedNotice(sb sandbox.Sandbox) (notice, bool) {
 func (v visit) nothingListens(port string) notice {
 	return notice{Status: http.StatusBadGateway, Code: "nothing_listens", Refresh: true,
 		Title:  fmt.Sprintf("Nothing listens on port %s in %s", port, v.target.Name),
-		Text:   "Start a program there that serves this port, on any address, also 127.0.0.1. For example, in the terminal:",
+		Text:   "Start a program there that serves this port, on any address, also 127.0.0.1.",
+		Hint:   "For example, in the terminal:",
 		Sample: "python3 -m http.server " + port,
 		Links:  []link{{"Open the terminal", v.cfg.Hosts.TerminalURL(v.target.Name)}, v.dashboard("Dashboard", v.target.Name)}}
 }

@@ -85,11 +85,13 @@ func (v visit) showTerminal(base, tab string) {
 	v.write(http.StatusOK, page.Bytes())
 }
 
-// below gives the paths at which a sandbox's host serves our files.
+// below gives the paths at which a sandbox's host serves our files, without those that the bundle does not have.
 func below(paths []string) []string {
 	var out []string
 	for _, path := range paths {
-		out = append(out, ownPrefix+path)
+		if path != "" {
+			out = append(out, ownPrefix+path)
+		}
 	}
 	return out
 }
