@@ -54,6 +54,7 @@ type Server struct {
 	log     *slog.Logger
 	cross   *http.CrossOriginProtection
 	streams counter
+	beat    time.Duration // between two signs of life in a stream
 	alarm   alarm
 }
 
@@ -64,7 +65,7 @@ func New(cfg Config) *Server {
 	}
 	s := &Server{
 		cfg: cfg, log: cfg.Log, echo: echo.New(),
-		cross: http.NewCrossOriginProtection(),
+		cross: http.NewCrossOriginProtection(), beat: beatEvery,
 	}
 	if err := s.cross.AddTrustedOrigin(cfg.Hosts.DashboardURL()); err != nil {
 		s.log.Error("trust the dashboard's own origin", "err", err) // then only Host counts

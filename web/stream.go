@@ -126,7 +126,7 @@ func (s *Server) keepUp(ctx context.Context, cancel context.CancelFunc, r *reque
 	ctx, end := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
-		ticker := time.NewTicker(beatEvery)
+		ticker := time.NewTicker(s.beat)
 		defer ticker.Stop()
 		for {
 			select {
