@@ -402,7 +402,7 @@ func (i *Images) conclude(f *flight, err error) (stranded []*flight, first bool)
 		status = ImageStatus{State: ImageFailed, Ref: f.recipe.ref, Problem: fault.Message(err), Since: status.Since}
 	}
 	line, _, _ := strings.Cut(status.Problem, "\n") // the rest is in the log already
-	line = cleanLine(line)
+	line = CleanLine(line)
 	if h := i.past[f.recipe.name]; h != nil && h.ref == f.recipe.ref {
 		h.problem, h.since = status.Problem, status.Since
 		if line != "" {

@@ -78,9 +78,9 @@ func TestEnsure_MakesWhatIsBelowFirst(t *testing.T) {
 			r.t.Errorf("top was built on %s", got)
 		}
 		want := []BuildEvent{
-			{Step: 1, Steps: 6, Done: 1, Total: 2, Line: "pulling"},
-			{Step: 2, Steps: 6, Line: "Step of sandboxd/base"}, {Step: 3, Steps: 6, Line: "Step of sandboxd/base"},
-			{Step: 4, Steps: 6, Line: "Step of sandboxd/top"}, {Step: 5, Steps: 6, Line: "Step of sandboxd/top"},
+			{Step: 1, Steps: 8, Done: 1, Total: 2, Line: "pulling"},
+			{Step: 2, Steps: 8, Line: "Step of sandboxd/base"}, {Step: 3, Steps: 8, Line: "Step of sandboxd/base"},
+			{Step: 5, Steps: 8, Line: "Step of sandboxd/top"}, {Step: 6, Steps: 8, Line: "Step of sandboxd/top"},
 		}
 		if diff := cmp.Diff(want, steps); diff != "" {
 			r.t.Errorf("progress differs (-want +got):\n%s", diff)
@@ -117,7 +117,7 @@ func TestEnsure_WaitingForABaseThatIsBuiltForSomebodyElseHearsOfIt(t *testing.T)
 		go r.ensure("top")
 		time.Sleep(buildTime * 3 / 4)
 		synctest.Wait()
-		if s := r.state("top", ImageBuilding); s.Step != 2 || s.Steps != 5 || s.Progress != 0.2 {
+		if s := r.state("top", ImageBuilding); s.Step != 2 || s.Steps != 7 || s.Progress != 1.0/7 {
 			r.t.Errorf("status is %+v", s)
 		}
 		time.Sleep(2 * buildTime)

@@ -38,9 +38,9 @@ func (l *buildLog) all() []string { return slices.Clone(l.lines) }
 // escapeSequence is what programs send to a terminal to move and colour.
 var escapeSequence = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_()][0-9A-Za-z]?)`)
 
-// cleanLine makes a line of a build's output fit to be shown anywhere: valid, bounded, without escape sequences and
+// CleanLine makes a line of a build's output fit to be shown anywhere: valid, bounded, without escape sequences and
 // controls. Of a line that overwrote itself, such as a progress bar, the last state is kept.
-func cleanLine(line string) string {
+func CleanLine(line string) string {
 	line = shorten(line, 4*maxLogLine)
 	line = escapeSequence.ReplaceAllString(strings.ToValidUTF8(line, "\uFFFD"), "")
 	line = strings.TrimRight(line, "\r\n\t ")

@@ -17,8 +17,8 @@ func TestCleanLine(t *testing.T) {
 		"\u202eevil":                         "evil",
 		repeat("x", 5000):                    repeat("x", maxLogLine) + "…",
 	} {
-		if got := cleanLine(in); got != want {
-			t.Errorf("cleanLine(%.40q) is %.40q, want %.40q", in, got, want)
+		if got := CleanLine(in); got != want {
+			t.Errorf("CleanLine(%.40q) is %.40q, want %.40q", in, got, want)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (i *Images) wait(ctx context.Context, f *flight, report func(BuildEvent)) e
 // emit takes an event of the engine into f, and hands it on to waiters, subscribers and the flights that wait for f.
 // before is how many steps f needed first.
 func (i *Images) emit(f *flight, e BuildEvent, before int) {
-	e.Line = cleanLine(e.Line)
+	e.Line = CleanLine(e.Line)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if f.ended { // cancelled, and the engine has not heard yet

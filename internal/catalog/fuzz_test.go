@@ -82,7 +82,7 @@ func FuzzCleanLine(f *testing.F) {
 	f.Add("\x1b[31mred\x1b[0m\t50%\r100%\r\n")
 	f.Add("\x1b]0;title\x07a\u202eb\x00")
 	f.Fuzz(func(t *testing.T, line string) {
-		got := cleanLine(line)
+		got := CleanLine(line)
 		if !utf8.ValidString(got) || len(got) > maxLogLine+len("…") || strings.ContainsFunc(got, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			t.Errorf("%q became %q", line, got)
 		}

@@ -59,12 +59,12 @@ func (i *Images) templateRecipe(found *resolved) *recipe {
 	return r
 }
 
-// steps is how many steps making the image counts as.
+// steps is how many steps making the image counts as. An engine adds one for the labels.
 func (r *recipe) steps() int {
 	if r.docker == nil {
 		return pullSteps
 	}
-	return len(r.docker.Steps)
+	return len(r.docker.Steps) + 1
 }
 
 // build is what the engine is asked for.
