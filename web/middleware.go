@@ -14,8 +14,9 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// contentPolicy keeps everything that is not ours off the dashboard. Terminal and editor set styles from script.
-const contentPolicy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; " +
+// contentPolicy keeps everything that is not ours off the dashboard, and scripts and styles out of pages. The workspace
+// has its own (workspacePolicy).
+const contentPolicy = "default-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
 	"connect-src 'self'; object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 
 // requestID makes the request that everything behind it shares. The id is ours: a client's own is not believed.

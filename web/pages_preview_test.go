@@ -1,0 +1,180 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"sandboxd/internal/auth"
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/sandbox"
+)
+
+// furnish puts sandboxes of every state on the stage.
+func (s *stage) furnish() {
+	ago := func(d time.Duration) time.Time { return stageTime.Add(-d) }
+	for i, b := range []sandbox.Sandbox{
+		{Name: "silver-heron", Label: "Edge experiments", State: sandbox.Stopped, Spec: sandbox.Spec{Image: "debian:trixie-slim"}, Changed: ago(76 * time.Hour)},
+		{Name: "old-forest", State: sandbox.Asleep, Spec: sandbox.Spec{Template: "base"}, Changed: ago(2 * time.Hour)},
+		{Name: "tall-birch", Label: "Nightly import", State: sandbox.Failed, Spec: sandbox.Spec{Template: "data-analysis"}, Changed: ago(42 * time.Minute),
+			Problem: "Building the image of template data-analysis failed at step 4 of 11: apt-get could not find the package python3-statsmodel."},
+		{Name: "brave-otter", Label: "ML Experiments", State: sandbox.Running, Spec: sandbox.Spec{Template: "python-ml"}, Changed: ago(26 * time.Hour)},
+		{Name: "checkout-api", Label: "Checkout API, branch retry-payments", State: sandbox.Running, Spec: sandbox.Spec{Template: "node-api"}, Changed: ago(3 * time.Hour)},
+		{Name: "quick-lynx", State: sandbox.Running, Spec: sandbox.Spec{Template: "base"}, Changed: ago(12 * time.Minute)},
+		{Name: "warm-comet", State: sandbox.Stopping, Spec: sandbox.Spec{Template: "base"}, Changed: ago(4 * time.Second)},
+		{Name: "new-meadow", Label: "Quarterly numbers", State: sandbox.Creating, Spec: sandbox.Spec{Template: "data-analysis"}, Changed: ago(20 * time.Second)},
+	} {
+		owner := [...]string{"root", "ada", "bob"}[i%3]
+		made := s.put(owner, b.Name, func(to *sandbox.Sandbox) {
+			b.ID, b.Owner = to.ID, to.Owner
+			b.Created = ago(time.Duration(90-i*11) * time.Hour)
+			if b.Created.After(b.Changed) {
+				b.Created = b.Changed
+			}
+			*to = b
+		})
+		if b.State == sandbox.Creating {
+			s.boxes.progress[made.ID] = sandbox.Progress{Phase: sandbox.PhaseImage, Fraction: 0.42, Detail: "Unpacking python3-pandas (2.2.3+dfsg-9) ..."}
+		}
+	}
+	s.images.log = buildLines()
+	for i, n := range []auth.NewToken{{Name: "laptop"}, {Name: "ci", Sandbox: "checkout-api", TTL: 30 * 24 * time.Hour}} {
+		if _, _, err := s.accounts.CreateToken(s.t.Context(), s.users["root"].ID, n); err != nil {
+			s.t.Fatal(i, err)
+		}
+	}
+}
+
+func buildLines() []string {
+	lines := []string{"Step 4/11 : RUN apt-get update && apt-get install -y python3-pandas python3-seaborn"}
+	for i := range 30 {
+		lines = append(lines, fmt.Sprintf("Get:%d http://deb.debian.org/debian trixie/main amd64 python3-lib%d all 2.%d-1 [%d kB]", i+1, i, i, 40+i*7))
+	}
+	return append(lines, "Unpacking python3-pandas (2.2.3+dfsg-9) ...")
+}
+
+// pagesOfRoot are all pages that an admin can open on a furnished stage.
+func pagesOfRoot(s *stage) []string {
+	return []string{
+		"/", "/?state=failed", "/?q=nothing-like-this", "/new", "/templates", "/templates/base", "/templates/rust-edge",
+		"/sandboxes/brave-otter", "/sandboxes/silver-heron", "/sandboxes/tall-birch", "/sandboxes/new-meadow",
+		"/sandboxes/warm-comet", "/sandboxes/old-forest", "/sandboxes/brave-otter?port=5000",
+		"/sandboxes/brave-otter/rename", "/sandboxes/brave-otter/delete",
+		"/settings", "/settings/tokens", "/settings/users", "/settings/users/" + s.users["bob"].ID + "/delete",
+	}
+}
+
+func TestPages_KeepTheStrictContentPolicy(t *testing.T) {
+	s := newStage(t)
+	s.furnish()
+	pages := map[string]view{"/login": s.get("", "/login"), "/setup": s.get("", "/setup?code=x"), "/404": s.get("root", "/nowhere")}
+	for _, path := range pagesOfRoot(s) {
+		pages[path] = s.get("root", path).is(http.StatusOK)
+	}
+	for path, page := range pages {
+		policy := page.Header().Get("Content-Security-Policy")
+		if strings.Contains(policy, "unsafe-eval") || strings.Contains(policy, "script-src") && strings.Contains(policy, "unsafe-inline") {
+			t.Errorf("%s: policy %q", path, policy)
+		}
+		workspace := strings.HasPrefix(path, "/sandboxes/") && strings.Count(path, "/") == 2
+		if strings.Contains(policy, "unsafe-inline") != workspace {
+			t.Errorf("%s: inline styles are for the workspace alone: %q", path, policy)
+		}
+		for n := range page.doc.Descendants() {
+			if fault := inlined(n); fault != "" {
+				t.Errorf("%s: %s", path, fault)
+			}
+		}
+	}
+}
+
+// inlined says what about an element the content policy would refuse.
+func inlined(n *html.Node) string {
+	if n.Type != html.ElementNode {
+		return ""
+	}
+	if n.Data == "style" || n.Data == "script" && attr(n, "src") == "" {
+		return "inline " + n.Data
+	}
+	for _, a := range n.Attr {
+		if a.Key == "style" || strings.HasPrefix(a.Key, "on") || strings.HasPrefix(a.Key, "hx-on") {
+			return fmt.Sprintf("<%s %s=%q>", n.Data, a.Key, a.Val)
+		}
+		if (a.Key == "src" || a.Key == "href") && strings.HasPrefix(a.Val, "http") && n.Data != "a" {
+			return fmt.Sprintf("<%s> loads %s", n.Data, a.Val)
+		}
+	}
+	return ""
+}
+
+// TestPreview_ServesEveryPage draws every page. With SANDBOXD_PREVIEW=127.0.0.1:8088 it goes on to serve them, signed in
+// as root, until it is interrupted: to look at pages while working on them.
+func TestPreview_ServesEveryPage(t *testing.T) {
+	s := newStage(t)
+	s.furnish()
+	for _, path := range pagesOfRoot(s) {
+		if page := s.get("root", path).is(http.StatusOK); page.find("main") == nil {
+			t.Errorf("%s has no main part", path)
+		}
+	}
+	address := os.Getenv("SANDBOXD_PREVIEW")
+	if address == "" {
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: s.signedIn(), ReadHeaderTimeout: time.Second}
+	context.AfterFunc(ctx, func() { server.Close() })
+	go s.bustle(ctx)
+	t.Log("preview:", server.Serve(l))
+}
+
+// signedIn serves the stage to anybody as root; ?as=NAME changes that, and ?as=- is nobody.
+func (s *stage) signedIn() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user := "root"
+		if as := r.URL.Query().Get("as"); as != "" {
+			user = as
+		}
+		if secret := s.sessions[user]; secret != "" {
+			r.AddCookie(&http.Cookie{Name: "sandboxd", Value: secret})
+		}
+		if theme := r.URL.Query().Get("theme"); theme != "" {
+			r.AddCookie(&http.Cookie{Name: themeCookie, Value: theme})
+		}
+		s.server.ServeHTTP(w, r)
+	})
+}
+
+// bustle lets a create come along for ever, for the preview.
+func (s *stage) bustle(ctx context.Context) {
+	tick := time.NewTicker(400 * time.Millisecond)
+	defer tick.Stop()
+	for i := 0; ; i++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		box, err := s.boxes.store.ByName(ctx, "new-meadow")
+		if err != nil {
+			return
+		}
+		line := fmt.Sprintf("Get:%d http://deb.debian.org/debian trixie/main amd64 python3-thing all", i)
+		s.boxes.report(box, sandbox.Progress{Phase: sandbox.PhaseImage, Fraction: float64(i%100) / 100, Detail: line})
+		s.images.bus.Publish(catalog.ImageEvent{Template: "data-analysis", Line: line,
+			Status: catalog.ImageStatus{State: catalog.ImageBuilding, Step: i%11 + 1, Steps: 11, Progress: float64(i%100) / 100}})
+	}
+}

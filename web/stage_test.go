@@ -1,0 +1,355 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"sandboxd/internal/auth"
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/event"
+	"sandboxd/internal/exec"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/sandboxtest"
+	"sandboxd/internal/wire"
+	"sandboxd/static"
+)
+
+// stage is a Server for tests of pages: sandboxes stand exactly as a test puts them, accounts are real.
+type stage struct {
+	t         *testing.T
+	server    *Server
+	boxes     *fakeBoxes
+	images    *fakeImages
+	terminals *fakeTerminals
+	accounts  *auth.Service
+	users     map[string]auth.User
+	sessions  map[string]string // by user name: the secret in the cookie
+	engine    *fakeEngine
+}
+
+// stageTime is when pages are drawn in tests.
+var stageTime = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// newStage makes a stage with the users root (admin), ada and bob (members), all signed in.
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	s := newEmptyStage(t)
+	for name, role := range map[string]auth.Role{"root": auth.Admin, "ada": auth.Member, "bob": auth.Member} {
+		u, err := s.accounts.CreateUser(t.Context(), auth.NewUser{Name: name, Role: role, Password: testPassword})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.users[name] = u
+		s.signIn(name)
+	}
+	return s
+}
+
+// newEmptyStage makes a stage without users.
+func newEmptyStage(t *testing.T) *stage {
+	t.Helper()
+	hosts, err := hostname.New("http://localhost:8080")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{
+		t: t, boxes: newFakeBoxes(), images: newFakeImages(), terminals: &fakeTerminals{}, engine: &fakeEngine{},
+		users: map[string]auth.User{}, sessions: map[string]string{},
+	}
+	log := slog.New(slog.DiscardHandler)
+	s.accounts = auth.New(sandboxtest.NewMemAccounts(), auth.Options{Cost: auth.Cost{Memory: 64, Passes: 1}, Log: log})
+	s.server = New(Config{
+		Sandboxes: s.boxes, Accounts: s.accounts, Templates: stageTemplates{}, Images: s.images, Terminals: s.terminals,
+		Commands: exec.New(&fakeCommands{}), Hosts: hosts, Assets: static.New(), Log: log,
+		Version: Version{Version: "1.2.3"}, Now: func() time.Time { return stageTime },
+		Checks: []Check{{Name: "engine", Ask: s.engine.ask}},
+	})
+	return s
+}
+
+func (s *stage) signIn(name string) {
+	s.t.Helper()
+	secret, _, err := s.accounts.Login(s.t.Context(), "192.0.2.1", name, testPassword)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.sessions[name] = secret
+}
+
+// put puts a sandbox of a user's on the stage and gives it.
+func (s *stage) put(user, name string, change func(*sandbox.Sandbox)) sandbox.Sandbox {
+	s.t.Helper()
+	s.boxes.made++
+	box := sandbox.Sandbox{
+		ID: fmt.Sprintf("%016x", s.boxes.made), Name: name, Owner: s.users[user].ID, State: sandbox.Running,
+		Spec:    sandbox.Spec{Template: "base", Limits: sandbox.Limits{CPUs: 2, Memory: 2 << 30, Pids: 1024}},
+		Created: stageTime.Add(-time.Hour + time.Duration(s.boxes.made)*time.Second), Changed: stageTime.Add(-30 * time.Minute),
+	}
+	if change != nil {
+		change(&box)
+	}
+	if err := s.boxes.store.Insert(s.t.Context(), box); err != nil {
+		s.t.Fatal(err)
+	}
+	return box
+}
+
+// view is an answer whose body is a page or a part of one.
+type view struct {
+	*httptest.ResponseRecorder
+	t   *testing.T
+	doc *html.Node
+}
+
+// get opens a page as user ("" for nobody).
+func (s *stage) get(user, path string, headers ...string) view {
+	s.t.Helper()
+	return s.ask(user, http.MethodGet, path, nil, headers...)
+}
+
+// post posts a form as user.
+func (s *stage) post(user, path string, fields url.Values, headers ...string) view {
+	s.t.Helper()
+	return s.ask(user, http.MethodPost, path, fields, headers...)
+}
+
+func (s *stage) ask(user, method, path string, fields url.Values, headers ...string) view {
+	s.t.Helper()
+	r := httptest.NewRequest(method, "http://localhost:8080"+path, strings.NewReader(fields.Encode()))
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", "http://localhost:8080")
+	}
+	if user != "" {
+		r.AddCookie(&http.Cookie{Name: "sandboxd", Value: s.sessions[user]})
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	s.server.ServeHTTP(w, r)
+	doc, err := html.Parse(strings.NewReader(w.Body.String()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return view{w, s.t, doc}
+}
+
+// is fails the test unless the status is as wanted.
+func (v view) is(status int) view {
+	v.t.Helper()
+	if v.Code != status {
+		v.t.Fatalf("status %d, want %d: %s", v.Code, status, v.Body)
+	}
+	return v
+}
+
+// leads fails the test unless the answer leads to path.
+func (v view) leads(path string) view {
+	v.t.Helper()
+	v.is(http.StatusSeeOther)
+	if got := v.Header().Get("Location"); got != path {
+		v.t.Fatalf("leads to %q, want %q", got, path)
+	}
+	return v
+}
+
+// fakeBoxes stands for the Manager: what is asked of it happens at once up to the state that work goes on in.
+type fakeBoxes struct {
+	store *sandboxtest.MemStore
+	bus   *event.Bus[sandbox.Event]
+	made  int
+
+	mu       sync.Mutex
+	progress map[string]sandbox.Progress
+	err      error // what every change gives
+	last     sandbox.Request
+}
+
+func newFakeBoxes() *fakeBoxes {
+	return &fakeBoxes{
+		store: sandboxtest.NewMemStore(), bus: event.NewBus[sandbox.Event](64), progress: map[string]sandbox.Progress{},
+	}
+}
+
+func (f *fakeBoxes) Sandbox(ctx context.Context, name string) (sandbox.Sandbox, error) {
+	return f.store.ByName(ctx, name)
+}
+
+func (f *fakeBoxes) List(ctx context.Context, q sandbox.Filter) ([]sandbox.Sandbox, int, error) {
+	return f.store.List(ctx, q)
+}
+
+func (f *fakeBoxes) Progress(id string) sandbox.Progress {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.progress[id]
+}
+
+// report sets how far a sandbox's work has come and tells everybody.
+func (f *fakeBoxes) report(box sandbox.Sandbox, p sandbox.Progress) {
+	f.mu.Lock()
+	f.progress[box.ID] = p
+	f.mu.Unlock()
+	f.bus.Publish(sandbox.Event{Sandbox: box, Progress: p})
+}
+
+// refuse makes every change fail.
+func (f *fakeBoxes) refuse(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+}
+
+func (f *fakeBoxes) refusal() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+// asked is the last request for a new sandbox.
+func (f *fakeBoxes) asked() sandbox.Request {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.last
+}
+
+func (f *fakeBoxes) Create(ctx context.Context, r sandbox.Request) (sandbox.Sandbox, bool, error) {
+	f.mu.Lock()
+	f.last = r
+	f.mu.Unlock()
+	if err := f.refusal(); err != nil {
+		return sandbox.Sandbox{}, false, err
+	}
+	box := sandbox.Sandbox{
+		ID: sandbox.NewID(), Name: r.Name, Label: r.Label, Owner: r.Owner, State: sandbox.Creating,
+		Spec: sandbox.Spec{Template: r.Template, Image: r.Image}, Created: stageTime, Changed: stageTime,
+	}
+	if box.Name == "" {
+		box.Name = "quiet-otter"
+	}
+	if err := f.store.Insert(ctx, box); err != nil {
+		return sandbox.Sandbox{}, false, err
+	}
+	f.bus.Publish(sandbox.Event{Sandbox: box})
+	return box, true, nil
+}
+
+// change changes a sandbox and tells everybody.
+func (f *fakeBoxes) change(ctx context.Context, name string, change func(*sandbox.Sandbox)) (sandbox.Sandbox, error) {
+	if err := f.refusal(); err != nil {
+		return sandbox.Sandbox{}, err
+	}
+	box, err := f.store.ByName(ctx, name)
+	if err != nil {
+		return box, err
+	}
+	change(&box)
+	box.Changed = box.Changed.Add(time.Second)
+	if err := f.store.Update(ctx, box); err != nil {
+		return box, err
+	}
+	f.bus.Publish(sandbox.Event{Sandbox: box})
+	return box, nil
+}
+
+func (f *fakeBoxes) Rename(ctx context.Context, name, label string) (sandbox.Sandbox, error) {
+	return f.change(ctx, name, func(b *sandbox.Sandbox) { b.Label = label })
+}
+
+func (f *fakeBoxes) Delete(ctx context.Context, name string) (sandbox.Sandbox, error) {
+	return f.change(ctx, name, func(b *sandbox.Sandbox) { b.State = sandbox.Deleting })
+}
+
+// drop makes a sandbox vanish.
+func (f *fakeBoxes) drop(box sandbox.Sandbox) {
+	_ = f.store.Delete(context.Background(), box.ID)
+	f.bus.Publish(sandbox.Event{Sandbox: box, Deleted: true})
+}
+
+func (f *fakeBoxes) Start(ctx context.Context, name string) (sandbox.Sandbox, error) {
+	return f.change(ctx, name, func(b *sandbox.Sandbox) { b.State = sandbox.Starting })
+}
+
+func (f *fakeBoxes) Stop(ctx context.Context, name string) (sandbox.Sandbox, error) {
+	return f.change(ctx, name, func(b *sandbox.Sandbox) { b.State = sandbox.Stopping })
+}
+
+func (f *fakeBoxes) Restart(ctx context.Context, name string) (sandbox.Sandbox, error) {
+	return f.Start(ctx, name)
+}
+
+func (f *fakeBoxes) Wait(ctx context.Context, name string) (sandbox.Sandbox, error) {
+	return f.store.ByName(ctx, name)
+}
+
+func (f *fakeBoxes) Subscribe() *event.Subscription[sandbox.Event] { return f.bus.Subscribe() }
+
+// fakeTerminals has the terminals that a test says.
+type fakeTerminals struct {
+	mu     sync.Mutex
+	tabs   []wire.Terminal
+	asked  int
+	closed []string
+}
+
+func (f *fakeTerminals) Tabs(context.Context, string) ([]wire.Terminal, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked++
+	return f.tabs, nil
+}
+
+func (f *fakeTerminals) CloseTab(_ context.Context, name, tab string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = append(f.closed, name+" "+tab)
+	return nil
+}
+
+// stageTemplates are like those that come with sandboxd, and a broken one.
+type stageTemplates struct{}
+
+func (stageTemplates) Template(name string) (catalog.Template, error) {
+	for _, e := range (stageTemplates{}).List() {
+		if e.Name == name && e.Problem == nil {
+			return e.Template, nil
+		}
+	}
+	return catalog.Template{}, fault.New(fault.NotFound, "There is no template %q.", name)
+}
+
+func (stageTemplates) List() []catalog.Entry {
+	size := func(cpus float64, memory int64) catalog.Size {
+		return catalog.Size{CPUs: cpus, Memory: memory << 30, Pids: 1024, Disk: 10 << 30}
+	}
+	make := func(name, title, text, icon string, size catalog.Size, ports ...catalog.Port) catalog.Entry {
+		return catalog.Entry{Name: name, Readme: stageReadme, Template: catalog.Template{
+			Name: name, Title: title, Description: text, Icon: icon, Size: size, Ports: ports, Profile: catalog.Dev,
+			Folder: "/usr/share/sandboxd/templates/sandbox/" + name, Env: map[string]string{"EDITOR": "vim"},
+		}}
+	}
+	broken := catalog.Problem{File: "/srv/templates/rust-edge/template.yaml", Line: 7, Message: "There is no field “titel”. Did you mean “title”?"}
+	return []catalog.Entry{
+		make("base", "Base", "Debian with git, tmux, vim, build tools, Python 3 and Node. A clean start for any work.", "terminal", size(2, 2)),
+		make("data-analysis", "Data analysis", "pandas, seaborn, statsmodels, SQLite and csvkit, with a Jupyter notebook that opens on an example.", "chart", size(2, 4), catalog.Port{Number: 8888, Title: "Notebook"}),
+		make("node-api", "Node API", "A small JSON API on plain Node that is already running. Edit ~/app and it restarts with your change.", "server", size(1, 1), catalog.Port{Number: 3000, Title: "API"}),
+		make("python-ml", "Python for machine learning", "NumPy, SciPy, pandas, scikit-learn and Matplotlib, with a Jupyter notebook one click away.", "brain", size(2, 4), catalog.Port{Number: 8888, Title: "Notebook"}),
+		{Name: "rust-edge", Problem: &broken, Problems: []catalog.Problem{broken}},
+	}
+}
+
+const stageReadme = "# What is inside\n\nA sandbox with `git`, **vim** and <b>tools</b>. See [the docs](https://example.com/docs).\n\n" +
+	"## Start\n\n- open a terminal\n- type `make`\n\n```\nmake run\n  # and wait\n```\n\n[bad](javascript:alert(1))\n"
