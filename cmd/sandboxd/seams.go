@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"sandboxd/internal/catalog"
-	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/link"
 	"sandboxd/internal/sandbox"
@@ -35,7 +34,7 @@ func (g guests) Ready(ctx context.Context, id string) error { return g.hub.Ready
 func (g guests) Forget(id string) error { return g.hub.Forget(id) }
 
 // split sends a request to the dashboard or to the sandboxes' proxy, by its Host. A Host that is none of ours is
-// refused, so that no foreign name that points here (DNS rebinding) reaches either.
+// refused by the latter, so that no foreign name that points here (DNS rebinding) reaches anything.
 type split struct {
 	hosts     hostname.Hosts
 	dashboard http.Handler
@@ -44,15 +43,9 @@ type split struct {
 
 // ServeHTTP implements http.Handler.
 func (s split) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	target, err := s.hosts.Parse(r.Host)
-	switch {
-	case fault.Is(err, fault.NotFound):
-		http.Error(w, "421 Misdirected Request: sandboxd serves "+s.hosts.DashboardURL()+" and the sandboxes below it, not this host.", http.StatusMisdirectedRequest)
-	case err != nil:
-		http.Error(w, fault.Message(err), http.StatusBadRequest)
-	case target.Kind == hostname.Dashboard:
+	if target, err := s.hosts.Parse(r.Host); err == nil && target.Kind == hostname.Dashboard {
 		s.dashboard.ServeHTTP(w, r)
-	default:
-		s.boxes.ServeHTTP(w, r)
+		return
 	}
+	s.boxes.ServeHTTP(w, r) // also what is not ours: it says so
 }
