@@ -20,7 +20,7 @@ func (s *Server) apiHealth(context.Context, *request, none) (reply, error) {
 }
 
 // apiReady says whether everything that sandboxd needs answers, and which part does not.
-func (s *Server) apiReady(ctx context.Context, _ *request, _ none) (reply, error) {
+func (s *Server) apiReady(ctx context.Context, r *request, _ none) (reply, error) {
 	out := readiness{Ready: true, Checks: map[string]string{}}
 	for _, check := range s.cfg.Checks {
 		out.Checks[check.Name] = "ok"
@@ -30,6 +30,7 @@ func (s *Server) apiReady(ctx context.Context, _ *request, _ none) (reply, error
 		}
 	}
 	if !out.Ready {
+		r.head.Set("Retry-After", retryAfter)
 		return reply{status: http.StatusServiceUnavailable, body: out}, nil
 	}
 	return reply{body: out}, nil

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -95,6 +96,10 @@ func (s *Server) report(r *request, p problem, err error) {
 	if p.Status < http.StatusInternalServerError {
 		return
 	}
+	if errors.Is(err, context.Canceled) && r.http.Context().Err() != nil {
+		s.log.Debug("client left", "request_id", r.id, "path", r.http.URL.Path)
+		return
+	}
 	s.log.Error("request failed", "request_id", r.id, "method", r.http.Method, "path", r.http.URL.Path,
 		"status", p.Status, "err", err)
 }
@@ -121,5 +126,5 @@ func (s *Server) failPage(c echo.Context, r *request, p problem) {
 // isAPI says whether a program asks, who wants problem documents and not pages.
 func (r *request) isAPI() bool {
 	path := r.http.URL.Path
-	return path == "/healthz" || path == "/readyz" || path == apiPrefix || strings.HasPrefix(path, "/api/")
+	return path == "/healthz" || path == "/readyz" || path == "/api" || strings.HasPrefix(path, "/api/")
 }

@@ -151,7 +151,7 @@ func (w *world) send(r *http.Request, body string) answer {
 func (a answer) is(status int) answer {
 	a.t.Helper()
 	if a.Code != status {
-		a.t.Fatalf("status %d, want %d: %s", a.Code, status, a.Body)
+		a.t.Fatalf("status %d, want %d: %.300s", a.Code, status, a.Body)
 	}
 	return a
 }
@@ -175,7 +175,7 @@ func (a answer) problem(status int, code, field string) problem {
 func (a answer) into(v any) {
 	a.t.Helper()
 	if err := json.Unmarshal(a.Body.Bytes(), v); err != nil {
-		a.t.Fatalf("%v in %s", err, a.Body)
+		a.t.Fatalf("%v in %.300s", err, a.Body)
 	}
 }
 

@@ -1,0 +1,66 @@
+package web
+
+import (
+	"bufio"
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sandboxd/internal/catalog"
+)
+
+func TestBuild_IsForAdmins(t *testing.T) {
+	w := newWorld(t)
+	w.call("ada", "POST", "/api/v1/templates/base/build", "").problem(403, "forbidden", "")
+	got := w.call("root", "POST", "/api/v1/templates/base/build", "").is(202)
+	if l := got.Header().Get("Location"); l != "/api/v1/templates/base/build" || w.images.builds != 1 {
+		t.Errorf("%d builds, location %q", w.images.builds, l)
+	}
+	w.call("root", "POST", "/api/v1/templates/nope/build", "").problem(404, "not_found", "")
+	w.call("ada", "GET", "/api/v1/templates/nope", "").problem(404, "not_found", "")
+}
+
+func TestBuildLog_IsFollowedToItsEnd(t *testing.T) {
+	w := newWorld(t)
+	building := catalog.ImageStatus{State: catalog.ImageBuilding, Step: 1, Steps: 2}
+	w.images.log, w.images.status = []string{"one"}, building
+	got := w.open(w.serve(), t.Context(), "ada", "GET", "/api/v1/templates/base/build", "", "application/x-ndjson")
+	scan := bufio.NewScanner(got.Body)
+	next := func() (l buildLine) {
+		t.Helper()
+		if !scan.Scan() {
+			t.Fatalf("the stream ended: %v", scan.Err())
+		}
+		checkSchema(t, "BuildEvent", scan.Bytes())
+		if err := json.Unmarshal(scan.Bytes(), &l); err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	if d := cmp.Diff([]buildLine{{Type: "line", Line: "one"}, {Type: "image", Image: newTemplateImage(building)}}, []buildLine{next(), next()}); d != "" {
+		t.Error(d)
+	}
+	failed := catalog.ImageStatus{State: catalog.ImageFailed, Problem: "Step 2 failed."}
+	w.images.bus.Publish(catalog.ImageEvent{Template: "other", Status: failed, Line: "not this"})
+	w.images.bus.Publish(catalog.ImageEvent{Template: "base", Status: building, Line: "two"})
+	w.images.bus.Publish(catalog.ImageEvent{Template: "base", Status: failed, Line: "three"})
+	want := []buildLine{{Type: "line", Line: "two"}, {Type: "line", Line: "three"}, {Type: "image", Image: newTemplateImage(failed)}}
+	if d := cmp.Diff(want, []buildLine{next(), next(), next()}); d != "" {
+		t.Error(d)
+	}
+	if scan.Scan() {
+		t.Errorf("more came: %s", scan.Text())
+	}
+}
+
+func TestBuildLog_OfWhatIsBuiltEndsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.images.log = []string{"one"}
+	got := w.call("ada", "GET", "/api/v1/templates/base/build", "", "Accept", "application/x-ndjson").is(200)
+	want := `{"type":"line","line":"one"}` + "\n" +
+		`{"type":"image","image":{"state":"built","problem":"","step":0,"steps":0,"progress":1}}` + "\n"
+	if d := cmp.Diff(want, got.Body.String()); d != "" {
+		t.Error(d)
+	}
+}
