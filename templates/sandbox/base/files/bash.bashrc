@@ -18,7 +18,7 @@ __sandbox_prompt() {
 	__sandbox_branch=${branch:+ ($branch)}
 	[ "$status" -eq 0 ] || mark='\[\e[1;31m\]'"$status"' \$\[\e[0m\]'
 	[ "$(id -u)" -ne 0 ] || mark=${mark/\\\$/#}
-	PS1='\[\e[1;36m\]${SANDBOX_NAME:-\h}\[\e[0m\]:\[\e[1;34m\]\w\[\e[0;33m\]${__sandbox_branch}\[\e[0m\] '"$mark "
+	PS1='\[\e[1;36m\]\h\[\e[0m\]:\[\e[1;34m\]\w\[\e[0;33m\]${__sandbox_branch}\[\e[0m\] '"$mark "
 }
 
 alias ls='ls --color=auto' ll='ls -alFh' grep='grep --color=auto'
