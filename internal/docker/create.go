@@ -1,0 +1,159 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+)
+
+// Create makes b's container and volume, in one call to the engine. See sandbox.Runtime.
+//
+// An engine goes on making a container whose caller has hung up. So when ctx ends before it is made, Create leaves,
+// the call goes on, and a Remove of the same id waits for it: nothing appears behind a Remove's back.
+func (e *Engine) Create(ctx context.Context, b sandbox.Box) error {
+	if err := e.own(); err != nil {
+		return err
+	}
+	unlock, err := e.ids.lock(ctx, b.ID)
+	if err != nil {
+		return classify(err, "make the container")
+	}
+	done := make(chan error, 1)
+	e.flights.Go(func() {
+		defer unlock()
+		ctx, cancel := context.WithTimeout(e.life, createLimit)
+		defer cancel()
+		done <- e.create(ctx, b)
+	})
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return classify(ctx.Err(), "make the container")
+	}
+}
+
+func (e *Engine) create(ctx context.Context, b sandbox.Box) error {
+	addr, err := e.address(ctx, b)
+	if err != nil {
+		return err
+	}
+	err = e.make(ctx, b, addr)
+	switch {
+	case errdefs.IsConflict(err):
+		return e.adopt(ctx, b, err)
+	case errdefs.IsNotFound(err) && addr.IsValid():
+		// The image, or the network: somebody may have removed that meanwhile. Look, and try once more.
+		e.network.forget()
+		if addr, err = e.address(ctx, b); err != nil {
+			return err
+		}
+		err = e.make(ctx, b, addr)
+	}
+	return refused(err, "make the container")
+}
+
+// address reserves b's address, if its profile has a network.
+func (e *Engine) address(ctx context.Context, b sandbox.Box) (netip.Addr, error) {
+	if !hasNetwork(b.Profile) {
+		return netip.Addr{}, nil
+	}
+	return e.network.hold(ctx, e.client.Load(), b.ID)
+}
+
+// make asks for the container, and gives the engine's bare error.
+func (e *Engine) make(ctx context.Context, b sandbox.Box, addr netip.Addr) error {
+	s := e.spec(b, addr)
+	made, err := e.client.Load().ContainerCreate(ctx, s.config, s.host, s.network, nil, e.resource(b.ID))
+	for _, w := range made.Warnings {
+		e.c.Log.Debug("the engine warns", "sandbox", b.Name, "warning", oneLine(w, longestWord))
+	}
+	return err
+}
+
+// adopt handles a name that is taken: by the container that an earlier create of b has made, which is what was asked
+// for; by the remains of one that the engine could not remove, which make place; or by a stranger.
+func (e *Engine) adopt(ctx context.Context, b sandbox.Box, conflict error) error {
+	found, err := e.client.Load().ContainerInspect(ctx, e.resource(b.ID))
+	if err != nil {
+		return refused(conflict, "make the container")
+	}
+	if _, ours := e.idOf(found.Name, found.Config.Labels); !ours {
+		return fault.New(fault.Invalid, "The engine has a container %s that is not sandboxd's. Remove or rename it.", e.resource(b.ID))
+	}
+	if !broken(found.State.Status) {
+		return nil
+	}
+	if err := e.removeContainer(ctx, b.ID); err != nil {
+		return err
+	}
+	addr, err := e.address(ctx, b)
+	if err != nil {
+		return err
+	}
+	return refused(e.make(ctx, b, addr), "make the container")
+}
+
+// broken reports whether a container in this state can never be started.
+func broken(s container.ContainerState) bool {
+	return s == container.StateDead || s == container.StateRemoving
+}
+
+// scan learns which addresses the instance's containers have.
+func (e *Engine) scan(ctx context.Context) error {
+	cli := e.client.Load()
+	e.network.forget()
+	if err := e.network.see(ctx, cli); err != nil {
+		return err
+	}
+	list, err := cli.ContainerList(ctx, container.ListOptions{All: true, Filters: e.ours()})
+	if err != nil {
+		return classify(err, "list its containers")
+	}
+	for _, c := range list {
+		if id, ours := e.idOf(firstName(c), c.Labels); ours {
+			e.network.adopt(id, fixedAddress(c.NetworkSettings, e.network.name))
+		}
+	}
+	return nil
+}
+
+func firstName(c container.Summary) string {
+	if len(c.Names) == 0 {
+		return ""
+	}
+	return c.Names[0]
+}
+
+func fixedAddress(s *container.NetworkSettingsSummary, name string) string {
+	if s == nil || s.Networks[name] == nil || s.Networks[name].IPAMConfig == nil {
+		return ""
+	}
+	return s.Networks[name].IPAMConfig.IPv4Address
+}
+
+// removeContainer removes the container of id and waits until it is gone. One that is not there is no error.
+func (e *Engine) removeContainer(ctx context.Context, id string) error {
+	const between = 50 * time.Millisecond
+	for {
+		err := e.client.Load().ContainerRemove(ctx, e.resource(id), container.RemoveOptions{Force: true, RemoveVolumes: true})
+		switch {
+		case err == nil || errdefs.IsNotFound(err):
+			return nil
+		case !errdefs.IsConflict(err):
+			return classify(err, "remove the container")
+		} // a removal is under way already: ask again until it is gone
+		select {
+		case <-time.After(between):
+		case <-ctx.Done():
+			return classify(fmt.Errorf("%w, %w", ctx.Err(), err), "remove the container")
+		}
+	}
+}

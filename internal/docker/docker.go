@@ -1,0 +1,116 @@
+// Package docker is sandboxd's hands on a Docker engine: it implements sandbox.Runtime and catalog.Engine.
+//
+// It decides nothing about sandboxes and keeps nothing: the engine's labels are its memory. It is the only importer
+// of the engine's client library, and no type, id or word of the engine leaves it, but for the engine's own text in
+// messages about what it refuses.
+//
+// Invariant: it touches only what carries the label of its own instance. Every call to the engine has a deadline. A
+// container gets no host path but the guest, its link folder and the CA bundle, no capability beyond its profile's,
+// and never the engine's socket.
+package docker
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/docker/docker/client"
+
+	"sandboxd/internal/fault"
+)
+
+// How long the engine may take. Callers' own deadlines count as well; these bound calls that come without one.
+const (
+	callLimit   = 30 * time.Second // a question, or a small change
+	createLimit = 80 * time.Second // making a container: an image's content under the home is copied to its volume
+	startLimit  = 80 * time.Second
+	removeLimit = 80 * time.Second
+	stopMargin  = 30 * time.Second // beyond the grace that the sandbox is given
+)
+
+// Config is what an Engine works with.
+type Config struct {
+	Instance    string // random id of this sandboxd, kept in its data folder; "" for one that only handles images
+	GuestBinary string // absolute path on the engine's host
+	CAFile      string // absolute path of a whole CA bundle (the system's and the extra ones), or ""
+	Subnet      string // IPv4 network for the sandboxes, /8 to /24, or "" for the first free one
+	Log         *slog.Logger
+}
+
+// Engine is a Docker engine. Its methods are safe for concurrent use. The caller must Close it.
+type Engine struct {
+	c       Config
+	client  atomic.Pointer[client.Client]
+	facts   atomic.Pointer[facts]
+	network *sandboxNetwork
+	ids     keyed
+	seen    details
+	life    context.Context // ends with Close; creates whose caller has left end with it
+	end     context.CancelFunc
+	flights sync.WaitGroup
+}
+
+// Open connects to the engine that the environment names (DOCKER_HOST and its kin, else the local socket), and learns
+// what it can and what it holds of this instance. Unavailable when none answers, Invalid when c is wrong.
+func Open(ctx context.Context, c Config) (*Engine, error) {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	n, err := newNetwork(c)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{c: c, network: n, ids: newKeyed()}
+	e.seen.reset()
+	e.life, e.end = context.WithCancel(context.Background())
+	if err := e.refresh(ctx); err != nil {
+		e.end()
+		return nil, err
+	}
+	return e, nil
+}
+
+// Close ends what is under way and waits for it.
+func (e *Engine) Close() error {
+	e.end()
+	e.flights.Wait()
+	return e.client.Load().Close()
+}
+
+// NetworkName is the name of the network that an instance's sandboxes are on.
+func NetworkName(instance string) string { return "sandboxd-" + instance }
+
+// refresh learns anew what the engine is and has; it may be another one than before, or another version.
+func (e *Engine) refresh(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	cli, err := dial()
+	if err != nil {
+		return err
+	}
+	f, err := learn(ctx, cli)
+	if err != nil {
+		cli.Close()
+		return err
+	}
+	e.facts.Store(f)
+	if old := e.client.Swap(cli); old != nil {
+		if err := old.Close(); err != nil {
+			e.c.Log.Debug("close of an old engine connection", "error", err)
+		}
+	}
+	if e.c.Instance == "" {
+		return nil
+	}
+	return e.scan(ctx)
+}
+
+// own refuses work on sandboxes to an engine that was opened for images only.
+func (e *Engine) own() error {
+	if e.c.Instance == "" || e.c.GuestBinary == "" {
+		return fault.New(fault.Internal, "This connection to the engine is for images only.")
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package docker
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/docker/docker/api/types/system"
+	"github.com/docker/docker/api/types/versions"
+	"github.com/docker/docker/client"
+)
+
+// minAPI is the oldest interface that this package is written for: that of Docker 19.03.
+const minAPI = "1.40"
+
+// Info is what a person, or a limit, wants to know of the engine and its host.
+type Info struct {
+	Version string // of the engine
+	API     string // the interface spoken with it
+	Host    string // the engine's address
+	System  string // operating system of its host
+	Kernel  string
+	Storage string  // storage driver
+	Cgroup  string  // "1" or "2"
+	CPUs    float64 // cores
+	Memory  int64   // bytes
+	NoFile  uint64  // the engine's own bound on open files per process; 0 when it cannot be told
+	Can     Capabilities
+}
+
+// Capabilities is what the engine can enforce and do.
+type Capabilities struct {
+	MemoryLimit bool
+	SwapLimit   bool
+	CPULimit    bool
+	PidsLimit   bool
+	Seccomp     bool
+	AppArmor    bool
+	Init        bool // an init as process 1
+	Remapped    bool // root in a sandbox is another user outside
+	Rootless    bool // the engine itself is no root
+}
+
+// facts is what the other parts of this package need to know of the engine.
+type facts struct {
+	info     Info
+	localLog bool      // it has the log driver "local"
+	asked    time.Time // the engine's clock when it was asked
+}
+
+// Probe asks the engine that the environment names what it is, and touches nothing.
+func Probe(ctx context.Context) (Info, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	cli, err := dial()
+	if err != nil {
+		return Info{}, err
+	}
+	defer cli.Close()
+	f, err := learn(ctx, cli)
+	if err != nil {
+		return Info{}, err
+	}
+	return f.info, nil
+}
+
+// Info tells what the engine was when it was last connected to.
+func (e *Engine) Info() Info { return e.facts.Load().info }
+
+// Ping asks whether the engine answers. Unavailable or Timeout when it does not.
+func (e *Engine) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	_, err := e.client.Load().Ping(ctx)
+	return classify(err, "answer")
+}
+
+func learn(ctx context.Context, cli *client.Client) (*facts, error) {
+	cli.NegotiateAPIVersion(ctx)
+	i, err := cli.Info(ctx)
+	if err != nil {
+		return nil, classify(err, "say what it is")
+	}
+	if api := cli.ClientVersion(); versions.LessThan(api, minAPI) {
+		return nil, tooOld(i.ServerVersion, api)
+	}
+	asked, err := time.Parse(time.RFC3339Nano, i.SystemTime)
+	if err != nil {
+		asked = time.Now()
+	}
+	f := &facts{info: newInfo(i, cli), localLog: slices.Contains(i.Plugins.Log, "local"), asked: asked}
+	return f, nil
+}
+
+func newInfo(i system.Info, cli *client.Client) Info {
+	out := Info{
+		Version: i.ServerVersion, API: cli.ClientVersion(), Host: cli.DaemonHost(), System: i.OperatingSystem,
+		Kernel: i.KernelVersion, Storage: i.Driver, Cgroup: i.CgroupVersion, CPUs: float64(i.NCPU), Memory: i.MemTotal,
+		Can: Capabilities{
+			MemoryLimit: i.MemoryLimit, SwapLimit: i.SwapLimit, CPULimit: i.CPUCfsQuota, PidsLimit: i.PidsLimit,
+			Seccomp: hasOption(i, "seccomp"), AppArmor: hasOption(i, "apparmor"),
+			Init:     i.InitBinary != "" && i.InitCommit.ID != "N/A",
+			Remapped: hasOption(i, "userns"), Rootless: hasOption(i, "rootless"),
+		},
+	}
+	if strings.HasPrefix(out.Host, "unix://") {
+		out.NoFile = openFilesLimit("/proc")
+	}
+	return out
+}
+
+// hasOption looks for one of the engine's security options, "name=seccomp,profile=default".
+func hasOption(i system.Info, name string) bool {
+	return slices.ContainsFunc(i.SecurityOptions, func(o string) bool {
+		return slices.Contains(strings.Split(o, ","), "name="+name)
+	})
+}

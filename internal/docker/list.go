@@ -1,0 +1,171 @@
+package docker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/volume"
+	"golang.org/x/sync/errgroup"
+
+	"sandboxd/internal/sandbox"
+)
+
+// inspecting is how many containers are looked at side by side.
+const inspecting = 8
+
+// exitKilled is the exit code of what was ended by the kernel.
+const exitKilled = 137
+
+// List gives all sandboxes of this instance. See sandbox.Runtime. A frozen one counts as running: its processes and
+// its memory are there.
+func (e *Engine) List(ctx context.Context) ([]sandbox.Instance, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	cli := e.client.Load()
+	containers, err := cli.ContainerList(ctx, container.ListOptions{All: true, Filters: e.ours()})
+	if err != nil {
+		return nil, classify(err, "list its containers")
+	}
+	volumes, err := cli.VolumeList(ctx, volume.ListOptions{Filters: e.ours()})
+	if err != nil {
+		return nil, classify(err, "list its volumes")
+	}
+	found := map[string]*sandbox.Instance{}
+	for _, v := range volumes.Volumes {
+		if id, ours := e.idOf(v.Name, v.Labels); ours {
+			i := instance(v.Labels)
+			i.Partial = true
+			found[id] = &i
+		}
+	}
+	if err := e.look(ctx, containers, found); err != nil {
+		return nil, err
+	}
+	out := make([]sandbox.Instance, 0, len(found))
+	for _, i := range found {
+		out = append(out, *i)
+	}
+	return out, nil
+}
+
+// look puts what the containers are into found, which has the volumes.
+func (e *Engine) look(ctx context.Context, containers []container.Summary, found map[string]*sandbox.Instance) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(inspecting)
+	for _, c := range containers {
+		id, ours := e.idOf(firstName(c), c.Labels)
+		if !ours {
+			continue
+		}
+		i := instance(c.Labels)
+		i.Partial = found[id] == nil || broken(c.State)
+		i.Running = alive(c.State)
+		found[id] = &i
+		g.Go(func() error {
+			d, err := e.detail(ctx, id, c)
+			i.Started, i.ExitCode, i.OOM = d.started, d.exitCode, d.oom
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+func alive(s container.ContainerState) bool {
+	return s == container.StateRunning || s == container.StatePaused || s == container.StateRestarting
+}
+
+// detail gives what the engine's list does not tell of a container. A container that is gone meanwhile has none.
+func (e *Engine) detail(ctx context.Context, id string, c container.Summary) (detail, error) {
+	if d, ok := e.seen.recall(id, c.ID, c.State); ok {
+		return d, nil
+	}
+	mark := e.seen.mark()
+	r, err := e.client.Load().ContainerInspect(ctx, c.ID)
+	if errdefs.IsNotFound(err) {
+		return detail{}, nil
+	}
+	if err != nil {
+		return detail{}, classify(err, "look at a container")
+	}
+	d := newDetail(r)
+	e.seen.keep(id, d, mark)
+	return d, nil
+}
+
+// detail is what only an inspection tells of a container.
+type detail struct {
+	container string
+	state     container.ContainerState
+	started   time.Time
+	exitCode  int
+	oom       bool
+}
+
+func newDetail(r container.InspectResponse) detail {
+	d := detail{container: r.ID, state: r.State.Status}
+	if t, err := time.Parse(time.RFC3339Nano, r.State.StartedAt); err == nil && t.Year() > 1 {
+		d.started = t.UTC()
+	}
+	if !alive(r.State.Status) {
+		d.exitCode = r.State.ExitCode
+		// The engine notes that memory ran out also when that killed another process than the first.
+		d.oom = r.State.OOMKilled && r.State.ExitCode == exitKilled
+	}
+	return d
+}
+
+// details remembers inspections while the engine's events are followed, which tell when one is out of date: so a list
+// of many sandboxes is not as many calls.
+type details struct {
+	mu      sync.Mutex
+	watched bool
+	marks   uint64 // counts drops, so that an inspection that one has overtaken is not kept
+	byID    map[string]detail
+}
+
+// reset forgets everything and remembers nothing until watch.
+func (d *details) reset() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.watched, d.byID = false, map[string]detail{}
+	d.marks++
+}
+
+// watch begins to remember.
+func (d *details) watch() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.watched = true
+}
+
+// drop forgets one.
+func (d *details) drop(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.byID, id)
+	d.marks++
+}
+
+func (d *details) mark() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.marks
+}
+
+func (d *details) keep(id string, x detail, mark uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.watched && mark == d.marks {
+		d.byID[id] = x
+	}
+}
+
+func (d *details) recall(id, containerID string, state container.ContainerState) (detail, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	x, ok := d.byID[id]
+	return x, ok && x.container == containerID && x.state == state
+}

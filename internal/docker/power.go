@@ -1,0 +1,128 @@
+package docker
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/network"
+
+	"sandboxd/internal/fault"
+)
+
+// Start starts or thaws a sandbox. See sandbox.Runtime. It is one call to the engine unless something is amiss.
+func (e *Engine) Start(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	defer e.seen.drop(id)
+	err := e.client.Load().ContainerStart(ctx, e.resource(id), container.StartOptions{})
+	if err == nil || ctx.Err() != nil || lost(err) {
+		return classify(err, "start the container")
+	}
+	return e.revive(ctx, id, err)
+}
+
+// revive finds out why a start was refused, and mends what can be mended.
+func (e *Engine) revive(ctx context.Context, id string, cause error) error {
+	found, err := e.client.Load().ContainerInspect(ctx, e.resource(id))
+	switch {
+	case errdefs.IsNotFound(err):
+		return fault.Wrap(err, fault.NotFound, "The container engine does not have this sandbox's container.")
+	case err != nil:
+		return classify(err, "start the container")
+	case broken(found.State.Status):
+		return fault.Wrap(cause, fault.NotFound, "The container engine has only remains of this sandbox's container.")
+	case found.State.Paused:
+		return e.thaw(ctx, id)
+	}
+	mended, err := e.reconnect(ctx, id, found)
+	if err != nil {
+		return err
+	}
+	if mended {
+		cause = e.client.Load().ContainerStart(ctx, e.resource(id), container.StartOptions{})
+	}
+	if errdefs.IsNotFound(cause) {
+		// The container is there: what is missing is something it needs, so making it anew is no remedy.
+		return fault.Wrap(cause, fault.Invalid, "The container engine could not start the container: %s", word(cause))
+	}
+	return refused(cause, "start the container")
+}
+
+// thaw ends a freeze. One that has ended meanwhile is no error.
+func (e *Engine) thaw(ctx context.Context, id string) error {
+	err := e.client.Load().ContainerUnpause(ctx, e.resource(id))
+	if err == nil {
+		return nil
+	}
+	now, inspectErr := e.client.Load().ContainerInspect(ctx, e.resource(id))
+	if inspectErr == nil && now.State.Running && !now.State.Paused {
+		return nil
+	}
+	return classify(err, "thaw the container")
+}
+
+// reconnect puts a container back on the sandboxes' network when that has been removed, or made anew, behind its
+// back: the container remembers the one that is gone. mended is false when there was nothing to do.
+func (e *Engine) reconnect(ctx context.Context, id string, found container.InspectResponse) (mended bool, err error) {
+	if found.HostConfig == nil || string(found.HostConfig.NetworkMode) != e.network.name {
+		return false, nil
+	}
+	cli := e.client.Load()
+	now, err := cli.NetworkInspect(ctx, e.network.name, network.InspectOptions{})
+	if err != nil && !errdefs.IsNotFound(err) {
+		return false, classify(err, "look at the sandboxes' network")
+	}
+	if old := found.NetworkSettings.Networks[e.network.name]; err == nil && old != nil && old.NetworkID == now.ID {
+		return false, nil
+	}
+	e.network.forget()
+	addr, err := e.network.hold(ctx, cli, id)
+	if err != nil {
+		return false, err
+	}
+	e.c.Log.Info("sandbox is put back on its network", "container", e.resource(id), "address", addr)
+	err = cli.NetworkDisconnect(ctx, e.network.name, e.resource(id), true)
+	if err != nil && !errdefs.IsNotFound(err) {
+		e.c.Log.Debug("disconnect of a lost network", "error", err) // the connect tells whether it matters
+	}
+	err = cli.NetworkConnect(ctx, e.network.name, e.resource(id), endpoint(addr))
+	return err == nil, refused(err, "put the container on its network")
+}
+
+// Stop ends a sandbox's processes. See sandbox.Runtime.
+func (e *Engine) Stop(ctx context.Context, id string, grace time.Duration) error {
+	grace = max(grace, 0)
+	ctx, cancel := context.WithTimeout(ctx, grace+stopMargin)
+	defer cancel()
+	defer e.seen.drop(id)
+	seconds := int(math.Ceil(grace.Seconds()))
+	err := e.client.Load().ContainerStop(ctx, e.resource(id), container.StopOptions{Timeout: &seconds})
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
+	return classify(err, "stop the container")
+}
+
+// Remove ends a sandbox and deletes its container and volume, and the network with the last sandbox. See
+// sandbox.Runtime.
+func (e *Engine) Remove(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, removeLimit)
+	defer cancel()
+	unlock, err := e.ids.lock(ctx, id)
+	if err != nil {
+		return classify(err, "remove the container")
+	}
+	defer unlock()
+	defer e.seen.drop(id)
+	if err := e.removeContainer(ctx, id); err != nil {
+		return err
+	}
+	err = e.client.Load().VolumeRemove(ctx, e.resource(id), false)
+	if err != nil && !errdefs.IsNotFound(err) {
+		return classify(err, "remove the volume")
+	}
+	return e.network.release(ctx, e.client.Load(), id)
+}

@@ -1,0 +1,113 @@
+package sandboxtest
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+)
+
+// fakeSubject is the fake as the suite wants it; its programs behave as their box's environment says.
+func fakeSubject(*testing.T) RuntimeSubject {
+	r := NewRuntime()
+	other := r.Beside()
+	r.NoImage(MissingImage)
+	r.OnStart = func(b sandbox.Box) {
+		switch Behaviour(b.Env["BEHAVIOUR"]) {
+		case Brief:
+			r.Exit(b.ID, BriefExit, false)
+		case Greedy:
+			r.Exit(b.ID, killed, true)
+		case Deaf:
+			r.Deafen(b.ID)
+		}
+	}
+	var n atomic.Int64
+	return RuntimeSubject{
+		Runtime: r, Other: other, Hang: r.Hang, Lose: r.Lose,
+		Box: func(b Behaviour) sandbox.Box {
+			return sandbox.Box{
+				ID: sandbox.NewID(), Name: fmt.Sprintf("box%d", n.Add(1)), Template: "base", Image: "image:1",
+				Limits: sandbox.Limits{CPUs: 1, Memory: 64 << 20, Pids: 64}, Profile: catalog.Dev,
+				Env: map[string]string{"BEHAVIOUR": string(b)}, LinkPath: "/nowhere",
+			}
+		},
+		Cut: func(t *testing.T, b sandbox.Box) {
+			r.CutAfter(AfterVolume)
+			if err := r.Create(t.Context(), b); !errors.Is(err, ErrCut) {
+				t.Fatalf("cut: %v", err)
+			}
+		},
+		Destroy: func(_ *testing.T, id string) { r.Destroy(id) },
+		Freeze:  func(_ *testing.T, id string) { r.Freeze(id) },
+	}
+}
+
+func TestRuntime_FakeKeepsTheContract(t *testing.T) {
+	RunRuntime(t, fakeSubject)
+}
+
+func TestRuntime_EveryStepCanBeCutOffAndFinished(t *testing.T) {
+	for _, c := range []struct {
+		step  Step
+		state sandbox.Instance // what the list has after the cut
+		do    func(*Runtime, sandbox.Box) error
+	}{
+		{AfterVolume, sandbox.Instance{Partial: true}, func(r *Runtime, b sandbox.Box) error { return r.Create(t.Context(), b) }},
+		{AfterContainer, sandbox.Instance{}, func(r *Runtime, b sandbox.Box) error { return r.Create(t.Context(), b) }},
+		{AfterStart, sandbox.Instance{Running: true}, func(r *Runtime, b sandbox.Box) error { return r.Start(t.Context(), b.ID) }},
+		{AfterStop, sandbox.Instance{}, func(r *Runtime, b sandbox.Box) error { return r.Stop(t.Context(), b.ID, time.Second) }},
+		{AfterDestroy, sandbox.Instance{Partial: true}, func(r *Runtime, b sandbox.Box) error { return r.Remove(t.Context(), b.ID) }},
+	} {
+		r := NewRuntime()
+		b := sandbox.Box{ID: "1", Name: "one"}
+		if c.step == AfterStart || c.step == AfterStop || c.step == AfterDestroy {
+			if err := r.Create(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.CutAfter(c.step)
+		if err := c.do(r, b); !errors.Is(err, ErrCut) {
+			t.Errorf("%s: got %v", c.step, err)
+		}
+		all, err := r.List(t.Context())
+		if err != nil || len(all) != 1 || all[0].Partial != c.state.Partial || all[0].Running != c.state.Running {
+			t.Errorf("%s leaves %+v (%v)", c.step, all, err)
+		}
+		if err := c.do(r, b); err != nil {
+			t.Errorf("%s repeated: %v", c.step, err)
+		}
+	}
+}
+
+func TestRuntime_TroubleIsAsOrdered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRuntime()
+		r.Delay(OpCreate, time.Hour)
+		r.Fail(OpStart, fault.New(fault.Invalid, "no"))
+		began := time.Now()
+		if err := r.Create(t.Context(), sandbox.Box{ID: "1"}); err != nil || time.Since(began) != time.Hour {
+			t.Errorf("got %v after %s", err, time.Since(began))
+		}
+		if err := r.Start(t.Context(), "1"); !fault.Is(err, fault.Invalid) {
+			t.Errorf("got %v", err)
+		}
+		if err := r.Start(t.Context(), "1"); err != nil || r.Starts("1") != 1 || r.Calls(OpStart) != 2 {
+			t.Errorf("got %v, %d starts, %d calls", err, r.Starts("1"), r.Calls(OpStart))
+		}
+		r.Deafen("1")
+		began = time.Now()
+		if err := r.Stop(t.Context(), "1", time.Minute); err != nil || time.Since(began) != time.Minute {
+			t.Errorf("got %v after %s", err, time.Since(began))
+		}
+		if b, ok := r.Box("1"); !ok || b.ID != "1" {
+			t.Errorf("got %+v", b)
+		}
+	})
+}

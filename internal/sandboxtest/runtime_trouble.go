@@ -1,0 +1,223 @@
+package sandboxtest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+)
+
+// Op is a method of sandbox.Runtime, to be troubled or counted.
+type Op string
+
+// The methods.
+const (
+	OpCreate Op = "create"
+	OpStart  Op = "start"
+	OpStop   Op = "stop"
+	OpRemove Op = "remove"
+	OpList   Op = "list"
+	OpWatch  Op = "watch"
+)
+
+// Step is a point within a method at which CutAfter can end it.
+type Step string
+
+// The steps, in the order in which a sandbox meets them.
+const (
+	AfterVolume    Step = "volume"    // Create has made the volume, not yet the container
+	AfterContainer Step = "container" // Create has made all, and does not come to say so
+	AfterStart     Step = "start"     // Start has started it, and does not come to say so
+	AfterStop      Step = "stop"      // Stop has ended it, and does not come to say so
+	AfterDestroy   Step = "destroy"   // Remove has removed the container, not yet the volume
+)
+
+// ErrCut is what a method gives that CutAfter has ended: its caller has crashed, so nobody should see it.
+var ErrCut = errors.New("cut off by the test")
+
+// troubles is what a test has asked the fake engine to go wrong with. fakeEngine.mu guards it.
+type troubles struct {
+	failures map[Op][]error
+	delays   map[Op]time.Duration
+	cuts     map[Step]int
+	noImage  map[string]bool
+	hung     chan struct{} // open while the engine does not answer; nil when it does
+	away     bool
+}
+
+func newTroubles() troubles {
+	return troubles{failures: map[Op][]error{}, delays: map[Op]time.Duration{}, cuts: map[Step]int{}, noImage: map[string]bool{}}
+}
+
+// cut reports whether the method shall end here.
+func (t *troubles) cut(s Step) bool {
+	if t.cuts[s] == 0 {
+		return false
+	}
+	t.cuts[s]--
+	return true
+}
+
+// enter is the beginning of every method: it counts the call, and lets the trouble that is due happen.
+func (e *fakeEngine) enter(ctx context.Context, op Op) error {
+	e.mu.Lock()
+	e.calls[op]++
+	delay, hung := e.troubles.delays[op], e.troubles.hung
+	e.mu.Unlock()
+	if hung != nil {
+		select {
+		case <-hung:
+		case <-ctx.Done():
+			return late(ctx.Err())
+		}
+	}
+	if delay > 0 {
+		if err := wait(ctx, delay); err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return late(err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.troubles.away {
+		return fault.New(fault.Unavailable, "The fake engine does not answer.")
+	}
+	return e.failure(op)
+}
+
+// failure takes the next failure of op, if there is one. The caller holds mu.
+func (e *fakeEngine) failure(op Op) error {
+	due := e.troubles.failures[op]
+	if len(due) == 0 {
+		return nil
+	}
+	e.troubles.failures[op] = due[1:]
+	return due[0]
+}
+
+func (e *fakeEngine) cutAfter(s Step) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.troubles.cut(s) {
+		return ErrCut
+	}
+	return nil
+}
+
+// Fail makes the next calls of op give errs, one each, and change nothing.
+func (r *Runtime) Fail(op Op, errs ...error) {
+	r.engine.mu.Lock()
+	defer r.engine.mu.Unlock()
+	r.engine.troubles.failures[op] = append(r.engine.troubles.failures[op], errs...)
+}
+
+// Delay makes every call of op take d from now on.
+func (r *Runtime) Delay(op Op, d time.Duration) {
+	r.engine.mu.Lock()
+	defer r.engine.mu.Unlock()
+	r.engine.troubles.delays[op] = d
+}
+
+// CutAfter makes the next method that comes to s end there with ErrCut, as if sandboxd had been killed.
+func (r *Runtime) CutAfter(s Step) {
+	r.engine.mu.Lock()
+	defer r.engine.mu.Unlock()
+	r.engine.troubles.cuts[s]++
+}
+
+// NoImage makes the engine have no such image.
+func (r *Runtime) NoImage(ref string) {
+	r.engine.mu.Lock()
+	defer r.engine.mu.Unlock()
+	r.engine.troubles.noImage[ref] = true
+}
+
+// Hang makes the engine take calls and not answer them, until resume is called. Watches that are on go on, silent.
+func (r *Runtime) Hang() (resume func()) {
+	hung := make(chan struct{})
+	r.engine.mu.Lock()
+	defer r.engine.mu.Unlock()
+	r.engine.troubles.hung = hung
+	return func() {
+		r.engine.mu.Lock()
+		defer r.engine.mu.Unlock()
+		r.engine.troubles.hung = nil
+		close(hung)
+	}
+}
+
+// Lose takes the engine away, and with it all watches, until back is called. Sandboxes go on running.
+func (r *Runtime) Lose() (back func()) {
+	r.engine.mu.Lock()
+	defer r.engine.mu.Unlock()
+	r.engine.troubles.away = true
+	for w := range r.engine.watchers {
+		delete(r.engine.watchers, w)
+		close(w.lost)
+	}
+	return func() {
+		r.engine.mu.Lock()
+		defer r.engine.mu.Unlock()
+		r.engine.troubles.away = false
+	}
+}
+
+// Exit ends a running sandbox from within.
+func (r *Runtime) Exit(id string, code int, oom bool) { r.engine.end(r.key(id), code, oom) }
+
+// Destroy removes a sandbox's container behind everybody's back; its volume stays.
+func (r *Runtime) Destroy(id string) {
+	r.engine.end(r.key(id), killed, false)
+	r.engine.destroy(r.key(id))
+}
+
+// Freeze freezes a running sandbox; it still counts as running, and Start thaws it.
+func (r *Runtime) Freeze(id string) {
+	r.engine.mu.Lock()
+	defer r.engine.mu.Unlock()
+	if f := r.engine.boxes[r.key(id)]; f != nil && f.running {
+		f.frozen = true
+		r.engine.tell(r.key(id), f)
+	}
+}
+
+// Deafen makes a sandbox ignore being asked to end, so that Stop takes its whole grace.
+func (r *Runtime) Deafen(id string) {
+	r.engine.mu.Lock()
+	defer r.engine.mu.Unlock()
+	if f := r.engine.boxes[r.key(id)]; f != nil {
+		f.deaf = true
+	}
+}
+
+// Calls tells how often op has been called, by all instances.
+func (r *Runtime) Calls(op Op) int {
+	r.engine.mu.Lock()
+	defer r.engine.mu.Unlock()
+	return r.engine.calls[op]
+}
+
+// Starts tells how often the sandbox's processes have begun.
+func (r *Runtime) Starts(id string) int {
+	r.engine.mu.Lock()
+	defer r.engine.mu.Unlock()
+	if f := r.engine.boxes[r.key(id)]; f != nil {
+		return f.starts
+	}
+	return 0
+}
+
+// Box gives what a sandbox was made from; false when the engine has nothing of it.
+func (r *Runtime) Box(id string) (sandbox.Box, bool) {
+	r.engine.mu.Lock()
+	defer r.engine.mu.Unlock()
+	f := r.engine.boxes[r.key(id)]
+	if f == nil {
+		return sandbox.Box{}, false
+	}
+	return f.box, true
+}
