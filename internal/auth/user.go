@@ -3,6 +3,11 @@
 //
 // It knows nothing about HTTP: cookies, headers and redirects are web's and proxy's.
 //
+// There are four credentials, each good in one place only. A password opens a dashboard session. A dashboard session's
+// secret, in a cookie, is good at the dashboard. It buys one-time codes, each of which opens a session at one sandbox
+// host for the browser that holds the nonce. An API token is good at the API and, as a bearer, at sandbox hosts. All
+// are looked up anew at each question, so that what is revoked, by whatever process, is refused at once.
+//
 // Invariant: no secret is kept in the clear, and comparing one takes the same time whether it is right or wrong.
 package auth
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -419,7 +420,7 @@ func otherProcess(path, writer string) (err error) {
 // SQLite does not wait by itself in this case: see converge.
 func TestOpen_WaitsForWhoMakesTheSameFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sandboxd.db")
-	other, err := sql.Open("sqlite", path)
+	other, err := sql.Open("sqlite", address(path, url.Values{"_journal_mode": {"DELETE"}}))
 	if err != nil {
 		t.Fatal(err)
 	}
