@@ -180,6 +180,7 @@ func apiLong[In any](act func(ctx context.Context, r *request, in In) (reply, er
 		if err := readJSON(r.http, &in); err != nil {
 			return err
 		}
+		r.unhurry()
 		out, err := act(r.http.Context(), r, in)
 		if out.location != "" { // also a failure may have a place where it can be looked at
 			r.head.Set("Location", out.location)

@@ -36,12 +36,19 @@ type flow struct {
 // openFlow sends the head of a stream. From here on errors can only be told within it.
 func (r *request) openFlow(contentType string) *flow {
 	f := &flow{w: r.w, ctl: http.NewResponseController(r.w)}
-	_ = f.ctl.SetReadDeadline(time.Time{}) // where it is not supported there is no deadline to lift
+	r.unhurry()
 	r.head.Set("Content-Type", contentType)
 	r.head.Set("Cache-Control", "no-cache, no-transform")
 	r.head.Set("X-Accel-Buffering", "no")
 	r.w.WriteHeader(http.StatusOK)
 	return f
+}
+
+// unhurry lifts the server's own deadlines from this request, which bounds itself: a read deadline that passes would
+// look as if the client had hung up. Where that is not supported there are none.
+func (r *request) unhurry() {
+	ctl := http.NewResponseController(r.w)
+	_, _ = ctl.SetReadDeadline(time.Time{}), ctl.SetWriteDeadline(time.Time{})
 }
 
 // write sends b at once. It fails when the client is gone or takes nothing for a while.
