@@ -63,6 +63,27 @@ func TestEnsure_RemovedImageIsBuiltAgain(t *testing.T) {
 	})
 }
 
+func TestEnsure_WhatAppearsWhileItWaitsInLineIsNotBuilt(t *testing.T) {
+	bubble(t, func(r *rig) {
+		go r.ensure("base")
+		synctest.Wait()
+		ready := make(chan string)
+		go func() {
+			ref, err := r.ensure("side")
+			if err != nil {
+				r.t.Error(err)
+			}
+			ready <- ref
+		}()
+		synctest.Wait()
+		ref := r.state("side", ImageBuilding).Ref
+		r.engine.set(func() { r.engine.images[ref] = true })
+		if got := <-ready; got != ref || len(r.engine.builds()) != 1 {
+			r.t.Errorf("reference %s, builds %v, want base alone", got, r.engine.builds())
+		}
+	})
+}
+
 func TestEnsure_MakesWhatIsBelowFirst(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.engine.set(func() { delete(r.engine.images, "debian:trixie-slim") })
