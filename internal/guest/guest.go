@@ -37,13 +37,14 @@ type Terminals interface {
 // its ctx and returns when they have ended.
 type Tabs func(Shell) (t Terminals, run func(ctx context.Context) error)
 
-// Config says how a guest works. Only Version is needed outside tests.
+// Config says how a guest works. Own means that this process is a sandbox's guest and nothing else: when idle it gives
+// memory back, and at its end it ends every other process of its PID namespace. It must never be set elsewhere.
 type Config struct {
 	Socket    string // sandboxd's socket; "" means wire.SocketPath
 	Home      string // default working folder; "" means wire.HomePath
 	Version   string
 	Terminals Tabs         // called once, when the set-up is known; nil means that there are none
-	Sweep     bool         // at the end, also end every other process of the PID namespace: only in a sandbox
+	Own       bool         // see above
 	Log       *slog.Logger // nil means no log
 }
 
@@ -69,6 +70,7 @@ type Guest struct {
 	base     map[string]string // the environment that the image and the engine gave
 	execs    *execs
 	services *supervisor
+	settler  settler
 	serving  sync.WaitGroup                   // handlers and terminals
 	opened   chan func(context.Context) error // lets the terminals live, sent at most once
 
@@ -92,13 +94,19 @@ func New(cfg Config) *Guest {
 		base: baseEnv(os.Environ()), execs: newExecs(),
 		opened: make(chan func(context.Context) error, 1)}
 	g.services = newSupervisor(g.spawn)
+	settle := func() {}
+	if cfg.Own {
+		settle = giveBack
+	}
+	g.settler = newSettler(settle)
 	return g
 }
 
-// Run serves sandboxd until ctx ends, then ends services and, with Config.Sweep, everything else in the sandbox.
+// Run serves sandboxd until ctx ends, then ends services and, with Config.Own, everything else in the sandbox.
 func (g *Guest) Run(ctx context.Context) error {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
+	defer g.settler.stop()
 	g.serving.Go(func() { g.runTerminals(life) })
 	linked := make(chan struct{})
 	go func() {
@@ -130,7 +138,7 @@ func (g *Guest) stop() {
 		defer close(stopped)
 		g.services.stop(grace)
 	}()
-	if g.cfg.Sweep {
+	if g.cfg.Own {
 		sweep(grace)
 	}
 	<-stopped

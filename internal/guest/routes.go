@@ -25,6 +25,8 @@ func (g *Guest) routes() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.serving.Add(1)
 		defer g.serving.Done()
+		defer g.settler.worked()
+		g.settler.worked()
 		if r.Method == http.MethodConnect {
 			g.servePort(w, r)
 			return

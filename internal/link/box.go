@@ -129,7 +129,7 @@ func (b *box) keep(s *Session) {
 	b.change(nil, s)
 	<-s.done
 	b.change(s, nil)
-	s.streams.Wait()
+	s.wait()
 }
 
 // change replaces the session by next, if it is old or next is new.

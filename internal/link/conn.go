@@ -84,10 +84,10 @@ func (s *Session) dial(ctx context.Context, req *http.Request, to string) (net.C
 		return nil, err
 	}
 	c.reply = r
-	s.streams.Go(func() {
-		defer cancel(nil)
-		c.pump(given)
-	})
+	if !s.begin(func() { defer cancel(nil); c.pump(given) }) {
+		cancel(nil)
+		return nil, s.failed(ctx, errDropped)
+	}
 	return c, nil
 }
 

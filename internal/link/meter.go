@@ -27,7 +27,7 @@ const (
 
 var (
 	errFlood   = errors.New("the guest sends more than was asked for")
-	errGoAway  = errors.New("the guest says goodbye")
+	errStrange = errors.New("the guest sends frames that no guest of ours sends")
 	errDropped = errors.New("the connection is closed")
 )
 
@@ -94,14 +94,13 @@ func (m *meter) Read(p []byte) (int, error) {
 	if n == 0 || err != nil {
 		return n, err
 	}
-	frames, goAway := m.count(p[:n])
-	if goAway {
-		m.fail(errGoAway) // a guest of ours never does; one that does takes no more requests
-		return 0, errGoAway
+	frames, err := m.count(p[:n])
+	if err == nil && !m.allow(frames, n) {
+		err = errFlood
 	}
-	if !m.allow(frames, n) {
-		m.fail(errFlood)
-		return 0, errFlood
+	if err != nil {
+		m.fail(err)
+		return 0, err
 	}
 	return n, nil
 }
@@ -149,14 +148,16 @@ func (m *meter) allow(frames, bytes int) bool {
 	return m.flying > 0 || m.idle.take(float64(bytes), now)
 }
 
-// The types of HTTP/2 frames that matter here.
-const (
-	frameTypeData   = 0
-	frameTypeGoAway = 7
-)
+// frameTypeData is the type of HTTP/2 frames with content.
+const frameTypeData = 0
+
+// usual are the types of frames that a guest of ours sends: data, headers and their continuation, resets, settings,
+// pings and window updates. HTTP/2 would log each of another type. A goodbye is not usual: who says it takes no more
+// requests.
+var usual = [...]bool{0: true, 1: true, 3: true, 4: true, 6: true, 8: true, 9: true}
 
 // count follows the frames in b and gives how many without data began in it.
-func (m *meter) count(b []byte) (frames int, goAway bool) {
+func (m *meter) count(b []byte) (frames int, err error) {
 	for len(b) > 0 {
 		if m.skip > 0 {
 			n := min(m.skip, len(b))
@@ -172,10 +173,13 @@ func (m *meter) count(b []byte) (frames int, goAway bool) {
 		}
 		m.have = 0
 		m.skip = int(m.head[0])<<16 | int(m.head[1])<<8 | int(m.head[2])
-		if m.head[3] != frameTypeData || m.skip == 0 {
+		kind := m.head[3]
+		if int(kind) >= len(usual) || !usual[kind] {
+			return frames, errStrange
+		}
+		if kind != frameTypeData || m.skip == 0 {
 			frames++
 		}
-		goAway = goAway || m.head[3] == frameTypeGoAway
 	}
-	return frames, goAway
+	return frames, nil
 }

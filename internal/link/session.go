@@ -36,8 +36,11 @@ type Session struct {
 	hello   wire.Hello
 	pace    pace
 	slots   chan struct{}
-	streams sync.WaitGroup // goroutines of connections through the link
 	done    chan struct{}  // closed when the connection has ended
+	streams sync.WaitGroup // goroutines of connections through the link
+
+	mu     sync.Mutex
+	waited bool // for streams: no more may come
 }
 
 // open says hello over conn. The caller closes conn when it fails.
@@ -83,6 +86,26 @@ func (s *Session) alive() bool {
 	default:
 		return true
 	}
+}
+
+// begin runs f in a goroutine that the hub waits for, and reports whether it did: not after the end of the session.
+func (s *Session) begin(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waited {
+		return false
+	}
+	s.streams.Go(f)
+	return true
+}
+
+// wait returns when the connection and everything that was begun has ended.
+func (s *Session) wait() {
+	<-s.done
+	s.mu.Lock()
+	s.waited = true
+	s.mu.Unlock()
+	s.streams.Wait()
 }
 
 // drop ends the connection.

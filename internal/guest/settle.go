@@ -1,0 +1,58 @@
+package guest
+
+import (
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// settleAfter is how long after the last piece of work unused memory is given back. The runtime would keep it for
+// minutes, in every sandbox.
+const settleAfter = 2 * time.Second
+
+// settler gives memory back when there has been work and then none was begun or ended for a while.
+type settler struct{ timer *time.Timer }
+
+func newSettler(settle func()) settler { return settler{time.AfterFunc(settleAfter, settle)} }
+
+// worked puts the moment off.
+func (s settler) worked() { s.timer.Reset(settleAfter) }
+
+func (s settler) stop() { s.timer.Stop() }
+
+// giveBack lets go of memory that an idle guest does not need.
+func giveBack() {
+	debug.FreeOSMemory() // buffers that are pooled survive the first round
+	debug.FreeOSMemory()
+	unmapProgram()
+}
+
+// unmapProgram lets go of the pages of our own program, which are most of what an idle guest has: they stay in the
+// kernel's page cache, once for all sandboxes, and those that are needed again are mapped again. Only mappings that
+// nothing has written to are touched: a written page would be lost.
+func unmapProgram() {
+	exe, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return
+	}
+	var from, to uint64 // of the mapping that the lines are about; 0 when it is none of ours
+	for line := range strings.Lines(slurp("/proc/self/smaps")) {
+		f := strings.Fields(line)
+		if len(f) >= 5 && strings.Contains(f[0], "-") { // 00400000-00707000 r-xp 00000000 fe:00 9986164 /.sandboxd/guest
+			from, to = 0, 0
+			if len(f) == 6 && f[5] == exe && (f[1] == "r-xp" || f[1] == "r--p") {
+				low, high, _ := strings.Cut(f[0], "-")
+				from, _ = strconv.ParseUint(low, 16, 64)
+				to, _ = strconv.ParseUint(high, 16, 64)
+			}
+			continue
+		}
+		if to > from && len(f) >= 2 && f[0] == "Anonymous:" && f[1] == "0" {
+			unix.Syscall(unix.SYS_MADVISE, uintptr(from), uintptr(to-from), unix.MADV_DONTNEED)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package link_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/link"
+	"sandboxd/internal/wire"
+)
+
+// awaitService asks until the service is as wanted.
+func awaitService(t *testing.T, s *link.Session, name string, as func(wire.ServiceStatus) bool) wire.ServiceStatus {
+	t.Helper()
+	ctx := testContext(t)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		all, err := s.Services(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(all, func(st wire.ServiceStatus) bool { return st.Name == name })
+		if i >= 0 && as(all[i]) {
+			return all[i]
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%s is not as wanted: %+v", name, all)
+		}
+	}
+}
+
+func isRunning(st wire.ServiceStatus) bool { return st.State == wire.ServiceRunning }
+
+func TestServices_StartStopAndLog(t *testing.T) {
+	s := connect(t, wire.Setup{Services: []wire.Service{
+		{Name: "auto", Command: []string{"sh", "-c", "echo $A; exec sleep 1000"}, Env: map[string]string{"A": "b"}, Autostart: true},
+		{Name: "manual", Command: []string{"sleep", "1000"}, Port: 81}}})
+	ctx := testContext(t)
+	auto := awaitService(t, s, "auto", isRunning)
+	if st := awaitService(t, s, "manual", func(wire.ServiceStatus) bool { return true }); st.State != wire.ServiceStopped || st.Port != 81 {
+		t.Errorf("got %+v", st)
+	}
+	if err := s.StartService(ctx, "manual"); err != nil {
+		t.Fatal(err)
+	}
+	awaitService(t, s, "manual", isRunning)
+	if err := s.StopService(ctx, "auto"); err != nil {
+		t.Fatal(err)
+	}
+	if running(auto.PID) {
+		t.Error("it runs on")
+	}
+	if st := awaitService(t, s, "auto", func(wire.ServiceStatus) bool { return true }); st.State != wire.ServiceStopped {
+		t.Errorf("got %+v", st)
+	}
+	if log, err := s.ServiceLog(ctx, "auto"); string(log) != "b\n" || err != nil {
+		t.Errorf("log %q, %v", log, err)
+	}
+	if err := s.StopService(ctx, "none"); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestServices_WhatCannotStartSaysWhyAndWaits(t *testing.T) {
+	s := connect(t, wire.Setup{Services: []wire.Service{{Name: "bad", Command: []string{"/no/such"}, Autostart: true}}})
+	st := awaitService(t, s, "bad", func(st wire.ServiceStatus) bool { return st.State == wire.ServiceWaiting })
+	if st.Problem == "" || st.ExitCode != 127 || !st.Retry.After(st.Since) {
+		t.Errorf("got %+v", st)
+	}
+}
