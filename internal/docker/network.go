@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/containerd/errdefs"
-	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/client"
 
@@ -124,9 +123,15 @@ func (n *sandboxNetwork) remove(ctx context.Context, cli *client.Client) error {
 	}
 	n.there = false
 	n.mu.Unlock()
-	err := cli.NetworkRemove(ctx, n.name)
-	if errdefs.IsNotFound(err) || errdefs.IsPermissionDenied(err) {
-		return nil // gone, or somebody has put a container of their own on it
+	list, err := n.namesakes(ctx, cli)
+	for _, found := range list {
+		err = n.drop(ctx, cli, found)
+		if errdefs.IsPermissionDenied(err) {
+			err = nil // somebody has put a container of their own on it
+		}
+		if err != nil {
+			break
+		}
 	}
 	return classify(err, "remove the sandboxes' network")
 }
@@ -183,25 +188,17 @@ func (n *sandboxNetwork) see(ctx context.Context, cli *client.Client) error {
 	return nil
 }
 
-// find looks for the network; the zero Prefix means that there is none.
+// find looks for the network; the zero Prefix means that there is none. The caller has the turn.
 func (n *sandboxNetwork) find(ctx context.Context, cli *client.Client) (netip.Prefix, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	list, err := cli.NetworkList(ctx, network.ListOptions{Filters: filters.NewArgs(filters.Arg("name", n.name))})
-	if err != nil {
-		return netip.Prefix{}, classify(err, "list its networks")
+	found, there, err := n.lookup(ctx, cli)
+	if err != nil || !there {
+		return netip.Prefix{}, err
 	}
-	for _, found := range list {
-		if found.Name != n.name {
-			continue // the filter takes parts of names, too
-		}
-		p, ok := subnetOf(found)
-		if !ok || found.Labels[labelInstance] != n.instance || found.Options[optionApart] != "false" {
-			return netip.Prefix{}, fault.New(fault.Invalid, "The engine's network %s is not as sandboxd makes it, so sandboxes on it might not be kept apart. Remove it.", n.name)
-		}
-		return p, nil
+	p, ok := subnetOf(found)
+	if !ok || found.Labels[labelInstance] != n.instance || found.Options[optionApart] != "false" {
+		return netip.Prefix{}, fault.New(fault.Invalid, "The engine's network %s is not as sandboxd makes it, so sandboxes on it might not be kept apart. Remove it.", n.name)
 	}
-	return netip.Prefix{}, nil
+	return p, nil
 }
 
 // subnetOf gives the one IPv4 subnet of a network of ours.

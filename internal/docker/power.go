@@ -7,7 +7,6 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/network"
 
 	"sandboxd/internal/fault"
 )
@@ -71,12 +70,12 @@ func (e *Engine) reconnect(ctx context.Context, id string, found container.Inspe
 		return false, nil
 	}
 	cli := e.client.Load()
-	now, err := cli.NetworkInspect(ctx, e.network.name, network.InspectOptions{})
-	if err != nil && !errdefs.IsNotFound(err) {
-		return false, classify(err, "look at the sandboxes' network")
+	now, err := e.network.present(ctx, cli)
+	if err != nil {
+		return false, err
 	}
-	if old := found.NetworkSettings.Networks[e.network.name]; err == nil && old != nil && old.NetworkID == now.ID {
-		return false, nil
+	if old := found.NetworkSettings.Networks[e.network.name]; old != nil && now.id != "" && old.NetworkID == now.id {
+		return now.twins, nil
 	}
 	e.network.forget()
 	addr, err := e.network.hold(ctx, cli, id)
