@@ -3,6 +3,7 @@ package terminal
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -54,11 +55,11 @@ func aborted(ctx context.Context) ending {
 }
 
 // why tells how to let a viewer go whose terminal has ended with err.
-func (s *Service) why(ctx context.Context, name string, err error) ending {
+func (a *Attachment) why(ctx context.Context, err error) ending {
 	if e, ok := errors.AsType[*websocket.CloseError](err); ok {
 		switch e.Code {
 		case websocket.CloseNormalClosure:
-			return ending{code: CloseEnded, reason: "The shell has ended."}
+			return ended
 		case websocket.CloseTryAgainLater:
 			return ending{code: CloseSlow, reason: "This viewer was too slow; it attaches again."}
 		case websocket.CloseInternalServerErr:
@@ -67,17 +68,29 @@ func (s *Service) why(ctx context.Context, name string, err error) ending {
 	}
 	ctx, cancel := context.WithTimeout(ctx, whyLimit)
 	defer cancel()
-	box, err := s.states.Wait(ctx, name)
-	if fault.Is(err, fault.NotFound) {
+	box, err := a.service.states.Wait(ctx, a.name)
+	switch {
+	case fault.Is(err, fault.NotFound):
 		return ending{code: CloseDeleted, reason: "The sandbox was deleted."}
-	}
-	if err != nil {
+	case err != nil:
 		return interrupted
+	case box.State == sandbox.Running && a.tabGone(ctx):
+		return ended
 	}
 	return endingOf(box)
 }
 
-var interrupted = ending{code: CloseInterrupted, reason: "The link to the sandbox was interrupted."}
+// tabGone asks whether the tab's session has ended: the ttyd that Debian has cuts the connection without a word when the
+// shell has ended, as it also does when it dies itself.
+func (a *Attachment) tabGone(ctx context.Context) bool {
+	tabs, err := a.guest.Terminals(ctx)
+	return err == nil && !slices.ContainsFunc(tabs, func(t wire.Terminal) bool { return t.Name == a.tab })
+}
+
+var (
+	ended       = ending{code: CloseEnded, reason: "The shell has ended."}
+	interrupted = ending{code: CloseInterrupted, reason: "The link to the sandbox was interrupted."}
+)
 
 func endingOf(box sandbox.Sandbox) ending {
 	switch box.State {

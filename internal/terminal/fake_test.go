@@ -29,7 +29,8 @@ type world struct {
 	mu     sync.Mutex
 	refuse error // of Open
 	state  sandbox.State
-	gone   bool
+	gone   bool // the sandbox
+	ended  bool // the shell
 	closed []string
 }
 
@@ -58,6 +59,9 @@ func (w *world) Wait(context.Context, string) (sandbox.Sandbox, error) {
 func (w *world) DialTerminal(ctx context.Context, _ string) (net.Conn, error) { return w.dial(ctx) }
 
 func (w *world) Terminals(context.Context) ([]wire.Terminal, error) {
+	if w.ended {
+		return nil, nil
+	}
 	return []wire.Terminal{{Name: "main", Viewers: 2}}, nil
 }
 

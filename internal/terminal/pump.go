@@ -123,7 +123,7 @@ func (p *pump) readTerminal(ctx context.Context) {
 		p.fault = fmt.Errorf("terminal of %s: %w", p.name, err)
 		p.mu.Unlock()
 	}
-	p.box.finish(p.service.why(ctx, p.name, err))
+	p.box.finish(p.why(ctx, err))
 }
 
 var errLeft = errors.New("the viewer is let go")

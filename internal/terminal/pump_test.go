@@ -122,19 +122,21 @@ func TestPump_SaysWhyTheTerminalIsGone(t *testing.T) {
 		name  string
 		state sandbox.State
 		gone  bool
+		ended bool
 		code  int
 		text  string
 	}{
-		{"link", sandbox.Running, false, CloseInterrupted, "interrupted"},
-		{"stopped", sandbox.Stopped, false, CloseStopped, "stopped"},
-		{"asleep", sandbox.Asleep, false, CloseAsleep, "wakes"},
-		{"failed", sandbox.Failed, false, CloseFailed, "out of memory"},
-		{"deleted", sandbox.Running, true, CloseDeleted, "deleted"},
+		{"link", sandbox.Running, false, false, CloseInterrupted, "interrupted"},
+		{"shell", sandbox.Running, false, true, CloseEnded, "ended"},
+		{"stopped", sandbox.Stopped, false, true, CloseStopped, "stopped"},
+		{"asleep", sandbox.Asleep, false, true, CloseAsleep, "wakes"},
+		{"failed", sandbox.Failed, false, true, CloseFailed, "out of memory"},
+		{"deleted", sandbox.Running, true, false, CloseDeleted, "deleted"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			w := ttydWorld(t, func(conn *websocket.Conn) { _ = say(conn, "0last words") })
-			w.state, w.gone = c.state, c.gone
+			w.state, w.gone, w.ended = c.state, c.gone, c.ended
 			output, code, reason := watch(t, w).end()
 			if output != "last words" || code != c.code || !strings.Contains(reason, c.text) {
 				t.Errorf("output %q, code %d %q", output, code, reason)

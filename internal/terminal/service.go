@@ -68,7 +68,9 @@ func New(doors Doors, states States, log *slog.Logger) *Service {
 // Attachment is a terminal that waits for its viewer: Pump it once, or Close it.
 type Attachment struct {
 	service *Service
+	guest   Guest
 	name    string
+	tab     string
 	ttyd    *websocket.Conn
 	release func()
 }
@@ -93,7 +95,7 @@ func (s *Service) Attach(ctx context.Context, name, tab string) (*Attachment, er
 		release()
 		return nil, fmt.Errorf("attach to terminal %s of %s: %w", tab, name, unavailable(err))
 	}
-	return &Attachment{service: s, name: name, ttyd: ttyd, release: release}, nil
+	return &Attachment{service: s, guest: guest, name: name, tab: tab, ttyd: ttyd, release: release}, nil
 }
 
 // unavailable classifies what the link or the guest's server did wrong, unless the link has.

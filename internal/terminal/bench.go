@@ -1,0 +1,302 @@
+//go:build bench || engine
+
+package terminal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/wire"
+)
+
+// Bench measures terminals as a viewer sees them: over a real websocket on loopback, through Attach and Pump.
+type Bench struct {
+	Terminals *Service // of the sandbox called Name, which runs
+	Name      string
+	Rounds    int // of attaching, and of keys
+	Repeats   int // of the throughput, each way in turn; the best of each counts
+
+	// How to reach a ttyd that runs FloodScript without tmux in between, so that every byte can be checked: through
+	// the guest link (Session.DialPort), and by its address. Without them throughput is not measured.
+	Linked, Direct func(ctx context.Context) (net.Conn, error)
+}
+
+// FloodBytes is how much FloodScript writes.
+const FloodBytes = floodLines * 8
+
+const floodLines = 6_250_000
+
+// FloodScript is for /bin/sh under a ttyd: 50 MB that a viewer can check, then silence.
+const FloodScript = "stty raw -echo; seq -w 1 6250000; exec sleep 1000000"
+
+// Figures is what Measure finds.
+type Figures struct {
+	FirstScreen []time.Duration // from a viewer's first packet to the first output, sorted
+	Echo        []time.Duration // from a key to its echo, sorted
+	Direct      time.Duration   // FloodBytes from ttyd itself
+	Bridged     time.Duration   // FloodBytes through sandboxd
+}
+
+// Ratio is the bridge's throughput as a part of ttyd's own.
+func (f Figures) Ratio() float64 { return f.Direct.Seconds() / f.Bridged.Seconds() }
+
+// P50 is the median of sorted durations.
+func P50(d []time.Duration) time.Duration { return d[len(d)/2] }
+
+// P95 is the 95th percentile of sorted durations.
+func P95(d []time.Duration) time.Duration { return d[len(d)*95/100] }
+
+// Measure runs everything. A byte that is lost or changed is an error.
+func (b Bench) Measure(ctx context.Context) (Figures, error) {
+	var f Figures
+	page, err := serveViewers(b.Terminals, b.Name)
+	if err != nil {
+		return f, err
+	}
+	defer page.close()
+	if f.FirstScreen, err = b.firstScreens(ctx, page); err != nil {
+		return f, fmt.Errorf("measure first screen: %w", err)
+	}
+	if f.Echo, err = b.echoes(ctx, page); err != nil {
+		return f, fmt.Errorf("measure echo: %w", err)
+	}
+	if b.Linked != nil && b.Direct != nil {
+		if err = b.throughput(ctx, &f); err != nil {
+			return f, fmt.Errorf("measure throughput: %w", err)
+		}
+	}
+	return f, nil
+}
+
+func (b Bench) firstScreens(ctx context.Context, page *viewerPage) ([]time.Duration, error) {
+	var all []time.Duration
+	for range b.Rounds {
+		began := time.Now()
+		conn, err := open(ctx, page.dial)
+		if err != nil {
+			return nil, err
+		}
+		err = until(conn, func(output []byte) bool { return len(output) > 0 })
+		all = append(all, time.Since(began))
+		conn.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// echoes types letters into the shell's line, and wipes it now and then.
+func (b Bench) echoes(ctx context.Context, page *viewerPage) ([]time.Duration, error) {
+	conn, err := open(ctx, page.dial)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if err := typeKeys(conn, "\x15echo re''ady\r", "ready"); err != nil {
+		return nil, err
+	}
+	var all []time.Duration
+	for i := range b.Rounds {
+		if i%30 == 0 {
+			if err := typeKeys(conn, "\x15echo re''ady"+strconv.Itoa(i)+"\r", "ready"+strconv.Itoa(i)); err != nil {
+				return nil, err
+			}
+		}
+		began := time.Now()
+		if err := typeKeys(conn, "z", "z"); err != nil {
+			return nil, err
+		}
+		all = append(all, time.Since(began))
+	}
+	slices.Sort(all)
+	return all, typeKeys(conn, "\x15echo do''ne\r", "done")
+}
+
+// typeKeys types keys and waits for text.
+func typeKeys(conn *websocket.Conn, keys, text string) error {
+	if err := conn.WriteMessage(websocket.BinaryMessage, []byte("0"+keys)); err != nil {
+		return err
+	}
+	var seen []byte
+	return until(conn, func(output []byte) bool {
+		seen = append(seen, output...)
+		return bytes.Contains(seen, []byte(text))
+	})
+}
+
+// throughput takes turns, so that what else the machine does falls on both.
+func (b Bench) throughput(ctx context.Context, f *Figures) error {
+	w := linked{b.Linked}
+	page, err := serveViewers(New(w, w, slog.New(slog.DiscardHandler)), b.Name)
+	if err != nil {
+		return err
+	}
+	defer page.close()
+	for range max(b.Repeats, 1) {
+		direct, err := flood(ctx, b.Direct)
+		if err != nil {
+			return fmt.Errorf("directly: %w", err)
+		}
+		bridged, err := flood(ctx, page.dial)
+		if err != nil {
+			return fmt.Errorf("bridged: %w", err)
+		}
+		f.Direct, f.Bridged = best(f.Direct, direct), best(f.Bridged, bridged)
+	}
+	return nil
+}
+
+func best(a, b time.Duration) time.Duration {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
+}
+
+// flood reads FloodScript's output and checks every byte.
+func flood(ctx context.Context, dial func(context.Context) (net.Conn, error)) (time.Duration, error) {
+	began := time.Now()
+	conn, err := open(ctx, dial)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	n, sum := 0, crc32.NewIEEE()
+	err = until(conn, func(output []byte) bool {
+		sum.Write(output)
+		n += len(output)
+		return n >= FloodBytes
+	})
+	took := time.Since(began)
+	if err != nil {
+		return 0, fmt.Errorf("after %d bytes: %w", n, err)
+	}
+	if want := floodSum(); n != FloodBytes || sum.Sum32() != want {
+		return 0, fmt.Errorf("%d bytes with sum %08x, want %d with %08x", n, sum.Sum32(), FloodBytes, want)
+	}
+	return took, nil
+}
+
+func floodSum() uint32 {
+	sum := crc32.NewIEEE()
+	line := make([]byte, 0, 8)
+	for i := 1; i <= floodLines; i++ {
+		line = fmt.Appendf(line[:0], "%07d\n", i)
+		sum.Write(line)
+	}
+	return sum.Sum32()
+}
+
+const stepLimit = time.Minute
+
+// open makes a viewer's websocket and says the first message.
+func open(ctx context.Context, dial func(context.Context) (net.Conn, error)) (*websocket.Conn, error) {
+	d := websocket.Dialer{Subprotocols: []string{Subprotocol}, HandshakeTimeout: stepLimit, ReadBufferSize: 64 << 10,
+		NetDialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }}
+	conn, _, err := d.DialContext(ctx, "ws://127.0.0.1/ws", nil)
+	if err != nil {
+		return nil, fmt.Errorf("open viewer: %w", err)
+	}
+	err = conn.WriteMessage(websocket.BinaryMessage, []byte(`{"AuthToken":"","columns":120,"rows":32}`))
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("open viewer: %w", err)
+	}
+	return conn, nil
+}
+
+// until reads output until ok says so.
+func until(conn *websocket.Conn, ok func(output []byte) bool) error {
+	for {
+		if err := conn.SetReadDeadline(time.Now().Add(stepLimit)); err != nil {
+			return err
+		}
+		_, m, err := conn.ReadMessage()
+		if err != nil {
+			return err
+		}
+		if len(m) > 0 && m[0] == msgOutput && ok(m[1:]) {
+			return nil
+		}
+	}
+}
+
+// viewerPage serves viewers of one sandbox on loopback.
+type viewerPage struct {
+	server   *http.Server
+	listener net.Listener
+}
+
+func serveViewers(s *Service, name string) (*viewerPage, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("serve viewers: %w", err)
+	}
+	up := websocket.Upgrader{Subprotocols: []string{Subprotocol}, ReadBufferSize: 4 << 10, WriteBufferSize: 32 << 10}
+	p := &viewerPage{listener: l, server: &http.Server{ReadHeaderTimeout: stepLimit}}
+	p.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a, err := s.Attach(r.Context(), name, "")
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		defer a.Close()
+		if conn, err := up.Upgrade(w, r, nil); err == nil {
+			_ = a.Pump(context.WithoutCancel(r.Context()), conn)
+		}
+	})
+	go func() { _ = p.server.Serve(l) }() // until close
+	return p, nil
+}
+
+func (p *viewerPage) dial(ctx context.Context) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(ctx, "tcp", p.listener.Addr().String())
+}
+
+func (p *viewerPage) close() { _ = p.server.Close() }
+
+// linked is a sandbox whose only terminal is where dial leads.
+type linked struct {
+	dial func(ctx context.Context) (net.Conn, error)
+}
+
+func (l linked) Open(context.Context, string, string) (Guest, func(), error) {
+	return l, func() {}, nil
+}
+
+func (l linked) DialTerminal(ctx context.Context, _ string) (net.Conn, error) { return l.dial(ctx) }
+
+func (l linked) Terminals(context.Context) ([]wire.Terminal, error) {
+	return nil, errors.ErrUnsupported
+}
+
+func (l linked) CloseTerminal(context.Context, string) error { return errors.ErrUnsupported }
+
+func (l linked) Wait(context.Context, string) (sandbox.Sandbox, error) {
+	return sandbox.Sandbox{State: sandbox.Running}, nil
+}
+
+// String gives the figures as one line.
+func (f Figures) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "first screen p50 %v p95 %v, echo p50 %v p95 %v", P50(f.FirstScreen), P95(f.FirstScreen), P50(f.Echo), P95(f.Echo))
+	if f.Bridged > 0 {
+		fmt.Fprintf(&b, ", 50 MB directly %v, bridged %v: %.2f", f.Direct, f.Bridged, f.Ratio())
+	}
+	return b.String()
+}

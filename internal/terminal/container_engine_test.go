@@ -1,0 +1,270 @@
+//go:build engine
+
+package terminal_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/build"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/api/types/mount"
+	"github.com/docker/docker/client"
+
+	"sandboxd/internal/link"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/terminal"
+	"sandboxd/internal/wire"
+)
+
+const (
+	plainImage = "debian:trixie-slim"
+	prefix     = "sbxterm-"
+	patience   = time.Minute
+)
+
+// guestBinary builds the real guest once.
+var guestBinary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", prefix)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "guest")
+	cmd := exec.Command("go", "build", "-trimpath", "-tags", "nethttpomithttp2", "-ldflags", "-s -w", "-o", path, "sandboxd/cmd/guest")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the guest: %w: %s", err, out)
+	}
+	return path, nil
+})
+
+// ttydDockerfile makes an image with ttyd and tmux where the template base is not built yet: ttyd is in the release
+// after trixie only.
+const ttydDockerfile = `FROM ` + plainImage + `
+RUN set -eu; \
+  cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | sed 's/^deb http/deb [check-valid-until=no] http/; s/trixie/forky/; t p; s/^Suites:.*/&/; :p' \
+    | grep -E '^deb .* forky main' | head -1 > /tmp/forky.list || true; \
+  test -s /tmp/forky.list || echo 'deb [check-valid-until=no] http://deb.debian.org/debian forky main' > /tmp/forky.list; \
+  mv /tmp/forky.list /etc/apt/sources.list.d/forky.list; \
+  printf 'Package: *\nPin: release n=forky\nPin-Priority: 100\n' > /etc/apt/preferences.d/forky; \
+  apt-get update; apt-get install -y --no-install-recommends tmux ttyd; rm -rf /var/lib/apt/lists/*; \
+  useradd -m -u 1000 -s /bin/bash agent
+`
+
+// ttydImage is the template base when it is built, else an image of our own that is kept for the next time.
+var ttydImage = sync.OnceValues(func() (string, error) {
+	docker, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
+	if err != nil {
+		return "", err
+	}
+	defer docker.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	const own = prefix + "ttyd:test"
+	images, err := docker.ImageList(ctx, image.ListOptions{})
+	if err != nil {
+		return "", err
+	}
+	for _, i := range images {
+		for _, tag := range i.RepoTags {
+			if strings.HasPrefix(tag, "sandboxd/base:") || tag == own {
+				return tag, nil
+			}
+		}
+	}
+	return own, buildImage(ctx, docker, own)
+})
+
+func buildImage(ctx context.Context, docker *client.Client, tag string) error {
+	dir, err := os.MkdirTemp("", prefix)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte(ttydDockerfile), 0o600); err != nil {
+		return err
+	}
+	archive, err := exec.CommandContext(ctx, "tar", "-C", dir, "-c", ".").Output()
+	if err != nil {
+		return err
+	}
+	res, err := docker.ImageBuild(ctx, bytes.NewReader(archive), build.ImageBuildOptions{Tags: []string{tag}, NetworkMode: "host", Remove: true, ForceRemove: true})
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	log, err := io.ReadAll(res.Body)
+	if err == nil && bytes.Contains(log, []byte(`"error"`)) {
+		err = fmt.Errorf("build %s: %s", tag, log)
+	}
+	return err
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := guestBinary(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// box is a sandbox of one image, with a real guest on a real link, as Doors and States.
+type box struct {
+	docker *client.Client
+	id     string
+	name   string
+	hub    *link.Hub
+
+	mu    sync.Mutex
+	state sandbox.State
+}
+
+func startBox(t testing.TB, ref string) *box {
+	t.Helper()
+	docker, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary, err := guestBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &box{docker: docker, name: fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), time.Now().UnixNano()%1e9), state: sandbox.Running}
+	folder := b.openHub(t)
+	yes := true
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	made, err := docker.ContainerCreate(ctx,
+		&container.Config{Image: ref, Entrypoint: []string{wire.GuestPath}, User: "0:0", WorkingDir: "/"},
+		&container.HostConfig{Init: &yes, Mounts: []mount.Mount{
+			{Type: mount.TypeBind, Source: binary, Target: wire.GuestPath, ReadOnly: true},
+			{Type: mount.TypeBind, Source: folder, Target: filepath.Dir(wire.SocketPath), ReadOnly: true},
+			{Type: mount.TypeTmpfs, Target: wire.HomePath, TmpfsOptions: &mount.TmpfsOptions{Mode: 0o777}}}}, nil, nil, b.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.id = made.ID
+	t.Cleanup(func() { b.remove() })
+	if err := docker.ContainerStart(ctx, b.id, container.StartOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.hub.Ready(ctx, b.name); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *box) remove() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_ = b.docker.ContainerRemove(ctx, b.id, container.RemoveOptions{Force: true, RemoveVolumes: true})
+	_ = b.docker.Close()
+}
+
+func (b *box) openHub(t testing.TB) (folder string) {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), "link")
+	b.hub = link.NewHub(root, nil)
+	folder, err := b.hub.Expect(b.name, wire.Setup{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = b.hub.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+	})
+	return folder
+}
+
+func (b *box) Open(ctx context.Context, _, _ string) (terminal.Guest, func(), error) {
+	s, err := b.hub.Session(ctx, b.name)
+	return s, func() {}, err
+}
+
+func (b *box) Wait(context.Context, string) (sandbox.Sandbox, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return sandbox.Sandbox{Name: b.name, State: b.state}, nil
+}
+
+func (b *box) service() *terminal.Service {
+	return terminal.New(b, b, slog.New(slog.DiscardHandler))
+}
+
+func (b *box) session(t testing.TB) *link.Session {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s, err := b.hub.Session(ctx, b.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// run runs a command in the box and gives its output.
+func (b *box) run(t testing.TB, user string, command ...string) string {
+	t.Helper()
+	args := append([]string{"exec", "--user", user, b.id}, command...)
+	out, err := exec.Command("docker", args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v: %s", command, err, out)
+	}
+	return string(out)
+}
+
+// flood makes the tab "flood" a ttyd without tmux that writes what a viewer can check, and gives the ways to it: through
+// the guest link, and from outside of the box directly to its socket. It must come before the first tab.
+func (b *box) flood(t testing.TB) (linked, direct func(context.Context) (net.Conn, error)) {
+	t.Helper()
+	script := "#!/bin/sh\ncase \"$*\" in *\"-s flood\") exec sh -c '" + terminal.FloodScript + "';; esac\nexec /usr/bin/tmux.real \"$@\"\n"
+	b.run(t, "0", "sh", "-c", "mv /usr/bin/tmux /usr/bin/tmux.real; cat > /usr/bin/tmux <<'END'\n"+script+"END\nchmod 755 /usr/bin/tmux")
+	s := b.session(t)
+	linked = func(ctx context.Context) (net.Conn, error) { return s.DialTerminal(ctx, "flood") }
+	socket := filepath.Join("/proc", strconv.Itoa(b.pid(t)), "root/run/sandboxd/flood.sock")
+	direct = func(ctx context.Context) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) }
+	conn, err := linked(t.Context()) // starts it
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	return linked, direct
+}
+
+// pid is the box's first process, as the host sees it.
+func (b *box) pid(t testing.TB) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := b.docker.ContainerInspect(ctx, b.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.State.Pid
+}
+
+func names(tabs []wire.Terminal) []string {
+	var all []string
+	for _, t := range tabs {
+		all = append(all, t.Name)
+	}
+	slices.Sort(all)
+	return all
+}
