@@ -13,6 +13,7 @@ import (
 
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
 )
 
 func TestToken_EitherHeaderWillDo(t *testing.T) {
@@ -218,4 +219,38 @@ func TestReady_SaysWhichPartIsAway(t *testing.T) {
 		t.Errorf("got %s", got.Body)
 	}
 	w.call("", "GET", "/healthz", "").is(200)
+}
+
+func TestHead_IsAnsweredAsGetWithoutABody(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve()
+	for path, status := range map[string]int{"/healthz": 200, "/api/v1/users/me": 401, "/api/v1/nothing": 404} {
+		got, err := s.Client().Head(s.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Body.Close()
+		if got.StatusCode != status || got.ContentLength <= 0 {
+			t.Errorf("%s: %d with a length of %d", path, got.StatusCode, got.ContentLength)
+		}
+	}
+}
+
+func TestSessionCookie_TellsInstallationsApart(t *testing.T) {
+	for public, want := range map[string]string{
+		"http://localhost:8080": "sandboxd_8080", "http://localhost:9090": "sandboxd_9090", "http://box.example.com": "sandboxd",
+		"https://box.example.com": "__Host-sandboxd", "https://box.example.com:8443": "__Host-sandboxd",
+	} {
+		hosts, err := hostname.New(public)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Server{cfg: Config{Hosts: hosts}}
+		r := &request{head: http.Header{}}
+		s.setSession(r, "secret")
+		c, err := http.ParseSetCookie(r.head.Get("Set-Cookie"))
+		if err != nil || c.Name != want || !c.HttpOnly || c.Path != "/" || c.Domain != "" || c.Secure != strings.HasPrefix(public, "https") {
+			t.Errorf("%s: %v, %v", public, c, err)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -290,4 +291,22 @@ func TestLimitedToken_MayNotMakeOrManage(t *testing.T) {
 	} {
 		w.call("limited", a[0], "/api/v1"+a[1], a[2]).problem(http.StatusForbidden, "forbidden", "")
 	}
+}
+
+func TestCreate_FollowsADeleteThatIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.box("ada", "lab")
+		gate := make(chan struct{})
+		w.engine.gate = gate
+		w.call("ada", "DELETE", "/api/v1/sandboxes/lab", "").is(202)
+		if s := w.call("ada", "POST", "/api/v1/sandboxes", `{"template":"base","name":"lab","cpus":1}`).is(202).sandbox(); s.State != "deleting" {
+			t.Errorf("got %+v", s)
+		}
+		time.AfterFunc(time.Second, func() { close(gate) })
+		s := w.call("ada", "POST", "/api/v1/sandboxes?wait=ready", `{"template":"base","name":"lab","cpus":1}`).is(201).sandbox()
+		if s.State != "running" || s.Limits.CPUs != 1 {
+			t.Errorf("got %+v", s)
+		}
+	})
 }

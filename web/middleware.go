@@ -165,10 +165,13 @@ func tokenSecret(h http.Header) string {
 }
 
 // sessionCookie names the browser session's cookie. The prefix, which needs HTTPS, keeps sandboxes, which live on
-// sibling hosts, from setting it.
+// sibling hosts, from setting it. The port tells two sandboxds on one machine apart, which cookies do not.
 func (s *Server) sessionCookie() string {
 	if s.secure() {
 		return "__Host-sandboxd"
+	}
+	if dashboard, err := url.Parse(s.cfg.Hosts.DashboardURL()); err == nil && dashboard.Port() != "" {
+		return "sandboxd_" + dashboard.Port()
 	}
 	return "sandboxd"
 }

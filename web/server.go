@@ -80,5 +80,11 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
+// ServeHTTP answers one request. HEAD is answered as GET would be; net/http leaves the body out.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead {
+		r = r.WithContext(r.Context()) // a copy: w goes by the method of the original
+		r.Method = http.MethodGet
+	}
+	s.echo.ServeHTTP(w, r)
+}

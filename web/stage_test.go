@@ -133,7 +133,7 @@ func (s *stage) ask(user, method, path string, fields url.Values, headers ...str
 		r.Header.Set("Origin", "http://localhost:8080")
 	}
 	if user != "" {
-		r.AddCookie(&http.Cookie{Name: "sandboxd", Value: s.sessions[user]})
+		r.AddCookie(&http.Cookie{Name: s.server.sessionCookie(), Value: s.sessions[user]})
 	}
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])

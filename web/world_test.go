@@ -207,7 +207,8 @@ func (l *lockedBuffer) String() string {
 // fakeEngine has every sandbox that it was asked for.
 type fakeEngine struct {
 	mu   sync.Mutex
-	away error // what every call gives
+	away error         // what every call gives
+	gate chan struct{} // Remove waits for its end
 }
 
 func (e *fakeEngine) ask(context.Context) error {
@@ -224,7 +225,16 @@ func (e *fakeEngine) fail(err error) {
 
 func (e *fakeEngine) Create(ctx context.Context, _ sandbox.Box) error { return e.ask(ctx) }
 func (e *fakeEngine) Start(ctx context.Context, _ string) error       { return e.ask(ctx) }
-func (e *fakeEngine) Remove(ctx context.Context, _ string) error      { return e.ask(ctx) }
+
+func (e *fakeEngine) Remove(ctx context.Context, _ string) error {
+	e.mu.Lock()
+	gate := e.gate
+	e.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+	return e.ask(ctx)
+}
 
 func (e *fakeEngine) Stop(ctx context.Context, _ string, _ time.Duration) error { return e.ask(ctx) }
 
