@@ -25,6 +25,11 @@ var mishapTitles = map[int]string{
 
 // mishap shows an error as a page.
 func (s *Server) mishap(r *request, p problem) templ.Component {
+	if r.who.User.ID == "" && r.access == public { // no route, or one for everybody: nobody has looked who it is
+		if who, err := s.sessionOf(r.http.Context(), r); err == nil {
+			r.who = who
+		}
+	}
 	title := mishapTitles[p.Status]
 	if title == "" {
 		title = p.Title

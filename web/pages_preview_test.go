@@ -119,13 +119,17 @@ func inlined(n *html.Node) string {
 // as root, until it is interrupted: to look at pages while working on them.
 func TestPreview_ServesEveryPage(t *testing.T) {
 	s := newStage(t)
+	address := os.Getenv("SANDBOXD_PREVIEW")
+	if address != "" { // the pages' scripts go by the clock
+		stageTime = time.Now()
+		s.server.cfg.Now = time.Now
+	}
 	s.furnish()
 	for _, path := range pagesOfRoot(s) {
 		if page := s.get("root", path).is(http.StatusOK); page.find("main") == nil {
 			t.Errorf("%s has no main part", path)
 		}
 	}
-	address := os.Getenv("SANDBOXD_PREVIEW")
 	if address == "" {
 		return
 	}
@@ -149,7 +153,7 @@ func (s *stage) signedIn() http.Handler {
 			user = as
 		}
 		if secret := s.sessions[user]; secret != "" {
-			r.AddCookie(&http.Cookie{Name: "sandboxd", Value: secret})
+			r.AddCookie(&http.Cookie{Name: s.server.sessionCookie(), Value: secret})
 		}
 		if theme := r.URL.Query().Get("theme"); theme != "" {
 			r.AddCookie(&http.Cookie{Name: themeCookie, Value: theme})

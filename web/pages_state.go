@@ -16,7 +16,7 @@ var stateLooks = map[sandbox.State]views.State{
 	sandbox.Starting: {Tone: "busy", Icon: "state-busy", Text: "Starting"},
 	sandbox.Running:  {Tone: "good", Icon: "state-running", Text: "Running", Verb: "started"},
 	sandbox.Stopping: {Tone: "busy", Icon: "state-busy", Text: "Stopping"},
-	sandbox.Stopped:  {Tone: "still", Icon: "state-stopped", Text: "Stopped", Verb: "stopped"},
+	sandbox.Stopped:  {Tone: "still", Icon: "state-stopped", Text: "Stopped"},
 	sandbox.Asleep:   {Tone: "calm", Icon: "state-asleep", Text: "Asleep", Why: "wakes on use"},
 	sandbox.Failed:   {Tone: "bad", Icon: "state-failed", Text: "Failed"},
 	sandbox.Deleting: {Tone: "busy", Icon: "state-busy", Text: "Deleting"},
@@ -122,7 +122,7 @@ func (p *presenter) acts(box sandbox.Sandbox) views.Acts {
 	url := sandboxURL(box.Name)
 	var (
 		open    = views.Action{Text: "Open", URL: url}
-		look    = views.Action{Text: "Watch", URL: url}
+		look    = views.Action{Text: "View", URL: url}
 		start   = views.Action{Icon: "play", Text: "Start", URL: url + "/start", Post: true}
 		retry   = views.Action{Icon: "restart", Text: "Retry", URL: url + "/start", Post: true}
 		stop    = views.Action{Icon: "stop", Text: "Stop", URL: url + "/stop", Post: true}
@@ -162,7 +162,7 @@ func tintOf(t catalog.Template) string {
 	}
 	sum := 0
 	for _, c := range []byte(t.Name) {
-		sum = (sum*31 + int(c)) % 9973
+		sum = (sum*89 + int(c)) % 9973
 	}
 	return "tint-" + strconv.Itoa(sum%tints+1)
 }

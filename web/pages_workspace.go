@@ -123,26 +123,29 @@ func (s *Server) buildLog(template string) string {
 		return ""
 	}
 	lines := s.cfg.Images.Log(template)
-	return strings.Join(lines[max(0, len(lines)-shownLog):], "\n")
+	if len(lines) == 0 {
+		return ""
+	}
+	return strings.Join(lines[max(0, len(lines)-shownLog):], "\n") + "\n"
 }
 
 // work is the panel of an operation under way.
 func (s *Server) work(box sandbox.Sandbox, p sandbox.Progress) views.Work {
-	w := views.Work{Bar: phaseBar(p), Detail: p.Detail, Text: "It goes on when you leave this page."}
+	w := views.Work{Detail: p.Detail, Text: "It goes on when you leave this page."}
 	switch box.State {
 	case sandbox.Stopping:
 		w.Title, w.Text = "Stopping", "Programs are asked to end, and ended after a while."
 	case sandbox.Deleting:
 		w.Title, w.Text = "Deleting", "Its container and its volume are being removed."
 	case sandbox.Starting:
-		w.Title, w.Phases = "Starting", phases(p.Phase, sandbox.PhaseStart, sandbox.PhaseReady)
+		w.Title, w.Phases = "Starting", phases(p, sandbox.PhaseStart, sandbox.PhaseReady)
 	default:
 		w.Title = "Creating " + box.Name
-		w.Phases = phases(p.Phase, sandbox.PhaseImage, sandbox.PhaseVolume, sandbox.PhaseStart, sandbox.PhaseReady)
+		w.Phases = phases(p, sandbox.PhaseImage, sandbox.PhaseVolume, sandbox.PhaseStart, sandbox.PhaseReady)
 	}
 	if p.Phase == sandbox.PhaseImage {
 		w.Log = s.buildLog(box.Spec.Template)
-		w.Phases = phases(p.Phase, sandbox.PhaseImage, sandbox.PhaseVolume, sandbox.PhaseStart, sandbox.PhaseReady)
+		w.Phases = phases(p, sandbox.PhaseImage, sandbox.PhaseVolume, sandbox.PhaseStart, sandbox.PhaseReady)
 	}
 	return w
 }
@@ -152,18 +155,18 @@ var phaseTitles = map[sandbox.Phase]string{
 }
 
 // phases shows steps in order: those before the present one are done.
-func phases(present sandbox.Phase, order ...sandbox.Phase) []views.Phase {
-	at := slices.Index(order, present)
+func phases(present sandbox.Progress, order ...sandbox.Phase) []views.Phase {
+	at := max(slices.Index(order, present.Phase), 0)
 	var out []views.Phase
 	for i, phase := range order {
-		stand := "todo"
+		step := views.Phase{Text: phaseTitles[phase], Stand: "todo"}
 		switch {
 		case i < at:
-			stand = "done"
-		case i == at || at < 0 && i == 0:
-			stand = "now"
+			step.Stand, step.Bar = "done", 100
+		case i == at:
+			step.Stand, step.Bar = "now", phaseBar(present)
 		}
-		out = append(out, views.Phase{Text: phaseTitles[phase], Stand: stand})
+		out = append(out, step)
 	}
 	return out
 }
