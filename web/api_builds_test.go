@@ -25,7 +25,7 @@ func TestBuildLog_IsFollowedToItsEnd(t *testing.T) {
 	w := newWorld(t)
 	building := catalog.ImageStatus{State: catalog.ImageBuilding, Step: 1, Steps: 2}
 	w.images.log, w.images.status = []string{"one"}, building
-	got := w.open(w.serve(), t.Context(), "ada", "GET", "/api/v1/templates/base/build", "", "application/x-ndjson")
+	got := w.open(t.Context(), "ada", "GET", "/api/v1/templates/base/build", "", "application/x-ndjson")
 	scan := bufio.NewScanner(got.Body)
 	next := func() (l buildLine) {
 		t.Helper()

@@ -148,8 +148,9 @@ func (w *world) serve() *httptest.Server {
 }
 
 // open begins a request as user that is read while it goes on.
-func (w *world) open(s *httptest.Server, ctx context.Context, user, method, path, body, accept string) *http.Response {
+func (w *world) open(ctx context.Context, user, method, path, body, accept string) *http.Response {
 	w.t.Helper()
+	s := w.serve()
 	r, err := http.NewRequestWithContext(ctx, method, s.URL+path, strings.NewReader(body))
 	if err != nil {
 		w.t.Fatal(err)
@@ -173,7 +174,7 @@ func TestExecLive_BeatsWhileSilentAndDiesWithItsReader(t *testing.T) {
 	w.server.beat = 5 * time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	got := w.open(w.serve(), ctx, "ada", "POST", "/api/v1/sandboxes/lab/exec", `{"command":["hang"]}`, "application/x-ndjson")
+	got := w.open(ctx, "ada", "POST", "/api/v1/sandboxes/lab/exec", `{"command":["hang"]}`, "application/x-ndjson")
 	scan := bufio.NewScanner(got.Body)
 	for beats := 0; beats < 2; {
 		if !scan.Scan() {
@@ -191,7 +192,7 @@ func TestExec_RevokedTokenEndsTheCommand(t *testing.T) {
 	w := newWorld(t)
 	w.box("ada", "lab")
 	w.server.beat = 5 * time.Millisecond
-	got := w.open(w.serve(), t.Context(), "ada", "POST", "/api/v1/sandboxes/lab/exec", `{"command":["hang"]}`, "application/x-ndjson")
+	got := w.open(t.Context(), "ada", "POST", "/api/v1/sandboxes/lab/exec", `{"command":["hang"]}`, "application/x-ndjson")
 	scan := bufio.NewScanner(got.Body)
 	if !scan.Scan() {
 		t.Fatal("nothing came")
