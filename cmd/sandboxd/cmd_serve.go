@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -128,7 +127,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, log *slog.Lo
 
 // welcome prints where to go, and at the first start the link that makes the admin.
 func (a *app) welcome(ctx context.Context, out io.Writer) error {
-	if err := a.accounts.Bootstrap(ctx, os.Getenv(adminPasswordEnv)); err != nil {
+	if err := bootstrap(ctx, a.accounts); err != nil {
 		return err
 	}
 	code, needed, err := a.accounts.SetupCode(ctx)

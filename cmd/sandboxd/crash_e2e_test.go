@@ -81,7 +81,9 @@ func crashOperation(random *rand.Rand) (method, path string, body any) {
 // settle waits until no sandbox is on its way anywhere, and gives the list.
 func (s *server) settle() []sandboxBody {
 	s.t.Helper()
-	var list struct{ Items []sandboxBody }
+	var list struct {
+		Items []sandboxBody `json:"sandboxes"`
+	}
 	s.until(3*time.Minute, "every sandbox has settled", func() bool {
 		list.Items = nil
 		s.call("GET", "/sandboxes?limit=1000", nil, &list)

@@ -135,7 +135,7 @@ func (s *server) destroy() {
 		s.t.Logf("log of sandboxd:\n%s", s.tail())
 	}
 	var list struct {
-		Items []struct{ Name string } `json:"items"`
+		Items []struct{ Name string } `json:"sandboxes"`
 	}
 	s.call("GET", "/sandboxes?limit=1000", nil, &list)
 	for _, item := range list.Items {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -48,10 +49,19 @@ func openAccounts(ctx context.Context, c *Config) (*auth.Service, func() error, 
 		return nil, nil, err
 	}
 	accounts := newAccounts(db)
-	if err := accounts.Bootstrap(ctx, os.Getenv(adminPasswordEnv)); err != nil {
-		return nil, nil, err
+	if err := bootstrap(ctx, accounts); err != nil {
+		return nil, nil, errors.Join(err, db.Close())
 	}
 	return accounts, db.Close, nil
+}
+
+// bootstrap makes the first admin, claimed when the environment holds a password.
+func bootstrap(ctx context.Context, accounts *auth.Service) error {
+	err := accounts.Bootstrap(ctx, os.Getenv(adminPasswordEnv))
+	if fault.FieldOf(err) == "password" {
+		return fault.Wrap(err, fault.Invalid, "%s cannot be used: %s", adminPasswordEnv, fault.Message(err))
+	}
+	return err
 }
 
 func openDatabase(ctx context.Context, c *Config) (*sqlite.DB, error) {
