@@ -1,0 +1,34 @@
+// Links in a terminal come from a sandbox: they open only when the person has seen where they lead, or holds the key that
+// says so, and what they open knows nothing of this page.
+
+// safeLink gives the address when it may be opened at all, or null.
+export function safeLink(text) {
+  try {
+    const url = new URL(text);
+    return (url.protocol === "http:" || url.protocol === "https:") && !url.username && !url.password ? url.href : null;
+  } catch {
+    return null;
+  }
+}
+
+// follow opens a link whose whole address stands on the screen: with Ctrl or Cmd held, or, where nothing hovers, asked.
+export function follow(event, text) {
+  const url = safeLink(text);
+  if (!url) return;
+  if (event.ctrlKey || event.metaKey || (matchMedia("(hover: none)").matches && confirm(question(url)))) open(url);
+}
+
+// followHidden opens a link whose address the program has put behind other text (OSC 8): always asked.
+export function followHidden(event, text) {
+  const url = safeLink(text);
+  if (!url || !(event.ctrlKey || event.metaKey || matchMedia("(hover: none)").matches)) return;
+  if (confirm(question(url))) open(url);
+}
+
+function question(url) {
+  return `Open this address from the sandbox?\n\n${url.length > 300 ? `${url.slice(0, 300)}…` : url}`;
+}
+
+function open(url) {
+  window.open(url, "_blank", "noopener,noreferrer");
+}

@@ -1,0 +1,48 @@
+// look reads a terminal's colours and font from CSS variables, and tells when they change.
+const ansi = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
+
+// readLook gives xterm.js options for an element. Variables are read through a property, because what they stand for
+// (light-dark(), color-mix()) is not resolved in a variable itself.
+export function readLook(element) {
+  const probe = document.createElement("span");
+  probe.hidden = true;
+  element.append(probe);
+  const colour = (name) => {
+    probe.style.color = `var(${name})`;
+    return getComputedStyle(probe).color;
+  };
+  const theme = {
+    background: colour("--terminal-bg"),
+    foreground: colour("--terminal-ink"),
+    cursor: colour("--terminal-cursor"),
+    cursorAccent: colour("--terminal-bg"),
+    selectionBackground: colour("--terminal-selection"),
+    scrollbarSliderBackground: colour("--terminal-scroll"),
+  };
+  ansi.forEach((name, i) => {
+    theme[name] = colour(`--ansi-${i}`);
+    theme[`bright${name[0].toUpperCase()}${name.slice(1)}`] = colour(`--ansi-${i + 8}`);
+  });
+  const font = getComputedStyle(element);
+  const look = { theme, fontFamily: font.fontFamily, fontSize: Number.parseFloat(font.fontSize) || 13 };
+  probe.remove();
+  return look;
+}
+
+// watchLook calls changed, once a frame at most, when the page or the system may have switched between light and dark.
+export function watchLook(changed, signal) {
+  let frame = 0;
+  const soon = () => {
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(changed);
+  };
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", soon, { signal });
+  matchMedia("(prefers-contrast: more)").addEventListener("change", soon, { signal });
+  document.addEventListener("themechange", soon, { signal });
+  const attributes = new MutationObserver(soon);
+  attributes.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme", "class", "style"] });
+  signal.addEventListener("abort", () => {
+    attributes.disconnect();
+    cancelAnimationFrame(frame);
+  });
+}

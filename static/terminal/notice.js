@@ -1,0 +1,49 @@
+// Notice is what a terminal says of its connection, over its screen.
+const texts = {
+  connecting: "Connecting…",
+  reconnecting: "Reconnecting…",
+};
+const patience = 400; // ms before a reconnection is worth a word
+
+// textOf is the words for a state, "" for none.
+export function textOf(state, reason) {
+  if (state === "closed") return `Disconnected: ${reason} Press Enter to connect again.`;
+  return texts[state] ?? "";
+}
+
+export class Notice {
+  #timer = 0;
+
+  // again is called when the person asks for a new connection.
+  constructor(parent, again) {
+    this.element = document.createElement("div");
+    this.element.className = "terminal-notice";
+    this.element.setAttribute("role", "status");
+    this.element.hidden = true;
+    this.text = document.createElement("span");
+    this.button = document.createElement("button");
+    this.button.type = "button";
+    this.button.textContent = "Connect";
+    this.button.addEventListener("click", again);
+    this.element.append(this.text, this.button);
+    parent.append(this.element);
+  }
+
+  show(state, reason) {
+    clearTimeout(this.#timer);
+    const text = textOf(state, reason);
+    const change = () => {
+      this.element.hidden = text === "";
+      this.element.dataset.state = state;
+      this.button.hidden = state !== "closed";
+      this.text.textContent = text;
+    };
+    if (state === "connecting" || state === "reconnecting") this.#timer = setTimeout(change, patience);
+    else change();
+  }
+
+  dispose() {
+    clearTimeout(this.#timer);
+    this.element.remove();
+  }
+}
