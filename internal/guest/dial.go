@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/net/http2"
-
 	"sandboxd/internal/wire"
 )
 
@@ -56,12 +54,38 @@ func (g *Guest) connect(ctx context.Context) {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	server := http2.Server{MaxConcurrentStreams: maxStreams, MaxReadFrameSize: wire.MaxFrame,
-		MaxUploadBufferPerStream: streamWindow, MaxUploadBufferPerConnection: connWindow}
-	server.ServeConn(conn, &http2.ServeConnOpts{
-		Context: ctx,
-		Handler: g.routes(),
-		BaseConfig: &http.Server{MaxHeaderBytes: wire.MaxHeader, IdleTimeout: -1,
-			ErrorLog: log.New(io.Discard, "", 0)},
-	})
+	var only http.Protocols
+	only.SetUnencryptedHTTP2(true)
+	closed := make(chan struct{})
+	server := &http.Server{
+		Handler: g.routes(), Protocols: &only, MaxHeaderBytes: wire.MaxHeader, IdleTimeout: -1,
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReadFrameSize: wire.MaxFrame,
+			MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connWindow},
+		ErrorLog:    log.New(io.Discard, "", 0),
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnState: func(_ net.Conn, s http.ConnState) {
+			if s == http.StateClosed {
+				close(closed)
+			}
+		},
+	}
+	server.Serve(&single{conn: conn, closed: closed})
 }
+
+// single is a listener that accepts one connection, and ends with it.
+type single struct {
+	conn   net.Conn
+	closed <-chan struct{}
+}
+
+func (s *single) Accept() (net.Conn, error) {
+	if c := s.conn; c != nil {
+		s.conn = nil
+		return c, nil
+	}
+	<-s.closed
+	return nil, net.ErrClosed
+}
+
+func (s *single) Close() error   { return nil }
+func (s *single) Addr() net.Addr { return &net.UnixAddr{Net: "unix"} }

@@ -3,6 +3,7 @@
 package link_test
 
 import (
+	"archive/tar"
 	"bufio"
 	"bytes"
 	"context"
@@ -11,133 +12,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/mount"
 	"github.com/docker/docker/client"
-	"github.com/docker/docker/pkg/stdcopy"
 
-	"sandboxd/internal/link"
+	"sandboxd/internal/fault"
 	"sandboxd/internal/wire"
 )
-
-const (
-	testImage  = "debian:trixie-slim"
-	testPrefix = "sbxguest-"
-)
-
-// guestBinary builds the real guest once.
-var guestBinary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", testPrefix)
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "guest")
-	cmd := exec.Command("go", "build", "-trimpath", "-tags", "nethttpomithttp2", "-ldflags", "-s -w", "-o", path, "sandboxd/cmd/guest")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the guest: %w: %s", err, out)
-	}
-	return path, nil
-})
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if path, err := guestBinary(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
-	}
-	os.Exit(code)
-}
-
-// box is a container with a guest, and a hub that expects it.
-type engineBox struct {
-	docker *client.Client
-	id     string
-	name   string
-	root   string
-	hub    *link.Hub
-	stop   func() // of the hub
-}
-
-// startBox starts a container of the image; change may alter it before.
-func startBox(t testing.TB, s wire.Setup, change func(*container.Config, *container.HostConfig)) *engineBox {
-	t.Helper()
-	docker, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
-	if err != nil {
-		t.Fatal(err)
-	}
-	binary, err := guestBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := fmt.Sprintf("%s%d-%d", testPrefix, os.Getpid(), time.Now().UnixNano()%1e9)
-	b := &engineBox{docker: docker, name: name, root: filepath.Join(t.TempDir(), "link")}
-	b.openHub(t, s)
-	yes := true
-	config := &container.Config{Image: testImage, Entrypoint: []string{wire.GuestPath}, User: "0:0", WorkingDir: "/"}
-	host := &container.HostConfig{Init: &yes, NetworkMode: "none", Mounts: []mount.Mount{
-		{Type: mount.TypeBind, Source: binary, Target: wire.GuestPath, ReadOnly: true},
-		{Type: mount.TypeBind, Source: filepath.Join(b.root, name), Target: filepath.Dir(wire.SocketPath), ReadOnly: true},
-		{Type: mount.TypeTmpfs, Target: wire.HomePath}}}
-	if change != nil {
-		change(config, host)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	made, err := docker.ContainerCreate(ctx, config, host, nil, nil, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.id = made.ID
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		docker.ContainerRemove(ctx, b.id, container.RemoveOptions{Force: true, RemoveVolumes: true})
-		docker.Close()
-	})
-	if err := docker.ContainerStart(ctx, b.id, container.StartOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-func (b *engineBox) openHub(t testing.TB, s wire.Setup) {
-	t.Helper()
-	b.hub = link.NewHub(b.root, nil)
-	if _, err := b.hub.Expect(b.name, s); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		b.hub.Run(ctx)
-	}()
-	b.stop = sync.OnceFunc(func() { cancel(); <-done })
-	t.Cleanup(b.stop)
-}
-
-func (b *engineBox) session(t testing.TB) *link.Session {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	s, err := b.hub.Session(ctx, b.name)
-	if err != nil {
-		logs, lerr := b.docker.ContainerLogs(ctx, b.id, container.LogsOptions{ShowStderr: true, ShowStdout: true})
-		if lerr == nil {
-			text, _ := io.ReadAll(logs)
-			t.Logf("container: %s", text)
-		}
-		t.Fatal(err)
-	}
-	return s
-}
 
 // strict holds a container as the profile "strict" does.
 func strict(_ *container.Config, h *container.HostConfig) {
@@ -148,11 +34,16 @@ func strict(_ *container.Config, h *container.HostConfig) {
 	h.Tmpfs = map[string]string{"/tmp": "", "/run": ""}
 }
 
-func TestContainer_ExecInEveryProfile(t *testing.T) {
+// withoutInit leaves the guest to be PID 1.
+func withoutInit(_ *container.Config, h *container.HostConfig) {
 	no := false
+	h.Init = &no
+}
+
+func TestContainer_ExecInEveryProfile(t *testing.T) {
 	for name, change := range map[string]func(*container.Config, *container.HostConfig){
 		"dev": nil, "strict": strict,
-		"no init": func(_ *container.Config, h *container.HostConfig) { h.Init = &no },
+		"no init": withoutInit,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := startBox(t, wire.Setup{Name: "box"}, change).session(t)
@@ -169,6 +60,90 @@ func TestContainer_ExecInEveryProfile(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestContainer_AgentIsTheUserAndGetsTheHome(t *testing.T) {
+	passwd := filepath.Join(t.TempDir(), "passwd")
+	if err := os.WriteFile(passwd, []byte("root:x:0:0::/root:/bin/sh\nagent:x:1000:1000::/home/agent:/bin/bash\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := startBox(t, wire.Setup{}, func(c *container.Config, h *container.HostConfig) {
+		strict(c, h)
+		h.Mounts = append(h.Mounts, mount.Mount{Type: mount.TypeBind, Source: passwd, Target: "/etc/passwd", ReadOnly: true})
+	}).session(t)
+	if got := s.Hello(); got.User != "agent" || got.Home != "/home/agent" {
+		t.Errorf("hello %+v", got)
+	}
+	r := run(t, s, sh("id -u; pwd; echo hi > file && stat -c %U . file"))
+	if r.stdout.String() != "1000\n/home/agent\nagent\nagent\n" {
+		t.Errorf("got %q, %q", r.stdout.String(), r.stderr.String())
+	}
+	if r := run(t, s, wire.ExecStart{Command: []string{"id", "-u"}, User: "root"}); r.stdout.String() != "0\n" {
+		t.Errorf("got %q", r.stdout.String())
+	}
+}
+
+// An image with nothing but one program: no shell, no users, no /tmp.
+func TestContainer_WorksInAnEmptyImage(t *testing.T) {
+	docker, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer docker.Close()
+	ref := emptyImage(t, docker)
+	s := startBox(t, wire.Setup{}, func(c *container.Config, h *container.HostConfig) { c.Image = ref }).session(t)
+	if got := s.Hello(); got.User != "root" || got.Shell != "" {
+		t.Errorf("hello %+v", got)
+	}
+	r := run(t, s, wire.ExecStart{Command: []string{"/hello", "there"}})
+	if r.stdout.String() != "hello there 0 /home/agent\n" || r.code != 6 {
+		t.Errorf("got %q, %q, %d", r.stdout.String(), r.stderr.String(), r.code)
+	}
+	if _, err := s.Exec(testContext(t), sh("true")); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("got %v", err)
+	}
+	if _, err := s.Terminals(testContext(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// emptyImage imports an image that holds one static program.
+func emptyImage(t *testing.T, docker *client.Client) string {
+	t.Helper()
+	dir := t.TempDir()
+	source := `package main
+import ("fmt"; "os")
+func main() { d, _ := os.Getwd(); fmt.Println("hello", os.Args[1], os.Getuid(), d); os.Exit(6) }`
+	if err := os.WriteFile(filepath.Join(dir, "hello.go"), []byte(source), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", "build", "-o", "hello", "hello.go")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v: %s", err, out)
+	}
+	program, err := os.ReadFile(filepath.Join(dir, "hello"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	w.WriteHeader(&tar.Header{Name: "hello", Mode: 0o755, Size: int64(len(program))})
+	w.Write(program)
+	w.Close()
+	ref := fmt.Sprintf("%sempty:%d", testPrefix, os.Getpid())
+	out, err := docker.ImageImport(testContext(t), image.ImportSource{Source: &archive, SourceName: "-"}, ref, image.ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.Copy(io.Discard, out)
+	out.Close()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		docker.ImageRemove(ctx, ref, image.RemoveOptions{Force: true})
+	})
+	return ref
 }
 
 // The tree runs as another user, without capabilities and hence with an environment that root may not simply read.
@@ -290,6 +265,7 @@ func TestContainer_StopsQuickly(t *testing.T) {
 	}{
 		"idle":           {nil, "", time.Second},
 		"idle, strict":   {strict, "", time.Second},
+		"idle, no init":  {withoutInit, "", time.Second},
 		"polite process": {nil, "sleep 1000 >/dev/null 2>&1 & true", time.Second},
 		"deaf process":   {nil, "setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 1; done' >/dev/null 2>&1 & true", 4 * time.Second},
 	} {
@@ -344,147 +320,4 @@ func TestContainer_WorkspaceLeadsToTheVolume(t *testing.T) {
 	if r := run(t, s, sh("readlink /workspace")); r.stdout.String() != "/home/agent\n" {
 		t.Errorf("got %q", r.stdout.String())
 	}
-}
-
-func TestContainer_SpeedAndSize(t *testing.T) {
-	b := startBox(t, wire.Setup{}, nil)
-	s := b.session(t)
-	t.Logf("guest, fresh: %d KiB resident", b.resident(t))
-	const n = 200
-	var through, raw []time.Duration
-	for range n {
-		began := time.Now()
-		if r := run(t, s, wire.ExecStart{Command: []string{"true"}}); r.code != 0 {
-			t.Fatal("true is false")
-		}
-		through = append(through, time.Since(began))
-	}
-	for range 40 {
-		began := time.Now()
-		b.rawExec(t, "true")
-		raw = append(raw, time.Since(began))
-	}
-	link50, raw50 := percentile(through, 50), percentile(raw, 50)
-	t.Logf("exec true through the link: p50 %v p95 %v; raw: p50 %v p95 %v; ratio %.3f", link50, percentile(through, 95),
-		raw50, percentile(raw, 95), float64(link50)/float64(raw50))
-	b.throughput(t, s)
-	t.Logf("guest, at work: %d KiB resident", b.resident(t))
-	b.awaitSmall(t)
-	if st, err := os.Stat(must(guestBinary())); err != nil || st.Size() > 8<<20 {
-		t.Errorf("binary %v, %v", st.Size(), err)
-	} else {
-		t.Logf("binary %d bytes", st.Size())
-	}
-	if link50 > 5*time.Millisecond {
-		t.Errorf("exec p50 %v", link50)
-	}
-}
-
-func must(s string, err error) string {
-	if err != nil {
-		panic(err)
-	}
-	return s
-}
-
-// awaitSmall waits until the idle guest is as small as it must be.
-func (b *engineBox) awaitSmall(t *testing.T) {
-	t.Helper()
-	const limit = 8 << 10 // KiB
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(patience)
-	for {
-		kib := b.resident(t)
-		if kib <= limit {
-			t.Logf("guest, idle: %d KiB resident", kib)
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("the idle guest has %d KiB resident", kib)
-		}
-	}
-}
-
-// resident gives the guest's resident memory in KiB, as the host sees it.
-func (b *engineBox) resident(t *testing.T) int {
-	t.Helper()
-	top, err := b.docker.ContainerTop(testContext(t), b.id, []string{"-eo", "pid,rss,args"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range top.Processes {
-		if row[2] == wire.GuestPath {
-			kib, _ := strconv.Atoi(row[1])
-			return kib
-		}
-	}
-	t.Fatalf("no guest among %v", top.Processes)
-	return 0
-}
-
-// throughput measures a port and an exec's output.
-func (b *engineBox) throughput(t *testing.T, s *link.Session) {
-	const size = 512 << 20
-	server := fmt.Sprintf(`use IO::Socket::INET; $s=IO::Socket::INET->new(LocalAddr=>"127.0.0.1",LocalPort=>8123,Listen=>5) or die;
-$|=1; print "up\n"; $c=$s->accept; $b="x"x65536; for(1..%d){ syswrite $c,$b } close $c`, size/65536)
-	p, err := s.Exec(testContext(t), wire.ExecStart{Command: []string{"perl", "-e", server}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	if _, err := p.Next(); err != nil {
-		t.Fatal(err)
-	}
-	c, err := s.DialPort(testContext(t), 8123)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	began := time.Now()
-	n, err := io.Copy(io.Discard, c)
-	if n != size || err != nil {
-		t.Fatalf("got %d, %v", n, err)
-	}
-	t.Logf("port: %.0f MiB/s", float64(n>>20)/time.Since(began).Seconds())
-	began = time.Now()
-	out, err := s.Exec(testContext(t), sh("head -c 536870912 /dev/zero"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	for n = 0; ; {
-		f, err := out.Next()
-		if err != nil {
-			break
-		}
-		n += int64(len(f.Data))
-	}
-	t.Logf("exec output: %.0f MiB/s", float64(n>>20)/time.Since(began).Seconds())
-}
-
-func (b *engineBox) rawExec(t *testing.T, command ...string) {
-	t.Helper()
-	ctx := testContext(t)
-	made, err := b.docker.ContainerExecCreate(ctx, b.id, container.ExecOptions{Cmd: command, AttachStdout: true, AttachStderr: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	att, err := b.docker.ContainerExecAttach(ctx, made.ID, container.ExecAttachOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer att.Close()
-	var out bytes.Buffer
-	stdcopy.StdCopy(&out, &out, att.Reader)
-	if st, err := b.docker.ContainerExecInspect(ctx, made.ID); err != nil || st.ExitCode != 0 {
-		t.Fatalf("raw exec: %+v, %v", st, err)
-	}
-}
-
-func percentile(d []time.Duration, p int) time.Duration {
-	slices.Sort(d)
-	return d[(len(d)-1)*p/100]
 }

@@ -85,6 +85,19 @@ func (l *liar) Write(p []byte) (int, error) {
 	return l.Conn.Write(p)
 }
 
+// lieListener accepts what is sent to it.
+type lieListener struct{ conns chan net.Conn }
+
+func (l *lieListener) Accept() (net.Conn, error) {
+	if c, ok := <-l.conns; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (l *lieListener) Close() error   { return nil }
+func (l *lieListener) Addr() net.Addr { return &net.UnixAddr{} }
+
 func goodHello() wire.Hello { return wire.Hello{Protocol: wire.Protocol, Version: "test"} }
 
 // lie lets a liar live.
@@ -101,7 +114,13 @@ func lie(t *testing.T, socket string, setup, rest http.HandlerFunc) *liar {
 		}
 		rest(w, r)
 	}
-	go (&http2.Server{}).ServeConn(l, &http2.ServeConnOpts{Handler: http.HandlerFunc(handler)})
+	var only http.Protocols
+	only.SetUnencryptedHTTP2(true)
+	server := &http.Server{Handler: http.HandlerFunc(handler), Protocols: &only}
+	conns := make(chan net.Conn, 1)
+	conns <- l
+	go server.Serve(&lieListener{conns})
+	t.Cleanup(func() { close(conns) })
 	return l
 }
 

@@ -37,6 +37,7 @@ type Hub struct {
 	pace  pace
 	bus   *event.Bus[Event]
 	tasks sync.WaitGroup // everything that Run waits for
+	turn  chan struct{}  // held by the one who makes or removes folders
 
 	mu    sync.Mutex
 	boxes map[string]*box
@@ -63,7 +64,8 @@ func NewHub(root string, log *slog.Logger) *Hub {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Hub{root: root, log: log, pace: defaultPace, bus: event.NewBus[Event](eventBuffer), boxes: map[string]*box{}}
+	return &Hub{root: root, log: log, pace: defaultPace, bus: event.NewBus[Event](eventBuffer),
+		turn: make(chan struct{}, 1), boxes: map[string]*box{}}
 }
 
 // Run accepts guests and keeps their connections until ctx ends; then it drops them and returns when all that it
@@ -100,12 +102,9 @@ func (h *Hub) Expect(id string, s wire.Setup) (folder string, err error) {
 	if !validID(id) {
 		return "", fault.New(fault.Invalid, "The id %q cannot name a folder.", id)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.over {
-		return "", errOver
-	}
-	if b := h.boxes[id]; b != nil {
+	h.turn <- struct{}{}
+	defer func() { <-h.turn }()
+	if b := h.box(id); b != nil {
 		b.replaceSetup(setup)
 		return h.folder(id), nil
 	}
@@ -113,12 +112,31 @@ func (h *Hub) Expect(id string, s wire.Setup) (folder string, err error) {
 	if err != nil {
 		return "", fault.Wrap(err, fault.Unavailable, "The sandbox's socket cannot be made.")
 	}
-	b := newBox(h, id, l, setup)
-	h.boxes[id] = b
+	if !h.add(newBox(h, id, l, setup)) {
+		l.Close()
+		return "", errOver
+	}
+	return h.folder(id), nil
+}
+
+func (h *Hub) box(id string) *box {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.boxes[id]
+}
+
+// add lets a box live, unless the hub has ended.
+func (h *Hub) add(b *box) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return false
+	}
+	h.boxes[b.id] = b
 	if life := h.life; life != nil {
 		h.tasks.Go(func() { b.run(life) })
 	}
-	return h.folder(id), nil
+	return true
 }
 
 var errOver = fault.New(fault.Unavailable, "sandboxd is stopping.")
@@ -134,9 +152,7 @@ func (h *Hub) Ready(ctx context.Context, id string) error {
 
 // Session gives the connection to the guest of id, waiting for one until ctx ends. Kinds: Unavailable.
 func (h *Hub) Session(ctx context.Context, id string) (*Session, error) {
-	h.mu.Lock()
-	b := h.boxes[id]
-	h.mu.Unlock()
+	b := h.box(id)
 	if b == nil {
 		return nil, fault.New(fault.Unavailable, "The sandbox is not there, or sandboxd is stopping.")
 	}
@@ -149,6 +165,8 @@ func (h *Hub) Forget(id string) error {
 	if !validID(id) {
 		return fault.New(fault.Invalid, "The id %q cannot name a folder.", id)
 	}
+	h.turn <- struct{}{}
+	defer func() { <-h.turn }()
 	h.mu.Lock()
 	b := h.boxes[id]
 	delete(h.boxes, id)

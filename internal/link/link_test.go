@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -390,158 +390,31 @@ func TestExec_TerminalHasASizeThatFollows(t *testing.T) {
 
 func TestExec_ReaderThatStandsStillHoldsTheCommandUp(t *testing.T) {
 	s := connect(t, wire.Setup{})
-	count := filepath.Join(t.TempDir(), "count")
-	p, err := s.Exec(testContext(t), wire.ExecStart{Command: []string{"sh", "-c",
-		`dd if=/dev/zero bs=1M count=1024 2>/dev/null; echo end > ` + count}})
+	end := filepath.Join(t.TempDir(), "end")
+	p, err := s.Exec(testContext(t), sh(`dd if=/dev/zero bs=1M count=1024 2>/dev/null; echo end > `+end))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if _, err := p.Next(); err != nil {
-		t.Fatal(err)
-	}
-	// The other streams of the link are not held up, and the command does not get to its end.
-	for range 20 {
+	// Nobody reads. The other streams of the link are not held up, and the command does not get to its end.
+	for range 50 {
 		if r := run(t, s, sh("echo still here")); r.stdout.String() != "still here\n" {
 			t.Fatalf("got %q", r.stdout.String())
 		}
 	}
-	if _, err := os.Stat(count); err == nil {
+	if _, err := os.Stat(end); err == nil {
 		t.Fatal("1 GiB has gone somewhere")
 	}
-	var total int
-	for {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if m.HeapInuse > 64<<20 {
+		t.Errorf("%d MiB of heap", m.HeapInuse>>20)
+	}
+	for total := 0; total < 64<<20; {
 		f, err := p.Next()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f.Type == wire.FrameExit {
-			break
-		}
 		total += len(f.Data)
-	}
-	if total < 1<<30-wire.MaxFrame {
-		t.Errorf("got %d bytes", total)
-	}
-}
-
-func TestDialPort_ReachesALoopbackListenerAndKeepsHalfOpen(t *testing.T) {
-	s := connect(t, wire.Setup{})
-	for _, host := range []string{"127.0.0.1:0", "[::1]:0"} {
-		t.Run(host, func(t *testing.T) {
-			l, err := net.Listen("tcp", host)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
-			go func() { // sends first, ends its side, and then reads to the end
-				c, err := l.Accept()
-				if err != nil {
-					return
-				}
-				defer c.Close()
-				c.Write([]byte("hello"))
-				c.(*net.TCPConn).CloseWrite()
-				b, _ := io.ReadAll(c)
-				back, err := net.Dial("tcp", string(b))
-				if err == nil {
-					back.Close()
-				}
-			}()
-			c, err := s.DialPort(testContext(t), l.Addr().(*net.TCPAddr).Port)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
-			if b, err := io.ReadAll(c); string(b) != "hello" || err != nil {
-				t.Fatalf("got %q, %v", b, err)
-			}
-			echo, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer echo.Close()
-			c.Write([]byte(echo.Addr().String())) // after the end of the other direction, and closed at once
-			c.Close()
-			echo.(*net.TCPListener).SetDeadline(time.Now().Add(patience))
-			if _, err := echo.Accept(); err != nil {
-				t.Fatalf("what was written after the other side's end got lost: %v", err)
-			}
-		})
-	}
-}
-
-func TestDialPort_NothingListens(t *testing.T) {
-	s := connect(t, wire.Setup{})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
-	_, err = s.DialPort(testContext(t), port)
-	if !errors.Is(err, link.ErrNothingListens) || fault.KindOf(err) != fault.NotFound {
-		t.Errorf("got %v", err)
-	}
-	if _, err := s.DialPort(testContext(t), 70000); fault.KindOf(err) != fault.Invalid {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestDialPort_DeadlinePassesAndTheConnectionGoesOn(t *testing.T) {
-	s := connect(t, wire.Setup{})
-	c := dialEcho(t, s)
-	c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
-	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Fatalf("got %v", err)
-	}
-	c.SetReadDeadline(time.Time{})
-	c.Write([]byte("x"))
-	b := make([]byte, 1)
-	if _, err := io.ReadFull(c, b); err != nil || b[0] != 'x' {
-		t.Errorf("got %q, %v", b, err)
-	}
-}
-
-// dialEcho connects through the link to a server that sends everything back.
-func dialEcho(t *testing.T, s *link.Session) net.Conn {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				io.Copy(c, c)
-			}()
-		}
-	}()
-	c, err := s.DialPort(testContext(t), l.Addr().(*net.TCPAddr).Port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	return c
-}
-
-func TestDialPort_ManyConnectionsThatStandStillDoNotStopOthers(t *testing.T) {
-	s := connect(t, wire.Setup{})
-	for range 40 {
-		c := dialEcho(t, s)
-		go c.Write(make([]byte, 8<<20)) // never read back; ends with the connection
-	}
-	c := dialEcho(t, s)
-	c.Write([]byte("ping"))
-	b := make([]byte, 4)
-	c.SetReadDeadline(time.Now().Add(patience))
-	if _, err := io.ReadFull(c, b); err != nil || string(b) != "ping" {
-		t.Errorf("got %q, %v", b, err)
 	}
 }

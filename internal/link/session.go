@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/http2"
-
 	"sandboxd/internal/fault"
 	"sandboxd/internal/wire"
 )
@@ -31,7 +29,7 @@ const (
 // covers everything that a guest or its connection can do wrong. When the caller's ctx ends, the error is the ctx's.
 type Session struct {
 	id      string
-	client  *http2.ClientConn
+	client  *http.ClientConn
 	conn    *meter
 	hello   wire.Hello
 	pace    pace
@@ -46,17 +44,8 @@ type Session struct {
 // open says hello over conn. The caller closes conn when it fails.
 func open(ctx context.Context, id string, conn net.Conn, setup []byte, p pace) (*Session, error) {
 	m := newMeter(conn)
-	t, err := http2.ConfigureTransports(&http.Transport{
-		DisableCompression: true, // no bomb
-		HTTP2: &http.HTTP2Config{MaxReadFrameSize: maxFrameSize, MaxReceiveBufferPerConnection: connWindow,
-			MaxReceiveBufferPerStream: streamWindow, SendPingTimeout: p.idle, PingTimeout: p.ping,
-			WriteByteTimeout: p.ping}})
-	if err != nil {
-		return nil, fmt.Errorf("configure HTTP/2: %w", err)
-	}
-	t.MaxHeaderListSize = wire.MaxHeader
 	defer context.AfterFunc(ctx, func() { m.fail(context.Cause(ctx)) })()
-	client, err := t.NewClientConn(m)
+	client, err := speak(ctx, m, p)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "The program inside the sandbox hung up.")
 	}
@@ -71,6 +60,22 @@ func open(ctx context.Context, id string, conn net.Conn, setup []byte, p pace) (
 			"sandboxd version %d: stop and start the sandbox.", s.hello.Protocol, wire.Protocol)
 	}
 	return s, nil
+}
+
+// speak begins HTTP/2 on conn.
+func speak(ctx context.Context, conn net.Conn, p pace) (*http.ClientConn, error) {
+	var only http.Protocols
+	only.SetUnencryptedHTTP2(true)
+	t := &http.Transport{
+		Protocols:              &only,
+		DialContext:            func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+		DisableCompression:     true, // no bomb
+		MaxResponseHeaderBytes: wire.MaxHeader,
+		HTTP2: &http.HTTP2Config{MaxReadFrameSize: maxFrameSize, MaxReceiveBufferPerConnection: connWindow,
+			MaxReceiveBufferPerStream: streamWindow, SendPingTimeout: p.idle, PingTimeout: p.ping,
+			WriteByteTimeout: p.ping},
+	}
+	return t.NewClientConn(ctx, "http", "guest:80")
 }
 
 // Hello is what the guest said of itself, checked.
@@ -142,7 +147,7 @@ func (s *Session) ask(ctx context.Context, req *http.Request) (*reply, error) {
 	}
 	if err != nil {
 		r.close()
-		if st := s.client.State(); st.Closing || st.Closed {
+		if s.client.Err() != nil {
 			s.drop(err) // it takes no more requests
 		}
 		return nil, s.failed(ctx, err)
