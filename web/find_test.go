@@ -83,3 +83,12 @@ func in(n *html.Node, what string) *html.Node {
 	}
 	return nil
 }
+
+func hasAttr(n *html.Node, name string) bool {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return true
+		}
+	}
+	return false
+}

@@ -73,7 +73,11 @@ func (s *Server) setupForm(ctx context.Context, r *request, v views.Setup) (temp
 // submitSetup makes the admin and signs in.
 func (s *Server) submitSetup(ctx context.Context, r *request) (string, error) {
 	name, password := r.field("name"), r.form("password")
-	if _, err := s.cfg.Accounts.Setup(ctx, r.form("code"), name, password); err != nil {
+	_, err := s.cfg.Accounts.Setup(ctx, r.form("code"), name, password)
+	if fault.Is(err, fault.Forbidden) { // the form says it best: the link is old, or mistyped
+		err = fault.Wrap(err, fault.Invalid, "%s", fault.Message(err))
+	}
+	if err != nil {
 		return "", err
 	}
 	secret, _, err := s.cfg.Accounts.Login(ctx, r.from, name, password)

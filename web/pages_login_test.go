@@ -1,0 +1,152 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+func fields(pairs ...string) url.Values {
+	v := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		v.Set(pairs[i], pairs[i+1])
+	}
+	return v
+}
+
+// unclaimed makes a stage as it is on the first run, and gives the code of the set-up link.
+func unclaimed(t *testing.T) (*stage, string) {
+	t.Helper()
+	s := newEmptyStage(t)
+	if err := s.accounts.Bootstrap(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	code, needed, err := s.accounts.SetupCode(t.Context())
+	if err != nil || !needed {
+		t.Fatal(needed, err)
+	}
+	return s, code
+}
+
+func TestSetup_MakesTheAdminAndSignsIn(t *testing.T) {
+	s, code := unclaimed(t)
+	page := s.get("", "/setup?code="+url.QueryEscape(code)).is(http.StatusOK)
+	if got := attr(in(page.need("form"), "input"), "value"); got != code {
+		t.Fatalf("the form carries %q", got)
+	}
+	done := s.post("", "/setup", fields("code", code, "name", "chief", "password", testPassword)).leads("/")
+	cookie := done.Result().Cookies()[0]
+	if cookie.Name != s.server.sessionCookie() || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode || cookie.Domain != "" {
+		t.Errorf("cookie %+v", cookie)
+	}
+	s.sessions["chief"] = cookie.Value
+	if got := text(s.get("chief", "/").is(http.StatusOK).need("strong.clip")); got != "chief" {
+		t.Errorf("signed in as %q", got)
+	}
+}
+
+func TestSetup_ShowsWhatIsWrongAndKeepsTheName(t *testing.T) {
+	s, code := unclaimed(t)
+	page := s.post("", "/setup", fields("code", code, "name", "chief", "password", "short")).is(http.StatusBadRequest)
+	if got := text(page.need("#password-fault")); !strings.Contains(got, "too short") {
+		t.Errorf("fault %q", got)
+	}
+	if attr(page.need("#name"), "value") != "chief" || attr(page.need("#password"), "value") != "" {
+		t.Error("the name is kept, the password is not sent back")
+	}
+	wrong := s.post("", "/setup", fields("code", "wrong", "name", "chief", "password", testPassword))
+	if wrong.Code != http.StatusBadRequest || wrong.find(".notice") == nil || wrong.find("#password") == nil {
+		t.Errorf("status %d: %s", wrong.Code, text(wrong.need("main")))
+	}
+}
+
+func TestSetup_SaysWhenItIsDoneOrHasNoCode(t *testing.T) {
+	s, _ := unclaimed(t)
+	for _, path := range []string{"/setup", "/login"} {
+		if got := text(s.get("", path).is(http.StatusOK).need("main")); !strings.Contains(got, "Open the set-up link") {
+			t.Errorf("%s says %q", path, got)
+		}
+	}
+	if got := text(newStage(t).get("", "/setup?code=x").is(http.StatusOK).need("main")); !strings.Contains(got, "has been done") {
+		t.Errorf("says %q", got)
+	}
+}
+
+func TestLogin_LeadsToWhereOneWantedToGo(t *testing.T) {
+	s := newStage(t)
+	s.get("", "/templates?x=1").leads("/login?next=%2Ftemplates%3Fx%3D1")
+	page := s.get("", "/login?next=%2Ftemplates%3Fx%3D1").is(http.StatusOK)
+	next := attr(in(page.need("form"), "input"), "value")
+	s.post("", "/login", fields("name", "ada", "password", testPassword, "next", next)).leads("/templates?x=1")
+}
+
+func TestLogin_NeverLeadsToAnotherSite(t *testing.T) {
+	s := newStage(t)
+	for _, next := range []string{"//evil.example", "https://evil.example/", `/\evil.example`, "/\t/evil.example", "javascript:alert(1)", ""} {
+		s.post("", "/login", fields("name", "ada", "password", testPassword, "next", next)).leads("/")
+		if got := attr(in(s.get("", "/login?next="+url.QueryEscape(next)).need("form"), "input"), "value"); got != "" {
+			t.Errorf("%q becomes %q", next, got)
+		}
+	}
+}
+
+func TestLogin_SaysBesideTheFormWhatIsWrong(t *testing.T) {
+	s := newStage(t)
+	page := s.post("", "/login", fields("name", "ada", "password", "not it at all")).is(http.StatusUnauthorized)
+	if page.find(".notice") == nil || attr(page.need("#name"), "value") != "ada" {
+		t.Errorf("page says %q", text(page.need("main")))
+	}
+	limited := false
+	for range 50 {
+		if page = s.post("", "/login", fields("name", "ada", "password", "not it at all")); page.Code == http.StatusTooManyRequests {
+			limited = true
+			break
+		}
+	}
+	if !limited || page.find(".notice") == nil || page.find("#password") == nil {
+		t.Errorf("limited %v, page %s", limited, text(page.need("main")))
+	}
+}
+
+func TestLogout_EndsTheSession(t *testing.T) {
+	s := newStage(t)
+	s.post("ada", "/logout", nil).leads("/login")
+	s.get("ada", "/").leads("/login")
+	s.post("", "/logout", nil).leads("/login")
+}
+
+func TestTheme_IsKeptInACookieAndDrawnByTheServer(t *testing.T) {
+	s := newStage(t)
+	kept := s.post("ada", "/theme", fields("theme", "dark", "next", "/templates")).leads("/templates").Result().Cookies()[0]
+	if kept.Name != themeCookie || kept.Value != "dark" {
+		t.Fatalf("cookie %+v", kept)
+	}
+	page := s.get("ada", "/", "Cookie", s.server.sessionCookie()+"="+s.sessions["ada"]+"; "+themeCookie+"=dark")
+	if got := attr(page.need("html"), "data-theme"); got != "dark" {
+		t.Errorf("theme %q", got)
+	}
+	odd := s.get("ada", "/", "Cookie", s.server.sessionCookie()+"="+s.sessions["ada"]+"; "+themeCookie+"=<x>")
+	if got := attr(odd.need("html"), "data-theme"); got != "auto" {
+		t.Errorf("theme %q", got)
+	}
+}
+
+func TestForms_RefuseOtherSites(t *testing.T) {
+	s := newStage(t)
+	for _, headers := range [][]string{
+		{"Origin", "http://evil.localhost:8080"},
+		{"Sec-Fetch-Site", "same-site", "Origin", "http://brave-otter.localhost:8080"},
+		{"Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"},
+	} {
+		s.post("ada", "/sandboxes", fields("template", "base"), headers...).is(http.StatusForbidden)
+	}
+}
+
+func TestScripts_AreSentToTheLoginWhenTheSessionIsOver(t *testing.T) {
+	s := newStage(t)
+	page := s.get("", "/new", "HX-Request", "true").is(http.StatusUnauthorized)
+	if got := page.Header().Get("HX-Redirect"); got != "/login" {
+		t.Errorf("leads to %q", got)
+	}
+}

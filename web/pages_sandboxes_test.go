@@ -1,0 +1,179 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+)
+
+func TestSandboxes_ShowEachRowWithItsStateAndWhy(t *testing.T) {
+	s := newStage(t)
+	s.furnish()
+	page := s.get("root", "/").is(http.StatusOK)
+	if rows := page.all("li.row"); len(rows) != 8 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	for name, want := range map[string]string{
+		"Nightly import":    "Failed Building the image of template data-analysis failed at step 4 of 11",
+		"Quarterly numbers": "Creating Preparing the image · 42 %",
+		"ML Experiments":    "Running started 1 d ago",
+		"Edge experiments":  "Stopped 3 d ago",
+	} {
+		found := false
+		for _, row := range page.all("li.row") {
+			if text(in(row, "a.row-title")) == name {
+				found = true
+				if got := text(in(row, "div.row-state")); !strings.HasPrefix(got, want) {
+					t.Errorf("%s: %q, want %q", name, got, want)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("no row %s", name)
+		}
+	}
+}
+
+func TestSandboxes_ShowOwnersToAdminsOnly(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "hers", nil)
+	s.put("bob", "his", nil)
+	if page := s.get("root", "/"); len(page.all("li.row")) != 2 || len(page.all("span.row-owner")) != 2 {
+		t.Errorf("an admin sees %s", text(page.need("#list")))
+	}
+	page := s.get("ada", "/")
+	if rows := page.all("li.row"); len(rows) != 1 || page.find("span.row-owner") != nil || attr(rows[0], "data-name") != "hers" {
+		t.Errorf("a member sees %s", text(page.need("#list")))
+	}
+}
+
+func TestSandboxes_OfferOneActionForEachState(t *testing.T) {
+	s := newStage(t)
+	for state, want := range map[sandbox.State]string{
+		sandbox.Running: "Open", sandbox.Asleep: "Open", sandbox.Stopped: "Start", sandbox.Failed: "Retry",
+		sandbox.Creating: "View", sandbox.Starting: "View", sandbox.Stopping: "View",
+	} {
+		s.put("ada", string(state), func(b *sandbox.Sandbox) { b.State = state })
+		row := s.get("ada", "/?q="+string(state)).need("li.row")
+		if got := text(in(in(row, "div.row-acts"), ".button")); got != want {
+			t.Errorf("%s: %q, want %q", state, got, want)
+		}
+		if doors := in(row, "a.door") != nil; doors != (want == "Open") {
+			t.Errorf("%s: doors %v", state, doors)
+		}
+	}
+}
+
+func TestSandboxes_FilterByTextAndState(t *testing.T) {
+	s := newStage(t)
+	s.furnish()
+	page := s.get("root", "/?q=node-api&state=running")
+	if rows := page.all("li.row"); len(rows) != 1 || attr(rows[0], "data-name") != "checkout-api" {
+		t.Errorf("shows %s", text(page.need("#list")))
+	}
+	for _, chip := range page.all("a.chip") {
+		if current := attr(chip, "aria-current") != ""; current != strings.HasPrefix(text(chip), "Running") {
+			t.Errorf("chip %s: current %v", text(chip), current)
+		}
+	}
+	if got := text(s.get("root", "/?q=zzz").need("#list")); !strings.Contains(got, "Nothing matches") {
+		t.Errorf("says %q", got)
+	}
+	if got := len(s.get("root", "/?state=nonsense&page=-3").is(http.StatusOK).all("li.row")); got != 8 {
+		t.Errorf("%d rows", got)
+	}
+}
+
+func TestSandboxes_CountEveryStateWithinTheText(t *testing.T) {
+	s := newStage(t)
+	s.furnish()
+	page := s.get("root", "/?state=stopped")
+	var chips []string
+	for _, chip := range page.all("a.chip") {
+		chips = append(chips, text(chip))
+	}
+	if got := strings.Join(chips, ", "); got != "All 8, Running 3, Asleep 1, Stopped 1, Failed 1" {
+		t.Errorf("chips %s", got)
+	}
+}
+
+func TestSandboxes_ComeFiftyToAPage(t *testing.T) {
+	s := newStage(t)
+	for i := range 120 {
+		s.put("ada", fmt.Sprintf("box-%03d", i), nil)
+	}
+	first := s.get("ada", "/")
+	if got := len(first.all("li.row")); got != 50 {
+		t.Fatalf("%d rows", got)
+	}
+	last := s.get("ada", "/?page=3")
+	if rows := last.all("li.row"); len(rows) != 20 || attr(rows[19], "data-name") != "box-000" {
+		t.Errorf("last page: %d rows", len(rows))
+	}
+	if got := text(last.need(".paging")); !strings.HasPrefix(got, "101–120 of 120") {
+		t.Errorf("paging %q", got)
+	}
+	if got := attr(in(last.need(".paging"), "a"), "href"); got != "/?page=2" {
+		t.Errorf("leads back to %q", got)
+	}
+}
+
+func TestSandboxes_AreTheTemplateGalleryWhenThereAreNone(t *testing.T) {
+	s := newStage(t)
+	page := s.get("ada", "/").is(http.StatusOK)
+	if picks := page.all("button.pick"); len(picks) != 4 || attr(picks[0], "value") != "base" {
+		t.Errorf("%d templates to pick, the broken one is not among them", len(picks))
+	}
+}
+
+func TestSandboxes_GiveAScriptTheListAlone(t *testing.T) {
+	s := newStage(t)
+	s.furnish()
+	page := s.get("root", "/?q=api", "HX-Request", "true").is(http.StatusOK)
+	body := page.Body.String()
+	if strings.Contains(body, "<html") || !strings.Contains(body, `<hx-partial hx-target="#chips" hx-swap="outerHTML">`) {
+		t.Errorf("answer %.300s", body)
+	}
+	if got := attr(page.need("#live"), "sse-connect"); !strings.HasPrefix(got, "/live/sandboxes?q=api&seen=") {
+		t.Errorf("stream %q", got)
+	}
+}
+
+func TestSandboxes_EscapeWhatPeopleWrite(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "x", func(b *sandbox.Sandbox) {
+		b.Label, b.State, b.Problem = `<img src=x onerror=alert(1)>`, sandbox.Failed, `</li><script>alert(2)</script>`
+	})
+	page := s.get("ada", "/?q="+url.QueryEscape(`"><script>`+`img`))
+	page = s.get("ada", "/")
+	if page.find("img") != nil || strings.Contains(page.Body.String(), "<script>alert") {
+		t.Error("markup gets through")
+	}
+	if got := text(page.need("a.row-title")); got != `<img src=x onerror=alert(1)>` {
+		t.Errorf("label %q", got)
+	}
+}
+
+func TestSandboxes_SayWhenTheStoreIsAway(t *testing.T) {
+	s := newStage(t)
+	s.boxes.store.FailNext(fault.New(fault.Unavailable, "The store is locked."))
+	page := s.get("ada", "/").is(http.StatusServiceUnavailable)
+	if got := text(page.need(".mishap")); !strings.Contains(got, "The store is locked.") || !strings.Contains(got, page.Header().Get("X-Request-Id")) {
+		t.Errorf("says %q", got)
+	}
+}
+
+func TestAlarm_IsShownOnPagesOnceItIsKnown(t *testing.T) {
+	s := newStage(t)
+	s.engine.fail(errUnseen)
+	s.server.checkAlarm(context.Background())
+	if got := text(s.get("ada", "/").need("#alarm")); !strings.Contains(got, "engine does not answer") {
+		t.Errorf("says %q", got)
+	}
+}
