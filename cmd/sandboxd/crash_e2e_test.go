@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -76,22 +75,6 @@ func crashOperation(random *rand.Rand) (method, path string, body any) {
 	default:
 		return "POST", "/sandboxes/" + name + "/exec", map[string]any{"command": "true"}
 	}
-}
-
-// settle waits until no sandbox is on its way anywhere, and gives the list.
-func (s *server) settle() []sandboxBody {
-	s.t.Helper()
-	var list struct {
-		Items []sandboxBody `json:"sandboxes"`
-	}
-	s.until(3*time.Minute, "every sandbox has settled", func() bool {
-		list.Items = nil
-		s.call("GET", "/sandboxes?limit=1000", nil, &list)
-		return !slices.ContainsFunc(list.Items, func(b sandboxBody) bool {
-			return b.State != "running" && b.State != "stopped" && b.State != "failed"
-		})
-	})
-	return list.Items
 }
 
 // checkTrue compares the list with the engine: same sandboxes, same state, and those that run answer.

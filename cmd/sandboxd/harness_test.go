@@ -10,10 +10,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -319,4 +322,39 @@ func (s *server) instance() string {
 		s.t.Fatal(err)
 	}
 	return id
+}
+
+// login signs in through the form, as a browser does, and gives the client with its cookies.
+func (s *server) login(name, password string) *http.Client {
+	s.t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	client := &http.Client{Jar: jar, Timeout: callLimit}
+	resp, err := client.PostForm("http://"+s.addr+"/login", url.Values{"name": {name}, "password": {password}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || resp.Request.URL.Path != "/" {
+		s.t.Fatalf("login leads to %s with %s", resp.Request.URL, resp.Status)
+	}
+	return client
+}
+
+// settle waits until no sandbox is on its way anywhere, and gives the list.
+func (s *server) settle() []sandboxBody {
+	s.t.Helper()
+	var list struct {
+		Items []sandboxBody `json:"sandboxes"`
+	}
+	s.until(3*time.Minute, "every sandbox has settled", func() bool {
+		list.Items = nil
+		s.call("GET", "/sandboxes?limit=1000", nil, &list)
+		return !slices.ContainsFunc(list.Items, func(b sandboxBody) bool {
+			return b.State != "running" && b.State != "stopped" && b.State != "failed"
+		})
+	})
+	return list.Items
 }

@@ -57,8 +57,10 @@ func (m *Manager) plan(r Request) (Sandbox, error) {
 	}, nil
 }
 
-func (m *Manager) createNamed(ctx context.Context, s Sandbox) (Sandbox, bool, error) {
-	got, err := m.do(ctx, s.Name, func(ctx context.Context, accept func(Sandbox)) error {
+// createNamed queues the create of s. While the name's old sandbox is still being deleted it waits its turn, as long as
+// its caller does.
+func (m *Manager) createNamed(ctx context.Context, s Sandbox) (got Sandbox, created bool, err error) {
+	p, err := m.begin(s.Name, func(ctx context.Context, accept func(Sandbox)) error {
 		err := m.c.Store.Insert(ctx, s)
 		if fault.Is(err, fault.Conflict) {
 			return m.createAgain(ctx, s, accept)
@@ -70,7 +72,29 @@ func (m *Manager) createNamed(ctx context.Context, s Sandbox) (Sandbox, bool, er
 		accept(s)
 		return m.build(ctx, s)
 	})
+	for err == nil {
+		var ok bool
+		if got, ok, err = p.wait(ctx); ok || err != nil {
+			break
+		}
+		if got, err = m.Sandbox(ctx, s.Name); err == nil && got.State != Deleting {
+			err = sameAsked(got, s)
+			break
+		}
+		if fault.Is(err, fault.NotFound) {
+			err = nil
+		}
+	}
 	return got, err == nil && got.ID == s.ID, err
+}
+
+// sameAsked is a Conflict when a name is taken by a sandbox that was asked for differently.
+func sameAsked(old, s Sandbox) error {
+	if old.Owner == s.Owner && old.Spec.Equal(s.Spec) {
+		return nil
+	}
+	return &fault.Error{Kind: fault.Conflict, Field: "name",
+		Message: "The name " + s.Name + " is taken by a sandbox that was asked for differently. Choose another name."}
 }
 
 // createAgain answers a create whose name is taken.
@@ -79,9 +103,8 @@ func (m *Manager) createAgain(ctx context.Context, s Sandbox, accept func(Sandbo
 	if err != nil {
 		return err
 	}
-	if old.Owner != s.Owner || !old.Spec.Equal(s.Spec) {
-		return &fault.Error{Kind: fault.Conflict, Field: "name",
-			Message: "The name " + s.Name + " is taken by a sandbox that was asked for differently. Choose another name."}
+	if err := sameAsked(old, s); err != nil {
+		return err
 	}
 	accept(old)
 	return nil

@@ -126,37 +126,62 @@ func (m *Manager) Awake(ctx context.Context, name string) (Sandbox, error) {
 // operation does its work in name's turn. It calls accept once its intent is kept, at the latest when it returns.
 type operation func(ctx context.Context, accept func(Sandbox)) error
 
-// do queues op for name, and returns once it is accepted, has failed before that, or patience is over; then it gives
-// the row as it stands.
-func (m *Manager) do(ctx context.Context, name string, op operation) (Sandbox, error) {
-	accepted, failed := make(chan Sandbox, 1), make(chan error, 1)
+// pending is an operation that has been queued.
+type pending struct {
+	accepted chan Sandbox
+	ended    chan error // one error at most, then closed
+}
+
+// begin queues op for name.
+func (m *Manager) begin(name string, op operation) (pending, error) {
+	p := pending{accepted: make(chan Sandbox, 1), ended: make(chan error, 1)}
 	accept := func(s Sandbox) {
 		select {
-		case accepted <- s:
+		case p.accepted <- s:
 		default:
 		}
 	}
 	queued := m.turns.run(m.life, name, func(ctx context.Context) {
+		defer close(p.ended)
 		if err := op(ctx, accept); err != nil {
-			failed <- err
+			p.ended <- err
 		}
-		close(failed)
 	})
 	if !queued {
-		return Sandbox{}, fault.New(fault.Unavailable, "sandboxd is shutting down. Try again in a moment.")
+		return p, fault.New(fault.Unavailable, "sandboxd is shutting down. Try again in a moment.")
 	}
+	return p, nil
+}
+
+// wait blocks until the operation is accepted or has failed before that, or patience is over: then ok is false.
+func (p pending) wait(ctx context.Context) (s Sandbox, ok bool, err error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
-	case s := <-accepted:
-		return s, nil
-	case err := <-failed:
-		return outcome(accepted, err)
+	case s := <-p.accepted:
+		return s, true, nil
+	case err := <-p.ended:
+		s, err = outcome(p.accepted, err)
+		return s, true, err
 	case <-timer.C:
-		return m.Sandbox(ctx, name)
+		return Sandbox{}, false, nil
 	case <-ctx.Done():
-		return Sandbox{}, ctx.Err()
+		return Sandbox{}, false, ctx.Err()
 	}
+}
+
+// do queues op for name, and returns once it is accepted, has failed before that, or patience is over; then it gives
+// the row as it stands.
+func (m *Manager) do(ctx context.Context, name string, op operation) (Sandbox, error) {
+	p, err := m.begin(name, op)
+	if err != nil {
+		return Sandbox{}, err
+	}
+	s, ok, err := p.wait(ctx)
+	if ok || err != nil {
+		return s, err
+	}
+	return m.Sandbox(ctx, name)
 }
 
 // outcome is what a caller hears of an operation that has ended: an accepted one was accepted, whatever came of it.

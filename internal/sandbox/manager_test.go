@@ -95,6 +95,28 @@ func TestCreate_TheSameSpecGivesTheSameSandboxAnotherIsAConflict(t *testing.T) {
 	})
 }
 
+func TestCreate_OfANameUnderWayOrOnItsWayOutIsNeitherLostNorMixedUp(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		w.images.set(time.Hour, nil)
+		first := create(t, m, sandbox.Request{Name: "lab"})
+		start := time.Now()
+		again, created, err := m.Create(t.Context(), sandbox.Request{Name: "lab", Template: "base"})
+		if err != nil || created || again.ID != first.ID || time.Since(start) > time.Second {
+			t.Errorf("while the first is under way: %+v created %v, %v after %s", again, created, err, time.Since(start))
+		}
+		if _, _, err := m.Create(t.Context(), sandbox.Request{Name: "lab", Image: "debian"}); !fault.Is(err, fault.Conflict) {
+			t.Errorf("another spec while the first is under way: %v", err)
+		}
+		w.images.set(0, nil)
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), "lab") })
+		fresh, created, err := m.Create(t.Context(), sandbox.Request{Name: "lab", Image: "debian"})
+		if err != nil || !created || fresh.ID == first.ID || fresh.State != sandbox.Creating {
+			t.Errorf("right after the delete: %+v created %v, %v", fresh, created, err)
+		}
+		settled(t, m, "lab", sandbox.Running)
+	})
+}
+
 func TestCreate_BadInputNamesTheField(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		for field, r := range map[string]sandbox.Request{

@@ -1,0 +1,402 @@
+//go:build bench
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"sandboxd/internal/docker"
+	"sandboxd/internal/door"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/terminal"
+)
+
+// How much is measured. Each case has a warm-up that does not count, and takes turns with its base, so that what else
+// the machine does falls on both.
+const (
+	benchCreates = 30
+	benchAtOnce  = 10
+	benchExecs   = 300
+	benchPages   = 100
+	benchRows    = 1000
+	benchImage   = "base"
+)
+
+// benchCase is one line of bench.json. Bases that there are none of are 0.
+type benchCase struct {
+	Name  string  `json:"name"`
+	N     int     `json:"n"`
+	P50   float64 `json:"p50_ms"`
+	P95   float64 `json:"p95_ms"`
+	Base  float64 `json:"base_p50_ms"`
+	Ratio float64 `json:"ratio"`
+	Unit  string  `json:"unit,omitempty"` // when p50 is no time
+	Goal  string  `json:"goal"`
+	Base9 float64 `json:"base_p95_ms,omitempty"`
+}
+
+// benches collects the cases of one run.
+type benches struct {
+	t     *testing.T
+	cases []benchCase
+}
+
+func (b *benches) add(name, goal string, ours, base []time.Duration) {
+	c := benchCase{Name: name, Goal: goal, N: len(ours), P50: percentile(ours, 50), P95: percentile(ours, 95)}
+	if len(base) > 0 {
+		c.Base, c.Base9 = percentile(base, 50), percentile(base, 95)
+		c.Ratio = c.P50 / c.Base
+	}
+	b.cases = append(b.cases, c)
+	b.t.Logf("%-44s p50 %8.2f ms  p95 %8.2f ms  base p50 %8.2f ms  ratio %.2f  (%s)", name, c.P50, c.P95, c.Base, c.Ratio, goal)
+}
+
+func (b *benches) size(name, goal string, mib float64) {
+	b.cases = append(b.cases, benchCase{Name: name, Goal: goal, N: 1, P50: mib, P95: mib, Unit: "MiB"})
+	b.t.Logf("%-44s %.1f MiB  (%s)", name, mib, goal)
+}
+
+func percentile(d []time.Duration, p int) float64 {
+	d = slices.Sorted(slices.Values(d))
+	return float64(d[min(len(d)*p/100, len(d)-1)]) / float64(time.Millisecond)
+}
+
+// TestBench measures everything that the README claims and writes bench.json.
+func TestBench(t *testing.T) {
+	b := &benches{t: t}
+	s := newServer(t)
+	s.cli("template", "build", benchImage)
+	raw, err := docker.OpenRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	image := benchImageRef(s)
+	b.creates(s, raw, image)
+	b.execs(s, raw, image)
+	b.terminals()
+	b.page()
+	text, err := json.MarshalIndent(map[string]any{"cases": b.cases}, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("../../bench.json", append(text, '\n'), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// benchImageRef is the image that sandboxes of the benchmark's template run, for the raw containers.
+func benchImageRef(s *server) string {
+	s.t.Helper()
+	s.create(map[string]any{"template": benchImage, "name": "look"})
+	ref := engine(s.t, "ps", "--filter", "label=sandboxd.instance="+s.instance(), "--filter", "label=sandboxd.name=look", "--format", "{{.Image}}")
+	s.call("DELETE", "/sandboxes/look?wait=gone", nil, nil)
+	return ref
+}
+
+// creates measures create → ready, one at a time and ten at once, beside raw create + start of the same image.
+func (b *benches) creates(s *server, raw *docker.Raw, image string) {
+	ours := func(n int) (func() error, func() error) {
+		name := "bench" + strconv.Itoa(n)
+		return func() error {
+				return s.ask("POST", "/sandboxes?wait=ready", map[string]any{"template": benchImage, "name": name})
+			},
+			func() error { return s.ask("DELETE", "/sandboxes/"+name+"?wait=gone", nil) }
+	}
+	base := func(int) (func() error, func() error) {
+		var c *docker.RawContainer
+		return func() (err error) { c, err = raw.CreateStart(b.t.Context(), image); return err },
+			func() error { return c.Remove(b.t.Context()) }
+	}
+	for _, width := range []int{1, benchAtOnce} {
+		var a, z []time.Duration
+		for round := range benchCreates/width + 1 {
+			one, two := b.together(width, ours), b.together(width, base)
+			if round > 0 {
+				a, z = append(a, one...), append(z, two...)
+			}
+		}
+		b.add(fmt.Sprintf("create to ready, image cached, c=%d", width), "p50 ≤ 1.25 × raw create + start", a, z)
+	}
+}
+
+// together runs width pairs of work and clean-up at once and times the work.
+func (b *benches) together(width int, pair func(n int) (work, clean func() error)) []time.Duration {
+	b.t.Helper()
+	took := make([]time.Duration, width)
+	cleans := make([]func() error, width)
+	var g errgroup.Group
+	for n := range width {
+		work, clean := pair(n)
+		cleans[n] = clean
+		g.Go(func() error {
+			began := time.Now()
+			err := work()
+			took[n] = time.Since(began)
+			return err
+		})
+	}
+	err := g.Wait()
+	for _, clean := range cleans {
+		err = errors.Join(err, clean())
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return took
+}
+
+// ask calls the API and takes anything but success for an error.
+func (s *server) ask(method, path string, in any) error {
+	status, body, err := s.try(method, path, in)
+	if err == nil && status >= 300 {
+		err = fmt.Errorf("%s %s: %d %s", method, path, status, body)
+	}
+	return err
+}
+
+// execs measures exec of true over the API, beside the engine's own exec, and the guest's memory.
+func (b *benches) execs(s *server, raw *docker.Raw, image string) {
+	s.create(map[string]any{"template": benchImage, "name": "exec"})
+	c, err := raw.CreateStart(b.t.Context(), image)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer c.Remove(context.Background())
+	var ours, base []time.Duration
+	for n := range benchExecs {
+		began := time.Now()
+		if err := s.ask("POST", "/sandboxes/exec/exec", map[string]any{"command": []string{"true"}}); err != nil {
+			b.t.Fatal(err)
+		}
+		ours = append(ours, time.Since(began))
+		if n%10 == 0 {
+			began = time.Now()
+			if err := c.Exec(b.t.Context(), "true"); err != nil {
+				b.t.Fatal(err)
+			}
+			base = append(base, time.Since(began))
+		}
+	}
+	b.add("exec true, c=1", "p50 ≤ 0.1 × raw exec and ≤ 5 ms", ours[10:], base)
+	s.create(map[string]any{"template": benchImage, "name": "idle"})
+	b.size("guest, idle, resident", "≤ 8 MiB", guestMemory(b.t, s, "idle"))
+	s.call("DELETE", "/sandboxes/exec?wait=gone", nil, nil)
+	s.call("DELETE", "/sandboxes/idle?wait=gone", nil, nil)
+}
+
+// guestMemory is the resident size of a sandbox's guest, in MiB, as the host's kernel tells it.
+func guestMemory(t *testing.T, s *server, name string) float64 {
+	t.Helper()
+	for line := range strings.Lines(engine(t, "top", "sandboxd-"+s.instance()+"-"+sandboxID(t, s, name), "-eo", "rss,args")) {
+		fields := strings.Fields(line)
+		if len(fields) >= 2 && fields[1] == "/.sandboxd/guest" {
+			kib, err := strconv.ParseFloat(fields[0], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kib / 1024
+		}
+	}
+	t.Fatal("there is no guest")
+	return 0
+}
+
+func sandboxID(t *testing.T, s *server, name string) string {
+	t.Helper()
+	return engine(t, "ps", "--filter", "label=sandboxd.instance="+s.instance(), "--filter", "label=sandboxd.name="+name, "--format", `{{.Label "sandboxd.id"}}`)
+}
+
+// terminals measures viewers of a terminal, beside ttyd dialled directly.
+func (b *benches) terminals() {
+	t := b.t
+	dir, err := os.MkdirTemp("", "sbx-bench-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	log := slog.New(slog.DiscardHandler)
+	a, err := assemble(t.Context(), &Config{Data: dir, Listen: "127.0.0.1:1", Domain: "localhost"}, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	var g errgroup.Group
+	g.Go(func() error { return a.links.Run(ctx) })
+	g.Go(func() error { return a.images.Run(ctx) })
+	g.Go(func() error { return a.manager.Run(ctx) })
+	b.terminal(a, door.New(a.manager, a.links))
+	if _, err := a.manager.Delete(ctx, "bench"); err != nil {
+		t.Error(err)
+	}
+	if _, err := a.manager.Wait(ctx, "bench"); err == nil {
+		t.Error("the benchmark's sandbox is left over")
+	}
+	end()
+	if err := errors.Join(g.Wait(), a.close()); err != nil {
+		t.Error(err)
+	}
+}
+
+func (b *benches) terminal(a *app, doors *door.Doors) {
+	t := b.t
+	if _, _, err := a.manager.Create(t.Context(), sandbox.Request{Name: "bench", Template: benchImage}); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := a.manager.Wait(t.Context(), "bench"); err != nil || s.State != sandbox.Running {
+		t.Fatalf("%s: %s, %v", s.State, s.Problem, err)
+	}
+	linked, direct := flood(t, a, doors)
+	f, err := terminal.Bench{
+		Terminals: terminal.New(terminal.Through(doors), a.manager, a.log), Name: "bench",
+		Rounds: 100, Repeats: 5, Linked: linked, Direct: direct,
+	}.Measure(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.add("terminal: attach to first screen", "p50 ≤ 60 ms", f.FirstScreen, nil)
+	b.add("terminal: key to echo", "p50 ≤ 5 ms", f.Echo, nil)
+	b.add("terminal: 50 MB of output, every byte checked", "≥ 0.9 × ttyd's own throughput", []time.Duration{f.Bridged}, []time.Duration{f.Direct})
+	t.Logf("terminal throughput: %.2f × ttyd directly", f.Ratio())
+}
+
+// flood starts a ttyd without tmux in the sandbox, and gives the two ways to it.
+func flood(t *testing.T, a *app, doors *door.Doors) (linked, direct func(context.Context) (net.Conn, error)) {
+	t.Helper()
+	const port = 7999
+	id := engine(t, "ps", "-q", "--filter", "label=sandboxd.name=bench", "--filter", "label=sandboxd.instance="+strings.TrimPrefix(a.hosts.Network, "sandboxd-"))
+	engine(t, "exec", "-d", id, "ttyd", "-W", "-p", strconv.Itoa(port), "sh", "-c", terminal.FloodScript)
+	address := engine(t, "inspect", "-f", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", id)
+	linked = func(ctx context.Context) (net.Conn, error) {
+		e, err := doors.Open(ctx, "bench", "bench")
+		if err != nil {
+			return nil, err
+		}
+		return e.Session.DialPort(ctx, port)
+	}
+	direct = func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(port)))
+	}
+	deadline := time.Now().Add(startLimit)
+	for {
+		c, err := direct(t.Context())
+		if err == nil {
+			c.Close()
+			return linked, direct
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// page measures the sandboxes page with a thousand rows in the store, and sandboxd's memory with them.
+func (b *benches) page() {
+	t := b.t
+	const password = "a-long-bench-password"
+	t.Setenv(adminPasswordEnv, password)
+	s := newServer(t, "--prebuild", "")
+	s.stop()
+	fill(t, s)
+	s.start()
+	s.settle()
+	client := s.login("admin", password)
+	var took []time.Duration
+	for n := range benchPages + 10 {
+		began := time.Now()
+		resp, err := client.Get("http://" + s.addr + "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(text), "row-0999") {
+			t.Fatalf("the page answers %s, %d bytes, %v", resp.Status, len(text), err)
+		}
+		if n >= 10 {
+			took = append(took, time.Since(began))
+		}
+	}
+	b.add("sandboxes page, 1,000 sandboxes", "p95 ≤ 30 ms", took, nil)
+	b.size("sandboxd with 1,000 sandboxes, resident", "≤ 120 MiB", residentMiB(t, s.cmd.Process.Pid))
+	s.stop()
+	empty(t, s)
+	s.start()
+}
+
+// fill keeps a thousand sandboxes in the store that the engine does not have.
+func fill(t *testing.T, s *server) {
+	t.Helper()
+	withRows(t, s, func(ctx context.Context, rows sandbox.Store) error {
+		now := time.Now().UTC().Add(-time.Hour)
+		for n := range benchRows {
+			err := rows.Insert(ctx, sandbox.Sandbox{
+				ID: sandbox.NewID(), Name: fmt.Sprintf("row-%04d", n), Label: "Experiment " + strconv.Itoa(n), State: sandbox.Failed,
+				Problem: "It was made for the benchmark.", Created: now.Add(time.Duration(n) * time.Second), Changed: now,
+				Spec: sandbox.Spec{Template: benchImage, Limits: sandbox.Limits{CPUs: 1, Memory: 1 << 30, Pids: 100}},
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func empty(t *testing.T, s *server) {
+	t.Helper()
+	withRows(t, s, func(ctx context.Context, rows sandbox.Store) error {
+		all, _, err := rows.List(ctx, sandbox.Filter{})
+		for _, row := range all {
+			err = errors.Join(err, rows.Delete(ctx, row.ID))
+		}
+		return err
+	})
+}
+
+func withRows(t *testing.T, s *server, f func(context.Context, sandbox.Store) error) {
+	t.Helper()
+	db, err := openDatabase(t.Context(), &Config{Data: s.data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f(t.Context(), db.Sandboxes()), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// residentMiB is a process's resident size.
+func residentMiB(t *testing.T, pid int) float64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kib / 1024
+		}
+	}
+	t.Fatal("no VmRSS")
+	return 0
+}
