@@ -25,13 +25,14 @@ func (e *Engine) List(ctx context.Context) ([]sandbox.Instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	cli := e.client.Load()
-	containers, err := cli.ContainerList(ctx, container.ListOptions{All: true, Filters: e.ours()})
-	if err != nil {
-		return nil, classify(err, "list its containers")
-	}
+	// Volumes first: what is made between the two questions is then seen as a whole.
 	volumes, err := cli.VolumeList(ctx, volume.ListOptions{Filters: e.ours()})
 	if err != nil {
 		return nil, classify(err, "list its volumes")
+	}
+	containers, err := cli.ContainerList(ctx, container.ListOptions{All: true, Filters: e.ours()})
+	if err != nil {
+		return nil, classify(err, "list its containers")
 	}
 	found := map[string]*sandbox.Instance{}
 	for _, v := range volumes.Volumes {
@@ -51,17 +52,19 @@ func (e *Engine) List(ctx context.Context) ([]sandbox.Instance, error) {
 	return out, nil
 }
 
-// look puts what the containers are into found, which has the volumes.
+// look puts what the containers are into found, which has the volumes. A container always has its volume, since the
+// engine removes none that is in use.
 func (e *Engine) look(ctx context.Context, containers []container.Summary, found map[string]*sandbox.Instance) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(inspecting)
 	for _, c := range containers {
 		id, ours := e.idOf(firstName(c), c.Labels)
 		if !ours {
+			e.c.Log.Warn("a container has this instance's label but not its name; it is left alone", "container", firstName(c))
 			continue
 		}
 		i := instance(c.Labels)
-		i.Partial = found[id] == nil || broken(c.State)
+		i.Partial = broken(c.State)
 		i.Running = alive(c.State)
 		found[id] = &i
 		g.Go(func() error {

@@ -1,0 +1,55 @@
+// Command standin takes the guest's place in tests of the engine: it does what the variable BEHAVIOUR says.
+package main
+
+import (
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGTERM)
+	switch os.Getenv("BEHAVIOUR") {
+	case "brief":
+		os.Exit(3)
+	case "greedy":
+		var kept [][]byte
+		for {
+			b := make([]byte, 8<<20)
+			for i := 0; i < len(b); i += 4096 {
+				b[i] = 1
+			}
+			kept = append(kept, b)
+		}
+	case "deaf":
+		for range ended {
+		}
+	case "serve":
+		serve(ended)
+	default:
+		<-ended
+	}
+}
+
+// serve answers on port 8000 until it is asked to end.
+func serve(ended <-chan os.Signal) {
+	l, err := net.Listen("tcp", ":8000")
+	if err != nil {
+		os.Exit(1)
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.SetDeadline(time.Now().Add(time.Second))
+			c.Write([]byte("here\n"))
+			c.Close()
+		}
+	}()
+	<-ended
+}
