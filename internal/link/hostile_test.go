@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -116,7 +117,7 @@ func lie(t *testing.T, socket string, setup, rest http.HandlerFunc) *liar {
 	}
 	var only http.Protocols
 	only.SetUnencryptedHTTP2(true)
-	server := &http.Server{Handler: http.HandlerFunc(handler), Protocols: &only}
+	server := &http.Server{Handler: http.HandlerFunc(handler), Protocols: &only, ErrorLog: log.New(io.Discard, "", 0)}
 	conns := make(chan net.Conn, 1)
 	conns <- l
 	go server.Serve(&lieListener{conns})

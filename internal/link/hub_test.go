@@ -244,3 +244,27 @@ func TestMeter_FollowsFramesHoweverTheyAreCut(t *testing.T) {
 		}
 	}
 }
+
+// FuzzMeter: however a guest's bytes are cut, the same frames are counted.
+func FuzzMeter(f *testing.F) {
+	f.Add([]byte{0, 0, 1, 0, 0, 0, 0, 0, 1, 'x', 0, 0, 0, 4, 0, 0, 0, 0, 0}, 3)
+	f.Add([]byte{0xff, 0xff, 0xff, 9, 0, 0, 0, 0, 0}, 1)
+	f.Fuzz(func(t *testing.T, stream []byte, cut int) {
+		if cut < 1 {
+			return
+		}
+		whole, wholeErr := newMeter(nil).count(stream)
+		m := newMeter(nil)
+		total, err := 0, error(nil)
+		for rest := stream; len(rest) > 0 && err == nil; {
+			n := min(cut, len(rest))
+			var frames int
+			frames, err = m.count(rest[:n])
+			total += frames
+			rest = rest[n:]
+		}
+		if total != whole || err != wholeErr {
+			t.Fatalf("%d frames, %v; in pieces of %d: %d, %v", whole, wholeErr, cut, total, err)
+		}
+	})
+}
