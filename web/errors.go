@@ -23,6 +23,9 @@ type problem struct {
 	RequestID string `json:"request_id"`
 }
 
+// problemType is the media type of problems.
+const problemType = "application/problem+json"
+
 // statusError is an error of HTTP itself, for which the domain has no kind.
 type statusError struct {
 	status  int
@@ -85,7 +88,7 @@ func (s *Server) fail(err error, c echo.Context) {
 		if p.Status == http.StatusUnauthorized {
 			h.Set("WWW-Authenticate", `Bearer realm="sandboxd"`)
 		}
-		s.writeJSON(c, p.Status, "application/problem+json", p)
+		s.writeJSON(c, p.Status, problemType, p)
 		return
 	}
 	s.failPage(c, r, p)
@@ -126,5 +129,8 @@ func (s *Server) failPage(c echo.Context, r *request, p problem) {
 // isAPI says whether a program asks, who wants problem documents and not pages.
 func (r *request) isAPI() bool {
 	path := r.http.URL.Path
+	if r.http.Header.Get("Accept") == problemType { // a script of ours that asks why a websocket was refused
+		return true
+	}
 	return path == "/healthz" || path == "/readyz" || path == "/api" || strings.HasPrefix(path, "/api/")
 }

@@ -60,7 +60,7 @@ func TestWorkspace_KnowsTheTerminalsThatAreOpen(t *testing.T) {
 		t.Errorf("terminals %+v", got.Terminals)
 	}
 	s.post("ada", "/sandboxes/mine/terminals/2/close", nil).leads("/sandboxes/mine")
-	if len(s.terminals.closed) != 1 || s.terminals.closed[0] != "mine 2" {
+	if len(s.terminals.closed) != 1 || s.terminals.closed[0] != "2" {
 		t.Errorf("closed %v", s.terminals.closed)
 	}
 }

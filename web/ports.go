@@ -8,6 +8,7 @@ import (
 	"sandboxd/internal/event"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/terminal"
 	"sandboxd/internal/wire"
 )
 
@@ -131,6 +132,7 @@ type Commands interface {
 
 // Terminals is what the delivery asks of terminal.Service.
 type Terminals interface {
+	Attach(ctx context.Context, name, tab string) (*terminal.Attachment, error)
 	Tabs(ctx context.Context, name string) ([]wire.Terminal, error)
 	CloseTab(ctx context.Context, name, tab string) error
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/terminal"
 	"sandboxd/static"
 )
 
@@ -121,6 +122,7 @@ func (s *Server) sandboxPages() []route {
 		{get, "/sandboxes/:name/delete", signedIn, page(s.pageDelete)},
 		{post, "/sandboxes/:name/delete", signedIn, form(s.submitDelete, s.againDelete)},
 		{get, "/sandboxes/:name/terminals", signedIn, api(s.apiTabs)},
+		{get, "/sandboxes/:name/terminals/:tab/ws", signedIn, s.explained(s.socket(s.openTerminal, terminal.Subprotocol))},
 		{post, "/sandboxes/:name/terminals/:tab/close", signedIn, form(s.submitCloseTab, nil)},
 	}
 }

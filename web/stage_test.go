@@ -22,7 +22,6 @@ import (
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sandboxtest"
-	"sandboxd/internal/wire"
 	"sandboxd/static"
 )
 
@@ -65,7 +64,7 @@ func newEmptyStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	s := &stage{
-		t: t, boxes: newFakeBoxes(), images: newFakeImages(), terminals: &fakeTerminals{}, engine: &fakeEngine{},
+		t: t, boxes: newFakeBoxes(), images: newFakeImages(), terminals: newFakeTerminals(t), engine: &fakeEngine{},
 		users: map[string]auth.User{}, sessions: map[string]string{},
 	}
 	log := slog.New(slog.DiscardHandler)
@@ -296,28 +295,6 @@ func (f *fakeBoxes) Wait(ctx context.Context, name string) (sandbox.Sandbox, err
 }
 
 func (f *fakeBoxes) Subscribe() *event.Subscription[sandbox.Event] { return f.bus.Subscribe() }
-
-// fakeTerminals has the terminals that a test says.
-type fakeTerminals struct {
-	mu     sync.Mutex
-	tabs   []wire.Terminal
-	asked  int
-	closed []string
-}
-
-func (f *fakeTerminals) Tabs(context.Context, string) ([]wire.Terminal, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.asked++
-	return f.tabs, nil
-}
-
-func (f *fakeTerminals) CloseTab(_ context.Context, name, tab string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.closed = append(f.closed, name+" "+tab)
-	return nil
-}
 
 // stageTemplates are like those that come with sandboxd, and a broken one.
 type stageTemplates struct{}

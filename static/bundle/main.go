@@ -30,7 +30,7 @@ var entries = []api.EntryPoint{
 	{InputPath: "css/app.css", OutputPath: "app"},
 	{InputPath: "js/app.js", OutputPath: "app"},
 	{InputPath: "js/workspace.js", OutputPath: "workspace"},
-	{InputPath: "terminal/page.js", OutputPath: "terminal-page"},
+	{InputPath: "terminal/page.js", OutputPath: "solo"}, // a sandbox's own host
 	{InputPath: "icon.svg", OutputPath: "icon"},
 }
 
@@ -79,7 +79,7 @@ func run(folder string) error {
 func build(folder string) ([]api.OutputFile, metafile, error) {
 	result := api.Build(api.BuildOptions{
 		AbsWorkingDir:       folder,
-		EntryPointsAdvanced: present(folder),
+		EntryPointsAdvanced: entries,
 		Outdir:              filepath.Join(folder, "dist"),
 		EntryNames:          "[name]-[hash]",
 		ChunkNames:          "chunk-[hash]",
@@ -102,15 +102,6 @@ func build(folder string) ([]api.OutputFile, metafile, error) {
 	var meta metafile
 	err := json.Unmarshal([]byte(result.Metafile), &meta)
 	return result.OutputFiles, meta, err
-}
-
-func present(folder string) []api.EntryPoint {
-	if _, err := os.Stat(filepath.Join(folder, "terminal/terminal.js")); err == nil {
-		return entries
-	}
-	return slices.DeleteFunc(slices.Clone(entries), func(e api.EntryPoint) bool {
-		return e.OutputPath == "workspace" || e.OutputPath == "terminal-page"
-	})
 }
 
 // metafile is the part of esbuild's report that we use. Paths are relative to the sources' folder.
