@@ -52,10 +52,7 @@ func (s *Server) pageWorkspace(ctx context.Context, r *request) (templ.Component
 
 // ports is the menu of a sandbox's ports.
 func (s *Server) ports(box sandbox.Sandbox) views.Ports {
-	return views.Ports{
-		Known:   s.portLinks(box.Name, s.templateOf(box.Spec)),
-		Pattern: s.portsTemplate(box.Name), Here: sandboxURL(box.Name),
-	}
+	return views.Ports{Pattern: s.portsTemplate(box.Name), Here: sandboxURL(box.Name)}
 }
 
 // boxPrint is a fingerprint of what the workspace shows of a sandbox. A stream that begins later compares it.

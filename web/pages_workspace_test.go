@@ -81,7 +81,7 @@ func TestWorkspace_LeadsToPorts(t *testing.T) {
 			}
 		}
 	}
-	if got := strings.Join(urls, " "); got != "http://3000-mine.localhost:8080/ http://5000-mine.localhost:8080/" {
+	if got := strings.Join(urls, " "); got != "http://mine.localhost:8080/ http://3000-mine.localhost:8080/ http://5000-mine.localhost:8080/" {
 		t.Errorf("links %s", got)
 	}
 	for _, odd := range []string{"0", "65536", "x", "-1"} {

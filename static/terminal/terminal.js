@@ -39,6 +39,7 @@ class MountedTerminal {
   #resizeTimer = 0;
   #fresh = false; // the next output is the first of its connection
   #webgl = null;
+  #taken = false; // xterm.js has made input of the last key that went down
 
   constructor(element, options) {
     this.options = options;
@@ -130,6 +131,7 @@ class MountedTerminal {
     this.screen.loadAddon(new ClipboardAddon(undefined, writeOnly));
     this.screen.open(this.root);
     this.screen.textarea?.setAttribute("aria-label", this.options.label ?? `Terminal ${this.options.tab ?? ""}`.trim());
+    this.screen.textarea?.addEventListener("keydown", (event) => { this.#taken = event.defaultPrevented; }, true);
     this.screen.attachCustomKeyEventHandler((event) => this.#key(event));
     this.screen.onData((data) => this.#type(data));
     this.screen.onBinary((data) => this.#type(protocol.bytesOf(data)));
@@ -166,6 +168,7 @@ class MountedTerminal {
 
   // key: what is ours is kept from the shell. Ctrl+Shift+V and the menu's paste reach xterm.js as paste events.
   #key(event) {
+    if (event.type === "keypress") return !this.#taken; // programs that drive browsers send it all the same
     if (event.type !== "keydown") return true;
     if (this.state === "closed" && event.key === "Enter") {
       event.preventDefault();
