@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 
@@ -37,6 +36,7 @@ type archive struct {
 	ignored *patternmatcher.PatternMatcher
 	extra   map[string][]byte
 	out     *tar.Writer
+	folders map[string]bool // written so far
 	bytes   int64
 	files   int
 }
@@ -50,7 +50,7 @@ func writeContext(w io.Writer, b catalog.Build) (err error) {
 		return fault.Wrap(err, fault.Invalid, "The template's folder %s cannot be read: %v.", b.Folder, errors.Unwrap(err))
 	}
 	defer root.Close()
-	a := &archive{root: root, extra: b.Extra, out: tar.NewWriter(w)}
+	a := &archive{root: root, extra: b.Extra, out: tar.NewWriter(w), folders: map[string]bool{}}
 	if a.ignored, err = readIgnored(root); err != nil {
 		return err
 	}
@@ -143,6 +143,7 @@ func (a *archive) add(name string, info fs.FileInfo) error {
 	header.Name = name
 	if info.IsDir() {
 		header.Name += "/"
+		a.folders[name] = true
 	}
 	header.Uid, header.Gid, header.Uname, header.Gname = 0, 0, "", ""
 	header.Format = tar.FormatPAX
@@ -189,28 +190,35 @@ func (a *archive) count(name string, size int64) error {
 
 // addExtra adds the extra files and the folders that they are in.
 func (a *archive) addExtra() error {
-	made := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(a.extra)) {
 		if !fs.ValidPath(name) || name == "." {
 			return fault.New(fault.Internal, "%q is not a path for an extra file of a build.", name)
 		}
-		for i, r := range name {
-			if dir := name[:i]; r == '/' && !made[dir] {
-				made[dir] = true
-				if err := a.out.WriteHeader(&tar.Header{Name: dir + "/", Typeflag: tar.TypeDir, Mode: 0o755}); err != nil {
-					return err
-				}
-			}
+		if err := a.addFolders(name); err != nil {
+			return err
 		}
 		content := a.extra[name]
 		if err := a.count(name, int64(len(content))); err != nil {
 			return err
 		}
-		if err := a.out.WriteHeader(&tar.Header{Name: path.Clean(name), Mode: 0o644, Size: int64(len(content))}); err != nil {
+		if err := a.out.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(content))}); err != nil {
 			return err
 		}
 		if _, err := a.out.Write(content); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// addFolders adds the folders above name that are not there yet.
+func (a *archive) addFolders(name string) error {
+	for i, r := range name {
+		if dir := name[:i]; r == '/' && !a.folders[dir] {
+			a.folders[dir] = true
+			if err := a.out.WriteHeader(&tar.Header{Name: dir + "/", Typeflag: tar.TypeDir, Mode: 0o755}); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -44,6 +44,11 @@ func (n *sandboxNetwork) lookup(ctx context.Context, cli *client.Client) (found 
 		return network.Summary{}, false, err
 	}
 	kept := list[0]
+	for _, other := range list {
+		if other.Labels[labelInstance] != n.instance {
+			return other, true, nil // a stranger's, which the caller refuses
+		}
+	}
 	for _, other := range list[1:] {
 		drop := other
 		err := n.drop(ctx, cli, drop)
@@ -71,8 +76,11 @@ func (n *sandboxNetwork) namesakes(ctx context.Context, cli *client.Client) ([]n
 	return list, nil
 }
 
-// drop removes one network of ours by its id; one that is gone is no error.
+// drop removes one network of ours by its id; one that is gone is no error. A stranger's of the same name stays.
 func (n *sandboxNetwork) drop(ctx context.Context, cli *client.Client, found network.Summary) error {
+	if found.Labels[labelInstance] != n.instance {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	if err := cli.NetworkRemove(ctx, found.ID); !errdefs.IsNotFound(err) {
