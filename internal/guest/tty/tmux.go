@@ -64,7 +64,7 @@ func (c *Config) share() error {
 
 // tmuxSessions gives the sessions of the user's tmux server whose names can be tabs; none when no server runs.
 func (c *Config) tmuxSessions(ctx context.Context) []wire.Terminal {
-	out, err := c.tmux(ctx, "list-sessions", "-F", "#{session_created} #{session_attached} #{session_name} #{pane_title}")
+	out, err := c.tmux(ctx, "list-sessions", "-F", "#{session_created} #{session_attached} #{session_name} #{?#{==:#{pane_title},#{host}},#{window_name},#{pane_title}}")
 	if err != nil {
 		return nil
 	}
