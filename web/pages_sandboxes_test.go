@@ -150,8 +150,10 @@ func TestSandboxes_EscapeWhatPeopleWrite(t *testing.T) {
 	s.put("ada", "x", func(b *sandbox.Sandbox) {
 		b.Label, b.State, b.Problem = `<img src=x onerror=alert(1)>`, sandbox.Failed, `</li><script>alert(2)</script>`
 	})
-	page := s.get("ada", "/?q="+url.QueryEscape(`"><script>`+`img`))
-	page = s.get("ada", "/")
+	if odd := s.get("ada", "/?q="+url.QueryEscape(`"><script>alert(3)`)); strings.Contains(odd.Body.String(), "<script>alert") {
+		t.Error("markup of the filter gets through")
+	}
+	page := s.get("ada", "/")
 	if page.find("img") != nil || strings.Contains(page.Body.String(), "<script>alert") {
 		t.Error("markup gets through")
 	}

@@ -1,0 +1,74 @@
+package web
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sandboxd/static"
+)
+
+// firstLoad is how much the front page may cost a browser that has nothing of ours: all that it loads, compressed.
+const firstLoad = 100_000
+
+// chunkImport finds what a module imports when it is loaded.
+var chunkImport = regexp.MustCompile(`(?:import|from)\s*"\./([\w.-]+)"`)
+
+func TestBundle_FirstLoadIsSmall(t *testing.T) {
+	if problem := static.New().Problem(); problem != "" {
+		t.Fatal(problem)
+	}
+	s := newStage(t)
+	s.furnish()
+	page := s.get("root", "/").is(http.StatusOK)
+	total := page.Body.Len() / 4 // what a page compresses to, and more
+	seen := map[string]bool{}
+	for _, tag := range []string{"link", "script"} {
+		for _, n := range page.all(tag) {
+			total += s.weigh(attr(n, "href")+attr(n, "src"), seen)
+		}
+	}
+	if len(seen) < 3 {
+		t.Fatalf("the page loads %v", seen)
+	}
+	if total > firstLoad {
+		t.Errorf("the first load is %d bytes: %v", total, seen)
+	}
+	for path := range seen {
+		if strings.Contains(s.get("", path).Body.String(), "xterm") {
+			t.Errorf("%s brings the terminal", path)
+		}
+	}
+	t.Logf("first load: %d bytes", total)
+}
+
+func TestBundle_TheWorkspaceLoadsTheTerminal(t *testing.T) {
+	s := newStage(t)
+	s.furnish()
+	page := s.get("root", "/sandboxes/brave-otter")
+	seen := map[string]bool{}
+	for _, n := range page.all("script") {
+		s.weigh(attr(n, "src"), seen)
+	}
+	for path := range seen {
+		if strings.Contains(s.get("", path).Body.String(), "xterm") {
+			return
+		}
+	}
+	t.Errorf("no terminal in %v", seen)
+}
+
+// weigh gives the compressed size of a file and of the modules that it imports, each once.
+func (s *stage) weigh(path string, seen map[string]bool) int {
+	s.t.Helper()
+	if path == "" || seen[path] {
+		return 0
+	}
+	seen[path] = true
+	size := s.get("", path, "Accept-Encoding", "br").is(http.StatusOK).Body.Len()
+	for _, m := range chunkImport.FindAllStringSubmatch(s.get("", path).Body.String(), -1) {
+		size += s.weigh(static.Prefix+m[1], seen)
+	}
+	return size
+}
