@@ -149,6 +149,31 @@ func TestPull_EndsWithASilentRegistry(t *testing.T) {
 	}
 }
 
+func TestUnlessSilent_EndsAfterASilenceAndNotBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		err := unlessSilent(t.Context(), func(ctx context.Context, heard func()) error {
+			for range 3 {
+				time.Sleep(registryLimit - time.Second)
+				heard()
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if want := 3*(registryLimit-time.Second) + silenceLimit; !errors.Is(err, errSilent) || time.Since(began) != want {
+			t.Errorf("got %v after %s, want a silence of %s", err, time.Since(began), want)
+		}
+		began = time.Now()
+		err = unlessSilent(t.Context(), func(ctx context.Context, _ func()) error { <-ctx.Done(); return ctx.Err() })
+		if !errors.Is(err, errSilent) || time.Since(began) != registryLimit {
+			t.Errorf("got %v after %s", err, time.Since(began))
+		}
+		if err := unlessSilent(t.Context(), func(context.Context, func()) error { return nil }); err != nil {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 func TestBuild_EngineWithoutTheClassicBuilder(t *testing.T) {
 	e := playEngine(t, says(501, "only BuildKit is supported"))
 	err := e.BuildImage(t.Context(), catalog.Build{Tag: "x:1", Folder: folder(t, map[string]string{"Dockerfile": "FROM x"})}, func(catalog.BuildEvent) {})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/containerd/errdefs"
+	"github.com/distribution/reference"
 	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/pkg/jsonmessage"
 
@@ -36,20 +37,34 @@ var errSilent = errors.New("the registry is silent")
 
 // pull fetches ref from its registry, as long as that goes on talking.
 func (e *Engine) pull(ctx context.Context, ref string, out func(catalog.BuildEvent)) error {
+	if _, err := reference.ParseNormalizedNamed(ref); err != nil {
+		return fault.Wrap(err, fault.Invalid, "%.100q is not the name of an image: %v.", ref, err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, pullLimit)
 	defer cancel()
+	err := unlessSilent(ctx, func(ctx context.Context, heard func()) error {
+		return e.follow(ctx, ref, func(event catalog.BuildEvent) {
+			heard()
+			if event.Line != "" || event.Total > 0 {
+				out(event)
+			}
+		})
+	})
+	if errors.Is(err, errSilent) {
+		return fault.Wrap(err, fault.Unavailable, "No registry answers for the image %s. Look at this machine's network, or load the image into the engine by hand.", ref)
+	}
+	return err
+}
+
+// unlessSilent runs do and ends it with errSilent when it does not call heard often enough.
+func unlessSilent(ctx context.Context, do func(ctx context.Context, heard func()) error) error {
 	ctx, hush := context.WithCancelCause(ctx)
 	defer hush(nil)
 	watchdog := time.AfterFunc(registryLimit, func() { hush(errSilent) })
 	defer watchdog.Stop()
-	err := e.follow(ctx, ref, func(event catalog.BuildEvent) {
-		watchdog.Reset(silenceLimit)
-		if event.Line != "" || event.Total > 0 {
-			out(event)
-		}
-	})
+	err := do(ctx, func() { watchdog.Reset(silenceLimit) })
 	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
-		return fault.Wrap(errSilent, fault.Unavailable, "No registry answers for the image %s. Look at this machine's network, or load the image into the engine by hand.", ref)
+		return errSilent
 	}
 	return err
 }
@@ -64,7 +79,7 @@ func (e *Engine) follow(ctx context.Context, ref string, tell func(catalog.Build
 	p := pullProgress{layers: map[string]*layer{}}
 	err = readMessages(answer, func(m *jsonmessage.JSONMessage) error {
 		if m.Error != nil {
-			return pullFailure(ref, m.Error)
+			return unfetched(ref, m.Error, clean(m.Error.Message, longestWord))
 		}
 		tell(p.take(m))
 		return nil
@@ -72,32 +87,35 @@ func (e *Engine) follow(ctx context.Context, ref string, tell func(catalog.Build
 	return classify(err, "fetch the image")
 }
 
-// pullError classifies an engine's refusal to fetch ref. The engine tells a missing image by its status; when the
-// registry cannot be reached it only says that something failed inside.
+// pullError classifies an engine's refusal to fetch ref, made before it has answered.
 func pullError(ref string, err error) error {
 	switch {
 	case errdefs.IsNotFound(err), errdefs.IsPermissionDenied(err), errdefs.IsUnauthorized(err):
-		return fault.Wrap(err, fault.NotFound, "There is no image %s, or the registry does not give it to everybody: %s", ref, word(err))
+		return noImage(ref, err, word(err))
 	case errdefs.IsInvalidArgument(err):
 		return fault.Wrap(err, fault.Invalid, "The engine does not take %.100q as an image's name: %s", ref, word(err))
 	case errdefs.IsInternal(err), errdefs.IsUnavailable(err), errdefs.IsUnknown(err):
-		return fault.Wrap(err, fault.Unavailable, "The image %s cannot be fetched: %s", ref, word(err))
+		return unfetched(ref, err, word(err))
 	}
 	return classify(err, "fetch the image")
 }
 
-// missingWords are how engines say within a pull's answer, after they have begun it, that there is no such image.
-// There is no status then, only this text: the one place where text decides.
-var missingWords = []string{"manifest unknown", "not found", "pull access denied", "repository does not exist", "no matching manifest"}
+func noImage(ref string, err error, text string) error {
+	return fault.Wrap(err, fault.NotFound, "There is no image %s for this machine, or the registry does not give it to everybody: %s", ref, text)
+}
 
-func pullFailure(ref string, cause *jsonmessage.JSONError) error {
-	text := clean(cause.Message, longestWord)
+// missingWords are how an engine says that there is no such image where it gives no status for it: within an answer
+// that it has begun, and of some registries also before. Text decides nowhere else.
+var missingWords = []string{"manifest unknown", "manifest for", "pull access denied", "repository does not exist", "no matching manifest"}
+
+// unfetched is a failure to fetch ref of which only text tells more.
+func unfetched(ref string, err error, text string) error {
 	for _, w := range missingWords {
 		if strings.Contains(strings.ToLower(text), w) {
-			return fault.Wrap(cause, fault.NotFound, "There is no image %s for this machine, or the registry does not give it to everybody: %s", ref, text)
+			return noImage(ref, err, text)
 		}
 	}
-	return fault.Wrap(cause, fault.Unavailable, "The image %s cannot be fetched: %s", ref, text)
+	return fault.Wrap(err, fault.Unavailable, "The image %s cannot be fetched: %s", ref, text)
 }
 
 // maxLayers bounds what is remembered of an image that is made to be a nuisance.
