@@ -139,14 +139,14 @@ func TestEngine_StoppedUnderIt(t *testing.T) {
 	if out := s.exec("lab", map[string]any{"command": "echo on"}); out.Stdout != "on\n" {
 		t.Errorf("the link does not need the engine, but: %+v", out)
 	}
-	if status, body := s.raw("POST", "/sandboxes?wait=ready", map[string]any{"image": "debian:trixie-slim", "name": "new"}); status < 500 || !strings.Contains(string(body), "engine") {
+	if status, body := s.raw("POST", "/sandboxes?wait=ready", map[string]any{"image": "debian:trixie-slim", "name": "fresh"}); status < 500 || !strings.Contains(string(body), "engine") {
 		t.Errorf("create without an engine: %d %s", status, body)
 	}
 	cable.mend()
 	s.until(20*time.Second, "it is ready again", func() bool {
-		status, _, err := s.try("POST", "/sandboxes/new/start", nil)
+		status, _, err := s.try("POST", "/sandboxes/fresh/start", nil)
 		var sb sandboxBody
-		s.call("GET", "/sandboxes/new", nil, &sb)
+		s.call("GET", "/sandboxes/fresh", nil, &sb)
 		return err == nil && status < 300 && sb.State == "running"
 	})
 }

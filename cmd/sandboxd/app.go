@@ -52,6 +52,9 @@ func databasePath(c *Config) string { return filepath.Join(c.Data, "sandboxd.db"
 func linkPath(c *Config) string     { return filepath.Join(c.Data, "link") }
 func templatePath(c *Config) string { return filepath.Join(c.Data, "templates") }
 
+// networkLinger keeps the sandboxes' network for whoever makes one sandbox after another.
+const networkLinger = 10 * time.Second
+
 // newAccounts makes the auth service over db; a user who still owns sandboxes cannot be deleted.
 func newAccounts(db *sqlite.DB) *auth.Service {
 	return auth.New(db.Auth(), auth.Options{Owned: func(ctx context.Context, userID string) (int, error) {
@@ -61,33 +64,36 @@ func newAccounts(db *sqlite.DB) *auth.Service {
 }
 
 // assemble opens what is outside and puts the parts together. Nothing lives yet. The caller must close it.
-func assemble(ctx context.Context, c *Config, log *slog.Logger) (a *app, err error) {
-	a = &app{config: c, log: log}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, a.close())
-		}
-	}()
+func assemble(ctx context.Context, c *Config, log *slog.Logger) (*app, error) {
+	a := &app{config: c, log: log}
+	if err := a.open(ctx); err != nil {
+		return nil, errors.Join(err, a.close())
+	}
+	return a, nil
+}
+
+func (a *app) open(ctx context.Context) (err error) {
+	c := a.config
 	if a.hosts, err = c.hosts(); err != nil {
-		return nil, err
+		return err
 	}
 	if a.db, err = openDatabase(ctx, c); err != nil {
-		return nil, err
+		return err
 	}
 	a.closers = append(a.closers, a.db.Close)
 	if err := a.lock(); err != nil {
-		return nil, err
+		return err
 	}
 	a.accounts = newAccounts(a.db)
 	if err := a.openEngine(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	a.links = link.NewHub(linkPath(c), log)
+	a.links = link.NewHub(linkPath(c), a.log)
 	if a.manager, err = a.newManager(); err != nil {
-		return nil, err
+		return err
 	}
 	a.handler = a.newHandler()
-	return a, nil
+	return nil
 }
 
 func (a *app) close() (err error) {
@@ -122,7 +128,9 @@ func (a *app) openEngine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.engine, err = docker.Open(ctx, docker.Config{Instance: instance, GuestBinary: guest, CAFile: bundle, Subnet: a.config.Subnet, Log: a.log})
+	a.engine, err = docker.Open(ctx, docker.Config{
+		Instance: instance, GuestBinary: guest, CAFile: bundle, Subnet: a.config.Subnet, Log: a.log, NetworkLinger: networkLinger,
+	})
 	if err != nil {
 		return err
 	}
@@ -145,7 +153,11 @@ func openCatalog(c *Config) (*catalog.Catalog, error) {
 
 // hostCertificates gives the extra certificates that this host trusts, and the bundle to mount into sandboxes.
 func hostCertificates(c *Config) ([]catalog.Certificate, string, error) {
-	source := catalog.HostCA(c.CAFile, os.Getenv("SSL_CERT_FILE"))
+	system := os.Getenv("SSL_CERT_FILE")
+	if _, err := os.Stat(system); err != nil {
+		system = "" // a stale variable of the shell is no reason not to start
+	}
+	source := catalog.HostCA(c.CAFile, system)
 	extra, err := catalog.ExtraCA(source)
 	if err != nil {
 		return nil, "", err

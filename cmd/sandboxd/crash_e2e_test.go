@@ -118,9 +118,7 @@ func (s *server) checkNothingLeft() {
 		"volumes":    {"volume", "ls", "-q", "--filter", filter},
 		"networks":   {"network", "ls", "-q", "--filter", filter},
 	} {
-		if left := engine(s.t, args...); left != "" {
-			s.t.Errorf("%s left over: %s", what, left)
-		}
+		s.until(30*time.Second, "there are no "+what+" left over", func() bool { return engine(s.t, args...) == "" })
 	}
 	links, err := os.ReadDir(filepath.Join(s.data, "link"))
 	if err != nil && !os.IsNotExist(err) {

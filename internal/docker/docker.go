@@ -37,19 +37,22 @@ type Config struct {
 	CAFile      string // absolute path of a whole CA bundle (the system's and the extra ones), or ""
 	Subnet      string // IPv4 network for the sandboxes, /8 to /24, or "" for the first free one
 	Log         *slog.Logger
+	// NetworkLinger is how long the sandboxes' network stays when its last sandbox is gone; 0 removes it at once.
+	NetworkLinger time.Duration
 }
 
 // Engine is a Docker engine. Its methods are safe for concurrent use. The caller must Close it.
 type Engine struct {
-	c       Config
-	client  atomic.Pointer[client.Client]
-	facts   atomic.Pointer[facts]
-	network *sandboxNetwork
-	ids     keyed
-	seen    details
-	life    context.Context // ends with Close; creates whose caller has left end with it
-	end     context.CancelFunc
-	flights sync.WaitGroup
+	c         Config
+	client    atomic.Pointer[client.Client]
+	facts     atomic.Pointer[facts]
+	network   *sandboxNetwork
+	ids       keyed
+	seen      details
+	lingering atomic.Bool     // somebody waits to remove the network
+	life      context.Context // ends with Close; creates whose caller has left end with it
+	end       context.CancelFunc
+	flights   sync.WaitGroup
 }
 
 // Open connects to the engine that the environment names (DOCKER_HOST and its kin, else the local socket), and learns

@@ -96,16 +96,17 @@ func (n *sandboxNetwork) forget() {
 	n.there = false
 }
 
-// release gives id's address back, and removes the network when no sandbox needs it any more.
-func (n *sandboxNetwork) release(ctx context.Context, cli *client.Client, id string) error {
+// release gives id's address back, and reports whether no sandbox needs the network any more.
+func (n *sandboxNetwork) release(id string) (last bool) {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	delete(n.used, n.held[id])
 	delete(n.held, id)
-	last := len(n.held) == 0
-	n.mu.Unlock()
-	if !last {
-		return nil
-	}
+	return len(n.held) == 0
+}
+
+// removeUnused removes the network if still no sandbox needs it.
+func (n *sandboxNetwork) removeUnused(ctx context.Context, cli *client.Client) error {
 	if err := n.lock(ctx); err != nil {
 		return err
 	}

@@ -253,7 +253,7 @@ func TestRaw_CreatesStartsRunsAndRemoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	c, err := r.CreateStart(t.Context(), testImage)
+	c, err := r.CreateStart(t.Context(), testImage, "")
 	if err != nil {
 		t.Fatal(err)
 	}

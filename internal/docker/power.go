@@ -123,5 +123,32 @@ func (e *Engine) Remove(ctx context.Context, id string) error {
 	if err != nil && !errdefs.IsNotFound(err) {
 		return classify(err, "remove the volume")
 	}
-	return e.network.release(ctx, e.client.Load(), id)
+	if !e.network.release(id) {
+		return nil
+	}
+	if e.c.NetworkLinger == 0 {
+		return e.network.removeUnused(ctx, e.client.Load())
+	}
+	e.removeNetworkLater()
+	return nil
+}
+
+// removeNetworkLater removes the network when it is still unused after a while, or when the engine is closed: making
+// it anew costs the next create as much as a good part of a start.
+func (e *Engine) removeNetworkLater() {
+	if !e.lingering.CompareAndSwap(false, true) {
+		return // the one that waits already will see
+	}
+	e.flights.Go(func() {
+		select {
+		case <-time.After(e.c.NetworkLinger):
+		case <-e.life.Done():
+		}
+		e.lingering.Store(false)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.life), callLimit)
+		defer cancel()
+		if err := e.network.removeUnused(ctx, e.client.Load()); err != nil {
+			e.c.Log.Warn("remove the unused network", "error", err)
+		}
+	})
 }

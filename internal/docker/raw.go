@@ -41,12 +41,13 @@ func OpenRaw(ctx context.Context) (*Raw, error) {
 // Close ends the connection.
 func (r *Raw) Close() error { return r.cli.Close() }
 
-// CreateStart makes and starts a container of image that does nothing, with the engine's defaults for everything.
-// When it fails nothing is left.
-func (r *Raw) CreateStart(ctx context.Context, image string) (*RawContainer, error) {
+// CreateStart makes and starts a container of image that does nothing, with the engine's defaults for everything but
+// the network: "" is the engine's own. When it fails nothing is left.
+func (r *Raw) CreateStart(ctx context.Context, image, network string) (*RawContainer, error) {
 	ctx, cancel := context.WithTimeout(ctx, createLimit)
 	defer cancel()
-	made, err := r.cli.ContainerCreate(ctx, &container.Config{Image: image, Entrypoint: []string{"sleep", "infinity"}}, nil, nil, nil, "")
+	host := &container.HostConfig{NetworkMode: container.NetworkMode(network)}
+	made, err := r.cli.ContainerCreate(ctx, &container.Config{Image: image, Entrypoint: []string{"sleep", "infinity"}}, host, nil, nil, "")
 	if err != nil {
 		return nil, refused(err, "make the container")
 	}
