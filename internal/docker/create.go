@@ -122,6 +122,9 @@ func (e *Engine) scan(ctx context.Context) error {
 			e.network.adopt(id, fixedAddress(c.NetworkSettings, e.network.name))
 		}
 	}
+	if e.c.NetworkLinger > 0 && e.network.unused() {
+		e.removeNetworkLater() // a crash while it lingered has left it
+	}
 	return nil
 }
 

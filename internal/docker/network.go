@@ -105,6 +105,13 @@ func (n *sandboxNetwork) release(id string) (last bool) {
 	return len(n.held) == 0
 }
 
+// unused reports whether the network is there and no sandbox needs it.
+func (n *sandboxNetwork) unused() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.there && len(n.held) == 0
+}
+
 // removeUnused removes the network if still no sandbox needs it.
 func (n *sandboxNetwork) removeUnused(ctx context.Context, cli *client.Client) error {
 	if err := n.lock(ctx); err != nil {

@@ -77,6 +77,43 @@ func TestNetwork_GoesWithTheLastAndComesBack(t *testing.T) {
 	}
 }
 
+// A network that lingers serves the next create; it goes after its time, with Close, and after a crash as well.
+func TestNetwork_LingersAndGoesAllTheSame(t *testing.T) {
+	e := openTest(t, func(c *Config) { c.NetworkLinger = time.Hour })
+	b := running(t, e, "patient")
+	if err := e.Remove(t.Context(), b.ID); err != nil {
+		t.Fatal(err)
+	}
+	if left := leftovers(t, e); len(left) != 1 {
+		t.Fatalf("left is %v, want the network alone", left)
+	}
+	// As a crash leaves it: e does not know that another has been opened.
+	c := e.c
+	c.NetworkLinger = time.Millisecond
+	again, err := Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.flights.Wait()
+	if left := leftovers(t, e); len(left) != 0 {
+		t.Errorf("left is %v", left)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+	e.network.forget()
+	b = running(t, e, "patient")
+	if err := e.Remove(t.Context(), b.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left := leftovers(t, e); len(left) != 0 {
+		t.Errorf("Close has left %v", left)
+	}
+}
+
 // Creates and removes of the last sandbox meet: the network may go and come, but no create fails of it.
 func TestNetwork_CreateMeetsTheRemoveOfTheLast(t *testing.T) {
 	e := openTest(t)
