@@ -1,11 +1,13 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 
+	"sandboxd/internal/sandbox"
 	"sandboxd/static"
 )
 
@@ -20,9 +22,14 @@ func TestBundle_FirstLoadIsSmall(t *testing.T) {
 		t.Fatal(problem)
 	}
 	s := newStage(t)
-	s.furnish()
+	for i := range 60 {
+		s.put("ada", fmt.Sprintf("box-%d", i), func(b *sandbox.Sandbox) { b.Label = fmt.Sprintf("Experiment %d", i*i) })
+	}
 	page := s.get("root", "/").is(http.StatusOK)
-	total := page.Body.Len() / 4 // what a page compresses to, and more
+	total := s.get("root", "/", "Accept-Encoding", "gzip, deflate, br").is(http.StatusOK).Body.Len()
+	if total*3 > page.Body.Len() {
+		t.Errorf("a page of %d bytes is sent as %d", page.Body.Len(), total)
+	}
 	seen := map[string]bool{}
 	for _, tag := range []string{"link", "script"} {
 		for _, n := range page.all(tag) {

@@ -123,7 +123,7 @@ func (s *Server) failPage(c echo.Context, r *request, p problem) {
 		page.Reset()
 		page.WriteString(p.Title)
 	}
-	_ = c.HTMLBlob(p.Status, page.Bytes())
+	_ = writePage(c, p.Status, page.Bytes()) // a lost connection is the only way to fail
 }
 
 // isAPI says whether a program asks, who wants problem documents and not pages.

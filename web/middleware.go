@@ -149,11 +149,13 @@ func (a access) check(who auth.Principal) error {
 }
 
 func (s *Server) sessionOf(ctx context.Context, r *request) (auth.Principal, error) {
-	secret := r.cookie(s.sessionCookie())
-	if secret == "" {
-		return auth.Principal{}, fault.New(fault.Unauthenticated, "Please sign in.")
+	who, err := auth.Principal{}, fault.New(fault.Unauthenticated, "Please sign in.")
+	for _, c := range r.http.CookiesNamed(s.sessionCookie())[:min(maxSessionCookies, len(r.http.CookiesNamed(s.sessionCookie())))] {
+		if who, err = s.cfg.Accounts.Session(ctx, c.Value); err == nil {
+			return who, nil
+		}
 	}
-	return s.cfg.Accounts.Session(ctx, secret)
+	return who, err
 }
 
 // tokenSecret takes the API token out of the headers, or gives "".

@@ -22,6 +22,7 @@ func (s *Server) pageLogin(ctx context.Context, r *request) (templ.Component, er
 	if needed {
 		return views.SetupPage(views.Setup{Frame: s.frame(r, "Set-up", ""), Needed: true}), nil
 	}
+	r.head.Set("Content-Security-Policy", s.loginPolicy(localPath(r.query("next"))))
 	l := views.Login{Frame: s.frame(r, "Sign in", ""), Next: localPath(r.query("next"))}
 	if r.query("done") == "setup" {
 		l.Done = "The admin was made. Sign in with its name and password."
@@ -40,6 +41,7 @@ func (s *Server) submitLogin(ctx context.Context, r *request) (string, error) {
 }
 
 func (s *Server) againLogin(_ context.Context, r *request, err error) (templ.Component, error) {
+	r.head.Set("Content-Security-Policy", s.loginPolicy(localPath(r.form("next"))))
 	return views.LoginPage(views.Login{
 		Frame: s.frame(r, "Sign in", ""), Name: r.form("name"), Next: localPath(r.form("next")), Fault: fault.Message(err),
 	}), nil

@@ -53,7 +53,6 @@ type Accounts interface {
 	userReader
 	userMaker
 	userSwitch
-	handOver
 }
 
 type firstRun interface {
@@ -98,8 +97,9 @@ type userSwitch interface {
 	SetDisabled(ctx context.Context, userID string, disabled bool) error
 }
 
-type handOver interface {
-	IssueCode(ctx context.Context, sessionSecret, host, nonce string) (string, error)
+// Handover gives the address at a sandbox's host that makes a session there. Implemented by proxy.Handover.
+type Handover interface {
+	URL(ctx context.Context, who auth.Principal, sessionSecret, to, nonce string) (string, error)
 }
 
 // Templates is what the delivery asks of catalog.Catalog.

@@ -150,7 +150,7 @@ func renderPage(ctx context.Context, c echo.Context, status int, component templ
 	if err := component.Render(ctx, &b); err != nil {
 		return fault.Wrap(err, fault.Internal, "The page could not be shown.")
 	}
-	return c.HTMLBlob(status, b.Bytes())
+	return writePage(c, status, b.Bytes())
 }
 
 // none is the input of an API action that takes no body.

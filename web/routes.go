@@ -103,6 +103,7 @@ func (s *Server) entryPages() []route {
 		{get, loginPath, public, page(s.pageLogin)},
 		{post, loginPath, public, form(s.submitLogin, s.againLogin)},
 		{post, "/logout", visitor, form(s.submitLogout, nil)},
+		{get, handoverPath, signedIn, s.handover},
 		{post, "/theme", public, form(s.submitTheme, nil)},
 	}
 }

@@ -26,6 +26,7 @@ type Config struct {
 	Images    Images
 	Commands  Commands
 	Terminals Terminals
+	Handover  Handover
 	Hosts     Hosts
 	Assets    *static.Assets
 	Checks    []Check // what /readyz asks, in this order
