@@ -29,25 +29,29 @@ type Bench struct {
 	Rounds    int // of attaching, and of keys
 	Repeats   int // of the throughput, each way in turn; the best of each counts
 
-	// How to reach a ttyd that runs FloodScript without tmux in between, so that every byte can be checked: through
-	// the guest link (Session.DialPort), and by its address. Without them throughput is not measured.
+	// How to reach a ttyd that runs FloodScript(Bytes) without tmux in between, so that every byte can be checked:
+	// through the guest link, and directly. Without them throughput is not measured.
 	Linked, Direct func(ctx context.Context) (net.Conn, error)
+	Bytes          int
 }
 
-// FloodBytes is how much FloodScript writes.
-const FloodBytes = floodLines * 8
+// FloodBytes is how much output the issue speaks of.
+const FloodBytes = 50_000_000
 
-const floodLines = 6_250_000
+// floodLine is the length of a line of the flood: a number and its end.
+const floodLine = 8
 
-// FloodScript is for /bin/sh under a ttyd: 50 MB that a viewer can check, then silence.
-const FloodScript = "stty raw -echo; seq -w 1 6250000; exec sleep 1000000"
+// FloodScript is for /bin/sh under a ttyd: so many bytes (whole lines of 8, at most 80 MB) that a viewer can check, then silence.
+func FloodScript(bytes int) string {
+	return fmt.Sprintf("stty raw -echo; seq -f %%07.0f 1 %d; exec sleep 1000000", bytes/floodLine)
+}
 
 // Figures is what Measure finds.
 type Figures struct {
 	FirstScreen []time.Duration // from a viewer's first packet to the first output, sorted
 	Echo        []time.Duration // from a key to its echo, sorted
-	Direct      time.Duration   // FloodBytes from ttyd itself
-	Bridged     time.Duration   // FloodBytes through sandboxd
+	Direct      time.Duration   // the flood from ttyd itself
+	Bridged     time.Duration   // the flood through sandboxd
 }
 
 // Ratio is the bridge's throughput as a part of ttyd's own.
@@ -148,11 +152,11 @@ func (b Bench) throughput(ctx context.Context, f *Figures) error {
 	}
 	defer page.close()
 	for range max(b.Repeats, 1) {
-		direct, err := flood(ctx, b.Direct)
+		direct, err := b.flood(ctx, b.Direct)
 		if err != nil {
 			return fmt.Errorf("directly: %w", err)
 		}
-		bridged, err := flood(ctx, page.dial)
+		bridged, err := b.flood(ctx, page.dial)
 		if err != nil {
 			return fmt.Errorf("bridged: %w", err)
 		}
@@ -169,7 +173,7 @@ func best(a, b time.Duration) time.Duration {
 }
 
 // flood reads FloodScript's output and checks every byte.
-func flood(ctx context.Context, dial func(context.Context) (net.Conn, error)) (time.Duration, error) {
+func (b Bench) flood(ctx context.Context, dial func(context.Context) (net.Conn, error)) (time.Duration, error) {
 	began := time.Now()
 	conn, err := open(ctx, dial)
 	if err != nil {
@@ -180,22 +184,22 @@ func flood(ctx context.Context, dial func(context.Context) (net.Conn, error)) (t
 	err = until(conn, func(output []byte) bool {
 		sum.Write(output)
 		n += len(output)
-		return n >= FloodBytes
+		return n >= b.Bytes
 	})
 	took := time.Since(began)
 	if err != nil {
 		return 0, fmt.Errorf("after %d bytes: %w", n, err)
 	}
-	if want := floodSum(); n != FloodBytes || sum.Sum32() != want {
-		return 0, fmt.Errorf("%d bytes with sum %08x, want %d with %08x", n, sum.Sum32(), FloodBytes, want)
+	if want := floodSum(b.Bytes); n != b.Bytes || sum.Sum32() != want {
+		return 0, fmt.Errorf("%d bytes with sum %08x, want %d with %08x", n, sum.Sum32(), b.Bytes, want)
 	}
 	return took, nil
 }
 
-func floodSum() uint32 {
+func floodSum(bytes int) uint32 {
 	sum := crc32.NewIEEE()
-	line := make([]byte, 0, 8)
-	for i := 1; i <= floodLines; i++ {
+	line := make([]byte, 0, floodLine)
+	for i := 1; i <= bytes/floodLine; i++ {
 		line = fmt.Appendf(line[:0], "%07d\n", i)
 		sum.Write(line)
 	}
@@ -296,7 +300,7 @@ func (f Figures) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "first screen p50 %v p95 %v, echo p50 %v p95 %v", P50(f.FirstScreen), P95(f.FirstScreen), P50(f.Echo), P95(f.Echo))
 	if f.Bridged > 0 {
-		fmt.Fprintf(&b, ", 50 MB directly %v, bridged %v: %.2f", f.Direct, f.Bridged, f.Ratio())
+		fmt.Fprintf(&b, ", flood directly %v, bridged %v: %.2f", f.Direct, f.Bridged, f.Ratio())
 	}
 	return b.String()
 }

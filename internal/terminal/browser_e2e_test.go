@@ -42,16 +42,24 @@ type site struct {
 	files map[string]api.OutputFile
 }
 
-// tabsGuest is a sandbox whose terminals are in this process.
-type tabsGuest struct{ *tty.Tabs }
+// host is a sandbox whose terminals are in this process, without a link: doors, guest and state in one.
+type host struct{ *tty.Tabs }
 
-func (g tabsGuest) Open(context.Context, string, string) (terminal.Guest, func(), error) {
-	return terminalGuest{g.Tabs}, func() {}, nil
+func (h host) Open(context.Context, string, string) (terminal.Guest, func(), error) {
+	return h, func() {}, nil
 }
 
-func (g tabsGuest) Wait(context.Context, string) (sandbox.Sandbox, error) {
+func (h host) Wait(context.Context, string) (sandbox.Sandbox, error) {
 	return sandbox.Sandbox{State: sandbox.Running}, nil
 }
+
+func (h host) DialTerminal(ctx context.Context, tab string) (net.Conn, error) {
+	return h.Dial(ctx, tab)
+}
+
+func (h host) Terminals(context.Context) ([]wire.Terminal, error) { return h.List(), nil }
+
+func (h host) CloseTerminal(_ context.Context, tab string) error { return h.Close(tab) }
 
 const testPage = `<!doctype html><html><head><title>t</title><link rel=stylesheet href=/bundle.css>
 <style>:root{color-scheme:light dark;--terminal-bg:light-dark(#fff,#000);--terminal-ink:light-dark(#000,#fff)}:root[data-theme=dark]{color-scheme:dark}
@@ -72,7 +80,7 @@ func startSite(t *testing.T) *site {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = tabs.Run(ctx) })
-	g := tabsGuest{tabs}
+	g := host{tabs}
 	s := &site{tabs: tabs, home: home, service: terminal.New(g, g, slog.New(slog.DiscardHandler)), files: bundle(t)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, testPage) })
@@ -191,97 +199,102 @@ func TestBrowser_Terminal(t *testing.T) {
 	press(t, ctx, "echo $((6*7))\r")
 	until(t, ctx, `shows(a, "\n42")`)
 
-	t.Run("a reload shows the same screen", func(t *testing.T) {
+	t.Run("a reload shows the same screen", func(t *testing.T) { reloads(t, ctx, s) })
+	t.Run("a reload shows exactly what stood there, drawn by whatever means", func(t *testing.T) { reloadsExactly(t, ctx, s) })
+	t.Run("terminals in one page are independent", func(t *testing.T) { standAlone(t, ctx, s) })
+	t.Run("a cut connection comes back by itself", func(t *testing.T) { comesBack(t, ctx, s) })
+	t.Run("the theme changes live", func(t *testing.T) { changesTheme(t, ctx, s) })
+	t.Run("the title is the program's", func(t *testing.T) { hasTitle(t, ctx, s) })
+	t.Run("much output leaves the page responsive and arrives", func(t *testing.T) { standsMuchOutput(t, ctx, s) })
+	t.Run("the end of the shell is said, and Enter starts a new one", func(t *testing.T) { startsAnew(t, ctx, s) })
+}
+
+func reloads(t *testing.T, ctx context.Context, s *site) {
+	if err := chromedp.Do(ctx, chromedp.Navigate(s.URL)); err != nil {
+		t.Fatal(err)
+	}
+	until(t, ctx, `shows(a, "\n42")`)
+}
+
+func reloadsExactly(t *testing.T, ctx context.Context, s *site) {
+	for name, script := range map[string]string{
+		"ordinary":  `clear; seq 50; printf '\033[5;15r\033[5;1Hregion\n\033[15;1Hlast\n\033[r\033[18;30H\033[7mreverse\033[0m\033(0lqk\033(B'; read x`,
+		"alternate": `printf '\033[?1049h\033[2J\033[3;10H\033[44mblue\033[K\033[?25l'; read x; printf '\033[?25h\033[?1049l'`,
+	} {
+		eval[chromedp.Void](t, ctx, `a.focus()`)
+		if err := os.WriteFile(filepath.Join(s.home, name), []byte(script), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		press(t, ctx, ". ./"+name+"\r")
+		until(t, ctx, `shows(a, "`+map[string]string{"ordinary": "reverse", "alternate": "blue"}[name]+`")`)
+		before := eval[string](t, ctx, screenState)
 		if err := chromedp.Do(ctx, chromedp.Navigate(s.URL)); err != nil {
 			t.Fatal(err)
 		}
-		until(t, ctx, `shows(a, "\n42")`)
-	})
-	t.Run("a reload shows exactly what stood there, drawn by whatever means", func(t *testing.T) {
-		for name, script := range map[string]string{
-			"ordinary":  `clear; seq 50; printf '\033[5;15r\033[5;1Hregion\n\033[15;1Hlast\n\033[r\033[18;30H\033[7mreverse\033[0m\033(0lqk\033(B'; read x`,
-			"alternate": `printf '\033[?1049h\033[2J\033[3;10H\033[44mblue\033[K\033[?25l'; read x; printf '\033[?25h\033[?1049l'`,
-		} {
-			eval[chromedp.Void](t, ctx, `a.focus()`)
-			if err := os.WriteFile(filepath.Join(s.home, name), []byte(script), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			press(t, ctx, ". ./"+name+"\r")
-			until(t, ctx, `shows(a, "`+map[string]string{"ordinary": "reverse", "alternate": "blue"}[name]+`")`)
-			before := eval[string](t, ctx, screenState)
-			if err := chromedp.Do(ctx, chromedp.Navigate(s.URL)); err != nil {
-				t.Fatal(err)
-			}
-			until(t, ctx, screenState+` === `+strconv.Quote(before)) // quoted alike in Go and JavaScript: it is JSON of ASCII and boxes
-			eval[chromedp.Void](t, ctx, `a.focus()`)
-			press(t, ctx, "\rclear\r")
-			until(t, ctx, `!shows(a, "read")`)
-		}
-	})
-	t.Run("terminals in one page are independent", func(t *testing.T) {
-		eval[chromedp.Void](t, ctx, `second(); b.focus()`)
-		until(t, ctx, `b.state === "connected"`)
-		press(t, ctx, "echo in-$((1+1))\r")
-		until(t, ctx, `shows(b, "\nin-2")`)
-		if eval[bool](t, ctx, `shows(a, "in-2")`) {
-			t.Error("the other terminal shows it too")
-		}
-		if left := eval[int](t, ctx, `(b.dispose(), document.querySelectorAll("#b *").length)`); left != 0 {
-			t.Errorf("%d elements are left", left)
-		}
-	})
-	t.Run("a cut connection comes back by itself", func(t *testing.T) {
+		until(t, ctx, screenState+` === `+strconv.Quote(before)) // quoted alike in Go and JavaScript: it is JSON of ASCII and boxes
 		eval[chromedp.Void](t, ctx, `a.focus()`)
-		press(t, ctx, "echo cut-$((1+1))\r")
-		until(t, ctx, `shows(a, "\ncut-2")`)
-		s.cut()
-		until(t, ctx, `states.filter((s) => s.startsWith("connected")).length === 2`)
-		until(t, ctx, `shows(a, "\ncut-2")`)
-		if got := eval[string](t, ctx, `states.join(" ")`); !strings.HasPrefix(got, "connecting: connected: reconnecting:") {
-			t.Errorf("states %q", got)
-		}
-	})
-	t.Run("the theme changes live", func(t *testing.T) {
-		for theme, want := range map[string]string{"dark": "rgb(0, 0, 0)", "light": "rgb(255, 255, 255)"} {
-			eval[chromedp.Void](t, ctx, `void (document.documentElement.dataset.theme = "`+theme+`")`)
-			until(t, ctx, `a.screen.options.theme.background === "`+want+`"`)
-		}
-	})
-	t.Run("the title is the program's", func(t *testing.T) {
-		eval[chromedp.Void](t, ctx, `a.focus()`)
-		press(t, ctx, "printf '\\033]0;building\\007'; sleep 2\r")
-		until(t, ctx, `window.title === "building"`)
-	})
-	t.Run("much output leaves the page responsive and arrives", func(t *testing.T) {
-		eval[chromedp.Void](t, ctx, `window.gap = 0; let last = performance.now(); setInterval(() => { const now = performance.now(); gap = Math.max(gap, now - last); last = now; }, 10)`)
-		press(t, ctx, "seq 1 6000000; echo all-$((40+2))\r") // 50 MB
-		until(t, ctx, `shows(a, "\nall-42")`)
-		if gap := eval[float64](t, ctx, `gap`); gap > 1000 {
-			t.Errorf("the page stood still for %.0f ms", gap)
-		} else {
-			t.Logf("longest standstill %.0f ms", gap)
-		}
-		if !eval[bool](t, ctx, `(t => { const at = t.findIndex((l) => l === "6000000"); return at > 5000 && Array.from({length: 5000}, (_, i) => t[at - i] === String(6000000 - i)).every(Boolean); })(a.text())`) {
-			t.Error("lines are missing")
-		}
-	})
-	t.Run("the end of the shell is said, and Enter starts a new one", func(t *testing.T) {
-		press(t, ctx, "exit\r")
-		until(t, ctx, `document.querySelector("#a .terminal-notice")?.textContent.includes("The shell has ended")`)
-		press(t, ctx, "\r")
-		until(t, ctx, `a.state === "connected"`)
-		press(t, ctx, "echo new-$((1+1))\r")
-		until(t, ctx, `shows(a, "\nnew-2")`)
-	})
+		press(t, ctx, "\rclear\r")
+		until(t, ctx, `!shows(a, "read")`)
+	}
 }
 
-// terminalGuest is the guest's end without a link.
-type terminalGuest struct{ *tty.Tabs }
-
-func (g terminalGuest) DialTerminal(ctx context.Context, tab string) (net.Conn, error) {
-	return g.Dial(ctx, tab)
+func standAlone(t *testing.T, ctx context.Context, _ *site) {
+	eval[chromedp.Void](t, ctx, `second(); b.focus()`)
+	until(t, ctx, `b.state === "connected"`)
+	press(t, ctx, "echo in-$((1+1))\r")
+	until(t, ctx, `shows(b, "\nin-2")`)
+	if eval[bool](t, ctx, `shows(a, "in-2")`) {
+		t.Error("the other terminal shows it too")
+	}
+	if left := eval[int](t, ctx, `(b.dispose(), document.querySelectorAll("#b *").length)`); left != 0 {
+		t.Errorf("%d elements are left", left)
+	}
 }
 
-func (g terminalGuest) Terminals(context.Context) ([]wire.Terminal, error) { return g.List(), nil }
+func comesBack(t *testing.T, ctx context.Context, s *site) {
+	eval[chromedp.Void](t, ctx, `a.focus()`)
+	press(t, ctx, "echo cut-$((1+1))\r")
+	until(t, ctx, `shows(a, "\ncut-2")`)
+	s.cut()
+	until(t, ctx, `states.filter((s) => s.startsWith("connected")).length === 2`)
+	until(t, ctx, `shows(a, "\ncut-2")`)
+	if got := eval[string](t, ctx, `states.join(" ")`); !strings.HasPrefix(got, "connecting: connected: reconnecting:") {
+		t.Errorf("states %q", got)
+	}
+}
 
-func (g terminalGuest) CloseTerminal(_ context.Context, tab string) error { return g.Close(tab) }
+func changesTheme(t *testing.T, ctx context.Context, _ *site) {
+	for theme, want := range map[string]string{"dark": "rgb(0, 0, 0)", "light": "rgb(255, 255, 255)"} {
+		eval[chromedp.Void](t, ctx, `void (document.documentElement.dataset.theme = "`+theme+`")`)
+		until(t, ctx, `a.screen.options.theme.background === "`+want+`"`)
+	}
+}
+
+func hasTitle(t *testing.T, ctx context.Context, _ *site) {
+	eval[chromedp.Void](t, ctx, `a.focus()`)
+	press(t, ctx, "printf '\\033]0;building\\007'; sleep 2\r")
+	until(t, ctx, `window.title === "building"`)
+}
+
+func standsMuchOutput(t *testing.T, ctx context.Context, _ *site) {
+	eval[chromedp.Void](t, ctx, `window.gap = 0; let last = performance.now(); setInterval(() => { const now = performance.now(); gap = Math.max(gap, now - last); last = now; }, 10)`)
+	press(t, ctx, "seq 1 6000000; echo all-$((40+2))\r") // 50 MB
+	until(t, ctx, `shows(a, "\nall-42")`)
+	if gap := eval[float64](t, ctx, `gap`); gap > 1000 {
+		t.Errorf("the page stood still for %.0f ms", gap)
+	} else {
+		t.Logf("longest standstill %.0f ms", gap)
+	}
+	if !eval[bool](t, ctx, `(t => { const at = t.findIndex((l) => l === "6000000"); return at > 5000 && Array.from({length: 5000}, (_, i) => t[at - i] === String(6000000 - i)).every(Boolean); })(a.text())`) {
+		t.Error("lines are missing")
+	}
+}
+
+func startsAnew(t *testing.T, ctx context.Context, _ *site) {
+	press(t, ctx, "exit\r")
+	until(t, ctx, `document.querySelector("#a .terminal-notice")?.textContent.includes("The shell has ended")`)
+	press(t, ctx, "\r")
+	until(t, ctx, `a.state === "connected"`)
+	press(t, ctx, "echo new-$((1+1))\r")
+	until(t, ctx, `shows(a, "\nnew-2")`)
+}

@@ -133,7 +133,8 @@ type box struct {
 	state sandbox.State
 }
 
-func startBox(t testing.TB, ref string) *box {
+// startBox starts a box; change, which may be nil, alters it before.
+func startBox(t testing.TB, ref string, change func(*container.HostConfig)) *box {
 	t.Helper()
 	docker, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
 	if err != nil {
@@ -148,12 +149,15 @@ func startBox(t testing.TB, ref string) *box {
 	yes := true
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	made, err := docker.ContainerCreate(ctx,
-		&container.Config{Image: ref, Entrypoint: []string{wire.GuestPath}, User: "0:0", WorkingDir: "/"},
-		&container.HostConfig{Init: &yes, Mounts: []mount.Mount{
-			{Type: mount.TypeBind, Source: binary, Target: wire.GuestPath, ReadOnly: true},
-			{Type: mount.TypeBind, Source: folder, Target: filepath.Dir(wire.SocketPath), ReadOnly: true},
-			{Type: mount.TypeTmpfs, Target: wire.HomePath, TmpfsOptions: &mount.TmpfsOptions{Mode: 0o777}}}}, nil, nil, b.name)
+	host := &container.HostConfig{Init: &yes, Mounts: []mount.Mount{
+		{Type: mount.TypeBind, Source: binary, Target: wire.GuestPath, ReadOnly: true},
+		{Type: mount.TypeBind, Source: folder, Target: filepath.Dir(wire.SocketPath), ReadOnly: true},
+		{Type: mount.TypeTmpfs, Target: wire.HomePath, TmpfsOptions: &mount.TmpfsOptions{Mode: 0o777}}}}
+	if change != nil {
+		change(host)
+	}
+	config := &container.Config{Image: ref, Entrypoint: []string{wire.GuestPath}, User: "0:0", WorkingDir: "/"}
+	made, err := docker.ContainerCreate(ctx, config, host, nil, nil, b.name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,9 +236,9 @@ func (b *box) run(t testing.TB, user string, command ...string) string {
 
 // flood makes the tab "flood" a ttyd without tmux that writes what a viewer can check, and gives the ways to it: through
 // the guest link, and from outside of the box directly to its socket. It must come before the first tab.
-func (b *box) flood(t testing.TB) (linked, direct func(context.Context) (net.Conn, error)) {
+func (b *box) flood(t testing.TB, bytes int) (linked, direct func(context.Context) (net.Conn, error)) {
 	t.Helper()
-	script := "#!/bin/sh\ncase \"$*\" in *\"-s flood\") exec sh -c '" + terminal.FloodScript + "';; esac\nexec /usr/bin/tmux.real \"$@\"\n"
+	script := "#!/bin/sh\ncase \"$*\" in *\"-s flood\") exec sh -c '" + terminal.FloodScript(bytes) + "';; esac\nexec /usr/bin/tmux.real \"$@\"\n"
 	b.run(t, "0", "sh", "-c", "mv /usr/bin/tmux /usr/bin/tmux.real; cat > /usr/bin/tmux <<'END'\n"+script+"END\nchmod 755 /usr/bin/tmux")
 	s := b.session(t)
 	linked = func(ctx context.Context) (net.Conn, error) { return s.DialTerminal(ctx, "flood") }
