@@ -17,7 +17,7 @@ func (s *Server) handover(c echo.Context) error {
 	r := requestOf(c)
 	ctx, cancel := context.WithTimeout(r.http.Context(), handlerTime)
 	defer cancel()
-	to, err := s.cfg.Handover.URL(ctx, r.who, r.cookie(s.sessionCookie()), r.query("to"), r.query("nonce"))
+	to, err := s.cfg.Handover.URL(ctx, r.who, r.secret, r.query("to"), r.query("nonce"))
 	if err != nil {
 		return err
 	}

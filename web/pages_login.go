@@ -23,11 +23,17 @@ func (s *Server) pageLogin(ctx context.Context, r *request) (templ.Component, er
 		return views.SetupPage(views.Setup{Frame: s.frame(r, "Set-up", ""), Needed: true}), nil
 	}
 	r.head.Set("Content-Security-Policy", s.loginPolicy(localPath(r.query("next"))))
-	l := views.Login{Frame: s.frame(r, "Sign in", ""), Next: localPath(r.query("next"))}
+	l := views.Login{Next: localPath(r.query("next"))}
 	if r.query("done") == "setup" {
 		l.Done = "The admin was made. Sign in with its name and password."
 	}
-	return views.LoginPage(l), nil
+	return s.loginForm(r, l), nil
+}
+
+func (s *Server) loginForm(r *request, l views.Login) templ.Component {
+	l.Frame = s.frame(r, "Sign in", "")
+	r.head.Set("Content-Security-Policy", s.loginPolicy(l.Next))
+	return views.LoginPage(l)
 }
 
 // submitLogin opens a browser session and leads to where the person wanted to go.
@@ -42,15 +48,13 @@ func (s *Server) submitLogin(ctx context.Context, r *request) (string, error) {
 
 func (s *Server) againLogin(_ context.Context, r *request, err error) (templ.Component, error) {
 	r.head.Set("Content-Security-Policy", s.loginPolicy(localPath(r.form("next"))))
-	return views.LoginPage(views.Login{
-		Frame: s.frame(r, "Sign in", ""), Name: r.form("name"), Next: localPath(r.form("next")), Fault: fault.Message(err),
-	}), nil
+	return s.loginForm(r, views.Login{Name: r.form("name"), Next: localPath(r.form("next")), Fault: fault.Message(err)}), nil
 }
 
 // submitLogout ends the browser session, and with it those on the sandboxes' hosts.
 func (s *Server) submitLogout(ctx context.Context, r *request) (string, error) {
-	if secret := r.cookie(s.sessionCookie()); secret != "" {
-		if err := s.cfg.Accounts.Logout(ctx, secret); err != nil && !fault.Is(err, fault.Unauthenticated) {
+	if r.secret != "" {
+		if err := s.cfg.Accounts.Logout(ctx, r.secret); err != nil && !fault.Is(err, fault.Unauthenticated) {
 			return "", err
 		}
 	}

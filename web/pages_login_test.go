@@ -150,3 +150,18 @@ func TestScripts_AreSentToTheLoginWhenTheSessionIsOver(t *testing.T) {
 		t.Errorf("leads to %q", got)
 	}
 }
+
+func TestLogin_MayLeadOnToASandboxsHost(t *testing.T) {
+	s := newStage(t)
+	next := "/handover?to=http%3A%2F%2Fmine.localhost%3A8080%2F&nonce=x"
+	policy := func(v view) string { return v.Header().Get("Content-Security-Policy") }
+	if got := policy(s.get("", "/login?next="+url.QueryEscape(next))); !strings.Contains(got, "form-action 'self' http://*.localhost:8080/") {
+		t.Errorf("policy %q", got)
+	}
+	if got := policy(s.post("", "/login", fields("name", "ada", "password", "no", "next", next))); !strings.Contains(got, "http://*.localhost:8080/") {
+		t.Errorf("policy after a mistake %q", got)
+	}
+	if got := policy(s.get("", "/login?next=%2Ftemplates")); got != contentPolicy {
+		t.Errorf("policy %q", got)
+	}
+}

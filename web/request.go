@@ -28,6 +28,7 @@ type request struct {
 	id     string
 	from   string // the client's address
 	who    auth.Principal
+	secret string // of the browser session that who comes from
 	access access
 	param  func(name string) string
 	answer templ.Component // what a form shows instead of leading elsewhere, such as a secret that is shown once

@@ -225,7 +225,8 @@ func (a *app) newHandler() http.Handler {
 	dashboard := web.New(web.Config{
 		Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images,
 		Commands: exec.New(exec.Through(doors)), Terminals: terminal.New(terminal.Through(doors), a.manager, a.log),
-		Hosts: a.hosts, Assets: assets,
+		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Codes: a.accounts},
+		Hosts:    a.hosts, Assets: assets,
 		Checks: []web.Check{
 			{Name: "store", Ask: func(ctx context.Context) error { _, err := a.db.Instance(ctx); return err }},
 			{Name: "engine", Ask: func(context.Context) error { return a.manager.EngineHealth() }},

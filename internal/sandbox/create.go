@@ -57,8 +57,8 @@ func (m *Manager) plan(r Request) (Sandbox, error) {
 	}, nil
 }
 
-// createNamed queues the create of s. While the name's old sandbox is still being deleted it waits its turn, as long as
-// its caller does.
+// createNamed queues the create of s. While the name's old sandbox is still being deleted it gives that one, and the
+// new one follows.
 func (m *Manager) createNamed(ctx context.Context, s Sandbox) (got Sandbox, created bool, err error) {
 	p, err := m.begin(s.Name, func(ctx context.Context, accept func(Sandbox)) error {
 		err := m.c.Store.Insert(ctx, s)
@@ -77,13 +77,14 @@ func (m *Manager) createNamed(ctx context.Context, s Sandbox) (got Sandbox, crea
 		if got, ok, err = p.wait(ctx); ok || err != nil {
 			break
 		}
-		if got, err = m.Sandbox(ctx, s.Name); err == nil && got.State != Deleting {
+		if got, err = m.Sandbox(ctx, s.Name); fault.Is(err, fault.NotFound) {
+			err = nil // its turn is about to come
+			continue
+		}
+		if err == nil && got.State != Deleting {
 			err = sameAsked(got, s)
-			break
 		}
-		if fault.Is(err, fault.NotFound) {
-			err = nil
-		}
+		break
 	}
 	return got, err == nil && got.ID == s.ID, err
 }
