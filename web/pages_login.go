@@ -22,7 +22,6 @@ func (s *Server) pageLogin(ctx context.Context, r *request) (templ.Component, er
 	if needed {
 		return views.SetupPage(views.Setup{Frame: s.frame(r, "Set-up", ""), Needed: true}), nil
 	}
-	r.head.Set("Content-Security-Policy", s.loginPolicy(localPath(r.query("next"))))
 	l := views.Login{Next: localPath(r.query("next"))}
 	if r.query("done") == "setup" {
 		l.Done = "The admin was made. Sign in with its name and password."
@@ -47,7 +46,6 @@ func (s *Server) submitLogin(ctx context.Context, r *request) (string, error) {
 }
 
 func (s *Server) againLogin(_ context.Context, r *request, err error) (templ.Component, error) {
-	r.head.Set("Content-Security-Policy", s.loginPolicy(localPath(r.form("next"))))
 	return s.loginForm(r, views.Login{Name: r.form("name"), Next: localPath(r.form("next")), Fault: fault.Message(err)}), nil
 }
 
