@@ -1,19 +1,21 @@
-// The whole page of a sandbox's own host where its image has no ttyd: one terminal that fills the window. The page
-// needs nothing but this script and its style sheet; <html data-url> may name another websocket than /ws.
+// The whole page of a sandbox's own host where its image has no ttyd: one terminal that fills the window. The page has
+// <div id="terminal" data-socket="/ws" data-sandbox="NAME" data-tab="main"> (internal/proxy), this script and its
+// style sheet.
 import { mount } from "./terminal.js";
 import "./page.css";
 
-const url = new URL(document.documentElement.dataset.url ?? "/ws", location.href);
+const element = document.getElementById("terminal");
+const { socket, sandbox, tab } = element.dataset;
+const url = new URL(socket || "/ws", location.href);
 url.protocol = url.protocol.replace("http", "ws");
-const element = document.createElement("main");
 element.className = "terminal-page";
-document.body.append(element);
-const name = document.title || location.hostname;
 const terminal = mount(element, {
   url: url.href,
-  label: "Terminal",
+  tab,
+  label: `Terminal of ${sandbox}`,
   onTitle: (title) => {
-    document.title = title ? `${title.slice(0, 120)} · ${name}` : name;
+    const line = title.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ").trim().slice(0, 120);
+    document.title = line ? `${line} · ${sandbox}` : sandbox;
   },
 });
 terminal.focus();
