@@ -21,6 +21,9 @@ func (e *Engine) Create(ctx context.Context, b sandbox.Box) error {
 	if err := e.own(); err != nil {
 		return err
 	}
+	if e.life.Err() != nil {
+		return fault.New(fault.Unavailable, "The connection to the container engine is closed.")
+	}
 	unlock, err := e.ids.lock(ctx, b.ID)
 	if err != nil {
 		return classify(err, "make the container")

@@ -27,6 +27,7 @@ const (
 	createLimit = 80 * time.Second // making a container: an image's content under the home is copied to its volume
 	startLimit  = 80 * time.Second
 	removeLimit = 80 * time.Second
+	lingerLimit = 8 * time.Second  // removing the unused network; Close waits for it
 	stopMargin  = 30 * time.Second // beyond the grace that the sandbox is given
 )
 

@@ -145,7 +145,7 @@ func (e *Engine) removeNetworkLater() {
 		case <-e.life.Done():
 		}
 		e.lingering.Store(false)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.life), callLimit)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.life), lingerLimit)
 		defer cancel()
 		if err := e.network.removeUnused(ctx, e.client.Load()); err != nil {
 			e.c.Log.Warn("remove the unused network", "error", err)
