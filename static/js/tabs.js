@@ -12,6 +12,12 @@ export function labelOf(name) {
   return name === "main" ? "Terminal" : `Terminal ${name}`;
 }
 
+// nameOf is what a tab is called with the title that its program has given: tabs beyond the first keep their number.
+export function nameOf(name, title) {
+  if (!title) return labelOf(name);
+  return name === "main" ? title : `${name}: ${title}`;
+}
+
 // cleanTitle makes one short line of a title, which comes from the sandbox.
 export function cleanTitle(title) {
   const line = String(title ?? "").replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ").trim();

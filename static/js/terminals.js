@@ -2,7 +2,7 @@
 // that the live stream can put something else in its place.
 import { mount } from "../terminal/terminal.js";
 import { announce } from "./announce.js";
-import { cleanTitle, freshName, labelOf, merge, neighbour } from "./tabs.js";
+import { cleanTitle, freshName, labelOf, merge, nameOf, neighbour } from "./tabs.js";
 
 const lookEvery = 15_000; // ms between looks at which terminals other windows have opened
 
@@ -56,6 +56,11 @@ class SandboxTerminals extends HTMLElement {
     this.#away.abort();
     for (const t of this.#tabs.values()) t.terminal?.dispose();
     this.#tabs.clear();
+  }
+
+  // The lines of the terminal that is shown, for whoever wants to read it rather than see it.
+  text() {
+    return this.#tabs.get(this.#shown)?.terminal?.text() ?? [];
   }
 
   #key() {
@@ -157,7 +162,7 @@ class SandboxTerminals extends HTMLElement {
     const t = this.#tabs.get(name);
     if (!t) return;
     const word = element("span", { class: "clip" });
-    word.textContent = t.title || labelOf(name);
+    word.textContent = nameOf(name, t.title);
     const parts = [word];
     if (t.terminal && t.state !== "connected") parts.unshift(icon(looks[t.state]?.[1] ?? "state-todo"));
     t.pick.replaceChildren(...parts);
