@@ -35,7 +35,7 @@ test-engine: build ## tests on a real engine
 
 test-e2e: build ## what a person and a program do, with the real binary, engine and browser
 	@internal/setup/tools.sh chromium
-	$(ENGINE) $(GO) test -tags e2e -p 1 -count 1 -timeout $(TEST_TIME) ./cmd/...
+	$(ENGINE) $(GO) test -tags e2e -p 1 -count 1 -timeout $(TEST_TIME) ./cmd/... ./internal/terminal
 
 bench: build ## measure beside the raw engine, into bench.json
 	$(ENGINE) $(GO) test -tags bench -count 1 -timeout 30m -run TestBench -v ./cmd/sandboxd

@@ -270,7 +270,7 @@ func (b *benches) terminal(a *app, doors *door.Doors) {
 	linked, direct := flood(t, a, doors)
 	f, err := terminal.Bench{
 		Terminals: terminal.New(terminal.Through(doors), a.manager, a.log), Name: "bench",
-		Rounds: 100, Repeats: 5, Linked: linked, Direct: direct,
+		Rounds: 100, Repeats: 5, Linked: linked, Direct: direct, Bytes: terminal.FloodBytes,
 	}.Measure(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -286,7 +286,7 @@ func flood(t *testing.T, a *app, doors *door.Doors) (linked, direct func(context
 	t.Helper()
 	const port = 7999
 	id := engine(t, "ps", "-q", "--filter", "label=sandboxd.name=bench", "--filter", "label=sandboxd.instance="+strings.TrimPrefix(a.hosts.Network, "sandboxd-"))
-	engine(t, "exec", "-d", id, "ttyd", "-W", "-p", strconv.Itoa(port), "sh", "-c", terminal.FloodScript)
+	engine(t, "exec", "-d", id, "ttyd", "-W", "-p", strconv.Itoa(port), "sh", "-c", terminal.FloodScript(terminal.FloodBytes))
 	address := engine(t, "inspect", "-f", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", id)
 	linked = func(ctx context.Context) (net.Conn, error) {
 		e, err := doors.Open(ctx, "bench", "bench")

@@ -1,0 +1,237 @@
+//go:build e2e
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+)
+
+// person is somebody with a browser of their own. Their dialogs are answered with yes.
+type person struct {
+	t   *testing.T
+	ctx context.Context
+}
+
+// The two sizes that every page must be good at.
+var sizes = map[string][2]int64{"desktop": {1280, 800}, "phone": {390, 844}}
+
+const journeyPassword = "correct horse battery"
+
+func newPerson(t *testing.T) *person {
+	t.Helper()
+	alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), chromedp.NoSandbox, chromedp.Headless, chromedp.DisableGPU, chromedp.NoFirstRun,
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true))
+	ctx, cancel := chromedp.NewContext(alloc)
+	ctx, cancelTime := context.WithTimeout(ctx, 20*time.Minute)
+	t.Cleanup(func() { cancelTime(); cancel(); cancelAlloc() })
+	p := &person{t: t, ctx: ctx}
+	p.opens()
+	p.resize("desktop", "light")
+	return p
+}
+
+// window opens a second window of the same browser.
+func (p *person) window() *person {
+	ctx, cancel := chromedp.NewContext(p.ctx)
+	p.t.Cleanup(cancel)
+	other := &person{t: p.t, ctx: ctx}
+	other.opens()
+	other.resize("desktop", "light")
+	return other
+}
+
+// opens makes the window, which lives as long as the context that it is made with.
+func (p *person) opens() {
+	p.t.Helper()
+	if err := chromedp.Do(p.ctx); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// does runs actions, which must all succeed within a minute.
+func (p *person) does(what string, actions ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		p.picture("failure", "desktop")
+		p.t.Fatalf("%s: %v\nthe page shows: %s", what, err, p.reads("document.title + ' | ' + document.body.innerText"))
+	}
+}
+
+// reads evaluates a script that gives text.
+func (p *person) reads(script string) string {
+	ctx, cancel := context.WithTimeout(p.ctx, 10*time.Second)
+	defer cancel()
+	out, err := chromedp.Run(ctx, chromedp.Evaluate[string]("String("+script+")"))
+	if err != nil {
+		return err.Error()
+	}
+	return out
+}
+
+// sees waits until a script gives true.
+func (p *person) sees(what, script string, limit time.Duration) {
+	p.t.Helper()
+	deadline := time.Now().Add(limit)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for p.reads(script) != "true" {
+		if time.Now().After(deadline) {
+			p.picture("failure", "desktop")
+			p.t.Fatalf("within %s nobody saw that %s; the page at %s shows: %s\nterminal: %s", limit, what, p.reads("location.href"), p.reads("document.body.innerText"), p.reads(screenText))
+		}
+		<-tick.C
+	}
+}
+
+const screenText = `(document.querySelector("sandbox-terminals")?.text() ?? []).join("\n")`
+
+// screen is a script that tells whether the terminal shows a line.
+func screen(line string) string {
+	return fmt.Sprintf(`(document.querySelector("sandbox-terminals")?.text() ?? []).some((l) => l.trimEnd() === %q)`, line)
+}
+
+// types sends keys to whatever has the focus.
+func (p *person) types(text string) {
+	p.t.Helper()
+	p.does("type "+text, func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Call(ctx, input.InsertText, input.InsertTextParams{Text: text})
+		return chromedp.Void{}, err
+	})
+	p.does("press Enter", chromedp.KeyEvent("\r"))
+}
+
+func (p *person) resize(size, theme string) {
+	p.t.Helper()
+	look := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}}
+	p.does("resize", chromedp.EmulateViewport(sizes[size][0], sizes[size][1]), func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, look)
+		return chromedp.Void{}, err
+	})
+}
+
+// picture keeps a screenshot as the window is.
+func (p *person) picture(name, size string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, 20*time.Second)
+	defer cancel()
+	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		p.t.Logf("picture %s: %v", name, err)
+		return
+	}
+	if err := os.WriteFile(artefact(p.t, name+"-"+size+".png"), png, 0o644); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// pictures keeps a page at both sizes in both themes.
+func (p *person) pictures(name string) {
+	p.t.Helper()
+	for _, theme := range []string{"light", "dark"} {
+		for size := range sizes {
+			p.resize(size, theme)
+			p.picture(name+"-"+theme, size)
+		}
+	}
+	p.resize("desktop", "light")
+}
+
+func at(path string) string { return fmt.Sprintf("location.pathname === %q", path) }
+
+// TestBrowser_FromFirstRunToDelete is the main job as a person does it, in a real browser on a real engine.
+func TestBrowser_FromFirstRunToDelete(t *testing.T) {
+	s := newServer(t)
+	p := newPerson(t)
+	p.does("open the printed link", chromedp.Navigate(s.setup))
+	p.pictures("setup")
+	p.does("make the admin", chromedp.SetValue(`[name="name"]`, "ann"), chromedp.SendKeys(`[name="password"]`, journeyPassword))
+	p.does("submit", chromedp.Submit(`[name="password"]`))
+	p.sees("the sandboxes page, empty, with the templates", at("/")+` && document.querySelector('button[value="base"]') !== null`, 10*time.Second)
+	p.pictures("sandboxes-empty")
+	p.signsOutAndIn()
+
+	p.does("one click on a template", chromedp.Click(`button[value="base"]`))
+	p.sees("the workspace", `location.pathname.startsWith("/sandboxes/")`, 10*time.Second)
+	p.picture("creating", "desktop")
+	p.sees("a terminal with a prompt", `(document.querySelector("sandbox-terminals")?.text() ?? []).some((l) => l.includes("$"))`, buildLimit)
+	name := strings.TrimPrefix(p.reads("location.pathname"), "/sandboxes/")
+	p.types("echo $((6*7))")
+	p.sees("42", screen("42"), 10*time.Second)
+	p.pictures("workspace")
+	p.does("reload", chromedp.Reload())
+	p.sees("42 after the reload", screen("42"), 20*time.Second)
+	second := p.window()
+	second.does("open a second window", chromedp.Navigate(p.reads("location.href")))
+	second.sees("the same in a second window", screen("42"), 20*time.Second)
+	second.types("echo from-the-second")
+	p.sees("what the second window types", screen("from-the-second"), 10*time.Second)
+
+	p.visitsHosts(s, name)
+	p.stopsStartsDeletes(s, name)
+}
+
+func (p *person) signsOutAndIn() {
+	p.t.Helper()
+	p.does("sign out", func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Run(ctx, chromedp.Evaluate[any](`void fetch("/logout", {method: "POST"}).then(() => location.assign("/"))`))
+		return chromedp.Void{}, err
+	})
+	p.sees("the login page", at("/login"), 10*time.Second)
+	p.pictures("login")
+	p.does("a wrong password", chromedp.SetValue(`[name="name"]`, "ann"), chromedp.SendKeys(`[name="password"]`, "not this one at all"), chromedp.Submit(`[name="password"]`))
+	p.sees("why not", `document.querySelector("[role=alert]") !== null`, 10*time.Second)
+	p.does("the right one", chromedp.SetValue(`[name="name"]`, "ann"), chromedp.SendKeys(`[name="password"]`, journeyPassword), chromedp.Submit(`[name="password"]`))
+	p.sees("the sandboxes page", at("/"), 10*time.Second)
+}
+
+// visitsHosts opens the sandbox's own hosts: ttyd's page, and a port on which nothing listens at first.
+func (p *person) visitsHosts(s *server, name string) {
+	p.t.Helper()
+	_, port, _ := strings.Cut(s.addr, ":")
+	w := p.window()
+	w.does("open the terminal's own host", chromedp.Navigate("http://"+name+".localhost:"+port+"/"))
+	w.sees("ttyd's page on the sandbox's origin", `location.host.startsWith("`+name+`.") && document.querySelector(".xterm") !== null`, 20*time.Second)
+	w.picture("terminal-host", "desktop")
+	w.does("open a port", chromedp.Navigate("http://8000-"+name+".localhost:"+port+"/hello.txt"))
+	w.sees("that nothing listens", `document.body.innerText.includes("8000")`, 20*time.Second)
+	w.pictures("port-nothing")
+	s.exec(name, map[string]any{"command": "cd /tmp; echo hi there > hello.txt; nohup python3 -m http.server 8000 --bind 127.0.0.1 >/dev/null 2>&1 & sleep 0.2"})
+	w.sees("the page by itself once something listens, on the loopback", `document.body.innerText.includes("hi there")`, 30*time.Second)
+	other := newPerson(p.t)
+	other.does("a stranger opens the same", chromedp.Navigate("http://8000-"+name+".localhost:"+port+"/hello.txt"))
+	other.sees("the login", at("/login"), 10*time.Second)
+	other.does("sign in", chromedp.SetValue(`[name="name"]`, "ann"), chromedp.SendKeys(`[name="password"]`, journeyPassword), chromedp.Submit(`[name="password"]`))
+	other.sees("and is led on to the sandbox", `document.body.innerText.includes("hi there")`, 20*time.Second)
+}
+
+func (p *person) stopsStartsDeletes(s *server, name string) {
+	p.t.Helper()
+	post := func(what string) string { return `form[action="/sandboxes/` + name + `/` + what + `"] button` }
+	p.does("stop", chromedp.Click(post("stop")))
+	p.sees("that it is stopped, and how to start it", `document.querySelector('form[action$="/start"]') !== null && /stopped/i.test(document.body.innerText)`, 30*time.Second)
+	p.pictures("stopped")
+	p.does("start", chromedp.Click(post("start")))
+	p.sees("the terminal again", `(document.querySelector("sandbox-terminals")?.text() ?? []).some((l) => l.includes("$"))`, time.Minute)
+	p.does("the list", chromedp.Navigate("http://localhost:"+strings.Split(s.addr, ":")[1]+"/"))
+	p.sees("it in the list, running", `/running/i.test(document.querySelector("[data-name='`+name+`']").innerText)`, 10*time.Second)
+	p.pictures("sandboxes")
+	for _, path := range []string{"/new", "/templates", "/settings"} {
+		p.does("open "+path, chromedp.Navigate("http://localhost:"+strings.Split(s.addr, ":")[1]+path))
+		p.pictures(strings.TrimPrefix(path, "/"))
+	}
+	p.does("delete", chromedp.Navigate("http://localhost:"+strings.Split(s.addr, ":")[1]+"/sandboxes/"+name+"/delete"))
+	p.pictures("delete")
+	p.does("its name", chromedp.SendKeys(`form[action$="/delete"] input[type="text"]`, name), chromedp.Submit(`form[action$="/delete"] input[type="text"]`))
+	p.sees("the list without it", at("/")+` && document.querySelector("[data-name='`+name+`']") === null`, 30*time.Second)
+}
