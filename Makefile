@@ -12,6 +12,7 @@ JS_FILES  := $(shell git ls-files -co --exclude-standard 'static/*' 2>/dev/null)
 ASSETS    := static/dist/manifest.json
 ENGINE    := internal/setup/engine.sh
 TEST_TIME := 20m
+BASE_IMAGE = bin/sandboxd template build base --data artifacts/data
 
 .PHONY: help run build check test test-engine test-e2e bench lint generate check-generate clean
 
@@ -31,13 +32,16 @@ test: check test-engine test-e2e ## everything, on a real engine and in a real b
 
 test-engine: build ## tests on a real engine
 	@internal/setup/tools.sh
+	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(GO) test -race -tags engine -p 1 -timeout $(TEST_TIME) $$(ls -d internal/*/ internal/*/*/ | while read d; do ls $$d*_engine_test.go >/dev/null 2>&1 && echo ./$$d; done)
 
 test-e2e: build ## what a person and a program do, with the real binary, engine and browser
 	@internal/setup/tools.sh chromium
+	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(GO) test -tags e2e -p 1 -count 1 -timeout $(TEST_TIME) ./cmd/... ./internal/terminal
 
 bench: build ## measure beside the raw engine, into bench.json
+	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(GO) test -tags bench -count 1 -timeout 30m -run TestBench -v ./cmd/sandboxd
 
 lint: ## formatting, vet, staticcheck (also of the tagged tests)

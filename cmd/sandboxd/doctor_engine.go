@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os/exec"
 	"strconv"
 	"strings"
 
@@ -116,5 +117,11 @@ func lookBaseImage(ctx context.Context, e *docker.Engine) finding {
 	if has {
 		return ok("%s is there", baseImage)
 	}
-	return problem("It is pulled at the first build. Where no registry answers, install mmdebstrap: it is then made from Debian's packages.", "%s is not there yet", baseImage)
+	if e.Offered(ctx, baseImage) {
+		return ok("a registry has %s; it is pulled at the first build", baseImage)
+	}
+	if _, err := exec.LookPath("mmdebstrap"); err == nil {
+		return ok("no registry gives %s; it is made from Debian's packages at the first build", baseImage)
+	}
+	return problem("Install mmdebstrap (and debian-archive-keyring): the image is then made from Debian's packages.", "no registry gives %s", baseImage)
 }

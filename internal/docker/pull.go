@@ -33,6 +33,17 @@ func (e *Engine) PullImage(ctx context.Context, ref string, out func(catalog.Bui
 	return e.bootstrap(ctx, ref, out)
 }
 
+// offerLimit is how long Offered lets a registry think.
+const offerLimit = 10 * time.Second
+
+// Offered reports whether a registry would give ref now, without fetching it.
+func (e *Engine) Offered(ctx context.Context, ref string) bool {
+	ctx, cancel := context.WithTimeout(ctx, offerLimit)
+	defer cancel()
+	_, err := e.client.Load().DistributionInspect(ctx, ref, "")
+	return err == nil
+}
+
 var errSilent = errors.New("the registry is silent")
 
 // pull fetches ref from its registry, as long as that goes on talking.
