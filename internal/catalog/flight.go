@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -133,9 +134,13 @@ func (f *flight) status() ImageStatus {
 // failure says what went wrong in words for a person: what, where in the Dockerfile if it is known, and the engine's
 // own words, which name the step and quote its last output. The kind stays.
 func (f *flight) failure(err error) error {
-	what := "The image " + f.recipe.ref + " could not be fetched"
-	if f.recipe.docker != nil {
-		what = "The template " + f.recipe.name + " could not be built"
+	var known *fault.Error
+	if f.recipe.docker == nil && errors.As(err, &known) {
+		return err // it names the image
+	}
+	what := "The template " + f.recipe.name + " could not be built"
+	if f.recipe.docker == nil {
+		what = "The image " + f.recipe.ref + " could not be fetched"
 	}
 	kind := fault.KindOf(err)
 	if where := f.recipe.stepLine(f.at.own); where != "" && kind == fault.Invalid {
