@@ -26,6 +26,7 @@ build: bin/sandboxd bin/guest ## build both binaries and the browser's assets
 
 check: build ## fast: linters and all tests that need no engine
 	@$(MAKE) --no-print-directory lint check-generate
+	cd static && npm test --silent
 	$(GO) test -race -timeout $(TEST_TIME) ./...
 
 test: check test-engine test-e2e ## everything, on a real engine and in a real browser
