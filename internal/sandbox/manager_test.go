@@ -9,6 +9,7 @@ import (
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/sandboxtest"
 )
 
 // play runs f with a Manager in a world under fake time.
@@ -60,7 +61,7 @@ func TestCreate_IsAcceptedAtOnceAndRunsWhenTheGuestSaysSo(t *testing.T) {
 			t.Errorf("progress %+v", p)
 		}
 		s = settled(t, m, "lab", sandbox.Running)
-		if i, _ := w.engine.instance(s.ID); !i.Running || i.Image != "image-of-base" {
+		if i, _ := w.engine.instance(t, s.ID); !i.Running || i.Image != "image-of-base" {
 			t.Errorf("the engine has %+v", i)
 		}
 		setup, _ := w.guests.setup(s.ID)
@@ -158,8 +159,8 @@ func TestCreate_FailureIsUndoneAndSaysWhy(t *testing.T) {
 	cause := fault.New(fault.Invalid, "Step 4 failed: no such package.")
 	for what, bend := range map[string]func(w *world){
 		"image":  func(w *world) { w.images.set(0, cause) },
-		"create": func(w *world) { w.engine.refuse("Create", cause) },
-		"start":  func(w *world) { w.engine.refuse("Start", cause) },
+		"create": func(w *world) { w.engine.refuse(sandboxtest.OpCreate, cause) },
+		"start":  func(w *world) { w.engine.refuse(sandboxtest.OpStart, cause) },
 	} {
 		play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 			bend(w)
@@ -168,15 +169,15 @@ func TestCreate_FailureIsUndoneAndSaysWhy(t *testing.T) {
 			if s.Problem != fault.Message(cause) {
 				t.Errorf("%s: problem %q", what, s.Problem)
 			}
-			if _, ok := w.engine.instance(s.ID); ok {
+			if _, ok := w.engine.instance(t, s.ID); ok {
 				t.Errorf("%s: the engine keeps something", what)
 			}
 			if _, ok := w.guests.setup(s.ID); ok {
 				t.Errorf("%s: the link is left over", what)
 			}
 			w.images.set(0, nil)
-			w.engine.refuse("Create", nil)
-			w.engine.refuse("Start", nil)
+			w.engine.refuse(sandboxtest.OpCreate, nil)
+			w.engine.refuse(sandboxtest.OpStart, nil)
 			if _, err := m.Start(t.Context(), "lab"); err != nil {
 				t.Error(err)
 			}
@@ -224,7 +225,7 @@ func TestStopStartRestartDelete(t *testing.T) {
 		if _, err := m.Wait(t.Context(), "lab"); !fault.Is(err, fault.NotFound) {
 			t.Errorf("after the delete: %v", err)
 		}
-		if _, ok := w.engine.instance(s.ID); ok {
+		if _, ok := w.engine.instance(t, s.ID); ok {
 			t.Error("the engine keeps it")
 		}
 		for what, do := range map[string]func() (sandbox.Sandbox, error){
@@ -250,7 +251,7 @@ func TestDelete_InterruptsACreateAndLeavesNothing(t *testing.T) {
 		if _, err := m.Wait(t.Context(), "lab"); !fault.Is(err, fault.NotFound) || time.Since(start) > 5*time.Second {
 			t.Errorf("%v after %s", err, time.Since(start))
 		}
-		if _, ok := w.engine.instance(s.ID); ok {
+		if _, ok := w.engine.instance(t, s.ID); ok {
 			t.Error("the engine keeps it")
 		}
 	})
@@ -260,19 +261,19 @@ func TestDelete_WithADeadEngineIsFinishedWhenItIsBack(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		s := create(t, m, sandbox.Request{Name: "lab"})
 		settled(t, m, "lab", sandbox.Running)
-		w.engine.refuse("Remove", fault.New(fault.Unavailable, "The engine is away."))
+		w.engine.refuse(sandboxtest.OpRemove, fault.New(fault.Unavailable, "The engine is away."))
 		if _, err := m.Delete(t.Context(), "lab"); err != nil {
 			t.Fatal(err)
 		}
 		if got := settled(t, m, "lab", sandbox.Deleting); !strings.Contains(m.Progress(got.ID).Detail, "The engine is away.") {
 			t.Errorf("nobody is told why: %+v", m.Progress(got.ID))
 		}
-		w.engine.refuse("Remove", nil)
+		w.engine.refuse(sandboxtest.OpRemove, nil)
 		pass(2 * time.Minute)
 		if _, err := m.Sandbox(t.Context(), "lab"); !fault.Is(err, fault.NotFound) {
 			t.Errorf("two minutes later: %v", err)
 		}
-		if _, ok := w.engine.instance(s.ID); ok {
+		if _, ok := w.engine.instance(t, s.ID); ok {
 			t.Error("the engine keeps it")
 		}
 	})
@@ -311,7 +312,7 @@ func TestAwake_SaysWhyOneDoesNotRun(t *testing.T) {
 		if _, err := m.Awake(t.Context(), "nobody"); !fault.Is(err, fault.NotFound) {
 			t.Errorf("unknown: %v", err)
 		}
-		w.engine.refuse("Start", errors.New("secret detail"))
+		w.engine.refuse(sandboxtest.OpStart, errors.New("secret detail"))
 		if _, err := m.Start(t.Context(), "lab"); err != nil {
 			t.Fatal(err)
 		}
@@ -334,7 +335,7 @@ func TestDo_AFullStoreRefusesAndNothingIsLost(t *testing.T) {
 		if _, err := m.Stop(t.Context(), "lab"); !errors.Is(err, full) {
 			t.Errorf("stop: %v", err)
 		}
-		if i, _ := w.engine.instance(s.ID); !i.Running {
+		if i, _ := w.engine.instance(t, s.ID); !i.Running {
 			t.Error("it was stopped although the intent could not be kept")
 		}
 	})

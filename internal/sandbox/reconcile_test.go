@@ -8,6 +8,7 @@ import (
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/sandboxtest"
 )
 
 // TestRun_FinishesWhatACrashHasCutOff ends the Manager in the middle of each operation and starts another one.
@@ -29,7 +30,7 @@ func TestRun_FinishesWhatACrashHasCutOff(t *testing.T) {
 			mustDo(t, func() (sandbox.Sandbox, error) { return m.Start(t.Context(), "lab") })
 		}, sandbox.Running},
 		"delete": {func(t *testing.T, w *world, m *sandbox.Manager) {
-			w.engine.refuse("Remove", fault.New(fault.Unavailable, "Away."))
+			w.engine.refuse(sandboxtest.OpRemove, fault.New(fault.Unavailable, "Away."))
 			mustDo(t, func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), "lab") })
 		}, ""},
 	} {
@@ -41,7 +42,7 @@ func TestRun_FinishesWhatACrashHasCutOff(t *testing.T) {
 			c.cut(t, w, m)
 			end()
 			w.images.set(0, nil)
-			w.engine.refuse("Remove", nil)
+			w.engine.refuse(sandboxtest.OpRemove, nil)
 			m, end = w.run(t)
 			defer end()
 			pass(10 * time.Second)
@@ -73,7 +74,7 @@ func TestRun_TakesInRunningSandboxesAfterARestart(t *testing.T) {
 		s := create(t, m, sandbox.Request{Name: "lab"})
 		settled(t, m, "lab", sandbox.Running)
 		end()
-		starts := w.engine.starts
+		starts := w.engine.Starts(s.ID)
 		if err := w.guests.Forget(s.ID); err != nil { // a new process listens for nobody yet
 			t.Fatal(err)
 		}
@@ -84,7 +85,7 @@ func TestRun_TakesInRunningSandboxesAfterARestart(t *testing.T) {
 		if _, ok := w.guests.setup(s.ID); !ok {
 			t.Error("its guest is not expected")
 		}
-		if w.engine.starts != starts {
+		if w.engine.Starts(s.ID) != starts {
 			t.Error("it was started again")
 		}
 	})
@@ -92,13 +93,12 @@ func TestRun_TakesInRunningSandboxesAfterARestart(t *testing.T) {
 
 func TestReconcile_AnEngineRestartBringsBackWhatRan(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
-		create(t, m, sandbox.Request{Name: "runs"})
-		create(t, m, sandbox.Request{Name: "rests"})
+		runs, rests := create(t, m, sandbox.Request{Name: "runs"}), create(t, m, sandbox.Request{Name: "rests"})
 		settled(t, m, "runs", sandbox.Running)
 		settled(t, m, "rests", sandbox.Running)
 		mustDo(t, func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), "rests") })
 		settled(t, m, "rests", sandbox.Stopped)
-		w.engine.restart()
+		w.engine.restart(runs.ID, rests.ID)
 		synctest.Wait()
 		if err := m.EngineHealth(); !fault.Is(err, fault.Unavailable) {
 			t.Errorf("health while it is away: %v", err)
@@ -113,15 +113,13 @@ func TestReconcile_AnEngineRestartBringsBackWhatRan(t *testing.T) {
 }
 
 func TestObserve_AnEndThatNobodyAskedForIsAFailureWithItsCause(t *testing.T) {
-	for cause, f := range map[string]func(*sandbox.Instance){
-		"exit code 3": func(i *sandbox.Instance) { i.Running, i.ExitCode = false, 3 },
-		"more memory": func(i *sandbox.Instance) { i.Running, i.OOM = false, true },
-	} {
+	for cause, oom := range map[string]bool{"exit code 3": false, "more memory": true} {
 		play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 			s := create(t, m, sandbox.Request{Name: "lab"})
 			settled(t, m, "lab", sandbox.Running)
 			pass(time.Second)
-			w.engine.change(s.ID, true, f)
+			w.engine.Exit(s.ID, 3, oom)
+			synctest.Wait()
 			if s = settled(t, m, "lab", sandbox.Failed); !strings.Contains(s.Problem, cause) {
 				t.Errorf("problem %q, want %q in it", s.Problem, cause)
 			}
@@ -149,11 +147,12 @@ func TestReconcile_MissedChangesAreSeenWithinAMinute(t *testing.T) {
 		}
 		mustDo(t, func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), "woken") })
 		settled(t, m, "woken", sandbox.Stopped)
-		if err := w.engine.Remove(t.Context(), gone.ID); err != nil {
+		w.engine.deafen()
+		w.engine.Destroy(gone.ID)
+		w.engine.Exit(ended.ID, 0, false)
+		if err := w.engine.Start(t.Context(), woken.ID); err != nil {
 			t.Fatal(err)
 		}
-		w.engine.change(ended.ID, false, func(i *sandbox.Instance) { i.Running = false })
-		w.engine.change(woken.ID, false, func(i *sandbox.Instance) { i.Running = true })
 		pass(2 * time.Minute)
 		settled(t, m, "gone", sandbox.Failed)
 		settled(t, m, "ended", sandbox.Failed)
@@ -165,8 +164,15 @@ func TestReconcile_MissedChangesAreSeenWithinAMinute(t *testing.T) {
 
 func TestReconcile_AnInstanceWithoutARecordIsTakenInAndNeverRemovedUnasked(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
-		w.engine.put(sandbox.Instance{ID: "feed", Name: "lost", Template: "base", Running: true})
-		w.engine.put(sandbox.Instance{ID: "dead", Name: "half", Image: "debian", Partial: true})
+		for id, name := range map[string]string{"feedfeedfeedfeed": "lost", "deaddeaddeaddead": "half"} {
+			if err := w.engine.Create(t.Context(), sandbox.Box{ID: id, Name: name, Template: "base", Image: "debian"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.engine.Start(t.Context(), "feedfeedfeedfeed"); err != nil {
+			t.Fatal(err)
+		}
+		w.engine.Destroy("deaddeaddeaddead")
 		pass(2 * time.Minute)
 		settled(t, m, "lost", sandbox.Running)
 		settled(t, m, "half", sandbox.Failed)

@@ -27,7 +27,7 @@ type world struct {
 func newWorld() *world {
 	return &world{
 		store:  sandboxtest.NewMemStore(),
-		engine: &engine{boxes: map[string]*sandbox.Instance{}},
+		engine: newEngine(),
 		guests: &guests{silent: map[string]bool{}, known: map[string]sandbox.Setup{}},
 		images: &images{},
 	}
@@ -53,150 +53,99 @@ func (w *world) run(t *testing.T) (m *sandbox.Manager, end func()) {
 	})
 }
 
-// engine is a Runtime in memory. Its start and stop take a second of fake time.
+// engine is the fake runtime, whose starts and stops take a second, with trouble that lasts until it is taken back, and
+// a watch that can be made deaf.
 type engine struct {
-	mu     sync.Mutex
-	boxes  map[string]*sandbox.Instance
-	fail   map[string]error // by method
-	starts int
-	seen   func(sandbox.Instance)
-	lost   chan struct{}
+	*sandboxtest.Runtime
+
+	mu   sync.Mutex
+	fail map[sandboxtest.Op]error
+	deaf bool
+	seen func(sandbox.Instance)
 }
 
-func (e *engine) failing(method string) error {
+func newEngine() *engine {
+	e := &engine{Runtime: sandboxtest.NewRuntime(), fail: map[sandboxtest.Op]error{}}
+	e.Delay(sandboxtest.OpStart, time.Second)
+	e.Delay(sandboxtest.OpStop, time.Second)
+	return e
+}
+
+// refuse makes every call of op give err; nil ends that.
+func (e *engine) refuse(op sandboxtest.Op, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.fail[method]
+	e.fail[op] = err
 }
 
-func (e *engine) refuse(method string, err error) {
+func (e *engine) failing(op sandboxtest.Op) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.fail == nil {
-		e.fail = map[string]error{}
-	}
-	e.fail[method] = err
+	return e.fail[op]
 }
 
-func (e *engine) Create(_ context.Context, b sandbox.Box) error {
-	if err := e.failing("Create"); err != nil {
+func (e *engine) Create(ctx context.Context, b sandbox.Box) error {
+	if err := e.failing(sandboxtest.OpCreate); err != nil {
 		return err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.boxes[b.ID] == nil {
-		e.boxes[b.ID] = &sandbox.Instance{ID: b.ID, Name: b.Name, Template: b.Template, Image: b.Image}
-	}
-	return nil
+	return e.Runtime.Create(ctx, b)
 }
 
 func (e *engine) Start(ctx context.Context, id string) error {
-	if err := e.failing("Start"); err != nil {
+	if err := e.failing(sandboxtest.OpStart); err != nil {
 		return err
 	}
-	if err := sleep(ctx, time.Second); err != nil {
-		return err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.starts++
-	i := e.boxes[id]
-	if i == nil {
-		return fault.New(fault.NotFound, "No such thing.")
-	}
-	i.Running = true
-	return nil
+	return e.Runtime.Start(ctx, id)
 }
 
-func (e *engine) Stop(ctx context.Context, id string, _ time.Duration) error {
-	if err := e.failing("Stop"); err != nil {
+func (e *engine) Remove(ctx context.Context, id string) error {
+	if err := e.failing(sandboxtest.OpRemove); err != nil {
 		return err
 	}
-	if err := sleep(ctx, time.Second); err != nil {
-		return err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if i := e.boxes[id]; i != nil {
-		i.Running = false
-	}
-	return nil
-}
-
-func (e *engine) Remove(_ context.Context, id string) error {
-	if err := e.failing("Remove"); err != nil {
-		return err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.boxes, id)
-	return nil
-}
-
-func (e *engine) List(context.Context) ([]sandbox.Instance, error) {
-	if err := e.failing("List"); err != nil {
-		return nil, err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var out []sandbox.Instance
-	for _, i := range e.boxes {
-		out = append(out, *i)
-	}
-	return out, nil
+	return e.Runtime.Remove(ctx, id)
 }
 
 func (e *engine) Watch(ctx context.Context, ready func(), seen func(sandbox.Instance)) error {
-	if err := e.failing("Watch"); err != nil {
-		return err
-	}
-	lost := make(chan struct{})
 	e.mu.Lock()
-	e.seen, e.lost = seen, lost
+	e.seen = seen
 	e.mu.Unlock()
-	ready()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-lost:
-		return fault.New(fault.Unavailable, "The engine went away.")
-	}
+	return e.Runtime.Watch(ctx, ready, func(i sandbox.Instance) {
+		e.mu.Lock()
+		deaf := e.deaf
+		e.mu.Unlock()
+		if !deaf {
+			seen(i)
+		}
+	})
 }
 
-// change alters an instance behind the Manager's back, and tells the watch when told to.
-func (e *engine) change(id string, tell bool, f func(*sandbox.Instance)) {
+// deafen makes the watch miss what happens from now on.
+func (e *engine) deafen() {
 	e.mu.Lock()
-	i, seen := e.boxes[id], e.seen
-	f(i)
-	after := *i
-	e.mu.Unlock()
-	if tell {
-		seen(after)
-	}
+	defer e.mu.Unlock()
+	e.deaf = true
 }
 
 // restart is the engine going away and coming back, with everything in it ended.
-func (e *engine) restart() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, i := range e.boxes {
-		i.Running = false
+func (e *engine) restart(ids ...string) {
+	back := e.Lose()
+	for _, id := range ids {
+		e.Exit(id, 137, false)
 	}
-	close(e.lost)
+	time.AfterFunc(5*time.Second, back)
 }
 
-// put is an instance that nobody has a record of.
-func (e *engine) put(i sandbox.Instance) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.boxes[i.ID] = &i
-}
-
-func (e *engine) instance(id string) (sandbox.Instance, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if i := e.boxes[id]; i != nil {
-		return *i, true
+// instance gives what the engine has of a sandbox.
+func (e *engine) instance(t *testing.T, id string) (sandbox.Instance, bool) {
+	t.Helper()
+	all, err := e.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range all {
+		if i.ID == id {
+			return i, true
+		}
 	}
 	return sandbox.Instance{}, false
 }
