@@ -230,7 +230,7 @@ func (m *Manager) observe(i Instance) {
 		if err != nil || s.ID != i.ID || s.Changed.After(at) || !s.State.Settled() {
 			return
 		}
-		if i.Running == (s.State == Running) {
+		if i.Running == (s.State == Running) && !i.Partial {
 			return
 		}
 		if err := m.confirm(ctx, s); err != nil {

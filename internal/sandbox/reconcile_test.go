@@ -127,6 +127,21 @@ func TestObserve_AnEndThatNobodyAskedForIsAFailureWithItsCause(t *testing.T) {
 	}
 }
 
+func TestObserve_ARemovedContainerIsNoticedAtOnceAlsoOfOneAtRest(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		s := create(t, m, sandbox.Request{Name: "lab"})
+		settled(t, m, "lab", sandbox.Running)
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), "lab") })
+		settled(t, m, "lab", sandbox.Stopped)
+		pass(time.Second)
+		w.engine.Destroy(s.ID)
+		synctest.Wait()
+		if s = settled(t, m, "lab", sandbox.Failed); !strings.Contains(s.Problem, "removed it") {
+			t.Errorf("problem %q", s.Problem)
+		}
+	})
+}
+
 func TestObserve_ALateEventIsNotBelieved(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		s := create(t, m, sandbox.Request{Name: "lab"})
