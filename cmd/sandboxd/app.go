@@ -140,7 +140,7 @@ func (a *app) openEngine(ctx context.Context) error {
 		return err
 	}
 	a.images = catalog.NewImages(a.catalog, a.engine, catalog.ImageOptions{CA: certs, Log: a.log})
-	return nil
+	return a.checkPrebuild()
 }
 
 // openCatalog reads the built-in templates and the user's own.
@@ -245,12 +245,21 @@ func (a *app) newHandler() http.Handler {
 // prebuild builds the images that shall be there before somebody asks, with a word on the log.
 func (a *app) prebuild(ctx context.Context) error {
 	for _, name := range a.config.Prebuild {
-		t, err := a.catalog.Template(name)
-		if err != nil {
-			a.log.Warn("template to prebuild", "template", name, "error", err)
-			continue
+		if t, err := a.catalog.Template(name); err != nil {
+			a.log.Error("template to prebuild", "template", name, "error", fault.Message(err))
+		} else {
+			a.prebuildOne(ctx, t)
 		}
-		a.prebuildOne(ctx, t)
+	}
+	return nil
+}
+
+// checkPrebuild refuses names of templates that there are none of. A broken template is no reason not to serve.
+func (a *app) checkPrebuild() error {
+	for _, name := range a.config.Prebuild {
+		if _, err := a.catalog.Template(name); fault.Is(err, fault.NotFound) {
+			return fault.Field("prebuild", "--prebuild names %q: %s", name, fault.Message(err))
+		}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -236,6 +237,7 @@ func (b *benches) terminals() {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
+	placeGuest(t)
 	log := slog.New(slog.DiscardHandler)
 	a, err := assemble(t.Context(), &Config{Data: dir, Listen: "127.0.0.1:1", Domain: "localhost"}, log)
 	if err != nil {
@@ -256,6 +258,22 @@ func (b *benches) terminals() {
 	end()
 	if err := errors.Join(g.Wait(), a.close()); err != nil {
 		t.Error(err)
+	}
+}
+
+// placeGuest puts the guest beside this test's binary, as the build puts it beside sandboxd.
+func placeGuest(t *testing.T) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(binary), "guest"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(self), "guest"), text, 0o755); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -281,35 +299,34 @@ func (b *benches) terminal(a *app, doors *door.Doors) {
 	t.Logf("terminal throughput: %.2f × ttyd directly", f.Ratio())
 }
 
-// flood starts a ttyd without tmux in the sandbox, and gives the two ways to it.
+// flood makes one terminal of the sandbox write output that can be checked, with no tmux between it and ttyd, and gives
+// the two ways to that ttyd: through the link, and to its socket through the host's view of the sandbox's files.
 func flood(t *testing.T, a *app, doors *door.Doors) (linked, direct func(context.Context) (net.Conn, error)) {
 	t.Helper()
-	const port = 7999
 	id := engine(t, "ps", "-q", "--filter", "label=sandboxd.name=bench", "--filter", "label=sandboxd.instance="+strings.TrimPrefix(a.hosts.Network, "sandboxd-"))
-	engine(t, "exec", "-d", id, "ttyd", "-W", "-p", strconv.Itoa(port), "sh", "-c", terminal.FloodScript(terminal.FloodBytes))
-	address := engine(t, "inspect", "-f", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", id)
+	script := fmt.Sprintf(`mv /usr/bin/tmux /usr/bin/tmux.real
+cat > /usr/bin/tmux <<'END'
+#!/bin/sh
+case "$*" in *"-s flood") exec sh -c '%s';; esac
+exec /usr/bin/tmux.real "$@"
+END
+chmod 755 /usr/bin/tmux`, terminal.FloodScript(terminal.FloodBytes))
+	engine(t, "exec", id, "sh", "-c", script)
 	linked = func(ctx context.Context) (net.Conn, error) {
 		e, err := doors.Open(ctx, "bench", "bench")
 		if err != nil {
 			return nil, err
 		}
-		return e.Session.DialPort(ctx, port)
+		return e.Session.DialTerminal(ctx, "flood")
 	}
-	direct = func(ctx context.Context) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(port)))
+	conn, err := linked(t.Context()) // starts it
+	if err != nil {
+		t.Fatal(err)
 	}
-	deadline := time.Now().Add(startLimit)
-	for {
-		c, err := direct(t.Context())
-		if err == nil {
-			c.Close()
-			return linked, direct
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-		<-time.After(20 * time.Millisecond)
-	}
+	conn.Close()
+	socket := "/proc/" + engine(t, "inspect", "-f", "{{.State.Pid}}", id) + "/root/run/sandboxd/flood.sock"
+	direct = func(ctx context.Context) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) }
+	return linked, direct
 }
 
 // page measures the sandboxes page with a thousand rows in the store, and sandboxd's memory with them.

@@ -35,8 +35,8 @@ func parseSubnet(text string) (netip.Prefix, error) {
 		return netip.Prefix{}, nil
 	}
 	p, err := netip.ParsePrefix(text)
-	if err != nil || !p.Addr().Is4() || p != p.Masked() || p.Bits() < largestSubnet || p.Bits() > smallestSubnet {
-		return netip.Prefix{}, fault.Field("subnet", "The subnet %.40q must be an IPv4 network between /%d and /%d, such as 10.213.0.0/16.",
+	if err != nil || !p.Addr().Is4() || p != p.Masked() || p.Bits() < largestSubnet || p.Bits() > smallestSubnet || !p.Addr().IsPrivate() {
+		return netip.Prefix{}, fault.Field("subnet", "The subnet %.40q must be a private IPv4 network between /%d and /%d, such as 10.213.0.0/16.",
 			text, largestSubnet, smallestSubnet)
 	}
 	return p, nil

@@ -52,7 +52,7 @@ func (m *Manager) plan(r Request) (Sandbox, error) {
 	}
 	now := time.Now().UTC()
 	return Sandbox{
-		ID: NewID(), Name: r.Name, Label: r.Label, Owner: r.Owner, Spec: spec,
+		ID: NewID(), Name: r.Name, Label: strings.TrimSpace(r.Label), Owner: r.Owner, Spec: spec,
 		State: Creating, Created: now, Changed: now,
 	}, nil
 }

@@ -1,6 +1,9 @@
 package sandbox
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // Rename changes the free text beside a sandbox's name. While a long operation is under way the change waits its turn
 // and shows when that is over.
@@ -13,7 +16,7 @@ func (m *Manager) Rename(ctx context.Context, name, label string) (Sandbox, erro
 		if err != nil {
 			return err
 		}
-		s.Label = label
+		s.Label = strings.TrimSpace(label)
 		if err := m.c.Store.Update(ctx, s); err != nil {
 			return err
 		}
