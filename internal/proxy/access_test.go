@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"sandboxd/internal/fault"
 )
 
 const port3000 = "http://3000-ml.localhost:8080"
@@ -80,7 +82,7 @@ func TestAccess_WithoutCredentialProgramsGetAHint(t *testing.T) {
 
 func TestAccess_WhenAccountsDoNotAnswerNobodyIsSentToSignIn(t *testing.T) {
 	w := newWorld(t)
-	w.accounts.down = true
+	w.accounts.failWith(fault.New(fault.Unavailable, "The store does not answer."))
 	h := header{"Accept", "text/html", "Cookie", w.signIn("3000-ml.localhost")}
 	a := w.ask("GET", port3000+"/", h)
 	w.wantStatus(a, 503)

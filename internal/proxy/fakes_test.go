@@ -38,7 +38,8 @@ var people = map[string]auth.Principal{
 // fakeAccounts keeps what auth promises: codes work once, for their host and nonce; sessions for their host.
 type fakeAccounts struct {
 	mu       sync.Mutex
-	down     bool
+	asked    int
+	err      error                     // instead of any answer
 	sessions map[string]auth.Principal // host + " " + secret
 	codes    map[string]auth.Principal // code + " " + host + " " + nonce
 	revoked  map[string]bool           // user id
@@ -51,8 +52,9 @@ func newAccounts() *fakeAccounts {
 func unauthenticated() error { return fault.New(fault.Unauthenticated, "This is not valid any more.") }
 
 func (a *fakeAccounts) answer(p auth.Principal, ok bool) (auth.Principal, error) {
-	if a.down {
-		return auth.Principal{}, fault.New(fault.Unavailable, "The store does not answer.")
+	a.asked++
+	if a.err != nil {
+		return auth.Principal{}, a.err
 	}
 	if !ok || a.revoked[p.User.ID] {
 		return auth.Principal{}, unauthenticated()
@@ -104,6 +106,13 @@ func (a *fakeAccounts) revoke(user string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.revoked[user] = true
+}
+
+// failWith makes every question end in err; nil answers again.
+func (a *fakeAccounts) failWith(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.err = err
 }
 
 func random() string {
@@ -159,6 +168,16 @@ func (b *fakeBoxes) set(name string, state sandbox.State, problem string) {
 	sb := b.boxes[name]
 	sb.State, sb.Problem = state, problem
 	b.boxes[name] = sb
+}
+
+// put replaces a sandbox; the zero one is not there.
+func (b *fakeBoxes) put(name string, sb sandbox.Sandbox) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.boxes[name] = sb
+	if sb.ID == "" {
+		delete(b.boxes, name)
+	}
 }
 
 // fakeSession leads ports and tabs to real servers on the test's loopback.

@@ -50,12 +50,23 @@ func (v visit) forward(who visitor, p passage) {
 	proxy.ServeHTTP(final{v.w}, r)
 }
 
+// maxStatus is the last status that HTTP knows a class for.
+const maxStatus = 599
+
 // checkResponse makes a sandbox's answer fit to be seen, or says that it is none.
 func checkResponse(r *http.Request, res *http.Response) error {
-	if res.StatusCode == http.StatusSwitchingProtocols && !isWebSocket(r) {
+	switched := res.StatusCode == http.StatusSwitchingProtocols
+	switch {
+	case switched && !isWebSocket(r):
 		return errors.New("the program switched protocols unasked")
+	case !switched && (res.StatusCode < http.StatusOK || res.StatusCode > maxStatus):
+		return fmt.Errorf("the program answered with the status %d", res.StatusCode)
 	}
 	scrubResponse(res.Header)
+	scrubTrailer(res.Trailer) // the names that were announced
+	if !switched {            // what was switched to has no trailers, and has to stay writable
+		res.Body = &trailed{ReadCloser: res.Body, res: res}
+	}
 	return nil
 }
 
@@ -101,8 +112,9 @@ func (v visit) failed(ctx context.Context, p passage, err error) {
 	}
 }
 
-// askAgain is how long a stream may go on before its visitor's right to it is looked at again.
-const askAgain = time.Minute
+// askAgain is how long a stream may go on before its visitor's right to it is looked at again. The question is a few
+// indexed reads, so that a thousand streams cost next to nothing.
+const askAgain = 2 * time.Second
 
 // keepAsking ends a long request by cancel when its visitor has signed out, has been disabled, or has lost the sandbox.
 // The caller must call the returned stop, which waits for a question under way.

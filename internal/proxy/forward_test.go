@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/gorilla/websocket"
 )
 
@@ -97,6 +98,27 @@ func TestForward_TrailersPass(t *testing.T) {
 	a := w.ask("GET", port3000+"/", bearer)
 	if a.Trailer.Get("X-Sum") != "42" {
 		t.Errorf("trailer = %v", a.Trailer)
+	}
+}
+
+func TestForward_TrailersCannotSetWhatHeadersCannot(t *testing.T) {
+	w := newWorld(t)
+	const harm = "Set-Cookie: sandboxd=x; Domain=localhost\r\nset-cookie: a=1\r\nClear-Site-Data: \"cookies\"\r\n" +
+		"Alt-Svc: h3=\":1\"\r\nSandboxd-Notice: asleep\r\n"
+	const names = "Set-Cookie, Clear-Site-Data, Alt-Svc, Sandboxd-Notice"
+	for what, c := range map[string]struct{ announced, trailers string }{
+		"announced":         {"Trailer: " + names + ", X-Sum\r\n", harm + "X-Sum: 42\r\n"},
+		"unannounced":       {"", harm + "X-Sum: 42\r\n"},
+		"half announced":    {"Trailer: X-Sum\r\n", "X-Sum: 42\r\n" + harm},
+		"instead of X-Sum":  {"Trailer: " + names + "\r\n", harm + "X-Sum: 42\r\n"},
+		"in small letters":  {"trailer: set-cookie,x-sum\r\n", strings.ToLower(harm) + "x-sum: 42\r\n"},
+		"beside own cookie": {"Set-Cookie: a=1\r\nTrailer: Set-Cookie, X-Sum\r\n", harm + "X-Sum: 42\r\n"},
+	} {
+		w.lie(portHost(3000), "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"+c.announced+"\r\n4\r\nbody\r\n0\r\n"+c.trailers+"\r\n")
+		a := w.ask("GET", port3000+"/", bearer)
+		if diff := cmp.Diff(http.Header{"X-Sum": {"42"}}, a.Trailer); a.body != "body" || diff != "" {
+			t.Errorf("%s: %q, trailers %s", what, a.body, diff)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -54,6 +55,34 @@ func scrubResponse(h http.Header) {
 			delete(h, name)
 		}
 	}
+}
+
+// scrubTrailer takes out of a response's trailers what scrubResponse takes out of its head, and all cookies: no server
+// has a reason to set one there.
+func scrubTrailer(h http.Header) {
+	h.Del("Set-Cookie")
+	scrubResponse(h)
+}
+
+// trailed is the body of a response whose trailers, known only at its end, are scrubbed before anybody can see them.
+type trailed struct {
+	io.ReadCloser
+	res *http.Response
+}
+
+func (b *trailed) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		scrubTrailer(b.res.Trailer)
+	}
+	return n, err
+}
+
+// Close scrubs too: closing may read what is left.
+func (b *trailed) Close() error {
+	err := b.ReadCloser.Close()
+	scrubTrailer(b.res.Trailer)
+	return err
 }
 
 // rewrite makes the request that the sandbox gets.

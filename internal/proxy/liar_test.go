@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
 )
 
 func TestLiar_NoProperAnswerIsABadGateway(t *testing.T) {
@@ -22,6 +23,11 @@ func TestLiar_NoProperAnswerIsABadGateway(t *testing.T) {
 		"not HTTP":        "+PONG\r\n",
 		"half a head":     "HTTP/1.1 200 OK\r\nContent-",
 		"a bad status":    "HTTP/1.1 999999 X\r\n\r\n",
+		"status zero":     "HTTP/1.1 000 X\r\nContent-Length: 2\r\n\r\nok",
+		"status 99":       "HTTP/1.1 099 X\r\nContent-Length: 2\r\n\r\nok",
+		"a signed status": "HTTP/1.1 +99 X\r\nContent-Length: 2\r\n\r\nok",
+		"status 600":      "HTTP/1.1 600 X\r\nContent-Length: 2\r\n\r\nok",
+		"status 999":      "HTTP/1.1 999 X\r\nContent-Length: 2\r\n\r\nok",
 		"two lengths":     "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
 		"a flood of head": "HTTP/1.1 200 OK\r\n" + strings.Repeat("X-A: "+strings.Repeat("a", 1000)+"\r\n", 1000) + "\r\n",
 		"endless hints":   strings.Repeat("HTTP/1.1 103 Early Hints\r\nX-A: "+strings.Repeat("a", 1000)+"\r\n\r\n", 1000),
@@ -133,38 +139,67 @@ func TestLiar_AHungProgramIsGivenUpButALongPollLives(t *testing.T) {
 	})
 }
 
-func TestForward_AStreamEndsSoonAfterItsVisitorHasLostTheRight(t *testing.T) {
+func TestLiar_AnImpossibleStatusBringsNothingAlong(t *testing.T) {
 	w := newWorld(t)
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		inBubble(t, w, func(conn net.Conn) {
-			_, _ = conn.Read(make([]byte, 1<<16))
-			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\nendless")
-			time.AfterFunc(askAgain+askAgain/2, func() { w.accounts.revoke("u-ann") })
-			_, _ = io.Copy(io.Discard, conn)
+	w.lie(portHost(3000), "HTTP/1.1 099 X\r\nSet-Cookie: a=1\r\nContent-Length: 2\r\n\r\nok")
+	a := w.ask("GET", port3000+"/", bearer)
+	if a.StatusCode != 502 || !contains(a.body, "bad_answer") || len(a.Cookies()) > 0 {
+		t.Errorf("%d %v %s", a.StatusCode, a.Header, a.body)
+	}
+	if _, res, err := w.dial(port3000+"/", bearer); err == nil || res == nil || res.StatusCode != 502 {
+		t.Errorf("as a WebSocket: %v, %v", res, err)
+	}
+}
+
+func TestForward_AStreamEndsSoonAfterItsVisitorHasLostTheRight(t *testing.T) {
+	for what, lose := range map[string]func(*world){
+		"signed out": func(w *world) { w.accounts.revoke("u-ann") },
+		"locked out": func(w *world) {
+			w.accounts.failWith(fault.New(fault.Forbidden, "Your account has been disabled."))
+		},
+		"handed over": func(w *world) { w.boxes.put("ml", sandbox.Sandbox{ID: "1", Name: "ml", Owner: "u-bob"}) },
+		"removed":     func(w *world) { w.boxes.put("ml", sandbox.Sandbox{}) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			const after = 3 * time.Second
+			w := newWorld(t)
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				inBubble(t, w, func(conn net.Conn) {
+					_, _ = conn.Read(make([]byte, 1<<16))
+					_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\nendless")
+					time.AfterFunc(after, func() { lose(w) })
+					_, _ = io.Copy(io.Discard, conn)
+				})
+				if took := time.Since(start); took < after || took > after+2*time.Second {
+					t.Errorf("it went on for %v", took)
+				}
+			})
 		})
-		if took := time.Since(start); took != 2*askAgain {
-			t.Errorf("it went on for %v", took)
-		}
-	})
+	}
 }
 
 func TestForward_AStreamGoesOnWhileNobodyCanSayWhoMay(t *testing.T) {
-	w := newWorld(t)
-	synctest.Test(t, func(t *testing.T) {
-		rec := inBubble(t, w, func(conn net.Conn) {
-			_, _ = conn.Read(make([]byte, 1<<16))
-			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\no")
-			w.accounts.mu.Lock()
-			w.accounts.down = true
-			w.accounts.mu.Unlock()
-			<-time.After(5 * askAgain)
-			_, _ = io.WriteString(conn, "k")
+	for _, kind := range []fault.Kind{fault.Unavailable, fault.Timeout, fault.Internal} {
+		w := newWorld(t)
+		synctest.Test(t, func(t *testing.T) {
+			rec := inBubble(t, w, func(conn net.Conn) {
+				_, _ = conn.Read(make([]byte, 1<<16))
+				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\no")
+				w.accounts.failWith(fault.New(kind, "The store does not answer."))
+				<-time.After(5*askAgain + askAgain/2)
+				w.accounts.failWith(nil)
+				<-time.After(5 * askAgain)
+				_, _ = io.WriteString(conn, "k")
+			})
+			if rec.Body.String() != "ok" {
+				t.Errorf("%v: %q", kind, rec.Body)
+			}
+			if w.accounts.asked != 11 {
+				t.Errorf("%v: asked %d times, not once at the start and at every turn", kind, w.accounts.asked)
+			}
 		})
-		if rec.Body.String() != "ok" {
-			t.Errorf("%q", rec.Body)
-		}
-	})
+	}
 }
 
 // broken is a connection whose link goes away once it has been written to.
