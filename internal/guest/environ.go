@@ -1,10 +1,12 @@
 package guest
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"sandboxd/internal/wire"
 )
@@ -56,7 +58,8 @@ func (g *Guest) environ(who account, extra map[string]string, tty bool) environm
 	return env
 }
 
-// workFolder is where a process starts: where it was asked to, else the volume, else the root.
+// workFolder is where a process starts: where it was asked to, else the volume, else the root. Whether the
+// user may enter it, only starting shows.
 func (g *Guest) workFolder(asked string) string {
 	if asked != "" {
 		if !filepath.IsAbs(asked) {
@@ -118,6 +121,9 @@ func startProblem(name, cwd string, err error) error {
 		return problem(wire.CodeNotFound, "There is no program "+name+" in the sandbox.")
 	case os.IsPermission(err):
 		return problem(wire.CodeInvalid, "The program "+name+" in the sandbox may not be run, or its folder may not be entered.")
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
+		return problem(wire.CodeUnavailable, "The sandbox has as many processes as it may have, or no memory for another: "+
+			"end some and try again.")
 	}
 	return problem(wire.CodeInvalid, "The program "+name+" in the sandbox cannot be run: "+reason(err)+".")
 }

@@ -104,6 +104,9 @@ func New(cfg Config) *Guest {
 
 // Run serves sandboxd until ctx ends, then ends services and, with Config.Own, everything else in the sandbox.
 func (g *Guest) Run(ctx context.Context) error {
+	if g.cfg.Own {
+		reserveThreads()
+	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	defer g.settler.stop()

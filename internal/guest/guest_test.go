@@ -2,6 +2,7 @@ package guest
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -321,5 +322,15 @@ func TestEnvirons_FindTheMarkerAcrossReads(t *testing.T) {
 			t.Errorf("%s: got %v", name, got)
 		}
 		f.Close()
+	}
+}
+
+func TestStartProblem_LackOfProcessesOrMemoryPasses(t *testing.T) {
+	for _, cause := range []error{syscall.EAGAIN, syscall.ENOMEM} {
+		err := startProblem("sh", "/", &os.PathError{Op: "fork/exec", Path: "/bin/sh", Err: cause})
+		var p *wire.Problem
+		if !errors.As(err, &p) || p.Code != wire.CodeUnavailable {
+			t.Errorf("%v: got %v", cause, err)
+		}
 	}
 }

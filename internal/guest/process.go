@@ -2,6 +2,7 @@ package guest
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"sandboxd/internal/guest/descent"
 	"sandboxd/internal/wire"
 )
 
@@ -17,6 +19,7 @@ import (
 type process struct {
 	id     string // also the value of its marker
 	pid    int
+	mark   descent.Mark
 	stdin  *os.File // write end; on a terminal the same as output[0]
 	output []stream // what to read
 	tty    bool
@@ -45,9 +48,9 @@ func (g *Guest) spawn(s wire.ExecStart) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	var mark [8]byte
-	rand.Read(mark[:])
-	p := &process{id: hex.EncodeToString(mark[:]), tty: s.TTY}
+	var id [8]byte
+	rand.Read(id[:])
+	p := &process{id: hex.EncodeToString(id[:]), mark: descent.NewMark(binary.BigEndian.Uint64(id[:])), tty: s.TTY}
 	env := g.environ(who, s.Env, s.TTY)
 	env[marker] = p.id
 	cwd := g.workFolder(s.Cwd)
@@ -60,7 +63,11 @@ func (g *Guest) spawn(s wire.ExecStart) (*process, error) {
 		return nil, problem(wire.CodeUnavailable, "The sandbox has no room for another command: "+reason(err)+".")
 	}
 	attr := &os.ProcAttr{Dir: cwd, Env: env.list(), Files: pipes.child, Sys: sysAttr(who, s.TTY)}
-	p.os, err = os.StartProcess(path, s.Command, attr)
+	err = p.start(path, s.Command, attr)
+	if os.IsPermission(err) && s.Cwd == "" && cwd != "/" { // the volume may be closed to its own user, who wants to mend it
+		attr.Dir = "/"
+		err = p.start(path, s.Command, attr)
+	}
 	pipes.closeChild()
 	if err != nil {
 		pipes.closeOurs()
@@ -68,6 +75,13 @@ func (g *Guest) spawn(s wire.ExecStart) (*process, error) {
 	}
 	p.pid, p.stdin, p.output = p.os.Pid, pipes.stdin, pipes.output
 	return p, nil
+}
+
+func (p *process) start(path string, command []string, attr *os.ProcAttr) error {
+	return descent.Start(p.mark, func() (err error) {
+		p.os, err = os.StartProcess(path, command, attr)
+		return err
+	})
 }
 
 func sysAttr(who account, tty bool) *syscall.SysProcAttr {
@@ -143,6 +157,7 @@ func (p *process) close() {
 
 // wait blocks until the program itself has ended and gives its exit code, 128+n for a signal n.
 func (p *process) wait() int {
+	awaitExit(p.pid)
 	state, err := p.os.Wait()
 	p.mu.Lock()
 	p.reaped = true
@@ -174,7 +189,7 @@ func (p *process) signal(name string) error {
 }
 
 // kill ends the process and everything that came of it.
-func (p *process) kill() { killTree(p.pid, p.id, p.alive) }
+func (p *process) kill() { killTree(p.pid, p.id, p.mark, p.alive) }
 
 func (p *process) alive() bool {
 	p.mu.Lock()

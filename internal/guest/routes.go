@@ -42,6 +42,8 @@ func statusOf(code string) int {
 		return http.StatusBadRequest
 	case wire.CodeNotFound:
 		return http.StatusNotFound
+	case wire.CodeConflict:
+		return http.StatusConflict
 	case wire.CodeRefused:
 		return http.StatusBadGateway
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/guest/descent"
 )
 
 const (
@@ -24,12 +26,12 @@ type proc struct {
 }
 
 // killTree ends the process root and everything that came of it: its descendants, its session, and whatever carries
-// its mark in the environment (those that made a session of their own and lost their parents). It first stops what it
-// finds until nothing new appears, so that a process that forks for ever cannot run away from it, and then kills.
+// its mark or, in the environment, its id (those that made a session of their own and lost their parents). It first stops
+// what it finds until nothing new appears, so that a process that forks for ever cannot run away from it, and then kills.
 //
 // alive says whether root has not been reaped: afterwards its number may be somebody else's.
-func killTree(root int, mark string, alive func() bool) {
-	h := hunt{root: root, mark: []byte(marker + "=" + mark), found: map[int]bool{}}
+func killTree(root int, id string, mark descent.Mark, alive func() bool) {
+	h := hunt{root: root, entry: []byte(marker + "=" + id), mark: mark, found: map[int]bool{}}
 	deadline := time.Now().Add(killTime)
 	for h.look(alive()) && time.Now().Before(deadline) {
 	}
@@ -48,7 +50,8 @@ func killTree(root int, mark string, alive func() bool) {
 // hunt is the search for one tree.
 type hunt struct {
 	root  int
-	mark  []byte
+	entry []byte // of the environment
+	mark  descent.Mark
 	found map[int]bool // alive at the last look, and stopped
 }
 
@@ -90,7 +93,8 @@ func (h *hunt) adopt(table []proc, members map[int]bool, rootAlive bool) {
 	env := newEnvirons()
 	defer env.close()
 	for _, p := range table {
-		if p.pid == h.root && rootAlive || !reused && p.session == h.root || env.holds(p.pid, h.mark) {
+		near := p.pid == h.root && rootAlive || !reused && p.session == h.root
+		if near || h.mark != 0 && descent.Of(p.pid) == h.mark || env.holds(p.pid, h.entry) {
 			kin[p.pid] = true
 		}
 	}

@@ -17,15 +17,15 @@ const greetings = 4
 
 // box is what the hub has of one sandbox. Safe for concurrent use.
 type box struct {
-	hub      *Hub
-	id       string
-	listener *net.UnixListener
-	accepts  *rate.Limiter
-	over     chan struct{} // closed by close
+	hub     *Hub
+	id      string
+	accepts *rate.Limiter
+	over    chan struct{} // closed by close
 
 	complaints rate.Sometimes // in the log
 
 	mu      sync.Mutex
+	listens *listener // replaced when its socket has been removed
 	setup   []byte
 	session *Session      // the newest good one; nil when there is none
 	changed chan struct{} // closed and replaced when session changes
@@ -33,8 +33,8 @@ type box struct {
 	problem string // why the last connection was refused, a sentence
 }
 
-func newBox(h *Hub, id string, l *net.UnixListener, setup []byte) *box {
-	return &box{hub: h, id: id, listener: l, setup: setup, over: make(chan struct{}), changed: make(chan struct{}),
+func newBox(h *Hub, id string, l *listener, setup []byte) *box {
+	return &box{hub: h, id: id, listens: l, setup: setup, over: make(chan struct{}), changed: make(chan struct{}),
 		accepts:    rate.NewLimiter(rate.Limit(h.pace.accepts), h.pace.acceptMax),
 		complaints: rate.Sometimes{First: 3, Interval: time.Minute}}
 }
@@ -43,6 +43,26 @@ func (b *box) replaceSetup(setup []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.setup = setup
+}
+
+// relisten makes guests come to l instead. The connection that there is lives on until it ends. It is
+// false when the box is closed.
+func (b *box) relisten(l *listener) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return false
+	}
+	old := b.listens
+	b.listens = l // first: run tells by it why the old one is closed
+	old.Close()
+	return true
+}
+
+func (b *box) listener() *listener {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.listens
 }
 
 // close ends the listening and the connection. It does not wait; the hub's tasks do.
@@ -54,7 +74,7 @@ func (b *box) close() {
 	}
 	b.closed = true
 	close(b.over)
-	b.listener.Close()
+	b.listens.Close()
 	if b.session != nil {
 		b.session.drop(errors.New("not expected any more"))
 	}
@@ -81,11 +101,15 @@ func (b *box) run(ctx context.Context) {
 		if b.accepts.Wait(ctx) != nil {
 			return
 		}
-		conn, err := b.listener.AcceptUnix()
-		if err != nil {
-			if errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
-				return
-			}
+		l := b.listener()
+		conn, err := l.AcceptUnix()
+		switch {
+		case err == nil:
+		case ctx.Err() != nil || errors.Is(err, net.ErrClosed) && l == b.listener():
+			return
+		case errors.Is(err, net.ErrClosed):
+			continue // another one has taken its place
+		default:
 			b.hub.log.Warn("accept a guest", "sandbox", b.id, "err", err) // out of descriptors, say: go on, slowly
 			continue
 		}

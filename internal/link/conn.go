@@ -40,7 +40,7 @@ func (s *Session) DialPort(ctx context.Context, port int) (net.Conn, error) {
 }
 
 // DialTerminal connects to the server of a terminal tab, which is started when needed. ctx is for connecting only.
-// Kinds: Invalid, Unavailable.
+// Kinds: Invalid, Conflict (there are as many as may be), Unavailable.
 func (s *Session) DialTerminal(ctx context.Context, tab string) (net.Conn, error) {
 	if err := wire.CheckTab(tab); err != nil {
 		return nil, fault.Wrap(err, fault.Invalid, "A terminal cannot be called %q.", tab)

@@ -321,3 +321,49 @@ func TestContainer_WorkspaceLeadsToTheVolume(t *testing.T) {
 		t.Errorf("got %q", r.stdout.String())
 	}
 }
+
+func TestContainer_FullOfProcessesIsUnavailable(t *testing.T) {
+	limit := int64(60)
+	s := startBox(t, wire.Setup{}, func(_ *container.Config, h *container.HostConfig) { h.PidsLimit = &limit }).session(t)
+	fill := `$|=1; for(;;){ $p = fork; if(!defined $p){ print "full\n"; sleep 300 } elsif(!$p){ sleep 300; exit } }`
+	p, err := s.Exec(testContext(t), wire.ExecStart{Command: []string{"perl", "-e", fill}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if f, err := p.Next(); err != nil || string(f.Data) != "full\n" {
+		t.Fatalf("got %q, %v", f.Data, err)
+	}
+	for range 20 { // the guest lives on
+		_, err = s.Exec(testContext(t), sh("true"))
+		if fault.KindOf(err) != fault.Unavailable || !strings.Contains(fault.Message(err), "as many processes") {
+			t.Fatalf("got %v: %v", fault.KindOf(err), err)
+		}
+	}
+}
+
+func TestContainer_KillsWhatLeftSessionEnvironmentAndParents(t *testing.T) {
+	for name, change := range map[string]func(*container.Config, *container.HostConfig){"dev": nil, "strict": strict} {
+		t.Run(name, func(t *testing.T) {
+			s := startBox(t, wire.Setup{}, change).session(t)
+			start := sh("setsid -f env -i sleep 4321; echo gone; sleep 300")
+			start.User = "www-data"
+			p, err := s.Exec(testContext(t), start)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			if _, err := p.Next(); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Signal("KILL"); err != nil {
+				t.Fatal(err)
+			}
+			collect(t, p)
+			left := run(t, s, sh(`for p in /proc/[0-9]*; do tr '\0' ' ' < $p/cmdline; echo; done 2>/dev/null | grep '^sleep'`))
+			if left.stdout.Len() > 0 {
+				t.Errorf("left: %q", left.stdout.String())
+			}
+		})
+	}
+}

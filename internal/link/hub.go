@@ -91,7 +91,8 @@ func (h *Hub) Run(ctx context.Context) error {
 }
 
 // Expect lets the guest of id dial in from now on and tells it s when it does; the folder is to be mounted at the
-// directory of wire.SocketPath. Repeating it replaces the set-up for the next connection. Kinds: Invalid, Unavailable
+// directory of wire.SocketPath. Repeating it replaces the set-up for the next connection, and makes the
+// folder and the socket anew when somebody has removed them. Kinds: Invalid, Unavailable
 // (the folder cannot be made, or the hub has ended).
 func (h *Hub) Expect(id string, s wire.Setup) (folder string, err error) {
 	s.Protocol = wire.Protocol
@@ -104,15 +105,18 @@ func (h *Hub) Expect(id string, s wire.Setup) (folder string, err error) {
 	}
 	h.turn <- struct{}{}
 	defer func() { <-h.turn }()
-	if b := h.box(id); b != nil {
-		b.replaceSetup(setup)
-		return h.folder(id), nil
+	known := h.box(id)
+	if known != nil {
+		known.replaceSetup(setup)
+		if known.listener().stands() {
+			return h.folder(id), nil
+		}
 	}
 	l, err := listen(h.root, h.folder(id))
 	if err != nil {
 		return "", fault.Wrap(err, fault.Unavailable, "The sandbox's socket cannot be made.")
 	}
-	if !h.add(newBox(h, id, l, setup)) {
+	if known != nil && !known.relisten(l) || known == nil && !h.add(newBox(h, id, l, setup)) {
 		l.Close()
 		return "", errOver
 	}

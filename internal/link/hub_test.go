@@ -2,6 +2,7 @@ package link
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -267,4 +268,54 @@ func FuzzMeter(f *testing.F) {
 			t.Fatalf("%d frames, %v; in pieces of %d: %d, %v", whole, wholeErr, cut, total, err)
 		}
 	})
+}
+
+func TestExpect_MakesAnewWhatWasRemoved(t *testing.T) {
+	for name, remove := range map[string]func(folder string) error{
+		"the root":   func(folder string) error { return os.RemoveAll(filepath.Dir(folder)) },
+		"the folder": os.RemoveAll,
+		"the socket": func(folder string) error { return os.Remove(filepath.Join(folder, wire.SocketName)) },
+		"the socket, for another": func(folder string) error {
+			path := filepath.Join(folder, wire.SocketName)
+			return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, socket := quick(t)
+			lie(t, socket, nil, nil)
+			first, err := h.Session(within(t), "box")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := remove(filepath.Dir(socket)); err != nil {
+				t.Fatal(err)
+			}
+			folder, err := h.Expect("box", wire.Setup{})
+			if err != nil || folder != filepath.Dir(socket) {
+				t.Fatalf("got %q, %v", folder, err)
+			}
+			if !first.alive() {
+				t.Error("the connection that there was is lost")
+			}
+			lie(t, socket, nil, nil)
+			awaitEnd(t, first)
+			if second, err := h.Session(within(t), "box"); err != nil || second == first {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestExpect_LeavesASocketThatStandsAlone(t *testing.T) {
+	h, socket := quick(t)
+	before, err := os.Lstat(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Expect("box", wire.Setup{}); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.Lstat(socket); err != nil || !os.SameFile(before, after) {
+		t.Errorf("it was replaced, %v", err)
+	}
 }

@@ -17,10 +17,24 @@ const (
 	socketMode = 0o600
 )
 
+// listener is a listening socket and the file that it is bound to.
+type listener struct {
+	*net.UnixListener
+	path string
+	file fs.FileInfo
+}
+
+// stands says whether guests still find the socket at its path. The number of its file is not given to another one while
+// the socket is open.
+func (l *listener) stands() bool {
+	now, err := os.Lstat(l.path)
+	return err == nil && os.SameFile(now, l.file)
+}
+
 // listen makes the folder and a new socket in it. The folder itself is never replaced, because containers have it
 // mounted. The socket is bound through the folder's descriptor: a socket's path may have 107 bytes only, a data folder
 // any length.
-func listen(root, folder string) (*net.UnixListener, error) {
+func listen(root, folder string) (*listener, error) {
 	if err := makeFolder(root, rootMode); err != nil {
 		return nil, err
 	}
@@ -46,7 +60,12 @@ func listen(root, folder string) (*net.UnixListener, error) {
 		l.Close()
 		return nil, fmt.Errorf("set socket mode: %w", err)
 	}
-	return l, nil
+	file, err := os.Lstat(path)
+	if err != nil {
+		l.Close()
+		return nil, fmt.Errorf("look at the socket: %w", err)
+	}
+	return &listener{UnixListener: l, path: path, file: file}, nil
 }
 
 // makeFolder makes a folder with just that mode, whatever the umask is and whatever mode it had.

@@ -25,8 +25,8 @@ const (
 )
 
 // Session is one live connection to a guest. It is safe for concurrent use and ends by itself; every call then fails
-// with Unavailable. Its errors are faults: Invalid and NotFound are the guest's judgement of what was asked, Unavailable
-// covers everything that a guest or its connection can do wrong. When the caller's ctx ends, the error is the ctx's.
+// with Unavailable. Its errors are faults: Invalid, NotFound and Conflict are the guest's judgement of what was asked,
+// Unavailable covers everything that a guest or its connection can do wrong. When the caller's ctx ends, the error is the ctx's.
 type Session struct {
 	id      string
 	client  *http.ClientConn
@@ -177,6 +177,8 @@ func (s *Session) refused(ctx context.Context, res *http.Response) error {
 		return fault.New(fault.Invalid, "%s", p.Message)
 	case wire.CodeNotFound:
 		return fault.New(fault.NotFound, "%s", p.Message)
+	case wire.CodeConflict:
+		return fault.New(fault.Conflict, "%s", p.Message)
 	case wire.CodeRefused:
 		return ErrNothingListens
 	}

@@ -53,6 +53,7 @@ func Encode(limit int, m Message) ([]byte, error) {
 const (
 	CodeInvalid     = "invalid"     // the request makes no sense to the guest; Message says why
 	CodeNotFound    = "not_found"   // no such program, folder, user, tab, service or process
+	CodeConflict    = "conflict"    // what there is does not allow it; Message says what to change
 	CodeRefused     = "refused"     // nothing listens on that port
 	CodeUnavailable = "unavailable" // it cannot be done now
 )
@@ -66,7 +67,7 @@ type Problem struct {
 // Check cleans the message of control characters and bounds it. An unknown code becomes CodeUnavailable.
 func (p *Problem) Check() error {
 	switch p.Code {
-	case CodeInvalid, CodeNotFound, CodeRefused, CodeUnavailable:
+	case CodeInvalid, CodeNotFound, CodeConflict, CodeRefused, CodeUnavailable:
 	default:
 		p.Code = CodeUnavailable
 	}

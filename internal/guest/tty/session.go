@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"sandboxd/internal/guest/descent"
 )
 
 // How long the program waits for a viewer that is behind before that viewer is let go, to come again and get a replay.
@@ -62,7 +64,7 @@ func startSession(name string, c *Config, z size, log *slog.Logger) (*session, e
 	cmd := c.shell()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Credential: c.Credential}
-	if err := cmd.Start(); err != nil {
+	if err := descent.StartPlain(cmd.Start); err != nil {
 		master.Close()
 		return nil, fmt.Errorf("start shell: %w", err)
 	}

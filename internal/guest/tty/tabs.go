@@ -31,7 +31,7 @@ const Main = "main"
 // Errors of Dial and Close, to be told apart with errors.Is; sandboxd is told them as they are.
 var (
 	ErrBadName error = &wire.Problem{Code: wire.CodeInvalid, Message: "A terminal cannot have that name."}
-	ErrTooMany error = &wire.Problem{Code: wire.CodeUnavailable, Message: "There are as many terminals as may be. Close one first."}
+	ErrTooMany error = &wire.Problem{Code: wire.CodeConflict, Message: "There are as many terminals as may be. Close one first."}
 	errEnded   error = &wire.Problem{Code: wire.CodeUnavailable, Message: "The sandbox is stopping."}
 )
 
@@ -258,12 +258,12 @@ func (c *Config) shellPath() string {
 	return "/bin/sh"
 }
 
-// home is where a shell starts: a home that is missing must not keep anyone out.
+// home is where a shell starts: a home that is missing or closed must not keep anyone out.
 func (c *Config) home() string {
-	if info, err := os.Stat(c.Home); c.Home != "" && err == nil && info.IsDir() {
-		return c.Home
+	if !filepath.IsAbs(c.Home) || !c.enters(c.Home) {
+		return "/"
 	}
-	return "/"
+	return c.Home
 }
 
 // environment is Env with what a terminal of ours needs, and without what an outer terminal may have left.

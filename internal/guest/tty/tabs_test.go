@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -379,4 +380,57 @@ func FuzzViewer(f *testing.F) {
 			t.Fatalf("size %+v", z)
 		}
 	})
+}
+
+func TestTabs_RealOnesTooManyAreAConflict(t *testing.T) {
+	dir := t.TempDir()
+	var list strings.Builder
+	for i := range wire.MaxTabs {
+		fmt.Fprintf(&list, "echo 1 0 tab-%d x\n", i)
+	}
+	tmux := filepath.Join(dir, "tmux")
+	if err := os.WriteFile(tmux, []byte("#!/bin/sh\n"+list.String()), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	tabs := start(t, Config{Dir: dir, Shell: "/bin/sh", TTYD: "/no/ttyd", Tmux: tmux})
+	for i := range wire.MaxTabs {
+		if _, err := tabs.ttyd(t.Context(), fmt.Sprintf("tab-%d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := tabs.Dial(t.Context(), "another")
+	if p, ok := errors.AsType[*wire.Problem](err); !ok || p.Code != wire.CodeConflict {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestConfig_HomeIsTheRootWhenItsUserMayNotEnter(t *testing.T) {
+	home := t.TempDir()
+	for path := filepath.Dir(home); path != filepath.Clean(os.TempDir()); path = filepath.Dir(path) {
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own, other := uint32(os.Getuid()), uint32(4242)
+	group := []uint32{uint32(os.Getgid())}
+	for name, c := range map[string]struct {
+		mode os.FileMode
+		who  syscall.Credential
+		want string
+	}{
+		"open":             {0o755, syscall.Credential{Uid: other, Gid: other}, home},
+		"closed to others": {0o770, syscall.Credential{Uid: other, Gid: other}, "/"},
+		"open to a group":  {0o710, syscall.Credential{Uid: other, Gid: other, Groups: group}, home},
+		"closed to it":     {0o701, syscall.Credential{Uid: other, Gid: group[0]}, "/"},
+		"root":             {0, syscall.Credential{}, home},
+		"closed":           {0, syscall.Credential{Uid: max(own, 1)}, "/"},
+	} {
+		if err := os.Chmod(home, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		config := Config{Home: home, Credential: &c.who}
+		if got := config.home(); got != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
 }

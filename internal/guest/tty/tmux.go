@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"sandboxd/internal/guest/descent"
 	"sandboxd/internal/wire"
 )
 
@@ -115,7 +116,11 @@ func (c *Config) tmux(ctx context.Context, args ...string) (string, error) {
 	cmd.WaitDelay = time.Second
 	out := &beginning{limit: tmuxOutput}
 	cmd.Stdout = out
-	if err := cmd.Run(); err != nil {
+	err := descent.StartPlain(cmd.Start)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
 		return "", fmt.Errorf("tmux %s: %w", args[0], err)
 	}
 	return string(out.bytes), nil

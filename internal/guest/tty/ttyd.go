@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/guest/descent"
 	"sandboxd/internal/wire"
 )
 
@@ -150,7 +151,7 @@ func (d *ttyd) start() (*process, error) {
 // watch starts p and waits for it; it ends it when the tabs are ended.
 func (d *ttyd) watch(p *process, started chan<- error) {
 	defer close(p.exited)
-	if err := p.cmd.Start(); err != nil {
+	if err := descent.StartPlain(p.cmd.Start); err != nil {
 		started <- fmt.Errorf("start ttyd: %w", err)
 		return
 	}
