@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spareThreads is how many threads the guest makes while it can: about twice what it was seen to use. The Go runtime
+// spareThreads is how many threads the guest makes while it can: more than it was seen to use, and still few
+// of the 32 processes that the smallest sandbox may have. The Go runtime
 // ends a program that needs a thread and gets none, and the guest's end is the sandbox's.
-const spareThreads = 16
+const spareThreads = 12
 
 // reserveThreads makes threads, which the runtime keeps for ever, so that a sandbox that is full of processes does not
 // lose its guest.

@@ -323,7 +323,7 @@ func TestContainer_WorkspaceLeadsToTheVolume(t *testing.T) {
 }
 
 func TestContainer_FullOfProcessesIsUnavailable(t *testing.T) {
-	limit := int64(60)
+	limit := int64(32) // the least that there is
 	s := startBox(t, wire.Setup{}, func(_ *container.Config, h *container.HostConfig) { h.PidsLimit = &limit }).session(t)
 	fill := `$|=1; for(;;){ $p = fork; if(!defined $p){ print "full\n"; sleep 300 } elsif(!$p){ sleep 300; exit } }`
 	p, err := s.Exec(testContext(t), wire.ExecStart{Command: []string{"perl", "-e", fill}})
