@@ -61,15 +61,15 @@ func (s *Server) followBuild(ctx context.Context, r *request, name string) error
 		return err
 	}
 	defer leave()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, end := s.whileWelcome(ctx, r)
+	defer end()
 	changes := s.cfg.Images.Subscribe()
 	defer changes.Close()
 	status := s.cfg.Images.Status(ctx, name)
 	known := len(changes.C) // the log has these already
 	log := s.cfg.Images.Log(name)
 	f := r.openFlow(lineType)
-	defer s.keepUp(ctx, cancel, r, func() error { return f.line(buildLine{Type: "heartbeat"}) })()
+	defer s.keepBeating(ctx, end, func() error { return f.line(buildLine{Type: "heartbeat"}) })()
 	for _, line := range log {
 		if err := f.line(buildLine{Type: "line", Line: line}); err != nil {
 			return nil // the client is gone

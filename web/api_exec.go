@@ -87,15 +87,14 @@ func (s *Server) apiExec(ctx context.Context, r *request, in execBody) (reply, e
 		return reply{}, err
 	}
 	defer leave()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, end := s.whileWelcome(ctx, r)
+	defer end()
 	if r.accepts(lineType) {
-		return reply{}, s.execLive(ctx, cancel, r, box.Name, ask)
+		return reply{}, s.execLive(ctx, end, r, box.Name, ask)
 	}
-	defer s.keepUp(ctx, cancel, r, func() error { return nil })()
 	result, err := s.cfg.Commands.Run(ctx, box.Name, ask)
 	if err != nil {
-		return reply{}, err
+		return reply{}, whyEnded(ctx, err)
 	}
 	return reply{body: newExecShape(result)}, nil
 }

@@ -171,7 +171,7 @@ func (w *world) open(ctx context.Context, user, method, path, body, accept strin
 func TestExecLive_BeatsWhileSilentAndDiesWithItsReader(t *testing.T) {
 	w := newWorld(t)
 	w.box("ada", "lab")
-	w.server.beat = 5 * time.Millisecond
+	w.server.beat, w.server.check = 5*time.Millisecond, 5*time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	got := w.open(ctx, "ada", "POST", "/api/v1/sandboxes/lab/exec", `{"command":["hang"]}`, "application/x-ndjson")
@@ -191,7 +191,7 @@ func TestExecLive_BeatsWhileSilentAndDiesWithItsReader(t *testing.T) {
 func TestExec_RevokedTokenEndsTheCommand(t *testing.T) {
 	w := newWorld(t)
 	w.box("ada", "lab")
-	w.server.beat = 5 * time.Millisecond
+	w.server.check = 5 * time.Millisecond
 	got := w.open(t.Context(), "ada", "POST", "/api/v1/sandboxes/lab/exec", `{"command":["hang"]}`, "application/x-ndjson")
 	scan := bufio.NewScanner(got.Body)
 	if !scan.Scan() {

@@ -79,6 +79,7 @@ func TestCreate_BadInputNamesTheField(t *testing.T) {
 		{"unknown template", `{"template":"nope"}`, 404, "not_found", ""},
 		{"broken template", `{"template":"torn"}`, 400, "invalid", ""},
 		{"unknown field", `{"template":"base","colour":"red"}`, 400, "invalid", "colour"},
+		{"field in capitals", `{"template":"base","NAME":"lab"}`, 400, "invalid", "NAME"},
 		{"not JSON", `template=base`, 400, "invalid", ""},
 		{"cut off", `{"template":"ba`, 400, "invalid", ""},
 		{"a list", `[]`, 400, "invalid", ""},

@@ -1,11 +1,15 @@
 package web
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
+	"reflect"
+	"slices"
 	"strings"
 
 	"sandboxd/internal/fault"
@@ -20,9 +24,9 @@ func readJSON(r *http.Request, in any) error {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
+	var object json.RawMessage
 	d := json.NewDecoder(r.Body)
-	d.DisallowUnknownFields()
-	first := d.Decode(in)
+	first := d.Decode(&object)
 	if errors.Is(first, io.EOF) {
 		return nil
 	}
@@ -32,11 +36,47 @@ func readJSON(r *http.Request, in any) error {
 	if first != nil {
 		return bodyError(first)
 	}
+	if err := decodeStrictly(object, in); err != nil {
+		return bodyError(err)
+	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return trailing(err)
 	}
 	return nil
 }
+
+// decodeStrictly reads an object into the struct that in points to, and takes its fields' names to the letter, which
+// encoding/json does not.
+func decodeStrictly(object json.RawMessage, in any) error {
+	d := json.NewDecoder(bytes.NewReader(object))
+	d.DisallowUnknownFields()
+	if err := d.Decode(in); err != nil {
+		return err
+	}
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(object, &given); err != nil {
+		return err
+	}
+	known := fieldNames(in)
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !slices.Contains(known, name) {
+			return noField(name)
+		}
+	}
+	return nil
+}
+
+// fieldNames gives the names in JSON of the fields of the struct that in points to.
+func fieldNames(in any) []string {
+	var names []string
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(in).Elem()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}
+
+func noField(name string) error { return fault.Field(name, "There is no field %q here.", name) }
 
 func checkJSONType(header string) error {
 	if header == "" {
@@ -52,7 +92,7 @@ func checkJSONType(header string) error {
 
 func trailing(err error) error {
 	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	if errors.As(err, &tooLarge) || errors.Is(err, errLate) {
 		return bodyError(err)
 	}
 	return fault.New(fault.Invalid, "The body must be one JSON object with nothing after it.")
@@ -77,7 +117,7 @@ func bodyError(err error) error {
 		return fault.Wrap(err, fault.Invalid, "The body is not valid JSON.")
 	}
 	if name, ok := unknownField(err); ok {
-		return fault.Field(name, "There is no field %q here.", name)
+		return noField(name)
 	}
 	return fault.Wrap(err, fault.Invalid, "The body could not be read.")
 }
@@ -105,6 +145,9 @@ func jsonKind(err *json.UnmarshalTypeError) string {
 // parseForm reads a posted form strictly.
 func parseForm(r *http.Request) error {
 	err := r.ParseForm()
+	if errors.Is(err, errLate) {
+		return err
+	}
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
 		return fault.Wrap(err, fault.TooLarge, "The form is larger than 1 MiB.")

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 
@@ -68,13 +70,20 @@ func problemOf(err error) problem {
 }
 
 func newProblem(status int, code, detail, field string) problem {
-	return problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Code: code, Field: field}
+	title := http.StatusText(status)
+	if status == statusLeft {
+		title = "Client Closed Request"
+	}
+	return problem{Type: "about:blank", Title: title, Status: status, Detail: detail, Code: code, Field: field}
 }
 
 // fail is the one place where an error becomes a response.
 func (s *Server) fail(err error, c echo.Context) {
 	r := requestOf(c)
 	p := problemOf(err)
+	if r.left(err) {
+		p = newProblem(statusLeft, "client_left", "The request ended before it was answered.", "")
+	}
 	p.RequestID = r.id
 	s.report(r, p, err)
 	if c.Response().Committed {
@@ -94,17 +103,27 @@ func (s *Server) fail(err error, c echo.Context) {
 	s.failPage(c, r, p)
 }
 
+// statusLeft is what the log has for a request whose client left, after nginx; hardly anybody is there to read it.
+const statusLeft = 499
+
+// left says whether err comes of the client's having left.
+func (r *request) left(err error) bool {
+	return r.http.Context().Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, io.ErrUnexpectedEOF))
+}
+
 // report writes to the log what only the log may know.
 func (s *Server) report(r *request, p problem, err error) {
-	if p.Status < http.StatusInternalServerError {
+	level := slog.LevelWarn // something does not answer, or not in time, such as a sandbox: no fault of ours
+	switch {
+	case p.Status == statusLeft, p.Status == http.StatusRequestTimeout:
+		level = slog.LevelDebug
+	case p.Status < http.StatusInternalServerError:
 		return
+	case p.Status == http.StatusInternalServerError:
+		level = slog.LevelError
 	}
-	if errors.Is(err, context.Canceled) && r.http.Context().Err() != nil {
-		s.log.Debug("client left", "request_id", r.id, "path", r.http.URL.Path)
-		return
-	}
-	s.log.Error("request failed", "request_id", r.id, "method", r.http.Method, "path", r.http.URL.Path,
-		"status", p.Status, "err", err)
+	s.log.Log(r.http.Context(), level, "request failed", "request_id", r.id, "method", r.http.Method,
+		"path", r.http.URL.Path, "status", p.Status, "err", err)
 }
 
 func (s *Server) failPage(c echo.Context, r *request, p problem) {
@@ -118,7 +137,7 @@ func (s *Server) failPage(c echo.Context, r *request, p problem) {
 		return
 	}
 	var page bytes.Buffer
-	if err := s.mishap(r, p).Render(r.http.Context(), &page); err != nil {
+	if err := s.mishap(r, p).Render(context.WithoutCancel(r.http.Context()), &page); err != nil {
 		s.log.Error("render error page", "request_id", r.id, "err", err)
 		page.Reset()
 		page.WriteString(p.Title)

@@ -176,7 +176,7 @@ func TestEvents_SlowReaderIsTold(t *testing.T) {
 
 func TestEvents_EndWithTheTokenAndBeatMeanwhile(t *testing.T) {
 	w := newWorld(t)
-	w.server.beat = 5 * time.Millisecond
+	w.server.beat, w.server.check = 5*time.Millisecond, 5*time.Millisecond
 	s := w.listen("bob")
 	s.snapshot()
 	for !strings.HasPrefix(s.scan.Text(), ":") {

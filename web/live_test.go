@@ -226,7 +226,7 @@ func TestLiveList_SendsBurstsTogether(t *testing.T) {
 
 func TestLiveList_EndsWithTheSession(t *testing.T) {
 	s := newStage(t)
-	s.server.beat = 20 * time.Millisecond
+	s.server.check = 20 * time.Millisecond
 	s.put("ada", "mine", nil)
 	f, _ := s.follow("ada", s.liveURL("ada", "/"))
 	if err := s.accounts.Logout(t.Context(), s.sessions["ada"]); err != nil {

@@ -15,6 +15,7 @@ var mishapTitles = map[int]string{
 	http.StatusForbidden:             "You may not do this",
 	http.StatusNotFound:              "Not found",
 	http.StatusMethodNotAllowed:      "This cannot be done here",
+	http.StatusRequestTimeout:        "This took too long",
 	http.StatusConflict:              "This does not go now",
 	http.StatusRequestEntityTooLarge: "This is too large",
 	http.StatusTooManyRequests:       "Too many attempts",

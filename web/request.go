@@ -31,6 +31,7 @@ type request struct {
 	secret string // of the browser session that who comes from
 	access access
 	param  func(name string) string
+	body   *arriving       // nil when it has none
 	answer templ.Component // what a form shows instead of leading elsewhere, such as a secret that is shown once
 }
 
@@ -94,9 +95,9 @@ func form(
 ) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := requestOf(c)
-		ctx, cancel := context.WithTimeout(r.http.Context(), handlerTime)
-		defer cancel()
 		err := parseForm(r.http)
+		ctx, cancel := context.WithTimeout(r.http.Context(), handlerTime) // from when the form is here
+		defer cancel()
 		var to string
 		if err == nil {
 			to, err = submit(ctx, r)

@@ -56,6 +56,8 @@ type Server struct {
 	cross   *http.CrossOriginProtection
 	streams counter
 	beat    time.Duration // between two signs of life in a stream
+	check   time.Duration // between two looks at whether whoever has a stream may still
+	arrival time.Duration // that a request's body may take
 	alarm   alarm
 }
 
@@ -66,7 +68,7 @@ func New(cfg Config) *Server {
 	}
 	s := &Server{
 		cfg: cfg, log: cfg.Log, echo: echo.New(),
-		cross: http.NewCrossOriginProtection(), beat: beatEvery,
+		cross: http.NewCrossOriginProtection(), beat: beatEvery, check: checkEvery, arrival: arrivalLimit,
 	}
 	if err := s.cross.AddTrustedOrigin(cfg.Hosts.DashboardURL()); err != nil {
 		s.log.Error("trust the dashboard's own origin", "err", err) // then only Host counts
@@ -74,7 +76,7 @@ func New(cfg Config) *Server {
 	s.echo.HideBanner, s.echo.HidePort = true, true
 	s.echo.IPExtractor = echo.ExtractIPDirect()
 	s.echo.HTTPErrorHandler = s.fail
-	s.echo.Use(s.requestID, s.accessLog, s.recoverPanic, s.secureHeaders, s.refuseCrossSite)
+	s.echo.Use(s.requestID, s.accessLog, s.recoverPanic, s.secureHeaders, s.limitArrival, s.refuseCrossSite)
 	for _, r := range s.routes() {
 		s.echo.Add(r.method, r.path, r.handle, s.admit(r.access), s.limitBody)
 	}

@@ -42,11 +42,11 @@ func (s *Server) socket(begin func(ctx context.Context, r *request) (t talk, rel
 			return err
 		}
 		defer leave()
-		ctx, cancel := context.WithCancel(r.http.Context())
-		defer cancel()
+		ctx, end := s.whileWelcome(r.http.Context(), r)
+		defer end()
 		t, release, err := begin(ctx, r)
 		if err != nil {
-			return err
+			return whyEnded(ctx, err)
 		}
 		defer release()
 		conn, err := upgrader.Upgrade(r.w, r.http, nil)
@@ -54,17 +54,17 @@ func (s *Server) socket(begin func(ctx context.Context, r *request) (t talk, rel
 			return fault.Wrap(err, fault.Invalid, "The websocket handshake was not understood.")
 		}
 		c.Response().Committed, c.Response().Status = true, http.StatusSwitchingProtocols // the framework does not see it
-		return s.converse(ctx, cancel, r, conn, t)
+		return s.converse(ctx, end, conn, t)
 	}
 }
 
-func (s *Server) converse(ctx context.Context, cancel context.CancelFunc, r *request, conn *websocket.Conn, t talk) error {
+func (s *Server) converse(ctx context.Context, end func(), conn *websocket.Conn, t talk) error {
 	defer conn.Close()
 	conn.SetReadLimit(maxMessage)
 	_ = conn.SetReadDeadline(time.Now().Add(pongLimit)) // fails only on a closed connection, which reading finds
 	conn.SetPongHandler(func(string) error { return conn.SetReadDeadline(time.Now().Add(pongLimit)) })
 	defer context.AfterFunc(ctx, func() { hangUp(conn) })()
-	defer s.keepUp(ctx, cancel, r, func() error {
+	defer s.keepBeating(ctx, end, func() error {
 		return conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeLimit))
 	})()
 	err := t(ctx, conn)

@@ -19,6 +19,7 @@ import (
 const (
 	beatEvery  = 15 * time.Second // so that proxies between do not take silence for death
 	writeLimit = 20 * time.Second // a client that takes nothing for so long is gone
+	checkEvery = 2 * time.Second  // so soon does what is open end for somebody locked out; a check is one small read
 )
 
 // maxStreams bounds the streams that one user has open, so that nobody takes every connection.
@@ -45,10 +46,14 @@ func (r *request) openFlow(contentType string) *flow {
 }
 
 // unhurry lifts the server's own deadlines from this request, which bounds itself: a read deadline that passes would
-// look as if the client had hung up. Where that is not supported there are none.
+// look as if the client had hung up. Only a body that is not here yet, and will be of no use, keeps its own. Where
+// deadlines are not supported there are none.
 func (r *request) unhurry() {
 	ctl := http.NewResponseController(r.w)
-	_, _ = ctl.SetReadDeadline(time.Time{}), ctl.SetWriteDeadline(time.Time{})
+	if r.arrived() {
+		_ = ctl.SetReadDeadline(time.Time{})
+	}
+	_ = ctl.SetWriteDeadline(time.Time{})
 }
 
 // write sends b at once. It fails when the client is gone or takes nothing for a while.
@@ -111,15 +116,15 @@ func (s *Server) watch(begin func(ctx context.Context, r *request) (pump func(ct
 			return err
 		}
 		defer leave()
-		ctx, cancel := context.WithCancel(r.http.Context())
-		defer cancel()
+		ctx, end := s.whileWelcome(r.http.Context(), r)
+		defer end()
 		pump, release, err := begin(ctx, r)
 		if err != nil {
-			return err
+			return whyEnded(ctx, err)
 		}
 		defer release()
 		f := r.openFlow("text/event-stream; charset=utf-8")
-		defer s.keepUp(ctx, cancel, r, func() error { return f.comment("beat") })()
+		defer s.keepBeating(ctx, end, func() error { return f.comment("beat") })()
 		if err := pump(ctx, f); err != nil && ctx.Err() == nil && f.err == nil {
 			return err // the head is out: this only reaches the log
 		}
@@ -127,37 +132,72 @@ func (s *Server) watch(begin func(ctx context.Context, r *request) (pump func(ct
 	}
 }
 
-// keepUp calls beat now and then, and ends the stream when beat fails or when whoever asked may not any more. The
-// caller must call stop, which waits.
-func (s *Server) keepUp(ctx context.Context, cancel context.CancelFunc, r *request, beat func() error) (stop func()) {
-	ctx, end := context.WithCancel(ctx)
+// whileWelcome gives a context that ends when whoever asked may not any more; the cause says why. The caller must call
+// end, which ends it too, and waits.
+func (s *Server) whileWelcome(ctx context.Context, r *request) (welcome context.Context, end func()) {
+	welcome, cancel := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
-		ticker := time.NewTicker(s.beat)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
+		every(welcome, s.check, func() error {
+			err := s.turnedAway(welcome, r)
+			if err != nil {
+				cancel(err)
 			}
-			if beat() != nil || !s.stillWelcome(ctx, r) {
-				cancel()
-				return
-			}
-		}
+			return err
+		})
 	})
-	return func() { end(); running.Wait() }
+	return welcome, func() { cancel(nil); running.Wait() }
 }
 
-// stillWelcome says whether the session or token of a long-lived request is still good. What cannot be told now counts
-// as good: the store may be busy.
-func (s *Server) stillWelcome(ctx context.Context, r *request) bool {
+// keepBeating calls beat now and then, and end when it fails. It does not wait for whileWelcome's checks, nor they for
+// it: a client that takes nothing holds up a beat. The caller must call stop, which waits.
+func (s *Server) keepBeating(ctx context.Context, end func(), beat func() error) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		if every(ctx, s.beat, beat) != nil {
+			end()
+		}
+	})
+	return func() { cancel(); running.Wait() }
+}
+
+// every calls do each time that pace has passed, until it fails, whose error it gives, or ctx ends.
+func every(ctx context.Context, pace time.Duration, do func() error) error {
+	ticker := time.NewTicker(pace)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if err := do(); err != nil {
+			return err
+		}
+	}
+}
+
+// turnedAway says why the session or token of a long-lived request is not good any more, or nil. What cannot be told
+// now counts as good: the store may be busy.
+func (s *Server) turnedAway(ctx context.Context, r *request) error {
 	who, err := s.identify(ctx, r, r.access)
 	if err == nil {
 		err = r.access.check(who)
 	}
-	return !fault.Is(err, fault.Unauthenticated) && !fault.Is(err, fault.Forbidden)
+	switch {
+	case fault.Is(err, fault.Unauthenticated), fault.Is(err, fault.Forbidden), fault.Is(err, fault.NotFound):
+		return err
+	}
+	return nil
+}
+
+// whyEnded gives why ctx ended where err only says that it did.
+func whyEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // counter counts what each user has open. Safe for concurrent use.

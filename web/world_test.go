@@ -345,6 +345,15 @@ type fakeCommands struct {
 	mu    sync.Mutex
 	asked []exec.Start
 	last  *fakeCommand
+	began chan struct{} // is closed when a command starts, if somebody waits for that
+}
+
+// onStart gives what is closed when the next command has started.
+func (f *fakeCommands) onStart() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.began = make(chan struct{})
+	return f.began
 }
 
 func (f *fakeCommands) Start(_ context.Context, _ string, s exec.Start) (exec.Process, error) {
@@ -354,6 +363,10 @@ func (f *fakeCommands) Start(_ context.Context, _ string, s exec.Start) (exec.Pr
 	p := &fakeCommand{events: make(chan exec.Event), input: make(chan []byte, 16), ended: make(chan struct{})}
 	f.mu.Lock()
 	f.asked, f.last = append(f.asked, s), p
+	if f.began != nil {
+		close(f.began)
+		f.began = nil
+	}
 	f.mu.Unlock()
 	go p.run(s.Command)
 	return p, nil

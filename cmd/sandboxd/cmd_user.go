@@ -27,7 +27,7 @@ func newUserCmd(open openAuth) *cobra.Command {
 		Use:   "user",
 		Short: "Add, list and change users",
 		Long: `user manages who may sign in to the dashboard. It works on the data folder, beside a running server or without one;
-the server heeds changes at once.
+the server heeds changes from the next request on, and ends within seconds what a user has open who may not any more.
 
 An admin may do everything; a member sees and uses only their own sandboxes. Passwords are typed at the terminal, or
 read from the first line of standard input when that is a file or a pipe; they are never taken from the command line,
@@ -35,7 +35,7 @@ where others could see them.`,
 		Example: `  sandboxd user add ada                              add a member; asks for the password
   sandboxd user add bob --role admin < password.txt  add an admin with the password in a file
   sandboxd user passwd admin                         set a password, also of the first admin who has none yet
-  sandboxd user disable bob                          lock bob out at once; his sandboxes stay`,
+  sandboxd user disable bob                          lock bob out within seconds; his sandboxes stay`,
 	}
 	cmd.AddCommand(newUserAddCmd(open), newUserListCmd(open), newUserPasswdCmd(open), newUserRoleCmd(open),
 		newUserSwitchCmd(open, "disable", true), newUserSwitchCmd(open, "enable", false), newUserDeleteCmd(open))
@@ -168,9 +168,9 @@ func newUserSwitchCmd(open openAuth, verb string, disabled bool) *cobra.Command 
 		},
 	}
 	if disabled {
-		cmd.Short = "Lock a user out at once"
-		cmd.Long = `disable ends a user's sessions and stops their API tokens, at once. Their sandboxes stay as they are. The last admin
-who can sign in cannot be disabled.`
+		cmd.Short = "Lock a user out within seconds"
+		cmd.Long = `disable ends a user's sessions and stops their API tokens from the next request on. What they have open, such as a
+terminal, ends within seconds. Their sandboxes stay as they are. The last admin who can sign in cannot be disabled.`
 	}
 	return cmd
 }

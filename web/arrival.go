@@ -1,0 +1,70 @@
+package web
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"sandboxd/internal/fault"
+)
+
+// arrivalLimit is how long a request's body may take: enough for its megabyte on a bad line, and no way to hold a
+// connection for nothing.
+const arrivalLimit = 30 * time.Second
+
+// arriving is a request's body that has to be here in time. It belongs to the goroutine of the request.
+type arriving struct {
+	io.ReadCloser
+	ctl   *http.ResponseController
+	whole bool
+}
+
+// limitArrival bounds how long the body of any request may take, also of one that is refused or that nobody reads:
+// net/http reads the rest before it answers.
+func (s *Server) limitArrival(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := requestOf(c)
+		if r.http.Body == nil || r.http.Body == http.NoBody {
+			return next(c)
+		}
+		r.body = &arriving{ReadCloser: r.http.Body, ctl: http.NewResponseController(r.w)}
+		r.http.Body = r.body
+		_ = r.body.ctl.SetReadDeadline(time.Now().Add(s.arrival)) // what does not support it has no connection to hold
+		return next(c)
+	}
+}
+
+// Read gives errLate once the body has taken too long. With its end the deadline is lifted: from there on reading only
+// waits for the client to hang up.
+func (b *arriving) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	switch {
+	case errors.Is(err, io.EOF) && !b.whole:
+		b.whole = true
+		_ = b.ctl.SetReadDeadline(time.Time{}) // as it was set
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = errLate
+	}
+	return n, err
+}
+
+// errLate says that a body has not come in time.
+var errLate = func() error {
+	const message = "The rest of the request did not come in time. Send it again."
+	return fault.Wrap(&statusError{http.StatusRequestTimeout, fault.Timeout.String(), message}, fault.Timeout, message)
+}()
+
+// arrived reads what is left of the body, which nobody wants, and says whether all of it has come.
+func (r *request) arrived() bool {
+	if r.body == nil {
+		return true
+	}
+	if !r.body.whole {
+		_, _ = io.Copy(io.Discard, io.LimitReader(r.body, maxBody)) // whole says how that went
+	}
+	return r.body.whole
+}
