@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -137,8 +138,17 @@ func (a *app) welcome(ctx context.Context, out io.Writer) error {
 	dashboard := a.hosts.DashboardURL()
 	fmt.Fprintf(out, "\n  sandboxd %s\n\n  Dashboard   %s\n", version, dashboard)
 	if needed {
-		fmt.Fprintf(out, "  First run   %s/setup?code=%s\n              opens once and makes the admin\n", dashboard, code)
+		fmt.Fprintf(out, "  First run   %s/setup?code=%s\n              makes the admin, and is of no use afterwards\n", dashboard, code)
 	}
-	_, err = fmt.Fprintf(out, "  API         %s/api/v1  (sandboxd token create NAME)\n  Stop        Ctrl-C; sandboxes go on running\n\n", dashboard)
+	_, err = fmt.Fprintf(out, "  API         %s/api/v1  (a token: %s)\n  Stop        Ctrl-C; sandboxes go on running\n\n", dashboard, a.tokenHint())
 	return err
+}
+
+// tokenHint is the command that makes a token for this server, as it is typed from where the server was started.
+func (a *app) tokenHint() string {
+	hint := os.Args[0] + " token create NAME"
+	if a.config.Data != defaultData() {
+		hint += " --data " + a.config.Data
+	}
+	return hint
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -15,6 +16,9 @@ import (
 
 // doctorLimit bounds one check.
 const doctorLimit = 20 * time.Second
+
+// errQuiet fails without a word.
+var errQuiet = errors.New("")
 
 // level is how bad a finding is.
 type level string
@@ -67,7 +71,11 @@ warnings are things that work less well.`,
 			if quiet {
 				out = io.Discard
 			}
-			return examine(cmd.Context(), c, report{out: out, json: asJSON}, only)
+			err := examine(cmd.Context(), c, report{out: out, json: asJSON}, only)
+			if quiet && fault.Is(err, fault.Unavailable) {
+				return errQuiet
+			}
+			return err
 		},
 	}
 	c.serveFlags(cmd.Flags())

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -28,6 +29,8 @@ func run(ctx context.Context, args []string) int {
 	switch {
 	case err == nil:
 		return 0
+	case errors.Is(err, errQuiet):
+		return 1
 	case fault.KindOf(err) == fault.Internal:
 		fmt.Fprintln(os.Stderr, "sandboxd:", err)
 	default:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime/debug"
 
@@ -43,7 +44,11 @@ Every flag can be given as a variable too: --log-level is SANDBOXD_LOG_LEVEL. A 
 }
 
 // openAccounts opens the database of the data folder for a command beside a server that may be running.
+// A folder that no server has used is refused: what is made there, no server would know.
 func openAccounts(ctx context.Context, c *Config) (*auth.Service, func() error, error) {
+	if _, err := os.Stat(databasePath(c)); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fault.New(fault.NotFound, "No sandboxd has served from the data folder %s. Start 'sandboxd serve' first, or name its folder with --data.", c.Data)
+	}
 	db, err := openDatabase(ctx, c)
 	if err != nil {
 		return nil, nil, err
@@ -77,7 +82,7 @@ func newVersionCmd() *cobra.Command {
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "sandboxd", version, commit())
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "sandboxd", version)
 			return err
 		},
 	}

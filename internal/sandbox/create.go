@@ -89,13 +89,17 @@ func (m *Manager) createNamed(ctx context.Context, s Sandbox) (got Sandbox, crea
 	return got, err == nil && got.ID == s.ID, err
 }
 
-// sameAsked is a Conflict when a name is taken by a sandbox that was asked for differently.
+// sameAsked is a Conflict when a name is taken by a sandbox that was asked for differently, or by somebody else: of that
+// one nothing more is told.
 func sameAsked(old, s Sandbox) error {
-	if old.Owner == s.Owner && old.Spec.Equal(s.Spec) {
-		return nil
+	if old.Owner != s.Owner {
+		return &fault.Error{Kind: fault.Conflict, Field: "name", Message: "The name " + s.Name + " is taken. Choose another name."}
 	}
-	return &fault.Error{Kind: fault.Conflict, Field: "name",
-		Message: "The name " + s.Name + " is taken by a sandbox that was asked for differently. Choose another name."}
+	if !old.Spec.Equal(s.Spec) {
+		return &fault.Error{Kind: fault.Conflict, Field: "name",
+			Message: "You have a sandbox " + s.Name + " that was asked for differently. Choose another name, or delete that one."}
+	}
+	return nil
 }
 
 // createAgain answers a create whose name is taken.
