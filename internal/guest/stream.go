@@ -16,6 +16,13 @@ import (
 // portTimeout bounds connecting to a port of our own machine.
 const portTimeout = 5 * time.Second
 
+// A program that writes line by line makes a piece of each. terminalPause is how long a terminal's next piece waits for
+// company after a small one: nobody sees it, and it spares everybody on the way most of the work.
+const (
+	terminalPause = 2 * time.Millisecond
+	smallPiece    = 24 << 10
+)
+
 // linger is how long what came before a reset may take to be passed on.
 const linger = time.Second
 
@@ -36,7 +43,7 @@ func (g *Guest) servePort(w http.ResponseWriter, r *http.Request) {
 		fail(w, problem(wire.CodeUnavailable, "Port "+portText+" in the sandbox does not answer."))
 		return
 	}
-	join(w, r, conn)
+	join(w, r, conn, 0)
 }
 
 // dialPort tries the loopback addresses, then the machine's own: a program may have bound to just one of them. When
@@ -66,7 +73,9 @@ func dialPort(ctx context.Context, port string) (net.Conn, error) {
 // join moves bytes between a stream and a connection until both directions are done or the stream is reset, and closes
 // the connection. What goes to sandboxd is framed, because the end of an HTTP/2 reply would also end what comes from
 // it; what comes is bare, its end is the end of the request.
-func join(w http.ResponseWriter, r *http.Request, conn net.Conn) {
+//
+// With a pause, what conn gives in small pieces is read that much later each time, so that it comes in larger ones.
+func join(w http.ResponseWriter, r *http.Request, conn net.Conn, pause time.Duration) {
 	defer conn.Close()
 	ctx := r.Context()
 	defer context.AfterFunc(ctx, func() { // what has arrived is still passed on, as a closed TCP connection does
@@ -80,7 +89,7 @@ func join(w http.ResponseWriter, r *http.Request, conn net.Conn) {
 		defer close(up)
 		upload(conn, r.Body)
 	}()
-	err := download(w, conn)
+	err := download(w, conn, pause)
 	if err != nil && ctx.Err() == nil {
 		conn.Close()
 		r.Body.Close()
@@ -117,7 +126,7 @@ func closeWrite(conn net.Conn, err error) {
 	conn.Close()
 }
 
-func download(w http.ResponseWriter, conn net.Conn) error {
+func download(w http.ResponseWriter, conn net.Conn, pause time.Duration) error {
 	buf := buffers.Get().(*buffer)
 	defer buffers.Put(buf)
 	flush := http.NewResponseController(w)
@@ -138,6 +147,9 @@ func download(w http.ResponseWriter, conn net.Conn) error {
 		}
 		if kind == wire.FrameDataDone {
 			return nil
+		}
+		if pause > 0 && n < smallPiece {
+			<-time.After(pause)
 		}
 	}
 }

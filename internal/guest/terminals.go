@@ -46,7 +46,7 @@ func (g *Guest) serveTerminal(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	join(w, r, conn)
+	join(w, r, conn, terminalPause)
 }
 
 func (g *Guest) serveCloseTerminal(w http.ResponseWriter, r *http.Request) {

@@ -18,11 +18,6 @@ const (
 	pingEvery     = 30 * time.Second
 	silenceLimit  = 90 * time.Second // a viewer that answers no ping is gone
 	farewell      = 2 * time.Second  // for the viewer's answer to the close frame
-
-	// A program that writes line by line makes a message of each. After a small one the next waits this long for
-	// company, which nobody sees and which spares both ends most of the work.
-	joinTime  = time.Millisecond
-	joinBelow = 4 << 10
 )
 
 // pump is one attachment with its viewer.
@@ -188,9 +183,6 @@ func (p *pump) write() {
 				p.viewer.Close()
 				p.box.finish(left)
 				return
-			}
-			if len(m) < joinBelow {
-				<-time.After(joinTime)
 			}
 		case end != nil:
 			p.goodbye(*end)
