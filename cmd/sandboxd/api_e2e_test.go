@@ -139,7 +139,7 @@ func TestEngine_StoppedUnderIt(t *testing.T) {
 	if out := s.exec("lab", map[string]any{"command": "echo on"}); out.Stdout != "on\n" {
 		t.Errorf("the link does not need the engine, but: %+v", out)
 	}
-	if status, body := s.raw("POST", "/sandboxes?wait=ready", map[string]any{"image": "debian:trixie-slim", "name": "fresh"}); status < 500 || !strings.Contains(string(body), "engine") {
+	if status, body := s.raw("POST", "/sandboxes?wait=ready", map[string]any{"image": "debian:trixie-slim", "name": "fresh"}); status < 400 || !strings.Contains(string(body), "engine does not answer") {
 		t.Errorf("create without an engine: %d %s", status, body)
 	}
 	cable.mend()
