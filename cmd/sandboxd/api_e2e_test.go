@@ -76,7 +76,8 @@ func TestAPI_CreateIsIdempotentByName(t *testing.T) {
 func TestAPI_LimitsAndWallsHold(t *testing.T) {
 	s := newServer(t)
 	s.create(map[string]any{"template": "base", "name": "victim"})
-	s.create(map[string]any{"template": "base", "name": "bad", "memory": "256MiB", "pids": 64, "cpus": 0.5})
+	s.create(map[string]any{"template": "base", "name": "bad", "pids": 64, "cpus": 0.5})
+	s.create(map[string]any{"template": "base", "name": "hog", "memory": "256MiB"})
 	s.exec("victim", map[string]any{"command": "nohup python3 -m http.server 8000 --bind 0.0.0.0 >/dev/null 2>&1 & echo"})
 	address := strings.TrimSpace(s.exec("victim", map[string]any{"command": "hostname -I"}).Stdout)
 	if out := s.exec("bad", map[string]any{"command": "curl -s -m 3 http://" + address + ":8000/ && echo reached"}); strings.Contains(out.Stdout, "reached") {
@@ -85,10 +86,10 @@ func TestAPI_LimitsAndWallsHold(t *testing.T) {
 	if out := s.exec("bad", map[string]any{"command": "for i in $(seq 200); do sleep 30 & done 2>/dev/null; jobs -p | wc -l", "timeout": 10}); strings.TrimSpace(out.Stdout) == "200" {
 		t.Error("more processes than the limit")
 	}
-	if out := s.exec("bad", map[string]any{"command": `python3 -c 'x = b"x" * (1 << 30)'`, "timeout": 60}); out.ExitCode == 0 {
+	if out := s.exec("hog", map[string]any{"command": `python3 -c 'x = b"x" * (1 << 30)'`, "timeout": 60}); out.ExitCode == 0 {
 		t.Error("more memory than the limit")
 	}
-	if out := s.exec("bad", map[string]any{"command": "ls /var/run/docker.sock /run/docker.sock 2>/dev/null; true"}); out.Stdout != "" {
+	if out := s.exec("victim", map[string]any{"command": "ls /var/run/docker.sock /run/docker.sock 2>/dev/null; true"}); out.Stdout != "" {
 		t.Errorf("the engine's socket is inside: %s", out.Stdout)
 	}
 	if out := s.exec("victim", map[string]any{"command": "echo still here"}); out.Stdout != "still here\n" {
