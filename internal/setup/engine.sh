@@ -38,6 +38,16 @@ install_engine() {
   packages docker.io tini iptables ca-certificates
 }
 
+# An engine that was killed leaves its pid file, and takes it for a running engine's when the number is in use again.
+drop_stale_pid() {
+  local file=/var/run/docker.pid pid
+  [ -f "$file" ] || return 0
+  pid=$("${sudo[@]}" cat "$file")
+  if [ "$(cat "/proc/$pid/comm" 2>/dev/null)" != dockerd ] || grep -q '^State:.Z' "/proc/$pid/status" 2>/dev/null; then
+    "${sudo[@]}" rm -f "$file" /var/run/docker/containerd/containerd.pid
+  fi
+}
+
 start_engine() {
   may_root || stop "the Docker engine is installed but not running, and only root may start it. Start it (sudo systemctl start docker), then repeat."
   if [ -d /run/systemd/system ]; then
@@ -45,6 +55,7 @@ start_engine() {
     "${sudo[@]}" systemctl start docker
   else
     say "starting the Docker engine (log: /var/log/dockerd.log)"
+    drop_stale_pid
     "${sudo[@]}" sh -c 'setsid dockerd >>/var/log/dockerd.log 2>&1 </dev/null &'
   fi
 }
