@@ -2,8 +2,9 @@
 //
 // This package wires the parts together and holds no rule of the product. A tour, from the outside in:
 //
-//   - run.go is the process: what lives, in one errgroup, and how it ends. config.go says what can be configured.
-//   - web serves pages and API (routes.go lists every path), internal/proxy the sandboxes' own hosts; server.go here
+//   - cmd_serve.go is the process: what lives, in one errgroup, and how it ends. app.go puts the parts together,
+//     config.go says what can be configured.
+//   - web serves pages and API (routes.go lists every path), internal/proxy the sandboxes' own hosts; seams.go here
 //     tells the two apart by internal/hostname.
 //   - internal/sandbox is the heart: Manager is the one writer, Store and Runtime are its ports. Start with
 //     manager.go, then create.go, power.go, delete.go and reconcile.go.

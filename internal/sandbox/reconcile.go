@@ -8,6 +8,9 @@ import (
 	"sandboxd/internal/fault"
 )
 
+// goneProblem is why a sandbox failed whose container somebody removed.
+const goneProblem = "The engine does not have its container any more; somebody or something removed it. Start makes it anew."
+
 // backoff is the wait before the engine is watched again after it was lost.
 const backoff = time.Second
 
@@ -136,16 +139,22 @@ func (m *Manager) compare(s Sandbox, i Instance, exists bool, l look) {
 	})
 }
 
+// stands tells whether the engine has all of an instance, and whether that runs.
+func (i Instance) stands(exists bool) (whole, runs bool) {
+	whole = exists && !i.Partial
+	return whole, whole && i.Running
+}
+
 // differs reports whether a row in state s and its instance cannot both be right, or work is under way.
 func differs(s State, i Instance, exists bool) bool {
-	whole := exists && !i.Partial
+	whole, runs := i.stands(exists)
 	switch s {
 	case Running:
-		return !whole || !i.Running
+		return !runs
 	case Stopped, Asleep:
-		return !whole || i.Running
+		return !whole || runs
 	case Failed:
-		return whole && i.Running
+		return runs
 	default:
 		return true
 	}
@@ -153,7 +162,7 @@ func differs(s State, i Instance, exists bool) bool {
 
 // repair brings row and engine together, in s's turn.
 func (m *Manager) repair(ctx context.Context, s Sandbox, i Instance, exists, back bool) error {
-	runs := exists && i.Running && !i.Partial
+	whole, runs := i.stands(exists)
 	switch s.State {
 	case Creating:
 		return m.build(ctx, s)
@@ -173,17 +182,18 @@ func (m *Manager) repair(ctx context.Context, s Sandbox, i Instance, exists, bac
 			return m.c.Runtime.Stop(stopping, s.ID, stopGrace)
 		}
 	case Stopped, Asleep:
-		return m.repairStopped(ctx, s, runs, exists && !i.Partial)
+		return m.repairStopped(ctx, s, runs, whole)
 	}
 	return nil
 }
 
 func (m *Manager) repairRunning(ctx context.Context, s Sandbox, i Instance, exists, back bool) error {
+	whole, runs := i.stands(exists)
 	switch {
-	case exists && i.Running && !i.Partial:
+	case runs:
 		return m.expect(s)
-	case !exists || i.Partial:
-		_, err := m.set(ctx, s, Failed, "The engine does not have its container any more; somebody or something removed it. Start makes it anew.")
+	case !whole:
+		_, err := m.set(ctx, s, Failed, goneProblem)
 		return err
 	case back:
 		s, err := m.set(ctx, s, Starting, "")
@@ -208,7 +218,7 @@ func (m *Manager) repairStopped(ctx context.Context, s Sandbox, runs, whole bool
 		return err
 	}
 	if !whole {
-		_, err := m.set(ctx, s, Failed, "The engine does not have its container any more; somebody or something removed it. Start makes it anew.")
+		_, err := m.set(ctx, s, Failed, goneProblem)
 		return err
 	}
 	return nil
