@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/wire"
 )
 
 // Times and bounds of websockets.
@@ -63,7 +64,7 @@ func (s *Server) converse(ctx context.Context, end func(), conn *websocket.Conn,
 	conn.SetReadLimit(maxMessage)
 	_ = conn.SetReadDeadline(time.Now().Add(pongLimit)) // fails only on a closed connection, which reading finds
 	conn.SetPongHandler(func(string) error { return conn.SetReadDeadline(time.Now().Add(pongLimit)) })
-	defer context.AfterFunc(ctx, func() { hangUp(conn) })()
+	defer context.AfterFunc(ctx, func() { hangUp(ctx, conn) })()
 	defer s.keepBeating(ctx, end, func() error {
 		return conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeLimit))
 	})()
@@ -75,9 +76,15 @@ func (s *Server) converse(ctx context.Context, end func(), conn *websocket.Conn,
 	return nil
 }
 
-// hangUp ends a conversation from outside.
-func hangUp(conn *websocket.Conn) {
+// maxCloseReason is what fits a close frame beside its code.
+const maxCloseReason = 123
+
+// hangUp ends a conversation from outside, and says why when that is the client's session or token.
+func hangUp(ctx context.Context, conn *websocket.Conn) {
 	end := websocket.FormatCloseMessage(websocket.CloseGoingAway, "")
+	if cause := context.Cause(ctx); fault.Is(cause, fault.Unauthenticated) || fault.Is(cause, fault.Forbidden) {
+		end = websocket.FormatCloseMessage(websocket.ClosePolicyViolation, wire.Clean(fault.Message(cause), maxCloseReason))
+	}
 	_ = conn.WriteControl(websocket.CloseMessage, end, time.Now().Add(closeLimit)) // a courtesy
 	conn.Close()
 }

@@ -55,16 +55,16 @@ func TestWelcome_LockedOutUsersExecSocketEnds(t *testing.T) {
 	said(t, conn)
 	w.lockOut("ada")
 	<-w.guests.lastCommand().ended
-	untilClosed(t, conn)
+	untilClosed(t, conn, websocket.ClosePolicyViolation, websocket.CloseInternalServerErr)
 }
 
-// untilClosed reads until the other side has ended the conversation.
-func untilClosed(t *testing.T, conn *websocket.Conn) {
+// untilClosed reads until the other side has ended the conversation, with one of codes.
+func untilClosed(t *testing.T, conn *websocket.Conn, codes ...int) {
 	t.Helper()
 	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	for {
 		if _, _, err := conn.ReadMessage(); err != nil {
-			if !websocket.IsCloseError(err, websocket.CloseGoingAway, websocket.CloseInternalServerErr) {
+			if !websocket.IsCloseError(err, codes...) {
 				t.Errorf("ended with %v", err)
 			}
 			return
@@ -86,7 +86,7 @@ func TestWelcome_LockedOutUsersTerminalEnds(t *testing.T) {
 	if err := s.accounts.SetDisabled(t.Context(), s.users["ada"].ID, true); err != nil {
 		t.Fatal(err)
 	}
-	untilClosed(t, conn)
+	untilClosed(t, conn, websocket.ClosePolicyViolation)
 }
 
 func TestWelcome_CommandThatIsWaitedForSaysWhyItEnded(t *testing.T) {
