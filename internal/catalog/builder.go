@@ -376,21 +376,19 @@ func (i *Images) adopt(kid *flight, r *recipe, before int) (*flight, error) {
 
 // finish ends f with err, once: who comes second changes nothing.
 func (i *Images) finish(f *flight, err error) {
-	stranded, first := i.conclude(f, err)
-	if first && err != nil && !errors.Is(err, errEnding) {
-		i.log.Warn("image not made", "image", f.recipe.ref, "template", f.recipe.name, "error", err)
-	}
-	for _, kid := range stranded {
-		i.finish(kid, kid.groundless(err))
-	}
-}
-
-// conclude ends f, writes down how, and gives the flights that cannot begin any more. first is false when it had ended.
-func (i *Images) conclude(f *flight, err error) (stranded []*flight, first bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.conclude(f, err)
+}
+
+// conclude ends f, writes down how, and ends also what stands on f and cannot begin any more: in the same moment, so
+// that no worker begins it in between. It needs mu.
+func (i *Images) conclude(f *flight, err error) {
 	if f.ended {
-		return nil, false
+		return
+	}
+	if err != nil && !errors.Is(err, errEnding) {
+		i.log.Warn("image not made", "image", f.recipe.ref, "template", f.recipe.name, "error", err)
 	}
 	f.ended, f.err = true, err
 	if f.cancel != nil {
@@ -413,8 +411,7 @@ func (i *Images) conclude(f *flight, err error) (stranded []*flight, first bool)
 	close(f.done)
 	for kid := range f.kids {
 		if err != nil && !kid.claimed {
-			stranded = append(stranded, kid)
+			i.conclude(kid, kid.groundless(err))
 		}
 	}
-	return stranded, true
 }
