@@ -113,11 +113,12 @@ func (i *Images) Ensure(ctx context.Context, t Template, report func(BuildEvent)
 	} else if present {
 		return r.ref, nil
 	}
-	f, err := i.join(r, nil)
+	events := make(chan BuildEvent, listenerBuffer)
+	f, err := i.join(newFlight(r), events)
 	if err != nil {
 		return "", err
 	}
-	if err := i.wait(ctx, f, report); err != nil {
+	if err := i.wait(ctx, f, events, report); err != nil {
 		return "", err
 	}
 	return r.ref, nil
@@ -126,15 +127,15 @@ func (i *Images) Ensure(ctx context.Context, t Template, report func(BuildEvent)
 // Build starts a build of the template's image in the background, also when it is there already; steps that have not
 // changed are quick. A build that is under way already is left to go on.
 func (i *Images) Build(name string) error {
-	return i.start(name, func(f *flight) { f.forced = true })
+	return i.start(name, false)
 }
 
 // Rebuild is Build without anything that the engine kept of earlier builds, so that newer packages come in.
 func (i *Images) Rebuild(name string) error {
-	return i.start(name, func(f *flight) { f.forced, f.fresh = true, true })
+	return i.start(name, true)
 }
 
-func (i *Images) start(name string, how func(*flight)) error {
+func (i *Images) start(name string, fresh bool) error {
 	t, err := i.catalog.Template(name)
 	if err != nil {
 		return err
@@ -143,7 +144,9 @@ func (i *Images) start(name string, how func(*flight)) error {
 	if err != nil {
 		return err
 	}
-	_, err = i.join(r, how)
+	f := newFlight(r)
+	f.forced, f.fresh = true, fresh
+	_, err = i.join(f, nil)
 	return err
 }
 
@@ -172,23 +175,26 @@ func (i *Images) has(ctx context.Context, ref string) (bool, error) {
 	return present, nil
 }
 
-// join gives the flight that makes r, lining up a new one if there is none; how sets up a new one.
-func (i *Images) join(r *recipe, how func(*flight)) (*flight, error) {
+// join gives the flight under way that makes what f would, or lines up f. events, which may be nil, hears all that
+// happens to it from now on.
+func (i *Images) join(f *flight, events chan BuildEvent) (*flight, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.ended {
 		return nil, errEnding
 	}
-	f, found := i.flights[r.ref]
+	under, found := i.flights[f.recipe.ref]
+	if found {
+		f = under
+	}
+	if events != nil {
+		f.listeners[events] = struct{}{}
+	}
 	if found {
 		return f, nil
 	}
-	f = newFlight(r)
-	if how != nil {
-		how(f)
-	}
 	queue := i.builds
-	if r.docker == nil {
+	if f.recipe.docker == nil {
 		queue = i.pulls
 	}
 	select {

@@ -46,13 +46,9 @@ func newFlight(r *recipe) *flight {
 	}
 }
 
-// wait blocks until the flight has ended or ctx has; the flight goes on in the second case. It reports from the
-// caller's own goroutine.
-func (i *Images) wait(ctx context.Context, f *flight, report func(BuildEvent)) error {
-	events := make(chan BuildEvent, listenerBuffer)
-	i.mu.Lock()
-	f.listeners[events] = struct{}{}
-	i.mu.Unlock()
+// wait blocks until the flight has ended or ctx has; the flight goes on in the second case. It reports what comes on
+// events, a listener of f that it takes away at the end, from the caller's own goroutine.
+func (i *Images) wait(ctx context.Context, f *flight, events chan BuildEvent, report func(BuildEvent)) error {
 	defer func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()

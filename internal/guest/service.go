@@ -154,8 +154,11 @@ func (s *service) once(halt <-chan struct{}) (code int, problem string) {
 	}
 	p.kill()
 	<-exited
-	p.close()
+	for _, o := range p.output { // its last words are logged; whoever has slipped away with the pipe gets no more time
+		o.file.SetReadDeadline(time.Now().Add(drainTime))
+	}
 	pumps.Wait()
+	p.close()
 	return code, ""
 }
 

@@ -211,7 +211,8 @@ func TestSession_SeveralViewersSeeTheSame_LatestSizeCounts(t *testing.T) {
 func TestSession_QueriesGoToOneViewer(t *testing.T) {
 	tabs := own(t)
 	a := view(t, tabs, "main", 80, 24)
-	a.types("\r")
+	a.types("echo a wr''ites\r")
+	a.expect("a writes") // and is heard, before b is
 	b := view(t, tabs, "main", 80, 24)
 	b.types("printf 'as\\033[6nked\\n'\r")
 	b.expect("as\x1b[6nked")
