@@ -3,6 +3,7 @@ package link
 import (
 	"errors"
 	"net"
+	"os"
 	"sync"
 	"time"
 )
@@ -92,6 +93,7 @@ func (m *meter) ended() {
 func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.Conn.Read(p)
 	if n == 0 || err != nil {
+		m.broken(err)
 		return n, err
 	}
 	frames, err := m.count(p[:n])
@@ -108,10 +110,19 @@ func (m *meter) Read(p []byte) (int, error) {
 // Write writes and lets the guest send the frames that come of it.
 func (m *meter) Write(p []byte) (int, error) {
 	n, err := m.Conn.Write(p)
+	m.broken(err)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.frames.give(float64(n) / bytesPerFrame)
 	return n, err
+}
+
+// broken ends the connection after an error of it that no later call can survive, so that whoever hears of the error
+// first finds the connection ended.
+func (m *meter) broken(err error) {
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		m.fail(err)
+	}
 }
 
 // Close ends the connection; HTTP/2 calls it too.
