@@ -234,7 +234,7 @@ func until(conn *websocket.Conn, ok func(output []byte) bool) error {
 		if err != nil {
 			return err
 		}
-		if len(m) > 0 && m[0] == msgOutput && ok(m[1:]) {
+		if len(m) > 0 && m[0] == wire.TTYOutput && ok(m[1:]) {
 			return nil
 		}
 	}

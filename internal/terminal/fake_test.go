@@ -202,7 +202,7 @@ func (v *viewerEnd) end() (output string, code int, reason string) {
 		if err != nil {
 			v.t.Fatalf("end: %v", err)
 		}
-		if m[0] == msgOutput {
+		if m[0] == wire.TTYOutput {
 			b.WriteString(m[1:])
 		}
 	}

@@ -7,20 +7,8 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// The message types of ttyd's protocol: the first byte of every message.
-const (
-	msgInput  = '0' // viewer: typed bytes
-	msgResize = '1' // viewer: {"columns":C,"rows":R}
-	msgHello  = '{' // viewer: the first message, JSON as a whole
-	msgAck    = '4' // viewer, not ttyd's own and never passed on: so many bytes of output are on the screen, a decimal number
-	msgOutput = '0' // terminal: bytes
-	msgTitle  = '1' // terminal: text
-	msgPrefs  = '2' // terminal: JSON object
-)
-
 // Bounds of messages.
 const (
-	maxSide       = 1000      // columns and rows
 	maxHello      = 4 << 10   // bytes of a first message or a size
 	maxTitle      = 1 << 10   // bytes
 	maxPrefs      = 16 << 10  // bytes
@@ -28,12 +16,6 @@ const (
 	maxWindow     = 64 << 20  // bytes that a viewer may leave unacknowledged
 	minWindow     = 128 << 10 // a smaller window would only slow it down
 )
-
-// size is a terminal's size in characters.
-type size struct {
-	Columns int `json:"columns"`
-	Rows    int `json:"rows"`
-}
 
 // incoming is what a viewer's message asks for. What is zero is not asked for.
 type incoming struct {
@@ -52,22 +34,22 @@ func (i *inspector) inspect(p []byte) (in incoming, ok bool) {
 	if len(p) == 0 {
 		return in, true
 	}
-	if p[0] == msgHello {
+	if p[0] == wire.TTYHello {
 		return i.hello(p)
 	}
 	if !i.greeted {
 		return in, false
 	}
 	switch p[0] {
-	case msgInput:
+	case wire.TTYInput:
 		in.message = p
-	case msgResize:
-		var z size
+	case wire.TTYResize:
+		var z wire.TTYSize
 		if len(p) > maxHello || json.Unmarshal(p[1:], &z) != nil {
 			return in, false
 		}
-		in.message = append([]byte{msgResize}, z.encode("")...)
-	case msgAck:
+		in.message = append([]byte{wire.TTYResize}, encode(z, "")...)
+	case wire.TTYAck:
 		n, err := strconv.Atoi(string(p[1:min(len(p), 12)]))
 		if err != nil || n < 0 {
 			return in, false
@@ -79,7 +61,7 @@ func (i *inspector) inspect(p []byte) (in incoming, ok bool) {
 
 func (i *inspector) hello(p []byte) (in incoming, ok bool) {
 	var h struct {
-		size
+		wire.TTYSize
 		Window int `json:"window"`
 	}
 	if len(p) > maxHello || json.Unmarshal(p, &h) != nil {
@@ -89,33 +71,28 @@ func (i *inspector) hello(p []byte) (in incoming, ok bool) {
 		return in, true
 	}
 	i.greeted = true
-	in.message = h.encode(`"AuthToken":"",`)
+	in.message = encode(h.TTYSize, `"AuthToken":"",`)
 	if h.Window > 0 {
 		in.window = min(max(h.Window, minWindow), maxWindow)
 	}
 	return in, true
 }
 
-// encode writes a size within bounds; a viewer that does not know its size gets the traditional one.
-func (z size) encode(before string) []byte {
-	if z.Columns <= 0 {
-		z.Columns = 80
-	}
-	if z.Rows <= 0 {
-		z.Rows = 24
-	}
+// encode writes a size within bounds.
+func encode(z wire.TTYSize, before string) []byte {
+	z = z.Within()
 	out := append([]byte("{"), before...)
-	out = strconv.AppendInt(append(out, `"columns":`...), int64(min(z.Columns, maxSide)), 10)
-	out = strconv.AppendInt(append(out, `,"rows":`...), int64(min(z.Rows, maxSide)), 10)
+	out = strconv.AppendInt(append(out, `"columns":`...), int64(z.Columns), 10)
+	out = strconv.AppendInt(append(out, `,"rows":`...), int64(z.Rows), 10)
 	return append(out, '}')
 }
 
 // notice checks a title or preferences, which are hostile input to the page. ok is false for what is to be dropped.
 func notice(kind byte, p []byte) (clean []byte, ok bool) {
 	switch kind {
-	case msgTitle:
+	case wire.TTYTitle:
 		return []byte(wire.Clean(string(p), maxTitle)), true
-	case msgPrefs:
+	case wire.TTYPrefs:
 		var object map[string]json.RawMessage
 		return p, len(p) <= maxPrefs && json.Unmarshal(p, &object) == nil && object != nil
 	}

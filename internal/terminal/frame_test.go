@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"testing"
 	"unicode/utf8"
+
+	"sandboxd/internal/wire"
 )
 
 // FuzzFromViewer: nothing that a viewer sends reaches a terminal except a first message, input and sizes within bounds.
@@ -23,13 +25,13 @@ func FuzzFromViewer(f *testing.F) {
 			return
 		}
 		switch in.message[0] {
-		case msgInput:
+		case wire.TTYInput:
 			if !greeted || !bytes.Equal(in.message, m) {
 				t.Fatalf("input %q of %q", in.message, m)
 			}
-		case msgResize:
+		case wire.TTYResize:
 			within(t, in.message[1:])
-		case msgHello:
+		case wire.TTYHello:
 			if greeted {
 				t.Fatal("a second first message passes")
 			}
@@ -48,7 +50,7 @@ func within(t *testing.T, p []byte) {
 	}
 	d := json.NewDecoder(bytes.NewReader(p))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&z); err != nil || z.AuthToken != "" || z.Columns < 1 || z.Columns > maxSide || z.Rows < 1 || z.Rows > maxSide {
+	if err := d.Decode(&z); err != nil || z.AuthToken != "" || z.Columns < 1 || z.Columns > wire.MaxTTYSide || z.Rows < 1 || z.Rows > wire.MaxTTYSide {
 		t.Fatalf("size %s: %v", p, err)
 	}
 }
@@ -68,11 +70,11 @@ func FuzzFromTerminal(f *testing.F) {
 			return
 		}
 		switch m[0] {
-		case msgTitle:
+		case wire.TTYTitle:
 			if !utf8.Valid(clean) || len(clean) > maxTitle || bytes.ContainsAny(clean, "\x00\x07\x1b\x7f\r\n") {
 				t.Fatalf("title %q", clean)
 			}
-		case msgPrefs:
+		case wire.TTYPrefs:
 			if len(clean) > maxPrefs || !json.Valid(clean) || bytes.TrimSpace(clean)[0] != '{' {
 				t.Fatalf("preferences %q", clean)
 			}

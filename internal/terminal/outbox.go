@@ -1,6 +1,10 @@
 package terminal
 
-import "sync"
+import (
+	"sync"
+
+	"sandboxd/internal/wire"
+)
 
 // queueBytes is how much output may wait for a viewer before its terminal is no longer read.
 const queueBytes = 256 << 10
@@ -56,9 +60,9 @@ func (o *outbox) offer(kind byte, p []byte) outcome {
 	}
 	o.bytes += len(p)
 	signal(o.wake)
-	if n := len(o.messages); n > 0 && kind == msgOutput {
+	if n := len(o.messages); n > 0 && kind == wire.TTYOutput {
 		last := o.messages[n-1]
-		if last[0] == msgOutput && len(last)+len(p) <= outputMessage {
+		if last[0] == wire.TTYOutput && len(last)+len(p) <= outputMessage {
 			o.messages[n-1] = append(last, p...)
 			return taken
 		}
@@ -88,7 +92,7 @@ func (o *outbox) take(used []byte) ([]byte, *ending) {
 		o.messages = nil
 	}
 	o.bytes -= len(m) - 1
-	if m[0] == msgOutput {
+	if m[0] == wire.TTYOutput {
 		o.unacked += len(m) - 1
 	}
 	signal(o.room)

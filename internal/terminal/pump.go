@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"sandboxd/internal/wire"
 )
 
 // Times and bounds of a viewer.
@@ -134,12 +136,12 @@ func (p *pump) relay(r io.Reader, buf []byte) error {
 		return orEmpty(err)
 	}
 	kind := buf[0]
-	if kind != msgOutput {
+	if kind != wire.TTYOutput {
 		return p.relayNotice(kind, r, buf)
 	}
 	for {
 		n, err := r.Read(buf)
-		if n > 0 && !p.box.put(msgOutput, buf[:n]) {
+		if n > 0 && !p.box.put(wire.TTYOutput, buf[:n]) {
 			return errLeft
 		}
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/wire"
 )
 
 func TestPump_PassesATerminalsConversation(t *testing.T) {
@@ -67,7 +68,7 @@ func TestPump_LosesNoByte(t *testing.T) {
 	sum := sha256.New()
 	w := ttydWorld(t, func(conn *websocket.Conn) {
 		buf := make([]byte, 8192)
-		buf[0] = msgOutput
+		buf[0] = wire.TTYOutput
 		for i := range 4000 {
 			n := 1 + (i*7919)%8191
 			for j := 1; j < n; j++ {

@@ -168,8 +168,8 @@ func (l *lookalike) join(tab string, v *viewer) (*session, error) {
 // greet sends what ttyd sends first: a title and the preferences, of which we have none.
 func greet(conn *websocket.Conn, s *session) error {
 	host, _ := os.Hostname()
-	title := fmt.Sprintf("%c%s (%s)", msgTitle, s.name, host)
-	for _, m := range []string{title, string(rune(msgPrefs)) + "{ }"} {
+	title := fmt.Sprintf("%c%s (%s)", wire.TTYTitle, s.name, host)
+	for _, m := range []string{title, string(rune(wire.TTYPrefs)) + "{ }"} {
 		if err := conn.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil {
 			return err
 		}

@@ -6,11 +6,13 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/wire"
 )
 
 // openPTY makes a pseudo-terminal. The master is non-blocking, so that closing it ends a read or write under way (which
 // is why creack/pty, that makes it blocking, is not used). The slave belongs to uid where that is allowed.
-func openPTY(s size, uid int) (master, slave *os.File, err error) {
+func openPTY(s wire.TTYSize, uid int) (master, slave *os.File, err error) {
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open pty: %w", err)
@@ -47,8 +49,8 @@ func openSlave(fd, uid int) (*os.File, error) {
 	return slave, nil
 }
 
-// setSize tells the terminal's size; the kernel signals the foreground processes if it changed.
-func setSize(master *os.File, s size) error {
+// setSize tells the terminal's wire.TTYSize; the kernel signals the foreground processes if it changed.
+func setSize(master *os.File, s wire.TTYSize) error {
 	raw, err := master.SyscallConn()
 	if err != nil {
 		return fmt.Errorf("size pty: %w", err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sandboxd/internal/guest/descent"
+	"sandboxd/internal/wire"
 )
 
 // How long the program waits for a viewer that is behind before that viewer is let go, to come again and get a replay.
@@ -42,8 +43,8 @@ type session struct {
 
 	mu      sync.Mutex
 	said    output
-	size    size
-	viewers []*viewer // in the order of use: the last one's size counts, and it answers queries
+	size    wire.TTYSize
+	viewers []*viewer // in the order of use: the last one's wire.TTYSize counts, and it answers queries
 	over    bool
 }
 
@@ -55,7 +56,7 @@ type output struct {
 }
 
 // startSession runs the shell. The caller owns run.
-func startSession(name string, c *Config, z size, log *slog.Logger) (*session, error) {
+func startSession(name string, c *Config, z wire.TTYSize, log *slog.Logger) (*session, error) {
 	master, slave, err := openPTY(z, c.uid())
 	if err != nil {
 		return nil, err
@@ -241,7 +242,7 @@ func (s *session) use(v *viewer) {
 	s.fit()
 }
 
-func (s *session) resize(v *viewer, z size) {
+func (s *session) resize(v *viewer, z wire.TTYSize) {
 	s.mu.Lock()
 	v.size = z
 	s.mu.Unlock()

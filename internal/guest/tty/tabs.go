@@ -184,7 +184,7 @@ func (t *Tabs) closeOwn(tab string) error {
 }
 
 // session gives a tab's shell, started with the size of its first viewer.
-func (t *Tabs) session(tab string, z size) (*session, error) {
+func (t *Tabs) session(tab string, z wire.TTYSize) (*session, error) {
 	t.turn <- struct{}{} // whoever holds it only starts a process
 	defer func() { <-t.turn }()
 	if s, err := t.present(tab); s != nil || err != nil {

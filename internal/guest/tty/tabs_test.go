@@ -97,7 +97,7 @@ func (s *screen) next() (byte, []byte, error) {
 	if err != nil || len(p) == 0 {
 		return 0, nil, err
 	}
-	if p[0] == msgOutput {
+	if p[0] == wire.TTYOutput {
 		s.all = append(s.all, p[1:]...)
 	}
 	return p[0], p[1:], nil
@@ -136,12 +136,12 @@ func (s *screen) end() int {
 func TestLookalike_SpeaksAsTTYDDoes(t *testing.T) {
 	tabs := own(t)
 	s := view(t, tabs, "", 93, 31)
-	for _, want := range []byte{msgTitle, msgPrefs, msgOutput} {
+	for _, want := range []byte{wire.TTYTitle, wire.TTYPrefs, wire.TTYOutput} {
 		kind, p, err := s.next()
 		if err != nil || kind != want {
 			t.Fatalf("message %q %q, %v; want %q", kind, p, err, want)
 		}
-		if kind == msgPrefs && !json.Valid(p) {
+		if kind == wire.TTYPrefs && !json.Valid(p) {
 			t.Fatalf("preferences %q", p)
 		}
 	}
@@ -373,8 +373,10 @@ func FuzzViewer(f *testing.F) {
 	f.Add([]byte(`{"columns":1,"rows":1,"window":-5}`))
 	f.Add([]byte("{\"columns\":1e9}"))
 	f.Fuzz(func(t *testing.T, p []byte) {
-		within := func(z size) bool { return z.Columns >= 1 && z.Columns <= maxSide && z.Rows >= 1 && z.Rows <= maxSide }
-		if h, err := readHello(p); err == nil && (!within(h.size) || h.Window > 0 && h.Window < outputMessage) {
+		within := func(z wire.TTYSize) bool {
+			return z.Columns >= 1 && z.Columns <= wire.MaxTTYSide && z.Rows >= 1 && z.Rows <= wire.MaxTTYSide
+		}
+		if h, err := readHello(p); err == nil && (!within(h.TTYSize) || h.Window > 0 && h.Window < outputMessage) {
 			t.Fatalf("hello %+v", h)
 		}
 		if z, err := readSize(p); err == nil && !within(z) {

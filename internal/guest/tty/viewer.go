@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"sandboxd/internal/wire"
 )
 
 // Bounds of one viewer.
@@ -52,7 +54,7 @@ func newSignals() signals {
 type viewer struct {
 	conn   *websocket.Conn
 	window int // bytes that may be unacknowledged; 0 for any number
-	size   size
+	size   wire.TTYSize
 
 	signals
 	stalled time.Duration // what the program has waited for it since it had caught up; the session's output only
@@ -66,7 +68,7 @@ type viewer struct {
 }
 
 func newViewer(conn *websocket.Conn, h hello) *viewer {
-	return &viewer{conn: conn, window: h.Window, size: h.size, signals: newSignals()}
+	return &viewer{conn: conn, window: h.Window, size: h.TTYSize, signals: newSignals()}
 }
 
 // push queues output; it never blocks. It tells whether the program should wait for this viewer.
@@ -77,7 +79,7 @@ func (v *viewer) push(p []byte) (full bool) {
 		return false
 	}
 	if len(v.queue) == 0 {
-		v.queue = append(v.queue, msgOutput)
+		v.queue = append(v.queue, wire.TTYOutput)
 	}
 	v.queue = append(v.queue, p...)
 	signal(v.wake)
@@ -183,7 +185,7 @@ func (v *viewer) send(q []byte, ping <-chan time.Time) error {
 		if err != nil || n == 0 {
 			return err
 		}
-		q[at-1] = msgOutput // this byte has been sent already
+		q[at-1] = wire.TTYOutput // this byte has been sent already
 		if err := v.message(q[at-1 : at+n]); err != nil {
 			return err
 		}
@@ -265,15 +267,15 @@ var errNoInput = errors.New("the program takes no input")
 
 func (v *viewer) handle(s *session, p []byte) error {
 	switch p[0] {
-	case msgInput:
+	case wire.TTYInput:
 		return s.input(v, p[1:])
-	case msgResize:
+	case wire.TTYResize:
 		z, err := readSize(p[1:])
 		if err != nil {
 			return errors.New("bad size")
 		}
 		s.resize(v, z)
-	case msgAck:
+	case wire.TTYAck:
 		n, err := strconv.Atoi(string(p[1:min(len(p), 12)]))
 		if err != nil {
 			return errors.New("bad acknowledgement")
