@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/docker/docker/client"
 
 	"sandboxd/internal/link"
+	"sandboxd/internal/sandboxtest"
 	"sandboxd/internal/wire"
 )
 
@@ -26,28 +26,7 @@ const (
 	testPrefix = "sbxguest-"
 )
 
-// guestBinary builds the real guest once.
-var guestBinary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", testPrefix)
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "guest")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "sandboxd/cmd/guest")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the guest: %w: %s", err, out)
-	}
-	return path, nil
-})
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if path, err := guestBinary(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { sandboxtest.Main(m) }
 
 // box is a container with a guest, and a hub that expects it.
 type engineBox struct {
@@ -66,17 +45,13 @@ func startBox(t testing.TB, s wire.Setup, change func(*container.Config, *contai
 	if err != nil {
 		t.Fatal(err)
 	}
-	binary, err := guestBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
 	name := fmt.Sprintf("%s%d-%d", testPrefix, os.Getpid(), time.Now().UnixNano()%1e9)
 	b := &engineBox{docker: docker, name: name, root: filepath.Join(t.TempDir(), "link")}
 	b.openHub(t, s)
 	yes := true
 	config := &container.Config{Image: testImage, Entrypoint: []string{wire.GuestPath}, User: "0:0", WorkingDir: "/"}
 	host := &container.HostConfig{Init: &yes, NetworkMode: "none", Mounts: []mount.Mount{
-		{Type: mount.TypeBind, Source: binary, Target: wire.GuestPath, ReadOnly: true},
+		{Type: mount.TypeBind, Source: sandboxtest.GuestBinary(t), Target: wire.GuestPath, ReadOnly: true},
 		{Type: mount.TypeBind, Source: filepath.Join(b.root, name), Target: filepath.Dir(wire.SocketPath), ReadOnly: true},
 		{Type: mount.TypeTmpfs, Target: wire.HomePath}}}
 	if change != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/docker/docker/pkg/stdcopy"
 
 	"sandboxd/internal/link"
+	"sandboxd/internal/sandboxtest"
 	"sandboxd/internal/wire"
 )
 
@@ -43,7 +44,7 @@ func TestContainer_SpeedAndSize(t *testing.T) {
 	b.throughput(t, s)
 	t.Logf("guest, at work: %d KiB resident", b.resident(t))
 	b.awaitSmall(t)
-	if st, err := os.Stat(must(guestBinary())); err != nil || st.Size() > 8<<20 {
+	if st, err := os.Stat(sandboxtest.GuestBinary(t)); err != nil || st.Size() > 8<<20 {
 		t.Errorf("binary %v, %v", st.Size(), err)
 	} else {
 		t.Logf("binary %d bytes", st.Size())
@@ -51,13 +52,6 @@ func TestContainer_SpeedAndSize(t *testing.T) {
 	if link50 > 5*time.Millisecond {
 		t.Errorf("exec p50 %v", link50)
 	}
-}
-
-func must(s string, err error) string {
-	if err != nil {
-		panic(err)
-	}
-	return s
 }
 
 // awaitSmall waits until the idle guest is as small as it must be.

@@ -3,10 +3,8 @@
 package terminal_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -19,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/docker/docker/api/types/build"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/mount"
@@ -27,6 +24,7 @@ import (
 
 	"sandboxd/internal/link"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/sandboxtest"
 	"sandboxd/internal/terminal"
 	"sandboxd/internal/wire"
 )
@@ -37,90 +35,32 @@ const (
 	patience   = time.Minute
 )
 
-// guestBinary builds the real guest once.
-var guestBinary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", prefix)
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "guest")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "sandboxd/cmd/guest")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the guest: %w: %s", err, out)
-	}
-	return path, nil
-})
-
-// ttydDockerfile makes an image with ttyd and tmux where the template base is not built yet: ttyd is in the release
-// after trixie only.
-const ttydDockerfile = `FROM ` + plainImage + `
-RUN set -eu; \
-  cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | sed 's/^deb http/deb [check-valid-until=no] http/; s/trixie/forky/; t p; s/^Suites:.*/&/; :p' \
-    | grep -E '^deb .* forky main' | head -1 > /tmp/forky.list || true; \
-  test -s /tmp/forky.list || echo 'deb [check-valid-until=no] http://deb.debian.org/debian forky main' > /tmp/forky.list; \
-  mv /tmp/forky.list /etc/apt/sources.list.d/forky.list; \
-  printf 'Package: *\nPin: release n=forky\nPin-Priority: 100\n' > /etc/apt/preferences.d/forky; \
-  apt-get update; apt-get install -y --no-install-recommends tmux ttyd; rm -rf /var/lib/apt/lists/*; \
-  useradd -m -u 1000 -s /bin/bash agent
-`
-
-// ttydImage is the template base when it is built, else an image of our own that is kept for the next time.
-var ttydImage = sync.OnceValues(func() (string, error) {
+// ttydImage is the image of the template base, which has ttyd and tmux; it is built before these tests.
+func ttydImage(t testing.TB) string {
+	t.Helper()
 	docker, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
 	if err != nil {
-		return "", err
+		t.Fatal(err)
 	}
 	defer docker.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	const own = prefix + "ttyd:test"
 	images, err := docker.ImageList(ctx, image.ListOptions{})
 	if err != nil {
-		return "", err
+		t.Fatal(err)
 	}
 	for _, i := range images {
 		for _, tag := range i.RepoTags {
-			if strings.HasPrefix(tag, "sandboxd/base:") || tag == own {
-				return tag, nil
+			if strings.HasPrefix(tag, "sandboxd/base:") {
+				return tag
 			}
 		}
 	}
-	return own, buildImage(ctx, docker, own)
-})
-
-func buildImage(ctx context.Context, docker *client.Client, tag string) error {
-	dir, err := os.MkdirTemp("", prefix)
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte(ttydDockerfile), 0o600); err != nil {
-		return err
-	}
-	archive, err := exec.CommandContext(ctx, "tar", "-C", dir, "-c", ".").Output()
-	if err != nil {
-		return err
-	}
-	res, err := docker.ImageBuild(ctx, bytes.NewReader(archive), build.ImageBuildOptions{Tags: []string{tag}, NetworkMode: "host", Remove: true, ForceRemove: true})
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	log, err := io.ReadAll(res.Body)
-	if err == nil && bytes.Contains(log, []byte(`"error"`)) {
-		err = fmt.Errorf("build %s: %s", tag, log)
-	}
-	return err
+	t.Fatal("the image of the template base is not there: run 'make test-engine', which builds it")
+	return ""
 }
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if path, err := guestBinary(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { sandboxtest.Main(m) }
 
 // box is a sandbox of one image, with a real guest on a real link, as Doors and States.
 type box struct {
@@ -140,17 +80,13 @@ func startBox(t testing.TB, ref string, change func(*container.HostConfig)) *box
 	if err != nil {
 		t.Fatal(err)
 	}
-	binary, err := guestBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
 	b := &box{docker: docker, name: fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), time.Now().UnixNano()%1e9), state: sandbox.Running}
 	folder := b.openHub(t)
 	yes := true
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	host := &container.HostConfig{Init: &yes, Mounts: []mount.Mount{
-		{Type: mount.TypeBind, Source: binary, Target: wire.GuestPath, ReadOnly: true},
+		{Type: mount.TypeBind, Source: sandboxtest.GuestBinary(t), Target: wire.GuestPath, ReadOnly: true},
 		{Type: mount.TypeBind, Source: folder, Target: filepath.Dir(wire.SocketPath), ReadOnly: true},
 		{Type: mount.TypeTmpfs, Target: wire.HomePath, TmpfsOptions: &mount.TmpfsOptions{Mode: 0o777}}}}
 	if change != nil {

@@ -108,17 +108,8 @@ func (v *viewer) end() int {
 	}
 }
 
-func imageWithTTYD(t testing.TB) string {
-	t.Helper()
-	ref, err := ttydImage()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ref
-}
-
 func TestTerminal_WithTTYDAndTmux(t *testing.T) {
-	b := startBox(t, imageWithTTYD(t), nil)
+	b := startBox(t, ttydImage(t), nil)
 	first := b.attach(t, "")
 	first.types("echo $((6*7)) $(id -un) $TERM $COLORTERM; stty size\r")
 	first.expect("42 agent tmux-256color truecolor")
@@ -159,7 +150,7 @@ func TestTerminal_WithTTYDAndTmux(t *testing.T) {
 }
 
 func TestTerminal_TabsWithTmux(t *testing.T) {
-	b := startBox(t, imageWithTTYD(t), nil)
+	b := startBox(t, ttydImage(t), nil)
 	b.attach(t, "").expect("$")
 	t.Run("tabs are listed and closed", func(t *testing.T) {
 		v := b.attach(t, "second")
@@ -196,7 +187,7 @@ func TestTerminal_InAStrictBox(t *testing.T) {
 		h.SecurityOpt = []string{"no-new-privileges"}
 		h.Tmpfs = map[string]string{"/run": "", "/tmp": "mode=1777"}
 	}
-	for _, ref := range []string{imageWithTTYD(t), plainImage} {
+	for _, ref := range []string{ttydImage(t), plainImage} {
 		v := startBox(t, ref, strict).attach(t, "")
 		v.types("echo $((6*7))\r")
 		v.expect("42")
@@ -204,7 +195,7 @@ func TestTerminal_InAStrictBox(t *testing.T) {
 }
 
 func TestTerminal_UsersOwnTmuxSettingsWin(t *testing.T) {
-	b := startBox(t, imageWithTTYD(t), nil)
+	b := startBox(t, ttydImage(t), nil)
 	b.run(t, "1000", "sh", "-c", "echo 'set -g history-limit 4242' > /home/agent/.tmux.conf")
 	v := b.attach(t, "")
 	v.types("tmux show -gv history-limit\r")
@@ -229,7 +220,7 @@ func TestTerminal_InAPlainImage(t *testing.T) {
 }
 
 func TestTerminal_SurvivesTheLink(t *testing.T) {
-	b := startBox(t, imageWithTTYD(t), nil)
+	b := startBox(t, ttydImage(t), nil)
 	v := b.attach(t, "")
 	v.types("echo ke''pt\r")
 	v.expect("kept")
@@ -243,7 +234,7 @@ func TestTerminal_SurvivesTheLink(t *testing.T) {
 
 // TestTerminal_ReachesItsFigures measures what the issue asks for; the figures are for reading, the bytes are checked.
 func TestTerminal_ReachesItsFigures(t *testing.T) {
-	b := startBox(t, imageWithTTYD(t), nil)
+	b := startBox(t, ttydImage(t), nil)
 	const bytes = terminal.FloodBytes / 10
 	linked, direct := b.flood(t, bytes)
 	f, err := terminal.Bench{Terminals: b.service(), Name: b.name, Rounds: 40, Repeats: 2, Linked: linked, Direct: direct, Bytes: bytes}.Measure(t.Context())
