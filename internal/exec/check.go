@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
 )
 
@@ -13,16 +14,11 @@ import (
 const (
 	maxCommand = 128 << 10
 	maxArgs    = 4096
-	maxEnv     = 64 << 10
-	maxEnvVars = 200
 	maxPath    = 4096
 	maxStdin   = 1 << 20
 )
 
-var (
-	envName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
-	userName = regexp.MustCompile(`^([a-z_][a-z0-9_-]{0,31}|[0-9]{1,9})$`)
-)
+var userName = regexp.MustCompile(`^([a-z_][a-z0-9_-]{0,31}|[0-9]{1,9})$`)
 
 // check reports the first thing that is wrong with r, as an Invalid fault with the field it is about.
 func (r Request) check() error {
@@ -44,7 +40,7 @@ func (r Request) check() error {
 	if r.MaxOutput < 0 || r.MaxOutput > MaxOutput {
 		return fault.Field("max_output", "At most %d MiB of each stream can be kept.", MaxOutput>>20)
 	}
-	return checkEnv(r.Env)
+	return sandbox.CheckEnv(r.Env)
 }
 
 func checkCommand(command []string) error {
@@ -64,26 +60,6 @@ func checkCommand(command []string) error {
 	}
 	if size > maxCommand {
 		return fault.Field(field, "The command is larger than 128 KiB. Put it into a file, or send it as input.")
-	}
-	return nil
-}
-
-func checkEnv(env map[string]string) error {
-	if len(env) > maxEnvVars {
-		return fault.Field("env", "There are more than %d environment variables.", maxEnvVars)
-	}
-	size := 0
-	for name, value := range env {
-		if !envName.MatchString(name) {
-			return fault.Field("env", "%.40q is not a name for an environment variable: use letters, digits and _, and begin with no digit.", name)
-		}
-		if strings.ContainsRune(value, 0) {
-			return fault.Field("env", "The value of %s has a NUL byte in it.", name)
-		}
-		size += len(name) + len(value)
-	}
-	if size > maxEnv {
-		return fault.Field("env", "The environment is larger than 64 KiB in all.")
 	}
 	return nil
 }

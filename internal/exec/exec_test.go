@@ -266,7 +266,7 @@ func TestRun_BadRequestsNameTheField(t *testing.T) {
 		{"env", Request{Env: map[string]string{"1A": ""}}},
 		{"env", Request{Env: map[string]string{"A=B": ""}}},
 		{"env", Request{Env: map[string]string{"A": "\x00"}}},
-		{"env", Request{Env: map[string]string{"A": strings.Repeat("x", maxEnv)}}},
+		{"env", Request{Env: map[string]string{"A": strings.Repeat("x", 64<<10)}}},
 		{"stdin", Request{Stdin: make([]byte, maxStdin+1)}},
 		{"timeout", Request{Timeout: -1}},
 		{"timeout", Request{Timeout: MaxTimeout + 1}},

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"math"
 	"regexp"
+	"strings"
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
@@ -17,7 +18,7 @@ const (
 	maxPids   = 32768
 )
 
-// The bounds on a creator's environment.
+// The bounds on an environment.
 const (
 	maxEnvCount = 200
 	maxEnvBytes = 64 << 10
@@ -38,10 +39,12 @@ func (r Request) check() error {
 	if (r.Template == "") == (r.Image == "") {
 		return fault.Field("template", "Give either a template or an image, and only one of them.")
 	}
-	return checkEnv(r.Env)
+	return CheckEnv(r.Env)
 }
 
-func checkEnv(env map[string]string) error {
+// CheckEnv reports the first thing that is wrong with environment variables that somebody asks for, a sandbox's or a
+// command's, as an Invalid fault of the field "env": a name that is none, a NUL byte, more than 200, or 64 KiB in all.
+func CheckEnv(env map[string]string) error {
 	if len(env) > maxEnvCount {
 		return fault.Field("env", "There are more than %d environment variables.", maxEnvCount)
 	}
@@ -50,10 +53,8 @@ func checkEnv(env map[string]string) error {
 		if !envName.MatchString(k) {
 			return fault.Field("env", "%.40q is not a name for an environment variable: use letters, digits and _, and begin with no digit.", k)
 		}
-		for _, b := range []byte(v) {
-			if b == 0 {
-				return fault.Field("env", "The value of %s has a NUL byte in it.", k)
-			}
+		if strings.ContainsRune(v, 0) {
+			return fault.Field("env", "The value of %s has a NUL byte in it.", k)
 		}
 		size += len(k) + len(v)
 	}
