@@ -76,34 +76,30 @@ func (s *Server) unwanted(box sandbox.Sandbox) error {
 	return fault.New(fault.Unavailable, "%s is still %s.", box.Name, box.State)
 }
 
+// change is what the Manager is asked to do with a sandbox.
+type change func(ctx context.Context, name string) (sandbox.Sandbox, error)
+
 // power makes the action that starts, stops or restarts a sandbox.
-func (s *Server) power(
-	do func(ctx context.Context, name string) (sandbox.Sandbox, error), word string, want sandbox.State,
-) func(context.Context, *request, none) (reply, error) {
+func (s *Server) power(do change, word string, want sandbox.State) func(context.Context, *request, none) (reply, error) {
 	return func(ctx context.Context, r *request, _ none) (reply, error) {
-		w, err := r.waiting(word)
-		if err != nil {
-			return reply{}, err
-		}
-		accepting, cancel := context.WithTimeout(ctx, handlerTime)
-		defer cancel()
-		box, err := s.visible(accepting, r.who, r.param("name"))
-		if err != nil {
-			return reply{}, err
-		}
-		if box, err = do(accepting, box.Name); err != nil {
-			return reply{}, err
-		}
-		if w.asked {
+		return s.accept(ctx, r, word, do, func(w waiting, box sandbox.Sandbox) (reply, error) {
 			return s.await(ctx, w, box, want, http.StatusOK)
-		}
-		return s.sandboxReply(accepting, http.StatusAccepted, box)
+		})
 	}
 }
 
 // apiDeleteSandbox accepts a delete (202), or waits until nothing of it is left (204).
 func (s *Server) apiDeleteSandbox(ctx context.Context, r *request, _ none) (reply, error) {
-	w, err := r.waiting("gone")
+	return s.accept(ctx, r, "gone", s.cfg.Sandboxes.Delete, func(w waiting, box sandbox.Sandbox) (reply, error) {
+		return s.awaitGone(ctx, w, box)
+	})
+}
+
+// accept asks for a change and answers that it is accepted (202), or as await does when the client waits for word.
+func (s *Server) accept(
+	ctx context.Context, r *request, word string, do change, await func(waiting, sandbox.Sandbox) (reply, error),
+) (reply, error) {
+	w, err := r.waiting(word)
 	if err != nil {
 		return reply{}, err
 	}
@@ -113,11 +109,11 @@ func (s *Server) apiDeleteSandbox(ctx context.Context, r *request, _ none) (repl
 	if err != nil {
 		return reply{}, err
 	}
-	if box, err = s.cfg.Sandboxes.Delete(accepting, box.Name); err != nil {
+	if box, err = do(accepting, box.Name); err != nil {
 		return reply{}, err
 	}
 	if w.asked {
-		return s.awaitGone(ctx, w, box)
+		return await(w, box)
 	}
 	return s.sandboxReply(accepting, http.StatusAccepted, box)
 }

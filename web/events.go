@@ -66,7 +66,7 @@ func (c *changes) close() {
 // apiEvents streams what changes among the sandboxes that the caller may see, and how images stand. There is no
 // history: Last-Event-ID is not looked at, and each stream begins with a snapshot, so that a reader who reconnects has
 // missed nothing.
-func (s *Server) apiEvents(ctx context.Context, r *request) (func(context.Context, *flow) error, func(), error) {
+func (s *Server) apiEvents(ctx context.Context, r *request) (pump, func(), error) {
 	from := s.listen() // before the snapshot, so that no change falls between
 	first, err := s.snapshot(ctx, r.who)
 	if err != nil {

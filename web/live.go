@@ -58,8 +58,8 @@ type livePage interface {
 }
 
 // live adapts a page's stream: open does what can fail.
-func (s *Server) live(open func(ctx context.Context, r *request) (livePage, error)) func(context.Context, *request) (func(context.Context, *flow) error, func(), error) {
-	return func(ctx context.Context, r *request) (func(context.Context, *flow) error, func(), error) {
+func (s *Server) live(open func(ctx context.Context, r *request) (livePage, error)) func(context.Context, *request) (pump, func(), error) {
+	return func(ctx context.Context, r *request) (pump, func(), error) {
 		from := s.listen() // before the page looks at the store, so that no change falls between
 		page, err := open(ctx, r)
 		if err != nil {

@@ -38,24 +38,14 @@ func (s *Server) socket(begin func(ctx context.Context, r *request) (t talk, rel
 		if err := s.checkSocket(r); err != nil {
 			return err
 		}
-		leave, err := s.streams.enter(r.who.User.ID)
-		if err != nil {
-			return err
-		}
-		defer leave()
-		ctx, end := s.whileWelcome(r.http.Context(), r)
-		defer end()
-		t, release, err := begin(ctx, r)
-		if err != nil {
-			return whyEnded(ctx, err)
-		}
-		defer release()
-		conn, err := upgrader.Upgrade(r.w, r.http, nil)
-		if err != nil {
-			return fault.Wrap(err, fault.Invalid, "The websocket handshake was not understood.")
-		}
-		c.Response().Committed, c.Response().Status = true, http.StatusSwitchingProtocols // the framework does not see it
-		return s.converse(ctx, end, conn, t)
+		return admit(s, r, begin, func(ctx context.Context, end func(), t talk) error {
+			conn, err := upgrader.Upgrade(r.w, r.http, nil)
+			if err != nil {
+				return fault.Wrap(err, fault.Invalid, "The websocket handshake was not understood.")
+			}
+			c.Response().Committed, c.Response().Status = true, http.StatusSwitchingProtocols // the framework does not see it
+			return s.converse(ctx, end, conn, t)
+		})
 	}
 }
 

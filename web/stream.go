@@ -105,31 +105,46 @@ func (f *flow) eventJSON(kind string, v any) error {
 // comment sends what clients of server-sent events ignore.
 func (f *flow) comment(text string) error { return f.write([]byte(": " + text + "\n\n")) }
 
+// pump writes to f until ctx ends or it fails.
+type pump func(ctx context.Context, f *flow) error
+
 // watch adapts a stream of server-sent events for pages or programs. begin does everything that can fail and gives
-// the function that then writes until ctx ends or it fails; release is called at the very end. ctx ends when the
-// client leaves or when its session or token is not good any more.
-func (s *Server) watch(begin func(ctx context.Context, r *request) (pump func(ctx context.Context, f *flow) error, release func(), err error)) echo.HandlerFunc {
+// what then writes; release is called at the very end. ctx ends when the client leaves or when its session or token is
+// not good any more.
+func (s *Server) watch(begin func(ctx context.Context, r *request) (p pump, release func(), err error)) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := requestOf(c)
-		leave, err := s.streams.enter(r.who.User.ID)
-		if err != nil {
-			return err
-		}
-		defer leave()
-		ctx, end := s.whileWelcome(r.http.Context(), r)
-		defer end()
-		pump, release, err := begin(ctx, r)
-		if err != nil {
-			return whyEnded(ctx, err)
-		}
-		defer release()
-		f := r.openFlow("text/event-stream; charset=utf-8")
-		defer s.keepBeating(ctx, end, func() error { return f.comment("beat") })()
-		if err := pump(ctx, f); err != nil && ctx.Err() == nil && f.err == nil {
-			return err // the head is out: this only reaches the log
-		}
-		return nil
+		return admit(s, r, begin, func(ctx context.Context, end func(), p pump) error {
+			f := r.openFlow("text/event-stream; charset=utf-8")
+			defer s.keepBeating(ctx, end, func() error { return f.comment("beat") })()
+			if err := p(ctx, f); err != nil && ctx.Err() == nil && f.err == nil {
+				return err // the head is out: this only reaches the log
+			}
+			return nil
+		})
 	}
+}
+
+// admit lets in a client that stays, as one of its user's streams and for as long as it is welcome. begin does
+// everything that can fail, hold stays with what begin gave; end ends the stay. What begin says to release is released
+// at the very end.
+func admit[T any](
+	s *Server, r *request, begin func(ctx context.Context, r *request) (T, func(), error),
+	hold func(ctx context.Context, end func(), t T) error,
+) error {
+	leave, err := s.streams.enter(r.who.User.ID)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ctx, end := s.whileWelcome(r.http.Context(), r)
+	defer end()
+	t, release, err := begin(ctx, r)
+	if err != nil {
+		return whyEnded(ctx, err)
+	}
+	defer release()
+	return hold(ctx, end, t)
 }
 
 // whileWelcome gives a context that ends when whoever asked may not any more; the cause says why. The caller must call
