@@ -77,14 +77,10 @@ func (i *Images) Run(ctx context.Context) error {
 	}
 	workers.Wait()
 	i.mu.Lock()
+	defer i.mu.Unlock()
 	i.ended = true
-	left := make([]*flight, 0, len(i.flights))
 	for _, f := range i.flights {
-		left = append(left, f)
-	}
-	i.mu.Unlock()
-	for _, f := range left {
-		i.finish(f, errEnding)
+		i.conclude(f, errEnding)
 	}
 	return nil
 }
