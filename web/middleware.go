@@ -53,7 +53,7 @@ func (s *Server) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 			if v == nil {
 				return
 			}
-			if v == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+			if v == http.ErrAbortHandler { // net/http compares it so
 				panic(v)
 			}
 			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())

@@ -56,7 +56,7 @@ func (s *stage) furnish() {
 func buildLines() []string {
 	lines := []string{"Step 4/11 : RUN apt-get update && apt-get install -y python3-pandas python3-seaborn"}
 	for i := range 30 {
-		lines = append(lines, fmt.Sprintf("Get:%d http://deb.debian.org/debian trixie/main amd64 python3-lib%d all 2.%d-1 [%d kB]", i+1, i, i, 40+i*7))
+		lines = append(lines, fmt.Sprintf("Get:%d http://mirror.example/debian trixie/main amd64 python3-lib%d all 2.%d-1 [%d kB]", i+1, i, i, 40+i*7))
 	}
 	return append(lines, "Unpacking python3-pandas (2.2.3+dfsg-9) ...")
 }
@@ -176,7 +176,7 @@ func (s *stage) bustle(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		line := fmt.Sprintf("Get:%d http://deb.debian.org/debian trixie/main amd64 python3-thing all", i)
+		line := fmt.Sprintf("Get:%d http://mirror.example/debian trixie/main amd64 python3-thing all", i)
 		s.boxes.report(box, sandbox.Progress{Phase: sandbox.PhaseImage, Fraction: float64(i%100) / 100, Detail: line})
 		s.images.bus.Publish(catalog.ImageEvent{Template: "data-analysis", Line: line,
 			Status: catalog.ImageStatus{State: catalog.ImageBuilding, Step: i%11 + 1, Steps: 11, Progress: float64(i%100) / 100}})

@@ -75,7 +75,7 @@ func (s *Service) launch(ctx context.Context, name string, start Start, timeout 
 	process, err := s.starter.Start(ctx, name, start)
 	opening.Stop()
 	if err != nil {
-		if context.Cause(ctx) == errOpening { //nolint:errorlint // it is this very value
+		if context.Cause(ctx) == errOpening { // it is this very value
 			err = errOpening
 		}
 		cancel(err)

@@ -46,7 +46,7 @@ func TestForward_EventsArriveAsTheyAreSent(t *testing.T) {
 			select {
 			case text := <-next:
 				_, _ = fmt.Fprintf(rw, "data: %s\n\n", text)
-				rw.(http.Flusher).Flush() //nolint:forcetypeassert // a test server's writer flushes
+				rw.(http.Flusher).Flush() // a test server's writer flushes
 			case <-r.Context().Done():
 				return
 			}

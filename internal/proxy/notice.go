@@ -45,7 +45,7 @@ var (
 	noticeJS []byte
 
 	noticePage  = template.Must(template.New("notice").Parse(noticeHTML))
-	noticeStyle = template.CSS(noticeCSS) //nolint:gosec // our own file
+	noticeStyle = template.CSS(noticeCSS) // our own file
 	styleHash   = hashSource(noticeCSS)
 )
 
