@@ -57,8 +57,8 @@ func checkManifest(file, name string, m manifest, at lines) (Template, []Problem
 	c := &checker{problems: problems{file: file}, at: at}
 	c.identity(name, m)
 	t := Template{
-		Name: name, Title: m.Title, Description: strings.TrimSpace(m.Description), Icon: c.icon(m.Icon), Base: m.Base,
-		Image: m.Image, Size: c.size(m.Size), Env: m.Env, Profile: c.profile(m.Profile),
+		Name: name, Title: m.Title, Description: strings.TrimSpace(m.Description), Icon: c.icon(m.Icon),
+		Source: Source{Base: m.Base, Image: m.Image}, Size: c.size(m.Size), Env: m.Env, Profile: c.profile(m.Profile),
 	}
 	c.origin(m)
 	c.env("$.env", m.Env)

@@ -22,14 +22,26 @@ type Template struct {
 	Title       string
 	Description string
 	Icon        string // name of an icon in our set
-	Base        string // the template that its image builds on, or ""
-	Image       string // a plain image to use as it is instead of building a Dockerfile, or ""
-	Size        Size
-	Env         map[string]string
-	Ports       []Port
-	Services    []Service
-	Profile     Profile
-	Folder      string // where it was read from; "" for a plain image
+	Source
+	Size     Size
+	Env      map[string]string
+	Ports    []Port
+	Services []Service
+	Profile  Profile
+	Folder   string // where it was read from; "" for a plain image
+	Standby
+}
+
+// Source is where a template's image comes from, when not from its Dockerfile alone.
+type Source struct {
+	Base  string // the template that its image builds on, or ""
+	Image string // a plain image to use as it is instead of building a Dockerfile, or ""
+}
+
+// Standby is how a template's sandboxes are kept while nobody uses them.
+type Standby struct {
+	Rest Rest // when unused ones are put to rest; what it leaves open the server's setting says
+	Pool int  // how many sandboxes are kept made, started and frozen for whoever asks next, 0 to 20
 }
 
 // Size is the default size of a template's sandboxes.
@@ -58,7 +70,7 @@ type Service struct {
 
 // PlainImage is the nameless template that stands for an image used as it is.
 func PlainImage(ref string) Template {
-	return Template{Image: ref, Title: ref, Icon: "box", Profile: Dev, Size: DefaultSize}
+	return Template{Source: Source{Image: ref}, Title: ref, Icon: "box", Profile: Dev, Size: DefaultSize}
 }
 
 // DefaultSize is what a sandbox gets when nobody says otherwise.

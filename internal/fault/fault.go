@@ -28,10 +28,11 @@ const (
 	Limited                     // too many attempts; wait and try again
 	Unavailable                 // something that is needed does not answer now; try again later
 	Timeout                     // it took longer than it may
+	Gone                        // it was there and has been deleted; it will not come back
 )
 
 var kindNames = [...]string{"internal", "invalid", "unauthenticated", "forbidden", "not_found", "conflict",
-	"too_large", "rate_limited", "unavailable", "timeout"}
+	"too_large", "rate_limited", "unavailable", "timeout", "gone"}
 
 // String is the kind's stable name, as the API's problem documents carry it in "code".
 func (k Kind) String() string {

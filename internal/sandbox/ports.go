@@ -14,8 +14,10 @@ type Store interface {
 	Insert(ctx context.Context, s Sandbox) error
 	// Update replaces the row of s.ID; NotFound if there is none.
 	Update(ctx context.Context, s Sandbox) error
-	// Delete removes the row; deleting what is not there is no error.
+	// Delete removes the row and leaves a Grave; deleting what is not there is no error and leaves none.
 	Delete(ctx context.Context, id string) error
+	// Grave gives what is known of the last deleted sandbox of that name; NotFound when there was none lately.
+	Grave(ctx context.Context, name string) (Grave, error)
 	// ByName finds one.
 	ByName(ctx context.Context, name string) (Sandbox, error)
 	// List gives those that match, newest first (then by name), and how many match without Offset and Limit.
@@ -42,6 +44,34 @@ type Runtime interface {
 	// Watch calls seen for every change of an instance until ctx or the connection to the engine ends; the latter is
 	// an Unavailable error. It calls ready once when nothing that happens from then on is missed.
 	Watch(ctx context.Context, ready func(), seen func(Instance)) error
+}
+
+// Freezer is what an engine can do for a sandbox between running and stopped. All methods are safe for concurrent
+// use, end when ctx does, and are idempotent. Kinds as for Runtime. An engine may have none: then nothing is frozen.
+type Freezer interface {
+	// Freeze makes all processes of a running sandbox stand still, memory and connections kept, and gives back to the
+	// host what of its memory the kernel can spare. Freezing what is frozen is no error; NotFound when it is not
+	// there, Conflict when it does not run.
+	Freeze(ctx context.Context, id string) error
+	// Thaw lets them go on. Thawing what is not frozen is no error; NotFound when it is not there, Conflict when it does not run.
+	Thaw(ctx context.Context, id string) error
+	// Usage gives what a running sandbox has used since it was started; NotFound when it is not there or does not run.
+	Usage(ctx context.Context, id string) (Usage, error)
+}
+
+// Usage is what a sandbox has used since its start. It only grows until the next start.
+type Usage struct {
+	CPU     time.Duration // of one core
+	Network int64         // bytes, both directions, without loopback
+	Disk    int64         // bytes read and written
+	Memory  int64         // bytes held now; the one that may shrink
+}
+
+// Grave is what is left of a deleted sandbox, for some weeks: so that who still has its address hears that it is gone.
+type Grave struct {
+	Name    string
+	Owner   string // user id
+	Deleted time.Time
 }
 
 // Images makes a template's image present. Implemented by catalog.Images.

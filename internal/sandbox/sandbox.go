@@ -19,23 +19,28 @@ import (
 // State is where a sandbox stands.
 type State string
 
-// The states. Creating, Starting, Stopping and Deleting are intents under way: whoever finds one after a crash
+// The states. Creating, Starting, Stopping, Sleeping and Deleting are intents under way: whoever finds one after a crash
 // finishes it.
 const (
 	Creating State = "creating"
 	Starting State = "starting"
 	Running  State = "running"
 	Stopping State = "stopping"
-	Stopped  State = "stopped" // its owner's wish; does not wake
-	Asleep   State = "asleep"  // ours; wakes on use
-	Failed   State = "failed"  // Problem says why; can be started again or deleted
+	Stopped  State = "stopped"  // its owner's wish; does not wake
+	Frozen   State = "frozen"   // ours; its processes and memory are there but stand still; wakes on use, at once
+	Sleeping State = "sleeping" // on its way to Asleep
+	Asleep   State = "asleep"   // ours; its processes have ended; wakes on use
+	Failed   State = "failed"   // Problem says why; can be started again or deleted
 	Deleting State = "deleting"
 )
 
 // Settled reports whether nothing is under way.
 func (s State) Settled() bool {
-	return s == Running || s == Stopped || s == Asleep || s == Failed
+	return s == Running || s == Frozen || s == Stopped || s == Asleep || s == Failed
 }
+
+// Resting reports whether it is at rest by our doing, so that use wakes it.
+func (s State) Resting() bool { return s == Frozen || s == Asleep || s == Sleeping }
 
 // Sandbox is one sandbox as it is kept. It is a value.
 type Sandbox struct {
@@ -47,7 +52,9 @@ type Sandbox struct {
 	State   State
 	Problem string // why it failed, a sentence for a person; "" otherwise
 	Created time.Time
-	Changed time.Time // when State last changed
+	Changed time.Time    // when State last changed
+	Rest    catalog.Rest // its own times; what they leave open its template or the server says
+	Pooled  bool         // made in advance and nobody's yet: not listed, not entered, until a create claims it
 }
 
 // Spec is what was asked for. Two creates of one name are the same when their specs are equal.
@@ -86,6 +93,7 @@ type Request struct {
 	Image    string
 	Limits   Limits
 	Env      map[string]string
+	Rest     catalog.Rest
 }
 
 // Filter picks sandboxes from the list.
@@ -93,6 +101,8 @@ type Filter struct {
 	Owner  string // user id; "" for all
 	Query  string // case-insensitive part of the name, label, template or image; "" for all
 	State  State  // "" for all
+	Up     bool   // only those that run or are frozen
+	Pooled bool   // those of the pools instead of people's
 	Offset int
 	Limit  int // 0 for no bound
 }
@@ -141,7 +151,8 @@ type Instance struct {
 	Name     string
 	Template string
 	Image    string
-	Running  bool
+	Running  bool      // its processes are there, frozen or not
+	Frozen   bool      // they stand still
 	ExitCode int       // of the last run, when not running
 	OOM      bool      // the last run was ended for want of memory
 	Partial  bool      // some of its parts are there, but it cannot be started: a create or a removal was cut off
