@@ -54,6 +54,14 @@ type fakeBox struct {
 	oom       bool
 	started   time.Time
 	starts    int
+	fakeRun
+}
+
+// fakeRun is what is told of the time between a start and an end.
+type fakeRun struct {
+	usage sandbox.Usage // as the test has it
+	ran   time.Duration // how long it was not frozen, until since
+	since time.Time     // of the last start, freeze or thaw
 }
 
 // NewRuntime makes a fake engine without sandboxes, seen by one instance.
@@ -132,9 +140,11 @@ func (e *fakeEngine) start(key boxKey) (box sandbox.Box, begun bool, err error) 
 		return f.box, false, nil
 	}
 	begun = !f.running
+	f.ran, f.since = f.awake(), time.Now()
 	f.frozen = false
 	if begun {
 		f.running, f.exitCode, f.oom, f.started = true, 0, false, time.Now().UTC()
+		f.usage, f.ran = sandbox.Usage{}, 0
 		f.starts++
 	}
 	e.tell(key, f)
@@ -175,6 +185,7 @@ func (e *fakeEngine) end(key boxKey, code int, oom bool) {
 	if f == nil || !f.running {
 		return
 	}
+	f.ran = f.awake()
 	f.running, f.frozen, f.exitCode, f.oom = false, false, code, oom
 	e.tell(key, f)
 }
@@ -225,7 +236,7 @@ func (r *Runtime) List(ctx context.Context) ([]sandbox.Instance, error) {
 func (f *fakeBox) fact() sandbox.Instance {
 	return sandbox.Instance{
 		ID: f.box.ID, Name: f.box.Name, Template: f.box.Template, Image: f.box.Image, Running: f.running,
-		ExitCode: f.exitCode, OOM: f.oom, Partial: !f.volume || !f.container, Started: f.started,
+		Frozen: f.frozen, ExitCode: f.exitCode, OOM: f.oom, Partial: !f.volume || !f.container, Started: f.started,
 	}
 }
 

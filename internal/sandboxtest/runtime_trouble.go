@@ -9,7 +9,7 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// Op is a method of sandbox.Runtime, to be troubled or counted.
+// Op is a method of sandbox.Runtime or sandbox.Freezer, to be troubled or counted.
 type Op string
 
 // The methods.
@@ -20,6 +20,9 @@ const (
 	OpRemove Op = "remove"
 	OpList   Op = "list"
 	OpWatch  Op = "watch"
+	OpFreeze Op = "freeze"
+	OpThaw   Op = "thaw"
+	OpUsage  Op = "usage"
 )
 
 // Step is a point within a method at which CutAfter can end it.
@@ -30,6 +33,8 @@ const (
 	AfterVolume    Step = "volume"    // Create has made the volume, not yet the container
 	AfterContainer Step = "container" // Create has made all, and does not come to say so
 	AfterStart     Step = "start"     // Start has started it, and does not come to say so
+	AfterFreeze    Step = "freeze"    // Freeze has frozen it, and does not come to say so
+	AfterThaw      Step = "thaw"      // Thaw has thawed it, and does not come to say so
 	AfterStop      Step = "stop"      // Stop has ended it, and does not come to say so
 	AfterDestroy   Step = "destroy"   // Remove has removed the container, not yet the volume
 )
@@ -173,16 +178,6 @@ func (r *Runtime) Exit(id string, code int, oom bool) { r.engine.end(r.key(id), 
 func (r *Runtime) Destroy(id string) {
 	r.engine.end(r.key(id), killed, false)
 	r.engine.destroy(r.key(id))
-}
-
-// Freeze freezes a running sandbox; it still counts as running, and Start thaws it.
-func (r *Runtime) Freeze(id string) {
-	r.engine.mu.Lock()
-	defer r.engine.mu.Unlock()
-	if f := r.engine.boxes[r.key(id)]; f != nil && f.running {
-		f.frozen = true
-		r.engine.tell(r.key(id), f)
-	}
 }
 
 // Deafen makes a sandbox ignore being asked to end, so that Stop takes its whole grace.

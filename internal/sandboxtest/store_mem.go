@@ -16,20 +16,21 @@ import (
 
 // MemStore is a sandbox.Store in memory, which can be told to fail. It passes RunStore. Make it with NewMemStore.
 type MemStore struct {
-	mu    sync.Mutex
-	rows  map[string]sandbox.Sandbox // by id
-	fails map[string][]error         // by method; "" for any
+	mu     sync.Mutex
+	rows   map[string]sandbox.Sandbox // by id
+	graves map[string]sandbox.Grave   // by name
+	fails  map[string][]error         // by method; "" for any
 }
 
 // NewMemStore makes an empty store.
 func NewMemStore() *MemStore {
-	return &MemStore{rows: map[string]sandbox.Sandbox{}, fails: map[string][]error{}}
+	return &MemStore{rows: map[string]sandbox.Sandbox{}, graves: map[string]sandbox.Grave{}, fails: map[string][]error{}}
 }
 
 // FailNext makes the next call of any method give err and do nothing else. Several are given one after the other.
 func (m *MemStore) FailNext(err error) { m.FailNextOf("", err) }
 
-// FailNextOf makes the next call of that method ("Insert", "Update", "Delete", "ByName", "List") give err and do
+// FailNextOf makes the next call of that method ("Insert", "Update", "Delete", "Grave", "ByName", "List") give err and do
 // nothing else. Several are given one after the other.
 func (m *MemStore) FailNextOf(method string, err error) {
 	m.mu.Lock()
@@ -99,9 +100,29 @@ func (m *MemStore) Delete(ctx context.Context, id string) error {
 	if err := m.enter(ctx, "Delete"); err != nil {
 		return err
 	}
+	if s, ok := m.rows[id]; ok && !s.Pooled {
+		m.graves[s.Name] = sandbox.Grave{Name: s.Name, Owner: s.Owner, Deleted: kept(time.Now())}
+	}
 	delete(m.rows, id)
 	return nil
 }
+
+// Grave implements sandbox.Store.
+func (m *MemStore) Grave(ctx context.Context, name string) (sandbox.Grave, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.enter(ctx, "Grave"); err != nil {
+		return sandbox.Grave{}, err
+	}
+	g, ok := m.graves[name]
+	if !ok || time.Since(g.Deleted) > graveLife {
+		return sandbox.Grave{}, fault.New(fault.NotFound, "No sandbox %q was deleted lately.", name)
+	}
+	return g, nil
+}
+
+// graveLife is how long a store remembers a deleted sandbox.
+const graveLife = 30 * 24 * time.Hour
 
 // ByName implements sandbox.Store.
 func (m *MemStore) ByName(ctx context.Context, name string) (sandbox.Sandbox, error) {
@@ -145,6 +166,7 @@ func (m *MemStore) List(ctx context.Context, f sandbox.Filter) ([]sandbox.Sandbo
 func matches(f sandbox.Filter, s sandbox.Sandbox) bool {
 	text := strings.ToLower(strings.Join([]string{s.Name, s.Label, s.Spec.Template, s.Spec.Image}, "\n"))
 	return (f.Owner == "" || f.Owner == s.Owner) && (f.State == "" || f.State == s.State) &&
+		f.Pooled == s.Pooled && (!f.Up || s.State == sandbox.Running || s.State == sandbox.Frozen) &&
 		strings.Contains(text, strings.ToLower(f.Query))
 }
 

@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 )
@@ -59,7 +61,7 @@ func makeVersion(t *testing.T, path string, version int) {
 var samples = map[int]func(t *testing.T, d *DB){
 	1: func(t *testing.T, d *DB) {
 		b, err := d.Sandboxes().ByName(t.Context(), "ml")
-		if err != nil || b.Label != "ML Experiments" || b.Spec.Env["API_KEY"] != "x" || b.State != sandbox.Running {
+		if err != nil || b.Label != "ML Experiments" || b.Spec.Env["API_KEY"] != "x" || b.Pooled {
 			t.Errorf("sandbox %+v, %v", b, err)
 		}
 		list, total, err := d.Sandboxes().List(t.Context(), sandbox.Filter{Query: "experiments"})
@@ -82,6 +84,25 @@ var samples = map[int]func(t *testing.T, d *DB){
 		tokens, err := d.Auth().Tokens(t.Context(), users[0].ID)
 		if err != nil || len(tokens) != 1 || !tokens[0].LastUsed.IsZero() {
 			t.Errorf("tokens %+v, %v", tokens, err)
+		}
+	},
+	3: func(t *testing.T, d *DB) {
+		b, err := d.Sandboxes().ByName(t.Context(), "ml")
+		want := catalog.Rest{FreezeAfter: catalog.After(15 * time.Minute), StopAfter: catalog.Never}
+		if err != nil || b.State != sandbox.Frozen || b.Rest != want {
+			t.Errorf("sandbox %+v, %v", b, err)
+		}
+		list, total, err := d.Sandboxes().List(t.Context(), sandbox.Filter{Pooled: true, Up: true})
+		if err != nil || total != 1 || list[0].Name != "spare" || !list[0].Pooled {
+			t.Errorf("pooled: %+v, %v", list, err)
+		}
+		holds, err := d.Holds().Holds(t.Context())
+		if err != nil || len(holds) != 1 || holds[0].SandboxID != b.ID || holds[0].Reason != "training" {
+			t.Errorf("holds %+v, %v", holds, err)
+		}
+		g, err := d.Sandboxes().graveSince(t.Context(), "gone", time.Unix(1, 0))
+		if err != nil || g.Owner != "00000000000000u2" {
+			t.Errorf("grave %+v, %v", g, err)
 		}
 	},
 }

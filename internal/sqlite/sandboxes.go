@@ -18,13 +18,14 @@ type Sandboxes struct{ db *DB }
 // Sandboxes gives the store of sandboxes in this database.
 func (d *DB) Sandboxes() *Sandboxes { return &Sandboxes{d} }
 
-const sandboxColumns = `id, name, label, owner, template, image, cpus, memory, pids, env, state, problem, created, changed`
+const sandboxColumns = `id, name, label, owner, template, image, cpus, memory, pids, env, state, problem, created, changed,
+	freeze_after, stop_after, pooled`
 
 const sandboxOrder = ` ORDER BY created DESC, name LIMIT ? OFFSET ?`
 
 // Insert adds a sandbox; Conflict if its name or id exists.
 func (s *Sandboxes) Insert(ctx context.Context, b sandbox.Sandbox) error {
-	const insert = `INSERT INTO sandboxes (` + sandboxColumns + `, search) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
+	const insert = `INSERT INTO sandboxes (` + sandboxColumns + `, search) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
 	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		values, err := sandboxValues(b)
 		if err != nil {
@@ -41,7 +42,7 @@ func (s *Sandboxes) Insert(ctx context.Context, b sandbox.Sandbox) error {
 
 // Update replaces the row of b.ID; NotFound if there is none, Conflict if its new name is another's.
 func (s *Sandboxes) Update(ctx context.Context, b sandbox.Sandbox) error {
-	const update = `UPDATE sandboxes SET (` + sandboxColumns + `, search) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE id = ?`
+	const update = `UPDATE sandboxes SET (` + sandboxColumns + `, search) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE id = ?`
 	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		values, err := sandboxValues(b)
 		if err != nil {
@@ -62,9 +63,13 @@ func (s *Sandboxes) Update(ctx context.Context, b sandbox.Sandbox) error {
 	return nil
 }
 
-// Delete removes the row; deleting what is not there is no error.
+// Delete removes the row and leaves a grave, except for a pooled one, which was nobody's; deleting what is not there is
+// no error.
 func (s *Sandboxes) Delete(ctx context.Context, id string) error {
 	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		if err := bury(ctx, tx, id); err != nil {
+			return err
+		}
 		_, err := tx.ExecContext(ctx, `DELETE FROM sandboxes WHERE id = ?`, id)
 		return err
 	})
@@ -124,7 +129,13 @@ func pageOfSandboxes(ctx context.Context, tx *sql.Tx, f sandbox.Filter) ([]sandb
 // whereSandbox gives the conditions of a filter. The query is text to find, of any length: instr knows no wildcards and,
 // unlike LIKE, no longest pattern.
 func whereSandbox(f sandbox.Filter) (where string, args []any) {
-	var all []string
+	all := []string{`pooled = 0`}
+	if f.Pooled {
+		all[0] = `pooled = 1`
+	}
+	if f.Up { // in the words of the index sandboxes_up
+		all = append(all, `state IN ('running', 'frozen')`)
+	}
 	if f.Owner != "" {
 		all, args = append(all, `owner = ?`), append(args, f.Owner)
 	}
@@ -133,9 +144,6 @@ func whereSandbox(f sandbox.Filter) (where string, args []any) {
 	}
 	if f.Query != "" {
 		all, args = append(all, `instr(search, ?) > 0`), append(args, strings.ToLower(f.Query))
-	}
-	if len(all) == 0 {
-		return "", nil
 	}
 	return ` WHERE ` + strings.Join(all, ` AND `), args
 }
@@ -156,7 +164,8 @@ func sandboxValues(b sandbox.Sandbox) ([]any, error) {
 	}
 	l := b.Spec.Limits
 	return []any{b.ID, b.Name, b.Label, b.Owner, b.Spec.Template, b.Spec.Image, l.CPUs, l.Memory, l.Pids, env,
-		string(b.State), b.Problem, stamp(b.Created), stamp(b.Changed), searchText(b)}, nil
+		string(b.State), b.Problem, stamp(b.Created), stamp(b.Changed),
+		int64(b.Rest.FreezeAfter), int64(b.Rest.StopAfter), b.Pooled, searchText(b)}, nil
 }
 
 // row is a *sql.Row or a *sql.Rows.
@@ -166,7 +175,7 @@ func scanSandbox(r row) (b sandbox.Sandbox, err error) {
 	var env []byte
 	l := &b.Spec.Limits
 	err = r.Scan(&b.ID, &b.Name, &b.Label, &b.Owner, &b.Spec.Template, &b.Spec.Image, &l.CPUs, &l.Memory, &l.Pids, &env,
-		&b.State, &b.Problem, into{t: &b.Created}, into{t: &b.Changed})
+		&b.State, &b.Problem, into{t: &b.Created}, into{t: &b.Changed}, &b.Rest.FreezeAfter, &b.Rest.StopAfter, &b.Pooled)
 	if err != nil {
 		return b, err
 	}
