@@ -1,13 +1,20 @@
 package hostname
 
 import (
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/traefik/paerser/parser"
 )
+
+var update = flag.Bool("update", false, "write the golden files anew")
 
 // traefik is the part of Traefik's label configuration that we write. Unknown labels make decoding fail.
 type traefik struct {
@@ -48,17 +55,46 @@ func TestLabels_TraefikReadsThemBack(t *testing.T) {
 	var want traefik
 	want.Enable = true
 	want.Docker.Network = "sandboxd-1"
-	route := router{Service: "sbx-0123456789abcdef", EntryPoints: []string{"websecure"}, Middlewares: []string{"sandboxd-auth@file"},
-		Priority: 1000, TLS: &struct{}{}}
-	name, ports := route, route
-	name.Rule = "Host(`ml.box.example.com`)"
-	ports.Rule = "Host(`3000-ml.box.example.com`) || Host(`8000-ml.box.example.com`)"
-	want.HTTP.Routers = map[string]router{"sbx-0123456789abcdef": name, "sbx-0123456789abcdef-ports": ports}
+	want.HTTP.Routers = map[string]router{"sbx-0123456789abcdef": {
+		Rule: "(Host(`3000-ml.box.example.com`) || Host(`8000-ml.box.example.com`))" +
+			" && !HeaderRegexp(`Upgrade`, `.+`) && !Method(`CONNECT`) && !PathPrefix(`/.sandboxd`)",
+		Service: "sbx-0123456789abcdef", EntryPoints: []string{"websecure"}, Middlewares: []string{"sandboxd-auth@file"},
+		Priority: 1000, TLS: &struct{}{},
+	}}
 	var gateway service
 	gateway.LoadBalancer.Server.Port = "7880"
 	want.HTTP.Services = map[string]service{"sbx-0123456789abcdef": gateway}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// The labels as the engine keeps them: whoever reads this knows what stands on a container.
+func TestLabels_AreAsInTheGoldenFiles(t *testing.T) {
+	public, local := mustNew(t, "https://box.example.com"), mustNew(t, "http://localhost:8080")
+	public.Network = "sandboxd-0a1b2c3d"
+	for golden, labels := range map[string]map[string]string{
+		"ports":     public.Labels("0123456789abcdef", "ml", []int{3000, 8000}),
+		"any-port":  public.Labels("0123456789abcdef", "ml-2", nil),
+		"localhost": local.Labels("0123456789abcdef", "ml", []int{80}),
+	} {
+		got := ""
+		for _, key := range slices.Sorted(maps.Keys(labels)) {
+			got += key + "=" + labels[key] + "\n"
+		}
+		file := filepath.Join("testdata", golden+".labels.golden")
+		if *update {
+			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got); diff != "" {
+			t.Errorf("%s (go test -update writes it anew):\n%s", file, diff)
+		}
 	}
 }
 
@@ -76,9 +112,9 @@ func TestLabels_PlainHTTPUsesTheWebEntryPointWithoutTLS(t *testing.T) {
 
 func TestLabels_WithoutPortsListedEveryPortHostMatchesAndNoOther(t *testing.T) {
 	hosts := mustNew(t, "https://box.example.com")
-	rule := decode(t, hosts.Labels("1", "ml-2", nil)).HTTP.Routers["sbx-1-ports"].Rule
+	rule := decode(t, hosts.Labels("1", "ml-2", nil)).HTTP.Routers["sbx-1"].Rule
 	pattern, ok := strings.CutPrefix(rule, "HostRegexp(`")
-	pattern, ok2 := strings.CutSuffix(pattern, "`)")
+	pattern, ok2 := strings.CutSuffix(pattern, "`)"+notDirect)
 	if !ok || !ok2 {
 		t.Fatalf("rule = %q", rule)
 	}
@@ -96,11 +132,18 @@ func TestLabels_WithoutPortsListedEveryPortHostMatchesAndNoOther(t *testing.T) {
 	}
 }
 
-func TestLabels_RuleMatchesExactlyTheParsedHost(t *testing.T) {
+func TestLabels_RuleMatchesExactlyTheParsedHosts(t *testing.T) {
 	hosts := mustNew(t, "http://localhost:8080")
-	rule := hosts.Labels("1", "ml", nil)["traefik.http.routers.sbx-1.rule"]
-	host := strings.TrimSuffix(strings.TrimPrefix(rule, "Host(`"), "`)")
-	if got, err := hosts.Parse(host); err != nil || got != (Target{Terminal, "ml", 0}) {
-		t.Errorf("Parse(%q) = %+v, %v", host, got, err)
+	rule := hosts.Labels("1", "ml", []int{80, 3000})["traefik.http.routers.sbx-1.rule"]
+	var got []Target
+	for _, host := range regexp.MustCompile("Host\\(`([^`]*)`\\)").FindAllStringSubmatch(rule, -1) {
+		target, err := hosts.Parse(host[1])
+		if err != nil {
+			t.Errorf("Parse(%q) = %v", host[1], err)
+		}
+		got = append(got, target)
+	}
+	if diff := cmp.Diff([]Target{{Port, "ml", 80}, {Port, "ml", 3000}}, got); diff != "" {
+		t.Error(diff)
 	}
 }
