@@ -1,0 +1,84 @@
+//go:build engine
+
+package firewall
+
+import (
+	"context"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestWall_StandsFirstOnceAndGoesWithoutATrace changes the rules of the kernel that the test runs on, for an interface
+// that there is none of.
+func TestWall_StandsFirstOnceAndGoesWithoutATrace(t *testing.T) {
+	w, err := Open("a test of the firewall")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := saved(t)
+	t.Cleanup(func() {
+		if err := w.Lift(context.Background()); err != nil { // the test's own has ended
+			t.Error(err)
+		}
+	})
+	for range 2 {
+		if err := w.Guard(t.Context(), "sbx-no-such-0"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	once := saved(t)
+	if n := strings.Count(once, "-i sbx-no-such-0 "); n != 2 {
+		t.Errorf("it leads %d times:\n%s", n, once)
+	}
+	run(t, "iptables", "-I", "INPUT", "1", "-i", "sbx-no-such-9", "-j", "ACCEPT") // somebody puts theirs before ours
+	run(t, "iptables", "-F", w.chains.outside)                                   // and empties one
+	if err := w.Guard(t.Context(), "sbx-no-such-0"); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "iptables", "-D", "INPUT", "-i", "sbx-no-such-9", "-j", "ACCEPT")
+	if again := saved(t); again != once {
+		t.Errorf("it is not as it was:\n%s\nbut\n%s", once, again)
+	}
+	if err := w.Guard(t.Context(), "sbx-no-such-1"); err != nil {
+		t.Fatal(err)
+	}
+	if moved := saved(t); strings.Contains(moved, "sbx-no-such-0") || strings.Count(moved, "-i sbx-no-such-1 ") != 2 {
+		t.Errorf("for another bridge:\n%s", moved)
+	}
+	for range 2 {
+		if err := w.Lift(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := saved(t); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+func TestWall_RefusesWhatIsNoInterface(t *testing.T) {
+	w, err := Open("a test of the firewall")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"", "far-too-long-a-name", "eth+", "! eth0", "a/b"} {
+		if w.Guard(t.Context(), name) == nil {
+			t.Errorf("%q is taken for one", name)
+		}
+	}
+}
+
+// saved gives the filter's rules without counters and comments.
+func saved(t *testing.T) string {
+	t.Helper()
+	return run(t, "iptables", "-S")
+}
+
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}
