@@ -11,7 +11,9 @@ GO_FILES  := $(shell git ls-files -co --exclude-standard '*.go' '*.templ' '*.sql
 JS_FILES  := $(shell git ls-files -co --exclude-standard 'static/*' 2>/dev/null)
 ASSETS    := static/dist/manifest.json
 ENGINE    := internal/setup/engine.sh
+TRAEFIK   := internal/setup/traefik
 TEST_TIME := 20m
+TRAEFIK_VERSION = $(shell sed -n 's|.*github.com/traefik/traefik/v3 v\([^ ]*\).*|\1|p' $(TRAEFIK)/go.mod)
 BASE_IMAGE = bin/sandboxd template build base --data artifacts/data
 
 .PHONY: help run build check test test-engine test-e2e bench lint generate check-generate clean
@@ -36,7 +38,7 @@ test-engine: build ## tests on a real engine
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(GO) test -race -tags engine -p 1 -timeout $(TEST_TIME) $$(ls -d internal/*/ internal/*/*/ | while read d; do ls $$d*_engine_test.go >/dev/null 2>&1 && echo ./$$d; done)
 
-test-e2e: build ## what a person and a program do, with the real binary, engine and browser
+test-e2e: build bin/traefik ## what a person and a program do, with the real binary, engine and browser
 	@internal/setup/tools.sh chromium
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(GO) test -tags e2e -p 1 -count 1 -timeout $(TEST_TIME) ./cmd/... ./internal/terminal
@@ -81,3 +83,9 @@ static/node_modules/.package-lock.json: static/package.json static/package-lock.
 	@echo "fetching the browser's libraries"
 	cd static && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
+
+bin/traefik: $(TRAEFIK)/go.mod $(TRAEFIK)/go.sum
+	@echo "building Traefik for the tests (the first time takes five to ten minutes)"
+	@mkdir -p bin
+	CGO_ENABLED=0 $(GO) build -C $(TRAEFIK) -trimpath -ldflags '-s -w -X github.com/traefik/traefik/v3/pkg/version.Version=$(TRAEFIK_VERSION)' \
+		-o $(CURDIR)/$@ github.com/traefik/traefik/v3/cmd/traefik
