@@ -1,0 +1,83 @@
+// Package idle says when a sandbox is in use, what uses it, and since when nothing does; and it puts unused ones to rest.
+//
+// What counts. A request that a sandbox is answering, a command that runs in it and a hold that somebody has placed count
+// until they end, however long that takes and however quiet they are. A stream, a WebSocket and a terminal count when
+// something goes through them, not because they are open. What may be a forgotten page's doing (a script's request that
+// only repeats, a terminal's output that nobody watches) counts for an hour after the last thing that a person or a
+// program has done on purpose, and not longer. Work inside counts by itself: before a sandbox is put to rest the engine is
+// asked what it uses of processor, network and disk, and the program inside what flows on the direct route. Looking does
+// not count: dashboards, lists, metrics, health checks and probes begin no use here.
+//
+// It does not decide what is attended (whoever sees the use does), it keeps no history, it wakes nothing, and it changes
+// no state itself: sandbox.Manager does, and asks again inside its turn.
+//
+// Invariant: what is not in use can be told by the time since when; so a use is registered before the sandbox is asked to
+// be awake, an attended use never moves that time back, and a use that has ended is never named as a reason.
+package idle
+
+import (
+	"slices"
+	"time"
+)
+
+// Kind is what sort of thing uses a sandbox. The names are the API's.
+type Kind string
+
+// The kinds.
+const (
+	Web      Kind = "web"      // a request through sandboxd's proxy
+	Stream   Kind = "stream"   // an event stream, a WebSocket, a long answer
+	Terminal Kind = "terminal" // input or output of a terminal
+	Exec     Kind = "exec"     // a command that runs
+	Files    Kind = "files"    // reading or writing files
+	Held     Kind = "hold"     // somebody says so, for a time
+	Direct   Kind = "direct"   // traffic that goes past sandboxd, straight to the sandbox
+	Work     Kind = "work"     // processor, network or disk in use, by whatever
+)
+
+var kinds = []Kind{Web, Stream, Terminal, Exec, Files, Held, Direct, Work}
+
+// kindSet is a set of kinds, one bit each. Kinds that are not ours share a bit.
+type kindSet uint16
+
+func (k Kind) bit() kindSet {
+	if i := slices.Index(kinds, k); i >= 0 {
+		return 1 << i
+	}
+	return 1 << len(kinds)
+}
+
+const (
+	// Attention is how long after its last attended use the unattended use of a sandbox counts: as long as somebody may
+	// read a page or watch a terminal without touching it.
+	Attention = time.Hour
+	// Pulse is how long a moment of use shows as one, so that a page does not flicker between two keys or packets.
+	Pulse = 15 * time.Second
+)
+
+// Use is one use of a sandbox.
+type Use struct {
+	Kind   Kind
+	Detail string // what a person is told beside the kind: "GET /lab", "main", "make test"; cleaned and cut when it is shown
+	// Unattended marks what may be a forgotten page's doing. It counts only while the sandbox's last attended use is at
+	// most Attention ago.
+	Unattended bool
+}
+
+// Reason is something that uses a sandbox now.
+type Reason struct {
+	Kind   Kind
+	Detail string // one line of at most 120 bytes without control characters; it may be a stranger's words
+	Since  time.Time
+}
+
+// Standing is what the tracker knows of a sandbox at one moment.
+type Standing struct {
+	Because []Reason  // what uses it now, oldest first, at most 16
+	Idle    time.Time // since when nothing does; zero while Because is not empty
+}
+
+// Change says that the kinds of use that a sandbox is in have changed; Tracker.Standing has the present ones.
+type Change struct {
+	Name string
+}

@@ -1,0 +1,209 @@
+package idle
+
+import (
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"sandboxd/internal/event"
+)
+
+// shardCount spreads names so that sandboxes do not wait for one another.
+const shardCount = 64
+
+// changeBuffer is how many changes a subscriber may fall behind.
+const changeBuffer = 256
+
+// Tracker keeps what uses which sandbox, by name, in memory: after a restart of sandboxd everything begins afresh. All
+// methods are safe for concurrent use, never block on anything but memory, and take any name, known or not.
+type Tracker struct {
+	seed   maphash.Seed
+	bus    *event.Bus[Change]
+	shards [shardCount]shard
+}
+
+type shard struct {
+	mu     sync.RWMutex
+	clocks map[string]*clock
+}
+
+// New makes an empty tracker.
+func New() *Tracker {
+	t := &Tracker{seed: maphash.MakeSeed(), bus: event.NewBus[Change](changeBuffer)}
+	for i := range t.shards {
+		t.shards[i].clocks = map[string]*clock{}
+	}
+	return t
+}
+
+// Begin registers a use that lasts until the lease's End, whatever goes through it: a request in flight, a command. An
+// unattended one counts only as long as unattended use counts.
+func (t *Tracker) Begin(name string, u Use) *Lease { return t.lease(name, u, false) }
+
+// Watch registers a use that counts only when something happens in it: a stream, a WebSocket, a terminal. Opening it is
+// its first Touch, unattended or not as u says.
+func (t *Tracker) Watch(name string, u Use) *Lease { return t.lease(name, u, true) }
+
+func (t *Tracker) lease(name string, u Use, watch bool) *Lease {
+	now := time.Now()
+	l := &Lease{t: t, name: name, use: u, bit: u.Kind.bit(), watch: watch, since: now}
+	c := t.lock(name, now)
+	l.clock = c
+	c.push(l)
+	counts := c.stamp(now, u.Unattended)
+	if counts {
+		l.touched = now
+	}
+	told := counts && c.appears(l.bit, now)
+	c.mu.Unlock()
+	t.tell(name, told)
+	return l
+}
+
+// Touch registers a moment of use.
+func (t *Tracker) Touch(name string, u Use) { t.touchAt(name, u, time.Now()) }
+
+// touchAt registers a moment of use that was seen only now.
+func (t *Tracker) touchAt(name string, u Use, at time.Time) {
+	now := time.Now()
+	c := t.lock(name, now)
+	told := c.moment(u, at) && c.appears(u.Kind.bit(), now)
+	c.mu.Unlock()
+	t.tell(name, told)
+}
+
+// Reset starts a sandbox's clock afresh: it was created, started or woken. It ends no use, and is no attended one.
+func (t *Tracker) Reset(name string) {
+	now := time.Now()
+	c := t.lock(name, now)
+	defer c.mu.Unlock()
+	c.fresh, c.known = now, true
+}
+
+// Forget drops what is known of a deleted sandbox. Leases that have not ended and holds stay until they end: they may
+// be those of a new sandbox of that name.
+func (t *Tracker) Forget(name string) {
+	s := t.shard(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.clocks[name]
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.first != nil || len(c.holds) > 0 {
+		c.wipe(time.Now())
+		return
+	}
+	c.gone = true
+	delete(s.clocks, name)
+}
+
+// Repeats notes that key (who asks for what, such as user, method and path) has asked, and says whether it has done so
+// within Attention before. It remembers the 256 keys that asked last.
+func (t *Tracker) Repeats(name, key string) bool {
+	now := time.Now()
+	hash := maphash.String(t.seed, key)
+	c := t.lock(name, now)
+	defer c.mu.Unlock()
+	return c.asked.note(hash, now)
+}
+
+// Counts says whether an unattended use would count now.
+func (t *Tracker) Counts(name string) bool {
+	now := time.Now()
+	c := t.lock(name, now)
+	defer c.mu.Unlock()
+	return !now.After(c.limit())
+}
+
+// Standing gives what uses a sandbox now, or since when nothing does. One that was never heard of is unused from now.
+func (t *Tracker) Standing(name string) Standing {
+	now := time.Now()
+	s := t.shard(name)
+	s.mu.RLock()
+	c := s.clocks[name]
+	s.mu.RUnlock()
+	if c == nil {
+		return Standing{Idle: now}
+	}
+	return c.standing(now)
+}
+
+// Subscribe gives a Change whenever a kind of use appears (at once) or disappears (with the reaper's next pass) in a
+// sandbox, at most once a second for each. The caller must Close it.
+func (t *Tracker) Subscribe() *event.Subscription[Change] { return t.bus.Subscribe() }
+
+func (t *Tracker) tell(name string, changed bool) {
+	if changed {
+		t.bus.Publish(Change{Name: name})
+	}
+}
+
+// note makes a sandbox that is up known, from now if it was not, and tells subscribers what time alone has changed.
+func (t *Tracker) note(name string) {
+	now := time.Now()
+	c := t.lock(name, now)
+	if !c.known {
+		c.fresh, c.known = now, true
+	}
+	present := c.present(now)
+	changed := present != c.told && now.Sub(c.toldAt) >= tellEvery
+	if changed {
+		c.told, c.toldAt = present, now
+	}
+	c.mu.Unlock()
+	t.tell(name, changed)
+}
+
+// prune drops names that no sandbox turned out to have, once nothing they did counts any more.
+func (t *Tracker) prune() {
+	now := time.Now()
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		for name, c := range s.clocks {
+			c.mu.Lock()
+			if c.empty(now) {
+				c.gone = true
+				delete(s.clocks, name)
+			}
+			c.mu.Unlock()
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (t *Tracker) shard(name string) *shard {
+	return &t.shards[maphash.String(t.seed, name)%shardCount]
+}
+
+// lock gives name's clock, made if needed, with its lock held.
+func (t *Tracker) lock(name string, now time.Time) *clock {
+	s := t.shard(name)
+	for {
+		s.mu.RLock()
+		c := s.clocks[name]
+		s.mu.RUnlock()
+		if c == nil {
+			c = s.add(name, now)
+		}
+		c.mu.Lock()
+		if !c.gone {
+			return c
+		}
+		c.mu.Unlock()
+	}
+}
+
+func (s *shard) add(name string, now time.Time) *clock {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.clocks[name]
+	if c == nil {
+		c = &clock{stamps: stamps{seen: now, fresh: now}}
+		s.clocks[name] = c
+	}
+	return c
+}
