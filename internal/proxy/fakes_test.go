@@ -214,7 +214,7 @@ func (s *fakeSession) dial(ctx context.Context, host string) (net.Conn, error) {
 
 // world is a proxy with one running sandbox "ml" of Ann's.
 type world struct {
-	t        *testing.T
+	t        testing.TB
 	hosts    hostname.Hosts
 	accounts *fakeAccounts
 	boxes    *fakeBoxes
@@ -224,9 +224,9 @@ type world struct {
 	client   *http.Client
 }
 
-func newWorld(t *testing.T) *world { return newWorldAt(t, "http://localhost:8080") }
+func newWorld(t testing.TB) *world { return newWorldAt(t, "http://localhost:8080") }
 
-func newWorldAt(t *testing.T, public string) *world {
+func newWorldAt(t testing.TB, public string) *world {
 	t.Helper()
 	hosts, err := hostname.New(public)
 	if err != nil {
@@ -294,7 +294,7 @@ func (w *world) lead(host, address string) {
 	w.session.address[host] = address
 }
 
-func listen(t *testing.T) net.Listener {
+func listen(t testing.TB) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -363,7 +363,7 @@ func (w *world) wantStatus(a answer, status int) {
 // bearer is Ann's token as a header.
 var bearer = header{"Authorization", "Bearer " + annToken}
 
-func parseURL(t *testing.T, s string) *url.URL {
+func parseURL(t testing.TB, s string) *url.URL {
 	t.Helper()
 	u, err := url.Parse(s)
 	if err != nil {
