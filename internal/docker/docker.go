@@ -1,4 +1,4 @@
-// Package docker is sandboxd's hands on a Docker engine: it implements sandbox.Runtime and catalog.Engine.
+// Package docker is sandboxd's hands on a Docker engine: it implements sandbox.Runtime, sandbox.Freezer and catalog.Engine.
 //
 // It decides nothing about sandboxes and keeps nothing: the engine's labels are its memory. It is the only importer
 // of the engine's client library, and no type, id or word of the engine leaves it, but for the engine's own text in
@@ -50,8 +50,9 @@ type Engine struct {
 	network   *sandboxNetwork
 	ids       keyed
 	seen      details
+	reclaims  *reclaims
 	lingering atomic.Bool     // somebody waits to remove the network
-	life      context.Context // ends with Close; creates whose caller has left end with it
+	life      context.Context // ends with Close; creates whose caller has left and reclaims end with it
 	end       context.CancelFunc
 	flights   sync.WaitGroup
 }
@@ -66,7 +67,7 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{c: c, network: n, ids: newKeyed()}
+	e := &Engine{c: c, network: n, ids: newKeyed(), reclaims: newReclaims(hostKernel())}
 	e.seen.reset()
 	e.life, e.end = context.WithCancel(context.Background())
 	if err := e.refresh(ctx); err != nil {

@@ -8,11 +8,14 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -323,6 +326,33 @@ func engineSubject(t *testing.T) sandboxtest.RuntimeSubject {
 			return func() { p.listen(t) }
 		},
 	}
+}
+
+// countOf reads how far a counting program has come from what it has printed: that can be read of a frozen one too.
+func countOf(t *testing.T, e *Engine, id string) int {
+	t.Helper()
+	log, err := e.client.Load().ContainerLogs(t.Context(), e.resource(id), container.LogsOptions{ShowStdout: true, Tail: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	var out bytes.Buffer
+	if _, err := stdcopy.StdCopy(&out, io.Discard, log); err != nil {
+		t.Fatal(err)
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(out.String())) // nothing yet is 0
+	return n
+}
+
+func TestEngine_Freezes(t *testing.T) {
+	sandboxtest.RunFreezer(t, func(t *testing.T) sandboxtest.FreezerSubject {
+		s := engineSubject(t)
+		e := s.Runtime.(*Engine)
+		return sandboxtest.FreezerSubject{
+			RuntimeSubject: s, Freezer: e, Another: s.Other.(*Engine),
+			Count: func(t *testing.T, id string) int { return countOf(t, e, id) },
+		}
+	})
 }
 
 func TestEngine_KeepsTheContract(t *testing.T) {

@@ -23,6 +23,7 @@ type Info struct {
 	Kernel  string
 	Storage string  // storage driver
 	Cgroup  string  // "1" or "2"
+	Driver  string  // who makes its cgroups: "systemd", "cgroupfs" or "none"
 	CPUs    float64 // cores
 	Memory  int64   // bytes
 	NoFile  uint64  // the engine's own bound on open files per process; 0 when it cannot be told
@@ -96,7 +97,7 @@ func learn(ctx context.Context, cli *client.Client) (*facts, error) {
 func newInfo(i system.Info, cli *client.Client) Info {
 	out := Info{
 		Version: i.ServerVersion, API: cli.ClientVersion(), Host: cli.DaemonHost(), System: i.OperatingSystem,
-		Kernel: i.KernelVersion, Storage: i.Driver, Cgroup: i.CgroupVersion, CPUs: float64(i.NCPU), Memory: i.MemTotal,
+		Kernel: i.KernelVersion, Storage: i.Driver, Cgroup: i.CgroupVersion, Driver: i.CgroupDriver, CPUs: float64(i.NCPU), Memory: i.MemTotal,
 		Can: Capabilities{
 			MemoryLimit: i.MemoryLimit, SwapLimit: i.SwapLimit, CPULimit: i.CPUCfsQuota, PidsLimit: i.PidsLimit,
 			Seccomp: hasOption(i, "seccomp"), AppArmor: hasOption(i, "apparmor"),

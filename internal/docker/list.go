@@ -65,7 +65,7 @@ func (e *Engine) look(ctx context.Context, containers []container.Summary, found
 		}
 		i := instance(c.Labels)
 		i.Partial = broken(c.State)
-		i.Running = alive(c.State)
+		i.Running, i.Frozen = alive(c.State), c.State == container.StatePaused
 		found[id] = &i
 		g.Go(func() error {
 			d, err := e.detail(ctx, id, c)

@@ -34,7 +34,7 @@ func (e *Engine) revive(ctx context.Context, id string, cause error) error {
 	case broken(found.State.Status):
 		return fault.Wrap(cause, fault.NotFound, "The container engine has only remains of this sandbox's container.")
 	case found.State.Paused:
-		return e.thaw(ctx, id)
+		return e.Thaw(ctx, id)
 	}
 	mended, err := e.reconnect(ctx, id, found)
 	if err != nil {
@@ -48,19 +48,6 @@ func (e *Engine) revive(ctx context.Context, id string, cause error) error {
 		return fault.Wrap(cause, fault.Invalid, "The container engine could not start the container: %s", word(cause))
 	}
 	return refused(cause, "start the container")
-}
-
-// thaw ends a freeze. One that has ended meanwhile is no error.
-func (e *Engine) thaw(ctx context.Context, id string) error {
-	err := e.client.Load().ContainerUnpause(ctx, e.resource(id))
-	if err == nil {
-		return nil
-	}
-	now, inspectErr := e.client.Load().ContainerInspect(ctx, e.resource(id))
-	if inspectErr == nil && now.State.Running && !now.State.Paused {
-		return nil
-	}
-	return classify(err, "thaw the container")
 }
 
 // reconnect puts a container back on the sandboxes' network when that has been removed, or made anew, behind its
@@ -91,12 +78,13 @@ func (e *Engine) reconnect(ctx context.Context, id string, found container.Inspe
 	return err == nil, refused(err, "put the container on its network")
 }
 
-// Stop ends a sandbox's processes. See sandbox.Runtime.
+// Stop ends a sandbox's processes. See sandbox.Runtime. A frozen one is thawed by the engine, once the signal waits for it.
 func (e *Engine) Stop(ctx context.Context, id string, grace time.Duration) error {
 	grace = max(grace, 0)
 	ctx, cancel := context.WithTimeout(ctx, grace+stopMargin)
 	defer cancel()
 	defer e.seen.drop(id)
+	e.reclaims.end(id)
 	seconds := int(math.Ceil(grace.Seconds()))
 	err := e.client.Load().ContainerStop(ctx, e.resource(id), container.StopOptions{Timeout: &seconds})
 	if errdefs.IsNotFound(err) {
@@ -116,6 +104,7 @@ func (e *Engine) Remove(ctx context.Context, id string) error {
 	}
 	defer unlock()
 	defer e.seen.drop(id)
+	e.reclaims.end(id)
 	if err := e.removeContainer(ctx, id); err != nil {
 		return err
 	}

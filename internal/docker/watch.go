@@ -87,7 +87,8 @@ func (e *Engine) tell(ctx context.Context, m events.Message, seen func(sandbox.I
 	case events.ActionStart:
 		i.Running, i.Started = true, at
 	case events.ActionPause, events.ActionUnPause:
-		i.Running, i.Started = true, e.inspected(ctx, m.Actor.ID).started
+		i.Running, i.Frozen = true, m.Action == events.ActionPause
+		i.Started = e.inspected(ctx, m.Actor.ID).started
 	case events.ActionDie:
 		d := e.inspected(ctx, m.Actor.ID)
 		i.Started = d.started

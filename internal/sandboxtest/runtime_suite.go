@@ -17,10 +17,11 @@ type Behaviour string
 
 // The behaviours. A program that is none of the special ones runs until it is asked to end, and then ends with 0.
 const (
-	Patient Behaviour = "patient"
-	Brief   Behaviour = "brief"  // ends at once with exit code 3
-	Greedy  Behaviour = "greedy" // takes memory until there is no more
-	Deaf    Behaviour = "deaf"   // does not end when it is asked to
+	Patient  Behaviour = "patient"
+	Brief    Behaviour = "brief"    // ends at once with exit code 3
+	Greedy   Behaviour = "greedy"   // takes memory until there is no more
+	Deaf     Behaviour = "deaf"     // does not end when it is asked to
+	Counting Behaviour = "counting" // counts from 1, up to a hundred a second, and works a little for each
 )
 
 // BriefExit is the exit code of a Brief program.
@@ -277,10 +278,13 @@ func startThaws(t *testing.T, r *runtimeTest) {
 	b := r.made(Patient)
 	r.start(b.ID)
 	r.Freeze(t, b.ID)
-	if i := r.the(b.ID); !i.Running {
+	if i := r.the(b.ID); !i.Running || !i.Frozen {
 		t.Errorf("frozen, it is %+v", i)
 	}
 	r.start(b.ID)
+	if i := r.the(b.ID); !i.Running || i.Frozen {
+		t.Errorf("thawed, it is %+v", i)
+	}
 	r.stop(b.ID, 5*time.Second) // one that still is frozen would not hear it
 	if i := r.the(b.ID); i.Running || i.ExitCode != 0 {
 		t.Errorf("thawed and stopped, it is %+v", i)

@@ -53,6 +53,20 @@ func TestRuntime_FakeKeepsTheContract(t *testing.T) {
 	RunRuntime(t, fakeSubject)
 }
 
+func TestRuntime_FakeFreezes(t *testing.T) {
+	RunFreezer(t, func(t *testing.T) FreezerSubject {
+		s := fakeSubject(t)
+		r, another := s.Runtime.(*Runtime), s.Other.(*Runtime)
+		return FreezerSubject{
+			RuntimeSubject: s, Freezer: r, Another: another,
+			Count: func(_ *testing.T, id string) int { return int(r.Awake(id) / (10 * time.Millisecond)) },
+			Work: func(_ *testing.T, id string) {
+				r.Use(id, sandbox.Usage{CPU: time.Millisecond, Network: 1, Memory: 1 << 20})
+			},
+		}
+	})
+}
+
 func TestRuntime_EveryStepCanBeCutOffAndFinished(t *testing.T) {
 	for _, c := range []struct {
 		step  Step

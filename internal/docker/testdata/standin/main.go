@@ -2,6 +2,7 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/signal"
@@ -29,8 +30,21 @@ func main() {
 		}
 	case "serve":
 		serve(ended)
+	case "counting":
+		go count()
+		<-ended
 	default:
 		<-ended
+	}
+}
+
+// count says how far it has counted, and works for it.
+func count() {
+	for n := 1; ; n++ {
+		fmt.Println(n)
+		for began := time.Now(); time.Since(began) < time.Millisecond; {
+		}
+		time.Sleep(9 * time.Millisecond)
 	}
 }
 

@@ -1,0 +1,73 @@
+package docker
+
+import (
+	"context"
+	"strings"
+
+	"github.com/containerd/errdefs"
+
+	"sandboxd/internal/fault"
+)
+
+// Freeze makes a running sandbox's processes stand still. See sandbox.Freezer. It is one call to the engine unless
+// something is amiss. The memory is given back to the host afterwards, in the background, until the sandbox is thawed.
+func (e *Engine) Freeze(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	defer e.seen.drop(id)
+	err := e.client.Load().ContainerPause(ctx, e.resource(id))
+	if err != nil && ctx.Err() == nil && !lost(err) {
+		err = e.settle(ctx, id, true, err)
+	}
+	if err != nil {
+		return classify(err, "freeze the container")
+	}
+	e.reclaimLater(id)
+	return nil
+}
+
+// Thaw lets a frozen sandbox's processes go on. See sandbox.Freezer. It is one call to the engine unless something is
+// amiss.
+func (e *Engine) Thaw(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	defer e.seen.drop(id)
+	e.reclaims.end(id)
+	err := e.client.Load().ContainerUnpause(ctx, e.resource(id))
+	if err != nil && ctx.Err() == nil && !lost(err) {
+		err = e.settle(ctx, id, false, err)
+	}
+	return classify(err, "thaw the container")
+}
+
+// settle finds out why a freeze or a thaw was refused. That it is done already is no error.
+func (e *Engine) settle(ctx context.Context, id string, frozen bool, cause error) error {
+	now, err := e.client.Load().ContainerInspect(ctx, e.resource(id))
+	switch {
+	case errdefs.IsNotFound(err):
+		return fault.Wrap(cause, fault.NotFound, "The container engine does not have this sandbox's container.")
+	case err != nil:
+		return err
+	case !now.State.Running:
+		return fault.Wrap(cause, fault.Conflict, "The sandbox does not run.")
+	case now.State.Paused == frozen:
+		return nil
+	}
+	return cause
+}
+
+// FreezeSupport tells whether sandboxes can be frozen on this engine, and whether the memory of frozen ones is given
+// back to the host. why says, in a sentence, what stands against it; "" when nothing does.
+func (e *Engine) FreezeSupport() (can, reclaims bool, why string) {
+	i := e.Info()
+	switch {
+	case i.Can.Rootless && (i.Cgroup == "1" || i.Driver == "none"):
+		return false, false, "The engine runs without root and without cgroups of its own, so it cannot freeze containers."
+	case i.Cgroup != "2":
+		return true, false, "The host has cgroup v1, which cannot reclaim the memory of a frozen sandbox."
+	case !strings.HasPrefix(i.Host, "unix://"):
+		return true, false, "The engine is on another machine, where sandboxd cannot reclaim memory."
+	}
+	why = e.reclaims.kernel.obstacle()
+	return true, why == "", why
+}

@@ -1,0 +1,67 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+)
+
+const (
+	usageLimit  = 5 * time.Second // an engine that takes longer is overloaded; who asks does so again
+	usageAnswer = 1 << 20         // bytes; an answer is a few thousand
+)
+
+// Usage gives what a running sandbox has used since its start. See sandbox.Freezer. It also works for a frozen one.
+func (e *Engine) Usage(ctx context.Context, id string) (sandbox.Usage, error) {
+	ctx, cancel := context.WithTimeout(ctx, usageLimit)
+	defer cancel()
+	answer, err := e.client.Load().ContainerStatsOneShot(ctx, e.resource(id))
+	if errdefs.IsNotFound(err) {
+		return sandbox.Usage{}, fault.Wrap(err, fault.NotFound, "The container engine does not have this sandbox's container.")
+	}
+	if err != nil {
+		return sandbox.Usage{}, classify(err, "tell a container's usage")
+	}
+	var s container.StatsResponse
+	err = json.NewDecoder(io.LimitReader(answer.Body, usageAnswer)).Decode(&s)
+	if err := errors.Join(err, answer.Body.Close()); err != nil {
+		return sandbox.Usage{}, classify(err, "tell a container's usage")
+	}
+	if s.Read.IsZero() { // the engine's way to say that it does not run
+		return sandbox.Usage{}, fault.New(fault.NotFound, "The sandbox does not run.")
+	}
+	return newUsage(s), nil
+}
+
+func newUsage(s container.StatsResponse) sandbox.Usage {
+	u := sandbox.Usage{CPU: time.Duration(s.CPUStats.CPUUsage.TotalUsage), Memory: held(s.MemoryStats)}
+	for name, n := range s.Networks {
+		if name != "lo" {
+			u.Network += int64(n.RxBytes + n.TxBytes)
+		}
+	}
+	for _, b := range s.BlkioStats.IoServiceBytesRecursive { // in cgroup v1 there are totals beside these
+		if op := strings.ToLower(b.Op); op == "read" || op == "write" {
+			u.Disk += int64(b.Value)
+		}
+	}
+	return u
+}
+
+// held is the memory that only an end would free: without the files that are cached and were not used lately.
+func held(m container.MemoryStats) int64 {
+	inactive, v1 := m.Stats["total_inactive_file"]
+	if !v1 {
+		inactive = m.Stats["inactive_file"]
+	}
+	return int64(m.Usage - min(inactive, m.Usage))
+}
