@@ -23,6 +23,9 @@ type Setup struct {
 	Env       map[string]string `json:"env,omitempty"` // for everything that the guest starts
 	Services  []Service         `json:"services,omitempty"`
 	StopGrace time.Duration     `json:"stop_grace,omitempty"` // nanoseconds; 0 means the constant StopGrace
+	// GatewayKey is what passes for the gateway are signed with, GatewayKeySize bytes, filled in by link. Without one
+	// the gateway lets nobody in. A guest that is older than this has no gateway.
+	GatewayKey []byte `json:"gateway_key,omitempty"`
 }
 
 // Service is a program that the guest starts and keeps running.
@@ -42,6 +45,9 @@ func (s *Setup) Check() error {
 	}
 	if s.StopGrace < 0 || s.StopGrace > maxGrace {
 		return badField("stop_grace")
+	}
+	if n := len(s.GatewayKey); n != 0 && n != GatewayKeySize {
+		return badField("gateway_key")
 	}
 	if err := checkText("name", s.Name, maxName); err != nil {
 		return err

@@ -44,7 +44,7 @@ type ServiceState string
 const (
 	ServiceStopped ServiceState = "stopped" // never started, ended by hand, or being ended
 	ServiceRunning ServiceState = "running"
-	ServiceWaiting ServiceState = "waiting" // it ended by itself and is started again at Retry
+	ServiceWaiting ServiceState = "waiting" // about to run: at Retry, where it has ended by itself, else right now
 )
 
 // ServiceStatus is how one declared service stands.
@@ -56,7 +56,7 @@ type ServiceStatus struct {
 	ExitCode int          `json:"exit_code,omitempty"` // of the last run that ended; 128+n for a signal
 	Restarts int          `json:"restarts,omitempty"`  // since it was last started by hand or by a set-up
 	Since    time.Time    `json:"since"`               // when State began
-	Retry    time.Time    `json:"retry,omitzero"`      // while waiting
+	Retry    time.Time    `json:"retry,omitzero"`      // while waiting after a run that ended
 	Problem  string       `json:"problem,omitempty"`   // why it could not be started, a sentence
 }
 

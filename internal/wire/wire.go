@@ -34,6 +34,7 @@ const (
 	PathExecs     = "/v1/execs/"    // POST <id>/signal?name=, POST <id>/resize?cols=&rows=
 	PathTerminals = "/v1/terminals" // GET; POST /<tab>/dial; DELETE /<tab>
 	PathServices  = "/v1/services"  // GET; GET /<name>/log; POST /<name>/start and /<name>/stop
+	PathActivity  = "/v1/activity"  // GET
 )
 
 // ExecHeader is the reply header with the id of the process that PathExec has started.

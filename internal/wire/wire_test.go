@@ -24,7 +24,8 @@ func samples() map[string]Message {
 	return map[string]Message{
 		"setup": &Setup{Protocol: Protocol, Name: "box", Env: map[string]string{"A": "b"}, StopGrace: 2 * time.Second,
 			Services: []Service{{Name: "web", Command: []string{"serve", "-p", "80"}, Port: 80, Cwd: "/srv",
-				Env: map[string]string{"C": "d"}, Autostart: true}}},
+				Env: map[string]string{"C": "d"}, Autostart: true}},
+			GatewayKey: bytes.Repeat([]byte{7}, GatewayKeySize)},
 		"hello": &Hello{Protocol: Protocol, Version: "1.0", User: "agent", Home: HomePath, Shell: "/bin/bash",
 			HasTTYD: true, HasTmux: true},
 		"start": &ExecStart{Command: []string{"echo", "hi"}, Cwd: "/tmp", User: "root", Env: map[string]string{"A": "b"},
@@ -32,7 +33,8 @@ func samples() map[string]Message {
 		"terminals": &Terminals{{Name: "main", Created: someTime, Viewers: 2, Title: "vim"}},
 		"services": &ServiceStatuses{{Name: "web", State: ServiceWaiting, Port: 80, PID: 12, ExitCode: 1, Restarts: 3,
 			Since: someTime, Retry: someTime.Add(time.Second), Problem: "it ended"}},
-		"problem": &Problem{Code: CodeNotFound, Message: "There is no such thing."},
+		"activity": &Activity{Direct: DirectActivity{InFlight: 2, Idle: 3 * time.Second}},
+		"problem":  &Problem{Code: CodeNotFound, Message: "There is no such thing."},
 	}
 }
 
@@ -84,6 +86,8 @@ func fresh(m Message) Message {
 		return &Terminals{}
 	case *ServiceStatuses:
 		return &ServiceStatuses{}
+	case *Activity:
+		return &Activity{}
 	}
 	return &Problem{}
 }
@@ -134,6 +138,10 @@ func TestCheck_RefusesWhatIsOutOfBounds(t *testing.T) {
 		"pid":               &ServiceStatuses{{Name: "a", State: ServiceRunning, PID: -1}},
 		"status name":       &ServiceStatuses{{State: ServiceRunning}},
 		"hello's long name": &Hello{User: long},
+		"short key":         &Setup{GatewayKey: make([]byte, GatewayKeySize-1)},
+		"long key":          &Setup{GatewayKey: make([]byte, GatewayKeySize+1)},
+		"in flight":         &Activity{Direct: DirectActivity{InFlight: -1}},
+		"many in flight":    &Activity{Direct: DirectActivity{InFlight: maxDirect + 1}},
 	} {
 		if m.Check() == nil {
 			t.Errorf("%s is let through", name)

@@ -1,0 +1,90 @@
+package wire
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// GatewayPort is where the guest's gateway listens in the sandbox.
+	GatewayPort = 7880
+	// GatewayKeySize is the length of a gateway's key.
+	GatewayKeySize = 32
+	// PassHeader is the request header that carries a pass. Only Traefik and the gateway ever see it.
+	PassHeader = "X-Sandboxd-Pass"
+	// PassLife is how long a pass is issued for. A request that is let in may last longer.
+	PassLife = 60 * time.Second
+)
+
+const (
+	// passVersion begins every pass and is part of what is signed.
+	passVersion = "1"
+	// maxPass bounds what is looked at; a pass has 56 characters.
+	maxPass = 128
+)
+
+// ErrPass says that a pass does not open the gateway. It does not say why: whoever guesses learns nothing.
+var ErrPass = errors.New("the pass is not valid")
+
+// NewPass makes the pass that opens the gateway with that key for requests to host until then. The host's letter case,
+// its port and one trailing dot do not matter. With a key of another length than GatewayKeySize it is "", which opens
+// nothing.
+func NewPass(key []byte, host string, until time.Time) string {
+	if len(key) != GatewayKeySize {
+		return ""
+	}
+	expiry := strconv.FormatInt(until.Unix(), 10)
+	return passVersion + "." + expiry + "." + base64.RawURLEncoding.EncodeToString(signPass(key, host, expiry))
+}
+
+// CheckPass says whether pass opens the gateway with that key for a request to host at now. A pass that is valid for
+// longer than any that we issue is refused. Every error is ErrPass.
+func CheckPass(key []byte, pass, host string, now time.Time) error {
+	if len(key) != GatewayKeySize || len(pass) > maxPass {
+		return ErrPass
+	}
+	version, rest, _ := strings.Cut(pass, ".")
+	expiry, signed, _ := strings.Cut(rest, ".")
+	if version != passVersion {
+		return ErrPass
+	}
+	sum, err := base64.RawURLEncoding.Strict().DecodeString(signed)
+	if err != nil || !hmac.Equal(sum, signPass(key, host, expiry)) {
+		return ErrPass
+	}
+	until, err := strconv.ParseInt(expiry, 10, 64)
+	if err != nil || until <= now.Unix() || until > now.Add(2*PassLife).Unix() {
+		return ErrPass
+	}
+	return nil
+}
+
+func signPass(key []byte, host, expiry string) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(passVersion + "|" + bareHost(host) + "|" + expiry))
+	return h.Sum(nil)
+}
+
+// bareHost is a Host header without its port and trailing dot, in lower case. Only ASCII letters are lowered: others
+// that would fold into ours are other hosts.
+func bareHost(host string) string {
+	end := strings.LastIndexByte(host, ':')
+	if strings.LastIndexByte(host, ']') > end {
+		end = -1 // an address without a port
+	}
+	if end >= 0 {
+		host = host[:end]
+	}
+	b := []byte(strings.TrimSuffix(host, "."))
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + ('a' - 'A')
+		}
+	}
+	return string(b)
+}
