@@ -41,6 +41,7 @@ var private = []string{"169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32
 type Wall struct {
 	tables *iptables.IPTables
 	chains chains
+	public []int // TCP ports of this host that sandboxes may use as anybody may
 
 	mu sync.Mutex // one change at a time
 }
@@ -48,8 +49,9 @@ type Wall struct {
 // chains are the names of our own chains, which must not be longer than 28 bytes.
 type chains struct{ host, outside string }
 
-// Open finds the tool that changes the kernel's rules. Unavailable, with what to do, when there is none or we may not.
-func Open(instance string) (*Wall, error) {
+// Open finds the tool that changes the kernel's rules. Sandboxes keep the way to the TCP ports public of this host, where
+// sandboxd's own addresses are served. Unavailable, with what to do, when there is no such tool or we may not use it.
+func Open(instance string, public ...int) (*Wall, error) {
 	if _, err := exec.LookPath("iptables"); err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "iptables is not installed, so sandboxes can reach services of this host that listen on all addresses. Install iptables.")
 	}
@@ -63,7 +65,7 @@ func Open(instance string) (*Wall, error) {
 	h := fnv.New64a()
 	h.Write([]byte(instance))
 	id := strconv.FormatUint(h.Sum64(), 36)
-	return &Wall{tables: t, chains: chains{host: "SANDBOXD-" + id + "-H", outside: "SANDBOXD-" + id + "-O"}}, nil
+	return &Wall{tables: t, chains: chains{host: "SANDBOXD-" + id + "-H", outside: "SANDBOXD-" + id + "-O"}, public: public}, nil
 }
 
 // Guard puts the rules up for what comes in on bridge. Repeating it is no error and costs little; with another bridge
@@ -77,7 +79,7 @@ func (w *Wall) Guard(ctx context.Context, bridge string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err := w.chain(w.chains.host, hostRules())
+	err := w.chain(w.chains.host, w.hostRules())
 	if err == nil {
 		err = w.chain(w.chains.outside, outsideRules())
 	}
@@ -107,11 +109,12 @@ func (w *Wall) passage() (string, error) {
 }
 
 // hostRules judge what a sandbox sends to this host itself: answers to what the host asked for pass.
-func hostRules() [][]string {
-	return [][]string{
-		{"-m", "conntrack", "--ctstate", "ESTABLISHED,RELATED", "-j", "RETURN"},
-		{"-j", "REJECT", "--reject-with", "icmp-port-unreachable"},
+func (w *Wall) hostRules() [][]string {
+	rules := [][]string{{"-m", "conntrack", "--ctstate", "ESTABLISHED,RELATED", "-j", "RETURN"}}
+	for _, port := range w.public {
+		rules = append(rules, []string{"-p", "tcp", "-m", "tcp", "--dport", strconv.Itoa(port), "-j", "RETURN"})
 	}
+	return append(rules, []string{"-j", "REJECT", "--reject-with", "icmp-port-unreachable"})
 }
 
 // outsideRules judge what a sandbox sends through this host.

@@ -12,7 +12,7 @@ import (
 // TestWall_StandsFirstOnceAndGoesWithoutATrace changes the rules of the kernel that the test runs on, for an interface
 // that there is none of.
 func TestWall_StandsFirstOnceAndGoesWithoutATrace(t *testing.T) {
-	w, err := Open("a test of the firewall")
+	w, err := Open("a test of the firewall", 80, 443)
 	if err != nil {
 		t.Fatal(err)
 	}
