@@ -86,6 +86,9 @@ services:
   - name: side
     command: [side]
     port: 9090
+freeze_after: 10m
+stop_after: never
+pool: 3
 `,
 		"full/Dockerfile": "FROM debian:trixie-slim\n",
 		"full/README.md":  "# Full\n",
@@ -104,7 +107,8 @@ services:
 			{Name: "web", Command: []string{"python3", "-m", "http.server"}, Port: 8080, Cwd: "/srv", Env: map[string]string{"A": "b"}, Autostart: true},
 			{Name: "side", Command: []string{"side"}, Port: 9090},
 		},
-		Folder: filepath.Join(dir, "full"),
+		Folder:  filepath.Join(dir, "full"),
+		Standby: Standby{Rest: Rest{FreezeAfter: After(10 * time.Minute), StopAfter: Never}, Pool: 3},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("template differs (-want +got):\n%s", diff)
@@ -120,7 +124,7 @@ func TestTemplate_HasDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Size != DefaultSize || got.Profile != Dev || got.Icon != "box" {
+	if got.Size != DefaultSize || got.Profile != Dev || got.Icon != "box" || got.Standby != (Standby{}) {
 		t.Errorf("defaults are %+v", got)
 	}
 }

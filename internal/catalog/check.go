@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/docker/go-units"
+
+	"sandboxd/internal/fault"
 )
 
 // What a template may ask for. The lower bounds are what a shell and the guest need to work at all, the upper ones
@@ -33,6 +35,7 @@ const (
 	maxPorts       = 32
 	maxServices    = 16
 	maxCommand     = 64
+	maxPool        = 20 // sandboxes of one template that wait in memory for somebody
 )
 
 // ownEnv begins the variables that sandboxd sets itself.
@@ -59,6 +62,7 @@ func checkManifest(file, name string, m manifest, at lines) (Template, []Problem
 	t := Template{
 		Name: name, Title: m.Title, Description: strings.TrimSpace(m.Description), Icon: c.icon(m.Icon),
 		Source: Source{Base: m.Base, Image: m.Image}, Size: c.size(m.Size), Env: m.Env, Profile: c.profile(m.Profile),
+		Standby: c.standby(m.Standby),
 	}
 	c.origin(m)
 	c.env("$.env", m.Env)
@@ -164,6 +168,22 @@ func (c *checker) size(m manifestSize) Size {
 	c.bytes("$.size.memory", m.Memory, &s.Memory, minMemory, maxMemory)
 	c.bytes("$.size.disk", m.Disk, &s.Disk, minDisk, maxDisk)
 	return s
+}
+
+func (c *checker) standby(m manifestStandby) Standby {
+	if m.Pool < 0 || m.Pool > maxPool {
+		c.bad("$.pool", "pool is %d. It must be between 0 and %d.", m.Pool, maxPool)
+	}
+	rest := Rest{FreezeAfter: c.after("freeze_after", m.FreezeAfter), StopAfter: c.after("stop_after", m.StopAfter)}
+	return Standby{Rest: rest, Pool: m.Pool}
+}
+
+func (c *checker) after(field, text string) After {
+	after, err := ParseAfter(field, text)
+	if err != nil {
+		c.bad("$."+field, "%s: %s", field, fault.Message(err))
+	}
+	return after
 }
 
 var bytesForm = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,3})?(KiB|MiB|GiB|TiB|[kKmMgGtT])$`)

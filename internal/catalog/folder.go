@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"time"
 
@@ -229,7 +230,7 @@ func digestFile(sum hash.Hash, root *os.Root, file contextFile) error {
 		fmt.Fprintf(sum, "link %q %q\n", file.Path, target)
 		return nil
 	}
-	f, err := root.Open(file.Path)
+	f, err := openContext(root, file.Path)
 	if err != nil {
 		return err
 	}
@@ -240,4 +241,18 @@ func digestFile(sum hash.Hash, root *os.Root, file contextFile) error {
 	}
 	fmt.Fprintf(sum, "file %q %t %x\n", file.Path, file.Mode&0o111 != 0, content.Sum(nil))
 	return nil
+}
+
+// standbyLine is a line of template.yaml that says how unused sandboxes are kept. An image has nothing of that, so it is
+// left out of the digest, and a change gives no other image.
+var standbyLine = regexp.MustCompile(`(?m)^(?:freeze_after|stop_after|pool):[ \t]*["']?[A-Za-z0-9.]*["']?[ \t]*(?:#.*)?(?:\r?\n|\z)`)
+
+// openContext opens a file of the build context as a digest sees it.
+func openContext(root *os.Root, name string) (io.ReadCloser, error) {
+	if name == manifestFile {
+		if text, err := readBounded(root, name, maxManifest); err == nil {
+			return io.NopCloser(bytes.NewReader(standbyLine.ReplaceAll(text, nil))), nil
+		} // one that is broken or too large is no template's
+	}
+	return root.Open(name)
 }

@@ -31,6 +31,15 @@ type manifest struct {
 	Env         map[string]string `yaml:"env"`
 	Ports       []manifestPort    `yaml:"ports"`
 	Services    []manifestService `yaml:"services"`
+	Standby     manifestStandby   `yaml:",inline"`
+}
+
+// manifestStandby is what is kept of a template's sandboxes while nobody uses them. No image depends on it: see
+// standbyLine.
+type manifestStandby struct {
+	FreezeAfter string `yaml:"freeze_after"`
+	StopAfter   string `yaml:"stop_after"`
+	Pool        int    `yaml:"pool"`
 }
 
 type manifestSize struct {

@@ -194,3 +194,29 @@ func TestHash_FollowsContentAndNothingElse(t *testing.T) {
 		t.Error("a certificate made no difference")
 	}
 }
+
+func TestTag_DoesNotDependOnHowUnusedSandboxesAreKept(t *testing.T) {
+	const dockerfile = "FROM scratch\nCOPY . /\n"
+	dir := t.TempDir()
+	ref := func(more string) string {
+		for name, text := range minimal("one", more, dockerfile) {
+			write(t, filepath.Join(dir, name), text)
+		}
+		r, err := NewImages(open(t, dir), newFakeEngine(), ImageOptions{}).recipeOf(Template{Name: "one"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.ref
+	}
+	plain := ref("")
+	for _, same := range []string{"freeze_after: 15m\n", "stop_after: \"never\"  # a comment\n", "pool: 3", "pool: 3\nfreeze_after:\r\nstop_after: '2h'\n"} {
+		if got := ref(same); got != plain {
+			t.Errorf("%q gives another image: %s became %s", same, plain, got)
+		}
+	}
+	for _, other := range []string{"icon: rocket\n", "env:\n  pool: a\n", "size:\n  pids: 64\n"} {
+		if got := ref(other + "pool: 2\n"); got == plain || got != ref(other) {
+			t.Errorf("%q: %s became %s", other, plain, got)
+		}
+	}
+}
