@@ -61,6 +61,19 @@ func (r *Raw) CreateStart(ctx context.Context, image, network string) (*RawConta
 	return c, nil
 }
 
+// Container is the container of that name or id, whoever made it. It need not be removed.
+func (r *Raw) Container(id string) *RawContainer { return &RawContainer{cli: r.cli, id: id} }
+
+// Pause freezes the container's processes.
+func (c *RawContainer) Pause(ctx context.Context) error {
+	return classify(c.cli.ContainerPause(ctx, c.id), "freeze the container")
+}
+
+// Unpause lets them go on.
+func (c *RawContainer) Unpause(ctx context.Context) error {
+	return classify(c.cli.ContainerUnpause(ctx, c.id), "thaw the container")
+}
+
 // Stop ends the container's processes at once.
 func (c *RawContainer) Stop(ctx context.Context) error {
 	now := 0
