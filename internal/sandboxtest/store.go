@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 )
@@ -24,6 +25,7 @@ func Sandbox(name string, minutes int) sandbox.Sandbox {
 		Spec: sandbox.Spec{Template: "base", Limits: sandbox.Limits{CPUs: 1.5, Memory: 2 << 30, Pids: 512},
 			Env: map[string]string{"GREETING": "hello"}},
 		State: sandbox.Running, Created: made, Changed: made.Add(time.Second),
+		Rest: catalog.Rest{FreezeAfter: catalog.After(90 * time.Second), StopAfter: catalog.Never},
 	}
 }
 
@@ -41,8 +43,12 @@ func RunStore(t *testing.T, open func(t *testing.T) sandbox.Store) {
 		{"UpdateReplacesTheRow", storeUpdate},
 		{"DeleteTwiceIsNoError", storeDelete},
 		{"NameIsFreeAfterDelete", storeReuse},
+		{"DeleteLeavesAGrave", storeGrave},
+		{"DeleteOfThePooledLeavesNoGrave", storePooledGrave},
 		{"NewestComeFirstThenByName", storeOrder},
 		{"FiltersCombine", storeFilter},
+		{"UpIsWhatRunsOrIsFrozen", storeUp},
+		{"PooledAreListedApart", storePooled},
 		{"QueryIsPlainText", storeQuery},
 		{"PagesCoverAllOnce", storePages},
 		{"ConcurrentInsertsOfOneNameLeaveOne", storeRace},
@@ -66,9 +72,14 @@ func storeRoundTrip(t *testing.T, s sandbox.Store) {
 		mustInsert(t, s, b)
 		wantByName(t, s, b)
 	}
-	for _, state := range []sandbox.State{sandbox.Creating, sandbox.Starting, sandbox.Running, sandbox.Stopping,
-		sandbox.Stopped, sandbox.Asleep, sandbox.Failed, sandbox.Deleting} {
+	for _, state := range []sandbox.State{sandbox.Creating, sandbox.Starting, sandbox.Running, sandbox.Frozen, sandbox.Sleeping,
+		sandbox.Asleep, sandbox.Stopping, sandbox.Stopped, sandbox.Failed, sandbox.Deleting} {
 		full.State = state
+		must(t, s.Update(t.Context(), full))
+		wantByName(t, s, full)
+	}
+	for _, rest := range []catalog.Rest{{}, {FreezeAfter: catalog.Never}, {FreezeAfter: 1, StopAfter: catalog.After(365 * 24 * time.Hour)}} {
+		full.Rest, full.Pooled = rest, !full.Pooled
 		must(t, s.Update(t.Context(), full))
 		wantByName(t, s, full)
 	}
@@ -114,6 +125,7 @@ func storeUpdate(t *testing.T, s sandbox.Store) {
 	id := b.ID
 	b = Sandbox("after", 5)
 	b.ID, b.Label, b.Owner, b.State, b.Problem = id, "Other", "owner-2", sandbox.Failed, "It broke."
+	b.Rest = catalog.Rest{StopAfter: 5}
 	b.Spec = sandbox.Spec{Image: "x", Limits: sandbox.Limits{CPUs: 2, Memory: 1, Pids: 3}, Env: map[string]string{"A": "1", "B": "2"}}
 	must(t, s.Update(t.Context(), b))
 	wantByName(t, s, b)
@@ -299,9 +311,10 @@ func storeCancelled(t *testing.T, s sandbox.Store) {
 	changed := b
 	changed.Label = "changed"
 	_, byName := s.ByName(ctx, "b")
+	_, grave := s.Grave(ctx, "b")
 	_, _, list := s.List(ctx, sandbox.Filter{})
 	for call, err := range map[string]error{"Insert": s.Insert(ctx, Sandbox("c", 1)), "Update": s.Update(ctx, changed),
-		"Delete": s.Delete(ctx, b.ID), "ByName": byName, "List": list} {
+		"Delete": s.Delete(ctx, b.ID), "ByName": byName, "Grave": grave, "List": list} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s gives %v, want context.Canceled", call, err)
 		}

@@ -19,18 +19,23 @@ type MemStore struct {
 	mu     sync.Mutex
 	rows   map[string]sandbox.Sandbox // by id
 	graves map[string]sandbox.Grave   // by name
+	holds  map[string]sandbox.Hold    // by id
 	fails  map[string][]error         // by method; "" for any
 }
 
 // NewMemStore makes an empty store.
 func NewMemStore() *MemStore {
-	return &MemStore{rows: map[string]sandbox.Sandbox{}, graves: map[string]sandbox.Grave{}, fails: map[string][]error{}}
+	return &MemStore{
+		rows: map[string]sandbox.Sandbox{}, graves: map[string]sandbox.Grave{}, holds: map[string]sandbox.Hold{},
+		fails: map[string][]error{},
+	}
 }
 
 // FailNext makes the next call of any method give err and do nothing else. Several are given one after the other.
 func (m *MemStore) FailNext(err error) { m.FailNextOf("", err) }
 
-// FailNextOf makes the next call of that method ("Insert", "Update", "Delete", "Grave", "ByName", "List") give err and do
+// FailNextOf makes the next call of that method ("Insert", "Update", "Delete", "Grave", "ByName", "List",
+// and those of MemHolds) give err and do
 // nothing else. Several are given one after the other.
 func (m *MemStore) FailNextOf(method string, err error) {
 	m.mu.Lock()
@@ -104,6 +109,7 @@ func (m *MemStore) Delete(ctx context.Context, id string) error {
 		m.graves[s.Name] = sandbox.Grave{Name: s.Name, Owner: s.Owner, Deleted: kept(time.Now())}
 	}
 	delete(m.rows, id)
+	maps.DeleteFunc(m.holds, func(_ string, h sandbox.Hold) bool { return h.SandboxID == id })
 	return nil
 }
 

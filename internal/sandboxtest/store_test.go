@@ -12,6 +12,13 @@ func TestMemStore_KeepsTheContract(t *testing.T) {
 	RunStore(t, func(*testing.T) sandbox.Store { return NewMemStore() })
 }
 
+func TestMemHolds_KeepTheContract(t *testing.T) {
+	RunHolds(t, func(*testing.T) HoldStores {
+		m := NewMemStore()
+		return HoldStores{Holds: m.Holds(), Sandboxes: m}
+	})
+}
+
 func TestMemStore_FailsWhenTold(t *testing.T) {
 	m := NewMemStore()
 	any, update := errors.New("any"), errors.New("update")

@@ -15,6 +15,13 @@ func TestSandboxes_KeepTheContract(t *testing.T) {
 	sandboxtest.RunStore(t, func(t *testing.T) sandbox.Store { return fresh(t).Sandboxes() })
 }
 
+func TestHolds_KeepTheContract(t *testing.T) {
+	sandboxtest.RunHolds(t, func(t *testing.T) sandboxtest.HoldStores {
+		d := fresh(t)
+		return sandboxtest.HoldStores{Holds: d.Holds(), Sandboxes: d.Sandboxes()}
+	})
+}
+
 func TestSandboxes_SurviveClosing(t *testing.T) {
 	path := t.TempDir() + "/sandboxd.db"
 	writeSome(t, path)
@@ -64,7 +71,9 @@ func thousand(t testing.TB) *Sandboxes {
 	d := fresh(t)
 	err := d.write(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
 		for i := range 1000 {
-			values, err := sandboxValues(sandboxtest.Sandbox(fmt.Sprintf("sandbox-%03d", i), i))
+			b := sandboxtest.Sandbox(fmt.Sprintf("sandbox-%03d", i), i)
+			b.Pooled = i == 0
+			values, err := sandboxValues(b)
 			if err != nil {
 				return err
 			}
@@ -86,7 +95,7 @@ func thousand(t testing.TB) *Sandboxes {
 func TestSandboxes_ListNeverSorts(t *testing.T) {
 	s := thousand(t)
 	for _, f := range []sandbox.Filter{{}, {Limit: 50, Offset: 100}, {Owner: "owner-1"}, {Owner: "owner-1", Limit: 50, Query: "box"},
-		{State: sandbox.Running}, {Query: "box"}} {
+		{State: sandbox.Running}, {Query: "box"}, {Up: true}, {Up: true, Limit: 50}, {Pooled: true}} {
 		where, args := whereSandbox(f)
 		var plan string
 		err := s.db.read(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
@@ -103,8 +112,13 @@ func TestSandboxes_ListNeverSorts(t *testing.T) {
 			return err
 		})
 		index := "sandboxes_newest"
-		if f.Owner != "" {
+		switch {
+		case f.Owner != "":
 			index = "sandboxes_of_owner"
+		case f.Up:
+			index = "sandboxes_up"
+		case f.Pooled:
+			index = "sandboxes_pooled"
 		}
 		if err != nil || strings.Contains(plan, "TEMP B-TREE") || !strings.Contains(plan, index) {
 			t.Errorf("%+v: %s (%v)", f, plan, err)

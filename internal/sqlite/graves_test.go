@@ -1,0 +1,90 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"testing"
+	"time"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandboxtest"
+)
+
+// buried puts a grave into d as if it had been dug at that time.
+func buried(t *testing.T, d *DB, name string, at time.Time) {
+	t.Helper()
+	err := d.write(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO graves VALUES (?, 'owner', ?)`, name, stamp(at))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// graves counts all that the file holds.
+func graves(t *testing.T, d *DB) (n int) {
+	t.Helper()
+	if err := d.reader.QueryRowContext(t.Context(), `SELECT count(*) FROM graves`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func deleteOne(t *testing.T, d *DB, name string) {
+	t.Helper()
+	b := sandboxtest.Sandbox(name, 0)
+	if err := d.Sandboxes().Insert(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Sandboxes().Delete(t.Context(), b.ID); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestGrave_IsKeptThirtyDays(t *testing.T) {
+	d := fresh(t)
+	buried(t, d, "old", time.Now().Add(-graveLife-time.Hour))
+	buried(t, d, "young", time.Now().Add(-graveLife+time.Hour))
+	if _, err := d.Sandboxes().Grave(t.Context(), "old"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("old: %v", err)
+	}
+	deleteOne(t, d, "fresh")
+	if n := graves(t, d); n != 2 {
+		t.Errorf("%d graves are kept, want the young and the fresh one", n)
+	}
+	for _, name := range []string{"young", "fresh"} {
+		if _, err := d.Sandboxes().Grave(t.Context(), name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestGrave_OldestMakePlaceForTenThousand(t *testing.T) {
+	d := fresh(t)
+	began := time.Now().Add(-24 * time.Hour)
+	err := d.write(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
+		for i := range maxGraves {
+			at := stamp(began.Add(time.Duration(i) * time.Second))
+			if _, err := tx.ExecContext(ctx, `INSERT INTO graves VALUES (?, 'owner', ?)`, fmt.Sprint("g", i), at); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deleteOne(t, d, "one")
+	deleteOne(t, d, "g1") // a name that is there does not need another place
+	deleteOne(t, d, "two")
+	if n := graves(t, d); n != maxGraves {
+		t.Errorf("%d graves are kept, want %d", n, maxGraves)
+	}
+	for name, want := range map[string]bool{"g0": false, "g1": true, "g2": false, "g3": true, "one": true, "two": true} {
+		if _, err := d.Sandboxes().Grave(t.Context(), name); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
