@@ -58,7 +58,8 @@ type Engine struct {
 }
 
 // Open connects to the engine that the environment names (DOCKER_HOST and its kin, else the local socket), and learns
-// what it can and what it holds of this instance. Unavailable when none answers, Invalid when c is wrong.
+// what it can and what it holds of this instance. Unavailable when none is there, so that waiting for it may help, and
+// Timeout when one does not answer; Invalid when c is wrong, or the engine is one that cannot be used.
 func Open(ctx context.Context, c Config) (*Engine, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -72,7 +73,7 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	e.life, e.end = context.WithCancel(context.Background())
 	if err := e.refresh(ctx); err != nil {
 		e.end()
-		return nil, err
+		return nil, denied(err)
 	}
 	return e, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"strings"
 	"syscall"
@@ -97,6 +98,14 @@ func oneLine(text string, longest int) string {
 	return text
 }
 
+// denied tells an engine that is there, but not for this user, from one that is not there: waiting does not help.
+func denied(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fault.Wrap(err, fault.Invalid, "This user may not use the container engine. Add the user to the group of the engine's socket (docker), or run sandboxd as root.")
+	}
+	return err
+}
+
 func tooOld(version, api string) error {
-	return fault.New(fault.Unavailable, "Docker %s is too old: it speaks version %s of its interface, sandboxd needs %s. Install Docker 20.10 or newer.", version, api, minAPI)
+	return fault.New(fault.Invalid, "Docker %s is too old: it speaks version %s of its interface, sandboxd needs %s. Install Docker 20.10 or newer.", version, api, minAPI)
 }

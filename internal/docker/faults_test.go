@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -208,6 +211,28 @@ func TestOpen_WithoutAnEngine(t *testing.T) {
 	}
 	if _, err := Open(t.Context(), Config{Subnet: "x"}); fault.FieldOf(err) != "subnet" {
 		t.Errorf("got %v", err)
+	}
+}
+
+// At boot sandboxd waits for an engine that is not there yet, and only for that.
+func TestOpen_TellsTheAbsentFromTheUnusable(t *testing.T) {
+	closed := classify(&net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.EACCES)}, "say what it is")
+	if err := denied(closed); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Message(err), "may not use") {
+		t.Errorf("a socket that is closed to this user: %v (%v)", err, fault.KindOf(err))
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Api-Version", "1.39")
+		io.WriteString(w, `{"ServerVersion":"18.09"}`)
+	}))
+	defer s.Close()
+	t.Setenv(client.EnvOverrideHost, "tcp://"+s.Listener.Addr().String())
+	if _, err := Open(t.Context(), Config{}); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Message(err), "18.09 is too old") {
+		t.Errorf("an old engine: %v (%v)", err, fault.KindOf(err))
+	}
+	began := time.Now()
+	t.Setenv(client.EnvOverrideHost, "unix://"+t.TempDir()+"/docker.sock")
+	if _, err := Open(t.Context(), Config{}); !fault.Is(err, fault.Unavailable) || time.Since(began) > time.Second {
+		t.Errorf("no engine: %v (%v) after %s", err, fault.KindOf(err), time.Since(began))
 	}
 }
 

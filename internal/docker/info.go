@@ -61,7 +61,7 @@ func Probe(ctx context.Context) (Info, error) {
 	defer cli.Close()
 	f, err := learn(ctx, cli)
 	if err != nil {
-		return Info{}, err
+		return Info{}, denied(err)
 	}
 	return f.info, nil
 }

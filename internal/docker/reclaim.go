@@ -257,7 +257,7 @@ func readNumber(path string) (int64, error) {
 
 // write puts text into a file of the kernel's, in one write.
 func write(path, text string) (err error) {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
 		return err
 	}

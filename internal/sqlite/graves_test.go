@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"testing"
 	"time"
 
@@ -63,15 +62,10 @@ func TestGrave_IsKeptThirtyDays(t *testing.T) {
 
 func TestGrave_OldestMakePlaceForTenThousand(t *testing.T) {
 	d := fresh(t)
-	began := time.Now().Add(-24 * time.Hour)
 	err := d.write(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
-		for i := range maxGraves {
-			at := stamp(began.Add(time.Duration(i) * time.Second))
-			if _, err := tx.ExecContext(ctx, `INSERT INTO graves VALUES (?, 'owner', ?)`, fmt.Sprint("g", i), at); err != nil {
-				return err
-			}
-		}
-		return nil
+		_, err := tx.ExecContext(ctx, `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ? - 1)
+			INSERT INTO graves SELECT 'g' || i, 'owner', ? + i FROM n`, maxGraves, time.Now().Add(-24*time.Hour).UnixMicro())
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
