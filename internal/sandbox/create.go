@@ -17,8 +17,9 @@ import (
 const autoTries = 20
 
 // Create makes a sandbox: its row is kept as Creating when it returns, the rest goes on in the background. A create
-// of a name that exists with the same owner and spec gives that one, created false; with another it is a Conflict.
-// Invalid names the field that is wrong, NotFound the templates there are.
+// of a name that exists with the same owner and spec gives that one, created false; with another it is a Conflict. One
+// that leaves name, limits and environment open gets a sandbox that its template's pool has ready, if there is one.
+// Invalid names the field that is wrong, NotFound the templates there are; Unavailable when the host is full.
 func (m *Manager) Create(ctx context.Context, r Request) (s Sandbox, created bool, err error) {
 	s, err = m.plan(r)
 	if err != nil {
@@ -26,6 +27,11 @@ func (m *Manager) Create(ctx context.Context, r Request) (s Sandbox, created boo
 	}
 	if r.Name != "" {
 		return m.createNamed(ctx, s)
+	}
+	if r.claims() {
+		if got, claimed, err := m.claim(ctx, s); claimed || err != nil {
+			return got, claimed, err
+		}
 	}
 	for attempt := range autoTries {
 		s.ID, s.Name = NewID(), autoName(attempt)
@@ -39,7 +45,11 @@ func (m *Manager) Create(ctx context.Context, r Request) (s Sandbox, created boo
 
 // plan turns a request into the sandbox that it asks for.
 func (m *Manager) plan(r Request) (Sandbox, error) {
-	if err := r.check(); err != nil {
+	err := r.check()
+	if err != nil {
+		return Sandbox{}, err
+	}
+	if r.Rest, err = checkRest(r.Rest); err != nil {
 		return Sandbox{}, err
 	}
 	spec := Spec{Template: r.Template, Image: r.Image, Env: maps.Clone(r.Env)}
@@ -50,9 +60,9 @@ func (m *Manager) plan(r Request) (Sandbox, error) {
 	if spec.Limits, err = r.limits(t.Size, m.c.Host); err != nil {
 		return Sandbox{}, err
 	}
-	now := time.Now().UTC()
+	now := stamp()
 	return Sandbox{
-		ID: NewID(), Name: r.Name, Label: strings.TrimSpace(r.Label), Owner: r.Owner, Spec: spec,
+		ID: NewID(), Name: r.Name, Label: strings.TrimSpace(r.Label), Owner: r.Owner, Spec: spec, Rest: r.Rest,
 		State: Creating, Created: now, Changed: now,
 	}, nil
 }
@@ -61,7 +71,7 @@ func (m *Manager) plan(r Request) (Sandbox, error) {
 // new one follows.
 func (m *Manager) createNamed(ctx context.Context, s Sandbox) (got Sandbox, created bool, err error) {
 	p, err := m.begin(s.Name, func(ctx context.Context, accept func(Sandbox)) error {
-		err := m.c.Store.Insert(ctx, s)
+		err := m.admit(ctx, s)
 		if fault.Is(err, fault.Conflict) {
 			return m.createAgain(ctx, s, accept)
 		}
@@ -77,7 +87,8 @@ func (m *Manager) createNamed(ctx context.Context, s Sandbox) (got Sandbox, crea
 		if got, ok, err = p.wait(ctx); ok || err != nil {
 			break
 		}
-		if got, err = m.Sandbox(ctx, s.Name); fault.Is(err, fault.NotFound) {
+		got, err = m.rows.ByName(ctx, s.Name)
+		if fault.Is(err, fault.NotFound) || err == nil && got.State == Deleting && (got.Pooled || got.Owner != s.Owner) {
 			err = nil // its turn is about to come
 			continue
 		}
@@ -89,10 +100,36 @@ func (m *Manager) createNamed(ctx context.Context, s Sandbox) (got Sandbox, crea
 	return got, err == nil && got.ID == s.ID, err
 }
 
+// admit keeps the row of a sandbox that is to be made, when the host has room for one more. Conflict when the name is
+// taken.
+func (m *Manager) admit(ctx context.Context, s Sandbox) error {
+	_, err := m.rows.ByName(ctx, s.Name)
+	if err == nil {
+		return fault.New(fault.Conflict, "The name %s is taken.", s.Name)
+	}
+	if !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	if err := m.room(ctx); err != nil {
+		return err
+	}
+	return m.rows.Insert(ctx, s)
+}
+
+// room asks whether the host has room for another sandbox that runs.
+func (m *Manager) room(ctx context.Context) error {
+	if m.c.Room == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, roomLimit)
+	defer cancel()
+	return m.c.Room(ctx)
+}
+
 // sameAsked is a Conflict when a name is taken by a sandbox that was asked for differently, or by somebody else: of that
 // one nothing more is told.
 func sameAsked(old, s Sandbox) error {
-	if old.Owner != s.Owner {
+	if old.Owner != s.Owner || old.Pooled {
 		return &fault.Error{Kind: fault.Conflict, Field: "name", Message: "The name " + s.Name + " is taken. Choose another name."}
 	}
 	if !old.Spec.Equal(s.Spec) {
@@ -104,7 +141,7 @@ func sameAsked(old, s Sandbox) error {
 
 // createAgain answers a create whose name is taken.
 func (m *Manager) createAgain(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
-	old, err := m.Sandbox(ctx, s.Name)
+	old, err := m.rows.ByName(ctx, s.Name)
 	if err != nil {
 		return err
 	}
@@ -119,6 +156,9 @@ func (m *Manager) createAgain(ctx context.Context, s Sandbox, accept func(Sandbo
 // and s is kept as failed with the cause.
 func (m *Manager) build(ctx context.Context, s Sandbox) error {
 	err := m.assemble(ctx, s)
+	if err == nil {
+		err = m.room(ctx)
+	}
 	if err == nil {
 		err = m.launch(ctx, s)
 	}

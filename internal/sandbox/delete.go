@@ -6,14 +6,14 @@ import (
 	"sandboxd/internal/fault"
 )
 
-var errDeleted = fault.New(fault.Conflict, "It was deleted before it was ready.")
+var errDeleted = fault.New(fault.Gone, "It was deleted before it was ready.")
 
-// Delete ends a sandbox and removes everything of it, its volume too. It interrupts a create or start under way.
-// NotFound if there is none.
+// Delete ends a sandbox and removes everything of it, its volume too. It interrupts a create, a start, a wake or a
+// falling asleep under way. NotFound if there is none.
 func (m *Manager) Delete(ctx context.Context, name string) (Sandbox, error) {
 	if s, err := m.Sandbox(ctx, name); err != nil {
 		return Sandbox{}, err
-	} else if s.State == Creating || s.State == Starting {
+	} else if s.State == Creating || s.State == Starting || s.State.Resting() {
 		m.turns.interrupt(name, errDeleted)
 	}
 	return m.do(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
@@ -39,7 +39,7 @@ func (m *Manager) remove(ctx context.Context, s Sandbox) error {
 		err = m.c.Guests.Forget(s.ID)
 	}
 	if err == nil {
-		err = m.c.Store.Delete(removing, s.ID)
+		err = m.rows.Delete(removing, s.ID)
 	}
 	if err != nil {
 		m.c.Log.Warn("sandbox is not deleted yet", "sandbox", s.Name, "error", err)

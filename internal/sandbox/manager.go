@@ -19,14 +19,17 @@ const (
 	engineLimit = 90 * time.Second       // one call to the engine
 	readyLimit  = 60 * time.Second       // from the container's start to the guest's word
 	storeLimit  = 15 * time.Second       // one write to the store
+	lookLimit   = time.Second            // to see what a template's image is by now, before one is made anyway
+	claimLimit  = 5 * time.Second        // to make a pooled sandbox usable, before one is made instead
 	stopGrace   = 5 * time.Second        // between asking a sandbox to end and ending it
+	roomLimit   = 10 * time.Second       // finding out whether the host has room, and making some
 	recheck     = time.Minute            // between two looks at everything
 )
 
 // eventBuffer is how many events a subscriber may fall behind: some seconds of a burst of creates.
 const eventBuffer = 512
 
-// Config is what a Manager works with. All fields are needed.
+// Config is what a Manager works with. All fields are needed but those that say otherwise.
 type Config struct {
 	Store     Store
 	Runtime   Runtime
@@ -38,6 +41,14 @@ type Config struct {
 	// Host is what this host has; no sandbox gets more.
 	Host Limits
 	Log  *slog.Logger
+	// Freezer freezes sandboxes; nil when the engine cannot.
+	Freezer Freezer
+	// Rest is when unused sandboxes are put to rest whose template and who themselves say nothing; what it leaves open
+	// is never.
+	Rest catalog.Rest
+	// Room is asked before a container is started, not before a thaw: an Unavailable fault when the host is full. nil
+	// when there always is room. It must not wait for an operation on the sandbox that it is asked for.
+	Room func(ctx context.Context) error
 }
 
 // Manager is the one writer of sandboxes. Its methods are safe for concurrent use. Those that change something
@@ -45,7 +56,10 @@ type Config struct {
 // deadline, whoever leaves. Wait waits for it.
 type Manager struct {
 	c     Config
+	rows  *rows
 	turns turns
+	wakes wakes
+	pool  pool
 	bus   *event.Bus[Event]
 	life  context.Context // ends when Run ends; all operations end with it
 	end   context.CancelFunc
@@ -53,22 +67,32 @@ type Manager struct {
 	mu        sync.Mutex
 	progress  map[string]Progress // by id
 	engineErr error               // why the engine cannot be watched now, or nil
+	standing  map[string]standing // by template
 }
 
 // New makes a Manager. It does no I/O; Run keeps it in step with the engine.
 func New(c Config) *Manager {
 	life, end := context.WithCancel(context.Background())
 	return &Manager{
-		c: c, bus: event.NewBus[Event](eventBuffer), life: life, end: end,
-		progress: map[string]Progress{}, engineErr: errNotWatched,
+		c: c, rows: newRows(c.Store), bus: event.NewBus[Event](eventBuffer), life: life, end: end, pool: newPool(),
+		progress: map[string]Progress{}, engineErr: errNotWatched, standing: map[string]standing{},
 	}
 }
 
 var errNotWatched = fault.New(fault.Unavailable, "The container engine has not answered yet. Try again in a moment.")
 
-// Sandbox finds one by name. NotFound if there is none.
+// Sandbox finds one by name, from memory when it was asked for before. NotFound if there is none.
 func (m *Manager) Sandbox(ctx context.Context, name string) (Sandbox, error) {
-	return m.c.Store.ByName(ctx, name)
+	s, err := m.rows.ByName(ctx, name)
+	if err == nil && s.Pooled {
+		return Sandbox{}, fault.New(fault.NotFound, "There is no sandbox %q.", name)
+	}
+	return s, err
+}
+
+// Grave gives what is known of the last deleted sandbox of that name. NotFound when there was none lately.
+func (m *Manager) Grave(ctx context.Context, name string) (Grave, error) {
+	return m.c.Store.Grave(ctx, name)
 }
 
 // List gives the sandboxes that match f, and how many match without f's page.
@@ -97,30 +121,9 @@ func (m *Manager) EngineHealth() error {
 // once it is deleted.
 func (m *Manager) Wait(ctx context.Context, name string) (Sandbox, error) {
 	if err := m.turns.wait(ctx, name); err != nil {
-		return Sandbox{}, fault.Wrap(err, fault.Timeout, "%s is still being worked on. Ask again later.", name)
+		return Sandbox{}, late(ctx, name)
 	}
 	return m.Sandbox(ctx, name)
-}
-
-// Awake gives a sandbox that runs, waiting for one that is on its way. Conflict says why one does not run.
-func (m *Manager) Awake(ctx context.Context, name string) (Sandbox, error) {
-	s, err := m.Sandbox(ctx, name)
-	if err == nil && !s.State.Settled() {
-		s, err = m.Wait(ctx, name)
-	}
-	if err != nil {
-		return Sandbox{}, err
-	}
-	switch s.State {
-	case Running:
-		return s, nil
-	case Failed:
-		return s, fault.New(fault.Conflict, "%s has failed: %s Start it again or delete it.", name, s.Problem)
-	case Stopped:
-		return s, fault.New(fault.Conflict, "%s is stopped. Start it first.", name)
-	default:
-		return s, fault.New(fault.Conflict, "%s is %s. Try again when it runs.", name, s.State)
-	}
 }
 
 // operation does its work in name's turn. It calls accept once its intent is kept, at the latest when it returns.
@@ -148,10 +151,12 @@ func (m *Manager) begin(name string, op operation) (pending, error) {
 		}
 	})
 	if !queued {
-		return p, fault.New(fault.Unavailable, "sandboxd is shutting down. Try again in a moment.")
+		return p, errClosing
 	}
 	return p, nil
 }
+
+var errClosing = fault.New(fault.Unavailable, "sandboxd is shutting down. Try again in a moment.")
 
 // wait blocks until the operation is accepted or has failed before that, or patience is over: then ok is false.
 func (p pending) wait(ctx context.Context) (s Sandbox, ok bool, err error) {
@@ -184,6 +189,27 @@ func (m *Manager) do(ctx context.Context, name string, op operation) (Sandbox, e
 	return m.Sandbox(ctx, name)
 }
 
+// attend queues op for name, and returns once it is accepted or has failed before that, however long that takes.
+func (m *Manager) attend(ctx context.Context, name string, op operation) (Sandbox, error) {
+	p, err := m.begin(name, op)
+	if err != nil {
+		return Sandbox{}, err
+	}
+	select {
+	case s := <-p.accepted:
+		return s, nil
+	case err := <-p.ended:
+		return outcome(p.accepted, err)
+	case <-ctx.Done():
+		return Sandbox{}, late(ctx, name)
+	}
+}
+
+// late is what a caller hears who does not wait for the end of an operation.
+func late(ctx context.Context, name string) error {
+	return fault.Wrap(ctx.Err(), fault.Timeout, "%s is still being worked on. Ask again later.", name)
+}
+
 // outcome is what a caller hears of an operation that has ended: an accepted one was accepted, whatever came of it.
 func outcome(accepted <-chan Sandbox, err error) (Sandbox, error) {
 	select {
@@ -197,10 +223,10 @@ func outcome(accepted <-chan Sandbox, err error) (Sandbox, error) {
 // set keeps s in a new state and tells everybody. It works under its own deadline, so that the truth is kept also
 // when the operation has run out of time.
 func (m *Manager) set(ctx context.Context, s Sandbox, state State, problem string) (Sandbox, error) {
-	s.State, s.Problem, s.Changed = state, problem, time.Now().UTC()
+	s.State, s.Problem, s.Changed = state, problem, stamp()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit)
 	defer cancel()
-	if err := m.c.Store.Update(ctx, s); err != nil {
+	if err := m.rows.Update(ctx, s); err != nil {
 		return s, err
 	}
 	if state.Settled() {
@@ -234,7 +260,11 @@ func (m *Manager) clearProgress(id string) {
 	delete(m.progress, id)
 }
 
+// publish tells everybody of a change. Pooled sandboxes are nobody's business.
 func (m *Manager) publish(e Event) {
+	if e.Sandbox.Pooled {
+		return
+	}
 	if !e.Deleted && e.Progress == (Progress{}) {
 		e.Progress = m.Progress(e.Sandbox.ID)
 	}

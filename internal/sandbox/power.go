@@ -7,51 +7,67 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// Start starts a stopped, sleeping or failed sandbox. Starting one that runs is no error.
+// Start starts a stopped, sleeping or failed sandbox, and thaws a frozen one. Starting one that runs is no error.
+// Unavailable when the host is full.
 func (m *Manager) Start(ctx context.Context, name string) (Sandbox, error) {
 	return m.do(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
 		s, err := m.usable(ctx, name)
 		if err != nil {
 			return err
 		}
-		if s.State == Running {
-			accept(s)
-			return nil
+		switch s.State {
+		case Running:
+		case Frozen:
+			if s, err = m.thaw(ctx, s); err != nil {
+				return err
+			}
+		default:
+			_, err = m.rise(ctx, s, accept)
+			return err
 		}
-		return m.start(ctx, s, accept)
+		accept(s)
+		return nil
 	})
 }
 
 // Stop stops a sandbox by its owner's wish: it does not wake on use. Stopping one that is stopped is no error; a
-// failed one has nothing to stop, and stays failed.
+// failed one has nothing to stop, and stays failed. Of one that is asleep only the wish is kept.
 func (m *Manager) Stop(ctx context.Context, name string) (Sandbox, error) {
 	return m.do(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
 		s, err := m.usable(ctx, name)
 		if err != nil {
 			return err
 		}
-		if s.State == Stopped || s.State == Failed {
-			accept(s)
-			return nil
+		switch s.State {
+		case Stopped, Failed:
+		case Asleep:
+			if s, err = m.set(ctx, s, Stopped, ""); err != nil {
+				return err
+			}
+		default:
+			_, err = m.stop(ctx, s, accept)
+			return err
 		}
-		_, err = m.stop(ctx, s, accept)
-		return err
+		accept(s)
+		return nil
 	})
 }
 
-// Restart stops a sandbox and starts it again; one that does not run is started.
+// Restart stops a sandbox and starts it again; one that does not run is started. What it has stopped itself has room.
 func (m *Manager) Restart(ctx context.Context, name string) (Sandbox, error) {
 	return m.do(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
 		s, err := m.usable(ctx, name)
 		if err != nil {
 			return err
 		}
-		if s.State == Running {
-			if s, err = m.stop(ctx, s, accept); err != nil {
-				return err
+		if s.State == Running || s.State == Frozen {
+			if s, err = m.stop(ctx, s, accept); err == nil {
+				_, err = m.start(ctx, s, accept)
 			}
+			return err
 		}
-		return m.start(ctx, s, accept)
+		_, err = m.rise(ctx, s, accept)
+		return err
 	})
 }
 
@@ -65,31 +81,49 @@ func (m *Manager) usable(ctx context.Context, name string) (Sandbox, error) {
 }
 
 // start brings s up in its turn, from whatever the engine still has of it.
-func (m *Manager) start(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
+func (m *Manager) start(ctx context.Context, s Sandbox, accept func(Sandbox)) (Sandbox, error) {
+	was := s.State
 	s, err := m.set(ctx, s, Starting, "")
 	if err != nil {
-		return err
+		return s, err
 	}
 	accept(s)
-	return m.resume(ctx, s)
+	return m.resume(ctx, s, was)
 }
 
-// resume finishes a start whose intent is kept. A sandbox that the engine does not have is made anew from its
-// template; its volume is used again if it is still there.
-func (m *Manager) resume(ctx context.Context, s Sandbox) error {
+// resume finishes a start whose intent is kept; was is the state before it. A sandbox that the engine does not have is
+// made anew from its template; its volume is used again if it is still there. One that was at rest by our doing is on
+// its way back there when the engine does not answer, so that the next use wakes it.
+func (m *Manager) resume(ctx context.Context, s Sandbox, was State) (Sandbox, error) {
+	err := m.raise(ctx, s)
+	away := fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Timeout)
+	if away && was.Resting() && ctx.Err() == nil {
+		m.c.Log.Warn("sandbox did not wake", "sandbox", s.Name, "error", err)
+		s, setErr := m.set(ctx, s, Sleeping, "")
+		m.report(s, Progress{Detail: "The engine did not start it: " + clean(fault.Message(err))})
+		return s, errors.Join(err, setErr)
+	}
+	if err == nil {
+		m.report(s, Progress{Phase: PhaseReady})
+		err = m.hear(ctx, s)
+	}
+	if err != nil {
+		return s, m.abandon(ctx, s, err)
+	}
+	return m.set(ctx, s, Running, "")
+}
+
+// raise starts s's container, which it makes anew when the engine does not have it.
+func (m *Manager) raise(ctx context.Context, s Sandbox) error {
 	err := m.expect(s)
 	if err == nil {
-		err = m.launch(ctx, s)
+		err = m.ignite(ctx, s)
 	}
 	if fault.Is(err, fault.NotFound) {
 		if err = m.assemble(ctx, s); err == nil {
-			err = m.launch(ctx, s)
+			err = m.ignite(ctx, s)
 		}
 	}
-	if err != nil {
-		return m.abandon(ctx, s, err)
-	}
-	_, err = m.set(ctx, s, Running, "")
 	return err
 }
 
@@ -106,13 +140,23 @@ func (m *Manager) expect(s Sandbox) error {
 
 // launch starts the container and waits for the guest's word.
 func (m *Manager) launch(ctx context.Context, s Sandbox) error {
-	m.report(s, Progress{Phase: PhaseStart})
-	starting, cancel := context.WithTimeout(ctx, engineLimit)
-	defer cancel()
-	if err := m.c.Runtime.Start(starting, s.ID); err != nil {
+	if err := m.ignite(ctx, s); err != nil {
 		return err
 	}
 	m.report(s, Progress{Phase: PhaseReady})
+	return m.hear(ctx, s)
+}
+
+// ignite starts the container.
+func (m *Manager) ignite(ctx context.Context, s Sandbox) error {
+	m.report(s, Progress{Phase: PhaseStart})
+	starting, cancel := context.WithTimeout(ctx, engineLimit)
+	defer cancel()
+	return m.c.Runtime.Start(starting, s.ID)
+}
+
+// hear waits for the guest's word.
+func (m *Manager) hear(ctx context.Context, s Sandbox) error {
 	waiting, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	err := m.c.Guests.Ready(waiting, s.ID)
@@ -146,7 +190,7 @@ func (m *Manager) stop(ctx context.Context, s Sandbox, accept func(Sandbox)) (Sa
 	return m.halt(ctx, s)
 }
 
-// halt finishes a stop whose intent is kept. When the engine does not answer the intent stays, and the next look at
+// halt finishes a stop, the owner's or ours, whose intent is kept. When the engine does not answer the intent stays, and the next look at
 // everything tries again.
 func (m *Manager) halt(ctx context.Context, s Sandbox) (Sandbox, error) {
 	stopping, cancel := context.WithTimeout(ctx, engineLimit)
@@ -156,5 +200,9 @@ func (m *Manager) halt(ctx context.Context, s Sandbox) (Sandbox, error) {
 		m.report(s, Progress{Detail: "The engine did not stop it: " + clean(fault.Message(err)) + " Trying again."})
 		return s, err
 	}
-	return m.set(ctx, s, Stopped, "")
+	end := Stopped
+	if s.State == Sleeping {
+		end = Asleep
+	}
+	return m.set(ctx, s, end, "")
 }

@@ -8,11 +8,11 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// goneProblem is why a sandbox failed whose container somebody removed.
-const goneProblem = "The engine does not have its container any more; somebody or something removed it. Start makes it anew."
-
 // backoff is the wait before the engine is watched again after it was lost.
 const backoff = time.Second
+
+// freezing is longer than freezing takes: an older look at a frozen sandbox may have been from before it was.
+const freezing = 2 * engineLimit
 
 // Run keeps the list true until ctx ends: it finishes what a crash has cut off, watches the engine, and looks at
 // everything again whenever the engine comes back and once a minute. When ctx ends it takes no more operations, ends
@@ -97,9 +97,9 @@ func (m *Manager) Reconcile(ctx context.Context, back bool) error {
 	if err != nil {
 		return fmt.Errorf("list instances: %w", err)
 	}
-	rows, _, err := m.c.Store.List(listing, Filter{})
+	rows, err := m.all(listing)
 	if err != nil {
-		return fmt.Errorf("list rows: %w", err)
+		return err
 	}
 	found := make(map[string]Instance, len(instances))
 	for _, i := range instances {
@@ -116,6 +116,22 @@ func (m *Manager) Reconcile(ctx context.Context, back bool) error {
 	return nil
 }
 
+// all gives every row, once. The pooled ones are asked for first: what is claimed in between is then there twice, and
+// nothing is missed.
+func (m *Manager) all(ctx context.Context) (map[string]Sandbox, error) {
+	rows := map[string]Sandbox{}
+	for _, pooled := range []bool{true, false} {
+		list, _, err := m.c.Store.List(ctx, Filter{Pooled: pooled})
+		if err != nil {
+			return nil, fmt.Errorf("list rows: %w", err)
+		}
+		for _, s := range list {
+			rows[s.ID] = s
+		}
+	}
+	return rows, nil
+}
+
 // look is the circumstance of a comparison: when the engine was asked, and whether it was away before.
 type look struct {
 	at   time.Time
@@ -125,170 +141,52 @@ type look struct {
 // compare starts an operation when s's row and its instance differ. Inside its turn it leaves alone what has changed
 // since the look.
 func (m *Manager) compare(s Sandbox, i Instance, exists bool, l look) {
-	if !differs(s.State, i, exists) && !(l.back && s.State == Running) {
+	if !differs(s.State, i, exists) && !(l.back && (s.State == Running || s.State == Frozen)) {
 		return
 	}
 	m.turns.run(m.life, s.Name, func(ctx context.Context) {
-		now, err := m.Sandbox(ctx, s.Name)
+		now, err := m.rows.ByName(ctx, s.Name)
 		if err != nil || now.ID != s.ID || now.Changed.After(l.at) {
 			return
 		}
-		if err := m.repair(ctx, now, i, exists, l.back); err != nil {
+		// A row is Frozen before the engine is asked, so the look may be from between the two.
+		if now.State == Frozen && differs(Frozen, i, exists) && l.at.Sub(now.Changed) < freezing {
+			err = m.confirm(ctx, now, l.back)
+		} else {
+			err = m.repair(ctx, now, i, exists, l.back)
+		}
+		if err != nil {
 			m.c.Log.Warn("repair of a sandbox did not succeed", "sandbox", s.Name, "state", now.State, "error", err)
 		}
 	})
-}
-
-// stands tells whether the engine has all of an instance, and whether that runs.
-func (i Instance) stands(exists bool) (whole, runs bool) {
-	whole = exists && !i.Partial
-	return whole, whole && i.Running
-}
-
-// differs reports whether a row in state s and its instance cannot both be right, or work is under way.
-func differs(s State, i Instance, exists bool) bool {
-	whole, runs := i.stands(exists)
-	switch s {
-	case Running:
-		return !runs
-	case Stopped, Asleep:
-		return !whole || runs
-	case Failed:
-		return runs
-	default:
-		return true
-	}
-}
-
-// repair brings row and engine together, in s's turn.
-func (m *Manager) repair(ctx context.Context, s Sandbox, i Instance, exists, back bool) error {
-	whole, runs := i.stands(exists)
-	switch s.State {
-	case Creating:
-		return m.build(ctx, s)
-	case Starting:
-		return m.resume(ctx, s)
-	case Stopping:
-		_, err := m.halt(ctx, s)
-		return err
-	case Deleting:
-		return m.remove(ctx, s)
-	case Running:
-		return m.repairRunning(ctx, s, i, exists, back)
-	case Failed:
-		if runs {
-			stopping, cancel := context.WithTimeout(ctx, engineLimit)
-			defer cancel()
-			return m.c.Runtime.Stop(stopping, s.ID, stopGrace)
-		}
-	case Stopped, Asleep:
-		return m.repairStopped(ctx, s, runs, whole)
-	}
-	return nil
-}
-
-func (m *Manager) repairRunning(ctx context.Context, s Sandbox, i Instance, exists, back bool) error {
-	whole, runs := i.stands(exists)
-	switch {
-	case runs:
-		return m.expect(s)
-	case !whole:
-		_, err := m.set(ctx, s, Failed, goneProblem)
-		return err
-	case back:
-		s, err := m.set(ctx, s, Starting, "")
-		if err != nil {
-			return err
-		}
-		return m.resume(ctx, s)
-	default:
-		_, err := m.set(ctx, s, Failed, ended(i))
-		return err
-	}
-}
-
-// repairStopped handles what somebody changed behind our back while a sandbox was at rest.
-func (m *Manager) repairStopped(ctx context.Context, s Sandbox, runs, whole bool) error {
-	if runs {
-		m.c.Log.Info("sandbox was started from outside", "sandbox", s.Name)
-		if err := m.expect(s); err != nil {
-			return err
-		}
-		_, err := m.set(ctx, s, Running, "")
-		return err
-	}
-	if !whole {
-		_, err := m.set(ctx, s, Failed, goneProblem)
-		return err
-	}
-	return nil
-}
-
-// ended says why an instance that should run has ended.
-func ended(i Instance) string {
-	if i.OOM {
-		return "It ended because it used more memory than its limit. Start it again, or make it anew with more memory."
-	}
-	return fmt.Sprintf("It ended by itself (exit code %d). Start it again.", i.ExitCode)
 }
 
 // observe handles the engine's word that an instance has changed. It must not block the watch.
 func (m *Manager) observe(i Instance) {
 	at := time.Now().UTC()
 	m.turns.run(m.life, i.Name, func(ctx context.Context) {
-		s, err := m.Sandbox(ctx, i.Name)
-		if err != nil || s.ID != i.ID || s.Changed.After(at) || !s.State.Settled() {
+		s, err := m.rows.ByName(ctx, i.Name)
+		if err != nil || s.ID != i.ID || s.Changed.After(at) || !s.State.Settled() || !differs(s.State, i, true) {
 			return
 		}
-		if i.Running == (s.State == Running) && !i.Partial {
-			return
-		}
-		if err := m.confirm(ctx, s); err != nil {
+		if err := m.confirm(ctx, s, false); err != nil {
 			m.c.Log.Warn("change of a sandbox cannot be confirmed", "sandbox", s.Name, "error", err)
 		}
 	})
 }
 
-// confirm asks the engine anew before an event is believed, since events come late.
-func (m *Manager) confirm(ctx context.Context, s Sandbox) error {
-	ctx, cancel := context.WithTimeout(ctx, engineLimit)
+// confirm asks the engine anew before an event or an old look is believed, and brings row and engine together.
+func (m *Manager) confirm(ctx context.Context, s Sandbox, back bool) error {
+	listing, cancel := context.WithTimeout(ctx, engineLimit)
 	defer cancel()
-	all, err := m.c.Runtime.List(ctx)
+	all, err := m.c.Runtime.List(listing)
 	if err != nil {
 		return err
 	}
 	for _, i := range all {
 		if i.ID == s.ID {
-			return m.repair(ctx, s, i, true, false)
+			return m.repair(ctx, s, i, true, back)
 		}
 	}
-	return m.repair(ctx, s, Instance{}, false, false)
-}
-
-// adopt takes in an instance of ours that has no row: the database was lost or is an old copy. It is never removed
-// unasked, since it holds somebody's work.
-func (m *Manager) adopt(ctx context.Context, i Instance) {
-	if _, err := m.Sandbox(ctx, i.Name); !fault.Is(err, fault.NotFound) {
-		return
-	}
-	now := time.Now().UTC()
-	s := Sandbox{
-		ID: i.ID, Name: i.Name, Label: "recovered", State: Stopped, Created: now, Changed: now,
-		Spec: Spec{Template: i.Template, Limits: m.c.Host},
-	}
-	if i.Template == "" {
-		s.Spec.Image = i.Image
-	}
-	if i.Partial {
-		s.State, s.Problem = Failed, "It was found on the engine without a record, and not complete. Start makes it whole, delete removes it."
-	}
-	m.c.Log.Warn("found a sandbox on the engine that has no record; taking it in", "sandbox", i.Name, "id", i.ID)
-	if err := m.c.Store.Insert(ctx, s); err != nil {
-		m.c.Log.Error("take in a sandbox", "sandbox", i.Name, "error", err)
-		return
-	}
-	m.publish(Event{Sandbox: s})
-	if err := m.repair(ctx, s, i, true, false); err != nil {
-		m.c.Log.Warn("repair of a sandbox did not succeed", "sandbox", s.Name, "error", err)
-	}
+	return m.repair(ctx, s, Instance{}, false, back)
 }

@@ -11,13 +11,18 @@ func (m *Manager) Rename(ctx context.Context, name, label string) (Sandbox, erro
 	if err := CheckLabel(label); err != nil {
 		return Sandbox{}, err
 	}
+	return m.amend(ctx, name, func(s *Sandbox) { s.Label = strings.TrimSpace(label) })
+}
+
+// amend changes what is kept of a sandbox beside its state.
+func (m *Manager) amend(ctx context.Context, name string, change func(*Sandbox)) (Sandbox, error) {
 	return m.do(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
 		s, err := m.usable(ctx, name)
 		if err != nil {
 			return err
 		}
-		s.Label = strings.TrimSpace(label)
-		if err := m.c.Store.Update(ctx, s); err != nil {
+		change(&s)
+		if err := m.rows.Update(ctx, s); err != nil {
 			return err
 		}
 		m.publish(Event{Sandbox: s})

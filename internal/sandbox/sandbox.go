@@ -42,7 +42,7 @@ func (s State) Settled() bool {
 // Resting reports whether it is at rest by our doing, so that use wakes it.
 func (s State) Resting() bool { return s == Frozen || s == Asleep || s == Sleeping }
 
-// Sandbox is one sandbox as it is kept. It is a value.
+// Sandbox is one sandbox as it is kept. It is a value: do not change its maps.
 type Sandbox struct {
 	ID      string // 16 hex digits; names everything that the engine keeps for it; never reused
 	Name    string // DNS label, unique

@@ -76,6 +76,13 @@ func (t *turns) interrupt(name string, cause error) {
 	}
 }
 
+// busy reports whether an operation of name is under way or in line.
+func (t *turns) busy(name string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.queues[name] != nil
+}
+
 // wait blocks until every operation that is in line for name now has ended, or ctx ends.
 func (t *turns) wait(ctx context.Context, name string) error {
 	t.mu.Lock()

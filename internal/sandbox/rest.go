@@ -1,0 +1,173 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/fault"
+)
+
+// Freeze makes a running sandbox stand still, and returns when that is done. It changes nothing of one that does not
+// run. still says whether nobody uses it; it is asked in the sandbox's turn, and once more when the sandbox is frozen:
+// a use that has come in between finds it thawed again. nil is for "whoever uses it". Conflict when the engine cannot.
+func (m *Manager) Freeze(ctx context.Context, name string, still func() bool) (Sandbox, error) {
+	if m.c.Freezer == nil {
+		return Sandbox{}, fault.New(fault.Conflict, "This container engine cannot freeze a sandbox.")
+	}
+	return m.attend(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
+		s, err := m.Sandbox(ctx, name)
+		if err == nil && s.State == Running && (still == nil || still()) {
+			s, err = m.freeze(ctx, s, still)
+		}
+		if err == nil {
+			accept(s)
+		}
+		return err
+	})
+}
+
+// freeze freezes s in its turn. The row comes first: whoever finds it Running from before has said already that they use
+// it, so the second question hears of them; whoever comes later finds it Frozen and waits for the turn that thaws it.
+func (m *Manager) freeze(ctx context.Context, s Sandbox, still func() bool) (Sandbox, error) {
+	s, err := m.set(ctx, s, Frozen, "")
+	if err != nil {
+		return s, err
+	}
+	freezing, cancel := context.WithTimeout(ctx, engineLimit)
+	defer cancel()
+	if err := m.c.Freezer.Freeze(freezing, s.ID); err != nil {
+		return m.truth(ctx, s, err)
+	}
+	if still == nil || still() {
+		return s, nil
+	}
+	return m.relent(ctx, s)
+}
+
+// relent thaws what has just been frozen under somebody who uses it. Nothing else would bring them out, so it is tried
+// more than once.
+func (m *Manager) relent(ctx context.Context, s Sandbox) (Sandbox, error) {
+	for try := 1; ; try++ {
+		now, err := m.thaw(ctx, s)
+		if err == nil || now.State != Frozen || try == thawTries {
+			return now, err
+		}
+		select {
+		case <-time.After(thawPause):
+		case <-ctx.Done():
+			return now, err
+		}
+	}
+}
+
+// Sleep puts a running or frozen sandbox to sleep, and returns when that is accepted; its processes end in the
+// background. It changes nothing of one in another state. still says whether nobody uses it; it is asked in the
+// sandbox's turn, and once more when whoever comes later can see that it falls asleep, before anything is ended. nil is
+// for "whoever uses it".
+func (m *Manager) Sleep(ctx context.Context, name string, still func() bool) (Sandbox, error) {
+	return m.attend(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
+		s, err := m.Sandbox(ctx, name)
+		if err != nil {
+			return err
+		}
+		if s.State != Running && s.State != Frozen || still != nil && !still() {
+			accept(s)
+			return nil
+		}
+		was := s.State
+		if s, err = m.set(ctx, s, Sleeping, ""); err != nil {
+			return err
+		}
+		if still != nil && !still() {
+			if s, err = m.set(ctx, s, was, ""); err == nil {
+				accept(s)
+			}
+			return err
+		}
+		accept(s)
+		_, err = m.halt(ctx, s)
+		return err
+	})
+}
+
+// Where a time of rest comes from.
+const (
+	FromSandbox  = "sandbox"
+	FromTemplate = "template"
+	FromServer   = "server"
+)
+
+// Resting is when a sandbox is put to rest while nobody uses it, and who says so. Its times are never 0.
+type Resting struct {
+	catalog.Rest
+	FreezeFrom string // FromSandbox, FromTemplate or FromServer
+	StopFrom   string
+}
+
+// Resting gives the times that count for s: its own, else its template's, else the server's. A template that is gone
+// or broken says nothing. It is quick enough to be asked for every sandbox of a list.
+func (m *Manager) Resting(s Sandbox) Resting {
+	template := m.templateRest(s.Spec.Template)
+	r := Resting{Rest: s.Rest.Over(template).Over(m.c.Rest), FreezeFrom: FromServer, StopFrom: FromServer}
+	if template.FreezeAfter != 0 {
+		r.FreezeFrom = FromTemplate
+	}
+	if template.StopAfter != 0 {
+		r.StopFrom = FromTemplate
+	}
+	if s.Rest.FreezeAfter != 0 {
+		r.FreezeFrom = FromSandbox
+	}
+	if s.Rest.StopAfter != 0 {
+		r.StopFrom = FromSandbox
+	}
+	return r
+}
+
+// standingFor is how long a template's times are believed without reading it again.
+const standingFor = time.Second
+
+// standing is what a template said of rest when it was read last.
+type standing struct {
+	rest catalog.Rest
+	read time.Time
+}
+
+func (m *Manager) templateRest(name string) catalog.Rest {
+	if name == "" {
+		return catalog.Rest{}
+	}
+	m.mu.Lock()
+	known, ok := m.standing[name]
+	m.mu.Unlock()
+	if ok && time.Since(known.read) < standingFor {
+		return known.rest
+	}
+	now := standing{read: time.Now()}
+	if t, err := m.c.Templates.Template(name); err == nil {
+		now.rest = t.Standby.Rest
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.standing[name] = now
+	return now.rest
+}
+
+// SetRest changes when a sandbox is put to rest; what it leaves open its template or the server says. While a long
+// operation is under way the change waits its turn and shows when that is over. Invalid names the field that is wrong.
+func (m *Manager) SetRest(ctx context.Context, name string, r catalog.Rest) (Sandbox, error) {
+	r, err := checkRest(r)
+	if err != nil {
+		return Sandbox{}, err
+	}
+	return m.amend(ctx, name, func(s *Sandbox) { s.Rest = r })
+}
+
+// checkRest gives r as it is kept, or says which of its times is out of bounds.
+func checkRest(r catalog.Rest) (catalog.Rest, error) {
+	freeze, freezeErr := catalog.ParseAfter("freeze_after", r.FreezeAfter.String())
+	stop, stopErr := catalog.ParseAfter("stop_after", r.StopAfter.String())
+	return catalog.Rest{FreezeAfter: freeze, StopAfter: stop}, errors.Join(freezeErr, stopErr)
+}

@@ -1,0 +1,114 @@
+package sandbox
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// maxRows bounds the rows that are remembered.
+const maxRows = 10_000
+
+// rows is the Store with what it holds remembered by name, so that finding a sandbox costs no question to the store.
+// That is right because Manager, which is the only writer, writes through it, and writes a name only in its turn. What
+// it gives shares its maps with what it remembers: they must not be changed.
+type rows struct {
+	store Store
+
+	mu     sync.RWMutex
+	byName map[string]Sandbox
+	names  map[string]string // by id, of those in byName
+	writes uint64            // counts writes that have ended, so that a read that one has overtaken is not kept
+}
+
+func newRows(s Store) *rows {
+	return &rows{store: s, byName: map[string]Sandbox{}, names: map[string]string{}}
+}
+
+// ByName finds one. See Store.
+func (r *rows) ByName(ctx context.Context, name string) (Sandbox, error) {
+	r.mu.RLock()
+	s, ok := r.byName[name]
+	mark := r.writes
+	r.mu.RUnlock()
+	if ok {
+		return s, nil
+	}
+	s, err := r.store.ByName(ctx, name)
+	if err != nil {
+		return Sandbox{}, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.writes == mark {
+		r.put(s)
+	}
+	return s, nil
+}
+
+// Insert adds a sandbox. See Store.
+func (r *rows) Insert(ctx context.Context, s Sandbox) error {
+	s = asKept(s)
+	return r.wrote(s, r.store.Insert(ctx, s))
+}
+
+// Update replaces the row of s.ID. See Store.
+func (r *rows) Update(ctx context.Context, s Sandbox) error {
+	s = asKept(s)
+	return r.wrote(s, r.store.Update(ctx, s))
+}
+
+// Delete removes the row. See Store.
+func (r *rows) Delete(ctx context.Context, id string) error {
+	err := r.store.Delete(ctx, id)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writes++
+	r.drop(r.names[id])
+	return err
+}
+
+// wrote remembers what a write has kept. Of one that failed nobody knows whether it was kept: nothing is remembered.
+func (r *rows) wrote(s Sandbox, err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writes++
+	if err != nil {
+		r.drop(s.Name)
+		return err
+	}
+	r.put(s)
+	return nil
+}
+
+// put remembers s, and forgets another one when there are too many. It needs mu.
+func (r *rows) put(s Sandbox) {
+	r.drop(s.Name)
+	if len(r.byName) >= maxRows {
+		for name := range r.byName {
+			r.drop(name)
+			break
+		}
+	}
+	r.byName[s.Name], r.names[s.ID] = s, s.Name
+}
+
+// drop forgets a name. It needs mu.
+func (r *rows) drop(name string) {
+	if s, ok := r.byName[name]; ok {
+		delete(r.byName, name)
+		delete(r.names, s.ID)
+	}
+}
+
+// asKept gives s as a store gives it back.
+func asKept(s Sandbox) Sandbox {
+	s.Created, s.Changed = s.Created.UTC().Truncate(time.Microsecond), s.Changed.UTC().Truncate(time.Microsecond)
+	if len(s.Spec.Env) == 0 {
+		s.Spec.Env = nil
+	}
+	return s
+}
+
+// stamp is the present as a store keeps it.
+func stamp() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }

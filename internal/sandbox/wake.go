@@ -1,0 +1,210 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"sandboxd/internal/fault"
+)
+
+// Bounds of a thaw that a use waits for, and that nothing else would repeat.
+const (
+	thawTries = 3
+	thawPause = 200 * time.Millisecond
+)
+
+// Awake gives a sandbox that runs. One that runs costs a look into memory; one at rest by our doing is woken, one that
+// is on its way is waited for. Many callers share one wake, which goes on when ctx ends. A caller that does not want
+// the sandbox to be put to rest again at once says that it uses it before it calls. Kinds: Conflict (it was stopped by
+// its owner, or has failed; the message says so), Gone (deleted lately), NotFound, Unavailable (the host is full, or
+// the engine does not answer), Timeout.
+func (m *Manager) Awake(ctx context.Context, name string) (Sandbox, error) {
+	stuck := false
+	for {
+		s, err := m.Sandbox(ctx, name)
+		switch {
+		case fault.Is(err, fault.NotFound):
+			return Sandbox{}, m.absent(ctx, name, err)
+		case err != nil:
+			return Sandbox{}, err
+		case s.State == Running:
+			return s, nil
+		case s.State.Resting():
+			return m.wake(ctx, name)
+		case s.State.Settled() || stuck:
+			return s, dormant(s)
+		}
+		// What changes with nobody at work is looked at once more, since its operation may just have ended.
+		stuck = !m.turns.busy(name)
+		if err := m.turns.wait(ctx, name); err != nil {
+			return s, late(ctx, name)
+		}
+	}
+}
+
+// absent says why there is no sandbox of that name: err, or that it has been deleted.
+func (m *Manager) absent(ctx context.Context, name string, err error) error {
+	if _, graveErr := m.Grave(ctx, name); graveErr == nil {
+		return fault.New(fault.Gone, "%s has been deleted.", name)
+	}
+	return err
+}
+
+// dormant says why use does not wake s.
+func dormant(s Sandbox) error {
+	switch s.State {
+	case Failed:
+		return fault.New(fault.Conflict, "%s has failed: %s Start it again or delete it.", s.Name, s.Problem)
+	case Stopped, Stopping:
+		return fault.New(fault.Conflict, "%s was stopped by its owner, so use does not wake it. Start it first.", s.Name)
+	case Deleting:
+		return fault.New(fault.Gone, "%s is being deleted.", s.Name)
+	default:
+		return fault.New(fault.Unavailable, "%s is %s. Try again in a moment.", s.Name, s.State)
+	}
+}
+
+// wakes are the wakes under way, by name: who comes later waits with the first.
+type wakes struct {
+	mu    sync.Mutex
+	under map[string]*wake
+}
+
+// wake is one of them. What came of it is there once done is closed.
+type wake struct {
+	done chan struct{}
+	s    Sandbox
+	err  error
+}
+
+// wake waits until name has been woken.
+func (m *Manager) wake(ctx context.Context, name string) (Sandbox, error) {
+	w, err := m.joinWake(name)
+	if err != nil {
+		return Sandbox{}, err
+	}
+	select {
+	case <-w.done:
+		return w.s, w.err
+	case <-ctx.Done():
+		return Sandbox{}, fault.Wrap(ctx.Err(), fault.Timeout, "%s is still waking up. Try again in a moment.", name)
+	}
+}
+
+// joinWake gives the wake of name that is under way or in line, or lines one up.
+func (m *Manager) joinWake(name string) (*wake, error) {
+	m.wakes.mu.Lock()
+	defer m.wakes.mu.Unlock()
+	if w := m.wakes.under[name]; w != nil {
+		return w, nil
+	}
+	w := &wake{done: make(chan struct{})}
+	queued := m.turns.run(m.life, name, func(ctx context.Context) {
+		w.s, w.err = m.rouse(ctx, name)
+		m.wakes.mu.Lock()
+		delete(m.wakes.under, name)
+		m.wakes.mu.Unlock()
+		close(w.done)
+	})
+	if !queued {
+		return nil, errClosing
+	}
+	if m.wakes.under == nil {
+		m.wakes.under = map[string]*wake{}
+	}
+	m.wakes.under[name] = w
+	return w, nil
+}
+
+// rouse wakes name in its turn, and says what became of it as everybody will hear who asks from then on.
+func (m *Manager) rouse(ctx context.Context, name string) (Sandbox, error) {
+	s, err := m.Sandbox(ctx, name)
+	if fault.Is(err, fault.NotFound) {
+		return s, m.absent(ctx, name, err)
+	}
+	if err != nil {
+		return s, err
+	}
+	switch s.State {
+	case Running:
+		return s, nil
+	case Frozen:
+		s, err = m.thaw(ctx, s)
+	case Asleep, Sleeping:
+		s, err = m.rise(ctx, s, func(Sandbox) {})
+	default:
+		return s, dormant(s)
+	}
+	if err == nil {
+		return s, nil
+	}
+	if m.life.Err() != nil {
+		return s, errors.Join(errClosing, err)
+	}
+	if now, rowErr := m.rows.ByName(ctx, name); rowErr == nil {
+		s = now
+	}
+	if s.State == Failed && !fault.Is(err, fault.Gone) {
+		err = errors.Join(dormant(s), err)
+	}
+	return s, err
+}
+
+// rise starts s in its turn when the host has room for it; else s stays as it is.
+func (m *Manager) rise(ctx context.Context, s Sandbox, accept func(Sandbox)) (Sandbox, error) {
+	if err := m.room(ctx); err != nil {
+		return s, err
+	}
+	return m.start(ctx, s, accept)
+}
+
+// thaw lets a frozen sandbox go on in its turn. One that the engine has lost is started. When the engine does not thaw
+// it, s is what the engine says that it is.
+func (m *Manager) thaw(ctx context.Context, s Sandbox) (Sandbox, error) {
+	err := m.unfreeze(ctx, s.ID)
+	switch {
+	case fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict):
+		if s, err = m.set(ctx, s, Asleep, ""); err != nil {
+			return s, err
+		}
+		return m.rise(ctx, s, func(Sandbox) {})
+	case err != nil:
+		if s, err = m.truth(ctx, s, err); s.State != Running {
+			return s, err
+		}
+	}
+	// It goes on, whether or not its guest answers: what runs in there is not ended for that.
+	err = m.hear(ctx, s)
+	if m.life.Err() != nil {
+		return s, err
+	}
+	s, setErr := m.set(ctx, s, Running, "")
+	return s, errors.Join(err, setErr)
+}
+
+func (m *Manager) unfreeze(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, engineLimit)
+	defer cancel()
+	if m.c.Freezer == nil {
+		return m.c.Runtime.Start(ctx, id) // somebody else has frozen it
+	}
+	return m.c.Freezer.Thaw(ctx, id)
+}
+
+// truth finds out what became of s when an engine call has failed, and keeps that. It gives err back.
+func (m *Manager) truth(ctx context.Context, s Sandbox, err error) (Sandbox, error) {
+	if cause := context.Cause(ctx); cause != nil {
+		return s, cause // of a delete, or the end of sandboxd
+	}
+	m.c.Log.Warn("engine call for a sandbox did not succeed", "sandbox", s.Name, "state", s.State, "error", err)
+	if confirmErr := m.confirm(ctx, s, false); confirmErr != nil {
+		return s, errors.Join(err, confirmErr)
+	}
+	now, rowErr := m.rows.ByName(ctx, s.Name)
+	if rowErr != nil {
+		return s, errors.Join(err, rowErr)
+	}
+	return now, err
+}
