@@ -29,20 +29,25 @@ const (
 	connWindow   = maxStreams * streamWindow
 )
 
-// link dials sandboxd for ever and serves each connection until it ends.
+// link dials sandboxd for ever and serves each connection until it ends. After a good connection, and after a freeze in
+// which a good one may have been lost, it dials at once: who thaws a sandbox waits for it.
 func (g *Guest) link(ctx context.Context) {
-	pause := firstPause
+	pause := time.Duration(0)
 	for ctx.Err() == nil {
 		began := time.Now()
 		g.connect(ctx)
 		if time.Since(began) > steady {
-			pause = firstPause
+			pause = 0
 		}
+		began = time.Now()
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
-		pause = min(pause*3/2, longestPause)
+		pause = min(max(pause*3/2, firstPause), longestPause)
+		if time.Since(began) > steady { // it was frozen in the pause
+			pause = firstPause
+		}
 	}
 }
 

@@ -43,6 +43,7 @@ type Config struct {
 	Socket    string // sandboxd's socket; "" means wire.SocketPath
 	Home      string // default working folder; "" means wire.HomePath
 	Version   string
+	Gateway   string       // where the gateway listens, such as "0.0.0.0:7880"; "" means that there is none
 	Terminals Tabs         // called once, when the set-up is known; nil means that there are none
 	Own       bool         // see above
 	Log       *slog.Logger // nil means no log
@@ -65,11 +66,11 @@ type Shell struct {
 // Guest is one sandbox's guest.
 type Guest struct {
 	cfg      Config
-	log      *slog.Logger
 	accounts *accounts
 	base     map[string]string // the environment that the image and the engine gave
 	execs    *execs
 	services *supervisor
+	gateway  *gateway
 	settler  settler
 	serving  sync.WaitGroup                   // handlers and terminals
 	opened   chan func(context.Context) error // lets the terminals live, sent at most once
@@ -90,7 +91,7 @@ func New(cfg Config) *Guest {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Guest{cfg: cfg, log: cfg.Log, accounts: newAccounts("/etc/passwd", "/etc/group"),
+	g := &Guest{cfg: cfg, accounts: newAccounts("/etc/passwd", "/etc/group"),
 		base: baseEnv(os.Environ()), execs: newExecs(),
 		opened: make(chan func(context.Context) error, 1)}
 	g.services = newSupervisor(g.spawn)
@@ -99,6 +100,7 @@ func New(cfg Config) *Guest {
 		settle = giveBack
 	}
 	g.settler = newSettler(settle)
+	g.gateway = newGateway(cfg.Gateway, g.settler.worked)
 	return g
 }
 
@@ -111,6 +113,7 @@ func (g *Guest) Run(ctx context.Context) error {
 	defer end()
 	defer g.settler.stop()
 	g.serving.Go(func() { g.runTerminals(life) })
+	g.serving.Go(func() { g.gateway.run(life) })
 	linked := make(chan struct{})
 	go func() {
 		defer close(linked)

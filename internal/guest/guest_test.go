@@ -288,10 +288,45 @@ func TestServices_StartSkipsThePause(t *testing.T) {
 	s := supervise(t)
 	s.pace = pace{first: time.Hour, longest: time.Hour, healthy: time.Hour}
 	s.apply([]wire.Service{shell("flaky", "echo run; exit 3")})
-	within(t, "the pause", func() bool { return status(s, "flaky").State == wire.ServiceWaiting })
+	within(t, "the pause", func() bool { st := status(s, "flaky"); return st.State == wire.ServiceWaiting && st.Restarts > 0 })
 	sv, _ := s.find("flaky")
 	sv.start()
 	within(t, "the second run", func() bool { return bytes.Count(sv.log.bytes(), []byte("run\n")) == 2 })
+}
+
+func TestServices_AreListedAsWaitingFromTheFirstMomentOn(t *testing.T) {
+	s := supervise(t)
+	s.apply([]wire.Service{shell("auto", "exec sleep 1000"), {Name: "manual", Command: []string{"sleep", "1000"}}})
+	if st := status(s, "auto"); st.State == wire.ServiceStopped || !st.Retry.IsZero() {
+		t.Errorf("got %+v", st)
+	}
+	if st := status(s, "manual"); st.State != wire.ServiceStopped {
+		t.Errorf("got %+v", st)
+	}
+	within(t, "the start", func() bool { return status(s, "auto").State == wire.ServiceRunning })
+	s.apply([]wire.Service{shell("auto", "exec sleep 2000")}) // waits for the end of the old one
+	if st := status(s, "auto"); st.State == wire.ServiceStopped {
+		t.Errorf("got %+v", st)
+	}
+}
+
+func TestServices_StoppedAndStartedAtOnceIsNeverListedAsStopped(t *testing.T) {
+	s := supervise(t)
+	s.apply([]wire.Service{shell("auto", `trap "sleep 0.05; exit" TERM; while :; do sleep 0.01; done`)})
+	within(t, "the start", func() bool { return status(s, "auto").State == wire.ServiceRunning })
+	before := status(s, "auto").PID
+	sv, _ := s.find("auto")
+	sv.stop(time.Second)
+	sv.start()
+	within(t, "the next run", func() bool {
+		st := status(s, "auto")
+		if st.State == wire.ServiceStopped {
+			t.Fatalf("got %+v", st)
+		}
+		return st.State == wire.ServiceRunning && st.PID != before
+	})
+	sv.stop(time.Second)
+	within(t, "the end", func() bool { return status(s, "auto").State == wire.ServiceStopped })
 }
 
 func TestEnvirons_FindTheMarkerAcrossReads(t *testing.T) {

@@ -22,6 +22,7 @@ func (g *Guest) routes() http.Handler {
 	mux.HandleFunc("GET "+wire.PathServices+"/{name}/log", g.serveServiceLog)
 	mux.HandleFunc("POST "+wire.PathServices+"/{name}/start", g.serveServiceStart)
 	mux.HandleFunc("POST "+wire.PathServices+"/{name}/stop", g.serveServiceStop)
+	mux.HandleFunc("GET "+wire.PathActivity, g.serveActivity)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.serving.Add(1)
 		defer g.serving.Done()

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"sandboxd/internal/guest/thaw"
 	"sandboxd/internal/wire"
 )
 
@@ -33,11 +34,12 @@ type service struct {
 	idle   chan struct{} // closed when the last run has ended; nil when there was none
 }
 
-// start lets it run until stop. Starting what runs does nothing; what waits to be started again is started now.
+// start lets it run until stop. Starting what runs, or is about to, does nothing; what waits to be started again is
+// started now. From here on it counts as waiting, not as stopped.
 func (s *service) start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.halt != nil && s.status.State == wire.ServiceRunning {
+	if s.closed || s.halt != nil && s.status.Retry.IsZero() {
 		return
 	}
 	if s.halt != nil {
@@ -45,6 +47,7 @@ func (s *service) start() {
 	}
 	before, halt, idle := s.idle, make(chan struct{}), make(chan struct{})
 	s.halt, s.idle = halt, idle
+	s.status.State, s.status.Since, s.status.PID, s.status.Retry = wire.ServiceWaiting, time.Now(), 0, time.Time{}
 	s.status.Restarts, s.status.Problem = 0, ""
 	s.runs.Go(func() {
 		defer close(idle)
@@ -100,9 +103,20 @@ func (s *service) set(state wire.ServiceState, change func(*wire.ServiceStatus))
 	change(&s.status)
 }
 
+// over notes that a run has ended because it was to. When the next was begun meanwhile, that one is about to run.
+func (s *service) over() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.State, s.status.Since = wire.ServiceStopped, time.Now()
+	if s.halt != nil {
+		s.status.State = wire.ServiceWaiting
+	}
+	s.status.PID, s.status.Retry = 0, time.Time{}
+}
+
 // run starts the program again and again until halt.
 func (s *service) run(halt <-chan struct{}) {
-	defer s.set(wire.ServiceStopped, func(*wire.ServiceStatus) {})
+	defer s.over()
 	pause := s.pace.first
 	for {
 		select {
@@ -168,10 +182,5 @@ func (s *service) end(p *process, exited <-chan struct{}) {
 	s.mu.Lock()
 	grace := s.grace
 	s.mu.Unlock()
-	late := time.NewTimer(grace)
-	defer late.Stop()
-	select {
-	case <-exited:
-	case <-late.C:
-	}
+	thaw.Wait(exited, grace)
 }

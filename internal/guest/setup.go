@@ -31,6 +31,7 @@ func (g *Guest) setUp(s wire.Setup, hello *wire.Hello) {
 	g.mu.Lock()
 	g.setup = s
 	g.mu.Unlock()
+	g.gateway.take(s.GatewayKey)
 	sh := g.shell()
 	giveHome(g.cfg.Home, sh.UID, sh.GID)
 	hello.User, hello.Home, hello.Shell = sh.User, sh.Home, sh.Path
@@ -95,7 +96,7 @@ func (g *Guest) runTerminals(ctx context.Context) {
 	case <-ctx.Done():
 	case run := <-g.opened:
 		if err := run(ctx); err != nil && ctx.Err() == nil {
-			g.log.Error("terminals have ended", "err", err)
+			g.cfg.Log.Error("terminals have ended", "err", err)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package guest
 import (
 	"syscall"
 	"time"
+
+	"sandboxd/internal/guest/thaw"
 )
 
 // sweepPace is how often a sweep looks whether everything has ended.
@@ -17,12 +19,10 @@ func sweep(grace time.Duration) {
 	syscall.Kill(-1, syscall.SIGTERM)
 	syscall.Kill(-1, syscall.SIGHUP)  // interactive shells do not hear TERM
 	syscall.Kill(-1, syscall.SIGCONT) // nor does hear anything who is stopped
-	deadline := time.Now().Add(grace)
-	for others() && time.Now().Before(deadline) {
+	for left := thaw.NewBudget(grace); others() && !left.Spent(); {
 		time.Sleep(sweepPace)
 	}
-	deadline = time.Now().Add(time.Second)
-	for others() && time.Now().Before(deadline) {
+	for left := thaw.NewBudget(time.Second); others() && !left.Spent(); {
 		syscall.Kill(-1, syscall.SIGKILL)
 		time.Sleep(sweepPace)
 	}

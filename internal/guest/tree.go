@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/guest/descent"
+	"sandboxd/internal/guest/thaw"
 )
 
 const (
@@ -32,10 +33,10 @@ type proc struct {
 // alive says whether root has not been reaped: afterwards its number may be somebody else's.
 func killTree(root int, id string, mark descent.Mark, alive func() bool) {
 	h := hunt{root: root, entry: []byte(marker + "=" + id), mark: mark, found: map[int]bool{}}
-	deadline := time.Now().Add(killTime)
-	for h.look(alive()) && time.Now().Before(deadline) {
+	left := thaw.NewBudget(killTime)
+	for h.look(alive()) && !left.Spent() {
 	}
-	for time.Now().Before(deadline) {
+	for !left.Spent() {
 		for pid := range h.found {
 			syscall.Kill(pid, syscall.SIGKILL)
 		}

@@ -22,10 +22,18 @@ type Process struct {
 
 	session *Session
 	reply   *reply
-	frames  *wire.FrameReader
 	id      string
 	ctx     context.Context // the caller's
+	heard   chan heard      // what comes, one at a time
+	done    chan struct{}   // tells that the data of the last one is not needed any more
+	begun   bool            // the first one has been taken
 	ended   bool            // the exit frame has been read
+}
+
+// heard is one frame, or why there is none.
+type heard struct {
+	frame wire.ExecFrame
+	err   error
 }
 
 // Exec starts a command. It lives until it has ended, ctx ends or Close is called, whichever is first; the latter two
@@ -47,8 +55,48 @@ func (s *Session) Exec(ctx context.Context, start wire.ExecStart) (*Process, err
 		in.Close()
 		return nil, err
 	}
-	return &Process{Stdin: &stdin{pipe: in}, session: s, reply: r, frames: wire.NewFrameReader(r.Body),
-		id: r.Header.Get(wire.ExecHeader), ctx: ctx}, nil
+	p := &Process{Stdin: &stdin{pipe: in}, session: s, reply: r, id: r.Header.Get(wire.ExecHeader), ctx: ctx,
+		heard: make(chan heard), done: make(chan struct{})}
+	if !s.begin(p.listen) {
+		r.close()
+		return nil, s.failed(ctx, errDropped)
+	}
+	return p, nil
+}
+
+// listen reads frames until the last one or the end of the stream. It does so beside Next, because reading may be held
+// up longer than the caller wants to wait: HTTP/2 makes room for more by writing, which a guest that does not read holds
+// up.
+func (p *Process) listen() {
+	frames := wire.NewFrameReader(p.reply.Body)
+	for {
+		h := next(frames)
+		select {
+		case p.heard <- h:
+		case <-p.reply.ctx.Done():
+			return
+		}
+		if h.err != nil || h.frame.Type == wire.FrameExit {
+			return
+		}
+		select {
+		case <-p.done:
+		case <-p.reply.ctx.Done():
+			return
+		}
+	}
+}
+
+func next(frames *wire.FrameReader) heard {
+	t, payload, err := frames.Next()
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF // without an exit
+	}
+	if err != nil {
+		return heard{err: err}
+	}
+	f, err := wire.DecodeExec(t, payload)
+	return heard{f, err}
 }
 
 // body is a request's body with the end that HTTP/2 closes when the stream ends.
@@ -63,24 +111,34 @@ func (p *Process) Next() (wire.ExecFrame, error) {
 	if p.ended {
 		return wire.ExecFrame{}, io.EOF
 	}
-	t, payload, err := p.frames.Next()
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF // without an exit
-	}
-	var f wire.ExecFrame
-	if err == nil {
-		f, err = wire.DecodeExec(t, payload)
-	}
-	if err != nil {
-		err = p.session.failed(p.ctx, err)
+	h := p.hear()
+	if h.err != nil {
+		err := p.session.failed(p.ctx, h.err)
 		p.reply.close()
 		return wire.ExecFrame{}, err
 	}
-	if f.Type == wire.FrameExit {
+	if h.frame.Type == wire.FrameExit {
 		p.ended = true
 		p.reply.close()
 	}
-	return f, nil
+	return h.frame, nil
+}
+
+// hear lets listen go on and waits for what comes, until the stream is over.
+func (p *Process) hear() heard {
+	if p.begun {
+		select {
+		case p.done <- struct{}{}:
+		case <-p.reply.ctx.Done():
+		}
+	}
+	p.begun = true
+	select {
+	case h := <-p.heard:
+		return h
+	case <-p.reply.ctx.Done():
+		return heard{err: context.Cause(p.reply.ctx)}
+	}
 }
 
 // Signal sends a signal: "INT", "TERM" and so on to the command's process group, "KILL" to its whole process tree; the

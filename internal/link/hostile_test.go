@@ -28,8 +28,8 @@ const patience = 20 * time.Second
 func quick(t *testing.T) (h *Hub, socket string) {
 	t.Helper()
 	h = NewHub(filepath.Join(t.TempDir(), "link"), nil)
-	h.pace = pace{hello: 300 * time.Millisecond, reply: 300 * time.Millisecond, idle: 100 * time.Millisecond,
-		ping: 100 * time.Millisecond, accepts: 1000, acceptMax: 1000}
+	h.pace = pace{hello: 300 * time.Millisecond, reply: 300 * time.Millisecond, accepts: 1000,
+		acceptMax: 1000}
 	folder, err := h.Expect("box", wire.Setup{})
 	if err != nil {
 		t.Fatal(err)
@@ -270,17 +270,44 @@ func TestSession_PingFloodIsDroppedWhileARequestIsInFlight(t *testing.T) {
 	}
 }
 
-func TestSession_GoodbyeAndSilenceEndIt(t *testing.T) {
-	t.Run("goodbye", func(t *testing.T) {
-		l, s := liarSession(t, nil)
-		http2.NewFramer(l, nil).WriteGoAway(1<<31-1, http2.ErrCodeNo, nil)
-		awaitEnd(t, s)
-	})
-	t.Run("silence", func(t *testing.T) {
-		l, s := liarSession(t, nil)
-		close(l.paused)
-		awaitEnd(t, s)
-	})
+func TestSession_GoodbyeEndsIt(t *testing.T) {
+	l, s := liarSession(t, nil)
+	http2.NewFramer(l, nil).WriteGoAway(1<<31-1, http2.ErrCodeNo, nil)
+	awaitEnd(t, s)
+}
+
+func TestSession_SilenceCostsCallersTheirTimeAndNothingElse(t *testing.T) {
+	h, socket := quick(t)
+	l := lie(t, socket, nil, nil)
+	s, err := h.Session(within(t), "box")
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(l.paused)
+	for range 3 {
+		if _, err := s.Terminals(within(t)); fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("got %v", err)
+		}
+	}
+	if !s.alive() {
+		t.Error("a guest that may just be frozen is dropped")
+	}
+	lie(t, socket, nil, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "[]") })
+	awaitEnd(t, s)
+	next, err := h.Session(within(t), "box")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := next.Terminals(within(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestActivity_IsUnknownToAnOlderGuest(t *testing.T) {
+	_, s := liarSession(t, http.NotFound)
+	if _, err := s.Activity(within(t)); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestExec_NonsenseFromTheGuestIsUnavailable(t *testing.T) {

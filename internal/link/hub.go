@@ -4,12 +4,19 @@
 // It does not know sandboxes, users or engines; an id is a name of a folder. It never opens a path that a sandbox can
 // change: guests dial out to it.
 //
+// A guest may be frozen at any moment, for days. So silence ends no connection: who asks has a deadline, and its stream
+// alone is given up. A connection ends when its other end does, or when a newer one of the same sandbox has come.
+//
 // Invariant: whatever a guest says is bounded in size and time and checked before it is believed. The worst that a
-// lying, silent, flooding or dead guest does is to make its own sandbox unavailable.
+// lying, silent, flooding or dead guest does is to make its own sandbox unavailable. No call waits longer than its
+// caller for a guest that neither speaks nor reads.
 package link
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -33,6 +40,7 @@ const eventBuffer = 4096
 // Hub listens for guests. Safe for concurrent use.
 type Hub struct {
 	root  string
+	keys  [sha256.Size]byte // from which the sandboxes' gateway keys are made; of this run alone
 	log   *slog.Logger
 	pace  pace
 	bus   *event.Bus[Event]
@@ -49,14 +57,11 @@ type Hub struct {
 type pace struct {
 	hello     time.Duration // from accept to a checked Hello
 	reply     time.Duration // from a request to the head of its reply, or to a whole JSON reply
-	idle      time.Duration // silence after which a guest is asked whether it lives
-	ping      time.Duration // for its answer, and for taking what we write
 	accepts   float64       // connections per second and sandbox, lastingly
 	acceptMax int           // at once
 }
 
-var defaultPace = pace{hello: 5 * time.Second, reply: 15 * time.Second, idle: 15 * time.Second, ping: 10 * time.Second,
-	accepts: 5, acceptMax: 20}
+var defaultPace = pace{hello: 5 * time.Second, reply: 15 * time.Second, accepts: 5, acceptMax: 20}
 
 // NewHub makes a hub whose sockets are in folders under root, which it makes when needed and closes to other users of
 // the host. A nil log means none.
@@ -64,8 +69,18 @@ func NewHub(root string, log *slog.Logger) *Hub {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Hub{root: root, log: log, pace: defaultPace, bus: event.NewBus[Event](eventBuffer),
+	h := &Hub{root: root, log: log, pace: defaultPace, bus: event.NewBus[Event](eventBuffer),
 		turn: make(chan struct{}, 1), boxes: map[string]*box{}}
+	rand.Read(h.keys[:]) // never fails
+	return h
+}
+
+// GatewayKey gives the key of wire.NewPass for the gateway of id, which its guest learns with its set-up. It is another
+// one for every sandbox and every hub: the passes of an earlier one are worth nothing.
+func (h *Hub) GatewayKey(id string) []byte {
+	mac := hmac.New(sha256.New, h.keys[:])
+	mac.Write([]byte(id))
+	return mac.Sum(nil)
 }
 
 // Run accepts guests and keeps their connections until ctx ends; then it drops them and returns when all that it
@@ -95,7 +110,7 @@ func (h *Hub) Run(ctx context.Context) error {
 // folder and the socket anew when somebody has removed them. Kinds: Invalid, Unavailable
 // (the folder cannot be made, or the hub has ended).
 func (h *Hub) Expect(id string, s wire.Setup) (folder string, err error) {
-	s.Protocol = wire.Protocol
+	s.Protocol, s.GatewayKey = wire.Protocol, h.GatewayKey(id)
 	setup, err := wire.Encode(wire.MaxSetup, &s)
 	if err != nil {
 		return "", fault.Wrap(err, fault.Invalid, "The sandbox's set-up is not valid: %v.", err)

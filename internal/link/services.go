@@ -21,6 +21,13 @@ func (s *Session) ServiceLog(ctx context.Context, name string) ([]byte, error) {
 	return s.fetch(ctx, http.MethodGet, servicePath(name, "log"), nil, wire.MaxLog)
 }
 
+// Activity says what goes on in the sandbox past sandboxd. NotFound says that the guest is older than the question.
+func (s *Session) Activity(ctx context.Context) (wire.Activity, error) {
+	var a wire.Activity
+	err := s.call(ctx, http.MethodGet, wire.PathActivity, nil, &a)
+	return a, err
+}
+
 // StartService lets a service run until it is stopped, also one that waits to be started again.
 func (s *Session) StartService(ctx context.Context, name string) error {
 	return s.call(ctx, http.MethodPost, servicePath(name, "start"), nil, nil)

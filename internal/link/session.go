@@ -22,6 +22,9 @@ const (
 	connWindow   = 32 << 20
 	maxStreams   = 512
 	maxFrameSize = 64 << 10
+	// maxPending bounds the requests whose streams are not over yet: those in slots, and given up ones of which the guest
+	// has not taken notice. It is below what a guest of ours allows, where HTTP/2 would let further ones wait.
+	maxPending = 960
 )
 
 // Session is one live connection to a guest. It is safe for concurrent use and ends by itself; every call then fails
@@ -45,7 +48,7 @@ type Session struct {
 func open(ctx context.Context, id string, conn net.Conn, setup []byte, p pace) (*Session, error) {
 	m := newMeter(conn)
 	defer context.AfterFunc(ctx, func() { m.fail(context.Cause(ctx)) })()
-	client, err := speak(ctx, m, p)
+	client, err := speak(ctx, m)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "The program inside the sandbox hung up.")
 	}
@@ -63,7 +66,7 @@ func open(ctx context.Context, id string, conn net.Conn, setup []byte, p pace) (
 }
 
 // speak begins HTTP/2 on conn.
-func speak(ctx context.Context, conn net.Conn, p pace) (*http.ClientConn, error) {
+func speak(ctx context.Context, conn net.Conn) (*http.ClientConn, error) {
 	var only http.Protocols
 	only.SetUnencryptedHTTP2(true)
 	t := &http.Transport{
@@ -72,8 +75,7 @@ func speak(ctx context.Context, conn net.Conn, p pace) (*http.ClientConn, error)
 		DisableCompression:     true, // no bomb
 		MaxResponseHeaderBytes: wire.MaxHeader,
 		HTTP2: &http.HTTP2Config{MaxReadFrameSize: maxFrameSize, MaxReceiveBufferPerConnection: connWindow,
-			MaxReceiveBufferPerStream: streamWindow, SendPingTimeout: p.idle, PingTimeout: p.ping,
-			WriteByteTimeout: p.ping},
+			MaxReceiveBufferPerStream: streamWindow}, // and no pings: a frozen guest answers none
 	}
 	return t.NewClientConn(ctx, "http", "guest:80")
 }
@@ -132,6 +134,10 @@ func (s *Session) ask(ctx context.Context, req *http.Request) (*reply, error) {
 	case <-ctx.Done():
 		return nil, s.failed(ctx, ctx.Err())
 	}
+	if s.client.InFlight() >= maxPending {
+		<-s.slots
+		return nil, s.failed(ctx, errSlow)
+	}
 	s.conn.began()
 	life, cancel := context.WithCancelCause(ctx)
 	late := time.AfterFunc(s.pace.reply, func() { cancel(errSlow) })
@@ -141,8 +147,12 @@ func (s *Session) ask(ctx context.Context, req *http.Request) (*reply, error) {
 		<-s.slots
 	})}
 	res, err := s.client.RoundTrip(req.WithContext(life))
+	if err == nil {
+		// HTTP/2 alone does not notice the end of life while it waits for more of the request's body. Nobody waits for
+		// this: it may have to write, and the guest may not read.
+		context.AfterFunc(life, func() { res.Body.Close() })
+	}
 	if err == nil && !late.Stop() {
-		res.Body.Close()
 		err = errSlow
 	}
 	if err != nil {
@@ -152,13 +162,10 @@ func (s *Session) ask(ctx context.Context, req *http.Request) (*reply, error) {
 		}
 		return nil, s.failed(ctx, err)
 	}
-	end := r.close
-	r.Response, r.close = res, func() { end(); res.Body.Close() }
-	// HTTP/2 alone does not notice the end of life while it waits for more of the request's body.
-	context.AfterFunc(life, func() { res.Body.Close() })
+	r.Response = res
 	if res.StatusCode/100 != 2 {
 		defer r.close()
-		return nil, s.refused(ctx, res)
+		return nil, s.refused(ctx, r)
 	}
 	return r, nil
 }
@@ -166,10 +173,18 @@ func (s *Session) ask(ctx context.Context, req *http.Request) (*reply, error) {
 var errSlow = errors.New("no reply in time")
 
 // refused reads the problem that a reply is. It trusts the guest's code to be one of those that exist, no more.
-func (s *Session) refused(ctx context.Context, res *http.Response) error {
-	defer time.AfterFunc(s.pace.reply, func() { res.Body.Close() }).Stop()
+func (s *Session) refused(ctx context.Context, r *reply) error {
+	defer time.AfterFunc(s.pace.reply, r.close).Stop()
 	var p wire.Problem
-	if err := wire.Decode(res.Body, wire.MaxHeader, &p); err != nil {
+	b, err := s.readAll(r, wire.MaxHeader)
+	if err == nil {
+		err = wire.Unmarshal(b, &p)
+	}
+	if err != nil && r.StatusCode == http.StatusNotFound && ctx.Err() == nil && s.alive() {
+		return fault.Wrap(err, fault.NotFound,
+			"The program inside the sandbox is older than this sandboxd and does not know that: stop and start the sandbox.")
+	}
+	if err != nil {
 		return s.failed(ctx, err)
 	}
 	switch p.Code {
@@ -228,10 +243,7 @@ func (s *Session) fetch(ctx context.Context, method, path string, body []byte, l
 		return nil, err
 	}
 	defer r.close()
-	b, err := io.ReadAll(io.LimitReader(r.Body, int64(limit)+1))
-	if err == nil && len(b) > limit {
-		err = wire.ErrTooLarge
-	}
+	b, err := s.readAll(r, limit)
 	if err != nil && brief.Err() != nil {
 		err = errSlow
 	}
@@ -239,4 +251,29 @@ func (s *Session) fetch(ctx context.Context, method, path string, body []byte, l
 		return nil, s.failed(ctx, err)
 	}
 	return b, nil
+}
+
+// readAll reads a reply to its end, at most limit bytes, until it is closed. The reading itself may be held up longer:
+// HTTP/2 makes room for more by writing, which a guest that does not read holds up.
+func (s *Session) readAll(r *reply, limit int) ([]byte, error) {
+	type whole struct {
+		bytes []byte
+		err   error
+	}
+	done := make(chan whole, 1)
+	if !s.begin(func() {
+		b, err := io.ReadAll(io.LimitReader(r.Body, int64(limit)+1))
+		if err == nil && len(b) > limit {
+			err = wire.ErrTooLarge
+		}
+		done <- whole{b, err}
+	}) {
+		return nil, errDropped
+	}
+	select {
+	case w := <-done:
+		return w.bytes, w.err
+	case <-r.ctx.Done():
+		return nil, context.Cause(r.ctx)
+	}
 }

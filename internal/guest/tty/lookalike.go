@@ -15,6 +15,7 @@ import (
 	"github.com/gorilla/websocket"
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/guest/thaw"
 	"sandboxd/internal/wire"
 )
 
@@ -59,7 +60,7 @@ func (l *lookalike) dial(tab string) (net.Conn, error) {
 		return nil, err
 	}
 	select {
-	case l.conns <- &tabConn{Conn: far, tab: tab}:
+	case l.conns <- &tabConn{Conn: thaw.NewConn(far), tab: tab}:
 		return near, nil
 	case <-l.tabs.ctx.Done():
 		near.Close()

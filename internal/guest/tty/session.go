@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sandboxd/internal/guest/descent"
+	"sandboxd/internal/guest/thaw"
 	"sandboxd/internal/wire"
 )
 
@@ -174,12 +175,16 @@ func (s *session) await(v *viewer) {
 	defer t.Stop()
 	select {
 	case <-v.room:
-		v.stalled += time.Since(began)
+		v.stalled += min(time.Since(began), patience) // more only in a freeze
 		if v.caughtUp() {
 			v.stalled = 0
 		}
 	case <-v.gone:
 	case <-t.C:
+		if thaw.Frozen(began.Add(patience)) {
+			s.await(v)
+			return
+		}
 		s.log.Info("terminal viewer is too slow", "tab", s.name)
 		v.drop(closeSlow, "This viewer is too slow; it attaches again.")
 	}
@@ -220,10 +225,10 @@ func (s *session) leave(v *viewer) {
 // input types p for v, whose size counts from then on.
 func (s *session) input(v *viewer, p []byte) error {
 	s.use(v)
-	if err := s.master.SetWriteDeadline(time.Now().Add(inputLimit)); err != nil {
+	switch _, err := thaw.WriteWithin(s.master, p, inputLimit); {
+	case errors.Is(err, os.ErrClosed):
 		return errOver
-	}
-	if _, err := s.master.Write(p); err != nil {
+	case err != nil:
 		return errNoInput
 	}
 	return nil
@@ -276,11 +281,7 @@ func (s *session) nudge() {
 func (s *session) kill(exited <-chan struct{}) {
 	s.signal(syscall.SIGHUP)
 	s.signal(syscall.SIGCONT)
-	t := time.NewTimer(hangUpGrace)
-	defer t.Stop()
-	select {
-	case <-exited:
-	case <-t.C:
+	if !thaw.Wait(exited, hangUpGrace) {
 		s.signal(syscall.SIGKILL)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/guest/descent"
+	"sandboxd/internal/guest/thaw"
 	"sandboxd/internal/wire"
 )
 
@@ -176,12 +177,8 @@ func (d *ttyd) stop() {
 
 // end asks the process to end, insists, and waits for it. The process has been started.
 func (p *process) end() {
-	t := time.NewTimer(ttydGrace)
-	defer t.Stop()
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-p.exited:
-	case <-t.C:
+	if !thaw.Wait(p.exited, ttydGrace) {
 		_ = p.cmd.Process.Kill()
 		<-p.exited
 	}
