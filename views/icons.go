@@ -69,6 +69,7 @@ var shapes = map[string]string{
 	"state-busy":    `<path d="M8 2.5A5.5 5.5 0 1 1 2.5 8" stroke-width="2"/>`,
 	"state-stopped": `<rect x="3.5" y="3.5" width="9" height="9" rx="1.5" stroke-width="1.75"/>`,
 	"state-asleep":  `<path d="M13.25 9.6A5.6 5.6 0 0 1 6.4 2.75a5.6 5.6 0 1 0 6.85 6.85z" fill="currentColor"/>`,
+	"state-frozen":  `<path d="M8 1.75v12.5M2.6 4.9l10.8 6.2M2.6 11.1l10.8-6.2"/>`,
 	"state-failed":  `<path d="M8 2.25 14.25 13H1.75z" fill="currentColor"/><path d="M8 6.5v3m0 1.75v.01" stroke="var(--surface)" stroke-width="1.75"/>`,
 	"state-done":    `<circle cx="8" cy="8" r="5.75"/><path d="m5.4 8.2 1.9 1.9 3.4-4"/>`,
 	"state-todo":    `<circle cx="8" cy="8" r="5.75" stroke-dasharray="2 2.5"/>`,

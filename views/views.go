@@ -42,7 +42,14 @@ type Time struct {
 	Machine  string // RFC 3339
 	Absolute string // for the tooltip
 	Relative string // "2 h ago"
+	Form     string // how Relative is written, for the module that keeps it fresh: "", SpanForm or AheadForm
 }
+
+// The forms of Time.Relative that are not the usual one.
+const (
+	SpanForm  = "span"  // how long it has lasted: "2 h", also beyond a week
+	AheadForm = "ahead" // when it is due: "in 2 h", and "now" once that is over
+)
 
 // State is where something stands, with its tone, its icon and its word: never a colour alone.
 type State struct {
@@ -50,10 +57,16 @@ type State struct {
 	Icon  string
 	Text  string
 	Why   string // why it stands there, or what is going on; or ""
-	Verb  string // what began at Since: "started"; or ""
-	Since Time
+	Notes []Note // where there is no Why: what keeps it there and what comes next, in order
+	Title string // Notes in full, for the tooltip; or ""
 	// Bar says how to draw progress: BarNone, BarUnknown, or percent done.
 	Bar int
+}
+
+// Note is a few words beside a state, with the time that ends them: "sleeps" and "in 12 min". Either may be empty.
+type Note struct {
+	Text string
+	Time Time
 }
 
 // The values of State.Bar that are no percentage.

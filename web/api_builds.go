@@ -17,7 +17,11 @@ func (s *Server) apiBuildTemplate(ctx context.Context, r *request, _ none) (repl
 	if err := s.cfg.Images.Build(e.Name); err != nil {
 		return reply{}, err
 	}
-	return reply{status: http.StatusAccepted, location: apiPrefix + "/templates/" + e.Name + "/build", body: s.templateShape(ctx, e)}, nil
+	ready, err := s.poolReady(ctx)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{status: http.StatusAccepted, location: apiPrefix + "/templates/" + e.Name + "/build", body: s.templateShape(ctx, e, ready)}, nil
 }
 
 // buildShape is the last build of a template's image.

@@ -20,6 +20,7 @@ type sandboxShape struct {
 	CreatedAt time.Time   `json:"created_at"`
 	URLs      urlsShape   `json:"urls"`
 	Limits    limitsShape `json:"limits"`
+	restShape
 }
 
 type urlsShape struct {
@@ -48,7 +49,8 @@ func (s *Server) shape(ctx context.Context, names *owners, box sandbox.Sandbox) 
 			Dashboard: s.cfg.Hosts.DashboardURL() + "/sandboxes/" + box.Name,
 			Ports:     s.portsTemplate(box.Name),
 		},
-		Limits: limitsShape{CPUs: box.Spec.Limits.CPUs, Memory: box.Spec.Limits.Memory, Pids: box.Spec.Limits.Pids},
+		Limits:    limitsShape{CPUs: box.Spec.Limits.CPUs, Memory: box.Spec.Limits.Memory, Pids: box.Spec.Limits.Pids},
+		restShape: s.restShape(box),
 	}, nil
 }
 

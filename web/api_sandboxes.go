@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sandboxd/internal/auth"
+	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 )
@@ -17,14 +18,16 @@ const (
 )
 
 type createBody struct {
-	Name     string            `json:"name"`
-	Label    string            `json:"label"`
-	Template string            `json:"template"`
-	Image    string            `json:"image"`
-	CPUs     float64           `json:"cpus"`
-	Memory   memorySize        `json:"memory"`
-	Pids     int64             `json:"pids"`
-	Env      map[string]string `json:"env"`
+	Name        string            `json:"name"`
+	Label       string            `json:"label"`
+	Template    string            `json:"template"`
+	Image       string            `json:"image"`
+	CPUs        float64           `json:"cpus"`
+	Memory      memorySize        `json:"memory"`
+	Pids        int64             `json:"pids"`
+	Env         map[string]string `json:"env"`
+	FreezeAfter *string           `json:"freeze_after"`
+	StopAfter   *string           `json:"stop_after"`
 }
 
 // apiCreateSandbox accepts a create. 202 while it is being made, whether this request or an earlier one like it began
@@ -34,12 +37,19 @@ func (s *Server) apiCreateSandbox(ctx context.Context, r *request, in createBody
 	if err != nil {
 		return reply{}, err
 	}
+	rest, err := restWish{in.FreezeAfter, in.StopAfter}.over(catalog.Rest{})
+	if err != nil {
+		return reply{}, err
+	}
 	accepting, cancel := context.WithTimeout(ctx, handlerTime)
 	defer cancel()
 	box, created, err := s.cfg.Sandboxes.Create(accepting, sandbox.Request{
 		Name: in.Name, Label: in.Label, Owner: r.who.User.ID, Template: in.Template, Image: in.Image, Env: in.Env,
-		Limits: sandbox.Limits{CPUs: in.CPUs, Memory: int64(in.Memory), Pids: in.Pids},
+		Limits: sandbox.Limits{CPUs: in.CPUs, Memory: int64(in.Memory), Pids: in.Pids}, Rest: rest,
 	})
+	if err == nil && w.asked && box.State.Resting() { // it was there already, and is to be ready
+		box, err = s.cfg.Sandboxes.Start(accepting, box.Name)
+	}
 	if err != nil {
 		return reply{}, err
 	}
@@ -131,7 +141,7 @@ func (s *Server) list(ctx context.Context, who auth.Principal, f sandbox.Filter)
 		return s.cfg.Sandboxes.List(ctx, f)
 	}
 	box, err := s.visible(ctx, who, who.Sandbox)
-	if fault.Is(err, fault.NotFound) {
+	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Gone) {
 		return nil, 0, nil
 	}
 	if err != nil || !matches(box, f) {
@@ -151,8 +161,8 @@ func matches(box sandbox.Sandbox, f sandbox.Filter) bool {
 }
 
 var allStates = []sandbox.State{
-	sandbox.Creating, sandbox.Starting, sandbox.Running, sandbox.Stopping, sandbox.Stopped, sandbox.Asleep,
-	sandbox.Failed, sandbox.Deleting,
+	sandbox.Creating, sandbox.Starting, sandbox.Running, sandbox.Frozen, sandbox.Sleeping, sandbox.Asleep,
+	sandbox.Stopping, sandbox.Stopped, sandbox.Failed, sandbox.Deleting,
 }
 
 func stateNames() []string {
@@ -183,17 +193,31 @@ func (s *Server) apiSandbox(ctx context.Context, r *request, _ none) (reply, err
 
 // changeBody holds what can be changed of a sandbox; what is left out stays.
 type changeBody struct {
-	Label *string `json:"label"`
+	Label       *string `json:"label"`
+	FreezeAfter *string `json:"freeze_after"`
+	StopAfter   *string `json:"stop_after"`
 }
 
-// apiChangeSandbox changes what the body has.
+// apiChangeSandbox changes what the body has. All of it is checked before anything is changed.
 func (s *Server) apiChangeSandbox(ctx context.Context, r *request, in changeBody) (reply, error) {
 	box, err := s.visible(ctx, r.who, r.param("name"))
-	if err == nil && in.Label != nil {
-		box, err = s.cfg.Sandboxes.Rename(ctx, box.Name, *in.Label)
-	}
 	if err != nil {
 		return reply{}, err
+	}
+	wish := restWish{in.FreezeAfter, in.StopAfter}
+	rest, err := wish.over(box.Rest)
+	if err != nil {
+		return reply{}, err
+	}
+	if in.Label != nil {
+		if box, err = s.cfg.Sandboxes.Rename(ctx, box.Name, *in.Label); err != nil {
+			return reply{}, err
+		}
+	}
+	if wish.says() {
+		if box, err = s.cfg.Sandboxes.SetRest(ctx, box.Name, rest); err != nil {
+			return reply{}, err
+		}
 	}
 	return s.sandboxReply(ctx, http.StatusOK, box)
 }

@@ -181,7 +181,7 @@ func TestDelete_AcceptsOrWaitsUntilItIsGone(t *testing.T) {
 	w := newWorld(t)
 	w.box("ada", "lab")
 	w.call("ada", "DELETE", "/api/v1/sandboxes/lab?wait=gone", "").is(204)
-	w.call("ada", "GET", "/api/v1/sandboxes/lab", "").problem(404, "not_found", "")
+	w.call("ada", "GET", "/api/v1/sandboxes/lab", "").problem(410, "gone", "")
 	w.box("ada", "lab")
 	w.call("ada", "DELETE", "/api/v1/sandboxes/lab", "").is(202)
 	if _, err := w.manager.Wait(t.Context(), "lab"); !fault.Is(err, fault.NotFound) {

@@ -5,6 +5,7 @@ import (
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
 )
 
 // templateShape is a template as programs see it.
@@ -19,7 +20,42 @@ type templateShape struct {
 	Services    []string         `json:"services"`
 	Problem     *templateProblem `json:"problem"` // null when it can be used
 	Image       *templateImage   `json:"image"`   // null when it cannot
+	standbyShape
 	Readme      string           `json:"readme,omitempty"`
+}
+
+// standbyShape is how a template's sandboxes are kept while nobody uses them.
+type standbyShape struct {
+	FreezeAfter string `json:"freeze_after"` // "15m" or "never": the template's, else the server's
+	StopAfter   string `json:"stop_after"`
+	Pool        int    `json:"pool"`       // how many are kept made in advance
+	PoolReady   int    `json:"pool_ready"` // how many of them can be claimed now
+}
+
+func (s *Server) standbyShape(e catalog.Entry, ready map[string]int) standbyShape {
+	rest := s.templateRest(e.Name)
+	return standbyShape{
+		FreezeAfter: afterWord(rest.FreezeAfter), StopAfter: afterWord(rest.StopAfter),
+		Pool: e.Template.Pool, PoolReady: ready[e.Name],
+	}
+}
+
+// templateRest is when sandboxes of a template rest that say nothing themselves.
+func (s *Server) templateRest(name string) sandbox.Resting {
+	return s.cfg.Sandboxes.Resting(sandbox.Sandbox{Spec: sandbox.Spec{Template: name}})
+}
+
+// poolReady counts by template the sandboxes made in advance that can be claimed now.
+func (s *Server) poolReady(ctx context.Context) (map[string]int, error) {
+	boxes, _, err := s.cfg.Sandboxes.List(ctx, sandbox.Filter{Pooled: true, Up: true})
+	if err != nil {
+		return nil, err
+	}
+	ready := map[string]int{}
+	for _, box := range boxes {
+		ready[box.Spec.Template]++
+	}
+	return ready, nil
 }
 
 type sizeShape struct {
@@ -53,12 +89,13 @@ func newTemplateImage(st catalog.ImageStatus) *templateImage {
 	return &templateImage{State: string(st.State), Problem: st.Problem, Step: st.Step, Steps: st.Steps, Progress: st.Progress}
 }
 
-func (s *Server) templateShape(ctx context.Context, e catalog.Entry) templateShape {
+func (s *Server) templateShape(ctx context.Context, e catalog.Entry, ready map[string]int) templateShape {
 	t := e.Template
 	out := templateShape{
 		Name: e.Name, Title: t.Title, Description: t.Description, Icon: t.Icon, Profile: string(t.Profile),
 		Size:  sizeShape{CPUs: t.Size.CPUs, Memory: t.Size.Memory, Pids: t.Size.Pids, Disk: t.Size.Disk},
 		Ports: make([]portShape, 0, len(t.Ports)), Services: make([]string, 0, len(t.Services)),
+		standbyShape: s.standbyShape(e, ready),
 	}
 	for _, p := range t.Ports {
 		out.Ports = append(out.Ports, portShape{Number: p.Number, Title: p.Title})
@@ -80,10 +117,14 @@ type templatesShape struct {
 
 // apiTemplates lists all templates, the broken ones with what is wrong with them.
 func (s *Server) apiTemplates(ctx context.Context, _ *request, _ none) (reply, error) {
+	ready, err := s.poolReady(ctx)
+	if err != nil {
+		return reply{}, err
+	}
 	entries := s.cfg.Templates.List()
 	out := templatesShape{Templates: make([]templateShape, 0, len(entries))}
 	for _, e := range entries {
-		out.Templates = append(out.Templates, s.templateShape(ctx, e))
+		out.Templates = append(out.Templates, s.templateShape(ctx, e, ready))
 	}
 	return reply{body: out}, nil
 }
@@ -104,7 +145,11 @@ func (s *Server) apiTemplate(ctx context.Context, r *request, _ none) (reply, er
 	if err != nil {
 		return reply{}, err
 	}
-	out := s.templateShape(ctx, e)
+	ready, err := s.poolReady(ctx)
+	if err != nil {
+		return reply{}, err
+	}
+	out := s.templateShape(ctx, e, ready)
 	out.Readme = e.Readme
 	return reply{body: out}, nil
 }

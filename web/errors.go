@@ -51,6 +51,7 @@ var kindStatus = map[fault.Kind]int{
 	fault.Limited:         http.StatusTooManyRequests,
 	fault.Unavailable:     http.StatusServiceUnavailable,
 	fault.Timeout:         http.StatusGatewayTimeout,
+	fault.Gone:            http.StatusGone,
 }
 
 // problemOf turns any error into what a client may be told of it.

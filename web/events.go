@@ -6,6 +6,7 @@ import (
 	"sandboxd/internal/auth"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/event"
+	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 )
 
@@ -51,16 +52,29 @@ type imageChange struct {
 type changes struct {
 	boxes  *event.Subscription[sandbox.Event]
 	images *event.Subscription[catalog.ImageEvent]
-	told   map[string]templateImage // by template: what was told last
+	uses   *event.Subscription[idle.Change] // only of pages
+	told   map[string]templateImage         // by template: what was told last
 }
 
 func (s *Server) listen() *changes {
 	return &changes{boxes: s.cfg.Sandboxes.Subscribe(), images: s.cfg.Images.Subscribe(), told: map[string]templateImage{}}
 }
 
+// withUses makes c listen to what uses sandboxes too, from now on.
+func (c *changes) withUses(u Uses) *changes {
+	if c.uses != nil {
+		c.uses.Close()
+	}
+	c.uses = u.Subscribe()
+	return c
+}
+
 func (c *changes) close() {
 	c.boxes.Close()
 	c.images.Close()
+	if c.uses != nil {
+		c.uses.Close()
+	}
 }
 
 // apiEvents streams what changes among the sandboxes that the caller may see, and how images stand. There is no

@@ -9,6 +9,7 @@ import (
 	"github.com/a-h/templ"
 
 	"sandboxd/internal/catalog"
+	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 	"sandboxd/views"
 )
@@ -16,6 +17,12 @@ import (
 // livePace is the least time between two events of a page's stream. The first change goes out at once; what follows
 // within this time goes out together.
 const livePace = 80 * time.Millisecond
+
+// Times of what keeps sandboxes awake, which is looked at rather than told.
+const (
+	reasonsPace  = time.Second      // the least time between two looks, however often it changes
+	reasonsEvery = 15 * time.Second // the most: what ends by time alone is told by nobody
+)
 
 // parts collects fragments of a page for one event of its stream.
 type parts struct{ list []templ.Component }
@@ -41,10 +48,11 @@ func (p *parts) send(ctx context.Context, f *flow) error {
 	return f.event("message", b.String())
 }
 
-// news is one change: of a sandbox or of an image.
+// news is one change: of a sandbox, of an image, or of what uses a sandbox.
 type news struct {
 	box   *sandbox.Event
 	image *catalog.ImageEvent
+	uses  *idle.Change
 }
 
 // livePage is what differs from page to page about a stream. It is used by one goroutine.
@@ -53,14 +61,15 @@ type livePage interface {
 	begin(ctx context.Context, out *parts) error
 	// take takes in one change, and says whether the page shows it.
 	take(n news) bool
-	// tell collects the parts of the page that differ after the changes taken in.
-	tell(ctx context.Context, out *parts) error
+	// tell collects the parts of the page that differ after the changes taken in. With reasons it also looks at what
+	// keeps the sandboxes of the page awake; else it leaves that for later.
+	tell(ctx context.Context, reasons bool, out *parts) error
 }
 
 // live adapts a page's stream: open does what can fail.
 func (s *Server) live(open func(ctx context.Context, r *request) (livePage, error)) func(context.Context, *request) (pump, func(), error) {
 	return func(ctx context.Context, r *request) (pump, func(), error) {
-		from := s.listen() // before the page looks at the store, so that no change falls between
+		from := s.listen().withUses(s.cfg.Uses) // before the page looks at the store, so that no change falls between
 		page, err := open(ctx, r)
 		if err != nil {
 			from.close()
@@ -91,10 +100,13 @@ func (s *Server) pump(ctx context.Context, f *flow, page livePage, from *changes
 	return s.relay(ctx, f, page, from, alarms)
 }
 
+// relay hands on what changes: a change of a sandbox at once, a change of what keeps it awake with some patience.
 func (s *Server) relay(ctx context.Context, f *flow, page livePage, from *changes, alarms <-chan string) error {
-	var pace <-chan time.Time // not nil while the last event is too recent for another
+	glance := time.NewTicker(s.reasons)
+	defer glance.Stop()
+	var pace, reasonPace <-chan time.Time // not nil while the last event is too recent for another
 	var out parts
-	changed := false
+	changed, reasons := false, false
 	for {
 		more := true
 		select {
@@ -106,19 +118,32 @@ func (s *Server) relay(ctx context.Context, f *flow, page livePage, from *change
 		case e, ok := <-from.images.C:
 			more = ok
 			changed = ok && page.take(news{image: &e}) || changed
+		case e, ok := <-from.uses.C:
+			reasons = !ok || page.take(news{uses: &e}) || reasons
+			if !ok { // too many at once: looking is as good
+				from.withUses(s.cfg.Uses)
+			}
+		case <-glance.C:
+			reasons = true
 		case text := <-alarms:
 			out.add("alarm", views.Replace, views.Alarm(text))
 		case <-pace:
 			pace = nil
+		case <-reasonPace:
+			reasonPace = nil
 		}
 		if !more {
 			return nil
 		}
-		if changed && pace == nil {
-			if err := page.tell(ctx, &out); err != nil {
+		look := reasons && reasonPace == nil
+		if (changed || look) && pace == nil {
+			if err := page.tell(ctx, look, &out); err != nil {
 				return err
 			}
 			changed, pace = false, time.After(livePace)
+			if look {
+				reasons, reasonPace = false, time.After(reasonsPace)
+			}
 		}
 		if err := out.send(ctx, f); err != nil {
 			return err

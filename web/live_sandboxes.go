@@ -4,6 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/a-h/templ"
+
+	"sandboxd/internal/catalog"
 	"sandboxd/internal/sandbox"
 	"sandboxd/views"
 )
@@ -12,11 +15,18 @@ import (
 type mark struct {
 	state          sandbox.State
 	label, problem string
+	rest           catalog.Rest
 	changed        int64 // nanoseconds: times that were stored and read compare unequal
 }
 
 func markOf(box sandbox.Sandbox) mark {
-	return mark{state: box.State, label: box.Label, problem: box.Problem, changed: box.Changed.UnixNano()}
+	return mark{state: box.State, label: box.Label, problem: box.Problem, rest: box.Rest, changed: box.Changed.UnixNano()}
+}
+
+// drawnRow is what the page shows of a sandbox.
+type drawnRow struct {
+	box   sandbox.Sandbox
+	state string // print of its state
 }
 
 // liveList keeps the list of sandboxes up to date as one person has narrowed it.
@@ -25,9 +35,9 @@ type liveList struct {
 	request *request
 	show    *presenter
 	list    listing
-	drawn   map[string]mark // by sandbox id: what the page shows
-	newest  time.Time       // of the sandboxes that it shows
-	pending []sandbox.Event // the latest of each sandbox, in order
+	drawn   map[string]*drawnRow // by sandbox id
+	newest  time.Time            // of the sandboxes that it shows
+	pending []sandbox.Event      // the latest of each sandbox, in order
 }
 
 func (s *Server) openLiveList(ctx context.Context, r *request) (livePage, error) {
@@ -40,7 +50,7 @@ func (l *liveList) load(ctx context.Context, q listQuery) (err error) {
 	if l.list, err = l.server.listing(ctx, l.request, q); err != nil {
 		return err
 	}
-	l.drawn, l.newest = map[string]mark{}, time.Time{}
+	l.drawn, l.newest = map[string]*drawnRow{}, time.Time{}
 	for _, box := range l.list.boxes {
 		l.draw(box)
 	}
@@ -48,7 +58,7 @@ func (l *liveList) load(ctx context.Context, q listQuery) (err error) {
 }
 
 func (l *liveList) draw(box sandbox.Sandbox) {
-	l.drawn[box.ID] = markOf(box)
+	l.drawn[box.ID] = &drawnRow{box: box}
 	if box.Created.After(l.newest) {
 		l.newest = box.Created
 	}
@@ -57,17 +67,53 @@ func (l *liveList) draw(box sandbox.Sandbox) {
 func (l *liveList) begin(ctx context.Context, out *parts) error {
 	if l.request.query("seen") != l.list.print() {
 		l.whole(ctx, out)
+		return nil
 	}
+	rows := l.show.rows(ctx, l.list.boxes)
+	if l.request.query("reasons") == rowsPrint(rows) {
+		l.shown(rows...)
+	}
+	l.look(out)
 	return nil
 }
 
 // whole draws the list anew.
 func (l *liveList) whole(ctx context.Context, out *parts) {
-	out.add("list-body", views.Replace, views.ListBody(l.list.part(ctx, l.show)))
+	part := l.list.part(ctx, l.show)
+	l.shown(part.Rows...)
+	out.add("list-body", views.Replace, views.ListBody(part))
 	out.add("chips", views.Replace, views.Chips(l.list.chips()))
 }
 
+// shown notes which states the page shows.
+func (l *liveList) shown(rows ...views.Row) {
+	for _, r := range rows {
+		if d := l.drawn[r.ID]; d != nil {
+			d.state = statePrint(r.State)
+		}
+	}
+}
+
+// look collects the states that the page does not show as they are.
+func (l *liveList) look(out *parts) {
+	for id, d := range l.drawn {
+		l.tellState(d, l.server.cfg.Sandboxes.Progress(id), out)
+	}
+}
+
+// tellState collects the state of a row when it is not the one that the page shows.
+func (l *liveList) tellState(d *drawnRow, p sandbox.Progress, out *parts) {
+	state := l.server.state(d.box, p)
+	if now := statePrint(state); now != d.state {
+		d.state = now
+		out.add("state-"+d.box.ID, views.Replace, views.RowState(d.box.ID, state))
+	}
+}
+
 func (l *liveList) take(n news) bool {
+	if n.uses != nil {
+		return l.shows(n.uses.Name)
+	}
 	if n.box == nil || !l.request.who.May(n.box.Sandbox.Owner, n.box.Sandbox.Name) {
 		return false
 	}
@@ -81,15 +127,25 @@ func (l *liveList) take(n news) bool {
 	return true
 }
 
-func (l *liveList) tell(ctx context.Context, out *parts) error {
+// shows says whether the page has a row of that name.
+func (l *liveList) shows(name string) bool {
+	for _, d := range l.drawn {
+		if d.box.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *liveList) tell(ctx context.Context, reasons bool, out *parts) error {
 	pending := l.pending
 	l.pending = nil
 	var changes parts
 	counts := false
 	for _, e := range pending {
 		before, drawn := l.drawn[e.Sandbox.ID]
-		if drawn && !e.Deleted && before == markOf(e.Sandbox) {
-			changes.add("state-"+e.Sandbox.ID, views.Replace, views.RowState(e.Sandbox.ID, stateOf(e.Sandbox, e.Progress, l.server.cfg.Now())))
+		if drawn && !e.Deleted && markOf(before.box) == markOf(e.Sandbox) {
+			l.tellState(before, e.Progress, &changes)
 			continue
 		}
 		counts = true
@@ -102,6 +158,9 @@ func (l *liveList) tell(ctx context.Context, out *parts) error {
 		}
 	}
 	out.list = append(out.list, changes.list...)
+	if reasons {
+		l.look(out)
+	}
 	if counts {
 		return l.recount(ctx, out)
 	}
@@ -115,8 +174,7 @@ func (l *liveList) change(ctx context.Context, e sandbox.Event, out *parts) bool
 	fits := !e.Deleted && matches(box, l.list.filter)
 	switch {
 	case drawn && fits:
-		l.draw(box)
-		out.add(views.RowID(box.ID), views.Replace, views.RowItem(l.show.row(ctx, box, e.Progress), l.show.admin))
+		out.add(views.RowID(box.ID), views.Replace, l.redraw(ctx, e))
 	case drawn:
 		delete(l.drawn, box.ID)
 		out.gone(views.RowID(box.ID))
@@ -125,10 +183,17 @@ func (l *liveList) change(ctx context.Context, e sandbox.Event, out *parts) bool
 		if len(l.drawn) == 0 || len(l.drawn) >= pageRows || box.Created.Before(l.newest) {
 			return false // there is no list yet, it is full, or the row's place is not at the top
 		}
-		l.draw(box)
-		out.add("rows", views.Prepend, views.RowItem(l.show.row(ctx, box, e.Progress), l.show.admin))
+		out.add("rows", views.Prepend, l.redraw(ctx, e))
 	}
 	return true
+}
+
+// redraw draws the row of a sandbox.
+func (l *liveList) redraw(ctx context.Context, e sandbox.Event) templ.Component {
+	l.draw(e.Sandbox)
+	row := l.show.row(ctx, e.Sandbox, e.Progress)
+	l.shown(row)
+	return views.RowItem(row, l.show.admin)
 }
 
 // recount collects the chips when their counts have changed.

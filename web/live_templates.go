@@ -41,7 +41,7 @@ func (l *liveTemplates) begin(ctx context.Context, out *parts) error {
 		l.state = l.pending[l.only].State
 		out.add("build-log", views.Replace, views.BuildLog(l.server.buildLog(l.only)))
 	}
-	return l.tell(ctx, out)
+	return l.tell(ctx, false, out)
 }
 
 func (l *liveTemplates) take(n news) bool {
@@ -55,7 +55,7 @@ func (l *liveTemplates) take(n news) bool {
 	return true
 }
 
-func (l *liveTemplates) tell(_ context.Context, out *parts) error {
+func (l *liveTemplates) tell(_ context.Context, _ bool, out *parts) error {
 	for name, status := range l.pending {
 		e, err := l.server.entry(name)
 		if err != nil { // its folder has gone: the page shows it until it is loaded again

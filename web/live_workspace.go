@@ -14,11 +14,12 @@ import (
 type liveWorkspace struct {
 	server   *Server
 	show     *presenter
-	seen     string // fingerprint of what the page was drawn with
+	request  *request
 	box      sandbox.Sandbox
 	progress sandbox.Progress
 	deleted  bool
-	drawn    mark // what the page shows of it
+	drawn    mark   // what the page shows of it
+	reasons  string // print of what it shows of what keeps it awake
 	lines    []string
 }
 
@@ -28,20 +29,34 @@ func (s *Server) openLiveWorkspace(ctx context.Context, r *request) (livePage, e
 		return nil, err
 	}
 	return &liveWorkspace{
-		server: s, show: s.presenter(r, "workspace", sandboxURL(box.Name)), seen: r.query("seen"),
+		server: s, show: s.presenter(r, "workspace", sandboxURL(box.Name)), request: r,
 		box: box, progress: s.cfg.Sandboxes.Progress(box.ID), drawn: markOf(box),
 	}, nil
 }
 
 func (l *liveWorkspace) begin(ctx context.Context, out *parts) error {
-	if l.seen != boxPrint(l.box) {
+	if l.request.query("seen") != boxPrint(l.box) {
 		l.whole(ctx, out)
+		return nil
 	}
+	l.reasons = l.request.query("reasons")
+	l.look(ctx, out)
 	return nil
+}
+
+// look collects the state when the page does not show it as it is.
+func (l *liveWorkspace) look(ctx context.Context, out *parts) {
+	state, rest := l.server.state(l.box, l.progress), l.server.restMenu(ctx, l.box)
+	if now := shortPrint(statePrint(state), restPrint(rest)); now != l.reasons {
+		l.reasons = now
+		out.add("ws-state", views.Replace, views.WorkspaceState(state, rest))
+	}
 }
 
 func (l *liveWorkspace) take(n news) bool {
 	switch {
+	case n.uses != nil:
+		return n.uses.Name == l.box.Name
 	case n.box != nil && n.box.Sandbox.ID == l.box.ID:
 		if l.box.Spec.Template == "" && n.box.Progress.Detail != l.progress.Detail {
 			l.lines = append(l.lines, n.box.Progress.Detail)
@@ -55,12 +70,18 @@ func (l *liveWorkspace) take(n news) bool {
 	return false
 }
 
-func (l *liveWorkspace) tell(ctx context.Context, out *parts) error {
+func (l *liveWorkspace) tell(ctx context.Context, reasons bool, out *parts) error {
 	lines := l.lines
 	l.lines = nil
 	if l.deleted || markOf(l.box) != l.drawn {
 		l.drawn = markOf(l.box)
 		l.whole(ctx, out) // the log comes with it
+		return nil
+	}
+	if reasons {
+		l.look(ctx, out)
+	}
+	if l.box.State.Settled() {
 		return nil
 	}
 	out.add("work-steps", views.Replace, views.WorkSteps(l.server.work(l.box, l.progress)))
@@ -78,7 +99,9 @@ func (l *liveWorkspace) whole(ctx context.Context, out *parts) {
 	}
 	row := l.show.row(ctx, l.box, l.progress)
 	out.add("ws-name", views.Replace, views.WorkspaceName(row))
-	out.add("ws-state", views.Replace, views.WorkspaceState(row.State))
+	rest := l.server.restMenu(ctx, l.box)
+	l.reasons = shortPrint(statePrint(row.State), restPrint(rest))
+	out.add("ws-state", views.Replace, views.WorkspaceState(row.State, rest))
 	out.add("ws-acts", views.Replace, views.WorkspaceActs(row))
 	out.add("ws-doors", views.Replace, views.WorkspaceDoors(row, l.server.ports(l.box)))
 	out.add("pane-terminal", views.Replace, views.PanePart(l.server.pane(ctx, l.box, l.progress)))
@@ -87,7 +110,7 @@ func (l *liveWorkspace) whole(ctx context.Context, out *parts) {
 // farewell is what is left when the sandbox is gone.
 func (l *liveWorkspace) farewell(out *parts) {
 	gone := views.State{Tone: "still", Icon: "state-stopped", Text: "Deleted", Bar: views.BarNone}
-	out.add("ws-state", views.Replace, views.WorkspaceState(gone))
+	out.add("ws-state", views.Replace, views.WorkspaceState(gone, views.Rest{}))
 	out.add("ws-acts", views.Fill, templ.NopComponent)
 	out.add("ws-doors", views.Fill, templ.NopComponent)
 	out.add("pane-terminal", views.Replace, views.PanePart(views.Pane{Kind: "deleted", Still: views.Still{

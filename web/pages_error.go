@@ -17,6 +17,7 @@ var mishapTitles = map[int]string{
 	http.StatusMethodNotAllowed:      "This cannot be done here",
 	http.StatusRequestTimeout:        "This took too long",
 	http.StatusConflict:              "This does not go now",
+	http.StatusGone:                  "This sandbox was deleted",
 	http.StatusRequestEntityTooLarge: "This is too large",
 	http.StatusTooManyRequests:       "Too many attempts",
 	http.StatusInternalServerError:   "Something went wrong",
@@ -38,6 +39,7 @@ func (s *Server) mishap(r *request, p problem) templ.Component {
 	m := views.Mishap{
 		Frame: s.frame(r, title, ""), Code: strconv.Itoa(p.Status), Title: title, Text: p.Detail,
 		Again: p.Status >= http.StatusInternalServerError && r.http.Method == http.MethodGet,
+		Gone:  p.Status == http.StatusGone,
 	}
 	if p.Status >= http.StatusInternalServerError {
 		m.Request = p.RequestID

@@ -52,11 +52,20 @@ func (s *Server) pageNew(_ context.Context, r *request) (templ.Component, error)
 
 func (s *Server) newForm(r *request, n views.New) templ.Component {
 	n.Cards, n.Example = s.cards(), "quiet-otter"
+	if n.Rest.Freeze.ID == "" {
+		n.Rest = newChoices()
+	}
 	if r.byScript() {
 		return views.NewSheet(n)
 	}
 	n.Frame = s.frame(r, "New sandbox", "sandboxes")
 	return views.NewPage(n)
+}
+
+// newChoices are the times of rest of a sandbox to be made. Which template it is made from is not known yet.
+func newChoices() views.RestChoices {
+	const byDefault = "As the template says"
+	return views.RestChoices{Freeze: freezeChoice(byDefault, ""), Stop: stopChoice(byDefault, "")}
 }
 
 // submitNew makes a sandbox and leads to its page, which shows how it comes along.
@@ -84,6 +93,9 @@ func readNew(r *request) (sandbox.Request, error) {
 	}
 	var err error
 	if ask.Limits, err = readLimits(r); err != nil {
+		return ask, err
+	}
+	if ask.Rest, err = readRest(r); err != nil {
 		return ask, err
 	}
 	ask.Env, err = readEnv(r.form("env"))
@@ -141,12 +153,15 @@ func readEnv(text string) (map[string]string, error) {
 
 // againNew shows the form with what was entered and what is wrong with it.
 func (s *Server) againNew(_ context.Context, r *request, err error) (templ.Component, error) {
-	n := views.New{Open: true}
+	n := views.New{Open: true, Rest: newChoices()}
 	fields := map[string]*views.Field{
-		"label": &n.Label, "name": &n.Name, "cpus": &n.CPUs, "memory": &n.Memory, "pids": &n.Pids,
+		"label": &n.Label, "name": &n.Name, "cpus": &n.Size.CPUs, "memory": &n.Size.Memory, "pids": &n.Size.Pids,
 		"image": &n.Image, "env": &n.Env,
 	}
 	n.Fault = r.fill(fields, err)
+	if elsewhere := r.refill(&n.Rest, err); elsewhere == "" {
+		n.Fault = ""
+	}
 	return s.newForm(r, n), nil
 }
 

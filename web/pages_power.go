@@ -13,7 +13,7 @@ import (
 )
 
 // submitPower starts, stops or restarts a sandbox and comes back to where the button was.
-func (s *Server) submitPower(act func(ctx context.Context, name string) (sandbox.Sandbox, error)) func(context.Context, *request) (string, error) {
+func (s *Server) submitPower(act change) func(context.Context, *request) (string, error) {
 	return func(ctx context.Context, r *request) (string, error) {
 		box, err := s.visible(ctx, r.who, r.param("name"))
 		if err != nil {
@@ -92,7 +92,7 @@ func (s *Server) deleteForm(r *request, box sandbox.Sandbox, typed views.Field) 
 // lost says what goes with a sandbox.
 func (s *Server) lost(box sandbox.Sandbox) []string {
 	lost := []string{"Its volume with everything in /home/agent and /workspace."}
-	if slices.Contains([]sandbox.State{sandbox.Running, sandbox.Asleep, sandbox.Starting}, box.State) {
+	if slices.Contains([]sandbox.State{sandbox.Running, sandbox.Frozen, sandbox.Starting}, box.State) {
 		lost = append(lost, "All its terminals, and every program that runs in them.")
 	}
 	return append(lost, "What was installed or changed in its system.", "Its addresses, such as "+s.cfg.Hosts.TerminalURL(box.Name))

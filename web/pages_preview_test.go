@@ -15,6 +15,7 @@ import (
 
 	"sandboxd/internal/auth"
 	"sandboxd/internal/catalog"
+	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 )
 
@@ -29,6 +30,8 @@ func (s *stage) furnish() {
 		{Name: "brave-otter", Label: "ML Experiments", State: sandbox.Running, Spec: sandbox.Spec{Template: "python-ml"}, Changed: ago(26 * time.Hour)},
 		{Name: "checkout-api", Label: "Checkout API, branch retry-payments", State: sandbox.Running, Spec: sandbox.Spec{Template: "node-api"}, Changed: ago(3 * time.Hour)},
 		{Name: "quick-lynx", State: sandbox.Running, Spec: sandbox.Spec{Template: "base"}, Changed: ago(12 * time.Minute)},
+		{Name: "still-lake", Label: "Docs preview", State: sandbox.Frozen, Spec: sandbox.Spec{Template: "node-api"}, Changed: ago(48 * time.Minute)},
+		{Name: "late-owl", State: sandbox.Sleeping, Spec: sandbox.Spec{Template: "base"}, Changed: ago(3 * time.Second)},
 		{Name: "warm-comet", State: sandbox.Stopping, Spec: sandbox.Spec{Template: "base"}, Changed: ago(4 * time.Second)},
 		{Name: "new-meadow", Label: "Quarterly numbers", State: sandbox.Creating, Spec: sandbox.Spec{Template: "data-analysis"}, Changed: ago(20 * time.Second)},
 	} {
@@ -45,11 +48,33 @@ func (s *stage) furnish() {
 			s.boxes.progress[made.ID] = sandbox.Progress{Phase: sandbox.PhaseImage, Fraction: 0.42, Detail: "Unpacking python3-pandas (2.2.3+dfsg-9) ..."}
 		}
 	}
+	s.keepBusy()
 	s.images.log = buildLines()
 	for i, n := range []auth.NewToken{{Name: "laptop"}, {Name: "ci", Sandbox: "checkout-api", TTL: 30 * 24 * time.Hour}} {
 		if _, _, err := s.accounts.CreateToken(s.t.Context(), s.users["root"].ID, n); err != nil {
 			s.t.Fatal(i, err)
 		}
+	}
+}
+
+// keepBusy says what keeps the furnished sandboxes awake, and when they rest.
+func (s *stage) keepBusy() {
+	at := func(d time.Duration) time.Time { return stageTime.Add(d) }
+	s.idle.put("brave-otter", idle.Outlook{Because: []idle.Reason{
+		{Kind: idle.Terminal, Detail: "main", Since: at(-40 * time.Minute)},
+		{Kind: idle.Held, Detail: "nightly training run", Since: at(-20 * time.Minute)},
+		{Kind: idle.Exec, Detail: "python train.py --epochs 40 --checkpoint-every 5", Since: at(-2 * time.Minute)},
+		{Kind: idle.Work, Detail: "1.9 cores", Since: at(-90 * time.Second)},
+	}})
+	s.idle.put("checkout-api", idle.Outlook{FreezesAt: at(12*time.Minute + 20*time.Second), StopsAt: at(3*time.Hour + 57*time.Minute)})
+	s.idle.put("still-lake", idle.Outlook{StopsAt: at(3*time.Hour + 10*time.Minute)})
+	box, err := s.boxes.Sandbox(s.t.Context(), "brave-otter")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.holds.list = []sandbox.Hold{
+		{ID: "00000000000000aa", SandboxID: box.ID, Owner: s.users["ada"].ID, Reason: "nightly training run", Created: at(-20 * time.Minute), Expires: at(100 * time.Minute)},
+		{ID: "00000000000000bb", SandboxID: box.ID, Owner: "nobody-any-more", Reason: "export of the results", Created: at(-5 * time.Minute), Expires: at(25 * time.Minute)},
 	}
 }
 
@@ -66,7 +91,8 @@ func pagesOfRoot(s *stage) []string {
 	return []string{
 		"/", "/?state=failed", "/?q=nothing-like-this", "/new", "/templates", "/templates/base", "/templates/rust-edge",
 		"/sandboxes/brave-otter", "/sandboxes/silver-heron", "/sandboxes/tall-birch", "/sandboxes/new-meadow",
-		"/sandboxes/warm-comet", "/sandboxes/old-forest", "/sandboxes/brave-otter?port=5000",
+		"/sandboxes/warm-comet", "/sandboxes/old-forest", "/sandboxes/still-lake", "/sandboxes/late-owl",
+		"/sandboxes/checkout-api", "/sandboxes/quick-lynx", "/sandboxes/brave-otter/rest", "/sandboxes/old-forest/rest", "/sandboxes/brave-otter?port=5000",
 		"/sandboxes/brave-otter/rename", "/sandboxes/brave-otter/delete",
 		"/settings", "/settings/tokens", "/settings/users", "/settings/users/" + s.users["bob"].ID + "/delete",
 	}
@@ -133,6 +159,8 @@ func TestPreview_ServesEveryPage(t *testing.T) {
 	if address == "" {
 		return
 	}
+	dead := s.put("root", "gone-by", nil)
+	s.boxes.drop(dead)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	l, err := net.Listen("tcp", address)

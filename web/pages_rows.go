@@ -20,7 +20,7 @@ func (p *presenter) row(ctx context.Context, box sandbox.Sandbox, progress sandb
 	row := views.Row{
 		ID: box.ID, Name: box.Name, Title: cmp.Or(box.Label, box.Name),
 		Kind: cmp.Or(t.Title, t.Name), Icon: t.Icon, Tint: tintOf(t),
-		State: stateOf(box, progress, now), Made: timeOf(box.Created, now),
+		State: s.state(box, progress), Made: timeOf(box.Created, now),
 		Doors: s.doors(box, t), Acts: p.acts(box),
 	}
 	if p.admin {

@@ -68,7 +68,7 @@ type listing struct {
 }
 
 // chipStates are the states that can be picked, in order; "" is all.
-var chipStates = []sandbox.State{"", sandbox.Running, sandbox.Asleep, sandbox.Stopped, sandbox.Failed}
+var chipStates = []sandbox.State{"", sandbox.Running, sandbox.Frozen, sandbox.Asleep, sandbox.Stopped, sandbox.Failed}
 
 func (s *Server) listing(ctx context.Context, r *request, q listQuery) (listing, error) {
 	l := listing{query: q, filter: sandbox.Filter{
@@ -108,7 +108,7 @@ func (s *Server) listCounts(ctx context.Context, l listing) (map[sandbox.State]i
 func (l listing) print() string {
 	h := fnv.New64a()
 	for _, box := range l.boxes {
-		fmt.Fprintf(h, "%s %s %s %d %q %q\n", box.ID, box.Owner, box.State, box.Changed.UnixNano(), box.Label, box.Problem)
+		fmt.Fprintf(h, "%s %s %s %d %q %q %v\n", box.ID, box.Owner, box.State, box.Changed.UnixNano(), box.Label, box.Problem, box.Rest)
 	}
 	for _, state := range chipStates {
 		fmt.Fprintln(h, l.counts[state])
@@ -116,14 +116,14 @@ func (l listing) print() string {
 	return strconv.FormatUint(h.Sum64(), 36)
 }
 
-// chips shows the states with their counts. Nothing sleeps in most set-ups: that chip shows when something does.
+// chips shows the states with their counts. The chips of those at rest show when there are any.
 func (l listing) chips() views.Filter {
 	f := views.Filter{Query: l.query.text, State: string(l.query.state)}
 	known := false
 	for _, state := range chipStates {
 		current := state == l.query.state
 		known = known || current
-		if state == sandbox.Asleep && l.counts[state] == 0 && !current {
+		if state.Resting() && l.counts[state] == 0 && !current {
 			continue
 		}
 		text := "All"
@@ -146,7 +146,8 @@ func (l listing) chips() views.Filter {
 // part is the list ready to show.
 func (l listing) part(ctx context.Context, p *presenter) views.List {
 	live := l.query.url("/live/sandboxes")
-	v := views.List{Rows: p.rows(ctx, l.boxes), Owners: p.admin, Live: live + sep(live) + "seen=" + l.print()}
+	v := views.List{Rows: p.rows(ctx, l.boxes), Owners: p.admin}
+	v.Live = live + sep(live) + "seen=" + l.print() + "&reasons=" + rowsPrint(v.Rows)
 	if len(l.boxes) == 0 {
 		v.None = true
 		if l.query.all() && l.query.page == 0 {

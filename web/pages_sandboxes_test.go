@@ -16,14 +16,19 @@ func TestSandboxes_ShowEachRowWithItsStateAndWhy(t *testing.T) {
 	s := newStage(t)
 	s.furnish()
 	page := s.get("root", "/").is(http.StatusOK)
-	if rows := page.all("li.row"); len(rows) != 8 {
+	if rows := page.all("li.row"); len(rows) != 10 {
 		t.Fatalf("%d rows", len(rows))
 	}
 	for name, want := range map[string]string{
-		"Nightly import":    "Failed Building the image of template data-analysis failed at step 4 of 11",
-		"Quarterly numbers": "Creating Preparing the image · 42 %",
-		"ML Experiments":    "Running started 1 d ago",
-		"Edge experiments":  "Stopped 3 d ago",
+		"Nightly import":                      "Failed Building the image of template data-analysis failed at step 4 of 11",
+		"Quarterly numbers":                   "Creating Preparing the image · 42 %",
+		"ML Experiments":                      "Running kept awake by terminal +3",
+		"Checkout API, branch retry-payments": "Running sleeps in 12 min",
+		"quick-lynx":                          "Running never sleeps · started 12 min ago",
+		"Docs preview":                        "Frozen wakes on use · stops in 3 h",
+		"old-forest":                          "Asleep 2 h · wakes on use",
+		"late-owl":                            "Going to sleep",
+		"Edge experiments":                    "Stopped 3 d ago",
 	} {
 		found := false
 		for _, row := range page.all("li.row") {
@@ -56,7 +61,7 @@ func TestSandboxes_ShowOwnersToAdminsOnly(t *testing.T) {
 func TestSandboxes_OfferOneActionForEachState(t *testing.T) {
 	s := newStage(t)
 	for state, want := range map[sandbox.State]string{
-		sandbox.Running: "Open", sandbox.Asleep: "Open", sandbox.Stopped: "Start", sandbox.Failed: "Retry",
+		sandbox.Running: "Open", sandbox.Asleep: "Open", sandbox.Frozen: "Open", sandbox.Sleeping: "Open", sandbox.Stopped: "Start", sandbox.Failed: "Retry",
 		sandbox.Creating: "View", sandbox.Starting: "View", sandbox.Stopping: "View",
 	} {
 		s.put("ada", string(state), func(b *sandbox.Sandbox) { b.State = state })
@@ -85,7 +90,7 @@ func TestSandboxes_FilterByTextAndState(t *testing.T) {
 	if got := text(s.get("root", "/?q=zzz").need("#list")); !strings.Contains(got, "Nothing matches") {
 		t.Errorf("says %q", got)
 	}
-	if got := len(s.get("root", "/?state=nonsense&page=-3").is(http.StatusOK).all("li.row")); got != 8 {
+	if got := len(s.get("root", "/?state=nonsense&page=-3").is(http.StatusOK).all("li.row")); got != 10 {
 		t.Errorf("%d rows", got)
 	}
 }
@@ -98,7 +103,7 @@ func TestSandboxes_CountEveryStateWithinTheText(t *testing.T) {
 	for _, chip := range page.all("a.chip") {
 		chips = append(chips, text(chip))
 	}
-	if got := strings.Join(chips, ", "); got != "All 8, Running 3, Asleep 1, Stopped 1, Failed 1" {
+	if got := strings.Join(chips, ", "); got != "All 10, Running 3, Frozen 1, Asleep 1, Stopped 1, Failed 1" {
 		t.Errorf("chips %s", got)
 	}
 }

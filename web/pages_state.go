@@ -2,40 +2,59 @@ package web
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"time"
 
 	"sandboxd/internal/catalog"
+	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 	"sandboxd/views"
 )
 
-// stateLooks are the words, tones and shapes of a sandbox's states, and what began when it came there.
+// stateLooks are the words, tones and shapes of a sandbox's states.
 var stateLooks = map[sandbox.State]views.State{
 	sandbox.Creating: {Tone: "busy", Icon: "state-busy", Text: "Creating"},
 	sandbox.Starting: {Tone: "busy", Icon: "state-busy", Text: "Starting"},
-	sandbox.Running:  {Tone: "good", Icon: "state-running", Text: "Running", Verb: "started"},
+	sandbox.Running:  {Tone: "good", Icon: "state-running", Text: "Running"},
 	sandbox.Stopping: {Tone: "busy", Icon: "state-busy", Text: "Stopping"},
 	sandbox.Stopped:  {Tone: "still", Icon: "state-stopped", Text: "Stopped"},
-	sandbox.Asleep:   {Tone: "calm", Icon: "state-asleep", Text: "Asleep", Why: "wakes on use"},
+	sandbox.Frozen:   {Tone: "calm", Icon: "state-frozen", Text: "Frozen"},
+	sandbox.Sleeping: {Tone: "busy", Icon: "state-busy", Text: "Going to sleep"},
+	sandbox.Asleep:   {Tone: "calm", Icon: "state-asleep", Text: "Asleep"},
 	sandbox.Failed:   {Tone: "bad", Icon: "state-failed", Text: "Failed"},
 	sandbox.Deleting: {Tone: "busy", Icon: "state-busy", Text: "Deleting"},
 }
 
 // stateOf shows how a sandbox stands and why.
-func stateOf(box sandbox.Sandbox, p sandbox.Progress, now time.Time) views.State {
+func stateOf(box sandbox.Sandbox, p sandbox.Progress, o idle.Outlook, now time.Time) views.State {
 	look, ok := stateLooks[box.State]
 	if !ok {
 		look = views.State{Tone: "still", Icon: "state-stopped", Text: string(box.State)}
 	}
-	look.Bar, look.Since = views.BarNone, timeOf(box.Changed, now)
-	switch box.State {
-	case sandbox.Failed:
+	look.Bar, look.Notes = views.BarNone, stateNotes(box, o, now)
+	switch {
+	case box.State == sandbox.Failed:
 		look.Why = box.Problem
-	case sandbox.Creating, sandbox.Starting:
+	case box.State == sandbox.Creating, box.State == sandbox.Starting:
 		look.Why, look.Bar = phaseText(p), phaseBar(p)
+	case box.State == sandbox.Running && len(o.Because) > 0:
+		look.Title = allReasons(o.Because)
 	}
 	return look
+}
+
+// outlook is what keeps a sandbox awake and when it is put to rest. It asks nothing of the sandbox.
+func (s *Server) outlook(box sandbox.Sandbox) idle.Outlook {
+	if box.State != sandbox.Running && box.State != sandbox.Frozen {
+		return idle.Outlook{}
+	}
+	return s.cfg.Idle.Outlook(box)
+}
+
+// state shows how a sandbox stands now.
+func (s *Server) state(box sandbox.Sandbox, p sandbox.Progress) views.State {
+	return stateOf(box, p, s.outlook(box), s.cfg.Now())
 }
 
 // phaseNames are what the phases of a create and a start are called while they last.
@@ -98,7 +117,7 @@ func sandboxURL(name string) string { return "/sandboxes/" + name }
 
 // doors are the links into a sandbox that can be used now.
 func (s *Server) doors(box sandbox.Sandbox, t catalog.Template) []views.Link {
-	if box.State != sandbox.Running && box.State != sandbox.Asleep {
+	if box.State != sandbox.Running && !box.State.Resting() { // using one that rests wakes it
 		return nil
 	}
 	url := s.cfg.Hosts.TerminalURL(box.Name)
@@ -124,30 +143,37 @@ func (p *presenter) acts(box sandbox.Sandbox) views.Acts {
 		open    = views.Action{Text: "Open", URL: url}
 		look    = views.Action{Text: "View", URL: url}
 		start   = views.Action{Icon: "play", Text: "Start", URL: url + "/start", Post: true}
+		wake    = views.Action{Icon: "sun", Text: "Wake", URL: url + "/start", Post: true}
 		retry   = views.Action{Icon: "restart", Text: "Retry", URL: url + "/start", Post: true}
+		sleep   = views.Action{Icon: "moon", Text: "Sleep now", URL: url + "/sleep", Post: true}
 		stop    = views.Action{Icon: "stop", Text: "Stop", URL: url + "/stop", Post: true}
 		restart = views.Action{Icon: "restart", Text: "Restart", URL: url + "/restart", Post: true}
+		rest    = views.Action{Icon: "clock", Text: "Rest and holds…", URL: url + "/rest", Sheet: true}
 		rename  = views.Action{Icon: "pencil", Text: "Rename label…", URL: url + "/rename", Sheet: true}
 		remove  = views.Action{Icon: "trash", Text: "Delete…", URL: url + "/delete", Sheet: true, Danger: true}
 	)
 	a := views.Acts{Next: p.next}
 	inside := p.place == "workspace"
 	switch box.State {
-	case sandbox.Running, sandbox.Asleep:
-		a.First, a.More = open, []views.Action{stop, restart, rename, remove}
-		if inside {
-			a.First, a.More = stop, []views.Action{restart, rename, remove}
-		}
+	case sandbox.Running:
+		a.First, a.More = sleep, []views.Action{stop, restart, rest, rename, remove}
+	case sandbox.Frozen:
+		a.First, a.More = wake, []views.Action{sleep, stop, restart, rest, rename, remove}
+	case sandbox.Asleep, sandbox.Sleeping:
+		a.First, a.More = wake, []views.Action{stop, rest, rename, remove}
 	case sandbox.Stopped:
-		a.First, a.More = start, []views.Action{rename, remove}
+		a.First, a.More = start, []views.Action{rest, rename, remove}
 	case sandbox.Failed:
-		a.First, a.More = retry, []views.Action{rename, remove}
+		a.First, a.More = retry, []views.Action{rest, rename, remove}
 	case sandbox.Deleting:
 	default:
 		a.More = []views.Action{rename, remove}
 		if !inside {
 			a.First = look
 		}
+	}
+	if !inside && (box.State == sandbox.Running || box.State.Resting()) { // the list opens; its menu does the rest
+		a.First, a.More = open, slices.Insert(a.More, 0, a.First)
 	}
 	return a
 }

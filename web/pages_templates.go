@@ -10,12 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/a-h/templ"
 	"golang.org/x/sync/errgroup"
 
 	"sandboxd/internal/catalog"
+	"sandboxd/internal/sandbox"
 	"sandboxd/views"
 )
 
@@ -32,12 +32,12 @@ var imageLooks = map[catalog.ImageState]views.State{
 }
 
 // imageState shows how an image stands and why.
-func imageState(st catalog.ImageStatus, now time.Time) views.State {
+func imageState(st catalog.ImageStatus) views.State {
 	look, ok := imageLooks[st.State]
 	if !ok {
 		look = views.State{Tone: "still", Icon: "state-todo", Text: string(st.State)}
 	}
-	look.Bar, look.Since = views.BarNone, timeOf(st.Since, now)
+	look.Bar = views.BarNone
 	look.Why = cmp.Or(st.Problem, look.Why)
 	if st.State != catalog.ImageBuilding {
 		return look
@@ -56,7 +56,7 @@ func (s *Server) book(r *request, e catalog.Entry, st catalog.ImageStatus) views
 	t := e.Template
 	b := views.Book{
 		Name: e.Name, Title: cmp.Or(t.Title, e.Name), Text: t.Description, Icon: cmp.Or(t.Icon, "box"), Tint: tintOf(t),
-		Image: imageState(st, s.cfg.Now()), CanMake: r.isAdmin(), Fixed: t.Image != "",
+		Image: imageState(st), CanMake: r.isAdmin(), Fixed: t.Image != "",
 		Facts: []views.Fact{{Icon: "size", Text: sizeText(t.Size)}},
 	}
 	if t.Profile == catalog.Strict {
@@ -118,6 +118,11 @@ func (s *Server) pageTemplate(ctx context.Context, r *request) (templ.Component,
 		Book:  s.book(r, e, s.imageStatus(ctx, e)),
 		Log:   s.buildLog(e.Name), Readme: views.Prose(e.Readme), Details: templateDetails(e.Template),
 	}
+	ready, err := s.poolReady(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v.Details = append(v.Details, standbyDetails(s.templateRest(e.Name), e.Template.Pool, ready[e.Name])...)
 	for _, p := range e.Problems {
 		v.Problems = append(v.Problems, *problemView(p))
 	}
@@ -153,6 +158,18 @@ func templateDetails(t catalog.Template) []views.Detail {
 	add("Services", true, services...)
 	add("Environment", true, slices.Sorted(maps.Keys(t.Env))...)
 	add("Folder", true, t.Folder)
+	return d
+}
+
+// standbyDetails say how a template's sandboxes are kept while nobody uses them.
+func standbyDetails(rest sandbox.Resting, pool, ready int) []views.Detail {
+	d := []views.Detail{{Name: "Unused", Values: []string{
+		ruled("frozen after ", "never frozen", rest.FreezeAfter, rest.FreezeFrom),
+		ruled("stopped after ", "never stopped", rest.StopAfter, rest.StopFrom),
+	}}}
+	if pool > 0 {
+		d = append(d, views.Detail{Name: "Made in advance", Values: []string{fmt.Sprintf("%d of %d ready", ready, pool)}})
+	}
 	return d
 }
 

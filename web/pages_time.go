@@ -19,6 +19,44 @@ func timeOf(t, now time.Time) views.Time {
 	}
 }
 
+// spanOf is timeOf for what has lasted since t: "2 h".
+func spanOf(t, now time.Time) views.Time {
+	v := timeOf(t, now)
+	if v.Machine == "" {
+		return v
+	}
+	v.Form, v.Relative = views.SpanForm, lasted(now.Sub(t))
+	return v
+}
+
+// aheadOf is timeOf for what is due at t: "in 2 h", and "now" once that is over.
+func aheadOf(t, now time.Time) views.Time {
+	v := timeOf(t, now)
+	if v.Machine == "" {
+		return v
+	}
+	v.Form = views.AheadForm
+	if now.After(t) {
+		v.Relative = "now"
+	}
+	return v
+}
+
+// lasted says how long something has lasted.
+func lasted(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch d = max(d, 0).Round(time.Second); {
+	case d < time.Minute:
+		return count(d, time.Second, "s")
+	case d < time.Hour:
+		return count(d, time.Minute, "min")
+	case d < day:
+		return count(d, time.Hour, "h")
+	default:
+		return count(d, day, "d")
+	}
+}
+
 // relative says how long ago t was, or how far ahead; beyond a week it says the date.
 func relative(t, now time.Time) string {
 	d := now.Sub(t).Round(time.Second)
@@ -26,19 +64,12 @@ func relative(t, now time.Time) string {
 	if ahead {
 		d = -d
 	}
-	const day = 24 * time.Hour
-	var text string
+	const week = 7 * 24 * time.Hour
+	text := lasted(d)
 	switch {
 	case d < 10*time.Second:
 		return "now"
-	case d < time.Minute:
-		text = count(d, time.Second, "s")
-	case d < time.Hour:
-		text = count(d, time.Minute, "min")
-	case d < day:
-		text = count(d, time.Hour, "h")
-	case d < 7*day:
-		text = count(d, day, "d")
+	case d < week:
 	case t.Year() == now.Year():
 		return t.Format("2 Jan")
 	default:

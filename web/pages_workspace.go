@@ -39,10 +39,10 @@ func (s *Server) pageWorkspace(ctx context.Context, r *request) (templ.Component
 	progress := s.cfg.Sandboxes.Progress(box.ID)
 	row := p.row(ctx, box, progress)
 	w := views.Workspace{
-		Frame: s.frame(r, row.Title, "sandboxes"), Row: row,
+		Frame: s.frame(r, row.Title, "sandboxes"), Row: row, Rest: s.restMenu(ctx, box),
 		Ports: s.ports(box), Pane: s.pane(ctx, box, progress),
 	}
-	w.Frame.Live = "/live/sandboxes/" + box.Name + "?seen=" + boxPrint(box)
+	w.Frame.Live = "/live/sandboxes/" + box.Name + "?seen=" + boxPrint(box) + "&reasons=" + shortPrint(statePrint(w.Row.State), restPrint(w.Rest))
 	if port, err := strconv.Atoi(r.query("port")); err == nil && port > 0 && port < 1<<16 {
 		url := s.cfg.Hosts.PortURL(box.Name, port)
 		w.Ports.Asked = &views.Link{Icon: "open", Text: "Open port", Port: strconv.Itoa(port), URL: url, Title: url}
@@ -67,7 +67,7 @@ func (s *Server) pane(ctx context.Context, box sandbox.Sandbox, p sandbox.Progre
 		return views.Pane{Kind: "terminals", Terminals: views.Terminals{
 			Path: sandboxURL(box.Name) + "/terminals/", Names: s.tabNames(ctx, box.Name),
 		}}
-	case sandbox.Stopped, sandbox.Asleep, sandbox.Failed:
+	case sandbox.Stopped, sandbox.Frozen, sandbox.Sleeping, sandbox.Asleep, sandbox.Failed:
 		return views.Pane{Kind: string(box.State), Still: s.still(box)}
 	}
 	return views.Pane{Kind: "work", Work: s.work(box, p)}
@@ -94,7 +94,7 @@ func (s *Server) tabNames(ctx context.Context, name string) []string {
 // still is the panel of a sandbox that does not run: why, and what to do.
 func (s *Server) still(box sandbox.Sandbox) views.Still {
 	url := sandboxURL(box.Name)
-	v := views.Still{State: stateOf(box, sandbox.Progress{}, s.cfg.Now()), Next: url}
+	v := views.Still{State: s.state(box, sandbox.Progress{}), Next: url}
 	start := views.Action{Icon: "play", URL: url + "/start", Post: true, Primary: true}
 	switch box.State {
 	case sandbox.Failed:
@@ -102,8 +102,17 @@ func (s *Server) still(box sandbox.Sandbox) views.Still {
 		start.Icon, start.Text = "restart", "Retry"
 		v.Acts = []views.Action{start, {Icon: "trash", Text: "Delete…", URL: url + "/delete", Sheet: true}}
 		v.Log = s.buildLog(box.Spec.Template)
+	case sandbox.Frozen:
+		v.Title, v.Text = "This sandbox is frozen", "Its programs and terminals stand still, and go on where they were as soon as it is used."
+		start.Icon, start.Text = "sun", "Wake and open terminal"
+		v.Acts = []views.Action{start}
+	case sandbox.Sleeping:
+		v.Title, v.Text = "This sandbox is going to sleep", "Programs are asked to end, and ended after a while. Its files are kept."
+		start.Icon, start.Text = "sun", "Wake and open terminal"
+		v.Acts = []views.Action{start}
 	case sandbox.Asleep:
-		v.Title, v.Text, start.Text = "This sandbox is asleep", "Its programs come back as they were.", "Wake and open terminal"
+		v.Title, v.Text = "This sandbox is asleep", "Its files are kept; programs and terminals have ended. Waking it takes a moment."
+		start.Icon, start.Text = "sun", "Wake and open terminal"
 		v.Acts = []views.Action{start}
 	default:
 		v.Title = "This sandbox is stopped"

@@ -16,7 +16,9 @@ func TestWorkspace_ShowsWhatItsStateCallsFor(t *testing.T) {
 	for name, want := range map[string][]string{
 		"brave-otter":  {"terminals"},
 		"silver-heron": {"stopped", "This sandbox is stopped", "Start and open terminal"},
-		"old-forest":   {"asleep", "Wake and open terminal"},
+		"old-forest":   {"asleep", "Asleep 2 h · wakes on use", "Wake and open terminal"},
+		"still-lake":   {"frozen", "Frozen wakes on use · stops in 3 h", "Wake and open terminal"},
+		"late-owl":     {"sleeping", "Going to sleep", "Wake and open terminal"},
 		"tall-birch":   {"failed", "Building the image of template data-analysis failed", "Retry", "Delete…"},
 		"new-meadow":   {"work", "Creating new-meadow", "Image", "Volume", "Start", "Ready", "Unpacking python3-pandas"},
 		"warm-comet":   {"work", "Stopping"},
@@ -36,7 +38,7 @@ func TestWorkspace_ShowsWhatItsStateCallsFor(t *testing.T) {
 func TestWorkspace_OpeningItAsksNothingOfASandboxThatDoesNotRun(t *testing.T) {
 	s := newStage(t)
 	s.furnish()
-	for _, name := range []string{"silver-heron", "old-forest", "tall-birch", "new-meadow", "warm-comet"} {
+	for _, name := range []string{"silver-heron", "old-forest", "still-lake", "late-owl", "tall-birch", "new-meadow", "warm-comet"} {
 		s.get("root", "/sandboxes/"+name).is(http.StatusOK)
 		s.get("root", "/sandboxes/"+name+"/terminals").is(http.StatusConflict)
 		s.post("root", "/sandboxes/"+name+"/terminals/main/close", nil).is(http.StatusConflict)

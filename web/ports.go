@@ -2,11 +2,13 @@ package web
 
 import (
 	"context"
+	"time"
 
 	"sandboxd/internal/auth"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/event"
 	"sandboxd/internal/exec"
+	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/terminal"
 	"sandboxd/internal/wire"
@@ -17,6 +19,7 @@ type Sandboxes interface {
 	sandboxReader
 	sandboxMaker
 	sandboxSwitch
+	sandboxRest
 	sandboxWatch
 }
 
@@ -24,6 +27,8 @@ type sandboxReader interface {
 	Sandbox(ctx context.Context, name string) (sandbox.Sandbox, error)
 	List(ctx context.Context, f sandbox.Filter) ([]sandbox.Sandbox, int, error)
 	Progress(id string) sandbox.Progress
+	// Grave tells of a sandbox that was deleted lately; NotFound when none of that name was.
+	Grave(ctx context.Context, name string) (sandbox.Grave, error)
 }
 
 type sandboxMaker interface {
@@ -38,9 +43,35 @@ type sandboxSwitch interface {
 	Restart(ctx context.Context, name string) (sandbox.Sandbox, error)
 }
 
+// sandboxRest puts sandboxes to rest; any use wakes them, as Start does.
+type sandboxRest interface {
+	Freeze(ctx context.Context, name string, still func() bool) (sandbox.Sandbox, error)
+	Sleep(ctx context.Context, name string, still func() bool) (sandbox.Sandbox, error)
+	SetRest(ctx context.Context, name string, rest catalog.Rest) (sandbox.Sandbox, error)
+	Resting(s sandbox.Sandbox) sandbox.Resting // the times that count, and who says so
+}
+
 type sandboxWatch interface {
 	Wait(ctx context.Context, name string) (sandbox.Sandbox, error)
 	Subscribe() *event.Subscription[sandbox.Event]
+}
+
+// Idle is what the delivery asks of idle.Reaper. It asks nothing of a sandbox and counts as no use.
+type Idle interface {
+	Outlook(s sandbox.Sandbox) idle.Outlook
+}
+
+// Uses is what the delivery asks of idle.Tracker.
+type Uses interface {
+	Subscribe() *event.Subscription[idle.Change]
+}
+
+// Holds is what the delivery asks of idle.Holds.
+type Holds interface {
+	Place(ctx context.Context, s sandbox.Sandbox, by, reason string, ttl time.Duration) (sandbox.Hold, error)
+	Renew(ctx context.Context, s sandbox.Sandbox, id string, ttl time.Duration) (sandbox.Hold, error)
+	List(ctx context.Context, s sandbox.Sandbox) ([]sandbox.Hold, error)
+	Revoke(ctx context.Context, s sandbox.Sandbox, id string) error
 }
 
 // Accounts is what the delivery asks of auth.Service.

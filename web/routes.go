@@ -41,6 +41,7 @@ const (
 const (
 	get   = http.MethodGet
 	post  = http.MethodPost
+	put   = http.MethodPut
 	patch = http.MethodPatch
 	del   = http.MethodDelete
 )
@@ -81,6 +82,11 @@ func (s *Server) sandboxRoutes() []route {
 		{post, apiPrefix + "/sandboxes/:name/start", token, apiLong(s.power(boxes.Start, "ready", sandbox.Running))},
 		{post, apiPrefix + "/sandboxes/:name/stop", token, apiLong(s.power(boxes.Stop, "stopped", sandbox.Stopped))},
 		{post, apiPrefix + "/sandboxes/:name/restart", token, apiLong(s.power(boxes.Restart, "ready", sandbox.Running))},
+		{post, apiPrefix + "/sandboxes/:name/sleep", token, apiLong(s.apiSleep)},
+		{get, apiPrefix + "/sandboxes/:name/holds", token, api(s.apiHolds)},
+		{post, apiPrefix + "/sandboxes/:name/holds", token, api(s.apiPlaceHold)},
+		{put, apiPrefix + "/sandboxes/:name/holds/:id", token, api(s.apiRenewHold)},
+		{del, apiPrefix + "/sandboxes/:name/holds/:id", token, api(s.apiRevokeHold)},
 		{post, apiPrefix + "/sandboxes/:name/exec", token, apiLong(s.apiExec)},
 		{get, apiPrefix + "/sandboxes/:name/exec", token, s.socket(s.apiExecSocket)},
 	}
@@ -118,6 +124,10 @@ func (s *Server) sandboxPages() []route {
 		{post, "/sandboxes/:name/start", signedIn, form(s.submitPower(boxes.Start), nil)},
 		{post, "/sandboxes/:name/stop", signedIn, form(s.submitPower(boxes.Stop), nil)},
 		{post, "/sandboxes/:name/restart", signedIn, form(s.submitPower(boxes.Restart), nil)},
+		{post, "/sandboxes/:name/sleep", signedIn, form(s.submitPower(s.rest(false)), nil)},
+		{get, "/sandboxes/:name/rest", signedIn, page(s.pageRest)},
+		{post, "/sandboxes/:name/rest", signedIn, form(s.submitRest, s.againRest)},
+		{post, "/sandboxes/:name/holds/:id/revoke", signedIn, form(s.submitRevokeHold, nil)},
 		{get, "/sandboxes/:name/rename", signedIn, page(s.pageRename)},
 		{post, "/sandboxes/:name/rename", signedIn, form(s.submitRename, s.againRename)},
 		{get, "/sandboxes/:name/delete", signedIn, page(s.pageDelete)},

@@ -26,6 +26,9 @@ type Config struct {
 	Images    Images
 	Commands  Commands
 	Terminals Terminals
+	Idle      Idle
+	Uses      Uses
+	Holds     Holds
 	Handover  Handover
 	Hosts     Hosts
 	Assets    *static.Assets
@@ -58,6 +61,7 @@ type Server struct {
 	beat    time.Duration // between two signs of life in a stream
 	check   time.Duration // between two looks at whether whoever has a stream may still
 	arrival time.Duration // that a request's body may take
+	reasons time.Duration // between two looks at what keeps the sandboxes of a page awake
 	alarm   alarm
 }
 
@@ -69,6 +73,7 @@ func New(cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, log: cfg.Log, echo: echo.New(),
 		cross: http.NewCrossOriginProtection(), beat: beatEvery, check: checkEvery, arrival: arrivalLimit,
+		reasons: reasonsEvery,
 	}
 	if err := s.cross.AddTrustedOrigin(cfg.Hosts.DashboardURL()); err != nil {
 		s.log.Error("trust the dashboard's own origin", "err", err) // then only Host counts

@@ -36,6 +36,8 @@ type stage struct {
 	users     map[string]auth.User
 	sessions  map[string]string // by user name: the secret in the cookie
 	engine    *fakeEngine
+	idle      *fakeIdle
+	holds     *fakeHolds
 }
 
 // stageTime is when pages are drawn in tests.
@@ -65,6 +67,7 @@ func newEmptyStage(t *testing.T) *stage {
 	}
 	s := &stage{
 		t: t, boxes: newFakeBoxes(), images: newFakeImages(), terminals: newFakeTerminals(t), engine: &fakeEngine{},
+		idle: newFakeIdle(), holds: &fakeHolds{},
 		users: map[string]auth.User{}, sessions: map[string]string{},
 	}
 	log := slog.New(slog.DiscardHandler)
@@ -73,7 +76,7 @@ func newEmptyStage(t *testing.T) *stage {
 		Sandboxes: s.boxes, Accounts: s.accounts, Templates: stageTemplates{}, Images: s.images, Terminals: s.terminals,
 		Commands: exec.New(&fakeCommands{}), Hosts: hosts, Assets: static.New(), Log: log,
 		Version: Version{Version: "1.2.3"}, Now: func() time.Time { return stageTime },
-		Checks: []Check{{Name: "engine", Ask: s.engine.ask}},
+		Checks: []Check{{Name: "engine", Ask: s.engine.ask}}, Idle: s.idle, Uses: s.idle, Holds: s.holds,
 	})
 	return s
 }

@@ -9,14 +9,15 @@ import (
 )
 
 // visible finds the sandbox called name for who. It is the only way from a name in a request to a sandbox: one that
-// who may not see is NotFound in the very same words as one that is not there.
+// who may not see is NotFound in the very same words as one that is not there. One that who could see and that was
+// deleted lately is Gone.
 func (s *Server) visible(ctx context.Context, who auth.Principal, name string) (sandbox.Sandbox, error) {
 	if who.Sandbox != "" && who.Sandbox != name {
 		return sandbox.Sandbox{}, noSandbox(name)
 	}
 	box, err := s.cfg.Sandboxes.Sandbox(ctx, name)
 	if fault.Is(err, fault.NotFound) {
-		return sandbox.Sandbox{}, noSandbox(name)
+		return sandbox.Sandbox{}, s.missing(ctx, who, name)
 	}
 	if err != nil {
 		return sandbox.Sandbox{}, err
@@ -25,6 +26,19 @@ func (s *Server) visible(ctx context.Context, who auth.Principal, name string) (
 		return sandbox.Sandbox{}, noSandbox(name)
 	}
 	return box, nil
+}
+
+// missing says why there is no sandbox called name: it was deleted, for who could see it, else that there is none.
+func (s *Server) missing(ctx context.Context, who auth.Principal, name string) error {
+	grave, err := s.cfg.Sandboxes.Grave(ctx, name)
+	switch {
+	case fault.Is(err, fault.NotFound), err == nil && !who.May(grave.Owner, grave.Name):
+		return noSandbox(name)
+	case err != nil:
+		return err
+	}
+	return fault.New(fault.Gone, "%s was deleted on %s, with everything in it. It does not come back.",
+		grave.Name, grave.Deleted.UTC().Format("2 January 2006 at 15:04 MST"))
 }
 
 func noSandbox(name string) error {

@@ -20,6 +20,7 @@ import (
 	"sandboxd/internal/exec"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
+	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sandboxtest"
 	"sandboxd/static"
@@ -35,6 +36,7 @@ type world struct {
 	engine   *fakeEngine
 	images   *fakeImages
 	guests   *fakeCommands
+	idle     *fakeIdle
 	log      *lockedBuffer
 	tokens   map[string]string // by user name: an API token
 	ids      map[string]string // by user name: the user's id
@@ -46,7 +48,7 @@ const testPassword = "a long enough password"
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		t: t, store: sandboxtest.NewMemStore(), engine: &fakeEngine{}, images: newFakeImages(), guests: &fakeCommands{},
+		t: t, store: sandboxtest.NewMemStore(), engine: &fakeEngine{}, images: newFakeImages(), guests: &fakeCommands{}, idle: newFakeIdle(),
 		log: &lockedBuffer{}, tokens: map[string]string{}, ids: map[string]string{},
 	}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -55,16 +57,18 @@ func newWorld(t *testing.T) *world {
 	w.manager = sandbox.New(sandbox.Config{
 		Store: w.store, Runtime: w.engine, Guests: fakeGuests{}, Images: w.images, Templates: templates,
 		Labels: func(string, string, []int) map[string]string { return nil },
-		Host:   sandbox.Limits{CPUs: 4, Memory: 8 << 30, Pids: 4096}, Log: log,
+		Host:   sandbox.Limits{CPUs: 4, Memory: 8 << 30, Pids: 4096}, Rest: serverRest, Freezer: w.engine, Log: log,
 	})
 	hosts, err := hostname.New("http://localhost:8080")
 	if err != nil {
 		t.Fatal(err)
 	}
+	holds := idle.NewHolds(w.store.Holds(), idle.New(), w.manager)
 	w.server = New(Config{
 		Sandboxes: w.manager, Accounts: w.accounts, Templates: templates, Images: w.images, Commands: exec.New(w.guests),
 		Hosts: hosts, Assets: static.New(), Version: Version{Version: "1.2.3", Commit: "abcdef", Go: "go1"}, Log: log,
 		Checks: []Check{{Name: "store", Ask: func(context.Context) error { return nil }}, {Name: "engine", Ask: w.engine.ask}},
+		Idle: w.idle, Uses: w.idle, Holds: holds,
 	})
 	w.live()
 	w.user("root", auth.Admin)
@@ -237,6 +241,13 @@ func (e *fakeEngine) Remove(ctx context.Context, _ string) error {
 }
 
 func (e *fakeEngine) Stop(ctx context.Context, _ string, _ time.Duration) error { return e.ask(ctx) }
+
+func (e *fakeEngine) Freeze(ctx context.Context, _ string) error { return e.ask(ctx) }
+func (e *fakeEngine) Thaw(ctx context.Context, _ string) error   { return e.ask(ctx) }
+
+func (e *fakeEngine) Usage(ctx context.Context, _ string) (sandbox.Usage, error) {
+	return sandbox.Usage{}, e.ask(ctx)
+}
 
 func (e *fakeEngine) List(context.Context) ([]sandbox.Instance, error) { return nil, errUnseen }
 

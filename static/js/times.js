@@ -6,13 +6,16 @@ const steps = [
   [7 * 86400, 86400, "d"],
 ];
 
-export function relative(then, now) {
+// relative says a time in one of the forms of views.Time: "" (ago or ahead), "span" (how long it has lasted), "ahead"
+// (when it is due, "now" once that is over).
+export function relative(then, now, form = "") {
   const seconds = Math.round((now - then) / 1000);
-  const size = Math.abs(seconds);
-  if (size < 10) return "now";
+  const size = form === "span" ? Math.max(seconds, 0) : Math.abs(seconds);
+  if (form !== "span" && (size < 10 || (form === "ahead" && seconds > 0))) return "now";
   for (const [bound, unit, word] of steps) {
-    if (size < bound) {
+    if (size < bound || (word === "d" && form === "span")) {
       const text = `${Math.floor(size / unit)} ${word}`;
+      if (form === "span") return text;
       return seconds < 0 ? `in ${text}` : `${text} ago`;
     }
   }
@@ -22,7 +25,7 @@ export function relative(then, now) {
 function refresh() {
   const now = Date.now();
   for (const time of document.querySelectorAll("time[datetime]")) {
-    const text = relative(Date.parse(time.dateTime), now);
+    const text = relative(Date.parse(time.dateTime), now, time.dataset.form);
     if (text && text !== time.textContent) time.textContent = text;
   }
 }

@@ -1,0 +1,99 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"sandboxd/internal/sandbox"
+)
+
+// holdShape is somebody's word that a sandbox is in use, as programs see it.
+type holdShape struct {
+	ID        string    `json:"id"`
+	Reason    string    `json:"reason"`
+	By        string    `json:"by"` // user name; "" for one who is gone
+	CreatedAt time.Time `json:"created_at"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+type holdsShape struct {
+	Holds []holdShape `json:"holds"`
+}
+
+func newHoldShape(ctx context.Context, names *owners, h sandbox.Hold) (holdShape, error) {
+	by, err := names.name(ctx, h.Owner)
+	return holdShape{ID: h.ID, Reason: h.Reason, By: by, CreatedAt: h.Created.UTC(), ExpiresAt: h.Expires.UTC()}, err
+}
+
+type placeHoldBody struct {
+	Reason string `json:"reason"`
+	TTL    span   `json:"ttl"`
+}
+
+type renewHoldBody struct {
+	TTL span `json:"ttl"`
+}
+
+// apiHolds lists the holds on a sandbox that have not ended.
+func (s *Server) apiHolds(ctx context.Context, r *request, _ none) (reply, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return reply{}, err
+	}
+	holds, err := s.cfg.Holds.List(ctx, box)
+	if err != nil {
+		return reply{}, err
+	}
+	out := holdsShape{Holds: make([]holdShape, 0, len(holds))}
+	names := s.owners()
+	for _, h := range holds {
+		shape, err := newHoldShape(ctx, names, h)
+		if err != nil {
+			return reply{}, err
+		}
+		out.Holds = append(out.Holds, shape)
+	}
+	return reply{body: out}, nil
+}
+
+// apiPlaceHold keeps a sandbox awake for a while, in the caller's name.
+func (s *Server) apiPlaceHold(ctx context.Context, r *request, in placeHoldBody) (reply, error) {
+	out, err := s.hold(ctx, r, http.StatusCreated, func(box sandbox.Sandbox) (sandbox.Hold, error) {
+		return s.cfg.Holds.Place(ctx, box, r.who.User.ID, in.Reason, time.Duration(in.TTL))
+	})
+	if shape, ok := out.body.(holdShape); ok {
+		out.location = sandboxPath(r.param("name")) + "/holds/" + shape.ID
+	}
+	return out, err
+}
+
+// apiRenewHold lets a hold end so much later than now.
+func (s *Server) apiRenewHold(ctx context.Context, r *request, in renewHoldBody) (reply, error) {
+	return s.hold(ctx, r, http.StatusOK, func(box sandbox.Sandbox) (sandbox.Hold, error) {
+		return s.cfg.Holds.Renew(ctx, box, r.param("id"), time.Duration(in.TTL))
+	})
+}
+
+// hold answers with the hold that do makes of a sandbox.
+func (s *Server) hold(ctx context.Context, r *request, status int, do func(sandbox.Sandbox) (sandbox.Hold, error)) (reply, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return reply{}, err
+	}
+	h, err := do(box)
+	if err != nil {
+		return reply{}, err
+	}
+	shape, err := newHoldShape(ctx, s.owners(), h)
+	return reply{status: status, body: shape}, err
+}
+
+// apiRevokeHold ends a hold now.
+func (s *Server) apiRevokeHold(ctx context.Context, r *request, _ none) (reply, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{status: http.StatusNoContent}, s.cfg.Holds.Revoke(ctx, box, r.param("id"))
+}

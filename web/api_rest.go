@@ -1,0 +1,94 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+)
+
+// restShape is what programs see of when a sandbox is put to rest and of what keeps it awake.
+type restShape struct {
+	FreezeAfter     string        `json:"freeze_after"`      // "15m" or "never": what counts now
+	StopAfter       string        `json:"stop_after"`        // likewise
+	FreezeAfterFrom string        `json:"freeze_after_from"` // who says so: "sandbox", "template" or "server"
+	StopAfterFrom   string        `json:"stop_after_from"`
+	AwakeBecause    []reasonShape `json:"awake_because"` // what uses it now, oldest first
+	FreezesAt       *time.Time    `json:"freezes_at"`    // null when it is used, and when it never does
+	StopsAt         *time.Time    `json:"stops_at"`
+}
+
+type reasonShape struct {
+	Kind   string    `json:"kind"`
+	Detail string    `json:"detail"`
+	Since  time.Time `json:"since"`
+}
+
+func (s *Server) restShape(box sandbox.Sandbox) restShape {
+	rest, outlook := s.cfg.Sandboxes.Resting(box), s.outlook(box)
+	out := restShape{
+		FreezeAfter: afterWord(rest.FreezeAfter), FreezeAfterFrom: rest.FreezeFrom,
+		StopAfter: afterWord(rest.StopAfter), StopAfterFrom: rest.StopFrom,
+		AwakeBecause: make([]reasonShape, 0, len(outlook.Because)),
+		FreezesAt:    timeOrNull(outlook.FreezesAt), StopsAt: timeOrNull(outlook.StopsAt),
+	}
+	for _, r := range outlook.Because {
+		out.AwakeBecause = append(out.AwakeBecause, reasonShape{Kind: string(r.Kind), Detail: r.Detail, Since: r.Since.UTC()})
+	}
+	return out
+}
+
+// restWish is what a request says of a sandbox's own times of rest: "15m", "never", or "" and "default" for the
+// template's or the server's. What is nil stays.
+type restWish struct{ freezeAfter, stopAfter *string }
+
+// says tells whether there is anything in it.
+func (w restWish) says() bool { return w.freezeAfter != nil || w.stopAfter != nil }
+
+// over gives rest with what w says instead. Invalid about the field that cannot be read.
+func (w restWish) over(rest catalog.Rest) (catalog.Rest, error) {
+	var err error
+	if w.freezeAfter != nil {
+		if rest.FreezeAfter, err = catalog.ParseAfter("freeze_after", *w.freezeAfter); err != nil {
+			return rest, err
+		}
+	}
+	if w.stopAfter != nil {
+		rest.StopAfter, err = catalog.ParseAfter("stop_after", *w.stopAfter)
+	}
+	return rest, err
+}
+
+// sleepBody says how deep a sandbox is to sleep.
+type sleepBody struct {
+	Frozen bool `json:"frozen"` // stand still with its memory kept, instead of stopping
+}
+
+// apiSleep puts a sandbox to rest now, whatever uses it. The next use wakes it.
+func (s *Server) apiSleep(ctx context.Context, r *request, in sleepBody) (reply, error) {
+	word, want := "asleep", sandbox.Asleep
+	if in.Frozen {
+		word, want = "frozen", sandbox.Frozen
+	}
+	return s.accept(ctx, r, word, s.rest(in.Frozen), func(w waiting, box sandbox.Sandbox) (reply, error) {
+		return s.await(ctx, w, box, want, http.StatusOK)
+	})
+}
+
+// rest makes the change that puts a sandbox to rest by a person's or a program's wish.
+func (s *Server) rest(frozen bool) change {
+	return func(ctx context.Context, name string) (sandbox.Sandbox, error) {
+		do := s.cfg.Sandboxes.Sleep
+		if frozen {
+			do = s.cfg.Sandboxes.Freeze
+		}
+		box, err := do(ctx, name, nil)
+		if err == nil && (box.State == sandbox.Stopped || box.State == sandbox.Failed) {
+			err = fault.New(fault.Conflict, "%s does not run: it is %s, and use does not wake it.", name, box.State)
+		}
+		return box, err
+	}
+}

@@ -1,0 +1,216 @@
+package web
+
+import (
+	"context"
+
+	"github.com/a-h/templ"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/idle"
+	"sandboxd/internal/sandbox"
+	"sandboxd/views"
+)
+
+// customAfter is the choice of a time that is not in the list.
+const customAfter = "custom"
+
+// afters are the times of rest to choose from, beside the default and any other.
+var afters = []struct{ value, text string }{
+	{"5m", "5 minutes"}, {"15m", "15 minutes"}, {"1h", "1 hour"}, {"4h", "4 hours"}, {"1d", "1 day"}, {"never", "Never"},
+}
+
+// restMenu says what keeps a sandbox awake, for its page. Holds are asked for only when one is a reason.
+func (s *Server) restMenu(ctx context.Context, box sandbox.Sandbox) views.Rest {
+	o := s.outlook(box)
+	var holds []sandbox.Hold
+	for _, r := range o.Because {
+		if r.Kind != idle.Held {
+			continue
+		}
+		var err error
+		if holds, err = s.cfg.Holds.List(ctx, box); err != nil { // it is named all the same, without its end
+			s.log.Warn("list holds", "sandbox", box.Name, "err", err)
+		}
+		break
+	}
+	return restView(box, o, s.cfg.Sandboxes.Resting(box), holds, s.cfg.Now())
+}
+
+// pageRest shows when a sandbox rests and what is declared to keep it awake; a script gets it as a sheet.
+func (s *Server) pageRest(ctx context.Context, r *request) (templ.Component, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return nil, err
+	}
+	return s.restForm(ctx, r, box, views.RestForm{Choices: s.restChoices(box, box.Rest)})
+}
+
+func (s *Server) restForm(ctx context.Context, r *request, box sandbox.Sandbox, v views.RestForm) (templ.Component, error) {
+	v.Name, v.Next = box.Name, r.origin(sandboxURL(box.Name))
+	holds, err := s.cfg.Holds.List(ctx, box)
+	if err != nil {
+		return nil, err
+	}
+	names, now := s.owners(), s.cfg.Now()
+	for _, h := range holds {
+		by, err := names.name(ctx, h.Owner)
+		if err != nil {
+			return nil, err
+		}
+		v.Holds = append(v.Holds, views.Hold{
+			ID: h.ID, Reason: h.Reason, By: by, Made: timeOf(h.Created, now), Until: aheadOf(h.Expires, now),
+		})
+	}
+	if r.byScript() {
+		return views.RestSheet(v), nil
+	}
+	v.Frame = s.frame(r, "Rest of "+box.Name, "sandboxes")
+	return views.RestPage(v), nil
+}
+
+// restChoices are the two times to choose, with rest chosen. What box leaves open its template or the server says.
+func (s *Server) restChoices(box sandbox.Sandbox, rest catalog.Rest) views.RestChoices {
+	box.Rest = catalog.Rest{}
+	wider := s.cfg.Sandboxes.Resting(box)
+	freeze, stop := defaultText(wider.FreezeFrom, wider.FreezeAfter), defaultText(wider.StopFrom, wider.StopAfter)
+	return views.RestChoices{
+		Freeze: freezeChoice(freeze, rest.FreezeAfter.String()), Stop: stopChoice(stop, rest.StopAfter.String()),
+	}
+}
+
+func defaultText(from string, a catalog.After) string {
+	return "Default (" + from + ": " + afterText(a) + ")"
+}
+
+func freezeChoice(byDefault, value string) views.RestChoice {
+	return views.RestChoice{
+		ID: "freeze_after", Label: "Freeze after", Options: afterOptions(byDefault, listedAfter(value)), Custom: customField(value),
+		Hint: "Programs stand still with their memory kept, and go on at once.",
+	}
+}
+
+func stopChoice(byDefault, value string) views.RestChoice {
+	return views.RestChoice{
+		ID: "stop_after", Label: "Stop after", Options: afterOptions(byDefault, listedAfter(value)), Custom: customField(value),
+		Hint: "Programs end and give their memory back; files stay. Waking starts it.",
+	}
+}
+
+// afterOptions are the times to choose from.
+func afterOptions(byDefault, chosen string) []views.Option {
+	list := []views.Option{{Text: byDefault, Selected: chosen == ""}}
+	for _, a := range afters {
+		list = append(list, views.Option{Value: a.value, Text: a.text, Selected: chosen == a.value})
+	}
+	return append(list, views.Option{Value: customAfter, Text: "Another time…", Selected: chosen == customAfter})
+}
+
+// listedAfter gives the value in the list that says the same time as text, "" for the default, or customAfter.
+func listedAfter(text string) string {
+	after, err := catalog.ParseAfter("", text)
+	if err == nil && after == 0 {
+		return ""
+	}
+	for _, a := range afters {
+		if same, _ := catalog.ParseAfter("", a.value); err == nil && same == after {
+			return a.value
+		}
+	}
+	return customAfter
+}
+
+func customField(value string) views.Field {
+	if listedAfter(value) != customAfter {
+		return views.Field{}
+	}
+	return views.Field{Value: value}
+}
+
+// after reads one of the two times from the posted form.
+func (r *request) after(field string) (catalog.After, error) {
+	text := r.afterEntered(field)
+	if r.field(field) == customAfter && text == "" {
+		return 0, fault.Field(field, `Say which time, such as "90s", "20m" or "3d".`)
+	}
+	return catalog.ParseAfter(field, text)
+}
+
+// afterEntered is what was chosen or entered for it.
+func (r *request) afterEntered(field string) string {
+	if text := r.field(field); text != customAfter {
+		return text
+	}
+	return r.field(field + "_custom")
+}
+
+func readRest(r *request) (rest catalog.Rest, err error) {
+	if rest.FreezeAfter, err = r.after("freeze_after"); err != nil {
+		return rest, err
+	}
+	rest.StopAfter, err = r.after("stop_after")
+	return rest, err
+}
+
+// submitRest sets a sandbox's own times.
+func (s *Server) submitRest(ctx context.Context, r *request) (string, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return "", err
+	}
+	rest, err := readRest(r)
+	if err != nil {
+		return "", err
+	}
+	if _, err := s.cfg.Sandboxes.SetRest(ctx, box.Name, rest); err != nil {
+		return "", err
+	}
+	return r.back(sandboxURL(box.Name)), nil
+}
+
+func (s *Server) againRest(ctx context.Context, r *request, cause error) (templ.Component, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return nil, err
+	}
+	v := views.RestForm{Choices: s.restChoices(box, box.Rest)}
+	v.Fault = r.refill(&v.Choices, cause)
+	return s.restForm(ctx, r, box, v)
+}
+
+// refill puts what was posted into the choices, and err's message beside the one that it is about. It gives the message
+// back when it is about neither.
+func (r *request) refill(c *views.RestChoices, err error) string {
+	message := fault.Message(err)
+	for _, choice := range []*views.RestChoice{&c.Freeze, &c.Stop} {
+		entered := r.afterEntered(choice.ID)
+		chosen := listedAfter(entered)
+		if r.field(choice.ID) == customAfter {
+			chosen = customAfter
+		}
+		choice.Options, choice.Custom = afterOptions(choice.Options[0].Text, chosen), views.Field{}
+		if chosen == customAfter {
+			choice.Custom.Value = entered
+		}
+		if fault.FieldOf(err) == choice.ID {
+			choice.Custom.Fault, message = message, ""
+		}
+	}
+	return message
+}
+
+// submitRevokeHold ends a hold. In a sheet what is left of it shows again.
+func (s *Server) submitRevokeHold(ctx context.Context, r *request) (string, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return "", err
+	}
+	if err := s.cfg.Holds.Revoke(ctx, box, r.param("id")); err != nil {
+		return "", err
+	}
+	if r.byScript() {
+		v := views.RestForm{Choices: s.restChoices(box, box.Rest), Done: "The hold was revoked"}
+		r.answer, err = s.restForm(ctx, r, box, v)
+	}
+	return sandboxURL(box.Name) + "/rest", err
+}

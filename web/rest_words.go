@@ -1,0 +1,188 @@
+package web
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/idle"
+	"sandboxd/internal/sandbox"
+	"sandboxd/views"
+)
+
+// reasonForm are the words for one kind of use: in a row, in full without a detail, and around one.
+type reasonForm struct{ icon, short, bare, before string }
+
+var reasonForms = map[idle.Kind]reasonForm{
+	idle.Web:      {"globe", "requests", "a request", "request: "},
+	idle.Stream:   {"globe", "a stream", "an open stream or websocket", "an open stream or websocket: "},
+	idle.Terminal: {"terminal", "terminal", "a terminal with recent input or output", "a terminal with recent input or output: "},
+	idle.Exec:     {"code", "a command", "a command", "command: "},
+	idle.Files:    {"box", "files", "work on its files", "files: "},
+	idle.Held:     {"clock", "a hold", "a hold", "hold: "},
+	idle.Direct:   {"globe", "requests", "requests on the direct route", "requests on the direct route: "},
+	idle.Work:     {"hammer", "work", "work inside it", "work: "},
+}
+
+func formOf(k idle.Kind) reasonForm {
+	if form, ok := reasonForms[k]; ok {
+		return form
+	}
+	return reasonForm{"note", string(k), string(k), string(k) + ": "}
+}
+
+// shortReason is what uses a sandbox in a word or two, to go after "kept awake by".
+func shortReason(r idle.Reason) string { return formOf(r.Kind).short }
+
+// reasonText is what uses a sandbox in full.
+func reasonText(r idle.Reason) string {
+	switch form := formOf(r.Kind); {
+	case r.Detail == "":
+		return form.bare
+	case r.Kind == idle.Web && strings.HasPrefix(r.Detail, "port "):
+		return "a request to " + r.Detail
+	default:
+		return form.before + r.Detail
+	}
+}
+
+// keptBy says what keeps a sandbox awake in a few words: what has for longest, and how many others do.
+func keptBy(because []idle.Reason) string {
+	text := "kept awake by " + shortReason(because[0])
+	if n := len(because) - 1; n > 0 {
+		text += " +" + strconv.Itoa(n)
+	}
+	return text
+}
+
+// allReasons names everything that uses a sandbox, for a tooltip.
+func allReasons(because []idle.Reason) string {
+	texts := make([]string, len(because))
+	for i, r := range because {
+		texts[i] = reasonText(r)
+	}
+	return "Kept awake by " + strings.Join(texts, "; ")
+}
+
+// stateNotes say beside a state's word what keeps it there and what comes next.
+func stateNotes(box sandbox.Sandbox, o idle.Outlook, now time.Time) []views.Note {
+	switch box.State {
+	case sandbox.Running:
+		if len(o.Because) > 0 {
+			return []views.Note{{Text: keptBy(o.Because)}}
+		}
+		if next := soonest(o.FreezesAt, o.StopsAt); !next.IsZero() {
+			return []views.Note{{Text: "sleeps", Time: aheadOf(next, now)}}
+		}
+		return []views.Note{{Text: "never sleeps"}, {Text: "started", Time: timeOf(box.Changed, now)}}
+	case sandbox.Frozen:
+		return append([]views.Note{{Text: "wakes on use"}}, due("stops", o.StopsAt, now)...)
+	case sandbox.Asleep:
+		return []views.Note{{Time: spanOf(box.Changed, now)}, {Text: "wakes on use"}}
+	case sandbox.Creating, sandbox.Starting, sandbox.Failed:
+		return nil // they have a Why
+	}
+	return []views.Note{{Time: timeOf(box.Changed, now)}}
+}
+
+// due is the note of what is to happen at t, or none.
+func due(what string, t, now time.Time) []views.Note {
+	if t.IsZero() {
+		return nil
+	}
+	return []views.Note{{Text: what, Time: aheadOf(t, now)}}
+}
+
+// soonest is the earlier of two times of which either may be zero.
+func soonest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// restView is the menu below the state of a sandbox's page.
+func restView(box sandbox.Sandbox, o idle.Outlook, r sandbox.Resting, holds []sandbox.Hold, now time.Time) views.Rest {
+	if box.State != sandbox.Running && !box.State.Resting() {
+		return views.Rest{}
+	}
+	v := views.Rest{URL: sandboxURL(box.Name) + "/rest", Rule: restRule(r)}
+	switch {
+	case box.State == sandbox.Sleeping:
+		v.Title, v.Text = "Going to sleep", "Its programs are asked to end. Any use wakes it."
+	case box.State == sandbox.Asleep:
+		v.Title, v.Text = "Asleep", "Its programs have ended, its files are kept. Any use wakes it."
+	case box.State == sandbox.Frozen:
+		v.Title, v.Text = "Frozen", "Its programs stand still and go on at once when it is used."
+		v.Notes = due("Stops", o.StopsAt, now)
+	case len(o.Because) > 0:
+		v.Title = "Kept awake by"
+		for _, reason := range o.Because {
+			v.Reasons = append(v.Reasons, views.Reason{
+				Icon: formOf(reason.Kind).icon, Text: reasonText(reason), Since: spanOf(reason.Since, now),
+				Until: aheadOf(heldUntil(reason, holds), now),
+			})
+		}
+	case o.FreezesAt.IsZero() && o.StopsAt.IsZero():
+		v.Title = "It never sleeps by itself"
+	default:
+		v.Title = "Nothing uses it now"
+		v.Notes = append(due("Freezes", o.FreezesAt, now), due("stops", o.StopsAt, now)...)
+	}
+	return v
+}
+
+// heldUntil is when a hold that is a reason ends, or zero. A reason may be cut.
+func heldUntil(r idle.Reason, holds []sandbox.Hold) (until time.Time) {
+	for _, h := range holds {
+		if r.Kind == idle.Held && strings.HasPrefix(h.Reason, r.Detail) && h.Expires.After(until) {
+			until = h.Expires
+		}
+	}
+	return until
+}
+
+// restRule says a sandbox's times of rest and who set them.
+func restRule(r sandbox.Resting) string {
+	text := "Unused, it " + ruled("is frozen after ", "is never frozen", r.FreezeAfter, r.FreezeFrom)
+	return text + " and " + ruled("stops after ", "never stops", r.StopAfter, r.StopFrom) + "."
+}
+
+func ruled(does, never string, a catalog.After, from string) string {
+	text := never
+	if a > 0 {
+		text = does + afterText(a)
+	}
+	if from == "server" {
+		text += " (the server's default)"
+	}
+	return text
+}
+
+// afterText is a time of rest in words: "15 min", "1 h 30 min", "3 d", "never".
+func afterText(a catalog.After) string {
+	if a <= 0 {
+		return "never"
+	}
+	var parts []string
+	left := time.Duration(a)
+	for _, u := range []struct {
+		size time.Duration
+		word string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}} {
+		if n := left / u.size; n > 0 {
+			parts = append(parts, count(n*u.size, u.size, u.word))
+			left %= u.size
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// afterWord is a time of rest as programs see it: "15m", "never".
+func afterWord(a catalog.After) string {
+	if a == 0 { // nobody has said anything
+		a = catalog.Never
+	}
+	return a.String()
+}
