@@ -30,7 +30,7 @@ type stamps struct {
 	fresh      time.Time // its last start
 	attended   time.Time // the last attended use
 	unattended time.Time // the last unattended use that counted
-	unaided    time.Time // the last use that was nobody's: work, a hold
+	unaided    time.Time // the last use that was nobody's doing: work, a hold
 }
 
 // limit is until when unattended use counts.
@@ -46,11 +46,29 @@ func (s *stamps) idle() time.Time {
 	return later(later(s.fresh, s.attended), later(s.unattended, s.unaided))
 }
 
+// doing is whose doing a use is.
+type doing uint8
+
+const (
+	byPerson doing = iota // attended: a person's, or a program's that asks for something
+	byPage                // unattended: perhaps a forgotten page's; it counts as long as somebody may be there
+	byNobody              // it counts, but nobody need be there
+)
+
+func whose(unattended bool) doing {
+	if unattended {
+		return byPage
+	}
+	return byPerson
+}
+
 // stamp notes a use at a moment, and says whether it counts.
-func (s *stamps) stamp(at time.Time, unattended bool) bool {
+func (s *stamps) stamp(at time.Time, by doing) bool {
 	switch {
-	case !unattended:
+	case by == byPerson:
 		s.attended = later(s.attended, at)
+	case by == byNobody:
+		s.unaided = later(s.unaided, at)
 	case at.After(s.limit()):
 		return false
 	default:
@@ -73,11 +91,9 @@ type moment struct {
 	at    time.Time
 }
 
-// moment notes a moment of use and says whether it counts. Work is nobody's doing: it makes no page attended.
-func (c *clock) moment(u Use, at time.Time) bool {
-	if u.Kind == Work {
-		c.unaided = later(c.unaided, at)
-	} else if !c.stamp(at, u.Unattended) {
+// moment notes a moment of use and says whether it counts.
+func (c *clock) moment(u Use, by doing, at time.Time) bool {
+	if !c.stamp(at, by) {
 		return false
 	}
 	for i := range c.moments {
@@ -88,7 +104,9 @@ func (c *clock) moment(u Use, at time.Time) bool {
 		if at.Sub(m.at) > Pulse {
 			m.since = at
 		}
-		m.use, m.at = u, later(m.at, at)
+		if !at.Before(m.at) {
+			m.use, m.at = u, at
+		}
 		return true
 	}
 	if len(c.moments) <= len(kinds) {

@@ -24,7 +24,7 @@ func (l *Lease) Touch(unattended bool) {
 	c := l.clock
 	c.mu.Lock()
 	told := false
-	if !l.ended && c.stamp(now, unattended) {
+	if !l.ended && c.stamp(now, whose(unattended)) {
 		l.touched = now
 		told = c.appears(l.bit, now)
 	}
@@ -50,7 +50,7 @@ func (l *Lease) End() {
 	case now.After(limit) && !l.since.After(limit):
 		c.unattended = later(c.unattended, limit)
 	default:
-		c.stamp(now, true)
+		c.stamp(now, byPage)
 	}
 }
 

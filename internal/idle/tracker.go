@@ -50,7 +50,7 @@ func (t *Tracker) lease(name string, u Use, watch bool) *Lease {
 	c := t.lock(name, now)
 	l.clock = c
 	c.push(l)
-	counts := c.stamp(now, u.Unattended)
+	counts := c.stamp(now, whose(u.Unattended))
 	if counts {
 		l.touched = now
 	}
@@ -60,14 +60,24 @@ func (t *Tracker) lease(name string, u Use, watch bool) *Lease {
 	return l
 }
 
-// Touch registers a moment of use.
-func (t *Tracker) Touch(name string, u Use) { t.touchAt(name, u, time.Now()) }
+// Touch registers a moment of use. Work is nobody's doing: it counts, and makes no page attended.
+func (t *Tracker) Touch(name string, u Use) {
+	now := time.Now()
+	by := byPerson
+	switch {
+	case u.Kind == Work:
+		by = byNobody
+	case u.Unattended:
+		by = byPage
+	}
+	t.moment(name, u, by, now)
+}
 
-// touchAt registers a moment of use that was seen only now.
-func (t *Tracker) touchAt(name string, u Use, at time.Time) {
+// moment registers a moment of use, which may have been a while ago.
+func (t *Tracker) moment(name string, u Use, by doing, at time.Time) {
 	now := time.Now()
 	c := t.lock(name, now)
-	told := c.moment(u, at) && c.appears(u.Kind.bit(), now)
+	told := c.moment(u, by, at) && c.appears(u.Kind.bit(), now)
 	c.mu.Unlock()
 	t.tell(name, told)
 }
@@ -157,22 +167,20 @@ func (t *Tracker) note(name string) {
 	t.tell(name, changed)
 }
 
-// prune drops names that no sandbox turned out to have, once nothing they did counts any more.
+// vouch says which sandboxes there are, all others being gone.
+func (t *Tracker) vouch(names map[string]bool) {
+	t.each(func(name string, c *clock) { c.known = c.known && names[name] })
+}
+
+// prune drops names that no sandbox has, once nothing that was done under them counts any more.
 func (t *Tracker) prune() {
 	now := time.Now()
-	for i := range t.shards {
-		s := &t.shards[i]
-		s.mu.Lock()
-		for name, c := range s.clocks {
-			c.mu.Lock()
-			if c.empty(now) {
-				c.gone = true
-				delete(s.clocks, name)
-			}
-			c.mu.Unlock()
+	t.each(func(name string, c *clock) {
+		if c.empty(now) {
+			c.gone = true
+			delete(t.shard(name).clocks, name)
 		}
-		s.mu.Unlock()
-	}
+	})
 }
 
 func (t *Tracker) shard(name string) *shard {

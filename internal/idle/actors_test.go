@@ -1,0 +1,142 @@
+package idle_test
+
+import (
+	"context"
+	"testing/synctest"
+	"time"
+
+	"sandboxd/internal/idle"
+	"sandboxd/internal/sandbox"
+)
+
+// What the doors of sandboxd do with a tracker, for the stories. Each begins at a time of the story, and those that last
+// go on beside it.
+
+// begin runs f from a time of the story on.
+func (w *world) begin(at time.Duration, f func()) {
+	ctx := w.play
+	go func() {
+		if rest(ctx, time.Until(w.began.Add(at))) {
+			f()
+		}
+	}()
+}
+
+// rest waits, and says whether the story goes on.
+func rest(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// span is a part of a story.
+type span struct{ from, to time.Duration }
+
+// each runs f at the beginning of a part of the story and then from time to time until its end.
+func (w *world) each(during span, every time.Duration, f func()) {
+	w.begin(during.from, func() {
+		for time.Since(w.began) <= during.to {
+			f()
+			if !rest(w.play, every) {
+				return
+			}
+		}
+	})
+}
+
+// wake is what the manager does for a use that counts: a frozen one goes on at once, one that is asleep takes a second.
+func (w *world) wake(u idle.Use) bool {
+	s := w.row(box)
+	switch {
+	case s.State == sandbox.Running:
+	case u.Unattended && !w.tracker.Counts(box):
+		return false
+	case s.State == sandbox.Frozen:
+		w.move(box, sandbox.Running)
+	case s.State == sandbox.Asleep:
+		w.move(box, sandbox.Starting)
+		rest(w.play, time.Second)
+		w.move(box, sandbox.Running)
+	}
+	return true
+}
+
+// use is a request, a command or a file operation from a time of the story on, for as long as it takes.
+func (w *world) use(at, takes time.Duration, u idle.Use) {
+	w.begin(at, func() { w.using(takes, u) })
+}
+
+func (w *world) using(takes time.Duration, u idle.Use) {
+	lease := w.tracker.Begin(box, u)
+	defer lease.End()
+	if w.wake(u) {
+		rest(w.play, takes)
+	}
+}
+
+// click is a page that a person opens.
+func (w *world) click(at time.Duration) {
+	w.use(at, 200*time.Millisecond, idle.Use{Kind: idle.Web, Detail: "GET /"})
+}
+
+// poll is a page's script that asks for the same again and again.
+func (w *world) poll(during span, every time.Duration, path string) {
+	w.each(during, every, func() {
+		u := idle.Use{Kind: idle.Web, Detail: "GET " + path, Unattended: w.tracker.Repeats(box, "ann GET "+path)}
+		w.using(0, u)
+	})
+}
+
+// traffic is what goes through an open stream or terminal from time to time: bytes that count as attended or not.
+type traffic struct {
+	during     span
+	every      time.Duration
+	unattended bool
+}
+
+// stream is an open stream, WebSocket or terminal with what goes through it.
+func (w *world) stream(open span, u idle.Use, through ...traffic) {
+	w.begin(open.from, func() {
+		lease := w.tracker.Watch(box, u)
+		w.wake(u)
+		for _, one := range through {
+			w.each(one.during, one.every, func() {
+				if w.wake(idle.Use{Unattended: one.unattended}) {
+					lease.Touch(one.unattended)
+				}
+			})
+		}
+		rest(w.play, open.to-open.from)
+		lease.End()
+	})
+}
+
+// work is what runs inside, whoever has started it. It stands still while the sandbox does.
+func (w *world) work(during span, cores float64, network int64) {
+	w.begin(during.from, func() { w.bend(func(f *fake) { f.cores, f.network = f.cores+cores, f.network+network }) })
+	w.begin(during.to, func() { w.bend(func(f *fake) { f.cores, f.network = f.cores-cores, f.network-network }) })
+}
+
+// direct is a request on the direct route, which Traefik asks about and then leads past sandboxd: bytes flow all the
+// time, or at its beginning only.
+func (w *world) direct(during span, flowing, unattended bool) {
+	w.begin(during.from, func() {
+		w.tracker.Touch(box, idle.Use{Kind: idle.Direct, Detail: "GET /", Unattended: unattended})
+		w.bend(func(f *fake) { f.inFlight++; f.flowing = flowing; f.byteAt = time.Now() })
+		rest(w.play, during.to-during.from)
+		w.bend(func(f *fake) { f.inFlight--; f.flowing = false })
+	})
+}
+
+// because gives the kinds that keep the box awake now.
+func (w *world) because() []idle.Kind {
+	synctest.Wait()
+	var found []idle.Kind
+	for _, r := range w.reaper.Outlook(w.row(box)).Because {
+		found = append(found, r.Kind)
+	}
+	return found
+}

@@ -1,0 +1,226 @@
+package idle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+)
+
+const (
+	// longestLead is how long before a running sandbox is due the brakes are asked; half of its time where that is shorter.
+	longestLead = time.Minute
+	// leastSpan is the least time over which use is averaged, so that a breath of a garbage collector is no work.
+	leastSpan = 10 * time.Second
+	// From these averages on it is work.
+	workCores = 0.05
+	workBytes = 32 << 10 // a second, network and disk together
+	// maxSilence is how many passes a guest that does not answer is waited for, before the engine's word is enough.
+	maxSilence = 3
+	// A request in flight whose bytes keep flowing (none of at least steadyLooks looks over leastSpan saw a longer pause
+	// than steadyPause) is a transfer, whoever watches; a page's polls and a stream's keep-alives have pauses.
+	steadyLooks = 3
+	steadyPause = 2 * time.Second
+)
+
+// brake is what the engine and the guest have said lately of one running sandbox.
+type brake struct {
+	first, last sample // the ends of the span that is averaged
+	works       bool   // the engine's last word was that it works
+	direct      bool   // the guest's last word was that a request is in flight
+	failing     bool   // the engine gave no word, and the log has it
+	silent      int    // passes in a row without a word from the guest
+	looks       int    // in a row that saw bytes flow
+	steady      time.Time
+}
+
+// sample is what the engine said at a moment.
+type sample struct {
+	at    time.Time
+	usage sandbox.Usage
+}
+
+func (b *brake) span() time.Duration { return b.last.at.Sub(b.first.at) }
+
+// wantsBrake reports whether p is to be asked about now: it runs, and is about to be due, or was working when it was
+// last asked and nobody else uses it.
+func (r *Reaper) wantsBrake(p *plan) bool {
+	if p.s.State != sandbox.Running {
+		return false
+	}
+	b := p.brake
+	near := p.step.to != "" && !time.Now().Before(p.step.due.Add(-p.step.lead))
+	if near || (b.works || b.direct) && onlyBrakes(p.standing.Because) {
+		return true
+	}
+	*b = brake{}
+	return false
+}
+
+// onlyBrakes reports whether nothing but what the brakes themselves have found uses a sandbox.
+func onlyBrakes(because []Reason) bool {
+	for _, reason := range because {
+		if reason.Kind != Work && reason.Kind != Direct {
+			return false
+		}
+	}
+	return true
+}
+
+// ask asks the guest and the engine, counts what they say as use, and reckons p anew. p waits when they could not say
+// enough.
+func (r *Reaper) ask(ctx context.Context, p *plan) {
+	near := p.step.to != ""
+	r.askGuest(ctx, p)
+	known := r.askEngine(ctx, p)
+	r.reckon(p)
+	silent := p.brake.silent
+	p.waits = !near || !known || silent > 0 && silent <= maxSilence
+}
+
+// askEngine takes a sample and counts work. False when there is no verdict yet: the engine does not answer, or the
+// samples do not reach far enough.
+func (r *Reaper) askEngine(ctx context.Context, p *plan) bool {
+	if r.c.Usage == nil {
+		return true
+	}
+	b := p.brake
+	usage, err := r.usage(ctx, p.s.ID)
+	if fault.Is(err, fault.Conflict) { // it cannot be told of this sandbox
+		return true
+	}
+	if err != nil {
+		r.unheard(p, err)
+		return false
+	}
+	b.failing = false
+	b.last = sample{time.Now(), usage}
+	if b.first.at.IsZero() || shrunk(b.first.usage, usage) {
+		b.first = b.last
+	}
+	span := b.span()
+	if span <= 0 || span < leastOf(p) || !b.works && time.Now().Before(p.step.due) {
+		return false // the longer the span, the less a hiccup weighs
+	}
+	detail, works := work(b.first.usage, usage, span)
+	if works {
+		r.c.Tracker.Touch(p.s.Name, Use{Kind: Work, Detail: detail})
+	}
+	if works || b.works {
+		b.first = b.last
+	}
+	b.works = works
+	return true
+}
+
+// unheard begins the samples anew after an engine that did not answer, and says so once.
+func (r *Reaper) unheard(p *plan, err error) {
+	b := p.brake
+	b.first, b.last = sample{}, sample{}
+	if !b.failing && !fault.Is(err, fault.NotFound) {
+		r.c.Log.Warn("the engine cannot say whether a sandbox works; it stays up", "sandbox", p.s.Name, "error", err)
+	}
+	b.failing = true
+}
+
+// leastOf is the least span for p: shorter where its own time is, and a little less, since passes are not to the millisecond.
+func leastOf(p *plan) time.Duration {
+	if p.step.lead > 0 {
+		return min(leastSpan, p.step.lead*9/10)
+	}
+	return leastSpan
+}
+
+func (r *Reaper) usage(ctx context.Context, id string) (sandbox.Usage, error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	return r.c.Usage(ctx, id)
+}
+
+// shrunk reports whether counters went back: it was started anew.
+func shrunk(before, now sandbox.Usage) bool {
+	return now.CPU < before.CPU || now.Network < before.Network || now.Disk < before.Disk
+}
+
+// work says whether a sandbox has worked over a span, and at what.
+func work(before, now sandbox.Usage, span time.Duration) (detail string, works bool) {
+	cores := float64(now.CPU-before.CPU) / float64(span)
+	network := float64(now.Network-before.Network) / span.Seconds()
+	disk := float64(now.Disk-before.Disk) / span.Seconds()
+	switch {
+	case cores >= workCores:
+		return digits(cores) + " cores", true
+	case network+disk < workBytes:
+		return "", false
+	case network >= disk:
+		return speed(network) + " network", true
+	default:
+		return speed(disk) + " disk", true
+	}
+}
+
+// digits writes a number as briefly as makes sense.
+func digits(x float64) string {
+	switch {
+	case x < 0.095:
+		return fmt.Sprintf("%.2f", x)
+	case x < 9.5:
+		return fmt.Sprintf("%.1f", x)
+	}
+	return fmt.Sprintf("%.0f", x)
+}
+
+// speed writes bytes a second for a person.
+func speed(rate float64) string {
+	if rate < 1e6 {
+		return digits(rate/1e3) + " kB/s"
+	}
+	return digits(rate/1e6) + " MB/s"
+}
+
+// askGuest counts what flows on the direct route. Every request there was counted when it came, attended or not; so what
+// the guest adds is unattended, but for a transfer that goes on steadily.
+func (r *Reaper) askGuest(ctx context.Context, p *plan) {
+	if r.c.Activity == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	inFlight, quiet, err := r.c.Activity(ctx, p.s.ID)
+	b, now := p.brake, time.Now()
+	b.direct = err == nil && inFlight > 0
+	if err != nil {
+		b.silent++
+		b.looks = 0
+		return
+	}
+	b.silent = 0
+	use, by := Use{Kind: Direct}, byPage
+	if b.flows(inFlight, quiet, now) >= leastOf(p) {
+		by = byNobody
+	}
+	switch {
+	case inFlight > 0:
+		use.Detail = "in flight"
+		r.c.Tracker.moment(p.s.Name, use, by, now)
+	case quiet >= 0:
+		r.c.Tracker.moment(p.s.Name, use, by, now.Add(-quiet))
+	}
+}
+
+// flows notes one look at the direct route, and says for how long a transfer has been seen to go on steadily.
+func (b *brake) flows(inFlight int, quiet time.Duration, now time.Time) time.Duration {
+	if inFlight <= 0 || quiet < 0 || quiet > steadyPause {
+		b.looks = 0
+		return 0
+	}
+	if b.looks++; b.looks == 1 {
+		b.steady = now
+	}
+	if b.looks < steadyLooks {
+		return 0
+	}
+	return now.Sub(b.steady)
+}

@@ -1,0 +1,219 @@
+package idle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/wire"
+)
+
+// Bounds on holds. A hold ends by itself, so that a crashed agent keeps nothing up for ever; whoever needs longer renews.
+const (
+	maxHolds    = 32 // of one sandbox
+	maxHoldText = 200
+	minTTL      = 10 * time.Second
+	maxTTL      = 24 * time.Hour
+)
+
+// holdLimit is how long one look or write of the store may take.
+const holdLimit = 5 * time.Second
+
+// adrift is the age from which a hold that is not in the store is believed to be gone from it, and not on its way.
+const adrift = time.Minute
+
+// Hold says that a sandbox is in use until Expires, because somebody says so.
+type Hold = sandbox.Hold
+
+// Lister lists sandboxes. Implemented by sandbox.Manager.
+type Lister interface {
+	List(ctx context.Context, f sandbox.Filter) ([]sandbox.Sandbox, int, error)
+}
+
+// Holds are the uses that people and agents declare: "training, two more hours". They outlive a restart of sandboxd, end
+// by themselves, and go with their sandbox. A hold wakes nothing. Safe for concurrent use.
+type Holds struct {
+	store sandbox.HoldStore
+	t     *Tracker
+	in    Lister
+}
+
+// NewHolds makes the holds of the sandboxes in a list. It does no I/O: Load does.
+func NewHolds(store sandbox.HoldStore, t *Tracker, in Lister) *Holds {
+	return &Holds{store: store, t: t, in: in}
+}
+
+// Load takes in what is stored, once at the start of sandboxd and before the reaper runs.
+func (h *Holds) Load(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, holdLimit)
+	defer cancel()
+	stored, err := h.store.Holds(ctx)
+	if err != nil {
+		return fmt.Errorf("load holds: %w", err)
+	}
+	if len(stored) == 0 {
+		return nil
+	}
+	rows, _, err := h.in.List(ctx, sandbox.Filter{})
+	if err != nil {
+		return fmt.Errorf("load holds: %w", err)
+	}
+	names := make(map[string]string, len(rows))
+	for _, s := range rows {
+		names[s.ID] = s.Name
+	}
+	for _, one := range stored {
+		if name := names[one.SandboxID]; name != "" {
+			h.t.hold(name, one)
+		}
+	}
+	return nil
+}
+
+// Place declares s in use for ttl, by the user with the id by. Invalid with the field ("reason": 1 to 200 bytes of text,
+// "ttl": 10 s to 24 h), Conflict when s is being deleted or has 32 holds, NotFound when it is gone.
+func (h *Holds) Place(ctx context.Context, s sandbox.Sandbox, by, reason string, ttl time.Duration) (Hold, error) {
+	reason, err := checkReason(reason)
+	if err == nil {
+		err = checkTTL(ttl)
+	}
+	if err != nil {
+		return Hold{}, err
+	}
+	if s.State == sandbox.Deleting {
+		return Hold{}, fault.New(fault.Conflict, "%s is being deleted.", s.Name)
+	}
+	now := kept(time.Now())
+	one := Hold{ID: sandbox.NewID(), SandboxID: s.ID, Owner: by, Reason: reason, Created: now, Expires: now.Add(ttl)}
+	if !h.t.hold(s.Name, one) {
+		return Hold{}, fault.New(fault.Conflict, "%s has %d holds already. Renew or revoke one of them.", s.Name, maxHolds)
+	}
+	if err := h.put(ctx, one); err != nil {
+		h.t.unhold(s.Name, one)
+		return Hold{}, fmt.Errorf("place a hold on %s: %w", s.Name, err)
+	}
+	return one, nil
+}
+
+// Renew lets a hold of s end ttl from now. Invalid as for Place; NotFound when there is none of that id, any more.
+func (h *Holds) Renew(ctx context.Context, s sandbox.Sandbox, id string, ttl time.Duration) (Hold, error) {
+	if err := checkTTL(ttl); err != nil {
+		return Hold{}, err
+	}
+	before, err := h.find(s, id)
+	if err != nil {
+		return Hold{}, err
+	}
+	one := before
+	one.Expires = kept(time.Now()).Add(ttl)
+	if !h.t.rehold(s.Name, one) {
+		return Hold{}, noHold(s)
+	}
+	if err := h.put(ctx, one); err != nil {
+		h.t.rehold(s.Name, before)
+		return Hold{}, fmt.Errorf("renew a hold on %s: %w", s.Name, err)
+	}
+	if _, err := h.find(s, id); err != nil { // revoked meanwhile: the store must not know it either
+		return Hold{}, errors.Join(err, h.remove(ctx, id))
+	}
+	return one, nil
+}
+
+// List gives the holds of s that have not expired, the oldest first.
+func (h *Holds) List(_ context.Context, s sandbox.Sandbox) ([]Hold, error) {
+	return h.t.holdsOf(s.Name, s.ID), nil
+}
+
+// Revoke ends a hold of s now. NotFound when there is none of that id, any more.
+func (h *Holds) Revoke(ctx context.Context, s sandbox.Sandbox, id string) error {
+	one, err := h.find(s, id)
+	if err != nil {
+		return err
+	}
+	h.t.unhold(s.Name, one) // first: a Renew at the same time then sees that it must not stay in the store
+	if err := h.remove(ctx, id); err != nil {
+		h.t.hold(s.Name, one)
+		return fmt.Errorf("revoke a hold on %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// Sweep removes from the store what has expired, and from memory what the store has lost with its sandbox. The reaper
+// calls it from time to time.
+func (h *Holds) Sweep(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, holdLimit)
+	defer cancel()
+	asked := time.Now()
+	stored, err := h.store.Holds(ctx)
+	if err != nil {
+		return fmt.Errorf("sweep holds: %w", err)
+	}
+	there := make(map[string]bool, len(stored))
+	for _, one := range stored {
+		there[one.ID] = true
+		if asked.Before(one.Expires) {
+			continue
+		}
+		if err := h.store.DeleteHold(ctx, one.ID); err != nil {
+			return fmt.Errorf("sweep holds: %w", err)
+		}
+	}
+	h.t.keepHolds(func(one Hold) bool { return there[one.ID] || asked.Sub(one.Created) < adrift })
+	return nil
+}
+
+// forget drops the holds of a deleted sandbox; its rows have gone with it.
+func (h *Holds) forget(s sandbox.Sandbox) {
+	for _, one := range h.t.holdsOf(s.Name, s.ID) {
+		h.t.unhold(s.Name, one)
+	}
+}
+
+func (h *Holds) find(s sandbox.Sandbox, id string) (Hold, error) {
+	for _, one := range h.t.holdsOf(s.Name, s.ID) {
+		if one.ID == id {
+			return one, nil
+		}
+	}
+	return Hold{}, noHold(s)
+}
+
+func noHold(s sandbox.Sandbox) error {
+	return fault.New(fault.NotFound, "%s has no such hold. It may have expired; place a new one.", s.Name)
+}
+
+func (h *Holds) put(ctx context.Context, one Hold) error {
+	ctx, cancel := context.WithTimeout(ctx, holdLimit)
+	defer cancel()
+	return h.store.PutHold(ctx, one)
+}
+
+func (h *Holds) remove(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdLimit)
+	defer cancel()
+	return h.store.DeleteHold(ctx, id)
+}
+
+// kept gives a time as the store gives it back.
+func kept(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+func checkReason(text string) (string, error) {
+	if len(text) > maxHoldText {
+		return "", fault.Field("reason", "The reason is longer than %d bytes. Say it more briefly.", maxHoldText)
+	}
+	if text = strings.TrimSpace(wire.Clean(text, maxHoldText)); text == "" {
+		return "", fault.Field("reason", "Say why it must stay awake, in at most %d bytes.", maxHoldText)
+	}
+	return text, nil
+}
+
+func checkTTL(ttl time.Duration) error {
+	if ttl < minTTL || ttl > maxTTL {
+		return fault.Field("ttl", "A hold lasts between 10s and 24h, and can be renewed. Give such a duration.")
+	}
+	return nil
+}

@@ -1,0 +1,261 @@
+package idle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+)
+
+// Report is what one pass has done.
+type Report struct {
+	Up            int       // how many sandboxes it has looked at
+	Frozen        []string  // names of those frozen
+	Slept         []string  // names of those on their way to be stopped
+	DroppedPooled bool      // one that was made in advance has been given up
+	Next          time.Time // when to look again, at the latest
+}
+
+// plan is what is to become of one sandbox that is up.
+type plan struct {
+	s        sandbox.Sandbox
+	w        *watched
+	brake    *brake
+	rest     catalog.Rest
+	standing Standing
+	step     step
+	pressed  sandbox.State // where the host's want of memory sends it; "" when it does not
+	waits    bool          // a brake has not been asked for long enough
+}
+
+// step is the next one down the ladder.
+type step struct {
+	to   sandbox.State // Frozen or Asleep; "" for none: in use, or never
+	due  time.Time
+	lead time.Duration // how long before due the brakes are asked
+}
+
+// Sweep looks once at all sandboxes that are up, asks the brakes about those that are about to be due, and puts to rest
+// those that are. It blocks until that is done, at most some seconds each; one pass runs at a time. The error is of the
+// list; what cannot be put to rest is logged and tried again.
+func (r *Reaper) Sweep(ctx context.Context) (Report, error) {
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-ctx.Done():
+		return Report{}, ctx.Err()
+	}
+	if !r.healthy() {
+		return Report{Next: time.Now().Add(busyPause)}, nil
+	}
+	plans, err := r.plans(ctx)
+	if err != nil {
+		return Report{Next: time.Now().Add(longestPause)}, err
+	}
+	r.upkeep(ctx)
+	report := Report{Up: len(plans)}
+	pressed := r.press(ctx, plans, &report)
+	side(plans, r.wantsBrake, func(p *plan) { r.ask(ctx, p) })
+	var mu sync.Mutex
+	side(plans, r.isDue, func(p *plan) {
+		to, ok := r.rest(ctx, p)
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case ok && to == sandbox.Frozen:
+			report.Frozen = append(report.Frozen, p.s.Name)
+		case ok:
+			report.Slept = append(report.Slept, p.s.Name)
+		}
+	})
+	report.Next = next(plans, pressed)
+	return report, nil
+}
+
+// side runs f for the plans that are picked, several side by side, and waits for all.
+func side(plans []*plan, picked func(*plan) bool, f func(*plan)) {
+	var wg sync.WaitGroup
+	free := make(chan struct{}, atOnce)
+	for _, p := range plans {
+		if !picked(p) {
+			continue
+		}
+		free <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-free }()
+			f(p)
+		})
+	}
+	wg.Wait()
+}
+
+// plans lists the sandboxes that are up and says what is to become of each.
+func (r *Reaper) plans(ctx context.Context) ([]*plan, error) {
+	ctx, cancel := context.WithTimeout(ctx, listLimit)
+	defer cancel()
+	rows, _, err := r.c.Sandboxes.List(ctx, sandbox.Filter{Up: true})
+	if err != nil {
+		return nil, fmt.Errorf("list the sandboxes that are up: %w", err)
+	}
+	plans := make([]*plan, 0, len(rows))
+	for _, p := range r.meet(rows) {
+		r.c.Tracker.note(p.s.Name)
+		p.rest = r.c.Sandboxes.Resting(p.s).Rest
+		r.reckon(p)
+		plans = append(plans, p)
+	}
+	return plans, nil
+}
+
+// meet takes in the rows of all that are up, and forgets those that are not.
+func (r *Reaper) meet(rows []sandbox.Sandbox) []*plan {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	there := make(map[string]bool, len(rows))
+	plans := make([]*plan, 0, len(rows))
+	for _, s := range rows {
+		there[s.Name] = true
+		if r.see(s) {
+			w := r.up[s.Name]
+			plans = append(plans, &plan{s: s, w: w, brake: w.brake})
+		}
+	}
+	for name := range r.up {
+		if !there[name] {
+			delete(r.up, name)
+		}
+	}
+	return plans
+}
+
+// reckon looks at the tracker and says what is next for p, and when.
+func (r *Reaper) reckon(p *plan) {
+	p.standing = r.c.Tracker.Standing(p.s.Name)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p.step = ladder(p.s.State, p.rest, p.standing, p.w.cannotFreeze)
+	if p.pressed != "" && len(p.standing.Because) == 0 {
+		p.step = step{to: p.pressed, due: p.standing.Idle.Add(leastIdle), lead: longestLead}
+	}
+	p.step.due = later(p.step.due, r.floor(p.w))
+}
+
+// ladder gives the next step down for what is unused, without regard to settling.
+func ladder(now sandbox.State, rest catalog.Rest, standing Standing, cannotFreeze bool) step {
+	freezes, stops := whole(now, rest, cannotFreeze)
+	switch {
+	case len(standing.Because) > 0:
+	case freezes:
+		return steps(sandbox.Frozen, standing.Idle, rest.FreezeAfter)
+	case stops:
+		return steps(sandbox.Asleep, standing.Idle, rest.StopAfter)
+	}
+	return step{}
+}
+
+// whole says which of the two rungs of the ladder are below a state. A freeze that would come with the stop or after it
+// is none.
+func whole(now sandbox.State, rest catalog.Rest, cannotFreeze bool) (freezes, stops bool) {
+	stops = rest.StopAfter > 0
+	freezes = now == sandbox.Running && !cannotFreeze && rest.FreezeAfter > 0 && (!stops || rest.FreezeAfter < rest.StopAfter)
+	return freezes, stops
+}
+
+func steps(to sandbox.State, idle time.Time, after catalog.After) step {
+	wait := time.Duration(after)
+	return step{to: to, due: idle.Add(wait), lead: min(longestLead, wait/2)}
+}
+
+// floor is before when nothing happens to w, under r.mu.
+func (r *Reaper) floor(w *watched) time.Time {
+	if r.away {
+		return time.Now().Add(r.c.Settle)
+	}
+	return later(r.settled, w.grace)
+}
+
+// isDue reports whether p is to be put to rest now.
+func (r *Reaper) isDue(p *plan) bool {
+	return p.step.to != "" && !p.waits && !time.Now().Before(p.step.due)
+}
+
+// rest puts p's sandbox to rest, unless it has been used since it was looked at.
+func (r *Reaper) rest(ctx context.Context, p *plan) (sandbox.State, bool) {
+	ctx, cancel := context.WithTimeout(ctx, restLimit)
+	defer cancel()
+	name, since := p.s.Name, p.standing.Idle
+	still := func() bool {
+		now := r.c.Tracker.Standing(name)
+		return len(now.Because) == 0 && !now.Idle.After(since)
+	}
+	down := r.c.Sandboxes.Sleep
+	if p.step.to == sandbox.Frozen {
+		down = r.c.Sandboxes.Freeze
+	}
+	s, err := down(ctx, name, still)
+	if err != nil {
+		r.refused(p, err)
+		return "", false
+	}
+	r.mu.Lock()
+	r.see(s)
+	if p.pressed != "" {
+		r.relieved = time.Now()
+	}
+	r.mu.Unlock()
+	if s.State == p.s.State {
+		return s.State, false
+	}
+	why := "unused"
+	if p.pressed != "" {
+		why = "the host is short of memory"
+	}
+	r.c.Log.Info("put a sandbox to rest", "sandbox", name, "state", s.State, "why", why, "idle", time.Since(since).Round(time.Second))
+	return p.step.to, true
+}
+
+// refused remembers what could not be done: never to be tried again in this state, or later.
+func (r *Reaper) refused(p *plan, err error) {
+	if fault.Is(err, fault.NotFound) || errors.Is(err, context.Canceled) {
+		return // it is gone, or sandboxd is about to be
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p.step.to == sandbox.Frozen && fault.Is(err, fault.Conflict) {
+		p.w.cannotFreeze = true
+		r.c.Log.Info("a sandbox cannot be frozen; it will be stopped in its time", "sandbox", p.s.Name, "error", err)
+		return
+	}
+	p.w.grace = time.Now().Add(retryAfter)
+	r.c.Log.Warn("a sandbox cannot be put to rest", "sandbox", p.s.Name, "error", err)
+}
+
+// next gives when to look again.
+func next(plans []*plan, pressed bool) time.Time {
+	now := time.Now()
+	at := now.Add(longestPause)
+	if pressed {
+		at = now.Add(busyPause)
+	}
+	for _, p := range plans {
+		if p.step.to == "" {
+			continue
+		}
+		soon := now.Add(busyPause) // for what is due and waits
+		for _, t := range []time.Time{p.step.due.Add(-p.step.lead), p.step.due} {
+			if t.After(now) {
+				soon = t
+				break
+			}
+		}
+		if soon.Before(at) {
+			at = soon
+		}
+	}
+	return later(at, now.Add(shortestPause))
+}

@@ -1,0 +1,288 @@
+package idle_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/event"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/idle"
+	"sandboxd/internal/sandbox"
+)
+
+// The times that count in the stories, unless one says otherwise.
+const (
+	freezeAfter = 15 * time.Minute
+	stopAfter   = 4 * time.Hour
+	settle      = time.Minute
+)
+
+// box is the sandbox that the stories are about.
+const box = "box"
+
+// world is everything around a Tracker and a Reaper, in memory: a manager, an engine, guests, memory. Its time is fake.
+type world struct {
+	t       *testing.T
+	tracker *idle.Tracker
+	reaper  *idle.Reaper
+	config  idle.Config
+	bus     *event.Bus[sandbox.Event]
+	began   time.Time
+	end     context.CancelFunc
+	play    context.Context // ends with the story
+
+	mu   sync.Mutex
+	rows map[string]sandbox.Sandbox
+	log  []string // "1h15m0s frozen", of box
+	fake
+}
+
+// fake is what the test can bend. Guarded by world.mu.
+type fake struct {
+	lists, asked int
+	engine       error                                // why it cannot be reached
+	noFreezer    bool                                 // it cannot freeze
+	used         sandbox.Usage                        // by every sandbox together, so far
+	cores        float64                              // in use now
+	network      int64                                // bytes a second now
+	inFlight     int                                  // on the direct route
+	byteAt       time.Time                            // when one last flowed there
+	flowing      bool                                 // bytes flow all the time
+	deaf         error                                // why the guest does not answer
+	memory       struct{ available, swap int64 }      // of the host
+	pooled       int                                  // sandboxes in the pool
+	before       func(name string, still func() bool) // runs inside Freeze and Sleep, before still is asked
+	metered      time.Time
+}
+
+// within runs a story in fake time, with the sandboxes that it names, all running and fresh.
+func within(t *testing.T, bend func(*world), story func(*world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		if bend != nil {
+			bend(w)
+		}
+		w.run()
+		story(w)
+		w.end()
+		synctest.Wait()
+	})
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{
+		t: t, tracker: idle.New(), bus: event.NewBus[sandbox.Event](512), began: time.Now(),
+		rows: map[string]sandbox.Sandbox{},
+	}
+	w.memory.available = 8 << 30
+	w.metered = w.began
+	w.config = idle.Config{
+		Tracker: w.tracker, Sandboxes: w, Usage: w.usage, Activity: w.activity, Memory: w.free, DropPooled: w.dropPooled,
+		Settle: settle, Reserve: 1 << 30, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}
+	w.add(box, catalog.Rest{})
+	return w
+}
+
+// run starts the reaper of this world, as sandboxd's start does.
+func (w *world) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	w.reaper = idle.NewReaper(w.config)
+	w.play = ctx
+	ended := make(chan error, 1)
+	go func() { ended <- w.reaper.Run(ctx) }()
+	w.end = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Errorf("Run: %v", err)
+		}
+	})
+	synctest.Wait()
+}
+
+// restart ends sandboxd and starts it again: what was in memory is gone, what is stored is there.
+func (w *world) restart() {
+	w.end()
+	w.tracker = idle.New()
+	w.config.Tracker = w.tracker
+	if w.config.Holds != nil {
+		w.t.Error("the holds of a world that restarts have to be made anew")
+	}
+	w.run()
+}
+
+func (w *world) add(name string, rest catalog.Rest) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	w.rows[name] = sandbox.Sandbox{ID: "id-of-" + name, Name: name, State: sandbox.Running, Created: now, Changed: now, Rest: rest}
+}
+
+// move sets a state, as the manager does.
+func (w *world) move(name string, to sandbox.State) sandbox.Sandbox {
+	w.mu.Lock()
+	s := w.rows[name]
+	if s.State == to {
+		w.mu.Unlock()
+		return s
+	}
+	s.State, s.Changed = to, later(time.Now(), s.Changed.Add(1))
+	w.rows[name] = s
+	if name == box && to.Settled() {
+		w.log = append(w.log, time.Since(w.began).Round(time.Millisecond).String()+" "+string(to))
+	}
+	w.mu.Unlock()
+	w.bus.Publish(sandbox.Event{Sandbox: s})
+	return s
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+func (w *world) row(name string) sandbox.Sandbox {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rows[name]
+}
+
+// bend changes the world.
+func (w *world) bend(f func(*fake)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.meter()
+	f(&w.fake)
+}
+
+// pass lets time pass until the story is that old.
+func (w *world) pass(until time.Duration) {
+	time.Sleep(time.Until(w.began.Add(until)))
+	synctest.Wait()
+}
+
+// List implements idle.Sandboxes.
+func (w *world) List(_ context.Context, f sandbox.Filter) ([]sandbox.Sandbox, int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lists++
+	var found []sandbox.Sandbox
+	for _, s := range w.rows {
+		if !f.Up || s.State == sandbox.Running || s.State == sandbox.Frozen {
+			found = append(found, s)
+		}
+	}
+	return found, len(found), nil
+}
+
+// Resting implements idle.Sandboxes.
+func (w *world) Resting(s sandbox.Sandbox) sandbox.Resting {
+	return sandbox.Resting{Rest: s.Rest.Over(catalog.Rest{FreezeAfter: catalog.After(freezeAfter), StopAfter: catalog.After(stopAfter)})}
+}
+
+// Freeze implements idle.Sandboxes.
+func (w *world) Freeze(_ context.Context, name string, still func() bool) (sandbox.Sandbox, error) {
+	s := w.row(name)
+	w.mu.Lock()
+	hook, refuse := w.before, w.noFreezer
+	w.mu.Unlock()
+	if refuse {
+		return s, fault.New(fault.Conflict, "This engine cannot freeze.")
+	}
+	if s.State != sandbox.Running {
+		return s, fault.New(fault.Conflict, "%s does not run.", name)
+	}
+	if hook != nil {
+		hook(name, still)
+	}
+	if !still() {
+		return s, nil
+	}
+	return w.move(name, sandbox.Frozen), nil
+}
+
+// Sleep implements idle.Sandboxes. A stop takes three seconds.
+func (w *world) Sleep(_ context.Context, name string, still func() bool) (sandbox.Sandbox, error) {
+	s := w.row(name)
+	w.mu.Lock()
+	hook := w.before
+	w.mu.Unlock()
+	if hook != nil {
+		hook(name, still)
+	}
+	if s.State != sandbox.Running && s.State != sandbox.Frozen || !still() {
+		return s, nil
+	}
+	s = w.move(name, sandbox.Sleeping)
+	go func() {
+		rest(w.play, 3*time.Second)
+		w.move(name, sandbox.Asleep)
+	}()
+	return s, nil
+}
+
+// Subscribe implements idle.Sandboxes.
+func (w *world) Subscribe() *event.Subscription[sandbox.Event] { return w.bus.Subscribe() }
+
+// EngineHealth implements idle.Sandboxes.
+func (w *world) EngineHealth() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.engine
+}
+
+// meter brings what is used up to date, under w.mu.
+func (w *world) meter() {
+	now := time.Now()
+	span := now.Sub(w.metered)
+	w.used.CPU += time.Duration(w.cores * float64(span))
+	w.used.Network += int64(float64(w.network) * span.Seconds())
+	if w.flowing {
+		w.byteAt = now
+	}
+	w.metered = now
+}
+
+func (w *world) usage(context.Context, string) (sandbox.Usage, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.meter()
+	w.asked++
+	return w.used, w.engine
+}
+
+func (w *world) activity(context.Context, string) (int, time.Duration, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.meter()
+	w.asked++
+	if w.byteAt.IsZero() {
+		return w.inFlight, -1, w.deaf
+	}
+	return w.inFlight, time.Since(w.byteAt), w.deaf
+}
+
+func (w *world) free() (available, total, swapFree int64, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.memory.available, 16 << 30, w.memory.swap, nil
+}
+
+func (w *world) dropPooled(context.Context) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pooled == 0 {
+		return false, nil
+	}
+	w.pooled--
+	return true, nil
+}
