@@ -23,10 +23,12 @@ var checks = []check{
 	{"engine", withEngine(lookEngine)},
 	{"storage", withEngine(lookStorage)},
 	{"cgroups", withEngine(lookCgroups)},
+	{"freezing", withEngine(lookFreezing)},
 	{"walls", withEngine(lookWalls)},
 	{"base-image", withEngine(lookBaseImage)},
 	{"bridge", lookBridge},
 	{"swap", lookSwap},
+	{"memory", lookMemory},
 	{"dns", lookDNS},
 	{"port", lookPort},
 	{"data", lookData},
@@ -37,6 +39,9 @@ var checks = []check{
 func withEngine(look func(ctx context.Context, e *docker.Engine) finding) func(context.Context, *Config) finding {
 	return func(ctx context.Context, _ *Config) finding {
 		e, err := docker.Open(ctx, docker.Config{})
+		if fault.Is(err, fault.Invalid) { // it is there, and the message says what to do
+			return problem("", "%s", fault.Message(err))
+		}
 		if err != nil {
 			return problem("Start the engine (sudo systemctl start docker), or set DOCKER_HOST to one that runs.", "%s", fault.Message(err))
 		}
@@ -87,9 +92,6 @@ func lookCgroups(_ context.Context, e *docker.Engine) finding {
 	}
 	if len(missing) > 0 {
 		return problem("Boot with the missing cgroup controllers (cgroup_enable=memory).", "the engine cannot enforce limits on: %s", strings.Join(missing, ", "))
-	}
-	if i.Cgroup == "1" {
-		return ok("cgroup v1: limits hold; frozen sandboxes cannot give memory back")
 	}
 	return ok("cgroup v%s: limits hold", i.Cgroup)
 }
