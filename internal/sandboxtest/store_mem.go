@@ -34,9 +34,8 @@ func NewMemStore() *MemStore {
 // FailNext makes the next call of any method give err and do nothing else. Several are given one after the other.
 func (m *MemStore) FailNext(err error) { m.FailNextOf("", err) }
 
-// FailNextOf makes the next call of that method ("Insert", "Update", "Delete", "Grave", "ByName", "List",
-// and those of MemHolds) give err and do
-// nothing else. Several are given one after the other.
+// FailNextOf makes the next call of that method ("Insert", "Update", "Delete", "Grave", "ByName", "List", and those
+// of MemHolds) give err and do nothing else. Several are given one after the other.
 func (m *MemStore) FailNextOf(method string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
