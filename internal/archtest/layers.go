@@ -25,6 +25,7 @@ var layers = []layer{
 	{"proxy", []string{"internal/proxy"}, []string{"base", "hostname", "domain", "idle", "door", "feature", "static", "views"}},
 	{"test", []string{"internal/sandboxtest", "internal/archtest"}, []string{"base", "hostname", "domain"}},
 	{"templates", []string{"templates/..."}, nil},
+	{"traefik plugin", []string{"traefik/..."}, nil}, // interpreted by Traefik, alone
 	{"guest command", []string{"cmd/guest"}, []string{"base", "guest"}},
 	{"command", []string{"cmd/sandboxd"}, []string{"base", "hostname", "link", "domain", "idle", "door", "feature", "adapter",
 		"static", "views", "web", "proxy", "templates"}},

@@ -14,6 +14,9 @@ const GatewayPort = 7880
 // where it is not configured, Traefik refuses the router, so a sandbox is never served without it.
 const AuthMiddleware = "sandboxd-auth@file"
 
+// scrubMiddleware is the Traefik middleware that takes out of a sandbox's answer what would reach beyond its own host.
+const scrubMiddleware = "sandboxd-scrub@file"
+
 // directPriority puts the direct route above sandboxd's catch-all, which has priority 1.
 const directPriority = 1000
 
@@ -35,7 +38,7 @@ func (h Hosts) Labels(id, name string, ports []int) map[string]string {
 		"traefik.enable":       "true",
 		router + "rule":        h.portsRule(name, ports) + notDirect,
 		router + "priority":    strconv.Itoa(directPriority),
-		router + "middlewares": AuthMiddleware,
+		router + "middlewares": AuthMiddleware + "," + scrubMiddleware,
 		router + "service":     route,
 		router + "entrypoints": "web",
 		"traefik.http.services." + route + ".loadbalancer.server.port": strconv.Itoa(GatewayPort),
