@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -20,6 +22,7 @@ import (
 	"sandboxd/internal/door"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/firewall"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/link"
 	"sandboxd/internal/proxy"
@@ -42,15 +45,27 @@ type app struct {
 	catalog  *catalog.Catalog
 	images   *catalog.Images
 	links    *link.Hub
-	manager  *sandbox.Manager
-	handler  http.Handler
-	closers  []func() error
+	lifecycle
+	front
+	closers []func() error
+}
+
+// front is what answers HTTP.
+type front struct {
+	handler http.Handler // everybody
+	asked   http.Handler // Traefik, before it leads somebody straight to a sandbox
 }
 
 // The parts of the data folder.
 func databasePath(c *Config) string { return filepath.Join(c.Data, "sandboxd.db") }
 func linkPath(c *Config) string     { return filepath.Join(c.Data, "link") }
 func templatePath(c *Config) string { return filepath.Join(c.Data, "templates") }
+
+// How long a start waits for the engine, and how often it looks.
+const (
+	engineWait  = time.Minute
+	engineEvery = 2 * time.Second
+)
 
 // networkLinger keeps the sandboxes' network for whoever makes one sandbox after another.
 const networkLinger = 10 * time.Second
@@ -92,8 +107,11 @@ func (a *app) open(ctx context.Context) (err error) {
 	if a.manager, err = a.newManager(); err != nil {
 		return err
 	}
-	a.handler = a.newHandler()
-	return nil
+	if err := a.newReaper(); err != nil {
+		return err
+	}
+	a.front, err = a.newFront()
+	return err
 }
 
 func (a *app) close() (err error) {
@@ -128,8 +146,9 @@ func (a *app) openEngine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.engine, err = docker.Open(ctx, docker.Config{
+	a.engine, err = a.awaitEngine(ctx, docker.Config{
 		Instance: instance, GuestBinary: guest, CAFile: bundle, Subnet: a.config.Subnet, Log: a.log, NetworkLinger: networkLinger,
+		Wall: a.wall(instance),
 	})
 	if err != nil {
 		return err
@@ -141,6 +160,48 @@ func (a *app) openEngine(ctx context.Context) error {
 	}
 	a.images = catalog.NewImages(a.catalog, a.engine, catalog.ImageOptions{CA: certs, Log: a.log})
 	return a.checkPrebuild()
+}
+
+// wall keeps sandboxes off this host, where that can be done, but for the ports that it serves to anybody.
+func (a *app) wall(instance string) docker.Wall {
+	var public []int
+	if a.config.TraefikListen != "" {
+		public = []int{80, 443}
+	}
+	if host, port, err := net.SplitHostPort(a.config.Listen); err == nil && !isLoopback(host) {
+		if n, err := net.LookupPort("tcp", port); err == nil {
+			public = append(public, n)
+		}
+	}
+	w, err := firewall.Open(instance, public...)
+	if err != nil {
+		a.log.Warn("sandboxes are not kept off this host", "error", err)
+		return nil
+	}
+	return w
+}
+
+func isLoopback(host string) bool {
+	at, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && at.IsLoopback()
+}
+
+// awaitEngine opens the engine, waiting a while for one that is not there yet: after a start of the machine it may come
+// up later than we do.
+func (a *app) awaitEngine(ctx context.Context, c docker.Config) (*docker.Engine, error) {
+	deadline := time.Now().Add(engineWait)
+	for {
+		e, err := docker.Open(ctx, c)
+		if err == nil || !fault.Is(err, fault.Unavailable) || time.Now().After(deadline) {
+			return e, err
+		}
+		a.log.Warn("no container engine answers yet; waiting for it", "error", err)
+		select {
+		case <-time.After(engineEvery):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }
 
 // openCatalog reads the built-in templates and the user's own.
@@ -207,17 +268,31 @@ func (a *app) newManager() (*sandbox.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	rest, err := a.config.rest()
+	if err != nil {
+		return nil, err
+	}
+	var freezer sandbox.Freezer
+	if can, _, why := a.engine.FreezeSupport(); can {
+		freezer = a.engine
+	} else {
+		a.log.Warn("unused sandboxes are not frozen, only stopped", "reason", why)
+	}
 	return sandbox.New(sandbox.Config{
-		Store: a.db.Sandboxes(), Runtime: a.engine, Guests: guests{a.links}, Images: a.images, Templates: a.catalog,
-		Labels: a.hosts.Labels,
-		Host:   sandbox.Limits{CPUs: float64(runtime.NumCPU()), Memory: memory},
-		Log:    a.log,
+		Store: a.db.Sandboxes(), Runtime: a.engine, Freezer: freezer, Guests: guests{a.links}, Images: a.images,
+		Templates: a.catalog, Labels: a.hosts.Labels, Rest: rest, Room: a.room,
+		Host: sandbox.Limits{CPUs: float64(runtime.NumCPU()), Memory: memory},
+		Log:  a.log,
 	}), nil
 }
 
-// newHandler puts everything together that answers HTTP.
-func (a *app) newHandler() http.Handler {
-	doors := door.New(a.manager, a.links)
+// newFront puts everything together that answers HTTP.
+func (a *app) newFront() (front, error) {
+	trusted, err := a.config.trusted()
+	if err != nil {
+		return front{}, err
+	}
+	doors := door.New(a.manager, a.links, a.tracker)
 	assets := static.New()
 	if p := assets.Problem(); p != "" {
 		a.log.Warn(p)
@@ -225,6 +300,7 @@ func (a *app) newHandler() http.Handler {
 	dashboard := web.New(web.Config{
 		Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images,
 		Commands: exec.New(exec.Through(doors)), Terminals: terminal.New(terminal.Through(doors), a.manager, a.log),
+		Idle: a.reaper, Uses: a.tracker, Holds: a.holds,
 		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Codes: a.accounts},
 		Hosts:    a.hosts, Assets: assets,
 		Checks: []web.Check{
@@ -235,11 +311,13 @@ func (a *app) newHandler() http.Handler {
 		Log:     a.log,
 	})
 	boxes := proxy.New(proxy.Config{
-		Hosts: a.hosts, Sandboxes: a.manager, Accounts: a.accounts, Doors: proxy.FromDoors(doors),
+		Hosts: a.hosts, Sandboxes: a.manager, Accounts: a.accounts, Doors: proxy.FromDoors(doors), Tracker: a.tracker,
+		Keys: a.links, Trusted: trusted,
 		Assets: proxy.Assets{Files: assets, Scripts: []string{assets.URL("solo.js")}, Styles: []string{assets.URL("solo.css")}},
 		Log:    a.log,
 	})
-	return split{hosts: a.hosts, dashboard: dashboard, boxes: boxes}
+	everybody := split{hosts: a.hosts, dashboard: dashboard, boxes: boxes, trusted: trusted}
+	return front{handler: everybody, asked: boxes.ForwardAuth()}, nil
 }
 
 // prebuild builds the images that shall be there before somebody asks, with a word on the log.

@@ -1,12 +1,18 @@
 package main
 
 import (
+	"math"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/docker/go-units"
 	"github.com/spf13/pflag"
 
+	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
 )
@@ -24,6 +30,14 @@ type Config struct {
 	LogLevel  string
 	LogFormat string
 	Prebuild  []string
+
+	FreezeAfter   string
+	StopAfter     string
+	Settle        time.Duration
+	MemoryReserve string
+
+	TraefikListen  string
+	TrustedProxies []string
 }
 
 // envPrefix begins the variable of every flag: --log-level is SANDBOXD_LOG_LEVEL.
@@ -50,6 +64,12 @@ func (c *Config) serveFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.PublicURL, "public-url", "", "the dashboard's address as browsers see it, when a proxy stands in front (https://box.example.com); it replaces --domain")
 	f.StringVar(&c.Subnet, "subnet", "", "IPv4 network for the sandboxes, such as 10.213.0.0/16 (default: the first free one)")
 	f.StringSliceVar(&c.Prebuild, "prebuild", []string{"base"}, "templates whose images are built at start rather than on first use")
+	f.StringVar(&c.FreezeAfter, "freeze-after", "15m", `how long a sandbox must be unused before it is frozen: a duration such as "15m", or "never"`)
+	f.StringVar(&c.StopAfter, "stop-after", "4h", `how long a sandbox must be unused before it is put to sleep, its processes ended: a duration such as "4h" or "3d", or "never"`)
+	f.DurationVar(&c.Settle, "settle", time.Minute, "how long after a start of sandboxd or of the engine nothing is put to rest")
+	f.StringVar(&c.MemoryReserve, "memory-reserve", "5%", `memory of this host that is kept free by putting unused sandboxes to rest early: "5%", "512MiB", or "0" for none`)
+	f.StringVar(&c.TraefikListen, "traefik-listen", "", "address at which Traefik's forwardAuth asks, such as 127.0.0.1:7881 (default: there is no Traefik)")
+	f.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil, "networks of proxies in front whose X-Forwarded-For is believed, such as 127.0.0.1/32")
 	f.StringVar(&c.LogLevel, "log-level", "info", "least level that is logged: debug, info, warn or error")
 	f.StringVar(&c.LogFormat, "log-format", "text", "how the log is written: text or json")
 }
@@ -94,4 +114,56 @@ func (c *Config) hosts() (hostname.Hosts, error) {
 		return hostname.New(c.PublicURL)
 	}
 	return hostname.Local(c.Domain, c.Listen)
+}
+
+// rest gives the server's times of rest.
+func (c *Config) rest() (r catalog.Rest, err error) {
+	if r.FreezeAfter, err = after("freeze-after", c.FreezeAfter); err != nil {
+		return r, err
+	}
+	r.StopAfter, err = after("stop-after", c.StopAfter)
+	return r, err
+}
+
+// after reads a time of rest that a flag gives. There is nothing wider that it could leave open.
+func after(flag, text string) (catalog.After, error) {
+	a, err := catalog.ParseAfter(flag, text)
+	if err == nil && a == 0 {
+		err = fault.Field(flag, "--%s needs a duration such as \"15m\", or \"never\".", flag)
+	}
+	return a, err
+}
+
+// reserve gives the memory to keep free on a host that has total bytes, in bytes.
+func (c *Config) reserve(total int64) (int64, error) {
+	text := strings.TrimSpace(c.MemoryReserve)
+	bad := fault.Field("memory-reserve", "--memory-reserve is %q; it must be a share such as \"5%%\" or a size such as \"512MiB\".", text)
+	if share, ok := strings.CutSuffix(text, "%"); ok {
+		n, err := strconv.ParseFloat(share, 64)
+		if err != nil || math.IsNaN(n) || n < 0 || n > 90 {
+			return 0, bad
+		}
+		return int64(float64(total) * n / 100), nil
+	}
+	n, err := units.RAMInBytes(text)
+	if err != nil || n < 0 {
+		return 0, bad
+	}
+	return n, nil
+}
+
+// trusted gives the networks whose word on who asks is believed. A single address is a network of its own.
+func (c *Config) trusted() ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, text := range c.TrustedProxies {
+		p, err := netip.ParsePrefix(text)
+		if a, addrErr := netip.ParseAddr(text); addrErr == nil {
+			p, err = netip.PrefixFrom(a, a.BitLen()), nil
+		}
+		if err != nil {
+			return nil, fault.Field("trusted-proxies", "--trusted-proxies has %q, which is neither an address nor a network such as 127.0.0.1/32.", text)
+		}
+		out = append(out, p.Masked())
+	}
+	return out, nil
 }

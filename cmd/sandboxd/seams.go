@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net/http"
+	"net/netip"
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/hostname"
@@ -39,13 +40,27 @@ type split struct {
 	hosts     hostname.Hosts
 	dashboard http.Handler
 	boxes     http.Handler
+	trusted   []netip.Prefix // proxies whose word on who asks is believed
 }
 
 // ServeHTTP implements http.Handler.
 func (s split) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if target, err := s.hosts.Parse(r.Host); err == nil && target.Kind == hostname.Dashboard {
-		s.dashboard.ServeHTTP(w, r)
+		s.dashboard.ServeHTTP(w, s.fromClient(r))
 		return
 	}
 	s.boxes.ServeHTTP(w, r) // also what is not ours: it says so
+}
+
+// fromClient names as the other end whoever asked, also behind a proxy that is trusted: attempts to log in are counted
+// by it.
+func (s split) fromClient(r *http.Request) *http.Request {
+	client := hostname.Client(r.RemoteAddr, r.Header.Values("X-Forwarded-For"), s.trusted)
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !client.IsValid() || client == peer.Addr().Unmap() {
+		return r
+	}
+	r = r.WithContext(r.Context())
+	r.RemoteAddr = netip.AddrPortFrom(client, peer.Port()).String()
+	return r
 }

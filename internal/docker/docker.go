@@ -40,6 +40,16 @@ type Config struct {
 	Log         *slog.Logger
 	// NetworkLinger is how long the sandboxes' network stays when its last sandbox is gone; 0 removes it at once.
 	NetworkLinger time.Duration
+	// Wall keeps sandboxes off this host; nil when nothing can.
+	Wall Wall
+}
+
+// Wall judges what comes from the sandboxes' network. Its methods may be repeated.
+type Wall interface {
+	// Guard judges what comes in on bridge, from now on.
+	Guard(ctx context.Context, bridge string) error
+	// Lift judges nothing any more.
+	Lift(ctx context.Context) error
 }
 
 // Engine is a Docker engine. Its methods are safe for concurrent use. The caller must Close it.

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"sync"
@@ -21,7 +22,9 @@ const optionApart = "com.docker.network.bridge.enable_icc"
 type sandboxNetwork struct {
 	name     string
 	instance string
-	wanted   netip.Prefix  // configured; zero for any
+	wanted   netip.Prefix // configured; zero for any
+	wall     Wall         // may be nil
+	log      *slog.Logger
 	turn     chan struct{} // holds one token while the network is being looked up, made or removed
 
 	mu     sync.Mutex
@@ -38,7 +41,7 @@ func newNetwork(c Config) (*sandboxNetwork, error) {
 		return nil, err
 	}
 	return &sandboxNetwork{
-		name: NetworkName(c.Instance), instance: c.Instance, wanted: wanted, turn: make(chan struct{}, 1),
+		name: NetworkName(c.Instance), instance: c.Instance, wanted: wanted, wall: c.Wall, log: c.Log, turn: make(chan struct{}, 1),
 		held: map[string]netip.Addr{}, used: map[netip.Addr]string{}, cursor: anywhere(),
 	}, nil
 }
@@ -141,6 +144,9 @@ func (n *sandboxNetwork) remove(ctx context.Context, cli *client.Client) error {
 			break
 		}
 	}
+	if err == nil {
+		n.unguard(ctx)
+	}
 	return classify(err, "remove the sandboxes' network")
 }
 
@@ -174,6 +180,7 @@ func (n *sandboxNetwork) ensure(ctx context.Context, cli *client.Client) error {
 	if err != nil {
 		return err
 	}
+	n.guard(ctx, cli)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.there, n.plan = true, planFor(subnet)
@@ -190,6 +197,7 @@ func (n *sandboxNetwork) see(ctx context.Context, cli *client.Client) error {
 	if err != nil || !subnet.IsValid() {
 		return err
 	}
+	n.guard(ctx, cli)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.there, n.plan = true, planFor(subnet)

@@ -1,0 +1,158 @@
+//go:build e2e || bench
+
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gorilla/websocket"
+)
+
+// echoPort is where the echo service of the template "echo" listens.
+const echoPort = "3000"
+
+// echoManifest declares a service that comes back with its sandbox. Its program is in the home, which outlives a stop.
+const echoManifest = `name: echo
+title: Echo
+description: A page, an upload, a WebSocket and an event stream for tests.
+icon: box
+image: debian:trixie-slim
+profile: dev
+size: {cpus: 1, memory: 256MiB, pids: 128, disk: 1GiB}
+ports: [{port: 3000, title: Echo}]
+services:
+  - {name: echo, command: [/home/agent/echo], port: 3000, autostart: true}
+`
+
+// echoTemplates makes a folder with the template "echo", with lines added to its manifest, for --templates.
+func echoTemplates(t testing.TB, lines ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "echo"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text := echoManifest + strings.Join(lines, "\n") + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "echo", "template.yaml"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "echo", "README.md"), []byte("# Echo\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// echoProgram builds the service's program.
+func echoProgram(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "echo")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./testdata/echo")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build the echo program: %v\n%s", err, out)
+	}
+	return path
+}
+
+// createEcho makes a sandbox whose echo service answers.
+func (s *server) createEcho(name, program string) {
+	s.t.Helper()
+	s.create(map[string]any{"name": name, "template": "echo"})
+	engine(s.t, "cp", program, s.container(name)+":/home/agent/echo")
+	s.until(startLimit, "the echo service of "+name+" answers", func() bool {
+		resp, err := s.visit("GET", echoPort+"-"+name, "/small", nil, nil)
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+}
+
+// container is the engine's name of a sandbox's container.
+func (s *server) container(name string) string {
+	s.t.Helper()
+	return engine(s.t, "ps", "-a", "--filter", "label=sandboxd.instance="+s.instance(), "--filter", "label=sandboxd.name="+name, "--format", "{{.Names}}")
+}
+
+// port is the part of the address behind the colon.
+func (s *server) port() string {
+	_, port, _ := strings.Cut(s.addr, ":")
+	return port
+}
+
+// host is the Host of a sandbox's host: sub is its name, or a port and its name.
+func (s *server) host(sub string) string { return sub + ".localhost:" + s.port() }
+
+// straight is a client that finds every host at one address, as a resolver that knows the domain would.
+func straight(addr string) *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			MaxIdleConnsPerHost: 256,
+			DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return (&net.Dialer{}).DialContext(ctx, network, addr)
+			},
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// visit asks a sandbox's host with the token.
+func (s *server) visit(method, sub, path string, header http.Header, body *os.File) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(s.t.Context(), callLimit)
+	s.t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.host(sub)+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		info, err := body.Stat()
+		if err != nil {
+			return nil, err
+		}
+		req.Body, req.ContentLength = body, info.Size()
+	}
+	if header != nil {
+		req.Header = header.Clone()
+	}
+	if req.Header.Get("Authorization") == "" {
+		req.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	return straight(s.addr).Do(req)
+}
+
+// dialEcho opens the echo service's WebSocket by way of the server at addr.
+func (s *server) dialEcho(addr, host string) *websocket.Conn {
+	s.t.Helper()
+	d := websocket.Dialer{NetDialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, addr)
+	}}
+	conn, resp, err := d.DialContext(s.t.Context(), "ws://"+host+"/ws", http.Header{"Authorization": {"Bearer " + s.token}})
+	if err != nil {
+		status := ""
+		if resp != nil {
+			status = resp.Status
+		}
+		s.t.Fatalf("dial the WebSocket of %s: %v %s\n%s", host, err, status, s.tail())
+	}
+	s.t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// echoes sends a text and wants it back.
+func (s *server) echoes(conn *websocket.Conn, text string) {
+	s.t.Helper()
+	if err := conn.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
+		s.t.Fatalf("send %q: %v", text, err)
+	}
+	_, got, err := conn.ReadMessage()
+	if err != nil || string(got) != text {
+		s.t.Fatalf("sent %q, got %q, %v\n%s", text, got, err, s.tail())
+	}
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/idle"
+	"sandboxd/internal/link"
+	"sandboxd/internal/sandbox"
+)
+
+// lifecycle is what changes sandboxes, what knows of their use, and what puts to rest those that have none.
+type lifecycle struct {
+	manager *sandbox.Manager
+	tracker *idle.Tracker
+	holds   *idle.Holds
+	reaper  *idle.Reaper
+}
+
+// newReaper puts together what goes by use. The Manager is there already, and asks the reaper for room.
+func (a *app) newReaper() error {
+	total, err := memInfo("MemTotal")
+	if err != nil {
+		return err
+	}
+	reserve, err := a.config.reserve(total)
+	if err != nil {
+		return err
+	}
+	a.tracker = idle.New()
+	a.holds = idle.NewHolds(a.db.Holds(), a.tracker, a.manager)
+	a.reaper = idle.NewReaper(idle.Config{
+		Tracker: a.tracker, Sandboxes: a.manager, Holds: a.holds, Usage: a.engine.Usage, Activity: activity(a.links),
+		Memory: a.memory, DropPooled: a.manager.DropPooled, Settle: a.config.Settle, Reserve: reserve, Log: a.log,
+	})
+	return nil
+}
+
+// room asks the reaper, which is made after the Manager.
+func (a *app) room(ctx context.Context) error { return a.reaper.Room(ctx) }
+
+// activity asks guests what goes through their gateways. One that is not connected does not answer.
+func activity(links *link.Hub) func(context.Context, string) (int, time.Duration, error) {
+	return func(ctx context.Context, id string) (int, time.Duration, error) {
+		session, err := links.Session(ctx, id)
+		if err != nil {
+			return 0, 0, err
+		}
+		now, err := session.Activity(ctx)
+		return now.Direct.InFlight, now.Direct.Idle, err
+	}
+}
+
+// memory tells what this host has available, has in all, and has free in swap for what is frozen, in bytes.
+func (a *app) memory() (available, total, swapFree int64, err error) {
+	for key, into := range map[string]*int64{"MemAvailable": &available, "MemTotal": &total, "SwapFree": &swapFree} {
+		if *into, err = memInfo(key); err != nil {
+			return 0, 0, 0, err
+		}
+	}
+	if _, reclaims, _ := a.engine.FreezeSupport(); !reclaims {
+		swapFree = 0
+	}
+	return available, total, swapFree, nil
+}
+
+// standbys are the templates that can be made now, for their pools.
+func (a *app) standbys() []catalog.Template {
+	var out []catalog.Template
+	for _, e := range a.catalog.List() {
+		if e.Problem == nil {
+			out = append(out, e.Template)
+		}
+	}
+	return out
+}

@@ -1,0 +1,324 @@
+//go:build e2e
+
+package main
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"golang.org/x/sync/errgroup"
+)
+
+// uploadSize is what is sent into a sandbox that sleeps.
+const uploadSize = 200 << 20
+
+// restBody is what the API says about a sandbox's rest.
+type restBody struct {
+	State       string
+	FreezeAfter string `json:"freeze_after"`
+	StopAfter   string `json:"stop_after"`
+	FreezesAt   *time.Time
+	StopsAt     *time.Time                      `json:"stops_at"`
+	Because     []struct{ Kind, Detail string } `json:"awake_because"`
+}
+
+func (s *server) rest(name string) restBody {
+	s.t.Helper()
+	var out restBody
+	s.call("GET", "/sandboxes/"+name, nil, &out)
+	return out
+}
+
+// sleeps puts a sandbox to rest by hand, and waits until the engine has it so.
+func (s *server) sleeps(name, state string) {
+	s.t.Helper()
+	body := map[string]any{"frozen": state == "frozen"}
+	if status, text := s.raw("POST", "/sandboxes/"+name+"/sleep?wait="+state, body); status != http.StatusOK {
+		s.t.Fatalf("sleep %s: %d %s", name, status, text)
+	}
+	want := map[string]string{"frozen": "paused", "asleep": "exited"}[state]
+	if got := engine(s.t, "inspect", "-f", "{{.State.Status}}", s.container(name)); got != want {
+		s.t.Fatalf("%s is %s, the engine says %s", name, state, got)
+	}
+}
+
+// get gives the status and body of a visit with the token.
+func (s *server) get(sub, path string, header http.Header) (int, string, http.Header) {
+	s.t.Helper()
+	resp, err := s.visit("GET", sub, path, header, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return resp.StatusCode, string(text), resp.Header
+}
+
+// TestRest_TheLadderGoesDownByItselfAndEveryDoorWakes lets a sandbox go unused until it is frozen, and then stopped,
+// and opens each door.
+func TestRest_TheLadderGoesDownByItselfAndEveryDoorWakes(t *testing.T) {
+	s := newServer(t, "--prebuild", "", "--settle", "1s", "--templates", echoTemplates(t))
+	s.createEcho("lab", echoProgram(t))
+	if status, text := s.raw("PATCH", "/sandboxes/lab", map[string]any{"freeze_after": "2s", "stop_after": "6s"}); status != http.StatusOK {
+		t.Fatalf("patch: %d %s", status, text)
+	}
+	reaches := func(state string) {
+		t.Helper()
+		s.until(time.Minute, "lab is "+state, func() bool { return s.rest("lab").State == state })
+	}
+	page := func() error {
+		status, text, _ := s.get("3000-lab", "/some/page", nil)
+		if status != http.StatusOK || !strings.Contains(text, "/some/page") {
+			return fmt.Errorf("%d %s", status, text)
+		}
+		return nil
+	}
+	command := func() error {
+		if out := s.exec("lab", map[string]any{"command": "echo here"}); out.Stdout != "here\n" {
+			return fmt.Errorf("%+v", out)
+		}
+		return nil
+	}
+	start := func() error {
+		status, text := s.raw("POST", "/sandboxes/lab/start?wait=ready", nil)
+		if status != http.StatusOK {
+			return fmt.Errorf("%d %s", status, text)
+		}
+		return nil
+	}
+	socket := func() error {
+		conn := s.dialEcho(s.addr, s.host("3000-lab"))
+		s.echoes(conn, "hello")
+		return conn.Close()
+	}
+	for _, state := range []string{"frozen", "asleep"} {
+		for door, open := range map[string]func() error{"page": page, "exec": command, "start": start, "websocket": socket} {
+			reaches(state)
+			if err := open(); err != nil {
+				t.Errorf("%s of a sandbox that is %s: %v", door, state, err)
+			}
+			if got := s.rest("lab").State; got != "running" && got != "frozen" {
+				t.Errorf("after the door %s it is %s", door, got)
+			}
+		}
+	}
+	reaches("asleep")
+	for range 3 { // what only looks never wakes
+		s.call("GET", "/sandboxes", nil, nil)
+		status, _, head := s.get("3000-lab", "/", http.Header{"X-Sandboxd-Observe": {"1"}})
+		if status != http.StatusServiceUnavailable || head.Get("Retry-After") == "" {
+			t.Errorf("a probe that observes: %d, %v", status, head)
+		}
+	}
+	if got := s.rest("lab").State; got != "asleep" {
+		t.Errorf("after a look it is %s", got)
+	}
+}
+
+// TestRest_ManyWaitersStartOnce lets a hundred ask at once for a page of a sandbox that sleeps.
+func TestRest_ManyWaitersStartOnce(t *testing.T) {
+	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
+	s.createEcho("lab", echoProgram(t))
+	s.sleeps("lab", "asleep")
+	before := startsOf(t, s, "lab")
+	var g errgroup.Group
+	for range 100 {
+		g.Go(func() error {
+			resp, err := s.visit("GET", "3000-lab", "/small", nil, nil)
+			if err != nil {
+				return err
+			}
+			defer resp.Body.Close()
+			if n, err := io.Copy(io.Discard, resp.Body); resp.StatusCode != http.StatusOK || n != 1000 || err != nil {
+				return fmt.Errorf("%s, %d bytes, %v", resp.Status, n, err)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Error(err)
+	}
+	if got := startsOf(t, s, "lab") - before; got != 1 {
+		t.Errorf("it was started %d times", got)
+	}
+}
+
+// startsOf counts in the engine's record how often a sandbox was started.
+func startsOf(t *testing.T, s *server, name string) int {
+	t.Helper()
+	out := engine(t, "events", "--since", "30m", "--until", "0s", "--filter", "container="+s.container(name), "--filter", "event=start", "--format", "{{.Action}}")
+	return strings.Count(out, "start")
+}
+
+// TestRest_AnUploadIntoASleepingSandboxArrivesWhole sends 200 MB to a sandbox that is asleep, and to one that is frozen.
+func TestRest_AnUploadIntoASleepingSandboxArrivesWhole(t *testing.T) {
+	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
+	s.createEcho("lab", echoProgram(t))
+	path := filepath.Join(t.TempDir(), "upload")
+	want := randomFile(t, path, uploadSize)
+	for _, state := range []string{"asleep", "frozen"} {
+		s.sleeps("lab", state)
+		s.uploads(s.addr, "lab", path, want)
+	}
+}
+
+// randomFile writes size random bytes and gives what the echo service says of them.
+func randomFile(t *testing.T, path string, size int64) string {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := sha256.New()
+	if _, err := io.CopyN(io.MultiWriter(f, h), rand.Reader, size); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%d %s", size, hex.EncodeToString(h.Sum(nil)))
+}
+
+func (s *server) uploads(addr, name, path, want string) {
+	s.t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer f.Close()
+	resp, err := s.visit("PUT", echoPort+"-"+name, "/sum", nil, f)
+	if err != nil {
+		s.t.Fatalf("upload into %s: %v\n%s", name, err, s.tail())
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK || string(got) != want {
+		s.t.Fatalf("upload into %s: %s %.200s, %v; want %s\n%s", name, resp.Status, got, err, want, s.tail())
+	}
+}
+
+// TestRest_AnOpenWebSocketGoesThroughAFreeze freezes a sandbox under an open connection, again and again.
+func TestRest_AnOpenWebSocketGoesThroughAFreeze(t *testing.T) {
+	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
+	s.createEcho("lab", echoProgram(t))
+	conn := s.dialEcho(s.addr, s.host("3000-lab"))
+	for n := range 5 {
+		s.echoes(conn, fmt.Sprintf("before %d", n))
+		s.sleeps("lab", "frozen")
+		s.echoes(conn, fmt.Sprintf("after %d", n))
+		if got := s.rest("lab").State; got != "running" {
+			t.Errorf("after a message it is %s", got)
+		}
+	}
+}
+
+// TestRest_WhatIsInUseStaysUpAndSaysWhy keeps a sandbox with the shortest times busy in several ways.
+func TestRest_WhatIsInUseStaysUpAndSaysWhy(t *testing.T) {
+	s := newServer(t, "--prebuild", "", "--settle", "1s", "--templates", echoTemplates(t, "freeze_after: 2s", "stop_after: 4s"))
+	s.createEcho("lab", echoProgram(t))
+	kinds := func() string {
+		var all []string
+		for _, r := range s.rest("lab").Because {
+			all = append(all, r.Kind)
+		}
+		return strings.Join(all, " ")
+	}
+	stays := func(what, kind string, use func()) {
+		t.Helper()
+		var done sync.WaitGroup
+		done.Go(use)
+		s.until(10*time.Second, "it is kept awake by "+kind, func() bool { return strings.Contains(kinds(), kind) })
+		if state := s.rest("lab").State; state != "running" {
+			t.Errorf("%s: it is %s", what, state)
+		}
+		done.Wait()
+		if state := s.rest("lab").State; state != "running" {
+			t.Errorf("after %s it is %s", what, state)
+		}
+		s.until(time.Minute, "it rests after "+what, func() bool { return s.rest("lab").State != "running" })
+	}
+	stays("a command", "exec", func() { s.exec("lab", map[string]any{"command": "sleep 8"}) })
+	stays("an event stream", "", func() {
+		resp, err := s.visit("GET", "3000-lab", "/events", nil, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer resp.Body.Close()
+		if _, err := io.CopyN(io.Discard, resp.Body, 20); err != nil {
+			t.Error(err)
+		}
+	})
+	var hold struct{ ID string }
+	if status := s.call("POST", "/sandboxes/lab/holds", map[string]any{"reason": "nightly job", "ttl": "1h"}, &hold); status != http.StatusCreated {
+		t.Fatalf("hold: %d", status)
+	}
+	if status, text := s.raw("POST", "/sandboxes/lab/start?wait=ready", nil); status != http.StatusOK {
+		t.Fatalf("start: %d %s", status, text)
+	}
+	held := time.NewTimer(8 * time.Second)
+	<-held.C
+	if r := s.rest("lab"); r.State != "running" || len(r.Because) != 1 || r.Because[0].Kind != "hold" || r.Because[0].Detail != "nightly job" {
+		t.Errorf("under a hold: %+v", r)
+	}
+	s.call("DELETE", "/sandboxes/lab/holds/"+hold.ID, nil, nil)
+	s.until(time.Minute, "it rests after the hold", func() bool { return s.rest("lab").State != "running" })
+}
+
+// TestRest_TheBrowserSeesThePageItAskedFor puts a sandbox to sleep and opens its subdomain in a real browser.
+func TestRest_TheBrowserSeesThePageItAskedFor(t *testing.T) {
+	t.Setenv(adminPasswordEnv, journeyPassword)
+	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
+	s.createEcho("lab", echoProgram(t))
+	p := newPerson(t)
+	p.does("sign in", chromedp.Navigate("http://localhost:"+s.port()+"/login"),
+		chromedp.SendKeys("input[name=name]", "admin"), chromedp.SendKeys("input[name=password]", journeyPassword+"\r"))
+	p.sees("the dashboard", `location.pathname === "/"`, 10*time.Second)
+	for _, state := range []string{"asleep", "frozen"} {
+		s.sleeps("lab", state)
+		p.does("open the page", chromedp.Navigate("http://"+s.host("3000-lab")+"/the/page?x=1#part"))
+		p.sees("the page it asked for", `document.querySelector("h1")?.innerText.startsWith("Here is 3000-lab") && location.pathname + location.search + location.hash === "/the/page?x=1#part"`, 30*time.Second)
+	}
+	s.sleeps("lab", "asleep")
+	p.does("open the workspace", chromedp.Navigate("http://localhost:"+s.port()+"/sandboxes/lab"))
+	p.sees("that it is asleep", `document.body.innerText.toLowerCase().includes("asleep")`, 10*time.Second)
+	if state := s.rest("lab").State; state != "asleep" {
+		t.Errorf("opening its page made it %s", state)
+	}
+	p.pictures("workspace-asleep")
+}
+
+// TestRest_TheLastStateIsToldOfWhatWasDeleted asks for a sandbox that is gone, which nothing brings back.
+func TestRest_TheLastStateIsToldOfWhatWasDeleted(t *testing.T) {
+	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
+	s.create(map[string]any{"name": "lab", "template": "echo"})
+	if status, text := s.raw("DELETE", "/sandboxes/lab?wait=gone", nil); status != http.StatusNoContent {
+		t.Fatalf("delete: %d %s", status, text)
+	}
+	if status, text, _ := s.get("3000-lab", "/", nil); status != http.StatusGone {
+		t.Errorf("its host: %d %s", status, text)
+	}
+	status, text := s.raw("POST", "/sandboxes/lab/exec", map[string]any{"command": "true"})
+	var problem struct{ Code string }
+	if err := json.Unmarshal(text, &problem); err != nil || status != http.StatusGone || problem.Code != "gone" {
+		t.Errorf("exec: %d %s", status, text)
+	}
+	if status, _ := s.raw("GET", "/sandboxes/never", nil); status != http.StatusNotFound {
+		t.Errorf("one that never was: %d", status)
+	}
+}
