@@ -210,7 +210,7 @@ func (s *Server) submitCloseTab(ctx context.Context, r *request) (string, error)
 	if err != nil {
 		return "", err
 	}
-	if box.State != sandbox.Running {
+	if box.State != sandbox.Running && !box.State.Resting() { // CloseTab knows what to do with one that rests
 		return "", fault.New(fault.Conflict, "%s does not run.", box.Name)
 	}
 	if err := s.cfg.Terminals.CloseTab(ctx, box.Name, r.param("tab")); err != nil {

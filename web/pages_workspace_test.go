@@ -38,9 +38,11 @@ func TestWorkspace_ShowsWhatItsStateCallsFor(t *testing.T) {
 func TestWorkspace_OpeningItAsksNothingOfASandboxThatDoesNotRun(t *testing.T) {
 	s := newStage(t)
 	s.furnish()
-	for _, name := range []string{"silver-heron", "old-forest", "still-lake", "late-owl", "tall-birch", "new-meadow", "warm-comet"} {
+	for _, name := range []string{"old-forest", "still-lake", "late-owl", "silver-heron", "tall-birch", "new-meadow", "warm-comet"} {
 		s.get("root", "/sandboxes/"+name).is(http.StatusOK)
 		s.get("root", "/sandboxes/"+name+"/terminals").is(http.StatusConflict)
+	}
+	for _, name := range []string{"silver-heron", "tall-birch", "new-meadow", "warm-comet"} {
 		s.post("root", "/sandboxes/"+name+"/terminals/main/close", nil).is(http.StatusConflict)
 	}
 	if s.terminals.asked != 0 || len(s.terminals.closed) != 0 {

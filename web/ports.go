@@ -164,6 +164,7 @@ type Commands interface {
 // Terminals is what the delivery asks of terminal.Service.
 type Terminals interface {
 	Attach(ctx context.Context, name, tab string) (*terminal.Attachment, error)
+	Join(ctx context.Context, name, tab string) (*terminal.Attachment, error)
 	Tabs(ctx context.Context, name string) ([]wire.Terminal, error)
 	CloseTab(ctx context.Context, name, tab string) error
 }

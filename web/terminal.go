@@ -11,13 +11,18 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// openTerminal attaches a viewer to a terminal. Everything that can fail has failed before the upgrade.
+// openTerminal attaches a viewer to a terminal. Everything that can fail has failed before the upgrade. What a page does by
+// itself says wake=0: then a sandbox that is asleep stays so, and the viewer is told.
 func (s *Server) openTerminal(ctx context.Context, r *request) (talk, func(), error) {
 	box, err := s.visible(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, nil, err
 	}
-	a, err := s.cfg.Terminals.Attach(ctx, box.Name, r.param("tab"))
+	attach := s.cfg.Terminals.Attach
+	if r.query("wake") == "0" {
+		attach = s.cfg.Terminals.Join
+	}
+	a, err := attach(ctx, box.Name, r.param("tab"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -38,9 +43,10 @@ func (s *Server) explained(next echo.HandlerFunc) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		if box.State == sandbox.Running || box.State == sandbox.Asleep {
-			return &statusError{http.StatusUpgradeRequired, "upgrade_required", "This address speaks websocket only."}
+		switch box.State {
+		case sandbox.Stopped, sandbox.Failed, sandbox.Deleting:
+			return fault.New(fault.Conflict, "%s does not run: it is %s.", box.Name, box.State)
 		}
-		return fault.New(fault.Conflict, "%s does not run: it is %s.", box.Name, box.State)
+		return &statusError{http.StatusUpgradeRequired, "upgrade_required", "This address speaks websocket only."}
 	}
 }

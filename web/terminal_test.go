@@ -29,6 +29,7 @@ type fakeTerminals struct {
 	asked  int
 	closed []string
 	err    error // what opening the sandbox gives
+	state  sandbox.State
 }
 
 const greeting = "\x1b[1;32magent@brave-otter\x1b[0m:\x1b[1;34m~\x1b[0m$ "
@@ -58,20 +59,44 @@ func newFakeTerminals(t *testing.T) *fakeTerminals {
 		}
 	}))
 	t.Cleanup(server.Close)
-	f := &fakeTerminals{listener: server.Listener}
+	f := &fakeTerminals{listener: server.Listener, state: sandbox.Running}
 	f.Service = terminal.New(f, f, slog.New(slog.DiscardHandler))
 	return f
 }
 
-func (f *fakeTerminals) Open(context.Context, string, string) (terminal.Guest, func(), error) {
+func (f *fakeTerminals) OpenStream(context.Context, string, string) (terminal.Entry, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked++
-	return f, func() {}, f.err
+	f.state = sandbox.Running
+	return terminal.Entry{Guest: f, Use: f}, f.err
 }
 
+func (f *fakeTerminals) JoinStream(ctx context.Context, name, tab string) (terminal.Entry, error) {
+	f.mu.Lock()
+	resting := f.state.Resting()
+	f.mu.Unlock()
+	if resting {
+		return terminal.Entry{}, fault.New(fault.Conflict, "%s is asleep.", name)
+	}
+	return f.OpenStream(ctx, name, tab)
+}
+
+func (f *fakeTerminals) Look(context.Context, string) (terminal.Guest, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked++
+	return f, f.err
+}
+
+func (f *fakeTerminals) Touch(context.Context, bool) error { return nil }
+func (f *fakeTerminals) Attend(context.Context)            {}
+func (f *fakeTerminals) Release()                          {}
+
 func (f *fakeTerminals) Wait(context.Context, string) (sandbox.Sandbox, error) {
-	return sandbox.Sandbox{State: sandbox.Running}, nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return sandbox.Sandbox{State: f.state}, nil
 }
 
 func (f *fakeTerminals) DialTerminal(ctx context.Context, _ string) (net.Conn, error) {
@@ -130,6 +155,41 @@ func TestTerminal_CarriesWhatIsTypedAndShown(t *testing.T) {
 		}
 		if message[0] == '0' {
 			shown.Write(message[1:])
+		}
+	}
+}
+
+func TestTerminal_APageThatComesBackByItselfWakesNothing(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "mine", func(b *sandbox.Sandbox) { b.State = sandbox.Asleep })
+	s.terminals.state = sandbox.Asleep
+	server := httptest.NewServer(s.server)
+	defer server.Close()
+	conn, _, err := s.viewer(server, "ada", "/sandboxes/mine/terminals/main/ws?wake=0", server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_, _, err = conn.ReadMessage()
+	if !websocket.IsCloseError(err, terminal.CloseAsleep) || s.terminals.asked != 0 {
+		t.Errorf("%v; opened %d times", err, s.terminals.asked)
+	}
+	conn, _, err = s.viewer(server, "ada", "/sandboxes/mine/terminals/main/ws", server.URL)
+	if err != nil || s.terminals.asked != 1 {
+		t.Fatalf("%v; opened %d times", err, s.terminals.asked)
+	}
+	conn.Close()
+}
+
+func TestTerminal_ClosingATabWakesOnlyWhatStillHasIt(t *testing.T) {
+	for state, closes := range map[sandbox.State]int{sandbox.Frozen: 1, sandbox.Asleep: 0} {
+		s := newStage(t)
+		s.put("ada", "mine", func(b *sandbox.Sandbox) { b.State = state })
+		s.terminals.state = state
+		s.post("ada", "/sandboxes/mine/terminals/2/close", nil).leads("/sandboxes/mine")
+		if len(s.terminals.closed) != closes || s.terminals.asked != closes {
+			t.Errorf("%s: closed %v, opened %d times", state, s.terminals.closed, s.terminals.asked)
 		}
 	}
 }

@@ -2,25 +2,62 @@ package door
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/idle"
 	"sandboxd/internal/link"
 	"sandboxd/internal/sandbox"
 )
 
-// house is a sandbox that runs or does not, with a guest that answers or does not.
+var (
+	command  = idle.Use{Kind: idle.Exec, Detail: "make"}
+	terminal = idle.Use{Kind: idle.Terminal, Detail: "main"}
+	comeback = idle.Use{Kind: idle.Terminal, Detail: "main", Unattended: true}
+)
+
+// house is a sandbox in some state, with a guest that answers or does not.
 type house struct {
 	doors  *Doors
-	err    error
-	silent bool
-	seen   map[string]int // the uses that were registered while it was asked to be awake
+	uses   *idle.Tracker
+	silent bool // the guest does not answer
+
+	mu    sync.Mutex
+	state sandbox.State
+	id    string
+	err   error         // of Awake
+	woken int           // how often Awake found it at rest
+	seen  idle.Standing // while it was last asked to be awake
+}
+
+func newHouse(state sandbox.State) *house {
+	h := &house{uses: idle.New(), state: state, id: "first"}
+	h.doors = New(h, h, h.uses)
+	return h
 }
 
 func (h *house) Awake(_ context.Context, name string) (sandbox.Sandbox, error) {
-	h.seen = h.doors.Uses(name)
-	return sandbox.Sandbox{ID: "id-of-" + name, Name: name, State: sandbox.Running}, h.err
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen = h.uses.Standing(name)
+	if h.err != nil {
+		return sandbox.Sandbox{}, h.err
+	}
+	if h.state.Resting() {
+		h.woken++
+	}
+	h.state = sandbox.Running
+	return sandbox.Sandbox{ID: h.id, Name: name, State: h.state}, nil
+}
+
+func (h *house) Sandbox(_ context.Context, name string) (sandbox.Sandbox, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return sandbox.Sandbox{ID: h.id, Name: name, State: h.state}, nil
 }
 
 func (h *house) Session(ctx context.Context, _ string) (*link.Session, error) {
@@ -31,56 +68,225 @@ func (h *house) Session(ctx context.Context, _ string) (*link.Session, error) {
 	return &link.Session{}, nil
 }
 
-func newHouse() *house {
-	h := &house{}
-	h.doors = New(h, h)
-	return h
+func (h *house) becomes(state sandbox.State) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.state = state
+}
+
+// kinds are the kinds of use that the sandbox is in now.
+func (h *house) kinds() string {
+	text := ""
+	for _, r := range h.uses.Standing("lab").Because {
+		text += string(r.Kind) + " "
+	}
+	return text
 }
 
 func TestOpen_TheUseIsRegisteredBeforeTheWakeAndUntilRelease(t *testing.T) {
-	h := newHouse()
-	first, err := h.doors.Open(t.Context(), "lab", "exec")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if h.seen["exec"] != 1 {
-		t.Errorf("while waking: %v", h.seen)
-	}
-	second, err := h.doors.Open(t.Context(), "lab", "terminal")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if uses := h.doors.Uses("lab"); uses["exec"] != 1 || uses["terminal"] != 1 {
-		t.Errorf("two uses: %v", uses)
-	}
-	first.Release()
-	first.Release()
-	second.Release()
-	if uses := h.doors.Uses("lab"); len(uses) != 0 || len(h.doors.uses) != 0 {
-		t.Errorf("after the release: %v", uses)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(sandbox.Asleep)
+		e, err := h.doors.Open(t.Context(), "lab", command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(h.seen.Because) != 1 || h.woken != 1 {
+			t.Errorf("while waking: %+v; woken %d times", h.seen, h.woken)
+		}
+		time.Sleep(10 * time.Hour)
+		if h.kinds() != "exec " {
+			t.Errorf("after hours: in use by %q", h.kinds())
+		}
+		e.Release()
+		e.Release()
+		if s := h.uses.Standing("lab"); len(s.Because) != 0 || !s.Idle.Equal(time.Now()) {
+			t.Errorf("after the release: %+v", s)
+		}
+	})
 }
 
-func TestOpen_WhatDoesNotRunIsRefusedAndNotCounted(t *testing.T) {
-	h := newHouse()
+func TestOpen_WhatDoesNotRunIsRefusedAndNotInUse(t *testing.T) {
+	h := newHouse(sandbox.Stopped)
 	h.err = fault.New(fault.Conflict, "lab is stopped. Start it first.")
-	if _, err := h.doors.Open(t.Context(), "lab", "exec"); !fault.Is(err, fault.Conflict) {
+	if _, err := h.doors.Open(t.Context(), "lab", command); !fault.Is(err, fault.Conflict) {
 		t.Errorf("got %v", err)
 	}
-	if uses := h.doors.Uses("lab"); len(uses) != 0 {
-		t.Errorf("it counts: %v", uses)
+	if _, err := h.doors.OpenStream(t.Context(), "lab", terminal); !fault.Is(err, fault.Conflict) {
+		t.Errorf("got %v", err)
+	}
+	if h.kinds() != "" {
+		t.Errorf("in use by %q", h.kinds())
 	}
 }
 
 func TestOpen_AGuestThatDoesNotAnswerIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse()
+		h := newHouse(sandbox.Running)
 		h.silent = true
-		if _, err := h.doors.Open(t.Context(), "lab", "exec"); !fault.Is(err, fault.Unavailable) {
+		if _, err := h.doors.Open(t.Context(), "lab", command); !fault.Is(err, fault.Unavailable) {
 			t.Errorf("got %v", err)
 		}
-		if uses := h.doors.Uses("lab"); len(uses) != 0 {
-			t.Errorf("it counts: %v", uses)
+		if h.kinds() != "" {
+			t.Errorf("in use by %q", h.kinds())
+		}
+	})
+}
+
+func TestOpenStream_CountsAroundItsTouchesOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(sandbox.Running)
+		e, err := h.doors.OpenStream(t.Context(), "lab", terminal)
+		if err != nil || h.kinds() != "terminal " {
+			t.Fatalf("in use by %q, %v", h.kinds(), err)
+		}
+		defer e.Release()
+		opened := time.Now()
+		time.Sleep(time.Hour / 2)
+		if s := h.uses.Standing("lab"); len(s.Because) != 0 || !s.Idle.Equal(opened) {
+			t.Errorf("nothing passes: %+v", s)
+		}
+		for _, unattended := range []bool{true, false} {
+			if err := e.Touch(t.Context(), unattended); err != nil || h.kinds() != "terminal " {
+				t.Errorf("in use by %q, %v", h.kinds(), err)
+			}
+			time.Sleep(idle.Pulse)
+		}
+	})
+}
+
+func TestTouch_WhatGoesInIsRegisteredBeforeItWakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(sandbox.Running)
+		e, err := h.doors.OpenStream(t.Context(), "lab", terminal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Release()
+		time.Sleep(10 * time.Hour)
+		h.becomes(sandbox.Frozen)
+		if err := e.Touch(t.Context(), false); err != nil || h.woken != 1 || len(h.seen.Because) != 1 {
+			t.Errorf("woken %d times while in use by %+v: %v", h.woken, h.seen, err)
+		}
+	})
+}
+
+func TestTouch_WhatComesOutWakesNothing(t *testing.T) {
+	h := newHouse(sandbox.Running)
+	e, err := h.doors.OpenStream(t.Context(), "lab", terminal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Release()
+	for _, state := range []sandbox.State{sandbox.Frozen, sandbox.Sleeping, sandbox.Asleep, sandbox.Stopped} {
+		h.becomes(state)
+		if err := e.Touch(t.Context(), true); err != nil || h.woken != 0 {
+			t.Errorf("%s: woken %d times, %v", state, h.woken, err)
+		}
+	}
+}
+
+func TestTouch_AStreamOfAnotherSandboxIsOver(t *testing.T) {
+	h := newHouse(sandbox.Running)
+	e, err := h.doors.OpenStream(t.Context(), "lab", terminal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Release()
+	h.id = "second" // deleted, and made anew under the same name
+	if err := e.Touch(t.Context(), false); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("got %v", err)
+	}
+	h.id, h.err = "first", fault.New(fault.Unavailable, "The host is full.")
+	if err := e.Touch(t.Context(), false); !errors.Is(err, h.err) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAttend_KeepsAwakeWhatRunsAndWakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(sandbox.Running)
+		e, err := h.doors.OpenStream(t.Context(), "lab", terminal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Release()
+		for range 10 * 60 { // hours of somebody who watches without a key
+			time.Sleep(time.Minute)
+			e.Attend(t.Context())
+		}
+		if !h.uses.Counts("lab") || h.kinds() != "terminal " {
+			t.Errorf("in use by %q", h.kinds())
+		}
+		time.Sleep(10 * time.Hour)
+		for _, state := range []sandbox.State{sandbox.Frozen, sandbox.Sleeping, sandbox.Asleep, sandbox.Stopped} {
+			h.becomes(state)
+			if e.Attend(t.Context()); h.woken != 0 || h.kinds() != "" {
+				t.Errorf("%s: woken %d times, in use by %q", state, h.woken, h.kinds())
+			}
+		}
+	})
+}
+
+func TestJoinStream_WaitsButWakesNothing(t *testing.T) {
+	for state, opens := range map[sandbox.State]bool{
+		sandbox.Running: true, sandbox.Starting: true, sandbox.Frozen: false, sandbox.Sleeping: false, sandbox.Asleep: false,
+	} {
+		h := newHouse(state)
+		e, err := h.doors.JoinStream(t.Context(), "lab", comeback)
+		if (err == nil) != opens || h.woken != 0 {
+			t.Errorf("%s: %v, woken %d times", state, err, h.woken)
+		}
+		if err == nil {
+			e.Release()
+		} else if !errors.Is(err, ErrAsleep) || !fault.Is(err, fault.Conflict) {
+			t.Errorf("%s: %v", state, err)
+		}
+	}
+}
+
+func TestJoinStream_OfAForgottenPageIsNoUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(sandbox.Running)
+		h.uses.Reset("lab")
+		time.Sleep(2 * idle.Attention)
+		before := h.uses.Standing("lab")
+		e, err := h.doors.JoinStream(t.Context(), "lab", comeback)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Release()
+		if after := h.uses.Standing("lab"); len(after.Because) != 0 || !after.Idle.Equal(before.Idle) {
+			t.Errorf("before %+v, after %+v", before, after)
+		}
+	})
+}
+
+func TestLook_IsNoUseAndWakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for state, asleep := range map[sandbox.State]bool{
+			sandbox.Frozen: true, sandbox.Sleeping: true, sandbox.Asleep: true,
+			sandbox.Stopped: false, sandbox.Failed: false, sandbox.Starting: false, sandbox.Deleting: false,
+		} {
+			h := newHouse(state)
+			_, err := h.doors.Look(t.Context(), "lab")
+			if !fault.Is(err, fault.Conflict) || errors.Is(err, ErrAsleep) != asleep || h.woken != 0 {
+				t.Errorf("%s: %v, woken %d times", state, err, h.woken)
+			}
+		}
+		h := newHouse(sandbox.Running)
+		e, err := h.doors.Look(t.Context(), "lab")
+		if err != nil || e.Session == nil || e.Touch(t.Context(), false) != nil {
+			t.Fatalf("%+v, %v", e, err)
+		}
+		e.Attend(t.Context())
+		e.Release()
+		if s := h.uses.Standing("lab"); len(s.Because) != 0 || h.uses.Counts("lab") && !s.Idle.Equal(time.Now()) {
+			t.Errorf("it counts: %+v", s)
+		}
+		h.silent = true
+		began := time.Now()
+		if _, err := h.doors.Look(t.Context(), "lab"); !fault.Is(err, fault.Unavailable) || time.Since(began) != lookLimit {
+			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 	})
 }

@@ -8,13 +8,14 @@ import (
 
 	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/idle"
 	"sandboxd/internal/link"
 	"sandboxd/internal/wire"
 )
 
 // Doors opens sandboxes. Implemented by door.Doors.
 type Doors interface {
-	Open(ctx context.Context, name, use string) (*door.Entry, error)
+	Open(ctx context.Context, name string, u idle.Use) (*door.Entry, error)
 }
 
 // Through makes the Starter that goes through sandboxes' doors and over their guests' links.
@@ -22,9 +23,10 @@ func Through(d Doors) Starter { return starter{d} }
 
 type starter struct{ doors Doors }
 
-// Start opens the sandbox's door and keeps it open until the process is closed.
+// Start opens the sandbox's door, which wakes it, and keeps it open until the process is closed: as long as a command runs,
+// however quietly, the sandbox is in use.
 func (t starter) Start(ctx context.Context, name string, s Start) (Process, error) {
-	entry, err := t.doors.Open(ctx, name, "exec")
+	entry, err := t.doors.Open(ctx, name, idle.Use{Kind: idle.Exec, Detail: title(s.Command)})
 	if err != nil {
 		return nil, err
 	}
@@ -38,19 +40,35 @@ func (t starter) Start(ctx context.Context, name string, s Start) (Process, erro
 		}
 		return nil, err
 	}
-	return &process{p: p, close: sync.OnceFunc(func() {
+	awake := func() error { return entry.Touch(ctx, false) }
+	return &process{p: p, awake: awake, close: sync.OnceFunc(func() {
 		p.Close()
 		entry.Release()
 	})}, nil
 }
 
-// process is a process over the link.
+// process is a process over the link. What is asked of it wakes the sandbox: its owner may have frozen it all the same.
 type process struct {
 	p     *link.Process
+	awake func() error // until the command's ctx ends
 	close func()
 }
 
-func (p *process) Stdin() io.WriteCloser { return p.p.Stdin }
+func (p *process) Stdin() io.WriteCloser { return input{p} }
+
+// input is a process's input.
+type input struct{ of *process }
+
+// Write gives the command input, once the sandbox is awake.
+func (i input) Write(b []byte) (int, error) {
+	if err := i.of.awake(); err != nil {
+		return 0, err
+	}
+	return i.of.p.Stdin.Write(b)
+}
+
+// Close ends the input.
+func (i input) Close() error { return i.of.p.Stdin.Close() }
 
 func (p *process) Next() (Event, error) {
 	f, err := p.p.Next()
@@ -66,6 +84,12 @@ func (p *process) Next() (Event, error) {
 	return Event{Kind: Exited, Exit: f.Code}, nil
 }
 
-func (p *process) Signal(name string) error    { return p.p.Signal(name) }
+func (p *process) Signal(name string) error {
+	if err := p.awake(); err != nil {
+		return err
+	}
+	return p.p.Signal(name)
+}
+
 func (p *process) Resize(cols, rows int) error { return p.p.Resize(cols, rows) }
 func (p *process) Close()                      { p.close() }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"sandboxd/internal/exec"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/guest"
+	"sandboxd/internal/idle"
 	"sandboxd/internal/link"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
@@ -23,18 +25,29 @@ import (
 // patience bounds every wait of a test.
 const patience = 30 * time.Second
 
-// awake has the running sandbox "box", and "idle", which is stopped.
-type awake struct{}
+// awake has the running sandbox "box", and "still", which is stopped.
+type awake struct{ asked atomic.Int32 }
 
-func (awake) Awake(_ context.Context, name string) (sandbox.Sandbox, error) {
-	if name == "idle" {
-		return sandbox.Sandbox{}, fault.New(fault.Conflict, "idle is stopped. Start it first.")
+func (a *awake) Awake(ctx context.Context, name string) (sandbox.Sandbox, error) {
+	a.asked.Add(1)
+	if name == "still" {
+		return sandbox.Sandbox{}, fault.New(fault.Conflict, "still is stopped. Start it first.")
 	}
+	return a.Sandbox(ctx, name)
+}
+
+func (*awake) Sandbox(_ context.Context, name string) (sandbox.Sandbox, error) {
 	return sandbox.Sandbox{ID: "box", Name: name, State: sandbox.Running}, nil
 }
 
-// live gives a service over a real link to a real guest, which is this very process.
-func live(t *testing.T) (*exec.Service, *door.Doors) {
+// place is a service over a real link to a real guest, which is this very process.
+type place struct {
+	*exec.Service
+	uses  *idle.Tracker
+	awake *awake
+}
+
+func live(t *testing.T) *place {
 	t.Helper()
 	hub := link.NewHub(filepath.Join(t.TempDir(), "link"), nil)
 	folder, err := hub.Expect("box", wire.Setup{Name: "box", Env: map[string]string{"FROM_SETUP": "yes"}})
@@ -52,12 +65,21 @@ func live(t *testing.T) (*exec.Service, *door.Doors) {
 			t.Error(err)
 		}
 	})
-	doors := door.New(awake{}, hub)
-	return exec.New(exec.Through(doors)), doors
+	p := &place{uses: idle.New(), awake: &awake{}}
+	p.Service = exec.New(exec.Through(door.New(p.awake, hub, p.uses)))
+	return p
+}
+
+// unused fails the test when something uses the sandbox.
+func (p *place) unused(t *testing.T, name string) {
+	t.Helper()
+	if s := p.uses.Standing(name); len(s.Because) != 0 {
+		t.Errorf("%s is still in use: %+v", name, s.Because)
+	}
 }
 
 func TestThrough_RunsForReal(t *testing.T) {
-	s, doors := live(t)
+	s := live(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	got, err := s.Run(ctx, "box", exec.Request{
@@ -69,13 +91,11 @@ func TestThrough_RunsForReal(t *testing.T) {
 	if string(got.Stdout) != "in:1yes /\n" || string(got.Stderr) != "err\n" || got.ExitCode != 7 {
 		t.Errorf("got %q %q %d", got.Stdout, got.Stderr, got.ExitCode)
 	}
-	if uses := doors.Uses("box"); len(uses) != 0 {
-		t.Errorf("still in use: %v", uses)
-	}
+	s.unused(t, "box")
 }
 
 func TestThrough_TimeoutKillsTheWholeTree(t *testing.T) {
-	s, _ := live(t)
+	s := live(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	fifo := filepath.Join(t.TempDir(), "alive")
@@ -103,7 +123,7 @@ func TestThrough_TimeoutKillsTheWholeTree(t *testing.T) {
 }
 
 func TestThrough_FloodIsBounded(t *testing.T) {
-	s, _ := live(t)
+	s := live(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	got, err := s.Run(ctx, "box", exec.Request{Command: []string{"head", "-c", "134217728", "/dev/zero"}})
@@ -116,7 +136,7 @@ func TestThrough_FloodIsBounded(t *testing.T) {
 }
 
 func TestThrough_WhatCannotRunIsInvalid(t *testing.T) {
-	s, doors := live(t)
+	s := live(t)
 	for _, r := range []exec.Request{
 		{Command: []string{"no-such-program"}}, {Command: []string{"true"}, Cwd: "/no/such/folder"}, {Command: []string{"true"}, User: "nobody-here"},
 	} {
@@ -124,18 +144,38 @@ func TestThrough_WhatCannotRunIsInvalid(t *testing.T) {
 			t.Errorf("%+v: %v", r, err)
 		}
 	}
-	if _, err := s.Run(t.Context(), "idle", exec.Request{Command: []string{"true"}}); !fault.Is(err, fault.Conflict) {
+	if _, err := s.Run(t.Context(), "still", exec.Request{Command: []string{"true"}}); !fault.Is(err, fault.Conflict) {
 		t.Errorf("stopped: %v", err)
 	}
-	for _, name := range []string{"box", "idle"} {
-		if uses := doors.Uses(name); len(uses) != 0 {
-			t.Errorf("%s is still in use: %v", name, uses)
-		}
+	s.unused(t, "box")
+	s.unused(t, "still")
+}
+
+func TestThrough_TheSandboxIsInUseAsLongAsTheCommandRuns(t *testing.T) {
+	s := live(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	session, err := s.Open(ctx, "box", exec.Request{Command: exec.Shell("read line; exit 3")}, exec.Size{})
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer session.Close()
+	if because := s.uses.Standing("box").Because; len(because) != 1 || because[0].Kind != idle.Exec || because[0].Detail != "read" {
+		t.Errorf("while it waits: %+v", because)
+	}
+	asked := s.awake.asked.Load()
+	if _, err := session.Write([]byte("go\n")); err != nil || s.awake.asked.Load() != asked+1 {
+		t.Errorf("input does not wake: %v", err)
+	}
+	if e, err := session.Next(); err != nil || e.Exit != 3 {
+		t.Errorf("%+v, %v", e, err)
+	}
+	session.Close()
+	s.unused(t, "box")
 }
 
 func TestThrough_DialogueOnATerminal(t *testing.T) {
-	s, _ := live(t)
+	s := live(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	session, err := s.Open(ctx, "box", exec.Request{Command: []string{"/bin/sh", "-c", "stty size; read line; echo got $line; stty size"}}, exec.Size{Cols: 100, Rows: 30})

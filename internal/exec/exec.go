@@ -22,7 +22,7 @@ const (
 	MaxTimeout     = 24 * time.Hour
 	DefaultOutput  = 1 << 20 // bytes of each stream that Run keeps
 	MaxOutput      = 8 << 20
-	openLimit      = 30 * time.Second // until the sandbox is awake and its guest has begun the command
+	openLimit      = 60 * time.Second // until the sandbox is awake and its guest has begun the command
 	maxAtOnce      = 64               // commands under way in one sandbox
 )
 
@@ -122,8 +122,10 @@ func (s *Service) leave(name string) {
 	}
 }
 
+// chooseShell is a line for /bin/sh that runs its first argument in the best shell there is.
+const chooseShell = `if [ -x /bin/bash ]; then exec /bin/bash -lc "$1"; else exec /bin/sh -lc "$1"; fi`
+
 // Shell gives the command that runs line in a login shell: bash where there is one, else sh.
 func Shell(line string) []string {
-	const choose = `if [ -x /bin/bash ]; then exec /bin/bash -lc "$1"; else exec /bin/sh -lc "$1"; fi`
-	return []string{"/bin/sh", "-c", choose, "sh", line}
+	return []string{"/bin/sh", "-c", chooseShell, "sh", line}
 }

@@ -279,9 +279,18 @@ type linked struct {
 	dial func(ctx context.Context) (net.Conn, error)
 }
 
-func (l linked) Open(context.Context, string, string) (Guest, func(), error) {
-	return l, func() {}, nil
+func (l linked) OpenStream(context.Context, string, string) (Entry, error) {
+	return Entry{Guest: l, Use: l}, nil
 }
+
+func (l linked) JoinStream(context.Context, string, string) (Entry, error) {
+	return Entry{Guest: l, Use: l}, nil
+}
+
+func (l linked) Look(context.Context, string) (Guest, error) { return l, nil }
+func (l linked) Touch(context.Context, bool) error           { return nil }
+func (l linked) Attend(context.Context)                      {}
+func (l linked) Release()                                    {}
 
 func (l linked) DialTerminal(ctx context.Context, _ string) (net.Conn, error) { return l.dial(ctx) }
 

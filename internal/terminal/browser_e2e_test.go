@@ -22,6 +22,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 	"github.com/gorilla/websocket"
 
+	"sandboxd/internal/fault"
 	"sandboxd/internal/guest/tty"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/terminal"
@@ -33,7 +34,7 @@ const browserLimit = 90 * time.Second
 // site is a page with a real browser terminal in front of Attach, Pump and the guest's own terminals.
 type site struct {
 	*httptest.Server
-	tabs    *tty.Tabs
+	host    *host
 	home    string
 	service *terminal.Service
 
@@ -42,24 +43,66 @@ type site struct {
 	files map[string]api.OutputFile
 }
 
-// host is a sandbox whose terminals are in this process, without a link: doors, guest and state in one.
-type host struct{ *tty.Tabs }
+// host is a sandbox whose terminals are in this process, without a link: doors, guest, use and state in one.
+type host struct {
+	*tty.Tabs
 
-func (h host) Open(context.Context, string, string) (terminal.Guest, func(), error) {
-	return h, func() {}, nil
+	mu      sync.Mutex
+	state   sandbox.State
+	full    bool // so that it cannot be woken
+	watched int  // how often its viewer has said that somebody looks
 }
 
-func (h host) Wait(context.Context, string) (sandbox.Sandbox, error) {
-	return sandbox.Sandbox{State: sandbox.Running}, nil
+func (h *host) becomes(state sandbox.State, full bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.state, h.full = state, full
 }
 
-func (h host) DialTerminal(ctx context.Context, tab string) (net.Conn, error) {
+// OpenStream wakes it.
+func (h *host) OpenStream(context.Context, string, string) (terminal.Entry, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.full {
+		return terminal.Entry{}, fault.New(fault.Unavailable, "The host is full.")
+	}
+	h.state = sandbox.Running
+	return terminal.Entry{Guest: h, Use: h}, nil
+}
+
+func (h *host) JoinStream(ctx context.Context, name, tab string) (terminal.Entry, error) {
+	h.mu.Lock()
+	asleep := h.state == sandbox.Asleep
+	h.mu.Unlock()
+	if asleep {
+		return terminal.Entry{}, fault.New(fault.Conflict, "%s is asleep.", name)
+	}
+	return h.OpenStream(ctx, name, tab)
+}
+
+func (h *host) Look(context.Context, string) (terminal.Guest, error) { return h, nil }
+func (h *host) Touch(context.Context, bool) error                    { return nil }
+func (h *host) Release()                                             {}
+
+func (h *host) Attend(context.Context) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.watched++
+}
+
+func (h *host) Wait(context.Context, string) (sandbox.Sandbox, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return sandbox.Sandbox{State: h.state}, nil
+}
+
+func (h *host) DialTerminal(ctx context.Context, tab string) (net.Conn, error) {
 	return h.Dial(ctx, tab)
 }
 
-func (h host) Terminals(context.Context) ([]wire.Terminal, error) { return h.List(), nil }
+func (h *host) Terminals(context.Context) ([]wire.Terminal, error) { return h.List(), nil }
 
-func (h host) CloseTerminal(_ context.Context, tab string) error { return h.Close(tab) }
+func (h *host) CloseTerminal(_ context.Context, tab string) error { return h.Close(tab) }
 
 const testPage = `<!doctype html><html><head><title>t</title><link rel=stylesheet href=/bundle.css>
 <style>:root{color-scheme:light dark;--terminal-bg:light-dark(#fff,#000);--terminal-ink:light-dark(#000,#fff)}:root[data-theme=dark]{color-scheme:dark}
@@ -80,8 +123,8 @@ func startSite(t *testing.T) *site {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = tabs.Run(ctx) })
-	g := host{tabs}
-	s := &site{tabs: tabs, home: home, service: terminal.New(g, g, slog.New(slog.DiscardHandler)), files: bundle(t)}
+	g := &host{Tabs: tabs, state: sandbox.Running}
+	s := &site{host: g, home: home, service: terminal.New(g, g, slog.New(slog.DiscardHandler)), files: bundle(t)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, testPage) })
 	mux.HandleFunc("GET /{file}", func(w http.ResponseWriter, r *http.Request) {
@@ -118,7 +161,11 @@ func bundle(t *testing.T) map[string]api.OutputFile {
 }
 
 func (s *site) attach(w http.ResponseWriter, r *http.Request) {
-	a, err := s.service.Attach(r.Context(), "box", r.PathValue("tab"))
+	attach := s.service.Attach
+	if r.URL.Query().Get("wake") == "0" {
+		attach = s.service.Join
+	}
+	a, err := attach(r.Context(), "box", r.PathValue("tab"))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
@@ -203,6 +250,7 @@ func TestBrowser_Terminal(t *testing.T) {
 	t.Run("a reload shows exactly what stood there, drawn by whatever means", func(t *testing.T) { reloadsExactly(t, ctx, s) })
 	t.Run("terminals in one page are independent", func(t *testing.T) { standAlone(t, ctx, s) })
 	t.Run("a cut connection comes back by itself", func(t *testing.T) { comesBack(t, ctx, s) })
+	t.Run("a page whose sandbox sleeps waits for its person", func(t *testing.T) { restsAndWakes(t, ctx, s) })
 	t.Run("the theme changes live", func(t *testing.T) { changesTheme(t, ctx, s) })
 	t.Run("the title is the program's", func(t *testing.T) { hasTitle(t, ctx, s) })
 	t.Run("much output leaves the page responsive and arrives", func(t *testing.T) { standsMuchOutput(t, ctx, s) })
@@ -260,6 +308,35 @@ func comesBack(t *testing.T, ctx context.Context, s *site) {
 	until(t, ctx, `shows(a, "\ncut-2")`)
 	if got := eval[string](t, ctx, `states.join(" ")`); !strings.HasPrefix(got, "connecting: connected: reconnecting:") {
 		t.Errorf("states %q", got)
+	}
+}
+
+func restsAndWakes(t *testing.T, ctx context.Context, s *site) {
+	eval[chromedp.Void](t, ctx, `states.length = 0`)
+	s.host.becomes(sandbox.Asleep, true)
+	s.cut()
+	until(t, ctx, `a.state === "asleep" && document.querySelector("#a .terminal-notice").textContent === "Asleep. Press Enter or click to wake.Wake"`)
+	if !eval[bool](t, ctx, `shows(a, "\ncut-2")`) {
+		t.Error("what stood on the screen is gone")
+	}
+	eval[chromedp.Void](t, ctx, `window.dispatchEvent(new Event("online")), document.dispatchEvent(new Event("visibilitychange")), a.focus()`)
+	press(t, ctx, "x")
+	if got := eval[string](t, ctx, `states.join(" ")`); got != "reconnecting: connected: asleep:" {
+		t.Errorf("states %q", got)
+	}
+	press(t, ctx, "\r")
+	until(t, ctx, `document.querySelector("#a .terminal-notice").textContent.startsWith("Still asleep: The host is full.")`)
+	s.host.becomes(sandbox.Asleep, false)
+	if err := chromedp.Do(ctx, chromedp.Click("#a .terminal-notice button")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, ctx, `a.state === "connected" && shows(a, "\ncut-2")`)
+	press(t, ctx, "echo up-$((1+1))\r")
+	until(t, ctx, `shows(a, "\nup-2")`)
+	s.host.mu.Lock()
+	defer s.host.mu.Unlock()
+	if s.host.watched == 0 {
+		t.Error("nobody is said to watch")
 	}
 }
 

@@ -133,9 +133,51 @@ func (b *box) openHub(t testing.TB) (folder string) {
 	return folder
 }
 
-func (b *box) Open(ctx context.Context, _, _ string) (terminal.Guest, func(), error) {
+func (b *box) OpenStream(ctx context.Context, _, _ string) (terminal.Entry, error) {
 	s, err := b.hub.Session(ctx, b.name)
-	return s, func() {}, err
+	return terminal.Entry{Guest: s, Use: b}, err
+}
+
+func (b *box) JoinStream(ctx context.Context, name, tab string) (terminal.Entry, error) {
+	return b.OpenStream(ctx, name, tab)
+}
+
+func (b *box) Look(ctx context.Context, _ string) (terminal.Guest, error) {
+	return b.hub.Session(ctx, b.name)
+}
+
+// Touch thaws the box when somebody types.
+func (b *box) Touch(ctx context.Context, unattended bool) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if unattended || b.state != sandbox.Frozen {
+		return nil
+	}
+	b.state = sandbox.Running
+	return b.docker.ContainerUnpause(ctx, b.id)
+}
+
+func (b *box) Attend(context.Context) {}
+func (b *box) Release()               {}
+
+// freeze makes everything in the box stand still.
+func (b *box) freeze(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := b.docker.ContainerPause(ctx, b.id); err != nil {
+		t.Fatal(err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.state = sandbox.Frozen
+}
+
+// stands says how the box is said to stand.
+func (b *box) stands() sandbox.State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state
 }
 
 func (b *box) Wait(context.Context, string) (sandbox.Sandbox, error) {

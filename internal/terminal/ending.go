@@ -13,8 +13,8 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// The codes that a viewer's websocket is closed with. The page reconnects by itself at CloseInterrupted, CloseSlow,
-// CloseGoingAway and when there is no code; at the others it shows the reason and waits for its user.
+// The codes that a viewer's websocket is closed with. The page reconnects by itself (Join) at CloseInterrupted, CloseSlow,
+// CloseGoingAway and when there is no code; at the others it shows the reason and waits for its user (Attach).
 const (
 	CloseEnded       = websocket.CloseNormalClosure     // the shell has ended; attaching again starts a new one
 	CloseGoingAway   = websocket.CloseGoingAway         // sandboxd ends
@@ -24,7 +24,7 @@ const (
 	CloseSlow        = websocket.CloseTryAgainLater     // the viewer held up others
 	CloseStopped     = 4001                             // the sandbox was stopped by its owner
 	CloseFailed      = 4002
-	CloseAsleep      = 4003 // attaching again wakes it
+	CloseAsleep      = 4003 // the sandbox is at rest; attaching again wakes it, joining does not
 	CloseDeleted     = 4004
 )
 
@@ -96,7 +96,7 @@ func endingOf(box sandbox.Sandbox) ending {
 	switch box.State {
 	case sandbox.Stopped:
 		return ending{code: CloseStopped, reason: "The sandbox was stopped."}
-	case sandbox.Asleep:
+	case sandbox.Asleep, sandbox.Sleeping, sandbox.Frozen: // frozen: the connection broke, and a frozen guest makes none
 		return ending{code: CloseAsleep, reason: "The sandbox fell asleep. Opening the terminal wakes it."}
 	case sandbox.Failed:
 		return ending{code: CloseFailed, reason: wire.Clean("The sandbox has failed: "+box.Problem, maxReason)}

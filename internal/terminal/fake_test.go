@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,31 +22,90 @@ import (
 
 const testLimit = 20 * time.Second
 
-// world is a sandbox, as far as terminals go: doors, guest and state in one.
+// world is a sandbox, as far as terminals go: doors, guest, use and state in one.
 type world struct {
 	dial   func(ctx context.Context) (net.Conn, error)
 	opened sync.WaitGroup // uses that are not released
 
 	mu     sync.Mutex
-	refuse error // of Open
+	thaw   chan struct{} // when not nil, an attended touch takes until it is closed
+	refuse error         // of OpenStream and JoinStream
+	dead   error         // of an attended Touch
 	state  sandbox.State
 	gone   bool // the sandbox
 	ended  bool // the shell
 	closed []string
+	noted  []string // what counted as use, in order
 }
 
-func (w *world) Open(_ context.Context, _, use string) (Guest, func(), error) {
+func (w *world) OpenStream(_ context.Context, _, tab string) (Entry, error) {
+	return w.enter("open " + tab)
+}
+
+func (w *world) JoinStream(_ context.Context, _, tab string) (Entry, error) {
+	return w.enter("join " + tab)
+}
+
+func (w *world) enter(how string) (Entry, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if use != "terminal" {
-		return nil, nil, errors.New("bad use")
-	}
+	w.noted = append(w.noted, how)
 	if w.refuse != nil {
-		return nil, nil, w.refuse
+		return Entry{}, w.refuse
 	}
 	w.opened.Add(1)
-	return w, sync.OnceFunc(w.opened.Done), nil
+	return Entry{Guest: w, Use: &worldUse{world: w, release: sync.OnceFunc(w.opened.Done)}}, nil
 }
+
+func (w *world) Look(context.Context, string) (Guest, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w, w.refuse
+}
+
+func (w *world) note(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.noted = append(w.noted, what)
+}
+
+// used gives what counted as use, without the pieces in which output came.
+func (w *world) used() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Join(slices.Compact(slices.Clone(w.noted)), ", ")
+}
+
+// worldUse is one viewer's use of a world.
+type worldUse struct {
+	*world
+	release func()
+}
+
+func (u *worldUse) Touch(ctx context.Context, unattended bool) error {
+	if unattended {
+		u.note("output")
+		return nil
+	}
+	u.note("typed")
+	u.mu.Lock()
+	thaw := u.thaw
+	u.mu.Unlock()
+	if thaw != nil {
+		select {
+		case <-thaw:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.dead
+}
+
+func (u *worldUse) Attend(context.Context) { u.note("watched") }
+
+func (u *worldUse) Release() { u.release() }
 
 func (w *world) Wait(context.Context, string) (sandbox.Sandbox, error) {
 	w.mu.Lock()
@@ -136,11 +196,17 @@ func watch(t *testing.T, w *world) *viewerEnd {
 
 func watchUntil(t *testing.T, w *world, ctx context.Context) *viewerEnd {
 	t.Helper()
+	return watchBy(t, w, ctx, (*Service).Attach)
+}
+
+// watchBy attaches with Attach or Join.
+func watchBy(t *testing.T, w *world, ctx context.Context, attach func(s *Service, ctx context.Context, name, tab string) (*Attachment, error)) *viewerEnd {
+	t.Helper()
 	service := New(w, w, slog.New(slog.DiscardHandler))
 	pumped := make(chan error, 1)
 	up := websocket.Upgrader{Subprotocols: []string{Subprotocol}}
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		a, err := service.Attach(ctx, "box", "")
+		a, err := attach(service, ctx, "box", "")
 		if err != nil {
 			http.Error(rw, fault.Message(err), http.StatusServiceUnavailable)
 			pumped <- err

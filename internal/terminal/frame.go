@@ -17,9 +17,15 @@ const (
 	minWindow     = 128 << 10 // a smaller window would only slow it down
 )
 
+// viewerWatched says that a person looks at the terminal: the page has the focus and is being used. A viewer sends it once
+// a minute at most; it is for sandboxd alone, and never reaches a terminal.
+const viewerWatched = '5'
+
 // incoming is what a viewer's message asks for. What is zero is not asked for.
 type incoming struct {
 	message []byte // for the terminal
+	typed   bool   // message is what a person has typed or pasted, not what the viewer's terminal says by itself
+	watched bool   // a person looks
 	acked   int    // bytes
 	window  int    // bytes, with the first message
 }
@@ -42,7 +48,7 @@ func (i *inspector) inspect(p []byte) (in incoming, ok bool) {
 	}
 	switch p[0] {
 	case wire.TTYInput:
-		in.message = p
+		in.message, in.typed = p, !isReport(p[1:])
 	case wire.TTYResize:
 		var z wire.TTYSize
 		if len(p) > maxHello || json.Unmarshal(p[1:], &z) != nil {
@@ -55,6 +61,8 @@ func (i *inspector) inspect(p []byte) (in incoming, ok bool) {
 			return in, false
 		}
 		in.acked = n
+	case viewerWatched:
+		in.watched = true
 	}
 	return in, true
 }

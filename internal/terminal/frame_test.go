@@ -11,7 +11,7 @@ import (
 
 // FuzzFromViewer: nothing that a viewer sends reaches a terminal except a first message, input and sizes within bounds.
 func FuzzFromViewer(f *testing.F) {
-	for _, m := range []string{"", "0ls", "1{}", "2", "3", `{"columns":-1,"rows":1e9}`, `{"window":99999999999}`, "4-1", "{", "1[", "\xff"} {
+	for _, m := range []string{"", "0ls", "1{}", "2", "3", `{"columns":-1,"rows":1e9}`, `{"window":99999999999}`, "4-1", "5", "5x", "{", "1[", "\xff"} {
 		f.Add([]byte(m), true)
 		f.Add([]byte(m), false)
 	}
@@ -20,6 +20,9 @@ func FuzzFromViewer(f *testing.F) {
 		in, ok := i.inspect(bytes.Clone(m))
 		if !ok && in.message != nil || in.acked < 0 || in.window < 0 || in.window > maxWindow || in.window > 0 && in.window < minWindow {
 			t.Fatalf("%+v, %v", in, ok)
+		}
+		if in.watched && (!greeted || m[0] != viewerWatched) || in.typed && (in.message == nil || in.message[0] != wire.TTYInput) {
+			t.Fatalf("%+v of %q", in, m)
 		}
 		if in.message == nil {
 			return

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"sandboxd/internal/fault"
 	"sandboxd/internal/wire"
 )
 
@@ -40,16 +41,24 @@ func (a *Attachment) Pump(ctx context.Context, viewer *websocket.Conn) error {
 	p := &pump{Attachment: a, viewer: viewer, box: newOutbox()}
 	defer a.Close()
 	defer viewer.Close()
+	ctx, cancel := context.WithCancel(ctx) // ends a wake that nobody waits for any more
+	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
 		p.box.finish(aborted(ctx))
 		_ = viewer.NetConn().SetWriteDeadline(time.Now().Add(farewell)) // ends a write that is stuck
 	})
 	defer stop()
 	var readers sync.WaitGroup
-	readers.Go(func() { p.readTerminal(ctx) })
-	readers.Go(p.readViewer)
+	if a.refusal != nil {
+		p.box.finish(*a.refusal)
+	} else {
+		readers.Go(func() { p.readTerminal(ctx) })
+	}
+	readers.Go(func() { p.readViewer(ctx) })
 	p.write()
-	a.ttyd.Close()
+	stop()
+	cancel()
+	a.Close()
 	readers.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +67,7 @@ func (a *Attachment) Pump(ctx context.Context, viewer *websocket.Conn) error {
 
 // readViewer hands the viewer's messages to the terminal until the viewer leaves. After the goodbye it reads on until
 // the answer, so that nothing sent before is lost to a reset.
-func (p *pump) readViewer() {
+func (p *pump) readViewer(ctx context.Context) {
 	p.viewer.SetReadLimit(viewerMessage)
 	p.viewer.SetPongHandler(func(string) error { return p.extend() })
 	var check inspector
@@ -68,7 +77,7 @@ func (p *pump) readViewer() {
 			break
 		}
 		if in, ok := check.inspect(m); ok {
-			p.obey(in)
+			p.obey(ctx, in)
 		} else {
 			p.box.finish(abuse)
 		}
@@ -87,15 +96,23 @@ func (p *pump) extend() error {
 	return p.viewer.SetReadDeadline(time.Now().Add(silenceLimit))
 }
 
-// obey does what a message asks for. A terminal that takes no more input is closed, which its reader finds.
-func (p *pump) obey(in incoming) {
+// obey does what a message asks for. What was typed wakes the sandbox first: a frozen one does not read. Everything else
+// that is for the terminal is short, and waits for a frozen one in the link. A terminal that takes no more input is
+// closed, which its reader finds.
+func (p *pump) obey(ctx context.Context, in incoming) {
 	if in.window > 0 {
 		p.box.setWindow(in.window)
 	}
 	if in.acked > 0 {
 		p.box.acked(in.acked)
 	}
-	if in.message == nil {
+	if p.refusal != nil {
+		return
+	}
+	if in.watched {
+		p.use.Attend(ctx)
+	}
+	if in.message == nil || in.typed && !p.wake(ctx) {
 		return
 	}
 	err := p.ttyd.SetWriteDeadline(time.Now().Add(writeLimit))
@@ -107,6 +124,24 @@ func (p *pump) obey(in incoming) {
 	}
 }
 
+// wake counts what a person does, and makes sure that the sandbox is awake; false when the viewer is let go because it
+// cannot be.
+func (p *pump) wake(ctx context.Context) bool {
+	waking, cancel := context.WithTimeout(ctx, wakeLimit)
+	defer cancel()
+	err := p.use.Touch(waking, false)
+	if err == nil {
+		return true
+	}
+	e := p.why(ctx, err)
+	if e.code == CloseAsleep {
+		e.reason = wire.Clean(fault.Message(err), maxReason)
+	}
+	p.box.finish(e)
+	p.ttyd.Close()
+	return false
+}
+
 // readTerminal queues the terminal's messages for the viewer until the terminal ends, and finds out why it did.
 func (p *pump) readTerminal(ctx context.Context) {
 	buf := make([]byte, outputMessage-1)
@@ -114,7 +149,7 @@ func (p *pump) readTerminal(ctx context.Context) {
 	for err == nil {
 		var r io.Reader
 		if _, r, err = p.ttyd.NextReader(); err == nil {
-			err = p.relay(r, buf)
+			err = p.relay(ctx, r, buf)
 		}
 	}
 	if errors.Is(err, errLeft) {
@@ -131,7 +166,7 @@ func (p *pump) readTerminal(ctx context.Context) {
 var errLeft = errors.New("the viewer is let go")
 
 // relay queues one message. Output goes on as it comes, whatever the length of the message.
-func (p *pump) relay(r io.Reader, buf []byte) error {
+func (p *pump) relay(ctx context.Context, r io.Reader, buf []byte) error {
 	if _, err := io.ReadFull(r, buf[:1]); err != nil {
 		return orEmpty(err)
 	}
@@ -141,8 +176,11 @@ func (p *pump) relay(r io.Reader, buf []byte) error {
 	}
 	for {
 		n, err := r.Read(buf)
-		if n > 0 && !p.box.put(wire.TTYOutput, buf[:n]) {
-			return errLeft
+		if n > 0 {
+			_ = p.use.Touch(ctx, true) // what comes out wakes nothing, and so cannot fail
+			if !p.box.put(wire.TTYOutput, buf[:n]) {
+				return errLeft
+			}
 		}
 		if err != nil {
 			return orEmpty(err)

@@ -131,6 +131,8 @@ func TestPump_SaysWhyTheTerminalIsGone(t *testing.T) {
 		{"shell", sandbox.Running, false, true, CloseEnded, "ended"},
 		{"stopped", sandbox.Stopped, false, true, CloseStopped, "stopped"},
 		{"asleep", sandbox.Asleep, false, true, CloseAsleep, "wakes"},
+		{"falling asleep", sandbox.Sleeping, false, true, CloseAsleep, "wakes"},
+		{"frozen", sandbox.Frozen, false, false, CloseAsleep, "wakes"},
 		{"failed", sandbox.Failed, false, true, CloseFailed, "out of memory"},
 		{"deleted", sandbox.Running, true, false, CloseDeleted, "deleted"},
 	}
@@ -337,20 +339,4 @@ func TestPump_BoundsAHostileTerminal(t *testing.T) {
 			_ = v.result()
 		})
 	}
-}
-
-func TestService_ListsAndClosesTabs(t *testing.T) {
-	w := &world{}
-	s := New(w, w, slog.New(slog.DiscardHandler))
-	tabs, err := s.Tabs(t.Context(), "box")
-	if err != nil || len(tabs) != 1 || tabs[0].Viewers != 2 {
-		t.Fatalf("%v, %v", tabs, err)
-	}
-	if err := s.CloseTab(t.Context(), "box", "two"); err != nil || !slices.Equal(w.closed, []string{"two"}) {
-		t.Fatalf("%v, %v", w.closed, err)
-	}
-	if err := s.CloseTab(t.Context(), "box", "A b"); !fault.Is(err, fault.Invalid) {
-		t.Fatalf("%v", err)
-	}
-	w.opened.Wait()
 }

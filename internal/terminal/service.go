@@ -4,6 +4,10 @@
 // It does not decide who may watch (delivery does), holds no screen (tmux or the guest does), and upgrades nothing: it is
 // handed a websocket after Attach has done everything that can fail.
 //
+// What a person types is use of the sandbox, and wakes it: a frozen one is thawed and the same connection goes on. What
+// comes out is use as long as somebody may be watching, and what terminals and pages send by themselves (answers to
+// programs, sizes, acknowledgements, a connection made again) wakes nothing.
+//
 // Invariant: no byte of output is lost or reordered between the terminal and the viewer; what is queued in between is
 // bounded, and a viewer that does not read holds its terminal back instead. PAUSE and RESUME never reach a real ttyd, which
 // loses output on them.
@@ -29,11 +33,12 @@ const Main = "main"
 // Subprotocol is what both ends of a terminal's websocket name.
 const Subprotocol = "tty"
 
-// attachLimit bounds Attach beyond waking the sandbox: dialling a fresh ttyd takes about 20 ms.
-const attachLimit = 10 * time.Second
-
-// askLimit bounds questions to the guest.
-const askLimit = 5 * time.Second
+// Bounds of what a viewer waits for.
+const (
+	wakeLimit   = 60 * time.Second // a sandbox that is asleep
+	attachLimit = 10 * time.Second // beyond that; dialling a fresh ttyd takes about 20 ms
+	askLimit    = 5 * time.Second  // an answer of the guest
+)
 
 // Guest is the live link to a sandbox, as far as terminals need it. Implemented by link.Session.
 type Guest interface {
@@ -41,11 +46,6 @@ type Guest interface {
 	DialTerminal(ctx context.Context, tab string) (net.Conn, error)
 	Terminals(ctx context.Context) ([]wire.Terminal, error)
 	CloseTerminal(ctx context.Context, tab string) error
-}
-
-// Doors opens sandboxes; release ends the use, and may be called more than once. Through makes one of door.Doors.
-type Doors interface {
-	Open(ctx context.Context, name, use string) (g Guest, release func(), err error)
 }
 
 // States tells how a sandbox stands, waiting until nothing is under way. Implemented by sandbox.Manager.
@@ -69,33 +69,62 @@ func New(doors Doors, states States, log *slog.Logger) *Service {
 type Attachment struct {
 	service *Service
 	guest   Guest
+	use     Use
 	name    string
 	tab     string
 	ttyd    *websocket.Conn
-	release func()
+	refusal *ending // what the viewer is told at once; then there is no terminal
 }
 
-// Attach connects to a tab ("" for Main) of the sandbox called name, waking it when it sleeps. Everything that can fail
-// fails here, before the viewer is upgraded: Invalid (the tab's name), and what Doors' errors say.
+// Attach connects to a tab ("" for Main) of the sandbox called name, because a person wants it: one that is at rest is
+// woken, for up to a minute. Everything that can fail fails here, before the viewer is upgraded: Invalid (the tab's name),
+// and what Doors' errors say. That the sandbox is still at rest is no failure: Pump tells the viewer (CloseAsleep), and
+// why it could not be woken.
 func (s *Service) Attach(ctx context.Context, name, tab string) (*Attachment, error) {
+	return s.attach(ctx, name, tab, s.doors.OpenStream)
+}
+
+// Join is Attach for a viewer that comes by itself (a page that was reloaded or lost its connection): it wakes nothing.
+func (s *Service) Join(ctx context.Context, name, tab string) (*Attachment, error) {
+	return s.attach(ctx, name, tab, s.doors.JoinStream)
+}
+
+func (s *Service) attach(ctx context.Context, name, tab string, open func(ctx context.Context, name, tab string) (Entry, error)) (*Attachment, error) {
 	if tab == "" {
 		tab = Main
 	}
 	if wire.CheckTab(tab) != nil {
 		return nil, fault.Field("tab", "A terminal's name is made of up to 32 lower-case letters, digits and hyphens, and begins with a letter or digit.")
 	}
-	guest, release, err := s.doors.Open(ctx, name, "terminal")
+	a := &Attachment{service: s, name: name, tab: tab}
+	waking, cancel := context.WithTimeout(ctx, wakeLimit)
+	entry, err := open(waking, name, tab)
+	cancel()
 	if err != nil {
+		if a.refusal = s.rests(ctx, name, err); a.refusal != nil {
+			return a, nil
+		}
 		return nil, fmt.Errorf("attach to terminal %s of %s: %w", tab, name, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, attachLimit)
+	a.guest, a.use = entry.Guest, entry.Use
+	ctx, cancel = context.WithTimeout(ctx, attachLimit)
 	defer cancel()
-	ttyd, err := dial(ctx, guest, tab)
-	if err != nil {
-		release()
+	if a.ttyd, err = dial(ctx, a.guest, tab); err != nil {
+		a.use.Release()
 		return nil, fmt.Errorf("attach to terminal %s of %s: %w", tab, name, unavailable(err))
 	}
-	return &Attachment{service: s, guest: guest, name: name, tab: tab, ttyd: ttyd, release: release}, nil
+	return a, nil
+}
+
+// rests gives what to tell a viewer who was not let in because the sandbox is at rest; nil when it is not.
+func (s *Service) rests(ctx context.Context, name string, err error) *ending {
+	ctx, cancel := context.WithTimeout(ctx, whyLimit)
+	defer cancel()
+	box, stateErr := s.states.Wait(ctx, name)
+	if stateErr != nil || !box.State.Resting() {
+		return nil
+	}
+	return &ending{code: CloseAsleep, reason: wire.Clean(fault.Message(err), maxReason), discard: true}
 }
 
 // unavailable classifies what the link or the guest's server did wrong, unless the link has.
@@ -108,19 +137,21 @@ func unavailable(err error) error {
 
 // Close ends an attachment that is not pumped. After Pump it does nothing.
 func (a *Attachment) Close() {
-	a.ttyd.Close()
-	a.release()
+	if a.refusal == nil {
+		a.ttyd.Close()
+		a.use.Release()
+	}
 }
 
-// Tabs gives the tabs of a sandbox. It opens the sandbox, so it wakes one that sleeps.
+// Tabs gives the tabs of a sandbox that runs. It wakes nothing and is no use of the sandbox: a Conflict when it does not
+// run, be it asleep or stopped.
 func (s *Service) Tabs(ctx context.Context, name string) ([]wire.Terminal, error) {
-	guest, release, err := s.doors.Open(ctx, name, "terminal")
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	guest, err := s.doors.Look(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("list terminals of %s: %w", name, err)
 	}
-	defer release()
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
 	tabs, err := guest.Terminals(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list terminals of %s: %w", name, unavailable(err))
@@ -128,19 +159,27 @@ func (s *Service) Tabs(ctx context.Context, name string) ([]wire.Terminal, error
 	return tabs, nil
 }
 
-// CloseTab ends a tab's shell and everyone's view of it. A tab that is not there is no error.
+// CloseTab ends a tab's shell and everyone's view of it. A tab that is not there is no error; a sandbox whose processes
+// have ended, asleep or stopped, has none, and is not woken to find out. A frozen one still has it, and is thawed.
 func (s *Service) CloseTab(ctx context.Context, name, tab string) error {
 	if wire.CheckTab(tab) != nil {
 		return fault.Field("tab", "There is no terminal of that name.")
 	}
-	guest, release, err := s.doors.Open(ctx, name, "terminal")
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	box, err := s.states.Wait(ctx, name)
 	if err != nil {
 		return fmt.Errorf("close terminal %s of %s: %w", tab, name, err)
 	}
-	defer release()
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
-	if err := guest.CloseTerminal(ctx, tab); err != nil {
+	if box.State != sandbox.Running && box.State != sandbox.Frozen {
+		return nil
+	}
+	entry, err := s.doors.OpenStream(ctx, name, tab)
+	if err != nil {
+		return fmt.Errorf("close terminal %s of %s: %w", tab, name, err)
+	}
+	defer entry.Use.Release()
+	if err := entry.Guest.CloseTerminal(ctx, tab); err != nil {
 		return fmt.Errorf("close terminal %s of %s: %w", tab, name, unavailable(err))
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/gorilla/websocket"
 
+	"sandboxd/internal/sandbox"
 	"sandboxd/internal/terminal"
 )
 
@@ -216,6 +217,33 @@ func TestTerminal_InAPlainImage(t *testing.T) {
 	again.types("exit\r")
 	if code := again.end(); code != terminal.CloseEnded {
 		t.Fatalf("code %d", code)
+	}
+}
+
+// TestTerminal_GoesOnAfterAFreeze: nothing that a viewer's page does by itself thaws a sandbox, and the first key does.
+func TestTerminal_GoesOnAfterAFreeze(t *testing.T) {
+	for name, ref := range map[string]string{"with ttyd": ttydImage(t), "in a plain image": plainImage} {
+		t.Run(name, func(t *testing.T) {
+			b := startBox(t, ref, nil)
+			v := b.attach(t, "")
+			v.types("echo bef''ore\r")
+			v.expect("before")
+			for range 3 {
+				b.freeze(t)
+				v.send(`1{"columns":90,"rows":25}`)
+				v.send("45")
+				v.send("5")
+				v.send("0\x1b[O")
+				if err := v.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(patience)); err != nil {
+					t.Fatal(err)
+				}
+				if state := b.stands(); state != sandbox.Frozen {
+					t.Fatalf("it is %s", state)
+				}
+				v.types("echo th''awed $(stty size)\r")
+				v.expect("thawed 25 90")
+			}
+		})
 	}
 }
 
