@@ -38,3 +38,9 @@ export function neighbour(names, name) {
   const at = names.indexOf(name);
   return names[at + 1] ?? names[at - 1] ?? null;
 }
+
+// keepsTerminals says whether the terminals of a page stay when the sandbox's pane becomes one of that kind: while it
+// sleeps, and while it is on its way up for a terminal that is at rest with it.
+export function keepsTerminals(kind, rests) {
+  return ["terminals", "frozen", "sleeping", "asleep"].includes(kind) || (kind === "work" && rests);
+}

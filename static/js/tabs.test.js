@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cleanTitle, freshName, labelOf, merge, mostTabs, nameOf, neighbour } from "./tabs.js";
+import { cleanTitle, freshName, keepsTerminals, labelOf, merge, mostTabs, nameOf, neighbour } from "./tabs.js";
 
 test("a new tab takes the smallest free number", () => {
   assert.equal(freshName(["main"]), "2");
@@ -35,4 +35,11 @@ test("tabs are called by their number", () => {
   assert.equal(nameOf("3", ""), "Terminal 3");
   assert.equal(nameOf("main", "bash"), "bash");
   assert.equal(nameOf("3", "bash"), "3: bash");
+});
+
+test("terminals stay in the page while their sandbox sleeps and wakes, and go with one that is stopped", () => {
+  for (const kind of ["terminals", "frozen", "sleeping", "asleep"]) assert.ok(keepsTerminals(kind, false), kind);
+  for (const kind of ["stopped", "failed", "deleted", undefined]) assert.ok(!keepsTerminals(kind, true), kind);
+  assert.ok(keepsTerminals("work", true));
+  assert.ok(!keepsTerminals("work", false));
 });

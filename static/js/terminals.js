@@ -2,7 +2,7 @@
 // that the live stream can put something else in its place.
 import { mount } from "../terminal/terminal.js";
 import { announce } from "./announce.js";
-import { cleanTitle, freshName, labelOf, merge, nameOf, neighbour } from "./tabs.js";
+import { cleanTitle, freshName, keepsTerminals, labelOf, merge, nameOf, neighbour } from "./tabs.js";
 
 const lookEvery = 15_000; // ms between looks at which terminals other windows have opened
 
@@ -11,6 +11,8 @@ const looks = {
   connecting: ["busy", "state-busy", "Connecting…"],
   connected: ["good", "state-running", "Connected"],
   reconnecting: ["busy", "state-busy", "Reconnecting…"],
+  asleep: ["still", "state-asleep", "Asleep"],
+  waking: ["busy", "state-busy", "Waking…"],
   closed: ["still", "state-stopped", "Ended"],
 };
 
@@ -61,6 +63,16 @@ class SandboxTerminals extends HTMLElement {
   // The lines of the terminal that is shown, for whoever wants to read it rather than see it.
   text() {
     return this.#tabs.get(this.#shown)?.terminal?.text() ?? [];
+  }
+
+  // rejoin attaches the terminals again that found the sandbox asleep, when something else has woken it.
+  rejoin() {
+    for (const t of this.#tabs.values()) t.terminal?.rejoin();
+  }
+
+  // rests says whether the sandbox fell asleep under a terminal, or is being woken from it.
+  get rests() {
+    return [...this.#tabs.values()].some((t) => t.state === "asleep" || t.state === "waking");
   }
 
   #key() {
@@ -118,6 +130,7 @@ class SandboxTerminals extends HTMLElement {
     return mount(t.screen, {
       url: url.href,
       tab: name,
+      wake: t.fresh, // a person has just asked for it
       onState: (state) => {
         if (t.state !== state && name === this.#shown && state !== "connected") announce(looks[state]?.[2] ?? state);
         t.state = state;
@@ -215,9 +228,14 @@ class SandboxTerminals extends HTMLElement {
 
 customElements.define("sandbox-terminals", SandboxTerminals);
 
-// Running terminals stay as they are when the live stream brings the same pane again.
+// Terminals stay as they are while the live stream brings panes that they stand for themselves: what is on the screen is
+// not lost while the sandbox sleeps, and the very same terminal goes on when it wakes.
 document.addEventListener("htmx:partialBeforeSwap", (event) => {
   const { target, fragment } = event.detail;
   if (target.id !== "pane-terminal" || target.dataset.kind !== "terminals") return;
-  if (fragment.firstElementChild?.dataset.kind === "terminals") event.detail.shouldSwap = false;
+  const terminals = target.querySelector("sandbox-terminals");
+  const kind = fragment.firstElementChild?.dataset.kind;
+  if (!terminals || !keepsTerminals(kind, terminals.rests)) return;
+  event.detail.shouldSwap = false;
+  if (kind === "terminals") terminals.rejoin();
 });

@@ -1,14 +1,18 @@
-// Connection is a websocket that comes back by itself, unless it was told that there is nothing to come back to.
+// Connection is a websocket that comes back by itself, unless it was told that there is nothing to come back to. What it
+// does by itself never wakes a sandbox: a page that somebody has forgotten must not.
 //
-// States: "connecting" (the first time), "connected", "reconnecting" (by itself, soon) and "closed" (reason says why;
-// connect() tries again).
+// States: "connecting" (the first time), "connected", "reconnecting" (by itself, soon), "asleep" (the sandbox is: wake()
+// wakes it; reason says why it could not be woken, if that was tried), "waking", and "closed" (reason says why; wake()
+// tries again).
 const firstDelay = 250; // ms
 const longestDelay = 10_000; // ms
 const steady = 5_000; // ms after which a connection counts as good
-const openLimit = 15_000; // ms; waking a sandbox takes a while
+const openLimit = 15_000; // ms
+const wakeLimit = 70_000; // ms; sandboxd gives up after 60 s, and says so
 
 // Close codes at which trying again by itself makes no sense (internal/terminal/ending.go has them all).
-const final = new Set([1000, 1008, 1011, 4001, 4002, 4003, 4004]);
+const asleep = 4003;
+const final = new Set([1000, 1008, 1011, 4001, 4002, asleep, 4004]);
 
 // isFinal says whether a websocket that was closed with code stays closed.
 export function isFinal(code) {
@@ -21,11 +25,17 @@ export function delayAfter(failures, chance) {
   return whole / 2 + (whole / 2) * chance;
 }
 
+// addressOf is where to connect: the mere address wakes the sandbox when it is asleep.
+export function addressOf(url, wake) {
+  const address = new URL(url);
+  if (!wake) address.searchParams.set("wake", "0");
+  return address.href;
+}
+
 export class Connection {
   #socket = null;
   #timer = 0;
   #failures = 0;
-  #opened = 0;
   #state = "";
   #away = new AbortController();
 
@@ -42,29 +52,46 @@ export class Connection {
     return this.#state;
   }
 
+  // connect connects, unless the sandbox is asleep.
   connect() {
+    this.#open(false);
+  }
+
+  // wake connects because a person wants it to: the sandbox is woken when it is asleep.
+  wake() {
+    this.#open(true);
+  }
+
+  #open(wake) {
     if (this.#away.signal.aborted || this.#socket) return;
     clearTimeout(this.#timer);
-    this.#set(this.#state === "" ? "connecting" : "reconnecting", "");
-    const socket = new WebSocket(this.url, ["tty"]);
+    this.#set(this.#opening(wake), "");
+    const socket = new WebSocket(addressOf(this.url, wake), ["tty"]);
     socket.binaryType = "arraybuffer";
     this.#socket = socket;
-    let opened = false;
-    const limit = setTimeout(() => socket.close(), openLimit);
+    const attempt = { wake, opened: 0, heard: false };
+    const limit = setTimeout(() => socket.close(), wake ? wakeLimit : openLimit);
     socket.onopen = () => {
       clearTimeout(limit);
-      opened = true;
-      this.#opened = Date.now();
+      attempt.opened = Date.now();
       this.#set("connected", "");
       this.on.open();
     };
-    socket.onmessage = (event) => event.data instanceof ArrayBuffer && this.on.message(event.data);
+    socket.onmessage = (event) => {
+      attempt.heard = true;
+      if (event.data instanceof ArrayBuffer) this.on.message(event.data);
+    };
     socket.onclose = (event) => {
       clearTimeout(limit);
       if (this.#socket !== socket) return;
       this.#socket = null;
-      this.#lost(event, opened);
+      this.#lost(event, attempt);
     };
+  }
+
+  #opening(wake) {
+    if (wake && this.#state === "asleep") return "waking";
+    return this.#state === "" ? "connecting" : "reconnecting";
   }
 
   // send drops what cannot be sent now; false then.
@@ -82,19 +109,21 @@ export class Connection {
     socket?.close(1000);
   }
 
-  async #lost(event, opened) {
-    if (opened && Date.now() - this.#opened > steady) this.#failures = 0;
-    if (isFinal(event.code)) return this.#close(event.reason || "The connection was closed.");
+  async #lost(event, attempt) {
+    if (attempt.opened && Date.now() - attempt.opened > steady) this.#failures = 0;
+    if (event.code === asleep) return this.#stay("asleep", attempt.wake && !attempt.heard ? event.reason : "");
+    if (isFinal(event.code)) return this.#stay("closed", event.reason || "The connection was closed.");
     this.#set("reconnecting", event.reason);
-    const refusal = opened ? "" : await this.#refusal();
+    const refusal = attempt.opened ? "" : await this.#refusal();
     if (this.#away.signal.aborted || this.#socket) return;
-    if (refusal) return this.#close(refusal);
+    if (refusal) return this.#stay("closed", refusal);
     this.#timer = setTimeout(() => this.connect(), delayAfter(this.#failures++, Math.random()));
   }
 
-  #close(reason) {
+  // stay: nothing more happens by itself.
+  #stay(state, reason) {
     this.#failures = 0;
-    this.#set("closed", reason);
+    this.#set(state, reason);
   }
 
   // A script is not told why a websocket was refused; the same address without an upgrade says so when it is final.
@@ -118,7 +147,7 @@ export class Connection {
   }
 
   #set(state, reason) {
-    if (state === this.#state && state !== "closed") return;
+    if (state === this.#state && state !== "closed" && state !== "asleep") return;
     this.#state = state;
     this.on.state(state, reason);
   }

@@ -2,13 +2,23 @@
 const texts = {
   connecting: "Connecting…",
   reconnecting: "Reconnecting…",
+  waking: "Waking…",
 };
-const patience = 400; // ms before a reconnection is worth a word
+const patience = 400; // ms before a connection under way is worth a word
+
+// What the button of a state that stays says.
+const buttons = { closed: "Connect", asleep: "Wake" };
 
 // textOf is the words for a state, "" for none.
 export function textOf(state, reason) {
   if (state === "closed") return `Disconnected: ${reason} Press Enter to connect again.`;
+  if (state === "asleep") return reason ? `Still asleep: ${reason} Press Enter or click to try again.` : "Asleep. Press Enter or click to wake.";
   return texts[state] ?? "";
+}
+
+// waits says whether a state goes on only when its person wants it to.
+export function waits(state) {
+  return state in buttons;
 }
 
 export class Notice {
@@ -23,7 +33,6 @@ export class Notice {
     this.text = document.createElement("span");
     this.button = document.createElement("button");
     this.button.type = "button";
-    this.button.textContent = "Connect";
     this.button.addEventListener("click", again);
     this.element.append(this.text, this.button);
     parent.append(this.element);
@@ -35,7 +44,8 @@ export class Notice {
     const change = () => {
       this.element.hidden = text === "";
       this.element.dataset.state = state;
-      this.button.hidden = state !== "closed";
+      this.button.hidden = !waits(state);
+      this.button.textContent = buttons[state] ?? "";
       this.text.textContent = text;
     };
     if (state === "connecting" || state === "reconnecting") this.#timer = setTimeout(change, patience);

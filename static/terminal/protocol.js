@@ -1,8 +1,9 @@
 // ttyd's wire protocol, as a viewer speaks it. No DOM in here.
 //
-// Two things are ours: the first message names a window, and ACK says how much output is on the screen, so that
-// sandboxd sends no more than the window ahead of it (a browser's websocket cannot be held back otherwise). A real ttyd
-// ignores both. PAUSE and RESUME are never sent: a real ttyd loses output on them.
+// Three things are ours: the first message names a window, ACK says how much output is on the screen, so that sandboxd
+// sends no more than the window ahead of it (a browser's websocket cannot be held back otherwise), and WATCHED says that
+// somebody looks at the terminal, so that its sandbox stays awake. A real ttyd ignores all of them. PAUSE and RESUME are
+// never sent: a real ttyd loses output on them.
 const inputType = 0x30; // "0"
 const outputType = 0x30;
 const pasteChunk = 16 * 1024; // bytes of input in one message
@@ -20,6 +21,11 @@ export function resize(columns, rows) {
 
 export function ack(bytes) {
   return encoder.encode(`4${bytes}`);
+}
+
+// watched says that somebody looks at the terminal.
+export function watched() {
+  return encoder.encode("5");
 }
 
 // input gives the messages that carry text, or bytes, that were typed.

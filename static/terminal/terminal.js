@@ -6,12 +6,13 @@ import { Unicode11Addon } from "@xterm/addon-unicode11";
 import { WebLinksAddon } from "@xterm/addon-web-links";
 import { WebglAddon } from "@xterm/addon-webgl";
 import { Terminal } from "@xterm/xterm";
+import { Attention } from "./attention.js";
 import { copy, writeOnly } from "./clipboard.js";
 import { Connection } from "./connection.js";
 import { Feed } from "./feed.js";
 import { follow, followHidden } from "./links.js";
 import { readLook, watchLook } from "./look.js";
-import { Notice } from "./notice.js";
+import { Notice, waits } from "./notice.js";
 import * as protocol from "./protocol.js";
 import "@xterm/xterm/css/xterm.css";
 import "./terminal.css";
@@ -24,11 +25,12 @@ const window_ = 2 * 1024 * 1024; // bytes of output that may be under way to the
  * mount fills element with a terminal.
  *
  * options: url (ws or wss, of the terminal's websocket), tab (its name, for the label), label, screenReader (boolean),
- * onState(state, reason) with "connecting", "connected", "reconnecting" or "closed", onTitle(title), which comes from
- * the sandbox as it is. element also gets the events "terminal-state" and "terminal-title" with these in detail.
+ * wake (boolean: a person asked for this terminal, so that it may wake the sandbox), onState(state, reason) with one of
+ * Connection's states, onTitle(title), which comes from the sandbox as it is. element also gets the events
+ * "terminal-state" and "terminal-title" with these in detail.
  *
- * The handle: focus(), fit(), reconnect(), copy(), paste(text), setScreenReader(on), state, text() (the screen's lines,
- * for tests), dispose().
+ * The handle: focus(), fit(), reconnect() (a person wants it, so it wakes the sandbox), rejoin() (somebody else has woken
+ * it), copy(), paste(text), setScreenReader(on), state, text() (the screen's lines, for tests), dispose().
  */
 export function mount(element, options) {
   return new MountedTerminal(element, options);
@@ -60,7 +62,8 @@ class MountedTerminal {
     });
     this.#watch();
     this.fit();
-    this.connection.connect();
+    if (options.wake) this.connection.wake();
+    else this.connection.connect();
   }
 
   get state() {
@@ -73,14 +76,18 @@ class MountedTerminal {
 
   // fit gives the terminal the size of its element, if that can be seen.
   fit() {
-    if (this.root.clientWidth === 0 || this.root.clientHeight === 0) return;
+    if (!this.#seen()) return;
     this.#speedUp();
     this.fitting.fit();
   }
 
   reconnect() {
-    this.connection.connect();
+    this.connection.wake();
     this.focus();
+  }
+
+  rejoin() {
+    if (this.state === "asleep") this.connection.connect();
   }
 
   copy() {
@@ -164,13 +171,19 @@ class MountedTerminal {
       this.fit();
     }, signal);
     document.fonts?.ready.then(() => !signal.aborted && this.fit());
+    new Attention(document, () => this.#seen() && this.connection.send(protocol.watched()), signal);
+    this.root.addEventListener("click", () => this.state === "asleep" && !this.screen.hasSelection() && this.reconnect(), { signal });
+  }
+
+  #seen() {
+    return this.root.clientWidth > 0 && this.root.clientHeight > 0;
   }
 
   // key: what is ours is kept from the shell. Ctrl+Shift+V and the menu's paste reach xterm.js as paste events.
   #key(event) {
     if (event.type === "keypress") return !this.#taken; // programs that drive browsers send it all the same
     if (event.type !== "keydown") return true;
-    if (this.state === "closed" && event.key === "Enter") {
+    if (waits(this.state) && event.key === "Enter") {
       event.preventDefault();
       this.reconnect();
       return false;
@@ -206,6 +219,7 @@ class MountedTerminal {
   }
 
   #changed(state, reason) {
+    this.root.dataset.state = state;
     this.notice.show(state, reason);
     this.#tell("state", state, (value) => this.options.onState?.(value, reason));
   }

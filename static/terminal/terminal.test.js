@@ -3,13 +3,14 @@ import { test } from "node:test";
 import { delayAfter, isFinal } from "./connection.js";
 import { Feed } from "./feed.js";
 import { safeLink } from "./links.js";
-import { textOf } from "./notice.js";
+import { textOf, waits } from "./notice.js";
 import * as protocol from "./protocol.js";
 
 const text = (bytes) => new TextDecoder().decode(bytes);
 
 test("messages are ttyd's", () => {
   assert.deepEqual(JSON.parse(text(protocol.hello(120, 32, 5))), { AuthToken: "", columns: 120, rows: 32, window: 5 });
+  assert.equal(text(protocol.watched()), "5");
   assert.equal(text(protocol.resize(80, 24)), '1{"columns":80,"rows":24}');
   assert.deepEqual([...protocol.input("é\r")].map(text), ["0é\r"]);
   assert.deepEqual([...protocol.bytesOf("\x1b[M\xff")], [0x1b, 0x5b, 0x4d, 0xff]);
@@ -70,7 +71,14 @@ test("an end that is meant stays an end; everything else comes back", () => {
 test("the notice says why, and what to do", () => {
   assert.equal(textOf("closed", "The shell has ended."), "Disconnected: The shell has ended. Press Enter to connect again.");
   assert.equal(textOf("reconnecting", ""), "Reconnecting…");
+  assert.equal(textOf("waking", ""), "Waking…");
+  assert.equal(textOf("asleep", ""), "Asleep. Press Enter or click to wake.");
+  assert.equal(textOf("asleep", "The host is full."), "Still asleep: The host is full. Press Enter or click to try again.");
   assert.equal(textOf("connected", ""), "");
+});
+
+test("a terminal that is asleep or closed waits for its person, and no other does", () => {
+  assert.deepEqual(["connecting", "connected", "reconnecting", "waking", "asleep", "closed"].filter(waits), ["asleep", "closed"]);
 });
 
 test("only web addresses without credentials are links", () => {

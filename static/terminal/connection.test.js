@@ -1,0 +1,146 @@
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, mock, test } from "node:test";
+import { addressOf, Connection } from "./connection.js";
+
+const sockets = [];
+
+// A websocket under test: the test is its other end.
+class Socket {
+  static OPEN = 1;
+  readyState = 0;
+  sent = [];
+  constructor(url) {
+    this.url = url;
+    sockets.push(this);
+  }
+  send(message) {
+    this.sent.push(message);
+  }
+  close() {}
+  opens() {
+    this.readyState = 1;
+    this.onopen();
+  }
+  says(text) {
+    this.onmessage({ data: new TextEncoder().encode(text).buffer });
+  }
+  ends(code, reason = "") {
+    this.readyState = 3;
+    this.onclose({ code, reason });
+  }
+}
+
+let answer; // of the same address without an upgrade
+
+beforeEach(() => {
+  sockets.length = 0;
+  answer = { type: "basic", status: 426 };
+  globalThis.WebSocket = Socket;
+  globalThis.window = new EventTarget();
+  globalThis.document = Object.assign(new EventTarget(), { hidden: false });
+  globalThis.fetch = async () => answer;
+  mock.timers.enable({ apis: ["setTimeout", "Date"] });
+});
+
+afterEach(() => mock.timers.reset());
+
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+function open() {
+  const states = [];
+  const connection = new Connection("ws://box/ws", { open() {}, message() {}, state: (state, reason) => states.push(reason ? `${state}: ${reason}` : state) });
+  return { connection, states };
+}
+
+const last = () => sockets.at(-1);
+const wakes = () => !new URL(last().url).searchParams.has("wake");
+
+// asleep is a terminal whose sandbox has fallen asleep.
+function asleep() {
+  const o = open();
+  o.connection.connect();
+  last().opens();
+  last().says("0$ ");
+  last().ends(4003, "The sandbox fell asleep. Opening the terminal wakes it.");
+  return o;
+}
+
+test("only what a person asks for wakes", () => {
+  assert.equal(addressOf("ws://box/ws", false), "ws://box/ws?wake=0");
+  assert.equal(addressOf("ws://box/ws", true), "ws://box/ws");
+});
+
+test("a terminal that is opened with its page, and one that comes back, wake nothing", async () => {
+  const { connection } = open();
+  connection.connect();
+  assert.ok(!wakes());
+  last().opens();
+  last().ends(1012); // sandboxd was restarted
+  await settled();
+  mock.timers.tick(10_000);
+  assert.equal(sockets.length, 2);
+  assert.ok(!wakes());
+});
+
+test("a terminal whose sandbox falls asleep stays as it is, whatever the page goes through", async () => {
+  const { connection, states } = asleep();
+  await settled();
+  mock.timers.tick(24 * 60 * 60_000);
+  globalThis.window.dispatchEvent(new Event("online"));
+  globalThis.document.dispatchEvent(new Event("visibilitychange"));
+  assert.equal(sockets.length, 1);
+  assert.deepEqual(states, ["connecting", "connected", "asleep"]);
+  assert.equal(connection.send("0x"), false);
+});
+
+test("a person wakes it, and sees that it is under way", async () => {
+  const { connection, states } = asleep();
+  connection.wake();
+  assert.ok(wakes());
+  mock.timers.tick(60_000); // a slow start: the page waits as long as sandboxd does
+  last().opens();
+  last().says("0$ ");
+  assert.deepEqual(states.slice(2), ["asleep", "waking", "connected"]);
+  last().ends(4003, "The sandbox fell asleep. Opening the terminal wakes it.");
+  assert.equal(states.at(-1), "asleep");
+});
+
+test("a wake that fails says why, and waits for the person again", async () => {
+  const { connection, states } = asleep();
+  connection.wake();
+  last().opens();
+  last().ends(4003, "The host is full.");
+  await settled();
+  mock.timers.tick(60 * 60_000);
+  assert.equal(sockets.length, 2);
+  assert.equal(states.at(-1), "asleep: The host is full.");
+});
+
+test("a terminal whose sandbox something else has woken comes back without waking", () => {
+  const { connection, states } = asleep();
+  connection.connect();
+  assert.ok(!wakes());
+  last().opens();
+  last().says("0$ ");
+  assert.equal(states.at(-1), "connected");
+});
+
+test("a page that finds the sandbox asleep says so, without a reason that is none", async () => {
+  const { connection, states } = open();
+  connection.connect();
+  last().opens();
+  last().ends(4003, "box is asleep. Use it, or start it, to wake it.");
+  await settled();
+  assert.deepEqual(states, ["connecting", "connected", "asleep"]);
+});
+
+test("a sandbox that its owner has stopped is not asked for again", async () => {
+  const { connection, states } = open();
+  answer = { type: "basic", status: 409, json: async () => ({ detail: "box is stopped. Start it first." }) };
+  connection.connect();
+  last().ends(1006);
+  await settled();
+  mock.timers.tick(60 * 60_000);
+  assert.equal(sockets.length, 1);
+  assert.equal(states.at(-1), "closed: box is stopped. Start it first.");
+});
