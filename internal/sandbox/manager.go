@@ -73,6 +73,7 @@ type Manager struct {
 // New makes a Manager. It does no I/O; Run keeps it in step with the engine.
 func New(c Config) *Manager {
 	life, end := context.WithCancel(context.Background())
+	c.Rest = c.Rest.Over(catalog.Rest{FreezeAfter: catalog.Never, StopAfter: catalog.Never})
 	return &Manager{
 		c: c, rows: newRows(c.Store), bus: event.NewBus[Event](eventBuffer), life: life, end: end, pool: newPool(),
 		progress: map[string]Progress{}, engineErr: errNotWatched, standing: map[string]standing{},

@@ -297,31 +297,6 @@ func TestRename_ChangesTheLabelAndTellsEverybody(t *testing.T) {
 	})
 }
 
-func TestAwake_SaysWhyOneDoesNotRun(t *testing.T) {
-	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
-		create(t, m, sandbox.Request{Name: "lab"})
-		if s, err := m.Awake(t.Context(), "lab"); err != nil || s.State != sandbox.Running {
-			t.Fatalf("on its way up: %s, %v", s.State, err)
-		}
-		if _, err := m.Stop(t.Context(), "lab"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := m.Awake(t.Context(), "lab"); !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Message(err), "Start it first") {
-			t.Errorf("stopped: %v", err)
-		}
-		if _, err := m.Awake(t.Context(), "nobody"); !fault.Is(err, fault.NotFound) {
-			t.Errorf("unknown: %v", err)
-		}
-		w.engine.refuse(sandboxtest.OpStart, errors.New("secret detail"))
-		if _, err := m.Start(t.Context(), "lab"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := m.Awake(t.Context(), "lab"); !fault.Is(err, fault.Conflict) || strings.Contains(fault.Message(err), "secret") {
-			t.Errorf("failed: %v", err)
-		}
-	})
-}
-
 func TestDo_AFullStoreRefusesAndNothingIsLost(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		full := fault.New(fault.Unavailable, "The disk is full.")

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,30 +19,58 @@ import (
 // world is everything around a Manager, in memory: a store, an engine, guests and images that the test can bend. It
 // outlives the Manager, as the real ones outlive a crash.
 type world struct {
-	store  *sandboxtest.MemStore
-	engine *engine
-	guests *guests
-	images *images
+	store     *sandboxtest.MemStore
+	engine    *engine
+	guests    *guests
+	images    *images
+	templates *templates
+	fate      *fate
+	room      atomic.Pointer[error] // why there is none, or nil
+	stiff     bool                  // the engine cannot freeze
 }
 
 func newWorld() *world {
+	f := &fate{}
 	return &world{
-		store:  sandboxtest.NewMemStore(),
-		engine: newEngine(),
-		guests: &guests{silent: map[string]bool{}, known: map[string]sandbox.Setup{}},
-		images: &images{},
+		store:     sandboxtest.NewMemStore(),
+		engine:    newEngine(f),
+		guests:    &guests{silent: map[string]bool{}, known: map[string]sandbox.Setup{}},
+		images:    &images{},
+		templates: &templates{env: "template"},
+		fate:      f,
 	}
+}
+
+// full makes the host have no room; nil ends that.
+func (w *world) full(err error) {
+	if err == nil {
+		w.room.Store(nil)
+		return
+	}
+	w.room.Store(&err)
 }
 
 // run starts a Manager in this world; the returned function ends it as the end of the process would.
 func (w *world) run(t *testing.T) (m *sandbox.Manager, end func()) {
 	t.Helper()
-	m = sandbox.New(sandbox.Config{
-		Store: w.store, Runtime: w.engine, Guests: w.guests, Images: w.images, Templates: templates{},
+	c := sandbox.Config{
+		Store: fatedStore{w.store, w.fate}, Runtime: w.engine, Freezer: w.engine,
+		Guests: w.guests, Images: w.images, Templates: w.templates,
 		Labels: func(_, name string, _ []int) map[string]string { return map[string]string{"route": name} },
 		Host:   sandbox.Limits{CPUs: 4, Memory: 8 << 30, Pids: 4096},
 		Log:    slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
+		Rest:   catalog.Rest{FreezeAfter: catalog.After(15 * time.Minute)},
+		Room: func(context.Context) error {
+			if err := w.room.Load(); err != nil {
+				return *err
+			}
+			return nil
+		},
+	}
+	if w.stiff {
+		c.Freezer = nil
+	}
+	m = sandbox.New(c)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(ctx) }()
@@ -53,10 +82,11 @@ func (w *world) run(t *testing.T) (m *sandbox.Manager, end func()) {
 	})
 }
 
-// engine is the fake runtime, whose starts and stops take a second, with trouble that lasts until it is taken back, and
+// engine is the fake runtime, whose starts, stops, freezes and thaws take a second, with trouble that lasts until it is taken back, and
 // a watch that can be made deaf.
 type engine struct {
 	*sandboxtest.Runtime
+	fate *fate
 
 	mu   sync.Mutex
 	fail map[sandboxtest.Op]error
@@ -64,10 +94,11 @@ type engine struct {
 	seen func(sandbox.Instance)
 }
 
-func newEngine() *engine {
-	e := &engine{Runtime: sandboxtest.NewRuntime(), fail: map[sandboxtest.Op]error{}}
-	e.Delay(sandboxtest.OpStart, time.Second)
-	e.Delay(sandboxtest.OpStop, time.Second)
+func newEngine(f *fate) *engine {
+	e := &engine{Runtime: sandboxtest.NewRuntime(), fate: f, fail: map[sandboxtest.Op]error{}}
+	for _, op := range []sandboxtest.Op{sandboxtest.OpStart, sandboxtest.OpStop, sandboxtest.OpFreeze, sandboxtest.OpThaw} {
+		e.Delay(op, time.Second)
+	}
 	return e
 }
 
@@ -79,6 +110,9 @@ func (e *engine) refuse(op sandboxtest.Op, err error) {
 }
 
 func (e *engine) failing(op sandboxtest.Op) error {
+	if err := e.fate.strike(string(op)); err != nil {
+		return err
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.fail[op]
@@ -96,6 +130,34 @@ func (e *engine) Start(ctx context.Context, id string) error {
 		return err
 	}
 	return e.Runtime.Start(ctx, id)
+}
+
+func (e *engine) Stop(ctx context.Context, id string, grace time.Duration) error {
+	if err := e.failing(sandboxtest.OpStop); err != nil {
+		return err
+	}
+	return e.Runtime.Stop(ctx, id, grace)
+}
+
+func (e *engine) Freeze(ctx context.Context, id string) error {
+	if err := e.failing(sandboxtest.OpFreeze); err != nil {
+		return err
+	}
+	return e.Runtime.Freeze(ctx, id)
+}
+
+func (e *engine) Thaw(ctx context.Context, id string) error {
+	if err := e.failing(sandboxtest.OpThaw); err != nil {
+		return err
+	}
+	return e.Runtime.Thaw(ctx, id)
+}
+
+func (e *engine) List(ctx context.Context) ([]sandbox.Instance, error) {
+	if err := e.failing(sandboxtest.OpList); err != nil {
+		return nil, err
+	}
+	return e.Runtime.List(ctx)
 }
 
 func (e *engine) Remove(ctx context.Context, id string) error {
@@ -138,7 +200,7 @@ func (e *engine) restart(ids ...string) {
 // instance gives what the engine has of a sandbox.
 func (e *engine) instance(t *testing.T, id string) (sandbox.Instance, bool) {
 	t.Helper()
-	all, err := e.List(t.Context())
+	all, err := e.Runtime.List(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,6 +246,13 @@ func (g *guests) Forget(id string) error {
 	return nil
 }
 
+// silence makes the guest of a sandbox of that name say nothing.
+func (g *guests) silence(name string, silent bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.silent[name] = silent
+}
+
 func (g *guests) setup(id string) (sandbox.Setup, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -193,9 +262,25 @@ func (g *guests) setup(id string) (sandbox.Setup, bool) {
 
 // images takes as long as it is told, and tells its progress once.
 type images struct {
-	mu   sync.Mutex
-	err  error
-	took time.Duration
+	mu    sync.Mutex
+	err   error
+	took  time.Duration
+	tag   string
+	asked int
+}
+
+// retag makes every image another one from now on.
+func (i *images) retag(tag string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.tag = tag
+}
+
+// calls tells how often an image was asked for.
+func (i *images) calls() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.asked
 }
 
 func (i *images) set(took time.Duration, err error) {
@@ -206,23 +291,49 @@ func (i *images) set(took time.Duration, err error) {
 
 func (i *images) Ensure(ctx context.Context, t catalog.Template, report func(catalog.BuildEvent)) (string, error) {
 	i.mu.Lock()
-	took, err := i.took, i.err
+	took, err, tag := i.took, i.err, i.tag
+	i.asked++
 	i.mu.Unlock()
 	report(catalog.BuildEvent{Step: 2, Steps: 4, Line: "Get:1 \x1b[31mpackages"})
 	if err := sleep(ctx, took); err != nil {
 		return "", err
 	}
-	return "image-of-" + t.Name + t.Image, err
+	return "image-of-" + t.Name + t.Image + tag, err
 }
 
-type templates struct{}
+// templates is a catalog of one template that can be changed.
+type templates struct {
+	mu     sync.Mutex
+	env    string
+	rest   catalog.Rest
+	pool   int
+	broken bool
+}
 
-func (templates) Template(name string) (catalog.Template, error) {
-	if name != "base" {
+func (c *templates) change(f func(*templates)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(c)
+}
+
+// list gives the template, as what keeps the pools asks for it.
+func (c *templates) list() []catalog.Template {
+	t, err := c.Template("base")
+	if err != nil {
+		return nil
+	}
+	return []catalog.Template{t}
+}
+
+func (c *templates) Template(name string) (catalog.Template, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if name != "base" || c.broken {
 		return catalog.Template{}, fault.New(fault.NotFound, "There is no template %q. There are: base.", name)
 	}
 	return catalog.Template{
-		Name: "base", Size: catalog.DefaultSize, Profile: catalog.Dev, Env: map[string]string{"FROM": "template", "BOTH": "template"},
+		Name: "base", Size: catalog.DefaultSize, Profile: catalog.Dev, Env: map[string]string{"FROM": c.env, "BOTH": c.env},
+		Standby:  catalog.Standby{Rest: c.rest, Pool: c.pool},
 		Services: []catalog.Service{{Name: "web", Command: []string{"serve"}}},
 	}, nil
 }

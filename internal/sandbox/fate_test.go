@@ -1,0 +1,83 @@
+package sandbox_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/sandboxtest"
+)
+
+// errFate is what a call gives that fate has struck: it changes nothing.
+var errFate = errors.New("struck by the test")
+
+// fate counts what a Manager does outside of itself, every write and every order to the engine, and strikes when the
+// test has said so: one call, or that and all after it, as if sandboxd had been killed before it.
+type fate struct {
+	mu     sync.Mutex
+	armed  bool
+	left   int // calls before it strikes
+	lethal bool
+	err    error
+	struck string // what it has struck first; "" when nothing
+}
+
+// arm makes it strike after so many calls.
+func (f *fate) arm(after int, lethal bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.armed, f.left, f.lethal, f.err, f.struck = true, after, lethal, err, ""
+}
+
+// rest ends it, and tells what it has struck first.
+func (f *fate) rest() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.armed = false
+	return f.struck
+}
+
+func (f *fate) strike(what string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.armed {
+		return nil
+	}
+	if f.left > 0 {
+		f.left--
+		return nil
+	}
+	if f.struck == "" {
+		f.struck = what
+	}
+	f.armed = f.lethal
+	return f.err
+}
+
+// fatedStore is a store whose writes fate may strike.
+type fatedStore struct {
+	*sandboxtest.MemStore
+	fate *fate
+}
+
+func (s fatedStore) Insert(ctx context.Context, b sandbox.Sandbox) error {
+	if err := s.fate.strike("insert"); err != nil {
+		return err
+	}
+	return s.MemStore.Insert(ctx, b)
+}
+
+func (s fatedStore) Update(ctx context.Context, b sandbox.Sandbox) error {
+	if err := s.fate.strike("update to " + string(b.State)); err != nil {
+		return err
+	}
+	return s.MemStore.Update(ctx, b)
+}
+
+func (s fatedStore) Delete(ctx context.Context, id string) error {
+	if err := s.fate.strike("delete of the row"); err != nil {
+		return err
+	}
+	return s.MemStore.Delete(ctx, id)
+}
