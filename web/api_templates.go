@@ -21,7 +21,7 @@ type templateShape struct {
 	Problem     *templateProblem `json:"problem"` // null when it can be used
 	Image       *templateImage   `json:"image"`   // null when it cannot
 	standbyShape
-	Readme      string           `json:"readme,omitempty"`
+	Readme string `json:"readme,omitempty"`
 }
 
 // standbyShape is how a template's sandboxes are kept while nobody uses them.

@@ -163,10 +163,14 @@ func templateDetails(t catalog.Template) []views.Detail {
 
 // standbyDetails say how a template's sandboxes are kept while nobody uses them.
 func standbyDetails(rest sandbox.Resting, pool, ready int) []views.Detail {
-	d := []views.Detail{{Name: "Unused", Values: []string{
-		ruled("frozen after ", "never frozen", rest.FreezeAfter, rest.FreezeFrom),
-		ruled("stopped after ", "never stopped", rest.StopAfter, rest.StopFrom),
-	}}}
+	freeze, stop := "never frozen", "never stopped"
+	if rest.FreezeAfter > 0 {
+		freeze = "frozen after " + afterText(rest.FreezeAfter)
+	}
+	if rest.StopAfter > 0 {
+		stop = "stopped after " + afterText(rest.StopAfter)
+	}
+	d := []views.Detail{{Name: "While unused", Values: []string{freeze, stop}}}
 	if pool > 0 {
 		d = append(d, views.Detail{Name: "Made in advance", Values: []string{fmt.Sprintf("%d of %d ready", ready, pool)}})
 	}

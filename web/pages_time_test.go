@@ -28,3 +28,24 @@ func TestBytesText_HasNoNeedlessDecimals(t *testing.T) {
 		}
 	}
 }
+
+func TestSpanAndAhead_SayHowLongAndWhen(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for ago, want := range map[time.Duration]string{
+		3 * time.Second: "3 s", -time.Second: "0 s", 2 * time.Hour: "2 h", 40 * 24 * time.Hour: "40 d",
+	} {
+		if got := spanOf(now.Add(-ago), now); got.Relative != want || got.Form != "span" {
+			t.Errorf("since %v: %+v, want %q", ago, got, want)
+		}
+	}
+	for ahead, want := range map[time.Duration]string{
+		720 * time.Second: "in 12 min", 3 * time.Second: "now", -time.Hour: "now", 8 * 24 * time.Hour: "29 Nov",
+	} {
+		if got := aheadOf(now.Add(ahead), now); got.Relative != want || got.Form != "ahead" {
+			t.Errorf("in %v: %+v, want %q", ahead, got, want)
+		}
+	}
+	if spanOf(time.Time{}, now).Machine != "" || aheadOf(time.Time{}, now).Machine != "" {
+		t.Error("no time is a time")
+	}
+}

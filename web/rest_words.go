@@ -145,19 +145,25 @@ func heldUntil(r idle.Reason, holds []sandbox.Hold) (until time.Time) {
 
 // restRule says a sandbox's times of rest and who set them.
 func restRule(r sandbox.Resting) string {
-	text := "Unused, it " + ruled("is frozen after ", "is never frozen", r.FreezeAfter, r.FreezeFrom)
-	return text + " and " + ruled("stops after ", "never stops", r.StopAfter, r.StopFrom) + "."
+	freeze, stop := "is never frozen", "never stops"
+	if r.FreezeAfter > 0 {
+		freeze = "is frozen after " + afterText(r.FreezeAfter)
+	}
+	if r.StopAfter > 0 {
+		stop = "stops after " + afterText(r.StopAfter)
+	}
+	if r.FreezeFrom == r.StopFrom {
+		return "Unused, it " + freeze + " and " + stop + sayer(r.StopFrom) + "."
+	}
+	return "Unused, it " + freeze + sayer(r.FreezeFrom) + " and " + stop + sayer(r.StopFrom) + "."
 }
 
-func ruled(does, never string, a catalog.After, from string) string {
-	text := never
-	if a > 0 {
-		text = does + afterText(a)
+// sayer names who set a time, where that is not the sandbox itself.
+func sayer(from string) string {
+	if from == sandbox.FromSandbox {
+		return ""
 	}
-	if from == "server" {
-		text += " (the server's default)"
-	}
-	return text
+	return " (" + from + "'s default)"
 }
 
 // afterText is a time of rest in words: "15 min", "1 h 30 min", "3 d", "never".

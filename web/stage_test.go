@@ -321,11 +321,15 @@ func (stageTemplates) List() []catalog.Entry {
 			Folder: "/usr/share/sandboxd/templates/sandbox/" + name, Env: map[string]string{"EDITOR": "vim"},
 		}}
 	}
+	pooled := func(n int, e catalog.Entry) catalog.Entry {
+		e.Template.Pool = n
+		return e
+	}
 	broken := catalog.Problem{File: "/srv/templates/rust-edge/template.yaml", Line: 7, Message: "There is no field “titel”. Did you mean “title”?"}
 	return []catalog.Entry{
 		make("base", "Base", "Debian with git, tmux, vim, build tools, Python 3 and Node. A clean start for any work.", "terminal", size(2, 2)),
 		make("data-analysis", "Data analysis", "pandas, seaborn, statsmodels, SQLite and csvkit, with a Jupyter notebook that opens on an example.", "chart", size(2, 4), catalog.Port{Number: 8888, Title: "Notebook"}),
-		make("node-api", "Node API", "A small JSON API on plain Node that is already running. Edit ~/app and it restarts with your change.", "server", size(1, 1), catalog.Port{Number: 3000, Title: "API"}),
+		pooled(2, make("node-api", "Node API", "A small JSON API on plain Node that is already running. Edit ~/app and it restarts with your change.", "server", size(1, 1), catalog.Port{Number: 3000, Title: "API"})),
 		make("python-ml", "Python for machine learning", "NumPy, SciPy, pandas, scikit-learn and Matplotlib, with a Jupyter notebook one click away.", "brain", size(2, 4), catalog.Port{Number: 8888, Title: "Notebook"}),
 		{Name: "rust-edge", Problem: &broken, Problems: []catalog.Problem{broken}},
 	}

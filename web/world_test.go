@@ -37,6 +37,7 @@ type world struct {
 	images   *fakeImages
 	guests   *fakeCommands
 	idle     *fakeIdle
+	room     *fakeEngine // says whether the host has room
 	log      *lockedBuffer
 	tokens   map[string]string // by user name: an API token
 	ids      map[string]string // by user name: the user's id
@@ -48,7 +49,7 @@ const testPassword = "a long enough password"
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		t: t, store: sandboxtest.NewMemStore(), engine: &fakeEngine{}, images: newFakeImages(), guests: &fakeCommands{}, idle: newFakeIdle(),
+		t: t, store: sandboxtest.NewMemStore(), engine: &fakeEngine{}, images: newFakeImages(), guests: &fakeCommands{}, idle: newFakeIdle(), room: &fakeEngine{},
 		log: &lockedBuffer{}, tokens: map[string]string{}, ids: map[string]string{},
 	}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -57,7 +58,7 @@ func newWorld(t *testing.T) *world {
 	w.manager = sandbox.New(sandbox.Config{
 		Store: w.store, Runtime: w.engine, Guests: fakeGuests{}, Images: w.images, Templates: templates,
 		Labels: func(string, string, []int) map[string]string { return nil },
-		Host:   sandbox.Limits{CPUs: 4, Memory: 8 << 30, Pids: 4096}, Rest: serverRest, Freezer: w.engine, Log: log,
+		Host:   sandbox.Limits{CPUs: 4, Memory: 8 << 30, Pids: 4096}, Rest: serverRest, Freezer: w.engine, Room: w.room.ask, Log: log,
 	})
 	hosts, err := hostname.New("http://localhost:8080")
 	if err != nil {
@@ -68,7 +69,7 @@ func newWorld(t *testing.T) *world {
 		Sandboxes: w.manager, Accounts: w.accounts, Templates: templates, Images: w.images, Commands: exec.New(w.guests),
 		Hosts: hosts, Assets: static.New(), Version: Version{Version: "1.2.3", Commit: "abcdef", Go: "go1"}, Log: log,
 		Checks: []Check{{Name: "store", Ask: func(context.Context) error { return nil }}, {Name: "engine", Ask: w.engine.ask}},
-		Idle: w.idle, Uses: w.idle, Holds: holds,
+		Idle:   w.idle, Uses: w.idle, Holds: holds,
 	})
 	w.live()
 	w.user("root", auth.Admin)
