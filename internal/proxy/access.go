@@ -7,12 +7,14 @@ import (
 
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
 )
 
 // visitor is who asks, and by what.
 type visitor struct {
 	auth.Principal
 	byToken bool // by an API token in a header, which no foreign page can make a browser send
+	byBasic bool // by the sandbox's own user name and password, for its terminal alone
 }
 
 // tokenPrefix begins every API token, so that ours can be told from those that a sandbox's program takes.
@@ -21,26 +23,29 @@ const tokenPrefix = "sbx_"
 // maxCandidates bounds how many cookies of our name are tried.
 const maxCandidates = 8
 
-// identify finds out who asks. Unauthenticated when nobody does.
-func (v visit) identify(ctx context.Context) (visitor, error) {
+// identify finds out from accounts who asks. Unauthenticated when nobody does.
+func (v visit) identify(ctx context.Context, accounts Accounts) (visitor, error) {
 	if token := tokenOf(v.r.Header); token != "" {
-		who, err := v.cfg.Accounts.Authenticate(ctx, token)
+		who, err := accounts.Authenticate(ctx, token)
 		return visitor{Principal: who, byToken: true}, err
 	}
-	who, err := v.session(ctx)
+	who, err := v.session(ctx, accounts)
+	if fault.Is(err, fault.Unauthenticated) && v.target.Kind == hostname.Terminal {
+		return v.byPassword(ctx, err)
+	}
 	return visitor{Principal: who}, err
 }
 
 // session tries every cookie of our name: where the __Host- prefix is not to be had, a neighbour can set one of that
 // name for us too, which must not lock anybody out.
-func (v visit) session(ctx context.Context) (auth.Principal, error) {
+func (v visit) session(ctx context.Context, accounts Accounts) (auth.Principal, error) {
 	host := v.cfg.Hosts.Host(v.target)
 	tried := 0
 	for _, c := range v.r.CookiesNamed(v.hostCookie()) {
 		if tried++; tried > maxCandidates {
 			break
 		}
-		who, err := v.cfg.Accounts.HostSession(ctx, c.Value, host)
+		who, err := accounts.HostSession(ctx, c.Value, host)
 		if err == nil || !fault.Is(err, fault.Unauthenticated) {
 			return who, err
 		}

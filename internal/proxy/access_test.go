@@ -53,7 +53,7 @@ func TestAccess_SomebodyElsesSandboxLooksLikeNone(t *testing.T) {
 			t.Errorf("answers differ:\n%s\n%s", a.body, none.body)
 		}
 	}
-	if opened, _ := w.boxes.uses(); opened != 0 {
+	if opened, _ := w.boxes.entered(); opened != 0 {
 		t.Errorf("a door was opened %d times", opened)
 	}
 }

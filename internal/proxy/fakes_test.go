@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,7 +18,6 @@ import (
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
-	"sandboxd/internal/sandbox"
 )
 
 // Who and what there is in every test.
@@ -121,98 +121,7 @@ func random() string {
 	return hex.EncodeToString(b[:])
 }
 
-// fakeBoxes is Manager and door at once.
-type fakeBoxes struct {
-	mu      sync.Mutex
-	boxes   map[string]sandbox.Sandbox
-	session *fakeSession
-	openErr error
-	opened  int
-	inside  int
-}
-
-func (b *fakeBoxes) Sandbox(_ context.Context, name string) (sandbox.Sandbox, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	sb, ok := b.boxes[name]
-	if !ok {
-		return sb, fault.New(fault.NotFound, "There is no sandbox called %q.", name)
-	}
-	return sb, nil
-}
-
-func (b *fakeBoxes) Open(_ context.Context, name, _ string) (Entry, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.openErr != nil {
-		return Entry{}, b.openErr
-	}
-	b.opened++
-	b.inside++
-	return Entry{Sandbox: b.boxes[name], Session: b.session, TTYD: b.session.ttyd, Release: func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.inside--
-	}}, nil
-}
-
-func (b *fakeBoxes) uses() (opened, inside int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.opened, b.inside
-}
-
-func (b *fakeBoxes) set(name string, state sandbox.State, problem string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	sb := b.boxes[name]
-	sb.State, sb.Problem = state, problem
-	b.boxes[name] = sb
-}
-
-// put replaces a sandbox; the zero one is not there.
-func (b *fakeBoxes) put(name string, sb sandbox.Sandbox) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.boxes[name] = sb
-	if sb.ID == "" {
-		delete(b.boxes, name)
-	}
-}
-
-// fakeSession leads ports and tabs to real servers on the test's loopback.
-type fakeSession struct {
-	mu      sync.Mutex
-	ttyd    bool
-	address map[string]string // portHost or tabHost to address
-	err     error
-	dials   int
-}
-
-func (s *fakeSession) DialPort(ctx context.Context, port int) (net.Conn, error) {
-	return s.dial(ctx, portHost(port))
-}
-
-func (s *fakeSession) DialTerminal(ctx context.Context, tab string) (net.Conn, error) {
-	return s.dial(ctx, tabHost(tab))
-}
-
-func (s *fakeSession) dial(ctx context.Context, host string) (net.Conn, error) {
-	s.mu.Lock()
-	s.dials++
-	address, err := s.address[host], s.err
-	s.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	if address == "" {
-		return nil, fault.New(fault.NotFound, "Nothing listens at %s.", host)
-	}
-	var d net.Dialer
-	return d.DialContext(ctx, "tcp", address)
-}
-
-// world is a proxy with one running sandbox "ml" of Ann's.
+// world is a proxy with one running sandbox "ml" of Ann's, and another one "other".
 type world struct {
 	t        testing.TB
 	hosts    hostname.Hosts
@@ -220,61 +129,133 @@ type world struct {
 	boxes    *fakeBoxes
 	session  *fakeSession
 	proxy    *Proxy
-	front    *httptest.Server
+	front    *httptest.Server // nil in fake time
 	client   *http.Client
+	listen   func(http.Handler) func(context.Context) (net.Conn, error) // starts a server and gives how to dial it
 }
 
 func newWorld(t testing.TB) *world { return newWorldAt(t, "http://localhost:8080") }
 
+// newWorldAt makes a world on real sockets.
 func newWorldAt(t testing.TB, public string) *world {
+	t.Helper()
+	w := makeWorld(t, public)
+	w.listen = func(h http.Handler) func(context.Context) (net.Conn, error) {
+		s := httptest.NewServer(h)
+		t.Cleanup(s.Close)
+		return dialTCP(s.Listener.Addr().String())
+	}
+	w.front = httptest.NewServer(w.proxy)
+	t.Cleanup(w.front.Close)
+	w.open(dialTCP(w.front.Listener.Addr().String()))
+	return w
+}
+
+// newStillWorld makes a world without sockets, for tests in fake time; it must be made inside of that.
+func newStillWorld(t testing.TB) *world {
+	t.Helper()
+	w := makeWorld(t, "http://localhost:8080")
+	w.listen = func(h http.Handler) func(context.Context) (net.Conn, error) { return servePipes(t, h) }
+	w.open(w.listen(w.proxy))
+	return w
+}
+
+func makeWorld(t testing.TB, public string) *world {
 	t.Helper()
 	hosts, err := hostname.New(public)
 	if err != nil {
 		t.Fatal(err)
 	}
-	session := &fakeSession{ttyd: true, address: map[string]string{}}
-	boxes := &fakeBoxes{session: session, boxes: map[string]sandbox.Sandbox{
-		"ml":    {ID: "1", Name: "ml", Owner: "u-ann", State: sandbox.Running},
-		"other": {ID: "2", Name: "other", Owner: "u-ann", State: sandbox.Running},
-	}}
-	w := &world{t: t, hosts: hosts, accounts: newAccounts(), boxes: boxes, session: session}
-	w.proxy = New(Config{Hosts: hosts, Sandboxes: boxes, Accounts: w.accounts, Doors: boxes,
+	w := &world{t: t, hosts: hosts, accounts: newAccounts(), session: newSession()}
+	w.boxes = newBoxes(w.session)
+	w.proxy = New(Config{Hosts: hosts, Sandboxes: w.boxes, Accounts: w.accounts, Doors: w.boxes, Tracker: w.boxes.uses, Keys: w.boxes,
 		Assets: Assets{Files: http.HandlerFunc(echoPath), Scripts: []string{"/static/solo.js"}, Styles: []string{"/static/solo.css"}},
 		Log:    slog.New(slog.NewTextHandler(io.Discard, nil))})
-	w.front = httptest.NewServer(w.proxy)
+	return w
+}
+
+// open makes the client, whose every request goes to the front.
+func (w *world) open(dial func(context.Context) (net.Conn, error)) {
 	w.client = &http.Client{
-		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "tcp", w.front.Listener.Addr().String())
-		}},
+		Transport:     &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	t.Cleanup(func() {
+	w.t.Cleanup(func() {
 		w.client.CloseIdleConnections()
-		w.front.Close()
 		for _, p := range w.proxy.pools.byID {
 			p.close()
 		}
 	})
-	return w
+}
+
+func dialTCP(address string) func(context.Context) (net.Conn, error) {
+	return func(ctx context.Context) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", address)
+	}
+}
+
+// pipeListener is a listener without sockets.
+type pipeListener struct {
+	conns chan net.Conn
+	once  sync.Once
+	done  chan struct{}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
+func (l *pipeListener) Addr() net.Addr { return pipeAddr{} }
+
+type pipeAddr struct{}
+
+func (pipeAddr) Network() string { return "pipe" }
+func (pipeAddr) String() string  { return "203.0.113.1:5000" }
+
+// pipeConn is a pipe's end that seems to be called from somewhere.
+type pipeConn struct{ net.Conn }
+
+func (pipeConn) RemoteAddr() net.Addr { return pipeAddr{} }
+
+func servePipes(t testing.TB, h http.Handler) func(context.Context) (net.Conn, error) {
+	l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
+	s := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = s.Serve(l) })
+	t.Cleanup(func() { _ = s.Close(); serving.Wait() })
+	return func(ctx context.Context) (net.Conn, error) {
+		near, far := net.Pipe()
+		select {
+		case l.conns <- pipeConn{far}:
+			return near, nil
+		case <-l.done:
+			return nil, net.ErrClosed
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 func echoPath(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "asset "+r.URL.Path) }
 
 // serve starts a server inside the sandbox at a port or tab.
-func (w *world) serve(host string, h http.HandlerFunc) *httptest.Server {
+func (w *world) serve(host string, h http.HandlerFunc) {
 	w.t.Helper()
-	s := httptest.NewServer(h)
-	w.t.Cleanup(s.Close)
-	w.lead(host, s.Listener.Addr().String())
-	return s
+	w.session.lead(host, w.listen(h))
 }
 
 // lie answers every connection to a port with raw bytes, after the request's head has come, and hangs up.
 func (w *world) lie(host, answer string) {
 	w.t.Helper()
 	listener := listen(w.t)
-	w.lead(host, listener.Addr().String())
+	w.session.lead(host, dialTCP(listener.Addr().String()))
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -286,12 +267,6 @@ func (w *world) lie(host, answer string) {
 			_ = conn.Close()
 		}
 	}()
-}
-
-func (w *world) lead(host, address string) {
-	w.session.mu.Lock()
-	defer w.session.mu.Unlock()
-	w.session.address[host] = address
 }
 
 func listen(t testing.TB) net.Listener {

@@ -68,7 +68,7 @@ func TestForward_EventsArriveAsTheyAreSent(t *testing.T) {
 		}
 		_, _ = lines.ReadString('\n')
 	}
-	if _, inside := w.boxes.uses(); inside != 1 {
+	if _, inside := w.boxes.entered(); inside != 1 {
 		t.Errorf("%d uses while the stream is open", inside)
 	}
 	_ = res.Body.Close()
@@ -81,7 +81,7 @@ func (w *world) wantReleased() {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); <-tick.C {
-		if _, inside := w.boxes.uses(); inside == 0 {
+		if _, inside := w.boxes.entered(); inside == 0 {
 			return
 		}
 	}
@@ -137,7 +137,7 @@ func TestForward_ANewLinkIsUsedAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.serve(portHost(3000), greet)
 	w.wantStatus(w.ask("GET", port3000+"/", bearer), 200)
-	fresh := &fakeSession{address: map[string]string{}}
+	fresh := newSession()
 	w.boxes.mu.Lock()
 	w.boxes.session = fresh
 	w.boxes.mu.Unlock()
@@ -149,7 +149,7 @@ func TestForward_ANewLinkIsUsedAtOnce(t *testing.T) {
 
 func TestForward_IdlePoolsAreForgotten(t *testing.T) {
 	p := newPools()
-	old, now := &fakeSession{}, &fakeSession{}
+	old, now := newSession(), newSession()
 	p.of("1", old)
 	p.byID["1"].used = time.Now().Add(-2 * idlePool)
 	p.swept = time.Time{}
@@ -177,7 +177,7 @@ func TestForward_EveryUseIsReleased(t *testing.T) {
 		t.Error("a cut answer looks whole")
 	}
 	w.wantReleased()
-	if opened, _ := w.boxes.uses(); opened != 3 {
+	if opened, _ := w.boxes.entered(); opened != 3 {
 		t.Errorf("opened %d doors", opened)
 	}
 }
@@ -235,7 +235,7 @@ func TestWebSocket_EchoesThroughTheSandbox(t *testing.T) {
 			t.Fatalf("got %d bytes, %v", len(got), err)
 		}
 	}
-	if _, inside := w.boxes.uses(); inside != 1 {
+	if _, inside := w.boxes.entered(); inside != 1 {
 		t.Errorf("%d uses while the socket is open", inside)
 	}
 	_ = conn.Close()

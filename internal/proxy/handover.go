@@ -37,7 +37,7 @@ type Codes interface {
 // Handover is the dashboard's side of leading a person to a sandbox's host.
 type Handover struct {
 	Hosts     hostname.Hosts
-	Sandboxes Sandboxes
+	Sandboxes Finder
 	Codes     Codes
 }
 
@@ -56,7 +56,7 @@ func (h Handover) URL(ctx context.Context, who auth.Principal, session, to, nonc
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return "", err
 	}
-	if err != nil || !who.May(sb.Owner, sb.Name) {
+	if err != nil || sb.Pooled || !who.May(sb.Owner, sb.Name) {
 		return "", fault.New(fault.NotFound, "There is no sandbox %q, or it is not yours.", target.Name)
 	}
 	code, err := h.Codes.IssueCode(ctx, session, h.Hosts.Host(target), nonce)
@@ -94,19 +94,27 @@ func safePath(to string) string {
 }
 
 // challenge answers a visitor whom nobody knows: a navigation goes to the dashboard and back, all else is told how to
-// be known. The answer is the same whether there is such a sandbox or not.
+// be known. The answer is the same whether there is such a sandbox or not, unless it has a password of its own.
 func (v visit) challenge(err error) {
-	if !isNavigation(v.r) || tokenOf(v.r.Header) != "" {
+	switch token := tokenOf(v.r.Header) != ""; {
+	case !token && v.asksPassword():
+		v.askPassword(fault.Message(err))
+	case token || !isNavigation(v.r):
 		v.w.Header().Set("WWW-Authenticate", `Bearer realm="sandboxd"`)
 		v.show(notice{Status: http.StatusUnauthorized, Code: fault.Unauthenticated.String(), Title: "Sign in needed",
 			Text: fault.Message(err),
 			Hint: "Open " + v.cfg.Hosts.Origin(v.target) + "/ in a browser and sign in, or send an API token as " +
 				"\"Authorization: Bearer sbx_…\" or \"X-API-Key: sbx_…\"."})
-		return
+	default:
+		v.redirect(v.handover())
 	}
+}
+
+// handover gives the address at the dashboard that leads a person who signs in there back to where they are.
+func (v visit) handover() string {
 	to := v.cfg.Hosts.Origin(v.target) + safePath(v.r.URL.RequestURI())
 	query := url.Values{"to": {to}, "nonce": {hashOf(v.nonce())}}
-	v.redirect(v.cfg.Hosts.DashboardURL() + handoverPath + "?" + query.Encode())
+	return v.cfg.Hosts.DashboardURL() + handoverPath + "?" + query.Encode()
 }
 
 // nonce gives the one that the browser has, so that several tabs may be on their way at once, or a fresh one.
@@ -134,7 +142,7 @@ func (v visit) comeBack() {
 		v.redirect(next)
 		return
 	}
-	if _, known := v.session(ctx); known == nil { // another tab was quicker, or the person went back
+	if _, known := v.session(ctx, v.cfg.Accounts); known == nil { // another tab was quicker, or the person went back
 		v.redirect(next)
 		return
 	}

@@ -2,11 +2,12 @@ package proxy
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"strings"
+
+	"sandboxd/internal/hostname"
 )
 
 // scrubRequest takes out of a request to a sandbox whatever is meant for sandboxd or pretends to come from it.
@@ -51,7 +52,7 @@ func scrubResponse(h http.Header) {
 	h.Del("Clear-Site-Data") // "cookies" clears those of all sibling hosts, the dashboard's too
 	h.Del("Alt-Svc")         // would lead browsers past us
 	for name := range h {
-		if strings.HasPrefix(strings.ToLower(name), "sandboxd-") {
+		if own := strings.ToLower(name); strings.HasPrefix(own, "sandboxd-") || strings.HasPrefix(own, "x-sandboxd-") {
 			delete(h, name)
 		}
 	}
@@ -64,14 +65,18 @@ func scrubTrailer(h http.Header) {
 	scrubResponse(h)
 }
 
-// trailed is the body of a response whose trailers, known only at its end, are scrubbed before anybody can see them.
+// trailed is the body of a response: it tells what comes, and its trailers, known only at its end, are scrubbed before
+// anybody can see them.
 type trailed struct {
 	io.ReadCloser
-	res *http.Response
+	res  *http.Response
+	came func(n int)
 }
 
+// Read implements io.Reader.
 func (b *trailed) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	b.came(n)
 	if err != nil {
 		scrubTrailer(b.res.Trailer)
 	}
@@ -86,16 +91,23 @@ func (b *trailed) Close() error {
 }
 
 // rewrite makes the request that the sandbox gets.
-func (v visit) rewrite(pr *httputil.ProxyRequest, p passage) {
-	scrubRequest(pr.Out.Header)
-	pr.Out.URL = &url.URL{Scheme: "http", Host: p.upstream, Path: p.path, RawPath: p.rawPath,
-		RawQuery: v.r.URL.RawQuery, ForceQuery: v.r.URL.ForceQuery}
-	outside := v.outsideHost()
+func (s *stay) rewrite(pr *httputil.ProxyRequest) {
+	h := pr.Out.Header
+	scrubRequest(h)
+	if s.target.Kind == hostname.Terminal {
+		if _, ok := passwordOf(s.entry.Sandbox); ok {
+			dropPassword(h)
+		}
+		h.Del("Sec-Websocket-Extensions") // compressed, it could not be told what is typed
+	}
+	pr.Out.URL = &url.URL{Scheme: "http", Host: s.way.upstream, Path: s.way.path, RawPath: s.way.rawPath,
+		RawQuery: s.r.URL.RawQuery, ForceQuery: s.r.URL.ForceQuery}
+	outside := s.outsideHost()
 	pr.Out.Host = outside
-	pr.Out.Header.Set("X-Forwarded-Host", outside)
-	pr.Out.Header.Set("X-Forwarded-Proto", v.cfg.Hosts.Scheme)
-	if ip, _, err := net.SplitHostPort(v.r.RemoteAddr); err == nil {
-		pr.Out.Header.Set("X-Forwarded-For", ip)
+	h.Set("X-Forwarded-Host", outside)
+	h.Set("X-Forwarded-Proto", s.cfg.Hosts.Scheme)
+	if client := s.client(); client.IsValid() {
+		h.Set("X-Forwarded-For", client.String())
 	}
 }
 

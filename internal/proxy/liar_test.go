@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/wire"
 )
 
 func TestLiar_NoProperAnswerIsABadGateway(t *testing.T) {
@@ -78,6 +80,8 @@ func (p pipes) DialPort(context.Context, int) (net.Conn, error) {
 	return near, nil
 }
 
+func (p pipes) Services(context.Context) ([]wire.ServiceStatus, error) { return nil, nil }
+
 func (p pipes) DialTerminal(ctx context.Context, _ string) (net.Conn, error) {
 	return p.DialPort(ctx, 0)
 }
@@ -87,8 +91,8 @@ type pipeDoor struct {
 	pipes pipes
 }
 
-func (d pipeDoor) Open(ctx context.Context, name, use string) (Entry, error) {
-	e, err := d.fakeBoxes.Open(ctx, name, use)
+func (d pipeDoor) Open(ctx context.Context, name string, u idle.Use) (Entry, error) {
+	e, err := d.fakeBoxes.Open(ctx, name, u)
 	e.Session = d.pipes
 	return e, err
 }
@@ -217,14 +221,16 @@ func (brokenSession) DialPort(context.Context, int) (net.Conn, error) {
 	return broken{near}, nil
 }
 
+func (brokenSession) Services(context.Context) ([]wire.ServiceStatus, error) { return nil, nil }
+
 func (s brokenSession) DialTerminal(ctx context.Context, _ string) (net.Conn, error) {
 	return s.DialPort(ctx, 0)
 }
 
 type brokenDoor struct{ *fakeBoxes }
 
-func (d brokenDoor) Open(ctx context.Context, name, use string) (Entry, error) {
-	e, err := d.fakeBoxes.Open(ctx, name, use)
+func (d brokenDoor) Open(ctx context.Context, name string, u idle.Use) (Entry, error) {
+	e, err := d.fakeBoxes.Open(ctx, name, u)
 	e.Session = brokenSession{}
 	return e, err
 }

@@ -23,6 +23,8 @@ type notice struct {
 	Sample  string // a command that would help
 	Links   []link
 	Refresh bool // it will pass: the page looks again by itself, a program may try again
+	Waits   bool // the sandbox is on its way: the page asks until it is there, and goes on
+	Retry   int  // seconds after which a program may try again; retrySeconds without it
 }
 
 type link struct{ Text, URL string }
@@ -62,8 +64,11 @@ func (v visit) show(n notice) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Vary", "Accept")
 	h.Set(noticeHeader, n.Code)
-	if n.Refresh {
-		h.Set("Retry-After", strconv.Itoa(retrySeconds))
+	if n.Refresh && n.Retry == 0 {
+		n.Retry = retrySeconds
+	}
+	if n.Retry > 0 {
+		h.Set("Retry-After", strconv.Itoa(n.Retry))
 	}
 	if acceptsHTML(v.r) && !isUpgrade(v.r) {
 		v.showPage(n)
@@ -76,9 +81,9 @@ func (v visit) showPage(n notice) {
 	var page bytes.Buffer
 	err := noticePage.Execute(&page, struct {
 		notice
-		Name, Key, Script string
-		Style             template.CSS
-	}{n, v.target.Name, n.Code, scriptPath, noticeStyle})
+		Name, Script, Wait string
+		Style              template.CSS
+	}{n, v.target.Name, scriptPath, waitPath, noticeStyle})
 	if err != nil {
 		v.cfg.Log.Error("render notice", "code", n.Code, "err", err)
 		v.showProblem(n)
@@ -112,7 +117,7 @@ func (v visit) showProblem(n notice) {
 func (v visit) write(status int, body []byte) {
 	v.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	v.w.WriteHeader(status)
-	if v.r.Method != http.MethodHead {
+	if v.r.Method != http.MethodHead || v.direct { // Traefik's own question is a GET
 		_, _ = v.w.Write(body)
 	}
 }

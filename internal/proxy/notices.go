@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
 	"sandboxd/internal/sandbox"
 )
 
@@ -28,10 +29,6 @@ func (v visit) closedNotice(sb sandbox.Sandbox) (notice, bool) {
 	name := v.target.Name
 	n := notice{Status: http.StatusServiceUnavailable, Code: string(sb.State), Links: []link{v.dashboard("Open in the dashboard", name)}}
 	switch sb.State {
-	case sandbox.Creating:
-		n.Title, n.Text, n.Refresh = name+" is being made", "It is not ready yet. The dashboard shows how far it is.", true
-	case sandbox.Starting:
-		n.Title, n.Text, n.Refresh = name+" is starting", "It will be here in a moment.", true
 	case sandbox.Stopping, sandbox.Stopped:
 		n.Code = string(sandbox.Stopped)
 		n.Title, n.Text = name+" is stopped", "Its owner has stopped it, so a visit does not start it."
@@ -49,6 +46,11 @@ func (v visit) closedNotice(sb sandbox.Sandbox) (notice, bool) {
 		return notice{}, false
 	}
 	return n, true
+}
+
+// methodRefused tells that a method is not taken.
+func methodRefused(why string) notice {
+	return notice{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Title: "Not possible", Text: why}
 }
 
 func (v visit) nothingListens(port string) notice {
@@ -73,6 +75,8 @@ func (v visit) refuse(err error) {
 	switch kind {
 	case fault.NotFound:
 		n = v.unknown()
+	case fault.Gone:
+		n.Status, n.Title, n.Links = http.StatusGone, v.target.Name+" has been deleted", []link{v.dashboard("All sandboxes", "")}
 	case fault.Forbidden:
 		n.Status, n.Title = http.StatusForbidden, "Refused"
 	case fault.Conflict:
@@ -82,7 +86,8 @@ func (v visit) refuse(err error) {
 	case fault.Timeout:
 		n.Status, n.Title = http.StatusGatewayTimeout, v.target.Name+" takes too long"
 	case fault.Limited:
-		n.Status, n.Title, n.Refresh = http.StatusTooManyRequests, "Too many requests", true
+		n.Retry = int(attemptsEvery.Seconds())
+		n.Status, n.Title, n.Refresh = http.StatusTooManyRequests, "Too many requests", v.target.Kind != hostname.Terminal
 	default:
 		n.Status, n.Title = http.StatusInternalServerError, "Something went wrong"
 		v.cfg.Log.Error("serve sandbox host", "sandbox", v.target.Name, "path", v.r.URL.Path, "err", err)

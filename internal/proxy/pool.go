@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"sandboxd/internal/fault"
 )
 
 // Bounds of the connections into one sandbox. What serves at their other end is not to be trusted.
@@ -20,11 +18,12 @@ const (
 	idleConnection = 30 * time.Second
 	idlePool       = 5 * time.Minute
 	sweepEvery     = time.Minute
-	maxIdle        = 64 // each takes a stream of the link
-	maxIdlePerPort = 16
+	maxIdle        = 192 // each takes a stream of the link, of 512
+	maxIdlePerPort = 128 // above what a load of 64 connections wavers by
 	maxPerPort     = 200 // streams and WebSockets included
 	maxHeader      = 256 << 10
-	bufferSize     = 32 << 10
+	bufferSize     = 32 << 10 // of a body on its way
+	connBuffer     = 8 << 10  // of a connection, in each direction
 )
 
 // pools keeps the connections of each sandbox's present link.
@@ -37,13 +36,16 @@ type pools struct {
 type pool struct {
 	session   Session
 	transport *http.Transport
-	used      time.Time
+	used      time.Time // guarded by pools.mu
+
+	mu    sync.Mutex
+	gates map[int]*gate // by port
 }
 
 func newPools() *pools { return &pools{byID: map[string]*pool{}} }
 
-// of gives the transport of a sandbox's link. A new link gets a new one; the old one's connections died with it.
-func (p *pools) of(id string, s Session) *http.Transport {
+// of gives the pool of a sandbox's link. A new link gets a new one; the old one's connections died with it.
+func (p *pools) of(id string, s Session) *pool {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,11 +55,11 @@ func (p *pools) of(id string, s Session) *http.Transport {
 	have := p.byID[id]
 	if have == nil || have.session != s {
 		have.close()
-		have = &pool{session: s, transport: newTransport(s)}
+		have = newPool(s)
 		p.byID[id] = have
 	}
 	have.used = now
-	return have.transport
+	return have
 }
 
 // sweep forgets those that nobody has used for long. Requests under way go on.
@@ -77,10 +79,37 @@ func (p *pool) close() {
 	}
 }
 
-func newTransport(s Session) *http.Transport {
-	return &http.Transport{
+// gate is where requests wait for a port.
+func (p *pool) gate(port int) *gate {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g := p.gates[port]
+	if g == nil {
+		g = newGate(p.session, port)
+		p.gates[port] = g
+	}
+	return g
+}
+
+// dial connects, and lets through whoever waits for the same.
+func (p *pool) dial(ctx context.Context, address string) (net.Conn, error) {
+	conn, port, err := dial(ctx, p.session, address)
+	if err == nil {
+		p.mu.Lock()
+		g := p.gates[port]
+		p.mu.Unlock()
+		if g != nil {
+			g.pass()
+		}
+	}
+	return conn, err
+}
+
+func newPool(s Session) *pool {
+	p := &pool{session: s, gates: map[int]*gate{}}
+	p.transport = &http.Transport{
 		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
-			return dial(ctx, s, address)
+			return p.dial(ctx, address)
 		},
 		MaxIdleConns:           maxIdle,
 		MaxIdleConnsPerHost:    maxIdlePerPort,
@@ -89,10 +118,11 @@ func newTransport(s Session) *http.Transport {
 		ResponseHeaderTimeout:  headerLimit,
 		ExpectContinueTimeout:  time.Second,
 		MaxResponseHeaderBytes: maxHeader,
-		ReadBufferSize:         bufferSize,
-		WriteBufferSize:        bufferSize,
+		ReadBufferSize:         connBuffer,
+		WriteBufferSize:        connBuffer,
 		DisableCompression:     true, // what the sandbox says goes out as it is
 	}
+	return p
 }
 
 // Hosts of upstream URLs, which name what to dial.
@@ -110,29 +140,23 @@ type dialError struct{ err error }
 func (e *dialError) Error() string { return "dial: " + e.err.Error() }
 func (e *dialError) Unwrap() error { return e.err }
 
-func dial(ctx context.Context, s Session, address string) (net.Conn, error) {
+// dial connects to the host of an upstream URL. port is 0 for a terminal.
+func dial(ctx context.Context, s Session, address string) (conn net.Conn, port int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, fmt.Errorf("split %q: %w", address, err)
+		return nil, 0, fmt.Errorf("split %q: %w", address, err)
 	}
-	conn, err := dialHost(ctx, s, host)
-	if err != nil {
-		return nil, &dialError{err}
-	}
-	return whole{conn}, nil
-}
-
-func dialHost(ctx context.Context, s Session, host string) (net.Conn, error) {
 	if tab, ok := strings.CutPrefix(host, tabPrefix); ok {
-		return s.DialTerminal(ctx, tab)
+		conn, err = s.DialTerminal(ctx, tab)
+	} else if port, err = strconv.Atoi(strings.TrimPrefix(host, portPrefix)); err == nil {
+		conn, err = s.DialPort(ctx, port)
 	}
-	port, err := strconv.Atoi(strings.TrimPrefix(host, portPrefix))
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Internal, "There is no such port.")
+		return nil, port, &dialError{err}
 	}
-	return s.DialPort(ctx, port)
+	return whole{conn}, port, nil
 }
 
 // whole hides CloseWrite: when a visitor's end of a WebSocket is gone, the tunnel is torn down at once, and not when

@@ -1,11 +1,16 @@
 // Package proxy serves the hosts of sandboxes: a sandbox's terminal, and any port in it.
 //
-// It does not serve the dashboard, holds no rule about who owns what (auth and sandbox do) and changes no sandbox:
-// opening a door may wake one, and that is the door's decision.
+// A request of somebody who may use the sandbox wakes it and then goes there as it came, its body unread until then. While
+// it waits, a person sees a page that goes on by itself; everything else is held. What a request goes on to be (a stream,
+// an upload, a WebSocket) counts as use by what flows through it, and what a forgotten page repeats by itself wakes nothing.
 //
-// Invariant: nothing reaches a sandbox before its visitor is known and may use it, and nothing by which a visitor is
-// known (our cookies, tokens, identity headers) ever reaches it. Nothing that comes out of a sandbox can set a cookie
-// beyond its own host.
+// It does not serve the dashboard, holds no rule about who owns what (auth and sandbox do), changes no sandbox (opening a
+// door wakes one) and does not decide when one is put to rest (idle does).
+//
+// Invariant: nothing reaches a sandbox, and nothing wakes one, before its visitor is known and may use it; nothing by which
+// a visitor is known (our cookies, tokens, identity headers) ever reaches it. Nothing that comes out of a sandbox can set
+// a cookie beyond its own host. A byte of a visitor's reaches a sandbox that stands still only after it has been thawed,
+// unless nobody is behind that byte.
 package proxy
 
 import (
@@ -13,6 +18,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/netip"
 	"path"
 	"strings"
 	"time"
@@ -20,11 +27,22 @@ import (
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
+	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/wire"
 )
 
-// Sandboxes finds a sandbox by name, or gives NotFound. Implemented by sandbox.Manager.
+// Sandboxes finds sandboxes. Implemented by sandbox.Manager.
 type Sandboxes interface {
+	Finder
+	// Grave gives what is left of one that was deleted lately, or NotFound.
+	Grave(ctx context.Context, name string) (sandbox.Grave, error)
+	// Progress tells how far a sandbox's way up has come, by id.
+	Progress(id string) sandbox.Progress
+}
+
+// Finder finds a sandbox by name, from memory, or gives NotFound. Implemented by sandbox.Manager.
+type Finder interface {
 	Sandbox(ctx context.Context, name string) (sandbox.Sandbox, error)
 }
 
@@ -39,17 +57,41 @@ type Accounts interface {
 	RedeemCode(ctx context.Context, code, host, nonce string) (secret string, err error)
 }
 
-// Doors opens sandboxes: door.Doors behind FromDoors.
+// Doors opens sandboxes: door.Doors behind FromDoors. Kinds: NotFound, Gone, Conflict (not to be woken), Unavailable (the
+// host is full, or the guest does not answer), Timeout.
 type Doors interface {
-	// Open registers a use and gives the live link. NotFound, Conflict (not to be woken), Unavailable, Timeout.
-	Open(ctx context.Context, name, use string) (Entry, error)
+	// Open registers a use that lasts until Release, wakes the sandbox and gives the live link.
+	Open(ctx context.Context, name string, u idle.Use) (Entry, error)
+	// OpenStream is Open for what counts, once it is open, only around its Touches.
+	OpenStream(ctx context.Context, name string, u idle.Use) (Entry, error)
+	// Look gives the link of a sandbox that is awake. It is no use and wakes nothing.
+	Look(ctx context.Context, name string) (Entry, error)
 }
 
-// Entry is one use of one sandbox, until Release.
+// Tracker knows what uses the sandboxes. Implemented by idle.Tracker.
+type Tracker interface {
+	// Repeats notes that key asks, and says whether it has done so lately.
+	Repeats(name, key string) bool
+	// Counts says whether an unattended use would count now.
+	Counts(name string) bool
+	// Touch notes a moment of use.
+	Touch(name string, u idle.Use)
+}
+
+// Keys gives the keys of the sandboxes' gateways. Implemented by link.Hub.
+type Keys interface {
+	// GatewayKey gives the key of the sandbox with that id.
+	GatewayKey(id string) []byte
+}
+
+// Entry is one use of one sandbox, until Release, which may be called more than once.
 type Entry struct {
 	Sandbox sandbox.Sandbox
 	Session Session
 	TTYD    bool // a real ttyd answers on the terminals, with a page of its own
+	// Touch counts a moment of use. An attended one has the sandbox awake when it returns; an unattended one wakes nothing
+	// and gives no error.
+	Touch   func(ctx context.Context, unattended bool) error
 	Release func()
 }
 
@@ -60,6 +102,8 @@ type Session interface {
 	DialPort(ctx context.Context, port int) (net.Conn, error)
 	// DialTerminal connects to the HTTP server of a terminal tab: ttyd's, or the guest's own.
 	DialTerminal(ctx context.Context, tab string) (net.Conn, error)
+	// Services tells how the sandbox's declared services stand.
+	Services(ctx context.Context) ([]wire.ServiceStatus, error)
 }
 
 // Assets are the files of our terminal page, for sandboxes without ttyd. A sandbox's host serves them below
@@ -76,6 +120,9 @@ type Config struct {
 	Sandboxes Sandboxes
 	Accounts  Accounts
 	Doors     Doors
+	Tracker   Tracker
+	Keys      Keys           // nil for no direct route
+	Trusted   []netip.Prefix // proxies that are believed who they ask for
 	Assets    Assets
 	Log       *slog.Logger
 }
@@ -83,8 +130,12 @@ type Config struct {
 // Proxy answers for the hosts of sandboxes. Safe for concurrent use. It sets no bounds on a request as a whole, because
 // streams may last: the server before it bounds the head of a request (time and size).
 type Proxy struct {
-	cfg   Config
-	pools *pools
+	cfg      Config
+	known    *known
+	attempts attempts
+	pools    *pools
+	ready    ready
+	reverse  *httputil.ReverseProxy
 }
 
 // New makes a proxy. It does no I/O.
@@ -92,14 +143,13 @@ func New(cfg Config) *Proxy {
 	if cfg.Assets.Files == nil {
 		cfg.Assets.Files = http.NotFoundHandler()
 	}
-	return &Proxy{cfg: cfg, pools: newPools()}
+	p := &Proxy{cfg: cfg, known: newKnown(cfg.Accounts), pools: newPools()}
+	p.reverse = newReverse(cfg.Log)
+	return p
 }
 
-// Limits of the steps before a request reaches its sandbox.
-const (
-	askLimit  = 10 * time.Second // asking who somebody is and which sandbox it is
-	openLimit = 30 * time.Second // opening the door
-)
+// askLimit bounds each question before a request reaches its sandbox: who somebody is and which sandbox it is.
+const askLimit = 10 * time.Second
 
 // visit is one request to a sandbox's host.
 type visit struct {
@@ -107,18 +157,19 @@ type visit struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	target hostname.Target
+	begun  time.Time
+	direct bool // Traefik asks whether the request may go to the sandbox directly
 }
 
 // ServeHTTP answers one request to a sandbox's host.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	target, err := p.cfg.Hosts.Parse(r.Host)
-	v := visit{Proxy: p, w: w, r: r, target: target}
+	v := visit{Proxy: p, w: w, r: r, target: target, begun: time.Now()}
 	switch {
 	case err != nil || target.Kind == hostname.Dashboard:
 		v.misdirected()
-	case r.Method == http.MethodConnect || r.Method == http.MethodTrace || r.URL.Path == "*":
-		v.show(notice{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Title: "Not possible",
-			Text: "Sandboxes do not take this method."})
+	case v.strange():
+		v.show(methodRefused("Sandboxes do not take this method."))
 	case ownPath(r.URL.Path):
 		v.own()
 	default:
@@ -150,12 +201,13 @@ func (v visit) own() {
 	asset := strings.TrimPrefix(v.r.URL.Path, ownPrefix)
 	switch {
 	case v.r.Method != http.MethodGet && v.r.Method != http.MethodHead:
-		v.show(notice{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Title: "Not possible",
-			Text: "This address does not take that method."})
+		v.show(methodRefused("This address does not take that method."))
 	case v.r.URL.Path == returnPath:
 		v.comeBack()
 	case v.r.URL.Path == scriptPath:
 		v.serveScript()
+	case v.r.URL.Path == waitPath:
+		v.wait()
 	case strings.HasPrefix(asset, "/static/"):
 		r := v.r.Clone(v.r.Context())
 		r.URL.Path, r.URL.RawPath = asset, ""
@@ -166,59 +218,100 @@ func (v visit) own() {
 	}
 }
 
-// enter leads a visitor who may use the sandbox to it.
+// strange reports whether the method is for a proxy and not for a server.
+func (v visit) strange() bool {
+	return v.r.Method == http.MethodConnect || v.r.Method == http.MethodTrace || v.r.URL.Path == "*"
+}
+
+// enter leads a visitor who may use the sandbox to it, and stays until the request, or the stream that became of it, has
+// ended.
 func (v visit) enter() {
-	ctx, cancel := context.WithTimeout(v.r.Context(), askLimit)
-	defer cancel()
-	who, err := v.identify(ctx)
+	who, sb, ok := v.admit()
+	if !ok {
+		return
+	}
+	entry, use, ok := v.open(who, sb)
+	if !ok {
+		return
+	}
+	s := &stay{visit: v, who: who, use: use, entry: entry, woken: sb.State != sandbox.Running, since: time.Now()}
+	defer s.release()
+	if v.target.Kind == hostname.Terminal {
+		s.serveTerminal()
+		return
+	}
+	s.forward(passage{upstream: portHost(v.target.Port), path: v.r.URL.Path, rawPath: v.r.URL.RawPath})
+}
+
+// admit lets in a visitor who may use a sandbox that can be entered. It answers whom it does not let in.
+func (v visit) admit() (visitor, sandbox.Sandbox, bool) {
+	ctx := v.r.Context()
+	who, err := v.identify(ctx, v.known)
 	if fault.Is(err, fault.Unauthenticated) {
 		v.challenge(err)
-		return
+		return who, sandbox.Sandbox{}, false
 	}
 	if err == nil {
 		err = v.checkOrigin(who)
 	}
-	if err != nil {
-		v.refuse(err)
-		return
+	var sb sandbox.Sandbox
+	if err == nil {
+		sb, err = v.permitted(ctx, who)
 	}
-	sb, err := v.permitted(ctx, who)
 	if err != nil {
 		v.refuse(err)
-		return
+		return who, sb, false
+	}
+	if v.observes() {
+		v.w.Header().Set(stateHeader, string(sb.State))
 	}
 	if n, closed := v.closedNotice(sb); closed {
 		v.show(n)
-		return
+		return who, sb, false
 	}
-	v.open(who)
+	return who, sb, true
 }
 
 // permitted finds the sandbox if the visitor may use it. One that is not theirs looks like one that is not there.
 func (v visit) permitted(ctx context.Context, who visitor) (sandbox.Sandbox, error) {
 	sb, err := v.cfg.Sandboxes.Sandbox(ctx, v.target.Name)
+	if fault.Is(err, fault.NotFound) {
+		return sandbox.Sandbox{}, v.buried(ctx, who, err)
+	}
 	if err != nil {
 		return sandbox.Sandbox{}, err
 	}
-	if !who.May(sb.Owner, sb.Name) {
+	if sb.Pooled || !who.May(sb.Owner, sb.Name) {
 		return sandbox.Sandbox{}, fault.New(fault.NotFound, "There is no sandbox at this address, or it is not yours.")
 	}
 	return sb, nil
 }
 
-// open goes through the door and stays until the request, or the stream that became of it, has ended.
-func (v visit) open(who visitor) {
-	ctx, cancel := context.WithTimeout(v.r.Context(), openLimit)
+// buried tells those who might have used a sandbox that it has been deleted; everybody else hears what they hear of one
+// that never was.
+func (v visit) buried(ctx context.Context, who visitor, none error) error {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	entry, err := v.cfg.Doors.Open(ctx, v.target.Name, "web")
-	if err != nil {
-		v.refuse(err)
-		return
+	grave, err := v.cfg.Sandboxes.Grave(ctx, v.target.Name)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return err
 	}
-	defer entry.Release()
-	if v.target.Kind == hostname.Terminal {
-		v.serveTerminal(who, entry)
-		return
+	if err != nil || !who.May(grave.Owner, v.target.Name) {
+		return none
 	}
-	v.forward(who, passage{entry: entry, upstream: portHost(v.target.Port), path: v.r.URL.Path, rawPath: v.r.URL.RawPath})
+	return fault.New(fault.Gone, "%s was deleted on %s. It will not come back.", v.target.Name, grave.Deleted.UTC().Format("2 January 2006"))
+}
+
+// client is where the request comes from.
+func (v visit) client() netip.Addr {
+	return hostname.Client(v.r.RemoteAddr, v.r.Header["X-Forwarded-For"], v.cfg.Trusted)
+}
+
+// from names the network that attempts are counted by: one customer usually has an IPv4 address, or a /64 of IPv6.
+func (v visit) from() string {
+	addr := v.client()
+	if !addr.Is6() {
+		return addr.String()
+	}
+	return netip.PrefixFrom(addr, 64).Masked().String()
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -21,7 +22,9 @@ const crowd = 64
 func BenchmarkForward_Awake(b *testing.B) {
 	w := newWorld(b)
 	body := strings.Repeat("x", 1000)
-	backend := w.serve(portHost(3000), func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, body) })
+	backend := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, body) }))
+	defer backend.Close()
+	w.session.lead(portHost(3000), dialTCP(backend.Listener.Addr().String()))
 	cookie := w.signIn("3000-ml.localhost")
 	for name, address := range map[string]string{"proxied": w.front.Listener.Addr().String(), "raw": backend.Listener.Addr().String()} {
 		b.Run(name, func(b *testing.B) { storm(b, address, header{"Cookie", cookie}) })
@@ -31,10 +34,7 @@ func BenchmarkForward_Awake(b *testing.B) {
 // storm asks from all connections at once and reports how long answers took.
 func storm(b *testing.B, address string, h header) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: crowd, MaxConnsPerHost: crowd, DisableCompression: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "tcp", address)
-		}}}
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialTCP(address)(ctx) }}}
 	defer client.CloseIdleConnections()
 	var left atomic.Int64
 	left.Store(int64(b.N))

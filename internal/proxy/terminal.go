@@ -24,31 +24,41 @@ const (
 
 // serveTerminal serves the tab that the path names: "/t/<tab>/", else the main one. With ttyd in the sandbox that is
 // ttyd's own page and WebSocket, which find each other by relative paths; without, our page over the guest's WebSocket.
-func (v visit) serveTerminal(who visitor, entry Entry) {
-	p := passage{entry: entry, upstream: tabHost(mainTab), path: v.r.URL.Path, rawPath: v.r.URL.RawPath}
+func (s *stay) serveTerminal() {
+	way := passage{upstream: tabHost(mainTab), path: s.r.URL.Path, rawPath: s.r.URL.RawPath}
 	base, tab := "/", mainTab
-	if rest, ok := strings.CutPrefix(v.r.URL.EscapedPath(), tabFolder); ok {
+	if rest, ok := strings.CutPrefix(s.r.URL.EscapedPath(), tabFolder); ok {
 		var below bool
 		tab, rest, below = strings.Cut(rest, "/")
 		if !isTab(tab) {
-			v.show(v.noTab("A terminal's name has small letters, digits and hyphens, 32 characters at most."))
+			s.show(s.noTab("A terminal's name has small letters, digits and hyphens, 32 characters at most."))
 			return
 		}
 		base = tabFolder + tab + "/"
 		if !below {
-			v.redirect(v.cfg.Hosts.Origin(v.target) + base)
+			s.redirect(s.cfg.Hosts.Origin(s.target) + base)
 			return
 		}
-		p.upstream, p.path, p.rawPath = tabHost(tab), strings.TrimPrefix(v.r.URL.Path, base[:len(base)-1]), ""
-		if "/"+rest != p.path {
-			p.rawPath = "/" + rest
+		way.upstream, way.path, way.rawPath = tabHost(tab), strings.TrimPrefix(s.r.URL.Path, base[:len(base)-1]), ""
+		if "/"+rest != way.path {
+			way.rawPath = "/" + rest
 		}
 	}
-	if !entry.TTYD && p.path == "/" && (v.r.Method == http.MethodGet || v.r.Method == http.MethodHead) {
-		v.showTerminal(base, tab)
+	if !s.entry.TTYD && way.path == "/" && (s.r.Method == http.MethodGet || s.r.Method == http.MethodHead) {
+		s.showTerminal(base, tab)
 		return
 	}
-	v.forward(who, p)
+	s.forward(way)
+}
+
+// tabOf names the tab that a path leads to, if it is one.
+func tabOf(escapedPath string) string {
+	if rest, ok := strings.CutPrefix(escapedPath, tabFolder); ok {
+		if tab, _, _ := strings.Cut(rest, "/"); isTab(tab) {
+			return tab
+		}
+	}
+	return mainTab
 }
 
 func isTab(tab string) bool {

@@ -1,25 +1,58 @@
-// Looks now and then whether this address still shows the same notice, and reloads once it shows anything else.
+// Goes on by itself: once the sandbox is there (a page that waits), or once this address shows anything else (all other
+// pages; they only look, which wakes nothing). Reloading keeps the address, its fragment and the history.
 const every = 2000;
-const mine = document.documentElement.dataset.notice;
+const page = document.documentElement.dataset;
+const text = document.getElementById("text");
+const status = document.getElementById("wait");
 
-async function changed() {
-  const answer = await fetch(location.href, { cache: "no-store", redirect: "manual", headers: { Accept: "text/html" } });
-  await answer.body?.cancel();
-  return answer.headers.get("Sandboxd-Notice") !== mine;
-}
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
-async function look() {
-  if (!document.hidden) {
-    try {
-      if (await changed()) {
-        location.reload();
-        return;
-      }
-    } catch {
-      // sandboxd itself does not answer just now: keep looking
-    }
+// seen resolves once the person looks at this tab.
+const seen = () => new Promise((done) => {
+  const look = () => {
+    if (document.hidden) return;
+    document.removeEventListener("visibilitychange", look);
+    done();
+  };
+  document.addEventListener("visibilitychange", look);
+  look();
+});
+
+// wait says whether to go on.
+async function wait() {
+  const answer = await fetch(page.wait, { cache: "no-store", redirect: "manual", headers: { Accept: "application/json" } });
+  if (answer.status >= 500) throw new Error("not now");
+  if (!answer.ok) return true; // the address itself says why
+  const outlook = await answer.json();
+  if (outlook.text && outlook.text !== text.textContent) text.textContent = outlook.text;
+  if (outlook.stay) {
+    status.hidden = true;
+    return new Promise(() => {});
   }
-  setTimeout(look, every);
+  if (outlook.again) {
+    await pause(1000 * outlook.again);
+    await seen();
+  }
+  return outlook.go === true;
 }
 
-setTimeout(look, every);
+// changed says whether this address shows something else now. That a sandbox has fallen asleep is no reason to wake it.
+async function changed() {
+  await pause(every);
+  await seen();
+  const headers = { Accept: "text/html", "X-Sandboxd-Observe": "1" };
+  const answer = await fetch(location.href, { cache: "no-store", redirect: "manual", headers });
+  await answer.body?.cancel();
+  const notice = answer.headers.get("Sandboxd-Notice");
+  return notice !== page.notice && notice !== "asleep";
+}
+
+status.hidden = false;
+for (;;) {
+  try {
+    if (await (page.wait ? wait() : changed())) break;
+  } catch {
+    await pause(every); // sandboxd itself does not answer just now
+  }
+}
+location.reload();

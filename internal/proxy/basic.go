@@ -1,0 +1,150 @@
+package proxy
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"sandboxd/internal/auth"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
+	"sandboxd/internal/sandbox"
+)
+
+// The variables of a sandbox's own environment that let in whoever gives them, at its terminal's host.
+const (
+	userVariable     = "TTYD_USER"
+	passwordVariable = "TTYD_PASS"
+)
+
+// password is what opens one sandbox's terminal, as a hash: all comparing then takes the same time.
+type password [2][sha256.Size]byte
+
+func hashPassword(user, pass string) password {
+	return password{sha256.Sum256([]byte(user)), sha256.Sum256([]byte(pass))}
+}
+
+// passwordOf gives what opens the sandbox's terminal, if anything of the kind does.
+func passwordOf(sb sandbox.Sandbox) (password, bool) {
+	user, pass := sb.Spec.Env[userVariable], sb.Spec.Env[passwordVariable]
+	return hashPassword(user, pass), user != "" && pass != ""
+}
+
+func (p password) is(o password) bool {
+	user := subtle.ConstantTimeCompare(p[0][:], o[0][:])
+	return user&subtle.ConstantTimeCompare(p[1][:], o[1][:]) == 1
+}
+
+// byPassword lets in who gives the sandbox's own user name and password: to its terminal and nothing else. Otherwise the
+// error is why, or unknown.
+func (v visit) byPassword(ctx context.Context, unknown error) (visitor, error) {
+	user, pass, given := v.r.BasicAuth()
+	if !given {
+		return visitor{}, unknown
+	}
+	sb, err := v.cfg.Sandboxes.Sandbox(ctx, v.target.Name)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return visitor{}, err
+	}
+	want, ok := passwordOf(sb)
+	if err != nil || !ok || sb.Pooled {
+		return visitor{}, unknown
+	}
+	giveBack, err := v.attempts.take(v.from()+" "+sb.ID, time.Now())
+	if err != nil {
+		return visitor{}, err
+	}
+	if !want.is(hashPassword(user, pass)) {
+		return visitor{}, fault.New(fault.Unauthenticated, "This user name and password do not open this terminal.")
+	}
+	giveBack()
+	return visitor{Principal: auth.Principal{User: auth.User{ID: sb.Owner}, Sandbox: sb.Name}, byBasic: true}, nil
+}
+
+// asksPassword reports whether this host has a password of its own, so that whoever is not known is asked for it.
+func (v visit) asksPassword() bool {
+	if v.target.Kind != hostname.Terminal {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(v.r.Context(), askLimit)
+	defer cancel()
+	sb, err := v.cfg.Sandboxes.Sandbox(ctx, v.target.Name)
+	_, ok := passwordOf(sb)
+	return err == nil && ok && !sb.Pooled
+}
+
+// askPassword makes browsers ask for the sandbox's password, and shows the other way in to whoever has none.
+func (v visit) askPassword(why string) {
+	v.w.Header().Set("WWW-Authenticate", fmt.Sprintf("Basic realm=%q, charset=\"UTF-8\"", v.target.Name))
+	n := notice{Status: http.StatusUnauthorized, Code: fault.Unauthenticated.String(), Title: "Sign in needed", Text: why,
+		Hint: "Give the terminal's user name and password, or sign in to sandboxd."}
+	if isNavigation(v.r) {
+		n.Links = []link{{"Sign in through the dashboard", v.handover()}}
+	}
+	v.show(n)
+}
+
+// dropPassword takes a terminal's password out of a request that goes there.
+func dropPassword(h http.Header) {
+	if scheme, _, _ := strings.Cut(h.Get("Authorization"), " "); strings.EqualFold(scheme, "Basic") {
+		h.Del("Authorization")
+	}
+}
+
+const (
+	attemptsBurst = 10              // wrong passwords at once, from one address at one sandbox
+	attemptsEvery = 6 * time.Second // and one more each
+	maxAttempts   = 4096            // addresses and sandboxes remembered
+)
+
+// attempts bounds wrong passwords by address and sandbox. The zero value is ready for use.
+type attempts struct {
+	mu   sync.Mutex
+	free map[string]time.Time // when all attempts will be forgotten again
+}
+
+// take counts an attempt before it is known whether it is right, so that many at once cannot slip through; the caller
+// gives it back when it was. Limited when there were too many.
+func (a *attempts) take(who string, now time.Time) (giveBack func(), err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	free := a.free[who]
+	if free.Before(now) {
+		free = now
+	}
+	if free.Sub(now) > (attemptsBurst-1)*attemptsEvery {
+		return nil, fault.New(fault.Limited, "Too many wrong passwords. Try again in a minute.")
+	}
+	if a.free == nil || len(a.free) >= maxAttempts {
+		a.forget(now)
+	}
+	a.free[who] = free.Add(attemptsEvery)
+	return func() { a.giveBack(who) }, nil
+}
+
+func (a *attempts) giveBack(who string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if free, ok := a.free[who]; ok {
+		a.free[who] = free.Add(-attemptsEvery)
+	}
+}
+
+// forget makes room: what is free again goes, and everything when that is not enough.
+func (a *attempts) forget(now time.Time) {
+	kept := map[string]time.Time{}
+	for who, free := range a.free {
+		if free.After(now) {
+			kept[who] = free
+		}
+	}
+	if len(kept) >= maxAttempts {
+		clear(kept)
+	}
+	a.free = kept
+}

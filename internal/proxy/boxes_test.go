@@ -1,0 +1,299 @@
+package proxy
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/idle"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/wire"
+)
+
+// fakeBoxes is Manager, tracker, door and hub at once, and keeps what they promise.
+type fakeBoxes struct {
+	uses *idle.Tracker
+
+	mu       sync.Mutex
+	boxes    map[string]sandbox.Sandbox
+	graves   map[string]sandbox.Grave
+	progress sandbox.Progress
+	changed  chan struct{} // closed at the next change of a state
+	session  *fakeSession
+	openErr  error         // instead of any door
+	takes    time.Duration // how long a wake takes
+	wakeErr  error         // what comes of it
+	wakes    int
+	opened   int
+	inside   int
+	seen     []idle.Use
+	asAsked  []bool // the touches: unattended or not
+}
+
+func newBoxes(s *fakeSession) *fakeBoxes {
+	return &fakeBoxes{session: s, uses: idle.New(), graves: map[string]sandbox.Grave{}, boxes: map[string]sandbox.Sandbox{
+		"ml":    {ID: "1", Name: "ml", Owner: "u-ann", State: sandbox.Running},
+		"other": {ID: "2", Name: "other", Owner: "u-ann", State: sandbox.Running},
+	}}
+}
+
+func (b *fakeBoxes) Sandbox(_ context.Context, name string) (sandbox.Sandbox, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.row(name)
+}
+
+func (b *fakeBoxes) row(name string) (sandbox.Sandbox, error) {
+	sb, ok := b.boxes[name]
+	if !ok {
+		return sb, fault.New(fault.NotFound, "There is no sandbox called %q.", name)
+	}
+	return sb, nil
+}
+
+func (b *fakeBoxes) Grave(_ context.Context, name string) (sandbox.Grave, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	grave, ok := b.graves[name]
+	if !ok {
+		return grave, fault.New(fault.NotFound, "There was no sandbox called %q.", name)
+	}
+	return grave, nil
+}
+
+func (b *fakeBoxes) Progress(string) sandbox.Progress {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.progress
+}
+
+func (b *fakeBoxes) GatewayKey(id string) []byte {
+	return append(make([]byte, wire.GatewayKeySize-len(id)), id...)
+}
+
+func (b *fakeBoxes) Open(ctx context.Context, name string, u idle.Use) (Entry, error) {
+	return b.enter(ctx, name, u, b.uses.Begin(name, u))
+}
+
+func (b *fakeBoxes) OpenStream(ctx context.Context, name string, u idle.Use) (Entry, error) {
+	opening := b.uses.Begin(name, u)
+	defer opening.End()
+	return b.enter(ctx, name, u, b.uses.Watch(name, u))
+}
+
+func (b *fakeBoxes) Look(ctx context.Context, name string) (Entry, error) {
+	sb, err := b.Sandbox(ctx, name)
+	if err == nil && sb.State != sandbox.Running {
+		err = fault.New(fault.Conflict, "%s is asleep.", name)
+	}
+	nothing := func(context.Context, bool) error { return nil }
+	return Entry{Sandbox: sb, Session: b.session, TTYD: b.session.ttyd, Touch: nothing, Release: func() {}}, err
+}
+
+func (b *fakeBoxes) enter(ctx context.Context, name string, u idle.Use, lease *idle.Lease) (Entry, error) {
+	b.mu.Lock()
+	b.seen = append(b.seen, u)
+	err := b.openErr
+	b.mu.Unlock()
+	var sb sandbox.Sandbox
+	if err == nil {
+		sb, err = b.awake(ctx, name)
+	}
+	if err != nil {
+		lease.End()
+		return Entry{}, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.opened++
+	b.inside++
+	return Entry{Sandbox: sb, Session: b.session, TTYD: b.session.ttyd, Touch: b.touch(name, lease), Release: sync.OnceFunc(func() {
+		lease.End()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.inside--
+	})}, nil
+}
+
+func (b *fakeBoxes) touch(name string, lease *idle.Lease) func(context.Context, bool) error {
+	return func(ctx context.Context, unattended bool) error {
+		lease.Touch(unattended)
+		b.mu.Lock()
+		b.asAsked = append(b.asAsked, unattended)
+		b.mu.Unlock()
+		if unattended {
+			return nil
+		}
+		_, err := b.awake(ctx, name)
+		return err
+	}
+}
+
+// awake is Manager's: one start for many.
+func (b *fakeBoxes) awake(ctx context.Context, name string) (sandbox.Sandbox, error) {
+	for {
+		b.mu.Lock()
+		sb, err := b.row(name)
+		changed := b.change()
+		switch {
+		case err != nil, sb.State == sandbox.Running:
+			b.mu.Unlock()
+			return sb, err
+		case sb.State == sandbox.Stopped || sb.State == sandbox.Failed:
+			b.mu.Unlock()
+			return sb, fault.New(fault.Conflict, "%s is %s. Start it first.", name, sb.State)
+		case sb.State.Resting() && b.wakeErr != nil && b.takes == 0:
+			b.mu.Unlock()
+			return sb, b.wakeErr
+		case sb.State.Resting():
+			b.wakes++
+			b.setState(name, sandbox.Starting, "")
+			time.AfterFunc(b.takes, func() { b.woke(name) })
+			changed = b.change()
+		}
+		b.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return sb, ctx.Err()
+		}
+	}
+}
+
+// woke ends a wake.
+func (b *fakeBoxes) woke(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.wakeErr != nil {
+		b.setState(name, sandbox.Failed, fault.Message(b.wakeErr))
+		return
+	}
+	b.uses.Reset(name)
+	b.setState(name, sandbox.Running, "")
+}
+
+func (b *fakeBoxes) change() <-chan struct{} {
+	if b.changed == nil {
+		b.changed = make(chan struct{})
+	}
+	return b.changed
+}
+
+func (b *fakeBoxes) setState(name string, state sandbox.State, problem string) {
+	sb := b.boxes[name]
+	sb.State, sb.Problem, sb.Changed = state, problem, time.Now()
+	b.boxes[name] = sb
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
+	}
+}
+
+// entered tells how many doors have been opened, and how many uses there are.
+func (b *fakeBoxes) entered() (opened, inside int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.opened, b.inside
+}
+
+// woken tells how many wakes there were.
+func (b *fakeBoxes) woken() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.wakes
+}
+
+// touches tells how often a stream was touched.
+func (b *fakeBoxes) touches() (attended, unattended int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, u := range b.asAsked {
+		if u {
+			unattended++
+		} else {
+			attended++
+		}
+	}
+	return attended, unattended
+}
+
+func (b *fakeBoxes) set(name string, state sandbox.State, problem string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.setState(name, state, problem)
+}
+
+func (b *fakeBoxes) state(name string) sandbox.State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.boxes[name].State
+}
+
+// settle makes a sandbox as one that has been as it is for long.
+func (b *fakeBoxes) settle(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	sb := b.boxes[name]
+	sb.Changed = time.Time{}
+	b.boxes[name] = sb
+}
+
+// put replaces a sandbox; the zero one is not there.
+func (b *fakeBoxes) put(name string, sb sandbox.Sandbox) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.boxes[name] = sb
+	if sb.ID == "" {
+		delete(b.boxes, name)
+	}
+}
+
+// fakeSession leads ports and tabs to the test's servers.
+type fakeSession struct {
+	mu       sync.Mutex
+	ttyd     bool
+	to       map[string]func(context.Context) (net.Conn, error) // by portHost or tabHost
+	services []wire.ServiceStatus
+	err      error
+	dials    int
+}
+
+func newSession() *fakeSession {
+	return &fakeSession{ttyd: true, to: map[string]func(context.Context) (net.Conn, error){}}
+}
+
+func (s *fakeSession) lead(host string, to func(context.Context) (net.Conn, error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.to[host] = to
+}
+
+func (s *fakeSession) DialPort(ctx context.Context, port int) (net.Conn, error) {
+	return s.dial(ctx, portHost(port))
+}
+
+func (s *fakeSession) DialTerminal(ctx context.Context, tab string) (net.Conn, error) {
+	return s.dial(ctx, tabHost(tab))
+}
+
+func (s *fakeSession) Services(context.Context) ([]wire.ServiceStatus, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.services, nil
+}
+
+func (s *fakeSession) dial(ctx context.Context, host string) (net.Conn, error) {
+	s.mu.Lock()
+	s.dials++
+	to, err := s.to[host], s.err
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if to == nil {
+		return nil, fault.New(fault.NotFound, "Nothing listens at %s.", host)
+	}
+	return to(ctx)
+}

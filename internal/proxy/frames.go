@@ -1,0 +1,144 @@
+package proxy
+
+import (
+	"encoding/binary"
+
+	"sandboxd/internal/wire"
+)
+
+// frames follows one direction of a WebSocket by the heads of its frames, however they are cut into pieces. It neither
+// holds nor changes a byte. A stream that is no valid WebSocket is taken for content as a whole from there on.
+type frames struct {
+	head   [14]byte
+	have   int    // bytes of the head that have come
+	left   uint64 // bytes of the frame's payload that are to come
+	key    byte   // what the payload's first byte is masked with
+	data   bool   // the frame is a message's, not a ping, pong or close
+	open   bool   // a message has begun and more frames of it will come
+	first  bool   // the message's first byte is still to come
+	typed  bool   // the message is a terminal's input
+	broken bool
+}
+
+// piece is what some bytes of the stream are.
+type piece struct {
+	content int  // bytes of messages
+	data    bool // something of a message is among them, be it an empty one
+	typed   bool // something of a terminal's input is among them
+}
+
+// Parts of a frame's head, RFC 6455 section 5.2.
+const (
+	frameFin       = 0x80
+	frameDeflated  = 0x40 // the message is compressed, so what it begins with cannot be told
+	frameOpcode    = 0x0f
+	frameControl   = 0x08
+	frameMasked    = 0x80
+	frameLength    = 0x7f
+	frameLength16  = 126
+	frameLength64  = 127
+	maxControl     = 125
+	opContinuation = 0
+	opBinary       = 2
+	opPong         = 10
+	maskLength     = 4
+	shortHead      = 2
+)
+
+// read says what the next bytes of the stream are.
+func (f *frames) read(p []byte) piece {
+	var out piece
+	for len(p) > 0 {
+		switch {
+		case f.broken:
+			return piece{content: out.content + len(p), data: true, typed: true}
+		case f.left > 0:
+			n := int(min(f.left, uint64(len(p))))
+			f.payload(p[:n], &out)
+			p = p[n:]
+		default:
+			f.head[f.have] = p[0]
+			f.have++
+			p = p[1:]
+			if f.have == shortHead {
+				f.broken = !f.valid()
+			}
+			if !f.broken && f.have == f.headLength() {
+				f.begin(&out)
+			}
+		}
+	}
+	return out
+}
+
+func (f *frames) payload(p []byte, out *piece) {
+	if f.data {
+		if f.first {
+			f.first = false
+			f.typed = f.typed || p[0]^f.key == wire.TTYInput
+		}
+		out.content += len(p)
+		out.data = true
+		out.typed = out.typed || f.typed
+	}
+	f.left -= uint64(len(p))
+}
+
+// valid judges the first two bytes of a head.
+func (f *frames) valid() bool {
+	op, fin := f.head[0]&frameOpcode, f.head[0]&frameFin != 0
+	switch {
+	case op&frameControl != 0:
+		return op <= opPong && fin && f.head[1]&frameLength <= maxControl
+	case op == opContinuation:
+		return f.open
+	}
+	return op <= opBinary && !f.open
+}
+
+// headLength is 0 as long as it cannot be told.
+func (f *frames) headLength() int {
+	if f.have < shortHead {
+		return 0
+	}
+	n := shortHead
+	switch f.head[1] & frameLength {
+	case frameLength16:
+		n += 2
+	case frameLength64:
+		n += 8
+	}
+	if f.head[1]&frameMasked != 0 {
+		n += maskLength
+	}
+	return n
+}
+
+// begin takes in a head that is whole.
+func (f *frames) begin(out *piece) {
+	switch length := f.head[1] & frameLength; length {
+	case frameLength16:
+		f.left = uint64(binary.BigEndian.Uint16(f.head[2:]))
+	case frameLength64:
+		f.left = binary.BigEndian.Uint64(f.head[2:])
+	default:
+		f.left = uint64(length)
+	}
+	f.key = 0
+	if f.head[1]&frameMasked != 0 {
+		f.key = f.head[f.have-maskLength]
+	}
+	f.have = 0
+	if f.broken = f.left>>63 != 0; f.broken {
+		return
+	}
+	op := f.head[0] & frameOpcode
+	if f.data = op&frameControl == 0; !f.data {
+		return
+	}
+	f.open = f.head[0]&frameFin == 0
+	if op != opContinuation {
+		f.first, f.typed = true, f.head[0]&frameDeflated != 0
+	}
+	out.data = true
+}

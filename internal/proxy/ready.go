@@ -1,0 +1,258 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/wire"
+)
+
+// A sandbox that has just been woken runs before its services listen. For as long as it is fresh, a port that refuses is
+// asked again if a declared service is to listen there; any other port that refuses is known to have nobody.
+
+const (
+	freshFor     = time.Minute            // after the start or the thaw
+	shortPause   = 20 * time.Millisecond  // between two dials at first; then an eighth of the time that has passed
+	longPause    = 250 * time.Millisecond // and never more than this
+	servicesLast = time.Second            // how long it is believed how the services stand
+	justDeclared = 2 * time.Second        // a service that was set up so lately is yet to be started
+	hangUps      = 2                      // answers that may fail to come before a request is given up
+	hangUpPause  = 100 * time.Millisecond
+)
+
+// errLate says that the service did not answer before the request's patience was over.
+var errLate = errors.New("the service is not ready yet")
+
+// fresh reports whether the sandbox has come up so lately that its services may not be there yet.
+func (v visit) fresh(sb sandbox.Sandbox, woken bool) bool {
+	return woken || time.Since(sb.Changed) < freshFor
+}
+
+// carry is the reverse proxy's way into a sandbox.
+type carry struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (carry) RoundTrip(r *http.Request) (*http.Response, error) {
+	s := stayOf(r.Context())
+	pool := s.pools.of(s.entry.Sandbox.ID, s.entry.Session)
+	if s.target.Kind != hostname.Port || !s.fresh(s.entry.Sandbox, s.woken) {
+		return pool.transport.RoundTrip(r)
+	}
+	return s.insist(r, pool)
+}
+
+// insist asks until the service answers, is known not to be there, or the request's patience is over. Until there is a
+// connection nothing of the request's body has been read.
+func (s *stay) insist(r *http.Request, p *pool) (*http.Response, error) {
+	ctx, cancel := context.WithDeadlineCause(r.Context(), s.deadline(), errLate)
+	defer cancel()
+	if r.Body != nil {
+		open := *r
+		open.Body = keptOpen{r.Body}
+		r = &open
+	}
+	gate := p.gate(s.target.Port)
+	leave := func() {}
+	for hungUp := 0; ; {
+		res, err := p.transport.RoundTrip(r)
+		leave()
+		switch {
+		case err == nil:
+			return res, nil
+		case isRefused(err):
+			gate.refused()
+			if !gate.expects(ctx) && ctx.Err() == nil {
+				return nil, err
+			}
+			leave, err = gate.again(ctx)
+		case isHangUp(err) && hungUp < hangUps && r.Body == nil && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+			hungUp++
+			leave, err = func() {}, pause(ctx, hangUpPause)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// isRefused reports whether nothing listens where a connection was to go.
+func isRefused(err error) bool {
+	var refused *dialError
+	return errors.As(err, &refused) && fault.Is(err, fault.NotFound)
+}
+
+// isHangUp reports whether a program took the connection and closed it without an answer.
+func isHangUp(err error) bool {
+	var refused *dialError
+	return !errors.As(err, &refused) && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET))
+}
+
+// keptOpen is a body that a failed try does not close. Whoever made the request closes it.
+type keptOpen struct{ io.Reader }
+
+// Close implements io.Closer.
+func (keptOpen) Close() error { return nil }
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the service: %w", context.Cause(ctx))
+	}
+}
+
+// gate is where requests wait for one port of a fresh sandbox. One of them dials; when it gets through, all others follow
+// at once.
+type gate struct {
+	session Session
+	port    int
+	turn    chan struct{} // held by the one who dials
+
+	mu       sync.Mutex
+	opened   chan struct{} // closed when a dial got through
+	since    time.Time     // the first refusal
+	asked    time.Time     // when expected was found out
+	expected bool
+}
+
+func newGate(s Session, port int) *gate {
+	return &gate{session: s, port: port, turn: make(chan struct{}, 1), opened: make(chan struct{})}
+}
+
+// pass says that a dial got through.
+func (g *gate) pass() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-g.opened:
+	default:
+		close(g.opened)
+	}
+}
+
+// refused says that a dial did not.
+func (g *gate) refused() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-g.opened: // it got through before, and closed again
+		g.opened, g.since = make(chan struct{}), time.Now()
+	default:
+	}
+	if g.since.IsZero() {
+		g.since = time.Now()
+	}
+}
+
+// next gives what opens the gate, and how long to wait before the next dial.
+func (g *gate) next() (opened <-chan struct{}, wait time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.opened, min(max(time.Since(g.since)/8, shortPause), longPause)
+}
+
+// again returns when it is sensible to try again: in one's turn after a pause, or because somebody got through. The caller
+// must call leave after its try. The error is errLate or ctx's.
+func (g *gate) again(ctx context.Context) (leave func(), err error) {
+	opened, wait := g.next()
+	select {
+	case <-opened:
+		return func() {}, nil
+	case g.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for the service: %w", context.Cause(ctx))
+	}
+	if err := pause(ctx, wait); err != nil {
+		<-g.turn
+		return nil, err
+	}
+	return func() { <-g.turn }, nil
+}
+
+// expects reports whether a declared service is to listen at the port.
+func (g *gate) expects(ctx context.Context) bool {
+	now := time.Now()
+	g.mu.Lock()
+	expected, known := g.expected, now.Sub(g.asked) < servicesLast
+	g.mu.Unlock()
+	if known {
+		return expected
+	}
+	services, err := g.session.Services(ctx)
+	if err != nil {
+		return false
+	}
+	expected = false
+	for _, s := range services {
+		young := s.State == wire.ServiceStopped && now.Sub(s.Since) < justDeclared
+		expected = expected || s.Port == g.port && (young || s.State == wire.ServiceRunning || s.State == wire.ServiceWaiting)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.asked, g.expected = now, expected
+	return expected
+}
+
+// await returns when the port's service answers, or none is declared. Only a declared service is dialled: a program that
+// takes one connection in its life must not lose it.
+func (g *gate) await(ctx context.Context) error {
+	for g.expects(ctx) {
+		conn, err := g.session.DialPort(ctx, g.port)
+		if err == nil {
+			g.pass()
+			return conn.Close()
+		}
+		if !fault.Is(err, fault.NotFound) {
+			return err
+		}
+		g.refused()
+		leave, err := g.again(ctx)
+		if err != nil {
+			return err
+		}
+		leave()
+	}
+	return nil
+}
+
+// maxReady bounds how many services are remembered.
+const maxReady = 4096
+
+// ready remembers since when services are known to answer, or not to exist. The zero value is ready for use.
+type ready struct {
+	mu sync.Mutex
+	at map[service]time.Time
+}
+
+type service struct {
+	id   string
+	port int
+}
+
+func (r *ready) note(id string, port int, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.at == nil || len(r.at) >= maxReady {
+		r.at = map[service]time.Time{} // some are asked once more
+	}
+	r.at[service{id, port}] = now
+}
+
+// since reports whether that was found out after a moment.
+func (r *ready) since(id string, port int, moment time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.at[service{id, port}].After(moment)
+}

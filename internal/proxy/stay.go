@@ -1,0 +1,147 @@
+package proxy
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/idle"
+)
+
+// stay is one request inside its sandbox, from the door to its end. It counts as a request in flight until it turns out
+// to be a stream (an answer or an upload that goes on), and as a stream by what flows; then a sandbox through which nothing
+// flows may be frozen under it, and is thawed before the next byte that goes in.
+type stay struct {
+	visit
+	who   visitor
+	use   idle.Use // zero for one that only looks
+	entry Entry    // as it was opened
+	woken bool     // it was not awake when the request came
+	since time.Time // when the door was opened
+	way   passage
+
+	lease    Entry                 // what is held instead of entry, if anything; the watch's own
+	stream   atomic.Pointer[Entry] // what counts by its touches, while anything does
+	answered atomic.Int64          // when the answer's head was there, in Unix nanoseconds
+	sending  atomic.Bool           // the request's body has not come as a whole
+	slot     slot
+}
+
+// passage is where a request goes inside a sandbox.
+type passage struct {
+	upstream string // portHost or tabHost
+	path     string
+	rawPath  string
+}
+
+type stayKey struct{}
+
+// stayOf gives the stay that a request's ctx belongs to.
+func stayOf(ctx context.Context) *stay {
+	s, ok := ctx.Value(stayKey{}).(*stay)
+	if !ok {
+		panic("proxy: a request without its stay")
+	}
+	return s
+}
+
+// release ends the use, when nothing of the request goes on any more.
+func (s *stay) release() {
+	s.entry.Release()
+	if s.lease.Release != nil {
+		s.lease.Release()
+	}
+}
+
+// askAgain is how long a request may go on before its visitor's right to it is looked at again, and how long the answer to
+// who somebody is may be kept. The question is a few indexed reads, so that a thousand streams cost next to nothing.
+const askAgain = 2 * time.Second
+
+// streamAfter is how long an answer or an upload goes on before it counts by its bytes.
+const streamAfter = 5 * time.Second
+
+// watch looks after a request that goes on for longer than askAgain; for all others it costs a timer. It ends the request
+// by cancel when its visitor has signed out, has been disabled, or has lost the sandbox. The caller must call the returned
+// stop, which ends ctx and waits for a look under way.
+func (s *stay) watch(ctx context.Context, cancel func()) (stop func()) {
+	ended := make(chan struct{})
+	timer := time.AfterFunc(askAgain, func() {
+		defer close(ended)
+		s.keepLooking(ctx, cancel)
+	})
+	return func() {
+		cancel()
+		if !timer.Stop() {
+			<-ended
+		}
+	}
+}
+
+func (s *stay) keepLooking(ctx context.Context, cancel func()) {
+	tick := time.NewTicker(askAgain)
+	defer tick.Stop()
+	for {
+		if !s.stillMay(ctx) {
+			cancel()
+			return
+		}
+		s.turn(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// stillMay is generous when the question cannot be answered: a locked store must not cut people's terminals.
+func (s *stay) stillMay(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	now, err := s.identify(ctx, s.cfg.Accounts)
+	if err == nil {
+		if now.User.ID != s.who.User.ID {
+			return false
+		}
+		_, err = s.permitted(ctx, now)
+	}
+	switch fault.KindOf(err) {
+	case fault.Unauthenticated, fault.NotFound, fault.Gone, fault.Forbidden:
+		return false
+	}
+	return true
+}
+
+// turn makes a request in flight a stream, or a stream whose upload is over a request in flight again.
+func (s *stay) turn(ctx context.Context) {
+	stream := s.stream.Load()
+	goesOn := s.goesOn(time.Now())
+	if s.use.Kind == "" || isWebSocket(s.r) || goesOn == (stream != nil) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	use, open := s.use, s.cfg.Doors.Open
+	if goesOn {
+		use.Kind, open = idle.Stream, s.cfg.Doors.OpenStream
+	}
+	next, err := open(ctx, s.target.Name, use)
+	if err != nil {
+		return // it counts as it did
+	}
+	s.stream.Store(nil)
+	if goesOn {
+		s.stream.Store(&next)
+	}
+	s.release()
+	s.lease = next
+}
+
+// goesOn reports whether something has been flowing for long. While a program thinks nothing flows, and it is in use.
+func (s *stay) goesOn(now time.Time) bool {
+	if answered := s.answered.Load(); answered != 0 {
+		return now.Sub(time.Unix(0, answered)) >= streamAfter
+	}
+	return s.sending.Load() && now.Sub(s.since) >= streamAfter
+}

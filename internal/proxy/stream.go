@@ -1,0 +1,191 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"sandboxd/internal/idle"
+	"sandboxd/internal/sandbox"
+)
+
+// What flows through a stream or a WebSocket counts as use when it is more than a heartbeat: slotBytes of content, both
+// directions together, within slotLength.
+const (
+	slotLength = 10 * time.Second
+	slotBytes  = 128
+)
+
+// slot adds up what flows. The zero value is ready for use.
+type slot struct {
+	mu    sync.Mutex
+	begun time.Time
+	bytes int
+}
+
+// add reports whether these bytes make the present slot count: true once in each slot.
+func (s *slot) add(n int, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.begun) >= slotLength {
+		s.begun, s.bytes = now, 0
+	}
+	before := s.bytes
+	s.bytes = min(before+n, slotBytes) // more does not matter, and cannot overflow
+	return before < slotBytes && s.bytes == slotBytes
+}
+
+// forgotten reports whether what flows now may be a forgotten page's doing: what it says by itself after it has connected
+// again.
+func (s *stay) forgotten(now time.Time) bool {
+	return s.use.Unattended && now.Sub(s.since) < slotLength
+}
+
+// came notes bytes that have come out of the sandbox. What a terminal shows may be seen by nobody.
+func (s *stay) came(ctx context.Context, n int) {
+	stream := s.stream.Load()
+	if stream == nil || n == 0 {
+		return
+	}
+	if now := time.Now(); s.slot.add(n, now) {
+		_ = stream.Touch(ctx, s.use.Kind == idle.Terminal || s.forgotten(now)) // what has come is here, whatever happens there
+	}
+}
+
+// goes makes the sandbox fit to be given n bytes. Few of them count little, and thaw it all the same.
+func (s *stay) goes(ctx context.Context, n int) error {
+	stream := s.stream.Load()
+	if stream == nil {
+		return nil // in flight, so it is awake
+	}
+	if now := time.Now(); s.slot.add(n, now) && !s.forgotten(now) {
+		return stream.Touch(ctx, false)
+	}
+	if err := stream.Touch(ctx, true); err != nil {
+		return err
+	}
+	return s.thaw(ctx)
+}
+
+// thaw makes a frozen sandbox go on without counting as attended use.
+func (s *stay) thaw(ctx context.Context) error {
+	sb, err := s.cfg.Sandboxes.Sandbox(ctx, s.target.Name)
+	if err != nil || sb.State != sandbox.Frozen {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, wakeLimit)
+	defer cancel()
+	use := s.use
+	use.Unattended = true
+	entry, err := s.cfg.Doors.Open(ctx, s.target.Name, use)
+	if err != nil {
+		return err
+	}
+	entry.Release()
+	return nil
+}
+
+// upload is a request's body.
+type upload struct {
+	io.ReadCloser
+	ctx  context.Context
+	stay *stay
+}
+
+// Read implements io.Reader.
+func (u *upload) Read(p []byte) (int, error) {
+	n, err := u.ReadCloser.Read(p)
+	if n > 0 {
+		if shut := u.stay.goes(u.ctx, n); shut != nil {
+			return 0, shut
+		}
+	}
+	if err != nil {
+		u.stay.sending.Store(false)
+	}
+	return n, err
+}
+
+// tunnel is the sandbox's end of a WebSocket.
+type tunnel struct {
+	io.ReadWriteCloser
+	ctx      context.Context
+	stay     *stay
+	up, down frames
+	beats    beats
+}
+
+// Write implements io.Writer: it takes what the visitor sends.
+func (t *tunnel) Write(p []byte) (int, error) {
+	if err := t.admit(t.up.read(p)); err != nil {
+		return 0, err
+	}
+	return t.ReadWriteCloser.Write(p)
+}
+
+// admit has the sandbox awake for what a person or a page says. Pings and pongs, a page's heartbeat, and what a terminal's
+// page tells beside what is typed do not wake: a sandbox that stands still gets them when it goes on.
+func (t *tunnel) admit(p piece) error {
+	switch {
+	case t.stay.use.Kind == idle.Terminal && p.typed:
+		if stream := t.stay.stream.Load(); stream != nil {
+			return stream.Touch(t.ctx, false)
+		}
+	case t.stay.use.Kind == idle.Terminal, !p.data:
+	case p.content >= slotBytes || !t.beats.is(p.content, time.Now()):
+		return t.stay.goes(t.ctx, p.content)
+	}
+	return nil
+}
+
+// Read implements io.Reader: it gives what the sandbox sends.
+func (t *tunnel) Read(p []byte) (int, error) {
+	n, err := t.ReadWriteCloser.Read(p)
+	t.stay.came(t.ctx, t.down.read(p[:n]).content)
+	return n, err
+}
+
+// A heartbeat is a small message of the same size that comes again and again in the same time.
+const (
+	beatsKnown  = 4               // sizes looked at
+	beatsEnough = 3               // equal pauses before a message is a heartbeat
+	beatShort   = time.Second     // a shorter pause is somebody's typing or dragging
+	beatSlack   = 5               // pauses are equal when they differ by a fifth
+	beatLong    = 3 * time.Minute // a longer pause is chance
+)
+
+// beats knows a page's heartbeats.
+type beats [beatsKnown]struct {
+	size  int
+	last  time.Time
+	pause time.Duration
+	equal int
+}
+
+// is reports whether a message of that size is a heartbeat.
+func (b *beats) is(size int, now time.Time) bool {
+	at := 0
+	for i := range b {
+		if b[i].size == size && !b[i].last.IsZero() {
+			at = i
+			break
+		}
+		if b[i].last.Before(b[at].last) {
+			at = i
+		}
+	}
+	m := &b[at]
+	if m.size != size {
+		*m = beats{}[0]
+		m.size = size
+	}
+	pause := now.Sub(m.last)
+	if (pause-m.pause).Abs() <= m.pause/beatSlack && pause >= beatShort && pause <= beatLong {
+		m.equal++
+	} else {
+		m.equal, m.pause = 0, pause
+	}
+	m.last = now
+	return m.equal >= beatsEnough
+}

@@ -1,0 +1,123 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
+	"sandboxd/internal/idle"
+	"sandboxd/internal/sandbox"
+)
+
+// A person who opens a sandbox that is not there at once sees a page that stays as it is until the sandbox is, and then
+// loads the same address again: with its fragment, and without a step in the history. The page asks waitPath, each time
+// for at most waitLimit; without scripts it reloads now and then.
+
+// waitPath is where a waiting page asks whether to go on.
+const waitPath = ownPrefix + "/wait"
+
+const waitLimit = 2 * time.Second
+
+// waiting is the page's content.
+func (v visit) waiting(sb sandbox.Sandbox) notice {
+	n := notice{Status: http.StatusServiceUnavailable, Code: "waking", Title: "Waking " + v.target.Name + "…", Text: v.phase(sb),
+		Waits: true, Retry: retrySeconds, Links: []link{v.dashboard("Open in the dashboard", v.target.Name)}}
+	switch sb.State {
+	case sandbox.Creating:
+		n.Title = v.target.Name + " is being made…"
+	case sandbox.Starting:
+		n.Title = "Starting " + v.target.Name + "…"
+	}
+	return n
+}
+
+// phase says how far the sandbox is, in a sentence.
+func (v visit) phase(sb sandbox.Sandbox) string {
+	switch v.cfg.Sandboxes.Progress(sb.ID).Phase {
+	case sandbox.PhaseImage:
+		return "Its image is being made, which may take minutes the first time."
+	case sandbox.PhaseVolume:
+		return "Its container is being made."
+	case sandbox.PhaseStart:
+		return "It is being started."
+	case sandbox.PhaseReady:
+		return "It has started and is about to answer."
+	}
+	if sb.State == sandbox.Running {
+		return "It is awake, and the program that was asked for is about to answer."
+	}
+	return "It will be here in a moment."
+}
+
+// outlook is what a waiting page is told.
+type outlook struct {
+	Go    bool   `json:"go"`              // load the address again
+	Text  string `json:"text,omitempty"`  // show this meanwhile
+	Again int    `json:"again,omitempty"` // ask again after so many seconds; at once without it
+	Stay  bool   `json:"stay,omitempty"`  // ask no more
+}
+
+// wait answers a waiting page. What it keeps awake by that is unattended: the visit that it came from was not.
+func (v visit) wait() {
+	ctx, cancel := context.WithTimeout(v.r.Context(), waitLimit)
+	defer cancel()
+	who, err := v.identify(ctx, v.known)
+	if err == nil {
+		err = v.checkOrigin(who)
+	}
+	var sb sandbox.Sandbox
+	if err == nil {
+		sb, err = v.permitted(ctx, who)
+	}
+	if err != nil {
+		v.refuse(err)
+		return
+	}
+	body, err := json.Marshal(v.outlook(ctx, sb))
+	if err != nil {
+		v.refuse(err)
+		return
+	}
+	h := v.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	v.write(http.StatusOK, body)
+}
+
+// outlook waits until ctx ends at most.
+func (v visit) outlook(ctx context.Context, sb sandbox.Sandbox) outlook {
+	use := idle.Use{Kind: idle.Web, Detail: "a page that waits", Unattended: true}
+	if _, closed := v.closedNotice(sb); closed {
+		return outlook{Go: true}
+	}
+	if !v.mayWake(use, sb) {
+		return outlook{Text: v.target.Name + " is asleep. Reload the page to wake it.", Stay: true}
+	}
+	entry, err := v.cfg.Doors.Open(ctx, v.target.Name, use)
+	if err == nil {
+		defer entry.Release()
+		err = v.awaitService(ctx, entry)
+	}
+	now, rowErr := v.cfg.Sandboxes.Sandbox(v.r.Context(), v.target.Name)
+	switch {
+	case err == nil, rowErr != nil:
+		return outlook{Go: true}
+	case ctx.Err() != nil:
+		return outlook{Text: v.phase(now)}
+	case fault.Is(err, fault.Unavailable):
+		return outlook{Text: fault.Message(err), Again: fullSeconds}
+	}
+	return outlook{Go: true} // the page itself says why
+}
+
+// awaitService returns when the service that the host leads to answers, or is known not to exist.
+func (v visit) awaitService(ctx context.Context, entry Entry) error {
+	if v.target.Kind != hostname.Port || !v.fresh(entry.Sandbox, false) {
+		return nil
+	}
+	return v.pools.of(entry.Sandbox.ID, entry.Session).gate(v.target.Port).await(ctx)
+}

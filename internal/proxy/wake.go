@@ -1,0 +1,96 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/idle"
+	"sandboxd/internal/sandbox"
+)
+
+// How long a request waits for its sandbox and for the service that it asks for, from when it came.
+const (
+	pageAfter   = 1500 * time.Millisecond // then a person sees a page that goes on by itself
+	wakeLimit   = 60 * time.Second        // everything else is held
+	directLimit = 25 * time.Second        // Traefik gives up its question after 30
+)
+
+// fullSeconds is when to try again on a host that is full.
+const fullSeconds = 10
+
+// patience is how long this request waits.
+func (v visit) patience() time.Duration {
+	switch {
+	case isNavigation(v.r):
+		return pageAfter
+	case v.direct:
+		return directLimit
+	}
+	return wakeLimit
+}
+
+// deadline is when this request stops waiting to be let through.
+func (v visit) deadline() time.Time { return v.begun.Add(v.patience()) }
+
+// open goes through the door: the use is registered first, then the sandbox is woken. It answers whom it does not lead in.
+func (v visit) open(who visitor, sb sandbox.Sandbox) (Entry, idle.Use, bool) {
+	if v.observes() {
+		entry, ok := v.look(sb)
+		return entry, idle.Use{}, ok
+	}
+	use := v.use(who)
+	if !v.mayWake(use, sb) {
+		v.w.Header().Set(stateHeader, string(sb.State))
+		v.show(v.asleep())
+		return Entry{}, use, false
+	}
+	open := v.cfg.Doors.Open
+	if isWebSocket(v.r) {
+		open = v.cfg.Doors.OpenStream
+	}
+	ctx, cancel := context.WithDeadline(v.r.Context(), v.deadline())
+	defer cancel()
+	entry, err := open(ctx, v.target.Name, use)
+	if err != nil {
+		v.shut(ctx, sb, err)
+		return Entry{}, use, false
+	}
+	return entry, use, true
+}
+
+// shut answers a request that did not get through the door before ctx ended. sb is the sandbox as it was when it came.
+func (v visit) shut(ctx context.Context, sb sandbox.Sandbox, err error) {
+	now, rowErr := v.cfg.Sandboxes.Sandbox(v.r.Context(), v.target.Name)
+	if rowErr == nil {
+		sb = now
+	}
+	n, closed := v.closedNotice(sb)
+	switch {
+	case ctx.Err() != nil && v.r.Context().Err() == nil:
+		v.late(sb)
+	case closed && fault.Is(err, fault.Conflict):
+		v.show(n)
+	case sb.State != sandbox.Running && fault.Is(err, fault.Unavailable):
+		v.show(v.full(err))
+	default:
+		v.refuse(err)
+	}
+}
+
+// late answers a request that has waited for as long as it may.
+func (v visit) late(sb sandbox.Sandbox) {
+	if isNavigation(v.r) {
+		v.show(v.waiting(sb))
+		return
+	}
+	v.refuse(fault.New(fault.Timeout, "%s is not ready yet. %s Try again in a moment.", v.target.Name, v.phase(sb)))
+}
+
+// full tells that a sandbox cannot be woken just now, for a reason that passes.
+func (v visit) full(err error) notice {
+	return notice{Status: http.StatusServiceUnavailable, Code: fault.Unavailable.String(), Waits: true, Retry: fullSeconds,
+		Title: v.target.Name + " cannot be woken now", Text: fault.Message(err),
+		Links: []link{v.dashboard("Open in the dashboard", v.target.Name), v.dashboard("All sandboxes", "")}}
+}
