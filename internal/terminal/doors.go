@@ -55,7 +55,7 @@ func (d doors) Look(ctx context.Context, name string) (Guest, error) {
 }
 
 func use(tab string, unattended bool) idle.Use {
-	return idle.Use{Kind: idle.Terminal, Detail: "terminal " + tab, Unattended: unattended}
+	return idle.Use{Kind: idle.Terminal, Detail: tab, Unattended: unattended}
 }
 
 func entry(e *door.Entry, err error) (Entry, error) {

@@ -114,9 +114,9 @@ export class Connection {
     if (event.code === asleep) return this.#stay("asleep", attempt.wake && !attempt.heard ? event.reason : "");
     if (isFinal(event.code)) return this.#stay("closed", event.reason || "The connection was closed.");
     this.#set("reconnecting", event.reason);
-    const refusal = attempt.opened ? "" : await this.#refusal();
+    const refusal = attempt.opened ? null : await this.#refusal();
     if (this.#away.signal.aborted || this.#socket) return;
-    if (refusal) return this.#stay("closed", refusal);
+    if (refusal) return this.#stay(...refusal);
     this.#timer = setTimeout(() => this.connect(), delayAfter(this.#failures++, Math.random()));
   }
 
@@ -126,18 +126,21 @@ export class Connection {
     this.#set(state, reason);
   }
 
-  // A script is not told why a websocket was refused; the same address without an upgrade says so when it is final.
+  // A script is not told why a websocket was refused; the same address without an upgrade says so when it is final, as
+  // [state, reason]. Asking is no use of the sandbox: where it is the sandbox's own host that answers, it only observes.
   async #refusal() {
     const url = new URL(this.url);
     url.protocol = url.protocol.replace("ws", "http");
+    const headers = { Accept: "application/problem+json", "X-Sandboxd-Observe": "1" };
     try {
-      const answer = await fetch(url, { headers: { Accept: "application/problem+json" }, redirect: "manual", signal: this.#away.signal });
-      if (answer.type === "opaqueredirect" || answer.status === 401) return "You are signed out. Reload the page to sign in.";
-      if (![403, 404, 409, 410].includes(answer.status)) return "";
-      const problem = await answer.json().catch(() => null);
-      return problem?.detail || problem?.title || "The terminal cannot be opened.";
+      const answer = await fetch(url, { headers, redirect: "manual", signal: this.#away.signal });
+      if (answer.type === "opaqueredirect" || answer.status === 401) return ["closed", "You are signed out. Reload the page to sign in."];
+      const problem = answer.ok ? null : await answer.json().catch(() => null);
+      if (problem?.code === "asleep") return ["asleep", ""];
+      if (![403, 404, 409, 410].includes(answer.status)) return null;
+      return ["closed", problem?.detail || problem?.title || "The terminal cannot be opened."];
     } catch {
-      return ""; // sandboxd is away: it will be back
+      return null; // sandboxd is away: it will be back
     }
   }
 

@@ -31,6 +31,7 @@ class Socket {
 }
 
 let answer; // of the same address without an upgrade
+const asked = []; // how it was asked
 
 beforeEach(() => {
   sockets.length = 0;
@@ -38,7 +39,7 @@ beforeEach(() => {
   globalThis.WebSocket = Socket;
   globalThis.window = new EventTarget();
   globalThis.document = Object.assign(new EventTarget(), { hidden: false });
-  globalThis.fetch = async () => answer;
+  globalThis.fetch = async (url, how) => (asked.push(how), answer);
   mock.timers.enable({ apis: ["setTimeout", "Date"] });
 });
 
@@ -143,4 +144,16 @@ test("a sandbox that its owner has stopped is not asked for again", async () => 
   mock.timers.tick(60 * 60_000);
   assert.equal(sockets.length, 1);
   assert.equal(states.at(-1), "closed: box is stopped. Start it first.");
+});
+
+test("a sandbox whose own host says that it is asleep is not asked for again", async () => {
+  const { connection, states } = open();
+  answer = { type: "basic", status: 503, ok: false, json: async () => ({ code: "asleep", detail: "A request that only observes does not wake it." }) };
+  connection.connect();
+  last().ends(1006);
+  await settled();
+  mock.timers.tick(60 * 60_000);
+  assert.equal(sockets.length, 1);
+  assert.equal(states.at(-1), "asleep");
+  assert.equal(asked.at(-1).headers["X-Sandboxd-Observe"], "1");
 });
