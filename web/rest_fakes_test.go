@@ -32,6 +32,13 @@ func (f *fakeIdle) Outlook(s sandbox.Sandbox) idle.Outlook {
 	return f.outlooks[s.Name]
 }
 
+// count is how often it was asked.
+func (f *fakeIdle) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked
+}
+
 func (f *fakeIdle) Subscribe() *event.Subscription[idle.Change] { return f.bus.Subscribe() }
 
 // put sets the outlook of a sandbox without telling anybody.

@@ -1,0 +1,219 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+)
+
+// chosen is the value of the option that a select has chosen, with its text.
+func chosen(v view, id string) (value, words string) {
+	v.t.Helper()
+	for n := range v.need(id).Descendants() {
+		if n.Type == html.ElementNode && n.Data == "option" && hasAttr(n, "selected") {
+			return attr(n, "value"), text(n)
+		}
+	}
+	return "none", ""
+}
+
+func TestRestSheet_ShowsTheTimesThatCountAndWhoSaysSo(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "plain", nil)
+	s.put("ada", "own", func(b *sandbox.Sandbox) {
+		b.Rest = catalog.Rest{FreezeAfter: catalog.After(time.Hour), StopAfter: catalog.After(20 * time.Minute)}
+	})
+	page := s.get("ada", "/sandboxes/plain/rest").is(http.StatusOK)
+	if value, words := chosen(page, "#freeze_after"); value != "" || words != "Default (server: 15 min)" {
+		t.Errorf("freeze %q %q", value, words)
+	}
+	page = s.get("ada", "/sandboxes/own/rest", "HX-Request", "true").is(http.StatusOK)
+	if value, _ := chosen(page, "#freeze_after"); value != "1h" {
+		t.Errorf("freeze %q", value)
+	}
+	if value, _ := chosen(page, "#stop_after"); value != "custom" || attr(page.need("#stop_after-custom"), "value") != "20m" {
+		t.Errorf("stop %q %q", value, attr(page.need("#stop_after-custom"), "value"))
+	}
+	if strings.Contains(page.Body.String(), "<html") || page.find(".sheet") == nil {
+		t.Error("a script gets more than the sheet")
+	}
+}
+
+func TestRestSheet_SetsTheTimes(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "mine", nil)
+	s.post("ada", "/sandboxes/mine/rest", fields("freeze_after", "custom", "freeze_after_custom", " 90s ", "stop_after", "never", "next", "/")).leads("/")
+	box, _ := s.boxes.Sandbox(t.Context(), "mine")
+	if box.Rest != (catalog.Rest{FreezeAfter: catalog.After(90 * time.Second), StopAfter: catalog.Never}) {
+		t.Errorf("rest %v", box.Rest)
+	}
+	s.post("ada", "/sandboxes/mine/rest", fields("freeze_after", "", "freeze_after_custom", "left over", "stop_after", "1d")).leads("/sandboxes/mine")
+	box, _ = s.boxes.Sandbox(t.Context(), "mine")
+	if box.Rest != (catalog.Rest{StopAfter: catalog.After(24 * time.Hour)}) {
+		t.Errorf("rest %v", box.Rest)
+	}
+}
+
+func TestRestSheet_ShowsWhatIsWrongBesideIt(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "mine", nil)
+	for entered, want := range map[string]string{"soon": "is no idle time", "": "Say which time"} {
+		again := s.post("ada", "/sandboxes/mine/rest", fields("freeze_after", "1h", "stop_after", "custom", "stop_after_custom", entered))
+		again.is(http.StatusBadRequest)
+		if got := text(again.need("#stop_after-fault")); !strings.Contains(got, want) {
+			t.Errorf("%q: says %q", entered, got)
+		}
+		if value, _ := chosen(again, "#stop_after"); value != "custom" || attr(again.need("#stop_after-custom"), "value") != entered {
+			t.Errorf("%q is lost: %q", entered, value)
+		}
+		if value, _ := chosen(again, "#freeze_after"); value != "1h" || again.find("#freeze_after-fault") != nil {
+			t.Errorf("freeze %q", value)
+		}
+	}
+	s.boxes.refuse(fault.New(fault.Conflict, "It is being deleted."))
+	again := s.post("ada", "/sandboxes/mine/rest", fields("freeze_after", "1h")).is(http.StatusConflict)
+	if got := text(again.need("main")); !strings.Contains(got, "It is being deleted.") {
+		t.Errorf("says %q", got)
+	}
+}
+
+func TestRestSheet_ListsHoldsAndRevokesThem(t *testing.T) {
+	s := newStage(t)
+	s.furnish()
+	page := s.get("root", "/sandboxes/brave-otter/rest").is(http.StatusOK)
+	items := page.all("li.item")
+	if len(items) != 2 {
+		t.Fatalf("%d holds", len(items))
+	}
+	if got := text(items[0]); got != "nightly training run by ada placed 20 min ago ends in 1 h Revoke" {
+		t.Errorf("reads %q", got)
+	}
+	if got := text(items[1]); strings.Contains(got, "by ") {
+		t.Errorf("by nobody known: %q", got)
+	}
+	revoke := attr(in(items[0], "form"), "action")
+	s.post("bob", revoke, nil).is(http.StatusNotFound)
+	s.post("root", revoke, nil).leads("/sandboxes/brave-otter/rest")
+	s.post("root", revoke, nil).is(http.StatusNotFound)
+	sheet := s.post("root", attr(in(items[1], "form"), "action"), fields("next", "/"), "HX-Request", "true").is(http.StatusOK)
+	if got := text(sheet.need(".sheet")); !strings.Contains(got, "The hold was revoked") || !strings.Contains(got, "Nothing is declared") {
+		t.Errorf("says %q", got)
+	}
+	if got := attr(sheet.need("form.form"), "action"); got != "/sandboxes/brave-otter/rest" {
+		t.Errorf("form leads to %q", got)
+	}
+}
+
+func TestNew_TakesTheTimesOfRest(t *testing.T) {
+	s := newStage(t)
+	if value, words := chosen(s.get("ada", "/new").is(http.StatusOK), "#freeze_after"); value != "" || words != "As the template says" {
+		t.Errorf("freeze %q %q", value, words)
+	}
+	s.post("ada", "/sandboxes", fields("template", "base", "freeze_after", "5m", "stop_after", "custom", "stop_after_custom", "3d"))
+	if got := s.boxes.asked().Rest; got != (catalog.Rest{FreezeAfter: catalog.After(5 * time.Minute), StopAfter: catalog.After(72 * time.Hour)}) {
+		t.Errorf("asked for %v", got)
+	}
+}
+
+func TestNew_ShowsAWrongTimeBesideIt(t *testing.T) {
+	s := newStage(t)
+	again := s.post("ada", "/sandboxes", fields("template", "base", "name", "mine", "freeze_after", "custom", "freeze_after_custom", "soon")).is(http.StatusBadRequest)
+	if got := text(again.need("#freeze_after-fault")); !strings.Contains(got, "is no idle time") || again.find("form .notice") != nil {
+		t.Errorf("says %q", got)
+	}
+	if attr(again.need("#new-name"), "value") != "mine" || attr(again.need("#freeze_after-custom"), "value") != "soon" {
+		t.Error("what was entered is lost")
+	}
+	bad := s.post("ada", "/sandboxes", fields("template", "base", "cpus", "x")).is(http.StatusBadRequest)
+	if text(bad.need("#new-cpus-fault")) == "" || bad.find("#freeze_after-fault") != nil {
+		t.Errorf("says %q", text(bad.need("main")))
+	}
+}
+
+func TestWorkspace_NamesEveryReason(t *testing.T) {
+	s := newStage(t)
+	s.furnish()
+	state := s.get("root", "/sandboxes/brave-otter").is(http.StatusOK).need("#ws-state")
+	for _, words := range []string{
+		"Running · kept awake by terminal +3", "Kept awake by", "a terminal with recent input or output: main for 40 min",
+		"hold: nightly training run for 20 min · ends in 1 h", "command: python train.py", "work: 1.9 cores",
+		"Unused, it is frozen after 15 min and stops after 4 h",
+	} {
+		if !strings.Contains(text(state), words) {
+			t.Errorf("no %q in %q", words, text(state))
+		}
+	}
+	for name, want := range map[string]string{
+		"checkout-api": "Nothing uses it now Freezes in 12 min · stops in 3 h", "quick-lynx": "It never sleeps by itself",
+		"still-lake": "Frozen · wakes on use · stops in 3 h", "old-forest": "Asleep · 2 h · wakes on use",
+	} {
+		if got := text(s.get("root", "/sandboxes/"+name).need("#ws-state")); !strings.Contains(got, want) {
+			t.Errorf("%s: no %q in %q", name, want, got)
+		}
+	}
+	if got := text(s.get("root", "/sandboxes/silver-heron").need("#ws-state")); got != "Stopped" {
+		t.Errorf("a stopped one: %q", got)
+	}
+}
+
+func TestWorkspace_OffersSleepAndWake(t *testing.T) {
+	s := newStage(t)
+	for state, want := range map[sandbox.State]string{
+		sandbox.Running: "Sleep now", sandbox.Frozen: "Wake", sandbox.Asleep: "Wake", sandbox.Sleeping: "Wake", sandbox.Stopped: "Start",
+	} {
+		s.put("ada", string(state), func(b *sandbox.Sandbox) { b.State = state })
+		acts := s.get("ada", "/sandboxes/"+string(state)).is(http.StatusOK).need("#ws-acts")
+		if got := text(in(acts, ".button")); got != want {
+			t.Errorf("%s: %q, want %q", state, got, want)
+		}
+	}
+	s.post("ada", "/sandboxes/running/sleep", nil).leads("/sandboxes/running")
+	if box, _ := s.boxes.Sandbox(t.Context(), "running"); box.State != sandbox.Sleeping {
+		t.Errorf("state %s", box.State)
+	}
+	s.post("ada", "/sandboxes/frozen/start", fields("next", "/")).leads("/")
+	page := s.post("ada", "/sandboxes/stopped/sleep", nil).is(http.StatusConflict)
+	if got := text(page.need(".mishap")); !strings.Contains(got, "stopped does not run") {
+		t.Errorf("says %q", got)
+	}
+	s.post("bob", "/sandboxes/asleep/sleep", nil).is(http.StatusNotFound)
+}
+
+func TestGonePage_IsFriendlyAndMakesNothing(t *testing.T) {
+	s := newStage(t)
+	box := s.put("ada", "mine", nil)
+	s.boxes.drop(box)
+	for _, path := range []string{"", "/rest", "/rename", "/delete", "/terminals/main/ws"} {
+		page := s.get("ada", "/sandboxes/mine"+path).is(http.StatusGone)
+		if got := text(page.need(".mishap")); !strings.Contains(got, "This sandbox was deleted") || !strings.Contains(got, "Go to sandboxes") ||
+			!strings.Contains(got, "New sandbox") {
+			t.Errorf("%s: says %q", path, got)
+		}
+	}
+	for _, path := range []string{"/start", "/sleep", "/stop", "/rest", "/rename", "/delete"} {
+		s.post("ada", "/sandboxes/mine"+path, fields("confirm", "mine")).is(http.StatusGone)
+	}
+	s.get("root", "/sandboxes/mine").is(http.StatusGone)
+	s.get("bob", "/sandboxes/mine").is(http.StatusNotFound)
+	s.get("ada", "/live/sandboxes/mine").is(http.StatusGone)
+	if _, total, _ := s.boxes.List(t.Context(), sandbox.Filter{}); total != 0 {
+		t.Errorf("%d sandboxes", total)
+	}
+}
+
+func TestSandboxes_OfferRestInTheMenu(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "mine", nil)
+	row := s.get("ada", "/").need("li.row")
+	got := text(in(row, "div.menu-list"))
+	if got != "Sleep now Stop Restart Rest and holds… Rename label… Delete…" {
+		t.Errorf("offers %q", got)
+	}
+}
