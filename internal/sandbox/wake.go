@@ -31,7 +31,7 @@ func (m *Manager) Awake(ctx context.Context, name string) (Sandbox, error) {
 			return Sandbox{}, err
 		case s.State == Running:
 			return s, nil
-		case s.State.Resting():
+		case s.State.Resting() || !s.State.Settled() && m.wakes.waiting(name):
 			return m.wake(ctx, name)
 		case s.State.Settled() || stuck:
 			return s, dormant(s)
@@ -70,6 +70,13 @@ func dormant(s Sandbox) error {
 type wakes struct {
 	mu    sync.Mutex
 	under map[string]*wake
+}
+
+// waiting reports whether a wake of name is under way or in line.
+func (w *wakes) waiting(name string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.under[name] != nil
 }
 
 // wake is one of them. What came of it is there once done is closed.
