@@ -130,8 +130,8 @@ func (p *pump) wake(ctx context.Context) bool {
 	waking, cancel := context.WithTimeout(ctx, wakeLimit)
 	defer cancel()
 	err := p.use.Touch(waking, false)
-	if err == nil {
-		return true
+	if err == nil || ctx.Err() != nil { // the latter ends everything, and says why itself
+		return err == nil
 	}
 	e := p.why(ctx, err)
 	if e.code == CloseAsleep {
