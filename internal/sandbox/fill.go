@@ -109,6 +109,7 @@ func (m *Manager) tendOnce(ctx context.Context, template string) (more bool, err
 	if err != nil {
 		return false, fmt.Errorf("list pooled sandboxes: %w", err)
 	}
+	m.pool.retain(template, list)
 	want := m.pool.wanted(template)
 	var model Sandbox
 	if want > 0 {

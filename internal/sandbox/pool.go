@@ -96,6 +96,18 @@ func (p *pool) take(template, mould string) (spare, bool) {
 	return one, true
 }
 
+// retain forgets the spares of a template that are not in list any more.
+func (p *pool) retain(template string, list []Sandbox) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	gone := func(one spare) bool {
+		return !slices.ContainsFunc(list, func(s Sandbox) bool { return s.ID == one.id })
+	}
+	if p.spares[template] = slices.DeleteFunc(p.spares[template], gone); len(p.spares[template]) == 0 {
+		delete(p.spares, template)
+	}
+}
+
 func (p *pool) empty(template string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,12 +197,12 @@ func (m *Manager) claim(ctx context.Context, s Sandbox) (got Sandbox, ok bool, e
 	if err != nil {
 		return Sandbox{}, false, ctx.Err() // the image has to be made first, or the engine is slow
 	}
+	defer m.nudgePools()
 	for {
 		one, found := m.pool.take(s.Spec.Template, mould)
 		if !found {
 			return Sandbox{}, false, nil
 		}
-		m.nudgePools()
 		got, err = m.attend(ctx, one.name, func(ctx context.Context, accept func(Sandbox)) error {
 			return m.handOver(ctx, one, s, accept)
 		})
