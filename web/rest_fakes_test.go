@@ -12,6 +12,12 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
+// resting is what a world has for rest.
+type resting struct {
+	idle *fakeIdle
+	room *fakeEngine // says whether the host has room
+}
+
 // fakeIdle says of each sandbox what a test has put there.
 type fakeIdle struct {
 	bus *event.Bus[idle.Change]

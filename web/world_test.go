@@ -36,8 +36,7 @@ type world struct {
 	engine   *fakeEngine
 	images   *fakeImages
 	guests   *fakeCommands
-	idle     *fakeIdle
-	room     *fakeEngine // says whether the host has room
+	resting
 	log      *lockedBuffer
 	tokens   map[string]string // by user name: an API token
 	ids      map[string]string // by user name: the user's id
@@ -49,7 +48,7 @@ const testPassword = "a long enough password"
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		t: t, store: sandboxtest.NewMemStore(), engine: &fakeEngine{}, images: newFakeImages(), guests: &fakeCommands{}, idle: newFakeIdle(), room: &fakeEngine{},
+		t: t, store: sandboxtest.NewMemStore(), engine: &fakeEngine{}, images: newFakeImages(), guests: &fakeCommands{}, resting: resting{newFakeIdle(), &fakeEngine{}},
 		log: &lockedBuffer{}, tokens: map[string]string{}, ids: map[string]string{},
 	}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
