@@ -205,11 +205,12 @@ func target(host string) (port int, name string) {
 	host, _, _ = strings.Cut(host, ":")
 	label, _, _ := strings.Cut(host, ".")
 	number, name, _ := strings.Cut(label, "-")
+	name = wire.Clean(name, 63)
 	n, err := strconv.ParseUint(number, 10, 16)
 	if err != nil || name == "" || number[0] == '0' {
 		return 0, ""
 	}
-	return int(n), wire.Clean(name, 63)
+	return int(n), name
 }
 
 // rewrite makes the request that the program gets: with what Traefik says of the visitor, as sandboxd's own proxy does.

@@ -95,11 +95,11 @@ func New(cfg Config) *Guest {
 		base: baseEnv(os.Environ()), execs: newExecs(),
 		opened: make(chan func(context.Context) error, 1)}
 	g.services = newSupervisor(g.spawn)
-	settle := func() {}
+	settle, started := func() {}, func() {}
 	if cfg.Own {
-		settle = giveBack
+		settle, started = giveBack, unmapProgram
 	}
-	g.settler = newSettler(settle)
+	g.settler = newSettler(settle, started)
 	g.gateway = newGateway(cfg.Gateway, g.settler.worked)
 	return g
 }

@@ -38,6 +38,7 @@ func (g *Guest) setUp(s wire.Setup, hello *wire.Hello) {
 	hello.HasTTYD, hello.HasTmux = sh.TTYD != "", sh.Tmux != ""
 	g.openTerminals(sh)
 	g.services.apply(s.Services)
+	g.serving.Go(g.settler.started)
 }
 
 // giveHome gives the volume to the sandbox's user when it is root's: an engine makes a volume root's when the image has
