@@ -13,6 +13,8 @@ import (
 	"crypto/x509/pkix"
 	"encoding/hex"
 	"encoding/pem"
+	"errors"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -59,7 +61,7 @@ func newTraefik(t testing.TB) *traefikProcess {
 		web: freeAddr(t), websecure: freeAddr(t), auth: freeAddr(t), roots: x509.NewCertPool()}
 	certificate, key := k.certify(t.TempDir())
 	k.env = []string{"DOMAIN=" + k.domain, "CERT_FILE=" + certificate, "KEY_FILE=" + key, "WEB_ADDRESS=" + k.web,
-		"WEBSECURE_ADDRESS=" + k.websecure, "SANDBOXD_AUTH_ADDRESS=" + k.auth, "DOCKER_ENDPOINT=unix:///var/run/docker.sock"}
+		"WEBSECURE_ADDRESS=" + k.websecure, "SANDBOXD_AUTH_ADDRESS=" + k.auth, "DOCKER_ENDPOINT=unix://" + k.socketProxy()}
 	t.Cleanup(func() {
 		if k.cmd != nil {
 			k.end(syscall.SIGTERM)
@@ -69,6 +71,26 @@ func newTraefik(t testing.TB) *traefikProcess {
 		}
 	})
 	return k
+}
+
+// socketProxy runs sandboxd's own socket proxy in front of the engine, and gives its socket.
+func (k *traefikProcess) socketProxy() string {
+	k.t.Helper()
+	dir, err := os.MkdirTemp("", "sbx-e2e-") // a test's own folder can be too long for a socket
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background()) // it ends after Traefik
+	ended := make(chan error, 1)
+	socket := filepath.Join(dir, "docker.sock")
+	go func() { ended <- serveSocketProxy(ctx, socket, engineSocket, slog.New(slog.DiscardHandler)) }()
+	k.t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-ended, os.RemoveAll(dir)); err != nil {
+			k.t.Error(err)
+		}
+	})
+	return socket
 }
 
 // certify writes a certificate for the domain and all hosts below it, and its key.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -226,6 +227,22 @@ func TestTraefik_RoutesFollowTheContainer(t *testing.T) {
 	other.direct(k.traefikProcess)
 	if got := via(client, k.url("3000-walled."+k.domain, "/")); got != "sandboxd" {
 		t.Errorf("a sandbox without a network leads to %s", got)
+	}
+}
+
+// Freezing is nothing that Traefik hears of, and what it hears of others must not take the route away: forwardAuth thaws.
+func TestTraefik_AFrozenSandboxKeepsItsRoute(t *testing.T) {
+	k := newTraefikBed(t)
+	engine(t, "pause", k.box.container)
+	other := newDirectBox(t, k.traefikProcess, "other")
+	other.direct(k.traefikProcess)
+	k.auth.answers(func(http.ResponseWriter, *http.Request) {
+		if out, err := exec.Command("docker", "unpause", k.box.container).CombinedOutput(); err != nil {
+			t.Errorf("thaw: %v: %s", err, out)
+		}
+	})
+	if got := via(k.client(), k.url(k.box.host, "/")); got != "gateway" {
+		t.Errorf("a frozen sandbox leads to %s", got)
 	}
 }
 

@@ -25,10 +25,11 @@ var layers = []layer{
 	{"proxy", []string{"internal/proxy"}, []string{"base", "hostname", "domain", "idle", "door", "feature", "static", "views"}},
 	{"test", []string{"internal/sandboxtest", "internal/archtest"}, []string{"base", "hostname", "domain"}},
 	{"templates", []string{"templates/..."}, nil},
+	{"socket proxy", []string{"internal/socketproxy"}, nil},
 	{"traefik plugin", []string{"traefik/..."}, nil}, // interpreted by Traefik, alone
 	{"guest command", []string{"cmd/guest"}, []string{"base", "guest"}},
 	{"command", []string{"cmd/sandboxd"}, []string{"base", "hostname", "link", "domain", "idle", "door", "feature", "adapter",
-		"static", "views", "web", "proxy", "templates"}},
+		"static", "views", "web", "proxy", "socket proxy", "templates"}},
 }
 
 // drivers tie us to a technology: each is imported by one package only, so that it can be replaced there.
