@@ -140,3 +140,24 @@ func (w *world) because() []idle.Kind {
 	}
 	return found
 }
+
+// place declares the box in use.
+func (w *world) place(reason string, ttl time.Duration) string {
+	h, err := w.config.Holds.Place(context.Background(), w.row(box), "ann", reason, ttl)
+	if err != nil {
+		w.t.Error(err)
+	}
+	return h.ID
+}
+
+func (w *world) renew(id string, ttl time.Duration) {
+	if _, err := w.config.Holds.Renew(context.Background(), w.row(box), id, ttl); err != nil {
+		w.t.Error(err)
+	}
+}
+
+func (w *world) revoke(id string) {
+	if err := w.config.Holds.Revoke(context.Background(), w.row(box), id); err != nil {
+		w.t.Error(err)
+	}
+}

@@ -3,8 +3,6 @@ package idle_test
 import (
 	"time"
 
-	"sandboxd/internal/catalog"
-	"sandboxd/internal/fault"
 	"sandboxd/internal/idle"
 )
 
@@ -79,7 +77,7 @@ var terminalCases = []story{
 		play: func(w *world) {
 			w.stream(always(0), terminal,
 				traffic{during: span{0, time.Second}, every: time.Second},
-				traffic{during: always(0), every: 200 * time.Millisecond, unattended: true})
+				traffic{during: always(0), every: 500 * time.Millisecond, unattended: true})
 			w.work(always(0), 0.01, 2000)
 		},
 		until: night,
@@ -90,7 +88,7 @@ var terminalCases = []story{
 		play: func(w *world) {
 			w.stream(always(0), terminal, traffic{during: always(0), every: 9 * time.Minute})
 		},
-		until: night,
+		until: night + time.Minute,
 	},
 	{
 		name: "typing every 9 minutes until noon, rests",
@@ -216,7 +214,7 @@ var workCases = []story{
 	{
 		name: "wget in the background that stalls, rests",
 		play: func(w *world) {
-			w.stream(span{0, time.Minute}, terminal, traffic{during: span{0, time.Minute}, every: time.Second})
+			w.stream(always(0), terminal, traffic{during: span{0, time.Minute}, every: time.Second})
 			w.work(span{0, 2 * time.Hour}, 0, 800)
 		},
 		until: 5 * time.Hour,
@@ -235,14 +233,18 @@ var workCases = []story{
 		want:  []string{"15m0.2s frozen", "4h0m3.2s asleep"},
 	},
 	{
-		name: "cron job each ten minutes of two minutes, stays",
-		rest: catalog.Rest{FreezeAfter: catalog.After(20 * time.Minute)},
-		play: func(w *world) {
-			for at := 18 * time.Minute; at < night; at += 20*time.Minute + 10*time.Second {
-				w.work(span{at, at + 130*time.Second}, 0.8, 0)
-			}
-		},
-		until: 65 * time.Minute,
+		name: "job that has begun half a minute before it is due, stays until it is done",
+		play: func(w *world) { w.work(span{14*time.Minute + 30*time.Second, 80 * time.Minute}, 0.8, 0) },
+		// The last ten seconds with work end at 1h20m0s.
+		until: 2 * time.Hour,
+		want:  []string{"1h35m0s frozen"},
+	},
+	{
+		name: "hiccup of a second before it is due, rests",
+		play: func(w *world) { w.work(span{14*time.Minute + 30*time.Second, 14*time.Minute + 31*time.Second}, 1, 0) },
+		// A second of a minute is less than work.
+		until: time.Hour,
+		want:  []string{"15m0s frozen"},
 	},
 	{
 		name:  "idle database inside, rests",
@@ -256,98 +258,6 @@ var workCases = []story{
 			w.work(always(0), 0.3, 0)
 		},
 		until:   night,
-		because: []idle.Kind{idle.Work},
-	},
-}
-
-// hostCases are about times, restarts and the engine.
-var hostCases = []story{
-	{
-		name:  "freeze_after never, stops in its time",
-		rest:  catalog.Rest{FreezeAfter: catalog.Never},
-		play:  func(*world) {},
-		until: 5 * time.Hour,
-		want:  []string{"4h0m3s asleep"},
-	},
-	{
-		name:  "stop_after never, stays frozen",
-		rest:  catalog.Rest{StopAfter: catalog.Never},
-		play:  func(*world) {},
-		until: 400 * time.Hour,
-		want:  []string{"15m0s frozen"},
-	},
-	{
-		name:  "both never, stays",
-		rest:  catalog.Rest{FreezeAfter: catalog.Never, StopAfter: catalog.Never},
-		play:  func(*world) {},
-		until: 400 * time.Hour,
-	},
-	{
-		name:  "stop_after before freeze_after, only stops",
-		rest:  catalog.Rest{FreezeAfter: catalog.After(time.Hour), StopAfter: catalog.After(30 * time.Minute)},
-		play:  func(*world) {},
-		until: 2 * time.Hour,
-		want:  []string{"30m3s asleep"},
-	},
-	{
-		name: "times of seconds, but not before everything has settled",
-		rest: catalog.Rest{FreezeAfter: catalog.After(10 * time.Second), StopAfter: catalog.After(30 * time.Second)},
-		play: func(w *world) { w.click(2 * time.Minute) },
-		// The thawed one has a breath of 30s, in which its 10s pass too.
-		until: 3 * time.Minute,
-		want:  []string{"1m0s frozen", "1m3s asleep", "2m1s running", "2m11.2s frozen", "2m34.2s asleep"},
-	},
-	{
-		name: "sandboxd restarted in the middle, everything begins afresh",
-		play: func(w *world) {
-			w.pass(10 * time.Minute)
-			w.restart()
-		},
-		until: 5 * time.Hour,
-		want:  []string{"25m0s frozen", "4h10m3s asleep"},
-	},
-	{
-		name: "sandboxd restarted while one is frozen, its time to stop begins afresh",
-		play: func(w *world) {
-			w.pass(2 * time.Hour)
-			w.restart()
-		},
-		until: 7 * time.Hour,
-		want:  []string{"15m0s frozen", "6h0m3s asleep"},
-	},
-	{
-		name: "engine away for ten minutes, nothing happens and everything begins afresh",
-		play: func(w *world) {
-			w.pass(14 * time.Minute)
-			w.bend(func(f *fake) { f.engine = fault.New(fault.Unavailable, "The engine does not answer.") })
-			w.pass(24 * time.Minute)
-			w.bend(func(f *fake) { f.engine = nil })
-		},
-		until: time.Hour,
-		want:  []string{"39m0s frozen"},
-	},
-	{
-		name: "engine that cannot freeze, stops in its time",
-		play: func(w *world) { w.bend(func(f *fake) { f.noFreezer = true }) },
-		// The hour is not lost: the ladder goes on with the stop.
-		until: 5 * time.Hour,
-		want:  []string{"4h0m3s asleep"},
-	},
-	{
-		name: "guest that does not answer, rests by the engine's word",
-		play: func(w *world) {
-			w.bend(func(f *fake) { f.deaf = fault.New(fault.Unavailable, "The guest does not answer.") })
-		},
-		until: time.Hour,
-		want:  []string{"15m0s frozen"},
-	},
-	{
-		name: "guest that does not answer but works by the engine's word, stays",
-		play: func(w *world) {
-			w.bend(func(f *fake) { f.deaf = fault.New(fault.Unavailable, "The guest does not answer.") })
-			w.work(always(0), 1, 0)
-		},
-		until:   time.Hour,
 		because: []idle.Kind{idle.Work},
 	},
 }

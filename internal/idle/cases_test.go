@@ -23,7 +23,7 @@ type story struct {
 // TestCases decides real-life cases, each in both directions where there are two: "stays" must be up as long as it lasts,
 // "rests" must not be kept up.
 func TestCases(t *testing.T) {
-	for _, s := range slices.Concat(pageCases, streamCases, terminalCases, programCases, workCases, hostCases) {
+	for _, s := range slices.Concat(pageCases, streamCases, terminalCases, programCases, workCases, holdCases, hostCases) {
 		t.Run(s.name, func(t *testing.T) {
 			bend := func(w *world) { w.add(box, s.rest) }
 			within(t, bend, func(w *world) {
@@ -42,7 +42,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-const night = 14 * time.Hour
+const night = 9 * time.Hour
 
 var (
 	page     = idle.Use{Kind: idle.Web, Detail: "GET /lab"}
@@ -208,7 +208,7 @@ var streamCases = []story{
 		play: func(w *world) {
 			w.stream(always(0), socket, traffic{during: always(0), every: 12 * time.Minute})
 		},
-		until: 10*time.Hour + time.Second,
+		until: 10*time.Hour + 5*time.Minute,
 	},
 	{
 		name: "websocket chat that is over, rests",

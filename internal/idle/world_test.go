@@ -14,6 +14,7 @@ import (
 	"sandboxd/internal/fault"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/sandboxtest"
 )
 
 // The times that count in the stories, unless one says otherwise.
@@ -33,32 +34,50 @@ type world struct {
 	reaper  *idle.Reaper
 	config  idle.Config
 	bus     *event.Bus[sandbox.Event]
+	store   *sandboxtest.MemStore // of the holds
 	began   time.Time
 	end     context.CancelFunc
 	play    context.Context // ends with the story
 
-	mu   sync.Mutex
-	rows map[string]sandbox.Sandbox
-	log  []string // "1h15m0s frozen", of box
+	mu sync.Mutex
 	fake
 }
 
-// fake is what the test can bend. Guarded by world.mu.
+// fake is what the test can bend, and what it sees. Guarded by world.mu.
 type fake struct {
-	lists, asked int
-	engine       error                                // why it cannot be reached
-	noFreezer    bool                                 // it cannot freeze
-	used         sandbox.Usage                        // by every sandbox together, so far
-	cores        float64                              // in use now
-	network      int64                                // bytes a second now
-	inFlight     int                                  // on the direct route
-	byteAt       time.Time                            // when one last flowed there
-	flowing      bool                                 // bytes flow all the time
-	deaf         error                                // why the guest does not answer
-	memory       struct{ available, swap int64 }      // of the host
-	pooled       int                                  // sandboxes in the pool
-	before       func(name string, still func() bool) // runs inside Freeze and Sleep, before still is asked
-	metered      time.Time
+	manager
+	engineFake
+	guestFake
+	memory struct{ available, swap int64 } // of the host
+	pooled int                             // sandboxes in the pool
+	asked  int                             // questions to engine and guests
+}
+
+type manager struct {
+	rows    map[string]sandbox.Sandbox
+	log     []string // the states of box: "1h15m0s frozen"
+	lists   int
+	listing error                                // why the list cannot be read
+	before  func(name string, still func() bool) // runs inside Freeze and Sleep, before still is asked
+}
+
+type engineFake struct {
+	engine    error // why it cannot be reached
+	noFreezer bool  // it cannot freeze
+	freezing  error // why nothing freezes now
+	tries     *int  // to freeze
+	uncounted error // why it does not say what is used
+	used      sandbox.Usage
+	cores     float64   // in use now, by all sandboxes together
+	network   int64     // bytes a second now
+	metered   time.Time // until when used is reckoned
+}
+
+type guestFake struct {
+	inFlight int       // on the direct route
+	byteAt   time.Time // when one last flowed there
+	flowing  bool      // bytes flow all the time
+	deaf     error     // why it does not answer
 }
 
 // within runs a story in fake time, with the sandboxes that it names, all running and fresh.
@@ -79,8 +98,9 @@ func within(t *testing.T, bend func(*world), story func(*world)) {
 func newWorld(t *testing.T) *world {
 	w := &world{
 		t: t, tracker: idle.New(), bus: event.NewBus[sandbox.Event](512), began: time.Now(),
-		rows: map[string]sandbox.Sandbox{},
+		store: sandboxtest.NewMemStore(),
 	}
+	w.rows = map[string]sandbox.Sandbox{}
 	w.memory.available = 8 << 30
 	w.metered = w.began
 	w.config = idle.Config{
@@ -94,6 +114,10 @@ func newWorld(t *testing.T) *world {
 // run starts the reaper of this world, as sandboxd's start does.
 func (w *world) run() {
 	ctx, cancel := context.WithCancel(context.Background())
+	w.config.Holds = idle.NewHolds(w.store.Holds(), w.tracker, w)
+	if err := w.config.Holds.Load(ctx); err != nil {
+		w.t.Error(err)
+	}
 	w.reaper = idle.NewReaper(w.config)
 	w.play = ctx
 	ended := make(chan error, 1)
@@ -112,9 +136,6 @@ func (w *world) restart() {
 	w.end()
 	w.tracker = idle.New()
 	w.config.Tracker = w.tracker
-	if w.config.Holds != nil {
-		w.t.Error("the holds of a world that restarts have to be made anew")
-	}
 	w.run()
 }
 
@@ -122,7 +143,11 @@ func (w *world) add(name string, rest catalog.Rest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	w.rows[name] = sandbox.Sandbox{ID: "id-of-" + name, Name: name, State: sandbox.Running, Created: now, Changed: now, Rest: rest}
+	s := sandbox.Sandbox{ID: "id-of-" + name, Name: name, State: sandbox.Running, Created: now, Changed: now, Rest: rest}
+	w.rows[name] = s
+	if err := w.store.Insert(context.Background(), s); err != nil && !fault.Is(err, fault.Conflict) {
+		w.t.Error(err)
+	}
 }
 
 // move sets a state, as the manager does.
@@ -164,10 +189,15 @@ func (w *world) bend(f func(*fake)) {
 	f(&w.fake)
 }
 
+// elapse lets fake time pass.
+func elapse(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 // pass lets time pass until the story is that old.
 func (w *world) pass(until time.Duration) {
-	time.Sleep(time.Until(w.began.Add(until)))
-	synctest.Wait()
+	elapse(time.Until(w.began.Add(until)))
 }
 
 // List implements idle.Sandboxes.
@@ -175,6 +205,9 @@ func (w *world) List(_ context.Context, f sandbox.Filter) ([]sandbox.Sandbox, in
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lists++
+	if w.listing != nil {
+		return nil, 0, w.listing
+	}
 	var found []sandbox.Sandbox
 	for _, s := range w.rows {
 		if !f.Up || s.State == sandbox.Running || s.State == sandbox.Frozen {
@@ -193,8 +226,14 @@ func (w *world) Resting(s sandbox.Sandbox) sandbox.Resting {
 func (w *world) Freeze(_ context.Context, name string, still func() bool) (sandbox.Sandbox, error) {
 	s := w.row(name)
 	w.mu.Lock()
-	hook, refuse := w.before, w.noFreezer
+	hook, refuse, broken := w.before, w.noFreezer, w.freezing
+	if w.tries != nil {
+		*w.tries++
+	}
 	w.mu.Unlock()
+	if broken != nil {
+		return s, broken
+	}
 	if refuse {
 		return s, fault.New(fault.Conflict, "This engine cannot freeze.")
 	}
@@ -257,6 +296,9 @@ func (w *world) usage(context.Context, string) (sandbox.Usage, error) {
 	defer w.mu.Unlock()
 	w.meter()
 	w.asked++
+	if w.uncounted != nil {
+		return sandbox.Usage{}, w.uncounted
+	}
 	return w.used, w.engine
 }
 

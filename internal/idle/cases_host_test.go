@@ -1,0 +1,166 @@
+package idle_test
+
+import (
+	"time"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/idle"
+)
+
+// holdCases are what an agent says.
+var holdCases = []story{
+	{
+		name: "hold that its agent renews, stays",
+		play: func(w *world) {
+			w.begin(time.Minute, func() {
+				id := w.place("training", 10*time.Minute)
+				w.each(span{6 * time.Minute, 20 * time.Hour}, 5*time.Minute, func() { w.renew(id, 10*time.Minute) })
+			})
+		},
+		until:   night,
+		because: []idle.Kind{idle.Held},
+	},
+	{
+		name: "hold whose agent has crashed, rests",
+		play: func(w *world) {
+			w.begin(time.Minute, func() {
+				id := w.place("training", 10*time.Minute)
+				w.each(span{6 * time.Minute, 2 * time.Hour}, 5*time.Minute, func() { w.renew(id, 10*time.Minute) })
+			})
+		},
+		// Renewed last at 1h56m0s, so it ended at 2h6m0s.
+		until: night,
+		want:  []string{"2h21m0s frozen", "6h6m3s asleep"},
+	},
+	{
+		name:  "hold that has expired, rests",
+		play:  func(w *world) { w.begin(time.Minute, func() { w.place("training", 2*time.Hour) }) },
+		until: 7 * time.Hour,
+		want:  []string{"2h16m0s frozen", "6h1m3s asleep"},
+	},
+	{
+		name: "hold that is revoked, rests",
+		play: func(w *world) {
+			w.begin(time.Minute, func() {
+				id := w.place("training", 24*time.Hour)
+				w.begin(3*time.Hour, func() { w.revoke(id) })
+			})
+		},
+		until: 8 * time.Hour,
+		want:  []string{"3h15m0s frozen", "7h0m3s asleep"},
+	},
+	{
+		name: "hold across a restart of sandboxd, stays until it expires",
+		play: func(w *world) {
+			w.pass(time.Minute)
+			w.place("training", 2*time.Hour)
+			w.pass(10 * time.Minute)
+			w.restart()
+		},
+		until: 3 * time.Hour,
+		want:  []string{"2h16m0s frozen"},
+	},
+	{
+		name: "hold on one that is asleep, wakes nobody",
+		play: func(w *world) {
+			w.begin(5*time.Hour, func() { w.place("later", time.Hour) })
+			w.click(5*time.Hour + 30*time.Minute)
+		},
+		// It was woken at 5h30m1s, and the hold kept it up until 6h.
+		until: 7 * time.Hour,
+		want:  []string{"15m0s frozen", "4h0m3s asleep", "5h30m1s running", "6h15m0s frozen"},
+	},
+}
+
+// hostCases are about times, restarts and the engine.
+var hostCases = []story{
+	{
+		name:  "freeze_after never, stops in its time",
+		rest:  catalog.Rest{FreezeAfter: catalog.Never},
+		play:  func(*world) {},
+		until: 5 * time.Hour,
+		want:  []string{"4h0m3s asleep"},
+	},
+	{
+		name:  "stop_after never, stays frozen",
+		rest:  catalog.Rest{StopAfter: catalog.Never},
+		play:  func(*world) {},
+		until: 40 * time.Hour,
+		want:  []string{"15m0s frozen"},
+	},
+	{
+		name:  "both never, stays",
+		rest:  catalog.Rest{FreezeAfter: catalog.Never, StopAfter: catalog.Never},
+		play:  func(*world) {},
+		until: 40 * time.Hour,
+	},
+	{
+		name:  "stop_after before freeze_after, only stops",
+		rest:  catalog.Rest{FreezeAfter: catalog.After(time.Hour), StopAfter: catalog.After(30 * time.Minute)},
+		play:  func(*world) {},
+		until: 2 * time.Hour,
+		want:  []string{"30m3s asleep"},
+	},
+	{
+		name: "times of seconds, but not before everything has settled",
+		rest: catalog.Rest{FreezeAfter: catalog.After(10 * time.Second), StopAfter: catalog.After(30 * time.Second)},
+		play: func(w *world) { w.click(2 * time.Minute) },
+		// Both were due when it had settled; the second step is taken a quarter of a second after the first.
+		until: 3 * time.Minute,
+		want:  []string{"1m0s frozen", "1m3.25s asleep", "2m1s running", "2m11.2s frozen", "2m34.2s asleep"},
+	},
+	{
+		name: "sandboxd restarted in the middle, everything begins afresh",
+		play: func(w *world) {
+			w.pass(10 * time.Minute)
+			w.restart()
+		},
+		until: 5 * time.Hour,
+		want:  []string{"25m0s frozen", "4h10m3s asleep"},
+	},
+	{
+		name: "sandboxd restarted while one is frozen, its time to stop begins afresh",
+		play: func(w *world) {
+			w.pass(2 * time.Hour)
+			w.restart()
+		},
+		until: 7 * time.Hour,
+		want:  []string{"15m0s frozen", "6h0m3s asleep"},
+	},
+	{
+		name: "engine away for ten minutes, nothing happens and everything begins afresh",
+		play: func(w *world) {
+			w.pass(14 * time.Minute)
+			w.bend(func(f *fake) { f.engine = fault.New(fault.Unavailable, "The engine does not answer.") })
+			w.pass(24*time.Minute - 500*time.Millisecond) // it is asked every second
+			w.bend(func(f *fake) { f.engine = nil })
+		},
+		until: time.Hour,
+		want:  []string{"39m0s frozen"},
+	},
+	{
+		name: "engine that cannot freeze, stops in its time",
+		play: func(w *world) { w.bend(func(f *fake) { f.noFreezer = true }) },
+		// The hour is not lost: the ladder goes on with the stop.
+		until: 5 * time.Hour,
+		want:  []string{"4h0m3s asleep"},
+	},
+	{
+		name: "guest that does not answer, rests by the engine's word",
+		play: func(w *world) {
+			w.bend(func(f *fake) { f.deaf = fault.New(fault.Unavailable, "The guest does not answer.") })
+		},
+		until: time.Hour,
+		want:  []string{"15m0s frozen"},
+	},
+	{
+		name: "guest that does not answer but works by the engine's word, stays",
+		play: func(w *world) {
+			w.bend(func(f *fake) { f.deaf = fault.New(fault.Unavailable, "The guest does not answer.") })
+			w.work(always(0), 1, 0)
+		},
+		until:   time.Hour,
+		because: []idle.Kind{idle.Work},
+	},
+}
