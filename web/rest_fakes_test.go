@@ -12,6 +12,13 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
+// What the delivery asks for is what there is.
+var (
+	_ Idle  = (*idle.Reaper)(nil)
+	_ Uses  = (*idle.Tracker)(nil)
+	_ Holds = (*idle.Holds)(nil)
+)
+
 // resting is what a world has for rest.
 type resting struct {
 	idle *fakeIdle
