@@ -37,9 +37,9 @@ type world struct {
 	images   *fakeImages
 	guests   *fakeCommands
 	resting
-	log      *lockedBuffer
-	tokens   map[string]string // by user name: an API token
-	ids      map[string]string // by user name: the user's id
+	log    *lockedBuffer
+	tokens map[string]string // by user name: an API token
+	ids    map[string]string // by user name: the user's id
 }
 
 const testPassword = "a long enough password"
