@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,14 +23,24 @@ type fakeBoxes struct {
 	progress sandbox.Progress
 	changed  chan struct{} // closed at the next change of a state
 	session  *fakeSession
-	openErr  error         // instead of any door
-	takes    time.Duration // how long a wake takes
-	wakeErr  error         // what comes of it
-	wakes    int
-	opened   int
-	inside   int
-	seen     []idle.Use
-	asAsked  []bool // the touches: unattended or not
+	fate
+	visits
+}
+
+// fate is what comes of opening doors.
+type fate struct {
+	openErr error         // instead of any door
+	takes   time.Duration // how long a wake takes
+	wakeErr error         // what comes of it
+}
+
+// visits is what has happened at the doors.
+type visits struct {
+	wakes   int
+	opened  int
+	inside  int
+	seen    []idle.Use
+	touched []bool // unattended or not
 }
 
 func newBoxes(s *fakeSession) *fakeBoxes {
@@ -121,7 +132,7 @@ func (b *fakeBoxes) touch(name string, lease *idle.Lease) func(context.Context, 
 	return func(ctx context.Context, unattended bool) error {
 		lease.Touch(unattended)
 		b.mu.Lock()
-		b.asAsked = append(b.asAsked, unattended)
+		b.touched = append(b.touched, unattended)
 		b.mu.Unlock()
 		if unattended {
 			return nil
@@ -209,7 +220,7 @@ func (b *fakeBoxes) woken() int {
 func (b *fakeBoxes) touches() (attended, unattended int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, u := range b.asAsked {
+	for _, u := range b.touched {
 		if u {
 			unattended++
 		} else {
@@ -229,6 +240,13 @@ func (b *fakeBoxes) state(name string) sandbox.State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.boxes[name].State
+}
+
+// usesSeen tells how the doors were opened.
+func (b *fakeBoxes) usesSeen() []idle.Use {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.seen)
 }
 
 // settle makes a sandbox as one that has been as it is for long.

@@ -245,6 +245,22 @@ func (v visit) enter() {
 
 // admit lets in a visitor who may use a sandbox that can be entered. It answers whom it does not let in.
 func (v visit) admit() (visitor, sandbox.Sandbox, bool) {
+	who, sb, ok := v.recognise()
+	if !ok {
+		return who, sb, false
+	}
+	if v.observes() {
+		v.w.Header().Set(stateHeader, string(sb.State))
+	}
+	if n, closed := v.closedNotice(sb); closed {
+		v.show(n)
+		return who, sb, false
+	}
+	return who, sb, true
+}
+
+// recognise finds out who asks, and that they may use the sandbox. It answers who may not.
+func (v visit) recognise() (visitor, sandbox.Sandbox, bool) {
 	ctx := v.r.Context()
 	who, err := v.identify(ctx, v.known)
 	if fault.Is(err, fault.Unauthenticated) {
@@ -260,13 +276,6 @@ func (v visit) admit() (visitor, sandbox.Sandbox, bool) {
 	}
 	if err != nil {
 		v.refuse(err)
-		return who, sb, false
-	}
-	if v.observes() {
-		v.w.Header().Set(stateHeader, string(sb.State))
-	}
-	if n, closed := v.closedNotice(sb); closed {
-		v.show(n)
 		return who, sb, false
 	}
 	return who, sb, true

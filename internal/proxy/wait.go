@@ -25,11 +25,8 @@ const waitLimit = 2 * time.Second
 func (v visit) waiting(sb sandbox.Sandbox) notice {
 	n := notice{Status: http.StatusServiceUnavailable, Code: "waking", Title: "Waking " + v.target.Name + "…", Text: v.phase(sb),
 		Waits: true, Retry: retrySeconds, Links: []link{v.dashboard("Open in the dashboard", v.target.Name)}}
-	switch sb.State {
-	case sandbox.Creating:
+	if sb.State == sandbox.Creating {
 		n.Title = v.target.Name + " is being made…"
-	case sandbox.Starting:
-		n.Title = "Starting " + v.target.Name + "…"
 	}
 	return n
 }
@@ -64,16 +61,8 @@ type outlook struct {
 func (v visit) wait() {
 	ctx, cancel := context.WithTimeout(v.r.Context(), waitLimit)
 	defer cancel()
-	who, err := v.identify(ctx, v.known)
-	if err == nil {
-		err = v.checkOrigin(who)
-	}
-	var sb sandbox.Sandbox
-	if err == nil {
-		sb, err = v.permitted(ctx, who)
-	}
-	if err != nil {
-		v.refuse(err)
+	_, sb, ok := v.recognise()
+	if !ok {
 		return
 	}
 	body, err := json.Marshal(v.outlook(ctx, sb))
