@@ -86,14 +86,14 @@ var hostCases = []story{
 		name:  "stop_after never, stays frozen",
 		rest:  catalog.Rest{StopAfter: catalog.Never},
 		play:  func(*world) {},
-		until: 40 * time.Hour,
+		until: 12 * time.Hour,
 		want:  []string{"15m0s frozen"},
 	},
 	{
 		name:  "both never, stays",
 		rest:  catalog.Rest{FreezeAfter: catalog.Never, StopAfter: catalog.Never},
 		play:  func(*world) {},
-		until: 40 * time.Hour,
+		until: 12 * time.Hour,
 	},
 	{
 		name:  "stop_after before freeze_after, only stops",

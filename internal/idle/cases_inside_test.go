@@ -77,7 +77,7 @@ var terminalCases = []story{
 		play: func(w *world) {
 			w.stream(always(0), terminal,
 				traffic{during: span{0, time.Second}, every: time.Second},
-				traffic{during: always(0), every: 500 * time.Millisecond, unattended: true})
+				traffic{during: always(0), every: time.Second, unattended: true})
 			w.work(always(0), 0.01, 2000)
 		},
 		until: night,
@@ -188,9 +188,9 @@ var workCases = []story{
 		name: "Jupyter cell that runs with its tab closed, stays until it is done",
 		play: func(w *world) {
 			w.click(10 * time.Minute)
-			w.work(span{10 * time.Minute, 9 * time.Hour}, 3.97, 0)
+			w.work(span{10 * time.Minute, 6 * time.Hour}, 3.97, 0)
 		},
-		until:   9*time.Hour - time.Second,
+		until:   6*time.Hour - time.Second,
 		because: []idle.Kind{idle.Work},
 	},
 	{

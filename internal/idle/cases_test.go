@@ -25,6 +25,7 @@ type story struct {
 func TestCases(t *testing.T) {
 	for _, s := range slices.Concat(pageCases, streamCases, terminalCases, programCases, workCases, holdCases, hostCases) {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			bend := func(w *world) { w.add(box, s.rest) }
 			within(t, bend, func(w *world) {
 				s.play(w)
@@ -42,7 +43,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-const night = 9 * time.Hour
+const night = 7 * time.Hour
 
 var (
 	page     = idle.Use{Kind: idle.Web, Detail: "GET /lab"}
@@ -208,14 +209,14 @@ var streamCases = []story{
 		play: func(w *world) {
 			w.stream(always(0), socket, traffic{during: always(0), every: 12 * time.Minute})
 		},
-		until: 10*time.Hour + 5*time.Minute,
+		until: 6*time.Hour + 5*time.Minute,
 	},
 	{
 		name: "websocket chat that is over, rests",
 		play: func(w *world) {
 			w.stream(always(0), socket, traffic{during: span{0, time.Hour}, every: 12 * time.Minute})
 		},
-		until: 10 * time.Hour,
+		until: 6 * time.Hour,
 		want:  []string{"1h15m0s frozen", "5h0m3s asleep"},
 	},
 	{

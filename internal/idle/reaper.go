@@ -179,13 +179,15 @@ func (r *Reaper) observe(e sandbox.Event) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	w := r.up[s.Name]
 	if !e.Deleted {
-		return r.see(s)
+		old := w != nil && w.id == s.ID && kept(s.Changed).Before(w.changed) // the list has told of what came after it
+		return !old && r.see(s)
 	}
 	if r.c.Holds != nil {
 		r.c.Holds.forget(s)
 	}
-	if w := r.up[s.Name]; w == nil || w.id == s.ID {
+	if w == nil || w.id == s.ID {
 		delete(r.up, s.Name)
 		r.c.Tracker.Forget(s.Name)
 	}
@@ -195,10 +197,8 @@ func (r *Reaper) observe(e sandbox.Event) bool {
 // see notes the state that a row says, under r.mu, and says whether the sandbox is up. One that has come up since it was
 // last seen starts its clock afresh; one that was thawed has a breath.
 func (r *Reaper) see(s sandbox.Sandbox) bool {
+	s.Changed = kept(s.Changed)
 	w := r.up[s.Name]
-	if w != nil && w.id == s.ID && s.Changed.Before(w.changed) {
-		return false // older than what is known
-	}
 	if s.State != sandbox.Running && s.State != sandbox.Frozen {
 		delete(r.up, s.Name)
 		return false

@@ -24,6 +24,9 @@ const (
 	settle      = time.Minute
 )
 
+// The manager is what the reaper asks of it.
+var _ idle.Sandboxes = (*sandbox.Manager)(nil)
+
 // box is the sandbox that the stories are about.
 const box = "box"
 
@@ -158,7 +161,7 @@ func (w *world) move(name string, to sandbox.State) sandbox.Sandbox {
 		w.mu.Unlock()
 		return s
 	}
-	s.State, s.Changed = to, later(time.Now(), s.Changed.Add(1))
+	s.State, s.Changed = to, later(time.Now(), s.Changed.Add(time.Microsecond)).Add(123*time.Nanosecond)
 	w.rows[name] = s
 	if name == box && to.Settled() {
 		w.log = append(w.log, time.Since(w.began).Round(time.Millisecond).String()+" "+string(to))
@@ -211,6 +214,7 @@ func (w *world) List(_ context.Context, f sandbox.Filter) ([]sandbox.Sandbox, in
 	var found []sandbox.Sandbox
 	for _, s := range w.rows {
 		if !f.Up || s.State == sandbox.Running || s.State == sandbox.Frozen {
+			s.Changed = s.Changed.Truncate(time.Microsecond) // as the store keeps it
 			found = append(found, s)
 		}
 	}
