@@ -38,7 +38,7 @@ test-engine: build ## tests on a real engine
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(GO) test -race -tags engine -p 1 -timeout $(TEST_TIME) $$(ls -d internal/*/ internal/*/*/ | while read d; do ls $$d*_engine_test.go >/dev/null 2>&1 && echo ./$$d; done)
 
-test-e2e: build bin/traefik ## what a person and a program do, with the real binary, engine and browser
+test-e2e: build bin/traefik bin/pebble ## what a person and a program do, with the real binary, engine and browser
 	@internal/setup/tools.sh chromium
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(GO) test -tags e2e -p 1 -count 1 -timeout $(TEST_TIME) ./cmd/... ./internal/terminal
@@ -89,3 +89,7 @@ bin/traefik: $(TRAEFIK)/go.mod $(TRAEFIK)/go.sum
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -C $(TRAEFIK) -trimpath -ldflags '-s -w -X github.com/traefik/traefik/v3/pkg/version.Version=$(TRAEFIK_VERSION)' \
 		-o $(CURDIR)/$@ github.com/traefik/traefik/v3/cmd/traefik
+
+bin/pebble: $(TRAEFIK)/go.mod $(TRAEFIK)/go.sum
+	@mkdir -p bin
+	CGO_ENABLED=0 $(GO) build -C $(TRAEFIK) -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ github.com/letsencrypt/pebble/v2/cmd/pebble

@@ -101,7 +101,7 @@ func (k *traefikProcess) certify(dir string) (certificate, key string) {
 		k.t.Fatal(err)
 	}
 	text := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: k.domain}, DNSNames: []string{k.domain, "*." + k.domain},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: k.domain}, DNSNames: []string{k.domain, "*." + k.domain}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}

@@ -1,11 +1,14 @@
-// Traefik as a tool for the tests: "make bin/traefik" builds it from source. It is a module of its own so that none of
-// this reaches sandboxd. The version is that of compose/compose.yaml's image. The replace and exclude lines are those of
-// Traefik's own go.mod.
+// What the tests need beside sandboxd: Traefik, and an ACME server to test its certificates with. "make bin/traefik" and
+// "make bin/pebble" build them from source. It is a module of its own so that none of this reaches sandboxd. Traefik's
+// version is that of compose/compose.yaml's image; the replace and exclude lines are those of its own go.mod.
 module sandboxd/internal/setup/traefik
 
 go 1.26.0
 
-tool github.com/traefik/traefik/v3/cmd/traefik
+tool (
+	github.com/letsencrypt/pebble/v2/cmd/pebble
+	github.com/traefik/traefik/v3/cmd/traefik
+)
 
 require (
 	cloud.google.com/go/auth v0.18.1 // indirect
@@ -185,6 +188,8 @@ require (
 	github.com/labbsr0x/bindman-dns-webhook v1.0.2 // indirect
 	github.com/labbsr0x/goh v1.0.1 // indirect
 	github.com/leodido/go-urn v1.4.0 // indirect
+	github.com/letsencrypt/challtestsrv v1.3.2 // indirect
+	github.com/letsencrypt/pebble/v2 v2.8.0 // indirect
 	github.com/linode/linodego v1.65.0 // indirect
 	github.com/liquidweb/liquidweb-cli v0.6.9 // indirect
 	github.com/liquidweb/liquidweb-go v1.6.4 // indirect
