@@ -156,3 +156,24 @@ func TestPool_NeverTakesBackWhatWasClaimed(t *testing.T) {
 	})
 }
 
+func TestCreate_OneThatIsBeingClaimedIsNobodyElses(t *testing.T) {
+	pooling(t, 1, func(t *testing.T, w *world, m *sandbox.Manager) {
+		list := ready(t, w, m, 1, "at first")
+		got := make([]sandbox.Sandbox, 2)
+		var both sync.WaitGroup
+		both.Go(func() { got[0] = oneClick(t, m, "ann") })
+		synctest.Wait() // it thaws, and its row does not tell yet
+		if err := m.FillPools(t.Context(), w.templates.list()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		both.Go(func() { got[1] = oneClick(t, m, "bob") })
+		both.Wait()
+		for i, owner := range []string{"ann", "bob"} {
+			s := settled(t, m, got[i].Name, sandbox.Running)
+			if s.Owner != owner || isOf(list, s) != (i == 0) {
+				t.Errorf("%s was given %+v", owner, s)
+			}
+		}
+	})
+}

@@ -297,6 +297,38 @@ func TestRename_ChangesTheLabelAndTellsEverybody(t *testing.T) {
 	})
 }
 
+func TestCreate_OnAFullHostIsRefusedAndLeavesNothing(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		first := create(t, m, sandbox.Request{Name: "lab"})
+		settled(t, m, "lab", sandbox.Running)
+		w.full(fault.New(fault.Unavailable, "The host is full."))
+		for _, r := range []sandbox.Request{{Name: "more", Template: "base"}, {Template: "base"}} {
+			if _, created, err := m.Create(t.Context(), r); !fault.Is(err, fault.Unavailable) || created {
+				t.Errorf("created %v, %v", created, err)
+			}
+		}
+		if _, n, _ := m.List(t.Context(), sandbox.Filter{}); n != 1 {
+			t.Errorf("%d rows are kept", n)
+		}
+		if s, created, err := m.Create(t.Context(), sandbox.Request{Name: "lab", Template: "base"}); err != nil || created || s.ID != first.ID {
+			t.Errorf("one that is there: %+v, %v", s, err)
+		}
+		w.full(nil)
+		w.images.set(time.Minute, nil)
+		s := create(t, m, sandbox.Request{Name: "more"})
+		w.full(fault.New(fault.Unavailable, "The host is full."))
+		if s = settled(t, m, "more", sandbox.Failed); s.Problem != "The host is full." {
+			t.Errorf("problem %q", s.Problem)
+		}
+		if _, ok := w.engine.instance(t, s.ID); ok || w.engine.Starts(s.ID) != 0 {
+			t.Error("the engine keeps it")
+		}
+		w.full(nil)
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Start(t.Context(), "more") })
+		settled(t, m, "more", sandbox.Running)
+	})
+}
+
 func TestDo_AFullStoreRefusesAndNothingIsLost(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		full := fault.New(fault.Unavailable, "The disk is full.")

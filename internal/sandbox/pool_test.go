@@ -323,6 +323,7 @@ func TestPool_ALongBuildKeepsNobodyWaiting(t *testing.T) {
 				t.Fatalf("%v after %s", err, time.Since(begun))
 			}
 		}
+		synctest.Wait() // the image is being built
 		w.templates.change(func(c *templates) { c.pool = 0 })
 		if err := m.FillPools(t.Context(), w.templates.list()); err != nil {
 			t.Fatal(err)

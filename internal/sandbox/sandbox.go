@@ -1,10 +1,12 @@
 // Package sandbox says what a sandbox is, which states it has, and is the only place that changes them.
 //
-// It knows nothing of containers, SQL, HTTP or pages: the engine is behind Runtime, what is kept behind Store, the
-// program inside behind Guests, images behind Images.
+// It knows nothing of containers, SQL, HTTP or pages: the engine is behind Runtime and Freezer, what is kept behind Store,
+// the program inside behind Guests, images behind Images. Nor does it know what a use is: whoever asks it to put a
+// sandbox to rest says whether it still is unused, and whoever uses one asks for it awake.
 //
 // Invariant: only Manager changes a sandbox's state, one operation per name at a time, intent written before the
-// engine is asked; so a crash at any line leaves a row from which Reconcile can finish what was begun.
+// engine is asked; so a crash at any line leaves a row from which Reconcile can finish what was begun. A pooled sandbox
+// is nobody's until one claim makes it somebody's, and never is pooled again.
 package sandbox
 
 import (
