@@ -175,7 +175,7 @@ func (x *execution) pump(o stream) {
 			x.chunks <- chunk{buf[:wire.FrameHead+n], written}
 			<-written
 		}
-		if err != nil && (ended || !errors.Is(err, os.ErrDeadlineExceeded)) {
+		if rest.over(err, ended) {
 			return
 		}
 	}
@@ -199,6 +199,13 @@ func (d *drain) more(f *os.File) bool {
 	}
 	f.SetReadDeadline(now.Add(quiet))
 	return true
+}
+
+// over says whether err ends the reading: not a deadline that has passed, in a freeze or for want of the processor,
+// before what was owed could be read.
+func (d *drain) over(err error, ended bool) bool {
+	late := errors.Is(err, os.ErrDeadlineExceeded)
+	return err != nil && (!late || ended && d.read >= d.owed)
 }
 
 // waiting is how many bytes are in a pipe.

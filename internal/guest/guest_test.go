@@ -3,6 +3,7 @@ package guest
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -357,6 +358,25 @@ func TestEnvirons_FindTheMarkerAcrossReads(t *testing.T) {
 			t.Errorf("%s: got %v", name, got)
 		}
 		f.Close()
+	}
+}
+
+func TestDrain_DeadlineDoesNotEndItBeforeWhatIsOwedHasBeenRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		rest  drain
+		err   error
+		ended bool
+		over  bool
+	}{
+		"read on":                  {drain{}, nil, true, false},
+		"woken by the end":         {drain{}, os.ErrDeadlineExceeded, false, false},
+		"still":                    {drain{owed: 5, read: 5}, os.ErrDeadlineExceeded, true, true},
+		"frozen before it is read": {drain{owed: 5, read: 4}, os.ErrDeadlineExceeded, true, false},
+		"closed":                   {drain{owed: 5, read: 4}, io.EOF, true, true},
+	} {
+		if got := c.rest.over(c.err, c.ended); got != c.over {
+			t.Errorf("%s: got %v", name, got)
+		}
 	}
 }
 

@@ -170,7 +170,7 @@ func TestFreeze_OfDaysEndsNoConnection(t *testing.T) {
 		hear(t, c, "before")
 		z.set(true)
 		say(t, c, "in the freeze")
-		time.Sleep(48 * time.Hour)
+		<-time.After(48 * time.Hour)
 		if !s.alive() {
 			t.Fatalf("the connection was given up: %v", s.conn.why())
 		}
@@ -213,6 +213,7 @@ func TestFreeze_CallsFailByTheirOwnDeadlinesAndAreForgotten(t *testing.T) {
 		if _, err := s.Terminals(t.Context()); err != nil {
 			t.Errorf("after the thaw: %v", err)
 		}
+		synctest.Wait()
 		if n := s.client.InFlight(); n != 0 {
 			t.Errorf("%d requests are in flight", n)
 		}

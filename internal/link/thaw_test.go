@@ -253,9 +253,18 @@ func TestFreeze_HoldsUpNobodyLongerThanTheyWant(t *testing.T) {
 	g, s := w.guest, w.session
 	ctx, cancel := context.WithCancel(testContext(t))
 	defer cancel()
-	yes, err := s.Exec(ctx, wire.ExecStart{Command: []string{"yes"}})
+	said := filepath.Join(t.TempDir(), "said")
+	zeros, err := s.Exec(ctx, sh("head -c 300000 /dev/zero; echo >"+said+"; sleep 1000"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for late := time.Now().Add(patience); ; { // until what may come unasked, a stream's window, has come
+		if _, err := os.Stat(said); err == nil {
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatal("the command does not get on")
+		}
 	}
 	tunnel := dialEcho(t, s)
 	g.freeze(t)
@@ -268,7 +277,7 @@ func TestFreeze_HoldsUpNobodyLongerThanTheyWant(t *testing.T) {
 	left := make(chan error, 2)
 	go func() { // reads on until there is room to be made, which takes writing
 		for {
-			if _, err := yes.Next(); err != nil {
+			if _, err := zeros.Next(); err != nil {
 				left <- err
 				return
 			}

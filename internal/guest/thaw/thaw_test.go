@@ -120,10 +120,10 @@ func (s *stubborn) SetReadDeadline(t time.Time) error  { s.due = t; return nil }
 func (s *stubborn) SetWriteDeadline(t time.Time) error { s.due = t; return nil }
 
 func (s *stubborn) pass() error {
-	time.Sleep(time.Until(s.due))
+	<-time.After(time.Until(s.due))
 	if s.freezes > 0 {
 		s.freezes--
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 	}
 	return fmt.Errorf("pass: %w", os.ErrDeadlineExceeded)
 }
