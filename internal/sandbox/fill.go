@@ -156,7 +156,7 @@ func (m *Manager) model(ctx context.Context, template string) (Sandbox, error) {
 // fits reports whether a pooled sandbox is, or is about to be, as one that would be made now.
 func fits(s, model Sandbox) bool {
 	switch s.State {
-	case Creating, Starting, Running, Frozen:
+	case Creating, Running, Frozen:
 		return s.Label == model.Label && s.Spec.Equal(model.Spec)
 	default:
 		return false

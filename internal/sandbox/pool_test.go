@@ -239,6 +239,28 @@ func TestPool_WithoutAFreezerItsSandboxesRun(t *testing.T) {
 	})
 }
 
+func TestPool_NothingThatHasEndedIsGivenToAnybody(t *testing.T) {
+	for _, stiff := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.stiff = stiff
+			w.templates.change(func(c *templates) { c.pool = 1 })
+			m, end := w.pools(t)
+			defer end()
+			pass(90 * time.Second)
+			old := pooled(t, m)
+			w.engine.restart(old[0].ID)
+			pass(3 * time.Minute)
+			if now := pooled(t, m); len(now) != 1 || isOf(now, old[0]) {
+				t.Errorf("stiff %v: the pool has %+v", stiff, now)
+			}
+			if _, ok := w.engine.instance(t, old[0].ID); ok {
+				t.Errorf("stiff %v: the engine keeps it", stiff)
+			}
+		})
+	}
+}
+
 func TestPool_GivesWayToPeople(t *testing.T) {
 	pooling(t, 3, func(t *testing.T, w *world, m *sandbox.Manager) {
 		ready(t, w, m, 3, "at first")

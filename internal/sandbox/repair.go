@@ -35,6 +35,11 @@ func differs(s State, i Instance, exists bool) bool {
 
 // repair brings row and engine together, in s's turn.
 func (m *Manager) repair(ctx context.Context, s Sandbox, i Instance, exists, back bool) error {
+	if _, runs := i.stands(exists); s.Pooled && s.State != Deleting && (!runs || s.State == Creating || s.State == Starting) {
+		// After a power cut the store may have lost the last moments, a claim among them: what has not run without a
+		// break since then may hold somebody's work, so nobody else is given it.
+		return m.discard(ctx, s.ID, s.Name)
+	}
 	switch s.State {
 	case Creating:
 		return m.build(ctx, s)
