@@ -53,14 +53,18 @@ func (s *stay) came(ctx context.Context, n int) {
 	}
 }
 
-// goes makes the sandbox fit to be given n bytes. Few of them count little, and thaw it all the same.
-func (s *stay) goes(ctx context.Context, n int) error {
+// goes makes the sandbox fit to be given n bytes. Few of them count little, and thaw it all the same, unless they are a
+// page's heartbeat.
+func (s *stay) goes(ctx context.Context, n int, beat bool) error {
 	stream := s.stream.Load()
 	if stream == nil {
 		return nil // in flight, so it is awake
 	}
 	if now := time.Now(); s.slot.add(n, now) && !s.forgotten(now) {
 		return stream.Touch(ctx, false)
+	}
+	if beat {
+		return nil
 	}
 	if err := stream.Touch(ctx, true); err != nil {
 		return err
@@ -97,7 +101,7 @@ type upload struct {
 func (u *upload) Read(p []byte) (int, error) {
 	n, err := u.ReadCloser.Read(p)
 	if n > 0 {
-		if shut := u.stay.goes(u.ctx, n); shut != nil {
+		if shut := u.stay.goes(u.ctx, n, false); shut != nil {
 			return 0, shut
 		}
 	}
@@ -133,8 +137,9 @@ func (t *tunnel) admit(p piece) error {
 			return stream.Touch(t.ctx, false)
 		}
 	case t.stay.use.Kind == idle.Terminal, !p.data:
-	case p.content >= slotBytes || !t.beats.is(p.content, time.Now()):
-		return t.stay.goes(t.ctx, p.content)
+	default:
+		beat := p.content < slotBytes && t.beats.is(p.content, time.Now())
+		return t.stay.goes(t.ctx, p.content, beat)
 	}
 	return nil
 }
