@@ -16,7 +16,7 @@ TEST_TIME := 20m
 TRAEFIK_VERSION = $(shell sed -n 's|.*github.com/traefik/traefik/v3 v\([^ ]*\).*|\1|p' $(TRAEFIK)/go.mod)
 BASE_IMAGE = bin/sandboxd template build base --data artifacts/data
 
-.PHONY: help run build check test test-engine test-e2e bench lint generate check-generate clean
+.PHONY: help run build check test test-engine test-e2e bench image lint generate check-generate clean
 
 help: ## list what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,14 +41,17 @@ test-engine: build ## tests on a real engine
 test-e2e: build bin/traefik bin/pebble ## what a person and a program do, with the real binary, engine and browser
 	@internal/setup/tools.sh chromium
 	$(ENGINE) $(BASE_IMAGE)
-	$(ENGINE) $(GO) test -tags e2e -p 1 -count 1 -timeout $(TEST_TIME) ./cmd/... ./internal/terminal
+	$(ENGINE) $(GO) test -tags e2e -p 1 -count 1 -timeout $(TEST_TIME) ./cmd/... ./compose ./internal/terminal
 
-bench: build ## measure beside the raw engine, into bench.json
+bench: build bin/traefik ## measure beside the raw engine, into bench.json
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(GO) test -tags bench -count 1 -timeout 30m -run TestBench -v ./cmd/sandboxd
 
+image: build ## build sandboxd's container image, for compose/compose.yaml
+	$(ENGINE) docker build --quiet --network host --file compose/Dockerfile --tag sandboxd:local .
+
 lint: ## formatting, vet, staticcheck (also of the tagged tests)
-	@test -z "$$(gofmt -l cmd internal web views static templates | tee /dev/stderr)" || { echo "run gofmt -w on these files" >&2; exit 1; }
+	@test -z "$$(gofmt -l cmd compose internal traefik web views static templates | tee /dev/stderr)" || { echo "run gofmt -w on these files" >&2; exit 1; }
 	$(GO) vet -tags 'engine e2e bench' ./...
 	$(GO) tool staticcheck -tags 'engine e2e bench' ./...
 

@@ -51,6 +51,7 @@ var drivers = map[string]string{
 	"github.com/andybalholm/brotli":       "static/bundle",
 	"github.com/traefik/paerser":          "tests",
 	"github.com/chromedp":                 "tests",
+	"github.com/compose-spec":             "tests",
 	"github.com/rogpeppe/go-internal":     "tests",
 	"github.com/google/go-cmp":            "tests",
 	"golang.org/x/net/html":               "tests",

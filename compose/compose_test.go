@@ -1,0 +1,260 @@
+package compose
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/dotenv"
+	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/google/go-cmp/cmp"
+)
+
+// load reads compose.yaml as Docker Compose does, from a folder like this one with an .env made from example.env and more.
+func load(t *testing.T, more map[string]string) (*types.Project, error) {
+	t.Helper()
+	env, err := dotenv.Read("example.env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(t.TempDir(), "compose")
+	var file strings.Builder
+	for name, value := range env {
+		if other, there := more[name]; there {
+			value = other
+		}
+		file.WriteString(name + "=" + value + "\n")
+	}
+	for name, value := range more {
+		if _, there := env[name]; !there {
+			file.WriteString(name + "=" + value + "\n")
+		}
+	}
+	text, err := os.ReadFile("compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{".env": file.String(), "compose.yaml": string(text)} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	options, err := cli.NewProjectOptions([]string{filepath.Join(folder, "compose.yaml")}, cli.WithEnvFiles(filepath.Join(folder, ".env")), cli.WithDotEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return options.LoadProject(t.Context())
+}
+
+func mustLoad(t *testing.T, more map[string]string) *types.Project {
+	t.Helper()
+	project, err := load(t, more)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return project
+}
+
+func TestCompose_HasTheFourServices(t *testing.T) {
+	names := mustLoad(t, nil).ServiceNames()
+	slices.Sort(names)
+	if diff := cmp.Diff([]string{"cadvisor", "sandboxd", "socket-proxy", "traefik"}, names); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The network of the host is shared, so what a service listens on is what it is told to; only Traefik is told to listen to the world.
+func TestCompose_OnlyTraefikIsReachedFromOutside(t *testing.T) {
+	project := mustLoad(t, nil)
+	for name, service := range project.Services {
+		if len(service.Ports) > 0 || len(service.Networks) > 1 {
+			t.Errorf("%s publishes %v on %v", name, service.Ports, service.Networks)
+		}
+		want := "host"
+		if name == "socket-proxy" {
+			want = "none"
+		}
+		if service.NetworkMode != want {
+			t.Errorf("%s has the network %q, want %q", name, service.NetworkMode, want)
+		}
+	}
+	for _, name := range []string{"SANDBOXD_LISTEN", "SANDBOXD_TRAEFIK_LISTEN"} {
+		if at := project.Services["sandboxd"].Environment[name]; at == nil || !strings.HasPrefix(*at, "127.0.0.1:") {
+			t.Errorf("%s is %v", name, at)
+		}
+	}
+	if !slices.Contains(project.Services["cadvisor"].Command, "--listen_ip=127.0.0.1") {
+		t.Errorf("cadvisor runs %q", project.Services["cadvisor"].Command)
+	}
+	text, err := os.ReadFile("../traefik/traefik.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addresses := regexp.MustCompile(`address: .*`).FindAllString(string(text), -1)
+	if diff := cmp.Diff([]string{`address: ":80"`, `address: ":443"`}, addresses); diff != "" {
+		t.Errorf("Traefik's entry points:\n%s", diff)
+	}
+	if regexp.MustCompile(`(?m)^(api|ping|metrics):|insecure|trustedIPs`).Match(text) {
+		t.Error("traefik.yaml opens more than it must")
+	}
+}
+
+func TestCompose_TheEngineIsGivenToTwoServicesAlone(t *testing.T) {
+	const socket = "/var/run/docker.sock"
+	for name, service := range mustLoad(t, nil).Services {
+		has := false
+		for _, v := range service.Volumes {
+			if v.Source == socket {
+				has = true
+			} else if v.Type == types.VolumeTypeBind && slices.Contains([]string{"/", "/run", "/var", "/var/run"}, path.Clean(v.Source)) {
+				t.Errorf("%s mounts %s, which has the engine's socket in it", name, v.Source)
+			}
+		}
+		if want := name == "sandboxd" || name == "socket-proxy"; has != want {
+			t.Errorf("%s has the engine's socket: %v, want %v", name, has, want)
+		}
+	}
+}
+
+// The kernel leads a path in a mount of a sandbox to the host's folder, not to sandboxd's view of it.
+func TestCompose_TheDataFolderHasOnePathInsideAndOut(t *testing.T) {
+	for _, folder := range []string{"/var/lib/sandboxd", "/srv/boxes"} {
+		service := mustLoad(t, map[string]string{"DATA": folder}).Services["sandboxd"]
+		if at := service.Environment["SANDBOXD_DATA"]; at == nil || *at != folder {
+			t.Errorf("sandboxd keeps its data in %v, want %s", at, folder)
+		}
+		if !slices.ContainsFunc(service.Volumes, func(v types.ServiceVolumeConfig) bool {
+			return v.Source == folder && v.Target == folder && !v.ReadOnly
+		}) {
+			t.Errorf("%s is not mounted at its own path: %v", folder, service.Volumes)
+		}
+	}
+}
+
+func TestCompose_EveryServiceIsConfined(t *testing.T) {
+	allowed := map[string][]string{
+		"traefik":  {"NET_BIND_SERVICE", "DAC_OVERRIDE"},
+		"sandboxd": {"CHOWN", "DAC_OVERRIDE", "FOWNER", "NET_ADMIN", "NET_RAW"},
+	}
+	for name, service := range mustLoad(t, nil).Services {
+		if !service.ReadOnly || service.Privileged || !slices.Contains(service.SecurityOpt, "no-new-privileges:true") || !slices.Equal(service.CapDrop, []string{"ALL"}) {
+			t.Errorf("%s is not confined: %+v", name, service)
+		}
+		if diff := cmp.Diff(allowed[name], service.CapAdd); diff != "" {
+			t.Errorf("capabilities of %s:\n%s", name, diff)
+		}
+		if service.Restart != types.RestartPolicyUnlessStopped {
+			t.Errorf("%s restarts %q", name, service.Restart)
+		}
+	}
+}
+
+// The image of Traefik is the version that the tests run.
+func TestCompose_ImagesArePinned(t *testing.T) {
+	module, err := os.ReadFile("../internal/setup/traefik/go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, service := range mustLoad(t, nil).Services {
+		_, tag, _ := strings.Cut(path.Base(service.Image), ":")
+		switch {
+		case service.Build != nil && service.Image == "sandboxd:local":
+		case !regexp.MustCompile(`^v\d+\.\d+\.\d+$`).MatchString(tag):
+			t.Errorf("%s runs %q", name, service.Image)
+		case name == "traefik" && !strings.Contains(string(module), "github.com/traefik/traefik/v3 "+tag+" "):
+			t.Errorf("compose.yaml has Traefik %s, and the tests another", tag)
+		}
+	}
+}
+
+func TestCompose_WhatItMountsIsThere(t *testing.T) {
+	project := mustLoad(t, nil)
+	for name, service := range project.Services {
+		for _, v := range service.Volumes {
+			inside, err := filepath.Rel(filepath.Dir(project.WorkingDir), v.Source)
+			if v.Type != types.VolumeTypeBind || err != nil || strings.HasPrefix(inside, "..") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join("..", inside)); err != nil {
+				t.Errorf("%s mounts what is not there: %v", name, err)
+			}
+		}
+	}
+	build := project.Services["sandboxd"].Build
+	if build.Context != filepath.Dir(project.WorkingDir) || build.Dockerfile != "compose/Dockerfile" {
+		t.Errorf("sandboxd is built from %s in %s", build.Dockerfile, build.Context)
+	}
+	if script := project.Services["traefik"].Entrypoint[1]; !strings.HasSuffix(script, "/traefik/start.sh") {
+		t.Errorf("Traefik is started by %q", script)
+	}
+}
+
+func TestCompose_OneFileConfiguresIt(t *testing.T) {
+	env, err := dotenv.Read("example.env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := map[string]bool{"CF_DNS_API_TOKEN": true} // an example of what Traefik gets by env_file
+	for _, found := range regexp.MustCompile(`\$\{([A-Z_]+)`).FindAllStringSubmatch(string(text), -1) {
+		asked[found[1]] = true
+		if _, there := env[found[1]]; !there && !strings.HasPrefix(found[1], "SANDBOXD_") {
+			t.Errorf("example.env does not have %s", found[1])
+		}
+	}
+	for name := range env {
+		if !asked[name] {
+			t.Errorf("nothing asks for %s of example.env", name)
+		}
+	}
+	if _, err := load(t, map[string]string{"DOMAIN": ""}); err == nil {
+		t.Error("it loads without a domain")
+	}
+}
+
+func TestCompose_SecretsReachOnlyThoseWhoNeedThem(t *testing.T) {
+	project := mustLoad(t, map[string]string{"SANDBOXD_ADMIN_PASSWORD": "hunter2", "CF_DNS_API_TOKEN": "token7"})
+	for name, service := range project.Services {
+		for key, value := range service.Environment {
+			switch {
+			case value == nil:
+			case *value == "hunter2" && name != "sandboxd", *value == "token7" && name != "traefik":
+				t.Errorf("%s gets %s", name, key)
+			}
+		}
+	}
+	if got := project.Services["traefik"].Environment["CF_DNS_API_TOKEN"]; got == nil || *got != "token7" {
+		t.Errorf("Traefik gets the DNS provider's token %v", got)
+	}
+}
+
+func TestCompose_CertificatesComeFromFilesOrByACME(t *testing.T) {
+	given := mustLoad(t, map[string]string{"CERT_FILE": "full.pem", "KEY_FILE": "key.pem", "CERT_DIR": "/etc/tls"}).Services["traefik"]
+	for name, want := range map[string]string{"CERT_FILE": "/certs/full.pem", "KEY_FILE": "/certs/key.pem"} {
+		if got := given.Environment[name]; got == nil || *got != want {
+			t.Errorf("%s is %v, want %s", name, got, want)
+		}
+	}
+	if !slices.ContainsFunc(given.Volumes, func(v types.ServiceVolumeConfig) bool {
+		return v.Source == "/etc/tls" && v.Target == "/certs" && v.ReadOnly
+	}) {
+		t.Errorf("the certificates are not mounted: %v", given.Volumes)
+	}
+	acme := mustLoad(t, map[string]string{"DNS_PROVIDER": "hetzner"}).Services["traefik"]
+	for name, want := range map[string]string{"CERT_FILE": "", "DNS_PROVIDER": "hetzner", "ACME_EMAIL": "you@example.com", "DOMAIN": "box.example.com"} {
+		if got := acme.Environment[name]; got == nil || *got != want {
+			t.Errorf("%s is %v, want %s", name, got, want)
+		}
+	}
+}
