@@ -23,6 +23,7 @@ import (
 
 	"sandboxd/internal/docker"
 	"sandboxd/internal/door"
+	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/terminal"
 )
@@ -248,7 +249,7 @@ func (b *benches) terminals() {
 	g.Go(func() error { return a.links.Run(ctx) })
 	g.Go(func() error { return a.images.Run(ctx) })
 	g.Go(func() error { return a.manager.Run(ctx) })
-	b.terminal(a, door.New(a.manager, a.links))
+	b.terminal(a, door.New(a.manager, a.links, a.tracker))
 	if _, err := a.manager.Delete(ctx, "bench"); err != nil {
 		t.Error(err)
 	}
@@ -313,7 +314,7 @@ END
 chmod 755 /usr/bin/tmux`, terminal.FloodScript(terminal.FloodBytes))
 	engine(t, "exec", id, "sh", "-c", script)
 	linked = func(ctx context.Context) (net.Conn, error) {
-		e, err := doors.Open(ctx, "bench", "bench")
+		e, err := doors.Open(ctx, "bench", idle.Use{Kind: idle.Exec, Detail: "bench"})
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 )
@@ -35,17 +36,20 @@ services:
 func echoTemplates(t testing.TB, lines ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "echo"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	text := echoManifest + strings.Join(lines, "\n") + "\n"
-	if err := os.WriteFile(filepath.Join(dir, "echo", "template.yaml"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "echo", "README.md"), []byte("# Echo\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeTemplate(t, dir, "echo", echoManifest+strings.Join(lines, "\n")+"\n")
 	return dir
+}
+
+func writeTemplate(t testing.TB, dir, name, manifest string) {
+	t.Helper()
+	if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range map[string]string{"template.yaml": manifest, "README.md": "# " + name + "\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name, file), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // echoProgram builds the service's program.
@@ -155,4 +159,37 @@ func (s *server) echoes(conn *websocket.Conn, text string) {
 	if err != nil || string(got) != text {
 		s.t.Fatalf("sent %q, got %q, %v\n%s", text, got, err, s.tail())
 	}
+}
+
+// restBody is what the API says about a sandbox's rest.
+type restBody struct {
+	State       string
+	FreezeAfter string `json:"freeze_after"`
+	StopAfter   string `json:"stop_after"`
+	FreezesAt   *time.Time
+	StopsAt     *time.Time                      `json:"stops_at"`
+	Because     []struct{ Kind, Detail string } `json:"awake_because"`
+}
+
+func (s *server) rest(name string) restBody {
+	s.t.Helper()
+	var out restBody
+	s.call("GET", "/sandboxes/"+name, nil, &out)
+	return out
+}
+
+// sleeps puts a sandbox to rest by hand, and waits until the engine has it so. What a browser still asks for may wake it
+// in between; then it is put to rest again.
+func (s *server) sleeps(name, state string) {
+	s.t.Helper()
+	body := map[string]any{"frozen": state == "frozen"}
+	want := map[string]string{"frozen": "paused", "asleep": "exited"}[state]
+	container := s.container(name)
+	s.until(startLimit, name+" is "+state, func() bool {
+		status, text := s.raw("POST", "/sandboxes/"+name+"/sleep?wait="+state, body)
+		if status != http.StatusOK && status != http.StatusConflict {
+			s.t.Fatalf("sleep %s: %d %s", name, status, text)
+		}
+		return status == http.StatusOK && engine(s.t, "inspect", "-f", "{{.State.Status}}", container) == want
+	})
 }

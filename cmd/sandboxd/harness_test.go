@@ -31,12 +31,34 @@ type server struct {
 	addr  string
 	token string
 	extra []string
+	place place
+	http  *http.Client
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd
 	ended chan error
 	setup string // the first-run link
 	log   *bytes.Buffer
+}
+
+// place is where the processes of a test run: here when it is zero, else in a network of its own.
+type place struct {
+	enter func(name string, args ...string) *exec.Cmd
+	reach func(ctx context.Context, network, address string) (net.Conn, error) // loopback there
+}
+
+func (p place) command(name string, args ...string) *exec.Cmd {
+	if p.enter == nil {
+		return exec.Command(name, args...)
+	}
+	return p.enter(name, args...)
+}
+
+func (p place) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if p.reach == nil {
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
+	return p.reach(ctx, network, address)
 }
 
 const (
@@ -59,7 +81,7 @@ func newServer(t testing.TB, extra ...string) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{t: t, data: data, addr: freeAddr(t), extra: extra, log: &bytes.Buffer{}}
+	s := &server{t: t, data: data, addr: freeAddr(t), extra: extra, http: http.DefaultClient, log: &bytes.Buffer{}}
 	s.start()
 	s.token = strings.TrimSpace(s.cli("token", "create", "e2e"))
 	t.Cleanup(s.destroy)
@@ -82,7 +104,7 @@ func (s *server) args(args ...string) []string { return append([]string{"--data"
 func (s *server) start() {
 	s.t.Helper()
 	args := append(s.args("serve", "--listen", s.addr, "--log-level", "debug"), s.extra...)
-	cmd := exec.Command(binary, args...)
+	cmd := s.place.command(binary, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -107,7 +129,7 @@ func (s *server) start() {
 	}()
 	go func() { <-read; s.ended <- cmd.Wait() }()
 	s.until(startLimit, "sandboxd is ready", func() bool {
-		resp, err := http.Get("http://" + s.addr + "/readyz")
+		resp, err := s.http.Get("http://" + s.addr + "/readyz")
 		if err != nil {
 			return false
 		}
@@ -153,7 +175,13 @@ func (s *server) destroy() {
 func (s *server) tail() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text := s.log.String()
+	var kept strings.Builder
+	for line := range strings.Lines(s.log.String()) {
+		if !strings.Contains(line, "msg=request ") || !strings.Contains(line, "status=200") { // the tests' own polling
+			kept.WriteString(line)
+		}
+	}
+	text := kept.String()
 	return text[max(0, len(text)-16_000):]
 }
 
@@ -212,7 +240,7 @@ func (s *server) try(method, path string, in any) (int, []byte, error) {
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := s.http.Do(req)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -67,7 +67,7 @@ func events(w http.ResponseWriter, r *http.Request) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for n := 0; ; n++ {
-		fmt.Fprintf(w, "data: %d\n\n", n)
+		fmt.Fprintf(w, "data: %0200d\n\n", n)
 		_ = http.NewResponseController(w).Flush()
 		select {
 		case <-tick.C:
