@@ -15,9 +15,9 @@ import (
 type stay struct {
 	visit
 	who   visitor
-	use   idle.Use // zero for one that only looks
-	entry Entry    // as it was opened
-	woken bool     // it was not awake when the request came
+	use   idle.Use  // zero for one that only looks
+	entry Entry     // as it was opened
+	woken bool      // it was not awake when the request came
 	since time.Time // when the door was opened
 	way   passage
 

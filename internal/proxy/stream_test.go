@@ -175,7 +175,9 @@ func TestWebSocket_CountsByContentAndNotByPings(t *testing.T) {
 		return c.WriteControl(websocket.PingMessage, bytes.Repeat([]byte("p"), 100), time.Now().Add(time.Minute))
 	}
 	says := func(n int) func(*websocket.Conn) error {
-		return func(c *websocket.Conn) error { return c.WriteMessage(websocket.TextMessage, bytes.Repeat([]byte("x"), n)) }
+		return func(c *websocket.Conn) error {
+			return c.WriteMessage(websocket.TextMessage, bytes.Repeat([]byte("x"), n))
+		}
 	}
 	for what, c := range map[string]struct {
 		every  time.Duration
