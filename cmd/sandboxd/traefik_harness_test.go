@@ -40,6 +40,7 @@ type traefikProcess struct {
 	auth      string // address at which it asks sandboxd's forwardAuth
 	roots     *x509.CertPool
 	env       []string // more variables for start.sh; later ones win
+	place     place
 
 	cmd   *exec.Cmd
 	ended chan error
@@ -131,7 +132,7 @@ func (k *traefikProcess) start(sandboxd string) {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	cmd := exec.Command("/bin/sh", "../../traefik/start.sh")
+	cmd := k.place.command("/bin/sh", "../../traefik/start.sh")
 	cmd.Env = append([]string{"PATH=" + bin + ":/usr/bin:/bin", "HOME=/nonexistent", "TMPDIR=" + k.t.TempDir(), "SANDBOXD_ADDRESS=" + sandboxd}, k.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stdout = &lockedWriter{mu: &k.mu, w: &k.log}
@@ -186,7 +187,11 @@ func (k *traefikProcess) dial(ctx context.Context, network, address string) (net
 	if err != nil {
 		return nil, err
 	}
-	return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort("127.0.0.1", port))
+	host, _, err := net.SplitHostPort(k.websecure)
+	if err != nil {
+		return nil, err
+	}
+	return k.place.dial(ctx, network, net.JoinHostPort(host, port))
 }
 
 // client speaks to Traefik over HTTP/1.1 and follows no redirects.
