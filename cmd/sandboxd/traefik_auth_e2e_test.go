@@ -91,12 +91,14 @@ func TestTraefik_TheGatewayGetsOnlyWhatForwardAuthLetsThrough(t *testing.T) {
 			w.Header().Set("Cookie", "theme=dark")
 			w.Header().Set("Authorization", "Basic b3duOmtleQ==")
 			w.Header().Set("X-Api-Key", "own")
+			w.Header().Set("X-Forwarded-For", "9.9.9.9") // who asked a proxy that stands before Traefik
 			w.Header().Set("X-Not-Listed", "x")
 			http.SetCookie(w, &http.Cookie{Name: "a", Value: "1"})
 			w.WriteHeader(http.StatusNoContent)
 		})
 		full := maps.Clone(always)
-		maps.Copy(full, http.Header{"X-Sandboxd-Pass": {"pass"}, "Cookie": {"theme=dark"}, "Authorization": {"Basic b3duOmtleQ=="}, "X-Api-Key": {"own"}})
+		maps.Copy(full, http.Header{"X-Sandboxd-Pass": {"pass"}, "Cookie": {"theme=dark"}, "Authorization": {"Basic b3duOmtleQ=="}, "X-Api-Key": {"own"},
+			"X-Forwarded-For": {"9.9.9.9, 127.0.0.1"}})
 		whatArrives(protocol, full)
 	}
 }
