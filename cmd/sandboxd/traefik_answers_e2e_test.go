@@ -162,3 +162,27 @@ func TestTraefik_BodiesArriveWhole(t *testing.T) {
 		}
 	}
 }
+
+// What ends too early must not look whole, also with an interpreter between.
+func TestTraefik_ABrokenAnswerIsSeenToBeBroken(t *testing.T) {
+	k := newTraefikBed(t)
+	for name, client := range map[string]*http.Client{"HTTP/1.1": k.client(), "HTTP/2": k.client2()} {
+		for range 20 {
+			resp, err := client.Get(k.url(k.box.host, "/broken"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if err == nil {
+				t.Fatalf("over %s half an answer looks whole: %q", name, body)
+			}
+		}
+		if got := via(client, k.url(k.box.host, "/")); got != "gateway" {
+			t.Errorf("afterwards the route leads to %s", got)
+		}
+	}
+	if log := k.tail(); len(log) > 10_000 {
+		t.Errorf("a sandbox can fill Traefik's log: %d bytes, such as %s", len(log), log[len(log)-1000:])
+	}
+}

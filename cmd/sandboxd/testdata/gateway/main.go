@@ -21,7 +21,7 @@ var next = make(chan struct{})
 // answers are by path; whatever else is asked for is echoed.
 var answers = map[string]http.HandlerFunc{
 	"/head": head, "/trailers": trailers, "/early": early, "/events": events, "/slow": slow,
-	"/next": func(http.ResponseWriter, *http.Request) { next <- struct{}{} }, "/bytes": bytes, "/sum": sum,
+	"/next": func(http.ResponseWriter, *http.Request) { next <- struct{}{} }, "/bytes": bytes, "/sum": sum, "/broken": broken,
 	"/small": func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 1000)) },
 }
 
@@ -110,6 +110,13 @@ func bytes(w http.ResponseWriter, r *http.Request) {
 	for ; n > 0; n -= int64(len(chunk)) {
 		w.Write(chunk[:min(n, int64(len(chunk)))])
 	}
+}
+
+// broken ends in the middle of its body.
+func broken(w http.ResponseWriter, _ *http.Request) {
+	io.WriteString(w, "half of it")
+	http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler)
 }
 
 // sum takes an upload.
