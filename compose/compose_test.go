@@ -258,3 +258,26 @@ func TestCompose_CertificatesComeFromFilesOrByACME(t *testing.T) {
 		}
 	}
 }
+
+// README.md's table has a variable for every flag, and a test of its own that it is complete.
+func TestCompose_EveryFlagCanBeSet(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	variables := regexp.MustCompile("\\| `(SANDBOXD_[A-Z_]+)` \\|").FindAllStringSubmatch(string(readme), -1)
+	if len(variables) < 10 {
+		t.Fatalf("README.md has %d variables", len(variables))
+	}
+	more := map[string]string{}
+	for _, v := range variables {
+		more[v[1]] = "7"
+	}
+	service := mustLoad(t, more).Services["sandboxd"]
+	fixed := []string{"SANDBOXD_DATA", "SANDBOXD_DOMAIN", "SANDBOXD_LISTEN", "SANDBOXD_PUBLIC_URL", "SANDBOXD_TRAEFIK_LISTEN", "SANDBOXD_TRUSTED_PROXIES"}
+	for name := range more {
+		if got := service.Environment[name]; !slices.Contains(fixed, name) && (got == nil || *got != "7") {
+			t.Errorf("%s does not reach sandboxd", name)
+		}
+	}
+}
