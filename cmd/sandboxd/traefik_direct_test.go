@@ -28,6 +28,9 @@ var gatewayBinary = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
 	path := filepath.Join(dir, "test-gateway")
 	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./testdata/gateway")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
