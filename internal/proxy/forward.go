@@ -16,12 +16,15 @@ import (
 	"sandboxd/internal/fault"
 )
 
+// flushAfter is how long a piece of an answer of known length may wait for the next, so that a small answer is one write.
+const flushAfter = 5 * time.Millisecond
+
 // newReverse makes the reverse proxy that all requests go through; what is a request's own is in its stay.
 func newReverse(log *slog.Logger) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite:        func(pr *httputil.ProxyRequest) { stayOf(pr.In.Context()).rewrite(pr) },
 		Transport:      carry{},
-		FlushInterval:  -1,
+		FlushInterval:  flushAfter, // events and answers of unknown length are passed on at once anyhow
 		BufferPool:     &buffers,
 		ModifyResponse: func(res *http.Response) error { return stayOf(res.Request.Context()).checkResponse(res) },
 		ErrorHandler:   func(_ http.ResponseWriter, r *http.Request, err error) { stayOf(r.Context()).failed(err) },

@@ -317,3 +317,28 @@ func TestWebSocket_WhereNothingListensFailsBeforeTheUpgrade(t *testing.T) {
 		t.Errorf("%v, %v", res, err)
 	}
 }
+
+func TestForward_AnAnswerOfKnownLengthIsNotHeldBackEither(t *testing.T) {
+	w := newWorld(t)
+	next := make(chan struct{})
+	w.serve(portHost(3000), func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Length", "6")
+		_, _ = io.WriteString(rw, "one")
+		_ = http.NewResponseController(rw).Flush()
+		<-next
+		_, _ = io.WriteString(rw, "two")
+	})
+	res, err := w.client.Do(w.request("GET", port3000+"/", nil, bearer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	got := make([]byte, 3)
+	if _, err := io.ReadFull(res.Body, got); err != nil || string(got) != "one" {
+		t.Fatalf("%q %v", got, err)
+	}
+	close(next)
+	if rest, err := io.ReadAll(res.Body); err != nil || string(rest) != "two" {
+		t.Errorf("%q %v", rest, err)
+	}
+}
