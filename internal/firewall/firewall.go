@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -114,14 +115,23 @@ func (w *Wall) hostRules() [][]string {
 	for _, port := range w.public {
 		rules = append(rules, []string{"-p", "tcp", "-m", "tcp", "--dport", strconv.Itoa(port), "-j", "RETURN"})
 	}
-	return append(rules, []string{"-j", "REJECT", "--reject-with", "icmp-port-unreachable"})
+	return append(rules, refusals()...)
+}
+
+// refusals refuse all that comes to them. TCP is reset, so that a program hears at once: the kernel sends the other
+// word only so often.
+func refusals(match ...string) [][]string {
+	return [][]string{
+		slices.Concat(match, []string{"-p", "tcp", "-j", "REJECT", "--reject-with", "tcp-reset"}),
+		slices.Concat(match, []string{"-j", "REJECT", "--reject-with", "icmp-port-unreachable"}),
+	}
 }
 
 // outsideRules judge what a sandbox sends through this host.
 func outsideRules() [][]string {
 	var rules [][]string
 	for _, to := range private {
-		rules = append(rules, []string{"-d", to, "-j", "REJECT", "--reject-with", "icmp-port-unreachable"})
+		rules = append(rules, refusals("-d", to)...)
 	}
 	return rules
 }
