@@ -308,7 +308,7 @@ func (v visit) buried(ctx context.Context, who visitor, none error) error {
 	if err != nil || !who.May(grave.Owner, v.target.Name) {
 		return none
 	}
-	return fault.New(fault.Gone, "%s was deleted on %s. It will not come back.", v.target.Name, grave.Deleted.UTC().Format("2 January 2006"))
+	return fault.New(fault.Gone, "It was deleted on %s and will not come back.", grave.Deleted.UTC().Format("2 January 2006"))
 }
 
 // client is where the request comes from.
