@@ -24,6 +24,7 @@ func load(t *testing.T, more map[string]string) (*types.Project, error) {
 	}
 	folder := filepath.Join(t.TempDir(), "compose")
 	var file strings.Builder
+	env["CADVISOR_IMAGE"] = "example.com/cadvisor"
 	for name, value := range env {
 		if other, there := more[name]; there {
 			value = other
