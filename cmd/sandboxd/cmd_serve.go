@@ -100,6 +100,7 @@ func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err
 	g.Go(func() error { return a.reaper.Run(ctx) })
 	g.Go(func() error { return a.engine.RunWall(ctx) })
 	g.Go(func() error { return a.manager.RunPools(ctx, a.standbys) })
+	g.Go(func() error { return a.renewPools(ctx) })
 	if asking != nil {
 		g.Go(func() error { return serveHTTP(ctx, asking, a.asked, log) })
 	}

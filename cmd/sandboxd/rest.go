@@ -75,3 +75,32 @@ func (a *app) standbys() []catalog.Template {
 	}
 	return out
 }
+
+// renewPools makes the pool of a template anew when its image has been built again, which changes no name, until ctx
+// ends.
+func (a *app) renewPools(ctx context.Context) error {
+	builds := a.images.Subscribe()
+	defer func() { builds.Close() }()
+	building := map[string]bool{}
+	for {
+		select {
+		case e, ok := <-builds.C:
+			if !ok { // there were too many at once
+				builds = a.images.Subscribe()
+				continue
+			}
+			if e.Status.State == catalog.ImageBuilt && building[e.Template] {
+				a.renewPool(ctx, e.Template)
+			}
+			building[e.Template] = e.Status.State == catalog.ImageBuilding
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (a *app) renewPool(ctx context.Context, template string) {
+	if err := a.manager.RenewPool(ctx, template); err != nil && ctx.Err() == nil {
+		a.log.Warn("the pool of a template is not made anew", "template", template, "error", err)
+	}
+}

@@ -5,10 +5,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-)
 
-// GatewayPort is the port in a sandbox at which its guest takes requests from Traefik and leads them to a port, by Host.
-const GatewayPort = 7880
+	"sandboxd/internal/wire"
+)
 
 // AuthMiddleware is the Traefik middleware that asks sandboxd whether a request may pass. Every router names it:
 // where it is not configured, Traefik refuses the router, so a sandbox is never served without it.
@@ -21,9 +20,9 @@ const scrubMiddleware = "sandboxd-scrub@file"
 const directPriority = 1000
 
 // notDirect keeps from the direct route what only sandboxd's proxy can do: connections that are upgraded or made into
-// tunnels, since only sandboxd can thaw a sandbox when a byte arrives on an open one, and sandboxd's own pages at a
-// sandbox's host.
-const notDirect = " && !HeaderRegexp(`Upgrade`, `.+`) && !Method(`CONNECT`) && !PathPrefix(`/.sandboxd`)"
+// tunnels, since only sandboxd can thaw a sandbox when a byte arrives on an open one; probes that must not count; and
+// sandboxd's own pages at a sandbox's host.
+const notDirect = " && !HeaderRegexp(`Upgrade`, `.+`) && !HeaderRegexp(`X-Sandboxd-Observe`, `.+`) && !Method(`CONNECT`) && !PathPrefix(`/.sandboxd`)"
 
 // Labels gives the Traefik labels that route the hosts of the sandbox's ports straight to its gateway: those of the given
 // ports or, when there are none, of every port. What has no direct route, such as the terminal's host and every
@@ -41,7 +40,7 @@ func (h Hosts) Labels(id, name string, ports []int) map[string]string {
 		router + "middlewares": AuthMiddleware + "," + scrubMiddleware,
 		router + "service":     route,
 		router + "entrypoints": "web",
-		"traefik.http.services." + route + ".loadbalancer.server.port": strconv.Itoa(GatewayPort),
+		"traefik.http.services." + route + ".loadbalancer.server.port": strconv.Itoa(wire.GatewayPort),
 	}
 	if h.Scheme == "https" {
 		labels[router+"entrypoints"] = "websecure"

@@ -57,7 +57,7 @@ func TestLabels_TraefikReadsThemBack(t *testing.T) {
 	want.Docker.Network = "sandboxd-1"
 	want.HTTP.Routers = map[string]router{"sbx-0123456789abcdef": {
 		Rule: "(Host(`3000-ml.box.example.com`) || Host(`8000-ml.box.example.com`))" +
-			" && !HeaderRegexp(`Upgrade`, `.+`) && !Method(`CONNECT`) && !PathPrefix(`/.sandboxd`)",
+			" && !HeaderRegexp(`Upgrade`, `.+`) && !HeaderRegexp(`X-Sandboxd-Observe`, `.+`) && !Method(`CONNECT`) && !PathPrefix(`/.sandboxd`)",
 		Service: "sbx-0123456789abcdef", EntryPoints: []string{"websecure"}, Middlewares: []string{"sandboxd-auth@file", "sandboxd-scrub@file"},
 		Priority: 1000, TLS: &struct{}{},
 	}}

@@ -66,8 +66,16 @@ func (v visit) repeats(who visitor) bool {
 	return v.cfg.Tracker.Repeats(v.target.Name, strings.Join(asks, " "))
 }
 
+// joins reports whether a terminal's page comes back by itself, which wakes nothing.
+func (v visit) joins() bool {
+	return v.target.Kind == hostname.Terminal && isWebSocket(v.r) && v.r.URL.Query().Get("wake") == "0"
+}
+
 // mayWake reports whether a request that is no probe may wake the sandbox.
 func (v visit) mayWake(u idle.Use, sb sandbox.Sandbox) bool {
+	if v.joins() && sb.State.Resting() {
+		return false
+	}
 	return !u.Unattended || !sb.State.Resting() || v.cfg.Tracker.Counts(v.target.Name)
 }
 

@@ -236,6 +236,9 @@ func (v visit) enter() {
 	}
 	s := &stay{visit: v, who: who, use: use, entry: entry, woken: sb.State != sandbox.Running, since: time.Now()}
 	defer s.release()
+	if s.woken { // a program may have given up the connections that were open when it was frozen
+		v.pools.of(entry.Sandbox.ID, entry.Session).close()
+	}
 	if v.target.Kind == hostname.Terminal {
 		s.serveTerminal()
 		return

@@ -46,8 +46,12 @@ func stayOf(ctx context.Context) *stay {
 	return s
 }
 
-// release ends the use, when nothing of the request goes on any more.
+// release ends the use, when nothing of the request goes on any more. A page that connects again by itself, when a sandbox
+// that has been stopped cuts its WebSocket, repeats itself, however long that was open.
 func (s *stay) release() {
+	if isWebSocket(s.r) && s.use.Kind != "" {
+		s.repeats(s.who)
+	}
 	s.entry.Release()
 	if s.lease.Release != nil {
 		s.lease.Release()
