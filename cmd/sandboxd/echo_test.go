@@ -4,6 +4,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -67,15 +69,18 @@ func echoProgram(t testing.TB) string {
 // createEcho makes a sandbox whose echo service answers.
 func (s *server) createEcho(name, program string) {
 	s.t.Helper()
+	s.createEchoAt(name, program, s.host(echoPort+"-"+name))
+}
+
+// createEchoAt is createEcho for a server that knows the service by another host.
+func (s *server) createEchoAt(name, program, host string) {
+	s.t.Helper()
 	s.create(map[string]any{"name": name, "template": "echo"})
 	engine(s.t, "cp", program, s.container(name)+":/home/agent/echo")
+	client := straight(s.addr)
 	s.until(startLimit, "the echo service of "+name+" answers", func() bool {
-		resp, err := s.visit("GET", echoPort+"-"+name, "/small", nil, nil)
-		if err != nil {
-			return false
-		}
-		defer resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
+		_, err := firstByte(client, "http://"+host+"/small", s.token)
+		return err == nil
 	})
 }
 
@@ -192,4 +197,28 @@ func (s *server) sleeps(name, state string) {
 		}
 		return status == http.StatusOK && engine(s.t, "inspect", "-f", "{{.State.Status}}", container) == want
 	})
+}
+
+// firstByte asks for something and gives how long its first byte took. All of it is read.
+func firstByte(c *http.Client, url, token string) (time.Duration, error) {
+	req, err := http.NewRequest("GET", url, nil)
+	if err != nil {
+		return 0, err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	began := time.Now()
+	resp, err := c.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	var one [1]byte
+	if _, err := io.ReadFull(resp.Body, one[:]); err != nil || resp.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("%s, %w", resp.Status, err)
+	}
+	took := time.Since(began)
+	_, err = io.Copy(io.Discard, resp.Body)
+	return took, err
 }

@@ -3,15 +3,11 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -26,12 +22,8 @@ const (
 	benchStarts  = 15
 	benchClaims  = 20
 	benchWaiters = 100
-	benchConns   = 64
 	benchAsleep  = 500
 	benchSweeps  = 50
-	loadTime     = 6 * time.Second  // of one measurement at full load
-	pacedTime    = 10 * time.Second // of one measurement at an even pace
-	pacedEvery   = 64 * time.Millisecond
 )
 
 // pooled is a template whose sandboxes are made in advance.
@@ -88,29 +80,6 @@ func (s *server) firstByte(sub string) time.Duration {
 		s.t.Fatalf("%s: %v\n%s", sub, err, s.tail())
 	}
 	return took
-}
-
-func firstByte(c *http.Client, url, token string) (time.Duration, error) {
-	req, err := http.NewRequest("GET", url, nil)
-	if err != nil {
-		return 0, err
-	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	began := time.Now()
-	resp, err := c.Do(req)
-	if err != nil {
-		return 0, err
-	}
-	defer resp.Body.Close()
-	var one [1]byte
-	if _, err := io.ReadFull(resp.Body, one[:]); err != nil || resp.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("%s, %w", resp.Status, err)
-	}
-	took := time.Since(began)
-	_, err = io.Copy(io.Discard, resp.Body)
-	return took, err
 }
 
 // wakes measures the first byte from a stopped one, beside a raw start of the same container to the same byte, which is
@@ -205,50 +174,6 @@ func (b *benches) claims(raw *docker.Raw) {
 // paused counts this server's containers that are frozen.
 func (s *server) paused() int {
 	return len(strings.Fields(engine(s.t, "ps", "-q", "--filter", "label=sandboxd.instance="+s.instance(), "--filter", "status=paused")))
-}
-
-// load asks again and again over benchConns connections for the time of one measurement, each at most once in every,
-// and gives how long each answer took.
-func load(t *testing.T, addr, host, token string, every, total time.Duration) []time.Duration {
-	t.Helper()
-	client := straight(addr)
-	ctx, cancel := context.WithTimeout(t.Context(), total)
-	defer cancel()
-	var mu sync.Mutex
-	var all []time.Duration
-	var g errgroup.Group
-	for n := range benchConns {
-		g.Go(func() error {
-			var mine []time.Duration
-			pace := time.NewTicker(max(every, 1))
-			defer pace.Stop()
-			if every > 0 {
-				offset := time.NewTimer(every * time.Duration(n) / benchConns)
-				<-offset.C
-			}
-			for ctx.Err() == nil {
-				took, err := firstByte(client, "http://"+host+"/small", token)
-				if err != nil {
-					return err
-				}
-				mine = append(mine, took)
-				if every > 0 {
-					select {
-					case <-pace.C:
-					case <-ctx.Done():
-					}
-				}
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			all = append(all, mine...)
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	return all
 }
 
 // sweeps measures one look of the reaper at a store with five hundred that are asleep.

@@ -1,0 +1,185 @@
+//go:build bench
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// How the routes to a sandbox are measured: with 64 connections, each asking as soon as it is answered, which gives the
+// throughput; and with the same connections at an even pace, far below what the machine can, which gives the latency.
+const (
+	benchConns = 64
+	loadTime   = 4 * time.Second
+	loadRounds = 3
+	pacedTime  = 8 * time.Second
+	pacedEvery = 64 * time.Millisecond // 1,000 requests a second in all
+)
+
+// probe is one way to a kilobyte.
+type probe struct {
+	client *http.Client
+	url    string
+	token  string
+	header http.Header
+}
+
+// routes measures sandboxd's proxy beside Traefik alone, and the direct route through both, on one backend.
+func (b *benches) routes() {
+	t := b.t
+	k := newTraefik(t)
+	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t), "--public-url", k.publicURL(), "--traefik-listen", k.auth,
+		"--trusted-proxies", "127.0.0.1/32", "--freeze-after", "never")
+	k.start(s.addr)
+	host := "3000-lab." + k.domain
+	s.createEchoAt("lab", echoProgram(t), k.authority(host))
+	backend := "http://" + s.address("lab") + ":3000"
+	ours := probe{client: straight(s.addr), url: "http://" + k.authority(host) + "/small", token: s.token}
+	direct := probe{client: k.client(), url: k.url(host, "/small"), token: s.token}
+	alone := probe{client: straight(traefikAlone(t, backend)), url: "http://backend/small"}
+	bare := probe{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: benchConns}}, url: backend + "/small"}
+	asked := probe{client: straight(k.auth), url: "http://auth/", token: s.token, header: http.Header{
+		"X-Forwarded-Method": {"GET"}, "X-Forwarded-Proto": {"https"}, "X-Forwarded-Host": {k.authority(host)}, "X-Forwarded-Uri": {"/small"}}}
+
+	for _, w := range []probe{ours, direct, alone, bare, asked} {
+		w.load(t, 0, time.Second) // warm
+	}
+	var a, z []float64
+	for range loadRounds {
+		a = append(a, float64(len(ours.load(t, 0, loadTime)))/loadTime.Seconds())
+		z = append(z, float64(len(alone.load(t, 0, loadTime)))/loadTime.Seconds())
+	}
+	b.rate("sandboxd's proxy, 64 connections, 1 kB answers, requests/s", "≥ 0.8 × Traefik on the same backend", median(a), median(z))
+	paced, plain, behind, auth := ours.load(t, pacedEvery, pacedTime), bare.load(t, pacedEvery, pacedTime),
+		direct.load(t, pacedEvery, pacedTime), asked.load(t, pacedEvery, pacedTime)
+	b.tail("sandboxd's proxy, 64 connections, p99 beside the backend's own", "p99 ≤ base p99 + 3 ms", paced, plain)
+	b.tail("direct route through Traefik with forwardAuth, p99", "", behind, alone.load(t, pacedEvery, pacedTime))
+	b.tail("forwardAuth, p99", "p99 ≤ 2 ms", auth, nil)
+}
+
+// load asks over benchConns connections for a time, each at most once in every, and gives how long the answers took.
+func (w probe) load(t *testing.T, every, total time.Duration) []time.Duration {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), total)
+	defer cancel()
+	var mu sync.Mutex
+	var all []time.Duration
+	var g errgroup.Group
+	for n := range benchConns {
+		g.Go(func() error {
+			wait(ctx, every*time.Duration(n)/benchConns)
+			var mine []time.Duration
+			for ctx.Err() == nil {
+				began := time.Now()
+				if err := w.ask(); err != nil {
+					return err
+				}
+				took := time.Since(began)
+				mine = append(mine, took)
+				wait(ctx, every-took)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, mine...)
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// wait waits for d, or until ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// ask asks once and reads the answer.
+func (w probe) ask() error {
+	req, err := http.NewRequest("GET", w.url, nil)
+	if err != nil {
+		return err
+	}
+	if w.header != nil {
+		req.Header = w.header.Clone()
+	}
+	if w.token != "" {
+		req.Header.Set("Authorization", "Bearer "+w.token)
+	}
+	resp, err := w.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s, %w", w.url, resp.Status, err)
+	}
+	return nil
+}
+
+// traefikAlone runs Traefik with one route to a backend and nothing else, and gives its address.
+func traefikAlone(t *testing.T, backend string) string {
+	t.Helper()
+	dir := t.TempDir()
+	routes := filepath.Join(dir, "routes.yaml")
+	text := "http:\n  routers: {all: {rule: \"PathPrefix(`/`)\", service: one}}\n  services: {one: {loadBalancer: {servers: [{url: \"" + backend + "\"}]}}}\n"
+	if err := os.WriteFile(routes, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	addr := freeAddr(t)
+	cmd := exec.Command(traefikBinary, "--entrypoints.web.address="+addr, "--providers.file.filename="+routes,
+		"--global.checknewversion=false", "--global.sendanonymoususage=false", "--log.level=ERROR")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	w := probe{client: straight(addr), url: "http://backend/small"}
+	deadline := time.Now().Add(startLimit)
+	for w.ask() != nil {
+		if time.Now().After(deadline) {
+			t.Fatal("Traefik does not answer")
+		}
+		wait(t.Context(), 20*time.Millisecond)
+	}
+	return addr
+}
+
+func median(x []float64) float64 { return slices.Sorted(slices.Values(x))[len(x)/2] }
+
+// rate adds a case of requests per second: more is better, so the ratio is ours over the base.
+func (b *benches) rate(name, goal string, ours, base float64) {
+	b.cases = append(b.cases, benchCase{Name: name, Goal: goal, N: loadRounds, P50: ours, Base: base, Ratio: ours / base, Unit: "requests/s"})
+	b.t.Logf("%-44s %8.0f /s  base %8.0f /s  ratio %.2f  (%s)", name, ours, base, ours/base, goal)
+}
+
+// tail adds a case about the slowest.
+func (b *benches) tail(name, goal string, ours, base []time.Duration) {
+	c := benchCase{Name: name, Goal: goal, N: len(ours), P50: percentile(ours, 50), P99: percentile(ours, 99), P95: percentile(ours, 95)}
+	if len(base) > 0 {
+		c.Base, c.Base99 = percentile(base, 50), percentile(base, 99)
+		c.Ratio = c.P50 / c.Base
+	}
+	b.cases = append(b.cases, c)
+	b.t.Logf("%-44s p50 %8.2f ms  p99 %8.2f ms  base p50 %8.2f ms  p99 %8.2f ms  (%s)", name, c.P50, c.P99, c.Base, c.Base99, goal)
+}
