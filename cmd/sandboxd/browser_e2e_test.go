@@ -26,10 +26,11 @@ var sizes = map[string][2]int64{"desktop": {1280, 800}, "phone": {390, 844}}
 
 const journeyPassword = "correct horse battery"
 
-func newPerson(t *testing.T) *person {
+func newPerson(t *testing.T, flags ...chromedp.ExecAllocatorOption) *person {
 	t.Helper()
-	alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), chromedp.NoSandbox, chromedp.Headless, chromedp.DisableGPU, chromedp.NoFirstRun,
-		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true))
+	flags = append([]chromedp.ExecAllocatorOption{chromedp.NoSandbox, chromedp.Headless, chromedp.DisableGPU, chromedp.NoFirstRun,
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true)}, flags...)
+	alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), flags...)
 	ctx, cancel := chromedp.NewContext(alloc)
 	ctx, cancelTime := context.WithTimeout(ctx, 20*time.Minute)
 	t.Cleanup(func() { cancelTime(); cancel(); cancelAlloc() })

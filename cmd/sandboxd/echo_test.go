@@ -222,3 +222,9 @@ func firstByte(c *http.Client, url, token string) (time.Duration, error) {
 	_, err = io.Copy(io.Discard, resp.Body)
 	return took, err
 }
+
+// address is a sandbox's address on its network, which is the same after each start.
+func (s *server) address(name string) string {
+	s.t.Helper()
+	return engine(s.t, "inspect", "-f", "{{range .NetworkSettings.Networks}}{{.IPAMConfig.IPv4Address}}{{end}}", s.container(name))
+}

@@ -141,7 +141,7 @@ func cloud(t *testing.T) {
 	run("-n", space, "link", "set", "lo", "up")
 	run("-n", space, "link", "set", there, "up")
 	run("-n", space, "route", "add", "default", "via", "198.18.255.1")
-	run("route", "add", metadata+"/32", "via", "198.18.255.2")
+	run("route", "replace", metadata+"/32", "via", "198.18.255.2")
 	serve := exec.Command("nsenter", "--net=/var/run/netns/"+space, echoProgram(t), metadata+":80")
 	if err := serve.Start(); err != nil {
 		t.Fatal(err)

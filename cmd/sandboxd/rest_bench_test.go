@@ -107,12 +107,6 @@ func (b *benches) wakes(s *server, c *docker.RawContainer) {
 	b.add("wake of a stopped sandbox to the first byte", "p50 ≤ 1.2 × raw start to the same byte", ours, base)
 }
 
-// address is a sandbox's address on its network, which is the same after each start.
-func (s *server) address(name string) string {
-	s.t.Helper()
-	return engine(s.t, "inspect", "-f", "{{range .NetworkSettings.Networks}}{{.IPAMConfig.IPv4Address}}{{end}}", s.container(name))
-}
-
 // waiters lets a hundred wait for one sandbox that is asleep: the first that is answered is the base.
 func (b *benches) waiters(s *server) {
 	var last, first []time.Duration
