@@ -74,6 +74,12 @@ var setupLink = regexp.MustCompile(`http://\S+/setup\?code=\S+`)
 // newServer starts sandboxd and removes all that it made when the test ends.
 func newServer(t testing.TB, extra ...string) *server {
 	t.Helper()
+	return newServerNamed(t, "", extra...)
+}
+
+// newServerNamed is newServer for one whose dashboard has a host of its own.
+func newServerNamed(t testing.TB, host string, extra ...string) *server {
+	t.Helper()
 	if _, err := os.Stat(binary); err != nil {
 		t.Fatalf("%v: run 'make build' first", err)
 	}
@@ -81,11 +87,23 @@ func newServer(t testing.TB, extra ...string) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{t: t, data: data, addr: freeAddr(t), extra: extra, http: http.DefaultClient, log: &bytes.Buffer{}}
+	s := &server{t: t, data: data, addr: freeAddr(t), extra: extra, http: &http.Client{Transport: named(host)}, log: &bytes.Buffer{}}
 	s.start()
 	s.token = strings.TrimSpace(s.cli("token", "create", "e2e"))
 	t.Cleanup(s.destroy)
 	return s
+}
+
+// named sends every request with a Host, unless that is "".
+type named string
+
+// RoundTrip implements http.RoundTripper.
+func (n named) RoundTrip(r *http.Request) (*http.Response, error) {
+	if n != "" {
+		r = r.Clone(r.Context())
+		r.Host = string(n)
+	}
+	return http.DefaultTransport.RoundTrip(r)
 }
 
 func freeAddr(t testing.TB) string {

@@ -40,7 +40,7 @@ type probe struct {
 func (b *benches) routes() {
 	t := b.t
 	k := newTraefik(t)
-	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t), "--public-url", k.publicURL(), "--traefik-listen", k.auth,
+	s := newServerNamed(t, k.authority(k.domain), "--prebuild", "", "--templates", echoTemplates(t), "--public-url", k.publicURL(), "--traefik-listen", k.auth,
 		"--trusted-proxies", "127.0.0.1/32", "--freeze-after", "never")
 	k.start(s.addr)
 	host := "3000-lab." + k.domain

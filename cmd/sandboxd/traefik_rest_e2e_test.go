@@ -25,7 +25,7 @@ type behind struct {
 func newBehind(t *testing.T, extra ...string) behind {
 	t.Helper()
 	k := newTraefik(t)
-	s := newServer(t, append([]string{"--prebuild", "", "--templates", echoTemplates(t), "--public-url", k.publicURL(),
+	s := newServerNamed(t, k.authority(k.domain), append([]string{"--prebuild", "", "--templates", echoTemplates(t), "--public-url", k.publicURL(),
 		"--traefik-listen", k.auth, "--trusted-proxies", "127.0.0.1/32"}, extra...)...)
 	k.start(s.addr)
 	b := behind{s, k}
