@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/containerd/errdefs"
@@ -15,10 +16,7 @@ func (e *Engine) Freeze(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	defer e.seen.drop(id)
-	err := e.client.Load().ContainerPause(ctx, e.resource(id))
-	if err != nil && ctx.Err() == nil && !lost(err) {
-		err = e.settle(ctx, id, true, err)
-	}
+	err := e.turn(ctx, id, true, e.client.Load().ContainerPause)
 	if err != nil {
 		return classify(err, "freeze the container")
 	}
@@ -33,14 +31,26 @@ func (e *Engine) Thaw(ctx context.Context, id string) error {
 	defer cancel()
 	defer e.seen.drop(id)
 	e.reclaims.end(id)
-	err := e.client.Load().ContainerUnpause(ctx, e.resource(id))
-	if err != nil && ctx.Err() == nil && !lost(err) {
-		err = e.settle(ctx, id, false, err)
-	}
-	return classify(err, "thaw the container")
+	return classify(e.turn(ctx, id, false, e.client.Load().ContainerUnpause), "thaw the container")
 }
 
-// settle finds out why a freeze or a thaw was refused. That it is done already is no error.
+// turn freezes or thaws by change, and does it again when the engine, catching up after it hung, has done something else
+// in between for a caller who is gone.
+func (e *Engine) turn(ctx context.Context, id string, frozen bool, change func(context.Context, string) error) error {
+	err := change(ctx, e.resource(id))
+	if err == nil || ctx.Err() != nil || lost(err) {
+		return err
+	}
+	if err = e.settle(ctx, id, frozen, err); !errors.Is(err, errTurned) {
+		return err
+	}
+	return change(ctx, e.resource(id))
+}
+
+var errTurned = errors.New("it is neither as it was nor as it should be")
+
+// settle finds out why a freeze or a thaw was refused. That it is done already is no error; errTurned says that what the
+// engine refused can be done now.
 func (e *Engine) settle(ctx context.Context, id string, frozen bool, cause error) error {
 	now, err := e.client.Load().ContainerInspect(ctx, e.resource(id))
 	switch {
@@ -53,7 +63,7 @@ func (e *Engine) settle(ctx context.Context, id string, frozen bool, cause error
 	case now.State.Paused == frozen:
 		return nil
 	}
-	return cause
+	return errors.Join(errTurned, cause)
 }
 
 // FreezeSupport tells whether sandboxes can be frozen on this engine, and whether the memory of frozen ones is given
