@@ -26,8 +26,9 @@ import (
 
 // privateEngine is a real engine of a test's own, which may be killed and started again: a containerd and a dockerd in
 // namespaces of their own for network, mounts and processes, with their own data. The machine's engine, its networks and
-// its processes are out of their reach, and nothing in there outlives the process that holds the namespaces, which ends
-// with the test however that ends. Its methods are for the test's own goroutine, but for those that say otherwise.
+// its processes are out of their reach, and nothing in there but what is frozen outlives the process that holds the
+// namespaces, which ends with the test however that ends. Its methods are for the test's own goroutine, but for those that
+// say otherwise.
 type privateEngine struct {
 	t    testing.TB
 	name string
@@ -144,31 +145,55 @@ func (e *privateEngine) cut() {
 		return
 	}
 	_ = e.space.cmd.Process.Kill()
-	for _, p := range []*engineProcess{e.space, e.containerd, e.dockerd} {
-		if p != nil {
-			<-p.ended
-		}
-	}
-	e.space, e.containerd, e.dockerd = nil, nil, nil
+	e.until(startLimit, "its processes have ended", func() bool {
+		e.thaw()
+		return e.space.over() && e.containerd.over() && e.dockerd.over()
+	})
 	e.until(startLimit, "its control groups are gone", e.sweep)
+	e.space, e.containerd, e.dockerd = nil, nil, nil
 }
 
-// sweep removes the control groups that are left, which no process is in, and says whether none is.
-func (e *privateEngine) sweep() bool {
-	var found []string
+// over says whether the process has ended, or was never started.
+func (p *engineProcess) over() bool {
+	if p == nil {
+		return true
+	}
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// groups gives the files and folders of its control groups that are wanted, parents first.
+func (e *privateEngine) groups(wanted func(path string, d fs.DirEntry) bool) (found []string) {
 	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
 		roots, _ := filepath.Glob(pattern + e.name)
 		for _, root := range roots {
 			_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-				if err == nil && d.IsDir() {
+				if err == nil && wanted(path, d) {
 					found = append(found, path)
 				}
 				return nil
 			})
 		}
 	}
+	return found
+}
+
+// thaw lets what is frozen go on, so that it can end.
+func (e *privateEngine) thaw() {
+	words := map[string]string{"freezer.state": "THAWED", "cgroup.freeze": "0"}
+	for _, path := range e.groups(func(path string, _ fs.DirEntry) bool { return words[filepath.Base(path)] != "" }) {
+		_ = os.WriteFile(path, []byte(words[filepath.Base(path)]), 0) // it may be gone already
+	}
+}
+
+// sweep removes the control groups that are left, which no process is in, and says whether none is.
+func (e *privateEngine) sweep() bool {
 	left := false
-	for _, path := range slices.Backward(found) {
+	for _, path := range slices.Backward(e.groups(func(_ string, d fs.DirEntry) bool { return d.IsDir() })) {
 		if err := syscall.Rmdir(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			left = true
 		}
@@ -220,20 +245,27 @@ func (e *privateEngine) network() string {
 
 // reach connects to an address in the engine's network. Safe for concurrent use.
 func (e *privateEngine) reach(ctx context.Context, network, address string) (conn net.Conn, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // for good: the thread that has gone over there ends with this goroutine
-		space, openErr := os.Open(e.network())
-		if err = openErr; err != nil {
-			return
-		}
-		defer space.Close()
-		if err = unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err == nil {
-			conn, err = (&net.Dialer{}).DialContext(ctx, network, address)
-		}
-	}()
-	<-done
+	here, err := os.Open("/proc/self/ns/net")
+	if err != nil {
+		return nil, err
+	}
+	defer here.Close()
+	there, err := os.Open(e.network())
+	if err != nil {
+		return nil, err
+	}
+	defer there.Close()
+	// The thread comes back: were it to end, all that it has started would end with it (Pdeathsig).
+	runtime.LockOSThread()
+	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
+		runtime.UnlockOSThread()
+		return nil, err
+	}
+	conn, err = (&net.Dialer{}).DialContext(ctx, network, address)
+	if backErr := unix.Setns(int(here.Fd()), unix.CLONE_NEWNET); backErr != nil {
+		panic(backErr) // nobody else may find itself over there
+	}
+	runtime.UnlockOSThread()
 	return conn, err
 }
 
