@@ -44,7 +44,7 @@ func TestAPI_WhatAProgramDoes(t *testing.T) {
 	if status := s.call("DELETE", "/sandboxes/lab?wait=gone", nil, nil); status != http.StatusNoContent {
 		t.Errorf("delete: %d", status)
 	}
-	if status, _ := s.raw("GET", "/sandboxes/lab", nil); status != http.StatusNotFound {
+	if status, _ := s.raw("GET", "/sandboxes/lab", nil); status != http.StatusGone {
 		t.Errorf("after the delete: %d", status)
 	}
 	s.checkNothingLeft()

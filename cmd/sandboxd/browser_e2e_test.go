@@ -80,13 +80,20 @@ func (p *person) reads(script string) string {
 	return out
 }
 
+// interrupted is a script that tells that the browser has given up loading, because a network of this machine has come or
+// gone: the engine makes and removes them all the time. A person reloads then.
+const interrupted = `location.protocol === "chrome-error:" && document.body.innerText.includes("ERR_NETWORK_CHANGED")`
+
 // sees waits until a script gives true.
 func (p *person) sees(what, script string, limit time.Duration) {
 	p.t.Helper()
 	deadline := time.Now().Add(limit)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for p.reads(script) != "true" {
+	for p.reads("location.protocol !== 'chrome-error:' && ("+script+")") != "true" {
+		if p.reads(interrupted) == "true" {
+			p.does("reload", chromedp.Reload())
+		}
 		if time.Now().After(deadline) {
 			p.picture("failure", "desktop")
 			p.t.Fatalf("within %s nobody saw that %s; the page at %s shows: %s\nterminal: %s", limit, what, p.reads("location.href"), p.reads("document.body.innerText"), p.reads(screenText))
@@ -182,6 +189,14 @@ func TestBrowser_FromFirstRunToDelete(t *testing.T) {
 	p.stopsStartsDeletes(s, name)
 }
 
+// signsIn signs in as the admin whose password the server was started with.
+func (p *person) signsIn(dashboard string) {
+	p.t.Helper()
+	p.does("sign in", chromedp.Navigate(dashboard+"/login"), chromedp.SetValue(`[name="name"]`, "admin"),
+		chromedp.SendKeys(`[name="password"]`, journeyPassword), chromedp.Submit(`[name="password"]`))
+	p.sees("the dashboard", at("/")+` && document.querySelector('form[action="/logout"]') !== null`, 10*time.Second)
+}
+
 func (p *person) signsOutAndIn() {
 	p.t.Helper()
 	p.does("sign out", func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
@@ -219,6 +234,7 @@ func (p *person) visitsHosts(s *server, name string) {
 func (p *person) stopsStartsDeletes(s *server, name string) {
 	p.t.Helper()
 	post := func(what string) string { return `form[action="/sandboxes/` + name + `/` + what + `"] button` }
+	p.does("open the menu", chromedp.Click(`details:has(form[action$="/stop"]) > summary`))
 	p.does("stop", chromedp.Click(post("stop")))
 	p.sees("that it is stopped, and how to start it", `document.querySelector('form[action$="/start"]') !== null && /stopped/i.test(document.body.innerText)`, 30*time.Second)
 	p.pictures("stopped")

@@ -258,9 +258,7 @@ func TestRest_TheBrowserSeesThePageItAskedFor(t *testing.T) {
 	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
 	s.createEcho("lab", echoProgram(t))
 	p := newPerson(t)
-	p.does("sign in", chromedp.Navigate("http://localhost:"+s.port()+"/login"),
-		chromedp.SendKeys("input[name=name]", "admin"), chromedp.SendKeys("input[name=password]", journeyPassword+"\r"))
-	p.sees("the dashboard", `location.pathname === "/"`, 10*time.Second)
+	p.signsIn("http://localhost:" + s.port())
 	for _, state := range []string{"asleep", "frozen"} {
 		s.sleeps("lab", state)
 		p.does("open the page", chromedp.Navigate("http://"+s.host("3000-lab")+"/the/page?x=1#part"))

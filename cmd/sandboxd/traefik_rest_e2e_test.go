@@ -232,9 +232,7 @@ func TestBehind_TheBrowserSeesThePageItAskedFor(t *testing.T) {
 	t.Setenv(adminPasswordEnv, journeyPassword)
 	b := newBehind(t)
 	p := newPerson(t, chromedp.Flag("ignore-certificate-errors", true))
-	p.does("sign in", chromedp.Navigate(b.k.publicURL()+"/login"),
-		chromedp.SendKeys("input[name=name]", "admin"), chromedp.SendKeys("input[name=password]", journeyPassword+"\r"))
-	p.sees("the dashboard", `location.pathname === "/"`, 10*time.Second)
+	p.signsIn(b.k.publicURL())
 	for _, state := range []string{"asleep", "frozen"} {
 		b.sleeps("lab", state)
 		p.does("open the page", chromedp.Navigate("https://"+b.echoHost()+"/the/page?x=1#part"))
