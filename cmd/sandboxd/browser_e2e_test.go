@@ -58,12 +58,17 @@ func (p *person) opens() {
 	}
 }
 
-// does runs actions, which must all succeed within a minute.
+// does runs actions, which must all succeed within a minute. A page that a change of this machine's networks kept from
+// loading is loaded again.
 func (p *person) does(what string, actions ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
 	defer cancel()
-	if err := chromedp.Do(ctx, actions...); err != nil {
+	err := chromedp.Do(ctx, actions...)
+	for err != nil && strings.Contains(err.Error(), "ERR_NETWORK_CHANGED") && ctx.Err() == nil {
+		err = chromedp.Do(ctx, actions...)
+	}
+	if err != nil {
 		p.picture("failure", "desktop")
 		p.t.Fatalf("%s: %v\nthe page shows: %s", what, err, p.reads("document.title + ' | ' + document.body.innerText"))
 	}
