@@ -42,6 +42,7 @@ func (s *server) get(sub, path string, header http.Header) (int, string, http.He
 // TestRest_TheLadderGoesDownByItselfAndEveryDoorWakes lets a sandbox go unused until it is frozen, and then stopped,
 // and opens each door.
 func TestRest_TheLadderGoesDownByItselfAndEveryDoorWakes(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "--prebuild", "", "--settle", "1s", "--templates", echoTemplates(t))
 	s.createEcho("lab", echoProgram(t))
 	if status, text := s.raw("PATCH", "/sandboxes/lab", map[string]any{"freeze_after": "2s", "stop_after": "6s"}); status != http.StatusOK {
@@ -102,6 +103,7 @@ func TestRest_TheLadderGoesDownByItselfAndEveryDoorWakes(t *testing.T) {
 
 // TestRest_ManyWaitersStartOnce lets a hundred ask at once for a page of a sandbox that sleeps.
 func TestRest_ManyWaitersStartOnce(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
 	s.createEcho("lab", echoProgram(t))
 	s.sleeps("lab", "asleep")
@@ -139,6 +141,7 @@ func startsSince(t *testing.T, s *server, name string, since time.Time) int {
 
 // TestRest_AnUploadIntoASleepingSandboxArrivesWhole sends 200 MB to a sandbox that is asleep, and to one that is frozen.
 func TestRest_AnUploadIntoASleepingSandboxArrivesWhole(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
 	s.createEcho("lab", echoProgram(t))
 	path := filepath.Join(t.TempDir(), "upload")
@@ -186,6 +189,7 @@ func (s *server) uploads(addr, name, path, want string) {
 
 // TestRest_AnOpenWebSocketGoesThroughAFreeze freezes a sandbox under an open connection, again and again.
 func TestRest_AnOpenWebSocketGoesThroughAFreeze(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
 	s.createEcho("lab", echoProgram(t))
 	conn := s.dialEcho(s.addr, s.host("3000-lab"))
@@ -201,6 +205,7 @@ func TestRest_AnOpenWebSocketGoesThroughAFreeze(t *testing.T) {
 
 // TestRest_WhatIsInUseStaysUpAndSaysWhy keeps a sandbox with the shortest times busy in several ways.
 func TestRest_WhatIsInUseStaysUpAndSaysWhy(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "--prebuild", "", "--settle", "1s", "--templates", echoTemplates(t, "freeze_after: 2s", "stop_after: 4s"))
 	s.createEcho("lab", echoProgram(t))
 	kinds := func() string {
@@ -275,6 +280,7 @@ func TestRest_TheBrowserSeesThePageItAskedFor(t *testing.T) {
 
 // TestRest_TheLastStateIsToldOfWhatWasDeleted asks for a sandbox that is gone, which nothing brings back.
 func TestRest_TheLastStateIsToldOfWhatWasDeleted(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
 	s.create(map[string]any{"name": "lab", "template": "echo"})
 	if status, text := s.raw("DELETE", "/sandboxes/lab?wait=gone", nil); status != http.StatusNoContent {

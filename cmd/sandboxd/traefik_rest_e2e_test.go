@@ -76,6 +76,7 @@ func (b behind) reports(state string) {
 // TestBehind_EveryRouteWakes puts a sandbox to rest behind Traefik and asks at once, again and again: whichever route
 // Traefik has at that moment, the answer is the page.
 func TestBehind_EveryRouteWakes(t *testing.T) {
+	t.Parallel()
 	b := newBehind(t)
 	for n := range 4 {
 		for _, state := range []string{"frozen", "asleep"} {
@@ -89,6 +90,7 @@ func TestBehind_EveryRouteWakes(t *testing.T) {
 
 // TestBehind_TheDirectRouteIsTakenAndGivesAwayNothing looks at what reaches the program, and at who gets there without a pass.
 func TestBehind_TheDirectRouteIsTakenAndGivesAwayNothing(t *testing.T) {
+	t.Parallel()
 	b := newBehind(t)
 	var text string
 	var resp *http.Response
@@ -145,6 +147,7 @@ func TestBehind_TheDirectRouteIsTakenAndGivesAwayNothing(t *testing.T) {
 
 // TestBehind_AStrangerWakesNobody asks without a credential for a sandbox that is at rest.
 func TestBehind_AStrangerWakesNobody(t *testing.T) {
+	t.Parallel()
 	b := newBehind(t)
 	for _, state := range []string{"frozen", "asleep"} {
 		b.sleeps("lab", state)
@@ -163,6 +166,7 @@ func TestBehind_AStrangerWakesNobody(t *testing.T) {
 
 // TestBehind_AnOpenWebSocketGoesThroughAFreeze is the same as without Traefik.
 func TestBehind_AnOpenWebSocketGoesThroughAFreeze(t *testing.T) {
+	t.Parallel()
 	b := newBehind(t)
 	d := websocket.Dialer{NetDialContext: b.k.dial, TLSClientConfig: b.k.tlsConfig()}
 	conn, _, err := d.DialContext(t.Context(), "wss://"+b.echoHost()+"/ws", http.Header{"Authorization": {"Bearer " + b.token}})
@@ -179,6 +183,7 @@ func TestBehind_AnOpenWebSocketGoesThroughAFreeze(t *testing.T) {
 
 // TestBehind_AnUploadIntoASleepingSandboxArrivesWhole is the same as without Traefik; the awake one gets it directly.
 func TestBehind_AnUploadIntoASleepingSandboxArrivesWhole(t *testing.T) {
+	t.Parallel()
 	b := newBehind(t)
 	path := filepath.Join(t.TempDir(), "upload")
 	want := randomFile(t, path, uploadSize)
@@ -204,6 +209,7 @@ func TestBehind_AnUploadIntoASleepingSandboxArrivesWhole(t *testing.T) {
 
 // TestBehind_ALongDirectDownloadKeepsItAwake reads slowly, over the direct route, for longer than the shortest times.
 func TestBehind_ALongDirectDownloadKeepsItAwake(t *testing.T) {
+	t.Parallel()
 	b := newBehind(t, "--settle", "1s")
 	if status, text := b.raw("PATCH", "/sandboxes/lab", map[string]any{"freeze_after": "5s", "stop_after": "10s"}); status != http.StatusOK {
 		t.Fatalf("patch: %d %s", status, text)
