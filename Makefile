@@ -16,7 +16,7 @@ TEST_TIME := 20m
 TRAEFIK_VERSION = $(shell sed -n 's|.*github.com/traefik/traefik/v3 v\([^ ]*\).*|\1|p' $(TRAEFIK)/go.mod)
 BASE_IMAGE = bin/sandboxd template build base --data artifacts/data
 
-.PHONY: help run build check test test-engine test-e2e bench image lint generate check-generate clean
+.PHONY: help run build check test test-engine test-e2e test-chaos bench image lint generate check-generate clean
 
 help: ## list what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,7 +31,8 @@ check: build ## fast: linters and all tests that need no engine
 	cd static && npm test --silent
 	$(GO) test -race -timeout $(TEST_TIME) ./...
 
-test: check test-engine test-e2e ## everything, on a real engine and in a real browser
+test: check test-engine ## everything, on a real engine and in a real browser
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-e2e test-chaos
 
 test-engine: build ## tests on a real engine
 	@internal/setup/tools.sh
@@ -41,7 +42,11 @@ test-engine: build ## tests on a real engine
 test-e2e: build bin/traefik bin/pebble ## what a person and a program do, with the real binary, engine and browser
 	@internal/setup/tools.sh chromium
 	$(ENGINE) $(BASE_IMAGE)
-	$(ENGINE) $(GO) test -tags e2e -p 1 -count 1 -timeout $(TEST_TIME) ./cmd/... ./compose ./internal/terminal
+	$(ENGINE) $(GO) test -tags e2e -p 1 -count 1 -timeout $(TEST_TIME) -skip TestChaos ./cmd/... ./compose ./internal/terminal
+
+test-chaos: build bin/traefik ## five minutes of kills, on an engine of its own
+	@internal/setup/tools.sh
+	$(ENGINE) $(GO) test -tags e2e -count 1 -timeout $(TEST_TIME) -run TestChaos ./cmd/sandboxd
 
 bench: build bin/traefik ## measure beside the raw engine, into bench.json
 	$(ENGINE) $(BASE_IMAGE)
