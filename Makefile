@@ -19,7 +19,7 @@ BASE_IMAGE = bin/sandboxd template build base --data artifacts/data
 .PHONY: help run build check test test-engine test-e2e test-chaos bench image lint generate check-generate clean
 
 help: ## list what can be made
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: build ## set up what is missing, then serve on http://localhost:8080 (ARGS="--listen …" for more)
 	@$(ENGINE) bin/sandboxd serve $(ARGS)
@@ -32,6 +32,7 @@ check: build ## fast: linters and all tests that need no engine
 	$(GO) test -race -timeout $(TEST_TIME) ./...
 
 test: check test-engine ## everything, on a real engine and in a real browser
+	@internal/setup/tools.sh chromium
 	@$(MAKE) --no-print-directory -j2 --output-sync=target test-e2e test-chaos
 
 test-engine: build ## tests on a real engine
