@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"github.com/compose-spec/compose-go/v2/dotenv"
 	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/google/go-cmp/cmp"
+
+	"sandboxd/internal/catalog"
 )
 
 // load reads compose.yaml as Docker Compose does, from a folder like this one with an .env made from example.env and more.
@@ -24,7 +27,6 @@ func load(t *testing.T, more map[string]string) (*types.Project, error) {
 	}
 	folder := filepath.Join(t.TempDir(), "compose")
 	var file strings.Builder
-	env["CADVISOR_IMAGE"] = "example.com/cadvisor"
 	for name, value := range env {
 		if other, there := more[name]; there {
 			value = other
@@ -48,7 +50,7 @@ func load(t *testing.T, more map[string]string) (*types.Project, error) {
 			t.Fatal(err)
 		}
 	}
-	options, err := cli.NewProjectOptions([]string{filepath.Join(folder, "compose.yaml")}, cli.WithEnvFiles(filepath.Join(folder, ".env")), cli.WithDotEnv)
+	options, err := cli.NewProjectOptions([]string{filepath.Join(folder, "compose.yaml")}, cli.WithEnvFiles(filepath.Join(folder, ".env")), cli.WithDotEnv, cli.WithDefaultProfiles())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,17 +66,28 @@ func mustLoad(t *testing.T, more map[string]string) *types.Project {
 	return project
 }
 
-func TestCompose_HasTheFourServices(t *testing.T) {
-	names := mustLoad(t, nil).ServiceNames()
-	slices.Sort(names)
-	if diff := cmp.Diff([]string{"cadvisor", "sandboxd", "socket-proxy", "traefik"}, names); diff != "" {
-		t.Error(diff)
+// withFigures is an .env that runs cAdvisor, too.
+var withFigures = map[string]string{"COMPOSE_PROFILES": "metrics", "CADVISOR_IMAGE": "example.com/cadvisor"}
+
+func TestCompose_RunsCAdvisorOnlyWhenAsked(t *testing.T) {
+	for _, c := range []struct {
+		env  map[string]string
+		want []string
+	}{
+		{nil, []string{"sandboxd", "socket-proxy", "traefik"}},
+		{withFigures, []string{"cadvisor", "sandboxd", "socket-proxy", "traefik"}},
+	} {
+		names := mustLoad(t, c.env).ServiceNames()
+		slices.Sort(names)
+		if diff := cmp.Diff(c.want, names); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
 
 // The network of the host is shared, so what a service listens on is what it is told to; only Traefik is told to listen to the world.
 func TestCompose_OnlyTraefikIsReachedFromOutside(t *testing.T) {
-	project := mustLoad(t, nil)
+	project := mustLoad(t, withFigures)
 	for name, service := range project.Services {
 		if len(service.Ports) > 0 || len(service.Networks) > 1 {
 			t.Errorf("%s publishes %v on %v", name, service.Ports, service.Networks)
@@ -110,7 +123,7 @@ func TestCompose_OnlyTraefikIsReachedFromOutside(t *testing.T) {
 
 func TestCompose_TheEngineIsGivenToTwoServicesAlone(t *testing.T) {
 	const socket = "/var/run/docker.sock"
-	for name, service := range mustLoad(t, nil).Services {
+	for name, service := range mustLoad(t, withFigures).Services {
 		has := false
 		for _, v := range service.Volumes {
 			if v.Source == socket {
@@ -145,7 +158,7 @@ func TestCompose_EveryServiceIsConfined(t *testing.T) {
 		"traefik":  {"NET_BIND_SERVICE", "DAC_OVERRIDE"},
 		"sandboxd": {"CHOWN", "DAC_OVERRIDE", "FOWNER", "NET_ADMIN", "NET_RAW"},
 	}
-	for name, service := range mustLoad(t, nil).Services {
+	for name, service := range mustLoad(t, withFigures).Services {
 		if !service.ReadOnly || service.Privileged || !slices.Contains(service.SecurityOpt, "no-new-privileges:true") || !slices.Equal(service.CapDrop, []string{"ALL"}) {
 			t.Errorf("%s is not confined: %+v", name, service)
 		}
@@ -164,7 +177,7 @@ func TestCompose_ImagesArePinned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, service := range mustLoad(t, nil).Services {
+	for name, service := range mustLoad(t, withFigures).Services {
 		_, tag, _ := strings.Cut(path.Base(service.Image), ":")
 		switch {
 		case service.Build != nil && service.Image == "sandboxd:local":
@@ -177,7 +190,7 @@ func TestCompose_ImagesArePinned(t *testing.T) {
 }
 
 func TestCompose_WhatItMountsIsThere(t *testing.T) {
-	project := mustLoad(t, nil)
+	project := mustLoad(t, withFigures)
 	for name, service := range project.Services {
 		for _, v := range service.Volumes {
 			inside, err := filepath.Rel(filepath.Dir(project.WorkingDir), v.Source)
@@ -207,7 +220,10 @@ func TestCompose_OneFileConfiguresIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := map[string]bool{"CF_DNS_API_TOKEN": true} // an example of what Traefik gets by env_file
+	asked := map[string]bool{
+		"CF_DNS_API_TOKEN": true, // an example of what Traefik gets by env_file
+		"COMPOSE_PROFILES": true, // Compose's own
+	}
 	for _, found := range regexp.MustCompile(`\$\{([A-Z_]+)`).FindAllStringSubmatch(string(text), -1) {
 		asked[found[1]] = true
 		if _, there := env[found[1]]; !there && !strings.HasPrefix(found[1], "SANDBOXD_") {
@@ -225,7 +241,9 @@ func TestCompose_OneFileConfiguresIt(t *testing.T) {
 }
 
 func TestCompose_SecretsReachOnlyThoseWhoNeedThem(t *testing.T) {
-	project := mustLoad(t, map[string]string{"SANDBOXD_ADMIN_PASSWORD": "hunter2", "CF_DNS_API_TOKEN": "token7"})
+	more := maps.Clone(withFigures)
+	more["SANDBOXD_ADMIN_PASSWORD"], more["CF_DNS_API_TOKEN"] = "hunter2", "token7"
+	project := mustLoad(t, more)
 	for name, service := range project.Services {
 		for key, value := range service.Environment {
 			switch {
@@ -260,25 +278,55 @@ func TestCompose_CertificatesComeFromFilesOrByACME(t *testing.T) {
 	}
 }
 
-// README.md's table has a variable for every flag, and a test of its own that it is complete.
+// What is made for sandboxd outside the data folder has to be mounted where sandboxd looks for it.
+func TestCompose_TemplatesAndCertificatesOfOnesOwnAreSeen(t *testing.T) {
+	project := mustLoad(t, nil)
+	beside := func(name string) string { return filepath.Join(project.WorkingDir, name) }
+	own := mustLoad(t, map[string]string{"TEMPLATES_DIR": "/srv/templates", "CA_DIR": "/srv/ca"})
+	for at, sources := range map[string][2]string{
+		"/etc/sandboxd/templates":          {beside("templates"), "/srv/templates"},
+		"/usr/local/share/ca-certificates": {beside("ca"), "/srv/ca"},
+	} {
+		for i, service := range []types.ServiceConfig{project.Services["sandboxd"], own.Services["sandboxd"]} {
+			if !slices.ContainsFunc(service.Volumes, func(v types.ServiceVolumeConfig) bool {
+				return v.Source == sources[i] && v.Target == at && v.ReadOnly
+			}) {
+				t.Errorf("%s is not mounted at %s: %v", sources[i], at, service.Volumes)
+			}
+		}
+	}
+	if !slices.Contains(catalog.HostCA().Local, "/usr/local/share/ca-certificates") {
+		t.Errorf("sandboxd looks for certificates in %v", catalog.HostCA().Local)
+	}
+	if got := project.Services["sandboxd"].Environment["SANDBOXD_TEMPLATES"]; got == nil || *got != "/etc/sandboxd/templates" {
+		t.Errorf("sandboxd looks for templates in %v", got)
+	}
+}
+
+// README.md's table has a variable for every flag, and a test of its own that it is complete. What cannot be set, README.md says.
 func TestCompose_EveryFlagCanBeSet(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	variables := regexp.MustCompile("\\| `(SANDBOXD_[A-Z_]+)` \\|").FindAllStringSubmatch(string(readme), -1)
-	if len(variables) < 10 {
-		t.Fatalf("README.md has %d variables", len(variables))
+	flags := regexp.MustCompile("\\| `--([a-z-]+)` \\| `(SANDBOXD_[A-Z_]+)` \\|").FindAllStringSubmatch(string(readme), -1)
+	if len(flags) < 15 {
+		t.Fatalf("README.md has %d flags", len(flags))
 	}
-	more := map[string]string{}
-	for _, v := range variables {
-		more[v[1]] = "7"
+	more := map[string]string{"SANDBOXD_ADMIN_PASSWORD": "7"}
+	for _, f := range flags {
+		more[f[2]] = "7"
 	}
+	_, said, _ := strings.Cut(string(readme), "but for those that compose.yaml sets itself")
+	said, _, _ = strings.Cut(said, ". ")
 	service := mustLoad(t, more).Services["sandboxd"]
-	fixed := []string{"SANDBOXD_DATA", "SANDBOXD_DOMAIN", "SANDBOXD_LISTEN", "SANDBOXD_PUBLIC_URL", "SANDBOXD_TRAEFIK_LISTEN", "SANDBOXD_TRUSTED_PROXIES"}
-	for name := range more {
-		if got := service.Environment[name]; !slices.Contains(fixed, name) && (got == nil || *got != "7") {
-			t.Errorf("%s does not reach sandboxd", name)
+	for _, f := range flags {
+		got := service.Environment[f[2]]
+		if fixed := strings.Contains(said, "`"+f[1]+"`"); fixed == (got != nil && *got == "7") {
+			t.Errorf("%s reaches sandboxd as %v, but README.md says that compose.yaml sets it: %v", f[2], got, fixed)
 		}
+	}
+	if got := service.Environment["SANDBOXD_ADMIN_PASSWORD"]; got == nil || *got != "7" {
+		t.Error("the first admin's password does not reach sandboxd")
 	}
 }

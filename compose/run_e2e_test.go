@@ -38,6 +38,7 @@ type stack struct {
 	t       *testing.T
 	prefix  string // of everything that is made
 	domain  string
+	certs   string // folder of the certificate, which sandboxes are to trust
 	project *types.Project
 	https   string // Traefik's address
 	client  *http.Client
@@ -81,10 +82,12 @@ func newStack(t *testing.T) *stack {
 	})
 	s := &stack{t: t, prefix: filepath.Base(folder), https: freeAddr(t)}
 	s.domain = strings.ReplaceAll(s.prefix, "-", "") + ".localhost"
-	certs := filepath.Join(folder, "certs")
-	roots := certify(t, certs, s.domain)
-	s.project = mustLoad(t, map[string]string{"DOMAIN": s.domain, "DATA": filepath.Join(folder, "data"), "CERT_DIR": certs,
-		"CERT_FILE": "cert.pem", "KEY_FILE": "key.pem", "DNS_PROVIDER": ""})
+	s.certs = filepath.Join(folder, "certs")
+	roots := certify(t, s.certs, s.domain)
+	own := filepath.Join(folder, "templates")
+	write(t, filepath.Join(own, "mine"), map[string][]byte{"template.yaml": []byte("name: mine\ntitle: Mine\nimage: debian:trixie-slim\n")})
+	s.project = mustLoad(t, map[string]string{"DOMAIN": s.domain, "DATA": filepath.Join(folder, "data"), "CERT_DIR": s.certs,
+		"CERT_FILE": "cert.pem", "KEY_FILE": "key.pem", "DNS_PROVIDER": "", "TEMPLATES_DIR": own, "CA_DIR": s.certs})
 	image := "sandboxd:" + s.prefix
 	docker(t, "build", "--quiet", "--network", "host", "--file", "Dockerfile", "--tag", image, "..")
 	t.Cleanup(func() { docker(t, "rmi", image) })
@@ -114,18 +117,24 @@ func certify(t *testing.T, folder, domain string) *x509.CertPool {
 	if err != nil {
 		t.Fatal(err)
 	}
+	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	write(t, folder, map[string][]byte{"cert.pem": public, "key.pem": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})})
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(public)
+	return roots
+}
+
+// write makes a folder with files, which only root may read.
+func write(t *testing.T, folder string, files map[string][]byte) {
+	t.Helper()
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	for name, text := range map[string][]byte{"cert.pem": public, "key.pem": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})} {
+	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(public)
-	return roots
 }
 
 // settle changes what cannot be as in the file on a machine that serves others too: ports, and images that no registry gives.
@@ -285,10 +294,7 @@ func TestStack_ServesSandboxesOverHTTPS(t *testing.T) {
 	s.token = docker(t, "exec", s.prefix+"-sandboxd", "sandboxd", "token", "create", "e2e")
 	s.make("lab")
 	defer s.unmake("lab")
-	status, body, err := s.call(http.MethodPost, s.domain, "/api/v1/sandboxes/lab/exec", map[string]any{"command": "echo $((6*7))"})
-	if err != nil || status != http.StatusOK || !strings.Contains(body, `"42\n"`) {
-		t.Errorf("exec: %d %s, %v", status, body, err)
-	}
+	s.trustsOwnCertificate("lab")
 	ended := make(chan error, 1)
 	go func() {
 		_, _, err := s.call(http.MethodPost, s.domain, "/api/v1/sandboxes/lab/exec", map[string]any{"command": hello, "timeout": "30s"})
@@ -302,10 +308,25 @@ func TestStack_ServesSandboxesOverHTTPS(t *testing.T) {
 	}
 }
 
-// make creates a sandbox; its network goes with the last one.
+// trustsOwnCertificate looks in a sandbox for the certificate that is in CA_DIR.
+func (s *stack) trustsOwnCertificate(name string) {
+	s.t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.certs, "cert.pem"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	line := strings.Split(string(text), "\n")[2] // of its base64, by which it is known
+	status, body, err := s.call(http.MethodPost, s.domain, "/api/v1/sandboxes/"+name+"/exec",
+		map[string]any{"command": "grep --count --fixed-strings " + line + " $SSL_CERT_FILE"})
+	if err != nil || status != http.StatusOK || !strings.Contains(body, `"1\n"`) {
+		s.t.Errorf("the certificate in a sandbox: %d %s, %v", status, body, err)
+	}
+}
+
+// make creates a sandbox from the template in TEMPLATES_DIR; its network goes with the last one.
 func (s *stack) make(name string) {
 	s.t.Helper()
-	status, body, err := s.call(http.MethodPost, s.domain, "/api/v1/sandboxes?wait=ready", map[string]any{"name": name, "image": "debian:trixie-slim"})
+	status, body, err := s.call(http.MethodPost, s.domain, "/api/v1/sandboxes?wait=ready", map[string]any{"name": name, "template": "mine"})
 	if err != nil || status != http.StatusCreated {
 		s.t.Fatalf("create: %d %s, %v", status, body, err)
 	}
