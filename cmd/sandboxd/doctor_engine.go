@@ -27,6 +27,7 @@ var checks = []check{
 	{"walls", withEngine(lookWalls)},
 	{"base-image", withEngine(lookBaseImage)},
 	{"bridge", lookBridge},
+	{"firewall", lookFirewall},
 	{"swap", lookSwap},
 	{"memory", lookMemory},
 	{"dns", lookDNS},
