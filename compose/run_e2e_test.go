@@ -85,7 +85,7 @@ func newStack(t *testing.T) *stack {
 	s.certs = filepath.Join(folder, "certs")
 	roots := certify(t, s.certs, s.domain)
 	own := filepath.Join(folder, "templates")
-	write(t, filepath.Join(own, "mine"), map[string][]byte{"template.yaml": []byte("name: mine\ntitle: Mine\nimage: debian:trixie-slim\n")})
+	write(t, filepath.Join(own, "mine"), map[string][]byte{"template.yaml": []byte("name: mine\ntitle: Mine\ndescription: A plain Debian.\nimage: debian:trixie-slim\n")})
 	s.project = mustLoad(t, map[string]string{"DOMAIN": s.domain, "DATA": filepath.Join(folder, "data"), "CERT_DIR": s.certs,
 		"CERT_FILE": "cert.pem", "KEY_FILE": "key.pem", "DNS_PROVIDER": "", "TEMPLATES_DIR": own, "CA_DIR": s.certs})
 	image := "sandboxd:" + s.prefix
