@@ -99,7 +99,7 @@ func newChaos(t *testing.T) *chaos {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	c := &chaos{record: newRecord(), t: t, e: newPrivateEngine(t), random: rand.New(rand.NewPCG(seed, 0))}
+	c := &chaos{record: newRecord(), t: t, e: newPrivateEngine(t, "{}"), random: rand.New(rand.NewPCG(seed, 0))}
 	c.k = newTraefik(t)
 	c.s = c.newServer(echoTemplates(t, "freeze_after: 3s", "stop_after: 10s"))
 	socket := filepath.Join(c.e.dir, "traefik.sock")

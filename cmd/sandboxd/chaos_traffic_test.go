@@ -134,7 +134,7 @@ func (c *chaos) pages(ctx context.Context, f way, sandbox string) {
 
 // downloads fetches a file of some seconds, by one way and the other, and rests in between for long enough that its sandbox does.
 func (c *chaos) downloads(ctx context.Context, sandbox string, ways ...way) {
-	for n := 0; pause(ctx, 0, 20*time.Second); n++ {
+	for n := 0; pause(ctx, 0, 14*time.Second); n++ {
 		c.download(ctx, ways[n%len(ways)], sandbox, 30+rand.IntN(100))
 	}
 }

@@ -60,8 +60,8 @@ address = "/run/containerd/containerd.sock"
 `
 
 // newPrivateEngine starts one that has the machine's debian:trixie-slim, and makes it the engine that the test's programs
-// find (DOCKER_HOST).
-func newPrivateEngine(t *testing.T) *privateEngine {
+// find (DOCKER_HOST). config is the content of its daemon.json.
+func newPrivateEngine(t *testing.T, config string) *privateEngine {
 	t.Helper()
 	unique := make([]byte, 4)
 	if _, err := rand.Read(unique); err != nil {
@@ -73,7 +73,7 @@ func newPrivateEngine(t *testing.T) *privateEngine {
 	}
 	e := &privateEngine{t: t, name: "sbx-engine-" + hex.EncodeToString(unique), dir: dir, host: "unix://" + filepath.Join(dir, "docker.sock")}
 	t.Cleanup(e.destroy)
-	for file, text := range map[string]string{"containerd.toml": strings.ReplaceAll(containerdConfig, "DIR", dir), "daemon.json": "{}"} {
+	for file, text := range map[string]string{"containerd.toml": strings.ReplaceAll(containerdConfig, "DIR", dir), "daemon.json": config} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
