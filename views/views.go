@@ -63,7 +63,7 @@ type State struct {
 	Bar int
 }
 
-// Note is a few words beside a state, with the time that ends them: "sleeps" and "in 12 min". Either may be empty.
+// Note is a few words beside a state, with the time that ends them: "freezes" and "in 12 min". Either may be empty.
 type Note struct {
 	Text string
 	Time Time

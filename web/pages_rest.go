@@ -48,6 +48,7 @@ func (s *Server) pageRest(ctx context.Context, r *request) (templ.Component, err
 
 func (s *Server) restForm(ctx context.Context, r *request, box sandbox.Sandbox, v views.RestForm) (templ.Component, error) {
 	v.Name, v.Next = box.Name, r.origin(sandboxURL(box.Name))
+	v.Order = restOrder(s.cfg.Sandboxes.Resting(box).Rest)
 	holds, err := s.cfg.Holds.List(ctx, box)
 	if err != nil {
 		return nil, err
@@ -92,7 +93,7 @@ func freezeChoice(byDefault, value string) views.RestChoice {
 
 func stopChoice(byDefault, value string) views.RestChoice {
 	return views.RestChoice{
-		ID: "stop_after", Label: "Stop after", Options: afterOptions(byDefault, listedAfter(value)), Custom: customField(value),
+		ID: "stop_after", Label: "Sleep after", Options: afterOptions(byDefault, listedAfter(value)), Custom: customField(value),
 		Hint: "Programs end and give their memory back; files stay. Waking starts it.",
 	}
 }

@@ -41,6 +41,12 @@ func TestRestSheet_ShowsTheTimesThatCountAndWhoSaysSo(t *testing.T) {
 	if value, _ := chosen(page, "#stop_after"); value != "custom" || attr(page.need("#stop_after-custom"), "value") != "20m" {
 		t.Errorf("stop %q %q", value, attr(page.need("#stop_after-custom"), "value"))
 	}
+	if got := text(page.need("#rest-order")); got != "It sleeps before it would freeze." {
+		t.Errorf("of the order it says %q", got)
+	}
+	if s.get("ada", "/sandboxes/plain/rest").find("#rest-order") != nil {
+		t.Error("the usual order is worth no word")
+	}
 	if strings.Contains(page.Body.String(), "<html") || page.find(".sheet") == nil {
 		t.Error("a script gets more than the sheet")
 	}
@@ -92,7 +98,7 @@ func TestRestSheet_ListsHoldsAndRevokesThem(t *testing.T) {
 	if len(items) != 2 {
 		t.Fatalf("%d holds", len(items))
 	}
-	if got := text(items[0]); got != "nightly training run by ada placed 20 min ago ends in 1 h Revoke" {
+	if got := text(items[0]); got != "nightly training run by ada placed 20 min ago ends in 2 h Revoke" {
 		t.Errorf("reads %q", got)
 	}
 	if got := text(items[1]); strings.Contains(got, "by ") {
@@ -143,16 +149,16 @@ func TestWorkspace_NamesEveryReason(t *testing.T) {
 	state := s.get("root", "/sandboxes/brave-otter").is(http.StatusOK).need("#ws-state")
 	for _, words := range []string{
 		"Running · kept awake by terminal +3", "Kept awake by", "a terminal with recent input or output: main for 40 min",
-		"hold: nightly training run for 20 min · ends in 1 h", "command: python train.py", "work: 1.9 cores",
-		"Unused, it is frozen after 15 min and stops after 4 h",
+		"hold: nightly training run for 20 min · ends in 2 h", "command: python train.py", "work: 1.9 cores",
+		"Unused, it freezes after 15 min and sleeps after 4 h",
 	} {
 		if !strings.Contains(text(state), words) {
 			t.Errorf("no %q in %q", words, text(state))
 		}
 	}
 	for name, want := range map[string]string{
-		"checkout-api": "Nothing uses it now Freezes in 12 min · stops in 3 h", "quick-lynx": "It never sleeps by itself",
-		"still-lake": "Frozen · wakes on use · stops in 3 h", "old-forest": "Asleep · 2 h · wakes on use",
+		"checkout-api": "Nothing uses it now Freezes in 12 min · sleeps in 4 h", "quick-lynx": "It never rests by itself",
+		"still-lake": "Frozen · sleeps in 3 h", "old-forest": "Asleep · 2 h · wakes on use",
 	} {
 		if got := text(s.get("root", "/sandboxes/"+name).need("#ws-state")); !strings.Contains(got, want) {
 			t.Errorf("%s: no %q in %q", name, want, got)

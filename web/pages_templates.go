@@ -163,14 +163,8 @@ func templateDetails(t catalog.Template) []views.Detail {
 
 // standbyDetails say how a template's sandboxes are kept while nobody uses them.
 func standbyDetails(rest sandbox.Resting, pool, ready int) []views.Detail {
-	freeze, stop := "never frozen", "never stopped"
-	if rest.FreezeAfter > 0 {
-		freeze = "frozen after " + afterText(rest.FreezeAfter)
-	}
-	if rest.StopAfter > 0 {
-		stop = "stopped after " + afterText(rest.StopAfter)
-	}
-	d := []views.Detail{{Name: "While unused", Values: []string{freeze, stop}}}
+	freeze, sleep := restWords(rest.Rest)
+	d := []views.Detail{{Name: "While unused", Values: []string{freeze, sleep}}}
 	if pool > 0 {
 		d = append(d, views.Detail{Name: "Made in advance", Values: []string{fmt.Sprintf("%d of %d ready", ready, pool)}})
 	}

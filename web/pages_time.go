@@ -42,19 +42,19 @@ func aheadOf(t, now time.Time) views.Time {
 	return v
 }
 
-// lasted says how long something has lasted.
+// lasted says how long something has lasted, in the nearest whole unit.
 func lasted(d time.Duration) string {
 	const day = 24 * time.Hour
-	switch d = max(d, 0).Round(time.Second); {
-	case d < time.Minute:
-		return count(d, time.Second, "s")
-	case d < time.Hour:
-		return count(d, time.Minute, "min")
-	case d < day:
-		return count(d, time.Hour, "h")
-	default:
-		return count(d, day, "d")
+	d = max(d, 0)
+	for _, u := range []struct {
+		unit, bound time.Duration
+		word        string
+	}{{time.Second, time.Minute, "s"}, {time.Minute, time.Hour, "min"}, {time.Hour, day, "h"}} {
+		if rounded := d.Round(u.unit); rounded < u.bound {
+			return count(rounded, u.unit, u.word)
+		}
 	}
+	return count(d.Round(day), day, "d")
 }
 
 // relative says how long ago t was, or how far ahead; beyond a week it says the date.

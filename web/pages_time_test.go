@@ -8,7 +8,7 @@ import (
 func TestRelative_SaysHowLongAgo(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for ago, want := range map[time.Duration]string{
-		0: "now", 9 * time.Second: "now", 42 * time.Second: "42 s ago", 90 * time.Second: "1 min ago",
+		0: "now", 9 * time.Second: "now", 42 * time.Second: "42 s ago", 90 * time.Second: "2 min ago",
 		2 * time.Hour: "2 h ago", 3 * 24 * time.Hour: "3 d ago", 10 * 24 * time.Hour: "11 Nov",
 		400 * 24 * time.Hour: "17 Oct 2025", -time.Hour: "in 1 h", -40 * 24 * time.Hour: "31 Dec",
 	} {
@@ -18,6 +18,18 @@ func TestRelative_SaysHowLongAgo(t *testing.T) {
 	}
 	if got := timeOf(time.Time{}, now); got.Machine != "" || got.Relative != "" {
 		t.Errorf("no time is %+v", got)
+	}
+}
+
+func TestLasted_IsTheNearestWholeUnit(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		4*time.Hour - time.Minute: "4 h", 44*time.Minute + 50*time.Second: "45 min", 3*time.Hour + 10*time.Minute: "3 h",
+		59*time.Minute + 45*time.Second: "1 h", 59*time.Second + 700*time.Millisecond: "1 min", 23*time.Hour + 40*time.Minute: "1 d",
+		-time.Second: "0 s",
+	} {
+		if got := lasted(d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
 	}
 }
 

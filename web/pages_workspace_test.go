@@ -17,7 +17,7 @@ func TestWorkspace_ShowsWhatItsStateCallsFor(t *testing.T) {
 		"brave-otter":  {"terminals"},
 		"silver-heron": {"stopped", "This sandbox is stopped", "Start and open terminal"},
 		"old-forest":   {"asleep", "Asleep 2 h · wakes on use", "Wake and open terminal"},
-		"still-lake":   {"frozen", "Frozen wakes on use · stops in 3 h", "Wake and open terminal"},
+		"still-lake":   {"frozen", "Frozen sleeps in 3 h", "Wake and open terminal"},
 		"late-owl":     {"sleeping", "Going to sleep", "Wake and open terminal"},
 		"tall-birch":   {"failed", "Building the image of template data-analysis failed", "Retry", "Delete…"},
 		"new-meadow":   {"work", "Creating new-meadow", "Image", "Volume", "Start", "Ready", "Unpacking python3-pandas"},

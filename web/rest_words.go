@@ -72,12 +72,15 @@ func stateNotes(box sandbox.Sandbox, o idle.Outlook, now time.Time) []views.Note
 		if len(o.Because) > 0 {
 			return []views.Note{{Text: keptBy(o.Because)}}
 		}
-		if next := soonest(o.FreezesAt, o.StopsAt); !next.IsZero() {
-			return []views.Note{{Text: "sleeps", Time: aheadOf(next, now)}}
+		if next := nextRest(o, now); len(next) > 0 {
+			return next
 		}
-		return []views.Note{{Text: "never sleeps"}, {Text: "started", Time: timeOf(box.Changed, now)}}
+		return []views.Note{{Text: "never rests"}, {Text: "started", Time: timeOf(box.Changed, now)}}
 	case sandbox.Frozen:
-		return append([]views.Note{{Text: "wakes on use"}}, due("stops", o.StopsAt, now)...)
+		if next := due("sleeps", o.StopsAt, now); len(next) > 0 {
+			return next
+		}
+		return []views.Note{{Text: "wakes on use"}}
 	case sandbox.Asleep:
 		return []views.Note{{Time: spanOf(box.Changed, now)}, {Text: "wakes on use"}}
 	case sandbox.Creating, sandbox.Starting, sandbox.Failed:
@@ -94,12 +97,17 @@ func due(what string, t, now time.Time) []views.Note {
 	return []views.Note{{Text: what, Time: aheadOf(t, now)}}
 }
 
-// soonest is the earlier of two times of which either may be zero.
-func soonest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
+// nextRest is the note of the next step towards rest, or none: an unused sandbox freezes, and later sleeps.
+func nextRest(o idle.Outlook, now time.Time) []views.Note {
+	if sleepsFirst(o) {
+		return due("sleeps", o.StopsAt, now)
 	}
-	return a
+	return due("freezes", o.FreezesAt, now)
+}
+
+// sleepsFirst says whether a sandbox never gets to freeze.
+func sleepsFirst(o idle.Outlook) bool {
+	return o.FreezesAt.IsZero() || !o.StopsAt.IsZero() && o.StopsAt.Before(o.FreezesAt)
 }
 
 // restView is the menu below the state of a sandbox's page.
@@ -115,7 +123,7 @@ func restView(box sandbox.Sandbox, o idle.Outlook, r sandbox.Resting, holds []sa
 		v.Title, v.Text = "Asleep", "Its programs have ended, its files are kept. Any use wakes it."
 	case box.State == sandbox.Frozen:
 		v.Title, v.Text = "Frozen", "Its programs stand still and go on at once when it is used."
-		v.Notes = due("Stops", o.StopsAt, now)
+		v.Notes = due("Sleeps", o.StopsAt, now)
 	case len(o.Because) > 0:
 		v.Title = "Kept awake by"
 		for _, reason := range o.Because {
@@ -125,12 +133,20 @@ func restView(box sandbox.Sandbox, o idle.Outlook, r sandbox.Resting, holds []sa
 			})
 		}
 	case o.FreezesAt.IsZero() && o.StopsAt.IsZero():
-		v.Title = "It never sleeps by itself"
+		v.Title = "It never rests by itself"
 	default:
 		v.Title = "Nothing uses it now"
-		v.Notes = append(due("Freezes", o.FreezesAt, now), due("stops", o.StopsAt, now)...)
+		v.Notes = restSteps(o, now)
 	}
 	return v
+}
+
+// restSteps are the notes of what comes next, in order.
+func restSteps(o idle.Outlook, now time.Time) []views.Note {
+	if sleepsFirst(o) {
+		return due("Sleeps", o.StopsAt, now)
+	}
+	return append(due("Freezes", o.FreezesAt, now), due("sleeps", o.StopsAt, now)...)
 }
 
 // heldUntil is when a hold that is a reason ends, or zero. A reason may be cut.
@@ -145,17 +161,35 @@ func heldUntil(r idle.Reason, holds []sandbox.Hold) (until time.Time) {
 
 // restRule says a sandbox's times of rest and who set them.
 func restRule(r sandbox.Resting) string {
-	freeze, stop := "is never frozen", "never stops"
+	freeze, sleep := restWords(r.Rest)
+	if r.FreezeFrom != r.StopFrom {
+		freeze += sayer(r.FreezeFrom)
+	}
+	rule := "Unused, it " + freeze + " and " + sleep + sayer(r.StopFrom) + "."
+	if note := restOrder(r.Rest); note != "" {
+		rule += " " + note
+	}
+	return rule
+}
+
+// restWords are the two steps of rest with their times.
+func restWords(r catalog.Rest) (freeze, sleep string) {
+	freeze, sleep = "never freezes", "never sleeps"
 	if r.FreezeAfter > 0 {
-		freeze = "is frozen after " + afterText(r.FreezeAfter)
+		freeze = "freezes after " + afterText(r.FreezeAfter)
 	}
 	if r.StopAfter > 0 {
-		stop = "stops after " + afterText(r.StopAfter)
+		sleep = "sleeps after " + afterText(r.StopAfter)
 	}
-	if r.FreezeFrom == r.StopFrom {
-		return "Unused, it " + freeze + " and " + stop + sayer(r.StopFrom) + "."
+	return freeze, sleep
+}
+
+// restOrder says so when the second step comes before the first, else "".
+func restOrder(r catalog.Rest) string {
+	if r.StopAfter > 0 && r.StopAfter < r.FreezeAfter {
+		return "It sleeps before it would freeze."
 	}
-	return "Unused, it " + freeze + sayer(r.FreezeFrom) + " and " + stop + sayer(r.StopFrom) + "."
+	return ""
 }
 
 // sayer names who set a time, where that is not the sandbox itself.

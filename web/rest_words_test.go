@@ -65,12 +65,12 @@ func TestStateNotes_SayWhyAndWhatComesNext(t *testing.T) {
 	}{
 		{"one reason", sandbox.Running, idle.Outlook{Because: []idle.Reason{terminal}}, "kept awake by terminal"},
 		{"many reasons", sandbox.Running, idle.Outlook{Because: []idle.Reason{hold, terminal, terminal}}, "kept awake by a hold +2"},
-		{"both times", sandbox.Running, idle.Outlook{FreezesAt: in(12 * time.Minute), StopsAt: in(4 * time.Hour)}, "sleeps in 12 min"},
+		{"both times", sandbox.Running, idle.Outlook{FreezesAt: in(12 * time.Minute), StopsAt: in(4 * time.Hour)}, "freezes in 12 min"},
 		{"never frozen", sandbox.Running, idle.Outlook{StopsAt: in(4 * time.Hour)}, "sleeps in 4 h"},
-		{"stops first", sandbox.Running, idle.Outlook{FreezesAt: in(4 * time.Hour), StopsAt: in(time.Hour)}, "sleeps in 1 h"},
-		{"being asked whether it works", sandbox.Running, idle.Outlook{FreezesAt: in(-time.Minute)}, "sleeps now"},
-		{"never", sandbox.Running, idle.Outlook{}, "never sleeps · started 2 h ago"},
-		{"frozen", sandbox.Frozen, idle.Outlook{StopsAt: in(3 * time.Hour)}, "wakes on use · stops in 3 h"},
+		{"sleeps first", sandbox.Running, idle.Outlook{FreezesAt: in(4 * time.Hour), StopsAt: in(time.Hour)}, "sleeps in 1 h"},
+		{"being asked whether it works", sandbox.Running, idle.Outlook{FreezesAt: in(-time.Minute)}, "freezes now"},
+		{"never", sandbox.Running, idle.Outlook{}, "never rests · started 2 h ago"},
+		{"frozen", sandbox.Frozen, idle.Outlook{StopsAt: in(3 * time.Hour)}, "sleeps in 3 h"},
 		{"frozen for ever", sandbox.Frozen, idle.Outlook{}, "wakes on use"},
 		{"asleep", sandbox.Asleep, idle.Outlook{}, "2 h · wakes on use"},
 		{"stopped", sandbox.Stopped, idle.Outlook{}, "2 h ago"},
@@ -97,11 +97,15 @@ func TestRestView_NamesEveryReasonWithItsTime(t *testing.T) {
 		t.Errorf("got %+v", v)
 	}
 	v = restView(box, idle.Outlook{FreezesAt: now.Add(time.Minute), StopsAt: now.Add(time.Hour)}, rest, nil, now)
-	if v.Title != "Nothing uses it now" || line(v.Notes) != "Freezes in 1 min · stops in 1 h" {
+	if v.Title != "Nothing uses it now" || line(v.Notes) != "Freezes in 1 min · sleeps in 1 h" {
 		t.Errorf("got %+v", v)
 	}
+	v = restView(box, idle.Outlook{FreezesAt: now.Add(2 * time.Hour), StopsAt: now.Add(time.Hour)}, rest, nil, now)
+	if line(v.Notes) != "Sleeps in 1 h" {
+		t.Errorf("it never gets to freeze: %+v", v)
+	}
 	for state, want := range map[sandbox.State]string{
-		sandbox.Frozen: "Frozen", sandbox.Asleep: "Asleep", sandbox.Sleeping: "Going to sleep", sandbox.Running: "It never sleeps by itself",
+		sandbox.Frozen: "Frozen", sandbox.Asleep: "Asleep", sandbox.Sleeping: "Going to sleep", sandbox.Running: "It never rests by itself",
 		sandbox.Stopped: "", sandbox.Creating: "", sandbox.Failed: "",
 	} {
 		v := restView(sandbox.Sandbox{Name: "lab", State: state}, idle.Outlook{}, rest, nil, now)
@@ -118,10 +122,12 @@ func TestRestRule_SaysTheTimesAndWhoSetThem(t *testing.T) {
 		freeze, stop string
 		want         string
 	}{
-		{serverRest, sandbox.FromServer, sandbox.FromServer, "Unused, it is frozen after 15 min and stops after 4 h (server's default)."},
-		{serverRest, sandbox.FromTemplate, sandbox.FromServer, "Unused, it is frozen after 15 min (template's default) and stops after 4 h (server's default)."},
-		{serverRest, sandbox.FromSandbox, sandbox.FromSandbox, "Unused, it is frozen after 15 min and stops after 4 h."},
-		{never, sandbox.FromSandbox, sandbox.FromTemplate, "Unused, it is never frozen and never stops (template's default)."},
+		{serverRest, sandbox.FromServer, sandbox.FromServer, "Unused, it freezes after 15 min and sleeps after 4 h (server's default)."},
+		{serverRest, sandbox.FromTemplate, sandbox.FromServer, "Unused, it freezes after 15 min (template's default) and sleeps after 4 h (server's default)."},
+		{serverRest, sandbox.FromSandbox, sandbox.FromSandbox, "Unused, it freezes after 15 min and sleeps after 4 h."},
+		{never, sandbox.FromSandbox, sandbox.FromTemplate, "Unused, it never freezes and never sleeps (template's default)."},
+		{catalog.Rest{FreezeAfter: serverRest.StopAfter, StopAfter: serverRest.FreezeAfter}, sandbox.FromSandbox, sandbox.FromSandbox,
+			"Unused, it freezes after 4 h and sleeps after 15 min. It sleeps before it would freeze."},
 	} {
 		if got := restRule(sandbox.Resting{Rest: c.rest, FreezeFrom: c.freeze, StopFrom: c.stop}); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)

@@ -3,8 +3,9 @@ const steps = [
   [60, 1, "s"],
   [3600, 60, "min"],
   [86400, 3600, "h"],
-  [7 * 86400, 86400, "d"],
+  [Infinity, 86400, "d"],
 ];
+const week = 7 * 86400;
 
 // relative says a time in one of the forms of views.Time: "" (ago or ahead), "span" (how long it has lasted), "ahead"
 // (when it is due, "now" once that is over).
@@ -12,14 +13,12 @@ export function relative(then, now, form = "") {
   const seconds = Math.round((now - then) / 1000);
   const size = form === "span" ? Math.max(seconds, 0) : Math.abs(seconds);
   if (form !== "span" && (size < 10 || (form === "ahead" && seconds > 0))) return "now";
-  for (const [bound, unit, word] of steps) {
-    if (size < bound || (word === "d" && form === "span")) {
-      const text = `${Math.floor(size / unit)} ${word}`;
-      if (form === "span") return text;
-      return seconds < 0 ? `in ${text}` : `${text} ago`;
-    }
-  }
-  return null; // older ones are dates, which do not change
+  if (form !== "span" && size >= week) return null; // a date, which does not change
+  const nearest = (unit) => Math.round(size / unit);
+  const [, unit, word] = steps.find(([bound, unit]) => nearest(unit) * unit < bound);
+  const text = `${nearest(unit)} ${word}`;
+  if (form === "span") return text;
+  return seconds < 0 ? `in ${text}` : `${text} ago`;
 }
 
 function refresh() {

@@ -8,10 +8,18 @@ const ago = (seconds) => relative(now - seconds * 1000, now);
 test("times read as the server writes them", () => {
   assert.equal(ago(3), "now");
   assert.equal(ago(42), "42 s ago");
-  assert.equal(ago(90), "1 min ago");
+  assert.equal(ago(90), "2 min ago");
   assert.equal(ago(2 * 3600), "2 h ago");
   assert.equal(ago(3 * 86400), "3 d ago");
   assert.equal(ago(-3600), "in 1 h");
+});
+
+test("times are the nearest, not the next smaller", () => {
+  assert.equal(ago(-(4 * 3600 - 1)), "in 4 h");
+  assert.equal(ago(-(44 * 60 + 50)), "in 45 min");
+  assert.equal(ago(3 * 3600 + 600), "3 h ago");
+  assert.equal(ago(59 * 60 + 45), "1 h ago");
+  assert.equal(ago(23 * 3600 + 2400), "1 d ago");
 });
 
 test("old times are dates, which the server writes", () => {
