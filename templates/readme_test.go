@@ -23,7 +23,6 @@ func TestReadme_ItsExampleIsATemplateWithEveryField(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"base/template.yaml": "name: base\ntitle: Base\ndescription: What others build on.\nimage: debian:trixie-slim\n",
 		"rust/template.yaml": text,
 		"rust/Dockerfile":    "ARG BASE_IMAGE\nFROM ${BASE_IMAGE}\n",
 	} {
@@ -35,7 +34,7 @@ func TestReadme_ItsExampleIsATemplateWithEveryField(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c, err := catalog.Open(dir)
+	c, err := catalog.Open("sandbox", dir)
 	if err != nil {
 		t.Fatal(err)
 	}
