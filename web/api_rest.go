@@ -85,6 +85,7 @@ func (s *Server) rest(frozen bool) change {
 		if frozen {
 			do = s.cfg.Sandboxes.Freeze
 		}
+		s.cfg.Uses.Dismiss(name) // before: a page that its end cuts off comes back at once
 		box, err := do(ctx, name, nil)
 		if err == nil && (box.State == sandbox.Stopped || box.State == sandbox.Failed) {
 			err = fault.New(fault.Conflict, "%s does not run: it is %s, and use does not wake it.", name, box.State)

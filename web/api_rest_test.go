@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -108,6 +109,26 @@ func TestSleep_PutsToRestAndStartWakes(t *testing.T) {
 	p := w.call("ada", "POST", lab+"/sleep", "").problem(409, "conflict", "")
 	if !strings.Contains(p.Detail, "stopped") {
 		t.Errorf("says %q", p.Detail)
+	}
+}
+
+func TestSleep_ByHandDismissesWhateverPageIsOpen(t *testing.T) {
+	w := newWorld(t)
+	w.box("ada", "lab")
+	w.call("ada", "POST", lab+"/sleep", `{"deep":true}`).problem(400, "invalid", "deep")
+	w.call("bob", "POST", lab+"/sleep", "").problem(404, "not_found", "")
+	if got := w.idle.dismissed(); len(got) != 0 {
+		t.Errorf("refused, and dismissed %v", got)
+	}
+	w.call("ada", "POST", lab+"/sleep?wait=frozen", `{"frozen":true}`).is(200)
+	w.call("ada", "POST", lab+"/sleep?wait=asleep", "").is(200)
+	s := newStage(t)
+	s.put("ada", "lab", nil)
+	s.post("ada", "/sandboxes/lab/sleep", nil).is(http.StatusSeeOther)
+	for _, got := range [][]string{w.idle.dismissed(), append(s.idle.dismissed(), "lab")} {
+		if !slices.Equal(got, []string{"lab", "lab"}) {
+			t.Errorf("dismissed %v", got)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,6 +33,7 @@ type fakeIdle struct {
 	mu       sync.Mutex
 	outlooks map[string]idle.Outlook // by name
 	asked    int
+	gone     []string // the sandboxes that were dismissed
 }
 
 func newFakeIdle() *fakeIdle {
@@ -50,6 +52,19 @@ func (f *fakeIdle) count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.asked
+}
+
+func (f *fakeIdle) Dismiss(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.gone = append(f.gone, name)
+}
+
+// dismissed gives the sandboxes that were dismissed, in order.
+func (f *fakeIdle) dismissed() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.gone)
 }
 
 func (f *fakeIdle) Subscribe() *event.Subscription[idle.Change] { return f.bus.Subscribe() }

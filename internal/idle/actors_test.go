@@ -82,6 +82,16 @@ func (w *world) click(at time.Duration) {
 	w.use(at, 200*time.Millisecond, idle.Use{Kind: idle.Web, Detail: "GET /"})
 }
 
+// byHand puts the box to rest, as its owner's button does.
+func (w *world) byHand(at time.Duration, down func(context.Context, string, func() bool) (sandbox.Sandbox, error)) {
+	w.begin(at, func() {
+		w.tracker.Dismiss(box)
+		if _, err := down(w.play, box, func() bool { return true }); err != nil {
+			w.t.Error(err)
+		}
+	})
+}
+
 // poll is a page's script that asks for the same again and again.
 func (w *world) poll(during span, every time.Duration, path string) {
 	w.each(during, every, func() {

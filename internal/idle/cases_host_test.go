@@ -73,6 +73,52 @@ var holdCases = []story{
 	},
 }
 
+// handCases are sandboxes that somebody puts to rest by hand.
+var handCases = []story{
+	{
+		name: "slept by hand with a polling tab open, stays asleep",
+		play: func(w *world) {
+			w.click(0)
+			w.poll(always(10*time.Second), 10*time.Second, "/api/kernels")
+			w.byHand(30*time.Minute, w.Sleep)
+		},
+		until: 5 * time.Hour,
+		want:  []string{"30m3s asleep"},
+	},
+	{
+		name: "frozen by hand with a polling tab open, stays frozen until it stops",
+		play: func(w *world) {
+			w.click(0)
+			w.poll(always(10*time.Second), 10*time.Second, "/api/kernels")
+			w.byHand(30*time.Minute, w.Freeze)
+		},
+		until: 6 * time.Hour,
+		want:  []string{"30m0s frozen", "4h29m53s asleep"}, // the last poll that counted was at 29m50s
+	},
+	{
+		name: "slept by hand with a polling tab open, wakes for its person and then for the tab",
+		play: func(w *world) {
+			w.click(0)
+			w.poll(always(15*time.Second), 10*time.Second, "/api/kernels")
+			w.byHand(30*time.Minute, w.Sleep)
+			w.click(2 * time.Hour)
+		},
+		// Answered at 2h0m1.2s, so the poll at 2h59m55s is the last that counts.
+		until: 4 * time.Hour,
+		want:  []string{"30m3s asleep", "2h0m1s running", "3h14m55s frozen"},
+	},
+	{
+		name: "slept by hand while a page was answered, stays asleep",
+		play: func(w *world) {
+			w.use(29*time.Minute, time.Minute+2*time.Second, page) // it is cut two seconds after
+			w.poll(always(0), 10*time.Second, "/api/kernels")
+			w.byHand(30*time.Minute, w.Sleep)
+		},
+		until: 2 * time.Hour,
+		want:  []string{"30m3s asleep"},
+	},
+}
+
 // hostCases are about times, restarts and the engine.
 var hostCases = []story{
 	{

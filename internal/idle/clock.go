@@ -29,16 +29,21 @@ type stamps struct {
 	seen       time.Time // when sandboxd first heard of it
 	fresh      time.Time // its last start
 	attended   time.Time // the last attended use
+	dismissed  time.Time // when it was put to rest by hand; zero since the next attended use
 	unattended time.Time // the last unattended use that counted
 	unaided    time.Time // the last use that was nobody's doing: work, a hold
 }
 
 // limit is until when unattended use counts.
 func (s *stamps) limit() time.Time {
+	limit := s.attended.Add(Attention)
 	if s.attended.IsZero() {
-		return s.seen.Add(Attention)
+		limit = s.seen.Add(Attention)
 	}
-	return s.attended.Add(Attention)
+	if before := s.dismissed.Add(-1); !s.dismissed.IsZero() && before.Before(limit) {
+		return before
+	}
+	return limit
 }
 
 // idle is the last moment of use.
@@ -66,7 +71,7 @@ func whose(unattended bool) doing {
 func (s *stamps) stamp(at time.Time, by doing) bool {
 	switch {
 	case by == byPerson:
-		s.attended = later(s.attended, at)
+		s.attended, s.dismissed = later(s.attended, at), time.Time{}
 	case by == byNobody:
 		s.unaided = later(s.unaided, at)
 	case at.After(s.limit()):

@@ -4,7 +4,7 @@
 // until they end, however long that takes and however quiet they are. A stream, a WebSocket and a terminal count when
 // something goes through them, not because they are open. What may be a forgotten page's doing (a script's request that
 // only repeats, a terminal's output that nobody watches) counts for an hour after the last thing that a person or a
-// program has done on purpose, and not longer. Work inside counts by itself: before a sandbox is put to rest the engine is
+// program has done on purpose, and not longer; and not at all once somebody has put the sandbox to rest by hand. Work inside counts by itself: before a sandbox is put to rest the engine is
 // asked what it uses of processor, network and disk, and the program inside what flows on the direct route. Looking does
 // not count: dashboards, lists, metrics, health checks and probes begin no use here.
 //
@@ -60,7 +60,7 @@ type Use struct {
 	Kind   Kind
 	Detail string // what a person is told beside the kind: "GET /lab", "main", "make test"; cleaned and cut when it is shown
 	// Unattended marks what may be a forgotten page's doing. It counts only while the sandbox's last attended use is at
-	// most Attention ago.
+	// most Attention ago, and not between Dismiss and the next attended use.
 	Unattended bool
 }
 

@@ -46,7 +46,7 @@ func (l *Lease) End() {
 	switch limit := c.limit(); {
 	case l.watch: // its last touch was its last use
 	case !l.use.Unattended:
-		c.attended = later(c.attended, now)
+		c.attended = later(c.attended, now) // its beginning was the act
 	case now.After(limit) && !l.since.After(limit):
 		c.unattended = later(c.unattended, limit)
 	default:

@@ -90,6 +90,15 @@ func (t *Tracker) Reset(name string) {
 	c.fresh, c.known = now, true
 }
 
+// Dismiss notes that somebody puts a sandbox to rest by hand: whatever page is open, nobody is there. Until the next
+// attended use no unattended one counts. The end of a use that was under way is no next one.
+func (t *Tracker) Dismiss(name string) {
+	now := time.Now()
+	c := t.lock(name, now)
+	defer c.mu.Unlock()
+	c.dismissed, c.known = now, true
+}
+
 // Forget drops what is known of a deleted sandbox. Leases that have not ended and holds stay until they end: they may
 // be those of a new sandbox of that name.
 func (t *Tracker) Forget(name string) {

@@ -284,3 +284,34 @@ func TestTracker_ManyAtOnceLeaveNothingBehind(t *testing.T) {
 		}
 	}
 }
+
+func TestDismiss_NothingUnattendedCountsUntilTheNextAttendedUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker := idle.New()
+		poll := idle.Use{Kind: idle.Web, Detail: "GET /wait", Unattended: true}
+		tracker.Touch(box, page)
+		running, waiting := tracker.Begin(box, command), tracker.Begin(box, poll)
+		time.Sleep(10 * time.Minute)
+		tracker.Dismiss(box)
+		running.End() // cut by the stop
+		time.Sleep(time.Minute)
+		if tracker.Counts(box) {
+			t.Error("a page counts")
+		}
+		if got := ago(t, tracker.Standing(box)); got != time.Minute {
+			t.Errorf("idle for %s, want since it was dismissed", got)
+		}
+		waiting.End()
+		tracker.Begin(box, poll).End()
+		tracker.Touch(box, poll)
+		tracker.Touch(box, idle.Use{Kind: idle.Work})
+		tracker.Reset(box)
+		if tracker.Counts(box) {
+			t.Error("what nobody does makes it attended")
+		}
+		tracker.Touch(box, page)
+		if !tracker.Counts(box) {
+			t.Error("a page does not count with its person back")
+		}
+	})
+}
