@@ -291,6 +291,7 @@ func TestStack_ServesSandboxesOverHTTPS(t *testing.T) {
 	for _, path := range []string{"/healthz", "/readyz"} {
 		s.until(s.domain, path, func(status int, _ string) bool { return status == http.StatusOK })
 	}
+	docker(t, "exec", s.prefix+"-sandboxd", "sandboxd", "doctor", "--only", "firewall,bridge,port,data")
 	s.token = docker(t, "exec", s.prefix+"-sandboxd", "sandboxd", "token", "create", "e2e")
 	s.make("lab")
 	defer s.unmake("lab")

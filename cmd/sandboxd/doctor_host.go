@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/docker/go-units"
+
+	"sandboxd/internal/hostname"
 )
 
 // lowDisk is the free space below which building a template may fail: a base image and one template's layers.
@@ -77,19 +79,23 @@ func lookPort(ctx context.Context, c *Config) finding {
 		}
 		return ok("%s is free", c.Listen)
 	}
-	if errors.Is(err, syscall.EADDRINUSE) && servesHere(ctx, c.Listen) {
+	if errors.Is(err, syscall.EADDRINUSE) && servesHere(ctx, c) {
 		return ok("a sandboxd serves on %s", c.Listen)
 	}
 	return problem("End the program that has it (ss -ltnp tells which), or choose another with --listen.", "cannot serve on %s: %v", c.Listen, err)
 }
 
-// servesHere reports whether a sandboxd answers at addr.
-func servesHere(ctx context.Context, addr string) bool {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/healthz", nil)
+// servesHere reports whether a sandboxd that is configured as c says answers where it is to listen.
+func servesHere(ctx context.Context, c *Config) bool {
+	hosts, err := c.hosts()
 	if err != nil {
 		return false
 	}
-	req.Host = "localhost"
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.Listen+"/healthz", nil)
+	if err != nil {
+		return false
+	}
+	req.Host = hosts.Host(hostname.Target{Kind: hostname.Dashboard})
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return false
