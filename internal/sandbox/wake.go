@@ -188,7 +188,10 @@ func (m *Manager) thaw(ctx context.Context, s Sandbox) (Sandbox, error) {
 		return s, err
 	}
 	s, setErr := m.set(ctx, s, Running, "")
-	return s, errors.Join(err, setErr)
+	if setErr != nil { // a full disk must not lock anybody out of what runs; the next look at everything keeps it
+		m.c.Log.Warn("sandbox is thawed, but that cannot be kept", "sandbox", s.Name, "error", setErr)
+	}
+	return s, err
 }
 
 func (m *Manager) unfreeze(ctx context.Context, id string) error {

@@ -346,3 +346,27 @@ func TestAwake_ChangesArePublishedOnceEach(t *testing.T) {
 		}
 	})
 }
+
+// TestAwake_AThawThatCannotBeKeptLetsItsUserIn has a disk that is full at the moment when the row would be written.
+func TestAwake_AThawThatCannotBeKeptLetsItsUserIn(t *testing.T) {
+	for n := range 5 {
+		var struck string
+		play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+			brought(t, m, sandbox.Frozen)
+			w.fate.arm(n, false, fault.New(fault.Unavailable, "The disk is full."))
+			got, err := m.Awake(t.Context(), "lab")
+			if struck = w.fate.rest(); struck != "update to running" {
+				return
+			}
+			if err != nil || got.State != sandbox.Running {
+				t.Errorf("told %s, %v", got.State, err)
+			}
+			pass(2 * time.Minute)
+			settled(t, m, "lab", sandbox.Running)
+		})
+		if struck == "update to running" {
+			return
+		}
+	}
+	t.Error("the row was not written")
+}
