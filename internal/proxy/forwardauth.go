@@ -79,8 +79,7 @@ func (v visit) pass() {
 	}
 	use := v.use(who)
 	if !v.mayWake(use, sb) {
-		v.w.Header().Set(stateHeader, string(sb.State))
-		v.show(v.asleep())
+		v.leave(sb.State)
 		return
 	}
 	v.cfg.Tracker.Touch(v.target.Name, use) // before the look at the state: whoever puts it to rest asks afterwards

@@ -216,7 +216,7 @@ func TestForwardAuth_ProbesAndPollsNeitherWakeNorCount(t *testing.T) {
 		w.boxes.set("ml", sandbox.Frozen, "")
 		for _, h := range []header{probe, script(cookie)} {
 			a := w.decide(w.question("GET", direct3000, "/poll", h))
-			if a.StatusCode != 503 || a.Header.Get(stateHeader) != "frozen" || a.Header.Get("Retry-After") != "60" || !contains(a.body, `"code":"asleep"`) {
+			if a.StatusCode != 503 || a.Header.Get(stateHeader) != "frozen" || a.Header.Get("Retry-After") != "60" || !contains(a.body, `"code":"frozen"`, "ml is frozen. ") {
 				t.Errorf("%d %v %s", a.StatusCode, a.Header, a.body)
 			}
 		}

@@ -56,43 +56,77 @@ func detail(what, path string) string {
 
 // repeats reports whether the request may be a forgotten page's: made by a script or by the page itself, changing
 // nothing, and the same as one within the last hour. Only browsers tell that, and a program with a token has somebody
-// who wants it to run.
+// who wants it to run. What a terminal's page asks for by itself is that always, since whoever opens one navigates to it.
 func (v visit) repeats(who visitor) bool {
-	mode := v.r.Header.Get("Sec-Fetch-Mode")
-	if who.byToken || mode == "" || mode == "navigate" || v.r.Method != http.MethodGet && v.r.Method != http.MethodHead {
+	if who.byToken || !v.byPage() || v.wished() || v.r.Method != http.MethodGet && v.r.Method != http.MethodHead {
 		return false
 	}
 	asks := []string{who.User.ID, who.Session, strconv.Itoa(v.target.Port), v.r.Method, v.r.URL.Path}
-	return v.cfg.Tracker.Repeats(v.target.Name, strings.Join(asks, " "))
+	return v.cfg.Tracker.Repeats(v.target.Name, strings.Join(asks, " ")) || v.target.Kind == hostname.Terminal
 }
 
-// joins reports whether a terminal's page comes back by itself, which wakes nothing.
+// byPage reports whether a browser asks without being led here by its person. On plain HTTP it does not say so itself, and
+// of a WebSocket some never do: then only a page has an Origin, and in front of a terminal a Referer.
+func (v visit) byPage() bool {
+	if mode := v.r.Header.Get("Sec-Fetch-Mode"); mode != "" {
+		return mode != "navigate"
+	}
+	if isWebSocket(v.r) {
+		return v.hasOrigin()
+	}
+	return v.target.Kind == hostname.Terminal && !isNavigation(v.r) && v.r.Header.Get("Referer") != ""
+}
+
+// ownSocket is the query at which our own terminal page opens its WebSocket. It says wake=0 to whatever it does by
+// itself; ttyd's page cannot tell.
+const ownSocket = "page=sandboxd"
+
+// wished reports whether a person has asked our own terminal page to connect.
+func (v visit) wished() bool {
+	return v.target.Kind == hostname.Terminal && isWebSocket(v.r) && v.r.URL.Query().Get("page") == "sandboxd" && !v.joins()
+}
+
+// joins reports whether a terminal's page says that it comes back by itself.
 func (v visit) joins() bool {
 	return v.target.Kind == hostname.Terminal && isWebSocket(v.r) && v.r.URL.Query().Get("wake") == "0"
 }
 
-// mayWake reports whether a request that is no probe may wake the sandbox.
+// mayWake reports whether a request that is no probe may wake the sandbox. A WebSocket that only connects again does not,
+// and neither does what a terminal's page does by itself, however lately somebody was there: a stop cuts them, and they
+// are back at once.
 func (v visit) mayWake(u idle.Use, sb sandbox.Sandbox) bool {
-	if v.joins() && sb.State.Resting() {
-		return false
+	if !sb.State.Resting() || !u.Unattended && !v.joins() {
+		return true
 	}
-	return !u.Unattended || !sb.State.Resting() || v.cfg.Tracker.Counts(v.target.Name)
+	toTerminal := v.target.Kind == hostname.Terminal && !ownPath(v.r.URL.Path)
+	return !isWebSocket(v.r) && !toTerminal && v.cfg.Tracker.Counts(v.target.Name)
 }
 
-// asleep tells a page that repeats itself that it wakes nobody.
-func (v visit) asleep() notice {
-	return notice{Status: http.StatusServiceUnavailable, Code: "asleep", Title: v.target.Name + " is asleep", Retry: pollSeconds,
-		Text:  "A page that only repeats the same request does not wake it.",
-		Hint:  "Reload the page.",
-		Links: []link{v.dashboard("Open in the dashboard", v.target.Name)}}
+// atRest is what a sandbox at rest is called.
+func atRest(state sandbox.State) string {
+	if state == sandbox.Frozen {
+		return string(sandbox.Frozen)
+	}
+	return string(sandbox.Asleep)
+}
+
+// resting tells whom it does not wake that the sandbox is at rest. Its code is "frozen" or "asleep".
+func (v visit) resting(state sandbox.State, why, hint string) notice {
+	word := atRest(state)
+	return notice{Status: http.StatusServiceUnavailable, Code: word, Title: v.target.Name + " is " + word, Retry: pollSeconds,
+		Text: why, Hint: hint, Links: []link{v.dashboard("Open in the dashboard", v.target.Name)}}
+}
+
+// leave tells a page that repeats itself that it wakes nobody.
+func (v visit) leave(state sandbox.State) {
+	v.w.Header().Set(stateHeader, string(state))
+	v.show(v.resting(state, "A page that only repeats the same request does not wake it.", "Reload the page."))
 }
 
 // unseen tells a probe that the sandbox is not awake.
 func (v visit) unseen(sb sandbox.Sandbox) notice {
 	v.w.Header().Set(stateHeader, string(sb.State)) // it may have changed since it came in
-	n := notice{Status: http.StatusServiceUnavailable, Code: "asleep", Title: v.target.Name + " is asleep", Retry: pollSeconds,
-		Text: "A request that only observes does not wake it.", Hint: "Leave out the header " + observeHeader + " to wake it.",
-		Links: []link{v.dashboard("Open in the dashboard", v.target.Name)}}
+	n := v.resting(sb.State, "A request that only observes does not wake it.", "Leave out the header "+observeHeader+" to wake it.")
 	if !sb.State.Resting() {
 		n.Code, n.Title, n.Text = string(sb.State), v.target.Name+" is not awake", "It is "+string(sb.State)+"."
 		n.Hint = ""

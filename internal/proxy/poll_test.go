@@ -28,7 +28,7 @@ func TestPoll_WhoIsUnattended(t *testing.T) {
 	}{
 		"a script's GET":                  {"GET", "/api/status", byScript, true},
 		"a script's HEAD":                 {"HEAD", "/api/status", byScript, true},
-		"with another query":              {"GET", "/api/status?t=1", byScript, true},
+		"with another query":              {"GET", "/api/query?t=1", byScript, true},
 		"a picture":                       {"GET", "/cam.jpg", header{"Cookie", cookie, "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Site", "same-origin"}, true},
 		"a script's POST":                 {"POST", "/api/run", byScript, false},
 		"a navigation":                    {"GET", "/", header{"Cookie", cookie, "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Site", "none"}, false},
@@ -43,7 +43,7 @@ func TestPoll_WhoIsUnattended(t *testing.T) {
 			}
 			w.wantStatus(w.ask(c.method, port3000+path, c.h), 200)
 			uses := w.boxes.usesSeen()
-			if got := uses[len(uses)-1]; what != "with another query" && got.Unattended != (i > 0 && c.unattended) || got.Kind != idle.Web {
+			if got := uses[len(uses)-1]; got.Unattended != (i > 0 && c.unattended) || got.Kind != idle.Web {
 				t.Errorf("%s, time %d: %+v", what, i+1, got)
 			}
 		}
@@ -81,7 +81,7 @@ func TestPoll_AForgottenPageDoesNotWakeAndAPersonDoes(t *testing.T) {
 			w.boxes.set("ml", state, "")
 			a := poll()
 			if a.StatusCode != 503 || a.Header.Get("Retry-After") != "60" || a.Header.Get(stateHeader) != string(state) ||
-				!contains(a.body, `"code":"asleep"`, "ml is asleep. A page that only repeats the same request does not wake it.", "Reload the page.") {
+				!contains(a.body, `"code":"`+string(state)+`"`, "ml is "+string(state)+". A page that only repeats the same request does not wake it.", "Reload the page.") {
 				t.Errorf("%d %v %s", a.StatusCode, a.Header, a.body)
 			}
 			if _, res, err := w.dial(port3000+"/api/status", append(script(cookie), "Origin", port3000)); err == nil || res.StatusCode != 503 {
@@ -96,6 +96,84 @@ func TestPoll_AForgottenPageDoesNotWakeAndAPersonDoes(t *testing.T) {
 	}
 }
 
+// TestPoll_WhatConnectsAgainByItselfWakesNobody has a WebSocket open for hours when a stop cuts it, and looks at what its
+// page asks for next, while all that is unattended counts.
+func TestPoll_WhatConnectsAgainByItselfWakesNobody(t *testing.T) {
+	origin := func(address string) header { return header{"Origin", address} }
+	for what, c := range map[string]struct {
+		address string
+		h       header // beside the cookie
+		path    string // of what is asked for next
+		plain   bool   // it is no WebSocket
+		wakes   bool
+	}{
+		"ttyd's page, Chrome":             {address: terminal, h: origin(terminal), path: "/ws"},
+		"ttyd's page, Firefox":            {address: terminal, h: append(header{"Sec-Fetch-Mode", "websocket"}, origin(terminal)...), path: "/ws"},
+		"ttyd's page in another tab":      {address: terminal, h: origin(terminal), path: "/t/two/ws"},
+		"ttyd's token":                    {address: terminal, h: header{"Sec-Fetch-Mode", "cors", "Sec-Fetch-Site", "same-origin"}, path: "/token", plain: true},
+		"ttyd's token on plain HTTP":      {address: terminal, h: header{"Referer", terminal + "/", "Accept", "*/*"}, path: "/token", plain: true},
+		"our page, by itself":             {address: terminal, h: origin(terminal), path: "/ws?page=sandboxd&wake=0"},
+		"our page, for its person":        {address: terminal, h: origin(terminal), path: "/ws?page=sandboxd", wakes: true},
+		"a person who reloads":            {address: terminal, h: header{"Sec-Fetch-Mode", "navigate", "Accept", "text/html"}, path: "/", plain: true, wakes: true},
+		"one who reloads on plain HTTP":   {address: terminal, h: header{"Referer", terminal + "/", "Accept", "text/html"}, path: "/", plain: true, wakes: true},
+		"a program's page":                {address: port3000, h: origin(port3000), path: "/ws"},
+		"a program's page, Firefox":       {address: port3000, h: append(header{"Sec-Fetch-Mode", "websocket"}, origin(port3000)...), path: "/ws"},
+		"a socket that the page has anew": {address: port3000, h: origin(port3000), path: "/other", wakes: true},
+		"a program with a token":          {address: port3000, h: bearer, path: "/ws", wakes: true},
+		"a program at a terminal":         {address: terminal, h: bearer, path: "/ws", wakes: true},
+		"its page's script":               {address: port3000, h: header{"Sec-Fetch-Mode", "cors", "Sec-Fetch-Site", "same-origin"}, path: "/ws", plain: true, wakes: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newStillWorld(t)
+				for _, host := range []string{portHost(3000), tabHost("main"), tabHost("two")} {
+					w.serve(host, func(rw http.ResponseWriter, r *http.Request) {
+						if isWebSocket(r) {
+							echoSocket(rw, r)
+						}
+					})
+				}
+				host := strings.TrimSuffix(strings.TrimPrefix(c.address, "http://"), ":8080")
+				cookie := header{"Cookie", w.signIn(host)}
+				h := append(cookie, c.h...)
+				conn := w.socket(c.address+"/ws", append(cookie, "Origin", c.address))
+				time.Sleep(5 * time.Hour)
+				w.boxes.uses.Touch("ml", idle.Use{Kind: idle.Exec}) // somebody is there
+				w.boxes.set("ml", sandbox.Sleeping, "")
+				_ = conn.Close()
+				synctest.Wait()
+				for range 3 {
+					if c.plain {
+						w.ask("GET", c.address+c.path, h)
+					} else if conn, _, err := w.dial(c.address+c.path, h); err == nil {
+						_ = conn.Close()
+					}
+					synctest.Wait()
+				}
+				if got := w.boxes.state("ml") == sandbox.Running; got != c.wakes {
+					t.Errorf("woken: %v, want %v", got, c.wakes)
+				}
+			})
+		})
+	}
+}
+
+func TestStream_TheLastWordsOfOneThatIsStoppedDoNotWakeIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStillWorld(t)
+		w.serve(portHost(3000), drip(1000, time.Second))
+		stop := w.stream("/feed", bearer)
+		time.Sleep(time.Minute)
+		w.boxes.uses.Dismiss("ml")
+		w.boxes.set("ml", sandbox.Sleeping, "")
+		time.Sleep(time.Minute)
+		if w.boxes.state("ml") != sandbox.Sleeping || w.boxes.uses.Counts("ml") {
+			t.Errorf("%s; counts: %v", w.boxes.state("ml"), w.boxes.uses.Counts("ml"))
+		}
+		stop()
+	})
+}
+
 func TestObserve_NeitherCountsNorWakes(t *testing.T) {
 	w := newWorld(t)
 	w.serve(portHost(3000), reflect)
@@ -106,10 +184,15 @@ func TestObserve_NeitherCountsNorWakes(t *testing.T) {
 		t.Errorf("the sandbox saw %v; %v", s.Header, a.Header)
 	}
 	w.wantStatus(w.ask("GET", terminal+"/", probe), 200)
-	for _, state := range []sandbox.State{sandbox.Frozen, sandbox.Asleep, sandbox.Sleeping, sandbox.Starting, sandbox.Creating, sandbox.Stopped, sandbox.Failed} {
+	for state, says := range map[sandbox.State][2]string{
+		sandbox.Frozen: {"frozen", "ml is frozen. A request"}, sandbox.Asleep: {"asleep", "ml is asleep. A request"},
+		sandbox.Sleeping: {"asleep", "ml is asleep. A request"}, sandbox.Starting: {"starting", "ml is not awake. It is starting."},
+		sandbox.Creating: {"creating", "ml is not awake."}, sandbox.Stopped: {"stopped", "ml is stopped."}, sandbox.Failed: {"failed", "ml has failed."},
+	} {
 		w.boxes.set("ml", state, "")
 		a := w.ask("GET", port3000+"/health", probe)
-		if a.StatusCode != 503 || a.Header.Get(stateHeader) != string(state) || state.Resting() != contains(a.body, `"code":"asleep"`) {
+		if a.StatusCode != 503 || a.Header.Get(stateHeader) != string(state) || !contains(a.body, `"code":"`+says[0]+`"`, says[1]) ||
+			state.Resting() && a.Header.Get("Retry-After") != "60" {
 			t.Errorf("%s: %d %v %s", state, a.StatusCode, a.Header, a.body)
 		}
 	}

@@ -42,14 +42,21 @@ func (s *stay) forgotten(now time.Time) bool {
 	return s.use.Unattended && now.Sub(s.since) < slotLength
 }
 
-// came notes bytes that have come out of the sandbox. What a terminal shows may be seen by nobody.
+// ends reports whether the sandbox has been put to sleep by now, or is on its way there.
+func (s *stay) ends(ctx context.Context) bool {
+	sb, err := s.cfg.Sandboxes.Sandbox(ctx, s.target.Name)
+	return err == nil && sb.State.Resting() && sb.State != sandbox.Frozen
+}
+
+// came notes bytes that have come out of the sandbox. What a terminal shows may be seen by nobody, and the last words of
+// one that is being stopped are no use of it.
 func (s *stay) came(ctx context.Context, n int) {
 	stream := s.stream.Load()
 	if stream == nil || n == 0 {
 		return
 	}
 	if now := time.Now(); s.slot.add(n, now) {
-		_ = stream.Touch(ctx, s.use.Kind == idle.Terminal || s.forgotten(now)) // what has come is here, whatever happens there
+		_ = stream.Touch(ctx, s.use.Kind == idle.Terminal || s.forgotten(now) || s.ends(ctx)) // what has come is here, whatever happens there
 	}
 }
 

@@ -79,7 +79,7 @@ func (v visit) showTerminal(base, tab string) {
 	err := terminalPage.Execute(&page, struct {
 		Name, Tab, Socket string
 		Scripts, Styles   []string
-	}{v.target.Name, tab, base + "ws", below(v.cfg.Assets.Scripts), below(v.cfg.Assets.Styles)})
+	}{v.target.Name, tab, base + "ws?" + ownSocket, below(v.cfg.Assets.Scripts), below(v.cfg.Assets.Styles)})
 	if err != nil {
 		v.refuse(err)
 		return

@@ -76,7 +76,7 @@ func TestTerminal_WithoutTtydOurPageSpeaksToTheGuest(t *testing.T) {
 	w := newWorld(t)
 	w.session.ttyd = false
 	w.serve(tabHost("main"), tty("main"))
-	for path, socket := range map[string]string{"/": "/ws", "/t/two/": "/t/two/ws"} {
+	for path, socket := range map[string]string{"/": "/ws?page=sandboxd", "/t/two/": "/t/two/ws?page=sandboxd"} {
 		a := w.ask("GET", terminal+path, bearer)
 		w.wantStatus(a, 200)
 		if !contains(a.body, `data-socket="`+socket+`"`, `data-sandbox="ml"`, `src="/.sandboxd/static/solo.js"`, `href="/.sandboxd/static/solo.css"`) ||

@@ -84,7 +84,7 @@ func (v visit) outlook(ctx context.Context, sb sandbox.Sandbox) outlook {
 		return outlook{Go: true}
 	}
 	if !v.mayWake(use, sb) {
-		return outlook{Text: v.target.Name + " is asleep. Reload the page to wake it.", Stay: true}
+		return outlook{Text: v.target.Name + " is " + atRest(sb.State) + ". Reload the page to wake it.", Stay: true}
 	}
 	entry, err := v.cfg.Doors.Open(ctx, v.target.Name, use)
 	if err == nil {

@@ -42,8 +42,7 @@ func (v visit) open(who visitor, sb sandbox.Sandbox) (Entry, idle.Use, bool) {
 	}
 	use := v.use(who)
 	if !v.mayWake(use, sb) {
-		v.w.Header().Set(stateHeader, string(sb.State))
-		v.show(v.asleep())
+		v.leave(sb.State)
 		return Entry{}, use, false
 	}
 	open := v.cfg.Doors.Open

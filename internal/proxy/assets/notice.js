@@ -36,7 +36,7 @@ async function wait() {
   return outlook.go === true;
 }
 
-// changed says whether this address shows something else now. That a sandbox has fallen asleep is no reason to wake it.
+// changed says whether this address shows something else now. That a sandbox is at rest is no reason to wake it.
 async function changed() {
   await pause(every);
   await seen();
@@ -44,7 +44,7 @@ async function changed() {
   const answer = await fetch(location.href, { cache: "no-store", redirect: "manual", headers });
   await answer.body?.cancel();
   const notice = answer.headers.get("Sandboxd-Notice");
-  return notice !== page.notice && notice !== "asleep";
+  return notice !== page.notice && notice !== "asleep" && notice !== "frozen";
 }
 
 status.hidden = false;
