@@ -68,12 +68,13 @@ func tokenOf(h http.Header) string {
 // checkOrigin refuses what a page of another origin makes a browser send with our cookie. Sandboxes are neighbours on
 // sibling hosts: SameSite does not keep them apart. Navigation is let through (its answer is shown, not read); all
 // else needs the very same origin, so other pages, also those of another port of the same sandbox, can neither read
-// nor write. A CORS preflight carries no cookie and is Unauthenticated already; programs and pages that have to cross
+// nor write. Whoever shows a token, or a terminal's password without any mark of a browser, is a program, which has no
+// origin to upgrade from. A CORS preflight carries no cookie and is Unauthenticated already; programs and pages that have to cross
 // origins use a token, or their own server's proxy.
 func (v visit) checkOrigin(who visitor) error {
 	switch {
 	case isUpgrade(v.r):
-		if v.sameOrigin() || who.byToken && !v.hasOrigin() {
+		if v.sameOrigin() || !v.hasOrigin() && (who.byToken || who.byBasic && !v.byBrowser()) {
 			return nil
 		}
 	case who.byToken, v.fromHere(), v.navigates():
@@ -83,6 +84,16 @@ func (v visit) checkOrigin(who visitor) error {
 }
 
 func (v visit) hasOrigin() bool { return len(v.r.Header.Values("Origin")) > 0 }
+
+// byBrowser reports whether the request bears the marks that browsers set and pages cannot.
+func (v visit) byBrowser() bool {
+	for name := range v.r.Header {
+		if strings.HasPrefix(name, "Sec-Fetch-") {
+			return true
+		}
+	}
+	return v.hasOrigin()
+}
 
 func (v visit) sameOrigin() bool {
 	origins := v.r.Header.Values("Origin")

@@ -84,14 +84,22 @@ func TestPassword_ASocketNeedsTheVerySameOrigin(t *testing.T) {
 	w := newWorld(t)
 	w.lock("guest", "hush")
 	w.serve(tabHost("main"), tty("main"))
-	for origin, ok := range map[string]bool{"http://ml.localhost:8080": true, port3000: false, "http://evil.com": false, "": false} {
-		h := basic("guest", "hush")
-		if origin != "" {
-			h = append(h, "Origin", origin)
-		}
-		conn, res, err := w.dial(terminal+"/ws", h)
-		if (err == nil) != ok {
-			t.Errorf("%q: %v %v", origin, res, err)
+	for _, c := range []struct {
+		h  header
+		ok bool
+	}{
+		{header{"Origin", "http://ml.localhost:8080"}, true},
+		{header{"Origin", port3000}, false},
+		{header{"Origin", "http://evil.com"}, false},
+		{header{"Origin", "null"}, false},
+		{header{"Origin", "http://ml.localhost:8080", "Origin", "http://evil.com"}, false},
+		{nil, true}, // a program: every browser says one
+		{header{"Sec-Fetch-Mode", "websocket"}, false},
+		{header{"Sec-Fetch-Site", "same-origin"}, false},
+	} {
+		conn, res, err := w.dial(terminal+"/ws", append(basic("guest", "hush"), c.h...))
+		if (err == nil) != c.ok {
+			t.Errorf("%q: %v %v", c.h, res, err)
 		}
 		if err == nil {
 			_ = conn.Close()

@@ -21,12 +21,13 @@ import (
 
 const (
 	handoverPath  = "/handover"         // at the dashboard
-	returnPath    = ownPrefix + "/auth" // at the sandbox's host
-	nonceSeconds  = 600                 // how long signing in may take
-	nonceBytes    = 32                  // beyond guessing
-	maxReturnPath = 4096                // longer ones lead to "/" instead
-	hashLength    = 43                  // of an unpadded base64 SHA-256
-	maxCode       = 256                 // far above what auth issues
+	returnPath    = ownPrefix + "/auth" // at the sandbox's host, as is the next
+	signInPath    = ownPrefix + "/sign-in"
+	nonceSeconds  = 600  // how long signing in may take
+	nonceBytes    = 32   // beyond guessing
+	maxReturnPath = 4096 // longer ones lead to "/" instead
+	hashLength    = 43   // of an unpadded base64 SHA-256
+	maxCode       = 256  // far above what auth issues
 )
 
 // Codes issues one-time codes. Implemented by auth.Service.
@@ -107,6 +108,21 @@ func (v visit) challenge(err error) {
 				"\"Authorization: Bearer sbx_…\" or \"X-API-Key: sbx_…\"."})
 	default:
 		v.redirect(v.handover())
+	}
+}
+
+// signIn leads a person to "/" by way of the dashboard, also at a terminal that would ask for its own password there. Whoever
+// has a session here goes on at once.
+func (v visit) signIn() {
+	ctx, cancel := context.WithTimeout(v.r.Context(), askLimit)
+	defer cancel()
+	switch _, err := v.session(ctx, v.known); {
+	case err == nil:
+		v.redirect(v.cfg.Hosts.Origin(v.target) + "/")
+	case fault.Is(err, fault.Unauthenticated):
+		v.redirect(v.handover())
+	default:
+		v.refuse(err)
 	}
 }
 

@@ -204,6 +204,8 @@ func (v visit) own() {
 		v.show(methodRefused("This address does not take that method."))
 	case v.r.URL.Path == returnPath:
 		v.comeBack()
+	case v.r.URL.Path == signInPath:
+		v.signIn()
 	case v.r.URL.Path == scriptPath:
 		v.serveScript()
 	case v.r.URL.Path == waitPath:
