@@ -98,8 +98,11 @@ func TestChaos_FiveMinutesOfKillsAndEverySandboxIsInATrueState(t *testing.T) {
 func newChaos(t *testing.T) *chaos {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	c := &chaos{record: newRecord(), t: t, e: newPrivateEngine(t, "{}"), random: rand.New(rand.NewPCG(seed, 0))}
+	random := rand.New(rand.NewPCG(seed, 0))
+	survive := random.IntN(2) == 0 // with live-restore, containers outlive their engine
+	t.Logf("seed %d; sandboxes survive the end of the engine: %t", seed, survive)
+	engine := newPrivateEngine(t, fmt.Sprintf(`{"live-restore": %t}`, survive))
+	c := &chaos{record: newRecord(), t: t, e: engine, random: random}
 	c.k = newTraefik(t)
 	c.s = c.newServer(echoTemplates(t, "freeze_after: 3s", "stop_after: 10s"))
 	socket := filepath.Join(c.e.dir, "traefik.sock")
@@ -281,7 +284,7 @@ func (c *chaos) disasters(ctx context.Context) {
 		{"sandboxd and the engine", func() { c.killServer(); c.e.kill(false) }, func() { engineBack(); c.startServer() }},
 		{"the machine", c.cut, c.boot},
 	}
-	again := []disaster{all[1]} // while all is on its way up
+	again := []disaster{all[1], all[2]} // while all is on its way up
 	var deck []disaster
 	for next := time.Now(); ; {
 		next = next.Add(killSoonest + time.Duration(c.random.Int64N(int64(killLatest-killSoonest))))

@@ -83,6 +83,13 @@ func (h *Hub) GatewayKey(id string) []byte {
 	return mac.Sum(nil)
 }
 
+// Knows says whether the guest of id is connected, and so knows its gateway's key: after a start of sandboxd that takes it
+// a moment.
+func (h *Hub) Knows(id string) bool {
+	b := h.box(id)
+	return b != nil && b.live()
+}
+
 // Run accepts guests and keeps their connections until ctx ends; then it drops them and returns when all that it
 // started has ended. The folders stay, so that guests find the next hub there. A hub runs once.
 func (h *Hub) Run(ctx context.Context) error {

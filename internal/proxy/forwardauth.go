@@ -91,10 +91,15 @@ func (v visit) pass() {
 	v.wake(sb, use)
 }
 
-// answers reports whether it is known that the sandbox's service answers, or that there is none.
+// answers reports whether the sandbox's gateway takes passes, and it is known that the service answers, or that there is
+// none.
 func (v visit) answers(sb sandbox.Sandbox) bool {
-	return !v.fresh(sb, false) || v.ready.since(sb.ID, v.target.Port, sb.Changed)
+	return v.opens(sb) && (!v.fresh(sb, false) || v.ready.since(sb.ID, v.target.Port, sb.Changed))
 }
+
+// opens reports whether a pass of ours opens the sandbox's gateway. Right after a start of sandboxd its guest still has the
+// key of the one before.
+func (v visit) opens(sb sandbox.Sandbox) bool { return v.cfg.Keys != nil && v.cfg.Keys.Knows(sb.ID) }
 
 // wake lets a request through once its sandbox is awake and the service that it asks for answers.
 func (v visit) wake(sb sandbox.Sandbox, use idle.Use) {
@@ -117,7 +122,7 @@ func (v visit) wake(sb sandbox.Sandbox, use idle.Use) {
 // letThrough answers with what opens the gateway, and with the headers that may reach the sandbox.
 func (v visit) letThrough(sb sandbox.Sandbox, use idle.Use) {
 	var pass string
-	if v.cfg.Keys != nil {
+	if v.opens(sb) {
 		pass = wire.NewPass(v.cfg.Keys.GatewayKey(sb.ID), v.r.Host, time.Now().Add(wire.PassLife))
 	}
 	if pass == "" {

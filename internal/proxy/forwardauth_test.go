@@ -233,6 +233,17 @@ func TestForwardAuth_ADeletedSandboxIsGone(t *testing.T) {
 	w.wantStatus(w.decide(w.question("GET", direct3000, "/", bearer)), 410)
 }
 
+func TestForwardAuth_AGatewayThatHasNotTheKeyYetIsWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	w.boxes.strange = true
+	w.wantStatus(w.decide(w.question("GET", direct3000, "/", header{"Authorization", "Bearer " + annToken, "X-Sandboxd-Observe", "1"})), 503)
+	a := w.decide(w.question("GET", direct3000, "/", bearer))
+	w.wantStatus(a, 200)
+	if opened, _ := w.boxes.entered(); opened != 1 || a.Header.Get(wire.PassHeader) == "" {
+		t.Errorf("%d doors were opened for it, and the pass is %q", opened, a.Header.Get(wire.PassHeader))
+	}
+}
+
 func TestForwardAuth_WithoutKeysThereIsNoDirectWay(t *testing.T) {
 	w := newWorld(t)
 	w.proxy.cfg.Keys = nil

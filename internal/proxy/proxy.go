@@ -82,6 +82,8 @@ type Tracker interface {
 type Keys interface {
 	// GatewayKey gives the key of the sandbox with that id.
 	GatewayKey(id string) []byte
+	// Knows says whether the sandbox's own gateway has that key by now.
+	Knows(id string) bool
 }
 
 // Entry is one use of one sandbox, until Release, which may be called more than once.

@@ -93,7 +93,8 @@ func (m *Manager) start(ctx context.Context, s Sandbox, accept func(Sandbox)) (S
 
 // resume finishes a start whose intent is kept; was is the state before it. A sandbox that the engine does not have is
 // made anew from its template; its volume is used again if it is still there. One that was at rest by our doing is on
-// its way back there when the engine does not answer, so that the next use wakes it.
+// its way back there when the engine does not answer, so that the next use wakes it. Of any other the intent stays until
+// the engine is back.
 func (m *Manager) resume(ctx context.Context, s Sandbox, was State) (Sandbox, error) {
 	err := m.raise(ctx, s)
 	away := fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Timeout)
@@ -103,6 +104,11 @@ func (m *Manager) resume(ctx context.Context, s Sandbox, was State) (Sandbox, er
 		m.report(s, Progress{Detail: "The engine did not start it: " + clean(fault.Message(err))})
 		return s, errors.Join(err, setErr)
 	}
+	if away && ctx.Err() == nil && m.engineAway(ctx) {
+		m.c.Log.Warn("sandbox does not start yet", "sandbox", s.Name, "error", err)
+		m.report(s, Progress{Detail: "The engine did not start it: " + clean(fault.Message(err))})
+		return s, err
+	}
 	if err == nil {
 		m.report(s, Progress{Phase: PhaseReady})
 		err = m.hear(ctx, s)
@@ -111,6 +117,15 @@ func (m *Manager) resume(ctx context.Context, s Sandbox, was State) (Sandbox, er
 		return s, m.abandon(ctx, s, err)
 	}
 	return m.set(ctx, s, Running, "")
+}
+
+// engineAway asks the engine itself: what it refuses for good, such as an address when there is none left, may be
+// Unavailable as well.
+func (m *Manager) engineAway(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, engineLimit)
+	defer cancel()
+	_, err := m.c.Runtime.List(ctx)
+	return fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Timeout)
 }
 
 // raise starts s's container, which it makes anew when the engine does not have it.

@@ -112,6 +112,33 @@ func TestReconcile_AnEngineRestartBringsBackWhatRan(t *testing.T) {
 	})
 }
 
+func TestReconcile_AnEngineThatGoesAgainWhileItStartsWhatRanMakesNothingFail(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		lab := create(t, m, sandbox.Request{Name: "lab"})
+		settled(t, m, "lab", sandbox.Running)
+		w.engine.restart(lab.ID)
+		for state := sandbox.Running; state != sandbox.Starting; pass(10 * time.Millisecond) {
+			s, err := m.Sandbox(t.Context(), "lab")
+			if err != nil {
+				t.Fatal(err)
+			}
+			state = s.State
+		}
+		back := w.engine.Lose()
+		pass(2 * time.Minute)
+		settled(t, m, "lab", sandbox.Starting)
+		if m.Progress(lab.ID).Detail == "" {
+			t.Error("nobody is told why")
+		}
+		back()
+		pass(10 * time.Second)
+		settled(t, m, "lab", sandbox.Running)
+		if p := m.Progress(lab.ID); p != (sandbox.Progress{}) {
+			t.Errorf("progress is left over: %+v", p)
+		}
+	})
+}
+
 func TestObserve_AnEndThatNobodyAskedForIsAFailureWithItsCause(t *testing.T) {
 	for cause, oom := range map[string]bool{"exit code 3": false, "more memory": true} {
 		play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
