@@ -171,11 +171,12 @@ func (c *checker) size(m manifestSize) Size {
 }
 
 func (c *checker) standby(m manifestStandby) Standby {
-	if m.Pool < 0 || m.Pool > maxPool {
-		c.bad("$.pool", "pool is %d. It must be between 0 and %d.", m.Pool, maxPool)
+	if !(m.Pool >= 0 && m.Pool <= maxPool) || m.Pool != math.Trunc(m.Pool) {
+		c.bad("$.pool", "pool is %v. It must be a whole number between 0 and %d.", m.Pool, maxPool)
+		m.Pool = 0
 	}
 	rest := Rest{FreezeAfter: c.after("freeze_after", m.FreezeAfter), StopAfter: c.after("stop_after", m.StopAfter)}
-	return Standby{Rest: rest, Pool: m.Pool}
+	return Standby{Rest: rest, Pool: int(m.Pool)}
 }
 
 func (c *checker) after(field, text string) After {

@@ -43,7 +43,7 @@ func TestDockerfile_HonoursEscapeDirectiveAndDefaults(t *testing.T) {
 }
 
 func TestCheckImage(t *testing.T) {
-	for _, ref := range []string{"debian", "debian:trixie-slim", "localhost:5000/a/b:c", "ghcr.io/x/y@sha256:" + repeat("a", 64)} {
+	for _, ref := range []string{"debian", "debian:trixie-slim", "localhost:5000/a/b:c", "registry.example/x/y@sha256:" + repeat("a", 64)} {
 		if err := CheckImage(ref); err != nil {
 			t.Errorf("%s is refused: %v", ref, err)
 		}

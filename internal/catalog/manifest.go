@@ -37,9 +37,9 @@ type manifest struct {
 // manifestStandby is what is kept of a template's sandboxes while nobody uses them. No image depends on it: see
 // standbyLine.
 type manifestStandby struct {
-	FreezeAfter string `yaml:"freeze_after"`
-	StopAfter   string `yaml:"stop_after"`
-	Pool        int    `yaml:"pool"`
+	FreezeAfter string  `yaml:"freeze_after"`
+	StopAfter   string  `yaml:"stop_after"`
+	Pool        float64 `yaml:"pool"` // so that a fraction is seen
 }
 
 type manifestSize struct {

@@ -38,7 +38,7 @@ func ParseAfter(field, text string) (After, error) {
 		return Never, nil
 	}
 	d, err := time.ParseDuration(text)
-	if days, ok := strings.CutSuffix(text, "d"); ok {
+	if days, ok := strings.CutSuffix(text, "d"); ok && strings.Trim(days, "0123456789.") == "" {
 		var n float64
 		n, err = strconv.ParseFloat(days, 64)
 		d = time.Duration(min(n*24, float64(maxAfter/time.Hour)+1) * float64(time.Hour))

@@ -25,7 +25,7 @@ func TestParseAfter_ReadsWhatStringWrites(t *testing.T) {
 			t.Errorf("got %s, want %s", after, want)
 		}
 	}
-	for _, text := range []string{"0s", "-1m", "soon", "10", "400d", "500ms", "nand", "infd", "1e300d"} {
+	for _, text := range []string{"0s", "-1m", "soon", "10", "400d", "500ms", "nand", "infd", "1e300d", "0x1p5d", "1_0d", "d"} {
 		if got, err := ParseAfter("stop_after", text); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,6 +57,9 @@ func (m *Manager) absent(ctx context.Context, name string, err error) error {
 func dormant(s Sandbox) error {
 	switch s.State {
 	case Failed:
+		if strings.Contains(s.Problem, "Start") { // it says already what to do
+			return fault.New(fault.Conflict, "%s has failed: %s", s.Name, s.Problem)
+		}
 		return fault.New(fault.Conflict, "%s has failed: %s Start it again or delete it.", s.Name, s.Problem)
 	case Stopped, Stopping:
 		return fault.New(fault.Conflict, "%s was stopped by its owner, so use does not wake it. Start it first.", s.Name)
