@@ -14,6 +14,8 @@ const (
 	longestLead = time.Minute
 	// leastSpan is the least time over which use is averaged, so that a breath of a garbage collector is no work.
 	leastSpan = 10 * time.Second
+	// shortestLead is that of times so short that there is no more than a glance: a tenth more than the span of two seconds.
+	shortestLead = 2250 * time.Millisecond
 	// From these averages on it is work.
 	workCores = 0.05
 	workBytes = 32 << 10 // a second, network and disk together
@@ -51,12 +53,16 @@ func (r *Reaper) wantsBrake(p *plan) bool {
 		return false
 	}
 	b := p.brake
-	near := p.step.to != "" && !time.Now().Before(p.step.due.Add(-p.step.lead))
-	if near || (b.works || b.direct) && onlyBrakes(p.standing.Because) {
+	if p.near(time.Now()) || (b.works || b.direct) && onlyBrakes(p.standing.Because) {
 		return true
 	}
 	*b = brake{}
 	return false
+}
+
+// near reports whether p is due within its lead.
+func (p *plan) near(now time.Time) bool {
+	return p.step.to != "" && !now.Before(p.step.due.Add(-p.step.lead))
 }
 
 // onlyBrakes reports whether nothing but what the brakes themselves have found uses a sandbox.
@@ -101,7 +107,7 @@ func (r *Reaper) askEngine(ctx context.Context, p *plan) bool {
 		b.first = b.last
 	}
 	span := b.span()
-	if span <= 0 || span < leastOf(p) || !b.works && time.Now().Before(p.step.due) {
+	if span <= 0 || span < p.step.least() || !b.works && p.early(b.last.at) {
 		return false // the longer the span, the less a hiccup weighs
 	}
 	detail, works := work(b.first.usage, usage, span)
@@ -115,6 +121,11 @@ func (r *Reaper) askEngine(ctx context.Context, p *plan) bool {
 	return true
 }
 
+// early reports whether there is time until a verdict on p is needed: it is not yet due, and about to be or unused.
+func (p *plan) early(now time.Time) bool {
+	return now.Before(p.step.due) && (p.near(now) || len(p.standing.Because) == 0)
+}
+
 // unheard begins the samples anew after an engine that did not answer, and says so once.
 func (r *Reaper) unheard(p *plan, err error) {
 	b := p.brake
@@ -125,10 +136,11 @@ func (r *Reaper) unheard(p *plan, err error) {
 	b.failing = true
 }
 
-// leastOf is the least span for p: shorter where its own time is, and a little less, since passes are not to the millisecond.
-func leastOf(p *plan) time.Duration {
-	if p.step.lead > 0 {
-		return min(leastSpan, p.step.lead*9/10)
+// least is the least span before a step: shorter where its own time is, and a little less, since passes are not to the
+// millisecond.
+func (s step) least() time.Duration {
+	if s.lead > 0 {
+		return min(leastSpan, s.lead*9/10)
 	}
 	return leastSpan
 }
@@ -198,7 +210,7 @@ func (r *Reaper) askGuest(ctx context.Context, p *plan) {
 	}
 	b.silent = 0
 	use, by := Use{Kind: Direct}, byPage
-	if b.flows(inFlight, quiet, now) >= leastOf(p) {
+	if b.flows(inFlight, quiet, now) >= p.step.least() {
 		by = byNobody
 	}
 	switch {

@@ -80,20 +80,20 @@ var handCases = []story{
 		play: func(w *world) {
 			w.click(0)
 			w.poll(always(10*time.Second), 10*time.Second, "/api/kernels")
-			w.byHand(30*time.Minute, w.Sleep)
+			w.byHand(30*time.Minute+5*time.Second, w.Sleep)
 		},
 		until: 5 * time.Hour,
-		want:  []string{"30m3s asleep"},
+		want:  []string{"30m8s asleep"},
 	},
 	{
 		name: "frozen by hand with a polling tab open, stays frozen until it stops",
 		play: func(w *world) {
 			w.click(0)
 			w.poll(always(10*time.Second), 10*time.Second, "/api/kernels")
-			w.byHand(30*time.Minute, w.Freeze)
+			w.byHand(30*time.Minute+5*time.Second, w.Freeze)
 		},
 		until: 6 * time.Hour,
-		want:  []string{"30m0s frozen", "4h29m53s asleep"}, // the last poll that counted was at 29m50s
+		want:  []string{"30m5s frozen", "4h30m3s asleep"}, // the last poll that counted was at 30m0s
 	},
 	{
 		name: "slept by hand with a polling tab open, wakes for its person and then for the tab",
@@ -110,12 +110,12 @@ var handCases = []story{
 	{
 		name: "slept by hand while a page was answered, stays asleep",
 		play: func(w *world) {
-			w.use(29*time.Minute, time.Minute+2*time.Second, page) // it is cut two seconds after
+			w.use(29*time.Minute, time.Minute+7*time.Second, page) // it is cut two seconds after
 			w.poll(always(0), 10*time.Second, "/api/kernels")
-			w.byHand(30*time.Minute, w.Sleep)
+			w.byHand(30*time.Minute+5*time.Second, w.Sleep)
 		},
 		until: 2 * time.Hour,
-		want:  []string{"30m3s asleep"},
+		want:  []string{"30m8s asleep"},
 	},
 }
 

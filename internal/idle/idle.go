@@ -75,6 +75,10 @@ type Reason struct {
 type Standing struct {
 	Because []Reason  // what uses it now, oldest first, at most 16
 	Idle    time.Time // since when nothing does; zero while Because is not empty
+
+	// What is to come if nothing new uses it: from free on nothing does, which is then idle since last. free is zero while
+	// something lasts of which nobody knows the end; last is now then.
+	last, free time.Time
 }
 
 // Change says that the kinds of use that a sandbox is in have changed; Tracker.Standing has the present ones.

@@ -12,14 +12,14 @@ type Outlook struct {
 	FreezesAt, StopsAt time.Time // zero: not while this lasts, or never
 }
 
-// Outlook tells what is ahead of s. Empty for one that is not up. A time that has passed means that the sandbox is being
-// asked whether it works.
+// Outlook tells what is ahead of s. Empty for one that is not up; one that is frozen has no Because. The times are the
+// earliest at which it can happen, with what has to be waited for before, and never in the past.
 func (r *Reaper) Outlook(s sandbox.Sandbox) Outlook {
 	if s.State != sandbox.Running && s.State != sandbox.Frozen {
 		return Outlook{}
 	}
 	standing := r.c.Tracker.Standing(s.Name)
-	if len(standing.Because) > 0 {
+	if len(standing.Because) > 0 && s.State == sandbox.Running {
 		return Outlook{Because: standing.Because}
 	}
 	rest := r.c.Sandboxes.Resting(s).Rest
@@ -30,17 +30,55 @@ func (r *Reaper) Outlook(s sandbox.Sandbox) Outlook {
 	if w == nil || w.id != s.ID {
 		w = &watched{}
 	}
-	floor := r.floor(w)
-	if away {
-		floor = time.Now().Add(r.c.Settle)
-	}
+	floor := r.ground(w, s, away)
 	var o Outlook
 	freezes, stops := whole(s.State, rest, w.cannotFreeze)
 	if freezes {
-		o.FreezesAt = later(standing.Idle.Add(time.Duration(rest.FreezeAfter)), floor)
+		step := steps(sandbox.Frozen, standing, rest.FreezeAfter)
+		o.FreezesAt = r.earliest(r.braked(w, step, later(step.due, floor)))
 	}
 	if stops {
-		o.StopsAt = later(standing.Idle.Add(time.Duration(rest.StopAfter)), floor)
+		step := steps(sandbox.Asleep, standing, rest.StopAfter)
+		at := later(step.due, floor)
+		switch {
+		case freezes:
+			at = later(at, o.FreezesAt.Add(shortestPause))
+		case s.State == sandbox.Running:
+			at = r.braked(w, step, at)
+		}
+		o.StopsAt = r.earliest(at)
 	}
 	return o
+}
+
+// ground is floor by what is known beside the passes, under r.mu: that the engine is away, or that s has been thawed.
+func (r *Reaper) ground(w *watched, s sandbox.Sandbox, away bool) time.Time {
+	now, floor := time.Now(), r.floor(w)
+	if away {
+		floor = now.Add(r.c.Settle)
+	}
+	if w.state == sandbox.Frozen && s.State == sandbox.Running && kept(s.Changed).After(w.changed) {
+		floor = later(floor, now.Add(breath))
+	}
+	return floor
+}
+
+// braked is when a step that is due at a time has been asked about for long enough, under r.mu.
+func (r *Reaper) braked(w *watched, s step, due time.Time) time.Time {
+	if r.c.Usage == nil {
+		return due
+	}
+	begun := w.sampled
+	if begun.IsZero() {
+		begun = later(due.Add(-s.lead), later(r.next, time.Now()))
+	}
+	return later(due, begun.Add(s.least()))
+}
+
+// earliest is when a pass can find what was due at a time, under r.mu.
+func (r *Reaper) earliest(at time.Time) time.Time {
+	if now := time.Now(); !at.After(now) {
+		return later(r.next, now.Add(shortestPause))
+	}
+	return at
 }

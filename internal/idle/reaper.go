@@ -82,6 +82,7 @@ type Reaper struct {
 	settled  time.Time // before this nothing is put to rest
 	away     bool      // the engine was not there when last seen
 	up       map[string]*watched
+	next     time.Time // when the next pass is due
 	relieved time.Time // when memory was last made
 	held     time.Time // when holds were last swept
 	pruned   time.Time
@@ -103,6 +104,7 @@ type watched struct {
 	changed time.Time // of the row
 	// Guarded by Reaper.mu.
 	grace        time.Time // not to be put to rest before
+	sampled      time.Time // since when the brakes are asked; zero when they are not
 	cannotFreeze bool      // the engine has said so since it came up
 	brake        *brake    // what is in it belongs to the one pass that is under way
 }
@@ -142,7 +144,7 @@ func (r *Reaper) begin() {
 // wait takes events until the next pass is due, and says whether there is to be one.
 func (r *Reaper) wait(ctx context.Context, sub *event.Subscription[sandbox.Event], next time.Time) bool {
 	soonest := time.Now().Add(shortestPause)
-	due := time.NewTimer(time.Until(later(next, soonest)))
+	due := time.NewTimer(r.expect(later(next, soonest)))
 	defer due.Stop()
 	for {
 		select {
@@ -151,16 +153,24 @@ func (r *Reaper) wait(ctx context.Context, sub *event.Subscription[sandbox.Event
 		case <-due.C:
 			return true
 		case <-r.nudged:
-			due.Reset(time.Until(soonest))
+			due.Reset(r.expect(soonest))
 		case e, open := <-sub.C:
 			if !open {
 				return true
 			}
 			if r.observe(e) {
-				due.Reset(time.Until(soonest))
+				due.Reset(r.expect(soonest))
 			}
 		}
 	}
+}
+
+// expect notes when the next pass is due, and says how long that is.
+func (r *Reaper) expect(next time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next = next
+	return time.Until(next)
 }
 
 // nudge lets the next pass be soon.
@@ -222,6 +232,7 @@ func (r *Reaper) move(w *watched, s sandbox.Sandbox) {
 		r.c.Tracker.Reset(s.Name) // it was down in between, or at least might have been
 	}
 	w.state, w.changed, w.cannotFreeze, w.brake = s.State, s.Changed, false, &brake{}
+	w.sampled = time.Time{}
 }
 
 // catchUp finds out what events that were missed would have told: which sandboxes are gone.

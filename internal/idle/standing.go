@@ -17,11 +17,36 @@ const maxDetail = 120
 func (c *clock) standing(now time.Time) Standing {
 	c.mu.Lock()
 	reasons, idle := c.reasons(now)
+	last, free := c.ahead(now)
 	c.mu.Unlock()
-	if len(reasons) == 0 {
-		return Standing{Idle: idle}
+	s := Standing{Idle: idle, last: last, free: free}
+	if len(reasons) > 0 {
+		s.Because, s.Idle = tidy(reasons), time.Time{}
 	}
-	return Standing{Because: tidy(reasons)}
+	return s
+}
+
+// ahead gives what Standing says of what is to come, under the lock and after reasons.
+func (c *clock) ahead(now time.Time) (last, free time.Time) {
+	limit := c.limit()
+	last = c.idle()
+	for l := c.first; l != nil; l = l.next {
+		switch {
+		case l.watch:
+			free = later(free, l.touched.Add(Pulse))
+		case !l.use.Unattended:
+			return now, time.Time{}
+		case !l.since.After(limit):
+			last, free = later(last, limit), later(free, limit.Add(1))
+		}
+	}
+	for _, m := range c.moments {
+		free = later(free, m.at.Add(Pulse))
+	}
+	for _, h := range c.holds {
+		last = later(last, h.Expires)
+	}
+	return last, later(free, last)
 }
 
 // reasons gathers what is in use under the lock, details as they came; those that are alike are one. The reckoning of

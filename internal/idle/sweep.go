@@ -138,6 +138,7 @@ func (r *Reaper) reckon(p *plan) {
 	p.standing = r.c.Tracker.Standing(p.s.Name)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	p.w.sampled = p.brake.first.at
 	p.step = ladder(p.s.State, p.rest, p.standing, p.w.cannotFreeze)
 	if p.pressed != "" && len(p.standing.Because) == 0 {
 		p.step = step{to: p.pressed, due: p.standing.Idle.Add(leastIdle), lead: longestLead}
@@ -145,15 +146,15 @@ func (r *Reaper) reckon(p *plan) {
 	p.step.due = later(p.step.due, r.floor(p.w))
 }
 
-// ladder gives the next step down for what is unused, without regard to settling.
+// ladder gives the next step down for what is unused, or soon will be, without regard to settling.
 func ladder(now sandbox.State, rest catalog.Rest, standing Standing, cannotFreeze bool) step {
 	freezes, stops := whole(now, rest, cannotFreeze)
 	switch {
-	case len(standing.Because) > 0:
+	case standing.free.IsZero():
 	case freezes:
-		return steps(sandbox.Frozen, standing.Idle, rest.FreezeAfter)
+		return steps(sandbox.Frozen, standing, rest.FreezeAfter)
 	case stops:
-		return steps(sandbox.Asleep, standing.Idle, rest.StopAfter)
+		return steps(sandbox.Asleep, standing, rest.StopAfter)
 	}
 	return step{}
 }
@@ -166,9 +167,9 @@ func whole(now sandbox.State, rest catalog.Rest, cannotFreeze bool) (freezes, st
 	return freezes, stops
 }
 
-func steps(to sandbox.State, idle time.Time, after catalog.After) step {
+func steps(to sandbox.State, standing Standing, after catalog.After) step {
 	wait := time.Duration(after)
-	return step{to: to, due: idle.Add(wait), lead: min(longestLead, wait/2)}
+	return step{to: to, due: later(standing.last.Add(wait), standing.free), lead: min(longestLead, max(wait/2, shortestLead))}
 }
 
 // floor is before when nothing happens to w, under r.mu.
@@ -188,7 +189,7 @@ func (r *Reaper) isDue(p *plan) bool {
 func (r *Reaper) rest(ctx context.Context, p *plan) (sandbox.State, bool) {
 	ctx, cancel := context.WithTimeout(ctx, restLimit)
 	defer cancel()
-	name, since := p.s.Name, p.standing.Idle
+	name, since := p.s.Name, p.standing.last
 	still := func() bool {
 		now := r.c.Tracker.Standing(name)
 		return len(now.Because) == 0 && !now.Idle.After(since)
@@ -243,19 +244,30 @@ func next(plans []*plan, pressed bool) time.Time {
 		at = now.Add(busyPause)
 	}
 	for _, p := range plans {
-		if p.step.to == "" {
-			continue
-		}
-		soon := now.Add(busyPause) // for what is due and waits
-		for _, t := range []time.Time{p.step.due.Add(-p.step.lead), p.step.due} {
-			if t.After(now) {
-				soon = t
-				break
-			}
-		}
-		if soon.Before(at) {
+		if soon, ok := p.next(now); ok && soon.Before(at) {
 			at = soon
 		}
 	}
 	return later(at, now.Add(shortestPause))
+}
+
+// next gives when there is something to be done about p.
+func (p *plan) next(now time.Time) (time.Time, bool) {
+	if p.step.to == "" { // its use may end at any time, and what is due shortly after is not to be late
+		after := p.rest.FreezeAfter
+		if after <= 0 {
+			after = p.rest.StopAfter
+		}
+		return now.Add(max(time.Duration(after)/2, busyPause/2)), after > 0
+	}
+	times := []time.Time{p.step.due.Add(-p.step.lead), p.step.due}
+	if first := p.brake.first.at; !first.IsZero() {
+		times = append(times, first.Add(p.step.least()))
+	}
+	for _, t := range times {
+		if t.After(now) {
+			return t, true
+		}
+	}
+	return now.Add(busyPause), true // it is due and waits
 }

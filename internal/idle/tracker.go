@@ -145,7 +145,7 @@ func (t *Tracker) Standing(name string) Standing {
 	c := s.clocks[name]
 	s.mu.RUnlock()
 	if c == nil {
-		return Standing{Idle: now}
+		return Standing{Idle: now, last: now, free: now}
 	}
 	return c.standing(now)
 }
