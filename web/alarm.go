@@ -7,45 +7,81 @@ import (
 	"time"
 )
 
-// alarmEvery is how often pages ask whether sandboxd has what it needs.
-const alarmEvery = 10 * time.Second
+// Times of looking whether sandboxd has what it needs.
+const (
+	alarmEvery = 10 * time.Second // between two looks of pages while all is well
+	alarmSoon  = time.Second      // while something is wrong, so that a page says soon that it is over
+	alarmGrace = 5 * time.Second  // after the start: the first look at the engine is still under way
+)
 
 // alarm remembers, for all pages, what sandboxd lacks now. Pages show what is remembered and never wait for it; their
 // streams ask anew. Safe for concurrent use.
 type alarm struct {
+	grace time.Time // until then nothing is said
+
 	mu     sync.Mutex
 	asked  time.Time
 	asking bool
+	amiss  bool // something was wrong when it was last asked, said or not
 	text   string
 }
 
-func (a *alarm) last() string {
+// last is what was found, while that is recent. Without any stream nobody has asked since.
+func (a *alarm) last(now time.Time) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if now.Sub(a.asked) > 2*alarmEvery {
+		return ""
+	}
 	return a.text
 }
 
-// begin says whether it is the caller's turn to ask; then it must call done.
+// pace is the time to the next look.
+func (a *alarm) pace() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.wait()
+}
+
+func (a *alarm) wait() time.Duration {
+	if a.amiss {
+		return alarmSoon
+	}
+	return alarmEvery
+}
+
+// begin says whether it is the caller's turn to ask; then it must call done or leave.
 func (a *alarm) begin(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.asking || now.Sub(a.asked) < alarmEvery/2 {
+	if a.asking || now.Sub(a.asked) < a.wait()/2 {
 		return false
 	}
 	a.asking = true
 	return true
 }
 
+// done takes in what was found.
 func (a *alarm) done(now time.Time, text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.asking, a.asked, a.text = false, now, text
+	a.asking, a.asked, a.amiss, a.text = false, now, text != "", text
+	if now.Before(a.grace) {
+		a.text = ""
+	}
+}
+
+// leave takes back that somebody asks: nothing was learnt.
+func (a *alarm) leave() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asking = false
 }
 
 // checkAlarm asks what sandboxd needs, unless another stream has just done so, and gives what is wrong as a sentence.
 func (s *Server) checkAlarm(ctx context.Context) string {
 	if !s.alarm.begin(s.cfg.Now()) {
-		return s.alarm.last()
+		return s.alarm.last(s.cfg.Now())
 	}
 	var silent []string
 	for _, check := range s.cfg.Checks {
@@ -53,12 +89,12 @@ func (s *Server) checkAlarm(ctx context.Context) string {
 			silent = append(silent, check.Name)
 		}
 	}
-	text := alarmText(silent)
-	if ctx.Err() != nil { // the stream ended meanwhile: nothing was learnt
-		text = s.alarm.last()
+	if ctx.Err() != nil { // the stream ended meanwhile
+		s.alarm.leave()
+	} else {
+		s.alarm.done(s.cfg.Now(), alarmText(silent))
 	}
-	s.alarm.done(s.cfg.Now(), text)
-	return text
+	return s.alarm.last(s.cfg.Now())
 }
 
 func alarmText(silent []string) string {
@@ -71,4 +107,23 @@ func alarmText(silent []string) string {
 		}
 	}
 	return "Part of sandboxd does not answer: " + strings.Join(silent, ", ") + ". “sandboxd doctor” on the host says more."
+}
+
+// watchAlarm tells when what sandboxd lacks differs from told, and from then on when it changes, until ctx ends.
+func (s *Server) watchAlarm(ctx context.Context, told string, tell chan<- string) {
+	for {
+		if now := s.checkAlarm(ctx); now != told {
+			select {
+			case tell <- now:
+				told = now
+			case <-ctx.Done():
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(s.alarm.pace()):
+		}
+	}
 }

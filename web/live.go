@@ -87,10 +87,11 @@ func (s *Server) pump(ctx context.Context, f *flow, page livePage, from *changes
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	running.Go(func() { s.watchAlarm(ctx, alarms) })
+	now := s.alarm.last(s.cfg.Now())
+	running.Go(func() { s.watchAlarm(ctx, now, alarms) })
 
 	var out parts
-	out.add("alarm", views.Replace, views.Alarm(s.alarm.last()))
+	out.add("alarm", views.Replace, views.Alarm(now))
 	if err := page.begin(ctx, &out); err != nil {
 		return err
 	}
@@ -147,28 +148,6 @@ func (s *Server) relay(ctx context.Context, f *flow, page livePage, from *change
 		}
 		if err := out.send(ctx, f); err != nil {
 			return err
-		}
-	}
-}
-
-// watchAlarm tells when what sandboxd lacks has changed, until ctx ends.
-func (s *Server) watchAlarm(ctx context.Context, tell chan<- string) {
-	ticker := time.NewTicker(alarmEvery)
-	defer ticker.Stop()
-	told := s.alarm.last()
-	for {
-		if now := s.checkAlarm(ctx); now != told {
-			select {
-			case tell <- now:
-				told = now
-			case <-ctx.Done():
-				return
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
 		}
 	}
 }
