@@ -150,6 +150,26 @@ func TestSandboxes_GiveAScriptTheListAlone(t *testing.T) {
 	}
 }
 
+func TestDoors_LeadPastTheTerminalsOwnPassword(t *testing.T) {
+	s := newStage(t)
+	for name, env := range map[string]map[string]string{
+		"plain": nil, "named": {"TTYD_USER": "dev"}, "locked": {"TTYD_USER": "dev", "TTYD_PASS": "letmein"},
+	} {
+		s.put("ada", name, func(b *sandbox.Sandbox) { b.Spec.Env = env })
+		door := s.get("ada", "/sandboxes/"+name).is(http.StatusOK).need("a.door")
+		want := "http://" + name + ".localhost:8080/"
+		if attr(door, "title") != want {
+			t.Errorf("%s: tells %q", name, attr(door, "title"))
+		}
+		if name == "locked" {
+			want += ".sandboxd/sign-in"
+		}
+		if got := attr(door, "href"); got != want {
+			t.Errorf("%s: leads to %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestSandboxes_EscapeWhatPeopleWrite(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "x", func(b *sandbox.Sandbox) {
