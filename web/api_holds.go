@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 )
 
@@ -27,12 +28,25 @@ func newHoldShape(ctx context.Context, names *owners, h sandbox.Hold) (holdShape
 }
 
 type placeHoldBody struct {
-	Reason string `json:"reason"`
-	TTL    span   `json:"ttl"`
+	Reason string  `json:"reason"`
+	TTL    holdTTL `json:"ttl"`
 }
 
 type renewHoldBody struct {
-	TTL span `json:"ttl"`
+	TTL holdTTL `json:"ttl"`
+}
+
+// holdTTL is how long a hold lasts, in JSON a number of seconds or a text such as "90s" or "5m".
+type holdTTL time.Duration
+
+// UnmarshalJSON reads either form. Whether a hold may last so long its service says.
+func (d *holdTTL) UnmarshalJSON(b []byte) error {
+	v, err := parseSpan(unquote(b))
+	if err != nil {
+		return fault.Field("ttl", "%.40s is not a length of time. A hold lasts between 10s and 24h: give seconds, or a text such as \"90s\", \"30m\" or \"24h\".", b)
+	}
+	*d = holdTTL(v)
+	return nil
 }
 
 // apiHolds lists the holds on a sandbox that have not ended.
@@ -57,15 +71,30 @@ func (s *Server) apiHolds(ctx context.Context, r *request, _ none) (reply, error
 	return reply{body: out}, nil
 }
 
-// apiPlaceHold keeps a sandbox awake for a while, in the caller's name.
+// apiPlaceHold keeps a sandbox awake for a while, in the caller's name. One that rests stays at rest until it is used;
+// one that its owner has stopped, or that failed, is not kept up by a word.
 func (s *Server) apiPlaceHold(ctx context.Context, r *request, in placeHoldBody) (reply, error) {
 	out, err := s.hold(ctx, r, http.StatusCreated, func(box sandbox.Sandbox) (sandbox.Hold, error) {
+		if err := holdable(box); err != nil {
+			return sandbox.Hold{}, err
+		}
 		return s.cfg.Holds.Place(ctx, box, r.who.User.ID, in.Reason, time.Duration(in.TTL))
 	})
 	if shape, ok := out.body.(holdShape); ok {
 		out.location = sandboxPath(r.param("name")) + "/holds/" + shape.ID
 	}
 	return out, err
+}
+
+// holdable says why there can be no hold on a sandbox, if so.
+func holdable(box sandbox.Sandbox) error {
+	switch box.State {
+	case sandbox.Stopped, sandbox.Stopping:
+		return fault.New(fault.Conflict, "%s is stopped, and a hold starts nothing. Start it first.", box.Name)
+	case sandbox.Failed:
+		return fault.New(fault.Conflict, "%s has failed, and a hold starts nothing. Start it again first.", box.Name)
+	}
+	return nil
 }
 
 // apiRenewHold lets a hold end so much later than now.

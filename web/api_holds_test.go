@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sandboxd/internal/sandbox"
 )
 
 func TestHolds_ArePlacedListedRenewedAndRevoked(t *testing.T) {
@@ -36,10 +38,44 @@ func TestHolds_BadOnesNameTheField(t *testing.T) {
 	w.box("ada", "lab")
 	for _, c := range []struct{ body, field string }{
 		{`{"ttl":"30m"}`, "reason"}, {`{"reason":"  ","ttl":"30m"}`, "reason"}, {`{"reason":"x"}`, "ttl"},
-		{`{"reason":"x","ttl":"1s"}`, "ttl"}, {`{"reason":"x","ttl":"30d"}`, "ttl"}, {`{"reason":"x","ttl":-5}`, "ttl"},
+		{`{"reason":"x","ttl":"1s"}`, "ttl"}, {`{"reason":"x","ttl":"30d"}`, "ttl"}, {`{"reason":"x","ttl":"1y"}`, "ttl"}, {`{"reason":"x","ttl":-5}`, "ttl"},
 		{`{"reason":"` + strings.Repeat("x", 300) + `","ttl":"30m"}`, "reason"}, {`{"reason":"x","ttl":"30m","by":"bob"}`, "by"},
 	} {
 		w.call("ada", "POST", lab+"/holds", c.body).problem(http.StatusBadRequest, "invalid", c.field)
+	}
+}
+
+func TestHolds_ALengthThatIsNoneIsToldTheBounds(t *testing.T) {
+	w := newWorld(t)
+	w.box("ada", "lab")
+	body := w.call("ada", "POST", lab+"/holds", `{"reason":"x","ttl":"1y"}`).is(http.StatusBadRequest).Body.String()
+	if !strings.Contains(body, "between 10s and 24h") || strings.Contains(body, "30d") {
+		t.Errorf("says %s", body)
+	}
+}
+
+func TestHolds_AreForWhatMayBeAwake(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct {
+		state sandbox.State
+		want  int
+		word  string
+	}{
+		{sandbox.Running, 201, ""}, {sandbox.Frozen, 201, ""}, {sandbox.Asleep, 201, ""}, {sandbox.Starting, 201, ""},
+		{sandbox.Stopped, 409, "is stopped"}, {sandbox.Stopping, 409, "is stopped"}, {sandbox.Failed, 409, "has failed"},
+	} {
+		name := "box-" + string(c.state)
+		box := sandbox.Sandbox{
+			ID: sandbox.NewID(), Name: name, Owner: w.ids["ada"], State: c.state, Spec: sandbox.Spec{Template: "base"},
+			Created: stageTime, Changed: stageTime,
+		}
+		if err := w.store.Insert(t.Context(), box); err != nil {
+			t.Fatal(err)
+		}
+		got := w.call("ada", "POST", "/api/v1/sandboxes/"+name+"/holds", `{"reason":"x","ttl":"30m"}`).is(c.want)
+		if !strings.Contains(got.Body.String(), c.word) {
+			t.Errorf("%s: says %s", c.state, got.Body)
+		}
 	}
 }
 
