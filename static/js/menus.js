@@ -25,7 +25,9 @@ document.addEventListener("pointerdown", (event) => {
 
 document.addEventListener("click", (event) => {
   const item = event.target.closest?.(".menu-item");
-  if (item && !event.defaultPrevented) closeAll();
+  if (!item || (event.defaultPrevented && !item.matches("[data-sheet], [data-help]"))) return;
+  item.closest("details.menu")?.querySelector("summary").focus(); // what a dialog gives the focus back to
+  closeAll();
 });
 
 document.addEventListener("keydown", (event) => {

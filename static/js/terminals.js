@@ -12,6 +12,7 @@ const looks = {
   connected: ["good", "state-running", "Connected"],
   reconnecting: ["busy", "state-busy", "Reconnecting…"],
   asleep: ["still", "state-asleep", "Asleep"],
+  frozen: ["still", "state-frozen", "Frozen"],
   waking: ["busy", "state-busy", "Waking…"],
   closed: ["still", "state-stopped", "Ended"],
 };
@@ -36,6 +37,7 @@ function icon(name) {
 class SandboxTerminals extends HTMLElement {
   #tabs = new Map(); // name → {tab, pick, screen, terminal, state, title, viewers, fresh}
   #shown = "";
+  #kind = "";
   #away = new AbortController();
 
   connectedCallback() {
@@ -70,9 +72,15 @@ class SandboxTerminals extends HTMLElement {
     for (const t of this.#tabs.values()) t.terminal?.rejoin();
   }
 
-  // rests says whether the sandbox fell asleep under a terminal, or is being woken from it.
+  // settle says how the sandbox stands now, as the kind of pane that it would have.
+  settle(kind) {
+    this.#kind = kind;
+    for (const t of this.#tabs.values()) t.terminal?.rest(kind);
+  }
+
+  // rests says whether the sandbox rests under a terminal, or is being woken from it.
   get rests() {
-    return [...this.#tabs.values()].some((t) => t.state === "asleep" || t.state === "waking");
+    return [...this.#tabs.values()].some((t) => ["asleep", "frozen", "waking"].includes(t.state));
   }
 
   #key() {
@@ -127,7 +135,7 @@ class SandboxTerminals extends HTMLElement {
   #mount(name, t) {
     const url = new URL(`${this.dataset.path}${encodeURIComponent(name)}/ws`, location.href);
     url.protocol = url.protocol.replace("http", "ws");
-    return mount(t.screen, {
+    const terminal = mount(t.screen, {
       url: url.href,
       tab: name,
       wake: t.fresh, // a person has just asked for it
@@ -141,6 +149,8 @@ class SandboxTerminals extends HTMLElement {
         this.#draw(name);
       },
     });
+    terminal.rest(this.#kind);
+    return terminal;
   }
 
   async #close(name) {
@@ -237,5 +247,6 @@ document.addEventListener("htmx:partialBeforeSwap", (event) => {
   const kind = fragment.firstElementChild?.dataset.kind;
   if (!terminals || !keepsTerminals(kind, terminals.rests)) return;
   event.detail.shouldSwap = false;
+  terminals.settle(kind);
   if (kind === "terminals") terminals.rejoin();
 });

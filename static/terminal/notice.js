@@ -7,13 +7,26 @@ const texts = {
 const patience = 400; // ms before a connection under way is worth a word
 
 // What the button of a state that stays says.
-const buttons = { closed: "Connect", asleep: "Wake" };
+const buttons = { closed: "Connect", asleep: "Wake", frozen: "Go on" };
 
-// textOf is the words for a state, "" for none.
-export function textOf(state, reason) {
-  if (state === "closed") return `Disconnected: ${reason} Press Enter to connect again.`;
-  if (state === "asleep") return reason ? `Still asleep: ${reason} Press Enter or click to try again.` : "Asleep. Press Enter or click to wake.";
-  return texts[state] ?? "";
+// What a sandbox at rest is, and what its person gets by coming back.
+const rests = {
+  asleep: ["Asleep.", "wake"],
+  frozen: ["Frozen. Its programs stand still.", "go on"],
+};
+
+// textOf is the words for a state, "" for none. touch is for a screen without keys.
+export function textOf(state, reason, touch = false) {
+  if (state === "closed") return `Disconnected: ${reason} ${touch ? "Tap Connect" : "Press Enter"} to connect again.`;
+  if (!(state in rests)) return texts[state] ?? "";
+  const [word, gain] = rests[state];
+  const press = touch ? "Tap" : "Press Enter or click";
+  return reason ? `Still ${state}: ${reason} ${press} to try again.` : `${word} ${press} to ${gain}.`;
+}
+
+// shownAs is the state to show for a connection's: the connection knows that the sandbox rests, and not how.
+export function shownAs(state, rest) {
+  return state === "asleep" && rest === "frozen" ? "frozen" : state;
 }
 
 // waits says whether a state goes on only when its person wants it to.
@@ -40,7 +53,7 @@ export class Notice {
 
   show(state, reason) {
     clearTimeout(this.#timer);
-    const text = textOf(state, reason);
+    const text = textOf(state, reason, matchMedia("(pointer: coarse)").matches);
     const change = () => {
       this.element.hidden = text === "";
       this.element.dataset.state = state;

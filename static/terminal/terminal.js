@@ -12,7 +12,7 @@ import { Connection } from "./connection.js";
 import { Feed } from "./feed.js";
 import { follow, followHidden } from "./links.js";
 import { readLook, watchLook } from "./look.js";
-import { Notice, waits } from "./notice.js";
+import { Notice, shownAs, waits } from "./notice.js";
 import * as protocol from "./protocol.js";
 import "@xterm/xterm/css/xterm.css";
 import "./terminal.css";
@@ -26,11 +26,11 @@ const window_ = 2 * 1024 * 1024; // bytes of output that may be under way to the
  *
  * options: url (ws or wss, of the terminal's websocket), tab (its name, for the label), label, screenReader (boolean),
  * wake (boolean: a person asked for this terminal, so that it may wake the sandbox), onState(state, reason) with one of
- * Connection's states, onTitle(title), which comes from the sandbox as it is. element also gets the events
+ * Connection's states, or "frozen" for "asleep" where the sandbox is, onTitle(title), which comes from the sandbox as it is. element also gets the events
  * "terminal-state" and "terminal-title" with these in detail.
  *
  * The handle: focus(), fit(), reconnect() (a person wants it, so it wakes the sandbox), rejoin() (somebody else has woken
- * it), copy(), paste(text), setScreenReader(on), state, text() (the screen's lines, for tests), dispose().
+ * it), rest(how) (the sandbox is "frozen", "asleep" or, for all else, neither), copy(), paste(text), setScreenReader(on), state, text() (the screen's lines, for tests), dispose().
  */
 export function mount(element, options) {
   return new MountedTerminal(element, options);
@@ -41,6 +41,8 @@ class MountedTerminal {
   #resizeTimer = 0;
   #fresh = false; // the next output is the first of its connection
   #webgl = null;
+  #rest = ""; // how the sandbox rests, as far as somebody has said so
+  #reason = "";
   #taken = false; // xterm.js has made input of the last key that went down
 
   constructor(element, options) {
@@ -88,6 +90,12 @@ class MountedTerminal {
 
   rejoin() {
     if (this.state === "asleep") this.connection.connect();
+  }
+
+  rest(how) {
+    const before = shownAs(this.state, this.#rest);
+    this.#rest = how;
+    if (shownAs(this.state, how) !== before) this.#changed(this.state, this.#reason);
   }
 
   copy() {
@@ -219,9 +227,11 @@ class MountedTerminal {
   }
 
   #changed(state, reason) {
-    this.root.dataset.state = state;
-    this.notice.show(state, reason);
-    this.#tell("state", state, (value) => this.options.onState?.(value, reason));
+    this.#reason = reason;
+    const shown = shownAs(state, this.#rest);
+    this.root.dataset.state = shown;
+    this.notice.show(shown, reason);
+    this.#tell("state", shown, (value) => this.options.onState?.(value, reason));
   }
 
   #tell(what, value, callback) {

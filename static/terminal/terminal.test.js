@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { delayAfter, isFinal } from "./connection.js";
 import { Feed } from "./feed.js";
 import { safeLink } from "./links.js";
-import { textOf, waits } from "./notice.js";
+import { shownAs, textOf, waits } from "./notice.js";
 import * as protocol from "./protocol.js";
 
 const text = (bytes) => new TextDecoder().decode(bytes);
@@ -77,8 +77,24 @@ test("the notice says why, and what to do", () => {
   assert.equal(textOf("connected", ""), "");
 });
 
+test("frozen is not asleep, and a screen without keys is told to tap", () => {
+  assert.equal(textOf("frozen", ""), "Frozen. Its programs stand still. Press Enter or click to go on.");
+  assert.equal(textOf("frozen", "", true), "Frozen. Its programs stand still. Tap to go on.");
+  assert.equal(textOf("frozen", "The host is full."), "Still frozen: The host is full. Press Enter or click to try again.");
+  assert.equal(textOf("asleep", "", true), "Asleep. Tap to wake.");
+  assert.equal(textOf("closed", "The shell has ended.", true), "Disconnected: The shell has ended. Tap Connect to connect again.");
+});
+
+test("a terminal at rest is shown as its sandbox is", () => {
+  assert.equal(shownAs("asleep", "frozen"), "frozen");
+  assert.equal(shownAs("asleep", "asleep"), "asleep");
+  assert.equal(shownAs("asleep", ""), "asleep");
+  for (const state of ["connected", "waking", "reconnecting", "closed"]) assert.equal(shownAs(state, "frozen"), state);
+});
+
 test("a terminal that is asleep or closed waits for its person, and no other does", () => {
-  assert.deepEqual(["connecting", "connected", "reconnecting", "waking", "asleep", "closed"].filter(waits), ["asleep", "closed"]);
+  const states = ["connecting", "connected", "reconnecting", "waking", "asleep", "frozen", "closed"];
+  assert.deepEqual(states.filter(waits), ["asleep", "frozen", "closed"]);
 });
 
 test("only web addresses without credentials are links", () => {
