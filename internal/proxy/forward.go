@@ -52,6 +52,7 @@ func (s *stay) forward(way passage) {
 	}
 	if r.ContentLength != 0 {
 		s.sending.Store(true)
+		s.inwards.set(attended) // until it is asked for
 		r.Body = &upload{ReadCloser: r.Body, ctx: ctx, stay: s}
 	}
 	s.reverse.ServeHTTP(final{s.w}, r)
@@ -74,7 +75,8 @@ func (s *stay) checkResponse(res *http.Response) error {
 	s.answered.Store(time.Now().UnixNano())
 	ctx := res.Request.Context()
 	if !switched {
-		res.Body = &trailed{ReadCloser: res.Body, res: res, came: func(n int) { s.came(ctx, n) }}
+		body := &download{ReadCloser: res.Body, stay: s}
+		res.Body = &trailed{ReadCloser: body, res: res, came: func(n int) { s.came(ctx, n) }}
 		return nil
 	}
 	// What was switched to has no trailers, and has to stay writable.

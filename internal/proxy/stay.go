@@ -10,8 +10,9 @@ import (
 )
 
 // stay is one request inside its sandbox, from the door to its end. It counts as a request in flight until it turns out
-// to be a stream (an answer or an upload that goes on), and as a stream by what flows; then a sandbox through which nothing
-// flows may be frozen under it, and is thawed before the next byte that goes in.
+// to be a stream (an answer or an upload that goes on), and as a stream by what flows and by what cannot flow because the
+// sandbox does not take it; then a sandbox through which nothing flows may be frozen under it, and is thawed before the
+// next byte that goes in.
 type stay struct {
 	visit
 	who   visitor
@@ -21,10 +22,17 @@ type stay struct {
 	since time.Time // when the door was opened
 	way   passage
 
-	lease    Entry                 // what is held instead of entry, if anything; the watch's own
-	stream   atomic.Pointer[Entry] // what counts by its touches, while anything does
-	answered atomic.Int64          // when the answer's head was there, in Unix nanoseconds
-	sending  atomic.Bool           // the request's body has not come as a whole
+	lease  Entry                 // what is held instead of entry, if anything; the watch's own
+	stream atomic.Pointer[Entry] // what counts by its touches, while anything does
+	course
+}
+
+// course is how far a request has come.
+type course struct {
+	answered atomic.Int64 // when the answer's head was there, in Unix nanoseconds
+	sending  atomic.Bool  // the request's body has not come as a whole
+	inwards  pending      // what the visitor has sent and the sandbox has not taken
+	outwards pending      // what the sandbox has said and the visitor has not taken
 	slot     slot
 }
 
@@ -91,6 +99,7 @@ func (s *stay) keepLooking(ctx context.Context, cancel func()) {
 			return
 		}
 		s.turn(ctx)
+		s.hold(ctx)
 		select {
 		case <-ctx.Done():
 			return

@@ -61,7 +61,7 @@ func (s *stay) came(ctx context.Context, n int) {
 }
 
 // goes makes the sandbox fit to be given n bytes. Few of them count little, and thaw it all the same, unless they are a
-// page's heartbeat.
+// page's heartbeat and nobody has been there for so long that it does not count.
 func (s *stay) goes(ctx context.Context, n int, beat bool) error {
 	stream := s.stream.Load()
 	if stream == nil {
@@ -70,7 +70,7 @@ func (s *stay) goes(ctx context.Context, n int, beat bool) error {
 	if now := time.Now(); s.slot.add(n, now) && !s.forgotten(now) {
 		return stream.Touch(ctx, false)
 	}
-	if beat {
+	if beat && !s.cfg.Tracker.Counts(s.target.Name) {
 		return nil
 	}
 	if err := stream.Touch(ctx, true); err != nil {
@@ -104,8 +104,9 @@ type upload struct {
 	stay *stay
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. Whenever it is not being asked, it is the sandbox that is waited for.
 func (u *upload) Read(p []byte) (int, error) {
+	u.stay.inwards.set(nothing)
 	n, err := u.ReadCloser.Read(p)
 	if n > 0 {
 		if shut := u.stay.goes(u.ctx, n, false); shut != nil {
@@ -114,6 +115,30 @@ func (u *upload) Read(p []byte) (int, error) {
 	}
 	if err != nil {
 		u.stay.sending.Store(false)
+		return n, err
+	}
+	u.stay.inwards.set(attended)
+	return n, nil
+}
+
+// Close ends the body early: the sandbox wants no more of it.
+func (u *upload) Close() error {
+	u.stay.sending.Store(false)
+	return u.ReadCloser.Close()
+}
+
+// download is an answer's body.
+type download struct {
+	io.ReadCloser
+	stay *stay
+}
+
+// Read implements io.Reader. Between two Reads it is the visitor who is waited for.
+func (d *download) Read(p []byte) (int, error) {
+	d.stay.outwards.set(nothing)
+	n, err := d.ReadCloser.Read(p)
+	if n > 0 {
+		d.stay.outwards.set(unattended)
 	}
 	return n, err
 }
@@ -129,31 +154,44 @@ type tunnel struct {
 
 // Write implements io.Writer: it takes what the visitor sends.
 func (t *tunnel) Write(p []byte) (int, error) {
-	if err := t.admit(t.up.read(p)); err != nil {
+	by, err := t.admit(t.up.read(p))
+	if err != nil {
 		return 0, err
 	}
+	t.stay.inwards.set(by)
+	defer t.stay.inwards.set(nothing)
 	return t.ReadWriteCloser.Write(p)
 }
 
-// admit has the sandbox awake for what a person or a page says. Pings and pongs, a page's heartbeat, and what a terminal's
-// page tells beside what is typed do not wake: a sandbox that stands still gets them when it goes on.
-func (t *tunnel) admit(p piece) error {
+// admit has the sandbox awake for what a person or a page says, and tells which of them does. Pings and pongs, a forgotten
+// page's heartbeat, and what a terminal's page tells beside what is typed do not wake: a sandbox that stands still gets
+// them when it goes on.
+func (t *tunnel) admit(p piece) (waits, error) {
+	now := time.Now()
 	switch {
 	case t.stay.use.Kind == idle.Terminal && p.typed:
 		if stream := t.stay.stream.Load(); stream != nil {
-			return stream.Touch(t.ctx, false)
+			return attended, stream.Touch(t.ctx, false)
 		}
+		return attended, nil
 	case t.stay.use.Kind == idle.Terminal, !p.data:
-	default:
-		beat := p.content < slotBytes && t.beats.is(p.content, time.Now())
-		return t.stay.goes(t.ctx, p.content, beat)
+		return unattended, nil
 	}
-	return nil
+	by := attended
+	beat := p.content < slotBytes && t.beats.is(p.content, now)
+	if beat || t.stay.forgotten(now) {
+		by = unattended
+	}
+	return by, t.stay.goes(t.ctx, p.content, beat)
 }
 
 // Read implements io.Reader: it gives what the sandbox sends.
 func (t *tunnel) Read(p []byte) (int, error) {
+	t.stay.outwards.set(nothing)
 	n, err := t.ReadWriteCloser.Read(p)
+	if n > 0 {
+		t.stay.outwards.set(unattended)
+	}
 	t.stay.came(t.ctx, t.down.read(p[:n]).content)
 	return n, err
 }

@@ -261,40 +261,61 @@ func TestWebSocket_AMessageThawsBeforeItIsDelivered(t *testing.T) {
 	})
 }
 
-func TestWebSocket_AForgottenPagesHeartbeatDoesNotThaw(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newStillWorld(t)
-		w.serve(portHost(3000), echoSocket)
-		conn := w.socket(port3000+"/ws", bearer)
-		go func() { _, _ = io.Copy(io.Discard, conn.NetConn()) }()
-		beat := func() {
-			time.Sleep(25 * time.Second)
-			if err := conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"ping"}`)); err != nil {
-				t.Fatal(err)
+// beats sends the same every pause, as often as fits into that time.
+func (w *world) beats(conn *websocket.Conn, pause, during time.Duration) {
+	w.t.Helper()
+	for begun := time.Now(); time.Since(begun) < during; {
+		time.Sleep(pause)
+		if err := conn.WriteMessage(websocket.TextMessage, []byte(`{"type": "ping", 1}`)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	synctest.Wait()
+}
+
+func TestWebSocket_AHeartbeatThawsAsLongAsSomebodyMayBeThere(t *testing.T) {
+	for _, pause := range []time.Duration{5 * time.Second, 25 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newStillWorld(t)
+			w.serve(portHost(3000), echoSocket)
+			conn := w.socket(port3000+"/ws", bearer)
+			echoes := 0
+			go func() {
+				for {
+					if _, _, err := conn.ReadMessage(); err != nil {
+						return
+					}
+					echoes++
+				}
+			}()
+			w.beats(conn, pause, 10*time.Minute)
+			if still := w.stillSince(); still > pause {
+				t.Errorf("every %v: still for %v", pause, still)
 			}
-		}
-		for range 10 {
-			beat()
-		}
-		w.boxes.set("ml", sandbox.Frozen, "")
-		for range 10 {
-			beat()
-		}
-		synctest.Wait()
-		if w.boxes.state("ml") != sandbox.Frozen {
-			t.Error("it was thawed")
-		}
-		time.Sleep(11 * time.Second) // somebody presses the button that says the same
-		if err := conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"play"}`)); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if w.boxes.state("ml") != sandbox.Running {
-			t.Error("a person's message does not thaw")
-		}
-		_ = conn.Close()
-		w.wantReleased()
-	})
+			w.boxes.set("ml", sandbox.Frozen, "")
+			before := echoes
+			w.beats(conn, pause, pause)
+			if w.boxes.state("ml") != sandbox.Running || echoes != before+1 {
+				t.Errorf("every %v: %s, %d echoes", pause, w.boxes.state("ml"), echoes-before)
+			}
+			w.beats(conn, pause, 2*time.Hour)
+			if still := w.stillSince(); still < time.Hour || w.because() != "" {
+				t.Errorf("every %v: after hours still for %v, %q", pause, still, w.because())
+			}
+			w.boxes.set("ml", sandbox.Frozen, "")
+			w.beats(conn, pause, 10*time.Minute)
+			if w.boxes.state("ml") != sandbox.Frozen {
+				t.Errorf("every %v: a forgotten page's thaws", pause)
+			}
+			time.Sleep(2*pause + time.Second) // somebody presses the button that says the same
+			w.beats(conn, time.Nanosecond, time.Nanosecond)
+			if w.boxes.state("ml") != sandbox.Running {
+				t.Errorf("every %v: a person's message does not thaw", pause)
+			}
+			_ = conn.Close()
+			w.wantReleased()
+		})
+	}
 }
 
 func TestWebSocket_WhatAReconnectSaysByItselfIsUnattended(t *testing.T) {

@@ -1,0 +1,68 @@
+package proxy
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"sandboxd/internal/sandbox"
+)
+
+// waits says whose bytes wait to be taken.
+type waits int
+
+const (
+	nothing waits = iota
+	unattended
+	attended
+)
+
+// stuckAfter is how long bytes wait before that is more than the moment that each takes.
+const stuckAfter = time.Second
+
+// pending tells what waits to be taken in one direction. Safe for concurrent use; the zero value is nothing.
+type pending struct {
+	mu    sync.Mutex
+	by    waits
+	since time.Time
+}
+
+func (p *pending) set(by waits) {
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.by, p.since = by, now
+}
+
+// stuck gives what has been waiting for stuckAfter.
+func (p *pending) stuck(now time.Time) waits {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now.Sub(p.since) < stuckAfter {
+		return nothing
+	}
+	return p.by
+}
+
+// hold counts what cannot flow because its taker does not take it. Where that is the sandbox, it owes the work, for which
+// it must not be frozen: attended, for as long as it lasts. Where that is the visitor, they may have left a page behind.
+func (s *stay) hold(ctx context.Context) {
+	now := time.Now()
+	stream, in := s.stream.Load(), s.inwards.stuck(now)
+	if !s.sending.Load() && !isWebSocket(s.r) {
+		in = nothing // nobody wants the rest of the body
+	}
+	if stream == nil || in == nothing && s.outwards.stuck(now) == nothing {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	sb, err := s.cfg.Sandboxes.Sandbox(ctx, s.target.Name)
+	switch {
+	case err != nil:
+	case sb.State == sandbox.Running: // what somebody has put to rest by hand stays there
+		_ = stream.Touch(ctx, in != attended) // what waits goes on to wait, whatever happens there
+	case sb.State == sandbox.Frozen && in == attended && s.cfg.Tracker.Counts(s.target.Name):
+		_ = s.thaw(ctx) // it was frozen between two looks
+	}
+}
