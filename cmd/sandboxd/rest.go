@@ -41,14 +41,14 @@ func (a *app) newReaper() error {
 func (a *app) room(ctx context.Context) error { return a.reaper.Room(ctx) }
 
 // activity asks guests what goes through their gateways. One that is not connected does not answer.
-func activity(links *link.Hub) func(context.Context, string) (int, time.Duration, error) {
-	return func(ctx context.Context, id string) (int, time.Duration, error) {
+func activity(links *link.Hub) func(context.Context, string) (idle.Traffic, error) {
+	return func(ctx context.Context, id string) (idle.Traffic, error) {
 		session, err := links.Session(ctx, id)
 		if err != nil {
-			return 0, 0, err
+			return idle.Traffic{}, err
 		}
 		now, err := session.Activity(ctx)
-		return now.Direct.InFlight, now.Direct.Idle, err
+		return idle.Traffic{InFlight: now.Direct.InFlight, Waiting: now.Direct.Waiting, Quiet: now.Direct.Idle}, err
 	}
 }
 

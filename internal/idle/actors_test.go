@@ -141,6 +141,14 @@ func (w *world) direct(during span, flowing, unattended bool) {
 	})
 }
 
+// waits is a request on the direct route that its program answers at its end; a byte of it flows now and then.
+func (w *world) waits(during span, every time.Duration) {
+	w.direct(during, false, true)
+	w.begin(during.from, func() { w.bend(func(f *fake) { f.waiting++ }) })
+	w.begin(during.to, func() { w.bend(func(f *fake) { f.waiting-- }) })
+	w.each(during, every, func() { w.bend(func(f *fake) { f.byteAt = time.Now() }) })
+}
+
 // because gives the kinds that keep the box awake now.
 func (w *world) because() []idle.Kind {
 	synctest.Wait()

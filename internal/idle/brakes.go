@@ -25,7 +25,17 @@ const (
 	// than steadyPause) is a transfer, whoever watches; a page's polls and a stream's keep-alives have pauses.
 	steadyLooks = 3
 	steadyPause = 2 * time.Second
+	// silentLimit is how long after the last byte a request that waits for its program is believed to do so. It is as long
+	// as the gateway, and sandboxd's proxy, wait for an answer to begin: then they end it.
+	silentLimit = 10 * time.Minute
 )
+
+// Traffic is what a guest says of its direct route.
+type Traffic struct {
+	InFlight int           // requests that are not fully answered
+	Waiting  int           // those of them that the program has not taken whole or not begun to answer; older guests say none
+	Quiet    time.Duration // since a byte last flowed; below zero: none ever did
+}
 
 // brake is what the engine and the guest have said lately of one running sandbox.
 type brake struct {
@@ -192,17 +202,18 @@ func speed(rate float64) string {
 	return digits(rate/1e6) + " MB/s"
 }
 
-// askGuest counts what flows on the direct route. Every request there was counted when it came, attended or not; so what
-// the guest adds is unattended, but for a transfer that goes on steadily.
+// askGuest counts what flows on the direct route. A request that waits for its program is in flight, as through the proxy.
+// Once it is being answered it is a stream: it was counted when it came, so what the guest adds is unattended, but for a
+// transfer that goes on steadily.
 func (r *Reaper) askGuest(ctx context.Context, p *plan) {
 	if r.c.Activity == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	inFlight, quiet, err := r.c.Activity(ctx, p.s.ID)
+	t, err := r.c.Activity(ctx, p.s.ID)
 	b, now := p.brake, time.Now()
-	b.direct = err == nil && inFlight > 0
+	b.direct = err == nil && t.InFlight > 0
 	if err != nil {
 		b.silent++
 		b.looks = 0
@@ -210,21 +221,24 @@ func (r *Reaper) askGuest(ctx context.Context, p *plan) {
 	}
 	b.silent = 0
 	use, by := Use{Kind: Direct}, byPage
-	if b.flows(inFlight, quiet, now) >= p.step.least() {
+	if b.flows(t, now) >= p.step.least() {
 		by = byNobody
 	}
+	if t.Waiting > 0 && t.Quiet >= 0 && t.Quiet <= silentLimit {
+		by = byPerson
+	}
 	switch {
-	case inFlight > 0:
+	case t.InFlight > 0:
 		use.Detail = "in flight"
 		r.c.Tracker.moment(p.s.Name, use, by, now)
-	case quiet >= 0:
-		r.c.Tracker.moment(p.s.Name, use, by, now.Add(-quiet))
+	case t.Quiet >= 0:
+		r.c.Tracker.moment(p.s.Name, use, by, now.Add(-t.Quiet))
 	}
 }
 
 // flows notes one look at the direct route, and says for how long a transfer has been seen to go on steadily.
-func (b *brake) flows(inFlight int, quiet time.Duration, now time.Time) time.Duration {
-	if inFlight <= 0 || quiet < 0 || quiet > steadyPause {
+func (b *brake) flows(t Traffic, now time.Time) time.Duration {
+	if t.InFlight <= 0 || t.Quiet < 0 || t.Quiet > steadyPause {
 		b.looks = 0
 		return 0
 	}

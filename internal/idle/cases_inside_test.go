@@ -162,6 +162,19 @@ var programCases = []story{
 		because: []idle.Kind{idle.Direct},
 	},
 	{
+		name:    "request on the direct route that its program is slow to take, stays until its end",
+		play:    func(w *world) { w.waits(span{0, 6 * time.Hour}, 9*time.Minute) },
+		until:   6*time.Hour - time.Minute,
+		because: []idle.Kind{idle.Direct},
+	},
+	{
+		name: "request on the direct route that is long over for everybody but the guest, rests",
+		play: func(w *world) { w.waits(always(0), 1000*time.Hour) },
+		// It is first looked at after 14 minutes, when it has been silent for too long.
+		until: night,
+		want:  []string{"1h15m0s frozen", "5h0m3s asleep"},
+	},
+	{
 		name: "request on the direct route that a forgotten page keeps open, rests",
 		play: func(w *world) { w.direct(always(0), false, false) },
 		// It may have a reader for an hour. The last look within that hour counts.

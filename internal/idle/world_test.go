@@ -78,6 +78,7 @@ type engineFake struct {
 
 type guestFake struct {
 	inFlight int       // on the direct route
+	waiting  int       // those of them that are not answered
 	byteAt   time.Time // when one last flowed there
 	flowing  bool      // bytes flow all the time
 	deaf     error     // why it does not answer
@@ -306,15 +307,16 @@ func (w *world) usage(context.Context, string) (sandbox.Usage, error) {
 	return w.used, w.engine
 }
 
-func (w *world) activity(context.Context, string) (int, time.Duration, error) {
+func (w *world) activity(context.Context, string) (idle.Traffic, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.meter()
 	w.asked++
+	quiet := time.Since(w.byteAt)
 	if w.byteAt.IsZero() {
-		return w.inFlight, -1, w.deaf
+		quiet = -1
 	}
-	return w.inFlight, time.Since(w.byteAt), w.deaf
+	return idle.Traffic{InFlight: w.inFlight, Waiting: w.waiting, Quiet: quiet}, w.deaf
 }
 
 func (w *world) free() (available, total, swapFree int64, err error) {

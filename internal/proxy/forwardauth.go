@@ -15,7 +15,7 @@ import (
 )
 
 // unattendedHeader tells the gateway that a request is not to be counted as traffic.
-const unattendedHeader = "X-Sandboxd-Unattended"
+const unattendedHeader = wire.UnattendedHeader
 
 // ForwardAuth answers Traefik's question whether a request may go to its sandbox directly: as that request would be
 // answered by the proxy, up to the door. Whoever may pass is counted, finds the sandbox awake, and gets what opens its

@@ -33,7 +33,7 @@ func samples() map[string]Message {
 		"terminals": &Terminals{{Name: "main", Created: someTime, Viewers: 2, Title: "vim"}},
 		"services": &ServiceStatuses{{Name: "web", State: ServiceWaiting, Port: 80, PID: 12, ExitCode: 1, Restarts: 3,
 			Since: someTime, Retry: someTime.Add(time.Second), Problem: "it ended"}},
-		"activity": &Activity{Direct: DirectActivity{InFlight: 2, Idle: 3 * time.Second}},
+		"activity": &Activity{Direct: DirectActivity{InFlight: 2, Waiting: 1, Idle: 3 * time.Second}},
 		"problem":  &Problem{Code: CodeNotFound, Message: "There is no such thing."},
 	}
 }
@@ -141,6 +141,8 @@ func TestCheck_RefusesWhatIsOutOfBounds(t *testing.T) {
 		"short key":         &Setup{GatewayKey: make([]byte, GatewayKeySize-1)},
 		"long key":          &Setup{GatewayKey: make([]byte, GatewayKeySize+1)},
 		"in flight":         &Activity{Direct: DirectActivity{InFlight: -1}},
+		"waiting":           &Activity{Direct: DirectActivity{Waiting: -1}},
+		"more waiting":      &Activity{Direct: DirectActivity{InFlight: 1, Waiting: 2}},
 		"many in flight":    &Activity{Direct: DirectActivity{InFlight: maxDirect + 1}},
 	} {
 		if m.Check() == nil {
