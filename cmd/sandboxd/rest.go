@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/idle"
