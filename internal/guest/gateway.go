@@ -48,13 +48,13 @@ type gateway struct {
 	once    sync.Once
 	proxy   *httputil.ReverseProxy
 	serving sync.WaitGroup // requests
-	flow    flow
+	flow    *flow
 }
 
 func newGateway(address string, worked func()) *gateway {
-	g := &gateway{address: address, worked: worked, keyed: make(chan struct{}), flow: flow{began: time.Now()}}
+	g := &gateway{address: address, worked: worked, keyed: make(chan struct{}), flow: newFlow()}
 	g.proxy = &httputil.ReverseProxy{
-		Rewrite: g.rewrite, ModifyResponse: g.check, ErrorHandler: refuse, FlushInterval: -1, BufferPool: lender{},
+		Rewrite: g.rewrite, ModifyResponse: check, ErrorHandler: refuse, FlushInterval: -1, BufferPool: lender{},
 		ErrorLog: log.New(io.Discard, "", 0),
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
@@ -174,11 +174,13 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answerText(w, http.StatusUpgradeRequired, "This way leads no connections that switch protocols.")
 		return
 	}
-	g.flow.begin()
-	defer g.flow.end()
+	c := g.flow.begin(r)
+	defer c.end()
+	ctx, over := c.bound(r.Context())
+	defer over()
 	_ = http.NewResponseController(w).EnableFullDuplex() // a program may answer while it is still being sent to
-	r.Body = &flowing{ReadCloser: r.Body, flow: &g.flow}
-	g.proxy.ServeHTTP(&scrubbed{w}, r.WithContext(context.WithValue(r.Context(), visitKey{}, visit{port, name})))
+	r.Body = &flowing{ReadCloser: r.Body, call: c}
+	g.proxy.ServeHTTP(&scrubbed{w}, r.WithContext(context.WithValue(ctx, visitKey{}, visit{port, name, c})))
 }
 
 // opens says whether the request has a pass, exactly one, for its host.
@@ -191,6 +193,7 @@ func (g *gateway) opens(r *http.Request) bool {
 type visit struct {
 	port int
 	name string // of the sandbox, as the host has it
+	call *call
 }
 
 type visitKey struct{}
@@ -229,12 +232,15 @@ func (g *gateway) rewrite(pr *httputil.ProxyRequest) {
 }
 
 // check refuses an answer that is none, and makes the bytes of a good one count.
-func (g *gateway) check(res *http.Response) error {
+func check(res *http.Response) error {
 	if res.StatusCode < http.StatusOK || res.StatusCode > 599 {
 		return errors.New("the program answered with a status that is none")
 	}
 	scrubTrailer(res.Trailer) // the names that were announced
-	res.Body = &flowing{ReadCloser: res.Body, flow: &g.flow, res: res}
+	c := visitOf(res.Request.Context()).call
+	c.answered.Store(true)
+	c.touch()
+	res.Body = &flowing{ReadCloser: res.Body, call: c, res: res}
 	return nil
 }
 
@@ -243,6 +249,10 @@ func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	v := visitOf(r.Context())
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		answerText(w, http.StatusBadGateway, "Nothing listens on port "+strconv.Itoa(v.port)+" in "+v.name+".")
+		return
+	}
+	if errors.Is(context.Cause(r.Context()), errSilent) {
+		answerText(w, http.StatusGatewayTimeout, "The program on port "+strconv.Itoa(v.port)+" in "+v.name+" took too long to answer.")
 		return
 	}
 	answerText(w, http.StatusBadGateway, "The program on port "+strconv.Itoa(v.port)+" in "+v.name+" gave no proper answer.")

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -150,6 +151,47 @@ func TestGateway_SlowOnesLoseTheirPlace(t *testing.T) {
 				close(l.conns)
 				<-done
 			})
+		})
+	}
+}
+
+func TestCall_EndsWhenItsProgramIsSilentForTooLong(t *testing.T) {
+	for what, c := range map[string]struct {
+		bytes, answered time.Duration // until when
+		want            time.Duration // 0 for never
+	}{
+		"silent":         {0, 0, answerLimit},
+		"slowly sent":    {25 * time.Minute, 0, 25*time.Minute + answerLimit},
+		"answered":       {0, 9 * time.Minute, 0},
+		"slow to answer": {15 * time.Minute, 24 * time.Minute, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			call := newFlow().begin(httptest.NewRequest(http.MethodPost, "/", strings.NewReader("body")))
+			defer call.end()
+			ctx, over := call.bound(t.Context())
+			defer over()
+			began := time.Now()
+			for time.Since(began) < c.bytes {
+				time.Sleep(5 * time.Minute)
+				call.touch()
+			}
+			if c.answered > 0 {
+				time.AfterFunc(c.answered-time.Since(began), func() { call.answered.Store(true) })
+			}
+			if c.want > 0 && !call.waits() {
+				t.Errorf("%s: nothing waits", what)
+			}
+			limit := time.After(5 * time.Hour)
+			select {
+			case <-ctx.Done():
+				if took := time.Since(began).Round(time.Millisecond); took != c.want || context.Cause(ctx) != errSilent || call.waits() {
+					t.Errorf("%s: after %v, %v", what, took, context.Cause(ctx))
+				}
+			case <-limit:
+				if c.want != 0 {
+					t.Errorf("%s: it goes on", what)
+				}
+			}
 		})
 	}
 }

@@ -341,3 +341,52 @@ func TestGateway_VisitorWhoLeavesEndsTheRequest(t *testing.T) {
 	}
 	within(t, "the end", func() bool { return g.flow.now().InFlight == 0 })
 }
+
+func TestGateway_TellsWhatWaitsForItsProgram(t *testing.T) {
+	g, address := openGateway(t)
+	next := make(chan struct{})
+	var headers http.Header
+	host := program(t, func(w http.ResponseWriter, r *http.Request) {
+		headers = r.Header.Clone()
+		http.NewResponseController(w).EnableFullDuplex()
+		<-next
+		http.NewResponseController(w).Flush()
+		<-next
+		io.Copy(io.Discard, r.Body)
+		<-next
+	})
+	for what, c := range map[string]struct {
+		body       int
+		unattended bool
+		waits      [3]int // at first, when the answer has begun, when the body is taken
+	}{
+		"a quiet request":             {0, false, [3]int{1, 0, 0}},
+		"an upload that is not taken": {16 << 20, false, [3]int{1, 1, 0}},
+		"one that does not count":     {0, true, [3]int{0, 0, 0}},
+	} {
+		r := direct(t, http.MethodPost, address, host, "/", bytes.NewReader(make([]byte, c.body)))
+		in := 1
+		if c.unattended {
+			r.Header.Set(wire.UnattendedHeader, "1")
+			in = 0
+		}
+		before := g.flow.last.Load()
+		done := make(chan struct{})
+		go func() { defer close(done); do(t, r) }()
+		for i, waits := range c.waits {
+			if i > 0 {
+				next <- struct{}{}
+			}
+			within(t, what, func() bool { got := g.flow.now(); return got.Waiting == waits && got.InFlight == in })
+		}
+		next <- struct{}{}
+		<-done
+		within(t, "the end", func() bool { return g.flow.now().InFlight == 0 })
+		if counted := g.flow.last.Load() != before; counted == c.unattended {
+			t.Errorf("%s: its bytes count: %v", what, counted)
+		}
+		if _, ok := headers[wire.UnattendedHeader]; ok {
+			t.Errorf("%s: the program sees %v", what, headers)
+		}
+	}
+}
