@@ -1,7 +1,7 @@
 // Connection is a websocket that comes back by itself, unless it was told that there is nothing to come back to. What it
 // does by itself never wakes a sandbox: a page that somebody has forgotten must not.
 //
-// States: "connecting" (the first time), "connected", "reconnecting" (by itself, soon), "asleep" (the sandbox is: wake()
+// States: "connecting" (the first time), "connected", "reconnecting" (by itself, soon), "asleep" (the sandbox rests: wake()
 // wakes it; reason says why it could not be woken, if that was tried), "waking", and "closed" (reason says why; wake()
 // tries again).
 const firstDelay = 250; // ms
@@ -13,6 +13,9 @@ const wakeLimit = 70_000; // ms; sandboxd gives up after 60 s, and says so
 // Close codes at which trying again by itself makes no sense (internal/terminal/ending.go has them all).
 const asleep = 4003;
 const final = new Set([1000, 1008, 1011, 4001, 4002, asleep, 4004]);
+
+// Codes of problems that say that the sandbox rests.
+const resting = new Set(["asleep", "frozen"]);
 
 // isFinal says whether a websocket that was closed with code stays closed.
 export function isFinal(code) {
@@ -39,7 +42,7 @@ export class Connection {
   #state = "";
   #away = new AbortController();
 
-  // on: {open(), message(ArrayBuffer), state(state, reason)}
+  // on: {open(), message(ArrayBuffer), state(state, reason), rest(how) where a refusal has said how the sandbox rests}
   constructor(url, on) {
     this.url = url;
     this.on = on;
@@ -136,7 +139,10 @@ export class Connection {
       const answer = await fetch(url, { headers, redirect: "manual", signal: this.#away.signal });
       if (answer.type === "opaqueredirect" || answer.status === 401) return ["closed", "You are signed out. Reload the page to sign in."];
       const problem = answer.ok ? null : await answer.json().catch(() => null);
-      if (problem?.code === "asleep") return ["asleep", ""];
+      if (resting.has(problem?.code)) {
+        this.on.rest?.(problem.code);
+        return ["asleep", ""];
+      }
       if (![403, 404, 409, 410].includes(answer.status)) return null;
       return ["closed", problem?.detail || problem?.title || "The terminal cannot be opened."];
     } catch {

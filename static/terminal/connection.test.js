@@ -49,8 +49,10 @@ const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 function open() {
   const states = [];
-  const connection = new Connection("ws://box/ws", { open() {}, message() {}, state: (state, reason) => states.push(reason ? `${state}: ${reason}` : state) });
-  return { connection, states };
+  const rests = [];
+  const state = (now, reason) => states.push(reason ? `${now}: ${reason}` : now);
+  const connection = new Connection("ws://box/ws", { open() {}, message() {}, state, rest: (how) => rests.push(how) });
+  return { connection, states, rests };
 }
 
 const last = () => sockets.at(-1);
@@ -156,4 +158,16 @@ test("a sandbox whose own host says that it is asleep is not asked for again", a
   assert.equal(sockets.length, 1);
   assert.equal(states.at(-1), "asleep");
   assert.equal(asked.at(-1).headers["X-Sandboxd-Observe"], "1");
+});
+
+test("a sandbox whose own host says that it is frozen is shown as such, and not asked for again", async () => {
+  const { connection, states, rests } = open();
+  answer = { type: "basic", status: 503, ok: false, json: async () => ({ code: "frozen" }) };
+  connection.connect();
+  last().ends(1006);
+  await settled();
+  mock.timers.tick(60 * 60_000);
+  assert.equal(sockets.length, 1);
+  assert.equal(states.at(-1), "asleep");
+  assert.deepEqual(rests, ["frozen"]);
 });

@@ -19,17 +19,3 @@ const terminal = mount(element, {
   },
 });
 terminal.focus();
-
-// How the sandbox rests only its own host knows here. Asking is no use of it.
-async function look() {
-  if (document.hidden || terminal.state !== "asleep") return;
-  try {
-    const answer = await fetch(location.href, { method: "HEAD", headers: { "X-Sandboxd-Observe": "1" } });
-    terminal.rest(answer.headers.get("X-Sandboxd-State") ?? "");
-  } catch {
-    // sandboxd is away: what is shown stays
-  }
-}
-
-element.addEventListener("terminal-state", look);
-document.addEventListener("visibilitychange", look);

@@ -61,6 +61,7 @@ class MountedTerminal {
       open: () => this.#opened(),
       message: (buffer) => this.#received(buffer),
       state: (state, reason) => this.#changed(state, reason),
+      rest: (how) => this.rest(how),
     });
     this.#watch();
     this.fit();
