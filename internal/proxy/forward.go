@@ -19,6 +19,9 @@ import (
 // flushAfter is how long a piece of an answer of known length may wait for the next, so that a small answer is one write.
 const flushAfter = 5 * time.Millisecond
 
+// observeLimit bounds a request that only looks: the sandbox may be frozen under it, and nothing thaws it for that.
+const observeLimit = 30 * time.Second
+
 // newReverse makes the reverse proxy that all requests go through; what is a request's own is in its stay.
 func newReverse(log *slog.Logger) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
@@ -35,7 +38,7 @@ func newReverse(log *slog.Logger) *httputil.ReverseProxy {
 // forward sends the request to the sandbox and its answer back, however long that takes.
 func (s *stay) forward(way passage) {
 	s.way = way
-	ctx, cancel := context.WithCancel(context.WithValue(s.r.Context(), stayKey{}, s))
+	ctx, cancel := s.bound(context.WithValue(s.r.Context(), stayKey{}, s))
 	defer s.watch(ctx, cancel)()
 	control := http.NewResponseController(s.w)
 	_ = control.EnableFullDuplex()           // a program may answer while it is still being sent to
@@ -56,6 +59,13 @@ func (s *stay) forward(way passage) {
 		r.Body = &upload{ReadCloser: r.Body, ctx: ctx, stay: s}
 	}
 	s.reverse.ServeHTTP(final{s.w}, r)
+}
+
+func (v visit) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if v.observes() {
+		return context.WithTimeout(ctx, observeLimit)
+	}
+	return context.WithCancel(ctx)
 }
 
 // maxStatus is the last status that HTTP knows a class for.

@@ -112,3 +112,32 @@ func TestWebSocket_WhatTheProgramDoesNotTakeIsInUse(t *testing.T) {
 		w.wantReleased()
 	})
 }
+
+func TestObserve_EndsWhenTheSandboxIsFrozenUnderIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStillWorld(t)
+		w.serve(portHost(3000), func(rw http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/half" {
+				_, _ = io.WriteString(rw, "half")
+				_ = http.NewResponseController(rw).Flush()
+			}
+			<-r.Context().Done()
+		})
+		probe := append(header{observeHeader, "1"}, bearer...)
+		begun := time.Now()
+		time.AfterFunc(time.Second, func() { w.boxes.set("ml", sandbox.Frozen, "") })
+		if a := w.ask("GET", port3000+"/health", probe); a.StatusCode != 504 || time.Since(begun) != observeLimit {
+			t.Errorf("%d after %v", a.StatusCode, time.Since(begun))
+		}
+		w.boxes.set("ml", sandbox.Running, "")
+		begun = time.Now()
+		res, err := w.client.Do(w.request("GET", port3000+"/half", nil, probe))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(res.Body); err == nil || time.Since(begun) != observeLimit {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+		_ = res.Body.Close()
+	})
+}
