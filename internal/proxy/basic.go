@@ -63,7 +63,11 @@ func (v visit) byPassword(ctx context.Context, unknown error) (visitor, error) {
 		return visitor{}, fault.New(fault.Unauthenticated, "This user name and password do not open this terminal.")
 	}
 	giveBack()
-	return visitor{Principal: auth.Principal{User: auth.User{ID: sb.Owner}, Sandbox: sb.Name}, byBasic: true}, nil
+	owner, err := v.cfg.Accounts.User(ctx, sb.Owner)
+	if fault.Is(err, fault.NotFound) || err == nil && owner.Disabled {
+		return visitor{}, unknown // whoever is locked out has no password for anybody to give
+	}
+	return visitor{Principal: auth.Principal{User: auth.User{ID: sb.Owner}, Sandbox: sb.Name}, byBasic: true}, err
 }
 
 // asksPassword reports whether this host has a password of its own, so that whoever is not known is asked for it.

@@ -166,6 +166,28 @@ func TestPassword_AChangedOneEndsWhatIsOpen(t *testing.T) {
 	})
 }
 
+func TestPassword_OfADisabledOwnerOpensNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStillWorld(t)
+		w.lock("guest", "hush")
+		w.serve(tabHost("main"), tty("main"))
+		conn := w.socket(terminal+"/ws", append(basic("guest", "hush"), "Origin", "http://ml.localhost:8080"))
+		w.accounts.mu.Lock()
+		w.accounts.revoked["u-ann"] = true
+		w.accounts.mu.Unlock()
+		begun := time.Now()
+		if _, _, err := conn.ReadMessage(); err == nil || time.Since(begun) > 2*askAgain {
+			t.Errorf("what is open goes on for %v: %v", time.Since(begun), err)
+		}
+		w.boxes.set("ml", sandbox.Asleep, "")
+		w.wantStatus(w.ask("GET", terminal+"/", basic("guest", "hush")), 401)
+		if w.boxes.woken() != 0 {
+			t.Error("the password of somebody who is locked out wakes the sandbox")
+		}
+		w.wantReleased()
+	})
+}
+
 func TestPassword_WakesTheSandbox(t *testing.T) {
 	w := newWorld(t)
 	w.lock("guest", "hush")

@@ -76,6 +76,12 @@ func (a *fakeAccounts) HostSession(_ context.Context, secret, host string) (auth
 	return a.answer(p, ok)
 }
 
+func (a *fakeAccounts) User(_ context.Context, id string) (auth.User, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return auth.User{ID: id, Disabled: a.revoked[id]}, a.err
+}
+
 func (a *fakeAccounts) IssueCode(_ context.Context, session, host, nonce string) (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

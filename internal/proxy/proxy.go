@@ -55,6 +55,8 @@ type Accounts interface {
 	HostSession(ctx context.Context, secret, host string) (auth.Principal, error)
 	// RedeemCode turns a one-time code into a session for one host.
 	RedeemCode(ctx context.Context, code, host, nonce string) (secret string, err error)
+	// User finds one by id, or gives NotFound.
+	User(ctx context.Context, id string) (auth.User, error)
 }
 
 // Doors opens sandboxes: door.Doors behind FromDoors. Kinds: NotFound, Gone, Conflict (not to be woken), Unavailable (the
