@@ -345,6 +345,7 @@ func TestGateway_VisitorWhoLeavesEndsTheRequest(t *testing.T) {
 func TestGateway_TellsWhatWaitsForItsProgram(t *testing.T) {
 	g, address := openGateway(t)
 	next := make(chan struct{})
+	defer close(next)
 	var headers http.Header
 	host := program(t, func(w http.ResponseWriter, r *http.Request) {
 		headers = r.Header.Clone()
@@ -371,11 +372,22 @@ func TestGateway_TellsWhatWaitsForItsProgram(t *testing.T) {
 			in = 0
 		}
 		before := g.flow.last.Load()
-		done := make(chan struct{})
-		go func() { defer close(done); do(t, r) }()
+		begun, done := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			res, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+			close(begun)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer res.Body.Close()
+			io.Copy(io.Discard, res.Body)
+		}()
 		for i, waits := range c.waits {
 			if i > 0 {
 				next <- struct{}{}
+				<-begun
 			}
 			within(t, what, func() bool { got := g.flow.now(); return got.Waiting == waits && got.InFlight == in })
 		}
