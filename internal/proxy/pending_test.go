@@ -20,6 +20,7 @@ func (w *world) looksOften(during time.Duration) (frozen time.Duration) {
 	begun := time.Now()
 	for time.Since(begun) < during {
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if w.because() == "" && frozen == 0 {
 			frozen = time.Since(begun)
 			w.boxes.set("ml", sandbox.Frozen, "")
@@ -73,7 +74,11 @@ func TestStream_AnUploadThatTheProgramDoesNotTakeDoesNotUndoAHand(t *testing.T) 
 func TestStream_WhatTheVisitorDoesNotTakeIsInUseForAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStillWorld(t)
-		w.serve(portHost(3000), func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(make([]byte, 2_000_000)) })
+		w.serve(portHost(3000), func(rw http.ResponseWriter, _ *http.Request) {
+			_ = http.NewResponseController(rw).Flush()
+			time.Sleep(time.Second) // the proxy passes the head on, under a lock that a write would hold
+			_, _ = rw.Write(make([]byte, 2_000_000))
+		})
 		res, err := w.client.Do(w.request("GET", port3000+"/file", nil, bearer))
 		if err != nil {
 			t.Fatal(err)
