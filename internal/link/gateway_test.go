@@ -36,10 +36,10 @@ func TestGatewayKey_IsInEverySetUp(t *testing.T) {
 		setups <- s
 		json.NewEncoder(w).Encode(goodHello())
 	}
+	if h.Knows("box") {
+		t.Error("a guest that is not connected knows its key")
+	}
 	for _, name := range []string{"", "again"} {
-		if h.Knows("box") {
-			t.Error("a guest that is not connected knows its key")
-		}
 		if name != "" { // what callers give stays as it is; the key is not theirs to choose
 			folder, err := h.Expect("box", wire.Setup{Name: name, GatewayKey: make([]byte, wire.GatewayKeySize)})
 			if err != nil || folder != filepath.Dir(socket) {
