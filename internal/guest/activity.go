@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sandboxd/internal/guest/thaw"
+	"sandboxd/internal/scrub"
 	"sandboxd/internal/wire"
 )
 
@@ -171,7 +172,7 @@ func (b *flowing) over() {
 		b.call.taken.Store(true)
 		return
 	}
-	scrubTrailer(b.res.Trailer)
+	scrub.Trailer(b.res.Trailer)
 }
 
 func (g *Guest) serveActivity(w http.ResponseWriter, _ *http.Request) {

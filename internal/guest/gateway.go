@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"sandboxd/internal/guest/thaw"
+	"sandboxd/internal/scrub"
 	"sandboxd/internal/wire"
 )
 
@@ -236,7 +237,7 @@ func check(res *http.Response) error {
 	if res.StatusCode < http.StatusOK || res.StatusCode > 599 {
 		return errors.New("the program answered with a status that is none")
 	}
-	scrubTrailer(res.Trailer) // the names that were announced
+	scrub.Trailer(res.Trailer) // the names that were announced
 	c := visitOf(res.Request.Context()).call
 	c.answered.Store(true)
 	c.touch()

@@ -8,28 +8,17 @@ import (
 	"strings"
 
 	"sandboxd/internal/hostname"
+	"sandboxd/internal/scrub"
 )
 
 // scrubRequest takes out of a request to a sandbox whatever is meant for sandboxd or pretends to come from it.
 func scrubRequest(h http.Header) {
 	dropOurCookies(h)
 	for name, values := range h {
-		if forwardingHeader(name) || carriesOurToken(name, values) {
+		if scrub.Forwarding(name) || carriesOurToken(name, values) {
 			delete(h, name)
 		}
 	}
-}
-
-// forwardingHeader knows the headers by which a proxy tells its backend who and where. Underscores count as hyphens:
-// CGI-like servers cannot tell them apart.
-func forwardingHeader(name string) bool {
-	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
-	switch name {
-	case "forwarded", "x-real-ip", "x-client-ip", "true-client-ip", "remote-user", "x-remote-user":
-		return true
-	}
-	return strings.HasPrefix(name, "x-forwarded-") || strings.HasPrefix(name, "x-sandboxd-") ||
-		strings.HasPrefix(name, "sandboxd-") || strings.HasPrefix(name, "x-auth-request-")
 }
 
 // carriesOurToken looks at the two headers in which we take tokens. A program's own keys pass.
@@ -46,25 +35,6 @@ func carriesOurToken(name string, values []string) bool {
 	return false
 }
 
-// scrubResponse takes out of a sandbox's response what would reach beyond its own host.
-func scrubResponse(h http.Header) {
-	dropTossedCookies(h)
-	h.Del("Clear-Site-Data") // "cookies" clears those of all sibling hosts, the dashboard's too
-	h.Del("Alt-Svc")         // would lead browsers past us
-	for name := range h {
-		if own := strings.ToLower(name); strings.HasPrefix(own, "sandboxd-") || strings.HasPrefix(own, "x-sandboxd-") {
-			delete(h, name)
-		}
-	}
-}
-
-// scrubTrailer takes out of a response's trailers what scrubResponse takes out of its head, and all cookies: no server
-// has a reason to set one there.
-func scrubTrailer(h http.Header) {
-	h.Del("Set-Cookie")
-	scrubResponse(h)
-}
-
 // trailed is the body of a response: it tells what comes, and its trailers, known only at its end, are scrubbed before
 // anybody can see them.
 type trailed struct {
@@ -78,7 +48,7 @@ func (b *trailed) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.came(n)
 	if err != nil {
-		scrubTrailer(b.res.Trailer)
+		scrub.Trailer(b.res.Trailer)
 	}
 	return n, err
 }
@@ -86,7 +56,7 @@ func (b *trailed) Read(p []byte) (int, error) {
 // Close scrubs too: closing may read what is left.
 func (b *trailed) Close() error {
 	err := b.ReadCloser.Close()
-	scrubTrailer(b.res.Trailer)
+	scrub.Trailer(b.res.Trailer)
 	return err
 }
 

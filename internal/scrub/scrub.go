@@ -1,0 +1,90 @@
+// Package scrub takes out of requests to sandboxes, and out of their answers, what would reach beyond a sandbox's own
+// host. Both ways into a sandbox use it: sandboxd's proxy, and the gateway in the guest.
+//
+// It knows no visitors, tokens or sandboxes, and imports nothing of ours, because the guest is small. Traefik's plugin,
+// which is interpreted and stands alone, says the same once more.
+//
+// Invariant: names are judged as leniently as any server or browser might read them, so that nothing passes by spelling.
+package scrub
+
+import (
+	"net/http"
+	"net/textproto"
+	"strings"
+)
+
+// Cookies begins the names of all cookies of sandboxd, the dashboard's included.
+const Cookies = "sandboxd"
+
+// OurCookie reports whether a cookie's name is one of sandboxd's.
+func OurCookie(name string) bool {
+	name = strings.ToLower(textproto.TrimString(name))
+	name = strings.TrimPrefix(name, "__host-")
+	name = strings.TrimPrefix(name, "__secure-")
+	return strings.HasPrefix(name, Cookies)
+}
+
+// Forwarding reports whether a header is one by which a proxy tells its backend who and where. Underscores count as
+// hyphens: CGI-like servers cannot tell them apart.
+func Forwarding(name string) bool {
+	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
+	switch name {
+	case "forwarded", "x-real-ip", "x-client-ip", "true-client-ip", "remote-user", "x-remote-user":
+		return true
+	}
+	return strings.HasPrefix(name, "x-forwarded-") || strings.HasPrefix(name, "x-sandboxd-") ||
+		strings.HasPrefix(name, "sandboxd-") || strings.HasPrefix(name, "x-auth-request-")
+}
+
+// Response takes out of an answer's head what would reach beyond the sandbox's own host.
+func Response(h http.Header) {
+	dropTossedCookies(h)
+	h.Del("Clear-Site-Data") // "cookies" clears those of all sibling hosts, the dashboard's too
+	h.Del("Alt-Svc")         // would lead browsers past us
+	for name := range h {
+		if own := strings.ToLower(name); strings.HasPrefix(own, "sandboxd-") || strings.HasPrefix(own, "x-sandboxd-") {
+			delete(h, name)
+		}
+	}
+}
+
+// Trailer takes out of an answer's trailers what Response takes out of its head, and all cookies: no server has a reason
+// to set one there.
+func Trailer(h http.Header) {
+	h.Del("Set-Cookie")
+	Response(h)
+}
+
+// dropTossedCookies takes out of a response every cookie that is not for its own host alone or that bears our name.
+func dropTossedCookies(h http.Header) {
+	var kept []string
+	for _, line := range h.Values("Set-Cookie") {
+		if ownCookie(line) {
+			kept = append(kept, line)
+		}
+	}
+	h.Del("Set-Cookie")
+	if len(kept) > 0 {
+		h["Set-Cookie"] = kept
+	}
+}
+
+// ownCookie reports whether a Set-Cookie line stays within its host. A cookie without a name is refused, since its
+// value comes back as if it were a name, and so are control characters, at which browsers may cut.
+func ownCookie(line string) bool {
+	if strings.IndexFunc(line, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) >= 0 {
+		return false
+	}
+	pair, attributes, _ := strings.Cut(line, ";")
+	name, _, found := strings.Cut(pair, "=")
+	if !found || textproto.TrimString(name) == "" || OurCookie(name) {
+		return false
+	}
+	for attribute := range strings.SplitSeq(attributes, ";") {
+		key, _, _ := strings.Cut(attribute, "=")
+		if strings.EqualFold(textproto.TrimString(key), "Domain") {
+			return false
+		}
+	}
+	return true
+}
