@@ -55,13 +55,16 @@ func writeTemplate(t testing.TB, dir, name, manifest string) {
 }
 
 // echoProgram builds the service's program.
-func echoProgram(t testing.TB) string {
+func echoProgram(t testing.TB) string { return staticProgram(t, "echo") }
+
+// staticProgram builds a program of testdata that runs in any image.
+func staticProgram(t testing.TB, name string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "echo")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./testdata/echo")
+	path := filepath.Join(t.TempDir(), name)
+	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./testdata/"+name)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build the echo program: %v\n%s", err, out)
+		t.Fatalf("build the program %s: %v\n%s", name, err, out)
 	}
 	return path
 }

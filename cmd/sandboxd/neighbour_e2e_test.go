@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -25,7 +24,7 @@ func TestNeighbour_NothingIsReachedThatThePolicyForbids(t *testing.T) {
 	s.createEcho("victim", echoProgram(t))
 	s.create(map[string]any{"name": "attacker", "image": "debian:trixie-slim"})
 	s.exec("victim", map[string]any{"command": "(/home/agent/echo 0.0.0.0:8888 >/dev/null 2>&1 &)"})
-	scanner := buildScanner(t)
+	scanner := staticProgram(t, "scan")
 	engine(t, "cp", scanner, s.container("attacker")+":/home/agent/scan")
 	service := hostService(t)
 	cloud(t)
@@ -72,17 +71,6 @@ func TestNeighbour_NothingIsReachedThatThePolicyForbids(t *testing.T) {
 	if name := engine(t, "run", "--rm", "-v", scanner+":/scan:ro", "debian:trixie-slim", "/scan", "1s", metadata+":80"); !strings.Contains(name, "open") {
 		t.Errorf("a container without a policy does not reach the metadata service either, so the test shows nothing: %s", name)
 	}
-}
-
-func buildScanner(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "scan")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./testdata/scan")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build the scanner: %v\n%s", err, out)
-	}
-	return path
 }
 
 // hostService serves on all addresses of this host, as careless services do, and gives the port.
