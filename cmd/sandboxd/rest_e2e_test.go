@@ -257,6 +257,30 @@ func TestRest_WhatIsInUseStaysUpAndSaysWhy(t *testing.T) {
 	s.until(time.Minute, "it rests after the hold", func() bool { return s.rest("lab").State != "running" })
 }
 
+// TestRest_WhatIsPausedFromOutsideUnderACommandGoesOn freezes a sandbox behind sandboxd's back.
+func TestRest_WhatIsPausedFromOutsideUnderACommandGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, "--prebuild", "")
+	s.create(map[string]any{"name": "lab", "image": "debian:trixie-slim"})
+	var out execBody
+	var done sync.WaitGroup
+	done.Go(func() { out = s.exec("lab", map[string]any{"command": "sleep 3; echo here"}) })
+	s.until(10*time.Second, "a command uses it", func() bool { return len(s.rest("lab").Because) > 0 })
+	engine(t, "pause", s.container("lab"))
+	s.until(10*time.Second, "it runs again", func() bool {
+		return engine(t, "inspect", "--format", "{{.State.Paused}}", s.container("lab")) == "false" && s.rest("lab").State == "running"
+	})
+	done.Wait()
+	if out.Stdout != "here\n" || out.TimedOut {
+		t.Errorf("the command ends with %+v", out)
+	}
+	engine(t, "pause", s.container("lab")) // nobody waits for it now
+	s.until(10*time.Second, "it is seen to be frozen", func() bool { return s.rest("lab").State == "frozen" })
+	if out := s.exec("lab", map[string]any{"command": "echo again"}); out.Stdout != "again\n" {
+		t.Errorf("the next command ends with %+v", out)
+	}
+}
+
 // TestRest_TheBrowserSeesThePageItAskedFor puts a sandbox to sleep and opens its subdomain in a real browser.
 func TestRest_TheBrowserSeesThePageItAskedFor(t *testing.T) {
 	t.Setenv(adminPasswordEnv, journeyPassword)

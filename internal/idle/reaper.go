@@ -22,6 +22,7 @@ const (
 	listLimit = 5 * time.Second
 	askLimit  = 2 * time.Second  // one question to the engine or a guest
 	restLimit = 15 * time.Second // a freeze; or the acceptance of a sleep
+	thawLimit = 5 * time.Second  // a thaw is waited for; it goes on without the wait
 )
 
 const (
@@ -40,13 +41,14 @@ const (
 	pruneEvery = 10 * time.Minute
 )
 
-// Sandboxes is what the reaper asks of sandbox.Manager, and as it says there. still is called inside the turn: false
-// leaves the sandbox as it is.
+// Sandboxes is what the reaper asks of sandbox.Manager, and as it says there. still and used are called inside the turn:
+// false leaves the sandbox as it is.
 type Sandboxes interface {
 	Lister
 	Resting(s sandbox.Sandbox) sandbox.Resting
 	Freeze(ctx context.Context, name string, still func() bool) (sandbox.Sandbox, error)
 	Sleep(ctx context.Context, name string, still func() bool) (sandbox.Sandbox, error)
+	Thaw(ctx context.Context, name string, used func() bool) (sandbox.Sandbox, error)
 	Subscribe() *event.Subscription[sandbox.Event]
 	EngineHealth() error
 }
@@ -71,7 +73,7 @@ type Config struct {
 }
 
 // Reaper puts to rest what is not in use: first frozen, then asleep, at the times that a sandbox, its template or the
-// server says. Its methods are safe for concurrent use.
+// server says. What somebody else has frozen under a use it thaws. Its methods are safe for concurrent use.
 type Reaper struct {
 	c      Config
 	turn   chan struct{} // holds a token while a pass is under way
@@ -103,6 +105,7 @@ type watched struct {
 	changed time.Time // of the row
 	// Guarded by Reaper.mu.
 	grace        time.Time // not to be put to rest before
+	stuck        time.Time // it did not thaw; not to be tried again before
 	sampled      time.Time // since when the brakes are asked; zero when they are not
 	cannotFreeze bool      // the engine has said so since it came up
 	brake        *brake    // what is in it belongs to the one pass that is under way
@@ -231,7 +234,7 @@ func (r *Reaper) move(w *watched, s sandbox.Sandbox) {
 		r.c.Tracker.Reset(s.Name) // it was down in between, or at least might have been
 	}
 	w.state, w.changed, w.cannotFreeze, w.brake = s.State, s.Changed, false, &brake{}
-	w.sampled = time.Time{}
+	w.sampled, w.stuck = time.Time{}, time.Time{}
 }
 
 // catchUp finds out what events that were missed would have told: which sandboxes are gone.

@@ -17,6 +17,7 @@ type Report struct {
 	Up            int       // how many sandboxes it has looked at
 	Frozen        []string  // names of those frozen
 	Slept         []string  // names of those on their way to be stopped
+	Thawed        []string  // names of those that were frozen under a use
 	DroppedPooled bool      // one that was made in advance has been given up
 	Next          time.Time // when to look again, at the latest
 }
@@ -40,9 +41,9 @@ type step struct {
 	lead time.Duration // how long before due the brakes are asked
 }
 
-// Sweep looks once at all sandboxes that are up, asks the brakes about those that are about to be due, and puts to rest
-// those that are. It blocks until that is done, at most some seconds each; one pass runs at a time. The error is of the
-// list; what cannot be put to rest is logged and tried again.
+// Sweep looks once at all sandboxes that are up, thaws those that were frozen under a use, asks the brakes about those
+// that are about to be due, and puts to rest those that are. It blocks until that is done, at most some seconds each; one pass runs at a time. The error is of the
+// list; what cannot be done to a sandbox is logged and tried again.
 func (r *Reaper) Sweep(ctx context.Context) (Report, error) {
 	select {
 	case r.turn <- struct{}{}:
@@ -58,7 +59,7 @@ func (r *Reaper) Sweep(ctx context.Context) (Report, error) {
 		return Report{Next: time.Now().Add(longestPause)}, err
 	}
 	r.upkeep(ctx)
-	report := Report{Up: len(plans)}
+	report := Report{Up: len(plans), Thawed: r.thawUsed(ctx, plans)}
 	pressed := r.press(ctx, plans, &report)
 	side(plans, r.wantsBrake, func(p *plan) { r.ask(ctx, p) })
 	var mu sync.Mutex

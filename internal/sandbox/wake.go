@@ -45,6 +45,22 @@ func (m *Manager) Awake(ctx context.Context, name string) (Sandbox, error) {
 	}
 }
 
+// Thaw lets a frozen sandbox go on when somebody uses it, and returns when that is done: it may have been frozen from
+// outside, under requests in flight. It changes nothing of one in another state. used says whether somebody does; it is
+// asked in the sandbox's turn, so that it says no when a freeze that was under way has ended otherwise.
+func (m *Manager) Thaw(ctx context.Context, name string, used func() bool) (Sandbox, error) {
+	return m.attend(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
+		s, err := m.Sandbox(ctx, name)
+		if err == nil && s.State == Frozen && used() {
+			s, err = m.thaw(ctx, s)
+		}
+		if err == nil {
+			accept(s)
+		}
+		return err
+	})
+}
+
 // absent says why there is no sandbox of that name: err, or that it has been deleted.
 func (m *Manager) absent(ctx context.Context, name string, err error) error {
 	if _, graveErr := m.Grave(ctx, name); graveErr == nil {

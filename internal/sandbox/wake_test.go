@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -369,4 +370,67 @@ func TestAwake_AThawThatCannotBeKeptLetsItsUserIn(t *testing.T) {
 		}
 	}
 	t.Error("the row was not written")
+}
+
+func TestThaw_OnlyWhatIsFrozenAndUsed(t *testing.T) {
+	used, unused := func() bool { return true }, func() bool { return false }
+	for _, state := range []sandbox.State{sandbox.Running, sandbox.Frozen, sandbox.Asleep, sandbox.Stopped} {
+		play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+			s := brought(t, m, state)
+			if got, err := m.Thaw(t.Context(), "lab", unused); err != nil || got.State != state {
+				t.Errorf("unused and %s: %s, %v", state, got.State, err)
+			}
+			want := state
+			if state == sandbox.Frozen {
+				want = sandbox.Running
+			}
+			got, err := m.Thaw(t.Context(), "lab", used)
+			if err != nil || got.State != want || w.engine.Frozen(s.ID) || w.engine.Starts(s.ID) != 1 {
+				t.Errorf("used and %s: %s, %v", state, got.State, err)
+			}
+			settled(t, m, "lab", want)
+		})
+	}
+	play(t, func(t *testing.T, _ *world, m *sandbox.Manager) {
+		if _, err := m.Thaw(t.Context(), "nobody", used); !fault.Is(err, fault.NotFound) {
+			t.Errorf("told %v", err)
+		}
+	})
+}
+
+// TestThaw_DuringAFreezeThatRelentsFindsItRunning asks for a thaw while a freeze is under way, whose second question
+// hears of the use.
+func TestThaw_DuringAFreezeThatRelentsFindsItRunning(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		s := brought(t, m, sandbox.Running)
+		var used atomic.Bool
+		ended := make(chan error, 1)
+		go func() {
+			_, err := m.Freeze(t.Context(), "lab", func() bool { return !used.Load() })
+			ended <- err
+		}()
+		pass(500 * time.Millisecond)
+		used.Store(true)
+		if got, err := m.Thaw(t.Context(), "lab", used.Load); err != nil || got.State != sandbox.Running {
+			t.Errorf("%s, %v", got.State, err)
+		}
+		if err := <-ended; err != nil || w.engine.Calls(sandboxtest.OpThaw) != 1 {
+			t.Errorf("freeze: %v; %d thaws", err, w.engine.Calls(sandboxtest.OpThaw))
+		}
+		stays(t, w, m, s, "thawed")
+	})
+}
+
+func TestThaw_OfWhatWasPausedFromOutside(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		s := brought(t, m, sandbox.Running)
+		pass(time.Second)
+		w.engine.Pause(s.ID)
+		synctest.Wait()
+		settled(t, m, "lab", sandbox.Frozen)
+		if _, err := m.Thaw(t.Context(), "lab", func() bool { return true }); err != nil {
+			t.Error(err)
+		}
+		stays(t, w, m, s, "thawed")
+	})
 }

@@ -1,0 +1,85 @@
+package idle
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+)
+
+// thawUsed lets go on what somebody has frozen behind sandboxd's back while it was answering, and gives the names. Nothing
+// else would: whoever waits for the answer has asked already. What a person has put to rest by hand stays there.
+func (r *Reaper) thawUsed(ctx context.Context, plans []*plan) (thawed []string) {
+	var mu sync.Mutex
+	side(plans, r.isFrozenInUse, func(p *plan) {
+		if r.thaw(ctx, p) {
+			mu.Lock()
+			defer mu.Unlock()
+			thawed = append(thawed, p.s.Name)
+		}
+	})
+	return thawed
+}
+
+// isFrozenInUse reports whether p stands still under somebody who waits for it.
+func (r *Reaper) isFrozenInUse(p *plan) bool {
+	if p.s.State != sandbox.Frozen || !r.c.Tracker.awaited(p.s.Name) {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !time.Now().Before(p.w.stuck)
+}
+
+// thaw thaws p's sandbox, if it still is frozen and in use in its turn. A freeze of ours that is under way has the turn
+// before: it asks anew itself whether it is to last.
+func (r *Reaper) thaw(ctx context.Context, p *plan) bool {
+	ctx, cancel := context.WithTimeout(ctx, thawLimit)
+	defer cancel()
+	name, asked := p.s.Name, false
+	s, err := r.c.Sandboxes.Thaw(ctx, name, func() bool {
+		asked = r.c.Tracker.awaited(name)
+		return asked
+	})
+	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Gone) || errors.Is(err, context.Canceled) {
+		return false // it is gone, or sandboxd is about to be
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		p.w.stuck = time.Now().Add(retryAfter)
+		r.c.Log.Warn("a sandbox that is in use stays frozen", "sandbox", name, "error", err)
+		return false
+	}
+	r.see(s)
+	if !asked || s.State != sandbox.Running {
+		return false
+	}
+	r.c.Log.Info("thawed a sandbox that was frozen while it was in use", "sandbox", name)
+	return true
+}
+
+// awaited says whether somebody waits for what a sandbox does: a request or a command in flight that counts now, and that
+// began after the sandbox was last put to rest by hand, whatever used it then.
+func (t *Tracker) awaited(name string) bool {
+	now := time.Now()
+	s := t.shard(name)
+	s.mu.RLock()
+	c := s.clocks[name]
+	s.mu.RUnlock()
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	limit := c.limit()
+	for l := c.first; l != nil; l = l.next {
+		if !l.watch && l.busy(now, limit) && l.since.After(c.dismissed) {
+			return true
+		}
+	}
+	return false
+}
