@@ -112,7 +112,7 @@ func (s *Server) hold(ctx context.Context, r *request, status int, do func(sandb
 	}
 	h, err := do(box)
 	if err != nil {
-		return reply{}, err
+		return reply{}, s.since(ctx, r.who, box.Name, err)
 	}
 	shape, err := newHoldShape(ctx, s.owners(), h)
 	return reply{status: status, body: shape}, err

@@ -59,6 +59,9 @@ func (s *Server) await(ctx context.Context, w waiting, box sandbox.Sandbox, want
 		defer cancel()
 		return s.sandboxReply(ctx, status, now)
 	}
+	if now.State == sandbox.Deleting && box.State != sandbox.Deleting {
+		return reply{}, fault.New(fault.Gone, "%s is being deleted.", now.Name)
+	}
 	return reply{}, s.unwanted(now)
 }
 
@@ -110,10 +113,11 @@ func (s *Server) accept(
 		return reply{}, err
 	}
 	if box, err = do(accepting, box.Name); err != nil {
-		return reply{}, err
+		return reply{}, s.since(accepting, r.who, r.param("name"), err)
 	}
 	if w.asked {
-		return await(w, box)
+		out, err := await(w, box)
+		return out, s.since(ctx, r.who, box.Name, err)
 	}
 	return s.sandboxReply(accepting, http.StatusAccepted, box)
 }

@@ -54,7 +54,8 @@ func (s *Server) apiCreateSandbox(ctx context.Context, r *request, in createBody
 		return reply{}, err
 	}
 	if w.asked {
-		return s.createdReply(ctx, w, box, created)
+		out, err := s.createdReply(ctx, w, box, created)
+		return out, s.since(ctx, r.who, box.Name, err)
 	}
 	status := http.StatusAccepted
 	if !created && box.State.Settled() {
@@ -211,12 +212,12 @@ func (s *Server) apiChangeSandbox(ctx context.Context, r *request, in changeBody
 	}
 	if in.Label != nil {
 		if box, err = s.cfg.Sandboxes.Rename(ctx, box.Name, *in.Label); err != nil {
-			return reply{}, err
+			return reply{}, s.since(ctx, r.who, r.param("name"), err)
 		}
 	}
 	if wish.says() {
 		if box, err = s.cfg.Sandboxes.SetRest(ctx, box.Name, rest); err != nil {
-			return reply{}, err
+			return reply{}, s.since(ctx, r.who, r.param("name"), err)
 		}
 	}
 	return s.sandboxReply(ctx, http.StatusOK, box)

@@ -20,7 +20,7 @@ func (s *Server) submitPower(act change) func(context.Context, *request) (string
 			return "", err
 		}
 		if _, err := act(ctx, box.Name); err != nil {
-			return "", err
+			return "", s.since(ctx, r.who, box.Name, err)
 		}
 		return r.back(sandboxURL(box.Name)), nil
 	}
@@ -51,7 +51,7 @@ func (s *Server) submitRename(ctx context.Context, r *request) (string, error) {
 		return "", err
 	}
 	if _, err := s.cfg.Sandboxes.Rename(ctx, box.Name, r.field("label")); err != nil {
-		return "", err
+		return "", s.since(ctx, r.who, box.Name, err)
 	}
 	return r.back(sandboxURL(box.Name)), nil
 }
@@ -108,7 +108,7 @@ func (s *Server) submitDelete(ctx context.Context, r *request) (string, error) {
 		return "", fault.Field("confirm", "This is not its name. Type %s to delete it.", box.Name)
 	}
 	if _, err := s.cfg.Sandboxes.Delete(ctx, box.Name); err != nil {
-		return "", err
+		return "", s.since(ctx, r.who, box.Name, err)
 	}
 	return r.back("/"), nil
 }

@@ -164,7 +164,7 @@ func (s *Server) submitRest(ctx context.Context, r *request) (string, error) {
 		return "", err
 	}
 	if _, err := s.cfg.Sandboxes.SetRest(ctx, box.Name, rest); err != nil {
-		return "", err
+		return "", s.since(ctx, r.who, box.Name, err)
 	}
 	return r.back(sandboxURL(box.Name)), nil
 }

@@ -41,6 +41,17 @@ func (s *Server) missing(ctx context.Context, who auth.Principal, name string) e
 		grave.Name, grave.Deleted.UTC().Format("2 January 2006 at 15:04 MST"))
 }
 
+// since gives err of what was asked of a sandbox that was there when the request came: when that is that there is none, it
+// was deleted meanwhile, and is told as visible tells it.
+func (s *Server) since(ctx context.Context, who auth.Principal, name string, err error) error {
+	if fault.Is(err, fault.NotFound) {
+		if _, now := s.visible(ctx, who, name); now != nil {
+			return now
+		}
+	}
+	return err
+}
+
 func noSandbox(name string) error {
 	return fault.New(fault.NotFound, "There is no sandbox called %.64q.", name)
 }
