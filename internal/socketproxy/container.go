@@ -1,7 +1,9 @@
 package socketproxy
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 )
 
@@ -26,11 +28,24 @@ type inspected struct {
 // endpoint is a container's place in one network.
 type endpoint struct{ NetworkID, IPAddress, GlobalIPv6Address string }
 
-// inspect tells of one sandbox's container. A frozen one is told to be running: its route stays, and forwardAuth thaws it
-// before anything goes there.
+// inspect tells of one sandbox's container; no other one is there, whatever it is called. A frozen one is told to be
+// running: its route stays, and forwardAuth thaws it before anything goes there.
 func (p *Proxy) inspect(w http.ResponseWriter, r *http.Request, version, id string) {
+	ctx, cancel := context.WithTimeout(r.Context(), callLimit)
+	defer cancel()
+	resp, ok := p.send(w, r.WithContext(ctx), version+"/containers/"+id+"/json", nil)
+	if !ok {
+		return
+	}
 	var told inspected
-	if !p.fetch(w, r, version+"/containers/"+id+"/json", nil, &told) {
+	switch {
+	case resp.StatusCode >= http.StatusInternalServerError:
+		resp.Body.Close()
+		refuse(w, resp.StatusCode, fmt.Sprintf("the engine says %d", resp.StatusCode))
+		return
+	case resp.StatusCode != http.StatusOK: // also where the beginning of an id fits several
+		resp.Body.Close()
+	case !read(w, resp, &told):
 		return
 	}
 	if told.Config.Labels[mark] == "" {

@@ -94,8 +94,8 @@ func (p *Proxy) list(w http.ResponseWriter, r *http.Request, version string) {
 	p.tell(w, r, version+"/containers/json", filters(map[string][]string{"label": {mark}}), &told)
 }
 
-// ask sends a request of ours to the engine. When that is no success, it has answered.
-func (p *Proxy) ask(w http.ResponseWriter, r *http.Request, path string, query url.Values) (*http.Response, bool) {
+// send sends a request of ours to the engine and gives its answer. When there is none, it has answered.
+func (p *Proxy) send(w http.ResponseWriter, r *http.Request, path string, query url.Values) (*http.Response, bool) {
 	to := url.URL{Scheme: "http", Host: "engine", Path: path, RawQuery: query.Encode()}
 	req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, to.String(), nil)
 	if err != nil {
@@ -107,22 +107,22 @@ func (p *Proxy) ask(w http.ResponseWriter, r *http.Request, path string, query u
 		refuse(w, http.StatusBadGateway, "the engine does not answer")
 		return nil, false
 	}
-	if resp.StatusCode != http.StatusOK {
+	return resp, true
+}
+
+// ask is send for a success. When it is none, it has answered.
+func (p *Proxy) ask(w http.ResponseWriter, r *http.Request, path string, query url.Values) (*http.Response, bool) {
+	resp, ok := p.send(w, r, path, query)
+	if ok && resp.StatusCode != http.StatusOK {
 		resp.Body.Close()
 		refuse(w, resp.StatusCode, fmt.Sprintf("the engine says %d", resp.StatusCode))
 		return nil, false
 	}
-	return resp, true
+	return resp, ok
 }
 
-// fetch is ask for an answer that ends: it reads it into told, which has the fields that may be known.
-func (p *Proxy) fetch(w http.ResponseWriter, r *http.Request, path string, query url.Values, told any) bool {
-	ctx, cancel := context.WithTimeout(r.Context(), callLimit)
-	defer cancel()
-	resp, ok := p.ask(w, r.WithContext(ctx), path, query)
-	if !ok {
-		return false
-	}
+// read takes the body of resp into told, which has the fields that may be known. When it cannot, it has answered.
+func read(w http.ResponseWriter, resp *http.Response, told any) bool {
 	defer resp.Body.Close()
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(told); err != nil {
 		refuse(w, http.StatusBadGateway, "the engine's answer cannot be read")
@@ -131,9 +131,11 @@ func (p *Proxy) fetch(w http.ResponseWriter, r *http.Request, path string, query
 	return true
 }
 
-// tell answers with what fetch reads.
+// tell answers with what the engine does, as far as told has fields for it.
 func (p *Proxy) tell(w http.ResponseWriter, r *http.Request, path string, query url.Values, told any) {
-	if p.fetch(w, r, path, query, told) {
+	ctx, cancel := context.WithTimeout(r.Context(), callLimit)
+	defer cancel()
+	if resp, ok := p.ask(w, r.WithContext(ctx), path, query); ok && read(w, resp, told) {
 		write(w, http.StatusOK, told)
 	}
 }

@@ -57,7 +57,14 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				`"NetworkSettings":{"Ports":{},"Networks":{"n":{"NetworkID":"1","IPAddress":"10.0.0.2","MacAddress":"hunter2"}}},%s}`, id, id, text)
 			return
 		}
-		http.Error(w, `{"message":"hunter2"}`, http.StatusNotFound)
+		status := http.StatusNotFound
+		switch id {
+		case "several":
+			status = http.StatusBadRequest
+		case "broken":
+			status = http.StatusInternalServerError
+		}
+		http.Error(w, `{"message":"hunter2"}`, status)
 	}
 }
 
@@ -116,13 +123,21 @@ func TestInspect_AFrozenSandboxCountsAsRunning(t *testing.T) {
 	}
 }
 
+// Nobody can find out by the answers which other containers there are.
 func TestInspect_OtherContainersAreNotThere(t *testing.T) {
 	_, url := newProxy(t)
-	for _, id := range []string{"other", "gone"} {
+	for _, id := range []string{"gone", "other", "several"} {
 		status, got := get(t, url+"/containers/"+id+"/json")
-		if status != http.StatusNotFound || strings.Contains(got, secret) || strings.Contains(got, "traefik") {
-			t.Errorf("%s: %d %s", id, status, got)
+		if want := `{"message":"No such container: ` + id + `"}`; status != http.StatusNotFound || got != want {
+			t.Errorf("%s: %d %s, want 404 %s", id, status, got, want)
 		}
+	}
+}
+
+func TestInspect_AnEngineInTroubleSaysSo(t *testing.T) {
+	_, url := newProxy(t)
+	if status, got := get(t, url+"/containers/broken/json"); status != http.StatusInternalServerError || strings.Contains(got, secret) {
+		t.Errorf("%d %s", status, got)
 	}
 }
 
