@@ -264,7 +264,7 @@ func writeProgram(path string, text []byte) error {
 
 // newManager puts the Manager together. No sandbox gets more than this host has.
 func (a *app) newManager() (*sandbox.Manager, error) {
-	memory, err := memInfo("MemTotal")
+	memory, err := memFigure("MemTotal")
 	if err != nil {
 		return nil, err
 	}

@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -104,7 +102,7 @@ func servesHere(ctx context.Context, c *Config) bool {
 }
 
 func lookSwap(context.Context, *Config) finding {
-	total, err := memInfo("SwapTotal")
+	total, err := memFigure("SwapTotal")
 	if err != nil {
 		return warn("", "swap cannot be told: %v", err)
 	}
@@ -124,20 +122,4 @@ func lookBridge(context.Context, *Config) finding {
 		return warn("Load the kernel module: modprobe br_netfilter (the engine does so when it makes the first network).", "the bridge's filter is not loaded yet")
 	}
 	return problem("sysctl -w net.bridge.bridge-nf-call-iptables=1", "the bridge's filter is off: sandboxes could reach each other")
-}
-
-// memInfo reads one figure of /proc/meminfo, in bytes.
-func memInfo(key string) (int64, error) {
-	text, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(text)) {
-		name, rest, _ := strings.Cut(line, ":")
-		if fields := strings.Fields(rest); name == key && len(fields) > 0 {
-			kib, err := strconv.ParseInt(fields[0], 10, 64)
-			return kib << 10, err
-		}
-	}
-	return 0, fmt.Errorf("no %s in /proc/meminfo", key)
 }

@@ -28,7 +28,7 @@ func plain(sentence string) string { return strings.TrimSuffix(sentence, ".") }
 
 // mendReclaim says how the memory of frozen sandboxes could be had back.
 func mendReclaim(i docker.Info) string {
-	swap, err := memInfo("SwapTotal")
+	swap, err := memFigure("SwapTotal")
 	none := err == nil && swap == 0
 	switch {
 	case i.Cgroup == "1" && none:
@@ -43,14 +43,11 @@ func mendReclaim(i docker.Info) string {
 
 // lookMemory tells how much memory there is, and from where on unused sandboxes are put to rest early.
 func lookMemory(_ context.Context, c *Config) finding {
-	total, err := memInfo("MemTotal")
+	now, err := memInfo("MemTotal", "MemAvailable")
 	if err != nil {
 		return warn("", "memory cannot be told: %v", err)
 	}
-	left, err := memInfo("MemAvailable")
-	if err != nil {
-		return warn("", "memory cannot be told: %v", err)
-	}
+	total, left := now[0], now[1]
 	reserve, err := c.reserve(total)
 	if err != nil {
 		return problem("Mend --memory-reserve.", "%s", fault.Message(err))

@@ -19,7 +19,7 @@ type lifecycle struct {
 
 // newReaper puts together what goes by use. The Manager is there already, and asks the reaper for room.
 func (a *app) newReaper() error {
-	total, err := memInfo("MemTotal")
+	total, err := memFigure("MemTotal")
 	if err != nil {
 		return err
 	}
@@ -53,11 +53,11 @@ func activity(links *link.Hub) func(context.Context, string) (idle.Traffic, erro
 
 // memory tells what this host has available, has in all, and has free in swap for what is frozen, in bytes.
 func (a *app) memory() (available, total, swapFree int64, err error) {
-	for key, into := range map[string]*int64{"MemAvailable": &available, "MemTotal": &total, "SwapFree": &swapFree} {
-		if *into, err = memInfo(key); err != nil {
-			return 0, 0, 0, err
-		}
+	now, err := memInfo("MemAvailable", "MemTotal", "SwapFree")
+	if err != nil {
+		return 0, 0, 0, err
 	}
+	available, total, swapFree = now[0], now[1], now[2]
 	if _, reclaims, _ := a.engine.FreezeSupport(); !reclaims {
 		swapFree = 0
 	}
