@@ -89,7 +89,7 @@ func TestTokens_MakeListAndRevokeOnesOwn(t *testing.T) {
 	w.call("bob", "POST", "/api/v1/tokens", `{"name":"x","sandbox":"lab"}`).problem(404, "not_found", "")
 	w.call("bob", "POST", "/api/v1/tokens", `{"name":""}`).problem(400, "invalid", "name")
 	w.call("bob", "POST", "/api/v1/tokens", `{"name":"x","ttl":-5}`).problem(400, "invalid", "ttl")
-	w.call("bob", "POST", "/api/v1/tokens", `{"name":"x","ttl":"soon"}`).problem(400, "invalid", "")
+	w.call("bob", "POST", "/api/v1/tokens", `{"name":"x","ttl":"soon"}`).problem(400, "invalid", "ttl")
 }
 
 func TestSession_IsNotAcceptedAtTheAPI(t *testing.T) {

@@ -45,7 +45,7 @@ type execBody struct {
 	Env     map[string]string `json:"env"`
 	User    string            `json:"user"`
 	Stdin   string            `json:"stdin"`
-	Timeout span              `json:"timeout"`
+	Timeout execTimeout       `json:"timeout"`
 }
 
 func (b execBody) request() (exec.Request, error) {

@@ -79,7 +79,7 @@ func TestExec_BadInputNamesTheField(t *testing.T) {
 		{`{"command":7}`, "command"}, {`{"command":[7]}`, "command"}, {`{"command":null}`, "command"},
 		{`{"command":["missing"]}`, "command"}, {`{"command":"` + strings.Repeat("x", 129<<10) + `"}`, "command"},
 		{`{"command":["x"],"cwd":"rel"}`, "cwd"}, {`{"command":["x"],"env":{"":"x"}}`, "env"}, {`{"command":["x"],"user":"a b"}`, "user"},
-		{`{"command":["x"],"timeout":-1}`, "timeout"}, {`{"command":["x"],"timeout":"9999h"}`, "timeout"},
+		{`{"command":["x"],"timeout":"soon"}`, "timeout"}, {`{"command":["x"],"timeout":-1}`, "timeout"}, {`{"command":["x"],"timeout":"9999h"}`, "timeout"},
 		{`{"command":["x"],"shell":"zsh"}`, "shell"},
 	} {
 		w.call("ada", "POST", "/api/v1/sandboxes/lab/exec", c.body).problem(400, "invalid", c.field)

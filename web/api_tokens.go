@@ -67,9 +67,9 @@ func (s *Server) apiTokens(ctx context.Context, r *request, _ none) (reply, erro
 }
 
 type newTokenBody struct {
-	Name    string `json:"name"`
-	Sandbox string `json:"sandbox"`
-	TTL     span   `json:"ttl"`
+	Name    string   `json:"name"`
+	Sandbox string   `json:"sandbox"`
+	TTL     tokenTTL `json:"ttl"`
 }
 
 // apiCreateToken makes a token for the caller. Its secret is in this answer and nowhere else.

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -33,22 +34,33 @@ func parseSize(text string) (int64, error) {
 	return units.RAMInBytes(text)
 }
 
-// span is a length of time, in JSON a number of seconds or a text such as "90s", "5m" or "30d".
-type span time.Duration
+// tokenTTL is how long a token lives, in JSON a number of seconds or a text such as "90s", "5m" or "30d".
+type tokenTTL time.Duration
 
 // UnmarshalJSON reads either form.
-func (d *span) UnmarshalJSON(b []byte) error {
+func (d *tokenTTL) UnmarshalJSON(b []byte) error { return readSpan((*time.Duration)(d), "ttl", b) }
+
+// execTimeout is how long a command may take, in JSON as for tokenTTL.
+type execTimeout time.Duration
+
+// UnmarshalJSON reads either form.
+func (d *execTimeout) UnmarshalJSON(b []byte) error {
+	return readSpan((*time.Duration)(d), "timeout", b)
+}
+
+// readSpan reads a length of time that a field has in JSON.
+func readSpan(into *time.Duration, field string, b []byte) error {
 	v, err := parseSpan(unquote(b))
 	if err != nil {
-		return err
+		return fault.Field(field, "%.40s is not a length of time: use seconds, or a text such as \"90s\", \"5m\" or \"30d\".", b)
 	}
-	*d = span(v)
+	*into = v
 	return nil
 }
 
 // parseSpan reads a number of seconds or a text such as "90s", "5m" or "30d".
 func parseSpan(text string) (time.Duration, error) {
-	bad := fault.New(fault.Invalid, "%.40q is not a length of time: use seconds, or a text such as \"90s\", \"5m\" or \"30d\".", text)
+	bad := fmt.Errorf("%.40q is no length of time", text)
 	if text == "null" {
 		return 0, nil
 	}

@@ -15,15 +15,19 @@ func TestSpan_ReadsSecondsAndTexts(t *testing.T) {
 		`90`: 90 * time.Second, `0.5`: 500 * time.Millisecond, `"90"`: 90 * time.Second, `"90s"`: 90 * time.Second, `"5m"`: 5 * time.Minute,
 		`"30d"`: 720 * time.Hour, `"1h30m"`: 90 * time.Minute, `null`: 0, `-1`: -time.Second,
 	} {
-		var got span
+		var got execTimeout
 		if err := json.Unmarshal([]byte(text), &got); err != nil || time.Duration(got) != want {
 			t.Errorf("%s: %v, %v", text, time.Duration(got), err)
 		}
 	}
 	for _, text := range []string{`"soon"`, `""`, `[]`, `{}`, `true`, `"NaN"`, `"Inf"`, `1e300`, `"d"`, `"1e99d"`} {
-		var got span
-		if err := json.Unmarshal([]byte(text), &got); !fault.Is(err, fault.Invalid) {
-			t.Errorf("%s: %v, %v", text, time.Duration(got), err)
+		var timeout execTimeout
+		if err := json.Unmarshal([]byte(text), &timeout); !fault.Is(err, fault.Invalid) || fault.FieldOf(err) != "timeout" {
+			t.Errorf("timeout %s: %v, %v", text, time.Duration(timeout), err)
+		}
+		var ttl tokenTTL
+		if err := json.Unmarshal([]byte(text), &ttl); !fault.Is(err, fault.Invalid) || fault.FieldOf(err) != "ttl" {
+			t.Errorf("ttl %s: %v, %v", text, time.Duration(ttl), err)
 		}
 	}
 }
