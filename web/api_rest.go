@@ -48,18 +48,20 @@ type restWish struct{ freezeAfter, stopAfter *string }
 // says tells whether there is anything in it.
 func (w restWish) says() bool { return w.freezeAfter != nil || w.stopAfter != nil }
 
-// over gives rest with what w says instead. Invalid about the field that cannot be read.
-func (w restWish) over(rest catalog.Rest) (catalog.Rest, error) {
-	var err error
-	if w.freezeAfter != nil {
-		if rest.FreezeAfter, err = catalog.ParseAfter("freeze_after", *w.freezeAfter); err != nil {
-			return rest, err
-		}
+// change reads what w says. Invalid about the field that cannot be read.
+func (w restWish) change() (c sandbox.RestChange, err error) {
+	if c.FreezeAfter, err = parseAfter("freeze_after", w.freezeAfter); err == nil {
+		c.StopAfter, err = parseAfter("stop_after", w.stopAfter)
 	}
-	if w.stopAfter != nil {
-		rest.StopAfter, err = catalog.ParseAfter("stop_after", *w.stopAfter)
+	return c, err
+}
+
+func parseAfter(field string, text *string) (*catalog.After, error) {
+	if text == nil {
+		return nil, nil
 	}
-	return rest, err
+	after, err := catalog.ParseAfter(field, *text)
+	return &after, err
 }
 
 // sleepBody says how deep a sandbox is to sleep.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"regexp"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
@@ -36,6 +38,31 @@ func TestRest_TimesAreSetAndTakenBackOneByOne(t *testing.T) {
 	}
 	if s := w.call("ada", "GET", lab, "").sandbox(); s.Label != "ML" || s.StopAfter != "15m" {
 		t.Errorf("kept %+v", s)
+	}
+}
+
+// overtaken lets somebody else's change come between the look at a sandbox and the change of its times.
+type overtaken struct {
+	Sandboxes
+	first func()
+}
+
+func (o overtaken) SetRest(ctx context.Context, name string, c sandbox.RestChange) (sandbox.Sandbox, error) {
+	o.first()
+	return o.Sandboxes.SetRest(ctx, name, c)
+}
+
+func TestRest_ChangesOfOneTimeEachDoNotUndoEachOther(t *testing.T) {
+	w := newWorld(t)
+	w.box("ada", "lab")
+	w.server.cfg.Sandboxes = overtaken{w.manager, func() {
+		stop := catalog.Never
+		if _, err := w.manager.SetRest(t.Context(), "lab", sandbox.RestChange{StopAfter: &stop}); err != nil {
+			t.Error(err)
+		}
+	}}
+	if s := w.call("ada", "PATCH", lab, `{"freeze_after":"1h"}`).is(http.StatusOK).sandbox(); s.FreezeAfter != "1h" || s.StopAfter != "never" {
+		t.Errorf("kept %+v", s.restShape)
 	}
 }
 

@@ -37,7 +37,7 @@ func (s *Server) apiCreateSandbox(ctx context.Context, r *request, in createBody
 	if err != nil {
 		return reply{}, err
 	}
-	rest, err := restWish{in.FreezeAfter, in.StopAfter}.over(catalog.Rest{})
+	rest, err := restWish{in.FreezeAfter, in.StopAfter}.change()
 	if err != nil {
 		return reply{}, err
 	}
@@ -45,7 +45,7 @@ func (s *Server) apiCreateSandbox(ctx context.Context, r *request, in createBody
 	defer cancel()
 	box, created, err := s.cfg.Sandboxes.Create(accepting, sandbox.Request{
 		Name: in.Name, Label: in.Label, Owner: r.who.User.ID, Template: in.Template, Image: in.Image, Env: in.Env,
-		Limits: sandbox.Limits{CPUs: in.CPUs, Memory: int64(in.Memory), Pids: in.Pids}, Rest: rest,
+		Limits: sandbox.Limits{CPUs: in.CPUs, Memory: int64(in.Memory), Pids: in.Pids}, Rest: rest.Over(catalog.Rest{}),
 	})
 	if err == nil && w.asked && box.State.Resting() { // it was there already, and is to be ready
 		box, err = s.cfg.Sandboxes.Start(accepting, box.Name)
@@ -206,7 +206,7 @@ func (s *Server) apiChangeSandbox(ctx context.Context, r *request, in changeBody
 		return reply{}, err
 	}
 	wish := restWish{in.FreezeAfter, in.StopAfter}
-	rest, err := wish.over(box.Rest)
+	rest, err := wish.change()
 	if err != nil {
 		return reply{}, err
 	}

@@ -163,7 +163,8 @@ func (s *Server) submitRest(ctx context.Context, r *request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.cfg.Sandboxes.SetRest(ctx, box.Name, rest); err != nil {
+	change := sandbox.RestChange{FreezeAfter: &rest.FreezeAfter, StopAfter: &rest.StopAfter}
+	if _, err := s.cfg.Sandboxes.SetRest(ctx, box.Name, change); err != nil {
 		return "", s.since(ctx, r.who, box.Name, err)
 	}
 	return r.back(sandboxURL(box.Name)), nil

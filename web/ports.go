@@ -47,7 +47,7 @@ type sandboxSwitch interface {
 type sandboxRest interface {
 	Freeze(ctx context.Context, name string, still func() bool) (sandbox.Sandbox, error)
 	Sleep(ctx context.Context, name string, still func() bool) (sandbox.Sandbox, error)
-	SetRest(ctx context.Context, name string, rest catalog.Rest) (sandbox.Sandbox, error)
+	SetRest(ctx context.Context, name string, c sandbox.RestChange) (sandbox.Sandbox, error)
 	Resting(s sandbox.Sandbox) sandbox.Resting // the times that count, and who says so
 }
 

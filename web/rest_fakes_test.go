@@ -142,8 +142,8 @@ func (f *fakeBoxes) Sleep(ctx context.Context, name string, _ func() bool) (sand
 	})
 }
 
-func (f *fakeBoxes) SetRest(ctx context.Context, name string, rest catalog.Rest) (sandbox.Sandbox, error) {
-	return f.change(ctx, name, func(b *sandbox.Sandbox) { b.Rest = rest })
+func (f *fakeBoxes) SetRest(ctx context.Context, name string, c sandbox.RestChange) (sandbox.Sandbox, error) {
+	return f.change(ctx, name, func(b *sandbox.Sandbox) { b.Rest = c.Over(b.Rest) })
 }
 
 // Resting knows the sandbox and the server; templates say nothing.

@@ -104,7 +104,7 @@ func TestPool_IsMadeFrozenAndHidden(t *testing.T) {
 			"restart": func() (sandbox.Sandbox, error) { return m.Restart(t.Context(), name) },
 			"delete":  func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), name) },
 			"rename":  func() (sandbox.Sandbox, error) { return m.Rename(t.Context(), name, "mine") },
-			"rest":    func() (sandbox.Sandbox, error) { return m.SetRest(t.Context(), name, catalog.Rest{}) },
+			"rest":    func() (sandbox.Sandbox, error) { return m.SetRest(t.Context(), name, restOf(catalog.Rest{})) },
 			"freeze":  func() (sandbox.Sandbox, error) { return m.Freeze(t.Context(), name, nil) },
 			"sleep":   func() (sandbox.Sandbox, error) { return m.Sleep(t.Context(), name, nil) },
 		} {

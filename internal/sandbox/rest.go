@@ -155,14 +155,41 @@ func (m *Manager) templateRest(name string) catalog.Rest {
 	return now.rest
 }
 
-// SetRest changes when a sandbox is put to rest; what it leaves open its template or the server says. While a long
-// operation is under way the change waits its turn and shows when that is over. Invalid names the field that is wrong.
-func (m *Manager) SetRest(ctx context.Context, name string, r catalog.Rest) (Sandbox, error) {
-	r, err := checkRest(r)
+// RestChange is what is to be different of a sandbox's own times of rest: nil stays, 0 is left to its template or the
+// server.
+type RestChange struct{ FreezeAfter, StopAfter *catalog.After }
+
+// Over gives r with what c says instead.
+func (c RestChange) Over(r catalog.Rest) catalog.Rest {
+	if c.FreezeAfter != nil {
+		r.FreezeAfter = *c.FreezeAfter
+	}
+	if c.StopAfter != nil {
+		r.StopAfter = *c.StopAfter
+	}
+	return r
+}
+
+// SetRest changes when a sandbox is put to rest. While a long operation is under way the change waits its turn and shows
+// when that is over; changes of one time each do not undo each other. Invalid names the field that is wrong.
+func (m *Manager) SetRest(ctx context.Context, name string, c RestChange) (Sandbox, error) {
+	c, err := c.check()
 	if err != nil {
 		return Sandbox{}, err
 	}
-	return m.amend(ctx, name, func(s *Sandbox) { s.Rest = r })
+	return m.amend(ctx, name, func(s *Sandbox) { s.Rest = c.Over(s.Rest) })
+}
+
+// check gives c with its times as they are kept, or says which of them is out of bounds.
+func (c RestChange) check() (RestChange, error) {
+	r, err := checkRest(c.Over(catalog.Rest{}))
+	if c.FreezeAfter != nil {
+		c.FreezeAfter = &r.FreezeAfter
+	}
+	if c.StopAfter != nil {
+		c.StopAfter = &r.StopAfter
+	}
+	return c, err
 }
 
 // checkRest gives r as it is kept, or says which of its times is out of bounds.

@@ -362,19 +362,40 @@ func TestResting_TheNearestWordCounts(t *testing.T) {
 		want("at first", 15*minute, "server", 9*minute, "sandbox")
 		w.templates.change(func(c *templates) { c.rest = catalog.Rest{FreezeAfter: catalog.Never, StopAfter: minute} })
 		want("with a template's", catalog.Never, "template", 9*minute, "sandbox")
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.SetRest(t.Context(), "lab", catalog.Rest{}) })
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.SetRest(t.Context(), "lab", restOf(catalog.Rest{})) })
 		want("with none of its own", catalog.Never, "template", minute, "template")
 		mustDo(t, func() (sandbox.Sandbox, error) {
-			return m.SetRest(t.Context(), "lab", catalog.Rest{FreezeAfter: 3 * minute, StopAfter: catalog.Never})
+			return m.SetRest(t.Context(), "lab", restOf(catalog.Rest{FreezeAfter: 3 * minute, StopAfter: catalog.Never}))
 		})
 		want("set", 3*minute, "sandbox", catalog.Never, "sandbox")
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.SetRest(t.Context(), "lab", catalog.Rest{}) })
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.SetRest(t.Context(), "lab", restOf(catalog.Rest{})) })
 		w.templates.change(func(c *templates) { c.broken = true })
 		want("with a broken template", 15*minute, "server", catalog.Never, "server")
 		if got := m.Resting(sandbox.Sandbox{Spec: sandbox.Spec{Image: "debian"}}); got.FreezeFrom != "server" || got.FreezeAfter != 15*minute {
 			t.Errorf("of a plain image: %+v", got)
 		}
 		settled(t, m, s.Name, sandbox.Running)
+	})
+}
+
+// restOf is the change to these times.
+func restOf(r catalog.Rest) sandbox.RestChange {
+	return sandbox.RestChange{FreezeAfter: &r.FreezeAfter, StopAfter: &r.StopAfter}
+}
+
+// TestSetRest_ChangesOfOneTimeEachDoNotUndoEachOther lines two up behind a start, so that neither can see the other's.
+func TestSetRest_ChangesOfOneTimeEachDoNotUndoEachOther(t *testing.T) {
+	play(t, func(t *testing.T, _ *world, m *sandbox.Manager) {
+		brought(t, m, sandbox.Asleep)
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Start(t.Context(), "lab") })
+		freeze, stop := catalog.After(time.Hour), catalog.Never
+		for _, c := range []sandbox.RestChange{{FreezeAfter: &freeze}, {StopAfter: &stop}, {}} {
+			mustDo(t, func() (sandbox.Sandbox, error) { return m.SetRest(t.Context(), "lab", c) })
+		}
+		s, err := m.Wait(t.Context(), "lab")
+		if want := (catalog.Rest{FreezeAfter: freeze, StopAfter: stop}); err != nil || s.Rest != want {
+			t.Errorf("%+v, %v, want %+v", s.Rest, err, want)
+		}
 	})
 }
 
@@ -385,14 +406,14 @@ func TestSetRest_OutOfBoundsNamesTheField(t *testing.T) {
 			"freeze_after": {FreezeAfter: catalog.After(time.Millisecond)},
 			"stop_after":   {StopAfter: catalog.After(400 * 24 * time.Hour)},
 		} {
-			if _, err := m.SetRest(t.Context(), "lab", r); fault.FieldOf(err) != field || !fault.Is(err, fault.Invalid) {
+			if _, err := m.SetRest(t.Context(), "lab", restOf(r)); fault.FieldOf(err) != field || !fault.Is(err, fault.Invalid) {
 				t.Errorf("%s: %v", field, err)
 			}
 			if _, _, err := m.Create(t.Context(), sandbox.Request{Template: "base", Rest: r}); fault.FieldOf(err) != field {
 				t.Errorf("create with %s: %v", field, err)
 			}
 		}
-		got, err := m.SetRest(t.Context(), "lab", catalog.Rest{StopAfter: -5})
+		got, err := m.SetRest(t.Context(), "lab", restOf(catalog.Rest{StopAfter: -5}))
 		if err != nil || got.Rest.StopAfter != catalog.Never || got.State != sandbox.Asleep {
 			t.Errorf("%+v, %v", got, err)
 		}
