@@ -40,6 +40,8 @@ func reasonText(r idle.Reason) string {
 	switch form := formOf(r.Kind); {
 	case r.Detail == "":
 		return form.bare
+	case r.More > 0:
+		return r.Detail
 	case r.Kind == idle.Web && strings.HasPrefix(r.Detail, "port "):
 		return "a request to " + r.Detail
 	default:

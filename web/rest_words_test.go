@@ -158,3 +158,9 @@ func TestListedAfter_KnowsTheSameTimeInOtherWords(t *testing.T) {
 		}
 	}
 }
+
+func TestReasonText_WhatStandsForSeveralSpeaksForItself(t *testing.T) {
+	if got := reasonText(idle.Reason{Kind: idle.Held, Detail: "and 8 more holds", More: 8}); got != "and 8 more holds" {
+		t.Errorf("got %q", got)
+	}
+}

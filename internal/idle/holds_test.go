@@ -2,6 +2,7 @@ package idle_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -187,4 +188,58 @@ func TestHolds_RevokeAndRenewAtOnceLeaveNone(t *testing.T) {
 	if left, _ := w.config.Holds.List(ctx, w.row(box)); err != nil || len(stored)+len(left) > 0 {
 		t.Errorf("%d are stored and %d hold, %v", len(stored), len(left), err)
 	}
+}
+
+// TestStanding_NamesEveryKindHoweverManyHoldsThereAre places so many that they would fill the list.
+func TestStanding_NamesEveryKindHoweverManyHoldsThereAre(t *testing.T) {
+	held(t, func(t *testing.T, w *world, _ *idle.Holds) {
+		for i := range 16 {
+			w.place(fmt.Sprint("job ", i), time.Hour)
+			time.Sleep(time.Second)
+		}
+		w.place("job 3", time.Hour)
+		for i := range 20 {
+			w.tracker.Begin(box, idle.Use{Kind: idle.Web, Detail: fmt.Sprint("GET /", i)})
+		}
+		others := []idle.Kind{idle.Stream, idle.Terminal, idle.Exec, idle.Files, idle.Direct, idle.Work}
+		for _, kind := range others {
+			w.tracker.Touch(box, idle.Use{Kind: kind})
+		}
+		got := w.tracker.Standing(box).Because
+		counts := map[idle.Kind]int{}
+		for _, r := range got {
+			counts[r.Kind]++
+		}
+		want := map[idle.Kind]int{idle.Held: 9, idle.Web: 1}
+		for _, kind := range others {
+			want[kind] = 1
+		}
+		if diff := cmp.Diff(want, counts); diff != "" {
+			t.Errorf("reasons of each kind differ (-want +got):\n%s", diff)
+		}
+		last := idle.Reason{Kind: idle.Held, Detail: "and 8 more holds", Since: w.began.Add(8 * time.Second), More: 8}
+		if diff := cmp.Diff(last, got[8]); diff != "" || got[0].Detail != "job 0" || got[7].Detail != "job 7" {
+			t.Errorf("holds %+v\n%s", got[:9], diff)
+		}
+	})
+}
+
+func TestStanding_CountsTheHoldsThatItDoesNotName(t *testing.T) {
+	held(t, func(t *testing.T, w *world, _ *idle.Holds) {
+		for i := range 9 {
+			w.place(fmt.Sprint("job ", i), time.Hour)
+			time.Sleep(time.Second)
+		}
+		check := func(want string) {
+			t.Helper()
+			if got := w.tracker.Standing(box).Because; len(got) != 9 || got[8].Detail != want {
+				t.Errorf("%+v, want %q at last", got, want)
+			}
+		}
+		check("and 1 more hold")
+		w.place("job 2", time.Hour) // is named already
+		check("and 1 more hold")
+		w.place("job 8", time.Hour)
+		check("and 2 more holds")
+	})
 }

@@ -70,11 +70,12 @@ type Reason struct {
 	Kind   Kind
 	Detail string // one line of at most 120 bytes without control characters; it may be a stranger's words
 	Since  time.Time
+	More   int // how many it stands for that are not named, which Detail says; else 0
 }
 
 // Standing is what the tracker knows of a sandbox at one moment.
 type Standing struct {
-	Because []Reason  // what uses it now, oldest first, at most 16
+	Because []Reason  // what uses it now, oldest first, at most 16, and one at least of each kind
 	Idle    time.Time // since when nothing does; zero while Because is not empty
 
 	// What is to come if nothing new uses it: from free on nothing does, which is then idle since last. free is zero while

@@ -55,26 +55,27 @@ func (c *clock) reasons(now time.Time) (found []Reason, idle time.Time) {
 	c.expire(now)
 	limit := c.limit()
 	idle = c.idle()
+	held := heldReasons(c.holds)
+	room := maxReasons - len(held)
 	for l := c.first; l != nil; l = l.next {
 		if l.busy(now, limit) {
-			found = merge(found, Reason{l.use.Kind, l.use.Detail, l.since})
+			found = merge(found, Reason{Kind: l.use.Kind, Detail: l.use.Detail, Since: l.since}, room)
 		} else if !l.watch && !l.since.After(limit) {
 			idle = later(idle, limit)
 		}
 	}
 	for _, m := range c.moments {
 		if m.busy(now) {
-			found = merge(found, Reason{m.use.Kind, m.use.Detail, m.since})
+			found = merge(found, Reason{Kind: m.use.Kind, Detail: m.use.Detail, Since: m.since}, room)
 		}
 	}
-	for _, h := range c.holds {
-		found = merge(found, Reason{Held, h.Reason, h.Created})
-	}
-	return found, idle
+	return append(found, held...), idle
 }
 
-// merge adds a reason, unless there is one like it, or enough of them that are older.
-func merge(found []Reason, r Reason) []Reason {
+// merge adds a reason, unless there is one like it, or there are limit and it is not to take the place of another: it
+// takes that of the newest of its kind if that is newer, and as the first of its kind that of the newest of another kind
+// which has several.
+func merge(found []Reason, r Reason, limit int) []Reason {
 	for i := range found {
 		if found[i].Kind == r.Kind && found[i].Detail == r.Detail {
 			if r.Since.Before(found[i].Since) {
@@ -83,15 +84,39 @@ func merge(found []Reason, r Reason) []Reason {
 			return found
 		}
 	}
-	if len(found) < maxReasons {
+	if len(found) < limit {
 		return append(found, r)
 	}
-	for i := range found {
-		if r.Since.Before(found[i].Since) {
-			found[i], r = r, found[i]
-		}
+	at, first := newest(found, func(o Reason) bool { return o.Kind == r.Kind }), false
+	if at < 0 {
+		at, first = newest(found, func(o Reason) bool { return several(found, o.Kind) }), true
+	}
+	if at >= 0 && (first || r.Since.Before(found[at].Since)) {
+		found[at] = r
 	}
 	return found
+}
+
+// newest gives the place of the newest of the reasons that are picked, or -1.
+func newest(found []Reason, picked func(Reason) bool) int {
+	at := -1
+	for i, r := range found {
+		if picked(r) && (at < 0 || r.Since.After(found[at].Since)) {
+			at = i
+		}
+	}
+	return at
+}
+
+// several reports whether more than one of the reasons is of that kind.
+func several(found []Reason, k Kind) bool {
+	count := 0
+	for _, r := range found {
+		if r.Kind == k {
+			count++
+		}
+	}
+	return count > 1
 }
 
 // tidy makes details fit to be shown, and puts the oldest reason first.
@@ -99,7 +124,7 @@ func tidy(raw []Reason) []Reason {
 	out := make([]Reason, 0, len(raw))
 	for _, r := range raw {
 		r.Detail = wire.Clean(r.Detail, maxDetail)
-		out = merge(out, r)
+		out = merge(out, r, maxReasons)
 	}
 	slices.SortStableFunc(out, func(a, b Reason) int { return a.Since.Compare(b.Since) })
 	return out
