@@ -53,17 +53,18 @@ func (g *Guest) link(ctx context.Context) {
 
 func (g *Guest) connect(ctx context.Context) {
 	d := net.Dialer{Timeout: dialTimeout}
-	conn, err := d.DialContext(ctx, "unix", g.cfg.Socket)
+	dialled, err := d.DialContext(ctx, "unix", g.cfg.Socket)
 	if err != nil {
 		return // sandboxd is not there now; nobody wants a log line for every try
 	}
+	conn := newCarrier(dialled)
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	var only http.Protocols
 	only.SetUnencryptedHTTP2(true)
 	closed := make(chan struct{})
 	server := &http.Server{
-		Handler: g.routes(), Protocols: &only, MaxHeaderBytes: wire.MaxHeader, IdleTimeout: -1,
+		Handler: g.routes(conn), Protocols: &only, MaxHeaderBytes: wire.MaxHeader, IdleTimeout: -1,
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReadFrameSize: wire.MaxFrame,
 			MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connWindow},
 		ErrorLog:    log.New(io.Discard, "", 0),

@@ -8,8 +8,8 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// routes is everything that sandboxd can ask.
-func (g *Guest) routes() http.Handler {
+// routes is everything that sandboxd can ask over the link.
+func (g *Guest) routes(link *carrier) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+wire.PathSetup, g.serveSetup)
 	mux.HandleFunc("POST "+wire.PathExec, g.serveExec)
@@ -29,7 +29,7 @@ func (g *Guest) routes() http.Handler {
 		defer g.settler.worked()
 		g.settler.worked()
 		if r.Method == http.MethodConnect {
-			g.servePort(w, r)
+			g.servePort(w, r, link)
 			return
 		}
 		mux.ServeHTTP(w, r)

@@ -26,8 +26,9 @@ const (
 // linger is how long what came before a reset may take to be passed on.
 const linger = time.Second
 
-// servePort answers CONNECT: it joins the stream to whatever listens on that port.
-func (g *Guest) servePort(w http.ResponseWriter, r *http.Request) {
+// servePort answers CONNECT: it connects to whatever listens on that port and hands the connection over, where that is
+// asked for and possible, or joins the stream to it.
+func (g *Guest) servePort(w http.ResponseWriter, r *http.Request, link *carrier) {
 	host, portText, err := net.SplitHostPort(r.Host)
 	port, err2 := strconv.ParseUint(portText, 10, 16)
 	if err != nil || err2 != nil || host != "127.0.0.1" || port == 0 {
@@ -42,6 +43,13 @@ func (g *Guest) servePort(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		fail(w, problem(wire.CodeUnavailable, "Port "+portText+" in the sandbox does not answer."))
 		return
+	}
+	if r.Header.Get(wire.HandoverHeader) == "1" {
+		if number, ok := link.hand(conn); ok {
+			w.Header().Set(wire.HandoverHeader, strconv.FormatUint(number, 10))
+			w.WriteHeader(http.StatusOK)
+			return
+		}
 	}
 	join(w, r, conn, 0)
 }

@@ -27,14 +27,29 @@ func (s *Session) DialPort(ctx context.Context, port int) (net.Conn, error) {
 	if port < 1 || port > 65535 {
 		return nil, fault.New(fault.Invalid, "There is no port %d.", port)
 	}
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	req, err := http.NewRequest(http.MethodConnect, "http://"+address, nil)
+	c, err := s.dialPort(ctx, fmt.Sprintf("127.0.0.1:%d", port))
+	if errors.Is(err, errLame) { // once: nothing is asked to be handed over after that
+		c, err = s.dialPort(ctx, fmt.Sprintf("127.0.0.1:%d", port))
+	}
+	if errors.Is(err, ErrNothingListens) {
+		return nil, fault.Wrap(ErrNothingListens, fault.NotFound, "Nothing listens on port %d in the sandbox.", port)
+	}
+	return c, err
+}
+
+// dialPort connects to an address of the sandbox: by a connection that the guest hands over, or else by a stream.
+func (s *Session) dialPort(ctx context.Context, to string) (net.Conn, error) {
+	req, err := http.NewRequest(http.MethodConnect, "http://"+to, nil)
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
-	c, err := s.dial(ctx, req, address)
-	if errors.Is(err, ErrNothingListens) {
-		return nil, fault.Wrap(ErrNothingListens, fault.NotFound, "Nothing listens on port %d in the sandbox.", port)
+	if !s.hands.reserve() {
+		return s.dial(ctx, req, to)
+	}
+	req.Header.Set(wire.HandoverHeader, "1")
+	c, err := s.dial(ctx, req, to)
+	if _, ok := c.(*handed); !ok {
+		s.hands.release()
 	}
 	return c, err
 }
@@ -82,6 +97,12 @@ func (s *Session) dial(ctx context.Context, req *http.Request, to string) (net.C
 		cancel(nil)
 		out.Close()
 		return nil, err
+	}
+	if number := r.Header.Get(wire.HandoverHeader); number != "" && req.Header.Get(wire.HandoverHeader) != "" {
+		defer cancel(nil)
+		defer out.Close()
+		defer r.close()
+		return s.adopt(ctx, number, c.address)
 	}
 	c.reply = r
 	if !s.begin(func() { defer cancel(nil); c.pump(given) }) {

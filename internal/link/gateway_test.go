@@ -59,18 +59,19 @@ func TestGatewayKey_IsInEverySetUp(t *testing.T) {
 }
 
 func TestActivity_TellsWhatTheGuestSays(t *testing.T) {
-	said := `{"direct":{"in_flight":3,"idle":2000000000},"newer":1}`
+	replies := make(chan string, 1)
+	replies <- `{"direct":{"in_flight":3,"idle":2000000000},"newer":1}`
 	_, s := liarSession(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.URL.Path != wire.PathActivity {
 			t.Errorf("asked for %s %s", r.Method, r.URL.Path)
 		}
-		io.WriteString(w, said)
+		io.WriteString(w, <-replies)
 	})
 	a, err := s.Activity(within(t))
 	if err != nil || a.Direct != (wire.DirectActivity{InFlight: 3, Idle: 2 * time.Second}) {
 		t.Errorf("got %+v, %v", a, err)
 	}
-	said = `{"direct":{"in_flight":-1}}`
+	replies <- `{"direct":{"in_flight":-1}}`
 	if _, err := s.Activity(within(t)); err == nil {
 		t.Error("nonsense is believed")
 	}

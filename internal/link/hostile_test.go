@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -67,6 +68,7 @@ func dialIn(t *testing.T, socket string) net.Conn {
 type liar struct {
 	net.Conn
 	paused chan struct{} // closed to stop reading
+	beside chan []int    // descriptors for beside the next bytes
 	mu     sync.Mutex    // of writing
 }
 
@@ -83,7 +85,13 @@ func (l *liar) Read(p []byte) (int, error) {
 func (l *liar) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.Conn.Write(p)
+	select {
+	case fds := <-l.beside:
+		n, _, err := l.Conn.(*net.UnixConn).WriteMsgUnix(p, syscall.UnixRights(fds...), nil)
+		return n, err
+	default:
+		return l.Conn.Write(p)
+	}
 }
 
 // lieListener accepts what is sent to it.
@@ -104,7 +112,7 @@ func goodHello() wire.Hello { return wire.Hello{Protocol: wire.Protocol, Version
 // lie lets a liar live.
 func lie(t *testing.T, socket string, setup, rest http.HandlerFunc) *liar {
 	t.Helper()
-	l := &liar{Conn: dialIn(t, socket), paused: make(chan struct{})}
+	l := &liar{Conn: dialIn(t, socket), paused: make(chan struct{}), beside: make(chan []int, 1)}
 	if setup == nil {
 		setup = func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(goodHello()) }
 	}

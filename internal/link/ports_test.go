@@ -13,8 +13,22 @@ import (
 	"sandboxd/internal/wire"
 )
 
+// bothWays runs a test with connections that the guest hands over, and with streams of the link.
+func bothWays(t *testing.T, test func(t *testing.T, s *link.Session)) {
+	t.Helper()
+	t.Run("handed over", func(t *testing.T) { test(t, connect(t, wire.Setup{})) })
+	t.Run("through the link", func(t *testing.T) {
+		s := connect(t, wire.Setup{})
+		s.TakeNothing()
+		test(t, s)
+	})
+}
+
 func TestDialPort_ReachesALoopbackListenerAndKeepsHalfOpen(t *testing.T) {
-	s := connect(t, wire.Setup{})
+	bothWays(t, testReachesALoopbackListenerAndKeepsHalfOpen)
+}
+
+func testReachesALoopbackListenerAndKeepsHalfOpen(t *testing.T, s *link.Session) {
 	for _, host := range []string{"127.0.0.1:0", "[::1]:0"} {
 		t.Run(host, func(t *testing.T) {
 			l, err := net.Listen("tcp", host)
@@ -60,7 +74,10 @@ func TestDialPort_ReachesALoopbackListenerAndKeepsHalfOpen(t *testing.T) {
 }
 
 func TestDialPort_NothingListens(t *testing.T) {
-	s := connect(t, wire.Setup{})
+	bothWays(t, testNothingListens)
+}
+
+func testNothingListens(t *testing.T, s *link.Session) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +94,10 @@ func TestDialPort_NothingListens(t *testing.T) {
 }
 
 func TestDialPort_DeadlinePassesAndTheConnectionGoesOn(t *testing.T) {
-	s := connect(t, wire.Setup{})
+	bothWays(t, testDeadlinePassesAndTheConnectionGoesOn)
+}
+
+func testDeadlinePassesAndTheConnectionGoesOn(t *testing.T, s *link.Session) {
 	c := dialEcho(t, s)
 	c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -99,18 +119,7 @@ func dialEcho(t *testing.T, s *link.Session) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				io.Copy(c, c)
-			}()
-		}
-	}()
+	go serveEcho(l)
 	c, err := s.DialPort(testContext(t), l.Addr().(*net.TCPAddr).Port)
 	if err != nil {
 		t.Fatal(err)
@@ -119,8 +128,24 @@ func dialEcho(t *testing.T, s *link.Session) net.Conn {
 	return c
 }
 
+func serveEcho(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer c.Close()
+			io.Copy(c, c)
+		}()
+	}
+}
+
 func TestDialPort_ManyConnectionsThatStandStillDoNotStopOthers(t *testing.T) {
-	s := connect(t, wire.Setup{})
+	bothWays(t, testManyConnectionsThatStandStillDoNotStopOthers)
+}
+
+func testManyConnectionsThatStandStillDoNotStopOthers(t *testing.T, s *link.Session) {
 	for range 40 {
 		c := dialEcho(t, s)
 		go c.Write(make([]byte, 8<<20)) // never read back; ends with the connection

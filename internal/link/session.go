@@ -34,6 +34,7 @@ type Session struct {
 	id      string
 	client  *http.ClientConn
 	conn    *meter
+	hands   *hands // nil when nothing can be handed over
 	hello   wire.Hello
 	pace    pace
 	slots   chan struct{}
@@ -46,13 +47,17 @@ type Session struct {
 
 // open says hello over conn. The caller closes conn when it fails.
 func open(ctx context.Context, id string, conn net.Conn, setup []byte, p pace) (*Session, error) {
+	handover := newHands(conn)
+	if handover != nil {
+		conn = handover
+	}
 	m := newMeter(conn)
 	defer context.AfterFunc(ctx, func() { m.fail(context.Cause(ctx)) })()
 	client, err := speak(ctx, m)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "The program inside the sandbox hung up.")
 	}
-	s := &Session{id: id, client: client, conn: m, pace: p, slots: make(chan struct{}, maxStreams), done: m.done}
+	s := &Session{id: id, client: client, conn: m, hands: handover, pace: p, slots: make(chan struct{}, maxStreams), done: m.done}
 	if err := s.call(ctx, http.MethodPost, wire.PathSetup, setup, &s.hello); err != nil {
 		s.drop(err)
 		return nil, fault.Wrap(err, fault.Unavailable, "The program inside the sandbox did not answer as it should.")

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,8 +28,12 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// guestSocket makes the test's program a guest on that socket.
-const guestSocket = "LINK_TEST_GUEST"
+// guestSocket makes the test's program a guest on that socket. Beside it, in a file with echoPort at its end, it tells the
+// port of its own echo server.
+const (
+	guestSocket = "LINK_TEST_GUEST"
+	echoPort    = ".echo"
+)
 
 func init() {
 	if socket := os.Getenv(guestSocket); socket != "" {
@@ -48,6 +53,15 @@ func beGuest(socket string) int {
 		tabs := tty.New(tty.Config{Dir: dir, Shell: "/bin/sh", Home: dir, Env: sh.Env}, slog.New(slog.DiscardHandler))
 		return tabs, tabs.Run
 	}}
+	echo, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 1
+	}
+	go serveEcho(echo)
+	port := fmt.Sprint(echo.Addr().(*net.TCPAddr).Port)
+	if os.WriteFile(socket+echoPort, []byte(port), 0o600) != nil {
+		return 1
+	}
 	if guest.New(cfg).Run(ctx) != nil {
 		return 1
 	}
@@ -120,6 +134,25 @@ func freezable(t *testing.T) (w frozenWorld) {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// dialEcho connects to the echo server that is frozen with the guest.
+func (w frozenWorld) dialEcho(t *testing.T) net.Conn {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(w.root, "box", wire.SocketName+echoPort)) // written before the guest came
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := w.session.DialPort(testContext(t), port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
 }
 
 // through sends data into w while it reads as much from r, and gives what came, later.
@@ -196,7 +229,7 @@ func typed(t *testing.T, ws *websocket.Conn, text string) {
 func TestFreeze_StreamsGoOnAndNoByteIsLost(t *testing.T) {
 	w := freezable(t)
 	g, s := w.guest, w.session
-	tunnel := dialEcho(t, s)
+	tunnel := w.dialEcho(t)
 	cat, err := s.Exec(testContext(t), wire.ExecStart{Command: []string{"cat"}})
 	if err != nil {
 		t.Fatal(err)
@@ -266,7 +299,7 @@ func TestFreeze_HoldsUpNobodyLongerThanTheyWant(t *testing.T) {
 			t.Fatal("the command does not get on")
 		}
 	}
-	tunnel := dialEcho(t, s)
+	tunnel := w.dialEcho(t)
 	g.freeze(t)
 	go tunnel.Write(make([]byte, 8<<20)) // ends with the connection
 	stuck, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -40,6 +40,14 @@ const (
 // ExecHeader is the reply header with the id of the process that PathExec has started.
 const ExecHeader = "Sandboxd-Exec"
 
+// HandoverHeader with the value 1 asks, beside CONNECT, for the connection itself instead of a stream. A guest that hands it
+// over answers with how many it had handed over on this link before: the descriptor travels beside bytes of the link (as
+// SCM_RIGHTS) no later than the reply's head, in that order. Any other reply is a stream's.
+const HandoverHeader = "Sandboxd-Handover"
+
+// MaxHandover is how many descriptors travel beside one piece of the link's bytes: as many as Linux takes.
+const MaxHandover = 253
+
 // Bounds of the messages, in bytes. Decoding refuses what is larger.
 const (
 	MaxSetup  = 1 << 20   // Setup as JSON

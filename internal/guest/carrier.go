@@ -1,0 +1,111 @@
+package guest
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"syscall"
+
+	"sandboxd/internal/wire"
+)
+
+// mostCarried bounds the connections that wait for the link's next bytes. HTTP/2 writes nine at least at once, which carry
+// nine times wire.MaxHandover.
+const mostCarried = maxStreams
+
+// carrier is the link's connection, which carries descriptors beside its bytes: a connection into the sandbox that
+// sandboxd has itself costs nobody in here anything any more. Safe for concurrent use.
+type carrier struct {
+	net.Conn
+	unix *net.UnixConn // nil when it cannot carry
+
+	mu      sync.Mutex
+	handed  uint64 // connections so far
+	waiting []*net.TCPConn
+	over    bool
+}
+
+func newCarrier(conn net.Conn) *carrier {
+	unix, _ := conn.(*net.UnixConn)
+	return &carrier{Conn: conn, unix: unix}
+}
+
+// hand hands conn over with the next bytes, and gives how many were handed over before. conn is the carrier's then. It
+// is false when that cannot be done.
+func (c *carrier) hand(conn net.Conn) (number uint64, ok bool) {
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok || c.unix == nil {
+		return 0, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over || len(c.waiting) >= mostCarried {
+		return 0, false
+	}
+	c.waiting = append(c.waiting, tcp)
+	c.handed++
+	return c.handed - 1, true
+}
+
+// Write writes p, and beside it whatever is to be handed over.
+func (c *carrier) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	conns := c.waiting
+	c.waiting = nil
+	c.mu.Unlock()
+	defer closeAll(conns)
+	written := 0
+	for rest := conns; len(rest) > 0; {
+		n := min(len(rest), wire.MaxHandover)
+		piece := p[written:]
+		if n < len(rest) {
+			piece = piece[:1]
+		}
+		sent, err := c.send(piece, rest[:n])
+		written += sent
+		if err != nil {
+			return written, err
+		}
+		rest = rest[n:]
+	}
+	if written == len(p) && written > 0 {
+		return written, nil
+	}
+	n, err := c.Conn.Write(p[written:])
+	return written + n, err
+}
+
+// send writes some of p, and the descriptors of conns beside its first byte.
+func (c *carrier) send(p []byte, conns []*net.TCPConn) (int, error) {
+	fds := make([]int, 0, len(conns))
+	for _, conn := range conns {
+		raw, err := conn.SyscallConn()
+		if err == nil {
+			err = raw.Control(func(fd uintptr) { fds = append(fds, int(fd)) }) // open until it has been sent
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	n, _, err := c.unix.WriteMsgUnix(p, syscall.UnixRights(fds...), nil)
+	if err == nil && n == 0 {
+		err = errors.New("nothing was written")
+	}
+	return max(n, 0), err
+}
+
+// Close ends the link and the connections that it did not hand over.
+func (c *carrier) Close() error {
+	c.mu.Lock()
+	conns := c.waiting
+	c.waiting, c.over = nil, true
+	c.mu.Unlock()
+	closeAll(conns)
+	return c.Conn.Close()
+}
+
+func closeAll(conns []*net.TCPConn) {
+	for _, conn := range conns {
+		conn.Close()
+	}
+}

@@ -1,0 +1,137 @@
+package guest
+
+import (
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"sandboxd/internal/wire"
+)
+
+// unixPair gives both ends of a unix connection.
+func unixPair(t *testing.T) (dialled, accepted *net.UnixConn) {
+	t.Helper()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(t.TempDir(), "s")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dialled, err = net.DialUnix("unix", nil, l.Addr().(*net.UnixAddr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted, err = l.AcceptUnix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dialled.Close(); accepted.Close() })
+	return dialled, accepted
+}
+
+func TestCarrier_HandsOverMoreThanOneMessageTakesAndKeepsTheBytes(t *testing.T) {
+	ours, theirs := unixPair(t)
+	c := newCarrier(ours)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	const many = wire.MaxHandover + 20
+	var peers []net.Conn
+	for i := range many {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		peer, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer peer.Close()
+		peers = append(peers, peer)
+		if number, ok := c.hand(conn); !ok || number != uint64(i) {
+			t.Fatalf("number %d is called %d, %v", i, number, ok)
+		}
+	}
+	const text = "nine bytes and more"
+	if n, err := c.Write([]byte(text)); n != len(text) || err != nil {
+		t.Fatalf("wrote %d, %v", n, err)
+	}
+	if _, err := c.Write([]byte(" and nothing beside")); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	var fds []int
+	var came []byte
+	for {
+		b, beside := make([]byte, 64), make([]byte, syscall.CmsgSpace(4*wire.MaxHandover))
+		n, nBeside, flags, _, err := theirs.ReadMsgUnix(b, beside)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil || flags&syscall.MSG_CTRUNC != 0 {
+			t.Fatalf("read: %v, flags %x", err, flags)
+		}
+		came = append(came, b[:n]...)
+		messages, err := syscall.ParseSocketControlMessage(beside[:nBeside])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range messages {
+			some, err := syscall.ParseUnixRights(&messages[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			fds = append(fds, some...)
+		}
+	}
+	if string(came) != text+" and nothing beside" || len(fds) != many {
+		t.Fatalf("%q came, and %d descriptors", came, len(fds))
+	}
+	for i, fd := range fds { // in their order, and the guest has kept none
+		if _, err := syscall.Write(fd, []byte{byte(i)}); err != nil {
+			t.Fatal(err)
+		}
+		syscall.Close(fd)
+		if b, err := io.ReadAll(peers[i]); len(b) != 1 || b[0] != byte(i) || err != nil {
+			t.Fatalf("number %d: got %v, %v", i, b, err)
+		}
+	}
+}
+
+func TestCarrier_ClosesWhatItDidNotHandOver(t *testing.T) {
+	ours, _ := unixPair(t)
+	c := newCarrier(ours)
+	near, far := net.Pipe()
+	defer far.Close()
+	if _, ok := c.hand(near); ok {
+		t.Error("a pipe is handed over")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	if _, ok := c.hand(conn); !ok {
+		t.Fatal("it is not handed over")
+	}
+	c.Close()
+	if _, err := peer.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("its other side got %v", err)
+	}
+	if _, ok := c.hand(conn); ok {
+		t.Error("a link that has ended takes connections")
+	}
+}

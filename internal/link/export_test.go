@@ -1,0 +1,8 @@
+package link
+
+// TakeNothing has the session take over no connections.
+func (s *Session) TakeNothing() {
+	s.hands.mu.Lock()
+	defer s.hands.mu.Unlock()
+	s.hands.lame = true
+}

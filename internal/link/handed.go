@@ -1,0 +1,241 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// handed is a connection that the guest has made and handed over: a TCP socket in the sandbox's own network. The guest may
+// have kept a descriptor of it, by which it can do whatever a socket's owner can; so nothing here relies on the socket not
+// to block.
+type handed struct {
+	session *Session
+	address address
+	tcp     *net.TCPConn
+	raw     syscall.RawConn
+
+	mu    sync.Mutex
+	calls int           // in progress
+	over  error         // what calls give from then on; nil while it is open
+	left  chan struct{} // closed when it is over and no call is in progress
+}
+
+// adopt makes a connection of the descriptor with that number, which must be a TCP socket. The room that is reserved for
+// it is the connection's then.
+func (s *Session) adopt(ctx context.Context, number string, to address) (net.Conn, error) {
+	n, err := strconv.ParseUint(number, 10, 64)
+	fd := -1
+	if err == nil {
+		fd, err = s.hands.claim(n)
+	}
+	if errors.Is(err, errLame) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, s.failed(ctx, err)
+	}
+	if err := checkTCP(fd); err != nil {
+		s.hands.discard(fd)
+		return nil, s.failed(ctx, err)
+	}
+	file := os.NewFile(uintptr(fd), string(to))
+	conn, err := net.FileConn(file) // has a descriptor of its own
+	file.Close()
+	if err != nil {
+		return nil, fmt.Errorf("take over connection: %w", err)
+	}
+	c := &handed{session: s, address: to, left: make(chan struct{})}
+	var ok bool
+	if c.tcp, ok = conn.(*net.TCPConn); !ok {
+		conn.Close()
+		return nil, fmt.Errorf("take over connection: it is a %T", conn)
+	}
+	if c.raw, err = c.tcp.SyscallConn(); err == nil && !s.begin(c.last) {
+		err = errDropped
+	}
+	if err != nil {
+		s.hands.later(func() { c.tcp.Close() })
+		return nil, fmt.Errorf("take over connection: %w", err)
+	}
+	return c, nil
+}
+
+// checkTCP refuses a descriptor that is no TCP socket.
+func checkTCP(fd int) error {
+	domain, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_DOMAIN)
+	if err == nil && domain != syscall.AF_INET && domain != syscall.AF_INET6 {
+		err = fmt.Errorf("it is of family %d", domain)
+	}
+	for option, want := range map[int]int{syscall.SO_TYPE: syscall.SOCK_STREAM, syscall.SO_PROTOCOL: syscall.IPPROTO_TCP} {
+		have, optErr := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, option)
+		if optErr == nil && have != want {
+			optErr = fmt.Errorf("its option %d is %d", option, have)
+		}
+		err = errors.Join(err, optErr)
+	}
+	if err != nil {
+		return fmt.Errorf("the guest has handed over something else than a TCP connection: %w", err)
+	}
+	return nil
+}
+
+// last lets the connection live until it is closed or the session ends.
+func (c *handed) last() {
+	select {
+	case <-c.left:
+	case <-c.session.done:
+		c.finish(c.session.failed(context.Background(), errDropped))
+		<-c.left
+	}
+	c.session.hands.later(func() {
+		c.tcp.Close()
+		c.session.hands.release()
+	})
+}
+
+// begin begins a call that uses the socket; end ends it.
+func (c *handed) begin() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over == nil {
+		c.calls++
+	}
+	return c.over
+}
+
+func (c *handed) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.calls--; c.over != nil && c.calls == 0 {
+		close(c.left)
+	}
+}
+
+// move calls f whenever the socket may be ready, until it does not say EAGAIN.
+func (c *handed) move(when func(func(uintptr) bool) error, f func(fd int) (int, error)) (n int, err error) {
+	if err := c.begin(); err != nil {
+		return 0, err
+	}
+	defer c.end()
+	if waitErr := when(func(fd uintptr) bool {
+		for {
+			if n, err = f(int(fd)); err != syscall.EINTR {
+				return err != syscall.EAGAIN
+			}
+		}
+	}); waitErr != nil {
+		return 0, c.why(waitErr)
+	}
+	if err != nil {
+		return 0, c.why(err)
+	}
+	return n, nil
+}
+
+// Read reads what the other side sent. After its end it gives io.EOF, after a break of the link an Unavailable fault.
+func (c *handed) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	n, err := c.move(c.raw.Read, func(fd int) (int, error) {
+		n, _, err := syscall.Recvfrom(fd, p, syscall.MSG_DONTWAIT)
+		return n, err
+	})
+	if n == 0 && err == nil {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Write writes; it blocks while the other side does not read.
+func (c *handed) Write(p []byte) (int, error) {
+	written := 0
+	for written < len(p) {
+		n, err := c.move(c.raw.Write, func(fd int) (int, error) {
+			return syscall.SendmsgN(fd, p[written:], nil, nil, syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL)
+		})
+		written += n
+		if err != nil {
+			return written, err
+		}
+	}
+	return written, nil
+}
+
+// why gives the cause of an error: the end of the link comes before what followed from it.
+func (c *handed) why(err error) error {
+	c.mu.Lock()
+	over := c.over
+	c.mu.Unlock()
+	var number syscall.Errno
+	switch {
+	case over != nil:
+		return over
+	case !c.session.alive():
+		return c.session.failed(context.Background(), err)
+	case errors.As(err, &number):
+		return fmt.Errorf("%w in the sandbox", number)
+	}
+	return err
+}
+
+// finish ends both directions. Calls give err from then on.
+func (c *handed) finish(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over != nil {
+		return
+	}
+	c.over = err
+	if c.calls == 0 {
+		close(c.left)
+	}
+	_ = c.tcp.SetDeadline(time.Unix(1, 0)) // ends the calls in progress
+}
+
+// Close ends both directions. What was written still arrives.
+func (c *handed) Close() error {
+	c.finish(net.ErrClosed)
+	return nil
+}
+
+// CloseWrite ends what is sent; reading goes on.
+func (c *handed) CloseWrite() error {
+	if err := c.begin(); err != nil {
+		return err
+	}
+	defer c.end()
+	var err error
+	if ctlErr := c.raw.Control(func(fd uintptr) { err = syscall.Shutdown(int(fd), syscall.SHUT_WR) }); ctlErr != nil {
+		err = ctlErr
+	}
+	if err != nil {
+		return c.why(err)
+	}
+	return nil
+}
+
+func (c *handed) LocalAddr() net.Addr  { return address("sandboxd") }
+func (c *handed) RemoteAddr() net.Addr { return c.address }
+
+func (c *handed) SetDeadline(t time.Time) error      { return c.until(c.tcp.SetDeadline, t) }
+func (c *handed) SetReadDeadline(t time.Time) error  { return c.until(c.tcp.SetReadDeadline, t) }
+func (c *handed) SetWriteDeadline(t time.Time) error { return c.until(c.tcp.SetWriteDeadline, t) }
+
+// until sets a deadline, unless the one of Close is set.
+func (c *handed) until(set func(time.Time) error, t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over != nil {
+		return c.over
+	}
+	return set(t)
+}

@@ -1,0 +1,294 @@
+package link
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/wire"
+)
+
+// pair is a TCP connection: the end that a guest hands over, which it has a descriptor of, and its peer's.
+type pair struct {
+	ours *os.File
+	peer *net.TCPConn
+}
+
+func newPair(t *testing.T) pair {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ours, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	file, err := ours.(*net.TCPConn).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close(); peer.Close() })
+	return pair{file, peer.(*net.TCPConn)}
+}
+
+func (p pair) fd() int { return int(p.ours.Fd()) }
+
+// handing is a session with a guest that answers each CONNECT with the next of replies.
+func handing(t *testing.T) (l *liar, s *Session, replies chan func(w http.ResponseWriter)) {
+	t.Helper()
+	replies = make(chan func(http.ResponseWriter), 1)
+	l, s = liarSession(t, func(w http.ResponseWriter, _ *http.Request) { (<-replies)(w) })
+	return l, s, replies
+}
+
+func numbered(number string) func(http.ResponseWriter) {
+	return func(w http.ResponseWriter) { w.Header().Set(wire.HandoverHeader, number) }
+}
+
+// handedOver gives a connection whose socket the guest has kept, too.
+func handedOver(t *testing.T) (*Session, net.Conn, pair) {
+	t.Helper()
+	p := newPair(t)
+	l, s, replies := handing(t)
+	l.beside <- []int{p.fd()}
+	replies <- numbered("0")
+	c, err := s.DialPort(within(t), 80)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := c.(*handed); !ok {
+		t.Fatalf("the connection is a %T", c)
+	}
+	return s, c, p
+}
+
+func TestHandover_IsTheConnectionItself(t *testing.T) {
+	_, c, p := handedOver(t)
+	say(t, c, "ping")
+	hear(t, p.peer, "ping")
+	say(t, p.peer, "pong")
+	hear(t, c, "pong")
+	if err := c.(*handed).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(p.peer); len(b) > 0 || err != nil {
+		t.Fatalf("got %q, %v", b, err)
+	}
+	say(t, p.peer, "last")
+	p.peer.Close()
+	if b, err := io.ReadAll(c); string(b) != "last" || err != nil {
+		t.Fatalf("got %q, %v", b, err)
+	}
+	c.Close()
+	if _, err := c.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Errorf("closed again: %v", err)
+	}
+}
+
+func TestHandover_WhatIsNoTCPConnectionIsRefused(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	sockets, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(sockets[0])
+	defer syscall.Close(sockets[1])
+	udp, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(udp)
+	good := newPair(t)
+	l, s, replies := handing(t)
+	came := 0
+	for name, lied := range map[string]struct {
+		fds    []int
+		number func() string
+	}{
+		"a pipe":           {[]int{int(r.Fd())}, func() string { return strconv.Itoa(came) }},
+		"a unix socket":    {[]int{sockets[0]}, func() string { return strconv.Itoa(came) }},
+		"a UDP socket":     {[]int{udp}, func() string { return strconv.Itoa(came) }},
+		"a later one":      {[]int{good.fd()}, func() string { return strconv.Itoa(came + 1) }},
+		"nothing":          {nil, func() string { return strconv.Itoa(came) }},
+		"a negative one":   {nil, func() string { return "-1" }},
+		"no number at all": {nil, func() string { return "first" }},
+	} {
+		if lied.fds != nil {
+			l.beside <- lied.fds
+		}
+		replies <- numbered(lied.number())
+		if _, err := s.DialPort(within(t), 80); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		came += len(lied.fds)
+	}
+	l.beside <- []int{good.fd()}
+	replies <- numbered(strconv.Itoa(came))
+	c, err := s.DialPort(within(t), 80)
+	if err != nil {
+		t.Fatalf("an honest one afterwards: %v", err)
+	}
+	c.Close()
+	if n := len(s.hands.room); n > 1 {
+		t.Errorf("what was refused takes room: %d", n)
+	}
+}
+
+// The guest shares the socket. It may have calls block that do not block otherwise.
+func TestHandover_NothingBlocksOnWhatTheGuestDoesToTheSocket(t *testing.T) {
+	s, c, p := handedOver(t)
+	fd := p.fd()
+	if err := syscall.SetNonblock(fd, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.SetsockoptLinger(fd, syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{Onoff: 1, Linger: 3600}); err != nil {
+		t.Fatal(err)
+	}
+	c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a read gave %v", err)
+	}
+	c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	if _, err := c.Write(make([]byte, 64<<20)); !errors.Is(err, os.ErrDeadlineExceeded) { // the peer does not read
+		t.Errorf("a write gave %v", err)
+	}
+	p.ours.Close() // ours is the last descriptor now, of a socket that lingers
+	began := time.Now()
+	c.Close()
+	s.drop(errDropped)
+	s.wait()
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("to close it took %v", took)
+	}
+}
+
+func TestHandover_EndsWithTheLink(t *testing.T) {
+	s, c, p := handedOver(t)
+	p.ours.Close()
+	failed := make(chan error, 1)
+	go func() {
+		_, err := c.Read(make([]byte, 1))
+		failed <- err
+	}()
+	s.drop(errDropped)
+	if err := <-failed; !fault.Is(err, fault.Unavailable) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := c.Write([]byte("x")); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("got %v", err)
+	}
+	p.peer.SetReadDeadline(time.Now().Add(patience))
+	if _, err := p.peer.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("its other side got %v", err)
+	}
+}
+
+func TestHandover_WhatNobodyClaimsIsClosed(t *testing.T) {
+	p := newPair(t)
+	l, s, _ := handing(t)
+	l.beside <- []int{p.fd()}
+	p.peer.SetReadDeadline(time.Now().Add(patience))
+	// Any bytes of the guest's carry it; the head of its reply comes with them.
+	if _, err := s.Activity(within(t)); err == nil {
+		t.Error("nonsense is believed")
+	}
+	p.ours.Close()
+	if _, err := p.peer.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("its other side got %v", err)
+	}
+}
+
+func TestHandover_FloodEndsTheLink(t *testing.T) {
+	p := newPair(t)
+	fds := make([]int, wire.MaxHandover)
+	for i := range fds {
+		fds[i] = p.fd()
+	}
+	l, s, replies := handing(t)
+	for range 2 {
+		l.beside <- fds
+		replies <- numbered("nothing")
+		s.DialPort(within(t), 80)
+	}
+	awaitEnd(t, s)
+	if n := len(s.hands.parked); n > 0 {
+		t.Errorf("%d descriptors are kept", n)
+	}
+}
+
+func TestHandover_WhatGetsLostOnItsWayIsDoneWithout(t *testing.T) {
+	_, s, replies := handing(t)
+	replies <- func(w http.ResponseWriter) {
+		s.TakeNothing()                         // as the loss has been seen
+		replies <- func(http.ResponseWriter) {} // the next one is a stream
+		numbered("0")(w)
+	}
+	c, err := s.DialPort(within(t), 80)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, ok := c.(*handed); ok {
+		t.Error("it takes over what never came")
+	}
+	if n := len(s.hands.room); n > 0 {
+		t.Errorf("room is taken: %d", n)
+	}
+}
+
+func TestHands_LossIsSeen(t *testing.T) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(t.TempDir(), "s")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	theirs, err := net.DialUnix("unix", nil, l.Addr().(*net.UnixAddr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	ours, err := l.AcceptUnix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHands(ours)
+	defer h.Close()
+	h.beside = h.beside[:syscall.CmsgSpace(4)] // as if there were no room for more descriptors
+	p := newPair(t)
+	if _, _, err := theirs.WriteMsgUnix([]byte("x"), syscall.UnixRights(p.fd(), p.fd(), p.fd(), p.fd()), nil); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := h.Read(make([]byte, 8)); n != 1 || err != nil {
+		t.Fatalf("read %d, %v", n, err)
+	}
+	if _, err := h.claim(0); !errors.Is(err, errLame) || h.reserve() {
+		t.Errorf("what may be another connection is given: %v", err)
+	}
+	theirs.Close()
+	if _, err := h.Read(make([]byte, 8)); err != io.EOF {
+		t.Errorf("at its end it gives %v", err)
+	}
+}
