@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/plain"
 )
 
 // TokenPrefix begins every API token, so that secret scanners and people recognise one.
@@ -56,7 +57,7 @@ func notInLabel(r rune) bool {
 
 // CreateToken makes an API token for a user and gives its secret, which cannot be had again.
 func (s *Service) CreateToken(ctx context.Context, userID string, n NewToken) (secret string, t Token, err error) {
-	n.Name = strings.TrimSpace(n.Name)
+	n.Name = plain.Trim(n.Name)
 	if err := n.check(); err != nil {
 		return "", Token{}, err
 	}

@@ -118,6 +118,7 @@ func TestCreateToken_SaysWhatIsWrong(t *testing.T) {
 		{auth.NewToken{Name: "ok"}, ""},
 		{auth.NewToken{Name: strings.Repeat("ü", 64), Sandbox: "a-1", TTL: time.Minute}, ""},
 		{auth.NewToken{Name: ""}, "name"},
+		{auth.NewToken{Name: " \u3164\u2800"}, "name"},
 		{auth.NewToken{Name: "  "}, "name"},
 		{auth.NewToken{Name: strings.Repeat("ü", 65)}, "name"},
 		{auth.NewToken{Name: "a\nb"}, "name"},

@@ -14,6 +14,7 @@ import (
 	"github.com/docker/go-units"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/plain"
 )
 
 // What a template may ask for. The lower bounds are what a shell and the guest need to work at all, the upper ones
@@ -99,7 +100,7 @@ func (c *checker) name(path, what, name string) {
 
 func (c *checker) text(path, field, text string, limit int) {
 	switch {
-	case strings.TrimSpace(text) == "":
+	case plain.Trim(text) == "":
 		c.bad(path, "The field %s is missing or empty.", field)
 	case utf8.RuneCountInString(text) > limit:
 		c.bad(path, "The %s is longer than %d characters.", field, limit)

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/plain"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
 )
@@ -205,7 +205,7 @@ func checkReason(text string) (string, error) {
 	if len(text) > maxHoldText {
 		return "", fault.Field("reason", "The reason is longer than %d bytes. Say it more briefly.", maxHoldText)
 	}
-	if text = strings.TrimSpace(wire.Clean(text, maxHoldText)); text == "" {
+	if text = plain.Trim(wire.Clean(text, maxHoldText)); text == "" {
 		return "", fault.Field("reason", "Say why it must stay awake, in at most %d bytes.", maxHoldText)
 	}
 	return text, nil

@@ -37,6 +37,8 @@ func TestHolds_BoundsSayWhichFieldIsWrong(t *testing.T) {
 		}{
 			{"", time.Hour, "reason"},
 			{" \x00\n ", time.Hour, "reason"},
+			{"\u3164", time.Hour, "reason"},
+			{"\u2800 \u115f\u1160\uffa0\u200b\ufeff", time.Hour, "reason"},
 			{strings.Repeat("x", 201), time.Hour, "reason"},
 			{"fine", 9 * time.Second, "ttl"},
 			{"fine", 24*time.Hour + 1, "ttl"},
@@ -195,7 +197,7 @@ func TestStanding_NamesEveryKindHoweverManyHoldsThereAre(t *testing.T) {
 	held(t, func(t *testing.T, w *world, _ *idle.Holds) {
 		for i := range 16 {
 			w.place(fmt.Sprint("job ", i), time.Hour)
-			time.Sleep(time.Second)
+			elapse(time.Second)
 		}
 		w.place("job 3", time.Hour)
 		for i := range 20 {
@@ -228,7 +230,7 @@ func TestStanding_CountsTheHoldsThatItDoesNotName(t *testing.T) {
 	held(t, func(t *testing.T, w *world, _ *idle.Holds) {
 		for i := range 9 {
 			w.place(fmt.Sprint("job ", i), time.Hour)
-			time.Sleep(time.Second)
+			elapse(time.Second)
 		}
 		check := func(want string) {
 			t.Helper()

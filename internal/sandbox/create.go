@@ -10,6 +10,7 @@ import (
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/plain"
 )
 
 // autoTries is how many automatic names are tried before a create gives up; the later ones have ten thousand times
@@ -62,7 +63,7 @@ func (m *Manager) plan(r Request) (Sandbox, error) {
 	}
 	now := stamp()
 	return Sandbox{
-		ID: NewID(), Name: r.Name, Label: strings.TrimSpace(r.Label), Owner: r.Owner, Spec: spec, Rest: r.Rest,
+		ID: NewID(), Name: r.Name, Label: plain.Trim(r.Label), Owner: r.Owner, Spec: spec, Rest: r.Rest,
 		State: Creating, Created: now, Changed: now,
 	}, nil
 }

@@ -294,6 +294,9 @@ func TestRename_ChangesTheLabelAndTellsEverybody(t *testing.T) {
 		if _, err := m.Rename(t.Context(), "lab", "a\nb"); fault.FieldOf(err) != "label" {
 			t.Errorf("a line break: %v", err)
 		}
+		if s, err := m.Rename(t.Context(), "lab", "\u3164 \u2800"); err != nil || s.Label != "" {
+			t.Errorf("what shows nothing: %q, %v", s.Label, err)
+		}
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 // maxLabel bounds a label, in characters: what fits a row without wrapping twice.
 const maxLabel = 60
 
-// CheckLabel reports what is wrong with the free text beside a name. Empty is fine.
+// CheckLabel reports what is wrong with the free text beside a name. Empty is fine; one that shows nothing is kept as such.
 func CheckLabel(label string) error {
 	if !utf8.ValidString(label) {
 		return fault.Field("label", "The label is not valid UTF-8 text.")

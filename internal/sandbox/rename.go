@@ -2,7 +2,8 @@ package sandbox
 
 import (
 	"context"
-	"strings"
+
+	"sandboxd/internal/plain"
 )
 
 // Rename changes the free text beside a sandbox's name. While a long operation is under way the change waits its turn
@@ -11,7 +12,7 @@ func (m *Manager) Rename(ctx context.Context, name, label string) (Sandbox, erro
 	if err := CheckLabel(label); err != nil {
 		return Sandbox{}, err
 	}
-	return m.amend(ctx, name, func(s *Sandbox) { s.Label = strings.TrimSpace(label) })
+	return m.amend(ctx, name, func(s *Sandbox) { s.Label = plain.Trim(label) })
 }
 
 // amend changes what is kept of a sandbox beside its state.
