@@ -10,8 +10,12 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// RunPools keeps the pools of the templates that list gives until ctx ends: now, whenever one of them was claimed, and
-// once a minute, while the engine is there.
+// afterClaim is how long a pool is left alone after a claim: seldom does one come alone, and making the next sandbox takes
+// what claiming needs.
+const afterClaim = time.Second
+
+// RunPools keeps the pools of the templates that list gives until ctx ends: now, a moment after one of them was
+// claimed, and once a minute, while the engine is there.
 func (m *Manager) RunPools(ctx context.Context, list func() []catalog.Template) error {
 	for {
 		wait := recheck
@@ -23,6 +27,11 @@ func (m *Manager) RunPools(ctx context.Context, list func() []catalog.Template) 
 		select {
 		case <-time.After(wait):
 		case <-m.pool.nudge:
+			select { // whoever claims one is served first
+			case <-time.After(afterClaim):
+			case <-ctx.Done():
+				return nil
+			}
 		case <-ctx.Done():
 			return nil
 		}
