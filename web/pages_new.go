@@ -10,6 +10,7 @@ import (
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/plain"
 	"sandboxd/internal/sandbox"
 	"sandboxd/views"
 )
@@ -30,7 +31,7 @@ func (s *Server) cards() []views.Card {
 }
 
 func sizeText(z catalog.Size) string {
-	return coresText(z.CPUs) + " · " + bytesText(z.Memory)
+	return coresText(z.CPUs) + " · " + plain.Size(z.Memory)
 }
 
 func coresText(n float64) string {
@@ -38,11 +39,6 @@ func coresText(n float64) string {
 		return "1 core"
 	}
 	return strconv.FormatFloat(n, 'g', -1, 64) + " cores"
-}
-
-// bytesText gives a size in binary units, without decimals that say nothing.
-func bytesText(n int64) string {
-	return strings.Replace(units.CustomSize("%.4g %s", float64(n), 1024, []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}), ".0 ", " ", 1)
 }
 
 // pageNew shows the form; a script gets it as a sheet.

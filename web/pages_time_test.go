@@ -33,14 +33,6 @@ func TestLasted_IsTheNearestWholeUnit(t *testing.T) {
 	}
 }
 
-func TestBytesText_HasNoNeedlessDecimals(t *testing.T) {
-	for n, want := range map[int64]string{2 << 30: "2 GiB", 512 << 20: "512 MiB", 1536 << 20: "1.5 GiB", 0: "0 B"} {
-		if got := bytesText(n); got != want {
-			t.Errorf("%d: %q, want %q", n, got, want)
-		}
-	}
-}
-
 func TestSpanAndAhead_SayHowLongAndWhen(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for ago, want := range map[time.Duration]string{

@@ -25,5 +25,5 @@ func noFirewall(err error, uid int) finding {
 			"this user cannot change the kernel's packet filter: with a sandboxd that runs as this user, sandboxes can reach services of this host that listen on all addresses")
 	}
 	saw, mend, _ := strings.Cut(fault.Message(err), ". ")
-	return problem(mend, "%s", plain(saw))
+	return problem(mend, "%s", clause(saw))
 }

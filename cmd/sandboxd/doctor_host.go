@@ -10,9 +10,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/docker/go-units"
-
 	"sandboxd/internal/hostname"
+	"sandboxd/internal/plain"
 )
 
 // lowDisk is the free space below which building a template may fail: a base image and one template's layers.
@@ -47,9 +46,9 @@ func lookDisk(_ context.Context, c *Config) finding {
 	}
 	free := st.Bavail * uint64(st.Bsize)
 	if free < lowDisk {
-		return warn("Free some space: 'docker system df' shows what images and volumes take.", "only %s free under %s", units.BytesSize(float64(free)), folder)
+		return warn("Free some space: 'docker system df' shows what images and volumes take.", "only %s free under %s", plain.Size(int64(free)), folder)
 	}
-	return ok("%s free under %s", units.BytesSize(float64(free)), folder)
+	return ok("%s free under %s", plain.Size(int64(free)), folder)
 }
 
 func lookDNS(ctx context.Context, c *Config) finding {
@@ -109,7 +108,7 @@ func lookSwap(context.Context, *Config) finding {
 	if total == 0 {
 		return ok("no swap") // what that costs, and whether some would help, the check of freezing says
 	}
-	return ok("%s of swap", units.BytesSize(float64(total)))
+	return ok("%s of swap", plain.Size(total))
 }
 
 func lookBridge(context.Context, *Config) finding {

@@ -4,10 +4,9 @@ import (
 	"context"
 	"strings"
 
-	"github.com/docker/go-units"
-
 	"sandboxd/internal/docker"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/plain"
 )
 
 // lookFreezing tells what becomes of a sandbox that is not used for a while.
@@ -16,15 +15,15 @@ func lookFreezing(_ context.Context, e *docker.Engine) finding {
 	switch {
 	case !can:
 		return warn("Run an engine with root, or one without on a host with cgroup v2 and systemd.",
-			"unused sandboxes cannot be frozen, and are only put to sleep: %s", plain(why))
+			"unused sandboxes cannot be frozen, and are only put to sleep: %s", clause(why))
 	case !reclaims:
-		return warn(mendReclaim(e.Info()), "unused sandboxes are frozen, and keep their memory until they are put to sleep: %s", plain(why))
+		return warn(mendReclaim(e.Info()), "unused sandboxes are frozen, and keep their memory until they are put to sleep: %s", clause(why))
 	}
 	return ok("unused sandboxes are frozen, and their memory is moved to swap")
 }
 
-// plain makes a sentence the end of another line.
-func plain(sentence string) string { return strings.TrimSuffix(sentence, ".") }
+// clause makes a sentence the end of another line.
+func clause(sentence string) string { return strings.TrimSuffix(sentence, ".") }
 
 // mendReclaim says how the memory of frozen sandboxes could be had back.
 func mendReclaim(i docker.Info) string {
@@ -52,7 +51,7 @@ func lookMemory(_ context.Context, c *Config) finding {
 	if err != nil {
 		return problem("Mend --memory-reserve.", "%s", fault.Message(err))
 	}
-	size := func(n int64) string { return units.BytesSize(float64(n)) }
+	size := plain.Size
 	switch {
 	case reserve == 0:
 		return warn("Leave --memory-reserve at 5%, so that a full host puts unused sandboxes to rest before it runs out.",

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/docker/go-units"
-
 	"sandboxd/internal/fault"
+	"sandboxd/internal/plain"
 	"sandboxd/internal/sandbox"
 )
 
@@ -114,5 +113,5 @@ func (r *Reaper) Room(_ context.Context) error {
 	}
 	r.nudge()
 	return fault.New(fault.Unavailable, "This host is short of memory: %s are available, and %s are kept in reserve. Stop a sandbox, or try again in a moment.",
-		units.BytesSize(float64(available)), units.BytesSize(float64(r.c.Reserve)))
+		plain.Size(available), plain.Size(r.c.Reserve))
 }

@@ -136,7 +136,7 @@ func TestRoom_SaysNoAndMakesSome(t *testing.T) {
 			f.before = func(string, func() bool) { w.bend(func(f *fake) { f.memory.available = 4 << 30 }) }
 		})
 		err := w.reaper.Room(ctx)
-		if !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.Message(err), "short of memory: 100MiB are available, and 1GiB") {
+		if !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.Message(err), "short of memory: 100 MiB are available, and 1 GiB") {
 			t.Errorf("with 100 MiB: %v", err)
 		}
 		w.pass(10*time.Minute + 15*time.Second)
