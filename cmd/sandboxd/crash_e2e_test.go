@@ -113,12 +113,8 @@ func (s *server) checkTrue(list []sandboxBody) {
 func (s *server) checkNothingLeft() {
 	s.t.Helper()
 	filter := "label=sandboxd.instance=" + s.instance()
-	for what, args := range map[string][]string{
-		"containers": {"ps", "-aq", "--filter", filter},
-		"volumes":    {"volume", "ls", "-q", "--filter", filter},
-		"networks":   {"network", "ls", "-q", "--filter", filter},
-	} {
-		s.until(30*time.Second, "there are no "+what+" left over", func() bool { return engine(s.t, args...) == "" })
+	for _, b := range belongings {
+		s.until(30*time.Second, "there are no "+b.what+" left over", func() bool { return engine(s.t, append(b.list, "--filter", filter)...) == "" })
 	}
 	links, err := os.ReadDir(filepath.Join(s.data, "link"))
 	if err != nil && !os.IsNotExist(err) {

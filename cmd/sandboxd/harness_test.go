@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -34,10 +35,12 @@ type server struct {
 	place place
 	http  *http.Client
 
+	patience time.Duration // how long a start may take; 0 for startLimit
+
 	mu    sync.Mutex
 	cmd   *exec.Cmd
-	ended chan error
-	setup string // the first-run link
+	ended chan struct{} // closed when the process has
+	setup string        // the first-run link
 	log   *bytes.Buffer
 }
 
@@ -80,6 +83,15 @@ func newServer(t testing.TB, extra ...string) *server {
 // newServerNamed is newServer for one whose dashboard has a host of its own.
 func newServerNamed(t testing.TB, host string, extra ...string) *server {
 	t.Helper()
+	s := prepare(t, host, extra...)
+	s.start()
+	s.token = strings.TrimSpace(s.cli("token", "create", "e2e"))
+	return s
+}
+
+// prepare is newServerNamed for one that is not started yet. Whatever comes of its start is removed when the test ends.
+func prepare(t testing.TB, host string, extra ...string) *server {
+	t.Helper()
 	if _, err := os.Stat(binary); err != nil {
 		t.Fatalf("%v: run 'make build' first", err)
 	}
@@ -88,8 +100,6 @@ func newServerNamed(t testing.TB, host string, extra ...string) *server {
 		t.Fatal(err)
 	}
 	s := &server{t: t, data: data, addr: freeAddr(t), extra: extra, http: &http.Client{Transport: named(host)}, log: &bytes.Buffer{}}
-	s.start()
-	s.token = strings.TrimSpace(s.cli("token", "create", "e2e"))
 	t.Cleanup(s.destroy)
 	return s
 }
@@ -132,7 +142,8 @@ func (s *server) start() {
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.cmd, s.ended = cmd, make(chan error, 1)
+	ended := make(chan struct{})
+	s.cmd, s.ended = cmd, ended
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
@@ -145,8 +156,15 @@ func (s *server) start() {
 			}
 		}
 	}()
-	go func() { <-read; s.ended <- cmd.Wait() }()
-	s.until(startLimit, "sandboxd is ready", func() bool {
+	go func() {
+		defer close(ended)
+		<-read
+		_ = cmd.Wait() // a test that wants to know how it ended looks at its log
+	}()
+	s.until(cmp.Or(s.patience, startLimit), "sandboxd is ready", func() bool {
+		if !s.runs() {
+			s.t.Fatalf("sandboxd ends at its start; its log:\n%s", s.tail())
+		}
 		resp, err := s.http.Get("http://" + s.addr + "/readyz")
 		if err != nil {
 			return false
@@ -154,40 +172,6 @@ func (s *server) start() {
 		defer resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
 	})
-}
-
-// kill ends the process as a crash would; stop as a person would.
-func (s *server) kill() { s.end(syscall.SIGKILL) }
-func (s *server) stop() { s.end(syscall.SIGTERM) }
-
-func (s *server) end(signal syscall.Signal) {
-	s.t.Helper()
-	if err := s.cmd.Process.Signal(signal); err != nil {
-		s.t.Fatal(err)
-	}
-	select {
-	case <-s.ended:
-	case <-time.After(startLimit):
-		s.t.Fatalf("sandboxd did not end on %v; its log:\n%s", signal, s.tail())
-	}
-}
-
-// destroy deletes every sandbox, ends the process and removes the data folder.
-func (s *server) destroy() {
-	if s.t.Failed() {
-		s.t.Logf("log of sandboxd:\n%s", s.tail())
-	}
-	var list struct {
-		Items []struct{ Name string } `json:"sandboxes"`
-	}
-	s.call("GET", "/sandboxes?limit=1000", nil, &list)
-	for _, item := range list.Items {
-		s.call("DELETE", "/sandboxes/"+item.Name+"?wait=gone", nil, nil)
-	}
-	s.stop()
-	if err := os.RemoveAll(s.data); err != nil {
-		s.t.Error(err)
-	}
 }
 
 func (s *server) tail() string {
@@ -358,12 +342,13 @@ func (l *lockedWriter) Write(p []byte) (int, error) {
 // instance is the label value that marks everything that this server's engine resources carry.
 func (s *server) instance() string {
 	s.t.Helper()
-	db, err := openDatabase(s.t.Context(), &Config{Data: s.data})
+	ctx := context.WithoutCancel(s.t.Context()) // the clean-up asks too
+	db, err := openDatabase(ctx, &Config{Data: s.data})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer db.Close()
-	id, err := db.Instance(s.t.Context())
+	id, err := db.Instance(ctx)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -1,0 +1,120 @@
+//go:build e2e || bench
+
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// belongings are the kinds of things that an engine keeps for a server: how to list them, and how to remove them.
+var belongings = []struct {
+	what         string
+	list, remove []string
+}{
+	{"containers", []string{"ps", "-aq"}, []string{"rm", "--force", "--volumes"}},
+	{"volumes", []string{"volume", "ls", "-q"}, []string{"volume", "rm", "--force"}},
+	{"networks", []string{"network", "ls", "-q"}, []string{"network", "rm"}},
+}
+
+// kill ends the process as a crash would; stop as a person would.
+func (s *server) kill() { s.end(syscall.SIGKILL) }
+func (s *server) stop() { s.end(syscall.SIGTERM) }
+
+func (s *server) end(signal syscall.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(signal); err != nil {
+		s.t.Fatal(err)
+	}
+	if !s.gone(startLimit) {
+		s.t.Fatalf("sandboxd did not end on %v; its log:\n%s", signal, s.tail())
+	}
+}
+
+// runs says whether the process has been started and has not ended.
+func (s *server) runs() bool { return s.cmd != nil && !s.gone(0) }
+
+// gone waits for the process's end, and says whether it has come.
+func (s *server) gone(limit time.Duration) bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+	}
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-s.ended:
+		return true
+	case <-late.C:
+		return false
+	}
+}
+
+// destroy deletes every sandbox as a person would, ends the process, and removes the data folder and whatever the engine
+// still has for it: what was made in advance, and what a test that failed has left. It goes on whatever does not succeed.
+func (s *server) destroy() {
+	if s.t.Failed() {
+		s.t.Logf("log of sandboxd:\n%s", s.tail())
+	}
+	if s.runs() {
+		s.deleteAll()
+		s.finish()
+	}
+	s.removeBelongings()
+	if err := os.RemoveAll(s.data); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// deleteAll deletes every sandbox over the API.
+func (s *server) deleteAll() {
+	if s.token == "" { // it was never ready
+		return
+	}
+	var list struct {
+		Items []struct{ Name string } `json:"sandboxes"`
+	}
+	s.call("GET", "/sandboxes?limit=1000", nil, &list)
+	for _, item := range list.Items {
+		s.call("DELETE", "/sandboxes/"+item.Name+"?wait=gone", nil, nil)
+	}
+}
+
+// finish ends the process, by force when it does not end when asked.
+func (s *server) finish() {
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		_ = s.cmd.Process.Signal(signal) // it may have ended by now
+		if s.gone(startLimit) {
+			return
+		}
+		s.t.Errorf("sandboxd did not end on %v; its log:\n%s", signal, s.tail())
+	}
+}
+
+// removeBelongings removes what the engine has for this server, which does not run any more.
+func (s *server) removeBelongings() {
+	filter := "label=sandboxd.instance=" + s.instance()
+	for _, b := range belongings {
+		left := strings.Fields(s.docker(append(b.list, "--filter", filter)...))
+		if len(left) > 0 {
+			s.docker(append(b.remove, left...)...)
+		}
+	}
+}
+
+// docker runs the docker command for clean-up: what does not succeed fails the test, which goes on.
+func (s *server) docker(args ...string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), removeLimit)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "docker", args...).CombinedOutput()
+	if err != nil {
+		s.t.Errorf("docker %s: %v\n%s", strings.Join(args, " "), err, out)
+		return ""
+	}
+	return string(out)
+}
