@@ -34,14 +34,18 @@ type server struct {
 	extra []string
 	place place
 	http  *http.Client
-
-	patience time.Duration // how long a start may take; 0 for startLimit
+	process
 
 	mu    sync.Mutex
-	cmd   *exec.Cmd
-	ended chan struct{} // closed when the process has
-	setup string        // the first-run link
+	setup string // the first-run link
 	log   *bytes.Buffer
+}
+
+// process is the server's last one.
+type process struct {
+	cmd      *exec.Cmd     // nil before the first start
+	ended    chan struct{} // closed when it has
+	patience time.Duration // how long a start may take; 0 for startLimit
 }
 
 // place is where the processes of a test run: here when it is zero, else in a network of its own.
