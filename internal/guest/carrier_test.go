@@ -31,6 +31,33 @@ func unixPair(t *testing.T) (dialled, accepted *net.UnixConn) {
 	return dialled, accepted
 }
 
+// readBeside reads to the end: bytes, and the descriptors beside them.
+func readBeside(t *testing.T, conn *net.UnixConn) (came []byte, fds []int) {
+	t.Helper()
+	for {
+		b, beside := make([]byte, 64), make([]byte, syscall.CmsgSpace(4*wire.MaxHandover))
+		n, nBeside, flags, _, err := conn.ReadMsgUnix(b, beside)
+		if errors.Is(err, io.EOF) {
+			return came, fds
+		}
+		if err != nil || flags&syscall.MSG_CTRUNC != 0 {
+			t.Fatalf("read: %v, flags %x", err, flags)
+		}
+		came = append(came, b[:n]...)
+		messages, err := syscall.ParseSocketControlMessage(beside[:nBeside])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range messages {
+			some, err := syscall.ParseUnixRights(&messages[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			fds = append(fds, some...)
+		}
+	}
+}
+
 func TestCarrier_HandsOverMoreThanOneMessageTakesAndKeepsTheBytes(t *testing.T) {
 	ours, theirs := unixPair(t)
 	c := newCarrier(ours)
@@ -64,30 +91,7 @@ func TestCarrier_HandsOverMoreThanOneMessageTakesAndKeepsTheBytes(t *testing.T) 
 		t.Fatal(err)
 	}
 	c.Close()
-	var fds []int
-	var came []byte
-	for {
-		b, beside := make([]byte, 64), make([]byte, syscall.CmsgSpace(4*wire.MaxHandover))
-		n, nBeside, flags, _, err := theirs.ReadMsgUnix(b, beside)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil || flags&syscall.MSG_CTRUNC != 0 {
-			t.Fatalf("read: %v, flags %x", err, flags)
-		}
-		came = append(came, b[:n]...)
-		messages, err := syscall.ParseSocketControlMessage(beside[:nBeside])
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range messages {
-			some, err := syscall.ParseUnixRights(&messages[i])
-			if err != nil {
-				t.Fatal(err)
-			}
-			fds = append(fds, some...)
-		}
-	}
+	came, fds := readBeside(t, theirs)
 	if string(came) != text+" and nothing beside" || len(fds) != many {
 		t.Fatalf("%q came, and %d descriptors", came, len(fds))
 	}

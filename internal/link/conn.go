@@ -102,7 +102,7 @@ func (s *Session) dial(ctx context.Context, req *http.Request, to string) (net.C
 		defer cancel(nil)
 		defer out.Close()
 		defer r.close()
-		return s.adopt(ctx, number, c.address)
+		return s.adopt(number, c.address)
 	}
 	c.reply = r
 	if !s.begin(func() { defer cancel(nil); c.pump(given) }) {

@@ -28,44 +28,50 @@ type handed struct {
 	left  chan struct{} // closed when it is over and no call is in progress
 }
 
-// adopt makes a connection of the descriptor with that number, which must be a TCP socket. The room that is reserved for
-// it is the connection's then.
-func (s *Session) adopt(ctx context.Context, number string, to address) (net.Conn, error) {
+// adopt makes a connection of the descriptor with that number, which must be a TCP socket; errLame when it is not. The room
+// that is reserved for it is the connection's then.
+func (s *Session) adopt(number string, to address) (net.Conn, error) {
 	n, err := strconv.ParseUint(number, 10, 64)
-	fd := -1
-	if err == nil {
-		fd, err = s.hands.claim(n)
+	if err != nil {
+		return nil, s.hands.giveUp(err)
 	}
-	if errors.Is(err, errLame) {
-		return nil, err
+	fd, ok := s.hands.claim(n)
+	if !ok {
+		return nil, s.hands.giveUp(fmt.Errorf("number %d has not come", n))
+	}
+	tcp, err := s.socket(fd)
+	if err != nil {
+		return nil, s.hands.giveUp(err)
+	}
+	c := &handed{session: s, address: to, tcp: tcp, left: make(chan struct{})}
+	if c.raw, err = tcp.SyscallConn(); err == nil && !s.begin(c.last) {
+		err = s.failed(context.Background(), errDropped)
 	}
 	if err != nil {
-		return nil, s.failed(ctx, err)
+		s.hands.later(func() { tcp.Close() })
+		return nil, err
 	}
+	return c, nil
+}
+
+// socket makes a connection of a descriptor, which is its own or closed then.
+func (s *Session) socket(fd int) (*net.TCPConn, error) {
 	if err := checkTCP(fd); err != nil {
 		s.hands.discard(fd)
-		return nil, s.failed(ctx, err)
+		return nil, err
 	}
-	file := os.NewFile(uintptr(fd), string(to))
+	file := os.NewFile(uintptr(fd), "handed over")
 	conn, err := net.FileConn(file) // has a descriptor of its own
 	file.Close()
 	if err != nil {
 		return nil, fmt.Errorf("take over connection: %w", err)
 	}
-	c := &handed{session: s, address: to, left: make(chan struct{})}
-	var ok bool
-	if c.tcp, ok = conn.(*net.TCPConn); !ok {
-		conn.Close()
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		s.hands.later(func() { conn.Close() })
 		return nil, fmt.Errorf("take over connection: it is a %T", conn)
 	}
-	if c.raw, err = c.tcp.SyscallConn(); err == nil && !s.begin(c.last) {
-		err = errDropped
-	}
-	if err != nil {
-		s.hands.later(func() { c.tcp.Close() })
-		return nil, fmt.Errorf("take over connection: %w", err)
-	}
-	return c, nil
+	return tcp, nil
 }
 
 // checkTCP refuses a descriptor that is no TCP socket.

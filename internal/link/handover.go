@@ -2,7 +2,6 @@ package link
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -27,7 +26,7 @@ type hands struct {
 	mu     sync.Mutex
 	came   uint64         // descriptors so far
 	parked map[uint64]int // come and not claimed
-	lame   bool           // one got lost on its way, so that their numbers are not known any more
+	lame   bool           // one got lost or was none, so that no more are wanted
 	over   bool
 }
 
@@ -78,7 +77,7 @@ func (h *hands) keep(beside []byte, truncated bool) error {
 		h.came++
 		h.parked[number] = fd
 		time.AfterFunc(linger, func() { // its dial has been given up
-			if fd, err := h.claim(number); err == nil {
+			if fd, ok := h.claim(number); ok {
 				h.discard(fd)
 			}
 		})
@@ -107,21 +106,24 @@ func (h *hands) reserve() bool {
 // release gives the room back.
 func (h *hands) release() { <-h.room }
 
-var errLame = errors.New("descriptors do not get here")
+// errLame says that what was to be handed over has not come, or was something else. Nothing is handed over any more then.
+var errLame = errors.New("no connection was handed over")
 
 // claim gives a parked descriptor, once.
-func (h *hands) claim(number uint64) (int, error) {
+func (h *hands) claim(number uint64) (fd int, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	fd, ok := h.parked[number]
-	switch {
-	case ok:
-		delete(h.parked, number)
-		return fd, nil
-	case h.lame:
-		return -1, errLame
-	}
-	return -1, fmt.Errorf("the guest has not handed over number %d", number)
+	fd, ok = h.parked[number]
+	delete(h.parked, number)
+	return fd, ok
+}
+
+// giveUp asks for nothing more to be handed over.
+func (h *hands) giveUp(why error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lame = true
+	return errors.Join(errLame, why)
 }
 
 // discard closes a descriptor.
