@@ -7,9 +7,10 @@ const maxAsked = 256
 
 // asked remembers who asked for what lately, by hash, so that neither length nor choice of keys costs anything.
 type asked struct {
-	keys []uint64
-	at   []time.Time
-	last time.Time
+	keys    []uint64
+	at      []time.Time
+	rhythms []rhythm
+	last    time.Time
 }
 
 // note remembers key and says whether it was there within Attention before. When there are too many the one that was

@@ -129,6 +129,27 @@ func (t *Tracker) Repeats(name, key string) bool {
 	return c.asked.note(hash, now)
 }
 
+// Beats notes that a request of a kind (who asks for what, without what changes from one to the next) has come, and says
+// whether it is a page's own: it comes in the rhythm in which those of its kind have come for a while, or is tried again
+// (TurnAway). It remembers the last 14 of each of the 64 kinds that came last.
+func (t *Tracker) Beats(name, kind string) bool {
+	now := time.Now()
+	hash := maphash.String(t.seed, kind)
+	c := t.lock(name, now)
+	defer c.mu.Unlock()
+	return c.asked.beat(hash, now, c.attended)
+}
+
+// TurnAway notes that a beat was refused. What retries comes again as it likes: all of that kind are beats until the next
+// attended use, or until there were none for Attention. Otherwise its rhythm is over, and the next of that kind is none.
+func (t *Tracker) TurnAway(name, kind string, retries bool) {
+	now := time.Now()
+	hash := maphash.String(t.seed, kind)
+	c := t.lock(name, now)
+	defer c.mu.Unlock()
+	c.asked.refuse(hash, now, retries)
+}
+
 // Counts says whether an unattended use would count now.
 func (t *Tracker) Counts(name string) bool {
 	now := time.Now()

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"net/http"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -54,43 +53,6 @@ func detail(what, path string) string {
 	return what + " " + path
 }
 
-// repeats reports whether the request may be a forgotten page's: made by a script or by the page itself, changing
-// nothing, and the same as one within the last hour. Only browsers tell that, and a program with a token has somebody
-// who wants it to run. What a terminal's page asks for by itself is that always, since whoever opens one navigates to it.
-func (v visit) repeats(who visitor) bool {
-	if who.byToken || !v.byPage() || v.wished() || v.r.Method != http.MethodGet && v.r.Method != http.MethodHead {
-		return false
-	}
-	asks := []string{who.User.ID, who.Session, strconv.Itoa(v.target.Port), v.r.Method, v.r.URL.Path}
-	return v.cfg.Tracker.Repeats(v.target.Name, strings.Join(asks, " ")) || v.target.Kind == hostname.Terminal
-}
-
-// byPage reports whether a browser asks without being led here by its person. On plain HTTP it does not say so itself, and
-// of a WebSocket some never do: then only a page has an Origin, and in front of a terminal a Referer.
-func (v visit) byPage() bool {
-	if mode := v.r.Header.Get("Sec-Fetch-Mode"); mode != "" {
-		return mode != "navigate"
-	}
-	if isWebSocket(v.r) {
-		return v.hasOrigin()
-	}
-	return v.target.Kind == hostname.Terminal && !isNavigation(v.r) && v.r.Header.Get("Referer") != ""
-}
-
-// ownSocket is the query at which our own terminal page opens its WebSocket. It says wake=0 to whatever it does by
-// itself; ttyd's page cannot tell.
-const ownSocket = "page=sandboxd"
-
-// wished reports whether a person has asked our own terminal page to connect.
-func (v visit) wished() bool {
-	return v.target.Kind == hostname.Terminal && isWebSocket(v.r) && v.r.URL.Query().Get("page") == "sandboxd" && !v.joins()
-}
-
-// joins reports whether a terminal's page says that it comes back by itself.
-func (v visit) joins() bool {
-	return v.target.Kind == hostname.Terminal && isWebSocket(v.r) && v.r.URL.Query().Get("wake") == "0"
-}
-
 // mayWake reports whether a request that is no probe may wake the sandbox. A WebSocket that only connects again does not,
 // and neither does what a terminal's page does by itself, however lately somebody was there: a stop cuts them, and they
 // are back at once.
@@ -120,7 +82,7 @@ func (v visit) resting(state sandbox.State, why, hint string) notice {
 // leave tells a page that repeats itself that it wakes nobody.
 func (v visit) leave(state sandbox.State) {
 	v.w.Header().Set(stateHeader, string(state))
-	v.show(v.resting(state, "A page that only repeats the same request does not wake it.", "Reload the page."))
+	v.show(v.resting(state, "What a page asks for again and again by itself does not wake it.", "Reload the page."))
 }
 
 // unseen tells a probe that the sandbox is not awake.

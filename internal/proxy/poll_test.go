@@ -34,7 +34,10 @@ func TestPoll_WhoIsUnattended(t *testing.T) {
 		"a navigation":                    {"GET", "/", header{"Cookie", cookie, "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Site", "none"}, false},
 		"a program with a token":          {"GET", "/api/t", bearer, false},
 		"a token in a page":               {"GET", "/api/p", append(header{"Sec-Fetch-Mode", "cors"}, bearer...), false},
-		"an old browser, or curl":         {"GET", "/api/c", header{"Cookie", cookie}, false},
+		"a script's GET on plain HTTP":    {"GET", "/api/c", header{"Cookie", cookie, "Accept", "*/*"}, true},
+		"a page on plain HTTP":            {"GET", "/p", header{"Cookie", cookie, "Accept", "text/html,*/*;q=0.8"}, false},
+		"a frame that is loaded anew":     {"GET", "/f", append(page, "Cookie", cookie, "Sec-Fetch-Dest", "iframe"), false},
+		"a person's, whatever it is":      {"GET", "/api/u", append(script(cookie), "Sec-Fetch-User", "?1"), false},
 		"a script's GET of something new": {"GET", "/api/", byScript, false},
 	} {
 		for i, path := range []string{c.path, c.path} {
@@ -81,7 +84,7 @@ func TestPoll_AForgottenPageDoesNotWakeAndAPersonDoes(t *testing.T) {
 			w.boxes.set("ml", state, "")
 			a := poll()
 			if a.StatusCode != 503 || a.Header.Get("Retry-After") != "60" || a.Header.Get(stateHeader) != string(state) ||
-				!contains(a.body, `"code":"`+string(state)+`"`, "ml is "+string(state)+". A page that only repeats the same request does not wake it.", "Reload the page.") {
+				!contains(a.body, `"code":"`+string(state)+`"`, "ml is "+string(state)+". What a page asks for again and again by itself does not wake it.", "Reload the page.") {
 				t.Errorf("%d %v %s", a.StatusCode, a.Header, a.body)
 			}
 			if _, res, err := w.dial(port3000+"/api/status", append(script(cookie), "Origin", port3000)); err == nil || res.StatusCode != 503 {

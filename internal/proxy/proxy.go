@@ -74,6 +74,10 @@ type Doors interface {
 type Tracker interface {
 	// Repeats notes that key asks, and says whether it has done so lately.
 	Repeats(name, key string) bool
+	// Beats notes a request of a kind, and says whether those come in a rhythm.
+	Beats(name, kind string) bool
+	// TurnAway notes that one of them was refused, and whether it will be tried again whatever is answered.
+	TurnAway(name, kind string, retries bool)
 	// Counts says whether an unattended use would count now.
 	Counts(name string) bool
 	// Touch notes a moment of use.
