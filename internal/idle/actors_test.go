@@ -100,6 +100,26 @@ func (w *world) poll(during span, every time.Duration, path string) {
 	})
 }
 
+// asks is what comes to the same address, of a person or of a page: nobody tells. What does not try again asks no more
+// when it is turned away.
+func (w *world) asks(what string, retries bool, at []time.Duration) {
+	w.begin(0, func() {
+		for _, next := range at {
+			if !rest(w.play, time.Until(w.began.Add(next))) {
+				return
+			}
+			u := idle.Use{Kind: idle.Web, Detail: what, Unattended: w.tracker.Beats(box, what)}
+			w.using(0, u)
+			if u.Unattended && w.row(box).State != sandbox.Running {
+				w.tracker.TurnAway(box, what, retries)
+				if !retries {
+					return
+				}
+			}
+		}
+	})
+}
+
 // traffic is what goes through an open stream or terminal from time to time: bytes that count as attended or not.
 type traffic struct {
 	during     span

@@ -23,7 +23,7 @@ type story struct {
 // TestCases decides real-life cases, each in both directions where there are two: "stays" must be up as long as it lasts,
 // "rests" must not be kept up.
 func TestCases(t *testing.T) {
-	for _, s := range slices.Concat(pageCases, streamCases, terminalCases, programCases, workCases, holdCases, handCases, hostCases) {
+	for _, s := range slices.Concat(pageCases, beatCases, streamCases, terminalCases, programCases, workCases, holdCases, handCases, hostCases) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			bend := func(w *world) { w.add(box, s.rest) }

@@ -42,4 +42,10 @@ func BenchmarkTracker(b *testing.B) {
 			t.Repeats("box", strconv.Itoa(i%300))
 		}
 	})
+	b.Run("beats, memory full", func(b *testing.B) {
+		t := idle.New()
+		for i := 0; b.Loop(); i++ {
+			t.Beats("box", strconv.Itoa(i%60))
+		}
+	})
 }
