@@ -13,14 +13,15 @@ import (
 // taken for one for an hour: that is why the pauses have to be as alike as timers make them.
 const (
 	maxRhythms  = 64              // kinds of request that are remembered for one sandbox
-	beatVoices  = 8               // tabs and timers in one rhythm
-	beatPauses  = 6               // that are looked at,
-	beatMissed  = 1               // and how many of them may be of any length
+	beatVoices  = 6               // tabs and timers in one rhythm
+	beatPauses  = 4               // that are looked at,
+	voicePauses = 2               // with so many more for each voice: a click may ask several times at once
+	missedPart  = 4               // this part of them may be of any length
 	beatSlack   = 4 * time.Second // how far two of them may differ,
 	slackPart   = 20              // with this part of the pause more,
 	slackMost   = 3               // and at most this part of it
 	beatLate    = 4               // after so many pauses it is no beat any more
-	beatsBefore = beatVoices + beatPauses
+	beatsBefore = beatVoices + beatPauses + voicePauses*beatVoices
 )
 
 // rhythm is when requests of one kind came.
@@ -83,7 +84,7 @@ func (r *rhythm) last() time.Time {
 
 // expects reports whether a request that comes now is in the rhythm of those before.
 func (r *rhythm) expects(now time.Time) bool {
-	for voices := 1; voices <= beatVoices && voices+beatPauses <= len(r.at); voices++ {
+	for voices := 1; voices <= beatVoices && voices+looks(voices) <= len(r.at); voices++ {
 		pause, slack, steady := r.pause(voices)
 		since := now.Sub(r.at[voices-1])
 		if steady && since >= pause-slack && since <= beatLate*pause {
@@ -93,16 +94,19 @@ func (r *rhythm) expects(now time.Time) bool {
 	return false
 }
 
+// looks is how many pauses are looked at.
+func looks(voices int) int { return beatPauses + voicePauses*voices }
+
 // pause gives how long it takes until each of so many voices comes again, how far that may differ, and whether it does not
 // differ by more.
 func (r *rhythm) pause(voices int) (pause, slack time.Duration, steady bool) {
-	var pauses, sorted [beatPauses]time.Duration
+	var space [beatsBefore]time.Duration
+	pauses := space[:looks(voices)]
 	for i := range pauses {
 		pauses[i] = r.at[i].Sub(r.at[i+voices])
 	}
-	sorted = pauses
-	slices.Sort(sorted[:])
-	pause = sorted[beatPauses/2]
+	slices.Sort(pauses)
+	pause = pauses[len(pauses)/2]
 	each := pause / time.Duration(voices)
 	slack = min(each/slackMost, beatSlack+each/slackPart)
 	missed := 0
@@ -111,5 +115,5 @@ func (r *rhythm) pause(voices int) (pause, slack time.Duration, steady bool) {
 			missed++
 		}
 	}
-	return pause, slack, missed <= beatMissed
+	return pause, slack, missed <= len(pauses)/missedPart
 }

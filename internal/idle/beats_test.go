@@ -44,6 +44,17 @@ func somebody(every, until time.Duration) []time.Duration {
 	return all
 }
 
+// clicks gives when what a person does asks, several times at once.
+func clicks(at []time.Duration, times int) []time.Duration {
+	var all []time.Duration
+	for _, one := range at {
+		for i := range times {
+			all = append(all, one+time.Duration(i)*50*time.Millisecond)
+		}
+	}
+	return all
+}
+
 // TestBeats_APageAsksInARhythmAndAPersonDoesNot has a page and a person ask for the same all day, each by itself. The day
 // has to be one in which nothing counts after a while, or one in which there never is an hour in which nothing counts.
 func TestBeats_APageAsksInARhythmAndAPersonDoesNot(t *testing.T) {
@@ -73,6 +84,9 @@ func TestBeats_APageAsksInARhythmAndAPersonDoesNot(t *testing.T) {
 		"now and then, 20s":          {somebody(20*time.Second, day), 0},
 		"now and then, 2 min":        {somebody(2*time.Minute, day), 0},
 		"now and then, 8 min":        {somebody(8*time.Minute, day), 0},
+		"8 min, five at once":        {clicks(somebody(8*time.Minute, day), 5), 0},
+		"8 min, seven at once":       {clicks(somebody(8*time.Minute, day), 7), 0},
+		"8 min, twenty at once":      {clicks(somebody(8*time.Minute, day), 20), 0},
 		"a habit, 10 min ± 4 min":    {habit, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

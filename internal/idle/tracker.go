@@ -131,7 +131,7 @@ func (t *Tracker) Repeats(name, key string) bool {
 
 // Beats notes that a request of a kind (who asks for what, without what changes from one to the next) has come, and says
 // whether it is a page's own: it comes in the rhythm in which those of its kind have come for a while, or is tried again
-// (TurnAway). It remembers the last 14 of each of the 64 kinds that came last.
+// (TurnAway). It remembers the last 22 of each of the 64 kinds that came last.
 func (t *Tracker) Beats(name, kind string) bool {
 	now := time.Now()
 	hash := maphash.String(t.seed, kind)
