@@ -88,7 +88,6 @@ func (e *Engine) tell(ctx context.Context, m events.Message, seen func(sandbox.I
 		i.Running, i.Started = true, at
 	case events.ActionPause, events.ActionUnPause:
 		i.Running, i.Frozen = true, m.Action == events.ActionPause
-		i.Started = e.inspected(ctx, m.Actor.ID).started
 	case events.ActionDie:
 		d := e.inspected(ctx, m.Actor.ID)
 		i.Started = d.started
