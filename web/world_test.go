@@ -321,6 +321,8 @@ func (i *fakeImages) Ensure(ctx context.Context, _ catalog.Template, _ func(cata
 	return "ref", err
 }
 
+func (i *fakeImages) Reference(catalog.Template) (string, error) { return "ref", nil }
+
 // keep makes Ensure wait until release is called, and then give err.
 func (i *fakeImages) keep(err error) (release func()) {
 	i.mu.Lock()

@@ -362,20 +362,14 @@ func (a *app) prebuildOne(ctx context.Context, t catalog.Template) {
 	}
 }
 
-// pruneLinks removes link folders that belong to no sandbox any more.
-func (a *app) pruneLinks(ctx context.Context) error {
-	left, err := a.links.Left()
-	if err != nil {
+// recallLinks lets the guests come back, and removes link folders that belong to no sandbox any more.
+func (a *app) recallLinks(ctx context.Context) error {
+	known, err := a.manager.Recall(ctx)
+	if known == nil {
 		return err
 	}
-	rows, _, err := a.manager.List(ctx, sandbox.Filter{})
-	if err != nil {
-		return err
-	}
-	known := map[string]bool{}
-	for _, s := range rows {
-		known[s.ID] = true
-	}
+	left, leftErr := a.links.Left()
+	err = errors.Join(err, leftErr)
 	for _, id := range left {
 		if !known[id] {
 			err = errors.Join(err, a.links.Forget(id))

@@ -80,8 +80,8 @@ func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err
 	if err := a.welcome(ctx, out); err != nil {
 		return err
 	}
-	if err := a.pruneLinks(ctx); err != nil {
-		log.Warn("left-over link folders", "error", err)
+	if err := a.recallLinks(ctx); err != nil {
+		log.Warn("links to sandboxes", "error", err)
 	}
 	if err := a.holds.Load(ctx); err != nil {
 		return err

@@ -120,6 +120,16 @@ func (i *Images) Ensure(ctx context.Context, t Template, report func(BuildEvent)
 	return r.ref, nil
 }
 
+// Reference gives the reference that Ensure would, whether the image is there or not. It asks nobody. Kinds: Invalid,
+// NotFound.
+func (i *Images) Reference(t Template) (ref string, err error) {
+	r, err := i.recipeOf(t)
+	if err != nil {
+		return "", err
+	}
+	return r.ref, nil
+}
+
 // Build starts a build of the template's image in the background, also when it is there already; steps that have not
 // changed are quick. A build that is under way already is left to go on.
 func (i *Images) Build(name string) error {

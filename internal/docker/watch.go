@@ -88,6 +88,8 @@ func (e *Engine) tell(ctx context.Context, m events.Message, seen func(sandbox.I
 		i.Running, i.Started = true, at
 	case events.ActionPause, events.ActionUnPause:
 		i.Running, i.Frozen = true, m.Action == events.ActionPause
+		// Not only for the time: the engine tells of a freeze before its list shows it, and an inspection waits until then.
+		i.Started = e.inspected(ctx, m.Actor.ID).started
 	case events.ActionDie:
 		d := e.inspected(ctx, m.Actor.ID)
 		i.Started = d.started

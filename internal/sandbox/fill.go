@@ -149,16 +149,23 @@ func (m *Manager) tendOnce(ctx context.Context, template string) (more bool, err
 	return m.stock(ctx, model)
 }
 
-// model is the pooled sandbox that would be made now, without its name.
+// model is the pooled sandbox that would be made now, without its name. Its image is there.
 func (m *Manager) model(ctx context.Context, template string) (Sandbox, error) {
 	s, err := m.plan(Request{Template: template})
 	if err != nil {
 		return s, err
 	}
+	t, err := m.template(s.Spec)
+	if err != nil {
+		return s, err
+	}
 	making, cancel := context.WithTimeout(ctx, imageLimit)
 	defer cancel()
+	if _, err := m.c.Images.Ensure(making, t, func(catalog.BuildEvent) {}); err != nil {
+		return s, err
+	}
 	s.Pooled = true
-	s.Label, err = m.mould(making, s.Spec)
+	s.Label, err = m.mould(s.Spec)
 	return s, err
 }
 
@@ -231,7 +238,7 @@ func (m *Manager) makeNamed(ctx context.Context, s Sandbox) error {
 	}
 	if err = m.build(ctx, s); err == nil {
 		// The template may have changed while it was read twice.
-		if now, mouldErr := m.mould(ctx, s.Spec); mouldErr != nil || now != s.Label {
+		if now, mouldErr := m.mould(s.Spec); mouldErr != nil || now != s.Label {
 			err = errors.Join(errors.New("template has changed meanwhile"), mouldErr)
 		}
 	}

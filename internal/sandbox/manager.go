@@ -19,7 +19,6 @@ const (
 	engineLimit = 90 * time.Second       // one call to the engine
 	readyLimit  = 60 * time.Second       // from the container's start to the guest's word
 	storeLimit  = 15 * time.Second       // one write to the store
-	lookLimit   = time.Second            // to see what a template's image is by now, before one is made anyway
 	claimLimit  = 5 * time.Second        // to make a pooled sandbox usable, before one is made instead
 	stopGrace   = 5 * time.Second        // between asking a sandbox to end and ending it
 	roomLimit   = 10 * time.Second       // finding out whether the host has room, and making some

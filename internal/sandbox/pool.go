@@ -159,14 +159,14 @@ func (r Request) claims() bool {
 	return r.Name == "" && r.Template != "" && r.Image == "" && r.Limits == Limits{} && len(r.Env) == 0
 }
 
-// mould names what a sandbox of s's spec is made from as things stand now: image, limits and set-up. It is the label of
-// a pooled sandbox, so that after a restart it is still known what that was made from.
-func (m *Manager) mould(ctx context.Context, spec Spec) (string, error) {
+// mould names what a sandbox of a spec is made from as things stand now: image, limits and set-up. It is the label of a
+// pooled sandbox, so that after a restart it is still known what that was made from. It does not ask the engine.
+func (m *Manager) mould(spec Spec) (string, error) {
 	t, err := m.template(spec)
 	if err != nil {
 		return "", err
 	}
-	ref, err := m.c.Images.Ensure(ctx, t, func(catalog.BuildEvent) {})
+	ref, err := m.c.Images.Reference(t)
 	if err != nil {
 		return "", err
 	}
@@ -191,11 +191,9 @@ func (m *Manager) claim(ctx context.Context, s Sandbox) (got Sandbox, ok bool, e
 	if m.pool.empty(s.Spec.Template) {
 		return Sandbox{}, false, nil
 	}
-	looking, cancel := context.WithTimeout(ctx, lookLimit)
-	defer cancel()
-	mould, err := m.mould(looking, s.Spec)
+	mould, err := m.mould(s.Spec)
 	if err != nil {
-		return Sandbox{}, false, ctx.Err() // the image has to be made first, or the engine is slow
+		return Sandbox{}, false, nil // whoever makes one says so
 	}
 	defer m.nudgePools()
 	for {

@@ -79,6 +79,8 @@ type Images interface {
 	// Ensure gives the reference of t's image, building or pulling it first if needed; concurrent callers share one
 	// build, which goes on when a caller leaves.
 	Ensure(ctx context.Context, t catalog.Template, report func(catalog.BuildEvent)) (ref string, err error)
+	// Reference gives what Ensure would, without asking the engine.
+	Reference(t catalog.Template) (ref string, err error)
 }
 
 // Templates finds templates. Implemented by catalog.Catalog. NotFound names the templates there are; Invalid says

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -33,6 +34,23 @@ func (m *Manager) Run(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// Recall lets the guests of all sandboxes that are awake dial in, so that those can be used before the engine has been
+// looked at. It gives the ids of all sandboxes that there are, also of the pooled ones. To be called once, before Run.
+func (m *Manager) Recall(ctx context.Context) (ids map[string]bool, err error) {
+	rows, err := m.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ids = make(map[string]bool, len(rows))
+	for id, s := range rows {
+		ids[id] = true
+		if s.State == Running || s.State == Frozen {
+			err = errors.Join(err, m.expect(s))
+		}
+	}
+	return ids, err
 }
 
 // watch follows the engine until it is lost or ctx ends.

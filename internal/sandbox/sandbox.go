@@ -158,5 +158,5 @@ type Instance struct {
 	ExitCode int       // of the last run, when not running
 	OOM      bool      // the last run was ended for want of memory
 	Partial  bool      // some of its parts are there, but it cannot be started: a create or a removal was cut off
-	Started  time.Time // of the last start; zero if never, and when Watch tells of a freeze or a thaw
+	Started  time.Time // of the last start; zero if never
 }

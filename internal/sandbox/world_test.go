@@ -301,6 +301,12 @@ func (i *images) Ensure(ctx context.Context, t catalog.Template, report func(cat
 	return "image-of-" + t.Name + t.Image + tag, err
 }
 
+func (i *images) Reference(t catalog.Template) (string, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return "image-of-" + t.Name + t.Image + i.tag, nil
+}
+
 // templates is a catalog of one template that can be changed.
 type templates struct {
 	mu     sync.Mutex

@@ -1,0 +1,63 @@
+//go:build e2e
+
+package main
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// spares are the names of this server's containers that are frozen.
+func (s *server) spares() []string {
+	return strings.Fields(engine(s.t, "ps", "--filter", "label=sandboxd.instance="+s.instance(), "--filter", "status=paused",
+		"--format", `{{.Label "sandboxd.name"}}`))
+}
+
+// click makes a sandbox as the page does, with nothing but a template, and says whether it is one of the spares. Then it is
+// there at once and works; else it is deleted.
+func (s *server) click(spares []string) bool {
+	s.t.Helper()
+	began := time.Now()
+	var made sandboxBody
+	if status := s.call("POST", "/sandboxes?wait=ready", map[string]any{"template": "echo"}, &made); status != http.StatusCreated {
+		s.t.Fatalf("create: %d", status)
+	}
+	if !slices.Contains(spares, made.Name) {
+		s.call("DELETE", "/sandboxes/"+made.Name+"?wait=gone", nil, nil)
+		return false
+	}
+	if took := time.Since(began); made.State != "running" || took > 2*time.Second {
+		s.t.Errorf("%+v was made in %v", made, took)
+	}
+	if out := s.exec(made.Name, map[string]any{"command": "echo here"}); out.Stdout != "here\n" {
+		s.t.Errorf("a command in it gives %+v", out)
+	}
+	return true
+}
+
+// TestPool_AClickGetsASpareAlsoAfterTheEndOfSandboxd claims sandboxes that were made in advance, before and after sandboxd
+// was killed.
+func TestPool_AClickGetsASpareAlsoAfterTheEndOfSandboxd(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t, "pool: 2"))
+	full := func() bool { return len(s.spares()) == 2 }
+	s.until(time.Minute, "the pool is full", full)
+	var list struct{ Sandboxes []sandboxBody }
+	if s.call("GET", "/sandboxes", nil, &list); len(list.Sandboxes) != 0 {
+		t.Errorf("what is nobody's is shown: %+v", list.Sandboxes)
+	}
+	spares := s.spares()
+	s.until(10*time.Second, "a spare is claimed", func() bool { return s.click(spares) })
+	s.until(time.Minute, "the pool is full again", full)
+	spares = s.spares()
+	s.kill()
+	s.start()
+	s.until(10*time.Second, "a spare is claimed after the restart", func() bool { return s.click(spares) })
+	s.until(time.Minute, "the pool is full after the restart", full)
+	if now := s.spares(); !slices.ContainsFunc(now, func(name string) bool { return slices.Contains(spares, name) }) {
+		t.Errorf("the spare that is left of %v was thrown away: %v", spares, now)
+	}
+}
