@@ -36,12 +36,21 @@ func (e *Engine) revive(ctx context.Context, id string, cause error) error {
 	case found.State.Paused:
 		return e.Thaw(ctx, id)
 	}
+	start := func() error {
+		return e.client.Load().ContainerStart(ctx, e.resource(id), container.StartOptions{})
+	}
 	mended, err := e.reconnect(ctx, id, found)
 	if err != nil {
 		return err
 	}
 	if mended {
-		cause = e.client.Load().ContainerStart(ctx, e.resource(id), container.StartOptions{})
+		cause = start()
+	}
+	if occupied(cause) && !found.State.Running {
+		cause = e.vacate(ctx, found.ID, cause, start)
+	}
+	if cause == nil {
+		return nil
 	}
 	if errdefs.IsNotFound(cause) {
 		// The container is there: what is missing is something it needs, so making it anew is no remedy.
