@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -16,15 +15,10 @@ const (
 	clearPause = 100 * time.Millisecond
 )
 
-// occupied says whether a start was refused because of what an engine that was killed in the middle of an earlier start
-// has left: containerd has processes of the container that the engine does not know of. Docker before 23 does not end
-// them itself, however often it is asked or restarted.
-func occupied(cause error) bool {
-	return cause != nil && strings.Contains(cause.Error(), "id already in use")
-}
-
-// vacate ends what is left of a container that does not run, and starts it again by start until that succeeds. It takes
-// seeing the host's processes; where it sees none of the container's it gives cause.
+// vacate ends what an engine that was killed in the middle of a start has left of a container: processes that containerd
+// has and the engine does not know of. Docker before 23 refuses to start such a container ("id already in use"), however
+// often it is asked or restarted. Then it starts it again by start. It takes seeing the host's processes; where none of
+// the container's is seen it gives cause, which the start was refused for while the container did not run.
 func (e *Engine) vacate(ctx context.Context, containerID string, cause error, start func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, clearLimit)
 	defer cancel()
@@ -35,9 +29,9 @@ func (e *Engine) vacate(ctx context.Context, containerID string, cause error, st
 			return cause
 		}
 		if n == 0 {
-			if cause = start(); !occupied(cause) {
+			if cause = start(); cause == nil {
 				e.c.Log.Info("ended what an engine that was killed had left of a container", "container", containerID, "processes", ended)
-				return cause
+				return nil
 			}
 		}
 		select {

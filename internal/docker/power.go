@@ -46,7 +46,7 @@ func (e *Engine) revive(ctx context.Context, id string, cause error) error {
 	if mended {
 		cause = start()
 	}
-	if occupied(cause) && !found.State.Running {
+	if cause != nil && !found.State.Running {
 		cause = e.vacate(ctx, found.ID, cause, start)
 	}
 	if cause == nil {
