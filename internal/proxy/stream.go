@@ -61,13 +61,15 @@ func (s *stay) came(ctx context.Context, n int) {
 }
 
 // goes makes the sandbox fit to be given n bytes. Few of them count little, and thaw it all the same, unless they are a
-// page's heartbeat and nobody has been there for so long that it does not count.
+// heartbeat and nobody has been there for so long that it does not count. Few that are no heartbeat count in full when a
+// program with a token says them, and when they thaw the sandbox: they may be somebody's.
 func (s *stay) goes(ctx context.Context, n int, beat bool) error {
 	stream := s.stream.Load()
 	if stream == nil {
 		return nil // in flight, so it is awake
 	}
-	if now := time.Now(); s.slot.add(n, now) && !s.forgotten(now) {
+	now := time.Now()
+	if much := s.slot.add(n, now); much && !s.forgotten(now) || s.who.byToken && !beat {
 		return stream.Touch(ctx, false)
 	}
 	if beat && !s.cfg.Tracker.Counts(s.target.Name) {
@@ -76,11 +78,11 @@ func (s *stay) goes(ctx context.Context, n int, beat bool) error {
 	if err := stream.Touch(ctx, true); err != nil {
 		return err
 	}
-	return s.thaw(ctx)
+	return s.thaw(ctx, beat || s.forgotten(now))
 }
 
-// thaw makes a frozen sandbox go on without counting as attended use.
-func (s *stay) thaw(ctx context.Context) error {
+// thaw makes a frozen sandbox go on, for a use that is unattended or not.
+func (s *stay) thaw(ctx context.Context, unattended bool) error {
 	sb, err := s.cfg.Sandboxes.Sandbox(ctx, s.target.Name)
 	if err != nil || sb.State != sandbox.Frozen {
 		return err
@@ -88,7 +90,7 @@ func (s *stay) thaw(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, wakeLimit)
 	defer cancel()
 	use := s.use
-	use.Unattended = true
+	use.Unattended = unattended
 	entry, err := s.cfg.Doors.Open(ctx, s.target.Name, use)
 	if err != nil {
 		return err

@@ -318,6 +318,36 @@ func TestWebSocket_AHeartbeatThawsAsLongAsSomebodyMayBeThere(t *testing.T) {
 	}
 }
 
+// After "sleep now" nobody is taken to be there. Whoever then says something that is no heartbeat is.
+func TestWebSocket_WhatThawsAfterAFreezeByHandCountsAsBefore(t *testing.T) {
+	for name, h := range map[string]func(w *world) header{
+		"a program": func(*world) header { return bearer },
+		"a page": func(w *world) header {
+			return append(header{"Sec-Fetch-Mode", "websocket", "Origin", port3000}, "Cookie", w.signIn("3000-ml.localhost"))
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newStillWorld(t)
+			w.serve(portHost(3000), echoSocket)
+			conn := w.socket(port3000+"/ws", h(w))
+			go func() { _, _ = io.Copy(io.Discard, conn.NetConn()) }()
+			time.Sleep(20 * time.Second)
+			w.boxes.uses.Dismiss("ml")
+			w.boxes.set("ml", sandbox.Frozen, "")
+			w.beats(conn, 7*time.Second, 7*time.Second)
+			if w.boxes.state("ml") != sandbox.Running {
+				t.Fatalf("%s does not thaw it", name)
+			}
+			w.beats(conn, 5*time.Second, 10*time.Minute)
+			if still := w.stillSince(); still > 10*time.Second {
+				t.Errorf("%s: still for %v under messages", name, still)
+			}
+			_ = conn.Close()
+			w.wantReleased()
+		})
+	}
+}
+
 func TestWebSocket_WhatAReconnectSaysByItselfIsUnattended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStillWorld(t)
