@@ -10,9 +10,9 @@ type Lease struct {
 	use   Use
 	bit   kindSet
 	watch bool // it counts around its touches only
-	since time.Time
 
 	// Guarded by clock.mu.
+	since      time.Time // its beginning; of a watched one that of the present stretch of touches
 	touched    time.Time // the last time that it counted
 	ended      bool
 	prev, next *Lease
@@ -25,6 +25,9 @@ func (l *Lease) Touch(unattended bool) {
 	c.mu.Lock()
 	told := false
 	if !l.ended && c.stamp(now, whose(unattended)) {
+		if l.watch && now.Sub(l.touched) > Pulse {
+			l.since = now
+		}
 		l.touched = now
 		told = c.appears(l.bit, now)
 	}
