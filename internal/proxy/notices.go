@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
@@ -16,6 +17,12 @@ func (v visit) dashboard(text, name string) link {
 		url += "sandboxes/" + name
 	}
 	return link{text, url}
+}
+
+// here links to the very address that was asked for: at this host, whatever its path is.
+func (v visit) here(text string) link {
+	at := url.URL{Scheme: v.cfg.Hosts.Scheme, Host: v.outsideHost(), Path: v.r.URL.Path, RawPath: v.r.URL.RawPath, RawQuery: v.r.URL.RawQuery}
+	return link{text, at.String()}
 }
 
 // unknown is the same for a sandbox that never was, that was deleted, and that is somebody else's.

@@ -82,7 +82,11 @@ func (v visit) resting(state sandbox.State, why, hint string) notice {
 // leave tells a page that repeats itself that it wakes nobody.
 func (v visit) leave(state sandbox.State) {
 	v.w.Header().Set(stateHeader, string(state))
-	v.show(v.resting(state, "What a page asks for again and again by itself does not wake it.", "Reload the page."))
+	n := v.resting(state, "What a page asks for again and again by itself does not wake it.", "Reload the page.")
+	if isNavigation(v.r) { // a click is a person's
+		n.Links = append([]link{v.here("Wake it")}, n.Links...)
+	}
+	v.show(n)
 }
 
 // unseen tells a probe that the sandbox is not awake.
