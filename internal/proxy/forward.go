@@ -59,7 +59,8 @@ func (s *stay) forward(way passage) {
 		s.inwards.set(attended) // until it is asked for
 		r.Body = &upload{ReadCloser: r.Body, ctx: ctx, stay: s}
 	}
-	s.reverse.ServeHTTP(final{s.w}, r)
+	s.out = &final{ResponseWriter: s.w}
+	s.reverse.ServeHTTP(s.out, r)
 }
 
 func (v visit) bound(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -86,7 +87,7 @@ func (s *stay) checkResponse(res *http.Response) error {
 	s.answered.Store(time.Now().UnixNano())
 	ctx := res.Request.Context()
 	if !switched {
-		body := &download{ReadCloser: res.Body, stay: s}
+		body := &download{ReadCloser: res.Body, ctx: ctx, stay: s}
 		res.Body = &trailed{ReadCloser: body, res: res, came: func(n int) { s.came(ctx, n) }}
 		return nil
 	}
@@ -103,17 +104,36 @@ func isWebSocket(r *http.Request) bool {
 	return r.Method == http.MethodGet && len(upgrade) == 1 && strings.EqualFold(upgrade[0], "websocket")
 }
 
-// final holds back informational answers (103 Early Hints): they would pass by checkResponse.
-type final struct{ http.ResponseWriter }
+// final holds back informational answers (103 Early Hints): they would pass by checkResponse. Flushes and writes of a body
+// may come from different goroutines.
+type final struct {
+	http.ResponseWriter
+	mu sync.Mutex
+}
 
-func (f final) WriteHeader(status int) {
+// WriteHeader implements http.ResponseWriter.
+func (f *final) WriteHeader(status int) {
 	if status >= http.StatusOK || status == http.StatusSwitchingProtocols {
 		f.ResponseWriter.WriteHeader(status)
 	}
 }
 
-// Unwrap lets http.ResponseController flush and hijack.
-func (f final) Unwrap() http.ResponseWriter { return f.ResponseWriter }
+// Write implements io.Writer.
+func (f *final) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ResponseWriter.Write(p)
+}
+
+// FlushError flushes, for http.ResponseController.
+func (f *final) FlushError() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return http.NewResponseController(f.ResponseWriter).Flush()
+}
+
+// Unwrap lets http.ResponseController hijack.
+func (f *final) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
 // failed answers when the sandbox did not.
 func (s *stay) failed(err error) {

@@ -243,3 +243,34 @@ func TestLiar_ALinkThatBreaksUnderARequestIsUnavailable(t *testing.T) {
 		t.Errorf("%d %s", a.StatusCode, a.body)
 	}
 }
+
+// TestLiar_WhatThereIsOfAnAnswerThatBreaksOffArrives has a real program hang up in the midst of its answer.
+func TestLiar_WhatThereIsOfAnAnswerThatBreaksOffArrives(t *testing.T) {
+	w := newWorld(t)
+	head := "HTTP/1.1 200 OK\r\nX-App: here\r\n"
+	long := strings.Repeat("x", 3*bufferSize)
+	for what, c := range map[string]struct{ answer, body string }{
+		"of known length":          {head + "Content-Length: 100000000\r\n\r\nabc", "abc"},
+		"in chunks":                {head + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", "abc"},
+		"within a chunk":           {head + "Transfer-Encoding: chunked\r\n\r\n64\r\nabc", "abc"},
+		"with a chunk that is bad": {head + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n", "abc"},
+		"after its head":           {head + "Content-Length: 100000\r\n\r\n", ""},
+		"after much":               {head + "Content-Length: 100000000\r\n\r\n" + long, long},
+		"of events":                {head + "Content-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", "abc"},
+	} {
+		for range 5 { // it is cut at another moment each time
+			w.lie(portHost(3000), c.answer)
+			res, err := w.client.Do(w.request("GET", port3000+"/", nil, bearer))
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+				break
+			}
+			body, err := io.ReadAll(res.Body)
+			_ = res.Body.Close()
+			if res.StatusCode != 200 || res.Header.Get("X-App") != "here" || string(body) != c.body || !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("%s: %s, %d of %d bytes, %v", what, res.Status, len(body), len(c.body), err)
+			}
+		}
+	}
+	w.wantReleased()
+}

@@ -21,6 +21,7 @@ type stay struct {
 	woken bool      // it was not awake when the request came
 	since time.Time // when the door was opened
 	way   passage
+	out   *final // what the answer is written to, once it is asked for
 
 	lease  Entry                 // what is held instead of entry, if anything; the watch's own
 	stream atomic.Pointer[Entry] // what counts by its touches, while anything does

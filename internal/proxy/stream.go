@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 	"time"
@@ -132,17 +133,39 @@ func (u *upload) Close() error {
 // download is an answer's body.
 type download struct {
 	io.ReadCloser
+	ctx  context.Context
 	stay *stay
+	cut  error // how it broke off, while that is still to be told
 }
 
-// Read implements io.Reader. Between two Reads it is the visitor who is waited for.
+// Read implements io.Reader. Between two Reads it is the visitor who is waited for. Of an answer that breaks off they get
+// what there is: with the error, the connection is cut and all that has not been flushed is lost.
 func (d *download) Read(p []byte) (int, error) {
+	if d.cut != nil {
+		return 0, d.cutOff()
+	}
 	d.stay.outwards.set(nothing)
 	n, err := d.ReadCloser.Read(p)
 	if n > 0 {
 		d.stay.outwards.set(unattended)
 	}
-	return n, err
+	if err == nil || errors.Is(err, io.EOF) {
+		return n, err
+	}
+	d.cut = err
+	if n > 0 {
+		return n, nil
+	}
+	return 0, d.cutOff()
+}
+
+// cutOff sends what the visitor has not been sent yet, unless it is they who have left or may not have it.
+func (d *download) cutOff() error {
+	if d.ctx.Err() == nil {
+		d.stay.outwards.set(unattended)
+		_ = d.stay.out.FlushError() // it is cut in any case
+	}
+	return d.cut
 }
 
 // tunnel is the sandbox's end of a WebSocket.
