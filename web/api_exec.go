@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"mime"
 	"strings"
 	"time"
@@ -94,9 +95,17 @@ func (s *Server) apiExec(ctx context.Context, r *request, in execBody) (reply, e
 	}
 	result, err := s.cfg.Commands.Run(ctx, box.Name, ask)
 	if err != nil {
-		return reply{}, whyEnded(ctx, err)
+		return reply{}, whyCut(ctx, err)
 	}
 	return reply{body: newExecShape(result)}, nil
+}
+
+// whyCut is whyEnded for a command.
+func whyCut(ctx context.Context, err error) error {
+	if err = whyEnded(ctx, err); errors.Is(err, ErrStopping) {
+		err = fault.Wrap(err, fault.Unavailable, "sandboxd is stopping, so the command was ended. Try again in a moment.")
+	}
+	return err
 }
 
 func newExecShape(r exec.Result) execShape {

@@ -37,7 +37,7 @@ func (s *Server) execLive(ctx context.Context, end func(), r *request, name stri
 		return out.event(e)
 	})
 	stop()
-	err = whyEnded(ctx, err)
+	err = whyCut(ctx, err)
 	if out == nil {
 		return err
 	}

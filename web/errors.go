@@ -82,7 +82,10 @@ func newProblem(status int, code, detail, field string) problem {
 func (s *Server) fail(err error, c echo.Context) {
 	r := requestOf(c)
 	p := problemOf(err)
-	if r.left(err) {
+	switch {
+	case r.left(err) && errors.Is(context.Cause(r.http.Context()), ErrStopping):
+		p = problemOf(ErrStopping)
+	case r.left(err):
 		p = newProblem(statusLeft, "client_left", "The request ended before it was answered.", "")
 	}
 	p.RequestID = r.id
@@ -107,7 +110,11 @@ func (s *Server) fail(err error, c echo.Context) {
 // statusLeft is what the log has for a request whose client left, after nginx; hardly anybody is there to read it.
 const statusLeft = 499
 
-// left says whether err comes of the client's having left.
+// ErrStopping is the cause for which the contexts of requests end when sandboxd stops. Whoever runs the server sets it:
+// without it those look as if their clients had left.
+var ErrStopping = fault.New(fault.Unavailable, "sandboxd is stopping, so the request was ended. Try again in a moment.")
+
+// left says whether err comes of the request's end: its client has left, or sandboxd stops.
 func (r *request) left(err error) bool {
 	return r.http.Context().Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, io.ErrUnexpectedEOF))
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sandboxd/internal/fault"
+	"sandboxd/web"
 )
 
 // Bounds on one connection to the server. Bodies and answers have none: uploads and terminals last.
@@ -127,11 +128,13 @@ func listenTraefik(ctx context.Context, c *Config) (net.Listener, error) {
 }
 
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
+	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
 	server := &http.Server{
 		Handler: h, ReadHeaderTimeout: headerLimit, IdleTimeout: keepIdle, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		// Streams end with the server: Shutdown waits for them only a moment.
-		BaseContext: func(net.Listener) context.Context { return ctx },
+		BaseContext: func(net.Listener) context.Context { return base },
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
@@ -140,6 +143,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, log *slog.Lo
 		return fmt.Errorf("serve http: %w", err)
 	case <-ctx.Done():
 	}
+	end(web.ErrStopping)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
