@@ -39,6 +39,9 @@ the first admin. Sandboxes go on running while sandboxd is away.`,
 			if err != nil {
 				return err
 			}
+			if err := c.check(); err != nil {
+				return err
+			}
 			return serve(cmd.Context(), c, log, cmd.OutOrStdout())
 		},
 	}

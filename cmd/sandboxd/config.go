@@ -128,10 +128,28 @@ func (c *Config) rest() (r catalog.Rest, err error) {
 // after reads a time of rest that a flag gives. There is nothing wider that it could leave open.
 func after(flag, text string) (catalog.After, error) {
 	a, err := catalog.ParseAfter(flag, text)
-	if err == nil && a == 0 {
-		err = fault.Field(flag, "--%s needs a duration such as \"15m\", or \"never\".", flag)
+	if err != nil {
+		return 0, fault.Wrap(err, fault.Invalid, "--%s: %s", flag, fault.Message(err))
 	}
-	return a, err
+	if a == 0 {
+		return 0, fault.Field(flag, "--%s needs a duration such as \"15m\", or \"never\".", flag)
+	}
+	return a, nil
+}
+
+// check refuses what no server can go by, before anything is touched.
+func (c *Config) check() error {
+	if c.Settle < 0 {
+		return fault.Field("settle", "--settle is %s; it must be a duration such as \"1m\", or \"0s\" for none.", c.Settle)
+	}
+	if _, err := c.rest(); err != nil {
+		return err
+	}
+	if _, err := c.reserve(math.MaxInt64); err != nil {
+		return err
+	}
+	_, err := c.trusted()
+	return err
 }
 
 // reserve gives the memory to keep free on a host that has total bytes, in bytes.

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"sandboxd/internal/fault"
+)
+
+// TestServe_AValueThatIsNoneIsRefusedByItsFlag starts servers that would take a port otherwise.
+func TestServe_AValueThatIsNoneIsRefusedByItsFlag(t *testing.T) {
+	for arg, says := range map[string]string{
+		"--freeze-after=banana":    `--freeze-after: "banana" is no idle time.`,
+		"--freeze-after=":          `--freeze-after needs a duration`,
+		"--stop-after=0s":          `--stop-after: "0s" is no idle time.`,
+		"--stop-after=-4h":         `--stop-after: "-4h" is no idle time.`,
+		"--settle=-1s":             `--settle is -1s; it must be a duration such as "1m"`,
+		"--settle=soon":            `"--settle"`,
+		"--memory-reserve=-5%":     `--memory-reserve is "-5%"`,
+		"--memory-reserve=-1MiB":   `--memory-reserve is "-1MiB"`,
+		"--trusted-proxies=banana": `--trusted-proxies has "banana"`,
+	} {
+		root := newRootCmd()
+		root.SetArgs([]string{"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:no-port", arg})
+		root.SetOut(io.Discard)
+		root.SetErr(io.Discard)
+		err := root.ExecuteContext(t.Context())
+		if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Message(err), says) {
+			t.Errorf("%s: %v", arg, err)
+		}
+	}
+}
+
+func TestConfig_ADefaultIsNoMistake(t *testing.T) {
+	c := &Config{}
+	newServe := newServeCmd(c)
+	if err := newServe.ParseFlags(nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.check(); err != nil {
+		t.Error(err)
+	}
+	c.Settle, c.FreezeAfter, c.StopAfter, c.MemoryReserve = 0, "never", "never", "0"
+	if err := c.check(); err != nil {
+		t.Error(err)
+	}
+}
