@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	stdlog "log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/wire"
 	"sandboxd/web"
 )
 
@@ -42,6 +44,7 @@ the first admin. Sandboxes go on running while sandboxd is away.`,
 			if err := c.check(); err != nil {
 				return err
 			}
+			takeStray(log)
 			return serve(cmd.Context(), c, log, cmd.OutOrStdout())
 		},
 	}
@@ -63,6 +66,25 @@ func newLogger(c *Config, w io.Writer) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(w, options)), nil
 	}
 	return nil, fault.Field("log-format", "--log-format is %q; it must be text or json.", c.LogFormat)
+}
+
+// strayLimit bounds what is kept of a line that the standard library logs, in bytes.
+const strayLimit = 200
+
+// stray takes lines that nobody of ours has written.
+type stray struct{ log *slog.Logger }
+
+// Write implements io.Writer.
+func (s stray) Write(line []byte) (int, error) {
+	s.log.Debug("line of a library's", "line", wire.Clean(string(line), strayLimit))
+	return len(line), nil
+}
+
+// takeStray leads the standard library's own log into ours: net/http, which has no other place for it, writes there what
+// a sandbox says unasked.
+func takeStray(log *slog.Logger) {
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(stray{log})
 }
 
 // serve runs sandboxd until ctx ends. The errgroup is the process model: all that lives stands in it.
