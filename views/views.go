@@ -48,7 +48,7 @@ type Time struct {
 // The forms of Time.Relative that are not the usual one.
 const (
 	SpanForm  = "span"  // how long it has lasted: "2 h", also beyond a week
-	AheadForm = "ahead" // when it is due: "in 2 h", and "now" once that is over
+	AheadForm = "ahead" // when it is due: "in 2 h", "in 8 s", and "now" once that is over
 )
 
 // State is where something stands, with its tone, its icon and its word: never a colour alone.

@@ -29,15 +29,18 @@ func spanOf(t, now time.Time) views.Time {
 	return v
 }
 
-// aheadOf is timeOf for what is due at t: "in 2 h", and "now" once that is over.
+// aheadOf is timeOf for what is due at t: "in 2 h", to the last second "in 8 s", and "now" once that is over.
 func aheadOf(t, now time.Time) views.Time {
 	v := timeOf(t, now)
 	if v.Machine == "" {
 		return v
 	}
 	v.Form = views.AheadForm
-	if now.After(t) {
+	switch left := t.Sub(now).Round(time.Second); {
+	case left <= 0:
 		v.Relative = "now"
+	case left < time.Minute:
+		v.Relative = "in " + lasted(left)
 	}
 	return v
 }

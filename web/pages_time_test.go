@@ -43,7 +43,8 @@ func TestSpanAndAhead_SayHowLongAndWhen(t *testing.T) {
 		}
 	}
 	for ahead, want := range map[time.Duration]string{
-		720 * time.Second: "in 12 min", 3 * time.Second: "now", -time.Hour: "now", 8 * 24 * time.Hour: "29 Nov",
+		720 * time.Second: "in 12 min", 59 * time.Second: "in 59 s", 8 * time.Second: "in 8 s", time.Second: "in 1 s",
+		300 * time.Millisecond: "now", 0: "now", -time.Hour: "now", 8 * 24 * time.Hour: "29 Nov",
 	} {
 		if got := aheadOf(now.Add(ahead), now); got.Relative != want || got.Form != "ahead" {
 			t.Errorf("in %v: %+v, want %q", ahead, got, want)

@@ -8,11 +8,11 @@ const steps = [
 const week = 7 * 86400;
 
 // relative says a time in one of the forms of views.Time: "" (ago or ahead), "span" (how long it has lasted), "ahead"
-// (when it is due, "now" once that is over).
+// (when it is due, to the last second, and "now" once that is over).
 export function relative(then, now, form = "") {
   const seconds = Math.round((now - then) / 1000);
   const size = form === "span" ? Math.max(seconds, 0) : Math.abs(seconds);
-  if (form !== "span" && (size < 10 || (form === "ahead" && seconds > 0))) return "now";
+  if (form === "ahead" ? seconds >= 0 : form !== "span" && size < 10) return "now";
   if (form !== "span" && size >= week) return null; // a date, which does not change
   const nearest = (unit) => Math.round(size / unit);
   const [, unit, word] = steps.find(([bound, unit]) => nearest(unit) * unit < bound);

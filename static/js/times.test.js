@@ -37,7 +37,10 @@ test("a span is how long it has lasted, also beyond a week", () => {
 test("what is due is never in the past", () => {
   const due = (seconds) => relative(now + seconds * 1000, now, "ahead");
   assert.equal(due(720), "in 12 min");
-  assert.equal(due(3), "now");
+  assert.equal(due(59), "in 59 s");
+  assert.equal(due(8), "in 8 s");
+  assert.equal(due(1), "in 1 s");
+  assert.equal(due(0), "now");
   assert.equal(due(-90), "now");
   assert.equal(due(8 * 86400), null);
 });
