@@ -139,6 +139,20 @@ func TestSleep_PutsToRestAndStartWakes(t *testing.T) {
 	}
 }
 
+func TestSleep_OneThatIsAsleepCannotBeFrozen(t *testing.T) {
+	w := newWorld(t)
+	w.box("ada", "lab")
+	w.call("ada", "POST", lab+"/sleep?wait=asleep", "").is(http.StatusOK)
+	w.call("ada", "POST", lab+"/sleep", `{"frozen":true}`).is(http.StatusAccepted) // it rests deeper already
+	p := w.call("ada", "POST", lab+"/sleep?wait=frozen", `{"frozen":true}`).problem(http.StatusConflict, "conflict", "")
+	if want := "lab is asleep, and only a sandbox that is awake can be frozen. Wake it first."; p.Detail != want {
+		t.Errorf("it says %q", p.Detail)
+	}
+	if got := w.call("ada", "GET", lab, "").is(http.StatusOK).sandbox(); got.State != string(sandbox.Asleep) {
+		t.Errorf("it is %s", got.State)
+	}
+}
+
 func TestSleep_ByHandDismissesWhateverPageIsOpen(t *testing.T) {
 	w := newWorld(t)
 	w.box("ada", "lab")
