@@ -317,3 +317,30 @@ func TestDismiss_NothingUnattendedCountsUntilTheNextAttendedUse(t *testing.T) {
 		}
 	})
 }
+
+func TestWatch_IsAReasonSinceItsPresentStretch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker := idle.New()
+		lease := tracker.Watch(box, terminal)
+		since := func() time.Time {
+			t.Helper()
+			because := tracker.Standing(box).Because
+			if len(because) != 1 {
+				t.Fatalf("in use by %+v", because)
+			}
+			return because[0].Since
+		}
+		if opened := time.Now(); !since().Equal(opened) {
+			t.Errorf("since %s, want since it was opened", since())
+		}
+		time.Sleep(5 * time.Minute) // quiet
+		typed := time.Now()
+		for range 20 {
+			lease.Touch(false)
+			if !since().Equal(typed) {
+				t.Errorf("since %s, want since the first key", since().Sub(typed))
+			}
+			time.Sleep(idle.Pulse - time.Second)
+		}
+	})
+}
