@@ -29,7 +29,8 @@ type stamps struct {
 	seen       time.Time // when sandboxd first heard of it
 	fresh      time.Time // its last start
 	attended   time.Time // the last attended use
-	dismissed  time.Time // when it was put to rest by hand; zero since the next attended use
+	dismissed  time.Time // when it was put to rest by hand; zero since the next attended use,
+	rested     time.Time // which leaves it here
 	unattended time.Time // the last unattended use that counted
 	unaided    time.Time // the last use that was nobody's doing: work, a hold
 }
@@ -71,7 +72,7 @@ func whose(unattended bool) doing {
 func (s *stamps) stamp(at time.Time, by doing) bool {
 	switch {
 	case by == byPerson:
-		s.attended, s.dismissed = later(s.attended, at), time.Time{}
+		s.attended, s.rested, s.dismissed = later(s.attended, at), later(s.rested, s.dismissed), time.Time{}
 	case by == byNobody:
 		s.unaided = later(s.unaided, at)
 	case at.After(s.limit()):

@@ -10,8 +10,9 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// thawUsed lets go on what somebody has frozen behind sandboxd's back while it was answering, and gives the names. Nothing
-// else would: whoever waits for the answer has asked already. What a person has put to rest by hand stays there.
+// thawUsed lets go on what somebody has frozen behind sandboxd's back while it was answering, or while something flowed out
+// of it, and gives the names. Nothing else would: whoever waits for that has asked already. What a person has put to rest
+// by hand stays there.
 func (r *Reaper) thawUsed(ctx context.Context, plans []*plan) (thawed []string) {
 	var mu sync.Mutex
 	side(plans, r.isFrozenInUse, func(p *plan) {
@@ -62,8 +63,9 @@ func (r *Reaper) thaw(ctx context.Context, p *plan) bool {
 	return true
 }
 
-// awaited says whether somebody waits for what a sandbox does: a request or a command in flight that counts now, and that
-// began after the sandbox was last put to rest by hand, whatever used it then.
+// awaited says whether somebody waits for what a sandbox does: a request or a command in flight that counts now, or a
+// stream that did a moment ago, and that began after the sandbox was last put to rest by hand, whatever used it then. What
+// still flows at that very moment is a use of its own, and no reason to undo it.
 func (t *Tracker) awaited(name string) bool {
 	now := time.Now()
 	s := t.shard(name)
@@ -77,7 +79,11 @@ func (t *Tracker) awaited(name string) bool {
 	defer c.mu.Unlock()
 	limit := c.limit()
 	for l := c.first; l != nil; l = l.next {
-		if !l.watch && l.busy(now, limit) && l.since.After(c.dismissed) {
+		put := c.dismissed
+		if l.watch {
+			put = later(put, c.rested)
+		}
+		if l.busy(now, limit) && l.since.After(put) {
 			return true
 		}
 	}

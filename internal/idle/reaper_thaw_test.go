@@ -11,6 +11,8 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
+var stream = idle.Use{Kind: idle.Stream, Detail: "GET /big"}
+
 // Thaw implements idle.Sandboxes.
 func (w *world) Thaw(_ context.Context, name string, used func() bool) (sandbox.Sandbox, error) {
 	s := w.row(name)
@@ -49,13 +51,33 @@ func TestReaper_WhatNobodyWaitsForStaysFrozen(t *testing.T) {
 		"nothing":                 func(*world) {},
 		"a request that is over":  func(w *world) { w.tracker.Begin(box, page).End() },
 		"a moment of use":         func(w *world) { w.tracker.Touch(box, page) },
-		"a terminal that is open": func(w *world) { w.tracker.Watch(box, terminal) },
+		"a terminal that is open": func(w *world) { w.tracker.Watch(box, terminal); w.pass(2 * time.Minute) },
 		"a hold":                  func(w *world) { w.place("busy", time.Hour) },
 		"a page that counts no more": func(w *world) {
 			w.pass(2 * time.Hour)
 			w.tracker.Begin(box, idle.Use{Kind: idle.Web, Unattended: true})
 		},
 		"what was put to rest by hand": func(w *world) { w.tracker.Begin(box, page); w.pass(5 * time.Minute); w.tracker.Dismiss(box) },
+		"a stream that flows on as it is put to rest by hand": func(w *world) {
+			download := w.tracker.Watch(box, stream)
+			w.pass(5 * time.Minute)
+			download.Touch(false)
+			w.pass(5*time.Minute + 10*time.Second)
+			w.tracker.Dismiss(box)
+			download.Touch(false)
+		},
+		"one of which more comes out then": func(w *world) {
+			download := w.tracker.Watch(box, stream)
+			w.tracker.Dismiss(box)
+			w.move(box, sandbox.Frozen)
+			w.pass(time.Minute + 5*time.Second)
+			download.Touch(false)
+		},
+		"a terminal that goes on as it is put to rest by hand": func(w *world) {
+			shell := w.tracker.Watch(box, terminal)
+			w.tracker.Dismiss(box)
+			shell.Touch(true)
+		},
 		"a page after it was so put to": func(w *world) {
 			w.tracker.Dismiss(box)
 			w.tracker.Begin(box, idle.Use{Kind: idle.Web, Unattended: true})
@@ -69,6 +91,52 @@ func TestReaper_WhatNobodyWaitsForStaysFrozen(t *testing.T) {
 				w.pass(time.Since(w.began) + 10*time.Minute)
 				if s := w.row(box); s.State != sandbox.Frozen {
 					t.Errorf("it is %s", s.State)
+				}
+			})
+		})
+	}
+}
+
+// TestReaper_WhatIsFrozenFromOutsideUnderAStreamGoesOnEachTime has something flow on whenever the sandbox runs.
+func TestReaper_WhatIsFrozenFromOutsideUnderAStreamGoesOnEachTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		use        idle.Use
+		unattended bool
+		before     func(*world, *idle.Lease)
+	}{
+		"a download":          {use: stream},
+		"a terminal's output": {use: terminal, unattended: true},
+		"a stream after a hand's rest": {use: stream, before: func(w *world, _ *idle.Lease) {
+			w.tracker.Dismiss(box)
+			w.tracker.Touch(box, page) // which wakes it
+		}},
+		"a terminal after a hand's rest": {use: terminal, unattended: true, before: func(w *world, l *idle.Lease) {
+			w.tracker.Dismiss(box)
+			w.pass(5 * time.Minute)
+			l.Touch(false) // a key wakes it
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			within(t, nil, func(w *world) {
+				w.pass(time.Minute)
+				lease := w.tracker.Watch(box, c.use)
+				if c.before != nil {
+					c.before(w, lease)
+				}
+				w.pass(10 * time.Minute)
+				lease.Touch(false)
+				w.each(span{10 * time.Minute, 20 * time.Minute}, 10*time.Second, func() {
+					if w.row(box).State == sandbox.Running {
+						lease.Touch(c.unattended)
+					}
+				})
+				for n := range 5 {
+					w.pass(10*time.Minute + time.Duration(n*45+9)*time.Second)
+					w.move(box, sandbox.Frozen)
+					elapse(time.Second)
+					if s := w.row(box); s.State != sandbox.Running {
+						t.Fatalf("after freeze %d it is %s", n, s.State)
+					}
 				}
 			})
 		})
