@@ -260,24 +260,76 @@ func TestRest_WhatIsInUseStaysUpAndSaysWhy(t *testing.T) {
 // TestRest_WhatIsPausedFromOutsideUnderACommandGoesOn freezes a sandbox behind sandboxd's back.
 func TestRest_WhatIsPausedFromOutsideUnderACommandGoesOn(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, "--prebuild", "")
-	s.create(map[string]any{"name": "lab", "image": "debian:trixie-slim"})
+	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
+	s.createEcho("lab", echoProgram(t))
+	container := s.container("lab")
+	is := func(state, paused string) {
+		t.Helper()
+		s.until(5*time.Second, "it is "+state, func() bool {
+			return engine(t, "inspect", "--format", "{{.State.Paused}}", container) == paused && s.rest("lab").State == state
+		})
+	}
 	var out execBody
 	var done sync.WaitGroup
 	done.Go(func() { out = s.exec("lab", map[string]any{"command": "sleep 3; echo here"}) })
-	s.until(10*time.Second, "a command uses it", func() bool { return len(s.rest("lab").Because) > 0 })
-	engine(t, "pause", s.container("lab"))
-	s.until(10*time.Second, "it runs again", func() bool {
-		return engine(t, "inspect", "--format", "{{.State.Paused}}", s.container("lab")) == "false" && s.rest("lab").State == "running"
-	})
+	s.usedBy("lab", "exec")
+	engine(t, "pause", container)
+	is("running", "false")
 	done.Wait()
 	if out.Stdout != "here\n" || out.TimedOut {
 		t.Errorf("the command ends with %+v", out)
 	}
-	engine(t, "pause", s.container("lab")) // nobody waits for it now
-	s.until(10*time.Second, "it is seen to be frozen", func() bool { return s.rest("lab").State == "frozen" })
+	s.flowsOn("lab", func() {
+		engine(t, "pause", container)
+		is("running", "false")
+	})
+	s.until(5*time.Second, "nobody waits for it", func() bool { return !s.hasReason("lab", "stream") })
+	for range 5 {
+		engine(t, "pause", container)
+		is("frozen", "true")
+		engine(t, "unpause", container)
+		is("running", "false")
+	}
+	engine(t, "pause", container)
+	is("frozen", "true")
 	if out := s.exec("lab", map[string]any{"command": "echo again"}); out.Stdout != "again\n" {
 		t.Errorf("the next command ends with %+v", out)
+	}
+}
+
+// usedBy waits until a use of that kind keeps a sandbox awake.
+func (s *server) usedBy(name, kind string) {
+	s.t.Helper()
+	s.until(20*time.Second, name+" is used by "+kind, func() bool { return s.hasReason(name, kind) })
+}
+
+func (s *server) hasReason(name, kind string) bool {
+	s.t.Helper()
+	for _, r := range s.rest(name).Because {
+		if r.Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// flowsOn holds a stream open, stops it by stop again and again, and reads on.
+func (s *server) flowsOn(name string, stop func()) {
+	s.t.Helper()
+	resp, err := s.visit("GET", echoPort+"-"+name, "/events", nil, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	for range 3 {
+		if _, err := io.CopyN(io.Discard, resp.Body, 1500); err != nil { // of 208 in a second
+			s.t.Fatal(err)
+		}
+		s.usedBy(name, "stream")
+		stop()
+	}
+	if _, err := io.CopyN(io.Discard, resp.Body, 1500); err != nil {
+		s.t.Error(err)
 	}
 }
 
