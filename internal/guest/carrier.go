@@ -5,6 +5,9 @@ import (
 	"net"
 	"sync"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/wire"
 )
@@ -13,38 +16,53 @@ import (
 // nine times wire.MaxHandover.
 const mostCarried = maxStreams
 
+// carryPause is how long nothing is handed over after that has failed.
+const carryPause = time.Minute
+
 // carrier is the link's connection, which carries descriptors beside its bytes: a connection into the sandbox that
 // sandboxd has itself costs nobody in here anything any more. Safe for concurrent use.
 type carrier struct {
 	net.Conn
-	unix *net.UnixConn // nil when it cannot carry
+	link *net.UnixConn // the same; nil when it cannot carry
 
 	mu      sync.Mutex
-	handed  uint64 // connections so far
 	waiting []*net.TCPConn
-	over    bool // nothing more is handed over
+	over    bool
+	pause   time.Time // until when nothing is handed over
 }
 
 func newCarrier(conn net.Conn) *carrier {
-	unix, _ := conn.(*net.UnixConn)
-	return &carrier{Conn: conn, unix: unix}
+	link, _ := conn.(*net.UnixConn)
+	return &carrier{Conn: conn, link: link}
 }
 
-// hand hands conn over with the next bytes, and gives how many were handed over before. conn is the carrier's then. It
-// is false when that cannot be done.
-func (c *carrier) hand(conn net.Conn) (number uint64, ok bool) {
+// hand hands conn over with the next bytes, and gives the number by which the kernel knows it. conn is the carrier's then.
+// It is false when that cannot be done.
+func (c *carrier) hand(conn net.Conn) (cookie uint64, ok bool) {
 	tcp, ok := conn.(*net.TCPConn)
-	if !ok || c.unix == nil {
+	if !ok || c.link == nil {
+		return 0, false
+	}
+	cookie, err := cookieOf(tcp)
+	if err != nil {
 		return 0, false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over || len(c.waiting) >= mostCarried {
+	if c.over || len(c.waiting) >= mostCarried || time.Now().Before(c.pause) {
 		return 0, false
 	}
 	c.waiting = append(c.waiting, tcp)
-	c.handed++
-	return c.handed - 1, true
+	return cookie, true
+}
+
+func cookieOf(conn *net.TCPConn) (cookie uint64, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	ctlErr := raw.Control(func(fd uintptr) { cookie, err = unix.GetsockoptUint64(int(fd), unix.SOL_SOCKET, unix.SO_COOKIE) })
+	return cookie, errors.Join(ctlErr, err)
 }
 
 // Write writes p, and beside it whatever is to be handed over.
@@ -64,7 +82,7 @@ func (c *carrier) Write(p []byte) (int, error) {
 		sent, err := c.send(piece, rest[:n])
 		written += sent
 		if err != nil && sent == 0 {
-			c.giveUp()
+			c.rest()
 			break
 		}
 		if err != nil {
@@ -79,12 +97,12 @@ func (c *carrier) Write(p []byte) (int, error) {
 	return written + n, err
 }
 
-// giveUp hands nothing over any more: sandboxd sees that something has not come, and does without. Some kernels, or what
-// poses as one, carry no descriptors.
-func (c *carrier) giveUp() {
+// rest hands nothing over for a while: sandboxd sees that something has not come, and does without. The kernel takes no more
+// descriptors for now, or what poses as one takes none at all.
+func (c *carrier) rest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.over = true
+	c.pause = time.Now().Add(carryPause)
 }
 
 // send writes some of p, and the descriptors of conns beside its first byte.
@@ -99,7 +117,7 @@ func (c *carrier) send(p []byte, conns []*net.TCPConn) (int, error) {
 			return 0, err
 		}
 	}
-	n, _, err := c.unix.WriteMsgUnix(p, syscall.UnixRights(fds...), nil)
+	n, _, err := c.link.WriteMsgUnix(p, syscall.UnixRights(fds...), nil)
 	if err == nil && n == 0 {
 		err = errors.New("nothing was written")
 	}

@@ -45,8 +45,8 @@ func (g *Guest) servePort(w http.ResponseWriter, r *http.Request, link *carrier)
 		return
 	}
 	if r.Header.Get(wire.HandoverHeader) == "1" {
-		if number, ok := link.hand(conn); ok {
-			w.Header().Set(wire.HandoverHeader, strconv.FormatUint(number, 10))
+		if cookie, ok := link.hand(conn); ok {
+			w.Header().Set(wire.HandoverHeader, strconv.FormatUint(cookie, 10))
 			w.WriteHeader(http.StatusOK)
 			return
 		}

@@ -3,7 +3,6 @@ package link
 import (
 	"context"
 	"errors"
-	"net"
 	"sync"
 	"time"
 
@@ -17,13 +16,12 @@ const greetings = 4
 
 // box is what the hub has of one sandbox. Safe for concurrent use.
 type box struct {
-	hub     *Hub
-	id      string
-	accepts *rate.Limiter
-	over    chan struct{} // closed by close
+	hub    *Hub
+	id     string
+	over   chan struct{} // closed by close
+	closer closer
 
-	complaints rate.Sometimes // in the log
-
+	pacing
 	mu      sync.Mutex
 	listens *listener // replaced when its socket has been removed
 	setup   []byte
@@ -33,10 +31,15 @@ type box struct {
 	problem string // why the last connection was refused, a sentence
 }
 
+// pacing bounds what a guest makes sandboxd do.
+type pacing struct {
+	accepts    *rate.Limiter
+	complaints rate.Sometimes // in the log
+}
+
 func newBox(h *Hub, id string, l *listener, setup []byte) *box {
 	return &box{hub: h, id: id, listens: l, setup: setup, over: make(chan struct{}), changed: make(chan struct{}),
-		accepts:    rate.NewLimiter(rate.Limit(h.pace.accepts), h.pace.acceptMax),
-		complaints: rate.Sometimes{First: 3, Interval: time.Minute}}
+		pacing: pacing{rate.NewLimiter(rate.Limit(h.pace.accepts), h.pace.acceptMax), rate.Sometimes{First: 3, Interval: time.Minute}}}
 }
 
 func (b *box) replaceSetup(setup []byte) {
@@ -53,10 +56,18 @@ func (b *box) relisten(l *listener) bool {
 	if b.closed {
 		return false
 	}
-	old := b.listens
-	b.listens = l // first: run tells by it why the old one is closed
-	old.Close()
+	b.closer.end(b.listens)
+	b.listens = l
 	return true
+}
+
+func (b *box) isClosed() bool {
+	select {
+	case <-b.over:
+		return true
+	default:
+		return false
+	}
 }
 
 func (b *box) listener() *listener {
@@ -74,7 +85,7 @@ func (b *box) close() {
 	}
 	b.closed = true
 	close(b.over)
-	b.listens.Close()
+	b.closer.end(b.listens)
 	if b.session != nil {
 		b.session.drop(errors.New("not expected any more"))
 	}
@@ -98,16 +109,16 @@ func (b *box) run(ctx context.Context) {
 	})
 	room := make(chan struct{}, greetings)
 	for {
-		if b.accepts.Wait(ctx) != nil {
+		if b.accepts.Wait(ctx) != nil || !b.calm(ctx) {
 			return
 		}
 		l := b.listener()
 		conn, err := l.AcceptUnix()
 		switch {
 		case err == nil:
-		case ctx.Err() != nil || errors.Is(err, net.ErrClosed) && l == b.listener():
+		case ctx.Err() != nil || b.isClosed():
 			return
-		case errors.Is(err, net.ErrClosed):
+		case l != b.listener():
 			continue // another one has taken its place
 		default:
 			b.hub.log.Warn("accept a guest", "sandbox", b.id, "err", err) // out of descriptors, say: go on, slowly
@@ -116,11 +127,11 @@ func (b *box) run(ctx context.Context) {
 		select {
 		case room <- struct{}{}:
 		case <-ctx.Done():
-			conn.Close()
+			b.closer.end(conn)
 			return
 		}
 		greeted.Go(func() {
-			s := b.greet(ctx, conn)
+			s := b.greet(ctx, newHands(conn, &b.closer))
 			<-room
 			if s != nil {
 				b.keep(s)
@@ -129,8 +140,21 @@ func (b *box) run(ctx context.Context) {
 	}
 }
 
+// calm waits while what the guest has left behind cannot be closed. It is false when ctx ends.
+func (b *box) calm(ctx context.Context) bool {
+	for b.closer.stuck() {
+		b.complaints.Do(func() { b.hub.log.Warn("guest holds up its own end", "sandbox", b.id) })
+		select {
+		case <-time.After(closeSlow):
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
 // greet says hello to who has dialled in and gives the session, or nil.
-func (b *box) greet(ctx context.Context, conn net.Conn) *Session {
+func (b *box) greet(ctx context.Context, conn *hands) *Session {
 	ctx, cancel := context.WithTimeout(ctx, b.hub.pace.hello)
 	defer cancel()
 	b.mu.Lock()

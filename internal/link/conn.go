@@ -28,7 +28,7 @@ func (s *Session) DialPort(ctx context.Context, port int) (net.Conn, error) {
 		return nil, fault.New(fault.Invalid, "There is no port %d.", port)
 	}
 	c, err := s.dialPort(ctx, fmt.Sprintf("127.0.0.1:%d", port))
-	if errors.Is(err, errLame) { // once: nothing is asked to be handed over after that
+	if errors.Is(err, errEmpty) { // once: nothing is asked to be handed over for a while after that
 		c, err = s.dialPort(ctx, fmt.Sprintf("127.0.0.1:%d", port))
 	}
 	if errors.Is(err, ErrNothingListens) {

@@ -1,8 +1,10 @@
 package link
 
+import "time"
+
 // TakeNothing has the session take over no connections.
 func (s *Session) TakeNothing() {
 	s.hands.mu.Lock()
 	defer s.hands.mu.Unlock()
-	s.hands.lame = true
+	s.hands.pause = time.Now().Add(time.Hour)
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // handed is a connection that the guest has made and handed over: a TCP socket in the sandbox's own network. The guest may
@@ -28,47 +30,47 @@ type handed struct {
 	left  chan struct{} // closed when it is over and no call is in progress
 }
 
-// adopt makes a connection of the descriptor with that number, which must be a TCP socket; errLame when it is not. The room
-// that is reserved for it is the connection's then.
+// adopt makes a connection of the descriptor whose socket has that number, which must be a TCP connection; errEmpty when
+// it is not. The room that is reserved for it is the connection's then.
 func (s *Session) adopt(number string, to address) (net.Conn, error) {
-	n, err := strconv.ParseUint(number, 10, 64)
+	cookie, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
-		return nil, s.hands.giveUp(err)
+		return nil, s.hands.rest(err)
 	}
-	fd, ok := s.hands.claim(n)
+	fd, ok := s.hands.claim(cookie)
 	if !ok {
-		return nil, s.hands.giveUp(fmt.Errorf("number %d has not come", n))
+		return nil, s.hands.rest(fmt.Errorf("number %d has not come", cookie))
 	}
-	tcp, err := s.socket(fd)
+	tcp, err := s.hands.connection(fd)
 	if err != nil {
-		return nil, s.hands.giveUp(err)
+		return nil, s.hands.rest(err)
 	}
 	c := &handed{session: s, address: to, tcp: tcp, left: make(chan struct{})}
 	if c.raw, err = tcp.SyscallConn(); err == nil && !s.begin(c.last) {
 		err = s.failed(context.Background(), errDropped)
 	}
 	if err != nil {
-		s.hands.later(func() { tcp.Close() })
+		s.hands.closer.later(func() { tcp.Close() })
 		return nil, err
 	}
 	return c, nil
 }
 
-// socket makes a connection of a descriptor, which is its own or closed then.
-func (s *Session) socket(fd int) (*net.TCPConn, error) {
+// connection makes one of a descriptor, which is its own or discarded then.
+func (h *hands) connection(fd int) (*net.TCPConn, error) {
 	if err := checkTCP(fd); err != nil {
-		s.hands.discard(fd)
+		h.closer.discard(fd)
 		return nil, err
 	}
 	file := os.NewFile(uintptr(fd), "handed over")
 	conn, err := net.FileConn(file) // has a descriptor of its own
-	file.Close()
+	h.closer.later(func() { file.Close() })
 	if err != nil {
 		return nil, fmt.Errorf("take over connection: %w", err)
 	}
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
-		s.hands.later(func() { conn.Close() })
+		h.closer.later(func() { conn.Close() })
 		return nil, fmt.Errorf("take over connection: it is a %T", conn)
 	}
 	return tcp, nil
@@ -87,6 +89,10 @@ func checkTCP(fd int) error {
 		}
 		err = errors.Join(err, optErr)
 	}
+	// A protocol on top of TCP (kernel TLS) has locks that its other owner can hold for as long as it likes.
+	if above, ulpErr := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_ULP); ulpErr == nil && above != "" {
+		err = errors.Join(err, fmt.Errorf("it speaks %q", above))
+	}
 	if err != nil {
 		return fmt.Errorf("the guest has handed over something else than a TCP connection: %w", err)
 	}
@@ -99,9 +105,10 @@ func (c *handed) last() {
 	case <-c.left:
 	case <-c.session.done:
 		c.finish(c.session.failed(context.Background(), errDropped))
-		<-c.left
 	}
-	c.session.hands.later(func() {
+	c.session.hands.closer.later(func() {
+		<-c.left
+		_ = c.raw.Control(func(fd uintptr) { calm(int(fd)) })
 		c.tcp.Close()
 		c.session.hands.release()
 	})

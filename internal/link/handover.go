@@ -8,43 +8,42 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sandboxd/internal/wire"
 )
 
-// maxHanded bounds the connections of one sandbox that its guest has handed over to us. More go through the link.
-const maxHanded = 256
+const (
+	// maxHanded bounds the connections of one sandbox that its guest has handed over to us. More go through the link.
+	maxHanded = 256
+	// handPause is how long nothing is asked to be handed over after it did not come.
+	handPause = time.Minute
+)
 
-// hands is a guest's connection beside whose bytes descriptors come: connections into the sandbox that the guest has made
-// for us. Safe for concurrent use, with one reader.
+// hands is a guest's connection, beside whose bytes descriptors come: connections into the sandbox that the guest has made
+// for us. They are known by the number that the kernel gives each socket. Safe for concurrent use, with one reader.
 type hands struct {
-	net.Conn
-	unix    *net.UnixConn
-	beside  []byte        // what came beside the bytes; touched by the one reader only
-	room    chan struct{} // taken by each connection that is asked for, or handed over and open
-	closing sync.Mutex    // of descriptors, one at a time; see later
+	*net.UnixConn
+	closer *closer
+	beside []byte        // what came beside the bytes; touched by the one reader only
+	room   chan struct{} // taken by each connection that is asked for, or handed over and open
 
 	mu     sync.Mutex
-	came   uint64         // descriptors so far
 	parked map[uint64]int // come and not claimed
-	lame   bool           // one got lost or was none, so that no more are wanted
+	pause  time.Time      // until when no more are asked for
 	over   bool
 }
 
-// newHands gives nil for a connection beside which nothing can come.
-func newHands(conn net.Conn) *hands {
-	unix, ok := conn.(*net.UnixConn)
-	if !ok {
-		return nil
-	}
-	return &hands{Conn: conn, unix: unix, beside: make([]byte, syscall.CmsgSpace(wire.MaxHandover*4)),
+func newHands(conn *net.UnixConn, c *closer) *hands {
+	return &hands{UnixConn: conn, closer: c, beside: make([]byte, syscall.CmsgSpace(wire.MaxHandover*4)),
 		room: make(chan struct{}, maxHanded), parked: map[uint64]int{}}
 }
 
 // Read reads bytes, and keeps what came beside them.
 func (h *hands) Read(p []byte) (int, error) {
-	n, beside, flags, _, err := h.unix.ReadMsgUnix(p, h.beside)
-	if beside > 0 || flags&syscall.MSG_CTRUNC != 0 {
-		if strange := h.keep(h.beside[:beside], flags&syscall.MSG_CTRUNC != 0); strange != nil {
+	n, beside, _, _, err := h.ReadMsgUnix(p, h.beside)
+	if beside > 0 {
+		if strange := h.keep(h.beside[:beside]); strange != nil {
 			return 0, strange
 		}
 	}
@@ -54,31 +53,24 @@ func (h *hands) Read(p []byte) (int, error) {
 	return max(n, 0), err
 }
 
-// keep parks descriptors until they are claimed, or nobody wants them any more.
-func (h *hands) keep(beside []byte, truncated bool) error {
-	var fds []int
-	messages, err := syscall.ParseSocketControlMessage(beside)
-	for i := range messages {
-		some, rightsErr := syscall.ParseUnixRights(&messages[i])
-		fds, err = append(fds, some...), errors.Join(err, rightsErr)
-	}
+// keep parks descriptors until they are claimed, or nobody wants them any more. Too many end the connection.
+func (h *hands) keep(beside []byte) error {
+	fds, err := rights(beside)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.lame = h.lame || truncated // out of descriptors, or a security module forbids it
 	if len(h.parked)+len(fds) > maxHanded {
 		err = errors.Join(err, errFlood)
 	}
 	for _, fd := range fds {
-		if err != nil || h.lame || h.over {
-			h.discard(fd)
+		cookie, cookieErr := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+		if _, twice := h.parked[cookie]; twice || cookieErr != nil || err != nil || h.over {
+			h.closer.discard(fd)
 			continue
 		}
-		number := h.came
-		h.came++
-		h.parked[number] = fd
+		h.parked[cookie] = fd
 		time.AfterFunc(linger, func() { // its dial has been given up
-			if fd, ok := h.claim(number); ok {
-				h.discard(fd)
+			if fd, ok := h.claim(cookie); ok {
+				h.closer.discard(fd)
 			}
 		})
 	}
@@ -87,12 +79,12 @@ func (h *hands) keep(beside []byte, truncated bool) error {
 
 // reserve takes the room of a connection that is to be handed over. It is false when there is none, or nothing gets here.
 func (h *hands) reserve() bool {
-	if h == nil {
+	if h == nil || h.closer.stuck() {
 		return false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.lame || h.over {
+	if h.over || time.Now().Before(h.pause) {
 		return false
 	}
 	select {
@@ -106,47 +98,38 @@ func (h *hands) reserve() bool {
 // release gives the room back.
 func (h *hands) release() { <-h.room }
 
-// errLame says that what was to be handed over has not come, or was something else. Nothing is handed over any more then.
-var errLame = errors.New("no connection was handed over")
+// errEmpty says that what was to be handed over has not come, or was something else.
+var errEmpty = errors.New("no connection was handed over")
 
 // claim gives a parked descriptor, once.
-func (h *hands) claim(number uint64) (fd int, ok bool) {
+func (h *hands) claim(cookie uint64) (fd int, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	fd, ok = h.parked[number]
-	delete(h.parked, number)
+	fd, ok = h.parked[cookie]
+	delete(h.parked, cookie)
 	return fd, ok
 }
 
-// giveUp asks for nothing more to be handed over.
-func (h *hands) giveUp(why error) error {
+// rest asks for nothing to be handed over for a while.
+func (h *hands) rest(why error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.lame = true
-	return errors.Join(errLame, why)
+	h.pause = time.Now().Add(handPause)
+	return errors.Join(errEmpty, why)
 }
 
-// discard closes a descriptor.
-func (h *hands) discard(fd int) { h.later(func() { syscall.Close(fd) }) }
-
-// later has something that a guest has given closed. Nobody waits for that: the guest may have it take its time (SO_LINGER),
-// for which it gets one thread of ours, not more.
-func (h *hands) later(end func()) {
-	go func() {
-		h.closing.Lock()
-		defer h.closing.Unlock()
-		end()
-	}()
-}
-
-// Close ends the connection and discards what nobody has claimed.
+// Close ends the connection at once. What it takes to close it is done later.
 func (h *hands) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.over = true
-	for number, fd := range h.parked {
-		delete(h.parked, number)
-		h.discard(fd)
+	if h.over {
+		return nil
 	}
-	return h.Conn.Close()
+	h.over = true
+	for cookie, fd := range h.parked {
+		delete(h.parked, cookie)
+		h.closer.discard(fd)
+	}
+	h.closer.end(h.UnixConn)
+	return nil
 }

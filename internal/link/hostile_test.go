@@ -229,6 +229,17 @@ func liarSession(t *testing.T, rest http.HandlerFunc) (*liar, *Session) {
 	return l, s
 }
 
+// lieTo is liarSession for a hub that there is, and a guest that has nothing to say.
+func lieTo(t *testing.T, h *Hub, socket string) (*liar, *Session) {
+	t.Helper()
+	l := lie(t, socket, nil, func(http.ResponseWriter, *http.Request) {})
+	s, err := h.Session(within(t), "box")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, s
+}
+
 func awaitEnd(t *testing.T, s *Session) {
 	t.Helper()
 	select {

@@ -47,12 +47,9 @@ type Session struct {
 
 // open says hello over conn. The caller closes conn when it fails.
 func open(ctx context.Context, id string, conn net.Conn, setup []byte, p pace) (*Session, error) {
-	handover := newHands(conn)
-	if handover != nil {
-		conn = handover
-	}
 	m := newMeter(conn)
 	defer context.AfterFunc(ctx, func() { m.fail(context.Cause(ctx)) })()
+	handover, _ := conn.(*hands)
 	client, err := speak(ctx, m)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "The program inside the sandbox hung up.")

@@ -41,8 +41,8 @@ const (
 const ExecHeader = "Sandboxd-Exec"
 
 // HandoverHeader with the value 1 asks, beside CONNECT, for the connection itself instead of a stream. A guest that hands it
-// over answers with how many it had handed over on this link before: the descriptor travels beside bytes of the link (as
-// SCM_RIGHTS) no later than the reply's head, in that order. Any other reply is a stream's.
+// over answers with the number by which the kernel knows its socket (SO_COOKIE, in decimal); the descriptor travels beside
+// bytes of the link (as SCM_RIGHTS), no later than the reply's head. Any other reply is a stream's.
 const HandoverHeader = "Sandboxd-Handover"
 
 // MaxHandover is how many descriptors travel beside one piece of the link's bytes: as many as Linux takes.
