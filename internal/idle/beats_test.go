@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,6 +56,13 @@ func clicks(at []time.Duration, times int) []time.Duration {
 	return all
 }
 
+// both gives when two timers of one page ask, the second of which starts 4 s after the first.
+func both(one, other []time.Duration) []time.Duration {
+	all := append(one, after(4*time.Second, other)...)
+	slices.Sort(all)
+	return all
+}
+
 // TestBeats_APageAsksInARhythmAndAPersonDoesNot has a page and a person ask for the same all day, each by itself. The day
 // has to be one in which nothing counts after a while, or one in which there never is an hour in which nothing counts.
 func TestBeats_APageAsksInARhythmAndAPersonDoesNot(t *testing.T) {
@@ -81,6 +89,16 @@ func TestBeats_APageAsksInARhythmAndAPersonDoesNot(t *testing.T) {
 		"every minute, some late":    {late, 2 * time.Hour},
 		"every 30s, three lost":      {lost, time.Hour},
 		"every 5s, then in the back": {slowed, time.Hour},
+		"twice a second":             {clockwork(500*time.Millisecond, 100*time.Millisecond, 1, day), time.Minute},
+		"every 30s, six at once":     {clicks(clockwork(30*time.Second, time.Second, 1, day), 6), 10 * time.Minute},
+		"every 30s, seven at once":   {clicks(clockwork(30*time.Second, time.Second, 1, day), 7), 10 * time.Minute},
+		"every minute, 12 at once":   {clicks(clockwork(time.Minute, time.Second, 1, day), 12), 15 * time.Minute},
+		"every 3s and every 10s":     {both(clockwork(3*time.Second, 0, 1, day), clockwork(10*time.Second, 0, 1, day)), 10 * time.Minute},
+		"every 5s and every 30s":     {both(clockwork(5*time.Second, 100*time.Millisecond, 1, day), clockwork(30*time.Second, 100*time.Millisecond, 1, day)), 10 * time.Minute},
+		"every 10s and every minute": {both(clockwork(10*time.Second, 200*time.Millisecond, 1, day), clockwork(time.Minute, 200*time.Millisecond, 1, day)), 15 * time.Minute},
+		"every 30s and every 5 min":  {both(clockwork(30*time.Second, time.Second, 1, day), clockwork(5*time.Minute, time.Second, 1, day)), time.Hour},
+		"a click beside a 10s poll":  {both(clockwork(10*time.Second, 100*time.Millisecond, 1, day), somebody(4*time.Minute, day)), 0},
+		"somebody who does much, 5s": {somebody(5*time.Second, day), 0},
 		"now and then, 20s":          {somebody(20*time.Second, day), 0},
 		"now and then, 2 min":        {somebody(2*time.Minute, day), 0},
 		"now and then, 8 min":        {somebody(8*time.Minute, day), 0},
@@ -136,6 +154,85 @@ func TestBeats_AClickBetweenThemIsNone(t *testing.T) {
 	})
 }
 
+func TestBeats_WhatComesAtOnceIsJudgedAsItsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker := idle.New()
+		for range 20 {
+			tracker.Beats(box, "query")
+			time.Sleep(30 * time.Second)
+		}
+		for _, c := range []struct {
+			after time.Duration
+			own   bool
+		}{{0, true}, {12 * time.Second, false}, {17 * time.Second, true}} {
+			time.Sleep(c.after)
+			for i := range 10 {
+				if got := tracker.Beats(box, "query"); got != c.own {
+					t.Errorf("the %d. after %s is the page's own: %v", i+1, c.after, got)
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+		}
+	})
+}
+
+// TestAnswered_APageAsksAgainAtOnceAndAPersonDoesNot has each request held, as the answer comes when something happens.
+func TestAnswered_APageAsksAgainAtOnceAndAPersonDoesNot(t *testing.T) {
+	for what, c := range map[string]struct {
+		again time.Duration // how long after the answer the next comes, on average
+		short int           // every so manyth is answered at once; zero for none
+		own   bool
+	}{
+		"a long poll": {100 * time.Millisecond, 0, true},
+		"a long poll, sometimes answered at once":   {300 * time.Millisecond, 3, true},
+		"a long poll that takes its time":           {1500 * time.Millisecond, 0, true},
+		"somebody who reads the answer":             {30 * time.Second, 0, false},
+		"somebody who reads many an answer quickly": {6 * time.Second, 0, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tracker, began, chance := idle.New(), time.Now(), rand.New(rand.NewPCG(5, 6))
+				var counted, longest time.Duration
+				for i := 1; time.Since(began) < 5*time.Hour; i++ {
+					at := time.Since(began)
+					if longest = max(longest, at-counted); !tracker.Beats(box, "poll") {
+						counted = at
+					}
+					if c.short == 0 || i%c.short > 0 {
+						time.Sleep(time.Second + time.Duration(chance.ExpFloat64()*float64(20*time.Second)))
+						tracker.Answered(box, "poll")
+					}
+					pause := c.again
+					if !c.own {
+						pause = time.Duration(chance.ExpFloat64() * float64(c.again))
+					}
+					time.Sleep(pause)
+				}
+				if c.own && counted > 15*time.Minute || !c.own && longest > 15*time.Minute {
+					t.Errorf("counted last at %s; nothing counted for %s", counted, longest)
+				}
+			})
+		})
+	}
+}
+
+func TestAnswered_WhatSomebodyDoesBesideALongPollCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker := idle.New()
+		for i := range 20 {
+			if got := tracker.Beats(box, "rpc"); got != (i > 4) {
+				t.Errorf("the %d. is the page's own: %v", i+1, got)
+			}
+			time.Sleep(time.Duration(5+i*i) * time.Second)
+			tracker.Answered(box, "rpc")
+		}
+		time.Sleep(7 * time.Second)
+		if tracker.Beats(box, "rpc") {
+			t.Error("what comes long after an answer does not count")
+		}
+	})
+}
+
 func TestTurnAway_WhatTriesAgainIsAPageUntilSomebodyIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker := idle.New()
@@ -178,6 +275,7 @@ func TestBeats_EndlessKindsTakeNoMemory(t *testing.T) {
 	for i := range 100_000 {
 		tracker.Beats(box, fmt.Sprint("kind ", i))
 		tracker.TurnAway(box, fmt.Sprint("other ", i), true)
+		tracker.Answered(box, fmt.Sprint("third ", i))
 	}
 	for range 10_000 {
 		tracker.Beats(box, "the same")

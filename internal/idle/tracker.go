@@ -130,14 +130,24 @@ func (t *Tracker) Repeats(name, key string) bool {
 }
 
 // Beats notes that a request of a kind (who asks for what, without what changes from one to the next) has come, and says
-// whether it is a page's own: it comes in the rhythm in which those of its kind have come for a while, or is tried again
-// (TurnAway). It remembers the last 22 of each of the 64 kinds that came last.
+// whether it is a page's own: it comes in the rhythm in which those of its kind have come for a while, is asked again and
+// again when it is answered (Answered), or is tried again (TurnAway). What comes at once is one beat, and judged as its
+// first. It remembers the last 64 of each of the 64 kinds that came last.
 func (t *Tracker) Beats(name, kind string) bool {
 	now := time.Now()
 	hash := maphash.String(t.seed, kind)
 	c := t.lock(name, now)
 	defer c.mu.Unlock()
 	return c.asked.beat(hash, now, c.attended)
+}
+
+// Answered notes that a request of a kind has its answer, for which it has waited a while.
+func (t *Tracker) Answered(name, kind string) {
+	now := time.Now()
+	hash := maphash.String(t.seed, kind)
+	c := t.lock(name, now)
+	defer c.mu.Unlock()
+	c.asked.answer(hash, now)
 }
 
 // TurnAway notes that a beat was refused. What retries comes again as it likes: all of that kind are beats until the next

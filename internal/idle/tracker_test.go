@@ -268,6 +268,7 @@ func TestTracker_ManyAtOnceLeaveNothingBehind(t *testing.T) {
 				tracker.Standing(name)
 				tracker.Repeats(name, strconv.Itoa(j))
 				tracker.Beats(name, strconv.Itoa(j%9))
+				tracker.Answered(name, strconv.Itoa(j%9))
 				tracker.TurnAway(name, strconv.Itoa(j%9), j%2 == 0)
 				if j%50 == 0 {
 					tracker.Forget(name)

@@ -12,7 +12,7 @@ import (
 )
 
 // A page that is left open goes on asking, and nobody may be there. The rule: a page's request is unattended when it reads
-// the same once more within the hour, or when requests of its kind come in a rhythm. All else is attended: whatever a
+// the same once more within the hour, or when requests of its kind come in a rhythm, or each when the one before is answered. All else is attended: whatever a
 // person certainly does, a program with a token, what is new, and what comes between the beats.
 
 // asker is who makes a request, as far as it tells.
@@ -68,12 +68,41 @@ func (v visit) repeats(who visitor) bool {
 	case v.target.Kind == hostname.Terminal:
 		return by == byScript && reads
 	}
-	from := strings.Join([]string{who.User.ID, who.Session, strconv.Itoa(v.target.Port), v.r.Method}, " ")
-	again := by == byScript && reads && !v.navigates() && v.cfg.Tracker.Repeats(v.target.Name, from+" "+v.r.URL.Path)
-	if v.beats(from+" "+string(by)+" "+shape(v.r.URL.Path), by, again) {
+	what := v.how(who) + " " + v.r.URL.Path + "?" + lasting(v.r.URL.RawQuery)
+	again := by == byScript && reads && !v.navigates() && v.cfg.Tracker.Repeats(v.target.Name, what)
+	if v.beats(v.kind(who, by), by, again) {
 		return true
 	}
 	return by == byScript && reads && v.cutOff()
+}
+
+// how says who asks for something, and how.
+func (v visit) how(who visitor) string {
+	return strings.Join([]string{who.User.ID, who.Session, strconv.Itoa(v.target.Port), v.r.Method}, " ")
+}
+
+// kind is what requests of a page that come by themselves have in common.
+func (v visit) kind(who visitor, by asker) string {
+	return v.how(who) + " " + string(by) + " " + shape(v.r.URL.Path)
+}
+
+// heldFor is how long a request waits for its answer when that says what has happened meanwhile. A page that was answered
+// sooner and asks again at once need not be told of: that is one beat.
+const heldFor = time.Second
+
+// waited notes that a request that was held has ended: a page that waits for what happens asks again. One that has ended
+// because the sandbox is put to rest was turned away.
+func (v visit) waited(who visitor, u idle.Use) {
+	by := v.asker(who)
+	if by != byScript || v.target.Kind == hostname.Terminal {
+		return
+	}
+	kind := v.kind(who, by)
+	if u.Unattended && v.turnedAway() {
+		v.cfg.Tracker.TurnAway(v.target.Name, kind, true)
+		return
+	}
+	v.cfg.Tracker.Answered(v.target.Name, kind)
 }
 
 // beats reports whether the request is one of its kind that come by themselves. A WebSocket is opened once more, and not

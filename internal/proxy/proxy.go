@@ -76,6 +76,8 @@ type Tracker interface {
 	Repeats(name, key string) bool
 	// Beats notes a request of a kind, and says whether those come in a rhythm.
 	Beats(name, kind string) bool
+	// Answered notes that one of them that has waited is answered.
+	Answered(name, kind string)
 	// TurnAway notes that one of them was refused, and whether it will be tried again whatever is answered.
 	TurnAway(name, kind string, retries bool)
 	// Counts says whether an unattended use would count now.
@@ -245,7 +247,7 @@ func (v visit) enter() {
 		return
 	}
 	s := &stay{visit: v, who: who, use: use, entry: entry, woken: sb.State != sandbox.Running, since: time.Now()}
-	defer s.release()
+	defer s.end()
 	if s.woken { // a program may have given up the connections that were open when it was frozen
 		v.pools.of(entry.Sandbox.ID, entry.Session).close()
 	}
