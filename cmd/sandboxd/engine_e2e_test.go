@@ -26,6 +26,12 @@ exec runc "$@"
 // TestStart_AfterAnEngineWasKilledInTheMiddleOfOne kills the engine when containerd has the container's first process and
 // the engine does not know yet. Docker 20.10 refuses to start such a container for ever.
 func TestStart_AfterAnEngineWasKilledInTheMiddleOfOne(t *testing.T) {
+	for name, containerd := range map[string]bool{"dockerd": false, "containerd too": true} {
+		t.Run(name, func(t *testing.T) { startsAfterAKill(t, containerd) })
+	}
+}
+
+func startsAfterAKill(t *testing.T, containerd bool) {
 	program := filepath.Join(t.TempDir(), "runtime")
 	if err := os.WriteFile(program, []byte(haltingRuntime), 0o755); err != nil {
 		t.Fatal(err)
@@ -43,7 +49,7 @@ func TestStart_AfterAnEngineWasKilledInTheMiddleOfOne(t *testing.T) {
 		t.Fatalf("start: %d %s", status, text)
 	}
 	s.until(startLimit, "the start is under way", func() bool { _, err := os.Stat(program + ".halts"); return err == nil })
-	e.kill(false)
+	e.kill(containerd)
 	if err := os.Remove(program + ".halt"); err != nil {
 		t.Fatal(err)
 	}

@@ -15,10 +15,11 @@ const (
 	clearPause = 100 * time.Millisecond
 )
 
-// vacate ends what an engine that was killed in the middle of a start has left of a container: processes that containerd
-// has and the engine does not know of. Docker before 23 refuses to start such a container ("id already in use"), however
-// often it is asked or restarted. Then it starts it again by start. It takes seeing the host's processes; where none of
-// the container's is seen it gives cause, which the start was refused for while the container did not run.
+// vacate ends what an engine that was killed in the middle of a start has left of a container: processes, and a shim of
+// containerd's, that the engine does not know of. Docker before 23 refuses to start such a container ("id already in
+// use", "task … already exists"), however often it is asked or restarted. Then it starts it again by start. It takes seeing
+// the host's processes; where none of the container's is seen it gives cause, which the start was refused for while the
+// container did not run.
 func (e *Engine) vacate(ctx context.Context, containerID string, cause error, start func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, clearLimit)
 	defer cancel()
@@ -42,22 +43,22 @@ func (e *Engine) vacate(ctx context.Context, containerID string, cause error, st
 	}
 }
 
-// end kills all processes of a container that are seen from here, and gives how many.
+// end kills all processes of a container that are seen from here, and the shims that look after it, and gives how many.
 func (k kernel) end(containerID string) (killed int, err error) {
 	if len(containerID) < minContainerID {
 		return 0, nil
 	}
-	found, err := filepath.Glob(filepath.Join(k.proc, "[1-9]*", "cgroup"))
-	for _, path := range found {
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err != nil || !mentions(path, containerID) {
+	found, err := filepath.Glob(filepath.Join(k.proc, "[1-9]*"))
+	for _, dir := range found {
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil || !belongs(dir, containerID) {
 			continue
 		}
 		p, err := os.FindProcess(pid) // the very process from here on, and not another one of that number
 		if err != nil {
 			continue
 		}
-		if mentions(path, containerID) && p.Kill() == nil {
+		if belongs(dir, containerID) && p.Kill() == nil {
 			killed++
 		}
 		_ = p.Release()
@@ -65,7 +66,14 @@ func (k kernel) end(containerID string) (killed int, err error) {
 	return killed, err
 }
 
-func mentions(path, text string) bool {
-	b, err := os.ReadFile(path)
-	return err == nil && bytes.Contains(b, []byte(text))
+// belongs reports whether a process, by its folder in /proc, is in the control group of a container, or its shim.
+func belongs(dir, containerID string) bool {
+	groups, err := os.ReadFile(filepath.Join(dir, "cgroup"))
+	if err == nil && bytes.Contains(groups, []byte(containerID)) {
+		return true
+	}
+	args, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+	program, rest, _ := bytes.Cut(args, []byte{0})
+	return err == nil && bytes.HasPrefix([]byte(filepath.Base(string(program))), []byte("containerd-shim")) &&
+		bytes.Contains(rest, []byte("-id\x00"+containerID+"\x00"))
 }
