@@ -33,6 +33,21 @@ func unixPair(t *testing.T) (dialled, accepted *net.UnixConn) {
 	return dialled, accepted
 }
 
+// tcpPair gives both ends of a connection to l.
+func tcpPair(t *testing.T, l net.Listener) (dialled, accepted net.Conn) {
+	t.Helper()
+	dialled, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted, err = l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dialled.Close(); accepted.Close() })
+	return dialled, accepted
+}
+
 // readBeside reads to the end: bytes, and the descriptors beside them.
 func readBeside(t *testing.T, conn *net.UnixConn) (came []byte, fds []int) {
 	t.Helper()
@@ -72,15 +87,7 @@ func TestCarrier_HandsOverMoreThanOneMessageTakesAndKeepsTheBytes(t *testing.T) 
 	var peers []net.Conn
 	var cookies []uint64
 	for i := range many {
-		conn, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		peer, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer peer.Close()
+		conn, peer := tcpPair(t, l)
 		peers = append(peers, peer)
 		cookie, ok := c.hand(conn)
 		if !ok {
@@ -127,15 +134,7 @@ func TestCarrier_ClosesWhatItDidNotHandOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	peer, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer peer.Close()
+	conn, peer := tcpPair(t, l)
 	if _, ok := c.hand(conn); !ok {
 		t.Fatal("it is not handed over")
 	}

@@ -50,10 +50,7 @@ func (t *Tracker) unhold(name string, one Hold) {
 // holdsOf gives the holds of the sandbox of that name and id which have not expired, the oldest first.
 func (t *Tracker) holdsOf(name, id string) []Hold {
 	now := time.Now()
-	s := t.shard(name)
-	s.mu.RLock()
-	c := s.clocks[name]
-	s.mu.RUnlock()
+	c := t.shard(name).find(name)
 	if c == nil {
 		return nil
 	}

@@ -68,10 +68,7 @@ func (r *Reaper) thaw(ctx context.Context, p *plan) bool {
 // still flows at that very moment is a use of its own, and no reason to undo it.
 func (t *Tracker) awaited(name string) bool {
 	now := time.Now()
-	s := t.shard(name)
-	s.mu.RLock()
-	c := s.clocks[name]
-	s.mu.RUnlock()
+	c := t.shard(name).find(name)
 	if c == nil {
 		return false
 	}

@@ -171,10 +171,7 @@ func (t *Tracker) Counts(name string) bool {
 // Standing gives what uses a sandbox now, or since when nothing does. One that was never heard of is unused from now.
 func (t *Tracker) Standing(name string) Standing {
 	now := time.Now()
-	s := t.shard(name)
-	s.mu.RLock()
-	c := s.clocks[name]
-	s.mu.RUnlock()
+	c := t.shard(name).find(name)
 	if c == nil {
 		return Standing{Idle: now, last: now, free: now}
 	}
@@ -231,9 +228,7 @@ func (t *Tracker) shard(name string) *shard {
 func (t *Tracker) lock(name string, now time.Time) *clock {
 	s := t.shard(name)
 	for {
-		s.mu.RLock()
-		c := s.clocks[name]
-		s.mu.RUnlock()
+		c := s.find(name)
 		if c == nil {
 			c = s.add(name, now)
 		}
@@ -243,6 +238,13 @@ func (t *Tracker) lock(name string, now time.Time) *clock {
 		}
 		c.mu.Unlock()
 	}
+}
+
+// find gives name's clock, or nil.
+func (s *shard) find(name string) *clock {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.clocks[name]
 }
 
 func (s *shard) add(name string, now time.Time) *clock {
