@@ -16,30 +16,26 @@ const greetings = 4
 
 // box is what the hub has of one sandbox. Safe for concurrent use.
 type box struct {
-	hub    *Hub
-	id     string
-	over   chan struct{} // closed by close
-	closer closer
+	hub     *Hub
+	id      string
+	accepts *rate.Limiter
+	over    chan struct{} // closed by close, under mu
+	closer  closer
 
-	pacing
+	complaints rate.Sometimes // in the log
+
 	mu      sync.Mutex
 	listens *listener // replaced when its socket has been removed
 	setup   []byte
 	session *Session      // the newest good one; nil when there is none
 	changed chan struct{} // closed and replaced when session changes
-	closed  bool
-	problem string // why the last connection was refused, a sentence
-}
-
-// pacing bounds what a guest makes sandboxd do.
-type pacing struct {
-	accepts    *rate.Limiter
-	complaints rate.Sometimes // in the log
+	problem string        // why the last connection was refused, a sentence
 }
 
 func newBox(h *Hub, id string, l *listener, setup []byte) *box {
 	return &box{hub: h, id: id, listens: l, setup: setup, over: make(chan struct{}), changed: make(chan struct{}),
-		pacing: pacing{rate.NewLimiter(rate.Limit(h.pace.accepts), h.pace.acceptMax), rate.Sometimes{First: 3, Interval: time.Minute}}}
+		accepts:    rate.NewLimiter(rate.Limit(h.pace.accepts), h.pace.acceptMax),
+		complaints: rate.Sometimes{First: 3, Interval: time.Minute}}
 }
 
 func (b *box) replaceSetup(setup []byte) {
@@ -53,7 +49,7 @@ func (b *box) replaceSetup(setup []byte) {
 func (b *box) relisten(l *listener) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed {
+	if b.isClosed() {
 		return false
 	}
 	b.closer.end(b.listens)
@@ -61,14 +57,7 @@ func (b *box) relisten(l *listener) bool {
 	return true
 }
 
-func (b *box) isClosed() bool {
-	select {
-	case <-b.over:
-		return true
-	default:
-		return false
-	}
-}
+func (b *box) isClosed() bool { return isOver(b.over) }
 
 func (b *box) listener() *listener {
 	b.mu.Lock()
@@ -80,10 +69,9 @@ func (b *box) listener() *listener {
 func (b *box) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed {
+	if b.isClosed() {
 		return
 	}
-	b.closed = true
 	close(b.over)
 	b.closer.end(b.listens)
 	if b.session != nil {
@@ -109,7 +97,7 @@ func (b *box) run(ctx context.Context) {
 	})
 	room := make(chan struct{}, greetings)
 	for {
-		if b.accepts.Wait(ctx) != nil || !b.calm(ctx) {
+		if b.accepts.Wait(ctx) != nil || !b.unhindered(ctx) {
 			return
 		}
 		l := b.listener()
@@ -140,8 +128,8 @@ func (b *box) run(ctx context.Context) {
 	}
 }
 
-// calm waits while what the guest has left behind cannot be closed. It is false when ctx ends.
-func (b *box) calm(ctx context.Context) bool {
+// unhindered waits while what the guest has left behind cannot be closed. It is false when ctx ends.
+func (b *box) unhindered(ctx context.Context) bool {
 	for b.closer.stuck() {
 		b.complaints.Do(func() { b.hub.log.Warn("guest holds up its own end", "sandbox", b.id) })
 		select {
@@ -184,7 +172,7 @@ func (b *box) keep(s *Session) {
 func (b *box) change(old, next *Session) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed && next != nil {
+	if b.isClosed() && next != nil {
 		next.drop(errors.New("not expected any more"))
 		return
 	}
@@ -211,7 +199,7 @@ func (b *box) live() bool {
 func (b *box) await(ctx context.Context) (*Session, error) {
 	for {
 		b.mu.Lock()
-		s, changed, closed, problem := b.session, b.changed, b.closed, b.problem
+		s, changed, closed, problem := b.session, b.changed, b.isClosed(), b.problem
 		b.mu.Unlock()
 		if closed {
 			return nil, fault.New(fault.Unavailable, "The sandbox is not there any more, or sandboxd is stopping.")

@@ -19,8 +19,9 @@ const (
 
 // closer closes what a guest can make take its time: its sockets, and the descriptors that wait in them. The last close of
 // a TCP socket may take hours (SO_LINGER), in whatever thread it happens, also when it is one that nobody has received
-// yet. So nobody waits for it, a sandbox gets one thread for all of it, and while that is held up it gets nothing new.
-// Safe for concurrent use; the zero value is ready.
+// yet. So nobody waits for it, a sandbox gets one thread for all of it, and while that is held up it gets nothing new. What
+// is done before a close may fail without a word: then the close is held up, or there is nothing to hold it up. Safe for
+// concurrent use; the zero value is ready.
 type closer struct {
 	mu      sync.Mutex
 	queue   []func()

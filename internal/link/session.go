@@ -88,12 +88,15 @@ func (s *Session) Hello() wire.Hello { return s.hello }
 // Done is closed when the connection has ended.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
-func (s *Session) alive() bool {
+func (s *Session) alive() bool { return !isOver(s.done) }
+
+// isOver reports whether what ends by closing done has ended.
+func isOver(done <-chan struct{}) bool {
 	select {
-	case <-s.done:
-		return false
-	default:
+	case <-done:
 		return true
+	default:
+		return false
 	}
 }
 
