@@ -76,7 +76,7 @@ func (s *Server) apiSleep(ctx context.Context, r *request, in sleepBody) (reply,
 		word, want = "frozen", sandbox.Frozen
 	}
 	return s.accept(ctx, r, word, s.rest(in.Frozen), func(w waiting, box sandbox.Sandbox) (reply, error) {
-		if in.Frozen && box.State.Resting() && box.State != sandbox.Frozen {
+		if in.Frozen && box.State.Sleeps() {
 			return reply{}, fault.New(fault.Conflict, "%s is asleep, and only a sandbox that is awake can be frozen. Wake it first.", box.Name)
 		}
 		return s.await(ctx, w, box, want, http.StatusOK)

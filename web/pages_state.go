@@ -122,20 +122,11 @@ func (s *Server) doors(box sandbox.Sandbox, t catalog.Template) []views.Link {
 	}
 	title := s.cfg.Hosts.TerminalURL(box.Name)
 	url := title
-	if hasPassword(box) {
-		url += signInPath
+	if _, _, own := box.TerminalPassword(); own { // then as the person who is signed in here, not to the question for that
+		url = s.cfg.Hosts.SignInURL(box.Name)
 	}
 	links := []views.Link{{Icon: "terminal", Text: "Terminal", URL: url, Title: title}}
 	return append(links, s.portLinks(box.Name, t)...)
-}
-
-// signInPath, below the address of a terminal that has a password of its own, leads there as the person who is signed in
-// here (internal/proxy), rather than to the question for that password.
-const signInPath = ".sandboxd/sign-in"
-
-// hasPassword says whether a sandbox's terminal lets in whoever knows a password of its own.
-func hasPassword(box sandbox.Sandbox) bool {
-	return box.Spec.Env["TTYD_USER"] != "" && box.Spec.Env["TTYD_PASS"] != ""
 }
 
 func (s *Server) portLinks(name string, t catalog.Template) []views.Link {

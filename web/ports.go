@@ -144,6 +144,7 @@ type Templates interface {
 type Hosts interface {
 	DashboardURL() string // without a slash at the end
 	TerminalURL(name string) string
+	SignInURL(name string) string // of the same, past its own password
 	PortURL(name string, port int) string
 }
 

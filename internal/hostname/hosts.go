@@ -140,6 +140,17 @@ func (h Hosts) TerminalURL(name string) string {
 	return h.Origin(Target{Kind: Terminal, Name: name}) + "/"
 }
 
+// OwnPath begins the paths at a sandbox's hosts that are sandboxd's own and never reach the sandbox.
+const OwnPath = "/.sandboxd"
+
+// SignInPath is where a terminal that has a password of its own lets in who is signed in at the dashboard.
+const SignInPath = OwnPath + "/sign-in"
+
+// SignInURL gives that address: "http://<name>.localhost:8080/.sandboxd/sign-in".
+func (h Hosts) SignInURL(name string) string {
+	return h.Origin(Target{Kind: Terminal, Name: name}) + SignInPath
+}
+
 // PortURL gives the address of a port in a sandbox: "http://<port>-<name>.localhost:8080/".
 func (h Hosts) PortURL(name string, port int) string {
 	return h.Origin(Target{Kind: Port, Name: name, Port: port}) + "/"

@@ -19,10 +19,13 @@ const scrubMiddleware = "sandboxd-scrub@file"
 // directPriority puts the direct route above sandboxd's catch-all, which has priority 1.
 const directPriority = 1000
 
+// ObserveHeader with the value 1 marks a probe: it uses nothing and wakes nothing.
+const ObserveHeader = "X-Sandboxd-Observe"
+
 // notDirect keeps from the direct route what only sandboxd's proxy can do: connections that are upgraded or made into
 // tunnels, since only sandboxd can thaw a sandbox when a byte arrives on an open one; probes that must not count; and
 // sandboxd's own pages at a sandbox's host.
-const notDirect = " && !HeaderRegexp(`Upgrade`, `.+`) && !HeaderRegexp(`X-Sandboxd-Observe`, `.+`) && !Method(`CONNECT`) && !PathPrefix(`/.sandboxd`)"
+const notDirect = " && !HeaderRegexp(`Upgrade`, `.+`) && !HeaderRegexp(`" + ObserveHeader + "`, `.+`) && !Method(`CONNECT`) && !PathPrefix(`" + OwnPath + "`)"
 
 // Labels gives the Traefik labels that route the hosts of the sandbox's ports straight to its gateway: those of the given
 // ports or, when there are none, of every port. What has no direct route, such as the terminal's host and every

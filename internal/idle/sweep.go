@@ -42,8 +42,8 @@ type step struct {
 }
 
 // Sweep looks once at all sandboxes that are up, thaws those that were frozen under a use, asks the brakes about those
-// that are about to be due, and puts to rest those that are. It blocks until that is done, at most some seconds each; one pass runs at a time. The error is of the
-// list; what cannot be done to a sandbox is logged and tried again.
+// that are about to be due, and puts to rest those that are. It blocks until that is done, at most some seconds each; one
+// pass runs at a time. The error is of the list; what cannot be done to a sandbox is logged and tried again.
 func (r *Reaper) Sweep(ctx context.Context) (Report, error) {
 	select {
 	case r.turn <- struct{}{}:

@@ -69,8 +69,8 @@ func tokenOf(h http.Header) string {
 // sibling hosts: SameSite does not keep them apart. Navigation is let through (its answer is shown, not read); all
 // else needs the very same origin, so other pages, also those of another port of the same sandbox, can neither read
 // nor write. Whoever shows a token, or a terminal's password without any mark of a browser, is a program, which has no
-// origin to upgrade from. A CORS preflight carries no cookie and is Unauthenticated already; programs and pages that have to cross
-// origins use a token, or their own server's proxy.
+// origin to upgrade from. A CORS preflight carries no cookie and is Unauthenticated already; programs and pages that have to
+// cross origins use a token, or their own server's proxy.
 func (v visit) checkOrigin(who visitor) error {
 	switch {
 	case isUpgrade(v.r):

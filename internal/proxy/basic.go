@@ -16,12 +16,6 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// The variables of a sandbox's own environment that let in whoever gives them, at its terminal's host.
-const (
-	userVariable     = "TTYD_USER"
-	passwordVariable = "TTYD_PASS"
-)
-
 // password is what opens one sandbox's terminal, as a hash: all comparing then takes the same time.
 type password [2][sha256.Size]byte
 
@@ -31,8 +25,8 @@ func hashPassword(user, pass string) password {
 
 // passwordOf gives what opens the sandbox's terminal, if anything of the kind does.
 func passwordOf(sb sandbox.Sandbox) (password, bool) {
-	user, pass := sb.Spec.Env[userVariable], sb.Spec.Env[passwordVariable]
-	return hashPassword(user, pass), user != "" && pass != ""
+	user, pass, ok := sb.TerminalPassword()
+	return hashPassword(user, pass), ok
 }
 
 func (p password) is(o password) bool {

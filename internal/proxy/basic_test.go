@@ -20,7 +20,7 @@ func basic(user, pass string) header {
 // lock gives "ml" a user name and a password.
 func (w *world) lock(user, pass string) {
 	w.boxes.put("ml", sandbox.Sandbox{ID: "1", Name: "ml", Owner: "u-ann", State: sandbox.Running,
-		Spec: sandbox.Spec{Env: map[string]string{userVariable: user, passwordVariable: pass}}})
+		Spec: sandbox.Spec{Env: map[string]string{"TTYD_USER": user, "TTYD_PASS": pass}}})
 }
 
 func TestPassword_OpensTheTerminalAndNothingElse(t *testing.T) {

@@ -14,9 +14,6 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// unattendedHeader tells the gateway that a request is not to be counted as traffic.
-const unattendedHeader = wire.UnattendedHeader
-
 // ForwardAuth answers Traefik's question whether a request may go to its sandbox directly: as that request would be
 // answered by the proxy, up to the door. Whoever may pass is counted, finds the sandbox awake, and gets what opens its
 // gateway (200 with headers for Traefik's authResponseHeaders); everybody else gets the proxy's own answer, which Traefik
@@ -143,7 +140,7 @@ func (v visit) letThrough(sb sandbox.Sandbox, use idle.Use) {
 		h.Set("X-Forwarded-For", client)
 	}
 	if use.Unattended {
-		h.Set(unattendedHeader, "1")
+		h.Set(wire.UnattendedHeader, "1")
 	}
 	v.w.WriteHeader(http.StatusOK)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
@@ -200,15 +201,15 @@ func TestForwardAuth_WaitsForADeclaredServiceOnce(t *testing.T) {
 func TestForwardAuth_ProbesAndPollsNeitherWakeNorCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStillWorld(t)
-		probe := append(header{observeHeader, "1"}, bearer...)
+		probe := append(header{hostname.ObserveHeader, "1"}, bearer...)
 		a := w.decide(w.question("GET", direct3000, "/", probe))
-		if a.StatusCode != 200 || a.Header.Get(unattendedHeader) != "1" || w.because() != "" {
+		if a.StatusCode != 200 || a.Header.Get(wire.UnattendedHeader) != "1" || w.because() != "" {
 			t.Errorf("a probe: %d %v %q", a.StatusCode, a.Header, w.because())
 		}
 		cookie := w.signIn("3000-ml.localhost")
 		for i := range 10 {
 			a := w.decide(w.question("GET", direct3000, "/poll", script(cookie)))
-			if a.StatusCode != 200 || (a.Header.Get(unattendedHeader) == "1") != (i > 0) {
+			if a.StatusCode != 200 || (a.Header.Get(wire.UnattendedHeader) == "1") != (i > 0) {
 				t.Errorf("poll %d: %d %v", i, a.StatusCode, a.Header)
 			}
 			time.Sleep(20 * time.Minute)

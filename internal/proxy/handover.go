@@ -20,14 +20,13 @@ import (
 // turns the code into a cookie of its own (comeBack). So a code is of no use to whoever sees it pass by.
 
 const (
-	handoverPath  = "/handover"         // at the dashboard
-	returnPath    = ownPrefix + "/auth" // at the sandbox's host, as is the next
-	signInPath    = ownPrefix + "/sign-in"
-	nonceSeconds  = 600  // how long signing in may take
-	nonceBytes    = 32   // beyond guessing
-	maxReturnPath = 4096 // longer ones lead to "/" instead
-	hashLength    = 43   // of an unpadded base64 SHA-256
-	maxCode       = 256  // far above what auth issues
+	handoverPath  = "/handover"                // at the dashboard
+	returnPath    = hostname.OwnPath + "/auth" // at the sandbox's host
+	nonceSeconds  = 600                        // how long signing in may take
+	nonceBytes    = 32                         // beyond guessing
+	maxReturnPath = 4096                       // longer ones lead to "/" instead
+	hashLength    = 43                         // of an unpadded base64 SHA-256
+	maxCode       = 256                        // far above what auth issues
 )
 
 // Codes issues one-time codes. Implemented by auth.Service.

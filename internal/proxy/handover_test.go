@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
 )
 
 var page = header{"Accept", "text/html,application/xhtml+xml", "Sec-Fetch-Mode", "navigate"}
@@ -224,7 +225,7 @@ func TestSignIn_LeadsThroughTheDashboardOnEverySandboxHost(t *testing.T) {
 	w.serve(tabHost("main"), tty("main"))
 	w.serve(portHost(3000), greet)
 	for _, host := range []string{terminal, port3000} {
-		j := w.begin(host+signInPath, nil)
+		j := w.begin(host+hostname.SignInPath, nil)
 		if j.to != host+"/" || j.nonce == "" {
 			t.Fatalf("it leads to %q with the nonce %q", j.to, j.nonce)
 		}
@@ -232,15 +233,15 @@ func TestSignIn_LeadsThroughTheDashboardOnEverySandboxHost(t *testing.T) {
 		w.wantStatus(a, 303)
 		session := header{"Cookie", a.Cookies()[0].Name + "=" + a.Cookies()[0].Value}
 		w.wantStatus(w.ask("GET", host+"/", session), 200)
-		again := w.ask("GET", host+signInPath, session)
+		again := w.ask("GET", host+hostname.SignInPath, session)
 		if again.StatusCode != 303 || again.Header.Get("Location") != host+"/" || len(again.Cookies()) != 0 {
 			t.Errorf("signed in already: %d %v", again.StatusCode, again.Header)
 		}
-		w.wantStatus(w.ask("POST", host+signInPath, session), 405)
+		w.wantStatus(w.ask("POST", host+hostname.SignInPath, session), 405)
 	}
 	if w.boxes.woken() != 0 || w.session.dials != 2 {
 		t.Errorf("%d wakes, %d dials", w.boxes.woken(), w.session.dials)
 	}
 	w.accounts.failWith(fault.New(fault.Unavailable, "The store is locked."))
-	w.wantStatus(w.ask("GET", terminal+signInPath, header{"Cookie", w.signIn("ml.localhost")}), 503)
+	w.wantStatus(w.ask("GET", terminal+hostname.SignInPath, header{"Cookie", w.signIn("ml.localhost")}), 503)
 }

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"sandboxd/internal/hostname"
 )
 
 // notice is what a visitor is told instead of the sandbox's answer: a person as a page, a program as a problem
@@ -36,7 +38,7 @@ const retrySeconds = 2
 const noticeHeader = "Sandboxd-Notice"
 
 // scriptPath is where the notice's script is served, so that its policy needs no inline script.
-const scriptPath = ownPrefix + "/notice.js"
+const scriptPath = hostname.OwnPath + "/notice.js"
 
 var (
 	//go:embed assets/notice.html

@@ -8,12 +8,12 @@ import (
 
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/idle"
-	"sandboxd/internal/sandbox"
 )
 
 // A page that is left open goes on asking, and nobody may be there. The rule: a page's request is unattended when it reads
-// the same once more within the hour, or when requests of its kind come in a rhythm, or each when the one before is answered. All else is attended: whatever a
-// person certainly does, a program with a token, what is new, and what comes between the beats.
+// the same once more within the hour, or when requests of its kind come in a rhythm, or each when the one before is
+// answered. All else is attended: whatever a person certainly does, a program with a token, what is new, and what comes
+// between the beats.
 
 // asker is who makes a request, as far as it tells.
 type asker string
@@ -140,7 +140,7 @@ func (v visit) cutOff() bool {
 		return false
 	}
 	sb, err := v.cfg.Sandboxes.Sandbox(v.r.Context(), v.target.Name)
-	return err == nil && sb.State.Resting() && sb.State != sandbox.Frozen && time.Since(sb.Changed) < cutFor
+	return err == nil && sb.State.Sleeps() && time.Since(sb.Changed) < cutFor
 }
 
 // idLength is the longest part of a path that is taken for a word.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"sandboxd/internal/hostname"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 )
@@ -128,7 +129,7 @@ func TestObserve_EndsWhenTheSandboxIsFrozenUnderIt(t *testing.T) {
 			}
 			<-r.Context().Done()
 		})
-		probe := append(header{observeHeader, "1"}, bearer...)
+		probe := append(header{hostname.ObserveHeader, "1"}, bearer...)
 		begun := time.Now()
 		time.AfterFunc(time.Second, func() { w.boxes.set("ml", sandbox.Frozen, "") })
 		if a := w.ask("GET", port3000+"/health", probe); a.StatusCode != 504 || time.Since(begun) != observeLimit {

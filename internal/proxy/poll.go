@@ -11,8 +11,6 @@ import (
 )
 
 const (
-	// observeHeader with the value 1 marks a probe: it uses nothing and wakes nothing.
-	observeHeader = "X-Sandboxd-Observe"
 	// stateHeader tells a probe, and whoever is not to wake a sandbox, how it stands.
 	stateHeader = "X-Sandboxd-State"
 	// pollSeconds is when something that repeats by itself may try again.
@@ -22,7 +20,7 @@ const (
 )
 
 // observes reports whether the request only looks.
-func (v visit) observes() bool { return v.r.Header.Get(observeHeader) == "1" }
+func (v visit) observes() bool { return v.r.Header.Get(hostname.ObserveHeader) == "1" }
 
 // use says what use of the sandbox the request is.
 func (v visit) use(who visitor) idle.Use {
@@ -92,7 +90,7 @@ func (v visit) leave(state sandbox.State) {
 // unseen tells a probe that the sandbox is not awake.
 func (v visit) unseen(sb sandbox.Sandbox) notice {
 	v.w.Header().Set(stateHeader, string(sb.State)) // it may have changed since it came in
-	n := v.resting(sb.State, "A request that only observes does not wake it.", "Leave out the header "+observeHeader+" to wake it.")
+	n := v.resting(sb.State, "A request that only observes does not wake it.", "Leave out the header "+hostname.ObserveHeader+" to wake it.")
 	if !sb.State.Resting() {
 		n.Code, n.Title, n.Text = string(sb.State), v.target.Name+" is not awake", "It is "+string(sb.State)+"."
 		n.Hint = ""

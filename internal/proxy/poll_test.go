@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sandboxd/internal/hostname"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 )
@@ -181,9 +182,9 @@ func TestObserve_NeitherCountsNorWakes(t *testing.T) {
 	w := newWorld(t)
 	w.serve(portHost(3000), reflect)
 	w.serve(tabHost("main"), tty("main"))
-	probe := append(header{observeHeader, "1"}, bearer...)
+	probe := append(header{hostname.ObserveHeader, "1"}, bearer...)
 	a := w.ask("GET", port3000+"/health", probe)
-	if s := w.seen(a); len(s.Header[observeHeader]) > 0 || a.Header.Get(stateHeader) != "running" {
+	if s := w.seen(a); len(s.Header[hostname.ObserveHeader]) > 0 || a.Header.Get(stateHeader) != "running" {
 		t.Errorf("the sandbox saw %v; %v", s.Header, a.Header)
 	}
 	w.wantStatus(w.ask("GET", terminal+"/", probe), 200)
@@ -203,7 +204,7 @@ func TestObserve_NeitherCountsNorWakes(t *testing.T) {
 		t.Errorf("%d doors, %d wakes", opened, w.boxes.woken())
 	}
 	w.boxes.set("ml", sandbox.Running, "")
-	w.wantStatus(w.ask("GET", port3000+"/health", header{observeHeader, "1"}), 401)
+	w.wantStatus(w.ask("GET", port3000+"/health", header{hostname.ObserveHeader, "1"}), 401)
 	if because := w.boxes.uses.Standing("ml").Because; len(because) != 0 {
 		t.Errorf("it is in use: %v", because)
 	}

@@ -198,23 +198,20 @@ func (v visit) misdirected() {
 	http.Error(v.w, "This host is not served here.", http.StatusMisdirectedRequest)
 }
 
-// ownPrefix begins the paths that never reach a sandbox.
-const ownPrefix = "/.sandboxd"
-
 // ownPath judges the path as a server that cleans paths would read it.
 func ownPath(p string) bool {
 	clean := path.Clean("/" + p)
-	return clean == ownPrefix || strings.HasPrefix(clean, ownPrefix+"/")
+	return clean == hostname.OwnPath || strings.HasPrefix(clean, hostname.OwnPath+"/")
 }
 
 func (v visit) own() {
-	asset := strings.TrimPrefix(v.r.URL.Path, ownPrefix)
+	asset := strings.TrimPrefix(v.r.URL.Path, hostname.OwnPath)
 	switch {
 	case v.r.Method != http.MethodGet && v.r.Method != http.MethodHead:
 		v.show(methodRefused("This address does not take that method."))
 	case v.r.URL.Path == returnPath:
 		v.comeBack()
-	case v.r.URL.Path == signInPath:
+	case v.r.URL.Path == hostname.SignInPath:
 		v.signIn()
 	case v.r.URL.Path == scriptPath:
 		v.serveScript()

@@ -46,7 +46,7 @@ func (s *stay) forgotten(now time.Time) bool {
 // ends reports whether the sandbox has been put to sleep by now, or is on its way there.
 func (s *stay) ends(ctx context.Context) bool {
 	sb, err := s.cfg.Sandboxes.Sandbox(ctx, s.target.Name)
-	return err == nil && sb.State.Resting() && sb.State != sandbox.Frozen
+	return err == nil && sb.State.Sleeps()
 }
 
 // came notes bytes that have come out of the sandbox. What a terminal shows may be seen by nobody, and the last words of

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
 )
 
 var (
@@ -100,7 +101,7 @@ func below(paths []string) []string {
 	var out []string
 	for _, path := range paths {
 		if path != "" {
-			out = append(out, ownPrefix+path)
+			out = append(out, hostname.OwnPath+path)
 		}
 	}
 	return out

@@ -17,7 +17,7 @@ import (
 // for at most waitLimit; without scripts it reloads now and then.
 
 // waitPath is where a waiting page asks whether to go on.
-const waitPath = ownPrefix + "/wait"
+const waitPath = hostname.OwnPath + "/wait"
 
 const waitLimit = 2 * time.Second
 

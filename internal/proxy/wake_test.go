@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 )
@@ -37,7 +38,7 @@ func doorsIn(cookie string) []wayIn {
 		{"events", "GET", "", header{"Cookie", cookie, "Sec-Fetch-Mode", "cors", "Sec-Fetch-Site", "same-origin", "Accept", "text/event-stream"}},
 		{"anonymous", "GET", "", header{"Accept", "application/json"}},
 		{"stranger", "GET", "", header{"Authorization", "Bearer " + bobToken}},
-		{"probe", "GET", "", header{"Authorization", "Bearer " + annToken, observeHeader, "1"}},
+		{"probe", "GET", "", header{"Authorization", "Bearer " + annToken, hostname.ObserveHeader, "1"}},
 	}
 }
 

@@ -98,16 +98,14 @@ func (m *Manager) start(ctx context.Context, s Sandbox, accept func(Sandbox)) (S
 func (m *Manager) resume(ctx context.Context, s Sandbox, was State) (Sandbox, error) {
 	err := m.raise(ctx, s)
 	away := fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Timeout)
-	if away && was.Resting() && ctx.Err() == nil {
-		m.c.Log.Warn("sandbox did not wake", "sandbox", s.Name, "error", err)
-		s, setErr := m.set(ctx, s, Sleeping, "")
+	if away && ctx.Err() == nil && (was.Resting() || m.engineAway(ctx)) {
+		m.c.Log.Warn("sandbox does not start yet", "sandbox", s.Name, "was", was, "error", err)
+		var setErr error
+		if was.Resting() {
+			s, setErr = m.set(ctx, s, Sleeping, "")
+		}
 		m.report(s, Progress{Detail: "The engine did not start it: " + clean(fault.Message(err))})
 		return s, errors.Join(err, setErr)
-	}
-	if away && ctx.Err() == nil && m.engineAway(ctx) {
-		m.c.Log.Warn("sandbox does not start yet", "sandbox", s.Name, "error", err)
-		m.report(s, Progress{Detail: "The engine did not start it: " + clean(fault.Message(err))})
-		return s, err
 	}
 	if err == nil {
 		m.report(s, Progress{Phase: PhaseReady})

@@ -44,6 +44,9 @@ func (s State) Settled() bool {
 // Resting reports whether it is at rest by our doing, so that use wakes it.
 func (s State) Resting() bool { return s == Frozen || s == Asleep || s == Sleeping }
 
+// Sleeps reports whether it is at rest by our doing with its programs ended, or about to be.
+func (s State) Sleeps() bool { return s == Asleep || s == Sleeping }
+
 // Sandbox is one sandbox as it is kept. It is a value: do not change its maps.
 type Sandbox struct {
 	ID      string // 16 hex digits; names everything that the engine keeps for it; never reused
@@ -57,6 +60,13 @@ type Sandbox struct {
 	Changed time.Time    // when State last changed
 	Rest    catalog.Rest // its own times; what they leave open its template or the server says
 	Pooled  bool         // made in advance and nobody's yet: not listed, not entered, until a create claims it
+}
+
+// TerminalPassword gives the user name and the password of its own environment (TTYD_USER, TTYD_PASS) with which its
+// terminal lets in whoever knows them. ok is false when there are none.
+func (s Sandbox) TerminalPassword() (user, password string, ok bool) {
+	user, password = s.Spec.Env["TTYD_USER"], s.Spec.Env["TTYD_PASS"]
+	return user, password, user != "" && password != ""
 }
 
 // Spec is what was asked for. Two creates of one name are the same when their specs are equal.
