@@ -62,10 +62,10 @@ func (f *file) ownImport(folder string) string {
 }
 
 func (f *file) foreignImport(name string) string {
-	owner := ""
+	owner, longest := "", 0
 	for driver, who := range drivers {
-		if within(driver, name) && !(isStandard(driver) && driver != name) {
-			owner = who
+		if within(driver, name) && !(isStandard(driver) && driver != name) && len(driver) > longest {
+			owner, longest = who, len(driver)
 		}
 	}
 	switch {
