@@ -104,7 +104,9 @@ func (l *liveWorkspace) whole(ctx context.Context, out *parts) {
 	out.add("ws-state", views.Replace, views.WorkspaceState(row.State, rest))
 	out.add("ws-acts", views.Replace, views.WorkspaceActs(row))
 	out.add("ws-doors", views.Replace, views.WorkspaceDoors(row, l.server.ports(l.box)))
-	out.add("pane-terminal", views.Replace, views.PanePart(l.server.pane(ctx, l.box, l.progress)))
+	for _, e := range l.server.panes {
+		out.add("pane-"+e.id, views.Replace, views.PanePart(e.id, l.server.pane(ctx, e, l.box, l.progress)))
+	}
 }
 
 // farewell is what is left when the sandbox is gone.
@@ -113,8 +115,11 @@ func (l *liveWorkspace) farewell(out *parts) {
 	out.add("ws-state", views.Replace, views.WorkspaceState(gone, views.Rest{}))
 	out.add("ws-acts", views.Fill, templ.NopComponent)
 	out.add("ws-doors", views.Fill, templ.NopComponent)
-	out.add("pane-terminal", views.Replace, views.PanePart(views.Pane{Kind: "deleted", Still: views.Still{
+	still := views.Still{
 		State: gone, Title: "This sandbox was deleted", Text: l.box.Name + " and everything in it is gone.",
 		Acts: []views.Action{{Text: "Go to sandboxes", URL: "/", Primary: true}},
-	}}))
+	}
+	for _, e := range l.server.panes {
+		out.add("pane-"+e.id, views.Replace, views.PanePart(e.id, views.Pane{Label: e.title, Kind: "deleted", Still: still}))
+	}
 }

@@ -40,7 +40,7 @@ func (s *Server) pageWorkspace(ctx context.Context, r *request) (templ.Component
 	row := p.row(ctx, box, progress)
 	w := views.Workspace{
 		Frame: s.frame(r, row.Title, "sandboxes"), Row: row, Rest: s.restMenu(ctx, box),
-		Ports: s.ports(box), Pane: s.pane(ctx, box, progress),
+		Ports: s.ports(box), Slots: s.slots(ctx, layout{}, box, progress),
 	}
 	w.Frame.Live = "/live/sandboxes/" + box.Name + "?seen=" + boxPrint(box) + "&reasons=" + shortPrint(statePrint(w.Row.State), restPrint(w.Rest))
 	if port, err := strconv.Atoi(r.query("port")); err == nil && port > 0 && port < 1<<16 {
@@ -58,19 +58,6 @@ func (s *Server) ports(box sandbox.Sandbox) views.Ports {
 // boxPrint is a fingerprint of what the workspace shows of a sandbox. A stream that begins later compares it.
 func boxPrint(box sandbox.Sandbox) string {
 	return listing{boxes: []sandbox.Sandbox{box}}.print()
-}
-
-// pane is what the terminal's pane shows for a sandbox as it stands.
-func (s *Server) pane(ctx context.Context, box sandbox.Sandbox, p sandbox.Progress) views.Pane {
-	switch box.State {
-	case sandbox.Running:
-		return views.Pane{Kind: "terminals", Terminals: views.Terminals{
-			Path: sandboxURL(box.Name) + "/terminals/", Names: s.tabNames(ctx, box.Name),
-		}}
-	case sandbox.Stopped, sandbox.Frozen, sandbox.Sleeping, sandbox.Asleep, sandbox.Failed:
-		return views.Pane{Kind: string(box.State), Still: s.still(box)}
-	}
-	return views.Pane{Kind: "work", Work: s.work(box, p)}
 }
 
 // tabNames are the terminals that are open, the first one always.

@@ -63,6 +63,7 @@ type Server struct {
 	arrival time.Duration // that a request's body may take
 	reasons time.Duration // between two looks at what keeps the sandboxes of a page awake
 	alarm   alarm
+	panes   []paneEntry // of the workspace, from left to right
 }
 
 // New builds the server and its routes. It does no I/O.
@@ -74,6 +75,7 @@ func New(cfg Config) *Server {
 		cfg: cfg, log: cfg.Log, echo: echo.New(),
 		cross: http.NewCrossOriginProtection(), beat: beatEvery, check: checkEvery, arrival: arrivalLimit,
 		reasons: reasonsEvery, alarm: alarm{grace: cfg.Now().Add(alarmGrace)},
+		panes: workspacePanes,
 	}
 	if err := s.cross.AddTrustedOrigin(cfg.Hosts.DashboardURL()); err != nil {
 		s.log.Error("trust the dashboard's own origin", "err", err) // then only Host counts

@@ -1,3 +1,4 @@
-// What only the workspace loads: the terminals and the port opener.
+// What only the workspace loads: the panes, the terminals and the port opener.
+import "./panes.js";
 import "./ports.js";
 import "./terminals.js";

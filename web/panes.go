@@ -1,0 +1,96 @@
+package web
+
+import (
+	"context"
+	"slices"
+
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/wire"
+	"sandboxd/views"
+)
+
+// paneEntry is one pane of the workspace. One more entry is all that one more pane needs: the page's frame, its
+// splitters, the tabs of a phone and what is remembered of the layout go by the list.
+type paneEntry struct {
+	id    string // the section is "pane-ID"
+	title string
+	icon  string
+	share int // of the width, in thousandths, unless the person has chosen otherwise
+	show  func(s *Server, ctx context.Context, box sandbox.Sandbox, p sandbox.Progress) views.Pane
+}
+
+// workspacePanes are the workspace's panes from left to right.
+var workspacePanes = []paneEntry{
+	{"files", "Files", "folder", 450, (*Server).filesPane},
+	{"terminal", "Terminal", "terminal", 550, (*Server).terminalPane},
+}
+
+// mainPane is what a phone shows first.
+const mainPane = "terminal"
+
+// slots are the panes with their places, as the person has arranged them.
+func (s *Server) slots(ctx context.Context, l layout, box sandbox.Sandbox, p sandbox.Progress) []views.Slot {
+	slots := make([]views.Slot, 0, len(s.panes))
+	seen := false
+	for _, entry := range s.panes {
+		place := l.place(entry)
+		slots = append(slots, views.Slot{
+			ID: entry.id, Title: entry.title, Icon: entry.icon, Share: place.Share, Usual: entry.share, Hidden: place.Hidden,
+			First: !seen && !place.Hidden, Max: l.Whole == entry.id && !place.Hidden,
+			Body: s.pane(ctx, entry, box, p),
+		})
+		seen = seen || !place.Hidden
+	}
+	front := max(slices.IndexFunc(slots, func(v views.Slot) bool { return v.ID == l.Front }), 0)
+	if l.Front == "" {
+		front = max(slices.IndexFunc(slots, func(v views.Slot) bool { return v.ID == mainPane }), 0)
+	}
+	slots[front].Front = true
+	return slots
+}
+
+// pane is what one of them shows now.
+func (s *Server) pane(ctx context.Context, e paneEntry, box sandbox.Sandbox, p sandbox.Progress) views.Pane {
+	pane := e.show(s, ctx, box, p)
+	pane.Label = e.title
+	return pane
+}
+
+// terminalPane is what the terminal's pane shows for a sandbox as it stands.
+func (s *Server) terminalPane(ctx context.Context, box sandbox.Sandbox, p sandbox.Progress) views.Pane {
+	switch {
+	case box.State == sandbox.Running:
+		return views.Pane{Kind: "terminals", Terminals: views.Terminals{
+			Path: sandboxURL(box.Name) + "/terminals/", Names: s.tabNames(ctx, box.Name),
+		}}
+	case still(box.State):
+		return views.Pane{Kind: string(box.State), Still: s.still(box)}
+	}
+	return views.Pane{Kind: "work", Work: s.work(box, p)}
+}
+
+// filesPane is what the files' pane shows. What is under way shows in the terminal's.
+func (s *Server) filesPane(_ context.Context, box sandbox.Sandbox, p sandbox.Progress) views.Pane {
+	if box.State == sandbox.Running {
+		return views.Pane{Kind: "files", Files: views.Files{Base: sandboxURL(box.Name) + "/files", Home: wire.HomePath, State: "files"}}
+	}
+	kind := string(box.State)
+	v := views.Still{State: s.state(box, p), Next: sandboxURL(box.Name), Title: "Files", Text: "Its files can be opened once it runs."}
+	start := views.Action{Icon: "play", Text: "Start and open files", URL: sandboxURL(box.Name) + "/start", Post: true}
+	switch {
+	case box.State.Resting():
+		start.Icon, start.Text = "sun", "Wake and open files"
+		v.Text, v.Acts = "Its files are kept. Opening them wakes it.", []views.Action{start}
+	case box.State == sandbox.Stopped:
+		v.Text, v.Acts = "Its files are kept. Opening them starts it.", []views.Action{start}
+	case box.State == sandbox.Failed:
+	default:
+		kind = "waits"
+	}
+	return views.Pane{Kind: kind, Still: v}
+}
+
+// still says whether nothing is under way in a sandbox that does not run.
+func still(state sandbox.State) bool {
+	return state.Resting() || state == sandbox.Stopped || state == sandbox.Failed
+}
