@@ -28,7 +28,7 @@ const (
 )
 
 // Session is one live connection to a guest. It is safe for concurrent use and ends by itself; every call then fails
-// with Unavailable. Its errors are faults: Invalid, NotFound and Conflict are the guest's judgement of what was asked,
+// with Unavailable. Its errors are faults: Invalid, NotFound, Conflict and Forbidden are the guest's judgement of what was asked,
 // Unavailable covers everything that a guest or its connection can do wrong. When the caller's ctx ends, the error is the ctx's.
 type Session struct {
 	id      string
@@ -192,6 +192,11 @@ func (s *Session) refused(ctx context.Context, r *reply) error {
 	if err != nil {
 		return s.failed(ctx, err)
 	}
+	return judgement(&p)
+}
+
+// judgement is the error that a guest's problem is.
+func judgement(p *wire.Problem) error {
 	switch p.Code {
 	case wire.CodeInvalid:
 		return fault.New(fault.Invalid, "%s", p.Message)
@@ -199,8 +204,16 @@ func (s *Session) refused(ctx context.Context, r *reply) error {
 		return fault.New(fault.NotFound, "%s", p.Message)
 	case wire.CodeConflict:
 		return fault.New(fault.Conflict, "%s", p.Message)
+	case wire.CodeForbidden:
+		return fault.New(fault.Forbidden, "%s", p.Message)
 	case wire.CodeRefused:
 		return ErrNothingListens
+	case wire.CodeChanged:
+		return fault.Wrap(ErrFileChanged, fault.Conflict, "%s", p.Message)
+	case wire.CodeFolder:
+		return fault.Wrap(ErrIsFolder, fault.Conflict, "%s", p.Message)
+	case wire.CodeFull:
+		return fault.Wrap(ErrDiskFull, fault.Conflict, "%s", p.Message)
 	}
 	return fault.New(fault.Unavailable, "%s", p.Message)
 }

@@ -56,6 +56,10 @@ const (
 	CodeConflict    = "conflict"    // what there is does not allow it; Message says what to change
 	CodeRefused     = "refused"     // nothing listens on that port
 	CodeUnavailable = "unavailable" // it cannot be done now
+	CodeForbidden   = "forbidden"   // the sandbox's user may not
+	CodeChanged     = "changed"     // the file is not what the condition says any more
+	CodeFolder      = "folder"      // it is a folder, and only a file would do
+	CodeFull        = "full"        // no room on the sandbox's disk
 )
 
 // Problem is the body of every reply that is not 2xx.
@@ -67,7 +71,8 @@ type Problem struct {
 // Check cleans the message of control characters and bounds it. An unknown code becomes CodeUnavailable.
 func (p *Problem) Check() error {
 	switch p.Code {
-	case CodeInvalid, CodeNotFound, CodeConflict, CodeRefused, CodeUnavailable:
+	case CodeInvalid, CodeNotFound, CodeConflict, CodeRefused, CodeUnavailable, CodeForbidden,
+		CodeChanged, CodeFolder, CodeFull:
 	default:
 		p.Code = CodeUnavailable
 	}

@@ -1,0 +1,186 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// A stream's buffers: two of them, so that one is filled while the other is emptied.
+const (
+	pieceSize   = 128 << 10
+	piecesAhead = 2
+	feedSize    = 256 << 10
+)
+
+var (
+	pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
+	feeds  = sync.Pool{New: func() any { return new([feedSize]byte) }}
+)
+
+// stream reads a reply's body in a goroutine of its own: reading may be held up longer than who reads wants to wait, because
+// HTTP/2 makes room for more by writing, which a guest that does not read holds up.
+type stream struct {
+	session  *Session
+	reply    *reply
+	ctx      context.Context // the caller's
+	patience time.Duration   // for the next bytes; 0 means for ever
+	filled   chan piece
+	empty    chan *[pieceSize]byte
+	now      piece
+	rest     []byte // of now
+}
+
+// piece is some bytes, or why there are none.
+type piece struct {
+	buf *[pieceSize]byte
+	n   int
+	err error
+}
+
+func (s *Session) newStream(ctx context.Context, r *reply) (*stream, error) {
+	t := &stream{session: s, reply: r, ctx: ctx, patience: s.pace.reply,
+		filled: make(chan piece, piecesAhead), empty: make(chan *[pieceSize]byte, piecesAhead)}
+	if !s.begin(t.fill) {
+		return nil, s.failed(ctx, errDropped)
+	}
+	return t, nil
+}
+
+// fill reads until the end. It takes its buffers when there is something to do and leaves the last ones to the collector,
+// because whoever gave the stream up may still look at them.
+func (t *stream) fill() {
+	made := 0
+	for {
+		var buf *[pieceSize]byte
+		select {
+		case buf = <-t.empty:
+		default:
+			if made < piecesAhead {
+				buf = pieces.Get().(*[pieceSize]byte)
+				made++
+				break
+			}
+			select {
+			case buf = <-t.empty:
+			case <-t.reply.ctx.Done():
+				return
+			}
+		}
+		n, err := t.reply.Body.Read(buf[:])
+		t.filled <- piece{buf, n, err} // never waits: there are as many places as buffers
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Read reads, until the caller's ctx ends, the stream is closed or the guest is silent for too long.
+func (t *stream) Read(p []byte) (int, error) {
+	for len(t.rest) == 0 {
+		if t.now.err != nil {
+			return 0, t.now.err
+		}
+		if t.now.buf != nil {
+			t.empty <- t.now.buf
+			t.now.buf = nil
+		}
+		if err := t.await(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, t.rest)
+	t.rest = t.rest[n:]
+	return n, nil
+}
+
+// await waits for the next piece.
+func (t *stream) await() error {
+	select {
+	case t.now = <-t.filled:
+		t.rest = t.now.buf[:t.now.n]
+		return nil
+	default:
+	}
+	var late <-chan time.Time
+	if t.patience > 0 {
+		timer := time.NewTimer(t.patience)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case t.now = <-t.filled:
+		t.rest = t.now.buf[:t.now.n]
+		return nil
+	case <-t.reply.ctx.Done():
+		return context.Cause(t.reply.ctx)
+	case <-late:
+		return errSlow
+	}
+}
+
+// Close ends the stream. It may be called more than once.
+func (t *stream) Close() error {
+	t.reply.close()
+	return nil
+}
+
+// errAnswered ends what is sent when the guest has said its last word.
+var errAnswered = errors.New("the guest has answered")
+
+// send sends body, which it reads in this goroutine alone, and gives the payload of the reply's end.
+func (s *Session) send(ctx context.Context, verb string, query url.Values, body io.Reader) ([]byte, error) {
+	out, in := io.Pipe()
+	r, err := s.askFiles(ctx, verb, query, out)
+	if err != nil {
+		in.Close()
+		return nil, err
+	}
+	defer r.Close()
+	type word struct {
+		end []byte
+		err error
+	}
+	last := make(chan word, 1)
+	if !s.begin(func() {
+		end, err := r.end()
+		out.CloseWithError(errAnswered)
+		last <- word{end, err}
+	}) {
+		in.Close()
+		return nil, s.failed(ctx, errDropped)
+	}
+	err = feed(in, body)
+	in.CloseWithError(err)
+	if err != nil {
+		r.Close()
+	}
+	w := <-last
+	if err != nil {
+		return nil, err
+	}
+	return w.end, w.err
+}
+
+// feed passes body on. An error is body's; the pipe's only says that the guest has answered.
+func feed(in *io.PipeWriter, body io.Reader) error {
+	buf := feeds.Get().(*[feedSize]byte)
+	defer feeds.Put(buf)
+	for {
+		n, err := body.Read(buf[:])
+		if n > 0 {
+			if _, gone := in.Write(buf[:n]); gone != nil {
+				return nil
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
