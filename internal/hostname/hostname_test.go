@@ -75,6 +75,9 @@ func TestURLs(t *testing.T) {
 		{local.PortURL("ml", 3000), "http://3000-ml.localhost:8080/"},
 		{public.DashboardURL(), "https://box.example.com"},
 		{public.PortURL("ml", 1), "https://1-ml.box.example.com/"},
+		{public.IDEURL("ml"), "https://code-ml.box.example.com/"},
+		{local.ServiceURL("web", "ml"), "http://web-ml.localhost:8080/"},
+		{public.ShareURL("ml", 3000, "s3cret"), "https://3000-ml.box.example.com/.sandboxd/share#s3cret"},
 		{public.Host(Target{}), ""},
 	} {
 		if c[0] != c[1] {
@@ -98,13 +101,18 @@ func TestParse_OurHosts(t *testing.T) {
 		{local, "127.0.0.1", dashboard},
 		{local, "[::1]:8080", dashboard},
 		{local, "[::1]", dashboard},
-		{local, "ml.localhost:8080", Target{Terminal, "ml", 0}},
-		{local, "ML.localhost.", Target{Terminal, "ml", 0}},
-		{local, "3000-ml.localhost:8080", Target{Port, "ml", 3000}},
-		{local, "65535-a-1.localhost:8080", Target{Port, "a-1", 65535}},
+		{local, "ml.localhost:8080", Target{Kind: Terminal, Name: "ml"}},
+		{local, "ML.localhost.", Target{Kind: Terminal, Name: "ml"}},
+		{local, "3000-ml.localhost:8080", Target{Kind: Port, Name: "ml", Port: 3000}},
+		{local, "65535-a-1.localhost:8080", Target{Kind: Port, Name: "a-1", Port: 65535}},
 		{public, "box.example.com", dashboard},
 		{public, "box.example.com:443", dashboard},
-		{public, "8-x.box.example.com:443", Target{Port, "x", 8}},
+		{public, "8-x.box.example.com:443", Target{Kind: Port, Name: "x", Port: 8}},
+		{public, "code-ml-2.box.example.com", Target{Kind: IDE, Name: "ml-2"}},
+		{local, "CODE-ml.localhost:8080", Target{Kind: IDE, Name: "ml"}},
+		{local, "web-ml.localhost:8080", Target{Kind: Terminal, Name: "web-ml"}},
+		{local, long(40) + ".localhost", Target{Kind: Terminal, Name: long(40)}},
+		{local, long(22) + "-" + long(40) + ".localhost", Target{Kind: Service, Name: long(22) + "-" + long(40)}},
 	} {
 		if got, err := c.hosts.Parse(c.host); err != nil || got != c.want {
 			t.Errorf("Parse(%q) = %+v, %v, want %+v", c.host, got, err, c.want)
@@ -117,7 +125,8 @@ func TestParse_ForeignHostsAreNotFound(t *testing.T) {
 	for _, host := range []string{"", ":8080", "evil.com", "evil.com:8080", "localhost:80", "localhost:9090", "localhost:", "localhost:x",
 		"localhost:08080", "localhost.evil.com", "notlocalhost:8080", ".localhost", "a.b.localhost", "localhost..", "ml..localhost",
 		"-.localhost", "1.localhost", "0-ml.localhost", "080-ml.localhost", "65536-ml.localhost", "99999999999-ml.localhost",
-		"3000.localhost", "3000-.localhost", "3000-3000-ml.localhost", "+3-ml.localhost", "code-ml.localhost", "www.localhost",
+		"3000.localhost", "3000-.localhost", "3000-3000-ml.localhost", "+3-ml.localhost", "code-.localhost", "code-3.localhost", "code-code-ml.localhost", "code-www.localhost", "code.localhost", "www.localhost",
+		long(63) + "-ml.localhost", long(41) + ".localhost", "code-" + long(41) + ".localhost", "-" + long(41) + ".localhost", long(30) + "--" + long(20) + ".localhost",
 		"127.0.0.2", "127.1", "0.0.0.0:8080", "[::1", "[::1]x", "[::1]:", "[::]:8080", "::1", "[::ffff:127.0.0.1]:8080", "[::1%25lo]",
 		"ml.localhost:8080:8080", "ml.localhost/", "ml.localhost@evil.com", "ml localhost", "ml.localhost\x00", "ml.\u212aocalhost",
 		"http://ml.localhost", "*.localhost", "bücher.localhost"} {
@@ -137,9 +146,9 @@ func TestParse_IsTheInverseOfTheURLs(t *testing.T) {
 	for _, public := range []string{"http://localhost:8080", "https://box.example.com", "https://a.b.c.example.org:8443"} {
 		hosts := mustNew(t, public)
 		for range 2000 {
-			want := Target{Kind: Terminal, Name: randomName(random)}
-			if random.IntN(2) == 0 {
-				want.Kind, want.Port = Port, 1+random.IntN(65535)
+			want := Target{Kind: []Kind{Terminal, Port, IDE}[random.IntN(3)], Name: randomName(random)}
+			if want.Kind == Port {
+				want.Port = 1 + random.IntN(65535)
 			}
 			checkRoundTrip(t, hosts, want)
 		}
@@ -149,8 +158,11 @@ func TestParse_IsTheInverseOfTheURLs(t *testing.T) {
 func checkRoundTrip(t *testing.T, hosts Hosts, want Target) {
 	t.Helper()
 	address := hosts.TerminalURL(want.Name)
-	if want.Kind == Port {
+	switch want.Kind {
+	case Port:
 		address = hosts.PortURL(want.Name, want.Port)
+	case IDE:
+		address = hosts.IDEURL(want.Name)
 	}
 	u, err := url.Parse(address)
 	if err != nil {
@@ -180,6 +192,9 @@ func randomName(random *rand.Rand) string {
 	}
 }
 
+// long is a name of n letters.
+func long(n int) string { return strings.Repeat("a", n) }
+
 func mustNew(t testing.TB, public string) Hosts {
 	t.Helper()
 	h, err := New(public)
@@ -203,11 +218,12 @@ func FuzzCheckName(f *testing.F) {
 		}
 		checkRoundTrip(t, hosts, Target{Kind: Terminal, Name: name})
 		checkRoundTrip(t, hosts, Target{Kind: Port, Name: name, Port: 65535})
+		checkRoundTrip(t, hosts, Target{Kind: IDE, Name: name})
 	})
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"localhost", "a.localhost:8080", "3000-a.localhost", "[::1]:8080", "A.LOCALHOST.", "127.0.0.1:80"} {
+	for _, seed := range []string{"localhost", "a.localhost:8080", "3000-a.localhost", "code-a.localhost", "a-b-c.localhost", long(20) + "-" + long(30) + ".localhost", "[::1]:8080", "A.LOCALHOST.", "127.0.0.1:80"} {
 		f.Add(seed)
 	}
 	hosts := mustNew(f, "http://localhost:8080")
@@ -223,8 +239,16 @@ func FuzzParse(f *testing.F) {
 		if err != nil || again != got {
 			t.Fatalf("Parse(%q) = %+v, but its host gives %+v, %v", host, got, again, err)
 		}
-		if got.Kind != Dashboard && CheckName(got.Name) != nil {
+		if got.Kind != Dashboard && got.Kind != Service && CheckName(got.Name) != nil {
 			t.Fatalf("Parse(%q) gives the bad name %q", host, got.Name)
+		}
+		if got.Kind == Service && len(got.Divide()) == 0 {
+			t.Fatalf("Parse(%q) gives a service's host that is nobody's", host)
+		}
+		for _, d := range got.Divide() {
+			if CheckName(d.Name) != nil || hosts.Host(d) != hosts.Host(got) {
+				t.Fatalf("Parse(%q) is divided into %+v", host, d)
+			}
 		}
 	})
 }

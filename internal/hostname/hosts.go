@@ -19,13 +19,16 @@ const (
 	Dashboard      // sandboxd's own pages and API
 	Terminal       // a sandbox's terminal
 	Port           // a port in a sandbox
+	IDE            // a sandbox's VS Code
+	Service        // the port of a service that is declared in a sandbox, by the service's name
 )
 
 // Target is where a host leads.
 type Target struct {
-	Kind Kind
-	Name string // of the sandbox; "" for the dashboard
-	Port int    // 1 to 65535 for Port, else 0
+	Kind    Kind
+	Name    string // of the sandbox; "" for the dashboard; of a Service without its name all that stands before the domain
+	Port    int    // 1 to 65535 for Port, else 0
+	Service string // name of the service; Parse leaves it "", see Divide
 }
 
 // Hosts makes and reads the hosts under one domain. It is a value; make it with New.
@@ -36,8 +39,8 @@ type Hosts struct {
 	Network string // engine network of the sandboxes, for Traefik's label; "" leaves it out
 }
 
-// maxDomain leaves room for "65535-" and a name before the domain in the 253 characters of a host name.
-const maxDomain = 253 - MaxName - len("65535-") - len(".")
+// maxDomain leaves room for a label before the domain in the 253 characters of a host name.
+const maxDomain = 253 - maxLabel - len(".")
 
 // New reads the dashboard's public address, such as "http://localhost:8080" or "https://box.example.com". Sandboxes
 // live one level below its host.
@@ -118,6 +121,10 @@ func (h Hosts) Host(t Target) string {
 		return t.Name + "." + h.Domain
 	case Port:
 		return fmt.Sprintf("%d-%s.%s", t.Port, t.Name, h.Domain)
+	case IDE:
+		return codePrefix + t.Name + "." + h.Domain
+	case Service:
+		return t.label() + "." + h.Domain
 	default:
 		return ""
 	}
@@ -156,10 +163,35 @@ func (h Hosts) PortURL(name string, port int) string {
 	return h.Origin(Target{Kind: Port, Name: name, Port: port}) + "/"
 }
 
+// IDEURL gives the address of a sandbox's VS Code: "http://code-<name>.localhost:8080/".
+func (h Hosts) IDEURL(name string) string {
+	return h.Origin(Target{Kind: IDE, Name: name}) + "/"
+}
+
+// ServiceURL gives the address of a declared service of a sandbox: "http://<service>-<name>.localhost:8080/". It is "" for
+// a service that has no address by its name: "code", one that begins with "code-", and one whose name and the sandbox's
+// are longer than 62 characters together. A sandbox that has the very name before the domain comes first.
+func (h Hosts) ServiceURL(service, name string) string {
+	t := Target{Kind: Service, Name: name, Service: service}
+	if !t.isService() {
+		return ""
+	}
+	return h.Origin(t) + "/"
+}
+
+// SharePath is where a link to a shared port leads, at that port's host. The link's secret is its fragment.
+const SharePath = OwnPath + "/share"
+
+// ShareURL gives the link to a shared port with that secret: "http://<port>-<name>.localhost:8080/.sandboxd/share#<secret>".
+func (h Hosts) ShareURL(name string, port int, secret string) string {
+	return h.Origin(Target{Kind: Port, Name: name, Port: port}) + SharePath + "#" + secret
+}
+
 // Parse reads a Host header. Letter case and one trailing dot do not matter. A port is either left out or the public
 // one: another port means another server's origin, and serving it would let that one speak as us. With the domain
 // "localhost" (or below it) the loopback addresses lead to the dashboard too: an address cannot be rebound, a foreign
-// name can. Everything else is NotFound. That a name parses does not mean that there is such a sandbox.
+// name can. Everything else is NotFound. That a name parses does not mean that there is such a sandbox: where there is none,
+// Divide says which services the host may belong to.
 func (h Hosts) Parse(host string) (Target, error) {
 	name, port, ok := splitHost(host)
 	if !ok || !h.ourPort(port) {
@@ -177,21 +209,6 @@ func (h Hosts) Parse(host string) (Target, error) {
 
 // unknownHost does not repeat the host: it is the visitor's text.
 func unknownHost() error { return fault.New(fault.NotFound, "No sandbox lives at this address.") }
-
-func parseLabel(label string) (Target, error) {
-	t := Target{Kind: Terminal, Name: label}
-	if label != "" && isDigit(label[0]) {
-		number, name, _ := strings.Cut(label, "-")
-		t = Target{Kind: Port, Name: name, Port: parsePort(number)}
-		if t.Port == 0 {
-			return Target{}, unknownHost()
-		}
-	}
-	if CheckName(t.Name) != nil {
-		return Target{}, unknownHost()
-	}
-	return t, nil
-}
 
 // splitHost cuts a Host header into lower-case name or bracketed address, and port ("" when there is none).
 func splitHost(host string) (name, port string, ok bool) {

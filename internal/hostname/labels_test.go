@@ -143,7 +143,7 @@ func TestLabels_RuleMatchesExactlyTheParsedHosts(t *testing.T) {
 		}
 		got = append(got, target)
 	}
-	if diff := cmp.Diff([]Target{{Port, "ml", 80}, {Port, "ml", 3000}}, got); diff != "" {
+	if diff := cmp.Diff([]Target{{Kind: Port, Name: "ml", Port: 80}, {Kind: Port, Name: "ml", Port: 3000}}, got); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -75,7 +75,7 @@ func (h Handover) destination(to string) (target hostname.Target, rest string, e
 		return target, "", refused
 	}
 	target, err = h.Hosts.Parse(u.Host)
-	if err != nil || target.Kind == hostname.Dashboard || u.Scheme+"://"+u.Host != h.Hosts.Origin(target) {
+	if err != nil || target.Kind != hostname.Terminal && target.Kind != hostname.Port || u.Scheme+"://"+u.Host != h.Hosts.Origin(target) {
 		return target, "", refused
 	}
 	return target, safePath(u.RequestURI()), nil

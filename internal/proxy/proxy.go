@@ -176,7 +176,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	target, err := p.cfg.Hosts.Parse(r.Host)
 	v := visit{Proxy: p, w: w, r: r, target: target, begun: time.Now()}
 	switch {
-	case err != nil || target.Kind == hostname.Dashboard:
+	case err != nil || target.Kind != hostname.Terminal && target.Kind != hostname.Port:
 		v.misdirected()
 	case v.strange():
 		v.show(methodRefused("Sandboxes do not take this method."))
