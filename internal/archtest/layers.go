@@ -16,7 +16,7 @@ var layers = []layer{
 	{"domain", []string{"internal/sandbox", "internal/catalog", "internal/auth"}, []string{"base", "hostname", "domain"}},
 	{"idle", []string{"internal/idle"}, []string{"base", "hostname", "domain"}},
 	{"door", []string{"internal/door"}, []string{"base", "hostname", "link", "domain", "idle"}},
-	{"feature", []string{"internal/exec", "internal/terminal", "internal/files", "internal/services"}, []string{"base", "hostname", "link", "domain", "idle", "door"}},
+	{"feature", []string{"internal/exec", "internal/terminal", "internal/files", "internal/services", "internal/tunnel"}, []string{"base", "hostname", "link", "domain", "idle", "door"}},
 	{"adapter", []string{"internal/docker", "internal/firewall", "internal/sqlite"}, []string{"base", "hostname", "domain"}},
 	{"static", []string{"static"}, nil},
 	{"bundle", []string{"static/bundle"}, []string{"static"}},
@@ -24,13 +24,14 @@ var layers = []layer{
 	{"web", []string{"web"}, []string{"base", "hostname", "domain", "idle", "door", "feature", "static", "views"}},
 	{"proxy", []string{"internal/proxy"}, []string{"base", "hostname", "domain", "idle", "door", "feature", "static", "views"}},
 	{"sshd", []string{"internal/sshd"}, []string{"base", "hostname", "link", "domain", "idle", "door", "feature"}},
+	{"client", []string{"internal/client"}, []string{"base"}},
 	{"test", []string{"internal/sandboxtest", "internal/archtest"}, []string{"base", "hostname", "domain"}},
 	{"templates", []string{"templates/..."}, nil},
 	{"socket proxy", []string{"internal/socketproxy"}, nil},
 	{"traefik plugin", []string{"traefik/..."}, nil}, // interpreted by Traefik, alone
 	{"guest command", []string{"cmd/guest"}, []string{"base", "guest"}},
 	{"command", []string{"cmd/sandboxd"}, []string{"base", "hostname", "link", "domain", "idle", "door", "feature", "adapter",
-		"static", "views", "web", "proxy", "sshd", "socket proxy", "templates"}},
+		"static", "views", "web", "proxy", "sshd", "client", "socket proxy", "templates"}},
 }
 
 // drivers tie us to a technology: each is imported by one package only, so that it can be replaced there.

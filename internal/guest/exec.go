@@ -73,7 +73,8 @@ func (g *Guest) serveExec(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(wire.ExecHeader, p.id)
 	w.WriteHeader(http.StatusOK)
 	http.NewResponseController(w).Flush()
-	x := execution{process: p, chunks: make(chan chunk)}
+	x := execution{process: p, loss: start.Loss, chunks: make(chan chunk), lost: make(chan struct{}), exited: make(chan exit, 1)}
+	g.serving.Go(func() { x.exited <- p.wait() }) // which may be long after the stream
 	x.run(r.Context(), w, r.Body, frames)
 }
 
@@ -92,8 +93,11 @@ func readStart(frames *wire.FrameReader) (wire.ExecStart, error) {
 // execution joins a process and its stream.
 type execution struct {
 	*process
-	chunks chan chunk  // to the one writer of the stream
-	ended  atomic.Bool // the program itself
+	loss   wire.Loss
+	chunks chan chunk    // to the one writer of the stream
+	ended  atomic.Bool   // the program itself
+	exited chan exit     // gives how it did
+	lost   chan struct{} // closed when the stream has ended first, and the program is let go
 }
 
 // chunk is a piece of output, a whole frame; its buffer may be used again once written is signalled.
@@ -102,11 +106,11 @@ type chunk struct {
 	written chan<- struct{}
 }
 
-// run moves bytes both ways until the program has ended and its output is delivered, or ctx has ended and the tree is
-// killed. Each output has one buffer, so a reader that stands still makes the program stand still.
+// run moves bytes both ways until the program has ended and its output is delivered, or ctx has ended and so has the tree,
+// unless it is let go. Each output has one buffer, so a reader that stands still makes the program stand still.
 func (x *execution) run(ctx context.Context, w http.ResponseWriter, body io.Closer, frames *wire.FrameReader) {
 	var pumps, others sync.WaitGroup
-	var code int
+	var how exit
 	delivered := make(chan struct{})
 	for _, o := range x.output {
 		pumps.Go(func() { x.pump(o) })
@@ -115,13 +119,16 @@ func (x *execution) run(ctx context.Context, w http.ResponseWriter, body io.Clos
 	others.Go(func() {
 		select {
 		case <-ctx.Done():
-			x.kill()
+			x.lose()
 		case <-delivered:
 		}
 	})
 	others.Go(func() {
-		code = x.wait()
-		x.end()
+		select {
+		case how = <-x.exited:
+			x.end()
+		case <-x.lost:
+		}
 		pumps.Wait()
 		close(x.chunks)
 	})
@@ -131,8 +138,21 @@ func (x *execution) run(ctx context.Context, w http.ResponseWriter, body io.Clos
 	body.Close() // wakes feed
 	others.Wait()
 	if ctx.Err() == nil {
-		w.Write(wire.AppendExit(nil, code))
+		w.Write(wire.AppendExit(nil, how.code, how.signal))
 	}
+}
+
+// lose does what was asked for the case that the stream ends before the program.
+func (x *execution) lose() {
+	if x.loss == wire.LossKill {
+		x.kill()
+		return
+	}
+	if x.loss == wire.LossHangup {
+		x.signal("HUP") // a program that has ended meanwhile needs none
+	}
+	x.close()
+	close(x.lost)
 }
 
 // end tells the pumps that the program has ended, and wakes those that wait for output.

@@ -155,20 +155,26 @@ func (p *process) close() {
 	}
 }
 
-// wait blocks until the program itself has ended and gives its exit code, 128+n for a signal n.
-func (p *process) wait() int {
+// exit is how a program has ended.
+type exit struct {
+	code   int // 128+n for a signal n
+	signal int // that n, or 0
+}
+
+// wait blocks until the program itself has ended.
+func (p *process) wait() exit {
 	awaitExit(p.pid)
 	state, err := p.os.Wait()
 	p.mu.Lock()
 	p.reaped = true
 	p.mu.Unlock()
 	if err != nil {
-		return 255
+		return exit{code: 255}
 	}
 	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		return 128 + int(ws.Signal())
+		return exit{code: 128 + int(ws.Signal()), signal: int(ws.Signal())}
 	}
-	return state.ExitCode() & 0xff
+	return exit{code: state.ExitCode() & 0xff}
 }
 
 // signal sends to the process group; KILL goes to the whole tree.

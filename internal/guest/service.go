@@ -159,7 +159,7 @@ func (s *service) once(halt <-chan struct{}) (code int, problem string) {
 	exited := make(chan struct{})
 	go func() {
 		defer close(exited)
-		code = p.wait()
+		code = p.wait().code
 	}()
 	select {
 	case <-exited:

@@ -36,7 +36,7 @@ func TestWait_TakesNoThreadForEachCommand(t *testing.T) {
 		}
 		all = append(all, p)
 		waits.Go(func() {
-			if code := p.wait(); code != 0 {
+			if code := p.wait().code; code != 0 {
 				t.Errorf("exit code %d", code)
 			}
 		})

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Installs what the tests need beyond Go, Node and an engine: tmux, ip, and with the argument chromium a browser.
+# Installs what the tests need beyond Go, Node and an engine: tmux, ip, ssh, rsync, and with the argument chromium a browser.
 set -euo pipefail
 
 want=()
 command -v tmux >/dev/null || want+=(tmux)
 command -v ip >/dev/null || want+=(iproute2)
+command -v ssh >/dev/null || want+=(openssh-client)
+command -v rsync >/dev/null || want+=(rsync)
 if [ "${1:-}" = chromium ] && ! command -v chromium >/dev/null && ! command -v google-chrome >/dev/null; then
   want+=(chromium fonts-dejavu-core fonts-noto-color-emoji)
 fi

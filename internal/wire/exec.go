@@ -11,6 +11,25 @@ type ExecStart struct {
 	TTY     bool              `json:"tty,omitempty"`  // on a terminal of its own; there is no stderr then
 	Cols    int               `json:"cols,omitempty"` // of that terminal; 0 means 80
 	Rows    int               `json:"rows,omitempty"` // of that terminal; 0 means 24
+	Loss    Loss              `json:"loss,omitempty"` // what becomes of it when its stream ends before it does
+}
+
+// Loss is what becomes of a command whose stream ends before it does.
+type Loss string
+
+// The losses. A guest that is older than the question kills.
+const (
+	LossKill   Loss = ""       // its whole process tree is killed
+	LossHangup Loss = "hangup" // its pipes or its terminal close, and its process group gets SIGHUP
+	LossLeave  Loss = "leave"  // its pipes or its terminal close, and that is all: the end of a terminal is a SIGHUP anyway
+)
+
+func (l Loss) check() error {
+	switch l {
+	case LossKill, LossHangup, LossLeave:
+		return nil
+	}
+	return badField("loss")
 }
 
 // MaxSide is the most columns or rows that a terminal may have.
@@ -31,6 +50,9 @@ func (s *ExecStart) Check() error {
 		if err := CheckSize(s.Cols, s.Rows); err != nil {
 			return err
 		}
+	}
+	if err := s.Loss.check(); err != nil {
+		return err
 	}
 	return checkEnv(s.Env)
 }
@@ -55,15 +77,19 @@ func CheckSignal(name string) error {
 
 // ExecFrame is one thing that a running process has to say. Data is valid until the next frame is read.
 type ExecFrame struct {
-	Type FrameType // FrameStdout, FrameStderr or FrameExit
-	Data []byte    // output; nil with FrameExit
-	Code int       // exit code with FrameExit: 0 to 255, 128+n when a signal n ended it
+	Type   FrameType // FrameStdout, FrameStderr or FrameExit
+	Data   []byte    // output; nil with FrameExit
+	Code   int       // exit code with FrameExit: 0 to 255, 128+n when a signal n ended it
+	Signal int       // the number of that signal with FrameExit, 0 when none did or the guest does not tell
 }
 
-// AppendExit appends the frame that ends an exec.
-func AppendExit(b []byte, code int) []byte {
+// maxSignal is the largest number of a signal.
+const maxSignal = 64
+
+// AppendExit appends the frame that ends an exec: the signal's number in the payload's first byte, the code in its last.
+func AppendExit(b []byte, code, signal int) []byte {
 	var p [4]byte
-	binary.BigEndian.PutUint32(p[:], uint32(code))
+	binary.BigEndian.PutUint32(p[:], uint32(signal)<<24|uint32(code))
 	return AppendFrame(b, FrameExit, p[:])
 }
 
@@ -76,11 +102,12 @@ func DecodeExec(t FrameType, payload []byte) (ExecFrame, error) {
 		if len(payload) != 4 {
 			return ExecFrame{}, badField("exit frame")
 		}
-		code := binary.BigEndian.Uint32(payload)
-		if code > 255 {
+		all := binary.BigEndian.Uint32(payload)
+		code, signal := all&0xffffff, all>>24
+		if code > 255 || signal > maxSignal || signal > 0 && code != 128+signal {
 			return ExecFrame{}, badField("exit code")
 		}
-		return ExecFrame{Type: t, Code: int(code)}, nil
+		return ExecFrame{Type: t, Code: int(code), Signal: int(signal)}, nil
 	}
 	return ExecFrame{}, badField("frame type")
 }

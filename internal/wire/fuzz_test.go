@@ -36,7 +36,7 @@ func FuzzMessages(f *testing.F) {
 
 // FuzzFrames: the reader never holds more than a type allows, and what it reads can be written again.
 func FuzzFrames(f *testing.F) {
-	f.Add(AppendExit(AppendFrame(AppendFrame(nil, FrameStdin, []byte("in")), FrameStdout, []byte("out")), 3))
+	f.Add(AppendExit(AppendFrame(AppendFrame(nil, FrameStdin, []byte("in")), FrameStdout, []byte("out")), 3, 0))
 	f.Add([]byte{byte(FrameStart), 0x10, 0, 0})
 	f.Add([]byte{byte(FrameData), 0xff, 0xff, 0xff, 1, 2, 3})
 	f.Fuzz(func(t *testing.T, b []byte) {

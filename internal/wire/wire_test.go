@@ -180,7 +180,7 @@ func TestFrames_ComeBackAsTheyWent(t *testing.T) {
 	b = AppendFrame(b, FrameStart, bytes.Repeat([]byte("s"), 200<<10))
 	b = AppendFrame(b, FrameStdout, []byte("out"))
 	b = AppendFrame(b, FrameStderr, nil)
-	b = AppendExit(b, 130)
+	b = AppendExit(b, 130, 2)
 	b = AppendFrame(b, FrameDataDone, nil)
 	r := NewFrameReader(bytes.NewReader(b))
 	for i, want := range []struct {
@@ -192,7 +192,7 @@ func TestFrames_ComeBackAsTheyWent(t *testing.T) {
 			t.Fatalf("frame %d: %d, %d bytes, %v", i, kind, len(payload), err)
 		}
 		if kind == FrameExit {
-			if f, err := DecodeExec(kind, payload); f.Code != 130 || err != nil {
+			if f, err := DecodeExec(kind, payload); f.Code != 130 || f.Signal != 2 || err != nil {
 				t.Errorf("got %+v, %v", f, err)
 			}
 		}
