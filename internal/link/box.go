@@ -150,6 +150,7 @@ func (b *box) greet(ctx context.Context, conn *hands) *Session {
 	b.mu.Unlock()
 	s, err := open(ctx, b.id, conn, setup, b.hub.pace)
 	if err == nil {
+		s.ide = b.hub.ide
 		return s
 	}
 	conn.Close()

@@ -43,6 +43,7 @@ type Hub struct {
 	keys  [sha256.Size]byte // from which the sandboxes' gateway keys are made; of this run alone
 	log   *slog.Logger
 	pace  pace
+	ide   IDE // nil for none
 	bus   *event.Bus[Event]
 	tasks sync.WaitGroup // everything that Run waits for
 	turn  chan struct{}  // held by the one who makes or removes folders

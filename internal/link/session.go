@@ -37,6 +37,7 @@ type Session struct {
 	hands   *hands // nil when nothing can be handed over
 	hello   wire.Hello
 	pace    pace
+	ide     IDE // nil for none
 	slots   chan struct{}
 	done    chan struct{}  // closed when the connection has ended
 	streams sync.WaitGroup // goroutines of connections through the link
