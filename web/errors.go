@@ -156,7 +156,7 @@ func (s *Server) failPage(c echo.Context, r *request, p problem) {
 // isAPI says whether a program asks, who wants problem documents and not pages.
 func (r *request) isAPI() bool {
 	path := r.http.URL.Path
-	if r.http.Header.Get("Accept") == problemType { // a script of ours that asks why a websocket was refused
+	if r.access == scripted || r.http.Header.Get("Accept") == problemType { // a script of ours that asks why a websocket was refused
 		return true
 	}
 	return path == "/healthz" || path == "/readyz" || path == "/api" || strings.HasPrefix(path, "/api/")

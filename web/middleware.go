@@ -104,11 +104,12 @@ func (s *Server) admit(a access) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			r := requestOf(c)
+			r.access = a
 			who, err := s.identify(r.http.Context(), r, a)
 			if err != nil {
 				return err
 			}
-			r.who, r.access = who, a
+			r.who = who
 			if err := a.check(who); err != nil {
 				return err
 			}
@@ -123,7 +124,7 @@ func (s *Server) identify(ctx context.Context, r *request, a access) (auth.Princ
 	switch a {
 	case public:
 		return auth.Principal{}, nil
-	case visitor, signedIn, adminOnly:
+	case visitor, signedIn, scripted, adminOnly:
 		who, err := s.sessionOf(ctx, r)
 		if a == visitor && fault.Is(err, fault.Unauthenticated) {
 			return auth.Principal{}, nil

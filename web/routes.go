@@ -25,6 +25,7 @@ const (
 	public     access = iota // anybody; no credential is looked at
 	visitor                  // anybody; the browser session is looked up when there is one
 	signedIn                 // a browser session; without one pages lead to /login
+	scripted                 // a browser session, asked for by a script of ours, which is told of errors as programs are
 	adminOnly                // a browser session of an admin
 	token                    // an API token
 	tokenWide                // an API token that is not limited to one sandbox
