@@ -319,7 +319,7 @@ func (stageTemplates) List() []catalog.Entry {
 	make := func(name, title, text, icon string, size catalog.Size, ports ...catalog.Port) catalog.Entry {
 		return catalog.Entry{Name: name, Readme: stageReadme, Template: catalog.Template{
 			Name: name, Title: title, Description: text, Icon: icon, Size: size, Ports: ports, Profile: catalog.Dev,
-			Folder: "/usr/share/sandboxd/templates/sandbox/" + name, Env: map[string]string{"EDITOR": "vim"},
+			Source: catalog.Source{Folder: "/usr/share/sandboxd/templates/sandbox/" + name}, Env: map[string]string{"EDITOR": "vim"},
 		}}
 	}
 	pooled := func(n int, e catalog.Entry) catalog.Entry {

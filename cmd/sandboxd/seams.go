@@ -21,11 +21,15 @@ func (g guests) Expect(id string, s sandbox.Setup) (string, error) {
 	for _, v := range s.Services {
 		services = append(services, wireService(v))
 	}
-	return g.hub.Expect(id, wire.Setup{Name: s.Name, Env: s.Env, Services: services})
+	return g.hub.Expect(id, wire.Setup{Name: s.Name, Env: s.Env, Services: services, IDE: s.IDE})
 }
 
 func wireService(v catalog.Service) wire.Service {
-	return wire.Service{Name: v.Name, Command: v.Command, Port: v.Port, Cwd: v.Cwd, Env: v.Env, Autostart: v.Autostart}
+	out := wire.Service{Name: v.Name, Command: v.Command, Port: v.Port, Cwd: v.Cwd, Env: v.Env, Autostart: v.Autostart}
+	if v.Health != nil {
+		out.Health = &wire.Health{Path: v.Health.Path, Interval: v.Health.Interval}
+	}
+	return out
 }
 
 // Ready implements sandbox.Guests.

@@ -107,7 +107,7 @@ pool: 3
 			{Name: "web", Command: []string{"python3", "-m", "http.server"}, Port: 8080, Cwd: "/srv", Env: map[string]string{"A": "b"}, Autostart: true},
 			{Name: "side", Command: []string{"side"}, Port: 9090},
 		},
-		Folder:  filepath.Join(dir, "full"),
+		Source:  Source{Folder: filepath.Join(dir, "full")},
 		Standby: Standby{Rest: Rest{FreezeAfter: After(10 * time.Minute), StopAfter: Never}, Pool: 3},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -2,12 +2,11 @@ package catalog
 
 import (
 	"fmt"
-	"maps"
 	"math"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -63,10 +62,10 @@ func checkManifest(file, name string, m manifest, at lines) (Template, []Problem
 	t := Template{
 		Name: name, Title: m.Title, Description: strings.TrimSpace(m.Description), Icon: c.icon(m.Icon),
 		Source: Source{Base: m.Base, Image: m.Image}, Size: c.size(m.Size), Env: m.Env, Profile: c.profile(m.Profile),
-		Standby: c.standby(m.Standby),
+		IDE: m.Apart.IDE, Standby: c.standby(m.Apart),
 	}
 	c.origin(m)
-	c.env("$.env", m.Env)
+	c.env(m.Env)
 	t.Ports = c.ports(m.Ports)
 	t.Services = c.services(m.Services)
 	t.Ports = withServicePorts(t.Ports, t.Services)
@@ -90,11 +89,8 @@ func (c *checker) identity(name string, m manifest) {
 
 // name reports what is wrong with a DNS label.
 func (c *checker) name(path, what, name string) {
-	switch {
-	case len(name) > maxName:
-		c.bad(path, "%s is longer than %d characters.", what, maxName)
-	case !nameForm.MatchString(name) || strings.Contains(name, "--"):
-		c.bad(path, "%s %q is not a name: small letters a to z, digits and single hyphens, a letter first.", what, shorten(name, maxName))
+	if wrong := nameMistake(what, name); wrong != "" {
+		c.bad(path, "%s", wrong)
 	}
 }
 
@@ -171,7 +167,7 @@ func (c *checker) size(m manifestSize) Size {
 	return s
 }
 
-func (c *checker) standby(m manifestStandby) Standby {
+func (c *checker) standby(m manifestApart) Standby {
 	if !(m.Pool >= 0 && m.Pool <= maxPool) || m.Pool != math.Trunc(m.Pool) {
 		c.bad("$.pool", "pool is %v. It must be a whole number between 0 and %d.", m.Pool, maxPool)
 		m.Pool = 0
@@ -208,21 +204,16 @@ func (c *checker) bytes(path, text string, to *int64, least, most int64) {
 	*to = n
 }
 
-func (c *checker) env(path string, env map[string]string) {
-	if len(env) > maxEnv {
-		c.bad(path, "There are more than %d environment variables.", maxEnv)
-		return
-	}
-	for _, key := range slices.Sorted(maps.Keys(env)) {
-		at, value := path+"."+key, env[key]
-		switch {
-		case !envForm.MatchString(key):
-			c.bad(at, "%q is not the name of an environment variable.", shorten(key, maxName))
-		case strings.HasPrefix(key, ownEnv):
-			c.bad(at, "Variables that begin with %s are sandboxd's own.", ownEnv)
-		case len(value) > maxEnvValue || strings.ContainsRune(value, 0) || !utf8.ValidString(value):
-			c.bad(at, "The value of %s is longer than %d bytes, or is not text.", key, maxEnvValue)
-		}
+func (c *checker) env(env map[string]string) {
+	var m mistakes
+	m.env("env", env)
+	c.mistakes("$", m)
+}
+
+// mistakes reports what was found below a path.
+func (c *checker) mistakes(path string, m mistakes) {
+	for _, wrong := range m {
+		c.bad(path+"."+wrong.field, "%s", wrong.message)
 	}
 }
 
@@ -250,7 +241,7 @@ func (c *checker) ports(list []manifestPort) []Port {
 
 func (c *checker) port(path string, port int) {
 	if port < 1 || port > 65535 {
-		c.bad(path, "Port %d does not exist. It is between 1 and 65535.", port)
+		c.bad(path, "%s", portMistake(port))
 	}
 }
 
@@ -263,7 +254,7 @@ func (c *checker) services(list []manifestService) []Service {
 	names, ports := map[string]bool{}, map[int]string{}
 	for i, m := range list {
 		at := fmt.Sprintf("$.services[%d]", i)
-		c.service(at, m)
+		s := c.service(at, m)
 		if names[m.Name] {
 			c.bad(at+".name", "There are two services %q.", shorten(m.Name, maxName))
 		}
@@ -271,29 +262,41 @@ func (c *checker) services(list []manifestService) []Service {
 			c.bad(at+".port", "The services %s and %s have the same port %d.", shorten(other, maxName), shorten(m.Name, maxName), m.Port)
 		}
 		names[m.Name], ports[m.Port] = true, m.Name
-		services = append(services, Service(m))
+		services = append(services, s)
 	}
 	return services
 }
 
-func (c *checker) service(at string, m manifestService) {
-	c.name(at+".name", "The service's name", m.Name)
-	if c.at.has(at + ".port") {
+func (c *checker) service(at string, m manifestService) Service {
+	s := Service{Name: m.Name, Command: m.Command, Port: m.Port, Cwd: m.Cwd, Env: m.Env, Autostart: m.Autostart}
+	s.Health = c.health(at+".health", m.Health)
+	if c.at.has(at+".port") && m.Port == 0 {
 		c.port(at+".port", m.Port)
 	}
-	if m.Cwd != "" && (!path.IsAbs(m.Cwd) || path.Clean(m.Cwd) != m.Cwd || len(m.Cwd) > maxEnvValue || strings.ContainsRune(m.Cwd, 0)) {
-		c.bad(at+".cwd", "cwd must be an absolute path without dots, or left out for the home folder.")
-	}
-	c.env(at+".env", m.Env)
-	if len(m.Command) == 0 || len(m.Command) > maxCommand || m.Command[0] == "" {
-		c.bad(at+".command", "command must be a list of 1 to %d words, the program first.", maxCommand)
-		return
-	}
-	for i, word := range m.Command {
-		if len(word) > maxEnvValue || strings.ContainsRune(word, 0) || !utf8.ValidString(word) {
-			c.bad(fmt.Sprintf("%s.command[%d]", at, i), "A word of the command is longer than %d bytes, or is not text.", maxEnvValue)
+	c.mistakes(at, s.mistakes())
+	return s
+}
+
+func (c *checker) health(at string, m *manifestHealth) *Health {
+	if m == nil {
+		if c.at.has(at) {
+			c.bad(at, "health is empty. Write health: {} to try the port, or give a path.")
 		}
+		return nil
 	}
+	h := &Health{Path: m.Path}
+	if m.Interval == "" && !c.at.has(at+".interval") {
+		return h
+	}
+	interval, err := time.ParseDuration(m.Interval)
+	if err != nil {
+		c.bad(at+".interval", "interval is %q. Write a number and a unit, such as 10s or 1m.", shorten(m.Interval, maxName))
+		return h
+	}
+	if h.Interval = interval; interval == 0 {
+		h.Interval = -1 // written, and not to be taken for the default
+	}
+	return h
 }
 
 // withServicePorts adds the ports of services that are not listed themselves, titled as the service.

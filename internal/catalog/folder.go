@@ -243,15 +243,15 @@ func digestFile(sum hash.Hash, root *os.Root, file contextFile) error {
 	return nil
 }
 
-// standbyLine is a line of template.yaml that says how unused sandboxes are kept. An image has nothing of that, so it is
-// left out of the digest, and a change gives no other image.
-var standbyLine = regexp.MustCompile(`(?m)^(?:freeze_after|stop_after|pool):[ \t]*["']?[A-Za-z0-9.]*["']?[ \t]*(?:#.*)?(?:\r?\n|\z)`)
+// apartLine is a line of template.yaml that says how unused sandboxes are kept or whether they offer VS Code. An image has
+// nothing of that, so it is left out of the digest, and a change gives no other image.
+var apartLine = regexp.MustCompile(`(?m)^(?:freeze_after|stop_after|pool|ide):[ \t]*["']?[A-Za-z0-9.]*["']?[ \t]*(?:#.*)?(?:\r?\n|\z)`)
 
 // openContext opens a file of the build context as a digest sees it.
 func openContext(root *os.Root, name string) (io.ReadCloser, error) {
 	if name == manifestFile {
 		if text, err := readBounded(root, name, maxManifest); err == nil {
-			return io.NopCloser(bytes.NewReader(standbyLine.ReplaceAll(text, nil))), nil
+			return io.NopCloser(bytes.NewReader(apartLine.ReplaceAll(text, nil))), nil
 		} // one that is broken or too large is no template's
 	}
 	return root.Open(name)

@@ -31,12 +31,12 @@ type manifest struct {
 	Env         map[string]string `yaml:"env"`
 	Ports       []manifestPort    `yaml:"ports"`
 	Services    []manifestService `yaml:"services"`
-	Standby     manifestStandby   `yaml:",inline"`
+	Apart       manifestApart     `yaml:",inline"`
 }
 
-// manifestStandby is what is kept of a template's sandboxes while nobody uses them. No image depends on it: see
-// standbyLine.
-type manifestStandby struct {
+// manifestApart is what no image depends on: see apartLine.
+type manifestApart struct {
+	IDE         bool    `yaml:"ide"`
 	FreezeAfter string  `yaml:"freeze_after"`
 	StopAfter   string  `yaml:"stop_after"`
 	Pool        float64 `yaml:"pool"` // so that a fraction is seen
@@ -61,6 +61,12 @@ type manifestService struct {
 	Cwd       string            `yaml:"cwd"`
 	Env       map[string]string `yaml:"env"`
 	Autostart bool              `yaml:"autostart"`
+	Health    *manifestHealth   `yaml:"health"`
+}
+
+type manifestHealth struct {
+	Path     string `yaml:"path"`
+	Interval string `yaml:"interval"`
 }
 
 // parseManifest reads the text of file. The lines tell where each path ("$.size.memory") stands. With problems the

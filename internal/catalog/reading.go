@@ -35,7 +35,7 @@ func brokenReading(dir, name string, err error) *reading {
 	if !errors.As(err, &p) {
 		p = Problem{File: dir, Message: "The folder cannot be read: " + reason(err) + "."}
 	}
-	return &reading{dir: dir, template: Template{Name: name, Title: name, Icon: "box", Folder: dir}, problems: []Problem{p}}
+	return &reading{dir: dir, template: Template{Name: name, Title: name, Icon: "box", Source: Source{Folder: dir}}, problems: []Problem{p}}
 }
 
 // reason gives the innermost words of a file error: "permission denied".

@@ -5,6 +5,8 @@
 // Invariant: one broken template never hides or stops another, and its problem names file, line and cause.
 package catalog
 
+import "time"
+
 // Profile is how tightly a sandbox is held.
 type Profile string
 
@@ -28,14 +30,15 @@ type Template struct {
 	Ports    []Port
 	Services []Service
 	Profile  Profile
-	Folder   string // where it was read from; "" for a plain image
+	IDE      bool // whether its sandboxes offer VS Code, until their owner says otherwise
 	Standby
 }
 
-// Source is where a template's image comes from, when not from its Dockerfile alone.
+// Source is where a template comes from, and where its image does when not from its Dockerfile alone.
 type Source struct {
-	Base  string // the template that its image builds on, or ""
-	Image string // a plain image to use as it is instead of building a Dockerfile, or ""
+	Folder string // where it was read from; "" for a plain image
+	Base   string // the template that its image builds on, or ""
+	Image  string // a plain image to use as it is instead of building a Dockerfile, or ""
 }
 
 // Standby is how a template's sandboxes are kept while nobody uses them.
@@ -66,7 +69,17 @@ type Service struct {
 	Cwd       string
 	Env       map[string]string
 	Autostart bool
+	Health    *Health // nil when nothing but its end tells whether it works
 }
+
+// Health is how the guest finds out whether a service works: by its port. One that fails three times in a row is restarted.
+type Health struct {
+	Path     string        // what to ask for by HTTP, "/healthz" say; "" to be content with a connection
+	Interval time.Duration // between two checks; 0 means DefaultHealthInterval
+}
+
+// DefaultHealthInterval is how often a service is checked that does not say how often.
+const DefaultHealthInterval = 10 * time.Second
 
 // PlainImage is the nameless template that stands for an image used as it is.
 func PlainImage(ref string) Template {

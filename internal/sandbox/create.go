@@ -74,7 +74,7 @@ func (m *Manager) createNamed(ctx context.Context, s Sandbox) (got Sandbox, crea
 	p, err := m.begin(s.Name, func(ctx context.Context, accept func(Sandbox)) error {
 		err := m.admit(ctx, s)
 		if fault.Is(err, fault.Conflict) {
-			return m.createAgain(ctx, s, accept)
+			return m.createAgain(ctx, s, err, accept)
 		}
 		if err != nil {
 			return err
@@ -114,6 +114,16 @@ func (m *Manager) admit(ctx context.Context, s Sandbox) error {
 	if err := m.room(ctx); err != nil {
 		return err
 	}
+	return m.insert(ctx, s)
+}
+
+// insert keeps the row of a new sandbox. Conflict when its name is taken, or is the address of a service.
+func (m *Manager) insert(ctx context.Context, s Sandbox) error {
+	release, err := m.takeName(ctx, s.Name)
+	if err != nil {
+		return err
+	}
+	defer release()
 	return m.rows.Insert(ctx, s)
 }
 
@@ -140,9 +150,12 @@ func sameAsked(old, s Sandbox) error {
 	return nil
 }
 
-// createAgain answers a create whose name is taken.
-func (m *Manager) createAgain(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
+// createAgain answers a create whose name is taken, as taken says.
+func (m *Manager) createAgain(ctx context.Context, s Sandbox, taken error, accept func(Sandbox)) error {
 	old, err := m.rows.ByName(ctx, s.Name)
+	if fault.Is(err, fault.NotFound) {
+		return taken // by the address of a service
+	}
 	if err != nil {
 		return err
 	}
@@ -256,7 +269,7 @@ func setup(s Sandbox, t catalog.Template) Setup {
 		env = map[string]string{}
 	}
 	maps.Copy(env, s.Spec.Env)
-	return Setup{Name: s.Name, Env: env, Services: t.Services}
+	return Setup{Name: s.Name, Env: env, Services: s.Own.services(t.Services), IDE: s.Own.ide(t.IDE)}
 }
 
 // undo removes what a failed create has made. It works under its own deadline.

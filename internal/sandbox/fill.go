@@ -173,7 +173,7 @@ func (m *Manager) model(ctx context.Context, template string) (Sandbox, error) {
 func fits(s, model Sandbox) bool {
 	switch s.State {
 	case Creating, Running, Frozen:
-		return s.Label == model.Label && s.Spec.Equal(model.Spec)
+		return s.Label == model.Label && s.Spec.Equal(model.Spec) && s.Own.empty()
 	default:
 		return false
 	}
@@ -229,7 +229,7 @@ func (m *Manager) make(ctx context.Context, s Sandbox) error {
 }
 
 func (m *Manager) makeNamed(ctx context.Context, s Sandbox) error {
-	err := m.rows.Insert(ctx, s)
+	err := m.insert(ctx, s)
 	if fault.Is(err, fault.Conflict) {
 		return errTaken
 	}

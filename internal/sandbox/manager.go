@@ -59,6 +59,7 @@ type Manager struct {
 	turns turns
 	wakes wakes
 	pool  pool
+	own   ownership
 	bus   *event.Bus[Event]
 	life  context.Context // ends when Run ends; all operations end with it
 	end   context.CancelFunc
@@ -66,7 +67,6 @@ type Manager struct {
 	mu        sync.Mutex
 	progress  map[string]Progress // by id
 	engineErr error               // why the engine cannot be watched now, or nil
-	standing  map[string]standing // by template
 }
 
 // New makes a Manager. It does no I/O; Run keeps it in step with the engine.
@@ -75,7 +75,8 @@ func New(c Config) *Manager {
 	c.Rest = c.Rest.Over(catalog.Rest{FreezeAfter: catalog.Never, StopAfter: catalog.Never})
 	return &Manager{
 		c: c, rows: newRows(c.Store), bus: event.NewBus[Event](eventBuffer), life: life, end: end, pool: newPool(),
-		progress: map[string]Progress{}, engineErr: errNotWatched, standing: map[string]standing{},
+		progress: map[string]Progress{}, engineErr: errNotWatched,
+		own: ownership{standing: map[string]standing{}, owed: map[string]bool{}},
 	}
 }
 

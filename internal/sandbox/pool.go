@@ -222,7 +222,7 @@ func (m *Manager) claim(ctx context.Context, s Sandbox) (got Sandbox, ok bool, e
 // the row is kept leaves it nobody's.
 func (m *Manager) handOver(ctx context.Context, one spare, s Sandbox, accept func(Sandbox)) error {
 	row, err := m.rows.ByName(ctx, one.name)
-	if err != nil || row.ID != one.id || !row.Pooled || row.State != Running && row.State != Frozen {
+	if err != nil || row.ID != one.id || !row.Pooled || !row.Own.empty() || row.State != Running && row.State != Frozen {
 		return errors.Join(errClaimed, err)
 	}
 	thawing, cancel := context.WithTimeout(ctx, claimLimit)

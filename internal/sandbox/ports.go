@@ -92,9 +92,10 @@ type Templates interface {
 // Guests is the sandboxes' end of the guest link. Safe for concurrent use.
 type Guests interface {
 	// Expect lets the guest of id dial in from now on, and tells it how to set itself up when it does; it gives the
-	// folder to mount. Repeating it replaces the set-up for the next connection.
+	// folder to mount. Repeating it replaces the set-up; one that is connected hears the new one at the next Ready.
 	Expect(id string, setup Setup) (folder string, err error)
-	// Ready blocks until the guest of id is connected and has said that it is ready, or ctx ends.
+	// Ready blocks until the guest of id is connected, knows the set-up that was last expected of it, and has said that it
+	// is ready, or ctx ends. For one id it is not called twice at a time.
 	Ready(ctx context.Context, id string) error
 	// Forget stops listening for id and removes its folder. Forgetting what is not known is no error.
 	Forget(id string) error
@@ -105,4 +106,5 @@ type Setup struct {
 	Name     string
 	Env      map[string]string
 	Services []catalog.Service
+	IDE      bool // whether VS Code is offered
 }

@@ -159,7 +159,7 @@ type look struct {
 // compare starts an operation when s's row and its instance differ. Inside its turn it leaves alone what has changed
 // since the look.
 func (m *Manager) compare(s Sandbox, i Instance, exists bool, l look) {
-	if !differs(s.State, i, exists) && !(l.back && (s.State == Running || s.State == Frozen)) {
+	if !differs(s.State, i, exists) && !m.own.owes(s.ID) && !(l.back && (s.State == Running || s.State == Frozen)) {
 		return
 	}
 	m.turns.run(m.life, s.Name, func(ctx context.Context) {

@@ -94,7 +94,7 @@ func (m *Manager) goOn(ctx context.Context, s Sandbox, i Instance) error {
 		now = Frozen
 	}
 	if now == s.State {
-		return nil
+		return m.settle(ctx, s)
 	}
 	m.c.Log.Info("sandbox was changed from outside", "sandbox", s.Name, "state", s.State, "now", now)
 	_, err := m.set(ctx, s, now, "")

@@ -109,7 +109,7 @@ type Resting struct {
 // Resting gives the times that count for s: its own, else its template's, else the server's. A template that is gone
 // or broken says nothing. It is quick enough to be asked for every sandbox of a list.
 func (m *Manager) Resting(s Sandbox) Resting {
-	template := m.templateRest(s.Spec.Template)
+	template := m.standingOf(s.Spec.Template).rest
 	r := Resting{Rest: s.Rest.Over(template).Over(m.c.Rest), FreezeFrom: FromServer, StopFrom: FromServer}
 	if template.FreezeAfter != 0 {
 		r.FreezeFrom = FromTemplate
@@ -126,33 +126,35 @@ func (m *Manager) Resting(s Sandbox) Resting {
 	return r
 }
 
-// standingFor is how long a template's times are believed without reading it again.
+// standingFor is how long a template is believed without reading it again.
 const standingFor = time.Second
 
-// standing is what a template said of rest when it was read last.
+// standing is what a template said, when it was read last, of what is asked often.
 type standing struct {
-	rest catalog.Rest
-	read time.Time
+	rest     catalog.Rest
+	services []catalog.Service
+	ide      bool
+	read     time.Time
 }
 
-func (m *Manager) templateRest(name string) catalog.Rest {
+func (m *Manager) standingOf(name string) standing {
 	if name == "" {
-		return catalog.Rest{}
+		return standing{}
 	}
-	m.mu.Lock()
-	known, ok := m.standing[name]
-	m.mu.Unlock()
+	m.own.mu.Lock()
+	known, ok := m.own.standing[name]
+	m.own.mu.Unlock()
 	if ok && time.Since(known.read) < standingFor {
-		return known.rest
+		return known
 	}
 	now := standing{read: time.Now()}
 	if t, err := m.c.Templates.Template(name); err == nil {
-		now.rest = t.Standby.Rest
+		now.rest, now.services, now.ide = t.Standby.Rest, t.Services, t.IDE
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.standing[name] = now
-	return now.rest
+	m.own.mu.Lock()
+	defer m.own.mu.Unlock()
+	m.own.standing[name] = now
+	return now
 }
 
 // RestChange is what is to be different of a sandbox's own times of rest: nil stays, 0 is left to its template or the

@@ -59,6 +59,7 @@ type Sandbox struct {
 	Created time.Time
 	Changed time.Time    // when State last changed
 	Rest    catalog.Rest // its own times; what they leave open its template or the server says
+	Own     Own          // its own services and switches; what they leave open its template says
 	Pooled  bool         // made in advance and nobody's yet: not listed, not entered, until a create claims it
 }
 

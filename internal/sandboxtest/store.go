@@ -26,6 +26,7 @@ func Sandbox(name string, minutes int) sandbox.Sandbox {
 			Env: map[string]string{"GREETING": "hello"}},
 		State: sandbox.Running, Created: made, Changed: made.Add(time.Second),
 		Rest: catalog.Rest{FreezeAfter: catalog.After(90 * time.Second), StopAfter: catalog.Never},
+		Own:  own(),
 	}
 }
 
@@ -39,6 +40,7 @@ func RunStore(t *testing.T, open func(t *testing.T) sandbox.Store) {
 	}{
 		{"EveryFieldComesBack", storeRoundTrip},
 		{"OddTextComesBack", storeOddText},
+		{"OwnServicesComeBack", storeOwn},
 		{"NameAndIDAreUnique", storeUnique},
 		{"UpdateReplacesTheRow", storeUpdate},
 		{"DeleteTwiceIsNoError", storeDelete},
@@ -291,15 +293,18 @@ func storeCopies(t *testing.T, s sandbox.Store) {
 	b := Sandbox("b", 0)
 	mustInsert(t, s, b)
 	want := b
-	want.Spec.Env = map[string]string{"GREETING": "hello"}
+	want.Spec.Env, want.Own = map[string]string{"GREETING": "hello"}, own()
 	b.Spec.Env["GREETING"] = "changed by who put it in"
+	spoil(b.Own)
 	got, err := s.ByName(t.Context(), "b")
 	must(t, err)
 	got.Spec.Env["GREETING"] = "changed by who took it out"
+	spoil(got.Own)
 	wantByName(t, s, want)
 	list, _, err := s.List(t.Context(), sandbox.Filter{})
 	must(t, err)
 	list[0].Spec.Env["GREETING"] = "changed in the list"
+	spoil(list[0].Own)
 	wantByName(t, s, want)
 }
 

@@ -183,7 +183,28 @@ func copied(s sandbox.Sandbox) sandbox.Sandbox {
 	if len(s.Spec.Env) == 0 {
 		s.Spec.Env = nil
 	}
+	s.Own = copiedOwn(s.Own)
 	return s
+}
+
+func copiedOwn(o sandbox.Own) sandbox.Own {
+	if o.IDE != nil {
+		on := *o.IDE
+		o.IDE = &on
+	}
+	if len(o.Services) == 0 {
+		o.Services = nil
+	}
+	o.Services = slices.Clone(o.Services)
+	for i := range o.Services {
+		s := &o.Services[i]
+		s.Command, s.Env = slices.Clone(s.Command), maps.Clone(s.Env)
+		if s.Health != nil {
+			h := *s.Health
+			s.Health = &h
+		}
+	}
+	return o
 }
 
 // kept is how a store gives a time back.

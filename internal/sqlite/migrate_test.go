@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
@@ -103,6 +105,21 @@ var samples = map[int]func(t *testing.T, d *DB){
 		g, err := d.Sandboxes().graveSince(t.Context(), "gone", time.Unix(1, 0))
 		if err != nil || g.Owner != "00000000000000u2" {
 			t.Errorf("grave %+v, %v", g, err)
+		}
+	},
+	4: func(t *testing.T, d *DB) {
+		on := true
+		want := sandbox.Own{HasServices: true, IDE: &on, Services: []catalog.Service{{
+			Name: "web", Command: []string{"npm", "start"}, Port: 3000, Cwd: "/srv", Env: map[string]string{"A": "b"},
+			Autostart: true, Health: &catalog.Health{Path: "/healthz", Interval: 5 * time.Second},
+		}}}
+		b, err := d.Sandboxes().ByName(t.Context(), "ml")
+		if diff := cmp.Diff(want, b.Own); err != nil || diff != "" {
+			t.Errorf("own services differ, %v:\n%s", err, diff)
+		}
+		b, err = d.Sandboxes().ByName(t.Context(), "bare")
+		if diff := cmp.Diff(sandbox.Own{HasServices: true}, b.Own); err != nil || diff != "" {
+			t.Errorf("the empty list differs, %v:\n%s", err, diff)
 		}
 	},
 }

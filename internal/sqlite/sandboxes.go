@@ -19,13 +19,13 @@ type Sandboxes struct{ db *DB }
 func (d *DB) Sandboxes() *Sandboxes { return &Sandboxes{d} }
 
 const sandboxColumns = `id, name, label, owner, template, image, cpus, memory, pids, env, state, problem, created, changed,
-	freeze_after, stop_after, pooled`
+	freeze_after, stop_after, pooled, own`
 
 const sandboxOrder = ` ORDER BY created DESC, name LIMIT ? OFFSET ?`
 
 // Insert adds a sandbox; Conflict if its name or id exists.
 func (s *Sandboxes) Insert(ctx context.Context, b sandbox.Sandbox) error {
-	const insert = `INSERT INTO sandboxes (` + sandboxColumns + `, search) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
+	const insert = `INSERT INTO sandboxes (` + sandboxColumns + `, search) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
 	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		values, err := sandboxValues(b)
 		if err != nil {
@@ -42,7 +42,7 @@ func (s *Sandboxes) Insert(ctx context.Context, b sandbox.Sandbox) error {
 
 // Update replaces the row of b.ID; NotFound if there is none, Conflict if its new name is another's.
 func (s *Sandboxes) Update(ctx context.Context, b sandbox.Sandbox) error {
-	const update = `UPDATE sandboxes SET (` + sandboxColumns + `, search) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE id = ?`
+	const update = `UPDATE sandboxes SET (` + sandboxColumns + `, search) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE id = ?`
 	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		values, err := sandboxValues(b)
 		if err != nil {
@@ -162,20 +162,24 @@ func sandboxValues(b sandbox.Sandbox) ([]any, error) {
 		}
 		env = string(text)
 	}
+	own, err := ownText(b.Own)
+	if err != nil {
+		return nil, err
+	}
 	l := b.Spec.Limits
 	return []any{b.ID, b.Name, b.Label, b.Owner, b.Spec.Template, b.Spec.Image, l.CPUs, l.Memory, l.Pids, env,
 		string(b.State), b.Problem, stamp(b.Created), stamp(b.Changed),
-		int64(b.Rest.FreezeAfter), int64(b.Rest.StopAfter), b.Pooled, searchText(b)}, nil
+		int64(b.Rest.FreezeAfter), int64(b.Rest.StopAfter), b.Pooled, own, searchText(b)}, nil
 }
 
 // row is a *sql.Row or a *sql.Rows.
 type row interface{ Scan(dest ...any) error }
 
 func scanSandbox(r row) (b sandbox.Sandbox, err error) {
-	var env []byte
+	var env, own []byte
 	l := &b.Spec.Limits
 	err = r.Scan(&b.ID, &b.Name, &b.Label, &b.Owner, &b.Spec.Template, &b.Spec.Image, &l.CPUs, &l.Memory, &l.Pids, &env,
-		&b.State, &b.Problem, into{t: &b.Created}, into{t: &b.Changed}, &b.Rest.FreezeAfter, &b.Rest.StopAfter, &b.Pooled)
+		&b.State, &b.Problem, into{t: &b.Created}, into{t: &b.Changed}, &b.Rest.FreezeAfter, &b.Rest.StopAfter, &b.Pooled, &own)
 	if err != nil {
 		return b, err
 	}
@@ -184,7 +188,8 @@ func scanSandbox(r row) (b sandbox.Sandbox, err error) {
 			return b, fmt.Errorf("read environment of %s: %w", b.Name, errBadJSON)
 		}
 	}
-	return b, nil
+	b.Own, err = ownOf(b.Name, own)
+	return b, err
 }
 
 // errBadJSON stands for the decoder's own error, which would quote what may be a secret.

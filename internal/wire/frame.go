@@ -17,6 +17,7 @@ const (
 	FrameStderr   FrameType = 17
 	FrameExit     FrameType = 18 // last: exit code
 	FrameData     FrameType = 32 // bytes of a port or a terminal
+	FramePorts    FrameType = 48 // from the guest: Ports as JSON
 	FrameDataDone FrameType = 33 // empty: the port's side has sent all, but may still read
 )
 
@@ -34,6 +35,8 @@ func (t FrameType) limit() int {
 	switch t {
 	case FrameStart:
 		return MaxStart
+	case FramePorts:
+		return MaxPorts
 	case FrameStdin, FrameStdout, FrameStderr, FrameData:
 		return MaxFrame
 	case FrameExit:

@@ -13,6 +13,7 @@ const (
 	maxPath     = 4096
 	maxName     = 64
 	maxGrace    = time.Minute
+	minInterval = time.Second // between two looks at a service
 )
 
 // Setup is the first thing that sandboxd says on a connection: what the sandbox is and what shall run in it. A guest
@@ -23,6 +24,8 @@ type Setup struct {
 	Env       map[string]string `json:"env,omitempty"` // for everything that the guest starts
 	Services  []Service         `json:"services,omitempty"`
 	StopGrace time.Duration     `json:"stop_grace,omitempty"` // nanoseconds; 0 means the constant StopGrace
+	// IDE says whether VS Code is offered. A guest that is older than this offers none.
+	IDE bool `json:"ide,omitempty"`
 	// GatewayKey is what passes for the gateway are signed with, GatewayKeySize bytes, filled in by link. Without one
 	// the gateway lets nobody in. A guest that is older than this has no gateway.
 	GatewayKey []byte `json:"gateway_key,omitempty"`
@@ -36,6 +39,13 @@ type Service struct {
 	Cwd       string            `json:"cwd,omitempty"`
 	Env       map[string]string `json:"env,omitempty"`
 	Autostart bool              `json:"autostart,omitempty"`
+	Health    *Health           `json:"health,omitempty"` // nil when nothing but its end tells whether it works
+}
+
+// Health is how the guest finds out whether a service works: by its port. A guest that is older than this does not.
+type Health struct {
+	Path     string        `json:"path,omitempty"`     // to GET; "" to be content with a connection
+	Interval time.Duration `json:"interval,omitempty"` // nanoseconds; 0 means the guest's own
 }
 
 // Check says whether s is within its bounds.
@@ -78,6 +88,14 @@ func (s *Service) Check() error {
 	}
 	if err := checkText("cwd", s.Cwd, maxPath); err != nil {
 		return err
+	}
+	if h := s.Health; h != nil {
+		if h.Interval < 0 || h.Interval > 0 && h.Interval < minInterval {
+			return badField("health interval")
+		}
+		if err := checkText("health path", h.Path, maxPath); err != nil {
+			return err
+		}
 	}
 	return checkEnv(s.Env)
 }

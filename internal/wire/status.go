@@ -47,6 +47,16 @@ const (
 	ServiceWaiting ServiceState = "waiting" // about to run: at Retry, where it has ended by itself, else right now
 )
 
+// ServiceHealth is whether a running service works, as its checks say.
+type ServiceHealth string
+
+// The healths of a service. It is HealthUnknown while nothing is checked, or nothing has been found out yet.
+const (
+	HealthUnknown   ServiceHealth = ""
+	HealthHealthy   ServiceHealth = "healthy"
+	HealthUnhealthy ServiceHealth = "unhealthy"
+)
+
 // ServiceStatus is how one declared service stands.
 type ServiceStatus struct {
 	Name     string       `json:"name"`
@@ -57,7 +67,9 @@ type ServiceStatus struct {
 	Restarts int          `json:"restarts,omitempty"`  // since it was last started by hand or by a set-up
 	Since    time.Time    `json:"since"`               // when State began
 	Retry    time.Time    `json:"retry,omitzero"`      // while waiting after a run that ended
-	Problem  string       `json:"problem,omitempty"`   // why it could not be started, a sentence
+	Problem  string       `json:"problem,omitempty"`   // why it could not be started or is unhealthy, a sentence
+	// Health is what its checks say. A guest that is older than this checks nothing.
+	Health ServiceHealth `json:"health,omitempty"`
 }
 
 // ServiceStatuses is the reply to GET PathServices.
@@ -77,6 +89,11 @@ func (l *ServiceStatuses) Check() error {
 		case ServiceStopped, ServiceRunning, ServiceWaiting:
 		default:
 			return badField("service state")
+		}
+		switch s.Health {
+		case HealthUnknown, HealthHealthy, HealthUnhealthy:
+		default:
+			return badField("service health")
 		}
 		if s.Port < 0 || s.Port > 65535 || s.PID < 0 || s.Restarts < 0 || s.ExitCode < 0 || s.ExitCode > 255 {
 			return badField("service status")

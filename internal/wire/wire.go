@@ -33,7 +33,8 @@ const (
 	PathExec      = "/v1/exec"      // POST frames both ways
 	PathExecs     = "/v1/execs/"    // POST <id>/signal?name=, POST <id>/resize?cols=&rows=
 	PathTerminals = "/v1/terminals" // GET; POST /<tab>/dial; DELETE /<tab>
-	PathServices  = "/v1/services"  // GET; GET /<name>/log; POST /<name>/start and /<name>/stop
+	PathServices  = "/v1/services"  // GET; GET /<name>/log, with ?follow=1 for what comes too; POST /<name>/start, /stop, /restart
+	PathPorts     = "/v1/ports"     // GET Ports; with ?watch=1 FramePorts whenever they change
 	PathActivity  = "/v1/activity"  // GET
 )
 
@@ -54,6 +55,7 @@ const (
 	MaxStart  = 1 << 20   // ExecStart as JSON; Linux takes no more than 128 KiB per argument anyway
 	MaxReply  = 1 << 20   // every JSON reply of a guest
 	MaxLog    = 256 << 10 // a service's log
+	MaxPorts  = 64 << 10  // Ports as JSON
 	MaxHeader = 16 << 10  // headers of a request or a reply
 )
 
