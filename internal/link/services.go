@@ -21,6 +21,14 @@ func (s *Session) ServiceLog(ctx context.Context, name string) ([]byte, error) {
 	return s.fetch(ctx, http.MethodGet, servicePath(name, "log"), nil, wire.MaxLog)
 }
 
+// FollowServiceLog gives the newest output of a service to emit, and then what it writes, as it comes, also over restarts,
+// until ctx or the connection ends, the service is not declared any more (nil) or emit fails, whose error it gives back. A
+// reader that is slow misses what a log does not keep. NotFound says that there is no such service, or that the guest is
+// older than the question.
+func (s *Session) FollowServiceLog(ctx context.Context, name string, emit func([]byte) error) error {
+	return s.follow(ctx, servicePath(name, "follow"), wire.FrameData, emit)
+}
+
 // Activity says what goes on in the sandbox past sandboxd. NotFound says that the guest is older than the question.
 func (s *Session) Activity(ctx context.Context) (wire.Activity, error) {
 	var a wire.Activity
@@ -36,6 +44,11 @@ func (s *Session) StartService(ctx context.Context, name string) error {
 // StopService ends a service and returns when it has ended.
 func (s *Session) StopService(ctx context.Context, name string) error {
 	return s.call(ctx, http.MethodPost, servicePath(name, "stop"), nil, nil)
+}
+
+// RestartService ends a service, starts it anew, and returns when it has ended. One that does not run is started.
+func (s *Session) RestartService(ctx context.Context, name string) error {
+	return s.call(ctx, http.MethodPost, servicePath(name, "restart"), nil, nil)
 }
 
 func servicePath(name, verb string) string {

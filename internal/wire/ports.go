@@ -34,7 +34,7 @@ func (l *Ports) Check() error {
 		if p.PID < 0 {
 			return badField("port's pid")
 		}
-		if _, err := netip.ParseAddr(p.Address); err != nil && p.Address != "" {
+		if a, err := netip.ParseAddr(p.Address); p.Address != "" && (err != nil || a.Zone() != "") {
 			return badField("port's address")
 		}
 		p.Process = Clean(p.Process, maxProcess)

@@ -29,13 +29,14 @@ const SocketName = "link.sock"
 
 // What the guest serves. A port of the sandbox is reached by CONNECT to 127.0.0.1:<port>.
 const (
-	PathSetup     = "/v1/setup"     // POST Setup, answers Hello
-	PathExec      = "/v1/exec"      // POST frames both ways
-	PathExecs     = "/v1/execs/"    // POST <id>/signal?name=, POST <id>/resize?cols=&rows=
-	PathTerminals = "/v1/terminals" // GET; POST /<tab>/dial; DELETE /<tab>
-	PathServices  = "/v1/services"  // GET; GET /<name>/log, with ?follow=1 for what comes too; POST /<name>/start, /stop, /restart
-	PathPorts     = "/v1/ports"     // GET Ports; with ?watch=1 FramePorts whenever they change
-	PathActivity  = "/v1/activity"  // GET
+	PathSetup      = "/v1/setup"       // POST Setup, answers Hello
+	PathExec       = "/v1/exec"        // POST frames both ways
+	PathExecs      = "/v1/execs/"      // POST <id>/signal?name=, POST <id>/resize?cols=&rows=
+	PathTerminals  = "/v1/terminals"   // GET; POST /<tab>/dial; DELETE /<tab>
+	PathServices   = "/v1/services"    // GET; GET /<name>/log; GET /<name>/follow FrameData; POST /<name>/start, /stop and /restart
+	PathPorts      = "/v1/ports"       // GET Ports
+	PathPortsWatch = "/v1/ports/watch" // GET FramePorts, whenever they change
+	PathActivity   = "/v1/activity"    // GET
 )
 
 // ExecHeader is the reply header with the id of the process that PathExec has started.
