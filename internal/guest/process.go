@@ -4,12 +4,14 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
 	"syscall"
 
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/guest/descent"
 	"sandboxd/internal/wire"
@@ -124,7 +126,10 @@ func plumbTerminal(s wire.ExecStart, who account) (*plumbing, error) {
 	if cols == 0 {
 		cols, rows = 80, 24
 	}
-	if err := pty.Setsize(master, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)}); err != nil {
+	if master, err = unblocked(master); err == nil {
+		err = setSize(master, cols, rows)
+	}
+	if err != nil {
 		master.Close()
 		slave.Close()
 		return nil, err
@@ -132,6 +137,28 @@ func plumbTerminal(s wire.ExecStart, who account) (*plumbing, error) {
 	slave.Chown(int(who.uid), -1) // so that programs can open it again by name; they work without
 	return &plumbing{child: []*os.File{slave, slave, slave}, stdin: master,
 		output: []stream{{master, wire.FrameStdout}}}, nil
+}
+
+// unblocked gives f, which it closes, as a file whose reads end when it is closed, and heed deadlines.
+func unblocked(f *os.File) (*os.File, error) {
+	defer f.Close()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err == nil {
+		err = unix.SetNonblock(fd, true)
+	}
+	return os.NewFile(uintptr(fd), f.Name()), err
+}
+
+// setSize leaves the file as it is; pty.Setsize would let its reads block for good.
+func setSize(master *os.File, cols, rows int) error {
+	c, err := master.SyscallConn()
+	if err != nil {
+		return err
+	}
+	controlErr := c.Control(func(fd uintptr) {
+		err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Col: uint16(cols), Row: uint16(rows)})
+	})
+	return errors.Join(controlErr, err)
 }
 
 func (p *plumbing) closeChild() {
@@ -207,7 +234,7 @@ func (p *process) resize(cols, rows int) error {
 	if !p.tty {
 		return problem(wire.CodeInvalid, "The command has no terminal.")
 	}
-	return pty.Setsize(p.stdin, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)})
+	return setSize(p.stdin, cols, rows)
 }
 
 var signals = map[string]syscall.Signal{
