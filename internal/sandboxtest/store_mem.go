@@ -20,14 +20,15 @@ type MemStore struct {
 	rows   map[string]sandbox.Sandbox // by id
 	graves map[string]sandbox.Grave   // by name
 	holds  map[string]sandbox.Hold    // by id
-	fails  map[string][]error         // by method; "" for any
+	ports  memPorts
+	fails  map[string][]error // by method; "" for any
 }
 
 // NewMemStore makes an empty store.
 func NewMemStore() *MemStore {
 	return &MemStore{
 		rows: map[string]sandbox.Sandbox{}, graves: map[string]sandbox.Grave{}, holds: map[string]sandbox.Hold{},
-		fails: map[string][]error{},
+		ports: newMemPorts(), fails: map[string][]error{},
 	}
 }
 
@@ -35,7 +36,7 @@ func NewMemStore() *MemStore {
 func (m *MemStore) FailNext(err error) { m.FailNextOf("", err) }
 
 // FailNextOf makes the next call of that method ("Insert", "Update", "Delete", "Grave", "ByName", "List", and those
-// of MemHolds) give err and do nothing else. Several are given one after the other.
+// of MemHolds and MemPorts) give err and do nothing else. Several are given one after the other.
 func (m *MemStore) FailNextOf(method string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -109,6 +110,7 @@ func (m *MemStore) Delete(ctx context.Context, id string) error {
 	}
 	delete(m.rows, id)
 	maps.DeleteFunc(m.holds, func(_ string, h sandbox.Hold) bool { return h.SandboxID == id })
+	m.ports.deleteOf(id)
 	return nil
 }
 

@@ -19,6 +19,13 @@ func TestMemHolds_KeepTheContract(t *testing.T) {
 	})
 }
 
+func TestMemPorts_KeepTheContract(t *testing.T) {
+	RunPorts(t, func(*testing.T) PortStores {
+		m := NewMemStore()
+		return PortStores{Ports: m.Ports(), Sandboxes: m}
+	})
+}
+
 func TestMemStore_FailsWhenTold(t *testing.T) {
 	m := NewMemStore()
 	any, update := errors.New("any"), errors.New("update")

@@ -122,6 +122,13 @@ var samples = map[int]func(t *testing.T, d *DB){
 			t.Errorf("the empty list differs, %v:\n%s", err, diff)
 		}
 	},
+	5: func(t *testing.T, d *DB) {
+		rules, shares, err := d.Ports().Rules(t.Context())
+		if err != nil || len(rules) != 2 || rules[0].Visibility != sandbox.Public || rules[1].Visibility != sandbox.Shared ||
+			len(shares) != 1 || shares[0].Label != "for Grace" || shares[0].Port != 8888 {
+			t.Errorf("ports %+v, %+v, %v", rules, shares, err)
+		}
+	},
 }
 
 func checkSamples(t *testing.T, d *DB, version int) {

@@ -22,6 +22,13 @@ func TestHolds_KeepTheContract(t *testing.T) {
 	})
 }
 
+func TestPorts_KeepTheContract(t *testing.T) {
+	sandboxtest.RunPorts(t, func(t *testing.T) sandboxtest.PortStores {
+		d := fresh(t)
+		return sandboxtest.PortStores{Ports: d.Ports(), Sandboxes: d.Sandboxes()}
+	})
+}
+
 func TestSandboxes_SurviveClosing(t *testing.T) {
 	path := t.TempDir() + "/sandboxd.db"
 	writeSome(t, path)

@@ -1,4 +1,4 @@
-// Package sqlite keeps what must outlive the process: sandboxes, users, sessions and tokens, in one SQLite file.
+// Package sqlite keeps what must outlive the process: sandboxes, their ports' rules, users, sessions and tokens, in one SQLite file.
 //
 // It decides nothing: which states a sandbox may have and who may do what is the domain's. No SQL and no driver's word
 // leaves it.
