@@ -38,9 +38,10 @@ func (s *Server) pageWorkspace(ctx context.Context, r *request) (templ.Component
 	p := s.presenter(r, "workspace", sandboxURL(box.Name))
 	progress := s.cfg.Sandboxes.Progress(box.ID)
 	row := p.row(ctx, box, progress)
+	arranged, preferences := s.layout(ctx, r.who)
 	w := views.Workspace{
 		Frame: s.frame(r, row.Title, "sandboxes"), Row: row, Rest: s.restMenu(ctx, box),
-		Ports: s.ports(box), Slots: s.slots(ctx, layout{}, box, progress),
+		Ports: s.ports(box), Slots: s.slots(ctx, arranged, box, progress), Preferences: preferences,
 	}
 	w.Frame.Live = "/live/sandboxes/" + box.Name + "?seen=" + boxPrint(box) + "&reasons=" + shortPrint(statePrint(w.Row.State), restPrint(w.Rest))
 	if port, err := strconv.Atoi(r.query("port")); err == nil && port > 0 && port < 1<<16 {
@@ -181,7 +182,7 @@ func (s *Server) apiTabs(ctx context.Context, r *request, _ none) (reply, error)
 	for _, t := range tabs {
 		shapes = append(shapes, tabShape{Name: t.Name, Title: t.Title, Viewers: t.Viewers})
 	}
-	return reply{body: map[string]any{"terminals": shapes}}, nil
+	return reply{body: map[string]any{"terminals": shapes, "labels": s.tabLabels(ctx, box)}}, nil
 }
 
 // tabShape is a terminal as the workspace's script sees it. Title comes from the sandbox.
@@ -202,6 +203,9 @@ func (s *Server) submitCloseTab(ctx context.Context, r *request) (string, error)
 	}
 	if err := s.cfg.Terminals.CloseTab(ctx, box.Name, r.param("tab")); err != nil {
 		return "", err
+	}
+	if err := s.cfg.TabNames.NameTab(ctx, box.ID, r.param("tab"), ""); err != nil { // the next of that tab is another terminal
+		s.log.Warn("forget name of terminal", "sandbox", box.Name, "err", err)
 	}
 	return sandboxURL(box.Name), nil
 }

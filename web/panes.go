@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	"sandboxd/internal/sandbox"
@@ -31,21 +32,23 @@ const mainPane = "terminal"
 // slots are the panes with their places, as the person has arranged them.
 func (s *Server) slots(ctx context.Context, l layout, box sandbox.Sandbox, p sandbox.Progress) []views.Slot {
 	slots := make([]views.Slot, 0, len(s.panes))
+	none := !slices.ContainsFunc(s.panes, func(e paneEntry) bool { return !l.place(e).Hidden }) // then all
 	seen := false
 	for _, entry := range s.panes {
 		place := l.place(entry)
+		shown := none || !place.Hidden
 		slots = append(slots, views.Slot{
-			ID: entry.id, Title: entry.title, Icon: entry.icon, Share: place.Share, Usual: entry.share, Hidden: place.Hidden,
-			First: !seen && !place.Hidden, Max: l.Whole == entry.id && !place.Hidden,
-			Body: s.pane(ctx, entry, box, p),
+			ID: entry.id, Title: entry.title, Icon: entry.icon, Share: place.Share, Usual: entry.share, Hidden: !shown,
+			First: shown && !seen, Max: shown && l.Whole == entry.id, Body: s.pane(ctx, entry, box, p),
 		})
-		seen = seen || !place.Hidden
+		seen = seen || shown
 	}
-	front := max(slices.IndexFunc(slots, func(v views.Slot) bool { return v.ID == l.Front }), 0)
-	if l.Front == "" {
-		front = max(slices.IndexFunc(slots, func(v views.Slot) bool { return v.ID == mainPane }), 0)
+	for _, front := range []string{l.Front, mainPane, slots[0].ID} { // the first of them that there is
+		if at := slices.IndexFunc(slots, func(v views.Slot) bool { return v.ID == front }); at >= 0 {
+			slots[at].Front = true
+			break
+		}
 	}
-	slots[front].Front = true
 	return slots
 }
 
@@ -61,7 +64,7 @@ func (s *Server) terminalPane(ctx context.Context, box sandbox.Sandbox, p sandbo
 	switch {
 	case box.State == sandbox.Running:
 		return views.Pane{Kind: "terminals", Terminals: views.Terminals{
-			Path: sandboxURL(box.Name) + "/terminals/", Names: s.tabNames(ctx, box.Name),
+			Path: sandboxURL(box.Name) + "/terminals/", Names: s.tabNames(ctx, box.Name), Labels: labelsText(s.tabLabels(ctx, box)),
 		}}
 	case still(box.State):
 		return views.Pane{Kind: string(box.State), Still: s.still(box)}
@@ -93,4 +96,13 @@ func (s *Server) filesPane(_ context.Context, box sandbox.Sandbox, p sandbox.Pro
 // still says whether nothing is under way in a sandbox that does not run.
 func still(state sandbox.State) bool {
 	return state.Resting() || state == sandbox.Stopped || state == sandbox.Failed
+}
+
+// labelsText is the names of terminals as the page's script reads them.
+func labelsText(labels map[string]string) string {
+	text, err := json.Marshal(labels)
+	if err != nil { // a map of texts can always be written
+		return "{}"
+	}
+	return string(text)
 }

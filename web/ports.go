@@ -170,3 +170,15 @@ type Terminals interface {
 	Tabs(ctx context.Context, name string) ([]wire.Terminal, error)
 	CloseTab(ctx context.Context, name, tab string) error
 }
+
+// Preferences keeps how people have arranged their pages. Implemented by sqlite.Workspace.
+type Preferences interface {
+	Preference(ctx context.Context, userID, name string) (string, error) // "" when nothing is kept
+	SetPreference(ctx context.Context, userID, name, value string) error
+}
+
+// TabNames keeps what the people of a sandbox call its terminals. Implemented by sqlite.Workspace.
+type TabNames interface {
+	TabNames(ctx context.Context, sandboxID string) (map[string]string, error) // by tab
+	NameTab(ctx context.Context, sandboxID, tab, name string) error            // "" takes the name away
+}

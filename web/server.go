@@ -29,13 +29,17 @@ type Config struct {
 	Idle      Idle
 	Uses      Uses
 	Holds     Holds
-	Handover  Handover
-	Hosts     Hosts
-	Assets    *static.Assets
-	Checks    []Check // what /readyz asks, in this order
-	Version   Version
-	Log       *slog.Logger
-	Now       func() time.Time // nil for time.Now
+
+	Preferences Preferences
+	TabNames    TabNames
+
+	Handover Handover
+	Hosts    Hosts
+	Assets   *static.Assets
+	Checks   []Check // what /readyz asks, in this order
+	Version  Version
+	Log      *slog.Logger
+	Now      func() time.Time // nil for time.Now
 }
 
 // Check is one thing that sandboxd needs in order to be of use, such as its store or its engine.

@@ -38,6 +38,7 @@ type stage struct {
 	engine    *fakeEngine
 	idle      *fakeIdle
 	holds     *fakeHolds
+	workspace *sandboxtest.MemWorkspace
 }
 
 // stageTime is when pages are drawn in tests.
@@ -71,12 +72,15 @@ func newEmptyStage(t *testing.T) *stage {
 		users: map[string]auth.User{}, sessions: map[string]string{},
 	}
 	log := slog.New(slog.DiscardHandler)
-	s.accounts = auth.New(sandboxtest.NewMemAccounts(), auth.Options{Cost: auth.Cost{Memory: 64, Passes: 1}, Log: log})
+	accounts := sandboxtest.NewMemAccounts()
+	s.workspace = sandboxtest.NewMemWorkspace(s.boxes.store, accounts)
+	s.accounts = auth.New(accounts, auth.Options{Cost: auth.Cost{Memory: 64, Passes: 1}, Log: log})
 	s.server = New(Config{
 		Sandboxes: s.boxes, Accounts: s.accounts, Templates: stageTemplates{}, Images: s.images, Terminals: s.terminals,
 		Commands: exec.New(&fakeCommands{}), Hosts: hosts, Assets: static.New(), Log: log,
 		Version: Version{Version: "1.2.3"}, Now: func() time.Time { return stageTime },
 		Checks: []Check{{Name: "engine", Ask: s.engine.ask}}, Idle: s.idle, Uses: s.idle, Holds: s.holds,
+		Preferences: s.workspace, TabNames: s.workspace,
 	})
 	s.server.alarm.grace = time.Time{} // it has run for long
 	return s

@@ -49,3 +49,10 @@ func TestMemStore_FailsWhenTold(t *testing.T) {
 func TestMemAccounts_KeepTheContract(t *testing.T) {
 	RunAccounts(t, func(*testing.T) auth.Store { return NewMemAccounts() })
 }
+
+func TestMemWorkspace_KeepsTheContract(t *testing.T) {
+	RunWorkspace(t, func(*testing.T) WorkspaceStores {
+		boxes, users := NewMemStore(), NewMemAccounts()
+		return WorkspaceStores{Workspace: NewMemWorkspace(boxes, users), Sandboxes: boxes, Accounts: users}
+	})
+}

@@ -129,6 +129,16 @@ var samples = map[int]func(t *testing.T, d *DB){
 			t.Errorf("ports %+v, %+v, %v", rules, shares, err)
 		}
 	},
+	6: func(t *testing.T, d *DB) {
+		value, err := d.Workspace().Preference(t.Context(), "00000000000000u2", "workspace")
+		if err != nil || value != `{"front":"files"}` {
+			t.Errorf("preference %q, %v", value, err)
+		}
+		names, err := d.Workspace().TabNames(t.Context(), "00000000000000aa")
+		if err != nil || names["main"] != "server" {
+			t.Errorf("names %v, %v", names, err)
+		}
+	},
 }
 
 func checkSamples(t *testing.T, d *DB, version int) {

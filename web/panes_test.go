@@ -1,0 +1,201 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/wire"
+	"sandboxd/views"
+)
+
+// putJSON sends JSON as a page's script does.
+func (s *stage) putJSON(user, path, body string) view {
+	s.t.Helper()
+	r := httptest.NewRequest(http.MethodPut, "http://localhost:8080"+path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Origin", "http://localhost:8080")
+	r.AddCookie(&http.Cookie{Name: s.server.sessionCookie(), Value: s.sessions[user]})
+	w := httptest.NewRecorder()
+	s.server.ServeHTTP(w, r)
+	return view{w, s.t, &html.Node{}}
+}
+
+// places says where the panes of a page stand: "files 450 off, terminal 550 first front".
+func places(page view) string {
+	var all []string
+	for _, n := range page.all(".pane-slot") {
+		share := 0
+		for class := range strings.FieldsSeq(attr(n, "class")) {
+			var bit int
+			if _, err := fmt.Sscanf(class, "w-%d", &bit); err == nil {
+				share += bit
+			}
+		}
+		place := fmt.Sprintf("%s %d", attr(n, "data-pane"), share)
+		for _, flag := range []string{"off", "first", "max", "front"} {
+			if hasAttr(n, "data-"+flag) {
+				place += " " + flag
+			}
+		}
+		all = append(all, place)
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestPanes_AreDrawnAsThePersonLeftThem(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "mine", nil)
+	for _, c := range []struct{ put, want string }{
+		{"", "files 450 first, terminal 550 front"},
+		{`{"panes":{"files":{"share":321},"terminal":{"share":679}},"front":"files"}`, "files 321 first front, terminal 679"},
+		{`{"panes":{"files":{"share":321,"hidden":true}}}`, "files 321 off, terminal 550 first front"},
+		{`{"whole":"terminal"}`, "files 450 first, terminal 550 max front"},
+		{`{"whole":"files","panes":{"files":{"hidden":true}}}`, "files 450 off, terminal 550 first front"},
+		{`{"front":"chat","panes":{"chat":{"share":300}}}`, "files 450 first, terminal 550 front"},
+		{`{"panes":{"files":{"hidden":true},"terminal":{"hidden":true}}}`, "files 450 first, terminal 550 front"},
+	} {
+		if c.put != "" {
+			s.putJSON("ada", "/preferences/workspace", c.put).is(http.StatusNoContent)
+		}
+		if got := places(s.get("ada", "/sandboxes/mine")); got != c.want {
+			t.Errorf("after %s: %s, want %s", c.put, got, c.want)
+		}
+	}
+	s.putJSON("ada", "/preferences/workspace", `{"sizes":{"tree":260},"copy_on_select":true}`).is(http.StatusNoContent)
+	if got := attr(s.get("ada", "/sandboxes/mine").need(".panes"), "data-preferences"); got != `{"sizes":{"tree":260},"copy_on_select":true}` {
+		t.Errorf("the script gets %s", got)
+	}
+	if got := places(s.get("root", "/sandboxes/mine")); got != "files 450 first, terminal 550 front" {
+		t.Errorf("somebody else has %s", got)
+	}
+}
+
+func TestPanes_KeepNothingButALayout(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "mine", nil)
+	many := make([]string, 300)
+	for i := range many {
+		many[i] = fmt.Sprintf(`"pane-%d":{"share":1}`, i)
+	}
+	for body, status := range map[string]int{
+		`{"panes":{"Files":{"share":1}}}`:                http.StatusBadRequest,
+		`{"panes":{"files":{"share":1001}}}`:             http.StatusBadRequest,
+		`{"panes":{"files":{"share":-1}}}`:               http.StatusBadRequest,
+		`{"panes":{"files":{"colour":"red"}}}`:           http.StatusBadRequest,
+		`{"whole":"<script>"}`:                           http.StatusBadRequest,
+		`{"sizes":{"tree":10001}}`:                       http.StatusBadRequest,
+		`{"other":1}`:                                    http.StatusBadRequest,
+		`[]`:                                             http.StatusBadRequest,
+		`{"panes":{` + strings.Join(many, ",") + `}}`:    http.StatusRequestEntityTooLarge,
+		`{"front":"` + strings.Repeat("x", 1<<20) + `"}`: http.StatusRequestEntityTooLarge,
+	} {
+		s.putJSON("ada", "/preferences/workspace", body).is(status)
+	}
+	s.ask("", http.MethodPut, "/preferences/workspace", nil).is(http.StatusSeeOther)
+	if got, err := s.workspace.Preference(t.Context(), s.users["ada"].ID, "workspace"); got != "" || err != nil {
+		t.Errorf("kept %q, %v", got, err)
+	}
+	for _, broken := range []string{"{", `{"panes":{"files":{"share":-5}}}`, `"x"`} {
+		if err := s.workspace.SetPreference(t.Context(), s.users["ada"].ID, "workspace", broken); err != nil {
+			t.Fatal(err)
+		}
+		page := s.get("ada", "/sandboxes/mine").is(http.StatusOK)
+		if got := places(page) + attr(page.need(".panes"), "data-preferences"); got != "files 450 first, terminal 550 front{}" {
+			t.Errorf("with %s: %s", broken, got)
+		}
+	}
+}
+
+func TestPanes_OneMoreJoinsByOneEntry(t *testing.T) {
+	s := newStage(t)
+	box := s.put("ada", "mine", nil)
+	if page := s.get("ada", "/sandboxes/mine"); len(page.all("button.pane-toggle")) != 2 || len(page.all(".splitter")) != 1 {
+		t.Fatalf("there is something for a pane that there is not: %s", places(page))
+	}
+	s.server.panes = append(s.server.panes, paneEntry{id: "notes", title: "Notes", icon: "book", share: 300,
+		show: func(_ *Server, _ context.Context, box sandbox.Sandbox, _ sandbox.Progress) views.Pane {
+			return views.Pane{Kind: "notes", Still: views.Still{Title: "Notes of " + box.Name}}
+		}})
+	s.putJSON("ada", "/preferences/workspace", `{"panes":{"terminal":{"hidden":true}},"front":"notes"}`).is(http.StatusNoContent)
+	page := s.get("ada", "/sandboxes/mine").is(http.StatusOK)
+	if got := places(page); got != "files 450 first, terminal 550 off, notes 300 front" {
+		t.Errorf("places %s", got)
+	}
+	if text(in(page.need("#pane-notes"), "h2")) != "Notes of mine" || attr(page.need("#pane-notes"), "aria-label") != "Notes" {
+		t.Errorf("shows %s", text(page.need("#pane-notes")))
+	}
+	if len(page.all("button.pane-toggle")) != 3 || len(page.all(".splitter")) != 2 {
+		t.Errorf("%d tabs, %d splitters", len(page.all("button.pane-toggle")), len(page.all(".splitter")))
+	}
+	f, _ := s.follow("ada", s.liveURL("ada", "/sandboxes/mine"))
+	box.State = sandbox.Asleep
+	s.boxes.report(box, sandbox.Progress{})
+	if e := f.until(`"#pane-notes"`); !strings.Contains(e, "Notes of mine") {
+		t.Errorf("the stream brings %s", e)
+	}
+}
+
+func TestPanes_FilesSayWhatWouldWakeThem(t *testing.T) {
+	s := newStage(t)
+	s.furnish()
+	for name, want := range map[string][2]string{
+		"brave-otter":  {"files", ""},
+		"silver-heron": {"stopped", "Start and open files"},
+		"old-forest":   {"asleep", "Wake and open files"},
+		"still-lake":   {"frozen", "Wake and open files"},
+		"late-owl":     {"sleeping", "Wake and open files"},
+		"tall-birch":   {"failed", "Failed"},
+		"new-meadow":   {"waits", "Creating"},
+		"warm-comet":   {"waits", "Stopping"},
+	} {
+		pane := s.get("root", "/sandboxes/"+name).is(http.StatusOK).need("#pane-files")
+		if got := attr(pane, "data-kind"); got != want[0] || !strings.Contains(text(pane), want[1]) {
+			t.Errorf("%s: %s: %s", name, got, text(pane))
+		}
+	}
+	files := s.get("root", "/sandboxes/brave-otter").need("sandbox-files")
+	if attr(files, "data-base") != "/sandboxes/brave-otter/files" || attr(files, "data-home") != wire.HomePath {
+		t.Errorf("files %v", files.Attr)
+	}
+}
+
+func TestTabNames_AreForAllWhoSeeTheSandbox(t *testing.T) {
+	s := newStage(t)
+	box := s.put("ada", "mine", nil)
+	s.terminals.tabs = []wire.Terminal{{Name: "main"}, {Name: "2"}}
+	s.putJSON("ada", "/sandboxes/mine/terminals/main/name", `{"name":" Server ‹x› "}`).is(http.StatusNoContent)
+	s.putJSON("root", "/sandboxes/mine/terminals/2/name", `{"name":"tests"}`).is(http.StatusNoContent)
+	if got := attr(s.get("root", "/sandboxes/mine").need("sandbox-terminals"), "data-labels"); got != `{"2":"tests","main":"Server ‹x›"}` {
+		t.Errorf("names %s", got)
+	}
+	var got struct{ Labels map[string]string }
+	answer{s.get("ada", "/sandboxes/mine/terminals").ResponseRecorder, t}.into(&got)
+	if got.Labels["2"] != "tests" {
+		t.Errorf("names %v", got.Labels)
+	}
+	for path, body := range map[string]string{
+		"main": `{"name":"two\nlines"}`, "m.a": `{"name":"x"}`, "2": `{"name":"` + strings.Repeat("x", 41) + `"}`, "3": `{"name":"a\u202eb"}`, "4": `{"name":1}`,
+	} {
+		if w := s.putJSON("ada", "/sandboxes/mine/terminals/"+path+"/name", body); w.Code != http.StatusBadRequest && w.Code != http.StatusNotFound {
+			t.Errorf("%s is %d", body, w.Code)
+		}
+	}
+	s.putJSON("bob", "/sandboxes/mine/terminals/main/name", `{"name":"x"}`).is(http.StatusNotFound)
+	s.post("ada", "/sandboxes/mine/terminals/2/close", nil).leads("/sandboxes/mine")
+	s.putJSON("ada", "/sandboxes/mine/terminals/main/name", `{"name":""}`).is(http.StatusNoContent)
+	if names, err := s.workspace.TabNames(t.Context(), box.ID); len(names) != 0 || err != nil {
+		t.Errorf("left %v, %v", names, err)
+	}
+	for i := range maxTabNames {
+		s.putJSON("ada", fmt.Sprintf("/sandboxes/mine/terminals/t%d/name", i), `{"name":"x"}`).is(http.StatusNoContent)
+	}
+	s.putJSON("ada", "/sandboxes/mine/terminals/more/name", `{"name":"x"}`).is(http.StatusConflict)
+	s.putJSON("ada", "/sandboxes/mine/terminals/t1/name", `{"name":"y"}`).is(http.StatusNoContent)
+}
