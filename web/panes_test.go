@@ -98,7 +98,7 @@ func TestPanes_KeepNothingButALayout(t *testing.T) {
 	} {
 		s.putJSON("ada", "/preferences/workspace", body).is(status)
 	}
-	s.ask("", http.MethodPut, "/preferences/workspace", nil).is(http.StatusSeeOther)
+	s.ask("", http.MethodPut, "/preferences/workspace", nil).is(http.StatusUnauthorized)
 	if got, err := s.workspace.Preference(t.Context(), s.users["ada"].ID, "workspace"); got != "" || err != nil {
 		t.Errorf("kept %q, %v", got, err)
 	}

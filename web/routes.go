@@ -112,7 +112,7 @@ func (s *Server) entryPages() []route {
 		{post, "/logout", visitor, form(s.submitLogout, nil)},
 		{get, handoverPath, signedIn, s.handover},
 		{post, "/theme", public, form(s.submitTheme, nil)},
-		{put, "/preferences/workspace", signedIn, api(s.apiSetLayout)},
+		{put, "/preferences/workspace", scripted, api(s.apiSetLayout)},
 	}
 }
 
@@ -136,7 +136,7 @@ func (s *Server) sandboxPages() []route {
 		{post, "/sandboxes/:name/delete", signedIn, form(s.submitDelete, s.againDelete)},
 		{get, "/sandboxes/:name/terminals", signedIn, api(s.apiTabs)},
 		{get, "/sandboxes/:name/terminals/:tab/ws", signedIn, s.explained(s.socket(s.openTerminal, terminal.Subprotocol))},
-		{put, "/sandboxes/:name/terminals/:tab/name", signedIn, api(s.apiNameTab)},
+		{put, "/sandboxes/:name/terminals/:tab/name", scripted, api(s.apiNameTab)},
 		{post, "/sandboxes/:name/terminals/:tab/close", signedIn, form(s.submitCloseTab, nil)},
 	}
 }
