@@ -1,0 +1,208 @@
+package files
+
+import (
+	"context"
+	"io"
+	"path"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/wire"
+)
+
+// Stat tells what a path leads to; of a link, the link itself.
+func (s *Service) Stat(ctx context.Context, name, path string) (e wire.Entry, err error) {
+	err = s.call(ctx, name, "stat", callLimit, func(ctx context.Context, g Guest) (err error) {
+		e, err = stat(ctx, g, path)
+		return err
+	})
+	return e, err
+}
+
+func stat(ctx context.Context, g Guest, path string) (wire.Entry, error) {
+	clean, err := CheckPath(path)
+	if err != nil {
+		return wire.Entry{}, err
+	}
+	e, err := g.FileStat(ctx, clean)
+	if err == nil {
+		err = checkEntry(e)
+	}
+	return e, err
+}
+
+// List gives a page of a folder: folders first, then by name without regard to case. limit is 1 to wire.MaxListing; after is
+// the Next of the page before, or "".
+func (s *Service) List(ctx context.Context, name, path, after string, limit int) (l wire.Listing, err error) {
+	err = s.call(ctx, name, "list", callLimit, func(ctx context.Context, g Guest) (err error) {
+		l, err = list(ctx, g, path, after, limit)
+		return err
+	})
+	return l, err
+}
+
+func list(ctx context.Context, g Guest, path, after string, limit int) (wire.Listing, error) {
+	clean, err := CheckPath(path)
+	if err != nil {
+		return wire.Listing{}, err
+	}
+	l, err := g.FileList(ctx, clean, after, limit)
+	for _, e := range l.Entries {
+		if err == nil {
+			err = checkEntry(e)
+		}
+	}
+	return l, err
+}
+
+// Glance is Stat and List for a page that looks again by itself: they are no use of the sandbox and wake nothing, and one that
+// rests is a Conflict.
+type Glance struct{ way Way }
+
+// Glance gives it.
+func (s *Service) Glance() Glance { return Glance{s.way} }
+
+// Stat is Service.Stat.
+func (l Glance) Stat(ctx context.Context, name, path string) (wire.Entry, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	g, err := l.way.Look(ctx, name)
+	if err != nil {
+		return wire.Entry{}, err
+	}
+	return stat(ctx, g, path)
+}
+
+// List is Service.List.
+func (l Glance) List(ctx context.Context, name, path, after string, limit int) (wire.Listing, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	g, err := l.way.Look(ctx, name)
+	if err != nil {
+		return wire.Listing{}, err
+	}
+	return list(ctx, g, path, after, limit)
+}
+
+// Content is a file, or a part of it, on its way out of a sandbox. Whoever has one must Close it. It belongs to one
+// goroutine, but for Close.
+type Content struct {
+	Entry wire.Entry // the whole file's
+	Size  int64      // of this part
+
+	r     *patient
+	close func()
+}
+
+// Read reads. io.EOF comes after Size bytes and not before; a guest that sends fewer is Unavailable, one that sends nothing for
+// a minute Timeout.
+func (c *Content) Read(p []byte) (int, error) { return c.r.Read(p) }
+
+// Close ends it. It may be called more than once.
+func (c *Content) Close() error {
+	c.close()
+	return nil
+}
+
+// Read opens a file: length bytes from offset, or to its end when length is negative. A negative offset counts from the end.
+// What lies behind the end is not there, which makes Size less than length. link.ErrIsFolder when it is a folder.
+func (s *Service) Read(ctx context.Context, name, file string, offset, length int64) (*Content, error) {
+	clean, err := CheckPath(file)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.begin(ctx, name, "read "+path.Base(clean), false)
+	if err != nil {
+		return nil, err
+	}
+	e, body, err := t.guest.FileRead(t.ctx, clean, offset, length)
+	if err == nil {
+		if err = checkEntry(e); err != nil {
+			body.Close()
+		}
+	}
+	if err != nil {
+		t.end()
+		return nil, why(t.ctx, err)
+	}
+	return &Content{
+		Entry: e, Size: partOf(e.Size, offset, length), r: t.from(body),
+		close: func() { body.Close(); t.end() },
+	}, nil
+}
+
+// partOf is how many bytes a file of that size has from offset on, length at most.
+func partOf(size, offset, length int64) int64 {
+	if offset < 0 {
+		offset = max(size+offset, 0)
+	}
+	left := max(size-offset, 0)
+	if length < 0 {
+		return left
+	}
+	return min(left, length)
+}
+
+// Write replaces or makes a file as a whole or not at all, or adds a piece to a resumable upload: see wire.FilePut. It reads
+// body in this goroutine to its end; what body fails with comes back as it is, and everything is as it was, but for what had
+// arrived of a resumable upload. link.ErrFileChanged when a condition does not hold, link.ErrDiskFull, link.ErrIsFolder.
+// Timeout when the guest takes nothing for a minute.
+func (s *Service) Write(ctx context.Context, name string, put wire.FilePut, body io.Reader) (wire.Written, error) {
+	var err error
+	if put.Path, err = CheckPath(put.Path); err != nil {
+		return wire.Written{}, err
+	}
+	if put.Upload != "" {
+		if err := checkUpload(put.Upload); err != nil {
+			return wire.Written{}, err
+		}
+	}
+	if err := checkMode(put.Mode); err != nil {
+		return wire.Written{}, err
+	}
+	t, err := s.begin(ctx, name, "write "+path.Base(put.Path), false)
+	if err != nil {
+		return wire.Written{}, err
+	}
+	defer t.end()
+	feed := t.to(body)
+	defer feed.rest()
+	w, err := t.guest.FileWrite(t.ctx, put, feed)
+	switch {
+	case feed.err != nil:
+		return wire.Written{}, feed.err
+	case err != nil:
+		return wire.Written{}, why(t.ctx, err)
+	case put.Size >= 0 && w.Offset > put.Size:
+		return wire.Written{}, fault.New(fault.Unavailable, "The program inside the sandbox did not answer as it should.")
+	}
+	return w, checkEntry(w.Entry)
+}
+
+// Upload tells how much of a resumable upload has arrived: 0 when there is none.
+func (s *Service) Upload(ctx context.Context, name, path, upload string) (offset int64, err error) {
+	err = s.call(ctx, name, "upload", callLimit, func(ctx context.Context, g Guest) error {
+		clean, err := CheckPath(path)
+		if err == nil {
+			err = checkUpload(upload)
+		}
+		if err == nil {
+			offset, err = g.FileUpload(ctx, clean, upload)
+		}
+		return err
+	})
+	return offset, err
+}
+
+// Abandon removes what has arrived of a resumable upload. That there is none is no error.
+func (s *Service) Abandon(ctx context.Context, name, path, upload string) error {
+	return s.call(ctx, name, "upload", callLimit, func(ctx context.Context, g Guest) error {
+		clean, err := CheckPath(path)
+		if err == nil {
+			err = checkUpload(upload)
+		}
+		if err != nil {
+			return err
+		}
+		return g.FileAbandon(ctx, clean, upload)
+	})
+}

@@ -1,0 +1,275 @@
+package files
+
+import (
+	"archive/tar"
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/wire"
+)
+
+// Format is a format of archives.
+type Format string
+
+// The formats that folders can be had in.
+const (
+	Tar     Format = "tar"
+	TarZstd Format = "tar.zst"
+	Zip     Format = "zip"
+)
+
+// Formats are all of them.
+var Formats = []Format{Tar, TarZstd, Zip}
+
+// zstdWindow bounds what a compressor keeps of what it has seen.
+const zstdWindow = 4 << 20
+
+// Archive is a folder on its way out of a sandbox, as an archive. Whoever has one must Close it.
+type Archive struct {
+	Name   string // of the file that it makes, such as "home.tar.zst"; bytes of the sandbox's own
+	Format Format
+
+	stream io.Reader // a plain tar, of the guest
+	close  func()
+}
+
+// Close ends what is under way in the sandbox. It may be called more than once.
+func (a *Archive) Close() { a.close() }
+
+// Pack opens a folder, or those names in it, as an archive. The archive is judged while it is copied.
+func (s *Service) Pack(ctx context.Context, name, folder string, names []string, format Format) (*Archive, error) {
+	clean, err := CheckPath(folder)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkNames("name", names); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(Formats, format) {
+		return nil, fault.Field("archive", "An archive is one of %q, not %q.", Formats, wire.Clean(string(format), 20))
+	}
+	t, err := s.begin(ctx, name, "pack "+path.Base(clean), true)
+	if err != nil {
+		return nil, err
+	}
+	body, err := t.guest.FilePack(t.ctx, clean, names)
+	if err != nil {
+		t.end()
+		return nil, why(t.ctx, err)
+	}
+	return &Archive{
+		Name: archiveName(clean, format), Format: format, stream: t.from(body),
+		close: func() { body.Close(); t.end() },
+	}, nil
+}
+
+// archiveName names the archive of a folder.
+func archiveName(folder string, f Format) string {
+	base := path.Base(folder)
+	switch base {
+	case "/":
+		base = "root"
+	case ".":
+		base = "home"
+	}
+	return base + "." + string(f)
+}
+
+// Copy writes the archive to w, whole or not: after an error what w has got is cut off and must not look complete. It holds
+// some hundred kilobytes, and a few megabytes to compress, whatever the sandbox sends; it takes no more of that than w does.
+// What is sent is judged first, so that an archive that is extracted without a look does no harm.
+func (a *Archive) Copy(w io.Writer) error {
+	buffered := bufio.NewWriterSize(w, copyBuffer)
+	if err := a.write(buffered); err != nil {
+		return err
+	}
+	return buffered.Flush()
+}
+
+func (a *Archive) write(w io.Writer) error {
+	switch a.Format {
+	case TarZstd:
+		z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(zstdWindow),
+			zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+		if err != nil {
+			return fmt.Errorf("make a compressor: %w", err)
+		}
+		if err := a.pass(tarOut{tar.NewWriter(z)}); err != nil {
+			return err
+		}
+		return z.Close()
+	case Zip:
+		z, err := newZipWriter(w)
+		if err != nil {
+			return err
+		}
+		return errors.Join(a.pass(zipOut{z}), z.spool.close())
+	}
+	return a.pass(tarOut{tar.NewWriter(w)})
+}
+
+// out takes the entries of an archive.
+type out interface {
+	// add adds an entry that has been judged; it may read h.Size bytes of content through buf.
+	add(h *tar.Header, content io.Reader, buf []byte) error
+	// end writes what comes at the end.
+	end() error
+}
+
+// pass reads the guest's archive to its end, judges each entry and hands it on.
+func (a *Archive) pass(to out) error {
+	buf := buffers.Get().(*[copyBuffer]byte)
+	defer buffers.Put(buf)
+	whole := &ending{r: bufio.NewReaderSize(a.stream, copyBuffer)}
+	from := tar.NewReader(whole)
+	judge := newRoll(nil)
+	for {
+		h, err := from.Next()
+		switch {
+		case err == io.EOF && whole.over:
+			return cutOff(io.ErrUnexpectedEOF)
+		case err == io.EOF:
+			return to.end()
+		case err != nil:
+			return cutOff(err)
+		}
+		if err := a.one(judge, h, to, from, buf[:]); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *Archive) one(judge *roll, h *tar.Header, to out, from io.Reader, buf []byte) error {
+	if sparse(h) {
+		return strange(h.Name, errSparse)
+	}
+	if err := judge.admit(h); err != nil {
+		return strange(h.Name, err)
+	}
+	if h.Name == "" { // the folder itself
+		return nil
+	}
+	content := &guestContent{r: from}
+	err := to.add(h, content, buf)
+	if content.err != nil {
+		return cutOff(content.err)
+	}
+	return err
+}
+
+// guestContent remembers why reading failed, which is another thing than that writing did.
+type guestContent struct {
+	r   io.Reader
+	err error
+}
+
+func (g *guestContent) Read(p []byte) (int, error) {
+	n, err := g.r.Read(p)
+	if err != nil && err != io.EOF {
+		g.err = err
+	}
+	return n, err
+}
+
+// ending notes when a stream is over, which an archive's reader does not tell from the end that is written in it.
+type ending struct {
+	r    io.Reader
+	over bool
+}
+
+func (e *ending) Read(p []byte) (int, error) {
+	n, err := e.r.Read(p)
+	if err == io.EOF {
+		e.over = true
+	}
+	return n, err
+}
+
+// strange says that a guest has sent what none of ours sends.
+func strange(name string, err error) error {
+	return fault.Wrap(err, fault.Unavailable, "The sandbox sent an archive that is not safe to pass on: %q %v.", wire.Clean(name, 200), err)
+}
+
+// cutOff says that a guest's archive is no archive, or only the beginning of one. What has a kind keeps it.
+func cutOff(err error) error {
+	var known *fault.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	return fault.Wrap(err, fault.Unavailable, "The sandbox did not send the archive to its end.")
+}
+
+// tarOut writes tar.
+type tarOut struct{ w *tar.Writer }
+
+func (o tarOut) add(h *tar.Header, content io.Reader, buf []byte) error {
+	clean := &tar.Header{
+		Typeflag: h.Typeflag, Name: h.Name, Linkname: h.Linkname, Size: h.Size, Mode: h.Mode, ModTime: h.ModTime,
+		Uid: boundID(h.Uid), Gid: boundID(h.Gid), Uname: wire.Clean(h.Uname, 32), Gname: wire.Clean(h.Gname, 32),
+	}
+	if clean.Typeflag == tar.TypeDir {
+		clean.Name += "/"
+	}
+	if clean.Typeflag != tar.TypeReg {
+		clean.Size = 0
+	}
+	if err := o.w.WriteHeader(clean); err != nil {
+		return fmt.Errorf("write an entry: %w", err)
+	}
+	if clean.Size == 0 {
+		return nil
+	}
+	_, err := io.CopyBuffer(o.w, content, buf)
+	return err
+}
+
+func (o tarOut) end() error { return o.w.Close() }
+
+// boundID gives a user's or group's number, or that of nobody.
+func boundID(id int) int {
+	const nobody = 65534
+	if id < 0 || id > 1<<31-1 {
+		return nobody
+	}
+	return id
+}
+
+// zipOut writes ZIP, which knows no hard links: they become links beside each other.
+type zipOut struct{ w *zipWriter }
+
+func (o zipOut) add(h *tar.Header, content io.Reader, buf []byte) error {
+	mode := uint32(h.Mode)
+	switch h.Typeflag {
+	case tar.TypeDir:
+		return o.w.small(h.Name, mode|unixFolder, h.ModTime, nil)
+	case tar.TypeSymlink:
+		return o.w.small(h.Name, mode|unixLink, h.ModTime, []byte(h.Linkname))
+	case tar.TypeLink:
+		return o.w.small(h.Name, 0o777|unixLink, h.ModTime, []byte(relative(h.Name, h.Linkname)))
+	}
+	return o.w.file(h.Name, mode|unixFile, h.ModTime, h.Size, func(w io.Writer) error {
+		_, err := io.CopyBuffer(w, content, buf)
+		return err
+	})
+}
+
+func (o zipOut) end() error { return o.w.close() }
+
+// relative gives the link text by which name, both inside the archive, leads to target.
+func relative(name, target string) string {
+	from, to := strings.Split(name, "/"), strings.Split(target, "/")
+	from = from[:len(from)-1]
+	for len(from) > 0 && len(to) > 1 && from[0] == to[0] {
+		from, to = from[1:], to[1:]
+	}
+	return strings.Repeat("../", len(from)) + strings.Join(to, "/")
+}

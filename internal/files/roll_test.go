@@ -1,0 +1,130 @@
+package files
+
+import (
+	"archive/tar"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func file(name string) *tar.Header { return &tar.Header{Typeflag: tar.TypeReg, Name: name} }
+func link(name, to string) *tar.Header {
+	return &tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: to}
+}
+func hard(name, to string) *tar.Header {
+	return &tar.Header{Typeflag: tar.TypeLink, Name: name, Linkname: to}
+}
+
+func TestRoll_RefusesWhatReachesOutside(t *testing.T) {
+	long := strings.Repeat("x", 256)
+	for name, c := range map[string]struct {
+		entries []*tar.Header // the last is refused
+		why     error
+	}{
+		"absolute":                      {[]*tar.Header{file("/etc/passwd")}, errAbsolute},
+		"absolute, twice":               {[]*tar.Header{file("//etc/passwd")}, errAbsolute},
+		"up":                            {[]*tar.Header{file("../x")}, errUp},
+		"up, deep":                      {[]*tar.Header{file("a/b/../../../x")}, errUp},
+		"up and down":                   {[]*tar.Header{file("a/../b")}, errUp},
+		"up at the end":                 {[]*tar.Header{file("a/..")}, errUp},
+		"up, with dots between":         {[]*tar.Header{file("./../x")}, errUp},
+		"up as a folder":                {[]*tar.Header{{Typeflag: tar.TypeDir, Name: "../"}}, errUp},
+		"no name":                       {[]*tar.Header{file("")}, errNoName},
+		"a NUL":                         {[]*tar.Header{file("a\x00b")}, errNoName},
+		"a long name":                   {[]*tar.Header{file("a/" + long)}, errNoName},
+		"a long path":                   {[]*tar.Header{file(strings.Repeat("a/", 2049))}, errNoName},
+		"a file in place of the folder": {[]*tar.Header{file("./")}, errNoName},
+		"below a link":                  {[]*tar.Header{link("a", "/etc"), file("a/passwd")}, errBelow},
+		"far below a link":              {[]*tar.Header{link("a/b", "/"), file("a/b/c/d/e")}, errBelow},
+		"below a link, other spelling":  {[]*tar.Header{link("./a/", "/"), file("a//b")}, errBelow},
+		"a folder below a link":         {[]*tar.Header{link("a", "/"), {Typeflag: tar.TypeDir, Name: "a/b"}}, errBelow},
+		"a link below a link":           {[]*tar.Header{link("a", "."), link("a/b", "..")}, errBelow},
+		"below a hard link to a link":   {[]*tar.Header{link("a", "/"), hard("b", "a"), file("b/x")}, errBelow},
+		"hard link up":                  {[]*tar.Header{hard("a", "../b")}, errLinkUp},
+		"hard link, absolute":           {[]*tar.Header{hard("a", "/etc/shadow")}, errLinkUp},
+		"hard link through a link":      {[]*tar.Header{link("a", "/etc"), hard("b", "a/shadow")}, errLinkUp},
+		"hard link to the folder":       {[]*tar.Header{hard("b", ".")}, errLinkUp},
+		"hard link to itself":           {[]*tar.Header{hard("b", "./b")}, errLinkUp},
+		"link to nothing":               {[]*tar.Header{link("a", "")}, errNoTarget},
+		"link to a NUL":                 {[]*tar.Header{link("a", "b\x00")}, errNoTarget},
+		"link in place of the folder":   {[]*tar.Header{link(".", "/etc")}, errNoTarget},
+		"device":                        {[]*tar.Header{{Typeflag: tar.TypeChar, Name: "null"}}, errKind},
+		"block device":                  {[]*tar.Header{{Typeflag: tar.TypeBlock, Name: "sda"}}, errKind},
+		"pipe":                          {[]*tar.Header{{Typeflag: tar.TypeFifo, Name: "pipe"}}, errKind},
+		"something else":                {[]*tar.Header{{Typeflag: 'V', Name: "label"}}, errKind},
+		"negative size":                 {[]*tar.Header{{Typeflag: tar.TypeReg, Name: "a", Size: -1}}, errSize},
+		"no such size":                  {[]*tar.Header{{Typeflag: tar.TypeReg, Name: "a", Size: 1 << 60}}, errSize},
+	} {
+		r := newRoll(nil)
+		for i, h := range c.entries {
+			err := r.admit(h)
+			if last := i == len(c.entries)-1; last && !errors.Is(err, c.why) || !last && err != nil {
+				t.Errorf("%s: entry %d: %v", name, i, err)
+			}
+		}
+	}
+}
+
+func TestRoll_LetsPassWhatIsInsideAndCleansIt(t *testing.T) {
+	r := newRoll(nil)
+	for _, h := range []*tar.Header{
+		file("a"), file("./b/c"), file("b//d"), file("...x"), file("..x"), file(`a\b`), file("with\nnewline"), file("\xff"),
+		link("l", "/anywhere"), link("l2", "../../up"), hard("h", "b/c"), file("l"), file("l/below a file that took its place"),
+		{Typeflag: tar.TypeDir, Name: "./"}, {Typeflag: tar.TypeDir, Name: "dir/", Mode: 0o7755},
+	} {
+		if err := r.admit(h); err != nil {
+			t.Errorf("%q: %v", h.Name, err)
+		}
+	}
+	h := &tar.Header{Typeflag: tar.TypeReg, Name: "./x//y", Mode: 0o6777, ModTime: time.Unix(-1<<40, 0)}
+	if err := r.admit(h); err != nil || h.Name != "x/y" || h.Mode != 0o777 || !h.ModTime.Equal(firstTime) {
+		t.Errorf("got %+v, %v", h, err)
+	}
+}
+
+func TestRoll_LinksThatLeadOutAreRefusedWhenAsked(t *testing.T) {
+	for _, c := range []struct {
+		name, to string
+		ok       bool
+	}{
+		{"a", "b", true}, {"a", "./b/c", true}, {"x/a", "../b", true}, {"x/y/a", "../../b", true}, {"x/a", "..", true}, {"a", ".", true},
+		{"a", "..", false}, {"a", "../b", false}, {"x/a", "../../b", false}, {"a", "/b", false}, {"x/a", "b/../../..", false},
+		{"x/y/a", "b/../c", false}, {"x/a", "./../..", false}, {"x/a", "//b", false}, {"x/a", "..//../b", false},
+	} {
+		err := newRoll(leadsInside).admit(link(c.name, c.to))
+		if (err == nil) != c.ok {
+			t.Errorf("%s → %s: %v", c.name, c.to, err)
+		}
+	}
+}
+
+// FuzzRoll holds what passes against what a careless extractor would do with it: follow no link, and never leave.
+func FuzzRoll(f *testing.F) {
+	f.Add("a/b", "c", "a", "../x", byte('2'), byte('0'))
+	f.Add("a", "/etc", "a/passwd", "", byte('2'), byte('0'))
+	f.Add("a", "b", "c", "a", byte('2'), byte('1'))
+	f.Add("./a//b/", "..", "a/b/c", "x", byte('2'), byte('5'))
+	f.Fuzz(func(t *testing.T, name1, to1, name2, to2 string, kind1, kind2 byte) {
+		r := newRoll(nil)
+		links := map[string]bool{}
+		for _, h := range []*tar.Header{
+			{Typeflag: kind1, Name: name1, Linkname: to1}, {Typeflag: kind2, Name: name2, Linkname: to2},
+		} {
+			if r.admit(h) != nil {
+				continue
+			}
+			at := ""
+			for _, part := range strings.Split(h.Name, "/") {
+				if part == ".." || part == "." || strings.ContainsRune(part, 0) || part == "" && h.Name != "" || links[at] && at != "" {
+					t.Fatalf("%q passed", h.Name)
+				}
+				at = strings.TrimPrefix(at+"/"+part, "/")
+			}
+			links[h.Name] = h.Typeflag == tar.TypeSymlink || h.Typeflag == tar.TypeLink && links[h.Linkname]
+			if h.Typeflag == tar.TypeLink && (strings.HasPrefix(h.Linkname, "/") || strings.Contains("/"+h.Linkname+"/", "/../")) {
+				t.Fatalf("a hard link to %q passed", h.Linkname)
+			}
+		}
+	})
+}
