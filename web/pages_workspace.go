@@ -2,12 +2,14 @@ package web
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
@@ -180,7 +182,7 @@ func (s *Server) apiTabs(ctx context.Context, r *request, _ none) (reply, error)
 	}
 	shapes := make([]tabShape, 0, len(tabs))
 	for _, t := range tabs {
-		shapes = append(shapes, tabShape{Name: t.Name, Title: t.Title, Viewers: t.Viewers})
+		shapes = append(shapes, tabShape{Name: t.Name, Title: t.Title, Viewers: t.Viewers, Folder: t.Folder})
 	}
 	return reply{body: map[string]any{"terminals": shapes, "labels": s.tabLabels(ctx, box)}}, nil
 }
@@ -190,6 +192,28 @@ type tabShape struct {
 	Name    string `json:"name"`
 	Title   string `json:"title"`
 	Viewers int    `json:"viewers"`
+	Folder  string `json:"folder,omitempty"`
+}
+
+// terminalText is all that a terminal has shown, as text with its colours, for the script that searches it. It wakes
+// nothing.
+func (s *Server) terminalText(c echo.Context) error {
+	r := requestOf(c)
+	ctx, cancel := context.WithTimeout(r.http.Context(), handlerTime)
+	defer cancel()
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return err
+	}
+	if box.State != sandbox.Running {
+		return fault.New(fault.Conflict, "%s does not run.", box.Name)
+	}
+	text, err := s.cfg.Terminals.Text(ctx, box.Name, r.param("tab"))
+	if err != nil {
+		return err
+	}
+	r.head.Set("Cache-Control", "no-store")
+	return c.Blob(http.StatusOK, "text/plain; charset=utf-8", text)
 }
 
 // submitCloseTab ends one terminal and what runs in it.

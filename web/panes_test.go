@@ -166,6 +166,23 @@ func TestPanes_FilesSayWhatWouldWakeThem(t *testing.T) {
 	}
 }
 
+func TestTerminalText_IsForItsPeopleWhileItRuns(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "mine", nil)
+	s.put("ada", "idle", func(b *sandbox.Sandbox) { b.State = sandbox.Frozen })
+	got := s.get("ada", "/sandboxes/mine/terminals/main/text").is(http.StatusOK)
+	if got.Body.String() != greeting || got.Header().Get("Content-Type") != "text/plain; charset=utf-8" || got.Header().Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("%q, %v", got.Body, got.Header())
+	}
+	s.get("ada", "/sandboxes/mine/terminals/2/text").is(http.StatusNotFound)
+	s.get("bob", "/sandboxes/mine/terminals/main/text").is(http.StatusNotFound)
+	asked := s.terminals.asked
+	s.get("ada", "/sandboxes/idle/terminals/main/text").is(http.StatusConflict)
+	if s.terminals.asked != asked {
+		t.Error("a sandbox that rests was asked")
+	}
+}
+
 func TestTabNames_AreForAllWhoSeeTheSandbox(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", nil)

@@ -169,6 +169,7 @@ type Terminals interface {
 	Join(ctx context.Context, name, tab string) (*terminal.Attachment, error)
 	Tabs(ctx context.Context, name string) ([]wire.Terminal, error)
 	CloseTab(ctx context.Context, name, tab string) error
+	Text(ctx context.Context, name, tab string) ([]byte, error) // what it shows and has scrolled away; wakes nothing
 }
 
 // Preferences keeps how people have arranged their pages. Implemented by sqlite.Workspace.

@@ -136,6 +136,7 @@ func (s *Server) sandboxPages() []route {
 		{post, "/sandboxes/:name/delete", signedIn, form(s.submitDelete, s.againDelete)},
 		{get, "/sandboxes/:name/terminals", signedIn, api(s.apiTabs)},
 		{get, "/sandboxes/:name/terminals/:tab/ws", signedIn, s.explained(s.socket(s.openTerminal, terminal.Subprotocol))},
+		{get, "/sandboxes/:name/terminals/:tab/text", scripted, s.terminalText},
 		{put, "/sandboxes/:name/terminals/:tab/name", scripted, api(s.apiNameTab)},
 		{post, "/sandboxes/:name/terminals/:tab/close", signedIn, form(s.submitCloseTab, nil)},
 	}

@@ -110,6 +110,13 @@ func (f *fakeTerminals) Terminals(context.Context) ([]wire.Terminal, error) {
 	return f.tabs, nil
 }
 
+func (f *fakeTerminals) TerminalText(_ context.Context, tab string) ([]byte, error) {
+	if tab != "main" {
+		return nil, fault.New(fault.NotFound, "There is no such terminal.")
+	}
+	return []byte(greeting), nil
+}
+
 func (f *fakeTerminals) CloseTerminal(_ context.Context, tab string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,6 +11,7 @@ package guest
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -29,6 +30,8 @@ type Terminals interface {
 	Dial(ctx context.Context, tab string) (net.Conn, error)
 	// List gives the tabs that there are.
 	List() []wire.Terminal
+	// Text writes the end of what a tab shows and has scrolled away, with its colours; NotFound where only viewers have that.
+	Text(ctx context.Context, tab string, w io.Writer) error
 	// Close ends a tab and what runs in it; an unknown tab is no error.
 	Close(tab string) error
 }

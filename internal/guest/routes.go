@@ -17,6 +17,7 @@ func (g *Guest) routes(link *carrier) http.Handler {
 	mux.HandleFunc("POST "+wire.PathExecs+"{id}/resize", g.serveResize)
 	mux.HandleFunc("GET "+wire.PathTerminals, g.serveTerminals)
 	mux.HandleFunc("POST "+wire.PathTerminals+"/{tab}/dial", g.serveTerminal)
+	mux.HandleFunc("GET "+wire.PathTerminals+"/{tab}/text", g.serveTerminalText)
 	mux.HandleFunc("DELETE "+wire.PathTerminals+"/{tab}", g.serveCloseTerminal)
 	mux.HandleFunc("GET "+wire.PathServices, g.serveServices)
 	mux.HandleFunc("GET "+wire.PathServices+"/{name}/log", g.serveServiceLog)

@@ -49,6 +49,16 @@ func (g *Guest) serveTerminal(w http.ResponseWriter, r *http.Request) {
 	join(w, r, conn, terminalPause)
 }
 
+func (g *Guest) serveTerminalText(w http.ResponseWriter, r *http.Request) {
+	t, name, err := g.tab(r)
+	if err == nil {
+		err = t.Text(r.Context(), name, w)
+	}
+	if err != nil {
+		fail(w, err)
+	}
+}
+
 func (g *Guest) serveCloseTerminal(w http.ResponseWriter, r *http.Request) {
 	t, name, err := g.tab(r)
 	if err == nil {

@@ -2,6 +2,7 @@ package link_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -40,6 +41,14 @@ func (full) Dial(context.Context, string) (net.Conn, error) { return nil, tty.Er
 func (full) List() []wire.Terminal                          { return nil }
 func (full) Close(string) error                             { return nil }
 
+func (full) Text(_ context.Context, tab string, w io.Writer) error {
+	if tab != "main" {
+		return tty.ErrNoText
+	}
+	_, err := io.WriteString(w, "\x1b[1mshown\n")
+	return err
+}
+
 func TestDialTerminal_OneTooManyIsAConflict(t *testing.T) {
 	s := connectTo(t, guest.Config{Terminals: func(guest.Shell) (guest.Terminals, func(context.Context) error) {
 		return full{}, func(ctx context.Context) error { <-ctx.Done(); return nil }
@@ -47,6 +56,20 @@ func TestDialTerminal_OneTooManyIsAConflict(t *testing.T) {
 	_, err := s.DialTerminal(testContext(t), "another")
 	if fault.KindOf(err) != fault.Conflict || !strings.Contains(fault.Message(err), "Close one first") {
 		t.Errorf("got %v: %v", fault.KindOf(err), err)
+	}
+}
+
+func TestTerminalText_IsTheEndOfTheScrollback(t *testing.T) {
+	s := connectTo(t, guest.Config{Terminals: func(guest.Shell) (guest.Terminals, func(context.Context) error) {
+		return full{}, func(ctx context.Context) error { <-ctx.Done(); return nil }
+	}})
+	if text, err := s.TerminalText(testContext(t), "main"); err != nil || string(text) != "\x1b[1mshown\n" {
+		t.Errorf("text %q, %v", text, err)
+	}
+	for tab, kind := range map[string]fault.Kind{"other": fault.NotFound, "../main": fault.Invalid} {
+		if _, err := s.TerminalText(testContext(t), tab); fault.KindOf(err) != kind {
+			t.Errorf("%s: %v", tab, err)
+		}
 	}
 }
 

@@ -62,6 +62,15 @@ func (s *Session) Terminals(ctx context.Context) ([]wire.Terminal, error) {
 	return l, err
 }
 
+// TerminalText gives the end of what a tab shows and has scrolled away, with its colours as escape sequences, at most
+// wire.MaxText bytes. NotFound where the guest has no such tab, or only its viewers have that text.
+func (s *Session) TerminalText(ctx context.Context, tab string) ([]byte, error) {
+	if err := wire.CheckTab(tab); err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "A terminal cannot be called %q.", tab)
+	}
+	return s.fetch(ctx, http.MethodGet, wire.PathTerminals+"/"+tab+"/text", nil, wire.MaxText)
+}
+
 // CloseTerminal ends a tab and what runs in it; closing what is not there is no error.
 func (s *Session) CloseTerminal(ctx context.Context, tab string) error {
 	if err := wire.CheckTab(tab); err != nil {

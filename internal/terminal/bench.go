@@ -300,6 +300,10 @@ func (l linked) Terminals(context.Context) ([]wire.Terminal, error) {
 
 func (l linked) CloseTerminal(context.Context, string) error { return errors.ErrUnsupported }
 
+func (l linked) TerminalText(context.Context, string) ([]byte, error) {
+	return nil, errors.ErrUnsupported
+}
+
 func (l linked) Wait(context.Context, string) (sandbox.Sandbox, error) {
 	return sandbox.Sandbox{State: sandbox.Running}, nil
 }

@@ -3,6 +3,7 @@
 package terminal_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -103,6 +104,12 @@ func (h *host) DialTerminal(ctx context.Context, tab string) (net.Conn, error) {
 func (h *host) Terminals(context.Context) ([]wire.Terminal, error) { return h.List(), nil }
 
 func (h *host) CloseTerminal(_ context.Context, tab string) error { return h.Close(tab) }
+
+func (h *host) TerminalText(ctx context.Context, tab string) ([]byte, error) {
+	var text bytes.Buffer
+	err := h.Text(ctx, tab, &text)
+	return text.Bytes(), err
+}
 
 const testPage = `<!doctype html><html><head><title>t</title><link rel=stylesheet href=/bundle.css>
 <style>:root{color-scheme:light dark;--terminal-bg:light-dark(#fff,#000);--terminal-ink:light-dark(#000,#fff)}:root[data-theme=dark]{color-scheme:dark}

@@ -132,6 +132,13 @@ func (w *world) CloseTerminal(_ context.Context, tab string) error {
 	return nil
 }
 
+func (w *world) TerminalText(_ context.Context, tab string) ([]byte, error) {
+	if tab != "main" {
+		return nil, fault.New(fault.NotFound, "There is no such terminal.")
+	}
+	return []byte("\x1b[1mshown\n"), nil
+}
+
 // dialler connects to a listener.
 func dialler(l net.Listener) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) {

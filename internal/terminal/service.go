@@ -46,6 +46,7 @@ type Guest interface {
 	DialTerminal(ctx context.Context, tab string) (net.Conn, error)
 	Terminals(ctx context.Context) ([]wire.Terminal, error)
 	CloseTerminal(ctx context.Context, tab string) error
+	TerminalText(ctx context.Context, tab string) ([]byte, error)
 }
 
 // States tells how a sandbox stands, waiting until nothing is under way. Implemented by sandbox.Manager.
@@ -157,6 +158,25 @@ func (s *Service) Tabs(ctx context.Context, name string) ([]wire.Terminal, error
 		return nil, fmt.Errorf("list terminals of %s: %w", name, unavailable(err))
 	}
 	return tabs, nil
+}
+
+// Text gives the end of what a tab shows and has scrolled away, with its colours. As with Tabs it wakes nothing and is no
+// use of the sandbox. NotFound where there is no such tab, or only its viewers have that text.
+func (s *Service) Text(ctx context.Context, name, tab string) ([]byte, error) {
+	if wire.CheckTab(tab) != nil {
+		return nil, fault.Field("tab", "There is no terminal of that name.")
+	}
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	guest, err := s.doors.Look(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("read terminal %s of %s: %w", tab, name, err)
+	}
+	text, err := guest.TerminalText(ctx, tab)
+	if err != nil {
+		return nil, fmt.Errorf("read terminal %s of %s: %w", tab, name, unavailable(err))
+	}
+	return text, nil
 }
 
 // CloseTab ends a tab's shell and everyone's view of it. A tab that is not there is no error; a sandbox whose processes

@@ -32,6 +32,23 @@ func TestService_ListsAndClosesTabs(t *testing.T) {
 	w.opened.Wait()
 }
 
+func TestText_IsReadWithoutAnyUse(t *testing.T) {
+	w := &world{state: sandbox.Running}
+	s := service(w)
+	if text, err := s.Text(t.Context(), "box", "main"); err != nil || string(text) != "\x1b[1mshown\n" {
+		t.Errorf("text %q, %v", text, err)
+	}
+	for tab, kind := range map[string]fault.Kind{"2": fault.NotFound, "A b": fault.Invalid} {
+		if _, err := s.Text(t.Context(), "box", tab); fault.KindOf(err) != kind {
+			t.Errorf("%s: %v", tab, err)
+		}
+	}
+	asleep := &world{state: sandbox.Asleep, refuse: fault.New(fault.Conflict, "box is asleep.")}
+	if _, err := service(asleep).Text(t.Context(), "box", "main"); !fault.Is(err, fault.Conflict) || asleep.used()+w.used() != "" {
+		t.Errorf("%v; used: %s%s", err, asleep.used(), w.used())
+	}
+}
+
 func TestTabs_OfASandboxThatDoesNotRunAreAConflict(t *testing.T) {
 	w := &world{state: sandbox.Asleep, refuse: fault.New(fault.Conflict, "box is asleep.")}
 	if _, err := service(w).Tabs(t.Context(), "box"); !fault.Is(err, fault.Conflict) || w.used() != "" {

@@ -16,6 +16,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/gorilla/websocket"
 
+	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/terminal"
 )
@@ -136,6 +137,22 @@ func TestTerminal_WithTTYDAndTmux(t *testing.T) {
 			t.Fatalf("code %d", code)
 		}
 		b.attach(t, "").expect("42 agent")
+	})
+	t.Run("what has scrolled away can be read, and where it stands", func(t *testing.T) {
+		v := b.attach(t, "")
+		v.types("clear; cd /usr/share; for i in $(seq 1000); do echo \"line-$i\"; done; printf '\\033[31mend-of-''it\\033[0m\\n'\r")
+		v.expect("end-of-it")
+		text, err := b.service().Text(t.Context(), b.name, "main")
+		if err != nil || !strings.Contains(string(text), "\nline-7\nline-8\n") || !strings.Contains(string(text), "\x1b[31mend-of-it") {
+			t.Errorf("%d bytes, %v: %.300q", len(text), err, text)
+		}
+		if _, err := b.service().Text(t.Context(), b.name, "no-such-tab"); !fault.Is(err, fault.NotFound) {
+			t.Errorf("a tab that is not there: %v", err)
+		}
+		tabs, err := b.service().Tabs(t.Context(), b.name)
+		if err != nil || len(tabs) == 0 || tabs[0].Folder != "/usr/share" {
+			t.Errorf("tabs %+v, %v", tabs, err)
+		}
 	})
 	t.Run("the settings are ours, and the user's own come after", func(t *testing.T) {
 		got := b.run(t, "1000", "tmux", "show-options", "-g")

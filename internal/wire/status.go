@@ -1,6 +1,9 @@
 package wire
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Bounds of what a guest lists.
 const (
@@ -14,6 +17,7 @@ type Terminal struct {
 	Created time.Time `json:"created"`
 	Viewers int       `json:"viewers"`
 	Title   string    `json:"title,omitempty"`
+	Folder  string    `json:"folder,omitempty"` // where its program stands, absolute; "" where that is not known
 }
 
 // Terminals is the reply to GET PathTerminals.
@@ -33,6 +37,9 @@ func (l *Terminals) Check() error {
 			return badField("viewers")
 		}
 		t.Title = Clean(t.Title, maxTitle)
+		if t.Folder = Clean(t.Folder, maxPath); !strings.HasPrefix(t.Folder, "/") {
+			t.Folder = ""
+		}
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ const (
 	PathSetup      = "/v1/setup"       // POST Setup, answers Hello
 	PathExec       = "/v1/exec"        // POST frames both ways
 	PathExecs      = "/v1/execs/"      // POST <id>/signal?name=, POST <id>/resize?cols=&rows=
-	PathTerminals  = "/v1/terminals"   // GET; POST /<tab>/dial; DELETE /<tab>
+	PathTerminals  = "/v1/terminals"   // GET; POST /<tab>/dial; GET /<tab>/text; DELETE /<tab>
 	PathServices   = "/v1/services"    // GET; GET /<name>/log; GET /<name>/follow FrameData; POST /<name>/start, /stop and /restart
 	PathPorts      = "/v1/ports"       // GET Ports
 	PathPortsWatch = "/v1/ports/watch" // GET FramePorts, whenever they change
@@ -56,6 +56,7 @@ const (
 	MaxStart  = 1 << 20   // ExecStart as JSON; Linux takes no more than 128 KiB per argument anyway
 	MaxReply  = 1 << 20   // every JSON reply of a guest
 	MaxLog    = 256 << 10 // a service's log
+	MaxText   = 2 << 20   // the end of a terminal's scrollback, with its colours
 	MaxPorts  = 64 << 10  // Ports as JSON
 	MaxHeader = 16 << 10  // headers of a request or a reply
 )

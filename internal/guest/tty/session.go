@@ -74,6 +74,15 @@ func startSession(name string, c *Config, z wire.TTYSize, log *slog.Logger) (*se
 		ended: make(chan struct{}), said: output{history: newHistory()}}, nil
 }
 
+// folder is where its shell stands, or "" when that cannot be told.
+func (s *session) folder() string {
+	path, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", s.cmd.Process.Pid))
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
 // run reads the terminal until the shell has ended, or kills the shell when ctx ends. It closes what the session has.
 func (s *session) run(ctx context.Context) {
 	defer close(s.ended)

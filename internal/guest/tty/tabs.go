@@ -12,6 +12,7 @@ package tty
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -28,10 +29,12 @@ import (
 // Main is the tab that is meant when none is named.
 const Main = "main"
 
-// Errors of Dial and Close, to be told apart with errors.Is; sandboxd is told them as they are.
+// Errors of Dial, Text and Close, to be told apart with errors.Is; sandboxd is told them as they are.
 var (
 	ErrBadName error = &wire.Problem{Code: wire.CodeInvalid, Message: "A terminal cannot have that name."}
+	ErrNoText  error = &wire.Problem{Code: wire.CodeNotFound, Message: "What this terminal has shown is with its viewers."}
 	ErrTooMany error = &wire.Problem{Code: wire.CodeConflict, Message: "There are as many terminals as may be. Close one first."}
+	errNoTab   error = &wire.Problem{Code: wire.CodeNotFound, Message: "There is no such terminal."}
 	errEnded   error = &wire.Problem{Code: wire.CodeUnavailable, Message: "The sandbox is stopping."}
 )
 
@@ -120,6 +123,22 @@ func (t *Tabs) List() []wire.Terminal {
 	return all[:min(len(all), wire.MaxTabs)]
 }
 
+// Text writes the end of what a tab shows and has scrolled away, with its colours. A shell of our own gives all of that to
+// each viewer that comes: ErrNoText.
+func (t *Tabs) Text(ctx context.Context, tab string, w io.Writer) error {
+	if wire.CheckTab(tab) != nil {
+		return ErrBadName
+	}
+	if !t.Real() {
+		return ErrNoText
+	}
+	text, err := t.config.tmuxText(ctx, tab)
+	if err == nil {
+		_, err = w.Write(text)
+	}
+	return err
+}
+
 // Close ends a tab's shell, and with it the view of everyone. A tab that is not there is no error.
 func (t *Tabs) Close(tab string) error {
 	if wire.CheckTab(tab) != nil {
@@ -167,7 +186,7 @@ func (t *Tabs) ownSessions() []wire.Terminal {
 	for name, s := range t.sessions {
 		viewers, title, over := s.describe()
 		if !over {
-			all = append(all, wire.Terminal{Name: name, Created: s.created, Viewers: viewers, Title: title})
+			all = append(all, wire.Terminal{Name: name, Created: s.created, Viewers: viewers, Title: title, Folder: s.folder()})
 		}
 	}
 	return all

@@ -1,10 +1,12 @@
 package tty
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +25,7 @@ var tmuxConf []byte
 const (
 	tmuxLimit  = 3 * time.Second // a tmux command takes about 3 ms
 	tmuxOutput = 64 << 10        // more sessions than that is nobody's list
+	tmuxLines  = "-20000"        // of scrollback: as many as tmux.conf keeps
 )
 
 // prepare makes the folder that the sandbox's user may put sockets into, with our tmux.conf, and gives the latter's path.
@@ -70,8 +73,10 @@ func (c *Config) tmuxSessions(ctx context.Context) []wire.Terminal {
 		return nil
 	}
 	var all []wire.Terminal
+	folders := c.tmuxFolders(ctx)
 	for line := range strings.Lines(out) {
 		if t, ok := parseSession(strings.TrimRight(line, "\n")); ok {
+			t.Folder = folders[t.Name]
 			all = append(all, t)
 		}
 	}
@@ -106,24 +111,85 @@ func (c *Config) tmuxKill(ctx context.Context, tab string) error {
 	return err
 }
 
+// tmuxFolders gives where the foreground programs of the user's sessions stand, by session.
+func (c *Config) tmuxFolders(ctx context.Context) map[string]string {
+	out, err := c.tmux(ctx, "list-panes", "-a", "-f", "#{&&:#{window_active},#{pane_active}}", "-F", "#{session_name} #{pane_current_path}")
+	if err != nil {
+		return nil
+	}
+	folders := map[string]string{}
+	for line := range strings.Lines(out) {
+		name, path, _ := strings.Cut(strings.TrimRight(line, "\n"), " ")
+		folders[name] = path
+	}
+	return folders
+}
+
+// tmuxText gives the end of what a session's active pane shows and has scrolled away, with its colours, whole lines.
+func (c *Config) tmuxText(ctx context.Context, tab string) ([]byte, error) {
+	out := &lastBytes{limit: wire.MaxText}
+	if err := c.tmuxInto(ctx, out, "capture-pane", "-p", "-e", "-J", "-S", tmuxLines, "-t", "="+tab+":"); err != nil {
+		if _, missing := c.tmux(ctx, "has-session", "-t", "="+tab); missing != nil {
+			return nil, errNoTab
+		}
+		return nil, err
+	}
+	return out.text(), nil
+}
+
 // tmux runs a tmux command as the sandbox's user and gives the beginning of what it prints.
 func (c *Config) tmux(ctx context.Context, args ...string) (string, error) {
+	out := &beginning{limit: tmuxOutput}
+	err := c.tmuxInto(ctx, out, args...)
+	if err != nil {
+		return "", err
+	}
+	return string(out.bytes), nil
+}
+
+// tmuxInto runs a tmux command as the sandbox's user and writes what it prints to out.
+func (c *Config) tmuxInto(ctx context.Context, out io.Writer, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, tmuxLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.Tmux, args...)
 	cmd.Env, cmd.Dir = c.Env, c.home()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.Credential}
 	cmd.WaitDelay = time.Second
-	out := &beginning{limit: tmuxOutput}
 	cmd.Stdout = out
 	err := descent.StartPlain(cmd.Start)
 	if err == nil {
 		err = cmd.Wait()
 	}
 	if err != nil {
-		return "", fmt.Errorf("tmux %s: %w", args[0], err)
+		return fmt.Errorf("tmux %s: %w", args[0], err)
 	}
-	return string(out.bytes), nil
+	return nil
+}
+
+// lastBytes keeps the last limit bytes that are written to it.
+type lastBytes struct {
+	limit int
+	bytes []byte
+	cut   bool
+}
+
+// Write never fails.
+func (l *lastBytes) Write(p []byte) (int, error) {
+	l.bytes = append(l.bytes, p...)
+	if over := len(l.bytes) - l.limit; over > 0 {
+		l.bytes = append(l.bytes[:0], l.bytes[over:]...)
+		l.cut = true
+	}
+	return len(p), nil
+}
+
+// text is what was kept, from the beginning of a line on.
+func (l *lastBytes) text() []byte {
+	if !l.cut {
+		return l.bytes
+	}
+	_, rest, _ := bytes.Cut(l.bytes, []byte{'\n'})
+	return rest
 }
 
 // beginning keeps the first limit bytes that are written to it.
