@@ -71,16 +71,24 @@ type Guest struct {
 	cfg      Config
 	accounts *accounts
 	base     map[string]string // the environment that the image and the engine gave
-	execs    *execs
-	services *supervisor
-	gateway  *gateway
-	settler  settler
-	serving  sync.WaitGroup                   // handlers and terminals
-	opened   chan func(context.Context) error // lets the terminals live, sent at most once
+	programs
+	gateway *gateway
+	settler settler
+	serving sync.WaitGroup                   // handlers and terminals
+	opened  chan func(context.Context) error // lets the terminals live, sent at most once
+
+	order order // of set-ups
 
 	mu        sync.Mutex
 	setup     wire.Setup // the newest
 	terminals Terminals
+}
+
+// programs is what runs in the sandbox.
+type programs struct {
+	execs    *execs
+	services *supervisor
+	ports    *ports
 }
 
 // New makes a guest; Run lets it live.
@@ -95,7 +103,7 @@ func New(cfg Config) *Guest {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	g := &Guest{cfg: cfg, accounts: newAccounts("/etc/passwd", "/etc/group"),
-		base: baseEnv(os.Environ()), execs: newExecs(),
+		base: baseEnv(os.Environ()), programs: programs{execs: newExecs(), ports: newPorts(cfg.Gateway)},
 		opened: make(chan func(context.Context) error, 1)}
 	g.services = newSupervisor(g.spawn)
 	settle, started := func() {}, func() {}

@@ -11,7 +11,7 @@ import (
 // routes is everything that sandboxd can ask over the link.
 func (g *Guest) routes(link *carrier) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+wire.PathSetup, g.serveSetup)
+	mux.HandleFunc("POST "+wire.PathSetup, func(w http.ResponseWriter, r *http.Request) { g.serveSetup(w, r, link) })
 	mux.HandleFunc("POST "+wire.PathExec, g.serveExec)
 	mux.HandleFunc("POST "+wire.PathExecs+"{id}/signal", g.serveSignal)
 	mux.HandleFunc("POST "+wire.PathExecs+"{id}/resize", g.serveResize)
@@ -21,9 +21,13 @@ func (g *Guest) routes(link *carrier) http.Handler {
 	mux.HandleFunc("DELETE "+wire.PathTerminals+"/{tab}", g.serveCloseTerminal)
 	mux.HandleFunc("GET "+wire.PathServices, g.serveServices)
 	mux.HandleFunc("GET "+wire.PathServices+"/{name}/log", g.serveServiceLog)
+	mux.HandleFunc("GET "+wire.PathServices+"/{name}/follow", g.serveServiceFollow)
 	mux.HandleFunc("POST "+wire.PathServices+"/{name}/start", g.serveServiceStart)
+	mux.HandleFunc("POST "+wire.PathServices+"/{name}/restart", g.serveServiceRestart)
 	mux.HandleFunc("POST "+wire.PathServices+"/{name}/stop", g.serveServiceStop)
 	mux.HandleFunc("GET "+wire.PathActivity, g.serveActivity)
+	mux.HandleFunc("GET "+wire.PathPorts, g.servePorts)
+	mux.HandleFunc("GET "+wire.PathPortsWatch, g.serveWatchPorts)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.serving.Add(1)
 		defer g.serving.Done()

@@ -13,20 +13,24 @@ import (
 type pace struct {
 	first   time.Duration // the first pause; each further one is twice as long
 	longest time.Duration
-	healthy time.Duration // a run of at least this makes the next pause the first again
+	healthy time.Duration // a good run of at least this makes the next pause the first again
+	look    time.Duration // between two checks, where the service does not say
+	early   time.Duration // between two checks at most, until it was healthy once
+	settle  time.Duration // how long it may take until it is healthy, before that counts as failing
 }
 
-var defaultPace = pace{first: 500 * time.Millisecond, longest: 30 * time.Second, healthy: 10 * time.Second}
+var defaultPace = pace{first: 500 * time.Millisecond, longest: 30 * time.Second, healthy: 10 * time.Second,
+	look: 10 * time.Second, early: time.Second, settle: time.Minute}
 
 // service is one declared service. At most one run of it is alive at a time. Safe for concurrent use.
 type service struct {
-	def   wire.Service
 	spawn spawnFunc
 	pace  pace
-	log   ring
+	log   *ring // also that of later definitions
 	runs  *sync.WaitGroup
 
 	mu     sync.Mutex
+	def    wire.Service
 	closed bool // never starts again
 	status wire.ServiceStatus
 	halt   chan struct{} // closed to end the run; nil when none shall be
@@ -48,7 +52,7 @@ func (s *service) start() {
 	before, halt, idle := s.idle, make(chan struct{}), make(chan struct{})
 	s.halt, s.idle = halt, idle
 	s.status.State, s.status.Since, s.status.PID, s.status.Retry = wire.ServiceWaiting, time.Now(), 0, time.Time{}
-	s.status.Restarts, s.status.Problem = 0, ""
+	s.status.Restarts, s.status.Problem, s.status.Health = 0, "", wire.HealthUnknown
 	s.runs.Go(func() {
 		defer close(idle)
 		if before != nil {
@@ -77,6 +81,35 @@ func (s *service) close(grace time.Duration) {
 	s.stop(grace)
 }
 
+// restart is stop and start, and gives what is closed when the old run has ended.
+func (s *service) restart(grace time.Duration) (ended <-chan struct{}) {
+	ended = s.whenIdle()
+	s.stop(grace)
+	s.start()
+	return ended
+}
+
+// wanted reports whether it runs, or is about to.
+func (s *service) wanted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.halt != nil
+}
+
+// definition is what it is now.
+func (s *service) definition() wire.Service {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.def
+}
+
+// redefine changes whether it starts by itself, which is nothing to a run.
+func (s *service) redefine(autostart bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.def.Autostart = autostart
+}
+
 // whenIdle gives a channel that is closed once no run is alive, unless a new one is begun.
 func (s *service) whenIdle() chan struct{} {
 	s.mu.Lock()
@@ -95,12 +128,12 @@ func (s *service) now() wire.ServiceStatus {
 	return s.status
 }
 
-func (s *service) set(state wire.ServiceState, change func(*wire.ServiceStatus)) {
+// begun notes that a run has begun.
+func (s *service) begun(pid int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.status.State, s.status.Since = state, time.Now()
-	s.status.PID, s.status.Retry = 0, time.Time{}
-	change(&s.status)
+	s.status.State, s.status.Since, s.status.PID, s.status.Retry = wire.ServiceRunning, time.Now(), pid, time.Time{}
+	s.status.Problem, s.status.Health = "", wire.HealthUnknown
 }
 
 // over notes that a run has ended because it was to. When the next was begun meanwhile, that one is about to run.
@@ -111,7 +144,18 @@ func (s *service) over() {
 	if s.halt != nil {
 		s.status.State = wire.ServiceWaiting
 	}
-	s.status.PID, s.status.Retry = 0, time.Time{}
+	if s.status.Health == wire.HealthUnhealthy {
+		s.status.Problem = ""
+	}
+	s.status.PID, s.status.Retry, s.status.Health = 0, time.Time{}, wire.HealthUnknown
+}
+
+// ending is how a run has ended.
+type ending struct {
+	code    int
+	problem string // why it could not begin or was ended, a sentence
+	sick    bool   // it was ended because it was unhealthy
+	healthy bool   // it was so at some time; without checks it always is
 }
 
 // run starts the program again and again until halt.
@@ -125,14 +169,13 @@ func (s *service) run(halt <-chan struct{}) {
 		default:
 		}
 		began := time.Now()
-		code, problem := s.once(halt)
-		if time.Since(began) >= s.pace.healthy {
+		e := s.once(halt)
+		if e.healthy && time.Since(began) >= s.pace.healthy {
 			pause = s.pace.first
 		}
-		s.set(wire.ServiceWaiting, func(st *wire.ServiceStatus) {
-			st.ExitCode, st.Problem, st.Retry = code, problem, time.Now().Add(pause)
-			st.Restarts++
-		})
+		if !s.pauses(e, pause, halt) {
+			return
+		}
 		retry := time.NewTimer(pause)
 		select {
 		case <-halt:
@@ -144,28 +187,55 @@ func (s *service) run(halt <-chan struct{}) {
 	}
 }
 
+// pauses notes how a run has ended and that there is a pause now; false when there is to be none, because the run was ended
+// from outside.
+func (s *service) pauses(e ending, pause time.Duration, halt <-chan struct{}) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.ExitCode = e.code
+	select {
+	case <-halt:
+		return false
+	default:
+	}
+	now := time.Now()
+	s.status.State, s.status.Since, s.status.PID, s.status.Retry = wire.ServiceWaiting, now, 0, now.Add(pause)
+	s.status.Problem, s.status.Health = e.problem, wire.HealthUnknown
+	if e.sick {
+		s.status.Health = wire.HealthUnhealthy
+	}
+	s.status.Restarts++
+	return true
+}
+
 // once runs the program to its end and cleans up after it: nothing of a run is left when the next begins.
-func (s *service) once(halt <-chan struct{}) (code int, problem string) {
-	p, err := s.spawn(wire.ExecStart{Command: s.def.Command, Cwd: s.def.Cwd, Env: s.def.Env})
+func (s *service) once(halt <-chan struct{}) (e ending) {
+	def := s.definition()
+	p, err := s.spawn(wire.ExecStart{Command: def.Command, Cwd: def.Cwd, Env: def.Env})
 	if err != nil {
-		return 127, err.Error()
+		return ending{code: 127, problem: err.Error()}
 	}
 	p.stdin.Close()
-	s.set(wire.ServiceRunning, func(st *wire.ServiceStatus) { st.PID, st.Problem = p.pid, "" })
+	s.begun(p.pid)
 	var pumps sync.WaitGroup
 	for _, o := range p.output {
-		pumps.Go(func() { io.Copy(&s.log, o.file) })
+		pumps.Go(func() { io.Copy(s.log, o.file) })
 	}
+	checks := s.check(def)
 	exited := make(chan struct{})
 	go func() {
 		defer close(exited)
-		code = p.wait().code
+		e.code = p.wait().code
 	}()
 	select {
 	case <-exited:
 	case <-halt:
-		s.end(p, exited)
+		s.end(p, exited, s.graceOf())
+	case <-checks.alarm():
+		e.sick, e.problem = true, s.now().Problem
+		s.end(p, exited, wire.StopGrace)
 	}
+	e.healthy = checks.stop()
 	p.kill()
 	<-exited
 	for _, o := range p.output { // its last words are logged; whoever has slipped away with the pipe gets no more time
@@ -173,14 +243,18 @@ func (s *service) once(halt <-chan struct{}) (code int, problem string) {
 	}
 	pumps.Wait()
 	p.close()
-	return code, ""
+	return e
 }
 
-// end asks p to end and waits for the grace of stop.
-func (s *service) end(p *process, exited <-chan struct{}) {
+// end asks p to end and waits for grace.
+func (s *service) end(p *process, exited <-chan struct{}, grace time.Duration) {
 	p.signal("TERM")
-	s.mu.Lock()
-	grace := s.grace
-	s.mu.Unlock()
 	thaw.Wait(exited, grace)
+}
+
+// graceOf is the grace of the last stop.
+func (s *service) graceOf() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.grace
 }

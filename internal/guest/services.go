@@ -30,7 +30,7 @@ func newSupervisor(spawn spawnFunc) *supervisor {
 }
 
 // apply makes the declared services the ones there are. One whose definition is as before is left alone, whether it
-// runs or was stopped; one that is new or different is started if it starts by itself. It does not wait.
+// runs or was stopped; one that is new or different is started if it starts by itself or runs as it was. It does not wait.
 func (s *supervisor) apply(defs []wire.Service) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,24 +42,42 @@ func (s *supervisor) apply(defs []wire.Service) {
 	for _, def := range defs {
 		before := old[def.Name]
 		s.order = append(s.order, def.Name)
-		if before != nil && reflect.DeepEqual(before.def, def) {
+		if before != nil && alike(before.definition(), def) {
+			before.redefine(def.Autostart)
 			s.byName[def.Name] = before
 			delete(old, def.Name)
 			continue
 		}
-		sv := &service{def: def, spawn: s.spawn, pace: s.pace, runs: &s.runs}
-		sv.status = wire.ServiceStatus{Name: def.Name, Port: def.Port, State: wire.ServiceStopped, Since: time.Now()}
-		if before != nil {
-			sv.idle = before.whenIdle() // two versions do not run at the same time
-		}
+		sv, start := s.declare(def, before)
 		s.byName[def.Name] = sv
-		if def.Autostart {
+		if start {
 			sv.start()
 		}
 	}
-	for _, gone := range old {
+	for name, gone := range old {
 		gone.close(wire.StopGrace)
+		if s.byName[name] == nil {
+			gone.log.close()
+		}
 	}
+}
+
+// declare makes a service that takes the place of before, if there is one, and says whether it is to be started.
+func (s *supervisor) declare(def wire.Service, before *service) (sv *service, start bool) {
+	sv = &service{def: def, spawn: s.spawn, pace: s.pace, runs: &s.runs, log: &ring{}}
+	sv.status = wire.ServiceStatus{Name: def.Name, Port: def.Port, State: wire.ServiceStopped, Since: time.Now()}
+	if before == nil {
+		return sv, def.Autostart
+	}
+	sv.idle = before.whenIdle() // two versions do not run at the same time
+	sv.log = before.log
+	return sv, def.Autostart || before.wanted()
+}
+
+// alike reports whether two definitions make no difference to a run.
+func alike(a, b wire.Service) bool {
+	a.Autostart = b.Autostart
+	return reflect.DeepEqual(a, b)
 }
 
 // stop ends all services for good and waits for them.
@@ -148,4 +166,42 @@ func (g *Guest) serveServiceStop(w http.ResponseWriter, r *http.Request) {
 	sv.stop(wire.StopGrace)
 	<-sv.whenIdle()
 	w.WriteHeader(http.StatusNoContent)
+}
+
+func (g *Guest) serveServiceRestart(w http.ResponseWriter, r *http.Request) {
+	sv, err := g.services.find(r.PathValue("name"))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	<-sv.restart(wire.StopGrace)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// serveServiceFollow passes on a log as it grows, until the service is gone or nobody listens.
+func (g *Guest) serveServiceFollow(w http.ResponseWriter, r *http.Request) {
+	sv, err := g.services.find(r.PathValue("name"))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	frames := newFramer(w)
+	for at := uint64(0); ; {
+		b, next, news := sv.log.since(at, wire.MaxFrame)
+		at = next
+		if len(b) > 0 {
+			if frames.send(wire.FrameData, b) != nil {
+				return
+			}
+			continue
+		}
+		if news == nil {
+			return
+		}
+		select {
+		case <-news:
+		case <-r.Context().Done():
+			return
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 
 // serveSetup takes the set-up and answers with what there is. The same set-up again, after a reconnect, changes
 // nothing that runs.
-func (g *Guest) serveSetup(w http.ResponseWriter, r *http.Request) {
+func (g *Guest) serveSetup(w http.ResponseWriter, r *http.Request, link *carrier) {
 	var s wire.Setup
 	if err := wire.Decode(r.Body, wire.MaxSetup, &s); err != nil {
 		fail(w, problem(wire.CodeInvalid, "The set-up cannot be read: "+err.Error()))
@@ -23,8 +24,31 @@ func (g *Guest) serveSetup(w http.ResponseWriter, r *http.Request) {
 		answer(w, &hello) // and do nothing: sandboxd sees that we do not understand each other
 		return
 	}
+	g.order.mu.Lock()
+	defer g.order.mu.Unlock()
+	if r.Context().Err() != nil {
+		return // nobody listens any more: another connection may have said something newer
+	}
+	if g.order.from == link && s.Revision < g.order.revision {
+		s = g.newest() // it was overtaken
+	}
+	g.order.from, g.order.revision = link, s.Revision
 	g.setUp(s, &hello)
 	answer(w, &hello)
+}
+
+// order keeps set-ups from overtaking each other: on one connection none counts that is older than the last.
+type order struct {
+	mu       sync.Mutex // held while one is taken in
+	from     *carrier
+	revision int64
+}
+
+// newest is the set-up that counts.
+func (g *Guest) newest() wire.Setup {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.setup
 }
 
 func (g *Guest) setUp(s wire.Setup, hello *wire.Hello) {

@@ -198,6 +198,30 @@ func (e *environs) holds(pid int, entry []byte) bool {
 	return e.scan(f, entry)
 }
 
+// links gives where the open files of pid lead to. Each takes one of left.
+func (e *environs) links(pid int, left *int) []string {
+	path := "/proc/" + strconv.Itoa(pid)
+	var st syscall.Stat_t
+	if syscall.Stat(path, &st) != nil {
+		return nil
+	}
+	e.become(int(st.Uid), int(st.Gid))
+	dir, err := os.Open(path + "/fd")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(max(*left, 1))
+	*left -= len(names)
+	links := make([]string, 0, len(names))
+	for _, name := range names {
+		if to, err := os.Readlink(path + "/fd/" + name); err == nil {
+			links = append(links, to)
+		}
+	}
+	return links
+}
+
 // scan looks for entry as a whole variable. An environment is bounded by the kernel, a few MiB at most.
 func (e *environs) scan(f *os.File, entry []byte) bool {
 	kept := 0 // of the variable that the last read cut in two

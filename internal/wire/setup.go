@@ -24,6 +24,8 @@ type Setup struct {
 	Env       map[string]string `json:"env,omitempty"` // for everything that the guest starts
 	Services  []Service         `json:"services,omitempty"`
 	StopGrace time.Duration     `json:"stop_grace,omitempty"` // nanoseconds; 0 means the constant StopGrace
+	// Revision grows with every change of what one sandboxd says of the sandbox. On one connection a smaller one is out of date.
+	Revision int64 `json:"revision,omitempty"`
 	// IDE says whether VS Code is offered. A guest that is older than this offers none.
 	IDE bool `json:"ide,omitempty"`
 	// GatewayKey is what passes for the gateway are signed with, GatewayKeySize bytes, filled in by link. Without one
