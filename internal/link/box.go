@@ -26,22 +26,16 @@ type box struct {
 
 	mu      sync.Mutex
 	listens *listener // replaced when its socket has been removed
-	setup   []byte
+	setup   terms
 	session *Session      // the newest good one; nil when there is none
 	changed chan struct{} // closed and replaced when session changes
 	problem string        // why the last connection was refused, a sentence
 }
 
-func newBox(h *Hub, id string, l *listener, setup []byte) *box {
+func newBox(h *Hub, id string, l *listener, setup terms) *box {
 	return &box{hub: h, id: id, listens: l, setup: setup, over: make(chan struct{}), changed: make(chan struct{}),
 		accepts:    rate.NewLimiter(rate.Limit(h.pace.accepts), h.pace.acceptMax),
 		complaints: rate.Sometimes{First: 3, Interval: time.Minute}}
-}
-
-func (b *box) replaceSetup(setup []byte) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.setup = setup
 }
 
 // relisten makes guests come to l instead. The connection that there is lives on until it ends. It is

@@ -33,6 +33,8 @@ func (s *Session) follow(ctx context.Context, path string, kind wire.FrameType, 
 		switch {
 		case err == io.EOF:
 			return nil
+		case err == nil && ctx.Err() != nil:
+			err = ctx.Err() // and leave what has come meanwhile
 		case err == nil && got != kind:
 			err = wire.ErrFrame
 		}

@@ -107,7 +107,7 @@ func frozenWorld(t *testing.T, f func(t *testing.T, s *Session, z *freezer)) {
 		conns <- theirs
 		var serving sync.WaitGroup
 		serving.Go(func() { server.Serve(&lieListener{conns}) })
-		s, err := open(t.Context(), "box", ours, []byte("{}"), defaultPace)
+		s, err := open(t.Context(), "box", ours, terms{text: []byte("{}")}, defaultPace)
 		if err != nil {
 			t.Fatal(err)
 		}

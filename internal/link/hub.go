@@ -54,6 +54,9 @@ type Hub struct {
 	over  bool            // Run has ended
 }
 
+// tellPause is before a guest is told its set-up once more.
+const tellPause = 200 * time.Millisecond
+
 // pace holds every bound in time.
 type pace struct {
 	hello     time.Duration // from accept to a checked Hello
@@ -114,14 +117,14 @@ func (h *Hub) Run(ctx context.Context) error {
 }
 
 // Expect lets the guest of id dial in from now on and tells it s when it does; the folder is to be mounted at the
-// directory of wire.SocketPath. Repeating it replaces the set-up for the next connection, and makes the
-// folder and the socket anew when somebody has removed them. Kinds: Invalid, Unavailable
+// directory of wire.SocketPath. Repeating it replaces the set-up, which a guest that is connected hears at the next Ready,
+// and makes the folder and the socket anew when somebody has removed them. Kinds: Invalid, Unavailable
 // (the folder cannot be made, or the hub has ended).
 func (h *Hub) Expect(id string, s wire.Setup) (folder string, err error) {
 	s.Protocol, s.GatewayKey = wire.Protocol, h.GatewayKey(id)
-	setup, err := wire.Encode(wire.MaxSetup, &s)
+	setup, err := newTerms(s)
 	if err != nil {
-		return "", fault.Wrap(err, fault.Invalid, "The sandbox's set-up is not valid: %v.", err)
+		return "", err
 	}
 	if !validID(id) {
 		return "", fault.New(fault.Invalid, "The id %q cannot name a folder.", id)
@@ -130,7 +133,9 @@ func (h *Hub) Expect(id string, s wire.Setup) (folder string, err error) {
 	defer func() { <-h.turn }()
 	known := h.box(id)
 	if known != nil {
-		known.replaceSetup(setup)
+		if err := known.replaceSetup(s); err != nil {
+			return "", err
+		}
 		if known.listener().stands() {
 			return h.folder(id), nil
 		}
@@ -170,11 +175,27 @@ var errOver = fault.New(fault.Unavailable, "sandboxd is stopping.")
 
 func (h *Hub) folder(id string) string { return filepath.Join(h.root, id) }
 
-// Ready blocks until the guest of id is connected and has said hello. Kinds: Unavailable when that does not happen
-// before ctx ends; the message says what is known of the cause.
+// Ready blocks until the guest of id is connected, has said hello and was told the set-up that was expected last. Kinds:
+// Unavailable when that does not happen before ctx ends; the message says what is known of the cause.
 func (h *Hub) Ready(ctx context.Context, id string) error {
-	_, err := h.Session(ctx, id)
-	return err
+	for {
+		s, err := h.Session(ctx, id)
+		if err != nil {
+			return err
+		}
+		b := h.box(id)
+		if b == nil {
+			continue // Session says why
+		}
+		told, err := b.tell(ctx, s)
+		if told || ctx.Err() != nil {
+			return err
+		}
+		select { // it has said no, or has just gone
+		case <-time.After(tellPause):
+		case <-ctx.Done():
+		}
+	}
 }
 
 // Session gives the connection to the guest of id, waiting for one until ctx ends. Kinds: Unavailable.

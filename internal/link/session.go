@@ -31,23 +31,23 @@ const (
 // with Unavailable. Its errors are faults: Invalid, NotFound, Conflict and Forbidden are the guest's judgement of what was asked,
 // Unavailable covers everything that a guest or its connection can do wrong. When the caller's ctx ends, the error is the ctx's.
 type Session struct {
-	id      string
-	client  *http.ClientConn
-	conn    *meter
-	hands   *hands // nil when nothing can be handed over
-	hello   wire.Hello
-	pace    pace
-	ide     IDE // nil for none
-	slots   chan struct{}
-	done    chan struct{}  // closed when the connection has ended
-	streams sync.WaitGroup // goroutines of connections through the link
+	id       string
+	client   *http.ClientConn
+	conn     *meter
+	hands    *hands // nil when nothing can be handed over
+	greeting greeting
+	pace     pace
+	ide      IDE // nil for none
+	slots    chan struct{}
+	done     chan struct{}  // closed when the connection has ended
+	streams  sync.WaitGroup // goroutines of connections through the link
 
 	mu     sync.Mutex
 	waited bool // for streams: no more may come
 }
 
 // open says hello over conn. The caller closes conn when it fails.
-func open(ctx context.Context, id string, conn net.Conn, setup []byte, p pace) (*Session, error) {
+func open(ctx context.Context, id string, conn net.Conn, setup terms, p pace) (*Session, error) {
 	m := newMeter(conn)
 	defer context.AfterFunc(ctx, func() { m.fail(context.Cause(ctx)) })()
 	handover, _ := conn.(*hands)
@@ -56,14 +56,15 @@ func open(ctx context.Context, id string, conn net.Conn, setup []byte, p pace) (
 		return nil, fault.Wrap(err, fault.Unavailable, "The program inside the sandbox hung up.")
 	}
 	s := &Session{id: id, client: client, conn: m, hands: handover, pace: p, slots: make(chan struct{}, maxStreams), done: m.done}
-	if err := s.call(ctx, http.MethodPost, wire.PathSetup, setup, &s.hello); err != nil {
+	s.greeting.told.Store(setup.Revision)
+	if err := s.call(ctx, http.MethodPost, wire.PathSetup, setup.text, &s.greeting.hello); err != nil {
 		s.drop(err)
 		return nil, fault.Wrap(err, fault.Unavailable, "The program inside the sandbox did not answer as it should.")
 	}
-	if s.hello.Protocol != wire.Protocol {
+	if s.greeting.hello.Protocol != wire.Protocol {
 		s.drop(errDropped)
 		return nil, fault.New(fault.Unavailable, "The program inside the sandbox speaks version %d of the link and this "+
-			"sandboxd version %d: stop and start the sandbox.", s.hello.Protocol, wire.Protocol)
+			"sandboxd version %d: stop and start the sandbox.", s.greeting.hello.Protocol, wire.Protocol)
 	}
 	return s, nil
 }
@@ -84,7 +85,7 @@ func speak(ctx context.Context, conn net.Conn) (*http.ClientConn, error) {
 }
 
 // Hello is what the guest said of itself, checked.
-func (s *Session) Hello() wire.Hello { return s.hello }
+func (s *Session) Hello() wire.Hello { return s.greeting.hello }
 
 // Done is closed when the connection has ended.
 func (s *Session) Done() <-chan struct{} { return s.done }

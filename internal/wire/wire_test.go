@@ -24,7 +24,9 @@ func samples() map[string]Message {
 	return map[string]Message{
 		"setup": &Setup{Protocol: Protocol, Name: "box", Env: map[string]string{"A": "b"}, StopGrace: 2 * time.Second,
 			Services: []Service{{Name: "web", Command: []string{"serve", "-p", "80"}, Port: 80, Cwd: "/srv",
-				Env: map[string]string{"C": "d"}, Autostart: true}},
+				Env: map[string]string{"C": "d"}, Autostart: true,
+				Health: &Health{Path: "/healthz", Interval: 10 * time.Second}}},
+			Revision: 3, IDE: true,
 			GatewayKey: bytes.Repeat([]byte{7}, GatewayKeySize)},
 		"hello": &Hello{Protocol: Protocol, Version: "1.0", User: "agent", Home: HomePath, Shell: "/bin/bash",
 			HasTTYD: true, HasTmux: true},
@@ -32,7 +34,8 @@ func samples() map[string]Message {
 			TTY: true, Cols: 100, Rows: 30},
 		"terminals": &Terminals{{Name: "main", Created: someTime, Viewers: 2, Title: "vim"}},
 		"services": &ServiceStatuses{{Name: "web", State: ServiceWaiting, Port: 80, PID: 12, ExitCode: 1, Restarts: 3,
-			Since: someTime, Retry: someTime.Add(time.Second), Problem: "it ended"}},
+			Since: someTime, Retry: someTime.Add(time.Second), Problem: "it ended", Health: HealthUnhealthy}},
+		"ports": &Ports{{Port: 80}, {Port: 3000, Address: "127.0.0.1", Process: "node", PID: 12}},
 		"activity": &Activity{Direct: DirectActivity{InFlight: 2, Waiting: 1, Idle: 3 * time.Second}},
 		"problem":  &Problem{Code: CodeNotFound, Message: "There is no such thing."},
 	}
@@ -88,6 +91,8 @@ func fresh(m Message) Message {
 		return &ServiceStatuses{}
 	case *Activity:
 		return &Activity{}
+	case *Ports:
+		return &Ports{}
 	}
 	return &Problem{}
 }
@@ -110,6 +115,10 @@ func TestCheck_RefusesWhatIsOutOfBounds(t *testing.T) {
 		many[i] = Service{Name: "s" + strings.Repeat("x", i%60), Command: []string{"x"}}
 	}
 	ok := []string{"x"}
+	manyPorts := make(Ports, MaxOpenPorts+1)
+	for i := range manyPorts {
+		manyPorts[i].Port = i + 1
+	}
 	for name, m := range map[string]Message{
 		"name":              &Setup{Name: long},
 		"many services":     &Setup{Services: many},
@@ -117,6 +126,14 @@ func TestCheck_RefusesWhatIsOutOfBounds(t *testing.T) {
 		"service name":      &Setup{Services: []Service{{Name: "A", Command: ok}}},
 		"service command":   &Setup{Services: []Service{{Name: "a"}}},
 		"service port":      &Setup{Services: []Service{{Name: "a", Command: ok, Port: 65536}}},
+		"health interval":   &Setup{Services: []Service{{Name: "a", Command: ok, Health: &Health{Interval: 1}}}},
+		"negative interval": &Setup{Services: []Service{{Name: "a", Command: ok, Health: &Health{Interval: -1}}}},
+		"health path":       &Setup{Services: []Service{{Name: "a", Command: ok, Health: &Health{Path: long}}}},
+		"health":            &ServiceStatuses{{Name: "a", State: ServiceRunning, Health: "odd"}},
+		"open port":         &Ports{{Port: 65536}},
+		"ports backwards":   &Ports{{Port: 2}, {Port: 1}},
+		"port's address":    &Ports{{Port: 2, Address: "fe80::1%x"}},
+		"many ports":        &manyPorts,
 		"grace":             &Setup{StopGrace: time.Hour},
 		"negative grace":    &Setup{StopGrace: -1},
 		"env name":          &Setup{Env: map[string]string{"": "x"}},
