@@ -35,7 +35,7 @@ func samples() map[string]Message {
 		"terminals": &Terminals{{Name: "main", Created: someTime, Viewers: 2, Title: "vim"}},
 		"services": &ServiceStatuses{{Name: "web", State: ServiceWaiting, Port: 80, PID: 12, ExitCode: 1, Restarts: 3,
 			Since: someTime, Retry: someTime.Add(time.Second), Problem: "it ended", Health: HealthUnhealthy}},
-		"ports": &Ports{{Port: 80}, {Port: 3000, Address: "127.0.0.1", Process: "node", PID: 12}},
+		"ports":    &Ports{{Port: 80}, {Port: 3000, Address: "127.0.0.1", Process: "node", PID: 12}},
 		"activity": &Activity{Direct: DirectActivity{InFlight: 2, Waiting: 1, Idle: 3 * time.Second}},
 		"problem":  &Problem{Code: CodeNotFound, Message: "There is no such thing."},
 	}
@@ -115,10 +115,6 @@ func TestCheck_RefusesWhatIsOutOfBounds(t *testing.T) {
 		many[i] = Service{Name: "s" + strings.Repeat("x", i%60), Command: []string{"x"}}
 	}
 	ok := []string{"x"}
-	manyPorts := make(Ports, MaxOpenPorts+1)
-	for i := range manyPorts {
-		manyPorts[i].Port = i + 1
-	}
 	for name, m := range map[string]Message{
 		"name":              &Setup{Name: long},
 		"many services":     &Setup{Services: many},
@@ -130,10 +126,6 @@ func TestCheck_RefusesWhatIsOutOfBounds(t *testing.T) {
 		"negative interval": &Setup{Services: []Service{{Name: "a", Command: ok, Health: &Health{Interval: -1}}}},
 		"health path":       &Setup{Services: []Service{{Name: "a", Command: ok, Health: &Health{Path: long}}}},
 		"health":            &ServiceStatuses{{Name: "a", State: ServiceRunning, Health: "odd"}},
-		"open port":         &Ports{{Port: 65536}},
-		"ports backwards":   &Ports{{Port: 2}, {Port: 1}},
-		"port's address":    &Ports{{Port: 2, Address: "fe80::1%x"}},
-		"many ports":        &manyPorts,
 		"grace":             &Setup{StopGrace: time.Hour},
 		"negative grace":    &Setup{StopGrace: -1},
 		"env name":          &Setup{Env: map[string]string{"": "x"}},
@@ -168,6 +160,23 @@ func TestCheck_RefusesWhatIsOutOfBounds(t *testing.T) {
 	}
 	if _, err := Encode(MaxStart, &ExecStart{}); err == nil {
 		t.Error("Encode lets through what Decode refuses")
+	}
+}
+
+func TestPorts_RefuseWhatIsOutOfBounds(t *testing.T) {
+	many := make(Ports, MaxOpenPorts+1)
+	for i := range many {
+		many[i].Port = i + 1
+	}
+	for name, l := range map[string]Ports{"zero": {{}}, "too large": {{Port: 65536}}, "backwards": {{Port: 2}, {Port: 1}},
+		"twice": {{Port: 1}, {Port: 1}}, "address": {{Port: 2, Address: "x"}}, "zone": {{Port: 2, Address: "fe80::1%x"}},
+		"pid": {{Port: 2, PID: -1}}, "many": many} {
+		if l.Check() == nil {
+			t.Errorf("%s is let through", name)
+		}
+	}
+	if l := many[:MaxOpenPorts]; l.Check() != nil {
+		t.Errorf("%d ports are refused: %v", len(l), l.Check())
 	}
 }
 
