@@ -21,6 +21,7 @@ type arriving struct {
 	io.ReadCloser
 	ctl   *http.ResponseController
 	whole bool
+	pace  time.Duration // where it may take as long as it likes: how long nothing may come
 }
 
 // limitArrival bounds how long the body of any request may take, also of one that is refused or that nobody reads:
@@ -41,6 +42,9 @@ func (s *Server) limitArrival(next echo.HandlerFunc) echo.HandlerFunc {
 // Read gives errLate once the body has taken too long. With its end the deadline is lifted: from there on reading only
 // waits for the client to hang up.
 func (b *arriving) Read(p []byte) (int, error) {
+	if b.pace > 0 && !b.whole {
+		_ = b.ctl.SetReadDeadline(time.Now().Add(b.pace)) // what does not support it has no connection to hold
+	}
 	n, err := b.ReadCloser.Read(p)
 	switch {
 	case errors.Is(err, io.EOF) && !b.whole:

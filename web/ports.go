@@ -2,12 +2,14 @@ package web
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"sandboxd/internal/auth"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/event"
 	"sandboxd/internal/exec"
+	"sandboxd/internal/files"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/terminal"
@@ -182,4 +184,47 @@ type Preferences interface {
 type TabNames interface {
 	TabNames(ctx context.Context, sandboxID string) (map[string]string, error) // by tab
 	NameTab(ctx context.Context, sandboxID, tab, name string) error            // "" takes the name away
+}
+
+// Files is what the delivery asks of files.Service.
+type Files interface {
+	fileContent
+	fileTree
+	fileTrash
+	fileArchives
+	fileLooks
+}
+
+type fileContent interface {
+	Stat(ctx context.Context, name, path string) (files.Entry, error)
+	List(ctx context.Context, name, path, after string, limit int) (wire.Listing, error)
+	Read(ctx context.Context, name, path string, offset, length int64) (*files.Content, error)
+	Write(ctx context.Context, name string, put wire.FilePut, body io.Reader) (files.Written, error)
+	Upload(ctx context.Context, name, path, upload string) (offset int64, err error)
+	Abandon(ctx context.Context, name, path, upload string) error
+}
+
+type fileTree interface {
+	Mkdir(ctx context.Context, name, path string, parents bool) error
+	Move(ctx context.Context, name string, from []string, to string, overwrite bool) error
+	Copy(ctx context.Context, name string, from []string, to string, overwrite bool) error
+	Chmod(ctx context.Context, name, path string, mode uint32) error
+	Delete(ctx context.Context, name string, paths []string, permanent bool) ([]wire.Trashed, error)
+}
+
+type fileTrash interface {
+	Trash(ctx context.Context, name string) ([]wire.Trashed, error)
+	Restore(ctx context.Context, name string, ids []string) error
+	EmptyTrash(ctx context.Context, name string, ids []string) error
+}
+
+type fileArchives interface {
+	Pack(ctx context.Context, name, folder string, names []string, format files.Format) (*files.Archive, error)
+	Unpack(ctx context.Context, name string, in files.Unpacking, body io.Reader) (wire.Unpacked, error)
+}
+
+type fileLooks interface {
+	Glance() files.Glance
+	Search(ctx context.Context, name string, q wire.Search, emit func(wire.Found) error) (more bool, err error)
+	Watch(ctx context.Context, name string, paths []string, emit func(folder string) error) error
 }

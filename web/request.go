@@ -58,6 +58,9 @@ func newRequest(c echo.Context) *request {
 // query gives a query parameter, or "".
 func (r *request) query(name string) string { return r.http.URL.Query().Get(name) }
 
+// wantsHead says whether only the head of the answer is wanted.
+func (r *request) wantsHead() bool { return r.http.Context().Value(headOnly{}) != nil }
+
 // form gives a field of the posted form, or "". Fields of the query are not looked at.
 func (r *request) form(name string) string { return r.http.PostFormValue(name) }
 

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -32,8 +33,12 @@ const (
 	tokenAdmin               // an API token of an admin, not limited to one sandbox
 )
 
+// bulky says whether a body may be of any size: of a file's content.
+func (r route) bulky() bool { return r.method == put && strings.HasSuffix(r.path, filesPart) }
+
 // Paths that other files must know.
 const (
+	filesPart = "/files"
 	apiPrefix = "/api/v1"
 	loginPath = "/login"
 )
@@ -50,6 +55,7 @@ const (
 // routes is the table of contents: the only place with paths, pages and API side by side.
 func (s *Server) routes() []route {
 	return slices.Concat(s.processRoutes(), s.accountRoutes(), s.sandboxRoutes(), s.templateRoutes(),
+		s.fileRoutes(apiPrefix, token), s.fileRoutes("", scripted),
 		s.entryPages(), s.sandboxPages(), s.templatePages(), s.settingsPages(), s.liveRoutes())
 }
 
@@ -90,6 +96,25 @@ func (s *Server) sandboxRoutes() []route {
 		{del, apiPrefix + "/sandboxes/:name/holds/:id", token, api(s.apiRevokeHold)},
 		{post, apiPrefix + "/sandboxes/:name/exec", token, apiLong(s.apiExec)},
 		{get, apiPrefix + "/sandboxes/:name/exec", token, s.socket(s.apiExecSocket)},
+	}
+}
+
+// fileRoutes are the files of a sandbox, for programs and for the page's script. A colon within a path's part is escaped.
+func (s *Server) fileRoutes(prefix string, who access) []route {
+	base := prefix + "/sandboxes/:name" + filesPart
+	return []route{
+		{get, base, who, s.onFiles(s.apiFile)},
+		{put, base, who, s.onFiles(s.apiPutFile)},
+		{del, base, who, s.onFiles(s.apiDeleteFiles)},
+		{post, base + `\:mkdir`, who, filesCall(s, s.apiMakeFolder)},
+		{post, base + `\:move`, who, filesCall(s, s.apiMoveFiles)},
+		{post, base + `\:copy`, who, filesCall(s, s.apiCopyFiles)},
+		{post, base + `\:chmod`, who, filesCall(s, s.apiChangeMode)},
+		{post, base + `\:search`, who, filesCall(s, s.apiSearchFiles)},
+		{get, base + `\:watch`, who, s.watch(s.apiWatchFiles)},
+		{get, base + `\:trash`, who, s.onFiles(s.apiTrash)},
+		{del, base + `\:trash`, who, s.onFiles(s.apiEmptyTrash)},
+		{post, base + `\:restore`, who, filesCall(s, s.apiRestoreFiles)},
 	}
 }
 

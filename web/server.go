@@ -26,6 +26,7 @@ type Config struct {
 	Images    Images
 	Commands  Commands
 	Terminals Terminals
+	Files     Files
 	Idle      Idle
 	Uses      Uses
 	Holds     Holds
@@ -89,15 +90,22 @@ func New(cfg Config) *Server {
 	s.echo.HTTPErrorHandler = s.fail
 	s.echo.Use(s.requestID, s.accessLog, s.recoverPanic, s.secureHeaders, s.limitArrival, s.refuseCrossSite)
 	for _, r := range s.routes() {
-		s.echo.Add(r.method, r.path, r.handle, s.admit(r.access), s.limitBody)
+		limits := []echo.MiddlewareFunc{s.admit(r.access)}
+		if !r.bulky() {
+			limits = append(limits, s.limitBody)
+		}
+		s.echo.Add(r.method, r.path, r.handle, limits...)
 	}
 	return s
 }
 
+// headOnly marks the context of a request of which only the head of the answer is wanted.
+type headOnly struct{}
+
 // ServeHTTP answers one request. HEAD is answered as GET would be; net/http leaves the body out.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
-		r = r.WithContext(r.Context()) // a copy: w goes by the method of the original
+		r = r.WithContext(context.WithValue(r.Context(), headOnly{}, true)) // a copy: w goes by the method of the original
 		r.Method = http.MethodGet
 	}
 	s.echo.ServeHTTP(w, r)

@@ -22,6 +22,7 @@ import (
 	"sandboxd/internal/door"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/files"
 	"sandboxd/internal/firewall"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/link"
@@ -300,6 +301,7 @@ func (a *app) newFront() (front, error) {
 	dashboard := web.New(web.Config{
 		Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images,
 		Commands: exec.New(exec.Through(doors)), Terminals: terminal.New(terminal.Through(doors), a.manager, a.log),
+		Files: files.New(files.Through(doors)),
 		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),
 		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Codes: a.accounts},
 		Hosts:    a.hosts, Assets: assets,

@@ -6,11 +6,25 @@ import (
 	"path"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/link"
 	"sandboxd/internal/wire"
 )
 
+// Causes of a Conflict that callers may want to tell apart with errors.Is.
+var (
+	ErrChanged  = link.ErrFileChanged // a condition on what is there does not hold
+	ErrIsFolder = link.ErrIsFolder    // only a file would do
+	ErrDiskFull = link.ErrDiskFull    // the sandbox's
+)
+
+// Entry is something in a sandbox, and where it is.
+type Entry struct {
+	Path string // absolute
+	wire.Entry
+}
+
 // Stat tells what a path leads to; of a link, the link itself.
-func (s *Service) Stat(ctx context.Context, name, path string) (e wire.Entry, err error) {
+func (s *Service) Stat(ctx context.Context, name, path string) (e Entry, err error) {
 	err = s.call(ctx, name, "stat", callLimit, func(ctx context.Context, g Guest) (err error) {
 		e, err = stat(ctx, g, path)
 		return err
@@ -18,16 +32,16 @@ func (s *Service) Stat(ctx context.Context, name, path string) (e wire.Entry, er
 	return e, err
 }
 
-func stat(ctx context.Context, g Guest, path string) (wire.Entry, error) {
+func stat(ctx context.Context, g Guest, path string) (Entry, error) {
 	clean, err := CheckPath(path)
 	if err != nil {
-		return wire.Entry{}, err
+		return Entry{}, err
 	}
 	e, err := g.FileStat(ctx, clean)
 	if err == nil {
 		err = checkEntry(e)
 	}
-	return e, err
+	return Entry{Path: absolute(g, clean), Entry: e}, err
 }
 
 // List gives a page of a folder: folders first, then by name without regard to case. limit is 1 to wire.MaxListing; after is
@@ -62,12 +76,12 @@ type Glance struct{ way Way }
 func (s *Service) Glance() Glance { return Glance{s.way} }
 
 // Stat is Service.Stat.
-func (l Glance) Stat(ctx context.Context, name, path string) (wire.Entry, error) {
+func (l Glance) Stat(ctx context.Context, name, path string) (Entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	g, err := l.way.Look(ctx, name)
 	if err != nil {
-		return wire.Entry{}, err
+		return Entry{}, err
 	}
 	return stat(ctx, g, path)
 }
@@ -86,8 +100,8 @@ func (l Glance) List(ctx context.Context, name, path, after string, limit int) (
 // Content is a file, or a part of it, on its way out of a sandbox. Whoever has one must Close it. It belongs to one
 // goroutine, but for Close.
 type Content struct {
-	Entry wire.Entry // the whole file's
-	Size  int64      // of this part
+	Entry Entry // the whole file's
+	Size  int64 // of this part
 
 	r     *patient
 	close func()
@@ -104,7 +118,7 @@ func (c *Content) Close() error {
 }
 
 // Read opens a file: length bytes from offset, or to its end when length is negative. A negative offset counts from the end.
-// What lies behind the end is not there, which makes Size less than length. link.ErrIsFolder when it is a folder.
+// What lies behind the end is not there, which makes Size less than length. ErrIsFolder when it is a folder.
 func (s *Service) Read(ctx context.Context, name, file string, offset, length int64) (*Content, error) {
 	clean, err := CheckPath(file)
 	if err != nil {
@@ -125,7 +139,7 @@ func (s *Service) Read(ctx context.Context, name, file string, offset, length in
 		return nil, why(t.ctx, err)
 	}
 	return &Content{
-		Entry: e, Size: partOf(e.Size, offset, length), r: t.from(body),
+		Entry: Entry{absolute(t.guest, clean), e}, Size: partOf(e.Size, offset, length), r: t.from(body),
 		close: func() { body.Close(); t.end() },
 	}, nil
 }
@@ -144,24 +158,15 @@ func partOf(size, offset, length int64) int64 {
 
 // Write replaces or makes a file as a whole or not at all, or adds a piece to a resumable upload: see wire.FilePut. It reads
 // body in this goroutine to its end; what body fails with comes back as it is, and everything is as it was, but for what had
-// arrived of a resumable upload. link.ErrFileChanged when a condition does not hold, link.ErrDiskFull, link.ErrIsFolder.
+// arrived of a resumable upload. ErrChanged when a condition does not hold, ErrDiskFull, ErrIsFolder.
 // Timeout when the guest takes nothing for a minute.
-func (s *Service) Write(ctx context.Context, name string, put wire.FilePut, body io.Reader) (wire.Written, error) {
-	var err error
-	if put.Path, err = CheckPath(put.Path); err != nil {
-		return wire.Written{}, err
-	}
-	if put.Upload != "" {
-		if err := checkUpload(put.Upload); err != nil {
-			return wire.Written{}, err
-		}
-	}
-	if err := checkMode(put.Mode); err != nil {
-		return wire.Written{}, err
+func (s *Service) Write(ctx context.Context, name string, put wire.FilePut, body io.Reader) (Written, error) {
+	if err := checkPut(&put); err != nil {
+		return Written{}, err
 	}
 	t, err := s.begin(ctx, name, "write "+path.Base(put.Path), false)
 	if err != nil {
-		return wire.Written{}, err
+		return Written{}, err
 	}
 	defer t.end()
 	feed := t.to(body)
@@ -169,13 +174,33 @@ func (s *Service) Write(ctx context.Context, name string, put wire.FilePut, body
 	w, err := t.guest.FileWrite(t.ctx, put, feed)
 	switch {
 	case feed.err != nil:
-		return wire.Written{}, feed.err
+		return Written{}, feed.err
 	case err != nil:
-		return wire.Written{}, why(t.ctx, err)
+		return Written{}, why(t.ctx, err)
 	case put.Size >= 0 && w.Offset > put.Size:
-		return wire.Written{}, fault.New(fault.Unavailable, "The program inside the sandbox did not answer as it should.")
+		return Written{}, fault.New(fault.Unavailable, "The program inside the sandbox did not answer as it should.")
 	}
-	return w, checkEntry(w.Entry)
+	return Written{Entry: Entry{absolute(t.guest, put.Path), w.Entry}, Created: w.Created, Offset: w.Offset}, checkEntry(w.Entry)
+}
+
+// Written is the result of a Write.
+type Written struct {
+	Entry   Entry // of the file; its name is "" while pieces of an upload are missing
+	Created bool  // there was none before
+	Offset  int64 // how much there is
+}
+
+// checkPut judges what is to be written where, and cleans the path.
+func checkPut(put *wire.FilePut) (err error) {
+	if put.Path, err = CheckPath(put.Path); err != nil {
+		return err
+	}
+	if put.Upload != "" {
+		if err := checkUpload(put.Upload); err != nil {
+			return err
+		}
+	}
+	return checkMode(put.Mode)
 }
 
 // Upload tells how much of a resumable upload has arrived: 0 when there is none.

@@ -48,6 +48,7 @@ type Guest interface {
 }
 
 type contentGuest interface {
+	Hello() wire.Hello
 	FileStat(ctx context.Context, path string) (wire.Entry, error)
 	FileList(ctx context.Context, path, after string, limit int) (wire.Listing, error)
 	FileRead(ctx context.Context, path string, offset, length int64) (wire.Entry, io.ReadCloser, error)

@@ -34,6 +34,17 @@ func CheckPath(given string) (string, error) {
 	return clean[1:], nil
 }
 
+// absolute gives where a path that CheckPath gave is, by what the guest says of the home.
+func absolute(g Guest, clean string) string {
+	if clean[0] == '/' {
+		return clean
+	}
+	if at, err := wire.CleanPath(g.Hello().Home, clean); err == nil {
+		return at
+	}
+	return clean
+}
+
 // checkPaths is CheckPath for at least one path and not too many.
 func checkPaths(given []string) ([]string, error) {
 	if len(given) == 0 {

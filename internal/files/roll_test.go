@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-func file(name string) *tar.Header { return &tar.Header{Typeflag: tar.TypeReg, Name: name} }
-func link(name, to string) *tar.Header {
+func aFile(name string) *tar.Header { return &tar.Header{Typeflag: tar.TypeReg, Name: name} }
+func aLink(name, to string) *tar.Header {
 	return &tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: to}
 }
-func hard(name, to string) *tar.Header {
+func aHard(name, to string) *tar.Header {
 	return &tar.Header{Typeflag: tar.TypeLink, Name: name, Linkname: to}
 }
 
@@ -22,33 +22,33 @@ func TestRoll_RefusesWhatReachesOutside(t *testing.T) {
 		entries []*tar.Header // the last is refused
 		why     error
 	}{
-		"absolute":                      {[]*tar.Header{file("/etc/passwd")}, errAbsolute},
-		"absolute, twice":               {[]*tar.Header{file("//etc/passwd")}, errAbsolute},
-		"up":                            {[]*tar.Header{file("../x")}, errUp},
-		"up, deep":                      {[]*tar.Header{file("a/b/../../../x")}, errUp},
-		"up and down":                   {[]*tar.Header{file("a/../b")}, errUp},
-		"up at the end":                 {[]*tar.Header{file("a/..")}, errUp},
-		"up, with dots between":         {[]*tar.Header{file("./../x")}, errUp},
+		"absolute":                      {[]*tar.Header{aFile("/etc/passwd")}, errAbsolute},
+		"absolute, twice":               {[]*tar.Header{aFile("//etc/passwd")}, errAbsolute},
+		"up":                            {[]*tar.Header{aFile("../x")}, errUp},
+		"up, deep":                      {[]*tar.Header{aFile("a/b/../../../x")}, errUp},
+		"up and down":                   {[]*tar.Header{aFile("a/../b")}, errUp},
+		"up at the end":                 {[]*tar.Header{aFile("a/..")}, errUp},
+		"up, with dots between":         {[]*tar.Header{aFile("./../x")}, errUp},
 		"up as a folder":                {[]*tar.Header{{Typeflag: tar.TypeDir, Name: "../"}}, errUp},
-		"no name":                       {[]*tar.Header{file("")}, errNoName},
-		"a NUL":                         {[]*tar.Header{file("a\x00b")}, errNoName},
-		"a long name":                   {[]*tar.Header{file("a/" + long)}, errNoName},
-		"a long path":                   {[]*tar.Header{file(strings.Repeat("a/", 2049))}, errNoName},
-		"a file in place of the folder": {[]*tar.Header{file("./")}, errNoName},
-		"below a link":                  {[]*tar.Header{link("a", "/etc"), file("a/passwd")}, errBelow},
-		"far below a link":              {[]*tar.Header{link("a/b", "/"), file("a/b/c/d/e")}, errBelow},
-		"below a link, other spelling":  {[]*tar.Header{link("./a/", "/"), file("a//b")}, errBelow},
-		"a folder below a link":         {[]*tar.Header{link("a", "/"), {Typeflag: tar.TypeDir, Name: "a/b"}}, errBelow},
-		"a link below a link":           {[]*tar.Header{link("a", "."), link("a/b", "..")}, errBelow},
-		"below a hard link to a link":   {[]*tar.Header{link("a", "/"), hard("b", "a"), file("b/x")}, errBelow},
-		"hard link up":                  {[]*tar.Header{hard("a", "../b")}, errLinkUp},
-		"hard link, absolute":           {[]*tar.Header{hard("a", "/etc/shadow")}, errLinkUp},
-		"hard link through a link":      {[]*tar.Header{link("a", "/etc"), hard("b", "a/shadow")}, errLinkUp},
-		"hard link to the folder":       {[]*tar.Header{hard("b", ".")}, errLinkUp},
-		"hard link to itself":           {[]*tar.Header{hard("b", "./b")}, errLinkUp},
-		"link to nothing":               {[]*tar.Header{link("a", "")}, errNoTarget},
-		"link to a NUL":                 {[]*tar.Header{link("a", "b\x00")}, errNoTarget},
-		"link in place of the folder":   {[]*tar.Header{link(".", "/etc")}, errNoTarget},
+		"no name":                       {[]*tar.Header{aFile("")}, errNoName},
+		"a NUL":                         {[]*tar.Header{aFile("a\x00b")}, errNoName},
+		"a long name":                   {[]*tar.Header{aFile("a/" + long)}, errNoName},
+		"a long path":                   {[]*tar.Header{aFile(strings.Repeat("a/", 2049))}, errNoName},
+		"a file in place of the folder": {[]*tar.Header{aFile("./")}, errNoName},
+		"below a link":                  {[]*tar.Header{aLink("a", "/etc"), aFile("a/passwd")}, errBelow},
+		"far below a link":              {[]*tar.Header{aLink("a/b", "/"), aFile("a/b/c/d/e")}, errBelow},
+		"below a link, other spelling":  {[]*tar.Header{aLink("./a/", "/"), aFile("a//b")}, errBelow},
+		"a folder below a link":         {[]*tar.Header{aLink("a", "/"), {Typeflag: tar.TypeDir, Name: "a/b"}}, errBelow},
+		"a link below a link":           {[]*tar.Header{aLink("a", "."), aLink("a/b", "..")}, errBelow},
+		"below a hard link to a link":   {[]*tar.Header{aLink("a", "/"), aHard("b", "a"), aFile("b/x")}, errBelow},
+		"hard link up":                  {[]*tar.Header{aHard("a", "../b")}, errLinkUp},
+		"hard link, absolute":           {[]*tar.Header{aHard("a", "/etc/shadow")}, errLinkUp},
+		"hard link through a link":      {[]*tar.Header{aLink("a", "/etc"), aHard("b", "a/shadow")}, errLinkUp},
+		"hard link to the folder":       {[]*tar.Header{aHard("b", ".")}, errLinkUp},
+		"hard link to itself":           {[]*tar.Header{aHard("b", "./b")}, errLinkUp},
+		"link to nothing":               {[]*tar.Header{aLink("a", "")}, errNoTarget},
+		"link to a NUL":                 {[]*tar.Header{aLink("a", "b\x00")}, errNoTarget},
+		"link in place of the folder":   {[]*tar.Header{aLink(".", "/etc")}, errNoTarget},
 		"device":                        {[]*tar.Header{{Typeflag: tar.TypeChar, Name: "null"}}, errKind},
 		"block device":                  {[]*tar.Header{{Typeflag: tar.TypeBlock, Name: "sda"}}, errKind},
 		"pipe":                          {[]*tar.Header{{Typeflag: tar.TypeFifo, Name: "pipe"}}, errKind},
@@ -69,8 +69,8 @@ func TestRoll_RefusesWhatReachesOutside(t *testing.T) {
 func TestRoll_LetsPassWhatIsInsideAndCleansIt(t *testing.T) {
 	r := newRoll(nil)
 	for _, h := range []*tar.Header{
-		file("a"), file("./b/c"), file("b//d"), file("...x"), file("..x"), file(`a\b`), file("with\nnewline"), file("\xff"),
-		link("l", "/anywhere"), link("l2", "../../up"), hard("h", "b/c"), file("l"), file("l/below a file that took its place"),
+		aFile("a"), aFile("./b/c"), aFile("b//d"), aFile("...x"), aFile("..x"), aFile(`a\b`), aFile("with\nnewline"), aFile("\xff"),
+		aLink("l", "/anywhere"), aLink("l2", "../../up"), aHard("h", "b/c"), aFile("l"), aFile("l/below a file that took its place"),
 		{Typeflag: tar.TypeDir, Name: "./"}, {Typeflag: tar.TypeDir, Name: "dir/", Mode: 0o7755},
 	} {
 		if err := r.admit(h); err != nil {
@@ -92,7 +92,7 @@ func TestRoll_LinksThatLeadOutAreRefusedWhenAsked(t *testing.T) {
 		{"a", "..", false}, {"a", "../b", false}, {"x/a", "../../b", false}, {"a", "/b", false}, {"x/a", "b/../../..", false},
 		{"x/y/a", "b/../c", false}, {"x/a", "./../..", false}, {"x/a", "//b", false}, {"x/a", "..//../b", false},
 	} {
-		err := newRoll(leadsInside).admit(link(c.name, c.to))
+		err := newRoll(leadsInside).admit(aLink(c.name, c.to))
 		if (err == nil) != c.ok {
 			t.Errorf("%s → %s: %v", c.name, c.to, err)
 		}

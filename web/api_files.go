@@ -1,0 +1,120 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/files"
+	"sandboxd/internal/sandbox"
+)
+
+// What browsers may do with anything that comes out of a sandbox: show it nowhere as a page of ours.
+const (
+	sandboxPolicy = "sandbox; default-src 'none'"
+	picturePolicy = sandboxPolicy + "; style-src 'unsafe-inline'" // of a drawing, which nothing of ours can see
+)
+
+// moveLimit is how long a client may take no byte, or send none.
+const moveLimit = 60 * time.Second
+
+// onFiles adapts an action on the files of the sandbox that the path names. Bodies and answers may take as long as they like,
+// while something moves. ctx ends when the client leaves or may not any more. act may write the answer itself.
+func (s *Server) onFiles(act func(ctx context.Context, r *request, name string) (reply, error)) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := requestOf(c)
+		r.guard()
+		box, err := s.visible(r.http.Context(), r.who, r.param("name"))
+		if err != nil {
+			return err
+		}
+		leave, err := s.streams.enter(r.who.User.ID)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		ctx, end := s.whileWelcome(r.http.Context(), r)
+		defer end()
+		defer r.keepMoving(ctx)()
+		out, err := act(ctx, r, box.Name)
+		if err != nil {
+			return s.fileError(ctx, r, box, err)
+		}
+		if c.Response().Committed {
+			return nil
+		}
+		return out.write(c)
+	}
+}
+
+// filesCall adapts an action whose input is JSON.
+func filesCall[In any](s *Server, act func(ctx context.Context, r *request, name string, in In) (reply, error)) echo.HandlerFunc {
+	return s.onFiles(func(ctx context.Context, r *request, name string) (reply, error) {
+		var in In
+		if err := readJSON(r.http, &in); err != nil {
+			return reply{}, err
+		}
+		return act(ctx, r, name, in)
+	})
+}
+
+// guard says what browsers may do with the answer, whatever it becomes.
+func (r *request) guard() {
+	r.head.Set("Content-Security-Policy", sandboxPolicy)
+	r.head.Set("X-Content-Type-Options", "nosniff")
+	r.head.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+// keepMoving lets the body take as long as it likes while something comes, and ends reading with ctx. The caller must call
+// stop.
+func (r *request) keepMoving(ctx context.Context) (stop func()) {
+	if r.body == nil {
+		return func() {}
+	}
+	r.body.pace = moveLimit
+	ctl := http.NewResponseController(r.w)
+	stopped := context.AfterFunc(ctx, func() {
+		_ = ctl.SetReadDeadline(time.Unix(1, 0)) // what does not support it has no connection to hold
+	})
+	return func() { stopped() }
+}
+
+// fileError says what an error of an action on files means to the client.
+func (s *Server) fileError(ctx context.Context, r *request, box sandbox.Sandbox, err error) error {
+	switch {
+	case r.http.Context().Err() != nil:
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx) // whoever asks may not any more
+	case errors.Is(err, files.ErrDiskFull):
+		return &statusError{http.StatusInsufficientStorage, "disk_full",
+			"The sandbox's disk is full. Delete something in it and try again. What was there before is as it was."}
+	case fault.Is(err, fault.Unavailable), fault.Is(err, fault.NotFound):
+		if now := s.whatHappened(ctx, r, box); now != nil {
+			return now
+		}
+	}
+	return err
+}
+
+// whatHappened says what has become of a sandbox under an action on its files, when that explains why it failed.
+func (s *Server) whatHappened(ctx context.Context, r *request, box sandbox.Sandbox) error {
+	now, err := s.visible(ctx, r.who, box.Name)
+	switch {
+	case fault.Is(err, fault.NotFound), fault.Is(err, fault.Gone):
+		return err
+	case err != nil:
+		return nil
+	case now.ID != box.ID:
+		return fault.New(fault.Gone, "%s was deleted meanwhile, and another one has its name.", box.Name)
+	case now.State == sandbox.Deleting:
+		return fault.New(fault.Conflict, "%s is being deleted, with everything in it.", box.Name)
+	case now.State == sandbox.Stopped, now.State == sandbox.Stopping, now.State == sandbox.Failed:
+		return fault.New(fault.Conflict, "%s is %s. Start it first.", box.Name, now.State)
+	}
+	return nil
+}

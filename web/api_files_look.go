@@ -1,0 +1,240 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strings"
+	"sync"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/files"
+	"sandboxd/internal/wire"
+)
+
+// Bounds of a search that is answered at once.
+const (
+	foundDefault = 1000
+	foundBytes   = 8 << 20
+)
+
+type searchBody struct {
+	Path         string `json:"path"`
+	PathEncoded  string `json:"path_encoded"`
+	Query        string `json:"query"`
+	QueryEncoded string `json:"query_encoded"`
+	In           string `json:"in"`
+	Case         bool   `json:"case"`
+	Regex        bool   `json:"regex"`
+	Limit        *int   `json:"limit"`
+}
+
+func (b searchBody) search() (wire.Search, error) {
+	q := wire.Search{In: wire.SearchIn(b.In), Case: b.Case, Regex: b.Regex, Limit: foundDefault}
+	if b.In == "" {
+		q.In = wire.SearchNames
+	}
+	if b.Limit != nil {
+		q.Limit = *b.Limit
+		if q.Limit < 1 {
+			return q, fault.Field("limit", "limit must be between 1 and %d.", wire.MaxFound)
+		}
+	}
+	var err error
+	if q.Path, err = pathInput("path", b.Path, b.PathEncoded); err != nil {
+		return q, err
+	}
+	q.Query, err = pathInput("query", b.Query, b.QueryEncoded)
+	return q, err
+}
+
+// foundShape is one thing found. Of a content's line it has what stands before the match, the match, and what stands after it.
+type foundShape struct {
+	Path        string `json:"path"`
+	PathEncoded string `json:"path_encoded,omitempty"`
+	Type        string `json:"type"`
+	*foundLine
+}
+
+type foundLine struct {
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	Before string `json:"before"`
+	Match  string `json:"match"`
+	After  string `json:"after"`
+}
+
+func newFoundShape(folder string, f wire.Found) foundShape {
+	out := foundShape{Type: typeName(f.Type)}
+	out.Path, out.PathEncoded = showBytes(path.Join(folder, f.Path))
+	if f.Line > 0 {
+		show := func(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
+		out.foundLine = &foundLine{Line: f.Line, Column: f.Column,
+			Before: show(f.Text[:f.Start]), Match: show(f.Text[f.Start:f.End]), After: show(f.Text[f.End:])}
+	}
+	return out
+}
+
+type searchShape struct {
+	Found []foundShape `json:"found"`
+	More  bool         `json:"more"` // there may be more that was not looked for
+}
+
+// searchEnd is the last line of a search that is answered bit by bit.
+type searchEnd struct {
+	End     bool     `json:"end"`
+	More    bool     `json:"more"`
+	Problem *problem `json:"problem,omitempty"`
+}
+
+// errEnough ends a search whose answer is large enough.
+var errEnough = errors.New("enough was found")
+
+// apiSearchFiles looks for names or contents below a folder.
+func (s *Server) apiSearchFiles(ctx context.Context, r *request, name string, in searchBody) (reply, error) {
+	q, err := in.search()
+	if err != nil {
+		return reply{}, err
+	}
+	folder, err := files.CheckPath(orHome(q.Path))
+	if err != nil {
+		return reply{}, err
+	}
+	if r.accepts(lineType) {
+		return reply{}, s.searchLive(ctx, r, name, folder, q)
+	}
+	out, size := searchShape{Found: []foundShape{}}, 0
+	out.More, err = s.cfg.Files.Search(ctx, name, q, func(f wire.Found) error {
+		if size += len(f.Path) + len(f.Text) + 64; size > foundBytes {
+			return errEnough
+		}
+		out.Found = append(out.Found, newFoundShape(folder, f))
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		out.More, err = true, nil
+	}
+	return reply{body: out}, err
+}
+
+func orHome(path string) string {
+	if path == "" {
+		return homePath
+	}
+	return path
+}
+
+// searchLive answers with a line of JSON for each thing that is found, when it is found, and a last one.
+func (s *Server) searchLive(ctx context.Context, r *request, name, folder string, q wire.Search) error {
+	var out *flow
+	more, err := s.cfg.Files.Search(ctx, name, q, func(f wire.Found) error {
+		if out == nil {
+			out = r.openFlow(lineType)
+		}
+		return out.line(newFoundShape(folder, f))
+	})
+	if out == nil && err != nil {
+		return err
+	}
+	if out == nil {
+		out = r.openFlow(lineType)
+	}
+	end := searchEnd{End: true, More: more}
+	if err != nil {
+		p := problemOf(err)
+		p.RequestID = r.id
+		end.Problem = &p
+	}
+	return errors.Join(out.line(end), err)
+}
+
+// apiWatchFiles tells of folders in which something changes. It wakes nothing, and ends when the sandbox goes to rest.
+func (s *Server) apiWatchFiles(ctx context.Context, r *request) (pump, func(), error) {
+	r.guard()
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return nil, nil, err
+	}
+	w := s.startWatch(ctx, box.Name, r.http.URL.Query()["path"])
+	first, err := w.first(ctx)
+	if err != nil {
+		w.end()
+		return nil, nil, s.fileError(ctx, r, box, err)
+	}
+	return func(ctx context.Context, f *flow) error {
+		if err := f.changed(first); err != nil {
+			return err
+		}
+		return w.tell(ctx, f)
+	}, w.end, nil
+}
+
+// changedShape is a folder in which something has changed, by the path that was asked for.
+type changedShape struct {
+	Path        string `json:"path"`
+	PathEncoded string `json:"path_encoded,omitempty"`
+}
+
+func (f *flow) changed(folder string) error {
+	var shape changedShape
+	shape.Path, shape.PathEncoded = showBytes(folder)
+	return f.eventJSON("changed", shape)
+}
+
+// fileWatch is a watch under way.
+type fileWatch struct {
+	changed chan string
+	ended   chan error
+	end     func() // waits
+}
+
+func (s *Server) startWatch(ctx context.Context, name string, paths []string) *fileWatch {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &fileWatch{changed: make(chan string), ended: make(chan error, 1)}
+	var running sync.WaitGroup
+	w.end = func() { cancel(); running.Wait() }
+	running.Go(func() {
+		w.ended <- s.cfg.Files.Watch(ctx, name, paths, func(folder string) error {
+			select {
+			case w.changed <- folder:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	})
+	return w
+}
+
+// first waits until the watch is on, which each folder is told of for.
+func (w *fileWatch) first(ctx context.Context) (folder string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, handlerTime)
+	defer cancel()
+	select {
+	case folder = <-w.changed:
+		return folder, nil
+	case err = <-w.ended:
+		return "", err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// tell hands on what changes until the watch ends, and then why.
+func (w *fileWatch) tell(ctx context.Context, f *flow) error {
+	for {
+		select {
+		case folder := <-w.changed:
+			if err := f.changed(folder); err != nil {
+				return err
+			}
+		case err := <-w.ended:
+			if err == nil || ctx.Err() != nil {
+				return nil
+			}
+			return f.eventJSON("ended", behindShape{Detail: fault.Message(err)})
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package web
+
+import (
+	"encoding/json"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/files"
+	"sandboxd/internal/wire"
+)
+
+// Entries are written by hand: a page of a folder has ten thousand of them.
+
+// appendListing writes a page of a folder.
+func appendListing(l wire.Listing) json.RawMessage {
+	b := make([]byte, 0, 128+len(l.Entries)*256)
+	b = append(b, '{')
+	b = appendBytes(b, "path", l.Path)
+	b = append(b, `"entries":[`...)
+	for i := range l.Entries {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendEntry(b, path.Join(l.Path, l.Entries[i].Name), &l.Entries[i])
+	}
+	b = append(b, ']')
+	if l.Next != "" {
+		b = appendText(append(b, `,"next":`...), l.Next)
+	}
+	return append(b, '}')
+}
+
+// entryBody is one entry as a whole answer.
+func entryBody(e files.Entry) json.RawMessage {
+	return appendEntry(make([]byte, 0, 512), e.Path, &e.Entry)
+}
+
+// appendEntry writes something that is at path.
+func appendEntry(b []byte, at string, e *wire.Entry) []byte {
+	b = append(b, '{')
+	b = appendBytes(b, "name", e.Name)
+	b = appendBytes(b, "path", at)
+	b = appendText(append(b, `"type":`...), typeName(e.Type))
+	b = strconv.AppendInt(append(b, `,"size":`...), e.Size, 10)
+	b = e.Modified.UTC().AppendFormat(append(b, `,"modified":"`...), time.RFC3339Nano)
+	b = append(appendMode(append(b, `","mode":"`...), e.Mode), '"')
+	b = appendText(append(b, `,"owner":`...), e.Owner)
+	b = appendText(append(b, `,"group":`...), e.Group)
+	if e.Type == wire.TypeLink {
+		b = appendBytes(append(b, ','), "target", e.Target)
+		b = appendText(append(b, `"target_type":`...), typeName(e.TargetType))
+	}
+	if e.ETag != "" {
+		b = appendText(append(b, `,"etag":`...), e.ETag)
+	}
+	return append(b, '}')
+}
+
+// typeName is a type as the API names it: what is neither file, folder nor link is of no use through it. "" is a link's that
+// leads nowhere.
+func typeName(t wire.FileType) string {
+	switch t {
+	case wire.TypeFile, wire.TypeFolder, wire.TypeLink, "":
+		return string(t)
+	}
+	return "other"
+}
+
+func appendMode(b []byte, mode uint32) []byte {
+	const digits = 4
+	text := strconv.FormatUint(uint64(mode), 8)
+	b = append(b, "0000"[:max(digits-len(text), 0)]...)
+	return append(b, text...)
+}
+
+// appendBytes writes a member whose value is bytes, and a comma. When they are no UTF-8, name is what can be shown of them, and
+// name_encoded has them.
+func appendBytes(b []byte, name, value string) []byte {
+	b = append(append(append(b, '"'), name...), `":`...)
+	if plainText(value) || utf8.ValidString(value) {
+		return append(appendText(b, value), ',')
+	}
+	b = appendText(b, strings.ToValidUTF8(value, "\ufffd"))
+	b = append(append(append(b, `,"`...), name...), `_encoded":`...)
+	return append(appendText(b, encodeBytes(value)), ',')
+}
+
+// encodeBytes percent-encodes bytes, but for slashes: it can stand in a query as it is.
+func encodeBytes(value string) string {
+	return strings.ReplaceAll(url.PathEscape(value), "%2F", "/")
+}
+
+// appendText writes valid UTF-8 as JSON.
+func appendText(b []byte, s string) []byte {
+	if plainText(s) {
+		return append(append(append(b, '"'), s...), '"')
+	}
+	text, err := json.Marshal(s)
+	if err != nil { // a text always can be
+		return append(b, `""`...)
+	}
+	return append(b, text...)
+}
+
+// plainText says whether s is JSON between quotes as it is, in a page too.
+func plainText(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return false
+		}
+	}
+	return true
+}
+
+// pathInput is a path in a JSON body: as text, or percent-encoded where it is no UTF-8.
+func pathInput(field, text, encoded string) (string, error) {
+	if encoded == "" {
+		return text, nil
+	}
+	if text != "" {
+		return "", fault.Field(field, "Give %s or %s_encoded, not both.", field, field)
+	}
+	value, err := url.PathUnescape(encoded)
+	if err != nil {
+		return "", fault.Field(field+"_encoded", "%s_encoded is not percent-encoded.", field)
+	}
+	return value, nil
+}
+
+// pathInputs is pathInput for a list: the encoded ones follow the others.
+func pathInputs(field string, texts, encoded []string) ([]string, error) {
+	list := texts
+	for _, e := range encoded {
+		value, err := pathInput(field, "", e)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, value)
+	}
+	return list, nil
+}
+
+// trashedShape is something in the trash.
+type trashedShape struct {
+	ID          string    `json:"id"`
+	IDEncoded   string    `json:"id_encoded,omitempty"`
+	Path        string    `json:"path"`
+	PathEncoded string    `json:"path_encoded,omitempty"`
+	Deleted     time.Time `json:"deleted"`
+	Type        string    `json:"type"`
+	Size        int64     `json:"size"`
+}
+
+type trashShape struct {
+	Trashed []trashedShape `json:"trashed"`
+}
+
+func newTrashShape(list []wire.Trashed) trashShape {
+	out := trashShape{Trashed: make([]trashedShape, 0, len(list))}
+	for _, t := range list {
+		shape := trashedShape{Deleted: t.Deleted.UTC(), Type: typeName(t.Type), Size: t.Size}
+		shape.ID, shape.IDEncoded = showBytes(t.ID)
+		shape.Path, shape.PathEncoded = showBytes(t.Path)
+		out.Trashed = append(out.Trashed, shape)
+	}
+	return out
+}
+
+// showBytes gives bytes as text, and percent-encoded where they are none.
+func showBytes(value string) (text, encoded string) {
+	if utf8.ValidString(value) {
+		return value, ""
+	}
+	return strings.ToValidUTF8(value, "\ufffd"), encodeBytes(value)
+}

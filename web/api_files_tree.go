@@ -1,0 +1,117 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"sandboxd/internal/fault"
+)
+
+type makeFolderBody struct {
+	Path        string `json:"path"`
+	PathEncoded string `json:"path_encoded"`
+	Parents     bool   `json:"parents"`
+}
+
+// apiMakeFolder makes a folder.
+func (s *Server) apiMakeFolder(ctx context.Context, _ *request, name string, in makeFolderBody) (reply, error) {
+	path, err := pathInput("path", in.Path, in.PathEncoded)
+	if err != nil {
+		return reply{}, err
+	}
+	if err := s.cfg.Files.Mkdir(ctx, name, path, in.Parents); err != nil {
+		return reply{}, err
+	}
+	e, err := s.cfg.Files.Stat(ctx, name, path)
+	return reply{status: http.StatusCreated, body: entryBody(e)}, err
+}
+
+type moveBody struct {
+	From        []string `json:"from"`
+	FromEncoded []string `json:"from_encoded"`
+	To          string   `json:"to"`
+	ToEncoded   string   `json:"to_encoded"`
+	Overwrite   bool     `json:"overwrite"`
+}
+
+// apiMoveFiles moves or renames.
+func (s *Server) apiMoveFiles(ctx context.Context, _ *request, name string, in moveBody) (reply, error) {
+	return carry(ctx, name, in, s.cfg.Files.Move)
+}
+
+// apiCopyFiles copies.
+func (s *Server) apiCopyFiles(ctx context.Context, _ *request, name string, in moveBody) (reply, error) {
+	return carry(ctx, name, in, s.cfg.Files.Copy)
+}
+
+func carry(
+	ctx context.Context, name string, in moveBody, do func(ctx context.Context, name string, from []string, to string, overwrite bool) error,
+) (reply, error) {
+	from, err := pathInputs("from", in.From, in.FromEncoded)
+	if err != nil {
+		return reply{}, err
+	}
+	to, err := pathInput("to", in.To, in.ToEncoded)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{status: http.StatusNoContent}, do(ctx, name, from, to, in.Overwrite)
+}
+
+// fileMode is permissions: in JSON a text such as "0644".
+type fileMode uint32
+
+// UnmarshalJSON reads it.
+func (m *fileMode) UnmarshalJSON(b []byte) error {
+	var text string
+	if json.Unmarshal(b, &text) != nil || text == "" {
+		return fault.Field("mode", "The mode must be a text with an octal number, such as \"0644\".")
+	}
+	mode, err := parseMode(text)
+	*m = fileMode(mode)
+	return err
+}
+
+type changeModeBody struct {
+	Path        string    `json:"path"`
+	PathEncoded string    `json:"path_encoded"`
+	Mode        *fileMode `json:"mode"`
+}
+
+// apiChangeMode sets permissions.
+func (s *Server) apiChangeMode(ctx context.Context, _ *request, name string, in changeModeBody) (reply, error) {
+	path, err := pathInput("path", in.Path, in.PathEncoded)
+	if err != nil {
+		return reply{}, err
+	}
+	if in.Mode == nil {
+		return reply{}, fault.Field("mode", "A mode is needed, such as \"0644\".")
+	}
+	return reply{status: http.StatusNoContent}, s.cfg.Files.Chmod(ctx, name, path, uint32(*in.Mode))
+}
+
+// apiTrash lists the trash.
+func (s *Server) apiTrash(ctx context.Context, _ *request, name string) (reply, error) {
+	list, err := s.cfg.Files.Trash(ctx, name)
+	return reply{body: newTrashShape(list)}, err
+}
+
+type restoreBody struct {
+	IDs        []string `json:"ids"`
+	IDsEncoded []string `json:"ids_encoded"`
+}
+
+// apiRestoreFiles puts things from the trash back.
+func (s *Server) apiRestoreFiles(ctx context.Context, _ *request, name string, in restoreBody) (reply, error) {
+	ids, err := pathInputs("ids", in.IDs, in.IDsEncoded)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{status: http.StatusNoContent}, s.cfg.Files.Restore(ctx, name, ids)
+}
+
+// apiEmptyTrash deletes some things in the trash for good, or all.
+func (s *Server) apiEmptyTrash(ctx context.Context, r *request, name string) (reply, error) {
+	return reply{status: http.StatusNoContent}, s.cfg.Files.EmptyTrash(ctx, name, r.http.URL.Query()["id"])
+}
