@@ -1,0 +1,65 @@
+package services
+
+import (
+	"context"
+	"slices"
+
+	"sandboxd/internal/catalog"
+)
+
+// Match says whether a change may be made to what has this ETag; nil is for whatever there is. A change that may not is
+// ErrChanged.
+type Match func(etag string) bool
+
+// Put declares the whole list; nil gives the sandbox its template's again. What runs unchanged runs on. Kinds: NotFound,
+// Invalid (the message names the service, the field is the service's), Conflict (ErrChanged, or an address is taken).
+func (s *Service) Put(ctx context.Context, name string, list []catalog.Service, m Match) (List, error) {
+	return s.change(ctx, name, m, func([]catalog.Service) ([]catalog.Service, error) { return list, nil })
+}
+
+// Set declares one service, in the place of the one of its name or as the last; created says which. Kinds as for Put.
+func (s *Service) Set(ctx context.Context, name string, one catalog.Service, m Match) (now Status, created bool, err error) {
+	l, err := s.change(ctx, name, m, func(list []catalog.Service) ([]catalog.Service, error) {
+		i := slices.IndexFunc(list, named(one.Name))
+		if created = i < 0; created {
+			return append(list, one), nil
+		}
+		list[i] = one
+		return list, nil
+	})
+	if err != nil {
+		return Status{}, false, err
+	}
+	now, err = l.find(one.Name)
+	return now, created, err
+}
+
+// Delete takes a service away; it ends if it runs. NotFound when there is none, ErrChanged.
+func (s *Service) Delete(ctx context.Context, name, service string, m Match) error {
+	_, err := s.change(ctx, name, m, func(list []catalog.Service) ([]catalog.Service, error) {
+		left := slices.DeleteFunc(slices.Clone(list), named(service))
+		if len(left) == len(list) {
+			return nil, noService(service)
+		}
+		return left, nil // none left is a list too
+	})
+	return err
+}
+
+// change lets revise work on the list that counts, when it is the one that the caller means.
+func (s *Service) change(ctx context.Context, name string, m Match, revise func([]catalog.Service) ([]catalog.Service, error)) (List, error) {
+	box, err := s.boxes.ChangeServices(ctx, name, func(list []catalog.Service) ([]catalog.Service, error) {
+		if m != nil && !m(etag(list)) {
+			return nil, ErrChanged
+		}
+		return revise(list)
+	})
+	if err != nil {
+		return List{}, err
+	}
+	return s.listOf(ctx, box), nil
+}
+
+func named(name string) func(catalog.Service) bool {
+	return func(s catalog.Service) bool { return s.Name == name }
+}

@@ -1,0 +1,176 @@
+// Package services is what people and programs do with the services and ports of a sandbox: see what is declared and how
+// it stands, change it, start, stop and read it, and learn which ports are open.
+//
+// It keeps nothing: what is declared is the Manager's, what runs is the guest's. It does not decide who may ask, and what
+// addresses and rules a port has is not its business.
+//
+// Invariant: reading wakes nothing and counts as no use. Only Start, Stop and Restart do, as using a sandbox does.
+package services
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/wire"
+)
+
+// Bounds of what is asked of a guest.
+const (
+	useLimit   = 90 * time.Second // to wake a sandbox and have a service started or ended
+	lookLimit  = 5 * time.Second  // to read
+	maxStreams = 64               // logs and ports of one sandbox that are followed at once
+)
+
+// State is where a service stands.
+type State string
+
+// The states of a service.
+const (
+	Stopped State = "stopped" // never started or ended by hand, or its sandbox does not run
+	Running State = "running"
+	Waiting State = "waiting" // about to run: at Retry, where it has ended by itself, else right now
+	Asleep  State = "asleep"  // its sandbox is at rest; the next use wakes both
+	Unknown State = "unknown" // its sandbox runs, but the program inside does not say
+)
+
+// Status is a service: what is declared, and how it stands.
+type Status struct {
+	catalog.Service
+	State    State
+	Health   wire.ServiceHealth // "" while nothing is checked or known
+	PID      int                // while it runs, as the sandbox counts
+	ExitCode int                // of the last run that ended; 128+n for a signal
+	Restarts int                // since it was last started by hand or by a change
+	Since    time.Time          // when State began; zero when that is not known
+	Retry    time.Time          // when it is started again, while waiting after a run that ended
+	Problem  string             // why it could not be started or is unhealthy, a sentence
+}
+
+// List is the services of a sandbox, in the order of their declaration.
+type List struct {
+	Services []Status
+	Own      bool   // the sandbox has a list of its own in place of its template's
+	ETag     string // of what is declared, in quotes
+}
+
+// Boxes is what is asked of sandbox.Manager.
+type Boxes interface {
+	Sandbox(ctx context.Context, name string) (sandbox.Sandbox, error)
+	Services(s sandbox.Sandbox) []catalog.Service
+	ChangeServices(ctx context.Context, name string, change func([]catalog.Service) ([]catalog.Service, error)) (sandbox.Sandbox, error)
+}
+
+// ErrChanged says that what is declared is not what its caller has seen. Its kind is Conflict.
+var ErrChanged = fault.New(fault.Conflict, "The services have been changed meanwhile. Look at them again.")
+
+// Service answers for the services of all sandboxes. Safe for concurrent use.
+type Service struct {
+	boxes Boxes
+	rooms Rooms
+
+	mu      sync.Mutex
+	streams map[string]int // that are open, by sandbox
+}
+
+// New makes a Service. It does no I/O.
+func New(b Boxes, r Rooms) *Service { return &Service{boxes: b, rooms: r, streams: map[string]int{}} }
+
+// List gives what is declared and how it stands now, of a sandbox in any state. NotFound.
+func (s *Service) List(ctx context.Context, name string) (List, error) {
+	box, err := s.boxes.Sandbox(ctx, name)
+	if err != nil {
+		return List{}, err
+	}
+	return s.listOf(ctx, box), nil
+}
+
+func (s *Service) listOf(ctx context.Context, box sandbox.Sandbox) List {
+	declared := s.boxes.Services(box)
+	l := List{Services: make([]Status, 0, len(declared)), Own: box.Own.HasServices, ETag: etag(declared)}
+	live, known := s.live(ctx, box)
+	for _, d := range declared {
+		l.Services = append(l.Services, status(d, box.State, live, known))
+	}
+	return l
+}
+
+// Find gives one service of a sandbox. NotFound names those that there are.
+func (s *Service) Find(ctx context.Context, name, service string) (Status, error) {
+	l, err := s.List(ctx, name)
+	if err != nil {
+		return Status{}, err
+	}
+	return l.find(service)
+}
+
+func (l List) find(service string) (Status, error) {
+	i := slices.IndexFunc(l.Services, func(o Status) bool { return o.Name == service })
+	if i < 0 {
+		return Status{}, noService(service)
+	}
+	return l.Services[i], nil
+}
+
+// live asks the guest how its services stand; known is false when it does not say. One that does not run is not asked.
+func (s *Service) live(ctx context.Context, box sandbox.Sandbox) (live map[string]wire.ServiceStatus, known bool) {
+	if box.State != sandbox.Running {
+		return nil, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	guest, err := s.rooms.Look(ctx, box.Name)
+	if err != nil {
+		return nil, false
+	}
+	all, err := guest.Services(ctx)
+	if err != nil {
+		return nil, false
+	}
+	live = make(map[string]wire.ServiceStatus, len(all))
+	for _, one := range all {
+		live[one.Name] = one
+	}
+	return live, true
+}
+
+// status puts together what is declared and what the guest says.
+func status(d catalog.Service, state sandbox.State, live map[string]wire.ServiceStatus, known bool) Status {
+	now, there := live[d.Name]
+	if known && there {
+		return Status{Service: d, State: State(now.State), Health: now.Health, PID: now.PID, ExitCode: now.ExitCode,
+			Restarts: now.Restarts, Since: now.Since, Retry: now.Retry, Problem: now.Problem}
+	}
+	out := Status{Service: d, State: Stopped}
+	switch {
+	case state == sandbox.Running:
+		out.State = Unknown
+	case state.Resting():
+		out.State = Asleep
+	case (state == sandbox.Creating || state == sandbox.Starting) && d.Autostart:
+		out.State = Waiting
+	}
+	return out
+}
+
+// etag names what is declared.
+func etag(list []catalog.Service) string {
+	text, err := json.Marshal(list)
+	if err != nil {
+		panic(fmt.Sprintf("services cannot be written: %v", err)) // texts, numbers and maps of texts always can
+	}
+	sum := sha256.Sum256(text)
+	return `"` + hex.EncodeToString(sum[:8]) + `"`
+}
+
+func noService(name string) error {
+	return fault.New(fault.NotFound, "There is no service called %.64q.", name)
+}
