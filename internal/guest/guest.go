@@ -45,6 +45,7 @@ type Tabs func(Shell) (t Terminals, run func(ctx context.Context) error)
 type Config struct {
 	Socket    string // sandboxd's socket; "" means wire.SocketPath
 	Home      string // default working folder; "" means wire.HomePath
+	IDE       string // where the versions of VS Code are; "" means wire.IDEPath
 	Version   string
 	Gateway   string       // where the gateway listens, such as "0.0.0.0:7880"; "" means that there is none
 	Terminals Tabs         // called once, when the set-up is known; nil means that there are none
@@ -89,6 +90,7 @@ type programs struct {
 	execs    *execs
 	services *supervisor
 	ports    *ports
+	ide      *ide
 }
 
 // New makes a guest; Run lets it live.
@@ -99,6 +101,9 @@ func New(cfg Config) *Guest {
 	if cfg.Home == "" {
 		cfg.Home = wire.HomePath
 	}
+	if cfg.IDE == "" {
+		cfg.IDE = wire.IDEPath
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -106,6 +111,7 @@ func New(cfg Config) *Guest {
 		base: baseEnv(os.Environ()), programs: programs{execs: newExecs(), ports: newPorts(cfg.Gateway)},
 		opened: make(chan func(context.Context) error, 1)}
 	g.services = newSupervisor(g.spawn)
+	g.ide = newIDE(cfg.IDE, g.spawnIDE)
 	settle, started := func() {}, func() {}
 	if cfg.Own {
 		settle, started = giveBack, unmapProgram
@@ -153,7 +159,10 @@ func (g *Guest) stop() {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		g.services.stop(grace)
+		var ended sync.WaitGroup
+		ended.Go(g.ide.close)
+		ended.Go(func() { g.services.stop(grace) })
+		ended.Wait()
 	}()
 	if g.cfg.Own {
 		sweep(grace)

@@ -44,17 +44,28 @@ type plumbing struct {
 	output []stream
 }
 
-// spawn starts a program in a session of its own. Errors are Problems.
+// spawn starts a program in a session of its own, marked, so that all that comes of it is known again. Errors are Problems.
 func (g *Guest) spawn(s wire.ExecStart) (*process, error) {
+	var id [8]byte
+	rand.Read(id[:])
+	return g.launch(s, &process{id: hex.EncodeToString(id[:]), mark: descent.NewMark(binary.BigEndian.Uint64(id[:])), tty: s.TTY})
+}
+
+// spawnPlain is spawn for a program in which people start others, that may outlive it: nothing is marked. It inherits files
+// as its descriptors from 3 on.
+func (g *Guest) spawnPlain(s wire.ExecStart, inherit ...*os.File) (*process, error) {
+	return g.launch(s, &process{tty: s.TTY}, inherit...)
+}
+
+func (g *Guest) launch(s wire.ExecStart, p *process, inherit ...*os.File) (*process, error) {
 	who, err := g.accounts.find(s.User)
 	if err != nil {
 		return nil, err
 	}
-	var id [8]byte
-	rand.Read(id[:])
-	p := &process{id: hex.EncodeToString(id[:]), mark: descent.NewMark(binary.BigEndian.Uint64(id[:])), tty: s.TTY}
 	env := g.environ(who, s.Env, s.TTY)
-	env[marker] = p.id
+	if p.id != "" {
+		env[marker] = p.id
+	}
 	cwd := g.workFolder(s.Cwd)
 	path, err := lookPath(s.Command[0], env["PATH"], cwd)
 	if err != nil {
@@ -64,7 +75,7 @@ func (g *Guest) spawn(s wire.ExecStart) (*process, error) {
 	if err != nil {
 		return nil, problem(wire.CodeUnavailable, "The sandbox has no room for another command: "+reason(err)+".")
 	}
-	attr := &os.ProcAttr{Dir: cwd, Env: env.list(), Files: pipes.child, Sys: sysAttr(who, s.TTY)}
+	attr := &os.ProcAttr{Dir: cwd, Env: env.list(), Files: append(pipes.child, inherit...), Sys: sysAttr(who, s.TTY)}
 	err = p.start(path, s.Command, attr)
 	if os.IsPermission(err) && s.Cwd == "" && cwd != "/" { // the volume may be closed to its own user, who wants to mend it
 		attr.Dir = "/"

@@ -62,6 +62,7 @@ func (g *Guest) setUp(s wire.Setup, hello *wire.Hello) {
 	hello.HasTTYD, hello.HasTmux = sh.TTYD != "", sh.Tmux != ""
 	g.openTerminals(sh)
 	g.services.apply(s.Services)
+	g.ide.allow(s.IDE)
 	g.serving.Go(g.settler.started)
 }
 

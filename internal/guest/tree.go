@@ -32,7 +32,10 @@ type proc struct {
 //
 // alive says whether root has not been reaped: afterwards its number may be somebody else's.
 func killTree(root int, id string, mark descent.Mark, alive func() bool) {
-	h := hunt{root: root, entry: []byte(marker + "=" + id), mark: mark, found: map[int]bool{}}
+	h := hunt{root: root, mark: mark, found: map[int]bool{}}
+	if id != "" {
+		h.entry = []byte(marker + "=" + id)
+	}
 	left := thaw.NewBudget(killTime)
 	for h.look(alive()) && !left.Spent() {
 	}
@@ -51,7 +54,7 @@ func killTree(root int, id string, mark descent.Mark, alive func() bool) {
 // hunt is the search for one tree.
 type hunt struct {
 	root  int
-	entry []byte // of the environment
+	entry []byte // of the environment; nil for none
 	mark  descent.Mark
 	found map[int]bool // alive at the last look, and stopped
 }
@@ -95,7 +98,7 @@ func (h *hunt) adopt(table []proc, members map[int]bool, rootAlive bool) {
 	defer env.close()
 	for _, p := range table {
 		near := p.pid == h.root && rootAlive || !reused && p.session == h.root
-		if near || h.mark != 0 && descent.Of(p.pid) == h.mark || env.holds(p.pid, h.entry) {
+		if near || h.mark != 0 && descent.Of(p.pid) == h.mark || h.entry != nil && env.holds(p.pid, h.entry) {
 			kin[p.pid] = true
 		}
 	}

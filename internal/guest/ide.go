@@ -1,0 +1,192 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"sandboxd/internal/wire"
+)
+
+// Bounds of a start of VS Code. A start takes half a second; a first one on a busy host may read 200 MB from a slow disk.
+const (
+	ideStart = 12 * time.Second // of the sandbox's time; below what sandboxd waits for an answer
+	ideGrace = 3 * time.Second  // after SIGTERM, before SIGKILL
+	idePause = 2 * time.Second  // after a start that came to nothing, until the next: pages ask again by themselves
+)
+
+var errIDEOff = problem(wire.CodeConflict, "VS Code is switched off in this sandbox.")
+
+// ide is VS Code in the sandbox: one code-server, started when it is dialled and not there. It listens on a socket that the
+// guest itself has made in a folder that only root may enter: nobody else in the sandbox comes in by it, and nobody can put
+// something in its place. Safe for concurrent use.
+type ide struct {
+	root  string // of the versions
+	spawn func(ideCommand) (*process, error)
+	pause time.Duration
+	runs  sync.WaitGroup
+
+	mu      sync.Mutex
+	on      bool
+	closed  bool
+	run     *ideRun // the newest; nil before the first
+	problem string  // how the newest ended by itself
+	next    time.Time
+}
+
+// ideCommand is what a start needs besides the sandbox's user.
+type ideCommand struct {
+	wire.IDEStart
+	tree   string // the version's folder
+	listen *os.File
+	ready  *os.File
+}
+
+func newIDE(root string, spawn func(ideCommand) (*process, error)) *ide {
+	return &ide{root: root, spawn: spawn, pause: idePause}
+}
+
+// allow says whether it may run. One that runs and may not is ended, without waiting.
+func (i *ide) allow(on bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.on = on
+	if !on && i.run != nil {
+		i.run.halt()
+	}
+}
+
+// stop ends it, and waits for its end.
+func (i *ide) stop() {
+	i.mu.Lock()
+	run := i.run
+	i.mu.Unlock()
+	if run != nil {
+		run.halt()
+		<-run.ended
+	}
+}
+
+// close is stop for good.
+func (i *ide) close() {
+	i.mu.Lock()
+	i.closed = true
+	i.mu.Unlock()
+	i.stop()
+	i.runs.Wait()
+}
+
+// dial connects to it, started when it does not run.
+func (i *ide) dial(ctx context.Context, s wire.IDEStart) (net.Conn, error) {
+	run, err := i.running(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := run.await(ctx); err != nil {
+		return nil, err
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", run.socket)
+	if err != nil {
+		return nil, problem(wire.CodeUnavailable, "VS Code does not answer: "+err.Error())
+	}
+	return conn, nil
+}
+
+// running gives the run that is alive, else a new one.
+func (i *ide) running(s wire.IDEStart) (*ideRun, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch {
+	case i.closed:
+		return nil, problem(wire.CodeUnavailable, "The sandbox is stopping.")
+	case !i.on:
+		return nil, errIDEOff
+	case i.run != nil && !i.run.over():
+		return i.run, nil
+	case i.problem != "" && time.Now().Before(i.next):
+		return nil, problem(wire.CodeUnavailable, i.problem)
+	}
+	run, err := i.begin(s)
+	if err != nil {
+		return nil, err
+	}
+	i.run, i.problem = run, ""
+	i.runs.Go(func() { i.live(run) })
+	return run, nil
+}
+
+// begin starts a run. It needs mu, and takes as long as starting a process does.
+func (i *ide) begin(s wire.IDEStart) (*ideRun, error) {
+	tree := filepath.Join(i.root, s.Version)
+	if _, err := os.Stat(filepath.Join(tree, ideProgram)); err != nil {
+		return nil, problem(wire.CodeUnavailable, "This sandbox has no VS Code yet: stop and start it.")
+	}
+	run, err := newIDERun(s.Version)
+	if err != nil {
+		return nil, problem(wire.CodeUnavailable, "There is no place for VS Code's socket: "+reason(err)+".")
+	}
+	if err := run.start(i.spawn, ideCommand{IDEStart: s, tree: tree}); err != nil {
+		run.remove()
+		return nil, err
+	}
+	return run, nil
+}
+
+// live stays with a run until its end, and keeps how it ended when nobody wanted it to.
+func (i *ide) live(run *ideRun) {
+	run.live()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.problem = ""; !run.halted() {
+		i.problem, i.next = run.last(), time.Now().Add(i.pause)
+	}
+	close(run.ended)
+}
+
+func (i *ide) status() wire.IDEStatus {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	st := wire.IDEStatus{State: wire.IDEStopped, Problem: i.problem}
+	if i.run == nil || i.run.over() {
+		return st
+	}
+	st.State, st.Version = wire.IDEStarting, i.run.version
+	if i.run.up() {
+		st.State = wire.IDERunning
+	}
+	return st
+}
+
+func (g *Guest) serveIDE(w http.ResponseWriter, _ *http.Request) {
+	st := g.ide.status()
+	answer(w, &st)
+}
+
+func (g *Guest) serveIDEDial(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	s := wire.IDEStart{Version: query.Get(wire.IDEVersion), Ports: query.Get(wire.IDEPorts)}
+	if err := s.Check(); err != nil {
+		fail(w, problem(wire.CodeInvalid, "VS Code cannot be started with that: "+err.Error()))
+		return
+	}
+	conn, err := g.ide.dial(r.Context(), s)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	join(w, r, conn, 0)
+}
+
+func (g *Guest) serveIDEStop(w http.ResponseWriter, _ *http.Request) {
+	g.ide.stop()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// errNoFolder says that no folder could be made for the socket.
+var errNoFolder = errors.New("no folder can be written to")
