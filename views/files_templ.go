@@ -12,7 +12,7 @@ import templruntime "github.com/a-h/templ/runtime"
 type Files struct {
 	Base  string // path of the files' own routes: "/sandboxes/NAME/files"
 	Home  string // folder in the sandbox that it opens on
-	State string // how the sandbox stands, as its kind of pane: "files" while it runs
+	State string // how the sandbox stands: "running", "asleep" …
 }
 
 // filesPane is the inside of the files' pane: the tree, and the editor with its tabs. Their scripts fill them. The

@@ -55,7 +55,7 @@ func (s *Server) slots(ctx context.Context, l layout, box sandbox.Sandbox, p san
 // pane is what one of them shows now.
 func (s *Server) pane(ctx context.Context, e paneEntry, box sandbox.Sandbox, p sandbox.Progress) views.Pane {
 	pane := e.show(s, ctx, box, p)
-	pane.Label = e.title
+	pane.Label, pane.State = e.title, string(box.State)
 	return pane
 }
 
@@ -75,7 +75,7 @@ func (s *Server) terminalPane(ctx context.Context, box sandbox.Sandbox, p sandbo
 // filesPane is what the files' pane shows. What is under way shows in the terminal's.
 func (s *Server) filesPane(_ context.Context, box sandbox.Sandbox, p sandbox.Progress) views.Pane {
 	if box.State == sandbox.Running {
-		return views.Pane{Kind: "files", Files: views.Files{Base: sandboxURL(box.Name) + "/files", Home: wire.HomePath, State: "files"}}
+		return views.Pane{Kind: "files", Files: files(box)}
 	}
 	kind := string(box.State)
 	v := views.Still{State: s.state(box, p), Next: sandboxURL(box.Name), Title: "Files", Text: "Its files can be opened once it runs."}
@@ -91,6 +91,11 @@ func (s *Server) filesPane(_ context.Context, box sandbox.Sandbox, p sandbox.Pro
 		kind = "waits"
 	}
 	return views.Pane{Kind: kind, Still: v}
+}
+
+// files is where a sandbox's files are.
+func files(box sandbox.Sandbox) views.Files {
+	return views.Files{Base: sandboxURL(box.Name) + "/files", Home: wire.HomePath, State: string(box.State)}
 }
 
 // still says whether nothing is under way in a sandbox that does not run.

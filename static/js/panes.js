@@ -148,7 +148,15 @@ function shortcut(event) {
   else if (!phone.matches) fill(id);
 }
 
+// fit keeps the page above a phone's keyboard also where the browser only lays that over it.
+function fit() {
+  const { height, offsetTop } = visualViewport;
+  document.body.style.setProperty("--seen", `${Math.round(height)}px`);
+  if (offsetTop > 0) scrollTo(0, 0);
+}
+
 if (root) {
+  globalThis.visualViewport?.addEventListener("resize", fit);
   root.addEventListener("pointerdown", drag);
   root.addEventListener("keydown", nudge);
   root.addEventListener("dblclick", (event) => {

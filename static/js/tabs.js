@@ -12,8 +12,10 @@ export function labelOf(name) {
   return name === "main" ? "Terminal" : `Terminal ${name}`;
 }
 
-// nameOf is what a tab is called with the title that its program has given: tabs beyond the first keep their number.
-export function nameOf(name, title) {
+// nameOf is what a tab is called: as people have named it, else with the title that its program has given. Tabs beyond the
+// first keep their number then.
+export function nameOf(name, title, label) {
+  if (label) return label;
   if (!title) return labelOf(name);
   return name === "main" ? title : `${name}: ${title}`;
 }

@@ -2,7 +2,13 @@
 // that the live stream can put something else in its place.
 import { mount } from "../terminal/terminal.js";
 import { announce } from "./announce.js";
+import { element, icon } from "./dom.js";
+import { recall } from "./preferences.js";
 import { cleanTitle, freshName, keepsTerminals, labelOf, merge, nameOf, neighbour } from "./tabs.js";
+import { filesOf, historyOf } from "./terminal_files.js";
+import { terminalMenu } from "./terminal_menu.js";
+import { renameIn } from "./tab_rename.js";
+import { toast } from "./toast.js";
 
 const lookEvery = 15_000; // ms between looks at which terminals other windows have opened
 
@@ -17,27 +23,11 @@ const looks = {
   closed: ["still", "state-stopped", "Ended"],
 };
 
-function element(tag, attributes, ...children) {
-  const e = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, value);
-  e.append(...children);
-  return e;
-}
-
-function icon(name) {
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  svg.setAttribute("class", name === "state-busy" ? "icon turning" : "icon");
-  svg.setAttribute("aria-hidden", "true");
-  const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
-  use.setAttribute("href", `#i-${name}`);
-  svg.append(use);
-  return svg;
-}
-
 class SandboxTerminals extends HTMLElement {
   #tabs = new Map(); // name → {tab, pick, screen, terminal, state, title, viewers, fresh}
   #shown = "";
   #kind = "";
+  #labels = {}; // what people call them, by name
   #away = new AbortController();
 
   connectedCallback() {
@@ -46,7 +36,10 @@ class SandboxTerminals extends HTMLElement {
     const add = element("button", { class: "button bare square low", type: "button", title: "New terminal", "aria-label": "New terminal" }, icon("plus"));
     this.end = element("div", { class: "tabs-end" });
     this.screens = element("div", { class: "screens" });
-    this.replaceChildren(element("div", { class: "tabs" }, this.list, add, this.end), this.screens);
+    const menu = terminalMenu({ terminal: () => this.#tabs.get(this.#shown)?.terminal, rename: () => this.#rename(this.#shown) });
+    this.replaceChildren(element("div", { class: "tabs" }, this.list, add, this.end, menu), this.screens);
+    this.#labels = JSON.parse(this.dataset.labels || "{}") ?? {};
+    this.files = filesOf(this.closest(".panes"), () => this.#open(), () => this.#tabs.get(this.#shown)?.state === "connected");
     add.addEventListener("click", () => this.#new());
     this.list.addEventListener("keydown", (event) => this.#walk(event));
     const names = this.dataset.names.split(" ").filter(Boolean);
@@ -98,6 +91,8 @@ class SandboxTerminals extends HTMLElement {
     const tab = element("div", { class: "tab", role: "presentation" }, pick, close);
     const screen = element("div", { class: "screen", id, role: "tabpanel", "aria-label": labelOf(name), hidden: "" });
     pick.addEventListener("click", () => this.#show(name));
+    pick.addEventListener("dblclick", () => this.#rename(name));
+    pick.addEventListener("keydown", (event) => event.key === "F2" && this.#rename(name));
     tab.addEventListener("auxclick", (event) => event.button === 1 && this.#close(name));
     close.addEventListener("click", () => this.#close(name));
     this.list.append(tab);
@@ -109,9 +104,38 @@ class SandboxTerminals extends HTMLElement {
   #new() {
     const name = freshName(this.#names());
     if (!name) return announce("There are as many terminals as a sandbox may have.");
+    if (this.#labels[name]) this.#label(name, ""); // of one that has ended without being closed
     this.#add(name);
     this.#tabs.get(name).fresh = true;
     this.#show(name);
+  }
+
+  // rename asks for a name in the tab itself. Everybody who sees the sandbox sees it.
+  #rename(name) {
+    const t = this.#tabs.get(name);
+    if (t) renameIn(t.tab, this.#labels[name] ?? "", labelOf(name), (label) => this.#label(name, label));
+  }
+
+  async #label(name, label) {
+    const before = this.#labels[name];
+    this.#labels[name] = label;
+    this.#draw(name);
+    const answer = await fetch(`${this.dataset.path}${encodeURIComponent(name)}/name`, {
+      method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ name: label }),
+    }).catch(() => null);
+    if (answer?.ok) return;
+    this.#labels[name] = before;
+    this.#draw(name);
+    const problem = await answer?.json().catch(() => null);
+    toast(problem?.detail ?? "The terminal could not be renamed.");
+  }
+
+  // open asks which terminals there are, with where their programs stand. It gives the folder of the one that is shown.
+  async #open() {
+    const answer = await fetch(this.dataset.path.replace(/\/$/, ""), { signal: this.#away.signal });
+    if (!answer.ok || answer.redirected) return "";
+    const { terminals } = await answer.json();
+    return terminals.find((t) => t.name === this.#shown)?.folder ?? "";
   }
 
   #show(name) {
@@ -139,6 +163,9 @@ class SandboxTerminals extends HTMLElement {
       url: url.href,
       tab: name,
       wake: t.fresh, // a person has just asked for it
+      files: this.files,
+      history: () => historyOf(`${this.dataset.path}${encodeURIComponent(name)}/text`),
+      copyOnSelect: () => recall("copy_on_select", false),
       onState: (state) => {
         if (t.state !== state && name === this.#shown && state !== "connected") announce(looks[state]?.[2] ?? state);
         t.state = state;
@@ -172,6 +199,7 @@ class SandboxTerminals extends HTMLElement {
   }
 
   #walk(event) {
+    if (event.target.matches("input")) return;
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
     const names = this.#names();
@@ -185,7 +213,8 @@ class SandboxTerminals extends HTMLElement {
     const t = this.#tabs.get(name);
     if (!t) return;
     const word = element("span", { class: "clip" });
-    word.textContent = nameOf(name, t.title);
+    word.textContent = nameOf(name, t.title, this.#labels[name]);
+    t.pick.title = this.#labels[name] ? t.title : "";
     const parts = [word];
     if (t.terminal && t.state !== "connected") parts.unshift(icon(looks[t.state]?.[1] ?? "state-todo"));
     t.pick.replaceChildren(...parts);
@@ -214,7 +243,9 @@ class SandboxTerminals extends HTMLElement {
     try {
       const answer = await fetch(this.dataset.path.replace(/\/$/, ""), { signal: this.#away.signal });
       if (!answer.ok || answer.redirected) return;
-      this.#merge((await answer.json()).terminals);
+      const { terminals, labels } = await answer.json();
+      this.#labels = labels ?? {};
+      this.#merge(terminals);
     } catch {
       // The connection's own state says that sandboxd is away.
     }

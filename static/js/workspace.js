@@ -1,4 +1,5 @@
-// What only the workspace loads: the panes, the terminals and the port opener.
+// What only the workspace loads: the panes, the files' place, the terminals and the port opener.
+import "./files_pane.js";
 import "./panes.js";
 import "./ports.js";
 import "./terminals.js";

@@ -46,3 +46,16 @@ export function watchLook(changed, signal) {
     cancelAnimationFrame(frame);
   });
 }
+
+// hexOf is a colour, as the style sheet says it, in the form #rrggbb that decorations want.
+export function hexOf(colour, element) {
+  const probe = document.createElement("span");
+  probe.hidden = true;
+  probe.style.color = colour;
+  element.append(probe);
+  const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  context.fillStyle = getComputedStyle(probe).color;
+  probe.remove();
+  context.fillRect(0, 0, 1, 1);
+  return `#${[...context.getImageData(0, 0, 1, 1).data.slice(0, 3)].map((c) => c.toString(16).padStart(2, "0")).join("")}`;
+}

@@ -70,3 +70,27 @@ export class Notice {
     this.element.remove();
   }
 }
+
+// Note says, in a corner of the terminal, how something else goes: a file that is being saved.
+export class Note {
+  constructor(parent) {
+    this.element = document.createElement("div");
+    this.element.className = "terminal-note";
+    this.element.setAttribute("role", "status");
+    this.element.hidden = true;
+    this.text = document.createElement("span");
+    this.button = document.createElement("button");
+    this.button.type = "button";
+    this.element.append(this.text, this.button);
+    parent.append(this.element);
+  }
+
+  // show says text, "" for nothing. stop, which may be missing, ends what goes on; else the button takes the note away.
+  show(text, tone, stop) {
+    this.element.hidden = text === "";
+    this.element.dataset.tone = tone;
+    this.text.textContent = text;
+    this.button.textContent = stop ? "Cancel" : "Close";
+    this.button.onclick = stop ?? (() => this.show("", ""));
+  }
+}

@@ -10,10 +10,15 @@ import { Attention } from "./attention.js";
 import { copy, writeOnly } from "./clipboard.js";
 import { Connection } from "./connection.js";
 import { Feed } from "./feed.js";
+import { FileInput } from "./file_input.js";
+import { KeyBar } from "./keybar.js";
 import { follow, followHidden } from "./links.js";
 import { readLook, watchLook } from "./look.js";
-import { Notice, shownAs, waits } from "./notice.js";
+import { Note, Notice, shownAs, waits } from "./notice.js";
+import { question } from "./pasting.js";
+import { PathLinks } from "./path_links.js";
 import * as protocol from "./protocol.js";
+import { coloursOnly } from "./sequences.js";
 import "@xterm/xterm/css/xterm.css";
 import "./terminal.css";
 
@@ -27,10 +32,13 @@ const window_ = 2 * 1024 * 1024; // bytes of output that may be under way to the
  * options: url (ws or wss, of the terminal's websocket), tab (its name, for the label), label, screenReader (boolean),
  * wake (boolean: a person asked for this terminal, so that it may wake the sandbox), onState(state, reason) with one of
  * Connection's states, or "frozen" for "asleep" where the sandbox is, onTitle(title), which comes from the sandbox as it is. element also gets the events
- * "terminal-state" and "terminal-title" with these in detail.
+ * "terminal-state" and "terminal-title" with these in detail. history() → Promise<text> gives what has scrolled away where the
+ * sandbox keeps that, or "" ; files makes paths links and takes pasted files (path_links.js, file_input.js); copyOnSelect()
+ * says whether what is selected is copied at once. All three may be missing.
  *
  * The handle: focus(), fit(), reconnect() (a person wants it, so it wakes the sandbox), rejoin() (somebody else has woken
- * it), rest(how) (the sandbox is "frozen", "asleep" or, for all else, neither), copy(), paste(text), setScreenReader(on), state, text() (the screen's lines, for tests), dispose().
+ * it), rest(how) (the sandbox is "frozen", "asleep" or, for all else, neither), find(), select() (the scrollback, to select in
+ * it by keyboard), copyAll(), copy(), paste(text), setScreenReader(on), state, text() (the screen's lines, for tests), dispose().
  */
 export function mount(element, options) {
   return new MountedTerminal(element, options);
@@ -44,6 +52,8 @@ class MountedTerminal {
   #rest = ""; // how the sandbox rests, as far as somebody has said so
   #reason = "";
   #taken = false; // xterm.js has made input of the last key that went down
+  #bar = null; // that finds, over the live screen
+  #past = null; // the scrollback that lies over the screen
 
   constructor(element, options) {
     this.options = options;
@@ -53,6 +63,8 @@ class MountedTerminal {
     this.element = element;
     this.#makeScreen();
     this.notice = new Notice(this.root, () => this.reconnect());
+    this.note = new Note(this.root);
+    this.keys = matchMedia("(pointer: coarse)").matches ? this.#makeKeys() : null;
     this.feed = new Feed(
       (bytes, done) => this.screen.write(bytes, done),
       (bytes) => this.connection.send(protocol.ack(bytes)),
@@ -103,8 +115,41 @@ class MountedTerminal {
     return copy(this.screen.getSelection());
   }
 
+  // find finds in what the screen has, and where the sandbox keeps the past, in all of it.
+  async find() {
+    if (this.#past) return this.#past.find();
+    const past = await this.#history();
+    if (past) return (await this.#recall(past)).find();
+    const { FindBar } = await import("./find_bar.js");
+    this.#bar ??= new FindBar(this.screen, this.root, () => {
+      this.#bar = null;
+      this.focus();
+    });
+    this.#bar.open();
+  }
+
+  // select lays the scrollback over the screen, to select in it by keyboard.
+  async select() {
+    const past = this.#past ?? (await this.#recall((await this.#history()) || this.text().join("\n")));
+    past.focus();
+    return past;
+  }
+
+  // copyAll puts all that the terminal has shown on the clipboard.
+  async copyAll() {
+    const past = await this.#history();
+    return copy(past ? bare(past) : this.text().join("\n").trimEnd());
+  }
+
   paste(text) {
     this.screen.paste(text);
+  }
+
+  // ask pastes what a person has on the clipboard: many lines only when they say so.
+  async ask(text) {
+    const asked = question(text, this.screen.modes.bracketedPasteMode);
+    if (text && (!asked || confirm(asked))) this.paste(text);
+    this.focus();
   }
 
   setScreenReader(on) {
@@ -121,6 +166,7 @@ class MountedTerminal {
     if (this.#away.signal.aborted) return;
     this.#away.abort();
     clearTimeout(this.#resizeTimer);
+    this.#past?.close();
     this.connection.dispose();
     this.notice.dispose();
     this.screen.dispose();
@@ -145,14 +191,52 @@ class MountedTerminal {
     this.screen.unicode.activeVersion = "11";
     this.screen.loadAddon(new WebLinksAddon(follow));
     this.screen.loadAddon(new ClipboardAddon(undefined, writeOnly));
-    this.screen.open(this.root);
+    const stage = document.createElement("div");
+    stage.className = "terminal-stage";
+    this.root.append(stage);
+    this.screen.open(stage);
     this.screen.textarea?.setAttribute("aria-label", this.options.label ?? `Terminal ${this.options.tab ?? ""}`.trim());
     this.screen.textarea?.addEventListener("keydown", (event) => { this.#taken = event.defaultPrevented; }, true);
     this.screen.attachCustomKeyEventHandler((event) => this.#key(event));
-    this.screen.onData((data) => this.#type(data));
+    this.screen.onData((data) => this.#type(this.keys?.typed(data) ?? data));
     this.screen.onBinary((data) => this.#type(protocol.bytesOf(data)));
     this.screen.onResize(({ cols, rows }) => this.connection?.send(protocol.resize(cols, rows)));
     this.screen.onTitleChange((title) => this.#tell("title", title, this.options.onTitle));
+  }
+
+  #makeKeys() {
+    return new KeyBar(this.root, {
+      send: (text) => {
+        this.#type(text);
+        this.focus();
+      },
+      application: () => this.screen.modes.applicationCursorKeysMode,
+      paste: async () => this.ask(await navigator.clipboard.readText().catch(() => prompt("Paste here:") ?? "")),
+    });
+  }
+
+  // history is what has scrolled away and lies with the sandbox, "" where the screen itself has it.
+  async #history() {
+    if (this.screen.buffer.active.type === "normal" || this.state !== "connected") return "";
+    return (await this.options.history?.().catch(() => "")) || "";
+  }
+
+  async #recall(text) {
+    const { Scrollback } = await import("./scrollback.js");
+    this.#past ??= new Scrollback(this.root, text, {
+      label: this.options.label ?? `terminal ${this.options.tab ?? ""}`.trim(),
+      links: this.options.files && ((screen) => this.#links(screen)),
+      closed: () => {
+        this.#past = null;
+        if (!this.#away.signal.aborted) this.focus();
+      },
+    });
+    await this.#past.shown;
+    return this.#past;
+  }
+
+  #links(screen) {
+    return new PathLinks(screen, this.options.files, (path) => { this.root.title = path && `${path}\nCtrl+click opens it in the editor`; });
   }
 
   // speedUp draws with WebGL where that works. A lost context (there are only so many in a page) falls back for good.
@@ -181,7 +265,29 @@ class MountedTerminal {
     }, signal);
     document.fonts?.ready.then(() => !signal.aborted && this.fit());
     new Attention(document, () => this.#seen() && this.connection.send(protocol.watched()), signal);
+    this.#watchFiles(signal);
+    this.root.addEventListener("paste", (event) => this.#guard(event), { capture: true, signal });
+    this.root.addEventListener("pointerup", () => this.options.copyOnSelect?.() && this.copy(), { signal });
     this.root.addEventListener("click", () => this.state === "asleep" && !this.screen.hasSelection() && this.reconnect(), { signal });
+  }
+
+  // watchFiles makes links of paths, and files of what is pasted or dropped.
+  #watchFiles(signal) {
+    const { files } = this.options;
+    if (!files) return;
+    this.screen.registerLinkProvider(this.#links(this.screen));
+    new FileInput(this.root, {
+      put: (name, file, stop) => files.put(name, file, stop), signal,
+      say: (text, tone, stop) => this.note.show(text, tone, stop), type: (text) => this.paste(text),
+    });
+  }
+
+  // guard asks before many lines are pasted.
+  #guard(event) {
+    const asked = question(event.clipboardData?.getData("text/plain") ?? "", this.screen.modes.bracketedPasteMode);
+    if (!asked || confirm(asked)) return;
+    event.preventDefault();
+    event.stopPropagation();
   }
 
   #seen() {
@@ -197,13 +303,18 @@ class MountedTerminal {
       this.reconnect();
       return false;
     }
-    if (!event.ctrlKey || !event.shiftKey || event.altKey || event.metaKey) return true;
-    if (event.code === "KeyC") {
+    const own = this.#shortcut(event);
+    if (own) {
       event.preventDefault();
-      this.copy();
-      return false;
+      own();
     }
-    return event.code !== "KeyV";
+    return !own && !(combined(event) && event.code === "KeyV");
+  }
+
+  #shortcut(event) {
+    if (event.metaKey && !event.ctrlKey && !event.altKey && event.code === "KeyF") return () => this.find();
+    if (!combined(event)) return null;
+    return { KeyC: () => this.copy(), KeyF: () => this.find(), Space: () => this.select() }[event.code];
   }
 
   #type(data) {
@@ -239,4 +350,14 @@ class MountedTerminal {
     callback?.(value);
     this.element.dispatchEvent(new CustomEvent(`terminal-${what}`, { detail: value }));
   }
+}
+
+// combined says whether Ctrl and Shift are held, and nothing else.
+function combined(event) {
+  return event.ctrlKey && event.shiftKey && !event.altKey && !event.metaKey;
+}
+
+// bare is text without the sequences of its colours.
+function bare(text) {
+  return coloursOnly(text).replace(/\x1b\[[\d;:]*m/gu, "").trimEnd();
 }

@@ -1,0 +1,32 @@
+// A tab that is being renamed: an input in its place, until Enter or Escape, or until something else has the focus.
+import { element } from "./dom.js";
+
+const longest = 40; // as web/tab_names.go has it
+
+export function renameIn(tab, name, usual, done) {
+  if (tab.querySelector("input")) return;
+  const input = element("input", {
+    class: "tab-name", type: "text", maxlength: String(longest), placeholder: usual, "aria-label": `Name of ${usual}`, spellcheck: "false",
+  });
+  input.value = name;
+  let over = false;
+  const end = (keep) => {
+    if (over) return;
+    over = true;
+    input.remove();
+    tab.classList.remove("renaming");
+    tab.querySelector("button")?.focus();
+    const next = input.value.trim();
+    if (keep && next !== name) done(next);
+  };
+  input.addEventListener("keydown", (event) => {
+    event.stopPropagation();
+    if (event.key === "Enter") end(true);
+    if (event.key === "Escape") end(false);
+  });
+  input.addEventListener("blur", () => end(true));
+  tab.classList.add("renaming");
+  tab.prepend(input);
+  input.focus();
+  input.select();
+}

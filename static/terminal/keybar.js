@@ -1,0 +1,58 @@
+// The keys that a phone's keyboard has not, as a row of buttons below a terminal.
+const arrows = { up: "A", down: "B", right: "C", left: "D" };
+
+// control is what a key gives with Ctrl held, or null when that is nothing.
+export function control(text) {
+  if (text.length !== 1) return null;
+  const code = text.toUpperCase().charCodeAt(0);
+  if (code >= 0x40 && code <= 0x5f) return String.fromCharCode(code - 0x40);
+  return { " ": "\0", "?": "\x7f" }[text] ?? null;
+}
+
+// arrow is what an arrow key sends; application is the mode of the program that reads it.
+export function arrow(name, application) {
+  return `\x1b${application ? "O" : "["}${arrows[name]}`;
+}
+
+export class KeyBar {
+  #held = false;
+
+  // send(text) types as a key does; application() says in which mode the arrows are; paste() pastes.
+  constructor(root, { send, application, paste }) {
+    this.element = document.createElement("div");
+    this.element.className = "terminal-keys";
+    this.element.setAttribute("role", "toolbar");
+    this.element.setAttribute("aria-label", "Keys");
+    const key = (text, label, press) => {
+      const b = document.createElement("button");
+      b.type = "button";
+      b.textContent = text;
+      b.setAttribute("aria-label", label);
+      b.addEventListener("pointerdown", (event) => event.preventDefault()); // the keyboard stays
+      b.addEventListener("click", press);
+      this.element.append(b);
+      return b;
+    };
+    key("Esc", "Escape", () => send("\x1b"));
+    this.ctrl = key("Ctrl", "Control, for the next key", () => this.#hold(!this.#held));
+    this.ctrl.setAttribute("aria-pressed", "false");
+    key("Tab", "Tab", () => send("\t"));
+    for (const [text, name] of [["←", "left"], ["↓", "down"], ["↑", "up"], ["→", "right"]]) key(text, `Arrow ${name}`, () => send(arrow(name, application())));
+    for (const text of ["|", "/", "-", "~"]) key(text, text, () => send(this.typed(text)));
+    key("Paste", "Paste", paste);
+    root.append(this.element);
+  }
+
+  // typed is what typing gives: with Ctrl held, once, what that makes of it.
+  typed(text) {
+    if (!this.#held) return text;
+    const made = control(text);
+    if (made !== null) this.#hold(false);
+    return made ?? text;
+  }
+
+  #hold(held) {
+    this.#held = held;
+    this.ctrl.setAttribute("aria-pressed", String(held));
+  }
+}

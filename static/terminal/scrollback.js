@@ -1,0 +1,161 @@
+// The scrollback of a terminal, laid over it: all that it has shown, to search and to select by keyboard while the program
+// goes on underneath. Where tmux keeps the past, only the sandbox has it; elsewhere the terminal itself does.
+import { FitAddon } from "@xterm/addon-fit";
+import { Unicode11Addon } from "@xterm/addon-unicode11";
+import { Terminal } from "@xterm/xterm";
+import { hold, press, selection, start } from "./caret.js";
+import { copy } from "./clipboard.js";
+import { FindBar } from "./find_bar.js";
+import { readLook } from "./look.js";
+import { coloursOnly } from "./sequences.js";
+
+const mostRows = 50_000;
+
+export class Scrollback {
+  #caret = start(0);
+  #find = null;
+
+  // text has the escape sequences of its colours, or none. closed is called when it is closed; links, which may be
+  // missing, makes a link provider for a screen.
+  constructor(root, text, { closed, links, label }) {
+    this.closed = closed;
+    this.element = document.createElement("div");
+    this.element.className = "terminal-scrollback";
+    this.element.setAttribute("role", "dialog");
+    this.element.setAttribute("aria-label", `Scrollback of ${label}`);
+    this.place = document.createElement("div");
+    this.place.className = "terminal-past";
+    this.element.append(this.place, this.#bar());
+    root.append(this.element);
+    this.screen = new Terminal({
+      ...readLook(root), allowProposedApi: true, convertEol: true, cursorBlink: false, cursorInactiveStyle: "none",
+      minimumContrastRatio: 4.5, scrollback: mostRows, screenReaderMode: false,
+    });
+    this.fitting = new FitAddon();
+    this.screen.loadAddon(this.fitting);
+    this.screen.loadAddon(new Unicode11Addon());
+    this.screen.unicode.activeVersion = "11";
+    this.screen.open(this.place);
+    this.screen.textarea?.setAttribute("aria-label", `Scrollback of ${label}: arrow keys move, Shift selects, Enter copies, Escape leaves`);
+    this.screen.attachCustomKeyEventHandler((event) => this.#key(event));
+    if (links) this.screen.registerLinkProvider(links(this.screen));
+    this.fitting.fit();
+    this.sizes = new ResizeObserver(() => this.fitting.fit());
+    this.sizes.observe(this.place);
+    this.shown = new Promise((done) => this.screen.write(`${coloursOnly(text)}\x1b[?25l`, () => {
+      this.#caret = start(this.#last());
+      this.#draw();
+      done();
+    }));
+  }
+
+  #bar() {
+    const bar = document.createElement("div");
+    bar.className = "terminal-past-bar";
+    const hint = document.createElement("span");
+    hint.textContent = "Arrow keys move, Shift selects, Enter copies.";
+    hint.className = "terminal-past-hint";
+    const make = (text, press) => {
+      const b = document.createElement("button");
+      b.type = "button";
+      b.textContent = text;
+      b.addEventListener("click", press);
+      return b;
+    };
+    this.word = document.createElement("strong");
+    this.word.setAttribute("role", "status");
+    this.word.textContent = "Scrollback";
+    bar.append(this.word, hint, make("Find", () => this.find()), make("Copy", () => this.#copy()), make("Copy all", () => this.#copyAll()), make("Leave", () => this.close()));
+    return bar;
+  }
+
+  focus() {
+    this.screen.focus();
+  }
+
+  find() {
+    this.#find ??= new FindBar(this.screen, this.element, () => {
+      this.#find = null;
+      const found = this.screen.getSelectionPosition();
+      if (found) this.#caret = { ...start(found.start.y, found.start.x) };
+      this.focus();
+    });
+    this.#find.open();
+  }
+
+  // text is all of it, as plain text, each wrapped line as one.
+  text() {
+    const buffer = this.screen.buffer.active;
+    const lines = [];
+    for (let row = 0; row <= this.#last(); row++) {
+      const line = buffer.getLine(row);
+      const text = line.translateToString(!buffer.getLine(row + 1)?.isWrapped);
+      if (line.isWrapped && lines.length > 0) lines[lines.length - 1] += text;
+      else lines.push(text);
+    }
+    return lines.join("\n");
+  }
+
+  // last is the last row with anything in it.
+  #last() {
+    const buffer = this.screen.buffer.active;
+    let row = buffer.length - 1;
+    while (row > 0 && !buffer.getLine(row)?.translateToString(true)) row--;
+    return row;
+  }
+
+  #page() {
+    const buffer = this.screen.buffer.active;
+    return {
+      rows: this.#last() + 1, cols: this.screen.cols, height: this.screen.rows,
+      text: (row) => buffer.getLine(row)?.translateToString(true) ?? "",
+    };
+  }
+
+  #key(event) {
+    if (event.type !== "keydown") return false;
+    const ctrl = event.ctrlKey || event.metaKey;
+    if (event.key === "Escape") this.#caret.from ? this.#set(start(this.#caret.row, this.#caret.col)) : this.close();
+    else if (event.key === "Enter" || (ctrl && event.code === "KeyC")) this.#copy().then(() => event.key === "Enter" && this.close());
+    else if (event.key === " ") this.#set(hold(this.#caret));
+    else if (event.key === "/" || (ctrl && event.code === "KeyF")) this.find();
+    else {
+      const next = press(this.#caret, event.key, { shift: event.shiftKey, ctrl }, this.#page());
+      if (!next) return false;
+      this.#set(next);
+    }
+    event.preventDefault();
+    event.stopPropagation();
+    return false;
+  }
+
+  #set(caret) {
+    this.#caret = caret;
+    this.#draw();
+  }
+
+  #draw() {
+    const { row, col, length } = selection(this.#caret, this.screen.cols);
+    this.screen.select(col, row, length);
+    const top = this.screen.buffer.active.viewportY;
+    if (this.#caret.row < top) this.screen.scrollToLine(this.#caret.row);
+    else if (this.#caret.row >= top + this.screen.rows) this.screen.scrollToLine(this.#caret.row - this.screen.rows + 1);
+  }
+
+  async #copy() {
+    await copy(this.screen.getSelection());
+    this.word.textContent = "Copied";
+  }
+
+  async #copyAll() {
+    await copy(this.text());
+    this.word.textContent = "Copied all";
+  }
+
+  close() {
+    this.sizes.disconnect();
+    this.screen.dispose();
+    this.element.remove();
+    this.closed();
+  }
+}
