@@ -75,7 +75,7 @@ func (s *Server) terminalPane(ctx context.Context, box sandbox.Sandbox, p sandbo
 // filesPane is what the files' pane shows. What is under way shows in the terminal's.
 func (s *Server) filesPane(_ context.Context, box sandbox.Sandbox, p sandbox.Progress) views.Pane {
 	if box.State == sandbox.Running {
-		return views.Pane{Kind: "files", Files: files(box)}
+		return views.Pane{Kind: "files", Files: filesPlace(box)}
 	}
 	kind := string(box.State)
 	v := views.Still{State: s.state(box, p), Next: sandboxURL(box.Name), Title: "Files", Text: "Its files can be opened once it runs."}
@@ -93,8 +93,8 @@ func (s *Server) filesPane(_ context.Context, box sandbox.Sandbox, p sandbox.Pro
 	return views.Pane{Kind: kind, Still: v}
 }
 
-// files is where a sandbox's files are.
-func files(box sandbox.Sandbox) views.Files {
+// filesPlace is where a sandbox's files are.
+func filesPlace(box sandbox.Sandbox) views.Files {
 	return views.Files{Base: sandboxURL(box.Name) + "/files", Home: wire.HomePath, State: string(box.State)}
 }
 
