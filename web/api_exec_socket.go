@@ -11,7 +11,6 @@ import (
 
 	"sandboxd/internal/exec"
 	"sandboxd/internal/fault"
-	"sandboxd/internal/sandbox"
 )
 
 // The first byte of a binary message from sandboxd says which stream the rest belongs to.
@@ -39,14 +38,9 @@ type socketMessage struct {
 // apiExecSocket is a dialogue with a command. What speaks against it is told before the upgrade, except for what the
 // first message asks.
 func (s *Server) apiExecSocket(ctx context.Context, r *request) (talk, func(), error) {
-	ctx, cancel := context.WithTimeout(ctx, handlerTime)
-	defer cancel()
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	box, err := s.reachable(ctx, r)
 	if err != nil {
 		return nil, nil, err
-	}
-	if box.State == sandbox.Stopped || box.State == sandbox.Failed || box.State == sandbox.Deleting {
-		return nil, nil, fault.New(fault.Conflict, "%s is %s. Start it first.", box.Name, box.State)
 	}
 	return func(ctx context.Context, conn *websocket.Conn) error {
 		d := &dialogue{conn: conn, id: r.id}

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"io"
+	"net"
 	"time"
 
 	"sandboxd/internal/auth"
@@ -13,6 +14,7 @@ import (
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/terminal"
+	"sandboxd/internal/tunnel"
 	"sandboxd/internal/wire"
 )
 
@@ -227,4 +229,15 @@ type fileLooks interface {
 	Glance() files.Glance
 	Search(ctx context.Context, name string, q wire.Search, emit func(wire.Found) error) (more bool, err error)
 	Watch(ctx context.Context, name string, paths []string, emit func(folder string) error) error
+}
+
+// SSH is what the delivery asks of sshd.Server.
+type SSH interface {
+	Serve(ctx context.Context, box sandbox.Sandbox, conn net.Conn) error
+	HostKey() string
+}
+
+// Tunnels is what the delivery asks of tunnel.Service.
+type Tunnels interface {
+	Dial(ctx context.Context, box sandbox.Sandbox, port int) (*tunnel.Conn, error)
 }

@@ -54,7 +54,7 @@ const (
 
 // routes is the table of contents: the only place with paths, pages and API side by side.
 func (s *Server) routes() []route {
-	return slices.Concat(s.processRoutes(), s.accountRoutes(), s.sandboxRoutes(), s.templateRoutes(),
+	return slices.Concat(s.processRoutes(), s.accountRoutes(), s.sandboxRoutes(), s.doorRoutes(), s.templateRoutes(),
 		s.fileRoutes(apiPrefix, token), s.fileRoutes("", scripted),
 		s.entryPages(), s.sandboxPages(), s.templatePages(), s.settingsPages(), s.liveRoutes())
 }
@@ -115,6 +115,15 @@ func (s *Server) fileRoutes(prefix string, who access) []route {
 		{get, base + `\:trash`, who, s.onFiles(s.apiTrash)},
 		{del, base + `\:trash`, who, s.onFiles(s.apiEmptyTrash)},
 		{post, base + `\:restore`, who, filesCall(s, s.apiRestoreFiles)},
+	}
+}
+
+// doorRoutes are for programs that bring their own protocol.
+func (s *Server) doorRoutes() []route {
+	return []route{
+		{get, apiPrefix + "/ssh/host-key", token, api(s.apiHostKey)},
+		{get, apiPrefix + "/sandboxes/:name/ssh", token, s.longSocket(s.apiSSH)},
+		{get, apiPrefix + "/sandboxes/:name/ports/:port/tunnel", token, s.longSocket(s.apiTunnel)},
 	}
 }
 

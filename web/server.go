@@ -26,6 +26,8 @@ type Config struct {
 	Images    Images
 	Commands  Commands
 	Terminals Terminals
+	SSH       SSH
+	Tunnels   Tunnels
 	Files     Files
 	Idle      Idle
 	Uses      Uses

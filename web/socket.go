@@ -28,6 +28,17 @@ type talk func(ctx context.Context, conn *websocket.Conn) error
 // connection is upgraded, and release, which is called at the very end. Pings are sent meanwhile; talk must read, so
 // that pongs are seen. subprotocols are those that the conversation speaks, if it has any.
 func (s *Server) socket(begin func(ctx context.Context, r *request) (t talk, release func(), err error), subprotocols ...string) echo.HandlerFunc {
+	return s.upgrading(begin, writeLimit, subprotocols...)
+}
+
+// longSocket is socket for what may be held up for long by a client that takes nothing: until patience is over.
+func (s *Server) longSocket(begin func(ctx context.Context, r *request) (t talk, release func(), err error)) echo.HandlerFunc {
+	return s.upgrading(begin, patience)
+}
+
+func (s *Server) upgrading(
+	begin func(ctx context.Context, r *request) (t talk, release func(), err error), limit time.Duration, subprotocols ...string,
+) echo.HandlerFunc {
 	upgrader := websocket.Upgrader{
 		HandshakeTimeout: writeLimit, ReadBufferSize: 4 << 10, WriteBufferSize: 32 << 10, Subprotocols: subprotocols,
 		CheckOrigin: func(*http.Request) bool { return true }, // checkOrigin has
@@ -44,19 +55,20 @@ func (s *Server) socket(begin func(ctx context.Context, r *request) (t talk, rel
 				return fault.Wrap(err, fault.Invalid, "The websocket handshake was not understood.")
 			}
 			c.Response().Committed, c.Response().Status = true, http.StatusSwitchingProtocols // the framework does not see it
-			return s.converse(ctx, end, conn, t)
+			return s.converse(ctx, end, conn, limit, t)
 		})
 	}
 }
 
-func (s *Server) converse(ctx context.Context, end func(), conn *websocket.Conn, t talk) error {
+// converse holds a conversation; limit is how long a ping may take to send.
+func (s *Server) converse(ctx context.Context, end func(), conn *websocket.Conn, limit time.Duration, t talk) error {
 	defer conn.Close()
 	conn.SetReadLimit(maxMessage)
 	_ = conn.SetReadDeadline(time.Now().Add(pongLimit)) // fails only on a closed connection, which reading finds
 	conn.SetPongHandler(func(string) error { return conn.SetReadDeadline(time.Now().Add(pongLimit)) })
 	defer context.AfterFunc(ctx, func() { hangUp(ctx, conn) })()
 	defer s.keepBeating(ctx, end, func() error {
-		return conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeLimit))
+		return conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(limit))
 	})()
 	err := t(ctx, conn)
 	var closed *websocket.CloseError

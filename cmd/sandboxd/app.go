@@ -294,6 +294,11 @@ func (a *app) newFront() (front, error) {
 		return front{}, err
 	}
 	doors := door.New(a.manager, a.links, a.tracker)
+	inside := files.New(files.Through(doors))
+	ssh, ports, err := a.newSSH(doors, inside)
+	if err != nil {
+		return front{}, err
+	}
 	assets := static.New()
 	if p := assets.Problem(); p != "" {
 		a.log.Warn(p)
@@ -301,7 +306,7 @@ func (a *app) newFront() (front, error) {
 	dashboard := web.New(web.Config{
 		Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images,
 		Commands: exec.New(exec.Through(doors)), Terminals: terminal.New(terminal.Through(doors), a.manager, a.log),
-		Files: files.New(files.Through(doors)),
+		Files: inside, SSH: ssh, Tunnels: ports,
 		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),
 		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Codes: a.accounts},
 		Hosts:    a.hosts, Assets: assets,

@@ -16,6 +16,7 @@ import (
 // Doors opens sandboxes. Implemented by door.Doors.
 type Doors interface {
 	Open(ctx context.Context, name string, u idle.Use) (*door.Entry, error)
+	OpenStream(ctx context.Context, name string, u idle.Use) (*door.Entry, error)
 }
 
 // Through makes the Starter that goes through sandboxes' doors and over their guests' links.
@@ -24,9 +25,14 @@ func Through(d Doors) Starter { return starter{d} }
 type starter struct{ doors Doors }
 
 // Start opens the sandbox's door, which wakes it, and keeps it open until the process is closed: as long as a command runs,
-// however quietly, the sandbox is in use.
+// however quietly, the sandbox is in use. On a terminal somebody sits before it, or has left it open: then it is in use when
+// something is typed or shown, as terminals are.
 func (t starter) Start(ctx context.Context, name string, s Start) (Process, error) {
-	entry, err := t.doors.Open(ctx, name, idle.Use{Kind: idle.Exec, Detail: title(s.Command)})
+	open, kind := t.doors.Open, idle.Exec
+	if s.TTY {
+		open, kind = t.doors.OpenStream, idle.Terminal
+	}
+	entry, err := open(ctx, name, idle.Use{Kind: kind, Detail: Title(s.Command)})
 	if err != nil {
 		return nil, err
 	}
@@ -40,8 +46,8 @@ func (t starter) Start(ctx context.Context, name string, s Start) (Process, erro
 		}
 		return nil, err
 	}
-	awake := func() error { return entry.Touch(ctx, false) }
-	return &process{p: p, awake: awake, close: sync.OnceFunc(func() {
+	touch := func(unattended bool) error { return entry.Touch(ctx, unattended) }
+	return &process{p: p, touch: touch, close: sync.OnceFunc(func() {
 		p.Close()
 		entry.Release()
 	})}, nil
@@ -50,7 +56,7 @@ func (t starter) Start(ctx context.Context, name string, s Start) (Process, erro
 // process is a process over the link. What is asked of it wakes the sandbox: its owner may have frozen it all the same.
 type process struct {
 	p     *link.Process
-	awake func() error // until the command's ctx ends
+	touch func(unattended bool) error // until the command's ctx ends
 	close func()
 }
 
@@ -61,7 +67,7 @@ type input struct{ of *process }
 
 // Write gives the command input, once the sandbox is awake.
 func (i input) Write(b []byte) (int, error) {
-	if err := i.of.awake(); err != nil {
+	if err := i.of.touch(false); err != nil {
 		return 0, err
 	}
 	return i.of.p.Stdin.Write(b)
@@ -75,6 +81,7 @@ func (p *process) Next() (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
+	_ = p.touch(true) // what comes out wakes nothing, and so cannot fail
 	switch f.Type {
 	case wire.FrameStdout:
 		return Event{Kind: Stdout, Data: bytes.Clone(f.Data)}, nil
@@ -85,7 +92,7 @@ func (p *process) Next() (Event, error) {
 }
 
 func (p *process) Signal(name string) error {
-	if err := p.awake(); err != nil {
+	if err := p.touch(false); err != nil {
 		return err
 	}
 	return p.p.Signal(name)

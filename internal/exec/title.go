@@ -17,9 +17,9 @@ const (
 // assignment, an address, a value behind an option) may be a secret.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+/-]*$`)
 
-// title is what a command is called where people are told what keeps a sandbox awake: its program, and the word after it
+// Title is what a command is called where people are told what keeps a sandbox awake: its program, and the word after it
 // ("go test", "python train.py").
-func title(command []string) string {
+func Title(command []string) string {
 	words := command
 	if line, ok := shellLine(command); ok {
 		words = strings.Fields(line)

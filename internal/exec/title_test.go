@@ -27,7 +27,7 @@ func TestTitle_SaysTheProgramAndNothingThatMayBeSecret(t *testing.T) {
 		{[]string{"sh", "-c"}, "sh"},
 		{[]string{"git", "\u202e"}, "git"},
 	} {
-		if got := title(c.command); got != c.want {
+		if got := Title(c.command); got != c.want {
 			t.Errorf("%q: %q, want %q", c.command, got, c.want)
 		}
 	}

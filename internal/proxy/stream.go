@@ -174,7 +174,7 @@ type tunnel struct {
 	ctx      context.Context
 	stay     *stay
 	up, down frames
-	beats    beats
+	beats    idle.Heartbeats
 }
 
 // Write implements io.Writer: it takes what the visitor sends.
@@ -203,7 +203,7 @@ func (t *tunnel) admit(p piece) (waits, error) {
 		return unattended, nil
 	}
 	by := attended
-	beat := p.content < slotBytes && t.beats.is(p.content, now)
+	beat := p.content < slotBytes && t.beats.Is(p.content, now)
 	if beat || t.stay.forgotten(now) {
 		by = unattended
 	}
@@ -219,48 +219,4 @@ func (t *tunnel) Read(p []byte) (int, error) {
 	}
 	t.stay.came(t.ctx, t.down.read(p[:n]).content)
 	return n, err
-}
-
-// A heartbeat is a small message of the same size that comes again and again in the same time.
-const (
-	beatsKnown  = 4               // sizes looked at
-	beatsEnough = 3               // equal pauses before a message is a heartbeat
-	beatShort   = time.Second     // a shorter pause is somebody's typing or dragging
-	beatSlack   = 5               // pauses are equal when they differ by a fifth
-	beatLong    = 3 * time.Minute // a longer pause is chance
-)
-
-// beats knows a page's heartbeats.
-type beats [beatsKnown]struct {
-	size  int
-	last  time.Time
-	pause time.Duration
-	equal int
-}
-
-// is reports whether a message of that size is a heartbeat.
-func (b *beats) is(size int, now time.Time) bool {
-	at := 0
-	for i := range b {
-		if b[i].size == size && !b[i].last.IsZero() {
-			at = i
-			break
-		}
-		if b[i].last.Before(b[at].last) {
-			at = i
-		}
-	}
-	m := &b[at]
-	if m.size != size {
-		*m = beats{}[0]
-		m.size = size
-	}
-	pause := now.Sub(m.last)
-	if (pause-m.pause).Abs() <= m.pause/beatSlack && pause >= beatShort && pause <= beatLong {
-		m.equal++
-	} else {
-		m.equal, m.pause = 0, pause
-	}
-	m.last = now
-	return m.equal >= beatsEnough
 }

@@ -1,0 +1,162 @@
+// Package socket gives a WebSocket as a connection of bytes, at both ends: binary messages are the bytes, in whatever pieces,
+// and the text message {"type":"eof"} says that one direction is over.
+//
+// It opens no WebSocket, and knows nothing of what is said.
+//
+// Invariant: a piece is at most 32 KiB, and nothing is read that nobody waits for: who takes nothing is not sent more.
+package socket
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+const (
+	pieceSize  = 32 << 10
+	maxMessage = 64 << 10
+	closeLimit = time.Second // for the last word
+)
+
+// Conn is one end. Read belongs to one goroutine; the rest is safe for concurrent use.
+type Conn struct {
+	ws       *websocket.Conn
+	patience time.Duration
+	message  io.Reader // what is left of the present one; nil between two
+	over     bool      // the other end has said that no more comes
+	close    func()
+
+	mu sync.Mutex // held while a message is written
+}
+
+// note is a text message.
+type note struct {
+	Type string `json:"type"`
+}
+
+const noteEOF = "eof"
+
+// New gives ws, which nobody else may read or write data of from now on. The other end is given up when it has not said
+// anything for patience while it was listened to, be it a ping or a pong, or when it has not taken a piece for so long.
+func New(ws *websocket.Conn, patience time.Duration) *Conn {
+	c := &Conn{ws: ws, patience: patience}
+	c.close = sync.OnceFunc(c.end)
+	ws.SetReadLimit(maxMessage)
+	ws.SetPongHandler(func(string) error { return c.wait() })
+	answer := ws.PingHandler()
+	ws.SetPingHandler(func(data string) error {
+		if err := c.wait(); err != nil {
+			return err
+		}
+		return answer(data)
+	})
+	return c
+}
+
+func (c *Conn) wait() error { return c.ws.SetReadDeadline(time.Now().Add(c.patience)) }
+
+// Read implements io.Reader: io.EOF when the other end has said that no more comes, or has closed in order.
+func (c *Conn) Read(p []byte) (int, error) {
+	for !c.over {
+		if err := c.wait(); err != nil {
+			return 0, err
+		}
+		if c.message == nil {
+			if err := c.next(); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		n, err := c.message.Read(p)
+		if errors.Is(err, io.EOF) {
+			c.message, err = nil, nil
+		}
+		if n > 0 || err != nil {
+			return n, err
+		}
+	}
+	return 0, io.EOF
+}
+
+// next finds the next message.
+func (c *Conn) next() error {
+	kind, r, err := c.ws.NextReader()
+	if websocket.IsCloseError(err, websocket.CloseNormalClosure) {
+		return io.EOF
+	}
+	if err != nil || kind == websocket.BinaryMessage {
+		c.message = r
+		return err
+	}
+	var n note
+	if err := json.NewDecoder(r).Decode(&n); err != nil || n.Type != noteEOF {
+		return errors.New("a text message that nobody understands")
+	}
+	c.over = true
+	return nil
+}
+
+// Write implements io.Writer. It blocks while the other end takes nothing.
+func (c *Conn) Write(p []byte) (written int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(p) > 0 {
+		piece := p[:min(len(p), pieceSize)]
+		if err := c.send(websocket.BinaryMessage, piece); err != nil {
+			return written, err
+		}
+		written, p = written+len(piece), p[len(piece):]
+	}
+	return written, nil
+}
+
+func (c *Conn) send(kind int, data []byte) error {
+	if err := c.ws.SetWriteDeadline(time.Now().Add(c.patience)); err != nil {
+		return err
+	}
+	return c.ws.WriteMessage(kind, data)
+}
+
+// CloseWrite says that no more comes.
+func (c *Conn) CloseWrite() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	text, err := json.Marshal(note{noteEOF})
+	if err != nil {
+		return err
+	}
+	return c.send(websocket.TextMessage, text)
+}
+
+// Close ends the connection. It may be called more than once.
+func (c *Conn) Close() error {
+	c.close()
+	return nil
+}
+
+func (c *Conn) end() {
+	bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
+	_ = c.ws.WriteControl(websocket.CloseMessage, bye, time.Now().Add(closeLimit)) // a courtesy
+	c.ws.Close()
+}
+
+// LocalAddr implements net.Conn.
+func (c *Conn) LocalAddr() net.Addr { return c.ws.LocalAddr() }
+
+// RemoteAddr implements net.Conn.
+func (c *Conn) RemoteAddr() net.Addr { return c.ws.RemoteAddr() }
+
+// SetDeadline implements net.Conn: there is patience instead.
+func (*Conn) SetDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// SetReadDeadline implements net.Conn: there is patience instead.
+func (*Conn) SetReadDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// SetWriteDeadline implements net.Conn: there is patience instead.
+func (*Conn) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }

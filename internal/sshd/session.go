@@ -1,0 +1,162 @@
+package sshd
+
+import (
+	"context"
+	"io"
+	"regexp"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+
+	"sandboxd/internal/exec"
+	"sandboxd/internal/idle"
+	"sandboxd/internal/wire"
+)
+
+// session is one session channel. Its requests are read by one goroutine, which owns all but what mu guards; what was asked
+// for runs in another.
+type session struct {
+	*connection
+	channel ssh.Channel
+	env     map[string]string
+	tty     bool
+	size    size
+	started bool
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	command *command // once it runs
+	resized size     // what its terminal is to have, where that is not what it has
+}
+
+// session serves a session channel to its end.
+func (c *connection) session(ctx context.Context, n ssh.NewChannel) {
+	channel, requests, err := n.Accept()
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	s := &session{connection: c, channel: channel, env: map[string]string{}}
+	for r := range requests {
+		ok := s.answer(ctx, r)
+		_ = r.Reply(ok, nil) // a client that is gone needs none
+	}
+	cancel() // the channel is closed
+	s.running.Wait()
+	channel.Close()
+}
+
+// answer does what is asked, and says whether it does.
+func (s *session) answer(ctx context.Context, r *ssh.Request) bool {
+	switch r.Type {
+	case "pty-req":
+		return s.pty(r.Payload)
+	case "env":
+		return s.setenv(r.Payload)
+	case "shell":
+		return s.start(func() { s.run(ctx, shellJob()) })
+	case "exec":
+		line, ok := text(r.Payload)
+		return ok && s.start(func() { s.run(ctx, lineJob(line, s.tty)) })
+	case "subsystem":
+		name, ok := text(r.Payload)
+		return ok && name == "sftp" && s.start(func() { s.sftp(ctx) })
+	case "window-change":
+		var z sizeRequest
+		if ssh.Unmarshal(r.Payload, &z) == nil {
+			s.resize(within(z.Cols, z.Rows))
+		}
+	case "signal":
+		name, ok := text(r.Payload)
+		return ok && s.signal(ctx, name)
+	case "eow@openssh.com":
+		s.unread()
+	}
+	return false
+}
+
+// start begins what the session is for, once.
+func (s *session) start(f func()) bool {
+	if s.started {
+		return false
+	}
+	s.started = true
+	s.running.Go(f)
+	return true
+}
+
+// resize tells the terminal its size; one that stands still learns of it when it goes on.
+func (s *session) resize(z size) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.resized = z
+	if s.command != nil {
+		s.command.wantsSize()
+	}
+}
+
+// takeSize gives the size that the terminal is to have now, if it has another.
+func (s *session) takeSize() (size, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	z := s.resized
+	s.resized = size{}
+	return z, z != size{}
+}
+
+func (s *session) signal(ctx context.Context, name string) bool {
+	c := s.now()
+	if c == nil || wire.CheckSignal(name) != nil {
+		return false
+	}
+	s.running.Go(func() { c.signal(ctx, name) }) // it may have to wake the sandbox
+	return true
+}
+
+// unread is told that the client takes no more output.
+func (s *session) unread() {
+	if c := s.now(); c != nil {
+		c.unread.Store(true)
+	}
+}
+
+func (s *session) now() *command {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.command
+}
+
+// job is what a session is to run.
+type job struct {
+	command []string
+	use     idle.Use
+	stream  bool      // it is used by what goes through it, not by running
+	loss    wire.Loss // what becomes of it when the client is lost
+}
+
+// A login shell is what the account has, and takes commands until its input ends. So does a bare shell that is asked for by
+// its name, which is how editors use SSH.
+const loginShell = `exec "${SHELL:-/bin/sh}" -l`
+
+var bareShell = regexp.MustCompile(`^(/usr)?(/bin/)?(ba|da|z|fi|k|a)?sh( +(-l|-i|-s|--login))*$`)
+
+func shellJob() job {
+	return job{command: []string{"/bin/sh", "-c", loginShell}, stream: true, loss: wire.LossLeave,
+		use: idle.Use{Kind: idle.Terminal, Detail: "ssh"}}
+}
+
+// lineJob runs a line in the account's shell, as sshd does.
+func lineJob(line string, tty bool) job {
+	if bareShell.MatchString(line) {
+		tty = true
+	}
+	j := job{command: []string{"/bin/sh", "-c", `exec "${SHELL:-/bin/sh}" -c "$1"`, "sh", line}, stream: tty, loss: wire.LossHangup,
+		use: idle.Use{Kind: idle.Exec, Detail: exec.Title([]string{"sh", "-c", line})}}
+	if tty {
+		j.use.Kind, j.loss = idle.Terminal, wire.LossLeave
+	}
+	return j
+}
+
+// discard reads what nobody wants, until the channel ends.
+func discard(r io.Reader) { _, _ = io.Copy(io.Discard, r) }

@@ -1,0 +1,146 @@
+package sshd
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"github.com/pkg/sftp"
+
+	"sandboxd/internal/wire"
+)
+
+// Filecmd implements sftp.FileCmder.
+func (f *folder) Filecmd(r *sftp.Request) error {
+	files, err := f.files()
+	if err != nil {
+		return told(err)
+	}
+	name := f.box.Name
+	switch r.Method {
+	case "Setstat":
+		return told(f.set(r))
+	case "Rename":
+		return told(f.rename(r, false))
+	case "Mkdir":
+		return told(files.Mkdir(f.ctx, name, r.Filepath, false))
+	case "Rmdir":
+		return told(f.rmdir(r.Filepath))
+	case "Remove":
+		return told(f.remove(r.Filepath))
+	case "Symlink":
+		return told(files.Link(f.ctx, name, r.Target, r.Filepath))
+	}
+	return sftp.ErrSSHFxOpUnsupported
+}
+
+// PosixRename implements sftp.PosixRenameFileCmder.
+func (f *folder) PosixRename(r *sftp.Request) error { return told(f.rename(r, true)) }
+
+// rename moves to that very path, and not into a folder that is there.
+func (f *folder) rename(r *sftp.Request, overwrite bool) error {
+	at, err := f.lstat(r.Target)
+	switch {
+	case err == nil && (!overwrite || at.Type == wire.TypeFolder):
+		return errors.New("there is something of that name already")
+	case err != nil && !isMissing(err):
+		return err
+	}
+	files, err := f.files()
+	if err != nil {
+		return err
+	}
+	return files.Move(f.ctx, f.box.Name, []string{r.Filepath}, r.Target, overwrite)
+}
+
+func (f *folder) remove(path string) error {
+	e, err := f.lstat(path)
+	if err != nil {
+		return err
+	}
+	if e.Type == wire.TypeFolder {
+		return errors.New("that is a folder")
+	}
+	return f.delete(path)
+}
+
+// rmdir removes a folder that is empty.
+func (f *folder) rmdir(path string) error {
+	e, err := f.lstat(path)
+	if err != nil {
+		return err
+	}
+	if e.Type != wire.TypeFolder {
+		return errors.New("that is no folder")
+	}
+	files, err := f.files()
+	if err != nil {
+		return err
+	}
+	l, err := files.List(f.ctx, f.box.Name, path, "", 1)
+	if err != nil {
+		return err
+	}
+	if len(l.Entries) > 0 {
+		return errors.New("the folder is not empty")
+	}
+	return f.delete(path)
+}
+
+func (f *folder) delete(path string) error {
+	files, err := f.files()
+	if err != nil {
+		return err
+	}
+	_, err = files.Delete(f.ctx, f.box.Name, []string{path}, true)
+	return err
+}
+
+// set sets attributes: at once, or of a file that is being written when it is in place.
+func (f *folder) set(r *sftp.Request) error {
+	flags, wish := r.AttrFlags(), r.Attributes()
+	if flags.UidGid {
+		if err := f.sameOwner(r.Filepath, wish); err != nil {
+			return err
+		}
+	}
+	u, open := f.being(r.Filepath), true
+	if u == nil {
+		place, e, err := f.resolve(r.Filepath)
+		if err != nil {
+			return err
+		}
+		u, open = newUpload(f, place), false
+		u.was, u.size = e.Size, e.Size
+	}
+	u.mu.Lock()
+	if flags.Permissions {
+		mode := wish.Mode & wire.MaxFileMode
+		u.mode = &mode
+	}
+	if flags.Acmodtime {
+		modified := time.Unix(int64(wish.Mtime), 0)
+		u.modified = &modified
+	}
+	var err error
+	if flags.Size {
+		err = u.truncate(int64(wish.Size))
+	}
+	u.mu.Unlock()
+	if err != nil || open {
+		return err
+	}
+	return u.Close()
+}
+
+// sameOwner refuses another owner: the sandbox's user can give nothing away.
+func (f *folder) sameOwner(path string, wish *sftp.FileStat) error {
+	if u := f.being(path); u != nil {
+		return nil
+	}
+	e, err := f.stat(path)
+	if err == nil && (e.UID != wish.UID || e.GID != wish.GID) {
+		return os.ErrPermission
+	}
+	return err
+}

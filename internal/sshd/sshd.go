@@ -1,0 +1,205 @@
+// Package sshd is the SSH server of sandboxes. It speaks SSH on a connection that delivery has authorised for one sandbox, and
+// ends there what a client asks for: shells and commands run over the guest's link, SFTP on the files of the sandbox,
+// forwarded connections at the sandbox's own ports. No sshd is needed in the image.
+//
+// It authenticates nobody: whoever has the connection is the sandbox's user, whatever name is given. It carries nothing from the
+// sandbox back to the client's machine: no agent, no X11, no remote forwarding; those are refused as SSH provides for.
+//
+// Invariant: a connection reaches the one sandbox that it was made for, by its id, and nothing else. It is no use of it by
+// lying open: what is typed is, a command until it ends, files while they are used. Whatever it opens is bounded in
+// number, and has ended when Serve returns.
+package sshd
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"sandboxd/internal/door"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/idle"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/tunnel"
+)
+
+const (
+	handshakeLimit = 20 * time.Second
+	openLimit      = 60 * time.Second // until the sandbox is awake and its guest has begun what is asked for
+	maxChannels    = 100              // of one connection
+	maxAtOnce      = 1000             // channels of all connections: each may hold a window of 2 MiB
+)
+
+// Doors opens sandboxes. Implemented by door.Doors.
+type Doors interface {
+	Open(ctx context.Context, name string, u idle.Use) (*door.Entry, error)
+	OpenStream(ctx context.Context, name string, u idle.Use) (*door.Entry, error)
+}
+
+// Boxes tells which sandbox has a name now. Implemented by sandbox.Manager.
+type Boxes interface {
+	Sandbox(ctx context.Context, name string) (sandbox.Sandbox, error)
+}
+
+// Ports connects to the ports of sandboxes. Implemented by tunnel.Service.
+type Ports interface {
+	Dial(ctx context.Context, box sandbox.Sandbox, port int) (*tunnel.Conn, error)
+}
+
+// Config is what a Server is made of. Nothing in it may be nil.
+type Config struct {
+	Key   *HostKey
+	Doors Doors
+	Boxes Boxes
+	Ports Ports
+	Files Files
+	Log   *slog.Logger
+}
+
+// Server serves SSH. Safe for concurrent use.
+type Server struct {
+	cfg      Config
+	ssh      *ssh.ServerConfig
+	channels chan struct{} // a slot for each open one
+}
+
+// New makes a Server. It does no I/O.
+func New(cfg Config) *Server {
+	c := &ssh.ServerConfig{NoClientAuth: true, ServerVersion: "SSH-2.0-sandboxd"}
+	c.AddHostKey(cfg.Key.signer)
+	return &Server{cfg: cfg, ssh: c, channels: make(chan struct{}, maxAtOnce)}
+}
+
+// HostKey is the server's public key as known_hosts and authorized_keys have it: "ssh-ed25519 AAAA…".
+func (s *Server) HostKey() string { return s.cfg.Key.Public() }
+
+// Serve speaks SSH on conn, for box, until the client leaves or ctx ends, and closes conn. An error says that the client has
+// not spoken SSH; that it has left is none.
+func (s *Server) Serve(ctx context.Context, box sandbox.Sandbox, conn net.Conn) error {
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	late := time.AfterFunc(handshakeLimit, func() { conn.Close() })
+	client, channels, requests, err := ssh.NewServerConn(conn, s.ssh)
+	if !late.Stop() && err == nil {
+		err = errors.New("handshake took too long")
+	}
+	if err != nil {
+		return fault.Wrap(err, fault.Invalid, "The SSH handshake was not understood.")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	c := &connection{server: s, box: box, slots: make(chan struct{}, maxChannels)}
+	c.running.Go(func() { c.requests(requests) })
+	c.serve(ctx, channels)
+	cancel()
+	client.Close()
+	c.running.Wait()
+	return nil
+}
+
+// connection is one client's.
+type connection struct {
+	server  *Server
+	box     sandbox.Sandbox
+	slots   chan struct{} // one for each open channel
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool // for sessions: the client has said that it wants no more
+}
+
+// requests answers what is asked of the connection as a whole: a sign of life is answered, remote forwarding refused.
+func (c *connection) requests(in <-chan *ssh.Request) {
+	for r := range in {
+		if r.Type == "no-more-sessions@openssh.com" {
+			c.mu.Lock()
+			c.closed = true
+			c.mu.Unlock()
+		}
+		_ = r.Reply(false, nil) // a client that is gone needs none
+	}
+}
+
+// serve lets in channels until there are no more.
+func (c *connection) serve(ctx context.Context, in <-chan ssh.NewChannel) {
+	for n := range in {
+		if why, text := c.refuses(n.ChannelType()); text != "" {
+			_ = n.Reject(why, text) // a client that is gone needs none
+			continue
+		}
+		leave, ok := c.enter()
+		if !ok {
+			_ = n.Reject(ssh.ResourceShortage, "too many channels are open: close some first")
+			continue
+		}
+		c.running.Go(func() {
+			defer leave()
+			if n.ChannelType() == "direct-tcpip" {
+				c.forward(ctx, n)
+				return
+			}
+			c.session(ctx, n)
+		})
+	}
+}
+
+func (c *connection) refuses(channel string) (ssh.RejectionReason, string) {
+	switch channel {
+	case "direct-tcpip":
+		return 0, ""
+	case "session":
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.closed {
+			return ssh.Prohibited, "no more sessions were wanted on this connection"
+		}
+		return 0, ""
+	case "direct-streamlocal@openssh.com":
+		return ssh.Prohibited, "sockets of the sandbox cannot be forwarded, only its TCP ports"
+	}
+	return ssh.UnknownChannelType, "there is no such channel here"
+}
+
+// enter counts a channel in, if there is room. The caller must call leave.
+func (c *connection) enter() (leave func(), ok bool) {
+	select {
+	case c.slots <- struct{}{}:
+	default:
+		return nil, false
+	}
+	select {
+	case c.server.channels <- struct{}{}:
+		return func() { <-c.server.channels; <-c.slots }, true
+	default:
+		<-c.slots
+		return nil, false
+	}
+}
+
+// errReplaced says that the name leads to another sandbox now.
+func (c *connection) replaced() error {
+	return fault.New(fault.Gone, "The sandbox %s that this connection was for has been deleted.", c.box.Name)
+}
+
+// open opens the sandbox's door: for a command, which is a use until it is released, or for a stream, which is one when
+// something goes through it.
+func (c *connection) open(ctx context.Context, u idle.Use, stream bool) (*door.Entry, error) {
+	ctx, cancel := context.WithTimeout(ctx, openLimit)
+	defer cancel()
+	open := c.server.cfg.Doors.Open
+	if stream {
+		open = c.server.cfg.Doors.OpenStream
+	}
+	e, err := open(ctx, c.box.Name, u)
+	if err != nil {
+		return nil, err
+	}
+	if e.Sandbox.ID != c.box.ID {
+		e.Release()
+		return nil, c.replaced()
+	}
+	return e, nil
+}

@@ -1,0 +1,314 @@
+package sshd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pkg/sftp"
+
+	"sandboxd/internal/wire"
+)
+
+// Bounds of a file that is being written.
+const (
+	// maxAhead and maxPieces are how much may be held of what comes before its turn: a client sends many pieces at once, which
+	// are taken in any order. More means that what is missing will not come.
+	maxAhead  = 8 << 20
+	maxPieces = 1024
+	maxHole   = 1 << 30 // zeros that are written for what a client leaves out
+)
+
+var errHole = errors.New("the file would have a hole of more than 1 GiB, which cannot be made over SFTP")
+
+// upload is a file that is being written. A sandbox takes a file as one stream, from its beginning to its end, and puts it
+// in place as a whole; SFTP writes pieces anywhere. So pieces are put in order, what they leave out is filled with what was
+// there (or with zeros), and a piece before what has been sent puts the file in place and begins anew over it.
+type upload struct {
+	*folder
+	put    wire.FilePut
+	append bool // every piece goes to the end
+	leave  func()
+
+	mu sync.Mutex
+	extent
+	ahead
+	attributes
+	out *stream
+	err error // the first; everything fails with it from then on
+}
+
+// extent is how far a file has come.
+type extent struct {
+	since time.Time
+	was   int64 // how much is kept of the file that is there
+	at    int64 // up to where the stream is filled
+	size  int64 // what the file is to have
+	begun bool  // something is to be put in place
+}
+
+// attributes are to be set when the file is in place.
+type attributes struct {
+	mode     *uint32
+	modified *time.Time
+}
+
+// ahead are pieces whose turn has not come, in order.
+type ahead struct {
+	pieces []piece
+	held   int // bytes
+}
+
+type piece struct {
+	at   int64
+	data []byte
+}
+
+func (p piece) end() int64 { return p.at + int64(len(p.data)) }
+
+// insert takes a piece, if it does not overlap another.
+func (a *ahead) insert(p piece) bool {
+	i, _ := slices.BinarySearchFunc(a.pieces, p, func(a, b piece) int { return int(min(max(a.at-b.at, -1), 1)) })
+	if i < len(a.pieces) && a.pieces[i].at < p.end() || i > 0 && a.pieces[i-1].end() > p.at {
+		return false
+	}
+	a.pieces, a.held = slices.Insert(a.pieces, i, p), a.held+len(p.data)
+	return true
+}
+
+// pop takes the first piece away.
+func (a *ahead) pop() piece {
+	p := a.pieces[0]
+	a.pieces, a.held = slices.Delete(a.pieces, 0, 1), a.held-len(p.data)
+	return p
+}
+
+func (a *ahead) full() bool { return a.held > maxAhead || len(a.pieces) > maxPieces }
+
+// stream is one pass of the file into the sandbox.
+type stream struct {
+	*io.PipeWriter
+	done chan struct{}
+	err  error // once done
+}
+
+func newUpload(f *folder, path string) *upload {
+	return &upload{folder: f, put: wire.FilePut{Path: path, Size: -1}, leave: func() {}, extent: extent{since: time.Now()}}
+}
+
+// WriteAt implements io.WriterAt. It may keep p, which the library does not use again.
+func (u *upload) WriteAt(p []byte, at int64) (int, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.write(p, at)
+}
+
+func (u *upload) write(p []byte, at int64) (int, error) {
+	if u.err != nil {
+		return 0, told(u.err)
+	}
+	if u.append {
+		at = u.size
+	}
+	if at < 0 || at+int64(len(p)) < at {
+		return 0, sftp.ErrSSHFxBadMessage
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if at < u.at || !u.insert(piece{at, p}) {
+		if err := u.finish(); err != nil { // and go over it again
+			return 0, told(err)
+		}
+		u.insert(piece{at, p})
+	}
+	u.begun, u.size = true, max(u.size, at+int64(len(p)))
+	for len(u.pieces) > 0 && (u.pieces[0].at == u.at || u.full()) {
+		if err := u.next(); err != nil {
+			return 0, told(err)
+		}
+	}
+	return len(p), nil
+}
+
+// next sends the first piece that is held, and what is missing before it.
+func (u *upload) next() error {
+	if err := u.fill(u.pieces[0].at); err != nil {
+		return err
+	}
+	return u.send(u.pop().data)
+}
+
+// send adds to the stream, which begins with it.
+func (u *upload) send(data []byte) error {
+	if u.out == nil {
+		if err := u.begin(); err != nil {
+			return u.fail(err)
+		}
+	}
+	n, err := u.out.Write(data)
+	u.at += int64(n)
+	if err != nil {
+		<-u.out.done
+		return u.fail(u.out.err)
+	}
+	return nil
+}
+
+func (u *upload) fail(err error) error {
+	if u.err == nil {
+		u.err = err
+	}
+	return u.err
+}
+
+// begin opens a stream.
+func (u *upload) begin() error {
+	files, err := u.files()
+	if err != nil {
+		return err
+	}
+	r, w := io.Pipe()
+	s := &stream{PipeWriter: w, done: make(chan struct{})}
+	put := u.put
+	u.running.Go(func() {
+		defer close(s.done)
+		_, s.err = files.Write(u.ctx, u.box.Name, put, r)
+		if s.err != nil {
+			r.CloseWithError(s.err)
+			return
+		}
+		r.CloseWithError(io.ErrClosedPipe)
+	})
+	u.out = s
+	return nil
+}
+
+// fill sends what was there, and zeros behind that, up to to.
+func (u *upload) fill(to int64) error {
+	if to <= u.at {
+		return nil
+	}
+	if to-max(u.at, u.was) > maxHole {
+		return u.fail(errHole)
+	}
+	if err := u.keep(min(to, u.was)); err != nil {
+		return err
+	}
+	zeros := make([]byte, min(to-u.at, pieceSize))
+	for u.at < to {
+		if err := u.send(zeros[:min(int64(len(zeros)), to-u.at)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keep sends of the file that is there what lies before to.
+func (u *upload) keep(to int64) error {
+	if to <= u.at {
+		return nil
+	}
+	files, err := u.files()
+	if err != nil {
+		return u.fail(err)
+	}
+	old, err := files.Read(u.ctx, u.box.Name, u.put.Path, u.at, to-u.at)
+	if err != nil {
+		return u.fail(err)
+	}
+	defer old.Close()
+	buf := make([]byte, pieceSize)
+	for u.at < to {
+		n, err := old.Read(buf)
+		if n > 0 {
+			if err := u.send(buf[:min(int64(n), to-u.at)]); err != nil {
+				return err
+			}
+		}
+		if err != nil && u.at < to {
+			return u.fail(fmt.Errorf("read what was there: %w", err))
+		}
+	}
+	return nil
+}
+
+// finish puts in place what has been written, if anything has.
+func (u *upload) finish() error {
+	if u.err != nil || !u.begun {
+		return u.err
+	}
+	for len(u.pieces) > 0 {
+		if err := u.next(); err != nil {
+			return err
+		}
+	}
+	if err := u.fill(u.size); err != nil {
+		return err
+	}
+	if u.out == nil { // an empty file is a stream too
+		if err := u.begin(); err != nil {
+			return u.fail(err)
+		}
+	}
+	u.out.Close()
+	<-u.out.done
+	if u.out.err != nil {
+		return u.fail(u.out.err)
+	}
+	u.was, u.at, u.begun, u.out = u.size, 0, false, nil
+	u.put.IfNone, u.put.Mode = false, 0
+	return nil
+}
+
+// truncate cuts the file, or makes it longer.
+func (u *upload) truncate(size int64) error {
+	if size < 0 {
+		return sftp.ErrSSHFxBadMessage
+	}
+	if err := u.finish(); err != nil {
+		return err
+	}
+	u.was, u.size, u.begun = min(u.was, size), size, true
+	return nil
+}
+
+// TransferError implements sftp.TransferError: the client is gone, and what it has not finished is not put in place.
+func (u *upload) TransferError(error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_ = u.fail(io.ErrUnexpectedEOF)
+}
+
+// Close implements io.Closer: it puts the file in place.
+func (u *upload) Close() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	defer u.leave()
+	err := u.finish()
+	if u.out != nil { // it has failed
+		u.out.CloseWithError(err)
+		<-u.out.done
+		u.out = nil
+	}
+	if err == nil {
+		err = u.dress()
+	}
+	_ = u.fail(errors.New("the file is closed"))
+	return told(err)
+}
+
+// dress sets what was asked for while the file was not in place.
+func (u *upload) dress() error {
+	files, err := u.files()
+	if err == nil && u.mode != nil {
+		err = files.Chmod(u.ctx, u.box.Name, u.put.Path, *u.mode)
+	}
+	if err == nil && u.modified != nil {
+		err = files.Touch(u.ctx, u.box.Name, u.put.Path, *u.modified)
+	}
+	return err
+}

@@ -1,0 +1,189 @@
+// Package tunnel connects clients to TCP ports inside sandboxes: it opens the sandbox's door, which wakes it, and carries
+// bytes both ways until one side ends.
+//
+// It does not decide who may come in (delivery does, before), and it knows nothing of what is said.
+//
+// Invariant: an open connection is no use of a sandbox; what goes through it is. What a client sends wakes the sandbox before
+// the bytes go in, unless it is the heartbeat of a program that waits.
+package tunnel
+
+import (
+	"context"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"sandboxd/internal/door"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/idle"
+	"sandboxd/internal/sandbox"
+)
+
+const (
+	openLimit = 60 * time.Second // until the sandbox is awake and the port has answered
+	// beatBytes is below what a heartbeat may have: more in one piece is something that is said.
+	beatBytes = 128
+	maxAtOnce = 512 // connections into one sandbox
+	carrySize = 32 << 10
+)
+
+// Doors opens sandboxes. Implemented by door.Doors.
+type Doors interface {
+	OpenStream(ctx context.Context, name string, u idle.Use) (*door.Entry, error)
+}
+
+// Service opens tunnels. Safe for concurrent use.
+type Service struct {
+	doors Doors
+
+	mu  sync.Mutex
+	now map[string]int // open ones, by sandbox id
+}
+
+// New makes a Service. It does no I/O.
+func New(d Doors) *Service { return &Service{doors: d, now: map[string]int{}} }
+
+// Dial connects to a port of box, also one that is bound to its loopback, waking it when it is at rest. ctx is for connecting
+// only. Kinds: NotFound (nothing listens: link.ErrNothingListens), Invalid, Conflict (it does not run), Limited, Unavailable,
+// Timeout. Gone when another sandbox has got that name.
+func (s *Service) Dial(ctx context.Context, box sandbox.Sandbox, port int) (*Conn, error) {
+	if port < 1 || port > 65535 {
+		return nil, fault.Field("port", "A port is a number between 1 and 65535.")
+	}
+	leave, err := s.enter(box)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.dial(ctx, box, port)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	c.leave = leave
+	return c, nil
+}
+
+func (s *Service) dial(ctx context.Context, box sandbox.Sandbox, port int) (*Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, openLimit)
+	defer cancel()
+	entry, err := s.doors.OpenStream(ctx, box.Name, idle.Use{Kind: idle.Stream, Detail: "port " + strconv.Itoa(port)})
+	if err != nil {
+		return nil, err
+	}
+	conn, err := dialAs(ctx, entry, box, port)
+	if err != nil {
+		entry.Release()
+		return nil, err
+	}
+	c := &Conn{Conn: conn, use: entry}
+	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
+	return c, nil
+}
+
+func dialAs(ctx context.Context, entry *door.Entry, box sandbox.Sandbox, port int) (net.Conn, error) {
+	if entry.Sandbox.ID != box.ID {
+		return nil, fault.New(fault.Gone, "The sandbox %s that this connection was for has been deleted.", box.Name)
+	}
+	return entry.Session.DialPort(ctx, port)
+}
+
+func (s *Service) enter(box sandbox.Sandbox) (leave func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now[box.ID] >= maxAtOnce {
+		return nil, fault.New(fault.Limited, "%d connections are open to ports of %s. Close some first.", maxAtOnce, box.Name)
+	}
+	s.now[box.ID]++
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.now[box.ID]--; s.now[box.ID] == 0 {
+			delete(s.now, box.ID)
+		}
+	}), nil
+}
+
+// use is one client's use of a sandbox. Implemented by door.Entry.
+type use interface {
+	Touch(ctx context.Context, unattended bool) error
+	Release()
+}
+
+// Conn is a connection to a port of a sandbox. The caller must Close it. Write belongs to one goroutine, Read to one.
+type Conn struct {
+	net.Conn
+	use    use
+	leave  func()
+	life   context.Context
+	end    context.CancelFunc
+	hearts idle.Heartbeats
+}
+
+// Write sends what a client says, once the sandbox is awake; a heartbeat does not wake it.
+func (c *Conn) Write(p []byte) (int, error) {
+	unattended := len(p) < beatBytes && c.hearts.Is(len(p), time.Now())
+	ctx, cancel := context.WithTimeout(c.life, openLimit)
+	defer cancel()
+	if err := c.use.Touch(ctx, unattended); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
+}
+
+// Read gives what the sandbox says.
+func (c *Conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		_ = c.use.Touch(c.life, true) // an unattended one cannot fail
+	}
+	return n, err
+}
+
+// CloseWrite tells the sandbox's program that no more comes.
+func (c *Conn) CloseWrite() error {
+	half, ok := c.Conn.(Peer)
+	if !ok {
+		return c.Conn.Close()
+	}
+	return half.CloseWrite()
+}
+
+// Close ends the connection and the use of the sandbox. It may be called more than once.
+func (c *Conn) Close() error {
+	c.end()
+	err := c.Conn.Close()
+	c.use.Release()
+	c.leave()
+	return err
+}
+
+// Peer is a connection of which one direction can be over before the other.
+type Peer interface {
+	io.ReadWriteCloser
+	CloseWrite() error
+}
+
+// Join carries bytes both ways between c and a client until both directions are over or one has broken, and closes both.
+func (c *Conn) Join(client Peer) {
+	var both sync.WaitGroup
+	both.Go(func() { carry(c, client) })
+	both.Go(func() { carry(client, c) })
+	both.Wait()
+	c.Close()
+	client.Close()
+}
+
+// carry passes on what from gives, and its end. What breaks ends both.
+func carry(to, from Peer) {
+	buf := make([]byte, carrySize)
+	_, err := io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, buf)
+	if err == nil {
+		err = to.CloseWrite()
+	}
+	if err != nil {
+		to.Close()
+		from.Close()
+	}
+}

@@ -1,0 +1,71 @@
+package web
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/socket"
+)
+
+// patience is how long a client of a tunnel may take nothing and say nothing: a program that is suspended, or behind which
+// somebody reads page by page, must not lose its connection.
+const patience = 15 * time.Minute
+
+// hostKeyShape is the SSH server's key.
+type hostKeyShape struct {
+	HostKey string `json:"host_key"` // as known_hosts has it, without the host
+}
+
+func (s *Server) apiHostKey(context.Context, *request, none) (reply, error) {
+	return reply{body: hostKeyShape{s.cfg.SSH.HostKey()}}, nil
+}
+
+// reachable finds a sandbox that runs, or that use can wake.
+func (s *Server) reachable(ctx context.Context, r *request) (sandbox.Sandbox, error) {
+	ctx, cancel := context.WithTimeout(ctx, handlerTime)
+	defer cancel()
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return box, err
+	}
+	if box.State == sandbox.Stopped || box.State == sandbox.Failed || box.State == sandbox.Deleting {
+		return box, fault.New(fault.Conflict, "%s is %s. Start it first.", box.Name, box.State)
+	}
+	return box, nil
+}
+
+// apiSSH speaks SSH over a websocket. The sandbox is woken by what is asked for there.
+func (s *Server) apiSSH(ctx context.Context, r *request) (talk, func(), error) {
+	box, err := s.reachable(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(ctx context.Context, conn *websocket.Conn) error {
+		return s.cfg.SSH.Serve(ctx, box, socket.New(conn, patience))
+	}, func() {}, nil
+}
+
+// apiTunnel is a connection to a port. Whether something listens there is told before the upgrade.
+func (s *Server) apiTunnel(ctx context.Context, r *request) (talk, func(), error) {
+	port, err := strconv.Atoi(r.param("port"))
+	if err != nil {
+		return nil, nil, fault.Field("port", "A port is a number between 1 and 65535.")
+	}
+	box, err := s.reachable(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	to, err := s.cfg.Tunnels.Dial(ctx, box, port)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(_ context.Context, conn *websocket.Conn) error {
+		to.Join(socket.New(conn, patience))
+		return nil
+	}, func() { to.Close() }, nil
+}
