@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"sandboxd/internal/guest/files"
 	"sandboxd/internal/wire"
 )
 
@@ -47,6 +48,7 @@ type Config struct {
 	Home      string // default working folder; "" means wire.HomePath
 	IDE       string // where the versions of VS Code are; "" means wire.IDEPath
 	Version   string
+	Root      string       // of the files that are served; "" means /
 	Gateway   string       // where the gateway listens, such as "0.0.0.0:7880"; "" means that there is none
 	Terminals Tabs         // called once, when the set-up is known; nil means that there are none
 	Own       bool         // see above
@@ -91,6 +93,7 @@ type programs struct {
 	services *supervisor
 	ports    *ports
 	ide      *ide
+	files    *files.Tree
 }
 
 // New makes a guest; Run lets it live.
@@ -112,6 +115,7 @@ func New(cfg Config) *Guest {
 		opened: make(chan func(context.Context) error, 1)}
 	g.services = newSupervisor(g.spawn)
 	g.ide = newIDE(cfg.IDE, g.spawnIDE)
+	g.files = files.New(g.filesConfig())
 	settle, started := func() {}, func() {}
 	if cfg.Own {
 		settle, started = giveBack, unmapProgram
@@ -130,6 +134,7 @@ func (g *Guest) Run(ctx context.Context) error {
 	defer end()
 	defer g.settler.stop()
 	g.serving.Go(func() { g.runTerminals(life) })
+	g.serving.Go(func() { g.files.Sweep(life) })
 	g.serving.Go(func() { g.gateway.run(life) })
 	linked := make(chan struct{})
 	go func() {

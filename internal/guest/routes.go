@@ -31,6 +31,7 @@ func (g *Guest) routes(link *carrier) http.Handler {
 	mux.HandleFunc("GET "+wire.PathActivity, g.serveActivity)
 	mux.HandleFunc("GET "+wire.PathPorts, g.servePorts)
 	mux.HandleFunc("GET "+wire.PathPortsWatch, g.serveWatchPorts)
+	g.fileRoutes(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.serving.Add(1)
 		defer g.serving.Done()

@@ -23,7 +23,7 @@ import (
 // patience bounds every wait of a test.
 const patience = 20 * time.Second
 
-func testContext(t *testing.T) context.Context {
+func testContext(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
@@ -31,7 +31,7 @@ func testContext(t *testing.T) context.Context {
 }
 
 // runHub lets a hub live and gives what ends it.
-func runHub(t *testing.T, h *link.Hub) (stop func()) {
+func runHub(t testing.TB, h *link.Hub) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -53,7 +53,7 @@ func runHub(t *testing.T, h *link.Hub) (stop func()) {
 }
 
 // runGuest lets a guest live in this process, on the socket in folder.
-func runGuest(t *testing.T, folder string, cfg guest.Config) (stop func()) {
+func runGuest(t testing.TB, folder string, cfg guest.Config) (stop func()) {
 	t.Helper()
 	cfg.Socket, cfg.Version = filepath.Join(folder, wire.SocketName), "test"
 	if cfg.Home == "" {

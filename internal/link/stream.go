@@ -9,17 +9,15 @@ import (
 	"time"
 )
 
-// A stream's buffers: two of them, so that one is filled while the other is emptied.
+// A stream has two buffers, so that one is filled while the other is emptied. They are small until one is found full.
 const (
+	firstPiece  = 4 << 10
 	pieceSize   = 128 << 10
 	piecesAhead = 2
 	feedSize    = 256 << 10
 )
 
-var (
-	pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
-	feeds  = sync.Pool{New: func() any { return new([feedSize]byte) }}
-)
+var feeds = sync.Pool{New: func() any { return new([feedSize]byte) }}
 
 // stream reads a reply's body in a goroutine of its own: reading may be held up longer than who reads wants to wait, because
 // HTTP/2 makes room for more by writing, which a guest that does not read holds up.
@@ -29,51 +27,49 @@ type stream struct {
 	ctx      context.Context // the caller's
 	patience time.Duration   // for the next bytes; 0 means for ever
 	filled   chan piece
-	empty    chan *[pieceSize]byte
+	empty    chan []byte
 	now      piece
 	rest     []byte // of now
 }
 
 // piece is some bytes, or why there are none.
 type piece struct {
-	buf *[pieceSize]byte
+	buf []byte
 	n   int
 	err error
 }
 
 func (s *Session) newStream(ctx context.Context, r *reply) (*stream, error) {
 	t := &stream{session: s, reply: r, ctx: ctx, patience: s.pace.reply,
-		filled: make(chan piece, piecesAhead), empty: make(chan *[pieceSize]byte, piecesAhead)}
+		filled: make(chan piece, piecesAhead), empty: make(chan []byte, piecesAhead)}
 	if !s.begin(t.fill) {
 		return nil, s.failed(ctx, errDropped)
 	}
 	return t, nil
 }
 
-// fill reads until the end. It takes its buffers when there is something to do and leaves the last ones to the collector,
-// because whoever gave the stream up may still look at them.
+// fill reads until the end. Its buffers are left to the collector, because whoever gave the stream up may still look at them.
 func (t *stream) fill() {
-	made := 0
-	for {
-		var buf *[pieceSize]byte
+	for range piecesAhead {
+		t.empty <- make([]byte, firstPiece)
+	}
+	for size := firstPiece; ; {
+		var buf []byte
 		select {
 		case buf = <-t.empty:
-		default:
-			if made < piecesAhead {
-				buf = pieces.Get().(*[pieceSize]byte)
-				made++
-				break
-			}
-			select {
-			case buf = <-t.empty:
-			case <-t.reply.ctx.Done():
-				return
-			}
+		case <-t.reply.ctx.Done():
+			return
 		}
-		n, err := t.reply.Body.Read(buf[:])
+		if len(buf) < size {
+			buf = make([]byte, size)
+		}
+		n, err := t.reply.Body.Read(buf)
 		t.filled <- piece{buf, n, err} // never waits: there are as many places as buffers
 		if err != nil {
 			return
+		}
+		if n == len(buf) {
+			size = pieceSize
 		}
 	}
 }

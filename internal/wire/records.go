@@ -44,7 +44,7 @@ type RecordReader struct {
 
 // NewRecordReader reads from r, ahead.
 func NewRecordReader(r io.Reader) *RecordReader {
-	return &RecordReader{r: bufio.NewReaderSize(r, maxRecord)}
+	return &RecordReader{r: bufio.NewReaderSize(r, 4<<10)}
 }
 
 // Next reads a record, past beats. The payload is valid until the next call. A stream that ends before its last record is

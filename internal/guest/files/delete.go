@@ -1,0 +1,78 @@
+package files
+
+import (
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/wire"
+)
+
+// remove moves things to the trash, or deletes them for good.
+func (q *ask) remove() error {
+	paths, err := q.paths("path")
+	if err != nil {
+		return err
+	}
+	permanent := q.flag("permanent")
+	err = q.tree.labour(q.Context(), func(a *actor) error {
+		for _, p := range paths {
+			if permanent {
+				err = a.remove(p)
+			} else {
+				err = a.discard(p, q.reply)
+			}
+			if err != nil {
+				return about(p, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return about("what was to be deleted", err)
+	}
+	q.reply.end(nil)
+	return nil
+}
+
+func (a *actor) remove(p string) error {
+	s, err := a.find(p, false)
+	if err != nil {
+		return err
+	}
+	defer s.walk.close()
+	if s.name == "" {
+		return errRoot
+	}
+	return s.walk.removeTree(s.name)
+}
+
+// discard moves something to the trash and tells of it.
+func (a *actor) discard(p string, to *reply) error {
+	s, err := a.find(p, false)
+	if err != nil {
+		return err
+	}
+	defer s.walk.close()
+	if s.name == "" {
+		return errRoot
+	}
+	var st unix.Stat_t
+	if err := lstatAt(s.walk.fd(), s.name, &st); err != nil {
+		return err
+	}
+	b, err := a.openTrash(true)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	if s.walk.through(b.home()) || isFolder(&st) && b.files.through(st.Dev, st.Ino) {
+		return problem(wire.CodeConflict, "%s is the trash itself or in it: delete it for good.", wire.Clean(p, 200))
+	}
+	t, err := b.take(s, p, &st)
+	if err == unix.EXDEV {
+		return problem(wire.CodeConflict, "%s is on another file system than the trash: delete it for good.", wire.Clean(p, 200))
+	}
+	if err != nil {
+		return err
+	}
+	return to.record(wire.RecordTrashed, wire.AppendTrashed(nil, &t))
+}

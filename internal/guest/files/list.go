@@ -1,0 +1,211 @@
+package files
+
+import (
+	"cmp"
+	"encoding/base64"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/wire"
+)
+
+// row is a name in its place: folders first, then without regard to case, then by bytes.
+type row struct {
+	other bool // no folder
+	fold  string
+	name  string
+}
+
+func rowOf(name string, folder bool) row { return row{!folder, foldName(name), name} }
+
+// foldName is a name without regard to case.
+func foldName(name string) string {
+	upper := false
+	for i := range len(name) {
+		if c := name[i]; c >= utf8.RuneSelf {
+			return strings.ToLower(name)
+		} else if c >= 'A' && c <= 'Z' {
+			upper = true
+		}
+	}
+	if !upper {
+		return name // the same string: nothing is copied
+	}
+	return strings.ToLower(name)
+}
+
+func compareRows(a, b row) int {
+	if a.other != b.other {
+		if a.other {
+			return 1
+		}
+		return -1
+	}
+	if c := cmp.Compare(a.fold, b.fold); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.name, b.name)
+}
+
+// cursor says where a page ends.
+func (r row) cursor() string {
+	kind := "d"
+	if r.other {
+		kind = "o"
+	}
+	return kind + base64.RawURLEncoding.EncodeToString([]byte(r.name))
+}
+
+func rowOfCursor(s string) (row, error) {
+	if s == "" {
+		return row{}, nil
+	}
+	name, err := base64.RawURLEncoding.DecodeString(s[1:])
+	if err != nil || s[0] != 'd' && s[0] != 'o' || wire.CheckFileName(string(name)) != nil {
+		return row{}, problem(wire.CodeInvalid, "That page is none of this folder's.")
+	}
+	return rowOf(string(name), s[0] == 'd'), nil
+}
+
+// bare is the entry of what cannot be looked at.
+func (r row) bare() wire.Entry {
+	e := wire.Entry{Name: r.name, Type: wire.TypeFolder, Modified: time.Unix(0, 0)}
+	if r.other {
+		e.Type = wire.TypeDevice
+	}
+	return e
+}
+
+// page keeps the first rows of those it is given, in room for twice as many.
+type page struct {
+	after row // only what comes behind it; the zero row when everything does
+	limit int
+	rows  []row
+	more  bool // some were dropped
+	last  row  // when there are more: nothing behind it is on the page
+}
+
+// add takes a row. What is on the page is settled only by close.
+func (p *page) add(r row) {
+	if p.after.name != "" && compareRows(r, p.after) <= 0 {
+		return
+	}
+	if p.more && compareRows(r, p.last) >= 0 {
+		return
+	}
+	p.rows = append(p.rows, r)
+	if len(p.rows) >= 2*p.limit+64 {
+		p.close()
+	}
+}
+
+func (p *page) close() {
+	slices.SortFunc(p.rows, compareRows)
+	if len(p.rows) > p.limit {
+		clear(p.rows[p.limit:])
+		p.rows, p.more = p.rows[:p.limit], true
+		p.last = p.rows[p.limit-1]
+	}
+}
+
+func (q *ask) list() error {
+	p, err := q.path("path")
+	if err != nil {
+		return err
+	}
+	limit, err := q.number("limit", 10)
+	if err != nil {
+		return err
+	}
+	after, err := rowOfCursor(q.v.Get("after"))
+	if err != nil {
+		return err
+	}
+	view := page{after: after, limit: int(min(max(limit, 1), wire.MaxListing))}
+	err = q.tree.act(q.Context(), func(a *actor) error { return a.list(p, &view, q.reply) })
+	if err != nil {
+		return about(p, err)
+	}
+	l := wire.Listing{Path: p}
+	if view.more {
+		l.Next = view.last.cursor()
+	}
+	q.reply.end(wire.AppendListed(nil, &l))
+	return nil
+}
+
+// list fills the page and tells of what is on it.
+func (a *actor) list(p string, view *page, to *reply) error {
+	s, err := a.find(p, true)
+	if err != nil {
+		return err
+	}
+	defer s.walk.close()
+	if s.name != "" {
+		if err := s.walk.enter(s.name); err != nil {
+			return err
+		}
+	}
+	var stale []string
+	if err := s.walk.names(func(name string, folder bool) {
+		if isTemporary(name) {
+			stale = append(stale, name)
+			return
+		}
+		view.add(rowOf(name, folder))
+	}); err != nil {
+		return err
+	}
+	view.close()
+	s.walk.sweep(stale)
+	return a.tell(s.walk, view.rows, to)
+}
+
+// names calls f for everything in the folder where w is, but for what is ours.
+func (w *walk) names(f func(name string, folder bool)) error {
+	fd, err := openFolder(w.fd(), "")
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return w.actor.eachName(fd, func(d dirent) error {
+		if len(w.levels) == 1 && string(d.name) == hiddenTop {
+			return nil
+		}
+		name := string(d.name)
+		if d.kind == unix.DT_UNKNOWN {
+			var st unix.Stat_t
+			if lstatAt(fd, name, &st) != nil {
+				return nil // gone already
+			}
+			f(name, isFolder(&st))
+			return nil
+		}
+		f(name, d.kind == unix.DT_DIR)
+		return nil
+	})
+}
+
+// tell sends entries; what has gone meanwhile is left out.
+func (a *actor) tell(w *walk, rows []row, to *reply) error {
+	view := a.viewer()
+	var payload []byte
+	for _, r := range rows {
+		e, err := view.entry(w, r.name)
+		if err == unix.ENOENT {
+			continue
+		}
+		if err != nil { // a dead mount, say: one of them does not hide the others
+			e = r.bare()
+		}
+		payload = wire.AppendEntry(payload[:0], &e)
+		if err := to.record(wire.RecordEntry, payload); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package files
+
+import (
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/wire"
+)
+
+func (q *ask) mkdir() error {
+	p, err := q.path("path")
+	if err != nil {
+		return err
+	}
+	parents := q.flag("parents")
+	return q.brief(p, func(a *actor) error {
+		w, err := a.walk()
+		if err != nil {
+			return err
+		}
+		defer w.close()
+		name, err := w.to(p, false, parents)
+		if err != nil {
+			return err
+		}
+		if name == "" {
+			return absentUnless(parents, unix.EEXIST)
+		}
+		err = again(func() error { return unix.Mkdirat(w.fd(), name, newFolder) })
+		if err == unix.EEXIST && parents {
+			return w.into(name)
+		}
+		return err
+	})
+}
+
+// absentUnless is err unless that is fine.
+func absentUnless(fine bool, err error) error {
+	if fine {
+		return nil
+	}
+	return err
+}
+
+// into goes into a folder, also by a link.
+func (w *walk) into(name string) error {
+	last, err := w.to(name, true, false)
+	if err != nil || last == "" {
+		return err
+	}
+	return w.enter(last)
+}
+
+// link makes a symbolic link.
+func (q *ask) link() error {
+	p, err := q.path("path")
+	if err != nil {
+		return err
+	}
+	target := q.v.Get("target")
+	if target == "" || len(target) > wire.MaxPath {
+		return problem(wire.CodeInvalid, "A link cannot lead there.")
+	}
+	return q.brief(p, func(a *actor) error {
+		s, err := a.find(p, false)
+		if err != nil {
+			return err
+		}
+		defer s.walk.close()
+		if s.name == "" {
+			return unix.EEXIST
+		}
+		return again(func() error { return unix.Symlinkat(target, s.walk.fd(), s.name) })
+	})
+}
+
+// touch sets when something was last changed.
+func (q *ask) touch() error {
+	p, err := q.path("path")
+	if err != nil {
+		return err
+	}
+	sec, err := q.number("sec", 10)
+	if err != nil {
+		return err
+	}
+	nsec, err := q.number("nsec", 10)
+	if err != nil || nsec < 0 || nsec > 999_999_999 {
+		return problem(wire.CodeInvalid, "That is no time.")
+	}
+	at := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, {Sec: sec, Nsec: nsec}}
+	return q.brief(p, func(a *actor) error {
+		s, err := a.find(p, false)
+		if err != nil {
+			return err
+		}
+		defer s.walk.close()
+		name := s.name
+		if name == "" {
+			name = "."
+		}
+		return again(func() error { return unix.UtimesNanoAt(s.walk.fd(), name, at, unix.AT_SYMLINK_NOFOLLOW) })
+	})
+}
+
+// chmod sets the permissions of a file or a folder: of what was looked at, even when its name means something else by then.
+func (q *ask) chmod() error {
+	p, err := q.path("path")
+	if err != nil {
+		return err
+	}
+	mode, err := strconv.ParseUint(q.v.Get("mode"), 8, 32)
+	if err != nil || mode > wire.MaxFileMode {
+		return problem(wire.CodeInvalid, "Permissions are octal and %o at most.", wire.MaxFileMode)
+	}
+	return q.brief(p, func(a *actor) error {
+		s, err := a.find(p, false)
+		if err != nil {
+			return err
+		}
+		defer s.walk.close()
+		name := s.name
+		if name == "" {
+			name = "."
+		}
+		fd, err := openAt(s.walk.fd(), name, unix.O_PATH|unix.O_NOFOLLOW, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return err
+		}
+		if !isFile(&st) && !isFolder(&st) {
+			return errNoFile
+		}
+		return again(func() error { return unix.Chmod(ownFD(fd), uint32(mode)) })
+	})
+}
+
+// ownFD is a path that leads to what is open as fd, whatever has become of its name.
+func ownFD(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }

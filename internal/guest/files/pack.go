@@ -1,0 +1,281 @@
+package files
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/wire"
+)
+
+// Of a pack's goroutines one goes through the folders, some read files ahead, and one writes the archive, all in one order.
+const (
+	packReaders = 2
+	packAhead   = 64        // batches that wait to be written
+	packBuffer  = 256 << 10 // of the archive
+	batchFiles  = 16
+	batchBytes  = 128 << 10 // of small files in one batch
+	smallFile   = 32 << 10  // larger ones are read when they are written
+)
+
+// pack answers with a tar of a folder, or of some names in it. What is neither file, folder nor link is left out, and so is
+// what the user may not read, unless it was asked for by name.
+func (q *ask) pack() error {
+	base, err := q.path("path")
+	if err != nil {
+		return err
+	}
+	names := q.v["name"]
+	for _, name := range names {
+		if wire.CheckFileName(name) != nil {
+			return problem(wire.CodeInvalid, "A selection consists of names in the folder.")
+		}
+	}
+	ctx, cancel := context.WithCancel(q.Context())
+	defer cancel()
+	p := &packing{ctx: ctx, tree: q.tree, todo: make(chan *batch, packAhead), order: make(chan *batch, packAhead)}
+	var view viewer
+	err = q.tree.act(ctx, func(a *actor) error {
+		view = a.viewer()
+		return a.packable(base, names)
+	})
+	if err != nil {
+		return about(base, err)
+	}
+	if err := q.reply.bare(nil); err != nil {
+		return err
+	}
+	var workers sync.WaitGroup
+	defer p.drain(&workers)
+	defer cancel()
+	workers.Go(func() { p.find(base, names) })
+	for range packReaders {
+		workers.Go(p.read)
+	}
+	out := bufio.NewWriterSize(q.reply.w, packBuffer)
+	if err := p.write(out, view); err != nil {
+		panic(http.ErrAbortHandler) // there is no other way to say it in the middle of an archive
+	}
+	return nil
+}
+
+// packable looks whether there is something to pack.
+func (a *actor) packable(base string, names []string) error {
+	w, err := a.openIn(base, false)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	for _, name := range names {
+		var st unix.Stat_t
+		err := w.checkTop(name)
+		if err == nil {
+			err = lstatAt(w.fd(), name, &st)
+		}
+		if err != nil {
+			return about(name, err)
+		}
+	}
+	fd, err := openFolder(w.fd(), "")
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err
+}
+
+// packing is a tree on its way into an archive.
+type packing struct {
+	ctx   context.Context
+	tree  *Tree
+	todo  chan *batch // to be read
+	order chan *batch // the same, to be written
+	now   *batch      // being filled
+	err   error       // of find; to be seen when order is closed
+}
+
+// folderFD is an open folder, closed when nobody needs it any more.
+type folderFD struct {
+	fd   int
+	mu   sync.Mutex
+	uses int
+}
+
+func (f *folderFD) use(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.uses += n; f.uses == 0 {
+		unix.Close(f.fd)
+	}
+}
+
+// packed is one thing that is packed.
+type packed struct {
+	name   string // in its folder
+	as     string // in the archive
+	file   bool   // else a folder or a link, which have been looked at
+	st     unix.Stat_t
+	target string // of a link
+	small  []byte // its content, unless it is large
+	gone   bool   // or not to be read: left out
+}
+
+// batch is some things of one folder.
+type batch struct {
+	folder *folderFD
+	things []packed
+	room   *[batchBytes]byte // for contents
+	used   int
+	ready  chan struct{} // closed when they have been read
+}
+
+// find goes through the folders.
+func (p *packing) find(base string, names []string) {
+	defer close(p.order)
+	defer close(p.todo)
+	defer p.drop()
+	p.err = p.tree.labour(p.ctx, func(a *actor) error {
+		w, err := a.openIn(base, false)
+		if err != nil {
+			return err
+		}
+		defer w.close()
+		fd, err := openFolder(w.fd(), "")
+		if err != nil {
+			return err
+		}
+		folder := &folderFD{fd: fd, uses: 1}
+		defer folder.use(-1)
+		from := len(w.levels)
+		if len(names) == 0 {
+			err = p.folder(w, folder, "", from)
+		}
+		for _, name := range names {
+			var st unix.Stat_t
+			if err := lstatAt(fd, name, &st); err != nil {
+				return err
+			}
+			if err := p.thing(w, folder, "", from, dirent{[]byte(name), byte(st.Mode & unix.S_IFMT >> 12)}); err != nil {
+				return err
+			}
+		}
+		if err == nil {
+			err = p.hand()
+		}
+		return err
+	})
+}
+
+// folder packs what is in the folder where w is, open as folder.
+func (p *packing) folder(w *walk, folder *folderFD, below string, from int) error {
+	return w.actor.eachName(folder.fd, func(d dirent) error { return p.thing(w, folder, below, from, d) })
+}
+
+// thing packs one name, and what is in it.
+func (p *packing) thing(w *walk, folder *folderFD, below string, from int, d dirent) error {
+	name := string(d.name)
+	if w.checkTop(name) != nil {
+		return nil
+	}
+	x := packed{name: name, as: below + name}
+	if d.kind == unix.DT_REG {
+		x.file = true
+		return p.add(folder, x)
+	}
+	if err := lstatAt(folder.fd, name, &x.st); err != nil {
+		return absent(err)
+	}
+	switch {
+	case isFile(&x.st):
+		x.file = true
+		return p.add(folder, x)
+	case isLink(&x.st):
+		var err error
+		if x.target, err = readLinkAt(folder.fd, name); err != nil {
+			return nil
+		}
+		return p.add(folder, x)
+	case !isFolder(&x.st):
+		return nil
+	}
+	x.as += "/"
+	if err := p.add(folder, x); err != nil {
+		return err
+	}
+	depth := len(w.levels)
+	if w.deeper(name, from) != nil {
+		return nil
+	}
+	defer w.cut(depth)
+	fd, err := openFolder(w.fd(), "")
+	if err != nil {
+		return nil
+	}
+	inner := &folderFD{fd: fd, uses: 1}
+	defer inner.use(-1)
+	return p.folder(w, inner, x.as, from)
+}
+
+// add adds a thing to the batch, which is handed on when it is full or of another folder.
+func (p *packing) add(folder *folderFD, x packed) error {
+	if p.now != nil && (p.now.folder != folder || len(p.now.things) == batchFiles) {
+		if err := p.hand(); err != nil {
+			return err
+		}
+	}
+	if p.now == nil {
+		folder.use(1)
+		p.now = &batch{folder: folder, things: make([]packed, 0, batchFiles), ready: make(chan struct{})}
+	}
+	p.now.things = append(p.now.things, x)
+	return nil
+}
+
+// hand hands the batch on. Its place in the order is taken first.
+func (p *packing) hand() error {
+	if p.now == nil {
+		return nil
+	}
+	select {
+	case p.order <- p.now:
+	case <-p.ctx.Done():
+		return context.Cause(p.ctx)
+	}
+	b := p.now
+	p.now = nil
+	select {
+	case p.todo <- b:
+	case <-p.ctx.Done():
+		close(b.ready) // whoever drains the order gives its folder up
+		return context.Cause(p.ctx)
+	}
+	return nil
+}
+
+// drop gives up a batch that was not handed on.
+func (p *packing) drop() {
+	if p.now != nil {
+		p.now.folder.use(-1)
+		p.now = nil
+	}
+}
+
+// drain waits for everybody and gives up what was not written.
+func (p *packing) drain(workers *sync.WaitGroup) {
+	for b := range p.order {
+		<-b.ready
+		b.end()
+	}
+	workers.Wait()
+}
+
+// end gives up what a batch holds.
+func (b *batch) end() {
+	if b.room != nil {
+		batchRooms.Put(b.room)
+		b.room = nil
+	}
+	b.folder.use(-1)
+}

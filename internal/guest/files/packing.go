@@ -1,0 +1,160 @@
+package files
+
+import (
+	"archive/tar"
+	"bufio"
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/wire"
+)
+
+var batchRooms = sync.Pool{New: func() any { return new([batchBytes]byte) }}
+
+// read reads batches ahead, until there are no more.
+func (p *packing) read() {
+	for b := range p.todo {
+		if p.ctx.Err() == nil {
+			p.tree.act(p.ctx, func(*actor) error { b.read(); return nil })
+		}
+		close(b.ready)
+	}
+}
+
+// read looks at the batch's files, and reads the small ones.
+func (b *batch) read() {
+	for i := range b.things {
+		if x := &b.things[i]; x.file && !b.readFile(x) {
+			x.gone = true
+		}
+	}
+}
+
+func (b *batch) readFile(x *packed) bool {
+	fd, err := openAt(b.folder.fd, x.name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	if unix.Fstat(fd, &x.st) != nil || !isFile(&x.st) {
+		return false
+	}
+	if x.st.Size > smallFile || b.used+int(x.st.Size) > batchBytes {
+		return true
+	}
+	if b.room == nil {
+		b.room = batchRooms.Get().(*[batchBytes]byte)
+	}
+	x.small = b.room[b.used : b.used+int(x.st.Size)]
+	b.used += len(x.small)
+	if len(x.small) == 0 {
+		x.small = b.room[:0]
+		return true
+	}
+	n, err := io.ReadFull(reader(fd), x.small)
+	clear(x.small[n:]) // what it has lost since the look, as tar does
+	return err == nil || err == io.EOF || err == io.ErrUnexpectedEOF
+}
+
+// write writes the archive.
+func (p *packing) write(out *bufio.Writer, view viewer) error {
+	archive := &archiver{out: out, view: view}
+	for b := range p.order {
+		<-b.ready
+		err := p.writeBatch(archive, b)
+		b.end()
+		if err != nil {
+			return err
+		}
+	}
+	if p.err != nil {
+		return p.err
+	}
+	if err := p.ctx.Err(); err != nil {
+		return context.Cause(p.ctx)
+	}
+	if err := archive.end(); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+func (p *packing) writeBatch(archive *archiver, b *batch) error {
+	for i := range b.things {
+		x := &b.things[i]
+		switch {
+		case x.gone:
+			continue
+		case x.file && x.small == nil:
+			if err := p.writeLarge(archive, b, x); err != nil {
+				return err
+			}
+		default:
+			if err := archive.add(x); err != nil {
+				return err
+			}
+			if err := archive.content(x.small); err != nil {
+				return err
+			}
+		}
+		if err := archive.pad(x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeLarge writes a file while it reads it. What it loses meanwhile becomes zeros, what it gains is left out.
+func (p *packing) writeLarge(archive *archiver, b *batch, x *packed) error {
+	fd := -1
+	err := p.tree.act(p.ctx, func(*actor) (err error) {
+		fd, err = openFile(b.folder.fd, x.name, &x.st)
+		return err
+	})
+	if err != nil {
+		x.gone = true
+		return p.ctx.Err()
+	}
+	defer unix.Close(fd)
+	if err := archive.add(x); err != nil {
+		return err
+	}
+	buf := pieces.Get().(*[pieceSize]byte)
+	defer pieces.Put(buf)
+	for left := x.st.Size; left > 0; {
+		piece := buf[:min(left, pieceSize)]
+		if err := seat(p.ctx, p.tree.brief); err != nil {
+			return err
+		}
+		n, err := io.ReadFull(reader(fd), piece)
+		<-p.tree.brief
+		clear(piece[n:])
+		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+			return err
+		}
+		if err := archive.content(piece); err != nil {
+			return err
+		}
+		left -= int64(len(piece))
+	}
+	return nil
+}
+
+// header is what stands in the archive of x.
+func (v viewer) header(x *packed) *tar.Header {
+	h := &tar.Header{Name: x.as, Mode: int64(x.st.Mode & wire.MaxFileMode), Uid: int(x.st.Uid), Gid: int(x.st.Gid),
+		Uname: nameOf(v.users, x.st.Uid), Gname: nameOf(v.groups, x.st.Gid), ModTime: time.Unix(x.st.Mtim.Sec, 0)}
+	switch {
+	case x.file:
+		h.Typeflag, h.Size = tar.TypeReg, x.st.Size
+	case isFolder(&x.st):
+		h.Typeflag = tar.TypeDir
+	default:
+		h.Typeflag, h.Linkname = tar.TypeSymlink, x.target
+	}
+	return h
+}

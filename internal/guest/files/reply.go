@@ -1,0 +1,154 @@
+package files
+
+import (
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"sandboxd/internal/wire"
+)
+
+const (
+	// beatPace is how often sandboxd is told that something still goes on: more often than it loses patience.
+	beatPace = 4 * time.Second
+	// replyPiece is how much of a reply is gathered before it is sent.
+	replyPiece = 32 << 10
+)
+
+// reply is the answer to one verb: records, and between them beats while it takes long. Safe for concurrent use.
+type reply struct {
+	w http.ResponseWriter
+
+	mu    sync.Mutex
+	begun bool // the status is sent
+	over  bool
+	buf   []byte
+	beats *time.Timer
+	err   error // of writing
+}
+
+func newReply(w http.ResponseWriter) *reply {
+	r := &reply{w: w}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beats = time.AfterFunc(beatPace, r.beat)
+	return r
+}
+
+func (r *reply) beat() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over || r.err != nil {
+		return
+	}
+	r.buf = wire.AppendRecord(r.buf, wire.RecordBeat, nil)
+	r.flush()
+	r.beats.Reset(beatPace)
+}
+
+// begin sends the status, which says that what follows is worth sending.
+func (r *reply) begin() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.flush()
+	return r.err
+}
+
+// record adds a record, which is sent with company.
+func (r *reply) record(k wire.RecordKind, payload []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.buf = wire.AppendRecord(r.buf, k, payload)
+	if len(r.buf) >= replyPiece {
+		r.send()
+	}
+	return r.err
+}
+
+// now is record that is sent at once.
+func (r *reply) now(k wire.RecordKind, payload []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.buf = wire.AppendRecord(r.buf, k, payload)
+	r.flush()
+	return r.err
+}
+
+// end says the last word.
+func (r *reply) end(payload []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stop()
+	r.buf = wire.AppendRecord(r.buf, wire.RecordEnd, payload)
+	r.send()
+}
+
+// bare ends the records; what is written to the reply's writer from now on follows them.
+func (r *reply) bare(payload []byte) error {
+	r.end(payload)
+	return r.err
+}
+
+// fail says why it ends. A reply that has begun says so with a record.
+func (r *reply) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		panic(http.ErrAbortHandler) // in the middle of bare bytes there is no other way to say it
+	}
+	r.stop()
+	p := problemOf(err)
+	if r.begun {
+		r.buf = wire.AppendRecord(r.buf, wire.RecordProblem, wire.AppendProblem(nil, p))
+		r.send()
+		return
+	}
+	r.buf = nil
+	r.w.Header().Set("Content-Type", "application/json")
+	r.w.WriteHeader(statusOf(p.Code))
+	json.NewEncoder(r.w).Encode(p)
+}
+
+// finish is end or fail.
+func (r *reply) finish(payload []byte, err error) {
+	if err != nil {
+		r.fail(err)
+		return
+	}
+	r.end(payload)
+}
+
+func (r *reply) stop() {
+	r.over = true
+	r.beats.Stop()
+}
+
+func (r *reply) send() {
+	r.begun = true
+	if r.err == nil {
+		_, r.err = r.w.Write(r.buf)
+	}
+	r.buf = r.buf[:0]
+}
+
+func (r *reply) flush() {
+	r.send()
+	if r.err == nil {
+		r.err = http.NewResponseController(r.w).Flush()
+	}
+}
+
+// quit ends the beats, whatever happened.
+func (r *reply) quit() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stop()
+}
+
+// hush ends the beats of a reply that nobody loses patience with.
+func (r *reply) hush() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beats.Stop()
+}

@@ -1,0 +1,234 @@
+package files
+
+import (
+	"archive/tar"
+	"errors"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/wire"
+)
+
+// refusal says why an entry of an archive is not made, in words that go on after its name.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// unpack makes what a tar holds. It answers first that it will, and at the end what it has made.
+func (q *ask) unpack() error {
+	p, err := q.path("path")
+	if err != nil {
+		return err
+	}
+	w, err := q.unpackInto(p)
+	if err != nil {
+		return about(p, err)
+	}
+	defer w.close()
+	if err := q.reply.begin(); err != nil {
+		return err
+	}
+	u := unpacking{walk: w, tree: q.tree, keepLinks: q.flag("links"), body: q.Body}
+	if err := u.all(); err != nil {
+		return unpackProblem(p, err)
+	}
+	io.Copy(io.Discard, q.Body) // what pads the archive
+	q.reply.end(wire.AppendNumbers(nil, u.entries, u.bytes))
+	return nil
+}
+
+// unpackInto goes into the folder, which it makes when needed.
+func (q *ask) unpackInto(p string) (w *walk, err error) {
+	err = q.tree.act(q.Context(), func(a *actor) error {
+		w, err = a.walk()
+		if err != nil {
+			return err
+		}
+		name, err := w.to(p, true, true)
+		if err == nil && name != "" {
+			if err = w.enter(name); err == unix.ENOENT {
+				err = w.make(name)
+			}
+		}
+		if err != nil {
+			w.close()
+		}
+		return err
+	})
+	return w, err
+}
+
+func unpackProblem(p string, err error) error {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return problem(wire.CodeInvalid, "The archive is cut off.")
+	case errors.Is(err, tar.ErrHeader), errors.Is(err, tar.ErrFieldTooLong):
+		return problem(wire.CodeInvalid, "That is no tar archive, or a damaged one.")
+	}
+	return about(p, err)
+}
+
+// unpacking is an archive on its way into a folder.
+type unpacking struct {
+	walk      *walk // in that folder
+	tree      *Tree
+	keepLinks bool
+	body      io.Reader
+	entries   int64
+	bytes     int64
+}
+
+func (u *unpacking) all() error {
+	archive := tar.NewReader(u.body)
+	for {
+		h, err := archive.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if h.Typeflag == tar.TypeXGlobalHeader {
+			continue
+		}
+		if u.entries++; u.entries > wire.MaxUnpacked {
+			return problem(wire.CodeInvalid, "The archive is refused: it has more than %d entries.", wire.MaxUnpacked)
+		}
+		e, err := u.check(h)
+		if err == nil {
+			err = u.one(e, archive)
+		}
+		var no refusal
+		if errors.As(err, &no) {
+			return problem(wire.CodeInvalid, "The archive is refused: the entry %q: %s.", wire.Clean(h.Name, 200), no)
+		}
+		if err != nil {
+			return entryProblem(h.Name, err)
+		}
+	}
+}
+
+// entryProblem is about an entry, unless the archive has ended in it.
+func entryProblem(name string, err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	return about(name, err)
+}
+
+// member is an entry that is in order as far as its header goes.
+type member struct {
+	kind     byte
+	folders  []string // on its way
+	name     string   // "" for the folder itself
+	target   string   // of a symbolic link
+	from     []string // of a hard link: the way to the other name, which is the last
+	mode     uint32
+	modified time.Time
+	size     int64
+}
+
+func (u *unpacking) check(h *tar.Header) (*member, error) {
+	names, err := inside(h.Name)
+	if err != nil {
+		return nil, err
+	}
+	e := &member{kind: h.Typeflag, mode: uint32(h.Mode) & 0o777, modified: h.ModTime, size: h.Size}
+	if len(names) > 0 {
+		e.folders, e.name = names[:len(names)-1], names[len(names)-1]
+	}
+	switch h.Typeflag {
+	case tar.TypeDir:
+		return e, nil
+	case tar.TypeReg:
+		if sparse(h) {
+			return nil, refusal("it has holes, which are not supported")
+		}
+	case tar.TypeSymlink:
+		e.target = h.Linkname
+		err = u.checkTarget(e)
+	case tar.TypeLink:
+		if e.from, err = inside(h.Linkname); err == nil && len(e.from) == 0 {
+			err = refusal("it is a link to a folder")
+		}
+	default:
+		return nil, refusal("it is neither a file, a folder nor a link")
+	}
+	if err == nil && e.name == "" {
+		err = refusal("it has no name")
+	}
+	return e, err
+}
+
+// sparse says whether a file's content is not what stands in the archive: some bytes there could make any number of them.
+func sparse(h *tar.Header) bool {
+	for key := range h.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return true
+		}
+	}
+	return h.Typeflag == tar.TypeGNUSparse
+}
+
+// inside gives the names of a relative path that goes nowhere but down.
+func inside(p string) ([]string, error) {
+	if strings.HasPrefix(p, "/") {
+		return nil, refusal("its name or target is absolute")
+	}
+	if len(p) > wire.MaxPath {
+		return nil, refusal("its name or target is too long")
+	}
+	var names []string
+	for name := range strings.SplitSeq(p, "/") {
+		switch {
+		case name == "" || name == ".":
+		case name == "..":
+			return nil, refusal("its name or target leads out of the folder")
+		case wire.CheckFileName(name) != nil:
+			return nil, refusal("its name or target cannot be one")
+		default:
+			names = append(names, name)
+		}
+	}
+	if len(names) > maxDepth {
+		return nil, refusal("it is nested too deeply")
+	}
+	return names, nil
+}
+
+// checkTarget lets a link lead to what is in the folder: up by no more than it is deep, and then only down. A ".." behind a
+// name would begin where that leads, which may be another link.
+func (u *unpacking) checkTarget(e *member) error {
+	if e.target == "" || len(e.target) > wire.MaxPath || strings.IndexByte(e.target, 0) >= 0 {
+		return refusal("its target cannot be one")
+	}
+	if u.keepLinks {
+		return nil
+	}
+	if path.IsAbs(e.target) {
+		return refusal("its target is absolute")
+	}
+	up, rest := 0, e.target
+	for {
+		rest = strings.TrimLeft(rest, "/")
+		name, more, _ := strings.Cut(rest, "/")
+		if name != ".." && name != "." {
+			break
+		}
+		if name == ".." {
+			up++
+		}
+		rest = more
+	}
+	if up > len(e.folders) {
+		return refusal("its target is outside")
+	}
+	if _, err := inside(rest); err != nil {
+		return refusal("its target leads out of the folder, or back up behind a name")
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/wire"
+)
+
+// errBody says that what was to be written did not arrive.
+var errBody = errors.New("the content did not arrive")
+
+// write takes a file, or a piece of one. It answers first that it will, and at the end that it has.
+func (q *ask) write() error {
+	put, err := wire.PutOf(q.v)
+	if err != nil {
+		return problem(wire.CodeInvalid, "The file cannot be written: %v.", err)
+	}
+	if put.Path, err = q.clean(put.Path); err != nil {
+		return err
+	}
+	var d *draft
+	err = q.tree.act(q.Context(), func(a *actor) error {
+		d, err = a.draft(&put)
+		return err
+	})
+	if err != nil {
+		return writeProblem(put.Path, err)
+	}
+	defer d.walk.close()
+	w, err := q.take(d, &put)
+	if err != nil {
+		return writeProblem(put.Path, err)
+	}
+	q.reply.end(wire.AppendWritten(nil, &w))
+	return nil
+}
+
+func writeProblem(path string, err error) error {
+	switch {
+	case errors.Is(err, errChanged):
+		return problem(wire.CodeChanged, "%s is not what it was any more.", wire.Clean(path, 200))
+	case errors.Is(err, errBody):
+		return problem(wire.CodeUnavailable, "The content did not arrive as a whole.")
+	}
+	return about(path, err)
+}
+
+// draft begins what put asks for.
+func (a *actor) draft(put *wire.FilePut) (d *draft, err error) {
+	w, err := a.walk()
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			w.close()
+		}
+	}()
+	name, err := w.to(put.Path, true, put.Parents)
+	if err != nil {
+		return nil, err
+	}
+	s := spot{w, name}
+	if err := a.early(s, put); err != nil {
+		return nil, err
+	}
+	if put.Upload == "" {
+		return s.begin(temporaryName(name), false, put.Mode)
+	}
+	own := uploadName(name, put.Upload)
+	if put.Offset == 0 {
+		a.note(put.Path[:len(put.Path)-len(name)])
+	}
+	if d, err = s.begin(own, true, put.Mode); err != nil {
+		return nil, err
+	}
+	d.kept = true
+	return d, d.goOn(a, put)
+}
+
+// early refuses what is bound to be refused, before anything is sent.
+func (a *actor) early(s spot, put *wire.FilePut) error {
+	st, there, err := s.replaceable()
+	if err != nil {
+		return err
+	}
+	if put.Upload != "" && !put.Last {
+		return nil
+	}
+	return conditionOf(put).holds(&st, there)
+}
+
+func conditionOf(put *wire.FilePut) condition { return condition{put.IfMatch, put.IfNone} }
+
+// goOn puts a piece of an upload behind what has arrived.
+func (d *draft) goOn(a *actor, put *wire.FilePut) error {
+	at, err := unix.Seek(d.fd, 0, io.SeekEnd)
+	if err == nil && at != put.Offset {
+		if at == 0 {
+			d.kept = false
+		}
+		err = problem(wire.CodeConflict, "The upload has %d bytes: go on from there.", at)
+	}
+	if err != nil {
+		d.close(a)
+	}
+	return err
+}
+
+// take reads the content into the draft and ends it, one way or the other.
+func (q *ask) take(d *draft, put *wire.FilePut) (w wire.Written, err error) {
+	defer func() {
+		q.tree.brief <- struct{}{} // without regard to who has given up: it must be cleaned up
+		defer func() { <-q.tree.brief }()
+		d.walk.actor.user.become(func() error { d.close(d.walk.actor); return nil })
+	}()
+	if err := q.reply.begin(); err != nil {
+		return w, errBody
+	}
+	w.Offset, err = q.fill(d, put)
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG) {
+		d.kept = false
+	}
+	if err != nil || put.Upload != "" && !put.Last {
+		return w, err
+	}
+	if put.Size >= 0 && w.Offset != put.Size {
+		return w, problem(wire.CodeInvalid, "The content has %d bytes and should have %d.", w.Offset, put.Size)
+	}
+	err = q.tree.act(q.Context(), func(*actor) error {
+		w.Entry, err = d.publish(conditionOf(put))
+		return err
+	})
+	w.Created = d.created
+	return w, err
+}
+
+// fill writes the content behind what the draft has and gives where that ends.
+func (q *ask) fill(d *draft, put *wire.FilePut) (at int64, err error) {
+	buf := pieces.Get().(*[pieceSize]byte)
+	defer pieces.Put(buf)
+	at = put.Offset
+	for {
+		n, err := io.ReadAtLeast(q.Body, buf[:], pieceSize/2)
+		if n > 0 {
+			if put.Size >= 0 && at+int64(n) > put.Size {
+				return at, problem(wire.CodeInvalid, "The content is larger than the %d bytes that it should have.", put.Size)
+			}
+			err := q.tree.act(q.Context(), func(*actor) error {
+				_, err := writer(d.fd).Write(buf[:n])
+				return err
+			})
+			if err != nil {
+				return at, err
+			}
+			at += int64(n)
+		}
+		if err == io.EOF || err == io.ErrUnexpectedEOF { // ReadAtLeast's for an end
+			return at, nil
+		}
+		if err != nil {
+			return at, fmt.Errorf("%w: %w", errBody, err)
+		}
+	}
+}
