@@ -13,6 +13,7 @@ import (
 	"sandboxd/internal/files"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/services"
 	"sandboxd/internal/terminal"
 	"sandboxd/internal/tunnel"
 	"sandboxd/internal/wire"
@@ -150,6 +151,7 @@ type Hosts interface {
 	TerminalURL(name string) string
 	SignInURL(name string) string // of the same, past its own password
 	PortURL(name string, port int) string
+	ServiceURL(service, name string) string // "" when it can have none
 }
 
 // Images is what the delivery asks of catalog.Images.
@@ -174,6 +176,32 @@ type Terminals interface {
 	Tabs(ctx context.Context, name string) ([]wire.Terminal, error)
 	CloseTab(ctx context.Context, name, tab string) error
 	Text(ctx context.Context, name, tab string) ([]byte, error) // what it shows and has scrolled away; wakes nothing
+}
+
+// Services is what the delivery asks of services.Service. Reading wakes nothing.
+type Services interface {
+	serviceReader
+	serviceKeeper
+	serviceSwitch
+}
+
+type serviceReader interface {
+	List(ctx context.Context, name string) (services.List, error)
+	Log(ctx context.Context, name, service string, follow bool, emit func([]byte) error) error
+	Ports(ctx context.Context, name string) ([]wire.PortOpen, error)
+	WatchPorts(ctx context.Context, name string, emit func([]wire.PortOpen) error) error
+}
+
+type serviceKeeper interface {
+	Put(ctx context.Context, name string, list []catalog.Service, m services.Match) (services.List, error)
+	Set(ctx context.Context, name string, one catalog.Service, m services.Match) (now services.List, created bool, err error)
+	Delete(ctx context.Context, name, service string, m services.Match) (services.List, error)
+}
+
+type serviceSwitch interface {
+	Start(ctx context.Context, name, service string) (services.Status, error)
+	Stop(ctx context.Context, name, service string) (services.Status, error)
+	Restart(ctx context.Context, name, service string) (services.Status, error)
 }
 
 // Preferences keeps how people have arranged their pages. Implemented by sqlite.Workspace.

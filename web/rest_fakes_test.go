@@ -22,8 +22,9 @@ var (
 
 // resting is what a world has for rest.
 type resting struct {
-	idle *fakeIdle
-	room *fakeEngine // says whether the host has room
+	idle  *fakeIdle
+	room  *fakeEngine // says whether the host has room
+	rooms *fakeRooms  // the inside of all sandboxes
 }
 
 // fakeIdle says of each sandbox what a test has put there.

@@ -56,6 +56,7 @@ const (
 func (s *Server) routes() []route {
 	return slices.Concat(s.processRoutes(), s.accountRoutes(), s.sandboxRoutes(), s.doorRoutes(), s.templateRoutes(),
 		s.fileRoutes(apiPrefix, token), s.fileRoutes("", scripted),
+		s.serviceRoutes(apiPrefix, token), s.serviceRoutes("", scripted),
 		s.entryPages(), s.sandboxPages(), s.templatePages(), s.settingsPages(), s.liveRoutes())
 }
 
@@ -124,6 +125,24 @@ func (s *Server) doorRoutes() []route {
 		{get, apiPrefix + "/ssh/host-key", token, api(s.apiHostKey)},
 		{get, apiPrefix + "/sandboxes/:name/ssh", token, s.longSocket(s.apiSSH)},
 		{get, apiPrefix + "/sandboxes/:name/ports/:port/tunnel", token, s.longSocket(s.apiTunnel)},
+	}
+}
+
+// serviceRoutes are the services of a sandbox, for programs and for the page's script.
+func (s *Server) serviceRoutes(prefix string, who access) []route {
+	base := prefix + "/sandboxes/:name/services"
+	do := s.cfg.Services
+	return []route{
+		{get, base, who, api(s.apiServices)},
+		{put, base, who, api(s.apiPutServices)},
+		{del, base, who, api(s.apiResetServices)},
+		{get, base + "/:service", who, api(s.apiService)},
+		{put, base + "/:service", who, api(s.apiPutService)},
+		{del, base + "/:service", who, api(s.apiDeleteService)},
+		{post, base + "/:service/start", who, apiLong(s.switchService(do.Start))},
+		{post, base + "/:service/stop", who, apiLong(s.switchService(do.Stop))},
+		{post, base + "/:service/restart", who, apiLong(s.switchService(do.Restart))},
+		{get, base + "/:service/log", who, apiLong(s.apiServiceLog)},
 	}
 }
 

@@ -29,6 +29,7 @@ type Config struct {
 	SSH       SSH
 	Tunnels   Tunnels
 	Files     Files
+	Services  Services
 	Idle      Idle
 	Uses      Uses
 	Holds     Holds

@@ -22,6 +22,7 @@ import (
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sandboxtest"
+	"sandboxd/internal/services"
 	"sandboxd/static"
 )
 
@@ -80,6 +81,7 @@ func newEmptyStage(t *testing.T) *stage {
 		Commands: exec.New(&fakeCommands{}), Hosts: hosts, Assets: static.New(), Log: log,
 		Version: Version{Version: "1.2.3"}, Now: func() time.Time { return stageTime },
 		Checks: []Check{{Name: "engine", Ask: s.engine.ask}}, Idle: s.idle, Uses: s.idle, Holds: s.holds,
+		Services:    services.New(s.boxes, newFakeRooms()),
 		Preferences: s.workspace, TabNames: s.workspace,
 	})
 	s.server.alarm.grace = time.Time{} // it has run for long

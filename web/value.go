@@ -91,6 +91,17 @@ func unquote(b []byte) string {
 	return string(bytes.TrimSpace(b))
 }
 
+// boolQuery gives a switch from the query: off when it is not given.
+func (r *request) boolQuery(name string) (bool, error) {
+	switch r.query(name) {
+	case "", "false", "0":
+		return false, nil
+	case "true", "1":
+		return true, nil
+	}
+	return false, fault.Field(name, "%s must be true or false.", name)
+}
+
 // intQuery gives a whole number from the query, or otherwise when it is not given.
 func (r *request) intQuery(name string, otherwise, least, most int) (int, error) {
 	text := r.query(name)

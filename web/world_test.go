@@ -23,6 +23,7 @@ import (
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sandboxtest"
+	"sandboxd/internal/services"
 	"sandboxd/static"
 )
 
@@ -48,7 +49,7 @@ const testPassword = "a long enough password"
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		t: t, store: sandboxtest.NewMemStore(), engine: &fakeEngine{}, images: newFakeImages(), guests: &fakeCommands{}, resting: resting{newFakeIdle(), &fakeEngine{}},
+		t: t, store: sandboxtest.NewMemStore(), engine: &fakeEngine{}, images: newFakeImages(), guests: &fakeCommands{}, resting: resting{newFakeIdle(), &fakeEngine{}, newFakeRooms()},
 		log: &lockedBuffer{}, tokens: map[string]string{}, ids: map[string]string{},
 	}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -68,7 +69,7 @@ func newWorld(t *testing.T) *world {
 		Sandboxes: w.manager, Accounts: w.accounts, Templates: templates, Images: w.images, Commands: exec.New(w.guests),
 		Hosts: hosts, Assets: static.New(), Version: Version{Version: "1.2.3", Commit: "abcdef", Go: "go1"}, Log: log,
 		Checks: []Check{{Name: "store", Ask: func(context.Context) error { return nil }}, {Name: "engine", Ask: w.engine.ask}},
-		Idle:   w.idle, Uses: w.idle, Holds: holds,
+		Idle:   w.idle, Uses: w.idle, Holds: holds, Services: services.New(w.manager, w.rooms),
 	})
 	w.live()
 	w.user("root", auth.Admin)

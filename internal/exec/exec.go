@@ -10,6 +10,7 @@ package exec
 import (
 	"context"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -128,4 +129,12 @@ const chooseShell = `if [ -x /bin/bash ]; then exec /bin/bash -lc "$1"; else exe
 // Shell gives the command that runs line in a login shell: bash where there is one, else sh.
 func Shell(line string) []string {
 	return []string{"/bin/sh", "-c", chooseShell, "sh", line}
+}
+
+// ShellLine gives the line of a command that Shell has made.
+func ShellLine(command []string) (line string, ok bool) {
+	if len(command) == 0 || !slices.Equal(command, Shell(command[len(command)-1])) {
+		return "", false
+	}
+	return command[len(command)-1], true
 }

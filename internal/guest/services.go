@@ -186,10 +186,10 @@ func (g *Guest) serveServiceFollow(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	frames := newFramer(w)
-	for at := uint64(0); ; {
+	for at, first := uint64(0), true; ; first = false { // the first frame says, be it empty, that there is a log
 		b, next, news := sv.log.since(at, wire.MaxFrame)
 		at = next
-		if len(b) > 0 {
+		if len(b) > 0 || first {
 			if frames.send(wire.FrameData, b) != nil {
 				return
 			}

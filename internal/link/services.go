@@ -21,7 +21,7 @@ func (s *Session) ServiceLog(ctx context.Context, name string) ([]byte, error) {
 	return s.fetch(ctx, http.MethodGet, servicePath(name, "log"), nil, wire.MaxLog)
 }
 
-// FollowServiceLog gives the newest output of a service to emit, and then what it writes, as it comes, also over restarts,
+// FollowServiceLog gives the newest output of a service to emit, at once and be it empty, and then what it writes, as it comes, also over restarts,
 // until ctx or the connection ends, the service is not declared any more (nil) or emit fails, whose error it gives back. A
 // reader that is slow misses what a log does not keep. NotFound says that there is no such service, or that the guest is
 // older than the question.

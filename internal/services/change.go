@@ -18,8 +18,8 @@ func (s *Service) Put(ctx context.Context, name string, list []catalog.Service, 
 }
 
 // Set declares one service, in the place of the one of its name or as the last; created says which. Kinds as for Put.
-func (s *Service) Set(ctx context.Context, name string, one catalog.Service, m Match) (now Status, created bool, err error) {
-	l, err := s.change(ctx, name, m, func(list []catalog.Service) ([]catalog.Service, error) {
+func (s *Service) Set(ctx context.Context, name string, one catalog.Service, m Match) (now List, created bool, err error) {
+	now, err = s.change(ctx, name, m, func(list []catalog.Service) ([]catalog.Service, error) {
 		i := slices.IndexFunc(list, named(one.Name))
 		if created = i < 0; created {
 			return append(list, one), nil
@@ -27,23 +27,18 @@ func (s *Service) Set(ctx context.Context, name string, one catalog.Service, m M
 		list[i] = one
 		return list, nil
 	})
-	if err != nil {
-		return Status{}, false, err
-	}
-	now, err = l.find(one.Name)
 	return now, created, err
 }
 
 // Delete takes a service away; it ends if it runs. NotFound when there is none, ErrChanged.
-func (s *Service) Delete(ctx context.Context, name, service string, m Match) error {
-	_, err := s.change(ctx, name, m, func(list []catalog.Service) ([]catalog.Service, error) {
+func (s *Service) Delete(ctx context.Context, name, service string, m Match) (List, error) {
+	return s.change(ctx, name, m, func(list []catalog.Service) ([]catalog.Service, error) {
 		left := slices.DeleteFunc(slices.Clone(list), named(service))
 		if len(left) == len(list) {
 			return nil, noService(service)
 		}
 		return left, nil // none left is a list too
 	})
-	return err
 }
 
 // change lets revise work on the list that counts, when it is the one that the caller means.

@@ -109,10 +109,11 @@ func (s *Service) Find(ctx context.Context, name, service string) (Status, error
 	if err != nil {
 		return Status{}, err
 	}
-	return l.find(service)
+	return l.Find(service)
 }
 
-func (l List) find(service string) (Status, error) {
+// Find gives one of the list. NotFound.
+func (l List) Find(service string) (Status, error) {
 	i := slices.IndexFunc(l.Services, func(o Status) bool { return o.Name == service })
 	if i < 0 {
 		return Status{}, noService(service)

@@ -1,0 +1,191 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/services"
+)
+
+// errServicesChanged is services.ErrChanged in HTTP's words.
+var errServicesChanged = &statusError{http.StatusPreconditionFailed, "precondition_failed",
+	"The services have been changed meanwhile, so they do not have the ETag of If-Match any more. Look at them again."}
+
+// onServices answers with what act makes of the services of the sandbox that the path names.
+func (s *Server) onServices(ctx context.Context, r *request, act func(ctx context.Context, name string) (reply, error)) (reply, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return reply{}, err
+	}
+	out, err := act(ctx, box.Name)
+	if errors.Is(err, services.ErrChanged) {
+		return reply{}, errServicesChanged
+	}
+	return out, s.since(ctx, r.who, box.Name, err)
+}
+
+// changeServices is onServices for a change, which may be bound to what the caller has seen.
+func (s *Server) changeServices(ctx context.Context, r *request, act func(ctx context.Context, name string, m services.Match) (reply, error)) (reply, error) {
+	match, none, err := r.conditions()
+	if none {
+		err = fault.New(fault.Invalid, "If-None-Match is not understood here. Send If-Match with the ETag that you have seen.")
+	}
+	if err != nil {
+		return reply{}, err
+	}
+	return s.onServices(ctx, r, func(ctx context.Context, name string) (reply, error) {
+		return act(ctx, name, func(etag string) bool { return match == "" || match == "*" || match == etag })
+	})
+}
+
+// servicesReply answers with a whole list.
+func (s *Server) servicesReply(r *request, l services.List) reply {
+	r.head.Set("ETag", l.ETag)
+	out := servicesShape{Services: make([]serviceShape, 0, len(l.Services)), Own: l.Own}
+	for _, one := range l.Services {
+		out.Services = append(out.Services, s.serviceShape(r.param("name"), one))
+	}
+	return reply{body: out}
+}
+
+// apiServices lists what is declared and how it stands. It wakes nothing.
+func (s *Server) apiServices(ctx context.Context, r *request, _ none) (reply, error) {
+	return s.onServices(ctx, r, func(ctx context.Context, name string) (reply, error) {
+		l, err := s.cfg.Services.List(ctx, name)
+		if err != nil {
+			return reply{}, err
+		}
+		return s.servicesReply(r, l), nil
+	})
+}
+
+// apiPutServices declares the whole list.
+func (s *Server) apiPutServices(ctx context.Context, r *request, in servicesBody) (reply, error) {
+	if in.Services == nil {
+		return reply{}, fault.Field("services", "services must be a list. DELETE gives the sandbox its template's services again.")
+	}
+	list := make([]catalog.Service, 0, len(*in.Services))
+	for _, one := range *in.Services {
+		list = append(list, one.service())
+	}
+	return s.putServices(ctx, r, list)
+}
+
+// apiResetServices gives a sandbox its template's services again.
+func (s *Server) apiResetServices(ctx context.Context, r *request, _ none) (reply, error) {
+	return s.putServices(ctx, r, nil)
+}
+
+func (s *Server) putServices(ctx context.Context, r *request, list []catalog.Service) (reply, error) {
+	return s.changeServices(ctx, r, func(ctx context.Context, name string, m services.Match) (reply, error) {
+		l, err := s.cfg.Services.Put(ctx, name, list, m)
+		if err != nil {
+			return reply{}, err
+		}
+		return s.servicesReply(r, l), nil
+	})
+}
+
+// apiService shows one service. It wakes nothing.
+func (s *Server) apiService(ctx context.Context, r *request, _ none) (reply, error) {
+	return s.onServices(ctx, r, func(ctx context.Context, name string) (reply, error) {
+		l, err := s.cfg.Services.List(ctx, name)
+		if err != nil {
+			return reply{}, err
+		}
+		return s.serviceReply(r, http.StatusOK, l)
+	})
+}
+
+// serviceReply answers with the service that the path names.
+func (s *Server) serviceReply(r *request, status int, l services.List) (reply, error) {
+	one, err := l.Find(r.param("service"))
+	if err != nil {
+		return reply{}, err
+	}
+	r.head.Set("ETag", l.ETag)
+	return reply{status: status, body: s.serviceShape(r.param("name"), one)}, nil
+}
+
+// apiPutService declares one service.
+func (s *Server) apiPutService(ctx context.Context, r *request, in serviceBody) (reply, error) {
+	called := r.param("service")
+	if in.Name != "" && in.Name != called {
+		return reply{}, fault.Field("name", "The body names the service %.64q, the address %.64q. Leave the name out, or delete the one and make the other.", in.Name, called)
+	}
+	in.Name = called
+	return s.changeServices(ctx, r, func(ctx context.Context, name string, m services.Match) (reply, error) {
+		l, created, err := s.cfg.Services.Set(ctx, name, in.service(), m)
+		if err != nil {
+			return reply{}, err
+		}
+		if !created {
+			return s.serviceReply(r, http.StatusOK, l)
+		}
+		out, err := s.serviceReply(r, http.StatusCreated, l)
+		out.location = sandboxPath(name) + "/services/" + called
+		return out, err
+	})
+}
+
+// apiDeleteService takes a service away; it ends if it runs.
+func (s *Server) apiDeleteService(ctx context.Context, r *request, _ none) (reply, error) {
+	return s.changeServices(ctx, r, func(ctx context.Context, name string, m services.Match) (reply, error) {
+		l, err := s.cfg.Services.Delete(ctx, name, r.param("service"), m)
+		if err != nil {
+			return reply{}, err
+		}
+		r.head.Set("ETag", l.ETag)
+		return reply{status: http.StatusNoContent}, nil
+	})
+}
+
+// switchService makes the action that starts, stops or restarts a service. It wakes the sandbox first.
+func (s *Server) switchService(do func(ctx context.Context, name, service string) (services.Status, error)) func(context.Context, *request, none) (reply, error) {
+	return func(ctx context.Context, r *request, _ none) (reply, error) {
+		return s.onServices(ctx, r, func(ctx context.Context, name string) (reply, error) {
+			one, err := do(ctx, name, r.param("service"))
+			if err != nil {
+				return reply{}, err
+			}
+			return reply{body: s.serviceShape(name, one)}, nil
+		})
+	}
+}
+
+// apiServiceLog answers with the newest output of a service, and with what comes when the caller follows it.
+func (s *Server) apiServiceLog(ctx context.Context, r *request, _ none) (reply, error) {
+	follow, err := r.boolQuery("follow")
+	if err != nil {
+		return reply{}, err
+	}
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return reply{}, err
+	}
+	err = admit(s, r, func(context.Context, *request) (sandbox.Sandbox, func(), error) { return box, func() {}, nil },
+		func(ctx context.Context, _ func(), box sandbox.Sandbox) error {
+			return s.sendLog(ctx, r, box.Name, follow)
+		})
+	return reply{}, s.since(ctx, r.who, box.Name, err)
+}
+
+// sendLog writes a log as text that no browser takes for anything else.
+func (s *Server) sendLog(ctx context.Context, r *request, name string, follow bool) error {
+	r.guard()
+	var out *flow
+	err := s.cfg.Services.Log(ctx, name, r.param("service"), follow, func(b []byte) error {
+		if out == nil {
+			out = r.openFlow("text/plain; charset=utf-8")
+		}
+		return out.write(b)
+	})
+	if out != nil && (ctx.Err() != nil || out.err != nil || fault.Is(err, fault.Unavailable)) {
+		return nil // the reader has left, or the sandbox has gone to rest: the text ends here
+	}
+	return err
+}

@@ -1,0 +1,153 @@
+package web
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/door"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/services"
+	"sandboxd/internal/wire"
+)
+
+// fakeRooms is the inside of every sandbox: what a test has put there.
+type fakeRooms struct {
+	mu     sync.Mutex
+	asleep bool                          // Look finds it at rest; Enter wakes it
+	live   map[string]wire.ServiceStatus // by service
+	log    []string                      // pieces of every service's log
+	ports  []wire.PortOpen
+	did    []string // what was asked of the guest
+}
+
+func newFakeRooms() *fakeRooms { return &fakeRooms{live: map[string]wire.ServiceStatus{}} }
+
+// runs makes a service run, as the guest says.
+func (f *fakeRooms) runs(name string, change func(*wire.ServiceStatus)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	st := wire.ServiceStatus{Name: name, State: wire.ServiceRunning, PID: 42, Since: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
+	if change != nil {
+		change(&st)
+	}
+	f.live[name] = st
+}
+
+func (f *fakeRooms) asked() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string(nil), f.did...)
+}
+
+// Look implements services.Rooms.
+func (f *fakeRooms) Look(context.Context, string) (services.Guest, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.asleep {
+		return nil, door.ErrAsleep
+	}
+	return f, nil
+}
+
+// Enter implements services.Rooms.
+func (f *fakeRooms) Enter(_ context.Context, _, doing string) (services.Guest, func(), error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asleep = false
+	f.did = append(f.did, doing)
+	return f, func() {}, nil
+}
+
+func (f *fakeRooms) StartService(_ context.Context, name string) error {
+	f.runs(name, nil)
+	return nil
+}
+
+func (f *fakeRooms) StopService(_ context.Context, name string) error {
+	f.runs(name, func(st *wire.ServiceStatus) { st.State, st.PID, st.ExitCode = wire.ServiceStopped, 0, 143 })
+	return nil
+}
+
+func (f *fakeRooms) RestartService(_ context.Context, name string) error {
+	f.runs(name, func(st *wire.ServiceStatus) { st.PID = 43 })
+	return nil
+}
+
+func (f *fakeRooms) Services(context.Context) ([]wire.ServiceStatus, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []wire.ServiceStatus
+	for _, st := range f.live {
+		all = append(all, st)
+	}
+	return all, nil
+}
+
+func (f *fakeRooms) ServiceLog(context.Context, string) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var b []byte
+	for _, piece := range f.log {
+		b = append(b, piece...)
+	}
+	return b, nil
+}
+
+func (f *fakeRooms) FollowServiceLog(ctx context.Context, _ string, emit func([]byte) error) error {
+	f.mu.Lock()
+	pieces := f.log
+	f.mu.Unlock()
+	for _, piece := range pieces {
+		if err := emit([]byte(piece)); err != nil {
+			return err
+		}
+	}
+	return fault.New(fault.Unavailable, "The connection to the sandbox was lost.")
+}
+
+func (f *fakeRooms) Ports(context.Context) ([]wire.PortOpen, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ports, nil
+}
+
+func (f *fakeRooms) WatchPorts(ctx context.Context, emit func([]wire.PortOpen) error) error {
+	f.mu.Lock()
+	l := f.ports
+	f.mu.Unlock()
+	if err := emit(l); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// Services implements services.Boxes for a stage: there is no template that would have any.
+func (f *fakeBoxes) Services(s sandbox.Sandbox) []catalog.Service { return s.Own.Services }
+
+// ChangeServices implements services.Boxes.
+func (f *fakeBoxes) ChangeServices(ctx context.Context, name string, change func([]catalog.Service) ([]catalog.Service, error)) (sandbox.Sandbox, error) {
+	box, err := f.store.ByName(ctx, name)
+	if err != nil {
+		return box, err
+	}
+	list, err := change(box.Own.Services)
+	if err == nil {
+		err = catalog.CheckServices(list)
+	}
+	if err != nil {
+		return box, err
+	}
+	box.Own.Services, box.Own.HasServices = list, list != nil
+	return box, f.store.Update(ctx, box)
+}
+
+// declare gives a sandbox services by the API, as user.
+func (w *world) declare(t *testing.T, user, name, body string) {
+	t.Helper()
+	w.call(user, "PUT", "/api/v1/sandboxes/"+name+"/services", body).is(200)
+}
