@@ -22,6 +22,9 @@ const directPriority = 1000
 // ObserveHeader with the value 1 marks a probe: it uses nothing and wakes nothing.
 const ObserveHeader = "X-Sandboxd-Observe"
 
+// ShareHeader is how a program shows the secret of a link to a shared port.
+const ShareHeader = "X-Sandboxd-Share"
+
 // notDirect keeps from the direct route what only sandboxd's proxy can do: connections that are upgraded or made into
 // tunnels, since only sandboxd can thaw a sandbox when a byte arrives on an open one; probes that must not count; and
 // sandboxd's own pages at a sandbox's host.

@@ -15,10 +15,14 @@ type visitor struct {
 	auth.Principal
 	byToken bool // by an API token in a header, which no foreign page can make a browser send
 	byBasic bool // by the sandbox's own user name and password, for its terminal alone
+	outsider
 }
 
 // tokenPrefix begins every API token, so that ours can be told from those that a sandbox's program takes.
 const tokenPrefix = "sbx_"
+
+// byHeader reports whether the visitor is known by a header that no foreign page can make a browser send.
+func (w visitor) byHeader() bool { return w.byToken || w.byLink }
 
 // maxCandidates bounds how many cookies of our name are tried.
 const maxCandidates = 8
@@ -74,10 +78,10 @@ func tokenOf(h http.Header) string {
 func (v visit) checkOrigin(who visitor) error {
 	switch {
 	case isUpgrade(v.r):
-		if v.sameOrigin() || !v.hasOrigin() && (who.byToken || who.byBasic && !v.byBrowser()) {
+		if v.sameOrigin() || !v.hasOrigin() && (who.byHeader() || who.byBasic && !v.byBrowser()) {
 			return nil
 		}
-	case who.byToken, v.fromHere(), v.navigates():
+	case who.byHeader(), v.fromHere(), v.navigates():
 		return nil
 	}
 	return fault.New(fault.Forbidden, "This request came from another website and was refused.")

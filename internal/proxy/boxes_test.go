@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
@@ -21,7 +22,8 @@ type fakeBoxes struct {
 	boxes    map[string]sandbox.Sandbox
 	graves   map[string]sandbox.Grave
 	progress sandbox.Progress
-	changed  chan struct{} // closed at the next change of a state
+	services map[string][]catalog.Service // by id
+	changed  chan struct{}                // closed at the next change of a state
 	session  *fakeSession
 	fate
 	visits
@@ -45,7 +47,7 @@ type visits struct {
 }
 
 func newBoxes(s *fakeSession) *fakeBoxes {
-	return &fakeBoxes{session: s, uses: idle.New(), graves: map[string]sandbox.Grave{}, boxes: map[string]sandbox.Sandbox{
+	return &fakeBoxes{session: s, uses: idle.New(), services: map[string][]catalog.Service{}, graves: map[string]sandbox.Grave{}, boxes: map[string]sandbox.Sandbox{
 		"ml":    {ID: "1", Name: "ml", Owner: "u-ann", State: sandbox.Running},
 		"other": {ID: "2", Name: "other", Owner: "u-ann", State: sandbox.Running},
 	}}
@@ -55,6 +57,23 @@ func (b *fakeBoxes) Sandbox(_ context.Context, name string) (sandbox.Sandbox, er
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.row(name)
+}
+
+func (b *fakeBoxes) Services(s sandbox.Sandbox) []catalog.Service {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.services[s.ID]
+}
+
+// declare gives a sandbox services: each its name and port.
+func (b *fakeBoxes) declare(name string, services map[string]int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	id := b.boxes[name].ID
+	delete(b.services, id)
+	for service, port := range services {
+		b.services[id] = append(b.services[id], catalog.Service{Name: service, Port: port})
+	}
 }
 
 func (b *fakeBoxes) row(name string) (sandbox.Sandbox, error) {
@@ -303,6 +322,8 @@ func (s *fakeSession) DialPort(ctx context.Context, port int) (net.Conn, error) 
 func (s *fakeSession) DialTerminal(ctx context.Context, tab string) (net.Conn, error) {
 	return s.dial(ctx, tabHost(tab))
 }
+
+func (s *fakeSession) DialIDE(ctx context.Context) (net.Conn, error) { return s.dial(ctx, ideHost) }
 
 func (s *fakeSession) Services(context.Context) ([]wire.ServiceStatus, error) {
 	s.mu.Lock()

@@ -14,10 +14,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/sandboxtest"
+	"sandboxd/internal/visibility"
 )
 
 // Who and what there is in every test.
@@ -133,6 +137,7 @@ type world struct {
 	hosts    hostname.Hosts
 	accounts *fakeAccounts
 	boxes    *fakeBoxes
+	ports    *visibility.Ports
 	session  *fakeSession
 	proxy    *Proxy
 	front    *httptest.Server // nil in fake time
@@ -174,10 +179,23 @@ func makeWorld(t testing.TB, public string) *world {
 	}
 	w := &world{t: t, hosts: hosts, accounts: newAccounts(), session: newSession()}
 	w.boxes = newBoxes(w.session)
-	w.proxy = New(Config{Hosts: hosts, Sandboxes: w.boxes, Accounts: w.accounts, Doors: w.boxes, Tracker: w.boxes.uses, Keys: w.boxes,
+	w.ports = newPorts(t)
+	w.proxy = New(Config{Hosts: hosts, Sandboxes: w.boxes, Accounts: w.accounts, Ports: w.ports, Doors: w.boxes, Tracker: w.boxes.uses, Keys: w.boxes,
 		Assets: Assets{Files: http.HandlerFunc(echoPath), Scripts: []string{"/static/solo.js"}, Styles: []string{"/static/solo.css"}},
 		Log:    slog.New(slog.NewTextHandler(io.Discard, nil))})
 	return w
+}
+
+// newPorts makes the visibilities of the ports of what newBoxes makes.
+func newPorts(t testing.TB) *visibility.Ports {
+	t.Helper()
+	store := sandboxtest.NewMemStore()
+	for id, name := range map[string]string{"1": "ml", "2": "other"} {
+		if err := store.Insert(t.Context(), sandbox.Sandbox{ID: id, Name: name, Owner: "u-ann", Created: time.Now(), Changed: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return visibility.New(store.Ports(), slog.New(slog.DiscardHandler))
 }
 
 // open makes the client, whose every request goes to the front.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
 	"sandboxd/internal/scrub"
 )
 
@@ -93,7 +94,11 @@ func (s *stay) checkResponse(res *http.Response) error {
 	}
 	// What was switched to has no trailers, and has to stay writable.
 	if end, ok := res.Body.(io.ReadWriteCloser); ok {
-		res.Body = &tunnel{ReadWriteCloser: end, ctx: ctx, stay: s}
+		t := &tunnel{ReadWriteCloser: end, ctx: ctx, stay: s}
+		if s.toEditor() {
+			t.up.inner, t.down.inner = &ideProtocol{}, &ideProtocol{}
+		}
+		res.Body = t
 	}
 	return nil
 }
@@ -145,6 +150,8 @@ func (s *stay) failed(err error) {
 		s.refuse(fault.Wrap(err, fault.Unavailable, "The request was given up."))
 	case errors.Is(err, errLate):
 		s.late(s.entry.Sandbox)
+	case s.target.Kind == hostname.IDE && errors.As(err, &refused):
+		s.show(s.noIDE(err))
 	case isRefused(err) && isPort:
 		s.show(s.nothingListens(port))
 	case isRefused(err):

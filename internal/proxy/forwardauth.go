@@ -62,7 +62,7 @@ func asked(question *http.Request) (*http.Request, error) {
 
 // pass lets a request through that may enter its sandbox.
 func (v visit) pass() {
-	who, sb, ok := v.admit()
+	v, sb, ok := v.admit()
 	if !ok {
 		return
 	}
@@ -74,7 +74,7 @@ func (v visit) pass() {
 		v.letThrough(sb, idle.Use{Unattended: true})
 		return
 	}
-	use := v.use(who)
+	use := v.use()
 	if !v.mayWake(use, sb) {
 		v.leave(sb.State)
 		return
@@ -102,7 +102,7 @@ func (v visit) opens(sb sandbox.Sandbox) bool { return v.cfg.Keys != nil && v.cf
 func (v visit) wake(sb sandbox.Sandbox, use idle.Use) {
 	ctx, cancel := context.WithDeadline(v.r.Context(), v.deadline())
 	defer cancel()
-	entry, err := v.cfg.Doors.Open(ctx, v.target.Name, use)
+	entry, err := v.knock(ctx, sb, v.cfg.Doors.Open, use)
 	if err == nil {
 		defer entry.Release()
 		sb = entry.Sandbox

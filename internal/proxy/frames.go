@@ -12,12 +12,14 @@ type frames struct {
 	head   [14]byte
 	have   int    // bytes of the head that have come
 	left   uint64 // bytes of the frame's payload that are to come
-	key    byte   // what the payload's first byte is masked with
-	data   bool   // the frame is a message's, not a ping, pong or close
-	open   bool   // a message has begun and more frames of it will come
-	first  bool   // the message's first byte is still to come
-	typed  bool   // the message is a terminal's input
+	mask   [maskLength]byte
+	at     int  // bytes of the frame's payload that have come, by the mask's length
+	data   bool // the frame is a message's, not a ping, pong or close
+	open   bool // a message has begun and more frames of it will come
+	first  bool // the message's first byte is still to come
+	typed  bool // the message is a terminal's input
 	broken bool
+	inner  *ideProtocol // what VS Code's messages are made of; nil for all others
 }
 
 // piece is what some bytes of the stream are.
@@ -72,16 +74,22 @@ func (f *frames) read(p []byte) piece {
 }
 
 func (f *frames) payload(p []byte, out *piece) {
-	if f.data {
+	switch {
+	case f.data && f.inner != nil:
+		said := f.inner.read(p, f.mask, f.at)
+		out.content += said
+		out.data = out.data || said > 0
+	case f.data:
 		if f.first {
 			f.first = false
-			f.typed = f.typed || p[0]^f.key == wire.TTYInput
+			f.typed = f.typed || p[0]^f.mask[0] == wire.TTYInput
 		}
 		out.content += len(p)
 		out.data = true
 		out.typed = out.typed || f.typed
 	}
 	f.left -= uint64(len(p))
+	f.at = (f.at + len(p)) % maskLength
 }
 
 // valid judges the first two bytes of a head.
@@ -124,9 +132,9 @@ func (f *frames) begin(out *piece) {
 	default:
 		f.left = uint64(length)
 	}
-	f.key = 0
+	f.mask, f.at = [maskLength]byte{}, 0
 	if f.head[1]&frameMasked != 0 {
-		f.key = f.head[f.have-maskLength]
+		f.mask = [maskLength]byte(f.head[f.have-maskLength : f.have])
 	}
 	f.have = 0
 	if f.broken = f.left>>63 != 0; f.broken {
@@ -140,5 +148,5 @@ func (f *frames) begin(out *piece) {
 	if op != opContinuation {
 		f.first, f.typed = true, f.head[0]&frameDeflated != 0
 	}
-	out.data = true
+	out.data = out.data || f.inner == nil
 }

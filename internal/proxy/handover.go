@@ -52,6 +52,9 @@ func (h Handover) URL(ctx context.Context, who auth.Principal, session, to, nonc
 	if !isHash(nonce) {
 		return "", fault.Field("nonce", "This link is not complete. Open the sandbox's address again.")
 	}
+	if target, err = resolve(ctx, h.Sandboxes, target); err != nil {
+		return "", err
+	}
 	sb, err := h.Sandboxes.Sandbox(ctx, target.Name)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return "", err
@@ -75,7 +78,7 @@ func (h Handover) destination(to string) (target hostname.Target, rest string, e
 		return target, "", refused
 	}
 	target, err = h.Hosts.Parse(u.Host)
-	if err != nil || target.Kind != hostname.Terminal && target.Kind != hostname.Port || u.Scheme+"://"+u.Host != h.Hosts.Origin(target) {
+	if err != nil || target.Kind == hostname.Dashboard || u.Scheme+"://"+u.Host != h.Hosts.Origin(target) {
 		return target, "", refused
 	}
 	return target, safePath(u.RequestURI()), nil
@@ -97,6 +100,8 @@ func safePath(to string) string {
 // be known. The answer is the same whether there is such a sandbox or not, unless it has a password of its own.
 func (v visit) challenge(err error) {
 	switch token := tokenOf(v.r.Header) != ""; {
+	case !token && v.hadShare():
+		v.shareEnded()
 	case !token && v.asksPassword():
 		v.askPassword(fault.Message(err))
 	case token || !isNavigation(v.r):

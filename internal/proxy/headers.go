@@ -68,7 +68,9 @@ func (s *stay) rewrite(pr *httputil.ProxyRequest) {
 		if _, ok := passwordOf(s.entry.Sandbox); ok {
 			dropPassword(h)
 		}
-		h.Del("Sec-Websocket-Extensions") // compressed, it could not be told what is typed
+	}
+	if s.target.Port == 0 {
+		h.Del("Sec-Websocket-Extensions") // compressed, it could not be told what is typed, or a heartbeat
 	}
 	pr.Out.URL = &url.URL{Scheme: "http", Host: s.way.upstream, Path: s.way.path, RawPath: s.way.rawPath,
 		RawQuery: s.r.URL.RawQuery, ForceQuery: s.r.URL.ForceQuery}

@@ -44,6 +44,15 @@ func (k *known) HostSession(ctx context.Context, secret, host string) (auth.Prin
 	})
 }
 
+// User implements Accounts.
+func (k *known) User(ctx context.Context, id string) (auth.User, error) {
+	who, err := k.ask(ctx, "user\x00"+id, func(ctx context.Context) (auth.Principal, error) {
+		u, err := k.Accounts.User(ctx, id)
+		return auth.Principal{User: u}, err
+	})
+	return who.User, err
+}
+
 func (k *known) ask(ctx context.Context, credential string, ask func(context.Context) (auth.Principal, error)) (auth.Principal, error) {
 	key := sha256.Sum256([]byte(credential))
 	now := time.Now()

@@ -80,6 +80,8 @@ func (p pipes) DialPort(context.Context, int) (net.Conn, error) {
 	return near, nil
 }
 
+func (p pipes) DialIDE(ctx context.Context) (net.Conn, error) { return p.DialPort(ctx, 0) }
+
 func (p pipes) Services(context.Context) ([]wire.ServiceStatus, error) { return nil, nil }
 
 func (p pipes) DialTerminal(ctx context.Context, _ string) (net.Conn, error) {
@@ -222,6 +224,8 @@ func (brokenSession) DialPort(context.Context, int) (net.Conn, error) {
 }
 
 func (brokenSession) Services(context.Context) ([]wire.ServiceStatus, error) { return nil, nil }
+
+func (s brokenSession) DialIDE(ctx context.Context) (net.Conn, error) { return s.DialPort(ctx, 0) }
 
 func (s brokenSession) DialTerminal(ctx context.Context, _ string) (net.Conn, error) {
 	return s.DialPort(ctx, 0)

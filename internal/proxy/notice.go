@@ -31,6 +31,9 @@ type notice struct {
 
 type link struct{ Text, URL string }
 
+// toOrigin reports whether the link leads to a web origin.
+func (l link) toOrigin(origin string) bool { return strings.HasPrefix(l.URL, origin+"/") }
+
 // retrySeconds is when a program may try again.
 const retrySeconds = 2
 
@@ -60,6 +63,7 @@ func hashSource(text string) string {
 
 // show answers with the notice.
 func (v visit) show(n notice) {
+	n = v.outward(n)
 	h := v.w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -42,7 +42,7 @@ func (v visit) closedNotice(sb sandbox.Sandbox) (notice, bool) {
 		n.Hint, n.Links[0].Text = "Start it in the dashboard or through the API.", "Start it in the dashboard"
 	case sandbox.Failed:
 		n.Title, n.Text = name+" has failed", sb.Problem
-		if n.Text == "" {
+		if n.Text == "" || v.who.outside() { // the problem may name what is in it
 			n.Text = "It could not be started."
 		}
 		n.Hint = "It can be started again in the dashboard."
@@ -61,6 +61,10 @@ func methodRefused(why string) notice {
 }
 
 func (v visit) nothingListens(port string) notice {
+	if v.who.outside() {
+		return notice{Status: http.StatusBadGateway, Code: "nothing_listens", Refresh: true, Title: "Nothing is served here now",
+			Text: "The sandbox is awake, but the program that answers at this address does not run."}
+	}
 	return notice{Status: http.StatusBadGateway, Code: "nothing_listens", Refresh: true,
 		Title:  fmt.Sprintf("Nothing listens on port %s in %s", port, v.target.Name),
 		Text:   "Start a program there that serves this port, on any address, also 127.0.0.1.",

@@ -27,11 +27,11 @@ const (
 // asker judges by what browsers say. Chromium and Firefox mark what a person navigates to, Chromium also a reload by the
 // browser's button, and never one by the page; Safari does not, and on plain HTTP beyond localhost none says anything.
 // There a page is told by what it accepts, a WebSocket by its Origin, and a terminal's page by its Referer.
-func (v visit) asker(who visitor) asker {
+func (v visit) asker() asker {
 	h := v.r.Header
 	mode := h.Get("Sec-Fetch-Mode")
 	switch {
-	case who.byToken, v.wished(), h.Get("Sec-Fetch-User") == "?1":
+	case v.who.byToken, v.wished(), h.Get("Sec-Fetch-User") == "?1":
 		return bySomebody
 	case mode == "navigate":
 		return v.shown()
@@ -59,8 +59,8 @@ func (v visit) shown() asker {
 
 // repeats reports whether the request may be a forgotten page's, and notes it. What a terminal's page asks for by itself
 // always may, since whoever opens one navigates to it.
-func (v visit) repeats(who visitor) bool {
-	by := v.asker(who)
+func (v visit) repeats() bool {
+	by := v.asker()
 	reads := v.r.Method == http.MethodGet || v.r.Method == http.MethodHead
 	switch {
 	case by == bySomebody:
@@ -68,22 +68,23 @@ func (v visit) repeats(who visitor) bool {
 	case v.target.Kind == hostname.Terminal:
 		return by == byScript && reads
 	}
-	what := v.how(who) + " " + v.r.URL.Path + "?" + lasting(v.r.URL.RawQuery)
+	what := v.how() + " " + v.r.URL.Path + "?" + lasting(v.r.URL.RawQuery)
 	again := by == byScript && reads && !v.navigates() && v.cfg.Tracker.Repeats(v.target.Name, what)
-	if v.beats(v.kind(who, by), by, again) {
+	if v.beats(v.kind(by), by, again) {
 		return true
 	}
 	return by == byScript && reads && v.cutOff()
 }
 
-// how says who asks for something, and how.
-func (v visit) how(who visitor) string {
-	return strings.Join([]string{who.User.ID, who.Session, strconv.Itoa(v.target.Port), v.r.Method}, " ")
+// how says who asks for something, and how. All visitors of a public port are one, and all of a share: nobody remembers how
+// each of a thousand strangers asks, and what many ask for in turn is no more attended than what one does.
+func (v visit) how() string {
+	return strings.Join([]string{v.who.User.ID, v.who.Session + v.who.share, strconv.Itoa(v.target.Port), v.r.Method}, " ")
 }
 
 // kind is what requests of a page that come by themselves have in common.
-func (v visit) kind(who visitor, by asker) string {
-	return v.how(who) + " " + string(by) + " " + shape(v.r.URL.Path)
+func (v visit) kind(by asker) string {
+	return v.how() + " " + string(by) + " " + shape(v.r.URL.Path)
 }
 
 // heldFor is how long a request waits for its answer when that says what has happened meanwhile. A page that was answered
@@ -92,12 +93,12 @@ const heldFor = time.Second
 
 // waited notes that a request that was held has ended: a page that waits for what happens asks again. One that has ended
 // because the sandbox is put to rest was turned away.
-func (v visit) waited(who visitor, u idle.Use) {
-	by := v.asker(who)
+func (v visit) waited(u idle.Use) {
+	by := v.asker()
 	if by != byScript || v.target.Kind == hostname.Terminal {
 		return
 	}
-	kind := v.kind(who, by)
+	kind := v.kind(by)
 	if u.Unattended && v.turnedAway() {
 		v.cfg.Tracker.TurnAway(v.target.Name, kind, true)
 		return

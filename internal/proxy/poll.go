@@ -23,11 +23,13 @@ const (
 func (v visit) observes() bool { return v.r.Header.Get(hostname.ObserveHeader) == "1" }
 
 // use says what use of the sandbox the request is.
-func (v visit) use(who visitor) idle.Use {
-	u := idle.Use{Kind: idle.Web, Detail: detail(v.r.Method, v.r.URL.Path), Unattended: v.repeats(who)}
+func (v visit) use() idle.Use {
+	u := idle.Use{Kind: idle.Web, Detail: detail(v.r.Method, v.r.URL.Path), Unattended: v.repeats()}
 	switch {
 	case isWebSocket(v.r) && v.target.Kind == hostname.Terminal:
 		u.Kind, u.Detail = idle.Terminal, tabOf(v.r.URL.EscapedPath())
+	case v.toEditor():
+		u.Kind, u.Detail = idle.Stream, "VS Code"
 	case isWebSocket(v.r):
 		u.Kind, u.Detail = idle.Stream, detail("WebSocket", v.r.URL.Path)
 	case v.direct:

@@ -14,6 +14,7 @@ import (
 // Bounds of the connections into one sandbox. What serves at their other end is not to be trusted.
 const (
 	dialLimit      = 10 * time.Second
+	ideLimit       = 60 * time.Second // VS Code may have to be started
 	headerLimit    = 10 * time.Minute // a long poll may take its time; a hung program may not take for ever
 	idleConnection = 30 * time.Second
 	idlePool       = 5 * time.Minute
@@ -129,6 +130,7 @@ func newPool(s Session) *pool {
 const (
 	portPrefix = "port-"
 	tabPrefix  = "tab-"
+	ideHost    = "ide"
 )
 
 func portHost(port int) string  { return portPrefix + strconv.Itoa(port) }
@@ -140,15 +142,21 @@ type dialError struct{ err error }
 func (e *dialError) Error() string { return "dial: " + e.err.Error() }
 func (e *dialError) Unwrap() error { return e.err }
 
-// dial connects to the host of an upstream URL. port is 0 for a terminal.
+// dial connects to the host of an upstream URL. port is 0 for what is no port's.
 func dial(ctx context.Context, s Session, address string) (conn net.Conn, port int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, dialLimit)
-	defer cancel()
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, 0, fmt.Errorf("split %q: %w", address, err)
 	}
-	if tab, ok := strings.CutPrefix(host, tabPrefix); ok {
+	limit := dialLimit
+	if host == ideHost {
+		limit = ideLimit
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if host == ideHost {
+		conn, err = s.DialIDE(ctx)
+	} else if tab, ok := strings.CutPrefix(host, tabPrefix); ok {
 		conn, err = s.DialTerminal(ctx, tab)
 	} else if port, err = strconv.Atoi(strings.TrimPrefix(host, portPrefix)); err == nil {
 		conn, err = s.DialPort(ctx, port)

@@ -1,4 +1,5 @@
-// Package proxy serves the hosts of sandboxes: a sandbox's terminal, and any port in it.
+// Package proxy serves the hosts of sandboxes: a sandbox's terminal, its VS Code, and any port in it, by number or by the name
+// of the service that is declared there.
 //
 // A request of somebody who may use the sandbox wakes it and then goes there as it came, its body unread until then. While
 // it waits, a person sees a page that goes on by itself; everything else is held. What a request goes on to be (a stream,
@@ -7,8 +8,9 @@
 // It does not serve the dashboard, holds no rule about who owns what (auth and sandbox do), changes no sandbox (opening a
 // door wakes one) and does not decide when one is put to rest (idle does).
 //
-// Invariant: nothing reaches a sandbox, and nothing wakes one, before its visitor is known and may use it; nothing by which
-// a visitor is known (our cookies, tokens, identity headers) ever reaches it. Nothing that comes out of a sandbox can set
+// Invariant: nothing reaches a sandbox, and nothing wakes one, before its visitor is known and may use it. To a public port
+// anybody may come, and to a shared one whoever shows a share of it, known by that alone; neither comes to another port, the
+// terminal or VS Code by it. Nothing by which a visitor is known (our cookies, tokens, identity headers) ever reaches it. Nothing that comes out of a sandbox can set
 // a cookie beyond its own host. A byte of a visitor's reaches a sandbox that stands still only after it has been thawed,
 // unless nobody is behind that byte.
 package proxy
@@ -25,6 +27,7 @@ import (
 	"time"
 
 	"sandboxd/internal/auth"
+	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/idle"
@@ -44,6 +47,18 @@ type Sandboxes interface {
 // Finder finds a sandbox by name, from memory, or gives NotFound. Implemented by sandbox.Manager.
 type Finder interface {
 	Sandbox(ctx context.Context, name string) (sandbox.Sandbox, error)
+	// Services gives the services that are declared in one.
+	Services(s sandbox.Sandbox) []catalog.Service
+}
+
+// Ports says what is open to whoever may not use the sandbox. It answers from memory. Implemented by visibility.Ports.
+type Ports interface {
+	// Public reports whether anybody may use a port.
+	Public(sandboxID string, port int) bool
+	// Redeem gives the share that the secret of a link opens, and the pass that stands for the link from then on.
+	Redeem(sandboxID string, port int, secret string) (share sandbox.Share, pass string, ok bool)
+	// Admits gives the share that such a pass stands for, while it is good.
+	Admits(sandboxID string, port int, pass string) (sandbox.Share, bool)
 }
 
 // Accounts tells who shows a credential; an unknown, expired or revoked one is Unauthenticated. Implemented by
@@ -112,6 +127,9 @@ type Session interface {
 	DialPort(ctx context.Context, port int) (net.Conn, error)
 	// DialTerminal connects to the HTTP server of a terminal tab: ttyd's, or the guest's own.
 	DialTerminal(ctx context.Context, tab string) (net.Conn, error)
+	// DialIDE connects to VS Code's HTTP server, starting it when needed. Conflict when it is switched off, Unavailable
+	// while it is being built or when it cannot be started.
+	DialIDE(ctx context.Context) (net.Conn, error)
 	// Services tells how the sandbox's declared services stand.
 	Services(ctx context.Context) ([]wire.ServiceStatus, error)
 }
@@ -129,6 +147,7 @@ type Config struct {
 	Hosts     hostname.Hosts
 	Sandboxes Sandboxes
 	Accounts  Accounts
+	Ports     Ports
 	Doors     Doors
 	Tracker   Tracker
 	Keys      Keys           // nil for no direct route
@@ -140,12 +159,13 @@ type Config struct {
 // Proxy answers for the hosts of sandboxes. Safe for concurrent use. It sets no bounds on a request as a whole, because
 // streams may last: the server before it bounds the head of a request (time and size).
 type Proxy struct {
-	cfg      Config
-	known    *known
-	attempts attempts
-	pools    *pools
-	ready    ready
-	reverse  *httputil.ReverseProxy
+	cfg       Config
+	known     *known
+	attempts  attempts
+	strangers strangers
+	pools     *pools
+	ready     ready
+	reverse   *httputil.ReverseProxy
 }
 
 // New makes a proxy. It does no I/O.
@@ -167,6 +187,7 @@ type visit struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	target hostname.Target
+	who    visitor // nobody until they are recognised
 	begun  time.Time
 	direct bool // Traefik asks whether the request may go to the sandbox directly
 }
@@ -175,9 +196,14 @@ type visit struct {
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	target, err := p.cfg.Hosts.Parse(r.Host)
 	v := visit{Proxy: p, w: w, r: r, target: target, begun: time.Now()}
-	switch {
-	case err != nil || target.Kind != hostname.Terminal && target.Kind != hostname.Port:
+	if err != nil || target.Kind == hostname.Dashboard {
 		v.misdirected()
+		return
+	}
+	v.target, err = resolve(r.Context(), p.cfg.Sandboxes, target)
+	switch {
+	case err != nil:
+		v.refuse(err)
 	case v.strange():
 		v.show(methodRefused("Sandboxes do not take this method."))
 	case ownPath(r.URL.Path):
@@ -207,6 +233,8 @@ func ownPath(p string) bool {
 func (v visit) own() {
 	asset := strings.TrimPrefix(v.r.URL.Path, hostname.OwnPath)
 	switch {
+	case v.r.URL.Path == hostname.SharePath:
+		v.share()
 	case v.r.Method != http.MethodGet && v.r.Method != http.MethodHead:
 		v.show(methodRefused("This address does not take that method."))
 	case v.r.URL.Path == returnPath:
@@ -235,62 +263,84 @@ func (v visit) strange() bool {
 // enter leads a visitor who may use the sandbox to it, and stays until the request, or the stream that became of it, has
 // ended.
 func (v visit) enter() {
-	who, sb, ok := v.admit()
+	v, sb, ok := v.admit()
 	if !ok {
 		return
 	}
-	entry, use, ok := v.open(who, sb)
+	entry, use, ok := v.open(sb)
 	if !ok {
 		return
 	}
-	s := &stay{visit: v, who: who, use: use, entry: entry, woken: sb.State != sandbox.Running, since: time.Now()}
+	s := &stay{visit: v, use: use, entry: entry, woken: sb.State != sandbox.Running, since: time.Now()}
 	defer s.end()
 	if s.woken { // a program may have given up the connections that were open when it was frozen
 		v.pools.of(entry.Sandbox.ID, entry.Session).close()
 	}
-	if v.target.Kind == hostname.Terminal {
+	way := passage{upstream: portHost(v.target.Port), path: v.r.URL.Path, rawPath: v.r.URL.RawPath}
+	switch v.target.Kind {
+	case hostname.Terminal:
 		s.serveTerminal()
-		return
+	case hostname.IDE:
+		way.upstream = ideHost
+		s.forward(way)
+	default:
+		s.forward(way)
 	}
-	s.forward(passage{upstream: portHost(v.target.Port), path: v.r.URL.Path, rawPath: v.r.URL.RawPath})
 }
 
 // admit lets in a visitor who may use a sandbox that can be entered. It answers whom it does not let in.
-func (v visit) admit() (visitor, sandbox.Sandbox, bool) {
-	who, sb, ok := v.recognise()
+func (v visit) admit() (visit, sandbox.Sandbox, bool) {
+	v, sb, ok := v.recognise()
 	if !ok {
-		return who, sb, false
+		return v, sb, false
 	}
 	if v.observes() {
 		v.w.Header().Set(stateHeader, string(sb.State))
 	}
 	if n, closed := v.closedNotice(sb); closed {
 		v.show(n)
-		return who, sb, false
+		return v, sb, false
 	}
-	return who, sb, true
+	return v, sb, true
 }
 
-// recognise finds out who asks, and that they may use the sandbox. It answers who may not.
-func (v visit) recognise() (visitor, sandbox.Sandbox, bool) {
-	ctx := v.r.Context()
-	who, err := v.identify(ctx, v.known)
+// recognise finds out who asks, and that they may use the sandbox or the port. It answers who may not.
+func (v visit) recognise() (visit, sandbox.Sandbox, bool) {
+	who, sb, err := v.judge(v.r.Context(), v.known)
 	if fault.Is(err, fault.Unauthenticated) {
 		v.challenge(err)
-		return who, sandbox.Sandbox{}, false
-	}
-	if err == nil {
-		err = v.checkOrigin(who)
-	}
-	var sb sandbox.Sandbox
-	if err == nil {
-		sb, err = v.permitted(ctx, who)
+		return v, sb, false
 	}
 	if err != nil {
 		v.refuse(err)
-		return who, sb, false
+		return v, sb, false
 	}
-	return who, sb, true
+	v.who = who
+	return v, sb, true
+}
+
+// judge finds out from accounts who asks, and that they may use the sandbox, or else that the port is open to them.
+func (v visit) judge(ctx context.Context, accounts Accounts) (visitor, sandbox.Sandbox, error) {
+	who, sb, err := v.insider(ctx, accounts)
+	switch fault.KindOf(err) {
+	case fault.Unauthenticated, fault.Forbidden, fault.NotFound, fault.Gone:
+		if out, open, ok, outErr := v.outsider(ctx, accounts); ok || outErr != nil {
+			return out, open, outErr
+		}
+	}
+	return who, sb, err
+}
+
+// insider finds out who asks that may use the sandbox as a whole.
+func (v visit) insider(ctx context.Context, accounts Accounts) (who visitor, sb sandbox.Sandbox, err error) {
+	who, err = v.identify(ctx, accounts)
+	if err == nil {
+		err = v.checkOrigin(who)
+	}
+	if err == nil {
+		sb, err = v.permitted(ctx, who)
+	}
+	return who, sb, err
 }
 
 // permitted finds the sandbox if the visitor may use it. One that is not theirs looks like one that is not there.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"sandboxd/internal/fault"
-	"sandboxd/internal/hostname"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
 )
@@ -44,7 +43,7 @@ type carry struct{}
 func (carry) RoundTrip(r *http.Request) (*http.Response, error) {
 	s := stayOf(r.Context())
 	pool := s.pools.of(s.entry.Sandbox.ID, s.entry.Session)
-	if s.target.Kind != hostname.Port || !s.fresh(s.entry.Sandbox, s.woken) {
+	if s.target.Port == 0 || !s.fresh(s.entry.Sandbox, s.woken) {
 		return pool.transport.RoundTrip(r)
 	}
 	return s.insist(r, pool)

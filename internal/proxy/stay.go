@@ -15,7 +15,6 @@ import (
 // next byte that goes in.
 type stay struct {
 	visit
-	who   visitor
 	use   idle.Use  // zero for one that only looks
 	entry Entry     // as it was opened
 	woken bool      // it was not awake when the request came
@@ -61,9 +60,9 @@ func (s *stay) end() {
 	switch {
 	case s.use.Kind == "":
 	case isWebSocket(s.r):
-		s.repeats(s.who)
+		s.repeats()
 	case time.Since(s.since) >= heldFor:
-		s.waited(s.who, s.use)
+		s.waited(s.use)
 	}
 	s.release()
 }
@@ -122,12 +121,12 @@ func (s *stay) keepLooking(ctx context.Context, cancel func()) {
 func (s *stay) stillMay(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	now, err := s.identify(ctx, s.cfg.Accounts)
-	if err == nil {
-		if now.User.ID != s.who.User.ID {
-			return false
-		}
-		_, err = s.permitted(ctx, now)
+	if s.moved(ctx) {
+		return false
+	}
+	now, _, err := s.judge(ctx, s.cfg.Accounts)
+	if err == nil && now.User.ID != s.who.User.ID {
+		return false
 	}
 	switch fault.KindOf(err) {
 	case fault.Unauthenticated, fault.NotFound, fault.Gone, fault.Forbidden:

@@ -49,15 +49,17 @@ func (s *stay) ends(ctx context.Context) bool {
 	return err == nil && sb.State.Sleeps()
 }
 
-// came notes bytes that have come out of the sandbox. What a terminal shows may be seen by nobody, and the last words of
-// one that is being stopped are no use of it.
+// unseen reports whether what comes out may be seen by nobody: what a terminal shows, and what an editor is told.
+func (s *stay) unseen() bool { return s.use.Kind == idle.Terminal || s.toEditor() }
+
+// came notes bytes that have come out of the sandbox. The last words of one that is being stopped are no use of it.
 func (s *stay) came(ctx context.Context, n int) {
 	stream := s.stream.Load()
 	if stream == nil || n == 0 {
 		return
 	}
 	if now := time.Now(); s.slot.add(n, now) {
-		_ = stream.Touch(ctx, s.use.Kind == idle.Terminal || s.forgotten(now) || s.ends(ctx)) // what has come is here, whatever happens there
+		_ = stream.Touch(ctx, s.unseen() || s.forgotten(now) || s.ends(ctx)) // what has come is here, whatever happens there
 	}
 }
 

@@ -61,7 +61,7 @@ type outlook struct {
 func (v visit) wait() {
 	ctx, cancel := context.WithTimeout(v.r.Context(), waitLimit)
 	defer cancel()
-	_, sb, ok := v.recognise()
+	v, sb, ok := v.recognise()
 	if !ok {
 		return
 	}
@@ -86,7 +86,7 @@ func (v visit) outlook(ctx context.Context, sb sandbox.Sandbox) outlook {
 	if !v.mayWake(use, sb) {
 		return outlook{Text: v.target.Name + " is " + atRest(sb.State) + ". Reload the page to wake it.", Stay: true}
 	}
-	entry, err := v.cfg.Doors.Open(ctx, v.target.Name, use)
+	entry, err := v.knock(ctx, sb, v.cfg.Doors.Open, use)
 	if err == nil {
 		defer entry.Release()
 		err = v.awaitService(ctx, entry)
@@ -98,14 +98,14 @@ func (v visit) outlook(ctx context.Context, sb sandbox.Sandbox) outlook {
 	case ctx.Err() != nil:
 		return outlook{Text: v.phase(now)}
 	case fault.Is(err, fault.Unavailable):
-		return outlook{Text: fault.Message(err), Again: fullSeconds}
+		return outlook{Text: v.full(err).Text, Again: fullSeconds}
 	}
 	return outlook{Go: true} // the page itself says why
 }
 
 // awaitService returns when the service that the host leads to answers, or is known not to exist.
 func (v visit) awaitService(ctx context.Context, entry Entry) error {
-	if v.target.Kind != hostname.Port || !v.fresh(entry.Sandbox, false) {
+	if v.target.Port == 0 || !v.fresh(entry.Sandbox, false) {
 		return nil
 	}
 	return v.pools.of(entry.Sandbox.ID, entry.Session).gate(v.target.Port).await(ctx)

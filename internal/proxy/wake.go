@@ -35,12 +35,12 @@ func (v visit) patience() time.Duration {
 func (v visit) deadline() time.Time { return v.begun.Add(v.patience()) }
 
 // open goes through the door: the use is registered first, then the sandbox is woken. It answers whom it does not lead in.
-func (v visit) open(who visitor, sb sandbox.Sandbox) (Entry, idle.Use, bool) {
+func (v visit) open(sb sandbox.Sandbox) (Entry, idle.Use, bool) {
 	if v.observes() {
 		entry, ok := v.look(sb)
 		return entry, idle.Use{}, ok
 	}
-	use := v.use(who)
+	use := v.use()
 	if !v.mayWake(use, sb) {
 		v.leave(sb.State)
 		return Entry{}, use, false
@@ -51,7 +51,7 @@ func (v visit) open(who visitor, sb sandbox.Sandbox) (Entry, idle.Use, bool) {
 	}
 	ctx, cancel := context.WithDeadline(v.r.Context(), v.deadline())
 	defer cancel()
-	entry, err := open(ctx, v.target.Name, use)
+	entry, err := v.knock(ctx, sb, open, use)
 	if err != nil {
 		v.shut(ctx, sb, err)
 		return Entry{}, use, false
@@ -89,7 +89,11 @@ func (v visit) late(sb sandbox.Sandbox) {
 
 // full tells that a sandbox cannot be woken just now, for a reason that passes.
 func (v visit) full(err error) notice {
+	text := fault.Message(err)
+	if v.who.outside() {
+		text = "There is no room for it just now, or it could not be started."
+	}
 	return notice{Status: http.StatusServiceUnavailable, Code: fault.Unavailable.String(), Waits: true, Retry: fullSeconds,
-		Title: v.target.Name + " cannot be woken now", Text: fault.Message(err),
+		Title: v.target.Name + " cannot be woken now", Text: text,
 		Links: []link{v.dashboard("Open in the dashboard", v.target.Name), v.dashboard("All sandboxes", "")}}
 }

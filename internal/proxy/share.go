@@ -1,0 +1,135 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	_ "embed" // the page
+	"html/template"
+	"io"
+	"net/http"
+	"time"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
+	"sandboxd/internal/sandbox"
+)
+
+// A link to a shared port has its secret in the fragment, which browsers send nowhere: it is in no log, no Referer, and no
+// history of ours. A page of ours takes it from there, forgets the address, and posts it; the answer is a cookie for this
+// host, which stands for the share while that is good. None of this asks anything of the sandbox: it may sleep.
+//
+// The page is on the port's own origin, where the cookie has to be set. So a service worker that the port's program has put
+// into a browser before can see the page's address; what it learns is a key to itself.
+
+var (
+	//go:embed assets/share.html
+	shareHTML string
+	//go:embed assets/share.js
+	shareJS string
+
+	sharePage = template.Must(template.New("share").Parse(shareHTML))
+	shareHash = hashSource(shareJS)
+)
+
+const (
+	maxSecret  = 256 // bytes of what is posted; a secret has 43
+	shareLimit = 10 * time.Second
+)
+
+// share answers at the address of links to a shared port: the page for a browser, which then posts the secret.
+func (v visit) share() {
+	switch v.r.Method {
+	case http.MethodGet, http.MethodHead:
+		v.showShare()
+	case http.MethodPost:
+		v.redeemShare()
+	default:
+		v.show(methodRefused("This address does not take that method."))
+	}
+}
+
+// showShare answers with the page, which is the same for every host and every link.
+func (v visit) showShare() {
+	var page bytes.Buffer
+	err := sharePage.Execute(&page, struct {
+		Style  template.CSS
+		Script template.JS
+	}{noticeStyle, template.JS(shareJS)}) // our own files
+	if err != nil {
+		v.refuse(err)
+		return
+	}
+	h := v.w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin") // no other page holds on to this one's window
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src "+styleHash+"; script-src "+shareHash+"; connect-src 'self'; "+
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	v.write(http.StatusOK, page.Bytes())
+}
+
+// redeemShare turns the secret of a link into this host's cookie. A link that opens nothing is told of in the same words
+// whether there is such a sandbox or not.
+func (v visit) redeemShare() {
+	if !v.fromHere() {
+		v.refuse(fault.New(fault.Forbidden, "This request came from another website and was refused."))
+		return
+	}
+	ctx, cancel := context.WithTimeout(v.r.Context(), shareLimit)
+	defer cancel()
+	_ = http.NewResponseController(v.w).SetReadDeadline(time.Now().Add(shareLimit)) // no body takes longer
+	secret, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, maxSecret))
+	if err != nil {
+		v.show(notice{Status: http.StatusBadRequest, Code: fault.Invalid.String(), Title: "Not a link", Text: "This is not the secret of a link."})
+		return
+	}
+	share, pass, ok, err := v.redeemable(ctx, string(secret))
+	if err != nil {
+		v.refuse(err)
+		return
+	}
+	if !ok {
+		v.show(notice{Status: http.StatusNotFound, Code: fault.NotFound.String(), Title: "This link does not work",
+			Text: "It has expired, was revoked, or is not complete. Ask whoever gave it to you for a new one."})
+		return
+	}
+	v.setCookie(v.shareCookie(), pass, max(int(time.Until(share.Expires).Seconds()), 1))
+	v.w.Header().Set("Cache-Control", "no-store")
+	v.w.WriteHeader(http.StatusNoContent)
+}
+
+// redeemable gives the share that a secret opens at this host, and its pass.
+func (v visit) redeemable(ctx context.Context, secret string) (share sandbox.Share, pass string, ok bool, err error) {
+	if v.target.Kind != hostname.Port {
+		return share, "", false, nil
+	}
+	sb, err := v.cfg.Sandboxes.Sandbox(ctx, v.target.Name)
+	if fault.Is(err, fault.NotFound) || err == nil && sb.Pooled {
+		return share, "", false, nil
+	}
+	if err != nil {
+		return share, "", false, err
+	}
+	if share, pass, ok = v.cfg.Ports.Redeem(sb.ID, v.target.Port, secret); ok {
+		ok, err = answersFor(ctx, v.known, share.Owner, sb)
+	}
+	return share, pass, ok, err
+}
+
+// hadShare reports whether the request shows a share, as it seems: one that is good would have let it in.
+func (v visit) hadShare() bool {
+	return v.target.Kind == hostname.Port && (v.r.Header.Get(hostname.ShareHeader) != "" || len(v.r.CookiesNamed(v.shareCookie())) > 0)
+}
+
+// shareEnded answers a visitor whose share is not good any more, in the same words whether there is such a sandbox or not.
+func (v visit) shareEnded() {
+	n := notice{Status: http.StatusUnauthorized, Code: "share_ended", Title: "This link does not work any more",
+		Text: "It has expired or was revoked. Ask whoever gave it to you for a new one."}
+	if isNavigation(v.r) {
+		v.setCookie(v.shareCookie(), "", -1)
+		n.Links = []link{{"Sign in", v.handover()}}
+	}
+	v.show(n)
+}
