@@ -319,7 +319,7 @@ func (a *app) newFront() (front, error) {
 		Log:     a.log,
 	})
 	boxes := proxy.New(proxy.Config{
-		Hosts: a.hosts, Sandboxes: a.manager, Accounts: a.accounts, Doors: proxy.FromDoors(doors), Tracker: a.tracker,
+		Hosts: a.hosts, Sandboxes: a.manager, Accounts: a.accounts, Ports: a.ports, Doors: proxy.FromDoors(doors), Tracker: a.tracker,
 		Keys: a.links, Trusted: trusted,
 		Assets: proxy.Assets{Files: assets, Scripts: []string{assets.URL("solo.js")}, Styles: []string{assets.URL("solo.css")}},
 		Log:    a.log,

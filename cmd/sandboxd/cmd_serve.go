@@ -109,7 +109,7 @@ func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err
 	if err := a.recallLinks(ctx); err != nil {
 		log.Warn("links to sandboxes", "error", err)
 	}
-	if err := a.holds.Load(ctx); err != nil {
+	if err := errors.Join(a.holds.Load(ctx), a.ports.Load(ctx)); err != nil {
 		return err
 	}
 	asking, err := listenTraefik(ctx, c)
@@ -124,6 +124,7 @@ func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err
 	g.Go(func() error { defer last(); return a.manager.Run(ctx) })
 	g.Go(func() error { return a.prebuild(ctx) })
 	g.Go(func() error { return a.reaper.Run(ctx) })
+	g.Go(func() error { return a.ports.Run(ctx) })
 	g.Go(func() error { return a.engine.RunWall(ctx) })
 	g.Go(func() error { return a.manager.RunPools(ctx, a.standbys) })
 	g.Go(func() error { return a.renewPools(ctx) })

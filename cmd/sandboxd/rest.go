@@ -7,6 +7,7 @@ import (
 	"sandboxd/internal/idle"
 	"sandboxd/internal/link"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/visibility"
 )
 
 // lifecycle is what changes sandboxes, what knows of their use, and what puts to rest those that have none.
@@ -14,6 +15,7 @@ type lifecycle struct {
 	manager *sandbox.Manager
 	tracker *idle.Tracker
 	holds   *idle.Holds
+	ports   *visibility.Ports // of the sandboxes, that are open to others
 	reaper  *idle.Reaper
 }
 
@@ -28,6 +30,7 @@ func (a *app) newReaper() error {
 		return err
 	}
 	a.tracker = idle.New()
+	a.ports = visibility.New(a.db.Ports(), a.log)
 	a.holds = idle.NewHolds(a.db.Holds(), a.tracker, a.manager)
 	a.reaper = idle.NewReaper(idle.Config{
 		Tracker: a.tracker, Sandboxes: a.manager, Holds: a.holds, Usage: a.engine.Usage, Activity: activity(a.links),
