@@ -52,7 +52,7 @@ func TestTraefik_ForwardAuthIsToldWhatIsAskedFor(t *testing.T) {
 // from sandboxd or from a proxy never gets through.
 func TestTraefik_TheGatewayGetsOnlyWhatForwardAuthLetsThrough(t *testing.T) {
 	k := newTraefikBed(t)
-	smuggled := []string{"X-Sandboxd-Pass", "X-Sandboxd-Anything", "x_sandboxd_pass", "Sandboxd-User", "sandboxd_user", "X-Api-Key", "x_api_key",
+	smuggled := []string{"X-Sandboxd-Pass", "X-Sandboxd-Anything", "X-Sandboxd-Share", "x_sandboxd_pass", "Sandboxd-User", "sandboxd_user", "X-Api-Key", "x_api_key",
 		"Authorization", "Cookie", "Forwarded", "X-Real-Ip", "x_real_ip", "X-Client-Ip", "True-Client-Ip", "Remote-User", "remote_user",
 		"X-Remote-User", "X-Auth-Request-Email", "x_auth_request_user", "X-Forwarded-User", "X-Forwarded-Email", "X-Forwarded-Groups",
 		"X-Forwarded-Preferred-Username", "X-Forwarded-Access-Token", "X-Forwarded-Server", "X-Forwarded-Port", "X-Forwarded-Prefix"}

@@ -135,7 +135,7 @@ func TestGateway_PassesTheRequestOnAsItCame(t *testing.T) {
 	r := direct(t, http.MethodGet, address, host, "", nil)
 	r.URL.Opaque = "//" + host + "/a%2Fb/../c;x?q=1;2&z=%zz&"
 	for k, v := range map[string]string{"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Host": host, "X-Forwarded-Proto": "https",
-		"X-Forwarded-Server": "traefik", "X-Real-Ip": "10.0.0.1", "Forwarded": "for=x", "X-Sandboxd-User": "admin",
+		"X-Forwarded-Server": "traefik", "X-Real-Ip": "10.0.0.1", "Forwarded": "for=x", "X-Sandboxd-User": "admin", "X-Sandboxd-Share": "secret",
 		"X_Sandboxd_User": "admin", "Sandboxd-Exec": "1", "Cookie": "a=b", "Authorization": "Bearer mine", "Accept": "x/y"} {
 		r.Header[k] = []string{v}
 	}

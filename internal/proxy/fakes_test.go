@@ -47,6 +47,7 @@ type fakeAccounts struct {
 	sessions map[string]auth.Principal // host + " " + secret
 	codes    map[string]auth.Principal // code + " " + host + " " + nonce
 	revoked  map[string]bool           // user id
+	gone     map[string]bool           // user id
 }
 
 func newAccounts() *fakeAccounts {
@@ -83,7 +84,16 @@ func (a *fakeAccounts) HostSession(_ context.Context, secret, host string) (auth
 func (a *fakeAccounts) User(_ context.Context, id string) (auth.User, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.gone[id] {
+		return auth.User{}, fault.New(fault.NotFound, "There is no such user.")
+	}
 	return auth.User{ID: id, Disabled: a.revoked[id]}, a.err
+}
+
+func (a *fakeAccounts) remove(user string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.gone = map[string]bool{user: true}
 }
 
 func (a *fakeAccounts) IssueCode(_ context.Context, session, host, nonce string) (string, error) {

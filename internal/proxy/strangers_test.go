@@ -1,0 +1,174 @@
+package proxy
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
+	"sandboxd/internal/sandbox"
+)
+
+func TestStrangers_WakeAPublicPortsSandbox(t *testing.T) {
+	for _, state := range []sandbox.State{sandbox.Frozen, sandbox.Asleep} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newStillWorld(t)
+			w.serve(portHost(3000), greet)
+			w.expose(3000, sandbox.Public)
+			w.boxes.set("ml", state, "")
+			w.wantStatus(w.ask("GET", "http://3001-ml.localhost:8080/", nil), 401)
+			if w.boxes.woken() != 0 {
+				t.Fatal("another port has woken it")
+			}
+			w.wantStatus(w.ask("GET", port3000+"/", nil), 200)
+			if w.boxes.woken() != 1 {
+				t.Errorf("%d wakes", w.boxes.woken())
+			}
+		})
+	}
+}
+
+func TestStrangers_AForgottenPageKeepsNothingAwakeAndWakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStillWorld(t)
+		w.serve(portHost(3000), greet)
+		w.expose(3000, sandbox.Public)
+		_, secret := w.shareLink(3001)
+		w.serve(portHost(3001), greet)
+		for what, h := range map[string]header{
+			port3000:                          {"Sec-Fetch-Mode", "cors", "Sec-Fetch-Site", "same-origin"},
+			port3000 + "/plain":               {"Accept", "*/*"},
+			"http://3001-ml.localhost:8080":   {hostname.ShareHeader, secret},
+			"http://3001-ml.localhost:8080/c": append(w.openLink("http://3001-ml.localhost:8080", secret), "Sec-Fetch-Mode", "cors", "Sec-Fetch-Site", "same-origin"),
+		} {
+			w.boxes.set("ml", sandbox.Running, "")
+			w.wantStatus(w.ask("GET", what, append(h, "Sec-Fetch-User", "?1")), 200)
+			for range 59 { // within the hour it counts
+				time.Sleep(time.Minute)
+				w.wantStatus(w.ask("GET", what, h), 200)
+			}
+			for range 120 {
+				time.Sleep(time.Minute)
+				w.ask("GET", what, h)
+			}
+			if still := w.stillSince(); still < 90*time.Minute {
+				t.Errorf("%s: still for %v only", what, still)
+			}
+			before := w.boxes.woken()
+			w.boxes.set("ml", sandbox.Asleep, "")
+			w.wantStatus(w.ask("GET", what, h), 503)
+			if w.boxes.woken() != before {
+				t.Errorf("%s: it wakes", what)
+			}
+		}
+	})
+}
+
+func TestStrangers_ManyAtOnceWakeOnceAndCountAsOneWake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStillWorld(t)
+		w.serve(portHost(3000), greet)
+		w.expose(3000, sandbox.Public)
+		w.boxes.takes = time.Second
+		w.boxes.set("ml", sandbox.Asleep, "")
+		done := make(chan int)
+		const many = 3 * strangeBurst
+		for i := range many {
+			go func() { done <- w.ask("GET", fmt.Sprintf("%s/%d", port3000, i), nil).StatusCode }()
+		}
+		for range many {
+			if status := <-done; status != 200 {
+				t.Errorf("status %d", status)
+			}
+		}
+		if w.boxes.woken() != 1 {
+			t.Errorf("%d wakes", w.boxes.woken())
+		}
+	})
+}
+
+func TestStrangers_AWakeThatFailsIsNotRepeatedForEachRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStillWorld(t)
+		w.serve(portHost(3000), greet)
+		w.expose(3000, sandbox.Public)
+		w.boxes.wakeErr = fault.New(fault.Unavailable, "This host has no room: 12 MiB are left.")
+		w.boxes.set("ml", sandbox.Asleep, "")
+		tried := func(h header) bool {
+			before := len(w.boxes.usesSeen())
+			a := w.ask("GET", fmt.Sprintf("%s/%d", port3000, time.Now().UnixNano()), h)
+			w.wantStatus(a, 503)
+			if len(h) == 0 && contains(a.body, "12 MiB") {
+				t.Errorf("it tells too much: %s", a.body)
+			}
+			return len(w.boxes.usesSeen()) > before
+		}
+		for _, pause := range []time.Duration{10, 20, 40, 80, 160, 300, 300} {
+			if !tried(nil) || tried(nil) || tried(nil) {
+				t.Fatalf("after %ds: not one try", pause)
+			}
+			if !tried(bearer) {
+				t.Error("whoever may use it is held back")
+			}
+			time.Sleep(pause*time.Second - time.Millisecond)
+			if tried(nil) {
+				t.Fatalf("tried again before %ds are over", pause)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		w.boxes.wakeErr = nil
+		w.wantStatus(w.ask("GET", port3000+"/", nil), 200)
+		w.boxes.wakeErr = fault.New(fault.Unavailable, "Full.")
+		w.boxes.set("ml", sandbox.Asleep, "")
+		tried(nil)
+		time.Sleep(failedPause)
+		if !tried(nil) {
+			t.Error("a wake that succeeded has not ended the pause")
+		}
+	})
+}
+
+func TestStrangers_AreBoundedInHowOftenTheyWake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStillWorld(t)
+		w.serve(portHost(3000), greet)
+		w.expose(3000, sandbox.Public)
+		asleep := func() { time.Sleep(time.Millisecond); w.boxes.set("ml", sandbox.Asleep, "") }
+		visit := func(h header) int {
+			return w.ask("GET", fmt.Sprintf("%s/%d", port3000, time.Now().UnixNano()), append(h, "Sec-Fetch-User", "?1")).StatusCode
+		}
+		for range strangeBurst {
+			asleep()
+			if status := visit(nil); status != 200 {
+				t.Fatalf("status %d", status)
+			}
+		}
+		asleep()
+		if status := visit(nil); status != 429 {
+			t.Errorf("one more: %d", status)
+		}
+		if status := visit(bearer); status != 200 {
+			t.Errorf("the owner: %d", status)
+		}
+		asleep()
+		time.Sleep(strangeEvery)
+		if status := visit(nil); status != 200 {
+			t.Errorf("after a while: %d", status)
+		}
+	})
+}
+
+func TestStrangers_AreForgotten(t *testing.T) {
+	var s strangers
+	now := time.Now()
+	for i := range 3 * maxStrange {
+		if err := s.take(sandbox.Sandbox{ID: fmt.Sprint(i), Changed: now}, now); err != nil {
+			t.Fatal(err)
+		}
+		if len(s.by) > maxStrange {
+			t.Fatalf("%d are remembered", len(s.by))
+		}
+	}
+}
