@@ -3,12 +3,10 @@ package web
 import (
 	"context"
 	"errors"
-	"path"
 	"strings"
 	"sync"
 
 	"sandboxd/internal/fault"
-	"sandboxd/internal/files"
 	"sandboxd/internal/wire"
 )
 
@@ -64,9 +62,9 @@ type foundLine struct {
 	After  string `json:"after"`
 }
 
-func newFoundShape(folder string, f wire.Found) foundShape {
+func newFoundShape(f wire.Found) foundShape {
 	out := foundShape{Type: typeName(f.Type)}
-	out.Path, out.PathEncoded = showBytes(path.Join(folder, f.Path))
+	out.Path, out.PathEncoded = showBytes(f.Path)
 	if f.Line > 0 {
 		show := func(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 		out.foundLine = &foundLine{Line: f.Line, Column: f.Column,
@@ -96,19 +94,15 @@ func (s *Server) apiSearchFiles(ctx context.Context, r *request, name string, in
 	if err != nil {
 		return reply{}, err
 	}
-	folder, err := files.CheckPath(orHome(q.Path))
-	if err != nil {
-		return reply{}, err
-	}
 	if r.accepts(lineType) {
-		return reply{}, s.searchLive(ctx, r, name, folder, q)
+		return reply{}, s.searchLive(ctx, r, name, q)
 	}
 	out, size := searchShape{Found: []foundShape{}}, 0
 	out.More, err = s.cfg.Files.Search(ctx, name, q, func(f wire.Found) error {
 		if size += len(f.Path) + len(f.Text) + 64; size > foundBytes {
 			return errEnough
 		}
-		out.Found = append(out.Found, newFoundShape(folder, f))
+		out.Found = append(out.Found, newFoundShape(f))
 		return nil
 	})
 	if errors.Is(err, errEnough) {
@@ -117,21 +111,14 @@ func (s *Server) apiSearchFiles(ctx context.Context, r *request, name string, in
 	return reply{body: out}, err
 }
 
-func orHome(path string) string {
-	if path == "" {
-		return homePath
-	}
-	return path
-}
-
 // searchLive answers with a line of JSON for each thing that is found, when it is found, and a last one.
-func (s *Server) searchLive(ctx context.Context, r *request, name, folder string, q wire.Search) error {
+func (s *Server) searchLive(ctx context.Context, r *request, name string, q wire.Search) error {
 	var out *flow
 	more, err := s.cfg.Files.Search(ctx, name, q, func(f wire.Found) error {
 		if out == nil {
 			out = r.openFlow(lineType)
 		}
-		return out.line(newFoundShape(folder, f))
+		return out.line(newFoundShape(f))
 	})
 	if out == nil && err != nil {
 		return err

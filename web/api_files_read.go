@@ -126,10 +126,11 @@ func (s *Server) sendFile(ctx context.Context, r *request, name, path string) er
 	return out.end(s, r)
 }
 
-// conditional says whether not simply the whole file is wanted. Several ranges at once are taken for none.
+// conditional says whether not simply the whole file is wanted. Several ranges at once, or ranges of anything but bytes, are
+// taken for none.
 func conditional(r *request) bool {
 	h := r.http.Header
-	if strings.Contains(h.Get("Range"), ",") {
+	if given := h.Get("Range"); strings.Contains(given, ",") || !strings.HasPrefix(given, "bytes=") {
 		h.Del("Range")
 	}
 	for _, name := range []string{"Range", "If-None-Match", "If-Match", "If-Modified-Since", "If-Unmodified-Since"} {

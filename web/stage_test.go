@@ -19,6 +19,7 @@ import (
 	"sandboxd/internal/event"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/files"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sandboxtest"
@@ -28,11 +29,11 @@ import (
 
 // stage is a Server for tests of pages: sandboxes stand exactly as a test puts them, accounts are real.
 type stage struct {
-	t         *testing.T
-	server    *Server
-	boxes     *fakeBoxes
-	images    *fakeImages
-	terminals *fakeTerminals
+	t      *testing.T
+	server *Server
+	boxes  *fakeBoxes
+	images *fakeImages
+	seen
 	accounts  *auth.Service
 	users     map[string]auth.User
 	sessions  map[string]string // by user name: the secret in the cookie
@@ -40,6 +41,12 @@ type stage struct {
 	idle      *fakeIdle
 	holds     *fakeHolds
 	workspace *sandboxtest.MemWorkspace
+}
+
+// seen is what pages see of the inside of sandboxes.
+type seen struct {
+	terminals *fakeTerminals
+	files     *fakeGuest
 }
 
 // stageTime is when pages are drawn in tests.
@@ -68,7 +75,7 @@ func newEmptyStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	s := &stage{
-		t: t, boxes: newFakeBoxes(), images: newFakeImages(), terminals: newFakeTerminals(t), engine: &fakeEngine{},
+		t: t, boxes: newFakeBoxes(), images: newFakeImages(), seen: seen{newFakeTerminals(t), newFakeGuest()}, engine: &fakeEngine{},
 		idle: newFakeIdle(), holds: &fakeHolds{},
 		users: map[string]auth.User{}, sessions: map[string]string{},
 	}
@@ -80,7 +87,7 @@ func newEmptyStage(t *testing.T) *stage {
 		Sandboxes: s.boxes, Accounts: s.accounts, Templates: stageTemplates{}, Images: s.images, Terminals: s.terminals,
 		Commands: exec.New(&fakeCommands{}), Hosts: hosts, Assets: static.New(), Log: log,
 		Version: Version{Version: "1.2.3"}, Now: func() time.Time { return stageTime },
-		Checks: []Check{{Name: "engine", Ask: s.engine.ask}}, Idle: s.idle, Uses: s.idle, Holds: s.holds,
+		Checks: []Check{{Name: "engine", Ask: s.engine.ask}}, Idle: s.idle, Uses: s.idle, Holds: s.holds, Files: files.New(s.files),
 		Services:    services.New(s.boxes, newFakeRooms()),
 		Preferences: s.workspace, TabNames: s.workspace,
 	})

@@ -19,6 +19,7 @@ import (
 	"sandboxd/internal/event"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/files"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
@@ -36,11 +37,17 @@ type world struct {
 	store    *sandboxtest.MemStore
 	engine   *fakeEngine
 	images   *fakeImages
-	guests   *fakeCommands
+	inside
 	resting
 	log    *lockedBuffer
 	tokens map[string]string // by user name: an API token
 	ids    map[string]string // by user name: the user's id
+}
+
+// inside is what is in the sandboxes.
+type inside struct {
+	guests *fakeCommands
+	files  *fakeGuest
 }
 
 const testPassword = "a long enough password"
@@ -49,7 +56,7 @@ const testPassword = "a long enough password"
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		t: t, store: sandboxtest.NewMemStore(), engine: &fakeEngine{}, images: newFakeImages(), guests: &fakeCommands{}, resting: resting{newFakeIdle(), &fakeEngine{}, newFakeRooms()},
+		t: t, store: sandboxtest.NewMemStore(), engine: &fakeEngine{}, images: newFakeImages(), inside: inside{&fakeCommands{}, newFakeGuest()}, resting: resting{newFakeIdle(), &fakeEngine{}, newFakeRooms()},
 		log: &lockedBuffer{}, tokens: map[string]string{}, ids: map[string]string{},
 	}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -69,7 +76,7 @@ func newWorld(t *testing.T) *world {
 		Sandboxes: w.manager, Accounts: w.accounts, Templates: templates, Images: w.images, Commands: exec.New(w.guests),
 		Hosts: hosts, Assets: static.New(), Version: Version{Version: "1.2.3", Commit: "abcdef", Go: "go1"}, Log: log,
 		Checks: []Check{{Name: "store", Ask: func(context.Context) error { return nil }}, {Name: "engine", Ask: w.engine.ask}},
-		Idle:   w.idle, Uses: w.idle, Holds: holds, Services: services.New(w.manager, w.rooms),
+		Idle:   w.idle, Uses: w.idle, Holds: holds, Files: files.New(w.files), Services: services.New(w.manager, w.rooms),
 	})
 	w.live()
 	w.user("root", auth.Admin)

@@ -135,8 +135,9 @@ func (s *Service) Read(ctx context.Context, name, file string, offset, length in
 		}
 	}
 	if err != nil {
+		err = why(t.ctx, err)
 		t.end()
-		return nil, why(t.ctx, err)
+		return nil, err
 	}
 	return &Content{
 		Entry: Entry{absolute(t.guest, clean), e}, Size: partOf(e.Size, offset, length), r: t.from(body),

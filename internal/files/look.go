@@ -3,13 +3,14 @@ package files
 import (
 	"context"
 	"maps"
+	"path"
 	"slices"
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/wire"
 )
 
-// Search tells emit what it finds, in no order, one at a time, until there is no more, the search's limit is reached or it has
+// Search tells emit what it finds, by its absolute path, in no order, one at a time, until there is no more, the search's limit is reached or it has
 // taken too long; it says whether there may be more. An error of emit ends it and comes back. q.Path "" is the home.
 func (s *Service) Search(ctx context.Context, name string, q wire.Search, emit func(wire.Found) error) (more bool, err error) {
 	if q.Path == "" {
@@ -22,7 +23,11 @@ func (s *Service) Search(ctx context.Context, name string, q wire.Search, emit f
 		return false, err
 	}
 	err = s.call(ctx, name, "search", searchLimit, func(ctx context.Context, g Guest) (err error) {
-		more, err = g.FileSearch(ctx, q, emit)
+		folder := absolute(g, q.Path)
+		more, err = g.FileSearch(ctx, q, func(f wire.Found) error {
+			f.Path = path.Join(folder, f.Path)
+			return emit(f)
+		})
 		return err
 	})
 	return more, err

@@ -63,8 +63,9 @@ func (s *Service) Pack(ctx context.Context, name, folder string, names []string,
 	}
 	body, err := t.guest.FilePack(t.ctx, clean, names)
 	if err != nil {
+		err = why(t.ctx, err)
 		t.end()
-		return nil, why(t.ctx, err)
+		return nil, err
 	}
 	return &Archive{
 		Name: archiveName(clean, format), Format: format, stream: t.from(body),
