@@ -61,9 +61,7 @@ func open(t *testing.T, folders ...string) *Catalog {
 	return c
 }
 
-func TestTemplate_ReadsEveryField(t *testing.T) {
-	dir := tree(t, map[string]string{
-		"full/template.yaml": `name: full
+const fullManifest = `name: full
 title: Full
 description: |
   Everything that can be said.
@@ -83,15 +81,24 @@ services:
     cwd: /srv
     env: {A: b}
     autostart: true
+    health:
+      path: /healthz
+      interval: 30s
   - name: side
     command: [side]
     port: 9090
+    health: {}
+ide: true
 freeze_after: 10m
 stop_after: never
 pool: 3
-`,
-		"full/Dockerfile": "FROM debian:trixie-slim\n",
-		"full/README.md":  "# Full\n",
+`
+
+func TestTemplate_ReadsEveryField(t *testing.T) {
+	dir := tree(t, map[string]string{
+		"full/template.yaml": fullManifest,
+		"full/Dockerfile":    "FROM debian:trixie-slim\n",
+		"full/README.md":     "# Full\n",
 	})
 	c := open(t, dir)
 	got, err := c.Template("full")
@@ -104,9 +111,11 @@ pool: 3
 		Env:   map[string]string{"GREETING": "hello", "PORT": "8080"},
 		Ports: []Port{{8080, "Web"}, {9090, "side"}},
 		Services: []Service{
-			{Name: "web", Command: []string{"python3", "-m", "http.server"}, Port: 8080, Cwd: "/srv", Env: map[string]string{"A": "b"}, Autostart: true},
-			{Name: "side", Command: []string{"side"}, Port: 9090},
+			{Name: "web", Command: []string{"python3", "-m", "http.server"}, Port: 8080, Cwd: "/srv", Env: map[string]string{"A": "b"}, Autostart: true,
+				Health: &Health{Path: "/healthz", Interval: 30 * time.Second}},
+			{Name: "side", Command: []string{"side"}, Port: 9090, Health: &Health{}},
 		},
+		IDE:     true,
 		Source:  Source{Folder: filepath.Join(dir, "full")},
 		Standby: Standby{Rest: Rest{FreezeAfter: After(10 * time.Minute), StopAfter: Never}, Pool: 3},
 	}

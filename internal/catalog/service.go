@@ -112,8 +112,8 @@ func (m *mistakes) health(h Health, port int) {
 		m.add("health", "health needs a port to look at. Give the service its port.")
 	}
 	if h.Path != "" {
-		u, err := url.ParseRequestURI(h.Path)
-		if err != nil || !strings.HasPrefix(h.Path, "/") || u.Host != "" || len(h.Path) > maxHealthPath || !utf8.ValidString(h.Path) {
+		_, err := url.ParseRequestURI(h.Path)
+		if err != nil || h.Path[0] != '/' || strings.ContainsAny(h.Path, " #") || len(h.Path) > maxHealthPath || !utf8.ValidString(h.Path) {
 			m.add("health.path", "The path of health must be one to ask for, such as /healthz, or left out to be content with a connection.")
 		}
 	}

@@ -34,7 +34,7 @@ func newWorld() *world {
 	return &world{
 		store:     sandboxtest.NewMemStore(),
 		engine:    newEngine(f),
-		guests:    &guests{silent: map[string]bool{}, known: map[string]sandbox.Setup{}},
+		guests:    &guests{silent: map[string]bool{}, known: map[string]sandbox.Setup{}, heard: map[string]sandbox.Setup{}},
 		images:    &images{},
 		templates: &templates{env: "template"},
 		fate:      f,
@@ -217,6 +217,7 @@ type guests struct {
 	mu     sync.Mutex
 	silent map[string]bool // by name
 	known  map[string]sandbox.Setup
+	heard  map[string]sandbox.Setup // what guests that are ready have been told
 }
 
 func (g *guests) Expect(id string, s sandbox.Setup) (string, error) {
@@ -231,6 +232,9 @@ func (g *guests) Ready(ctx context.Context, id string) error {
 	g.mu.Lock()
 	s, ok := g.known[id]
 	silent := g.silent[s.Name]
+	if ok && !silent {
+		g.heard[id] = s
+	}
 	g.mu.Unlock()
 	if ok && !silent {
 		return nil
@@ -258,6 +262,21 @@ func (g *guests) setup(id string) (sandbox.Setup, bool) {
 	defer g.mu.Unlock()
 	s, ok := g.known[id]
 	return s, ok
+}
+
+// told gives the names of the services that a guest has heard of last.
+func (g *guests) told(id string) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return names(g.heard[id].Services)
+}
+
+func names(list []catalog.Service) string {
+	all := ""
+	for _, s := range list {
+		all += s.Name + " "
+	}
+	return all
 }
 
 // images takes as long as it is told, and tells its progress once.
