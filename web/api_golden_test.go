@@ -26,6 +26,8 @@ var changing = []struct {
 	{regexp.MustCompile(`"(id|request_id)": "[0-9a-f]+"`), `"$1": "0123456789abcdef"`},
 	{regexp.MustCompile(`"sbx_[^"]{6}"`), `"sbx_prefix"`},
 	{regexp.MustCompile(`"sbx_[^"]{20,}"`), `"sbx_secret"`},
+	{regexp.MustCompile(`"secret": "[\w-]{43}"`), `"secret": "secret"`},
+	{regexp.MustCompile(`share#[\w-]{43}"`), `share#secret"`},
 	{regexp.MustCompile(`"duration_ms": \d+`), `"duration_ms": 7`},
 }
 

@@ -16,6 +16,7 @@ import (
 	"sandboxd/internal/services"
 	"sandboxd/internal/terminal"
 	"sandboxd/internal/tunnel"
+	"sandboxd/internal/visibility"
 	"sandboxd/internal/wire"
 )
 
@@ -34,6 +35,7 @@ type sandboxReader interface {
 	Progress(id string) sandbox.Progress
 	// Grave tells of a sandbox that was deleted lately; NotFound when none of that name was.
 	Grave(ctx context.Context, name string) (sandbox.Grave, error)
+	Services(s sandbox.Sandbox) []catalog.Service // that count for it, from memory
 }
 
 type sandboxMaker interface {
@@ -152,6 +154,7 @@ type Hosts interface {
 	SignInURL(name string) string // of the same, past its own password
 	PortURL(name string, port int) string
 	ServiceURL(service, name string) string // "" when it can have none
+	ShareURL(name string, port int, secret string) string
 }
 
 // Images is what the delivery asks of catalog.Images.
@@ -202,6 +205,14 @@ type serviceSwitch interface {
 	Start(ctx context.Context, name, service string) (services.Status, error)
 	Stop(ctx context.Context, name, service string) (services.Status, error)
 	Restart(ctx context.Context, name, service string) (services.Status, error)
+}
+
+// Ports is what the delivery asks of visibility.Ports: who may use which port beside those who may use the sandbox.
+type Ports interface {
+	List(sandboxID string) []visibility.Port
+	Set(ctx context.Context, s sandbox.Sandbox, port int, v sandbox.Visibility) error
+	Share(ctx context.Context, s sandbox.Sandbox, n visibility.NewShare) (share sandbox.Share, secret string, err error)
+	Revoke(ctx context.Context, s sandbox.Sandbox, port int, id string) error
 }
 
 // Preferences keeps how people have arranged their pages. Implemented by sqlite.Workspace.

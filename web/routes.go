@@ -57,6 +57,7 @@ func (s *Server) routes() []route {
 	return slices.Concat(s.processRoutes(), s.accountRoutes(), s.sandboxRoutes(), s.doorRoutes(), s.templateRoutes(),
 		s.fileRoutes(apiPrefix, token), s.fileRoutes("", scripted),
 		s.serviceRoutes(apiPrefix, token), s.serviceRoutes("", scripted),
+		s.portRoutes(apiPrefix, token), s.portRoutes("", scripted),
 		s.entryPages(), s.sandboxPages(), s.templatePages(), s.settingsPages(), s.liveRoutes())
 }
 
@@ -143,6 +144,17 @@ func (s *Server) serviceRoutes(prefix string, who access) []route {
 		{post, base + "/:service/stop", who, apiLong(s.switchService(do.Stop))},
 		{post, base + "/:service/restart", who, apiLong(s.switchService(do.Restart))},
 		{get, base + "/:service/log", who, apiLong(s.apiServiceLog)},
+	}
+}
+
+// portRoutes are the ports of a sandbox and who may use them, for programs and for the page's script.
+func (s *Server) portRoutes(prefix string, who access) []route {
+	base := prefix + "/sandboxes/:name/ports"
+	return []route{
+		{get, base, who, api(s.apiPorts)},
+		{put, base + "/:port", who, api(s.apiSetVisibility)},
+		{post, base + "/:port/shares", who, api(s.apiShare)},
+		{del, base + "/:port/shares/:id", who, api(s.apiRevokeShare)},
 	}
 }
 

@@ -30,6 +30,7 @@ type Config struct {
 	Tunnels   Tunnels
 	Files     Files
 	Services  Services
+	Ports     Ports
 	Idle      Idle
 	Uses      Uses
 	Holds     Holds

@@ -21,6 +21,7 @@ type fakeRooms struct {
 	live   map[string]wire.ServiceStatus // by service
 	log    []string                      // pieces of every service's log
 	ports  []wire.PortOpen
+	fails  error    // instead of any look
 	did    []string // what was asked of the guest
 }
 
@@ -50,7 +51,7 @@ func (f *fakeRooms) Look(context.Context, string) (services.Guest, error) {
 	if f.asleep {
 		return nil, door.ErrAsleep
 	}
-	return f, nil
+	return f, f.fails
 }
 
 // Enter implements services.Rooms.

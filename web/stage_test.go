@@ -24,6 +24,7 @@ import (
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sandboxtest"
 	"sandboxd/internal/services"
+	"sandboxd/internal/visibility"
 	"sandboxd/static"
 )
 
@@ -89,6 +90,7 @@ func newEmptyStage(t *testing.T) *stage {
 		Version: Version{Version: "1.2.3"}, Now: func() time.Time { return stageTime },
 		Checks: []Check{{Name: "engine", Ask: s.engine.ask}}, Idle: s.idle, Uses: s.idle, Holds: s.holds, Files: files.New(s.files),
 		Services:    services.New(s.boxes, newFakeRooms()),
+		Ports:       visibility.New(s.boxes.store.Ports(), log),
 		Preferences: s.workspace, TabNames: s.workspace,
 	})
 	s.server.alarm.grace = time.Time{} // it has run for long
