@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"sync"
-	"testing"
 	"time"
 
 	"sandboxd/internal/catalog"
@@ -145,10 +144,4 @@ func (f *fakeBoxes) ChangeServices(ctx context.Context, name string, change func
 	}
 	box.Own.Services, box.Own.HasServices = list, list != nil
 	return box, f.store.Update(ctx, box)
-}
-
-// declare gives a sandbox services by the API, as user.
-func (w *world) declare(t *testing.T, user, name, body string) {
-	t.Helper()
-	w.call(user, "PUT", "/api/v1/sandboxes/"+name+"/services", body).is(200)
 }

@@ -293,7 +293,7 @@ func (f fakeTemplates) Template(name string) (catalog.Template, error) {
 func (fakeTemplates) List() []catalog.Entry {
 	base := catalog.Template{
 		Name: "base", Title: "Base", Description: "A bare Debian.", Icon: "box", Profile: catalog.Dev, Size: catalog.DefaultSize,
-		Ports: []catalog.Port{{Number: 3000, Title: "Web"}}, Services: []catalog.Service{{Name: "web"}},
+		Ports: []catalog.Port{{Number: 3000, Title: "Web"}}, Services: []catalog.Service{{Name: "web", Command: []string{"serve"}}},
 	}
 	return []catalog.Entry{
 		{Name: "base", Template: base, Readme: "# Base\n"},

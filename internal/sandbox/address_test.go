@@ -53,6 +53,13 @@ func TestSetServices_AnAddressThatIsASandboxsNameIsRefused(t *testing.T) {
 		if !fault.Is(err, fault.Conflict) {
 			t.Errorf("with a port: %v", err)
 		}
+		_, err = m.ChangeServices(t.Context(), "lab", func(l []catalog.Service) ([]catalog.Service, error) {
+			l[0].Port = 8000 // in place
+			return l, nil
+		})
+		if !fault.Is(err, fault.Conflict) {
+			t.Errorf("changed in place: %v", err)
+		}
 		for _, name := range []string{"code", "code-server"} {
 			if _, err := m.SetServices(t.Context(), "lab", []catalog.Service{service(name, 1)}); !fault.Is(err, fault.Invalid) {
 				t.Errorf("%s: %v", name, err)

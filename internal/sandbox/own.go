@@ -64,8 +64,7 @@ func (m *Manager) SetServices(ctx context.Context, name string, list []catalog.S
 // so that of two edits none is lost; an error of its own changes nothing and is given back. It must not block.
 func (m *Manager) ChangeServices(ctx context.Context, name string, change func([]catalog.Service) ([]catalog.Service, error)) (Sandbox, error) {
 	return m.reset(ctx, name, func(ctx context.Context, s Sandbox) (Sandbox, func(), error) {
-		now := m.Services(s)
-		list, err := change(now)
+		list, err := change(m.Services(s))
 		if err != nil {
 			return s, nil, err
 		}
@@ -74,7 +73,7 @@ func (m *Manager) ChangeServices(ctx context.Context, name string, change func([
 		if err := catalog.CheckServices(own.Services); err != nil {
 			return s, nil, err
 		}
-		release, err := m.takeHosts(ctx, s.Name, now, own.Services)
+		release, err := m.takeHosts(ctx, s.Name, m.Services(s), own.Services)
 		s.Own = own
 		return s, release, err
 	})

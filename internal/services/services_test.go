@@ -1,0 +1,401 @@
+package services_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/door"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/services"
+	"sandboxd/internal/wire"
+)
+
+// house is one sandbox, "lab", and its inside. It works in a synctest bubble.
+type house struct {
+	mu      sync.Mutex
+	box     sandbox.Sandbox
+	mute    bool // the guest says nothing
+	live    []wire.ServiceStatus
+	ports   []wire.PortOpen
+	change  chan struct{} // closed and replaced when ports or the state change
+	entered []string      // uses, as they began
+	inside  int           // uses that go on
+}
+
+func newHouse() (*house, *services.Service) {
+	h := &house{change: make(chan struct{})}
+	h.box = sandbox.Sandbox{ID: "1", Name: "lab", State: sandbox.Running}
+	return h, services.New(h, h)
+}
+
+func (h *house) becomes(state sandbox.State) { h.set(func() { h.box.State = state }) }
+
+func (h *house) set(change func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	change()
+	close(h.change)
+	h.change = make(chan struct{})
+}
+
+func (h *house) Sandbox(_ context.Context, name string) (sandbox.Sandbox, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if name != h.box.Name {
+		return sandbox.Sandbox{}, fault.New(fault.NotFound, "There is no sandbox %q.", name)
+	}
+	return h.box, nil
+}
+
+var template = []catalog.Service{{Name: "web", Command: []string{"serve"}, Port: 80, Autostart: true}}
+
+func (h *house) Services(s sandbox.Sandbox) []catalog.Service {
+	if s.Own.HasServices {
+		return slices.Clone(s.Own.Services)
+	}
+	return slices.Clone(template)
+}
+
+func (h *house) ChangeServices(ctx context.Context, name string, change func([]catalog.Service) ([]catalog.Service, error)) (sandbox.Sandbox, error) {
+	s, err := h.Sandbox(ctx, name)
+	if err != nil {
+		return s, err
+	}
+	list, err := change(h.Services(s))
+	if err == nil {
+		err = catalog.CheckServices(list)
+	}
+	if err != nil {
+		return s, err
+	}
+	h.set(func() { h.box.Own.Services, h.box.Own.HasServices = list, list != nil; s = h.box })
+	return s, nil
+}
+
+func (h *house) Look(context.Context, string) (services.Guest, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.box.State != sandbox.Running:
+		return nil, door.ErrAsleep
+	case h.mute:
+		return nil, fault.New(fault.Unavailable, "It does not answer.")
+	}
+	return guest{h}, nil
+}
+
+func (h *house) Enter(_ context.Context, _, doing string) (services.Guest, func(), error) {
+	h.becomes(sandbox.Running)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.entered = append(h.entered, doing)
+	h.inside++
+	return guest{h}, func() { h.mu.Lock(); defer h.mu.Unlock(); h.inside-- }, nil
+}
+
+// guest is the house from within.
+type guest struct{ h *house }
+
+// puts makes a service stand as state.
+func (g guest) puts(name string, state wire.ServiceState) error {
+	g.h.set(func() {
+		g.h.live = slices.DeleteFunc(g.h.live, func(st wire.ServiceStatus) bool { return st.Name == name })
+		g.h.live = append(g.h.live, wire.ServiceStatus{Name: name, State: state, Health: wire.HealthHealthy, PID: 7})
+	})
+	return nil
+}
+
+func (g guest) StartService(_ context.Context, name string) error {
+	return g.puts(name, wire.ServiceRunning)
+}
+func (g guest) StopService(_ context.Context, name string) error {
+	return g.puts(name, wire.ServiceStopped)
+}
+func (g guest) RestartService(_ context.Context, name string) error {
+	return g.puts(name, wire.ServiceWaiting)
+}
+
+func (g guest) Services(context.Context) ([]wire.ServiceStatus, error) {
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	return slices.Clone(g.h.live), nil
+}
+
+func (g guest) ServiceLog(_ context.Context, name string) ([]byte, error) {
+	return []byte("log of " + name), nil
+}
+
+func (g guest) FollowServiceLog(ctx context.Context, _ string, emit func([]byte) error) error {
+	if err := emit(nil); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (g guest) Ports(context.Context) ([]wire.PortOpen, error) {
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	return slices.Clone(g.h.ports), nil
+}
+
+// WatchPorts ends with the sandbox's run, as the link does.
+func (g guest) WatchPorts(ctx context.Context, emit func([]wire.PortOpen) error) error {
+	for {
+		g.h.mu.Lock()
+		l, state, change := slices.Clone(g.h.ports), g.h.box.State, g.h.change
+		g.h.mu.Unlock()
+		if state != sandbox.Running {
+			return fault.New(fault.Unavailable, "The connection to the sandbox was lost.")
+		}
+		if err := emit(l); err != nil {
+			return err
+		}
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func worker(name string) catalog.Service {
+	return catalog.Service{Name: name, Command: []string{"work"}}
+}
+
+func TestList_TellsWhatIsDeclaredInEveryStateAndWakesNothing(t *testing.T) {
+	for state, want := range map[sandbox.State]services.State{
+		sandbox.Running: services.Waiting, sandbox.Frozen: services.Asleep, sandbox.Asleep: services.Asleep,
+		sandbox.Sleeping: services.Asleep, sandbox.Stopped: services.Stopped, sandbox.Failed: services.Stopped,
+		sandbox.Starting: services.Waiting, sandbox.Creating: services.Waiting,
+	} {
+		h, s := newHouse()
+		h.live = []wire.ServiceStatus{{Name: "web", State: wire.ServiceWaiting, Restarts: 3, Problem: "it ended"}}
+		h.becomes(state)
+		l, err := s.List(t.Context(), "lab")
+		if err != nil || len(l.Services) != 1 || l.Own || l.Services[0].State != want || l.Services[0].Port != 80 {
+			t.Errorf("%s: %+v, %v", state, l, err)
+		}
+		if live := l.Services[0].Restarts == 3; live != (state == sandbox.Running) {
+			t.Errorf("%s: %+v", state, l.Services[0])
+		}
+		if len(h.entered) != 0 {
+			t.Errorf("%s: it was used: %q", state, h.entered)
+		}
+	}
+}
+
+func TestList_AGuestThatDoesNotSayIsUnknown(t *testing.T) {
+	h, s := newHouse()
+	h.mute = true
+	l, err := s.List(t.Context(), "lab")
+	if err != nil || l.Services[0].State != services.Unknown {
+		t.Errorf("%+v, %v", l, err)
+	}
+	h.mute = false // it says, but of others
+	if l, err = s.List(t.Context(), "lab"); err != nil || l.Services[0].State != services.Unknown {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if _, err := s.List(t.Context(), "nobody"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSet_AddsReplacesAndDeletesOneOfMany(t *testing.T) {
+	_, s := newHouse()
+	l, created, err := s.Set(t.Context(), "lab", worker("a"), nil)
+	if err != nil || !created || len(l.Services) != 2 || !l.Own {
+		t.Fatalf("%+v, %v, %v", l, created, err)
+	}
+	changed := worker("web")
+	changed.Command = []string{"other"}
+	l, created, err = s.Set(t.Context(), "lab", changed, nil)
+	if err != nil || created || len(l.Services) != 2 || l.Services[0].Command[0] != "other" || template[0].Command[0] != "serve" {
+		t.Fatalf("%+v, %v, %v", l, created, err)
+	}
+	for _, name := range []string{"a", "web"} {
+		if l, err = s.Delete(t.Context(), "lab", name, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(l.Services) != 0 || !l.Own {
+		t.Errorf("the last one deleted, the template's are back: %+v", l)
+	}
+	if _, err := s.Delete(t.Context(), "lab", "a", nil); !fault.Is(err, fault.NotFound) {
+		t.Errorf("got %v", err)
+	}
+	if l, err = s.Put(t.Context(), "lab", nil, nil); err != nil || l.Own || len(l.Services) != 1 {
+		t.Errorf("reset: %+v, %v", l, err)
+	}
+}
+
+func TestChange_OnlyWhatItsCallerHasSeen(t *testing.T) {
+	_, s := newHouse()
+	first, err := s.List(t.Context(), "lab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	is := func(tag string) services.Match { return func(etag string) bool { return etag == tag } }
+	l, _, err := s.Set(t.Context(), "lab", worker("a"), is(first.ETag))
+	if err != nil || l.ETag == first.ETag {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	if _, _, err := s.Set(t.Context(), "lab", worker("b"), is(first.ETag)); !errors.Is(err, services.ErrChanged) {
+		t.Errorf("set: %v", err)
+	}
+	if _, err := s.Put(t.Context(), "lab", nil, is(first.ETag)); !errors.Is(err, services.ErrChanged) {
+		t.Errorf("put: %v", err)
+	}
+	if _, err := s.Delete(t.Context(), "lab", "a", is(first.ETag)); !errors.Is(err, services.ErrChanged) {
+		t.Errorf("delete: %v", err)
+	}
+	if now, err := s.List(t.Context(), "lab"); err != nil || now.ETag != l.ETag {
+		t.Errorf("it was changed: %+v, %v", now, err)
+	}
+	if back, err := s.Delete(t.Context(), "lab", "a", is(l.ETag)); err != nil || back.ETag != first.ETag {
+		t.Errorf("the same again has another ETag: %+v, %v", back, err)
+	}
+}
+
+func TestPower_WakesAndIsAUseUntilItIsDone(t *testing.T) {
+	for verb, do := range map[string]func(*services.Service) (services.Status, error){
+		"start web":   func(s *services.Service) (services.Status, error) { return s.Start(t.Context(), "lab", "web") },
+		"stop web":    func(s *services.Service) (services.Status, error) { return s.Stop(t.Context(), "lab", "web") },
+		"restart web": func(s *services.Service) (services.Status, error) { return s.Restart(t.Context(), "lab", "web") },
+	} {
+		h, s := newHouse()
+		h.becomes(sandbox.Asleep)
+		st, err := do(s)
+		if err != nil || st.Name != "web" || st.Health != wire.HealthHealthy {
+			t.Errorf("%s: %+v, %v", verb, st, err)
+		}
+		if !slices.Equal(h.entered, []string{verb}) || h.inside != 0 {
+			t.Errorf("%s: entered %q, %d inside", verb, h.entered, h.inside)
+		}
+	}
+	h, s := newHouse()
+	h.becomes(sandbox.Asleep)
+	if _, err := s.Start(t.Context(), "lab", "none"); !fault.Is(err, fault.NotFound) || len(h.entered) != 0 {
+		t.Errorf("one that is not declared: %v, entered %q", err, h.entered)
+	}
+}
+
+func TestLog_WakesNothing(t *testing.T) {
+	h, s := newHouse()
+	var got []byte
+	keep := func(b []byte) error { got = append(got, b...); return nil }
+	if err := s.Log(t.Context(), "lab", "web", false, keep); err != nil || string(got) != "log of web" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := s.Log(t.Context(), "lab", "none", false, keep); !fault.Is(err, fault.NotFound) {
+		t.Errorf("got %v", err)
+	}
+	h.becomes(sandbox.Asleep)
+	for _, follow := range []bool{true, false} {
+		if err := s.Log(t.Context(), "lab", "web", follow, keep); !errors.Is(err, door.ErrAsleep) {
+			t.Errorf("asleep, follow %v: %v", follow, err)
+		}
+	}
+	if len(h.entered) != 0 {
+		t.Errorf("it was used: %q", h.entered)
+	}
+}
+
+func TestLog_OnlySoManyAreFollowedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, s := newHouse()
+		ctx, cancel := context.WithCancel(t.Context())
+		var following sync.WaitGroup
+		for range 64 {
+			following.Go(func() { s.Log(ctx, "lab", "web", true, func([]byte) error { return nil }) })
+		}
+		synctest.Wait()
+		if err := s.Log(ctx, "lab", "web", true, func([]byte) error { return nil }); !fault.Is(err, fault.Limited) {
+			t.Errorf("got %v", err)
+		}
+		cancel()
+		following.Wait()
+		enough := errors.New("enough")
+		if err := s.Log(t.Context(), "lab", "web", true, func([]byte) error { return enough }); err != enough {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestPorts_OfOneThatDoesNotRunAreNone(t *testing.T) {
+	h, s := newHouse()
+	h.ports = []wire.PortOpen{{Port: 3000}}
+	if got, err := s.Ports(t.Context(), "lab"); err != nil || len(got) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	h.becomes(sandbox.Asleep)
+	if got, err := s.Ports(t.Context(), "lab"); err != nil || len(got) != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	h.becomes(sandbox.Running)
+	h.mute = true
+	if _, err := s.Ports(t.Context(), "lab"); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWatchPorts_GoesOnOverSleepAndTellsChangesOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, s := newHouse()
+		ctx, cancel := context.WithCancel(t.Context())
+		var told []string
+		ended := make(chan error, 1)
+		go func() {
+			ended <- s.WatchPorts(ctx, "lab", func(l []wire.PortOpen) error {
+				names := ""
+				for _, p := range l {
+					names += p.Process + " "
+				}
+				told = append(told, names)
+				return nil
+			})
+		}()
+		open := func(names ...string) {
+			h.set(func() {
+				h.ports = nil
+				for i, n := range names {
+					h.ports = append(h.ports, wire.PortOpen{Port: i + 1, Process: n})
+				}
+			})
+			synctest.Wait()
+		}
+		synctest.Wait()
+		open("node")
+		open("node")
+		h.becomes(sandbox.Frozen) // its ports cannot be asked for, and the fake link ends
+		time.Sleep(time.Hour)
+		h.becomes(sandbox.Running)
+		time.Sleep(time.Minute)
+		open("node", "vite")
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		if want := []string{"", "node ", "", "node ", "node vite "}; !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+		if len(h.entered) != 0 {
+			t.Errorf("it was used: %q", h.entered)
+		}
+	})
+}
+
+func TestWatchPorts_EndsWithItsListener(t *testing.T) {
+	_, s := newHouse()
+	enough := errors.New("enough")
+	if err := s.WatchPorts(t.Context(), "lab", func([]wire.PortOpen) error { return enough }); err != enough {
+		t.Errorf("got %v", err)
+	}
+}
