@@ -1,4 +1,5 @@
-// Package templates carries the sandbox templates inside the binary, so that it works without its source tree.
+// Package templates carries the sandbox templates, and what VS Code is built from, inside the binary, so that it works without
+// its source tree.
 //
 // It does not read or check them: that is internal/catalog, which reads folders. Unpack makes the folder.
 //
@@ -19,10 +20,18 @@ import (
 //go:embed all:sandbox
 var sandbox embed.FS
 
+//go:embed all:ide
+var ide embed.FS
+
 // Unpack makes folder hold the built-in templates and nothing else. What is right already is left
 // as it is, with its time stamps; what somebody changed in it is put back, so it is no place for own templates.
-func Unpack(folder string) error {
-	content, err := fs.Sub(sandbox, "sandbox")
+func Unpack(folder string) error { return unpack(folder, sandbox, "sandbox") }
+
+// UnpackIDE is Unpack for what the image of VS Code is built from: a template's folder of its own.
+func UnpackIDE(folder string) error { return unpack(folder, ide, "ide") }
+
+func unpack(folder string, from embed.FS, sub string) error {
+	content, err := fs.Sub(from, sub)
 	if err != nil {
 		return fmt.Errorf("unpack templates: %w", err)
 	}

@@ -1,15 +1,17 @@
 package templates
 
 import (
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
 func TestUnpack_PutsEverythingThereAndRepairsIt(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "templates")
-	unpack(t, dir)
+	unpacked(t, dir)
 	script := filepath.Join(dir, "base/files/install-packages")
 	before := stat(t, script)
 	if before.Mode() != 0o755 {
@@ -21,7 +23,7 @@ func TestUnpack_PutsEverythingThereAndRepairsIt(t *testing.T) {
 	must(t, os.Remove(filepath.Join(dir, "node-api/Dockerfile")))
 	must(t, os.Mkdir(filepath.Join(dir, "node-api/Dockerfile"), 0o755))
 
-	unpack(t, dir)
+	unpacked(t, dir)
 	want := files(t, os.DirFS("sandbox"))
 	got := files(t, os.DirFS(dir))
 	for name, text := range want {
@@ -41,10 +43,12 @@ func TestUnpack_PutsEverythingThereAndRepairsIt(t *testing.T) {
 
 // A script that is not executable in the source would give another content hash than the unpacked one.
 func TestSource_ExactlyTheScriptsAreExecutable(t *testing.T) {
-	for name, text := range files(t, os.DirFS("sandbox")) {
-		want := modeOf([]byte(text))&0o111 != 0
-		if got := stat(t, filepath.Join("sandbox", name)).Mode()&0o111 != 0; got != want {
-			t.Errorf("%s: executable is %t, want %t", name, got, want)
+	for _, folder := range []string{"sandbox", "ide"} {
+		for name, text := range files(t, os.DirFS(folder)) {
+			want := modeOf([]byte(text))&0o111 != 0
+			if got := stat(t, filepath.Join(folder, name)).Mode()&0o111 != 0; got != want {
+				t.Errorf("%s/%s: executable is %t, want %t", folder, name, got, want)
+			}
 		}
 	}
 }
@@ -59,7 +63,48 @@ func TestSource_SharedFilesAreTheSame(t *testing.T) {
 	}
 }
 
-func unpack(t *testing.T, dir string) {
+func TestUnpackIDE_PutsEverythingThere(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "ide/code-server")
+	must(t, UnpackIDE(dir))
+	want, got := files(t, os.DirFS("ide")), files(t, os.DirFS(dir))
+	for name, text := range want {
+		if got[name] != text {
+			t.Errorf("%s differs from the source", name)
+		}
+	}
+	if len(got) != len(want) || got[".npmrc"] == "" {
+		t.Errorf("%d files, want %d", len(got), len(want))
+	}
+}
+
+// What is fetched is what we have looked at: every package by its hash, and none from a place that is named here.
+func TestIDE_ItsLockPinsEveryPackageAndNamesNoPlace(t *testing.T) {
+	text, err := os.ReadFile("ide/package-lock.json")
+	must(t, err)
+	var lock struct {
+		Packages map[string]struct {
+			Version, Resolved, Integrity string
+			InBundle                     bool
+		}
+	}
+	must(t, json.Unmarshal(text, &lock))
+	for name, p := range lock.Packages {
+		if name != "" && (p.Version == "" || p.Integrity == "" && !p.InBundle || p.Resolved != "") {
+			t.Errorf("%s is at version %q, %q, from %q", name, p.Version, p.Integrity, p.Resolved)
+		}
+	}
+	if len(lock.Packages) < 100 {
+		t.Errorf("%d packages", len(lock.Packages))
+	}
+	all := files(t, os.DirFS("ide"))
+	for _, name := range []string{"Dockerfile", ".npmrc", "package.json", "files/install-vscode", "files/assemble"} {
+		if text := all[name]; text == "" || strings.Contains(text, "://") {
+			t.Errorf("%s names a place", name)
+		}
+	}
+}
+
+func unpacked(t *testing.T, dir string) {
 	t.Helper()
 	must(t, Unpack(dir))
 }

@@ -16,7 +16,7 @@ var layers = []layer{
 	{"domain", []string{"internal/sandbox", "internal/catalog", "internal/auth"}, []string{"base", "hostname", "domain"}},
 	{"idle", []string{"internal/idle"}, []string{"base", "hostname", "domain"}},
 	{"door", []string{"internal/door"}, []string{"base", "hostname", "link", "domain", "idle"}},
-	{"feature", []string{"internal/exec", "internal/terminal", "internal/files", "internal/services", "internal/tunnel", "internal/visibility"}, []string{"base", "hostname", "link", "domain", "idle", "door"}},
+	{"feature", []string{"internal/exec", "internal/terminal", "internal/files", "internal/ide", "internal/services", "internal/tunnel", "internal/visibility"}, []string{"base", "hostname", "link", "domain", "idle", "door"}},
 	{"adapter", []string{"internal/docker", "internal/firewall", "internal/sqlite"}, []string{"base", "hostname", "domain"}},
 	{"static", []string{"static"}, nil},
 	{"bundle", []string{"static/bundle"}, []string{"static"}},

@@ -101,6 +101,9 @@ func (e *Engine) mounts(b sandbox.Box) []mount.Mount {
 		{Type: mount.TypeVolume, Source: e.resource(b.ID), Target: wire.HomePath,
 			VolumeOptions: &mount.VolumeOptions{Labels: e.labels(b)}},
 	}
+	if e.c.IDEFolder != "" {
+		m = append(m, mount.Mount{Type: mount.TypeBind, Source: e.c.IDEFolder, Target: wire.IDEPath, ReadOnly: true})
+	}
 	if e.c.CAFile != "" {
 		m = append(m, mount.Mount{Type: mount.TypeBind, Source: e.c.CAFile, Target: wire.CAPath, ReadOnly: true})
 	}

@@ -5,8 +5,8 @@
 // messages about what it refuses.
 //
 // Invariant: it touches only what carries the label of its own instance. Every call to the engine has a deadline. A
-// container gets no host path but the guest, its link folder and the CA bundle, no capability beyond its profile's,
-// and never the engine's socket.
+// container gets no host path but the guest, its link folder, VS Code and the CA bundle, all read-only, no capability beyond
+// its profile's, and never the engine's socket.
 package docker
 
 import (
@@ -35,6 +35,7 @@ const (
 type Config struct {
 	Instance    string // random id of this sandboxd, kept in its data folder; "" for one that only handles images
 	GuestBinary string // absolute path on the engine's host
+	IDEFolder   string // absolute path of the folder with the versions of VS Code, or ""
 	CAFile      string // absolute path of a whole CA bundle (the system's and the extra ones), or ""
 	Subnet      string // IPv4 network for the sandboxes, /8 to /24, or "" for the first free one
 	Log         *slog.Logger

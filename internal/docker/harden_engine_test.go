@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -197,14 +198,15 @@ func TestHarden_NothingOfTheHostIsMounted(t *testing.T) {
 	if err := os.WriteFile(ca, []byte("bundle"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	e := openTest(t, func(c *Config) { c.CAFile = ca })
+	ide := t.TempDir()
+	e := openTest(t, func(c *Config) { c.CAFile, c.IDEFolder = ca, ide })
 	for _, profile := range []catalog.Profile{catalog.Dev, catalog.Strict} {
 		b := running(t, e, "patient", func(b *sandbox.Box) { b.Profile = profile })
 		found, err := e.client.Load().ContainerInspect(t.Context(), e.resource(b.ID))
 		if err != nil {
 			t.Fatal(err)
 		}
-		ours := []string{e.c.GuestBinary, b.LinkPath, ca}
+		ours := []string{e.c.GuestBinary, b.LinkPath, ca, ide}
 		for _, m := range found.Mounts {
 			if m.Type == "bind" && (!slices.Contains(ours, m.Source) || m.RW) {
 				t.Errorf("%s: the host's %s is mounted at %s, writable %t", profile, m.Source, m.Destination, m.RW)
@@ -217,6 +219,14 @@ func TestHarden_NothingOfTheHostIsMounted(t *testing.T) {
 		if l := found.Config.Labels; l[labelInstance] != e.c.Instance || l["traefik.enable"] != "true" || l[labelName] != b.Name {
 			t.Errorf("%s: labels %v", profile, l)
 		}
-		checkAll(t, e, b.ID, []check{{"CA bundle", "1000", "cat $SSL_CERT_FILE $NODE_EXTRA_CA_CERTS", 0, "bundlebundle"}})
+		later := filepath.Join(ide, string(profile))
+		if err := os.WriteFile(later, []byte("later"), 0o644); err != nil { // what comes when the sandbox runs
+			t.Fatal(err)
+		}
+		checkAll(t, e, b.ID, []check{
+			{"CA bundle", "1000", "cat $SSL_CERT_FILE $NODE_EXTRA_CA_CERTS", 0, "bundlebundle"},
+			{"VS Code", "1000", "cat " + wire.IDEPath + "/" + string(profile), 0, "later"},
+			{"VS Code is not changed", "0", "echo x > " + wire.IDEPath + "/x", -1, ""},
+		})
 	}
 }

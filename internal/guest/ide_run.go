@@ -210,7 +210,7 @@ func (g *Guest) spawnIDE(c ideCommand) (*process, error) {
 	data := filepath.Join(home, ".local/share/code-server")
 	env := map[string]string{}
 	if c.Ports != "" {
-		env["VSCODE_PROXY_URI"] = c.Ports
+		env["VSCODE_PROXY_URI"] = strings.ReplaceAll(c.Ports, wire.NamePlace, g.newest().Name)
 	}
 	return g.spawnPlain(wire.ExecStart{Env: env, Command: []string{filepath.Join(c.tree, ideProgram), filepath.Join(c.tree, ideScript),
 		"--auth", "none", "--disable-telemetry", "--disable-update-check", "--disable-getting-started-override",

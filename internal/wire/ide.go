@@ -16,12 +16,18 @@ const (
 	IDEPorts   = "ports"
 )
 
+// What stands in IDEStart.Ports for a port's number and for the sandbox's own name.
+const (
+	PortPlace = "{{port}}"
+	NamePlace = "{{name}}"
+)
+
 const maxPorts = 512
 
 // IDEStart is what a guest starts VS Code with. One that runs is left alone, whatever it was started with.
 type IDEStart struct {
 	Version string `json:"version"` // a folder in IDEPath
-	Ports   string `json:"ports"`   // where a port is reached: a URL with {{port}} in it, or "" where that cannot be told
+	Ports   string `json:"ports"`   // where a port is reached: a URL with PortPlace and NamePlace in it, or "" where that cannot be told
 }
 
 // Check says whether s is within its bounds.

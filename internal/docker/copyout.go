@@ -1,0 +1,95 @@
+package docker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+
+	"sandboxd/internal/fault"
+)
+
+// labelCopy is on the containers that are made to copy out of an image; its value is whose they are. They have none of the
+// labels of sandboxes, and never run.
+const labelCopy = "sandboxd.copy"
+
+// labelStage is on what the builder leaves of a stage that a Dockerfile marks with it.
+const labelStage = "sandboxd.stage"
+
+// copyLimit bounds a copy out of an image.
+const copyLimit = 10 * time.Minute
+
+// CopyOut hands a folder of an image that is present to take, as a tar archive whose entries begin with the folder's own
+// name, in the order that the engine likes. owner is a label's value: what an earlier copy of the same owner's has left
+// behind, in a crash, is removed, so there may be one at a time. An error of take's is given back. Kinds: NotFound.
+func (e *Engine) CopyOut(ctx context.Context, ref, folder, owner string, take func(io.Reader) error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, copyLimit)
+	defer cancel()
+	if err := e.removeCopies(ctx, owner); err != nil {
+		return err
+	}
+	cli := e.client.Load()
+	made, err := cli.ContainerCreate(ctx,
+		&container.Config{Image: ref, Entrypoint: []string{"-"}, NetworkDisabled: true, Labels: map[string]string{labelCopy: owner}},
+		&container.HostConfig{NetworkMode: "none"}, nil, nil, "sandboxd-copy-"+rand.Text())
+	if errdefs.IsNotFound(err) {
+		return fault.Wrap(err, fault.NotFound, "There is no image %s.", ref)
+	}
+	if err != nil {
+		return refused(err, "open the image")
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
+		defer cancel()
+		err = errors.Join(err, e.removeCopy(ctx, made.ID))
+	}()
+	archive, _, err := cli.CopyFromContainer(ctx, made.ID, folder)
+	if errdefs.IsNotFound(err) {
+		return fault.Wrap(err, fault.NotFound, "The image %s has no folder %s.", ref, folder)
+	}
+	if err != nil {
+		return classify(err, "copy out of the image")
+	}
+	defer archive.Close()
+	if err := take(archive); err != nil {
+		return fmt.Errorf("copy out of %s: %w", ref, err)
+	}
+	return nil
+}
+
+func (e *Engine) removeCopies(ctx context.Context, owner string) error {
+	left, err := e.client.Load().ContainerList(ctx, container.ListOptions{All: true,
+		Filters: filters.NewArgs(filters.Arg("label", labelCopy+"="+owner))})
+	if err != nil {
+		return classify(err, "list its containers")
+	}
+	for _, c := range left {
+		if err := e.removeCopy(ctx, c.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) removeCopy(ctx context.Context, containerID string) error {
+	err := e.client.Load().ContainerRemove(ctx, containerID, container.RemoveOptions{Force: true, RemoveVolumes: true})
+	if errdefs.IsNotFound(err) || errdefs.IsConflict(err) {
+		return nil
+	}
+	return classify(err, "remove a container")
+}
+
+// DropStages removes what builds have left of stages with that name (see labelStage): more than the image that came of
+// them. Stages that an image builds on stay.
+func (e *Engine) DropStages(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, removeLimit)
+	defer cancel()
+	_, err := e.client.Load().ImagesPrune(ctx, filters.NewArgs(filters.Arg("dangling", "true"), filters.Arg("label", labelStage+"="+name)))
+	return classify(err, "remove what is left of a build")
+}
