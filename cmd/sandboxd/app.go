@@ -112,6 +112,9 @@ func (a *app) open(ctx context.Context) (err error) {
 	if err := a.newReaper(); err != nil {
 		return err
 	}
+	if err := a.newIDE(); err != nil {
+		return err
+	}
 	a.front, err = a.newFront()
 	return err
 }
@@ -148,8 +151,12 @@ func (a *app) openEngine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	versions, err := installIDE(a.config)
+	if err != nil {
+		return err
+	}
 	a.engine, err = a.awaitEngine(ctx, docker.Config{
-		Instance: instance, GuestBinary: guest, CAFile: bundle, Subnet: a.config.Subnet, Log: a.log, NetworkLinger: networkLinger,
+		Instance: instance, GuestBinary: guest, IDEFolder: versions, CAFile: bundle, Subnet: a.config.Subnet, Log: a.log, NetworkLinger: networkLinger,
 		Wall: a.wall(instance),
 	})
 	if err != nil {

@@ -121,6 +121,7 @@ func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err
 	under, last := context.WithCancel(context.WithoutCancel(ctx))
 	g.Go(func() error { return a.links.Run(under) })
 	g.Go(func() error { return a.images.Run(under) })
+	g.Go(func() error { return a.ide.Run(under) })
 	g.Go(func() error { defer last(); return a.manager.Run(ctx) })
 	g.Go(func() error { return a.prebuild(ctx) })
 	g.Go(func() error { return a.reaper.Run(ctx) })

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"sandboxd/internal/catalog"
+	"sandboxd/internal/ide"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/link"
 	"sandboxd/internal/sandbox"
@@ -17,6 +18,7 @@ type lifecycle struct {
 	holds   *idle.Holds
 	ports   *visibility.Ports // of the sandboxes, that are open to others
 	reaper  *idle.Reaper
+	ide     *ide.Service
 }
 
 // newReaper puts together what goes by use. The Manager is there already, and asks the reaper for room.

@@ -38,7 +38,7 @@ Every flag can be given as a variable too: --log-level is SANDBOXD_LOG_LEVEL. A 
 	})
 	c.dataFlags(root.PersistentFlags())
 	open := func(ctx context.Context) (*auth.Service, func() error, error) { return openAccounts(ctx, c) }
-	root.AddCommand(newServeCmd(c), newDoctorCmd(c), newTokenCmd(open), newUserCmd(open), newTemplateCmd(c), newSocketProxyCmd(),
+	root.AddCommand(newServeCmd(c), newDoctorCmd(c), newTokenCmd(open), newUserCmd(open), newTemplateCmd(c), newIDECmd(c), newSocketProxyCmd(),
 		newVersionCmd(), newDocsCmd(root))
 	return root
 }
