@@ -54,6 +54,7 @@ type changes struct {
 	images *event.Subscription[catalog.ImageEvent]
 	uses   *event.Subscription[idle.Change] // only of pages
 	told   map[string]templateImage         // by template: what was told last
+	inside <-chan news                      // what changes in a sandbox itself; nil for none
 }
 
 func (s *Server) listen() *changes {

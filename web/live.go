@@ -11,6 +11,8 @@ import (
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/services"
+	"sandboxd/internal/wire"
 	"sandboxd/views"
 )
 
@@ -48,11 +50,13 @@ func (p *parts) send(ctx context.Context, f *flow) error {
 	return f.event("message", b.String())
 }
 
-// news is one change: of a sandbox, of an image, or of what uses a sandbox.
+// news is one change: of a sandbox, of an image, of what uses a sandbox, of what listens in one, or of its services.
 type news struct {
-	box   *sandbox.Event
-	image *catalog.ImageEvent
-	uses  *idle.Change
+	box      *sandbox.Event
+	image    *catalog.ImageEvent
+	uses     *idle.Change
+	ports    *[]wire.PortOpen
+	services *services.List
 }
 
 // livePage is what differs from page to page about a stream. It is used by one goroutine.
@@ -64,7 +68,14 @@ type livePage interface {
 	// tell collects the parts of the page that differ after the changes taken in. With reasons it also looks at what
 	// keeps the sandboxes of the page awake; else it leaves that for later.
 	tell(ctx context.Context, reasons bool, out *parts) error
+	// beside hands on what changes in the sandbox itself, until ctx ends or nothing more will come.
+	beside(ctx context.Context, hand func(news))
 }
+
+// nothingBeside is for pages that show nothing of the inside of sandboxes.
+type nothingBeside struct{}
+
+func (nothingBeside) beside(context.Context, func(news)) {}
 
 // live adapts a page's stream: open does what can fail.
 func (s *Server) live(open func(ctx context.Context, r *request) (livePage, error)) func(context.Context, *request) (pump, func(), error) {
@@ -89,6 +100,7 @@ func (s *Server) pump(ctx context.Context, f *flow, page livePage, from *changes
 	defer cancel()
 	now := s.alarm.last(s.cfg.Now())
 	running.Go(func() { s.watchAlarm(ctx, now, alarms) })
+	inside := make(chan news)
 
 	var out parts
 	out.add("alarm", views.Replace, views.Alarm(now))
@@ -98,6 +110,15 @@ func (s *Server) pump(ctx context.Context, f *flow, page livePage, from *changes
 	if err := out.send(ctx, f); err != nil {
 		return err
 	}
+	running.Go(func() {
+		page.beside(ctx, func(n news) {
+			select {
+			case inside <- n:
+			case <-ctx.Done():
+			}
+		})
+	})
+	from.inside = inside
 	return s.relay(ctx, f, page, from, alarms)
 }
 
@@ -124,6 +145,8 @@ func (s *Server) relay(ctx context.Context, f *flow, page livePage, from *change
 			if !ok { // too many at once: looking is as good
 				from.withUses(s.cfg.Uses)
 			}
+		case n := <-from.inside:
+			changed = page.take(n) || changed
 		case <-glance.C:
 			reasons = true
 		case text := <-alarms:

@@ -31,6 +31,7 @@ type drawnRow struct {
 
 // liveList keeps the list of sandboxes up to date as one person has narrowed it.
 type liveList struct {
+	nothingBeside
 	server  *Server
 	request *request
 	show    *presenter

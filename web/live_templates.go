@@ -10,6 +10,7 @@ import (
 
 // liveTemplates keeps the gallery, or the page of one template, up to date.
 type liveTemplates struct {
+	nothingBeside
 	server  *Server
 	request *request
 	only    string // the one template of the page, or "" for the gallery

@@ -7,6 +7,7 @@ import (
 	"github.com/a-h/templ"
 
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/wire"
 	"sandboxd/views"
 )
 
@@ -21,6 +22,8 @@ type liveWorkspace struct {
 	drawn    mark   // what the page shows of it
 	reasons  string // print of what it shows of what keeps it awake
 	lines    []string
+	listens  listening
+	ports    string // print of what it shows of ports
 }
 
 func (s *Server) openLiveWorkspace(ctx context.Context, r *request) (livePage, error) {
@@ -30,7 +33,7 @@ func (s *Server) openLiveWorkspace(ctx context.Context, r *request) (livePage, e
 	}
 	return &liveWorkspace{
 		server: s, show: s.presenter(r, "workspace", sandboxURL(box.Name)), request: r,
-		box: box, progress: s.cfg.Sandboxes.Progress(box.ID), drawn: markOf(box),
+		box: box, progress: s.cfg.Sandboxes.Progress(box.ID), drawn: markOf(box), ports: r.query("ports"),
 	}, nil
 }
 
@@ -53,8 +56,23 @@ func (l *liveWorkspace) look(ctx context.Context, out *parts) {
 	}
 }
 
+// beside watches what listens in the sandbox.
+func (l *liveWorkspace) beside(ctx context.Context, hand func(news)) {
+	name := l.request.param("name")
+	err := l.server.cfg.Services.WatchPorts(ctx, name, func(open []wire.PortOpen) error {
+		hand(news{ports: &open})
+		return ctx.Err()
+	})
+	if err != nil && ctx.Err() == nil { // the page goes on with what it knows
+		l.server.log.Debug("watch ports", "sandbox", name, "err", err)
+	}
+}
+
 func (l *liveWorkspace) take(n news) bool {
 	switch {
+	case n.ports != nil:
+		l.listens = listening{open: *n.ports, known: true}
+		return true
 	case n.uses != nil:
 		return n.uses.Name == l.box.Name
 	case n.box != nil && n.box.Sandbox.ID == l.box.ID:
@@ -78,6 +96,7 @@ func (l *liveWorkspace) tell(ctx context.Context, reasons bool, out *parts) erro
 		l.whole(ctx, out) // the log comes with it
 		return nil
 	}
+	l.tellPorts(out)
 	if reasons {
 		l.look(ctx, out)
 	}
@@ -89,6 +108,15 @@ func (l *liveWorkspace) tell(ctx context.Context, reasons bool, out *parts) erro
 		out.add("work-log", views.Append, views.Text(strings.Join(lines, "\n")+"\n"))
 	}
 	return nil
+}
+
+// tellPorts collects the menu of ports when the page shows another one.
+func (l *liveWorkspace) tellPorts(out *parts) {
+	menu := l.server.ports(l.box, l.listens)
+	if now := portsPrint(menu.List); l.listens.known && now != l.ports {
+		l.ports = now
+		out.add("ws-ports", views.Replace, views.PortMenu(menu))
+	}
 }
 
 // whole draws all parts anew. The browser leaves running terminals as they are.
@@ -103,7 +131,9 @@ func (l *liveWorkspace) whole(ctx context.Context, out *parts) {
 	l.reasons = shortPrint(statePrint(row.State), restPrint(rest))
 	out.add("ws-state", views.Replace, views.WorkspaceState(row.State, rest))
 	out.add("ws-acts", views.Replace, views.WorkspaceActs(row))
-	out.add("ws-doors", views.Replace, views.WorkspaceDoors(row, l.server.ports(l.box)))
+	menu := l.server.ports(l.box, l.listens)
+	l.ports = portsPrint(menu.List)
+	out.add("ws-doors", views.Replace, views.WorkspaceDoors(row, menu))
 	for _, e := range l.server.panes {
 		out.add("pane-"+e.id, views.Replace, views.PanePart(e.id, l.server.pane(ctx, e, l.box, l.progress)))
 	}

@@ -43,19 +43,15 @@ func (s *Server) pageWorkspace(ctx context.Context, r *request) (templ.Component
 	arranged, preferences := s.layout(ctx, r.who)
 	w := views.Workspace{
 		Frame: s.frame(r, row.Title, "sandboxes"), Row: row, Rest: s.restMenu(ctx, box),
-		Ports: s.ports(box), Slots: s.slots(ctx, arranged, box, progress), Files: filesPlace(box), Preferences: preferences,
+		Ports: s.ports(box, s.whatListens(ctx, box)), Slots: s.slots(ctx, arranged, box, progress), Files: filesPlace(box), Preferences: preferences,
 	}
-	w.Frame.Live = "/live/sandboxes/" + box.Name + "?seen=" + boxPrint(box) + "&reasons=" + shortPrint(statePrint(w.Row.State), restPrint(w.Rest))
+	w.Frame.Live = "/live/sandboxes/" + box.Name + "?seen=" + boxPrint(box) + "&reasons=" + shortPrint(statePrint(w.Row.State), restPrint(w.Rest)) +
+		"&ports=" + portsPrint(w.Ports.List)
 	if port, err := strconv.Atoi(r.query("port")); err == nil && port > 0 && port < 1<<16 {
 		url := s.cfg.Hosts.PortURL(box.Name, port)
 		w.Ports.Asked = &views.Link{Icon: "open", Text: "Open port", Port: strconv.Itoa(port), URL: url, Title: url}
 	}
 	return views.WorkspacePage(w), nil
-}
-
-// ports is the menu of a sandbox's ports.
-func (s *Server) ports(box sandbox.Sandbox) views.Ports {
-	return views.Ports{Pattern: s.portsTemplate(box.Name), Here: sandboxURL(box.Name)}
 }
 
 // boxPrint is a fingerprint of what the workspace shows of a sandbox. A stream that begins later compares it.

@@ -56,7 +56,7 @@ const (
 func (s *Server) routes() []route {
 	return slices.Concat(s.processRoutes(), s.accountRoutes(), s.sandboxRoutes(), s.doorRoutes(), s.templateRoutes(),
 		s.fileRoutes(apiPrefix, token), s.fileRoutes("", scripted),
-		s.serviceRoutes(apiPrefix, token), s.serviceRoutes("", scripted),
+		s.serviceRoutes(apiPrefix, token), s.insidePages(),
 		s.portRoutes(apiPrefix, token), s.portRoutes("", scripted),
 		s.entryPages(), s.sandboxPages(), s.templatePages(), s.settingsPages(), s.liveRoutes())
 }
@@ -129,7 +129,32 @@ func (s *Server) doorRoutes() []route {
 	}
 }
 
-// serviceRoutes are the services of a sandbox, for programs and for the page's script.
+// insidePages are the pages about what runs and listens in a sandbox. Their forms work without scripts.
+func (s *Server) insidePages() []route {
+	services, port := "/sandboxes/:name/services", "/sandboxes/:name/ports/:port"
+	do := s.cfg.Services
+	return []route{
+		{get, services, signedIn, page(s.pageServices)},
+		{post, services, signedIn, form(s.submitNewService, s.againService)},
+		{post, "/sandboxes/:name/services-reset", signedIn, form(s.submitResetServices, s.againServices)},
+		{get, services + "/new", signedIn, page(s.pageNewService)},
+		{post, services + "/:service", signedIn, form(s.submitEditService, s.againService)},
+		{get, services + "/:service/edit", signedIn, page(s.pageEditService)},
+		{get, services + "/:service/delete", signedIn, page(s.pageDeleteService)},
+		{post, services + "/:service/delete", signedIn, form(s.submitDeleteService, s.againServices)},
+		{post, services + "/:service/start", signedIn, form(s.submitService(do.Start), s.againServices)},
+		{post, services + "/:service/stop", signedIn, form(s.submitService(do.Stop), s.againServices)},
+		{post, services + "/:service/restart", signedIn, form(s.submitService(do.Restart), s.againServices)},
+		{get, services + "/:service/log", signedIn, page(s.pageServiceLog)},
+		{get, services + "/:service/log/stream", scripted, apiLong(s.apiServiceLog)},
+		{get, port, signedIn, page(s.pagePort)},
+		{post, port, signedIn, form(s.submitPort, s.againPort)},
+		{post, port + "/share", signedIn, form(s.submitShare, s.againPort)},
+		{post, port + "/shares/:id/revoke", signedIn, form(s.submitRevokeShare, s.againPort)},
+	}
+}
+
+// serviceRoutes are the services of a sandbox, for programs. Pages have their own way to them (insidePages).
 func (s *Server) serviceRoutes(prefix string, who access) []route {
 	base := prefix + "/sandboxes/:name/services"
 	do := s.cfg.Services
@@ -235,6 +260,7 @@ func (s *Server) settingsPages() []route {
 func (s *Server) liveRoutes() []route {
 	return []route{
 		{get, "/live/sandboxes", signedIn, s.watch(s.live(s.openLiveList))},
+		{get, "/live/sandboxes/:name/services", signedIn, s.watch(s.live(s.openLiveServices))},
 		{get, "/live/sandboxes/:name", signedIn, s.watch(s.live(s.openLiveWorkspace))},
 		{get, "/live/templates", signedIn, s.watch(s.live(s.openLiveTemplates))},
 		{get, "/live/templates/:name", signedIn, s.watch(s.live(s.openLiveTemplate))},

@@ -20,11 +20,14 @@ type fakeRooms struct {
 	live   map[string]wire.ServiceStatus // by service
 	log    []string                      // pieces of every service's log
 	ports  []wire.PortOpen
-	fails  error    // instead of any look
-	did    []string // what was asked of the guest
+	fails  error         // instead of any look
+	did    []string      // what was asked of the guest
+	opened chan struct{} // closed when ports changes
 }
 
-func newFakeRooms() *fakeRooms { return &fakeRooms{live: map[string]wire.ServiceStatus{}} }
+func newFakeRooms() *fakeRooms {
+	return &fakeRooms{live: map[string]wire.ServiceStatus{}, opened: make(chan struct{})}
+}
 
 // runs makes a service run, as the guest says.
 func (f *fakeRooms) runs(name string, change func(*wire.ServiceStatus)) {
@@ -116,14 +119,28 @@ func (f *fakeRooms) Ports(context.Context) ([]wire.PortOpen, error) {
 }
 
 func (f *fakeRooms) WatchPorts(ctx context.Context, emit func([]wire.PortOpen) error) error {
-	f.mu.Lock()
-	l := f.ports
-	f.mu.Unlock()
-	if err := emit(l); err != nil {
-		return err
+	for {
+		f.mu.Lock()
+		l, opened := f.ports, f.opened
+		f.mu.Unlock()
+		if err := emit(l); err != nil {
+			return err
+		}
+		select {
+		case <-opened:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	<-ctx.Done()
-	return ctx.Err()
+}
+
+// listen says what listens from now on, and tells whoever watches.
+func (f *fakeRooms) listen(open ...wire.PortOpen) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ports = open
+	close(f.opened)
+	f.opened = make(chan struct{})
 }
 
 // Services implements services.Boxes for a stage: there is no template that would have any.

@@ -35,13 +35,20 @@ type stage struct {
 	boxes  *fakeBoxes
 	images *fakeImages
 	seen
-	accounts  *auth.Service
-	users     map[string]auth.User
-	sessions  map[string]string // by user name: the secret in the cookie
-	engine    *fakeEngine
-	idle      *fakeIdle
-	holds     *fakeHolds
+	accounts *auth.Service
+	users    map[string]auth.User
+	sessions map[string]string // by user name: the secret in the cookie
+	engine   *fakeEngine
+	idle     *fakeIdle
+	holds    *fakeHolds
+	insides
+}
+
+// insides are what the stage knows of people's pages and of the inside of sandboxes.
+type insides struct {
 	workspace *sandboxtest.MemWorkspace
+	rooms     *fakeRooms
+	ports     *visibility.Ports
 }
 
 // seen is what pages see of the inside of sandboxes.
@@ -83,14 +90,16 @@ func newEmptyStage(t *testing.T) *stage {
 	log := slog.New(slog.DiscardHandler)
 	accounts := sandboxtest.NewMemAccounts()
 	s.workspace = sandboxtest.NewMemWorkspace(s.boxes.store, accounts)
+	s.rooms = newFakeRooms()
+	s.ports = visibility.New(s.boxes.store.Ports(), log)
 	s.accounts = auth.New(accounts, auth.Options{Cost: auth.Cost{Memory: 64, Passes: 1}, Log: log})
 	s.server = New(Config{
 		Sandboxes: s.boxes, Accounts: s.accounts, Templates: stageTemplates{}, Images: s.images, Terminals: s.terminals,
 		Commands: exec.New(&fakeCommands{}), Hosts: hosts, Assets: static.New(), Log: log,
 		Version: Version{Version: "1.2.3"}, Now: func() time.Time { return stageTime },
 		Checks: []Check{{Name: "engine", Ask: s.engine.ask}}, Idle: s.idle, Uses: s.idle, Holds: s.holds, Files: files.New(s.files),
-		Services:    services.New(s.boxes, newFakeRooms()),
-		Ports:       visibility.New(s.boxes.store.Ports(), log),
+		Services:    services.New(s.boxes, s.rooms),
+		Ports:       s.ports,
 		Preferences: s.workspace, TabNames: s.workspace,
 	})
 	s.server.alarm.grace = time.Time{} // it has run for long

@@ -1,0 +1,113 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/services"
+	"sandboxd/internal/wire"
+	"sandboxd/views"
+)
+
+// servicesEvery is the time between two looks at how services stand, while somebody looks at their page.
+const servicesEvery = time.Second
+
+// liveServices keeps the page of a sandbox's services up to date.
+type liveServices struct {
+	server  *Server
+	name    string
+	box     sandbox.Sandbox
+	list    services.List
+	listens listening
+	gone    bool
+	drawn   [3]string // prints of what the page shows: state, services, ports
+}
+
+func (s *Server) openLiveServices(ctx context.Context, r *request) (livePage, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.cfg.Services.List(ctx, box.Name)
+	if err != nil {
+		return nil, err
+	}
+	return &liveServices{server: s, name: box.Name, box: box, list: list}, nil
+}
+
+// begin draws all: a page of services is small, and seldom open.
+func (l *liveServices) begin(ctx context.Context, out *parts) error { return l.tell(ctx, false, out) }
+
+// beside looks how the services stand, which nobody tells, and watches what listens.
+func (l *liveServices) beside(ctx context.Context, hand func(news)) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() {
+		err := l.server.cfg.Services.WatchPorts(ctx, l.name, func(open []wire.PortOpen) error {
+			hand(news{ports: &open})
+			return ctx.Err()
+		})
+		if err != nil && ctx.Err() == nil {
+			l.server.log.Debug("watch ports", "sandbox", l.name, "err", err)
+		}
+	})
+	tick := time.NewTicker(servicesEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if list, err := l.server.cfg.Services.List(ctx, l.name); err == nil {
+			hand(news{services: &list})
+		}
+	}
+}
+
+func (l *liveServices) take(n news) bool {
+	switch {
+	case n.box != nil && n.box.Sandbox.ID == l.box.ID:
+		l.box, l.gone = n.box.Sandbox, l.gone || n.box.Deleted
+	case n.services != nil:
+		l.list = *n.services
+	case n.ports != nil:
+		l.listens = listening{open: *n.ports, known: true}
+	default:
+		return false
+	}
+	return true
+}
+
+func (l *liveServices) tell(_ context.Context, _ bool, out *parts) error {
+	s := l.server
+	state := s.state(l.box, s.cfg.Sandboxes.Progress(l.box.ID))
+	if l.gone {
+		state = views.State{Tone: "still", Icon: "state-stopped", Text: "Deleted", Bar: views.BarNone}
+	}
+	list, ports := s.serviceList(l.box, l.list), s.portList(l.box, l.listens)
+	now := [3]string{printOf(state), printOf(list), portsPrint(ports)}
+	if now[0] != l.drawn[0] {
+		out.add("services-state", views.Replace, views.ServicesState(state))
+	}
+	if now[1] != l.drawn[1] {
+		out.add("services", views.Replace, views.ServicesPart(list))
+	}
+	if now[2] != l.drawn[2] && l.listens.known {
+		out.add("ports", views.Replace, views.PortsPart(ports))
+	}
+	l.drawn = now
+	return nil
+}
+
+// printOf is a fingerprint of what a view shows.
+func printOf(view any) string {
+	text, err := json.Marshal(view)
+	if err != nil { // views hold texts, numbers and lists of them
+		return ""
+	}
+	return shortPrint(string(text))
+}

@@ -1,0 +1,235 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/visibility"
+	"sandboxd/internal/wire"
+	"sandboxd/views"
+)
+
+// portsWait is how long a page waits to hear what listens. Its stream brings it later.
+const portsWait = time.Second
+
+// visibilityLooks are the words, tones and shapes of who may use a port.
+var visibilityLooks = map[sandbox.Visibility]views.State{
+	sandbox.Private: {Tone: "still", Icon: "lock", Text: "Private"},
+	sandbox.Shared:  {Tone: "calm", Icon: "link", Text: "Shared"},
+	sandbox.Public:  {Tone: "busy", Icon: "globe", Text: "Public"},
+}
+
+// visibilityDone says that a port is so from now on.
+var visibilityDone = map[sandbox.Visibility]string{
+	sandbox.Private: "Port %d is private. Links that opened it do so no more.",
+	sandbox.Shared:  "Port %d is open to whoever has a link to it.",
+	sandbox.Public:  "Port %d is public.",
+}
+
+// listening is what listens in a sandbox, as far as that is known.
+type listening struct {
+	open  []wire.PortOpen
+	known bool
+}
+
+// whatListens asks what listens in a sandbox. It wakes nothing.
+func (s *Server) whatListens(ctx context.Context, box sandbox.Sandbox) listening {
+	if box.State != sandbox.Running {
+		return listening{}
+	}
+	ctx, cancel := context.WithTimeout(ctx, portsWait)
+	defer cancel()
+	open, err := s.cfg.Services.Ports(ctx, box.Name)
+	if err != nil { // the page is of use without
+		s.log.Debug("list ports", "sandbox", box.Name, "err", err)
+		return listening{}
+	}
+	return listening{open, true}
+}
+
+// ports is the menu of a sandbox's ports.
+func (s *Server) ports(box sandbox.Sandbox, l listening) views.Ports {
+	v := views.Ports{Pattern: s.portsTemplate(box.Name), Here: sandboxURL(box.Name), List: s.portList(box, l)}
+	v.Pages = s.doors(box, catalog.Template{}) // without the template's ports, which are in the list
+	return v
+}
+
+// portList is what listens in a sandbox together with what is declared to, and with what is open to others.
+func (s *Server) portList(box sandbox.Sandbox, l listening) views.PortList {
+	ports := map[int]views.Port{}
+	at := func(number int, change func(p *views.Port)) {
+		p := ports[number]
+		change(&p)
+		ports[number] = p
+	}
+	for _, p := range s.templateOf(box.Spec).Ports {
+		at(p.Number, func(v *views.Port) { v.Title = p.Title })
+	}
+	for _, d := range s.cfg.Sandboxes.Services(box) {
+		if d.Port != 0 {
+			at(d.Port, func(v *views.Port) { v.Title = cmp.Or(v.Title, d.Name) })
+		}
+	}
+	for _, p := range l.open {
+		at(p.Port, func(v *views.Port) { v.Process, v.Open = p.Process, true })
+	}
+	for _, p := range s.cfg.Ports.List(box.ID) {
+		at(p.Number, func(v *views.Port) { v.Who, v.Links = visibilityLooks[p.Visibility], len(p.Shares) })
+	}
+	list := views.PortList{Name: box.Name, Live: l.known && box.State == sandbox.Running}
+	for _, number := range slices.Sorted(maps.Keys(ports)) {
+		p := ports[number]
+		p.Number, p.URL = strconv.Itoa(number), s.cfg.Hosts.PortURL(box.Name, number)
+		p.Sheet = portURL(box.Name, p.Number)
+		if p.Who.Icon == "" {
+			p.Who = visibilityLooks[sandbox.Private]
+		}
+		list.Items = append(list.Items, p)
+	}
+	return list
+}
+
+// portURL is the page of who may use a port.
+func portURL(name, port string) string { return sandboxURL(name) + "/ports/" + port }
+
+// portsPrint is a fingerprint of what a page shows of ports.
+func portsPrint(l views.PortList) string {
+	text := []string{strconv.FormatBool(l.Live)}
+	for _, p := range l.Items {
+		text = append(text, p.Number, p.Title, p.Process, p.Who.Text, strconv.FormatBool(p.Open), strconv.Itoa(p.Links))
+	}
+	return shortPrint(text...)
+}
+
+// portOf reads the port that the path names.
+func (r *request) portOf() (int, error) {
+	number, err := strconv.Atoi(r.param("port"))
+	if err != nil || number < 1 || number > 65535 {
+		return 0, fault.New(fault.NotFound, "There is no such port. A port is a number between 1 and 65535.")
+	}
+	return number, nil
+}
+
+// pagePort shows who may use a port, and lets that be changed; a script gets it as a sheet.
+func (s *Server) pagePort(ctx context.Context, r *request) (templ.Component, error) {
+	return s.portForm(ctx, r, views.PortSheet{})
+}
+
+// portForm is the sheet with what v has to say.
+func (s *Server) portForm(ctx context.Context, r *request, v views.PortSheet) (templ.Component, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return nil, err
+	}
+	number, err := r.portOf()
+	if err != nil {
+		return nil, err
+	}
+	v.Box, v.Number, v.URL = box.Name, strconv.Itoa(number), s.cfg.Hosts.PortURL(box.Name, number)
+	v.Next, v.TTL.Value = r.origin(sandboxURL(box.Name)), cmp.Or(v.TTL.Value, "24h")
+	present := s.portRule(box, number)
+	v.Choice = cmp.Or(v.Choice, string(present.Visibility))
+	now := s.cfg.Now()
+	for _, share := range present.Shares {
+		v.Shares = append(v.Shares, views.Share{
+			ID: share.ID, Label: share.Label, Made: timeOf(share.Created, now), Expires: aheadOf(share.Expires, now),
+		})
+	}
+	if r.byScript() {
+		menu := views.Part("ws-ports", views.Replace, views.PortMenu(s.ports(box, s.whatListens(ctx, box))))
+		return templ.Join(views.PortSheetPart(v), menu), nil
+	}
+	v.Frame = s.frame(r, "Port "+v.Number+" of "+box.Name, "sandboxes")
+	return views.PortSheetPage(v), nil
+}
+
+// portRule is who may use a port.
+func (s *Server) portRule(box sandbox.Sandbox, number int) visibility.Port {
+	for _, p := range s.cfg.Ports.List(box.ID) {
+		if p.Number == number {
+			return p
+		}
+	}
+	return visibility.Port{Number: number, Visibility: sandbox.Private}
+}
+
+// changePort lets act change something about the port that the path names, and shows the sheet with what it says of it. Without
+// scripts it leads to the sheet's page.
+func (s *Server) changePort(ctx context.Context, r *request, act func(box sandbox.Sandbox, number int) (views.PortSheet, error)) (string, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return "", err
+	}
+	number, err := r.portOf()
+	if err != nil {
+		return "", err
+	}
+	v, err := act(box, number)
+	if err != nil {
+		return "", s.since(ctx, r.who, box.Name, err)
+	}
+	r.answer, err = s.portForm(ctx, r, v)
+	return portURL(box.Name, strconv.Itoa(number)), err
+}
+
+// submitPort makes a port private, shared or public.
+func (s *Server) submitPort(ctx context.Context, r *request) (string, error) {
+	return s.changePort(ctx, r, func(box sandbox.Sandbox, number int) (views.PortSheet, error) {
+		choice := sandbox.Visibility(r.field("visibility"))
+		if err := s.cfg.Ports.Set(ctx, box, number, choice); err != nil {
+			return views.PortSheet{}, err
+		}
+		return views.PortSheet{Done: fmt.Sprintf(visibilityDone[choice], number)}, nil
+	})
+}
+
+// submitShare makes a link to a port, which is shown once.
+func (s *Server) submitShare(ctx context.Context, r *request) (string, error) {
+	return s.changePort(ctx, r, func(box sandbox.Sandbox, number int) (views.PortSheet, error) {
+		ttl, err := parseSpan(r.field("ttl"))
+		if err != nil {
+			return views.PortSheet{}, fault.Field("ttl", "Choose when the link expires.")
+		}
+		n := visibility.NewShare{Port: number, By: r.who.User.ID, Label: r.field("label"), TTL: ttl}
+		share, secret, err := s.cfg.Ports.Share(ctx, box, n)
+		if err != nil {
+			return views.PortSheet{}, err
+		}
+		return views.PortSheet{Secret: s.cfg.Hosts.ShareURL(box.Name, number, secret), Made: aheadOf(share.Expires, s.cfg.Now())}, nil
+	})
+}
+
+// submitRevokeShare ends a link to a port.
+func (s *Server) submitRevokeShare(ctx context.Context, r *request) (string, error) {
+	return s.changePort(ctx, r, func(box sandbox.Sandbox, number int) (views.PortSheet, error) {
+		if err := s.cfg.Ports.Revoke(ctx, box, number, r.param("id")); err != nil {
+			return views.PortSheet{}, err
+		}
+		return views.PortSheet{Done: "The link was revoked. It opens the port no more."}, nil
+	})
+}
+
+// againPort shows the sheet again with what is wrong with what was entered.
+func (s *Server) againPort(ctx context.Context, r *request, cause error) (templ.Component, error) {
+	v := views.PortSheet{Choice: r.field("visibility"), Label: views.Field{Value: r.field("label")}, TTL: views.Field{Value: r.field("ttl")}}
+	message := fault.Message(cause)
+	switch fault.FieldOf(cause) {
+	case "label":
+		v.Label.Fault = message
+	case "ttl":
+		v.TTL.Fault = message
+	default:
+		v.Fault = message
+	}
+	return s.portForm(ctx, r, v)
+}

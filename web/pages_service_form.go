@@ -1,0 +1,223 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/exec"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/services"
+	"sandboxd/views"
+)
+
+// pageNewService shows the form for one more service; a script gets it as a sheet.
+func (s *Server) pageNewService(ctx context.Context, r *request) (templ.Component, error) {
+	return s.serviceForm(ctx, r, views.ServiceForm{ServiceFields: views.ServiceFields{Auto: true}})
+}
+
+// pageEditService shows the form of a service that there is.
+func (s *Server) pageEditService(ctx context.Context, r *request) (templ.Component, error) {
+	list, err := s.servicesOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	one, err := list.Find(r.param("service"))
+	if err != nil {
+		return nil, err
+	}
+	return s.serviceForm(ctx, r, views.ServiceForm{Was: one.Name, ServiceFields: serviceFields(one.Service)})
+}
+
+// servicesOf are the services of the sandbox that the path names.
+func (s *Server) servicesOf(ctx context.Context, r *request) (services.List, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return services.List{}, err
+	}
+	return s.cfg.Services.List(ctx, box.Name)
+}
+
+func (s *Server) serviceForm(ctx context.Context, r *request, v views.ServiceForm) (templ.Component, error) {
+	list, err := s.servicesOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	v.Box, v.ETag = r.param("name"), list.ETag
+	v.Next = r.origin(servicesURL(v.Box))
+	if r.byScript() {
+		return views.ServiceSheet(v), nil
+	}
+	v.Frame = s.frame(r, "Service of "+v.Box, "sandboxes")
+	return views.ServiceFormPage(v), nil
+}
+
+// serviceFields shows what a service is declared as.
+func serviceFields(d catalog.Service) views.ServiceFields {
+	f := views.ServiceFields{
+		Name: views.Field{Value: d.Name}, Command: views.Field{Value: commandText(d.Command)},
+		Cwd: views.Field{Value: d.Cwd}, Env: views.Field{Value: envLines(d.Env)}, Auto: d.Autostart,
+	}
+	if d.Port != 0 {
+		f.Port.Value = strconv.Itoa(d.Port)
+	}
+	if d.Health != nil {
+		f.Health, f.Path.Value = true, d.Health.Path
+		if d.Health.Interval != 0 {
+			f.Interval.Value = catalog.After(d.Health.Interval).String()
+		}
+	}
+	return f
+}
+
+func envLines(env map[string]string) string {
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(env)) {
+		fmt.Fprintf(&b, "%s=%s\n", key, env[key])
+	}
+	return b.String()
+}
+
+// readService reads a service from the posted form. was is the one that it changes; its command is kept as it is declared
+// when its text was left alone.
+func readService(r *request, was catalog.Service) (d catalog.Service, err error) {
+	d = catalog.Service{Name: r.field("name"), Cwd: r.field("cwd"), Autostart: r.field("autostart") != ""}
+	d.Command = exec.Shell(strings.ReplaceAll(r.field("command"), "\r\n", "\n"))
+	if len(was.Command) > 0 && r.field("command") == commandText(was.Command) {
+		d.Command = was.Command
+	}
+	if r.field("command") == "" {
+		return d, fault.Field("command", "Say what is to be run.")
+	}
+	if text := r.field("port"); text != "" {
+		if d.Port, err = strconv.Atoi(text); err != nil || d.Port < 1 {
+			return d, fault.Field("port", "A port is a number from 1 to 65535.")
+		}
+	}
+	if d.Env, err = readEnv(r.form("env")); err != nil {
+		return d, err
+	}
+	if r.field("health") == "" {
+		return d, nil
+	}
+	d.Health = &catalog.Health{Path: r.field("health_path")}
+	if text := r.field("health_interval"); text != "" {
+		if d.Health.Interval, err = parseSpan(text); err != nil {
+			return d, fault.Field("health.interval", "%.40q is not a length of time, such as 10s or 1m.", text)
+		}
+	}
+	return d, nil
+}
+
+// submitNewService declares one more service.
+func (s *Server) submitNewService(ctx context.Context, r *request) (string, error) {
+	return s.keepService(ctx, r, "")
+}
+
+// submitEditService changes a service, its name too.
+func (s *Server) submitEditService(ctx context.Context, r *request) (string, error) {
+	return s.keepService(ctx, r, r.param("service"))
+}
+
+// keepService declares the posted service in the place of the one called was, or as the last.
+func (s *Server) keepService(ctx context.Context, r *request, was string) (string, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return "", err
+	}
+	list, err := s.cfg.Services.List(ctx, box.Name)
+	if err != nil {
+		return "", err
+	}
+	declared := make([]catalog.Service, 0, len(list.Services)+1)
+	at := -1
+	for i, one := range list.Services {
+		declared = append(declared, one.Service)
+		if was != "" && one.Name == was {
+			at = i
+		}
+	}
+	var before catalog.Service
+	if at >= 0 {
+		before = declared[at]
+	}
+	d, err := readService(r, before)
+	if err != nil {
+		return "", err
+	}
+	if at < 0 { // also one that somebody has deleted meanwhile: the list's ETag tells
+		declared = append(declared, d)
+	} else {
+		declared[at] = d
+	}
+	seen := r.field("etag")
+	_, err = s.cfg.Services.Put(ctx, box.Name, declared, func(etag string) bool { return etag == cmp.Or(seen, list.ETag) && etag == list.ETag })
+	if err != nil {
+		return "", s.since(ctx, r.who, box.Name, err)
+	}
+	return r.back(servicesURL(box.Name)), nil
+}
+
+// againService shows the form again as it was filled in, with what is wrong beside its field.
+func (s *Server) againService(ctx context.Context, r *request, cause error) (templ.Component, error) {
+	v := views.ServiceForm{Was: r.param("service"), ServiceFields: views.ServiceFields{
+		Name: views.Field{Value: r.form("name")}, Command: views.Field{Value: r.form("command")}, Port: views.Field{Value: r.form("port")},
+		Cwd: views.Field{Value: r.form("cwd")}, Env: views.Field{Value: r.form("env")}, Path: views.Field{Value: r.form("health_path")},
+		Interval: views.Field{Value: r.form("health_interval")}, Health: r.field("health") != "", Auto: r.field("autostart") != "",
+	}}
+	message := fault.Message(cause)
+	if errors.Is(cause, services.ErrChanged) {
+		message = "Somebody has changed the services meanwhile. Saving again keeps their other changes and makes this one."
+	}
+	if field := v.FieldOf(fault.FieldOf(cause)); field != nil {
+		field.Fault = message
+	} else {
+		v.Fault = message
+	}
+	return s.serviceForm(ctx, r, v)
+}
+
+// pageDeleteService asks before a service goes; a script gets the question as a sheet.
+func (s *Server) pageDeleteService(ctx context.Context, r *request) (templ.Component, error) {
+	list, err := s.servicesOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	one, err := list.Find(r.param("service"))
+	if err != nil {
+		return nil, err
+	}
+	name := r.param("name")
+	v := views.DeleteService{Box: name, Name: one.Name, Next: r.origin(servicesURL(name)), Lost: []string{"How it is declared: its command, folder and environment."}}
+	if one.State == services.Running {
+		v.Lost = append(v.Lost, "Its program, which runs now, is ended.")
+	}
+	if url := s.cfg.Hosts.ServiceURL(one.Name, name); one.Port != 0 && url != "" {
+		v.Lost = append(v.Lost, "Its address "+url)
+	}
+	if r.byScript() {
+		return views.DeleteServiceSheet(v), nil
+	}
+	v.Frame = s.frame(r, "Delete "+one.Name, "sandboxes")
+	return views.DeleteServicePage(v), nil
+}
+
+// submitDeleteService takes a service away.
+func (s *Server) submitDeleteService(ctx context.Context, r *request) (string, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return "", err
+	}
+	if _, err := s.cfg.Services.Delete(ctx, box.Name, r.param("service"), nil); err != nil {
+		return "", s.since(ctx, r.who, box.Name, err)
+	}
+	return r.back(servicesURL(box.Name)), nil
+}

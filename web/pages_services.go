@@ -1,0 +1,235 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/exec"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/services"
+	"sandboxd/internal/wire"
+	"sandboxd/views"
+)
+
+// servicesURL is the page of a sandbox's services.
+func servicesURL(name string) string { return sandboxURL(name) + "/services" }
+
+// pageServices shows what a sandbox runs by itself, and what listens in it. It wakes nothing.
+func (s *Server) pageServices(ctx context.Context, r *request) (templ.Component, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return nil, err
+	}
+	return s.servicesPage(ctx, r, box, "")
+}
+
+func (s *Server) servicesPage(ctx context.Context, r *request, box sandbox.Sandbox, problem string) (templ.Component, error) {
+	list, err := s.cfg.Services.List(ctx, box.Name)
+	if err != nil {
+		return nil, err
+	}
+	v := views.Services{
+		Frame: s.frame(r, "Services of "+boxTitle(box), "sandboxes"), Name: box.Name, Title: boxTitle(box),
+		State: s.state(box, s.cfg.Sandboxes.Progress(box.ID)), List: s.serviceList(box, list), Fault: problem,
+		Ports: s.portList(box, s.whatListens(ctx, box)),
+	}
+	v.Frame.Live = "/live/sandboxes/" + box.Name + "/services"
+	return views.ServicesPage(v), nil
+}
+
+// boxTitle is what a sandbox is called.
+func boxTitle(box sandbox.Sandbox) string {
+	if box.Label != "" {
+		return box.Label
+	}
+	return box.Name
+}
+
+// serviceList shows a sandbox's services.
+func (s *Server) serviceList(box sandbox.Sandbox, list services.List) views.ServiceList {
+	v := views.ServiceList{Name: box.Name, Own: list.Own}
+	switch {
+	case box.State.Resting():
+		v.Rests = "The sandbox is at rest. Starting a service wakes it."
+	case box.State == sandbox.Stopped, box.State == sandbox.Failed:
+		v.Rests, v.Off = "The sandbox does not run. Start it to start its services.", true
+	case box.State != sandbox.Running:
+		v.Off = true
+	}
+	for _, one := range list.Services {
+		v.Items = append(v.Items, s.serviceView(box, one))
+	}
+	return v
+}
+
+// serviceLooks are the words, tones and shapes of the states of services.
+var serviceLooks = map[services.State]views.State{
+	services.Running: {Tone: "good", Icon: "state-running", Text: "Running"},
+	services.Waiting: {Tone: "busy", Icon: "state-busy", Text: "Starting"},
+	services.Stopped: {Tone: "still", Icon: "state-stopped", Text: "Stopped"},
+	services.Asleep:  {Tone: "calm", Icon: "state-asleep", Text: "Asleep"},
+	services.Unknown: {Tone: "busy", Icon: "state-busy", Text: "Not known yet"},
+}
+
+var healthLooks = map[wire.ServiceHealth]views.State{
+	wire.HealthHealthy:   {Tone: "good", Icon: "check", Text: "Healthy"},
+	wire.HealthUnhealthy: {Tone: "bad", Icon: "warn", Text: "Unhealthy"},
+}
+
+// serviceView shows one service.
+func (s *Server) serviceView(box sandbox.Sandbox, one services.Status) views.Service {
+	url := servicesURL(box.Name) + "/" + one.Name
+	v := views.Service{
+		Name: one.Name, State: serviceLooks[one.State], Health: healthLooks[one.Health], Problem: one.Problem,
+		Command: commandText(one.Command), Facts: serviceFacts(one), Auto: one.Autostart,
+	}
+	if one.Port != 0 {
+		v.Port, v.URL = strconv.Itoa(one.Port), s.cfg.Hosts.ServiceURL(one.Name, box.Name)
+		if v.URL == "" {
+			v.URL = s.cfg.Hosts.PortURL(box.Name, one.Port)
+		}
+		v.Address = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(v.URL, "https://"), "http://"), "/")
+	}
+	now := s.cfg.Now()
+	start := views.Action{Icon: "play", Text: "Start", URL: url + "/start", Post: true}
+	stop := views.Action{Icon: "stop", Text: "Stop", URL: url + "/stop", Post: true}
+	restart := views.Action{Icon: "restart", Text: "Restart", URL: url + "/restart", Post: true}
+	switch one.State {
+	case services.Running:
+		v.Notes, v.Acts = []views.Note{{Text: "for", Time: spanOf(one.Since, now)}}, []views.Action{restart, stop}
+	case services.Waiting:
+		v.Acts = []views.Action{start, stop}
+		if !one.Retry.IsZero() {
+			v.State.Text = "Waiting"
+			v.Notes = []views.Note{{Text: "to restart", Time: aheadOf(one.Retry, now)}}
+		}
+	default:
+		v.Acts = []views.Action{start}
+	}
+	return v
+}
+
+// serviceFacts are what else there is to know of a service.
+func serviceFacts(one services.Status) []string {
+	var facts []string
+	if one.Cwd != "" {
+		facts = append(facts, "in "+one.Cwd)
+	}
+	if one.Restarts > 0 {
+		facts = append(facts, fmt.Sprintf("restarted %d times", one.Restarts))
+	}
+	if one.ExitCode != 0 {
+		facts = append(facts, fmt.Sprintf("last ended with exit code %d", one.ExitCode))
+	}
+	if h := one.Service.Health; h != nil {
+		interval := h.Interval
+		if interval == 0 {
+			interval = catalog.DefaultHealthInterval
+		}
+		what := "a connection"
+		if h.Path != "" {
+			what = h.Path
+		}
+		facts = append(facts, fmt.Sprintf("%s asked for every %s", what, catalog.After(interval)))
+	}
+	return facts
+}
+
+// commandText is a command as a person would type it.
+func commandText(command []string) string {
+	if line, ok := exec.ShellLine(command); ok {
+		return line
+	}
+	words := make([]string, len(command))
+	for i, w := range command {
+		words[i] = quoteWord(w)
+	}
+	return strings.Join(words, " ")
+}
+
+// quoteWord is a word as a shell takes it.
+func quoteWord(w string) string {
+	plain := func(c rune) bool {
+		return c < 0x80 && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_@%+=:,./-", c))
+	}
+	if w != "" && strings.IndexFunc(w, func(c rune) bool { return !plain(c) }) < 0 {
+		return w
+	}
+	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+}
+
+// submitService starts, stops or restarts a service; that wakes the sandbox. The page's stream shows what comes of it.
+func (s *Server) submitService(do func(ctx context.Context, name, service string) (services.Status, error)) func(context.Context, *request) (string, error) {
+	return func(ctx context.Context, r *request) (string, error) {
+		box, err := s.visible(ctx, r.who, r.param("name"))
+		if err != nil {
+			return "", err
+		}
+		if _, err := do(ctx, box.Name, r.param("service")); err != nil {
+			return "", s.since(ctx, r.who, box.Name, err)
+		}
+		return r.back(servicesURL(box.Name)), nil
+	}
+}
+
+// againServices shows the page of services with what went wrong.
+func (s *Server) againServices(ctx context.Context, r *request, cause error) (templ.Component, error) {
+	if r.byScript() {
+		return nil, cause // said over the page that is there
+	}
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return nil, err
+	}
+	return s.servicesPage(ctx, r, box, fault.Message(cause))
+}
+
+// submitResetServices gives a sandbox its template's services again.
+func (s *Server) submitResetServices(ctx context.Context, r *request) (string, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return "", err
+	}
+	if _, err := s.cfg.Services.Put(ctx, box.Name, nil, nil); err != nil {
+		return "", s.since(ctx, r.who, box.Name, err)
+	}
+	return servicesURL(box.Name), nil
+}
+
+// pageServiceLog shows the newest output of a service. It wakes nothing.
+func (s *Server) pageServiceLog(ctx context.Context, r *request) (templ.Component, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return nil, err
+	}
+	service := r.param("service")
+	v := views.ServiceLog{Box: box.Name, Title: boxTitle(box), Service: service, Frame: s.frame(r, "Log of "+service, "sandboxes")}
+	err = s.cfg.Services.Log(ctx, box.Name, service, false, func(b []byte) error {
+		v.Text += logText(b)
+		return nil
+	})
+	switch {
+	case fault.Is(err, fault.Conflict), fault.Is(err, fault.Unavailable):
+		v.Note = "The sandbox does not run: a log ends with the programs that wrote it."
+	case err != nil:
+		return nil, err
+	default:
+		v.Stream = servicesURL(box.Name) + "/" + service + "/log/stream?follow=true"
+	}
+	return views.ServiceLogPage(v), nil
+}
+
+// sequences are what a terminal takes for commands, and characters that show as nothing.
+var sequences = regexp.MustCompile(`(?s)\x1b\[[0-?]*[ -/]*[@-~]?|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.?|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]`)
+
+// logText is what a program has written, as text without colours. static/js/service_log.js does the same with what comes.
+func logText(b []byte) string {
+	return sequences.ReplaceAllString(strings.ToValidUTF8(string(b), "\ufffd"), "")
+}
