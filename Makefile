@@ -81,7 +81,7 @@ bin/sandboxd: $(GO_FILES) $(ASSETS)
 
 bin/guest: $(GO_FILES)
 	@mkdir -p bin
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ ./cmd/guest
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -funcalign=16' -o $@ ./cmd/guest
 
 $(ASSETS): static/node_modules/.package-lock.json $(filter-out static/dist/%,$(JS_FILES))
 	@echo "bundling the browser's assets"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"sandboxd/internal/fault"
@@ -48,6 +49,9 @@ func (s *Session) FileList(ctx context.Context, path, after string, limit int) (
 	var l wire.Listing
 	end, err := r.each(wire.RecordEntry, limit, func(payload []byte) error {
 		e, err := wire.DecodeEntry(payload)
+		if len(l.Entries) == cap(l.Entries) {
+			l.Entries = slices.Grow(l.Entries, max(len(l.Entries), 16)) // twice as many
+		}
 		l.Entries = append(l.Entries, e)
 		return err
 	})

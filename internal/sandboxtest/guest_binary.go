@@ -16,7 +16,7 @@ var guestBinary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "guest")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "sandboxd/cmd/guest")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -funcalign=16", "-o", path, "sandboxd/cmd/guest")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the guest: %w: %s", err, out)

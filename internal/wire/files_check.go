@@ -76,8 +76,18 @@ func (e *Entry) Check() error {
 	if err := checkText("target", e.Target, MaxPath); err != nil {
 		return err
 	}
-	e.Owner, e.Group = Clean(e.Owner, maxName), Clean(e.Group, maxName)
+	e.Owner, e.Group = cleanName(e.Owner), cleanName(e.Group)
 	return nil
+}
+
+// cleanName is Clean, for names that nearly always are clean.
+func cleanName(s string) string {
+	for _, c := range []byte(s) {
+		if c < ' ' || c > '~' {
+			return Clean(s, maxName)
+		}
+	}
+	return s
 }
 
 func (t FileType) known() bool {

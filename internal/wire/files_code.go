@@ -35,7 +35,7 @@ func AppendEntry(b []byte, e *Entry) []byte {
 
 // DecodeEntry reads the payload of a RecordEntry and checks it.
 func DecodeEntry(payload []byte) (Entry, error) {
-	f := fields{b: payload}
+	f := fieldsOf(payload)
 	e := f.entry()
 	if err := f.end("entry"); err != nil {
 		return Entry{}, err
@@ -66,7 +66,7 @@ func AppendWritten(b []byte, w *Written) []byte {
 
 // DecodeWritten reads the payload of the RecordEnd of FilesWrite and checks it.
 func DecodeWritten(payload []byte) (Written, error) {
-	f := fields{b: payload}
+	f := fieldsOf(payload)
 	w := Written{Created: f.flag(), Offset: int64(f.uint(1<<63 - 1))}
 	whole := f.flag()
 	if whole {
@@ -86,7 +86,7 @@ func AppendTrashed(b []byte, t *Trashed) []byte {
 
 // DecodeTrashed reads the payload of a RecordTrashed and checks it.
 func DecodeTrashed(payload []byte) (Trashed, error) {
-	f := fields{b: payload}
+	f := fieldsOf(payload)
 	t := Trashed{ID: f.text(MaxFileName), Path: f.text(MaxPath), Type: f.fileType(), Deleted: f.time(),
 		Size: int64(f.uint(1<<63 - 1))}
 	if err := f.end("trashed"); err != nil {
@@ -105,7 +105,7 @@ func AppendFound(b []byte, x *Found) []byte {
 
 // DecodeFound reads the payload of a RecordFound and checks it.
 func DecodeFound(payload []byte) (Found, error) {
-	f := fields{b: payload}
+	f := fieldsOf(payload)
 	x := Found{Path: f.text(MaxPath), Type: f.fileType(), Line: int(f.uint(1<<62 - 1)), Column: int(f.uint(1<<62 - 1)),
 		Text: f.text(MaxFoundText), Start: int(f.uint(MaxFoundText)), End: int(f.uint(MaxFoundText))}
 	if err := f.end("found"); err != nil {
@@ -121,7 +121,7 @@ func AppendProblem(b []byte, p *Problem) []byte {
 
 // DecodeProblem reads the payload of a RecordProblem and checks it.
 func DecodeProblem(payload []byte) (*Problem, error) {
-	f := fields{b: payload}
+	f := fieldsOf(payload)
 	p := &Problem{Code: f.text(maxName), Message: f.text(500)}
 	if err := f.end("problem"); err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func AppendNumbers(b []byte, numbers ...int64) []byte {
 
 // DecodeNumbers reads the payload of a RecordEnd that consists of numbers, none of them negative, into them.
 func DecodeNumbers(payload []byte, into ...*int64) error {
-	f := fields{b: payload}
+	f := fieldsOf(payload)
 	for _, n := range into {
 		if *n = f.int(); *n < 0 {
 			f.fail()
@@ -153,7 +153,7 @@ func AppendListed(b []byte, l *Listing) []byte { return appendText(appendText(b,
 
 // DecodeListed reads the payload of the RecordEnd of FilesList into l and checks it.
 func DecodeListed(payload []byte, l *Listing) error {
-	f := fields{b: payload}
+	f := fieldsOf(payload)
 	l.Path, l.Next = f.text(MaxPath), f.text(MaxCursor)
 	if f.bad || l.Path == "" || l.Path[0] != '/' || checkCursor(l.Next) != nil {
 		return badField("listing")

@@ -94,11 +94,14 @@ func cutOff(err error) error {
 // fields reads the fields of a payload. After one that is not there or out of bounds, all are zero and bad is set.
 type fields struct {
 	b   []byte
+	s   string // the same once more, from which texts are cut, so that they are one piece of memory
 	bad bool
 }
 
+func fieldsOf(payload []byte) fields { return fields{b: payload, s: string(payload)} }
+
 func (f *fields) fail() {
-	f.b, f.bad = nil, true
+	f.b, f.s, f.bad = nil, "", true
 }
 
 func (f *fields) uint(limit uint64) uint64 {
@@ -127,9 +130,9 @@ func (f *fields) text(limit int) string {
 		f.fail()
 		return ""
 	}
-	s := string(f.b[:n])
+	at := len(f.s) - len(f.b)
 	f.b = f.b[n:]
-	return s
+	return f.s[at : at+int(n)]
 }
 
 func (f *fields) flag() bool { return f.uint(1) == 1 }

@@ -5,8 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"regexp"
-	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -29,7 +28,7 @@ func (f *finding) byContent(w *walk) error {
 	}
 	m, err := f.matcher()
 	if err != nil {
-		return problem(wire.CodeInvalid, "The expression cannot be read: %v.", err)
+		return err
 	}
 	lines := bufio.NewReaderSize(nil, searchedLine)
 	return w.each("", len(w.levels), neverSearched, func(p, name string, kind wire.FileType) error {
@@ -50,31 +49,59 @@ func (t *Tree) findProgram(name string) string {
 // neverSearched are folders of which nobody wants to know.
 func neverSearched(name string) bool { return name == ".git" || name == "node_modules" }
 
-// matcher says where in a line the first match is; nil when there is none.
-type matcher func(line []byte) []int
+// matcher says where in a line the first match is; start is negative when there is none.
+type matcher func(line []byte) (start, end int)
 
+// matcher makes one for what is searched for. A regular expression takes ripgrep: a package for them would make the guest,
+// which is in every sandbox, noticeably larger.
 func (f *finding) matcher() (matcher, error) {
-	if f.Case && !f.Regex {
-		query := []byte(f.Query)
-		return func(line []byte) []int {
-			if i := bytes.Index(line, query); i >= 0 {
-				return []int{i, i + len(query)}
-			}
-			return nil
+	query := []byte(f.Query)
+	switch {
+	case f.Regex:
+		return nil, problem(wire.CodeConflict, "A search for a regular expression needs ripgrep (rg) in the sandbox's image.")
+	case f.Case:
+		return func(line []byte) (int, int) {
+			i := bytes.Index(line, query)
+			return i, i + len(query)
 		}, nil
+	case plain(f.Query, wire.MaxQuery):
+		return foldedMatcher(query), nil
 	}
-	expression := f.Query
-	if !f.Regex {
-		expression = regexp.QuoteMeta(expression)
+	runes := utf8.RuneCount(query)
+	return func(line []byte) (int, int) { return indexFold(line, query, runes) }, nil
+}
+
+// foldedMatcher looks for ASCII without regard to case.
+func foldedMatcher(query []byte) matcher {
+	query = bytes.ToLower(query)
+	var room []byte
+	return func(line []byte) (int, int) {
+		room = append(room[:0], line...)
+		for i, c := range room {
+			if c >= 'A' && c <= 'Z' {
+				room[i] = c + 'a' - 'A'
+			}
+		}
+		i := bytes.Index(room, query)
+		return i, i + len(query)
 	}
-	if !f.Case {
-		expression = "(?i)" + expression
+}
+
+// indexFold looks for any text, of so many characters, without regard to case.
+func indexFold(line, query []byte, runes int) (start, end int) {
+	for start = 0; start < len(line); {
+		end = start
+		for range runes {
+			_, n := utf8.DecodeRune(line[end:])
+			end += n
+		}
+		if bytes.EqualFold(line[start:end], query) {
+			return start, end
+		}
+		_, n := utf8.DecodeRune(line[start:])
+		start += n
 	}
-	re, err := regexp.Compile(expression)
-	if err != nil {
-		return nil, err
-	}
-	return re.FindIndex, nil
+	return -1, -1
 }
 
 // inFile tells of the lines of one file. One that is no text, or cannot be read, has none.
@@ -96,9 +123,10 @@ func (f *finding) inFile(w *walk, p, name string, m matcher, lines *bufio.Reader
 		}
 		line, err := lines.ReadSlice('\n')
 		long := errors.Is(err, bufio.ErrBufferFull)
-		if hit := m(bytes.TrimRight(line, "\r\n")); hit != nil {
+		text := bytes.TrimRight(line, "\r\n")
+		if start, end := m(text); start >= 0 {
 			hits++
-			if err := f.tell(foundIn(p, number, bytes.TrimRight(line, "\r\n"), hit)); err != nil {
+			if err := f.tell(foundIn(p, number, text, start, end)); err != nil {
 				return err
 			}
 		}
@@ -114,14 +142,12 @@ func (f *finding) inFile(w *walk, p, name string, m matcher, lines *bufio.Reader
 }
 
 // foundIn is a result with the part of the line around the match that there is room for.
-func foundIn(p string, number int, line []byte, hit []int) *wire.Found {
-	x := &wire.Found{Path: p, Type: wire.TypeFile, Line: number, Column: hit[0] + 1}
+func foundIn(p string, number int, line []byte, start, end int) *wire.Found {
 	from := 0
-	if hit[1] > wire.MaxFoundText {
-		from = max(0, hit[0]-wire.MaxFoundText/4)
+	if end > wire.MaxFoundText {
+		from = max(0, start-wire.MaxFoundText/4)
 	}
 	to := min(len(line), from+wire.MaxFoundText)
-	x.Text = strings.Clone(string(line[from:to]))
-	x.Start, x.End = hit[0]-from, min(hit[1], to)-from
-	return x
+	return &wire.Found{Path: p, Type: wire.TypeFile, Line: number, Column: start + 1, Text: string(line[from:to]),
+		Start: start - from, End: min(end, to) - from}
 }

@@ -1,7 +1,6 @@
 package files
 
 import (
-	"archive/tar"
 	"io"
 	"time"
 
@@ -12,13 +11,13 @@ var errThroughLink = refusal("a link is on its way, or something else that is no
 
 // one makes what an entry says.
 func (u *unpacking) one(e *member, content io.Reader) error {
-	if e.kind == tar.TypeReg && e.size > pieceSize {
+	if e.kind == typeFile && e.size > pieceSize {
 		return u.largeFile(e, content)
 	}
 	buf := pieces.Get().(*[pieceSize]byte)
 	defer pieces.Put(buf)
 	var all []byte
-	if e.kind == tar.TypeReg { // read before a thread is taken
+	if e.kind == typeFile { // read before a thread is taken
 		all = buf[:e.size]
 		if _, err := io.ReadFull(content, all); err != nil {
 			return cutShort(err)
@@ -31,11 +30,11 @@ func (u *unpacking) one(e *member, content io.Reader) error {
 			return err
 		}
 		switch e.kind {
-		case tar.TypeDir:
+		case typeFolder:
 			return u.folder(e)
-		case tar.TypeSymlink:
+		case typeLink:
 			return u.symlink(e)
-		case tar.TypeLink:
+		case typeHardLink:
 			return u.hardLink(e, depth)
 		}
 		return u.smallFile(e, all)

@@ -162,7 +162,7 @@ func (a *actor) list(p string, view *page, to *reply) error {
 	}
 	view.close()
 	s.walk.sweep(stale)
-	return a.tell(s.walk, view.rows, to)
+	return tellAll(s.walk, view.rows, to)
 }
 
 // names calls f for everything in the folder where w is, but for what is ours.
@@ -188,24 +188,4 @@ func (w *walk) names(f func(name string, folder bool)) error {
 		f(name, d.kind == unix.DT_DIR)
 		return nil
 	})
-}
-
-// tell sends entries; what has gone meanwhile is left out.
-func (a *actor) tell(w *walk, rows []row, to *reply) error {
-	view := a.viewer()
-	var payload []byte
-	for _, r := range rows {
-		e, err := view.entry(w, r.name)
-		if err == unix.ENOENT {
-			continue
-		}
-		if err != nil { // a dead mount, say: one of them does not hide the others
-			e = r.bare()
-		}
-		payload = wire.AppendEntry(payload[:0], &e)
-		if err := to.record(wire.RecordEntry, payload); err != nil {
-			return err
-		}
-	}
-	return nil
 }

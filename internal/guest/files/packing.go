@@ -1,16 +1,12 @@
 package files
 
 import (
-	"archive/tar"
 	"bufio"
 	"context"
 	"io"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
-
-	"sandboxd/internal/wire"
 )
 
 var batchRooms = sync.Pool{New: func() any { return new([batchBytes]byte) }}
@@ -142,19 +138,4 @@ func (p *packing) writeLarge(archive *archiver, b *batch, x *packed) error {
 		left -= int64(len(piece))
 	}
 	return nil
-}
-
-// header is what stands in the archive of x.
-func (v viewer) header(x *packed) *tar.Header {
-	h := &tar.Header{Name: x.as, Mode: int64(x.st.Mode & wire.MaxFileMode), Uid: int(x.st.Uid), Gid: int(x.st.Gid),
-		Uname: nameOf(v.users, x.st.Uid), Gname: nameOf(v.groups, x.st.Gid), ModTime: time.Unix(x.st.Mtim.Sec, 0)}
-	switch {
-	case x.file:
-		h.Typeflag, h.Size = tar.TypeReg, x.st.Size
-	case isFolder(&x.st):
-		h.Typeflag = tar.TypeDir
-	default:
-		h.Typeflag, h.Linkname = tar.TypeSymlink, x.target
-	}
-	return h
 }

@@ -66,12 +66,14 @@ func (r *reply) record(k wire.RecordKind, payload []byte) error {
 	return r.err
 }
 
-// now is record that is sent at once.
-func (r *reply) now(k wire.RecordKind, payload []byte) error {
+// records adds records that are encoded already.
+func (r *reply) records(b []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.buf = wire.AppendRecord(r.buf, k, payload)
-	r.flush()
+	r.buf = append(r.buf, b...)
+	if len(r.buf) >= replyPiece {
+		r.send()
+	}
 	return r.err
 }
 

@@ -133,7 +133,7 @@ func (f *finding) one(line []byte) error {
 	if hit.Start < 0 || hit.Start > hit.End || hit.End > len(text) {
 		return nil
 	}
-	return f.tell(foundIn(path.Clean(m.Data.Path.String()), m.Data.Number, []byte(text), []int{hit.Start, hit.End}))
+	return f.tell(foundIn(path.Clean(m.Data.Path.String()), m.Data.Number, []byte(text), hit.Start, hit.End))
 }
 
 func (u User) credential() *syscall.Credential {

@@ -12,7 +12,9 @@ const (
 	newFile   = 0o644
 )
 
-// again repeats a call that a signal has interrupted.
+// again repeats a call that a signal has interrupted. It is in so many places that its copies would weigh something.
+//
+//go:noinline
 func again(f func() error) error {
 	for {
 		if err := f(); err != unix.EINTR {

@@ -1,9 +1,8 @@
 package files
 
 import (
-	"cmp"
 	"path"
-	"slices"
+	"sort"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -42,8 +41,11 @@ func (q *ask) trash() error {
 func (b *bin) list() ([]wire.Trashed, error) {
 	var list []wire.Trashed
 	newest := func() {
-		slices.SortFunc(list, func(x, y wire.Trashed) int {
-			return cmp.Or(y.Deleted.Compare(x.Deleted), cmp.Compare(x.ID, y.ID))
+		sort.Slice(list, func(i, j int) bool {
+			if !list[i].Deleted.Equal(list[j].Deleted) {
+				return list[i].Deleted.After(list[j].Deleted)
+			}
+			return list[i].ID < list[j].ID
 		})
 		list = list[:min(len(list), wire.MaxTrash)]
 	}

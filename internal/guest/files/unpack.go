@@ -1,7 +1,7 @@
 package files
 
 import (
-	"archive/tar"
+	"bufio"
 	"errors"
 	"io"
 	"path"
@@ -66,7 +66,7 @@ func unpackProblem(p string, err error) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return problem(wire.CodeInvalid, "The archive is cut off.")
-	case errors.Is(err, tar.ErrHeader), errors.Is(err, tar.ErrFieldTooLong):
+	case errors.Is(err, errTar):
 		return problem(wire.CodeInvalid, "That is no tar archive, or a damaged one.")
 	}
 	return about(p, err)
@@ -83,17 +83,14 @@ type unpacking struct {
 }
 
 func (u *unpacking) all() error {
-	archive := tar.NewReader(u.body)
+	archive := &tarReader{r: bufio.NewReaderSize(u.body, pieceSize/4)}
 	for {
-		h, err := archive.Next()
+		h, err := archive.next()
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
 			return err
-		}
-		if h.Typeflag == tar.TypeXGlobalHeader {
-			continue
 		}
 		if u.entries++; u.entries > wire.MaxUnpacked {
 			return problem(wire.CodeInvalid, "The archive is refused: it has more than %d entries.", wire.MaxUnpacked)
@@ -104,10 +101,10 @@ func (u *unpacking) all() error {
 		}
 		var no refusal
 		if errors.As(err, &no) {
-			return problem(wire.CodeInvalid, "The archive is refused: the entry %q: %s.", wire.Clean(h.Name, 200), no)
+			return problem(wire.CodeInvalid, "The archive is refused: the entry %q: %s.", wire.Clean(h.name, 200), no)
 		}
 		if err != nil {
-			return entryProblem(h.Name, err)
+			return entryProblem(h.name, err)
 		}
 	}
 }
@@ -132,27 +129,27 @@ type member struct {
 	size     int64
 }
 
-func (u *unpacking) check(h *tar.Header) (*member, error) {
-	names, err := inside(h.Name)
+func (u *unpacking) check(h *tarHeader) (*member, error) {
+	names, err := inside(h.name)
 	if err != nil {
 		return nil, err
 	}
-	e := &member{kind: h.Typeflag, mode: uint32(h.Mode) & 0o777, modified: h.ModTime, size: h.Size}
+	e := &member{kind: h.kind, mode: h.mode & 0o777, modified: h.modified, size: h.size}
 	if len(names) > 0 {
 		e.folders, e.name = names[:len(names)-1], names[len(names)-1]
 	}
-	switch h.Typeflag {
-	case tar.TypeDir:
+	switch h.kind {
+	case typeFolder:
 		return e, nil
-	case tar.TypeReg:
-		if sparse(h) {
+	case typeFile:
+		if h.sparse {
 			return nil, refusal("it has holes, which are not supported")
 		}
-	case tar.TypeSymlink:
-		e.target = h.Linkname
+	case typeLink:
+		e.target = h.target
 		err = u.checkTarget(e)
-	case tar.TypeLink:
-		if e.from, err = inside(h.Linkname); err == nil && len(e.from) == 0 {
+	case typeHardLink:
+		if e.from, err = inside(h.target); err == nil && len(e.from) == 0 {
 			err = refusal("it is a link to a folder")
 		}
 	default:
@@ -162,16 +159,6 @@ func (u *unpacking) check(h *tar.Header) (*member, error) {
 		err = refusal("it has no name")
 	}
 	return e, err
-}
-
-// sparse says whether a file's content is not what stands in the archive: some bytes there could make any number of them.
-func sparse(h *tar.Header) bool {
-	for key := range h.PAXRecords {
-		if strings.HasPrefix(key, "GNU.sparse.") {
-			return true
-		}
-	}
-	return h.Typeflag == tar.TypeGNUSparse
 }
 
 // inside gives the names of a relative path that goes nowhere but down.
