@@ -43,7 +43,10 @@ func (s *Server) apiExecSocket(ctx context.Context, r *request) (talk, func(), e
 		return nil, nil, err
 	}
 	return func(ctx context.Context, conn *websocket.Conn) error {
-		d := &dialogue{conn: conn, id: r.id}
+		d := &dialogue{conn: conn, id: r.id, silence: pongLimit, stall: writeLimit}
+		if r.query("patient") == "true" {
+			d.silence, d.stall = patience, patience
+		}
 		err := d.say(d.hold(ctx, s.cfg.Commands, box.Name))
 		linger := time.AfterFunc(closeLimit, func() { conn.Close() }) // wakes listen, if the client says nothing more
 		defer linger.Stop()
@@ -62,6 +65,8 @@ type dialogue struct {
 	session *exec.Session
 	began   time.Time
 	running sync.WaitGroup
+	silence time.Duration // of a client that is not gone
+	stall   time.Duration // of one that takes nothing
 }
 
 // hold starts what the first message asks for and carries bytes both ways until the command ends or the client leaves.
@@ -139,8 +144,10 @@ func (d *dialogue) read() (socketMessage, error) {
 // listen reads messages until the client leaves (errLeft) or says what nobody understands. What goes to the command's
 // terminal is done at once; input waits its turn.
 func (d *dialogue) listen(ctx context.Context, input chan<- socketMessage) error {
+	hear := func(string) error { return d.conn.SetReadDeadline(time.Now().Add(d.silence)) }
+	d.conn.SetPongHandler(hear)
 	for {
-		_ = d.conn.SetReadDeadline(time.Now().Add(pongLimit))
+		_ = hear("") // reading finds what is wrong
 		m, err := d.read()
 		if err != nil {
 			return err
@@ -211,12 +218,12 @@ func (d *dialogue) exit(code int, timedOut bool) liveEvent {
 }
 
 func (d *dialogue) binary(stream byte, data []byte) error {
-	_ = d.conn.SetWriteDeadline(time.Now().Add(writeLimit)) // writing finds what is wrong
+	_ = d.conn.SetWriteDeadline(time.Now().Add(d.stall)) // writing finds what is wrong
 	return d.conn.WriteMessage(websocket.BinaryMessage, append([]byte{stream}, data...))
 }
 
 func (d *dialogue) json(v any) error {
-	_ = d.conn.SetWriteDeadline(time.Now().Add(writeLimit)) // writing finds what is wrong
+	_ = d.conn.SetWriteDeadline(time.Now().Add(d.stall)) // writing finds what is wrong
 	return d.conn.WriteJSON(v)
 }
 

@@ -10,6 +10,7 @@ import (
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/socket"
+	"sandboxd/internal/tunnel"
 )
 
 // patience is how long a client of a tunnel may take nothing and say nothing: a program that is suspended, or behind which
@@ -65,7 +66,7 @@ func (s *Server) apiTunnel(ctx context.Context, r *request) (talk, func(), error
 		return nil, nil, err
 	}
 	return func(_ context.Context, conn *websocket.Conn) error {
-		to.Join(socket.New(conn, patience))
+		tunnel.Join(to, socket.New(conn, patience))
 		return nil
 	}, func() { to.Close() }, nil
 }

@@ -97,7 +97,7 @@ func (s *Server) sandboxRoutes() []route {
 		{put, apiPrefix + "/sandboxes/:name/holds/:id", token, api(s.apiRenewHold)},
 		{del, apiPrefix + "/sandboxes/:name/holds/:id", token, api(s.apiRevokeHold)},
 		{post, apiPrefix + "/sandboxes/:name/exec", token, apiLong(s.apiExec)},
-		{get, apiPrefix + "/sandboxes/:name/exec", token, s.socket(s.apiExecSocket)},
+		{get, apiPrefix + "/sandboxes/:name/exec", token, s.longSocket(s.apiExecSocket)},
 	}
 }
 

@@ -21,14 +21,18 @@ func main() {
 	os.Exit(code)
 }
 
-// run runs the command line and gives the exit code: 0 done, 1 it failed, 2 the command line is wrong.
+// run runs the command line and gives the exit code: 0 done, 1 it failed, 2 the command line is wrong; a command in a sandbox
+// gives its own.
 func run(ctx context.Context, args []string) int {
 	root := newRootCmd()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	var own exitStatus
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &own):
+		return int(own)
 	case errors.Is(err, errQuiet):
 		return 1
 	case fault.KindOf(err) == fault.Internal:

@@ -25,6 +25,8 @@ func newRootCmd() *cobra.Command {
   sandboxd serve                       serve on http://localhost:8080; prints a link for the first run
   sandboxd doctor                      check this machine, and say how to mend what is wrong
   sandboxd token create ci             make an API token, printed alone on standard output
+  sandboxd login https://box.lan       remember a server, here or on another machine, and a token for it
+  sandboxd ssh lab                     open a shell in a sandbox
 
 Every flag can be given as a variable too: --log-level is SANDBOXD_LOG_LEVEL. A flag on the command line wins.`,
 		SilenceUsage:  true,
@@ -38,8 +40,14 @@ Every flag can be given as a variable too: --log-level is SANDBOXD_LOG_LEVEL. A 
 	})
 	c.dataFlags(root.PersistentFlags())
 	open := func(ctx context.Context) (*auth.Service, func() error, error) { return openAccounts(ctx, c) }
-	root.AddCommand(newServeCmd(c), newDoctorCmd(c), newTokenCmd(open), newUserCmd(open), newTemplateCmd(c), newIDECmd(c), newSocketProxyCmd(),
-		newVersionCmd(), newDocsCmd(root))
+	root.AddGroup(&cobra.Group{ID: serverGroup, Title: "On the server:"}, &cobra.Group{ID: clientGroup, Title: "From anywhere:"})
+	for _, cmd := range []*cobra.Command{newServeCmd(c), newDoctorCmd(c), newTokenCmd(open), newUserCmd(open), newTemplateCmd(c), newIDECmd(c),
+		newSocketProxyCmd()} {
+		cmd.GroupID = serverGroup
+		root.AddCommand(cmd)
+	}
+	root.AddCommand(newRemoteCmds()...)
+	root.AddCommand(newVersionCmd(), newDocsCmd(root))
 	return root
 }
 

@@ -22,15 +22,19 @@ const (
 	pieceSize  = 32 << 10
 	maxMessage = 64 << 10
 	closeLimit = time.Second // for the last word
+	// stallLimit is how long the other end may take nothing: it may be a program that is suspended, or behind which somebody
+	// reads page by page.
+	stallLimit = 15 * time.Minute
 )
 
 // Conn is one end. Read belongs to one goroutine; the rest is safe for concurrent use.
 type Conn struct {
 	ws       *websocket.Conn
-	patience time.Duration
+	silence  time.Duration
 	message  io.Reader // what is left of the present one; nil between two
 	over     bool      // the other end has said that no more comes
 	close    func()
+	answered func() // waits for the end of what answers pings
 
 	mu sync.Mutex // held while a message is written
 }
@@ -43,23 +47,42 @@ type note struct {
 const noteEOF = "eof"
 
 // New gives ws, which nobody else may read or write data of from now on. The other end is given up when it has not said
-// anything for patience while it was listened to, be it a ping or a pong, or when it has not taken a piece for so long.
-func New(ws *websocket.Conn, patience time.Duration) *Conn {
-	c := &Conn{ws: ws, patience: patience}
+// anything for so long as silence while it was listened to, be it a ping or a pong, or when it takes nothing for 15 minutes.
+func New(ws *websocket.Conn, silence time.Duration) *Conn {
+	c := &Conn{ws: ws, silence: silence}
 	c.close = sync.OnceFunc(c.end)
 	ws.SetReadLimit(maxMessage)
 	ws.SetPongHandler(func(string) error { return c.wait() })
-	answer := ws.PingHandler()
-	ws.SetPingHandler(func(data string) error {
-		if err := c.wait(); err != nil {
-			return err
-		}
-		return answer(data)
-	})
+	c.answered = AnswerPings(ws, silence)
 	return c
 }
 
-func (c *Conn) wait() error { return c.ws.SetReadDeadline(time.Now().Add(c.patience)) }
+// AnswerPings answers pings beside whoever reads, which notes that something was heard: what this end has to say may be held up,
+// and must hold up neither reading nor, by being late, the connection. Call wait when ws is closed.
+func AnswerPings(ws *websocket.Conn, silence time.Duration) (wait func()) {
+	pings, done := make(chan string, 1), make(chan struct{})
+	ws.SetPingHandler(func(data string) error {
+		select {
+		case pings <- data:
+		default: // one is still to be answered
+		}
+		return ws.SetReadDeadline(time.Now().Add(silence))
+	})
+	var answering sync.WaitGroup
+	answering.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case data := <-pings:
+				_ = ws.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(stallLimit)) // reading finds what is wrong
+			}
+		}
+	})
+	return sync.OnceFunc(func() { close(done); answering.Wait() })
+}
+
+func (c *Conn) wait() error { return c.ws.SetReadDeadline(time.Now().Add(c.silence)) }
 
 // Read implements io.Reader: io.EOF when the other end has said that no more comes, or has closed in order.
 func (c *Conn) Read(p []byte) (int, error) {
@@ -117,7 +140,7 @@ func (c *Conn) Write(p []byte) (written int, err error) {
 }
 
 func (c *Conn) send(kind int, data []byte) error {
-	if err := c.ws.SetWriteDeadline(time.Now().Add(c.patience)); err != nil {
+	if err := c.ws.SetWriteDeadline(time.Now().Add(stallLimit)); err != nil {
 		return err
 	}
 	return c.ws.WriteMessage(kind, data)
@@ -144,6 +167,7 @@ func (c *Conn) end() {
 	bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
 	_ = c.ws.WriteControl(websocket.CloseMessage, bye, time.Now().Add(closeLimit)) // a courtesy
 	c.ws.Close()
+	c.answered()
 }
 
 // LocalAddr implements net.Conn.
@@ -152,11 +176,11 @@ func (c *Conn) LocalAddr() net.Addr { return c.ws.LocalAddr() }
 // RemoteAddr implements net.Conn.
 func (c *Conn) RemoteAddr() net.Addr { return c.ws.RemoteAddr() }
 
-// SetDeadline implements net.Conn: there is patience instead.
+// SetDeadline implements net.Conn: it has its own.
 func (*Conn) SetDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// SetReadDeadline implements net.Conn: there is patience instead.
+// SetReadDeadline implements net.Conn: it has its own.
 func (*Conn) SetReadDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// SetWriteDeadline implements net.Conn: there is patience instead.
+// SetWriteDeadline implements net.Conn: it has its own.
 func (*Conn) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }

@@ -62,14 +62,14 @@ type Run struct {
 	Stderr io.Writer
 }
 
-// Run runs r to its end and gives its exit status. Unavailable when the connection is lost before.
+// Run runs r to its end and gives its exit status. Unavailable when the connection is lost before; the end of ctx ends it.
 func (c *Client) Run(ctx context.Context, r Run) (status int, err error) {
 	session, err := c.ssh.NewSession()
 	if err != nil {
 		return lostStatus, lost(err)
 	}
 	defer session.Close()
-	defer context.AfterFunc(ctx, func() { session.Close() })()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
 	session.Stdin, session.Stdout, session.Stderr = r.Stdin, r.Stdout, r.Stderr
 	if r.TTY {
 		if err := session.RequestPty(r.Term, r.Rows, r.Cols, ssh.TerminalModes{}); err != nil {

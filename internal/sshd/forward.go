@@ -8,6 +8,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/tunnel"
 	"sandboxd/internal/wire"
 )
 
@@ -42,7 +43,7 @@ func (c *connection) forward(ctx context.Context, n ssh.NewChannel) {
 	}
 	c.running.Go(func() { ssh.DiscardRequests(requests) })
 	defer context.AfterFunc(ctx, func() { port.Close() })()
-	port.Join(channel)
+	tunnel.Join(port, channel)
 }
 
 // own says whether host is a name of the sandbox as seen from within it.

@@ -165,14 +165,14 @@ type Peer interface {
 	CloseWrite() error
 }
 
-// Join carries bytes both ways between c and a client until both directions are over or one has broken, and closes both.
-func (c *Conn) Join(client Peer) {
+// Join carries bytes both ways until both directions are over or one has broken, and closes both.
+func Join(a, b Peer) {
 	var both sync.WaitGroup
-	both.Go(func() { carry(c, client) })
-	both.Go(func() { carry(client, c) })
+	both.Go(func() { carry(a, b) })
+	both.Go(func() { carry(b, a) })
 	both.Wait()
-	c.Close()
-	client.Close()
+	a.Close()
+	b.Close()
 }
 
 // carry passes on what from gives, and its end. What breaks ends both.

@@ -1,0 +1,279 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"sandboxd/internal/client"
+	"sandboxd/internal/fault"
+)
+
+// stdio stands for standard input or output where a path does.
+const stdio = "-"
+
+// spot is one side of a copy.
+type spot struct {
+	box  string // "" for this machine
+	path string
+}
+
+// copying is a copy under way.
+type copying struct {
+	client    *client.Client
+	follow    bool // a link that is named is followed
+	keepLinks bool
+	progress  *progress
+	skipped   int
+	errs      io.Writer
+}
+
+func newCopyCmd() *cobra.Command {
+	o := &copying{}
+	var quiet bool
+	cmd, r := remoteCmd(&cobra.Command{
+		Use:   "cp SOURCE DESTINATION",
+		Short: "Copy files and folders into and out of sandboxes",
+		Long: `cp copies a file or a folder between this machine and a sandbox, or between two sandboxes. A side that begins with a name and
+a colon is in that sandbox; its path is absolute, or relative to the home there.
+
+It goes by docker's rules. Into a folder that is there it copies under the source's name; "folder/." means what is in the
+folder; what is not there yet is made, if the folder that it is to be in is there. "-" is a tar archive on standard
+input, which is extracted in a folder, or on standard output.
+
+Symbolic links are copied as links. On this machine those that lead out of what is copied are left out and named,
+unless --keep-links is said; nothing is written through a link. Owners are not kept.`,
+		Example: "  sandboxd cp notes.txt lab:\n  sandboxd cp src lab:/srv/src\n  sandboxd cp lab:results/. ./results\n  sandboxd cp lab:/etc web:/tmp/\n  tar c . | sandboxd cp - lab:project",
+		Args:    wantArgs(2),
+	})
+	f := cmd.Flags()
+	f.BoolVarP(&o.follow, "follow-link", "L", false, "when the source itself is a link, copy what it leads to")
+	f.BoolVar(&o.keepLinks, "keep-links", false, "make links on this machine that lead out of what is copied, too")
+	f.BoolVarP(&quiet, "quiet", "q", false, "show no progress")
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if o.client, err = r.dial(); err != nil {
+			return err
+		}
+		o.errs, o.progress = cmd.ErrOrStderr(), newProgress(quiet)
+		err = o.copy(cmd.Context(), spotOf(args[0]), spotOf(args[1]))
+		o.progress.end()
+		if err == nil && o.skipped > 0 {
+			fmt.Fprintf(o.errs, "sandboxd: %d left out.\n", o.skipped)
+			return errQuiet
+		}
+		return err
+	}
+	return cmd
+}
+
+// spotOf reads a side. What begins like a path of this machine is one, whatever colons follow.
+func spotOf(text string) spot {
+	box, at, remote := strings.Cut(text, ":")
+	if !remote || strings.HasPrefix(text, "/") || strings.HasPrefix(text, ".") || checkBox(box) != nil {
+		return spot{path: text}
+	}
+	if at == "" {
+		at = "."
+	}
+	return spot{box, at}
+}
+
+func (o *copying) copy(ctx context.Context, from, to spot) error {
+	switch {
+	case from.box == "" && to.box == "":
+		return fault.New(fault.Invalid, "One side has to be in a sandbox: NAME:PATH.")
+	case from.path == stdio && from.box == "":
+		return o.extract(ctx, to)
+	case from.box == "":
+		return o.upload(ctx, from.path, to)
+	case to.path == stdio && to.box == "":
+		return o.archive(ctx, from)
+	case to.box == "":
+		return o.download(ctx, from, to.path)
+	}
+	return o.across(ctx, from, to)
+}
+
+// report tells of what is copied.
+func (o *copying) report() client.Report {
+	return client.Report{Bytes: o.progress.add, Skipped: func(name, why string) {
+		o.skipped++
+		fmt.Fprintf(o.errs, "sandboxd: %q %s: left out\n", name, why)
+	}}
+}
+
+// remoteSource looks at what is to be copied out of a sandbox.
+func (o *copying) remoteSource(ctx context.Context, from spot) (client.Source, error) {
+	const hops = 40
+	e, err := o.client.Stat(ctx, from.box, from.path)
+	for range hops {
+		if err != nil || e.Type != "link" || !o.follow && !strings.HasSuffix(from.path, "/") && !strings.HasSuffix(from.path, "/.") {
+			break
+		}
+		if from.path = e.Target; !path.IsAbs(e.Target) {
+			from.path = path.Join(path.Dir(from.path), e.Target)
+		}
+		e, err = o.client.Stat(ctx, from.box, from.path)
+	}
+	if err != nil {
+		return client.Source{}, err
+	}
+	if e.Type == "" {
+		return client.Source{}, fault.New(fault.NotFound, "There is no %q in %s.", from.path, from.box)
+	}
+	return client.SourceOf(from.path, e.Type == "folder"), nil
+}
+
+// remoteLanding decides where a copy lands in a sandbox.
+func (o *copying) remoteLanding(ctx context.Context, s client.Source, base string, to spot) (client.Landing, error) {
+	e, err := o.client.Stat(ctx, to.box, to.path)
+	if err != nil {
+		return client.Landing{}, err
+	}
+	at := client.AFile
+	switch {
+	case e.Type == "":
+		at = client.Nothing
+	case e.Folder():
+		at = client.AFolder
+	}
+	l, err := client.LandingOf(s, base, to.path, at)
+	if err != nil || !l.NeedsParent {
+		return l, err
+	}
+	parent, err := o.client.Stat(ctx, to.box, l.Folder)
+	if err == nil && !parent.Folder() {
+		err = fault.New(fault.NotFound, "There is no folder %q in %s.", l.Folder, to.box)
+	}
+	return l, err
+}
+
+// upload copies from this machine.
+func (o *copying) upload(ctx context.Context, from string, to spot) error {
+	if real, err := filepath.EvalSymlinks(from); err == nil && (o.follow || strings.HasSuffix(from, "/") || strings.HasSuffix(from, "/.")) {
+		if strings.HasSuffix(from, "/.") {
+			real += "/."
+		}
+		from = real
+	}
+	st, err := os.Lstat(from)
+	if err != nil {
+		return fault.Wrap(err, fault.NotFound, "There is no %q to copy.", from)
+	}
+	s := client.SourceOf(filepath.ToSlash(from), st.IsDir())
+	l, err := o.remoteLanding(ctx, s, s.Name, to)
+	if err != nil {
+		return err
+	}
+	return o.pipe(ctx, to.box, l.Folder, func(w io.Writer) error { return client.PackTree(w, from, l.Name, o.report()) })
+}
+
+// pipe extracts in a sandbox what pack writes.
+func (o *copying) pipe(ctx context.Context, box, folder string, pack func(w io.Writer) error) error {
+	r, w := io.Pipe()
+	packed := make(chan error, 1)
+	go func() {
+		err := pack(w)
+		w.CloseWithError(err)
+		packed <- err
+	}()
+	err := o.client.Unpack(ctx, box, folder, r)
+	r.Close()
+	packErr := <-packed
+	switch {
+	case packErr != nil && fault.KindOf(packErr) != fault.Internal: // it knows more than the server, which was cut off
+		return packErr
+	case err != nil:
+		return err
+	}
+	return packErr
+}
+
+// download copies to this machine.
+func (o *copying) download(ctx context.Context, from spot, to string) error {
+	s, err := o.remoteSource(ctx, from)
+	if err != nil {
+		return err
+	}
+	at := client.AFile
+	st, err := os.Stat(to)
+	switch {
+	case err != nil:
+		at = client.Nothing
+	case st.IsDir():
+		at = client.AFolder
+	}
+	l, err := client.LandingOf(s, s.Name, to, at)
+	if err != nil {
+		return err
+	}
+	if s.Name == "" && l.NeedsParent { // contents into what is not there: a folder of that name
+		if err := os.Mkdir(to, 0o777); err != nil {
+			return fault.Wrap(err, fault.NotFound, "The folder cannot be made: %v.", err)
+		}
+		l = client.Landing{Folder: to}
+	}
+	text, err := o.client.Pack(ctx, from.box, s.Folder, s.Name)
+	if err != nil {
+		return err
+	}
+	defer text.Close()
+	return client.ExtractTree(text, client.Extraction{Folder: l.Folder, From: s.Name, As: l.Name, KeepLinks: o.keepLinks, Report: o.report()})
+}
+
+// across copies from one sandbox to another, or within one.
+func (o *copying) across(ctx context.Context, from, to spot) error {
+	s, err := o.remoteSource(ctx, from)
+	if err != nil {
+		return err
+	}
+	l, err := o.remoteLanding(ctx, s, s.Name, to)
+	if err != nil {
+		return err
+	}
+	text, err := o.client.Pack(ctx, from.box, s.Folder, s.Name)
+	if err != nil {
+		return err
+	}
+	defer text.Close()
+	return o.pipe(ctx, to.box, l.Folder, func(w io.Writer) error { return client.CopyTree(w, text, s.Name, l.Name, o.report()) })
+}
+
+// extract extracts standard input in a folder of a sandbox.
+func (o *copying) extract(ctx context.Context, to spot) error {
+	e, err := o.client.Stat(ctx, to.box, to.path)
+	if err != nil {
+		return err
+	}
+	if !e.Folder() {
+		return fault.New(fault.NotFound, "There is no folder %q in %s.", to.path, to.box)
+	}
+	return o.client.Unpack(ctx, to.box, to.path, o.progress.watch(os.Stdin))
+}
+
+// archive writes a tar of something in a sandbox to standard output.
+func (o *copying) archive(ctx context.Context, from spot) error {
+	if term.IsTerminal(int(os.Stdout.Fd())) {
+		return fault.New(fault.Invalid, "An archive is not for a terminal. Lead it to a file, or to tar.")
+	}
+	s, err := o.remoteSource(ctx, from)
+	if err != nil {
+		return err
+	}
+	text, err := o.client.Pack(ctx, from.box, s.Folder, s.Name)
+	if err != nil {
+		return err
+	}
+	defer text.Close()
+	if _, err := io.Copy(os.Stdout, o.progress.watch(text)); err != nil {
+		return fault.Wrap(err, fault.Unavailable, "The archive was cut off: what has been written is not whole.")
+	}
+	return nil
+}
