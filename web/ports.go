@@ -11,6 +11,7 @@ import (
 	"sandboxd/internal/event"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/files"
+	"sandboxd/internal/ide"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/services"
@@ -279,4 +280,12 @@ type SSH interface {
 // Tunnels is what the delivery asks of tunnel.Service.
 type Tunnels interface {
 	Dial(ctx context.Context, box sandbox.Sandbox, port int) (*tunnel.Conn, error)
+}
+
+// IDE switches VS Code on and off. Implemented by ide.Service.
+type IDE interface {
+	// Status tells how it stands for a sandbox in any state.
+	Status(ctx context.Context, name string) (ide.Status, error)
+	// Enable switches it on or off, and has it built when it is not there.
+	Enable(ctx context.Context, name string, on bool) (ide.Status, error)
 }

@@ -58,6 +58,7 @@ func (s *Server) routes() []route {
 		s.fileRoutes(apiPrefix, token), s.fileRoutes("", scripted),
 		s.serviceRoutes(apiPrefix, token), s.insidePages(),
 		s.portRoutes(apiPrefix, token), s.portRoutes("", scripted),
+		s.ideRoutes(apiPrefix, token), s.ideRoutes("", scripted),
 		s.entryPages(), s.sandboxPages(), s.templatePages(), s.settingsPages(), s.liveRoutes())
 }
 
@@ -180,6 +181,15 @@ func (s *Server) portRoutes(prefix string, who access) []route {
 		{put, base + "/:port", who, api(s.apiSetVisibility)},
 		{post, base + "/:port/shares", who, api(s.apiShare)},
 		{del, base + "/:port/shares/:id", who, api(s.apiRevokeShare)},
+	}
+}
+
+// ideRoutes are VS Code in a sandbox, for programs and for the page's script.
+func (s *Server) ideRoutes(prefix string, who access) []route {
+	base := prefix + "/sandboxes/:name/ide"
+	return []route{
+		{get, base, who, api(s.apiIDE)},
+		{put, base, who, api(s.apiSetIDE)},
 	}
 }
 

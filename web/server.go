@@ -31,6 +31,7 @@ type Config struct {
 	Files     Files
 	Services  Services
 	Ports     Ports
+	IDE       IDE
 	Idle      Idle
 	Uses      Uses
 	Holds     Holds

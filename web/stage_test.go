@@ -100,6 +100,7 @@ func newEmptyStage(t *testing.T) *stage {
 		Checks: []Check{{Name: "engine", Ask: s.engine.ask}}, Idle: s.idle, Uses: s.idle, Holds: s.holds, Files: files.New(s.files),
 		Services:    services.New(s.boxes, s.rooms),
 		Ports:       s.ports,
+		IDE:         &fakeIDE{boxes: s.boxes},
 		Preferences: s.workspace, TabNames: s.workspace,
 	})
 	s.server.alarm.grace = time.Time{} // it has run for long

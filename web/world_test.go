@@ -78,7 +78,7 @@ func newWorld(t *testing.T) *world {
 		Hosts: hosts, Assets: static.New(), Version: Version{Version: "1.2.3", Commit: "abcdef", Go: "go1"}, Log: log,
 		Checks: []Check{{Name: "store", Ask: func(context.Context) error { return nil }}, {Name: "engine", Ask: w.engine.ask}},
 		Idle:   w.idle, Uses: w.idle, Holds: holds, Files: files.New(w.files), Services: services.New(w.manager, w.rooms),
-		Ports: visibility.New(w.store.Ports(), log),
+		Ports: visibility.New(w.store.Ports(), log), IDE: &fakeIDE{boxes: w.manager},
 	})
 	w.live()
 	w.user("root", auth.Admin)

@@ -314,7 +314,7 @@ func (a *app) newFront() (front, error) {
 	dashboard := web.New(web.Config{
 		Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images,
 		Commands: exec.New(exec.Through(doors)), Terminals: terminal.New(terminal.Through(doors), a.manager, a.log),
-		Files: inside, SSH: ssh, Tunnels: ports, Services: services.New(a.manager, services.Through(doors)), Ports: a.ports,
+		Files: inside, SSH: ssh, Tunnels: ports, Services: services.New(a.manager, services.Through(doors)), IDE: a.ide, Ports: a.ports,
 		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),
 		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Codes: a.accounts},
 		Hosts:    a.hosts, Assets: assets,
