@@ -19,9 +19,9 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// Bounds of what is taken out of an image: ten times what there is.
+// Bounds of what is taken out of an image: several times what there is.
 const (
-	maxEntries = 50_000
+	maxEntries = 20_000
 	maxBytes   = 2 << 30
 )
 
@@ -176,8 +176,8 @@ func extract(folder string, r io.Reader) error {
 			return fmt.Errorf("read the archive: %w", err)
 		}
 		left, entries = left-h.Size, entries+1
-		_, name, _ := strings.Cut(path.Clean(h.Name), "/")
-		if entries > maxEntries || left < 0 || h.Size < 0 || path.IsAbs(h.Name) || name != "" && !fs.ValidPath(name) {
+		top, name, _ := strings.Cut(path.Clean(h.Name), "/")
+		if entries > maxEntries || left < 0 || h.Size < 0 || "/"+top != imageFolder || name != "" && !fs.ValidPath(name) {
 			return fmt.Errorf("%w (%d entries, up to %q)", errArchive, entries, h.Name)
 		}
 		if name == "" {
