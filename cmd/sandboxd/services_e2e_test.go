@@ -267,3 +267,16 @@ func TestServices_ListeningPortsAreFound(t *testing.T) {
 	s.exec("lab", map[string]any{"command": "kill $(cat ~/pid)"})
 	s.until(20*time.Second, "port 8123 is gone", func() bool { return len(s.open()) == 0 })
 }
+
+// TestServices_OfTheBuiltInTemplatesAreHealthy starts each template that declares services.
+func TestServices_OfTheBuiltInTemplatesAreHealthy(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	for template, service := range map[string]string{"node-api": "api", "data-analysis": "notebook", "python-ml": "notebook"} {
+		s.create(map[string]any{"template": template, "name": "lab"})
+		s.reaches(service, "of "+template+" is healthy", serviceBody.healthy)
+		if status := s.call("DELETE", "/sandboxes/lab?wait=gone", nil, nil); status != http.StatusNoContent {
+			t.Errorf("delete: %d", status)
+		}
+	}
+}
