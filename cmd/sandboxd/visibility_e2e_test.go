@@ -65,6 +65,28 @@ func (s *server) visits(sub, path string, header http.Header) (int, string) {
 	return s.anonymous(straight(s.addr), "http://"+s.host(sub)+path, header)
 }
 
+// submits posts something, as nobody does by itself: that wakes a sandbox that was put to rest by hand a moment ago.
+func (s *server) submits(origin string, client *http.Client, header http.Header) (int, string) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), "POST", origin+"/sum", strings.NewReader("something"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if header != nil {
+		req.Header = header
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
 // wantVisit wants a status of such a visit.
 func (s *server) wantVisit(what, sub, path string, header http.Header, status int) string {
 	s.t.Helper()
@@ -121,7 +143,9 @@ func TestVisibility_PrivatePublicShared(t *testing.T) {
 		if got := s.rest("lab").State; got != state {
 			t.Errorf("what is private made it %s", got)
 		}
-		s.wantVisit("public "+state, lab, "/small", nil, http.StatusOK)
+		if status, text := s.submits("http://"+s.host(lab), straight(s.addr), nil); status != http.StatusOK {
+			t.Errorf("public %s: %d %.300s", state, status, text)
+		}
 	}
 	s.wantVisit("public, by its service", "echo-lab", "/small", nil, http.StatusOK)
 	conn := s.openSocket(http.Header{"Origin": {"https://elsewhere.example"}})
@@ -191,7 +215,9 @@ func TestVisibility_IsKeptAndGoesWithTheSandbox(t *testing.T) {
 	s.createEcho("lab", program)
 	s.wantVisit("a new one of the name", lab, "/small", nil, http.StatusUnauthorized)
 	s.wantVisit("a new one of the name, with the old link", lab, "/small", secret, http.StatusUnauthorized)
-	var list struct{ Ports []struct{ Visibility, Service string } }
+	var list struct {
+		Ports []struct{ Visibility, Service string }
+	}
 	s.call("GET", "/sandboxes/lab/ports", nil, &list)
 	for _, p := range list.Ports {
 		if p.Visibility != "private" {
@@ -315,7 +341,9 @@ func TestBehind_PublicAndSharedPorts(t *testing.T) {
 	t.Parallel()
 	b := newBehind(t)
 	url := "https://" + b.echoHost()
-	visit := func(path string, header http.Header) (int, string) { return b.anonymous(b.k.client(), url+path, header) }
+	visit := func(path string, header http.Header) (int, string) {
+		return b.anonymous(b.k.client(), url+path, header)
+	}
 	want := func(what string, header http.Header, status int) {
 		t.Helper()
 		if got, text := visit("/small", header); got != status {
@@ -337,7 +365,9 @@ func TestBehind_PublicAndSharedPorts(t *testing.T) {
 	direct("anybody", nil)
 	for _, state := range []string{"frozen", "asleep"} {
 		b.sleeps("lab", state)
-		want("public "+state, nil, http.StatusOK)
+		if status, text := b.submits(url, b.k.client(), nil); status != http.StatusOK {
+			t.Errorf("public %s: %d %.200s", state, status, text)
+		}
 	}
 	want("public, a foreign page", http.Header{"Origin": {"https://elsewhere.example"}, "Sec-Fetch-Site": {"cross-site"}}, http.StatusOK)
 	b.setVisibility(echoPort, "private")
@@ -357,7 +387,9 @@ func TestBehind_PublicAndSharedPorts(t *testing.T) {
 	want("without", nil, http.StatusUnauthorized)
 	want("a neighbour's page with the cookie", http.Header{"Cookie": {cookie}, "Origin": {"https://3000-evil." + b.k.domain}, "Sec-Fetch-Site": {"same-site"}}, http.StatusForbidden)
 	b.sleeps("lab", "asleep")
-	want("asleep, by the cookie", http.Header{"Cookie": {cookie}}, http.StatusOK)
+	if status, text := b.submits(url, b.k.client(), http.Header{"Cookie": {cookie}}); status != http.StatusOK {
+		t.Errorf("asleep, by the cookie: %d %.200s", status, text)
+	}
 	b.call("DELETE", "/sandboxes/lab/ports/"+echoPort+"/shares/"+link.ID, nil, nil)
 	want("revoked, the cookie", http.Header{"Cookie": {cookie}}, http.StatusUnauthorized)
 	want("revoked, the secret", http.Header{"X-Sandboxd-Share": {link.Secret}}, http.StatusUnauthorized)

@@ -23,7 +23,8 @@ type fakeBoxes struct {
 	graves   map[string]sandbox.Grave
 	progress sandbox.Progress
 	services map[string][]catalog.Service // by id
-	changed  chan struct{}                // closed at the next change of a state
+	ideOff   bool
+	changed  chan struct{} // closed at the next change of a state
 	session  *fakeSession
 	fate
 	visits
@@ -63,6 +64,12 @@ func (b *fakeBoxes) Services(s sandbox.Sandbox) []catalog.Service {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.services[s.ID]
+}
+
+func (b *fakeBoxes) OffersIDE(sandbox.Sandbox) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.ideOff
 }
 
 // declare gives a sandbox services: each its name and port.

@@ -71,6 +71,9 @@ func (p *ideProtocol) begin() {
 	p.have, p.left, p.regular = 0, int(length), p.head[0] == ideRegular
 }
 
+// errOff says that VS Code is switched off in a sandbox, which is not woken to find that out.
+var errOff = fault.New(fault.Conflict, "It is not switched on in this sandbox.")
+
 // noIDE says why there is no VS Code.
 func (v visit) noIDE(err error) notice {
 	name := v.target.Name

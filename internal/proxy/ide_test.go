@@ -79,6 +79,18 @@ func TestIDE_SaysWhatToDoWhereThereIsNone(t *testing.T) {
 	}
 }
 
+func TestIDE_WhereItIsOffNothingIsWoken(t *testing.T) {
+	w := newWorld(t)
+	w.boxes.ideOff = true
+	w.boxes.set("ml", sandbox.Asleep, "")
+	a := w.ask("GET", codeHost, append(page, "Cookie", w.signIn("code-ml.localhost")))
+	if a.StatusCode != 409 || !contains(a.body, "VS Code is off in ml", "Switch it on", "/sandboxes/ml") || w.boxes.woken() != 0 || w.session.dials != 0 {
+		t.Errorf("%d, %d wakes: %s", a.StatusCode, w.boxes.woken(), a.body)
+	}
+	w.serve(portHost(3000), greet)
+	w.wantStatus(w.ask("GET", port3000, bearer), 200)
+}
+
 func TestIDE_IsNotCompressedOnItsWay(t *testing.T) {
 	w := newWorld(t)
 	var got http.Header

@@ -50,6 +50,9 @@ func (v visit) closedNotice(sb sandbox.Sandbox) (notice, bool) {
 		n = notice{Status: http.StatusGone, Code: string(sandbox.Deleting), Title: name + " is being deleted",
 			Text: "It will not come back.", Links: []link{v.dashboard("All sandboxes", "")}}
 	default:
+		if v.target.Kind == hostname.IDE && !v.cfg.Sandboxes.OffersIDE(sb) {
+			return v.noIDE(errOff), true
+		}
 		return notice{}, false
 	}
 	return n, true

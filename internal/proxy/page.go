@@ -31,7 +31,7 @@ func (v visit) asker() asker {
 	h := v.r.Header
 	mode := h.Get("Sec-Fetch-Mode")
 	switch {
-	case v.who.byToken, v.wished(), h.Get("Sec-Fetch-User") == "?1":
+	case v.who.byHeader(), v.wished(), h.Get("Sec-Fetch-User") == "?1":
 		return bySomebody
 	case mode == "navigate":
 		return v.shown()
@@ -76,10 +76,13 @@ func (v visit) repeats() bool {
 	return by == byScript && reads && v.cutOff()
 }
 
-// how says who asks for something, and how. All visitors of a public port are one, and all of a share: nobody remembers how
-// each of a thousand strangers asks, and what many ask for in turn is no more attended than what one does.
+// how says who asks for something, and how. Outsiders are told apart by where they come from.
 func (v visit) how() string {
-	return strings.Join([]string{v.who.User.ID, v.who.Session + v.who.share, strconv.Itoa(v.target.Port), v.r.Method}, " ")
+	who := v.who.User.ID + " " + v.who.Session
+	if v.who.outside() {
+		who = v.from() + " " + v.who.share
+	}
+	return strings.Join([]string{who, strconv.Itoa(v.target.Port), v.r.Method}, " ")
 }
 
 // kind is what requests of a page that come by themselves have in common.

@@ -42,6 +42,8 @@ type Sandboxes interface {
 	Grave(ctx context.Context, name string) (sandbox.Grave, error)
 	// Progress tells how far a sandbox's way up has come, by id.
 	Progress(id string) sandbox.Progress
+	// OffersIDE says whether VS Code is switched on in one.
+	OffersIDE(s sandbox.Sandbox) bool
 }
 
 // Finder finds a sandbox by name, from memory, or gives NotFound. Implemented by sandbox.Manager.

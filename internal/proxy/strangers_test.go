@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,7 +41,6 @@ func TestStrangers_AForgottenPageKeepsNothingAwakeAndWakesNothing(t *testing.T) 
 		for what, h := range map[string]header{
 			port3000:                          {"Sec-Fetch-Mode", "cors", "Sec-Fetch-Site", "same-origin"},
 			port3000 + "/plain":               {"Accept", "*/*"},
-			"http://3001-ml.localhost:8080":   {hostname.ShareHeader, secret},
 			"http://3001-ml.localhost:8080/c": append(w.openLink("http://3001-ml.localhost:8080", secret), "Sec-Fetch-Mode", "cors", "Sec-Fetch-Site", "same-origin"),
 		} {
 			w.boxes.set("ml", sandbox.Running, "")
@@ -64,6 +64,38 @@ func TestStrangers_AForgottenPageKeepsNothingAwakeAndWakesNothing(t *testing.T) 
 			}
 		}
 	})
+}
+
+func TestStrangers_AProgramWithALinkIsNoForgottenPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStillWorld(t)
+		w.serve(portHost(3000), greet)
+		_, secret := w.shareLink(3000)
+		for range 5 {
+			time.Sleep(10 * time.Minute)
+			w.boxes.set("ml", sandbox.Asleep, "")
+			w.wantStatus(w.ask("GET", port3000+"/data", header{hostname.ShareHeader, secret}), 200)
+		}
+		if w.boxes.woken() != 5 {
+			t.Errorf("%d wakes", w.boxes.woken())
+		}
+	})
+}
+
+func TestStrangers_AreToldApartByWhereTheyComeFrom(t *testing.T) {
+	w := newWorld(t)
+	w.proxy.cfg.Trusted = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	w.serve(portHost(3000), greet)
+	w.expose(3000, sandbox.Public)
+	for i, c := range []struct {
+		from       string
+		unattended bool
+	}{{"203.0.113.1", false}, {"203.0.113.2", false}, {"203.0.113.1", true}, {"2001:db8::1", false}, {"2001:db8::2", true}} {
+		w.wantStatus(w.ask("GET", port3000+"/data", header{"X-Forwarded-For", c.from}), 200)
+		if got := w.boxes.usesSeen()[i].Unattended; got != c.unattended {
+			t.Errorf("%d, from %s: %v", i, c.from, got)
+		}
+	}
 }
 
 func TestStrangers_ManyAtOnceWakeOnceAndCountAsOneWake(t *testing.T) {

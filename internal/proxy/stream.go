@@ -72,7 +72,7 @@ func (s *stay) goes(ctx context.Context, n int, beat bool) error {
 		return nil // in flight, so it is awake
 	}
 	now := time.Now()
-	if much := s.slot.add(n, now); much && !s.forgotten(now) || s.who.byToken && !beat {
+	if much := s.slot.add(n, now); much && !s.forgotten(now) || s.who.byHeader() && !beat {
 		return stream.Touch(ctx, false)
 	}
 	if beat && !s.cfg.Tracker.Counts(s.target.Name) {
