@@ -15,8 +15,11 @@ import (
 
 	"sandboxd/internal/auth"
 	"sandboxd/internal/catalog"
+	"sandboxd/internal/exec"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/visibility"
+	"sandboxd/internal/wire"
 )
 
 // furnish puts sandboxes of every state on the stage.
@@ -49,6 +52,7 @@ func (s *stage) furnish() {
 		}
 	}
 	s.keepBusy()
+	s.keepServices()
 	s.images.log = buildLines()
 	for i, n := range []auth.NewToken{{Name: "laptop"}, {Name: "ci", Sandbox: "checkout-api", TTL: 30 * 24 * time.Hour}} {
 		if _, _, err := s.accounts.CreateToken(s.t.Context(), s.users["root"].ID, n); err != nil {
@@ -78,6 +82,46 @@ func (s *stage) keepBusy() {
 	}
 }
 
+// keepServices declares services in the furnished sandboxes, and says how they stand and what listens.
+func (s *stage) keepServices() {
+	at := func(d time.Duration) time.Time { return s.server.cfg.Now().Add(d) }
+	declared := []catalog.Service{
+		{Name: "web", Command: exec.Shell("npm run dev -- --host 127.0.0.1"), Port: 3000, Cwd: "/home/agent/app", Env: map[string]string{"NODE_ENV": "development", "API": "http://127.0.0.1:8000"}, Autostart: true,
+			Health: &catalog.Health{Path: "/healthz"}},
+		{Name: "worker", Command: []string{"python3", "-m", "worker", "--queue", "high priority"}, Autostart: true},
+		{Name: "docs", Command: exec.Shell("mkdocs serve"), Port: 8001},
+	}
+	for _, name := range []string{"brave-otter", "old-forest", "silver-heron"} {
+		if _, err := s.boxes.change(s.t.Context(), name, func(b *sandbox.Sandbox) {
+			b.Own.Services, b.Own.HasServices = declared, true
+			b.Changed = b.Changed.Add(-time.Second) // as it was
+		}); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.rooms.runs("web", func(st *wire.ServiceStatus) {
+		st.Since, st.Health, st.Port = at(-20*time.Minute), wire.HealthHealthy, 3000
+	})
+	s.rooms.runs("worker", func(st *wire.ServiceStatus) {
+		st.State, st.PID, st.ExitCode, st.Restarts, st.Since, st.Retry = wire.ServiceWaiting, 0, 1, 4, at(-2*time.Second), at(8*time.Second)
+	})
+	s.rooms.runs("docs", func(st *wire.ServiceStatus) { st.State, st.PID, st.ExitCode = wire.ServiceStopped, 0, 143 })
+	s.rooms.log = []string{"\x1b[32m> app@1.0.0 dev\x1b[0m\n", "> vite --host 127.0.0.1\n\n  ready in 312 ms\n  http://127.0.0.1:3000/\n"}
+	s.rooms.listen(wire.PortOpen{Port: 3000, Address: "127.0.0.1", Process: "node"}, wire.PortOpen{Port: 5432, Address: "0.0.0.0", Process: "postgres"},
+		wire.PortOpen{Port: 8888, Address: "127.0.0.1", Process: "jupyter-lab"})
+	box, err := s.boxes.Sandbox(s.t.Context(), "brave-otter")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.ports.Set(s.t.Context(), box, 5432, sandbox.Public); err != nil {
+		s.t.Fatal(err)
+	}
+	share := visibility.NewShare{Port: 3000, By: s.users["root"].ID, Label: "Grace, until the review", TTL: 7 * 24 * time.Hour}
+	if _, _, err := s.ports.Share(s.t.Context(), box, share); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 func buildLines() []string {
 	lines := []string{"Step 4/11 : RUN apt-get update && apt-get install -y python3-pandas python3-seaborn"}
 	for i := range 30 {
@@ -93,6 +137,9 @@ func pagesOfRoot(s *stage) []string {
 		"/sandboxes/brave-otter", "/sandboxes/silver-heron", "/sandboxes/tall-birch", "/sandboxes/new-meadow",
 		"/sandboxes/warm-comet", "/sandboxes/old-forest", "/sandboxes/still-lake", "/sandboxes/late-owl",
 		"/sandboxes/checkout-api", "/sandboxes/quick-lynx", "/sandboxes/brave-otter/rest", "/sandboxes/old-forest/rest", "/sandboxes/brave-otter?port=5000",
+		"/sandboxes/brave-otter/services", "/sandboxes/old-forest/services", "/sandboxes/silver-heron/services", "/sandboxes/quick-lynx/services",
+		"/sandboxes/brave-otter/services/new", "/sandboxes/brave-otter/services/web/edit", "/sandboxes/brave-otter/services/web/delete",
+		"/sandboxes/brave-otter/services/web/log", "/sandboxes/old-forest/services/web/log", "/sandboxes/brave-otter/ports/3000", "/sandboxes/brave-otter/ports/9999",
 		"/sandboxes/brave-otter/rename", "/sandboxes/brave-otter/delete",
 		"/settings", "/settings/tokens", "/settings/users", "/settings/users/" + s.users["bob"].ID + "/delete",
 	}
@@ -190,7 +237,7 @@ func (s *stage) signedIn() http.Handler {
 	})
 }
 
-// bustle lets a create come along for ever, for the preview.
+// bustle lets a create come along for ever, and a port open and close, for the preview.
 func (s *stage) bustle(ctx context.Context) {
 	tick := time.NewTicker(400 * time.Millisecond)
 	defer tick.Stop()
@@ -203,6 +250,9 @@ func (s *stage) bustle(ctx context.Context) {
 		box, err := s.boxes.store.ByName(ctx, "new-meadow")
 		if err != nil {
 			return
+		}
+		if open := []wire.PortOpen{{Port: 3000, Process: "node"}, {Port: 8080, Process: "python3"}}; i%30 == 5 {
+			s.rooms.listen(open[:1+i/30%2]...)
 		}
 		line := fmt.Sprintf("Get:%d http://mirror.example/debian trixie/main amd64 python3-thing all", i)
 		s.boxes.report(box, sandbox.Progress{Phase: sandbox.PhaseImage, Fraction: float64(i%100) / 100, Detail: line})

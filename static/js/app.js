@@ -7,6 +7,7 @@ import "./follow.js";
 import "./keys.js";
 import "./menus.js";
 import "./once.js";
+import "./service_log.js";
 import "./sheets.js";
 import "./stream.js";
 import "./theme.js";

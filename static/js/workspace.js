@@ -1,5 +1,6 @@
 // What only the workspace loads: the panes, the files' place, the terminals and the port opener.
 import "./files_pane.js";
 import "./panes.js";
+import "./port_offers.js";
 import "./ports.js";
 import "./terminals.js";

@@ -1,0 +1,43 @@
+// "Port 3000 is open": a small offer for each port that begins to listen while the page is open, until it is dismissed or
+// the port closes. What listens stands in the menu of ports, which the page's stream keeps up to date; while a sandbox
+// rests nothing is known, and nothing changes here.
+import { announce } from "./announce.js";
+import { element, icon } from "./dom.js";
+import htmx from "./htmx.js";
+import { changes } from "./offers.js";
+
+const most = 3; // offers at once
+let known = null;
+
+function place() {
+  return document.getElementById("offers") ?? document.body.appendChild(element("div", { id: "offers", class: "offers" }));
+}
+
+function offer({ port, process, url, sheetUrl }) {
+  const copy = element("button", { class: "button low", type: "button", "data-copy-text": url }, icon("copy"), element("span", {}, "Copy link"));
+  const dismiss = element("button", { class: "button bare square low", type: "button", title: "Dismiss", "aria-label": `Dismiss port ${port}` }, icon("close"));
+  const text = element("span", { class: "offer-text" }, element("strong", {}, `Port ${port} is open`));
+  if (process) text.append(element("span", { class: "quiet mono" }, process));
+  const card = element(
+    "div", { class: "offer", "data-offer": port }, icon("plug"), text,
+    element("a", { class: "button low primary", href: url, target: "_blank", rel: "noopener noreferrer" }, icon("open"), "Open"),
+    element("a", { class: "button low", href: sheetUrl, "data-sheet": "" }, icon("globe"), "Make public…"), copy, dismiss,
+  );
+  dismiss.addEventListener("click", () => card.remove());
+  place().prepend(card);
+  for (const old of [...place().children].slice(most)) old.remove();
+  announce(`Port ${port} is open`);
+}
+
+function look() {
+  const menu = document.getElementById("ws-ports");
+  if (!menu || menu.dataset.live === undefined) return;
+  const lines = [...menu.querySelectorAll("[data-port][data-open]")];
+  const { show, hide, known: now } = changes(known, lines.map((line) => line.dataset.port));
+  known = now;
+  for (const port of hide) document.querySelector(`[data-offer="${port}"]`)?.remove();
+  for (const line of lines) if (show.includes(line.dataset.port)) offer(line.dataset);
+}
+
+look();
+htmx.on("htmx:sseMessage", look);
