@@ -47,6 +47,7 @@ func (m *Manager) remove(ctx context.Context, s Sandbox) error {
 		return err
 	}
 	m.clearProgress(s.ID)
+	m.own.owe(s.ID, false)
 	m.publish(Event{Sandbox: s, Deleted: true})
 	return nil
 }
