@@ -12,6 +12,7 @@
 //   - internal/link talks to the guest (cmd/guest, internal/guest) that runs in every sandbox; internal/wire is their
 //     language; internal/door is how everybody else gets a link.
 //   - internal/terminal and internal/exec are what people and programs do inside.
+//   - internal/visibility says which of a sandbox's ports are shared or public; internal/proxy is where that counts.
 //   - internal/catalog reads templates and keeps their images built; internal/auth says who somebody is.
 //
 // Invariant: everything that lives is started in serve and waited for there.

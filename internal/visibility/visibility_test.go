@@ -369,3 +369,28 @@ func TestRun_SweepsUntilItsEnd(t *testing.T) {
 		}
 	})
 }
+
+func FuzzRedeem_NothingButTheLinkOpensAnything(f *testing.F) {
+	store := sandboxtest.NewMemStore()
+	ml := sandboxtest.Sandbox("ml", 0)
+	if err := store.Insert(f.Context(), ml); err != nil {
+		f.Fatal(err)
+	}
+	ports := New(store.Ports(), slog.New(slog.DiscardHandler))
+	_, secret, err := ports.Share(f.Context(), ml, NewShare{Port: 3000, TTL: time.Hour})
+	if err != nil {
+		f.Fatal(err)
+	}
+	_, pass, _ := ports.Redeem(ml.ID, 3000, secret)
+	for _, seed := range []string{"", secret, secret + "=", secret[:42], secret + "A", "\x00", "%41" + secret[1:]} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, _, ok := ports.Redeem(ml.ID, 3000, text); ok != (text == secret) {
+			t.Fatalf("the secret %q opens: %v", text, ok)
+		}
+		if _, ok := ports.Admits(ml.ID, 3000, text); ok != (text == pass) {
+			t.Fatalf("the pass %q opens: %v", text, ok)
+		}
+	})
+}
