@@ -95,7 +95,7 @@ func (s *Server) filesPane(_ context.Context, box sandbox.Sandbox, p sandbox.Pro
 
 // filesPlace is where a sandbox's files are.
 func filesPlace(box sandbox.Sandbox) views.Files {
-	return views.Files{Base: sandboxURL(box.Name) + "/files", Home: wire.HomePath, State: string(box.State)}
+	return views.Files{Base: sandboxURL(box.Name) + "/files", Home: wire.HomePath, State: string(box.State), Box: box.ID}
 }
 
 // still says whether nothing is under way in a sandbox that does not run.

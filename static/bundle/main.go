@@ -94,6 +94,7 @@ func build(folder string) ([]api.OutputFile, metafile, error) {
 		Metafile:            true,
 		LegalComments:       api.LegalCommentsNone, // third-party.txt carries the licences in full
 		Loader:              map[string]api.Loader{".svg": api.LoaderCopy},
+		Plugins:             []api.Plugin{addresses},
 	})
 	if len(result.Errors) > 0 {
 		lines := api.FormatMessages(result.Errors, api.FormatMessagesOptions{})
@@ -103,6 +104,20 @@ func build(folder string) ([]api.OutputFile, metafile, error) {
 	err := json.Unmarshal([]byte(result.Metafile), &meta)
 	return result.OutputFiles, meta, err
 }
+
+// addresses lets a module import the address of another file ("…?url"), which is bundled as it is: a worker has an address of
+// its own.
+var addresses = api.Plugin{Name: "addresses", Setup: func(b api.PluginBuild) {
+	b.OnResolve(api.OnResolveOptions{Filter: `\?url$`}, func(a api.OnResolveArgs) (api.OnResolveResult, error) {
+		found := b.Resolve(strings.TrimSuffix(a.Path, "?url"), api.ResolveOptions{ResolveDir: a.ResolveDir, Kind: a.Kind})
+		return api.OnResolveResult{Path: found.Path, Namespace: "address", Errors: found.Errors}, nil
+	})
+	b.OnLoad(api.OnLoadOptions{Filter: `.`, Namespace: "address"}, func(a api.OnLoadArgs) (api.OnLoadResult, error) {
+		body, err := os.ReadFile(a.Path)
+		text := string(body)
+		return api.OnLoadResult{Contents: &text, Loader: api.LoaderFile}, err
+	})
+}}
 
 // metafile is the part of esbuild's report that we use. Paths are relative to the sources' folder.
 type metafile struct {

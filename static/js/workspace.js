@@ -4,3 +4,5 @@ import "./panes.js";
 import "./port_offers.js";
 import "./ports.js";
 import "./terminals.js";
+import "../files/files.js";
+import "../editor/editor.js";

@@ -1,0 +1,187 @@
+// The code editor: CodeMirror, set up once. It is loaded when the first text is opened.
+import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { bracketMatching, foldGutter, foldKeymap, HighlightStyle, indentOnInput, indentUnit, LanguageDescription, syntaxHighlighting } from "@codemirror/language";
+import { languages } from "@codemirror/language-data";
+import { gotoLine, highlightSelectionMatches, openSearchPanel, search, searchKeymap } from "@codemirror/search";
+import { Compartment, EditorSelection, EditorState } from "@codemirror/state";
+import {
+  crosshairCursor, drawSelection, dropCursor, EditorView, highlightActiveLine, highlightActiveLineGutter, highlightSpecialChars, keymap, lineNumbers, rectangularSelection,
+} from "@codemirror/view";
+import { tags as t } from "@lezer/highlight";
+
+const colour = (name) => `var(--code-${name})`;
+const style = HighlightStyle.define([
+  { tag: [t.keyword, t.operatorKeyword, t.modifier, t.controlKeyword, t.definitionKeyword], color: colour("keyword") },
+  { tag: [t.string, t.special(t.string), t.regexp, t.character], color: colour("string") },
+  { tag: [t.number, t.bool, t.null, t.atom, t.unit], color: colour("number") },
+  { tag: [t.comment, t.docComment, t.meta], color: colour("comment") },
+  { tag: [t.function(t.variableName), t.function(t.propertyName), t.macroName, t.labelName], color: colour("function") },
+  { tag: [t.typeName, t.className, t.namespace, t.tagName], color: colour("type") },
+  { tag: [t.propertyName, t.attributeName], color: colour("property") },
+  { tag: [t.heading], color: colour("keyword"), fontWeight: "600" },
+  { tag: [t.link, t.url], color: colour("function"), textDecoration: "underline" },
+  { tag: t.emphasis, fontStyle: "italic" },
+  { tag: t.strong, fontWeight: "600" },
+  { tag: t.strikethrough, textDecoration: "line-through" },
+  { tag: [t.inserted], color: colour("string") },
+  { tag: [t.deleted, t.invalid], color: colour("invalid") },
+]);
+
+// Marks that turn the direction of text, and others that cannot be seen, are shown in their place.
+const special = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffc]/g;
+
+export const looks = [
+  EditorView.theme({
+    "&": { height: "100%", fontSize: "var(--code-size)", backgroundColor: "var(--terminal-bg)", color: "var(--ink)" },
+    "&.cm-focused": { outline: "none" },
+    ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.55", overflow: "auto" },
+    ".cm-content": { caretColor: "var(--ink)", padding: "0.375rem 0" },
+    ".cm-cursor": { borderLeftColor: "var(--ink)", borderLeftWidth: "2px" },
+    ".cm-gutters": { backgroundColor: "var(--terminal-bg)", color: "var(--ink-3)", border: "none", userSelect: "none" },
+    ".cm-lineNumbers .cm-gutterElement": { minWidth: "2.25rem", padding: "0 0.375rem 0 0.5rem" },
+    ".cm-activeLine": { backgroundColor: "color-mix(in oklab, var(--ink) 4%, transparent)" },
+    ".cm-activeLineGutter": { backgroundColor: "transparent", color: "var(--ink)" },
+    "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { backgroundColor: "var(--code-selection) !important" },
+    ".cm-selectionMatch": { backgroundColor: "var(--code-match)" },
+    ".cm-searchMatch": { backgroundColor: "var(--code-match)", outline: "1px solid color-mix(in oklab, var(--busy) 45%, transparent)" },
+    ".cm-searchMatch-selected": { backgroundColor: "var(--code-found)" },
+    ".cm-matchingBracket, &.cm-focused .cm-matchingBracket": { backgroundColor: "transparent", outline: "1px solid var(--line-strong)" },
+    ".cm-foldPlaceholder": { backgroundColor: "var(--sunken)", border: "none", color: "var(--ink-3)", padding: "0 0.375rem" },
+    ".cm-specialChar": { color: "var(--bad)", backgroundColor: "var(--bad-soft)", borderRadius: "2px" },
+  }),
+  syntaxHighlighting(style),
+];
+
+// describe finds the language of a file by its name, or by its first line.
+function describe(name, text) {
+  const found = LanguageDescription.matchFilename(languages, name);
+  if (found) return found;
+  const first = /^#!.*?\b(bash|sh|zsh|python|node|ruby|perl|lua)/.exec(text.slice(0, 200))?.[1];
+  const called = { sh: "shell", bash: "shell", zsh: "shell", node: "javascript" }[first] ?? first;
+  return called ? LanguageDescription.matchLanguageName(languages, called) : null;
+}
+
+// base is what every editor of ours has.
+function base({ indent, wrap }) {
+  return [
+    lineNumbers(), highlightActiveLineGutter(), highlightSpecialChars({ specialChars: special }), foldGutter(), drawSelection(), dropCursor(), indentOnInput(),
+    bracketMatching(), closeBrackets(), autocompletion({ activateOnTyping: false }), rectangularSelection(), crosshairCursor(), highlightActiveLine(), highlightSelectionMatches(),
+    search({ top: true }), indentUnit.of(indent), EditorState.tabSize.of(indent === "\t" ? 4 : indent.length), wrap ? EditorView.lineWrapping : [],
+    keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...foldKeymap, ...completionKeymap, indentWithTab]), looks,
+  ];
+}
+
+export class Code {
+  #language = new Compartment();
+  #writable = new Compartment();
+  #shape = new Compartment();
+  #saved;
+
+  // options: {parent, name, text, eol, indent, wrap, readOnly, changed(dirty), moved(where), save()}
+  constructor(options) {
+    this.options = options;
+    this.shape = { indent: options.indent, wrap: options.wrap };
+    this.view = new EditorView({ parent: options.parent, state: this.#state(options.text) });
+    this.#saved = this.view.state.doc;
+    this.#speak(options.text);
+  }
+
+  #state(doc) {
+    const { eol, readOnly, name } = this.options;
+    return EditorState.create({
+      doc,
+      extensions: [
+        this.#shape.of(base(this.shape)), history(), this.#language.of([]), this.#writable.of(this.#rights(readOnly)),
+        eol === "mixed" ? EditorState.lineSeparator.of("\n") : [],
+        EditorView.contentAttributes.of({ "aria-label": `Text of ${name}`, spellcheck: "false", autocapitalize: "off" }),
+        EditorView.updateListener.of((update) => this.#updated(update)),
+      ],
+    });
+  }
+
+  #rights(readOnly) {
+    return [EditorState.readOnly.of(readOnly), EditorView.contentAttributes.of(readOnly ? { "aria-readonly": "true" } : {})];
+  }
+
+  async #speak(text) {
+    const language = describe(this.options.name, text);
+    this.language = language?.name ?? "Plain text";
+    if (!language) return this.#where();
+    const support = await language.load().catch(() => null);
+    if (support && !this.over) this.view.dispatch({ effects: this.#language.reconfigure(support) });
+    this.#where();
+  }
+
+  #updated(update) {
+    if (update.docChanged) this.options.changed(this.dirty);
+    if (update.docChanged || update.selectionSet) this.#where();
+  }
+
+  #where() {
+    if (this.over) return;
+    const { main } = this.view.state.selection;
+    const line = this.view.state.doc.lineAt(main.head);
+    this.options.moved({ line: line.number, column: main.head - line.from + 1, chosen: main.to - main.from, language: this.language });
+  }
+
+  get dirty() {
+    return !this.view.state.doc.eq(this.#saved);
+  }
+
+  get text() {
+    return this.view.state.doc.sliceString(0, undefined, "\n");
+  }
+
+  // settle says that what is there now has been saved; or text, when more has been typed since.
+  settle(text) {
+    this.#saved = text === undefined ? this.view.state.doc : this.view.state.toText(text);
+    this.options.changed(this.dirty);
+  }
+
+  // replace changes the text to another one with the least change, so that the cursor stays where it was.
+  replace(text, saved = true) {
+    const before = this.text;
+    let from = 0;
+    const least = Math.min(before.length, text.length);
+    while (from < least && before.charCodeAt(from) === text.charCodeAt(from)) from++;
+    let end = 0;
+    while (end < least - from && before.charCodeAt(before.length - 1 - end) === text.charCodeAt(text.length - 1 - end)) end++;
+    this.view.dispatch({ changes: { from, to: before.length - end, insert: this.view.state.toText(text.slice(from, text.length - end)) }, annotations: [] });
+    if (saved) this.settle();
+  }
+
+  setReadOnly(readOnly) {
+    this.view.dispatch({ effects: this.#writable.reconfigure(this.#rights(readOnly)) });
+  }
+
+  reshape(shape) {
+    Object.assign(this.shape, shape);
+    this.view.dispatch({ effects: this.#shape.reconfigure(base(this.shape)) });
+  }
+
+  // goTo puts the cursor on a line, and a column of it, both from 1.
+  goTo(line, column = 1) {
+    const { doc } = this.view.state;
+    const at = doc.line(Math.max(1, Math.min(line, doc.lines)));
+    const pos = Math.min(at.from + Math.max(0, column - 1), at.to);
+    this.view.dispatch({ selection: EditorSelection.cursor(pos), effects: EditorView.scrollIntoView(pos, { y: "center" }) });
+  }
+
+  find() {
+    openSearchPanel(this.view);
+  }
+
+  askLine() {
+    gotoLine(this.view);
+  }
+
+  focus() {
+    this.view.focus();
+  }
+
+  end() {
+    this.over = true;
+    this.view.destroy();
+  }
+}

@@ -1,0 +1,40 @@
+// Two versions of a file beside each other, or one above the other where there is no room: theirs, which is on the disk,
+// and mine, which can be changed until it is right.
+import { history, defaultKeymap, historyKeymap } from "@codemirror/commands";
+import { MergeView, unifiedMergeView } from "@codemirror/merge";
+import { EditorState } from "@codemirror/state";
+import { EditorView, keymap, lineNumbers } from "@codemirror/view";
+import { looks } from "./code.js";
+
+const least = 560; // px of width for two of them
+
+export class Compare {
+  constructor({ parent, theirs, mine, eol }) {
+    const shared = [lineNumbers(), looks, eol === "mixed" ? EditorState.lineSeparator.of("\n") : [], EditorView.lineWrapping];
+    const label = (text) => EditorView.contentAttributes.of({ "aria-label": text });
+    const writing = [history(), keymap.of([...defaultKeymap, ...historyKeymap]), label("Your version")];
+    const folded = { margin: 3, minSize: 6 };
+    if (parent.clientWidth >= least) {
+      this.merge = new MergeView({
+        parent, a: { doc: theirs, extensions: [shared, EditorState.readOnly.of(true), label("Version on the disk")] }, b: { doc: mine, extensions: [shared, writing] },
+        revertControls: "a-to-b", collapseUnchanged: folded, gutter: true,
+        renderRevertControl: () => Object.assign(document.createElement("button"), { type: "button", className: "take", textContent: "→", title: "Take this from the disk" }),
+      });
+      this.mine = this.merge.b;
+    } else {
+      this.mine = new EditorView({ parent, doc: mine, extensions: [shared, writing, unifiedMergeView({ original: theirs, mergeControls: true, collapseUnchanged: folded })] });
+    }
+  }
+
+  get text() {
+    return this.mine.state.doc.sliceString(0, undefined, "\n");
+  }
+
+  focus() {
+    this.mine.focus();
+  }
+
+  end() {
+    (this.merge ?? this.mine).destroy();
+  }
+}

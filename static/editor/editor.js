@@ -1,0 +1,389 @@
+// <sandbox-editor>: the open files of a sandbox as tabs. It takes no room while there are none.
+import "../css/editor.css";
+import { Files } from "../files/api.js";
+import { ask } from "../files/dialog.js";
+import { button, command, h, icon, keyName, later } from "../files/dom.js";
+import { lookOf } from "../files/kinds.js";
+import { menuButton, openMenu } from "../files/menu.js";
+import { nameElement, plainName, textElement } from "../files/names.js";
+import { baseOf, decodeText, encodePath, join, parentOf, relative, tidy, within } from "../files/paths.js";
+import { watchOf } from "../files/watches.js";
+import { Drafts } from "./drafts.js";
+import { Tab } from "./tab.js";
+import { linkItems, tabItems } from "./editor_menus.js";
+
+const mostTabs = 24;
+
+class SandboxEditor extends HTMLElement {
+  static observedAttributes = ["data-state"];
+  #tabs = [];
+  #shown = null;
+  #began = false;
+  #changedPaths = new Set();
+
+  connectedCallback() {
+    this.away = new AbortController();
+    this.home = encodePath(this.dataset.home || "/");
+    this.user = "";
+    this.files = new Files(this.dataset.base, this.home);
+    this.drafts = new Drafts(this.owner);
+    this.watch = watchOf(this.files);
+    this.wrap = localStorage.getItem("editor wrap") === "true";
+    this.#draw();
+    this.#listen();
+    if (this.running) this.#begin();
+  }
+
+  disconnectedCallback() {
+    this.away.abort();
+    this.watch.drop(this);
+    for (const tab of this.#tabs) {
+      tab.keep();
+      tab.end();
+    }
+    this.#tabs = [];
+    this.#shown = null;
+  }
+
+  attributeChangedCallback(_, before, now) {
+    if (before === now || !this.list || !this.running) return;
+    if (!this.#began) this.#begin();
+    else this.#refreshAll();
+  }
+
+  get running() {
+    return ["files", "running"].includes(this.dataset.state);
+  }
+
+  #draw() {
+    this.back = button("left", "Back to the files", () => this.#leave(), { class: "button bare low square editor-back" });
+    this.list = h("div", { class: "tab-list", role: "tablist", "aria-label": "Open files", keydown: (event) => this.#walk(event) });
+    this.crumb = h("span", { class: "editor-path clip" });
+    this.source = h("button", { type: "button", class: "chip", click: () => this.#turn("source") }, "Source");
+    this.look = h("button", { type: "button", class: "chip", click: () => this.#turn("preview") }, "Preview");
+    this.modes = h("div", { class: "chips", role: "group", "aria-label": "Show" }, this.source, this.look);
+    this.tools = h("span", { class: "editor-tools" });
+    this.saver = h("button", { type: "button", class: "button low", title: `Save (${keyName("S")})`, click: () => this.#shown?.save() }, icon("save"), h("span", { class: "word" }, "Save"));
+    this.more = menuButton(button("dots", "More"), () => tabItems(this, this.#shown), { label: "File" });
+    this.links = menuButton(h("button", { type: "button", class: "button bare low" }, icon("open"), "Links"), () => linkItems(this, this.#shown), { label: "Links" });
+    this.line = h("button", { type: "button", class: "status-item", title: "Go to a line", click: () => this.#shown?.code?.askLine() });
+    this.status = h("div", { class: "editor-status" });
+    this.places = h("div", { class: "editor-places" });
+    this.replaceChildren(
+      h("div", { class: "tabs editor-tabs" }, this.back, this.list),
+      h("div", { class: "editor-bar" }, this.crumb, this.tools, this.links, this.modes, this.saver, this.more), this.places, this.status);
+    this.hidden = true;
+  }
+
+  #listen() {
+    const { signal } = this.away;
+    document.addEventListener("sandboxd:open", (event) => this.#asked(event.detail), { signal });
+    document.addEventListener("sandboxd:moved", (event) => this.#moved(event.detail), { signal });
+    document.addEventListener("sandboxd:gone", (event) => this.#gone(event.detail.paths), { signal });
+    document.addEventListener("visibilitychange", () => (document.hidden ? this.#keepAll() : this.#refreshAll()), { signal });
+    addEventListener("pagehide", () => this.#keepAll(), { signal });
+    addEventListener("focus", () => this.#refreshAll(), { signal });
+    addEventListener("beforeunload", (event) => this.#tabs.some((t) => t.atRisk) && event.preventDefault(), { signal });
+    this.addEventListener("keydown", (event) => this.#key(event));
+    this.looked = later(() => this.#lookAt(), 150);
+  }
+
+  #asked({ encoded, path, line, column, pin = true, keepFocus = false }) {
+    this.open(encoded ?? encodePath(path, this.home), { line, column, pin, keepFocus });
+  }
+
+  async #begin() {
+    this.#began = true;
+    this.files.stat(this.home, { quiet: true }).then((entry) => (this.user = entry.owner), () => {}); // else the disk says what may be written
+    const { tabs = [], shown = "" } = this.#recall();
+    const known = new Set(await this.drafts.paths());
+    for (const path of tabs.slice(0, mostTabs)) this.#add(path, true).dirty = known.has(path);
+    const first = this.#tabs.find((t) => t.path === shown) ?? this.#tabs[0];
+    if (first) await this.#show(first, { keepFocus: true, restoring: true });
+  }
+
+  // owner names whose work is kept in this browser: the person's, in this very sandbox.
+  get owner() {
+    return `${document.body.dataset.person ?? ""} ${this.dataset.box ?? this.dataset.base}`;
+  }
+
+  get #store() {
+    return `tabs ${this.owner}`;
+  }
+
+  #recall() {
+    try {
+      return JSON.parse(localStorage.getItem(this.#store) ?? "{}");
+    } catch {
+      return {};
+    }
+  }
+
+  #remember() {
+    try {
+      localStorage.setItem(this.#store, JSON.stringify({ tabs: this.#tabs.filter((t) => t.pinned || t === this.#shown).map((t) => t.path), shown: this.#shown?.path ?? "" }));
+    } catch {
+      // a full store costs a convenience
+    }
+  }
+
+  // open shows a file. Without pin it takes the place of the last one that was only looked at.
+  async open(path, { line, column, pin = true, keepFocus = false } = {}) {
+    let tab = this.#tabs.find((t) => t.path === path);
+    if (!tab) {
+      const passing = !pin && this.#tabs.find((t) => !t.pinned && !t.dirty);
+      tab = this.#add(path, pin, passing ? this.#tabs.indexOf(passing) : undefined);
+      if (passing) this.#drop(passing);
+      while (this.#tabs.length > mostTabs) {
+        const old = this.#tabs.find((t) => !t.dirty && t !== tab);
+        if (!old) break;
+        this.#drop(old);
+      }
+    }
+    if (pin) tab.pinned = true;
+    this.classList.add("front");
+    await this.#show(tab, { at: { line, column }, keepFocus });
+  }
+
+  #add(path, pin, at = this.#tabs.length) {
+    const tab = new Tab(this, path, pin);
+    this.#tabs.splice(at, 0, tab);
+    this.places.append(tab.element);
+    this.#row(tab);
+    return tab;
+  }
+
+  #row(tab) {
+    const id = `file-${Math.random().toString(36).slice(2, 8)}`;
+    tab.element.id = id;
+    tab.pick = h("button", { class: "tab-pick", type: "button", role: "tab", "aria-controls": id, tabindex: "-1", click: () => this.#show(tab), dblclick: () => this.#pin(tab) });
+    const close = h("button", { class: "tab-close", type: "button", title: "Close", "aria-label": `Close ${plainName(tab.name)}`, tabindex: "-1", click: () => this.close(tab) }, icon("close"));
+    tab.row = h("div", { class: "tab", role: "presentation" }, tab.pick, close);
+    tab.row.addEventListener("auxclick", (event) => event.button === 1 && this.close(tab));
+    tab.row.addEventListener("contextmenu", (event) => {
+      event.preventDefault();
+      openMenu(tabItems(this, tab), { x: event.clientX, y: event.clientY }, { label: plainName(tab.name) });
+    });
+  }
+
+  #pin(tab) {
+    tab.pinned = true;
+    this.changed(tab);
+  }
+
+  async #show(tab, { at = {}, keepFocus = false } = {}) {
+    this.#shown = tab;
+    for (const t of this.#tabs) t.element.hidden = t !== tab;
+    this.#redraw();
+    this.#remember();
+    if (tab.state === "idle" || tab.state === "error") await tab.load(at);
+    else if (at.line) await tab.goTo(at.line, at.column);
+    if (this.#shown !== tab) return;
+    if (!keepFocus) tab.focus();
+    tab.view?.shown?.();
+    tab.row.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  // changed draws what has become of a tab.
+  changed(tab) {
+    if (this.#tabs.includes(tab)) this.#redraw();
+  }
+
+  #redraw() {
+    const had = this.list.contains(document.activeElement);
+    this.hidden = !this.#tabs.length;
+    this.parentElement?.classList.toggle("editing", this.#tabs.length > 0);
+    this.list.replaceChildren(...this.#tabs.map((t) => t.row));
+    for (const t of this.#tabs) this.#drawTab(t);
+    if (had) this.#shown?.pick.focus();
+    this.#drawBar();
+    this.watch.want(this, [...new Set([this.#shown, ...this.#tabs].filter((t) => t && t.state === "ready").map((t) => parentOf(t.real)))], (path) => this.#changedOnDisk(path));
+  }
+
+  #drawTab(t) {
+    const look = lookOf({ name: plainName(t.name), type: "file" });
+    const twins = this.#tabs.some((o) => o !== t && o.name === t.name);
+    const here = t === this.#shown;
+    t.pick.replaceChildren(...[
+      h("span", { class: `glyph${look.tint ? ` tint-${look.tint}` : ""}` }, icon(look.icon)), nameElement(t.name, "clip"),
+      twins && h("span", { class: "target" }, nameElement(baseOf(parentOf(t.path)))),
+      t.dirty && h("span", { class: "dirty", title: "Not saved" }, icon("dot"), h("span", { class: "hush" }, "not saved")),
+    ].filter(Boolean));
+    t.pick.title = decodeText(t.path);
+    t.pick.setAttribute("aria-selected", String(here));
+    t.pick.tabIndex = here ? 0 : -1;
+    t.row.classList.toggle("passing", !t.pinned);
+    t.row.classList.toggle("lost", Boolean(t.gone));
+    t.element.setAttribute("aria-label", plainName(t.name));
+  }
+
+  #drawBar() {
+    const t = this.#shown;
+    if (!t) return;
+    this.crumb.replaceChildren(textElement(tidy(t.path, this.home)));
+    this.crumb.title = decodeText(t.path);
+    this.modes.hidden = !t.both;
+    this.source.setAttribute("aria-pressed", String(t.mode === "source"));
+    this.look.setAttribute("aria-pressed", String(t.mode === "preview"));
+    this.saver.hidden = !t.code || Boolean(t.readOnly);
+    this.saver.disabled = !(t.dirty || t.gone || t.comparing) || t.saving;
+    this.saver.classList.toggle("going", Boolean(t.saving));
+    this.saver.classList.toggle("primary", !this.saver.disabled);
+    this.tools.replaceChildren(...[t.view?.note && h("span", { class: "quiet" }, t.view.note), t.view?.tools].filter(Boolean));
+    this.links.hidden = !t.view?.links?.length;
+    this.#drawStatus(t);
+  }
+
+  #drawStatus(t) {
+    this.status.hidden = !t.code || t.mode === "preview";
+    if (this.status.hidden || !t.where) return;
+    const { line, column, chosen, language } = t.where;
+    this.line.textContent = `Ln ${line}, Col ${column}${chosen ? ` (${chosen} selected)` : ""}`;
+    const indent = t.indent === "\t" ? "Tabs" : `Spaces: ${t.indent.length}`;
+    const ends = { "\n": "LF", "\r\n": "CRLF", mixed: "Mixed line ends" }[t.how.eol];
+    const text = [indent, `${t.how.encoding}${t.how.bom && t.how.encoding === "UTF-8" ? " with BOM" : ""}`, ends, language].map((s) => h("span", { class: "status-item" }, s));
+    this.status.replaceChildren(this.line, h("span", { class: "status-end" }, text));
+  }
+
+  moved(tab, where) {
+    tab.where = where;
+    if (tab === this.#shown) this.#drawStatus(tab);
+  }
+
+  // likes is how a person last looked at files of a kind.
+  likes(kind) {
+    return localStorage.getItem(`editor ${kind}`) ?? "preview";
+  }
+
+  async #turn(mode) {
+    const tab = this.#shown;
+    if (!tab?.both) return;
+    localStorage.setItem(`editor ${tab.kind}`, mode);
+    await tab.turn(mode);
+    tab.focus();
+  }
+
+  // close closes a tab, and asks about what is not saved in it. It says whether it is closed.
+  async close(tab) {
+    if (tab.dirty) {
+      if (tab.state === "idle") await this.#show(tab);
+      const answer = await ask({
+        title: `Save “${plainName(tab.name)}”?`, text: "What you have changed is lost otherwise.",
+        buttons: [{ value: "", text: "Cancel" }, { value: "drop", text: "Do not save" }, { value: "save", text: "Save", kind: "primary", usual: true }],
+      });
+      if (!answer || (answer === "save" && !(await tab.save()))) return false;
+      if (answer === "drop") await tab.forget();
+    }
+    this.#drop(tab);
+    return true;
+  }
+
+  async closeOthers(tab) {
+    for (const other of [...this.#tabs]) if (other !== tab && !(await this.close(other))) return;
+  }
+
+  // dismiss closes a tab that turned out to be none.
+  dismiss(tab) {
+    this.#drop(tab);
+  }
+
+  get tabs() {
+    return this.#tabs;
+  }
+
+  #drop(tab) {
+    const at = this.#tabs.indexOf(tab);
+    if (at < 0) return;
+    this.#tabs.splice(at, 1);
+    tab.end();
+    tab.row.remove();
+    if (tab === this.#shown) {
+      this.#shown = null;
+      const next = this.#tabs[at] ?? this.#tabs[at - 1];
+      if (next) this.#show(next);
+      else this.#leave();
+    }
+    this.#redraw();
+    this.#remember();
+  }
+
+  // #leave goes back to the tree, where the two do not fit beside each other.
+  #leave() {
+    this.classList.remove("front");
+    this.parentElement?.querySelector("sandbox-files [role=tree]")?.focus();
+  }
+
+  #walk(event) {
+    const at = this.#tabs.indexOf(this.#shown);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: this.#tabs.length - 1 }[event.key];
+    if (to !== undefined) this.#show(this.#tabs.at(to % this.#tabs.length), { keepFocus: true }).then(() => this.#shown?.pick.focus());
+    else if (event.key === "Delete") this.close(this.#shown);
+    else return;
+    event.preventDefault();
+  }
+
+  #key(event) {
+    if (!command(event) || event.altKey || event.key.toLowerCase() !== "s") return;
+    event.preventDefault();
+    this.#shown?.save();
+  }
+
+  // What changes on the disk.
+  #changedOnDisk(path) {
+    for (const t of this.#tabs) if (!path || parentOf(t.real) === path) this.#changedPaths.add(t);
+    this.looked();
+  }
+
+  #lookAt() {
+    if (!this.running || document.hidden) return;
+    for (const t of this.#changedPaths) if (this.#tabs.includes(t)) t.refresh();
+    this.#changedPaths.clear();
+  }
+
+  #refreshAll() {
+    this.#changedOnDisk(null);
+  }
+
+  #keepAll() {
+    for (const t of this.#tabs) t.keep();
+  }
+
+  // What the person does in the tree.
+  #moved({ from, to }) {
+    for (const t of this.#tabs.filter((t) => within(t.path, from))) {
+      const path = t.path === from ? to : join(to, relative(t.path, from));
+      this.drafts.drop(t.path);
+      Object.assign(t, { path, real: t.real === t.path ? path : t.real, name: baseOf(path) });
+      t.keep();
+    }
+    this.#redraw();
+    this.#remember();
+  }
+
+  #gone(paths) {
+    for (const t of [...this.#tabs]) {
+      if (!paths.some((p) => within(t.path, p))) continue;
+      if (t.dirty) t.refresh();
+      else this.#drop(t);
+    }
+  }
+
+  reveal(path) {
+    document.dispatchEvent(new CustomEvent("sandboxd:reveal", { detail: { encoded: path } }));
+  }
+
+  download(tab) {
+    const a = h("a", { href: this.files.url(tab.real), download: decodeText(tab.name), hidden: true });
+    document.body.append(a);
+    a.click();
+    a.remove();
+  }
+
+  setWrap(on) {
+    this.wrap = on;
+    localStorage.setItem("editor wrap", String(on));
+    for (const t of this.#tabs) t.code?.reshape({ wrap: on });
+  }
+}
+
+customElements.define("sandbox-editor", SandboxEditor);

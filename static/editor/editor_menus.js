@@ -1,0 +1,39 @@
+// The menus of the editor: what can be done with an open file, and the links of a rendered one.
+import { keyName } from "../files/dom.js";
+import { decodeText } from "../files/paths.js";
+import { linkOf } from "./links.js";
+
+const shownLinks = 60;
+
+export function tabItems(editor, tab) {
+  if (!tab) return [];
+  const text = tab.code && tab.mode === "source";
+  return [
+    ...(text ? [
+      { icon: "find", text: tab.readOnly ? "Find" : "Find and replace", key: keyName("F"), act: () => tab.code.find() },
+      { icon: "right", text: "Go to line…", act: () => tab.code.askLine() },
+      { text: "Wrap long lines", checked: editor.wrap, act: () => editor.setWrap(!editor.wrap) },
+      null,
+    ] : []),
+    { icon: "download", text: "Download", act: () => editor.download(tab) },
+    { icon: "folder", text: "Show in the tree", act: () => editor.reveal(tab.path) },
+    { icon: "copy", text: "Copy path", act: () => navigator.clipboard?.writeText(decodeText(tab.path)) },
+    null,
+    { icon: "close", text: "Close", act: () => editor.close(tab) },
+    { icon: "close", text: "Close the others", off: editor.tabs.length < 2, act: () => editor.closeOthers(tab) },
+  ];
+}
+
+// linkItems leads where the links of a rendered document lead: the frame that shows it leads nowhere.
+export function linkItems(editor, tab) {
+  return (tab?.view?.links ?? []).slice(0, shownLinks).map(({ text, href }) => {
+    const to = linkOf(href, tab.path);
+    const label = text.length > 60 ? `${text.slice(0, 59)}…` : text;
+    if (to?.path) return { icon: "text", text: label, act: () => editor.open(to.path) };
+    return { icon: "open", text: to ? `${label} — ${hostOf(to.url)}` : label, off: !to, act: () => window.open(to.url, "_blank", "noopener,noreferrer") };
+  });
+}
+
+function hostOf(url) {
+  return new URL(url).host || url;
+}

@@ -1,0 +1,26 @@
+// Where the links of a document in a sandbox lead.
+import { encodePath, parentOf } from "../files/paths.js";
+
+// linkOf says where a link leads, as seen from a file: {url}, {path}, or null where it leads nowhere.
+export function linkOf(href, from) {
+  if (/^(https?|mailto):/i.test(href)) {
+    try {
+      return { url: new URL(href).href };
+    } catch {
+      return null;
+    }
+  }
+  if (/^[a-z][a-z0-9+.-]*:/i.test(href) || href.startsWith("//")) return null;
+  const path = href.split(/[?#]/)[0];
+  return path ? { path: pathFrom(path, from) } : null;
+}
+
+function pathFrom(href, from) {
+  let text = href;
+  try {
+    text = decodeURIComponent(href);
+  } catch {
+    // then it is meant as it stands
+  }
+  return text.startsWith("/") ? encodePath(text) : encodePath(text, parentOf(from));
+}

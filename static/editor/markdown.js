@@ -1,0 +1,101 @@
+// Markdown as people read it. Links and pictures of it are taken out of the frame: links are listed beside it, and pictures
+// from the sandbox are put in as data, while nothing is loaded from anywhere else.
+import { Marked } from "marked";
+import { clean, frame } from "./frame.js";
+import { linkOf } from "./links.js";
+
+const pictures = { most: 40, size: 4 << 20, total: 24 << 20 }; // of one document
+const raster = /^data:image\/(png|jpeg|gif|webp|avif);base64,[a-z0-9+/=\s]+$/i;
+const mostLinks = 200;
+
+const marked = new Marked({
+  gfm: true,
+  renderer: {
+    checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
+    heading({ tokens, depth, text }) {
+      return `<h${depth} id="${slug(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
+    },
+  },
+});
+
+// slug is the name of a heading that links in the same document lead to.
+export function slug(text) {
+  return text.toLowerCase().replace(/<[^>]*>/g, "").replace(/[^\p{L}\p{N}\s_-]/gu, "").trim().replace(/\s+/g, "-");
+}
+
+// fragmentOf renders Markdown into harmless elements.
+export function fragmentOf(text) {
+  return clean(marked.parse(text));
+}
+
+// settle makes the links of a fragment dead and gives them: [{text, href}].
+export function settle(fragment) {
+  const links = [];
+  for (const a of fragment.querySelectorAll("a[href]")) {
+    const href = a.getAttribute("href");
+    if (href.startsWith("#")) {
+      a.setAttribute("href", `#user-content-${href.slice(1)}`); // as the cleaner names what they lead to
+      continue;
+    }
+    a.removeAttribute("href");
+    a.title = href;
+    a.className = "link";
+    if (links.length < mostLinks) links.push({ text: a.textContent.trim() || href, href });
+  }
+  return links;
+}
+
+// fill puts the pictures of the sandbox into a fragment, and a word in the place of others. attached are those that a
+// document brings along: name → data address.
+export async function fill(fragment, files, from, attached = {}) {
+  let room = pictures.total;
+  let count = 0;
+  for (const img of fragment.querySelectorAll("img")) {
+    const src = img.getAttribute("src") ?? "";
+    img.removeAttribute("src");
+    const inside = src.startsWith("attachment:") ? attached[src.slice(11)] : src;
+    if (raster.test(inside ?? "")) {
+      img.setAttribute("src", inside);
+      continue;
+    }
+    const to = linkOf(src, from);
+    const data = to?.path && ++count <= pictures.most ? await picture(files, to.path, Math.min(pictures.size, room)) : "";
+    room -= data.length;
+    if (data) img.setAttribute("src", data);
+    else img.replaceWith(absent(img.alt, to?.url));
+  }
+}
+
+function absent(alt, url) {
+  const span = document.createElement("span");
+  span.className = "absent";
+  span.textContent = `${alt || "Picture"} (${url ? `not loaded from ${new URL(url).host}` : "not there"})`;
+  return span;
+}
+
+async function picture(files, path, most) {
+  try {
+    const answer = await files.ask(files.url(path, { preview: "image" }));
+    const kind = answer.headers.get("Content-Type") ?? "";
+    if (!kind.startsWith("image/") || Number(answer.headers.get("Content-Length") ?? 0) > most) return "";
+    const blob = await answer.blob();
+    if (blob.size > most) return "";
+    return await new Promise((resolve) => {
+      const reader = new FileReader();
+      reader.onload = () => resolve(reader.result);
+      reader.onerror = () => resolve("");
+      reader.readAsDataURL(blob);
+    });
+  } catch {
+    return "";
+  }
+}
+
+// show renders a document: {element, links}.
+export async function show(text, { files, path, title }) {
+  const fragment = fragmentOf(text);
+  const links = settle(fragment);
+  await fill(fragment, files, path);
+  return { element: frame(fragment, { title }), links };
+}
+

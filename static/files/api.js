@@ -1,0 +1,233 @@
+// Files asks sandboxd for the files of one sandbox. Paths are encoded ones (paths.js) on both sides.
+import { canonical, encodePath, nameOf } from "./paths.js";
+
+const problemType = "application/problem+json";
+const patience = 90_000; // ms; waking a sandbox may take a minute
+
+// Problem is an answer that says no, or none at all. Its message is for people; code is sandboxd's, or "offline",
+// "late", "signed-out", "left".
+export class Problem extends Error {
+  constructor(status, code, message, field = "") {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.field = field;
+  }
+
+  // again says whether trying again by itself makes sense.
+  get passing() {
+    return this.status === 0 ? this.code !== "left" : [429, 502, 503, 504].includes(this.status);
+  }
+}
+
+// problemOf turns what fetch throws into a Problem.
+export function problemOf(err) {
+  if (err instanceof Problem) return err;
+  if (err?.name === "AbortError") return new Problem(0, "left", "It was stopped.");
+  if (err?.name === "TimeoutError") return new Problem(0, "late", "The sandbox did not answer in time.");
+  if (err instanceof TypeError && globalThis.navigator?.onLine === false) return new Problem(0, "offline", "You are offline.");
+  if (err instanceof TypeError) return new Problem(0, "offline", "sandboxd cannot be reached.");
+  return new Problem(0, "broken", String(err?.message ?? err));
+}
+
+const words = {
+  401: "You are signed out. Sign in again in another tab, then retry.",
+  403: "This is not permitted.",
+  404: "It is not there any more.",
+  409: "Something else stands in the way.",
+  412: "It has changed meanwhile.",
+  413: "It is too large.",
+  507: "The disk is full.",
+};
+
+// refusal makes a Problem of an answer's status, kind and body.
+export function refusal(status, kind, body) {
+  if (kind.startsWith(problemType)) {
+    try {
+      const p = JSON.parse(body);
+      return new Problem(status, p.code ?? "", p.detail || words[status] || p.title, p.field);
+    } catch {
+      // it is worth no more than its status
+    }
+  }
+  return new Problem(status, "", words[status] ?? `sandboxd answered with ${status}.`);
+}
+
+export class Files {
+  // base: "/sandboxes/NAME/files". home: encoded path of the user's home.
+  constructor(base, home) {
+    this.base = base;
+    this.home = home;
+  }
+
+  // url gives an address of a path. params: {name: value or list of them}; values are text, or encoded where said.
+  url(path, params = {}) {
+    let query = `path=${path}`;
+    for (const [key, value] of Object.entries(params)) {
+      for (const v of [value].flat()) {
+        if (v === undefined || v === null || v === false) continue;
+        query += `&${key}=${key === "name" ? v : encodeURIComponent(v)}`;
+      }
+    }
+    return `${this.base}?${query}`;
+  }
+
+  // ask makes a request and gives the answer, or throws a Problem.
+  async ask(url, { method = "GET", headers = {}, body, signal, limit = patience } = {}) {
+    const signals = [signal, limit ? AbortSignal.timeout(limit) : null].filter(Boolean);
+    let answer;
+    try {
+      answer = await fetch(url, {
+        method, body, headers: { Accept: problemType, ...headers }, redirect: "manual", signal: signals.length ? AbortSignal.any(signals) : undefined,
+      });
+    } catch (err) {
+      throw problemOf(err);
+    }
+    if (answer.type === "opaqueredirect") throw new Problem(401, "signed-out", words[401]);
+    if (answer.ok || answer.status === 304) return answer;
+    throw refusal(answer.status, answer.headers.get("Content-Type") ?? "", await answer.text().catch(() => ""));
+  }
+
+  async json(url, options) {
+    const answer = await this.ask(url, options);
+    try {
+      return answer.status === 204 ? null : await answer.json();
+    } catch (err) {
+      throw problemOf(err);
+    }
+  }
+
+  post(verb, body, options) {
+    return this.json(`${this.base}:${verb}`, { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" }, ...options });
+  }
+
+  // stat gives an entry with its ETag. quiet is for looking again by itself: it is no use of the sandbox and never wakes it.
+  stat(path, { quiet, ...options } = {}) {
+    return this.json(this.url(path, { stat: "true", refresh: quiet && "true" }), options).then(entryOf);
+  }
+
+  // list gives one page of a folder: {entries, next}.
+  async list(path, { after, limit = 1000, quiet, signal } = {}) {
+    const page = await this.json(this.url(path, { limit, after, refresh: quiet && "true" }), { signal });
+    if (!Array.isArray(page?.entries)) throw new Problem(400, "no-folder", "This is not a folder.");
+    return { entries: page.entries.map(entryOf), next: page.next || "" };
+  }
+
+  // read gives {bytes, etag, size, part}: all of a file, or its first most bytes.
+  async read(path, { most, signal } = {}) {
+    const headers = most ? { Range: `bytes=0-${most - 1}` } : {};
+    const answer = await this.ask(this.url(path), { headers, signal });
+    const total = /\/(\d+)$/.exec(answer.headers.get("Content-Range") ?? "")?.[1];
+    try {
+      const bytes = new Uint8Array(await answer.arrayBuffer());
+      const size = total ? Number(total) : bytes.length;
+      return { bytes, etag: answer.headers.get("ETag") ?? "", size, part: bytes.length < size };
+    } catch (err) {
+      throw problemOf(err);
+    }
+  }
+
+  // write replaces a file as a whole and gives its entry. ifMatch: the ETag it must have; fresh: there must be none.
+  async write(path, bytes, { ifMatch, fresh, parents, signal } = {}) {
+    const headers = { "Content-Type": "application/octet-stream" };
+    if (ifMatch) headers["If-Match"] = ifMatch;
+    if (fresh) headers["If-None-Match"] = "*";
+    const answer = await this.ask(this.url(path, { parents: parents && "true" }), { method: "PUT", body: bytes, headers, signal });
+    const entry = entryOf(await answer.json());
+    return { ...entry, etag: answer.headers.get("ETag") ?? entry.etag };
+  }
+
+  mkdir(path, parents = false) {
+    return this.post("mkdir", { path_encoded: path, parents });
+  }
+
+  move(from, to, overwrite = false) {
+    return this.post("move", { from_encoded: from, to_encoded: to, overwrite }, { limit: 0 });
+  }
+
+  copy(from, to, overwrite = false) {
+    return this.post("copy", { from_encoded: from, to_encoded: to, overwrite }, { limit: 0 });
+  }
+
+  chmod(path, mode) {
+    return this.post("chmod", { path_encoded: path, mode });
+  }
+
+  // remove puts paths into the trash and gives what is there now: [{id, path}]; for good: null.
+  async remove(paths, permanent = false) {
+    const query = paths.map((p) => `path=${p}`).join("&") + (permanent ? "&permanent=true" : "");
+    const gone = await this.json(`${this.base}?${query}`, { method: "DELETE", limit: 0 });
+    return gone?.trashed?.map(trashedOf) ?? null;
+  }
+
+  async trash(options) {
+    const list = await this.json(`${this.base}:trash`, options);
+    return (list.trashed ?? list.entries ?? []).map(trashedOf);
+  }
+
+  restore(ids) {
+    return this.post("restore", { ids_encoded: ids }, { limit: 0 });
+  }
+
+  // emptyTrash deletes for good what has these ids, or everything.
+  emptyTrash(ids = []) {
+    const query = ids.map((id) => `id=${id}`).join("&");
+    return this.json(`${this.base}:trash${query ? `?${query}` : ""}`, { method: "DELETE", limit: 0 });
+  }
+
+  // search gives results one after the other as they are found.
+  async *search(query, signal) {
+    const answer = await this.ask(`${this.base}:search`, {
+      method: "POST", body: JSON.stringify(query), signal, limit: 0,
+      headers: { "Content-Type": "application/json", Accept: "application/x-ndjson" },
+    });
+    yield* lines(answer.body);
+  }
+
+  // archive is where the browser gets a folder, or what has these names in it, as one file.
+  archive(path, form, names = []) {
+    return this.url(path, { archive: form, name: names });
+  }
+
+  // pathOf gives the path that an event tells of.
+  pathOf(told) {
+    return told.path_encoded ? canonical(told.path_encoded) : encodePath(told.path);
+  }
+
+  watch(paths) {
+    return new EventSource(`${this.base}:watch?${paths.map((p) => `path=${p}`).join("&")}`);
+  }
+}
+
+// lines gives the JSON values of a stream that has one on each line.
+export async function* lines(stream) {
+  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      rest += value ?? "";
+      const parts = rest.split("\n");
+      rest = parts.pop();
+      for (const line of done ? [...parts, rest] : parts) if (line.trim()) yield JSON.parse(line);
+      if (done) return;
+    }
+  } catch (err) {
+    throw problemOf(err);
+  } finally {
+    reader.cancel().catch(() => {}); // the sandbox may stop looking
+  }
+}
+
+// entryOf adds the name as it stands in paths.
+function entryOf(entry) {
+  return { ...entry, key: nameOf(entry) };
+}
+
+function trashedOf(t) {
+  return {
+    ...t,
+    id: t.id_encoded ? canonical(t.id_encoded) : encodeURIComponent(t.id.toWellFormed()),
+    path: t.path_encoded ? canonical(t.path_encoded) : encodePath(t.path),
+  };
+}

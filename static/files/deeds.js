@@ -1,0 +1,238 @@
+// Deeds are what can be done to files from the tree: new, rename, move, copy, delete, undo, download. Each answers at
+// once in the page, and says beside the tree what went wrong and what can be done about it.
+import { problemOf } from "./api.js";
+import { ask, sure } from "./dialog.js";
+import { say } from "./dom.js";
+import { plainName } from "./names.js";
+import { baseOf, commonParent, encodeName, freeName, isText, decodeText, join, nameFault, parentOf, relative, topmost, within } from "./paths.js";
+import { properties } from "./properties.js";
+import { count } from "./words.js";
+
+export class Deeds {
+  #undo = []; // ids of the last things put into the trash, the newest last
+
+  // owner: {tree, files, loader, view, uploads, toast(text, act), changed(), reveal(path), open(node, how)}
+  constructor(owner) {
+    this.owner = owner;
+    this.clip = null; // {paths, cut}
+  }
+
+  get files() {
+    return this.owner.files;
+  }
+
+  // into is the folder that something new goes into.
+  into() {
+    const node = this.owner.tree.current();
+    if (!node) return this.owner.tree.root;
+    return node.folder && node.open ? node : node.parent;
+  }
+
+  // attempt does something, and shows what went wrong.
+  async attempt(what, act) {
+    try {
+      return await act();
+    } catch (err) {
+      const problem = problemOf(err);
+      this.owner.toast(`${what}: ${problem.message}`, problem.passing ? { text: "Retry", act: () => this.attempt(what, act) } : null, true);
+      return null;
+    }
+  }
+
+  async #fresh(...folders) {
+    await Promise.all([...new Set(folders)].map((path) => this.owner.tree.find(path)).filter((n) => n?.children).map((n) => this.owner.loader.read(n)));
+  }
+
+  // create makes a file or a folder, whose name is typed where it will stand.
+  async create(kind, folder = this.into()) {
+    await this.owner.show(folder);
+    const draft = this.owner.tree.draft(folder, kind);
+    this.owner.changed();
+    this.owner.view.bring();
+    const name = await this.owner.view.edit(draft.path, "", (value) => nameFault(value.replaceAll("/", "x")));
+    this.owner.tree.drop(draft);
+    this.owner.changed();
+    if (!name) return;
+    const path = join(folder.path, name.split("/").filter(Boolean).map(encodeName).join("/"));
+    const deep = name.replace(/\/$/, "").includes("/");
+    await this.attempt(`“${plainName(encodeName(name))}” was not made`, async () => {
+      if (kind === "folder") await this.files.mkdir(path, deep);
+      else await this.files.write(path, new Uint8Array(), { fresh: true, parents: deep });
+      await this.#fresh(folder.path);
+      await this.owner.reveal(path);
+      if (kind === "file") this.owner.open(this.owner.tree.find(path), { pin: true });
+    });
+  }
+
+  async rename(node) {
+    const before = decodeText(node.key);
+    const others = new Set(node.parent.children.filter((c) => c !== node).map((c) => c.key));
+    const fault = (value) => nameFault(value) || (value.includes("/") ? "A name cannot hold a slash." : others.has(encodeName(value)) ? "This name is taken." : "");
+    const name = await this.owner.view.edit(node.path, before, fault);
+    if (!name || name === before) return;
+    const path = join(parentOf(node.path), encodeName(name));
+    await this.attempt(`“${plainName(node.key)}” was not renamed`, async () => {
+      await this.#moveOne(node.path, path);
+      await this.#fresh(parentOf(node.path));
+      await this.owner.reveal(path);
+    });
+  }
+
+  // #moveOne moves to a new name: "to" is the path that it gets.
+  async #moveOne(from, to) {
+    await this.files.move([from], to);
+    this.owner.moved(from, to);
+  }
+
+  // carry moves or copies paths into a folder.
+  async carry(paths, folder, copy) {
+    const from = topmost(paths).filter((p) => (copy || parentOf(p) !== folder) && !within(folder, p));
+    if (!from.length) return;
+    await this.attempt(copy ? "Not copied" : "Not moved", async () => {
+      const there = new Set((await this.#names(folder)).map((e) => e.key));
+      const same = copy ? from.filter((p) => parentOf(p) === folder) : []; // a copy beside the original
+      const taken = from.filter((p) => !same.includes(p) && there.has(baseOf(p)));
+      const what = taken.length ? await this.#askTaken(taken, folder) : "replace";
+      if (!what) return;
+      await this.#carryEach({ from, folder, copy, beside: what === "both" ? [...same, ...taken] : same, skip: what === "skip" ? taken : [], replace: what === "replace" && taken.length > 0, there });
+      await this.#fresh(folder, ...from.map(parentOf));
+      say(`${count(from.length, "item")} ${copy ? "copied" : "moved"}`);
+    });
+  }
+
+  async #carryEach({ from, folder, copy, beside, skip, replace, there }) {
+    const act = (paths, to) => (copy ? this.files.copy(paths, to, replace) : this.files.move(paths, to, replace));
+    const plain = from.filter((p) => !beside.includes(p) && !skip.includes(p));
+    if (plain.length) await act(plain, folder);
+    for (const path of beside) {
+      const name = freeName(baseOf(path), there);
+      there.add(name);
+      await act([path], join(folder, name));
+    }
+    if (!copy) for (const path of plain) this.owner.moved(path, join(folder, baseOf(path)));
+  }
+
+  async #names(folder) {
+    let { entries, next } = await this.files.list(folder, { limit: 10_000 });
+    while (next) {
+      const page = await this.files.list(folder, { limit: 10_000, after: next });
+      entries = entries.concat(page.entries);
+      next = page.next;
+    }
+    return entries;
+  }
+
+  #askTaken(taken, folder) {
+    const one = taken.length === 1;
+    return ask({
+      title: one ? `“${plainName(baseOf(taken[0]))}” is there already` : `${taken.length} of the names are there already`,
+      text: `In ${plainName(baseOf(folder)) || "/"}. What is replaced is gone. A folder with something in it is not replaced.`,
+      buttons: [{ value: "skip", text: "Skip" }, { value: "both", text: "Keep both" }, { value: "replace", text: "Replace", kind: "primary", usual: true }],
+    });
+  }
+
+  // askUpload is the question of an upload whose name is taken.
+  async askUpload(upload, more) {
+    const all = Object.assign(document.createElement("input"), { type: "checkbox" });
+    const body = more > 0 ? [Object.assign(document.createElement("label"), { className: "ask-all" })] : [];
+    body[0]?.append(all, `Do this for all that are there already (${count(more, "more file")} to go)`);
+    const what = await ask({
+      title: `“${plainName(baseOf(upload.path))}” is there already`, text: `In ${plainName(baseOf(parentOf(upload.path))) || "/"}.`, body,
+      buttons: [{ value: "skip", text: "Skip" }, { value: "both", text: "Keep both" }, { value: "replace", text: "Replace", kind: "primary", usual: true }],
+    });
+    return { what: what || "skip", all: all.checked };
+  }
+
+  put(nodes, cut) {
+    if (!nodes.length) return;
+    this.clip = { paths: topmost(nodes.map((n) => n.path)), cut };
+    this.owner.changed();
+    say(`${count(nodes.length, "item")} ${cut ? "cut" : "copied"}`);
+  }
+
+  async paste(folder = this.into()) {
+    if (!this.clip) return;
+    const { paths, cut } = this.clip;
+    if (cut) this.clip = null;
+    await this.carry(paths, folder.path, !cut);
+    this.owner.changed();
+  }
+
+  // remove puts things into the trash, and offers to bring them back.
+  async remove(nodes, permanent = false) {
+    const paths = topmost(nodes.map((n) => n.path));
+    if (!paths.length) return;
+    const what = paths.length === 1 ? `“${plainName(baseOf(paths[0]))}”` : count(paths.length, "item");
+    if (permanent && !(await this.#sureOf(what, nodes))) return;
+    await this.attempt(`${what} could not be deleted`, async () => {
+      let trashed;
+      try {
+        trashed = await this.files.remove(paths, permanent);
+      } catch (err) {
+        if (problemOf(err).status !== 409 || permanent) throw err;
+        if (!(await this.#sureOf(what, nodes, `${problemOf(err).message} `))) return;
+        await this.files.remove(paths, true);
+      }
+      this.owner.gone(paths);
+      await this.#fresh(...paths.map(parentOf));
+      if (!trashed?.length) return this.owner.toast(`${what} deleted for good`);
+      this.#undo.push(trashed.map((t) => t.id));
+      this.owner.toast(`${what} moved to the trash`, { text: "Undo", act: () => this.undo() });
+    });
+  }
+
+  #sureOf(what, nodes, why = "") {
+    const folder = nodes.some((n) => n.entry.type === "folder");
+    return sure({ title: `Delete ${what} for good?`, text: `${why}${folder ? "Everything in it goes too. " : ""}This cannot be undone.`, act: "Delete for good" });
+  }
+
+  // undo brings back what was deleted last.
+  async undo() {
+    const ids = this.#undo.pop();
+    if (!ids) return;
+    await this.attempt("Not restored", async () => {
+      await this.files.restore(ids);
+      this.owner.loader.everything();
+      this.owner.toast("Restored");
+    });
+  }
+
+  get canUndo() {
+    return this.#undo.length > 0;
+  }
+
+  // download lets the browser fetch files, folders and selections itself, as a stream.
+  download(nodes, form = "zip") {
+    const paths = topmost(nodes.map((n) => n.path));
+    if (!paths.length) return;
+    if (paths.length === 1 && nodes[0].entry.type !== "folder" && !nodes[0].folder) return this.#fetch(this.files.url(paths[0]), decodeText(baseOf(paths[0])));
+    if (paths.length === 1) return this.#fetch(this.files.archive(paths[0], form), "");
+    const folder = commonParent(paths);
+    this.#fetch(this.files.archive(folder, form, paths.map((p) => relative(p, folder))), "");
+  }
+
+  #fetch(url, name) {
+    const a = Object.assign(document.createElement("a"), { href: url, download: name, hidden: true });
+    document.body.append(a);
+    a.click();
+    a.remove();
+  }
+
+  async properties(node) {
+    if (await properties(this.files, node)) await this.#fresh(parentOf(node.path));
+  }
+
+  async copyPath(nodes) {
+    const text = nodes.map((n) => (isText(n.path) ? decodeText(n.path) : plainName(n.path))).join("\n");
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      const area = Object.assign(document.createElement("textarea"), { value: text, className: "hush" });
+      document.body.append(area);
+      area.select();
+      document.execCommand("copy"); // plain HTTP on a host that is not localhost has no clipboard
+      area.remove();
+    }
+    this.owner.toast(nodes.length === 1 ? "Path copied" : `${nodes.length} paths copied`);
+  }
+}

@@ -1,0 +1,61 @@
+// What is dropped or chosen becomes a list of files with the paths that they have below where they go.
+import { encodeName, join } from "./paths.js";
+
+// fromDrop reads a drop: files, and folders with all that is in them. Entries must be taken at once, before the event
+// ends; reading them takes longer.
+export function fromDrop(transfer) {
+  const items = [...transfer.items].filter((i) => i.kind === "file");
+  const entries = items.map((i) => i.webkitGetAsEntry?.()).filter(Boolean);
+  const files = [...transfer.files];
+  return async (folder) => {
+    if (!entries.length) return files.map((file) => ({ file, path: join(folder, encodeName(file.name)) }));
+    const out = [];
+    for (const entry of entries) await walk(entry, folder, out);
+    return out;
+  };
+}
+
+async function walk(entry, folder, out) {
+  const path = join(folder, encodeName(entry.name));
+  if (entry.isFile) {
+    out.push({ file: await new Promise((ok, no) => entry.file(ok, no)), path });
+    return;
+  }
+  const before = out.length;
+  const reader = entry.createReader();
+  for (;;) {
+    const batch = await new Promise((ok, no) => reader.readEntries(ok, no));
+    if (!batch.length) break;
+    for (const child of batch) await walk(child, path, out);
+  }
+  if (out.length === before) out.push({ path }); // an empty folder is a folder too
+}
+
+// fromInput reads a file field: files have a path of their own when a folder was chosen.
+export function fromInput(list, folder) {
+  return [...list].map((file) => {
+    const names = (file.webkitRelativePath || file.name).split("/").map(encodeName);
+    return { file, path: join(folder, names.join("/")) };
+  });
+}
+
+// choose opens the browser's dialog and gives the files.
+export function choose({ folder = false, many = true } = {}) {
+  return new Promise((resolve) => {
+    const input = document.createElement("input");
+    input.type = "file";
+    input.multiple = many;
+    input.webkitdirectory = folder;
+    input.hidden = true;
+    input.addEventListener("change", () => {
+      resolve(input.files);
+      input.remove();
+    });
+    input.addEventListener("cancel", () => {
+      resolve([]);
+      input.remove();
+    });
+    document.body.append(input);
+    input.click();
+  });
+}

@@ -1,0 +1,362 @@
+// <sandbox-files>: the files of a sandbox as a tree, with all that can be done to them. It asks nothing of a sandbox that
+// rests until somebody uses it, and says so.
+import "../css/files.css";
+import { Files, problemOf } from "./api.js";
+import { Deeds } from "./deeds.js";
+import { command, button, h, icon, say } from "./dom.js";
+import { choose, fromDrop, fromInput } from "./dropped.js";
+import { FindView } from "./find_view.js";
+import { Loader } from "./loader.js";
+import { closeMenu, menuButton, openMenu } from "./menu.js";
+import { menuOf, placeMenu } from "./menus.js";
+import { Tree } from "./model.js";
+import { PathBar } from "./path_bar.js";
+import { encodePath, join, parentOf, within } from "./paths.js";
+import { plainName } from "./names.js";
+import { send, wait } from "./send.js";
+import { Toast } from "./toast.js";
+import { TrashView } from "./trash_view.js";
+import { TreeView } from "./tree_view.js";
+import { UploadPanel } from "./upload_panel.js";
+import { Uploads } from "./uploads.js";
+import { watchOf } from "./watches.js";
+
+class SandboxFiles extends HTMLElement {
+  static observedAttributes = ["data-state"];
+  #began = false;
+
+  connectedCallback() {
+    this.away = new AbortController();
+    this.home = encodePath(this.dataset.home || "/");
+    this.base = this.dataset.base;
+    this.files = new Files(this.base, this.home);
+    this.tree = new Tree();
+    this.loader = new Loader(this);
+    this.uploads = new Uploads(this.files, {
+      send, wait, store: localStorage, ask: (u, more) => this.deeds.askUpload(u, more), changed: () => this.panel?.soon(), arrived: (path) => this.#arrived(path),
+    });
+    this.deeds = new Deeds(this);
+    this.#draw();
+    this.#listen();
+    this.watch = watchOf(this.files);
+    this.#settle();
+    if (this.running) this.#begin();
+  }
+
+  disconnectedCallback() {
+    this.away.abort();
+    this.view.end();
+    this.find.stop();
+    this.watch.drop(this);
+    closeMenu(false);
+  }
+
+  attributeChangedCallback(_, before, now) {
+    if (before === now || !this.view) return;
+    this.#settle();
+    if (this.running && !this.#began) this.#begin();
+    else if (this.running) this.loader.everything();
+  }
+
+  get running() {
+    return ["files", "running"].includes(this.dataset.state);
+  }
+
+  // looking says whether changes are worth being fetched.
+  looking() {
+    return this.running && !document.hidden && this.checkVisibility();
+  }
+
+  #draw() {
+    this.view = new TreeView(this);
+    this.path = new PathBar({ files: this.files, home: this.home, go: (path) => this.#go(path) });
+    this.find = new FindView({ files: this.files, home: this.home, open: (path, at) => this.#openPath(path, at), reveal: (path) => this.#revealFrom(path), close: () => this.#turn("tree") });
+    this.trash = new TrashView({ files: this.files, home: this.home, close: () => this.#turn("tree"), restored: () => this.loader.everything() });
+    this.panel = new UploadPanel(this.uploads);
+    this.toasts = new Toast();
+    const home = button("home", "Home", () => this.#go(this.home));
+    const up = button("up", "Folder above", () => this.#go(parentOf(this.tree.root.path)));
+    const more = menuButton(button("dots", "More"), () => placeMenu(this), { label: "Files" });
+    const add = menuButton(button("plus", "New or upload"), () => this.#addMenu(), { label: "New" });
+    home.classList.add("roomy");
+    up.classList.add("roomy");
+    this.bar = h("div", { class: "files-bar" }, home, up, this.path.element, add, button("search", "Find files", () => this.#turn("find")), more);
+    this.up = up;
+    this.rest = h("div", { class: "files-rest", role: "status", hidden: true });
+    this.body = h("div", { class: "files-body" }, this.view.element, this.find.element, this.trash.element);
+    this.replaceChildren(this.bar, this.rest, this.body, this.panel.element, this.toasts.element);
+    this.panel.draw();
+    this.#turn("tree", false);
+  }
+
+  #addMenu() {
+    return [
+      { icon: "new-file", text: "New file", act: () => this.deeds.create("file") },
+      { icon: "new-folder", text: "New folder", act: () => this.deeds.create("folder") },
+      null,
+      { icon: "upload", text: "Upload files…", act: () => this.upload(this.deeds.into().path) },
+      { icon: "upload", text: "Upload a folder…", act: () => this.upload(this.deeds.into().path, true) },
+    ];
+  }
+
+  #listen() {
+    const { signal } = this.away;
+    document.addEventListener("visibilitychange", () => this.#look(), { signal });
+    document.addEventListener("sandboxd:reveal", (event) => this.#revealFrom(this.#pathOf(event.detail)), { signal });
+    new ResizeObserver(() => this.#look()).observe(this);
+    this.view.element.addEventListener("paste", (event) => this.#pasteFiles(event));
+    this.addEventListener("dragover", (event) => event.dataTransfer.types.includes("Files") && event.preventDefault());
+    this.addEventListener("drop", (event) => event.dataTransfer.types.includes("Files") && event.preventDefault()); // beside the tree it must not open the file
+  }
+
+  #pathOf(detail) {
+    return detail.encoded ?? encodePath(detail.path, this.home);
+  }
+
+  // #look goes by whether anybody can see the pane.
+  #look() {
+    const seen = this.running && !document.hidden && this.checkVisibility();
+    this.watch.run(seen);
+    if (seen) this.loader.resume();
+  }
+
+  // #settle says what using the files would do while the sandbox rests.
+  #settle() {
+    const words = { frozen: "Frozen", sleeping: "Going to sleep", asleep: "Asleep" }[this.dataset.state];
+    this.rest.hidden = !words;
+    if (words) this.rest.replaceChildren(icon(`state-${this.dataset.state === "frozen" ? "frozen" : "asleep"}`), h("span", {}, `${words}. What you do here wakes it.`));
+    this.#look();
+  }
+
+  async #begin() {
+    this.#began = true;
+    const kept = this.#recall();
+    this.tree.showHidden = kept.hidden ?? true;
+    this.tree.setRoot(kept.root && this.files ? kept.root : this.home);
+    this.path.show(this.tree.root.path);
+    this.up.disabled = this.tree.root.path === "/";
+    await this.loader.read(this.tree.root);
+    if (this.tree.root.state === "error" && this.tree.root.path !== this.home) return this.#go(this.home);
+    await this.#reopen(kept.open ?? []);
+  }
+
+  async #reopen(paths) {
+    for (const path of paths.slice(0, 32)) {
+      const node = this.tree.find(path);
+      if (node?.folder) await this.toggle(node, true);
+    }
+  }
+
+  // What is open is remembered for the next load of the page in this browser.
+  #recall() {
+    try {
+      return JSON.parse(localStorage.getItem(`files ${this.base}`) ?? "{}");
+    } catch {
+      return {};
+    }
+  }
+
+  remember() {
+    const open = this.tree.openFolders().slice(1, 33).map((n) => n.path);
+    const kept = { root: this.tree.root.path === this.home ? undefined : this.tree.root.path, open, hidden: this.tree.showHidden };
+    try {
+      localStorage.setItem(`files ${this.base}`, JSON.stringify(kept));
+    } catch {
+      // a full store costs a convenience
+    }
+  }
+
+  // changed draws what the tree has become.
+  changed() {
+    this.view.show();
+    this.watch.want(this, this.tree.openFolders().map((n) => n.path), (path) => (path ? this.loader.changed(path) : this.loader.everything()));
+  }
+
+  // #turn shows the tree, what was found, or the trash.
+  #turn(to, focus = true) {
+    this.dataset.view = to;
+    this.view.element.hidden = to !== "tree";
+    this.find.element.hidden = to !== "find";
+    this.trash.element.hidden = to !== "trash";
+    if (to !== "find") this.find.stop();
+    if (to === "find") this.find.start(this.tree.root.path);
+    if (to === "trash") this.trash.start();
+    if (to === "tree" && focus) this.view.focus();
+  }
+
+  turn(to) {
+    this.#turn(to);
+  }
+
+  // #go makes a folder the top of the tree, or opens a file. It gives what is wrong, or "".
+  async #go(path) {
+    let entry;
+    try {
+      entry = path === this.home || path === "/" ? { type: "folder" } : await this.files.stat(path);
+    } catch (err) {
+      return problemOf(err).message;
+    }
+    if ((entry.target_type ?? entry.type) !== "folder") {
+      this.#revealFrom(path);
+      this.#openPath(path, {});
+      return "";
+    }
+    this.#turn("tree", false);
+    this.tree.setRoot(path);
+    this.path.show(path);
+    this.up.disabled = path === "/";
+    this.remember();
+    await this.loader.read(this.tree.root);
+    this.view.focus();
+    return "";
+  }
+
+  go(path) {
+    return this.#go(path);
+  }
+
+  // show opens a folder in the tree.
+  async show(node) {
+    this.#turn("tree", false);
+    if (node !== this.tree.root) await this.toggle(node, true);
+    else await this.loader.open(node);
+  }
+
+  async toggle(node, open) {
+    node.open = open;
+    if (open) await this.loader.open(node);
+    this.tree.flatten();
+    this.changed();
+    this.remember();
+  }
+
+  retry(node) {
+    this.loader.read(node);
+  }
+
+  more(node) {
+    this.loader.more(node);
+  }
+
+  open(node, { pin = false, keepFocus = false } = {}) {
+    if (!node) return;
+    this.#openPath(node.path, { pin, keepFocus });
+  }
+
+  #openPath(encoded, detail) {
+    document.dispatchEvent(new CustomEvent("sandboxd:open", { detail: { encoded, pin: true, ...detail } }));
+  }
+
+  // reveal selects a path that is below the top.
+  async reveal(path) {
+    const node = await this.loader.reach(path);
+    if (node) this.tree.pick(node.path);
+    this.changed();
+    this.view.bring("nearest");
+    return node;
+  }
+
+  async #revealFrom(path) {
+    this.#turn("tree", false);
+    if (!within(path, this.tree.root.path)) {
+      this.tree.setRoot(within(path, this.home) ? this.home : parentOf(path));
+      this.path.show(this.tree.root.path);
+      this.up.disabled = this.tree.root.path === "/";
+    }
+    if (!(await this.reveal(path))) this.toast(`${plainName(path)} is not there.`, null, true);
+    else this.view.bring("center");
+  }
+
+  // menu is what can be done with nodes; without any, with the folder on top.
+  menu(nodes, at) {
+    openMenu(menuOf(this, nodes), at, { label: nodes.length ? plainName(nodes[0].key) : "Files" });
+  }
+
+  // key does what a key means for the tree, and says whether it means anything.
+  key(event) {
+    const nodes = this.tree.chosen();
+    const at = this.tree.current();
+    const cmd = command(event);
+    if (event.key === "F2" && at) this.deeds.rename(at);
+    else if (event.key === "Delete" || (event.key === "Backspace" && cmd)) this.deeds.remove(nodes, event.shiftKey);
+    else if (event.key === "ArrowUp" && event.altKey) this.#go(parentOf(this.tree.root.path));
+    else if (event.key === "Escape") this.#clear();
+    else if (!cmd || event.altKey || event.shiftKey) return false;
+    else return this.#commandKey(event.key.toLowerCase(), nodes);
+    return true;
+  }
+
+  #commandKey(key, nodes) {
+    const act = {
+      a: () => this.tree.all(), c: () => this.deeds.put(nodes, false), x: () => this.deeds.put(nodes, true), z: () => this.deeds.undo(), f: () => this.#turn("find"),
+    }[key];
+    if (key === "v" && this.deeds.clip) this.deeds.paste();
+    else if (!act) return false;
+    act?.();
+    this.view.show();
+    return true;
+  }
+
+  #clear() {
+    this.tree.selected.clear();
+    if (this.deeds.clip?.cut) this.deeds.clip = null;
+    this.view.show();
+  }
+
+  isCut(path) {
+    return Boolean(this.deeds.clip?.cut && this.deeds.clip.paths.some((p) => within(path, p)));
+  }
+
+  dragOut(transfer, node) {
+    const url = new URL(this.files.url(node.path), location.href);
+    transfer.setData("DownloadURL", `application/octet-stream:${plainName(node.key).replaceAll(":", "_")}:${url}`);
+  }
+
+  moved(...args) {
+    if (Array.isArray(args[0])) return this.deeds.carry(...args); // dropped within the tree
+    document.dispatchEvent(new CustomEvent("sandboxd:moved", { detail: { from: args[0], to: args[1] } }));
+  }
+
+  gone(paths) {
+    document.dispatchEvent(new CustomEvent("sandboxd:gone", { detail: { paths } }));
+  }
+
+  async dropped(transfer, folder) {
+    await this.#take(fromDrop(transfer), folder);
+  }
+
+  async #take(read, folder) {
+    try {
+      const items = await read(folder);
+      if (items.length) this.uploads.add(items);
+    } catch (err) {
+      this.toast(`What you dropped cannot be read: ${problemOf(err).message}`, null, true);
+    }
+  }
+
+  async upload(folder, whole = false) {
+    const list = await choose({ folder: whole });
+    if (list.length) this.uploads.add(fromInput(list, folder));
+  }
+
+  #pasteFiles(event) {
+    if (!event.clipboardData.files.length) return;
+    event.preventDefault();
+    this.uploads.add([...event.clipboardData.files].map((file) => ({ file, path: join(this.deeds.into().path, encodeURIComponent(file.name)) })));
+  }
+
+  #arrived(path) {
+    this.loader.changed(parentOf(path));
+    const top = this.tree.root.path;
+    for (let folder = parentOf(path); within(folder, top) && folder !== top; folder = parentOf(folder)) {
+      if (!this.tree.find(folder)) this.loader.changed(parentOf(folder)); // made on the way
+    }
+  }
+
+  toast(text, act, bad = false) {
+    this.toasts.show(text, act, bad);
+    if (!act) say(text);
+  }
+}
+
+customElements.define("sandbox-files", SandboxFiles);

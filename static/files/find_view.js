@@ -1,0 +1,171 @@
+// FindView searches below a folder, by name or in what files hold, and shows what is found as it is found.
+import { problemOf } from "./api.js";
+import { button, h, icon, later, say } from "./dom.js";
+import { lookOf } from "./kinds.js";
+import { nameElement, pieces, textElement } from "./names.js";
+import { baseOf, canonical, encodePath, join, parentOf, relative, tidy } from "./paths.js";
+import { count } from "./words.js";
+
+const pause = 350; // ms after the last key
+const most = 2000; // results
+const slow = 150; // ms before it is said that a search is under way
+
+// foundOf brings a result into our form: its path, and the line cut into before, match and after.
+export function foundOf(result, folder) {
+  const below = result.path_encoded ? canonical(result.path_encoded) : encodePath(result.path, folder).slice(1);
+  const path = result.path_encoded && !below.startsWith("/") ? join(folder, below) : result.path_encoded ? below : `/${below}`;
+  const text = result.text ?? "";
+  const start = Math.min(result.start ?? 0, text.length);
+  const end = Math.max(start, Math.min(result.end ?? start, text.length));
+  return { ...result, path, before: text.slice(0, start), match: text.slice(start, end), after: text.slice(end) };
+}
+
+export class FindView {
+  #away = new AbortController();
+  #groups = new Map();
+  #n = 0;
+
+  // owner: {files, home, open(path, {line, column}), reveal(path), close()}
+  constructor(owner) {
+    this.owner = owner;
+    this.field = h("input", { class: "input", type: "search", placeholder: "Find files…", "aria-label": "Find", spellcheck: "false", autocapitalize: "off", maxlength: "1000", "data-focus": true });
+    this.modes = ["names", "content"].map((mode) => h("button", { class: "chip", type: "button", "aria-pressed": String(mode === "names"), click: () => this.setMode(mode) }, mode === "names" ? "Names" : "Contents"));
+    this.case = this.#switch("Aa", "Upper and lower case differ");
+    this.regex = this.#switch(".*", "Regular expression");
+    this.place = h("p", { class: "find-place" });
+    this.note = h("p", { class: "find-note", role: "status" });
+    this.results = h("div", { class: "find-results", tabindex: "-1" });
+    this.element = h("div", { class: "find" },
+      h("div", { class: "find-head" },
+        h("div", { class: "search" }, icon("find"), this.field, button("close", "Back to the tree", () => this.owner.close(), { kind: "bare low find-close" })),
+        h("div", { class: "find-how" }, h("div", { class: "chips" }, this.modes), h("span", { class: "find-switches" }, this.case, this.regex)), this.place),
+      this.note, this.results);
+    this.mode = "names";
+    this.soon = later(() => this.run(), pause);
+    this.field.addEventListener("input", () => this.soon());
+    this.field.addEventListener("keydown", (event) => this.#key(event));
+    this.results.addEventListener("keydown", (event) => this.#walk(event));
+    this.setMode("names");
+  }
+
+  #switch(text, title) {
+    const b = h("button", { class: "switch", type: "button", title, "aria-label": title, "aria-pressed": "false" }, text);
+    b.addEventListener("click", () => {
+      b.setAttribute("aria-pressed", String(b.getAttribute("aria-pressed") !== "true"));
+      this.run();
+    });
+    return b;
+  }
+
+  setMode(mode) {
+    this.mode = mode;
+    this.modes.forEach((b, i) => b.setAttribute("aria-pressed", String((i === 0) === (mode === "names"))));
+    this.field.placeholder = mode === "names" ? "Find files by name, or by a pattern like *.go" : "Find in files";
+    this.regex.hidden = mode === "names";
+    if (this.folder) this.run();
+  }
+
+  // start shows the view for a folder.
+  start(folder) {
+    this.folder = folder;
+    this.place.replaceChildren("in ", textElement(tidy(folder, this.owner.home)));
+    this.field.focus();
+    this.field.select();
+    if (this.field.value) this.run();
+  }
+
+  stop() {
+    this.soon.cancel();
+    this.#away.abort();
+  }
+
+  async run() {
+    this.stop();
+    this.#away = new AbortController();
+    const { signal } = this.#away;
+    this.#groups.clear();
+    this.#n = 0;
+    this.results.replaceChildren();
+    this.note.textContent = "";
+    const query = this.field.value;
+    if (!query.trim()) return;
+    const waits = setTimeout(() => (this.note.textContent = "Searching…"), slow);
+    const pressed = (b) => b.getAttribute("aria-pressed") === "true";
+    try {
+      const ask = { path_encoded: this.folder, query, in: this.mode, case: pressed(this.case), regex: this.mode === "content" && pressed(this.regex), limit: most };
+      for await (const result of this.owner.files.search(ask, signal)) {
+        if (result.error) throw new Error(result.error);
+        if (result.path !== undefined || result.path_encoded) this.#add(foundOf(result, this.folder));
+      }
+      this.#sum(query);
+    } catch (err) {
+      if (!signal.aborted) this.#fail(problemOf(err));
+    } finally {
+      clearTimeout(waits);
+    }
+  }
+
+  #sum(query) {
+    const files = this.#groups.size;
+    const text = !this.#n ? `Nothing found for “${pieces(query).map((p) => p.text).join("")}”.`
+      : this.mode === "names" ? count(this.#n, "result") : `${count(this.#n, "result")} in ${count(files, "file")}`;
+    this.note.textContent = this.#n >= most ? `${text}. There may be more.` : text;
+    say(this.note.textContent);
+  }
+
+  #fail(problem) {
+    this.note.replaceChildren(h("span", { class: "fault" }, icon("warn"), problem.message), h("button", { class: "link", type: "button", click: () => this.run() }, "Retry"));
+  }
+
+  #add(found) {
+    if (++this.#n > most) return;
+    if (this.mode === "names") return this.results.append(this.#file(found, true));
+    let group = this.#groups.get(found.path);
+    if (!group) {
+      group = { element: h("details", { class: "find-group", open: true }, h("summary", {}, icon("right"), this.#label(found), h("span", { class: "count" })), h("div", {})), n: 0 };
+      this.#groups.set(found.path, group);
+      this.results.append(group.element);
+    }
+    group.n++;
+    group.element.querySelector(".count").textContent = group.n;
+    group.element.lastChild.append(this.#line(found));
+  }
+
+  #label(found) {
+    const look = lookOf({ name: baseOf(found.path), type: found.type ?? "file", target_type: found.target_type });
+    const where = relative(parentOf(found.path), this.folder);
+    return h("span", { class: "names" }, h("span", { class: `glyph${look.tint ? ` tint-${look.tint}` : ""}` }, icon(look.icon)), nameElement(baseOf(found.path)), where && h("span", { class: "target" }, nameElement(where)));
+  }
+
+  #file(found) {
+    const open = () => (found.type === "folder" ? this.owner.reveal(found.path) : this.owner.open(found.path, {}));
+    this.#groups.set(found.path, found);
+    return h("button", { type: "button", class: "find-row", click: open }, this.#label(found));
+  }
+
+  #line(found) {
+    const shown = (text) => pieces(text).map((p) => (p.escaped && p.text.startsWith("\\") && p.text !== "\\t" ? p.text : p.text === "\\t" ? "  " : p.text.replaceAll("␠", " "))).join("");
+    return h("button", { type: "button", class: "find-row line", click: () => this.owner.open(found.path, { line: found.line, column: found.column }) },
+      h("span", { class: "line-no" }, found.line), h("bdi", { class: "clip" }, shown(found.before.trimStart()), h("mark", {}, shown(found.match)), shown(found.after)));
+  }
+
+  #key(event) {
+    event.stopPropagation();
+    if (event.key === "Enter") this.run();
+    else if (event.key === "Escape") this.owner.close();
+    else if (event.key === "ArrowDown") this.results.querySelector(".find-row")?.focus();
+    else return;
+    event.preventDefault();
+  }
+
+  #walk(event) {
+    event.stopPropagation();
+    if (event.key === "Escape") return this.field.focus();
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const rows = [...this.results.querySelectorAll(".find-row, summary")].filter((r) => r.checkVisibility());
+    const next = rows[rows.indexOf(document.activeElement) + step];
+    (next ?? this.field).focus();
+  }
+}

@@ -1,0 +1,149 @@
+// Loader fetches what a Tree shows: folders when they are opened, their further pages, and again what has changed.
+import { problemOf } from "./api.js";
+import { later } from "./dom.js";
+import { within } from "./paths.js";
+
+const firstPage = 1000; // entries: enough to begin with, and quick
+const nextPages = 10_000;
+const mostKept = 100_000; // entries of one folder; more are found by searching
+const slow = 150; // ms before it is said that a folder is being read
+const calm = 200; // ms that changes are collected
+const perEntry = 0.2; // ms of rest for each entry of a folder that changes all the time
+
+export class Loader {
+  #going = new Map(); // path → promise
+  #stale = new Set();
+  #rest = new Map(); // path → time before which it is not read again
+
+  // owner: {tree, files, changed()}
+  constructor(owner) {
+    this.owner = owner;
+    this.soon = later(() => this.#catchUp(), calm);
+  }
+
+  // open fills a folder that has not been read yet.
+  async open(node) {
+    if (node.children && node.state !== "error") return;
+    await this.read(node);
+  }
+
+  // read reads a folder, again if need be, as much of it as was shown before. quiet: nobody has asked for it.
+  read(node, quiet = false) {
+    const going = this.#going.get(node.path);
+    if (going) return going;
+    const mine = this.#read(node, quiet).finally(() => this.#going.delete(node.path));
+    this.#going.set(node.path, mine);
+    return mine;
+  }
+
+  async #read(node, quiet) {
+    const { tree, files } = this.owner;
+    const had = node.children?.length ?? 0;
+    node.state = node.children ? node.state : "loading";
+    tree.flatten();
+    this.owner.changed();
+    const waits = setTimeout(() => {
+      if (!node.children) node.state = "slow";
+      tree.flatten();
+      this.owner.changed();
+    }, slow);
+    try {
+      const { entries, next } = await this.#pages(files, node.path, Math.min(had, mostKept), quiet);
+      clearTimeout(waits);
+      tree.fill(node, entries, { next });
+    } catch (err) {
+      clearTimeout(waits);
+      const problem = problemOf(err);
+      if (problem.code === "left") return;
+      if (node.children && (quiet || problem.passing) && problem.status !== 404) return; // what is shown is still the best there is
+      tree.fail(node, problem);
+    }
+    this.#rest.set(node.path, Date.now() + (node.children?.length ?? 0) * perEntry);
+    this.owner.changed();
+  }
+
+  async #pages(files, path, least, quiet) {
+    let { entries, next } = await files.list(path, { limit: least > firstPage ? nextPages : firstPage, quiet });
+    while (next && entries.length < least) {
+      const page = await files.list(path, { after: next, limit: nextPages, quiet });
+      entries = entries.concat(page.entries);
+      next = page.next;
+    }
+    return { entries, next };
+  }
+
+  // more reads the next page of a long folder.
+  async more(node) {
+    if (!node.next || node.fetching || node.children.length >= mostKept) return;
+    node.fetching = true;
+    try {
+      const page = await this.owner.files.list(node.path, { after: node.next, limit: nextPages });
+      this.owner.tree.fill(node, page.entries, { next: node.children.length + page.entries.length < mostKept ? page.next : "", append: true });
+      node.cut = Boolean(page.next) && !node.next;
+    } catch (err) {
+      this.owner.tree.fail(node, problemOf(err));
+    }
+    node.fetching = false;
+    this.owner.changed();
+  }
+
+  // changed notes that a folder is not as it is shown; it is read again soon, if anybody looks.
+  changed(path) {
+    this.#stale.add(path);
+    this.soon();
+  }
+
+  // everything notes it for all folders that are open.
+  everything() {
+    for (const node of this.owner.tree.openFolders()) this.#stale.add(node.path);
+    this.soon();
+  }
+
+  // resume reads what has changed while nobody looked.
+  resume() {
+    if (this.#stale.size) this.soon();
+  }
+
+  #catchUp() {
+    if (!this.owner.looking()) return;
+    const now = Date.now();
+    let later = 0;
+    for (const path of [...this.#stale]) {
+      const rest = (this.#rest.get(path) ?? 0) - now;
+      if (rest > 0) {
+        later = Math.max(later, rest);
+        continue;
+      }
+      this.#stale.delete(path);
+      const node = this.owner.tree.find(path);
+      if (node?.children && (node.open || node === this.owner.tree.root)) this.read(node, true);
+      else if (node) node.children = null;
+    }
+    if (later) setTimeout(() => this.soon(), later);
+  }
+
+  // reach opens the folders on the way to path, below the tree's root, and gives its node if it is there.
+  async reach(path) {
+    const { tree } = this.owner;
+    if (!within(path, tree.root.path)) return null;
+    let node = tree.root;
+    while (node.path !== path) {
+      await this.open(node);
+      node.open = true;
+      let next = step(node, path);
+      while (!next && node.next) {
+        await this.more(node);
+        next = step(node, path);
+      }
+      if (!next) return null;
+      node = next;
+    }
+    tree.flatten();
+    return node;
+  }
+}
+
+function step(node, path) {
+  return node.children?.find((c) => within(path, c.path)) ?? null;
+}
+

@@ -1,0 +1,201 @@
+// The tree of files, without any DOM: what is known of folders, which of them are open, what is selected, and the rows
+// that follow from it.
+import { join, parentOf, within } from "./paths.js";
+
+// Node is one entry of the tree. children is null until its folder has been listed.
+export class Node {
+  constructor(path, entry, parent) {
+    this.path = path;
+    this.entry = entry;
+    this.parent = parent;
+    this.level = parent ? parent.level + 1 : 0;
+    this.children = null;
+    this.open = false;
+    this.next = ""; // where the folder's listing goes on
+    this.state = ""; // "loading", "slow" (for long enough to say so), "error"
+    this.problem = null;
+    this.index = 0; // among the siblings that are shown
+    this.of = 0;
+  }
+
+  get key() {
+    return this.entry.key;
+  }
+
+  // folder says whether it can be opened: a folder, or a link to one.
+  get folder() {
+    return this.entry.type === "folder" || (this.entry.type === "link" && this.entry.target_type === "folder");
+  }
+
+  get hidden() {
+    return this.key.startsWith(".");
+  }
+}
+
+// Rows that are no entry tell how a folder stands.
+const note = (kind, node) => ({ kind, node, level: node.level + 1, path: `${node.path}\0${kind}` });
+
+export class Tree {
+  constructor() {
+    this.setRoot("/");
+    this.showHidden = true;
+  }
+
+  setRoot(path) {
+    this.root = new Node(path, { key: "", type: "folder" }, null);
+    this.root.open = true;
+    this.rows = [];
+    this.at = new Map(); // path → index of its row
+    this.selected = new Set();
+    this.cursor = "";
+    this.anchor = "";
+    this.drafted = null;
+  }
+
+  // draft adds a row for something that has no name yet, at the top of its folder.
+  draft(folder, type) {
+    this.drafted = new Node(`${folder.path}\0new`, { key: "", name: "", type, mode: "0", owner: "", modified: "" }, folder);
+    this.flatten();
+    this.cursor = this.drafted.path;
+    return this.drafted;
+  }
+
+  drop(node) {
+    if (this.drafted === node) this.drafted = null;
+    this.flatten();
+  }
+
+  // find gives the node of a path when it is known.
+  find(path) {
+    if (path === this.root.path) return this.root;
+    if (!within(path, this.root.path)) return null;
+    let node = this.root;
+    while (node && node.path !== path) node = node.children?.find((c) => within(path, c.path)) ?? null;
+    return node;
+  }
+
+  // fill takes in a folder's listing: whole, or its next page. Nodes that are still there stay the same, with what is
+  // open and selected in them.
+  fill(node, entries, { next = "", append = false } = {}) {
+    const old = new Map((node.children ?? []).map((c) => [c.key, c]));
+    const fresh = entries.map((entry) => {
+      const kept = old.get(entry.key);
+      if (!kept) return new Node(join(node.path, entry.key), entry, node);
+      kept.entry = entry;
+      if (!kept.folder) [kept.children, kept.open] = [null, false];
+      return kept;
+    });
+    if (append) {
+      const more = new Set(entries.map((e) => e.key));
+      node.children = [...(node.children ?? []).filter((c) => !more.has(c.key)), ...fresh];
+    } else node.children = fresh;
+    node.next = next;
+    node.state = "";
+    node.problem = null;
+    this.#forget(node);
+    this.flatten();
+  }
+
+  fail(node, problem) {
+    node.state = "error";
+    node.problem = problem;
+    this.flatten();
+  }
+
+  // #forget drops the selection of what is gone.
+  #forget(node) {
+    if (!this.selected.size) return;
+    const there = new Set(node.children.map((c) => c.path));
+    for (const path of this.selected) {
+      if (parentOf(path) === node.path && !there.has(path)) this.selected.delete(path);
+    }
+  }
+
+  // flatten makes the rows anew.
+  flatten() {
+    const before = this.at.get(this.cursor) ?? 0;
+    this.rows = [];
+    this.#walk(this.root);
+    this.at = new Map(this.rows.map((row, i) => [row.path, i]));
+    if (this.cursor && !this.at.has(this.cursor)) {
+      this.cursor = this.rows[Math.min(before, this.rows.length - 1)]?.path ?? "";
+    }
+  }
+
+  #walk(node) {
+    const shown = (node.children ?? []).filter((c) => this.showHidden || !c.hidden);
+    if (this.drafted?.parent === node) shown.unshift(this.drafted);
+    shown.forEach((child, i) => {
+      child.index = i + 1;
+      child.of = node.next ? -1 : shown.length;
+      this.rows.push(child);
+      if (child.open && child.folder) this.#walk(child);
+    });
+    if (node.state === "error") this.rows.push(note("error", node));
+    else if (!node.children) {
+      if (node.state) this.rows.push(note("loading", node));
+    } else if (node.next) this.rows.push(note("more", node));
+    else if (!shown.length) this.rows.push(note(node.children.length ? "only-hidden" : "empty", node));
+  }
+
+  // openFolders are the folders whose listing shows, the root first.
+  openFolders() {
+    return [this.root, ...this.rows.filter((r) => r instanceof Node && r.folder && r.open)];
+  }
+
+  current() {
+    const row = this.rows[this.at.get(this.cursor)];
+    return row instanceof Node ? row : null;
+  }
+
+  // chosen are the selected nodes in order; without any, the one at the cursor.
+  chosen() {
+    const nodes = this.rows.filter((r) => r instanceof Node && this.selected.has(r.path));
+    if (nodes.length) return nodes;
+    const at = this.current();
+    return at ? [at] : [];
+  }
+
+  // pick selects as a click or an arrow does. how: "one", "toggle" (Ctrl), "range" (Shift), "move" (Ctrl and an arrow).
+  pick(path, how = "one") {
+    const to = this.at.get(path);
+    if (to === undefined) return;
+    if (how === "range") {
+      const from = this.at.get(this.anchor) ?? to;
+      this.selected.clear();
+      for (let i = Math.min(from, to); i <= Math.max(from, to); i++) {
+        if (this.rows[i] instanceof Node) this.selected.add(this.rows[i].path);
+      }
+    } else if (how === "toggle") {
+      if (!this.selected.delete(path)) this.selected.add(path);
+      this.anchor = path;
+    } else if (how === "one") {
+      this.selected.clear();
+      if (this.rows[to] instanceof Node) this.selected.add(path);
+      this.anchor = path;
+    }
+    this.cursor = path;
+  }
+
+  all() {
+    for (const row of this.rows) if (row instanceof Node) this.selected.add(row.path);
+  }
+
+  // seek gives the next row whose name begins with text, from the cursor on, and around.
+  seek(text) {
+    const from = this.at.get(this.cursor) ?? -1;
+    const first = text.length === 1 ? from + 1 : Math.max(from, 0); // one letter again goes on to the next
+    for (let i = 0; i < this.rows.length; i++) {
+      const row = this.rows[(first + i) % this.rows.length];
+      if (row instanceof Node && row.entry.name.toLowerCase().startsWith(text)) return row;
+    }
+    return null;
+  }
+
+  // step gives the row so many rows away that can be gone to.
+  step(by) {
+    const from = this.at.get(this.cursor);
+    if (from === undefined) return this.rows[by < 0 ? this.rows.length - 1 : 0] ?? null;
+    return this.rows[Math.max(0, Math.min(this.rows.length - 1, from + by))] ?? null;
+  }
+}

@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import * as p from "./paths.js";
+
+test("names that are text and names that are bytes stay what they are", () => {
+  for (const name of ["a b", "ü", "100%", "a+b", "#?&", "日本語", "emoji 🎉", "line\nbreak", "(x)!'*~"]) {
+    assert.equal(p.decodeText(p.encodeName(name)), name);
+    assert.equal(p.canonical(p.encodeName(name)), p.encodeName(name));
+  }
+  assert.equal(p.nameOf({ name: "bad\ufffd.txt", name_encoded: "bad%ff.txt" }), "bad%FF.txt");
+  assert.deepEqual([...p.bytesOf("bad%FF.txt")].slice(3, 4), [0xff]);
+  assert.equal(p.isText("bad%FF"), false);
+  assert.equal(p.isText("gr%C3%BC"), true);
+});
+
+test("what programs encode in another way is brought into ours", () => {
+  assert.equal(p.canonical("a%2Bb%28c%29~x"), "a%2Bb(c)~x");
+  assert.equal(p.canonical("%c3%bc"), "%C3%BC");
+});
+
+test("typed paths are absolute, below home, or relative to it, and never lead above the root", () => {
+  const home = "/home/agent";
+  assert.equal(p.encodePath("~", home), home);
+  assert.equal(p.encodePath("~/a b/", home), "/home/agent/a%20b");
+  assert.equal(p.encodePath("x/./y//z", home), "/home/agent/x/y/z");
+  assert.equal(p.encodePath("/../../etc/../etc/passwd", home), "/etc/passwd");
+  assert.equal(p.encodePath("/", home), "/");
+});
+
+test("a path is taken apart and put together", () => {
+  assert.equal(p.parentOf("/a/b"), "/a");
+  assert.equal(p.parentOf("/a"), "/");
+  assert.equal(p.parentOf("/"), "/");
+  assert.equal(p.join("/", "a"), "/a");
+  assert.equal(p.relative("/a/b/c", "/a"), "b/c");
+  assert.equal(p.relative("/ab", "/a"), null);
+  assert.equal(p.within("/ab", "/a"), false);
+  assert.equal(p.tidy("/home/agent/x", "/home/agent"), "~/x");
+  assert.equal(p.tidy("/home/agentx", "/home/agent"), "/home/agentx");
+  assert.equal(p.tidy("/", "/"), "~");
+});
+
+test("what lies in something else of a selection goes with it", () => {
+  assert.deepEqual(p.topmost(["/a/b/c", "/a/b", "/ab", "/a/b-c", "/a/b"]), ["/a/b", "/a/b-c", "/ab"]);
+  assert.equal(p.commonParent(["/a/b/c", "/a/b/d/e"]), "/a/b");
+  assert.equal(p.commonParent(["/a", "/b/c"]), "/");
+});
+
+test("a name beside one that is taken keeps its ending", () => {
+  assert.equal(p.freeName("a.txt", new Set(["a.txt", "a%20(2).txt"])), "a%20(3).txt");
+  assert.equal(p.freeName(".env", new Set([".env"])), ".env%20(2)");
+  assert.equal(p.freeName("free", new Set()), "free");
+});
+
+test("typed names are judged before they are sent", () => {
+  for (const bad of ["", "  ", ".", "..", "a\0b", "ü".repeat(128)]) assert.notEqual(p.nameFault(bad), "", bad);
+  for (const good of ["a", "...", "ü".repeat(127), "a\nb"]) assert.equal(p.nameFault(good), "", good);
+});

@@ -1,0 +1,60 @@
+// send puts a body and tells how far it is, which fetch cannot. It gives {status, body, problem}, where problem stands
+// for a status that says no; what never got an answer is thrown as a Problem.
+import { Problem, refusal } from "./api.js";
+
+const silence = 60_000; // ms without any progress after which a connection counts as lost
+
+export function send({ url, headers, body, progress, signal }) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    let timer = 0;
+    const alive = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => request.abort(), silence);
+    };
+    const lost = () => reject(signal.aborted ? new Problem(0, "left", "It was stopped.") : new Problem(0, "offline", "The connection was lost."));
+    const stop = () => request.abort();
+    request.open("PUT", url);
+    request.setRequestHeader("Accept", "application/problem+json");
+    for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
+    request.upload.addEventListener("progress", (event) => {
+      alive();
+      progress(event.loaded);
+    });
+    request.addEventListener("load", () => {
+      const { status, responseText, responseURL } = request;
+      if (responseURL && new URL(responseURL).pathname !== new URL(url, location.href).pathname) {
+        return reject(new Problem(401, "signed-out", "You are signed out. Sign in again in another tab, then retry."));
+      }
+      resolve({ status, body: responseText, problem: refusal(status, request.getResponseHeader("Content-Type") ?? "", responseText) });
+    });
+    request.addEventListener("error", lost);
+    request.addEventListener("abort", lost);
+    request.addEventListener("loadend", () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", stop);
+    });
+    signal.addEventListener("abort", stop);
+    if (signal.aborted) return lost();
+    alive();
+    request.send(body);
+  });
+}
+
+// wait waits, and goes on earlier when the browser is online again.
+export function wait(ms, signal) {
+  return new Promise((resolve, reject) => {
+    const over = new AbortController();
+    const go = () => {
+      over.abort();
+      clearTimeout(timer);
+      resolve();
+    };
+    const timer = setTimeout(go, ms);
+    addEventListener("online", go, { signal: over.signal });
+    signal.addEventListener("abort", () => {
+      go();
+      reject(new Problem(0, "left", "It was stopped."));
+    }, { signal: over.signal });
+  });
+}

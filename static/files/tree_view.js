@@ -1,0 +1,395 @@
+// TreeView shows a Tree and turns what a person does to it into calls of its owner: an ARIA tree with one focus, rows
+// that exist only while they can be seen, names that are typed in place, and things dragged about.
+import { Node } from "./model.js";
+import { baseOf, encodeName, nameFault, parentOf, within } from "./paths.js";
+import { nameElement, plainName, textElement } from "./names.js";
+import { command, h, icon, later } from "./dom.js";
+import { lookOf } from "./kinds.js";
+import { VirtualList } from "./virtual.js";
+import { kindWord, moment, rights, size, whole } from "./words.js";
+
+const typing = 700; // ms that letters belong together
+const hold = 550; // ms of a finger that mean the menu
+const springs = 700; // ms over a closed folder while dragging, which open it
+export const dragType = "application/x-sandboxd-paths";
+
+export class TreeView {
+  #typed = "";
+  #typedUntil = 0;
+  #edit = null; // {path, resolve, input}
+  #press = null;
+  #spring = null;
+  #over = "";
+
+  // owner: {tree, open(node, {pin}), toggle(node, open), menu(nodes, at), key(event) → handled, moved(paths, folder, copy),
+  // dropped(transfer, folder), retry(node), more(node)}
+  constructor(owner) {
+    this.owner = owner;
+    this.id = `tree-${Math.random().toString(36).slice(2, 8)}`;
+    this.canvas = h("div", { class: "tree-rows", role: "none" });
+    this.head = h("div", { class: "tree-head", "aria-hidden": "true" },
+      h("span", { class: "col-name" }, "Name"), h("span", { class: "col-size" }, "Size"), h("span", { class: "col-time" }, "Modified"),
+      h("span", { class: "col-mode" }, "Permissions"), h("span", { class: "col-owner" }, "Owner"));
+    this.element = h("div", { class: "tree", role: "tree", tabindex: "0", "aria-multiselectable": "true", "aria-label": "Files", "data-focus": true }, this.head, this.canvas);
+    this.list = new VirtualList(this.element, this.canvas, {
+      key: (row) => row.path, make: (row) => this.#make(row), stamp: (row) => this.#stamp(row), place: (e, i) => this.#place(e, i),
+    });
+    this.#listen();
+  }
+
+  get tree() {
+    return this.owner.tree;
+  }
+
+  end() {
+    this.list.end();
+  }
+
+  show() {
+    this.list.show(this.tree.rows);
+    this.#point();
+  }
+
+  // bring makes the cursor's row seen.
+  bring(align) {
+    const i = this.tree.at.get(this.tree.cursor);
+    if (i !== undefined) this.list.bring(i, align);
+    this.#point();
+  }
+
+  focus() {
+    this.element.focus({ preventScroll: true });
+  }
+
+  #stamp(row) {
+    if (!(row instanceof Node)) return `${row.kind} ${row.node.state}`;
+    const e = row.entry;
+    return [e.type, e.target_type, e.size, e.modified, e.mode, e.owner, row.open, row.level, row.state, this.#edit?.path === row.path, this.owner.isCut?.(row.path)].join();
+  }
+
+  #place(element, i) {
+    const row = this.tree.rows[i];
+    element.id = `${this.id}-${i}`;
+    if (!(row instanceof Node)) return;
+    element.setAttribute("aria-posinset", row.index);
+    element.setAttribute("aria-setsize", row.of);
+    element.setAttribute("aria-selected", String(this.tree.selected.has(row.path)));
+    element.classList.toggle("at", row.path === this.tree.cursor);
+    element.classList.toggle("into", row.path === this.#over);
+  }
+
+  #point() {
+    const i = this.tree.at.get(this.tree.cursor);
+    if (i === undefined) this.element.removeAttribute("aria-activedescendant");
+    else this.element.setAttribute("aria-activedescendant", `${this.id}-${i}`);
+  }
+
+  #make(row) {
+    if (!(row instanceof Node)) return this.#makeNote(row);
+    const { entry } = row;
+    const look = lookOf(entry, row.open);
+    const glyph = h("span", { class: `glyph${look.tint ? ` tint-${look.tint}` : ""}${look.folder ? " folder" : ""}` }, icon(look.icon), entry.type === "link" && icon("arrow", "badge"));
+    const twist = h("span", { class: "twist" }, row.folder && icon(row.state === "slow" ? "state-busy" : "right", row.state === "slow" ? "turning" : ""));
+    const name = this.#edit?.path === row.path ? this.#edit.input : h("span", { class: "names" }, nameElement(row.key), entry.type === "link" && target(entry));
+    const element = h("div", {
+      class: `tree-row${entry.name.startsWith(".") ? " dim" : ""}${this.owner.isCut?.(row.path) ? " cut" : ""}`, role: "treeitem", "aria-level": row.level,
+      "aria-expanded": row.folder ? String(row.open) : null, draggable: "true", title: tooltip(row), "aria-label": spoken(row),
+    },
+    h("span", { class: "col-name" }, twist, glyph, name),
+    h("span", { class: "col-size" }, entry.type === "file" ? size(entry.size) : ""), h("span", { class: "col-time", title: whole(entry.modified) }, moment(entry.modified)),
+    h("span", { class: "col-mode" }, rights(entry.mode)), h("span", { class: "col-owner" }, entry.owner));
+    element.style.setProperty("--level", row.level - 1);
+    element.dataset.path = row.path;
+    return element;
+  }
+
+  #makeNote(row) {
+    const { kind, node } = row;
+    const texts = { empty: "Empty", "only-hidden": "Only hidden files", more: "Loading more…" };
+    const inside = kind === "loading" ? (node.state === "slow" ? h("span", { class: "skeleton", "aria-label": "Loading…" }) : "")
+      : kind === "error" ? [icon("warn"), h("span", { class: "clip", title: node.problem?.message }, node.problem?.message ?? "It cannot be listed."), h("button", { type: "button", class: "link", tabindex: "-1", click: () => this.owner.retry(node) }, "Retry")]
+        : texts[kind];
+    if (kind === "more") queueMicrotask(() => this.owner.more(node));
+    const element = h("div", { class: `tree-row note ${kind}`, role: "none" }, inside);
+    element.style.setProperty("--level", row.level - 1);
+    element.dataset.path = row.path;
+    return element;
+  }
+
+  // edit lets a name be typed in the row of path, and gives it, or "" when it was left as it was.
+  edit(path, value, fault = nameFault) {
+    this.#edit?.resolve("");
+    return new Promise((resolve) => {
+      const input = h("input", { class: "name-field", type: "text", value, spellcheck: "false", autocapitalize: "off", autocomplete: "off", "aria-label": "Name" });
+      let over = false;
+      const done = (name) => {
+        if (over) return;
+        over = true;
+        this.#edit = null;
+        resolve(name);
+        this.list.redraw(path);
+      };
+      const finish = () => {
+        const problem = fault(input.value);
+        input.setCustomValidity(input.value === value ? "" : problem);
+        if (!input.reportValidity()) return;
+        done(input.value);
+        this.focus();
+      };
+      input.addEventListener("keydown", (event) => {
+        event.stopPropagation();
+        if (event.key === "Enter" && !event.isComposing) finish();
+        else if (event.key === "Escape") {
+          done("");
+          this.focus();
+        }
+      });
+      input.addEventListener("input", () => input.setCustomValidity(""));
+      input.addEventListener("blur", () => setTimeout(() => document.activeElement !== input && done(fault(input.value) ? "" : input.value)));
+      for (const kind of ["pointerdown", "dblclick", "click"]) input.addEventListener(kind, (event) => event.stopPropagation());
+      this.#edit = { path, input, resolve: done };
+      this.list.redraw(path);
+      input.focus();
+      const dot = value.lastIndexOf(".");
+      input.setSelectionRange(0, dot > 0 ? dot : value.length);
+    });
+  }
+
+  get editing() {
+    return Boolean(this.#edit);
+  }
+
+  #listen() {
+    const e = this.element;
+    e.addEventListener("keydown", (event) => this.#key(event));
+    e.addEventListener("focus", () => {
+      if (!this.tree.cursor && this.tree.rows.length) this.#go(this.tree.step(0), "one");
+    });
+    e.addEventListener("pointerdown", (event) => this.#pointer(event));
+    for (const kind of ["pointerup", "pointercancel", "pointermove"]) e.addEventListener(kind, (event) => this.#release(event));
+    e.addEventListener("click", (event) => this.#click(event));
+    e.addEventListener("dblclick", (event) => {
+      const node = this.#nodeOf(event);
+      if (node && !node.folder) this.owner.open(node, { pin: true });
+    });
+    e.addEventListener("contextmenu", (event) => {
+      event.preventDefault();
+      this.#menuAt(event.target, event.clientX || undefined, event.clientY);
+    });
+    e.addEventListener("dragstart", (event) => this.#dragStart(event));
+    e.addEventListener("dragover", (event) => this.#dragOver(event));
+    e.addEventListener("dragleave", (event) => !e.contains(event.relatedTarget) && this.#into(""));
+    e.addEventListener("drop", (event) => this.#drop(event));
+    this.settle = later(() => this.show(), 0);
+  }
+
+  #nodeOf(event) {
+    const path = event.target.closest?.(".tree-row")?.dataset.path;
+    const row = this.tree.rows[this.tree.at.get(path)];
+    return row instanceof Node ? row : null;
+  }
+
+  #click(event) {
+    const node = this.#nodeOf(event);
+    if (this.#press?.spent) return;
+    if (!node) {
+      if (!event.target.closest("button")) this.#clear();
+      return;
+    }
+    const how = event.shiftKey ? "range" : command(event) ? "toggle" : "one";
+    this.tree.pick(node.path, how);
+    this.show();
+    if (how !== "one" || event.detail > 1) return;
+    if (node.folder) this.owner.toggle(node, !node.open);
+    else this.owner.open(node, { pin: false });
+  }
+
+  #clear() {
+    this.tree.selected.clear();
+    this.show();
+  }
+
+  // A finger held still asks for the menu, where the browser does not turn that into one by itself.
+  #pointer(event) {
+    this.#press = null;
+    if (event.pointerType !== "touch" || !event.isPrimary) return;
+    const { clientX: x, clientY: y, target } = event;
+    const press = { x, y, spent: false };
+    press.timer = setTimeout(() => {
+      press.spent = true;
+      this.#menuAt(target, x, y);
+    }, hold);
+    this.#press = press;
+  }
+
+  #release(event) {
+    const press = this.#press;
+    if (!press) return;
+    if (event.type === "pointermove" && Math.hypot(event.clientX - press.x, event.clientY - press.y) < 8) return;
+    clearTimeout(press.timer);
+  }
+
+  #menuAt(target, x, y) {
+    if (this.#press) {
+      clearTimeout(this.#press.timer);
+      this.#press.spent = true;
+    }
+    const row = target.closest?.(".tree-row");
+    const node = row && this.#nodeOf({ target: row });
+    if (x === undefined) return this.menuAtCursor();
+    if (!node) this.tree.selected.clear();
+    else if (!this.tree.selected.has(node.path)) this.tree.pick(node.path);
+    this.show();
+    this.owner.menu(node ? this.tree.chosen() : [], { x, y });
+  }
+
+  // menuAtCursor is for the keyboard.
+  menuAtCursor() {
+    const box = (this.list.element(this.tree.cursor) ?? this.element).getBoundingClientRect();
+    this.owner.menu(this.tree.chosen(), { x: box.left + 32, y: Math.min(box.bottom, innerHeight - 40) });
+  }
+
+  #go(row, how) {
+    if (!row) return;
+    this.tree.pick(row.path, how);
+    this.bring();
+    this.show();
+  }
+
+  #key(event) {
+    if (event.target !== this.element || this.#edit) return;
+    const { tree } = this;
+    const node = tree.current();
+    const how = event.shiftKey ? "range" : command(event) ? "move" : "one";
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: this.list.perPage, PageUp: -this.list.perPage, Home: -tree.rows.length, End: tree.rows.length };
+    if (steps[event.key] && !event.altKey) this.#go(tree.step(steps[event.key]), how);
+    else if (event.key === "ArrowRight" && !event.altKey) this.#right(node);
+    else if (event.key === "ArrowLeft" && !event.altKey) this.#left(node);
+    else if (event.key === "Enter" && node && !command(event)) node.folder ? this.owner.toggle(node, !node.open) : this.owner.open(node, { pin: true });
+    else if (event.key === "Enter") tree.rows[tree.at.get(tree.cursor)]?.kind === "error" && this.owner.retry(tree.rows[tree.at.get(tree.cursor)].node);
+    else if (event.key === " " && node && !this.#typed) command(event) ? this.#toggle(node) : this.owner.open(node, { pin: false, keepFocus: true });
+    else if (event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) this.menuAtCursor();
+    else if (event.key === "*" && node?.parent) this.#openSiblings(node);
+    else if (!this.owner.key(event) && !this.#type(event)) return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  #toggle(node) {
+    this.tree.pick(node.path, "toggle");
+    this.show();
+  }
+
+  #right(node) {
+    if (!node?.folder) return;
+    if (!node.open) this.owner.toggle(node, true);
+    else this.#go(this.tree.step(1), "one");
+  }
+
+  #left(node) {
+    if (node?.folder && node.open) this.owner.toggle(node, false);
+    else if (node && node.parent !== this.tree.root) this.#go(node.parent, "one");
+  }
+
+  #openSiblings(node) {
+    for (const n of node.parent.children) if (n.entry.type === "folder" && !n.open) this.owner.toggle(n, true);
+  }
+
+  #type(event) {
+    if (event.key.length !== 1 || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return false;
+    this.#typed = event.timeStamp < this.#typedUntil ? this.#typed + event.key.toLowerCase() : event.key.toLowerCase();
+    this.#typedUntil = event.timeStamp + typing;
+    setTimeout(() => performance.now() > this.#typedUntil && (this.#typed = ""), typing + 50);
+    const same = [...this.#typed].every((c) => c === this.#typed[0]);
+    this.#go(this.tree.seek(same ? this.#typed[0] : this.#typed), "one");
+    return true;
+  }
+
+  #dragStart(event) {
+    const node = this.#nodeOf(event);
+    if (!node || this.#edit) return event.preventDefault();
+    if (!this.tree.selected.has(node.path)) this.tree.pick(node.path);
+    this.show();
+    const nodes = this.tree.chosen();
+    event.dataTransfer.effectAllowed = "copyMove";
+    event.dataTransfer.setData(dragType, JSON.stringify({ base: this.owner.base, paths: nodes.map((n) => n.path) }));
+    if (nodes.length === 1 && node.entry.type === "file") this.owner.dragOut?.(event.dataTransfer, node);
+    const ghost = h("div", { class: "drag-ghost" }, nodes.length === 1 ? textElement(plainName(node.key)) : `${nodes.length} items`);
+    document.body.append(ghost);
+    event.dataTransfer.setDragImage(ghost, -8, 12);
+    setTimeout(() => ghost.remove());
+    this.dragged = nodes.map((n) => n.path);
+  }
+
+  // folderAt is where something that is let go here would land.
+  #folderAt(event) {
+    const node = this.#nodeOf(event);
+    if (!node) return this.tree.root;
+    return node.folder ? node : node.parent;
+  }
+
+  #dragOver(event) {
+    const types = event.dataTransfer.types;
+    const own = types.includes(dragType);
+    if (!own && !types.includes("Files")) return;
+    const folder = this.#folderAt(event);
+    if (own && this.dragged?.some((p) => within(folder.path, p) || (parentOf(p) === folder.path && !copies(event)))) return this.#into("");
+    event.preventDefault();
+    event.dataTransfer.dropEffect = own && !copies(event) ? "move" : "copy";
+    this.#into(folder.path);
+    this.#scrollAt(event);
+  }
+
+  #into(path) {
+    if (path === this.#over) return;
+    this.#over = path;
+    clearTimeout(this.#spring);
+    this.element.classList.toggle("into-root", path === this.tree.root.path);
+    const node = path && this.tree.find(path);
+    if (node && !node.open) this.#spring = setTimeout(() => this.owner.toggle(node, true), springs);
+    this.show();
+  }
+
+  #scrollAt(event) {
+    const box = this.element.getBoundingClientRect();
+    const edge = 28;
+    if (event.clientY < box.top + edge) this.element.scrollTop -= 12;
+    else if (event.clientY > box.bottom - edge) this.element.scrollTop += 12;
+  }
+
+  #drop(event) {
+    const folder = this.#folderAt(event);
+    const own = event.dataTransfer.getData(dragType);
+    event.preventDefault();
+    event.stopPropagation();
+    this.#into("");
+    if (!own) return this.owner.dropped(event.dataTransfer, folder.path);
+    try {
+      const { base, paths } = JSON.parse(own);
+      if (base === this.owner.base) this.owner.moved(paths, folder.path, copies(event));
+    } catch {
+      // not from a tree of ours
+    }
+  }
+}
+
+const copies = (event) => event.ctrlKey || event.altKey;
+
+function target(entry) {
+  return h("span", { class: "target" }, "→ ", textElement(entry.target ?? ""));
+}
+
+function tooltip(node) {
+  const e = node.entry;
+  const lines = [plainName(node.key), kindWord(e)];
+  if (e.type === "file") lines.push(`${size(e.size)} (${e.size.toLocaleString("en")} bytes)`);
+  if (e.type === "link") lines.push(`→ ${plainName(encodeName(e.target ?? ""))}`);
+  lines.push(`Modified ${whole(e.modified)}`, `${rights(e.mode)} (${e.mode}) ${e.owner}:${e.group}`);
+  return lines.join("\n");
+}
+
+function spoken(node) {
+  const e = node.entry;
+  const what = node.folder ? "folder" : e.type === "file" ? size(e.size) : kindWord(e);
+  return `${plainName(baseOf(node.path))}, ${what}`;
+}

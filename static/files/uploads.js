@@ -1,0 +1,304 @@
+// Uploads is the queue of files on their way into a sandbox. Large ones go in pieces and go on where they were after a
+// lost connection, and after a reload once the person has chosen the same file again. It draws nothing.
+import { Problem, problemOf } from "./api.js";
+import { baseOf, freeName, join, parentOf } from "./paths.js";
+
+export const piece = 8 << 20; // bytes of a piece; smaller files go whole
+const atOnce = 3;
+const tries = 8; // failures in a row before a person is asked
+const longestDelay = 30_000; // ms
+
+// States of an upload: "waiting" (for its turn), "sending", "asking" (the name is taken), "broken" (tries again soon),
+// "failed" (problem says why; retry() tries again), "missing" (begun before the page was loaded; needs its file), "done".
+export class Uploads {
+  #choice = ""; // for all that meet a file that is there
+  #asking = Promise.resolve();
+  #last = 0;
+
+  // options: send(request) as in send.js · ask(upload, more) gives {what: "replace" | "both" | "skip", all} · changed() ·
+  // arrived(path) · store (of Storage's kind, or null) · wait(ms, signal)
+  constructor(files, options) {
+    this.files = files;
+    Object.assign(this, options);
+    this.list = [];
+    this.store ??= null;
+    this.#recall();
+  }
+
+  get running() {
+    return this.list.filter((u) => ["sending", "broken", "asking"].includes(u.state));
+  }
+
+  get open() {
+    return this.list.filter((u) => !["done", "failed", "missing"].includes(u.state));
+  }
+
+  // add takes in files: [{file, path}], where path is where the file goes. Folders without files: {path}.
+  add(items) {
+    if (!this.open.length) {
+      this.#choice = "";
+      this.list = this.list.filter((u) => u.state !== "done");
+    }
+    for (const { file, path } of items) {
+      const before = file && this.list.find((u) => u.state === "missing" && u.path === path && isSame(u, file));
+      if (before) Object.assign(before, { file, state: "waiting" });
+      else this.list.push(this.#make(file, path));
+    }
+    this.#turn();
+  }
+
+  // adopt gives an upload of an earlier page its file. It says whether it is the same file.
+  adopt(upload, file) {
+    if (!isSame(upload, file)) return false;
+    Object.assign(upload, { file, state: "waiting", problem: null });
+    this.#turn();
+    return true;
+  }
+
+  retry(upload) {
+    Object.assign(upload, { state: "waiting", problem: null, failures: 0 });
+    this.#turn();
+  }
+
+  // cancel ends an upload and forgets what has arrived of it.
+  cancel(upload) {
+    upload.away.abort();
+    const begun = upload.id && !["done"].includes(upload.state);
+    this.list = this.list.filter((u) => u !== upload);
+    this.#forget(upload);
+    if (begun) this.#abandon(upload);
+    this.#turn();
+  }
+
+  cancelAll() {
+    for (const u of [...this.list]) if (u.state !== "missing" && u.state !== "done") this.cancel(u);
+  }
+
+  clear() {
+    this.list = this.list.filter((u) => u.state !== "done");
+    this.changed();
+  }
+
+  // total says how far all of it is.
+  total() {
+    const counted = this.list.filter((u) => !["missing", "failed"].includes(u.state));
+    return {
+      files: counted.length, done: counted.filter((u) => u.state === "done").length,
+      bytes: counted.reduce((sum, u) => sum + u.size, 0), sent: counted.reduce((sum, u) => sum + u.sent, 0),
+    };
+  }
+
+  #make(file, path, id = "") {
+    return {
+      n: ++this.#last, file, path, id, size: file?.size ?? 0, modified: file?.lastModified ?? 0, folder: !file,
+      sent: 0, state: "waiting", problem: null, failures: 0, away: new AbortController(), replace: false,
+    };
+  }
+
+  #turn() {
+    this.changed();
+    for (const u of this.list) {
+      if (this.list.filter((x) => x.state === "sending").length >= atOnce) return;
+      if (u.state === "waiting") this.#run(u);
+    }
+  }
+
+  async #run(upload) {
+    upload.state = "sending";
+    upload.away = new AbortController();
+    const { signal } = upload.away;
+    try {
+      while (!(await this.#attempt(upload, signal)));
+      if (upload.state === "skipped") this.list = this.list.filter((u) => u !== upload);
+      else Object.assign(upload, { state: "done", sent: upload.size });
+      this.#forget(upload);
+      if (upload.state === "done") this.arrived(upload.path);
+    } catch (err) {
+      if (signal.aborted) return;
+      Object.assign(upload, { state: "failed", problem: problemOf(err) });
+    }
+    this.#turn();
+  }
+
+  // #attempt sends the upload or finds out why not. It gives whether it is over; what cannot be mended is thrown.
+  async #attempt(upload, signal) {
+    try {
+      if (upload.folder) await this.files.mkdir(upload.path, true).catch(allowTaken);
+      else if (upload.size <= piece) await this.#whole(upload, signal);
+      else await this.#pieces(upload, signal);
+      return true;
+    } catch (err) {
+      const problem = problemOf(err);
+      if (signal.aborted) throw problem;
+      if (problem.taken) return this.#taken(upload);
+      if (!problem.passing || ++upload.failures >= tries) throw problem;
+      Object.assign(upload, { state: "broken", problem });
+      this.changed();
+      await this.wait(Math.min(1000 * 2 ** (upload.failures - 1), longestDelay), signal);
+      Object.assign(upload, { state: "sending", problem: null });
+      this.changed();
+      return false;
+    }
+  }
+
+  async #whole(upload, signal) {
+    const headers = upload.replace ? {} : { "If-None-Match": "*" };
+    const answer = await this.#put(upload, this.files.url(upload.path, { parents: "true" }), headers, upload.file, 0, signal);
+    if (!upload.replace && (answer.status === 412 || answer.status === 409)) throw takenProblem();
+    insist(answer);
+  }
+
+  async #pieces(upload, signal) {
+    if (!upload.id) {
+      if (!upload.replace && (await this.#exists(upload.path))) throw takenProblem();
+      upload.id = uploadId();
+    }
+    this.#remember(upload);
+    let at = await this.#offset(upload, signal);
+    for (let stuck = 0; at < upload.size; ) {
+      const end = Math.min(at + piece, upload.size);
+      const headers = { "Content-Range": `bytes ${at}-${end - 1}/${upload.size}` };
+      if (!upload.replace) headers["If-None-Match"] = "*";
+      const url = this.files.url(upload.path, { upload: upload.id, parents: "true" });
+      const answer = await this.#put(upload, url, headers, upload.file.slice(at, end), at, signal);
+      if (answer.status === 412) throw takenProblem();
+      if (answer.status === 409 && ++stuck < 3) {
+        at = await this.#offset(upload, signal);
+        continue;
+      }
+      insist(answer);
+      if (answer.status !== 202) return;
+      at = Number(JSON.parse(answer.body).offset);
+      upload.failures = stuck = 0;
+    }
+    upload.id = ""; // all has arrived and yet it is no file: begin anew
+    throw new Problem(0, "broken", "The upload did not end as it should.");
+  }
+
+  async #offset(upload, signal) {
+    const { offset } = await this.files.json(this.files.url(upload.path, { upload: upload.id }), { signal }).catch((err) => {
+      if (err.status === 404) return { offset: 0 };
+      throw err;
+    });
+    upload.sent = offset;
+    return offset;
+  }
+
+  async #put(upload, url, headers, body, from, signal) {
+    const answer = await this.send({
+      url, headers: { "Content-Type": "application/octet-stream", ...headers }, body, signal,
+      progress: (sent) => {
+        upload.sent = from + sent;
+        this.changed();
+      },
+    });
+    return answer;
+  }
+
+  async #exists(path) {
+    return this.files.stat(path).then(() => true, (err) => {
+      if (err.status === 404) return false;
+      throw err;
+    });
+  }
+
+  // #taken asks what to do about a file that is there already, one question at a time.
+  async #taken(upload) {
+    upload.state = "asking";
+    this.changed();
+    const mine = this.#asking.then(() => this.#decide(upload));
+    this.#asking = mine.catch(() => {});
+    const what = await mine;
+    if (what === "skip") {
+      upload.state = "skipped";
+      return true;
+    }
+    if (what === "replace") upload.replace = true;
+    else upload.path = await this.#beside(upload.path);
+    upload.state = "sending";
+    return false;
+  }
+
+  async #decide(upload) {
+    if (upload.away.signal.aborted) return "skip";
+    if (this.#choice) return this.#choice;
+    const { what, all } = await this.ask(upload, this.list.filter((u) => ["waiting", "sending", "asking"].includes(u.state)).length - 1);
+    if (all) this.#choice = what;
+    return what;
+  }
+
+  // #beside gives the path of a name that is free.
+  async #beside(path) {
+    const folder = parentOf(path);
+    const taken = new Set([baseOf(path)]);
+    for (;;) {
+      const name = freeName(baseOf(path), taken);
+      if (!(await this.#exists(join(folder, name)))) return join(folder, name);
+      taken.add(name);
+    }
+  }
+
+  #abandon(upload) {
+    this.files.json(this.files.url(upload.path, { upload: upload.id }), { method: "DELETE" }).catch(() => {}); // it is swept after a day
+  }
+
+  // What is under way is kept, so that a page that is loaded anew can go on with it.
+  #remember(upload) {
+    const { id, path, size, modified } = upload;
+    this.#write([...this.#read().filter((r) => r.id !== id), { id, path, size, modified, at: Date.now() }].slice(-50));
+  }
+
+  #forget(upload) {
+    if (upload.id) this.#write(this.#read().filter((r) => r.id !== upload.id));
+  }
+
+  #read() {
+    try {
+      const kept = JSON.parse(this.store?.getItem(this.storeKey) ?? "[]");
+      return kept.filter((r) => Date.now() - r.at < 86_400_000);
+    } catch {
+      return [];
+    }
+  }
+
+  #write(records) {
+    try {
+      if (records.length) this.store?.setItem(this.storeKey, JSON.stringify(records));
+      else this.store?.removeItem(this.storeKey);
+    } catch {
+      // a full store costs the going on after a reload, no more
+    }
+  }
+
+  get storeKey() {
+    return `uploads ${this.files.base}`;
+  }
+
+  #recall() {
+    for (const { id, path, size, modified } of this.#read()) {
+      this.list.push({ ...this.#make(null, path, id), folder: false, size, modified, state: "missing" });
+    }
+  }
+}
+
+// isSame says whether a file is the one that an upload was begun with.
+export function isSame(upload, file) {
+  return upload.size === file.size && upload.modified === file.lastModified;
+}
+
+function takenProblem() {
+  return Object.assign(new Problem(412, "taken", "There is a file of this name already."), { taken: true });
+}
+
+function allowTaken(err) {
+  if (err.status !== 409) throw err;
+}
+
+function insist(answer) {
+  if (answer.status < 200 || answer.status > 299) throw answer.problem;
+}
+
+function uploadId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(15));
+  return Array.from(bytes, (b) => b.toString(36).padStart(2, "0")).join("");
+}

@@ -1,0 +1,196 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Problem } from "./api.js";
+import { isSame, piece, Uploads } from "./uploads.js";
+
+class Store extends Map {
+  getItem(key) {
+    return this.get(key) ?? null;
+  }
+  setItem(key, value) {
+    this.set(key, value);
+  }
+  removeItem(key) {
+    this.delete(key);
+  }
+}
+
+// A sandbox of whole files, which takes pieces as sandboxd does.
+function world({ there = {}, store = new Store(), answers = [], ask } = {}) {
+  const disk = new Map(Object.entries(there));
+  const parts = new Map();
+  const sent = [];
+  const folders = [];
+  const files = {
+    base: "/sandboxes/otter/files",
+    url: (path, params = {}) => ({ path, ...params }),
+    stat: async (path) => {
+      if (!disk.has(path)) throw new Problem(404, "not_found", "no");
+      return { path };
+    },
+    mkdir: async (path) => folders.push(path),
+    json: async (url, { method } = {}) => {
+      if (method === "DELETE") return parts.delete(url.upload);
+      return { offset: parts.get(url.upload) ?? 0 };
+    },
+  };
+  const send = async ({ url, headers, body, progress, signal }) => {
+    sent.push({ ...url, headers });
+    const next = answers.shift();
+    if (next instanceof Error) throw next;
+    if (typeof next === "function") await next(url, signal);
+    if (next?.status) return { problem: new Problem(next.status, "", "no"), ...next };
+    progress(body.size);
+    const range = /bytes (\d+)-(\d+)\/(\d+)/.exec(headers["Content-Range"] ?? "");
+    if (headers["If-None-Match"] && disk.has(url.path)) return { status: 412, problem: new Problem(412, "", "there") };
+    if (range && Number(range[1]) !== (parts.get(url.upload) ?? 0)) return { status: 409, problem: new Problem(409, "", "offset") };
+    if (range) parts.set(url.upload, Number(range[2]) + 1);
+    if (range && Number(range[2]) + 1 < Number(range[3])) return { status: 202, body: JSON.stringify({ offset: parts.get(url.upload) }) };
+    disk.set(url.path, range ? Number(range[3]) : body.size);
+    return { status: 201, body: "{}" };
+  };
+  const arrived = [];
+  const asked = [];
+  const queue = new Uploads(files, {
+    send, store, wait: async () => {}, changed: () => {}, arrived: (path) => arrived.push(path),
+    ask: async (upload, more) => {
+      asked.push([upload.path, more]);
+      return ask(upload, more);
+    },
+  });
+  return { queue, disk, sent, folders, arrived, asked, parts, store };
+}
+
+const file = (size, modified = 7) => ({ size, lastModified: modified, slice: (a, b) => ({ size: b - a }) });
+
+async function settled(queue) {
+  for (let i = 0; i < 1000 && queue.list.some((u) => ["waiting", "sending", "broken", "asking"].includes(u.state)); i++) await new Promise(setImmediate);
+  return queue.list.map((u) => u.state);
+}
+
+test("files go whole, with the folders on their way, and empty folders too", async () => {
+  const w = world();
+  w.queue.add([{ file: file(3), path: "/a/one" }, { file: file(0), path: "/a/two" }, { path: "/a/empty" }]);
+  assert.deepEqual(await settled(w.queue), ["done", "done", "done"]);
+  assert.deepEqual([...w.disk.keys()], ["/a/one", "/a/two"]);
+  assert.deepEqual(w.folders, ["/a/empty"]);
+  assert.equal(w.sent[0].parents, "true");
+  assert.deepEqual(w.arrived.sort(), ["/a/empty", "/a/one", "/a/two"]);
+});
+
+test("large files go in pieces, and leave no record behind", async () => {
+  const w = world();
+  w.queue.add([{ file: file(2 * piece + 5), path: "/big" }]);
+  assert.deepEqual(await settled(w.queue), ["done"]);
+  assert.deepEqual(w.sent.map((s) => s.headers["Content-Range"]), [`bytes 0-${piece - 1}/${2 * piece + 5}`, `bytes ${piece}-${2 * piece - 1}/${2 * piece + 5}`, `bytes ${2 * piece}-${2 * piece + 4}/${2 * piece + 5}`]);
+  assert.equal(w.disk.get("/big"), 2 * piece + 5);
+  assert.equal(w.store.size, 0);
+});
+
+test("a lost connection goes on where it was", async () => {
+  const w = world({ answers: [null, new Problem(0, "offline", "lost"), new Problem(0, "offline", "lost")] });
+  w.queue.add([{ file: file(3 * piece), path: "/big" }]);
+  assert.deepEqual(await settled(w.queue), ["done"]);
+  assert.equal(w.sent.length, 5);
+  assert.equal(w.sent[3].headers["Content-Range"], `bytes ${piece}-${2 * piece - 1}/${3 * piece}`);
+});
+
+test("a piece that arrived though its answer was lost is not sent twice", async () => {
+  const w = world({
+    answers: [async (url) => {
+      w.parts.set(url.upload, piece);
+      throw new Problem(0, "offline", "lost");
+    }],
+  });
+  w.queue.add([{ file: file(2 * piece), path: "/big" }]);
+  assert.deepEqual(await settled(w.queue), ["done"]);
+  assert.equal(w.sent[1].headers["Content-Range"], `bytes ${piece}-${2 * piece - 1}/${2 * piece}`);
+});
+
+test("after a reload the same file goes on, and another one does not", async () => {
+  const store = new Store();
+  const first = world({ store, answers: [null, async (_, signal) => new Promise((_ok, no) => signal.addEventListener("abort", () => no(new Problem(0, "left", "gone"))))] });
+  first.queue.add([{ file: file(3 * piece), path: "/big" }]);
+  for (let i = 0; i < 1000 && first.sent.length < 2; i++) await new Promise(setImmediate);
+  assert.equal(store.size, 1);
+
+  const second = world({ store });
+  second.parts.set(second.queue.list[0].id, piece);
+  const [upload] = second.queue.list;
+  assert.equal(upload.state, "missing");
+  assert.equal(second.queue.adopt(upload, file(3 * piece, 8)), false);
+  assert.equal(second.queue.adopt(upload, file(3 * piece)), true);
+  assert.deepEqual(await settled(second.queue), ["done"]);
+  assert.equal(second.sent[0].headers["Content-Range"], `bytes ${piece}-${2 * piece - 1}/${3 * piece}`);
+  assert.equal(store.size, 0);
+});
+
+test("dropping the same file again after a reload goes on too", async () => {
+  const store = new Store();
+  store.setItem("uploads /sandboxes/otter/files", JSON.stringify([{ id: "abc", path: "/big", size: 2 * piece, modified: 7, at: Date.now() }, { id: "old", path: "/x", size: 1, modified: 1, at: 0 }]));
+  const w = world({ store });
+  assert.equal(w.queue.list.length, 1, "what is older than a day has been swept");
+  w.parts.set("abc", piece);
+  w.queue.add([{ file: file(2 * piece), path: "/big" }]);
+  assert.deepEqual(await settled(w.queue), ["done"]);
+  assert.equal(w.sent.length, 1);
+  assert.equal(w.sent[0].upload, "abc");
+});
+
+test("a name that is taken is asked about, once when it is meant for all", async () => {
+  const w = world({ there: { "/a": 1, "/b": 1, "/c": 1 }, ask: async () => ({ what: "replace", all: true }) });
+  w.queue.add(["/a", "/b", "/c", "/d"].map((path) => ({ file: file(9), path })));
+  assert.deepEqual(await settled(w.queue), ["done", "done", "done", "done"]);
+  assert.equal(w.asked.length, 1);
+  assert.deepEqual([...w.disk.values()], [9, 9, 9, 9]);
+});
+
+test("both are kept under another name, and what is skipped is gone from the list", async () => {
+  const w = world({ there: { "/a.txt": 1, "/a%20(2).txt": 1, "/b": 1 }, ask: async (u) => ({ what: u.path === "/b" ? "skip" : "both" }) });
+  w.queue.add([{ file: file(9), path: "/a.txt" }, { file: file(9), path: "/b" }]);
+  assert.deepEqual(await settled(w.queue), ["done"]);
+  assert.equal(w.disk.get("/a%20(3).txt"), 9);
+  assert.equal(w.disk.get("/b"), 1);
+});
+
+test("a large file asks before it is sent", async () => {
+  const w = world({ there: { "/big": 1 }, ask: async () => ({ what: "skip" }) });
+  w.queue.add([{ file: file(2 * piece), path: "/big" }]);
+  assert.deepEqual(await settled(w.queue), []);
+  assert.equal(w.sent.length, 0);
+});
+
+test("what cannot be mended fails with its reason, and can be tried again", async () => {
+  const w = world({ answers: [{ status: 507, body: "", problem: new Problem(507, "disk_full", "The disk is full.") }] });
+  w.queue.add([{ file: file(5), path: "/a" }]);
+  assert.deepEqual(await settled(w.queue), ["failed"]);
+  const [upload] = w.queue.list;
+  assert.equal(upload.problem.message, "The disk is full.");
+  w.queue.retry(upload);
+  assert.deepEqual(await settled(w.queue), ["done"]);
+});
+
+test("after enough failures a person is asked", async () => {
+  const w = world({ answers: Array.from({ length: 20 }, () => new Problem(0, "offline", "lost")) });
+  w.queue.add([{ file: file(5), path: "/a" }]);
+  assert.deepEqual(await settled(w.queue), ["failed"]);
+  assert.ok(w.sent.length < 20);
+});
+
+test("cancelling stops what is sent and forgets what has arrived", async () => {
+  let left = false;
+  const w = world({ answers: [null, null, (_, signal) => new Promise((_ok, no) => signal.addEventListener("abort", () => ((left = true), no(new Problem(0, "left", "gone")))))] });
+  w.queue.add([{ file: file(3 * piece), path: "/big" }, { file: file(1), path: "/small" }]);
+  for (let i = 0; i < 1000 && w.sent.length < 3; i++) await new Promise(setImmediate);
+  assert.equal(w.sent.length, 3);
+  w.queue.cancel(w.queue.list[0]);
+  assert.deepEqual(await settled(w.queue), ["done"]);
+  assert.ok(left);
+  assert.equal(w.parts.size, 0);
+  assert.equal(w.store.size, 0);
+});
+
+test("a file is the same by size and time", () => {
+  assert.ok(isSame({ size: 5, modified: 7 }, file(5)));
+  assert.ok(!isSame({ size: 5, modified: 6 }, file(5)));
+});

@@ -1,0 +1,108 @@
+// Watch is the page's one stream of changed folders. Whoever shows a folder wants it watched; the stream is made anew
+// when what is wanted changes, closed while nobody can see it, and never wakes a sandbox.
+import { later } from "./dom.js";
+
+const most = 64; // folders that sandboxd watches for one stream
+const settle = 250; // ms that wishes are collected
+const firstWait = 1000; // ms before the stream is opened again
+const longestWait = 60_000;
+
+// chosen picks the folders to watch: what comes first in each wish counts most.
+export function chosen(wishes, limit = most) {
+  const lists = [...wishes];
+  const out = new Set();
+  for (let i = 0; out.size < limit && lists.some((l) => i < l.length); i++) {
+    for (const list of lists) if (i < list.length && out.size < limit) out.add(list[i]);
+  }
+  return [...out].sort();
+}
+
+export class Watch {
+  #wishes = new Map(); // owner → {folders, changed}
+  #stream = null;
+  #watched = "";
+  #wait = firstWait;
+  #timer = 0;
+  #on = true;
+
+  constructor(files) {
+    this.files = files;
+    this.soon = later(() => this.#apply(), settle);
+  }
+
+  // want says which folders owner shows; changed(folder) is called for these, and changed(null) when the stream has
+  // been away and anything may have changed.
+  want(owner, folders, changed) {
+    this.#wishes.set(owner, { folders, changed });
+    this.soon();
+  }
+
+  drop(owner) {
+    this.#wishes.delete(owner);
+    this.soon();
+  }
+
+  // run says whether there is anybody to tell and a sandbox to ask.
+  run(on) {
+    if (this.#on === on) return;
+    this.#on = on;
+    this.#wait = firstWait;
+    this.soon();
+  }
+
+  get watched() {
+    return this.#watched ? this.#watched.split("\n") : [];
+  }
+
+  #apply() {
+    const wanted = this.#on ? chosen([...this.#wishes.values()].map((w) => w.folders)) : [];
+    const key = wanted.join("\n");
+    if (key === this.#watched && (this.#stream || !key)) return;
+    this.#close();
+    this.#watched = key;
+    if (key) this.#open(wanted);
+  }
+
+  #open(folders) {
+    const stream = this.files.watch(folders);
+    this.#stream = stream;
+    stream.addEventListener("open", () => {
+      const away = this.#wait > firstWait;
+      this.#wait = firstWait;
+      if (away) this.#tell(null);
+    });
+    stream.addEventListener("changed", (event) => {
+      try {
+        const told = JSON.parse(event.data);
+        this.#tell(told);
+      } catch {
+        // not one of ours
+      }
+    });
+    stream.addEventListener("error", () => {
+      if (this.#stream === stream) this.#again();
+    });
+  }
+
+  // #again opens the stream later, and later each time.
+  #again() {
+    this.#close();
+    this.#timer = setTimeout(() => this.#apply(), this.#wait * (0.5 + Math.random() / 2));
+    this.#wait = Math.min(this.#wait * 2, longestWait);
+  }
+
+  #close() {
+    clearTimeout(this.#timer);
+    this.#stream?.close();
+    this.#stream = null;
+    this.#watched = "";
+  }
+
+  #tell(told) {
+    const path = told && this.files.pathOf(told);
+    for (const { folders, changed } of [...this.#wishes.values()]) {
+      if (!path) changed(null);
+      else if (folders.includes(path)) changed(path);
+    }
+  }
+}

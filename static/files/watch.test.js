@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { chosen, Watch } from "./watch.js";
+
+test("each who watches gets a share of the folders that may be watched", () => {
+  const many = Array.from({ length: 100 }, (_, i) => `/t/${String(i).padStart(3, "0")}`);
+  const out = chosen([many, ["/e/1", "/e/2"]], 10);
+  assert.equal(out.length, 10);
+  assert.ok(out.includes("/e/1") && out.includes("/e/2") && out.includes("/t/000") && !out.includes("/t/099"));
+  assert.deepEqual(chosen([["/b", "/a"], ["/a"]]), ["/a", "/b"]);
+});
+
+class Stream extends EventTarget {
+  closed = false;
+  close() {
+    this.closed = true;
+  }
+}
+
+function world() {
+  const streams = [];
+  const files = { watch: (paths) => (streams.push(Object.assign(new Stream(), { paths })), streams.at(-1)), pathOf: (told) => told.path };
+  return { streams, watch: new Watch(files), open: () => streams.filter((s) => !s.closed) };
+}
+
+test("there is one stream for all, made anew when what is wanted changes, and none while nobody looks", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { streams, watch, open } = world();
+  const told = [];
+  watch.want("tree", ["/a", "/b"], (path) => told.push(["tree", path]));
+  watch.want("editor", ["/b", "/c"], (path) => told.push(["editor", path]));
+  t.mock.timers.tick(300);
+  assert.equal(streams.length, 1);
+  assert.deepEqual(streams[0].paths, ["/a", "/b", "/c"]);
+  const change = (path) => open()[0].dispatchEvent(Object.assign(new Event("changed"), { data: JSON.stringify({ path }) }));
+  change("/b");
+  change("/c");
+  change("/elsewhere");
+  assert.deepEqual(told, [["tree", "/b"], ["editor", "/b"], ["editor", "/c"]]);
+
+  watch.want("tree", ["/a", "/b"], () => {});
+  t.mock.timers.tick(300);
+  assert.equal(streams.length, 1, "the same wish makes no new stream");
+  watch.drop("editor");
+  t.mock.timers.tick(300);
+  assert.equal(streams.length, 2);
+  assert.deepEqual(open().map((s) => s.paths), [["/a", "/b"]]);
+
+  watch.run(false);
+  t.mock.timers.tick(300);
+  assert.equal(open().length, 0);
+  watch.run(true);
+  t.mock.timers.tick(300);
+  assert.equal(open().length, 1);
+});
+
+test("a stream that breaks is opened again, later each time, and then everything may have changed", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  t.mock.method(Math, "random", () => 1);
+  const { streams, watch, open } = world();
+  const told = [];
+  watch.want("tree", ["/a"], (path) => told.push(path));
+  t.mock.timers.tick(300);
+  streams[0].dispatchEvent(new Event("open"));
+  assert.deepEqual(told, []);
+  streams[0].dispatchEvent(new Event("error"));
+  assert.equal(open().length, 0);
+  t.mock.timers.tick(1000);
+  assert.equal(open().length, 1);
+  open()[0].dispatchEvent(new Event("error"));
+  t.mock.timers.tick(1000);
+  assert.equal(open().length, 0, "the second time takes longer");
+  t.mock.timers.tick(1000);
+  open()[0].dispatchEvent(new Event("open"));
+  assert.deepEqual(told, [null]);
+});
