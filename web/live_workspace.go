@@ -24,6 +24,7 @@ type liveWorkspace struct {
 	lines    []string
 	listens  listening
 	ports    string // print of what it shows of ports
+	stale    bool   // something has happened that may change them
 }
 
 func (s *Server) openLiveWorkspace(ctx context.Context, r *request) (livePage, error) {
@@ -71,7 +72,7 @@ func (l *liveWorkspace) beside(ctx context.Context, hand func(news)) {
 func (l *liveWorkspace) take(n news) bool {
 	switch {
 	case n.ports != nil:
-		l.listens = listening{open: *n.ports, known: true}
+		l.listens, l.stale = listening{open: *n.ports, known: true}, true
 		return true
 	case n.uses != nil:
 		return n.uses.Name == l.box.Name
@@ -79,7 +80,7 @@ func (l *liveWorkspace) take(n news) bool {
 		if l.box.Spec.Template == "" && n.box.Progress.Detail != l.progress.Detail {
 			l.lines = append(l.lines, n.box.Progress.Detail)
 		}
-		l.box, l.progress, l.deleted = n.box.Sandbox, n.box.Progress, n.box.Deleted
+		l.box, l.progress, l.deleted, l.stale = n.box.Sandbox, n.box.Progress, n.box.Deleted, true
 		return true
 	case n.image != nil && n.image.Line != "" && n.image.Template == l.box.Spec.Template && l.progress.Phase == sandbox.PhaseImage:
 		l.lines = append(l.lines, n.image.Line)
@@ -96,7 +97,7 @@ func (l *liveWorkspace) tell(ctx context.Context, reasons bool, out *parts) erro
 		l.whole(ctx, out) // the log comes with it
 		return nil
 	}
-	l.tellPorts(out)
+	l.tellPorts(ctx, out)
 	if reasons {
 		l.look(ctx, out)
 	}
@@ -110,12 +111,16 @@ func (l *liveWorkspace) tell(ctx context.Context, reasons bool, out *parts) erro
 	return nil
 }
 
-// tellPorts collects the menu of ports when the page shows another one.
-func (l *liveWorkspace) tellPorts(out *parts) {
-	menu := l.server.ports(l.box, l.listens)
-	if now := portsPrint(menu.List); l.listens.known && now != l.ports {
+// tellPorts collects the doors and the menu of ports when the page shows other ones.
+func (l *liveWorkspace) tellPorts(ctx context.Context, out *parts) {
+	if !l.stale || !l.listens.known { // what listens comes soon
+		return
+	}
+	l.stale = false
+	menu := l.server.ports(ctx, l.box, l.listens)
+	if now := portsPrint(menu); now != l.ports {
 		l.ports = now
-		out.add("ws-ports", views.Replace, views.PortMenu(menu))
+		out.add("ws-doors", views.Replace, views.WorkspaceDoors(l.show.row(ctx, l.box, l.progress), menu))
 	}
 }
 
@@ -131,8 +136,8 @@ func (l *liveWorkspace) whole(ctx context.Context, out *parts) {
 	l.reasons = shortPrint(statePrint(row.State), restPrint(rest))
 	out.add("ws-state", views.Replace, views.WorkspaceState(row.State, rest))
 	out.add("ws-acts", views.Replace, views.WorkspaceActs(row))
-	menu := l.server.ports(l.box, l.listens)
-	l.ports = portsPrint(menu.List)
+	menu := l.server.ports(ctx, l.box, l.listens)
+	l.ports, l.stale = portsPrint(menu), false
 	out.add("ws-doors", views.Replace, views.WorkspaceDoors(row, menu))
 	for _, e := range l.server.panes {
 		out.add("pane-"+e.id, views.Replace, views.PanePart(e.id, l.server.pane(ctx, e, l.box, l.progress)))

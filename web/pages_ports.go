@@ -58,8 +58,8 @@ func (s *Server) whatListens(ctx context.Context, box sandbox.Sandbox) listening
 }
 
 // ports is the menu of a sandbox's ports.
-func (s *Server) ports(box sandbox.Sandbox, l listening) views.Ports {
-	v := views.Ports{Pattern: s.portsTemplate(box.Name), Here: sandboxURL(box.Name), List: s.portList(box, l)}
+func (s *Server) ports(ctx context.Context, box sandbox.Sandbox, l listening) views.Ports {
+	v := views.Ports{IDE: s.ideHead(ctx, box), Pattern: s.portsTemplate(box.Name), Here: sandboxURL(box.Name), List: s.portList(box, l)}
 	v.Pages = s.doors(box, catalog.Template{}) // without the template's ports, which are in the list
 	return v
 }
@@ -103,12 +103,9 @@ func (s *Server) portList(box sandbox.Sandbox, l listening) views.PortList {
 func portURL(name, port string) string { return sandboxURL(name) + "/ports/" + port }
 
 // portsPrint is a fingerprint of what a page shows of ports.
-func portsPrint(l views.PortList) string {
-	text := []string{strconv.FormatBool(l.Live)}
-	for _, p := range l.Items {
-		text = append(text, p.Number, p.Title, p.Process, p.Who.Text, strconv.FormatBool(p.Open), strconv.Itoa(p.Links))
-	}
-	return shortPrint(text...)
+func portsPrint(p views.Ports) string {
+	p.Asked = nil // for the one page that was asked for with it
+	return printOf(p)
 }
 
 // portOf reads the port that the path names.
@@ -146,7 +143,7 @@ func (s *Server) portForm(ctx context.Context, r *request, v views.PortSheet) (t
 		})
 	}
 	if r.byScript() {
-		menu := views.Part("ws-ports", views.Replace, views.PortMenu(s.ports(box, s.whatListens(ctx, box))))
+		menu := views.Part("ws-ports", views.Replace, views.PortMenu(s.ports(ctx, box, s.whatListens(ctx, box))))
 		return templ.Join(views.PortSheetPart(v), menu), nil
 	}
 	v.Frame = s.frame(r, "Port "+v.Number+" of "+box.Name, "sandboxes")

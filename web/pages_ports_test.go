@@ -40,15 +40,15 @@ func TestPorts_ShowUpAsTheyOpen(t *testing.T) {
 		t.Error("the menu does not know what listens")
 	}
 	f, first := s.follow("ada", s.liveURL("ada", "/sandboxes/mine"))
-	if has(first, "ws-ports outerHTML") {
+	if has(first, "ws-doors outerHTML") {
 		t.Error("what the page shows is sent again")
 	}
 	s.rooms.listen(wire.PortOpen{Port: 3000, Process: "node"})
-	if e := f.next(); !has(e, "ws-ports outerHTML") || !strings.Contains(e, `data-port="3000" data-open`) {
+	if e := f.next(); !has(e, "ws-doors outerHTML") || !strings.Contains(e, `data-port="3000" data-open`) {
 		t.Errorf("brings %s", e)
 	}
 	s.rooms.listen()
-	if e := f.next(); !has(e, "ws-ports outerHTML") || strings.Contains(e, `data-port="3000"`) {
+	if e := f.next(); !has(e, "ws-doors outerHTML") || strings.Contains(e, `data-port="3000"`) {
 		t.Errorf("brings %s", e)
 	}
 	box.State = sandbox.Frozen

@@ -43,10 +43,10 @@ func (s *Server) pageWorkspace(ctx context.Context, r *request) (templ.Component
 	arranged, preferences := s.layout(ctx, r.who)
 	w := views.Workspace{
 		Frame: s.frame(r, row.Title, "sandboxes"), Row: row, Rest: s.restMenu(ctx, box),
-		Ports: s.ports(box, s.whatListens(ctx, box)), Slots: s.slots(ctx, arranged, box, progress), Files: filesPlace(box), Preferences: preferences,
+		Ports: s.ports(ctx, box, s.whatListens(ctx, box)), Slots: s.slots(ctx, arranged, box, progress), Files: filesPlace(box), Preferences: preferences,
 	}
 	w.Frame.Live = "/live/sandboxes/" + box.Name + "?seen=" + boxPrint(box) + "&reasons=" + shortPrint(statePrint(w.Row.State), restPrint(w.Rest)) +
-		"&ports=" + portsPrint(w.Ports.List)
+		"&ports=" + portsPrint(w.Ports)
 	if port, err := strconv.Atoi(r.query("port")); err == nil && port > 0 && port < 1<<16 {
 		url := s.cfg.Hosts.PortURL(box.Name, port)
 		w.Ports.Asked = &views.Link{Icon: "open", Text: "Open port", Port: strconv.Itoa(port), URL: url, Title: url}

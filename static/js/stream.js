@@ -25,6 +25,10 @@ htmx.on("htmx:partialBeforeSwap", (event) => {
   const { target, fragment } = event.detail;
   if (target.id === "rows") fragment.firstElementChild?.classList.add("fresh");
   if (target.querySelector("details.menu[open]")) fragment.querySelector("details.menu")?.setAttribute("open", "");
+  for (const input of target.querySelectorAll("input[id]")) { // what somebody is entering stays
+    const next = input.value === input.defaultValue ? null : fragment.querySelector(`#${CSS.escape(input.id)}`);
+    if (next) next.value = input.value;
+  }
   if (!target.id || !target.contains(document.activeElement)) return;
   const at = [...target.querySelectorAll(focusable)].indexOf(document.activeElement);
   queueMicrotask(() => {

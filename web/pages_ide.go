@@ -1,0 +1,120 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/ide"
+	"sandboxd/internal/sandbox"
+	"sandboxd/views"
+)
+
+// ideSize is what VS Code takes on the server, once for all sandboxes.
+const ideSize = "220 MB"
+
+// ideWait is how long a page waits to hear how VS Code stands.
+const ideWait = time.Second
+
+// ideURL is the page of a sandbox's VS Code.
+func ideURL(name string) string { return sandboxURL(name) + "/vscode" }
+
+// ideHead is what the workspace's head says of VS Code. It wakes and begins nothing.
+func (s *Server) ideHead(ctx context.Context, box sandbox.Sandbox) views.IDE {
+	ctx, cancel := context.WithTimeout(ctx, ideWait)
+	defer cancel()
+	st, err := s.cfg.IDE.Status(ctx, box.Name)
+	if err != nil { // the page is of use without
+		s.log.Debug("ask for VS Code", "sandbox", box.Name, "err", err)
+		return views.IDE{}
+	}
+	return views.IDE{On: st.Enabled, URL: st.URL, Sheet: ideURL(box.Name)}
+}
+
+// ideLooks are the words, tones and shapes of how VS Code stands.
+var ideLooks = map[ide.State]views.State{
+	ide.Off:      {Tone: "still", Icon: "state-stopped", Text: "Off"},
+	ide.Building: {Tone: "busy", Icon: "state-busy", Text: "Being built, once for this server"},
+	ide.Failed:   {Tone: "bad", Icon: "state-failed", Text: "It could not be built"},
+	ide.Ready:    {Tone: "good", Icon: "state-done", Text: "Ready: it starts when it is opened"},
+	ide.Starting: {Tone: "busy", Icon: "state-busy", Text: "Starting"},
+	ide.Running:  {Tone: "good", Icon: "state-running", Text: "Running"},
+}
+
+func ideStand(box sandbox.Sandbox, st ide.Status) views.IDEStand {
+	v := views.IDEStand{Box: box.Name, State: ideLooks[st.State], Problem: st.Problem}
+	v.State.Bar = views.BarNone
+	switch st.State {
+	case ide.Building:
+		v.Moving, v.Line, v.State.Bar = true, st.Progress.Line, views.BarUnknown
+		if st.Progress.Part > 0 {
+			v.State.Bar = percent(st.Progress.Part)
+		}
+		if p := st.Progress; p.Steps > 0 {
+			v.State.Text += fmt.Sprintf(": step %d of %d", p.Step, p.Steps)
+		}
+	case ide.Starting:
+		v.Moving = true
+	}
+	return v
+}
+
+// pageIDE shows what VS Code is and how it stands, and switches it; a script gets it as a sheet.
+func (s *Server) pageIDE(ctx context.Context, r *request) (templ.Component, error) {
+	return s.ideForm(ctx, r, "")
+}
+
+func (s *Server) ideForm(ctx context.Context, r *request, problem string) (templ.Component, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return nil, err
+	}
+	st, err := s.cfg.IDE.Status(ctx, box.Name)
+	if err != nil {
+		return nil, err
+	}
+	v := views.IDESheet{
+		Box: box.Name, On: st.Enabled, URL: st.URL, Size: ideSize, Stand: ideStand(box, st), Fault: problem,
+		Next: r.origin(sandboxURL(box.Name)),
+	}
+	if r.byScript() {
+		return views.IDEPart(v), nil
+	}
+	v.Frame = s.frame(r, "VS Code in "+box.Name, "sandboxes")
+	return views.IDEPage(v), nil
+}
+
+// partIDE is how VS Code stands, for the sheet that asks for it again and again.
+func (s *Server) partIDE(ctx context.Context, r *request) (templ.Component, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return nil, err
+	}
+	st, err := s.cfg.IDE.Status(ctx, box.Name)
+	if err != nil {
+		return nil, err
+	}
+	return views.IDEStandPart(ideStand(box, st)), nil
+}
+
+// submitIDE switches VS Code on or off, and shows the sheet again. The page's stream brings its door.
+func (s *Server) submitIDE(ctx context.Context, r *request) (string, error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return "", err
+	}
+	if _, err := s.cfg.IDE.Enable(ctx, box.Name, r.field("on") == "yes"); err != nil {
+		return "", s.since(ctx, r.who, box.Name, err)
+	}
+	if r.byScript() {
+		r.answer, err = s.ideForm(ctx, r, "")
+	}
+	return ideURL(box.Name), err
+}
+
+func (s *Server) againIDE(ctx context.Context, r *request, cause error) (templ.Component, error) {
+	return s.ideForm(ctx, r, fault.Message(cause))
+}
