@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"sandboxd/internal/fault"
@@ -123,9 +124,9 @@ func TestFollow_EndsWithWhatItsReaderSays(t *testing.T) {
 
 func TestReady_AGuestThatNeverTakesTheNewsCostsItsCallerTheirTime(t *testing.T) {
 	h, socket := quick(t)
-	asked := 0
+	var asked atomic.Int32
 	lie(t, socket, func(w http.ResponseWriter, r *http.Request) {
-		if asked++; asked > 1 {
+		if asked.Add(1) > 1 {
 			fail(w, wire.CodeUnavailable)
 			return
 		}
@@ -142,8 +143,8 @@ func TestReady_AGuestThatNeverTakesTheNewsCostsItsCallerTheirTime(t *testing.T) 
 	if err := h.Ready(ctx, "box"); err == nil {
 		t.Error("it is ready")
 	}
-	if asked > 6 {
-		t.Errorf("it was told %d times", asked)
+	if n := asked.Load(); n > 6 {
+		t.Errorf("it was told %d times", n)
 	}
 }
 

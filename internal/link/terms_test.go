@@ -92,7 +92,12 @@ func TestServiceLog_IsFollowedOverARestartUntilTheServiceIsGone(t *testing.T) {
 	lines := make(chan string, 10)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.FollowServiceLog(ctx, "chatty", func(b []byte) error { lines <- string(b); return nil })
+		ended <- s.FollowServiceLog(ctx, "chatty", func(b []byte) error {
+			if len(b) > 0 { // the first is empty when nothing has been written yet
+				lines <- string(b)
+			}
+			return nil
+		})
 	}()
 	first := <-lines
 	if err := s.RestartService(ctx, "chatty"); err != nil {
