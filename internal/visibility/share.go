@@ -99,7 +99,7 @@ func (p *Ports) Revoke(ctx context.Context, s sandbox.Sandbox, number int, id st
 
 // Redeem gives the share of a port that the secret of a link opens, and the pass that stands for the link from then on.
 func (p *Ports) Redeem(sandboxID string, number int, secret string) (share sandbox.Share, pass string, ok bool) {
-	if !wellFormed(secret) {
+	if _, formed := read(secret); !formed {
 		return share, "", false
 	}
 	sum := passOf(secret)
@@ -109,14 +109,11 @@ func (p *Ports) Redeem(sandboxID string, number int, secret string) (share sandb
 
 // Admits gives the share of a port that a pass of Redeem's stands for, while that is good.
 func (p *Ports) Admits(sandboxID string, number int, pass string) (sandbox.Share, bool) {
-	if !wellFormed(pass) {
+	sum, formed := read(pass)
+	if !formed {
 		return sandbox.Share{}, false
 	}
-	b, err := base64.RawURLEncoding.Strict().DecodeString(pass)
-	if err != nil {
-		return sandbox.Share{}, false
-	}
-	return p.find(sandboxID, number, [sha256.Size]byte(b))
+	return p.find(sandboxID, number, sum)
 }
 
 // find compares with every share of the port, in the same time whichever it is.
@@ -135,11 +132,15 @@ const passDomain = "sandboxd share pass\x00"
 
 func passOf(secret string) [sha256.Size]byte { return sha256.Sum256([]byte(passDomain + secret)) }
 
-// wellFormed reports whether s has the form of a secret, which is that of a pass too.
-func wellFormed(s string) bool {
+// read gives what s encodes when it has the form of a secret, which is that of a pass too. Of the right length alone it may
+// be shorter: the encoding takes line breaks for nothing.
+func read(s string) (out [sha256.Size]byte, formed bool) {
 	if len(s) != base64.RawURLEncoding.EncodedLen(sha256.Size) {
-		return false
+		return out, false
 	}
-	_, err := base64.RawURLEncoding.Strict().DecodeString(s)
-	return err == nil
+	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	if err != nil || len(b) != sha256.Size {
+		return out, false
+	}
+	return [sha256.Size]byte(b), true
 }

@@ -382,7 +382,7 @@ func FuzzRedeem_NothingButTheLinkOpensAnything(f *testing.F) {
 		f.Fatal(err)
 	}
 	_, pass, _ := ports.Redeem(ml.ID, 3000, secret)
-	for _, seed := range []string{"", secret, secret + "=", secret[:42], secret + "A", "\x00", "%41" + secret[1:]} {
+	for _, seed := range []string{"", secret, secret + "=", secret[:42], secret + "A", "\x00", "%41" + secret[1:], secret[:42] + "\n", "\r\n" + secret[:41], secret + "\n"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
