@@ -280,3 +280,20 @@ func TestServices_OfTheBuiltInTemplatesAreHealthy(t *testing.T) {
 		}
 	}
 }
+
+// TestServices_NeitherChecksNorLookingKeepASandboxAwake lets one with a service that is checked every second go unused.
+func TestServices_NeitherChecksNorLookingKeepASandboxAwake(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, "--settle", "1s")
+	s.create(map[string]any{"template": "base", "name": "lab"})
+	s.declare("web", webService())
+	s.reaches("web", "is healthy", serviceBody.healthy)
+	if status, text := s.raw("PATCH", "/sandboxes/lab", map[string]any{"freeze_after": "3s", "stop_after": "8s"}); status != http.StatusOK {
+		t.Fatalf("patch: %d %s", status, text)
+	}
+	for _, state := range []string{"frozen", "asleep"} {
+		s.until(time.Minute, "lab is "+state, func() bool { s.open(); s.service("web"); return s.rest("lab").State == state })
+	}
+	s.exec("lab", map[string]any{"command": "true"})
+	s.reaches("web", "is back", serviceBody.healthy)
+}
