@@ -22,11 +22,13 @@ const (
 )
 
 // Flow control. A stream whose reader stands still (a command that does not read its input) must not stop the others,
-// so the connection has room for every stream's window.
+// so the connection has room for every stream's window. Windows and frames are large, because what is uploaded costs less the
+// fewer pieces it comes in.
 const (
 	maxStreams   = 1000
-	streamWindow = 256 << 10
+	streamWindow = 1 << 20
 	connWindow   = maxStreams * streamWindow
+	frameSize    = 256 << 10
 )
 
 // link dials sandboxd for ever and serves each connection until it ends. After a good connection, and after a freeze in
@@ -65,7 +67,7 @@ func (g *Guest) connect(ctx context.Context) {
 	closed := make(chan struct{})
 	server := &http.Server{
 		Handler: g.routes(conn), Protocols: &only, MaxHeaderBytes: wire.MaxHeader, IdleTimeout: -1,
-		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReadFrameSize: wire.MaxFrame,
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReadFrameSize: frameSize,
 			MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connWindow},
 		ErrorLog:    log.New(io.Discard, "", 0),
 		BaseContext: func(net.Listener) context.Context { return ctx },

@@ -127,56 +127,53 @@ func (t *stream) Close() error {
 // errAnswered ends what is sent when the guest has said its last word.
 var errAnswered = errors.New("the guest has answered")
 
-// send sends body, which it reads in this goroutine alone, and gives the payload of the reply's end.
+// send sends body and gives the payload of the reply's end. HTTP/2 reads body by itself, so that each byte is handed over once
+// only; nobody reads it any more when send returns.
 func (s *Session) send(ctx context.Context, verb string, query url.Values, body io.Reader) ([]byte, error) {
-	out, in := io.Pipe()
-	r, err := s.askFiles(ctx, verb, query, out)
+	from := newFeed(body)
+	r, err := s.askFiles(ctx, verb, query, from)
 	if err != nil {
-		in.Close()
+		if own := from.stop(); own != nil {
+			err = own
+		}
 		return nil, err
 	}
-	defer r.Close()
-	type word struct {
-		end []byte
-		err error
+	end, err := r.end()
+	r.Close()
+	if own := from.stop(); own != nil {
+		return nil, own
 	}
-	last := make(chan word, 1)
-	if !s.begin(func() {
-		end, err := r.end()
-		out.CloseWithError(errAnswered)
-		last <- word{end, err}
-	}) {
-		in.Close()
-		return nil, s.failed(ctx, errDropped)
-	}
-	err = feed(in, body)
-	in.CloseWithError(err)
-	if err != nil {
-		r.Close()
-	}
-	w := <-last
-	if err != nil {
-		return nil, err
-	}
-	return w.end, w.err
+	return end, err
 }
 
-// feed passes body on. An error is body's; the pipe's only says that the guest has answered.
-func feed(in *io.PipeWriter, body io.Reader) error {
-	buf := feeds.Get().(*[feedSize]byte)
-	defer feeds.Put(buf)
-	for {
-		n, err := body.Read(buf[:])
-		if n > 0 {
-			if _, gone := in.Write(buf[:n]); gone != nil {
-				return nil
-			}
-		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+// feed is a body that HTTP/2 reads.
+type feed struct {
+	turn chan struct{} // held by whoever reads
+	body io.Reader
+	over bool
+	err  error // of body, but for its end
+}
+
+func newFeed(body io.Reader) *feed { return &feed{turn: make(chan struct{}, 1), body: body} }
+
+// Read implements io.Reader.
+func (f *feed) Read(p []byte) (int, error) {
+	f.turn <- struct{}{}
+	defer func() { <-f.turn }()
+	if f.over {
+		return 0, errAnswered
 	}
+	n, err := f.body.Read(p)
+	if err != nil && err != io.EOF {
+		f.err = err
+	}
+	return n, err
+}
+
+// stop lets nobody read any more, waits for whoever does, and gives what the body failed with.
+func (f *feed) stop() error {
+	f.turn <- struct{}{}
+	defer func() { <-f.turn }()
+	f.over = true
+	return f.err
 }
