@@ -96,6 +96,7 @@ func TestBench(t *testing.T) {
 	b.execs(s, raw, image)
 	b.terminals()
 	b.page()
+	b.files(raw)
 	b.rests(raw)
 	b.claims(raw)
 	b.routes()
