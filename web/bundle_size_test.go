@@ -11,9 +11,6 @@ import (
 	"sandboxd/static"
 )
 
-// workspaceLoad is the same for the workspace, without what it loads only when somebody asks for it.
-const workspaceLoad = 300_000
-
 // firstLoad is how much the front page may cost a browser that has nothing of ours: all that it loads, compressed.
 const firstLoad = 100_000
 
@@ -54,28 +51,6 @@ func TestBundle_FirstLoadIsSmall(t *testing.T) {
 		}
 	}
 	t.Logf("first load: %d bytes", total)
-}
-
-func TestBundle_FirstLoadOfTheWorkspaceIsBounded(t *testing.T) {
-	s := newStage(t)
-	s.furnish()
-	page := s.get("root", "/sandboxes/brave-otter").is(http.StatusOK)
-	total := s.get("root", "/sandboxes/brave-otter", "Accept-Encoding", "gzip, deflate, br").is(http.StatusOK).Body.Len()
-	seen := map[string]bool{}
-	for _, tag := range []string{"link", "script"} {
-		for _, n := range page.all(tag) {
-			address := attr(n, "href") + attr(n, "src")
-			if !strings.HasPrefix(address, static.Prefix) {
-				t.Errorf("the page loads %s", address)
-				continue
-			}
-			total += s.weigh(address, seen)
-		}
-	}
-	if len(seen) < 5 || total > workspaceLoad {
-		t.Errorf("the first load is %d bytes: %v", total, seen)
-	}
-	t.Logf("first load of the workspace: %d bytes", total)
 }
 
 func TestBundle_TheWorkspaceLoadsTheTerminal(t *testing.T) {
