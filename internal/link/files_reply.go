@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/wire"
@@ -18,6 +19,14 @@ type fileReply struct {
 	*stream
 	records *wire.RecordReader
 }
+
+// briefReplies is how many times as long as the head of a reply a whole one may take, of a verb that is not lasting.
+const briefReplies = 4
+
+// lasting are the verbs that may take as long as they do, while the guest says that it goes on.
+var lasting = map[string]bool{wire.FilesRead: true, wire.FilesWrite: true, wire.FilesMove: true, wire.FilesCopy: true,
+	wire.FilesDelete: true, wire.FilesEmpty: true, wire.FilesPack: true, wire.FilesUnpack: true, wire.FilesSearch: true,
+	wire.FilesWatch: true}
 
 // askFiles asks for a verb, with parameters in the query or in the body.
 func (s *Session) askFiles(ctx context.Context, verb string, query url.Values, body io.Reader) (*fileReply, error) {
@@ -40,6 +49,9 @@ func (s *Session) askFiles(ctx context.Context, verb string, query url.Values, b
 	if err != nil {
 		r.close()
 		return nil, err
+	}
+	if !lasting[verb] {
+		from.until = time.Now().Add(briefReplies * s.pace.reply)
 	}
 	return &fileReply{from, wire.NewRecordReader(from)}, nil
 }

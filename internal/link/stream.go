@@ -26,6 +26,7 @@ type stream struct {
 	reply    *reply
 	ctx      context.Context // the caller's
 	patience time.Duration   // for the next bytes; 0 means for ever
+	until    time.Time       // for all of it; the zero time means for ever
 	filled   chan piece
 	empty    chan []byte
 	now      piece
@@ -101,9 +102,13 @@ func (t *stream) await() error {
 		return nil
 	default:
 	}
+	left := t.patience
+	if !t.until.IsZero() {
+		left = max(min(left, time.Until(t.until)), 1)
+	}
 	var late <-chan time.Time
-	if t.patience > 0 {
-		timer := time.NewTimer(t.patience)
+	if left > 0 {
+		timer := time.NewTimer(left)
 		defer timer.Stop()
 		late = timer.C
 	}

@@ -27,6 +27,9 @@ const (
 // maxRecord bounds a record's payload: three paths fit.
 const maxRecord = 16 << 10
 
+// maxBeats bounds the beats of one reply.
+const maxBeats = 1 << 17
+
 // ErrRecord says that what was read is no record, or not the one that it should be.
 var ErrRecord = errors.New("malformed record")
 
@@ -38,8 +41,9 @@ func AppendRecord(b []byte, k RecordKind, payload []byte) []byte {
 
 // RecordReader reads records from a stream and holds one at a time. Not safe for concurrent use.
 type RecordReader struct {
-	r   *bufio.Reader
-	buf []byte
+	r     *bufio.Reader
+	buf   []byte
+	beats int
 }
 
 // NewRecordReader reads from r, ahead.
@@ -47,19 +51,19 @@ func NewRecordReader(r io.Reader) *RecordReader {
 	return &RecordReader{r: bufio.NewReaderSize(r, 4<<10)}
 }
 
-// Next reads a record, past beats. The payload is valid until the next call. A stream that ends before its last record is
-// cut off, which is an error.
+// Next reads a record, past beats, of which there may be enough for days. The payload is valid until the next call. A stream
+// that ends before its last record is cut off, which is an error.
 func (r *RecordReader) Next() (RecordKind, []byte, error) {
-	for {
-		k, payload, err := r.NextOrBeat()
+	for ; r.beats < maxBeats; r.beats++ {
+		k, payload, err := r.one()
 		if err != nil || k != RecordBeat {
 			return k, payload, err
 		}
 	}
+	return 0, nil, fmt.Errorf("%w: nothing but beats", ErrRecord)
 }
 
-// NextOrBeat is Next that tells of beats too.
-func (r *RecordReader) NextOrBeat() (RecordKind, []byte, error) {
+func (r *RecordReader) one() (RecordKind, []byte, error) {
 	k, err := r.r.ReadByte()
 	if err != nil {
 		return 0, nil, cutOff(err)

@@ -11,6 +11,9 @@ var errThroughLink = refusal("a link is on its way, or something else that is no
 
 // one makes what an entry says.
 func (u *unpacking) one(e *member, content io.Reader) error {
+	if e.name == "" {
+		return nil // the folder itself, which is there
+	}
 	if e.kind == typeFile && e.size > pieceSize {
 		return u.largeFile(e, content)
 	}
@@ -75,9 +78,6 @@ func (u *unpacking) descend(folders []string) error {
 
 // folder makes a folder, or takes the one that there is.
 func (u *unpacking) folder(e *member) error {
-	if e.name == "" {
-		return nil
-	}
 	if err := u.descend([]string{e.name}); err != nil {
 		return err
 	}
