@@ -57,10 +57,7 @@ func runExec(cmd *cobra.Command, r *remote, o *execOptions, args []string) error
 	if err := checkBox(args[0]); err != nil {
 		return err
 	}
-	command := client.Command{Args: args[1:], Cwd: o.cwd, User: o.user, Env: environment(o.env), TTY: o.tty}
-	if command.Args[0] == "--" {
-		command.Args = command.Args[1:]
-	}
+	command := client.Command{Args: afterName(args), Cwd: o.cwd, User: o.user, Env: environment(o.env), TTY: o.tty}
 	if len(command.Args) == 0 {
 		return fault.Field("command", "A command is needed.")
 	}
@@ -85,6 +82,14 @@ func runExec(cmd *cobra.Command, r *remote, o *execOptions, args []string) error
 	}
 	defer run.Close()
 	return o.dialogue(cmd.Context(), run)
+}
+
+// afterName gives the command that follows a name, with or without "--" between.
+func afterName(args []string) []string {
+	if len(args) > 1 && args[1] == "--" {
+		return args[2:]
+	}
+	return args[1:]
 }
 
 // environment reads K=V, and K from this process's own.

@@ -84,15 +84,17 @@ func runSSH(cmd *cobra.Command, r *remote, o *sshOptions, args []string) error {
 		return err
 	}
 	defer in.Close()
-	return o.session(ctx, cmd, in, name, strings.Join(args[1:], " "))
+	return o.session(ctx, cmd, in, name, strings.Join(afterName(args), " "))
 }
 
 // carryStdio joins a connection with this process's input and output, until either ends.
 func carryStdio(ctx context.Context, conn *socket.Conn) error {
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	go func() {
 		_, _ = io.Copy(struct{ io.Writer }{conn}, os.Stdin) // the other direction tells
-		conn.Close()                                        // ssh is gone
+		leave()                                             // ssh is gone
 	}()
 	_, err := io.Copy(struct{ io.Writer }{os.Stdout}, struct{ io.Reader }{conn})
 	if err != nil && ctx.Err() == nil {
