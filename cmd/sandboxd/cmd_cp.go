@@ -14,6 +14,7 @@ import (
 
 	"sandboxd/internal/client"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/wire"
 )
 
 // stdio stands for standard input or output where a path does.
@@ -42,7 +43,7 @@ func newCopyCmd() *cobra.Command {
 		Use:   "cp SOURCE DESTINATION",
 		Short: "Copy files and folders into and out of sandboxes",
 		Long: `cp copies a file or a folder between this machine and a sandbox, or between two sandboxes. A side that begins with a name and
-a colon is in that sandbox; its path is absolute, or relative to the home there.
+a colon is in that sandbox; its path is absolute, or relative to the folder in which commands begin there, the home.
 
 It goes by docker's rules. Into a folder that is there it copies under the source's name; "folder/." means what is in the
 folder; what is not there yet is made, if the folder that it is to be in is there. "-" is a tar archive on standard
@@ -62,7 +63,7 @@ unless --keep-links is said; nothing is written through a link. Owners are not k
 			return err
 		}
 		o.errs, o.progress = cmd.ErrOrStderr(), newProgress(quiet)
-		err = o.copy(cmd.Context(), spotOf(args[0]), spotOf(args[1]))
+		err = o.between(cmd.Context(), spotOf(args[0]), spotOf(args[1]))
 		o.progress.end()
 		if err == nil && o.skipped > 0 {
 			fmt.Fprintf(o.errs, "sandboxd: %d left out.\n", o.skipped)
@@ -83,6 +84,29 @@ func spotOf(text string) spot {
 		at = "."
 	}
 	return spot{box, at}
+}
+
+// anchor makes a relative path begin where commands do. In an image without a user of its own that is not the user's home.
+func (o *copying) anchor(ctx context.Context, s spot) (spot, error) {
+	if s.box == "" || path.IsAbs(s.path) || strings.HasPrefix(s.path, "~") {
+		return s, nil
+	}
+	e, err := o.client.Stat(ctx, s.box, wire.HomePath)
+	if err == nil && e.Folder() {
+		s.path = wire.HomePath + "/" + s.path
+	}
+	return s, err
+}
+
+func (o *copying) between(ctx context.Context, from, to spot) error {
+	from, err := o.anchor(ctx, from)
+	if err == nil {
+		to, err = o.anchor(ctx, to)
+	}
+	if err != nil {
+		return err
+	}
+	return o.copy(ctx, from, to)
 }
 
 func (o *copying) copy(ctx context.Context, from, to spot) error {

@@ -71,13 +71,16 @@ func (s *session) sftp(ctx context.Context) {
 	s.exit(0, 0)
 }
 
-// home is where relative paths begin, as the guest says.
+// home is where relative paths begin: where commands do.
 func (s *session) home(ctx context.Context) (string, error) {
-	l, err := s.server.cfg.Files.List(ctx, s.box.Name, ".", "", 1)
-	if err != nil {
-		return "", err
+	var l wire.Listing
+	var err error
+	for _, at := range []string{wire.HomePath, "."} {
+		if l, err = s.server.cfg.Files.List(ctx, s.box.Name, at, "", 1); err == nil {
+			return wire.CleanPath("/", l.Path)
+		}
 	}
-	return wire.CleanPath("/", l.Path)
+	return "", err
 }
 
 // folder answers SFTP's requests. The library calls it from several goroutines, reads and writes side by side.
@@ -107,7 +110,7 @@ func (f *folder) enter() (leave func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.open >= maxOpenFiles {
-		return nil, errors.New("too many files are open: close some first")
+		return nil, refusal("too many files are open: close some first")
 	}
 	f.open++
 	return sync.OnceFunc(func() {
@@ -117,21 +120,30 @@ func (f *folder) enter() (leave func(), err error) {
 	}), nil
 }
 
+// refusal is an error that is made here, for whoever reads it.
+type refusal string
+
+// Error implements error.
+func (r refusal) Error() string { return string(r) }
+
+// errThere says that a name is taken.
+const errThere = refusal("there is something of that name already")
+
 // told is err as SFTP has it: by its code where there is one, else by a sentence that a person may read.
 func told(err error) error {
+	var own refusal
 	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, io.EOF), errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission), errors.Is(err, os.ErrExist):
+	case err == nil, errors.As(err, &own), errors.Is(err, io.EOF), errors.Is(err, os.ErrNotExist):
 		return err
-	case errors.Is(err, sftp.ErrSSHFxOpUnsupported), errors.Is(err, sftp.ErrSSHFxFailure):
+	case errors.Is(err, sftp.ErrSSHFxPermissionDenied), errors.Is(err, sftp.ErrSSHFxFailure),
+		errors.Is(err, sftp.ErrSSHFxBadMessage), errors.Is(err, sftp.ErrSSHFxOpUnsupported):
 		return err
 	}
 	switch fault.KindOf(err) {
 	case fault.NotFound, fault.Gone:
 		return os.ErrNotExist
 	case fault.Forbidden:
-		return os.ErrPermission
+		return sftp.ErrSSHFxPermissionDenied
 	}
 	return errors.New(wire.Clean(fault.Message(err), maxReason))
 }
@@ -151,7 +163,7 @@ func (f *folder) resolve(path string) (string, wire.Entry, error) {
 		}
 		path = target(path, e)
 	}
-	return path, wire.Entry{}, errors.New("too many links lead to each other")
+	return path, wire.Entry{}, refusal("too many links lead to each other")
 }
 
 // lstat tells what path leads to, a link's own. A file that is being written is there already.

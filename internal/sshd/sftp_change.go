@@ -1,8 +1,6 @@
 package sshd
 
 import (
-	"errors"
-	"os"
 	"time"
 
 	"github.com/pkg/sftp"
@@ -42,7 +40,7 @@ func (f *folder) rename(r *sftp.Request, overwrite bool) error {
 	at, err := f.lstat(r.Target)
 	switch {
 	case err == nil && (!overwrite || at.Type == wire.TypeFolder):
-		return errors.New("there is something of that name already")
+		return errThere
 	case err != nil && !isMissing(err):
 		return err
 	}
@@ -59,7 +57,7 @@ func (f *folder) remove(path string) error {
 		return err
 	}
 	if e.Type == wire.TypeFolder {
-		return errors.New("that is a folder")
+		return refusal("that is a folder")
 	}
 	return f.delete(path)
 }
@@ -71,7 +69,7 @@ func (f *folder) rmdir(path string) error {
 		return err
 	}
 	if e.Type != wire.TypeFolder {
-		return errors.New("that is no folder")
+		return refusal("that is no folder")
 	}
 	files, err := f.files()
 	if err != nil {
@@ -82,7 +80,7 @@ func (f *folder) rmdir(path string) error {
 		return err
 	}
 	if len(l.Entries) > 0 {
-		return errors.New("the folder is not empty")
+		return refusal("the folder is not empty")
 	}
 	return f.delete(path)
 }
@@ -140,7 +138,7 @@ func (f *folder) sameOwner(path string, wish *sftp.FileStat) error {
 	}
 	e, err := f.stat(path)
 	if err == nil && (e.UID != wish.UID || e.GID != wish.GID) {
-		return os.ErrPermission
+		return sftp.ErrSSHFxPermissionDenied
 	}
 	return err
 }

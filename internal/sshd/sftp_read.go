@@ -59,7 +59,7 @@ func (d *download) seek(at int64) error {
 	}
 	d.content, err = files.Read(d.ctx, d.box.Name, d.path, at, -1)
 	if errors.Is(err, link.ErrIsFolder) {
-		return errors.New("that is a folder")
+		return refusal("that is a folder")
 	}
 	if err != nil {
 		return err

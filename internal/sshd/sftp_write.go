@@ -44,9 +44,9 @@ func (f *folder) upload(r *sftp.Request) (*upload, error) {
 	case missing && !flags.Creat:
 		return nil, os.ErrNotExist
 	case !missing && flags.Creat && flags.Excl:
-		return nil, os.ErrExist
+		return nil, errThere
 	case !missing && before.Type != wire.TypeFile:
-		return nil, errors.New("that is no file")
+		return nil, refusal("that is no file")
 	}
 	leave, err := f.enter()
 	if err != nil {

@@ -1,7 +1,6 @@
 package sshd
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -22,7 +21,7 @@ const (
 	maxHole   = 1 << 30 // zeros that are written for what a client leaves out
 )
 
-var errHole = errors.New("the file would have a hole of more than 1 GiB, which cannot be made over SFTP")
+const errHole = refusal("the file would have a hole of more than 1 GiB, which cannot be made over SFTP")
 
 // upload is a file that is being written. A sandbox takes a file as one stream, from its beginning to its end, and puts it
 // in place as a whole; SFTP writes pieces anywhere. So pieces are put in order, what they leave out is filled with what was
@@ -297,7 +296,7 @@ func (u *upload) Close() error {
 	if err == nil {
 		err = u.dress()
 	}
-	_ = u.fail(errors.New("the file is closed"))
+	_ = u.fail(refusal("the file is closed"))
 	return told(err)
 }
 
