@@ -160,10 +160,11 @@ export class Code {
     this.view.dispatch({ effects: this.#shape.reconfigure(base(this.shape)) });
   }
 
-  // goTo puts the cursor on a line, and a column of it, both from 1.
-  goTo(line, column = 1) {
+  // goTo puts the cursor on a line, and a column of it, both from 1. The column counts characters, or bytes.
+  goTo({ line, column = 1, bytes = false }) {
     const { doc } = this.view.state;
     const at = doc.line(Math.max(1, Math.min(line, doc.lines)));
+    if (bytes) column = new TextDecoder().decode(new TextEncoder().encode(at.text).subarray(0, Math.max(0, column - 1))).length + 1;
     const pos = Math.min(at.from + Math.max(0, column - 1), at.to);
     this.view.dispatch({ selection: EditorSelection.cursor(pos), effects: EditorView.scrollIntoView(pos, { y: "center" }) });
   }

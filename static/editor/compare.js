@@ -8,13 +8,22 @@ import { looks } from "./code.js";
 
 const least = 560; // px of width for two of them
 
+// control is a button of a difference: to accept it is to keep mine.
+function control(type, act) {
+  const button = document.createElement("button");
+  Object.assign(button, { type: "button", name: type, textContent: type === "accept" ? "Mine" : "Theirs", onmousedown: act });
+  button.addEventListener("click", (event) => event.detail === 0 && act(event)); // by the keyboard
+  return button;
+}
+
 export class Compare {
   constructor({ parent, theirs, mine, eol }) {
     const shared = [lineNumbers(), looks, eol === "mixed" ? EditorState.lineSeparator.of("\n") : [], EditorView.lineWrapping];
     const label = (text) => EditorView.contentAttributes.of({ "aria-label": text });
     const writing = [history(), keymap.of([...defaultKeymap, ...historyKeymap]), label("Your version")];
     const folded = { margin: 3, minSize: 6 };
-    if (parent.clientWidth >= least) {
+    this.beside = parent.clientWidth >= least;
+    if (this.beside) {
       this.merge = new MergeView({
         parent, a: { doc: theirs, extensions: [shared, EditorState.readOnly.of(true), label("Version on the disk")] }, b: { doc: mine, extensions: [shared, writing] },
         revertControls: "a-to-b", collapseUnchanged: folded, gutter: true,
@@ -22,7 +31,7 @@ export class Compare {
       });
       this.mine = this.merge.b;
     } else {
-      this.mine = new EditorView({ parent, doc: mine, extensions: [shared, writing, unifiedMergeView({ original: theirs, mergeControls: true, collapseUnchanged: folded })] });
+      this.mine = new EditorView({ parent, doc: mine, extensions: [shared, writing, unifiedMergeView({ original: theirs, mergeControls: control, collapseUnchanged: folded })] });
     }
   }
 

@@ -9,6 +9,7 @@ import { nameElement, plainName, textElement } from "../files/names.js";
 import { baseOf, decodeText, encodePath, join, parentOf, relative, tidy, within } from "../files/paths.js";
 import { watchOf } from "../files/watches.js";
 import { Drafts } from "./drafts.js";
+import { splitter } from "./splitter.js";
 import { Tab } from "./tab.js";
 import { linkItems, tabItems } from "./editor_menus.js";
 
@@ -69,7 +70,7 @@ class SandboxEditor extends HTMLElement {
     this.line = h("button", { type: "button", class: "status-item", title: "Go to a line", click: () => this.#shown?.code?.askLine() });
     this.status = h("div", { class: "editor-status" });
     this.places = h("div", { class: "editor-places" });
-    this.replaceChildren(
+    this.replaceChildren(splitter(this),
       h("div", { class: "tabs editor-tabs" }, this.back, this.list),
       h("div", { class: "editor-bar" }, this.crumb, this.tools, this.links, this.modes, this.saver, this.more), this.places, this.status);
     this.hidden = true;
@@ -78,6 +79,7 @@ class SandboxEditor extends HTMLElement {
   #listen() {
     const { signal } = this.away;
     document.addEventListener("sandboxd:open", (event) => this.#asked(event.detail), { signal });
+    document.addEventListener("sandboxd:editor", () => this.classList.add("front"), { signal });
     document.addEventListener("sandboxd:moved", (event) => this.#moved(event.detail), { signal });
     document.addEventListener("sandboxd:gone", (event) => this.#gone(event.detail.paths), { signal });
     document.addEventListener("visibilitychange", () => (document.hidden ? this.#keepAll() : this.#refreshAll()), { signal });
@@ -88,8 +90,8 @@ class SandboxEditor extends HTMLElement {
     this.looked = later(() => this.#lookAt(), 150);
   }
 
-  #asked({ encoded, path, line, column, pin = true, keepFocus = false }) {
-    this.open(encoded ?? encodePath(path, this.home), { line, column, pin, keepFocus });
+  #asked({ encoded, path, line, column, bytes, pin = true, keepFocus = false }) {
+    this.open(encoded ?? encodePath(path, this.home), { at: { line, column, bytes }, pin, keepFocus });
   }
 
   async #begin() {
@@ -128,7 +130,7 @@ class SandboxEditor extends HTMLElement {
   }
 
   // open shows a file. Without pin it takes the place of the last one that was only looked at.
-  async open(path, { line, column, pin = true, keepFocus = false } = {}) {
+  async open(path, { at = {}, pin = true, keepFocus = false } = {}) {
     let tab = this.#tabs.find((t) => t.path === path);
     if (!tab) {
       const passing = !pin && this.#tabs.find((t) => !t.pinned && !t.dirty);
@@ -142,7 +144,7 @@ class SandboxEditor extends HTMLElement {
     }
     if (pin) tab.pinned = true;
     this.classList.add("front");
-    await this.#show(tab, { at: { line, column }, keepFocus });
+    await this.#show(tab, { at, keepFocus });
   }
 
   #add(path, pin, at = this.#tabs.length) {
@@ -177,7 +179,7 @@ class SandboxEditor extends HTMLElement {
     this.#redraw();
     this.#remember();
     if (tab.state === "idle" || tab.state === "error") await tab.load(at);
-    else if (at.line) await tab.goTo(at.line, at.column);
+    else if (at.line) await tab.goTo(at);
     if (this.#shown !== tab) return;
     if (!keepFocus) tab.focus();
     tab.view?.shown?.();

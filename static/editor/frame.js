@@ -26,7 +26,7 @@ const sheet = `
   body > :first-child { margin-top: 0; }
   p, ul, ol, blockquote, pre, table, dl { margin: 0 0 1em; }
   ul, ol { padding-left: 1.6em; } li + li { margin-top: 0.2em; }
-  a, .link { color: var(--accent); text-decoration: none; } .link { border-bottom: 1px dotted; }
+  a { color: inherit; } a[href], .link { color: var(--accent); text-decoration: none; } .link { border-bottom: 1px dotted; }
   code, pre, samp { font: 0.875em/1.55 var(--mono); }
   code { padding: 0.1em 0.35em; border-radius: var(--r1); background: var(--sunken); }
   pre { padding: 0.75rem 1rem; border-radius: var(--r2); background: var(--sunken); overflow: auto; } pre code { padding: 0; background: none; font-size: 1em; }

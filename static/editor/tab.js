@@ -59,11 +59,11 @@ export class Tab {
       h("span", { class: "editor-note-acts" }, (n.acts ?? []).map((a) => h("button", { type: "button", class: `button low${a.primary ? " primary" : ""}`, click: a.act }, a.text))))));
   }
 
-  // load reads the file. at: {line, column} to go to.
+  // load reads the file. at: {line, column, bytes} to go to.
   async load(at = {}) {
     this.state = "loading";
     this.note("failed", null);
-    const waits = setTimeout(() => this.place.replaceChildren(skeleton()), slow);
+    const waits = setTimeout(() => this.state === "loading" && !this.code && this.place.replaceChildren(skeleton()), slow);
     this.owner.changed(this);
     try {
       await this.#stat();
@@ -115,7 +115,7 @@ export class Tab {
     await this.#edit(text);
     if (!this.readOnly) await this.#restore(text);
     if (sources.has(this.kind) && !at.line && !this.dirty && this.owner.likes(this.kind) === "preview") await this.turn("preview");
-    if (at.line) this.code.goTo(at.line, at.column);
+    if (at.line) this.code.goTo(at);
   }
 
   // #lock says why the file cannot be changed, or "".
@@ -131,6 +131,7 @@ export class Tab {
   async #edit(text) {
     const { Code } = await import("./code.js");
     this.code?.end();
+    this.code = null;
     this.place.replaceChildren();
     this.indent = indentOf(text, /\.(go|mk)$|^makefile$/i.test(plainName(this.name)) ? "\t" : /\.(py|rs|java|c|cc|cpp|h|cs|php|kt|swift)$/i.test(plainName(this.name)) ? "    " : "  ");
     this.code = new Code({
@@ -225,6 +226,7 @@ export class Tab {
   // #settled is the state after text has reached the disk, or has come from it.
   #settled(text) {
     this.#uncompare();
+    this.gone = false;
     if (this.code.text !== text && this.theirs) this.code.replace(text, false);
     this.theirs = null;
     this.code.settle(text);
@@ -301,11 +303,12 @@ export class Tab {
     if (this.mode === "preview") await this.turn("source");
     this.cover.replaceChildren();
     this.cover.hidden = false;
-    this.cover.append(h("div", { class: "compare-heads" }, h("span", {}, "On the disk"), h("span", {}, "Yours")));
     const place = h("div", { class: "compare" });
     this.cover.append(place);
-    this.comparing = { view: new Compare({ parent: place, theirs: this.theirs.text, mine: this.code.text, eol: this.how.eol }) };
-    this.#conflict(this.theirs, "On the left is what is on the disk now, on the right yours: make it right and save it.");
+    const view = new Compare({ parent: place, theirs: this.theirs.text, mine: this.code.text, eol: this.how.eol });
+    if (view.beside) place.before(h("div", { class: "compare-heads" }, h("span", {}, "On the disk"), h("span", {}, "Yours")));
+    this.comparing = { view };
+    this.#conflict(this.theirs, view.beside ? "On the left is what is on the disk now, on the right yours. Make it right and save it." : "Red lines are on the disk now, green ones are yours. Make it right and save it.");
     this.comparing.view.focus();
   }
 
@@ -417,10 +420,10 @@ export class Tab {
     else this.cover.firstElementChild?.focus({ preventScroll: true });
   }
 
-  async goTo(line, column) {
+  async goTo(at) {
     if (!this.code) return;
     if (this.mode === "preview") await this.turn("source");
-    this.code.goTo(line, column);
+    this.code.goTo(at);
   }
 
   end() {

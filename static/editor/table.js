@@ -1,7 +1,7 @@
 // Tables of comma- or tab-separated values. Only the rows that can be seen are drawn.
 import Papa from "papaparse";
 import { h } from "../files/dom.js";
-import { pieces } from "../files/names.js";
+import { lineOf } from "../files/names.js";
 import { VirtualList } from "../files/virtual.js";
 import { count } from "../files/words.js";
 
@@ -25,14 +25,12 @@ export function widths({ rows, columns }) {
   return out;
 }
 
-const shown = (cell) => pieces(cell).map((p) => (p.text.includes("␠") ? p.text.replaceAll("␠", " ") : p.text)).join("");
-
 export function show(text, { tabs, title }) {
   const table = parse(text, tabs);
   const [head = [], ...body] = table.rows;
   const columns = `max-content ${widths(table).map((w) => `calc(${w}ch + 1.25rem)`).join(" ")}`;
   const number = (n) => h("span", { class: "line-no", role: "rowheader" }, n);
-  const cells = (row, role) => Array.from({ length: table.columns }, (_, i) => h("span", { role, title: (row[i] ?? "").length > widest ? row[i] : null }, shown(row[i] ?? "")));
+  const cells = (row, role) => Array.from({ length: table.columns }, (_, i) => h("span", { role, title: (row[i] ?? "").length > widest ? row[i] : null }, lineOf(row[i] ?? "")));
   const make = (row) => h("div", { class: "table-row", role: "row", "aria-rowindex": row.n + 1 }, number(row.n), cells(row.cells, "cell"));
   const canvas = h("div", { class: "table-rows", role: "rowgroup" });
   const header = h("div", { class: "table-row table-head", role: "row" }, number(""), cells(head, "columnheader"));

@@ -39,7 +39,7 @@ class SandboxFiles extends HTMLElement {
     this.#draw();
     this.#listen();
     this.watch = watchOf(this.files);
-    this.#settle();
+    this.#look();
     if (this.running) this.#begin();
   }
 
@@ -48,12 +48,13 @@ class SandboxFiles extends HTMLElement {
     this.view.end();
     this.find.stop();
     this.watch.drop(this);
+    this.toasts.element.remove();
     closeMenu(false);
   }
 
   attributeChangedCallback(_, before, now) {
     if (before === now || !this.view) return;
-    this.#settle();
+    this.#look();
     if (this.running && !this.#began) this.#begin();
     else if (this.running) this.loader.everything();
   }
@@ -80,11 +81,12 @@ class SandboxFiles extends HTMLElement {
     const add = menuButton(button("plus", "New or upload"), () => this.#addMenu(), { label: "New" });
     home.classList.add("roomy");
     up.classList.add("roomy");
-    this.bar = h("div", { class: "files-bar" }, home, up, this.path.element, add, button("search", "Find files", () => this.#turn("find")), more);
+    const editor = h("button", { type: "button", class: "button low files-open", title: "Back to the open files", "aria-label": "Back to the open files", click: () => document.dispatchEvent(new CustomEvent("sandboxd:editor")) }, icon("code"));
+    this.bar = h("div", { class: "files-bar" }, home, up, this.path.element, editor, add, button("search", "Find files", () => this.#turn("find")), more);
     this.up = up;
-    this.rest = h("div", { class: "files-rest", role: "status", hidden: true });
     this.body = h("div", { class: "files-body" }, this.view.element, this.find.element, this.trash.element);
-    this.replaceChildren(this.bar, this.rest, this.body, this.panel.element, this.toasts.element);
+    this.replaceChildren(this.bar, this.body, this.panel.element);
+    (this.parentElement ?? this).append(this.toasts.element); // it may be wider than the tree
     this.panel.draw();
     this.#turn("tree", false);
   }
@@ -118,14 +120,6 @@ class SandboxFiles extends HTMLElement {
     const seen = this.running && !document.hidden && this.checkVisibility();
     this.watch.run(seen);
     if (seen) this.loader.resume();
-  }
-
-  // #settle says what using the files would do while the sandbox rests.
-  #settle() {
-    const words = { frozen: "Frozen", sleeping: "Going to sleep", asleep: "Asleep" }[this.dataset.state];
-    this.rest.hidden = !words;
-    if (words) this.rest.replaceChildren(icon(`state-${this.dataset.state === "frozen" ? "frozen" : "asleep"}`), h("span", {}, `${words}. What you do here wakes it.`));
-    this.#look();
   }
 
   async #begin() {
@@ -169,7 +163,7 @@ class SandboxFiles extends HTMLElement {
   // changed draws what the tree has become.
   changed() {
     this.view.show();
-    this.watch.want(this, this.tree.openFolders().map((n) => n.path), (path) => (path ? this.loader.changed(path) : this.loader.everything()));
+    this.watch.want(this, this.tree.openFolders().map((n) => n.path), (path) => this.loader.changed(path));
   }
 
   // #turn shows the tree, what was found, or the trash.

@@ -1,23 +1,18 @@
 // FindView searches below a folder, by name or in what files hold, and shows what is found as it is found.
-import { problemOf } from "./api.js";
+import { Problem, problemOf } from "./api.js";
 import { button, h, icon, later, say } from "./dom.js";
 import { lookOf } from "./kinds.js";
-import { nameElement, pieces, textElement } from "./names.js";
-import { baseOf, canonical, encodePath, join, parentOf, relative, tidy } from "./paths.js";
+import { lineOf, nameElement, pieces, textElement } from "./names.js";
+import { baseOf, canonical, encodePath, parentOf, relative, tidy } from "./paths.js";
 import { count } from "./words.js";
 
 const pause = 350; // ms after the last key
 const most = 2000; // results
 const slow = 150; // ms before it is said that a search is under way
 
-// foundOf brings a result into our form: its path, and the line cut into before, match and after.
-export function foundOf(result, folder) {
-  const below = result.path_encoded ? canonical(result.path_encoded) : encodePath(result.path, folder).slice(1);
-  const path = result.path_encoded && !below.startsWith("/") ? join(folder, below) : result.path_encoded ? below : `/${below}`;
-  const text = result.text ?? "";
-  const start = Math.min(result.start ?? 0, text.length);
-  const end = Math.max(start, Math.min(result.end ?? start, text.length));
-  return { ...result, path, before: text.slice(0, start), match: text.slice(start, end), after: text.slice(end) };
+// foundOf brings a result's path into our form.
+function foundOf(result) {
+  return { ...result, path: result.path_encoded ? canonical(result.path_encoded) : encodePath(result.path) };
 }
 
 export class FindView {
@@ -94,10 +89,11 @@ export class FindView {
     try {
       const ask = { path_encoded: this.folder, query, in: this.mode, case: pressed(this.case), regex: this.mode === "content" && pressed(this.regex), limit: most };
       for await (const result of this.owner.files.search(ask, signal)) {
-        if (result.error) throw new Error(result.error);
-        if (result.path !== undefined || result.path_encoded) this.#add(foundOf(result, this.folder));
+        if (signal.aborted) return;
+        if (result.problem) throw new Problem(result.problem.status, result.problem.code, result.problem.detail);
+        if (result.end) this.#sum(query, result.more);
+        else this.#add(foundOf(result));
       }
-      this.#sum(query);
     } catch (err) {
       if (!signal.aborted) this.#fail(problemOf(err));
     } finally {
@@ -105,11 +101,11 @@ export class FindView {
     }
   }
 
-  #sum(query) {
+  #sum(query, more) {
     const files = this.#groups.size;
     const text = !this.#n ? `Nothing found for “${pieces(query).map((p) => p.text).join("")}”.`
       : this.mode === "names" ? count(this.#n, "result") : `${count(this.#n, "result")} in ${count(files, "file")}`;
-    this.note.textContent = this.#n >= most ? `${text}. There may be more.` : text;
+    this.note.textContent = more ? `${text}. There may be more.` : text;
     say(this.note.textContent);
   }
 
@@ -144,9 +140,8 @@ export class FindView {
   }
 
   #line(found) {
-    const shown = (text) => pieces(text).map((p) => (p.escaped && p.text.startsWith("\\") && p.text !== "\\t" ? p.text : p.text === "\\t" ? "  " : p.text.replaceAll("␠", " "))).join("");
-    return h("button", { type: "button", class: "find-row line", click: () => this.owner.open(found.path, { line: found.line, column: found.column }) },
-      h("span", { class: "line-no" }, found.line), h("bdi", { class: "clip" }, shown(found.before.trimStart()), h("mark", {}, shown(found.match)), shown(found.after)));
+    return h("button", { type: "button", class: "find-row line", click: () => this.owner.open(found.path, { line: found.line, column: found.column, bytes: true }) },
+      h("span", { class: "line-no" }, found.line), h("bdi", { class: "clip" }, lineOf(found.before.trimStart()), h("mark", {}, lineOf(found.match)), lineOf(found.after)));
   }
 
   #key(event) {

@@ -17,6 +17,13 @@ export function openMenu(items, at, { label = "Menu" } = {}) {
   menu.querySelector("[role^=menuitem]:not([aria-disabled])")?.focus({ preventScroll: true });
   menu.addEventListener("keydown", walk);
   const elsewhere = (event) => !menu.contains(event.target) && closeMenu(false);
+  const escape = (event) => {
+    if (event.key !== "Escape" || menu.contains(event.target)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    closeMenu();
+  };
+  document.addEventListener("keydown", escape, { capture: true, signal: away.signal });
   document.addEventListener("pointerdown", elsewhere, { capture: true, signal: away.signal });
   document.addEventListener("scroll", elsewhere, { capture: true, signal: away.signal });
   addEventListener("blur", () => closeMenu(false), { signal: away.signal });

@@ -54,7 +54,7 @@ export class Tree {
 
   // draft adds a row for something that has no name yet, at the top of its folder.
   draft(folder, type) {
-    this.drafted = new Node(`${folder.path}\0new`, { key: "", name: "", type, mode: "0", owner: "", modified: "" }, folder);
+    this.drafted = new Node(`${folder.path}\0new`, { key: "", name: "", type, size: 0, mode: "0000", owner: "", group: "", modified: "" }, folder);
     this.flatten();
     this.cursor = this.drafted.path;
     return this.drafted;

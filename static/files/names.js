@@ -13,17 +13,17 @@ function escaped(c) {
   return n > 0xffff ? `\\u{${n.toString(16)}}` : `\\u${n.toString(16).padStart(4, "0")}`;
 }
 
-// pieces cuts text into what can be shown as it is and what is shown escaped. Spaces at the ends count as unseen.
-export function pieces(text) {
+// pieces cuts text into what can be shown as it is and what is shown escaped. Spaces at the ends of a name count as unseen.
+export function pieces(text, name = true) {
   const out = [];
   const chars = [...text];
   const lead = chars.findIndex((c) => c !== " ");
   const tail = chars.findLastIndex((c) => c !== " ");
   chars.forEach((c, i) => {
-    const space = c === " " && (i < lead || i > tail || lead < 0);
+    const space = name && c === " " && (i < lead || i > tail || lead < 0);
     const hidden = space || unseen.test(c);
     const last = out.at(-1);
-    const shown = space ? "␠" : hidden ? escaped(c) : c;
+    const shown = space ? "·" : hidden ? escaped(c) : c;
     if (last && last.escaped === hidden) last.text += shown;
     else out.push({ text: shown, escaped: hidden });
   });
@@ -65,6 +65,11 @@ function runeAt(bytes, i) {
 // plainName is a name on one line for tooltips, messages and what is read aloud.
 export function plainName(encoded) {
   return piecesOf(encoded).map((p) => p.text).join("");
+}
+
+// lineOf is a line of a file on one line: a tab is two spaces wide.
+export function lineOf(text) {
+  return pieces(text.replaceAll("\t", "  "), false).map((p) => p.text).join("");
 }
 
 // nameElement shows an encoded name, or a path, in an element whose direction is its own.

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { pieces, piecesOf, plainName } from "./names.js";
+import { lineOf, pieces, piecesOf, plainName } from "./names.js";
 import { encodeName } from "./paths.js";
 
 const shown = (text) => plainName(encodeName(text));
@@ -13,8 +13,12 @@ test("what cannot be seen in a name, or turns it round, is shown escaped", () =>
   assert.equal(shown("\ufefffirst"), "\\ufefffirst");
   assert.equal(shown("tag\u{e0041}"), "tag\\u{e0041}");
   assert.equal(shown("del\x7f nel\x85"), "del\\x7f nel\\x85");
-  assert.equal(shown(" ends "), "␠ends␠");
-  assert.equal(shown("  "), "␠␠");
+  assert.equal(shown(" ends "), "·ends·");
+  assert.equal(shown("  "), "··");
+});
+
+test("lines of files keep their spaces", () => {
+  assert.equal(lineOf("\tif x:\x1b[0m "), "  if x:\\e[0m ");
 });
 
 test("bytes that are no text are shown as bytes", () => {

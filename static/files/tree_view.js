@@ -74,7 +74,7 @@ export class TreeView {
     element.setAttribute("aria-posinset", row.index);
     element.setAttribute("aria-setsize", row.of);
     element.setAttribute("aria-selected", String(this.tree.selected.has(row.path)));
-    element.classList.toggle("at", row.path === this.tree.cursor);
+    element.classList.toggle("here", row.path === this.tree.cursor);
     element.classList.toggle("into", row.path === this.#over);
   }
 

@@ -17,12 +17,13 @@ export class UploadPanel {
   constructor(uploads) {
     this.uploads = uploads;
     this.title = h("span", { class: "clip" });
+    this.details = h("span", { class: "clip" });
     this.bar = h("progress", { max: "1", "aria-label": "Uploads" });
     this.fold = button("down", "Show each", () => this.#toggle(), { "aria-expanded": "false" });
     this.stop = button("close", "Cancel all", () => this.#close());
     this.list = h("ul", { class: "upload-list", hidden: true });
     this.status = h("span", { class: "hush", role: "status" });
-    this.element = h("div", { class: "uploads", hidden: true }, h("div", { class: "upload-head" }, icon("upload"), this.title, this.fold, this.stop), this.bar, this.list, this.status);
+    this.element = h("div", { class: "uploads", hidden: true }, h("div", { class: "upload-head" }, icon("upload"), h("span", { class: "upload-words" }, this.title, this.details), this.fold, this.stop), this.bar, this.list, this.status);
   }
 
   #toggle() {
@@ -56,6 +57,7 @@ export class UploadPanel {
     if (wrong.length && this.list.hidden && !this.shownWrong) this.#toggle();
     this.shownWrong = wrong.length > 0;
     this.title.textContent = this.#words(total, open, wrong);
+    this.details.textContent = open ? this.#pace(total) : "";
     this.bar.hidden = !open;
     if (total.bytes) this.bar.value = total.sent / total.bytes;
     else this.bar.removeAttribute("value");
@@ -71,10 +73,13 @@ export class UploadPanel {
       const bad = wrong.length ? `${count(wrong.length, "upload")} not finished` : "";
       return [done, bad].filter(Boolean).join(", ");
     }
+    return total.files > 1 ? `Uploading ${Math.min(total.done + 1, total.files)} of ${total.files}` : "Uploading";
+  }
+
+  #pace(total) {
     const speed = this.#speed(total.sent);
-    const rest = speed > 0 ? ` · ${span((total.bytes - total.sent) / speed)} left` : "";
-    const of = total.files > 1 ? `${total.done + 1 > total.files ? total.files : total.done + 1} of ${total.files} · ` : "";
-    return `Uploading ${of}${size(total.sent)} of ${size(total.bytes)}${speed > 0 ? ` · ${size(speed)}/s` : ""}${rest}`;
+    const rest = speed > 0 ? `${size(speed)}/s · ${span((total.bytes - total.sent) / speed)} left` : "";
+    return [`${size(total.sent)} of ${size(total.bytes)}`, rest].filter(Boolean).join(" · ");
   }
 
   #speed(sent) {

@@ -155,9 +155,10 @@ export class Uploads {
     }
     this.#remember(upload);
     let at = await this.#offset(upload, signal);
-    for (let stuck = 0; at < upload.size; ) {
+    for (let stuck = 0; ; ) {
       const end = Math.min(at + piece, upload.size);
-      const headers = { "Content-Range": `bytes ${at}-${end - 1}/${upload.size}` };
+      const part = at < end ? `${at}-${end - 1}` : "*"; // all is there, and only its name is missing
+      const headers = { "Content-Range": `bytes ${part}/${upload.size}` };
       if (!upload.replace) headers["If-None-Match"] = "*";
       const url = this.files.url(upload.path, { upload: upload.id, parents: "true" });
       const answer = await this.#put(upload, url, headers, upload.file.slice(at, end), at, signal);
@@ -171,8 +172,6 @@ export class Uploads {
       at = Number(JSON.parse(answer.body).offset);
       upload.failures = stuck = 0;
     }
-    upload.id = ""; // all has arrived and yet it is no file: begin anew
-    throw new Problem(0, "broken", "The upload did not end as it should.");
   }
 
   async #offset(upload, signal) {

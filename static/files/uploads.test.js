@@ -41,6 +41,10 @@ function world({ there = {}, store = new Store(), answers = [], ask } = {}) {
     if (typeof next === "function") await next(url, signal);
     if (next?.status) return { problem: new Problem(next.status, "", "no"), ...next };
     progress(body.size);
+    if (headers["Content-Range"]?.startsWith("bytes */")) {
+      disk.set(url.path, parts.get(url.upload));
+      return { status: 201, body: "{}" };
+    }
     const range = /bytes (\d+)-(\d+)\/(\d+)/.exec(headers["Content-Range"] ?? "");
     if (headers["If-None-Match"] && disk.has(url.path)) return { status: 412, problem: new Problem(412, "", "there") };
     if (range && Number(range[1]) !== (parts.get(url.upload) ?? 0)) return { status: 409, problem: new Problem(409, "", "offset") };
@@ -105,6 +109,19 @@ test("a piece that arrived though its answer was lost is not sent twice", async 
   w.queue.add([{ file: file(2 * piece), path: "/big" }]);
   assert.deepEqual(await settled(w.queue), ["done"]);
   assert.equal(w.sent[1].headers["Content-Range"], `bytes ${piece}-${2 * piece - 1}/${2 * piece}`);
+});
+
+test("a file of which all has arrived only gets its name", async () => {
+  const w = world({
+    answers: [async (url) => {
+      w.parts.set(url.upload, 2 * piece);
+      throw new Problem(0, "offline", "lost");
+    }],
+  });
+  w.queue.add([{ file: file(2 * piece), path: "/big" }]);
+  assert.deepEqual(await settled(w.queue), ["done"]);
+  assert.equal(w.sent[1].headers["Content-Range"], `bytes */${2 * piece}`);
+  assert.equal(w.disk.get("/big"), 2 * piece);
 });
 
 test("after a reload the same file goes on, and another one does not", async () => {

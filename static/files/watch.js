@@ -20,6 +20,7 @@ export function chosen(wishes, limit = most) {
 export class Watch {
   #wishes = new Map(); // owner → {folders, changed}
   #stream = null;
+  #before = null; // which goes on until #stream watches
   #watched = "";
   #wait = firstWait;
   #timer = 0;
@@ -30,8 +31,8 @@ export class Watch {
     this.soon = later(() => this.#apply(), settle);
   }
 
-  // want says which folders owner shows; changed(folder) is called for these, and changed(null) when the stream has
-  // been away and anything may have changed.
+  // want says which folders owner shows; changed(folder) is called for these. What may have changed while there was no
+  // stream counts as changed.
   want(owner, folders, changed) {
     this.#wishes.set(owner, { folders, changed });
     this.soon();
@@ -58,26 +59,26 @@ export class Watch {
     const wanted = this.#on ? chosen([...this.#wishes.values()].map((w) => w.folders)) : [];
     const key = wanted.join("\n");
     if (key === this.#watched && (this.#stream || !key)) return;
-    this.#close();
+    if (!key) return this.#close();
+    const known = new Set(this.#stream ? this.watched : []);
+    clearTimeout(this.#timer);
+    this.#before?.close();
+    this.#before = this.#stream;
     this.#watched = key;
-    if (key) this.#open(wanted);
+    this.#open(wanted, known);
   }
 
-  #open(folders) {
+  // #open begins a stream. sandboxd tells of each folder when it is watched; known ones have been all along, by the stream
+  // before, which ends then.
+  #open(folders, known) {
     const stream = this.files.watch(folders);
+    const fresh = new Set(folders);
     this.#stream = stream;
-    stream.addEventListener("open", () => {
-      const away = this.#wait > firstWait;
-      this.#wait = firstWait;
-      if (away) this.#tell(null);
-    });
     stream.addEventListener("changed", (event) => {
-      try {
-        const told = JSON.parse(event.data);
-        this.#tell(told);
-      } catch {
-        // not one of ours
-      }
+      const path = this.#read(event.data);
+      this.#wait = firstWait;
+      this.#before?.close();
+      if (!(fresh.delete(path) && known.has(path))) this.#tell(path);
     });
     stream.addEventListener("error", () => {
       if (this.#stream === stream) this.#again();
@@ -94,15 +95,20 @@ export class Watch {
   #close() {
     clearTimeout(this.#timer);
     this.#stream?.close();
-    this.#stream = null;
+    this.#before?.close();
+    this.#stream = this.#before = null;
     this.#watched = "";
   }
 
-  #tell(told) {
-    const path = told && this.files.pathOf(told);
-    for (const { folders, changed } of [...this.#wishes.values()]) {
-      if (!path) changed(null);
-      else if (folders.includes(path)) changed(path);
+  #read(data) {
+    try {
+      return this.files.pathOf(JSON.parse(data));
+    } catch {
+      return "";
     }
+  }
+
+  #tell(path) {
+    for (const { folders, changed } of [...this.#wishes.values()]) if (folders.includes(path)) changed(path);
   }
 }

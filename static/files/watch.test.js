@@ -23,6 +23,8 @@ function world() {
   return { streams, watch: new Watch(files), open: () => streams.filter((s) => !s.closed) };
 }
 
+const tell = (stream, path) => stream.dispatchEvent(Object.assign(new Event("changed"), { data: JSON.stringify({ path }) }));
+
 test("there is one stream for all, made anew when what is wanted changes, and none while nobody looks", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { streams, watch, open } = world();
@@ -32,26 +34,40 @@ test("there is one stream for all, made anew when what is wanted changes, and no
   t.mock.timers.tick(300);
   assert.equal(streams.length, 1);
   assert.deepEqual(streams[0].paths, ["/a", "/b", "/c"]);
-  const change = (path) => open()[0].dispatchEvent(Object.assign(new Event("changed"), { data: JSON.stringify({ path }) }));
-  change("/b");
-  change("/c");
-  change("/elsewhere");
+  tell(streams[0], "/b");
+  tell(streams[0], "/c");
+  tell(streams[0], "/elsewhere");
   assert.deepEqual(told, [["tree", "/b"], ["editor", "/b"], ["editor", "/c"]]);
 
   watch.want("tree", ["/a", "/b"], () => {});
   t.mock.timers.tick(300);
   assert.equal(streams.length, 1, "the same wish makes no new stream");
-  watch.drop("editor");
-  t.mock.timers.tick(300);
-  assert.equal(streams.length, 2);
-  assert.deepEqual(open().map((s) => s.paths), [["/a", "/b"]]);
-
   watch.run(false);
   t.mock.timers.tick(300);
   assert.equal(open().length, 0);
   watch.run(true);
   t.mock.timers.tick(300);
   assert.equal(open().length, 1);
+});
+
+test("one stream takes over from another without a gap, and without telling again of what did not change", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { streams, watch, open } = world();
+  const told = [];
+  const want = (...folders) => watch.want("tree", folders, (path) => told.push(path));
+  want("/a");
+  t.mock.timers.tick(300);
+  tell(streams[0], "/a");
+  want("/a", "/b");
+  t.mock.timers.tick(300);
+  assert.equal(open().length, 2, "the first goes on until the second watches");
+  told.length = 0;
+  tell(streams[1], "/a");
+  tell(streams[1], "/b");
+  assert.deepEqual(told, ["/b"], "what is watched anew may have changed before");
+  assert.deepEqual(open(), [streams[1]]);
+  tell(streams[1], "/a");
+  assert.deepEqual(told, ["/b", "/a"]);
 });
 
 test("a stream that breaks is opened again, later each time, and then everything may have changed", (t) => {
@@ -61,8 +77,8 @@ test("a stream that breaks is opened again, later each time, and then everything
   const told = [];
   watch.want("tree", ["/a"], (path) => told.push(path));
   t.mock.timers.tick(300);
-  streams[0].dispatchEvent(new Event("open"));
-  assert.deepEqual(told, []);
+  tell(streams[0], "/a");
+  told.length = 0;
   streams[0].dispatchEvent(new Event("error"));
   assert.equal(open().length, 0);
   t.mock.timers.tick(1000);
@@ -71,6 +87,6 @@ test("a stream that breaks is opened again, later each time, and then everything
   t.mock.timers.tick(1000);
   assert.equal(open().length, 0, "the second time takes longer");
   t.mock.timers.tick(1000);
-  open()[0].dispatchEvent(new Event("open"));
-  assert.deepEqual(told, [null]);
+  tell(open()[0], "/a");
+  assert.deepEqual(told, ["/a"]);
 });

@@ -1,0 +1,51 @@
+// The edge between the tree and the editor: moved by pointer and keyboard, and remembered with the person.
+import { keepSize, size } from "../js/preferences.js";
+import { h } from "../files/dom.js";
+
+const name = "tree";
+const step = 16; // px for a press of an arrow
+const least = 160;
+const rest = 224; // px that the editor keeps
+
+// fit keeps a width within what the pane has room for.
+export function fit(width, room) {
+  return Math.max(least, Math.min(width, room - rest));
+}
+
+export function splitter(editor) {
+  const edge = h("div", { class: "tree-splitter", role: "separator", tabindex: "0", "aria-orientation": "vertical", "aria-label": "Width of the tree", title: "Drag, or use the arrow keys; double click puts it back" });
+  const pane = () => editor.parentElement;
+  const now = () => editor.getBoundingClientRect().left - pane().getBoundingClientRect().left;
+  const set = (width, keep) => {
+    const px = width && fit(width, pane().clientWidth);
+    if (px) pane().style.setProperty("--tree", `${px}px`);
+    else pane().style.removeProperty("--tree");
+    edge.setAttribute("aria-valuenow", String(Math.round(px || now())));
+    if (keep) keepSize(name, px || 0);
+  };
+  const kept = size(name, 0);
+  if (kept) pane()?.style.setProperty("--tree", `${kept}px`);
+  edge.addEventListener("dblclick", () => set(0, true));
+  edge.addEventListener("keydown", (event) => {
+    const by = { ArrowLeft: -step, ArrowRight: step }[event.key];
+    if (event.key === "Enter") set(0, true);
+    else if (by) set(now() + by, true);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  edge.addEventListener("pointerdown", (event) => {
+    if (event.button) return;
+    edge.setPointerCapture(event.pointerId);
+    edge.classList.add("dragged");
+    const left = pane().getBoundingClientRect().left;
+    const follow = (e) => set(e.clientX - left, false);
+    edge.addEventListener("pointermove", follow);
+    edge.addEventListener("lostpointercapture", () => {
+      edge.removeEventListener("pointermove", follow);
+      edge.classList.remove("dragged");
+      set(now(), true);
+    }, { once: true });
+  });
+  return edge;
+}
