@@ -189,7 +189,7 @@ type ending struct {
 
 func (e *ending) Read(p []byte) (int, error) {
 	n, err := e.r.Read(p)
-	if err == io.EOF {
+	if err == io.EOF && n == 0 {
 		e.over = true
 	}
 	return n, err

@@ -171,6 +171,7 @@ type sieve struct {
 	out   int64     // what came of it
 	judge *roll
 	entry string // the one under way, as it was sent
+	from  int64  // so much may come of anything
 }
 
 func newSieve(body io.Reader, keepLinks bool) *sieve {
@@ -178,7 +179,7 @@ func newSieve(body io.Reader, keepLinks bool) *sieve {
 	if keepLinks {
 		lead = nil
 	}
-	return &sieve{in: &measured{r: body}, judge: newRoll(lead)}
+	return &sieve{in: &measured{r: body}, judge: newRoll(lead), from: bombFrom}
 }
 
 // pass reads the archive and writes it as plain tar to w. An error of w comes back as it is; all others are Invalid, or
@@ -270,7 +271,7 @@ func (s *sieve) content(size int64, from io.Reader, to io.Writer, buf []byte) er
 // bomb says whether too much has come of what was sent; rest is still to come.
 func (s *sieve) bomb(rest int64) bool {
 	came := s.out - rest
-	return came > bombFrom && came/bombRatio > s.in.n
+	return came > s.from && came/bombRatio > s.in.n
 }
 
 func (s *sieve) tooMuch() error {

@@ -100,7 +100,7 @@ func (z *zipWriter) small(name string, mode uint32, modified time.Time, content 
 	return z.list(e)
 }
 
-// file adds a file whose content of size bytes copy writes.
+// file adds a file whose content copy writes; size is how much that will be.
 func (z *zipWriter) file(name string, mode uint32, modified time.Time, size int64, copy func(io.Writer) error) error {
 	if size == 0 {
 		return z.small(name, mode, modified, nil)
@@ -111,19 +111,34 @@ func (z *zipWriter) file(name string, mode uint32, modified time.Time, size int6
 		return err
 	}
 	from := z.at
-	sum := crc32.NewIEEE()
+	sum := &summed{w: z.deflate}
 	z.deflate.Reset(z)
-	if err := copy(io.MultiWriter(sum, z.deflate)); err != nil {
+	if err := copy(sum); err != nil {
 		return err
 	}
 	if err := z.deflate.Close(); err != nil {
 		return err
 	}
-	e.packed, e.crc = z.at-from, sum.Sum32()
+	e.packed, e.crc, e.size = z.at-from, sum.crc, sum.n
 	if err := z.descriptor(e); err != nil {
 		return err
 	}
 	return z.list(e)
+}
+
+// summed counts and sums up what passes.
+type summed struct {
+	w   io.Writer
+	crc uint32
+	n   int64
+}
+
+// Write implements io.Writer.
+func (s *summed) Write(p []byte) (int, error) {
+	n, err := s.w.Write(p)
+	s.crc = crc32.Update(s.crc, crc32.IEEETable, p[:n])
+	s.n += int64(n)
+	return n, err
 }
 
 func (z *zipWriter) begin(name string, mode uint32, modified time.Time, size int64) *zipEntry {
