@@ -10,38 +10,30 @@ import (
 var errThroughLink = refusal("a link is on its way, or something else that is no folder")
 
 // one makes what an entry says.
-func (u *unpacking) one(e *member, content io.Reader) error {
-	if e.name == "" {
-		return nil // the folder itself, which is there
+func (u *unpacking) one(e *member) error {
+	if err := u.goTo(e.folders); err != nil {
+		return err
 	}
-	if e.kind == typeFile && e.size > pieceSize {
-		return u.largeFile(e, content)
+	switch e.kind {
+	case typeFolder:
+		return u.folder(e)
+	case typeLink:
+		return u.symlink(e)
+	case typeHardLink:
+		return u.hardLink(e)
 	}
-	buf := pieces.Get().(*[pieceSize]byte)
-	defer pieces.Put(buf)
-	var all []byte
-	if e.kind == typeFile { // read before a thread is taken
-		all = buf[:e.size]
-		if _, err := io.ReadFull(content, all); err != nil {
-			return cutShort(err)
-		}
+	return u.smallFile(e)
+}
+
+// goTo goes into folders below the one that is unpacked into, from where the last entry was.
+func (u *unpacking) goTo(folders []string) error {
+	same := 0
+	for same < min(len(folders), len(u.here)) && folders[same] == u.here[same] {
+		same++
 	}
-	return u.act(func() error {
-		depth := len(u.walk.levels)
-		defer u.walk.cut(depth)
-		if err := u.descend(e.folders); err != nil {
-			return err
-		}
-		switch e.kind {
-		case typeFolder:
-			return u.folder(e)
-		case typeLink:
-			return u.symlink(e)
-		case typeHardLink:
-			return u.hardLink(e, depth)
-		}
-		return u.smallFile(e, all)
-	})
+	u.walk.cut(u.base + same)
+	u.here = u.here[:same]
+	return u.descend(folders[same:])
 }
 
 // act does something as the user, also when nobody wants it any more: an entry is made as a whole.
@@ -72,6 +64,7 @@ func (u *unpacking) descend(folders []string) error {
 		if err != nil {
 			return err
 		}
+		u.here = append(u.here, name)
 	}
 	return nil
 }
@@ -95,14 +88,13 @@ func (u *unpacking) symlink(e *member) error {
 }
 
 // hardLink gives a file that is there another name. Links are no files.
-func (u *unpacking) hardLink(e *member, base int) error {
+func (u *unpacking) hardLink(e *member) error {
 	from := u.walk.fork()
 	defer from.close()
-	from.cut(base)
-	source := unpacking{walk: from}
+	from.cut(u.base)
 	last := len(e.from) - 1
 	for _, name := range e.from[:last] {
-		if err := source.walk.enter(name); err != nil {
+		if err := from.enter(name); err != nil {
 			return refusal("its target: " + err.Error())
 		}
 	}
@@ -156,13 +148,13 @@ func (u *unpacking) put(e *member, make func(name string) error) error {
 }
 
 // smallFile makes a file whose content is there.
-func (u *unpacking) smallFile(e *member, content []byte) error {
+func (u *unpacking) smallFile(e *member) error {
 	err := u.put(e, func(name string) error {
 		fd, err := openAt(u.walk.fd(), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
 		if err != nil {
 			return err
 		}
-		_, err = writer(fd).Write(content)
+		_, err = writer(fd).Write(e.content)
 		if err == nil {
 			err = u.finish(fd, name, e)
 		}
@@ -173,7 +165,7 @@ func (u *unpacking) smallFile(e *member, content []byte) error {
 		return err
 	})
 	if err == nil {
-		u.bytes += int64(len(content))
+		u.bytes += int64(len(e.content))
 	}
 	return err
 }
@@ -192,7 +184,6 @@ func (u *unpacking) finish(fd int, name string, e *member) error {
 
 // largeFile makes a file piece by piece, beside its place until it is complete.
 func (u *unpacking) largeFile(e *member, content io.Reader) (err error) {
-	depth := len(u.walk.levels)
 	own, fd := temporaryName(e.name), -1
 	defer func() {
 		u.tree.brief <- struct{}{}
@@ -204,12 +195,11 @@ func (u *unpacking) largeFile(e *member, content io.Reader) (err error) {
 			if err != nil && fd >= 0 {
 				unlink(u.walk.fd(), own)
 			}
-			u.walk.cut(depth)
 			return nil
 		})
 	}()
 	err = u.act(func() error {
-		if err := u.descend(e.folders); err != nil {
+		if err := u.goTo(e.folders); err != nil {
 			return err
 		}
 		if err := u.walk.checkTop(e.name); err != nil {

@@ -72,46 +72,106 @@ func unpackProblem(p string, err error) error {
 	return about(p, err)
 }
 
+// unpackBatch is how many small entries are made in one go, which costs a thread's identity once.
+const unpackBatch = 64
+
 // unpacking is an archive on its way into a folder.
 type unpacking struct {
-	walk      *walk // in that folder
+	walk      *walk // in that folder, or further down
 	tree      *Tree
 	keepLinks bool
 	body      io.Reader
 	entries   int64
 	bytes     int64
+	base      int              // levels of the folder
+	here      []string         // where the walk is below it
+	batch     []*member        // read, and not made yet
+	room      *[pieceSize]byte // for their contents
+	used      int              // of room
 }
 
+// all makes all entries. What has arrived is made together, so that nothing waits for an archive that comes slowly.
 func (u *unpacking) all() error {
-	archive := &tarReader{r: bufio.NewReaderSize(u.body, pieceSize/4)}
+	in := bufio.NewReaderSize(u.body, pieceSize/4)
+	archive := &tarReader{r: in}
+	u.base = len(u.walk.levels)
+	defer func() { u.walk.cut(u.base) }()
+	u.room = pieces.Get().(*[pieceSize]byte)
+	defer pieces.Put(u.room)
 	for {
-		h, err := archive.next()
+		err := u.next(archive)
+		if err != nil || in.Buffered() < tarBlock || len(u.batch) >= unpackBatch {
+			if made := u.flush(); made != nil {
+				return made // it comes before
+			}
+		}
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if u.entries++; u.entries > wire.MaxUnpacked {
-			return problem(wire.CodeInvalid, "The archive is refused: it has more than %d entries.", wire.MaxUnpacked)
-		}
-		e, err := u.check(h)
-		if err == nil {
-			err = u.one(e, archive)
-		}
-		var no refusal
-		if errors.As(err, &no) {
-			return problem(wire.CodeInvalid, "The archive is refused: the entry %q: %s.", wire.Clean(h.name, 200), no)
-		}
-		if err != nil {
-			return entryProblem(h.name, err)
+	}
+}
+
+// next takes an entry. io.EOF says that there are no more.
+func (u *unpacking) next(archive *tarReader) error {
+	h, err := archive.next()
+	if err != nil {
+		return err
+	}
+	if u.entries++; u.entries > wire.MaxUnpacked {
+		return problem(wire.CodeInvalid, "The archive is refused: it has more than %d entries.", wire.MaxUnpacked)
+	}
+	e, err := u.check(h)
+	if err != nil || e.name == "" { // the folder itself is there already
+		return entryProblem(h.name, err)
+	}
+	size := 0
+	if e.kind == typeFile {
+		size = int(min(e.size, pieceSize+1))
+	}
+	if u.used+size > pieceSize {
+		if err := u.flush(); err != nil {
+			return err
 		}
 	}
+	if size > pieceSize {
+		return entryProblem(h.name, u.largeFile(e, archive))
+	}
+	e.content = u.room[u.used : u.used+size]
+	u.used += size
+	if _, err := io.ReadFull(archive, e.content); err != nil {
+		return cutShort(err)
+	}
+	u.batch = append(u.batch, e)
+	return nil
+}
+
+// flush makes what has been read.
+func (u *unpacking) flush() error {
+	batch := u.batch
+	u.batch, u.used = u.batch[:0], 0
+	if len(batch) == 0 {
+		return nil
+	}
+	return u.act(func() error {
+		for _, e := range batch {
+			if err := u.one(e); err != nil {
+				return entryProblem(e.as, err)
+			}
+		}
+		return nil
+	})
 }
 
 // entryProblem is about an entry, unless the archive has ended in it.
 func entryProblem(name string, err error) error {
-	if errors.Is(err, io.ErrUnexpectedEOF) {
+	var no refusal
+	switch {
+	case errors.As(err, &no):
+		return problem(wire.CodeInvalid, "The archive is refused: the entry %q: %s.", wire.Clean(name, 200), no)
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		return err
 	}
 	return about(name, err)
@@ -119,6 +179,7 @@ func entryProblem(name string, err error) error {
 
 // member is an entry that is in order as far as its header goes.
 type member struct {
+	as       string // in the archive
 	kind     byte
 	folders  []string // on its way
 	name     string   // "" for the folder itself
@@ -127,6 +188,7 @@ type member struct {
 	mode     uint32
 	modified time.Time
 	size     int64
+	content  []byte // of a file that is not large
 }
 
 func (u *unpacking) check(h *tarHeader) (*member, error) {
@@ -134,7 +196,7 @@ func (u *unpacking) check(h *tarHeader) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &member{kind: h.kind, mode: h.mode & 0o777, modified: h.modified, size: h.size}
+	e := &member{as: h.name, kind: h.kind, mode: h.mode & 0o777, modified: h.modified, size: h.size}
 	if len(names) > 0 {
 		e.folders, e.name = names[:len(names)-1], names[len(names)-1]
 	}
