@@ -1,5 +1,5 @@
 // Package guest is the program inside every sandbox: it dials out to sandboxd and does there what has to happen in the
-// sandbox: commands, ports, terminals and declared services.
+// sandbox: commands, files, ports, terminals and declared services.
 //
 // It decides nothing: who may ask, when a sandbox lives and what it is called is sandboxd's. It needs nothing from the
 // image, neither a shell nor /etc/passwd nor a writable root.

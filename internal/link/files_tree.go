@@ -61,7 +61,8 @@ func (s *Session) FileEmptyTrash(ctx context.Context, ids []string) error {
 }
 
 // FilePack gives a plain tar of a folder, or of those names in it, as the guest makes it: it is hostile input, unbounded and
-// unchecked. The caller closes it; it otherwise lives until ctx ends.
+// unchecked. What is neither file, folder nor link is left out, and so is what the user may not read. The caller closes it; it
+// otherwise lives until ctx ends.
 func (s *Session) FilePack(ctx context.Context, base string, names []string) (io.ReadCloser, error) {
 	form, err := formOf(url.Values{"path": {base}, "name": names})
 	if err != nil {

@@ -37,8 +37,9 @@ type User struct {
 // What may be in system calls at the same time. Each takes a thread, of which a small sandbox has few; see spareThreads of
 // package guest.
 const (
-	briefSeats = 4
-	longSeats  = 2
+	briefSeats  = 4
+	longSeats   = 2
+	searchSeats = 2 // apart, because who searches may be slow to hear what is found
 )
 
 // Tree is the files of a sandbox. Safe for concurrent use.
@@ -46,6 +47,7 @@ type Tree struct {
 	cfg   Config
 	brief chan struct{} // seats for what is over soon
 	long  chan struct{} // seats for what goes on
+	seeks chan struct{} // seats for searches
 	names *names
 	busy  busy
 	// places are locked while something is put in place there, so that two that look first come one after the other.
@@ -69,7 +71,7 @@ func New(cfg Config) *Tree {
 	if cfg.Group == "" {
 		cfg.Group = "/etc/group"
 	}
-	t := &Tree{cfg: cfg, brief: make(chan struct{}, briefSeats), long: make(chan struct{}, longSeats),
+	t := &Tree{cfg: cfg, brief: make(chan struct{}, briefSeats), long: make(chan struct{}, longSeats), seeks: make(chan struct{}, searchSeats),
 		names: newNames(cfg.Passwd, cfg.Group)}
 	t.busy.keys = map[busyKey]struct{}{}
 	return t

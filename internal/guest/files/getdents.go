@@ -24,27 +24,45 @@ func (a *actor) eachName(fd int, f func(dirent) error) error {
 	buf := direntBuffers.Get().(*[direntBuffer]byte)
 	defer direntBuffers.Put(buf)
 	for {
-		if err := a.ctx.Err(); err != nil {
+		end, err := a.oneBuffer(fd, buf, f)
+		if end || err != nil {
 			return err
-		}
-		n, err := 0, error(nil)
-		err = again(func() error { n, err = unix.Getdents(fd, buf[:]); return err })
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return nil
-		}
-		for b := buf[:n]; len(b) > 0; {
-			var d dirent
-			if d, b = cutDirent(b); d.name == nil {
-				continue
-			}
-			if err := f(d); err != nil {
-				return err
-			}
 		}
 	}
+}
+
+// someNames calls f for the next names in the open folder, of which it has seen the end when there are none.
+func (a *actor) someNames(fd int, f func(dirent) error) error {
+	buf := direntBuffers.Get().(*[direntBuffer]byte)
+	defer direntBuffers.Put(buf)
+	seen := 0
+	for {
+		end, err := a.oneBuffer(fd, buf, func(d dirent) error { seen++; return f(d) })
+		if end || err != nil || seen > 0 {
+			return err
+		}
+	}
+}
+
+// oneBuffer asks the kernel once.
+func (a *actor) oneBuffer(fd int, buf *[direntBuffer]byte, f func(dirent) error) (end bool, err error) {
+	if err := a.ctx.Err(); err != nil {
+		return true, err
+	}
+	n := 0
+	if err := again(func() (err error) { n, err = unix.Getdents(fd, buf[:]); return err }); err != nil {
+		return true, err
+	}
+	for b := buf[:n]; len(b) > 0; {
+		var d dirent
+		if d, b = cutDirent(b); d.name == nil {
+			continue
+		}
+		if err := f(d); err != nil {
+			return true, err
+		}
+	}
+	return n == 0, nil
 }
 
 // Where the kernel has what in a linux_dirent64.

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -243,3 +244,5 @@ func (b *box) names(p string) []string {
 	}
 	return names
 }
+
+func newTestWriter(w io.Writer) *bufio.Writer { return bufio.NewWriterSize(w, 1024) }

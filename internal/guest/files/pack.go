@@ -21,8 +21,8 @@ const (
 	smallFile   = 32 << 10  // larger ones are read when they are written
 )
 
-// pack answers with a tar of a folder, or of some names in it. What is neither file, folder nor link is left out, and so is
-// what the user may not read, unless it was asked for by name.
+// pack answers with a tar of a folder, or of some names in it, which must be there. What is neither file, folder nor link is
+// left out, and so is what the user may not read.
 func (q *ask) pack() error {
 	base, err := q.path("path")
 	if err != nil {
@@ -131,91 +131,122 @@ type batch struct {
 	ready  chan struct{} // closed when they have been read
 }
 
-// find goes through the folders.
+// find goes through the folders. It holds no thread while it waits for who reads the archive, which may be for long.
 func (p *packing) find(base string, names []string) {
 	defer close(p.order)
 	defer close(p.todo)
 	defer p.drop()
-	p.err = p.tree.labour(p.ctx, func(a *actor) error {
-		w, err := a.openIn(base, false)
-		if err != nil {
+	var w *walk
+	top := &folderFD{uses: 1}
+	p.err = p.act(func(a *actor) (err error) {
+		if w, err = a.openIn(base, false); err != nil {
 			return err
 		}
-		defer w.close()
-		fd, err := openFolder(w.fd(), "")
-		if err != nil {
-			return err
-		}
-		folder := &folderFD{fd: fd, uses: 1}
-		defer folder.use(-1)
-		from := len(w.levels)
-		if len(names) == 0 {
-			err = p.folder(w, folder, "", from)
-		}
-		for _, name := range names {
-			var st unix.Stat_t
-			if err := lstatAt(fd, name, &st); err != nil {
-				return err
-			}
-			if err := p.thing(w, folder, "", from, dirent{[]byte(name), byte(st.Mode & unix.S_IFMT >> 12)}); err != nil {
-				return err
-			}
-		}
-		if err == nil {
-			err = p.hand()
+		if top.fd, err = openFolder(w.fd(), ""); err != nil {
+			w.close()
 		}
 		return err
 	})
+	if p.err != nil {
+		return
+	}
+	defer w.close()
+	defer top.use(-1)
+	from := len(w.levels)
+	if len(names) == 0 {
+		p.err = p.folder(w, top, "", from)
+	}
+	for _, name := range names {
+		if p.err == nil {
+			p.err = p.thing(w, top, "", from, packed{name: name})
+		}
+	}
+	if p.err == nil {
+		p.err = p.hand()
+	}
 }
+
+func (p *packing) act(f func(*actor) error) error { return p.tree.act(p.ctx, f) }
 
 // folder packs what is in the folder where w is, open as folder.
 func (p *packing) folder(w *walk, folder *folderFD, below string, from int) error {
-	return w.actor.eachName(folder.fd, func(d dirent) error { return p.thing(w, folder, below, from, d) })
+	for {
+		var things []packed
+		err := p.act(func(a *actor) error {
+			return a.someNames(folder.fd, func(d dirent) error {
+				things = append(things, packed{name: string(d.name), file: d.kind == unix.DT_REG})
+				return nil
+			})
+		})
+		if err != nil || len(things) == 0 {
+			return err
+		}
+		for _, x := range things {
+			if err := p.thing(w, folder, below, from, x); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // thing packs one name, and what is in it.
-func (p *packing) thing(w *walk, folder *folderFD, below string, from int, d dirent) error {
-	name := string(d.name)
-	if w.checkTop(name) != nil {
+func (p *packing) thing(w *walk, folder *folderFD, below string, from int, x packed) error {
+	if w.checkTop(x.name) != nil {
 		return nil
 	}
-	x := packed{name: name, as: below + name}
-	if d.kind == unix.DT_REG {
-		x.file = true
+	x.as = below + x.name
+	if x.file {
 		return p.add(folder, x)
 	}
-	if err := lstatAt(folder.fd, name, &x.st); err != nil {
-		return absent(err)
+	depth := len(w.levels)
+	var inner *folderFD
+	err := p.act(func(*actor) error {
+		inner = x.look(w, folder.fd, from)
+		return nil
+	})
+	if err == nil && !x.gone {
+		err = p.add(folder, x)
+	}
+	if inner == nil {
+		return err
+	}
+	defer w.cut(depth)
+	defer inner.use(-1)
+	if err != nil {
+		return err
+	}
+	return p.folder(w, inner, x.as, from)
+}
+
+// look sees what x is. A folder that may be entered is gone into and opened.
+func (x *packed) look(w *walk, folder, from int) (inner *folderFD) {
+	if lstatAt(folder, x.name, &x.st) != nil {
+		x.gone = true
+		return nil
 	}
 	switch {
 	case isFile(&x.st):
 		x.file = true
-		return p.add(folder, x)
 	case isLink(&x.st):
 		var err error
-		if x.target, err = readLinkAt(folder.fd, name); err != nil {
+		x.target, err = readLinkAt(folder, x.name)
+		x.gone = err != nil
+	case !isFolder(&x.st):
+		x.gone = true
+	default:
+		x.as += "/"
+		depth := len(w.levels)
+		if w.deeper(x.name, from) != nil {
 			return nil
 		}
-		return p.add(folder, x)
-	case !isFolder(&x.st):
-		return nil
+		fd, err := openFolder(w.fd(), "")
+		if err != nil {
+			w.cut(depth)
+			return nil
+		}
+		return &folderFD{fd: fd, uses: 1}
 	}
-	x.as += "/"
-	if err := p.add(folder, x); err != nil {
-		return err
-	}
-	depth := len(w.levels)
-	if w.deeper(name, from) != nil {
-		return nil
-	}
-	defer w.cut(depth)
-	fd, err := openFolder(w.fd(), "")
-	if err != nil {
-		return nil
-	}
-	inner := &folderFD{fd: fd, uses: 1}
-	defer inner.use(-1)
-	return p.folder(w, inner, x.as, from)
+	return nil
 }
 
 // add adds a thing to the batch, which is handed on when it is full or of another folder.

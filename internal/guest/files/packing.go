@@ -15,7 +15,7 @@ var batchRooms = sync.Pool{New: func() any { return new([batchBytes]byte) }}
 func (p *packing) read() {
 	for b := range p.todo {
 		if p.ctx.Err() == nil {
-			p.tree.act(p.ctx, func(*actor) error { b.read(); return nil })
+			p.act(func(*actor) error { b.read(); return nil })
 		}
 		close(b.ready)
 	}
@@ -107,7 +107,7 @@ func (p *packing) writeBatch(archive *archiver, b *batch) error {
 // writeLarge writes a file while it reads it. What it loses meanwhile becomes zeros, what it gains is left out.
 func (p *packing) writeLarge(archive *archiver, b *batch, x *packed) error {
 	fd := -1
-	err := p.tree.act(p.ctx, func(*actor) (err error) {
+	err := p.act(func(*actor) (err error) {
 		fd, err = openFile(b.folder.fd, x.name, &x.st)
 		return err
 	})

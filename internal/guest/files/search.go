@@ -25,7 +25,7 @@ func (q *ask) search() error {
 	ctx, cancel := context.WithTimeoutCause(q.Context(), searchTime, errTime)
 	defer cancel()
 	f := &finding{Search: s, reply: q.reply}
-	err = q.tree.labour(ctx, func(a *actor) error {
+	err = q.tree.actIn(ctx, q.tree.seeks, func(a *actor) error {
 		w, err := a.openIn(s.Path, false)
 		if err != nil {
 			return err
