@@ -19,6 +19,8 @@ import (
 type person struct {
 	t   *testing.T
 	ctx context.Context
+
+	held bool // the mouse's button
 }
 
 // The two sizes that every page must be good at.

@@ -84,7 +84,10 @@ export class FindBar {
 
   // look searches upwards: from the end when what is wanted has changed, else from the present find.
   #look(afresh) {
-    if (afresh) this.screen.clearSelection();
+    if (afresh) {
+      this.screen.clearSelection();
+      this.search.clearDecorations(); // the addon does not notice by itself that only the options are other ones
+    }
     this.#find((text, options) => this.search.findPrevious(text, options));
   }
 

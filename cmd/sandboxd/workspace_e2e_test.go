@@ -1,0 +1,332 @@
+//go:build e2e
+
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+)
+
+// Keys that are held, as the browser's protocol counts them.
+const (
+	ctrlKey  = 2
+	shiftKey = 8
+)
+
+// Scripts that look at the workspace.
+const (
+	promptShown   = `(document.querySelector("sandbox-terminals")?.text() ?? []).some((l) => l.includes("$"))`
+	splitterAt    = `document.querySelector(".splitter").getAttribute("aria-valuenow")`
+	offered       = `[...document.querySelectorAll(".offer")].map((o) => o.dataset.offer).join(" ")`
+	panesShown    = `[...document.querySelectorAll(".pane-slot")].filter((s) => s.checkVisibility()).map((s) => s.dataset.pane).join(" ")`
+	treeShows     = `document.querySelector("sandbox-files")?.innerText.includes(%q)`
+	pastedPicture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+// workspacePage opens the workspace of lab, signed in, and waits for a prompt.
+func (p *person) workspacePage(s *server) {
+	p.t.Helper()
+	p.signsIn("http://localhost:" + s.port())
+	p.does("open the workspace", chromedp.Navigate("http://localhost:"+s.port()+"/sandboxes/lab"))
+	p.sees("a prompt", promptShown, buildLimit)
+}
+
+// runs evaluates a script that gives nothing of interest.
+func (p *person) runs(what, script string) {
+	p.t.Helper()
+	p.does(what, func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Run(ctx, chromedp.Evaluate[any]("void (() => {"+script+"})()"))
+		return chromedp.Void{}, err
+	})
+}
+
+// mouse sends one event of the mouse, with the keys held that modifiers says.
+func (p *person) mouse(kind input.DispatchMouseEventType, x, y float64, modifiers int64) {
+	p.t.Helper()
+	e := input.DispatchMouseEventParams{Type: kind, X: x, Y: y, Modifiers: modifiers}
+	if kind != input.DispatchMouseEventTypeMouseMoved {
+		e.Button, e.ClickCount = input.MouseButtonLeft, 1
+	}
+	if p.held = kind == input.DispatchMouseEventTypeMousePressed || p.held && kind == input.DispatchMouseEventTypeMouseMoved; p.held {
+		e.Button, e.Buttons = input.MouseButtonLeft, 1
+	}
+	p.does("move the mouse", func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Call(ctx, input.DispatchMouseEvent, e)
+		return chromedp.Void{}, err
+	})
+}
+
+// presses presses a key with modifiers held.
+func (p *person) presses(key, code string, keyCode, modifiers int64) {
+	p.t.Helper()
+	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeRawKeyDown, input.DispatchKeyEventTypeKeyUp} {
+		e := input.DispatchKeyEventParams{Type: kind, Key: key, Code: code, WindowsVirtualKeyCode: keyCode, Modifiers: modifiers}
+		p.does("press "+key, func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+			_, err := chromedp.Call(ctx, input.DispatchKeyEvent, e)
+			return chromedp.Void{}, err
+		})
+	}
+}
+
+// number reads a script that gives one.
+func (p *person) number(script string) float64 {
+	p.t.Helper()
+	n, err := strconv.ParseFloat(p.reads(script), 64)
+	if err != nil {
+		p.t.Fatalf("%s: %v", script, err)
+	}
+	return n
+}
+
+// enters types into whatever has the focus, without Enter.
+func (p *person) enters(text string) {
+	p.t.Helper()
+	p.does("enter "+text, func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Call(ctx, input.InsertText, input.InsertTextParams{Text: text})
+		return chromedp.Void{}, err
+	})
+}
+
+// TestWorkspace_ADayInTheBrowser is what a person does in the one view, on a real engine.
+func TestWorkspace_ADayInTheBrowser(t *testing.T) {
+	t.Setenv(adminPasswordEnv, journeyPassword)
+	s := newServer(t, "--prebuild", "")
+	s.create(map[string]any{"name": "lab", "template": "base", "label": "One view"})
+	s.exec("lab", map[string]any{"command": `mkdir -p src && printf 'one\ntwo\nthree\nfour\n' > src/app.js`})
+	p := newPerson(t)
+	p.workspacePage(s)
+	p.sees("the files beside the terminal", fmt.Sprintf(treeShows, "src"), 20*time.Second)
+	p.pictures("workspace-split")
+	t.Run("the layout is remembered in another browser", func(t *testing.T) { p.on(t).arranges(s) })
+	t.Run("a phone has one pane at a time", func(t *testing.T) { p.on(t).usesAPhone() })
+	t.Run("the scrollback is searched", func(t *testing.T) { p.on(t).searches() })
+	t.Run("a path that is clicked opens in the editor", func(t *testing.T) { p.on(t).followsAPath() })
+	t.Run("a picture that is pasted becomes a file", func(t *testing.T) { p.on(t).pastesAPicture(s) })
+	t.Run("a terminal is named for everybody", func(t *testing.T) { p.on(t).namesATerminal() })
+	t.Run("a port is offered as it opens, and shared", func(t *testing.T) { p.on(t).sharesAPort(s) })
+	t.Run("a service is declared, and opens", func(t *testing.T) { p.on(t).declaresAService(s) })
+	t.Run("nothing wakes until somebody says so", func(t *testing.T) { p.on(t).wakesFiles(s) })
+}
+
+// on is the same person in a test within a test.
+func (p *person) on(t *testing.T) *person { return &person{t: t, ctx: p.ctx} }
+
+func (p *person) arranges(s *server) {
+	if got := p.reads(splitterAt); got != "45" {
+		p.t.Errorf("the splitter begins at %s", got)
+	}
+	const box = `document.querySelector(".splitter").getBoundingClientRect()`
+	x, y := p.number(box+".x")+4, p.number(box+".y")+200
+	p.mouse(input.DispatchMouseEventTypeMousePressed, x, y, 0)
+	p.mouse(input.DispatchMouseEventTypeMouseMoved, x+50, y, 0)
+	p.mouse(input.DispatchMouseEventTypeMouseMoved, 768, y, 0)
+	p.mouse(input.DispatchMouseEventTypeMouseReleased, 768, y, 0)
+	p.sees("it where it was dragged", splitterAt+` === "60"`, 5*time.Second)
+	p.runs("focus the splitter", `document.querySelector(".splitter").focus()`)
+	p.presses("ArrowLeft", "ArrowLeft", 37, 0)
+	p.sees("it moved by the keyboard", splitterAt+` === "58"`, 5*time.Second)
+	client := s.login("admin", journeyPassword)
+	s.until(10*time.Second, "the layout is kept", func() bool {
+		_, page := s.anonymous(client, "http://"+s.addr+"/sandboxes/lab", nil)
+		return strings.Contains(page, "&#34;share&#34;:580")
+	})
+	other := newPerson(p.t)
+	other.signsIn("http://localhost:" + s.port())
+	other.does("open the workspace", chromedp.Navigate("http://localhost:"+s.port()+"/sandboxes/lab"))
+	other.sees("the same layout in another browser", splitterAt+` === "58"`, 20*time.Second)
+	other.runs("focus the terminal", `document.querySelector(".screen:not([hidden]) .xterm-helper-textarea").focus()`)
+	other.presses("Enter", "Enter", 13, ctrlKey|shiftKey)
+	other.sees("the terminal fill the window", panesShown+` === "terminal"`, 5*time.Second)
+	other.presses("Enter", "Enter", 13, ctrlKey|shiftKey)
+	other.sees("both again", panesShown+` === "files terminal"`, 5*time.Second)
+	p.does("put it back", chromedp.DoubleClick(".splitter"))
+	p.sees("it where it began", splitterAt+` === "45"`, 5*time.Second)
+	p.does("hide the files", chromedp.Click(`[data-pane-toggle="files"]`))
+	p.sees("the terminal alone", panesShown+` === "terminal"`, 5*time.Second)
+	p.does("show them", chromedp.Click(`[data-pane-toggle="files"]`))
+	p.sees("both", panesShown+` === "files terminal"`, 5*time.Second)
+}
+
+func (p *person) usesAPhone() {
+	p.resize("phone", "light")
+	p.sees("one pane", panesShown+` === "terminal" || `+panesShown+` === "files"`, 5*time.Second)
+	p.does("to the files", chromedp.Click(`[data-pane-toggle="files"]`))
+	p.sees("the files alone", panesShown+` === "files" && `+fmt.Sprintf(treeShows, "src"), 5*time.Second)
+	p.picture("workspace-files-light", "phone")
+	p.does("to the terminal", chromedp.Click(`[data-pane-toggle="terminal"]`))
+	p.sees("the terminal alone", panesShown+` === "terminal"`, 5*time.Second)
+	p.resize("desktop", "light")
+	p.sees("both again", panesShown+` === "files terminal"`, 5*time.Second)
+}
+
+func (p *person) searches() {
+	p.runs("focus the terminal", `document.querySelector(".screen:not([hidden]) .xterm-helper-textarea").focus()`)
+	p.types("clear; seq 400 | sed 's/^/straw-/'; echo needle-$((6*7)); seq 400")
+	p.sees("the end", shown("400"), 10*time.Second)
+	p.presses("F", "KeyF", 70, ctrlKey|shiftKey)
+	p.sees("the bar that finds", `document.activeElement?.matches(".terminal-find input")`, 10*time.Second)
+	p.enters("needle-42")
+	p.sees("it found where it has scrolled away", `document.querySelector(".terminal-found").textContent === "1 of 1"`, 10*time.Second)
+	p.picture("workspace-find-light", "desktop")
+	p.runs("ask for more", `const i = document.querySelector(".terminal-find input"); i.value = ""; i.focus()`)
+	p.enters("straw-3.7$")
+	p.sees("nothing, as text", `document.querySelector(".terminal-found").textContent === "Nothing found"`, 10*time.Second)
+	p.does("as a pattern", chromedp.Click(`.terminal-find [aria-label="Regular expression"]`))
+	p.sees("all that fit", `/ of 10$/.test(document.querySelector(".terminal-found").textContent)`, 10*time.Second)
+	p.presses("Escape", "Escape", 27, 0)
+	p.sees("the caret in the scrollback", `document.querySelector(".terminal-find") === null && document.querySelector(".terminal-scrollback") !== null`, 5*time.Second)
+	p.presses("Escape", "Escape", 27, 0)
+	p.sees("the terminal again", `document.querySelector(".terminal-scrollback") === null`, 5*time.Second)
+}
+
+func (p *person) followsAPath() {
+	p.types("clear; cd /home/agent; echo src/app.js:3:2: no; echo src/none.js:1")
+	p.sees("the path", shown("src/app.js:3:2: no"), 10*time.Second)
+	row := p.number(`document.querySelector("sandbox-terminals").text().findIndex((l) => l.startsWith("src/app.js"))`)
+	const place = `document.querySelector(".screen:not([hidden]) .xterm-screen").getBoundingClientRect()`
+	rows := p.number(`document.querySelector("sandbox-terminals").text().length`)
+	x, height := p.number(place+".x")+20, p.number(place+".height")/rows
+	y := p.number(place+".y") + (row+0.5)*height
+	p.until20("the path is a link", `document.querySelector(".screen:not([hidden]) .terminal-root").title.startsWith("/home/agent/src/app.js")`, func() {
+		p.mouse(input.DispatchMouseEventTypeMouseMoved, x+60, y+3*height, 0)
+		p.mouse(input.DispatchMouseEventTypeMouseMoved, x, y, 0)
+	})
+	p.mouse(input.DispatchMouseEventTypeMouseMoved, x, y+height, 0)
+	p.sees("what is not there is none", `document.querySelector(".screen:not([hidden]) .terminal-root").title === ""`, 5*time.Second)
+	p.mouse(input.DispatchMouseEventTypeMouseMoved, x, y, 0)
+	p.sees("the link again", `document.querySelector(".screen:not([hidden]) .terminal-root").title !== ""`, 5*time.Second)
+	p.mouse(input.DispatchMouseEventTypeMousePressed, x, y, ctrlKey)
+	p.mouse(input.DispatchMouseEventTypeMouseReleased, x, y, ctrlKey)
+	p.sees("the file in the editor", `/three/.test(document.querySelector("sandbox-editor .cm-content")?.innerText ?? "")`, 20*time.Second)
+	p.sees("its line", `document.querySelector("sandbox-editor .cm-activeLine")?.innerText.trim() === "three"`, 5*time.Second)
+	p.pictures("workspace-editor")
+}
+
+// until20 does something again and again until a script gives true.
+func (p *person) until20(what, script string, again func()) {
+	p.t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for p.reads(script) != "true" {
+		if time.Now().After(deadline) {
+			p.sees(what, script, 0)
+		}
+		again()
+	}
+}
+
+func (p *person) pastesAPicture(s *server) {
+	p.runs("paste", `const bytes = Uint8Array.from(atob("`+pastedPicture+`"), (c) => c.charCodeAt(0));
+		const data = new DataTransfer();
+		data.items.add(new File([bytes], "image.png", { type: "image/png" }));
+		const place = document.querySelector(".screen:not([hidden]) .xterm-helper-textarea");
+		place.focus();
+		place.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }))`)
+	p.sees("its path typed", `document.querySelector("sandbox-terminals").text().some((l) => /\/home\/agent\/pasted\/[\d_-]+\.png/.test(l))`, 20*time.Second)
+	got := strings.TrimSpace(s.exec("lab", map[string]any{"command": "base64 -w0 pasted/*.png"}).Stdout)
+	if got != pastedPicture {
+		p.t.Errorf("the file holds %.100q", got)
+	}
+	if _, err := base64.StdEncoding.DecodeString(got); err != nil {
+		p.t.Error(err)
+	}
+	p.presses("c", "KeyC", 67, ctrlKey)
+}
+
+func (p *person) namesATerminal() {
+	p.does("rename", chromedp.DoubleClick("sandbox-terminals .tab-pick"))
+	p.sees("a place for the name", `document.activeElement?.matches(".tab-name")`, 5*time.Second)
+	p.enters("build & test")
+	p.presses("Enter", "Enter", 13, 0)
+	p.sees("the name", `document.querySelector("sandbox-terminals .tab-pick").innerText === "build & test"`, 5*time.Second)
+	other := p.window()
+	other.does("open a second window", chromedp.Navigate(p.reads("location.href")))
+	other.sees("the same name there", `document.querySelector("sandbox-terminals .tab-pick")?.innerText === "build & test"`, 20*time.Second)
+}
+
+func (p *person) sharesAPort(s *server) {
+	const serve = "cd /tmp; echo shared-page > index.html; nohup python3 -m http.server 3000 --bind 127.0.0.1 >/dev/null 2>&1 & echo $!"
+	s.exec("lab", map[string]any{"command": serve})
+	p.sees("the offer", offered+` === "3000"`, 20*time.Second)
+	p.pictures("workspace-offer")
+	href := p.reads(`document.querySelector(".offer a").href`)
+	w := p.window()
+	w.does("open it", chromedp.Navigate(href))
+	w.sees("the page", `document.body.innerText.includes("shared-page")`, 20*time.Second)
+
+	p.does("who may use it", chromedp.Click(`.offer a[data-sheet]`))
+	p.sees("the sheet", `document.querySelector("#sheet[open] #share-ttl") !== null`, 10*time.Second)
+	p.does("for whom", chromedp.SendKeys("#share-label", "Grace"), chromedp.Click(`.share-new button`))
+	p.sees("the link", `document.querySelector("#sheet #share-url")?.value.includes("/.sandboxd/share#")`, 10*time.Second)
+	p.pictures("workspace-share")
+	link := p.reads(`document.querySelector("#share-url").value`)
+	stranger := newPerson(p.t)
+	stranger.does("a stranger opens the link", chromedp.Navigate(link))
+	stranger.sees("the page", `document.body.innerText.includes("shared-page")`, 20*time.Second)
+	p.does("revoke", chromedp.Click(`#sheet form[action$="/revoke"] button`))
+	p.sees("that it is", `document.querySelector("#sheet").innerText.includes("was revoked")`, 10*time.Second)
+	stranger.does("reload", chromedp.Reload())
+	stranger.sees("nothing more", `!document.body.innerText.includes("shared-page")`, 20*time.Second)
+	p.presses("Escape", "Escape", 27, 0)
+
+	p.does("dismiss", chromedp.Click(`.offer [aria-label="Dismiss port 3000"]`))
+	p.sees("no offer", offered+` === ""`, 5*time.Second)
+	s.exec("lab", map[string]any{"command": "pkill -f http.server; sleep 0.2; true"})
+	p.sees("that it has closed", `document.querySelector('[data-port="3000"][data-open]') === null`, 20*time.Second)
+	s.exec("lab", map[string]any{"command": serve})
+	p.sees("it offered again", offered+` === "3000"`, 20*time.Second)
+	s.exec("lab", map[string]any{"command": "pkill -f http.server; true"})
+	p.sees("no offer of what has closed", offered+` === ""`, 20*time.Second)
+}
+
+func (p *person) declaresAService(s *server) {
+	p.does("the services", chromedp.Navigate("http://localhost:"+s.port()+"/sandboxes/lab/services"))
+	p.does("add one", chromedp.Click(`.page-head a[data-sheet]`))
+	p.sees("the form", `document.querySelector("#sheet[open] #service-name") !== null`, 10*time.Second)
+	p.does("fill it in", chromedp.SendKeys("#service-name", "Docs"), chromedp.SendKeys("#service-port", "8001"),
+		chromedp.SendKeys("#service-command", "python3 -u -m http.server 8001 --bind 127.0.0.1"), chromedp.Click(`#sheet .button.primary`))
+	p.sees("what is wrong beside its field", `document.querySelector("#service-name-fault")?.innerText.includes("not a name")`, 10*time.Second)
+	p.pictures("services-form")
+	p.runs("mend it", `document.querySelector("#service-name").value = "docs"; document.querySelector('#sheet [name="health"]').checked = true;
+		document.querySelector("#service-health-interval").value = "1s"`)
+	p.does("save", chromedp.Click(`#sheet .button.primary`))
+	p.sees("it run and be healthy", `/Running[^]*Healthy/.test(document.querySelector('[data-service="docs"]')?.innerText ?? "")`, 30*time.Second)
+	p.sees("its port", `/8001[^]*listening/.test(document.querySelector("#ports").innerText)`, 20*time.Second)
+	p.pictures("services-running")
+	w := p.window()
+	w.does("open it by its name", chromedp.Navigate(p.reads(`document.querySelector('[data-service="docs"] .service-url').href`)))
+	w.sees("what it serves", `document.body.innerText.includes("Directory listing")`, 20*time.Second)
+	log := p.window()
+	log.does("its log", chromedp.Navigate("http://localhost:"+s.port()+"/sandboxes/lab/services/docs/log"))
+	log.sees("what it has written", `document.querySelector("pre.log").innerText.includes("Serving HTTP")`, 20*time.Second)
+	w.does("ask again", chromedp.Reload())
+	log.sees("what it writes", `(document.querySelector("pre.log").innerText.match(/GET \/ /g) ?? []).length > 1`, 20*time.Second)
+	log.picture("service-log-light", "desktop")
+	p.does("stop it", chromedp.Click(`[data-service="docs"] button[aria-label="Stop docs"]`))
+	p.sees("it stopped", `/Stopped/.test(document.querySelector('[data-service="docs"]').innerText)`, 20*time.Second)
+}
+
+func (p *person) wakesFiles(s *server) {
+	p.does("leave", chromedp.Navigate("http://localhost:"+s.port()+"/"))
+	s.sleeps("lab", "asleep")
+	p.does("open the workspace", chromedp.Navigate("http://localhost:"+s.port()+"/sandboxes/lab"))
+	p.sees("what would wake it, in both panes", `["files", "terminal"].every((w) => document.getElementById("pane-" + w).innerText.includes("Wake and open " + w))`, 20*time.Second)
+	p.pictures("workspace-asleep")
+	if state := s.rest("lab").State; state != "asleep" {
+		p.t.Errorf("looking made it %s", state)
+	}
+	p.does("wake", chromedp.Click(`#pane-files form button`))
+	p.sees("the files", fmt.Sprintf(treeShows, "src"), time.Minute)
+	p.sees("a prompt", promptShown, time.Minute)
+	if status, _ := s.raw("GET", "/sandboxes/lab", nil); status != http.StatusOK {
+		p.t.Errorf("status %d", status)
+	}
+}
