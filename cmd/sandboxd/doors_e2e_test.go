@@ -103,7 +103,7 @@ func sumOf(t *testing.T, path string) string {
 }
 
 // timed tells how fast something was.
-func timed(t *testing.T, what string, do func()) {
+func paced(t *testing.T, what string, do func()) {
 	t.Helper()
 	began := time.Now()
 	do()
@@ -123,12 +123,12 @@ func (l *laptop) testFiles(t *testing.T) {
 		},
 	}
 	for name, copies := range ways {
-		timed(t, name+" in", func() { l.must(copies(big, "lab.sandboxd:big")) })
+		paced(t, name+" in", func() { l.must(copies(big, "lab.sandboxd:big")) })
 		if out := l.must(l.run("", "ssh", "lab.sandboxd", "sha256sum big; stat -c '%U %a' big; rm big")); !strings.HasPrefix(out, sum) || !strings.HasSuffix(out, "agent 644\n") {
 			t.Errorf("%s in: %s", name, out)
 		}
 		l.must(l.run("", "scp", "-q", big, "lab.sandboxd:big"))
-		timed(t, name+" out", func() { l.must(copies("lab.sandboxd:big", back)) })
+		paced(t, name+" out", func() { l.must(copies("lab.sandboxd:big", back)) })
 		if got := sumOf(t, back); got != sum {
 			t.Errorf("%s out: %s", name, got)
 		}
