@@ -137,48 +137,60 @@ func TestContainer_FilesTakeFewThreads(t *testing.T) {
 	}
 }
 
-func TestContainer_FilesAreFast(t *testing.T) {
+// timed does something and tells how long it took.
+func (b *engineBox) timed(t *testing.T, what string, bytes int64, do func() error) {
+	t.Helper()
+	began := time.Now()
+	if err := do(); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	took := time.Since(began)
+	t.Logf("%s: %v, %.0f MB/s, guest %d KiB", what, took.Round(time.Microsecond), float64(bytes)/1e6/took.Seconds(), b.resident(t))
+}
+
+func readAll(ctx context.Context, s *link.Session, p string) error {
+	_, r, err := s.FileRead(ctx, p, 0, -1)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	_, err = io.Copy(io.Discard, r)
+	return err
+}
+
+func TestContainer_LargeFilesAreFast(t *testing.T) {
 	b := agentBox(t, nil)
 	s := b.session(t)
-	ctx := t.Context()
 	const size = 1 << 30
 	raw := filepath.Join(t.TempDir(), "raw")
 	if err := exec.Command("truncate", "-s", fmt.Sprint(size), raw).Run(); err != nil {
 		t.Fatal(err)
 	}
-	timed := func(what string, bytes int64, do func() error) {
-		t.Helper()
-		began := time.Now()
-		if err := do(); err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
-		took := time.Since(began)
-		t.Logf("%s: %v, %.0f MB/s, guest %d KiB", what, took.Round(time.Microsecond), float64(bytes)/1e6/took.Seconds(), b.resident(t))
-	}
 	docker := func(arg ...string) func() error { return func() error { return exec.Command("docker", arg...).Run() } }
-	timed("docker cp in", size, docker("cp", raw, b.name+":/var/raw"))
-	timed("write", size, func() error {
-		_, err := s.FileWrite(ctx, wire.FilePut{Path: "/tmp/big", Size: size}, &endless{size})
+	b.timed(t, "docker cp in", size, docker("cp", raw, b.name+":/var/raw"))
+	b.timed(t, "write", size, func() error {
+		_, err := s.FileWrite(t.Context(), wire.FilePut{Path: "/tmp/big", Size: size}, &endless{size})
 		return err
 	})
-	timed("docker cp out", size, docker("cp", b.name+":/var/raw", raw))
-	timed("read", size, func() error {
-		_, r, err := s.FileRead(ctx, "/tmp/big", 0, -1)
-		if err != nil {
-			return err
-		}
-		defer r.Close()
-		_, err = io.Copy(io.Discard, r)
-		return err
-	})
-	make100k := `mkdir -p t && cd t && for i in $(seq 1000); do mkdir -p $((i%10))/$i; done; perl -e 'for $i(1..1000){for $j(1..100){open F,">".($i%10)."/$i/file-$j.go";print F "x"x(100+$j*40);close F}}'`
-	if r := run(t, s, sh(make100k)); r.code != 0 {
+	b.timed(t, "docker cp out", size, docker("cp", b.name+":/var/raw", raw))
+	b.timed(t, "read", size, func() error { return readAll(t.Context(), s, "/tmp/big") })
+}
+
+// makeTree makes 100,000 small files in a thousand folders.
+const makeTree = `mkdir -p t && cd t && for i in $(seq 1000); do mkdir -p $((i%10))/$i; done
+perl -e 'for $i(1..1000){for $j(1..100){open F,">".($i%10)."/$i/file-$j.go";print F "x"x(100+$j*40);close F}}'`
+
+func TestContainer_ManyFilesAreFast(t *testing.T) {
+	b := agentBox(t, nil)
+	s := b.session(t)
+	ctx := t.Context()
+	if r := run(t, s, sh(makeTree)); r.code != 0 {
 		t.Fatal(r.stderr.String())
 	}
-	timed("raw exec tar", 0, func() error {
+	b.timed(t, "raw exec tar", 0, func() error {
 		return exec.Command("sh", "-c", "docker exec "+b.name+" tar cf - -C /home/agent/t . > /dev/null").Run()
 	})
-	timed("pack", 0, func() error {
+	b.timed(t, "pack", 0, func() error {
 		r, err := s.FilePack(ctx, "t", nil)
 		if err != nil {
 			return err
@@ -188,22 +200,19 @@ func TestContainer_FilesAreFast(t *testing.T) {
 		return err
 	})
 	small := bytes.Repeat([]byte("x"), 4096)
-	timed("1000 times 4 kB, there and back", 0, func() error {
+	b.timed(t, "1000 times 4 kB, there and back", 0, func() error {
 		for range 1000 {
 			if _, err := s.FileWrite(ctx, wire.FilePut{Path: "small", Size: -1}, bytes.NewReader(small)); err != nil {
 				return err
 			}
-			_, r, err := s.FileRead(ctx, "small", 0, -1)
-			if err != nil {
+			if err := readAll(ctx, s, "small"); err != nil {
 				return err
 			}
-			io.Copy(io.Discard, r)
-			r.Close()
 		}
 		return nil
 	})
 	run(t, s, sh("mkdir many && cd many && perl -e 'for(1..10000){open F,\">Some-file-$_.txt\"}'"))
-	timed("100 times a list of 10,000", 0, func() error {
+	b.timed(t, "100 times a list of 10,000", 0, func() error {
 		for range 100 {
 			if l, err := s.FileList(ctx, "many", "", 0); err != nil || len(l.Entries) != 10_000 {
 				return fmt.Errorf("%d, %w", len(l.Entries), err)
