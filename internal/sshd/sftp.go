@@ -55,12 +55,12 @@ func init() {
 // sftp serves the subsystem on the session's channel.
 func (s *session) sftp(ctx context.Context) {
 	defer s.channel.Close()
-	home, err := s.home(ctx)
+	f := &folder{connection: s.connection, ctx: ctx, writes: map[string]*upload{}}
+	home, err := f.home()
 	if err != nil {
 		s.fail(err)
 		return
 	}
-	f := &folder{connection: s.connection, ctx: ctx, writes: map[string]*upload{}}
 	server := sftp.NewRequestServer(s.channel, sftp.Handlers{FileGet: f, FilePut: f, FileCmd: f, FileList: f},
 		sftp.WithStartDirectory(home))
 	err = server.Serve()
@@ -72,11 +72,14 @@ func (s *session) sftp(ctx context.Context) {
 }
 
 // home is where relative paths begin: where commands do.
-func (s *session) home(ctx context.Context) (string, error) {
-	var l wire.Listing
-	var err error
+func (f *folder) home() (string, error) {
+	files, err := f.files()
+	if err != nil {
+		return "", err
+	}
 	for _, at := range []string{wire.HomePath, "."} {
-		if l, err = s.server.cfg.Files.List(ctx, s.box.Name, at, "", 1); err == nil {
+		var l wire.Listing
+		if l, err = files.List(f.ctx, f.box.Name, at, "", 1); err == nil {
 			return wire.CleanPath("/", l.Path)
 		}
 	}

@@ -1,0 +1,194 @@
+package sshd_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"sandboxd/internal/door"
+	"sandboxd/internal/files"
+	"sandboxd/internal/guest"
+	"sandboxd/internal/idle"
+	"sandboxd/internal/link"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/sshd"
+	"sandboxd/internal/tunnel"
+	"sandboxd/internal/wire"
+)
+
+// patience bounds every wait of a test.
+const patience = 30 * time.Second
+
+// lab is the one sandbox that there is, whose id is its guest's. It may be replaced by another.
+type lab struct {
+	asked    atomic.Int32
+	replaced atomic.Bool
+}
+
+func (l *lab) Awake(ctx context.Context, name string) (sandbox.Sandbox, error) {
+	l.asked.Add(1)
+	return l.Sandbox(ctx, name)
+}
+
+func (l *lab) Sandbox(_ context.Context, name string) (sandbox.Sandbox, error) {
+	id := "box"
+	if l.replaced.Load() {
+		id = "another"
+	}
+	return sandbox.Sandbox{ID: id, Name: name, State: sandbox.Running}, nil
+}
+
+// world is a server over a real link to a real guest, which is this very process.
+type world struct {
+	t      *testing.T
+	server *sshd.Server
+	lab    *lab
+	uses   *idle.Tracker
+	home   string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, lab: &lab{}, uses: idle.New(), home: t.TempDir()}
+	hub := link.NewHub(filepath.Join(t.TempDir(), "link"), nil)
+	for _, id := range []string{"box", "another"} {
+		w.guest(hub, id)
+	}
+	doors := door.New(w.lab, hub, w.uses)
+	key, err := sshd.OpenHostKey(filepath.Join(t.TempDir(), "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.server = sshd.New(sshd.Config{Key: key, Doors: doors, Boxes: w.lab, Ports: tunnel.New(doors),
+		Files: files.New(files.Through(doors)), Log: slog.New(slog.DiscardHandler)})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- hub.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func (w *world) guest(hub *link.Hub, id string) {
+	w.t.Helper()
+	folder, err := hub.Expect(id, wire.Setup{Name: "lab"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	g := guest.New(guest.Config{Socket: filepath.Join(folder, wire.SocketName), Home: w.home, Version: "test"})
+	go func() { ended <- g.Run(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Error(err)
+		}
+	})
+}
+
+// pair is a connection with both its ends. Both may speak at once, which both do first in SSH.
+func pair(t *testing.T) (here, there net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if here, err = net.Dial("tcp", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if there, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	return here, there
+}
+
+// connect serves a connection and gives its other end.
+func (w *world) connect() net.Conn {
+	w.t.Helper()
+	here, there := pair(w.t)
+	box := sandbox.Sandbox{ID: "box", Name: "lab", State: sandbox.Running}
+	ctx, cancel := context.WithCancel(context.Background())
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = w.server.Serve(ctx, box, there) })
+	w.t.Cleanup(func() { here.Close(); cancel(); serving.Wait() })
+	return here
+}
+
+// client makes the SSH handshake, as a library that others use does.
+func (w *world) client() *ssh.Client {
+	w.t.Helper()
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(w.server.HostKey()))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c, channels, requests, err := ssh.NewClientConn(w.connect(), "lab", &ssh.ClientConfig{User: "whoever", HostKeyCallback: ssh.FixedHostKey(key)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	client := ssh.NewClient(c, channels, requests)
+	w.t.Cleanup(func() { client.Close() })
+	return client
+}
+
+func (w *world) session(c *ssh.Client) *ssh.Session {
+	w.t.Helper()
+	s, err := c.NewSession()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func (w *world) until(what string, cond func() bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); !cond(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("it was not so that %s", what)
+		}
+	}
+}
+
+// kinds are the kinds of use that the sandbox is in now.
+func (w *world) kinds() (text string) {
+	for _, r := range w.uses.Standing("lab").Because {
+		text += string(r.Kind) + ":" + r.Detail + " "
+	}
+	return text
+}
+
+// reader reads to the end, and gives it later.
+func reader(r io.Reader) func() string {
+	out := make(chan string, 1)
+	go func() {
+		text, _ := io.ReadAll(r)
+		out <- string(text)
+	}()
+	return func() string { return <-out }
+}
+
+func exitOf(err error) int {
+	var exit *ssh.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitStatus()
+	}
+	if err != nil {
+		return -1
+	}
+	return 0
+}
