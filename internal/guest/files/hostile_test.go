@@ -311,6 +311,11 @@ func TestSweep_TakesWhatIsOldFromFoldersThatAreUsedAndThoseOfTheJournal(t *testi
 	if got := b.temporaries("home/d"); !slices.Equal(got, []string{uploadName("used", "new")}) {
 		t.Errorf("left %q", got)
 	}
+	begin("d/used", "older", old)
+	begin("d/another", "new", time.Now())
+	if got := b.temporaries("home/d"); len(got) != 2 || slices.Contains(got, uploadName("used", "older")) {
+		t.Errorf("left %q", got)
+	}
 	begin("e/f", "old", old)
 	begin("e/f", "new", time.Now())
 	begin("g/h", "old", old)
@@ -327,7 +332,7 @@ func TestSweep_TakesWhatIsOldFromFoldersThatAreUsedAndThoseOfTheJournal(t *testi
 	if got := b.names("home/g"); len(got) != 0 {
 		t.Errorf("left %q", got)
 	}
-	if got := b.content("home/" + journal); got != "%2Fhome%2Fd%2F\n%2Fhome%2Fe%2F\n" {
+	if got := b.content("home/" + journal); got != "%2Fhome%2Fd\n%2Fhome%2Fe\n" {
 		t.Errorf("the journal is %q", got)
 	}
 	must(t, os.WriteFile(b.host("home/"+journal), []byte("%zz\nrelative\n\n/../../etc\n/nowhere\n"), 0o644))

@@ -78,13 +78,18 @@ func (a *actor) sweepIn(folder string) bool {
 	if s.name != "" && s.walk.enter(s.name) != nil {
 		return false
 	}
+	return s.walk.sweepHere()
+}
+
+// sweepHere sweeps the folder where w is and reports whether uploads are left there.
+func (w *walk) sweepHere() bool {
 	var ours []string
-	s.walk.names(func(name string, _ bool) {
+	w.names(func(name string, _ bool) {
 		if isTemporary(name) {
 			ours = append(ours, name)
 		}
 	})
-	return s.walk.sweep(ours)
+	return w.sweep(ours)
 }
 
 // readJournal gives the folders, absolute. Anybody may have written into it what he likes.

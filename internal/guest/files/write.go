@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 
 	"golang.org/x/sys/unix"
 
@@ -39,14 +40,14 @@ func (q *ask) write() error {
 	return nil
 }
 
-func writeProblem(path string, err error) error {
+func writeProblem(p string, err error) error {
 	switch {
 	case errors.Is(err, errChanged):
-		return problem(wire.CodeChanged, "%s is not what it was any more.", wire.Clean(path, 200))
+		return problem(wire.CodeChanged, "%s is not what it was any more.", wire.Clean(p, 200))
 	case errors.Is(err, errBody):
 		return problem(wire.CodeUnavailable, "The content did not arrive as a whole.")
 	}
-	return about(path, err)
+	return about(p, err)
 }
 
 // draft begins what put asks for.
@@ -73,7 +74,8 @@ func (a *actor) draft(put *wire.FilePut) (d *draft, err error) {
 	}
 	own := uploadName(name, put.Upload)
 	if put.Offset == 0 {
-		a.note(put.Path[:len(put.Path)-len(name)])
+		a.note(path.Dir(put.Path))
+		w.sweepHere()
 	}
 	if d, err = s.begin(own, true, put.Mode); err != nil {
 		return nil, err
