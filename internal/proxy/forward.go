@@ -95,10 +95,9 @@ func (s *stay) checkResponse(res *http.Response) error {
 	// What was switched to has no trailers, and has to stay writable.
 	if end, ok := res.Body.(io.ReadWriteCloser); ok {
 		t := &tunnel{ReadWriteCloser: end, ctx: ctx, stay: s}
-		if s.toEditor() {
-			t.up.inner, t.down.inner = &ideProtocol{}, &ideProtocol{}
+		if res.Body = t; s.toEditor() {
+			res.Body = newVigil(t)
 		}
-		res.Body = t
 	}
 	return nil
 }

@@ -150,3 +150,8 @@ func (f *frames) begin(out *piece) {
 	}
 	out.data = out.data || f.inner == nil
 }
+
+// rests reports whether no frame and no message is under way.
+func (f *frames) rests() bool {
+	return f.have == 0 && f.left == 0 && !f.open && !f.broken && (f.inner == nil || f.inner.rests())
+}

@@ -1,0 +1,286 @@
+//go:build e2e
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// ideBody is the API's VS Code.
+type ideBody struct {
+	Enabled             bool
+	State, URL, Problem string
+	Progress            *struct {
+		Step, Steps, Percent int
+		Line                 string
+	}
+}
+
+func (s *server) ide(name string) ideBody {
+	s.t.Helper()
+	var out ideBody
+	if status := s.call("GET", "/sandboxes/"+name+"/ide", nil, &out); status != http.StatusOK {
+		s.t.Fatalf("VS Code of %s: %d", name, status)
+	}
+	return out
+}
+
+func (s *server) setIDE(name string, on bool) ideBody {
+	s.t.Helper()
+	var out ideBody
+	if status := s.call("PUT", "/sandboxes/"+name+"/ide", map[string]any{"enabled": on}, &out); status != http.StatusOK || out.Enabled != on {
+		s.t.Fatalf("switch VS Code of %s to %t: %d %+v", name, on, status, out)
+	}
+	return out
+}
+
+// offersIDE switches VS Code on and waits until it can be opened.
+func (s *server) offersIDE(name string) ideBody {
+	s.t.Helper()
+	st := s.setIDE(name, true)
+	s.until(buildLimit, "VS Code is ready", func() bool {
+		if st = s.ide(name); st.State == "failed" {
+			s.t.Fatalf("VS Code could not be built: %s", st.Problem)
+		}
+		return st.State == "ready" || st.State == "running"
+	})
+	return st
+}
+
+// Scripts that look at VS Code's page.
+const (
+	ideExplorer = `.explorer-folders-view .monaco-list-row`
+	ideUsable   = `document.querySelector(".monaco-workbench ` + ideExplorer + `") !== null`
+	ideText     = `[...document.querySelectorAll(".editor-instance .view-line")].map((l) => l.innerText.replaceAll("\u00a0", " ")).join("\n")`
+)
+
+// presses presses one key.
+func (p *person) presses(key string, modifiers ...chromedp.Modifier) {
+	p.t.Helper()
+	p.does("press "+key, chromedp.KeyEvent(key, chromedp.KeyModifiers(modifiers...)))
+}
+
+// commands runs a command of VS Code's palette.
+func (p *person) commands(name string) {
+	p.t.Helper()
+	p.presses(kb.F1)
+	p.sees("the palette", `document.querySelector(".quick-input-widget:not([style*='display: none']) input") !== null`, 10*time.Second)
+	p.inserts(name)
+	p.sees(name, fmt.Sprintf(`document.querySelector(".quick-input-list .monaco-list-row.focused")?.getAttribute("aria-label")?.startsWith(%q)`, name), 10*time.Second)
+	p.presses("\r")
+}
+
+// writes types text where the focus is, key by key.
+func (p *person) writes(text string) {
+	p.t.Helper()
+	p.does("write "+text, chromedp.KeyEvent(text))
+}
+
+// inserts puts text where the focus is, at once.
+func (p *person) inserts(text string) {
+	p.t.Helper()
+	p.does("insert "+text, func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Call(ctx, input.InsertText, input.InsertTextParams{Text: text})
+		return chromedp.Void{}, err
+	})
+}
+
+// opensIDE opens VS Code in this window and waits until it can be used.
+func (p *person) opensIDE(url string) {
+	p.t.Helper()
+	p.does("open VS Code", chromedp.Navigate(url))
+	p.sees("its explorer", ideUsable, time.Minute)
+}
+
+// opensFile opens a file of the explorer, for good.
+func (p *person) opensFile(name string) {
+	p.t.Helper()
+	p.does("open "+name, chromedp.DoubleClick(fmt.Sprintf(`.explorer-folders-view [role="treeitem"][aria-label^=%q]`, name)))
+}
+
+// TestIDE_FromOffToOff is VS Code as a person has it: switched on, a file edited, its terminal, an extension and a setting that
+// stay, and switched off again.
+func TestIDE_FromOffToOff(t *testing.T) {
+	t.Setenv(adminPasswordEnv, journeyPassword)
+	s := newServer(t, "--prebuild", "")
+	s.create(map[string]any{"template": "base", "name": "lab"})
+	s.exec("lab", map[string]any{"command": "printf 'first line\\n' > hello.txt"})
+	if st := s.ide("lab"); st.Enabled || st.State != "off" {
+		t.Fatalf("before: %+v", st)
+	}
+	p := newPerson(t)
+	p.signsIn("http://localhost:" + strings.Split(s.addr, ":")[1])
+	url := s.ide("lab").URL
+	p.does("open VS Code where there is none", chromedp.Navigate(url))
+	p.sees("that it is off", `document.body.innerText.includes("VS Code is off in lab")`, 10*time.Second)
+	p.pictures("ide-off")
+
+	s.offersIDE("lab")
+	p.opensIDE(url)
+	if host := p.reads("location.host"); host != s.host("code-lab") {
+		t.Errorf("the page is at %s", host)
+	}
+	p.pictures("ide")
+	p.edits(s)
+	p.usesItsTerminal(s)
+	p.keepsAcrossAStop(s, url)
+
+	s.setIDE("lab", false)
+	s.until(20*time.Second, "it has ended", func() bool {
+		return s.exec("lab", map[string]any{"command": "pgrep -f start.js"}).ExitCode != 0
+	})
+	p = p.window() // the other asks whether to leave it
+	p.does("open it again", chromedp.Navigate(url))
+	p.sees("that it is off", `document.body.innerText.includes("VS Code is off in lab")`, 20*time.Second)
+}
+
+// edits changes a file and saves it.
+func (p *person) edits(s *server) {
+	p.t.Helper()
+	p.opensFile("hello.txt")
+	p.sees("the file", ideText+`.includes("first line")`, 20*time.Second)
+	p.presses(kb.End, chromedp.ModifierCtrl)
+	p.writes("second line, by hand")
+	p.presses("s", chromedp.ModifierCtrl)
+	s.until(10*time.Second, "it is saved", func() bool {
+		return s.exec("lab", map[string]any{"command": "cat hello.txt"}).Stdout == "first line\nsecond line, by hand"
+	})
+	p.picture("ide-file", "desktop")
+}
+
+// usesItsTerminal runs a command in VS Code's own terminal, and installs an extension by the command that is there.
+func (p *person) usesItsTerminal(s *server) {
+	p.t.Helper()
+	s.exec("lab", map[string]any{"command": extensionFile})
+	p.presses("`", chromedp.ModifierCtrl)
+	p.sees("a terminal", `document.querySelector(".terminal-wrapper .xterm-helper-textarea") !== null`, 20*time.Second)
+	p.sees("a prompt", `document.querySelector(".terminal-wrapper .xterm-screen") !== null`, 10*time.Second)
+	p.does("click into it", chromedp.Click(".terminal-wrapper .xterm-screen"))
+	p.types("echo $((6*7)) $(whoami) $PWD > answer.txt")
+	s.until(20*time.Second, "the command has run", func() bool {
+		return s.exec("lab", map[string]any{"command": "cat answer.txt"}).Stdout == "42 agent /home/agent\n"
+	})
+	p.types("code-server --install-extension /tmp/tiny.vsix; code-server hello.txt")
+	s.until(time.Minute, "the extension is there", func() bool {
+		return s.exec("lab", map[string]any{"command": "ls -d .local/share/code-server/extensions/test.tiny-*"}).ExitCode == 0
+	})
+	p.picture("ide-terminal", "desktop")
+}
+
+// extensionFile makes an extension with a command of its own and nothing else.
+const extensionFile = `mkdir -p /tmp/tiny/extension && cd /tmp/tiny && cat > extension/package.json <<'END'
+{"name":"tiny","publisher":"test","version":"1.0.0","engines":{"vscode":"^1.50.0"},"main":"./main.js","activationEvents":["onStartupFinished"],
+"contributes":{"commands":[{"command":"tiny.say","title":"Tiny: Say Something"}]}}
+END
+cat > extension/main.js <<'END'
+const vscode = require("vscode");
+exports.activate = (c) => c.subscriptions.push(vscode.commands.registerCommand("tiny.say", () =>
+	require("fs").writeFileSync(process.env.HOME + "/said.txt", "something")));
+END
+cat > '[Content_Types].xml' <<'END'
+<?xml version="1.0" encoding="utf-8"?><Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension=".json" ContentType="application/json"/><Default Extension=".vsixmanifest" ContentType="text/xml"/></Types>
+END
+cat > extension.vsixmanifest <<'END'
+<?xml version="1.0" encoding="utf-8"?><PackageManifest Version="2.0.0" xmlns="http://schemas.microsoft.com/developer/vsx-schema/2011"><Metadata><Identity Language="en-US" Id="tiny" Version="1.0.0" Publisher="test"/><DisplayName>Tiny</DisplayName></Metadata><Installation><InstallationTarget Id="Microsoft.VisualStudio.Code"/></Installation><Dependencies/><Assets><Asset Type="Microsoft.VisualStudio.Code.Manifest" Path="extension/package.json" Addressable="true"/></Assets></PackageManifest>
+END
+rm -f /tmp/tiny.vsix && zip -qr /tmp/tiny.vsix .`
+
+// keepsAcrossAStop changes a setting, stops and starts the sandbox, and finds the setting and the extension again.
+func (p *person) keepsAcrossAStop(s *server, url string) {
+	p.t.Helper()
+	p.commands("View: Toggle Status Bar Visibility")
+	const hidden = `document.querySelector(".part.statusbar")?.offsetParent === null || document.querySelector(".monaco-workbench.nostatusbar") !== null`
+	p.sees("no status bar", hidden, 10*time.Second)
+	s.until(10*time.Second, "the setting is kept", func() bool {
+		return strings.Contains(s.exec("lab", map[string]any{"command": "cat .local/share/code-server/User/settings.json"}).Stdout, "statusBar.visible")
+	})
+	for _, verb := range []string{"stop?wait=stopped", "start?wait=ready"} {
+		if status, text := s.raw("POST", "/sandboxes/lab/"+verb, nil); status != http.StatusOK {
+			p.t.Fatalf("%s: %d %s", verb, status, text)
+		}
+	}
+	if st := s.ide("lab"); st.State != "ready" {
+		p.t.Errorf("after a start it is %+v", st)
+	}
+	p = p.window()
+	p.opensIDE(url)
+	p.sees("no status bar again", hidden, 10*time.Second)
+	p.sees("the file that was open", ideText+`.includes("second line")`, 20*time.Second)
+	p.commands("Tiny: Say Something")
+	s.until(20*time.Second, "the extension has spoken", func() bool {
+		return s.exec("lab", map[string]any{"command": "cat said.txt"}).Stdout == "something"
+	})
+	p.pictures("ide-again")
+}
+
+// TestIDE_AnUnusedTabLetsItsSandboxFreezeAndAKeyThawsIt leaves a tab open in an image that has nothing but Debian: neither Node
+// nor a user.
+func TestIDE_AnUnusedTabLetsItsSandboxFreezeAndAKeyThawsIt(t *testing.T) {
+	t.Setenv(adminPasswordEnv, journeyPassword)
+	s := newServer(t, "--prebuild", "", "--settle", "1s")
+	s.create(map[string]any{"image": "debian:trixie-slim", "name": "lab"})
+	s.exec("lab", map[string]any{"command": "echo one > hello.txt"})
+	s.offersIDE("lab")
+	p := newPerson(t)
+	p.signsIn("http://localhost:" + strings.Split(s.addr, ":")[1])
+	p.opensIDE(s.ide("lab").URL)
+	p.opensFile("hello.txt")
+	p.sees("the file", ideText+`.includes("one")`, 20*time.Second)
+	p.does("mark the page, to see a reload", chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("window.same = true"))
+		return err
+	}))
+	if status, text := s.raw("PATCH", "/sandboxes/lab", map[string]any{"freeze_after": "10s"}); status != http.StatusOK {
+		t.Fatalf("patch: %d %s", status, text)
+	}
+	for range 8 { // somebody who writes, slowly, for longer than that
+		p.writes("x")
+		p.unusedFor(3 * time.Second)
+		if state := s.rest("lab").State; state != "running" {
+			t.Fatalf("while somebody writes it is %s", state)
+		}
+	}
+	p.presses("s", chromedp.ModifierCtrl)
+	p.freezesAndGoesOn(s, "first")
+	p.freezesAndGoesOn(s, "second")
+	if p.reads("window.same") != "true" {
+		t.Error("the page was loaded again")
+	}
+}
+
+// unusedFor lets time pass in which nobody does anything.
+func (p *person) unusedFor(d time.Duration) {
+	p.t.Helper()
+	select {
+	case <-time.After(d):
+	case <-p.t.Context().Done():
+		p.t.Fatal("the test has ended")
+	}
+}
+
+// freezesAndGoesOn waits until the sandbox is frozen under the open tab, sees that it stays so, and types.
+func (p *person) freezesAndGoesOn(s *server, word string) {
+	p.t.Helper()
+	s.until(2*time.Minute, "lab is frozen under an unused tab", func() bool { return s.rest("lab").State == "frozen" })
+	p.unusedFor(40 * time.Second) // longer than VS Code waits for an answer before it connects again
+	if state := s.rest("lab").State; state != "frozen" {
+		p.t.Errorf("under an unused tab it is %s: %+v", state, s.rest("lab"))
+	}
+	p.picture("ide-frozen-"+word, "desktop")
+	p.writes(word)
+	s.until(20*time.Second, "a key has thawed it", func() bool { return s.rest("lab").State == "running" })
+	p.presses("s", chromedp.ModifierCtrl)
+	s.until(30*time.Second, "what was written is saved", func() bool {
+		return strings.Contains(s.exec("lab", map[string]any{"command": "cat hello.txt"}).Stdout, word)
+	})
+	p.sees("no word of a lost connection", `!/reconnect|disconnected/i.test(document.body.innerText)`, 20*time.Second)
+}
