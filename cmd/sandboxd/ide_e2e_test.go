@@ -63,14 +63,17 @@ const (
 	ideText     = `[...document.querySelectorAll(".editor-instance .view-line")].map((l) => l.innerText.replaceAll("\u00a0", " ")).join("\n")`
 )
 
+// coder is a person at VS Code.
+type coder struct{ *person }
+
 // presses presses one key.
-func (p *person) presses(key string, modifiers ...chromedp.Modifier) {
+func (p coder) presses(key string, modifiers ...chromedp.Modifier) {
 	p.t.Helper()
 	p.does("press "+key, chromedp.KeyEvent(key, chromedp.KeyModifiers(modifiers...)))
 }
 
 // commands runs a command of VS Code's palette.
-func (p *person) commands(name string) {
+func (p coder) commands(name string) {
 	p.t.Helper()
 	p.presses(kb.F1)
 	p.sees("the palette", `document.querySelector(".quick-input-widget:not([style*='display: none']) input") !== null`, 10*time.Second)
@@ -80,13 +83,13 @@ func (p *person) commands(name string) {
 }
 
 // writes types text where the focus is, key by key.
-func (p *person) writes(text string) {
+func (p coder) writes(text string) {
 	p.t.Helper()
 	p.does("write "+text, chromedp.KeyEvent(text))
 }
 
 // inserts puts text where the focus is, at once.
-func (p *person) inserts(text string) {
+func (p coder) inserts(text string) {
 	p.t.Helper()
 	p.does("insert "+text, func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
 		_, err := chromedp.Call(ctx, input.InsertText, input.InsertTextParams{Text: text})
@@ -95,14 +98,14 @@ func (p *person) inserts(text string) {
 }
 
 // opensIDE opens VS Code in this window and waits until it can be used.
-func (p *person) opensIDE(url string) {
+func (p coder) opensIDE(url string) {
 	p.t.Helper()
 	p.does("open VS Code", chromedp.Navigate(url))
 	p.sees("its explorer", ideUsable, time.Minute)
 }
 
 // opensFile opens a file of the explorer, for good.
-func (p *person) opensFile(name string) {
+func (p coder) opensFile(name string) {
 	p.t.Helper()
 	p.does("open "+name, chromedp.DoubleClick(fmt.Sprintf(`.explorer-folders-view [role="treeitem"][aria-label^=%q]`, name)))
 }
@@ -117,7 +120,7 @@ func TestIDE_FromOffToOff(t *testing.T) {
 	if st := s.ide("lab"); st.Enabled || st.State != "off" {
 		t.Fatalf("before: %+v", st)
 	}
-	p := newPerson(t)
+	p := coder{newPerson(t)}
 	p.signsIn("http://localhost:" + strings.Split(s.addr, ":")[1])
 	url := s.ide("lab").URL
 	p.does("open VS Code where there is none", chromedp.Navigate(url))
@@ -138,13 +141,13 @@ func TestIDE_FromOffToOff(t *testing.T) {
 	s.until(20*time.Second, "it has ended", func() bool {
 		return s.exec("lab", map[string]any{"command": "pgrep -f start.js"}).ExitCode != 0
 	})
-	p = p.window() // the other asks whether to leave it
+	p = coder{p.window()} // the other asks whether to leave it
 	p.does("open it again", chromedp.Navigate(url))
 	p.sees("that it is off", `document.body.innerText.includes("VS Code is off in lab")`, 20*time.Second)
 }
 
 // edits changes a file and saves it.
-func (p *person) edits(s *server) {
+func (p coder) edits(s *server) {
 	p.t.Helper()
 	p.opensFile("hello.txt")
 	p.sees("the file", ideText+`.includes("first line")`, 20*time.Second)
@@ -158,7 +161,7 @@ func (p *person) edits(s *server) {
 }
 
 // usesItsTerminal runs a command in VS Code's own terminal, and installs an extension by the command that is there.
-func (p *person) usesItsTerminal(s *server) {
+func (p coder) usesItsTerminal(s *server) {
 	p.t.Helper()
 	s.exec("lab", map[string]any{"command": extensionFile})
 	p.presses("`", chromedp.ModifierCtrl)
@@ -195,7 +198,7 @@ END
 rm -f /tmp/tiny.vsix && zip -qr /tmp/tiny.vsix .`
 
 // keepsAcrossAStop changes a setting, stops and starts the sandbox, and finds the setting and the extension again.
-func (p *person) keepsAcrossAStop(s *server, url string) {
+func (p coder) keepsAcrossAStop(s *server, url string) {
 	p.t.Helper()
 	p.commands("View: Toggle Status Bar Visibility")
 	const hidden = `document.querySelector(".part.statusbar")?.offsetParent === null || document.querySelector(".monaco-workbench.nostatusbar") !== null`
@@ -211,7 +214,7 @@ func (p *person) keepsAcrossAStop(s *server, url string) {
 	if st := s.ide("lab"); st.State != "ready" {
 		p.t.Errorf("after a start it is %+v", st)
 	}
-	p = p.window()
+	p = coder{p.window()}
 	p.opensIDE(url)
 	p.sees("no status bar again", hidden, 10*time.Second)
 	p.sees("the file that was open", ideText+`.includes("second line")`, 20*time.Second)
@@ -230,7 +233,7 @@ func TestIDE_AnUnusedTabLetsItsSandboxFreezeAndAKeyThawsIt(t *testing.T) {
 	s.create(map[string]any{"image": "debian:trixie-slim", "name": "lab"})
 	s.exec("lab", map[string]any{"command": "echo one > hello.txt"})
 	s.offersIDE("lab")
-	p := newPerson(t)
+	p := coder{newPerson(t)}
 	p.signsIn("http://localhost:" + strings.Split(s.addr, ":")[1])
 	p.opensIDE(s.ide("lab").URL)
 	p.opensFile("hello.txt")
@@ -258,7 +261,7 @@ func TestIDE_AnUnusedTabLetsItsSandboxFreezeAndAKeyThawsIt(t *testing.T) {
 }
 
 // unusedFor lets time pass in which nobody does anything.
-func (p *person) unusedFor(d time.Duration) {
+func (p coder) unusedFor(d time.Duration) {
 	p.t.Helper()
 	select {
 	case <-time.After(d):
@@ -268,7 +271,7 @@ func (p *person) unusedFor(d time.Duration) {
 }
 
 // freezesAndGoesOn waits until the sandbox is frozen under the open tab, sees that it stays so, and types.
-func (p *person) freezesAndGoesOn(s *server, word string) {
+func (p coder) freezesAndGoesOn(s *server, word string) {
 	p.t.Helper()
 	s.until(2*time.Minute, "lab is frozen under an unused tab", func() bool { return s.rest("lab").State == "frozen" })
 	p.unusedFor(40 * time.Second) // longer than VS Code waits for an answer before it connects again
