@@ -147,7 +147,7 @@ func (c *Client) do(ctx context.Context, ask call) (*http.Response, error) {
 	res, err := c.http.Do(req)
 	limit.Stop()
 	if err != nil {
-		cancel(nil)
+		defer cancel(nil)
 		return nil, c.unreachable(ctx, err)
 	}
 	if res.StatusCode/100 != 2 {

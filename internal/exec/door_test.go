@@ -209,3 +209,30 @@ func TestThrough_DialogueOnATerminal(t *testing.T) {
 		}
 	}
 }
+
+func TestThrough_OnATerminalItIsUsedWhenSomethingIsTypedOrShown(t *testing.T) {
+	s := live(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	session, err := s.Open(ctx, "box", exec.Request{Command: []string{"/bin/sh", "-c", "read line; echo got $line"}}, exec.Size{Cols: 80, Rows: 24})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	if because := s.uses.Standing("box").Because; len(because) != 1 || because[0].Kind != idle.Terminal {
+		t.Errorf("in use by %+v", because)
+	}
+	asked := s.awake.asked.Load()
+	if _, err := session.Write([]byte("go\n")); err != nil || s.awake.asked.Load() != asked+1 {
+		t.Errorf("a key does not wake: %v", err)
+	}
+	for {
+		e, err := session.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == exec.Exited {
+			return
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"sandboxd/internal/client"
+	"sandboxd/internal/fault"
+)
+
+// anywhere runs a command line with a home of its own, and gives what it says and how it fails.
+func anywhere(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	root := newRootCmd()
+	root.SetArgs(args)
+	root.SetOut(&out)
+	root.SetErr(&out)
+	err := root.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func homeless(t *testing.T) (home string) {
+	t.Helper()
+	home = t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, ".config"))
+	for _, name := range []string{"SANDBOXD_URL", "SANDBOXD_TOKEN"} {
+		t.Setenv(name, "") // so that it is put back
+		os.Unsetenv(name)
+	}
+	return home
+}
+
+func TestRemote_SaysWhatIsMissing(t *testing.T) {
+	homeless(t)
+	if _, err := anywhere(t, "ls"); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Message(err), "sandboxd login") {
+		t.Errorf("no server: %v", err)
+	}
+	if _, err := anywhere(t, "ls", "--url", "https://box.example.com"); !fault.Is(err, fault.Unauthenticated) {
+		t.Errorf("no token: %v", err)
+	}
+}
+
+func TestRemote_ASavedTokenGoesToItsOwnServerOnly(t *testing.T) {
+	homeless(t)
+	var seen string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = r.Header.Get("Authorization")
+		io.WriteString(w, `{"name":"ada","sandboxes":[],"total":0}`)
+	}))
+	defer s.Close()
+	if out, err := anywhere(t, "login", s.URL, "--token", "sbx_secret"); err != nil || strings.Contains(out, "sbx_secret") {
+		t.Fatalf("%s, %v", out, err)
+	}
+	if _, err := anywhere(t, "ls"); err != nil || seen != "Bearer sbx_secret" {
+		t.Errorf("%v, asked with %q", err, seen)
+	}
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = "other: " + r.Header.Get("Authorization") }))
+	defer other.Close()
+	if _, err := anywhere(t, "ls", "--url", other.URL); !fault.Is(err, fault.Unauthenticated) || strings.HasPrefix(seen, "other") {
+		t.Errorf("%v, asked with %q", err, seen)
+	}
+	t.Setenv("SANDBOXD_TOKEN", "sbx_other")
+	if _, err := anywhere(t, "ls"); err != nil || seen != "Bearer sbx_other" {
+		t.Errorf("%v, asked with %q", err, seen)
+	}
+	if out, err := anywhere(t, "ssh", "--help"); err != nil || strings.Contains(out, "sbx_") || strings.Contains(out, "--data") {
+		t.Errorf("the help shows too much: %s, %v", out, err)
+	}
+}
+
+func TestSSHConfig_IsPutFirstAndRenewedInItsPlace(t *testing.T) {
+	block := configBegin + "new\n" + configEnd
+	for old, want := range map[string]string{
+		"":                   block,
+		"Host *\n  User x\n": block + "\nHost *\n  User x\n",
+		"A\n" + configBegin + "old\n" + configEnd + "\nB\n": "A\n" + block + "\nB\n",
+	} {
+		if got, err := replaceBlock(old, block); got != want || err != nil {
+			t.Errorf("%q: %q, %v", old, got, err)
+		}
+	}
+	if _, err := replaceBlock("A\n"+configBegin+"old\n", block); !fault.Is(err, fault.Conflict) {
+		t.Errorf("without an end: %v", err)
+	}
+}
+
+func TestSSHConfig_HoldsNoTokenAndNoForeignText(t *testing.T) {
+	homeless(t)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, `{"sandboxes":[{"name":"lab"},{"name":"x\n  ProxyCommand evil"},{"name":"*"}],"total":3}`)
+	}))
+	defer s.Close()
+	c, err := client.New(client.Options{URL: s.URL, Token: "sbx_secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := sshConfig(t.Context(), c, "sandboxd", false)
+	if err != nil || strings.Contains(text, "sbx_") || strings.Contains(text, "evil") || !strings.Contains(text, "\nHost lab.sandboxd *.sandboxd\n") {
+		t.Errorf("%s, %v", text, err)
+	}
+	if _, err := sshConfig(t.Context(), c, "a b", false); !fault.Is(err, fault.Invalid) {
+		t.Errorf("a suffix with a space: %v", err)
+	}
+}
+
+func TestSpot_TellsSandboxesFromFiles(t *testing.T) {
+	for text, want := range map[string]spot{
+		"lab:/x": {"lab", "/x"}, "lab:": {"lab", "."}, "lab:a:b": {"lab", "a:b"}, "./lab:x": {"", "./lab:x"}, "/lab:x": {"", "/lab:x"},
+		"file": {"", "file"}, "-": {"", "-"}, "Not-A-Name:x": {"", "Not-A-Name:x"}, "..:x": {"", "..:x"}, ":x": {"", ":x"},
+	} {
+		if got := spotOf(text); got != want {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
+
+func TestForward_Ports(t *testing.T) {
+	for text, want := range map[string][2]int{"3000": {3000, 3000}, "8080:80": {8080, 80}, "0:80": {0, 80}} {
+		if f, err := parseForward(text); err != nil || f.local != want[0] || f.remote != want[1] {
+			t.Errorf("%s: %+v, %v", text, f, err)
+		}
+	}
+	for _, text := range []string{"", "0", "x", "80:", ":80", "1:2:3", "70000", "-1:80", "80:0"} {
+		if _, err := parseForward(text); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestEscapes_LeaveAtTheBeginningOfALineOnly(t *testing.T) {
+	for typed, want := range map[string]string{
+		"~.": "~", "ls\r~.more": "ls\r~", "a~.": "a~.", "~~.": "~~.", "\r~x.": "\r~x.", "": "",
+	} {
+		left := false
+		got, err := io.ReadAll(&escapes{Reader: strings.NewReader(typed), leave: func() { left = true }})
+		if string(got) != want || err != nil || left != (typed != want) && typed != "~." {
+			t.Errorf("%q: %q, %v, left %v", typed, got, err, left)
+		}
+	}
+}
+
+func TestExec_TheCommandAndItsEnvironment(t *testing.T) {
+	t.Setenv("FROM_HERE", "yes")
+	env := environment([]string{"A=1=2", "FROM_HERE", "NOT_HERE_AT_ALL", "EMPTY="})
+	if len(env) != 3 || env["A"] != "1=2" || env["FROM_HERE"] != "yes" || env["EMPTY"] != "" {
+		t.Errorf("got %q", env)
+	}
+	for _, args := range [][]string{{"lab", "--", "ls", "--", "-l"}, {"lab", "ls", "--", "-l"}} {
+		if got := strings.Join(afterName(args), " "); got != "ls -- -l" {
+			t.Errorf("%q: %q", args, got)
+		}
+	}
+	if err := orLost(&cobra.Command{}, exitStatus(7)); err != exitStatus(7) {
+		t.Errorf("got %v", err)
+	}
+}

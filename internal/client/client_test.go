@@ -1,0 +1,234 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"sandboxd/internal/fault"
+)
+
+const secret = "sbx_a-token-that-nobody-else-may-see"
+
+func at(t *testing.T, h http.HandlerFunc) *Client {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	c, err := New(Options{URL: s.URL, Token: secret, Agent: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestNew_TheTokenIsNotSentInTheClear(t *testing.T) {
+	for url, ok := range map[string]bool{
+		"https://box.example.com": true, "http://localhost:8080": true, "http://127.0.0.1:8080/": true, "http://[::1]:8080": true,
+		"http://box.localhost": true, "http://box.example.com": false, "http://10.0.0.1": false, "http://localhost.example.com": false,
+		"ftp://localhost": false, "localhost:8080": false, "https://user:pass@box.example.com": false, "https://box.example.com/path": false, "": false,
+	} {
+		_, err := New(Options{URL: url, Token: secret})
+		if (err == nil) != ok || err != nil && !fault.Is(err, fault.Invalid) {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	if _, err := New(Options{URL: "http://box.example.com", Token: secret, Insecure: true}); err != nil {
+		t.Errorf("with --insecure: %v", err)
+	}
+	if _, err := New(Options{URL: "https://box.example.com", Token: "a\r\nHost: x"}); err == nil || strings.Contains(err.Error(), "Host") {
+		t.Errorf("a token with a line end: %v", err)
+	}
+}
+
+func TestErrors_AreTheServersSentencesWithoutEscapes(t *testing.T) {
+	for name, h := range map[string]http.HandlerFunc{
+		"problem": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(409)
+			json.NewEncoder(w).Encode(map[string]any{"detail": "lab is \x1b[31mstopped.\nStart it first."})
+		},
+		"html": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(409); io.WriteString(w, "<h1>no</h1>") },
+		"huge": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(409)
+			io.WriteString(w, `{"detail":"`+strings.Repeat("x", 1<<20)+`"}`)
+		},
+	} {
+		_, err := at(t, h).Sandboxes(t.Context())
+		text := fault.Message(err)
+		if !fault.Is(err, fault.Conflict) || strings.ContainsAny(text, "\x1b\n<") || len(text) > 2*maxDetail || strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if name == "problem" && text != "lab is [31mstopped. Start it first." {
+			t.Errorf("got %q", text)
+		}
+	}
+}
+
+func TestRedirect_TheTokenStaysHere(t *testing.T) {
+	var elsewhere atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	defer other.Close()
+	c := at(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, http.StatusFound) })
+	_, err := c.Sandboxes(t.Context())
+	if err == nil || !strings.Contains(fault.Message(err), other.URL) || elsewhere.Load() != 0 {
+		t.Errorf("%v; asked %d times", err, elsewhere.Load())
+	}
+	if _, err := c.SSH(t.Context(), "lab"); err == nil || elsewhere.Load() != 0 {
+		t.Errorf("a websocket: %v; asked %d times", err, elsewhere.Load())
+	}
+}
+
+func TestAgain_OnlyWhileNobodyAnswers(t *testing.T) {
+	var asked atomic.Int32
+	c := at(t, func(w http.ResponseWriter, _ *http.Request) { asked.Add(1); w.WriteHeader(503) })
+	if _, err := c.Sandboxes(t.Context()); !fault.Is(err, fault.Unavailable) || asked.Load() != 1 {
+		t.Errorf("%v; asked %d times", err, asked.Load())
+	}
+	s := httptest.NewServer(http.NotFoundHandler())
+	gone := s.URL
+	s.Close()
+	c, err := New(Options{URL: gone, Token: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err = c.Sandboxes(ctx)
+	if !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.Message(err), "refused") || time.Since(began) < firstPause {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+}
+
+func TestUnpack_IsSentOnce(t *testing.T) {
+	var asked atomic.Int32
+	c := at(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		io.Copy(io.Discard, r.Body)
+		w.WriteHeader(503)
+	})
+	if err := c.Unpack(t.Context(), "lab", ".", strings.NewReader("x")); err == nil || asked.Load() != 1 {
+		t.Errorf("%v; asked %d times", err, asked.Load())
+	}
+}
+
+func TestSaved_IsItsOwnersAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sandboxd", "client.json")
+	s, err := Load(path)
+	if err != nil || len(s.Tokens) != 0 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	s.Current, s.Tokens["https://box.example.com"] = "https://box.example.com", secret
+	if err := s.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", st, err)
+	}
+	if again, err := Load(path); err != nil || again.Tokens[again.Current] != secret {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path); !fault.Is(err, fault.Forbidden) || strings.Contains(err.Error(), secret) {
+		t.Errorf("one that others may read: %v", err)
+	}
+}
+
+func TestReplaceConfig_KeepsALinkAndItsMode(t *testing.T) {
+	dir := t.TempDir()
+	real, link := filepath.Join(dir, "real"), filepath.Join(dir, "config")
+	if err := os.WriteFile(real, []byte("old"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("real", link); err != nil {
+		t.Fatal(err)
+	}
+	if err := ReplaceConfig(link, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	st, err := os.Stat(real)
+	text, _ := os.ReadFile(real)
+	if to, linkErr := os.Readlink(link); to != "real" || linkErr != nil || err != nil || st.Mode().Perm() != 0o640 || string(text) != "new" {
+		t.Errorf("%q, %v, %v, %q", to, linkErr, st, text)
+	}
+}
+
+// TestExec_ADialogue has a server that speaks as web does.
+func TestExec_ADialogue(t *testing.T) {
+	c := at(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+secret || r.URL.Query().Get("patient") != "true" {
+			t.Errorf("asked by %v of %s", r.Header, r.URL)
+		}
+		ws, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer ws.Close()
+		var start message
+		_ = ws.ReadJSON(&start)
+		ws.WriteJSON(message{Type: "started"})
+		for {
+			kind, data, err := ws.ReadMessage()
+			if err != nil || kind == websocket.TextMessage {
+				break
+			}
+			ws.WriteMessage(websocket.BinaryMessage, append([]byte{streamStdout}, data...))
+		}
+		ws.WriteMessage(websocket.BinaryMessage, append([]byte{streamStderr}, start.Command[0]...))
+		ws.WriteMessage(websocket.BinaryMessage, []byte{77, 1}) // of a later version
+		ws.WriteJSON(message{Type: "exit", ExitCode: 7})
+	})
+	r, err := c.Exec(t.Context(), "lab", Command{Args: []string{"cat"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	go r.Feed(strings.NewReader(strings.Repeat("0123456789", 10_000)))
+	var out, errs bytes.Buffer
+	if code, err := r.Wait(&out, &errs); code != 7 || err != nil || out.Len() != 100_000 || errs.String() != "cat" {
+		t.Errorf("%d, %v, %d bytes, %q", code, err, out.Len(), errs.String())
+	}
+}
+
+func TestExec_WhatTheServerSaysOfFailure(t *testing.T) {
+	last := map[string]string{
+		`{"type":"error","problem":{"status":400,"detail":"There is no program x."}}`: "There is no program x.",
+		`{"type":"exit","timed_out":true,"exit_code":-1}`:                             "killed",
+		`nonsense`: "cannot be read",
+		``:         "lost",
+	}
+	for say, want := range last {
+		c := at(t, func(w http.ResponseWriter, r *http.Request) {
+			ws, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+			if err != nil {
+				return
+			}
+			defer ws.Close()
+			if say != "" {
+				ws.WriteMessage(websocket.TextMessage, []byte(say))
+			}
+		})
+		r, err := c.Exec(t.Context(), "lab", Command{Args: []string{"x"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Wait(io.Discard, io.Discard); err == nil || !strings.Contains(fault.Message(err), want) {
+			t.Errorf("%s: %v", say, err)
+		}
+		r.Close()
+	}
+}

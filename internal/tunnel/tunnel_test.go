@@ -1,0 +1,168 @@
+package tunnel
+
+import (
+	"context"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sandboxd/internal/door"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/guest"
+	"sandboxd/internal/idle"
+	"sandboxd/internal/link"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/wire"
+)
+
+var box = sandbox.Sandbox{ID: "box", Name: "lab"}
+
+// lab is a sandbox that runs.
+type lab struct {
+	id    string
+	asked atomic.Int32
+}
+
+func (l *lab) Awake(ctx context.Context, name string) (sandbox.Sandbox, error) {
+	l.asked.Add(1)
+	return l.Sandbox(ctx, name)
+}
+
+func (l *lab) Sandbox(_ context.Context, name string) (sandbox.Sandbox, error) {
+	return sandbox.Sandbox{ID: l.id, Name: name, State: sandbox.Running}, nil
+}
+
+// world is a service over a real link to a real guest, which is this very process.
+func world(t *testing.T) (*Service, *lab, *idle.Tracker) {
+	t.Helper()
+	hub := link.NewHub(filepath.Join(t.TempDir(), "link"), nil)
+	folder, err := hub.Expect("box", wire.Setup{Name: "lab"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := guest.New(guest.Config{Socket: filepath.Join(folder, wire.SocketName), Home: t.TempDir(), Version: "test"})
+	ctx, cancel := context.WithCancel(context.Background())
+	var living sync.WaitGroup
+	living.Go(func() { _ = hub.Run(ctx) })
+	living.Go(func() { _ = g.Run(ctx) })
+	t.Cleanup(func() { cancel(); living.Wait() })
+	l, uses := &lab{id: "box"}, idle.New()
+	return New(door.New(l, hub, uses)), l, uses
+}
+
+// echo listens, gives back what it reads in capitals, and says goodbye.
+func echo(t *testing.T) (port int) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				text, _ := io.ReadAll(conn)
+				io.WriteString(conn, strings.ToUpper(string(text))+" BYE")
+			}()
+		}
+	}()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func TestDial_CarriesBothWaysAndEachEnd(t *testing.T) {
+	s, l, uses := world(t)
+	c, err := s.Dial(t.Context(), box, echo(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := l.asked.Load()
+	if _, err := io.WriteString(c, "hello"); err != nil || l.asked.Load() != asked+1 {
+		t.Errorf("%v; what is sent wakes: %v", err, l.asked.Load() != asked)
+	}
+	if err := c.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(c); string(text) != "HELLO BYE" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+	if because := uses.Standing("lab").Because; len(because) != 1 || because[0].Kind != idle.Stream {
+		t.Errorf("in use by %+v", because)
+	}
+	c.Close()
+	c.Close()
+}
+
+func TestDial_WhatIsRefused(t *testing.T) {
+	s, l, _ := world(t)
+	for port, kind := range map[int]fault.Kind{0: fault.Invalid, 65536: fault.Invalid, -1: fault.Invalid, 1: fault.NotFound} {
+		if _, err := s.Dial(t.Context(), box, port); !fault.Is(err, kind) {
+			t.Errorf("%d: %v", port, err)
+		}
+	}
+	port := echo(t)
+	for range maxAtOnce {
+		c, err := s.Dial(t.Context(), box, port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	if _, err := s.Dial(t.Context(), box, port); !fault.Is(err, fault.Limited) {
+		t.Errorf("one too many: %v", err)
+	}
+	l.id = "another"
+	if _, err := s.Dial(t.Context(), sandbox.Sandbox{ID: "former", Name: "lab"}, port); !fault.Is(err, fault.Gone) && !fault.Is(err, fault.Unavailable) {
+		t.Errorf("another sandbox of that name: %v", err)
+	}
+}
+
+// counted notes how it was touched.
+type counted struct{ attended, unattended int }
+
+func (c *counted) Touch(_ context.Context, unattended bool) error {
+	if unattended {
+		c.unattended++
+	} else {
+		c.attended++
+	}
+	return nil
+}
+
+func (*counted) Release() {}
+
+func TestWrite_AHeartbeatIsNobodys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		go io.Copy(io.Discard, there)
+		use := &counted{}
+		c := &Conn{Conn: here, use: use, leave: func() {}}
+		c.life, c.end = context.WithCancel(t.Context())
+		defer c.Close()
+		for range 100 {
+			c.Write([]byte("ping\n"))
+			time.Sleep(5 * time.Second)
+		}
+		if use.attended > 5 || use.unattended < 90 {
+			t.Errorf("%+v", use)
+		}
+		before := use.attended
+		for range 10 {
+			c.Write(make([]byte, 200))
+			time.Sleep(5 * time.Second)
+		}
+		if use.attended != before+10 {
+			t.Errorf("what is said: %+v", use)
+		}
+	})
+}
