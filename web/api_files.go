@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -28,6 +29,9 @@ func (s *Server) onFiles(act func(ctx context.Context, r *request, name string) 
 	return func(c echo.Context) error {
 		r := requestOf(c)
 		r.guard()
+		if err := r.checkQuery(); err != nil {
+			return err
+		}
 		box, err := s.visible(r.http.Context(), r.who, r.param("name"))
 		if err != nil {
 			return err
@@ -67,6 +71,12 @@ func (r *request) guard() {
 	r.head.Set("Content-Security-Policy", sandboxPolicy)
 	r.head.Set("X-Content-Type-Options", "nosniff")
 	r.head.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+// checkQuery refuses a query of which a part cannot be read: what is left of it might mean something else.
+func (r *request) checkQuery() error {
+	_, err := url.ParseQuery(r.http.URL.RawQuery)
+	return fault.Wrap(err, fault.Invalid, "The query cannot be read: percent-encode what it holds.")
 }
 
 // keepMoving lets the body take as long as it likes while something comes, and ends reading with ctx. The caller must call

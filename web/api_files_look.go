@@ -138,6 +138,9 @@ func (s *Server) searchLive(ctx context.Context, r *request, name string, q wire
 // apiWatchFiles tells of folders in which something changes. It wakes nothing, and ends when the sandbox goes to rest.
 func (s *Server) apiWatchFiles(ctx context.Context, r *request) (pump, func(), error) {
 	r.guard()
+	if err := r.checkQuery(); err != nil {
+		return nil, nil, err
+	}
 	box, err := s.visible(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, nil, err

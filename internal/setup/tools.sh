@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the tests need beyond Go, Node and an engine: tmux, ip, ssh, rsync, and with the argument chromium a browser.
+# Installs what the tests need beyond Go, Node and an engine: tmux, ip, ssh, rsync, what reads archives, and with the argument
+# chromium a browser.
 set -euo pipefail
 
 want=()
@@ -7,6 +8,9 @@ command -v tmux >/dev/null || want+=(tmux)
 command -v ip >/dev/null || want+=(iproute2)
 command -v ssh >/dev/null || want+=(openssh-client)
 command -v rsync >/dev/null || want+=(rsync)
+command -v unzip >/dev/null || want+=(unzip)
+command -v zstd >/dev/null || want+=(zstd)
+command -v python3 >/dev/null || want+=(python3)
 if [ "${1:-}" = chromium ] && ! command -v chromium >/dev/null && ! command -v google-chrome >/dev/null; then
   want+=(chromium fonts-dejavu-core fonts-noto-color-emoji)
 fi
