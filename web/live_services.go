@@ -89,7 +89,7 @@ func (l *liveServices) tell(_ context.Context, _ bool, out *parts) error {
 		state = views.State{Tone: "still", Icon: "state-stopped", Text: "Deleted", Bar: views.BarNone}
 	}
 	list, ports := s.serviceList(l.box, l.list), s.portList(l.box, l.listens)
-	now := [3]string{printOf(state), printOf(list), printOf(ports)}
+	now := [3]string{statePrint(state), printOf(l.list) + string(l.box.State), printOf(ports)} // not how long ago something was: the page counts
 	if now[0] != l.drawn[0] {
 		out.add("services-state", views.Replace, views.ServicesState(state))
 	}

@@ -230,3 +230,29 @@ func TestServices_PageFollowsWhatHappens(t *testing.T) {
 	s.boxes.drop(box)
 	f.until("Deleted")
 }
+
+// TestServices_TimeAloneDrawsNothingAnew: what is drawn anew while somebody presses a button takes the button away.
+func TestServices_TimeAloneDrawsNothingAnew(t *testing.T) {
+	s := newStage(t)
+	s.furnish()
+	box, err := s.boxes.Sandbox(t.Context(), "brave-otter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.server.cfg.Services.List(t.Context(), box.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &liveServices{server: s.server, name: box.Name, box: box, list: list}
+	var out parts
+	for i, want := range []int{2, 0, 1} {
+		s.server.cfg.Now = func() time.Time { return stageTime.Add(time.Duration(i) * time.Second) }
+		if i == 2 {
+			l.list.Services[0].PID++
+		}
+		if err := l.tell(t.Context(), false, &out); err != nil || len(out.list) != want {
+			t.Errorf("after %d s it draws %d parts, %v", i, len(out.list), err)
+		}
+		out.list = nil
+	}
+}

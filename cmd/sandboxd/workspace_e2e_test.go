@@ -184,7 +184,13 @@ func (p *person) searches() {
 	p.sees("all that fit", `/ of 10$/.test(document.querySelector(".terminal-found").textContent)`, 10*time.Second)
 	p.presses("Escape", "Escape", 27, 0)
 	p.sees("the caret in the scrollback", `document.querySelector(".terminal-find") === null && document.querySelector(".terminal-scrollback") !== null`, 5*time.Second)
-	p.presses("Escape", "Escape", 27, 0)
+	p.runs("watch the clipboard", `navigator.clipboard.writeText = async (text) => { window.copied = text; }`)
+	p.presses("End", "End", 35, ctrlKey)
+	p.presses("ArrowUp", "ArrowUp", 38, 0)
+	p.presses("Home", "Home", 36, 0)
+	p.presses("ArrowUp", "ArrowUp", 38, shiftKey)
+	p.presses("Enter", "Enter", 13, 0)
+	p.sees("what was selected by keyboard copied", `window.copied === "399\n4"`, 5*time.Second)
 	p.sees("the terminal again", `document.querySelector(".terminal-scrollback") === null`, 5*time.Second)
 }
 

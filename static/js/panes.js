@@ -8,6 +8,9 @@ const least = 240; // px that a pane keeps
 const step = 0.02; // of both panes, for one press of an arrow
 const leap = 0.1; // with Shift
 
+// Where the focus goes in a pane, the first that can be seen.
+const places = [".cm-content", ".xterm-helper-textarea", "[data-focus]", ".pane button, .pane a[href]"];
+
 const root = document.querySelector(".panes");
 const slots = new Map([...(root?.querySelectorAll(":scope > [data-pane]") ?? [])].map((slot) => [slot.dataset.pane, slot]));
 let panes = [...slots].map(([id, slot]) => ({ id, share: grown(slot), hidden: slot.dataset.off !== undefined }));
@@ -31,8 +34,10 @@ export function show(id) {
 // enter shows a pane and puts the focus into it.
 function enter(id) {
   const slot = show(id);
-  const within = slot?.querySelector("[data-focus], .xterm-helper-textarea, .cm-content, .pane [tabindex='0'], .pane button, .pane a[href]");
-  within?.focus();
+  for (const place of places) {
+    const within = [...(slot?.querySelectorAll(place) ?? [])].find((e) => e.checkVisibility());
+    if (within) return within.focus();
+  }
 }
 
 function fill(id) {

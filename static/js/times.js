@@ -21,16 +21,19 @@ export function relative(then, now, form = "") {
   return seconds < 0 ? `in ${text}` : `${text} ago`;
 }
 
-function refresh() {
+// refresh puts all times right, or only those that go by the second.
+function refresh(seconds) {
   const now = Date.now();
   for (const time of document.querySelectorAll("time[datetime]")) {
+    if (seconds && !time.textContent.endsWith(" s")) continue;
     const text = relative(Date.parse(time.dateTime), now, time.dataset.form);
     if (text && text !== time.textContent) time.textContent = text;
   }
 }
 
 if (globalThis.document) {
-  refresh();
-  setInterval(refresh, 10_000);
-  document.addEventListener("visibilitychange", refresh);
+  refresh(false);
+  setInterval(() => refresh(false), 10_000);
+  setInterval(() => document.hidden || refresh(true), 1000);
+  document.addEventListener("visibilitychange", () => refresh(false));
 }
