@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/url"
-	"sync"
 	"time"
 )
 
@@ -14,10 +13,7 @@ const (
 	firstPiece  = 4 << 10
 	pieceSize   = 128 << 10
 	piecesAhead = 2
-	feedSize    = 256 << 10
 )
-
-var feeds = sync.Pool{New: func() any { return new([feedSize]byte) }}
 
 // stream reads a reply's body in a goroutine of its own: reading may be held up longer than who reads wants to wait, because
 // HTTP/2 makes room for more by writing, which a guest that does not read holds up.

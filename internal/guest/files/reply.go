@@ -112,15 +112,6 @@ func (r *reply) fail(err error) {
 	json.NewEncoder(r.w).Encode(p)
 }
 
-// finish is end or fail.
-func (r *reply) finish(payload []byte, err error) {
-	if err != nil {
-		r.fail(err)
-		return
-	}
-	r.end(payload)
-}
-
 func (r *reply) stop() {
 	r.over = true
 	r.beats.Stop()
