@@ -15,6 +15,7 @@ TRAEFIK   := internal/setup/traefik
 TEST_TIME := 20m
 TRAEFIK_VERSION = $(shell sed -n 's|.*github.com/traefik/traefik/v3 v\([^ ]*\).*|\1|p' $(TRAEFIK)/go.mod)
 BASE_IMAGE = bin/sandboxd template build base --data artifacts/data
+VSCODE     = bin/sandboxd ide build --data artifacts/data
 
 .PHONY: help run build check test test-engine test-e2e test-chaos bench image lint generate check-generate clean
 
@@ -43,6 +44,7 @@ test-engine: build ## tests on a real engine
 test-e2e: build bin/traefik bin/pebble ## what a person and a program do, with the real binary, engine and browser
 	@internal/setup/tools.sh chromium
 	$(ENGINE) $(BASE_IMAGE)
+	$(ENGINE) $(VSCODE)
 	$(ENGINE) $(GO) test -tags e2e -p 1 -count 1 -timeout $(TEST_TIME) -skip TestChaos ./cmd/... ./compose ./internal/terminal
 
 test-chaos: build bin/traefik ## five minutes of kills, on an engine of its own
@@ -51,6 +53,7 @@ test-chaos: build bin/traefik ## five minutes of kills, on an engine of its own
 
 bench: build bin/traefik ## measure beside the raw engine, into bench.json
 	$(ENGINE) $(BASE_IMAGE)
+	$(ENGINE) $(VSCODE)
 	$(ENGINE) $(GO) test -tags bench -count 1 -timeout 30m -run TestBench -v ./cmd/sandboxd
 
 image: build ## build sandboxd's container image, for compose/compose.yaml
