@@ -3,7 +3,6 @@ package web
 import (
 	"encoding/json"
 	"net/url"
-	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +17,8 @@ import (
 
 // appendListing writes a page of a folder.
 func appendListing(l wire.Listing) json.RawMessage {
-	b := make([]byte, 0, 128+len(l.Entries)*256)
+	b := make([]byte, 0, 128+len(l.Entries)*(256+len(l.Path)))
+	below := strings.TrimSuffix(l.Path, "/") + "/"
 	b = append(b, '{')
 	b = appendBytes(b, "path", l.Path)
 	b = append(b, `"entries":[`...)
@@ -26,7 +26,7 @@ func appendListing(l wire.Listing) json.RawMessage {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendEntry(b, path.Join(l.Path, l.Entries[i].Name), &l.Entries[i])
+		b = appendEntry(b, below+l.Entries[i].Name, &l.Entries[i])
 	}
 	b = append(b, ']')
 	if l.Next != "" {

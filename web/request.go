@@ -205,9 +205,12 @@ func (o reply) write(c echo.Context) error {
 	if o.body == nil {
 		return c.NoContent(status)
 	}
-	b, err := json.Marshal(o.body)
-	if err != nil {
-		return fault.Wrap(err, fault.Internal, "The answer could not be written.")
+	b, isJSON := o.body.(json.RawMessage) // which Marshal would read all through
+	if !isJSON {
+		var err error
+		if b, err = json.Marshal(o.body); err != nil {
+			return fault.Wrap(err, fault.Internal, "The answer could not be written.")
+		}
 	}
 	return c.Blob(status, "application/json", append(b, '\n'))
 }
