@@ -20,7 +20,10 @@ const (
 	idePause = 2 * time.Second  // after a start that came to nothing, until the next: pages ask again by themselves
 )
 
-var errIDEOff = problem(wire.CodeConflict, "VS Code is switched off in this sandbox.")
+var (
+	errIDEOff    = problem(wire.CodeConflict, "VS Code is switched off in this sandbox.")
+	errIDEStarts = problem(wire.CodeUnavailable, "VS Code is being started.")
+)
 
 // ide is VS Code in the sandbox: one code-server, started when it is dialled and not there. It listens on a socket that the
 // guest itself has made in a folder that only root may enter: nobody else in the sandbox comes in by it, and nobody can put
@@ -84,10 +87,18 @@ func (i *ide) close() {
 // dial connects to it, started when it does not run.
 func (i *ide) dial(ctx context.Context, s wire.IDEStart) (net.Conn, error) {
 	run, err := i.running(s)
-	if err != nil {
-		return nil, err
+	for err == nil && run.halted() { // switched off and on again: it is about to end
+		select {
+		case <-run.ended:
+			run, err = i.running(s)
+		case <-ctx.Done():
+			err = errIDEStarts
+		}
 	}
-	if err := run.await(ctx); err != nil {
+	if err == nil {
+		err = run.await(ctx)
+	}
+	if err != nil {
 		return nil, err
 	}
 	var d net.Dialer
@@ -125,7 +136,7 @@ func (i *ide) running(s wire.IDEStart) (*ideRun, error) {
 func (i *ide) begin(s wire.IDEStart) (*ideRun, error) {
 	tree := filepath.Join(i.root, s.Version)
 	if _, err := os.Stat(filepath.Join(tree, ideProgram)); err != nil {
-		return nil, problem(wire.CodeUnavailable, "This sandbox has no VS Code yet: stop and start it.")
+		return nil, problem(wire.CodeUnavailable, "This sandbox was made without VS Code, by an older sandboxd. Make a new one.")
 	}
 	run, err := newIDERun(s.Version)
 	if err != nil {

@@ -162,7 +162,7 @@ func (r *ideRun) await(ctx context.Context) error {
 		return nil
 	case <-r.ended:
 	case <-ctx.Done():
-		return problem(wire.CodeUnavailable, "VS Code is being started.")
+		return errIDEStarts
 	}
 	if r.halted() {
 		return errIDEOff

@@ -203,6 +203,18 @@ func TestIDE_EndsWhenItIsSwitchedOffAndMayNotBeStarted(t *testing.T) {
 	w.says("v1")
 }
 
+func TestIDE_OneThatIsEndingMakesPlaceForTheNext(t *testing.T) {
+	w := newIDEWorld(t, serves)
+	for range 5 {
+		before, _ := w.says("v1")
+		w.allow(false)
+		w.allow(true)
+		if after, _ := w.says("v1"); after == before {
+			t.Errorf("%d answers, which was to end", after)
+		}
+	}
+}
+
 func TestIDE_SwitchedOffWhileItStartsSaysSo(t *testing.T) {
 	w := newIDEWorld(t, "exec sleep 1000")
 	got := make(chan error, 1)
@@ -251,7 +263,7 @@ func TestIDE_LeavesNoSocketBehindAndNobodyElseEnters(t *testing.T) {
 
 func TestIDE_AVersionThatIsNotThereIsNotStarted(t *testing.T) {
 	w := newIDEWorld(t, serves)
-	if got := w.refused("v3", wire.CodeUnavailable); !strings.Contains(got, "stop and start") || w.started() != 0 {
+	if got := w.refused("v3", wire.CodeUnavailable); !strings.Contains(got, "older sandboxd") || w.started() != 0 {
 		t.Errorf("%q after %d starts", got, w.started())
 	}
 	w.close()

@@ -31,22 +31,28 @@ type world struct {
 	dir     string
 	archive []byte
 
-	mu      sync.Mutex
-	tag     string
-	on      bool
-	box     sandbox.Sandbox
+	mu  sync.Mutex
+	tag string // of the image as it is described now
+	box sandbox.Sandbox
+	on  bool
+	answers
+	counts
+}
+
+// answers is what guest and engine say.
+type answers struct {
 	inside  wire.IDEStatus
 	deaf    bool  // the guest does not answer
 	fail    error // of a build
 	copying error
-	builds  int
-	dropped int
 	gate    chan struct{} // a build waits for it; nil for none
 }
 
+type counts struct{ builds, dropped int }
+
 func newTestWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, dir: filepath.Join(t.TempDir(), "ide"), tag: "v1", inside: wire.IDEStatus{State: wire.IDEStopped},
+	w := &world{t: t, dir: filepath.Join(t.TempDir(), "ide"), tag: "v1", answers: answers{inside: wire.IDEStatus{State: wire.IDEStopped}},
 		box: sandbox.Sandbox{ID: "1", Name: "lab", State: sandbox.Running}}
 	w.archive = archive(t, folder, entry{name: "ide/file", text: "x"})
 	hosts, err := hostname.New("https://box.example.com")

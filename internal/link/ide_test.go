@@ -58,7 +58,7 @@ func TestDialIDE_TellsWhyThereIsNone(t *testing.T) {
 		"not offered at all": {on, nil, fault.Unavailable, "has no VS Code"},
 		"being built":        {on, building, fault.Unavailable, "built for box"},
 		"switched off":       {wire.Setup{}, always("v1"), fault.Conflict, "switched off"},
-		"not mounted":        {on, always("v2"), fault.Unavailable, "stop and start it"},
+		"not mounted":        {on, always("v2"), fault.Unavailable, "older sandboxd"},
 		"a lying version":    {on, always("../v1"), fault.Internal, ""},
 		"broken":             {on, always("v1"), fault.Unavailable, "no space left"},
 	} {
