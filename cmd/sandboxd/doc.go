@@ -12,6 +12,8 @@
 //   - internal/link talks to the guest (cmd/guest, internal/guest) that runs in every sandbox; internal/wire is their
 //     language; internal/door is how everybody else gets a link.
 //   - internal/terminal and internal/exec are what people and programs do inside.
+//   - internal/sshd ends SSH for every sandbox and internal/tunnel leads to ports; the commands for anywhere (cmd_ssh.go,
+//     cmd_exec.go, cmd_cp.go, cmd_forward.go, cmd_logs.go) ask a server through internal/client.
 //   - internal/visibility says which of a sandbox's ports are shared or public; internal/proxy is where that counts.
 //   - internal/catalog reads templates and keeps their images built; internal/auth says who somebody is.
 //

@@ -1,6 +1,7 @@
 package sshd
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -87,11 +88,49 @@ func (a *ahead) pop() piece {
 
 func (a *ahead) full() bool { return a.held > maxAhead || len(a.pieces) > maxPieces }
 
-// stream is one pass of the file into the sandbox.
+// maxQueued is how many pieces wait for the sandbox to take them: so the client is told at once that it may send more.
+const maxQueued = 32
+
+// stream is one pass of the file into the sandbox, which reads it. Everything but Read belongs to who holds the upload's mu.
 type stream struct {
-	*io.PipeWriter
-	done chan struct{}
-	err  error // once done
+	queue chan []byte
+	now   []byte        // what is left of the piece that is being read
+	gone  chan struct{} // closed when the upload is given up
+	done  chan struct{} // closed when the sandbox has taken it, or not
+	err   error         // once done
+}
+
+// Read implements io.Reader.
+func (s *stream) Read(p []byte) (int, error) {
+	for len(s.now) == 0 {
+		select {
+		case <-s.gone:
+			return 0, io.ErrUnexpectedEOF
+		default:
+		}
+		select {
+		case <-s.gone:
+			return 0, io.ErrUnexpectedEOF
+		case next, more := <-s.queue:
+			if !more {
+				return 0, io.EOF
+			}
+			s.now = next
+		}
+	}
+	n := copy(p, s.now)
+	s.now = s.now[n:]
+	return n, nil
+}
+
+// put queues a piece, which nobody may change any more, and reports whether the sandbox takes it.
+func (s *stream) put(data []byte) bool {
+	select {
+	case s.queue <- data:
+		return true
+	case <-s.done:
+		return false
+	}
 }
 
 func newUpload(f *folder, path string) *upload {
@@ -141,19 +180,17 @@ func (u *upload) next() error {
 	return u.send(u.pop().data)
 }
 
-// send adds to the stream, which begins with it.
+// send adds to the stream, which begins with it. Nobody may change data any more.
 func (u *upload) send(data []byte) error {
 	if u.out == nil {
 		if err := u.begin(); err != nil {
 			return u.fail(err)
 		}
 	}
-	n, err := u.out.Write(data)
-	u.at += int64(n)
-	if err != nil {
-		<-u.out.done
-		return u.fail(u.out.err)
+	if !u.out.put(data) {
+		return u.fail(cmp.Or(u.out.err, io.ErrUnexpectedEOF))
 	}
+	u.at += int64(len(data))
 	return nil
 }
 
@@ -170,17 +207,11 @@ func (u *upload) begin() error {
 	if err != nil {
 		return err
 	}
-	r, w := io.Pipe()
-	s := &stream{PipeWriter: w, done: make(chan struct{})}
+	s := &stream{queue: make(chan []byte, maxQueued), gone: make(chan struct{}), done: make(chan struct{})}
 	put := u.put
 	u.running.Go(func() {
 		defer close(s.done)
-		_, s.err = files.Write(u.ctx, u.box.Name, put, r)
-		if s.err != nil {
-			r.CloseWithError(s.err)
-			return
-		}
-		r.CloseWithError(io.ErrClosedPipe)
+		_, s.err = files.Write(u.ctx, u.box.Name, put, s)
 	})
 	u.out = s
 	return nil
@@ -220,8 +251,8 @@ func (u *upload) keep(to int64) error {
 		return u.fail(err)
 	}
 	defer old.Close()
-	buf := make([]byte, pieceSize)
 	for u.at < to {
+		buf := make([]byte, pieceSize)
 		n, err := old.Read(buf)
 		if n > 0 {
 			if err := u.send(buf[:min(int64(n), to-u.at)]); err != nil {
@@ -253,7 +284,7 @@ func (u *upload) finish() error {
 			return u.fail(err)
 		}
 	}
-	u.out.Close()
+	close(u.out.queue)
 	<-u.out.done
 	if u.out.err != nil {
 		return u.fail(u.out.err)
@@ -289,7 +320,7 @@ func (u *upload) Close() error {
 	defer u.leave()
 	err := u.finish()
 	if u.out != nil { // it has failed
-		u.out.CloseWithError(err)
+		close(u.out.gone)
 		<-u.out.done
 		u.out = nil
 	}
