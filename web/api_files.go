@@ -43,7 +43,7 @@ func (s *Server) onFiles(act func(ctx context.Context, r *request, name string) 
 		defer leave()
 		ctx, end := s.whileWelcome(r.http.Context(), r)
 		defer end()
-		defer r.keepMoving(ctx)()
+		defer s.keepMoving(ctx, r)()
 		out, err := act(ctx, r, box.Name)
 		if err != nil {
 			return s.fileError(ctx, r, box, err)
@@ -81,11 +81,11 @@ func (r *request) checkQuery() error {
 
 // keepMoving lets the body take as long as it likes while something comes, and ends reading with ctx. The caller must call
 // stop.
-func (r *request) keepMoving(ctx context.Context) (stop func()) {
+func (s *Server) keepMoving(ctx context.Context, r *request) (stop func()) {
 	if r.body == nil {
 		return func() {}
 	}
-	r.body.pace = moveLimit
+	r.body.pace = s.move
 	ctl := http.NewResponseController(r.w)
 	stopped := context.AfterFunc(ctx, func() {
 		_ = ctl.SetReadDeadline(time.Unix(1, 0)) // what does not support it has no connection to hold

@@ -75,7 +75,7 @@ func (s *Server) sendArchive(ctx context.Context, r *request, name, path string)
 		return err
 	}
 	defer archive.Close()
-	out := &lateHead{to: steady{r.w, http.NewResponseController(r.w)}, begin: func() {
+	out := &lateHead{to: steady{r.w, http.NewResponseController(r.w), s.move}, begin: func() {
 		r.head.Set("Content-Type", archiveTypes[archive.Format])
 		r.head.Set("Content-Disposition", attachment(archive.Name))
 		r.w.WriteHeader(http.StatusOK)

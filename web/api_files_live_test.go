@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,18 +110,30 @@ func TestWatch_EndsWithItsReader(t *testing.T) {
 	got := w.open(ctx, "ada", "GET", labFiles+":watch?path=src", "", "text/event-stream")
 	nextEvent(t, bufio.NewScanner(got.Body))
 	cancel()
-	deadline := time.After(10 * time.Second)
-	for {
+	w.settled()
+}
+
+// settled waits until nothing is open.
+func (w *world) settled() {
+	w.t.Helper()
+	w.until("nothing is open", func() bool {
 		w.server.streams.mu.Lock()
-		open := len(w.server.streams.open)
-		w.server.streams.mu.Unlock()
-		if open == 0 {
-			return
-		}
+		defer w.server.streams.mu.Unlock()
+		return len(w.server.streams.open) == 0
+	})
+}
+
+// until looks again and again.
+func (w *world) until(what string, cond func() bool) {
+	w.t.Helper()
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !cond() {
 		select {
 		case <-deadline:
-			t.Fatal("it goes on")
-		case <-time.After(time.Millisecond):
+			w.t.Fatalf("it is not so that %s", what)
+		case <-tick.C:
 		}
 	}
 }
@@ -204,4 +217,75 @@ func (f *fed) Read(p []byte) (int, error) {
 	n := copy(p, f.rest)
 	f.rest = f.rest[n:]
 	return n, nil
+}
+
+// upload begins to write a file as ada whose content comes from a channel, and gives the end.
+func (w *world) upload(from chan string) (ended chan *http.Response) {
+	w.t.Helper()
+	s := w.serve()
+	r, err := http.NewRequest("PUT", s.URL+labFiles+"?path=big", &fed{from: from})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+w.tokens["ada"])
+	ended = make(chan *http.Response, 1)
+	go func() {
+		got, err := s.Client().Do(r)
+		if err != nil {
+			w.t.Error(err)
+		}
+		ended <- got
+	}()
+	return ended
+}
+
+func TestPut_AClientThatFallsSilentIsEnded(t *testing.T) {
+	w := newFilesWorld(t)
+	w.server.move = 50 * time.Millisecond
+	from := make(chan string)
+	ended := w.upload(from)
+	from <- "some"
+	got := <-ended
+	defer got.Body.Close()
+	if got.StatusCode != http.StatusRequestTimeout || w.files.content("/home/agent/big") != "" {
+		t.Errorf("%s, %q", got.Status, w.files.content("/home/agent/big"))
+	}
+	close(from)
+}
+
+func TestPut_WhoMayNotAnyMoreIsEnded(t *testing.T) {
+	w := newFilesWorld(t)
+	w.server.check = 5 * time.Millisecond
+	from := make(chan string)
+	ended := w.upload(from)
+	from <- "some"
+	w.until("the guest takes it", func() bool {
+		w.files.mu.Lock()
+		defer w.files.mu.Unlock()
+		return slices.Contains(w.files.asked, "write big")
+	})
+	tokens, err := w.accounts.Tokens(t.Context(), w.ids["ada"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.accounts.RevokeToken(t.Context(), w.ids["ada"], tokens[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	got := <-ended
+	defer got.Body.Close()
+	if got.StatusCode != http.StatusUnauthorized || w.files.content("/home/agent/big") != "" {
+		t.Errorf("%s, %q", got.Status, w.files.content("/home/agent/big"))
+	}
+	close(from)
+}
+
+func TestFile_AClientThatTakesNothingIsEnded(t *testing.T) {
+	w := newFilesWorld(t)
+	w.server.move = 50 * time.Millisecond
+	w.files.files["/home/agent/big"] = strings.Repeat("x", 64<<20)
+	got := w.open(t.Context(), "ada", "GET", labFiles+"?path=big", "", "")
+	w.settled()
+	if n, err := io.Copy(io.Discard, got.Body); err == nil || n >= 64<<20 {
+		t.Errorf("%d bytes, and it looked whole: %v", n, err)
+	}
 }

@@ -108,7 +108,7 @@ func (s *Server) sendFile(ctx context.Context, r *request, name, path string) er
 	if err != nil {
 		return err
 	}
-	out := &sending{ResponseWriter: r.w, ctl: http.NewResponseController(r.w), size: file.Entry.Size, bare: r.wantsHead(), content: file, whole: length < 0}
+	out := &sending{ResponseWriter: r.w, ctl: http.NewResponseController(r.w), move: s.move, size: file.Entry.Size, bare: r.wantsHead(), content: file, whole: length < 0}
 	out.again = func(offset, length int64) (*files.Content, error) {
 		return s.cfg.Files.Read(ctx, name, path, offset, length)
 	}
@@ -183,6 +183,7 @@ func pictureType(name string, head []byte, preview bool) string {
 type sending struct {
 	http.ResponseWriter
 	ctl     *http.ResponseController
+	move    time.Duration
 	size    int64
 	bare    bool  // only the head is wanted
 	at      int64 // where ServeContent wants to begin
@@ -280,7 +281,7 @@ func (o *sending) ReadFrom(src io.Reader) (int64, error) {
 		left = limited.N
 	}
 	sent := int64(0)
-	out := steady{o.ResponseWriter, o.ctl}
+	out := steady{o.ResponseWriter, o.ctl, o.move}
 	if n := min(int64(len(o.head)), left); n > 0 {
 		if _, err := out.Write(o.head[:n]); err != nil {
 			o.err = err
@@ -325,12 +326,13 @@ func (o *sending) close() { o.content.Close() }
 
 // steady writes to a client as long as it takes something now and then.
 type steady struct {
-	w   io.Writer
-	ctl *http.ResponseController
+	w    io.Writer
+	ctl  *http.ResponseController
+	move time.Duration
 }
 
 func (w steady) Write(p []byte) (int, error) {
-	if err := w.ctl.SetWriteDeadline(time.Now().Add(moveLimit)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := w.ctl.SetWriteDeadline(time.Now().Add(w.move)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return 0, err
 	}
 	return w.w.Write(p)

@@ -71,6 +71,7 @@ type Server struct {
 	beat    time.Duration // between two signs of life in a stream
 	check   time.Duration // between two looks at whether whoever has a stream may still
 	arrival time.Duration // that a request's body may take
+	move    time.Duration // that a file may stand still on its way
 	reasons time.Duration // between two looks at what keeps the sandboxes of a page awake
 	alarm   alarm
 	panes   []paneEntry // of the workspace, from left to right
@@ -83,7 +84,7 @@ func New(cfg Config) *Server {
 	}
 	s := &Server{
 		cfg: cfg, log: cfg.Log, echo: echo.New(),
-		cross: http.NewCrossOriginProtection(), beat: beatEvery, check: checkEvery, arrival: arrivalLimit,
+		cross: http.NewCrossOriginProtection(), beat: beatEvery, check: checkEvery, arrival: arrivalLimit, move: moveLimit,
 		reasons: reasonsEvery, alarm: alarm{grace: cfg.Now().Add(alarmGrace)},
 		panes: workspacePanes,
 	}
