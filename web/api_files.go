@@ -95,11 +95,11 @@ func (s *Server) keepMoving(ctx context.Context, r *request) (stop func()) {
 
 // fileError says what an error of an action on files means to the client.
 func (s *Server) fileError(ctx context.Context, r *request, box sandbox.Sandbox, err error) error {
-	switch {
-	case r.http.Context().Err() != nil:
+	switch cause := context.Cause(ctx); {
+	case cause != nil && !errors.Is(cause, context.Canceled):
+		return cause // whoever asks may not any more
+	case cause != nil: // the client has left, or its body failed, which net/http takes for that
 		return err
-	case ctx.Err() != nil:
-		return context.Cause(ctx) // whoever asks may not any more
 	case errors.Is(err, files.ErrDiskFull):
 		return &statusError{http.StatusInsufficientStorage, "disk_full",
 			"The sandbox's disk is full. Delete something in it and try again. What was there before is as it was."}
