@@ -164,7 +164,7 @@ func TestIDE_IsStartedAgainWhenItDied(t *testing.T) {
 }
 
 func TestIDE_AFailedStartTellsItsLastWordsAndCanBeTriedAgain(t *testing.T) {
-	w := newIDEWorld(t, "for i in 1 2 3 4; do echo line $i; done; echo no space left >&2; exit 3")
+	w := newIDEWorld(t, "exec >&2; for i in 1 2 3 4; do echo line $i; done; echo no space left; exit 3")
 	if got, want := w.refused("v1", wire.CodeUnavailable), "VS Code could not be started (exit code 3)."; !strings.HasPrefix(got, want) ||
 		!strings.Contains(got, "no space left") || strings.Contains(got, "line 1") {
 		t.Errorf("got %q", got)
