@@ -99,6 +99,7 @@ func TestBench(t *testing.T) {
 	b.files(raw)
 	b.rests(raw)
 	b.claims(raw)
+	b.ide()
 	b.routes()
 	b.sweeps()
 	text, err := json.MarshalIndent(map[string]any{"cases": b.cases}, "", "  ")

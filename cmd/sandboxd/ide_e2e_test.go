@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -132,8 +134,8 @@ func TestIDE_FromOffToOff(t *testing.T) {
 	if host := p.reads("location.host"); host != s.host("code-lab") {
 		t.Errorf("the page is at %s", host)
 	}
-	p.pictures("ide")
 	p.edits(s)
+	p.looksRound(s)
 	p.usesItsTerminal(s)
 	p.keepsAcrossAStop(s, url)
 
@@ -144,6 +146,22 @@ func TestIDE_FromOffToOff(t *testing.T) {
 	p = coder{p.window()} // the other asks whether to leave it
 	p.does("open it again", chromedp.Navigate(url))
 	p.sees("that it is off", `document.body.innerText.includes("VS Code is off in lab")`, 20*time.Second)
+}
+
+// looksRound keeps pictures of the open editor, and finds the sandbox's ports led to their own hosts.
+func (p coder) looksRound(s *server) {
+	p.t.Helper()
+	for _, theme := range []string{"dark", "light"} {
+		for _, size := range []string{"phone", "desktop"} {
+			p.resize(size, theme)
+			p.sees(theme+" colours", fmt.Sprintf(`document.querySelector(".monaco-workbench").classList.contains(%q)`, map[string]string{"dark": "vs-dark", "light": "vs"}[theme]), 10*time.Second)
+			p.picture("ide-"+theme, size)
+		}
+	}
+	out := s.exec("lab", map[string]any{"command": `tr '\0' '\n' < /proc/$(pgrep -fo start.js)/environ | grep ^VSCODE_PROXY_URI=`}).Stdout
+	if want := "VSCODE_PROXY_URI=http://{{port}}-lab.localhost:" + s.port() + "\n"; out != want {
+		p.t.Errorf("ports are led to %q, want %q", out, want)
+	}
 }
 
 // edits changes a file and saves it.
@@ -286,4 +304,35 @@ func (p coder) freezesAndGoesOn(s *server, word string) {
 		return strings.Contains(s.exec("lab", map[string]any{"command": "cat hello.txt"}).Stdout, word)
 	})
 	p.sees("no word of a lost connection", `!/reconnect|disconnected/i.test(document.body.innerText)`, 20*time.Second)
+}
+
+// TestIDE_ATemplateOffersItAlsoWhereTheSandboxIsHeldStrictly asks for the page with a token, in a sandbox without network whose
+// root cannot be written to.
+func TestIDE_ATemplateOffersItAlsoWhereTheSandboxIsHeldStrictly(t *testing.T) {
+	t.Parallel()
+	templates := t.TempDir()
+	folder := filepath.Join(templates, "closed")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	manifest := "name: closed\ntitle: Closed\ndescription: Held strictly.\nimage: debian:trixie-slim\nprofile: strict\nide: true\n"
+	if err := os.WriteFile(filepath.Join(folder, "template.yaml"), []byte(manifest), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, "--prebuild", "", "--templates", templates)
+	s.create(map[string]any{"template": "closed", "name": "lab"})
+	s.until(buildLimit, "VS Code is ready, unasked", func() bool { return s.ide("lab").State == "ready" })
+	for _, path := range []string{"/?folder=/home/agent", "/healthz"} {
+		if status, text, _ := s.get("code-lab", path, nil); status != http.StatusOK || path != "/healthz" && !strings.Contains(text, "workbench.js") {
+			t.Errorf("%s: %d %.300s", path, status, text)
+		}
+	}
+	if st := s.ide("lab"); st.State != "running" || !st.Enabled {
+		t.Errorf("then it is %+v", st)
+	}
+	s.exec("lab", map[string]any{"command": "for p in /proc/[0-9]*; do grep -qs start.js $p/cmdline && kill -9 ${p#/proc/}; done; true"})
+	s.until(time.Minute, "it is started again after its death", func() bool {
+		status, _, _ := s.get("code-lab", "/healthz", nil)
+		return status == http.StatusOK && s.ide("lab").State == "running"
+	})
 }
