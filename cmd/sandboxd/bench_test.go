@@ -97,6 +97,7 @@ func TestBench(t *testing.T) {
 	b.terminals()
 	b.page()
 	b.files(raw)
+	b.filesPage()
 	b.rests(raw)
 	b.claims(raw)
 	b.ide()

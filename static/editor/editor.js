@@ -79,7 +79,7 @@ class SandboxEditor extends HTMLElement {
   #listen() {
     const { signal } = this.away;
     document.addEventListener("sandboxd:open", (event) => this.#asked(event.detail), { signal });
-    document.addEventListener("sandboxd:editor", () => this.classList.add("front"), { signal });
+    document.addEventListener("sandboxd:editor", () => this.#come(), { signal });
     document.addEventListener("sandboxd:moved", (event) => this.#moved(event.detail), { signal });
     document.addEventListener("sandboxd:gone", (event) => this.#gone(event.detail.paths), { signal });
     document.addEventListener("visibilitychange", () => (document.hidden ? this.#keepAll() : this.#refreshAll()), { signal });
@@ -97,7 +97,8 @@ class SandboxEditor extends HTMLElement {
   async #begin() {
     this.#began = true;
     this.files.stat(this.home, { quiet: true }).then((entry) => (this.user = entry.owner), () => {}); // else the disk says what may be written
-    const { tabs = [], shown = "" } = this.#recall();
+    const { tabs = [], shown = "", front = false } = this.#recall();
+    this.classList.toggle("front", front);
     const known = new Set(await this.drafts.paths());
     for (const path of tabs.slice(0, mostTabs)) this.#add(path, true).dirty = known.has(path);
     const first = this.#tabs.find((t) => t.path === shown) ?? this.#tabs[0];
@@ -123,7 +124,7 @@ class SandboxEditor extends HTMLElement {
 
   #remember() {
     try {
-      localStorage.setItem(this.#store, JSON.stringify({ tabs: this.#tabs.filter((t) => t.pinned || t === this.#shown).map((t) => t.path), shown: this.#shown?.path ?? "" }));
+      localStorage.setItem(this.#store, JSON.stringify({ tabs: this.#tabs.filter((t) => t.pinned || t === this.#shown).map((t) => t.path), shown: this.#shown?.path ?? "", front: this.classList.contains("front") }));
     } catch {
       // a full store costs a convenience
     }
@@ -312,7 +313,14 @@ class SandboxEditor extends HTMLElement {
   // #leave goes back to the tree, where the two do not fit beside each other.
   #leave() {
     this.classList.remove("front");
+    this.#remember();
     this.parentElement?.querySelector("sandbox-files [role=tree]")?.focus();
+  }
+
+  #come() {
+    this.classList.add("front");
+    this.#remember();
+    this.#shown?.focus();
   }
 
   #walk(event) {

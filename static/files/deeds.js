@@ -4,7 +4,7 @@ import { problemOf } from "./api.js";
 import { ask, sure } from "./dialog.js";
 import { say } from "./dom.js";
 import { plainName } from "./names.js";
-import { baseOf, commonParent, encodeName, freeName, isText, decodeText, join, nameFault, parentOf, relative, topmost, within } from "./paths.js";
+import { baseOf, encodeName, freeName, isText, decodeText, join, nameFault, parentOf, topmost, within } from "./paths.js";
 import { properties } from "./properties.js";
 import { count } from "./words.js";
 
@@ -207,8 +207,7 @@ export class Deeds {
     if (!paths.length) return;
     if (paths.length === 1 && nodes[0].entry.type !== "folder" && !nodes[0].folder) return this.#fetch(this.files.url(paths[0]), decodeText(baseOf(paths[0])));
     if (paths.length === 1) return this.#fetch(this.files.archive(paths[0], form), "");
-    const folder = commonParent(paths);
-    this.#fetch(this.files.archive(folder, form, paths.map((p) => relative(p, folder))), "");
+    for (const [folder, names] of Map.groupBy(paths, parentOf)) this.#fetch(this.files.archive(folder, form, names.map(baseOf)), "");
   }
 
   #fetch(url, name) {

@@ -33,7 +33,7 @@ class SandboxFiles extends HTMLElement {
     this.tree = new Tree();
     this.loader = new Loader(this);
     this.uploads = new Uploads(this.files, {
-      send, wait, store: localStorage, ask: (u, more) => this.deeds.askUpload(u, more), changed: () => this.panel?.soon(), arrived: (path) => this.#arrived(path),
+      send, wait, store: localStorage, owner: this.owner, ask: (u, more) => this.deeds.askUpload(u, more), changed: () => this.panel?.soon(), arrived: (path) => this.#arrived(path),
     });
     this.deeds = new Deeds(this);
     this.#draw();
@@ -57,6 +57,11 @@ class SandboxFiles extends HTMLElement {
     this.#look();
     if (this.running && !this.#began) this.#begin();
     else if (this.running) this.loader.everything();
+  }
+
+  // owner names whose things are kept in this browser: the person's, in this very sandbox.
+  get owner() {
+    return `${document.body.dataset.person ?? ""} ${this.dataset.box ?? this.base}`;
   }
 
   get running() {
@@ -104,6 +109,8 @@ class SandboxFiles extends HTMLElement {
   #listen() {
     const { signal } = this.away;
     document.addEventListener("visibilitychange", () => this.#look(), { signal });
+    addEventListener("online", () => this.tree.openFolders().filter((n) => n.state === "error").forEach((n) => this.retry(n)), { signal });
+    addEventListener("beforeunload", (event) => this.uploads.fragile && event.preventDefault(), { signal });
     document.addEventListener("sandboxd:reveal", (event) => this.#revealFrom(this.#pathOf(event.detail)), { signal });
     new ResizeObserver(() => this.#look()).observe(this);
     this.view.element.addEventListener("paste", (event) => this.#pasteFiles(event));
@@ -144,7 +151,7 @@ class SandboxFiles extends HTMLElement {
   // What is open is remembered for the next load of the page in this browser.
   #recall() {
     try {
-      return JSON.parse(localStorage.getItem(`files ${this.base}`) ?? "{}");
+      return JSON.parse(localStorage.getItem(`files ${this.owner}`) ?? "{}");
     } catch {
       return {};
     }
@@ -154,7 +161,7 @@ class SandboxFiles extends HTMLElement {
     const open = this.tree.openFolders().slice(1, 33).map((n) => n.path);
     const kept = { root: this.tree.root.path === this.home ? undefined : this.tree.root.path, open, hidden: this.tree.showHidden };
     try {
-      localStorage.setItem(`files ${this.base}`, JSON.stringify(kept));
+      localStorage.setItem(`files ${this.owner}`, JSON.stringify(kept));
     } catch {
       // a full store costs a convenience
     }

@@ -50,7 +50,7 @@ export class Loader {
     try {
       const { entries, next } = await this.#pages(files, node.path, Math.min(had, mostKept), quiet);
       clearTimeout(waits);
-      tree.fill(node, entries, { next });
+      tree.fill(node, entries, { next, most: mostKept });
     } catch (err) {
       clearTimeout(waits);
       const problem = problemOf(err);
@@ -74,12 +74,11 @@ export class Loader {
 
   // more reads the next page of a long folder.
   async more(node) {
-    if (!node.next || node.fetching || node.children.length >= mostKept) return;
+    if (!node.next || node.fetching) return;
     node.fetching = true;
     try {
       const page = await this.owner.files.list(node.path, { after: node.next, limit: nextPages });
-      this.owner.tree.fill(node, page.entries, { next: node.children.length + page.entries.length < mostKept ? page.next : "", append: true });
-      node.cut = Boolean(page.next) && !node.next;
+      this.owner.tree.fill(node, page.entries, { next: page.next, append: true, most: mostKept });
     } catch (err) {
       this.owner.tree.fail(node, problemOf(err));
     }

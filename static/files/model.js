@@ -12,6 +12,7 @@ export class Node {
     this.children = null;
     this.open = false;
     this.next = ""; // where the folder's listing goes on
+    this.cut = false; // there is more than is kept
     this.state = ""; // "loading", "slow" (for long enough to say so), "error"
     this.problem = null;
     this.index = 0; // among the siblings that are shown
@@ -76,7 +77,7 @@ export class Tree {
 
   // fill takes in a folder's listing: whole, or its next page. Nodes that are still there stay the same, with what is
   // open and selected in them.
-  fill(node, entries, { next = "", append = false } = {}) {
+  fill(node, entries, { next = "", append = false, most = Infinity } = {}) {
     const old = new Map((node.children ?? []).map((c) => [c.key, c]));
     const fresh = entries.map((entry) => {
       const kept = old.get(entry.key);
@@ -89,7 +90,8 @@ export class Tree {
       const more = new Set(entries.map((e) => e.key));
       node.children = [...(node.children ?? []).filter((c) => !more.has(c.key)), ...fresh];
     } else node.children = fresh;
-    node.next = next;
+    node.cut = Boolean(next) && node.children.length >= most;
+    node.next = node.cut ? "" : next;
     node.state = "";
     node.problem = null;
     this.#forget(node);
@@ -135,6 +137,7 @@ export class Tree {
     else if (!node.children) {
       if (node.state) this.rows.push(note("loading", node));
     } else if (node.next) this.rows.push(note("more", node));
+    else if (node.cut) this.rows.push(note("cut", node));
     else if (!shown.length) this.rows.push(note(node.children.length ? "only-hidden" : "empty", node));
   }
 

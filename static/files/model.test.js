@@ -103,6 +103,13 @@ test("states of a folder are rows too", () => {
   assert.deepEqual(names(tree).slice(0, 3), ["docs", "  one", "  two"]);
 });
 
+test("of a folder that is too long the beginning is shown, and that there is more", () => {
+  const tree = home();
+  tree.fill(tree.root, [entry("a"), entry("b")], { next: "more", most: 3 });
+  tree.fill(tree.root, [entry("c")], { next: "more", append: true, most: 3 });
+  assert.deepEqual(names(tree), ["a", "b", "c", "(cut)"]);
+});
+
 test("something new stands in its folder until it has a name", () => {
   const tree = home();
   const draft = tree.draft(tree.root, "file");

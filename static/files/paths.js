@@ -110,13 +110,6 @@ export function topmost(paths) {
   return kept;
 }
 
-// commonParent is the folder that all paths lie in.
-export function commonParent(paths) {
-  let folder = parentOf(paths[0]);
-  for (const path of paths) while (!within(parentOf(path), folder)) folder = parentOf(folder);
-  return folder;
-}
-
 // freeName gives a name beside those taken: "a.txt" becomes "a (2).txt".
 export function freeName(name, taken) {
   if (!taken.has(name)) return name;

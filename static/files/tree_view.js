@@ -105,7 +105,7 @@ export class TreeView {
 
   #makeNote(row) {
     const { kind, node } = row;
-    const texts = { empty: "Empty", "only-hidden": "Only hidden files", more: "Loading more…" };
+    const texts = { empty: "Empty", "only-hidden": "Only hidden files", more: "Loading more…", cut: "There are more than can be shown here: find them by name." };
     const inside = kind === "loading" ? (node.state === "slow" ? h("span", { class: "skeleton", "aria-label": "Loading…" }) : "")
       : kind === "error" ? [icon("warn"), h("span", { class: "clip", title: node.problem?.message }, node.problem?.message ?? "It cannot be listed."), h("button", { type: "button", class: "link", tabindex: "-1", click: () => this.owner.retry(node) }, "Retry")]
         : texts[kind];
@@ -174,7 +174,8 @@ export class TreeView {
     });
     e.addEventListener("contextmenu", (event) => {
       event.preventDefault();
-      this.#menuAt(event.target, event.clientX || undefined, event.clientY);
+      if (event.button !== 2 && event.target === e) this.menuAtCursor(); // by the keyboard
+      else this.#menuAt(event.target, event.clientX, event.clientY);
     });
     e.addEventListener("dragstart", (event) => this.#dragStart(event));
     e.addEventListener("dragover", (event) => this.#dragOver(event));
@@ -236,7 +237,6 @@ export class TreeView {
     }
     const row = target.closest?.(".tree-row");
     const node = row && this.#nodeOf({ target: row });
-    if (x === undefined) return this.menuAtCursor();
     if (!node) this.tree.selected.clear();
     else if (!this.tree.selected.has(node.path)) this.tree.pick(node.path);
     this.show();
@@ -258,6 +258,7 @@ export class TreeView {
 
   #key(event) {
     if (event.target !== this.element || this.#edit) return;
+    if (event.key.length > 1 && event.key !== "Shift") this.#typed = "";
     const { tree } = this;
     const node = tree.current();
     const how = event.shiftKey ? "range" : command(event) ? "move" : "one";

@@ -15,7 +15,7 @@ export class Uploads {
   #asking = Promise.resolve();
   #last = 0;
 
-  // options: send(request) as in send.js · ask(upload, more) gives {what: "replace" | "both" | "skip", all} · changed() ·
+  // options: owner, a name for whose uploads are kept · send(request) as in send.js · ask(upload, more) gives {what: "replace" | "both" | "skip", all} · changed() ·
   // arrived(path) · store (of Storage's kind, or null) · wait(ms, signal)
   constructor(files, options) {
     this.files = files;
@@ -33,14 +33,20 @@ export class Uploads {
     return this.list.filter((u) => !["done", "failed", "missing"].includes(u.state));
   }
 
+  // fragile says whether something is open that a reload would lose: what goes whole.
+  get fragile() {
+    return this.open.some((u) => u.size <= piece);
+  }
+
   // add takes in files: [{file, path}], where path is where the file goes. Folders without files: {path}.
   add(items) {
     if (!this.open.length) {
       this.#choice = "";
       this.list = this.list.filter((u) => u.state !== "done");
     }
+    const missing = this.list.filter((u) => u.state === "missing");
     for (const { file, path } of items) {
-      const before = file && this.list.find((u) => u.state === "missing" && u.path === path && isSame(u, file));
+      const before = file && missing.find((u) => u.path === path && isSame(u, file));
       if (before) Object.assign(before, { file, state: "waiting" });
       else this.list.push(this.#make(file, path));
     }
@@ -97,9 +103,11 @@ export class Uploads {
 
   #turn() {
     this.changed();
-    for (const u of this.list) {
-      if (this.list.filter((x) => x.state === "sending").length >= atOnce) return;
-      if (u.state === "waiting") this.#run(u);
+    let free = atOnce - this.list.reduce((n, u) => n + (u.state === "sending" ? 1 : 0), 0);
+    for (let i = 0; free > 0 && i < this.list.length; i++) {
+      if (this.list[i].state !== "waiting") continue;
+      this.#run(this.list[i]);
+      free--;
     }
   }
 
@@ -270,7 +278,7 @@ export class Uploads {
   }
 
   get storeKey() {
-    return `uploads ${this.files.base}`;
+    return `uploads ${this.owner}`;
   }
 
   #recall() {

@@ -56,7 +56,7 @@ function world({ there = {}, store = new Store(), answers = [], ask } = {}) {
   const arrived = [];
   const asked = [];
   const queue = new Uploads(files, {
-    send, store, wait: async () => {}, changed: () => {}, arrived: (path) => arrived.push(path),
+    send, store, owner: "ann box", wait: async () => {}, changed: () => {}, arrived: (path) => arrived.push(path),
     ask: async (upload, more) => {
       asked.push([upload.path, more]);
       return ask(upload, more);
@@ -144,7 +144,7 @@ test("after a reload the same file goes on, and another one does not", async () 
 
 test("dropping the same file again after a reload goes on too", async () => {
   const store = new Store();
-  store.setItem("uploads /sandboxes/otter/files", JSON.stringify([{ id: "abc", path: "/big", size: 2 * piece, modified: 7, at: Date.now() }, { id: "old", path: "/x", size: 1, modified: 1, at: 0 }]));
+  store.setItem("uploads ann box", JSON.stringify([{ id: "abc", path: "/big", size: 2 * piece, modified: 7, at: Date.now() }, { id: "old", path: "/x", size: 1, modified: 1, at: 0 }]));
   const w = world({ store });
   assert.equal(w.queue.list.length, 1, "what is older than a day has been swept");
   w.parts.set("abc", piece);
@@ -205,6 +205,15 @@ test("cancelling stops what is sent and forgets what has arrived", async () => {
   assert.ok(left);
   assert.equal(w.parts.size, 0);
   assert.equal(w.store.size, 0);
+});
+
+test("ten thousand small files are no work for the queue itself", async () => {
+  const w = world();
+  w.queue.add(Array.from({ length: 10_000 }, (_, i) => ({ file: file(1), path: `/f${i}` })));
+  const began = performance.now();
+  for (let i = 0; i < 100_000 && w.queue.open.length; i++) await new Promise(setImmediate);
+  assert.equal(w.disk.size, 10_000);
+  assert.ok(performance.now() - began < 20_000, `${performance.now() - began} ms`);
 });
 
 test("a file is the same by size and time", () => {

@@ -1,0 +1,155 @@
+//go:build e2e || bench
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+)
+
+// filesPage is a person who has the page of a sandbox open, with its files.
+type filesPage struct {
+	*person
+	s    *server
+	name string // of the sandbox
+}
+
+// openFiles starts a server with one sandbox in which a command has been run, and opens its page.
+func openFiles(t *testing.T, command string, flags ...string) *filesPage {
+	t.Helper()
+	t.Setenv(adminPasswordEnv, journeyPassword)
+	s := newServer(t, append([]string{"--prebuild", ""}, flags...)...)
+	s.create(map[string]any{"name": "otter", "template": "base"})
+	p := &filesPage{person: newPerson(t), s: s, name: "otter"}
+	p.in(command)
+	p.signsIn(p.dashboard())
+	p.loads()
+	p.resize("phone", "light")
+	p.does("have the files in front on a phone", chromedp.Click(`[data-pane-toggle="files"]`))
+	p.resize("desktop", "light")
+	return p
+}
+
+func (p *filesPage) dashboard() string {
+	return "http://localhost:" + strings.Split(p.s.addr, ":")[1]
+}
+
+// loads opens the page, and waits for the tree, and for the terminal, which takes the focus when it is there.
+func (p *filesPage) loads() {
+	p.t.Helper()
+	p.does("open the page", chromedp.Navigate(p.dashboard()+"/sandboxes/"+p.name))
+	p.sees("the tree", `document.querySelector("sandbox-files [role=treeitem], sandbox-files .note") !== null`, 30*time.Second)
+	p.sees("the terminal", `document.querySelector(".tabs-end")?.innerText.includes("Connected")`, 30*time.Second)
+}
+
+// in runs a command in the sandbox's home and gives what it writes.
+func (p *filesPage) in(command string) string {
+	p.t.Helper()
+	out := p.s.exec(p.name, map[string]any{"command": command})
+	if out.ExitCode != 0 {
+		p.t.Fatalf("%s: exit %d: %s", command, out.ExitCode, out.Stderr)
+	}
+	return out.Stdout
+}
+
+// content gives a file of the sandbox over the API.
+func (p *filesPage) content(path string) string {
+	p.t.Helper()
+	status, body := p.s.raw("GET", "/sandboxes/"+p.name+"/files?path="+url.QueryEscape(path), nil)
+	if status != http.StatusOK {
+		p.t.Fatalf("read %s: %d %s", path, status, body)
+	}
+	return string(body)
+}
+
+// row is a selector of something in the tree, by the end of its path.
+func row(path string) string {
+	as := strings.NewReplacer("+", "%20", "%2F", "/", "%28", "(", "%29", ")", "%21", "!", "%27", "'", "%2A", "*", "%7E", "~") // as encodeURIComponent has it
+	return `.tree-row[data-path$="/` + as.Replace(url.QueryEscape(path)) + `"]`
+}
+
+// has is a script that tells whether a selector finds something that can be seen.
+func has(selector string) string {
+	return fmt.Sprintf("document.querySelector(%q)?.checkVisibility() === true", selector)
+}
+
+// clicks clicks on something in the tree, when it is there.
+func (p *filesPage) clicks(path string) {
+	p.t.Helper()
+	p.sees(path+" in the tree", has(row(path)), 20*time.Second)
+	p.does("click "+path, chromedp.Click(row(path)))
+}
+
+// opensFile opens a file for good.
+func (p *filesPage) opensFile(path string) {
+	p.t.Helper()
+	p.sees(path+" in the tree", has(row(path)), 20*time.Second)
+	p.does("open "+path, chromedp.DoubleClick(row(path)))
+	name := path[strings.LastIndex(path, "/")+1:]
+	p.sees(name+" open", fmt.Sprintf(`document.querySelector('sandbox-editor [role=tab][aria-selected=true]')?.textContent.includes(%q) && document.querySelector('.editor-host:not([hidden]) .cm-content') !== null`, name), 20*time.Second)
+}
+
+// button presses the button of a text that can be seen.
+func (p *filesPage) button(text string) {
+	p.t.Helper()
+	find := fmt.Sprintf(`[...document.querySelectorAll("button")].find((b) => b.checkVisibility() && b.textContent.trim() === %q)`, text)
+	p.sees("the button "+text, find+" !== undefined", 10*time.Second)
+	p.script("press "+text, find+".click()")
+}
+
+// script runs a script in the page.
+func (p *filesPage) script(what, text string) {
+	p.t.Helper()
+	p.does(what, func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("(() => {"+text+"; return true})()"))
+		return chromedp.Void{}, err
+	})
+}
+
+// keys presses keys of the kb package one after the other.
+func (p *filesPage) keys(keys string, modifiers ...chromedp.Modifier) {
+	p.t.Helper()
+	p.does("press keys", chromedp.KeyEvent(keys, chromedp.KeyModifiers(modifiers...)))
+}
+
+// inserts puts text where the cursor is.
+func (p *filesPage) inserts(text string) {
+	p.t.Helper()
+	p.does("insert text", func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Call(ctx, input.InsertText, input.InsertTextParams{Text: text})
+		return chromedp.Void{}, err
+	})
+}
+
+// focuses puts the focus into the tree.
+func (p *filesPage) focuses() {
+	p.t.Helper()
+	p.script("focus the tree", `document.querySelector("sandbox-files [role=tree]").focus()`)
+}
+
+// drops drags files of this machine over something in the tree, and lets go.
+func (p *filesPage) drops(onto string, files ...string) {
+	p.t.Helper()
+	p.sees(onto+" in the tree", has(row(onto)), 20*time.Second)
+	var at struct{ X, Y float64 }
+	place := p.reads(fmt.Sprintf(`(() => { const b = document.querySelector(%q).getBoundingClientRect(); return JSON.stringify({X: b.left + 60, Y: b.top + b.height / 2}) })()`, row(onto)))
+	if err := json.Unmarshal([]byte(place), &at); err != nil {
+		p.t.Fatalf("%s: %v", place, err)
+	}
+	data := &input.DragData{Items: []*input.DragDataItem{}, Files: files, DragOperationsMask: 1}
+	for _, kind := range []input.DispatchDragEventType{input.DispatchDragEventTypeDragEnter, input.DispatchDragEventTypeDragOver, input.DispatchDragEventTypeDrop} {
+		p.does("drag", func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+			_, err := chromedp.Call(ctx, input.DispatchDragEvent, input.DispatchDragEventParams{Type: kind, X: at.X, Y: at.Y, Data: data})
+			return chromedp.Void{}, err
+		})
+	}
+}
