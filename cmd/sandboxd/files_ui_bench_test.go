@@ -11,8 +11,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// benchOpens is how often the large folder is opened in the page.
-const benchOpens = 12
+// benchFolders is how often the large folder is opened in the page.
+const benchFolders = 12
 
 // TestFilesPageBench measures the case of the page alone, and writes nothing.
 func TestFilesPageBench(t *testing.T) { (&benches{t: t}).filesPage() }
@@ -22,7 +22,7 @@ func TestFilesPageBench(t *testing.T) { (&benches{t: t}).filesPage() }
 func (b *benches) filesPage() {
 	p := openFiles(b.t, fmt.Sprintf("mkdir many && cd many && seq -f 'file-%%05g.txt' %d | xargs touch", benchListed), "--freeze-after", "never")
 	var times []time.Duration
-	for round := range benchOpens + 1 {
+	for round := range benchFolders + 1 {
 		p.does("load the page anew", chromedp.Reload())
 		p.sees("the tree, at rest", has(row("many"))+` && document.querySelector(".tabs-end")?.innerText.includes("Connected")`, 30*time.Second)
 		p.script("open it by the keyboard", `const tree = document.querySelector("sandbox-files [role=tree]");
