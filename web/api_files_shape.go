@@ -19,6 +19,7 @@ import (
 func appendListing(l wire.Listing) json.RawMessage {
 	b := make([]byte, 0, 128+len(l.Entries)*(256+len(l.Path)))
 	below := strings.TrimSuffix(l.Path, "/") + "/"
+	var at []byte
 	b = append(b, '{')
 	b = appendBytes(b, "path", l.Path)
 	b = append(b, `"entries":[`...)
@@ -26,7 +27,8 @@ func appendListing(l wire.Listing) json.RawMessage {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendEntry(b, below+l.Entries[i].Name, &l.Entries[i])
+		at = append(append(at[:0], below...), l.Entries[i].Name...)
+		b = appendEntry(b, at, &l.Entries[i])
 	}
 	b = append(b, ']')
 	if l.Next != "" {
@@ -37,11 +39,11 @@ func appendListing(l wire.Listing) json.RawMessage {
 
 // entryBody is one entry as a whole answer.
 func entryBody(e files.Entry) json.RawMessage {
-	return appendEntry(make([]byte, 0, 512), e.Path, &e.Entry)
+	return appendEntry(make([]byte, 0, 512), []byte(e.Path), &e.Entry)
 }
 
 // appendEntry writes something that is at path.
-func appendEntry(b []byte, at string, e *wire.Entry) []byte {
+func appendEntry(b, at []byte, e *wire.Entry) []byte {
 	b = append(b, '{')
 	b = appendBytes(b, "name", e.Name)
 	b = appendBytes(b, "path", at)
@@ -72,22 +74,22 @@ func typeName(t wire.FileType) string {
 }
 
 func appendMode(b []byte, mode uint32) []byte {
-	const digits = 4
-	text := strconv.FormatUint(uint64(mode), 8)
-	b = append(b, "0000"[:max(digits-len(text), 0)]...)
-	return append(b, text...)
+	return append(b, '0'+byte(mode>>9&7), '0'+byte(mode>>6&7), '0'+byte(mode>>3&7), '0'+byte(mode&7))
 }
 
 // appendBytes writes a member whose value is bytes, and a comma. When they are no UTF-8, name is what can be shown of them, and
 // name_encoded has them.
-func appendBytes(b []byte, name, value string) []byte {
+func appendBytes[T letters](b []byte, name string, value T) []byte {
 	b = append(append(append(b, '"'), name...), `":`...)
-	if plainText(value) || utf8.ValidString(value) {
-		return append(appendText(b, value), ',')
+	if out, ok := appendPlain(b, value); ok {
+		return append(out, ',')
 	}
-	b = appendText(b, strings.ToValidUTF8(value, "\ufffd"))
-	b = append(append(append(b, `,"`...), name...), `_encoded":`...)
-	return append(appendText(b, encodeBytes(value)), ',')
+	shown, encoded := showBytes(string(value))
+	if b = appendText(b, shown); encoded != "" {
+		b = append(append(append(b, `,"`...), name...), `_encoded":`...)
+		b = appendText(b, encoded)
+	}
+	return append(b, ',')
 }
 
 // encodeBytes percent-encodes bytes, but for slashes: it can stand in a query as it is.
@@ -95,10 +97,13 @@ func encodeBytes(value string) string {
 	return strings.ReplaceAll(url.PathEscape(value), "%2F", "/")
 }
 
+// letters are what JSON has between quotes.
+type letters interface{ ~string | ~[]byte }
+
 // appendText writes valid UTF-8 as JSON.
 func appendText(b []byte, s string) []byte {
-	if plainText(s) {
-		return append(append(append(b, '"'), s...), '"')
+	if out, ok := appendPlain(b, s); ok {
+		return out
 	}
 	text, err := json.Marshal(s)
 	if err != nil { // a text always can be
@@ -107,14 +112,20 @@ func appendText(b []byte, s string) []byte {
 	return append(b, text...)
 }
 
-// plainText says whether s is JSON between quotes as it is, in a page too.
-func plainText(s string) bool {
+// appendPlain is appendText for letters of ASCII that are the same in a page, too; others it leaves alone.
+func appendPlain[T letters](b []byte, s T) (out []byte, ok bool) {
+	out = append(b, '"')
+	from := 0
 	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			return false
+		switch c := s[i]; {
+		case c < ' ' || c > '~' || c == '<' || c == '>' || c == '&':
+			return b, false
+		case c == '"' || c == '\\':
+			out = append(append(out, s[from:i]...), '\\')
+			from = i
 		}
 	}
-	return true
+	return append(append(out, s[from:]...), '"'), true
 }
 
 // pathInput is a path in a JSON body: as text, or percent-encoded where it is no UTF-8.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -408,5 +409,14 @@ func TestFiles_ChangesReachTheGuestAsBytes(t *testing.T) {
 		{":search", `{}`, "query"}, {":search", `{"query":"x","in":"minds"}`, "in"}, {":search", `{"query":"x","limit":0}`, "limit"}, {":search", `{"query":"x","regex":true}`, "regex"},
 	} {
 		w.call("ada", "POST", labFiles+c.verb, c.body).problem(400, "invalid", c.field)
+	}
+}
+
+func TestAppendText_IsReadAsItWas(t *testing.T) {
+	for _, s := range []string{`a"b\c`, "", `\`, `"`, `""`, `x\\"y`, "a<b>&c", "é\x01\u2028", "plain", "tab\t", "\x7f"} {
+		var got string
+		if err := json.Unmarshal(appendText(nil, s), &got); err != nil || got != s {
+			t.Errorf("%q: %q, %v", s, got, err)
+		}
 	}
 }
