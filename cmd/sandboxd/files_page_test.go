@@ -43,10 +43,19 @@ func (p *filesPage) dashboard() string {
 	return "http://localhost:" + strings.Split(p.s.addr, ":")[1]
 }
 
-// loads opens the page, and waits for the tree, and for the terminal, which takes the focus when it is there.
+// loads opens the page, and waits for the tree, and for the terminal, which takes the focus when it is there. A network of
+// this machine that comes or goes can keep a script of the page from loading: then a person loads it again.
 func (p *filesPage) loads() {
 	p.t.Helper()
 	p.does("open the page", chromedp.Navigate(p.dashboard()+"/sandboxes/"+p.name))
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for began := time.Now(); time.Since(began) < 10*time.Second && p.reads(`customElements.get("sandbox-files") !== undefined`) != "true"; {
+		<-tick.C
+	}
+	if p.reads(`customElements.get("sandbox-files") !== undefined`) != "true" {
+		p.does("load it again", chromedp.Reload())
+	}
 	p.sees("the tree", `document.querySelector("sandbox-files [role=treeitem], sandbox-files .note") !== null`, 30*time.Second)
 	p.sees("the terminal", `document.querySelector(".tabs-end")?.innerText.includes("Connected")`, 30*time.Second)
 }

@@ -2,7 +2,7 @@
 import "../css/editor.css";
 import { Files } from "../files/api.js";
 import { ask } from "../files/dialog.js";
-import { button, command, h, icon, keyName, later } from "../files/dom.js";
+import { button, command, h, icon, keyName, soon } from "../files/dom.js";
 import { lookOf } from "../files/kinds.js";
 import { menuButton, openMenu } from "../files/menu.js";
 import { nameElement, plainName, textElement } from "../files/names.js";
@@ -14,6 +14,7 @@ import { Tab } from "./tab.js";
 import { linkItems, tabItems } from "./editor_menus.js";
 
 const mostTabs = 24;
+const present = 5 * 60_000; // ms after the last use of the page for which somebody counts as there
 
 class SandboxEditor extends HTMLElement {
   static observedAttributes = ["data-state"];
@@ -21,8 +22,10 @@ class SandboxEditor extends HTMLElement {
   #shown = null;
   #began = false;
   #changedPaths = new Set();
+  #usedAt = Date.now();
 
   connectedCallback() {
+    this.#began = false;
     this.away = new AbortController();
     this.home = encodePath(this.dataset.home || "/");
     this.user = "";
@@ -87,7 +90,8 @@ class SandboxEditor extends HTMLElement {
     addEventListener("focus", () => this.#refreshAll(), { signal });
     addEventListener("beforeunload", (event) => this.#tabs.some((t) => t.atRisk) && event.preventDefault(), { signal });
     this.addEventListener("keydown", (event) => this.#key(event));
-    this.looked = later(() => this.#lookAt(), 150);
+    this.looked = soon(() => this.#lookAt(), 250);
+    for (const kind of ["pointerdown", "pointermove", "keydown", "wheel"]) addEventListener(kind, () => this.#used(), { capture: true, passive: true, signal });
   }
 
   #asked({ encoded, path, line, column, bytes, pin = true, keepFocus = false }) {
@@ -345,9 +349,16 @@ class SandboxEditor extends HTMLElement {
   }
 
   #lookAt() {
-    if (!this.running || document.hidden) return;
+    if (!this.running || document.hidden || Date.now() - this.#usedAt > present) return;
     for (const t of this.#changedPaths) if (this.#tabs.includes(t)) t.refresh();
     this.#changedPaths.clear();
+  }
+
+  // #used notes that somebody is there: reading a file is a use of the sandbox, which a page that is forgotten must not make.
+  #used() {
+    const away = Date.now() - this.#usedAt > present;
+    this.#usedAt = Date.now();
+    if (away) this.looked();
   }
 
   #refreshAll() {

@@ -62,7 +62,7 @@ export class Tab {
   // load reads the file. at: {line, column, bytes} to go to.
   async load(at = {}) {
     this.state = "loading";
-    this.note("failed", null);
+    for (const id of ["failed", "grown"]) this.note(id, null);
     const waits = setTimeout(() => this.state === "loading" && !this.code && this.place.replaceChildren(skeleton()), slow);
     this.owner.changed(this);
     try {
@@ -108,6 +108,7 @@ export class Tab {
     const found = read(bytes, part);
     if (found.kind === "binary") return this.#show(peek(bytes, { size: total, download: () => this.owner.download(this) }), "preview");
     this.how = found.how;
+    this.part = part;
     this.readOnly = part ? `Only the first ${size(beginning)} of ${size(total)} are shown, and cannot be changed here.` : this.#lock();
     this.note("locked", this.readOnly && { icon: "lock", text: this.readOnly, acts: part ? [{ text: "Download", act: () => this.owner.download(this) }] : [] });
     this.note("page", this.kind === "page" ? { text: "Pages from a sandbox do not run here. To see this one, serve its folder in the sandbox, for example with “python3 -m http.server 8000”, and open port 8000." } : null);
@@ -334,6 +335,7 @@ export class Tab {
     if (back) this.note("gone", null);
     if (now.etag === (this.theirs?.etag ?? this.etag) && !back) return;
     if (this.saving) return;
+    if (this.part) return this.note("grown", { text: "It has changed on the disk.", acts: [{ text: "Read it again", act: () => this.load() }] });
     if (!this.dirty) return this.reload();
     await this.#changedMeanwhile(false).catch(() => {}); // the next change, or saving, tells
   }

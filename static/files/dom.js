@@ -65,6 +65,17 @@ export function later(f, ms) {
   return call;
 }
 
+// soon runs f once for all calls within so many ms, the first of which starts the time: it comes however often it is called.
+export function soon(f, ms) {
+  let timer = 0;
+  return () => {
+    timer ||= setTimeout(() => {
+      timer = 0;
+      f();
+    }, ms);
+  };
+}
+
 // say reads a text aloud, for those who listen.
 export function say(text) {
   const place = document.getElementById("announce");

@@ -26,6 +26,7 @@ class SandboxFiles extends HTMLElement {
   #began = false;
 
   connectedCallback() {
+    this.#began = false;
     this.away = new AbortController();
     this.home = encodePath(this.dataset.home || "/");
     this.base = this.dataset.base;

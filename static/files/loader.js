@@ -1,6 +1,6 @@
 // Loader fetches what a Tree shows: folders when they are opened, their further pages, and again what has changed.
 import { problemOf } from "./api.js";
-import { later } from "./dom.js";
+import { soon } from "./dom.js";
 import { within } from "./paths.js";
 
 const firstPage = 1000; // entries: enough to begin with, and quick
@@ -8,7 +8,8 @@ const nextPages = 10_000;
 const mostKept = 100_000; // entries of one folder; more are found by searching
 const slow = 150; // ms before it is said that a folder is being read
 const calm = 200; // ms that changes are collected
-const perEntry = 0.2; // ms of rest for each entry of a folder that changes all the time
+const rest = 500; // ms between two looks at a folder that changes all the time
+const perEntry = 0.2; // ms of it for each entry, when that is more
 
 export class Loader {
   #going = new Map(); // path → promise
@@ -18,7 +19,7 @@ export class Loader {
   // owner: {tree, files, changed()}
   constructor(owner) {
     this.owner = owner;
-    this.soon = later(() => this.#catchUp(), calm);
+    this.soon = soon(() => this.#catchUp(), calm);
   }
 
   // open fills a folder that has not been read yet.
@@ -58,7 +59,7 @@ export class Loader {
       if (node.children && (quiet || problem.passing) && problem.status !== 404) return; // what is shown is still the best there is
       tree.fail(node, problem);
     }
-    this.#rest.set(node.path, Date.now() + (node.children?.length ?? 0) * perEntry);
+    this.#rest.set(node.path, Date.now() + Math.max(rest, (node.children?.length ?? 0) * perEntry));
     this.owner.changed();
   }
 
@@ -106,11 +107,11 @@ export class Loader {
   #catchUp() {
     if (!this.owner.looking()) return;
     const now = Date.now();
-    let later = 0;
+    let again = 0;
     for (const path of [...this.#stale]) {
-      const rest = (this.#rest.get(path) ?? 0) - now;
-      if (rest > 0) {
-        later = Math.max(later, rest);
+      const left = (this.#rest.get(path) ?? 0) - now;
+      if (left > 0) {
+        again = Math.min(again || left, left);
         continue;
       }
       this.#stale.delete(path);
@@ -118,7 +119,7 @@ export class Loader {
       if (node?.children && (node.open || node === this.owner.tree.root)) this.read(node, true);
       else if (node) node.children = null;
     }
-    if (later) setTimeout(() => this.soon(), later);
+    if (again) setTimeout(() => this.soon(), again);
   }
 
   // reach opens the folders on the way to path, below the tree's root, and gives its node if it is there.
