@@ -13,11 +13,12 @@ ASSETS    := static/dist/manifest.json
 ENGINE    := internal/setup/engine.sh
 TRAEFIK   := internal/setup/traefik
 TEST_TIME := 20m
+WORKSPACE := ^Test(Files|FilesPage|Workspace|Services|IDE|Doors)_
 TRAEFIK_VERSION = $(shell sed -n 's|.*github.com/traefik/traefik/v3 v\([^ ]*\).*|\1|p' $(TRAEFIK)/go.mod)
 BASE_IMAGE = bin/sandboxd template build base --data artifacts/data
 VSCODE     = bin/sandboxd ide build --data artifacts/data
 
-.PHONY: help run build check test test-engine test-e2e test-chaos bench image lint generate check-generate clean
+.PHONY: help run build check test test-engine test-e2e test-workspace test-chaos bench image lint generate check-generate clean
 
 help: ## list what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,7 +35,7 @@ check: build ## fast: linters and all tests that need no engine
 
 test: check test-engine ## everything, on a real engine and in a real browser
 	@internal/setup/tools.sh chromium
-	@$(MAKE) --no-print-directory -j2 --output-sync=target test-e2e test-chaos
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-e2e test-chaos test-workspace
 
 test-engine: build ## tests on a real engine
 	@internal/setup/tools.sh
@@ -44,8 +45,13 @@ test-engine: build ## tests on a real engine
 test-e2e: build bin/traefik bin/pebble ## what a person and a program do, with the real binary, engine and browser
 	@internal/setup/tools.sh chromium
 	$(ENGINE) $(BASE_IMAGE)
+	$(ENGINE) $(GO) test -tags e2e -p 1 -count 1 -timeout $(TEST_TIME) -skip 'TestChaos|$(WORKSPACE)' ./cmd/... ./compose ./internal/terminal
+
+test-workspace: build bin/traefik ## the same for files, services, VS Code and the doors from other machines
+	@internal/setup/tools.sh chromium
+	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(VSCODE)
-	$(ENGINE) $(GO) test -tags e2e -p 1 -count 1 -timeout $(TEST_TIME) -skip TestChaos ./cmd/... ./compose ./internal/terminal
+	$(ENGINE) $(GO) test -tags e2e -count 1 -timeout $(TEST_TIME) -run '$(WORKSPACE)' ./cmd/sandboxd
 
 test-chaos: build bin/traefik ## five minutes of kills, on an engine of its own
 	@internal/setup/tools.sh

@@ -95,16 +95,27 @@ func has(selector string) string {
 func (p *filesPage) clicks(path string) {
 	p.t.Helper()
 	p.sees(path+" in the tree", has(row(path)), 20*time.Second)
-	p.does("click "+path, chromedp.Click(row(path)))
+	p.points("click "+path, row(path), "pointerdown", "pointerup", "click")
+}
+
+// points does with the pointer what events say, at something that may move: rows do when others come.
+func (p *filesPage) points(what, selector string, events ...string) {
+	p.t.Helper()
+	p.script(what, fmt.Sprintf(`const e = document.querySelector(%q);
+		e.scrollIntoView({ block: "nearest" });
+		for (const kind of %q.split(" ")) {
+			const of = kind.startsWith("pointer") ? PointerEvent : MouseEvent;
+			e.dispatchEvent(new of(kind, { bubbles: true, cancelable: true, composed: true, button: 0 }));
+		}`, selector, strings.Join(events, " ")))
 }
 
 // opensFile opens a file for good.
 func (p *filesPage) opensFile(path string) {
 	p.t.Helper()
 	p.sees(path+" in the tree", has(row(path)), 20*time.Second)
-	p.does("open "+path, chromedp.DoubleClick(row(path)))
+	p.points("open "+path, row(path), "pointerdown", "pointerup", "click", "pointerdown", "pointerup", "click", "dblclick")
 	name := path[strings.LastIndex(path, "/")+1:]
-	p.sees(name+" open", fmt.Sprintf(`document.querySelector('sandbox-editor [role=tab][aria-selected=true]')?.textContent.includes(%q) && document.querySelector('.editor-host:not([hidden]) .cm-content') !== null`, name), 20*time.Second)
+	p.sees(name+" open", fmt.Sprintf(`document.querySelector('sandbox-editor [role=tab][aria-selected=true]')?.textContent.includes(%q) && document.activeElement?.closest('.editor-host:not([hidden]) .cm-content') != null`, name), 20*time.Second)
 }
 
 // button presses the button of a text that can be seen.

@@ -84,6 +84,9 @@ func TestFilesPage_RunsNothingOfASandbox(t *testing.T) {
 	for name, content := range hostileFiles() {
 		p.puts(name, content)
 	}
+	for name := range hostileShown { // rows move as long as others come
+		p.sees(name+" in the tree", has(row(name)), 20*time.Second)
+	}
 	for name := range hostileShown {
 		p.clicks(name)
 		p.sees(name+" shown", hostileShown[name], 30*time.Second)
