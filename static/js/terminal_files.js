@@ -30,8 +30,10 @@ export function filesOf(panes, folder, awake) {
   };
 }
 
+// find looks whether there is a file of that path, without counting as use of the sandbox: a mouse that rests on a terminal
+// must not keep it awake.
 async function find(base, path) {
-  const answer = await fetch(`${base}?${new URLSearchParams({ path, stat: "true" })}`);
+  const answer = await fetch(`${base}?${new URLSearchParams({ path, stat: "true", refresh: "true" })}`);
   return answer.ok && !answer.redirected ? answer.json() : null;
 }
 
