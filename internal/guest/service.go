@@ -62,8 +62,9 @@ func (s *service) start() {
 	})
 }
 
-// stop asks the run to end, and kills it after grace. It does not wait.
-func (s *service) stop(grace time.Duration) {
+// stop asks the run to end, and kills it after grace. It does not wait, and gives what is closed when that run has ended,
+// whatever is started meanwhile.
+func (s *service) stop(grace time.Duration) (ended <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.grace = grace
@@ -71,6 +72,7 @@ func (s *service) stop(grace time.Duration) {
 		close(s.halt)
 		s.halt = nil
 	}
+	return s.rests()
 }
 
 // close is stop for good.
@@ -83,8 +85,7 @@ func (s *service) close(grace time.Duration) {
 
 // restart is stop and start, and gives what is closed when the old run has ended.
 func (s *service) restart(grace time.Duration) (ended <-chan struct{}) {
-	ended = s.whenIdle()
-	s.stop(grace)
+	ended = s.stop(grace)
 	s.start()
 	return ended
 }
@@ -114,6 +115,11 @@ func (s *service) redefine(autostart bool) {
 func (s *service) whenIdle() chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.rests()
+}
+
+// rests is whenIdle for those who hold mu.
+func (s *service) rests() chan struct{} {
 	if s.idle == nil {
 		s.idle = make(chan struct{})
 		close(s.idle)

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"bytes"
+	"context"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -175,6 +176,48 @@ func TestServices_RestartEndsTheRunAndBeginsAnother(t *testing.T) {
 			st := sv.now()
 			return st.State == wire.ServiceRunning && st.PID != before && st.Restarts == 0
 		})
+	}
+}
+
+// deaf is a service that runs on for as long as it may when it is asked to end, and says when it cannot hear any more.
+func deaf(t *testing.T, s *supervisor) *service {
+	t.Helper()
+	s.apply([]wire.Service{shell("deaf", "trap '' TERM; echo up; while :; do sleep 1; done")})
+	sv, err := s.find("deaf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	within(t, "the start", func() bool { return bytes.Contains(sv.log.bytes(), []byte("up")) })
+	return sv
+}
+
+func TestServices_StopGivesTheEndOfItsOwnRunAlthoughTheNextGoesOn(t *testing.T) {
+	s := supervise(t)
+	sv := deaf(t, s)
+	ended := sv.stop(50 * time.Millisecond)
+	sv.start()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Fatal("it waits for the run that was begun afterwards")
+	}
+	within(t, "the next run", func() bool { return status(s, "deaf").State == wire.ServiceRunning })
+}
+
+func TestServices_WhoeverLeavesDoesNotWaitForAStop(t *testing.T) {
+	s := supervise(t)
+	deaf(t, s)
+	g := &Guest{programs: programs{services: s}}
+	for what, serve := range map[string]http.HandlerFunc{"stop": g.serveServiceStop, "restart": g.serveServiceRestart} {
+		ctx, leave := context.WithCancel(t.Context())
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", nil)
+		r.SetPathValue("name", "deaf")
+		leave()
+		begun := time.Now()
+		serve(httptest.NewRecorder(), r)
+		if took := time.Since(begun); took > wire.StopGrace/2 {
+			t.Errorf("%s: it has waited for %v", what, took)
+		}
 	}
 }
 

@@ -163,9 +163,7 @@ func (g *Guest) serveServiceStop(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	sv.stop(wire.StopGrace)
-	<-sv.whenIdle()
-	w.WriteHeader(http.StatusNoContent)
+	afterwards(w, r, sv.stop(wire.StopGrace))
 }
 
 func (g *Guest) serveServiceRestart(w http.ResponseWriter, r *http.Request) {
@@ -174,8 +172,16 @@ func (g *Guest) serveServiceRestart(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	<-sv.restart(wire.StopGrace)
-	w.WriteHeader(http.StatusNoContent)
+	afterwards(w, r, sv.restart(wire.StopGrace))
+}
+
+// afterwards answers when a run has ended, if anybody still waits for that.
+func afterwards(w http.ResponseWriter, r *http.Request, ended <-chan struct{}) {
+	select {
+	case <-ended:
+		w.WriteHeader(http.StatusNoContent)
+	case <-r.Context().Done():
+	}
 }
 
 // serveServiceFollow passes on a log as it grows, until the service is gone or nobody listens.
