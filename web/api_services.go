@@ -43,11 +43,11 @@ func (s *Server) changeServices(ctx context.Context, r *request, act func(ctx co
 }
 
 // servicesReply answers with a whole list.
-func (s *Server) servicesReply(r *request, l services.List) reply {
+func (s *Server) servicesReply(ctx context.Context, r *request, l services.List) reply {
 	r.head.Set("ETag", l.ETag)
 	out := servicesShape{Services: make([]serviceShape, 0, len(l.Services)), Own: l.Own}
 	for _, one := range l.Services {
-		out.Services = append(out.Services, s.serviceShape(r.param("name"), one))
+		out.Services = append(out.Services, s.serviceShape(ctx, r.param("name"), one))
 	}
 	return reply{body: out}
 }
@@ -59,7 +59,7 @@ func (s *Server) apiServices(ctx context.Context, r *request, _ none) (reply, er
 		if err != nil {
 			return reply{}, err
 		}
-		return s.servicesReply(r, l), nil
+		return s.servicesReply(ctx, r, l), nil
 	})
 }
 
@@ -86,7 +86,7 @@ func (s *Server) putServices(ctx context.Context, r *request, list []catalog.Ser
 		if err != nil {
 			return reply{}, err
 		}
-		return s.servicesReply(r, l), nil
+		return s.servicesReply(ctx, r, l), nil
 	})
 }
 
@@ -97,18 +97,18 @@ func (s *Server) apiService(ctx context.Context, r *request, _ none) (reply, err
 		if err != nil {
 			return reply{}, err
 		}
-		return s.serviceReply(r, http.StatusOK, l)
+		return s.serviceReply(ctx, r, http.StatusOK, l)
 	})
 }
 
 // serviceReply answers with the service that the path names.
-func (s *Server) serviceReply(r *request, status int, l services.List) (reply, error) {
+func (s *Server) serviceReply(ctx context.Context, r *request, status int, l services.List) (reply, error) {
 	one, err := l.Find(r.param("service"))
 	if err != nil {
 		return reply{}, err
 	}
 	r.head.Set("ETag", l.ETag)
-	return reply{status: status, body: s.serviceShape(r.param("name"), one)}, nil
+	return reply{status: status, body: s.serviceShape(ctx, r.param("name"), one)}, nil
 }
 
 // apiPutService declares one service.
@@ -124,9 +124,9 @@ func (s *Server) apiPutService(ctx context.Context, r *request, in serviceBody) 
 			return reply{}, err
 		}
 		if !created {
-			return s.serviceReply(r, http.StatusOK, l)
+			return s.serviceReply(ctx, r, http.StatusOK, l)
 		}
-		out, err := s.serviceReply(r, http.StatusCreated, l)
+		out, err := s.serviceReply(ctx, r, http.StatusCreated, l)
 		out.location = sandboxPath(name) + "/services/" + called
 		return out, err
 	})
@@ -152,7 +152,7 @@ func (s *Server) switchService(do func(ctx context.Context, name, service string
 			if err != nil {
 				return reply{}, err
 			}
-			return reply{body: s.serviceShape(name, one)}, nil
+			return reply{body: s.serviceShape(ctx, name, one)}, nil
 		})
 	}
 }

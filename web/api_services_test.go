@@ -5,9 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sandboxd/internal/auth"
+	"sandboxd/internal/catalog"
 	"sandboxd/internal/exec"
+	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
 )
 
@@ -205,5 +208,33 @@ func TestServiceLog_IsTextThatNoBrowserTakesForAnythingElse(t *testing.T) {
 	}
 	if asked := w.rooms.asked(); len(asked) != 0 {
 		t.Errorf("reading has woken it: %q", asked)
+	}
+}
+
+func TestServices_AnAddressIsToldOnlyWhereItLeadsThere(t *testing.T) {
+	w := newWorld(t)
+	for i, c := range []struct{ user, name, service string }{{"bob", "lab", "web-app"}, {"ada", "app-lab", "web"}} {
+		at := time.Date(2026, 1, 1+i, 0, 0, 0, 0, time.UTC)
+		if err := w.store.Insert(t.Context(), sandbox.Sandbox{
+			ID: sandbox.NewID(), Name: c.name, Owner: w.ids[c.user], Spec: sandbox.Spec{Template: "base"}, State: sandbox.Stopped, Created: at, Changed: at,
+			Own: sandbox.Own{HasServices: true, Services: []catalog.Service{{Name: c.service, Command: []string{"x"}, Port: 3000}, {Name: "api", Command: []string{"x"}, Port: 8000}}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const services = "/api/v1/sandboxes/app-lab/services"
+	all := w.call("ada", "GET", services, "").is(http.StatusOK).services()
+	if len(all.Services) != 2 || all.Services[0].URL != "" || all.Services[0].PortURL != "http://3000-app-lab.localhost:8080/" ||
+		all.Services[1].URL != "http://api-app-lab.localhost:8080/" {
+		t.Errorf("%+v", all.Services)
+	}
+	if one := w.call("ada", "GET", services+"/web", "").is(http.StatusOK).service(); one.URL != "" {
+		t.Errorf("%+v", one)
+	}
+	if p := w.portsOf("ada", "app-lab"); p[3000].ServiceURL != "" || p[3000].URL == "" || p[8000].ServiceURL == "" {
+		t.Errorf("%+v", p)
+	}
+	if one := w.call("bob", "GET", "/api/v1/sandboxes/lab/services/web-app", "").is(http.StatusOK).service(); one.URL != "http://web-app-lab.localhost:8080/" {
+		t.Errorf("whoever had it first: %+v", one)
 	}
 }

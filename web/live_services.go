@@ -82,13 +82,13 @@ func (l *liveServices) take(n news) bool {
 	return true
 }
 
-func (l *liveServices) tell(_ context.Context, _ bool, out *parts) error {
+func (l *liveServices) tell(ctx context.Context, _ bool, out *parts) error {
 	s := l.server
 	state := s.state(l.box, s.cfg.Sandboxes.Progress(l.box.ID))
 	if l.gone {
 		state = views.State{Tone: "still", Icon: "state-stopped", Text: "Deleted", Bar: views.BarNone}
 	}
-	list, ports := s.serviceList(l.box, l.list), s.portList(l.box, l.listens)
+	list, ports := s.serviceList(ctx, l.box, l.list), s.portList(l.box, l.listens)
 	now := [3]string{statePrint(state), printOf(l.list) + string(l.box.State), printOf(ports)} // not how long ago something was: the page counts
 	if now[0] != l.drawn[0] {
 		out.add("services-state", views.Replace, views.ServicesState(state))

@@ -37,7 +37,7 @@ func (s *Server) servicesPage(ctx context.Context, r *request, box sandbox.Sandb
 	}
 	v := views.Services{
 		Frame: s.frame(r, "Services of "+boxTitle(box), "sandboxes"), Name: box.Name, Title: boxTitle(box),
-		State: s.state(box, s.cfg.Sandboxes.Progress(box.ID)), List: s.serviceList(box, list), Fault: problem,
+		State: s.state(box, s.cfg.Sandboxes.Progress(box.ID)), List: s.serviceList(ctx, box, list), Fault: problem,
 		Ports: s.portList(box, s.whatListens(ctx, box)),
 	}
 	v.Frame.Live = "/live/sandboxes/" + box.Name + "/services"
@@ -53,7 +53,7 @@ func boxTitle(box sandbox.Sandbox) string {
 }
 
 // serviceList shows a sandbox's services.
-func (s *Server) serviceList(box sandbox.Sandbox, list services.List) views.ServiceList {
+func (s *Server) serviceList(ctx context.Context, box sandbox.Sandbox, list services.List) views.ServiceList {
 	v := views.ServiceList{Name: box.Name, Own: list.Own}
 	switch {
 	case box.State.Resting():
@@ -64,7 +64,7 @@ func (s *Server) serviceList(box sandbox.Sandbox, list services.List) views.Serv
 		v.Off = true
 	}
 	for _, one := range list.Services {
-		v.Items = append(v.Items, s.serviceView(box, one))
+		v.Items = append(v.Items, s.serviceView(ctx, box, one))
 	}
 	return v
 }
@@ -84,14 +84,14 @@ var healthLooks = map[wire.ServiceHealth]views.State{
 }
 
 // serviceView shows one service.
-func (s *Server) serviceView(box sandbox.Sandbox, one services.Status) views.Service {
+func (s *Server) serviceView(ctx context.Context, box sandbox.Sandbox, one services.Status) views.Service {
 	url := servicesURL(box.Name) + "/" + one.Name
 	v := views.Service{
 		Name: one.Name, State: serviceLooks[one.State], Health: healthLooks[one.Health], Problem: one.Problem,
 		Command: commandText(one.Command), Facts: serviceFacts(one), Auto: one.Autostart,
 	}
 	if one.Port != 0 {
-		v.Port, v.URL = strconv.Itoa(one.Port), s.cfg.Hosts.ServiceURL(one.Name, box.Name)
+		v.Port, v.URL = strconv.Itoa(one.Port), s.serviceURL(ctx, one.Name, box.Name)
 		if v.URL == "" {
 			v.URL = s.cfg.Hosts.PortURL(box.Name, one.Port)
 		}
@@ -226,8 +226,9 @@ func (s *Server) pageServiceLog(ctx context.Context, r *request) (templ.Componen
 	return views.ServiceLogPage(v), nil
 }
 
-// sequences are what a terminal takes for commands, and characters that show as nothing.
-var sequences = regexp.MustCompile(`(?s)\x1b\[[0-?]*[ -/]*[@-~]?|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.?|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]`)
+// sequences are what a terminal takes for commands, and characters that show as nothing or, being controls (U+0080 to U+009F
+// too), begin such commands.
+var sequences = regexp.MustCompile(`(?s)\x1b\[[0-?]*[ -/]*[@-~]?|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.?|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x{9f}]`)
 
 // logText is what a program has written, as text without colours. static/js/service_log.js does the same with what comes.
 func logText(b []byte) string {

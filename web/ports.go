@@ -37,6 +37,8 @@ type sandboxReader interface {
 	// Grave tells of a sandbox that was deleted lately; NotFound when none of that name was.
 	Grave(ctx context.Context, name string) (sandbox.Grave, error)
 	Services(s sandbox.Sandbox) []catalog.Service // that count for it, from memory
+	// HasHost reports whether the host of a sandbox's service leads to it, from memory.
+	HasHost(ctx context.Context, name, service string) (bool, error)
 }
 
 type sandboxMaker interface {

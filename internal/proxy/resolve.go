@@ -10,8 +10,8 @@ import (
 )
 
 // resolve finds out which service a host belongs to that is no sandbox's own, and the port that the service declares. All
-// other targets are given back as they are. Where several sandboxes have such a service, the one that was there first has
-// the host: none that is made later takes an address away.
+// other targets are given back as they are. Where several sandboxes have such a service, the one that had it first has the
+// host (sandbox.HadFirst): none that is made or declared later takes an address away.
 func resolve(ctx context.Context, in Finder, t hostname.Target) (hostname.Target, error) {
 	ways := t.Divide()
 	if len(ways) == 0 {
@@ -31,7 +31,7 @@ func resolve(ctx context.Context, in Finder, t hostname.Target) (hostname.Target
 		if err != nil {
 			return t, err
 		}
-		if way.Port = portOf(in.Services(sb), way.Service); way.Port == 0 || first.ID != "" && !sb.Created.Before(first.Created) {
+		if way.Port = portOf(in.Services(sb), way.Service); way.Port == 0 || first.ID != "" && !sandbox.HadFirst(sb, way.Service, first, t.Service) {
 			continue
 		}
 		first, t = sb, way

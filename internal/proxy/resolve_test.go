@@ -83,6 +83,22 @@ func TestService_OfSeveralSandboxesTheFirstHasTheHost(t *testing.T) {
 	}
 }
 
+func TestService_AnOlderSandboxTakesNoHostByDeclaringItLater(t *testing.T) {
+	w := newWorld(t)
+	w.serve(portHost(1), func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write([]byte("one")) })
+	w.serve(portHost(2), func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write([]byte("two")) })
+	w.boxes.put("b-c", sandbox.Sandbox{ID: "id-b-c", Name: "b-c", Owner: "u-ann", State: sandbox.Running, Created: time.Unix(5, 0)})
+	w.boxes.declare("b-c", map[string]int{"a": 2})
+	for since, want := range map[int64]string{9: "two", 4: "one"} {
+		w.boxes.put("c", sandbox.Sandbox{ID: "id-c", Name: "c", Owner: "u-ann", State: sandbox.Running, Created: time.Unix(1, 0),
+			Own: sandbox.Own{Since: map[string]time.Time{"a-b": time.Unix(since, 0)}}})
+		w.boxes.declare("c", map[string]int{"a-b": 1})
+		if a := w.ask("GET", "http://a-b-c.localhost:8080", bearer); a.body != want {
+			t.Errorf("declared at %d: %d %q, want %q", since, a.StatusCode, a.body, want)
+		}
+	}
+}
+
 func TestService_AStreamEndsWhenItsServiceMoves(t *testing.T) {
 	for _, now := range []map[string]int{{"web": 4000}, {"api": 3000}, {}} {
 		synctest.Test(t, func(t *testing.T) {

@@ -18,10 +18,12 @@ type Own struct {
 	Services    []catalog.Service // in place of the template's, when HasServices
 	HasServices bool
 	IDE         *bool // whether VS Code is offered; nil leaves it to the template
+	// Since is when services with a port began to count, by name; one that is not here counts since the sandbox was made.
+	Since map[string]time.Time
 }
 
 // empty reports whether the template alone counts.
-func (o Own) empty() bool { return !o.HasServices && o.IDE == nil }
+func (o Own) empty() bool { return !o.HasServices && o.IDE == nil && len(o.Since) == 0 }
 
 // services gives the list that counts beside the template's.
 func (o Own) services(template []catalog.Service) []catalog.Service {
@@ -55,7 +57,7 @@ func (m *Manager) OffersIDE(s Sandbox) bool {
 // SetServices gives a sandbox a list of services of its own, in place of its template's; nil gives it the template's
 // again. A guest that is connected is told at once, one that is not when it comes. While a long operation is under way the
 // change waits its turn. Kinds: Invalid (the message names the service, the field is the service's), Conflict (the
-// address of a service is another sandbox's name).
+// address of a service is another sandbox's name, or that of its service).
 func (m *Manager) SetServices(ctx context.Context, name string, list []catalog.Service) (Sandbox, error) {
 	return m.ChangeServices(ctx, name, func([]catalog.Service) ([]catalog.Service, error) { return list, nil })
 }
@@ -73,8 +75,11 @@ func (m *Manager) ChangeServices(ctx context.Context, name string, change func([
 		if err := catalog.CheckServices(own.Services); err != nil {
 			return s, nil, err
 		}
-		release, err := m.takeHosts(ctx, s.Name, m.Services(s), own.Services)
+		now := m.Services(s)
+		release, err := m.takeHosts(ctx, s.Name, now, own.Services)
+		before := s
 		s.Own = own
+		s.Own.Since = before.sinceWhen(now, m.Services(s), stamp())
 		return s, release, err
 	})
 }

@@ -333,6 +333,9 @@ type templates struct {
 	rest   catalog.Rest
 	pool   int
 	broken bool
+
+	service string // its one service, "web" unless told
+	port    int
 }
 
 func (c *templates) change(f func(*templates)) {
@@ -356,10 +359,14 @@ func (c *templates) Template(name string) (catalog.Template, error) {
 	if name != "base" || c.broken {
 		return catalog.Template{}, fault.New(fault.NotFound, "There is no template %q. There are: base.", name)
 	}
+	one := catalog.Service{Name: "web", Command: []string{"serve"}, Port: c.port}
+	if c.service != "" {
+		one.Name = c.service
+	}
 	return catalog.Template{
 		Name: "base", Size: catalog.DefaultSize, Profile: catalog.Dev, Env: map[string]string{"FROM": c.env, "BOTH": c.env},
 		Standby:  catalog.Standby{Rest: c.rest, Pool: c.pool},
-		Services: []catalog.Service{{Name: "web", Command: []string{"serve"}}},
+		Services: []catalog.Service{one},
 	}, nil
 }
 

@@ -13,6 +13,8 @@ import (
 type ownRow struct {
 	Services *[]serviceRow `json:"services,omitempty"`
 	IDE      *bool         `json:"ide,omitempty"`
+	// Since is when services began to count, by name; it stays when the template's count again.
+	Since map[string]time.Time `json:"since,omitempty"`
 }
 
 type serviceRow struct {
@@ -32,7 +34,7 @@ type healthRow struct {
 
 // ownText gives the column of o, "" when there is nothing to keep.
 func ownText(o sandbox.Own) (string, error) {
-	row := ownRow{IDE: o.IDE}
+	row := ownRow{IDE: o.IDE, Since: o.Since}
 	if o.HasServices {
 		list := make([]serviceRow, 0, len(o.Services))
 		for _, s := range o.Services {
@@ -41,7 +43,7 @@ func ownText(o sandbox.Own) (string, error) {
 		}
 		row.Services = &list
 	}
-	if row == (ownRow{}) {
+	if row.Services == nil && row.IDE == nil && len(row.Since) == 0 {
 		return "", nil
 	}
 	text, err := json.Marshal(row)
@@ -60,7 +62,7 @@ func ownOf(name string, text []byte) (o sandbox.Own, err error) {
 	if err := json.Unmarshal(text, &row); err != nil {
 		return o, fmt.Errorf("read own services of %s: %w", name, errBadJSON)
 	}
-	o.IDE = row.IDE
+	o.IDE, o.Since = row.IDE, row.Since
 	if row.Services == nil {
 		return o, nil
 	}
