@@ -190,10 +190,10 @@ func TestServices_LogsAreTextOnly(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)
 	s.declare("mine", catalog.Service{Name: "web", Command: []string{"true"}})
-	s.rooms.log = []string{"\x1b[31m<b>red</b>\x1b[0m\x1b]0;title\x07\n", "\xff\x00end"}
+	s.rooms.log = []string{"\x1b[31m<b>red</b>\x1b[0m\x1b]0;title\x07\n", "\xff\x00end\u009b2J\u009d0;\u009c\u0085"}
 	page := s.get("ada", "/sandboxes/mine/services/web/log").is(http.StatusOK)
 	log := page.need("pre.log")
-	if got := text(log); got != "<b>red</b> \ufffdend" {
+	if got := text(log); got != "<b>red</b> \ufffdend2J0;" {
 		t.Errorf("log %q", got)
 	}
 	stream := attr(log, "data-log-stream")

@@ -18,8 +18,11 @@ export function follow(event, text) {
   if (event.ctrlKey || event.metaKey || (matchMedia("(hover: none)").matches && confirm(question(url)))) open(url);
 }
 
-// followHidden opens a link whose address the program has put behind other text (OSC 8): always asked.
-export function followHidden(event, text) {
+// hidden handles links whose address the program has put behind other text (OSC 8), in every screen: always asked. Without
+// it xterm would follow them by itself.
+export const hidden = { activate: followHidden };
+
+function followHidden(event, text) {
   const url = safeLink(text);
   if (!url || !(event.ctrlKey || event.metaKey || matchMedia("(hover: none)").matches)) return;
   if (confirm(question(url))) open(url);

@@ -6,6 +6,7 @@ import { Terminal } from "@xterm/xterm";
 import { hold, press, selection, start } from "./caret.js";
 import { copy } from "./clipboard.js";
 import { FindBar } from "./find_bar.js";
+import { hidden } from "./links.js";
 import { readLook } from "./look.js";
 import { coloursOnly } from "./sequences.js";
 
@@ -29,6 +30,7 @@ export class Scrollback {
     root.append(this.element);
     this.screen = new Terminal({
       ...readLook(root), allowProposedApi: true, convertEol: true, cursorBlink: false, cursorInactiveStyle: "none",
+      linkHandler: hidden,
       minimumContrastRatio: 4.5, scrollback: mostRows, screenReaderMode: false,
     });
     this.fitting = new FitAddon();

@@ -38,7 +38,8 @@ test("a line that the screen has wrapped is read as one, cell by cell", () => {
 });
 
 test("of a record only the colours are shown", () => {
-  assert.equal(coloursOnly("\x1b[1;31mred\x1b[0m \x1b[2Jx\x1b]0;title\x07y\x1b]52;c;aGk=\x1b\\z\x1bcw\r\n\x1bPq\x1b\\!\x1b[?1049h\x9b"), "\x1b[1;31mred\x1b[0m xyzw\n!\x9b");
+  assert.equal(coloursOnly("\x1b[1;31mred\x1b[0m \x1b[2Jx\x1b]0;title\x07y\x1b]52;c;aGk=\x1b\\z\x1bcw\r\n\x1bPq\x1b\\!\x1b[?1049h\x9b"), "\x1b[1;31mred\x1b[0m xyzw\n!");
   assert.equal(coloursOnly("plain\ttext\n日本"), "plain\ttext\n日本");
   assert.equal(coloursOnly("\x1b]0;never ends"), "");
+  assert.equal(coloursOnly("a\x9b2Jb\x9d8;;https://evil.example\x9cc\x90d\x85e\x80\xa0é"), "a2Jb8;;https://evil.examplecde\xa0é");
 });

@@ -12,7 +12,7 @@ import { Connection } from "./connection.js";
 import { Feed } from "./feed.js";
 import { FileInput } from "./file_input.js";
 import { KeyBar } from "./keybar.js";
-import { follow, followHidden } from "./links.js";
+import { follow, hidden } from "./links.js";
 import { readLook, watchLook } from "./look.js";
 import { Note, Notice, shownAs, waits } from "./notice.js";
 import { question } from "./pasting.js";
@@ -178,7 +178,7 @@ class MountedTerminal {
       ...readLook(this.root),
       allowProposedApi: true, // unicode
       cursorBlink: !matchMedia("(prefers-reduced-motion: reduce)").matches,
-      linkHandler: { activate: followHidden },
+      linkHandler: hidden,
       macOptionClickForcesSelection: true,
       minimumContrastRatio: 4.5,
       rightClickSelectsWord: false,
