@@ -116,6 +116,25 @@ func TestCrossSite_UnsafeMethodsAreRefused(t *testing.T) {
 	w.call("ada", "POST", "/api/v1/sandboxes", `{"template":"base"}`, "Origin", "http://localhost:8080").is(202)
 }
 
+// Sandboxes live on sibling hosts, and their pages' requests come with our cookie: an <img> alone would wake a sandbox or
+// have a home packed, though its page sees nothing of the answer.
+func TestCrossSite_WhatScriptsOfOursAskForNoOtherPageGets(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "lab", nil)
+	for _, site := range []string{"same-site", "cross-site", "Same-Origin", "new-kind"} {
+		for _, path := range []string{"/files?path=.&archive=zip", "/files?path=notes.txt", "/files:watch?path=.", "/ports", "/ide", "/services/web/log/stream", "/terminals/main/text"} {
+			got := s.get("ada", "/sandboxes/lab"+path, "Sec-Fetch-Site", site, "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image").is(http.StatusForbidden)
+			if got.Header().Get("Content-Type") != problemType {
+				t.Errorf("%s of %s: %v", path, site, got.Header())
+			}
+		}
+		s.get("ada", "/sandboxes/lab", "Sec-Fetch-Site", site, "Sec-Fetch-Mode", "navigate").is(http.StatusOK) // a link to a page
+	}
+	for _, site := range []string{"same-origin", "none"} { // our own pages' links and pictures, and the address bar
+		s.get("ada", "/sandboxes/lab/files?path=notes.txt", "Sec-Fetch-Site", site).is(http.StatusOK)
+	}
+}
+
 func TestErrors_UnknownAddressesAndMethodsAreProblems(t *testing.T) {
 	w := newWorld(t)
 	w.call("ada", "GET", "/api/v1/nothing", "").problem(404, "not_found", "")

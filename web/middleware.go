@@ -105,6 +105,9 @@ func (s *Server) admit(a access) echo.MiddlewareFunc {
 		return func(c echo.Context) error {
 			r := requestOf(c)
 			r.access = a
+			if a == scripted && foreign(r.http) {
+				return fault.New(fault.Forbidden, "This request came from another website and was refused.")
+			}
 			who, err := s.identify(r.http.Context(), r, a)
 			if err != nil {
 				return err
@@ -116,6 +119,15 @@ func (s *Server) admit(a access) echo.MiddlewareFunc {
 			return next(c)
 		}
 	}
+}
+
+// foreign reports whether a browser says that a page of another origin asks. Sandboxes live on sibling hosts, so their pages
+// send our cookie along: what such a page cannot read would still wake sandboxes, pack homes and use up what a person may do
+// at once. Our own pages' scripts, links and pictures are of the same origin, and what a person types is of none. Browsers say
+// so over HTTPS and on localhost; elsewhere they do not, and programs never do.
+func foreign(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site != "" && site != "same-origin" && site != "none"
 }
 
 func (s *Server) identify(ctx context.Context, r *request, a access) (auth.Principal, error) {
