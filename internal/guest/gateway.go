@@ -50,10 +50,11 @@ type gateway struct {
 	proxy   *httputil.ReverseProxy
 	serving sync.WaitGroup // requests
 	flow    *flow
+	outside time.Duration // how long a request of an outsider may last
 }
 
 func newGateway(address string, worked func()) *gateway {
-	g := &gateway{address: address, worked: worked, keyed: make(chan struct{}), flow: newFlow()}
+	g := &gateway{address: address, worked: worked, keyed: make(chan struct{}), flow: newFlow(), outside: wire.OutsiderLife}
 	g.proxy = &httputil.ReverseProxy{
 		Rewrite: g.rewrite, ModifyResponse: check, ErrorHandler: refuse, FlushInterval: -1, BufferPool: lender{},
 		ErrorLog: log.New(io.Discard, "", 0),
@@ -180,8 +181,27 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, over := c.bound(r.Context())
 	defer over()
 	_ = http.NewResponseController(w).EnableFullDuplex() // a program may answer while it is still being sent to
+	if wire.IsOutsiderPass(r.Header.Get(wire.PassHeader)) {
+		var leave func()
+		ctx, leave = g.limit(ctx, w)
+		defer leave()
+	}
 	r.Body = &flowing{ReadCloser: r.Body, call: c}
 	g.proxy.ServeHTTP(&scrubbed{w}, r.WithContext(context.WithValue(ctx, visitKey{}, visit{port, name, c})))
+}
+
+// limit bounds a request of an outsider: ctx ends it, and the deadlines end what waits for its visitor meanwhile, who may
+// neither send nor take anything. The caller must call leave.
+func (g *gateway) limit(ctx context.Context, w http.ResponseWriter) (bounded context.Context, leave func()) {
+	end := time.Now().Add(g.outside)
+	ctx, cancel := context.WithDeadline(ctx, end)
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(end) // the server itself sets another for the next request
+	_ = control.SetWriteDeadline(end)
+	return ctx, func() {
+		cancel()
+		_ = control.SetWriteDeadline(time.Time{})
+	}
 }
 
 // opens says whether the request has a pass, exactly one, for its host.

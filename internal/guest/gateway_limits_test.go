@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"sandboxd/internal/wire"
 )
 
 func TestGateway_TakesSoManyConnectionsAndNoMore(t *testing.T) {
@@ -152,6 +154,53 @@ func TestGateway_SlowOnesLoseTheirPlace(t *testing.T) {
 				<-done
 			})
 		})
+	}
+}
+
+// Whoever is let in because a port is public or shared may have lost that since: it is asked anew soon.
+func TestGateway_WhatOutsidersHaveBegunEndsAndWhatOthersHaveGoesOn(t *testing.T) {
+	g, address := openGateway(t)
+	g.outside = 100 * time.Millisecond
+	more := make(chan struct{})
+	host := program(t, func(w http.ResponseWriter, r *http.Request) {
+		http.NewResponseController(w).EnableFullDuplex()
+		io.WriteString(w, "a")
+		http.NewResponseController(w).Flush()
+		if r.Method == http.MethodPost {
+			io.Copy(io.Discard, r.Body)
+			return
+		}
+		select {
+		case <-more:
+			io.WriteString(w, "b")
+		case <-r.Context().Done():
+		}
+	})
+	begin := func(method string, pass func([]byte, string, time.Time) string, body io.Reader) *http.Response {
+		r := direct(t, method, address, host, "/", body)
+		r.Header.Set(wire.PassHeader, pass(gatewayKey, host, time.Now().Add(wire.PassLife)))
+		res, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { res.Body.Close() })
+		return res
+	}
+	inside := begin(http.MethodGet, wire.NewPass, nil)
+	silent, never := io.Pipe()
+	t.Cleanup(func() { never.Close() })
+	for what, res := range map[string]*http.Response{
+		"a stream":                  begin(http.MethodGet, wire.NewOutsiderPass, nil),
+		"an upload that never ends": begin(http.MethodPost, wire.NewOutsiderPass, silent),
+	} {
+		if b, err := io.ReadAll(res.Body); err == nil || string(b) != "a" {
+			t.Errorf("%s ends with %q, %v", what, b, err)
+		}
+	}
+	within(t, "the end of the outsiders' requests", func() bool { g.flow.mu.Lock(); defer g.flow.mu.Unlock(); return len(g.flow.calls) == 1 })
+	close(more)
+	if b, err := io.ReadAll(inside.Body); err != nil || string(b) != "ab" {
+		t.Errorf("who may use the sandbox gets %q, %v", b, err)
 	}
 }
 

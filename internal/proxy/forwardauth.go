@@ -120,7 +120,11 @@ func (v visit) wake(sb sandbox.Sandbox, use idle.Use) {
 func (v visit) letThrough(sb sandbox.Sandbox, use idle.Use) {
 	var pass string
 	if v.opens(sb) {
-		pass = wire.NewPass(v.cfg.Keys.GatewayKey(sb.ID), v.r.Host, time.Now().Add(wire.PassLife))
+		newPass := wire.NewPass
+		if v.who.outside() {
+			newPass = wire.NewOutsiderPass
+		}
+		pass = newPass(v.cfg.Keys.GatewayKey(sb.ID), v.r.Host, time.Now().Add(wire.PassLife))
 	}
 	if pass == "" {
 		v.refuse(fault.New(fault.Unavailable, "There is no direct way to %s now.", v.target.Name))

@@ -47,6 +47,9 @@ func TestForwardAuth_OutsidersPassAsThroughTheProxy(t *testing.T) {
 		if a.StatusCode != c.status || plain.StatusCode != c.status || (a.Header.Get(wire.PassHeader) != "") != (c.status == 200) {
 			t.Errorf("%s: Traefik is told %d, the proxy says %d, want %d", what, a.StatusCode, plain.StatusCode, c.status)
 		}
+		if pass := a.Header.Get(wire.PassHeader); pass != "" && !wire.IsOutsiderPass(pass) {
+			t.Errorf("%s: the gateway is not told that it is an outsider", what)
+		}
 		if c.status >= 400 && a.body != plain.body {
 			t.Errorf("%s: %s, but %s", what, a.body, plain.body)
 		}

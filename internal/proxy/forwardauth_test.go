@@ -54,6 +54,9 @@ func TestForwardAuth_GivesAPassAndOnlyWhatMayReachTheSandbox(t *testing.T) {
 	if err := wire.CheckPass(w.boxes.GatewayKey("1"), pass, direct3000, time.Now()); err != nil {
 		t.Errorf("the pass %q: %v", pass, err)
 	}
+	if wire.IsOutsiderPass(pass) {
+		t.Error("who may use the sandbox is taken for an outsider")
+	}
 	if wire.CheckPass(w.boxes.GatewayKey("1"), pass, "3001-ml.localhost:8080", time.Now()) == nil ||
 		wire.CheckPass(w.boxes.GatewayKey("2"), pass, direct3000, time.Now()) == nil {
 		t.Error("the pass opens other gateways")

@@ -19,11 +19,17 @@ const (
 	PassHeader = "X-Sandboxd-Pass"
 	// PassLife is how long a pass is issued for. A request that is let in may last longer.
 	PassLife = 60 * time.Second
+	// OutsiderLife is how long a request of an outsider may last that the gateway has let in. The gateway does not hear when
+	// a port is made private or a share is revoked, so nothing that such a visitor has begun may go on for long: what is
+	// cut can be asked for again, and then is answered as things are.
+	OutsiderLife = 5 * time.Minute
 )
 
 const (
 	// passVersion begins every pass and is part of what is signed.
 	passVersion = "1"
+	// outsiderVersion begins the passes of outsiders.
+	outsiderVersion = "2"
 	// maxPass bounds what is looked at; a pass has 56 characters.
 	maxPass = 128
 )
@@ -35,11 +41,23 @@ var ErrPass = errors.New("the pass is not valid")
 // its port and one trailing dot do not matter. With a key of another length than GatewayKeySize it is "", which opens
 // nothing.
 func NewPass(key []byte, host string, until time.Time) string {
+	return newPass(key, passVersion, host, until)
+}
+
+// NewOutsiderPass is NewPass for a visitor who may use this port alone, for as long as it is public or shared.
+func NewOutsiderPass(key []byte, host string, until time.Time) string {
+	return newPass(key, outsiderVersion, host, until)
+}
+
+// IsOutsiderPass reports whether a pass that CheckPass has found valid is one of NewOutsiderPass.
+func IsOutsiderPass(pass string) bool { return strings.HasPrefix(pass, outsiderVersion+".") }
+
+func newPass(key []byte, version, host string, until time.Time) string {
 	if len(key) != GatewayKeySize {
 		return ""
 	}
 	expiry := strconv.FormatInt(until.Unix(), 10)
-	return passVersion + "." + expiry + "." + base64.RawURLEncoding.EncodeToString(signPass(key, host, expiry))
+	return version + "." + expiry + "." + base64.RawURLEncoding.EncodeToString(signPass(key, version, host, expiry))
 }
 
 // CheckPass says whether pass opens the gateway with that key for a request to host at now. A pass that is valid for
@@ -50,11 +68,11 @@ func CheckPass(key []byte, pass, host string, now time.Time) error {
 	}
 	version, rest, _ := strings.Cut(pass, ".")
 	expiry, signed, _ := strings.Cut(rest, ".")
-	if version != passVersion {
+	if version != passVersion && version != outsiderVersion {
 		return ErrPass
 	}
 	sum, err := base64.RawURLEncoding.Strict().DecodeString(signed)
-	if err != nil || !hmac.Equal(sum, signPass(key, host, expiry)) {
+	if err != nil || !hmac.Equal(sum, signPass(key, version, host, expiry)) {
 		return ErrPass
 	}
 	until, err := strconv.ParseInt(expiry, 10, 64)
@@ -64,9 +82,9 @@ func CheckPass(key []byte, pass, host string, now time.Time) error {
 	return nil
 }
 
-func signPass(key []byte, host, expiry string) []byte {
+func signPass(key []byte, version, host, expiry string) []byte {
 	h := hmac.New(sha256.New, key)
-	h.Write([]byte(passVersion + "|" + bareHost(host) + "|" + expiry))
+	h.Write([]byte(version + "|" + bareHost(host) + "|" + expiry))
 	return h.Sum(nil)
 }
 

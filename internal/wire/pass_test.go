@@ -15,9 +15,10 @@ func passKey(b byte) []byte { return bytes.Repeat([]byte{b}, GatewayKeySize) }
 func TestPass_OpensTheGatewayForItsHostAndTimeAlone(t *testing.T) {
 	key, host := passKey(1), "8080-box.example.com"
 	good := NewPass(key, host, someTime.Add(PassLife))
+	outside := NewOutsiderPass(key, host, someTime.Add(PassLife))
 	stamp := strconv.FormatInt(someTime.Add(PassLife).Unix(), 10)
 	forged := func(expiry, version string) string {
-		sum := signPass(key, host, expiry)
+		sum := signPass(key, passVersion, host, expiry)
 		return version + "." + expiry + "." + base64.RawURLEncoding.EncodeToString(sum)
 	}
 	for name, c := range map[string]struct {
@@ -48,7 +49,11 @@ func TestPass_OpensTheGatewayForItsHostAndTimeAlone(t *testing.T) {
 		"more behind it":       {key, good + "A", host, someTime, false},
 		"a dot behind it":      {key, good + ".", host, someTime, false},
 		"space before it":      {key, " " + good, host, someTime, false},
-		"another version":      {key, forged(stamp, "2"), host, someTime, false},
+		"another version":      {key, forged(stamp, "3"), host, someTime, false},
+		"an outsider's":        {key, outside, host, someTime, true},
+		"an outsider's, over":  {key, outside, host, someTime.Add(PassLife), false},
+		"made an insider's":    {key, passVersion + outside[1:], host, someTime, false},
+		"made an outsider's":   {key, forged(stamp, outsiderVersion), host, someTime, false},
 		"no number":            {key, forged("soon", passVersion), host, someTime, false},
 		"a huge number":        {key, forged("99999999999999999999", passVersion), host, someTime, false},
 		"a later expiry":       {key, strings.Replace(good, stamp, stamp+"0", 1), host, someTime, false},
@@ -67,6 +72,13 @@ func TestPass_OpensTheGatewayForItsHostAndTimeAlone(t *testing.T) {
 	}
 }
 
+func TestPass_TellsOutsidersFromOthers(t *testing.T) {
+	key, host, until := passKey(1), "8080-box.example.com", someTime.Add(PassLife)
+	if outside, good := NewOutsiderPass(key, host, until), NewPass(key, host, until); !IsOutsiderPass(outside) || IsOutsiderPass(good) {
+		t.Errorf("%q and %q are taken for each other", good, outside)
+	}
+}
+
 // FuzzPass: nothing opens the gateway but what NewPass gives for the same host and a time that is near.
 func FuzzPass(f *testing.F) {
 	key := passKey(1)
@@ -78,7 +90,8 @@ func FuzzPass(f *testing.F) {
 			return
 		}
 		for s := range int64(2*PassLife/time.Second) + 1 {
-			if NewPass(key, host, someTime.Add(time.Duration(s)*time.Second)) == pass {
+			until := someTime.Add(time.Duration(s) * time.Second)
+			if NewPass(key, host, until) == pass || NewOutsiderPass(key, host, until) == pass {
 				return
 			}
 		}
