@@ -58,9 +58,12 @@ func (s *stay) forward(way passage) {
 	if r.ContentLength != 0 {
 		s.sending.Store(true)
 		s.inwards.set(attended) // until it is asked for
-		r.Body = &upload{ReadCloser: r.Body, ctx: ctx, stay: s}
+		r.Body = &upload{ReadCloser: r.Body, ctx: ctx, stay: s, control: control}
 	}
 	s.out = &final{ResponseWriter: s.w}
+	if s.who.outside() {
+		s.out.pause = outsiderPause
+	}
 	s.reverse.ServeHTTP(s.out, r)
 }
 
@@ -112,7 +115,19 @@ func isWebSocket(r *http.Request) bool {
 // may come from different goroutines.
 type final struct {
 	http.ResponseWriter
+	pause time.Duration // how long the visitor may take nothing, if that is bounded
+
 	mu sync.Mutex
+}
+
+// hurry bounds what is written next; done ends that, for no deadline may pass while nothing is written.
+func (f *final) hurry() (done func()) {
+	if f.pause == 0 {
+		return func() {}
+	}
+	control := http.NewResponseController(f.ResponseWriter)
+	_ = control.SetWriteDeadline(time.Now().Add(f.pause))
+	return func() { _ = control.SetWriteDeadline(time.Time{}) }
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -126,6 +141,7 @@ func (f *final) WriteHeader(status int) {
 func (f *final) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	defer f.hurry()()
 	return f.ResponseWriter.Write(p)
 }
 
@@ -133,6 +149,7 @@ func (f *final) Write(p []byte) (int, error) {
 func (f *final) FlushError() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	defer f.hurry()()
 	return http.NewResponseController(f.ResponseWriter).Flush()
 }
 
@@ -145,6 +162,8 @@ func (s *stay) failed(err error) {
 	var slow net.Error
 	port, isPort := strings.CutPrefix(s.way.upstream, portPrefix)
 	switch {
+	case errors.Is(err, errStalled):
+		s.refuse(errStalled)
 	case s.r.Context().Err() != nil:
 		s.refuse(fault.Wrap(err, fault.Unavailable, "The request was given up."))
 	case errors.Is(err, errLate):

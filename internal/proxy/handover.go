@@ -159,6 +159,7 @@ func (v visit) comeBack() {
 	if err == nil {
 		v.setCookie(v.hostCookie(), secret, 0)
 		v.setCookie(v.nonceCookie(), "", -1)
+		v.moveIn(ctx)
 		v.redirect(next)
 		return
 	}

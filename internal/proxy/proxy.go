@@ -165,6 +165,7 @@ type Proxy struct {
 	known     *known
 	attempts  attempts
 	strangers strangers
+	audience  audience
 	pools     *pools
 	ready     ready
 	reverse   *httputil.ReverseProxy
@@ -208,6 +209,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		v.refuse(err)
 	case v.strange():
 		v.show(methodRefused("Sandboxes do not take this method."))
+	case v.target.Kind == hostname.Terminal && fetchesWorker(r):
+		v.refuseWorker("There are no service workers at a terminal's address.")
 	case ownPath(r.URL.Path):
 		v.own()
 	default:
@@ -269,6 +272,12 @@ func (v visit) enter() {
 	if !ok {
 		return
 	}
+	leave, err := v.squeeze(sb)
+	if err != nil {
+		v.refuse(err)
+		return
+	}
+	defer leave()
 	entry, use, ok := v.open(sb)
 	if !ok {
 		return
@@ -315,6 +324,9 @@ func (v visit) recognise() (visit, sandbox.Sandbox, bool) {
 	}
 	if err != nil {
 		v.refuse(err)
+		return v, sb, false
+	}
+	if v.evicts(who, sb) {
 		return v, sb, false
 	}
 	v.who = who

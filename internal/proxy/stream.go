@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -105,14 +107,15 @@ func (s *stay) thaw(ctx context.Context, unattended bool) error {
 // upload is a request's body.
 type upload struct {
 	io.ReadCloser
-	ctx  context.Context
-	stay *stay
+	ctx     context.Context
+	stay    *stay
+	control *http.ResponseController
 }
 
 // Read implements io.Reader. Whenever it is not being asked, it is the sandbox that is waited for.
 func (u *upload) Read(p []byte) (int, error) {
 	u.stay.inwards.set(nothing)
-	n, err := u.ReadCloser.Read(p)
+	n, err := u.next(p)
 	if n > 0 {
 		if shut := u.stay.goes(u.ctx, n, false); shut != nil {
 			return 0, shut
@@ -124,6 +127,20 @@ func (u *upload) Read(p []byte) (int, error) {
 	}
 	u.stay.inwards.set(attended)
 	return n, nil
+}
+
+// next reads what comes next. An outsider has to send something now and then.
+func (u *upload) next(p []byte) (int, error) {
+	if !u.stay.who.outside() {
+		return u.ReadCloser.Read(p)
+	}
+	_ = u.control.SetReadDeadline(time.Now().Add(outsiderPause))
+	n, err := u.ReadCloser.Read(p)
+	_ = u.control.SetReadDeadline(time.Time{}) // it is the sandbox that is waited for
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errStalled
+	}
+	return n, err
 }
 
 // Close ends the body early: the sandbox wants no more of it.

@@ -1,0 +1,196 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sandboxd/internal/sandbox"
+)
+
+// hall serves a port whose every path but /now keeps its visitors until the returned leave.
+func hall(w *world, port int) (leave func()) {
+	over := make(chan struct{})
+	w.serve(portHost(port), func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/now" {
+			select {
+			case <-over:
+			case <-r.Context().Done():
+			}
+		}
+		_, _ = io.WriteString(rw, "hello")
+	})
+	return sync.OnceFunc(func() { close(over) })
+}
+
+// visits lets so many come at once, each from an address of its own network, and gives what each is answered.
+func (w *world) visits(many, networks int) (statuses func() map[int]int) {
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	got := map[int]int{}
+	for i := range many {
+		r := w.request("GET", port3000+"/", nil, header{"X-Forwarded-For", fmt.Sprintf("198.51.100.%d", 1+i%networks)})
+		all.Go(func() {
+			a := w.send(r)
+			mu.Lock()
+			defer mu.Unlock()
+			got[a.StatusCode]++
+		})
+	}
+	synctest.Wait()
+	return func() map[int]int { all.Wait(); return got }
+}
+
+// crowdedWorld has a public port, which is full of those whom nobody knows before a test begins.
+func crowdedWorld(t *testing.T) *world {
+	w := newStillWorld(t)
+	w.proxy.cfg.Trusted = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}
+	w.expose(3000, sandbox.Public)
+	return w
+}
+
+func TestAudience_OneClientDoesNotFillAPort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := crowdedWorld(t)
+		leave := hall(w, 3000)
+		got := w.visits(audiencePerClient, 1)
+		begun := time.Now()
+		from := header{"X-Forwarded-For", "198.51.100.1"}
+		w.wantStatus(w.ask("GET", port3000+"/now", from), 429)
+		if waited := time.Since(begun); waited != audiencePatience {
+			t.Errorf("it waits for %v", waited)
+		}
+		w.wantStatus(w.ask("GET", port3000+"/now", header{"X-Forwarded-For", "198.51.100.2"}), 200)
+		w.wantStatus(w.ask("GET", port3000+"/now", append(from, bearer...)), 200)
+		time.AfterFunc(audiencePatience/2, leave)
+		w.wantStatus(w.ask("GET", port3000+"/now", from), 200) // as soon as there is room
+		if s := got(); s[200] != audiencePerClient {
+			t.Errorf("%v", s)
+		}
+		w.wantReleased()
+		if n := len(w.proxy.audience.places); n != 0 {
+			t.Errorf("%d places are remembered", n)
+		}
+	})
+}
+
+func TestAudience_AllOutsidersTogetherLeaveRoomForWhoMayUseTheSandbox(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := crowdedWorld(t)
+		leave := hall(w, 3000)
+		got := w.visits(maxPerPort, maxPerPort)
+		if _, inside := w.boxes.entered(); inside != audiencePerPort {
+			t.Errorf("%d are inside", inside)
+		}
+		w.wantStatus(w.ask("GET", port3000+"/now", bearer), 200)
+		time.Sleep(audiencePatience + time.Second)
+		leave()
+		if s := got(); s[200] != audiencePerPort || s[503] != maxPerPort-audiencePerPort {
+			t.Errorf("%v", s)
+		}
+	})
+}
+
+func TestAudience_BeyondAQueueNobodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := crowdedWorld(t)
+		leave := hall(w, 3000)
+		got := w.visits(audiencePerClient+audienceQueue, 1)
+		begun := time.Now()
+		w.wantStatus(w.ask("GET", port3000+"/now", header{"X-Forwarded-For", "198.51.100.1"}), 429)
+		if waited := time.Since(begun); waited != 0 {
+			t.Errorf("it waits for %v", waited)
+		}
+		leave()
+		if s := got(); s[200] != audiencePerClient+audienceQueue {
+			t.Errorf("%v", s)
+		}
+	})
+}
+
+func TestAudience_AnOutsiderWhoSendsNothingMoreIsLetGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := crowdedWorld(t)
+		w.serve(portHost(3000), func(rw http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			_, _ = io.WriteString(rw, "hello")
+		})
+		body, begin := io.Pipe()
+		defer begin.Close()
+		go func() {
+			for range 5 { // slowly, but it goes on
+				_, _ = io.WriteString(begin, "a")
+				time.Sleep(outsiderPause - time.Second)
+			}
+		}()
+		begun := time.Now()
+		if a := w.send(w.request("POST", port3000, body, nil)); a.StatusCode != 504 && a.StatusCode != 503 { // the latter when the server notices first
+			t.Errorf("%d %s", a.StatusCode, a.body)
+		}
+		if took := time.Since(begun); took < 4*(outsiderPause-time.Second) || took > 6*outsiderPause {
+			t.Errorf("after %v", took)
+		}
+		w.wantReleased()
+	})
+}
+
+// bare is the writer of an answer to a connection.
+type bare struct {
+	http.ResponseWriter
+	net.Conn
+}
+
+func (b bare) Write(p []byte) (int, error) { return b.Conn.Write(p) }
+
+// On a pipe, because an HTTP server waits on a lock meanwhile, at which fake time stands still.
+func TestAudience_AnOutsiderWhoTakesNothingMoreIsLetGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer near.Close()
+		out := &final{ResponseWriter: bare{Conn: far}, pause: outsiderPause}
+		go func() { // slowly, but it goes on
+			for range 3 {
+				time.Sleep(outsiderPause - time.Second)
+				_, _ = near.Read(make([]byte, 1))
+			}
+		}()
+		for range 3 {
+			if _, err := out.Write([]byte("a")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Hour) // in which the program says nothing
+		begun := time.Now()
+		if _, err := out.Write([]byte("a")); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begun) != outsiderPause {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+	})
+}
+
+// A stream in which nothing happens is no reason: it is the sandbox that is waited for.
+func TestAudience_AQuietStreamOfAnOutsidersGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := crowdedWorld(t)
+		w.serve(portHost(3000), func(rw http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			for range 2 {
+				_, _ = io.WriteString(rw, "a")
+				_ = http.NewResponseController(rw).Flush()
+				time.Sleep(3 * outsiderPause)
+			}
+		})
+		for _, method := range []string{"GET", "POST"} {
+			if a := w.ask(method, port3000, nil); a.StatusCode != 200 || a.body != "aa" {
+				t.Errorf("%s: %d %q", method, a.StatusCode, a.body)
+			}
+		}
+	})
+}

@@ -1,0 +1,110 @@
+package proxy
+
+import (
+	"strings"
+	"testing"
+
+	"sandboxd/internal/sandbox"
+)
+
+const emptied = `"storage"`
+
+// arrive signs a browser in at a host and gives the answer that brings its session, and all cookies that it has then.
+func (w *world) arrive(address string, before header) (back answer, cookies header) {
+	w.t.Helper()
+	j := w.begin(address, before)
+	a := w.ask("GET", j.mustPass(), append(append(header{"Cookie", j.nonce}, before...), page...))
+	w.wantStatus(a, 303)
+	cookies = append(cookies, before...)
+	for _, c := range a.Cookies() {
+		if c.MaxAge >= 0 {
+			cookies = append(cookies, "Cookie", c.Name+"="+c.Value)
+		}
+	}
+	return a, cookies
+}
+
+func tenantOf(a answer) string {
+	for _, c := range a.Cookies() {
+		if strings.HasSuffix(c.Name, "sandboxd_box") {
+			return c.Value
+		}
+	}
+	return ""
+}
+
+func TestTenants_TheFirstComeBackEmptiesWhatOthersHaveLeftAndTheNextDoesNot(t *testing.T) {
+	w := newWorld(t)
+	w.serve(portHost(3000), greet)
+	a, cookies := w.arrive(port3000+"/", nil)
+	if a.Header.Get("Clear-Site-Data") != emptied || tenantOf(a) != "1" {
+		t.Errorf("the first time: %v", a.Header)
+	}
+	for _, c := range a.Cookies() {
+		if c.Name == w.proxy.tenantCookie() && (!c.HttpOnly || c.Domain != "" || c.Path != "/" || c.MaxAge < 86400) {
+			t.Errorf("cookie = %q", c.Raw)
+		}
+	}
+	w.wantStatus(w.ask("GET", port3000+"/", append(cookies, page...)), 200)
+	var known header // without the session, which has ended
+	for i := 1; i < len(cookies); i += 2 {
+		if strings.HasPrefix(cookies[i], w.proxy.tenantCookie()) {
+			known = header{"Cookie", cookies[i]}
+		}
+	}
+	if a, _ = w.arrive(port3000+"/", known); a.Header.Get("Clear-Site-Data") != "" || tenantOf(a) != "" {
+		t.Errorf("once more: %v", a.Header)
+	}
+}
+
+func TestTenants_ANewSandboxAtTheHostIsEnteredByWayOfTheDashboard(t *testing.T) {
+	w := newWorld(t)
+	w.serve(portHost(3000), greet)
+	_, cookies := w.arrive(port3000+"/", nil)
+	w.boxes.put("ml", sandbox.Sandbox{ID: "9", Name: "ml", Owner: "u-ann", State: sandbox.Running})
+	w.wantStatus(w.ask("GET", port3000+"/", append(cookies, "Accept", "*/*")), 200) // of a page that is open already
+	w.wantStatus(w.decide(w.question("GET", direct3000, "/", append(cookies, page...))), 303)
+	a, cookies := w.arrive(port3000+"/x", cookies)
+	if a.Header.Get("Clear-Site-Data") != emptied || tenantOf(a) != "9" || a.Header.Get("Location") != port3000+"/x" {
+		t.Errorf("%v", a.Header)
+	}
+	w.wantStatus(w.ask("GET", port3000+"/x", append(cookies, page...)), 200)
+	w.wantStatus(w.decide(w.question("GET", direct3000, "/", append(cookies, page...))), 200)
+}
+
+func TestTenants_AFormerSandboxsServiceWorkerEndsAndANewOneWorks(t *testing.T) {
+	w := newWorld(t)
+	w.serve(portHost(3000), greet)
+	worker := header{"Service-Worker", "script", "Sec-Fetch-Site", "same-origin"}
+	_, cookies := w.arrive(port3000+"/", nil)
+	w.wantStatus(w.ask("GET", port3000+"/sw.js", append(cookies, worker...)), 200)
+	w.boxes.put("ml", sandbox.Sandbox{ID: "9", Name: "ml", Owner: "u-ann", State: sandbox.Running})
+	for _, a := range []answer{w.ask("GET", port3000+"/sw.js", append(cookies, worker...)), w.decide(w.question("GET", direct3000, "/sw.js", append(cookies, worker...)))} {
+		if a.StatusCode != 403 || a.Header.Get("Clear-Site-Data") != emptied {
+			t.Errorf("%d %v", a.StatusCode, a.Header)
+		}
+	}
+	_, cookies = w.arrive(port3000+"/", cookies)
+	w.wantStatus(w.ask("GET", port3000+"/sw.js", append(cookies, worker...)), 200)
+}
+
+func TestTenants_NoServiceWorkerComesToATerminal(t *testing.T) {
+	w := newWorld(t)
+	w.serve(tabHost("main"), greet)
+	for _, path := range []string{"/sw.js", "/t/x/sw.js", "/.sandboxd/static/sw.js"} {
+		a := w.ask("GET", "http://ml.localhost:8080"+path, append(header{"Service-Worker", "script"}, bearer...))
+		if a.StatusCode != 403 || a.Header.Get("Clear-Site-Data") != emptied {
+			t.Errorf("%s: %d %v", path, a.StatusCode, a.Header)
+		}
+	}
+}
+
+func TestTenants_NeighboursCookiesMakeNoCircle(t *testing.T) {
+	w := newWorld(t)
+	w.serve(portHost(3000), greet)
+	_, cookies := w.arrive(port3000+"/", nil)
+	tossed := append(header{"Cookie", w.proxy.tenantCookie() + "=evil"}, cookies...)
+	w.wantStatus(w.ask("GET", port3000+"/", append(tossed, page...)), 200)
+	many := header{"Cookie", strings.Repeat(w.proxy.tenantCookie()+"=evil; ", maxCandidates+1) + w.signIn("3000-ml.localhost")}
+	w.wantStatus(w.ask("GET", port3000+"/", append(many, page...)), 200)
+}
