@@ -211,6 +211,10 @@ func (g *fakeGuest) FileMove(_ context.Context, from []string, to string, _ bool
 	return g.ask("move", append(from, to)...)
 }
 
+func (g *fakeGuest) FileRename(_ context.Context, from, to string, _ bool) error {
+	return g.ask("rename", from, to)
+}
+
 func (g *fakeGuest) FileCopy(_ context.Context, from []string, to string, _ bool) error {
 	return g.ask("copy", append(from, to)...)
 }
@@ -231,6 +235,10 @@ func (g *fakeGuest) FileDelete(_ context.Context, paths []string, permanent bool
 		return nil, err
 	}
 	return g.FileTrash(context.Background())
+}
+
+func (g *fakeGuest) FileRemove(_ context.Context, p string, only wire.Only) error {
+	return g.ask("remove", p, string(only))
 }
 
 func (g *fakeGuest) FileTrash(context.Context) ([]wire.Trashed, error) {

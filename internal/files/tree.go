@@ -60,6 +60,14 @@ func (s *Service) Move(ctx context.Context, name string, from []string, to strin
 	})
 }
 
+// Rename moves one thing to that very path, and not into a folder that is there or that a link leads to. What is there already
+// is a Conflict, or replaced with overwrite: a link itself, and a folder only if it is empty.
+func (s *Service) Rename(ctx context.Context, name, from, to string, overwrite bool) error {
+	return s.onPaths(ctx, name, "move", []string{from}, to, func(ctx context.Context, g Guest, from []string, to string) error {
+		return g.FileRename(ctx, from[0], to, overwrite)
+	})
+}
+
 // Copy copies as Move moves: folders with all that is in them, links as links.
 func (s *Service) Copy(ctx context.Context, name string, from []string, to string, overwrite bool) error {
 	return s.onPaths(ctx, name, "copy", from, to, func(ctx context.Context, g Guest, from []string, to string) error {
@@ -96,6 +104,13 @@ func (s *Service) Delete(ctx context.Context, name string, paths []string, perma
 		return err
 	})
 	return gone, err
+}
+
+// Remove deletes one thing for good if it is what only says: Conflict otherwise, also of a folder in which there is something.
+func (s *Service) Remove(ctx context.Context, name, path string, only wire.Only) error {
+	return s.onPath(ctx, name, "delete", path, func(ctx context.Context, g Guest, path string) error {
+		return g.FileRemove(ctx, path, only)
+	})
 }
 
 // Trash lists the trash, the newest first, wire.MaxTrash at most.

@@ -34,6 +34,11 @@ func (s *Session) FileMove(ctx context.Context, from []string, to string, overwr
 	return s.doForm(ctx, wire.FilesMove, url.Values{"from": from, "to": {to}, "overwrite": {strconv.FormatBool(overwrite)}})
 }
 
+// FileRename moves as FileMove does, but to that very path: never into a folder that is there, nor where a link leads.
+func (s *Session) FileRename(ctx context.Context, from, to string, overwrite bool) error {
+	return s.doForm(ctx, wire.FilesMove, url.Values{"from": {from}, "to": {to}, "overwrite": {strconv.FormatBool(overwrite)}, "exact": {"true"}})
+}
+
 // FileCopy copies as FileMove moves: folders with all that is in them, links as links, and of what is neither nothing.
 func (s *Session) FileCopy(ctx context.Context, from []string, to string, overwrite bool) error {
 	return s.doForm(ctx, wire.FilesCopy, url.Values{"from": from, "to": {to}, "overwrite": {strconv.FormatBool(overwrite)}})
@@ -43,6 +48,11 @@ func (s *Session) FileCopy(ctx context.Context, from []string, to string, overwr
 // Conflict where the trash is on another file system: only for good, then.
 func (s *Session) FileDelete(ctx context.Context, paths []string, permanent bool) ([]wire.Trashed, error) {
 	return s.trashed(ctx, wire.FilesDelete, url.Values{"path": paths, "permanent": {strconv.FormatBool(permanent)}})
+}
+
+// FileRemove deletes one thing for good if it is what only says, and nothing that is in it. Conflict otherwise.
+func (s *Session) FileRemove(ctx context.Context, path string, only wire.Only) error {
+	return s.doForm(ctx, wire.FilesDelete, url.Values{"path": {path}, "permanent": {"true"}, "only": {string(only)}})
 }
 
 // FileTrash lists the trash, the newest first, wire.MaxTrash at most.

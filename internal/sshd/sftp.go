@@ -38,8 +38,8 @@ type fileContent interface {
 
 type fileTree interface {
 	Mkdir(ctx context.Context, name, path string, parents bool) error
-	Move(ctx context.Context, name string, from []string, to string, overwrite bool) error
-	Delete(ctx context.Context, name string, paths []string, permanent bool) ([]wire.Trashed, error)
+	Rename(ctx context.Context, name, from, to string, overwrite bool) error
+	Remove(ctx context.Context, name, path string, only wire.Only) error
 	Chmod(ctx context.Context, name, path string, mode uint32) error
 	Touch(ctx context.Context, name, path string, modified time.Time) error
 	Link(ctx context.Context, name, path, target string) error

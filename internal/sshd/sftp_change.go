@@ -23,9 +23,9 @@ func (f *folder) Filecmd(r *sftp.Request) error {
 	case "Mkdir":
 		return told(files.Mkdir(f.ctx, name, r.Filepath, false))
 	case "Rmdir":
-		return told(f.rmdir(r.Filepath))
+		return told(files.Remove(f.ctx, name, r.Filepath, wire.OnlyEmptyFolder))
 	case "Remove":
-		return told(f.remove(r.Filepath))
+		return told(files.Remove(f.ctx, name, r.Filepath, wire.OnlyFile))
 	case "Symlink":
 		return told(files.Link(f.ctx, name, r.Target, r.Filepath))
 	}
@@ -37,61 +37,19 @@ func (f *folder) PosixRename(r *sftp.Request) error { return told(f.rename(r, tr
 
 // rename moves to that very path, and not into a folder that is there.
 func (f *folder) rename(r *sftp.Request, overwrite bool) error {
-	at, err := f.lstat(r.Target)
-	switch {
-	case err == nil && (!overwrite || at.Type == wire.TypeFolder):
-		return errThere
-	case err != nil && !isMissing(err):
-		return err
+	if !overwrite { // a file that is being written is there, too
+		switch _, err := f.lstat(r.Target); {
+		case err == nil:
+			return errThere
+		case !isMissing(err):
+			return err
+		}
 	}
 	files, err := f.files()
 	if err != nil {
 		return err
 	}
-	return files.Move(f.ctx, f.box.Name, []string{r.Filepath}, r.Target, overwrite)
-}
-
-func (f *folder) remove(path string) error {
-	e, err := f.lstat(path)
-	if err != nil {
-		return err
-	}
-	if e.Type == wire.TypeFolder {
-		return refusal("that is a folder")
-	}
-	return f.delete(path)
-}
-
-// rmdir removes a folder that is empty.
-func (f *folder) rmdir(path string) error {
-	e, err := f.lstat(path)
-	if err != nil {
-		return err
-	}
-	if e.Type != wire.TypeFolder {
-		return refusal("that is no folder")
-	}
-	files, err := f.files()
-	if err != nil {
-		return err
-	}
-	l, err := files.List(f.ctx, f.box.Name, path, "", 1)
-	if err != nil {
-		return err
-	}
-	if len(l.Entries) > 0 {
-		return refusal("the folder is not empty")
-	}
-	return f.delete(path)
-}
-
-func (f *folder) delete(path string) error {
-	files, err := f.files()
-	if err != nil {
-		return err
-	}
-	_, err = files.Delete(f.ctx, f.box.Name, []string{path}, true)
-	return err
+	return files.Rename(f.ctx, f.box.Name, r.Filepath, r.Target, overwrite)
 }
 
 // set sets attributes: at once, or of a file that is being written when it is in place.

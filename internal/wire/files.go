@@ -33,6 +33,16 @@ const (
 	FilesWatch   = "watch"
 )
 
+// Only says, as the parameter "only" of FilesDelete, what may be deleted: for good, with one call of the kernel's, so that nothing
+// else can have taken its place. "" is whatever is there, with all that is in it.
+type Only string
+
+// What Only can be.
+const (
+	OnlyFile        Only = "file"         // or anything else that is no folder
+	OnlyEmptyFolder Only = "empty-folder" // a link to one is none
+)
+
 // Bounds of what is asked and told of files.
 const (
 	MaxPath       = maxPath

@@ -12,12 +12,15 @@ func (q *ask) remove() error {
 	if err != nil {
 		return err
 	}
-	permanent := q.flag("permanent")
+	permanent, only := q.flag("permanent"), wire.Only(q.v.Get("only"))
 	err = q.tree.labour(q.Context(), func(a *actor) error {
 		for _, p := range paths {
-			if permanent {
+			switch {
+			case only != "":
+				err = a.unlink(p, only)
+			case permanent:
 				err = a.remove(p)
-			} else {
+			default:
 				err = a.discard(p, q.reply)
 			}
 			if err != nil {
@@ -43,6 +46,34 @@ func (a *actor) remove(p string) error {
 		return errRoot
 	}
 	return s.walk.removeTree(s.name)
+}
+
+// unlink deletes what is of that kind, and never what is in it.
+func (a *actor) unlink(p string, only wire.Only) error {
+	flags := 0
+	switch only {
+	case wire.OnlyFile:
+	case wire.OnlyEmptyFolder:
+		flags = unix.AT_REMOVEDIR
+	default:
+		return problem(wire.CodeInvalid, "What may be deleted is not understood.")
+	}
+	s, err := a.find(p, false)
+	if err != nil {
+		return err
+	}
+	defer s.walk.close()
+	if s.name == "" {
+		return errRoot
+	}
+	err = again(func() error { return unix.Unlinkat(s.walk.fd(), s.name, flags) })
+	switch {
+	case err == unix.ENOTDIR:
+		return problem(wire.CodeConflict, "%s is no folder.", wire.Clean(p, 200))
+	case err == unix.EEXIST: // some file systems say so
+		return unix.ENOTEMPTY
+	}
+	return err
 }
 
 // discard moves something to the trash and tells of it.

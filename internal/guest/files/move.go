@@ -23,9 +23,12 @@ func (q *ask) transfer(one transfer) error {
 	if err != nil {
 		return err
 	}
-	overwrite := q.flag("overwrite")
+	overwrite, exact := q.flag("overwrite"), q.flag("exact")
 	return q.labour(func(a *actor) error {
-		into, err := a.isFolder(to)
+		into, err := false, error(nil)
+		if !exact {
+			into, err = a.isFolder(to)
+		}
 		if err != nil {
 			return about(to, err)
 		}

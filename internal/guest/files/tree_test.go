@@ -111,6 +111,64 @@ func TestTransfer_FollowsTheRulesOfMv(t *testing.T) {
 	}
 }
 
+func TestMove_ToThatVeryPathAndNotIntoAFolder(t *testing.T) {
+	for to, want := range map[string]struct{ code, there string }{
+		"l": {"", "l"}, "new": {"", "new"}, "b": {"", "b"}, "loose": {"", "loose"}, "full": {wire.CodeConflict, "a"}, "empty": {wire.CodeConflict, "a"},
+	} {
+		b := newBox(t, 1000)
+		for _, p := range []string{"a", "b", "full/x"} {
+			b.put("home/"+p, p)
+		}
+		must(t, os.Mkdir(b.host("home/empty"), 0o755))
+		must(t, os.Symlink("full", b.host("home/l")))
+		must(t, os.Symlink("nowhere", b.host("home/loose")))
+		b.own("home/empty")
+		_, err := b.form(wire.FilesMove, url.Values{"from": {"a"}, "to": {to}, "overwrite": {"true"}, "exact": {"true"}})
+		if code(err) != want.code {
+			t.Errorf("%s: %v", to, err)
+		}
+		if text, err := os.ReadFile(b.host("home/" + want.there)); err != nil || string(text) != "a" {
+			t.Errorf("%s: %q, %v", to, text, err)
+		}
+		if st, err := os.Lstat(b.host("home/" + want.there)); err != nil || !st.Mode().IsRegular() {
+			t.Errorf("%s: %v, %v", to, st, err)
+		}
+		if names, err := os.ReadDir(b.host("home/full")); err != nil || len(names) != 1 {
+			t.Errorf("%s: moved into the folder: %v, %v", to, names, err)
+		}
+	}
+}
+
+func TestDelete_OnlyWhatWasMeant(t *testing.T) {
+	for _, c := range []struct {
+		path string
+		only wire.Only
+		code string
+	}{
+		{"file", wire.OnlyFile, ""}, {"link", wire.OnlyFile, ""}, {"empty", wire.OnlyEmptyFolder, ""},
+		{"full", wire.OnlyFile, wire.CodeFolder}, {"empty", wire.OnlyFile, wire.CodeFolder},
+		{"full", wire.OnlyEmptyFolder, wire.CodeConflict}, {"file", wire.OnlyEmptyFolder, wire.CodeConflict},
+		{"link", wire.OnlyEmptyFolder, wire.CodeConflict}, {"none", wire.OnlyFile, wire.CodeNotFound},
+		{"none", wire.OnlyEmptyFolder, wire.CodeNotFound}, {"full", "else", wire.CodeInvalid}, {"/", wire.OnlyEmptyFolder, wire.CodeInvalid},
+	} {
+		b := newBox(t, 1000)
+		b.put("home/file", "")
+		b.put("home/full/deep/x", "")
+		must(t, os.Mkdir(b.host("home/empty"), 0o755))
+		b.own("home/empty")
+		must(t, os.Symlink("empty", b.host("home/link")))
+		if _, err := b.form(wire.FilesDelete, url.Values{"path": {c.path}, "permanent": {"true"}, "only": {string(c.only)}}); code(err) != c.code {
+			t.Errorf("%s, only %s: %v", c.path, c.only, err)
+		}
+		if _, err := os.Lstat(b.host("home/" + c.path)); c.path != "none" && (err != nil) != (c.code == "") {
+			t.Errorf("%s, only %s: %v", c.path, c.only, err)
+		}
+		if _, err := os.Lstat(b.host("home/full/deep/x")); err != nil {
+			t.Errorf("%s, only %s: %v", c.path, c.only, err)
+		}
+	}
+}
+
 func TestDelete_TakesAllOfATreeAndFollowsNothing(t *testing.T) {
 	r := newTrap(t)
 	before := state(t, r.outside)
