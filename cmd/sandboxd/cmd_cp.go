@@ -133,26 +133,44 @@ func (o *copying) report() client.Report {
 	}}
 }
 
-// remoteSource looks at what is to be copied out of a sandbox.
-func (o *copying) remoteSource(ctx context.Context, from spot) (client.Source, error) {
+// follows says whether a source that is a link is followed: because it was asked for, or as its path can only mean what it
+// leads to.
+func (o *copying) follows(path string) bool {
+	return o.follow || strings.HasSuffix(path, "/") || strings.HasSuffix(path, "/.")
+}
+
+// remoteSource looks at what is to be copied out of a sandbox, and gives what the copy is called: "" for the contents of a folder.
+// That goes by the path as it was typed. Where its links lead the sandbox decides, and it names nothing elsewhere.
+func (o *copying) remoteSource(ctx context.Context, from spot) (s client.Source, base string, err error) {
+	typed := client.SourceOf(from.path, true)
+	at, e, err := o.remoteEnd(ctx, from)
+	switch {
+	case err != nil:
+		return s, "", err
+	case e.Type == "":
+		return s, "", fault.New(fault.NotFound, "There is no %q in %s.", at, from.box)
+	case typed.Name == "":
+		return client.Source{Folder: at, IsFolder: true}, "", nil
+	}
+	return client.SourceOf(at, e.Type == "folder"), typed.Name, nil
+}
+
+// remoteEnd follows links as far as they are to be, and gives where they end.
+func (o *copying) remoteEnd(ctx context.Context, from spot) (at string, e client.Entry, err error) {
 	const hops = 40
-	e, err := o.client.Stat(ctx, from.box, from.path)
+	at = path.Clean(from.path)
 	for range hops {
-		if err != nil || e.Type != "link" || !o.follow && !strings.HasSuffix(from.path, "/") && !strings.HasSuffix(from.path, "/.") {
-			break
+		e, err = o.client.Stat(ctx, from.box, at)
+		if err != nil || e.Type != "link" || !o.follows(from.path) {
+			return at, e, err
 		}
-		if from.path = e.Target; !path.IsAbs(e.Target) {
-			from.path = path.Join(path.Dir(from.path), e.Target)
+		if path.IsAbs(e.Target) {
+			at = path.Clean(e.Target)
+		} else {
+			at = path.Join(path.Dir(at), e.Target)
 		}
-		e, err = o.client.Stat(ctx, from.box, from.path)
 	}
-	if err != nil {
-		return client.Source{}, err
-	}
-	if e.Type == "" {
-		return client.Source{}, fault.New(fault.NotFound, "There is no %q in %s.", from.path, from.box)
-	}
-	return client.SourceOf(from.path, e.Type == "folder"), nil
+	return at, e, fault.New(fault.Invalid, "Too many links follow %q in %s.", from.path, from.box)
 }
 
 // remoteLanding decides where a copy lands in a sandbox.
@@ -181,17 +199,15 @@ func (o *copying) remoteLanding(ctx context.Context, s client.Source, base strin
 
 // upload copies from this machine.
 func (o *copying) upload(ctx context.Context, from string, to spot) error {
-	if real, err := filepath.EvalSymlinks(from); err == nil && (o.follow || strings.HasSuffix(from, "/") || strings.HasSuffix(from, "/.")) {
-		if strings.HasSuffix(from, "/.") {
-			real += "/."
-		}
+	typed := from
+	if real, err := filepath.EvalSymlinks(from); err == nil && o.follows(from) {
 		from = real
 	}
 	st, err := os.Lstat(from)
 	if err != nil {
 		return fault.Wrap(err, fault.NotFound, "There is no %q to copy.", from)
 	}
-	s := client.SourceOf(filepath.ToSlash(from), st.IsDir())
+	s := client.SourceOf(filepath.ToSlash(typed), st.IsDir())
 	l, err := o.remoteLanding(ctx, s, s.Name, to)
 	if err != nil {
 		return err
@@ -222,7 +238,7 @@ func (o *copying) pipe(ctx context.Context, box, folder string, pack func(w io.W
 
 // download copies to this machine.
 func (o *copying) download(ctx context.Context, from spot, to string) error {
-	s, err := o.remoteSource(ctx, from)
+	s, base, err := o.remoteSource(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -234,11 +250,11 @@ func (o *copying) download(ctx context.Context, from spot, to string) error {
 	case st.IsDir():
 		at = client.AFolder
 	}
-	l, err := client.LandingOf(s, s.Name, to, at)
+	l, err := client.LandingOf(s, base, to, at)
 	if err != nil {
 		return err
 	}
-	if s.Name == "" && l.NeedsParent { // contents into what is not there: a folder of that name
+	if base == "" && l.NeedsParent { // contents into what is not there: a folder of that name
 		if err := os.Mkdir(to, 0o777); err != nil {
 			return fault.Wrap(err, fault.NotFound, "The folder cannot be made: %v.", err)
 		}
@@ -254,11 +270,11 @@ func (o *copying) download(ctx context.Context, from spot, to string) error {
 
 // across copies from one sandbox to another, or within one.
 func (o *copying) across(ctx context.Context, from, to spot) error {
-	s, err := o.remoteSource(ctx, from)
+	s, base, err := o.remoteSource(ctx, from)
 	if err != nil {
 		return err
 	}
-	l, err := o.remoteLanding(ctx, s, s.Name, to)
+	l, err := o.remoteLanding(ctx, s, base, to)
 	if err != nil {
 		return err
 	}
@@ -287,7 +303,7 @@ func (o *copying) archive(ctx context.Context, from spot) error {
 	if term.IsTerminal(int(os.Stdout.Fd())) {
 		return fault.New(fault.Invalid, "An archive is not for a terminal. Lead it to a file, or to tar.")
 	}
-	s, err := o.remoteSource(ctx, from)
+	s, base, err := o.remoteSource(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -296,6 +312,9 @@ func (o *copying) archive(ctx context.Context, from spot) error {
 		return err
 	}
 	defer text.Close()
+	if s.Name != base { // a link was followed, and is what was asked for
+		return client.CopyTree(os.Stdout, text, s.Name, base, o.report())
+	}
 	if _, err := io.Copy(os.Stdout, o.progress.watch(text)); err != nil {
 		return fault.Wrap(err, fault.Unavailable, "The archive was cut off: what has been written is not whole.")
 	}

@@ -46,9 +46,10 @@ type Landing struct {
 	NeedsParent bool
 }
 
-// LandingOf decides by docker's rules. base is what the copy is called when it goes into a folder.
+// LandingOf decides by docker's rules. base is what the copy is called when it goes into a folder, "" when s is the contents of
+// one: as whoever copies has named it, and not as links have led to s.
 func LandingOf(s Source, base, dst string, at Kind) (Landing, error) {
-	contents := s.Name == ""
+	contents := base == ""
 	named := Landing{Folder: path.Dir(strings.TrimRight(dst, "/")), Name: path.Base(strings.TrimRight(dst, "/"))}
 	switch at {
 	case AFolder:
