@@ -74,7 +74,7 @@ func newHostileBox(t *testing.T) *hostileBox {
 	t.Helper()
 	homeless(t)
 	b := &hostileBox{links: map[string]string{
-		"/data/results": "/home/agent/evil/.", "/data/notes.txt": "/x/.bashrc", "/data/up": "../evil/./", "/data/root": "/", "/data/dots": "/x/evil/..",
+		"/data/results": "/home/agent/evil/.", "/data/notes.txt": "/x/.bashrc", "/data/up": "../evil/./", "/data/root": "/",
 	}}
 	s := httptest.NewServer(b)
 	t.Cleanup(s.Close)

@@ -43,10 +43,11 @@ type Options struct {
 
 // Client asks one server. Safe for concurrent use.
 type Client struct {
-	base  *url.URL
-	token string
-	agent string
-	http  *http.Client
+	base      *url.URL
+	token     string
+	agent     string
+	transport *http.Transport // also what websockets are dialled by
+	http      *http.Client
 }
 
 // New makes a client. It does no I/O. Invalid when the address is none, or the token would travel in the clear.
@@ -62,10 +63,10 @@ func New(o Options) (*Client, error) {
 		return nil, fault.Field("token", "The token has characters that no token has.")
 	}
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.DialContext = (&net.Dialer{Timeout: dialLimit, KeepAlive: 15 * time.Second}).DialContext
+	t.Proxy, t.DialContext = wayTo(base.Hostname())
 	t.DisableCompression = true
 	t.WriteBufferSize, t.ReadBufferSize = copyBuffer, copyBuffer
-	return &Client{base: base, token: o.Token, agent: o.Agent, http: &http.Client{
+	return &Client{base: base, token: o.Token, agent: o.Agent, transport: t, http: &http.Client{
 		Transport:     t,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
@@ -90,6 +91,37 @@ func ParseURL(text string) (*url.URL, error) {
 func isLoopback(host string) bool {
 	at, err := netip.ParseAddr(host)
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && at.IsLoopback()
+}
+
+type (
+	proxyFunc func(*http.Request) (*url.URL, error)
+	dialFunc  func(ctx context.Context, network, addr string) (net.Conn, error)
+)
+
+// wayTo gives the way to a host. What is called this machine is looked for here and nowhere else: a proxy would read a token
+// that goes over plain HTTP, and a name server may say anything of box.localhost.
+func wayTo(host string) (proxyFunc, dialFunc) {
+	d := &net.Dialer{Timeout: dialLimit, KeepAlive: 15 * time.Second}
+	if !isLoopback(host) {
+		return http.ProxyFromEnvironment, d.DialContext
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return nil, d.DialContext
+	}
+	return nil, func(ctx context.Context, network, addr string) (net.Conn, error) {
+		_, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			return nil, err
+		}
+		conn, err := d.DialContext(ctx, network, net.JoinHostPort("127.0.0.1", port))
+		if err == nil {
+			return conn, nil
+		}
+		if conn, six := d.DialContext(ctx, network, net.JoinHostPort("::1", port)); six == nil {
+			return conn, nil
+		}
+		return nil, err
+	}
 }
 
 // URL is the server's address, without a slash at its end.

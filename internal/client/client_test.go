@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -48,6 +50,51 @@ func TestNew_TheTokenIsNotSentInTheClear(t *testing.T) {
 	}
 	if _, err := New(Options{URL: "https://box.example.com", Token: "a\r\nHost: x"}); err == nil || strings.Contains(err.Error(), "Host") {
 		t.Errorf("a token with a line end: %v", err)
+	}
+}
+
+// TestLocal_GoesThroughNoProxy runs itself again, as the environment's proxy is read once in a process.
+func TestLocal_GoesThroughNoProxy(t *testing.T) {
+	if at := os.Getenv("TEST_LOCAL_SERVER"); at != "" {
+		c, err := New(Options{URL: at, Token: secret})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Sandboxes(t.Context()); err != nil {
+			t.Errorf("over HTTP: %v", err)
+		}
+		if ws, err := c.dial(t.Context(), "/ws", nil); err != nil {
+			t.Errorf("a websocket: %v", err)
+		} else {
+			ws.Close()
+		}
+		return
+	}
+	var proxied, served atomic.Int32
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { proxied.Add(1); w.WriteHeader(http.StatusTeapot) }))
+	defer proxy.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		served.Add(1)
+		if !strings.HasSuffix(r.URL.Path, "/ws") {
+			io.WriteString(w, `{"sandboxes":[],"total":0}`)
+		} else if ws, err := (&websocket.Upgrader{}).Upgrade(w, r, nil); err == nil {
+			ws.Close()
+		}
+	}))
+	defer server.Close()
+	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
+	for _, host := range []string{"box.localhost", "localhost", "127.0.0.1"} {
+		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLocal_GoesThroughNoProxy$")
+		again.Env = append(os.Environ(), "TEST_LOCAL_SERVER=http://"+host+":"+port, "HTTP_PROXY="+proxy.URL, "http_proxy="+proxy.URL, "NO_PROXY=", "no_proxy=")
+		if out, err := again.CombinedOutput(); err != nil || proxied.Load() != 0 {
+			t.Errorf("%s: %v, through the proxy %d times: %s", host, err, proxied.Load(), out)
+		}
+	}
+	if served.Load() != 6 {
+		t.Errorf("served %d times", served.Load())
+	}
+	if proxy, _ := wayTo("box.example.com"); proxy == nil {
+		t.Error("elsewhere the environment's proxy is not used")
 	}
 }
 
@@ -208,8 +255,9 @@ func TestExec_WhatTheServerSaysOfFailure(t *testing.T) {
 	last := map[string]string{
 		`{"type":"error","problem":{"status":400,"detail":"There is no program x."}}`: "There is no program x.",
 		`{"type":"exit","timed_out":true,"exit_code":-1}`:                             "killed",
-		`nonsense`: "cannot be read",
-		``:         "lost",
+		`nonsense`:                             "cannot be read",
+		``:                                     "lost",
+		`"` + strings.Repeat("x", 2<<20) + `"`: "lost", // and not read to its end
 	}
 	for say, want := range last {
 		c := at(t, func(w http.ResponseWriter, r *http.Request) {
@@ -227,7 +275,7 @@ func TestExec_WhatTheServerSaysOfFailure(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := r.Wait(io.Discard, io.Discard); err == nil || !strings.Contains(fault.Message(err), want) {
-			t.Errorf("%s: %v", say, err)
+			t.Errorf("%.100s: %v", say, err)
 		}
 		r.Close()
 	}

@@ -43,6 +43,9 @@ const (
 // inputSize is how much input is sent at once.
 const inputSize = 32 << 10
 
+// maxMessage bounds a message of the server's, which sends pieces far smaller.
+const maxMessage = 1 << 20
+
 // message is a text message of either side.
 type message struct {
 	Type     string            `json:"type"`
@@ -66,6 +69,7 @@ func (c *Client) Exec(ctx context.Context, name string, command Command) (*Runni
 	if err != nil {
 		return nil, err
 	}
+	ws.SetReadLimit(maxMessage)
 	r := &Running{ws: ws}
 	answered := socket.AnswerPings(ws, patienceFor)
 	r.end = sync.OnceFunc(func() {

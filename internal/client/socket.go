@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"net/http"
 	"net/url"
 	"strconv"
 
@@ -27,7 +26,7 @@ func (c *Client) dial(ctx context.Context, path string, query url.Values) (ws *w
 
 func (c *Client) dialOnce(ctx context.Context, path string, query url.Values) (*websocket.Conn, error) {
 	d := websocket.Dialer{
-		Proxy: http.ProxyFromEnvironment, HandshakeTimeout: headLimit, ReadBufferSize: 64 << 10, WriteBufferSize: 64 << 10,
+		Proxy: c.transport.Proxy, NetDialContext: c.transport.DialContext, HandshakeTimeout: headLimit, ReadBufferSize: 64 << 10, WriteBufferSize: 64 << 10,
 	}
 	scheme := map[string]string{"http": "ws", "https": "wss"}[c.base.Scheme]
 	ws, res, err := d.DialContext(ctx, c.at(scheme, path, query), c.header(nil))
