@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -105,11 +106,57 @@ func TestSSHConfig_HoldsNoTokenAndNoForeignText(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := sshConfig(t.Context(), c, "sandboxd", false)
-	if err != nil || strings.Contains(text, "sbx_") || strings.Contains(text, "evil") || !strings.Contains(text, "\nHost lab.sandboxd *.sandboxd\n") {
+	if err != nil || strings.Contains(text, "sbx_") || strings.Contains(text, "evil") || !strings.Contains(text, "\nHost lab.sandboxd *.sandboxd \"") {
 		t.Errorf("%s, %v", text, err)
 	}
 	if _, err := sshConfig(t.Context(), c, "a b", false); !fault.Is(err, fault.Invalid) {
 		t.Errorf("a suffix with a space: %v", err)
+	}
+}
+
+// TestSSHConfig_NoShellReadsANamesText has ssh itself go by the block, with names such as a repository may have in it.
+func TestSSHConfig_NoShellReadsANamesText(t *testing.T) {
+	homeless(t)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, `{"sandboxes":[{"name":"lab"}],"total":1}`)
+	}))
+	defer s.Close()
+	c, err := client.New(client.Options{URL: s.URL, Token: "sbx_secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := sshConfig(t.Context(), c, "sandboxd", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	t.Chdir(dir)
+	stub := "#!/bin/sh\nfor last; do :; done\nprintf '%s\\n' \"$last\" >>" + dir + "/asked\nexit 1\n"
+	for file, text := range map[string]string{"stub": stub, "config": strings.ReplaceAll(text, self, dir+"/stub")} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"lab", "other-1", "$(touch pwned)", "`touch pwned`", ";touch pwned;", "'$(touch pwned)'", "x'$(touch${IFS}pwned)'", "a|touch pwned|b",
+		"&touch pwned&", "x\ntouch pwned\nx", "x\"$(touch${IFS}pwned)\"", "x\\"} {
+		_ = exec.CommandContext(t.Context(), "ssh", "-F", "config", "-o", "ConnectTimeout=1", "--", name+".sandboxd", "true").Run() // it cannot connect
+		if _, err := os.Lstat("pwned"); err == nil {
+			t.Fatalf("a shell has read %q", name)
+		}
+	}
+	asked, err := os.ReadFile("asked")
+	if err != nil || !strings.HasPrefix(string(asked), "lab.sandboxd\nother-1.sandboxd\n") {
+		t.Errorf("the program was asked for %q, %v", asked, err)
+	}
+	if c, err = client.New(client.Options{URL: "https://x$(touch)y", Token: "sbx_secret"}); err == nil {
+		_, err = sshConfig(t.Context(), c, "sandboxd", false)
+	}
+	if !fault.Is(err, fault.Invalid) {
+		t.Errorf("an address that a shell would read: %v", err)
 	}
 }
 

@@ -23,7 +23,7 @@ func newLogsCmd() *cobra.Command {
 		Use:   "logs NAME [SERVICE]",
 		Short: "Show what a sandbox's services write",
 		Long: `logs prints the newest output of a service, or of all of them with their names before the lines. With --follow it goes on as
-more is written; that does not keep the sandbox awake.`,
+more is written; that does not keep the sandbox awake. On a terminal only lines, tabs and colours are shown.`,
 		Example: "  sandboxd logs lab web\n  sandboxd logs -f lab",
 		Args:    cobra.RangeArgs(1, 2),
 	})
@@ -47,13 +47,15 @@ more is written; that does not keep the sandbox awake.`,
 
 func logs(cmd *cobra.Command, c *client.Client, args []string, follow bool) error {
 	ctx, name := cmd.Context(), args[0]
+	out, rest := forScreen(cmd.OutOrStdout())
+	defer rest()
 	if len(args) == 2 {
 		text, err := c.Log(ctx, name, args[1], follow)
 		if err != nil {
 			return err
 		}
 		defer text.Close()
-		_, err = io.Copy(cmd.OutOrStdout(), text)
+		_, err = io.Copy(out, text)
 		return cut(err)
 	}
 	services, err := c.Services(ctx, name)
@@ -63,7 +65,7 @@ func logs(cmd *cobra.Command, c *client.Client, args []string, follow bool) erro
 	if len(services) == 0 {
 		return say(cmd, "%s has no services.", name)
 	}
-	all := &prefixed{out: cmd.OutOrStdout()}
+	all := &prefixed{out: out}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, service := range services {
 		group.Go(func() error { return all.copy(ctx, c, name, service, follow) })

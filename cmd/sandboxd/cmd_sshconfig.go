@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -68,6 +69,13 @@ func printHostKey(cmd *cobra.Command, c *client.Client, host string) error {
 	return err
 }
 
+// shellChars are what a name may not have: ssh has a shell read the ProxyCommand with the name in it, and a name may be
+// anybody's, such as that of a submodule. It stands between single quotes, which only one of these could end.
+const shellChars = "'`$;|&<>(){}!# "
+
+// plainAddress is a server's address that means nothing to a shell between double quotes, nor to ssh.
+var plainAddress = regexp.MustCompile(`^https?://[a-z0-9._\[\]:-]+$`)
+
 // sshConfig is the block. ssh runs the commands by a shell (ProxyCommand) or splits them itself (KnownHostsCommand): both know
 // double quotes.
 func sshConfig(ctx context.Context, c *client.Client, suffix string, insecure bool) (string, error) {
@@ -81,6 +89,9 @@ func sshConfig(ctx context.Context, c *client.Client, suffix string, insecure bo
 	if strings.ContainsAny(self, "\"\\$`\n%") {
 		return "", fault.New(fault.Invalid, "ssh cannot run a program whose path is %q. Move it.", self)
 	}
+	if !plainAddress.MatchString(c.URL()) {
+		return "", fault.Field("url", "ssh cannot be told of a server at %q.", c.URL())
+	}
 	boxes, err := c.Sandboxes(ctx)
 	if err != nil {
 		return "", err
@@ -91,13 +102,17 @@ func sshConfig(ctx context.Context, c *client.Client, suffix string, insecure bo
 			hosts += b.Name + "." + suffix + " "
 		}
 	}
-	to := "--url " + c.URL()
+	but := ""
+	for _, char := range shellChars {
+		but += ` "!*` + string(char) + `*"`
+	}
+	to := `--url "` + c.URL() + `"`
 	if insecure {
 		to += " --insecure"
 	}
-	return fmt.Sprintf(`%sHost %s*.%s
+	return fmt.Sprintf(`%sHost %s*.%s%s
   User sandbox
-  ProxyCommand "%s" ssh --stdio %s %%n
+  ProxyCommand "%s" ssh --stdio %s -- '%%n'
   KnownHostsCommand "%s" ssh-config %s --host-key %%H
   UserKnownHostsFile /dev/null
   GlobalKnownHostsFile /dev/null
@@ -107,7 +122,7 @@ func sshConfig(ctx context.Context, c *client.Client, suffix string, insecure bo
   ForwardAgent no
   ForwardX11 no
 Match all
-%s`, configBegin, hosts, suffix, self, to, self, to, configEnd), nil
+%s`, configBegin, hosts, suffix, but, self, to, self, to, configEnd), nil
 }
 
 func installConfig(cmd *cobra.Command, text string) error {
