@@ -5,6 +5,7 @@ import (
 	"io"
 	"regexp"
 	"sync"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -22,6 +23,7 @@ type session struct {
 	tty     bool
 	size    size
 	started bool
+	silent  *time.Timer // ends one that does not say what it is for
 	running sync.WaitGroup
 
 	mu      sync.Mutex
@@ -37,13 +39,27 @@ func (c *connection) session(ctx context.Context, n ssh.NewChannel) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s := &session{connection: c, channel: channel, env: map[string]string{}}
+	ended := make(chan struct{})
+	s.silent = time.AfterFunc(silenceLimit, func() { c.dismiss(channel, ended) })
 	for r := range requests {
 		ok := s.answer(ctx, r)
 		_ = r.Reply(ok, nil) // a client that is gone needs none
 	}
 	cancel() // the channel is closed
+	s.silent.Stop()
+	close(ended)
 	s.running.Wait()
 	channel.Close()
+}
+
+// dismiss closes a channel, and the connection if the client does not agree to that in time.
+func (c *connection) dismiss(channel ssh.Channel, ended <-chan struct{}) {
+	channel.Close()
+	select {
+	case <-ended:
+	case <-time.After(closeLimit):
+		c.client.Close()
+	}
 }
 
 // answer does what is asked, and says whether it does.
@@ -60,7 +76,7 @@ func (s *session) answer(ctx context.Context, r *ssh.Request) bool {
 		return ok && s.start(func() { s.run(ctx, lineJob(line, s.tty)) })
 	case "subsystem":
 		name, ok := text(r.Payload)
-		return ok && name == "sftp" && s.start(func() { s.sftp(ctx) })
+		return ok && name == "sftp" && s.startSFTP(ctx)
 	case "window-change":
 		var z sizeRequest
 		if ssh.Unmarshal(r.Payload, &z) == nil {
@@ -77,12 +93,25 @@ func (s *session) answer(ctx context.Context, r *ssh.Request) bool {
 
 // start begins what the session is for, once.
 func (s *session) start(f func()) bool {
-	if s.started {
+	if s.started || !s.silent.Stop() {
 		return false
 	}
 	s.started = true
 	s.running.Go(f)
 	return true
+}
+
+// startSFTP begins a session of SFTP, if there may be one more.
+func (s *session) startSFTP(ctx context.Context) bool {
+	leave, ok := s.server.tally.enter(boundsOf("sftp", s.box, maxSFTP, maxOwnerSFTP, maxBoxSFTP))
+	if !ok {
+		return false
+	}
+	started := s.start(func() { defer leave(); s.sftp(ctx) })
+	if !started {
+		leave()
+	}
+	return started
 }
 
 // resize tells the terminal its size; one that stands still learns of it when it goes on.

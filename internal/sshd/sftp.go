@@ -17,9 +17,9 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// Bounds of one SFTP session.
+// Bounds of SFTP.
 const (
-	maxOpenFiles = 64
+	maxOpenFiles = 64 // of one connection
 	pathLimit    = 40 // links that are followed
 )
 
@@ -92,7 +92,6 @@ type folder struct {
 	ctx context.Context // the session's
 
 	mu     sync.Mutex
-	open   int
 	writes map[string]*upload // files that are being written, by path
 }
 
@@ -108,18 +107,19 @@ func (f *folder) files() (Files, error) {
 	return f.server.cfg.Files, nil
 }
 
-// enter counts an open file in. The caller must call leave.
+// enter counts an open file of the connection in. The caller must call leave.
 func (f *folder) enter() (leave func(), err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.open >= maxOpenFiles {
+	c := f.connection
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.opened >= maxOpenFiles {
 		return nil, refusal("too many files are open: close some first")
 	}
-	f.open++
+	c.opened++
 	return sync.OnceFunc(func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.open--
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.opened--
 	}), nil
 }
 

@@ -3,8 +3,8 @@ package sshd
 import (
 	"errors"
 	"io"
-	"slices"
 	"sync"
+	"time"
 
 	"github.com/pkg/sftp"
 
@@ -12,8 +12,14 @@ import (
 	"sandboxd/internal/link"
 )
 
-// window is how much of a file is kept of what has been read: a client asks for many pieces at once, which come in any order.
-const window = 2 << 20
+const (
+	// window is how much of a file is kept of what has been read: a client asks for many pieces at once, which come in any order.
+	window = 2 << 20
+	// leastWindow is kept of a small file, and more than the library asks for at once.
+	leastWindow = 64 << 10
+	// quietLimit is for how long a file that nobody reads stays open in the sandbox, which is used as long as it is.
+	quietLimit = 5 * time.Second
+)
 
 // Fileread implements sftp.FileReader.
 func (f *folder) Fileread(r *sftp.Request) (io.ReaderAt, error) {
@@ -24,17 +30,21 @@ func (f *folder) Fileread(r *sftp.Request) (io.ReaderAt, error) {
 	return d, nil
 }
 
-// download is a file that is being read. It is one stream from the sandbox as long as it is read in order, or nearly.
+// download is a file that is being read. It is one stream from the sandbox as long as it is read in order, or nearly. When that
+// has ended, or is not read for a while, it is closed, and opened again for the next piece.
 type download struct {
 	*folder
 	path  string
 	leave func()
+	quiet *time.Timer
 
 	mu      sync.Mutex
 	content *files.Content // nil when nothing is open
-	from    int64          // where kept begins
-	kept    []byte         // what was read last, up to where content stands
-	ended   bool           // content has given all that there was
+	ring    []byte         // what was read last, each byte at its place modulo the ring's length; nil when there is no memory for it
+	from    int64          // where what ring has begins
+	stands  int64          // where it ends, and content goes on
+	ended   bool           // there is nothing behind stands
+	asked   time.Time      // when it was read last
 }
 
 func (f *folder) download(path string) (*download, error) {
@@ -42,36 +52,68 @@ func (f *folder) download(path string) (*download, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &download{folder: f, path: path, leave: leave}
+	d := &download{folder: f, path: path, leave: leave, asked: time.Now()}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if err := d.seek(0); err != nil { // the answer to opening a file says whether it can be read
+		d.shut()
 		leave()
 		return nil, err
 	}
+	d.quiet = time.AfterFunc(quietLimit, d.rest)
 	return d, nil
 }
 
 // seek opens the stream anew.
 func (d *download) seek(at int64) error {
-	d.shut()
+	d.end()
 	files, err := d.files()
 	if err != nil {
 		return err
 	}
-	d.content, err = files.Read(d.ctx, d.box.Name, d.path, at, -1)
+	content, err := files.Read(d.ctx, d.box.Name, d.path, at, -1)
 	if errors.Is(err, link.ErrIsFolder) {
 		return refusal("that is a folder")
 	}
 	if err != nil {
 		return err
 	}
-	d.from, d.kept, d.ended = at, d.kept[:0], false
+	d.content, d.from, d.stands, d.ended = content, at, at, false
+	if want := int(min(max(content.Size, leastWindow), window)); len(d.ring) < want {
+		d.forget()
+		if d.memory.take(kept, want) {
+			d.ring = make([]byte, want)
+		}
+	}
 	return nil
 }
 
-func (d *download) shut() {
+// end closes what is open in the sandbox.
+func (d *download) end() {
 	if d.content != nil {
 		d.content.Close()
 		d.content = nil
+	}
+}
+
+func (d *download) forget() {
+	d.memory.give(kept, len(d.ring))
+	d.ring = nil
+}
+
+// shut closes what is open, and forgets what was read.
+func (d *download) shut() {
+	d.end()
+	d.forget()
+	d.from, d.stands, d.ended = 0, 0, false
+}
+
+// rest shuts what nobody has read for a while.
+func (d *download) rest() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if time.Since(d.asked) >= quietLimit {
+		d.shut()
 	}
 }
 
@@ -82,50 +124,79 @@ func (d *download) ReadAt(p []byte, at int64) (int, error) {
 	if at < 0 {
 		return 0, sftp.ErrSSHFxBadMessage
 	}
-	if stands := d.from + int64(len(d.kept)); d.content == nil || at < d.from || at > stands+window {
+	defer func() { // the time that reading takes is not quiet
+		d.asked = time.Now()
+		d.quiet.Reset(quietLimit)
+	}()
+	if !d.reaches(at) {
 		if err := d.seek(at); err != nil {
 			return 0, told(err)
 		}
 	}
-	if err := d.fill(at + int64(len(p))); err != nil {
+	n, err := d.read(p, at)
+	if err != nil {
 		d.shut() // the next piece tries anew
 		return 0, told(err)
 	}
-	if at >= d.from+int64(len(d.kept)) {
-		return 0, io.EOF
-	}
-	n := copy(p, d.kept[at-d.from:])
 	if n < len(p) {
 		return n, io.EOF
 	}
 	return n, nil
 }
 
-// fill reads the stream up to to, or to its end, and forgets what is far behind.
-func (d *download) fill(to int64) error {
-	for need := to - d.from - int64(len(d.kept)); need > 0 && !d.ended; need = to - d.from - int64(len(d.kept)) {
-		if len(d.kept) > 2*window {
-			drop := len(d.kept) - window
-			d.kept, d.from = append(d.kept[:0], d.kept[drop:]...), d.from+int64(drop)
-		}
-		have := len(d.kept)
-		room := min(int(need), window)
-		d.kept = slices.Grow(d.kept, room)
-		n, err := d.content.Read(d.kept[have : have+room])
-		d.kept = d.kept[:have+n]
-		if errors.Is(err, io.EOF) {
-			d.ended = true
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+// reaches says whether what is at a place can be had without opening the file anew.
+func (d *download) reaches(at int64) bool {
+	switch {
+	case d.content == nil && !d.ended, at < d.from:
+		return false
+	case d.ended:
+		return true
+	case d.ring == nil:
+		return at == d.stands
 	}
-	return nil
+	return at <= d.stands+window
+}
+
+// read gives what there is, up to the file's end.
+func (d *download) read(p []byte, at int64) (int, error) {
+	if d.ring == nil {
+		n, err := d.more(p)
+		d.from = d.stands
+		return n, err
+	}
+	for to := at + int64(len(p)); d.stands < to && !d.ended; {
+		place := int(d.stands % int64(len(d.ring)))
+		room := min(int64(len(d.ring)-place), to-d.stands, pieceSize)
+		if _, err := d.more(d.ring[place : place+int(room)]); err != nil {
+			return 0, err
+		}
+		d.from = max(d.from, d.stands-int64(len(d.ring)))
+	}
+	p = p[:max(min(int64(len(p)), d.stands-at), 0)]
+	for n := 0; n < len(p); {
+		n += copy(p[n:], d.ring[(at+int64(n))%int64(len(d.ring)):])
+	}
+	return len(p), nil
+}
+
+// more fills p from the stream, or as far as that goes.
+func (d *download) more(p []byte) (int, error) {
+	if d.ended {
+		return 0, nil
+	}
+	n, err := io.ReadFull(d.content, p)
+	d.stands += int64(n)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		d.ended = true
+		d.end()
+		return n, nil
+	}
+	return n, err
 }
 
 // Close implements io.Closer.
 func (d *download) Close() error {
+	d.quiet.Stop()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.shut()

@@ -30,8 +30,9 @@ import (
 const (
 	handshakeLimit = 20 * time.Second
 	openLimit      = 60 * time.Second // until the sandbox is awake and its guest has begun what is asked for
+	silenceLimit   = 60 * time.Second // until a session says what it is for
+	closeLimit     = 10 * time.Second // until a client agrees that a session has ended
 	maxChannels    = 100              // of one connection
-	maxAtOnce      = 1000             // channels of all connections: each may hold a window of 2 MiB
 )
 
 // ciphers are those that processors do themselves. Clients would prefer ChaCha20, which costs several times as much.
@@ -65,9 +66,10 @@ type Config struct {
 
 // Server serves SSH. Safe for concurrent use.
 type Server struct {
-	cfg      Config
-	ssh      *ssh.ServerConfig
-	channels chan struct{} // a slot for each open one
+	cfg    Config
+	ssh    *ssh.ServerConfig
+	tally  tally
+	memory memory
 }
 
 // New makes a Server. It does no I/O.
@@ -75,17 +77,22 @@ func New(cfg Config) *Server {
 	c := &ssh.ServerConfig{NoClientAuth: true, ServerVersion: "SSH-2.0-sandboxd"}
 	c.Ciphers = ciphers
 	c.AddHostKey(cfg.Key.signer)
-	return &Server{cfg: cfg, ssh: c, channels: make(chan struct{}, maxAtOnce)}
+	return &Server{cfg: cfg, ssh: c, tally: tally{open: map[string]int{}}, memory: memory{boxes: map[string]*[purposes]int{}}}
 }
 
 // HostKey is the server's public key as known_hosts and authorized_keys have it: "ssh-ed25519 AAAA…".
 func (s *Server) HostKey() string { return s.cfg.Key.Public() }
 
 // Serve speaks SSH on conn, for box, until the client leaves or ctx ends, and closes conn. An error says that the client has
-// not spoken SSH; that it has left is none.
+// not spoken SSH, or that too many connections to the sandbox are open (Limited); that it has left is none.
 func (s *Server) Serve(ctx context.Context, box sandbox.Sandbox, conn net.Conn) error {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	leave, ok := s.tally.enter(boundsOf("connections", box, maxConnections, maxOwnerConnections, maxBoxConnections))
+	if !ok {
+		return fault.New(fault.Limited, "Too many SSH connections to %s are open: close some first.", box.Name)
+	}
+	defer leave()
 	late := time.AfterFunc(handshakeLimit, func() { conn.Close() })
 	client, channels, requests, err := ssh.NewServerConn(conn, s.ssh)
 	if !late.Stop() && err == nil {
@@ -95,7 +102,7 @@ func (s *Server) Serve(ctx context.Context, box sandbox.Sandbox, conn net.Conn) 
 		return fault.Wrap(err, fault.Invalid, "The SSH handshake was not understood.")
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	c := &connection{server: s, box: box, slots: make(chan struct{}, maxChannels)}
+	c := &connection{server: s, box: box, client: client, slots: make(chan struct{}, maxChannels), memory: share{of: &s.memory, box: box.ID}}
 	c.running.Go(func() { c.requests(requests) })
 	c.serve(ctx, channels)
 	cancel()
@@ -108,11 +115,14 @@ func (s *Server) Serve(ctx context.Context, box sandbox.Sandbox, conn net.Conn) 
 type connection struct {
 	server  *Server
 	box     sandbox.Sandbox
+	client  ssh.Conn
 	slots   chan struct{} // one for each open channel
+	memory  share
 	running sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool // for sessions: the client has said that it wants no more
+	opened int  // files, over SFTP
 }
 
 // requests answers what is asked of the connection as a whole: a sign of life is answered, remote forwarding refused.
@@ -174,13 +184,12 @@ func (c *connection) enter() (leave func(), ok bool) {
 	default:
 		return nil, false
 	}
-	select {
-	case c.server.channels <- struct{}{}:
-		return func() { <-c.server.channels; <-c.slots }, true
-	default:
+	out, ok := c.server.tally.enter(boundsOf("channels", c.box, maxAtOnce, maxOwnerChannels, maxBoxChannels))
+	if !ok {
 		<-c.slots
 		return nil, false
 	}
+	return func() { out(); <-c.slots }, true
 }
 
 // errReplaced says that the name leads to another sandbox now.

@@ -59,7 +59,7 @@ type attributes struct {
 // ahead are pieces whose turn has not come, in order.
 type ahead struct {
 	pieces []piece
-	held   int // bytes
+	held   int // bytes of memory
 }
 
 type piece struct {
@@ -69,20 +69,28 @@ type piece struct {
 
 func (p piece) end() int64 { return p.at + int64(len(p.data)) }
 
-// insert takes a piece, if it does not overlap another.
-func (a *ahead) insert(p piece) bool {
-	i, _ := slices.BinarySearchFunc(a.pieces, p, func(a, b piece) int { return int(min(max(a.at-b.at, -1), 1)) })
-	if i < len(a.pieces) && a.pieces[i].at < p.end() || i > 0 && a.pieces[i-1].end() > p.at {
-		return false
-	}
-	a.pieces, a.held = slices.Insert(a.pieces, i, p), a.held+len(p.data)
-	return true
+// cost is the memory that data holds: the whole of the request that it came in.
+func cost(data []byte) int {
+	const more = 256 // of what manages it
+	return cap(data) + more
+}
+
+// place gives where a piece belongs, if it overlaps no other.
+func (a *ahead) place(p piece) (i int, ok bool) {
+	i, _ = slices.BinarySearchFunc(a.pieces, p, func(a, b piece) int { return int(min(max(a.at-b.at, -1), 1)) })
+	return i, (i == len(a.pieces) || a.pieces[i].at >= p.end()) && (i == 0 || a.pieces[i-1].end() <= p.at)
+}
+
+// insert takes a piece that overlaps no other.
+func (a *ahead) insert(p piece) {
+	i, _ := a.place(p)
+	a.pieces, a.held = slices.Insert(a.pieces, i, p), a.held+cost(p.data)
 }
 
 // pop takes the first piece away.
 func (a *ahead) pop() piece {
 	p := a.pieces[0]
-	a.pieces, a.held = slices.Delete(a.pieces, 0, 1), a.held-len(p.data)
+	a.pieces, a.held = slices.Delete(a.pieces, 0, 1), a.held-cost(p.data)
 	return p
 }
 
@@ -98,6 +106,8 @@ type stream struct {
 	gone  chan struct{} // closed when the upload is given up
 	done  chan struct{} // closed when the sandbox has taken it, or not
 	err   error         // once done
+	give  func(n int)   // gives memory back
+	held  int           // of the piece that is being read
 }
 
 // Read implements io.Reader.
@@ -112,15 +122,32 @@ func (s *stream) Read(p []byte) (int, error) {
 		case <-s.gone:
 			return 0, io.ErrUnexpectedEOF
 		case next, more := <-s.queue:
+			s.give(s.held)
+			s.now, s.held = next, 0
 			if !more {
 				return 0, io.EOF
 			}
-			s.now = next
+			s.held = cost(next)
 		}
 	}
 	n := copy(p, s.now)
 	s.now = s.now[n:]
 	return n, nil
+}
+
+// drop forgets what is queued, which nobody takes any more.
+func (s *stream) drop() {
+	for {
+		select {
+		case data, more := <-s.queue:
+			if !more {
+				return
+			}
+			s.give(cost(data))
+		default:
+			return
+		}
+	}
 }
 
 // put queues a piece, which nobody may change any more, and reports whether the sandbox takes it.
@@ -157,13 +184,15 @@ func (u *upload) write(p []byte, at int64) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	if at < u.at || !u.insert(piece{at, p}) {
+	if _, ok := u.place(piece{at, p}); at < u.at || !ok {
 		if err := u.finish(); err != nil { // and go over it again
 			return 0, told(err)
 		}
-		u.insert(piece{at, p})
 	}
 	u.begun, u.size = true, max(u.size, at+int64(len(p)))
+	if err := u.take(piece{at, p}); err != nil {
+		return 0, told(err)
+	}
 	for len(u.pieces) > 0 && (u.pieces[0].at == u.at || u.full()) {
 		if err := u.next(); err != nil {
 			return 0, told(err)
@@ -172,12 +201,33 @@ func (u *upload) write(p []byte, at int64) (int, error) {
 	return len(p), nil
 }
 
+// take sends a piece when it is its turn, and holds it until then. When there is no memory for that, what is missing before it
+// is taken not to come.
+func (u *upload) take(p piece) error {
+	if p.at > u.at && u.memory.take(early, cost(p.data)) {
+		u.insert(p)
+		return nil
+	}
+	for len(u.pieces) > 0 && u.pieces[0].at < p.at {
+		if err := u.next(); err != nil {
+			return err
+		}
+	}
+	if err := u.fill(p.at); err != nil {
+		return err
+	}
+	return u.send(p.data)
+}
+
 // next sends the first piece that is held, and what is missing before it.
 func (u *upload) next() error {
 	if err := u.fill(u.pieces[0].at); err != nil {
 		return err
 	}
-	return u.send(u.pop().data)
+	data := u.pop().data
+	err := u.send(data)
+	u.memory.give(early, cost(data))
+	return err
 }
 
 // send adds to the stream, which begins with it. Nobody may change data any more.
@@ -187,7 +237,11 @@ func (u *upload) send(data []byte) error {
 			return u.fail(err)
 		}
 	}
+	if err := u.memory.await(u.ctx, cost(data)); err != nil {
+		return u.fail(err)
+	}
 	if !u.out.put(data) {
+		u.memory.give(flowing, cost(data))
 		return u.fail(cmp.Or(u.out.err, io.ErrUnexpectedEOF))
 	}
 	u.at += int64(len(data))
@@ -197,6 +251,15 @@ func (u *upload) send(data []byte) error {
 func (u *upload) fail(err error) error {
 	if u.err == nil {
 		u.err = err
+	}
+	u.memory.give(early, u.held)
+	u.ahead = ahead{}
+	if u.out != nil {
+		select {
+		case <-u.out.done:
+			u.out.drop()
+		default: // it is dropped when it is closed
+		}
 	}
 	return u.err
 }
@@ -208,10 +271,13 @@ func (u *upload) begin() error {
 		return err
 	}
 	s := &stream{queue: make(chan []byte, maxQueued), gone: make(chan struct{}), done: make(chan struct{})}
+	s.give = func(n int) { u.memory.give(flowing, n) }
 	put := u.put
 	u.running.Go(func() {
 		defer close(s.done)
 		_, s.err = files.Write(u.ctx, u.box.Name, put, s)
+		s.give(s.held)
+		s.drop()
 	})
 	u.out = s
 	return nil
@@ -322,6 +388,7 @@ func (u *upload) Close() error {
 	if u.out != nil { // it has failed
 		close(u.out.gone)
 		<-u.out.done
+		u.out.drop()
 		u.out = nil
 	}
 	if err == nil {
