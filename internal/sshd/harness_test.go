@@ -120,8 +120,12 @@ func pair(t *testing.T) (here, there net.Conn) {
 // connect serves a connection and gives its other end.
 func (w *world) connect() net.Conn {
 	w.t.Helper()
+	return w.connectTo(sandbox.Sandbox{ID: "box", Name: "lab", State: sandbox.Running})
+}
+
+func (w *world) connectTo(box sandbox.Sandbox) net.Conn {
+	w.t.Helper()
 	here, there := pair(w.t)
-	box := sandbox.Sandbox{ID: "box", Name: "lab", State: sandbox.Running}
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = w.server.Serve(ctx, box, there) })
@@ -132,11 +136,16 @@ func (w *world) connect() net.Conn {
 // client makes the SSH handshake, as a library that others use does.
 func (w *world) client() *ssh.Client {
 	w.t.Helper()
+	return w.clientOf(sandbox.Sandbox{ID: "box", Name: "lab", State: sandbox.Running})
+}
+
+func (w *world) clientOf(box sandbox.Sandbox) *ssh.Client {
+	w.t.Helper()
 	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(w.server.HostKey()))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	c, channels, requests, err := ssh.NewClientConn(w.connect(), "lab", &ssh.ClientConfig{User: "whoever", HostKeyCallback: ssh.FixedHostKey(key)})
+	c, channels, requests, err := ssh.NewClientConn(w.connectTo(box), "lab", &ssh.ClientConfig{User: "whoever", HostKeyCallback: ssh.FixedHostKey(key)})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -271,6 +271,12 @@ func TestSFTP_FoldersLinksAndNames(t *testing.T) {
 	if err := f.PosixRename(in("plain"), in("sub")); err == nil {
 		t.Error("a rename moves into a folder")
 	}
+	if err := errors.Join(f.Symlink("sub", in("to-sub")), f.PosixRename(in("plain"), in("to-sub")), f.Rename(in("to-sub"), in("plain"))); err != nil {
+		t.Errorf("a rename over a link to a folder: %v", err)
+	}
+	if entries, err := os.ReadDir(in("sub")); err != nil || len(entries) != 0 {
+		t.Errorf("a rename moves into a folder by a link: %v, %v", entries, err)
+	}
 	if err := f.Remove(in("sub")); err != nil { // the library tries both ways
 		t.Errorf("an empty folder: %v", err)
 	}
