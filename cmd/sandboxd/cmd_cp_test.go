@@ -36,7 +36,7 @@ func (b *hostileBox) kind(p string) string {
 // ServeHTTP implements http.Handler: as much of the API as copies need.
 func (b *hostileBox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	p := q.Get("path")
+	p := path.Clean(q.Get("path"))
 	switch {
 	case !strings.HasSuffix(r.URL.Path, "/files"):
 		io.WriteString(w, `{"name":"lab"}`)
