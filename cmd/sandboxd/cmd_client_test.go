@@ -114,7 +114,8 @@ func TestSSHConfig_HoldsNoTokenAndNoForeignText(t *testing.T) {
 	}
 }
 
-// TestSSHConfig_NoShellReadsANamesText has ssh itself go by the block, with names such as a repository may have in it.
+// TestSSHConfig_NoShellReadsANamesText has a shell run the block's command with names such as a repository may have in it. Not
+// every ssh refuses them by itself.
 func TestSSHConfig_NoShellReadsANamesText(t *testing.T) {
 	homeless(t)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -135,22 +136,35 @@ func TestSSHConfig_NoShellReadsANamesText(t *testing.T) {
 	}
 	dir := t.TempDir()
 	t.Chdir(dir)
-	stub := "#!/bin/sh\nfor last; do :; done\nprintf '%s\\n' \"$last\" >>" + dir + "/asked\nexit 1\n"
-	for file, text := range map[string]string{"stub": stub, "config": strings.ReplaceAll(text, self, dir+"/stub")} {
+	stub := "#!/bin/sh\nfor last; do :; done\nprintf '%s' \"$last\" >" + dir + "/asked\nexit 1\n"
+	text = strings.ReplaceAll(text, self, dir+"/stub")
+	for file, text := range map[string]string{"stub": stub, "config": text} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"lab", "other-1", "$(touch pwned)", "`touch pwned`", ";touch pwned;", "'$(touch pwned)'", "x'$(touch${IFS}pwned)'", "a|touch pwned|b",
-		"&touch pwned&", "x\ntouch pwned\nx", "x\"$(touch${IFS}pwned)\"", "x\\"} {
-		_ = exec.CommandContext(t.Context(), "ssh", "-F", "config", "-o", "ConnectTimeout=1", "--", name+".sandboxd", "true").Run() // it cannot connect
+	_, command, _ := strings.Cut(text, "ProxyCommand ")
+	command, _, _ = strings.Cut(command, "\n")
+	for _, name := range []string{"lab", "$(touch pwned)", "`touch pwned`", ";touch pwned;", "a|touch pwned|b", "&touch pwned&", "x\ntouch pwned\nx",
+		"x\"$(touch${IFS}pwned)\"", "x\\", "-x", "--url=http://evil.example.com/?", "*", "~"} {
+		line := strings.NewReplacer("%n", name+".sandboxd", "%%", "%").Replace(command)
+		_ = exec.CommandContext(t.Context(), "sh", "-c", "exec "+line).Run() // the stub fails, as there is no server
 		if _, err := os.Lstat("pwned"); err == nil {
 			t.Fatalf("a shell has read %q", name)
 		}
+		if asked, err := os.ReadFile("asked"); err != nil || string(asked) != name+".sandboxd" || !strings.Contains(line, " -- ") {
+			t.Errorf("%q: the program was asked for %q, %v", name, asked, err)
+		}
 	}
-	asked, err := os.ReadFile("asked")
-	if err != nil || !strings.HasPrefix(string(asked), "lab.sandboxd\nother-1.sandboxd\n") {
-		t.Errorf("the program was asked for %q, %v", asked, err)
+	if !strings.Contains(text, ` "!*'*" `) {
+		t.Errorf("a name may end the quotes that it stands in: %s", text)
+	}
+	for name, want := range map[string]bool{"lab": true, "other-1": true, "x'y": false, "x$y": false, "x y": false} { // as ssh itself reads it
+		os.Remove("asked")
+		_ = exec.CommandContext(t.Context(), "ssh", "-F", "config", "-o", "ConnectTimeout=1", "--", name+".sandboxd", "true").Run() // it cannot connect
+		if _, err := os.Lstat("asked"); (err == nil) != want {
+			t.Errorf("%q: %v", name, err)
+		}
 	}
 	if c, err = client.New(client.Options{URL: "https://x$(touch)y", Token: "sbx_secret"}); err == nil {
 		_, err = sshConfig(t.Context(), c, "sandboxd", false)
