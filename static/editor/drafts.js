@@ -1,5 +1,8 @@
 // Drafts keeps unsaved work in this browser, so that a reload, a crash or a closed tab does not lose it: for each person,
-// sandbox and path the text and the version of the file that it began with. What it keeps is bounded.
+// sandbox, path and window the text and the version of the file that it began with. A window finds its own drafts again,
+// and takes over those of windows that are gone; it touches none of one that lives. What it keeps is bounded.
+import { join, relative, within } from "../files/paths.js";
+import { thisWindow } from "./windows.js";
 
 const name = "sandboxd-drafts";
 const table = "drafts";
@@ -22,11 +25,13 @@ export function surplus(drafts, now) {
 
 export class Drafts {
   #db = null;
+  #lent = new Map(); // own key → {key, at} of a draft that may be of a window that lives
 
   // owner names the person and the sandbox. factory is indexedDB.
-  constructor(owner, factory = globalThis.indexedDB) {
+  constructor(owner, factory = globalThis.indexedDB, windows = thisWindow()) {
     this.owner = owner;
     this.factory = factory;
+    this.windows = windows;
   }
 
   #open() {
@@ -45,8 +50,17 @@ export class Drafts {
     return db.transaction(table, mode).objectStore(table);
   }
 
-  #key(path) {
-    return `${this.owner}\n${path}`;
+  #key(path, window = this.windows.me) {
+    return `${this.owner}\n${path}\n${window}`;
+  }
+
+  // #mine gives those of the keys that are this window's, or of none that lives: [{key, path, window}].
+  #mine(keys, others) {
+    const all = keys.filter((key) => key.startsWith(`${this.owner}\n`)).map((key) => {
+      const [path, window = ""] = key.slice(this.owner.length + 1).split("\n");
+      return { key, path, window };
+    });
+    return all.filter((k) => !others?.has(k.window));
   }
 
   // put keeps a draft: {text, etag, how}. It says whether it is kept.
@@ -62,27 +76,71 @@ export class Drafts {
     }
   }
 
+  // get gives this window's draft, or else the newest of a window that is gone, which becomes this one's.
   async get(path) {
     try {
-      return (await promised((await this.#table("readonly")).get(this.#key(path)))) ?? null;
+      const others = await this.windows.others();
+      const store = await this.#table("readwrite");
+      const own = await promised(store.get(this.#key(path)));
+      if (own) return own;
+      let newest = null;
+      for (const { key } of this.#mine(await promised(store.getAllKeys()), others).filter((k) => k.path === path)) {
+        const row = await promised(store.get(key));
+        if (row && row.at > (newest?.at ?? 0)) newest = row;
+      }
+      if (newest) await this.#adopt(store, path, newest, others !== null);
+      return newest;
     } catch {
       return null;
     }
   }
 
+  async #adopt(store, path, row, gone) {
+    const key = this.#key(path);
+    await promised(store.put({ ...row, key }));
+    if (gone) await promised(store.delete(row.key));
+    else this.#lent.set(key, { key: row.key, at: row.at });
+  }
+
+  // drop forgets this window's draft.
   async drop(path) {
     try {
-      await promised((await this.#table("readwrite")).delete(this.#key(path)));
+      const own = this.#key(path);
+      const store = await this.#table("readwrite");
+      await promised(store.delete(own));
+      const lent = this.#lent.get(own);
+      this.#lent.delete(own);
+      if (lent && (await promised(store.get(lent.key)))?.at === lent.at) await promised(store.delete(lent.key));
     } catch {
       // then it goes by its age
     }
   }
 
-  // paths are those that there is unsaved work of.
+  // move lets drafts follow what they are drafts of: a file, or a folder with all that is in it.
+  async move(from, to) {
+    try {
+      const others = await this.windows.others();
+      const store = await this.#table("readwrite");
+      const keys = await promised(store.getAllKeys());
+      for (const { key, path, window } of this.#mine(keys, others).filter((k) => within(k.path, from))) {
+        const row = await promised(store.get(key));
+        const there = this.#key(path === from ? to : join(to, relative(path, from)), window);
+        if (!row || there === key) continue;
+        const newer = await promised(store.get(there));
+        if (!newer || newer.at < row.at) await promised(store.put({ ...row, key: there }));
+        await promised(store.delete(key));
+      }
+    } catch {
+      // a browser that keeps nothing has nothing to move
+    }
+  }
+
+  // paths are those that there is unsaved work of, which is not in the hands of another window.
   async paths() {
     try {
+      const others = await this.windows.others();
       const keys = await promised((await this.#table("readonly")).getAllKeys());
-      return keys.filter((k) => k.startsWith(`${this.owner}\n`)).map((k) => k.slice(this.owner.length + 1));
+      return [...new Set(this.#mine(keys, others).map((k) => k.path))];
     } catch {
       return [];
     }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Drafts, longest, surplus } from "./drafts.js";
+import { Windows } from "./windows.js";
 
 const day = 86_400_000;
 
@@ -36,6 +37,88 @@ test("work is kept for each person, sandbox and path", async () => {
   assert.deepEqual(await theirs.paths(), []);
   await mine.drop("/a");
   assert.equal(await mine.get("/a"), null);
+});
+
+// A window of a browser, of which these others live; null: it cannot be told.
+const win = (me, others = []) => ({ me, others: async () => others && new Set(others) });
+
+test("work follows a file and a folder that get another name, also of tabs that were not opened", async () => {
+  const db = memory();
+  await new Drafts("ann", db, win("before")).put("/d/a", { text: "x", etag: "1" });
+  const drafts = new Drafts("ann", db, win("now"));
+  await drafts.put("/d/b", { text: "y", etag: "2" });
+  await drafts.put("/dd", { text: "z", etag: "3" });
+  await drafts.move("/d", "/e");
+  assert.deepEqual((await drafts.paths()).sort(), ["/dd", "/e/a", "/e/b"]);
+  await drafts.move("/e/a", "/f");
+  assert.equal((await drafts.get("/f")).text, "x");
+  assert.equal(await drafts.get("/e/a"), null);
+  assert.equal((await drafts.get("/e/b")).text, "y");
+});
+
+test("what was written under the new name meanwhile stays", async () => {
+  const db = memory();
+  const drafts = new Drafts("ann", db, win("one"));
+  await drafts.put("/a", { text: "old" });
+  db.rows.get("ann\n/a\none").at -= 10;
+  await drafts.put("/b", { text: "new" });
+  await drafts.move("/a", "/b");
+  assert.equal((await drafts.get("/b")).text, "new");
+});
+
+test("two windows keep their own work, and neither drops the other's", async () => {
+  const db = memory();
+  const one = new Drafts("ann", db, win("one", ["two"]));
+  const two = new Drafts("ann", db, win("two", ["one"]));
+  await one.put("/a", { text: "of one" });
+  assert.equal(await two.get("/a"), null);
+  assert.deepEqual(await two.paths(), []);
+  await two.put("/a", { text: "of two" });
+  assert.equal((await one.get("/a")).text, "of one");
+  await two.drop("/a");
+  await two.drop("/a");
+  await two.move("/a", "/b");
+  assert.equal((await one.get("/a")).text, "of one");
+});
+
+test("the work of a window that is gone becomes this one's", async () => {
+  const db = memory();
+  await new Drafts("ann", db, win("gone")).put("/a", { text: "x" });
+  db.rows.set("ann\n/b", { key: "ann\n/b", text: "as it was kept before windows had names", at: Date.now() });
+  const drafts = new Drafts("ann", db, win("now", ["other"]));
+  assert.equal((await drafts.get("/a")).text, "x");
+  assert.match((await drafts.get("/b")).text, /^as it was/);
+  await drafts.drop("/a");
+  await drafts.drop("/b");
+  assert.equal(db.rows.size, 0);
+});
+
+test("where windows cannot be told apart, another's work is copied, and dropped only while it is the same", async () => {
+  const db = memory();
+  const other = new Drafts("ann", db, win("other", null));
+  const drafts = new Drafts("ann", db, win("now", null));
+  await other.put("/a", { text: "x" });
+  await other.put("/b", { text: "x" });
+  await drafts.get("/a");
+  await drafts.get("/b");
+  db.rows.set("ann\n/b\nother", { key: "ann\n/b\nother", text: "more", at: 1 });
+  await drafts.drop("/a");
+  await drafts.drop("/b");
+  assert.deepEqual([...db.rows.keys()], ["ann\n/b\nother"]);
+});
+
+test("a window keeps its name over a reload, and gives it to no copy", async () => {
+  const kept = new Map();
+  const store = { getItem: (k) => kept.get(k) ?? null, setItem: (k, v) => kept.set(k, v), removeItem: (k) => kept.delete(k) };
+  const page = new EventTarget();
+  const first = new Windows({ store, page });
+  assert.notEqual(new Windows({ store }).me, first.me, "a copy of the window");
+  page.dispatchEvent(new Event("pagehide"));
+  assert.equal(new Windows({ store }).me, first.me, "the same, loaded again");
+  assert.equal(await first.others(), null);
+  const locks = { request: async () => {}, query: async () => ({ held: [{ name: "window x" }, { name: `window ${first.me}` }, { name: "upload 1" }] }) };
+  first.locks = locks;
+  assert.deepEqual([...(await first.others())], ["x"]);
 });
 
 test("too much work, or a browser that keeps nothing, is said", async () => {

@@ -370,15 +370,16 @@ class SandboxEditor extends HTMLElement {
   }
 
   // What the person does in the tree.
-  #moved({ from, to }) {
-    for (const t of this.#tabs.filter((t) => within(t.path, from))) {
+  async #moved({ from, to }) {
+    const tabs = this.#tabs.filter((t) => within(t.path, from));
+    for (const t of tabs) {
       const path = t.path === from ? to : join(to, relative(t.path, from));
-      this.drafts.drop(t.path);
       Object.assign(t, { path, real: t.real === t.path ? path : t.real, name: baseOf(path) });
-      t.keep();
     }
     this.#redraw();
     this.#remember();
+    await this.drafts.move(from, to); // also of tabs whose work was not yet read again
+    for (const t of tabs) t.keep();
   }
 
   #gone(paths) {
