@@ -78,11 +78,11 @@ export class Code {
   #shape = new Compartment();
   #saved;
 
-  // options: {parent, name, text, eol, indent, wrap, readOnly, changed(dirty), moved(where), save()}
-  constructor(options) {
+  // options: {parent, name, text, eol, indent, wrap, readOnly, changed(dirty), moved(where)}; View shows it.
+  constructor(options, View = EditorView) {
     this.options = options;
     this.shape = { indent: options.indent, wrap: options.wrap };
-    this.view = new EditorView({ parent: options.parent, state: this.#state(options.text) });
+    this.view = new View({ parent: options.parent, state: this.#state(options.text) });
     this.#saved = this.view.state.doc;
     this.#speak(options.text);
   }
@@ -139,7 +139,7 @@ export class Code {
     this.options.changed(this.dirty);
   }
 
-  // replace changes the text to another one with the least change, so that the cursor stays where it was.
+  // replace changes the text to another one, which is the saved one or not, with the least change, so that the cursor stays where it was.
   replace(text, saved = true) {
     const before = this.text;
     let from = 0;
@@ -147,8 +147,10 @@ export class Code {
     while (from < least && before.charCodeAt(from) === text.charCodeAt(from)) from++;
     let end = 0;
     while (end < least - from && before.charCodeAt(before.length - 1 - end) === text.charCodeAt(text.length - 1 - end)) end++;
-    this.view.dispatch({ changes: { from, to: before.length - end, insert: this.view.state.toText(text.slice(from, text.length - end)) }, annotations: [] });
-    if (saved) this.settle();
+    const change = this.view.state.update({ changes: { from, to: before.length - end, insert: this.view.state.toText(text.slice(from, text.length - end)) } });
+    if (saved) this.#saved = change.newDoc; // before it is told: what comes from the disk was never unsaved
+    this.view.dispatch(change);
+    if (saved) this.options.changed(this.dirty);
   }
 
   setReadOnly(readOnly) {

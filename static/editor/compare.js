@@ -17,26 +17,33 @@ function control(type, act) {
 }
 
 export class Compare {
-  constructor({ parent, theirs, mine, eol }) {
+  // changed() is called after each change of mine; at is where the cursor goes.
+  constructor({ parent, theirs, mine, eol, at = 0, changed }) {
     const shared = [lineNumbers(), looks, eol === "mixed" ? EditorState.lineSeparator.of("\n") : [], EditorView.lineWrapping];
     const label = (text) => EditorView.contentAttributes.of({ "aria-label": text });
-    const writing = [history(), keymap.of([...defaultKeymap, ...historyKeymap]), label("Your version")];
+    const writing = [history(), keymap.of([...defaultKeymap, ...historyKeymap]), label("Your version"), EditorView.updateListener.of((update) => update.docChanged && changed())];
+    const selection = { anchor: Math.min(at, mine.length) };
     const folded = { margin: 3, minSize: 6 };
     this.beside = parent.clientWidth >= least;
     if (this.beside) {
       this.merge = new MergeView({
-        parent, a: { doc: theirs, extensions: [shared, EditorState.readOnly.of(true), label("Version on the disk")] }, b: { doc: mine, extensions: [shared, writing] },
+        parent, a: { doc: theirs, extensions: [shared, EditorState.readOnly.of(true), label("Version on the disk")] }, b: { doc: mine, selection, extensions: [shared, writing] },
         revertControls: "a-to-b", collapseUnchanged: folded, gutter: true,
         renderRevertControl: () => Object.assign(document.createElement("button"), { type: "button", className: "take", textContent: "→", title: "Take this from the disk" }),
       });
       this.mine = this.merge.b;
     } else {
-      this.mine = new EditorView({ parent, doc: mine, extensions: [shared, writing, unifiedMergeView({ original: theirs, mergeControls: control, collapseUnchanged: folded })] });
+      this.mine = new EditorView({ parent, doc: mine, selection, extensions: [shared, writing, unifiedMergeView({ original: theirs, mergeControls: control, collapseUnchanged: folded })] });
     }
   }
 
   get text() {
     return this.mine.state.doc.sliceString(0, undefined, "\n");
+  }
+
+  // at is where the cursor is in mine.
+  get at() {
+    return this.mine.state.selection.main.head;
   }
 
   focus() {

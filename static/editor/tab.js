@@ -6,7 +6,9 @@ import { kindOf, previews, sources } from "../files/kinds.js";
 import { plainName } from "../files/names.js";
 import { baseOf, encodePath, parentOf } from "../files/paths.js";
 import { moment, size } from "../files/words.js";
+import { Conflict } from "./conflict.js";
 import { longest } from "./drafts.js";
+import { howOf, leftover } from "./leftover.js";
 import { preview, peek } from "./previews.js";
 import { indentOf, read, whole, write } from "./text.js";
 
@@ -15,16 +17,19 @@ const beginning = 1 << 20;
 const slow = 150; // ms before it is said that something is under way
 const draftPause = 400; // ms after the last key
 const mostLinks = 10;
+const parts = { code: () => import("./code.js"), compare: () => import("./compare.js") }; // which are large
 
 export class Tab {
   #notes = new Map();
   #view = null; // what is shown instead of the code: {element, end}
   #showing = 0;
   #draftKept = true;
+  #changes = 0;
 
-  // owner: {files, drafts, home, wrap, changed(tab), moved(tab, where), reveal(path), open(path), quiet()}
-  constructor(owner, path, pinned) {
+  // owner: {files, drafts, home, wrap, changed(tab), moved(tab, where), reveal(path), open(path), …}
+  constructor(owner, path, pinned, load = parts) {
     this.owner = owner;
+    this.parts = load;
     this.path = path;
     this.real = path;
     this.name = baseOf(path);
@@ -35,6 +40,8 @@ export class Tab {
     this.dirty = false;
     this.readOnly = "";
     this.etag = "";
+    this.entry = {};
+    this.conflict = new Conflict(this, load.compare);
     this.notesElement = h("div", { class: "editor-notes" });
     this.place = h("div", { class: "editor-place" });
     this.cover = h("div", { class: "editor-cover", hidden: true });
@@ -62,7 +69,8 @@ export class Tab {
   // load reads the file. at: {line, column, bytes} to go to.
   async load(at = {}) {
     this.state = "loading";
-    for (const id of ["failed", "grown"]) this.note(id, null);
+    this.code?.setReadOnly(true); // what is typed now would be lost
+    for (const id of ["failed", "grown", "left"]) this.note(id, null);
     const waits = setTimeout(() => this.state === "loading" && !this.code && this.place.replaceChildren(skeleton()), slow);
     this.owner.changed(this);
     try {
@@ -71,9 +79,14 @@ export class Tab {
       else await this.#read(at);
       this.state = "ready";
     } catch (err) {
-      if (err.folder) return this.owner.dismiss(this);
-      this.state = "error";
-      this.#fail(problemOf(err));
+      const problem = problemOf(err);
+      const draft = problem.status === 404 || problem.code === "special" ? await this.owner.drafts.get(this.path) : null;
+      if (err.folder && !draft) return this.owner.dismiss(this);
+      if (draft && problem.status === 404) await this.#orphaned(draft);
+      else {
+        this.#fail(problem);
+        if (draft) this.note("left", leftover(this, draft));
+      }
     } finally {
       clearTimeout(waits);
       this.place.querySelector(".skeletons")?.remove();
@@ -82,6 +95,9 @@ export class Tab {
   }
 
   #fail(problem) {
+    this.state = "error";
+    this.#uncode();
+    if (!problem.passing || problem.code === "special") this.dirty = false;
     const again = problem.code !== "special" && h("button", { type: "button", class: "button", click: () => this.load() }, "Retry");
     this.place.replaceChildren(h("div", { class: "empty" }, icon("warn"), h("p", {}, problem.status === 404 ? "This file is not there (any more)." : problem.message), again));
   }
@@ -96,25 +112,30 @@ export class Tab {
     }
     if (this.entry.type === "folder") {
       this.owner.reveal(this.path);
-      throw Object.assign(new Error("This is a folder."), { folder: true });
+      throw Object.assign(new Problem(0, "special", "This is a folder."), { folder: true });
     }
     if (this.entry.type !== "file") throw new Problem(0, "special", "This is neither a file nor a folder: there is nothing to show.");
   }
 
   async #read(at) {
-    const huge = this.entry.size > large;
-    const { bytes, etag, size: total, part } = await this.owner.files.read(this.real, huge ? { most: beginning } : {});
+    const { bytes: all, etag, size: total, part } = await this.owner.files.read(this.real, { most: this.entry.size > large ? beginning : large + 1 });
+    const bytes = part ? all.subarray(0, beginning) : all;
     this.etag = etag || this.entry.etag || "";
     const found = read(bytes, part);
-    if (found.kind === "binary") return this.#show(peek(bytes, { size: total, download: () => this.owner.download(this) }), "preview");
+    if (found.kind === "binary") {
+      this.#uncode();
+      this.dirty = false;
+      this.#show(peek(bytes, { size: total, download: () => this.owner.download(this) }), "preview");
+      return this.#offer();
+    }
     this.how = found.how;
     this.part = part;
-    this.readOnly = part ? `Only the first ${size(beginning)} of ${size(total)} are shown, and cannot be changed here.` : this.#lock();
+    this.readOnly = part ? `Only the first ${size(bytes.length)} of ${size(total)} are shown, and cannot be changed here.` : this.#lock();
     this.note("locked", this.readOnly && { icon: "lock", text: this.readOnly, acts: part ? [{ text: "Download", act: () => this.owner.download(this) }] : [] });
     this.note("page", this.kind === "page" ? { text: "Pages from a sandbox do not run here. To see this one, serve its folder in the sandbox, for example with “python3 -m http.server 8000”, and open port 8000." } : null);
     const text = part ? whole(found.text) : found.text;
     await this.#edit(text);
-    if (!this.readOnly) await this.#restore(text);
+    await (this.readOnly ? this.#offer(text) : this.#restore(text));
     if (sources.has(this.kind) && !at.line && !this.dirty && this.owner.likes(this.kind) === "preview") await this.turn("preview");
     if (at.line) this.code.goTo(at);
   }
@@ -129,22 +150,50 @@ export class Tab {
     return writes ? "" : `Read-only: ${this.entry.owner === mine ? "its permissions do not let it be written" : `it belongs to ${this.entry.owner}`}.`;
   }
 
-  async #edit(text) {
-    const { Code } = await import("./code.js");
+  #uncode() {
     this.code?.end();
     this.code = null;
     this.place.replaceChildren();
+  }
+
+  async #edit(text, saved = text) {
+    const { Code } = await this.parts.code();
+    this.#uncode();
     this.indent = indentOf(text, /\.(go|mk)$|^makefile$/i.test(plainName(this.name)) ? "\t" : /\.(py|rs|java|c|cc|cpp|h|cs|php|kt|swift)$/i.test(plainName(this.name)) ? "    " : "  ");
     this.code = new Code({
-      parent: this.place, name: plainName(this.name), text, eol: this.how.eol, indent: this.indent, wrap: this.owner.wrap, readOnly: Boolean(this.readOnly),
+      parent: this.place, name: plainName(this.name), text: saved, eol: this.how.eol, indent: this.indent, wrap: this.owner.wrap, readOnly: Boolean(this.readOnly),
       changed: (dirty) => this.#changed(dirty), moved: (where) => this.owner.moved(this, where),
     });
     this.dirty = false;
+    if (text !== saved) this.code.replace(text, false);
+  }
+
+  // #orphaned shows the unsaved work of a file that is gone.
+  async #orphaned(draft) {
+    this.how = howOf(draft);
+    this.readOnly = "";
+    this.part = false;
+    await this.#edit(draft.text, "");
+    this.state = "ready";
+    this.#gone();
+  }
+
+  // #offer tells of unsaved work that cannot be put into the file. text is what is shown of that.
+  async #offer(text) {
+    const draft = await this.owner.drafts.get(this.path);
+    if (draft && draft.text === text && !this.part) return this.owner.drafts.drop(this.path);
+    this.note("left", draft && leftover(this, draft));
+  }
+
+  // touched says that something has been merged by hand.
+  touched() {
+    this.#changed(true);
   }
 
   #changed(dirty) {
     const turned = dirty !== this.dirty;
     this.dirty = dirty;
+    this.#changes++;
     if (dirty) this.pinned = true;
     if (dirty) {
       this.#draftKept = false;
@@ -155,11 +204,16 @@ export class Tab {
 
   // Drafts.
   async keep() {
-    this.draftSoon.cancel();
-    if (!this.dirty || !this.code) return;
+    if (!this.dirty || !this.code || this.readOnly) return;
+    this.conflict.gather();
+    this.draftSoon.cancel(); // which gathering begins anew
+    if (!this.dirty) return;
     const text = this.code.text;
-    this.#draftKept = await this.owner.drafts.put(this.path, { text, etag: this.etag, how: this.how });
-    this.note("draft", this.#draftKept ? null : { tone: "busy", icon: "warn", text: text.length > longest ? "This is too much to be kept over a reload. Save it." : "This browser does not keep unsaved work over a reload. Save it." });
+    const upTo = this.#changes;
+    const kept = await this.owner.drafts.put(this.path, { text, etag: this.etag, how: this.how });
+    if (!this.dirty || upTo !== this.#changes) return;
+    this.#draftKept = kept;
+    this.note("draft", kept ? null : { tone: "busy", icon: "warn", text: text.length > longest ? "This is too much to be kept over a reload. Save it." : "This browser does not keep unsaved work over a reload. Save it." });
   }
 
   get atRisk() {
@@ -188,25 +242,37 @@ export class Tab {
       this.note("restored", { text: `Your unsaved work (${moment(new Date(draft.at).toISOString())}) was restored.`, acts: [{ text: "Throw it away", act: () => this.#revert(text) }, { text: "OK", act: () => this.note("restored", null) }] });
     } else {
       this.etag = draft.etag;
-      this.#conflict({ text, etag: now, how: this.how }, "Your unsaved work was restored, but the file has changed on the disk since.");
+      await this.conflict.meet({ text, etag: now, how: this.how }, "Your unsaved work was restored, but the file has changed on the disk since.");
     }
     say("Unsaved work restored");
   }
 
   #revert(text) {
+    this.conflict.leave();
     this.note("restored", null);
     this.code.replace(text);
     this.code.focus();
   }
 
-  // save writes the file, if it is still the one that was read.
-  async save() {
-    if (!this.code || this.readOnly || this.saving || this.state !== "ready") return false;
-    if (this.comparing) return this.#saveAs(this.comparing.view.text, this.theirs.etag);
-    return this.#saveAs(this.code.text, this.etag);
+  get comparing() {
+    return this.conflict.comparing;
   }
 
-  async #saveAs(text, etag) {
+  // #mine is the text as it is now, with what was merged by hand.
+  get #mine() {
+    this.conflict.gather();
+    return this.code.text;
+  }
+
+  // save writes the file, if it is still the one that was read, or that is shown beside ours.
+  async save() {
+    if (!this.code || this.readOnly || this.state !== "ready") return false;
+    return this.write(this.#mine, this.comparing?.etag ?? this.etag);
+  }
+
+  // write saves text over the version that has this ETag, "" for none.
+  async write(text, etag) {
+    if (this.saving) return false;
     this.saving = true;
     this.owner.changed(this);
     try {
@@ -224,19 +290,17 @@ export class Tab {
     }
   }
 
-  // #settled is the state after text has reached the disk, or has come from it.
+  // #settled is the state after text has reached the disk, or has come from it. What was typed meanwhile stays.
   #settled(text) {
-    this.#uncompare();
+    this.conflict.end();
     this.gone = false;
-    if (this.code.text !== text && this.theirs) this.code.replace(text, false);
-    this.theirs = null;
     this.code.settle(text);
-    for (const id of ["failed", "conflict", "gone", "restored"]) this.note(id, null);
+    for (const id of ["failed", "gone", "restored"]) this.note(id, null);
     say(`${plainName(this.name)} saved`);
   }
 
   async #refused(problem) {
-    if (problem.status === 412 || problem.status === 409) {
+    if ([404, 409, 412].includes(problem.status)) {
       try {
         return await this.#changedMeanwhile(true);
       } catch (err) {
@@ -250,47 +314,33 @@ export class Tab {
   async #changedMeanwhile(wanted) {
     let now;
     try {
-      now = await this.owner.files.read(this.real, {});
+      now = await this.owner.files.read(this.real, { most: large + 1 });
     } catch (err) {
       if (problemOf(err).status !== 404) throw err;
       return this.#gone();
     }
+    if (now.part) return this.conflict.block(now.etag, "On the disk this file is now too large to be shown beside yours.");
     const found = read(now.bytes);
-    if (found.kind === "binary") {
-      return this.note("conflict", { tone: "bad", icon: "warn", text: "On the disk this file is no text any more.", acts: [{ text: "Replace it with mine", act: () => this.#saveAs(this.code.text, now.etag) }, { text: "Take theirs", act: () => this.reload() }] });
-    }
-    if (found.text === this.code.text) {
+    if (found.kind === "binary") return this.conflict.block(now.etag, "On the disk this file is no text any more.");
+    if (found.text === this.#mine) {
       this.etag = now.etag;
       this.how = found.how;
       return this.#settled(found.text);
     }
-    this.#conflict({ text: found.text, etag: now.etag, how: found.how }, "This file has changed on the disk while you were changing it.");
-    if (wanted) await this.compare();
+    await this.conflict.meet({ text: found.text, etag: now.etag, how: found.how }, "This file has changed on the disk while you were changing it.", wanted);
   }
 
   #gone() {
+    this.conflict.end();
     this.gone = true;
     this.etag = "";
     this.note("gone", { tone: "busy", icon: "warn", text: this.dirty ? "This file was deleted on the disk. What you have here is not saved." : "This file was deleted on the disk.", acts: this.readOnly ? [] : [{ text: "Save it again", act: () => this.save() }] });
     this.owner.changed(this);
   }
 
-  #conflict(theirs, text) {
-    this.theirs = theirs;
-    this.note("conflict", {
-      tone: "busy", icon: "warn", text,
-      acts: [
-        !this.comparing && { text: "Compare", act: () => this.compare() },
-        this.comparing && { text: "Save this", primary: true, act: () => this.save() },
-        { text: "Keep mine", act: () => this.#saveAs(this.code.text, this.theirs.etag) },
-        { text: "Take theirs", act: () => this.#take() },
-      ].filter(Boolean),
-    });
-    say(text);
-  }
-
-  #take() {
-    const { text, etag, how } = this.theirs;
+  // taken makes a version of the disk the text.
+  taken({ text, etag, how }) {
+    if (how.encoding !== "UTF-8" || how.eol !== this.how.eol) return this.discard(); // it cannot be shown as ours is
     this.etag = etag;
     this.how = how;
     this.code.replace(text, false);
@@ -298,26 +348,12 @@ export class Tab {
     this.code.focus();
   }
 
-  // compare shows theirs and mine, which can be merged by hand and saved.
-  async compare() {
-    const { Compare } = await import("./compare.js");
-    if (this.mode === "preview") await this.turn("source");
-    this.cover.replaceChildren();
-    this.cover.hidden = false;
-    const place = h("div", { class: "compare" });
-    this.cover.append(place);
-    const view = new Compare({ parent: place, theirs: this.theirs.text, mine: this.code.text, eol: this.how.eol });
-    if (view.beside) place.before(h("div", { class: "compare-heads" }, h("span", {}, "On the disk"), h("span", {}, "Yours")));
-    this.comparing = { view };
-    this.#conflict(this.theirs, view.beside ? "On the left is what is on the disk now, on the right yours. Make it right and save it." : "Red lines are on the disk now, green ones are yours. Make it right and save it.");
-    this.comparing.view.focus();
-  }
-
-  #uncompare() {
-    this.comparing?.view.end();
-    this.comparing = null;
-    this.cover.hidden = true;
-    this.cover.replaceChildren();
+  // discard drops what is not saved, and reads the file.
+  async discard() {
+    this.conflict.end();
+    this.dirty = false;
+    await this.#forget();
+    await this.load();
   }
 
   // refresh looks whether the file has changed on the disk: what has no unsaved work is read again.
@@ -333,25 +369,25 @@ export class Tab {
     const back = this.gone;
     this.gone = false;
     if (back) this.note("gone", null);
-    if (now.etag === (this.theirs?.etag ?? this.etag) && !back) return;
-    if (this.saving) return;
+    if (now.etag === (this.conflict.theirs?.etag ?? this.etag) && !back) return;
+    if (this.saving || this.state !== "ready") return;
     if (this.part) return this.note("grown", { text: "It has changed on the disk.", acts: [{ text: "Read it again", act: () => this.load() }] });
+    this.conflict.gather();
     if (!this.dirty) return this.reload();
     await this.#changedMeanwhile(false).catch(() => {}); // the next change, or saving, tells
   }
 
-  // reload reads the file again and leaves the cursor where it was.
+  // reload reads the file again and leaves the cursor where it was. It gives up when something is typed meanwhile.
   async reload() {
-    this.#uncompare();
-    this.theirs = null;
     if (!this.code || this.readOnly) return this.load();
-    const now = await this.owner.files.read(this.real, {}).catch(() => null);
+    const now = await this.owner.files.read(this.real, { most: large + 1 }).catch(() => null);
+    this.conflict.gather();
     if (!now || this.dirty) return;
-    const found = read(now.bytes);
-    if (found.kind !== "text" || found.how.eol !== this.how.eol || now.size > large) return this.load();
+    this.conflict.end();
+    const found = read(now.bytes, now.part);
+    if (now.part || found.kind !== "text" || found.how.eol !== this.how.eol || found.how.encoding !== this.how.encoding) return this.load();
     this.etag = now.etag;
     this.how = found.how;
-    this.note("conflict", null);
     this.code.replace(found.text);
     if (this.mode === "preview") await this.turn("preview");
   }
@@ -359,6 +395,7 @@ export class Tab {
   // turn shows the source, or what it looks like.
   async turn(mode) {
     const showing = ++this.#showing;
+    if (mode === "preview") this.conflict.leave();
     this.mode = mode;
     if (mode === "source") this.#unshow();
     else {
@@ -431,7 +468,7 @@ export class Tab {
   end() {
     this.draftSoon.cancel();
     this.#unshow();
-    this.#uncompare();
+    this.conflict.end();
     this.code?.end();
     this.element.remove();
   }

@@ -1,0 +1,117 @@
+// Conflict is what stands between the text of a tab and a version of the file that came to the disk meanwhile. Both are
+// shown beside each other, and what is merged there by hand is the tab's text: it is taken over before anything else is
+// done with that. A merge is saved over the version that it was made with, and no other.
+import { h, say } from "../files/dom.js";
+
+export class Conflict {
+  #text = "";
+
+  // tab: {code, cover, mode, how, note(id, note), turn(mode), write(text, etag), discard(), touched(), taken(theirs)}
+  constructor(tab, load) {
+    this.tab = tab;
+    this.load = load;
+    this.theirs = null; // {text, etag, how} of what is on the disk; text is null when it cannot be shown beside ours
+    this.comparing = null; // {view, etag, mine}: what is shown, the version it was made with, and ours before it
+  }
+
+  // gather takes what has been merged by hand into the tab's text.
+  gather() {
+    const { code } = this.tab;
+    const text = this.comparing?.view.text;
+    if (code && text !== undefined && text !== code.text) code.replace(text, false);
+  }
+
+  // meet says that theirs is on the disk now. What is shown beside ours becomes that.
+  async meet(theirs, text, show = false) {
+    const shown = this.comparing;
+    this.gather();
+    this.theirs = theirs;
+    this.#text = text;
+    this.#tell(text);
+    if (show || (shown && shown.etag !== theirs.etag)) await this.compare({ focus: show });
+  }
+
+  // block says that what is on the disk now cannot be shown beside ours.
+  block(etag, text) {
+    this.#close();
+    this.theirs = { text: null, etag };
+    this.#say(text, [
+      { text: "Replace it with mine", act: () => this.keepMine() },
+      { text: "Take theirs", act: () => this.tab.discard() },
+    ]);
+  }
+
+  #tell(text) {
+    this.#say(text, [
+      !this.comparing && { text: "Compare", act: () => this.compare() },
+      this.comparing && { text: "Save this", primary: true, act: () => this.tab.save() },
+      { text: "Keep mine", act: () => this.keepMine() },
+      { text: "Take theirs", act: () => this.take() },
+    ].filter(Boolean));
+  }
+
+  #say(text, acts) {
+    this.tab.note("conflict", { tone: "busy", icon: "warn", text, acts });
+    say(text);
+  }
+
+  // compare shows theirs and mine, which can be merged by hand and saved.
+  async compare({ focus = true } = {}) {
+    const { tab } = this;
+    const { Compare } = await this.load();
+    if (tab.mode === "preview") await tab.turn("source");
+    if (!this.theirs || this.theirs.text === null || !tab.code) return; // it was settled meanwhile
+    this.gather();
+    const before = this.comparing;
+    const place = h("div", { class: "compare" });
+    before?.view.end();
+    tab.cover.replaceChildren(place);
+    tab.cover.hidden = false;
+    const { text, etag } = this.theirs;
+    const view = new Compare({ parent: place, theirs: text, mine: tab.code.text, at: before?.view.at ?? 0, eol: tab.how.eol, changed: () => tab.touched() });
+    if (view.beside) place.before(h("div", { class: "compare-heads" }, h("span", {}, "On the disk"), h("span", {}, "Yours")));
+    this.comparing = { view, etag, mine: before?.mine ?? tab.code.text };
+    const again = before && before.etag !== etag ? "It has changed on the disk once more. " : "";
+    this.#tell(again + (view.beside ? "On the left is what is on the disk now, on the right yours. Make it right and save it." : "Red lines are on the disk now, green ones are yours. Make it right and save it."));
+    if (focus || again) view.focus();
+  }
+
+  // leave stops comparing, and keeps what was merged.
+  leave() {
+    if (!this.comparing) return;
+    this.#close();
+    this.#tell(this.#text);
+  }
+
+  #close() {
+    if (!this.comparing) return;
+    this.gather();
+    this.comparing.view.end();
+    this.comparing = null;
+    this.tab.cover.hidden = true;
+    this.tab.cover.replaceChildren();
+  }
+
+  // keepMine saves ours as it was before anything was merged; that can be had again by undoing.
+  keepMine() {
+    const { tab, comparing, theirs } = this;
+    if (!theirs || !tab.code) return false;
+    this.#close();
+    if (comparing && comparing.mine !== tab.code.text) tab.code.replace(comparing.mine, false);
+    return tab.write(tab.code.text, comparing?.etag ?? theirs.etag);
+  }
+
+  // take makes theirs ours.
+  take() {
+    const { theirs } = this;
+    this.#close();
+    if (theirs) this.tab.taken(theirs);
+  }
+
+  // end is when there is no conflict any more.
+  end() {
+    this.#close();
+    this.theirs = null;
+    this.tab.note("conflict", null);
+  }
+}

@@ -1,0 +1,51 @@
+// Unsaved work for a file that cannot be changed here any more: because it became large, binary or read-only. It can be
+// looked at, copied, and saved under another name.
+import * as dialogs from "../files/dialog.js";
+import { Problem, problemOf } from "../files/api.js";
+import { h } from "../files/dom.js";
+import { decodeText, encodePath } from "../files/paths.js";
+import { moment } from "../files/words.js";
+import { write } from "./text.js";
+
+const plain = { bom: false, eol: "\n", encoding: "UTF-8" };
+
+// howOf is how a draft is written, also one whose file was no UTF-8.
+export function howOf(draft) {
+  return draft.how?.encoding === "UTF-8" ? draft.how : plain;
+}
+
+// leftover gives the note that tells of a draft. tab: {path, owner, note(id, note)}
+export function leftover(tab, draft, { ask, sure, tell } = dialogs) {
+  const { owner } = tab;
+  const done = () => {
+    tab.note("left", null);
+    return owner.drafts.drop(tab.path);
+  };
+  const show = () => ask({
+    title: "Your unsaved work", wide: true, buttons: [{ value: "", text: "Close", kind: "primary", usual: true }],
+    body: h("textarea", { class: "input left-text", rows: "18", readonly: true, "aria-label": "Your unsaved work" }, draft.text),
+  });
+  const saveAs = async () => {
+    const input = h("input", { class: "input", value: `${decodeText(tab.path)}.mine`, "aria-label": "Path", spellcheck: "false" });
+    if ((await ask({ title: "Save your work as", body: input, buttons: [{ value: "", text: "Cancel" }, { value: "save", text: "Save", kind: "primary", usual: true }] })) !== "save") return;
+    const path = encodePath(input.value, owner.home);
+    try {
+      if (path === tab.path) throw new Problem(409, "same", "This is the file that cannot be changed.");
+      await owner.files.write(path, write(draft.text, howOf(draft)), { fresh: true, parents: true });
+    } catch (err) {
+      const problem = problemOf(err);
+      return tell("Not saved", problem.status === 412 ? "There is a file of this name already." : problem.message);
+    }
+    await done();
+    await owner.open(path);
+  };
+  return {
+    tone: "busy", icon: "warn", text: `There is unsaved work of yours (${moment(new Date(draft.at).toISOString())}). It cannot be put into this file now.`,
+    acts: [
+      { text: "Show it", act: show },
+      globalThis.navigator?.clipboard && { text: "Copy", act: () => navigator.clipboard.writeText(draft.text) },
+      { text: "Save as…", act: saveAs },
+      { text: "Throw it away", act: async () => (await sure({ title: "Throw your unsaved work away?", text: "This cannot be undone.", act: "Throw it away" })) && done() },
+    ].filter(Boolean),
+  };
+}

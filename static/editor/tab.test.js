@@ -1,0 +1,287 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fakePage } from "../files/fake_dom.js";
+import { Problem } from "../files/api.js";
+import { Code } from "./code.js"; // before there is a page: what shows text looks for a real one
+import { leftover } from "./leftover.js";
+import { Tab } from "./tab.js";
+
+fakePage();
+const path = "/home/agent/a.txt";
+const turns = async () => {
+  for (let i = 0; i < 20; i++) await new Promise(setImmediate);
+};
+
+// A view that shows nothing, and holds and tells all that a real one does.
+class View {
+  constructor({ state }) {
+    this.state = state;
+  }
+  dispatch(spec) {
+    const change = spec.state ? spec : this.state.update(spec);
+    const before = this.state;
+    this.state = change.state;
+    const { EditorView } = View;
+    for (const tell of this.state.facet(EditorView.updateListener)) tell({ docChanged: change.docChanged, selectionSet: Boolean(change.selection), startState: before, state: this.state });
+  }
+  focus() {}
+  destroy() {}
+}
+View.EditorView = (await import("@codemirror/view")).EditorView;
+
+// A comparison: what is typed into it is set as its text.
+class Compare {
+  static all = [];
+  constructor(options) {
+    Object.assign(this, options, { mine: options.mine, beside: false, at: 0 });
+    Compare.all.push(this);
+  }
+  get text() {
+    return this.mine;
+  }
+  type(text) {
+    this.mine = text;
+    this.changed();
+  }
+  focus() {}
+  end() {
+    this.over = true;
+  }
+}
+
+// A sandbox with files {path: text} and an open tab of one of them.
+async function open({ text = "base\n", drafts = {}, entry = {}, name = path } = {}) {
+  let version = 0;
+  const disk = new Map();
+  const w = { disk, kept: new Map(Object.entries(drafts)), read: null, written: null, reads: [], dropped: 0 };
+  w.put = (at, body) => disk.set(at, { bytes: typeof body === "string" ? new TextEncoder().encode(body) : body, etag: `"${++version}"` });
+  w.text = (at = name) => new TextDecoder().decode(disk.get(at)?.bytes);
+  if (text !== null) w.put(name, text);
+  const there = (at) => disk.get(at) ?? (() => { throw new Problem(404, "not_found", "no"); })();
+  const files = {
+    stat: async (at) => ({ type: "file", mode: "0644", owner: "agent", size: there(at).bytes.length, etag: there(at).etag, ...entry }),
+    read: async (at, { most } = {}) => {
+      w.reads.push(most);
+      const { bytes, etag } = there(at);
+      await w.read?.();
+      return { bytes: most ? bytes.subarray(0, most) : bytes, etag, size: bytes.length, part: Boolean(most) && bytes.length > most };
+    },
+    write: async (at, bytes, { ifMatch, fresh }) => {
+      await w.writing?.();
+      if (fresh ? disk.has(at) : there(at).etag !== ifMatch) throw new Problem(412, "", "changed");
+      w.put(at, bytes);
+      return { etag: disk.get(at).etag, size: bytes.length };
+    },
+    url: (at) => at,
+  };
+  const owner = {
+    files, user: "agent", home: "/home/agent", wrap: false, changed() {}, moved() {}, reveal() {}, dismiss: (tab) => (w.dismissed = tab), likes: () => "source", rendering() {}, open: (at) => (w.opened = at),
+    drafts: {
+      get: async (at) => w.kept.get(at) ?? null,
+      put: async (at, draft) => Boolean(w.kept.set(at, { ...draft, at: Date.now() })),
+      drop: async (at) => (w.dropped++, w.kept.delete(at)),
+    },
+  };
+  Compare.all.length = 0;
+  const parts = { code: async () => ({ Code: class extends Code { constructor(options) { super(options, View); } } }), compare: async () => ({ Compare }) };
+  w.owner = owner;
+  w.tab = new Tab(owner, name, true, parts);
+  w.type = (body) => w.tab.code.view.dispatch({ changes: { from: 0, to: w.tab.code.view.state.doc.length, insert: body } });
+  w.notes = () => w.tab.notesElement.textContent;
+  w.press = (what) => {
+    const find = (e) => (e.tag === "button" && e.textContent === what ? e : (e.children ?? []).map((c) => (typeof c === "string" ? null : find(c))).find(Boolean));
+    find(w.tab.notesElement).dispatchEvent(new Event("click"));
+    return turns();
+  };
+  w.shown = () => Compare.all.at(-1);
+  await w.tab.load();
+  return w;
+}
+
+// comparing is a tab whose text was changed and refused, and is merged by hand.
+async function comparing() {
+  const w = await open();
+  w.type("mine\n");
+  w.put(path, "theirs\n");
+  assert.equal(await w.tab.save(), false);
+  w.shown().type("merged\n");
+  return w;
+}
+
+test("a merge is saved over the version that it was made with, and no other", async () => {
+  const w = await comparing();
+  w.put(path, "unseen\n");
+  const { tab } = w;
+  assert.equal(await tab.save(), false, "a version that nobody has seen is not replaced");
+  assert.equal(w.text(), "unseen\n");
+  assert.equal(w.shown().theirs, "unseen\n");
+  assert.equal(w.shown().mine, "merged\n", "the merge is ours now");
+  assert.equal(await tab.save(), true);
+  assert.equal(w.text(), "merged\n");
+  assert.equal(tab.dirty, false);
+});
+
+test("a version that comes while a merge is made is shown beside the merge", async () => {
+  const w = await comparing();
+  w.put(path, "unseen\n");
+  await w.tab.refresh();
+  assert.equal(Compare.all.length, 2);
+  assert.deepEqual([w.shown().theirs, w.shown().mine], ["unseen\n", "merged\n"]);
+  await w.tab.refresh();
+  assert.equal(Compare.all.length, 2, "and is not shown anew while it stays");
+  assert.equal(await w.tab.save(), true);
+  assert.equal(w.text(), "merged\n");
+});
+
+test("a merge is kept as a draft, and leaving before that asks", async () => {
+  const w = await comparing();
+  await w.tab.keep();
+  assert.equal(w.kept.get(path).text, "merged\n");
+  assert.equal(w.tab.atRisk, false);
+  w.shown().type("merged more\n");
+  assert.equal(w.tab.atRisk, true);
+  await w.tab.keep();
+  assert.equal(w.kept.get(path).text, "merged more\n");
+  assert.equal(w.kept.get(path).etag, '"1"', "what it began with, so that it is compared again");
+});
+
+test("a merge stays when the disk becomes what ours was before it", async () => {
+  const w = await comparing();
+  w.put(path, "mine\n");
+  await w.tab.refresh();
+  assert.equal(w.tab.code.text, "merged\n");
+  assert.ok(w.tab.dirty);
+  assert.equal(w.shown().theirs, "mine\n");
+});
+
+test("a merge is there again after looking at the preview, and ours before it can be had", async () => {
+  const w = await comparing();
+  await w.tab.turn("preview");
+  assert.equal(w.tab.comparing, null);
+  assert.equal(w.tab.code.text, "merged\n");
+  await w.press("Compare");
+  w.shown().type("merged again\n");
+  await w.press("Keep mine");
+  assert.equal(w.text(), "merged\n");
+});
+
+test("what is typed while a conflict is being saved stays", async () => {
+  const w = await open();
+  w.type("mine\n");
+  w.put(path, "theirs\n");
+  await w.tab.refresh();
+  w.writing = () => w.type("mine and more\n");
+  await w.press("Keep mine");
+  assert.equal(w.text(), "mine\n");
+  assert.equal(w.tab.code.text, "mine and more\n");
+  assert.ok(w.tab.dirty);
+
+  const m = await comparing();
+  m.writing = () => m.shown().type("merged and more\n");
+  assert.equal(await m.tab.save(), true);
+  assert.equal(m.text(), "merged\n");
+  assert.equal(m.tab.code.text, "merged and more\n");
+  assert.ok(m.tab.dirty);
+});
+
+test("the choices of a conflict do what they say", async () => {
+  const kept = await comparing();
+  await kept.press("Keep mine");
+  assert.equal(kept.text(), "mine\n");
+  const taken = await comparing();
+  await taken.press("Take theirs");
+  assert.equal(taken.tab.code.text, "theirs\n");
+  assert.equal(taken.tab.dirty, false);
+});
+
+test("the work of a file that is gone is opened, and can be saved", async () => {
+  const w = await open({ text: null, drafts: { [path]: { text: "work\n", etag: '"9"', how: { bom: false, eol: "\n", encoding: "UTF-8" }, at: 1 } } });
+  assert.equal(w.tab.state, "ready");
+  assert.equal(w.tab.code.text, "work\n");
+  assert.ok(w.tab.dirty);
+  assert.match(w.notes(), /deleted on the disk/);
+  assert.equal(await w.tab.save(), true);
+  assert.equal(w.text(), "work\n");
+});
+
+test("the work of a file that cannot be changed any more is told of, and can be saved elsewhere", async () => {
+  const draft = { text: "work\n", etag: '"9"', how: { bom: false, eol: "\r\n", encoding: "UTF-8" }, at: 1 };
+  for (const made of [{ entry: { owner: "root" } }, { text: "x\n".repeat(3 << 20) }, { text: "\0" }]) {
+    const w = await open({ ...made, drafts: { [path]: draft } });
+    assert.equal(w.tab.state, "ready");
+    assert.match(w.notes(), /unsaved work of yours/);
+    assert.ok(w.kept.has(path));
+    const answers = { ask: async ({ body }) => (Object.assign(body, { value: "b.txt" }), "save"), sure: async () => true, tell: (...told) => (w.told = told) };
+    const note = leftover(w.tab, draft, answers);
+    w.put("/home/agent/b.txt", "taken");
+    await note.acts.find((a) => a.text === "Save as…").act();
+    assert.equal(w.text("/home/agent/b.txt"), "taken");
+    assert.match(w.told[1], /already/);
+    w.disk.delete("/home/agent/b.txt");
+    await note.acts.find((a) => a.text === "Save as…").act();
+    assert.equal(w.text("/home/agent/b.txt"), "work\r\n");
+    assert.equal(w.opened, "/home/agent/b.txt");
+    assert.ok(!w.kept.has(path));
+  }
+});
+
+test("of a file that became large only a part is read", async () => {
+  const large = new Uint8Array(6 << 20).fill(97);
+  const w = await open();
+  w.put(path, large);
+  await w.tab.refresh();
+  assert.ok(w.tab.part);
+  assert.ok(w.tab.readOnly);
+  const mine = await open();
+  mine.type("mine\n");
+  mine.put(path, large);
+  await mine.tab.save();
+  assert.match(mine.notes(), /too large/);
+  assert.equal(mine.tab.code.text, "mine\n");
+  for (const most of [...w.reads, ...mine.reads]) assert.ok(most > 0 && most <= (5 << 20) + 1, `read ${most}`);
+  await mine.press("Replace it with mine");
+  assert.equal(mine.text(), "mine\n");
+});
+
+test("nothing can be typed into a text that is about to be replaced as a whole", async () => {
+  const w = await open();
+  w.put(path, "one\r\ntwo\r\n"); // other line ends: the editor is made anew
+  let readOnly;
+  w.read = () => (readOnly = w.tab.code.view.state.readOnly);
+  await w.tab.refresh();
+  assert.equal(readOnly, true);
+  assert.equal(w.tab.code.text, "one\ntwo\n");
+  assert.equal(w.tab.code.view.state.readOnly, false);
+});
+
+test("a reload gives up when something is typed meanwhile", async () => {
+  const w = await open();
+  w.put(path, "theirs\n");
+  w.read = () => w.type("mine\n");
+  await w.tab.refresh();
+  assert.equal(w.tab.code.text, "mine\n");
+  assert.ok(w.tab.dirty);
+});
+
+test("what comes from the disk was never unsaved, and drops no draft", async () => {
+  const w = await open();
+  w.put(path, "theirs\n");
+  await w.tab.refresh();
+  assert.equal(w.tab.code.text, "theirs\n");
+  assert.equal(w.tab.dirty, false);
+  assert.equal(w.dropped, 0);
+  w.type("mine\n");
+  w.type("theirs\n");
+  assert.equal(w.dropped, 1, "but undoing all that was typed does");
+});
+
+test("unsaved work is restored, and compared when the file has changed since", async () => {
+  const how = { bom: false, eol: "\n", encoding: "UTF-8" };
+  const same = await open({ drafts: { [path]: { text: "work\n", etag: '"1"', how, at: 1 } } });
+  assert.equal(same.tab.code.text, "work\n");
+  assert.match(same.notes(), /restored/);
+  const other = await open({ drafts: { [path]: { text: "work\n", etag: '"0"', how, at: 1 } } });
+  assert.match(other.notes(), /changed on the disk since/);
+  await other.press("Compare");
+  assert.deepEqual([other.shown().theirs, other.shown().mine], ["base\n", "work\n"]);
+});
