@@ -9,11 +9,13 @@ import { nameElement, plainName, textElement } from "../files/names.js";
 import { baseOf, decodeText, encodePath, join, parentOf, relative, tidy, within } from "../files/paths.js";
 import { watchOf } from "../files/watches.js";
 import { Drafts } from "./drafts.js";
+import { KeptTabs } from "./kept_tabs.js";
 import { splitter } from "./splitter.js";
 import { Tab } from "./tab.js";
 import { linkItems, tabItems } from "./editor_menus.js";
 
 const mostTabs = 24;
+const survived = 500; // ms after which a preview that is shown has done no harm
 const present = 5 * 60_000; // ms after the last use of the page for which somebody counts as there
 
 class SandboxEditor extends HTMLElement {
@@ -31,6 +33,7 @@ class SandboxEditor extends HTMLElement {
     this.user = "";
     this.files = new Files(this.dataset.base, this.home);
     this.drafts = new Drafts(this.owner);
+    this.kept = new KeptTabs(localStorage, this.owner);
     this.watch = watchOf(this.files);
     this.wrap = localStorage.getItem("editor wrap") === "true";
     this.#draw();
@@ -86,7 +89,7 @@ class SandboxEditor extends HTMLElement {
     document.addEventListener("sandboxd:moved", (event) => this.#moved(event.detail), { signal });
     document.addEventListener("sandboxd:gone", (event) => this.#gone(event.detail.paths), { signal });
     document.addEventListener("visibilitychange", () => (document.hidden ? this.#keepAll() : this.#refreshAll()), { signal });
-    addEventListener("pagehide", () => this.#keepAll(), { signal });
+    addEventListener("pagehide", () => this.#leaves(), { signal });
     addEventListener("focus", () => this.#refreshAll(), { signal });
     addEventListener("beforeunload", (event) => this.#tabs.some((t) => t.atRisk) && event.preventDefault(), { signal });
     this.addEventListener("keydown", (event) => this.#key(event));
@@ -101,12 +104,13 @@ class SandboxEditor extends HTMLElement {
   async #begin() {
     this.#began = true;
     this.files.stat(this.home, { quiet: true }).then((entry) => (this.user = entry.owner), () => {}); // else the disk says what may be written
-    const { tabs = [], shown = "", front = false } = this.#recall();
+    const { tabs = [], shown = "", front = false } = this.kept.read();
+    const fatal = this.kept.fatal();
     this.classList.toggle("front", front);
     const known = new Set(await this.drafts.paths());
-    for (const path of tabs.slice(0, mostTabs)) this.#add(path, true).dirty = known.has(path);
+    for (const path of new Set([...tabs.slice(0, mostTabs), ...known])) this.#add(path, true).dirty = known.has(path); // work is within reach, whichever window wrote the list
     const first = this.#tabs.find((t) => t.path === shown) ?? this.#tabs[0];
-    if (first) await this.#show(first, { keepFocus: true, restoring: true });
+    if (first) await this.#show(first, { keepFocus: true, held: first.path === fatal });
   }
 
   // owner names whose work is kept in this browser: the person's, in this very sandbox.
@@ -114,24 +118,17 @@ class SandboxEditor extends HTMLElement {
     return `${document.body.dataset.person ?? ""} ${this.dataset.box ?? this.dataset.base}`;
   }
 
-  get #store() {
-    return `tabs ${this.owner}`;
-  }
-
-  #recall() {
-    try {
-      return JSON.parse(localStorage.getItem(this.#store) ?? "{}");
-    } catch {
-      return {};
-    }
-  }
-
   #remember() {
-    try {
-      localStorage.setItem(this.#store, JSON.stringify({ tabs: this.#tabs.filter((t) => t.pinned || t === this.#shown).map((t) => t.path), shown: this.#shown?.path ?? "", front: this.classList.contains("front") }));
-    } catch {
-      // a full store costs a convenience
-    }
+    this.kept.write({ tabs: this.#tabs.filter((t) => t.pinned || t === this.#shown).map((t) => t.path), shown: this.#shown?.path ?? "", front: this.classList.contains("front") });
+  }
+
+  // rendering and rendered tell of a preview that is being made.
+  rendering(path) {
+    this.kept.rendering(path);
+  }
+
+  rendered(path) {
+    setTimeout(() => this.kept.rendered(path), survived);
   }
 
   // open shows a file. Without pin it takes the place of the last one that was only looked at.
@@ -178,12 +175,13 @@ class SandboxEditor extends HTMLElement {
     this.changed(tab);
   }
 
-  async #show(tab, { at = {}, keepFocus = false } = {}) {
+  async #show(tab, { at = {}, keepFocus = false, held = false } = {}) {
     this.#shown = tab;
     for (const t of this.#tabs) t.element.hidden = t !== tab;
     this.#redraw();
     this.#remember();
-    if (tab.state === "idle" || tab.state === "error") await tab.load(at);
+    if (held) tab.hold();
+    else if (tab.state === "idle" || tab.state === "error") await tab.load(at);
     else if (at.line) await tab.goTo(at);
     if (this.#shown !== tab) return;
     if (!keepFocus) tab.focus();
@@ -363,6 +361,11 @@ class SandboxEditor extends HTMLElement {
 
   #refreshAll() {
     this.#changedOnDisk(null);
+  }
+
+  #leaves() {
+    this.kept.rendered();
+    this.#keepAll();
   }
 
   #keepAll() {

@@ -1,9 +1,11 @@
 // The menus of the editor: what can be done with an open file, and the links of a rendered one.
 import { keyName } from "../files/dom.js";
+import { lineOf } from "../files/names.js";
 import { decodeText } from "../files/paths.js";
 import { linkOf } from "./links.js";
 
 const shownLinks = 60;
+const longest = 60; // characters of a link's text
 
 export function tabItems(editor, tab) {
   if (!tab) return [];
@@ -25,12 +27,14 @@ export function tabItems(editor, tab) {
 }
 
 // linkItems leads where the links of a rendered document lead: the frame that shows it leads nowhere.
+// What a document calls a link cannot change how the host that it leads to is shown.
 export function linkItems(editor, tab) {
   return (tab?.view?.links ?? []).slice(0, shownLinks).map(({ text, href }) => {
     const to = linkOf(href, tab.path);
-    const label = text.length > 60 ? `${text.slice(0, 59)}…` : text;
+    const start = [...text.slice(0, 4 * longest)];
+    const label = lineOf(start.length > longest ? `${start.slice(0, longest - 1).join("")}…` : start.join(""));
     if (to?.path) return { icon: "text", text: label, act: () => editor.open(to.path) };
-    return { icon: "open", text: to ? `${label} — ${hostOf(to.url)}` : label, off: !to, act: () => window.open(to.url, "_blank", "noopener,noreferrer") };
+    return { icon: "open", text: label, where: to && hostOf(to.url), off: !to, act: () => window.open(to.url, "_blank", "noopener,noreferrer") };
   });
 }
 

@@ -7,6 +7,7 @@ import { linkOf } from "./links.js";
 const pictures = { most: 40, size: 4 << 20, total: 24 << 20 }; // of one document
 const raster = /^data:image\/(png|jpeg|gif|webp|avif);base64,[a-z0-9+/=\s]+$/i;
 const mostLinks = 200;
+const mostSlug = 200; // characters of a heading that its name is made of
 
 const marked = new Marked({
   gfm: true,
@@ -20,7 +21,7 @@ const marked = new Marked({
 
 // slug is the name of a heading that links in the same document lead to.
 export function slug(text) {
-  return text.toLowerCase().replace(/<[^>]*>/g, "").replace(/[^\p{L}\p{N}\s_-]/gu, "").trim().replace(/\s+/g, "-");
+  return text.slice(0, mostSlug).toLowerCase().replace(/<[^<>]*>/g, "").replace(/[^\p{L}\p{N}\s_-]/gu, "").trim().replace(/\s+/g, "-");
 }
 
 // fragmentOf renders Markdown into harmless elements.
@@ -45,11 +46,14 @@ export function settle(fragment) {
   return links;
 }
 
-// fill puts the pictures of the sandbox into a fragment, and a word in the place of others. attached are those that a
-// document brings along: name → data address.
-export async function fill(fragment, files, from, attached = {}) {
-  let room = pictures.total;
-  let count = 0;
+// budget is what the pictures of one document may come to.
+export function budget() {
+  return { count: pictures.most, room: pictures.total };
+}
+
+// fill puts the pictures of the sandbox into a fragment, and a word in the place of others. left is what is left of the
+// document's budget. attached are those that a document brings along: name → data address.
+export async function fill(fragment, { files, path: from, left, attached = {} }) {
   for (const img of fragment.querySelectorAll("img")) {
     const src = img.getAttribute("src") ?? "";
     img.removeAttribute("src");
@@ -59,8 +63,8 @@ export async function fill(fragment, files, from, attached = {}) {
       continue;
     }
     const to = linkOf(src, from);
-    const data = to?.path && ++count <= pictures.most ? await picture(files, to.path, Math.min(pictures.size, room)) : "";
-    room -= data.length;
+    const data = to?.path && --left.count >= 0 && left.room > 0 ? await picture(files, to.path, Math.min(pictures.size, left.room)) : "";
+    left.room -= data.length;
     if (data) img.setAttribute("src", data);
     else img.replaceWith(absent(img.alt, to?.url));
   }
@@ -95,7 +99,7 @@ async function picture(files, path, most) {
 export async function show(text, { files, path, title }) {
   const fragment = fragmentOf(text);
   const links = settle(fragment);
-  await fill(fragment, files, path);
+  await fill(fragment, { files, path, left: budget() });
   return { element: frame(fragment, { title }), links };
 }
 

@@ -1,7 +1,7 @@
 // Notebooks: cells with their text, code and outputs, as they were saved. Nothing of it runs.
 import { h } from "../files/dom.js";
 import { clean, frame } from "./frame.js";
-import { fill, fragmentOf, settle } from "./markdown.js";
+import { budget, fill, fragmentOf, settle } from "./markdown.js";
 
 const mostCells = 2000;
 const mostText = 200_000; // characters of one output
@@ -57,10 +57,11 @@ function attachedOf(attachments) {
 export async function show(text, { files, path, title }) {
   const fragment = document.createDocumentFragment();
   const links = [];
+  const left = budget(); // of all cells
   const prose = async (markdown, attached) => {
     const part = fragmentOf(markdown);
     links.push(...settle(part));
-    await fill(part, files, path, attached);
+    await fill(part, { files, path, left, attached });
     return part;
   };
   for (const cell of cellsOf(text)) {

@@ -26,7 +26,7 @@ export class Tab {
   #draftKept = true;
   #changes = 0;
 
-  // owner: {files, drafts, home, wrap, changed(tab), moved(tab, where), reveal(path), open(path), …}
+  // owner: {files, drafts, home, wrap, changed(tab), moved(tab, where), reveal(path), open(path), rendering(path), rendered(path), …}
   constructor(owner, path, pinned, load = parts) {
     this.owner = owner;
     this.parts = load;
@@ -66,11 +66,19 @@ export class Tab {
       h("span", { class: "editor-note-acts" }, (n.acts ?? []).map((a) => h("button", { type: "button", class: `button low${a.primary ? " primary" : ""}`, click: a.act }, a.text))))));
   }
 
-  // load reads the file. at: {line, column, bytes} to go to.
+  // hold shows nothing of a file until it is asked for: the last page ended while it was being shown.
+  hold() {
+    this.note("held", {
+      tone: "busy", icon: "warn", text: "The page ended while this file was being shown.",
+      acts: [sources.has(this.kind) && { text: "Show its source", act: () => this.load({ source: true }) }, { text: "Show it", act: () => this.load() }].filter(Boolean),
+    });
+  }
+
+  // load reads the file. at: {line, column, bytes} to go to; source: not to be rendered.
   async load(at = {}) {
     this.state = "loading";
     this.code?.setReadOnly(true); // what is typed now would be lost
-    for (const id of ["failed", "grown", "left"]) this.note(id, null);
+    for (const id of ["failed", "grown", "left", "held"]) this.note(id, null);
     const waits = setTimeout(() => this.state === "loading" && !this.code && this.place.replaceChildren(skeleton()), slow);
     this.owner.changed(this);
     try {
@@ -136,7 +144,7 @@ export class Tab {
     const text = part ? whole(found.text) : found.text;
     await this.#edit(text);
     await (this.readOnly ? this.#offer(text) : this.#restore(text));
-    if (sources.has(this.kind) && !at.line && !this.dirty && this.owner.likes(this.kind) === "preview") await this.turn("preview");
+    if (sources.has(this.kind) && !at.line && !at.source && !this.dirty && this.owner.likes(this.kind) === "preview") await this.turn("preview");
     if (at.line) this.code.goTo(at);
   }
 
@@ -409,8 +417,18 @@ export class Tab {
     this.owner.changed(this);
   }
 
-  #render() {
+  async #render() {
     const title = plainName(this.name);
+    const { path } = this;
+    this.owner.rendering(path);
+    try {
+      return await this.#rendered(title);
+    } finally {
+      this.owner.rendered(path);
+    }
+  }
+
+  #rendered(title) {
     return preview(this.kind, { title, files: this.owner.files, path: this.real, tag: this.etag || this.entry.etag || "", text: this.code?.text, failed: () => this.#unshowable() });
   }
 

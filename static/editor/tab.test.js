@@ -75,7 +75,7 @@ async function open({ text = "base\n", drafts = {}, entry = {}, name = path } = 
     url: (at) => at,
   };
   const owner = {
-    files, user: "agent", home: "/home/agent", wrap: false, changed() {}, moved() {}, reveal() {}, dismiss: (tab) => (w.dismissed = tab), likes: () => "source", rendering() {}, open: (at) => (w.opened = at),
+    files, user: "agent", home: "/home/agent", wrap: false, changed() {}, moved() {}, reveal() {}, dismiss: (tab) => (w.dismissed = tab), likes: () => "source", rendering() {}, rendered() {}, open: (at) => (w.opened = at),
     drafts: {
       get: async (at) => w.kept.get(at) ?? null,
       put: async (at, draft) => Boolean(w.kept.set(at, { ...draft, at: Date.now() })),
@@ -284,4 +284,19 @@ test("unsaved work is restored, and compared when the file has changed since", a
   assert.match(other.notes(), /changed on the disk since/);
   await other.press("Compare");
   assert.deepEqual([other.shown().theirs, other.shown().mine], ["base\n", "work\n"]);
+});
+
+test("a file that the last page did not survive is shown when it is asked for", async () => {
+  const w = await open({ name: "/home/agent/a.md" });
+  const rendered = [];
+  w.owner.likes = () => "preview";
+  w.owner.rendering = (at) => rendered.push(at);
+  w.tab = new Tab(w.owner, "/home/agent/a.md", true, w.tab.parts);
+  w.tab.hold();
+  assert.equal(w.tab.state, "idle");
+  await w.press("Show its source");
+  assert.equal(w.tab.code.text, "base\n");
+  assert.deepEqual(rendered, []);
+  await w.tab.turn("preview");
+  assert.deepEqual(rendered, ["/home/agent/a.md"], "and is noted before it is rendered");
 });

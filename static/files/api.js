@@ -113,14 +113,14 @@ export class Files {
     return { entries: page.entries.map(entryOf), next: page.next || "" };
   }
 
-  // read gives {bytes, etag, size, part}: all of a file, or its first most bytes.
+  // read gives {bytes, etag, size, part}: all of a file, or its first most bytes, however many are sent.
   async read(path, { most, signal } = {}) {
     const headers = most ? { Range: `bytes=0-${most - 1}` } : {};
     const answer = await this.ask(this.url(path), { headers, signal });
     const total = /\/(\d+)$/.exec(answer.headers.get("Content-Range") ?? "")?.[1];
     try {
-      const bytes = new Uint8Array(await answer.arrayBuffer());
-      const size = total ? Number(total) : bytes.length;
+      const { bytes, more } = most ? await firstOf(answer.body, most) : { bytes: new Uint8Array(await answer.arrayBuffer()) };
+      const size = total ? Number(total) : more ? Math.max(most + 1, Number(answer.headers.get("Content-Length") ?? 0)) : bytes.length;
       return { bytes, etag: answer.headers.get("ETag") ?? "", size, part: bytes.length < size };
     } catch (err) {
       throw problemOf(err);
@@ -197,6 +197,29 @@ export class Files {
   watch(paths) {
     return new EventSource(`${this.base}:watch?${paths.map((p) => `path=${p}`).join("&")}`);
   }
+}
+
+// firstOf gives no more than so many bytes of a stream, and whether there are more. It wants none of those.
+async function firstOf(stream, most) {
+  const parts = [];
+  let length = 0;
+  let more = false;
+  const reader = stream?.getReader();
+  while (reader && !more) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    more = value.length > most - length;
+    parts.push(value.subarray(0, most - length));
+    length += parts.at(-1).length;
+  }
+  reader?.cancel().catch(() => {});
+  const bytes = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return { bytes, more };
 }
 
 // lines gives the JSON values of a stream that has one on each line.

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { lines } from "./api.js";
+import { Files, lines } from "./api.js";
 
 test("results come line by line, however the stream is cut", async () => {
   const text = '{"a":1}\n{"b":"ü\\n"}\n\n{"c":3}';
@@ -16,4 +16,19 @@ test("results come line by line, however the stream is cut", async () => {
     for await (const value of lines(stream)) found.push(value);
     assert.deepEqual(found, [{ a: 1 }, { b: "ü\n" }, { c: 3 }]);
   }
+});
+
+test("no more of a file is read than is wanted, even of one that is sent as a whole", async (t) => {
+  let given = 0;
+  let cancelled = false;
+  let body = () => new ReadableStream({ pull: (c) => (given++ < 1000 ? c.enqueue(new Uint8Array(1000)) : c.close()), cancel: () => (cancelled = true) });
+  t.mock.method(globalThis, "fetch", async () => new Response(body(), { headers: { ETag: '"1"' } }));
+  const files = new Files("/sandboxes/a/files", "/");
+  const part = await files.read("/x", { most: 2500 });
+  assert.deepEqual([part.bytes.length, part.part, part.etag], [2500, true, '"1"']);
+  assert.ok(given < 10 && cancelled, `${given} pieces`);
+  body = () => "0123456789";
+  for (const most of [10, 11]) assert.deepEqual((({ bytes, part, size }) => [bytes.length, part, size])(await files.read("/x", { most })), [10, false, 10]);
+  body = () => null;
+  assert.equal((await files.read("/x", { most: 9 })).part, false);
 });

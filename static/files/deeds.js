@@ -1,7 +1,7 @@
 // Deeds are what can be done to files from the tree: new, rename, move, copy, delete, undo, download. Each answers at
 // once in the page, and says beside the tree what went wrong and what can be done about it.
 import { problemOf } from "./api.js";
-import { ask, sure } from "./dialog.js";
+import * as dialogs from "./dialog.js";
 import { say } from "./dom.js";
 import { plainName } from "./names.js";
 import { baseOf, encodeName, freeName, isText, decodeText, join, nameFault, parentOf, topmost, within } from "./paths.js";
@@ -12,8 +12,10 @@ export class Deeds {
   #undo = []; // ids of the last things put into the trash, the newest last
 
   // owner: {tree, files, loader, view, uploads, toast(text, act), changed(), reveal(path), open(node, how)}
-  constructor(owner) {
+  // asking: {ask, sure} of dialog.js
+  constructor(owner, asking = dialogs) {
     this.owner = owner;
+    this.asking = asking;
     this.clip = null; // {paths, cut}
   }
 
@@ -104,12 +106,13 @@ export class Deeds {
     const act = (paths, to) => (copy ? this.files.copy(paths, to, replace) : this.files.move(paths, to, replace));
     const plain = from.filter((p) => !beside.includes(p) && !skip.includes(p));
     if (plain.length) await act(plain, folder);
+    if (!copy) for (const path of plain) this.owner.moved(path, join(folder, baseOf(path)));
     for (const path of beside) {
       const name = freeName(baseOf(path), there);
       there.add(name);
       await act([path], join(folder, name));
+      if (!copy) this.owner.moved(path, join(folder, name));
     }
-    if (!copy) for (const path of plain) this.owner.moved(path, join(folder, baseOf(path)));
   }
 
   async #names(folder) {
@@ -124,7 +127,7 @@ export class Deeds {
 
   #askTaken(taken, folder) {
     const one = taken.length === 1;
-    return ask({
+    return this.asking.ask({
       title: one ? `“${plainName(baseOf(taken[0]))}” is there already` : `${taken.length} of the names are there already`,
       text: `In ${plainName(baseOf(folder)) || "/"}. What is replaced is gone. A folder with something in it is not replaced.`,
       buttons: [{ value: "skip", text: "Skip" }, { value: "both", text: "Keep both" }, { value: "replace", text: "Replace", kind: "primary", usual: true }],
@@ -136,7 +139,7 @@ export class Deeds {
     const all = Object.assign(document.createElement("input"), { type: "checkbox" });
     const body = more > 0 ? [Object.assign(document.createElement("label"), { className: "ask-all" })] : [];
     body[0]?.append(all, `Do this for all that are there already (${count(more, "more file")} to go)`);
-    const what = await ask({
+    const what = await this.asking.ask({
       title: `“${plainName(baseOf(upload.path))}” is there already`, text: `In ${plainName(baseOf(parentOf(upload.path))) || "/"}.`, body,
       buttons: [{ value: "skip", text: "Skip" }, { value: "both", text: "Keep both" }, { value: "replace", text: "Replace", kind: "primary", usual: true }],
     });
@@ -183,7 +186,7 @@ export class Deeds {
 
   #sureOf(what, nodes, why = "") {
     const folder = nodes.some((n) => n.entry.type === "folder");
-    return sure({ title: `Delete ${what} for good?`, text: `${why}${folder ? "Everything in it goes too. " : ""}This cannot be undone.`, act: "Delete for good" });
+    return this.asking.sure({ title: `Delete ${what} for good?`, text: `${why}${folder ? "Everything in it goes too. " : ""}This cannot be undone.`, act: "Delete for good" });
   }
 
   // undo brings back what was deleted last.

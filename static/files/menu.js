@@ -3,7 +3,8 @@ import { h, icon } from "./dom.js";
 
 let open = null;
 
-// openMenu shows items: {icon, text, key, act, danger, off, checked} or null for a line. at: {x, y}, or the button.
+// openMenu shows items: {icon, text, where, key, act, danger, off, checked} or null for a line. where stands after the text,
+// which cannot change how it is seen. at: {x, y}, or the button.
 export function openMenu(items, at, { label = "Menu" } = {}) {
   closeMenu();
   const menu = h("div", { class: "menu-list popped", role: "menu", "aria-label": label, popover: "manual" }, items.map(item));
@@ -50,13 +51,13 @@ export function menuButton(button, items, options) {
   return button;
 }
 
-function item(it) {
+export function item(it) {
   if (!it) return h("div", { class: "menu-line", role: "separator" });
   const role = it.checked === undefined ? "menuitem" : "menuitemcheckbox";
   const b = h("button", {
     type: "button", class: `menu-item${it.danger ? " danger" : ""}`, role, tabindex: "-1",
     "aria-checked": it.checked === undefined ? null : String(it.checked), "aria-disabled": it.off ? "true" : null,
-  }, icon(it.checked === false ? "blank" : it.checked ? "check" : it.icon ?? "blank"), h("span", {}, it.text), it.key && h("kbd", { class: "key end" }, it.key));
+  }, icon(it.checked === false ? "blank" : it.checked ? "check" : it.icon ?? "blank"), h("span", {}, h("bdi", {}, it.text), it.where && [" — ", h("bdi", {}, it.where)]), it.key && h("kbd", { class: "key end" }, it.key));
   b.addEventListener("click", () => {
     if (it.off) return;
     closeMenu();

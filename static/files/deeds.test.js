@@ -1,0 +1,34 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Deeds } from "./deeds.js";
+import { fakePage } from "./fake_dom.js";
+
+fakePage();
+
+// The deeds on a folder /to that has these names in it, with an answer to what is asked.
+function world(there, answer) {
+  const w = { moved: [], done: [] };
+  const note = (verb) => async (from, to) => w.done.push([verb, from.join(), to]);
+  const owner = {
+    files: { list: async () => ({ entries: there.map((key) => ({ key })), next: "" }), move: note("move"), copy: note("copy") },
+    tree: { find: () => null }, moved: (from, to) => w.moved.push([from, to]), toast: (text) => assert.fail(text),
+  };
+  w.deeds = new Deeds(owner, { ask: async () => answer });
+  return w;
+}
+
+test("what is moved under another name is told too, so that open files follow", async () => {
+  const w = world(["a.txt"], "both");
+  await w.deeds.carry(["/from/a.txt", "/from/b.txt"], "/to", false);
+  assert.deepEqual(w.done, [["move", "/from/b.txt", "/to"], ["move", "/from/a.txt", "/to/a%20(2).txt"]]);
+  assert.deepEqual(w.moved, [["/from/b.txt", "/to/b.txt"], ["/from/a.txt", "/to/a%20(2).txt"]]);
+});
+
+test("what is copied or skipped has not moved", async () => {
+  const copied = world(["a.txt"], "both");
+  await copied.deeds.carry(["/from/a.txt"], "/to", true);
+  assert.deepEqual(copied.moved, []);
+  const skipped = world(["a.txt"], "skip");
+  await skipped.deeds.carry(["/from/a.txt"], "/to", false);
+  assert.deepEqual([skipped.done, skipped.moved], [[], []]);
+});
