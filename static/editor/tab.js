@@ -9,6 +9,7 @@ import { moment, size } from "../files/words.js";
 import { Conflict } from "./conflict.js";
 import { longest } from "./drafts.js";
 import { howOf, leftover } from "./leftover.js";
+import { failure, skeleton } from "./places.js";
 import { preview, peek } from "./previews.js";
 import { indentOf, read, whole, write } from "./text.js";
 
@@ -490,16 +491,4 @@ export class Tab {
     this.code?.end();
     this.element.remove();
   }
-}
-
-function failure(err, download) {
-  return { element: h("div", { class: "empty" }, icon("warn"), h("p", {}, `It cannot be shown: ${problemOf(err).message}`), download && h("button", { type: "button", class: "button", click: download }, icon("download"), "Download")) };
-}
-
-function skeleton() {
-  return h("div", { class: "skeletons", "aria-label": "Loading…", role: "status" }, [62, 44, 71, 38, 55, 66, 29].map((w) => {
-    const line = h("span", { class: "skeleton" });
-    line.style.width = `${w}%`;
-    return line;
-  }));
 }

@@ -34,7 +34,7 @@ class SandboxFiles extends HTMLElement {
     this.tree = new Tree();
     this.loader = new Loader(this);
     this.uploads = new Uploads(this.files, {
-      send, wait, store: localStorage, owner: this.owner, ask: (u, more) => this.deeds.askUpload(u, more), changed: () => this.panel?.soon(), arrived: (path) => this.#arrived(path),
+      send, wait, store: localStorage, locks: navigator.locks, owner: this.owner, ask: (u, more) => this.deeds.askUpload(u, more), changed: () => this.panel?.soon(), arrived: (path) => this.#arrived(path),
     });
     this.deeds = new Deeds(this);
     this.#draw();

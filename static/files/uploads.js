@@ -1,5 +1,6 @@
 // Uploads is the queue of files on their way into a sandbox. Large ones go in pieces and go on where they were after a
-// lost connection, and after a reload once the person has chosen the same file again. It draws nothing.
+// lost connection, and after a reload once the person has chosen the same file again. What another window is sending is
+// that one's: it is not shown, gone on with or abandoned here. It draws nothing.
 import { Problem, problemOf } from "./api.js";
 import { baseOf, freeName, join, parentOf } from "./paths.js";
 
@@ -16,12 +17,13 @@ export class Uploads {
   #last = 0;
 
   // options: owner, a name for whose uploads are kept · send(request) as in send.js · ask(upload, more) gives {what: "replace" | "both" | "skip", all} · changed() ·
-  // arrived(path) · store (of Storage's kind, or null) · wait(ms, signal)
+  // arrived(path) · store (of Storage's kind, or null) · locks (navigator.locks, which plain HTTP has not) · wait(ms, signal)
   constructor(files, options) {
     this.files = files;
     Object.assign(this, options);
     this.list = [];
     this.store ??= null;
+    this.locks ??= null;
     this.#recall();
   }
 
@@ -66,13 +68,11 @@ export class Uploads {
     this.#turn();
   }
 
-  // cancel ends an upload and forgets what has arrived of it.
+  // cancel ends an upload and forgets what has arrived of it, unless another window goes on with it.
   cancel(upload) {
     upload.away.abort();
-    const begun = upload.id && !["done"].includes(upload.state);
     this.list = this.list.filter((u) => u !== upload);
-    this.#forget(upload);
-    if (begun) this.#abandon(upload);
+    if (upload.id && upload.state !== "done") this.#abandon(upload);
     this.#turn();
   }
 
@@ -124,6 +124,9 @@ export class Uploads {
     } catch (err) {
       if (signal.aborted) return;
       Object.assign(upload, { state: "failed", problem: problemOf(err) });
+    } finally {
+      upload.release?.();
+      upload.release = null;
     }
     this.#turn();
   }
@@ -161,6 +164,7 @@ export class Uploads {
       if (!upload.replace && (await this.#exists(upload.path))) throw takenProblem();
       upload.id = uploadId();
     }
+    await this.#hold(upload);
     this.#remember(upload);
     let at = await this.#offset(upload, signal);
     for (let stuck = 0; ; ) {
@@ -245,8 +249,30 @@ export class Uploads {
     }
   }
 
+  // #hold keeps other windows away from an upload until it is released.
+  #hold(upload) {
+    if (!this.locks || upload.release) return null;
+    return new Promise((held, refused) => {
+      this.locks.request(lockOf(upload), { ifAvailable: true }, (lock) => {
+        if (!lock) return refused(new Problem(409, "elsewhere", "Another window is sending this file."));
+        return new Promise((release) => {
+          upload.release = release;
+          held();
+        });
+      }).catch(refused);
+    });
+  }
+
+  // #abandon forgets an upload and what has arrived of it, if it is this window's.
   #abandon(upload) {
-    this.files.json(this.files.url(upload.path, { upload: upload.id }), { method: "DELETE" }).catch(() => {}); // it is swept after a day
+    const remove = () => {
+      this.#forget(upload);
+      return this.files.json(this.files.url(upload.path, { upload: upload.id }), { method: "DELETE" }).catch(() => {}); // it is swept after a day
+    };
+    if (upload.release) remove();
+    else if (this.locks) this.locks.request(lockOf(upload), { ifAvailable: true }, (lock) => lock && remove()).catch(() => {});
+    else if (upload.state === "missing") this.#forget(upload); // it may be another window's
+    else remove();
   }
 
   // What is under way is kept, so that a page that is loaded anew can go on with it.
@@ -282,15 +308,26 @@ export class Uploads {
   }
 
   #recall() {
-    for (const { id, path, size, modified } of this.#read()) {
-      this.list.push({ ...this.#make(null, path, id), folder: false, size, modified, state: "missing" });
+    for (const record of this.#read()) {
+      if (this.locks) this.locks.request(lockOf(record), () => this.#miss(record)).catch(() => {}); // once no window sends it
+      else this.#miss(record);
     }
+  }
+
+  #miss({ id, path, size, modified }) {
+    if (this.list.some((u) => u.id === id) || !this.#read().some((r) => r.id === id)) return;
+    this.list.push({ ...this.#make(null, path, id), folder: false, size, modified, state: "missing" });
+    this.changed();
   }
 }
 
 // isSame says whether a file is the one that an upload was begun with.
 export function isSame(upload, file) {
   return upload.size === file.size && upload.modified === file.lastModified;
+}
+
+function lockOf({ id }) {
+  return `upload ${id}`;
 }
 
 function takenProblem() {

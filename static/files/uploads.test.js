@@ -16,9 +16,8 @@ class Store extends Map {
 }
 
 // A sandbox of whole files, which takes pieces as sandboxd does.
-function world({ there = {}, store = new Store(), answers = [], ask } = {}) {
+function world({ there = {}, store = new Store(), answers = [], ask, locks, parts = new Map() } = {}) {
   const disk = new Map(Object.entries(there));
-  const parts = new Map();
   const sent = [];
   const folders = [];
   const files = {
@@ -56,7 +55,7 @@ function world({ there = {}, store = new Store(), answers = [], ask } = {}) {
   const arrived = [];
   const asked = [];
   const queue = new Uploads(files, {
-    send, store, owner: "ann box", wait: async () => {}, changed: () => {}, arrived: (path) => arrived.push(path),
+    send, store, locks, owner: "ann box", wait: async () => {}, changed: () => {}, arrived: (path) => arrived.push(path),
     ask: async (upload, more) => {
       asked.push([upload.path, more]);
       return ask(upload, more);
@@ -140,6 +139,95 @@ test("after a reload the same file goes on, and another one does not", async () 
   assert.deepEqual(await settled(second.queue), ["done"]);
   assert.equal(second.sent[0].headers["Content-Range"], `bytes ${piece}-${2 * piece - 1}/${3 * piece}`);
   assert.equal(store.size, 0);
+});
+
+// The locks of a browser's windows.
+function locksOf() {
+  const held = new Map(); // name → what waits for it
+  const request = async (name, options, act = options) => {
+    while (held.has(name)) {
+      if (options.ifAvailable) return act(null);
+      await new Promise((free) => held.get(name).push(free));
+    }
+    held.set(name, []);
+    try {
+      return await act({ name });
+    } finally {
+      const waiting = held.get(name);
+      held.delete(name);
+      for (const free of waiting) free();
+    }
+  };
+  return { held, request };
+}
+
+const turns = async (n = 20) => {
+  for (let i = 0; i < n; i++) await new Promise(setImmediate);
+};
+
+// until lets a request wait until it is told to go on, or given up.
+function until() {
+  let go;
+  const answer = (_, signal) => new Promise((ok, no) => {
+    go = ok;
+    signal.addEventListener("abort", () => no(new Problem(0, "left", "gone")));
+  });
+  return { answer, go: () => go() };
+}
+
+test("an upload of another window is neither shown nor abandoned, and becomes this one's when that ends", async () => {
+  const shared = { store: new Store(), locks: locksOf(), parts: new Map() };
+  const wait = until();
+  const first = world({ ...shared, answers: [null, wait.answer] });
+  first.queue.add([{ file: file(3 * piece), path: "/big" }]);
+  await turns();
+  assert.equal(first.sent.length, 2);
+
+  const second = world(shared);
+  await turns();
+  assert.deepEqual(second.queue.list, []);
+  wait.go();
+  assert.deepEqual(await settled(first.queue), ["done"]);
+  await turns();
+  assert.deepEqual(second.queue.list, [], "what has arrived is missing nowhere");
+  assert.equal(shared.locks.held.size, 0);
+});
+
+test("what a window leaves unfinished is shown by another, and only one goes on with it", async () => {
+  const shared = { store: new Store(), locks: locksOf(), parts: new Map([["abc", piece]]) };
+  shared.store.setItem("uploads ann box", JSON.stringify([{ id: "abc", path: "/big", size: 2 * piece, modified: 7, at: Date.now() }]));
+  const wait = until();
+  const first = world({ ...shared, answers: [wait.answer] });
+  const second = world(shared);
+  await turns();
+  assert.deepEqual([first.queue.list[0].state, second.queue.list[0].state], ["missing", "missing"]);
+  first.queue.adopt(first.queue.list[0], file(2 * piece));
+  await turns();
+
+  second.queue.adopt(second.queue.list[0], file(2 * piece));
+  assert.deepEqual(await settled(second.queue), ["failed"]);
+  assert.match(second.queue.list[0].problem.message, /Another window/);
+  second.queue.cancel(second.queue.list[0]);
+  await turns();
+  assert.equal(shared.parts.get("abc"), piece, "what has arrived stays");
+  assert.equal(shared.store.size, 1);
+  wait.go();
+  assert.deepEqual(await settled(first.queue), ["done"]);
+  assert.equal(first.sent[0].upload, "abc");
+  assert.equal(shared.store.size, 0);
+});
+
+test("what no window sends can be abandoned, and where that cannot be told it is left to the sweep", async () => {
+  for (const [locks, left] of [[locksOf(), 0], [undefined, 1]]) {
+    const shared = { store: new Store(), locks, parts: new Map([["abc", piece]]) };
+    shared.store.setItem("uploads ann box", JSON.stringify([{ id: "abc", path: "/big", size: 2 * piece, modified: 7, at: Date.now() }]));
+    const w = world(shared);
+    await turns();
+    w.queue.cancel(w.queue.list[0]);
+    await turns();
+    assert.equal(shared.parts.size, left);
+    assert.deepEqual([w.queue.list.length, shared.store.size], [0, 0]);
+  }
 });
 
 test("dropping the same file again after a reload goes on too", async () => {

@@ -1,9 +1,8 @@
 // What the server keeps of how a person works in the workspace: a small object, written as a whole a moment after it has
-// changed. The page brings it (data-preferences of <main>), so that nothing jumps when it loads.
+// changed. The page brings it (data-preferences of <main>), so that nothing jumps when it loads. Windows tell each other
+// what they change, so that none writes back what another one had before.
 const pause = 400; // ms after the last change
-const place = globalThis.document?.querySelector("[data-preferences]");
-const kept = read(place?.dataset.preferences);
-let timer = 0;
+const again = 3000; // ms after which a write that went wrong is tried once more
 
 function read(text) {
   try {
@@ -13,17 +12,69 @@ function read(text) {
   }
 }
 
+export class Preferences {
+  #timer = 0;
+
+  // text is what the page brings; channel a BroadcastChannel, or null; put(body) asks the server and gives its answer.
+  constructor(text, { channel = null, put, wait = (act, ms) => setTimeout(act, ms) }) {
+    this.kept = read(text);
+    Object.assign(this, { channel, put, wait });
+    channel?.addEventListener("message", ({ data }) => (this.kept[data.name] = data.value));
+  }
+
+  recall(name, otherwise) {
+    return this.kept[name] ?? otherwise;
+  }
+
+  remember(name, value) {
+    if (JSON.stringify(this.kept[name]) === JSON.stringify(value)) return;
+    this.kept[name] = value;
+    this.channel?.postMessage({ name, value });
+    this.#soon(pause);
+  }
+
+  #soon(ms) {
+    clearTimeout(this.#timer);
+    this.#timer = this.wait(() => this.send(), ms);
+  }
+
+  // flush writes at once what waits for it.
+  flush() {
+    if (this.#timer) this.send();
+  }
+
+  // send writes all of it. What goes wrong is tried once more; after that the next change brings all of it.
+  async send(last = false) {
+    clearTimeout(this.#timer);
+    this.#timer = 0;
+    let wrong;
+    try {
+      const answer = await this.put(JSON.stringify(this.kept));
+      if (answer.ok) return;
+      wrong = `sandboxd answered with ${answer.status}`;
+    } catch (err) {
+      wrong = err.message;
+    }
+    console.warn(`How the workspace is arranged was not kept: ${wrong}.`);
+    if (!last && !this.#timer) this.#timer = this.wait(() => this.send(true), again);
+  }
+}
+
+const place = globalThis.document?.querySelector?.("[data-preferences]");
+const channel = place && globalThis.BroadcastChannel ? new BroadcastChannel(`preferences ${document.body.dataset.person ?? ""}`) : null;
+const own = new Preferences(place?.dataset.preferences, {
+  channel,
+  put: (body) => fetch("/preferences/workspace", { method: "PUT", headers: { "Content-Type": "application/json" }, body, keepalive: true }),
+});
+
 // recall gives what is kept under a name, or otherwise.
 export function recall(name, otherwise) {
-  return kept[name] ?? otherwise;
+  return own.recall(name, otherwise);
 }
 
 // remember keeps a value under a name. Names are those of web/layout.go.
 export function remember(name, value) {
-  if (JSON.stringify(kept[name]) === JSON.stringify(value)) return;
-  kept[name] = value;
-  clearTimeout(timer);
-  timer = setTimeout(send, pause);
+  own.remember(name, value);
 }
 
 // size and keepSize are for the inside of a pane, such as the width of a tree: whole pixels under a name of its own.
@@ -35,16 +86,4 @@ export function keepSize(name, pixels) {
   remember("sizes", { ...recall("sizes", {}), [name]: Math.round(pixels) });
 }
 
-async function send() {
-  clearTimeout(timer);
-  timer = 0;
-  try {
-    await fetch("/preferences/workspace", {
-      method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify(kept), keepalive: true,
-    });
-  } catch {
-    // sandboxd is away: the next change brings all of it
-  }
-}
-
-globalThis.addEventListener?.("pagehide", () => timer && send());
+globalThis.addEventListener?.("pagehide", () => own.flush());

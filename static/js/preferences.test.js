@@ -1,0 +1,52 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Preferences } from "./preferences.js";
+
+// Windows of one browser, whose timers go off when they are told to.
+function windows(n, answers = []) {
+  const channels = Array.from({ length: n }, () => new EventTarget());
+  const w = { sent: [], waiting: [] };
+  for (const c of channels) c.postMessage = (data) => channels.filter((o) => o !== c).forEach((o) => o.dispatchEvent(Object.assign(new Event("message"), { data: structuredClone(data) })));
+  const put = async (body) => {
+    w.sent.push(JSON.parse(body));
+    const next = answers.shift();
+    if (next instanceof Error) throw next;
+    return next ?? { ok: true, status: 204 };
+  };
+  w.all = channels.map((channel) => new Preferences('{"front":"files"}', { channel, put, wait: (act, ms) => w.waiting.push([act, ms]) }));
+  w.elapse = async () => {
+    for (const [act] of w.waiting.splice(0)) await act();
+  };
+  return w;
+}
+
+test("a window does not write back what another one has changed", async () => {
+  const w = windows(2);
+  const [one, two] = w.all;
+  one.remember("sizes", { tree: 260 });
+  await w.elapse();
+  two.remember("copy_on_select", true);
+  await w.elapse();
+  assert.deepEqual(w.sent.at(-1), { front: "files", sizes: { tree: 260 }, copy_on_select: true });
+  assert.equal(one.recall("copy_on_select", false), true);
+  one.remember("copy_on_select", true);
+  await w.elapse();
+  assert.equal(w.sent.length, 2, "what is so already is not written");
+});
+
+test("an answer that is no success is told and tried once more", async (t) => {
+  const warned = t.mock.method(console, "warn", () => {});
+  const w = windows(1, [{ ok: false, status: 503 }, new TypeError("away"), { ok: false, status: 503 }]);
+  const [one] = w.all;
+  one.remember("front", "terminal");
+  await w.elapse();
+  await w.elapse();
+  await w.elapse();
+  assert.equal(w.sent.length, 2);
+  assert.equal(warned.mock.callCount(), 2);
+  one.remember("front", "files");
+  await w.elapse();
+  assert.deepEqual(w.waiting.map(([, ms]) => ms), [3000]);
+  one.flush();
+  assert.equal(w.sent.length, 4, "a page that is left does not wait for it");
+});
