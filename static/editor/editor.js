@@ -182,7 +182,10 @@ class SandboxEditor extends HTMLElement {
     this.#remember();
     if (held) tab.hold();
     else if (tab.state === "idle" || tab.state === "error") await tab.load(at);
-    else if (at.line) await tab.goTo(at);
+    else {
+      await tab.loading; // a second press comes while the first one's file is read, and wants the focus
+      if (at.line) await tab.goTo(at);
+    }
     if (this.#shown !== tab) return;
     if (!keepFocus) tab.focus();
     tab.view?.shown?.();

@@ -75,8 +75,14 @@ export class Tab {
     });
   }
 
-  // load reads the file. at: {line, column, bytes} to go to; source: not to be rendered.
-  async load(at = {}) {
+  // load reads the file. at: {line, column, bytes} to go to; source: not to be rendered. Who comes
+  // while it is read waits for loading.
+  load(at = {}) {
+    this.loading = this.#load(at);
+    return this.loading;
+  }
+
+  async #load(at) {
     this.state = "loading";
     this.code?.setReadOnly(true); // what is typed now would be lost
     for (const id of ["failed", "grown", "left", "held"]) this.note(id, null);
@@ -127,7 +133,7 @@ export class Tab {
   }
 
   async #read(at) {
-    const { bytes: all, etag, size: total, part } = await this.owner.files.read(this.real, { most: this.entry.size > large ? beginning : large + 1 });
+    const { bytes: all, etag, size: total, part } = await this.owner.files.read(this.real, this.entry.size > large ? { most: beginning, long: true } : { most: large + 1 });
     const bytes = part ? all.subarray(0, beginning) : all;
     this.etag = etag || this.entry.etag || "";
     const found = read(bytes, part);

@@ -275,6 +275,19 @@ test("what comes from the disk was never unsaved, and drops no draft", async () 
   assert.equal(w.dropped, 1, "but undoing all that was typed does");
 });
 
+test("who comes while a file is read can wait for it", async () => {
+  const w = await open();
+  let go;
+  w.read = () => new Promise((read) => (go = read));
+  const loaded = w.tab.load();
+  await turns();
+  assert.equal(w.tab.state, "loading");
+  go();
+  await w.tab.loading;
+  assert.equal(w.tab.state, "ready");
+  await loaded;
+});
+
 test("unsaved work is restored, and compared when the file has changed since", async () => {
   const how = { bom: false, eol: "\n", encoding: "UTF-8" };
   const same = await open({ drafts: { [path]: { text: "work\n", etag: '"1"', how, at: 1 } } });

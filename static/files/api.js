@@ -73,12 +73,12 @@ export class Files {
   }
 
   // ask makes a request and gives the answer, or throws a Problem.
-  async ask(url, { method = "GET", headers = {}, body, signal, limit = patience } = {}) {
+  async ask(url, { method = "GET", headers = {}, body, cache, signal, limit = patience } = {}) {
     const signals = [signal, limit ? AbortSignal.timeout(limit) : null].filter(Boolean);
     let answer;
     try {
       answer = await fetch(url, {
-        method, body, headers: { Accept: problemType, ...headers }, redirect: "manual", signal: signals.length ? AbortSignal.any(signals) : undefined,
+        method, body, cache, headers: { Accept: problemType, ...headers }, redirect: "manual", signal: signals.length ? AbortSignal.any(signals) : undefined,
       });
     } catch (err) {
       throw problemOf(err);
@@ -113,10 +113,11 @@ export class Files {
     return { entries: page.entries.map(entryOf), next: page.next || "" };
   }
 
-  // read gives {bytes, etag, size, part}: all of a file, or its first most bytes, however many are sent.
-  async read(path, { most, signal } = {}) {
-    const headers = most ? { Range: `bytes=0-${most - 1}` } : {};
-    const answer = await this.ask(this.url(path), { headers, signal });
+  // read gives {bytes, etag, size, part}: all of a file, or its first most bytes, however many are sent. long says that it
+  // has more, so that no more are sent; what browsers keep of parts they mix with what the file became.
+  async read(path, { most, long, signal } = {}) {
+    const part = long ? { headers: { Range: `bytes=0-${most - 1}` }, cache: "no-store" } : {};
+    const answer = await this.ask(this.url(path), { ...part, signal });
     const total = /\/(\d+)$/.exec(answer.headers.get("Content-Range") ?? "")?.[1];
     try {
       const { bytes, more } = most ? await firstOf(answer.body, most) : { bytes: new Uint8Array(await answer.arrayBuffer()) };

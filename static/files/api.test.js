@@ -22,11 +22,15 @@ test("no more of a file is read than is wanted, even of one that is sent as a wh
   let given = 0;
   let cancelled = false;
   let body = () => new ReadableStream({ pull: (c) => (given++ < 1000 ? c.enqueue(new Uint8Array(1000)) : c.close()), cancel: () => (cancelled = true) });
-  t.mock.method(globalThis, "fetch", async () => new Response(body(), { headers: { ETag: '"1"' } }));
+  let asked;
+  t.mock.method(globalThis, "fetch", async (_, options) => (asked = options) && new Response(body(), { headers: { ETag: '"1"' } }));
   const files = new Files("/sandboxes/a/files", "/");
   const part = await files.read("/x", { most: 2500 });
   assert.deepEqual([part.bytes.length, part.part, part.etag], [2500, true, '"1"']);
   assert.ok(given < 10 && cancelled, `${given} pieces`);
+  assert.equal(asked.headers.Range, undefined, "a browser keeps parts of files, and mixes them with what comes later");
+  await files.read("/x", { most: 2500, long: true });
+  assert.deepEqual([asked.headers.Range, asked.cache], ["bytes=0-2499", "no-store"]);
   body = () => "0123456789";
   for (const most of [10, 11]) assert.deepEqual((({ bytes, part, size }) => [bytes.length, part, size])(await files.read("/x", { most })), [10, false, 10]);
   body = () => null;
