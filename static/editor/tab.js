@@ -133,7 +133,9 @@ export class Tab {
   }
 
   async #read(at) {
+    const work = this.owner.drafts.get(this.path); // meanwhile: a text that can be seen can be written in, and is all there
     const { bytes: all, etag, size: total, part } = await this.owner.files.read(this.real, this.entry.size > large ? { most: beginning, long: true } : { most: large + 1 });
+    const draft = await work;
     const bytes = part ? all.subarray(0, beginning) : all;
     this.etag = etag || this.entry.etag || "";
     const found = read(bytes, part);
@@ -141,7 +143,7 @@ export class Tab {
       this.#uncode();
       this.dirty = false;
       this.#show(peek(bytes, { size: total, download: () => this.owner.download(this) }), "preview");
-      return this.#offer();
+      return this.#offer(draft);
     }
     this.how = found.how;
     this.part = part;
@@ -150,7 +152,7 @@ export class Tab {
     this.note("page", this.kind === "page" ? { text: "Pages from a sandbox do not run here. To see this one, serve its folder in the sandbox, for example with “python3 -m http.server 8000”, and open port 8000." } : null);
     const text = part ? whole(found.text) : found.text;
     await this.#edit(text);
-    await (this.readOnly ? this.#offer(text) : this.#restore(text));
+    if (draft) this.readOnly ? this.#offer(draft, text) : this.#restore(draft, text);
     if (sources.has(this.kind) && !at.line && !at.source && !this.dirty && this.owner.likes(this.kind) === "preview") await this.turn("preview");
     if (at.line) this.code.goTo(at);
   }
@@ -194,10 +196,9 @@ export class Tab {
   }
 
   // #offer tells of unsaved work that cannot be put into the file. text is what is shown of that.
-  async #offer(text) {
-    const draft = await this.owner.drafts.get(this.path);
-    if (draft && draft.text === text && !this.part) return this.owner.drafts.drop(this.path);
-    this.note("left", draft && leftover(this, draft));
+  #offer(draft, text) {
+    if (draft?.text === text && !this.part) this.owner.drafts.drop(this.path);
+    else this.note("left", draft && leftover(this, draft));
   }
 
   // touched says that something has been merged by hand.
@@ -247,9 +248,7 @@ export class Tab {
     return this.#forget();
   }
 
-  async #restore(text) {
-    const draft = await this.owner.drafts.get(this.path);
-    if (!draft) return;
+  async #restore(draft, text) {
     if (draft.text === text) return this.owner.drafts.drop(this.path);
     const now = this.etag;
     this.code.replace(draft.text, false);

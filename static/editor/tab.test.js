@@ -275,6 +275,19 @@ test("what comes from the disk was never unsaved, and drops no draft", async () 
   assert.equal(w.dropped, 1, "but undoing all that was typed does");
 });
 
+test("a text is shown when all of it is there, also the unsaved work", async () => {
+  const w = await open();
+  let go;
+  w.owner.drafts.get = () => new Promise((give) => (go = give));
+  w.tab = new Tab(w.owner, path, true, w.tab.parts);
+  const loaded = w.tab.load();
+  await turns();
+  assert.equal(w.tab.code, undefined);
+  go({ text: "work\n", etag: '"1"', how: w.tab.how, at: 1 });
+  await loaded;
+  assert.equal(w.tab.code.text, "work\n");
+});
+
 test("who comes while a file is read can wait for it", async () => {
   const w = await open();
   let go;
