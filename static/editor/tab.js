@@ -152,7 +152,8 @@ export class Tab {
     this.note("page", this.kind === "page" ? { text: "Pages from a sandbox do not run here. To see this one, serve its folder in the sandbox, for example with “python3 -m http.server 8000”, and open port 8000." } : null);
     const text = part ? whole(found.text) : found.text;
     await this.#edit(text);
-    if (draft) this.readOnly ? this.#offer(draft, text) : this.#restore(draft, text);
+    if (draft && this.readOnly) this.#offer(draft, text);
+    else if (draft) this.#restore(draft, text);
     if (sources.has(this.kind) && !at.line && !at.source && !this.dirty && this.owner.likes(this.kind) === "preview") await this.turn("preview");
     if (at.line) this.code.goTo(at);
   }
