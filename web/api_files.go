@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/files"
 	"sandboxd/internal/sandbox"
@@ -41,7 +42,7 @@ func (s *Server) onFiles(act func(ctx context.Context, r *request, name string) 
 			return err
 		}
 		defer leave()
-		ctx, end := s.whileWelcome(r.http.Context(), r)
+		ctx, end := s.whileWelcome(door.Only(r.http.Context(), box.ID), r)
 		defer end()
 		defer s.keepMoving(ctx, r)()
 		out, err := act(ctx, r, box.Name)

@@ -104,7 +104,13 @@ func (d *Doors) stream(ctx context.Context, name string, u idle.Use, awake awake
 type awaken func(ctx context.Context, name string) (sandbox.Sandbox, error)
 
 func (d *Doors) enter(ctx context.Context, name string, awake awaken) (*Entry, error) {
+	if err := d.admits(ctx, name); err != nil {
+		return nil, err
+	}
 	box, err := awake(ctx, name)
+	if err == nil {
+		err = Admits(ctx, box)
+	}
 	if err != nil {
 		return nil, err
 	}
