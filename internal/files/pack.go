@@ -132,7 +132,7 @@ func (a *Archive) pass(to out) error {
 	defer buffers.Put(buf)
 	whole := &ending{r: bufio.NewReaderSize(a.stream, copyBuffer)}
 	from := tar.NewReader(whole)
-	judge := newRoll(nil)
+	judge := newRollOut(a.Format)
 	for {
 		h, err := from.Next()
 		switch {

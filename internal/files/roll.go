@@ -25,14 +25,27 @@ const modeBits = 0o1777
 // extract by a program that knows no better: names are relative and inside, nothing is below a link, and a hard link leads
 // to something inside. It remembers nothing but links.
 type roll struct {
-	lead  func(h *tar.Header, name string) error // may refuse where a link leads; nil lets all lead where they like
-	seed  maphash.Seed
-	links map[uint64]struct{}
-	count int
+	lead   func(h *tar.Header, name string) error // may refuse where a link leads; nil lets all lead where they like
+	rename func(name string) string               // what a plain name becomes before it is judged; nil leaves it
+	fixed  bool                                   // what was a link stays one: nothing takes its place
+	seed   maphash.Seed
+	links  map[uint64]struct{}
+	count  int
 }
 
 func newRoll(lead func(h *tar.Header, name string) error) *roll {
 	return &roll{lead: lead, seed: maphash.MakeSeed(), links: map[uint64]struct{}{}}
+}
+
+// newRollOut is for an archive on its way out in that format. Whoever extracts it may go by its list of names rather than by the
+// order of its entries, or extract into a folder in which it was extracted before: so nothing has a link's name beside the link.
+func newRollOut(f Format) *roll {
+	r := newRoll(nil)
+	r.fixed = true
+	if f == Zip {
+		r.rename = zipName
+	}
+	return r
 }
 
 // Why an entry is refused. The words follow the entry's name.
@@ -41,6 +54,7 @@ var (
 	errAbsolute = errors.New("has an absolute name")
 	errUp       = errors.New("leads out of the folder")
 	errBelow    = errors.New("is below a link")
+	errWasLink  = errors.New("was a link before")
 	errKind     = errors.New("is neither a file nor a folder nor a link")
 	errSize     = errors.New("has no size that can be")
 	errLinkUp   = errors.New("is a link that leads out of the folder")
@@ -55,7 +69,7 @@ func (r *roll) admit(h *tar.Header) error {
 	if r.count++; r.count > maxEntries {
 		return errMany
 	}
-	name, err := insideName(h.Name)
+	name, err := r.plain(h.Name)
 	if err != nil {
 		return err
 	}
@@ -74,9 +88,21 @@ func (r *roll) admit(h *tar.Header) error {
 	return nil
 }
 
+// plain gives a name as it will be.
+func (r *roll) plain(name string) (string, error) {
+	name, err := insideName(name)
+	if err == nil && r.rename != nil {
+		name = r.rename(name)
+	}
+	return name, err
+}
+
 // kind judges what sort of thing an entry is, and where it leads.
 func (r *roll) kind(h *tar.Header, name string) error {
 	at := maphash.String(r.seed, name)
+	if _, linked := r.links[at]; linked && r.fixed {
+		return errWasLink
+	}
 	switch h.Typeflag {
 	case tar.TypeReg, tar.TypeDir:
 		delete(r.links, at)
@@ -102,7 +128,7 @@ func (r *roll) kind(h *tar.Header, name string) error {
 
 // hardLink lets a hard link lead to something inside that is reached through no link. One to a link is one itself.
 func (r *roll) hardLink(h *tar.Header, name string, at uint64) error {
-	to, err := insideName(h.Linkname)
+	to, err := r.plain(h.Linkname)
 	if err != nil || to == "" || name == "" || to == name || r.below(to) {
 		return errLinkUp
 	}

@@ -2,7 +2,9 @@ package files
 
 import (
 	"archive/tar"
+	"bytes"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -127,4 +129,63 @@ func FuzzRoll(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestRoll_OnTheWayOutNothingTakesALinksPlace(t *testing.T) {
+	for name, entries := range map[string][]*tar.Header{
+		"a file":               {aLink("a", "/etc"), aFile("a")},
+		"a folder":             {aLink("a", "/etc"), {Typeflag: tar.TypeDir, Name: "a/"}},
+		"another link":         {aLink("a", "b"), aLink("./a", "/etc")},
+		"a hard link":          {aFile("f"), aLink("a", "/etc"), aHard("a", "f")},
+		"after a link to it":   {aLink("a", "/etc"), aHard("b", "a"), aFile("b")},
+		"renamed, a file":      {aLink("a_b", "/etc"), aFile(`a\b`)},
+		"renamed, a link":      {aLink(`a\b`, "/etc"), {Typeflag: tar.TypeDir, Name: "a_b"}},
+		"renamed, with a disk": {aLink("./C:", "/etc"), aFile("C_")},
+	} {
+		r := newRollOut(Zip)
+		for i, h := range entries {
+			err := r.admit(h)
+			if last := i == len(entries)-1; last && !errors.Is(err, errWasLink) || !last && err != nil {
+				t.Errorf("%s: entry %d: %v", name, i, err)
+			}
+		}
+	}
+}
+
+func TestRoll_ZIPNamesAreJudgedAsTheyWillBe(t *testing.T) {
+	for name, c := range map[string]struct {
+		entries []*tar.Header // the last is refused
+		why     error
+	}{
+		"below a link":             {[]*tar.Header{aLink(`a\b`, "/etc"), aFile("a_b/passwd")}, errBelow},
+		"below, the other way":     {[]*tar.Header{aLink("a_b", "/etc"), aFile(`a\b/passwd`)}, errBelow},
+		"below a disk":             {[]*tar.Header{aLink("C_", "/etc"), aFile("./C:/passwd")}, errBelow},
+		"hard link through a link": {[]*tar.Header{aLink("a_b", "/etc"), aHard("x", `a\b/shadow`)}, errLinkUp},
+		"hard link to itself":      {[]*tar.Header{aHard("a_b", `a\b`)}, errLinkUp},
+	} {
+		r := newRollOut(Zip)
+		for i, h := range c.entries {
+			err := r.admit(h)
+			if last := i == len(c.entries)-1; last && !errors.Is(err, c.why) || !last && err != nil {
+				t.Errorf("%s: entry %d: %v", name, i, err)
+			}
+		}
+	}
+	h := aHard(`x\y`, `./C:\z`)
+	if err := newRollOut(Zip).admit(h); err != nil || h.Name != "x_y" || h.Linkname != `C__z` {
+		t.Errorf("got %+v, %v", h, err)
+	}
+	h = aFile(`x\y`)
+	if err := newRollOut(Tar).admit(h); err != nil || h.Name != `x\y` {
+		t.Errorf("in a tar: %+v, %v", h, err)
+	}
+}
+
+func TestArchive_APackedLinkIsNotReplacedByAnEntryOfItsName(t *testing.T) {
+	for _, f := range Formats {
+		b := tarOf(t, aLink("a", "/etc"), &tar.Header{Typeflag: tar.TypeDir, Name: "a/"}, aFile("a/passwd"))
+		if err := sent(bytes.NewReader(b), f).Copy(io.Discard); !errors.Is(err, errWasLink) {
+			t.Errorf("%s: %v", f, err)
+		}
+	}
 }

@@ -142,7 +142,7 @@ func (s *summed) Write(p []byte) (int, error) {
 }
 
 func (z *zipWriter) begin(name string, mode uint32, modified time.Time, size int64) *zipEntry {
-	e := &zipEntry{name: zipName(name), mode: mode, modified: modified, size: size, offset: z.at}
+	e := &zipEntry{name: name, mode: mode, modified: modified, size: size, offset: z.at}
 	if mode&unixFolder == unixFolder && mode&0o170000 == unixFolder {
 		e.name += "/"
 	}
@@ -152,7 +152,7 @@ func (z *zipWriter) begin(name string, mode uint32, modified time.Time, size int
 	return e
 }
 
-// zipName gives a name as it is safe on every system: some take a backslash for a slash, and a letter with a colon for a
+// zipName gives a plain name as it is safe on every system: some take a backslash for a slash, and a letter with a colon for a
 // disk.
 func zipName(name string) string {
 	name = strings.ReplaceAll(name, `\`, "_")
