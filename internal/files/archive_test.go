@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ func namesIn(t testing.TB, b []byte) (names []string) {
 
 // sent is an archive that a guest has sent.
 func sent(stream io.Reader, f Format) *Archive {
-	return &Archive{Name: "x", Format: f, stream: stream, close: func() {}}
+	return &Archive{Name: "x", Format: f, stream: stream, ctx: context.Background(), close: func() {}}
 }
 
 // hostile are entries that no archive may have, each behind good ones.
@@ -311,7 +312,7 @@ func TestArchive_TarAndZstdSayTheSame(t *testing.T) {
 // pour sends an archive through a sieve.
 func pour(b []byte, coding string, keepLinks bool) (out []byte, err error) {
 	var to bytes.Buffer
-	err = newSieve(bytes.NewReader(b), keepLinks).pass(coding, &to)
+	err = newSieve(bytes.NewReader(b), keepLinks).pass(context.Background(), coding, &to)
 	return to.Bytes(), err
 }
 
@@ -417,7 +418,7 @@ func TestSieve_RefusesBombs(t *testing.T) {
 		s.from = 1 << 20
 		var out full
 		out.left = 1 << 40
-		err := s.pass("", &out)
+		err := s.pass(t.Context(), "", &out)
 		if name == "twice" { // only one layer is undone: what is inside is no tar
 			if !fault.Is(err, fault.Invalid) {
 				t.Errorf("%s: %v", name, err)

@@ -38,7 +38,8 @@ type Archive struct {
 	Name   string // of the file that it makes, such as "home.tar.zst"; bytes of the sandbox's own
 	Format Format
 
-	stream io.Reader // a plain tar, of the guest
+	stream io.Reader       // a plain tar, of the guest
+	ctx    context.Context // of the transfer
 	close  func()
 }
 
@@ -61,16 +62,26 @@ func (s *Service) Pack(ctx context.Context, name, folder string, names []string,
 	if err != nil {
 		return nil, err
 	}
-	body, err := t.guest.FilePack(t.ctx, clean, names)
+	body, err := t.guest.FilePack(t.ctx, clean, once(names))
 	if err != nil {
 		err = why(t.ctx, err)
 		t.end()
 		return nil, err
 	}
 	return &Archive{
-		Name: archiveName(clean, format), Format: format, stream: t.from(body),
+		Name: archiveName(clean, format), Format: format, stream: t.from(body), ctx: t.ctx,
 		close: func() { body.Close(); t.end() },
 	}, nil
+}
+
+// once gives each of the names once, in their order.
+func once(names []string) []string {
+	seen := make(map[string]bool, len(names))
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		again := seen[name]
+		seen[name] = true
+		return again
+	})
 }
 
 // archiveName names the archive of a folder.
@@ -130,10 +141,11 @@ type out interface {
 func (a *Archive) pass(to out) error {
 	buf := buffers.Get().(*[copyBuffer]byte)
 	defer buffers.Put(buf)
-	whole := &ending{r: bufio.NewReaderSize(a.stream, copyBuffer)}
+	whole := &gauge{r: bufio.NewReaderSize(a.stream, copyBuffer), ctx: a.ctx}
 	from := tar.NewReader(whole)
 	judge := newRollOut(a.Format)
 	for {
+		whole.head()
 		h, err := from.Next()
 		switch {
 		case err == io.EOF && whole.over:
@@ -143,6 +155,7 @@ func (a *Archive) pass(to out) error {
 		case err != nil:
 			return cutOff(err)
 		}
+		whole.entry()
 		if err := a.one(judge, h, to, from, buf[:]); err != nil {
 			return err
 		}
@@ -177,20 +190,6 @@ func (g *guestContent) Read(p []byte) (int, error) {
 	n, err := g.r.Read(p)
 	if err != nil && err != io.EOF {
 		g.err = err
-	}
-	return n, err
-}
-
-// ending notes when a stream is over, which an archive's reader does not tell from the end that is written in it.
-type ending struct {
-	r    io.Reader
-	over bool
-}
-
-func (e *ending) Read(p []byte) (int, error) {
-	n, err := e.r.Read(p)
-	if err == io.EOF && n == 0 {
-		e.over = true
 	}
 	return n, err
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"runtime/debug"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
@@ -53,7 +54,7 @@ func (s *Service) Unpack(ctx context.Context, name string, in Unpacking, body io
 	out, write := io.Pipe()
 	passed := make(chan error, 1)
 	go func() {
-		err := judge.pass(in.Coding, write)
+		err := unharmed(func() error { return judge.pass(t.ctx, in.Coding, write) })
 		write.CloseWithError(err)
 		passed <- err
 	}()
@@ -66,13 +67,24 @@ func (s *Service) Unpack(ctx context.Context, name string, in Unpacking, body io
 	case judge.in.err != nil:
 		return wire.Unpacked{}, judge.in.err
 	case judged != nil && !errors.Is(judged, errTaken):
-		return wire.Unpacked{}, judged
+		return wire.Unpacked{}, why(t.ctx, judged)
 	case err != nil:
 		return wire.Unpacked{}, why(t.ctx, err)
 	case judged != nil:
 		return wire.Unpacked{}, fault.Wrap(judged, fault.Unavailable, "The program inside the sandbox did not take the whole archive.")
 	}
 	return made, nil
+}
+
+// unharmed calls f, and makes an error of a panic: a bug in what reads a stranger's archive must not end sandboxd, as one in a
+// goroutine of our own would.
+func unharmed(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fault.Wrap(fmt.Errorf("panic: %v\n%s", p, debug.Stack()), fault.Internal, "The archive could not be read. The log has the details.")
+		}
+	}()
+	return f()
 }
 
 // Unpacking says how an archive is extracted.
@@ -151,8 +163,10 @@ func unzstd(body io.Reader) (io.Reader, func(), error) {
 func unpackError(err error) error {
 	var known *fault.Error
 	switch {
-	case errors.As(err, &known):
+	case errors.As(err, &known), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
+	case errors.Is(err, errBetween):
+		return fault.Wrap(err, fault.TooLarge, "The archive has more than %d MiB that belong to none of its files. It was refused.", maxBetween>>20)
 	case errors.Is(err, zstd.ErrWindowSizeExceeded):
 		return fault.Wrap(err, fault.Invalid, "The archive was compressed with a window above %d MiB. Compress it with less.", maxWindow>>20)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
@@ -182,50 +196,56 @@ func newSieve(body io.Reader, keepLinks bool) *sieve {
 	return &sieve{in: &measured{r: body}, judge: newRoll(lead), from: bombFrom}
 }
 
-// pass reads the archive and writes it as plain tar to w. An error of w comes back as it is; all others are Invalid, or
-// TooLarge for a bomb, and name the entry.
-func (s *sieve) pass(coding string, w io.Writer) error {
+// pass reads the archive and writes it as plain tar to w, until ctx ends. An error of w or ctx comes back as it is; all others are
+// Invalid, or TooLarge for a bomb, and name the entry.
+func (s *sieve) pass(ctx context.Context, coding string, w io.Writer) error {
 	from, close, err := plain(coding, bufio.NewReaderSize(s.in, copyBuffer))
 	if err != nil {
 		return err
 	}
 	defer close()
-	buf := buffers.Get().(*[copyBuffer]byte)
-	defer buffers.Put(buf)
+	whole := &gauge{r: from, ctx: ctx, judge: s.bomb}
 	buffered := bufio.NewWriterSize(w, copyBuffer)
-	to := tar.NewWriter(buffered)
-	whole := &ending{r: from}
-	archive := tar.NewReader(whole)
-	for {
-		h, err := archive.Next()
-		if err == io.EOF && !whole.over {
-			break
-		}
-		if err != nil {
-			return unpackError(err)
-		}
-		if err := s.one(h, archive, to, buf[:]); err != nil {
-			return err
-		}
-	}
-	if err := to.Close(); err != nil {
+	if err := s.entries(whole, tar.NewWriter(buffered)); err != nil {
 		return err
 	}
 	if err := buffered.Flush(); err != nil {
 		return err
 	}
-	if _, err := io.CopyN(io.Discard, from, maxTrailer); err != nil && err != io.EOF { // a checksum may stand there
+	whole.entry()
+	if _, err := io.CopyN(io.Discard, whole, maxTrailer); err != nil && err != io.EOF { // a checksum may stand there
 		return unpackError(err)
 	}
 	return nil
 }
 
+// entries passes all entries on, and the end of the archive.
+func (s *sieve) entries(whole *gauge, to *tar.Writer) error {
+	buf := buffers.Get().(*[copyBuffer]byte)
+	defer buffers.Put(buf)
+	archive := tar.NewReader(whole)
+	for {
+		whole.head()
+		h, err := archive.Next()
+		if err == io.EOF && !whole.over {
+			return to.Close()
+		}
+		if err != nil {
+			return unpackError(err)
+		}
+		if h.Typeflag == tar.TypeXGlobalHeader { // what it says of all that follows is not for us
+			continue
+		}
+		whole.entry()
+		if err := s.one(h, archive, to, buf[:]); err != nil {
+			return err
+		}
+	}
+}
+
 // one passes one entry on.
 func (s *sieve) one(h *tar.Header, from io.Reader, to *tar.Writer, buf []byte) error {
 	s.entry = h.Name
-	if h.Typeflag == tar.TypeXGlobalHeader {
-		return nil
-	}
 	if h.Typeflag == tar.TypeGNUSparse || h.Typeflag == tar.TypeCont {
 		h.Typeflag = tar.TypeReg // its content is read with its holes filled in
 	}
@@ -235,8 +255,9 @@ func (s *sieve) one(h *tar.Header, from io.Reader, to *tar.Writer, buf []byte) e
 	if h.Name == "" {
 		return nil
 	}
-	if s.out += 512 + h.Size; s.bomb(h.Size) {
-		return s.tooMuch()
+	s.out += 512 + h.Size
+	if err := s.bomb(s.out - h.Size); err != nil {
+		return err
 	}
 	clean := &tar.Header{Typeflag: h.Typeflag, Name: h.Name, Linkname: h.Linkname, Mode: h.Mode, ModTime: h.ModTime}
 	if h.Typeflag == tar.TypeReg {
@@ -253,8 +274,8 @@ func (s *sieve) content(size int64, from io.Reader, to io.Writer, buf []byte) er
 	for left := size; left > 0; {
 		n, err := from.Read(buf[:min(int64(len(buf)), left)])
 		left -= int64(n)
-		if s.bomb(left) {
-			return s.tooMuch()
+		if err := s.bomb(s.out - left); err != nil { // holes are filled in: more may come than was read
+			return err
 		}
 		if n > 0 {
 			if _, err := to.Write(buf[:n]); err != nil {
@@ -268,13 +289,11 @@ func (s *sieve) content(size int64, from io.Reader, to io.Writer, buf []byte) er
 	return nil
 }
 
-// bomb says whether too much has come of what was sent; rest is still to come.
-func (s *sieve) bomb(rest int64) bool {
-	came := s.out - rest
-	return came > s.from && came/bombRatio > s.in.n
-}
-
-func (s *sieve) tooMuch() error {
+// bomb refuses that so much has come of what was sent until now.
+func (s *sieve) bomb(came int64) error {
+	if came <= s.from || came/bombRatio <= s.in.n {
+		return nil
+	}
 	return fault.New(fault.TooLarge, "The archive unpacks to more than %d times its size, at %q. It was refused.", bombRatio, wire.Clean(s.entry, 200))
 }
 
