@@ -302,7 +302,7 @@ func (a *app) newFront() (front, error) {
 		return front{}, err
 	}
 	doors := door.New(a.manager, a.links, a.tracker)
-	inside := files.New(files.Through(doors))
+	inside := files.NewIn(filepath.Join(a.config.Data, "spool"), files.Through(doors))
 	ssh, ports, err := a.newSSH(doors, inside)
 	if err != nil {
 		return front{}, err

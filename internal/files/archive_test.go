@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -64,7 +65,7 @@ func namesIn(t testing.TB, b []byte) (names []string) {
 
 // sent is an archive that a guest has sent.
 func sent(stream io.Reader, f Format) *Archive {
-	return &Archive{Name: "x", Format: f, stream: stream, ctx: context.Background(), close: func() {}}
+	return &Archive{Name: "x", Format: f, stream: stream, ctx: context.Background(), spools: &spools{most: spoolsMost}, close: func() {}}
 }
 
 // hostile are entries that no archive may have, each behind good ones.
@@ -258,7 +259,7 @@ func (b behind) ReadAt(p []byte, off int64) (int, error) {
 func TestZip_BeyondFourGibibytesAndManyEntries(t *testing.T) {
 	const from, many = 5 << 30, 70_000
 	var out bytes.Buffer
-	z, err := newZipWriter(&out)
+	z, err := newZipWriter(&out, &spools{folder: filepath.Join(t.TempDir(), "spool"), most: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

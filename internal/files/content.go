@@ -70,31 +70,42 @@ func list(ctx context.Context, g Guest, path, after string, limit int) (wire.Lis
 
 // Glance is Stat and List for a page that looks again by itself: they are no use of the sandbox and wake nothing, and one that
 // rests is a Conflict.
-type Glance struct{ way Way }
+type Glance struct{ service *Service }
 
 // Glance gives it.
-func (s *Service) Glance() Glance { return Glance{s.way} }
+func (s *Service) Glance() Glance { return Glance{s} }
 
 // Stat is Service.Stat.
-func (l Glance) Stat(ctx context.Context, name, path string) (Entry, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	g, err := l.way.Look(ctx, name)
-	if err != nil {
-		return Entry{}, err
-	}
-	return stat(ctx, g, path)
+func (l Glance) Stat(ctx context.Context, name, path string) (e Entry, err error) {
+	err = l.call(ctx, name, func(ctx context.Context, g Guest) (err error) {
+		e, err = stat(ctx, g, path)
+		return err
+	})
+	return e, err
 }
 
 // List is Service.List.
-func (l Glance) List(ctx context.Context, name, path, after string, limit int) (wire.Listing, error) {
+func (l Glance) List(ctx context.Context, name, path, after string, limit int) (page wire.Listing, err error) {
+	err = l.call(ctx, name, func(ctx context.Context, g Guest) (err error) {
+		page, err = list(ctx, g, path, after, limit)
+		return err
+	})
+	return page, err
+}
+
+func (l Glance) call(ctx context.Context, name string, f func(ctx context.Context, g Guest) error) error {
+	leave, err := l.service.enterCall(name)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	g, err := l.way.Look(ctx, name)
+	g, err := l.service.way.Look(ctx, name)
 	if err != nil {
-		return wire.Listing{}, err
+		return err
 	}
-	return list(ctx, g, path, after, limit)
+	return f(ctx, g)
 }
 
 // Content is a file, or a part of it, on its way out of a sandbox. Whoever has one must Close it. It belongs to one

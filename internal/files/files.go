@@ -32,6 +32,7 @@ const (
 	stallLimit   = 60 * time.Second // a transfer in which nothing moves for so long is ended
 	maxTransfers = 32               // in one sandbox
 	maxArchives  = 4                // in one sandbox; each of them is a transfer too
+	maxCalls     = 32               // in one sandbox, of what is no transfer; each may hold a list of some megabytes
 	copyBuffer   = 256 << 10
 )
 
@@ -127,21 +128,32 @@ func (w way) Look(ctx context.Context, name string) (Guest, error) {
 // run, or what is there does not allow it), Invalid, Forbidden (the sandbox's user may not), Limited (too much at once),
 // Unavailable, Timeout. Safe for concurrent use.
 type Service struct {
-	way   Way
-	stall time.Duration
+	way    Way
+	stall  time.Duration
+	spools spools
 
 	mu        sync.Mutex
 	transfers map[string]int // under way, by sandbox
 	archives  map[string]int
+	calls     map[string]int
 }
 
-// New makes a Service. It does no I/O.
-func New(w Way) *Service {
-	return &Service{way: w, stall: stallLimit, transfers: map[string]int{}, archives: map[string]int{}}
+// New makes a Service. It does no I/O. The little that it must keep on a disk goes where the system has temporary files.
+func New(w Way) *Service { return NewIn("", w) }
+
+// NewIn is New for a Service that keeps in folder what does not fit in memory. That is made when it is needed.
+func NewIn(folder string, w Way) *Service {
+	return &Service{way: w, stall: stallLimit, spools: spools{folder: folder, most: spoolsMost},
+		transfers: map[string]int{}, archives: map[string]int{}, calls: map[string]int{}}
 }
 
 // call runs what takes a moment or does its work within the guest.
 func (s *Service) call(ctx context.Context, name, doing string, limit time.Duration, f func(ctx context.Context, g Guest) error) error {
+	leave, err := s.enterCall(name)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	g, release, err := s.way.Open(ctx, name, doing)
 	if err != nil {
 		return err
@@ -150,6 +162,10 @@ func (s *Service) call(ctx context.Context, name, doing string, limit time.Durat
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return f(ctx, g)
+}
+
+func (s *Service) enterCall(name string) (leave func(), err error) {
+	return s.enter(s.calls, name, maxCalls, "requests about files")
 }
 
 // enter counts something in, or refuses it when too much is under way. The caller must call leave.

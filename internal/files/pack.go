@@ -40,6 +40,7 @@ type Archive struct {
 
 	stream io.Reader       // a plain tar, of the guest
 	ctx    context.Context // of the transfer
+	spools *spools
 	close  func()
 }
 
@@ -69,7 +70,7 @@ func (s *Service) Pack(ctx context.Context, name, folder string, names []string,
 		return nil, err
 	}
 	return &Archive{
-		Name: archiveName(clean, format), Format: format, stream: t.from(body), ctx: t.ctx,
+		Name: archiveName(clean, format), Format: format, stream: t.from(body), ctx: t.ctx, spools: &s.spools,
 		close: func() { body.Close(); t.end() },
 	}, nil
 }
@@ -120,7 +121,7 @@ func (a *Archive) write(w io.Writer) error {
 		}
 		return z.Close()
 	case Zip:
-		z, err := newZipWriter(w)
+		z, err := newZipWriter(w, a.spools)
 		if err != nil {
 			return err
 		}

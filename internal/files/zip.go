@@ -69,8 +69,8 @@ type zipEntry struct {
 	wide     bool
 }
 
-func newZipWriter(w io.Writer) (*zipWriter, error) {
-	z := &zipWriter{}
+func newZipWriter(w io.Writer, on *spools) (*zipWriter, error) {
+	z := &zipWriter{spool: spool{of: on}}
 	z.w = w
 	deflate, err := flate.NewWriter(io.Discard, flate.BestSpeed)
 	if err != nil {
