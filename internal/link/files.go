@@ -32,8 +32,12 @@ func (s *Session) FileStat(ctx context.Context, path string) (wire.Entry, error)
 	return r.entry()
 }
 
-// FileList gives a page of a folder, at most limit entries (0 and everything above mean wire.MaxListing), that begins after
-// the page whose Next is given. Folders come first, then by name without regard to case.
+// maxListed bounds what a guest says of a folder, with the paths that its entries have, or of the trash. Ours ends a page at half of
+// that.
+const maxListed = 8 << 20
+
+// FileList gives a page of a folder, at most limit entries (0 and everything above mean wire.MaxListing), fewer when they have
+// much to say, that begins after the page whose Next is given. Folders come first, then by name without regard to case.
 func (s *Session) FileList(ctx context.Context, path, after string, limit int) (wire.Listing, error) {
 	if limit <= 0 || limit > wire.MaxListing {
 		limit = wire.MaxListing
@@ -47,7 +51,11 @@ func (s *Session) FileList(ctx context.Context, path, after string, limit int) (
 	}
 	defer r.Close()
 	var l wire.Listing
+	size := 0
 	end, err := r.each(wire.RecordEntry, limit, func(payload []byte) error {
+		if size += len(payload); size > maxListed {
+			return wire.ErrRecord
+		}
 		e, err := wire.DecodeEntry(payload)
 		if len(l.Entries) == cap(l.Entries) {
 			l.Entries = slices.Grow(l.Entries, max(len(l.Entries), 16)) // twice as many
@@ -57,6 +65,9 @@ func (s *Session) FileList(ctx context.Context, path, after string, limit int) (
 	})
 	if err == nil {
 		err = r.wrong(wire.DecodeListed(end, &l))
+	}
+	if err == nil && size+len(l.Entries)*len(l.Path) > maxListed {
+		err = r.failed(wire.ErrRecord)
 	}
 	if err != nil {
 		return wire.Listing{}, err

@@ -108,7 +108,14 @@ func (s *Session) trashed(ctx context.Context, verb string, v url.Values) ([]wir
 	}
 	defer r.Close()
 	var list []wire.Trashed
+	left := maxListed
+	if verb == wire.FilesDelete { // which says again what it was asked
+		left += wire.MaxFileForm
+	}
 	_, err = r.each(wire.RecordTrashed, max(wire.MaxTrash, wire.MaxFilePaths), func(payload []byte) error {
+		if left -= len(payload); left < 0 {
+			return wire.ErrRecord
+		}
 		t, err := wire.DecodeTrashed(payload)
 		list = append(list, t)
 		return err

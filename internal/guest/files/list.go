@@ -162,7 +162,18 @@ func (a *actor) list(p string, view *page, to *reply) error {
 	}
 	view.close()
 	s.walk.sweep(stale)
-	return tellAll(s.walk, view.rows, to)
+	done, err := tellAll(s.walk, p, view.rows, to)
+	if err == nil {
+		view.end(done)
+	}
+	return err
+}
+
+// end ends the page behind that many rows.
+func (p *page) end(rows int) {
+	if rows < len(p.rows) {
+		p.more, p.last = true, p.rows[rows-1]
+	}
 }
 
 // names calls f for everything in the folder where w is, but for what is ours.

@@ -12,21 +12,37 @@ import (
 // rowsAtOnce is how many rows are looked at by one of the two who look at a large folder.
 const rowsAtOnce = 1000
 
+// Bounds of a page in bytes, of its entries and of the paths that they have: links may say four thousand bytes each. A page ends
+// behind the part in which one of the bounds is reached.
+const (
+	pageBytes = 3 << 20
+	partBytes = 1 << 20 // of a part of it
+)
+
 // telling is a page on its way to sandboxd, in parts that are looked at by whoever comes first.
 type telling struct {
 	walk    *walk
 	view    viewer
 	rows    []row
 	taken   []atomic.Bool
-	encoded []chan []byte // of the parts that the other one has taken
+	encoded []chan part // of the parts that the other one has taken
+	below   int         // bytes of the folder's path
 }
 
-// tellAll sends the entries of rows, in the folder where w is. What has gone meanwhile is left out.
-func tellAll(w *walk, rows []row, to *reply) error {
+// part is some rows of a page, looked at.
+type part struct {
+	records []byte
+	rows    int // that were looked at: fewer than it has when they are large
+	size    int // of the records and the paths
+}
+
+// tellAll sends the entries of rows, in the folder p where w is, and gives how many rows it has come to: not all of them when they
+// are large. What has gone meanwhile is left out.
+func tellAll(w *walk, p string, rows []row, to *reply) (done int, err error) {
 	n := (len(rows) + rowsAtOnce - 1) / rowsAtOnce
-	t := &telling{walk: w, view: w.actor.viewer(), rows: rows, taken: make([]atomic.Bool, n), encoded: make([]chan []byte, n)}
+	t := &telling{walk: w, view: w.actor.viewer(), rows: rows, taken: make([]atomic.Bool, n), encoded: make([]chan part, n), below: len(p)}
 	for i := range n {
-		t.encoded[i] = make(chan []byte, 1)
+		t.encoded[i] = make(chan part, 1)
 	}
 	var other sync.WaitGroup
 	defer other.Wait()
@@ -34,18 +50,29 @@ func tellAll(w *walk, rows []row, to *reply) error {
 	if n > 1 {
 		other.Go(t.help)
 	}
-	for i := range n {
-		var b []byte
+	for i, size := 0, 0; i < n && size < pageBytes; i++ {
+		var one part
 		if t.taken[i].CompareAndSwap(false, true) {
-			b = t.encode(i)
+			one = t.encode(i)
 		} else {
-			b = <-t.encoded[i]
+			one = <-t.encoded[i]
 		}
-		if err := to.records(b); err != nil {
-			return err
+		if err := to.records(one.records); err != nil {
+			return done, err
+		}
+		done += one.rows
+		size += one.size
+		if one.rows < len(t.part(i)) {
+			break
 		}
 	}
-	return nil
+	return done, nil
+}
+
+// part gives the rows of one.
+func (t *telling) part(i int) []row {
+	from := i * rowsAtOnce
+	return t.rows[from:min(from+rowsAtOnce, len(t.rows))]
 }
 
 // takeAll leaves nothing for the other one.
@@ -74,13 +101,16 @@ func (t *telling) help() {
 	})
 }
 
-// encode looks at the rows of a part and gives them as records.
-func (t *telling) encode(part int) []byte {
-	from := part * rowsAtOnce
-	rows := t.rows[from:min(from+rowsAtOnce, len(t.rows))]
-	b := make([]byte, 0, len(rows)*96)
+// encode looks at the rows of a part, as many as it may hold.
+func (t *telling) encode(i int) part {
+	rows := t.part(i)
+	p := part{records: make([]byte, 0, len(rows)*96)}
 	var payload []byte
 	for _, r := range rows {
+		if p.size >= partBytes {
+			break
+		}
+		p.rows++
 		e, err := t.view.entry(t.walk, r.name)
 		if err == unix.ENOENT {
 			continue
@@ -89,7 +119,9 @@ func (t *telling) encode(part int) []byte {
 			e = r.bare()
 		}
 		payload = wire.AppendEntry(payload[:0], &e)
-		b = wire.AppendRecord(b, wire.RecordEntry, payload)
+		before := len(p.records)
+		p.records = wire.AppendRecord(p.records, wire.RecordEntry, payload)
+		p.size += len(p.records) - before + t.below
 	}
-	return b
+	return p
 }

@@ -13,7 +13,7 @@ import (
 // trash lists what is in it, the newest first.
 func (q *ask) trash() error {
 	var list []wire.Trashed
-	err := q.tree.labour(q.Context(), func(a *actor) error {
+	err := q.tree.act(q.Context(), func(a *actor) error {
 		b, err := a.openTrash(false)
 		if err == unix.ENOENT {
 			return nil
@@ -28,8 +28,11 @@ func (q *ask) trash() error {
 	if err != nil {
 		return about("the trash", err)
 	}
-	for i := range list {
-		if err := q.reply.record(wire.RecordTrashed, wire.AppendTrashed(nil, &list[i])); err != nil {
+	told := 0
+	for i := 0; i < len(list) && told < pageBytes; i++ { // paths may have four thousand bytes each
+		record := wire.AppendTrashed(nil, &list[i])
+		told += len(record)
+		if err := q.reply.record(wire.RecordTrashed, record); err != nil {
 			return err
 		}
 	}
@@ -93,9 +96,10 @@ func (q *ask) ids() ([]string, error) {
 	return list, nil
 }
 
-// inTrash calls f with the trash. That there is none is an error only when something in it was asked for.
-func (q *ask) inTrash(ids []string, f func(*bin) error) error {
-	return q.labour(func(a *actor) error {
+// inTrash does f, which is over soon or goes on, with the trash. That there is none is an error only when something in it was asked
+// for.
+func (q *ask) inTrash(ids []string, do func(func(*actor) error) error, f func(*bin) error) error {
+	return do(func(a *actor) error {
 		b, err := a.openTrash(false)
 		if err == unix.ENOENT && len(ids) == 0 {
 			return nil
@@ -114,7 +118,8 @@ func (q *ask) restore() error {
 	if err != nil {
 		return err
 	}
-	return q.inTrash(ids, func(b *bin) error {
+	soon := func(f func(*actor) error) error { return q.brief("the trash", f) } // also while both who go on are busy
+	return q.inTrash(ids, soon, func(b *bin) error {
 		for _, id := range ids {
 			if err := b.restore(id); err != nil {
 				return err
@@ -154,7 +159,7 @@ func (q *ask) empty() error {
 	if err != nil {
 		return err
 	}
-	return q.inTrash(ids, func(b *bin) error {
+	return q.inTrash(ids, q.labour, func(b *bin) error {
 		if len(ids) == 0 {
 			return about(path.Base(trashFolder), b.emptyAll())
 		}

@@ -1,0 +1,55 @@
+package files
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/wire"
+)
+
+// slow is a guest that lists when it is let.
+type slow struct {
+	*liar
+	let chan struct{}
+}
+
+func (s slow) Open(context.Context, string, string) (Guest, func(), error) { return s, func() {}, nil }
+func (s slow) Look(context.Context, string) (Guest, error)                 { return s, nil }
+
+func (s slow) FileList(context.Context, string, string, int) (wire.Listing, error) {
+	<-s.let
+	return wire.Listing{Path: "/"}, nil
+}
+
+func TestService_OneSandboxHasNotAnyNumberOfListsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := slow{&liar{}, make(chan struct{})}
+		s := New(g)
+		lists := []func(ctx context.Context, name, path, after string, limit int) (wire.Listing, error){s.List, s.Glance().List}
+		var under sync.WaitGroup
+		for i := range maxCalls {
+			under.Go(func() {
+				if _, err := lists[i%2](t.Context(), "box", "/", "", 10); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		for i, list := range lists {
+			if _, err := list(t.Context(), "box", "/", "", 10); !fault.Is(err, fault.Limited) {
+				t.Errorf("%d: one more: %v", i, err)
+			}
+		}
+		if _, err := s.Stat(t.Context(), "other", "/"); err != nil {
+			t.Errorf("another sandbox: %v", err)
+		}
+		close(g.let)
+		under.Wait()
+		if _, err := s.List(t.Context(), "box", "/", "", 10); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
