@@ -2,13 +2,19 @@ package files
 
 import (
 	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/wire"
 )
 
 // copyPiece is how much of a file is copied before the world is asked whether it goes on.
 const copyPiece = 8 << 20
 
-// copyOne makes a copy beside the place that it will have, and puts it there when it is complete.
-func copyOne(from, to spot, overwrite bool) error {
+// copyOne makes a copy beside the place that it will have, and puts it there when it is complete. What is neither file, folder nor
+// link is passed over.
+func copyOne(from, to spot, overwrite bool) error { return copyTo(from, to, overwrite, false) }
+
+// copyTo is copyOne; with whole, what cannot be copied as it is, or changes meanwhile, is an error.
+func copyTo(from, to spot, overwrite, whole bool) error {
 	var st unix.Stat_t
 	if err := lstatAt(to.walk.fd(), to.name, &st); err == nil && !overwrite {
 		return unix.EEXIST
@@ -17,7 +23,7 @@ func copyOne(from, to spot, overwrite bool) error {
 	key := to.walk.key(own)
 	to.walk.actor.tree.busy.take(key)
 	defer to.walk.actor.tree.busy.free(key)
-	c := copier{from: from.walk.fork(), to: to.walk.fork(), depth: len(to.walk.levels)}
+	c := copier{from: from.walk.fork(), to: to.walk.fork(), depth: len(to.walk.levels), whole: whole}
 	defer c.from.close()
 	defer c.to.close()
 	err := c.copy(from.name, own)
@@ -25,7 +31,7 @@ func copyOne(from, to spot, overwrite bool) error {
 		err = place(to.walk.fd(), own, to, overwrite)
 	}
 	if err != nil {
-		to.walk.removeTree(own)
+		to.walk.tidy(own)
 	}
 	return err
 }
@@ -33,10 +39,11 @@ func copyOne(from, to spot, overwrite bool) error {
 // copier copies below two folders, each where its walk is.
 type copier struct {
 	from, to *walk
-	depth    int // of to at the beginning
+	depth    int  // of to at the beginning
+	whole    bool // nothing is passed over
 }
 
-// copy copies what is called name to what will be called as. What is neither file, folder nor link is passed over.
+// copy copies what is called name to what will be called as.
 func (c *copier) copy(name, as string) error {
 	if err := c.from.actor.ctx.Err(); err != nil {
 		return err
@@ -57,6 +64,9 @@ func (c *copier) copy(name, as string) error {
 	case isFile(&st):
 		return c.file(name, as)
 	}
+	if c.whole {
+		return problem(wire.CodeConflict, "%s is neither file, folder nor link, and cannot be moved to another file system: nothing was moved.", wire.Clean(name, 200))
+	}
 	if len(c.to.levels) == c.depth {
 		return errNoFile // it was asked for by name
 	}
@@ -71,6 +81,9 @@ func (c *copier) folder(name, as string, st *unix.Stat_t) error {
 	defer func() { c.from.cut(from); c.to.cut(to) }()
 	if err := c.from.deeper(name, from-(to-c.depth)); err != nil {
 		return err
+	}
+	if c.whole && c.from.levels[from].dev != c.from.levels[from-1].dev {
+		return errMount
 	}
 	if err := c.to.enter(as); err != nil {
 		return err
@@ -117,7 +130,27 @@ func (c *copier) file(name, as string) error {
 	if err := c.content(out, in, st.Size); err != nil {
 		return err
 	}
+	if c.whole {
+		if err := sameStill(in, out, &st); err != nil {
+			return err
+		}
+	}
 	return dress(c.to.fd(), as, out, &st)
+}
+
+// sameStill says whether the file in is what it was, and out all of it.
+func sameStill(in, out int, was *unix.Stat_t) error {
+	var now, copied unix.Stat_t
+	if err := unix.Fstat(in, &now); err != nil {
+		return err
+	}
+	if err := unix.Fstat(out, &copied); err != nil {
+		return err
+	}
+	if now.Size != was.Size || now.Mtim != was.Mtim || copied.Size != was.Size {
+		return errChanging
+	}
+	return nil
 }
 
 // content copies size bytes at most: a file that grows while it is copied has no end.
@@ -131,10 +164,10 @@ func (c *copier) content(out, in int, size int64) error {
 			n, err = unix.CopyFileRange(in, nil, out, nil, int(min(left, copyPiece)), 0)
 			return err
 		})
-		if cannot(err) || err == unix.EXDEV || err == unix.EBADF {
+		if cannot(err) || err == unix.EXDEV || err == unix.EBADF || err == nil && n == 0 {
 			return c.byHand(out, in, left)
 		}
-		if err != nil || n == 0 {
+		if err != nil {
 			return err
 		}
 		left -= int64(n)

@@ -14,6 +14,9 @@ func (q *ask) remove() error {
 	}
 	permanent, only := q.flag("permanent"), wire.Only(q.v.Get("only"))
 	err = q.tree.labour(q.Context(), func(a *actor) error {
+		if err := a.lookAtAll(paths, permanent); err != nil {
+			return err
+		}
 		for _, p := range paths {
 			switch {
 			case only != "":
@@ -30,6 +33,7 @@ func (q *ask) remove() error {
 		return nil
 	})
 	if err != nil {
+		q.reply.begin() // so that what is in the trash by now has been told of; what is wrong with that is told of the problem
 		return about("what was to be deleted", err)
 	}
 	q.reply.end(nil)
@@ -95,15 +99,64 @@ func (a *actor) discard(p string, to *reply) error {
 		return err
 	}
 	defer b.close()
-	if s.walk.through(b.home()) || isFolder(&st) && b.files.through(st.Dev, st.Ino) {
-		return problem(wire.CodeConflict, "%s is the trash itself or in it: delete it for good.", wire.Clean(p, 200))
+	if err := b.refuses(s, p, &st); err != nil {
+		return err
 	}
 	t, err := b.take(s, p, &st)
 	if err == unix.EXDEV {
-		return problem(wire.CodeConflict, "%s is on another file system than the trash: delete it for good.", wire.Clean(p, 200))
+		return elsewhere(p)
 	}
 	if err != nil {
 		return err
 	}
 	return to.record(wire.RecordTrashed, wire.AppendTrashed(nil, &t))
+}
+
+// lookAtAll finds out what is wrong with any of the paths, as far as that can be seen, before something is done with the first.
+func (a *actor) lookAtAll(paths []string, permanent bool) error {
+	var trash *bin
+	if !permanent {
+		var err error
+		if trash, err = a.openTrash(true); err != nil {
+			return about("the trash", err)
+		}
+		defer trash.close()
+	}
+	for _, p := range paths {
+		if err := a.lookAt(p, trash); err != nil {
+			return about(p, err)
+		}
+	}
+	return nil
+}
+
+func (a *actor) lookAt(p string, trash *bin) error {
+	s, err := a.find(p, false)
+	if err != nil {
+		return err
+	}
+	defer s.walk.close()
+	if s.name == "" {
+		return errRoot
+	}
+	var st unix.Stat_t
+	if err := lstatAt(s.walk.fd(), s.name, &st); err != nil || trash == nil {
+		return err
+	}
+	return trash.refuses(s, p, &st)
+}
+
+// refuses says why what is at s, known as p, cannot be put into the trash, if that can be seen.
+func (b *bin) refuses(s spot, p string, st *unix.Stat_t) error {
+	if s.walk.through(b.home()) || isFolder(st) && b.files.through(st.Dev, st.Ino) {
+		return problem(wire.CodeConflict, "%s is the trash itself or in it: delete it for good.", wire.Clean(p, 200))
+	}
+	if s.walk.levels[len(s.walk.levels)-1].dev != b.files.levels[len(b.files.levels)-1].dev {
+		return elsewhere(p)
+	}
+	return nil
+}
+
+func elsewhere(p string) error {
+	return problem(wire.CodeConflict, "%s is on another file system than the trash: delete it for good.", wire.Clean(p, 200))
 }

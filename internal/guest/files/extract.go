@@ -139,6 +139,9 @@ func (u *unpacking) put(e *member, make func(name string) error) error {
 		return errFolder
 	}
 	own := temporaryName(e.name)
+	key := u.walk.key(own)
+	u.tree.busy.take(key) // it may look as old as the archive says
+	defer u.tree.busy.free(key)
 	if err := make(own); err != nil {
 		return err
 	}

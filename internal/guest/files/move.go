@@ -121,10 +121,10 @@ func moveOne(from, to spot, overwrite bool) error {
 	if err != unix.EXDEV {
 		return err
 	}
-	if err := copyOne(from, to, overwrite); err != nil {
+	if err := copyTo(from, to, overwrite, true); err != nil {
 		return err
 	}
-	return from.walk.removeTree(from.name)
+	return removeCopied(from, to)
 }
 
 // place renames to a spot.

@@ -18,6 +18,9 @@ var (
 	errDeep   = errors.New("nested too deeply")
 	errEnough = errors.New("enough")
 	errMount  = errors.New("another file system is mounted in it")
+
+	errChanging = errors.New("it changes while it is moved")
+	errKept     = errors.New("it has changed since it was copied")
 )
 
 func problem(code, format string, args ...any) error {
@@ -58,6 +61,8 @@ var sentences = []struct {
 	{errRoot, wire.CodeInvalid, "That cannot be done with the root, %s."},
 	{errDeep, wire.CodeConflict, "%s holds folders that are nested too deeply."},
 	{errMount, wire.CodeConflict, "%s holds another file system."},
+	{errChanging, wire.CodeConflict, "%s changes while it is moved to another file system: nothing was moved. Try again."},
+	{errKept, wire.CodeConflict, "%s was copied to the other file system, but has changed since: what is not the same there is still here, too."},
 	{unix.ELOOP, wire.CodeInvalid, "%s leads through too many links, or became one just now."},
 	{unix.ENAMETOOLONG, wire.CodeInvalid, "A name in %s is too long."},
 	{unix.EINVAL, wire.CodeInvalid, "The file system does not allow that with %s."},

@@ -2,6 +2,7 @@ package files
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -35,6 +36,8 @@ func (f *finding) ripgrep(w *walk, program string) error {
 		cmd.Env = w.actor.tree.cfg.Env()
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	kill := func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) } // also what it has started, where it wraps another
+	cmd.Cancel = kill
 	if os.Geteuid() == 0 {
 		cmd.SysProcAttr.Credential = w.actor.user.credential()
 	}
@@ -45,9 +48,14 @@ func (f *finding) ripgrep(w *walk, program string) error {
 	if err := cmd.Start(); err != nil {
 		return problem(wire.CodeUnavailable, "The search cannot be started in the sandbox: %v.", errors.Unwrap(err))
 	}
+	deaf := context.AfterFunc(w.actor.ctx, func() { out.Close() }) // what has left the group may still hold it open
 	err = f.hear(out)
-	cmd.Process.Kill()
+	deaf()
+	kill()
 	waited := cmd.Wait()
+	if errors.Is(err, os.ErrClosed) {
+		err = w.actor.ctx.Err()
+	}
 	if err == nil && w.actor.ctx.Err() != nil {
 		err = w.actor.ctx.Err()
 	}

@@ -49,7 +49,7 @@ func (w *walk) key(name string) busyKey {
 // discard removes something of ours, as far as it can be removed.
 func (w *walk) discard(name string) {
 	if unlink(w.fd(), name) == unix.EISDIR {
-		w.removeTree(name)
+		w.tidy(name)
 	}
 }
 

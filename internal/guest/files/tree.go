@@ -1,6 +1,9 @@
 package files
 
 import (
+	"context"
+	"time"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -66,11 +69,27 @@ func (w *walk) removeTree(name string) error {
 	return w.removeHere(name, from)
 }
 
+// tidyLimit bounds how long something of ours is cleared away for which nobody waits.
+const tidyLimit = 30 * time.Second
+
+// tidy removes something of ours, in the folder where w is, that is of no use, also when nobody wants the answer any more.
+func (w *walk) tidy(name string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.actor.ctx), tidyLimit)
+	defer cancel()
+	own := w.fork()
+	defer own.close()
+	own.actor, own.force = &actor{tree: w.actor.tree, user: w.actor.user, ctx: ctx}, true
+	own.removeTree(name)
+}
+
 // removeHere empties the folder that w has just gone into, and removes it.
 func (w *walk) removeHere(name string, from int) error {
 	depth := len(w.levels)
 	if w.levels[depth-1].dev != w.levels[depth-2].dev {
 		return errMount
+	}
+	if w.force {
+		unix.Chmod(ownFD(w.fd()), 0o700) // what cannot be had so cannot be emptied, which is seen below
 	}
 	for {
 		list, err := w.some()

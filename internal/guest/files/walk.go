@@ -28,6 +28,7 @@ type walk struct {
 	levels []level // the first is the root's
 	base   int     // levels that are not the walk's own to close
 	links  int     // left to follow
+	force  bool    // what is removed is ours: also folders that may not be changed are emptied
 }
 
 func (a *actor) walk() (*walk, error) {
