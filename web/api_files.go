@@ -47,7 +47,7 @@ func (s *Server) onFiles(act func(ctx context.Context, r *request, name string) 
 		defer s.keepMoving(ctx, r)()
 		out, err := act(ctx, r, box.Name)
 		if err != nil {
-			return s.fileError(ctx, r, box, err)
+			return stillTrashed(s.fileError(ctx, r, box, err), err)
 		}
 		if c.Response().Committed {
 			return nil

@@ -95,7 +95,7 @@ func (s *Server) listFolder(ctx context.Context, r *request, name, path string) 
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{body: appendListing(l)}, nil
+	return reply{body: listingBody(l)}, nil
 }
 
 // sendFile answers with a file's content, or what the request's conditions and range make of that.
@@ -332,8 +332,17 @@ type steady struct {
 }
 
 func (w steady) Write(p []byte) (int, error) {
-	if err := w.ctl.SetWriteDeadline(time.Now().Add(w.move)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := w.hurry(); err != nil {
 		return 0, err
 	}
 	return w.w.Write(p)
+}
+
+// hurry gives the client so long to take what is written from now on.
+func (w steady) hurry() error {
+	err := w.ctl.SetWriteDeadline(time.Now().Add(w.move))
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil
+	}
+	return err
 }

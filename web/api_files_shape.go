@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/json"
+	"io"
 	"net/url"
 	"strconv"
 	"strings"
@@ -13,28 +14,55 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// Entries are written by hand: a page of a folder has ten thousand of them.
+// Entries are written by hand: a page of a folder has ten thousand of them, of which each says its path again, and a name or target
+// that is no UTF-8 takes six times its bytes. So the answer is never held as a whole.
 
-// appendListing writes a page of a folder.
-func appendListing(l wire.Listing) json.RawMessage {
-	b := make([]byte, 0, 128+len(l.Entries)*(256+len(l.Path)))
-	below := strings.TrimSuffix(l.Path, "/") + "/"
-	var at []byte
-	b = append(b, '{')
-	b = appendBytes(b, "path", l.Path)
-	b = append(b, `"entries":[`...)
-	for i := range l.Entries {
-		if i > 0 {
-			b = append(b, ',')
+// elements writes a body of JSON that is mostly a list: what comes before, n elements, what comes after.
+func elements(before []byte, n int, each func(b []byte, i int) []byte, after []byte) pieces {
+	return func(w io.Writer) error {
+		b := append(make([]byte, 0, bodyPiece+8<<10), before...)
+		for i := range n {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if b = each(b, i); len(b) < bodyPiece {
+				continue
+			}
+			if _, err := w.Write(b); err != nil {
+				return err
+			}
+			b = b[:0]
 		}
-		at = append(append(at[:0], below...), l.Entries[i].Name...)
-		b = appendEntry(b, at, &l.Entries[i])
+		_, err := w.Write(append(append(b, after...), '\n'))
+		return err
 	}
-	b = append(b, ']')
+}
+
+// listingBody is a page of a folder as an answer.
+func listingBody(l wire.Listing) pieces {
+	below := strings.TrimSuffix(l.Path, "/") + "/"
+	before := append(appendBytes([]byte{'{'}, "path", l.Path), `"entries":[`...)
+	after := []byte{']'}
 	if l.Next != "" {
-		b = appendText(append(b, `,"next":`...), l.Next)
+		after = appendText(append(after, `,"next":`...), l.Next)
 	}
-	return append(b, '}')
+	var at []byte
+	return elements(before, len(l.Entries), func(b []byte, i int) []byte {
+		at = append(append(at[:0], below...), l.Entries[i].Name...)
+		return appendEntry(b, at, &l.Entries[i])
+	}, append(after, '}'))
+}
+
+// trashBody is what is in the trash as an answer.
+func trashBody(list []wire.Trashed) pieces {
+	return elements([]byte(`{"trashed":[`), len(list), func(b []byte, i int) []byte {
+		t := &list[i]
+		b = appendBytes(append(b, '{'), "id", t.ID)
+		b = appendBytes(b, "path", t.Path)
+		b = t.Deleted.UTC().AppendFormat(append(b, `"deleted":"`...), time.RFC3339Nano)
+		b = appendText(append(b, `","type":`...), typeName(t.Type))
+		return append(strconv.AppendInt(append(b, `,"size":`...), t.Size, 10), '}')
+	}, []byte("]}"))
 }
 
 // entryBody is one entry as a whole answer.
@@ -156,7 +184,7 @@ func pathInputs(field string, texts, encoded []string) ([]string, error) {
 	return list, nil
 }
 
-// trashedShape is something in the trash.
+// trashedShape is something in the trash, as a problem tells of it.
 type trashedShape struct {
 	ID          string    `json:"id"`
 	IDEncoded   string    `json:"id_encoded,omitempty"`
@@ -167,17 +195,13 @@ type trashedShape struct {
 	Size        int64     `json:"size"`
 }
 
-type trashShape struct {
-	Trashed []trashedShape `json:"trashed"`
-}
-
-func newTrashShape(list []wire.Trashed) trashShape {
-	out := trashShape{Trashed: make([]trashedShape, 0, len(list))}
+func newTrashedShapes(list []wire.Trashed) []trashedShape {
+	out := make([]trashedShape, 0, len(list))
 	for _, t := range list {
 		shape := trashedShape{Deleted: t.Deleted.UTC(), Type: typeName(t.Type), Size: t.Size}
 		shape.ID, shape.IDEncoded = showBytes(t.ID)
 		shape.Path, shape.PathEncoded = showBytes(t.Path)
-		out.Trashed = append(out.Trashed, shape)
+		out = append(out, shape)
 	}
 	return out
 }

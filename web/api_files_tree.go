@@ -94,7 +94,7 @@ func (s *Server) apiChangeMode(ctx context.Context, _ *request, name string, in 
 // apiTrash lists the trash.
 func (s *Server) apiTrash(ctx context.Context, _ *request, name string) (reply, error) {
 	list, err := s.cfg.Files.Trash(ctx, name)
-	return reply{body: newTrashShape(list)}, err
+	return reply{body: trashBody(list)}, err
 }
 
 type restoreBody struct {

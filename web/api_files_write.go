@@ -219,8 +219,29 @@ func (s *Server) apiDeleteFiles(ctx context.Context, r *request, name string) (r
 	}
 	permanent := q.Get("permanent") == "true"
 	gone, err := s.cfg.Files.Delete(ctx, name, q["path"], permanent)
+	if err != nil && len(gone) > 0 {
+		return reply{}, &partlyTrashed{err, gone}
+	}
 	if err != nil || permanent {
 		return reply{status: http.StatusNoContent}, err
 	}
-	return reply{body: newTrashShape(gone)}, nil
+	return reply{body: trashBody(gone)}, nil
+}
+
+// partlyTrashed is why not everything was moved to the trash, and what was: it can be brought back.
+type partlyTrashed struct {
+	error
+	gone []wire.Trashed
+}
+
+// Unwrap gives why.
+func (e *partlyTrashed) Unwrap() error { return e.error }
+
+// stillTrashed lets an error that is told in the place of another tell what is in the trash, too.
+func stillTrashed(told, was error) error {
+	var part, already *partlyTrashed
+	if !errors.As(was, &part) || errors.As(told, &already) {
+		return told
+	}
+	return &partlyTrashed{told, part.gone}
 }

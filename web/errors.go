@@ -23,6 +23,8 @@ type problem struct {
 	Code      string `json:"code"`
 	Field     string `json:"field,omitempty"`
 	RequestID string `json:"request_id"`
+
+	Trashed []trashedShape `json:"trashed,omitempty"` // by a delete that went wrong then
 }
 
 // problemType is the media type of problems.
@@ -89,6 +91,10 @@ func (s *Server) fail(err error, c echo.Context) {
 		p = newProblem(statusLeft, "client_left", "The request ended before it was answered.", "")
 	}
 	p.RequestID = r.id
+	var part *partlyTrashed
+	if errors.As(err, &part) {
+		p.Trashed = newTrashedShapes(part.gone)
+	}
 	s.report(r, p, err)
 	if c.Response().Committed {
 		return

@@ -6,8 +6,10 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/a-h/templ"
@@ -197,6 +199,9 @@ func apiLong[In any](act func(ctx context.Context, r *request, in In) (reply, er
 	}
 }
 
+// pieces is a body of JSON that is too large to be held as a whole: it is written bit by bit.
+type pieces func(w io.Writer) error
+
 func (o reply) write(c echo.Context) error {
 	status := o.status
 	if status == 0 {
@@ -205,6 +210,9 @@ func (o reply) write(c echo.Context) error {
 	if o.body == nil {
 		return c.NoContent(status)
 	}
+	if body, isLarge := o.body.(pieces); isLarge {
+		return body(beginBody(c, status, jsonType))
+	}
 	b, isJSON := o.body.(json.RawMessage) // which Marshal would read all through
 	if !isJSON {
 		var err error
@@ -212,7 +220,33 @@ func (o reply) write(c echo.Context) error {
 			return fault.Wrap(err, fault.Internal, "The answer could not be written.")
 		}
 	}
-	return c.Blob(status, "application/json", append(b, '\n'))
+	return writeBody(c, status, jsonType, b)
+}
+
+const (
+	jsonType  = "application/json"
+	bodyPiece = 64 << 10 // that a client has to take within moveLimit
+)
+
+// beginBody begins an answer. What is written to it ends when the client takes nothing for a while.
+func beginBody(c echo.Context, status int, contentType string) io.Writer {
+	w := c.Response()
+	w.Header().Set("Content-Type", contentType)
+	out := steady{w, http.NewResponseController(w), moveLimit}
+	_ = out.hurry() // also for the head; writing finds what is wrong
+	w.WriteHeader(status)
+	return out
+}
+
+// writeBody answers with b and a line's end.
+func writeBody(c echo.Context, status int, contentType string, b []byte) error {
+	out := beginBody(c, status, contentType)
+	for piece := range slices.Chunk(append(b, '\n'), bodyPiece) {
+		if _, err := out.Write(piece); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Server) writeJSON(c echo.Context, status int, contentType string, body any) {
@@ -221,5 +255,5 @@ func (s *Server) writeJSON(c echo.Context, status int, contentType string, body 
 		s.log.Error("encode answer", "err", err)
 		status, b = http.StatusInternalServerError, []byte("{}")
 	}
-	_ = c.Blob(status, contentType, append(b, '\n')) // a lost connection is the only way to fail
+	_ = writeBody(c, status, contentType, b) // a lost connection is the only way to fail
 }

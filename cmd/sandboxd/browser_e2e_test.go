@@ -111,8 +111,8 @@ func (p *person) sees(what, script string, limit time.Duration) {
 
 const screenText = `(document.querySelector("sandbox-terminals")?.text() ?? []).join("\n")`
 
-// shown is a script that tells whether the terminal shows a line.
-func shown(line string) string {
+// showsLine is a script that tells whether the terminal shows a line.
+func showsLine(line string) string {
 	return fmt.Sprintf(`(document.querySelector("sandbox-terminals")?.text() ?? []).some((l) => l.trimEnd() === %q)`, line)
 }
 
@@ -182,15 +182,15 @@ func TestBrowser_FromFirstRunToDelete(t *testing.T) {
 	p.sees("a terminal with a prompt", `(document.querySelector("sandbox-terminals")?.text() ?? []).some((l) => l.includes("$"))`, buildLimit)
 	name := strings.TrimPrefix(p.reads("location.pathname"), "/sandboxes/")
 	p.types("echo $((6*7))")
-	p.sees("42", shown("42"), 10*time.Second)
+	p.sees("42", showsLine("42"), 10*time.Second)
 	p.pictures("workspace")
 	p.does("reload", chromedp.Reload())
-	p.sees("42 after the reload", shown("42"), 20*time.Second)
+	p.sees("42 after the reload", showsLine("42"), 20*time.Second)
 	second := p.window()
 	second.does("open a second window", chromedp.Navigate(p.reads("location.href")))
-	second.sees("the same in a second window", shown("42"), 20*time.Second)
+	second.sees("the same in a second window", showsLine("42"), 20*time.Second)
 	second.types("echo from-the-second")
-	p.sees("what the second window types", shown("from-the-second"), 10*time.Second)
+	p.sees("what the second window types", showsLine("from-the-second"), 10*time.Second)
 
 	p.visitsHosts(s, name)
 	p.stopsStartsDeletes(s, name)

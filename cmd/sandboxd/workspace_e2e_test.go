@@ -171,7 +171,7 @@ func (p *person) usesAPhone() {
 func (p *person) searches() {
 	p.runs("focus the terminal", `document.querySelector(".screen:not([hidden]) .xterm-helper-textarea").focus()`)
 	p.types("clear; seq 400 | sed 's/^/straw-/'; echo needle-$((6*7)); seq 400")
-	p.sees("the end", shown("400"), 10*time.Second)
+	p.sees("the end", showsLine("400"), 10*time.Second)
 	p.presses("F", "KeyF", 70, ctrlKey|shiftKey)
 	p.sees("the bar that finds", `document.activeElement?.matches(".terminal-find input")`, 10*time.Second)
 	p.enters("needle-42")
@@ -196,7 +196,7 @@ func (p *person) searches() {
 
 func (p *person) followsAPath() {
 	p.types("clear; cd /home/agent; echo src/app.js:3:2: no; echo src/none.js:1")
-	p.sees("the path", shown("src/app.js:3:2: no"), 10*time.Second)
+	p.sees("the path", showsLine("src/app.js:3:2: no"), 10*time.Second)
 	row := p.number(`document.querySelector("sandbox-terminals").text().findIndex((l) => l.startsWith("src/app.js"))`)
 	const place = `document.querySelector(".screen:not([hidden]) .xterm-screen").getBoundingClientRect()`
 	rows := p.number(`document.querySelector("sandbox-terminals").text().length`)

@@ -302,7 +302,7 @@ func TestRun_GoesOnWithWhatARestartHasBrokenOff(t *testing.T) {
 func TestStatus_TellsWhatTheGuestSays(t *testing.T) {
 	w := newTestWorld(t)
 	w.live()
-	w.on = true
+	w.set(func() { w.on = true })
 	if _, err := w.Service.Ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -332,7 +332,7 @@ func TestStatus_TellsWhatTheGuestSays(t *testing.T) {
 func TestSweep_AnOldVersionServesUntilTheNewOneIsThereAndGoesWhenNobodyUsesIt(t *testing.T) {
 	w := newTestWorld(t)
 	w.live()
-	w.on = true
+	w.set(func() { w.on = true })
 	if _, err := w.Service.Ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}

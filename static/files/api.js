@@ -5,13 +5,14 @@ const problemType = "application/problem+json";
 const patience = 90_000; // ms; waking a sandbox may take a minute
 
 // Problem is an answer that says no, or none at all. Its message is for people; code is sandboxd's, or "offline",
-// "late", "signed-out", "left".
+// "late", "signed-out", "left". trashed is what a delete had put into the trash before: [{id, path}].
 export class Problem extends Error {
-  constructor(status, code, message, field = "") {
+  constructor(status, code, message, field = "", trashed = []) {
     super(message);
     this.status = status;
     this.code = code;
     this.field = field;
+    this.trashed = trashed;
   }
 
   // again says whether trying again by itself makes sense.
@@ -45,7 +46,7 @@ export function refusal(status, kind, body) {
   if (kind.startsWith(problemType)) {
     try {
       const p = JSON.parse(body);
-      return new Problem(status, p.code ?? "", p.detail || words[status] || p.title, p.field);
+      return new Problem(status, p.code ?? "", p.detail || words[status] || p.title, p.field, (p.trashed ?? []).map(trashedOf));
     } catch {
       // it is worth no more than its status
     }

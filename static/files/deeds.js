@@ -172,7 +172,8 @@ export class Deeds {
       try {
         trashed = await this.files.remove(paths, permanent);
       } catch (err) {
-        if (problemOf(err).status !== 409 || permanent) throw err;
+        await this.#half(problemOf(err).trashed);
+        if (problemOf(err).status !== 409 || permanent || problemOf(err).trashed.length) throw err;
         if (!(await this.#sureOf(what, nodes, `${problemOf(err).message} `))) return;
         await this.files.remove(paths, true);
       }
@@ -182,6 +183,15 @@ export class Deeds {
       this.#undo.push(trashed.map((t) => t.id));
       this.owner.toast(`${what} moved to the trash`, { text: "Undo", act: () => this.undo() });
     });
+  }
+
+  // half remembers what is in the trash of a delete that has gone wrong then, so that it can be undone.
+  async #half(trashed) {
+    if (!trashed.length) return;
+    const paths = trashed.map((t) => t.path);
+    this.#undo.push(trashed.map((t) => t.id));
+    this.owner.gone(paths);
+    await this.#fresh(...paths.map(parentOf));
   }
 
   #sureOf(what, nodes, why = "") {
