@@ -52,6 +52,7 @@ func (s *Server) onFiles(act func(ctx context.Context, r *request, name string) 
 		if c.Response().Committed {
 			return nil
 		}
+		out.move = s.move
 		return out.write(c)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -287,5 +288,19 @@ func TestFile_AClientThatTakesNothingIsEnded(t *testing.T) {
 	w.settled()
 	if n, err := io.Copy(io.Discard, got.Body); err == nil || n >= 64<<20 {
 		t.Errorf("%d bytes, and it looked whole: %v", n, err)
+	}
+}
+
+func TestListing_AClientThatTakesNothingIsEnded(t *testing.T) {
+	w := newFilesWorld(t)
+	w.server.move = 50 * time.Millisecond
+	for i := range 4000 {
+		w.files.files["/home/agent/"+strings.Repeat("n", 200)+strconv.Itoa(i)] = ""
+	}
+	w.files.shape = func(e *wire.Entry) { e.Type, e.Target = wire.TypeLink, strings.Repeat("\xff", 4000) } // six times as much in JSON
+	got := w.open(t.Context(), "ada", "GET", labFiles+"?path=~&limit=10000", "", "")
+	w.settled()
+	if n, err := io.Copy(io.Discard, got.Body); err == nil {
+		t.Errorf("%d bytes, and it looked whole", n)
 	}
 }

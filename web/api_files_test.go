@@ -313,6 +313,25 @@ func TestFiles_AFullDiskIsSaidSo(t *testing.T) {
 	}
 }
 
+func TestDelete_ThatGoesWrongTellsWhatIsInTheTrash(t *testing.T) {
+	w := newFilesWorld(t)
+	w.files.half = fault.New(fault.Conflict, "~/odd is on another file system.")
+	p := w.call("ada", "DELETE", labFiles+"?path=notes.txt&path=odd%FF&path=src", "").problem(409, "conflict", "")
+	if len(p.Trashed) != 2 || p.Trashed[0].ID != "notes.txt" || p.Trashed[1].IDEncoded == "" {
+		t.Errorf("got %+v", p)
+	}
+	w.files.half = nil
+	w.files.lie = func(verb string) error {
+		if verb == "delete" {
+			return fault.New(fault.Conflict, "~/odd is on another file system.")
+		}
+		return nil
+	}
+	if p := w.call("ada", "DELETE", labFiles+"?path=notes.txt", "").problem(409, "conflict", ""); p.Trashed != nil {
+		t.Errorf("nothing was trashed, and it says %+v", p.Trashed)
+	}
+}
+
 func TestFiles_ASandboxThatGoesAwayUnderAnUploadIsSaidSo(t *testing.T) {
 	for want, do := range map[int]func(w *world){
 		409: func(w *world) {

@@ -3,6 +3,7 @@ package web
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"maps"
@@ -35,6 +36,7 @@ type fakeGuest struct {
 // lies are what a test has a guest say instead of the truth.
 type lies struct {
 	lie   func(verb string) error               // instead of an answer
+	half  error                                 // of a delete that has moved something before
 	shape func(e *wire.Entry)                   // changes what is told of everything
 	body  func(content io.Reader) io.ReadCloser // changes what is read and packed
 }
@@ -234,7 +236,8 @@ func (g *fakeGuest) FileDelete(_ context.Context, paths []string, permanent bool
 	if err := g.ask("delete", paths...); err != nil || permanent {
 		return nil, err
 	}
-	return g.FileTrash(context.Background())
+	gone, err := g.FileTrash(context.Background())
+	return gone, cmp.Or(g.half, err)
 }
 
 func (g *fakeGuest) FileRemove(_ context.Context, p string, only wire.Only) error {

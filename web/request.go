@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -167,7 +168,8 @@ type none struct{}
 type reply struct {
 	status   int // 0 for 200
 	location string
-	body     any // nil for no body
+	move     time.Duration // how long the client may take nothing of a long body; 0 for moveLimit
+	body     any           // nil for no body
 }
 
 // api adapts an API action: In is read strictly from the body, what it gives is written as JSON. ctx has a deadline.
@@ -211,7 +213,7 @@ func (o reply) write(c echo.Context) error {
 		return c.NoContent(status)
 	}
 	if body, isLarge := o.body.(pieces); isLarge {
-		return body(beginBody(c, status, jsonType))
+		return body(beginBody(c, status, jsonType, cmp.Or(o.move, moveLimit)))
 	}
 	b, isJSON := o.body.(json.RawMessage) // which Marshal would read all through
 	if !isJSON {
@@ -228,11 +230,11 @@ const (
 	bodyPiece = 64 << 10 // that a client has to take within moveLimit
 )
 
-// beginBody begins an answer. What is written to it ends when the client takes nothing for a while.
-func beginBody(c echo.Context, status int, contentType string) io.Writer {
+// beginBody begins an answer. What is written to it ends when the client takes nothing for as long as move.
+func beginBody(c echo.Context, status int, contentType string, move time.Duration) io.Writer {
 	w := c.Response()
 	w.Header().Set("Content-Type", contentType)
-	out := steady{w, http.NewResponseController(w), moveLimit}
+	out := steady{w, http.NewResponseController(w), move}
 	_ = out.hurry() // also for the head; writing finds what is wrong
 	w.WriteHeader(status)
 	return out
@@ -240,7 +242,7 @@ func beginBody(c echo.Context, status int, contentType string) io.Writer {
 
 // writeBody answers with b and a line's end.
 func writeBody(c echo.Context, status int, contentType string, b []byte) error {
-	out := beginBody(c, status, contentType)
+	out := beginBody(c, status, contentType, moveLimit)
 	for piece := range slices.Chunk(append(b, '\n'), bodyPiece) {
 		if _, err := out.Write(piece); err != nil {
 			return err
