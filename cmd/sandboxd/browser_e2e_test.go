@@ -135,6 +135,20 @@ func (p *person) resize(size, theme string) {
 	})
 }
 
+// settled is a script that waits for what moves to stand still, for half a second at most, and for it to be painted.
+const settled = `Promise.race([
+	Promise.all(document.getAnimations().map((a) => a.finished.catch(() => {}))),
+	new Promise((soon) => setTimeout(soon, 500)),
+]).then(() => new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(() => painted("")))))`
+
+func (p *person) settles() {
+	p.t.Helper()
+	p.does("let it settle", func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Run(ctx, chromedp.Evaluate[bool](settled, chromedp.EvalAwaitPromise))
+		return chromedp.Void{}, err
+	})
+}
+
 // picture keeps a screenshot as the window is.
 func (p *person) picture(name, size string) {
 	p.t.Helper()
@@ -156,6 +170,7 @@ func (p *person) pictures(name string) {
 	for _, theme := range []string{"light", "dark"} {
 		for size := range sizes {
 			p.resize(size, theme)
+			p.settles()
 			p.picture(name+"-"+theme, size)
 		}
 	}

@@ -91,6 +91,16 @@ func has(selector string) string {
 	return fmt.Sprintf("document.querySelector(%q)?.checkVisibility() === true", selector)
 }
 
+// inRow is a script that tells whether a note says so within its row of the tree.
+func inRow(text string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll(".tree-row.note")].some((row) => {
+		const words = document.createRange();
+		words.selectNodeContents(row);
+		const [said, whole] = [words.getBoundingClientRect(), row.getBoundingClientRect()];
+		return row.textContent === %q && said.top >= whole.top && said.bottom <= whole.bottom;
+	})`, text)
+}
+
 // clicks clicks on something in the tree, when it is there.
 func (p *filesPage) clicks(path string) {
 	p.t.Helper()

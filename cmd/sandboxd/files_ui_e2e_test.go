@@ -222,6 +222,7 @@ func TestFilesPage_DeletesToTheTrashAndBringsBack(t *testing.T) {
 	p.keys("one")
 	p.keys(kb.Delete)
 	p.sees("it gone, and how to bring it back", "!("+has(row("docs/one.txt"))+") && "+says(toastText, "Undo"), 10*time.Second)
+	p.sees("that the folder is empty, in its row", inRow("Empty"), 5*time.Second)
 	p.pictures("files-trash-undo")
 	p.button("Undo")
 	p.sees("it again", has(row("docs/one.txt")), 10*time.Second)
