@@ -47,7 +47,7 @@ func CheckServices(list []Service) error {
 	names, ports := map[string]bool{}, map[int]string{}
 	for _, s := range list {
 		if m := s.mistakes(); len(m) > 0 {
-			if m[0].field == "name" { // which says it itself
+			if m[0].field == "name" && s.Name != "" { // which says it itself
 				return fault.Field(m[0].field, "%s", m[0].message)
 			}
 			return fault.Field(m[0].field, "Service %s: %s", named(s.Name), m[0].message)
