@@ -211,6 +211,42 @@ func TestFileRead_AnotherLengthThanAnnouncedIsAnError(t *testing.T) {
 	}
 }
 
+func TestFileRead_AFileThatNeverEndsIsReadNoFurtherThanItIsLong(t *testing.T) {
+	long := goodEntry()
+	long.Size = 1 << 62
+	for name, c := range map[string]struct {
+		entry      *wire.Entry
+		take, want int64
+	}{
+		"beyond its size": {goodEntry(), 1 << 40, 10},
+		"of any size":     {long, 4 << 20, 4 << 20}, // and then its reader leaves
+	} {
+		head := joined(wire.AppendRecord(nil, wire.RecordEntry, wire.AppendEntry(nil, c.entry)), wire.AppendRecord(nil, wire.RecordEnd, wire.AppendNumbers(nil, c.entry.Size)))
+		_, s := liarSession(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Write(head)
+			endless(w, strings.Repeat("x", 64<<10))
+		})
+		before := heapNow()
+		_, r, err := s.FileRead(within(t), "/a", 0, -1)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		n, err := io.Copy(io.Discard, io.LimitReader(r, c.take))
+		if n != c.want || n < c.take && fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("%s: %d bytes, %v", name, n, err)
+		}
+		if err := r.Close(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if grown := heapNow() - before; grown > 16<<20 {
+			t.Errorf("%s: %d MiB", name, grown>>20)
+		}
+		if !s.alive() {
+			t.Errorf("%s: the guest is dropped for one file", name)
+		}
+	}
+}
+
 func TestFiles_AProblemIsCleanedAndBelievedNoFurther(t *testing.T) {
 	for code, kind := range map[string]fault.Kind{wire.CodeInvalid: fault.Invalid, wire.CodeNotFound: fault.NotFound, wire.CodeConflict: fault.Conflict,
 		wire.CodeForbidden: fault.Forbidden, wire.CodeChanged: fault.Conflict, wire.CodeFolder: fault.Conflict, wire.CodeFull: fault.Conflict,
