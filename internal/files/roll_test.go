@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,32 @@ func TestRoll_LinksThatLeadOutAreRefusedWhenAsked(t *testing.T) {
 		if (err == nil) != c.ok {
 			t.Errorf("%s → %s: %v", c.name, c.to, err)
 		}
+	}
+}
+
+func TestRoll_BoundsEntriesAndLinks(t *testing.T) {
+	r := newRoll(nil)
+	for range maxEntries {
+		if err := r.admit(aFile("a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.admit(aFile("a")); !errors.Is(err, errMany) {
+		t.Errorf("one entry more: %v", err)
+	}
+	if len(r.links) != 0 {
+		t.Errorf("%d names are remembered of files", len(r.links))
+	}
+	r = newRoll(nil)
+	h := tar.Header{Typeflag: tar.TypeSymlink, Linkname: "x"}
+	for i := range maxLinks {
+		h.Name = strconv.Itoa(i)
+		if err := r.admit(&h); err != nil {
+			t.Fatalf("link %d: %v", i, err)
+		}
+	}
+	if err := r.admit(aLink("one more", "x")); !errors.Is(err, errMany) {
+		t.Errorf("one link more: %v", err)
 	}
 }
 
