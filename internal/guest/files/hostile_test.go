@@ -85,6 +85,27 @@ func TestWrite_AChangeByAProgramBetweenLookAndRenameIsSeen(t *testing.T) {
 	}
 }
 
+func TestLinks_AreFollowedAsFarAsTheKernelFollowsThem(t *testing.T) {
+	b := newBox(t, 1000)
+	b.put("home/end/file", "the end")
+	target := "end"
+	for i := 1; i <= maxLinks+1; i++ {
+		link := fmt.Sprintf("home/link%d", i)
+		must(t, os.Symlink(target, b.host(link)))
+		target = filepath.Base(link)
+	}
+	if _, got, err := b.read(fmt.Sprintf("link%d/file", maxLinks)); err != nil || got != "the end" {
+		t.Errorf("by %d links: %q, %v", maxLinks, got, err)
+	}
+	if _, _, err := b.read(fmt.Sprintf("link%d/file", maxLinks+1)); code(err) != wire.CodeInvalid || !strings.Contains(err.Error(), "too many links") {
+		t.Errorf("by one more: %v", err)
+	}
+	must(t, os.Symlink("round", b.host("home/round")))
+	if _, _, err := b.read("round"); code(err) != wire.CodeInvalid || !strings.Contains(err.Error(), "too many links") {
+		t.Errorf("in a circle: %v", err)
+	}
+}
+
 // mount puts a small file system into the tree.
 func (b *box) mount(p, size string) {
 	b.t.Helper()
