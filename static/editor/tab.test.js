@@ -184,6 +184,23 @@ test("what is typed while a conflict is being saved stays", async () => {
   assert.ok(m.tab.dirty);
 });
 
+test("what a full disk does not take stays, is kept as a draft, and is saved when there is room", async () => {
+  const w = await open();
+  w.type("mine\n");
+  w.writing = () => { throw new Problem(507, "disk_full", "The sandbox's disk is full."); };
+  assert.equal(await w.tab.save(), false);
+  assert.match(w.notes(), /Not saved: The sandbox's disk is full\./);
+  assert.equal(w.text(), "base\n", "the old file stays");
+  assert.deepEqual([w.tab.code.text, w.tab.dirty], ["mine\n", true]);
+  await w.tab.keep();
+  assert.equal(w.kept.get(path).text, "mine\n");
+  w.writing = null;
+  await w.press("Retry");
+  assert.equal(w.text(), "mine\n");
+  assert.equal(w.tab.dirty, false);
+  assert.doesNotMatch(w.notes(), /Not saved/);
+});
+
 test("the choices of a conflict do what they say", async () => {
   const kept = await comparing();
   await kept.press("Keep mine");
