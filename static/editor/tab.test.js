@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { language } from "@codemirror/language";
 import { fakePage } from "../files/fake_dom.js";
 import { Problem } from "../files/api.js";
 import { Code } from "./code.js"; // before there is a page: what shows text looks for a real one
@@ -199,6 +200,23 @@ test("what a full disk does not take stays, is kept as a draft, and is saved whe
   assert.equal(w.text(), "mine\n");
   assert.equal(w.tab.dirty, false);
   assert.doesNotMatch(w.notes(), /Not saved/);
+});
+
+test("a text has its language, by its name or by its first line", async () => {
+  for (const [name, text, want] of [
+    ["main.go", "package main\n", "Go"], ["app.py", "import os\n", "Python"], ["app.js", "let a = 1;\n", "JavaScript"], ["app.ts", "let a: number;\n", "TypeScript"],
+    ["lib.rs", "fn main() {}\n", "Rust"], ["a.c", "int a;\n", "C"], ["A.java", "class A {}\n", "Java"], ["a.css", "a {}\n", "CSS"], ["a.json", "{}\n", "JSON"],
+    ["a.yaml", "a: 1\n", "YAML"], ["a.sql", "select 1;\n", "SQL"], ["a.toml", "a = 1\n", "TOML"], ["Dockerfile", "FROM scratch\n", "Dockerfile"], ["a.sh", "true\n", "Shell"],
+    ["run", "#!/usr/bin/env bash\ntrue\n", "Shell"], ["tool", "#!/usr/bin/python3\n", "Python"],
+  ]) {
+    const { code } = (await open({ name: `/home/agent/${name}`, text })).tab;
+    for (let i = 0; i < 200 && !code.view.state.facet(language); i++) await turns();
+    assert.equal(code.language, want, name);
+    assert.ok(code.view.state.facet(language), `${name} is read as ${want}`);
+  }
+  const { code } = (await open({ name: "/home/agent/notes", text: "nothing in particular\n" })).tab;
+  await turns();
+  assert.deepEqual([code.language, code.view.state.facet(language)], ["Plain text", null]);
 });
 
 test("the choices of a conflict do what they say", async () => {
