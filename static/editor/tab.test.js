@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { undo } from "@codemirror/commands";
 import { language } from "@codemirror/language";
+import { replaceAll, SearchQuery, setSearchQuery } from "@codemirror/search";
 import { fakePage } from "../files/fake_dom.js";
 import { Problem } from "../files/api.js";
 import { Code } from "./code.js"; // before there is a page: what shows text looks for a real one
@@ -217,6 +219,22 @@ test("a text has its language, by its name or by its first line", async () => {
   const { code } = (await open({ name: "/home/agent/notes", text: "nothing in particular\n" })).tab;
   await turns();
   assert.deepEqual([code.language, code.view.state.facet(language)], ["Plain text", null]);
+});
+
+test("what is found is replaced everywhere, is unsaved then, and one step brings it back", async () => {
+  const w = await open({ text: "one two\none\nOne (one)\n" });
+  const { view } = w.tab.code;
+  view.dispatch({ effects: setSearchQuery.of(new SearchQuery({ search: "one", replace: "1", caseSensitive: true })) });
+  assert.equal(replaceAll(view), true);
+  assert.equal(w.tab.code.text, "1 two\n1\nOne (1)\n");
+  assert.equal(w.tab.dirty, true);
+  assert.equal(undo({ state: view.state, dispatch: (change) => view.dispatch(change) }), true);
+  assert.equal(w.tab.code.text, "one two\none\nOne (one)\n");
+  view.dispatch({ effects: setSearchQuery.of(new SearchQuery({ search: "o(n)e", replace: "$1", regexp: true })) });
+  replaceAll(view);
+  assert.equal(w.tab.code.text, "n two\nn\nn (n)\n");
+  assert.equal(await w.tab.save(), true);
+  assert.equal(w.text(), "n two\nn\nn (n)\n");
 });
 
 test("the choices of a conflict do what they say", async () => {
