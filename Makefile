@@ -33,9 +33,10 @@ check: build ## fast: linters and all tests that need no engine
 	cd static && npm test --silent
 	$(GO) test -race -timeout $(TEST_TIME) ./...
 
-test: check test-engine ## everything, on a real engine and in a real browser
+test: check ## everything, on a real engine and in a real browser
 	@internal/setup/tools.sh chromium
-	@$(MAKE) --no-print-directory -j2 --output-sync=target test-e2e test-chaos test-workspace
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-engine test-chaos
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-e2e test-workspace
 
 test-engine: build ## tests on a real engine
 	@internal/setup/tools.sh

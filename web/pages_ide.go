@@ -14,7 +14,7 @@ import (
 )
 
 // ideSize is what VS Code takes on the server, once for all sandboxes.
-const ideSize = "220 MB"
+const ideSize = "210 MiB"
 
 // ideWait is how long a page waits to hear how VS Code stands.
 const ideWait = time.Second

@@ -50,7 +50,7 @@ folder; what is not there yet is made, if the folder that it is to be in is ther
 input, which is extracted in a folder, or on standard output.
 
 Symbolic links are copied as links. On this machine those that lead out of what is copied are left out and named,
-unless --keep-links is said; nothing is written through a link. Owners are not kept.`,
+unless --keep-links is said; nothing is written through a link. Owners are not kept. A sandbox that is asleep wakes.`,
 		Example: "  sandboxd cp notes.txt lab:\n  sandboxd cp src lab:/srv/src\n  sandboxd cp lab:results/. ./results\n  sandboxd cp lab:/etc web:/tmp/\n  tar c . | sandboxd cp - lab:project",
 		Args:    wantArgs(2),
 	})

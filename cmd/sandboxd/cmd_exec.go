@@ -32,7 +32,7 @@ func newExecCmd() *cobra.Command {
 		Short: "Run a command in a sandbox",
 		Long: `exec runs a program in a sandbox, without a shell between, and ends as it does. Its output and its errors stay apart, unless it
 gets a terminal. With --interactive it gets what standard input has. Ctrl-C interrupts it; when this process ends, it is
-killed with all that it has started.`,
+killed with all that it has started. It wakes a sandbox that is asleep, and keeps it up until it ends.`,
 		Example: `  sandboxd exec lab -- go test ./...
   sandboxd exec -it lab -- bash
   sandboxd exec -i lab -- sh -c 'cat >data.csv' <data.csv

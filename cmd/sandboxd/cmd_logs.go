@@ -23,7 +23,8 @@ func newLogsCmd() *cobra.Command {
 		Use:   "logs NAME [SERVICE]",
 		Short: "Show what a sandbox's services write",
 		Long: `logs prints the newest output of a service, or of all of them with their names before the lines. With --follow it goes on as
-more is written; that does not keep the sandbox awake. On a terminal only lines, tabs and colours are shown.`,
+more is written, for the services that there are when it begins; that does not keep the sandbox awake, and wakes none. On a
+terminal only lines, tabs and colours are shown.`,
 		Example: "  sandboxd logs lab web\n  sandboxd logs -f lab",
 		Args:    cobra.RangeArgs(1, 2),
 	})

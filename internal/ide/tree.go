@@ -86,7 +86,7 @@ func (t tree) put(version string, from func(take func(io.Reader) error) error) (
 // full tells apart that the disk is.
 func full(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fault.Wrap(err, fault.Unavailable, "There is no space left for VS Code in the data folder: it takes some 220 MB.")
+		return fault.Wrap(err, fault.Unavailable, "There is no space left for VS Code in the data folder: it takes some 210 MiB.")
 	}
 	return err
 }
