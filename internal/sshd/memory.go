@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// Bounds on what is held of files on their way, in bytes, of each purpose.
+// Bounds on what is held of files on their way, in bytes, of each purpose. Nobody's sandboxes together can take it all.
 const (
 	connectionMemory = 32 << 20
 	boxMemory        = 64 << 20
+	ownerMemory      = 96 << 20
 	allMemory        = 192 << 20
 )
 
@@ -32,17 +33,34 @@ const errMemory = refusal("too much is written at once: write less at a time")
 
 // memory counts what is held of files. Safe for concurrent use.
 type memory struct {
-	mu    sync.Mutex
-	all   [purposes]int
-	boxes map[string]*[purposes]int
-	freed chan struct{} // closed when something is given back; nil while nobody waits
+	mu     sync.Mutex
+	all    [purposes]int
+	boxes  holdings
+	owners holdings
+	freed  chan struct{} // closed when something is given back; nil while nobody waits
+}
+
+func newMemory() memory { return memory{boxes: holdings{}, owners: holdings{}} }
+
+// holdings are who holds how much.
+type holdings map[string][purposes]int
+
+// add adds n bytes to what somebody holds, and forgets who holds nothing.
+func (h holdings) add(who string, p purpose, n int) {
+	held := h[who]
+	held[p] += n
+	if held == [purposes]int{} {
+		delete(h, who)
+		return
+	}
+	h[who] = held
 }
 
 // share is what one connection holds.
 type share struct {
-	of   *memory
-	box  string
-	held [purposes]int // guarded by of.mu
+	of         *memory
+	box, owner string        // ids
+	held       [purposes]int // guarded by of.mu
 }
 
 // take takes n bytes, if they are there.
@@ -55,15 +73,19 @@ func (s *share) take(p purpose, n int) bool {
 // grab is take for who has the lock.
 func (s *share) grab(p purpose, n int) bool {
 	m := s.of
-	box := m.boxes[s.box]
-	if box == nil {
-		box = new([purposes]int)
-	}
-	if s.held[p]+n > connectionMemory || box[p]+n > boxMemory || m.all[p]+n > allMemory {
+	if s.held[p]+n > connectionMemory || m.boxes[s.box][p]+n > boxMemory || m.owners[s.owner][p]+n > ownerMemory || m.all[p]+n > allMemory {
 		return false
 	}
-	s.held[p], box[p], m.all[p], m.boxes[s.box] = s.held[p]+n, box[p]+n, m.all[p]+n, box
+	s.add(p, n)
 	return true
+}
+
+// add counts n bytes more, for who has the lock.
+func (s *share) add(p purpose, n int) {
+	s.held[p] += n
+	s.of.all[p] += n
+	s.of.boxes.add(s.box, p, n)
+	s.of.owners.add(s.owner, p, n)
 }
 
 // await takes n bytes of what flows, as soon as they are there.
@@ -103,21 +125,13 @@ func (s *share) orFreed(n int) (ok bool, freed <-chan struct{}) {
 
 // give gives n bytes back.
 func (s *share) give(p purpose, n int) {
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	s.put(p, n)
-}
-
-func (s *share) put(p purpose, n int) {
-	m := s.of
-	box := m.boxes[s.box]
-	if n == 0 || box == nil {
+	if n == 0 {
 		return
 	}
-	s.held[p], box[p], m.all[p] = s.held[p]-n, box[p]-n, m.all[p]-n
-	if *box == [purposes]int{} {
-		delete(m.boxes, s.box)
-	}
+	m := s.of
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.add(p, -n)
 	if m.freed != nil {
 		close(m.freed)
 		m.freed = nil

@@ -8,10 +8,15 @@ import (
 	"time"
 )
 
-func newShare(m *memory, box string) *share { return &share{of: m, box: box} }
+func memoryOf() *memory {
+	m := newMemory()
+	return &m
+}
+
+func newShare(m *memory, box string) *share { return &share{of: m, box: box, owner: "of " + box} }
 
 func TestMemory_IsBoundedForAConnectionASandboxAndAll(t *testing.T) {
-	m := &memory{boxes: map[string]*[purposes]int{}}
+	m := memoryOf()
 	for _, c := range []struct {
 		what  string
 		share func(i int) *share
@@ -37,7 +42,7 @@ func TestMemory_IsBoundedForAConnectionASandboxAndAll(t *testing.T) {
 
 func TestMemory_WhoWaitsGoesOnWhenSomethingIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &memory{boxes: map[string]*[purposes]int{}}
+		m := memoryOf()
 		s := newShare(m, "box")
 		if !s.take(flowing, connectionMemory) {
 			t.Fatal("there is none")
@@ -69,4 +74,20 @@ func TestMemory_WhoWaitsGoesOnWhenSomethingIsGivenBack(t *testing.T) {
 			t.Errorf("left: %v, %v", m.all, m.boxes)
 		}
 	})
+}
+
+func TestMemory_NobodysSandboxesTakeItAll(t *testing.T) {
+	m := memoryOf()
+	const piece = 1 << 20
+	n := 0
+	for box := range 20 {
+		for s := (&share{of: m, box: string(rune('a' + box)), owner: "mallory"}); s.take(flowing, piece); n++ {
+		}
+	}
+	if n != ownerMemory/piece {
+		t.Errorf("one owner's sandboxes hold %d MiB", n)
+	}
+	if !newShare(m, "another's").take(flowing, connectionMemory) {
+		t.Error("there is none for others")
+	}
 }

@@ -77,7 +77,7 @@ func New(cfg Config) *Server {
 	c := &ssh.ServerConfig{NoClientAuth: true, ServerVersion: "SSH-2.0-sandboxd"}
 	c.Ciphers = ciphers
 	c.AddHostKey(cfg.Key.signer)
-	return &Server{cfg: cfg, ssh: c, tally: tally{open: map[string]int{}}, memory: memory{boxes: map[string]*[purposes]int{}}}
+	return &Server{cfg: cfg, ssh: c, tally: tally{open: map[string]int{}}, memory: newMemory()}
 }
 
 // HostKey is the server's public key as known_hosts and authorized_keys have it: "ssh-ed25519 AAAA…".
@@ -102,7 +102,7 @@ func (s *Server) Serve(ctx context.Context, box sandbox.Sandbox, conn net.Conn) 
 		return fault.Wrap(err, fault.Invalid, "The SSH handshake was not understood.")
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	c := &connection{server: s, box: box, client: client, slots: make(chan struct{}, maxChannels), memory: share{of: &s.memory, box: box.ID}}
+	c := &connection{server: s, box: box, client: client, slots: make(chan struct{}, maxChannels), memory: share{of: &s.memory, box: box.ID, owner: box.Owner}}
 	c.running.Go(func() { c.requests(requests) })
 	c.serve(ctx, channels)
 	cancel()
