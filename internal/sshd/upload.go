@@ -153,6 +153,11 @@ func (s *stream) drop() {
 // put queues a piece, which nobody may change any more, and reports whether the sandbox takes it.
 func (s *stream) put(data []byte) bool {
 	select {
+	case <-s.done:
+		return false
+	default:
+	}
+	select {
 	case s.queue <- data:
 		return true
 	case <-s.done:
@@ -352,6 +357,7 @@ func (u *upload) finish() error {
 	}
 	close(u.out.queue)
 	<-u.out.done
+	u.out.drop() // there is some when a sandbox says that it has all before it has
 	if u.out.err != nil {
 		return u.fail(u.out.err)
 	}
