@@ -64,6 +64,7 @@ export class Conflict {
     this.gather();
     const before = this.comparing;
     const place = h("div", { class: "compare" });
+    const there = Boolean(before) && tab.cover.contains(document.activeElement); // and nowhere else, where what is typed is meant for something else
     before?.view.end();
     tab.cover.replaceChildren(place);
     tab.cover.hidden = false;
@@ -73,7 +74,7 @@ export class Conflict {
     this.comparing = { view, etag, mine: before?.mine ?? tab.code.text };
     const again = before && before.etag !== etag ? "It has changed on the disk once more. " : "";
     this.#tell(again + (view.beside ? "On the left is what is on the disk now, on the right yours. Make it right and save it." : "Red lines are on the disk now, green ones are yours. Make it right and save it."));
-    if (focus || again) view.focus();
+    if (focus || there) view.focus();
   }
 
   // leave stops comparing, and keeps what was merged.

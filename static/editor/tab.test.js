@@ -36,7 +36,7 @@ View.EditorView = (await import("@codemirror/view")).EditorView;
 class Compare {
   static all = [];
   constructor(options) {
-    Object.assign(this, options, { mine: options.mine, beside: false, at: 0 });
+    Object.assign(this, options, { mine: options.mine, beside: false, at: 0, focused: 0 });
     Compare.all.push(this);
   }
   get text() {
@@ -46,7 +46,9 @@ class Compare {
     this.mine = text;
     this.changed();
   }
-  focus() {}
+  focus() {
+    this.focused++;
+  }
   end() {
     this.over = true;
   }
@@ -134,6 +136,19 @@ test("a version that comes while a merge is made is shown beside the merge", asy
   assert.equal(Compare.all.length, 2, "and is not shown anew while it stays");
   assert.equal(await w.tab.save(), true);
   assert.equal(w.text(), "merged\n");
+});
+
+test("a version that comes by itself takes the focus from nothing but the merge", async () => {
+  const w = await comparing();
+  assert.equal(w.shown().focused, 1, "saving has asked for it");
+  document.activeElement = document.body;
+  w.put(path, "unseen\n");
+  await w.tab.refresh();
+  assert.equal(w.shown().focused, 0, "somebody types elsewhere");
+  document.activeElement = w.shown().parent;
+  w.put(path, "unseen too\n");
+  await w.tab.refresh();
+  assert.equal(w.shown().focused, 1, "somebody types in it");
 });
 
 test("a merge is kept as a draft, and leaving before that asks", async () => {

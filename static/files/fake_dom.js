@@ -28,6 +28,9 @@ export class FakeElement extends EventTarget {
   cloneNode() {
     return new FakeElement(this.tag);
   }
+  contains(other) {
+    return other === this || this.children.some((c) => typeof c !== "string" && c.contains?.(other));
+  }
   querySelector() {
     return null;
   }
