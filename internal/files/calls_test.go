@@ -2,9 +2,11 @@ package files
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/wire"
@@ -40,8 +42,13 @@ func TestService_OneSandboxHasNotAnyNumberOfListsUnderWay(t *testing.T) {
 		synctest.Wait()
 		for i, list := range lists {
 			if _, err := list(t.Context(), "box", "/", "", 10); !fault.Is(err, fault.Limited) {
-				t.Errorf("%d: one more: %v", i, err)
+				t.Errorf("%d: one more, for which there is no room in time: %v", i, err)
 			}
+		}
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		if _, err := s.List(gone, "box", "/", "", 10); !errors.Is(err, context.Canceled) {
+			t.Errorf("one who has left: %v", err)
 		}
 		if _, err := s.Stat(t.Context(), "other", "/"); err != nil {
 			t.Errorf("another sandbox: %v", err)
@@ -50,6 +57,34 @@ func TestService_OneSandboxHasNotAnyNumberOfListsUnderWay(t *testing.T) {
 		under.Wait()
 		if _, err := s.List(t.Context(), "box", "/", "", 10); err != nil {
 			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
+
+func TestService_WhoFindsNoRoomForAListWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := slow{&liar{}, make(chan struct{})}
+		s := New(g)
+		var under sync.WaitGroup
+		for range maxCalls + maxWaiting {
+			under.Go(func() {
+				if _, err := s.List(t.Context(), "box", "/", "", 10); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		began := time.Now()
+		if _, err := s.List(t.Context(), "box", "/", "", 10); !fault.Is(err, fault.Limited) || time.Since(began) != 0 {
+			t.Errorf("too many wait: %v after %v", err, time.Since(began))
+		}
+		for range maxCalls + maxWaiting {
+			g.let <- struct{}{}
+			synctest.Wait()
+		}
+		under.Wait()
+		if len(s.calls) != 0 {
+			t.Errorf("%d are counted afterwards", len(s.calls))
 		}
 	})
 }

@@ -94,7 +94,7 @@ func (l Glance) List(ctx context.Context, name, path, after string, limit int) (
 }
 
 func (l Glance) call(ctx context.Context, name string, f func(ctx context.Context, g Guest) error) error {
-	leave, err := l.service.enterCall(name)
+	leave, err := l.service.enterCall(ctx, name)
 	if err != nil {
 		return err
 	}

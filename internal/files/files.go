@@ -33,6 +33,8 @@ const (
 	maxTransfers = 32               // in one sandbox
 	maxArchives  = 4                // in one sandbox; each of them is a transfer too
 	maxCalls     = 32               // in one sandbox, of what is no transfer; each may hold a list of some megabytes
+	maxWaiting   = 256              // for one of those
+	callPatience = 20 * time.Second // of who waits
 	copyBuffer   = 256 << 10
 )
 
@@ -135,7 +137,13 @@ type Service struct {
 	mu        sync.Mutex
 	transfers map[string]int // under way, by sandbox
 	archives  map[string]int
-	calls     map[string]int
+	calls     map[string]*calls
+}
+
+// calls are those in one sandbox.
+type calls struct {
+	room chan struct{}
+	all  int // in it and before it; guarded by Service.mu
 }
 
 // New makes a Service. It does no I/O. The little that it must keep on a disk goes where the system has temporary files.
@@ -144,12 +152,12 @@ func New(w Way) *Service { return NewIn("", w) }
 // NewIn is New for a Service that keeps in folder what does not fit in memory. That is made when it is needed.
 func NewIn(folder string, w Way) *Service {
 	return &Service{way: w, stall: stallLimit, spools: spools{folder: folder, most: spoolsMost},
-		transfers: map[string]int{}, archives: map[string]int{}, calls: map[string]int{}}
+		transfers: map[string]int{}, archives: map[string]int{}, calls: map[string]*calls{}}
 }
 
 // call runs what takes a moment or does its work within the guest.
 func (s *Service) call(ctx context.Context, name, doing string, limit time.Duration, f func(ctx context.Context, g Guest) error) error {
-	leave, err := s.enterCall(name)
+	leave, err := s.enterCall(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -164,8 +172,53 @@ func (s *Service) call(ctx context.Context, name, doing string, limit time.Durat
 	return f(ctx, g)
 }
 
-func (s *Service) enterCall(name string) (leave func(), err error) {
-	return s.enter(s.calls, name, maxCalls, "requests about files")
+// enterCall counts a call in as soon as there is room: a page asks for all the folders that it shows at once, and a program that
+// copies a tree over SFTP for as much as it may. The caller must call leave.
+func (s *Service) enterCall(ctx context.Context, name string) (leave func(), err error) {
+	c := s.approach(name)
+	if c == nil {
+		return nil, tooMuch(maxCalls+maxWaiting, "requests about files", name)
+	}
+	late := time.NewTimer(callPatience)
+	defer late.Stop()
+	select {
+	case c.room <- struct{}{}:
+		return sync.OnceFunc(func() { <-c.room; s.depart(name, c) }), nil
+	case <-late.C:
+		err = tooMuch(maxCalls, "requests about files", name)
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	s.depart(name, c)
+	return nil, err
+}
+
+// approach gives the calls in a sandbox, with one more before them; nil when too many wait.
+func (s *Service) approach(name string) *calls {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.calls[name]
+	if c == nil {
+		c = &calls{room: make(chan struct{}, maxCalls)}
+		s.calls[name] = c
+	}
+	if c.all >= maxCalls+maxWaiting {
+		return nil
+	}
+	c.all++
+	return c
+}
+
+func (s *Service) depart(name string, c *calls) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.all--; c.all == 0 {
+		delete(s.calls, name)
+	}
+}
+
+func tooMuch(most int, what, name string) error {
+	return fault.New(fault.Limited, "%d %s are under way in %s. Wait until one has ended.", most, what, name)
 }
 
 // enter counts something in, or refuses it when too much is under way. The caller must call leave.
@@ -173,7 +226,7 @@ func (s *Service) enter(n map[string]int, name string, most int, what string) (l
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n[name] >= most {
-		return nil, fault.New(fault.Limited, "%d %s are under way in %s. Wait until one has ended.", most, what, name)
+		return nil, tooMuch(most, what, name)
 	}
 	n[name]++
 	return sync.OnceFunc(func() {
