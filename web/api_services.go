@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"sandboxd/internal/catalog"
+	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/services"
@@ -21,7 +22,7 @@ func (s *Server) onServices(ctx context.Context, r *request, act func(ctx contex
 	if err != nil {
 		return reply{}, err
 	}
-	out, err := act(ctx, box.Name)
+	out, err := act(door.Only(ctx, box.ID), box.Name)
 	if errors.Is(err, services.ErrChanged) {
 		return reply{}, errServicesChanged
 	}
@@ -169,7 +170,7 @@ func (s *Server) apiServiceLog(ctx context.Context, r *request, _ none) (reply, 
 	}
 	err = admit(s, r, func(context.Context, *request) (sandbox.Sandbox, func(), error) { return box, func() {}, nil },
 		func(ctx context.Context, _ func(), box sandbox.Sandbox) error {
-			return s.sendLog(ctx, r, box.Name, follow)
+			return s.sendLog(door.Only(ctx, box.ID), r, box.Name, follow)
 		})
 	return reply{}, s.since(ctx, r.who, box.Name, err)
 }

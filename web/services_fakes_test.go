@@ -21,6 +21,7 @@ type fakeRooms struct {
 	log    []string                      // pieces of every service's log
 	ports  []wire.PortOpen
 	fails  error         // instead of any look
+	id     string        // of the sandbox that is found; "" for the one that is meant
 	did    []string      // what was asked of the guest
 	opened chan struct{} // closed when ports changes
 }
@@ -46,10 +47,20 @@ func (f *fakeRooms) asked() []string {
 	return append([]string(nil), f.did...)
 }
 
+func (f *fakeRooms) admits(ctx context.Context, name string) error {
+	if f.id == "" {
+		return nil
+	}
+	return door.Admits(ctx, sandbox.Sandbox{ID: f.id, Name: name})
+}
+
 // Look implements services.Rooms.
-func (f *fakeRooms) Look(context.Context, string) (services.Guest, error) {
+func (f *fakeRooms) Look(ctx context.Context, name string) (services.Guest, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err := f.admits(ctx, name); err != nil {
+		return nil, err
+	}
 	if f.asleep {
 		return nil, door.ErrAsleep
 	}
@@ -57,9 +68,12 @@ func (f *fakeRooms) Look(context.Context, string) (services.Guest, error) {
 }
 
 // Enter implements services.Rooms.
-func (f *fakeRooms) Enter(_ context.Context, _, doing string) (services.Guest, func(), error) {
+func (f *fakeRooms) Enter(ctx context.Context, name, doing string) (services.Guest, func(), error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err := f.admits(ctx, name); err != nil {
+		return nil, nil, err
+	}
 	f.asleep = false
 	f.did = append(f.did, doing)
 	return f, func() {}, nil

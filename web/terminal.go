@@ -7,6 +7,7 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/labstack/echo/v4"
 
+	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 )
@@ -22,7 +23,7 @@ func (s *Server) openTerminal(ctx context.Context, r *request) (talk, func(), er
 	if r.query("wake") == "0" {
 		attach = s.cfg.Terminals.Join
 	}
-	a, err := attach(ctx, box.Name, r.param("tab"))
+	a, err := attach(door.Only(ctx, box.ID), box.Name, r.param("tab"))
 	if err != nil {
 		return nil, nil, err
 	}

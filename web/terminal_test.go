@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/terminal"
@@ -28,7 +29,8 @@ type fakeTerminals struct {
 	tabs   []wire.Terminal
 	asked  int
 	closed []string
-	err    error // what opening the sandbox gives
+	err    error  // what opening the sandbox gives
+	id     string // of the sandbox that is found; "" for the one that is meant
 	state  sandbox.State
 }
 
@@ -64,9 +66,19 @@ func newFakeTerminals(t *testing.T) *fakeTerminals {
 	return f
 }
 
-func (f *fakeTerminals) OpenStream(context.Context, string, string) (terminal.Entry, error) {
+func (f *fakeTerminals) admits(ctx context.Context, name string) error {
+	if f.id == "" {
+		return nil
+	}
+	return door.Admits(ctx, sandbox.Sandbox{ID: f.id, Name: name})
+}
+
+func (f *fakeTerminals) OpenStream(ctx context.Context, name, _ string) (terminal.Entry, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err := f.admits(ctx, name); err != nil {
+		return terminal.Entry{}, err
+	}
 	f.asked++
 	f.state = sandbox.Running
 	return terminal.Entry{Guest: f, Use: f}, f.err
@@ -82,9 +94,12 @@ func (f *fakeTerminals) JoinStream(ctx context.Context, name, tab string) (termi
 	return f.OpenStream(ctx, name, tab)
 }
 
-func (f *fakeTerminals) Look(context.Context, string) (terminal.Guest, error) {
+func (f *fakeTerminals) Look(ctx context.Context, name string) (terminal.Guest, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err := f.admits(ctx, name); err != nil {
+		return nil, err
+	}
 	f.asked++
 	return f, f.err
 }
