@@ -12,12 +12,12 @@ import (
 
 // How many requests of outsiders are in one port at once, streams and WebSockets included, so that nobody who was merely let
 // in by a link, or by no more than the address, keeps those out who may use the sandbox: of a port's maxPerPort connections
-// some are always left for them. Whoever comes when there is no room waits for a while, because a browser asks for about a
-// hundred small things at once over HTTP/2 when a page is loaded.
+// some are always left for them. Whoever comes when there is no room waits for a while, because a browser asks for hundreds
+// of small things at once over HTTP/2 when a page is loaded that is made of many modules: as many as a connection may.
 const (
 	audiencePerPort   = 128
 	audiencePerClient = 16
-	audienceQueue     = 128              // that wait, for a port and of a client
+	audienceQueue     = 256              // that wait, for a port and of a client
 	audiencePatience  = 10 * time.Second // how long they do
 )
 

@@ -99,6 +99,19 @@ func TestAudience_AllOutsidersTogetherLeaveRoomForWhoMayUseTheSandbox(t *testing
 	})
 }
 
+func TestAudience_APageMayAskForAsMuchAsItsConnectionCan(t *testing.T) {
+	const streams = 250 // of HTTP/2, as net/http and Traefik let a browser have
+	synctest.Test(t, func(t *testing.T) {
+		w := crowdedWorld(t)
+		leave := hall(w, 3000)
+		got := w.visits(streams, 1)
+		leave()
+		if s := got(); s[200] != streams {
+			t.Errorf("%v", s)
+		}
+	})
+}
+
 func TestAudience_BeyondAQueueNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := crowdedWorld(t)
