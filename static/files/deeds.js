@@ -167,13 +167,16 @@ export class Deeds {
     if (!paths.length) return;
     const what = paths.length === 1 ? `“${plainName(baseOf(paths[0]))}”` : count(paths.length, "item");
     if (permanent && !(await this.#sureOf(what, nodes))) return;
+    let left = paths; // that are not in the trash yet, when it is tried again
     await this.attempt(`${what} could not be deleted`, async () => {
       let trashed;
       try {
-        trashed = await this.files.remove(paths, permanent);
+        trashed = await this.files.remove(left, permanent);
       } catch (err) {
-        await this.#half(problemOf(err).trashed);
-        if (problemOf(err).status !== 409 || permanent || problemOf(err).trashed.length) throw err;
+        const half = problemOf(err).trashed;
+        await this.#half(half);
+        left = left.filter((path) => !half.some((t) => t.path === path));
+        if (problemOf(err).status !== 409 || permanent || half.length) throw err;
         if (!(await this.#sureOf(what, nodes, `${problemOf(err).message} `))) return;
         await this.files.remove(paths, true);
       }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Problem } from "./api.js";
 import { Deeds } from "./deeds.js";
 import { fakePage } from "./fake_dom.js";
 
@@ -31,4 +32,22 @@ test("what is copied or skipped has not moved", async () => {
   const skipped = world(["a.txt"], "skip");
   await skipped.deeds.carry(["/from/a.txt"], "/to", false);
   assert.deepEqual([skipped.done, skipped.moved], [[], []]);
+});
+
+test("a delete that failed half-way is tried again with what is left", async () => {
+  const w = world([]);
+  const { owner } = w.deeds;
+  const asked = [];
+  const toasts = [];
+  const answers = [new Problem(503, "unavailable", "It does not answer.", "", [{ id: "1", path: "/a" }]), null];
+  Object.assign(owner, { gone() {}, toast: (...toast) => toasts.push(toast) });
+  owner.files.remove = async (paths) => {
+    asked.push(paths);
+    const wrong = answers.shift();
+    if (wrong) throw wrong;
+    return paths.map((path) => ({ id: path, path }));
+  };
+  await w.deeds.remove([{ path: "/a", entry: {} }, { path: "/b", entry: {} }]);
+  await toasts[0][1].act();
+  assert.deepEqual(asked, [["/a", "/b"], ["/b"]]);
 });
