@@ -57,8 +57,12 @@ func (s *Session) FileList(ctx context.Context, path, after string, limit int) (
 			return wire.ErrRecord
 		}
 		e, err := wire.DecodeEntry(payload)
-		if len(l.Entries) == cap(l.Entries) {
-			l.Entries = slices.Grow(l.Entries, max(len(l.Entries), 16)) // twice as many
+		switch n := len(l.Entries); {
+		case n < cap(l.Entries):
+		case n < 1000:
+			l.Entries = slices.Grow(l.Entries, max(n, 16)) // twice as many
+		default:
+			l.Entries = slices.Grow(l.Entries, max(limit-n, 1)) // copied once more at the most
 		}
 		l.Entries = append(l.Entries, e)
 		return err

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -89,6 +90,19 @@ type page struct {
 	last  row  // when there are more: nothing behind it is on the page
 }
 
+// rowRoom has room for the rows of pages, for the reason that partRoom has.
+var rowRoom = sync.Pool{New: func() any { return new([]row) }}
+
+// newPage makes an empty one. The caller frees it.
+func newPage(after row, limit int) *page {
+	return &page{after: after, limit: limit, rows: (*rowRoom.Get().(*[]row))[:0]}
+}
+
+func (p *page) free() {
+	clear(p.rows[:cap(p.rows)])
+	rowRoom.Put(&p.rows)
+}
+
 // add takes a row. What is on the page is settled only by close.
 func (p *page) add(r row) {
 	if p.after.name != "" && compareRows(r, p.after) <= 0 {
@@ -125,8 +139,9 @@ func (q *ask) list() error {
 	if err != nil {
 		return err
 	}
-	view := page{after: after, limit: int(min(max(limit, 1), wire.MaxListing))}
-	err = q.tree.act(q.Context(), func(a *actor) error { return a.list(p, &view, q.reply) })
+	view := newPage(after, int(min(max(limit, 1), wire.MaxListing)))
+	defer view.free()
+	err = q.tree.act(q.Context(), func(a *actor) error { return a.list(p, view, q.reply) })
 	if err != nil {
 		return about(p, err)
 	}

@@ -25,7 +25,7 @@ type telling struct {
 	view    viewer
 	rows    []row
 	taken   []atomic.Bool
-	encoded []chan part // of the parts that the other one has taken
+	encoded []chan part // of the parts that are not looked at in turn
 	below   int         // bytes of the folder's path
 }
 
@@ -35,6 +35,9 @@ type part struct {
 	rows    int // that were looked at: fewer than it has when they are large
 	size    int // of the records and the paths
 }
+
+// partRoom has room for the records of parts: what is thrown away makes the guest, which has little, collect all the time.
+var partRoom = sync.Pool{New: func() any { return new(make([]byte, 0, rowsAtOnce*96)) }}
 
 // tellAll sends the entries of rows, in the folder p where w is, and gives how many rows it has come to: not all of them when they
 // are large. What has gone meanwhile is left out.
@@ -51,13 +54,10 @@ func tellAll(w *walk, p string, rows []row, to *reply) (done int, err error) {
 		other.Go(t.help)
 	}
 	for i, size := 0, 0; i < n && size < pageBytes; i++ {
-		var one part
-		if t.taken[i].CompareAndSwap(false, true) {
-			one = t.encode(i)
-		} else {
-			one = <-t.encoded[i]
-		}
-		if err := to.records(one.records); err != nil {
+		one := t.get(i)
+		err := to.records(one.records)
+		partRoom.Put(&one.records)
+		if err != nil {
 			return done, err
 		}
 		done += one.rows
@@ -67,6 +67,21 @@ func tellAll(w *walk, p string, rows []row, to *reply) (done int, err error) {
 		}
 	}
 	return done, nil
+}
+
+// get gives a part. While the other one looks at it, it looks at the next ones, as far as they may be wanted.
+func (t *telling) get(i int) part {
+	for j := i; j < min(i+pageBytes/partBytes, len(t.taken)) && len(t.encoded[i]) == 0; j++ {
+		if !t.taken[j].CompareAndSwap(false, true) {
+			continue
+		}
+		one := t.encode(j)
+		if j == i {
+			return one
+		}
+		t.encoded[j] <- one
+	}
+	return <-t.encoded[i]
 }
 
 // part gives the rows of one.
@@ -104,7 +119,7 @@ func (t *telling) help() {
 // encode looks at the rows of a part, as many as it may hold.
 func (t *telling) encode(i int) part {
 	rows := t.part(i)
-	p := part{records: make([]byte, 0, len(rows)*96)}
+	p := part{records: (*partRoom.Get().(*[]byte))[:0]}
 	var payload []byte
 	for _, r := range rows {
 		if p.size >= partBytes {
