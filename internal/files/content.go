@@ -151,21 +151,9 @@ func (s *Service) Read(ctx context.Context, name, file string, offset, length in
 		return nil, err
 	}
 	return &Content{
-		Entry: Entry{absolute(t.guest, clean), e}, Size: partOf(e.Size, offset, length), r: t.from(body),
+		Entry: Entry{absolute(t.guest, clean), e}, Size: wire.PartOf(e.Size, offset, length), r: t.from(body),
 		close: func() { body.Close(); t.end() },
 	}, nil
-}
-
-// partOf is how many bytes a file of that size has from offset on, length at most.
-func partOf(size, offset, length int64) int64 {
-	if offset < 0 {
-		offset = max(size+offset, 0)
-	}
-	left := max(size-offset, 0)
-	if length < 0 {
-		return left
-	}
-	return min(left, length)
 }
 
 // Write replaces or makes a file as a whole or not at all, or adds a piece to a resumable upload: see wire.FilePut. It reads

@@ -206,22 +206,10 @@ func (r *fileReply) content(offset, length int64) (e wire.Entry, size int64, err
 	if err == nil {
 		err = r.wrong(wire.DecodeNumbers(end, &size))
 	}
-	if err == nil && (e.Type != wire.TypeFile || size != partOf(e.Size, offset, length)) {
+	if err == nil && (e.Type != wire.TypeFile || size != wire.PartOf(e.Size, offset, length)) {
 		err = r.failed(wire.ErrRecord)
 	}
 	return e, size, err
-}
-
-// partOf is how many bytes a file of that size has from offset on, length at most.
-func partOf(size, offset, length int64) int64 {
-	if offset < 0 {
-		offset = max(size+offset, 0)
-	}
-	left := max(size-offset, 0)
-	if length < 0 {
-		return left
-	}
-	return min(left, length)
 }
 
 // wrong is the error of a reply that makes no sense, if there is one.

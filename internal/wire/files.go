@@ -172,3 +172,16 @@ type Found struct {
 	Start  int    // in contents: where the match stands in Text
 	End    int
 }
+
+// PartOf is how many bytes a file of that size has from offset on, length at most. A negative offset counts from the end, a
+// negative length means to the end.
+func PartOf(size, offset, length int64) int64 {
+	if offset < 0 {
+		offset = max(size+offset, 0)
+	}
+	left := max(size-offset, 0)
+	if length < 0 {
+		return left
+	}
+	return min(left, length)
+}
