@@ -139,7 +139,7 @@ func (p *person) resize(size, theme string) {
 const settled = `Promise.race([
 	Promise.all(document.getAnimations().map((a) => a.finished.catch(() => {}))),
 	new Promise((soon) => setTimeout(soon, 500)),
-]).then(() => new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(() => painted("")))))`
+]).then(() => new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(() => painted(true)))))`
 
 func (p *person) settles() {
 	p.t.Helper()
