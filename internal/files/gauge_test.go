@@ -4,9 +4,11 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -106,6 +108,35 @@ func TestUnpack_APanicWhileItReadsIsAnError(t *testing.T) {
 		t.Errorf("got %v, %d uses are left", err, g.open)
 	}
 }
+
+// TestPack_APanicWhileItReadsGivesBackWhatIsKept has so many entries that their list lies on the disk.
+func TestPack_APanicWhileItReadsGivesBackWhatIsKept(t *testing.T) {
+	var entries []*tar.Header
+	for i := range 20_000 {
+		entries = append(entries, aFile(rand.Text()+rand.Text()+strconv.Itoa(i)))
+	}
+	whole := tarOf(t, entries...)
+	on := &spools{folder: t.TempDir(), most: spoolsMost}
+	taken := int64(0)
+	a := sent(io.MultiReader(bytes.NewReader(whole[:len(whole)-1024]), watching{func() { taken = on.taken }}, panicking{}), Zip)
+	a.spools = on
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("it did not panic")
+			}
+		}()
+		_ = a.Copy(io.Discard)
+	}()
+	if taken == 0 || on.taken != 0 {
+		t.Errorf("%d bytes were taken, %d are", taken, on.taken)
+	}
+}
+
+// watching is read to its end at once, and tells.
+type watching struct{ tell func() }
+
+func (w watching) Read([]byte) (int, error) { w.tell(); return 0, io.EOF }
 
 func TestPack_ANameGivenTwiceIsPackedOnce(t *testing.T) {
 	names := []string{"b", "a", "b"}

@@ -121,13 +121,18 @@ func (a *Archive) write(w io.Writer) error {
 		}
 		return z.Close()
 	case Zip:
-		z, err := newZipWriter(w, a.spools)
-		if err != nil {
-			return err
-		}
-		return errors.Join(a.pass(zipOut{z}), z.spool.close())
+		return a.zip(w)
 	}
 	return a.pass(tarOut{tar.NewWriter(w)})
+}
+
+func (a *Archive) zip(w io.Writer) (err error) {
+	z, err := newZipWriter(w, a.spools)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, z.spool.close()) }() // also when what reads the archive panics
+	return a.pass(zipOut{z})
 }
 
 // out takes the entries of an archive.
