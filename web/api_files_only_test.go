@@ -21,9 +21,9 @@ func (replaced) admits(ctx context.Context, name string) error {
 	return door.Admits(ctx, sandbox.Sandbox{ID: "somebody else's", Name: name})
 }
 
-func (g replaced) Open(ctx context.Context, name, doing string) (files.Guest, func(), error) {
+func (g replaced) Open(ctx context.Context, name, doing string) (files.Opened, error) {
 	if err := g.admits(ctx, name); err != nil {
-		return nil, nil, err
+		return files.Opened{}, err
 	}
 	return g.fakeGuest.Open(ctx, name, doing)
 }

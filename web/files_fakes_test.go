@@ -51,11 +51,11 @@ func newFakeGuest() *fakeGuest {
 	}
 }
 
-func (g *fakeGuest) Open(_ context.Context, _, doing string) (files.Guest, func(), error) {
+func (g *fakeGuest) Open(_ context.Context, _, doing string) (files.Opened, error) {
 	if err := g.ask("open"); err != nil {
-		return nil, nil, err
+		return files.Opened{}, err
 	}
-	return g, func() {}, nil
+	return files.Opened{Guest: g, Release: func() {}}, nil
 }
 
 func (g *fakeGuest) Look(context.Context, string) (files.Guest, error) {

@@ -259,7 +259,7 @@ func (b behind) ReadAt(p []byte, off int64) (int, error) {
 func TestZip_BeyondFourGibibytesAndManyEntries(t *testing.T) {
 	const from, many = 5 << 30, 70_000
 	var out bytes.Buffer
-	z, err := newZipWriter(&out, &spools{folder: filepath.Join(t.TempDir(), "spool"), most: 8 << 20})
+	z, err := newZipWriter(&out, &spool{of: &spools{folder: filepath.Join(t.TempDir(), "spool"), most: 8 << 20}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,10 @@ type slow struct {
 	let chan struct{}
 }
 
-func (s slow) Open(context.Context, string, string) (Guest, func(), error) { return s, func() {}, nil }
-func (s slow) Look(context.Context, string) (Guest, error)                 { return s, nil }
+func (s slow) Open(context.Context, string, string) (Opened, error) {
+	return Opened{Guest: s, Release: func() {}}, nil
+}
+func (s slow) Look(context.Context, string) (Guest, error) { return s, nil }
 
 func (s slow) FileList(context.Context, string, string, int) (wire.Listing, error) {
 	<-s.let

@@ -90,10 +90,17 @@ type watchGuest interface {
 
 // Way gives the guest of a sandbox; Through makes one. What Open gives must be released.
 type Way interface {
-	// Open wakes the sandbox, which is in use until release. Kinds: NotFound, Gone, Conflict (it does not run), Unavailable.
-	Open(ctx context.Context, name, doing string) (g Guest, release func(), err error)
+	// Open wakes the sandbox, which is in use until Release. Kinds: NotFound, Gone, Conflict (it does not run), Unavailable.
+	Open(ctx context.Context, name, doing string) (Opened, error)
 	// Look is no use and wakes nothing: Conflict for one that rests.
 	Look(ctx context.Context, name string) (Guest, error)
+}
+
+// Opened is a sandbox that is in use until Release.
+type Opened struct {
+	Guest   Guest
+	Owner   string // whose it is
+	Release func()
 }
 
 // Doors opens sandboxes. Implemented by door.Doors.
@@ -107,14 +114,14 @@ func Through(d Doors) Way { return way{d} }
 
 type way struct{ doors Doors }
 
-func (w way) Open(ctx context.Context, name, doing string) (Guest, func(), error) {
+func (w way) Open(ctx context.Context, name, doing string) (Opened, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
 	e, err := w.doors.Open(ctx, name, idle.Use{Kind: idle.Files, Detail: doing})
 	if err != nil {
-		return nil, nil, err
+		return Opened{}, err
 	}
-	return e.Session, e.Release, nil
+	return Opened{Guest: e.Session, Owner: e.Sandbox.Owner, Release: e.Release}, nil
 }
 
 func (w way) Look(ctx context.Context, name string) (Guest, error) {
@@ -162,14 +169,14 @@ func (s *Service) call(ctx context.Context, name, doing string, limit time.Durat
 		return err
 	}
 	defer leave()
-	g, release, err := s.way.Open(ctx, name, doing)
+	box, err := s.way.Open(ctx, name, doing)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer box.Release()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	return f(ctx, g)
+	return f(ctx, box.Guest)
 }
 
 // enterCall counts a call in as soon as there is room: a page asks for all the folders that it shows at once, and a program that

@@ -24,9 +24,9 @@ type liar struct {
 	open  int
 }
 
-func (l *liar) Open(context.Context, string, string) (Guest, func(), error) {
+func (l *liar) Open(context.Context, string, string) (Opened, error) {
 	l.open++
-	return l, func() { l.open-- }, nil
+	return Opened{Guest: l, Owner: "ada", Release: func() { l.open-- }}, nil
 }
 func (l *liar) Look(context.Context, string) (Guest, error) { return l, nil }
 func (l *liar) Hello() wire.Hello                           { return wire.Hello{Home: "/home"} }

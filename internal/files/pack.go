@@ -38,6 +38,7 @@ type Archive struct {
 	Name   string // of the file that it makes, such as "home.tar.zst"; bytes of the sandbox's own
 	Format Format
 
+	owner  string          // of the sandbox
 	stream io.Reader       // a plain tar, of the guest
 	ctx    context.Context // of the transfer
 	spools *spools
@@ -70,7 +71,7 @@ func (s *Service) Pack(ctx context.Context, name, folder string, names []string,
 		return nil, err
 	}
 	return &Archive{
-		Name: archiveName(clean, format), Format: format, stream: t.from(body), ctx: t.ctx, spools: &s.spools,
+		Name: archiveName(clean, format), Format: format, owner: t.owner, stream: t.from(body), ctx: t.ctx, spools: &s.spools,
 		close: func() { body.Close(); t.end() },
 	}, nil
 }
@@ -127,7 +128,7 @@ func (a *Archive) write(w io.Writer) error {
 }
 
 func (a *Archive) zip(w io.Writer) (err error) {
-	z, err := newZipWriter(w, a.spools)
+	z, err := newZipWriter(w, &spool{of: a.spools, owner: a.owner})
 	if err != nil {
 		return err
 	}

@@ -13,11 +13,13 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// Bounds of spools: what one keeps in memory, what one keeps on the disk, and what all of them together do.
+// Bounds of spools: what one keeps in memory, what one keeps on the disk, and what all of them together do. Of that nobody's
+// sandboxes have more than a part, so that those of others find room.
 const (
 	spoolMemory = 1 << 20
-	spoolMost   = 256 << 20
+	spoolMost   = 128 << 20
 	spoolsMost  = 1 << 30
+	spoolOwners = 4 // who take their parts fill it
 )
 
 // spools is where spools keep what does not fit in memory: a folder on a disk, of which they take so much and no more. Safe for
@@ -26,25 +28,36 @@ type spools struct {
 	folder string // "" for the system's own for temporary files, which may be memory
 	most   int64  // of all together
 
-	mu    sync.Mutex
-	taken int64
+	mu     sync.Mutex
+	taken  int64
+	shares map[string]int64 // of it, by owner
 }
 
-// take reserves bytes of the disk.
-func (s *spools) take(n int64) error {
+// take reserves bytes of the disk for an owner.
+func (s *spools) take(owner string, n int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.shares[owner]+n > s.most/spoolOwners {
+		return fault.New(fault.Limited, "Too many large ZIP files of this owner's sandboxes are being made. Try again when they are ready, or ask for tar.")
+	}
 	if s.taken+n > s.most {
 		return fault.New(fault.Limited, "Too many large ZIP files are being made. Try again when they are ready, or ask for tar.")
 	}
+	if s.shares == nil {
+		s.shares = map[string]int64{}
+	}
 	s.taken += n
+	s.shares[owner] += n
 	return nil
 }
 
-func (s *spools) give(n int64) {
+func (s *spools) give(owner string, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taken -= n
+	if s.shares[owner] -= n; s.shares[owner] == 0 {
+		delete(s.shares, owner)
+	}
 }
 
 // open makes a file without a name, which lives as long as it is open.
@@ -68,6 +81,7 @@ func (s *spools) open() (*os.File, error) {
 // more. close must be called.
 type spool struct {
 	of     *spools
+	owner  string // of the sandbox
 	memory bytes.Buffer
 	file   *os.File
 	packed *flate.Writer // to the file
@@ -109,7 +123,7 @@ func (d onDisk) Write(p []byte) (int, error) {
 	if d.s.size+n > spoolMost {
 		return 0, fault.New(fault.TooLarge, "The archive has too many entries for a ZIP file. Ask for tar.")
 	}
-	if err := d.s.of.take(n); err != nil {
+	if err := d.s.of.take(d.s.owner, n); err != nil {
 		return 0, err
 	}
 	d.s.size += n
@@ -140,7 +154,7 @@ func (s *spool) close() error {
 		return nil
 	}
 	err := s.file.Close()
-	s.of.give(s.size)
+	s.of.give(s.owner, s.size)
 	s.size = 0
 	if errors.Is(err, os.ErrClosed) {
 		return nil

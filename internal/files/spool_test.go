@@ -46,21 +46,60 @@ func TestSpool_KeepsInItsFolderAndSmall(t *testing.T) {
 }
 
 func TestSpool_AllTogetherTakeNoMoreThanTheirShare(t *testing.T) {
-	on := &spools{folder: t.TempDir(), most: 8 << 20}
-	first, second := spool{of: on}, spool{of: on}
-	defer second.close()
-	if _, err := io.CopyN(&first, rand.Reader, 6<<20); err != nil {
+	on := &spools{folder: t.TempDir(), most: 16 << 20}
+	var full []*spool
+	for _, owner := range []string{"ada", "bob", "cyd", "dan"} {
+		s := &spool{of: on, owner: owner}
+		defer s.close()
+		if _, err := io.CopyN(s, rand.Reader, 6<<20); !fault.Is(err, fault.Limited) {
+			t.Errorf("more than %s may have: %v", owner, err)
+		}
+		full = append(full, s)
+	}
+	late := spool{of: on, owner: "eve"}
+	defer late.close()
+	if _, err := io.CopyN(&late, rand.Reader, 4<<20); !fault.Is(err, fault.Limited) {
+		t.Errorf("more than there is: %v", err)
+	}
+	if err := errors.Join(late.close(), full[0].close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.CopyN(&second, rand.Reader, 6<<20); !fault.Is(err, fault.Limited) {
-		t.Errorf("got %v", err)
+	for _, owner := range []string{"ada", "eve"} {
+		again := spool{of: on, owner: owner}
+		if _, err := io.CopyN(&again, rand.Reader, 3<<20); err != nil {
+			t.Errorf("when there is room again: %v", err)
+		}
+		if err := again.close(); err != nil {
+			t.Error(err)
+		}
 	}
-	if err := first.close(); err != nil {
+}
+
+// TestSpool_OneOwnerLeavesRoomForOthers has archives of several sandboxes, none of which ends.
+func TestSpool_OneOwnerLeavesRoomForOthers(t *testing.T) {
+	on := &spools{folder: t.TempDir(), most: 16 << 20}
+	for range 6 {
+		s := &spool{of: on, owner: "mallory"}
+		defer s.close()
+		_, _ = io.CopyN(s, rand.Reader, 3<<20)
+	}
+	if on.taken > 4<<20 {
+		t.Errorf("one has %d bytes", on.taken)
+	}
+	other := spool{of: on, owner: "ada"}
+	defer other.close()
+	if _, err := io.CopyN(&other, rand.Reader, 4<<20); err != nil {
+		t.Errorf("another: %v", err)
+	}
+}
+
+func TestPack_KeepsInTheShareOfTheSandboxesOwner(t *testing.T) {
+	a, err := New(&liar{body: strings.NewReader("")}).Pack(t.Context(), "box", "/", nil, Zip)
+	if err != nil {
 		t.Fatal(err)
 	}
-	third := spool{of: on}
-	defer third.close()
-	if _, err := io.CopyN(&third, rand.Reader, 3<<20); err != nil {
-		t.Errorf("when there is room again: %v", err)
+	defer a.Close()
+	if a.owner != "ada" {
+		t.Errorf("it is %q's", a.owner)
 	}
 }

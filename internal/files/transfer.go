@@ -13,6 +13,7 @@ import (
 type transfer struct {
 	ctx    context.Context // ends with it, for the cause that it has
 	guest  Guest
+	owner  string // of the sandbox
 	cancel context.CancelCauseFunc
 	end    func()
 	limit  time.Duration
@@ -39,14 +40,14 @@ func (s *Service) begin(ctx context.Context, name, doing string, archive bool) (
 		}
 		ends = append(ends, leave)
 	}
-	g, release, err := s.way.Open(ctx, name, doing)
+	box, err := s.way.Open(ctx, name, doing)
 	if err != nil {
 		t.end()
 		return nil, err
 	}
-	t.guest = g
+	t.guest, t.owner = box.Guest, box.Owner
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
-	ends = append(ends, release, func() { t.cancel(nil) })
+	ends = append(ends, box.Release, func() { t.cancel(nil) })
 	return t, nil
 }
 

@@ -49,7 +49,7 @@ const (
 type zipWriter struct {
 	w       io.Writer
 	at      int64
-	spool   spool
+	spool   *spool
 	deflate *flate.Writer
 	entries int64
 	buf     []byte
@@ -69,9 +69,8 @@ type zipEntry struct {
 	wide     bool
 }
 
-func newZipWriter(w io.Writer, on *spools) (*zipWriter, error) {
-	z := &zipWriter{spool: spool{of: on}}
-	z.w = w
+func newZipWriter(w io.Writer, s *spool) (*zipWriter, error) {
+	z := &zipWriter{w: w, spool: s}
 	deflate, err := flate.NewWriter(io.Discard, flate.BestSpeed)
 	if err != nil {
 		return nil, fmt.Errorf("make a compressor: %w", err)
