@@ -10,6 +10,7 @@ import (
 
 	"sandboxd/internal/files"
 	"sandboxd/internal/link"
+	"sandboxd/internal/wire"
 )
 
 const (
@@ -31,7 +32,8 @@ func (f *folder) Fileread(r *sftp.Request) (io.ReaderAt, error) {
 }
 
 // download is a file that is being read. It is one stream from the sandbox as long as it is read in order, or nearly. When that
-// has ended, or is not read for a while, it is closed, and opened again for the next piece.
+// has ended, or is not read for a while, it is closed, and opened again for the next piece: by its path, which may be another
+// file's by then. No piece comes from that.
 type download struct {
 	*folder
 	path  string
@@ -40,6 +42,7 @@ type download struct {
 
 	mu      sync.Mutex
 	content *files.Content // nil when nothing is open
+	file    string         // which file it is, once that is known
 	ring    []byte         // what was read last, each byte at its place modulo the ring's length; nil when there is no memory for it
 	from    int64          // where what ring has begins
 	stands  int64          // where it ends, and content goes on
@@ -78,6 +81,12 @@ func (d *download) seek(at int64) error {
 	if err != nil {
 		return err
 	}
+	file := wire.FileOf(content.Entry.ETag)
+	if d.file != "" && d.file != file {
+		content.Close()
+		return refusal("the file was replaced by another one while it was read")
+	}
+	d.file = file
 	d.content, d.from, d.stands, d.ended = content, at, at, false
 	if want := int(min(max(content.Size, leastWindow), window)); len(d.ring) < want {
 		d.forget()

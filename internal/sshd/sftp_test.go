@@ -106,6 +106,50 @@ func TestSFTP_AFileComesAndGoesAsItIs(t *testing.T) {
 	}
 }
 
+// TestSFTP_NoFileIsReadInPiecesOfTwo has a file opened anew in the sandbox, as one is that was not read for a while.
+func TestSFTP_NoFileIsReadInPiecesOfTwo(t *testing.T) {
+	w := newWorld(t)
+	f, dir := w.sftp(w.client()), w.folder()
+	name := filepath.Join(dir, "log")
+	if err := os.WriteFile(name, make([]byte, 6<<20), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	from, err := f.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	piece := make([]byte, 100)
+	if _, err := from.ReadAt(piece, 0); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	if _, err := log.WriteString("more"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := from.ReadAt(piece, 6<<20); string(piece[:n]) != "more" || err != io.EOF {
+		t.Errorf("what was added: %q, %v", piece[:n], err)
+	}
+	if err := errors.Join(os.WriteFile(name+".new", make([]byte, 7<<20), 0o666), os.Rename(name+".new", name)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := from.ReadAt(piece, 3<<20); n != 0 || err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("of what has its name now: %d bytes, %v", n, err)
+	}
+	again, err := f.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if n, err := again.ReadAt(piece, 3<<20); n != len(piece) {
+		t.Errorf("opened again: %d bytes, %v", n, err)
+	}
+}
+
 // TestSFTP_PiecesInAnyOrder writes as a network file system does.
 func TestSFTP_PiecesInAnyOrder(t *testing.T) {
 	type write struct {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -99,6 +100,12 @@ func ETagOf(inode uint64, size int64, modified time.Time) string {
 	b = strconv.AppendInt(append(b, '-'), modified.Unix(), 36)
 	b = strconv.AppendInt(append(b, '.'), int64(modified.Nanosecond()), 36)
 	return string(append(b, '"'))
+}
+
+// FileOf gives the part of an ETag that stays when the content changes, and is another one when the file is replaced.
+func FileOf(etag string) string {
+	file, _, _ := strings.Cut(etag, "-")
+	return file
 }
 
 // Listing is one page of a folder: folders first, then by name without regard to case, then by bytes.
