@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"sandboxd/internal/door"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/services"
-	"sandboxd/internal/wire"
 	"sandboxd/views"
 )
 
@@ -17,8 +17,7 @@ const servicesEvery = time.Second
 
 // liveServices keeps the page of a sandbox's services up to date.
 type liveServices struct {
-	server  *Server
-	name    string
+	interior
 	box     sandbox.Sandbox
 	list    services.List
 	listens listening
@@ -31,11 +30,11 @@ func (s *Server) openLiveServices(ctx context.Context, r *request) (livePage, er
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.cfg.Services.List(ctx, box.Name)
+	list, err := s.cfg.Services.List(door.Only(ctx, box.ID), box.Name)
 	if err != nil {
 		return nil, err
 	}
-	return &liveServices{server: s, name: box.Name, box: box, list: list}, nil
+	return &liveServices{interior: s.interiorOf(box), box: box, list: list}, nil
 }
 
 // begin draws all: a page of services is small, and seldom open.
@@ -45,15 +44,7 @@ func (l *liveServices) begin(ctx context.Context, out *parts) error { return l.t
 func (l *liveServices) beside(ctx context.Context, hand func(news)) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	running.Go(func() {
-		err := l.server.cfg.Services.WatchPorts(ctx, l.name, func(open []wire.PortOpen) error {
-			hand(news{ports: &open})
-			return ctx.Err()
-		})
-		if err != nil && ctx.Err() == nil {
-			l.server.log.Debug("watch ports", "sandbox", l.name, "err", err)
-		}
-	})
+	running.Go(func() { l.interior.beside(ctx, hand) })
 	tick := time.NewTicker(servicesEvery)
 	defer tick.Stop()
 	for {
@@ -62,7 +53,7 @@ func (l *liveServices) beside(ctx context.Context, hand func(news)) {
 			return
 		case <-tick.C:
 		}
-		if list, err := l.server.cfg.Services.List(ctx, l.name); err == nil {
+		if list, err := l.server.cfg.Services.List(l.only(ctx), l.name); err == nil {
 			hand(news{services: &list})
 		}
 	}

@@ -7,13 +7,12 @@ import (
 	"github.com/a-h/templ"
 
 	"sandboxd/internal/sandbox"
-	"sandboxd/internal/wire"
 	"sandboxd/views"
 )
 
 // liveWorkspace keeps the page of one sandbox up to date.
 type liveWorkspace struct {
-	server   *Server
+	interior
 	show     *presenter
 	request  *request
 	box      sandbox.Sandbox
@@ -33,7 +32,7 @@ func (s *Server) openLiveWorkspace(ctx context.Context, r *request) (livePage, e
 		return nil, err
 	}
 	return &liveWorkspace{
-		server: s, show: s.presenter(r, "workspace", sandboxURL(box.Name)), request: r,
+		interior: s.interiorOf(box), show: s.presenter(r, "workspace", sandboxURL(box.Name)), request: r,
 		box: box, progress: s.cfg.Sandboxes.Progress(box.ID), drawn: markOf(box), ports: r.query("ports"),
 	}, nil
 }
@@ -54,18 +53,6 @@ func (l *liveWorkspace) look(ctx context.Context, out *parts) {
 	if now := shortPrint(statePrint(state), restPrint(rest)); now != l.reasons {
 		l.reasons = now
 		out.add("ws-state", views.Replace, views.WorkspaceState(state, rest))
-	}
-}
-
-// beside watches what listens in the sandbox.
-func (l *liveWorkspace) beside(ctx context.Context, hand func(news)) {
-	name := l.request.param("name")
-	err := l.server.cfg.Services.WatchPorts(ctx, name, func(open []wire.PortOpen) error {
-		hand(news{ports: &open})
-		return ctx.Err()
-	})
-	if err != nil && ctx.Err() == nil { // the page goes on with what it knows
-		l.server.log.Debug("watch ports", "sandbox", name, "err", err)
 	}
 }
 

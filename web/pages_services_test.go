@@ -243,7 +243,7 @@ func TestServices_TimeAloneDrawsNothingAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &liveServices{server: s.server, name: box.Name, box: box, list: list}
+	l := &liveServices{interior: s.server.interiorOf(box), box: box, list: list}
 	var out parts
 	for i, want := range []int{2, 0, 1} {
 		s.server.cfg.Now = func() time.Time { return stageTime.Add(time.Duration(i) * time.Second) }

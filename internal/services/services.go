@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"sandboxd/internal/catalog"
+	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
@@ -87,6 +88,9 @@ func New(b Boxes, r Rooms) *Service { return &Service{boxes: b, rooms: r, stream
 // List gives what is declared and how it stands now, of a sandbox in any state. NotFound.
 func (s *Service) List(ctx context.Context, name string) (List, error) {
 	box, err := s.boxes.Sandbox(ctx, name)
+	if err == nil {
+		err = door.Admits(ctx, box)
+	}
 	if err != nil {
 		return List{}, err
 	}
