@@ -90,31 +90,57 @@ export class Deeds {
   async carry(paths, folder, copy) {
     const from = topmost(paths).filter((p) => (copy || parentOf(p) !== folder) && !within(folder, p));
     if (!from.length) return;
+    const moved = new Set(); // which are left out when it is tried again
+    const tell = (path, to) => {
+      moved.add(path);
+      this.owner.moved(path, to);
+    };
     await this.attempt(copy ? "Not copied" : "Not moved", async () => {
-      const there = new Set((await this.#names(folder)).map((e) => e.key));
-      const same = copy ? from.filter((p) => parentOf(p) === folder) : []; // a copy beside the original
-      const taken = from.filter((p) => !same.includes(p) && there.has(baseOf(p)));
+      const left = from.filter((p) => !moved.has(p));
+      const there = await this.#names(folder);
+      const same = copy ? left.filter((p) => parentOf(p) === folder) : []; // a copy beside the original
+      const taken = left.filter((p) => !same.includes(p) && there.has(baseOf(p)));
       const what = taken.length ? await this.#askTaken(taken, folder) : "replace";
       if (!what) return;
-      await this.#carryEach({ from, folder, copy, beside: what === "both" ? [...same, ...taken] : same, skip: what === "skip" ? taken : [], replace: what === "replace" && taken.length > 0, there });
+      const beside = what === "both" ? [...same, ...taken] : same;
+      const plain = left.filter((p) => !beside.includes(p) && !(what === "skip" && taken.includes(p)));
+      await this.#carryEach({ plain, beside, folder, copy, replace: what === "replace" && taken.length > 0, there, tell: copy ? () => {} : tell });
       await this.#fresh(folder, ...from.map(parentOf));
       say(`${count(from.length, "item")} ${copy ? "copied" : "moved"}`);
     });
   }
 
-  async #carryEach({ from, folder, copy, beside, skip, replace, there }) {
+  async #carryEach({ plain, beside, folder, copy, replace, there, tell }) {
     const act = (paths, to) => (copy ? this.files.copy(paths, to, replace) : this.files.move(paths, to, replace));
-    const plain = from.filter((p) => !beside.includes(p) && !skip.includes(p));
-    if (plain.length) await act(plain, folder);
-    if (!copy) for (const path of plain) this.owner.moved(path, join(folder, baseOf(path)));
+    try {
+      if (plain.length) await act(plain, folder);
+    } catch (err) {
+      if (!copy) await this.#carriedHalf(plain, folder, tell);
+      throw err;
+    }
+    for (const path of plain) tell(path, join(folder, baseOf(path)));
     for (const path of beside) {
       const name = freeName(baseOf(path), there);
       there.add(name);
       await act([path], join(folder, name));
-      if (!copy) this.owner.moved(path, join(folder, name));
+      tell(path, join(folder, name));
     }
   }
 
+  // #carriedHalf tells of those that did move when moving has gone wrong: they are in the folder, and no more where they were.
+  async #carriedHalf(paths, folder, tell) {
+    try {
+      const there = await this.#names(folder);
+      const before = new Map();
+      for (const parent of new Set(paths.map(parentOf))) before.set(parent, await this.#names(parent));
+      for (const path of paths) if (there.has(baseOf(path)) && !before.get(parentOf(path)).has(baseOf(path))) tell(path, join(folder, baseOf(path)));
+      await this.#fresh(folder, ...before.keys());
+    } catch {
+      // what cannot be looked at is told of by the next look
+    }
+  }
+
+  // #names are those that are in a folder now.
   async #names(folder) {
     let { entries, next } = await this.files.list(folder, { limit: 10_000 });
     while (next) {
@@ -122,7 +148,7 @@ export class Deeds {
       entries = entries.concat(page.entries);
       next = page.next;
     }
-    return entries;
+    return new Set(entries.map((e) => e.key));
   }
 
   #askTaken(taken, folder) {

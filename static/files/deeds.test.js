@@ -34,6 +34,31 @@ test("what is copied or skipped has not moved", async () => {
   assert.deepEqual([skipped.done, skipped.moved], [[], []]);
 });
 
+test("of a move that failed half-way those that did move are told, and are not tried again", async () => {
+  const w = world([]);
+  const { owner } = w.deeds;
+  const disk = { "/from": ["a", "b", "c"], "/about": ["d"], "/to": [] };
+  const toasts = [];
+  let broken = true;
+  owner.toast = (...toast) => toasts.push(toast);
+  owner.files.list = async (folder) => ({ entries: disk[folder].map((key) => ({ key })), next: "" });
+  owner.files.move = async (from, to) => {
+    w.done.push(from.join());
+    for (const path of from) {
+      const [, parent, name] = path.match(/(.*)\/(.*)/);
+      if (name === "b" && broken) throw new Problem(503, "unavailable", "It does not answer.");
+      disk[parent] = disk[parent].filter((n) => n !== name);
+      disk[to].push(name);
+    }
+  };
+  await w.deeds.carry(["/about/d", "/from/a", "/from/b", "/from/c"], "/to", false);
+  assert.deepEqual(w.moved, [["/about/d", "/to/d"], ["/from/a", "/to/a"]]);
+  broken = false;
+  await toasts[0][1].act();
+  assert.deepEqual(w.moved.slice(2), [["/from/b", "/to/b"], ["/from/c", "/to/c"]]);
+  assert.deepEqual(w.done, ["/about/d,/from/a,/from/b,/from/c", "/from/b,/from/c"]);
+});
+
 test("a delete that failed half-way is tried again with what is left", async () => {
   const w = world([]);
   const { owner } = w.deeds;
