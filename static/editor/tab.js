@@ -215,7 +215,7 @@ export class Tab {
     if (dirty) {
       this.#draftKept = false;
       this.draftSoon();
-    } else if (turned) this.#forget();
+    } else if (turned) this.forget();
     if (turned) this.owner.changed(this);
   }
 
@@ -237,16 +237,12 @@ export class Tab {
     return this.dirty && !this.#draftKept;
   }
 
-  #forget() {
+  // forget throws unsaved work away.
+  forget() {
     this.draftSoon.cancel();
     this.#draftKept = true;
     this.note("draft", null);
     return this.owner.drafts.drop(this.path);
-  }
-
-  // forget throws unsaved work away.
-  forget() {
-    return this.#forget();
   }
 
   async #restore(draft, text) {
@@ -367,7 +363,7 @@ export class Tab {
   async discard() {
     this.conflict.end();
     this.dirty = false;
-    await this.#forget();
+    await this.forget();
     await this.load();
   }
 
@@ -439,8 +435,10 @@ export class Tab {
     return preview(this.kind, { title, files: this.owner.files, path: this.real, tag: this.etag || this.entry.etag || "", text: this.code?.text, failed: () => this.#unshowable() });
   }
 
-  // #look shows what is no text.
+  // #look shows what is no text. There is unsaved work when what was a text has got another name.
   async #look() {
+    this.#offer(await this.owner.drafts.get(this.path));
+    this.dirty = false;
     this.etag = this.entry.etag ?? "";
     this.#show(await this.#render(), "preview");
   }

@@ -293,6 +293,18 @@ test("the work of a file that cannot be changed any more is told of, and can be 
   }
 });
 
+test("the work of a text that is called a picture now is told of, and the tab does not count as unsaved", async () => {
+  const name = "/home/agent/a.png";
+  const w = await open({ name });
+  w.kept.set(name, { text: "work\n", etag: '"1"', at: 1 });
+  w.tab = new Tab(w.owner, name, true, w.tab.parts);
+  w.tab.dirty = true; // as the editor makes a tab that there is unsaved work of
+  await w.tab.load();
+  assert.deepEqual([w.tab.state, w.tab.mode, w.tab.dirty], ["ready", "preview", false]);
+  assert.match(w.notes(), /unsaved work of yours/);
+  assert.ok(w.kept.has(name));
+});
+
 test("of a file that became large only a part is read", async () => {
   const large = new Uint8Array(6 << 20).fill(97);
   const w = await open();
