@@ -1,6 +1,6 @@
 // Drafts keeps unsaved work in this browser, so that a reload, a crash or a closed tab does not lose it: for each person,
 // sandbox, path and window the text and the version of the file that it began with. A window finds its own drafts again,
-// and takes over those of windows that are gone; it touches none of one that lives. What it keeps is bounded.
+// and takes over those of windows that are gone; it drops none of one that may live. What it keeps is bounded.
 import { join, relative, within } from "../files/paths.js";
 import { thisWindow } from "./windows.js";
 
@@ -86,7 +86,7 @@ export class Drafts {
       let newest = null;
       for (const { key } of this.#mine(await promised(store.getAllKeys()), others).filter((k) => k.path === path)) {
         const row = await promised(store.get(key));
-        if (row && row.at > (newest?.at ?? 0)) newest = row;
+        if (row && !row.done && row.at > (newest?.at ?? 0)) newest = row;
       }
       if (newest) await this.#adopt(store, path, newest, others !== null);
       return newest;
@@ -102,7 +102,8 @@ export class Drafts {
     else this.#lent.set(key, { key: row.key, at: row.at });
   }
 
-  // drop forgets this window's draft.
+  // drop forgets this window's draft. What it was copied from stays for a window that may live, until that writes anew, and is
+  // offered to no other one again.
   async drop(path) {
     try {
       const own = this.#key(path);
@@ -110,7 +111,8 @@ export class Drafts {
       await promised(store.delete(own));
       const lent = this.#lent.get(own);
       this.#lent.delete(own);
-      if (lent && (await promised(store.get(lent.key)))?.at === lent.at) await promised(store.delete(lent.key));
+      const from = lent && (await promised(store.get(lent.key)));
+      if (from && from.at === lent.at) await promised(store.put({ ...from, done: true }));
     } catch {
       // then it goes by its age
     }
@@ -139,7 +141,8 @@ export class Drafts {
   async paths() {
     try {
       const others = await this.windows.others();
-      const keys = await promised((await this.#table("readonly")).getAllKeys());
+      const rows = await promised((await this.#table("readonly")).getAll());
+      const keys = rows.filter((row) => !row.done || row.key.endsWith(`\n${this.windows.me}`)).map((row) => row.key);
       return [...new Set(this.#mine(keys, others).map((k) => k.path))];
     } catch {
       return [];

@@ -93,10 +93,11 @@ test("the work of a window that is gone becomes this one's", async () => {
   assert.equal(db.rows.size, 0);
 });
 
-test("where windows cannot be told apart, another's work is copied, and dropped only while it is the same", async () => {
+test("where windows cannot be told apart, another's work is copied, stays its own, and is offered once", async () => {
   const db = memory();
   const other = new Drafts("ann", db, win("other", null));
   const drafts = new Drafts("ann", db, win("now", null));
+  const third = new Drafts("ann", db, win("third", null));
   await other.put("/a", { text: "x" });
   await other.put("/b", { text: "x" });
   await drafts.get("/a");
@@ -104,7 +105,15 @@ test("where windows cannot be told apart, another's work is copied, and dropped 
   db.rows.set("ann\n/b\nother", { key: "ann\n/b\nother", text: "more", at: 1 });
   await drafts.drop("/a");
   await drafts.drop("/b");
-  assert.deepEqual([...db.rows.keys()], ["ann\n/b\nother"]);
+  for (const window of [drafts, third]) {
+    assert.deepEqual(await window.paths(), ["/b"]);
+    assert.equal(await window.get("/a"), null);
+  }
+  assert.deepEqual((await other.paths()).sort(), ["/a", "/b"]);
+  assert.equal((await other.get("/a")).text, "x");
+  assert.equal((await drafts.get("/b")).text, "more", "which was written since");
+  await other.put("/a", { text: "y" });
+  assert.equal((await third.get("/a")).text, "y");
 });
 
 test("a window keeps its name over a reload, and gives it to no copy", async () => {
