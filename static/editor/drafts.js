@@ -118,8 +118,10 @@ export class Drafts {
     }
   }
 
-  // move lets drafts follow what they are drafts of: a file, or a folder with all that is in it.
+  // move lets drafts follow what they are drafts of: a file, or a folder with all that is in it. Work on a file that was
+  // replaced by it stays, too: as that of a window that is gone, which is offered when there is no other work on the path.
   async move(from, to) {
+    const now = Date.now();
     try {
       const others = await this.windows.others();
       const store = await this.#table("readwrite");
@@ -128,8 +130,10 @@ export class Drafts {
         const row = await promised(store.get(key));
         const there = this.#key(path === from ? to : join(to, relative(path, from)), window);
         if (!row || there === key) continue;
-        const newer = await promised(store.get(there));
-        if (!newer || newer.at < row.at) await promised(store.put({ ...row, key: there }));
+        const before = await promised(store.get(there));
+        const goesOn = before?.at >= now; // it is the same work, written on under the new name
+        if (before && !goesOn) await promised(store.put({ ...before, key: `${there} ${before.at}` }));
+        if (!goesOn) await promised(store.put({ ...row, key: there }));
         await promised(store.delete(key));
       }
     } catch {

@@ -58,12 +58,31 @@ test("work follows a file and a folder that get another name, also of tabs that 
 
 test("what was written under the new name meanwhile stays", async () => {
   const db = memory();
-  const drafts = new Drafts("ann", db, win("one"));
+  const window = win("one");
+  const drafts = new Drafts("ann", db, window);
   await drafts.put("/a", { text: "old" });
-  db.rows.get("ann\n/a\none").at -= 10;
-  await drafts.put("/b", { text: "new" });
+  window.others = () => drafts.put("/b", { text: "new" }).then(() => new Set());
   await drafts.move("/a", "/b");
   assert.equal((await drafts.get("/b")).text, "new");
+  assert.equal(db.rows.size, 1);
+});
+
+test("of two works one of which replaces the other's file neither is lost, whichever is newer", async () => {
+  for (const [a, b] of [[10, 20], [20, 10]]) {
+    const db = memory();
+    const drafts = new Drafts("ann", db, win("one", ["two"]));
+    await drafts.put("/a", { text: "of a" });
+    await drafts.put("/b", { text: "of b" });
+    db.rows.get("ann\n/a\none").at -= a;
+    db.rows.get("ann\n/b\none").at -= b;
+    await drafts.move("/a", "/b");
+    assert.deepEqual(await drafts.paths(), ["/b"]);
+    assert.equal((await drafts.get("/b")).text, "of a");
+    await drafts.drop("/b");
+    assert.equal((await drafts.get("/b")).text, "of b");
+    await drafts.drop("/b");
+    assert.equal(db.rows.size, 0);
+  }
 });
 
 test("two windows keep their own work, and neither drops the other's", async () => {
