@@ -108,7 +108,13 @@ class SandboxEditor extends HTMLElement {
     const fatal = this.kept.fatal();
     this.classList.toggle("front", front);
     const known = new Set(await this.drafts.paths());
-    for (const path of new Set([...tabs.slice(0, mostTabs), ...known])) this.#add(path, true).dirty = known.has(path); // work is within reach, whichever window wrote the list
+    const opened = new Set(this.#tabs.map((t) => t.path)); // meanwhile
+    for (const path of new Set([...tabs.slice(0, mostTabs), ...known])) if (!opened.has(path)) this.#add(path, true).dirty = known.has(path); // work is within reach, whichever window wrote the list
+    if (this.#shown) {
+      this.#redraw();
+      this.#remember();
+      return;
+    }
     const first = this.#tabs.find((t) => t.path === shown) ?? this.#tabs[0];
     if (first) await this.#show(first, { keepFocus: true, held: first.path === fatal });
   }

@@ -45,6 +45,7 @@ export class FakeElement extends EventTarget {
   }
   remove() {}
   focus() {}
+  scrollIntoView() {}
 }
 
 // fakePage puts a document where scripts find it.
