@@ -227,7 +227,7 @@ test("a text has its language, by its name or by its first line", async () => {
     ["run", "#!/usr/bin/env bash\ntrue\n", "Shell"], ["tool", "#!/usr/bin/python3\n", "Python"],
   ]) {
     const { code } = (await open({ name: `/home/agent/${name}`, text })).tab;
-    for (let i = 0; i < 200 && !code.view.state.facet(language); i++) await turns();
+    for (const late = Date.now() + 20_000; !code.view.state.facet(language) && Date.now() < late; ) await turns(); // it is loaded
     assert.equal(code.language, want, name);
     assert.ok(code.view.state.facet(language), `${name} is read as ${want}`);
   }
