@@ -14,6 +14,7 @@ type finding struct {
 	wire.Search
 	reply *reply
 	found int
+	begun bool // ripgrep has said something
 	buf   []byte
 }
 

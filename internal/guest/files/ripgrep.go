@@ -59,14 +59,14 @@ func (f *finding) ripgrep(w *walk, program string) error {
 	if err == nil && w.actor.ctx.Err() != nil {
 		err = w.actor.ctx.Err()
 	}
-	if err == nil && waited != nil && f.found == 0 && cmd.ProcessState.ExitCode() == ripgrepFailed {
+	if err == nil && waited != nil && !f.begun && cmd.ProcessState.ExitCode() == ripgrepFailed {
 		err = problem(wire.CodeInvalid, "The expression cannot be read.")
 	}
 	return err
 }
 
-// ripgrepFailed is its exit code when there was an error, which with our arguments can only be the expression's or a folder
-// that cannot be entered.
+// ripgrepFailed is its exit code when there was an error: the expression's, before it has said anything, or that of a file or
+// folder which it may not read.
 const ripgrepFailed = 2
 
 func (f *finding) arguments(root bool) []string {
@@ -134,7 +134,11 @@ type ripgrepMessage struct {
 
 func (f *finding) one(line []byte) error {
 	var m ripgrepMessage
-	if json.Unmarshal(line, &m) != nil || m.Type != "match" || len(m.Data.Hits) == 0 {
+	if json.Unmarshal(line, &m) != nil {
+		return nil
+	}
+	f.begun = true
+	if m.Type != "match" || len(m.Data.Hits) == 0 {
 		return nil
 	}
 	hit, text := m.Data.Hits[0], strings.TrimRight(m.Data.Lines.String(), "\r\n")

@@ -137,6 +137,22 @@ func TestSearchContents_ByRipgrepWhereThereIsOne(t *testing.T) {
 	}
 }
 
+// TestSearchContents_OnlyABadExpressionIsOne: ripgrep fails with the same code when there is a folder that it may not read.
+func TestSearchContents_OnlyABadExpressionIsOne(t *testing.T) {
+	b := searchBox(t)
+	program := filepath.Join(t.TempDir(), "rg")
+	for dir := filepath.Dir(program); dir != os.TempDir(); dir = filepath.Dir(dir) {
+		must(t, os.Chmod(dir, 0o755))
+	}
+	b.tree.cfg.Find = func(string) string { return program }
+	for said, want := range map[string]string{"": wire.CodeInvalid, `{"type":"summary","data":{}}`: ""} {
+		must(t, os.WriteFile(program, []byte("#!/bin/sh\necho '"+said+"'\nexit 2\n"), 0o755))
+		if got, _, err := b.searchFor(wire.Search{Path: "/home", Query: "x(", In: wire.SearchContent, Regex: true}); len(got) > 0 || code(err) != want {
+			t.Errorf("%q: got %q, %v", said, got, err)
+		}
+	}
+}
+
 // FuzzSearchLine: whatever a line holds, a result is within its bounds.
 func FuzzSearchLine(f *testing.F) {
 	f.Add([]byte("a Needle b"), "needle", false)
