@@ -13,12 +13,13 @@ ASSETS    := static/dist/manifest.json
 ENGINE    := internal/setup/engine.sh
 TRAEFIK   := internal/setup/traefik
 TEST_TIME := 20m
+FUZZ_TIME ?= 20s
 WORKSPACE := ^Test(Files|FilesPage|Workspace|Services|IDE|Doors)_
 TRAEFIK_VERSION = $(shell sed -n 's|.*github.com/traefik/traefik/v3 v\([^ ]*\).*|\1|p' $(TRAEFIK)/go.mod)
 BASE_IMAGE = bin/sandboxd template build base --data artifacts/data
 VSCODE     = bin/sandboxd ide build --data artifacts/data
 
-.PHONY: help run build check test test-engine test-e2e test-workspace test-chaos bench image lint generate check-generate clean
+.PHONY: help run build check test test-engine test-e2e test-workspace test-chaos fuzz bench image lint generate check-generate clean
 
 help: ## list what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +58,13 @@ test-workspace: build bin/traefik ## the same for files, services, VS Code and t
 test-chaos: build bin/traefik ## five minutes of kills, on an engine of its own
 	@internal/setup/tools.sh
 	$(ENGINE) $(GO) test -tags e2e -count 1 -timeout $(TEST_TIME) -run TestChaos ./cmd/sandboxd
+
+fuzz: $(ASSETS) ## let every Fuzz function look for new faults (FUZZ_TIME=20s each)
+	@ran=0 failed=0; while IFS=: read -r file func; do \
+		ran=$$((ran + 1)); echo "$$(dirname "$$file") $${func#func }"; \
+		$(GO) test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZ_TIME) "./$$(dirname "$$file")" </dev/null || failed=$$((failed + 1)); \
+	done < <(git grep --untracked -o '^func Fuzz[A-Za-z0-9_]*' -- '*_test.go'); \
+	echo "$$failed of $$ran failed: what fails is kept in testdata/fuzz beside its test"; [ $$failed = 0 ] && [ $$ran != 0 ]
 
 bench: build bin/traefik ## measure beside the raw engine, into bench.json
 	$(ENGINE) $(BASE_IMAGE)
