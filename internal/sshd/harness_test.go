@@ -54,11 +54,18 @@ type world struct {
 	lab    *lab
 	uses   *idle.Tracker
 	home   string
+	root   string // of the files; "" is this machine's
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, lab: &lab{}, uses: idle.New(), home: t.TempDir()}
+	return newWorldIn(t, "")
+}
+
+// newWorldIn serves the files below a folder of this machine, which is the sandbox's root.
+func newWorldIn(t *testing.T, root string) *world {
+	t.Helper()
+	w := &world{t: t, lab: &lab{}, uses: idle.New(), home: t.TempDir(), root: root}
 	hub := link.NewHub(filepath.Join(t.TempDir(), "link"), nil)
 	for _, id := range []string{"box", "another"} {
 		w.guest(hub, id)
@@ -90,7 +97,7 @@ func (w *world) guest(hub *link.Hub, id string) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	g := guest.New(guest.Config{Socket: filepath.Join(folder, wire.SocketName), Home: w.home, Version: "test"})
+	g := guest.New(guest.Config{Socket: filepath.Join(folder, wire.SocketName), Home: w.home, Root: w.root, Version: "test"})
 	go func() { ended <- g.Run(ctx) }()
 	w.t.Cleanup(func() {
 		cancel()
