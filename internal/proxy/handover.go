@@ -93,7 +93,10 @@ func safePath(to string) string {
 	if err != nil || u.Host != "" || u.Scheme != "" || ownPath(u.Path) {
 		return "/"
 	}
-	return u.RequestURI()
+	if to = u.RequestURI(); strings.HasPrefix(to, "//") { // an escaped slash, written anew as the host of another address
+		return "/"
+	}
+	return to
 }
 
 // challenge answers a visitor whom nobody knows: a navigation goes to the dashboard and back, all else is told how to

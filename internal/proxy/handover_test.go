@@ -197,7 +197,7 @@ func TestHandover_RefusesAddressesThatAreNotOurs(t *testing.T) {
 }
 
 func FuzzSafePath(f *testing.F) {
-	for _, seed := range []string{"/", "//x", "/\\x", "/a?b#c", "http://x", "/.sandboxd/auth", "/%2f%2fx", "/a/..//x"} {
+	for _, seed := range []string{"/", "//x", "/\\x", "/a?b#c", "http://x", "/.sandboxd/auth", "/%2f%2fx", "/a/..//x", "/%2f ", "/%2fevil.example/<"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, to string) {
