@@ -267,12 +267,25 @@ export class Uploads {
   #abandon(upload) {
     const remove = () => {
       this.#forget(upload);
-      return this.files.json(this.files.url(upload.path, { upload: upload.id }), { method: "DELETE" }).catch(() => {}); // it is swept after a day
+      return this.#remove(upload);
     };
     if (upload.release) remove();
     else if (this.locks) this.locks.request(lockOf(upload), { ifAvailable: true }, (lock) => lock && remove()).catch(() => {});
     else if (upload.state === "missing") this.#forget(upload); // it may be another window's
     else remove();
+  }
+
+  // #remove removes what has arrived, which is refused as long as the piece that was on its way is still being taken.
+  async #remove(upload) {
+    for (let i = 0; i < tries; i++) {
+      try {
+        return await this.files.json(this.files.url(upload.path, { upload: upload.id }), { method: "DELETE" });
+      } catch (err) {
+        if (err.status !== 409) return null; // it is swept after a day
+      }
+      await this.wait(100 * 2 ** i, new AbortController().signal);
+    }
+    return null;
   }
 
   // What is under way is kept, so that a page that is loaded anew can go on with it.

@@ -16,7 +16,7 @@ class Store extends Map {
 }
 
 // A sandbox of whole files, which takes pieces as sandboxd does.
-function world({ there = {}, store = new Store(), answers = [], ask, locks, parts = new Map() } = {}) {
+function world({ there = {}, store = new Store(), answers = [], ask, locks, parts = new Map(), busy = 0 } = {}) {
   const disk = new Map(Object.entries(there));
   const sent = [];
   const folders = [];
@@ -29,6 +29,7 @@ function world({ there = {}, store = new Store(), answers = [], ask, locks, part
     },
     mkdir: async (path) => folders.push(path),
     json: async (url, { method } = {}) => {
+      if (method === "DELETE" && busy-- > 0) throw new Problem(409, "conflict", "A part of that upload is under way.");
       if (method === "DELETE") return parts.delete(url.upload);
       return { offset: parts.get(url.upload) ?? 0 };
     },
@@ -293,6 +294,17 @@ test("cancelling stops what is sent and forgets what has arrived", async () => {
   assert.ok(left);
   assert.equal(w.parts.size, 0);
   assert.equal(w.store.size, 0);
+});
+
+test("what has arrived is forgotten also while the last piece is still being taken", async () => {
+  const wait = until();
+  const w = world({ answers: [null, wait.answer], busy: 3 });
+  w.queue.add([{ file: file(3 * piece), path: "/big" }]);
+  await turns();
+  assert.equal(w.parts.size, 1);
+  w.queue.cancel(w.queue.list[0]);
+  await turns();
+  assert.deepEqual([w.parts.size, w.store.size], [0, 0]);
 });
 
 test("ten thousand small files are no work for the queue itself", async () => {
