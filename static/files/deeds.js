@@ -51,7 +51,8 @@ export class Deeds {
     const draft = this.owner.tree.draft(folder, kind);
     this.owner.changed();
     this.owner.view.bring();
-    const name = await this.owner.view.edit(draft.path, "", (value) => nameFault(value.replaceAll("/", "x")));
+    const taken = (value) => folder.children?.some((c) => c.key === encodeName(value));
+    const name = await this.owner.view.edit(draft.path, "", (value) => nameFault(value.replaceAll("/", "x")) || (taken(value) ? "This name is taken." : ""));
     this.owner.tree.drop(draft);
     this.owner.changed();
     if (!name) return;

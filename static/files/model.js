@@ -56,13 +56,16 @@ export class Tree {
   // draft adds a row for something that has no name yet, at the top of its folder.
   draft(folder, type) {
     this.drafted = new Node(`${folder.path}\0new`, { key: "", name: "", type, size: 0, mode: "0000", owner: "", group: "", modified: "" }, folder);
+    this.drafted.back = this.cursor;
     this.flatten();
     this.cursor = this.drafted.path;
     return this.drafted;
   }
 
+  // drop removes that row, and puts the cursor back to where it was.
   drop(node) {
     if (this.drafted === node) this.drafted = null;
+    if (this.cursor === node.path) this.cursor = node.back;
     this.flatten();
   }
 

@@ -112,11 +112,13 @@ test("of a folder that is too long the beginning is shown, and that there is mor
 
 test("something new stands in its folder until it has a name", () => {
   const tree = home();
+  tree.pick("/home/a.txt");
   const draft = tree.draft(tree.root, "file");
   assert.equal(tree.rows[0], draft);
   assert.equal(tree.cursor, draft.path);
   tree.drop(draft);
   assert.equal(tree.rows.length, 5);
+  assert.equal(tree.cursor, "/home/a.txt");
 });
 
 test("ten thousand entries are rows within a blink", () => {
