@@ -71,9 +71,11 @@ func (b *benches) add(name, goal string, ours, base []time.Duration) {
 	b.t.Logf("%-44s p50 %8.2f ms  p95 %8.2f ms  base p50 %8.2f ms  ratio %.2f  (%s)", name, c.P50, c.P95, c.Base, c.Ratio, goal)
 }
 
-func (b *benches) size(name, goal string, mib float64) {
-	b.cases = append(b.cases, benchCase{Name: name, Goal: goal, N: 1, P50: mib, P95: mib, Unit: "MiB"})
-	b.t.Logf("%-44s %.1f MiB  (%s)", name, mib, goal)
+func (b *benches) size(name, goal string, mib float64) { b.sizeIn("MiB", name, goal, mib) }
+
+func (b *benches) sizeIn(unit, name, goal string, n float64) {
+	b.cases = append(b.cases, benchCase{Name: name, Goal: goal, N: 1, P50: n, P95: n, Unit: unit})
+	b.t.Logf("%-44s %.1f %s  (%s)", name, n, unit, goal)
 }
 
 func percentile(d []time.Duration, p int) float64 {
