@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -130,6 +131,9 @@ func TestIDE_FromOffToOff(t *testing.T) {
 	p.pictures("ide-off")
 
 	s.offersIDE("lab")
+	if tree := s.treeOfIDE(); tree > mostIDE {
+		t.Errorf("VS Code has %d bytes on the disk", tree)
+	}
 	p.opensIDE(url)
 	if host := p.reads("location.host"); host != s.host("code-lab") {
 		t.Errorf("the page is at %s", host)
@@ -146,6 +150,33 @@ func TestIDE_FromOffToOff(t *testing.T) {
 	p = coder{p.window()} // the other asks whether to leave it
 	p.does("open it again", chromedp.Navigate(url))
 	p.sees("that it is off", `document.body.innerText.includes("VS Code is off in lab")`, 20*time.Second)
+}
+
+// mostIDE is how much the tree of VS Code may have, which all sandboxes share.
+const mostIDE = 260 << 20
+
+// treeOfIDE is how many bytes the files of VS Code have that were built.
+func (s *server) treeOfIDE() (total int64) {
+	s.t.Helper()
+	found, err := filepath.Glob(filepath.Join(s.data, "ide", "[0-9a-f]*"))
+	if err != nil || len(found) != 1 {
+		s.t.Fatalf("VS Code is built in %q, %v", found, err)
+	}
+	err = filepath.WalkDir(found[0], func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil {
+			total += info.Size()
+		}
+		return err
+	})
+	if err != nil || total < 1<<20 {
+		s.t.Fatalf("the tree of VS Code: %d bytes, %v", total, err)
+	}
+	s.t.Logf("VS Code: %.1f MiB", float64(total)/(1<<20))
+	return total
 }
 
 // looksRound keeps pictures of the open editor, and finds the sandbox's ports led to their own hosts.
