@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 
+	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/ide"
 )
@@ -42,7 +43,7 @@ func (s *Server) onIDE(ctx context.Context, r *request, act func(ctx context.Con
 	if err != nil {
 		return reply{}, err
 	}
-	st, err := act(ctx, box.Name)
+	st, err := act(door.Only(ctx, box.ID), box.Name)
 	if err != nil {
 		return reply{}, s.since(ctx, r.who, box.Name, err)
 	}

@@ -198,7 +198,7 @@ func (s *Server) submitResetServices(ctx context.Context, r *request) (string, e
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.cfg.Services.Put(ctx, box.Name, nil, nil); err != nil {
+	if _, err := s.cfg.Services.Put(door.Only(ctx, box.ID), box.Name, nil, nil); err != nil {
 		return "", s.since(ctx, r.who, box.Name, err)
 	}
 	return servicesURL(box.Name), nil

@@ -11,13 +11,13 @@ var errDeleted = fault.New(fault.Gone, "It was deleted before it was ready.")
 // Delete ends a sandbox and removes everything of it, its volume too. It interrupts a create, a start, a wake or a
 // falling asleep under way. NotFound if there is none.
 func (m *Manager) Delete(ctx context.Context, name string) (Sandbox, error) {
-	if s, err := m.Sandbox(ctx, name); err != nil {
+	if s, err := m.meant(ctx, name); err != nil {
 		return Sandbox{}, err
 	} else if s.State == Creating || s.State == Starting || s.State.Resting() {
 		m.turns.interrupt(name, errDeleted)
 	}
 	return m.do(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
-		s, err := m.Sandbox(ctx, name)
+		s, err := m.meant(ctx, name)
 		if err != nil {
 			return err
 		}

@@ -179,7 +179,7 @@ func (p pending) wait(ctx context.Context) (s Sandbox, ok bool, err error) {
 // do queues op for name, and returns once it is accepted, has failed before that, or patience is over; then it gives
 // the row as it stands.
 func (m *Manager) do(ctx context.Context, name string, op operation) (Sandbox, error) {
-	p, err := m.begin(name, op)
+	p, err := m.begin(name, op.as(ctx))
 	if err != nil {
 		return Sandbox{}, err
 	}
@@ -192,7 +192,7 @@ func (m *Manager) do(ctx context.Context, name string, op operation) (Sandbox, e
 
 // attend queues op for name, and returns once it is accepted or has failed before that, however long that takes.
 func (m *Manager) attend(ctx context.Context, name string, op operation) (Sandbox, error) {
-	p, err := m.begin(name, op)
+	p, err := m.begin(name, op.as(ctx))
 	if err != nil {
 		return Sandbox{}, err
 	}

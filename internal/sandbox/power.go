@@ -73,7 +73,7 @@ func (m *Manager) Restart(ctx context.Context, name string) (Sandbox, error) {
 
 // usable finds a sandbox that is not on its way out.
 func (m *Manager) usable(ctx context.Context, name string) (Sandbox, error) {
-	s, err := m.Sandbox(ctx, name)
+	s, err := m.meant(ctx, name)
 	if err == nil && s.State == Deleting {
 		return s, fault.New(fault.Conflict, "%s is being deleted.", name)
 	}

@@ -17,7 +17,7 @@ func (m *Manager) Freeze(ctx context.Context, name string, still func() bool) (S
 		return Sandbox{}, fault.New(fault.Conflict, "This container engine cannot freeze a sandbox.")
 	}
 	return m.attend(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
-		s, err := m.Sandbox(ctx, name)
+		s, err := m.meant(ctx, name)
 		if err == nil && s.State == Running && (still == nil || still()) {
 			s, err = m.freeze(ctx, s, still)
 		}
@@ -68,7 +68,7 @@ func (m *Manager) relent(ctx context.Context, s Sandbox) (Sandbox, error) {
 // for "whoever uses it".
 func (m *Manager) Sleep(ctx context.Context, name string, still func() bool) (Sandbox, error) {
 	return m.attend(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
-		s, err := m.Sandbox(ctx, name)
+		s, err := m.meant(ctx, name)
 		if err != nil {
 			return err
 		}
