@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -71,7 +72,11 @@ func (m *Manager) plan(r Request) (Sandbox, error) {
 // createNamed queues the create of s. While the name's old sandbox is still being deleted it gives that one, and the
 // new one follows.
 func (m *Manager) createNamed(ctx context.Context, s Sandbox) (got Sandbox, created bool, err error) {
+	var decided atomic.Bool // by the turn, or by who has been refused before it came
 	p, err := m.begin(s.Name, func(ctx context.Context, accept func(Sandbox)) error {
+		if decided.Swap(true) {
+			return nil
+		}
 		err := m.admit(ctx, s)
 		if fault.Is(err, fault.Conflict) {
 			return m.createAgain(ctx, s, err, accept)
@@ -95,6 +100,10 @@ func (m *Manager) createNamed(ctx context.Context, s Sandbox) (got Sandbox, crea
 		}
 		if err == nil && got.State != Deleting {
 			err = sameAsked(got, s)
+		}
+		if err != nil && decided.Swap(true) {
+			err = nil // its turn has come meanwhile, and says what becomes of it
+			continue
 		}
 		break
 	}

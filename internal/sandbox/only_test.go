@@ -61,3 +61,23 @@ func TestOnly_AChangeThatWaitsBehindADeleteDoesNotReachWhoHasTheNameThen(t *test
 		})
 	}
 }
+
+func TestCreate_OneThatWasRefusedIsNotMadeWhenTheNameIsFreeLater(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		create(t, m, sandbox.Request{Name: "lab", Owner: "ada"})
+		settled(t, m, "lab", sandbox.Running)
+		w.engine.Delay(sandboxtest.OpStop, 10*time.Second)
+		if _, err := m.Stop(t.Context(), "lab"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Delete(t.Context(), "lab"); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := m.Create(t.Context(), sandbox.Request{Name: "lab", Owner: "bob", Template: "base"}); !fault.Is(err, fault.Conflict) {
+			t.Fatalf("while it stops: %v", err)
+		}
+		if _, err := m.Wait(t.Context(), "lab"); !fault.Is(err, fault.NotFound) {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
