@@ -1,8 +1,10 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"time"
@@ -39,7 +41,7 @@ func (s *Server) limitArrival(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// Read gives errLate once the body has taken too long. With its end the deadline is lifted: from there on reading only
+// Read gives errLate once the body has taken too long, and Invalid for one whose chunks are damaged. With its end the deadline is lifted: from there on reading only
 // waits for the client to hang up.
 func (b *arriving) Read(p []byte) (int, error) {
 	if b.pace > 0 && !b.whole {
@@ -52,8 +54,18 @@ func (b *arriving) Read(p []byte) (int, error) {
 		_ = b.ctl.SetReadDeadline(time.Time{}) // as it was set
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = errLate
+	case damaged(err):
+		err = fault.Wrap(err, fault.Invalid, "The request's body is not sent as HTTP has it.")
 	}
 	return n, err
+}
+
+// damaged says whether net/http could not read a body that has come: such errors of its have no type.
+func damaged(err error) bool {
+	var connection net.Error
+	var tooLarge *http.MaxBytesError
+	return err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, http.ErrBodyReadAfterClose) &&
+		!errors.Is(err, context.Canceled) && !errors.As(err, &connection) && !errors.As(err, &tooLarge)
 }
 
 // errLate says that a body has not come in time.

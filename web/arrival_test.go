@@ -153,3 +153,24 @@ func TestForm_TimeCountsFromWhenTheBodyIsHere(t *testing.T) {
 		}
 	})
 }
+
+func TestArrival_ABodyWithDamagedChunksIsTheClientsMistake(t *testing.T) {
+	w := newFilesWorld(t)
+	for _, chunks := range []string{"zz\r\nhello", "5\nhello\n0\n\n", strings.Repeat("1", 10000) + "\r\n", "5\r\nhelloXX"} {
+		conn, _ := w.raw("PUT " + labFiles + "?path=a HTTP/1.1\r\nHost: localhost:8080\r\nX-Api-Key: " + w.tokens["ada"] +
+			"\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks)
+		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		got, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Errorf("%.10q: %v", chunks, err)
+			continue
+		}
+		got.Body.Close()
+		if got.StatusCode != http.StatusBadRequest {
+			t.Errorf("%.10q: got %d", chunks, got.StatusCode)
+		}
+	}
+	if log := w.log.String(); strings.Contains(log, "level=ERROR") {
+		t.Errorf("the log has %s", log)
+	}
+}
