@@ -103,8 +103,11 @@ func (s *Server) fileError(ctx context.Context, r *request, box sandbox.Sandbox,
 	case cause != nil: // the client has left, or its body failed, which net/http takes for that
 		return err
 	case errors.Is(err, files.ErrDiskFull):
-		return &statusError{http.StatusInsufficientStorage, "disk_full",
-			"The sandbox's disk is full. Delete something in it and try again. What was there before is as it was."}
+		left := "What was there before is as it was."
+		if r.http.Method != http.MethodPut || r.query("extract") != "" {
+			left = "What was done until then stays."
+		}
+		return &statusError{http.StatusInsufficientStorage, "disk_full", "The sandbox's disk is full. Delete something in it and try again. " + left}
 	case fault.Is(err, fault.Unavailable), fault.Is(err, fault.NotFound):
 		if now := s.whatHappened(ctx, r, box); now != nil {
 			return now

@@ -308,7 +308,17 @@ func TestFiles_AFullDiskIsSaidSo(t *testing.T) {
 		return nil
 	}
 	p := w.call("ada", "PUT", labFiles+"?path=notes.txt", "x").problem(507, "disk_full", "")
-	if !strings.Contains(p.Detail, "disk is full") || w.files.content("/home/agent/notes.txt") != "hello" {
+	if !strings.Contains(p.Detail, "is as it was") || w.files.content("/home/agent/notes.txt") != "hello" {
+		t.Errorf("got %+v", p)
+	}
+	w.files.lie = func(verb string) error {
+		if verb == "move" {
+			return files.ErrDiskFull
+		}
+		return nil
+	}
+	p = w.call("ada", "POST", labFiles+":move", `{"from":["notes.txt"],"to":"src"}`).problem(507, "disk_full", "")
+	if !strings.Contains(p.Detail, "until then stays") {
 		t.Errorf("got %+v", p)
 	}
 }

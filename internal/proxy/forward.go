@@ -40,7 +40,7 @@ func newReverse(log *slog.Logger) *httputil.ReverseProxy {
 // forward sends the request to the sandbox and its answer back, however long that takes.
 func (s *stay) forward(way passage) {
 	s.way = way
-	ctx, cancel := s.bound(context.WithValue(s.r.Context(), stayKey{}, s))
+	ctx, cancel := s.bound(context.WithValue(boundInterim(s.r.Context()), stayKey{}, s))
 	defer s.watch(ctx, cancel)()
 	control := http.NewResponseController(s.w)
 	_ = control.EnableFullDuplex()           // a program may answer while it is still being sent to

@@ -33,6 +33,7 @@ func TestLiar_NoProperAnswerIsABadGateway(t *testing.T) {
 		"two lengths":     "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
 		"a flood of head": "HTTP/1.1 200 OK\r\n" + strings.Repeat("X-A: "+strings.Repeat("a", 1000)+"\r\n", 1000) + "\r\n",
 		"endless hints":   strings.Repeat("HTTP/1.1 103 Early Hints\r\nX-A: "+strings.Repeat("a", 1000)+"\r\n\r\n", 1000),
+		"endless waits":   strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 1000) + "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
 		"a switch":        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nGET /",
 		"a bare switch":   "HTTP/1.1 101 Switching Protocols\r\n\r\n",
 	} {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
 	"sync"
 	"syscall"
 	"time"
@@ -26,6 +28,7 @@ const (
 	justDeclared = 2 * time.Second        // a service that was set up so lately is yet to be started
 	hangUps      = 2                      // answers that may fail to come before a request is given up
 	hangUpPause  = 100 * time.Millisecond
+	interimMost  = 100 // interim answers to a request
 )
 
 // errLate says that the service did not answer before the request's patience was over.
@@ -47,6 +50,21 @@ func (carry) RoundTrip(r *http.Request) (*http.Response, error) {
 		return pool.transport.RoundTrip(r)
 	}
 	return s.insist(r, pool)
+}
+
+// errInterim says that a program goes on saying that it is about to answer.
+var errInterim = errors.New("too many interim answers")
+
+// boundInterim gives a context with which no more than interimMost interim answers (1xx) are read, which otherwise may come without
+// end. It must be there before the reverse proxy: of two hooks the error of the first one counts.
+func boundInterim(ctx context.Context) context.Context {
+	left := interimMost
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got1xxResponse: func(int, textproto.MIMEHeader) error {
+		if left--; left < 0 {
+			return errInterim
+		}
+		return nil
+	}})
 }
 
 // insist asks until the service answers, is known not to be there, or the request's patience is over. Until there is a
