@@ -23,6 +23,7 @@ type session struct {
 	tty     bool
 	size    size
 	started bool
+	next    func()      // what is to begin when the request for it is answered
 	silent  *time.Timer // ends one that does not say what it is for
 	running sync.WaitGroup
 
@@ -44,6 +45,10 @@ func (c *connection) session(ctx context.Context, n ssh.NewChannel) {
 	for r := range requests {
 		ok := s.answer(ctx, r)
 		_ = r.Reply(ok, nil) // a client that is gone needs none
+		if s.next != nil {   // what ends at once would close the channel before the answer
+			s.running.Go(s.next)
+			s.next = nil
+		}
 	}
 	cancel() // the channel is closed
 	s.silent.Stop()
@@ -91,13 +96,13 @@ func (s *session) answer(ctx context.Context, r *ssh.Request) bool {
 	return false
 }
 
-// start begins what the session is for, once.
+// start has what the session is for begin, once.
 func (s *session) start(f func()) bool {
 	if s.started || !s.silent.Stop() {
 		return false
 	}
 	s.started = true
-	s.running.Go(f)
+	s.next = f
 	return true
 }
 
