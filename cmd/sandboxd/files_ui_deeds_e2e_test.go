@@ -53,7 +53,10 @@ func TestFilesPage_MakesFilesAndFoldersByTheMenu(t *testing.T) {
 	p.keys("s", chromedp.ModifierCtrl)
 	p.sees("that it is saved", `document.querySelector("sandbox-editor .dirty") === null`, 10*time.Second)
 
-	p.clicks("src/taken")
+	p.focuses()
+	p.keys(kb.Home)
+	p.keys("taken") // a click would open it, and take the keyboard
+	p.sees("it chosen", fmt.Sprintf("document.querySelector(%q)?.getAttribute('aria-selected') === 'true'", row("src/taken")), 5*time.Second)
 	p.script("ask for what can be new", `document.querySelector('sandbox-files button[aria-label="New or upload"]').click()`)
 	p.button("New file")
 	p.names("taken")
