@@ -9,6 +9,7 @@ import { moment, size } from "../files/words.js";
 import { Conflict } from "./conflict.js";
 import { longest } from "./drafts.js";
 import { howOf, leftover } from "./leftover.js";
+import { drawNotes } from "./notes.js";
 import { failure, skeleton } from "./places.js";
 import { preview, peek } from "./previews.js";
 import { indentOf, read, whole, write } from "./text.js";
@@ -62,9 +63,7 @@ export class Tab {
   note(id, note) {
     if (note) this.#notes.set(id, note);
     else this.#notes.delete(id);
-    this.notesElement.replaceChildren(...[...this.#notes.values()].map((n) => h("div", { class: `editor-note tone-${n.tone ?? "still"}`, role: n.tone === "bad" || n.tone === "busy" ? "alert" : "status" },
-      icon(n.icon ?? "note"), h("span", { class: "editor-note-text" }, n.text),
-      h("span", { class: "editor-note-acts" }, (n.acts ?? []).map((a) => h("button", { type: "button", class: `button low${a.primary ? " primary" : ""}`, click: a.act }, a.text))))));
+    if (drawNotes(this.notesElement, this.#notes)) this.focus();
   }
 
   // hold shows nothing of a file until it is asked for: the last page ended while it was being shown.
@@ -363,8 +362,10 @@ export class Tab {
   async discard() {
     this.conflict.end();
     this.dirty = false;
+    const here = this.element.contains(document.activeElement);
     await this.forget();
     await this.load();
+    if (here) this.focus();
   }
 
   // refresh looks whether the file has changed on the disk: what has no unsaved work is read again.

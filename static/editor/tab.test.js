@@ -93,9 +93,9 @@ async function open({ text = "base\n", drafts = {}, entry = {}, name = path } = 
   w.tab = new Tab(owner, name, true, parts);
   w.type = (body) => w.tab.code.view.dispatch({ changes: { from: 0, to: w.tab.code.view.state.doc.length, insert: body } });
   w.notes = () => w.tab.notesElement.textContent;
+  w.button = (what, e = w.tab.notesElement) => (e.tag === "button" && e.textContent === what ? e : (e.children ?? []).map((c) => (typeof c === "string" ? null : w.button(what, c))).find(Boolean));
   w.press = (what) => {
-    const find = (e) => (e.tag === "button" && e.textContent === what ? e : (e.children ?? []).map((c) => (typeof c === "string" ? null : find(c))).find(Boolean));
-    find(w.tab.notesElement).dispatchEvent(new Event("click"));
+    w.button(what).dispatchEvent(new Event("click"));
     return turns();
   };
   w.shown = () => Compare.all.at(-1);
@@ -149,6 +149,22 @@ test("a version that comes by itself takes the focus from nothing but the merge"
   w.put(path, "unseen too\n");
   await w.tab.refresh();
   assert.equal(w.shown().focused, 1, "somebody types in it");
+});
+
+test("a conflict that is settled by one of its buttons gives the focus back", async () => {
+  for (const [what, refused] of [["Save this", false], ["Keep mine", false], ["Take theirs", false], ["Keep mine", true]]) {
+    const w = await comparing();
+    const button = w.button(what);
+    document.activeElement = button;
+    let focused = 0;
+    w.tab.focus = () => focused++;
+    w.tab.code.focus = () => focused++;
+    if (refused) w.writing = () => { throw new Problem(503, "unavailable", "It does not answer."); };
+    await w.press(what);
+    assert.equal(focused > 0, !refused, what);
+    if (refused) assert.ok(w.notes().includes(what), "and else leaves it at the button");
+  }
+  document.activeElement = document.body;
 });
 
 test("a merge is kept as a draft, and leaving before that asks", async () => {
