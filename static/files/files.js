@@ -80,7 +80,7 @@ class SandboxFiles extends HTMLElement {
     this.find = new FindView({ files: this.files, home: this.home, open: (path, at) => this.#openPath(path, at), reveal: (path) => this.#revealFrom(path), close: () => this.#turn("tree") });
     this.trash = new TrashView({ files: this.files, home: this.home, close: () => this.#turn("tree"), restored: () => this.loader.everything() });
     this.panel = new UploadPanel(this.uploads);
-    this.toasts = new Toast();
+    this.toasts = new Toast(() => this.view.focus());
     const home = button("home", "Home", () => this.#go(this.home));
     const up = button("up", "Folder above", () => this.#go(parentOf(this.tree.root.path)));
     const more = menuButton(button("dots", "More"), () => placeMenu(this), { label: "Files" });
