@@ -8,6 +8,9 @@ import { baseOf, encodeName, freeName, isText, decodeText, join, nameFault, pare
 import { properties } from "./properties.js";
 import { count } from "./words.js";
 
+// What can be done when a name is taken.
+const takenButtons = [{ value: "skip", text: "Skip" }, { value: "replace", text: "Replace", kind: "danger" }, { value: "both", text: "Keep both", kind: "primary", usual: true }];
+
 export class Deeds {
   #undo = []; // ids of the last things put into the trash, the newest last
 
@@ -157,7 +160,7 @@ export class Deeds {
     return this.asking.ask({
       title: one ? `“${plainName(baseOf(taken[0]))}” is there already` : `${taken.length} of the names are there already`,
       text: `In ${plainName(baseOf(folder)) || "/"}. What is replaced is gone. A folder with something in it is not replaced.`,
-      buttons: [{ value: "skip", text: "Skip" }, { value: "both", text: "Keep both" }, { value: "replace", text: "Replace", kind: "primary", usual: true }],
+      buttons: takenButtons,
     });
   }
 
@@ -168,7 +171,7 @@ export class Deeds {
     body[0]?.append(all, `Do this for all that are there already (${count(more, "more file")} to go)`);
     const what = await this.asking.ask({
       title: `“${plainName(baseOf(upload.path))}” is there already`, text: `In ${plainName(baseOf(parentOf(upload.path))) || "/"}.`, body,
-      buttons: [{ value: "skip", text: "Skip" }, { value: "both", text: "Keep both" }, { value: "replace", text: "Replace", kind: "primary", usual: true }],
+      buttons: takenButtons,
     });
     return { what: what || "skip", all: all.checked };
   }

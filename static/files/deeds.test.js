@@ -14,7 +14,12 @@ function world(there, answer) {
     files: { list: async () => ({ entries: there.map((key) => ({ key })), next: "" }), move: note("move"), copy: note("copy") },
     tree: { find: () => null }, moved: (from, to) => w.moved.push([from, to]), toast: (text) => assert.fail(text),
   };
-  w.deeds = new Deeds(owner, { ask: async () => answer });
+  w.deeds = new Deeds(owner, {
+    ask: async (question) => {
+      w.question = question;
+      return answer;
+    },
+  });
   return w;
 }
 
@@ -32,6 +37,12 @@ test("what is copied or skipped has not moved", async () => {
   const skipped = world(["a.txt"], "skip");
   await skipped.deeds.carry(["/from/a.txt"], "/to", false);
   assert.deepEqual([skipped.done, skipped.moved], [[], []]);
+});
+
+test("the usual answer about a name that is taken destroys nothing", async () => {
+  const w = world(["a.txt"], "skip");
+  await w.deeds.carry(["/from/a.txt"], "/to", false);
+  assert.deepEqual(w.question.buttons.filter((b) => b.usual).map((b) => b.value), ["both"]);
 });
 
 test("of a move that failed half-way those that did move are told, and are not tried again", async () => {

@@ -2,7 +2,7 @@
 import { h, icon } from "./dom.js";
 
 // ask shows a dialog and gives the value of the button that was pressed, or "" when it was closed.
-// buttons: [{value, text, kind}] with the usual one last. body: elements between the text and the buttons.
+// buttons: [{value, text, kind, usual}]: the usual one has the focus, and harms nothing. body: elements between the text and the buttons.
 export function ask({ title, text = "", body = [], buttons, wide = false }) {
   return new Promise((resolve) => {
     const id = `ask-${Math.random().toString(36).slice(2)}`;
@@ -26,7 +26,7 @@ export function ask({ title, text = "", body = [], buttons, wide = false }) {
 
 // sure asks before something that cannot be undone.
 export function sure({ title, text, act, body }) {
-  return ask({ title, text, body, buttons: [{ value: "", text: "Cancel" }, { value: "yes", text: act, kind: "danger", usual: true }] }).then((v) => v === "yes");
+  return ask({ title, text, body, buttons: [{ value: "", text: "Cancel", usual: true }, { value: "yes", text: act, kind: "danger" }] }).then((v) => v === "yes");
 }
 
 // tell shows what went wrong where there is no better place.
