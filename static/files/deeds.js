@@ -11,6 +11,21 @@ import { count } from "./words.js";
 // What can be done when a name is taken.
 const takenButtons = [{ value: "skip", text: "Skip" }, { value: "replace", text: "Replace", kind: "danger" }, { value: "both", text: "Keep both", kind: "primary", usual: true }];
 
+const mostNamed = 3; // in a sentence
+
+// namesOf is what a sentence calls paths.
+function namesOf(paths) {
+  return paths.length === 1 ? `“${plainName(baseOf(paths[0]))}”` : count(paths.length, "item");
+}
+
+// listed names the first of several paths.
+function listed(paths) {
+  const more = paths.length - mostNamed;
+  const names = paths.slice(0, more === 1 ? mostNamed + 1 : mostNamed).map((path) => namesOf([path]));
+  const last = more > 1 ? `${more} more` : names.pop();
+  return `${names.join(", ")} and ${last}`;
+}
+
 export class Deeds {
   #undo = []; // ids of the last things put into the trash, the newest last
 
@@ -191,45 +206,65 @@ export class Deeds {
     this.owner.changed();
   }
 
-  // remove puts things into the trash, and offers to bring them back.
+  // remove puts things into the trash, and offers to bring them back. It asks about what cannot go there, and about nothing else.
   async remove(nodes, permanent = false) {
     const paths = topmost(nodes.map((n) => n.path));
     if (!paths.length) return;
-    const what = paths.length === 1 ? `“${plainName(baseOf(paths[0]))}”` : count(paths.length, "item");
-    if (permanent && !(await this.#sureOf(what, nodes))) return;
+    if (permanent) return this.#erase(paths, nodes);
     let left = paths; // that are not in the trash yet, when it is tried again
-    await this.attempt(`${what} could not be deleted`, async () => {
-      let trashed;
+    await this.attempt(`${namesOf(paths)} could not be deleted`, async () => {
+      const done = { gone: [], trashed: [], refused: new Map() };
       try {
-        trashed = await this.files.remove(left, permanent);
-      } catch (err) {
-        const half = problemOf(err).trashed;
-        await this.#half(half);
-        left = left.filter((path) => !half.some((t) => t.path === path));
-        if (problemOf(err).status !== 409 || permanent || half.length) throw err;
-        if (!(await this.#sureOf(what, nodes, `${problemOf(err).message} `))) return;
-        await this.files.remove(paths, true);
+        await this.#discard(left, done);
+      } finally {
+        left = left.filter((path) => !done.gone.includes(path));
+        if (done.trashed.length) this.#undo.push(done.trashed.map((t) => t.id));
+        await this.#gone(done.gone);
       }
-      this.owner.gone(paths);
-      await this.#fresh(...paths.map(parentOf));
-      if (!trashed?.length) return this.owner.toast(`${what} deleted for good`);
-      this.#undo.push(trashed.map((t) => t.id));
-      this.owner.toast(`${what} moved to the trash`, { text: "Undo", act: () => this.undo() });
+      const told = done.gone.length > 0 && `${namesOf(done.gone)} moved to the trash`;
+      const undo = done.trashed.length ? { text: "Undo", act: () => this.undo() } : null;
+      if (told) this.owner.toast(told, undo);
+      const [why] = done.refused.values();
+      if (why) await this.#erase([...done.refused.keys()], nodes, { why, told, undo });
     });
   }
 
-  // half remembers what is in the trash of a delete that has gone wrong then, so that it can be undone.
-  async #half(trashed) {
-    if (!trashed.length) return;
-    const paths = trashed.map((t) => t.path);
-    this.#undo.push(trashed.map((t) => t.id));
-    this.owner.gone(paths);
-    await this.#fresh(...paths.map(parentOf));
+  // #discard puts paths into the trash, and notes in done which are there and which are refused. The answer to several does not
+  // say which one cannot go there: then each is tried by itself.
+  async #discard(paths, done) {
+    try {
+      done.trashed.push(...((await this.files.remove(paths)) ?? []));
+      done.gone.push(...paths);
+    } catch (err) {
+      const { status, message, trashed } = problemOf(err);
+      const half = paths.filter((path) => trashed.some((t) => t.path === path));
+      done.trashed.push(...trashed);
+      done.gone.push(...half);
+      if (status !== 409) throw err;
+      if (paths.length === 1) return done.refused.set(paths[0], message);
+      for (const path of paths) if (!half.includes(path)) await this.#discard([path], done);
+    }
   }
 
-  #sureOf(what, nodes, why = "") {
-    const folder = nodes.some((n) => n.entry.type === "folder");
-    return this.asking.sure({ title: `Delete ${what} for good?`, text: `${why}${folder ? "Everything in it goes too. " : ""}This cannot be undone.`, act: "Delete for good" });
+  // #erase deletes for good, if that is wanted. why says why it cannot go to the trash; told and undo are of what did.
+  async #erase(paths, nodes, { why = "", told = "", undo = null } = {}) {
+    const what = namesOf(paths);
+    const reason = !why ? "" : paths.length === 1 ? `${why} ` : `${listed(paths)} cannot be put into the trash. `;
+    const folder = nodes.some((n) => paths.includes(n.path) && n.entry.type === "folder");
+    const text = `${reason}${folder ? "Everything in it goes too. " : ""}This cannot be undone.`;
+    if (!(await this.asking.sure({ title: `Delete ${what} for good?`, text, act: "Delete for good" }))) return;
+    await this.attempt(`${what} could not be deleted`, async () => {
+      await this.files.remove(paths, true);
+      await this.#gone(paths);
+      this.owner.toast(`${what} deleted for good${told ? `, ${told}` : ""}`, undo);
+    });
+  }
+
+  // #gone tells that paths are not where they were.
+  async #gone(paths) {
+    if (!paths.length) return;
+    this.owner.gone(paths);
+    await this.#fresh(...paths.map(parentOf));
   }
 
   // undo brings back what was deleted last.

@@ -87,3 +87,46 @@ test("a delete that failed half-way is tried again with what is left", async () 
   await toasts[0][1].act();
   assert.deepEqual(asked, [["/a", "/b"], ["/b"]]);
 });
+
+// A world whose trash takes everything but what lies below /home/.local, and whose server answers to several before it does any.
+function fussy(sure) {
+  const w = world([]);
+  Object.assign(w, { asked: [], sent: [], toasts: [], gone: [] });
+  const { owner, asking } = w.deeds;
+  Object.assign(owner, { gone: (paths) => w.gone.push(...paths), toast: (...toast) => w.toasts.push(toast) });
+  asking.sure = async (question) => w.asked.push(question) && sure;
+  owner.files.remove = async (paths, permanent) => {
+    w.sent.push([paths.join(), Boolean(permanent)]);
+    if (permanent) return null;
+    if (paths.some((path) => path.startsWith("/home/.local"))) throw new Problem(409, "conflict", "It is the trash itself or in it: delete it for good.");
+    return paths.map((path) => ({ id: path, path }));
+  };
+  owner.files.restore = async (ids) => (w.restored = ids);
+  owner.loader = { everything() {} };
+  return w;
+}
+
+const nodesOf = (...paths) => paths.map((path) => ({ path, entry: { type: "folder" } }));
+
+test("only what cannot go to the trash is asked about, and deleted for good", async () => {
+  const w = fussy(true);
+  await w.deeds.remove(nodesOf("/home/a", "/home/.local", "/home/b"));
+  assert.deepEqual(w.asked.map((q) => q.title), ["Delete “.local” for good?"]);
+  assert.match(w.asked[0].text, /^It is the trash itself/);
+  assert.deepEqual(w.sent.filter(([, permanent]) => permanent), [["/home/.local", true]]);
+  assert.deepEqual(w.gone.sort(), ["/home/.local", "/home/a", "/home/b"]);
+  assert.equal(w.toasts.at(-1)[0], "“.local” deleted for good, 2 items moved to the trash");
+  await w.toasts.at(-1)[1].act();
+  assert.deepEqual(w.restored, ["/home/a", "/home/b"], "which are brought back together");
+});
+
+test("what cannot go to the trash stays when nobody wants it gone for good", async () => {
+  const w = fussy(false);
+  await w.deeds.remove(nodesOf("/home/.local/x", "/home/.local/y", "/home/a"));
+  assert.match(w.asked[0].text, /^“x” and “y” cannot be put into the trash\./);
+  assert.deepEqual(w.gone, ["/home/a"]);
+  assert.ok(w.sent.every(([, permanent]) => !permanent));
+  await w.deeds.remove(nodesOf("/home/.local"));
+  assert.deepEqual(w.sent.at(-1), ["/home/.local", false], "one alone is not sent again");
+  assert.equal(w.asked.length, 2);
+});
