@@ -110,7 +110,8 @@ export class FindView {
   }
 
   #fail(problem) {
-    this.note.replaceChildren(h("span", { class: "fault" }, icon("warn"), problem.message), h("button", { class: "link", type: "button", click: () => this.run() }, "Retry"));
+    const again = problem.status !== 400 && h("button", { class: "link", type: "button", click: () => this.run() }, "Retry"); // else the same is wrong again
+    this.note.replaceChildren(...[h("span", { class: "fault" }, icon("warn"), problem.message), again].filter(Boolean));
   }
 
   #add(found) {
