@@ -170,11 +170,16 @@ export class Deeds {
     return new Set(entries.map((e) => e.key));
   }
 
+  // #place is what a sentence calls a folder.
+  #place(folder) {
+    return folder === this.files.home ? "~" : plainName(baseOf(folder)) || "/";
+  }
+
   #askTaken(taken, folder) {
     const one = taken.length === 1;
     return this.asking.ask({
       title: one ? `“${plainName(baseOf(taken[0]))}” is there already` : `${taken.length} of the names are there already`,
-      text: `In ${plainName(baseOf(folder)) || "/"}. What is replaced is gone. A folder with something in it is not replaced.`,
+      text: `In ${this.#place(folder)}. What is replaced is gone. A folder with something in it is not replaced.`,
       buttons: takenButtons,
     });
   }
@@ -185,7 +190,7 @@ export class Deeds {
     const body = more > 0 ? [Object.assign(document.createElement("label"), { className: "ask-all" })] : [];
     body[0]?.append(all, `Do this for all that are there already (${count(more, "more file")} to go)`);
     const what = await this.asking.ask({
-      title: `“${plainName(baseOf(upload.path))}” is there already`, text: `In ${plainName(baseOf(parentOf(upload.path))) || "/"}.`, body,
+      title: `“${plainName(baseOf(upload.path))}” is there already`, text: `In ${this.#place(parentOf(upload.path))}.`, body,
       buttons: takenButtons,
     });
     return { what: what || "skip", all: all.checked };

@@ -43,6 +43,10 @@ test("the usual answer about a name that is taken destroys nothing", async () =>
   const w = world(["a.txt"], "skip");
   await w.deeds.carry(["/from/a.txt"], "/to", false);
   assert.deepEqual(w.question.buttons.filter((b) => b.usual).map((b) => b.value), ["both"]);
+  assert.match(w.question.text, /^In to\./);
+  w.deeds.owner.files.home = "/to";
+  await w.deeds.carry(["/from/a.txt"], "/to", false);
+  assert.match(w.question.text, /^In ~\./);
 });
 
 test("of a move that failed half-way those that did move are told, and are not tried again", async () => {
