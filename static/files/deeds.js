@@ -287,13 +287,22 @@ export class Deeds {
     return this.#undo.length > 0;
   }
 
-  // download lets the browser fetch files, folders and selections itself, as a stream.
-  download(nodes, form = "zip") {
+  // download lets the browser fetch files, folders and selections itself, as a stream. An archive holds them by their names.
+  async download(nodes, form = "zip") {
     const paths = topmost(nodes.map((n) => n.path));
     if (!paths.length) return;
-    if (paths.length === 1 && nodes[0].entry.type !== "folder" && !nodes[0].folder) return this.#fetch(this.files.url(paths[0]), decodeText(baseOf(paths[0])));
-    if (paths.length === 1) return this.#fetch(this.files.archive(paths[0], form), "");
-    for (const [folder, names] of Map.groupBy(paths, parentOf)) this.#fetch(this.files.archive(folder, form, names.map(baseOf)), "");
+    const node = nodes.find((n) => n.path === paths[0]);
+    if (paths.length === 1 && !node.folder) return this.#fetch(this.files.url(paths[0]), decodeText(baseOf(paths[0])));
+    if (paths.length === 1 && !(await this.#isNamed(node))) return this.#fetch(this.files.archive(paths[0], form), "");
+    for (const folder of new Set(paths.map(parentOf))) this.#fetch(this.files.archive(folder, form, paths.filter((p) => parentOf(p) === folder).map(baseOf)), "");
+  }
+
+  // #isNamed says whether a folder can be asked for by its name: a link would be packed as such, and the home and the root
+  // are known by no name.
+  async #isNamed(node) {
+    if (node.path === this.files.home || node.path === "/") return false;
+    const { type } = node.parent ? node.entry : await this.files.stat(node.path).catch(() => ({})); // the top of the tree may be a link
+    return type === "folder";
   }
 
   #fetch(url, name) {

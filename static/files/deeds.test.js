@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Problem } from "./api.js";
+import { Files, Problem } from "./api.js";
 import { Deeds } from "./deeds.js";
 import { fakePage } from "./fake_dom.js";
 
@@ -133,4 +133,24 @@ test("what cannot go to the trash stays when nobody wants it gone for good", asy
   await w.deeds.remove(nodesOf("/home/.local"));
   assert.deepEqual(w.sent.at(-1), ["/home/.local", false], "one alone is not sent again");
   assert.equal(w.asked.length, 2);
+});
+
+test("an archive of one folder holds it by its name, as that of several does", async () => {
+  const w = world([]);
+  const { owner } = w.deeds;
+  owner.files = new Files("/f", "/home/agent");
+  owner.files.stat = async (path) => ({ type: path.endsWith("link") ? "link" : "folder" });
+  const made = [];
+  const make = document.createElement;
+  document.createElement = (tag) => Object.assign(make(tag), { click() { made.push(this.href); } });
+  const node = (path, type = "folder", parent = {}) => ({ path, parent, folder: true, entry: { type } });
+  for (const nodes of [
+    [node("/home/agent/a%20b")], [node("/home/agent/a"), node("/home/agent/b")], [node("/home/agent/l", "link")],
+    [node("/home/agent", "folder", null)], [node("/", "folder", null)], [node("/srv/www", "folder", null)], [node("/srv/link", "folder", null)],
+  ]) await w.deeds.download(nodes);
+  document.createElement = make;
+  assert.deepEqual(made, [
+    "/f?path=/home/agent&archive=zip&name=a%20b", "/f?path=/home/agent&archive=zip&name=a&name=b", "/f?path=/home/agent/l&archive=zip",
+    "/f?path=/home/agent&archive=zip", "/f?path=/&archive=zip", "/f?path=/srv&archive=zip&name=www", "/f?path=/srv/link&archive=zip",
+  ]);
 });
