@@ -18,6 +18,9 @@ export function follow(event, text) {
   if (event.ctrlKey || event.metaKey || (matchMedia("(hover: none)").matches && confirm(question(url)))) open(url);
 }
 
+// howTo says in a tooltip how what the mouse is over is opened.
+export const howTo = /Mac/.test(globalThis.navigator?.platform ?? "") ? "⌘ click to open" : "Ctrl+click to open";
+
 // hidden handles links whose address the program has put behind other text (OSC 8), in every screen: always asked. Without
 // it xterm would follow them by itself.
 export const hidden = { activate: followHidden };

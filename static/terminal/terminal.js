@@ -12,7 +12,7 @@ import { Connection } from "./connection.js";
 import { Feed } from "./feed.js";
 import { FileInput } from "./file_input.js";
 import { KeyBar } from "./keybar.js";
-import { follow, hidden } from "./links.js";
+import { follow, hidden, howTo } from "./links.js";
 import { readLook, watchLook } from "./look.js";
 import { Note, Notice, shownAs, waits } from "./notice.js";
 import { question } from "./pasting.js";
@@ -189,7 +189,7 @@ class MountedTerminal {
     this.screen.loadAddon(this.fitting);
     this.screen.loadAddon(new Unicode11Addon());
     this.screen.unicode.activeVersion = "11";
-    this.screen.loadAddon(new WebLinksAddon(follow));
+    this.screen.loadAddon(new WebLinksAddon(follow, { hover: (_, address) => this.#hint(address), leave: () => this.#hint("") }));
     this.screen.loadAddon(new ClipboardAddon(undefined, writeOnly));
     const stage = document.createElement("div");
     stage.className = "terminal-stage";
@@ -236,7 +236,12 @@ class MountedTerminal {
   }
 
   #links(screen) {
-    return new PathLinks(screen, this.options.files, (path) => { this.root.title = path && `${path}\nCtrl+click opens it in the editor`; });
+    return new PathLinks(screen, this.options.files, (path) => this.#hint(path));
+  }
+
+  // #hint tells what a link leads to and how it is opened, while the mouse is over it.
+  #hint(what) {
+    this.root.title = what && `${what}\n${howTo}`;
   }
 
   // speedUp draws with WebGL where that works. A lost context (there are only so many in a page) falls back for good.
