@@ -8,6 +8,17 @@ export function windowOf(top, height, rowHeight, count) {
   return [Math.min(first, last), last];
 }
 
+// arrange puts elements into a place in their order, which is the one that they are read in. The place holds no others, and
+// what is in order already is not touched: moving would take the focus from it.
+export function arrange(place, elements) {
+  let at = place.firstChild;
+  for (const element of elements) {
+    if (element !== at && at && element === at.nextSibling) at = element; // what was here comes later
+    if (element === at) at = at.nextSibling;
+    else place.insertBefore(element, at);
+  }
+}
+
 export class VirtualList {
   #rows = [];
   #shown = new Map(); // key → {element, row, stamp}
@@ -57,7 +68,6 @@ export class VirtualList {
     const height = this.rowHeight;
     const [first, last] = windowOf(this.scroller.scrollTop - this.top, this.scroller.clientHeight, height, this.#rows.length);
     const kept = new Map();
-    const fresh = [];
     for (let i = first; i < last; i++) {
       const row = this.#rows[i];
       const key = this.key(row);
@@ -67,7 +77,6 @@ export class VirtualList {
         const element = this.make(row);
         shown?.element.remove();
         shown = { element, row, stamp };
-        fresh.push(element);
       }
       shown.element.style.transform = `translateY(${i * height}px)`;
       this.place(shown.element, i);
@@ -76,7 +85,7 @@ export class VirtualList {
     }
     for (const gone of this.#shown.values()) gone.element.remove();
     this.#shown = kept;
-    this.canvas.append(...fresh);
+    arrange(this.canvas, [...kept.values()].map((shown) => shown.element));
   }
 
   // element gives a row's element while it is drawn.

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { windowOf } from "./virtual.js";
+import { arrange, windowOf } from "./virtual.js";
 
 test("only the rows that can be seen, and a few around them, are drawn", () => {
   assert.deepEqual(windowOf(0, 240, 24, 10_000), [0, 18]);
@@ -9,4 +9,31 @@ test("only the rows that can be seen, and a few around them, are drawn", () => {
   assert.deepEqual(windowOf(0, 240, 24, 3), [0, 3]);
   assert.deepEqual(windowOf(5000, 240, 24, 3), [3, 3]);
   assert.deepEqual(windowOf(-50, 240, 24, 0), [0, 0]);
+});
+
+// A place of elements that tells which have been put somewhere.
+function placeOf(names) {
+  const place = { list: [], put: [] };
+  const element = (name) => ({ name, get nextSibling() { return place.list[place.list.indexOf(this) + 1] ?? null; } });
+  const made = new Map();
+  place.element = (name) => made.get(name) ?? made.set(name, element(name)).get(name);
+  place.insertBefore = (e, before) => {
+    place.put.push(e.name);
+    place.list = place.list.filter((other) => other !== e);
+    place.list.splice(before ? place.list.indexOf(before) : place.list.length, 0, e);
+  };
+  place.list = [...names].map(place.element);
+  Object.defineProperty(place, "firstChild", { get: () => place.list[0] ?? null });
+  return place;
+}
+
+test("rows stand in the order that they are seen in, and only those move that must", () => {
+  for (const [before, after, put] of [
+    ["", "abc", "abc"], ["abc", "abc", ""], ["bc", "abcd", "ad"], ["abd", "abcd", "c"], ["abc", "bca", "a"], ["abcd", "adbc", null], ["abcd", "dcba", null], ["bd", "abcde", "ace"],
+  ]) {
+    const place = placeOf(before);
+    arrange(place, [...after].map(place.element));
+    assert.equal(place.list.map((e) => e.name).join(""), after, `${before} to ${after}`);
+    if (put !== null) assert.equal(place.put.join(""), put, `${before} to ${after}`);
+  }
 });
