@@ -12,6 +12,7 @@ import (
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
+	"sandboxd/internal/sandbox"
 )
 
 // A browser comes to a sandbox's host without a session there. The host gives it a nonce in a cookie and sends it to
@@ -34,16 +35,23 @@ type Codes interface {
 	IssueCode(ctx context.Context, sessionSecret, host, nonce string) (code string, err error)
 }
 
+// Graveyard is a Finder that also knows what was deleted lately. Implemented by sandbox.Manager.
+type Graveyard interface {
+	Finder
+	// Grave gives what is left of one that was deleted lately, or NotFound.
+	Grave(ctx context.Context, name string) (sandbox.Grave, error)
+}
+
 // Handover is the dashboard's side of leading a person to a sandbox's host.
 type Handover struct {
 	Hosts     hostname.Hosts
-	Sandboxes Finder
+	Sandboxes Graveyard
 	Codes     Codes
 }
 
 // URL gives the address to redirect to, for the query parameters "to" and "nonce" of /handover, when who (signed in
 // with session) may use the sandbox. Invalid when the parameters are not of our making, NotFound when there is no such
-// sandbox for this person.
+// sandbox for this person, Gone when they might have used it and it was deleted.
 func (h Handover) URL(ctx context.Context, who auth.Principal, session, to, nonce string) (string, error) {
 	target, rest, err := h.destination(to)
 	if err != nil {
@@ -59,8 +67,12 @@ func (h Handover) URL(ctx context.Context, who auth.Principal, session, to, nonc
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return "", err
 	}
-	if err != nil || sb.Pooled || !who.May(sb.Owner, sb.Name) {
-		return "", fault.New(fault.NotFound, "There is no sandbox %q, or it is not yours.", target.Name)
+	none := fault.New(fault.NotFound, "There is no sandbox %q, or it is not yours.", target.Name)
+	if err != nil {
+		return "", buried(ctx, h.Sandboxes, who, target.Name, none)
+	}
+	if sb.Pooled || !who.May(sb.Owner, sb.Name) {
+		return "", none
 	}
 	code, err := h.Codes.IssueCode(ctx, session, h.Hosts.Host(target), nonce)
 	if err != nil {

@@ -5,9 +5,11 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
+	"sandboxd/internal/sandbox"
 )
 
 var page = header{"Accept", "text/html,application/xhtml+xml", "Sec-Fetch-Mode", "navigate"}
@@ -244,4 +246,19 @@ func TestSignIn_LeadsThroughTheDashboardOnEverySandboxHost(t *testing.T) {
 	}
 	w.accounts.failWith(fault.New(fault.Unavailable, "The store is locked."))
 	w.wantStatus(w.ask("GET", terminal+hostname.SignInPath, header{"Cookie", w.signIn("ml.localhost")}), 503)
+}
+
+func TestHandover_ADeletedSandboxIsGoneForThoseWhoHadIt(t *testing.T) {
+	w := newWorld(t)
+	w.boxes.put("ml", sandbox.Sandbox{})
+	w.boxes.graves["ml"] = sandbox.Grave{Name: "ml", Owner: "u-ann", Deleted: time.Date(2026, 11, 3, 12, 0, 0, 0, time.UTC)}
+	for _, address := range []string{"http://ml.localhost:8080/", port3000 + "/"} {
+		j := w.begin(address, nil)
+		for token, kind := range map[string]fault.Kind{annToken: fault.Gone, rootToken: fault.Gone, bobToken: fault.NotFound, oneToken: fault.NotFound} {
+			_, err := j.dashboard(token)
+			if !fault.Is(err, kind) || kind == fault.Gone != strings.Contains(fault.Message(err), "deleted on 3 November 2026") {
+				t.Errorf("%s, %s: %v", address, token, err)
+			}
+		}
+	}
 }

@@ -37,9 +37,7 @@ import (
 
 // Sandboxes finds sandboxes. Implemented by sandbox.Manager.
 type Sandboxes interface {
-	Finder
-	// Grave gives what is left of one that was deleted lately, or NotFound.
-	Grave(ctx context.Context, name string) (sandbox.Grave, error)
+	Graveyard
 	// Progress tells how far a sandbox's way up has come, by id.
 	Progress(id string) sandbox.Progress
 	// OffersIDE says whether VS Code is switched on in one.
@@ -361,7 +359,7 @@ func (v visit) insider(ctx context.Context, accounts Accounts) (who visitor, sb 
 func (v visit) permitted(ctx context.Context, who visitor) (sandbox.Sandbox, error) {
 	sb, err := v.cfg.Sandboxes.Sandbox(ctx, v.target.Name)
 	if fault.Is(err, fault.NotFound) {
-		return sandbox.Sandbox{}, v.buried(ctx, who, err)
+		return sandbox.Sandbox{}, buried(ctx, v.cfg.Sandboxes, who, v.target.Name, err)
 	}
 	if err != nil {
 		return sandbox.Sandbox{}, err
@@ -374,14 +372,14 @@ func (v visit) permitted(ctx context.Context, who visitor) (sandbox.Sandbox, err
 
 // buried tells those who might have used a sandbox that it has been deleted; everybody else hears what they hear of one
 // that never was.
-func (v visit) buried(ctx context.Context, who visitor, none error) error {
+func buried(ctx context.Context, in Graveyard, who interface{ May(owner, name string) bool }, name string, none error) error {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	grave, err := v.cfg.Sandboxes.Grave(ctx, v.target.Name)
+	grave, err := in.Grave(ctx, name)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return err
 	}
-	if err != nil || !who.May(grave.Owner, v.target.Name) {
+	if err != nil || !who.May(grave.Owner, name) {
 		return none
 	}
 	return fault.New(fault.Gone, "It was deleted on %s and will not come back.", grave.Deleted.UTC().Format("2 January 2006"))
