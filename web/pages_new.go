@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 	"github.com/docker/go-units"
@@ -70,11 +71,33 @@ func (s *Server) submitNew(ctx context.Context, r *request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	box, _, err := s.cfg.Sandboxes.Create(ctx, ask)
+	box, created, err := s.cfg.Sandboxes.Create(ctx, ask)
+	if ask.Name != "" && (fault.Is(err, fault.Conflict) || err == nil && !created && !s.justMade(box)) {
+		return "", s.nameTaken(ctx, r, ask.Name, err)
+	}
 	if err != nil {
 		return "", err
 	}
 	return sandboxURL(box.Name), nil
+}
+
+// resendTime is how long the same form, sent again, leads to the sandbox that it has made: a double click, or a page
+// that was loaded again.
+const resendTime = 10 * time.Second
+
+// justMade says whether a create that found what it asks for has found its own: one that is new, or still to be made
+// in the place of one that is being deleted.
+func (s *Server) justMade(box sandbox.Sandbox) bool {
+	return box.State == sandbox.Deleting || s.cfg.Now().Sub(box.Created) <= resendTime
+}
+
+// nameTaken says beside the name that there is one of it already, as far as the person may know of that; else cause.
+func (s *Server) nameTaken(ctx context.Context, r *request, name string, cause error) error {
+	taken := &fault.Error{Kind: fault.Conflict, Field: "name", Message: "There is one of this name already: open it, or choose another name."}
+	if _, err := s.visible(ctx, r.who, name); err != nil {
+		taken.Message, taken.Err = fault.Message(cause), cause
+	}
+	return taken
 }
 
 func readNew(r *request) (sandbox.Request, error) {
@@ -148,7 +171,7 @@ func readEnv(text string) (map[string]string, error) {
 }
 
 // againNew shows the form with what was entered and what is wrong with it.
-func (s *Server) againNew(_ context.Context, r *request, err error) (templ.Component, error) {
+func (s *Server) againNew(ctx context.Context, r *request, err error) (templ.Component, error) {
 	n := views.New{Open: true, Rest: newChoices()}
 	fields := map[string]*views.Field{
 		"label": &n.Label, "name": &n.Name, "cpus": &n.Size.CPUs, "memory": &n.Size.Memory, "pids": &n.Size.Pids,
@@ -157,6 +180,9 @@ func (s *Server) againNew(_ context.Context, r *request, err error) (templ.Compo
 	n.Fault = r.fill(fields, err)
 	if elsewhere := r.refill(&n.Rest, err); elsewhere == "" {
 		n.Fault = ""
+	}
+	if box, missing := s.visible(ctx, r.who, r.field("name")); missing == nil && fault.Is(err, fault.Conflict) && n.Name.Fault != "" {
+		n.Taken = sandboxURL(box.Name)
 	}
 	return s.newForm(r, n), nil
 }

@@ -90,6 +90,37 @@ func TestNew_ShowsWhatTheDomainRefuses(t *testing.T) {
 	}
 }
 
+func TestNew_ANameThatIsTakenKeepsTheForm(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "mine", nil)
+	s.put("bob", "his", nil)
+	ask := func(name string) view {
+		return s.post("ada", "/sandboxes", fields("template", "base", "name", name, "label", "Kept")).is(http.StatusConflict)
+	}
+	page := ask("mine")
+	if got := text(page.need("#new-name-fault")); got != "There is one of this name already: open it, or choose another name." {
+		t.Errorf("says %q", got)
+	}
+	if attr(page.need("#new-taken"), "href") != "/sandboxes/mine" || attr(page.need("#new-label"), "value") != "Kept" || attr(page.need("#new-name"), "value") != "mine" {
+		t.Error("what was typed is lost")
+	}
+	page = ask("his") // of which she may know no more than that
+	if got := text(page.need("#new-name-fault")); got == "" || strings.Contains(got, "open it") || page.find("#new-taken") != nil {
+		t.Errorf("says %q", got)
+	}
+}
+
+func TestNew_TheSameFormSentTwiceLeadsToTheOneThatItHasMade(t *testing.T) {
+	s := newStage(t)
+	for range 2 {
+		s.post("ada", "/sandboxes", fields("template", "base", "name", "ml")).leads("/sandboxes/ml")
+	}
+	s.put("ada", "older", nil)
+	s.post("ada", "/sandboxes", fields("template", "base", "name", "older")).is(http.StatusConflict)
+	s.put("ada", "ending", func(b *sandbox.Sandbox) { b.State = sandbox.Deleting }) // a new one follows it
+	s.post("ada", "/sandboxes", fields("template", "base", "name", "ending")).leads("/sandboxes/ending")
+}
+
 func TestNew_IsASheetForAScript(t *testing.T) {
 	s := newStage(t)
 	sheet := s.get("ada", "/new", "HX-Request", "true").is(http.StatusOK).Body.String()

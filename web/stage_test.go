@@ -268,6 +268,9 @@ func (f *fakeBoxes) Create(ctx context.Context, r sandbox.Request) (sandbox.Sand
 	if box.Name == "" {
 		box.Name = "quiet-otter"
 	}
+	if old, err := f.store.ByName(ctx, box.Name); err == nil && old.Owner == r.Owner && old.Spec.Template == r.Template {
+		return old, false, nil
+	}
 	if err := f.store.Insert(ctx, box); err != nil {
 		return sandbox.Sandbox{}, false, err
 	}
