@@ -7,6 +7,7 @@ import (
 
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/wire"
 )
 
 // looked waits until what keeps sandboxes awake has been asked for n times more.
@@ -117,6 +118,17 @@ func TestLiveReasons_OthersSandboxesAreNotLookedAt(t *testing.T) {
 	s.idle.change("mine", by(idle.Exec, "make"))
 	if e := f.next(); strings.Contains(e, "psst") || !strings.Contains(e, "make") {
 		t.Errorf("says %s", e)
+	}
+}
+
+func TestLiveWorkspace_GoingToSleepBringsNoStepsThatNothingShows(t *testing.T) {
+	s := newStage(t)
+	box := s.put("ada", "mine", func(b *sandbox.Sandbox) { b.State = sandbox.Sleeping })
+	f, _ := s.follow("ada", s.liveURL("ada", "/sandboxes/mine"))
+	s.boxes.report(box, sandbox.Progress{Phase: sandbox.PhaseReady, Detail: "on its way"})
+	s.rooms.listen(wire.PortOpen{Port: 3000})
+	if e := f.until(`"#ws-doors"`); strings.Contains(e, "work-steps") {
+		t.Errorf("brings %s", e)
 	}
 }
 

@@ -88,7 +88,7 @@ func (l *liveWorkspace) tell(ctx context.Context, reasons bool, out *parts) erro
 	if reasons {
 		l.look(ctx, out)
 	}
-	if l.box.State.Settled() {
+	if l.box.State == sandbox.Running || still(l.box.State) { // no pane shows steps
 		return nil
 	}
 	out.add("work-steps", views.Replace, views.WorkSteps(l.server.work(l.box, l.progress)))

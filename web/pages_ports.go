@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -122,6 +123,21 @@ func (s *Server) pagePort(ctx context.Context, r *request) (templ.Component, err
 	return s.portForm(ctx, r, views.PortSheet{})
 }
 
+// portsBehind draws anew what the page behind a sheet shows of ports: the workspace's menu, or the list beside the services.
+func (s *Server) portsBehind(ctx context.Context, r *request, box sandbox.Sandbox) templ.Component {
+	behind, err := url.Parse(r.http.Header.Get("HX-Current-URL"))
+	if err != nil {
+		return templ.NopComponent
+	}
+	switch {
+	case behind.Path == servicesURL(box.Name):
+		return views.Part("ports", views.Replace, views.PortsPart(s.portList(box, s.whatListens(ctx, box))))
+	case behind.Path == sandboxURL(box.Name) && len(s.doors(box, catalog.Template{})) > 0: // the menu stands beside the doors
+		return views.Part("ws-ports", views.Replace, views.PortMenu(s.ports(ctx, box, s.whatListens(ctx, box))))
+	}
+	return templ.NopComponent
+}
+
 // portForm is the sheet with what v has to say.
 func (s *Server) portForm(ctx context.Context, r *request, v views.PortSheet) (templ.Component, error) {
 	box, err := s.visible(ctx, r.who, r.param("name"))
@@ -143,8 +159,7 @@ func (s *Server) portForm(ctx context.Context, r *request, v views.PortSheet) (t
 		})
 	}
 	if r.byScript() {
-		menu := views.Part("ws-ports", views.Replace, views.PortMenu(s.ports(ctx, box, s.whatListens(ctx, box))))
-		return templ.Join(views.PortSheetPart(v), menu), nil
+		return templ.Join(views.PortSheetPart(v), s.portsBehind(ctx, r, box)), nil
 	}
 	v.Frame = s.frame(r, "Port "+v.Number+" of "+box.Name, "sandboxes")
 	return views.PortSheetPage(v), nil

@@ -71,7 +71,8 @@ func TestPorts_AreMadePublicAndPrivateAgain(t *testing.T) {
 	if !s.ports.Public(box.ID, 3000) || !strings.Contains(text(done.need("main")), "Port 3000 is public.") {
 		t.Errorf("says %s", text(done.need("main")))
 	}
-	sheet := s.post("ada", "/sandboxes/mine/ports/3000", fields("visibility", "private"), "HX-Request", "true").is(http.StatusOK)
+	sheet := s.post("ada", "/sandboxes/mine/ports/3000", fields("visibility", "private"), "HX-Request", "true",
+		"HX-Current-URL", "http://localhost:8080/sandboxes/mine").is(http.StatusOK)
 	if s.ports.Public(box.ID, 3000) || !has(sheet.Body.String(), "ws-ports outerHTML") {
 		t.Errorf("answers %s", sheet.Body)
 	}
@@ -88,6 +89,25 @@ func TestPorts_AreMadePublicAndPrivateAgain(t *testing.T) {
 	}
 	if len(s.ports.List(box.ID)) != 0 {
 		t.Errorf("open: %+v", s.ports.List(box.ID))
+	}
+}
+
+func TestPorts_TheSheetDrawsAnewOnlyWhatThePageBehindItHas(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "mine", nil)
+	s.put("ada", "still", func(b *sandbox.Sandbox) { b.State = sandbox.Stopped })
+	for _, c := range []struct{ name, behind, brings string }{
+		{"mine", "/sandboxes/mine?port=3000", "ws-ports outerHTML"},
+		{"mine", "/sandboxes/mine/services", "ports outerHTML"},
+		{"mine", "/sandboxes/mine/ports/3000", ""},
+		{"mine", "/sandboxes/other/services", ""},
+		{"still", "/sandboxes/still", ""},
+		{"still", "/sandboxes/still/services", "ports outerHTML"},
+	} {
+		sheet := s.get("ada", "/sandboxes/"+c.name+"/ports/3000", "HX-Request", "true", "HX-Current-URL", "http://localhost:8080"+c.behind).is(http.StatusOK)
+		if got := strings.Join(targets(sheet.Body.String()), ", "); got != c.brings {
+			t.Errorf("over %s it brings %q, want %q", c.behind, got, c.brings)
+		}
 	}
 }
 
