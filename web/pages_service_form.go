@@ -87,35 +87,57 @@ func envLines(env map[string]string) string {
 	return b.String()
 }
 
-// readService reads a service from the posted form. was is the one that it changes; its command is kept as it is declared
-// when its text was left alone.
-func readService(r *request, was catalog.Service) (d catalog.Service, err error) {
+// readService reads a service from the posted form, with all that cannot be read. was is the one that it changes; its
+// command is kept as it is declared when its text was left alone.
+func readService(r *request, was catalog.Service) (d catalog.Service, faults []error) {
 	d = catalog.Service{Name: r.field("name"), Cwd: r.field("cwd"), Autostart: r.field("autostart") != ""}
 	d.Command = exec.Shell(strings.ReplaceAll(r.field("command"), "\r\n", "\n"))
 	if len(was.Command) > 0 && r.field("command") == commandText(was.Command) {
 		d.Command = was.Command
 	}
 	if r.field("command") == "" {
-		return d, fault.Field("command", "Say what is to be run.")
+		faults = append(faults, fault.Field("command", "Say what is to be run."))
 	}
+	var err error
 	if text := r.field("port"); text != "" {
 		if d.Port, err = strconv.Atoi(text); err != nil || d.Port < 1 {
-			return d, fault.Field("port", "A port is a number from 1 to 65535.")
+			faults = append(faults, fault.Field("port", "A port is a number from 1 to 65535."))
 		}
 	}
 	if d.Env, err = readEnv(r.form("env")); err != nil {
-		return d, err
+		faults = append(faults, err)
 	}
 	if r.field("health") == "" {
-		return d, nil
+		return d, faults
 	}
 	d.Health = &catalog.Health{Path: r.field("health_path")}
 	if text := r.field("health_interval"); text != "" {
 		if d.Health.Interval, err = parseSpan(text); err != nil {
-			return d, fault.Field("health.interval", "%.40q is not a length of time, such as 10s or 1m.", text)
+			d.Health.Interval = 0
+			faults = append(faults, fault.Field("health.interval", "%.40q is not a length of time, such as 10s or 1m.", text))
 		}
 	}
-	return d, nil
+	return d, faults
+}
+
+// withService gives declared with the posted service at at, or as the last; else all that is wrong with it.
+func withService(r *request, declared []catalog.Service, at int) ([]catalog.Service, error) {
+	var before catalog.Service
+	if at >= 0 {
+		before = declared[at]
+	}
+	d, faults := readService(r, before)
+	if at < 0 { // also one that somebody has deleted meanwhile: the list's ETag tells
+		at, declared = len(declared), append(declared, d)
+	} else {
+		declared[at] = d
+	}
+	for _, f := range catalog.ServiceFaults(declared, at) {
+		if fault.FieldOf(f) != "health" || r.field("port") == "" { // a port that cannot be read is none that is missing
+			faults = append(faults, f)
+		}
+	}
+	return declared, errors.Join(faults...)
 }
 
 // submitNewService declares one more service.
@@ -146,18 +168,8 @@ func (s *Server) keepService(ctx context.Context, r *request, was string) (strin
 			at = i
 		}
 	}
-	var before catalog.Service
-	if at >= 0 {
-		before = declared[at]
-	}
-	d, err := readService(r, before)
-	if err != nil {
+	if declared, err = withService(r, declared, at); err != nil {
 		return "", err
-	}
-	if at < 0 { // also one that somebody has deleted meanwhile: the list's ETag tells
-		declared = append(declared, d)
-	} else {
-		declared[at] = d
 	}
 	seen := r.field("etag")
 	_, err = s.cfg.Services.Put(door.Only(ctx, box.ID), box.Name, declared, func(etag string) bool { return etag == cmp.Or(seen, list.ETag) && etag == list.ETag })
@@ -174,16 +186,26 @@ func (s *Server) againService(ctx context.Context, r *request, cause error) (tem
 		Cwd: views.Field{Value: r.form("cwd")}, Env: views.Field{Value: r.form("env")}, Path: views.Field{Value: r.form("health_path")},
 		Interval: views.Field{Value: r.form("health_interval")}, Health: r.field("health") != "", Auto: r.field("autostart") != "",
 	}}
-	message := fault.Message(cause)
 	if errors.Is(cause, services.ErrChanged) {
-		message = "Somebody has changed the services meanwhile. Saving again keeps their other changes and makes this one."
+		v.Fault = "Somebody has changed the services meanwhile. Saving again keeps their other changes and makes this one."
+		return s.serviceForm(ctx, r, v)
 	}
-	if field := v.FieldOf(fault.FieldOf(cause)); field != nil {
-		field.Fault = message
-	} else {
-		v.Fault = message
+	for _, one := range eachOf(cause) {
+		to := &v.Fault
+		if field := v.FieldOf(fault.FieldOf(one)); field != nil {
+			to = &field.Fault
+		}
+		*to = cmp.Or(*to, fault.Message(one)) // the first of a field
 	}
 	return s.serviceForm(ctx, r, v)
+}
+
+// eachOf gives the errors that were joined to err, or err alone.
+func eachOf(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
 }
 
 // pageDeleteService asks before a service goes; a script gets the question as a sheet.

@@ -154,6 +154,39 @@ func TestServices_AFormThatIsRefusedLosesNothing(t *testing.T) {
 	}
 }
 
+func TestServices_AFormShowsAllThatIsWrongAndBeginsWithTheFirst(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "mine", nil)
+	s.declare("mine", catalog.Service{Name: "taken", Command: []string{"true"}, Port: 8000})
+	page := s.post("ada", "/sandboxes/mine/services", serviceForm(func(f url.Values) {
+		f.Set("port", "8000")
+		f.Set("command", "")
+		f.Set("cwd", "srv")
+		f.Set("env", "nothing")
+		f.Set("health_path", "healthz")
+		f.Set("health_interval", "often")
+	})).is(http.StatusBadRequest)
+	for id, says := range map[string]string{
+		"port": "The services taken and web have the same port 8000.", "command": "Say what is to be run.", "env": "Line 1 has no “=”: write NAME=value.",
+		"cwd": "cwd must be", "health-path": "The path of health must", "health-interval": `"often" is not a length of time`,
+	} {
+		if got := text(page.need("#service-" + id + "-fault")); !strings.HasPrefix(got, says) {
+			t.Errorf("%s: says %q", id, got)
+		}
+	}
+	if page.find("#service-name-fault") != nil || hasAttr(page.need("#service-name"), "autofocus") || !hasAttr(page.need("#service-port"), "autofocus") {
+		t.Error("it does not begin with the port")
+	}
+	page = s.post("ada", "/sandboxes/mine/services", serviceForm(func(f url.Values) { f.Set("port", "x") })).is(http.StatusBadRequest)
+	if page.find("#service-health-path-fault") != nil {
+		t.Error("a port that cannot be read is said to be missing")
+	}
+	page = s.post("ada", "/sandboxes/mine/services", serviceForm(func(f url.Values) { f.Set("command", "") })).is(http.StatusBadRequest)
+	if !hasAttr(page.need("#service-command"), "autofocus") {
+		t.Error("it does not begin with the command")
+	}
+}
+
 func TestServices_OfTwoEditsNoneIsLost(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)

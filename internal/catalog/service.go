@@ -53,14 +53,41 @@ func CheckServices(list []Service) error {
 			return fault.Field(m[0].field, "Service %s: %s", named(s.Name), m[0].message)
 		}
 		if names[s.Name] {
-			return fault.Field("name", "There are two services %q.", s.Name)
+			return twoOfName(s.Name)
 		}
 		if other := ports[s.Port]; s.Port != 0 && other != "" {
-			return fault.Field("port", "The services %s and %s have the same port %d.", other, s.Name, s.Port)
+			return twoOfPort(other, s.Name, s.Port)
 		}
 		names[s.Name], ports[s.Port] = true, s.Name
 	}
 	return nil
+}
+
+// ServiceFaults gives all that is wrong with the service at i of a list, by itself and beside the others, as Invalid faults
+// with its fields. For a form of that one: they do not name it.
+func ServiceFaults(list []Service, i int) []error {
+	var faults []error
+	for _, m := range list[i].mistakes() {
+		faults = append(faults, fault.Field(m.field, "%s", m.message))
+	}
+	for j, other := range list {
+		if j == i {
+			continue
+		}
+		if other.Name == list[i].Name {
+			faults = append(faults, twoOfName(other.Name))
+		}
+		if other.Port != 0 && other.Port == list[i].Port {
+			faults = append(faults, twoOfPort(other.Name, list[i].Name, other.Port))
+		}
+	}
+	return faults
+}
+
+func twoOfName(name string) error { return fault.Field("name", "There are two services %q.", name) }
+
+func twoOfPort(one, other string, port int) error {
+	return fault.Field("port", "The services %s and %s have the same port %d.", named(one), named(other), port)
 }
 
 // named gives a service's name for a message, whatever it holds.
