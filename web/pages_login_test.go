@@ -61,6 +61,18 @@ func TestSetup_ShowsWhatIsWrongAndKeepsTheName(t *testing.T) {
 	}
 }
 
+func TestSetup_BeginsWithWhatIsWrong(t *testing.T) {
+	s, code := unclaimed(t)
+	for _, c := range []struct{ name, password, focus string }{{"chief", "short", "password"}, {"No Name", "long enough to be one", "name"}} {
+		page := s.post("", "/setup", fields("code", code, "name", c.name, "password", c.password)).is(http.StatusBadRequest)
+		for _, id := range []string{"name", "password"} {
+			if hasAttr(page.need("#"+id), "autofocus") != (id == c.focus) {
+				t.Errorf("%s, %s: focus of %s", c.name, c.password, id)
+			}
+		}
+	}
+}
+
 func TestSetup_SaysWhenItIsDoneOrHasNoCode(t *testing.T) {
 	s, _ := unclaimed(t)
 	for _, path := range []string{"/setup", "/login"} {
