@@ -41,3 +41,13 @@ func (f ServiceForm) focus() string {
 	}
 	return ""
 }
+
+// resets says whether there is anything to go back to the template's services from.
+func (l ServiceList) resets() bool { return l.Own && (!l.Bare || len(l.Items) > 0) }
+
+func (l ServiceList) resetQuestion() string {
+	if l.Bare {
+		return "Remove all services? What is declared here is forgotten, and ends."
+	}
+	return "Take the template's services again? The ones declared here are forgotten, and end."
+}

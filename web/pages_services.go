@@ -55,7 +55,7 @@ func boxTitle(box sandbox.Sandbox) string {
 
 // serviceList shows a sandbox's services.
 func (s *Server) serviceList(ctx context.Context, box sandbox.Sandbox, list services.List) views.ServiceList {
-	v := views.ServiceList{Name: box.Name, Own: list.Own}
+	v := views.ServiceList{Name: box.Name, Own: list.Own, Bare: len(s.templateOf(box.Spec).Services) == 0}
 	switch {
 	case box.State.Resting():
 		v.Rests = "The sandbox is at rest. Starting a service wakes it."

@@ -187,6 +187,38 @@ func TestServices_AFormShowsAllThatIsWrongAndBeginsWithTheFirst(t *testing.T) {
 	}
 }
 
+// withServices are the stage's templates, each with a service.
+type withServices struct{ stageTemplates }
+
+func (w withServices) Template(name string) (catalog.Template, error) {
+	t, err := w.stageTemplates.Template(name)
+	t.Services = []catalog.Service{{Name: "web", Command: []string{"true"}}}
+	return t, err
+}
+
+func TestServices_OfferTheTemplatesWhereThatChangesThem(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "mine", nil)
+	foot := func() string {
+		return text(s.get("ada", "/sandboxes/mine/services").is(http.StatusOK).need("#services"))
+	}
+	if strings.Contains(foot(), "of its own") {
+		t.Errorf("says %s", foot())
+	}
+	s.declare("mine", catalog.Service{Name: "web", Command: []string{"true"}})
+	if !strings.Contains(foot(), "Remove all and follow the template (which has none)…") {
+		t.Errorf("says %s", foot())
+	}
+	s.post("ada", "/sandboxes/mine/services/web/delete", nil).leads("/sandboxes/mine/services")
+	if strings.Contains(foot(), "of its own") {
+		t.Errorf("with none it says %s", foot())
+	}
+	s.server.cfg.Templates = withServices{}
+	if !strings.Contains(foot(), "Take the template's again…") {
+		t.Errorf("says %s", foot())
+	}
+}
+
 func TestServices_OfTwoEditsNoneIsLost(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)
