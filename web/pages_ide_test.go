@@ -15,6 +15,12 @@ func TestIDEPage_SaysWhatItDoesAndSwitchesIt(t *testing.T) {
 	if page.find("a.door.ide") != nil || !strings.Contains(text(page.need("#ws-ports")), "Turn on VS Code…") {
 		t.Errorf("menu %s", text(page.need("#ws-ports")))
 	}
+	if menu := text(page.need("#ws-acts")); !strings.Contains(menu, "VS Code…") {
+		t.Errorf("menu %s", menu)
+	}
+	if list := s.get("ada", "/").is(http.StatusOK); strings.Contains(text(list.need("main")), "VS Code…") {
+		t.Error("the list of sandboxes has it too")
+	}
 	sheet := s.get("ada", "/sandboxes/mine/vscode").is(http.StatusOK)
 	for _, words := range []string{"code-server", ideSize, "Turn on VS Code", "memory"} {
 		if !strings.Contains(text(sheet.need("main")), words) {

@@ -176,7 +176,12 @@ func (p *presenter) acts(box sandbox.Sandbox) views.Acts {
 			a.First = look
 		}
 	}
-	if !inside && (box.State == sandbox.Running || box.State.Resting()) { // the list opens; its menu does the rest
+	usable := box.State == sandbox.Running || box.State.Resting()
+	switch {
+	case usable && inside:
+		code := views.Action{Icon: "code", Text: "VS Code…", URL: ideURL(box.Name), Sheet: true}
+		a.More = slices.Insert(a.More, slices.Index(a.More, rest), code)
+	case usable: // the list opens; its menu does the rest
 		a.First, a.More = open, slices.Insert(a.More, 0, a.First)
 	}
 	return a
