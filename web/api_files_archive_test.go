@@ -30,7 +30,11 @@ func TestArchive_IsJudgedAndCompleteOrCutOff(t *testing.T) {
 	if d := cmp.Diff([]string{"notes.txt", "src/", "src/main.go"}, names); d != "" {
 		t.Error(d)
 	}
-	zipped := w.call("ada", "GET", labFiles+"?path=~&archive=zip&name=src", "").is(200).Body.Bytes()
+	one := w.call("ada", "GET", labFiles+"?path=~&archive=zip&name=src", "").is(200)
+	if got := one.Header().Get("Content-Disposition"); got != `attachment; filename="src.zip"` {
+		t.Errorf("one folder by its name is %s", got)
+	}
+	zipped := one.Body.Bytes()
 	z, err := zip.NewReader(bytes.NewReader(zipped), int64(len(zipped)))
 	if err != nil || len(z.File) != 3 {
 		t.Fatalf("%v, %v", z, err)

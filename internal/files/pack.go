@@ -71,7 +71,7 @@ func (s *Service) Pack(ctx context.Context, name, folder string, names []string,
 		return nil, err
 	}
 	return &Archive{
-		Name: archiveName(clean, format), Format: format, owner: t.owner, stream: t.from(body), ctx: t.ctx, spools: &s.spools,
+		Name: archiveName(clean, names, format), Format: format, owner: t.owner, stream: t.from(body), ctx: t.ctx, spools: &s.spools,
 		close: func() { body.Close(); t.end() },
 	}, nil
 }
@@ -86,9 +86,12 @@ func once(names []string) []string {
 	})
 }
 
-// archiveName names the archive of a folder.
-func archiveName(folder string, f Format) string {
+// archiveName names the archive of a folder, or of some of what is in it: of one thing, by that.
+func archiveName(folder string, names []string, f Format) string {
 	base := path.Base(folder)
+	if len(names) == 1 {
+		base = names[0]
+	}
 	switch base {
 	case "/":
 		base = "root"

@@ -7,10 +7,12 @@ export function ask({ title, text = "", body = [], buttons, wide = false }) {
   return new Promise((resolve) => {
     const id = `ask-${Math.random().toString(36).slice(2)}`;
     const close = h("button", { type: "button", class: "button bare square low", "aria-label": "Close", click: () => dialog.close("") }, icon("close"));
+    // One that only closes is not what Enter in a field presses.
+    const button = (b) => h("button", { type: b.value ? "submit" : "button", class: `button ${b.kind ?? ""}`, value: b.value, autofocus: b.usual, formnovalidate: !b.checks, click: b.value ? null : () => dialog.close("") }, b.text);
     const form = h("form", { method: "dialog", class: "sheet" },
       h("div", { class: "sheet-head" }, h("div", {}, h("h2", { id }, title), text && h("p", { class: "quiet" }, text)), close),
       body,
-      h("div", { class: "buttons end" }, buttons.map((b) => h("button", { class: `button ${b.kind ?? ""}`, value: b.value, autofocus: b.usual, formnovalidate: !b.checks }, b.text))));
+      h("div", { class: "buttons end" }, buttons.map(button)));
     const dialog = h("dialog", { class: wide ? "wide" : "", "aria-labelledby": id }, form);
     dialog.addEventListener("keydown", (event) => event.stopPropagation());
     dialog.addEventListener("click", (event) => event.target === dialog && dialog.close(""));
