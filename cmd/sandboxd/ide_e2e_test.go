@@ -142,6 +142,7 @@ func TestIDE_FromOffToOff(t *testing.T) {
 	p.looksRound(s)
 	p.usesItsTerminal(s)
 	p.keepsAcrossAStop(s, url)
+	p.seesWhatHasChanged(s)
 
 	s.setIDE("lab", false)
 	s.until(20*time.Second, "it has ended", func() bool {
@@ -272,6 +273,27 @@ func (p coder) keepsAcrossAStop(s *server, url string) {
 		return s.exec("lab", map[string]any{"command": "cat said.txt"}).Stdout == "something"
 	})
 	p.pictures("ide-again")
+}
+
+// seesWhatHasChanged opens a folder that is under git, finds its changed file and its new one in the Source Control view, and
+// that no extension could not be started.
+func (p coder) seesWhatHasChanged(s *server) {
+	p.t.Helper()
+	made := s.exec("lab", map[string]any{"command": `mkdir project && cd project && git init -q && echo one > changed.txt && git add . &&
+git -c user.name=Agent -c user.email=agent@lab.test commit -q -m First && echo two >> changed.txt && echo new > new.txt`})
+	if made.ExitCode != 0 {
+		p.t.Fatalf("a folder under git: %+v", made)
+	}
+	p = coder{p.window()}
+	p.opensIDE("http://" + s.host("code-lab") + "/?folder=/home/agent/project")
+	p.commands("Source Control: Focus on Changes View")
+	for _, row := range []string{"changed.txt, Modified", "new.txt, Untracked"} {
+		p.sees(row, fmt.Sprintf(`document.querySelector('.scm-view .monaco-list-row[aria-label^=%q]') !== null`, row), time.Minute)
+	}
+	p.pictures("ide-git")
+	if failed := s.exec("lab", map[string]any{"command": "grep -rhE 'Activating extension|Cannot find' .local/share/code-server/logs | grep -iE 'failed|Cannot find'"}); failed.ExitCode != 1 {
+		p.t.Errorf("VS Code has extensions that do not start: %+v", failed)
+	}
 }
 
 // TestIDE_AnUnusedTabLetsItsSandboxFreezeAndAKeyThawsIt leaves a tab open in an image that has nothing but Debian: neither Node
