@@ -275,10 +275,9 @@ func TestUpload_GoesOnWhereItWasCutOff(t *testing.T) {
 	if _, err := p.Write(p.ctx(), "box", put, cut); err == nil {
 		t.Fatal("a cut went unnoticed")
 	}
-	var at int64
 	p.until("something has arrived", func() bool {
-		var err error
-		if at, err = p.Upload(p.ctx(), "box", "/big", "u-1"); err != nil {
+		at, err := p.Upload(p.ctx(), "box", "/big", "u-1")
+		if err != nil {
 			t.Fatal(err)
 		}
 		return at > 0
@@ -286,11 +285,13 @@ func TestUpload_GoesOnWhereItWasCutOff(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(p.root, "big")); !os.IsNotExist(err) {
 		t.Errorf("half a file is there: %v", err)
 	}
-	put.Offset = at
 	var w files.Written
-	p.until("the rest is taken", func() (ok bool) { // what is left of the first try may take a moment to end
+	p.until("the rest is taken", func() (ok bool) { // what is left of the first try may take a moment to arrive and end
 		var err error
-		w, err = p.Write(p.ctx(), "box", put, bytes.NewReader(content[at:]))
+		if put.Offset, err = p.Upload(p.ctx(), "box", "/big", "u-1"); err != nil {
+			t.Fatal(err)
+		}
+		w, err = p.Write(p.ctx(), "box", put, bytes.NewReader(content[put.Offset:]))
 		return err == nil
 	})
 	if w.Offset != int64(len(content)) || p.get("/big") != string(content) {
