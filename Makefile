@@ -19,7 +19,7 @@ TRAEFIK_VERSION = $(shell sed -n 's|.*github.com/traefik/traefik/v3 v\([^ ]*\).*
 BASE_IMAGE = bin/sandboxd template build base --data artifacts/data
 VSCODE     = bin/sandboxd ide build --data artifacts/data
 
-.PHONY: help run build check test test-engine test-e2e test-workspace test-chaos fuzz bench image lint generate check-generate clean
+.PHONY: help run build check test images test-engine test-e2e test-workspace test-chaos fuzz bench image lint generate check-generate clean
 
 help: ## list what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,10 +34,15 @@ check: build ## fast: linters and all tests that need no engine
 	cd static && npm test --silent
 	$(GO) test -race -timeout $(TEST_TIME) ./...
 
-test: check ## everything, on a real engine and in a real browser
-	@internal/setup/tools.sh chromium
+test: ## everything, on a real engine and in a real browser
+	@$(MAKE) --no-print-directory -j2 --output-sync=target check images
 	@$(MAKE) --no-print-directory -j2 --output-sync=target test-engine test-chaos
 	@$(MAKE) --no-print-directory -j2 --output-sync=target test-e2e test-workspace
+
+images: build ## the browser and the images that the tests use
+	@internal/setup/tools.sh chromium
+	$(ENGINE) $(BASE_IMAGE)
+	$(ENGINE) $(VSCODE)
 
 test-engine: build ## tests on a real engine
 	@internal/setup/tools.sh
