@@ -90,17 +90,24 @@ func hostService(t *testing.T) string {
 	return port
 }
 
-// hostAddresses gives the IPv4 addresses of this host, without loopback.
+// hostAddresses gives the IPv4 addresses of this host, without loopback and the bridges of networks, which come and go beside this
+// test: the one that matters is the gateway.
 func hostAddresses(t *testing.T) []string {
 	t.Helper()
-	all, err := net.InterfaceAddrs()
+	all, err := net.Interfaces()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out []string
-	for _, a := range all {
-		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() {
-			out = append(out, n.IP.String())
+	for _, i := range all {
+		addresses, err := i.Addrs()
+		if err != nil || strings.HasPrefix(i.Name, "br-") {
+			continue
+		}
+		for _, a := range addresses {
+			if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() {
+				out = append(out, n.IP.String())
+			}
 		}
 	}
 	return out
