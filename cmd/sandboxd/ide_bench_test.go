@@ -129,6 +129,12 @@ func (a *alone) stop() {
 	_ = syscall.Kill(-a.cmd.Process.Pid, syscall.SIGKILL)
 	_ = a.cmd.Wait()
 	a.cmd = nil
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for conn, err := net.Dial("tcp", a.addr); err == nil; conn, err = net.Dial("tcp", a.addr) { // what it has started ends beside it
+		_ = conn.Close()
+		<-tick.C
+	}
 }
 
 // benchBrowser is the browser of a benchmark.
