@@ -24,7 +24,7 @@ func (e *Engine) Create(ctx context.Context, b sandbox.Box) error {
 	if e.life.Err() != nil {
 		return fault.New(fault.Unavailable, "The connection to the container engine is closed.")
 	}
-	unlock, err := e.ids.lock(ctx, b.ID)
+	unlock, err := e.ids.Acquire(ctx, b.ID, 1, -1)
 	if err != nil {
 		return classify(err, "make the container")
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/docker/docker/client"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/semaphore"
 )
 
 // How long the engine may take. Callers' own deadlines count as well; these bound calls that come without one.
@@ -59,7 +60,7 @@ type Engine struct {
 	client    atomic.Pointer[client.Client]
 	facts     atomic.Pointer[facts]
 	network   *sandboxNetwork
-	ids       keyed
+	ids       semaphore.Keyed
 	seen      details
 	reclaims  *reclaims
 	lingering atomic.Bool     // somebody waits to remove the network
@@ -79,7 +80,7 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{c: c, network: n, ids: newKeyed(), reclaims: newReclaims(hostKernel())}
+	e := &Engine{c: c, network: n, reclaims: newReclaims(hostKernel())}
 	e.seen.reset()
 	e.life, e.end = context.WithCancel(context.Background())
 	if err := e.refresh(ctx); err != nil {

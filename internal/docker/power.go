@@ -107,7 +107,7 @@ func (e *Engine) Stop(ctx context.Context, id string, grace time.Duration) error
 func (e *Engine) Remove(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, removeLimit)
 	defer cancel()
-	unlock, err := e.ids.lock(ctx, id)
+	unlock, err := e.ids.Acquire(ctx, id, 1, -1)
 	if err != nil {
 		return classify(err, "remove the container")
 	}

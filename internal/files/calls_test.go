@@ -85,8 +85,8 @@ func TestService_WhoFindsNoRoomForAListWaits(t *testing.T) {
 			synctest.Wait()
 		}
 		under.Wait()
-		if len(s.calls) != 0 {
-			t.Errorf("%d are counted afterwards", len(s.calls))
+		if s.calls.Len() != 0 {
+			t.Errorf("%d are counted afterwards", s.calls.Len())
 		}
 	})
 }

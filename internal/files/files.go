@@ -13,6 +13,7 @@ package files
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/idle"
+	"sandboxd/internal/semaphore"
 	"sandboxd/internal/wire"
 )
 
@@ -144,13 +146,7 @@ type Service struct {
 	mu        sync.Mutex
 	transfers map[string]int // under way, by sandbox
 	archives  map[string]int
-	calls     map[string]*calls
-}
-
-// calls are those in one sandbox.
-type calls struct {
-	room chan struct{}
-	all  int // in it and before it; guarded by Service.mu
+	calls     semaphore.Keyed
 }
 
 // New makes a Service. It does no I/O. The little that it must keep on a disk goes where the system has temporary files.
@@ -159,7 +155,7 @@ func New(w Way) *Service { return NewIn("", w) }
 // NewIn is New for a Service that keeps in folder what does not fit in memory. That is made when it is needed.
 func NewIn(folder string, w Way) *Service {
 	return &Service{way: w, stall: stallLimit, spools: spools{folder: folder, most: spoolsMost},
-		transfers: map[string]int{}, archives: map[string]int{}, calls: map[string]*calls{}}
+		transfers: map[string]int{}, archives: map[string]int{}}
 }
 
 // call runs what takes a moment or does its work within the guest.
@@ -182,46 +178,18 @@ func (s *Service) call(ctx context.Context, name, doing string, limit time.Durat
 // enterCall counts a call in as soon as there is room: a page asks for all the folders that it shows at once, and a program that
 // copies a tree over SFTP for as much as it may. The caller must call leave.
 func (s *Service) enterCall(ctx context.Context, name string) (leave func(), err error) {
-	c := s.approach(name)
-	if c == nil {
-		return nil, tooMuch(maxCalls+maxWaiting, "requests about files", name)
-	}
-	late := time.NewTimer(callPatience)
-	defer late.Stop()
-	select {
-	case c.room <- struct{}{}:
-		return sync.OnceFunc(func() { <-c.room; s.depart(name, c) }), nil
-	case <-late.C:
-		err = tooMuch(maxCalls, "requests about files", name)
-	case <-ctx.Done():
+	waiting, cancel := context.WithTimeout(ctx, callPatience)
+	defer cancel()
+	leave, err = s.calls.Acquire(waiting, name, maxCalls, maxWaiting)
+	switch {
+	case errors.Is(err, semaphore.ErrFull):
+		err = tooMuch(maxCalls+maxWaiting, "requests about files", name)
+	case err != nil && ctx.Err() != nil:
 		err = context.Cause(ctx)
+	case err != nil:
+		err = tooMuch(maxCalls, "requests about files", name)
 	}
-	s.depart(name, c)
-	return nil, err
-}
-
-// approach gives the calls in a sandbox, with one more before them; nil when too many wait.
-func (s *Service) approach(name string) *calls {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.calls[name]
-	if c == nil {
-		c = &calls{room: make(chan struct{}, maxCalls)}
-		s.calls[name] = c
-	}
-	if c.all >= maxCalls+maxWaiting {
-		return nil
-	}
-	c.all++
-	return c
-}
-
-func (s *Service) depart(name string, c *calls) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c.all--; c.all == 0 {
-		delete(s.calls, name)
-	}
+	return leave, err
 }
 
 func tooMuch(most int, what, name string) error {

@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"strconv"
-	"sync"
 	"time"
 
 	"sandboxd/internal/fault"
@@ -28,61 +27,6 @@ const outsiderPause = time.Minute
 // errStalled tells that an outsider has not sent the rest of a request's body.
 var errStalled = fault.New(fault.Timeout, "The rest of the request did not come.")
 
-// audience bounds how many outsiders are in a port at once. The zero value is ready for use.
-type audience struct {
-	mu     sync.Mutex
-	places map[string]*place
-}
-
-// place is where a bounded number of requests has room.
-type place struct {
-	room  chan struct{}
-	users int // in it and before it; guarded by audience.mu
-}
-
-// enter takes room in the place that key names, of most, and waits for it until ctx ends. The caller must call leave when ok.
-func (c *audience) enter(ctx context.Context, key string, most int) (leave func(), ok bool) {
-	p := c.approach(key, most)
-	if p == nil {
-		return nil, false
-	}
-	select {
-	case p.room <- struct{}{}:
-		return func() { <-p.room; c.depart(key, p) }, true
-	case <-ctx.Done():
-		c.depart(key, p)
-		return nil, false
-	}
-}
-
-// approach gives the place that key names, nil when too many wait there.
-func (c *audience) approach(key string, most int) *place {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	p := c.places[key]
-	if p == nil {
-		p = &place{room: make(chan struct{}, most)}
-		if c.places == nil {
-			c.places = map[string]*place{}
-		}
-		c.places[key] = p
-	}
-	if p.users >= most+audienceQueue {
-		return nil
-	}
-	p.users++
-	return p
-}
-
-// depart forgets a place that nobody is at any more.
-func (c *audience) depart(key string, p *place) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if p.users--; p.users == 0 {
-		delete(c.places, key)
-	}
-}
-
 // squeeze takes room among the outsiders in a port, for visitors who are some. Limited when the same client has too many
 // requests there, Unavailable when all of them together have. The caller must call leave.
 func (v visit) squeeze(sb sandbox.Sandbox) (leave func(), err error) {
@@ -92,12 +36,12 @@ func (v visit) squeeze(sb sandbox.Sandbox) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(v.r.Context(), audiencePatience)
 	defer cancel()
 	port := sb.ID + " " + strconv.Itoa(v.target.Port)
-	leaveClient, ok := v.audience.enter(ctx, port+" "+v.from(), audiencePerClient)
-	if !ok {
+	leaveClient, err := v.audience.Acquire(ctx, port+" "+v.from(), audiencePerClient, audienceQueue)
+	if err != nil {
 		return nil, fault.New(fault.Limited, "Too many requests come from your address at once. Close some of the pages that are open here.")
 	}
-	leavePort, ok := v.audience.enter(ctx, port, audiencePerPort)
-	if !ok {
+	leavePort, err := v.audience.Acquire(ctx, port, audiencePerPort, audienceQueue)
+	if err != nil {
 		leaveClient()
 		return nil, fault.New(fault.Unavailable, "Too many people are here at once. Try again in a moment.")
 	}

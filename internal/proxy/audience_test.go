@@ -76,7 +76,7 @@ func TestAudience_OneClientDoesNotFillAPort(t *testing.T) {
 			t.Errorf("%v", s)
 		}
 		w.wantReleased()
-		if n := len(w.proxy.audience.places); n != 0 {
+		if n := w.proxy.audience.Len(); n != 0 {
 			t.Errorf("%d places are remembered", n)
 		}
 	})

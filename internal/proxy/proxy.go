@@ -32,6 +32,7 @@ import (
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/semaphore"
 	"sandboxd/internal/wire"
 )
 
@@ -163,7 +164,7 @@ type Proxy struct {
 	known     *known
 	attempts  attempts
 	strangers strangers
-	audience  audience
+	audience  semaphore.Keyed // outsiders in a port, and of each client
 	pools     *pools
 	ready     ready
 	reverse   *httputil.ReverseProxy
