@@ -11,9 +11,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"sandboxd/internal/door"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
 )
 
 const lineType = "application/x-ndjson"
@@ -89,7 +89,7 @@ func (s *Server) apiExec(ctx context.Context, r *request, in execBody) (reply, e
 		return reply{}, err
 	}
 	defer leave()
-	ctx, end := s.whileWelcome(door.Only(ctx, box.ID), r)
+	ctx, end := s.whileWelcome(sandbox.Only(ctx, box.ID), r)
 	defer end()
 	if r.accepts(lineType) {
 		return reply{}, s.execLive(ctx, end, r, box.Name, ask)

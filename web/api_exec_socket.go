@@ -9,9 +9,9 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"sandboxd/internal/door"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
 )
 
 // The first byte of a binary message from sandboxd says which stream the rest belongs to.
@@ -48,7 +48,7 @@ func (s *Server) apiExecSocket(ctx context.Context, r *request) (talk, func(), e
 		if r.query("patient") == "true" {
 			d.silence, d.stall = patience, patience
 		}
-		err := d.say(d.hold(door.Only(ctx, box.ID), s.cfg.Commands, box.Name))
+		err := d.say(d.hold(sandbox.Only(ctx, box.ID), s.cfg.Commands, box.Name))
 		linger := time.AfterFunc(closeLimit, func() { conn.Close() }) // wakes listen, if the client says nothing more
 		defer linger.Stop()
 		d.running.Wait()

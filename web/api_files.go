@@ -9,7 +9,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/files"
 	"sandboxd/internal/sandbox"
@@ -42,7 +41,7 @@ func (s *Server) onFiles(act func(ctx context.Context, r *request, name string) 
 			return err
 		}
 		defer leave()
-		ctx, end := s.whileWelcome(door.Only(r.http.Context(), box.ID), r)
+		ctx, end := s.whileWelcome(sandbox.Only(r.http.Context(), box.ID), r)
 		defer end()
 		defer s.keepMoving(ctx, r)()
 		out, err := act(ctx, r, box.Name)

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync"
 
-	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
 )
 
@@ -146,7 +146,7 @@ func (s *Server) apiWatchFiles(ctx context.Context, r *request) (pump, func(), e
 	if err != nil {
 		return nil, nil, err
 	}
-	w := s.startWatch(door.Only(ctx, box.ID), box.Name, r.http.URL.Query()["path"])
+	w := s.startWatch(sandbox.Only(ctx, box.ID), box.Name, r.http.URL.Query()["path"])
 	first, err := w.first(ctx)
 	if err != nil {
 		w.end()

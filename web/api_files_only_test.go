@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"testing"
 
-	"sandboxd/internal/door"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/files"
 	"sandboxd/internal/sandbox"
@@ -18,7 +17,7 @@ type replaced struct {
 }
 
 func (replaced) admits(ctx context.Context, name string) error {
-	return door.Admits(ctx, sandbox.Sandbox{ID: "somebody else's", Name: name})
+	return sandbox.Admits(ctx, sandbox.Sandbox{ID: "somebody else's", Name: name})
 }
 
 func (g replaced) Open(ctx context.Context, name, doing string) (files.Opened, error) {

@@ -3,9 +3,9 @@ package web
 import (
 	"context"
 
-	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/ide"
+	"sandboxd/internal/sandbox"
 )
 
 // ideShape is what programs see of VS Code in a sandbox.
@@ -43,7 +43,7 @@ func (s *Server) onIDE(ctx context.Context, r *request, act func(ctx context.Con
 	if err != nil {
 		return reply{}, err
 	}
-	st, err := act(door.Only(ctx, box.ID), box.Name)
+	st, err := act(sandbox.Only(ctx, box.ID), box.Name)
 	if err != nil {
 		return reply{}, s.since(ctx, r.who, box.Name, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 )
@@ -113,7 +112,7 @@ func (s *Server) accept(
 	if err != nil {
 		return reply{}, err
 	}
-	if box, err = do(door.Only(accepting, box.ID), box.Name); err != nil {
+	if box, err = do(sandbox.Only(accepting, box.ID), box.Name); err != nil {
 		return reply{}, s.since(accepting, r.who, r.param("name"), err)
 	}
 	if w.asked {

@@ -7,7 +7,6 @@ import (
 
 	"sandboxd/internal/auth"
 	"sandboxd/internal/catalog"
-	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 )
@@ -49,7 +48,7 @@ func (s *Server) apiCreateSandbox(ctx context.Context, r *request, in createBody
 		Limits: sandbox.Limits{CPUs: in.CPUs, Memory: int64(in.Memory), Pids: in.Pids}, Rest: rest.Over(catalog.Rest{}),
 	})
 	if err == nil && w.asked && box.State.Resting() { // it was there already, and is to be ready
-		box, err = s.cfg.Sandboxes.Start(door.Only(accepting, box.ID), box.Name)
+		box, err = s.cfg.Sandboxes.Start(sandbox.Only(accepting, box.ID), box.Name)
 	}
 	if err != nil {
 		return reply{}, err
@@ -212,12 +211,12 @@ func (s *Server) apiChangeSandbox(ctx context.Context, r *request, in changeBody
 		return reply{}, err
 	}
 	if in.Label != nil {
-		if box, err = s.cfg.Sandboxes.Rename(door.Only(ctx, box.ID), box.Name, *in.Label); err != nil {
+		if box, err = s.cfg.Sandboxes.Rename(sandbox.Only(ctx, box.ID), box.Name, *in.Label); err != nil {
 			return reply{}, s.since(ctx, r.who, r.param("name"), err)
 		}
 	}
 	if wish.says() {
-		if box, err = s.cfg.Sandboxes.SetRest(door.Only(ctx, box.ID), box.Name, rest); err != nil {
+		if box, err = s.cfg.Sandboxes.SetRest(sandbox.Only(ctx, box.ID), box.Name, rest); err != nil {
 			return reply{}, s.since(ctx, r.who, r.param("name"), err)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"sandboxd/internal/catalog"
-	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/services"
@@ -22,7 +21,7 @@ func (s *Server) onServices(ctx context.Context, r *request, act func(ctx contex
 	if err != nil {
 		return reply{}, err
 	}
-	out, err := act(door.Only(ctx, box.ID), box.Name)
+	out, err := act(sandbox.Only(ctx, box.ID), box.Name)
 	if errors.Is(err, services.ErrChanged) {
 		return reply{}, errServicesChanged
 	}
@@ -170,7 +169,7 @@ func (s *Server) apiServiceLog(ctx context.Context, r *request, _ none) (reply, 
 	}
 	err = admit(s, r, func(context.Context, *request) (sandbox.Sandbox, func(), error) { return box, func() {}, nil },
 		func(ctx context.Context, _ func(), box sandbox.Sandbox) error {
-			return s.sendLog(door.Only(ctx, box.ID), r, box.Name, follow)
+			return s.sendLog(sandbox.Only(ctx, box.ID), r, box.Name, follow)
 		})
 	return reply{}, s.since(ctx, r.who, box.Name, err)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/socket"
@@ -48,7 +47,7 @@ func (s *Server) apiSSH(ctx context.Context, r *request) (talk, func(), error) {
 		return nil, nil, err
 	}
 	return func(ctx context.Context, conn *websocket.Conn) error {
-		return s.cfg.SSH.Serve(door.Only(ctx, box.ID), box, socket.New(conn, patience))
+		return s.cfg.SSH.Serve(sandbox.Only(ctx, box.ID), box, socket.New(conn, patience))
 	}, func() {}, nil
 }
 

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 
-	"sandboxd/internal/door"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
 )
@@ -18,7 +17,7 @@ type interior struct {
 func (s *Server) interiorOf(box sandbox.Sandbox) interior { return interior{s, box.Name, box.ID} }
 
 // only gives a context with which nothing of another sandbox is found.
-func (i interior) only(ctx context.Context) context.Context { return door.Only(ctx, i.id) }
+func (i interior) only(ctx context.Context) context.Context { return sandbox.Only(ctx, i.id) }
 
 // beside hands on what listens in the sandbox, until ctx ends or it is gone.
 func (i interior) beside(ctx context.Context, hand func(news)) {

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"testing"
 
-	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/services"
@@ -19,7 +18,7 @@ type renewed struct {
 }
 
 func (r renewed) List(ctx context.Context, name string) (services.List, error) {
-	err := door.Admits(ctx, sandbox.Sandbox{ID: "somebody else's", Name: name})
+	err := sandbox.Admits(ctx, sandbox.Sandbox{ID: "somebody else's", Name: name})
 	select {
 	case r.said <- err:
 	case <-ctx.Done():

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"sandboxd/internal/door"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/services"
 	"sandboxd/views"
@@ -30,7 +29,7 @@ func (s *Server) openLiveServices(ctx context.Context, r *request) (livePage, er
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.cfg.Services.List(door.Only(ctx, box.ID), box.Name)
+	list, err := s.cfg.Services.List(sandbox.Only(ctx, box.ID), box.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/a-h/templ"
 
-	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/ide"
 	"sandboxd/internal/sandbox"
@@ -107,7 +106,7 @@ func (s *Server) submitIDE(ctx context.Context, r *request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.cfg.IDE.Enable(door.Only(ctx, box.ID), box.Name, r.field("on") == "yes"); err != nil {
+	if _, err := s.cfg.IDE.Enable(sandbox.Only(ctx, box.ID), box.Name, r.field("on") == "yes"); err != nil {
 		return "", s.since(ctx, r.who, box.Name, err)
 	}
 	if r.byScript() {

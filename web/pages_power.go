@@ -7,7 +7,6 @@ import (
 
 	"github.com/a-h/templ"
 
-	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/views"
@@ -20,7 +19,7 @@ func (s *Server) submitPower(act change) func(context.Context, *request) (string
 		if err != nil {
 			return "", err
 		}
-		if _, err := act(door.Only(ctx, box.ID), box.Name); err != nil {
+		if _, err := act(sandbox.Only(ctx, box.ID), box.Name); err != nil {
 			return "", s.since(ctx, r.who, box.Name, err)
 		}
 		return r.back(sandboxURL(box.Name)), nil
@@ -51,7 +50,7 @@ func (s *Server) submitRename(ctx context.Context, r *request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.cfg.Sandboxes.Rename(door.Only(ctx, box.ID), box.Name, r.field("label")); err != nil {
+	if _, err := s.cfg.Sandboxes.Rename(sandbox.Only(ctx, box.ID), box.Name, r.field("label")); err != nil {
 		return "", s.since(ctx, r.who, box.Name, err)
 	}
 	return r.back(sandboxURL(box.Name)), nil
@@ -108,7 +107,7 @@ func (s *Server) submitDelete(ctx context.Context, r *request) (string, error) {
 	if r.field("confirm") != box.Name {
 		return "", fault.Field("confirm", "This is not its name. Type %s to delete it.", box.Name)
 	}
-	if _, err := s.cfg.Sandboxes.Delete(door.Only(ctx, box.ID), box.Name); err != nil {
+	if _, err := s.cfg.Sandboxes.Delete(sandbox.Only(ctx, box.ID), box.Name); err != nil {
 		return "", s.since(ctx, r.who, box.Name, err)
 	}
 	return r.back("/"), nil

@@ -6,7 +6,6 @@ import (
 	"github.com/a-h/templ"
 
 	"sandboxd/internal/catalog"
-	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
@@ -165,7 +164,7 @@ func (s *Server) submitRest(ctx context.Context, r *request) (string, error) {
 		return "", err
 	}
 	change := sandbox.RestChange{FreezeAfter: &rest.FreezeAfter, StopAfter: &rest.StopAfter}
-	if _, err := s.cfg.Sandboxes.SetRest(door.Only(ctx, box.ID), box.Name, change); err != nil {
+	if _, err := s.cfg.Sandboxes.SetRest(sandbox.Only(ctx, box.ID), box.Name, change); err != nil {
 		return "", s.since(ctx, r.who, box.Name, err)
 	}
 	return r.back(sandboxURL(box.Name)), nil

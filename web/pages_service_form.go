@@ -13,9 +13,9 @@ import (
 	"github.com/a-h/templ"
 
 	"sandboxd/internal/catalog"
-	"sandboxd/internal/door"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
 	"sandboxd/internal/services"
 	"sandboxd/views"
 )
@@ -172,7 +172,7 @@ func (s *Server) keepService(ctx context.Context, r *request, was string) (strin
 		return "", err
 	}
 	seen := r.field("etag")
-	_, err = s.cfg.Services.Put(door.Only(ctx, box.ID), box.Name, declared, func(etag string) bool { return etag == cmp.Or(seen, list.ETag) && etag == list.ETag })
+	_, err = s.cfg.Services.Put(sandbox.Only(ctx, box.ID), box.Name, declared, func(etag string) bool { return etag == cmp.Or(seen, list.ETag) && etag == list.ETag })
 	if err != nil {
 		return "", s.since(ctx, r.who, box.Name, err)
 	}
@@ -239,7 +239,7 @@ func (s *Server) submitDeleteService(ctx context.Context, r *request) (string, e
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.cfg.Services.Delete(door.Only(ctx, box.ID), box.Name, r.param("service"), nil); err != nil {
+	if _, err := s.cfg.Services.Delete(sandbox.Only(ctx, box.ID), box.Name, r.param("service"), nil); err != nil {
 		return "", s.since(ctx, r.who, box.Name, err)
 	}
 	return r.back(servicesURL(box.Name)), nil

@@ -10,7 +10,6 @@ import (
 	"github.com/a-h/templ"
 
 	"sandboxd/internal/catalog"
-	"sandboxd/internal/door"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
@@ -173,7 +172,7 @@ func (s *Server) submitService(do func(ctx context.Context, name, service string
 		if err != nil {
 			return "", err
 		}
-		if _, err := do(door.Only(ctx, box.ID), box.Name, r.param("service")); err != nil {
+		if _, err := do(sandbox.Only(ctx, box.ID), box.Name, r.param("service")); err != nil {
 			return "", s.since(ctx, r.who, box.Name, err)
 		}
 		return r.back(servicesURL(box.Name)), nil
@@ -198,7 +197,7 @@ func (s *Server) submitResetServices(ctx context.Context, r *request) (string, e
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.cfg.Services.Put(door.Only(ctx, box.ID), box.Name, nil, nil); err != nil {
+	if _, err := s.cfg.Services.Put(sandbox.Only(ctx, box.ID), box.Name, nil, nil); err != nil {
 		return "", s.since(ctx, r.who, box.Name, err)
 	}
 	return servicesURL(box.Name), nil
@@ -212,7 +211,7 @@ func (s *Server) pageServiceLog(ctx context.Context, r *request) (templ.Componen
 	}
 	service := r.param("service")
 	v := views.ServiceLog{Box: box.Name, Title: boxTitle(box), Service: service, Frame: s.frame(r, "Log of "+service, "sandboxes")}
-	err = s.cfg.Services.Log(door.Only(ctx, box.ID), box.Name, service, false, func(b []byte) error {
+	err = s.cfg.Services.Log(sandbox.Only(ctx, box.ID), box.Name, service, false, func(b []byte) error {
 		v.Text += logText(b)
 		return nil
 	})

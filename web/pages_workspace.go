@@ -11,7 +11,6 @@ import (
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
-	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/views"
@@ -173,7 +172,7 @@ func (s *Server) apiTabs(ctx context.Context, r *request, _ none) (reply, error)
 	if box.State != sandbox.Running { // asking would wake it
 		return reply{}, fault.New(fault.Conflict, "%s does not run.", box.Name)
 	}
-	tabs, err := s.cfg.Terminals.Tabs(door.Only(ctx, box.ID), box.Name)
+	tabs, err := s.cfg.Terminals.Tabs(sandbox.Only(ctx, box.ID), box.Name)
 	if err != nil {
 		return reply{}, err
 	}
@@ -205,7 +204,7 @@ func (s *Server) terminalText(c echo.Context) error {
 	if box.State != sandbox.Running {
 		return fault.New(fault.Conflict, "%s does not run.", box.Name)
 	}
-	text, err := s.cfg.Terminals.Text(door.Only(ctx, box.ID), box.Name, r.param("tab"))
+	text, err := s.cfg.Terminals.Text(sandbox.Only(ctx, box.ID), box.Name, r.param("tab"))
 	if err != nil {
 		return err
 	}
@@ -222,7 +221,7 @@ func (s *Server) submitCloseTab(ctx context.Context, r *request) (string, error)
 	if box.State != sandbox.Running && !box.State.Resting() { // CloseTab knows what to do with one that rests
 		return "", fault.New(fault.Conflict, "%s does not run.", box.Name)
 	}
-	if err := s.cfg.Terminals.CloseTab(door.Only(ctx, box.ID), box.Name, r.param("tab")); err != nil {
+	if err := s.cfg.Terminals.CloseTab(sandbox.Only(ctx, box.ID), box.Name, r.param("tab")); err != nil {
 		return "", err
 	}
 	if err := s.cfg.TabNames.NameTab(ctx, box.ID, r.param("tab"), ""); err != nil { // the next of that tab is another terminal

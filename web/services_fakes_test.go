@@ -51,7 +51,7 @@ func (f *fakeRooms) admits(ctx context.Context, name string) error {
 	if f.id == "" {
 		return nil
 	}
-	return door.Admits(ctx, sandbox.Sandbox{ID: f.id, Name: name})
+	return sandbox.Admits(ctx, sandbox.Sandbox{ID: f.id, Name: name})
 }
 
 // Look implements services.Rooms.

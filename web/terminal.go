@@ -7,7 +7,6 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/labstack/echo/v4"
 
-	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 )
@@ -23,7 +22,7 @@ func (s *Server) openTerminal(ctx context.Context, r *request) (talk, func(), er
 	if r.query("wake") == "0" {
 		attach = s.cfg.Terminals.Join
 	}
-	a, err := attach(door.Only(ctx, box.ID), box.Name, r.param("tab"))
+	a, err := attach(sandbox.Only(ctx, box.ID), box.Name, r.param("tab"))
 	if err != nil {
 		return nil, nil, err
 	}

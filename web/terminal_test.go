@@ -13,7 +13,6 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/terminal"
@@ -70,7 +69,7 @@ func (f *fakeTerminals) admits(ctx context.Context, name string) error {
 	if f.id == "" {
 		return nil
 	}
-	return door.Admits(ctx, sandbox.Sandbox{ID: f.id, Name: name})
+	return sandbox.Admits(ctx, sandbox.Sandbox{ID: f.id, Name: name})
 }
 
 func (f *fakeTerminals) OpenStream(ctx context.Context, name, _ string) (terminal.Entry, error) {

@@ -109,7 +109,7 @@ func (d *Doors) enter(ctx context.Context, name string, awake awaken) (*Entry, e
 	}
 	box, err := awake(ctx, name)
 	if err == nil {
-		err = Admits(ctx, box)
+		err = sandbox.Admits(ctx, box)
 	}
 	if err != nil {
 		return nil, err

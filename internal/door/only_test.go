@@ -20,7 +20,7 @@ func (h *house) ways() map[string]func(ctx context.Context) (*Entry, error) {
 
 func TestOnly_AnotherSandboxOfTheNameIsNeitherOpenedNorWoken(t *testing.T) {
 	h := newHouse(sandbox.Running)
-	ctx := Only(t.Context(), "first")
+	ctx := sandbox.Only(t.Context(), "first")
 	for way, open := range h.ways() {
 		e, err := open(ctx)
 		if err != nil {
@@ -51,7 +51,7 @@ func (c changing) Awake(ctx context.Context, name string) (sandbox.Sandbox, erro
 func TestOnly_ANameThatChangesHandsWhileItIsOpenedIsNotOpened(t *testing.T) {
 	h := newHouse(sandbox.Asleep)
 	h.doors = New(changing{h}, h, h.uses)
-	if _, err := h.doors.Open(Only(t.Context(), "first"), "lab", command); !fault.Is(err, fault.Gone) {
+	if _, err := h.doors.Open(sandbox.Only(t.Context(), "first"), "lab", command); !fault.Is(err, fault.Gone) {
 		t.Errorf("got %v", err)
 	}
 }

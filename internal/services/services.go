@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"sandboxd/internal/catalog"
-	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
@@ -89,7 +88,7 @@ func New(b Boxes, r Rooms) *Service { return &Service{boxes: b, rooms: r, stream
 func (s *Service) List(ctx context.Context, name string) (List, error) {
 	box, err := s.boxes.Sandbox(ctx, name)
 	if err == nil {
-		err = door.Admits(ctx, box)
+		err = sandbox.Admits(ctx, box)
 	}
 	if err != nil {
 		return List{}, err

@@ -194,10 +194,10 @@ func TestList_TellsWhatIsDeclaredInEveryStateAndWakesNothing(t *testing.T) {
 
 func TestList_OfOneSandboxIsNotThatOfAnotherOfItsName(t *testing.T) {
 	h, s := newHouse()
-	if _, err := s.List(door.Only(t.Context(), h.box.ID), "lab"); err != nil {
+	if _, err := s.List(sandbox.Only(t.Context(), h.box.ID), "lab"); err != nil {
 		t.Errorf("its own: %v", err)
 	}
-	ctx := door.Only(t.Context(), "the one before")
+	ctx := sandbox.Only(t.Context(), "the one before")
 	if l, err := s.List(ctx, "lab"); !fault.Is(err, fault.Gone) || len(l.Services) > 0 {
 		t.Errorf("another's: %+v, %v", l, err)
 	}
