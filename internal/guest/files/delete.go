@@ -41,14 +41,11 @@ func (q *ask) remove() error {
 }
 
 func (a *actor) remove(p string) error {
-	s, err := a.find(p, false)
+	s, err := a.findNamed(p)
 	if err != nil {
 		return err
 	}
 	defer s.walk.close()
-	if s.name == "" {
-		return errRoot
-	}
 	return s.walk.removeTree(s.name)
 }
 
@@ -62,14 +59,11 @@ func (a *actor) unlink(p string, only wire.Only) error {
 	default:
 		return problem(wire.CodeInvalid, "What may be deleted is not understood.")
 	}
-	s, err := a.find(p, false)
+	s, err := a.findNamed(p)
 	if err != nil {
 		return err
 	}
 	defer s.walk.close()
-	if s.name == "" {
-		return errRoot
-	}
 	err = again(func() error { return unix.Unlinkat(s.walk.fd(), s.name, flags) })
 	switch {
 	case err == unix.ENOTDIR:
@@ -82,14 +76,11 @@ func (a *actor) unlink(p string, only wire.Only) error {
 
 // discard moves something to the trash and tells of it.
 func (a *actor) discard(p string, to *reply) error {
-	s, err := a.find(p, false)
+	s, err := a.findNamed(p)
 	if err != nil {
 		return err
 	}
 	defer s.walk.close()
-	if s.name == "" {
-		return errRoot
-	}
 	var st unix.Stat_t
 	if err := lstatAt(s.walk.fd(), s.name, &st); err != nil {
 		return err
@@ -131,14 +122,11 @@ func (a *actor) lookAtAll(paths []string, permanent bool) error {
 }
 
 func (a *actor) lookAt(p string, trash *bin) error {
-	s, err := a.find(p, false)
+	s, err := a.findNamed(p)
 	if err != nil {
 		return err
 	}
 	defer s.walk.close()
-	if s.name == "" {
-		return errRoot
-	}
 	var st unix.Stat_t
 	if err := lstatAt(s.walk.fd(), s.name, &st); err != nil || trash == nil {
 		return err

@@ -60,14 +60,11 @@ func (a *actor) isFolder(p string) (bool, error) {
 }
 
 func (a *actor) transfer(one transfer, from, to string, into, overwrite bool) error {
-	source, err := a.find(from, false)
+	source, err := a.findNamed(from)
 	if err != nil {
 		return err
 	}
 	defer source.walk.close()
-	if source.name == "" {
-		return errRoot
-	}
 	target, err := a.find(to, into)
 	if err != nil {
 		return about(to, err)

@@ -137,6 +137,16 @@ func (a *actor) find(path string, follow bool) (spot, error) {
 	return spot{w, name}, nil
 }
 
+// findNamed is find of what has a name in a folder, and so can be taken from it: not the root.
+func (a *actor) findNamed(path string) (spot, error) {
+	s, err := a.find(path, false)
+	if err == nil && s.name == "" {
+		s.walk.close()
+		err = errRoot
+	}
+	return s, err
+}
+
 // to goes along path as far as its last name, which it gives; "" when it has gone into that, as a ".." in a link does. With
 // make, folders that are not there are made.
 func (w *walk) to(path string, follow, make bool) (name string, err error) {
