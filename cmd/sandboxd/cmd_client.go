@@ -116,8 +116,12 @@ func ended(code int) error {
 	return exitStatus(code)
 }
 
-// lostCode is how a process ends that is to end as a command in a sandbox does, when that cannot be known.
-const lostCode = 255
+// How a process ends that is to end as a command in a sandbox does, when there was none. The last two are what shells have.
+const (
+	lostCode      = 255 // its end cannot be known
+	noCommandCode = 126 // it cannot be run
+	noProgramCode = 127 // there is no such program
+)
 
 // orLost tells why there is no command, or not any more, and ends in a way that commands seldom do.
 func orLost(cmd *cobra.Command, err error) error {
@@ -126,7 +130,13 @@ func orLost(cmd *cobra.Command, err error) error {
 		return err
 	}
 	fmt.Fprintln(cmd.ErrOrStderr(), "sandboxd:", fault.Message(err))
-	return exitStatus(lostCode)
+	switch {
+	case fault.FieldOf(err) != "command":
+		return exitStatus(lostCode)
+	case fault.Is(err, fault.NotFound):
+		return exitStatus(noProgramCode)
+	}
+	return exitStatus(noCommandCode)
 }
 
 func newLoginCmd() *cobra.Command {

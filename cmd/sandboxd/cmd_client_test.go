@@ -221,7 +221,12 @@ func TestExec_TheCommandAndItsEnvironment(t *testing.T) {
 			t.Errorf("%q: %q", args, got)
 		}
 	}
-	if err := orLost(&cobra.Command{}, exitStatus(7)); err != exitStatus(7) {
-		t.Errorf("got %v", err)
+	for want, err := range map[exitStatus]error{
+		7: exitStatus(7), 255: fault.New(fault.NotFound, "There is no sandbox."), 126: fault.Field("command", "It may not be run."),
+		127: &fault.Error{Kind: fault.NotFound, Field: "command", Message: "There is no program."},
+	} {
+		if got := orLost(&cobra.Command{}, err); got != want {
+			t.Errorf("%v: got %v, want %v", err, got, want)
+		}
 	}
 }

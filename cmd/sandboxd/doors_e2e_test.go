@@ -410,8 +410,11 @@ func TestDoors_ExecAndLogs(t *testing.T) {
 	if got := l.run("not read", "sandboxd", "exec", "lab", "--", "cat"); got.out != "" || got.code != 0 {
 		t.Errorf("without -i: %+v", got)
 	}
-	if got := l.run("", "sandboxd", "exec", "lab", "--", "no-such-program"); got.code != 255 || !strings.Contains(got.err, "no program no-such-program") {
+	if got := l.run("", "sandboxd", "exec", "lab", "--", "no-such-program"); got.code != 127 || !strings.Contains(got.err, "no program no-such-program") {
 		t.Errorf("no program: %+v", got)
+	}
+	if got := l.run("", "sandboxd", "exec", "lab", "--", "/etc/passwd"); got.code != 126 || !strings.Contains(got.err, "may not be run") {
+		t.Errorf("no program, but a file: %+v", got)
 	}
 	if got := l.run("", "sh", "-c", "'"+mustAbs(t, binary)+"' exec lab -- yes | head -n 1"); got.out != "y\n" {
 		t.Errorf("into a pipe that ends: %+v", got)

@@ -253,8 +253,8 @@ func TestExec_ADialogue(t *testing.T) {
 
 func TestExec_WhatTheServerSaysOfFailure(t *testing.T) {
 	last := map[string]string{
-		`{"type":"error","problem":{"status":400,"detail":"There is no program x."}}`: "There is no program x.",
-		`{"type":"exit","timed_out":true,"exit_code":-1}`:                             "killed",
+		`{"type":"error","problem":{"status":404,"detail":"There is no program x.","field":"command"}}`: "There is no program x.",
+		`{"type":"exit","timed_out":true,"exit_code":-1}`:                                               "killed",
 		`nonsense`: "cannot be read",
 		``:         "lost",
 	}
@@ -273,7 +273,8 @@ func TestExec_WhatTheServerSaysOfFailure(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.Wait(io.Discard, io.Discard); err == nil || !strings.Contains(fault.Message(err), want) {
+		_, err = r.Wait(io.Discard, io.Discard)
+		if err == nil || !strings.Contains(fault.Message(err), want) || (fault.FieldOf(err) == "command") != strings.Contains(say, "command") {
 			t.Errorf("%.100s: %v", say, err)
 		}
 		r.Close()

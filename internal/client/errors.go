@@ -70,6 +70,7 @@ func kindOf(status int) fault.Kind {
 type problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
+	Field  string `json:"field"` // of the input, that it is about
 }
 
 // refusal reads an answer that is an error, and closes it.

@@ -131,7 +131,8 @@ func (r *Running) Signal(name string) error { return r.say(message{Type: "signal
 func (r *Running) Close() { r.end() }
 
 // Wait writes the command's output until it ends, and gives its exit code. An error of a writer is given as it is; otherwise the
-// command could not be started, or the connection was lost.
+// connection was lost, or the command could not be started: when that is due to the command itself, fault.FieldOf is "command",
+// and the error is fault.NotFound where there is no such program.
 func (r *Running) Wait(stdout, stderr io.Writer) (code int, err error) {
 	for {
 		if err := r.ws.SetReadDeadline(time.Now().Add(patienceFor)); err != nil {
@@ -173,7 +174,7 @@ func output(data []byte, stdout, stderr io.Writer) (err error) {
 func (m message) verdict() (int, error) {
 	switch {
 	case m.Type == "error" && m.Problem != nil:
-		return 0, fault.New(kindOf(m.Problem.Status), "%s", wire.Clean(m.Problem.Detail, maxDetail))
+		return 0, &fault.Error{Kind: kindOf(m.Problem.Status), Field: m.Problem.Field, Message: wire.Clean(m.Problem.Detail, maxDetail)}
 	case m.Type == "error":
 		return 0, fault.New(fault.Unavailable, "The command's end is not known.")
 	case m.TimedOut:

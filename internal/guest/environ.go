@@ -118,14 +118,14 @@ func startProblem(name, cwd string, err error) error {
 		if st, e := os.Stat(cwd); e != nil || !st.IsDir() {
 			return problem(wire.CodeNotFound, "There is no folder "+cwd+" in the sandbox.")
 		}
-		return problem(wire.CodeNotFound, "There is no program "+name+" in the sandbox.")
+		return problem(wire.CodeNoProgram, "There is no program "+name+" in the sandbox.")
 	case os.IsPermission(err):
-		return problem(wire.CodeInvalid, "The program "+name+" in the sandbox may not be run, or its folder may not be entered.")
+		return problem(wire.CodeNoCommand, "The program "+name+" in the sandbox may not be run, or its folder may not be entered.")
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
 		return problem(wire.CodeUnavailable, "The sandbox has as many processes as it may have, or no memory for another: "+
 			"end some and try again.")
 	}
-	return problem(wire.CodeInvalid, "The program "+name+" in the sandbox cannot be run: "+reason(err)+".")
+	return problem(wire.CodeNoCommand, "The program "+name+" in the sandbox cannot be run: "+reason(err)+".")
 }
 
 func reason(err error) string {

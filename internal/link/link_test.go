@@ -182,18 +182,20 @@ func TestExec_WhatCannotStartSaysWhy(t *testing.T) {
 	for name, c := range map[string]struct {
 		start wire.ExecStart
 		kind  fault.Kind
+		field string
 		says  string
 	}{
-		"no program": {wire.ExecStart{Command: []string{"no-such-program"}}, fault.NotFound, "no program no-such-program"},
-		"no folder":  {wire.ExecStart{Command: []string{"true"}, Cwd: "/no/such"}, fault.NotFound, "no folder /no/such"},
-		"no user":    {wire.ExecStart{Command: []string{"true"}, User: "nobody-here"}, fault.NotFound, "nobody-here"},
-		"a folder":   {wire.ExecStart{Command: []string{"/usr"}}, fault.Invalid, "may not be run"},
-		"nothing":    {wire.ExecStart{}, fault.Invalid, "empty"},
-		"zero byte":  {wire.ExecStart{Command: []string{"a\x00b"}}, fault.Invalid, "zero byte"},
+		"no program": {wire.ExecStart{Command: []string{"no-such-program"}}, fault.NotFound, "command", "no program no-such-program"},
+		"no folder":  {wire.ExecStart{Command: []string{"true"}, Cwd: "/no/such"}, fault.NotFound, "", "no folder /no/such"},
+		"no user":    {wire.ExecStart{Command: []string{"true"}, User: "nobody-here"}, fault.NotFound, "", "nobody-here"},
+		"a folder":   {wire.ExecStart{Command: []string{"/usr"}}, fault.Invalid, "command", "may not be run"},
+		"not to run": {wire.ExecStart{Command: []string{"/etc/passwd"}}, fault.Invalid, "command", "may not be run"},
+		"nothing":    {wire.ExecStart{}, fault.Invalid, "", "empty"},
+		"zero byte":  {wire.ExecStart{Command: []string{"a\x00b"}}, fault.Invalid, "", "zero byte"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := s.Exec(testContext(t), c.start)
-			if fault.KindOf(err) != c.kind || !strings.Contains(fault.Message(err), c.says) {
+			if fault.KindOf(err) != c.kind || fault.FieldOf(err) != c.field || !strings.Contains(fault.Message(err), c.says) {
 				t.Errorf("got %v: %v", fault.KindOf(err), err)
 			}
 		})

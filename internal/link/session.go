@@ -204,6 +204,10 @@ func judgement(p *wire.Problem) error {
 		return fault.New(fault.Invalid, "%s", p.Message)
 	case wire.CodeNotFound:
 		return fault.New(fault.NotFound, "%s", p.Message)
+	case wire.CodeNoProgram:
+		return &fault.Error{Kind: fault.NotFound, Field: "command", Message: p.Message}
+	case wire.CodeNoCommand:
+		return fault.Field("command", "%s", p.Message)
 	case wire.CodeConflict:
 		return fault.New(fault.Conflict, "%s", p.Message)
 	case wire.CodeForbidden:

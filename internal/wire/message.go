@@ -52,7 +52,9 @@ func Encode(limit int, m Message) ([]byte, error) {
 // The codes of a Problem.
 const (
 	CodeInvalid     = "invalid"     // the request makes no sense to the guest; Message says why
-	CodeNotFound    = "not_found"   // no such program, folder, user, tab, service or process
+	CodeNotFound    = "not_found"   // no such folder, user, tab, service or process
+	CodeNoProgram   = "no_program"  // no such program to run
+	CodeNoCommand   = "no_command"  // the program is there and cannot be run; Message says why
 	CodeConflict    = "conflict"    // what there is does not allow it; Message says what to change
 	CodeRefused     = "refused"     // nothing listens on that port
 	CodeUnavailable = "unavailable" // it cannot be done now
@@ -71,8 +73,8 @@ type Problem struct {
 // Check cleans the message of control characters and bounds it. An unknown code becomes CodeUnavailable.
 func (p *Problem) Check() error {
 	switch p.Code {
-	case CodeInvalid, CodeNotFound, CodeConflict, CodeRefused, CodeUnavailable, CodeForbidden,
-		CodeChanged, CodeFolder, CodeFull:
+	case CodeInvalid, CodeNotFound, CodeNoProgram, CodeNoCommand, CodeConflict, CodeRefused, CodeUnavailable,
+		CodeForbidden, CodeChanged, CodeFolder, CodeFull:
 	default:
 		p.Code = CodeUnavailable
 	}
