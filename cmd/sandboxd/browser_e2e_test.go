@@ -91,6 +91,9 @@ func (p *person) reads(script string) string {
 // gone: the engine makes and removes them all the time. A person reloads then.
 const interrupted = `location.protocol === "chrome-error:" && document.body.innerText.includes("ERR_NETWORK_CHANGED")`
 
+// partLate is a script that tells that the page says that it has not arrived as a whole: the same happens to its scripts.
+const partLate = `(document.getElementById("late")?.checkVisibility({visibilityProperty: true}) ?? false)`
+
 // sees waits until a script gives true.
 func (p *person) sees(what, script string, limit time.Duration) {
 	p.t.Helper()
@@ -98,7 +101,7 @@ func (p *person) sees(what, script string, limit time.Duration) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for p.reads("location.protocol !== 'chrome-error:' && ("+script+")") != "true" {
-		if p.reads(interrupted) == "true" {
+		if p.reads(interrupted+" || "+partLate) == "true" {
 			p.does("reload", chromedp.Reload())
 		}
 		if time.Now().After(deadline) {

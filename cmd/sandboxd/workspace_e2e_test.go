@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
 
@@ -37,7 +38,7 @@ func (p *person) workspacePage(s *server) {
 	p.t.Helper()
 	p.signsIn("http://localhost:" + s.port())
 	p.does("open the workspace", chromedp.Navigate("http://localhost:"+s.port()+"/sandboxes/lab"))
-	p.sees("a prompt", promptShown, buildLimit)
+	p.sees("a prompt", promptShown, time.Minute)
 }
 
 // runs evaluates a script that gives nothing of interest.
@@ -115,6 +116,39 @@ func TestWorkspace_ADayInTheBrowser(t *testing.T) {
 	t.Run("a port is offered as it opens, and shared", func(t *testing.T) { p.on(t).sharesAPort(s) })
 	t.Run("a service is declared, and opens", func(t *testing.T) { p.on(t).declaresAService(s) })
 	t.Run("nothing wakes until somebody says so", func(t *testing.T) { p.on(t).wakesFiles(s) })
+}
+
+// TestWorkspace_APageThatDoesNotArriveAsAWholeSaysSo keeps the workspace's script from the browser for a while.
+func TestWorkspace_APageThatDoesNotArriveAsAWholeSaysSo(t *testing.T) {
+	t.Setenv(adminPasswordEnv, journeyPassword)
+	s := newServer(t, "--prebuild", "")
+	s.create(map[string]any{"name": "lab", "template": "base"})
+	p := newPerson(t)
+	p.signsIn("http://localhost:" + s.port())
+	p.blocks("http://localhost:*/static/workspace-*.js")
+	p.does("open the workspace", chromedp.Navigate("http://localhost:"+s.port()+"/sandboxes/lab"))
+	p.sees("that a part of it is missing", partLate+` && document.getElementById("late").innerText.includes("have not arrived")`, 20*time.Second)
+	p.pictures("workspace-late")
+	p.blocks()
+	p.does("load it again", chromedp.Click("#late a"))
+	p.sees("a prompt", promptShown, time.Minute)
+	p.sees("no such note", `!document.getElementById("late")`, 5*time.Second)
+}
+
+// blocks has the browser load nothing at such addresses from now on, and everything else.
+func (p *person) blocks(urls ...string) {
+	p.t.Helper()
+	var params network.SetBlockedURLsParams
+	for _, url := range urls {
+		params.URLPatterns = append(params.URLPatterns, &network.BlockPattern{URLPattern: url, Block: true})
+	}
+	p.does("block addresses", func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Call(ctx, network.Enable, network.EnableParams{})
+		if err == nil {
+			_, err = chromedp.Call(ctx, network.SetBlockedURLs, params)
+		}
+		return chromedp.Void{}, err
+	})
 }
 
 // on is the same person in a test within a test.

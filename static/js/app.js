@@ -2,6 +2,7 @@
 import "./htmx.js";
 import "htmx-ext-sse";
 import "./announce.js";
+import { arrived } from "./arrived.js";
 import "./copy.js";
 import "./follow.js";
 import "./keys.js";
@@ -13,3 +14,5 @@ import "./stream.js";
 import "./theme.js";
 import "./times.js";
 import "./toast.js";
+
+arrived("app");

@@ -18,4 +18,5 @@ const terminal = mount(element, {
     document.title = line ? `${line} · ${sandbox}` : sandbox;
   },
 });
+document.getElementById("late")?.remove();
 terminal.focus();
