@@ -78,10 +78,21 @@ func (p coder) presses(key string, modifiers ...chromedp.Modifier) {
 // commands runs a command of VS Code's palette.
 func (p coder) commands(name string) {
 	p.t.Helper()
-	p.presses(kb.F1)
-	p.sees("the palette", `document.querySelector(".quick-input-widget:not([style*='display: none']) input") !== null`, 10*time.Second)
-	p.inserts(name)
-	p.sees(name, fmt.Sprintf(`document.querySelector(".quick-input-list .monaco-list-row.focused")?.getAttribute("aria-label")?.startsWith(%q)`, name), 10*time.Second)
+	const palette = `document.querySelector(".quick-input-widget:not([style*='display: none'])")`
+	listed := fmt.Sprintf(`(document.querySelector(".quick-input-list .monaco-list-row.focused")?.getAttribute("aria-label")?.startsWith(%q) ?? false)`, name)
+	// It has what is there when it opens, and extensions bring theirs a while after the page.
+	for deadline := time.Now().Add(30 * time.Second); ; p.presses(kb.Escape) {
+		p.presses(kb.F1)
+		p.sees("the palette", palette+`?.querySelector("input") != null`, 10*time.Second)
+		p.inserts(name)
+		p.sees("what it has of "+name, listed+" || "+palette+`.innerText.includes("No matching")`, 10*time.Second)
+		if p.reads(listed) == "true" {
+			break
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("there is no command %q", name)
+		}
+	}
 	p.presses("\r")
 }
 

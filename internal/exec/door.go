@@ -41,7 +41,7 @@ func (t starter) Start(ctx context.Context, name string, s Start) (Process, erro
 	})
 	if err != nil {
 		entry.Release()
-		if fault.Is(err, fault.NotFound) { // a program, user or folder: the request is wrong, the sandbox is there
+		if fault.Is(err, fault.NotFound) && fault.FieldOf(err) == "" { // a user or folder: the request is wrong, the sandbox is there
 			err = fault.Wrap(err, fault.Invalid, "%s", fault.Message(err))
 		}
 		return nil, err

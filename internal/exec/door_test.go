@@ -135,13 +135,20 @@ func TestThrough_FloodIsBounded(t *testing.T) {
 	}
 }
 
-func TestThrough_WhatCannotRunIsInvalid(t *testing.T) {
+func TestThrough_WhatCannotRunSaysWhy(t *testing.T) {
 	s := live(t)
-	for _, r := range []exec.Request{
-		{Command: []string{"no-such-program"}}, {Command: []string{"true"}, Cwd: "/no/such/folder"}, {Command: []string{"true"}, User: "nobody-here"},
+	for _, c := range []struct {
+		ask   exec.Request
+		kind  fault.Kind
+		field string
+	}{
+		{exec.Request{Command: []string{"no-such-program"}}, fault.NotFound, "command"},
+		{exec.Request{Command: []string{"/etc/passwd"}}, fault.Invalid, "command"},
+		{exec.Request{Command: []string{"true"}, Cwd: "/no/such/folder"}, fault.Invalid, ""},
+		{exec.Request{Command: []string{"true"}, User: "nobody-here"}, fault.Invalid, ""},
 	} {
-		if _, err := s.Run(t.Context(), "box", r); !fault.Is(err, fault.Invalid) {
-			t.Errorf("%+v: %v", r, err)
+		if _, err := s.Run(t.Context(), "box", c.ask); !fault.Is(err, c.kind) || fault.FieldOf(err) != c.field {
+			t.Errorf("%+v: %v about %q", c.ask, err, fault.FieldOf(err))
 		}
 	}
 	if _, err := s.Run(t.Context(), "still", exec.Request{Command: []string{"true"}}); !fault.Is(err, fault.Conflict) {

@@ -87,8 +87,9 @@ type Process interface {
 	Close()
 }
 
-// Starter starts commands in sandboxes; Through makes one. ctx bounds the whole life of the process. NotFound,
-// Conflict (the sandbox does not run), Invalid (no such program, user or folder in it), Unavailable.
+// Starter starts commands in sandboxes; Through makes one. ctx bounds the whole life of the process. NotFound (of the field
+// "command": no such program in it), Conflict (the sandbox does not run), Invalid (no such user or folder in it; of the field
+// "command": what cannot be run), Unavailable.
 type Starter interface {
 	Start(ctx context.Context, name string, s Start) (Process, error)
 }

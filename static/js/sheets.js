@@ -33,7 +33,9 @@ globalThis.document?.addEventListener("htmx:afterSwap", (event) => {
   const dialog = sheet();
   if (event.detail.target !== dialog || !dialog.querySelector("[data-sheet-part]")) return;
   if (!dialog.open) dialog.showModal();
-  dialog.querySelector("[autofocus]")?.focus();
+  const first = dialog.querySelector("[autofocus]");
+  first?.focus();
+  first?.removeAttribute("autofocus"); // htmx would give it the focus once more, a moment later, when somebody types elsewhere
 });
 
 // The server says so when a sheet has done its work and the page behind it is the right one to be on.
