@@ -321,6 +321,7 @@ func engineSubject(t *testing.T) sandboxtest.RuntimeSubject {
 				t.Fatal(err)
 			}
 		},
+		Listens: func(t *testing.T, id string) bool { return lastLine(t, e, id) == "patient" },
 		Lose: func() func() {
 			p.lose()
 			return func() { p.listen(t) }
@@ -331,6 +332,13 @@ func engineSubject(t *testing.T) sandboxtest.RuntimeSubject {
 // countOf reads how far a counting program has come from what it has printed: that can be read of a frozen one too.
 func countOf(t *testing.T, e *Engine, id string) int {
 	t.Helper()
+	n, _ := strconv.Atoi(lastLine(t, e, id)) // nothing yet is 0
+	return n
+}
+
+// lastLine is what a program has printed last.
+func lastLine(t *testing.T, e *Engine, id string) string {
+	t.Helper()
 	log, err := e.client.Load().ContainerLogs(t.Context(), e.resource(id), container.LogsOptions{ShowStdout: true, Tail: "1"})
 	if err != nil {
 		t.Fatal(err)
@@ -340,8 +348,7 @@ func countOf(t *testing.T, e *Engine, id string) int {
 	if _, err := stdcopy.StdCopy(&out, io.Discard, log); err != nil {
 		t.Fatal(err)
 	}
-	n, _ := strconv.Atoi(strings.TrimSpace(out.String())) // nothing yet is 0
-	return n
+	return strings.TrimSpace(out.String())
 }
 
 func TestEngine_Freezes(t *testing.T) {

@@ -35,8 +35,9 @@ type RuntimeSubject struct {
 	Cut     func(t *testing.T, b sandbox.Box) // leaves of b what a create leaves that is cut off half-way
 	Destroy func(t *testing.T, id string)     // removes the container behind Runtime's back, not the volume
 	Freeze  func(t *testing.T, id string)
-	Hang    func() (resume func()) // the engine takes calls of Runtime and does not answer
-	Lose    func() (back func())   // the engine is away for Runtime
+	Listens func(t *testing.T, id string) bool // tells whether a Patient program can be asked to end: an engine says sooner that it runs
+	Hang    func() (resume func())             // the engine takes calls of Runtime and does not answer
+	Lose    func() (back func())               // the engine is away for Runtime
 }
 
 // suiteLimit bounds what a suite waits for; a healthy engine takes a fraction of it.
@@ -97,6 +98,20 @@ func (r *runtimeTest) start(id string) {
 	r.t.Helper()
 	if err := r.Runtime.Start(r.ctx, id); err != nil {
 		r.t.Fatalf("start: %v", err)
+	}
+}
+
+// listens waits until a Patient program can be asked to end.
+func (r *runtimeTest) listens(id string) {
+	r.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !r.Listens(r.t, id) {
+		select {
+		case <-tick.C:
+		case <-r.ctx.Done():
+			r.t.Fatal("it never listens")
+		}
 	}
 }
 
@@ -263,6 +278,7 @@ func startStop(t *testing.T, r *runtimeTest) {
 	if again := r.the(b.ID); again != first {
 		t.Errorf("the second start changed %+v to %+v", first, again)
 	}
+	r.listens(b.ID)
 	r.stop(b.ID, 5*time.Second)
 	if i := r.the(b.ID); i.Running || i.Partial || i.OOM || i.ExitCode != 0 {
 		t.Errorf("stopped, it is %+v", i)
@@ -277,6 +293,7 @@ func startStop(t *testing.T, r *runtimeTest) {
 func startThaws(t *testing.T, r *runtimeTest) {
 	b := r.made(Patient)
 	r.start(b.ID)
+	r.listens(b.ID)
 	r.Freeze(t, b.ID)
 	if i := r.the(b.ID); !i.Running || !i.Frozen {
 		t.Errorf("frozen, it is %+v", i)

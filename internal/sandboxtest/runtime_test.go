@@ -30,6 +30,7 @@ func fakeSubject(*testing.T) RuntimeSubject {
 	}
 	var n atomic.Int64
 	return RuntimeSubject{
+		Listens: func(*testing.T, string) bool { return true },
 		Runtime: r, Other: other, Hang: r.Hang, Lose: r.Lose,
 		Box: func(b Behaviour) sandbox.Box {
 			return sandbox.Box{

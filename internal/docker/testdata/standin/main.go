@@ -34,6 +34,7 @@ func main() {
 		go count()
 		<-ended
 	default:
+		fmt.Println("patient") // it can be asked to end now
 		<-ended
 	}
 }
