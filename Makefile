@@ -54,10 +54,7 @@ test-e2e: build bin/traefik bin/pebble ## what a person and a program do, with t
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(GO) test -tags e2e -p 1 -count 1 -timeout $(TEST_TIME) -skip 'TestChaos|$(WORKSPACE)' ./cmd/... ./compose ./internal/terminal
 
-test-workspace: build bin/traefik ## the same for files, services, VS Code and the doors from other machines
-	@internal/setup/tools.sh chromium
-	$(ENGINE) $(BASE_IMAGE)
-	$(ENGINE) $(VSCODE)
+test-workspace: images bin/traefik ## the same for files, services, VS Code and the doors from other machines
 	$(ENGINE) $(GO) test -tags e2e -count 1 -timeout $(TEST_TIME) -run '$(WORKSPACE)' ./cmd/sandboxd
 
 test-chaos: build bin/traefik ## five minutes of kills, on an engine of its own

@@ -2,6 +2,7 @@
 // <div id="terminal" data-socket="/ws" data-sandbox="NAME" data-tab="main"> (internal/proxy), this script and its
 // style sheet.
 import { mount } from "./terminal.js";
+import "../css/late.css";
 import "./page.css";
 
 const element = document.getElementById("terminal");
