@@ -59,7 +59,7 @@ type Chip struct {
 type List struct {
 	Rows    []Row
 	Owners  bool
-	Live    string // address of its event stream
+	Live    Live
 	Span    string // "51–100 of 240", or "" when all fit
 	Earlier string // address of the page before, or ""
 	Later   string
@@ -269,7 +269,7 @@ func Chips(f Filter) templ.Component {
 	})
 }
 
-// ListPart is the list with its stream and paging, or what stands in its place.
+// ListPart is the list with what keeps it up to date and paging, or what stands in its place.
 func ListPart(l List) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -299,7 +299,7 @@ func ListPart(l List) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = Stream(l.Live).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Follow(l.Live).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -311,7 +311,7 @@ func ListPart(l List) templ.Component {
 	})
 }
 
-// ListBody is the list without its stream. It is also a live fragment.
+// ListBody is the list alone. It is also a live fragment.
 func ListBody(l List) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -1527,7 +1527,7 @@ type ServiceLog struct {
 	Title   string // of the sandbox
 	Service string
 	Text    string
-	Stream  string // address that the rest comes from as text, "" when nothing comes
+	Topic   string // what to follow for the rest of it, "" when nothing comes
 	Note    string // why there is none, or ""
 }
 
@@ -1674,14 +1674,14 @@ func ServiceLogPage(l ServiceLog) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 122, "\" data-follow data-log-stream=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 122, "\" data-follow data-log-topic=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var70 string
-			templ_7745c5c3_Var70, templ_7745c5c3_Err = templ.JoinStringErrs(l.Stream)
+			templ_7745c5c3_Var70, templ_7745c5c3_Err = templ.JoinStringErrs(l.Topic)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `services.templ`, Line: 382, Col: 112}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `services.templ`, Line: 382, Col: 110}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var70))
 			if templ_7745c5c3_Err != nil {
@@ -1694,7 +1694,7 @@ func ServiceLogPage(l ServiceLog) templ.Component {
 			var templ_7745c5c3_Var71 string
 			templ_7745c5c3_Var71, templ_7745c5c3_Err = templ.JoinStringErrs(l.Text)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `services.templ`, Line: 382, Col: 123}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `services.templ`, Line: 382, Col: 121}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var71))
 			if templ_7745c5c3_Err != nil {

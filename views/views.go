@@ -14,9 +14,15 @@ type Frame struct {
 	Viewer Person // the zero value when nobody is signed in
 	Theme  string // "auto", "light" or "dark"
 	Assets Assets
-	Live   string // address of the page's event stream, or ""
+	Live   Live
 	Alarm  string // what is wrong with sandboxd itself now, such as an engine that does not answer; or ""
 	Here   string // path and query of this page, to come back to
+}
+
+// Live says how a page is kept up to date. The zero value is for pages that do not change.
+type Live struct {
+	Topic string // what to follow over the page's live connection
+	Seen  string // query that says what the page shows, so that nothing is sent twice
 }
 
 // Assets are the addresses of the bundled files; "" where the bundle was not made.

@@ -136,8 +136,8 @@ func (s *Server) searchLive(ctx context.Context, r *request, name string, q wire
 	return errors.Join(out.line(end), err)
 }
 
-// apiWatchFiles tells of folders in which something changes. It wakes nothing, and ends when the sandbox goes to rest.
-func (s *Server) apiWatchFiles(ctx context.Context, r *request) (pump, func(), error) {
+// openFolders tells of folders in which something changes. It wakes nothing, and ends when the sandbox goes to rest.
+func (s *Server) openFolders(ctx context.Context, r *request) (pump, func(), error) {
 	r.guard()
 	if err := r.checkQuery(); err != nil {
 		return nil, nil, err
@@ -152,11 +152,11 @@ func (s *Server) apiWatchFiles(ctx context.Context, r *request) (pump, func(), e
 		w.end()
 		return nil, nil, s.fileError(ctx, r, box, err)
 	}
-	return func(ctx context.Context, f *flow) error {
-		if err := f.changed(first); err != nil {
+	return func(ctx context.Context, out events) error {
+		if err := folderChanged(out, first); err != nil {
 			return err
 		}
-		return w.tell(ctx, f)
+		return w.tell(ctx, out)
 	}, w.end, nil
 }
 
@@ -166,10 +166,10 @@ type changedShape struct {
 	PathEncoded string `json:"path_encoded,omitempty"`
 }
 
-func (f *flow) changed(folder string) error {
+func folderChanged(out events, folder string) error {
 	var shape changedShape
 	shape.Path, shape.PathEncoded = showBytes(folder)
-	return f.eventJSON("changed", shape)
+	return eventJSON(out, "changed", shape)
 }
 
 // fileWatch is a watch under way.
@@ -212,18 +212,18 @@ func (w *fileWatch) first(ctx context.Context) (folder string, err error) {
 }
 
 // tell hands on what changes until the watch ends, and then why.
-func (w *fileWatch) tell(ctx context.Context, f *flow) error {
+func (w *fileWatch) tell(ctx context.Context, out events) error {
 	for {
 		select {
 		case folder := <-w.changed:
-			if err := f.changed(folder); err != nil {
+			if err := folderChanged(out, folder); err != nil {
 				return err
 			}
 		case err := <-w.ended:
 			if err == nil || ctx.Err() != nil {
 				return nil
 			}
-			return f.eventJSON("ended", behindShape{Detail: fault.Message(err)})
+			return eventJSON(out, "ended", behindShape{Detail: fault.Message(err)})
 		case <-ctx.Done():
 			return nil
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
@@ -188,4 +189,26 @@ func (s *Server) sendLog(ctx context.Context, r *request, name string, follow bo
 		return nil // the reader has left, or the sandbox has gone to rest: the text ends here
 	}
 	return err
+}
+
+// openLog follows a service's output, as text, for a page. Characters that a read has cut in two are put together again.
+func (s *Server) openLog(ctx context.Context, r *request) (pump, func(), error) {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(ctx context.Context, out events) error {
+		var partial []byte
+		began := false
+		err := s.cfg.Services.Log(sandbox.Only(ctx, box.ID), box.Name, r.param("service"), true, func(b []byte) error {
+			began = true
+			whole, rest := splitText(append(partial, b...))
+			partial = slices.Clone(rest)
+			return out.event("text", string(whole))
+		})
+		if began && fault.Is(err, fault.Unavailable) {
+			return nil // the sandbox has gone to rest: the text ends here
+		}
+		return err
+	}, func() {}, nil
 }

@@ -88,11 +88,11 @@ func (s *Server) apiEvents(ctx context.Context, r *request) (pump, func(), error
 		from.close()
 		return nil, nil, err
 	}
-	return func(ctx context.Context, f *flow) error {
-		if err := f.eventJSON("snapshot", first); err != nil {
+	return func(ctx context.Context, out events) error {
+		if err := eventJSON(out, "snapshot", first); err != nil {
 			return err
 		}
-		return s.tellChanges(ctx, f, r.who, from)
+		return s.tellChanges(ctx, out, r.who, from)
 	}, from.close, nil
 }
 
@@ -119,7 +119,7 @@ func (s *Server) snapshot(ctx context.Context, who auth.Principal) (snapshotShap
 	return out, nil
 }
 
-func (s *Server) tellChanges(ctx context.Context, f *flow, who auth.Principal, from *changes) error {
+func (s *Server) tellChanges(ctx context.Context, out events, who auth.Principal, from *changes) error {
 	names := s.owners()
 	for {
 		var err error
@@ -128,16 +128,16 @@ func (s *Server) tellChanges(ctx context.Context, f *flow, who auth.Principal, f
 			return ctx.Err()
 		case e, open := <-from.boxes.C:
 			if !open {
-				return f.eventJSON("behind", behind)
+				return eventJSON(out, "behind", behind)
 			}
 			if who.May(e.Sandbox.Owner, e.Sandbox.Name) {
-				err = s.tellChange(ctx, f, names, e)
+				err = s.tellChange(ctx, out, names, e)
 			}
 		case e, open := <-from.images.C:
 			if !open {
-				return f.eventJSON("behind", behind)
+				return eventJSON(out, "behind", behind)
 			}
-			err = from.tellImage(f, e)
+			err = from.tellImage(out, e)
 		}
 		if err != nil {
 			return err
@@ -146,18 +146,18 @@ func (s *Server) tellChanges(ctx context.Context, f *flow, who auth.Principal, f
 }
 
 // tellImage hands on what has changed in how an image stands; the lines of its log are to be had elsewhere.
-func (c *changes) tellImage(f *flow, e catalog.ImageEvent) error {
+func (c *changes) tellImage(out events, e catalog.ImageEvent) error {
 	now := newTemplateImage(e.Status)
 	if c.told[e.Template] == *now {
 		return nil
 	}
 	c.told[e.Template] = *now
-	return f.eventJSON("template", imageChange{Name: e.Template, Image: now})
+	return eventJSON(out, "template", imageChange{Name: e.Template, Image: now})
 }
 
-func (s *Server) tellChange(ctx context.Context, f *flow, names *owners, e sandbox.Event) error {
+func (s *Server) tellChange(ctx context.Context, out events, names *owners, e sandbox.Event) error {
 	if e.Deleted {
-		return f.eventJSON("deleted", goneShape{Name: e.Sandbox.Name})
+		return eventJSON(out, "deleted", goneShape{Name: e.Sandbox.Name})
 	}
 	ctx, cancel := context.WithTimeout(ctx, handlerTime)
 	defer cancel()
@@ -165,9 +165,9 @@ func (s *Server) tellChange(ctx context.Context, f *flow, names *owners, e sandb
 	if err != nil {
 		return err
 	}
-	out := changeShape{Sandbox: shape}
+	change := changeShape{Sandbox: shape}
 	if p := e.Progress; p != (sandbox.Progress{}) {
-		out.Progress = &progressShape{Phase: string(p.Phase), Fraction: p.Fraction, Detail: p.Detail}
+		change.Progress = &progressShape{Phase: string(p.Phase), Fraction: p.Fraction, Detail: p.Detail}
 	}
-	return f.eventJSON("sandbox", out)
+	return eventJSON(out, "sandbox", change)
 }

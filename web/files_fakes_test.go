@@ -31,6 +31,7 @@ type fakeGuest struct {
 	files   map[string]string // by absolute path; a folder ends in "/"
 	uploads map[string]string
 	asked   []string
+	watches int // that go on
 }
 
 // lies are what a test has a guest say instead of the truth.
@@ -335,6 +336,8 @@ func (g *fakeGuest) FileWatch(ctx context.Context, paths []string, emit func(str
 	if err := g.ask("watch", paths...); err != nil {
 		return err
 	}
+	g.count(1)
+	defer g.count(-1)
 	for _, p := range paths {
 		if err := emit(p); err != nil {
 			return err
@@ -353,4 +356,16 @@ func (g *fakeGuest) FileWatch(ctx context.Context, paths []string, emit func(str
 			return ctx.Err()
 		}
 	}
+}
+
+func (g *fakeGuest) count(more int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.watches += more
+}
+
+func (g *fakeGuest) watched() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.watches
 }

@@ -16,7 +16,7 @@ import (
 	"sandboxd/views"
 )
 
-// livePace is the least time between two events of a page's stream. The first change goes out at once; what follows
+// livePace is the least time between two events for a page. The first change goes out at once; what follows
 // within this time goes out together.
 const livePace = 80 * time.Millisecond
 
@@ -26,7 +26,7 @@ const (
 	reasonsEvery = 15 * time.Second // the most: what ends by time alone is told by nobody
 )
 
-// parts collects fragments of a page for one event of its stream.
+// parts collects fragments of a page for one event.
 type parts struct{ list []templ.Component }
 
 func (p *parts) add(id, how string, c templ.Component) {
@@ -36,7 +36,7 @@ func (p *parts) add(id, how string, c templ.Component) {
 func (p *parts) gone(id string) { p.list = append(p.list, views.Gone(id)) }
 
 // send renders what has been collected into one event. Nothing collected is nothing sent.
-func (p *parts) send(ctx context.Context, f *flow) error {
+func (p *parts) send(ctx context.Context, to events) error {
 	if len(p.list) == 0 {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (p *parts) send(ctx context.Context, f *flow) error {
 		}
 	}
 	p.list = nil
-	return f.event("message", b.String())
+	return to.event("parts", b.String())
 }
 
 // news is one change: of a sandbox, of an image, of what uses a sandbox, of what listens in one, or of its services.
@@ -59,7 +59,7 @@ type news struct {
 	services *services.List
 }
 
-// livePage is what differs from page to page about a stream. It is used by one goroutine.
+// livePage is what differs from page to page about being kept up to date. It is used by one goroutine.
 type livePage interface {
 	// begin collects what has changed since the page was drawn.
 	begin(ctx context.Context, out *parts) error
@@ -77,8 +77,8 @@ type nothingBeside struct{}
 
 func (nothingBeside) beside(context.Context, func(news)) {}
 
-// live adapts a page's stream: open does what can fail.
-func (s *Server) live(open func(ctx context.Context, r *request) (livePage, error)) func(context.Context, *request) (pump, func(), error) {
+// live makes a topic of a page's parts: open does what can fail.
+func (s *Server) live(open func(ctx context.Context, r *request) (livePage, error)) opener {
 	return func(ctx context.Context, r *request) (pump, func(), error) {
 		from := s.listen().withUses(s.cfg.Uses) // before the page looks at the store, so that no change falls between
 		page, err := open(ctx, r)
@@ -86,13 +86,13 @@ func (s *Server) live(open func(ctx context.Context, r *request) (livePage, erro
 			from.close()
 			return nil, nil, err
 		}
-		return func(ctx context.Context, f *flow) error { return s.pump(ctx, f, page, from) }, from.close, nil
+		return func(ctx context.Context, to events) error { return s.pump(ctx, to, page, from) }, from.close, nil
 	}
 }
 
-// pump writes a page's stream until ctx ends, its reader was too slow, or something fails. Then the browser connects
-// anew, and begin brings the page up to date.
-func (s *Server) pump(ctx context.Context, f *flow, page livePage, from *changes) error {
+// pump tells what a page shows until ctx ends, its reader was too slow, or something fails. Then the page asks anew, and
+// begin brings it up to date.
+func (s *Server) pump(ctx context.Context, to events, page livePage, from *changes) error {
 	ctx, cancel := context.WithCancel(ctx)
 	alarms := make(chan string)
 	var running sync.WaitGroup
@@ -107,7 +107,7 @@ func (s *Server) pump(ctx context.Context, f *flow, page livePage, from *changes
 	if err := page.begin(ctx, &out); err != nil {
 		return err
 	}
-	if err := out.send(ctx, f); err != nil {
+	if err := out.send(ctx, to); err != nil {
 		return err
 	}
 	running.Go(func() {
@@ -119,11 +119,11 @@ func (s *Server) pump(ctx context.Context, f *flow, page livePage, from *changes
 		})
 	})
 	from.inside = inside
-	return s.relay(ctx, f, page, from, alarms)
+	return s.relay(ctx, to, page, from, alarms)
 }
 
 // relay hands on what changes: a change of a sandbox at once, a change of what keeps it awake with some patience.
-func (s *Server) relay(ctx context.Context, f *flow, page livePage, from *changes, alarms <-chan string) error {
+func (s *Server) relay(ctx context.Context, to events, page livePage, from *changes, alarms <-chan string) error {
 	glance := time.NewTicker(s.reasons)
 	defer glance.Stop()
 	var pace, reasonPace <-chan time.Time // not nil while the last event is too recent for another
@@ -169,7 +169,7 @@ func (s *Server) relay(ctx context.Context, f *flow, page livePage, from *change
 				reasons, reasonPace = false, time.After(reasonsPace)
 			}
 		}
-		if err := out.send(ctx, f); err != nil {
+		if err := out.send(ctx, to); err != nil {
 			return err
 		}
 	}

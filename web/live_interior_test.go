@@ -63,10 +63,12 @@ func TestLive_NothingOfAnotherSandboxOfTheNameIsTold(t *testing.T) {
 func TestLiveServices_OfAnotherSandboxOfTheNameIsNotBegun(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)
-	url := s.liveURL("ada", "/sandboxes/mine/services")
+	topic := s.topicOf("ada", "/sandboxes/mine/services")
 	said := make(chan error, 1)
 	s.server.cfg.Services = renewed{said: said}
-	s.get("ada", url).is(http.StatusGone)
+	if p := s.refused("ada", topic); p.Status != http.StatusGone {
+		t.Errorf("told %+v", p)
+	}
 	if err := <-said; !fault.Is(err, fault.Gone) {
 		t.Errorf("got %v", err)
 	}

@@ -28,7 +28,7 @@ func by(kind idle.Kind, detail string) idle.Outlook {
 func TestLiveReasons_TheListFollowsThem(t *testing.T) {
 	s := newStage(t)
 	box, other := s.put("ada", "mine", nil), s.put("ada", "other", nil)
-	f, first := s.follow("ada", s.liveURL("ada", "/"))
+	f, first := s.follow("ada", s.topicOf("ada", "/"))
 	if got := strings.Join(targets(first), ", "); got != "alarm outerHTML" {
 		t.Fatalf("begins with %s", got)
 	}
@@ -47,8 +47,8 @@ func TestLiveReasons_WhatIsUnchangedIsNotSent(t *testing.T) {
 	s.server.reasons = 20 * time.Millisecond
 	s.put("ada", "mine", nil)
 	s.idle.put("mine", by(idle.Exec, "make"))
-	list, _ := s.follow("ada", s.liveURL("ada", "/"))
-	page, first := s.follow("ada", s.liveURL("ada", "/sandboxes/mine"))
+	list, _ := s.follow("ada", s.topicOf("ada", "/"))
+	page, first := s.follow("ada", s.topicOf("ada", "/sandboxes/mine"))
 	if has(first, "ws-state outerHTML") {
 		t.Errorf("begins with %v", targets(first))
 	}
@@ -69,7 +69,7 @@ func TestLiveReasons_WhatIsUnchangedIsNotSent(t *testing.T) {
 func TestLiveReasons_AreToldAtMostOnceASecond(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)
-	f, _ := s.follow("ada", s.liveURL("ada", "/sandboxes/mine"))
+	f, _ := s.follow("ada", s.topicOf("ada", "/sandboxes/mine"))
 	began := time.Now()
 	s.idle.change("mine", by(idle.Exec, "first"))
 	if e := f.next(); !strings.Contains(e, "command: first<") {
@@ -89,7 +89,7 @@ func TestLiveReasons_WhatEndsByTimeAloneIsSeenByLooking(t *testing.T) {
 	s.server.reasons = 20 * time.Millisecond
 	s.put("ada", "mine", nil)
 	s.idle.put("mine", by(idle.Web, "GET /"))
-	f, _ := s.follow("ada", s.liveURL("ada", "/sandboxes/mine"))
+	f, _ := s.follow("ada", s.topicOf("ada", "/sandboxes/mine"))
 	s.idle.put("mine", idle.Outlook{FreezesAt: stageTime.Add(15 * time.Minute)})
 	if e := f.next(); !has(e, "ws-state outerHTML") || !strings.Contains(e, "Nothing uses it now") {
 		t.Errorf("says %s", e)
@@ -99,7 +99,7 @@ func TestLiveReasons_WhatEndsByTimeAloneIsSeenByLooking(t *testing.T) {
 func TestLiveReasons_WhatChangedBeforeTheStreamBeganIsSent(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", nil)
-	list, page := s.liveURL("ada", "/"), s.liveURL("ada", "/sandboxes/mine")
+	list, page := s.topicOf("ada", "/"), s.topicOf("ada", "/sandboxes/mine")
 	s.idle.put("mine", by(idle.Held, "nightly job"))
 	if _, first := s.follow("ada", list); !has(first, "state-"+box.ID+" outerHTML") || has(first, "list-body outerHTML") {
 		t.Errorf("the list begins with %v", targets(first))
@@ -113,7 +113,7 @@ func TestLiveReasons_OthersSandboxesAreNotLookedAt(t *testing.T) {
 	s := newStage(t)
 	s.put("bob", "secret", nil)
 	s.put("ada", "mine", nil)
-	f, _ := s.follow("ada", s.liveURL("ada", "/"))
+	f, _ := s.follow("ada", s.topicOf("ada", "/"))
 	s.idle.change("secret", by(idle.Exec, "psst"))
 	s.idle.change("mine", by(idle.Exec, "make"))
 	if e := f.next(); strings.Contains(e, "psst") || !strings.Contains(e, "make") {
@@ -124,7 +124,7 @@ func TestLiveReasons_OthersSandboxesAreNotLookedAt(t *testing.T) {
 func TestLiveWorkspace_GoingToSleepBringsNoStepsThatNothingShows(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", func(b *sandbox.Sandbox) { b.State = sandbox.Sleeping })
-	f, _ := s.follow("ada", s.liveURL("ada", "/sandboxes/mine"))
+	f, _ := s.follow("ada", s.topicOf("ada", "/sandboxes/mine"))
 	s.boxes.report(box, sandbox.Progress{Phase: sandbox.PhaseReady, Detail: "on its way"})
 	s.rooms.listen(wire.PortOpen{Port: 3000})
 	if e := f.until(`"#ws-doors"`); strings.Contains(e, "work-steps") {
@@ -135,7 +135,7 @@ func TestLiveWorkspace_GoingToSleepBringsNoStepsThatNothingShows(t *testing.T) {
 func TestLiveWorkspace_GoesThroughRestAndBack(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)
-	f, _ := s.follow("ada", s.liveURL("ada", "/sandboxes/mine"))
+	f, _ := s.follow("ada", s.topicOf("ada", "/sandboxes/mine"))
 	asked := s.terminals.asked
 	for _, step := range []struct {
 		state sandbox.State

@@ -1,75 +1,125 @@
 package web
 
 import (
-	"bufio"
-	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/gorilla/websocket"
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/sandbox"
 )
 
-// feed is a page's stream as a browser reads it.
+// feed is a channel of a page's live connection, as its script reads it.
 type feed struct {
 	t      *testing.T
-	events chan string // the data of each
-	ended  chan struct{}
+	events chan channelEvent
+	ended  chan struct{} // closed with the connection
 }
 
-// follow opens a stream as user, and takes the first event, which every stream begins with.
-func (s *stage) follow(user, path string) (f *feed, first string) {
+// pageSocket is a page's live connection.
+type pageSocket struct {
+	*stage
+	conn  *websocket.Conn
+	ended chan struct{}
+
+	mu    sync.Mutex
+	feeds map[int]*feed
+}
+
+// page connects as a page of user's does.
+func (s *stage) page(user string) *pageSocket {
 	s.t.Helper()
 	server := httptest.NewServer(s.server)
-	ctx, cancel := context.WithCancel(context.Background())
-	f = &feed{t: s.t, events: make(chan string, 100), ended: make(chan struct{})}
-	s.t.Cleanup(func() { cancel(); <-f.ended; server.Close() })
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+path, nil)
+	cookie := &http.Cookie{Name: s.server.sessionCookie(), Value: s.sessions[user]}
+	head := http.Header{"Cookie": {cookie.String()}, "Origin": {"http://localhost:8080"}}
+	conn, _, err := websocket.DefaultDialer.DialContext(s.t.Context(), "ws"+strings.TrimPrefix(server.URL, "http")+"/live", head)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	r.AddCookie(&http.Cookie{Name: s.server.sessionCookie(), Value: s.sessions[user]})
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		close(f.ended)
-		s.t.Fatal(err)
+	p := &pageSocket{stage: s, conn: conn, ended: make(chan struct{}), feeds: map[int]*feed{}}
+	s.t.Cleanup(func() { conn.Close(); <-p.ended; server.Close() })
+	go p.read()
+	return p
+}
+
+func (p *pageSocket) read() {
+	defer close(p.ended)
+	for {
+		var e channelEvent
+		if err := p.conn.ReadJSON(&e); err != nil {
+			return
+		}
+		p.mu.Lock()
+		f := p.feeds[e.ID]
+		p.mu.Unlock()
+		if f != nil {
+			f.events <- e
+		}
 	}
-	if got := answer.Header.Get("Content-Type"); answer.StatusCode != http.StatusOK || !strings.HasPrefix(got, "text/event-stream") {
-		s.t.Fatalf("%s: %d %s", path, answer.StatusCode, got)
+}
+
+// opens opens a channel for a topic.
+func (p *pageSocket) opens(id int, topic string) *feed {
+	p.t.Helper()
+	f := &feed{t: p.t, events: make(chan channelEvent, 100), ended: p.ended}
+	p.mu.Lock()
+	p.feeds[id] = f
+	p.mu.Unlock()
+	p.asks(channelAsk{ID: id, Topic: topic})
+	return f
+}
+
+func (p *pageSocket) asks(ask channelAsk) {
+	p.t.Helper()
+	if err := p.conn.WriteJSON(ask); err != nil {
+		p.t.Fatal(err)
 	}
-	go f.read(answer)
+}
+
+// follow opens a page of user's that follows one topic, and takes the first event.
+func (s *stage) follow(user, topic string) (f *feed, first string) {
+	s.t.Helper()
+	f = s.page(user).opens(1, topic)
 	return f, f.next()
 }
 
-func (f *feed) read(answer *http.Response) {
-	defer close(f.ended)
-	defer answer.Body.Close()
-	var data []string
-	lines := bufio.NewScanner(answer.Body)
-	for lines.Scan() {
-		if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-			data = append(data, text)
-		}
-		if lines.Text() == "" && data != nil {
-			f.events <- strings.Join(data, "\n")
-			data = nil
-		}
+// refused follows a topic that cannot be followed, and gives why.
+func (s *stage) refused(user, topic string) problem {
+	s.t.Helper()
+	e := s.page(user).opens(1, topic).event()
+	var p problem
+	if err := json.Unmarshal([]byte(e.Data), &p); err != nil || e.Kind != "ended" {
+		s.t.Fatalf("%s: got %+v: %v", topic, e, err)
 	}
+	return p
 }
 
-// next waits for an event.
-func (f *feed) next() string {
+// event waits for an event.
+func (f *feed) event() channelEvent {
 	f.t.Helper()
 	select {
 	case e := <-f.events:
 		return e
-	case <-time.After(5 * time.Second):
-		f.t.Fatal("the stream is silent")
-		return ""
+	case <-time.After(time.Minute):
+		f.t.Fatal("the channel is silent")
+		return channelEvent{}
 	}
+}
+
+// next waits for parts of the page.
+func (f *feed) next() string {
+	f.t.Helper()
+	e := f.event()
+	if e.Kind != "parts" {
+		f.t.Fatalf("got %+v", e)
+	}
+	return e.Data
 }
 
 // until gathers events until one holds words.
@@ -103,15 +153,23 @@ func has(event, target string) bool {
 	return false
 }
 
-// liveURL is the stream that a page would open.
-func (s *stage) liveURL(user, page string) string {
-	return attr(s.get(user, page).is(http.StatusOK).need("#live"), "sse-connect")
+// topicOf is the topic that a page would follow.
+func (s *stage) topicOf(user, page string) string {
+	live := s.get(user, page).is(http.StatusOK).need("#live")
+	topic, seen := attr(live, "data-topic"), attr(live, "data-seen")
+	switch {
+	case seen == "":
+		return topic
+	case strings.Contains(topic, "?"):
+		return topic + "&" + seen
+	}
+	return topic + "?" + seen
 }
 
 func TestLiveList_BringsNothingThatThePageHas(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)
-	_, first := s.follow("ada", s.liveURL("ada", "/"))
+	_, first := s.follow("ada", s.topicOf("ada", "/"))
 	if got := strings.Join(targets(first), ", "); got != "alarm outerHTML" {
 		t.Errorf("begins with %s", got)
 	}
@@ -120,7 +178,7 @@ func TestLiveList_BringsNothingThatThePageHas(t *testing.T) {
 func TestLiveList_BringsWhatChangedBeforeItBegan(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)
-	url := s.liveURL("ada", "/")
+	url := s.topicOf("ada", "/")
 	s.put("ada", "late", nil)
 	_, first := s.follow("ada", url)
 	if !has(first, "list-body outerHTML") || !has(first, "chips outerHTML") || !strings.Contains(first, `data-name="late"`) {
@@ -131,7 +189,7 @@ func TestLiveList_BringsWhatChangedBeforeItBegan(t *testing.T) {
 func TestLiveList_FollowsOneSandboxThroughItsLife(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "first", nil)
-	f, _ := s.follow("ada", s.liveURL("ada", "/"))
+	f, _ := s.follow("ada", s.topicOf("ada", "/"))
 
 	box, _, err := s.boxes.Create(t.Context(), sandbox.Request{Name: "second", Owner: s.users["ada"].ID, Template: "base"})
 	if err != nil {
@@ -161,7 +219,7 @@ func TestLiveList_FollowsOneSandboxThroughItsLife(t *testing.T) {
 func TestLiveList_KeepsOthersSandboxesToThemselves(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)
-	f, _ := s.follow("ada", s.liveURL("ada", "/"))
+	f, _ := s.follow("ada", s.topicOf("ada", "/"))
 	if _, _, err := s.boxes.Create(t.Context(), sandbox.Request{Name: "secret", Owner: s.users["bob"].ID, Template: "base"}); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +235,7 @@ func TestLiveList_MindsTheFilter(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", nil)
 	s.put("ada", "other", nil)
-	f, _ := s.follow("ada", s.liveURL("ada", "/?state=running"))
+	f, _ := s.follow("ada", s.topicOf("ada", "/?state=running"))
 	if _, err := s.boxes.Stop(t.Context(), "mine"); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +252,7 @@ func TestLiveList_MindsTheFilter(t *testing.T) {
 
 func TestLiveList_FirstAndLastTurnTheWholeList(t *testing.T) {
 	s := newStage(t)
-	f, _ := s.follow("ada", s.liveURL("ada", "/"))
+	f, _ := s.follow("ada", s.topicOf("ada", "/"))
 	box, _, err := s.boxes.Create(t.Context(), sandbox.Request{Name: "first", Owner: s.users["ada"].ID, Template: "base"})
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +269,7 @@ func TestLiveList_FirstAndLastTurnTheWholeList(t *testing.T) {
 func TestLiveList_SendsBurstsTogether(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", func(b *sandbox.Sandbox) { b.State = sandbox.Creating })
-	f, _ := s.follow("ada", s.liveURL("ada", "/"))
+	f, _ := s.follow("ada", s.topicOf("ada", "/"))
 	for i := range 40 {
 		s.boxes.report(box, sandbox.Progress{Phase: sandbox.PhaseImage, Fraction: float64(i+1) / 40})
 	}
@@ -228,14 +286,14 @@ func TestLiveList_EndsWithTheSession(t *testing.T) {
 	s := newStage(t)
 	s.server.check = 20 * time.Millisecond
 	s.put("ada", "mine", nil)
-	f, _ := s.follow("ada", s.liveURL("ada", "/"))
+	f, _ := s.follow("ada", s.topicOf("ada", "/"))
 	if err := s.accounts.Logout(t.Context(), s.sessions["ada"]); err != nil {
 		t.Fatal(err)
 	}
 	select {
 	case <-f.ended:
-	case <-time.After(5 * time.Second):
-		t.Fatal("the stream outlives the session")
+	case <-time.After(time.Minute):
+		t.Fatal("the connection outlives the session")
 	}
 }
 
@@ -243,7 +301,7 @@ func TestLiveList_TellsWhenTheEngineIsAway(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)
 	s.engine.fail(errUnseen)
-	f, first := s.follow("ada", s.liveURL("ada", "/"))
+	f, first := s.follow("ada", s.topicOf("ada", "/"))
 	if !strings.Contains(first, "engine does not answer") {
 		f.until("engine does not answer")
 	}
@@ -253,7 +311,7 @@ func TestLiveWorkspace_TurnsIntoTerminalsWhenItRuns(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", func(b *sandbox.Sandbox) { b.State, b.Spec.Template = sandbox.Creating, "node-api" })
 	s.boxes.report(box, sandbox.Progress{Phase: sandbox.PhaseImage})
-	f, first := s.follow("ada", s.liveURL("ada", "/sandboxes/mine"))
+	f, first := s.follow("ada", s.topicOf("ada", "/sandboxes/mine"))
 	if has(first, "pane-terminal outerHTML") {
 		t.Fatalf("begins with %v", targets(first))
 	}
@@ -277,7 +335,7 @@ func TestLiveWorkspace_TurnsIntoTerminalsWhenItRuns(t *testing.T) {
 func TestLiveWorkspace_SaysWhyItFailedAndWhenItIsGone(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)
-	f, _ := s.follow("ada", s.liveURL("ada", "/sandboxes/mine"))
+	f, _ := s.follow("ada", s.topicOf("ada", "/sandboxes/mine"))
 	if _, err := s.boxes.change(t.Context(), "mine", func(b *sandbox.Sandbox) {
 		b.State, b.Problem = sandbox.Failed, "It ran out of memory."
 	}); err != nil {
@@ -295,11 +353,11 @@ func TestLiveWorkspace_SaysWhyItFailedAndWhenItIsGone(t *testing.T) {
 
 func TestLiveTemplates_FollowABuild(t *testing.T) {
 	s := newStage(t)
-	gallery, first := s.follow("root", "/live/templates")
+	gallery, first := s.follow("root", "/templates")
 	if !has(first, "book-base outerHTML") || strings.Contains(first, "book-rust-edge") {
 		t.Fatalf("begins with %v", targets(first))
 	}
-	page, first := s.follow("root", "/live/templates/base")
+	page, first := s.follow("root", "/templates/base")
 	if !has(first, "template-image outerHTML") || !has(first, "build-log outerHTML") {
 		t.Fatalf("begins with %v", targets(first))
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/views"
 )
@@ -26,14 +27,20 @@ type liveWorkspace struct {
 	stale    bool   // something has happened that may change them
 }
 
+// openLiveWorkspace follows the very sandbox that the page was drawn of, by its id: what has its name by now may be another.
 func (s *Server) openLiveWorkspace(ctx context.Context, r *request) (livePage, error) {
+	id := r.query("id")
 	box, err := s.visible(ctx, r.who, r.param("name"))
+	deleted := id != "" && (fault.Is(err, fault.NotFound) || fault.Is(err, fault.Gone) || err == nil && box.ID != id)
+	if deleted {
+		box, err = sandbox.Sandbox{ID: id, Name: r.param("name")}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	return &liveWorkspace{
 		interior: s.interiorOf(box), show: s.presenter(r, "workspace", sandboxURL(box.Name)), request: r,
-		box: box, progress: s.cfg.Sandboxes.Progress(box.ID), drawn: markOf(box), ports: r.query("ports"),
+		box: box, deleted: deleted, progress: s.cfg.Sandboxes.Progress(box.ID), drawn: markOf(box), ports: r.query("ports"),
 	}, nil
 }
 

@@ -47,19 +47,21 @@ func (s *Server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
 
 // recoverPanic turns a panic into an error with its stack for the log. http.ErrAbortHandler stays a panic.
 func (s *Server) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) (err error) {
-		defer func() {
-			v := recover()
-			if v == nil {
-				return
-			}
-			if v == http.ErrAbortHandler { // net/http compares it so
-				panic(v)
-			}
-			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
-		}()
-		return next(c)
-	}
+	return func(c echo.Context) error { return rescued(func() error { return next(c) }) }
+}
+
+func rescued(f func() error) (err error) {
+	defer func() {
+		v := recover()
+		if v == nil {
+			return
+		}
+		if v == http.ErrAbortHandler { // net/http compares it so
+			panic(v)
+		}
+		err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+	}()
+	return f()
 }
 
 // secureHeaders says what browsers may do with anything that comes from the dashboard's origin.

@@ -27,7 +27,7 @@ func TestIDEPage_SaysWhatItDoesAndSwitchesIt(t *testing.T) {
 			t.Errorf("does not say %q", words)
 		}
 	}
-	f, _ := s.follow("ada", s.liveURL("ada", "/sandboxes/mine"))
+	f, _ := s.follow("ada", s.topicOf("ada", "/sandboxes/mine"))
 	on := s.post("ada", "/sandboxes/mine/vscode", fields("on", "yes"), "HX-Request", "true").is(http.StatusOK)
 	stand := on.need("#ide-stand")
 	if attr(stand, "hx-get") != "/sandboxes/mine/vscode/stand" || !strings.Contains(text(stand), "built") {

@@ -39,7 +39,7 @@ func TestPorts_ShowUpAsTheyOpen(t *testing.T) {
 	if !hasAttr(page.need("#ws-ports"), "data-live") {
 		t.Error("the menu does not know what listens")
 	}
-	f, first := s.follow("ada", s.liveURL("ada", "/sandboxes/mine"))
+	f, first := s.follow("ada", s.topicOf("ada", "/sandboxes/mine"))
 	if has(first, "ws-doors outerHTML") {
 		t.Error("what the page shows is sent again")
 	}

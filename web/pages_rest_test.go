@@ -208,7 +208,9 @@ func TestGonePage_IsFriendlyAndMakesNothing(t *testing.T) {
 	}
 	s.get("root", "/sandboxes/mine").is(http.StatusGone)
 	s.get("bob", "/sandboxes/mine").is(http.StatusNotFound)
-	s.get("ada", "/live/sandboxes/mine").is(http.StatusGone)
+	if p := s.refused("ada", "/sandboxes/mine"); p.Status != http.StatusGone {
+		t.Errorf("told %+v", p)
+	}
 	if _, total, _ := s.boxes.List(t.Context(), sandbox.Filter{}); total != 0 {
 		t.Errorf("%d sandboxes", total)
 	}

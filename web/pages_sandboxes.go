@@ -145,9 +145,8 @@ func (l listing) chips() views.Filter {
 
 // part is the list ready to show.
 func (l listing) part(ctx context.Context, p *presenter) views.List {
-	live := l.query.url("/live/sandboxes")
 	v := views.List{Rows: p.rows(ctx, l.boxes), Owners: p.admin}
-	v.Live = live + sep(live) + "seen=" + l.print() + "&reasons=" + rowsPrint(v.Rows)
+	v.Live = views.Live{Topic: l.query.url("/sandboxes"), Seen: "seen=" + l.print() + "&reasons=" + rowsPrint(v.Rows)}
 	if len(l.boxes) == 0 {
 		v.None = true
 		if l.query.all() && l.query.page == 0 {
@@ -166,15 +165,6 @@ func (l listing) part(ctx context.Context, p *presenter) views.List {
 		v.Later = at.url("/")
 	}
 	return v
-}
-
-func sep(address string) string {
-	for i := range len(address) {
-		if address[i] == '?' {
-			return "&"
-		}
-	}
-	return "?"
 }
 
 // pageSandboxes is the front page. A script that filters gets the list alone, with the chips out of band.

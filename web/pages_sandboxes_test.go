@@ -145,8 +145,8 @@ func TestSandboxes_GiveAScriptTheListAlone(t *testing.T) {
 	if strings.Contains(body, "<html") || !strings.Contains(body, `<hx-partial hx-target="#chips" hx-swap="outerHTML">`) {
 		t.Errorf("answer %.300s", body)
 	}
-	if got := attr(page.need("#live"), "sse-connect"); !strings.HasPrefix(got, "/live/sandboxes?q=api&seen=") {
-		t.Errorf("stream %q", got)
+	if got := attr(page.need("#live"), "data-topic"); got != "/sandboxes?q=api" {
+		t.Errorf("follows %q", got)
 	}
 }
 

@@ -40,7 +40,7 @@ func (s *Server) servicesPage(ctx context.Context, r *request, box sandbox.Sandb
 		State: s.state(box, s.cfg.Sandboxes.Progress(box.ID)), List: s.serviceList(ctx, box, list), Fault: problem,
 		Ports: s.portList(box, s.whatListens(ctx, box)),
 	}
-	v.Frame.Live = "/live/sandboxes/" + box.Name + "/services"
+	v.Frame.Live.Topic = servicesURL(box.Name)
 	return views.ServicesPage(v), nil
 }
 
@@ -221,7 +221,7 @@ func (s *Server) pageServiceLog(ctx context.Context, r *request) (templ.Componen
 	case err != nil:
 		return nil, err
 	default:
-		v.Stream = servicesURL(box.Name) + "/" + service + "/log/stream?follow=true"
+		v.Topic = servicesURL(box.Name) + "/" + service + "/log"
 	}
 	return views.ServiceLogPage(v), nil
 }

@@ -261,17 +261,15 @@ func TestServices_LogsAreTextOnly(t *testing.T) {
 	if got := text(log); got != "<b>red</b> \ufffdend2J0;" {
 		t.Errorf("log %q", got)
 	}
-	stream := attr(log, "data-log-stream")
-	got := s.get("ada", stream).is(http.StatusOK)
-	if got.Header().Get("Content-Type") != "text/plain; charset=utf-8" || !strings.Contains(got.Body.String(), "<b>red</b>") {
-		t.Errorf("stream %v %q", got.Header(), got.Body)
+	f := s.page("ada").opens(1, attr(log, "data-log-topic"))
+	if e := f.event(); e.Kind != "text" || !strings.Contains(e.Data, "<b>red</b>") {
+		t.Errorf("follows with %+v", e)
 	}
-	s.get("bob", stream).is(http.StatusNotFound)
 	s.put("ada", "idle", func(b *sandbox.Sandbox) { b.State = sandbox.Asleep })
 	s.declare("idle", catalog.Service{Name: "web", Command: []string{"true"}})
 	s.rooms.asleep = true
 	idle := s.get("ada", "/sandboxes/idle/services/web/log").is(http.StatusOK)
-	if !strings.Contains(text(idle.need("main")), "does not run") || attr(idle.need("pre.log"), "data-log-stream") != "" || len(s.rooms.asked()) != 0 {
+	if !strings.Contains(text(idle.need("main")), "does not run") || attr(idle.need("pre.log"), "data-log-topic") != "" || len(s.rooms.asked()) != 0 {
 		t.Errorf("says %s; did %v", text(idle.need("main")), s.rooms.asked())
 	}
 }
@@ -280,7 +278,7 @@ func TestServices_PageFollowsWhatHappens(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", nil)
 	s.declare("mine", catalog.Service{Name: "web", Command: []string{"true"}, Port: 3000})
-	f, first := s.follow("ada", s.liveURL("ada", "/sandboxes/mine/services"))
+	f, first := s.follow("ada", s.topicOf("ada", "/sandboxes/mine/services"))
 	if !has(first, "services outerHTML") {
 		t.Errorf("begins with %v", targets(first))
 	}

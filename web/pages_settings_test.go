@@ -42,7 +42,9 @@ func TestTemplate_ShowsItsReadmeAsText(t *testing.T) {
 func TestTemplate_IsNotFoundWhenThereIsNone(t *testing.T) {
 	s := newStage(t)
 	s.get("ada", "/templates/nothing").is(http.StatusNotFound)
-	s.get("ada", "/live/templates/nothing").is(http.StatusNotFound)
+	if p := s.refused("ada", "/templates/nothing"); p.Status != http.StatusNotFound {
+		t.Errorf("told %+v", p)
+	}
 }
 
 func TestBuildButton_IsForAdmins(t *testing.T) {

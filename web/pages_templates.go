@@ -86,7 +86,7 @@ func problemView(p catalog.Problem) *views.Problem {
 func (s *Server) pageTemplates(ctx context.Context, r *request) (templ.Component, error) {
 	entries := s.cfg.Templates.List()
 	v := views.Templates{Frame: s.frame(r, "Templates", "templates"), Books: make([]views.Book, len(entries))}
-	v.Frame.Live = "/live/templates"
+	v.Frame.Live.Topic = "/templates"
 	var all errgroup.Group
 	all.SetLimit(askImages)
 	for i, e := range entries {
@@ -127,7 +127,7 @@ func (s *Server) pageTemplate(ctx context.Context, r *request) (templ.Component,
 	for _, p := range e.Problems {
 		v.Problems = append(v.Problems, *problemView(p))
 	}
-	v.Frame.Live = "/live/templates/" + e.Name
+	v.Frame.Live.Topic = "/templates/" + e.Name
 	return views.TemplatePage(v), nil
 }
 

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,8 +46,10 @@ func (s *Server) pageWorkspace(ctx context.Context, r *request) (templ.Component
 		Frame: s.frame(r, row.Title, "sandboxes"), Row: row, Rest: s.restMenu(ctx, box),
 		Ports: s.ports(ctx, box, s.whatListens(ctx, box)), Slots: s.slots(ctx, arranged, box, progress), Files: filesPlace(box), Preferences: preferences,
 	}
-	w.Frame.Live = "/live/sandboxes/" + box.Name + "?seen=" + boxPrint(box) + "&reasons=" + shortPrint(statePrint(w.Row.State), restPrint(w.Rest)) +
-		"&ports=" + portsPrint(w.Ports)
+	w.Frame.Live = views.Live{
+		Topic: sandboxURL(box.Name) + "?id=" + url.QueryEscape(box.ID),
+		Seen:  "seen=" + boxPrint(box) + "&reasons=" + shortPrint(statePrint(w.Row.State), restPrint(w.Rest)) + "&ports=" + portsPrint(w.Ports),
+	}
 	if port, err := strconv.Atoi(r.query("port")); err == nil && port > 0 && port < 1<<16 {
 		url := s.cfg.Hosts.PortURL(box.Name, port)
 		w.Ports.Asked = &views.Link{Icon: "open", Text: "Open port", Port: strconv.Itoa(port), URL: url, Title: url}
@@ -54,7 +57,7 @@ func (s *Server) pageWorkspace(ctx context.Context, r *request) (templ.Component
 	return views.WorkspacePage(w), nil
 }
 
-// boxPrint is a fingerprint of what the workspace shows of a sandbox. A stream that begins later compares it.
+// boxPrint is a fingerprint of what the workspace shows of a sandbox. Whoever follows it later compares it.
 func boxPrint(box sandbox.Sandbox) string {
 	return listing{boxes: []sandbox.Sandbox{box}}.print()
 }

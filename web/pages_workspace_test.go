@@ -105,7 +105,11 @@ func TestWorkspace_IsNotThereForOthers(t *testing.T) {
 	for _, path := range []string{"/start", "/stop", "/restart", "/rename", "/delete", "/terminals/main/close"} {
 		s.post("bob", "/sandboxes/mine"+path, fields("confirm", "mine", "label", "x")).is(http.StatusNotFound)
 	}
-	s.get("bob", "/live/sandboxes/mine").is(http.StatusNotFound)
+	for _, topic := range []string{"", "/services", "/services/web/log", "/files?path=src"} {
+		if p := s.refused("bob", "/sandboxes/mine"+topic); p.Status != http.StatusNotFound {
+			t.Errorf("%s: told %+v", topic, p)
+		}
+	}
 	if box, _ := s.boxes.Sandbox(t.Context(), "mine"); box.State != sandbox.Running || box.Label != "" {
 		t.Errorf("changed: %+v", box)
 	}

@@ -134,7 +134,7 @@ func TestPanes_OneMoreJoinsByOneEntry(t *testing.T) {
 	if len(page.all("button.pane-toggle")) != 3 || len(page.all(".splitter")) != 2 {
 		t.Errorf("%d tabs, %d splitters", len(page.all("button.pane-toggle")), len(page.all(".splitter")))
 	}
-	f, _ := s.follow("ada", s.liveURL("ada", "/sandboxes/mine"))
+	f, _ := s.follow("ada", s.topicOf("ada", "/sandboxes/mine"))
 	box.State = sandbox.Asleep
 	s.boxes.report(box, sandbox.Progress{})
 	if e := f.until(`"#pane-notes"`); !strings.Contains(e, "Notes of mine") {

@@ -59,13 +59,14 @@ func (s *Server) routes() []route {
 		s.serviceRoutes(apiPrefix, token), s.insidePages(),
 		s.portRoutes(apiPrefix, token), s.portRoutes("", scripted),
 		s.ideRoutes(apiPrefix, token), s.ideRoutes("", scripted),
-		s.entryPages(), s.sandboxPages(), s.templatePages(), s.settingsPages(), s.liveRoutes())
+		s.entryPages(), s.sandboxPages(), s.templatePages(), s.settingsPages())
 }
 
 func (s *Server) processRoutes() []route {
 	return []route{
 		{get, "/healthz", public, api(s.apiHealth)},
 		{get, "/readyz", public, api(s.apiReady)},
+		{get, "/live", scripted, s.socket(s.openLive)},
 		{get, apiPrefix + "/openapi.json", public, api(s.apiDocument)},
 		{get, apiPrefix + "/version", token, api(s.apiVersion)},
 		{get, apiPrefix + "/events", token, s.watch(s.apiEvents)},
@@ -97,6 +98,7 @@ func (s *Server) sandboxRoutes() []route {
 		{post, apiPrefix + "/sandboxes/:name/holds", token, api(s.apiPlaceHold)},
 		{put, apiPrefix + "/sandboxes/:name/holds/:id", token, api(s.apiRenewHold)},
 		{del, apiPrefix + "/sandboxes/:name/holds/:id", token, api(s.apiRevokeHold)},
+		{get, apiPrefix + "/sandboxes/:name" + filesPart + `\:watch`, token, s.watch(s.openFolders)},
 		{post, apiPrefix + "/sandboxes/:name/exec", token, apiLong(s.apiExec)},
 		{get, apiPrefix + "/sandboxes/:name/exec", token, s.longSocket(s.apiExecSocket)},
 	}
@@ -114,7 +116,6 @@ func (s *Server) fileRoutes(prefix string, who access) []route {
 		{post, base + `\:copy`, who, filesCall(s, s.apiCopyFiles)},
 		{post, base + `\:chmod`, who, filesCall(s, s.apiChangeMode)},
 		{post, base + `\:search`, who, filesCall(s, s.apiSearchFiles)},
-		{get, base + `\:watch`, who, s.watch(s.apiWatchFiles)},
 		{get, base + `\:trash`, who, s.onFiles(s.apiTrash)},
 		{del, base + `\:trash`, who, s.onFiles(s.apiEmptyTrash)},
 		{post, base + `\:restore`, who, filesCall(s, s.apiRestoreFiles)},
@@ -147,7 +148,6 @@ func (s *Server) insidePages() []route {
 		{post, services + "/:service/stop", signedIn, form(s.submitService(do.Stop), s.againServices)},
 		{post, services + "/:service/restart", signedIn, form(s.submitService(do.Restart), s.againServices)},
 		{get, services + "/:service/log", signedIn, page(s.pageServiceLog)},
-		{get, services + "/:service/log/stream", scripted, apiLong(s.apiServiceLog)},
 		{get, "/sandboxes/:name/vscode", signedIn, page(s.pageIDE)},
 		{post, "/sandboxes/:name/vscode", signedIn, form(s.submitIDE, s.againIDE)},
 		{get, "/sandboxes/:name/vscode/stand", signedIn, page(s.partIDE)},
@@ -269,13 +269,16 @@ func (s *Server) settingsPages() []route {
 	}
 }
 
-// liveRoutes are the event streams of pages: fragments of the page that they belong to.
-func (s *Server) liveRoutes() []route {
-	return []route{
-		{get, "/live/sandboxes", signedIn, s.watch(s.live(s.openLiveList))},
-		{get, "/live/sandboxes/:name/services", signedIn, s.watch(s.live(s.openLiveServices))},
-		{get, "/live/sandboxes/:name", signedIn, s.watch(s.live(s.openLiveWorkspace))},
-		{get, "/live/templates", signedIn, s.watch(s.live(s.openLiveTemplates))},
-		{get, "/live/templates/:name", signedIn, s.watch(s.live(s.openLiveTemplate))},
+// liveTopics are what a page can follow over its live connection, by address: fragments of the page that has it, folders
+// in which something changes, and logs.
+func (s *Server) liveTopics() []topic {
+	return []topic{
+		{"/sandboxes", s.live(s.openLiveList)},
+		{"/sandboxes/:name", s.live(s.openLiveWorkspace)},
+		{"/sandboxes/:name/files", s.openFolders},
+		{"/sandboxes/:name/services", s.live(s.openLiveServices)},
+		{"/sandboxes/:name/services/:service/log", s.openLog},
+		{"/templates", s.live(s.openLiveTemplates)},
+		{"/templates/:name", s.live(s.openLiveTemplate)},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -40,7 +41,7 @@ func (s *Server) upgrading(
 	begin func(ctx context.Context, r *request) (t talk, release func(), err error), limit time.Duration, subprotocols ...string,
 ) echo.HandlerFunc {
 	upgrader := websocket.Upgrader{
-		HandshakeTimeout: writeLimit, ReadBufferSize: 4 << 10, WriteBufferSize: 32 << 10, Subprotocols: subprotocols,
+		HandshakeTimeout: writeLimit, ReadBufferSize: 4 << 10, WriteBufferSize: 32 << 10, WriteBufferPool: &sync.Pool{}, Subprotocols: subprotocols,
 		CheckOrigin: func(*http.Request) bool { return true }, // checkOrigin has
 		Error:       func(http.ResponseWriter, *http.Request, int, error) {},
 	}

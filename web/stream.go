@@ -93,25 +93,31 @@ func (f *flow) event(kind, data string) error {
 	return f.write([]byte(b.String()))
 }
 
-// eventJSON sends a server-sent event whose data is v as JSON.
-func (f *flow) eventJSON(kind string, v any) error {
+// events takes what a stream tells, as server-sent events (flow) or on a channel of a page's live connection. Safe for
+// concurrent use. It fails when the client is gone or takes nothing for a while.
+type events interface {
+	event(kind, data string) error
+}
+
+// eventJSON sends an event whose data is v as JSON.
+func eventJSON(out events, kind string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encode event: %w", err)
 	}
-	return f.event(kind, string(b))
+	return out.event(kind, string(b))
 }
 
 // comment sends what clients of server-sent events ignore.
 func (f *flow) comment(text string) error { return f.write([]byte(": " + text + "\n\n")) }
 
-// pump writes to f until ctx ends or it fails.
-type pump func(ctx context.Context, f *flow) error
+// pump tells what happens until ctx ends or it fails.
+type pump func(ctx context.Context, out events) error
 
-// watch adapts a stream of server-sent events for pages or programs. begin does everything that can fail and gives
+// watch adapts a stream of server-sent events for programs. begin does everything that can fail and gives
 // what then writes; release is called at the very end. ctx ends when the client leaves or when its session or token is
 // not good any more.
-func (s *Server) watch(begin func(ctx context.Context, r *request) (p pump, release func(), err error)) echo.HandlerFunc {
+func (s *Server) watch(begin opener) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := requestOf(c)
 		return admit(s, r, begin, func(ctx context.Context, end func(), p pump) error {

@@ -100,6 +100,7 @@ func TestBench(t *testing.T) {
 	b.page()
 	b.files(raw)
 	b.filesPage()
+	b.navigations()
 	b.rests(raw)
 	b.claims(raw)
 	b.ide()

@@ -19,6 +19,9 @@ const benchFolders = 12
 // TestFilesPageBench measures the case of the page alone, and writes nothing.
 func TestFilesPageBench(t *testing.T) { (&benches{t: t}).filesPage() }
 
+// TestNavigationsBench measures the case of the pages alone, and writes nothing.
+func TestNavigationsBench(t *testing.T) { (&benches{t: t}).navigations() }
+
 // filesPage measures how long a folder of ten thousand entries takes from the key that opens it until its rows are drawn and
 // take the next key, in a real browser.
 func (b *benches) filesPage() {
@@ -52,6 +55,16 @@ func (b *benches) filesPage() {
 		p.script("close it for the next time", `const f = document.querySelector("sandbox-files"); f.toggle(f.tree.find("/home/agent/many"), false)`)
 	}
 	b.add(fmt.Sprintf("open a folder of %d entries in the page", benchListed), "usable ≤ 300 ms", times, nil)
+}
+
+// navigations measures how long it takes in one tab from a link to the next page, loaded and up to date, over all pages.
+func (b *benches) navigations() {
+	p := openLive(b.t)
+	var took []time.Duration
+	for i := range 40 {
+		took = append(took, p.follows(livePages[i%len(livePages)]))
+	}
+	b.add("from page to page, over all pages", "each ≤ 2 s", took, nil)
 }
 
 // firstWorkspace measures what the page of a sandbox costs a browser that has nothing of ours, as it is sent: the page and all

@@ -1,4 +1,6 @@
 // Files asks sandboxd for the files of one sandbox. Paths are encoded ones (paths.js) on both sides.
+import { live } from "../js/live.js";
+import { whileHere } from "../js/page_life.js";
 import { canonical, encodePath, nameOf } from "./paths.js";
 
 const problemType = "application/problem+json";
@@ -75,11 +77,11 @@ export class Files {
 
   // ask makes a request and gives the answer, or throws a Problem.
   async ask(url, { method = "GET", headers = {}, body, cache, signal, limit = patience } = {}) {
-    const signals = [signal, limit ? AbortSignal.timeout(limit) : null].filter(Boolean);
+    const signals = [whileHere(), signal, limit ? AbortSignal.timeout(limit) : null].filter(Boolean);
     let answer;
     try {
       answer = await fetch(url, {
-        method, body, cache, headers: { Accept: problemType, ...headers }, redirect: "manual", signal: signals.length ? AbortSignal.any(signals) : undefined,
+        method, body, cache, headers: { Accept: problemType, ...headers }, redirect: "manual", signal: AbortSignal.any(signals),
       });
     } catch (err) {
       throw problemOf(err);
@@ -197,7 +199,7 @@ export class Files {
   }
 
   watch(paths) {
-    return new EventSource(`${this.base}:watch?${paths.map((p) => `path=${p}`).join("&")}`);
+    return live.open(`${this.base}?${paths.map((p) => `path=${p}`).join("&")}`);
   }
 }
 

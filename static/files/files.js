@@ -1,6 +1,7 @@
 // <sandbox-files>: the files of a sandbox as a tree, with all that can be done to them. It asks nothing of a sandbox that
 // rests until somebody uses it, and says so.
 import "../css/files.css";
+import { onReturn } from "../js/page_life.js";
 import { Files, problemOf } from "./api.js";
 import { Deeds } from "./deeds.js";
 import { command, button, h, icon, say } from "./dom.js";
@@ -110,7 +111,7 @@ class SandboxFiles extends HTMLElement {
   #listen() {
     const { signal } = this.away;
     document.addEventListener("visibilitychange", () => this.#look(), { signal });
-    addEventListener("online", () => this.tree.openFolders().filter((n) => n.state === "error").forEach((n) => this.retry(n)), { signal });
+    onReturn(() => this.tree.openFolders().filter((n) => n.state === "error").forEach((n) => this.retry(n)), { signal });
     addEventListener("beforeunload", (event) => this.uploads.fragile && event.preventDefault(), { signal });
     document.addEventListener("sandboxd:reveal", (event) => this.#revealFrom(this.#pathOf(event.detail)), { signal });
     new ResizeObserver(() => this.#look()).observe(this);

@@ -1,5 +1,6 @@
 // send puts a body and tells how far it is, which fetch cannot. It gives {status, body, problem}, where problem stands
 // for a status that says no; what never got an answer is thrown as a Problem.
+import { onReturn, whileHere } from "../js/page_life.js";
 import { Problem, refusal } from "./api.js";
 
 const silence = 60_000; // ms without any progress after which a connection counts as lost
@@ -14,6 +15,7 @@ export function send({ url, headers, body, progress, signal }) {
     };
     const lost = () => reject(signal.aborted ? new Problem(0, "left", "It was stopped.") : new Problem(0, "offline", "The connection was lost."));
     const stop = () => request.abort();
+    const ends = AbortSignal.any([signal, whileHere()]);
     request.open("PUT", url);
     request.setRequestHeader("Accept", "application/problem+json");
     for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
@@ -32,16 +34,16 @@ export function send({ url, headers, body, progress, signal }) {
     request.addEventListener("abort", lost);
     request.addEventListener("loadend", () => {
       clearTimeout(timer);
-      signal.removeEventListener("abort", stop);
+      ends.removeEventListener("abort", stop);
     });
-    signal.addEventListener("abort", stop);
-    if (signal.aborted) return lost();
+    ends.addEventListener("abort", stop);
+    if (ends.aborted) return lost();
     alive();
     request.send(body);
   });
 }
 
-// wait waits, and goes on earlier when the browser is online again.
+// wait waits, and goes on earlier when the browser is online again or the page is back.
 export function wait(ms, signal) {
   return new Promise((resolve, reject) => {
     const over = new AbortController();
@@ -51,7 +53,7 @@ export function wait(ms, signal) {
       resolve();
     };
     const timer = setTimeout(go, ms);
-    addEventListener("online", go, { signal: over.signal });
+    onReturn(go, { signal: over.signal });
     signal.addEventListener("abort", () => {
       go();
       reject(new Problem(0, "left", "It was stopped."));

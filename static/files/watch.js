@@ -1,10 +1,10 @@
-// Watch is the page's one stream of changed folders. Whoever shows a folder wants it watched; the stream is made anew
+// Watch is the page's one channel for changed folders. Whoever shows a folder wants it watched; the channel is opened anew
 // when what is wanted changes, closed while nobody can see it, and never wakes a sandbox.
 import { later } from "./dom.js";
 
-const most = 64; // folders that sandboxd watches for one stream
+const most = 64; // folders that sandboxd watches for one channel
 const settle = 250; // ms that wishes are collected
-const firstWait = 1000; // ms before the stream is opened again
+const firstWait = 1000; // ms before the channel is opened again
 const longestWait = 60_000;
 
 // chosen picks the folders to watch: what comes first in each wish counts most.
@@ -19,8 +19,8 @@ export function chosen(wishes, limit = most) {
 
 export class Watch {
   #wishes = new Map(); // owner → {folders, changed}
-  #stream = null;
-  #before = null; // which goes on until #stream watches
+  #channel = null;
+  #before = null; // which goes on until #channel watches
   #watched = "";
   #wait = firstWait;
   #timer = 0;
@@ -32,7 +32,7 @@ export class Watch {
   }
 
   // want says which folders owner shows; changed(folder) is called for these. What may have changed while there was no
-  // stream counts as changed.
+  // channel counts as changed.
   want(owner, folders, changed) {
     this.#wishes.set(owner, { folders, changed });
     this.soon();
@@ -58,34 +58,34 @@ export class Watch {
   #apply() {
     const wanted = this.#on ? chosen([...this.#wishes.values()].map((w) => w.folders)) : [];
     const key = wanted.join("\n");
-    if (key === this.#watched && (this.#stream || !key)) return;
+    if (key === this.#watched && (this.#channel || !key)) return;
     if (!key) return this.#close();
-    const known = new Set(this.#stream ? this.watched : []);
+    const known = new Set(this.#channel ? this.watched : []);
     clearTimeout(this.#timer);
     this.#before?.close();
-    this.#before = this.#stream;
+    this.#before = this.#channel;
     this.#watched = key;
     this.#open(wanted, known);
   }
 
-  // #open begins a stream. sandboxd tells of each folder when it is watched; known ones have been all along, by the stream
+  // #open begins a channel. sandboxd tells of each folder when it is watched; known ones have been all along, by the channel
   // before, which ends then.
   #open(folders, known) {
-    const stream = this.files.watch(folders);
+    const channel = this.files.watch(folders);
     const fresh = new Set(folders);
-    this.#stream = stream;
-    stream.addEventListener("changed", (event) => {
+    this.#channel = channel;
+    channel.addEventListener("changed", (event) => {
       const path = this.#read(event.data);
       this.#wait = firstWait;
       this.#before?.close();
       if (!(fresh.delete(path) && known.has(path))) this.#tell(path);
     });
-    stream.addEventListener("error", () => {
-      if (this.#stream === stream) this.#again();
+    channel.addEventListener("ended", () => {
+      if (this.#channel === channel) this.#again();
     });
   }
 
-  // #again opens the stream later, and later each time.
+  // #again opens the channel later, and later each time.
   #again() {
     this.#close();
     this.#timer = setTimeout(() => this.#apply(), this.#wait * (0.5 + Math.random() / 2));
@@ -94,9 +94,9 @@ export class Watch {
 
   #close() {
     clearTimeout(this.#timer);
-    this.#stream?.close();
+    this.#channel?.close();
     this.#before?.close();
-    this.#stream = this.#before = null;
+    this.#channel = this.#before = null;
     this.#watched = "";
   }
 

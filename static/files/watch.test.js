@@ -79,11 +79,11 @@ test("a stream that breaks is opened again, later each time, and then everything
   t.mock.timers.tick(300);
   tell(streams[0], "/a");
   told.length = 0;
-  streams[0].dispatchEvent(new Event("error"));
+  streams[0].dispatchEvent(new Event("ended"));
   assert.equal(open().length, 0);
   t.mock.timers.tick(1000);
   assert.equal(open().length, 1);
-  open()[0].dispatchEvent(new Event("error"));
+  open()[0].dispatchEvent(new Event("ended"));
   t.mock.timers.tick(1000);
   assert.equal(open().length, 0, "the second time takes longer");
   t.mock.timers.tick(1000);

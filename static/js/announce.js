@@ -1,5 +1,4 @@
-// Reads state changes aloud. The live stream brings rows; what their state was before only the page knows.
-import htmx from "./htmx.js";
+// Reads state changes aloud. Rows come as parts of the page; what their state was before only the page knows.
 
 const said = new Map();
 
@@ -22,4 +21,4 @@ function note(root) {
 }
 
 note(document);
-htmx.on("htmx:sseMessage", () => note(document));
+document.addEventListener("sandboxd:parts", () => note(document));

@@ -1,9 +1,8 @@
 // "Port 3000 is open": a small offer for each port that begins to listen while the page is open, until it is dismissed or
-// the port closes. What listens stands in the menu of ports, which the page's stream keeps up to date; while a sandbox
+// the port closes. What listens stands in the menu of ports, which sandboxd keeps up to date; while a sandbox
 // rests nothing is known, and nothing changes here.
 import { announce } from "./announce.js";
 import { element, icon } from "./dom.js";
-import htmx from "./htmx.js";
 import { changes } from "./offers.js";
 
 const most = 3; // offers at once
@@ -40,4 +39,4 @@ function look() {
 }
 
 look();
-htmx.on("htmx:sseMessage", look);
+document.addEventListener("sandboxd:parts", look);

@@ -4,8 +4,9 @@
 // States: "connecting" (the first time), "connected", "reconnecting" (by itself, soon), "asleep" (the sandbox rests: wake()
 // wakes it; reason says why it could not be woken, if that was tried), "waking", and "closed" (reason says why; wake()
 // tries again).
-const firstDelay = 250; // ms
-const longestDelay = 10_000; // ms
+import { delayAfter } from "../js/backoff.js";
+import { onReturn } from "../js/page_life.js";
+
 const steady = 5_000; // ms after which a connection counts as good
 const openLimit = 15_000; // ms
 const wakeLimit = 70_000; // ms; sandboxd gives up after 60 s, and says so
@@ -20,12 +21,6 @@ const resting = new Set(["asleep", "frozen"]);
 // isFinal says whether a websocket that was closed with code stays closed.
 export function isFinal(code) {
   return final.has(code);
-}
-
-// delayAfter is how long to wait before the next attempt, after so many that failed. chance is from 0 to 1.
-export function delayAfter(failures, chance) {
-  const whole = Math.min(longestDelay, firstDelay * 2 ** Math.min(failures, 10));
-  return whole / 2 + (whole / 2) * chance;
 }
 
 // addressOf is where to connect: the mere address wakes the sandbox when it is asleep.
@@ -47,7 +42,8 @@ export class Connection {
     this.url = url;
     this.on = on;
     const { signal } = this.#away;
-    window.addEventListener("online", () => this.#hurry(), { signal });
+    onReturn(() => this.#hurry(), { signal, page: window });
+    window.addEventListener("pagehide", () => this.#leave(), { signal });
     document.addEventListener("visibilitychange", () => !document.hidden && this.#hurry(), { signal });
   }
 
@@ -120,7 +116,7 @@ export class Connection {
     const refusal = attempt.opened ? null : await this.#refusal();
     if (this.#away.signal.aborted || this.#socket) return;
     if (refusal) return this.#stay(...refusal);
-    this.#timer = setTimeout(() => this.connect(), delayAfter(this.#failures++, Math.random()));
+    this.#timer = setTimeout(() => this.connect(), delayAfter(this.#failures++));
   }
 
   // stay: nothing more happens by itself.
@@ -148,6 +144,15 @@ export class Connection {
     } catch {
       return null; // sandboxd is away: it will be back
     }
+  }
+
+  // leave ends the connection with the page, which the browser may keep; it comes back with it.
+  #leave() {
+    clearTimeout(this.#timer);
+    const socket = this.#socket;
+    this.#socket = null;
+    socket?.close(1000);
+    if (socket) this.#set("reconnecting", "");
   }
 
   // hurry tries again at once when there is reason to think that it works now.

@@ -171,3 +171,30 @@ test("a sandbox whose own host says that it is frozen is shown as such, and not 
   assert.equal(states.at(-1), "asleep");
   assert.deepEqual(rests, ["frozen"]);
 });
+
+test("a page that is left ends its connection, and one that is back has it again without waking anything", () => {
+  const { connection, states } = open();
+  connection.wake();
+  last().opens();
+  const first = last();
+  first.close = (code) => (first.code = code);
+  globalThis.window.dispatchEvent(new Event("pagehide"));
+  assert.equal(first.code, 1000);
+  first.ends(1000);
+  mock.timers.tick(100_000);
+  assert.equal(sockets.length, 1);
+  globalThis.window.dispatchEvent(Object.assign(new Event("pageshow"), { persisted: true }));
+  assert.equal(sockets.length, 2);
+  assert.ok(!wakes());
+  assert.deepEqual(states, ["connecting", "connected", "reconnecting"]);
+});
+
+test("a page that is left while its sandbox is asleep does not ask anew when it is back", () => {
+  const { connection } = open();
+  connection.connect();
+  last().opens();
+  last().ends(4003);
+  globalThis.window.dispatchEvent(new Event("pagehide"));
+  globalThis.window.dispatchEvent(Object.assign(new Event("pageshow"), { persisted: true }));
+  assert.equal(sockets.length, 1);
+});

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { delayAfter, isFinal } from "./connection.js";
+import { delayAfter } from "../js/backoff.js";
+import { isFinal } from "./connection.js";
 import { Feed } from "./feed.js";
 import { safeLink } from "./links.js";
 import { shownAs, textOf, waits } from "./notice.js";

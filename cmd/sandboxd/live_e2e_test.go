@@ -1,0 +1,159 @@
+//go:build e2e
+
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+var (
+	liveOpened = regexp.MustCompile(`msg="live connection opened"`)
+	liveEnded  = regexp.MustCompile(`(?m)msg=request .*path=/live status=101`)
+)
+
+// live counts the live connections that the server has.
+func (s *server) live() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	log := s.log.String()
+	return len(liveOpened.FindAllString(log, -1)) - len(liveEnded.FindAllString(log, -1))
+}
+
+func (s *server) hasLive(n int) {
+	s.t.Helper()
+	s.until(time.Minute, fmt.Sprintf("there are %d live connections", n), func() bool { return s.live() == n })
+}
+
+func TestLive_FortyNavigationsInOneTab(t *testing.T) {
+	p := openLive(t)
+	var took []time.Duration
+	for i := range 40 {
+		took = append(took, p.follows(livePages[i%len(livePages)]))
+		if n := p.s.live(); n > 2 { // the page's, and the one before may be about to end
+			t.Errorf("%d live connections after %d navigations", n, i+1)
+		}
+	}
+	t.Log(summary(took))
+	p.follows("/")
+	p.s.hasLive(1)
+	p.does("leave", chromedp.Navigate("about:blank"))
+	p.s.hasLive(0)
+}
+
+// keeping gives the address of a server in front of the dashboard whose pages a browser may keep. Chromium keeps no page that
+// is marked no-store, as ours are, and had a WebSocket; browsers differ in that.
+func (p *filesPage) keeping() string {
+	p.t.Helper()
+	dashboard, err := url.Parse(p.dashboard())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	server := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(dashboard) // Host too
+			if r.In.Header.Get("Origin") != "" {
+				r.Out.Header.Set("Origin", p.dashboard())
+			}
+		},
+		ModifyResponse: func(r *http.Response) error {
+			r.Header.Del("Cache-Control")
+			return nil
+		},
+	})
+	p.t.Cleanup(server.Close)
+	return strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
+}
+
+func TestLive_BackAndForwardTwentyTimes(t *testing.T) {
+	p := openLive(t)
+	p.backAndForward()
+	p.s.hasLive(1)
+}
+
+func TestLive_PagesThatTheBrowserKeptAreBroughtUpToDate(t *testing.T) {
+	p := openLive(t)
+	p.does("open what the browser may keep", chromedp.Navigate(p.keeping()+"/"))
+	if kept := p.backAndForward(); kept < 15 {
+		t.Errorf("only %d of 20 pages came from the browser's cache, so this shows little: %s", kept, p.reads(`JSON.stringify(performance.getEntriesByType("navigation")[0].notRestoredReasons)`))
+	}
+	p.s.hasLive(1)
+}
+
+// backAndForward goes back and forth between three pages twenty times, while the sandbox changes, and gives how many of them
+// the browser had kept.
+func (p *filesPage) backAndForward() (kept int) {
+	p.t.Helper()
+	path := []string{"/", "/sandboxes/otter/services", "/templates"}
+	for _, page := range path {
+		p.follows(page)
+	}
+	var took []time.Duration
+	at := len(path) - 1
+	for i := range 20 {
+		step := "back"
+		if at == 0 || at == 1 && i%4 > 1 {
+			step = "forward"
+		}
+		at += map[string]int{"back": -1, "forward": 1}[step]
+		label := fmt.Sprintf("Otter %d", i)
+		p.s.call("PATCH", "/sandboxes/otter", map[string]any{"label": label}, nil)
+		took = append(took, p.goes(path[at], "history."+step+"()"))
+		if p.reads("window.kept") == "true" {
+			kept++
+		}
+		if at == 0 {
+			p.sees("what changed meanwhile", fmt.Sprintf(`document.querySelector("[data-name='otter']").innerText.includes(%q)`, label), navigationLimit)
+		}
+	}
+	p.t.Logf("%s; %d from the browser's cache", summary(took), kept)
+	return kept
+}
+
+func TestLive_TenWorkspacesWithADownloadAndAnUpload(t *testing.T) {
+	p := openLive(t)
+	tabs := []*filesPage{p}
+	for range 9 {
+		tab := &filesPage{person: p.window(), s: p.s, name: p.name}
+		tab.loads()
+		tabs = append(tabs, tab)
+	}
+	tabs[0].script("begin a download that takes its time", `fetch("/sandboxes/otter/files?path=big").then((answer) => { window.download = answer; })`)
+	tabs[0].sees("that it has begun", `window.download?.ok`, time.Minute)
+	tabs[1].script("begin an upload", `fetch("/sandboxes/otter/files?path=up", { method: "PUT", body: new Blob([new Uint8Array(64 << 20)]) }).then((answer) => { window.upload = answer.status; })`)
+	p.s.call("PATCH", "/sandboxes/otter", map[string]any{"label": "Busy otter"}, nil)
+	for _, tab := range tabs {
+		tab.sees("the change", `document.getElementById("ws-name").innerText.includes("Busy otter")`, navigationLimit)
+	}
+	var took []time.Duration
+	for _, tab := range tabs[2:] {
+		took = append(took, tab.follows("/"))
+	}
+	t.Log(summary(took))
+	tabs[1].sees("that the upload has arrived", `window.upload === 201`, time.Minute)
+	tabs[0].script("take the rest of the download", `window.download.arrayBuffer().then((b) => { window.took = b.byteLength; })`)
+	tabs[0].sees("that the download is whole", `window.took === 64 << 20`, time.Minute)
+	p.s.hasLive(10)
+}
+
+func TestLive_SaysWhenNobodyIsSignedInAnyMore(t *testing.T) {
+	p := openLive(t)
+	p.follows("/")
+	other := &filesPage{person: p.window(), s: p.s, name: p.name}
+	other.does("open the list", chromedp.Navigate(p.dashboard()+"/"))
+	const shown = `document.getElementById("signed-out").checkVisibility()`
+	other.script("sign out", `void fetch("/logout", {method: "POST"})`)
+	p.sees("that it is signed out", shown, time.Minute)
+	p.pictures("signed-out")
+	other.signsIn(p.dashboard())
+	p.sees("that it is signed in again", "!"+shown+" && "+current, time.Minute)
+}

@@ -1,0 +1,80 @@
+// <sandbox-live>: keeps parts of the page up to date, says when that is not so for longer than a moment, and keeps what the
+// person was at when parts are replaced: the focus, an open menu, what is being entered.
+import { delayAfter } from "./backoff.js";
+import htmx from "./htmx.js";
+import { live } from "./live.js";
+
+const patience = 3000; // ms; shorter cuts are not worth a word
+const focusable = "a[href], button, input, select, textarea, summary";
+let timer = 0;
+
+function show(id) {
+  clearTimeout(timer);
+  timer = 0;
+  for (const note of ["offline", "signed-out"]) {
+    const element = document.getElementById(note);
+    if (element) element.hidden = note !== id;
+  }
+}
+
+live.addEventListener("connected", () => show(""));
+live.addEventListener("signed-out", () => show("signed-out"));
+live.addEventListener("lost", () => {
+  if (document.getElementById("signed-out")?.hidden !== false) timer ||= setTimeout(() => show("offline"), patience);
+});
+
+class SandboxLive extends HTMLElement {
+  #channel = null;
+  #failures = 0;
+  #timer = 0;
+  #told = false;
+
+  connectedCallback() {
+    this.#open(this.dataset.seen);
+  }
+
+  disconnectedCallback() {
+    clearTimeout(this.#timer);
+    this.#channel.close();
+  }
+
+  #open(seen) {
+    this.#channel = live.open(this.dataset.topic, seen);
+    this.#channel.addEventListener("parts", (event) => this.#swap(event.data));
+    this.#channel.addEventListener("lost", () => delete this.dataset.current);
+    this.#channel.addEventListener("ended", (event) => this.#ended(event.data));
+  }
+
+  #swap(html) {
+    this.#failures = 0;
+    this.#told = true;
+    htmx.swap(this, html, { swapStyle: "none", swapDelay: 0, settleDelay: 20 }, { contextElement: this });
+    this.dataset.current = ""; // the page shows how things are now
+    document.dispatchEvent(new CustomEvent("sandboxd:parts"));
+  }
+
+  // What has ended begins again: it was too fast for this page. What is not there any more the whole page must say.
+  #ended(problem) {
+    delete this.dataset.current;
+    if (this.#told && problem && [403, 404, 410].includes(JSON.parse(problem).status)) return location.reload();
+    this.#timer = setTimeout(() => this.#open(""), delayAfter(this.#failures++));
+  }
+}
+
+customElements.define("sandbox-live", SandboxLive);
+
+htmx.on("htmx:partialBeforeSwap", (event) => {
+  const { target, fragment } = event.detail;
+  if (target.id === "rows") fragment.firstElementChild?.classList.add("fresh");
+  if (target.querySelector("details.menu[open]")) fragment.querySelector("details.menu")?.setAttribute("open", "");
+  for (const input of target.querySelectorAll("input[id]")) { // what somebody is entering stays
+    const next = input.value === input.defaultValue ? null : fragment.querySelector(`#${CSS.escape(input.id)}`);
+    if (next) next.value = input.value;
+  }
+  if (!target.id || !target.contains(document.activeElement)) return;
+  const at = [...target.querySelectorAll(focusable)].indexOf(document.activeElement);
+  queueMicrotask(() => {
+    const present = document.getElementById(target.id)?.querySelectorAll(focusable);
+    present?.[Math.min(at, present.length - 1)]?.focus({ preventScroll: true });
+  });
+});

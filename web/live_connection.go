@@ -1,0 +1,226 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"sandboxd/internal/fault"
+)
+
+// Bounds of a page's live connection.
+const (
+	maxChannels   = 16      // at once: the page's parts, its folders, a log, and those that are about to end
+	maxChannelAsk = 1 << 20 // bytes: the addresses of as many folders as may be watched
+)
+
+// channelAsk is what a page's script sends: it opens a channel, or closes one.
+type channelAsk struct {
+	ID    int    `json:"id"`    // of the channel; the script chooses it
+	Topic string `json:"topic"` // address of what to follow (liveTopics); "" closes the channel
+}
+
+// channelEvent is what the script gets. The kinds are those of the channel's topic, and two more: "ended" on any channel,
+// whose data is the problem as JSON, or "" when nothing more will come; and "alive" on channel 0, every beatEvery.
+type channelEvent struct {
+	ID   int    `json:"id"`
+	Kind string `json:"kind"`
+	Data string `json:"data,omitempty"`
+}
+
+// topic is one thing that pages can follow.
+type topic struct {
+	path string // as in the route table
+	open opener
+}
+
+// opener begins to follow something: it does all that can fail and gives what then tells of it. release is called at
+// the very end.
+type opener func(ctx context.Context, r *request) (p pump, release func(), err error)
+
+// openLive is the one connection of a page for everything that is told to it without a request: browsers have only a
+// few connections to a host for requests, and keep them open for pages that somebody has left.
+func (s *Server) openLive(_ context.Context, r *request) (talk, func(), error) {
+	hold := func(ctx context.Context, conn *websocket.Conn) error {
+		s.log.Debug("live connection opened", "request_id", r.id) // its end is in the access log
+		l := &liveConnection{server: s, request: r, conn: conn, channels: map[int]context.CancelFunc{}}
+		return l.run(ctx)
+	}
+	return hold, func() {}, nil
+}
+
+// liveConnection serves the channels of one page.
+type liveConnection struct {
+	server  *Server
+	request *request
+	conn    *websocket.Conn
+
+	writing sync.Mutex // guards writing to conn
+
+	mu       sync.Mutex
+	channels map[int]context.CancelFunc // until they have ended
+}
+
+// run reads what the page asks for until it is gone or ctx ends, and then waits for all channels.
+func (l *liveConnection) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	l.conn.SetReadLimit(maxChannelAsk)
+	running.Go(func() {
+		_ = every(ctx, l.server.beat, func() error { return l.send(channelEvent{Kind: "alive"}) }) // reading finds a lost connection
+	})
+	for {
+		var ask channelAsk
+		if err := l.conn.ReadJSON(&ask); err != nil {
+			return err
+		}
+		if ask.Topic == "" {
+			l.close(ask.ID)
+			continue
+		}
+		mine, err := l.enter(ctx, ask.ID)
+		if err != nil {
+			l.ended(ask.ID, err)
+			continue
+		}
+		running.Go(func() { l.follow(mine, ask) })
+	}
+}
+
+// enter makes room for a channel, whose context it gives.
+func (l *liveConnection) enter(ctx context.Context, id int) (context.Context, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.channels[id] != nil {
+		return nil, fault.New(fault.Conflict, "This channel is open.")
+	}
+	if len(l.channels) == maxChannels {
+		return nil, fault.New(fault.Limited, "This page follows %d things. Close some first.", maxChannels)
+	}
+	ctx, l.channels[id] = context.WithCancel(ctx)
+	return ctx, nil
+}
+
+// close ends a channel. One that is not open has ended by itself.
+func (l *liveConnection) close(id int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if end := l.channels[id]; end != nil {
+		end()
+	}
+}
+
+func (l *liveConnection) leave(id int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.channels[id]()
+	delete(l.channels, id)
+}
+
+// follow tells of a topic until the channel is closed or there is no more to tell.
+func (l *liveConnection) follow(ctx context.Context, ask channelAsk) {
+	defer l.leave(ask.ID)
+	r, open, err := l.server.topicOf(l.request, ask.Topic)
+	if err == nil {
+		err = rescued(func() error { return pumpTopic(ctx, r, open, channel{l, ask.ID}) })
+	}
+	if ctx.Err() == nil {
+		l.ended(ask.ID, err)
+	}
+}
+
+func pumpTopic(ctx context.Context, r *request, open opener, out events) error {
+	p, release, err := open(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return p(ctx, out)
+}
+
+// ended says that a channel has ended, and why.
+func (l *liveConnection) ended(id int, err error) {
+	var data []byte
+	if err != nil {
+		p := problemOf(err)
+		p.RequestID = l.request.id
+		l.server.report(l.request, p, err)
+		data, _ = json.Marshal(p) // texts and numbers only
+	}
+	_ = l.send(channelEvent{id, "ended", string(data)}) // a lost connection is the only way to fail
+}
+
+// send writes an event. It fails when the page is gone or takes nothing for a while; then the connection is closed.
+func (l *liveConnection) send(e channelEvent) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // most of it is HTML, which would get much longer
+	if err := enc.Encode(e); err != nil {
+		return err
+	}
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	err := l.conn.SetWriteDeadline(time.Now().Add(writeLimit))
+	if err == nil {
+		err = l.conn.WriteMessage(websocket.TextMessage, b.Bytes())
+	}
+	if err != nil {
+		l.conn.Close()
+	}
+	return err
+}
+
+// channel is one topic on a live connection. Safe for concurrent use.
+type channel struct {
+	connection *liveConnection
+	id         int
+}
+
+// event implements events.
+func (c channel) event(kind, data string) error {
+	return c.connection.send(channelEvent{c.id, kind, data})
+}
+
+// topicOf finds what is at an address of a topic, and makes the request for it that r, which opened the connection,
+// stands for.
+func (s *Server) topicOf(r *request, address string) (*request, opener, error) {
+	u, err := url.ParseRequestURI(address)
+	if err != nil {
+		return nil, nil, fault.Wrap(err, fault.Invalid, "This is no address of a topic.")
+	}
+	for _, t := range s.liveTopics() {
+		if params, ok := matchPath(t.path, u.Path); ok {
+			asked := r.http.WithContext(r.http.Context()) // a copy
+			asked.URL = u
+			param := func(name string) string { return params[name] }
+			return &request{http: asked, head: http.Header{}, id: r.id, from: r.from, who: r.who, access: r.access, param: param}, t.open, nil
+		}
+	}
+	return nil, nil, fault.New(fault.NotFound, "There is nothing to follow at this address.")
+}
+
+// matchPath compares a path with a pattern of the route table, and gives what stands for its parameters.
+func matchPath(pattern, path string) (params map[string]string, ok bool) {
+	wants, parts := strings.Split(pattern, "/"), strings.Split(path, "/")
+	if len(wants) != len(parts) {
+		return nil, false
+	}
+	params = map[string]string{}
+	for i, want := range wants {
+		name, isParam := strings.CutPrefix(want, ":")
+		if !isParam && want != parts[i] || isParam && parts[i] == "" {
+			return nil, false
+		}
+		params[name] = parts[i]
+	}
+	return params, true
+}

@@ -1,0 +1,222 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/sandbox"
+)
+
+func TestLive_OneConnectionCarriesAllThatAPageFollows(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "mine", nil)
+	s.declare("mine", catalog.Service{Name: "web", Command: []string{"true"}})
+	s.rooms.log = []string{"caf\xc3", "\xa9\n"}
+	p := s.page("ada")
+	parts := p.opens(1, s.topicOf("ada", "/sandboxes/mine"))
+	folders := p.opens(2, "/sandboxes/mine/files?path=src")
+	log := p.opens(3, "/sandboxes/mine/services/web/log")
+	parts.next()
+	if e := folders.event(); e.Kind != "changed" || e.Data != `{"path":"src"}` {
+		t.Errorf("folders: %+v", e)
+	}
+	text := ""
+	for e := log.event(); e.Kind == "text"; e = log.event() {
+		text += e.Data
+	}
+	if text != "café\n" {
+		t.Errorf("log: %q", text)
+	}
+	s.files.changes <- "src"
+	if e := folders.event(); e.Kind != "changed" {
+		t.Errorf("folders: %+v", e)
+	}
+	if _, err := s.boxes.Rename(t.Context(), "mine", "Mine"); err != nil {
+		t.Fatal(err)
+	}
+	parts.until("Mine")
+	if n := s.open("ada"); n != 1 {
+		t.Errorf("%d streams are open", n)
+	}
+}
+
+// open counts what a user has open.
+func (s *stage) open(user string) int {
+	s.server.streams.mu.Lock()
+	defer s.server.streams.mu.Unlock()
+	return s.server.streams.open[s.users[user].ID]
+}
+
+// until looks again and again.
+func (s *stage) until(what string, cond func() bool) {
+	s.t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(time.Minute); !cond(); <-tick.C {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("it is not so that %s", what)
+		}
+	}
+}
+
+func TestLive_NothingStaysOpenOfAPageThatIsLeft(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "mine", nil)
+	p := s.page("ada")
+	p.opens(1, "/sandboxes/mine").next()
+	p.opens(2, "/sandboxes/mine/files?path=src").event()
+	if s.open("ada") != 1 {
+		t.Fatalf("%d streams", s.open("ada"))
+	}
+	p.conn.Close()
+	s.until("nothing is open", func() bool { return s.open("ada") == 0 })
+	s.until("nobody watches", func() bool { return s.files.watched() == 0 })
+}
+
+func TestLive_AClosedChannelEndsAlone(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "mine", nil)
+	p := s.page("ada")
+	p.opens(1, "/sandboxes/mine/files?path=src").event()
+	list := p.opens(2, "/sandboxes")
+	list.next()
+	p.asks(channelAsk{ID: 1})
+	p.asks(channelAsk{ID: 7}) // which is not open
+	s.until("nobody watches", func() bool { return s.files.watched() == 0 })
+	if _, err := s.boxes.Rename(t.Context(), "mine", "Mine"); err != nil {
+		t.Fatal(err)
+	}
+	list.until("Mine")
+	p.opens(1, "/templates").next()
+}
+
+func TestLive_ChannelsAreBoundedAndCheckedEach(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "mine", nil)
+	p := s.page("ada")
+	ends := func(f *feed, status int) {
+		t.Helper()
+		e := f.event()
+		var told problem
+		if err := json.Unmarshal([]byte(e.Data), &told); err != nil || e.Kind != "ended" || told.Status != status {
+			t.Errorf("got %+v", e)
+		}
+	}
+	for _, topic := range []string{"/nothing", "/sandboxes/", "/sandboxes/mine/", "/sandboxes//services", "/live", "/api/v1/events"} {
+		ends(p.opens(100, topic), http.StatusNotFound)
+	}
+	for _, topic := range []string{"sandboxes", "%zz", "/sandboxes/mine/files?path=../x", "/sandboxes/mine/files"} {
+		ends(p.opens(100, topic), http.StatusBadRequest)
+	}
+	for id := range maxChannels {
+		p.opens(id, "/sandboxes").next()
+	}
+	ends(p.opens(200, "/sandboxes"), http.StatusTooManyRequests)
+	ends(p.opens(3, "/sandboxes"), http.StatusConflict)
+	p.asks(channelAsk{ID: 5})
+	s.until("there is room again", func() bool { return p.opens(201, "/templates").event().Kind == "parts" })
+}
+
+func TestLive_AnswersOnlyPagesOfOursThatAreSignedIn(t *testing.T) {
+	s := newStage(t)
+	server := httptest.NewServer(s.server)
+	defer server.Close()
+	session := "; " + (&http.Cookie{Name: s.server.sessionCookie(), Value: s.sessions["ada"]}).String()
+	for name, c := range map[string]struct {
+		origin, cookie, site string
+		status               int
+	}{
+		"nobody":           {"http://localhost:8080", "", "", http.StatusUnauthorized},
+		"a sandbox's page": {"http://mine.localhost:8080", session, "", http.StatusForbidden},
+		"another's":        {"https://evil.example", session, "", http.StatusForbidden},
+		"one that says so": {"http://localhost:8080", session, "same-site", http.StatusForbidden},
+		"none":             {"", session, "", http.StatusForbidden},
+		"null":             {"null", session, "", http.StatusForbidden},
+	} {
+		head := http.Header{"Cookie": {"a=b" + c.cookie}}
+		for key, value := range map[string]string{"Origin": c.origin, "Sec-Fetch-Site": c.site} {
+			if value != "" {
+				head.Set(key, value)
+			}
+		}
+		conn, res, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(server.URL, "http")+"/live", head)
+		if err == nil {
+			conn.Close()
+		}
+		if res == nil || res.StatusCode != c.status {
+			t.Errorf("%s: %v, %v", name, res, err)
+		}
+	}
+	if got := s.get("", "/live").is(http.StatusUnauthorized); got.Header().Get("Content-Type") != problemType {
+		t.Errorf("without an upgrade: %v", got.Header())
+	}
+	s.get("ada", "/live").is(http.StatusUpgradeRequired)
+}
+
+func TestLive_SaysThatItIsThere(t *testing.T) {
+	s := newStage(t)
+	s.server.beat = time.Millisecond
+	p := s.page("ada")
+	f := &feed{t: t, events: make(chan channelEvent, 100_000), ended: p.ended}
+	p.mu.Lock()
+	p.feeds[0] = f
+	p.mu.Unlock()
+	if e := f.event(); e.Kind != "alive" {
+		t.Errorf("got %+v", e)
+	}
+}
+
+// TestLiveWorkspace_OfADeletedSandboxIsNotTheNextOfItsName: a page may come back long after it was left.
+func TestLiveWorkspace_OfADeletedSandboxIsNotTheNextOfItsName(t *testing.T) {
+	s := newStage(t)
+	box := s.put("ada", "mine", nil)
+	topic := s.topicOf("ada", "/sandboxes/mine")
+	s.boxes.drop(box)
+	farewell := func() {
+		t.Helper()
+		_, first := s.follow("ada", topic)
+		if !strings.Contains(first, "This sandbox was deleted") || strings.Contains(first, "<sandbox-terminals") {
+			t.Errorf("begins with %s", first)
+		}
+	}
+	farewell()
+	s.put("bob", "mine", nil)
+	farewell()
+	s.boxes.drop(mustBox(t, s, "mine"))
+	s.put("ada", "mine", func(b *sandbox.Sandbox) { b.ID = "another" })
+	farewell()
+}
+
+func mustBox(t *testing.T, s *stage, name string) sandbox.Sandbox {
+	t.Helper()
+	box, err := s.boxes.Sandbox(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return box
+}
+
+// panicking is a page that has a fault.
+type panicking struct{ nothingBeside }
+
+func (panicking) begin(context.Context, *parts) error      { panic("a fault") }
+func (panicking) take(news) bool                           { return false }
+func (panicking) tell(context.Context, bool, *parts) error { return nil }
+
+func TestLive_AFaultEndsItsChannelOnly(t *testing.T) {
+	s := newStage(t)
+	open := s.server.live(func(context.Context, *request) (livePage, error) { return panicking{}, nil })
+	r := &request{http: httptest.NewRequest("GET", "/live", nil)}
+	err := rescued(func() error { return pumpTopic(t.Context(), r, open, nil) })
+	if err == nil || !strings.Contains(err.Error(), "a fault") {
+		t.Errorf("got %v", err)
+	}
+}
