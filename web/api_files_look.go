@@ -136,6 +136,20 @@ func (s *Server) searchLive(ctx context.Context, r *request, name string, q wire
 	return errors.Join(out.line(end), err)
 }
 
+// apiWatchFiles is openFolders for programs, which are told why it ends.
+func (s *Server) apiWatchFiles(ctx context.Context, r *request) (pump, func(), error) {
+	watch, release, err := s.openFolders(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(ctx context.Context, out events) error {
+		if err := watch(ctx, out); err != nil && ctx.Err() == nil {
+			return eventJSON(out, "ended", behindShape{Detail: fault.Message(err)})
+		}
+		return nil
+	}, release, nil
+}
+
 // openFolders tells of folders in which something changes. It wakes nothing, and ends when the sandbox goes to rest.
 func (s *Server) openFolders(ctx context.Context, r *request) (pump, func(), error) {
 	r.guard()
@@ -211,7 +225,7 @@ func (w *fileWatch) first(ctx context.Context) (folder string, err error) {
 	}
 }
 
-// tell hands on what changes until the watch ends, and then why.
+// tell hands on what changes until the watch ends, and gives why.
 func (w *fileWatch) tell(ctx context.Context, out events) error {
 	for {
 		select {
@@ -220,10 +234,7 @@ func (w *fileWatch) tell(ctx context.Context, out events) error {
 				return err
 			}
 		case err := <-w.ended:
-			if err == nil || ctx.Err() != nil {
-				return nil
-			}
-			return eventJSON(out, "ended", behindShape{Detail: fault.Message(err)})
+			return err
 		case <-ctx.Done():
 			return nil
 		}

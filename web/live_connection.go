@@ -18,7 +18,8 @@ import (
 // Bounds of a page's live connection.
 const (
 	maxChannels   = 16      // at once: the page's parts, its folders, a log, and those that are about to end
-	maxChannelAsk = 1 << 20 // bytes: the addresses of as many folders as may be watched
+	maxChannelAsk = 1 << 20 // bytes: the paths of as many folders as may be watched
+	maxTopic      = maxPath // bytes of any other topic
 )
 
 // channelAsk is what a page's script sends: it opens a channel, or closes one.
@@ -47,13 +48,24 @@ type opener func(ctx context.Context, r *request) (p pump, release func(), err e
 
 // openLive is the one connection of a page for everything that is told to it without a request: browsers have only a
 // few connections to a host for requests, and keep them open for pages that somebody has left.
-func (s *Server) openLive(_ context.Context, r *request) (talk, func(), error) {
+func (s *Server) openLive(ctx context.Context, r *request) (talk, func(), error) {
+	if err := otherPerson(ctx, r); err != nil {
+		return nil, nil, err
+	}
 	hold := func(ctx context.Context, conn *websocket.Conn) error {
 		s.log.Debug("live connection opened", "request_id", r.id) // its end is in the access log
 		l := &liveConnection{server: s, request: r, conn: conn, channels: map[int]context.CancelFunc{}}
 		return l.run(ctx)
 	}
 	return hold, func() {}, nil
+}
+
+// otherPerson refuses a page that was drawn for somebody else than the browser is signed in as by now.
+func otherPerson(_ context.Context, r *request) error {
+	if person := r.query("person"); person != "" && person != r.who.User.Name {
+		return fault.New(fault.Conflict, "You are signed in as %s now.", r.who.User.Name)
+	}
+	return nil
 }
 
 // liveConnection serves the channels of one page.
@@ -79,9 +91,13 @@ func (l *liveConnection) run(ctx context.Context) error {
 		_ = every(ctx, l.server.beat, func() error { return l.send(channelEvent{Kind: "alive"}) }) // reading finds a lost connection
 	})
 	for {
+		_, text, err := l.conn.ReadMessage()
+		if err != nil {
+			return nil // the page is gone
+		}
 		var ask channelAsk
-		if err := l.conn.ReadJSON(&ask); err != nil {
-			return err
+		if err := json.Unmarshal(text, &ask); err != nil {
+			return nil // no script of ours
 		}
 		if ask.Topic == "" {
 			l.close(ask.ID)
@@ -92,7 +108,14 @@ func (l *liveConnection) run(ctx context.Context) error {
 			l.ended(ask.ID, err)
 			continue
 		}
-		running.Go(func() { l.follow(mine, ask) })
+		running.Go(func() {
+			err := l.follow(mine, ask)
+			closed := mine.Err() != nil
+			l.leave(ask.ID)
+			if !closed {
+				l.ended(ask.ID, err)
+			}
+		})
 	}
 }
 
@@ -127,24 +150,29 @@ func (l *liveConnection) leave(id int) {
 }
 
 // follow tells of a topic until the channel is closed or there is no more to tell.
-func (l *liveConnection) follow(ctx context.Context, ask channelAsk) {
-	defer l.leave(ask.ID)
-	r, open, err := l.server.topicOf(l.request, ask.Topic)
-	if err == nil {
-		err = rescued(func() error { return pumpTopic(ctx, r, open, channel{l, ask.ID}) })
-	}
-	if ctx.Err() == nil {
-		l.ended(ask.ID, err)
-	}
-}
-
-func pumpTopic(ctx context.Context, r *request, open opener, out events) error {
-	p, release, err := open(ctx, r)
+func (l *liveConnection) follow(ctx context.Context, ask channelAsk) error {
+	leave, err := l.server.follows.enter(l.request.who.User.ID)
 	if err != nil {
 		return err
 	}
-	defer release()
-	return p(ctx, out)
+	defer leave()
+	r, open, err := l.server.topicOf(l.request, ask.Topic)
+	if err != nil {
+		return err
+	}
+	return pumpTopic(ctx, r, open, channel{l, ask.ID})
+}
+
+// pumpTopic tells of a topic. A panic is an error: nothing else keeps it from ending the process.
+func pumpTopic(ctx context.Context, r *request, open opener, out events) error {
+	return rescued(func() error {
+		p, release, err := open(ctx, r)
+		if err != nil {
+			return err
+		}
+		defer release()
+		return p(ctx, out)
+	})
 }
 
 // ended says that a channel has ended, and why.
@@ -153,7 +181,9 @@ func (l *liveConnection) ended(id int, err error) {
 	if err != nil {
 		p := problemOf(err)
 		p.RequestID = l.request.id
-		l.server.report(l.request, p, err)
+		if p.Status == http.StatusInternalServerError {
+			l.server.report(l.request, p, err)
+		}
 		data, _ = json.Marshal(p) // texts and numbers only
 	}
 	_ = l.send(channelEvent{id, "ended", string(data)}) // a lost connection is the only way to fail
@@ -196,6 +226,9 @@ func (s *Server) topicOf(r *request, address string) (*request, opener, error) {
 	u, err := url.ParseRequestURI(address)
 	if err != nil {
 		return nil, nil, fault.Wrap(err, fault.Invalid, "This is no address of a topic.")
+	}
+	if len(address) > maxTopic && !strings.HasSuffix(u.Path, filesPart) {
+		return nil, nil, fault.New(fault.Invalid, "This address is too long.")
 	}
 	for _, t := range s.liveTopics() {
 		if params, ok := matchPath(t.path, u.Path); ok {

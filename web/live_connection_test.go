@@ -11,7 +11,9 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"sandboxd/internal/auth"
 	"sandboxd/internal/catalog"
+	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 )
 
@@ -189,7 +191,9 @@ func TestLiveWorkspace_OfADeletedSandboxIsNotTheNextOfItsName(t *testing.T) {
 	}
 	farewell()
 	s.put("bob", "mine", nil)
-	farewell()
+	if p := s.refused("ada", topic); p.Status != http.StatusNotFound {
+		t.Errorf("told %+v", p)
+	}
 	s.boxes.drop(mustBox(t, s, "mine"))
 	s.put("ada", "mine", func(b *sandbox.Sandbox) { b.ID = "another" })
 	farewell()
@@ -215,8 +219,113 @@ func TestLive_AFaultEndsItsChannelOnly(t *testing.T) {
 	s := newStage(t)
 	open := s.server.live(func(context.Context, *request) (livePage, error) { return panicking{}, nil })
 	r := &request{http: httptest.NewRequest("GET", "/live", nil)}
-	err := rescued(func() error { return pumpTopic(t.Context(), r, open, nil) })
+	err := pumpTopic(t.Context(), r, open, nil)
 	if err == nil || !strings.Contains(err.Error(), "a fault") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// TestLive_TellsAStrangerNothing who knows the name of a sandbox, and its id too.
+func TestLive_TellsAStrangerNothing(t *testing.T) {
+	s := newStage(t)
+	box := s.put("ada", "mine", nil)
+	for _, topic := range []string{"/sandboxes/mine?id=" + box.ID, "/sandboxes/mine?id=x", "/sandboxes/none?id=" + box.ID, "/sandboxes/none?id=x"} {
+		if p := s.refused("bob", topic); p.Status != http.StatusNotFound {
+			t.Errorf("%s: told %+v", topic, p)
+		}
+	}
+}
+
+// TestLiveWorkspace_ADeletedSandboxIsSilent whatever happens to what has its name or its id.
+func TestLiveWorkspace_ADeletedSandboxIsSilent(t *testing.T) {
+	s := newStage(t)
+	box := s.put("ada", "mine", nil)
+	s.boxes.drop(box)
+	s.put("ada", "mine", func(b *sandbox.Sandbox) { b.ID = "another" })
+	p := s.page("ada")
+	gone := p.opens(1, "/sandboxes/mine?id="+box.ID)
+	list := p.opens(2, "/sandboxes")
+	gone.next()
+	if _, err := s.boxes.Rename(t.Context(), "mine", "Secret"); err != nil {
+		t.Fatal(err)
+	}
+	s.idle.change("mine", by(idle.Terminal, "main"))
+	list.until("kept awake by terminal")
+	select {
+	case e := <-gone.events:
+		t.Errorf("told %+v", e)
+	default:
+	}
+}
+
+func TestLive_EndsWhenItsPersonMayDoLess(t *testing.T) {
+	s := newStage(t)
+	s.server.check = 20 * time.Millisecond
+	s.put("ada", "mine", nil)
+	p := s.page("root")
+	p.opens(1, "/sandboxes/mine").next()
+	if _, err := s.accounts.CreateUser(t.Context(), auth.NewUser{Name: "boss", Role: auth.Admin, Password: testPassword}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.accounts.SetRole(t.Context(), s.users["root"].ID, auth.Member); err != nil {
+		t.Fatal(err)
+	}
+	s.ends(p, websocket.CloseGoingAway)
+	if got := s.refused("root", "/sandboxes/mine"); got.Status != http.StatusNotFound {
+		t.Errorf("told %+v", got)
+	}
+}
+
+// ends waits for the end of a page's connection.
+func (s *stage) ends(p *pageSocket, code int) {
+	s.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(time.Minute):
+		s.t.Fatal("the connection goes on")
+	}
+	if !websocket.IsCloseError(p.err, code) {
+		s.t.Errorf("ended with %v", p.err)
+	}
+}
+
+// TestLive_EndsWithItsSessionWhateverOtherTheBrowserHas sends two cookies, as a sandbox's page can make a browser do.
+func TestLive_EndsWithItsSessionWhateverOtherTheBrowserHas(t *testing.T) {
+	s := newStage(t)
+	s.server.check = 20 * time.Millisecond
+	s.sessions["both"] = s.sessions["ada"] + "; " + s.server.sessionCookie() + "=" + s.sessions["bob"]
+	p := s.page("both")
+	p.opens(1, "/sandboxes").next()
+	if err := s.accounts.Logout(t.Context(), s.sessions["ada"]); err != nil {
+		t.Fatal(err)
+	}
+	s.ends(p, websocket.ClosePolicyViolation)
+}
+
+func TestLive_IsForThePersonThatThePageWasDrawnFor(t *testing.T) {
+	s := newStage(t)
+	if got := attr(s.get("ada", "/").need("body"), "data-person"); got != "ada" {
+		t.Errorf("the page is for %q", got)
+	}
+	server := httptest.NewServer(s.server)
+	defer server.Close()
+	head := http.Header{"Origin": {server.URL}, "Cookie": {(&http.Cookie{Name: s.server.sessionCookie(), Value: s.sessions["bob"]}).String()}}
+	_, res, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(server.URL, "http")+"/live?person=ada", head)
+	if err == nil || res.StatusCode != http.StatusConflict {
+		t.Errorf("got %v, %v", res, err)
+	}
+	s.get("bob", "/live?person=ada").is(http.StatusConflict)
+}
+
+func TestLive_LongAddressesAndManyChannelsOfOneUserAreRefused(t *testing.T) {
+	s := newStage(t)
+	if p := s.refused("ada", "/sandboxes?q="+strings.Repeat("+", maxTopic)); p.Status != http.StatusBadRequest {
+		t.Errorf("told %+v", p)
+	}
+	s.server.follows.most = 1
+	s.page("ada").opens(1, "/sandboxes").next()
+	if p := s.refused("ada", "/sandboxes"); p.Status != http.StatusTooManyRequests {
+		t.Errorf("told %+v", p)
+	}
+	s.page("bob").opens(1, "/sandboxes").next()
 }

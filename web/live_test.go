@@ -27,6 +27,7 @@ type pageSocket struct {
 	*stage
 	conn  *websocket.Conn
 	ended chan struct{}
+	err   error // why, once it has ended
 
 	mu    sync.Mutex
 	feeds map[int]*feed
@@ -36,8 +37,7 @@ type pageSocket struct {
 func (s *stage) page(user string) *pageSocket {
 	s.t.Helper()
 	server := httptest.NewServer(s.server)
-	cookie := &http.Cookie{Name: s.server.sessionCookie(), Value: s.sessions[user]}
-	head := http.Header{"Cookie": {cookie.String()}, "Origin": {"http://localhost:8080"}}
+	head := http.Header{"Cookie": {s.server.sessionCookie() + "=" + s.sessions[user]}, "Origin": {"http://localhost:8080"}}
 	conn, _, err := websocket.DefaultDialer.DialContext(s.t.Context(), "ws"+strings.TrimPrefix(server.URL, "http")+"/live", head)
 	if err != nil {
 		s.t.Fatal(err)
@@ -52,7 +52,7 @@ func (p *pageSocket) read() {
 	defer close(p.ended)
 	for {
 		var e channelEvent
-		if err := p.conn.ReadJSON(&e); err != nil {
+		if p.err = p.conn.ReadJSON(&e); p.err != nil {
 			return
 		}
 		p.mu.Lock()

@@ -31,18 +31,32 @@ type liveWorkspace struct {
 func (s *Server) openLiveWorkspace(ctx context.Context, r *request) (livePage, error) {
 	id := r.query("id")
 	box, err := s.visible(ctx, r.who, r.param("name"))
-	deleted := id != "" && (fault.Is(err, fault.NotFound) || fault.Is(err, fault.Gone) || err == nil && box.ID != id)
-	if deleted {
-		box, err = sandbox.Sandbox{ID: id, Name: r.param("name")}, nil
+	if id != "" && (fault.Is(err, fault.Gone) || err == nil && box.ID != id) {
+		return &deletedWorkspace{server: s, name: r.param("name")}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	return &liveWorkspace{
 		interior: s.interiorOf(box), show: s.presenter(r, "workspace", sandboxURL(box.Name)), request: r,
-		box: box, deleted: deleted, progress: s.cfg.Sandboxes.Progress(box.ID), drawn: markOf(box), ports: r.query("ports"),
+		box: box, progress: s.cfg.Sandboxes.Progress(box.ID), drawn: markOf(box), ports: r.query("ports"),
 	}, nil
 }
+
+// deletedWorkspace is the page of a sandbox that was deleted before it was followed. It is told so, and nothing else ever.
+type deletedWorkspace struct {
+	nothingBeside
+	server *Server
+	name   string
+}
+
+func (d *deletedWorkspace) begin(_ context.Context, out *parts) error {
+	d.server.farewell(d.name, out)
+	return nil
+}
+
+func (*deletedWorkspace) take(news) bool                           { return false }
+func (*deletedWorkspace) tell(context.Context, bool, *parts) error { return nil }
 
 func (l *liveWorkspace) begin(ctx context.Context, out *parts) error {
 	if l.request.query("seen") != boxPrint(l.box) {
@@ -121,7 +135,7 @@ func (l *liveWorkspace) tellPorts(ctx context.Context, out *parts) {
 // whole draws all parts anew. The browser leaves running terminals as they are.
 func (l *liveWorkspace) whole(ctx context.Context, out *parts) {
 	if l.deleted {
-		l.farewell(out)
+		l.server.farewell(l.box.Name, out)
 		return
 	}
 	row := l.show.row(ctx, l.box, l.progress)
@@ -138,17 +152,17 @@ func (l *liveWorkspace) whole(ctx context.Context, out *parts) {
 	}
 }
 
-// farewell is what is left when the sandbox is gone.
-func (l *liveWorkspace) farewell(out *parts) {
+// farewell is what is left of a workspace when the sandbox is gone.
+func (s *Server) farewell(name string, out *parts) {
 	gone := views.State{Tone: "still", Icon: "state-stopped", Text: "Deleted", Bar: views.BarNone}
 	out.add("ws-state", views.Replace, views.WorkspaceState(gone, views.Rest{}))
 	out.add("ws-acts", views.Fill, templ.NopComponent)
 	out.add("ws-doors", views.Fill, templ.NopComponent)
 	still := views.Still{
-		State: gone, Title: "This sandbox was deleted", Text: l.box.Name + " and everything in it is gone.",
+		State: gone, Title: "This sandbox was deleted", Text: name + " and everything in it is gone.",
 		Acts: []views.Action{{Text: "Go to sandboxes", URL: "/", Primary: true}},
 	}
-	for _, e := range l.server.panes {
+	for _, e := range s.panes {
 		out.add("pane-"+e.id, views.Replace, views.PanePart(e.id, views.Pane{Label: e.title, Kind: "deleted", Still: still}))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/a-h/templ"
 
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/wire"
 	"sandboxd/views"
 )
 
@@ -23,11 +24,14 @@ type listQuery struct {
 	page  int // from 0
 }
 
+// maxFilter bounds the text of a filter, in bytes: nothing that it could match is longer.
+const maxFilter = 256
+
 // maxListPage bounds the page number, so that no address makes an offset that overflows.
 const maxListPage = 1 << 20
 
 func readListQuery(r *request) listQuery {
-	q := listQuery{text: r.query("q"), state: sandbox.State(r.query("state"))}
+	q := listQuery{text: wire.Clean(r.query("q"), maxFilter), state: sandbox.State(r.query("state"))}
 	if !knownState(q.state) {
 		q.state = ""
 	}

@@ -66,7 +66,7 @@ func (s *Server) processRoutes() []route {
 	return []route{
 		{get, "/healthz", public, api(s.apiHealth)},
 		{get, "/readyz", public, api(s.apiReady)},
-		{get, "/live", scripted, s.socket(s.openLive)},
+		{get, "/live", scripted, explained(otherPerson, s.socket(s.openLive))},
 		{get, apiPrefix + "/openapi.json", public, api(s.apiDocument)},
 		{get, apiPrefix + "/version", token, api(s.apiVersion)},
 		{get, apiPrefix + "/events", token, s.watch(s.apiEvents)},
@@ -98,7 +98,7 @@ func (s *Server) sandboxRoutes() []route {
 		{post, apiPrefix + "/sandboxes/:name/holds", token, api(s.apiPlaceHold)},
 		{put, apiPrefix + "/sandboxes/:name/holds/:id", token, api(s.apiRenewHold)},
 		{del, apiPrefix + "/sandboxes/:name/holds/:id", token, api(s.apiRevokeHold)},
-		{get, apiPrefix + "/sandboxes/:name" + filesPart + `\:watch`, token, s.watch(s.openFolders)},
+		{get, apiPrefix + "/sandboxes/:name" + filesPart + `\:watch`, token, s.watch(s.apiWatchFiles)},
 		{post, apiPrefix + "/sandboxes/:name/exec", token, apiLong(s.apiExec)},
 		{get, apiPrefix + "/sandboxes/:name/exec", token, s.longSocket(s.apiExecSocket)},
 	}
@@ -238,7 +238,7 @@ func (s *Server) sandboxPages() []route {
 		{get, "/sandboxes/:name/delete", signedIn, page(s.pageDelete)},
 		{post, "/sandboxes/:name/delete", signedIn, form(s.submitDelete, s.againDelete)},
 		{get, "/sandboxes/:name/terminals", signedIn, api(s.apiTabs)},
-		{get, "/sandboxes/:name/terminals/:tab/ws", signedIn, s.explained(s.socket(s.openTerminal, terminal.Subprotocol))},
+		{get, "/sandboxes/:name/terminals/:tab/ws", signedIn, explained(s.noTerminal, s.socket(s.openTerminal, terminal.Subprotocol))},
 		{get, "/sandboxes/:name/terminals/:tab/text", scripted, s.terminalText},
 		{put, "/sandboxes/:name/terminals/:tab/name", scripted, api(s.apiNameTab)},
 		{post, "/sandboxes/:name/terminals/:tab/close", signedIn, form(s.submitCloseTab, nil)},

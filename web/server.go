@@ -68,6 +68,7 @@ type Server struct {
 	log     *slog.Logger
 	cross   *http.CrossOriginProtection
 	streams counter
+	follows counter       // the channels of all live connections
 	beat    time.Duration // between two signs of life in a stream
 	check   time.Duration // between two looks at whether whoever has a stream may still
 	arrival time.Duration // that a request's body may take
@@ -86,7 +87,7 @@ func New(cfg Config) *Server {
 		cfg: cfg, log: cfg.Log, echo: echo.New(),
 		cross: http.NewCrossOriginProtection(), beat: beatEvery, check: checkEvery, arrival: arrivalLimit, move: moveLimit,
 		reasons: reasonsEvery, alarm: alarm{grace: cfg.Now().Add(alarmGrace)},
-		panes: workspacePanes,
+		panes: workspacePanes, streams: counter{most: maxStreams}, follows: counter{most: maxFollowed},
 	}
 	if err := s.cross.AddTrustedOrigin(cfg.Hosts.DashboardURL()); err != nil {
 		s.log.Error("trust the dashboard's own origin", "err", err) // then only Host counts

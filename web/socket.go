@@ -92,10 +92,30 @@ func hangUp(ctx context.Context, conn *websocket.Conn) {
 	conn.Close()
 }
 
+// explained answers a request without an upgrade, at the address of a websocket, with why there is none now: a script is
+// not told why a websocket was refused, and asks so afterwards.
+func explained(why func(ctx context.Context, r *request) error, socket echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := requestOf(c)
+		if websocket.IsWebSocketUpgrade(r.http) {
+			return socket(c)
+		}
+		ctx, cancel := context.WithTimeout(r.http.Context(), handlerTime)
+		defer cancel()
+		if err := why(ctx, r); err != nil {
+			return err
+		}
+		return errNoUpgrade
+	}
+}
+
+// errNoUpgrade is for requests that are no websockets, at an address of one.
+var errNoUpgrade = &statusError{http.StatusUpgradeRequired, "upgrade_required", "This address speaks websocket only."}
+
 // checkSocket refuses what is no websocket, and websockets that a page of another origin opens.
 func (s *Server) checkSocket(r *request) error {
 	if !websocket.IsWebSocketUpgrade(r.http) {
-		return &statusError{http.StatusUpgradeRequired, "upgrade_required", "This address speaks websocket only."}
+		return errNoUpgrade
 	}
 	return s.checkOrigin(r)
 }

@@ -22,8 +22,11 @@ const (
 	checkEvery = 2 * time.Second  // so soon does what is open end for somebody locked out; a check is one small read
 )
 
-// maxStreams bounds the streams that one user has open, so that nobody takes every connection.
-const maxStreams = 200
+// Bounds of what one user has open, so that nobody takes every connection.
+const (
+	maxStreams  = 200
+	maxFollowed = 3 * maxStreams // by all pages
+)
 
 // flow is a response that is written bit by bit. Safe for concurrent use.
 type flow struct {
@@ -203,7 +206,13 @@ func every(ctx context.Context, pace time.Duration, do func() error) error {
 // now counts as good: the store may be busy.
 func (s *Server) turnedAway(ctx context.Context, r *request) error {
 	who, err := s.identify(ctx, r, r.access)
-	if err == nil {
+	switch {
+	case err != nil:
+	case who.User.ID != r.who.User.ID: // another session that the client has is good
+		return fault.New(fault.Unauthenticated, "Please sign in.")
+	case who.User.Role != r.who.User.Role, who.Sandbox != r.who.Sandbox:
+		return fault.New(fault.Unavailable, "What you may do has changed. Connect again.")
+	default:
 		err = r.access.check(who)
 	}
 	switch {
@@ -223,6 +232,8 @@ func whyEnded(ctx context.Context, err error) error {
 
 // counter counts what each user has open. Safe for concurrent use.
 type counter struct {
+	most int // of one user
+
 	mu   sync.Mutex
 	open map[string]int
 }
@@ -234,8 +245,8 @@ func (n *counter) enter(user string) (leave func(), err error) {
 	if n.open == nil {
 		n.open = map[string]int{}
 	}
-	if n.open[user] >= maxStreams {
-		return nil, fault.New(fault.Limited, "You have %d streams open. Close some first.", maxStreams)
+	if n.open[user] >= n.most {
+		return nil, fault.New(fault.Limited, "You have %d streams open. Close some first.", n.most)
 	}
 	n.open[user]++
 	return sync.OnceFunc(func() {

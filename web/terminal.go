@@ -2,10 +2,8 @@ package web
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/gorilla/websocket"
-	"github.com/labstack/echo/v4"
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
@@ -29,24 +27,15 @@ func (s *Server) openTerminal(ctx context.Context, r *request) (talk, func(), er
 	return func(ctx context.Context, conn *websocket.Conn) error { return a.Pump(ctx, conn) }, a.Close, nil
 }
 
-// explained answers a request without an upgrade, at the address of a terminal's websocket, with why there is no
-// terminal now: a script is not told why a websocket was refused, and asks so afterwards. It wakes nothing.
-func (s *Server) explained(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		r := requestOf(c)
-		if websocket.IsWebSocketUpgrade(r.http) {
-			return next(c)
-		}
-		ctx, cancel := context.WithTimeout(r.http.Context(), handlerTime)
-		defer cancel()
-		box, err := s.visible(ctx, r.who, r.param("name"))
-		if err != nil {
-			return err
-		}
-		switch box.State {
-		case sandbox.Stopped, sandbox.Failed, sandbox.Deleting:
-			return fault.New(fault.Conflict, "%s does not run: it is %s.", box.Name, box.State)
-		}
-		return &statusError{http.StatusUpgradeRequired, "upgrade_required", "This address speaks websocket only."}
+// noTerminal says why there is no terminal now, or nil. It wakes nothing.
+func (s *Server) noTerminal(ctx context.Context, r *request) error {
+	box, err := s.visible(ctx, r.who, r.param("name"))
+	if err != nil {
+		return err
 	}
+	switch box.State {
+	case sandbox.Stopped, sandbox.Failed, sandbox.Deleting:
+		return fault.New(fault.Conflict, "%s does not run: it is %s.", box.Name, box.State)
+	}
+	return nil
 }

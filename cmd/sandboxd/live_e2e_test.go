@@ -145,15 +145,22 @@ func TestLive_TenWorkspacesWithADownloadAndAnUpload(t *testing.T) {
 	p.s.hasLive(10)
 }
 
-func TestLive_SaysWhenNobodyIsSignedInAnyMore(t *testing.T) {
+func TestLive_SaysWhenNobodyIsSignedInAnyMoreOrSomebodyElse(t *testing.T) {
 	p := openLive(t)
 	p.follows("/")
+	p.script("make a second user", `fetch("/settings/users", { method: "POST", body: new URLSearchParams({ name: "bea", password: "`+journeyPassword+`", role: "member" }) }).then((a) => { window.made = a.ok; })`)
+	p.sees("that there is one", "window.made", time.Minute)
 	other := &filesPage{person: p.window(), s: p.s, name: p.name}
 	other.does("open the list", chromedp.Navigate(p.dashboard()+"/"))
-	const shown = `document.getElementById("signed-out").checkVisibility()`
+	shows := func(note string) string { return fmt.Sprintf(`document.getElementById(%q).checkVisibility()`, note) }
 	other.script("sign out", `void fetch("/logout", {method: "POST"})`)
-	p.sees("that it is signed out", shown, time.Minute)
+	p.sees("that it is signed out", shows("signed-out"), time.Minute)
 	p.pictures("signed-out")
 	other.signsIn(p.dashboard())
-	p.sees("that it is signed in again", "!"+shown+" && "+current, time.Minute)
+	p.sees("that it is signed in again", "!"+shows("signed-out")+" && "+current, time.Minute)
+	other.script("sign in as the other", `fetch("/login", { method: "POST", body: new URLSearchParams({ name: "bea", password: "`+journeyPassword+`" }) }).then((a) => { window.other = a.ok; })`)
+	other.sees("that it is", "window.other", time.Minute)
+	p.script("leave the page and come back", `dispatchEvent(new PageTransitionEvent("pagehide")); dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true }))`)
+	p.sees("that it is for another account", shows("other-account"), time.Minute)
+	p.pictures("other-account")
 }

@@ -1,5 +1,6 @@
 // <sandbox-editor>: the open files of a sandbox as tabs. It takes no room while there are none.
 import "../css/editor.css";
+import { onReturn } from "../js/page_life.js";
 import { Files } from "../files/api.js";
 import { ask } from "../files/dialog.js";
 import { button, command, h, icon, keyName, soon } from "../files/dom.js";
@@ -91,6 +92,7 @@ class SandboxEditor extends HTMLElement {
     document.addEventListener("visibilitychange", () => (document.hidden ? this.#keepAll() : this.#refreshAll()), { signal });
     addEventListener("pagehide", () => this.#leaves(), { signal });
     addEventListener("focus", () => this.#refreshAll(), { signal });
+    onReturn(() => this.#shown?.again(), { signal });
     addEventListener("beforeunload", (event) => this.#tabs.some((t) => t.atRisk) && event.preventDefault(), { signal });
     this.addEventListener("keydown", (event) => this.#key(event));
     this.looked = soon(() => this.#lookAt(), 250);

@@ -22,6 +22,7 @@ export class Watch {
   #channel = null;
   #before = null; // which goes on until #channel watches
   #watched = "";
+  #sure = false; // #channel watches, and has done so without a cut
   #wait = firstWait;
   #timer = 0;
   #on = true;
@@ -60,7 +61,7 @@ export class Watch {
     const key = wanted.join("\n");
     if (key === this.#watched && (this.#channel || !key)) return;
     if (!key) return this.#close();
-    const known = new Set(this.#channel ? this.watched : []);
+    const known = new Set(this.#channel && this.#sure ? this.watched : []);
     clearTimeout(this.#timer);
     this.#before?.close();
     this.#before = this.#channel;
@@ -74,8 +75,14 @@ export class Watch {
     const channel = this.files.watch(folders);
     const fresh = new Set(folders);
     this.#channel = channel;
+    this.#sure = false;
+    channel.addEventListener("lost", () => {
+      known.clear(); // what has changed until it is back nobody knows
+      if (this.#channel === channel) this.#sure = false;
+    });
     channel.addEventListener("changed", (event) => {
       const path = this.#read(event.data);
+      if (this.#channel === channel) this.#sure = true;
       this.#wait = firstWait;
       this.#before?.close();
       if (!(fresh.delete(path) && known.has(path))) this.#tell(path);

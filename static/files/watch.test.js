@@ -70,6 +70,30 @@ test("one stream takes over from another without a gap, and without telling agai
   assert.deepEqual(told, ["/b", "/a"]);
 });
 
+test("after a cut everything may have changed, also what is wanted anew meanwhile", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { streams, watch } = world();
+  const told = [];
+  const want = (...folders) => watch.want("tree", folders, (path) => told.push(path));
+  want("/a", "/b");
+  t.mock.timers.tick(300);
+  tell(streams[0], "/a");
+  tell(streams[0], "/b");
+  streams[0].dispatchEvent(new Event("lost"));
+  want("/a", "/b", "/c");
+  t.mock.timers.tick(300);
+  told.length = 0;
+  for (const path of ["/a", "/b", "/c"]) tell(streams[1], path);
+  assert.deepEqual(told, ["/a", "/b", "/c"]);
+
+  want("/a", "/b");
+  t.mock.timers.tick(300);
+  streams[2].dispatchEvent(new Event("lost"));
+  told.length = 0;
+  for (const path of ["/a", "/b"]) tell(streams[2], path);
+  assert.deepEqual(told, ["/a", "/b"]);
+});
+
 test("a stream that breaks is opened again, later each time, and then everything may have changed", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   t.mock.method(Math, "random", () => 1);

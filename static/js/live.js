@@ -2,6 +2,7 @@
 // page, changed folders, a log. Each is a channel. The connection comes back by itself. While the page is away it is
 // closed: a browser keeps pages that were left, with all that they have open.
 import { delayAfter } from "./backoff.js";
+import { whileHere } from "./page_life.js";
 
 const silence = 40_000; // ms; sandboxd says that it is there every 15 s
 const lookEvery = 10_000; // ms between looks at whether it has
@@ -29,7 +30,8 @@ export class Channel extends EventTarget {
   }
 }
 
-// Live has the events "connected", "lost" (it tries again by itself) and "signed-out" (when that is why).
+// Live has the events "connected", "lost" (it tries again by itself) and, where sandboxd refuses a connection for that,
+// "signed-out" and "other-account" (somebody else is signed in than the page was made for).
 export class Live extends EventTarget {
   #channels = new Map(); // id → Channel
   #last = 0;
@@ -39,7 +41,7 @@ export class Live extends EventTarget {
   #heard = 0; // when sandboxd last said anything
   #here = true;
 
-  // connect() gives a WebSocket. refused() resolves to whether sandboxd refuses one because nobody is signed in.
+  // connect() gives a WebSocket. refused() resolves to why sandboxd refuses one, as the event above, or to "".
   constructor({ connect, refused, page = globalThis }) {
     super();
     this.connect = connect;
@@ -110,8 +112,8 @@ export class Live extends EventTarget {
     this.#timer = setTimeout(() => this.#open(), delayAfter(this.#failures++));
     this.dispatchEvent(new Event("lost"));
     for (const channel of [...this.#channels.values()]) channel.tell("lost");
-    if (code !== 1008 && (opened || !(await this.refused()))) return;
-    if (!this.#socket && this.#here) this.dispatchEvent(new Event("signed-out"));
+    const why = code === 1008 ? "signed-out" : opened ? "" : await this.refused();
+    if (why && !this.#socket && this.#here) this.dispatchEvent(new Event(why));
   }
 
   // drop lets go of the connection, however it is.
@@ -147,14 +149,18 @@ export class Live extends EventTarget {
   }
 }
 
-const address = "/live";
+const address = () => new URL(`/live?person=${encodeURIComponent(document.body.dataset.person ?? "")}`, location.href);
 
 export const live = new Live({
   connect() {
-    const url = new URL(address, location.href);
+    const url = address();
     url.protocol = url.protocol.replace("http", "ws");
     return new WebSocket(url);
   },
   // A script is not told why a websocket was refused; the same address without one says so.
-  refused: () => fetch(address, { headers: { Accept: "application/problem+json" }, redirect: "manual" }).then((answer) => answer.status === 401, () => false),
+  async refused() {
+    const asked = { headers: { Accept: "application/problem+json" }, redirect: "manual", signal: whileHere() };
+    const { status } = await fetch(address(), asked).catch(() => ({}));
+    return { 401: "signed-out", 409: "other-account" }[status] ?? "";
+  },
 });

@@ -26,15 +26,15 @@ class Socket {
   }
 }
 
-function world(t, signedOut = false) {
+function world(t, why = "") {
   t.mock.timers.enable({ apis: ["setTimeout", "setInterval", "Date"] });
   t.mock.method(Math, "random", () => 1);
   const sockets = [];
   const page = Object.assign(new EventTarget(), { document: Object.assign(new EventTarget(), { hidden: false }) });
   const connect = () => (sockets.push(new Socket()), sockets.at(-1));
-  const live = new Live({ connect, refused: async () => signedOut, page });
+  const live = new Live({ connect, refused: async () => why, page });
   const told = [];
-  for (const kind of ["connected", "lost", "signed-out"]) live.addEventListener(kind, () => told.push(kind));
+  for (const kind of ["connected", "lost", "signed-out", "other-account"]) live.addEventListener(kind, () => told.push(kind));
   const shows = (kind, more = {}) => page.dispatchEvent(Object.assign(new Event(kind), more));
   return { live, sockets, told, shows, last: () => sockets.at(-1) };
 }
@@ -122,7 +122,7 @@ test("silence counts as a lost connection, at once when the computer has slept",
 });
 
 test("who is signed out is told so", async (t) => {
-  const { live, told, last } = world(t, true);
+  const { live, told, last } = world(t, "signed-out");
   live.open("/sandboxes");
   last().ends();
   await new Promise((soon) => setImmediate(soon));
@@ -131,4 +131,12 @@ test("who is signed out is told so", async (t) => {
   last().opens();
   last().ends(1008);
   assert.deepEqual(told, ["lost", "signed-out", "connected", "lost", "signed-out"]);
+});
+
+test("who has signed in as somebody else is told so", async (t) => {
+  const { live, told, last } = world(t, "other-account");
+  live.open("/sandboxes");
+  last().ends();
+  await new Promise((soon) => setImmediate(soon));
+  assert.deepEqual(told, ["lost", "other-account"]);
 });

@@ -6,21 +6,23 @@ import { live } from "./live.js";
 
 const patience = 3000; // ms; shorter cuts are not worth a word
 const focusable = "a[href], button, input, select, textarea, summary";
+const refusals = ["signed-out", "other-account"];
 let timer = 0;
 
+// show shows one of the notes about the connection, or none.
 function show(id) {
   clearTimeout(timer);
   timer = 0;
-  for (const note of ["offline", "signed-out"]) {
+  for (const note of ["offline", ...refusals]) {
     const element = document.getElementById(note);
     if (element) element.hidden = note !== id;
   }
 }
 
 live.addEventListener("connected", () => show(""));
-live.addEventListener("signed-out", () => show("signed-out"));
+for (const why of refusals) live.addEventListener(why, () => show(why));
 live.addEventListener("lost", () => {
-  if (document.getElementById("signed-out")?.hidden !== false) timer ||= setTimeout(() => show("offline"), patience);
+  if (refusals.every((why) => document.getElementById(why)?.hidden !== false)) timer ||= setTimeout(() => show("offline"), patience);
 });
 
 class SandboxLive extends HTMLElement {
