@@ -90,7 +90,6 @@ var shared = []string{
 const (
 	maxLines      = 500
 	maxFunction   = 60
-	maxFields     = 12 // of a struct that is not configuration
 	maxParameters = 6
 )
 

@@ -15,15 +15,20 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
 	"sandboxd/internal/guest/files"
 	"sandboxd/internal/wire"
 )
 
-// lastWait bounds the end: what hangs in the kernel must not keep a sandbox from stopping.
-const lastWait = 3 * time.Second
+// How long the end may take.
+const (
+	lastWait  = 3 * time.Second // what hangs in the kernel must not keep a sandbox from stopping
+	otherWait = time.Minute     // where nothing waits to be stopped
+)
 
 // Terminals are the sandbox's terminal tabs. Implemented by tty.Tabs. Safe for concurrent use.
 type Terminals interface {
@@ -125,11 +130,24 @@ func New(cfg Config) *Guest {
 	return g
 }
 
+// hearIgnored catches and drops, from now on, the signals that whoever started this process had ignored, as nohup does: a
+// program inherits what is ignored, and would not hear it from us.
+var hearIgnored = sync.OnceFunc(func() {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} { // of the others the runtime hears all
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
+})
+
 // Run serves sandboxd until ctx ends, then ends services and, with Config.Own, everything else in the sandbox.
 func (g *Guest) Run(ctx context.Context) error {
+	limit := otherWait
 	if g.cfg.Own {
+		limit = lastWait
 		reserveThreads()
 	}
+	hearIgnored()
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	defer g.settler.stop()
@@ -153,7 +171,7 @@ func (g *Guest) Run(ctx context.Context) error {
 	select {
 	case <-ended:
 		return nil
-	case <-time.After(lastWait):
+	case <-time.After(limit):
 		return errors.New("something in the sandbox does not end")
 	}
 }
