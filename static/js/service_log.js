@@ -3,6 +3,7 @@ import { coloursOnly } from "../terminal/sequences.js";
 import { live } from "./live.js";
 
 const mostText = 512 * 1024; // characters that the page keeps
+const pace = 100; // ms between two additions, however much a program writes
 
 function plain(text) {
   return coloursOnly(text).replace(/\x1b\[[\d;:]*m/gu, "");
@@ -16,15 +17,23 @@ function follow(log, state) {
   };
   const channel = live.open(log.dataset.logTopic);
   let begins = true;
+  let waits = "";
+  let timer = 0;
+  const add = () => {
+    log.append(plain(waits));
+    waits = "";
+    timer = 0;
+    trim(log);
+  };
   channel.addEventListener("opened", () => {
     begins = true;
     say("Following", "good");
   });
   channel.addEventListener("text", (event) => {
-    if (begins) log.textContent = ""; // what the page has comes first
+    if (begins) log.textContent = waits = ""; // what the page has comes first
     begins = false;
-    log.append(plain(event.data));
-    trim(log);
+    waits = (waits + event.data).slice(-mostText);
+    timer ||= setTimeout(add, pace);
   });
   channel.addEventListener("lost", () => say("Reconnecting…", "busy"));
   channel.addEventListener("ended", (event) => say(event.data ? "Not following" : "Ended", "still"));
