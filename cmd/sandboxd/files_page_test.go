@@ -36,6 +36,7 @@ func openFiles(t *testing.T, command string, flags ...string) *filesPage {
 	p.resize("phone", "light")
 	p.does("have the files in front on a phone", chromedp.Click(`[data-pane-toggle="files"]`))
 	p.resize("desktop", "light")
+	p.settles() // what hears of the new size would close a menu
 	return p
 }
 

@@ -190,7 +190,7 @@ func (p *filesPage) mergesAfterAReload() {
 	p.button("Compare")
 	p.sees("both", `document.querySelectorAll(".compare .cm-editor").length > 0`, 10*time.Second)
 	p.script("take the last difference from the disk", `const take = [...document.querySelectorAll(".compare .take, .compare button[name=reject]")].at(-1);
-		for (const kind of ["mousedown", "mouseup", "click"]) take.dispatchEvent(new MouseEvent(kind, { bubbles: true, cancelable: true }))`)
+		for (const kind of ["mousedown", "mouseup", "click"]) take.dispatchEvent(new MouseEvent(kind, { bubbles: true, cancelable: true, detail: 1 }))`) // without a count it is the keyboard's click
 	p.button("Save this")
 	p.sees("that it is saved", `document.querySelector("sandbox-editor .dirty") === null && document.querySelector(".compare") === null`, 10*time.Second)
 	if got := p.content("/home/agent/notes.txt"); got != "unsaved mine one\ntwo\nthree\nfour\nfive theirs\n" {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -18,6 +19,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -120,14 +122,34 @@ func (n named) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
+// Ports of loopback for what tests start: below those that kernels give to connections and to listeners that name none.
+const firstPort, lastPort = 20_000, 32_000
+
+// freeAddr gives an address of loopback that nobody else gets, in this run or another beside it, until the test ends.
 func freeAddr(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	folder := filepath.Join(os.TempDir(), "sbx-e2e-ports")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	for range lastPort - firstPort {
+		port := strconv.Itoa(firstPort + rand.IntN(lastPort-firstPort))
+		lock, err := os.OpenFile(filepath.Join(folder, port), os.O_CREATE|os.O_RDWR, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := net.JoinHostPort("127.0.0.1", port)
+		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			if l, err := net.Listen("tcp", addr); err == nil {
+				l.Close()
+				t.Cleanup(func() { lock.Close() })
+				return addr
+			}
+		}
+		lock.Close()
+	}
+	t.Fatal("no port is free")
+	return ""
 }
 
 func (s *server) args(args ...string) []string { return append([]string{"--data", s.data}, args...) }
