@@ -92,7 +92,7 @@ class SandboxEditor extends HTMLElement {
     document.addEventListener("visibilitychange", () => (document.hidden ? this.#keepAll() : this.#refreshAll()), { signal });
     addEventListener("pagehide", () => this.#leaves(), { signal });
     addEventListener("focus", () => this.#refreshAll(), { signal });
-    onReturn(() => this.#shown?.again(), { signal });
+    onReturn(() => this.#shown?.state === "error" && this.#shown.temporary && this.#shown.load(), { signal });
     addEventListener("beforeunload", (event) => this.#tabs.some((t) => t.atRisk) && event.preventDefault(), { signal });
     this.addEventListener("keydown", (event) => this.#key(event));
     this.looked = soon(() => this.#lookAt(), 250);

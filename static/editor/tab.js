@@ -108,14 +108,9 @@ export class Tab {
     this.owner.changed(this);
   }
 
-  // again loads what could not be loaded for a reason that may be over.
-  again() {
-    if (this.state === "error" && this.temporary) this.load();
-  }
-
   #fail(problem) {
     this.state = "error";
-    this.temporary = problem.passing;
+    this.temporary = problem.passing; // the reason may be over soon
     this.#uncode();
     if (!problem.passing || problem.code === "special") this.dirty = false;
     const again = problem.code !== "special" && h("button", { type: "button", class: "button", click: () => this.load() }, "Retry");
