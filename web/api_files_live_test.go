@@ -117,24 +117,22 @@ func TestWatch_EndsWithItsReader(t *testing.T) {
 // settled waits until nothing is open.
 func (w *world) settled() {
 	w.t.Helper()
-	w.until("nothing is open", func() bool {
-		w.server.streams.mu.Lock()
-		defer w.server.streams.mu.Unlock()
-		return len(w.server.streams.open) == 0
-	})
+	w.until("nothing is open", func() bool { return w.server.streams.users.Len() == 0 })
+}
+
+func (w *world) until(what string, cond func() bool) {
+	w.t.Helper()
+	until(w.t, what, cond)
 }
 
 // until looks again and again.
-func (w *world) until(what string, cond func() bool) {
-	w.t.Helper()
-	deadline := time.After(10 * time.Second)
+func until(t *testing.T, what string, cond func() bool) {
+	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for !cond() {
-		select {
-		case <-deadline:
-			w.t.Fatalf("it is not so that %s", what)
-		case <-tick.C:
+	for deadline := time.Now().Add(time.Minute); !cond(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("it is not so that %s", what)
 		}
 	}
 }

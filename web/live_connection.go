@@ -46,8 +46,8 @@ type topic struct {
 // the very end.
 type opener func(ctx context.Context, r *request) (p pump, release func(), err error)
 
-// openLive is the one connection of a page for everything that is told to it without a request: browsers have only a
-// few connections to a host for requests, and keep them open for pages that somebody has left.
+// openLive serves a page's one connection for everything that it is told without asking. A browser has only a few HTTP
+// connections to a host, and keeps those of pages that were left.
 func (s *Server) openLive(ctx context.Context, r *request) (talk, func(), error) {
 	if err := otherPerson(ctx, r); err != nil {
 		return nil, nil, err
@@ -60,7 +60,7 @@ func (s *Server) openLive(ctx context.Context, r *request) (talk, func(), error)
 	return hold, func() {}, nil
 }
 
-// otherPerson refuses a page that was drawn for somebody else than the browser is signed in as by now.
+// otherPerson refuses a page that was drawn for another user than the one who is signed in now.
 func otherPerson(_ context.Context, r *request) error {
 	if person := r.query("person"); person != "" && person != r.who.User.Name {
 		return fault.New(fault.Conflict, "You are signed in as %s now.", r.who.User.Name)

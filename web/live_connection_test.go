@@ -22,6 +22,7 @@ func TestLive_OneConnectionCarriesAllThatAPageFollows(t *testing.T) {
 	s.put("ada", "mine", nil)
 	s.declare("mine", catalog.Service{Name: "web", Command: []string{"true"}})
 	s.rooms.log = []string{"caf\xc3", "\xa9\n"}
+	s.server.streams.most = 1 // a second one would be refused
 	p := s.page("ada")
 	parts := p.opens(1, s.topicOf("ada", "/sandboxes/mine"))
 	folders := p.opens(2, "/sandboxes/mine/files?path=src")
@@ -45,42 +46,24 @@ func TestLive_OneConnectionCarriesAllThatAPageFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	parts.until("Mine")
-	if n := s.open("ada"); n != 1 {
-		t.Errorf("%d streams are open", n)
-	}
-}
-
-// open counts what a user has open.
-func (s *stage) open(user string) int {
-	s.server.streams.mu.Lock()
-	defer s.server.streams.mu.Unlock()
-	return s.server.streams.open[s.users[user].ID]
-}
-
-// until looks again and again.
-func (s *stage) until(what string, cond func() bool) {
-	s.t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(time.Minute); !cond(); <-tick.C {
-		if time.Now().After(deadline) {
-			s.t.Fatalf("it is not so that %s", what)
-		}
+	if s.server.streams.users.Len() != 1 {
+		t.Error("the page counts as no stream")
 	}
 }
 
 func TestLive_NothingStaysOpenOfAPageThatIsLeft(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)
+	s.server.streams.most = 1
 	p := s.page("ada")
 	p.opens(1, "/sandboxes/mine").next()
 	p.opens(2, "/sandboxes/mine/files?path=src").event()
-	if s.open("ada") != 1 {
-		t.Fatalf("%d streams", s.open("ada"))
+	if s.server.streams.users.Len() != 1 {
+		t.Fatal("the page counts as no stream")
 	}
 	p.conn.Close()
-	s.until("nothing is open", func() bool { return s.open("ada") == 0 })
-	s.until("nobody watches", func() bool { return s.files.watched() == 0 })
+	until(t, "nothing is open", func() bool { return s.server.streams.users.Len() == 0 })
+	until(t, "nobody watches", func() bool { return s.files.watched() == 0 })
 }
 
 func TestLive_AClosedChannelEndsAlone(t *testing.T) {
@@ -92,7 +75,7 @@ func TestLive_AClosedChannelEndsAlone(t *testing.T) {
 	list.next()
 	p.asks(channelAsk{ID: 1})
 	p.asks(channelAsk{ID: 7}) // which is not open
-	s.until("nobody watches", func() bool { return s.files.watched() == 0 })
+	until(t, "nobody watches", func() bool { return s.files.watched() == 0 })
 	if _, err := s.boxes.Rename(t.Context(), "mine", "Mine"); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +107,7 @@ func TestLive_ChannelsAreBoundedAndCheckedEach(t *testing.T) {
 	ends(p.opens(200, "/sandboxes"), http.StatusTooManyRequests)
 	ends(p.opens(3, "/sandboxes"), http.StatusConflict)
 	p.asks(channelAsk{ID: 5})
-	s.until("there is room again", func() bool { return p.opens(201, "/templates").event().Kind == "parts" })
+	until(t, "there is room again", func() bool { return p.opens(201, "/templates").event().Kind == "parts" })
 }
 
 func TestLive_AnswersOnlyPagesOfOursThatAreSignedIn(t *testing.T) {

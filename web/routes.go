@@ -66,7 +66,6 @@ func (s *Server) processRoutes() []route {
 	return []route{
 		{get, "/healthz", public, api(s.apiHealth)},
 		{get, "/readyz", public, api(s.apiReady)},
-		{get, "/live", scripted, explained(otherPerson, s.socket(s.openLive))},
 		{get, apiPrefix + "/openapi.json", public, api(s.apiDocument)},
 		{get, apiPrefix + "/version", token, api(s.apiVersion)},
 		{get, apiPrefix + "/events", token, s.watch(s.apiEvents)},
@@ -216,6 +215,7 @@ func (s *Server) entryPages() []route {
 		{get, handoverPath, signedIn, s.handover},
 		{post, "/theme", public, form(s.submitTheme, nil)},
 		{put, "/preferences/workspace", scripted, api(s.apiSetLayout)},
+		{get, "/live", scripted, explained(otherPerson, s.socket(s.openLive))},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/semaphore"
 )
 
 // Times of streams.
@@ -230,30 +231,14 @@ func whyEnded(ctx context.Context, err error) error {
 	return err
 }
 
-// counter counts what each user has open. Safe for concurrent use.
+// counter bounds what each user has open. Safe for concurrent use.
 type counter struct {
-	most int // of one user
-
-	mu   sync.Mutex
-	open map[string]int
+	most  int // of one user
+	users semaphore.Keyed
 }
 
-// enter counts one in. The caller must call leave.
+// enter counts one in. The caller must call leave. It never waits.
 func (n *counter) enter(user string) (leave func(), err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.open == nil {
-		n.open = map[string]int{}
-	}
-	if n.open[user] >= n.most {
-		return nil, fault.New(fault.Limited, "You have %d streams open. Close some first.", n.most)
-	}
-	n.open[user]++
-	return sync.OnceFunc(func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if n.open[user]--; n.open[user] == 0 {
-			delete(n.open, user)
-		}
-	}), nil
+	leave, err = n.users.Acquire(context.Background(), user, n.most, 0)
+	return leave, fault.Wrap(err, fault.Limited, "You have %d streams open. Close some first.", n.most)
 }

@@ -125,7 +125,7 @@ func (n named) RoundTrip(r *http.Request) (*http.Response, error) {
 // Ports of loopback for what tests start: below those that kernels give to connections and to listeners that name none.
 const firstPort, lastPort = 20_000, 32_000
 
-// freeAddr gives an address of loopback that nobody else gets, in this run or another beside it, until the test ends.
+// freeAddr reserves an address of loopback until the test ends, also against test runs beside this one.
 func freeAddr(t testing.TB) string {
 	t.Helper()
 	folder := filepath.Join(os.TempDir(), "sbx-e2e-ports")

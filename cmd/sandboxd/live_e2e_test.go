@@ -50,8 +50,8 @@ func TestLive_FortyNavigationsInOneTab(t *testing.T) {
 	p.s.hasLive(0)
 }
 
-// keeping gives the address of a server in front of the dashboard whose pages a browser may keep. Chromium keeps no page that
-// is marked no-store, as ours are, and had a WebSocket; browsers differ in that.
+// keeping starts a proxy that removes no-store from the dashboard's pages, and gives its address. Chromium does not keep a
+// no-store page that had a WebSocket; other browsers may.
 func (p *filesPage) keeping() string {
 	p.t.Helper()
 	dashboard, err := url.Parse(p.dashboard())
@@ -165,7 +165,7 @@ func TestLive_SaysWhenNobodyIsSignedInAnyMoreOrSomebodyElse(t *testing.T) {
 	p.pictures("other-account")
 }
 
-// TestLive_AnEndlessLogLeavesItsPageUsable: whoever writes it may be hostile.
+// TestLive_AnEndlessLogLeavesItsPageUsable, as a hostile sandbox may write one.
 func TestLive_AnEndlessLogLeavesItsPageUsable(t *testing.T) {
 	p := openLive(t)
 	if status, body := p.s.raw("PUT", "/sandboxes/otter/services/flood", map[string]any{"command": "yes a line that is written again and again"}); status >= 300 {

@@ -16,12 +16,12 @@ var livePages = []string{
 	"/sandboxes/otter/vscode", "/settings/tokens", "/sandboxes/otter/rename", "/settings/users", "/sandboxes/otter/delete",
 }
 
-// navigationLimit bounds one navigation on a machine that is busy with other things. With requests that wait for connections
-// which nobody gives back it takes a minute; `make bench` has what it should take.
+// navigationLimit bounds one navigation on a busy machine. One that waits for a leaked connection takes a minute; `make bench`
+// measures what it should take.
 const navigationLimit = 30 * time.Second
 
-// current is a script that tells that the page shows how things are now, if it changes at all.
-const current = `(document.getElementById("live")?.dataset.current ?? "") === "" && (!document.getElementById("live") || "current" in document.getElementById("live").dataset)`
+// current is a script that tells that the page is up to date, if it changes at all.
+const current = `document.querySelector("#live:not([data-current])") === null`
 
 // openLive starts a server with one sandbox, which has a service that writes all the time, and opens its workspace.
 func openLive(t *testing.T) *filesPage {

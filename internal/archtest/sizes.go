@@ -1,8 +1,6 @@
 package archtest
 
-import (
-	"go/ast"
-)
+import "go/ast"
 
 // checkSizes measures a file, its functions and parameters.
 func checkSizes(f *file) []Violation {

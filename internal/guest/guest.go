@@ -130,8 +130,8 @@ func New(cfg Config) *Guest {
 	return g
 }
 
-// hearIgnored catches and drops, from now on, the signals that whoever started this process had ignored, as nohup does: a
-// program inherits what is ignored, and would not hear it from us.
+// hearIgnored catches and drops signals that this process inherited as ignored, as under nohup. A child would inherit that
+// too, and then never get such a signal; what is caught is reset to its default in a child.
 var hearIgnored = sync.OnceFunc(func() {
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} { // of the others the runtime hears all
 		if signal.Ignored(s) {

@@ -1,5 +1,4 @@
 // Reads state changes aloud. Rows come as parts of the page; what their state was before only the page knows.
-
 const said = new Map();
 
 export function announce(text) {

@@ -31,7 +31,7 @@ export class Channel extends EventTarget {
 }
 
 // Live has the events "connected", "lost" (it tries again by itself) and, where sandboxd refuses a connection for that,
-// "signed-out" and "other-account" (somebody else is signed in than the page was made for).
+// "signed-out" and "other-account" (the page was drawn for another user than the one who is signed in).
 export class Live extends EventTarget {
   #channels = new Map(); // id → Channel
   #last = 0;
