@@ -34,8 +34,8 @@ type sandboxReader interface {
 	Sandbox(ctx context.Context, name string) (sandbox.Sandbox, error)
 	List(ctx context.Context, f sandbox.Filter) ([]sandbox.Sandbox, int, error)
 	Progress(id string) sandbox.Progress
-	// Grave tells of a sandbox that was deleted lately; NotFound when none of that name was.
-	Grave(ctx context.Context, name string) (sandbox.Grave, error)
+	// Tombstone tells of a sandbox that was deleted lately; NotFound when none of that name was.
+	Tombstone(ctx context.Context, name string) (sandbox.Tombstone, error)
 	Services(s sandbox.Sandbox) []catalog.Service // that count for it, from memory
 	// HasHost reports whether the host of a sandbox's service leads to it, from memory.
 	HasHost(ctx context.Context, name, service string) (bool, error)

@@ -159,6 +159,6 @@ func (f *fakeBoxes) Resting(s sandbox.Sandbox) sandbox.Resting {
 	return r
 }
 
-func (f *fakeBoxes) Grave(ctx context.Context, name string) (sandbox.Grave, error) {
-	return f.store.Grave(ctx, name)
+func (f *fakeBoxes) Tombstone(ctx context.Context, name string) (sandbox.Tombstone, error) {
+	return f.store.Tombstone(ctx, name)
 }

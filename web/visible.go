@@ -30,15 +30,15 @@ func (s *Server) visible(ctx context.Context, who auth.Principal, name string) (
 
 // missing says why there is no sandbox called name: it was deleted, for who could see it, else that there is none.
 func (s *Server) missing(ctx context.Context, who auth.Principal, name string) error {
-	grave, err := s.cfg.Sandboxes.Grave(ctx, name)
+	tombstone, err := s.cfg.Sandboxes.Tombstone(ctx, name)
 	switch {
-	case fault.Is(err, fault.NotFound), err == nil && !who.May(grave.Owner, grave.Name):
+	case fault.Is(err, fault.NotFound), err == nil && !who.May(tombstone.Owner, tombstone.Name):
 		return noSandbox(name)
 	case err != nil:
 		return err
 	}
 	return fault.New(fault.Gone, "%s was deleted on %s, with everything in it. It does not come back.",
-		grave.Name, grave.Deleted.UTC().Format("2 January 2006 at 15:04 MST"))
+		tombstone.Name, tombstone.Deleted.UTC().Format("2 January 2006 at 15:04 MST"))
 }
 
 // since gives err of what was asked of a sandbox that was there when the request came: when that is that there is none, it

@@ -22,6 +22,7 @@ const (
 type code struct {
 	user    string
 	session string // the dashboard session's id
+	sandbox string // id
 	host    Key
 	nonce   Key
 	made    time.Time
@@ -85,12 +86,15 @@ func (k *codes) forget(match func(code) bool) {
 	}
 }
 
+// Place is where a session is opened: a host of one sandbox.
+type Place struct{ Host, SandboxID string }
+
 // IssueCode makes a code with which the owner of a dashboard session may open a session at a sandbox host, once and
-// within a minute. host is compared exactly; nonce is what the host gave the browser before, so that a code that leaks
+// within a minute. The host is compared exactly; nonce is what the host gave the browser before, so that a code that leaks
 // is of no use in another browser. Whether the user may use that sandbox is for the caller to check, here and at every
 // later request.
-func (s *Service) IssueCode(ctx context.Context, sessionSecret, host, nonce string) (string, error) {
-	if host == "" || nonce == "" || len(host) > maxBinding || len(nonce) > maxBinding {
+func (s *Service) IssueCode(ctx context.Context, sessionSecret string, at Place, nonce string) (string, error) {
+	if at.Host == "" || at.SandboxID == "" || nonce == "" || len(at.Host) > maxBinding || len(nonce) > maxBinding {
 		return "", fault.New(fault.Invalid, "This link to a sandbox is not complete. Open the sandbox from the dashboard again.")
 	}
 	n, u, err := s.session(ctx, sessionSecret, "")
@@ -98,44 +102,44 @@ func (s *Service) IssueCode(ctx context.Context, sessionSecret, host, nonce stri
 		return "", err
 	}
 	secret := newSecret()
-	c := code{user: u.ID, session: n.ID, host: keyOf(host), nonce: keyOf(nonce), made: time.Now()}
+	c := code{user: u.ID, session: n.ID, sandbox: at.SandboxID, host: keyOf(at.Host), nonce: keyOf(nonce), made: time.Now()}
 	if err := s.codes.add(keyOf(secret), c); err != nil {
 		return "", err
 	}
 	return secret, nil
 }
 
-// RedeemCode opens a session at host for the user who got the code, and gives its secret, which is good for nothing
+// RedeemCode opens a session at host for the user who got the code, and gives its secret and the sandbox that it is for, which is good for nothing
 // but HostSession at that host and ends with the dashboard session. Unauthenticated if the code is used up, too old,
 // or made for another host or nonce; trying it uses it up in any case.
-func (s *Service) RedeemCode(ctx context.Context, oneTime, host, nonce string) (string, error) {
+func (s *Service) RedeemCode(ctx context.Context, oneTime, host, nonce string) (secret, sandboxID string, err error) {
 	if !plausible(oneTime) {
-		return "", badCode()
+		return "", "", badCode()
 	}
 	c, ok := s.codes.take(keyOf(oneTime), time.Now())
 	h, n := keyOf(host), keyOf(nonce)
 	if subtle.ConstantTimeCompare(h[:], c.host[:])&subtle.ConstantTimeCompare(n[:], c.nonce[:]) != 1 || !ok {
-		return "", badCode()
+		return "", "", badCode()
 	}
 	parent, err := s.store.Session(ctx, c.session)
 	if fault.Is(err, fault.NotFound) || err == nil && !time.Now().Before(parent.Expires) {
-		return "", badCode()
+		return "", "", badCode()
 	}
 	if err != nil {
-		return "", fmt.Errorf("redeem code: %w", err)
+		return "", "", fmt.Errorf("redeem code: %w", err)
 	}
 	a, err := s.store.User(ctx, c.user)
 	if err != nil {
-		return "", userFault(err, c.user)
+		return "", "", userFault(err, c.user)
 	}
 	if err := enabled(a.User); err != nil {
-		return "", err
+		return "", "", err
 	}
-	secret, err := s.open(ctx, Session{User: c.user, Parent: c.session, Host: host, From: parent.From}, keepHosts)
+	secret, err = s.open(ctx, Session{User: c.user, Parent: c.session, Host: host, SandboxID: c.sandbox, From: parent.From}, keepHosts)
 	if fault.Is(err, fault.NotFound) { // signed out this very moment
-		return "", badCode()
+		return "", "", badCode()
 	}
-	return secret, err
+	return secret, c.sandbox, err
 }
 
 func badCode() error {

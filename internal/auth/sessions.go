@@ -20,7 +20,8 @@ func (s *Service) Session(ctx context.Context, secret string) (Principal, error)
 }
 
 // HostSession says who a secret that RedeemCode gave belongs to, at that host only, and prolongs the session and the
-// dashboard session that it hangs on. Unauthenticated if either has ended.
+// dashboard session that it hangs on. It is good for the one sandbox that the code was made for. Unauthenticated if either
+// session has ended.
 func (s *Service) HostSession(ctx context.Context, secret, host string) (Principal, error) {
 	if host == "" {
 		return Principal{}, signIn()
@@ -38,7 +39,7 @@ func (s *Service) HostSession(ctx context.Context, secret, host string) (Princip
 	}
 	s.prolong(ctx, n)
 	s.prolong(ctx, parent)
-	return Principal{User: u, Session: n.ID}, nil
+	return Principal{User: u, Session: n.ID, SandboxID: n.SandboxID}, nil
 }
 
 func signIn() error {

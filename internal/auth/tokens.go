@@ -19,17 +19,17 @@ const TokenPrefix = "sbx_"
 const (
 	shownDigits   = 6 // of a token's secret that are kept to tell tokens apart; 220 unknown bits remain
 	maxTokenName  = 64
-	maxSandbox    = 63 // a DNS label
 	minTTL        = time.Minute
 	maxTTL        = 10 * 366 * 24 * time.Hour
 	tokensPerUser = 200
 )
 
-// NewToken asks for an API token. An empty Sandbox means all that its user may use, a zero TTL that it never expires.
+// NewToken asks for an API token. An empty SandboxID means all that its user may use, a zero TTL that it never expires.
 type NewToken struct {
-	Name    string
-	Sandbox string
-	TTL     time.Duration
+	Name      string
+	Sandbox   string // name of the sandbox with SandboxID, for people to read
+	SandboxID string
+	TTL       time.Duration
 }
 
 func (n NewToken) check() error {
@@ -41,18 +41,14 @@ func (n NewToken) check() error {
 		return fault.Field("name", "The token's name is too long: use at most %d characters.", maxTokenName)
 	case !utf8.ValidString(n.Name) || strings.ContainsFunc(n.Name, func(r rune) bool { return !unicode.IsPrint(r) }):
 		return fault.Field("name", "The token's name holds characters that cannot be shown.")
-	case len(n.Sandbox) > maxSandbox || strings.ContainsFunc(n.Sandbox, notInLabel):
-		return fault.Field("sandbox", "%q cannot be the name of a sandbox.", n.Sandbox)
+	case (n.Sandbox == "") != (n.SandboxID == ""):
+		return fault.Field("sandbox", "A token is limited to a sandbox by its name and its id.")
 	case n.TTL != 0 && n.TTL < minTTL:
 		return fault.Field("ttl", "A token lives at least a minute.")
 	case n.TTL > maxTTL:
 		return fault.Field("ttl", "A token lives at most ten years. Leave it out for one that never expires.")
 	}
 	return nil
-}
-
-func notInLabel(r rune) bool {
-	return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z')
 }
 
 // CreateToken makes an API token for a user and gives its secret, which cannot be had again.
@@ -74,7 +70,7 @@ func (s *Service) CreateToken(ctx context.Context, userID string, n NewToken) (s
 		return "", Token{}, fault.New(fault.Conflict, "The user %s has %d tokens. Revoke some first.", u.Name, len(have))
 	}
 	secret = TokenPrefix + newSecret()
-	t = Token{ID: newID(), User: userID, Name: n.Name, Sandbox: n.Sandbox,
+	t = Token{ID: newID(), User: userID, Name: n.Name, Sandbox: n.Sandbox, SandboxID: n.SandboxID,
 		Prefix: secret[:len(TokenPrefix)+shownDigits], Created: time.Now()}
 	if n.TTL > 0 {
 		t.Expires = t.Created.Add(n.TTL)
@@ -108,7 +104,7 @@ func (s *Service) Authenticate(ctx context.Context, tokenSecret string) (Princip
 	s.touch(ctx, t.ID, t.LastUsed, func(ctx context.Context, now time.Time) error {
 		return s.store.TouchToken(ctx, t.ID, now)
 	})
-	return Principal{User: a.User, Token: t.ID, Sandbox: t.Sandbox}, nil
+	return Principal{User: a.User, Token: t.ID, Sandbox: t.Sandbox, SandboxID: t.SandboxID}, nil
 }
 
 func badToken() error {

@@ -34,40 +34,43 @@ type User struct {
 
 // Token is an API token without its secret.
 type Token struct {
-	ID       string
-	User     string // user id
-	Name     string
-	Sandbox  string // the one sandbox it is limited to, or ""
-	Prefix   string // the first characters of the secret, to tell tokens apart
-	Created  time.Time
-	LastUsed time.Time // zero if never; exact to the minute
-	Expires  time.Time // zero if never
+	ID        string
+	User      string // user id
+	Name      string
+	Sandbox   string // name of the one sandbox that it is limited to, or ""
+	SandboxID string // its id: another sandbox of the name later is another one
+	Prefix    string // the first characters of the secret, to tell tokens apart
+	Created   time.Time
+	LastUsed  time.Time // zero if never; exact to the minute
+	Expires   time.Time // zero if never
 }
 
 // Session is a browser's session without its secret. Host is "" for the dashboard's own; a host session is good at
-// that one sandbox host only and ends with its Parent.
+// that one host of that one sandbox only and ends with its Parent.
 type Session struct {
-	ID      string
-	User    string // user id
-	Host    string
-	Parent  string // the dashboard session's id, for a host session
-	From    string // the address that it was opened from, as the caller gave it
-	Created time.Time
-	Seen    time.Time // last use, exact to some minutes
-	Expires time.Time // unless it is used before
+	ID        string
+	User      string // user id
+	Host      string
+	SandboxID string // for a host session
+	Parent    string // the dashboard session's id, for a host session
+	From      string // the address that it was opened from, as the caller gave it
+	Created   time.Time
+	Seen      time.Time // last use, exact to some minutes
+	Expires   time.Time // unless it is used before
 }
 
 // Principal is who asks: a user in a browser session, or a program with a token of that user's.
 type Principal struct {
-	User    User
-	Session string // session id, or "" for a token
-	Token   string // token id, or "" for a browser session
-	Sandbox string // the one sandbox that the token is limited to, or ""
+	User      User
+	Session   string // session id, or "" for a token
+	Token     string // token id, or "" for a browser session
+	Sandbox   string // name of the one sandbox that the token or the host session is limited to, or ""; for people to read
+	SandboxID string // its id, which is what counts
 }
 
-// May reports whether p may see and use the sandbox called name that belongs to owner (a user id).
-func (p Principal) May(owner, name string) bool {
-	if p.Sandbox != "" && p.Sandbox != name {
+// May reports whether p may see and use the sandbox with that id, which belongs to owner (a user id).
+func (p Principal) May(owner, sandboxID string) bool {
+	if p.SandboxID != "" && p.SandboxID != sandboxID {
 		return false
 	}
 	return p.User.Role == Admin || p.User.ID == owner

@@ -11,10 +11,11 @@ import (
 	"context"
 	"io"
 	"slices"
-	"sync"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/semaphore"
 )
 
 // Bounds on a command. Each keeps one caller from taking what all share.
@@ -87,41 +88,31 @@ type Process interface {
 	Close()
 }
 
-// Starter starts commands in sandboxes; Through makes one. ctx bounds the whole life of the process. NotFound (of the field
-// "command": no such program in it), Conflict (the sandbox does not run), Invalid (no such user or folder in it; of the field
+// Starter starts commands in sandboxes. ctx bounds the whole life of the process. NotFound (of the field "command": no such
+// program in it), Gone, Conflict (the sandbox does not run), Invalid (no such user or folder in it; of the field
 // "command": what cannot be run), Unavailable.
 type Starter interface {
-	Start(ctx context.Context, name string, s Start) (Process, error)
+	Start(ctx context.Context, h access.Handle, s Start) (Process, error)
 }
 
 // Service runs commands. Safe for concurrent use.
 type Service struct {
 	starter Starter
-
-	mu  sync.Mutex
-	now map[string]int // commands under way, by sandbox name
+	now     semaphore.Keyed // commands under way, by sandbox
 }
 
 // New makes a Service. It does no I/O.
-func New(s Starter) *Service { return &Service{starter: s, now: map[string]int{}} }
+func New() *Service { return newService(inGuest{}) }
+
+func newService(s Starter) *Service { return &Service{starter: s} }
 
 // enter counts a command in, or refuses it when too many are under way. The caller must call leave.
-func (s *Service) enter(name string) (leave func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.now[name] >= maxAtOnce {
-		return nil, fault.New(fault.Limited, "%d commands are under way in %s. Wait until one has ended.", maxAtOnce, name)
+func (s *Service) enter(h access.Handle) (leave func(), err error) {
+	leave, ok := s.now.Try(h.ID(), maxAtOnce)
+	if !ok {
+		return nil, fault.New(fault.Limited, "%d commands are under way in %s. Wait until one has ended.", maxAtOnce, h.Name())
 	}
-	s.now[name]++
-	return sync.OnceFunc(func() { s.leave(name) }), nil
-}
-
-func (s *Service) leave(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.now[name]--; s.now[name] == 0 {
-		delete(s.now, name)
-	}
+	return leave, nil
 }
 
 // chooseShell is a line for /bin/sh that runs its first argument in the best shell there is.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"sync"
+
+	"sandboxd/internal/access"
 )
 
 var errClosed = errors.New("process closed")
@@ -105,7 +107,7 @@ type fakeStarter struct {
 	asked []Start
 }
 
-func (f *fakeStarter) Start(ctx context.Context, _ string, s Start) (Process, error) {
+func (f *fakeStarter) Start(ctx context.Context, _ access.Handle, s Start) (Process, error) {
 	f.mu.Lock()
 	f.asked = append(f.asked, s)
 	f.mu.Unlock()

@@ -6,19 +6,20 @@ import (
 	"io"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 )
 
 // Run runs a command to its end and gives the first bytes of what it wrote; what is beyond MaxOutput is read and
 // dropped, so that the command is never held up. It blocks until the command has ended, its timeout is over or ctx
 // ends; the latter two kill it with all its children. A command that fails or times out is a Result, no error.
-func (s *Service) Run(ctx context.Context, name string, r Request) (Result, error) {
+func (s *Service) Run(ctx context.Context, h access.Handle, r Request) (Result, error) {
 	limit := r.MaxOutput
 	if limit == 0 {
 		limit = DefaultOutput
 	}
 	stdout, stderr := capture{limit: limit}, capture{limit: limit}
-	result, err := s.Stream(ctx, name, r, func(e Event) error {
+	result, err := s.Stream(ctx, h, r, func(e Event) error {
 		switch e.Kind {
 		case Stdout:
 			stdout.add(e.Data)
@@ -50,9 +51,9 @@ func (c *capture) add(b []byte) {
 // Stream runs a command and hands on what happens while it happens, Started first and Exited last, unless it is
 // killed. emit is called from one goroutine; while it blocks, the command's output waits. When emit fails, the
 // command is killed and Stream gives emit's error. Otherwise it is as Run.
-func (s *Service) Stream(ctx context.Context, name string, r Request, emit func(Event) error) (Result, error) {
+func (s *Service) Stream(ctx context.Context, h access.Handle, r Request, emit func(Event) error) (Result, error) {
 	began := time.Now()
-	session, err := s.begin(ctx, name, r, Size{})
+	session, err := s.begin(ctx, h, r, Size{})
 	if err != nil {
 		return Result{}, err
 	}

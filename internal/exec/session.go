@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 )
 
@@ -33,11 +34,11 @@ type Session struct {
 // Open starts a command for a dialogue, with a terminal when size is given. The command lives until it ends, its
 // timeout is over, ctx ends or the session is closed. Request.Stdin is not used. Kinds as for Starter, Invalid with
 // the field, and Limited.
-func (s *Service) Open(ctx context.Context, name string, r Request, size Size) (*Session, error) {
-	return s.begin(ctx, name, r, size)
+func (s *Service) Open(ctx context.Context, h access.Handle, r Request, size Size) (*Session, error) {
+	return s.begin(ctx, h, r, size)
 }
 
-func (s *Service) begin(ctx context.Context, name string, r Request, size Size) (*Session, error) {
+func (s *Service) begin(ctx context.Context, h access.Handle, r Request, size Size) (*Session, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
@@ -47,12 +48,12 @@ func (s *Service) begin(ctx context.Context, name string, r Request, size Size) 
 			return nil, err
 		}
 	}
-	leave, err := s.enter(name)
+	leave, err := s.enter(h)
 	if err != nil {
 		return nil, err
 	}
 	start := Start{Command: r.Command, Cwd: r.Cwd, User: r.User, Env: r.Env, TTY: tty, Cols: size.Cols, Rows: size.Rows}
-	session, err := s.launch(ctx, name, start, r.timeout())
+	session, err := s.launch(ctx, h, start, r.timeout())
 	if err != nil {
 		leave()
 		return nil, err
@@ -69,10 +70,10 @@ func (r Request) timeout() time.Duration {
 }
 
 // launch starts the command under one context, which bounds first the opening and then the command.
-func (s *Service) launch(ctx context.Context, name string, start Start, timeout time.Duration) (*Session, error) {
+func (s *Service) launch(ctx context.Context, h access.Handle, start Start, timeout time.Duration) (*Session, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	opening := time.AfterFunc(openLimit, func() { cancel(errOpening) })
-	process, err := s.starter.Start(ctx, name, start)
+	process, err := s.starter.Start(ctx, h, start)
 	opening.Stop()
 	if err != nil {
 		if context.Cause(ctx) == errOpening { // it is this very value

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sandboxd/internal/access"
+	"sandboxd/internal/access/accesstest"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/wire"
 )
@@ -18,11 +20,6 @@ type slow struct {
 	let chan struct{}
 }
 
-func (s slow) Open(context.Context, string, string) (Opened, error) {
-	return Opened{Guest: s, Release: func() {}}, nil
-}
-func (s slow) Look(context.Context, string) (Guest, error) { return s, nil }
-
 func (s slow) FileList(context.Context, string, string, int) (wire.Listing, error) {
 	<-s.let
 	return wire.Listing{Path: "/"}, nil
@@ -31,33 +28,33 @@ func (s slow) FileList(context.Context, string, string, int) (wire.Listing, erro
 func TestService_OneSandboxHasNotAnyNumberOfListsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := slow{&liar{}, make(chan struct{})}
-		s := New(g)
-		lists := []func(ctx context.Context, name, path, after string, limit int) (wire.Listing, error){s.List, s.Glance().List}
+		s := newOn(t, g)
+		lists := []func(ctx context.Context, h access.Handle, path, after string, limit int) (wire.Listing, error){s.List, s.Glance().List}
 		var under sync.WaitGroup
 		for i := range maxCalls {
 			under.Go(func() {
-				if _, err := lists[i%2](t.Context(), "box", "/", "", 10); err != nil {
+				if _, err := lists[i%2](t.Context(), s.box, "/", "", 10); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		synctest.Wait()
 		for i, list := range lists {
-			if _, err := list(t.Context(), "box", "/", "", 10); !fault.Is(err, fault.Limited) {
+			if _, err := list(t.Context(), s.box, "/", "", 10); !fault.Is(err, fault.Limited) {
 				t.Errorf("%d: one more, for which there is no room in time: %v", i, err)
 			}
 		}
 		gone, leave := context.WithCancel(t.Context())
 		leave()
-		if _, err := s.List(gone, "box", "/", "", 10); !errors.Is(err, context.Canceled) {
+		if _, err := s.List(gone, s.box, "/", "", 10); !errors.Is(err, context.Canceled) {
 			t.Errorf("one who has left: %v", err)
 		}
-		if _, err := s.Stat(t.Context(), "other", "/"); err != nil {
+		if _, err := s.Stat(t.Context(), accesstest.New("other", g).Handle(t), "/"); err != nil {
 			t.Errorf("another sandbox: %v", err)
 		}
 		close(g.let)
 		under.Wait()
-		if _, err := s.List(t.Context(), "box", "/", "", 10); err != nil {
+		if _, err := s.List(t.Context(), s.box, "/", "", 10); err != nil {
 			t.Errorf("afterwards: %v", err)
 		}
 	})
@@ -66,18 +63,18 @@ func TestService_OneSandboxHasNotAnyNumberOfListsUnderWay(t *testing.T) {
 func TestService_WhoFindsNoRoomForAListWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := slow{&liar{}, make(chan struct{})}
-		s := New(g)
+		s := newOn(t, g)
 		var under sync.WaitGroup
 		for range maxCalls + maxWaiting {
 			under.Go(func() {
-				if _, err := s.List(t.Context(), "box", "/", "", 10); err != nil {
+				if _, err := s.List(t.Context(), s.box, "/", "", 10); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		synctest.Wait()
 		began := time.Now()
-		if _, err := s.List(t.Context(), "box", "/", "", 10); !fault.Is(err, fault.Limited) || time.Since(began) != 0 {
+		if _, err := s.List(t.Context(), s.box, "/", "", 10); !fault.Is(err, fault.Limited) || time.Since(began) != 0 {
 			t.Errorf("too many wait: %v after %v", err, time.Since(began))
 		}
 		for range maxCalls + maxWaiting {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"path"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/link"
 	"sandboxd/internal/wire"
@@ -24,15 +25,15 @@ type Entry struct {
 }
 
 // Stat tells what a path leads to; of a link, the link itself.
-func (s *Service) Stat(ctx context.Context, name, path string) (e Entry, err error) {
-	err = s.call(ctx, name, "stat", callLimit, func(ctx context.Context, g Guest) (err error) {
+func (s *Service) Stat(ctx context.Context, h access.Handle, path string) (e Entry, err error) {
+	err = s.call(ctx, h, "stat", callLimit, func(ctx context.Context, g access.Guest) (err error) {
 		e, err = stat(ctx, g, path)
 		return err
 	})
 	return e, err
 }
 
-func stat(ctx context.Context, g Guest, path string) (Entry, error) {
+func stat(ctx context.Context, g access.Guest, path string) (Entry, error) {
 	clean, err := CheckPath(path)
 	if err != nil {
 		return Entry{}, err
@@ -46,15 +47,15 @@ func stat(ctx context.Context, g Guest, path string) (Entry, error) {
 
 // List gives a page of a folder: folders first, then by name without regard to case. limit is 1 to wire.MaxListing; after is
 // the Next of the page before, or "".
-func (s *Service) List(ctx context.Context, name, path, after string, limit int) (l wire.Listing, err error) {
-	err = s.call(ctx, name, "list", callLimit, func(ctx context.Context, g Guest) (err error) {
+func (s *Service) List(ctx context.Context, h access.Handle, path, after string, limit int) (l wire.Listing, err error) {
+	err = s.call(ctx, h, "list", callLimit, func(ctx context.Context, g access.Guest) (err error) {
 		l, err = list(ctx, g, path, after, limit)
 		return err
 	})
 	return l, err
 }
 
-func list(ctx context.Context, g Guest, path, after string, limit int) (wire.Listing, error) {
+func list(ctx context.Context, g access.Guest, path, after string, limit int) (wire.Listing, error) {
 	clean, err := CheckPath(path)
 	if err != nil {
 		return wire.Listing{}, err
@@ -76,8 +77,8 @@ type Glance struct{ service *Service }
 func (s *Service) Glance() Glance { return Glance{s} }
 
 // Stat is Service.Stat.
-func (l Glance) Stat(ctx context.Context, name, path string) (e Entry, err error) {
-	err = l.call(ctx, name, func(ctx context.Context, g Guest) (err error) {
+func (l Glance) Stat(ctx context.Context, h access.Handle, path string) (e Entry, err error) {
+	err = l.call(ctx, h, func(ctx context.Context, g access.Guest) (err error) {
 		e, err = stat(ctx, g, path)
 		return err
 	})
@@ -85,27 +86,27 @@ func (l Glance) Stat(ctx context.Context, name, path string) (e Entry, err error
 }
 
 // List is Service.List.
-func (l Glance) List(ctx context.Context, name, path, after string, limit int) (page wire.Listing, err error) {
-	err = l.call(ctx, name, func(ctx context.Context, g Guest) (err error) {
+func (l Glance) List(ctx context.Context, h access.Handle, path, after string, limit int) (page wire.Listing, err error) {
+	err = l.call(ctx, h, func(ctx context.Context, g access.Guest) (err error) {
 		page, err = list(ctx, g, path, after, limit)
 		return err
 	})
 	return page, err
 }
 
-func (l Glance) call(ctx context.Context, name string, f func(ctx context.Context, g Guest) error) error {
-	leave, err := l.service.enterCall(ctx, name)
+func (l Glance) call(ctx context.Context, h access.Handle, f func(ctx context.Context, g access.Guest) error) error {
+	leave, err := l.service.enterCall(ctx, h)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	g, err := l.service.way.Look(ctx, name)
+	session, err := h.Look(ctx)
 	if err != nil {
 		return err
 	}
-	return f(ctx, g)
+	return f(ctx, session.Guest)
 }
 
 // Content is a file, or a part of it, on its way out of a sandbox. Whoever has one must Close it. It belongs to one
@@ -130,12 +131,12 @@ func (c *Content) Close() error {
 
 // Read opens a file: length bytes from offset, or to its end when length is negative. A negative offset counts from the end.
 // What lies behind the end is not there, which makes Size less than length. ErrIsFolder when it is a folder.
-func (s *Service) Read(ctx context.Context, name, file string, offset, length int64) (*Content, error) {
+func (s *Service) Read(ctx context.Context, h access.Handle, file string, offset, length int64) (*Content, error) {
 	clean, err := CheckPath(file)
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.begin(ctx, name, "read "+path.Base(clean), false)
+	t, err := s.begin(ctx, h, "read "+path.Base(clean), false)
 	if err != nil {
 		return nil, err
 	}
@@ -160,11 +161,11 @@ func (s *Service) Read(ctx context.Context, name, file string, offset, length in
 // body in this goroutine to its end; what body fails with comes back as it is, and everything is as it was, but for what had
 // arrived of a resumable upload. ErrChanged when a condition does not hold, ErrDiskFull, ErrIsFolder.
 // Timeout when the guest takes nothing for a minute.
-func (s *Service) Write(ctx context.Context, name string, put wire.FilePut, body io.Reader) (Written, error) {
+func (s *Service) Write(ctx context.Context, h access.Handle, put wire.FilePut, body io.Reader) (Written, error) {
 	if err := checkPut(&put); err != nil {
 		return Written{}, err
 	}
-	t, err := s.begin(ctx, name, "write "+path.Base(put.Path), false)
+	t, err := s.begin(ctx, h, "write "+path.Base(put.Path), false)
 	if err != nil {
 		return Written{}, err
 	}
@@ -204,8 +205,8 @@ func checkPut(put *wire.FilePut) (err error) {
 }
 
 // Upload tells how much of a resumable upload has arrived: 0 when there is none.
-func (s *Service) Upload(ctx context.Context, name, path, upload string) (offset int64, err error) {
-	err = s.call(ctx, name, "upload", callLimit, func(ctx context.Context, g Guest) error {
+func (s *Service) Upload(ctx context.Context, h access.Handle, path, upload string) (offset int64, err error) {
+	err = s.call(ctx, h, "upload", callLimit, func(ctx context.Context, g access.Guest) error {
 		clean, err := CheckPath(path)
 		if err == nil {
 			err = checkUpload(upload)
@@ -219,8 +220,8 @@ func (s *Service) Upload(ctx context.Context, name, path, upload string) (offset
 }
 
 // Abandon removes what has arrived of a resumable upload. That there is none is no error.
-func (s *Service) Abandon(ctx context.Context, name, path, upload string) error {
-	return s.call(ctx, name, "upload", callLimit, func(ctx context.Context, g Guest) error {
+func (s *Service) Abandon(ctx context.Context, h access.Handle, path, upload string) error {
+	return s.call(ctx, h, "upload", callLimit, func(ctx context.Context, g access.Guest) error {
 		clean, err := CheckPath(path)
 		if err == nil {
 			err = checkUpload(upload)

@@ -103,9 +103,10 @@ func (panicking) Read([]byte) (int, error) { panic("a bug") }
 
 func TestUnpack_APanicWhileItReadsIsAnError(t *testing.T) {
 	g := &liar{take: func(_ context.Context, body io.Reader) error { _, err := io.Copy(io.Discard, body); return err }}
-	_, err := New(g).Unpack(t.Context(), "box", Unpacking{Folder: "x"}, panicking{})
-	if !fault.Is(err, fault.Internal) || !strings.Contains(err.Error(), "a bug") || g.open != 0 {
-		t.Errorf("got %v, %d uses are left", err, g.open)
+	s := newOn(t, g)
+	_, err := s.Unpack(t.Context(), s.box, Unpacking{Folder: "x"}, panicking{})
+	if !fault.Is(err, fault.Internal) || !strings.Contains(err.Error(), "a bug") || s.uses() != 0 {
+		t.Errorf("got %v, %d uses are left", err, s.uses())
 	}
 }
 

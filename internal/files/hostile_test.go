@@ -10,26 +10,38 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sandboxd/internal/access"
+	"sandboxd/internal/access/accesstest"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/wire"
 )
 
 // liar is a guest that answers as a test says; whatever it is not asked for is left out.
 type liar struct {
-	Guest
+	access.Guest
 	entry wire.Entry
 	list  wire.Listing
 	body  io.Reader
 	take  func(ctx context.Context, body io.Reader) error
-	open  int
 }
 
-func (l *liar) Open(context.Context, string, string) (Opened, error) {
-	l.open++
-	return Opened{Guest: l, Owner: "ada", Release: func() { l.open-- }}, nil
+// on is a Service, and a sandbox with a guest.
+type on struct {
+	*Service
+	lab *accesstest.Sandbox
+	box access.Handle
 }
-func (l *liar) Look(context.Context, string) (Guest, error) { return l, nil }
-func (l *liar) Hello() wire.Hello                           { return wire.Hello{Home: "/home"} }
+
+func newOn(t *testing.T, g access.Guest) on {
+	t.Helper()
+	lab := accesstest.New("box", g)
+	return on{New(""), lab, lab.Handle(t)}
+}
+
+// uses tells how many go on.
+func (o on) uses() int { return len(o.lab.Uses.Standing("box").Because) }
+
+func (l *liar) Hello() wire.Hello { return wire.Hello{Home: "/home"} }
 
 func (l *liar) FileStat(context.Context, string) (wire.Entry, error) { return l.entry, nil }
 func (l *liar) FileList(context.Context, string, string, int) (wire.Listing, error) {
@@ -71,18 +83,18 @@ func TestService_ETagsThatWouldBreakAHeaderAreNotBelieved(t *testing.T) {
 		g := &liar{entry: wire.Entry{Name: "f", Type: wire.TypeFile, ETag: etag}, body: strings.NewReader("")}
 		g.list.Entries = []wire.Entry{g.entry}
 		g.take = func(_ context.Context, body io.Reader) error { return nil }
-		s := New(g)
-		_, err1 := s.Stat(t.Context(), "box", "f")
-		_, err2 := s.Read(t.Context(), "box", "f", 0, -1)
-		_, err3 := s.List(t.Context(), "box", "f", "", 10)
-		_, err4 := s.Write(t.Context(), "box", wire.FilePut{Path: "f", Size: -1}, strings.NewReader(""))
+		s := newOn(t, g)
+		_, err1 := s.Stat(t.Context(), s.box, "f")
+		_, err2 := s.Read(t.Context(), s.box, "f", 0, -1)
+		_, err3 := s.List(t.Context(), s.box, "f", "", 10)
+		_, err4 := s.Write(t.Context(), s.box, wire.FilePut{Path: "f", Size: -1}, strings.NewReader(""))
 		for i, err := range []error{err1, err2, err3, err4} {
 			if !fault.Is(err, fault.Unavailable) {
 				t.Errorf("%q, %d: %v", etag, i, err)
 			}
 		}
-		if g.open != 0 {
-			t.Errorf("%q: %d uses are left", etag, g.open)
+		if s.uses() != 0 {
+			t.Errorf("%q: %d uses are left", etag, s.uses())
 		}
 	}
 }
@@ -90,8 +102,8 @@ func TestService_ETagsThatWouldBreakAHeaderAreNotBelieved(t *testing.T) {
 func TestRead_AGuestThatFallsSilentIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &liar{entry: wire.Entry{Name: "f", Type: wire.TypeFile, Size: 9}}
-		s := New(g)
-		c, err := s.Read(t.Context(), "box", "f", 0, -1)
+		s := newOn(t, g)
+		c, err := s.Read(t.Context(), s.box, "f", 0, -1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +113,7 @@ func TestRead_AGuestThatFallsSilentIsEnded(t *testing.T) {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		c.Close()
-		if g.open != 0 || len(s.transfers) != 0 {
+		if s.uses() != 0 || s.transfers.Len() != 0 {
 			t.Error("the use is left")
 		}
 	})
@@ -110,8 +122,8 @@ func TestRead_AGuestThatFallsSilentIsEnded(t *testing.T) {
 func TestPack_AGuestThatFallsSilentIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &liar{}
-		s := New(g)
-		a, err := s.Pack(t.Context(), "box", "/", nil, Zip)
+		s := newOn(t, g)
+		a, err := s.Pack(t.Context(), s.box, "/", nil, Zip)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +131,7 @@ func TestPack_AGuestThatFallsSilentIsEnded(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		a.Close()
-		if g.open != 0 || len(s.transfers)+len(s.archives) != 0 {
+		if s.uses() != 0 || s.transfers.Len()+s.archives.Len() != 0 {
 			t.Error("the use is left")
 		}
 	})
@@ -134,19 +146,19 @@ func TestWrite_AGuestThatTakesNothingIsEnded(t *testing.T) {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}}
-		s := New(g)
+		s := newOn(t, g)
 		began := time.Now()
-		_, err := s.Write(t.Context(), "box", wire.FilePut{Path: "f", Size: -1}, &sluggish{})
+		_, err := s.Write(t.Context(), s.box, wire.FilePut{Path: "f", Size: -1}, &sluggish{})
 		if !fault.Is(err, fault.Timeout) || time.Since(began) != stallLimit+clientPause {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		began = time.Now()
 		var archive bytes.Buffer
 		archive.Write(tarOf(t, aFile("a")))
-		if _, err := s.Unpack(t.Context(), "box", Unpacking{Folder: "/"}, &archive); !fault.Is(err, fault.Timeout) || time.Since(began) != stallLimit {
+		if _, err := s.Unpack(t.Context(), s.box, Unpacking{Folder: "/"}, &archive); !fault.Is(err, fault.Timeout) || time.Since(began) != stallLimit {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
-		if g.open != 0 || len(s.transfers)+len(s.archives) != 0 {
+		if s.uses() != 0 || s.transfers.Len()+s.archives.Len() != 0 {
 			t.Error("the use is left")
 		}
 	})
@@ -165,14 +177,14 @@ func (*sluggish) Read(p []byte) (int, error) {
 
 func TestWrite_WhatTheClientFailsWithComesBack(t *testing.T) {
 	left := errors.New("left")
-	s := New(&liar{take: func(_ context.Context, body io.Reader) error {
+	s := newOn(t, &liar{take: func(_ context.Context, body io.Reader) error {
 		_, err := io.Copy(io.Discard, body)
 		return errors.Join(errors.New("reset"), err)
 	}})
-	if _, err := s.Write(t.Context(), "box", wire.FilePut{Path: "f", Size: -1}, failing{left}); err != left {
+	if _, err := s.Write(t.Context(), s.box, wire.FilePut{Path: "f", Size: -1}, failing{left}); err != left {
 		t.Errorf("got %v", err)
 	}
-	if _, err := s.Unpack(t.Context(), "box", Unpacking{Folder: "/"}, failing{left}); err != left {
+	if _, err := s.Unpack(t.Context(), s.box, Unpacking{Folder: "/"}, failing{left}); err != left {
 		t.Errorf("got %v", err)
 	}
 }
@@ -182,33 +194,33 @@ func TestUnpack_AGuestThatTakesOnlySomeIsNotBelieved(t *testing.T) {
 		func(context.Context, io.Reader) error { return nil },
 		func(_ context.Context, body io.Reader) error { _, err := body.Read(make([]byte, 100)); return err },
 	} {
-		s := New(&liar{take: take})
-		if _, err := s.Unpack(t.Context(), "box", Unpacking{Folder: "/"}, bytes.NewReader(tarOf(t, aFile("a"), aFile("b")))); !fault.Is(err, fault.Unavailable) {
+		s := newOn(t, &liar{take: take})
+		if _, err := s.Unpack(t.Context(), s.box, Unpacking{Folder: "/"}, bytes.NewReader(tarOf(t, aFile("a"), aFile("b")))); !fault.Is(err, fault.Unavailable) {
 			t.Errorf("got %v", err)
 		}
 	}
 	refused := fault.New(fault.Conflict, "a is a folder.")
-	s := New(&liar{take: func(context.Context, io.Reader) error { return refused }})
-	if _, err := s.Unpack(t.Context(), "box", Unpacking{Folder: "/"}, bytes.NewReader(tarOf(t, aFile("a")))); !errors.Is(err, refused) {
+	s := newOn(t, &liar{take: func(context.Context, io.Reader) error { return refused }})
+	if _, err := s.Unpack(t.Context(), s.box, Unpacking{Folder: "/"}, bytes.NewReader(tarOf(t, aFile("a")))); !errors.Is(err, refused) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestService_TooMuchAtOnceIsLimited(t *testing.T) {
 	g := &liar{entry: wire.Entry{Name: "f", Type: wire.TypeFile}, body: strings.NewReader("")}
-	s := New(g)
+	s := newOn(t, g)
 	var open []io.Closer
 	for range maxTransfers {
-		c, err := s.Read(t.Context(), "box", "f", 0, -1)
+		c, err := s.Read(t.Context(), s.box, "f", 0, -1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		open = append(open, c)
 	}
-	if _, err := s.Read(t.Context(), "box", "f", 0, -1); !fault.Is(err, fault.Limited) {
+	if _, err := s.Read(t.Context(), s.box, "f", 0, -1); !fault.Is(err, fault.Limited) {
 		t.Errorf("got %v", err)
 	}
-	if c, err := s.Read(t.Context(), "other", "f", 0, -1); err != nil {
+	if c, err := s.Read(t.Context(), accesstest.New("other", g).Handle(t), "f", 0, -1); err != nil {
 		t.Error(err)
 	} else {
 		c.Close()
@@ -217,22 +229,22 @@ func TestService_TooMuchAtOnceIsLimited(t *testing.T) {
 		c.Close()
 	}
 	for range maxArchives {
-		a, err := s.Pack(t.Context(), "box", "/", nil, Tar)
+		a, err := s.Pack(t.Context(), s.box, "/", nil, Tar)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer a.Close()
 	}
-	if _, err := s.Pack(t.Context(), "box", "/", nil, Tar); !fault.Is(err, fault.Limited) {
+	if _, err := s.Pack(t.Context(), s.box, "/", nil, Tar); !fault.Is(err, fault.Limited) {
 		t.Errorf("got %v", err)
 	}
-	if c, err := s.Read(t.Context(), "box", "f", 0, -1); err != nil {
+	if c, err := s.Read(t.Context(), s.box, "f", 0, -1); err != nil {
 		t.Errorf("files wait for archives: %v", err)
 	} else {
 		c.Close()
 	}
-	if g.open != maxArchives {
-		t.Errorf("%d are open", g.open)
+	if s.transfers.Len() != 1 || s.archives.Len() != 1 {
+		t.Errorf("%d and %d are counted", s.transfers.Len(), s.archives.Len())
 	}
 }
 

@@ -26,15 +26,15 @@ func TestPack_AndUnpackGiveTheSameTree(t *testing.T) {
 	p.put("/src/empty", "")
 	p.put("/src/noise", string(noise))
 	p.put("/src/with\nnewline \u202e<b>", "odd")
-	if err := errors.Join(p.Link(p.ctx(), "box", "/src/l", "a/b/c.txt"), p.Link(p.ctx(), "box", "/src/a/up", "../noise"),
-		p.Mkdir(p.ctx(), "box", "/src/hollow", false)); err != nil {
+	if err := errors.Join(p.Link(p.ctx(), p.box, "/src/l", "a/b/c.txt"), p.Link(p.ctx(), p.box, "/src/a/up", "../noise"),
+		p.Mkdir(p.ctx(), p.box, "/src/hollow", false)); err != nil {
 		t.Fatal(err)
 	}
 	want := tree(t, filepath.Join(p.root, "src"))
 	for _, f := range []files.Format{files.Tar, files.TarZstd} {
 		var b bytes.Buffer
 		p.pack("/src", nil, f, &b)
-		made, err := p.Unpack(p.ctx(), "box", files.Unpacking{Folder: "/out-" + string(f)}, &b)
+		made, err := p.Unpack(p.ctx(), p.box, files.Unpacking{Folder: "/out-" + string(f)}, &b)
 		if err != nil || made.Entries != 9 || made.Bytes != 1<<20+8 {
 			t.Errorf("%s: %+v, %v", f, made, err)
 		}
@@ -56,14 +56,14 @@ func TestPack_AndUnpackGiveTheSameTree(t *testing.T) {
 	if d := cmp.Diff([]string{"a/", "a/b/", "a/b/c.txt", "a/up", "noise"}, names); d != "" {
 		t.Error(d)
 	}
-	if _, err := p.Pack(p.ctx(), "box", "/src", []string{"missing"}, files.Tar); !fault.Is(err, fault.NotFound) {
+	if _, err := p.Pack(p.ctx(), p.box, "/src", []string{"missing"}, files.Tar); !fault.Is(err, fault.NotFound) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func (p *place) pack(folder string, names []string, f files.Format, to io.Writer) {
 	p.t.Helper()
-	a, err := p.Pack(p.ctx(), "box", folder, names, f)
+	a, err := p.Pack(p.ctx(), p.box, folder, names, f)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestUnpack_NothingLandsOutside(t *testing.T) {
 	p := live(t)
 	p.put("/outside/secret", "kept")
 	before := tree(t, filepath.Join(p.root, "outside"))
-	if err := errors.Join(p.Mkdir(p.ctx(), "box", "/in", false), p.Link(p.ctx(), "box", "/in/trap", "/outside"), p.Link(p.ctx(), "box", "/in/secret", "/outside/secret")); err != nil {
+	if err := errors.Join(p.Mkdir(p.ctx(), p.box, "/in", false), p.Link(p.ctx(), p.box, "/in/trap", "/outside"), p.Link(p.ctx(), p.box, "/in/secret", "/outside/secret")); err != nil {
 		t.Fatal(err)
 	}
 	h := func(kind byte, name, to string) tar.Header {
@@ -105,7 +105,7 @@ func TestUnpack_NothingLandsOutside(t *testing.T) {
 				}
 			}
 			w.Close()
-			_, err := p.Unpack(p.ctx(), "box", files.Unpacking{Folder: "/in", KeepLinks: keep}, &b)
+			_, err := p.Unpack(p.ctx(), p.box, files.Unpacking{Folder: "/in", KeepLinks: keep}, &b)
 			if err != nil && !fault.Is(err, fault.Invalid) && !fault.Is(err, fault.Conflict) {
 				t.Errorf("archive %d: %v", i, err)
 			}
@@ -124,7 +124,7 @@ func TestUnpack_AClientThatLeavesEndsIt(t *testing.T) {
 	if err := errors.Join(w.WriteHeader(&tar.Header{Name: "whole", Size: 4, Mode: 0o644}), second(io.WriteString(w, "true")), w.WriteHeader(&tar.Header{Name: "half", Size: 1 << 20, Mode: 0o644})); err != nil {
 		t.Fatal(err)
 	}
-	_, err := p.Unpack(p.ctx(), "box", files.Unpacking{Folder: "/in"}, io.MultiReader(&b, failing{broken}))
+	_, err := p.Unpack(p.ctx(), p.box, files.Unpacking{Folder: "/in"}, io.MultiReader(&b, failing{broken}))
 	if !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
@@ -132,7 +132,7 @@ func TestUnpack_AClientThatLeavesEndsIt(t *testing.T) {
 		got := tree(t, p.root)
 		return len(got) <= 2 && got["in/half"] == ""
 	})
-	if s := p.uses.Standing("box"); len(s.Because) != 0 {
+	if s := p.lab.Uses.Standing("box"); len(s.Because) != 0 {
 		t.Errorf("still in use: %+v", s.Because)
 	}
 }
@@ -150,11 +150,11 @@ func TestUnpack_TakesZstdOfItsOwn(t *testing.T) {
 	if err := errors.Join(w.WriteHeader(&tar.Header{Name: "./d/f", Size: 4, Mode: 0o755}), second(io.WriteString(w, "true")), w.Close(), z.Close()); err != nil {
 		t.Fatal(err)
 	}
-	made, err := p.Unpack(p.ctx(), "box", files.Unpacking{Folder: "new/folder", Coding: "zstd"}, &b)
+	made, err := p.Unpack(p.ctx(), p.box, files.Unpacking{Folder: "new/folder", Coding: "zstd"}, &b)
 	if err != nil || made.Entries != 1 || made.Bytes != 4 {
 		t.Errorf("%+v, %v", made, err)
 	}
-	if e, err := p.Stat(p.ctx(), "box", "new/folder/d/f"); err != nil || e.Mode != 0o755 {
+	if e, err := p.Stat(p.ctx(), p.box, "new/folder/d/f"); err != nil || e.Mode != 0o755 {
 		t.Errorf("%+v, %v", e, err)
 	}
 }

@@ -17,7 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"sandboxd/internal/door"
+	"sandboxd/internal/access"
+	"sandboxd/internal/access/accesstest"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/files"
 	"sandboxd/internal/guest"
@@ -30,31 +31,14 @@ import (
 // patience bounds every wait of a test.
 const patience = 30 * time.Second
 
-// awake has the running sandbox "box", "still", which is stopped, and "rests", which does when it is only looked at.
-type awake struct{}
-
-func (awake) Awake(ctx context.Context, name string) (sandbox.Sandbox, error) {
-	if name == "still" {
-		return sandbox.Sandbox{}, fault.New(fault.Conflict, "still is stopped. Start it first.")
-	}
-	return sandbox.Sandbox{ID: "box", Name: name, State: sandbox.Running}, nil
-}
-
-func (awake) Sandbox(_ context.Context, name string) (sandbox.Sandbox, error) {
-	state := sandbox.Running
-	if name == "rests" {
-		state = sandbox.Asleep
-	}
-	return sandbox.Sandbox{ID: "box", Name: name, State: state}, nil
-}
-
 // place is a Service over a real link to a real guest, which is this very process and serves a folder.
 type place struct {
 	*files.Service
 	t    *testing.T
 	root string
-	uses *idle.Tracker
 	hub  *link.Hub
+	lab  *accesstest.Sandbox
+	box  access.Handle
 }
 
 func live(t *testing.T) *place {
@@ -64,7 +48,7 @@ func live(t *testing.T) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{t: t, root: t.TempDir(), uses: idle.New(), hub: hub}
+	p := &place{t: t, root: t.TempDir(), hub: hub}
 	g := guest.New(guest.Config{Socket: filepath.Join(folder, wire.SocketName), Root: p.root, Home: "/home", Version: "test"})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
@@ -76,7 +60,8 @@ func live(t *testing.T) *place {
 			t.Error(err)
 		}
 	})
-	p.Service = files.New(files.Through(door.New(awake{}, hub, p.uses)))
+	p.Service, p.lab = files.New(""), accesstest.Linked("box", "box", access.FromHub(hub))
+	p.box = p.lab.Handle(t)
 	return p
 }
 
@@ -88,7 +73,7 @@ func (p *place) ctx() context.Context {
 
 func (p *place) put(path, content string) files.Written {
 	p.t.Helper()
-	w, err := p.Write(p.ctx(), "box", wire.FilePut{Path: path, Size: int64(len(content)), Parents: true}, strings.NewReader(content))
+	w, err := p.Write(p.ctx(), p.box, wire.FilePut{Path: path, Size: int64(len(content)), Parents: true}, strings.NewReader(content))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -97,7 +82,7 @@ func (p *place) put(path, content string) files.Written {
 
 func (p *place) get(path string) string {
 	p.t.Helper()
-	c, err := p.Read(p.ctx(), "box", path, 0, -1)
+	c, err := p.Read(p.ctx(), p.box, path, 0, -1)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -149,7 +134,7 @@ func TestService_WritesReadsAndTells(t *testing.T) {
 	if p.get("/a/b/file") != string(content) {
 		t.Error("something else came back")
 	}
-	c, err := p.Read(p.ctx(), "box", "/a/b/file", 1<<20, 10)
+	c, err := p.Read(p.ctx(), p.box, "/a/b/file", 1<<20, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,14 +143,14 @@ func TestService_WritesReadsAndTells(t *testing.T) {
 	if err != nil || !bytes.Equal(got, content[1<<20:1<<20+10]) || c.Size != 10 || c.Entry.ETag != w.Entry.ETag {
 		t.Errorf("a part: %d bytes, %v, %+v", len(got), err, c.Entry)
 	}
-	e, err := p.Stat(p.ctx(), "box", "/a/b")
+	e, err := p.Stat(p.ctx(), p.box, "/a/b")
 	if err != nil || e.Type != wire.TypeFolder || e.Path != "/a/b" {
 		t.Errorf("stat %+v, %v", e, err)
 	}
-	if _, err := p.Read(p.ctx(), "box", "/a/b", 0, -1); !errors.Is(err, files.ErrIsFolder) {
+	if _, err := p.Read(p.ctx(), p.box, "/a/b", 0, -1); !errors.Is(err, files.ErrIsFolder) {
 		t.Errorf("got %v", err)
 	}
-	if s := p.uses.Standing("box"); len(s.Because) != 0 {
+	if s := p.lab.Uses.Standing("box"); len(s.Because) != 0 {
 		t.Errorf("still in use: %+v", s.Because)
 	}
 }
@@ -173,29 +158,32 @@ func TestService_WritesReadsAndTells(t *testing.T) {
 func TestService_IsAUseWhileSomethingIsUnderWay(t *testing.T) {
 	p := live(t)
 	p.put("/f", "x")
-	c, err := p.Read(p.ctx(), "box", "/f", 0, -1)
+	c, err := p.Read(p.ctx(), p.box, "/f", 0, -1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := p.uses.Standing("box"); len(s.Because) != 1 || s.Because[0].Kind != idle.Files || s.Because[0].Detail != "read f" {
+	if s := p.lab.Uses.Standing("box"); len(s.Because) != 1 || s.Because[0].Kind != idle.Files || s.Because[0].Detail != "read f" {
 		t.Errorf("in use by %+v", s.Because)
 	}
 	c.Close()
 	c.Close()
-	if s := p.uses.Standing("box"); len(s.Because) != 0 {
+	if s := p.lab.Uses.Standing("box"); len(s.Because) != 0 {
 		t.Errorf("still in use: %+v", s.Because)
 	}
-	if _, err := p.Glance().Stat(p.ctx(), "rests", "/f"); !errors.Is(err, door.ErrAsleep) {
+	p.lab.Becomes(sandbox.Asleep)
+	if _, err := p.Glance().Stat(p.ctx(), p.box, "/f"); !errors.Is(err, access.ErrAsleep) {
 		t.Errorf("a glance at one that rests: %v", err)
 	}
-	if e, err := p.Glance().Stat(p.ctx(), "box", "/f"); err != nil || e.Size != 1 {
+	p.lab.Becomes(sandbox.Running)
+	if e, err := p.Glance().Stat(p.ctx(), p.box, "/f"); err != nil || e.Size != 1 {
 		t.Errorf("a glance: %+v, %v", e, err)
 	}
+	p.lab.Becomes(sandbox.Stopped)
 	for _, f := range []func() error{
-		func() error { _, err := p.Stat(p.ctx(), "still", "/f"); return err },
-		func() error { _, err := p.Pack(p.ctx(), "still", "/", nil, files.Tar); return err },
+		func() error { _, err := p.Stat(p.ctx(), p.box, "/f"); return err },
+		func() error { _, err := p.Pack(p.ctx(), p.box, "/", nil, files.Tar); return err },
 		func() error {
-			_, err := p.Write(p.ctx(), "still", wire.FilePut{Path: "/f", Size: -1}, strings.NewReader("x"))
+			_, err := p.Write(p.ctx(), p.box, wire.FilePut{Path: "/f", Size: -1}, strings.NewReader("x"))
 			return err
 		},
 	} {
@@ -216,7 +204,7 @@ func TestWrite_OfTwoWritersWithOneETagOneWins(t *testing.T) {
 		for i := range results {
 			both.Go(func() {
 				put := wire.FilePut{Path: "/f", Size: -1, IfMatch: etag}
-				made[i], results[i] = p.Write(p.ctx(), "box", put, strings.NewReader(fmt.Sprintf("writer %d in round %d", i, round)))
+				made[i], results[i] = p.Write(p.ctx(), p.box, put, strings.NewReader(fmt.Sprintf("writer %d in round %d", i, round)))
 			})
 		}
 		both.Wait()
@@ -240,7 +228,7 @@ func TestWrite_ThatIsCutOffLeavesEverythingAsItWas(t *testing.T) {
 	broken := errors.New("the client has left")
 	for _, put := range []wire.FilePut{{Path: "/f", Size: -1}, {Path: "/f", Size: 1 << 20}, {Path: "/new", Size: -1}} {
 		body := io.MultiReader(strings.NewReader(strings.Repeat("x", 300<<10)), failing{broken})
-		if _, err := p.Write(p.ctx(), "box", put, body); !errors.Is(err, broken) {
+		if _, err := p.Write(p.ctx(), p.box, put, body); !errors.Is(err, broken) {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -272,11 +260,11 @@ func TestUpload_GoesOnWhereItWasCutOff(t *testing.T) {
 	rand.Read(content)
 	put := wire.FilePut{Path: "/big", Upload: "u-1", Size: int64(len(content)), Last: true}
 	cut := io.MultiReader(bytes.NewReader(content[:1<<20]), failing{errors.New("cut")})
-	if _, err := p.Write(p.ctx(), "box", put, cut); err == nil {
+	if _, err := p.Write(p.ctx(), p.box, put, cut); err == nil {
 		t.Fatal("a cut went unnoticed")
 	}
 	p.until("something has arrived", func() bool {
-		at, err := p.Upload(p.ctx(), "box", "/big", "u-1")
+		at, err := p.Upload(p.ctx(), p.box, "/big", "u-1")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,24 +276,24 @@ func TestUpload_GoesOnWhereItWasCutOff(t *testing.T) {
 	var w files.Written
 	p.until("the rest is taken", func() (ok bool) { // what is left of the first try may take a moment to arrive and end
 		var err error
-		if put.Offset, err = p.Upload(p.ctx(), "box", "/big", "u-1"); err != nil {
+		if put.Offset, err = p.Upload(p.ctx(), p.box, "/big", "u-1"); err != nil {
 			t.Fatal(err)
 		}
-		w, err = p.Write(p.ctx(), "box", put, bytes.NewReader(content[put.Offset:]))
+		w, err = p.Write(p.ctx(), p.box, put, bytes.NewReader(content[put.Offset:]))
 		return err == nil
 	})
 	if w.Offset != int64(len(content)) || p.get("/big") != string(content) {
 		t.Errorf("%d bytes, or others", w.Offset)
 	}
 	put.Offset, put.Last = 5, false
-	if _, err := p.Write(p.ctx(), "box", put, strings.NewReader("x")); !fault.Is(err, fault.Conflict) {
+	if _, err := p.Write(p.ctx(), p.box, put, strings.NewReader("x")); !fault.Is(err, fault.Conflict) {
 		t.Errorf("from the middle of nothing: %v", err)
 	}
 	put.Offset = 0
-	if _, err := p.Write(p.ctx(), "box", put, strings.NewReader("x")); err != nil {
+	if _, err := p.Write(p.ctx(), p.box, put, strings.NewReader("x")); err != nil {
 		t.Error(err)
 	}
-	if err := p.Abandon(p.ctx(), "box", "/big", "u-1"); err != nil {
+	if err := p.Abandon(p.ctx(), p.box, "/big", "u-1"); err != nil {
 		t.Error(err)
 	}
 	for name := range tree(t, p.root) {
@@ -322,13 +310,13 @@ func TestList_PagesJoinWithoutGapOrDouble(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := p.Mkdir(p.ctx(), "box", "/zz", false); err != nil {
+	if err := p.Mkdir(p.ctx(), p.box, "/zz", false); err != nil {
 		t.Fatal(err)
 	}
 	var names []string
 	after := ""
 	for pages := 0; pages == 0 || after != ""; pages++ {
-		l, err := p.List(p.ctx(), "box", "/", after, 10)
+		l, err := p.List(p.ctx(), p.box, "/", after, 10)
 		if err != nil || len(l.Entries) > 10 || pages > 20 {
 			t.Fatalf("%d entries, page %d, %v", len(l.Entries), pages, err)
 		}
@@ -350,7 +338,7 @@ func TestWatch_TellsByThePathThatWasGiven(t *testing.T) {
 	told := make(chan string, 100)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- p.Watch(ctx, "box", []string{"/home//agent/", "/home/agent"}, func(folder string) error { told <- folder; return nil })
+		ended <- p.Watch(ctx, p.box, []string{"/home//agent/", "/home/agent"}, func(folder string) error { told <- folder; return nil })
 	}()
 	hear := func() string {
 		select {
@@ -368,7 +356,7 @@ func TestWatch_TellsByThePathThatWasGiven(t *testing.T) {
 	}
 	p.put("/home/agent/y", "")
 	hear()
-	if s := p.uses.Standing("box"); len(s.Because) != 0 {
+	if s := p.lab.Uses.Standing("box"); len(s.Because) != 0 {
 		t.Errorf("watching is a use: %+v", s.Because)
 	}
 	cancel()
@@ -381,7 +369,7 @@ func TestSearch_TellsAbsolutePaths(t *testing.T) {
 	p := live(t)
 	p.put("/srv/a/needle.txt", "hay\nthe needle here\n")
 	var found []wire.Found
-	more, err := p.Search(p.ctx(), "box", wire.Search{Path: "/srv", Query: "needle", In: wire.SearchNames, Limit: 10}, func(f wire.Found) error {
+	more, err := p.Search(p.ctx(), p.box, wire.Search{Path: "/srv", Query: "needle", In: wire.SearchNames, Limit: 10}, func(f wire.Found) error {
 		found = append(found, f)
 		return nil
 	})
@@ -389,7 +377,7 @@ func TestSearch_TellsAbsolutePaths(t *testing.T) {
 		t.Errorf("%+v, %v, %v", found, more, err)
 	}
 	enough := errors.New("enough")
-	if _, err := p.Search(p.ctx(), "box", wire.Search{Path: "/srv", Query: "needle", In: wire.SearchNames}, func(wire.Found) error { return enough }); !errors.Is(err, enough) {
+	if _, err := p.Search(p.ctx(), p.box, wire.Search{Path: "/srv", Query: "needle", In: wire.SearchNames}, func(wire.Found) error { return enough }); !errors.Is(err, enough) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -398,7 +386,7 @@ func TestSearch_TellsAbsolutePaths(t *testing.T) {
 func TestService_ALinkThatBreaksEndsWhatIsUnderWay(t *testing.T) {
 	p := live(t)
 	p.put("/big", strings.Repeat("x", 8<<20))
-	c, err := p.Read(p.ctx(), "box", "/big", 0, -1)
+	c, err := p.Read(p.ctx(), p.box, "/big", 0, -1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -406,7 +394,7 @@ func TestService_ALinkThatBreaksEndsWhatIsUnderWay(t *testing.T) {
 	started := make(chan struct{})
 	written := make(chan error, 1)
 	go func() {
-		_, err := p.Write(p.ctx(), "box", wire.FilePut{Path: "/up", Size: -1}, &slow{started: started, gone: p.t.Context().Done()})
+		_, err := p.Write(p.ctx(), p.box, wire.FilePut{Path: "/up", Size: -1}, &slow{started: started, gone: p.t.Context().Done()})
 		written <- err
 	}()
 	<-started

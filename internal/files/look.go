@@ -6,13 +6,14 @@ import (
 	"path"
 	"slices"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/wire"
 )
 
 // Search tells emit what it finds, by its absolute path, in no order, one at a time, until there is no more, the search's limit is reached or it has
 // taken too long; it says whether there may be more. An error of emit ends it and comes back. q.Path "" is the home.
-func (s *Service) Search(ctx context.Context, name string, q wire.Search, emit func(wire.Found) error) (more bool, err error) {
+func (s *Service) Search(ctx context.Context, h access.Handle, q wire.Search, emit func(wire.Found) error) (more bool, err error) {
 	if q.Path == "" {
 		q.Path = homeShort
 	}
@@ -22,7 +23,7 @@ func (s *Service) Search(ctx context.Context, name string, q wire.Search, emit f
 	if err := checkSearch(&q); err != nil {
 		return false, err
 	}
-	err = s.call(ctx, name, "search", searchLimit, func(ctx context.Context, g Guest) (err error) {
+	err = s.call(ctx, h, "search", searchLimit, func(ctx context.Context, g access.Guest) (err error) {
 		folder := absolute(g, q.Path)
 		more, err = g.FileSearch(ctx, q, func(f wire.Found) error {
 			f.Path = path.Join(folder, f.Path)
@@ -50,7 +51,7 @@ func checkSearch(q *wire.Search) error {
 // Watch tells emit of folders among paths, by the path that was given, in which something has changed: each once at the
 // beginning, then whenever it does. It lasts until ctx ends, the sandbox goes to rest or ends (Conflict or Unavailable), or emit
 // fails, whose error comes back. It is no use of the sandbox and wakes nothing.
-func (s *Service) Watch(ctx context.Context, name string, paths []string, emit func(folder string) error) error {
+func (s *Service) Watch(ctx context.Context, h access.Handle, paths []string, emit func(folder string) error) error {
 	if len(paths) > wire.MaxWatched {
 		return fault.Field("path", "At most %d folders can be watched at once.", wire.MaxWatched)
 	}
@@ -63,11 +64,11 @@ func (s *Service) Watch(ctx context.Context, name string, paths []string, emit f
 		given[p] = append(given[p], paths[i])
 	}
 	clean = slices.Sorted(maps.Keys(given))
-	g, err := s.way.Look(ctx, name)
+	session, err := h.Look(ctx)
 	if err != nil {
 		return err
 	}
-	return g.FileWatch(ctx, clean, func(folder string) error {
+	return session.Guest.FileWatch(ctx, clean, func(folder string) error {
 		for _, p := range given[folder] {
 			if err := emit(p); err != nil {
 				return err

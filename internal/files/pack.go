@@ -13,6 +13,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/wire"
 )
@@ -49,7 +50,7 @@ type Archive struct {
 func (a *Archive) Close() { a.close() }
 
 // Pack opens a folder, or those names in it, as an archive. The archive is judged while it is copied.
-func (s *Service) Pack(ctx context.Context, name, folder string, names []string, format Format) (*Archive, error) {
+func (s *Service) Pack(ctx context.Context, h access.Handle, folder string, names []string, format Format) (*Archive, error) {
 	clean, err := CheckPath(folder)
 	if err != nil {
 		return nil, err
@@ -60,7 +61,7 @@ func (s *Service) Pack(ctx context.Context, name, folder string, names []string,
 	if !slices.Contains(Formats, format) {
 		return nil, fault.Field("archive", "An archive is one of %q, not %q.", Formats, wire.Clean(string(format), 20))
 	}
-	t, err := s.begin(ctx, name, "pack "+path.Base(clean), true)
+	t, err := s.begin(ctx, h, "pack "+path.Base(clean), true)
 	if err != nil {
 		return nil, err
 	}

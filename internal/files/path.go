@@ -3,6 +3,7 @@ package files
 import (
 	"strings"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/wire"
 )
@@ -35,7 +36,7 @@ func CheckPath(given string) (string, error) {
 }
 
 // absolute gives where a path that CheckPath gave is, by what the guest says of the home.
-func absolute(g Guest, clean string) string {
+func absolute(g access.Guest, clean string) string {
 	if clean[0] == '/' {
 		return clean
 	}

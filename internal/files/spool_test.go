@@ -94,12 +94,13 @@ func TestSpool_OneOwnerLeavesRoomForOthers(t *testing.T) {
 }
 
 func TestPack_KeepsInTheShareOfTheSandboxesOwner(t *testing.T) {
-	a, err := New(&liar{body: strings.NewReader("")}).Pack(t.Context(), "box", "/", nil, Zip)
+	s := newOn(t, &liar{body: strings.NewReader("")})
+	a, err := s.Pack(t.Context(), s.box, "/", nil, Zip)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	if a.owner != "ada" {
+	if a.owner != "ann" {
 		t.Errorf("it is %q's", a.owner)
 	}
 }

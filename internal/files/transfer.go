@@ -6,13 +6,14 @@ import (
 	"sync"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 )
 
 // transfer is content on its way, from Open to end. It ends when the guest moves nothing for a while.
 type transfer struct {
 	ctx    context.Context // ends with it, for the cause that it has
-	guest  Guest
+	guest  access.Guest
 	owner  string // of the sandbox
 	cancel context.CancelCauseFunc
 	end    func()
@@ -20,8 +21,8 @@ type transfer struct {
 }
 
 // begin opens a sandbox for a transfer. The caller must call end, which may be called more than once.
-func (s *Service) begin(ctx context.Context, name, doing string, archive bool) (*transfer, error) {
-	leave, err := s.enter(s.transfers, name, maxTransfers, "transfers of files")
+func (s *Service) begin(ctx context.Context, h access.Handle, doing string, archive bool) (*transfer, error) {
+	leave, err := enter(&s.transfers, h, maxTransfers, "transfers of files")
 	if err != nil {
 		return nil, err
 	}
@@ -33,21 +34,21 @@ func (s *Service) begin(ctx context.Context, name, doing string, archive bool) (
 		}
 	})
 	if archive {
-		leave, err := s.enter(s.archives, name, maxArchives, "archives")
+		leave, err := enter(&s.archives, h, maxArchives, "archives")
 		if err != nil {
 			t.end()
 			return nil, err
 		}
 		ends = append(ends, leave)
 	}
-	box, err := s.way.Open(ctx, name, doing)
+	session, err := open(ctx, h, doing)
 	if err != nil {
 		t.end()
 		return nil, err
 	}
-	t.guest, t.owner = box.Guest, box.Owner
+	t.guest, t.owner = session.Guest, session.Sandbox().Owner
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
-	ends = append(ends, box.Release, func() { t.cancel(nil) })
+	ends = append(ends, session.Release, func() { t.cancel(nil) })
 	return t, nil
 }
 

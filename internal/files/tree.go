@@ -5,78 +5,79 @@ import (
 	"strings"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/wire"
 )
 
 // Mkdir makes a folder, with parents also those on the way; then it is no error that it is there.
-func (s *Service) Mkdir(ctx context.Context, name, path string, parents bool) error {
-	return s.onPath(ctx, name, "mkdir", path, func(ctx context.Context, g Guest, path string) error {
+func (s *Service) Mkdir(ctx context.Context, h access.Handle, path string, parents bool) error {
+	return s.onPath(ctx, h, "mkdir", path, func(ctx context.Context, g access.Guest, path string) error {
 		return g.FileMkdir(ctx, path, parents)
 	})
 }
 
 // Chmod sets permissions. A link has none: Invalid.
-func (s *Service) Chmod(ctx context.Context, name, path string, mode uint32) error {
+func (s *Service) Chmod(ctx context.Context, h access.Handle, path string, mode uint32) error {
 	if err := checkMode(mode); err != nil {
 		return err
 	}
-	return s.onPath(ctx, name, "chmod", path, func(ctx context.Context, g Guest, path string) error {
+	return s.onPath(ctx, h, "chmod", path, func(ctx context.Context, g access.Guest, path string) error {
 		return g.FileChmod(ctx, path, mode)
 	})
 }
 
 // Touch sets when a file or folder was last changed.
-func (s *Service) Touch(ctx context.Context, name, path string, modified time.Time) error {
-	return s.onPath(ctx, name, "touch", path, func(ctx context.Context, g Guest, path string) error {
+func (s *Service) Touch(ctx context.Context, h access.Handle, path string, modified time.Time) error {
+	return s.onPath(ctx, h, "touch", path, func(ctx context.Context, g access.Guest, path string) error {
 		return g.FileTouch(ctx, path, modified)
 	})
 }
 
 // Link makes a symbolic link at path, never over something. The target is kept as it is.
-func (s *Service) Link(ctx context.Context, name, path, target string) error {
+func (s *Service) Link(ctx context.Context, h access.Handle, path, target string) error {
 	if target == "" || len(target) > wire.MaxPath || strings.IndexByte(target, 0) >= 0 {
 		return fault.Field("target", "A link needs a target that can be a path.")
 	}
-	return s.onPath(ctx, name, "link", path, func(ctx context.Context, g Guest, path string) error {
+	return s.onPath(ctx, h, "link", path, func(ctx context.Context, g access.Guest, path string) error {
 		return g.FileLink(ctx, path, target)
 	})
 }
 
 // onPath does something short to one path.
-func (s *Service) onPath(ctx context.Context, name, doing, path string, do func(ctx context.Context, g Guest, path string) error) error {
+func (s *Service) onPath(ctx context.Context, h access.Handle, doing, path string, do func(ctx context.Context, g access.Guest, path string) error) error {
 	clean, err := CheckPath(path)
 	if err != nil {
 		return err
 	}
-	return s.call(ctx, name, doing, callLimit, func(ctx context.Context, g Guest) error { return do(ctx, g, clean) })
+	return s.call(ctx, h, doing, callLimit, func(ctx context.Context, g access.Guest) error { return do(ctx, g, clean) })
 }
 
 // Move moves things as mv does: into the folder to, where that is one, else to that very path. What is there already is a
 // Conflict, or replaced with overwrite, but never a folder that is not empty.
-func (s *Service) Move(ctx context.Context, name string, from []string, to string, overwrite bool) error {
-	return s.onPaths(ctx, name, "move", from, to, func(ctx context.Context, g Guest, from []string, to string) error {
+func (s *Service) Move(ctx context.Context, h access.Handle, from []string, to string, overwrite bool) error {
+	return s.onPaths(ctx, h, "move", from, to, func(ctx context.Context, g access.Guest, from []string, to string) error {
 		return g.FileMove(ctx, from, to, overwrite)
 	})
 }
 
 // Rename moves one thing to that very path, and not into a folder that is there or that a link leads to. What is there already
 // is a Conflict, or replaced with overwrite: a link itself, and a folder only if it is empty.
-func (s *Service) Rename(ctx context.Context, name, from, to string, overwrite bool) error {
-	return s.onPaths(ctx, name, "move", []string{from}, to, func(ctx context.Context, g Guest, from []string, to string) error {
+func (s *Service) Rename(ctx context.Context, h access.Handle, from, to string, overwrite bool) error {
+	return s.onPaths(ctx, h, "move", []string{from}, to, func(ctx context.Context, g access.Guest, from []string, to string) error {
 		return g.FileRename(ctx, from[0], to, overwrite)
 	})
 }
 
 // Copy copies as Move moves: folders with all that is in them, links as links.
-func (s *Service) Copy(ctx context.Context, name string, from []string, to string, overwrite bool) error {
-	return s.onPaths(ctx, name, "copy", from, to, func(ctx context.Context, g Guest, from []string, to string) error {
+func (s *Service) Copy(ctx context.Context, h access.Handle, from []string, to string, overwrite bool) error {
+	return s.onPaths(ctx, h, "copy", from, to, func(ctx context.Context, g access.Guest, from []string, to string) error {
 		return g.FileCopy(ctx, from, to, overwrite)
 	})
 }
 
 func (s *Service) onPaths(
-	ctx context.Context, name, doing string, from []string, to string, do func(ctx context.Context, g Guest, from []string, to string) error,
+	ctx context.Context, h access.Handle, doing string, from []string, to string, do func(ctx context.Context, g access.Guest, from []string, to string) error,
 ) error {
 	sources, err := checkPaths(from)
 	if err != nil {
@@ -86,7 +87,7 @@ func (s *Service) onPaths(
 	if err != nil {
 		return renamed(err, "to")
 	}
-	return s.call(ctx, name, doing, workLimit, func(ctx context.Context, g Guest) error { return do(ctx, g, sources, target) })
+	return s.call(ctx, h, doing, workLimit, func(ctx context.Context, g access.Guest) error { return do(ctx, g, sources, target) })
 }
 
 // renamed tells of an error about a path by the name of the field that it stands in.
@@ -94,12 +95,12 @@ func renamed(err error, field string) error { return fault.Field(field, "%s", fa
 
 // Delete moves things to the trash of the sandbox's user and tells how to get them back, or deletes them for good. Conflict
 // where the trash is on another file system.
-func (s *Service) Delete(ctx context.Context, name string, paths []string, permanent bool) (gone []wire.Trashed, err error) {
+func (s *Service) Delete(ctx context.Context, h access.Handle, paths []string, permanent bool) (gone []wire.Trashed, err error) {
 	clean, err := checkPaths(paths)
 	if err != nil {
 		return nil, err
 	}
-	err = s.call(ctx, name, "delete", workLimit, func(ctx context.Context, g Guest) (err error) {
+	err = s.call(ctx, h, "delete", workLimit, func(ctx context.Context, g access.Guest) (err error) {
 		gone, err = g.FileDelete(ctx, clean, permanent)
 		return err
 	})
@@ -107,15 +108,15 @@ func (s *Service) Delete(ctx context.Context, name string, paths []string, perma
 }
 
 // Remove deletes one thing for good if it is what only says: Conflict otherwise, also of a folder in which there is something.
-func (s *Service) Remove(ctx context.Context, name, path string, only wire.Only) error {
-	return s.onPath(ctx, name, "delete", path, func(ctx context.Context, g Guest, path string) error {
+func (s *Service) Remove(ctx context.Context, h access.Handle, path string, only wire.Only) error {
+	return s.onPath(ctx, h, "delete", path, func(ctx context.Context, g access.Guest, path string) error {
 		return g.FileRemove(ctx, path, only)
 	})
 }
 
 // Trash lists the trash, the newest first, wire.MaxTrash at most.
-func (s *Service) Trash(ctx context.Context, name string) (list []wire.Trashed, err error) {
-	err = s.call(ctx, name, "trash", callLimit, func(ctx context.Context, g Guest) (err error) {
+func (s *Service) Trash(ctx context.Context, h access.Handle) (list []wire.Trashed, err error) {
+	err = s.call(ctx, h, "trash", callLimit, func(ctx context.Context, g access.Guest) (err error) {
 		list, err = g.FileTrash(ctx)
 		return err
 	})
@@ -123,20 +124,20 @@ func (s *Service) Trash(ctx context.Context, name string) (list []wire.Trashed, 
 }
 
 // Restore puts things from the trash back to where they were, never over something else: Conflict.
-func (s *Service) Restore(ctx context.Context, name string, ids []string) error {
+func (s *Service) Restore(ctx context.Context, h access.Handle, ids []string) error {
 	if len(ids) == 0 {
 		return fault.Field("ids", "Say what is to be restored, by its id in the trash.")
 	}
 	if err := checkNames("ids", ids); err != nil {
 		return err
 	}
-	return s.call(ctx, name, "restore", callLimit, func(ctx context.Context, g Guest) error { return g.FileRestore(ctx, ids) })
+	return s.call(ctx, h, "restore", callLimit, func(ctx context.Context, g access.Guest) error { return g.FileRestore(ctx, ids) })
 }
 
 // EmptyTrash deletes these things for good, or all that is in the trash when there are no ids.
-func (s *Service) EmptyTrash(ctx context.Context, name string, ids []string) error {
+func (s *Service) EmptyTrash(ctx context.Context, h access.Handle, ids []string) error {
 	if err := checkNames("id", ids); err != nil {
 		return err
 	}
-	return s.call(ctx, name, "empty the trash", workLimit, func(ctx context.Context, g Guest) error { return g.FileEmptyTrash(ctx, ids) })
+	return s.call(ctx, h, "empty the trash", workLimit, func(ctx context.Context, g access.Guest) error { return g.FileEmptyTrash(ctx, ids) })
 }

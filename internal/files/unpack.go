@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/wire"
 )
@@ -40,12 +41,12 @@ const (
 // body in another goroutine, which has ended when it returns. An entry that would lie outside, a link that would lead there
 // (with keepLinks symbolic ones may), and what is neither file, folder nor link is refused by name: Invalid; what came before
 // it stays. TooLarge for a bomb. What body fails with comes back as it is.
-func (s *Service) Unpack(ctx context.Context, name string, in Unpacking, body io.Reader) (wire.Unpacked, error) {
+func (s *Service) Unpack(ctx context.Context, h access.Handle, in Unpacking, body io.Reader) (wire.Unpacked, error) {
 	folder, err := CheckPath(in.Folder)
 	if err != nil {
 		return wire.Unpacked{}, err
 	}
-	t, err := s.begin(ctx, name, "extract into "+path.Base(folder), true)
+	t, err := s.begin(ctx, h, "extract into "+path.Base(folder), true)
 	if err != nil {
 		return wire.Unpacked{}, err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
@@ -50,20 +51,19 @@ type Engine interface {
 
 // Boxes is what is asked of sandbox.Manager.
 type Boxes interface {
-	Sandbox(ctx context.Context, name string) (sandbox.Sandbox, error)
 	List(ctx context.Context, f sandbox.Filter) ([]sandbox.Sandbox, int, error)
 	OffersIDE(s sandbox.Sandbox) bool
-	SetIDE(ctx context.Context, name string, on bool) (sandbox.Sandbox, error)
+	SetIDE(ctx context.Context, ref sandbox.Ref, on bool) (sandbox.Sandbox, error)
 }
 
-// Config is what a Service is made of. Log is needed; without Boxes and Rooms it only builds.
+// Config is what a Service is made of. Log is needed; without Boxes and Links it only builds.
 type Config struct {
 	Folder string // of the versions; made when it is not there
 	Owner  string // who copies out of images on that engine: one at a time
 	Images Images
 	Engine Engine
 	Boxes  Boxes
-	Rooms  Rooms
+	Links  access.Links
 	Hosts  hostname.Hosts
 	Report func(catalog.BuildEvent) // hears what a build says; may be nil
 	Log    *slog.Logger

@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"sandboxd/internal/access"
+	"sandboxd/internal/access/accesstest"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
@@ -59,7 +61,7 @@ func newTestWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Service = New(Config{Folder: w.dir, Owner: "test", Images: w, Engine: w, Boxes: boxes{w}, Rooms: w, Hosts: hosts, Log: slog.New(slog.DiscardHandler)})
+	w.Service = New(Config{Folder: w.dir, Owner: "test", Images: w, Engine: w, Boxes: boxes{w}, Links: w.link, Hosts: hosts, Log: slog.New(slog.DiscardHandler)})
 	return w
 }
 
@@ -129,10 +131,20 @@ func (w *world) DropStages(context.Context, string) error {
 	return nil
 }
 
-// Look implements Rooms.
-func (w *world) Look(context.Context, string) (Guest, error) { return guest{w}, nil }
+func (w *world) link(context.Context, string) (access.Guest, error) { return guest{world: w}, nil }
 
-type guest struct{ *world }
+// handle is what the sandbox's owner gets.
+func (w *world) handle() access.Handle {
+	w.t.Helper()
+	lab := accesstest.New("lab", nil)
+	lab.Change(func(row *sandbox.Sandbox) { *row = w.box })
+	return lab.Handle(w.t)
+}
+
+type guest struct {
+	access.Guest
+	*world
+}
 
 // IDE implements Guest.
 func (g guest) IDE(context.Context) (wire.IDEStatus, error) {
@@ -145,16 +157,6 @@ func (g guest) IDE(context.Context) (wire.IDEStatus, error) {
 }
 
 type boxes struct{ *world }
-
-// Sandbox implements Boxes.
-func (b boxes) Sandbox(_ context.Context, name string) (sandbox.Sandbox, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if name != b.box.Name {
-		return sandbox.Sandbox{}, fault.New(fault.NotFound, "There is none.")
-	}
-	return b.box, nil
-}
 
 // List implements Boxes.
 func (b boxes) List(_ context.Context, f sandbox.Filter) ([]sandbox.Sandbox, int, error) {
@@ -174,14 +176,14 @@ func (b boxes) OffersIDE(sandbox.Sandbox) bool {
 }
 
 // SetIDE implements Boxes.
-func (b boxes) SetIDE(ctx context.Context, name string, on bool) (sandbox.Sandbox, error) {
+func (b boxes) SetIDE(_ context.Context, _ sandbox.Ref, on bool) (sandbox.Sandbox, error) {
 	b.set(func() { b.on = on })
-	return b.Sandbox(ctx, name)
+	return b.box, nil
 }
 
 func (w *world) status() Status {
 	w.t.Helper()
-	st, err := w.Status(w.t.Context(), "lab")
+	st, err := w.Status(w.t.Context(), w.handle())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -209,7 +211,7 @@ func TestEnable_BuildsOnceForManyAndTellsHowFarItHasCome(t *testing.T) {
 	var all sync.WaitGroup
 	for range 10 {
 		all.Go(func() {
-			if st, err := w.Enable(t.Context(), "lab", true); err != nil || st.State != Building || !st.Enabled {
+			if st, err := w.Enable(t.Context(), w.handle(), true); err != nil || st.State != Building || !st.Enabled {
 				t.Errorf("%+v, %v", st, err)
 			}
 		})
@@ -246,7 +248,7 @@ func TestEnable_ATryThatFailsTellsWhyAndIsRepeatedWhenSomebodyAsks(t *testing.T)
 		"the copy":  {func() { w.copying = fault.New(fault.Unavailable, "The engine has hung up.") }, "hung up"},
 	} {
 		w.set(func() { w.fail, w.copying = nil, nil; c.fail() })
-		if _, err := w.Enable(t.Context(), "lab", true); err != nil {
+		if _, err := w.Enable(t.Context(), w.handle(), true); err != nil {
 			t.Fatal(err)
 		}
 		w.within(what+" fails", func() bool { st := w.status(); return st.State == Failed && strings.Contains(st.Problem, c.text) })
@@ -264,7 +266,7 @@ func TestEnable_ATryThatFailsTellsWhyAndIsRepeatedWhenSomebodyAsks(t *testing.T)
 		}
 	}
 	w.set(func() { w.fail, w.copying = nil, nil })
-	if _, err := w.Enable(t.Context(), "lab", true); err != nil {
+	if _, err := w.Enable(t.Context(), w.handle(), true); err != nil {
 		t.Fatal(err)
 	}
 	w.within("it is ready", func() bool { return w.status().State == Ready })
@@ -274,7 +276,7 @@ func TestRun_GoesOnWithWhatARestartHasBrokenOff(t *testing.T) {
 	w := newTestWorld(t)
 	w.gate = make(chan struct{})
 	stop := w.live()
-	if _, err := w.Enable(t.Context(), "lab", true); err != nil {
+	if _, err := w.Enable(t.Context(), w.handle(), true); err != nil {
 		t.Fatal(err)
 	}
 	waiting := make(chan error, 1)
@@ -323,9 +325,6 @@ func TestStatus_TellsWhatTheGuestSays(t *testing.T) {
 		if st := w.status(); st.State != c.want || st.Problem != c.inside.Problem {
 			t.Errorf("%+v: %+v", c, st)
 		}
-	}
-	if _, err := w.Status(t.Context(), "none"); !fault.Is(err, fault.NotFound) {
-		t.Errorf("%v", err)
 	}
 }
 

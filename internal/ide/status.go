@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"sandboxd/internal/door"
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/sandbox"
@@ -33,42 +33,12 @@ type Status struct {
 	Problem  string   // of Failed, and of a run that has ended by itself
 }
 
-// Guest is the program inside a sandbox. Implemented by link.Session.
-type Guest interface {
-	IDE(ctx context.Context) (wire.IDEStatus, error)
-}
-
-// Rooms lets into sandboxes; Through makes one.
-type Rooms interface {
-	// Look gives the guest of a sandbox that runs, without waking or using it.
-	Look(ctx context.Context, name string) (Guest, error)
-}
-
-// Doors is what is asked of door.Doors.
-type Doors interface {
-	Look(ctx context.Context, name string) (*door.Entry, error)
-}
-
-// Through makes Rooms of the doors of sandboxes.
-func Through(d Doors) Rooms { return rooms{d} }
-
-type rooms struct{ doors Doors }
-
-// Look implements Rooms.
-func (r rooms) Look(ctx context.Context, name string) (Guest, error) {
-	e, err := r.doors.Look(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return e.Session, nil
-}
-
 // askLimit bounds a question to a guest.
 const askLimit = 3 * time.Second
 
-// Status tells how VS Code stands for a sandbox in any state. It wakes and begins nothing. NotFound.
-func (s *Service) Status(ctx context.Context, name string) (Status, error) {
-	box, err := s.cfg.Boxes.Sandbox(ctx, name)
+// Status tells how VS Code stands for a sandbox in any state. It wakes and begins nothing. Gone.
+func (s *Service) Status(ctx context.Context, h access.Handle) (Status, error) {
+	box, err := h.Current(ctx)
 	if err != nil {
 		return Status{}, err
 	}
@@ -121,7 +91,7 @@ func (s *Service) ask(ctx context.Context, box sandbox.Sandbox) (wire.IDEStatus,
 	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	guest, err := s.cfg.Rooms.Look(ctx, box.Name)
+	guest, err := s.cfg.Links(ctx, box.ID)
 	if err != nil {
 		return wire.IDEStatus{}, false
 	}
@@ -130,9 +100,9 @@ func (s *Service) ask(ctx context.Context, box sandbox.Sandbox) (wire.IDEStatus,
 }
 
 // Enable switches VS Code on or off for a sandbox. Switched on, it is built if it is not there, also when that has failed
-// before; switched off, it is ended in the sandbox. Kinds: NotFound, and those of Manager.SetIDE.
-func (s *Service) Enable(ctx context.Context, name string, on bool) (Status, error) {
-	box, err := s.cfg.Boxes.SetIDE(ctx, name, on)
+// before; switched off, it is ended in the sandbox. Kinds: Gone, and those of Manager.SetIDE.
+func (s *Service) Enable(ctx context.Context, h access.Handle, on bool) (Status, error) {
+	box, err := s.cfg.Boxes.SetIDE(ctx, h.Ref(), on)
 	if err != nil {
 		return Status{}, err
 	}

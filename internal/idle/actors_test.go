@@ -83,10 +83,10 @@ func (w *world) click(at time.Duration) {
 }
 
 // byHand puts the box to rest, as its owner's button does.
-func (w *world) byHand(at time.Duration, down func(context.Context, string, func() bool) (sandbox.Sandbox, error)) {
+func (w *world) byHand(at time.Duration, down func(context.Context, sandbox.Ref, func() bool) (sandbox.Sandbox, error)) {
 	w.begin(at, func() {
 		w.tracker.Dismiss(box)
-		if _, err := down(w.play, box, func() bool { return true }); err != nil {
+		if _, err := down(w.play, w.row(box).Ref(), func() bool { return true }); err != nil {
 			w.t.Error(err)
 		}
 	})

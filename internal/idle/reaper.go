@@ -46,9 +46,9 @@ const (
 type Sandboxes interface {
 	Lister
 	Resting(s sandbox.Sandbox) sandbox.Resting
-	Freeze(ctx context.Context, name string, still func() bool) (sandbox.Sandbox, error)
-	Sleep(ctx context.Context, name string, still func() bool) (sandbox.Sandbox, error)
-	Thaw(ctx context.Context, name string, used func() bool) (sandbox.Sandbox, error)
+	Freeze(ctx context.Context, ref sandbox.Ref, still func() bool) (sandbox.Sandbox, error)
+	Sleep(ctx context.Context, ref sandbox.Ref, still func() bool) (sandbox.Sandbox, error)
+	Thaw(ctx context.Context, ref sandbox.Ref, used func() bool) (sandbox.Sandbox, error)
 	Subscribe() *event.Subscription[sandbox.Event]
 	EngineHealth() error
 }

@@ -41,7 +41,7 @@ func (r *Reaper) thaw(ctx context.Context, p *plan) bool {
 	ctx, cancel := context.WithTimeout(ctx, thawLimit)
 	defer cancel()
 	name, asked := p.s.Name, false
-	s, err := r.c.Sandboxes.Thaw(ctx, name, func() bool {
+	s, err := r.c.Sandboxes.Thaw(ctx, p.s.Ref(), func() bool {
 		asked = r.c.Tracker.awaited(name)
 		return asked
 	})

@@ -14,7 +14,8 @@ import (
 var stream = idle.Use{Kind: idle.Stream, Detail: "GET /big"}
 
 // Thaw implements idle.Sandboxes.
-func (w *world) Thaw(_ context.Context, name string, used func() bool) (sandbox.Sandbox, error) {
+func (w *world) Thaw(_ context.Context, ref sandbox.Ref, used func() bool) (sandbox.Sandbox, error) {
+	name := ref.Name()
 	s := w.row(name)
 	w.mu.Lock()
 	hook, broken := w.before, w.freezing

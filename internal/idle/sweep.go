@@ -199,7 +199,7 @@ func (r *Reaper) rest(ctx context.Context, p *plan) (sandbox.State, bool) {
 	if p.step.to == sandbox.Frozen {
 		down = r.c.Sandboxes.Freeze
 	}
-	s, err := down(ctx, name, still)
+	s, err := down(ctx, p.s.Ref(), still)
 	if err != nil {
 		r.refused(p, err)
 		return "", false

@@ -228,7 +228,8 @@ func (w *world) Resting(s sandbox.Sandbox) sandbox.Resting {
 }
 
 // Freeze implements idle.Sandboxes.
-func (w *world) Freeze(_ context.Context, name string, still func() bool) (sandbox.Sandbox, error) {
+func (w *world) Freeze(_ context.Context, ref sandbox.Ref, still func() bool) (sandbox.Sandbox, error) {
+	name := ref.Name()
 	s := w.row(name)
 	w.mu.Lock()
 	hook, refuse, broken := w.before, w.noFreezer, w.freezing
@@ -255,7 +256,8 @@ func (w *world) Freeze(_ context.Context, name string, still func() bool) (sandb
 }
 
 // Sleep implements idle.Sandboxes. A stop takes three seconds.
-func (w *world) Sleep(_ context.Context, name string, still func() bool) (sandbox.Sandbox, error) {
+func (w *world) Sleep(_ context.Context, ref sandbox.Ref, still func() bool) (sandbox.Sandbox, error) {
+	name := ref.Name()
 	s := w.row(name)
 	w.mu.Lock()
 	hook := w.before

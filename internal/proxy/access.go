@@ -8,6 +8,7 @@ import (
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
+	"sandboxd/internal/sandbox"
 )
 
 // visitor is who asks, and by what.
@@ -27,22 +28,24 @@ func (w visitor) byHeader() bool { return w.byToken || w.byLink }
 // maxCandidates bounds how many cookies of our name are tried.
 const maxCandidates = 8
 
-// identify finds out from accounts who asks. Unauthenticated when nobody does.
-func (v visit) identify(ctx context.Context, accounts Accounts) (visitor, error) {
+// identify finds out from accounts who asks for sb, which is the zero one where there is none. Unauthenticated when nobody
+// does.
+func (v visit) identify(ctx context.Context, accounts Accounts, sb sandbox.Sandbox) (visitor, error) {
 	if token := tokenOf(v.r.Header); token != "" {
 		who, err := accounts.Authenticate(ctx, token)
 		return visitor{Principal: who, byToken: true}, err
 	}
-	who, err := v.session(ctx, accounts)
+	who, err := v.session(ctx, accounts, sb.ID)
 	if fault.Is(err, fault.Unauthenticated) && v.target.Kind == hostname.Terminal {
-		return v.byPassword(ctx, err)
+		return v.byPassword(ctx, sb, err)
 	}
 	return visitor{Principal: who}, err
 }
 
 // session tries every cookie of our name: where the __Host- prefix is not to be had, a neighbour can set one of that
-// name for us too, which must not lock anybody out.
-func (v visit) session(ctx context.Context, accounts Accounts) (auth.Principal, error) {
+// name for us too, which must not lock anybody out. A session is good for the sandbox that it was opened for: that of a
+// deleted one does not lead into the next of its name. "" is for any sandbox.
+func (v visit) session(ctx context.Context, accounts Accounts, sandboxID string) (auth.Principal, error) {
 	host := v.cfg.Hosts.Host(v.target)
 	tried := 0
 	for _, c := range v.r.CookiesNamed(v.hostCookie()) {
@@ -50,6 +53,9 @@ func (v visit) session(ctx context.Context, accounts Accounts) (auth.Principal, 
 			break
 		}
 		who, err := accounts.HostSession(ctx, c.Value, host)
+		if err == nil && sandboxID != "" && who.SandboxID != sandboxID {
+			continue
+		}
 		if err == nil || !fault.Is(err, fault.Unauthenticated) {
 			return who, err
 		}

@@ -12,7 +12,6 @@ import (
 
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
-	"sandboxd/internal/hostname"
 	"sandboxd/internal/sandbox"
 )
 
@@ -36,17 +35,13 @@ func (p password) is(o password) bool {
 
 // byPassword lets in who gives the sandbox's own user name and password: to its terminal and nothing else. Otherwise the
 // error is why, or unknown.
-func (v visit) byPassword(ctx context.Context, unknown error) (visitor, error) {
+func (v visit) byPassword(ctx context.Context, sb sandbox.Sandbox, unknown error) (visitor, error) {
 	user, pass, given := v.r.BasicAuth()
 	if !given {
 		return visitor{}, unknown
 	}
-	sb, err := v.cfg.Sandboxes.Sandbox(ctx, v.target.Name)
-	if err != nil && !fault.Is(err, fault.NotFound) {
-		return visitor{}, err
-	}
 	want, ok := passwordOf(sb)
-	if err != nil || !ok || sb.Pooled {
+	if !ok {
 		return visitor{}, unknown
 	}
 	giveBack, err := v.attempts.take(v.from()+" "+sb.ID, time.Now())
@@ -61,19 +56,7 @@ func (v visit) byPassword(ctx context.Context, unknown error) (visitor, error) {
 	if fault.Is(err, fault.NotFound) || err == nil && owner.Disabled {
 		return visitor{}, unknown // whoever is locked out has no password for anybody to give
 	}
-	return visitor{Principal: auth.Principal{User: auth.User{ID: sb.Owner}, Sandbox: sb.Name}, byBasic: true}, err
-}
-
-// asksPassword reports whether this host has a password of its own, so that whoever is not known is asked for it.
-func (v visit) asksPassword() bool {
-	if v.target.Kind != hostname.Terminal {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(v.r.Context(), askLimit)
-	defer cancel()
-	sb, err := v.cfg.Sandboxes.Sandbox(ctx, v.target.Name)
-	_, ok := passwordOf(sb)
-	return err == nil && ok && !sb.Pooled
+	return visitor{Principal: auth.Principal{User: auth.User{ID: sb.Owner}, Sandbox: sb.Name, SandboxID: sb.ID}, byBasic: true}, err
 }
 
 // askPassword makes browsers ask for the sandbox's password, and shows the other way in to whoever has none.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/idle"
@@ -18,14 +19,15 @@ import (
 type fakeBoxes struct {
 	uses *idle.Tracker
 
-	mu       sync.Mutex
-	boxes    map[string]sandbox.Sandbox
-	graves   map[string]sandbox.Grave
-	progress sandbox.Progress
-	services map[string][]catalog.Service // by id
-	ideOff   bool
-	changed  chan struct{} // closed at the next change of a state
-	session  *fakeSession
+	mu          sync.Mutex
+	boxes       map[string]sandbox.Sandbox
+	tombstones  map[string]sandbox.Tombstone
+	progress    sandbox.Progress
+	services    map[string][]catalog.Service // by id
+	ideOff      bool
+	changed     chan struct{} // closed at the next change of a state
+	afterLookup func()        // called once, with mu held
+	session     *fakeSession
 	fate
 	visits
 }
@@ -45,10 +47,11 @@ type visits struct {
 	inside  int
 	seen    []idle.Use
 	touched []bool // unattended or not
+	again   bool   // the next to be asked for is touched
 }
 
 func newBoxes(s *fakeSession) *fakeBoxes {
-	return &fakeBoxes{session: s, uses: idle.New(), services: map[string][]catalog.Service{}, graves: map[string]sandbox.Grave{}, boxes: map[string]sandbox.Sandbox{
+	return &fakeBoxes{session: s, uses: idle.New(), services: map[string][]catalog.Service{}, tombstones: map[string]sandbox.Tombstone{}, boxes: map[string]sandbox.Sandbox{
 		"ml":    {ID: "1", Name: "ml", Owner: "u-ann", State: sandbox.Running},
 		"other": {ID: "2", Name: "other", Owner: "u-ann", State: sandbox.Running},
 	}}
@@ -57,6 +60,10 @@ func newBoxes(s *fakeSession) *fakeBoxes {
 func (b *fakeBoxes) Sandbox(_ context.Context, name string) (sandbox.Sandbox, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if after := b.afterLookup; after != nil {
+		b.afterLookup = nil
+		defer after()
+	}
 	return b.row(name)
 }
 
@@ -91,14 +98,14 @@ func (b *fakeBoxes) row(name string) (sandbox.Sandbox, error) {
 	return sb, nil
 }
 
-func (b *fakeBoxes) Grave(_ context.Context, name string) (sandbox.Grave, error) {
+func (b *fakeBoxes) Tombstone(_ context.Context, name string) (sandbox.Tombstone, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	grave, ok := b.graves[name]
+	tombstone, ok := b.tombstones[name]
 	if !ok {
-		return grave, fault.New(fault.NotFound, "There was no sandbox called %q.", name)
+		return tombstone, fault.New(fault.NotFound, "There was no sandbox called %q.", name)
 	}
-	return grave, nil
+	return tombstone, nil
 }
 
 func (b *fakeBoxes) Progress(string) sandbox.Progress {
@@ -117,70 +124,93 @@ func (b *fakeBoxes) Knows(string) bool {
 	return !b.strange
 }
 
-func (b *fakeBoxes) Open(ctx context.Context, name string, u idle.Use) (Entry, error) {
-	return b.enter(ctx, name, u, b.uses.Begin(name, u))
-}
-
-func (b *fakeBoxes) OpenStream(ctx context.Context, name string, u idle.Use) (Entry, error) {
-	opening := b.uses.Begin(name, u)
-	defer opening.End()
-	return b.enter(ctx, name, u, b.uses.Watch(name, u))
-}
-
-func (b *fakeBoxes) Look(ctx context.Context, name string) (Entry, error) {
-	sb, err := b.Sandbox(ctx, name)
-	if err == nil && sb.State != sandbox.Running {
-		err = fault.New(fault.Conflict, "%s is asleep.", name)
-	}
-	nothing := func(context.Context, bool) error { return nil }
-	return Entry{Sandbox: sb, Session: b.session, TTYD: b.session.ttyd, Touch: nothing, Release: func() {}}, err
-}
-
-func (b *fakeBoxes) enter(ctx context.Context, name string, u idle.Use, lease *idle.Lease) (Entry, error) {
-	b.mu.Lock()
-	b.seen = append(b.seen, u)
-	err := b.openErr
-	b.mu.Unlock()
-	var sb sandbox.Sandbox
-	if err == nil {
-		sb, err = b.awake(ctx, name)
-	}
-	if err != nil {
-		lease.End()
-		return Entry{}, err
-	}
+// link gives the guest of every sandbox.
+func (b *fakeBoxes) link(context.Context, string) (access.Guest, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.opened++
-	b.inside++
-	b.strange = false
-	return Entry{Sandbox: sb, Session: b.session, TTYD: b.session.ttyd, Touch: b.touch(name, lease), Release: sync.OnceFunc(func() {
-		lease.End()
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.inside--
-	})}, nil
+	return b.session, nil
 }
 
-func (b *fakeBoxes) touch(name string, lease *idle.Lease) func(context.Context, bool) error {
-	return func(ctx context.Context, unattended bool) error {
-		lease.Touch(unattended)
-		b.mu.Lock()
-		b.touched = append(b.touched, unattended)
-		b.mu.Unlock()
-		if unattended {
-			return nil
-		}
-		_, err := b.awake(ctx, name)
-		return err
+func (b *fakeBoxes) Current(_ context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.current(ref)
+}
+
+func (b *fakeBoxes) current(ref sandbox.Ref) (sandbox.Sandbox, error) {
+	sb, err := b.row(ref.Name())
+	if err != nil || sb.ID != ref.ID() {
+		return sandbox.Sandbox{}, fault.New(fault.Gone, "%s has been deleted.", ref.Name())
 	}
+	return sb, nil
+}
+
+// Begin implements access.Uses. What is opened is so from when it has been awake.
+func (b *fakeBoxes) Begin(name string, u idle.Use) access.Lease {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.seen = append(b.seen, u)
+	b.inside++
+	return &fakeLease{Lease: b.uses.Begin(name, u), boxes: b}
+}
+
+// Watch implements access.Uses.
+func (b *fakeBoxes) Watch(name string, u idle.Use) access.Lease {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.inside++
+	return &fakeLease{Lease: b.uses.Watch(name, u), boxes: b}
+}
+
+// fakeLease notes how it is touched.
+type fakeLease struct {
+	*idle.Lease
+	boxes *fakeBoxes
+	once  sync.Once
+}
+
+func (l *fakeLease) Touch(unattended bool) {
+	l.Lease.Touch(unattended)
+	l.boxes.mu.Lock()
+	defer l.boxes.mu.Unlock()
+	l.boxes.touched = append(l.boxes.touched, unattended)
+	l.boxes.again = l.boxes.again || !unattended
+}
+
+func (l *fakeLease) End() {
+	l.Lease.End()
+	l.once.Do(func() {
+		l.boxes.mu.Lock()
+		defer l.boxes.mu.Unlock()
+		l.boxes.inside--
+	})
+}
+
+func (b *fakeBoxes) Awake(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
+	b.mu.Lock()
+	touched := b.again // by what is open already
+	b.again = false
+	err := b.openErr
+	b.mu.Unlock()
+	if err != nil {
+		return sandbox.Sandbox{}, err
+	}
+	sb, err := b.awake(ctx, ref)
+	if err == nil && !touched {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.opened++
+		b.strange = false
+	}
+	return sb, err
 }
 
 // awake is Manager's: one start for many.
-func (b *fakeBoxes) awake(ctx context.Context, name string) (sandbox.Sandbox, error) {
+func (b *fakeBoxes) awake(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
+	name := ref.Name()
 	for {
 		b.mu.Lock()
-		sb, err := b.row(name)
+		sb, err := b.current(ref)
 		changed := b.change()
 		switch {
 		case err != nil, sb.State == sandbox.Running:
@@ -304,6 +334,8 @@ func (b *fakeBoxes) put(name string, sb sandbox.Sandbox) {
 
 // fakeSession leads ports and tabs to the test's servers.
 type fakeSession struct {
+	access.Guest
+
 	mu       sync.Mutex
 	ttyd     bool
 	to       map[string]func(context.Context) (net.Conn, error) // by portHost or tabHost
@@ -321,6 +353,10 @@ func (s *fakeSession) lead(host string, to func(context.Context) (net.Conn, erro
 	defer s.mu.Unlock()
 	s.to[host] = to
 }
+
+func (s *fakeSession) Hello() wire.Hello { return wire.Hello{HasTTYD: s.ttyd} }
+
+func (*fakeSession) Done() <-chan struct{} { return nil }
 
 func (s *fakeSession) DialPort(ctx context.Context, port int) (net.Conn, error) {
 	return s.dial(ctx, portHost(port))

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
@@ -36,7 +37,7 @@ var people = map[string]auth.Principal{
 	annToken:  {User: auth.User{ID: "u-ann", Name: "ann", Role: auth.Member}, Token: "t1"},
 	bobToken:  {User: auth.User{ID: "u-bob", Name: "bob", Role: auth.Member}, Token: "t2"},
 	rootToken: {User: auth.User{ID: "u-root", Name: "root", Role: auth.Admin}, Token: "t3"},
-	oneToken:  {User: auth.User{ID: "u-ann", Name: "ann", Role: auth.Member}, Token: "t4", Sandbox: "other"},
+	oneToken:  {User: auth.User{ID: "u-ann", Name: "ann", Role: auth.Member}, Token: "t4", Sandbox: "other", SandboxID: "2"},
 }
 
 // fakeAccounts keeps what auth promises: codes work once, for their host and nonce; sessions for their host.
@@ -96,7 +97,7 @@ func (a *fakeAccounts) remove(user string) {
 	a.gone = map[string]bool{user: true}
 }
 
-func (a *fakeAccounts) IssueCode(_ context.Context, session, host, nonce string) (string, error) {
+func (a *fakeAccounts) IssueCode(_ context.Context, session string, at auth.Place, nonce string) (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p, ok := people[session]
@@ -104,22 +105,23 @@ func (a *fakeAccounts) IssueCode(_ context.Context, session, host, nonce string)
 		return "", unauthenticated()
 	}
 	code := random()
-	a.codes[code+" "+host+" "+nonce] = p
+	p.SandboxID = at.SandboxID
+	a.codes[code+" "+at.Host+" "+nonce] = p
 	return code, nil
 }
 
-func (a *fakeAccounts) RedeemCode(_ context.Context, code, host, nonce string) (string, error) {
+func (a *fakeAccounts) RedeemCode(_ context.Context, code, host, nonce string) (secret, sandboxID string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	key := code + " " + host + " " + nonce
 	p, ok := a.codes[key]
 	if !ok {
-		return "", unauthenticated()
+		return "", "", unauthenticated()
 	}
 	delete(a.codes, key)
-	secret := random()
-	a.sessions[host+" "+secret] = auth.Principal{User: p.User}
-	return secret, nil
+	secret = random()
+	a.sessions[host+" "+secret] = auth.Principal{User: p.User, SandboxID: p.SandboxID}
+	return secret, p.SandboxID, nil
 }
 
 func (a *fakeAccounts) revoke(user string) {
@@ -148,6 +150,7 @@ type world struct {
 	accounts *fakeAccounts
 	boxes    *fakeBoxes
 	ports    *visibility.Ports
+	access   *access.Control
 	session  *fakeSession
 	proxy    *Proxy
 	front    *httptest.Server // nil in fake time
@@ -190,10 +193,16 @@ func makeWorld(t testing.TB, public string) *world {
 	w := &world{t: t, hosts: hosts, accounts: newAccounts(), session: newSession()}
 	w.boxes = newBoxes(w.session)
 	w.ports = newPorts(t)
-	w.proxy = New(Config{Hosts: hosts, Sandboxes: w.boxes, Accounts: w.accounts, Ports: w.ports, Doors: w.boxes, Tracker: w.boxes.uses, Keys: w.boxes,
+	w.access = access.New(w.boxes, w.boxes.link, w.boxes)
+	w.proxy = New(Config{Hosts: hosts, Sandboxes: w.boxes, Accounts: w.accounts, Ports: w.ports, Access: w.access, Tracker: w.boxes.uses, Keys: w.boxes,
 		Assets: Assets{Files: http.HandlerFunc(echoPath), Scripts: []string{"/static/solo.js"}, Styles: []string{"/static/solo.css"}},
 		Log:    slog.New(slog.NewTextHandler(io.Discard, nil))})
 	return w
+}
+
+// accessTo is the access to the sandboxes, whose guest is g.
+func (w *world) accessTo(g access.Guest) *access.Control {
+	return access.New(w.boxes, func(context.Context, string) (access.Guest, error) { return g, nil }, w.boxes)
 }
 
 // newPorts makes the visibilities of the ports of what newBoxes makes.
@@ -318,7 +327,11 @@ func (w *world) signIn(host string) string {
 	w.accounts.mu.Lock()
 	defer w.accounts.mu.Unlock()
 	secret := random()
-	w.accounts.sessions[host+" "+secret] = auth.Principal{User: people[annToken].User}
+	id := "1"
+	if strings.HasSuffix(strings.Split(host, ".")[0], "other") {
+		id = "2"
+	}
+	w.accounts.sessions[host+" "+secret] = auth.Principal{User: people[annToken].User, SandboxID: id}
 	return w.proxy.hostCookie() + "=" + secret
 }
 

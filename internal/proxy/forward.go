@@ -53,7 +53,7 @@ func (s *stay) forward(way passage) {
 		r.Header.Del("Upgrade") // to anything but WebSocket, such as h2c, would lead past us
 	}
 	if isWebSocket(r) && s.use.Kind != "" {
-		s.stream.Store(&s.entry)
+		s.stream.Store(s.session)
 	}
 	if r.ContentLength != 0 {
 		s.sending.Store(true)
@@ -167,7 +167,7 @@ func (s *stay) failed(err error) {
 	case s.r.Context().Err() != nil:
 		s.refuse(fault.Wrap(err, fault.Unavailable, "The request was given up."))
 	case errors.Is(err, errLate):
-		s.late(s.entry.Sandbox)
+		s.late(s.session.Sandbox())
 	case s.target.Kind == hostname.IDE && errors.As(err, &refused):
 		s.show(s.noIDE(err))
 	case isRefused(err) && isPort:

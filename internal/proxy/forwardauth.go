@@ -80,8 +80,8 @@ func (v visit) pass() {
 		return
 	}
 	v.cfg.Tracker.Touch(v.target.Name, use) // before the look at the state: whoever puts it to rest asks afterwards
-	now, err := v.cfg.Sandboxes.Sandbox(v.r.Context(), v.target.Name)
-	if err == nil && now.ID == sb.ID && now.State == sandbox.Running && v.answers(now) {
+	now, err := v.handle.Current(v.r.Context())
+	if err == nil && now.State == sandbox.Running && v.answers(now) {
 		v.letThrough(now, use)
 		return
 	}
@@ -102,11 +102,11 @@ func (v visit) opens(sb sandbox.Sandbox) bool { return v.cfg.Keys != nil && v.cf
 func (v visit) wake(sb sandbox.Sandbox, use idle.Use) {
 	ctx, cancel := context.WithDeadline(v.r.Context(), v.deadline())
 	defer cancel()
-	entry, err := v.knock(ctx, sb, v.cfg.Doors.Open, use)
+	session, err := v.knock(ctx, sb, v.handle.Open, use)
 	if err == nil {
-		defer entry.Release()
-		sb = entry.Sandbox
-		err = v.awaitService(ctx, entry)
+		defer session.Release()
+		sb = session.Sandbox()
+		err = v.awaitService(ctx, session)
 	}
 	if err != nil {
 		v.shut(ctx, sb, err)

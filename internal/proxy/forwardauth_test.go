@@ -233,7 +233,7 @@ func TestForwardAuth_ProbesAndPollsNeitherWakeNorCount(t *testing.T) {
 func TestForwardAuth_ADeletedSandboxIsGone(t *testing.T) {
 	w := newWorld(t)
 	w.boxes.put("ml", sandbox.Sandbox{})
-	w.boxes.graves["ml"] = sandbox.Grave{Name: "ml", Owner: "u-ann"}
+	w.boxes.tombstones["ml"] = sandbox.Tombstone{Name: "ml", Owner: "u-ann"}
 	w.wantStatus(w.decide(w.question("GET", direct3000, "/", bearer)), 410)
 }
 

@@ -9,10 +9,10 @@ import (
 	"net/url"
 	"strings"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
-	"sandboxd/internal/sandbox"
 )
 
 // A browser comes to a sandbox's host without a session there. The host gives it a nonce in a cookie and sends it to
@@ -32,20 +32,14 @@ const (
 
 // Codes issues one-time codes. Implemented by auth.Service.
 type Codes interface {
-	IssueCode(ctx context.Context, sessionSecret, host, nonce string) (code string, err error)
-}
-
-// Graveyard is a Finder that also knows what was deleted lately. Implemented by sandbox.Manager.
-type Graveyard interface {
-	Finder
-	// Grave gives what is left of one that was deleted lately, or NotFound.
-	Grave(ctx context.Context, name string) (sandbox.Grave, error)
+	IssueCode(ctx context.Context, sessionSecret string, at auth.Place, nonce string) (code string, err error)
 }
 
 // Handover is the dashboard's side of leading a person to a sandbox's host.
 type Handover struct {
 	Hosts     hostname.Hosts
-	Sandboxes Graveyard
+	Sandboxes Finder
+	Access    *access.Control
 	Codes     Codes
 }
 
@@ -63,18 +57,11 @@ func (h Handover) URL(ctx context.Context, who auth.Principal, session, to, nonc
 	if target, err = resolve(ctx, h.Sandboxes, target); err != nil {
 		return "", err
 	}
-	sb, err := h.Sandboxes.Sandbox(ctx, target.Name)
-	if err != nil && !fault.Is(err, fault.NotFound) {
+	sb, err := h.Access.Resolve(ctx, target.Name, access.By(who))
+	if err != nil {
 		return "", err
 	}
-	none := fault.New(fault.NotFound, "There is no sandbox %q, or it is not yours.", target.Name)
-	if err != nil {
-		return "", buried(ctx, h.Sandboxes, who, target.Name, none)
-	}
-	if sb.Pooled || !who.May(sb.Owner, sb.Name) {
-		return "", none
-	}
-	code, err := h.Codes.IssueCode(ctx, session, h.Hosts.Host(target), nonce)
+	code, err := h.Codes.IssueCode(ctx, session, auth.Place{Host: h.Hosts.Host(target), SandboxID: sb.ID()}, nonce)
 	if err != nil {
 		return "", err
 	}
@@ -113,11 +100,11 @@ func safePath(to string) string {
 
 // challenge answers a visitor whom nobody knows: a navigation goes to the dashboard and back, all else is told how to
 // be known. The answer is the same whether there is such a sandbox or not, unless it has a password of its own.
-func (v visit) challenge(err error) {
+func (v visit) challenge(err error, password bool) {
 	switch token := tokenOf(v.r.Header) != ""; {
 	case !token && v.hadShare():
 		v.shareEnded()
-	case !token && v.asksPassword():
+	case !token && password:
 		v.askPassword(fault.Message(err))
 	case token || !isNavigation(v.r):
 		v.w.Header().Set("WWW-Authenticate", `Bearer realm="sandboxd"`)
@@ -135,7 +122,7 @@ func (v visit) challenge(err error) {
 func (v visit) signIn() {
 	ctx, cancel := context.WithTimeout(v.r.Context(), askLimit)
 	defer cancel()
-	switch _, err := v.session(ctx, v.known); {
+	switch _, err := v.judge(ctx, v.known); {
 	case err == nil:
 		v.redirect(v.cfg.Hosts.Origin(v.target) + "/")
 	case fault.Is(err, fault.Unauthenticated):
@@ -170,15 +157,15 @@ func (v visit) comeBack() {
 	next := v.cfg.Hosts.Origin(v.target) + safePath(query.Get("to"))
 	ctx, cancel := context.WithTimeout(v.r.Context(), askLimit)
 	defer cancel()
-	secret, err := v.redeem(ctx, query.Get("code"))
+	secret, sandboxID, err := v.redeem(ctx, query.Get("code"))
 	if err == nil {
 		v.setCookie(v.hostCookie(), secret, 0)
 		v.setCookie(v.nonceCookie(), "", -1)
-		v.moveIn(ctx)
+		v.moveIn(sandboxID)
 		v.redirect(next)
 		return
 	}
-	if _, known := v.session(ctx, v.cfg.Accounts); known == nil { // another tab was quicker, or the person went back
+	if _, known := v.session(ctx, v.cfg.Accounts, ""); known == nil { // another tab was quicker, or the person went back
 		v.redirect(next)
 		return
 	}
@@ -192,10 +179,10 @@ func (v visit) comeBack() {
 		Links: []link{{"Try again", next}, v.dashboard("Dashboard", "")}})
 }
 
-func (v visit) redeem(ctx context.Context, code string) (string, error) {
+func (v visit) redeem(ctx context.Context, code string) (secret, sandboxID string, err error) {
 	c, err := v.r.Cookie(v.nonceCookie())
 	if err != nil || !isHash(c.Value) || code == "" || len(code) > maxCode {
-		return "", fault.New(fault.Unauthenticated, "The sign-in link and this browser do not belong together.")
+		return "", "", fault.New(fault.Unauthenticated, "The sign-in link and this browser do not belong together.")
 	}
 	return v.cfg.Accounts.RedeemCode(ctx, code, v.cfg.Hosts.Host(v.target), hashOf(c.Value))
 }

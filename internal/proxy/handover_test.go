@@ -42,7 +42,7 @@ func (w *world) begin(address string, h header) journey {
 
 // dashboard is what web does for a person who is signed in.
 func (j journey) dashboard(token string) (string, error) {
-	h := Handover{Hosts: j.hosts, Sandboxes: j.boxes, Codes: j.accounts}
+	h := Handover{Hosts: j.hosts, Sandboxes: j.boxes, Access: j.access, Codes: j.accounts}
 	return h.URL(context.Background(), people[token], token, j.to, j.hash)
 }
 
@@ -251,7 +251,7 @@ func TestSignIn_LeadsThroughTheDashboardOnEverySandboxHost(t *testing.T) {
 func TestHandover_ADeletedSandboxIsGoneForThoseWhoHadIt(t *testing.T) {
 	w := newWorld(t)
 	w.boxes.put("ml", sandbox.Sandbox{})
-	w.boxes.graves["ml"] = sandbox.Grave{Name: "ml", Owner: "u-ann", Deleted: time.Date(2026, 11, 3, 12, 0, 0, 0, time.UTC)}
+	w.boxes.tombstones["ml"] = sandbox.Tombstone{Name: "ml", Owner: "u-ann", Deleted: time.Date(2026, 11, 3, 12, 0, 0, 0, time.UTC)}
 	for _, address := range []string{"http://ml.localhost:8080/", port3000 + "/"} {
 		j := w.begin(address, nil)
 		for token, kind := range map[string]fault.Kind{annToken: fault.Gone, rootToken: fault.Gone, bobToken: fault.NotFound, oneToken: fault.NotFound} {

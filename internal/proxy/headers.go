@@ -65,7 +65,7 @@ func (s *stay) rewrite(pr *httputil.ProxyRequest) {
 	h := pr.Out.Header
 	scrubRequest(h)
 	if s.target.Kind == hostname.Terminal {
-		if _, ok := passwordOf(s.entry.Sandbox); ok {
+		if _, ok := passwordOf(s.session.Sandbox()); ok {
 			dropPassword(h)
 		}
 	}

@@ -99,7 +99,7 @@ func (v *vigil) await() vigilRead {
 func (v *vigil) frozen() bool {
 	ctx, cancel := context.WithTimeout(v.ctx, askLimit)
 	defer cancel()
-	sb, err := v.stay.cfg.Sandboxes.Sandbox(ctx, v.stay.target.Name)
+	sb, err := v.stay.handle.Current(ctx)
 	return err == nil && sb.State == sandbox.Frozen
 }
 

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"sandboxd/internal/fault"
-	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
 )
@@ -73,7 +72,10 @@ func TestLiar_ADeadLinkIsUnavailable(t *testing.T) {
 }
 
 // pipes is a session whose far ends the test holds.
-type pipes struct{ far chan net.Conn }
+type pipes struct {
+	*fakeSession
+	far chan net.Conn
+}
 
 func (p pipes) DialPort(context.Context, int) (net.Conn, error) {
 	near, far := net.Pipe()
@@ -89,22 +91,11 @@ func (p pipes) DialTerminal(ctx context.Context, _ string) (net.Conn, error) {
 	return p.DialPort(ctx, 0)
 }
 
-type pipeDoor struct {
-	*fakeBoxes
-	pipes pipes
-}
-
-func (d pipeDoor) Open(ctx context.Context, name string, u idle.Use) (Entry, error) {
-	e, err := d.fakeBoxes.Open(ctx, name, u)
-	e.Session = d.pipes
-	return e, err
-}
-
 // inBubble runs one request of Ann's in fake time and gives the answer once it has ended.
 func inBubble(t *testing.T, w *world, far func(net.Conn)) *httptest.ResponseRecorder {
 	cfg := w.proxy.cfg
-	p := pipes{far: make(chan net.Conn, 1)}
-	cfg.Doors = pipeDoor{w.boxes, p}
+	p := pipes{w.session, make(chan net.Conn, 1)}
+	cfg.Access = w.accessTo(p)
 	proxy := New(cfg)
 	rec := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, port3000+"/", nil)
@@ -216,7 +207,7 @@ func (b broken) Read([]byte) (int, error) {
 	return 0, fault.New(fault.Unavailable, "The program inside the sandbox hung up.")
 }
 
-type brokenSession struct{}
+type brokenSession struct{ *fakeSession }
 
 func (brokenSession) DialPort(context.Context, int) (net.Conn, error) {
 	near, far := net.Pipe()
@@ -232,17 +223,9 @@ func (s brokenSession) DialTerminal(ctx context.Context, _ string) (net.Conn, er
 	return s.DialPort(ctx, 0)
 }
 
-type brokenDoor struct{ *fakeBoxes }
-
-func (d brokenDoor) Open(ctx context.Context, name string, u idle.Use) (Entry, error) {
-	e, err := d.fakeBoxes.Open(ctx, name, u)
-	e.Session = brokenSession{}
-	return e, err
-}
-
 func TestLiar_ALinkThatBreaksUnderARequestIsUnavailable(t *testing.T) {
 	w := newWorld(t)
-	w.proxy.cfg.Doors = brokenDoor{w.boxes}
+	w.proxy.cfg.Access = w.accessTo(brokenSession{w.session})
 	a := w.ask("GET", port3000+"/", append(header{"Accept", "text/html"}, bearer...))
 	if a.StatusCode != 503 || !contains(a.body, "hung up", scriptPath) {
 		t.Errorf("%d %s", a.StatusCode, a.body)

@@ -37,31 +37,24 @@ func (p *Proxy) shareCookie() string { return p.cookieName(scrub.Cookies + "_sha
 
 // outsider finds out whether the port is open to somebody who may not use the sandbox. ok is false when it is not; the error
 // is one of the store's, or says that a share's cookie was sent by a foreign page.
-func (v visit) outsider(ctx context.Context, accounts Accounts) (who visitor, sb sandbox.Sandbox, ok bool, err error) {
-	if v.target.Port == 0 {
-		return who, sb, false, nil
+func (c *claim) outsider(ctx context.Context, sb sandbox.Sandbox) (who visitor, ok bool, err error) {
+	if c.target.Port == 0 {
+		return who, false, nil
 	}
-	sb, err = v.cfg.Sandboxes.Sandbox(ctx, v.target.Name)
-	if fault.Is(err, fault.NotFound) || err == nil && sb.Pooled {
-		return who, sandbox.Sandbox{}, false, nil
-	}
-	if err != nil {
-		return who, sb, false, err
-	}
-	if v.cfg.Ports.Public(sb.ID, v.target.Port) {
+	if c.cfg.Ports.Public(sb.ID, c.target.Port) {
 		who.anybody = true
-		ok, err = answersFor(ctx, accounts, sb.Owner, sb)
-		return who, sb, ok, err
+		ok, err = answersFor(ctx, c.accounts, sb.Owner, sb)
+		return who, ok, err
 	}
-	share, byLink, ok := v.shownShare(sb)
+	share, byLink, ok := c.shownShare(sb)
 	if ok {
-		ok, err = answersFor(ctx, accounts, share.Owner, sb)
+		ok, err = answersFor(ctx, c.accounts, share.Owner, sb)
 	}
 	if !ok || err != nil {
-		return who, sb, false, err
+		return who, false, err
 	}
 	who.outsider = outsider{share: share.ID, byLink: byLink}
-	return who, sb, true, v.checkOrigin(who)
+	return who, true, c.checkOrigin(who)
 }
 
 // answersFor reports whether the user who has opened a port may do so: who is locked out, or has lost the sandbox, gives
@@ -71,7 +64,7 @@ func answersFor(ctx context.Context, accounts Accounts, user string, sb sandbox.
 	if fault.Is(err, fault.NotFound) {
 		return false, nil
 	}
-	return err == nil && !u.Disabled && auth.Principal{User: u}.May(sb.Owner, sb.Name), err
+	return err == nil && !u.Disabled && auth.Principal{User: u}.May(sb.Owner, sb.ID), err
 }
 
 // shownShare gives the share of the port that the request shows.

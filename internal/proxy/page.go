@@ -129,7 +129,7 @@ func (v visit) beats(kind string, by asker, again bool) bool {
 
 // turnedAway reports whether an unattended request that comes now is refused.
 func (v visit) turnedAway() bool {
-	sb, err := v.cfg.Sandboxes.Sandbox(v.r.Context(), v.target.Name)
+	sb, err := v.handle.Current(v.r.Context())
 	return err == nil && !v.mayWake(idle.Use{Unattended: true}, sb)
 }
 
@@ -143,7 +143,7 @@ func (v visit) cutOff() bool {
 	if v.cfg.Tracker.Counts(v.target.Name) {
 		return false
 	}
-	sb, err := v.cfg.Sandboxes.Sandbox(v.r.Context(), v.target.Name)
+	sb, err := v.handle.Current(v.r.Context())
 	return err == nil && sb.State.Sleeps() && time.Since(sb.Changed) < cutFor
 }
 

@@ -57,7 +57,7 @@ func (s *stay) hold(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	sb, err := s.cfg.Sandboxes.Sandbox(ctx, s.target.Name)
+	sb, err := s.handle.Current(ctx)
 	switch {
 	case err != nil:
 	case sb.State == sandbox.Running: // what somebody has put to rest by hand stays there

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
@@ -101,20 +102,20 @@ func (v visit) unseen(sb sandbox.Sandbox) notice {
 }
 
 // look goes to a sandbox that is awake without using it.
-func (v visit) look(sb sandbox.Sandbox) (Entry, bool) {
+func (v visit) look(sb sandbox.Sandbox) (*access.Session, bool) {
 	if sb.State != sandbox.Running {
 		v.show(v.unseen(sb))
-		return Entry{}, false
+		return nil, false
 	}
 	ctx := v.r.Context()
-	entry, err := v.cfg.Doors.Look(ctx, v.target.Name)
+	session, err := v.handle.Look(ctx)
 	if err == nil {
-		return entry, true
+		return session, true
 	}
-	if now, gone := v.cfg.Sandboxes.Sandbox(ctx, v.target.Name); gone == nil && now.State != sandbox.Running {
+	if now, gone := v.handle.Current(ctx); gone == nil && now.State != sandbox.Running {
 		v.show(v.unseen(now))
 	} else {
 		v.refuse(err)
 	}
-	return Entry{}, false
+	return nil, false
 }

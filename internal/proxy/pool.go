@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"sandboxd/internal/access"
 )
 
 // Bounds of the connections into one sandbox. What serves at their other end is not to be trusted.
@@ -35,7 +37,7 @@ type pools struct {
 }
 
 type pool struct {
-	session   Session
+	session   access.Guest
 	transport *http.Transport
 	used      time.Time // guarded by pools.mu
 
@@ -46,7 +48,7 @@ type pool struct {
 func newPools() *pools { return &pools{byID: map[string]*pool{}} }
 
 // of gives the pool of a sandbox's link. A new link gets a new one; the old one's connections died with it.
-func (p *pools) of(id string, s Session) *pool {
+func (p *pools) of(id string, s access.Guest) *pool {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +108,7 @@ func (p *pool) dial(ctx context.Context, address string) (net.Conn, error) {
 	return conn, err
 }
 
-func newPool(s Session) *pool {
+func newPool(s access.Guest) *pool {
 	p := &pool{session: s, gates: map[int]*gate{}}
 	p.transport = &http.Transport{
 		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
@@ -143,7 +145,7 @@ func (e *dialError) Error() string { return "dial: " + e.err.Error() }
 func (e *dialError) Unwrap() error { return e.err }
 
 // dial connects to the host of an upstream URL. port is 0 for what is no port's.
-func dial(ctx context.Context, s Session, address string) (conn net.Conn, port int, err error) {
+func dial(ctx context.Context, s access.Guest, address string) (conn net.Conn, port int, err error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, 0, fmt.Errorf("split %q: %w", address, err)

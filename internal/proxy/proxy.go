@@ -18,7 +18,6 @@ package proxy
 import (
 	"context"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
@@ -26,6 +25,7 @@ import (
 	"strings"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
@@ -33,12 +33,11 @@ import (
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/semaphore"
-	"sandboxd/internal/wire"
 )
 
-// Sandboxes finds sandboxes. Implemented by sandbox.Manager.
+// Sandboxes tells of sandboxes. Implemented by sandbox.Manager.
 type Sandboxes interface {
-	Graveyard
+	Finder
 	// Progress tells how far a sandbox's way up has come, by id.
 	Progress(id string) sandbox.Progress
 	// OffersIDE says whether VS Code is switched on in one.
@@ -70,20 +69,9 @@ type Accounts interface {
 	// HostSession knows the secrets of RedeemCode, at the host that they are for.
 	HostSession(ctx context.Context, secret, host string) (auth.Principal, error)
 	// RedeemCode turns a one-time code into a session for one host.
-	RedeemCode(ctx context.Context, code, host, nonce string) (secret string, err error)
+	RedeemCode(ctx context.Context, code, host, nonce string) (secret, sandboxID string, err error)
 	// User finds one by id, or gives NotFound.
 	User(ctx context.Context, id string) (auth.User, error)
-}
-
-// Doors opens sandboxes: door.Doors behind FromDoors. Kinds: NotFound, Gone, Conflict (not to be woken), Unavailable (the
-// host is full, or the guest does not answer), Timeout.
-type Doors interface {
-	// Open registers a use that lasts until Release, wakes the sandbox and gives the live link.
-	Open(ctx context.Context, name string, u idle.Use) (Entry, error)
-	// OpenStream is Open for what counts, once it is open, only around its Touches.
-	OpenStream(ctx context.Context, name string, u idle.Use) (Entry, error)
-	// Look gives the link of a sandbox that is awake. It is no use and wakes nothing.
-	Look(ctx context.Context, name string) (Entry, error)
 }
 
 // Tracker knows what uses the sandboxes. Implemented by idle.Tracker.
@@ -110,31 +98,6 @@ type Keys interface {
 	Knows(id string) bool
 }
 
-// Entry is one use of one sandbox, until Release, which may be called more than once.
-type Entry struct {
-	Sandbox sandbox.Sandbox
-	Session Session
-	TTYD    bool // a real ttyd answers on the terminals, with a page of its own
-	// Touch counts a moment of use. An attended one has the sandbox awake when it returns; an unattended one wakes nothing
-	// and gives no error.
-	Touch   func(ctx context.Context, unattended bool) error
-	Release func()
-}
-
-// Session is the live link to a sandbox. Equal sessions are the same link. What is dialled is a byte stream to an HTTP
-// server that is not to be trusted.
-type Session interface {
-	// DialPort connects to a port in the sandbox; NotFound when nothing listens there.
-	DialPort(ctx context.Context, port int) (net.Conn, error)
-	// DialTerminal connects to the HTTP server of a terminal tab: ttyd's, or the guest's own.
-	DialTerminal(ctx context.Context, tab string) (net.Conn, error)
-	// DialIDE connects to VS Code's HTTP server, starting it when needed. Conflict when it is switched off, Unavailable
-	// while it is being built or when it cannot be started.
-	DialIDE(ctx context.Context) (net.Conn, error)
-	// Services tells how the sandbox's declared services stand.
-	Services(ctx context.Context) ([]wire.ServiceStatus, error)
-}
-
 // Assets are the files of our terminal page, for sandboxes without ttyd. A sandbox's host serves them below
 // /.sandboxd/static/ without asking who wants them.
 type Assets struct {
@@ -149,7 +112,7 @@ type Config struct {
 	Sandboxes Sandboxes
 	Accounts  Accounts
 	Ports     Ports
-	Doors     Doors
+	Access    *access.Control
 	Tracker   Tracker
 	Keys      Keys           // nil for no direct route
 	Trusted   []netip.Prefix // proxies that are believed who they ask for
@@ -189,7 +152,8 @@ type visit struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	target hostname.Target
-	who    visitor // nobody until they are recognised
+	who    visitor       // nobody until they are recognised
+	handle access.Handle // of what they may use, from then on
 	begun  time.Time
 	direct bool // Traefik asks whether the request may go to the sandbox directly
 }
@@ -277,14 +241,14 @@ func (v visit) enter() {
 		return
 	}
 	defer leave()
-	entry, use, ok := v.open(sb)
+	session, use, ok := v.open(sb)
 	if !ok {
 		return
 	}
-	s := &stay{visit: v, use: use, entry: entry, woken: sb.State != sandbox.Running, since: time.Now()}
+	s := &stay{visit: v, use: use, session: session, woken: sb.State != sandbox.Running, since: time.Now()}
 	defer s.end()
 	if s.woken { // a program may have given up the connections that were open when it was frozen
-		v.pools.of(entry.Sandbox.ID, entry.Session).close()
+		v.pools.of(sb.ID, session.Guest).close()
 	}
 	way := passage{upstream: portHost(v.target.Port), path: v.r.URL.Path, rawPath: v.r.URL.RawPath}
 	switch v.target.Kind {
@@ -316,74 +280,20 @@ func (v visit) admit() (visit, sandbox.Sandbox, bool) {
 
 // recognise finds out who asks, and that they may use the sandbox or the port. It answers who may not.
 func (v visit) recognise() (visit, sandbox.Sandbox, bool) {
-	who, sb, err := v.judge(v.r.Context(), v.known)
-	if fault.Is(err, fault.Unauthenticated) {
-		v.challenge(err)
-		return v, sb, false
-	}
-	if err != nil {
+	c, err := v.judge(v.r.Context(), v.known)
+	v.who, v.handle = c.who, c.handle
+	sb := v.handle.Sandbox()
+	switch {
+	case fault.Is(err, fault.Unauthenticated) && v.staleWorker(c.at):
+		v.refuseWorker("This service worker belongs to a sandbox that is gone.")
+	case fault.Is(err, fault.Unauthenticated):
+		v.challenge(err, c.password)
+	case err != nil:
 		v.refuse(err)
-		return v, sb, false
+	default:
+		return v, sb, !v.evicts(v.who, sb)
 	}
-	if v.evicts(who, sb) {
-		return v, sb, false
-	}
-	v.who = who
-	return v, sb, true
-}
-
-// judge finds out from accounts who asks, and that they may use the sandbox, or else that the port is open to them.
-func (v visit) judge(ctx context.Context, accounts Accounts) (visitor, sandbox.Sandbox, error) {
-	who, sb, err := v.insider(ctx, accounts)
-	switch fault.KindOf(err) {
-	case fault.Unauthenticated, fault.Forbidden, fault.NotFound, fault.Gone:
-		if out, open, ok, outErr := v.outsider(ctx, accounts); ok || outErr != nil {
-			return out, open, outErr
-		}
-	}
-	return who, sb, err
-}
-
-// insider finds out who asks that may use the sandbox as a whole.
-func (v visit) insider(ctx context.Context, accounts Accounts) (who visitor, sb sandbox.Sandbox, err error) {
-	who, err = v.identify(ctx, accounts)
-	if err == nil {
-		err = v.checkOrigin(who)
-	}
-	if err == nil {
-		sb, err = v.permitted(ctx, who)
-	}
-	return who, sb, err
-}
-
-// permitted finds the sandbox if the visitor may use it. One that is not theirs looks like one that is not there.
-func (v visit) permitted(ctx context.Context, who visitor) (sandbox.Sandbox, error) {
-	sb, err := v.cfg.Sandboxes.Sandbox(ctx, v.target.Name)
-	if fault.Is(err, fault.NotFound) {
-		return sandbox.Sandbox{}, buried(ctx, v.cfg.Sandboxes, who, v.target.Name, err)
-	}
-	if err != nil {
-		return sandbox.Sandbox{}, err
-	}
-	if sb.Pooled || !who.May(sb.Owner, sb.Name) {
-		return sandbox.Sandbox{}, fault.New(fault.NotFound, "There is no sandbox at this address, or it is not yours.")
-	}
-	return sb, nil
-}
-
-// buried tells those who might have used a sandbox that it has been deleted; everybody else hears what they hear of one
-// that never was.
-func buried(ctx context.Context, in Graveyard, who interface{ May(owner, name string) bool }, name string, none error) error {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
-	grave, err := in.Grave(ctx, name)
-	if err != nil && !fault.Is(err, fault.NotFound) {
-		return err
-	}
-	if err != nil || !who.May(grave.Owner, name) {
-		return none
-	}
-	return fault.New(fault.Gone, "It was deleted on %s and will not come back.", grave.Deleted.UTC().Format("2 January 2006"))
+	return v, sb, false
 }
 
 // client is where the request comes from.

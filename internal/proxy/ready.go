@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
@@ -45,8 +46,9 @@ type carry struct{}
 // RoundTrip implements http.RoundTripper.
 func (carry) RoundTrip(r *http.Request) (*http.Response, error) {
 	s := stayOf(r.Context())
-	pool := s.pools.of(s.entry.Sandbox.ID, s.entry.Session)
-	if s.target.Port == 0 || !s.fresh(s.entry.Sandbox, s.woken) {
+	sb := s.session.Sandbox()
+	pool := s.pools.of(sb.ID, s.session.Guest)
+	if s.target.Port == 0 || !s.fresh(sb, s.woken) {
 		return pool.transport.RoundTrip(r)
 	}
 	return s.insist(r, pool)
@@ -133,7 +135,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // gate is where requests wait for one port of a fresh sandbox. One of them dials; when it gets through, all others follow
 // at once.
 type gate struct {
-	session Session
+	session access.Guest
 	port    int
 	turn    chan struct{} // held by the one who dials
 
@@ -144,7 +146,7 @@ type gate struct {
 	expected bool
 }
 
-func newGate(s Session, port int) *gate {
+func newGate(s access.Guest, port int) *gate {
 	return &gate{session: s, port: port, turn: make(chan struct{}, 1), opened: make(chan struct{})}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/sandbox"
@@ -105,17 +106,37 @@ func (v visit) redeemable(ctx context.Context, secret string) (share sandbox.Sha
 	if v.target.Kind != hostname.Port {
 		return share, "", false, nil
 	}
-	sb, err := v.cfg.Sandboxes.Sandbox(ctx, v.target.Name)
-	if fault.Is(err, fault.NotFound) || err == nil && sb.Pooled {
+	c := &shareClaim{visit: v, secret: secret}
+	_, err = v.cfg.Access.Resolve(ctx, v.target.Name, c)
+	if fault.Is(err, fault.NotFound) {
 		return share, "", false, nil
 	}
-	if err != nil {
-		return share, "", false, err
+	return c.share, c.pass, err == nil, err
+}
+
+// shareClaim is the secret of a link to a port.
+type shareClaim struct {
+	visit
+	secret string
+	share  sandbox.Share
+	pass   string
+}
+
+// Admits implements access.Claim.
+func (c *shareClaim) Admits(ctx context.Context, sb sandbox.Sandbox) (err error) {
+	var ok bool
+	if c.share, c.pass, ok = c.cfg.Ports.Redeem(sb.ID, c.target.Port, c.secret); ok {
+		ok, err = answersFor(ctx, c.known, c.share.Owner, sb)
 	}
-	if share, pass, ok = v.cfg.Ports.Redeem(sb.ID, v.target.Port, secret); ok {
-		ok, err = answersFor(ctx, v.known, share.Owner, sb)
+	if err == nil && !ok {
+		err = access.NotFound(sb.Name)
 	}
-	return share, pass, ok, err
+	return err
+}
+
+// Missing implements access.Claim.
+func (*shareClaim) Missing(_ context.Context, name string, _ *sandbox.Tombstone) error {
+	return access.NotFound(name)
 }
 
 // hadShare reports whether the request shows a share, as it seems: one that is good would have let it in.

@@ -5,25 +5,26 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/idle"
 )
 
-// stay is one request inside its sandbox, from the door to its end. It counts as a request in flight until it turns out
+// stay is one request inside its sandbox, from when it was opened to its end. It counts as a request in flight until it turns out
 // to be a stream (an answer or an upload that goes on), and as a stream by what flows and by what cannot flow because the
 // sandbox does not take it; then a sandbox through which nothing flows may be frozen under it, and is thawed before the
 // next byte that goes in.
 type stay struct {
 	visit
-	use   idle.Use  // zero for one that only looks
-	entry Entry     // as it was opened
-	woken bool      // it was not awake when the request came
-	since time.Time // when the door was opened
-	way   passage
-	out   *final // what the answer is written to, once it is asked for
+	use     idle.Use        // zero for one that only looks
+	session *access.Session // as it was opened
+	woken   bool            // it was not awake when the request came
+	since   time.Time       // when it was opened
+	way     passage
+	out     *final // what the answer is written to, once it is asked for
 
-	lease  Entry                 // what is held instead of entry, if anything; the watch's own
-	stream atomic.Pointer[Entry] // what counts by its touches, while anything does
+	lease  *access.Session                // what is held instead of session, if anything; the watch's own
+	stream atomic.Pointer[access.Session] // what counts by its touches, while anything does
 	course
 }
 
@@ -69,8 +70,8 @@ func (s *stay) end() {
 
 // release ends the use, when nothing of the request goes on any more.
 func (s *stay) release() {
-	s.entry.Release()
-	if s.lease.Release != nil {
+	s.session.Release()
+	if s.lease != nil {
 		s.lease.Release()
 	}
 }
@@ -124,8 +125,8 @@ func (s *stay) stillMay(ctx context.Context) bool {
 	if s.moved(ctx) {
 		return false
 	}
-	now, _, err := s.judge(ctx, s.cfg.Accounts)
-	if err == nil && now.User.ID != s.who.User.ID {
+	now, err := s.judge(ctx, s.cfg.Accounts)
+	if err == nil && (now.who.User.ID != s.who.User.ID || now.handle.ID() != s.handle.ID()) {
 		return false
 	}
 	switch fault.KindOf(err) {
@@ -144,17 +145,17 @@ func (s *stay) turn(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	use, open := s.use, s.cfg.Doors.Open
+	use, open := s.use, s.handle.Open
 	if goesOn {
-		use.Kind, open = idle.Stream, s.cfg.Doors.OpenStream
+		use.Kind, open = idle.Stream, s.handle.OpenStream
 	}
-	next, err := open(ctx, s.target.Name, use)
+	next, err := open(ctx, use)
 	if err != nil {
 		return // it counts as it did
 	}
 	s.stream.Store(nil)
 	if goesOn {
-		s.stream.Store(&next)
+		s.stream.Store(next)
 	}
 	s.release()
 	s.lease = next

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
@@ -91,19 +92,20 @@ func (s *strangers) keep(id string, one stranger) {
 	s.by[id] = one
 }
 
-// knock opens a door, for outsiders within bounds. sb is the sandbox as it was when the request came.
-func (v visit) knock(
-	ctx context.Context, sb sandbox.Sandbox, open func(context.Context, string, idle.Use) (Entry, error), use idle.Use,
-) (Entry, error) {
+// opener opens the sandbox that a request may use.
+type opener func(context.Context, idle.Use) (*access.Session, error)
+
+// knock opens the sandbox, for outsiders within bounds. sb is the sandbox as it was when the request came.
+func (v visit) knock(ctx context.Context, sb sandbox.Sandbox, open opener, use idle.Use) (*access.Session, error) {
 	if !v.who.outside() || !sb.State.Resting() {
-		return open(ctx, v.target.Name, use)
+		return open(ctx, use)
 	}
 	if err := v.strangers.take(sb, time.Now()); err != nil {
-		return Entry{}, err
+		return nil, err
 	}
-	entry, err := open(ctx, v.target.Name, use)
+	session, err := open(ctx, use)
 	if err == nil || ctx.Err() == nil { // else it was given up, or goes on
 		v.strangers.ended(sb.ID, err, time.Now())
 	}
-	return entry, err
+	return session, err
 }

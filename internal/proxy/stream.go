@@ -47,7 +47,7 @@ func (s *stay) forgotten(now time.Time) bool {
 
 // ends reports whether the sandbox has been put to sleep by now, or is on its way there.
 func (s *stay) ends(ctx context.Context) bool {
-	sb, err := s.cfg.Sandboxes.Sandbox(ctx, s.target.Name)
+	sb, err := s.handle.Current(ctx)
 	return err == nil && sb.State.Sleeps()
 }
 
@@ -88,7 +88,7 @@ func (s *stay) goes(ctx context.Context, n int, beat bool) error {
 
 // thaw makes a frozen sandbox go on, for a use that is unattended or not.
 func (s *stay) thaw(ctx context.Context, unattended bool) error {
-	sb, err := s.cfg.Sandboxes.Sandbox(ctx, s.target.Name)
+	sb, err := s.handle.Current(ctx)
 	if err != nil || sb.State != sandbox.Frozen {
 		return err
 	}
@@ -96,11 +96,11 @@ func (s *stay) thaw(ctx context.Context, unattended bool) error {
 	defer cancel()
 	use := s.use
 	use.Unattended = unattended
-	entry, err := s.cfg.Doors.Open(ctx, s.target.Name, use)
+	session, err := s.handle.Open(ctx, use)
 	if err != nil {
 		return err
 	}
-	entry.Release()
+	session.Release()
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"net/http"
 
 	"sandboxd/internal/fault"
@@ -31,9 +30,9 @@ func (p *Proxy) tenantCookie() string { return p.cookieName(scrub.Cookies + "_bo
 const tenantSeconds = 400 * 24 * 60 * 60
 
 // tenant reports whether the browser has signed in at this very sandbox, or else at another one, at this host.
-func (v visit) tenant(sb sandbox.Sandbox) (same, other bool) {
+func (v visit) tenant(sandboxID string) (same, other bool) {
 	for i, c := range v.r.CookiesNamed(v.tenantCookie()) {
-		if c.Value == sb.ID || i >= maxCandidates { // a neighbour may have set many of the name, see session
+		if c.Value == sandboxID || i >= maxCandidates { // a neighbour may have set many of the name, see session
 			return true, false
 		}
 		other = true
@@ -42,13 +41,9 @@ func (v visit) tenant(sb sandbox.Sandbox) (same, other bool) {
 }
 
 // moveIn makes the browser forget what another sandbox has left at this host.
-func (v visit) moveIn(ctx context.Context) {
-	sb, err := v.cfg.Sandboxes.Sandbox(ctx, v.target.Name)
-	if err != nil {
-		return // it is told at the next step
-	}
-	if same, _ := v.tenant(sb); !same {
-		v.setCookie(v.tenantCookie(), sb.ID, tenantSeconds)
+func (v visit) moveIn(sandboxID string) {
+	if same, _ := v.tenant(sandboxID); !same {
+		v.setCookie(v.tenantCookie(), sandboxID, tenantSeconds)
 		v.emptyStorage()
 	}
 }
@@ -58,13 +53,19 @@ func (v visit) emptyStorage() { v.w.Header().Set("Clear-Site-Data", `"storage"`)
 // fetchesWorker reports whether a browser asks for the script of a service worker. No page can make it say so, or not.
 func fetchesWorker(r *http.Request) bool { return r.Header.Get("Service-Worker") == "script" }
 
+// staleWorker reports whether a browser asks for the script of a worker that another sandbox has left at this host.
+func (v visit) staleWorker(sandboxID string) bool {
+	_, other := v.tenant(sandboxID)
+	return other && fetchesWorker(v.r) && v.target.Kind != hostname.Terminal && sandboxID != ""
+}
+
 // evicts answers, and reports true, when the browser still has what another sandbox has left at this host.
 func (v visit) evicts(who visitor, sb sandbox.Sandbox) bool {
-	_, other := v.tenant(sb)
+	_, other := v.tenant(sb.ID)
 	switch {
 	case v.target.Kind == hostname.Terminal || !other:
 		return false
-	case fetchesWorker(v.r):
+	case v.staleWorker(sb.ID):
 		v.refuseWorker("This service worker belongs to a sandbox that is gone.")
 		return true
 	case isNavigation(v.r) && !who.outside() && !who.byHeader():

@@ -62,7 +62,7 @@ func TestTenants_ANewSandboxAtTheHostIsEnteredByWayOfTheDashboard(t *testing.T) 
 	w.serve(portHost(3000), greet)
 	_, cookies := w.arrive(port3000+"/", nil)
 	w.boxes.put("ml", sandbox.Sandbox{ID: "9", Name: "ml", Owner: "u-ann", State: sandbox.Running})
-	w.wantStatus(w.ask("GET", port3000+"/", append(cookies, "Accept", "*/*")), 200) // of a page that is open already
+	w.wantStatus(w.ask("GET", port3000+"/", append(cookies, "Accept", "*/*")), 401) // of a page that is open already
 	w.wantStatus(w.decide(w.question("GET", direct3000, "/", append(cookies, page...))), 303)
 	a, cookies := w.arrive(port3000+"/x", cookies)
 	if a.Header.Get("Clear-Site-Data") != emptied || tenantOf(a) != "9" || a.Header.Get("Location") != port3000+"/x" {

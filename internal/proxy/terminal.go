@@ -45,7 +45,7 @@ func (s *stay) serveTerminal() {
 			way.rawPath = "/" + rest
 		}
 	}
-	if !s.entry.TTYD && way.path == "/" && (s.r.Method == http.MethodGet || s.r.Method == http.MethodHead) {
+	if !s.session.Guest.Hello().HasTTYD && way.path == "/" && (s.r.Method == http.MethodGet || s.r.Method == http.MethodHead) {
 		s.showTerminal(base, tab)
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/idle"
@@ -86,12 +87,12 @@ func (v visit) outlook(ctx context.Context, sb sandbox.Sandbox) outlook {
 	if !v.mayWake(use, sb) {
 		return outlook{Text: v.target.Name + " is " + atRest(sb.State) + ". Reload the page to wake it.", Stay: true}
 	}
-	entry, err := v.knock(ctx, sb, v.cfg.Doors.Open, use)
+	session, err := v.knock(ctx, sb, v.handle.Open, use)
 	if err == nil {
-		defer entry.Release()
-		err = v.awaitService(ctx, entry)
+		defer session.Release()
+		err = v.awaitService(ctx, session)
 	}
-	now, rowErr := v.cfg.Sandboxes.Sandbox(v.r.Context(), v.target.Name)
+	now, rowErr := v.handle.Current(v.r.Context())
 	switch {
 	case err == nil, rowErr != nil:
 		return outlook{Go: true}
@@ -104,9 +105,10 @@ func (v visit) outlook(ctx context.Context, sb sandbox.Sandbox) outlook {
 }
 
 // awaitService returns when the service that the host leads to answers, or is known not to exist.
-func (v visit) awaitService(ctx context.Context, entry Entry) error {
-	if v.target.Port == 0 || !v.fresh(entry.Sandbox, false) {
+func (v visit) awaitService(ctx context.Context, session *access.Session) error {
+	sb := session.Sandbox()
+	if v.target.Port == 0 || !v.fresh(sb, false) {
 		return nil
 	}
-	return v.pools.of(entry.Sandbox.ID, entry.Session).gate(v.target.Port).await(ctx)
+	return v.pools.of(sb.ID, session.Guest).gate(v.target.Port).await(ctx)
 }

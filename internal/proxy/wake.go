@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
@@ -34,34 +35,34 @@ func (v visit) patience() time.Duration {
 // deadline is when this request stops waiting to be let through.
 func (v visit) deadline() time.Time { return v.begun.Add(v.patience()) }
 
-// open goes through the door: the use is registered first, then the sandbox is woken. It answers whom it does not lead in.
-func (v visit) open(sb sandbox.Sandbox) (Entry, idle.Use, bool) {
+// open opens the sandbox: the use is registered first, then the sandbox is woken. It answers whom it does not lead in.
+func (v visit) open(sb sandbox.Sandbox) (*access.Session, idle.Use, bool) {
 	if v.observes() {
-		entry, ok := v.look(sb)
-		return entry, idle.Use{}, ok
+		session, ok := v.look(sb)
+		return session, idle.Use{}, ok
 	}
 	use := v.use()
 	if !v.mayWake(use, sb) {
 		v.leave(sb.State)
-		return Entry{}, use, false
+		return nil, use, false
 	}
-	open := v.cfg.Doors.Open
+	open := opener(v.handle.Open)
 	if isWebSocket(v.r) {
-		open = v.cfg.Doors.OpenStream
+		open = v.handle.OpenStream
 	}
 	ctx, cancel := context.WithDeadline(v.r.Context(), v.deadline())
 	defer cancel()
-	entry, err := v.knock(ctx, sb, open, use)
+	session, err := v.knock(ctx, sb, open, use)
 	if err != nil {
 		v.shut(ctx, sb, err)
-		return Entry{}, use, false
+		return nil, use, false
 	}
-	return entry, use, true
+	return session, use, true
 }
 
-// shut answers a request that did not get through the door before ctx ended. sb is the sandbox as it was when it came.
+// shut answers a request whose sandbox was not opened before ctx ended. sb is the sandbox as it was when it came.
 func (v visit) shut(ctx context.Context, sb sandbox.Sandbox, err error) {
-	now, rowErr := v.cfg.Sandboxes.Sandbox(v.r.Context(), v.target.Name)
+	now, rowErr := v.handle.Current(v.r.Context())
 	if rowErr == nil {
 		sb = now
 	}

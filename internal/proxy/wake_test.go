@@ -239,7 +239,7 @@ func TestWake_ABodyIsReadOnlyWhenTheSandboxIsThereAndArrivesWhole(t *testing.T) 
 func TestWake_ADeletedSandboxIsGoneForThoseWhoHadIt(t *testing.T) {
 	w := newWorld(t)
 	w.boxes.put("ml", sandbox.Sandbox{})
-	w.boxes.graves["ml"] = sandbox.Grave{Name: "ml", Owner: "u-ann", Deleted: time.Date(2026, 11, 3, 12, 0, 0, 0, time.UTC)}
+	w.boxes.tombstones["ml"] = sandbox.Tombstone{Name: "ml", Owner: "u-ann", Deleted: time.Date(2026, 11, 3, 12, 0, 0, 0, time.UTC)}
 	for token, status := range map[string]int{annToken: 410, rootToken: 410, bobToken: 404, oneToken: 404} {
 		a := w.ask("GET", port3000+"/", header{"Authorization", "Bearer " + token, "Accept", "text/html"})
 		if a.StatusCode != status || status == 410 != contains(a.body, "ml has been deleted", "It was deleted on 3 November 2026") {

@@ -45,16 +45,16 @@ func TestSetServices_AnAddressThatIsASandboxsNameIsRefused(t *testing.T) {
 	play(t, func(t *testing.T, _ *world, m *sandbox.Manager) {
 		create(t, m, sandbox.Request{Name: "api-lab", Owner: "another"})
 		brought(t, m, sandbox.Running)
-		_, err := m.SetServices(t.Context(), "lab", []catalog.Service{service("api", 8000)})
+		_, err := m.SetServices(t.Context(), ref(t, m, "lab"), []catalog.Service{service("api", 8000)})
 		if !fault.Is(err, fault.Conflict) || fault.FieldOf(err) != "name" || !strings.Contains(fault.Message(err), "service api") {
 			t.Errorf("got %v", err)
 		}
 		setServices(t, m, "lab", service("api", 0)) // without a port it needs no address
-		_, err = m.SetServices(t.Context(), "lab", []catalog.Service{service("api", 8000)})
+		_, err = m.SetServices(t.Context(), ref(t, m, "lab"), []catalog.Service{service("api", 8000)})
 		if !fault.Is(err, fault.Conflict) {
 			t.Errorf("with a port: %v", err)
 		}
-		_, err = m.ChangeServices(t.Context(), "lab", func(l []catalog.Service) ([]catalog.Service, error) {
+		_, err = m.ChangeServices(t.Context(), ref(t, m, "lab"), func(l []catalog.Service) ([]catalog.Service, error) {
 			l[0].Port = 8000 // in place
 			return l, nil
 		})
@@ -62,7 +62,7 @@ func TestSetServices_AnAddressThatIsASandboxsNameIsRefused(t *testing.T) {
 			t.Errorf("changed in place: %v", err)
 		}
 		for _, name := range []string{"code", "code-server"} {
-			if _, err := m.SetServices(t.Context(), "lab", []catalog.Service{service(name, 1)}); !fault.Is(err, fault.Invalid) {
+			if _, err := m.SetServices(t.Context(), ref(t, m, "lab"), []catalog.Service{service(name, 1)}); !fault.Is(err, fault.Invalid) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -76,7 +76,7 @@ func TestSetServices_AnAddressOfAnotherSandboxsServiceIsRefused(t *testing.T) {
 		settled(t, m, "ml", sandbox.Running)
 		settled(t, m, "app-ml", sandbox.Running)
 		setServices(t, m, "app-ml", service("web", 3000), service("worker", 0))
-		_, err := m.SetServices(t.Context(), "ml", []catalog.Service{service("web-app", 666)})
+		_, err := m.SetServices(t.Context(), ref(t, m, "ml"), []catalog.Service{service("web-app", 666)})
 		if !fault.Is(err, fault.Conflict) || fault.FieldOf(err) != "name" || strings.Contains(fault.Message(err), "ann") {
 			t.Errorf("got %v", err)
 		}
@@ -87,7 +87,7 @@ func TestSetServices_AnAddressOfAnotherSandboxsServiceIsRefused(t *testing.T) {
 		setServices(t, m, "app-ml", service("web", 3001), service("api", 8000)) // its own it may keep
 		setServices(t, m, "app-ml", service("api", 8000))
 		setServices(t, m, "ml", service("web-app", 1)) // nobody's any more
-		if _, err := m.SetServices(t.Context(), "app-ml", []catalog.Service{service("web", 3000)}); !fault.Is(err, fault.Conflict) {
+		if _, err := m.SetServices(t.Context(), ref(t, m, "app-ml"), []catalog.Service{service("web", 3000)}); !fault.Is(err, fault.Conflict) {
 			t.Errorf("the other way round: %v", err)
 		}
 	})
@@ -114,7 +114,7 @@ func TestHasHost_ATemplatesServiceHasItWhileNobodyHadItFirst(t *testing.T) {
 		has("ml", "web-app", true)
 		has("app-ml", "web", false)
 		has("ml", "web", false) // it has no such service any more
-		if _, err := m.SetServices(t.Context(), "ml", nil); err != nil {
+		if _, err := m.SetServices(t.Context(), ref(t, m, "ml"), nil); err != nil {
 			t.Fatal(err)
 		}
 		has("app-ml", "web", true)
@@ -137,7 +137,7 @@ func TestHasHost_CountsFromWhenAServiceWasDeclared(t *testing.T) {
 		w.templates.change(func(c *templates) { c.service, c.port = "web-app", 666 })
 		create(t, m, sandbox.Request{Name: "ml"})
 		settled(t, m, "ml", sandbox.Running)
-		if _, err := m.SetServices(t.Context(), "ml", []catalog.Service{}); err != nil { // gives up its template's
+		if _, err := m.SetServices(t.Context(), ref(t, m, "ml"), []catalog.Service{}); err != nil { // gives up its template's
 			t.Fatal(err)
 		}
 		pass(time.Second)
@@ -145,7 +145,7 @@ func TestHasHost_CountsFromWhenAServiceWasDeclared(t *testing.T) {
 		settled(t, m, "app-ml", sandbox.Running)
 		setServices(t, m, "app-ml", service("web", 3000))
 		pass(time.Second)
-		if _, err := m.SetServices(t.Context(), "ml", nil); err != nil { // and takes it back
+		if _, err := m.SetServices(t.Context(), ref(t, m, "ml"), nil); err != nil { // and takes it back
 			t.Fatal(err)
 		}
 		for range 2 {
@@ -184,7 +184,9 @@ func TestAddress_TwoDeclareTheSameAtOnceAndNotBothGetIt(t *testing.T) {
 				settled(t, m, name, sandbox.Running)
 			}
 			for i, c := range []struct{ name, service string }{{"ml", "web-app"}, {"app-ml", "web"}} {
-				both.Go(func() { _, errs[i] = m.SetServices(t.Context(), c.name, []catalog.Service{service(c.service, 1)}) })
+				both.Go(func() {
+					_, errs[i] = m.SetServices(t.Context(), ref(t, m, c.name), []catalog.Service{service(c.service, 1)})
+				})
 			}
 			both.Wait()
 			if errs[0] == nil && errs[1] == nil {
@@ -211,7 +213,9 @@ func TestAddress_ACreateAndAnEditAtOnceDoNotBothGetIt(t *testing.T) {
 			var both sync.WaitGroup
 			var createErr, setErr error
 			both.Go(func() { _, _, createErr = m.Create(t.Context(), sandbox.Request{Name: "api-lab", Template: "base"}) })
-			both.Go(func() { _, setErr = m.SetServices(t.Context(), "lab", []catalog.Service{service("api", 8000)}) })
+			both.Go(func() {
+				_, setErr = m.SetServices(t.Context(), ref(t, m, "lab"), []catalog.Service{service("api", 8000)})
+			})
 			both.Wait()
 			if createErr == nil && setErr == nil {
 				t.Error("both have the address api-lab")

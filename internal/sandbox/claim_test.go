@@ -33,7 +33,7 @@ func TestCreate_ClaimsAPooledOneAsIfItWasMadeForThis(t *testing.T) {
 		if n := calls() - before; n != 0 || time.Since(begun) > 10*time.Millisecond {
 			t.Errorf("%d engine calls more than the thaw, %s", n, time.Since(begun))
 		}
-		if got, err := m.Awake(t.Context(), s.Name); err != nil || got.ID != s.ID || w.engine.Frozen(s.ID) {
+		if got, err := m.Awake(t.Context(), ref(t, m, s.Name)); err != nil || got.ID != s.ID || w.engine.Frozen(s.ID) {
 			t.Errorf("used: %+v, %v", got, err)
 		}
 		pass(time.Minute)

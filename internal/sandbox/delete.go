@@ -9,19 +9,16 @@ import (
 var errDeleted = fault.New(fault.Gone, "It was deleted before it was ready.")
 
 // Delete ends a sandbox and removes everything of it, its volume too. It interrupts a create, a start, a wake or a
-// falling asleep under way. NotFound if there is none.
-func (m *Manager) Delete(ctx context.Context, name string) (Sandbox, error) {
-	if s, err := m.meant(ctx, name); err != nil {
+// falling asleep under way. Gone when it is deleted already.
+func (m *Manager) Delete(ctx context.Context, ref Ref) (Sandbox, error) {
+	if s, err := m.Current(ctx, ref); err != nil {
 		return Sandbox{}, err
 	} else if s.State == Creating || s.State == Starting || s.State.Resting() {
-		m.turns.interrupt(name, errDeleted)
+		m.turns.interrupt(ref.name, errDeleted)
 	}
-	return m.do(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
-		s, err := m.meant(ctx, name)
+	return m.do(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
+		s, err := m.set(ctx, s, Deleting, "")
 		if err != nil {
-			return err
-		}
-		if s, err = m.set(ctx, s, Deleting, ""); err != nil {
 			return err
 		}
 		accept(s)

@@ -91,9 +91,9 @@ func (m *Manager) Sandbox(ctx context.Context, name string) (Sandbox, error) {
 	return s, err
 }
 
-// Grave gives what is known of the last deleted sandbox of that name. NotFound when there was none lately.
-func (m *Manager) Grave(ctx context.Context, name string) (Grave, error) {
-	return m.c.Store.Grave(ctx, name)
+// Tombstone gives what is known of the last deleted sandbox of that name. NotFound when there was none lately.
+func (m *Manager) Tombstone(ctx context.Context, name string) (Tombstone, error) {
+	return m.c.Store.Tombstone(ctx, name)
 }
 
 // List gives the sandboxes that match f, and how many match without f's page.
@@ -118,13 +118,13 @@ func (m *Manager) EngineHealth() error {
 	return m.engineErr
 }
 
-// Wait blocks until no operation on name is under way or in line, or ctx ends, and gives what came of it. NotFound
-// once it is deleted.
-func (m *Manager) Wait(ctx context.Context, name string) (Sandbox, error) {
-	if err := m.turns.wait(ctx, name); err != nil {
-		return Sandbox{}, late(ctx, name)
+// Wait blocks until no operation on a sandbox is under way or in line, or ctx ends, and gives what came of it. Gone once it
+// is deleted.
+func (m *Manager) Wait(ctx context.Context, ref Ref) (Sandbox, error) {
+	if err := m.turns.wait(ctx, ref.name); err != nil {
+		return Sandbox{}, late(ctx, ref.name)
 	}
-	return m.Sandbox(ctx, name)
+	return m.Current(ctx, ref)
 }
 
 // operation does its work in name's turn. It calls accept once its intent is kept, at the latest when it returns.
@@ -176,10 +176,10 @@ func (p pending) wait(ctx context.Context) (s Sandbox, ok bool, err error) {
 	}
 }
 
-// do queues op for name, and returns once it is accepted, has failed before that, or patience is over; then it gives
-// the row as it stands.
-func (m *Manager) do(ctx context.Context, name string, op operation) (Sandbox, error) {
-	p, err := m.begin(name, op.as(ctx))
+// do queues a change, and returns once it is accepted, has failed before that, or patience is over; then it gives the row
+// as it stands.
+func (m *Manager) do(ctx context.Context, ref Ref, c change) (Sandbox, error) {
+	p, err := m.begin(ref.name, m.on(ref, c))
 	if err != nil {
 		return Sandbox{}, err
 	}
@@ -187,12 +187,16 @@ func (m *Manager) do(ctx context.Context, name string, op operation) (Sandbox, e
 	if ok || err != nil {
 		return s, err
 	}
-	return m.Sandbox(ctx, name)
+	return m.Current(ctx, ref)
 }
 
-// attend queues op for name, and returns once it is accepted or has failed before that, however long that takes.
-func (m *Manager) attend(ctx context.Context, name string, op operation) (Sandbox, error) {
-	p, err := m.begin(name, op.as(ctx))
+// attend queues a change, and returns once it is accepted or has failed before that, however long that takes.
+func (m *Manager) attend(ctx context.Context, ref Ref, c change) (Sandbox, error) {
+	return m.attendTo(ctx, ref.name, m.on(ref, c))
+}
+
+func (m *Manager) attendTo(ctx context.Context, name string, op operation) (Sandbox, error) {
+	p, err := m.begin(name, op)
 	if err != nil {
 		return Sandbox{}, err
 	}

@@ -35,10 +35,20 @@ func create(t *testing.T, m *sandbox.Manager, r sandbox.Request) sandbox.Sandbox
 	return s
 }
 
+// ref names the sandbox that has a name now; one that there is not when none has it.
+func ref(t *testing.T, m *sandbox.Manager, name string) sandbox.Ref {
+	t.Helper()
+	s, err := m.Sandbox(t.Context(), name)
+	if err != nil {
+		s = sandbox.Sandbox{ID: "none", Name: name}
+	}
+	return s.Ref()
+}
+
 // settled waits for name and wants it in a state.
 func settled(t *testing.T, m *sandbox.Manager, name string, want sandbox.State) sandbox.Sandbox {
 	t.Helper()
-	s, err := m.Wait(t.Context(), name)
+	s, err := m.Wait(t.Context(), ref(t, m, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +119,7 @@ func TestCreate_OfANameUnderWayOrOnItsWayOutIsNeitherLostNorMixedUp(t *testing.T
 			t.Errorf("another spec while the first is under way: %v", err)
 		}
 		w.images.set(0, nil)
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), "lab") })
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), ref(t, m, "lab")) })
 		fresh, created, err := m.Create(t.Context(), sandbox.Request{Name: "lab", Image: "debian"})
 		if err != nil || !created || fresh.ID == first.ID || fresh.State != sandbox.Creating {
 			t.Errorf("right after the delete: %+v created %v, %v", fresh, created, err)
@@ -178,7 +188,7 @@ func TestCreate_FailureIsUndoneAndSaysWhy(t *testing.T) {
 			w.images.set(0, nil)
 			w.engine.refuse(sandboxtest.OpCreate, nil)
 			w.engine.refuse(sandboxtest.OpStart, nil)
-			if _, err := m.Start(t.Context(), "lab"); err != nil {
+			if _, err := m.Start(t.Context(), ref(t, m, "lab")); err != nil {
 				t.Error(err)
 			}
 			settled(t, m, "lab", sandbox.Running)
@@ -207,11 +217,11 @@ func TestStopStartRestartDelete(t *testing.T) {
 			accept sandbox.State
 			end    sandbox.State
 		}{
-			{func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), "lab") }, sandbox.Stopping, sandbox.Stopped},
-			{func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), "lab") }, sandbox.Stopped, sandbox.Stopped},
-			{func() (sandbox.Sandbox, error) { return m.Start(t.Context(), "lab") }, sandbox.Starting, sandbox.Running},
-			{func() (sandbox.Sandbox, error) { return m.Start(t.Context(), "lab") }, sandbox.Running, sandbox.Running},
-			{func() (sandbox.Sandbox, error) { return m.Restart(t.Context(), "lab") }, sandbox.Stopping, sandbox.Running},
+			{func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), ref(t, m, "lab")) }, sandbox.Stopping, sandbox.Stopped},
+			{func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), ref(t, m, "lab")) }, sandbox.Stopped, sandbox.Stopped},
+			{func() (sandbox.Sandbox, error) { return m.Start(t.Context(), ref(t, m, "lab")) }, sandbox.Starting, sandbox.Running},
+			{func() (sandbox.Sandbox, error) { return m.Start(t.Context(), ref(t, m, "lab")) }, sandbox.Running, sandbox.Running},
+			{func() (sandbox.Sandbox, error) { return m.Restart(t.Context(), ref(t, m, "lab")) }, sandbox.Stopping, sandbox.Running},
 		} {
 			got, err := step.do()
 			if err != nil || got.State != step.accept {
@@ -219,21 +229,21 @@ func TestStopStartRestartDelete(t *testing.T) {
 			}
 			settled(t, m, "lab", step.end)
 		}
-		if got, err := m.Delete(t.Context(), "lab"); err != nil || got.State != sandbox.Deleting {
+		if got, err := m.Delete(t.Context(), ref(t, m, "lab")); err != nil || got.State != sandbox.Deleting {
 			t.Fatalf("delete: %s, %v", got.State, err)
 		}
-		if _, err := m.Wait(t.Context(), "lab"); !fault.Is(err, fault.NotFound) {
+		if _, err := m.Wait(t.Context(), ref(t, m, "lab")); !fault.Is(err, fault.Gone) {
 			t.Errorf("after the delete: %v", err)
 		}
 		if _, ok := w.engine.instance(t, s.ID); ok {
 			t.Error("the engine keeps it")
 		}
 		for what, do := range map[string]func() (sandbox.Sandbox, error){
-			"start":  func() (sandbox.Sandbox, error) { return m.Start(t.Context(), "lab") },
-			"delete": func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), "lab") },
-			"rename": func() (sandbox.Sandbox, error) { return m.Rename(t.Context(), "lab", "x") },
+			"start":  func() (sandbox.Sandbox, error) { return m.Start(t.Context(), ref(t, m, "lab")) },
+			"delete": func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), ref(t, m, "lab")) },
+			"rename": func() (sandbox.Sandbox, error) { return m.Rename(t.Context(), ref(t, m, "lab"), "x") },
 		} {
-			if _, err := do(); !fault.Is(err, fault.NotFound) {
+			if _, err := do(); !fault.Is(err, fault.Gone) {
 				t.Errorf("%s of a deleted one: %v", what, err)
 			}
 		}
@@ -245,10 +255,10 @@ func TestDelete_InterruptsACreateAndLeavesNothing(t *testing.T) {
 		w.images.set(time.Hour, nil)
 		s := create(t, m, sandbox.Request{Name: "lab"})
 		start := time.Now()
-		if _, err := m.Delete(t.Context(), "lab"); err != nil {
+		if _, err := m.Delete(t.Context(), ref(t, m, "lab")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Wait(t.Context(), "lab"); !fault.Is(err, fault.NotFound) || time.Since(start) > 5*time.Second {
+		if _, err := m.Wait(t.Context(), ref(t, m, "lab")); !fault.Is(err, fault.Gone) || time.Since(start) > 5*time.Second {
 			t.Errorf("%v after %s", err, time.Since(start))
 		}
 		if _, ok := w.engine.instance(t, s.ID); ok {
@@ -262,7 +272,7 @@ func TestDelete_WithADeadEngineIsFinishedWhenItIsBack(t *testing.T) {
 		s := create(t, m, sandbox.Request{Name: "lab"})
 		settled(t, m, "lab", sandbox.Running)
 		w.engine.refuse(sandboxtest.OpRemove, fault.New(fault.Unavailable, "The engine is away."))
-		if _, err := m.Delete(t.Context(), "lab"); err != nil {
+		if _, err := m.Delete(t.Context(), ref(t, m, "lab")); err != nil {
 			t.Fatal(err)
 		}
 		if got := settled(t, m, "lab", sandbox.Deleting); !strings.Contains(m.Progress(got.ID).Detail, "The engine is away.") {
@@ -285,16 +295,16 @@ func TestRename_ChangesTheLabelAndTellsEverybody(t *testing.T) {
 		settled(t, m, "lab", sandbox.Running)
 		events := m.Subscribe()
 		defer events.Close()
-		if s, err := m.Rename(t.Context(), "lab", "Über 日本"); err != nil || s.Label != "Über 日本" {
+		if s, err := m.Rename(t.Context(), ref(t, m, "lab"), "Über 日本"); err != nil || s.Label != "Über 日本" {
 			t.Fatalf("%q, %v", s.Label, err)
 		}
 		if e := <-events.C; e.Sandbox.Label != "Über 日本" {
 			t.Errorf("event %+v", e)
 		}
-		if _, err := m.Rename(t.Context(), "lab", "a\nb"); fault.FieldOf(err) != "label" {
+		if _, err := m.Rename(t.Context(), ref(t, m, "lab"), "a\nb"); fault.FieldOf(err) != "label" {
 			t.Errorf("a line break: %v", err)
 		}
-		if s, err := m.Rename(t.Context(), "lab", "\u3164 \u2800"); err != nil || s.Label != "" {
+		if s, err := m.Rename(t.Context(), ref(t, m, "lab"), "\u3164 \u2800"); err != nil || s.Label != "" {
 			t.Errorf("what shows nothing: %q, %v", s.Label, err)
 		}
 	})
@@ -327,7 +337,7 @@ func TestCreate_OnAFullHostIsRefusedAndLeavesNothing(t *testing.T) {
 			t.Error("the engine keeps it")
 		}
 		w.full(nil)
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.Start(t.Context(), "more") })
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Start(t.Context(), ref(t, m, "more")) })
 		settled(t, m, "more", sandbox.Running)
 	})
 }
@@ -342,7 +352,7 @@ func TestDo_AFullStoreRefusesAndNothingIsLost(t *testing.T) {
 		create(t, m, sandbox.Request{Name: "lab"})
 		s := settled(t, m, "lab", sandbox.Running)
 		w.store.FailNextOf("Update", full)
-		if _, err := m.Stop(t.Context(), "lab"); !errors.Is(err, full) {
+		if _, err := m.Stop(t.Context(), ref(t, m, "lab")); !errors.Is(err, full) {
 			t.Errorf("stop: %v", err)
 		}
 		if i, _ := w.engine.instance(t, s.ID); !i.Running {

@@ -58,14 +58,14 @@ func (m *Manager) OffersIDE(s Sandbox) bool {
 // again. A guest that is connected is told at once, one that is not when it comes. While a long operation is under way the
 // change waits its turn. Kinds: Invalid (the message names the service, the field is the service's), Conflict (the
 // address of a service is another sandbox's name, or that of its service).
-func (m *Manager) SetServices(ctx context.Context, name string, list []catalog.Service) (Sandbox, error) {
-	return m.ChangeServices(ctx, name, func([]catalog.Service) ([]catalog.Service, error) { return list, nil })
+func (m *Manager) SetServices(ctx context.Context, ref Ref, list []catalog.Service) (Sandbox, error) {
+	return m.ChangeServices(ctx, ref, func([]catalog.Service) ([]catalog.Service, error) { return list, nil })
 }
 
 // ChangeServices is SetServices with what change makes of the list that counts now. change is called in the sandbox's turn,
 // so that of two edits none is lost; an error of its own changes nothing and is given back. It must not block.
-func (m *Manager) ChangeServices(ctx context.Context, name string, change func([]catalog.Service) ([]catalog.Service, error)) (Sandbox, error) {
-	return m.reset(ctx, name, func(ctx context.Context, s Sandbox) (Sandbox, func(), error) {
+func (m *Manager) ChangeServices(ctx context.Context, ref Ref, change func([]catalog.Service) ([]catalog.Service, error)) (Sandbox, error) {
+	return m.reset(ctx, ref, func(ctx context.Context, s Sandbox) (Sandbox, func(), error) {
 		list, err := change(m.Services(s))
 		if err != nil {
 			return s, nil, err
@@ -85,8 +85,8 @@ func (m *Manager) ChangeServices(ctx context.Context, name string, change func([
 }
 
 // SetIDE says whether VS Code is offered in a sandbox, whatever its template says. It is told as services are.
-func (m *Manager) SetIDE(ctx context.Context, name string, on bool) (Sandbox, error) {
-	return m.reset(ctx, name, func(_ context.Context, s Sandbox) (Sandbox, func(), error) {
+func (m *Manager) SetIDE(ctx context.Context, ref Ref, on bool) (Sandbox, error) {
+	return m.reset(ctx, ref, func(_ context.Context, s Sandbox) (Sandbox, func(), error) {
 		s.Own.IDE = &on
 		return s, func() {}, nil
 	})
@@ -94,10 +94,9 @@ func (m *Manager) SetIDE(ctx context.Context, name string, on bool) (Sandbox, er
 
 // reset changes what a sandbox's guest is told, and tells it to one that runs. What plan has reserved is released when the
 // change is kept.
-func (m *Manager) reset(ctx context.Context, name string, plan func(context.Context, Sandbox) (Sandbox, func(), error)) (Sandbox, error) {
-	return m.attend(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
-		s, err := m.usable(ctx, name)
-		if err != nil {
+func (m *Manager) reset(ctx context.Context, ref Ref, plan func(context.Context, Sandbox) (Sandbox, func(), error)) (Sandbox, error) {
+	return m.attend(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
+		if err := usable(s); err != nil {
 			return err
 		}
 		s, release, err := plan(ctx, s)

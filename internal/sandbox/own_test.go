@@ -22,7 +22,7 @@ func service(name string, port int) catalog.Service {
 
 func setServices(t *testing.T, m *sandbox.Manager, name string, list ...catalog.Service) sandbox.Sandbox {
 	t.Helper()
-	s, err := m.SetServices(t.Context(), name, list)
+	s, err := m.SetServices(t.Context(), ref(t, m, name), list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestSetServices_OneAtRestHearsItWhenItWakes(t *testing.T) {
 				if took := time.Since(began); took > time.Second || w.guests.told(s.ID) != "web " {
 					t.Errorf("took %s; told %q", took, w.guests.told(s.ID))
 				}
-				if _, err := m.Awake(t.Context(), "lab"); err != nil || w.guests.told(s.ID) != "api " {
+				if _, err := m.Awake(t.Context(), ref(t, m, "lab")); err != nil || w.guests.told(s.ID) != "api " {
 					t.Errorf("awake it was told %q, %v", w.guests.told(s.ID), err)
 				}
 				restarted(t, m)
@@ -87,18 +87,18 @@ func TestSetServices_OneAtRestHearsItWhenItWakes(t *testing.T) {
 
 func restarted(t *testing.T, m *sandbox.Manager) {
 	t.Helper()
-	mustDo(t, func() (sandbox.Sandbox, error) { return m.Restart(t.Context(), "lab") })
+	mustDo(t, func() (sandbox.Sandbox, error) { return m.Restart(t.Context(), ref(t, m, "lab")) })
 	settled(t, m, "lab", sandbox.Running)
 }
 
 func TestSetServices_NilIsTheTemplatesAgainAndNoneIsAList(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		s := brought(t, m, sandbox.Running)
-		got, err := m.SetServices(t.Context(), "lab", []catalog.Service{})
+		got, err := m.SetServices(t.Context(), ref(t, m, "lab"), []catalog.Service{})
 		if err != nil || !got.Own.HasServices || len(m.Services(got)) != 0 || w.guests.told(s.ID) != "" {
 			t.Errorf("none: %+v, told %q, %v", got.Own, w.guests.told(s.ID), err)
 		}
-		got, err = m.SetServices(t.Context(), "lab", nil)
+		got, err = m.SetServices(t.Context(), ref(t, m, "lab"), nil)
 		if err != nil || got.Own.HasServices || names(m.Services(got)) != "web " || w.guests.told(s.ID) != "web " {
 			t.Errorf("nil: %+v, told %q, %v", got.Own, w.guests.told(s.ID), err)
 		}
@@ -112,7 +112,7 @@ func TestChangeServices_OfManyEditsAtOnceNoneIsLost(t *testing.T) {
 		var edits sync.WaitGroup
 		for i := range 10 {
 			edits.Go(func() {
-				_, err := m.ChangeServices(t.Context(), "lab", func(l []catalog.Service) ([]catalog.Service, error) {
+				_, err := m.ChangeServices(t.Context(), ref(t, m, "lab"), func(l []catalog.Service) ([]catalog.Service, error) {
 					return append(l, service(fmt.Sprintf("more-%d", i), 0)), nil
 				})
 				if err != nil {
@@ -126,7 +126,7 @@ func TestChangeServices_OfManyEditsAtOnceNoneIsLost(t *testing.T) {
 			t.Errorf("%d are left, %v", len(m.Services(s)), err)
 		}
 		no := errors.New("no")
-		_, err = m.ChangeServices(t.Context(), "lab", func(l []catalog.Service) ([]catalog.Service, error) { return nil, no })
+		_, err = m.ChangeServices(t.Context(), ref(t, m, "lab"), func(l []catalog.Service) ([]catalog.Service, error) { return nil, no })
 		if now, _ := m.Sandbox(t.Context(), "lab"); !errors.Is(err, no) || len(m.Services(now)) != 11 {
 			t.Errorf("after a refusal: %+v, %v", now.Own, err)
 		}
@@ -138,14 +138,14 @@ func TestSetServices_MistakesNameTheServiceAndTheField(t *testing.T) {
 		brought(t, m, sandbox.Running)
 		before, _ := m.Sandbox(t.Context(), "lab")
 		bad := service("api", 70000)
-		_, err := m.SetServices(t.Context(), "lab", []catalog.Service{service("fine", 1), bad})
+		_, err := m.SetServices(t.Context(), ref(t, m, "lab"), []catalog.Service{service("fine", 1), bad})
 		if !fault.Is(err, fault.Invalid) || fault.FieldOf(err) != "port" || fault.Message(err) != "Service api: Port 70000 does not exist. It is between 1 and 65535." {
 			t.Errorf("got %v", err)
 		}
 		if after, _ := m.Sandbox(t.Context(), "lab"); !cmp.Equal(before, after) {
 			t.Errorf("it was changed: %+v", after)
 		}
-		if _, err := m.SetServices(t.Context(), "nobody", nil); !fault.Is(err, fault.NotFound) {
+		if _, err := m.SetServices(t.Context(), ref(t, m, "nobody"), nil); !fault.Is(err, fault.Gone) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -185,10 +185,10 @@ func TestSetIDE_TheSandboxsWordCountsBeforeItsTemplates(t *testing.T) {
 		}
 		check(false)
 		for _, on := range []bool{true, false} {
-			mustDo(t, func() (sandbox.Sandbox, error) { return m.SetIDE(t.Context(), "lab", on) })
+			mustDo(t, func() (sandbox.Sandbox, error) { return m.SetIDE(t.Context(), ref(t, m, "lab"), on) })
 			check(on)
 		}
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.SetIDE(t.Context(), "lab", true) })
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.SetIDE(t.Context(), ref(t, m, "lab"), true) })
 		setServices(t, m, "lab", service("api", 0))
 		if now, _ := m.Sandbox(t.Context(), "lab"); !m.OffersIDE(now) {
 			t.Error("another change has taken it back")
@@ -215,7 +215,7 @@ func TestServices_OfATemplateThatIsGoneAreNone(t *testing.T) {
 func TestPool_NothingWithServicesOfItsOwnIsClaimed(t *testing.T) {
 	pooling(t, 1, func(t *testing.T, w *world, m *sandbox.Manager) {
 		spare := ready(t, w, m, 1, "at first")[0]
-		if _, err := m.SetServices(t.Context(), spare.Name, nil); !fault.Is(err, fault.NotFound) {
+		if _, err := m.SetServices(t.Context(), spare.Ref(), nil); !fault.Is(err, fault.Gone) {
 			t.Errorf("a pooled one can be changed: %v", err)
 		}
 	})

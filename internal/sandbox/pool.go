@@ -201,7 +201,7 @@ func (m *Manager) claim(ctx context.Context, s Sandbox) (got Sandbox, ok bool, e
 		if !found {
 			return Sandbox{}, false, nil
 		}
-		got, err = m.attend(ctx, one.name, func(ctx context.Context, accept func(Sandbox)) error {
+		got, err = m.attendTo(ctx, one.name, func(ctx context.Context, accept func(Sandbox)) error {
 			return m.handOver(ctx, one, s, accept)
 		})
 		switch {
@@ -218,8 +218,8 @@ func (m *Manager) claim(ctx context.Context, s Sandbox) (got Sandbox, ok bool, e
 	}
 }
 
-// handOver makes a spare s, in the spare's turn: thawed first, so that whoever hears of it can use it. A crash before
-// the row is kept leaves it nobody's.
+// handOver makes a pooled sandbox s, in its turn: thawed first, so that whoever hears of it can use it. A crash before the
+// row is kept leaves it nobody's.
 func (m *Manager) handOver(ctx context.Context, one spare, s Sandbox, accept func(Sandbox)) error {
 	row, err := m.rows.ByName(ctx, one.name)
 	if err != nil || row.ID != one.id || !row.Pooled || !row.Own.empty() || row.State != Running && row.State != Frozen {

@@ -95,20 +95,24 @@ func TestPool_IsMadeFrozenAndHidden(t *testing.T) {
 			t.Errorf("%d are listed, %v", n, err)
 		}
 		name := list[0].Name
+		if s, err := m.Sandbox(t.Context(), name); !fault.Is(err, fault.NotFound) || s.ID != "" {
+			t.Errorf("it is found: %+v, %v", s, err)
+		}
 		for what, do := range map[string]func() (sandbox.Sandbox, error){
-			"find":    func() (sandbox.Sandbox, error) { return m.Sandbox(t.Context(), name) },
-			"wait":    func() (sandbox.Sandbox, error) { return m.Wait(t.Context(), name) },
-			"awake":   func() (sandbox.Sandbox, error) { return m.Awake(t.Context(), name) },
-			"start":   func() (sandbox.Sandbox, error) { return m.Start(t.Context(), name) },
-			"stop":    func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), name) },
-			"restart": func() (sandbox.Sandbox, error) { return m.Restart(t.Context(), name) },
-			"delete":  func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), name) },
-			"rename":  func() (sandbox.Sandbox, error) { return m.Rename(t.Context(), name, "mine") },
-			"rest":    func() (sandbox.Sandbox, error) { return m.SetRest(t.Context(), name, restOf(catalog.Rest{})) },
-			"freeze":  func() (sandbox.Sandbox, error) { return m.Freeze(t.Context(), name, nil) },
-			"sleep":   func() (sandbox.Sandbox, error) { return m.Sleep(t.Context(), name, nil) },
+			"wait":    func() (sandbox.Sandbox, error) { return m.Wait(t.Context(), list[0].Ref()) },
+			"awake":   func() (sandbox.Sandbox, error) { return m.Awake(t.Context(), list[0].Ref()) },
+			"start":   func() (sandbox.Sandbox, error) { return m.Start(t.Context(), list[0].Ref()) },
+			"stop":    func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), list[0].Ref()) },
+			"restart": func() (sandbox.Sandbox, error) { return m.Restart(t.Context(), list[0].Ref()) },
+			"delete":  func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), list[0].Ref()) },
+			"rename":  func() (sandbox.Sandbox, error) { return m.Rename(t.Context(), list[0].Ref(), "mine") },
+			"rest": func() (sandbox.Sandbox, error) {
+				return m.SetRest(t.Context(), list[0].Ref(), restOf(catalog.Rest{}))
+			},
+			"freeze": func() (sandbox.Sandbox, error) { return m.Freeze(t.Context(), list[0].Ref(), nil) },
+			"sleep":  func() (sandbox.Sandbox, error) { return m.Sleep(t.Context(), list[0].Ref(), nil) },
 		} {
-			if s, err := do(); !fault.Is(err, fault.NotFound) || s.ID != "" {
+			if s, err := do(); !fault.Is(err, fault.Gone) || s.ID != "" {
 				t.Errorf("%s: %+v, %v", what, s, err)
 			}
 		}
@@ -183,7 +187,7 @@ func TestPool_ShrinksAndGoesWithItsTemplate(t *testing.T) {
 		if all, _ := w.engine.Runtime.List(t.Context()); len(all) != 0 {
 			t.Errorf("the engine keeps %+v", all)
 		}
-		if _, err := m.Grave(t.Context(), "nobody"); !fault.Is(err, fault.NotFound) {
+		if _, err := m.Tombstone(t.Context(), "nobody"); !fault.Is(err, fault.NotFound) {
 			t.Error(err)
 		}
 	})

@@ -14,10 +14,10 @@ type Store interface {
 	Insert(ctx context.Context, s Sandbox) error
 	// Update replaces the row of s.ID; NotFound if there is none.
 	Update(ctx context.Context, s Sandbox) error
-	// Delete removes the row and leaves a Grave; deleting what is not there is no error and leaves none.
+	// Delete removes the row and leaves a Tombstone; deleting what is not there is no error and leaves none.
 	Delete(ctx context.Context, id string) error
-	// Grave gives what is known of the last deleted sandbox of that name; NotFound when there was none lately.
-	Grave(ctx context.Context, name string) (Grave, error)
+	// Tombstone gives what is known of the last deleted sandbox of that name; NotFound when there was none lately.
+	Tombstone(ctx context.Context, name string) (Tombstone, error)
 	// ByName finds one.
 	ByName(ctx context.Context, name string) (Sandbox, error)
 	// List gives those that match, newest first (then by name), and how many match without Offset and Limit.
@@ -67,8 +67,9 @@ type Usage struct {
 	Memory  int64         // bytes held now; the one that may shrink
 }
 
-// Grave is what is left of a deleted sandbox, for some weeks: so that who still has its address hears that it is gone.
-type Grave struct {
+// Tombstone is what is left of a deleted sandbox, for some weeks: so that who still has its address hears that it is gone.
+type Tombstone struct {
+	ID      string // "" for one that an older version has left
 	Name    string
 	Owner   string // user id
 	Deleted time.Time

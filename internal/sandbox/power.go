@@ -9,9 +9,9 @@ import (
 
 // Start starts a stopped, sleeping or failed sandbox, and thaws a frozen one. Starting one that runs is no error.
 // Unavailable when the host is full.
-func (m *Manager) Start(ctx context.Context, name string) (Sandbox, error) {
-	return m.do(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
-		s, err := m.usable(ctx, name)
+func (m *Manager) Start(ctx context.Context, ref Ref) (Sandbox, error) {
+	return m.do(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
+		err := usable(s)
 		if err != nil {
 			return err
 		}
@@ -32,9 +32,9 @@ func (m *Manager) Start(ctx context.Context, name string) (Sandbox, error) {
 
 // Stop stops a sandbox by its owner's wish: it does not wake on use. Stopping one that is stopped is no error; a
 // failed one has nothing to stop, and stays failed. Of one that is asleep only the wish is kept.
-func (m *Manager) Stop(ctx context.Context, name string) (Sandbox, error) {
-	return m.do(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
-		s, err := m.usable(ctx, name)
+func (m *Manager) Stop(ctx context.Context, ref Ref) (Sandbox, error) {
+	return m.do(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
+		err := usable(s)
 		if err != nil {
 			return err
 		}
@@ -54,9 +54,9 @@ func (m *Manager) Stop(ctx context.Context, name string) (Sandbox, error) {
 }
 
 // Restart stops a sandbox and starts it again; one that does not run is started. What it has stopped itself has room.
-func (m *Manager) Restart(ctx context.Context, name string) (Sandbox, error) {
-	return m.do(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
-		s, err := m.usable(ctx, name)
+func (m *Manager) Restart(ctx context.Context, ref Ref) (Sandbox, error) {
+	return m.do(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
+		err := usable(s)
 		if err != nil {
 			return err
 		}
@@ -69,15 +69,6 @@ func (m *Manager) Restart(ctx context.Context, name string) (Sandbox, error) {
 		_, err = m.rise(ctx, s, accept)
 		return err
 	})
-}
-
-// usable finds a sandbox that is not on its way out.
-func (m *Manager) usable(ctx context.Context, name string) (Sandbox, error) {
-	s, err := m.meant(ctx, name)
-	if err == nil && s.State == Deleting {
-		return s, fault.New(fault.Conflict, "%s is being deleted.", name)
-	}
-	return s, err
 }
 
 // start brings s up in its turn, from whatever the engine still has of it.

@@ -78,7 +78,7 @@ func TestReconcile_AnEngineRestartLeavesRestingOnesToTheNextUse(t *testing.T) {
 			w.engine.restart(s.ID)
 			pass(10 * time.Second)
 			settled(t, m, "lab", sandbox.Asleep)
-			if got, err := m.Awake(t.Context(), "lab"); err != nil || got.State != sandbox.Running {
+			if got, err := m.Awake(t.Context(), ref(t, m, "lab")); err != nil || got.State != sandbox.Running {
 				t.Errorf("used: %s, %v", got.State, err)
 			}
 		})
@@ -99,7 +99,7 @@ func TestReconcile_ALookFromBeforeAFreezeIsNotBelieved(t *testing.T) {
 				}
 			}()
 			pass(time.Second)
-			mustDo(t, func() (sandbox.Sandbox, error) { return m.Freeze(t.Context(), "lab", nil) })
+			mustDo(t, func() (sandbox.Sandbox, error) { return m.Freeze(t.Context(), ref(t, m, "lab"), nil) })
 			settled(t, m, "lab", sandbox.Frozen)
 			pass(5 * time.Minute)
 			settled(t, m, "lab", sandbox.Frozen)
@@ -113,23 +113,50 @@ var crashing = map[string]struct {
 	do   func(t *testing.T, m *sandbox.Manager) error
 }{
 	"freeze": {sandbox.Running, func(t *testing.T, m *sandbox.Manager) error {
-		_, err := m.Freeze(t.Context(), "lab", func() bool { return true })
+		_, err := m.Freeze(t.Context(), ref(t, m, "lab"), func() bool { return true })
 		return err
 	}},
 	"freeze under a use": {sandbox.Running, func(t *testing.T, m *sandbox.Manager) error {
 		looks := 0
-		_, err := m.Freeze(t.Context(), "lab", func() bool { looks++; return looks == 1 })
+		_, err := m.Freeze(t.Context(), ref(t, m, "lab"), func() bool { looks++; return looks == 1 })
 		return err
 	}},
-	"sleep":             {sandbox.Running, func(t *testing.T, m *sandbox.Manager) error { _, err := m.Sleep(t.Context(), "lab", nil); return err }},
-	"sleep of frozen":   {sandbox.Frozen, func(t *testing.T, m *sandbox.Manager) error { _, err := m.Sleep(t.Context(), "lab", nil); return err }},
-	"thaw":              {sandbox.Frozen, func(t *testing.T, m *sandbox.Manager) error { _, err := m.Awake(t.Context(), "lab"); return err }},
-	"wake":              {sandbox.Asleep, func(t *testing.T, m *sandbox.Manager) error { _, err := m.Awake(t.Context(), "lab"); return err }},
-	"stop of frozen":    {sandbox.Frozen, func(t *testing.T, m *sandbox.Manager) error { _, err := m.Stop(t.Context(), "lab"); return err }},
-	"stop of asleep":    {sandbox.Asleep, func(t *testing.T, m *sandbox.Manager) error { _, err := m.Stop(t.Context(), "lab"); return err }},
-	"restart of frozen": {sandbox.Frozen, func(t *testing.T, m *sandbox.Manager) error { _, err := m.Restart(t.Context(), "lab"); return err }},
-	"restart of asleep": {sandbox.Asleep, func(t *testing.T, m *sandbox.Manager) error { _, err := m.Restart(t.Context(), "lab"); return err }},
-	"delete of frozen":  {sandbox.Frozen, func(t *testing.T, m *sandbox.Manager) error { _, err := m.Delete(t.Context(), "lab"); return err }},
+	"sleep": {sandbox.Running, func(t *testing.T, m *sandbox.Manager) error {
+		_, err := m.Sleep(t.Context(), ref(t, m, "lab"), nil)
+		return err
+	}},
+	"sleep of frozen": {sandbox.Frozen, func(t *testing.T, m *sandbox.Manager) error {
+		_, err := m.Sleep(t.Context(), ref(t, m, "lab"), nil)
+		return err
+	}},
+	"thaw": {sandbox.Frozen, func(t *testing.T, m *sandbox.Manager) error {
+		_, err := m.Awake(t.Context(), ref(t, m, "lab"))
+		return err
+	}},
+	"wake": {sandbox.Asleep, func(t *testing.T, m *sandbox.Manager) error {
+		_, err := m.Awake(t.Context(), ref(t, m, "lab"))
+		return err
+	}},
+	"stop of frozen": {sandbox.Frozen, func(t *testing.T, m *sandbox.Manager) error {
+		_, err := m.Stop(t.Context(), ref(t, m, "lab"))
+		return err
+	}},
+	"stop of asleep": {sandbox.Asleep, func(t *testing.T, m *sandbox.Manager) error {
+		_, err := m.Stop(t.Context(), ref(t, m, "lab"))
+		return err
+	}},
+	"restart of frozen": {sandbox.Frozen, func(t *testing.T, m *sandbox.Manager) error {
+		_, err := m.Restart(t.Context(), ref(t, m, "lab"))
+		return err
+	}},
+	"restart of asleep": {sandbox.Asleep, func(t *testing.T, m *sandbox.Manager) error {
+		_, err := m.Restart(t.Context(), ref(t, m, "lab"))
+		return err
+	}},
+	"delete of frozen": {sandbox.Frozen, func(t *testing.T, m *sandbox.Manager) error {
+		_, err := m.Delete(t.Context(), ref(t, m, "lab"))
+		return err
+	}},
 }
 
 // TestRun_ACrashBeforeAnyCallLeavesATrueState kills the Manager before each thing that the operation does outside, and
@@ -186,9 +213,9 @@ func TestManager_AnyCallThatFailsOnceLeavesATrueState(t *testing.T) {
 // truly wants row and engine to agree, nothing to be under way, and whatever is at rest by our doing to wake.
 func truly(t *testing.T, w *world, m *sandbox.Manager, s sandbox.Sandbox, when string) {
 	t.Helper()
-	now, err := m.Wait(t.Context(), s.Name)
+	now, err := m.Wait(t.Context(), ref(t, m, s.Name))
 	i, exists := w.engine.instance(t, s.ID)
-	if fault.Is(err, fault.NotFound) {
+	if fault.Is(err, fault.Gone) {
 		if exists {
 			t.Errorf("%s: deleted, and the engine has %+v", when, i)
 		}
@@ -205,7 +232,7 @@ func truly(t *testing.T, w *world, m *sandbox.Manager, s sandbox.Sandbox, when s
 	if !runs && !now.State.Resting() {
 		return
 	}
-	if got, err := m.Awake(t.Context(), s.Name); err != nil || got.State != sandbox.Running {
+	if got, err := m.Awake(t.Context(), ref(t, m, s.Name)); err != nil || got.State != sandbox.Running {
 		t.Errorf("%s: used when it is %s, it is %s, %v", when, now.State, got.State, err)
 	}
 }

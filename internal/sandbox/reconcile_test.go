@@ -22,16 +22,16 @@ func TestRun_FinishesWhatACrashHasCutOff(t *testing.T) {
 			create(t, m, sandbox.Request{Name: "other"})
 		}, sandbox.Running},
 		"stop": {func(t *testing.T, _ *world, m *sandbox.Manager) {
-			mustDo(t, func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), "lab") })
+			mustDo(t, func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), ref(t, m, "lab")) })
 		}, sandbox.Stopped},
 		"start": {func(t *testing.T, _ *world, m *sandbox.Manager) {
-			mustDo(t, func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), "lab") })
+			mustDo(t, func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), ref(t, m, "lab")) })
 			settled(t, m, "lab", sandbox.Stopped)
-			mustDo(t, func() (sandbox.Sandbox, error) { return m.Start(t.Context(), "lab") })
+			mustDo(t, func() (sandbox.Sandbox, error) { return m.Start(t.Context(), ref(t, m, "lab")) })
 		}, sandbox.Running},
 		"delete": {func(t *testing.T, w *world, m *sandbox.Manager) {
 			w.engine.refuse(sandboxtest.OpRemove, fault.New(fault.Unavailable, "Away."))
-			mustDo(t, func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), "lab") })
+			mustDo(t, func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), ref(t, m, "lab")) })
 		}, ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestReconcile_AnEngineRestartBringsBackWhatRan(t *testing.T) {
 		runs, rests := create(t, m, sandbox.Request{Name: "runs"}), create(t, m, sandbox.Request{Name: "rests"})
 		settled(t, m, "runs", sandbox.Running)
 		settled(t, m, "rests", sandbox.Running)
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), "rests") })
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), ref(t, m, "rests")) })
 		settled(t, m, "rests", sandbox.Stopped)
 		w.engine.restart(runs.ID, rests.ID)
 		synctest.Wait()
@@ -158,7 +158,7 @@ func TestObserve_ARemovedContainerIsNoticedAtOnceAlsoOfOneAtRest(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		s := create(t, m, sandbox.Request{Name: "lab"})
 		settled(t, m, "lab", sandbox.Running)
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), "lab") })
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), ref(t, m, "lab")) })
 		settled(t, m, "lab", sandbox.Stopped)
 		pass(time.Second)
 		w.engine.Destroy(s.ID)
@@ -187,7 +187,7 @@ func TestReconcile_MissedChangesAreSeenWithinAMinute(t *testing.T) {
 		for _, name := range []string{"gone", "ended", "woken"} {
 			settled(t, m, name, sandbox.Running)
 		}
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), "woken") })
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), ref(t, m, "woken")) })
 		settled(t, m, "woken", sandbox.Stopped)
 		w.engine.deafen()
 		w.engine.Destroy(gone.ID)
@@ -199,7 +199,7 @@ func TestReconcile_MissedChangesAreSeenWithinAMinute(t *testing.T) {
 		settled(t, m, "gone", sandbox.Failed)
 		settled(t, m, "ended", sandbox.Failed)
 		settled(t, m, "woken", sandbox.Running)
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.Start(t.Context(), "gone") })
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Start(t.Context(), ref(t, m, "gone")) })
 		settled(t, m, "gone", sandbox.Running)
 	})
 }
@@ -218,8 +218,8 @@ func TestReconcile_AnInstanceWithoutARecordIsTakenInAndNeverRemovedUnasked(t *te
 		pass(2 * time.Minute)
 		settled(t, m, "lost", sandbox.Running)
 		settled(t, m, "half", sandbox.Failed)
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), "half") })
-		if _, err := m.Wait(t.Context(), "half"); !fault.Is(err, fault.NotFound) {
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), ref(t, m, "half")) })
+		if _, err := m.Wait(t.Context(), ref(t, m, "half")); !fault.Is(err, fault.Gone) {
 			t.Errorf("after the delete: %v", err)
 		}
 	})

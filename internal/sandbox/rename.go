@@ -8,18 +8,17 @@ import (
 
 // Rename changes the free text beside a sandbox's name. While a long operation is under way the change waits its turn
 // and shows when that is over.
-func (m *Manager) Rename(ctx context.Context, name, label string) (Sandbox, error) {
+func (m *Manager) Rename(ctx context.Context, ref Ref, label string) (Sandbox, error) {
 	if err := CheckLabel(label); err != nil {
 		return Sandbox{}, err
 	}
-	return m.amend(ctx, name, func(s *Sandbox) { s.Label = plain.Trim(label) })
+	return m.amend(ctx, ref, func(s *Sandbox) { s.Label = plain.Trim(label) })
 }
 
 // amend changes what is kept of a sandbox beside its state.
-func (m *Manager) amend(ctx context.Context, name string, change func(*Sandbox)) (Sandbox, error) {
-	return m.do(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
-		s, err := m.usable(ctx, name)
-		if err != nil {
+func (m *Manager) amend(ctx context.Context, ref Ref, change func(*Sandbox)) (Sandbox, error) {
+	return m.do(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
+		if err := usable(s); err != nil {
 			return err
 		}
 		change(&s)

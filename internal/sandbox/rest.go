@@ -12,13 +12,12 @@ import (
 // Freeze makes a running sandbox stand still, and returns when that is done. It changes nothing of one that does not
 // run. still says whether nobody uses it; it is asked in the sandbox's turn, and once more when the sandbox is frozen:
 // a use that has come in between finds it thawed again. nil is for "whoever uses it". Conflict when the engine cannot.
-func (m *Manager) Freeze(ctx context.Context, name string, still func() bool) (Sandbox, error) {
+func (m *Manager) Freeze(ctx context.Context, ref Ref, still func() bool) (Sandbox, error) {
 	if m.c.Freezer == nil {
 		return Sandbox{}, fault.New(fault.Conflict, "This container engine cannot freeze a sandbox.")
 	}
-	return m.attend(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
-		s, err := m.meant(ctx, name)
-		if err == nil && s.State == Running && (still == nil || still()) {
+	return m.attend(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
+		if s.State == Running && (still == nil || still()) {
 			s, err = m.freeze(ctx, s, still)
 		}
 		if err == nil {
@@ -66,12 +65,8 @@ func (m *Manager) relent(ctx context.Context, s Sandbox) (Sandbox, error) {
 // background. It changes nothing of one in another state. still says whether nobody uses it; it is asked in the
 // sandbox's turn, and once more when whoever comes later can see that it falls asleep, before anything is ended. nil is
 // for "whoever uses it".
-func (m *Manager) Sleep(ctx context.Context, name string, still func() bool) (Sandbox, error) {
-	return m.attend(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
-		s, err := m.meant(ctx, name)
-		if err != nil {
-			return err
-		}
+func (m *Manager) Sleep(ctx context.Context, ref Ref, still func() bool) (Sandbox, error) {
+	return m.attend(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
 		if s.State != Running && s.State != Frozen || still != nil && !still() {
 			accept(s)
 			return nil
@@ -174,12 +169,12 @@ func (c RestChange) Over(r catalog.Rest) catalog.Rest {
 
 // SetRest changes when a sandbox is put to rest. While a long operation is under way the change waits its turn and shows
 // when that is over; changes of one time each do not undo each other. Invalid names the field that is wrong.
-func (m *Manager) SetRest(ctx context.Context, name string, c RestChange) (Sandbox, error) {
+func (m *Manager) SetRest(ctx context.Context, ref Ref, c RestChange) (Sandbox, error) {
 	c, err := c.check()
 	if err != nil {
 		return Sandbox{}, err
 	}
-	return m.amend(ctx, name, func(s *Sandbox) { s.Rest = c.Over(s.Rest) })
+	return m.amend(ctx, ref, func(s *Sandbox) { s.Rest = c.Over(s.Rest) })
 }
 
 // check gives c with its times as they are kept, or says which of them is out of bounds.

@@ -17,16 +17,16 @@ import (
 func TestFreeze_StandsStillUntilItIsUsed(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		s := brought(t, m, sandbox.Running)
-		got, err := m.Freeze(t.Context(), "lab", func() bool { return true })
+		got, err := m.Freeze(t.Context(), ref(t, m, "lab"), func() bool { return true })
 		if err != nil || got.State != sandbox.Frozen || !w.engine.Frozen(s.ID) {
 			t.Fatalf("%s, %v; frozen %v", got.State, err, w.engine.Frozen(s.ID))
 		}
 		pass(10 * time.Minute)
 		settled(t, m, "lab", sandbox.Frozen)
-		if got, err = m.Freeze(t.Context(), "lab", nil); err != nil || got.State != sandbox.Frozen {
+		if got, err = m.Freeze(t.Context(), ref(t, m, "lab"), nil); err != nil || got.State != sandbox.Frozen {
 			t.Errorf("once more: %s, %v", got.State, err)
 		}
-		if got, err = m.Awake(t.Context(), "lab"); err != nil || got.State != sandbox.Running || w.engine.Frozen(s.ID) {
+		if got, err = m.Awake(t.Context(), ref(t, m, "lab")); err != nil || got.State != sandbox.Running || w.engine.Frozen(s.ID) {
 			t.Errorf("used: %s, %v; frozen %v", got.State, err, w.engine.Frozen(s.ID))
 		}
 		if w.engine.Starts(s.ID) != 1 {
@@ -45,8 +45,8 @@ func TestFreeze_OnlyWhatRunsAndIsStill(t *testing.T) {
 				still = nil
 			}
 			for what, do := range map[string]func() (sandbox.Sandbox, error){
-				"freeze": func() (sandbox.Sandbox, error) { return m.Freeze(t.Context(), "lab", still) },
-				"sleep":  func() (sandbox.Sandbox, error) { return m.Sleep(t.Context(), "lab", still) },
+				"freeze": func() (sandbox.Sandbox, error) { return m.Freeze(t.Context(), ref(t, m, "lab"), still) },
+				"sleep":  func() (sandbox.Sandbox, error) { return m.Sleep(t.Context(), ref(t, m, "lab"), still) },
 			} {
 				if got, err := do(); err != nil || got.State != state || w.engine.Calls(sandboxtest.OpFreeze) != 0 {
 					t.Errorf("%s of one that is %s: %s, %v", what, state, got.State, err)
@@ -56,10 +56,10 @@ func TestFreeze_OnlyWhatRunsAndIsStill(t *testing.T) {
 		})
 	}
 	play(t, func(t *testing.T, _ *world, m *sandbox.Manager) {
-		if _, err := m.Freeze(t.Context(), "nobody", nil); !fault.Is(err, fault.NotFound) {
+		if _, err := m.Freeze(t.Context(), ref(t, m, "nobody"), nil); !fault.Is(err, fault.Gone) {
 			t.Errorf("freeze: %v", err)
 		}
-		if _, err := m.Sleep(t.Context(), "nobody", nil); !fault.Is(err, fault.NotFound) {
+		if _, err := m.Sleep(t.Context(), ref(t, m, "nobody"), nil); !fault.Is(err, fault.Gone) {
 			t.Errorf("sleep: %v", err)
 		}
 	})
@@ -72,14 +72,14 @@ func TestFreeze_AnEngineThatCannotSaysSo(t *testing.T) {
 		m, end := w.run(t)
 		defer end()
 		s := brought(t, m, sandbox.Running)
-		if _, err := m.Freeze(t.Context(), "lab", nil); !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Message(err), "cannot freeze") {
+		if _, err := m.Freeze(t.Context(), ref(t, m, "lab"), nil); !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Message(err), "cannot freeze") {
 			t.Errorf("told %v", err)
 		}
 		pass(time.Second)
 		w.engine.Pause(s.ID) // by somebody else
 		synctest.Wait()
 		settled(t, m, "lab", sandbox.Frozen)
-		if got, err := m.Awake(t.Context(), "lab"); err != nil || got.State != sandbox.Running || w.engine.Frozen(s.ID) {
+		if got, err := m.Awake(t.Context(), ref(t, m, "lab")); err != nil || got.State != sandbox.Running || w.engine.Frozen(s.ID) {
 			t.Errorf("used: %s, %v", got.State, err)
 		}
 	})
@@ -90,16 +90,16 @@ func TestFreeze_AnEngineThatCannotSaysSo(t *testing.T) {
 func TestRest_AUseAtAnyMomentFindsItRunningAndKeepsItSo(t *testing.T) {
 	for what, rest := range map[string]func(t *testing.T, m *sandbox.Manager, still func() bool) error{
 		"freeze": func(t *testing.T, m *sandbox.Manager, still func() bool) error {
-			_, err := m.Freeze(t.Context(), "lab", still)
+			_, err := m.Freeze(t.Context(), ref(t, m, "lab"), still)
 			return err
 		},
 		"sleep": func(t *testing.T, m *sandbox.Manager, still func() bool) error {
-			_, err := m.Sleep(t.Context(), "lab", still)
+			_, err := m.Sleep(t.Context(), ref(t, m, "lab"), still)
 			return err
 		},
 		"freeze, then sleep": func(t *testing.T, m *sandbox.Manager, still func() bool) error {
-			_, err := m.Freeze(t.Context(), "lab", still)
-			_, sleepErr := m.Sleep(t.Context(), "lab", still)
+			_, err := m.Freeze(t.Context(), ref(t, m, "lab"), still)
+			_, sleepErr := m.Sleep(t.Context(), ref(t, m, "lab"), still)
 			return errors.Join(err, sleepErr)
 		},
 	} {
@@ -127,7 +127,7 @@ func TestRest_AUseAtAnyMomentFindsItRunningAndKeepsItSo(t *testing.T) {
 func useFrom(t *testing.T, w *world, m *sandbox.Manager, s sandbox.Sandbox, used *atomic.Bool, when string) {
 	t.Helper()
 	used.Store(true)
-	if got, err := m.Awake(t.Context(), s.Name); err != nil || got.State != sandbox.Running {
+	if got, err := m.Awake(t.Context(), ref(t, m, s.Name)); err != nil || got.State != sandbox.Running {
 		t.Errorf("%s: %s, %v", when, got.State, err)
 	}
 	if i, _ := w.engine.instance(t, s.ID); !i.Running {
@@ -139,7 +139,7 @@ func useFrom(t *testing.T, w *world, m *sandbox.Manager, s sandbox.Sandbox, used
 func stays(t *testing.T, w *world, m *sandbox.Manager, s sandbox.Sandbox, when string) {
 	t.Helper()
 	for range 3 {
-		now, err := m.Wait(t.Context(), s.Name)
+		now, err := m.Wait(t.Context(), ref(t, m, s.Name))
 		if i, _ := w.engine.instance(t, s.ID); err != nil || now.State != sandbox.Running || !i.Running || i.Frozen {
 			t.Errorf("%s: used, and it is %s, %v; the engine has %+v", when, now.State, err, i)
 		}
@@ -152,10 +152,10 @@ func stays(t *testing.T, w *world, m *sandbox.Manager, s sandbox.Sandbox, when s
 func TestRest_AUseRightAfterALookIsNotLeftBehind(t *testing.T) {
 	for what, rest := range map[string]func(*sandbox.Manager, *testing.T, func() bool) (sandbox.Sandbox, error){
 		"freeze": func(m *sandbox.Manager, t *testing.T, still func() bool) (sandbox.Sandbox, error) {
-			return m.Freeze(t.Context(), "lab", still)
+			return m.Freeze(t.Context(), ref(t, m, "lab"), still)
 		},
 		"sleep": func(m *sandbox.Manager, t *testing.T, still func() bool) (sandbox.Sandbox, error) {
-			return m.Sleep(t.Context(), "lab", still)
+			return m.Sleep(t.Context(), ref(t, m, "lab"), still)
 		},
 	} {
 		for _, look := range []int32{1, 2} {
@@ -207,7 +207,7 @@ func TestFreeze_ThatTheEngineRefusesLeavesTheTruth(t *testing.T) {
 		play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 			s := brought(t, m, sandbox.Running)
 			c.bend(w, s.ID)
-			if _, err := m.Freeze(t.Context(), "lab", nil); err == nil {
+			if _, err := m.Freeze(t.Context(), ref(t, m, "lab"), nil); err == nil {
 				t.Errorf("%s: nobody is told", what)
 			}
 			settled(t, m, "lab", c.want)
@@ -227,7 +227,7 @@ func TestFreeze_AThawUnderAUserIsTriedAgain(t *testing.T) {
 		s := brought(t, m, sandbox.Running)
 		w.engine.Fail(sandboxtest.OpThaw, errors.New("busy"), errors.New("busy"))
 		looks := 0
-		got, err := m.Freeze(t.Context(), "lab", func() bool { looks++; return looks == 1 })
+		got, err := m.Freeze(t.Context(), ref(t, m, "lab"), func() bool { looks++; return looks == 1 })
 		if err != nil || got.State != sandbox.Running || w.engine.Frozen(s.ID) {
 			t.Errorf("%s, %v; frozen %v", got.State, err, w.engine.Frozen(s.ID))
 		}
@@ -239,7 +239,7 @@ func TestSleep_EndsItsProcessesAndWakesOnUse(t *testing.T) {
 		play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 			s := brought(t, m, state)
 			start := time.Now()
-			if got, err := m.Sleep(t.Context(), "lab", func() bool { return true }); err != nil || got.State != sandbox.Sleeping || time.Since(start) > 0 {
+			if got, err := m.Sleep(t.Context(), ref(t, m, "lab"), func() bool { return true }); err != nil || got.State != sandbox.Sleeping || time.Since(start) > 0 {
 				t.Fatalf("%s, %v after %s", got.State, err, time.Since(start))
 			}
 			settled(t, m, "lab", sandbox.Asleep)
@@ -248,7 +248,7 @@ func TestSleep_EndsItsProcessesAndWakesOnUse(t *testing.T) {
 			}
 			pass(10 * time.Minute)
 			settled(t, m, "lab", sandbox.Asleep)
-			if got, err := m.Awake(t.Context(), "lab"); err != nil || got.State != sandbox.Running {
+			if got, err := m.Awake(t.Context(), ref(t, m, "lab")); err != nil || got.State != sandbox.Running {
 				t.Errorf("used: %s, %v", got.State, err)
 			}
 		})
@@ -258,8 +258,8 @@ func TestSleep_EndsItsProcessesAndWakesOnUse(t *testing.T) {
 func TestSleep_WaitsForItsTurn(t *testing.T) {
 	play(t, func(t *testing.T, _ *world, m *sandbox.Manager) {
 		brought(t, m, sandbox.Running)
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.Restart(t.Context(), "lab") })
-		if got, err := m.Sleep(t.Context(), "lab", nil); err != nil || got.State != sandbox.Sleeping {
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Restart(t.Context(), ref(t, m, "lab")) })
+		if got, err := m.Sleep(t.Context(), ref(t, m, "lab"), nil); err != nil || got.State != sandbox.Sleeping {
 			t.Errorf("%s, %v", got.State, err)
 		}
 	})
@@ -270,7 +270,7 @@ func TestSleep_ThatTheEngineDoesNotFinishIsToldTriedAgainAndEndedByUse(t *testin
 		play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 			s := brought(t, m, sandbox.Running)
 			w.engine.refuse(sandboxtest.OpStop, fault.New(fault.Unavailable, "The engine is away."))
-			mustDo(t, func() (sandbox.Sandbox, error) { return m.Sleep(t.Context(), "lab", nil) })
+			mustDo(t, func() (sandbox.Sandbox, error) { return m.Sleep(t.Context(), ref(t, m, "lab"), nil) })
 			settled(t, m, "lab", sandbox.Sleeping)
 			if !strings.Contains(m.Progress(s.ID).Detail, "The engine is away.") {
 				t.Errorf("nobody is told why: %+v", m.Progress(s.ID))
@@ -279,7 +279,7 @@ func TestSleep_ThatTheEngineDoesNotFinishIsToldTriedAgainAndEndedByUse(t *testin
 			want := sandbox.Asleep
 			if use {
 				want = sandbox.Running
-				mustDo(t, func() (sandbox.Sandbox, error) { return m.Awake(t.Context(), "lab") })
+				mustDo(t, func() (sandbox.Sandbox, error) { return m.Awake(t.Context(), ref(t, m, "lab")) })
 			}
 			pass(2 * time.Minute)
 			settled(t, m, "lab", want)
@@ -296,27 +296,35 @@ func TestPower_FromEveryKindOfRest(t *testing.T) {
 			do   func(*sandbox.Manager, *testing.T) (sandbox.Sandbox, error)
 			want sandbox.State // "" for gone
 		}{
-			"start":   {func(m *sandbox.Manager, t *testing.T) (sandbox.Sandbox, error) { return m.Start(t.Context(), "lab") }, sandbox.Running},
-			"stop":    {func(m *sandbox.Manager, t *testing.T) (sandbox.Sandbox, error) { return m.Stop(t.Context(), "lab") }, sandbox.Stopped},
-			"restart": {func(m *sandbox.Manager, t *testing.T) (sandbox.Sandbox, error) { return m.Restart(t.Context(), "lab") }, sandbox.Running},
-			"delete":  {func(m *sandbox.Manager, t *testing.T) (sandbox.Sandbox, error) { return m.Delete(t.Context(), "lab") }, ""},
+			"start": {func(m *sandbox.Manager, t *testing.T) (sandbox.Sandbox, error) {
+				return m.Start(t.Context(), ref(t, m, "lab"))
+			}, sandbox.Running},
+			"stop": {func(m *sandbox.Manager, t *testing.T) (sandbox.Sandbox, error) {
+				return m.Stop(t.Context(), ref(t, m, "lab"))
+			}, sandbox.Stopped},
+			"restart": {func(m *sandbox.Manager, t *testing.T) (sandbox.Sandbox, error) {
+				return m.Restart(t.Context(), ref(t, m, "lab"))
+			}, sandbox.Running},
+			"delete": {func(m *sandbox.Manager, t *testing.T) (sandbox.Sandbox, error) {
+				return m.Delete(t.Context(), ref(t, m, "lab"))
+			}, ""},
 			"rename": {func(m *sandbox.Manager, t *testing.T) (sandbox.Sandbox, error) {
-				return m.Rename(t.Context(), "lab", "new")
+				return m.Rename(t.Context(), ref(t, m, "lab"), "new")
 			}, from},
 		} {
 			play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 				if from == sandbox.Sleeping {
 					brought(t, m, sandbox.Running)
-					mustDo(t, func() (sandbox.Sandbox, error) { return m.Sleep(t.Context(), "lab", nil) })
+					mustDo(t, func() (sandbox.Sandbox, error) { return m.Sleep(t.Context(), ref(t, m, "lab"), nil) })
 				} else {
 					brought(t, m, from)
 				}
 				if _, err := c.do(m, t); err != nil {
 					t.Errorf("%s of one that is %s: %v", what, from, err)
 				}
-				s, err := m.Wait(t.Context(), "lab")
+				s, err := m.Wait(t.Context(), ref(t, m, "lab"))
 				if c.want == "" {
-					if !fault.Is(err, fault.NotFound) {
+					if !fault.Is(err, fault.Gone) {
 						t.Errorf("%s of one that is %s: it is %s, %v", what, from, s.State, err)
 					}
 					return
@@ -337,10 +345,10 @@ func TestStop_OfOneAsleepNeedsNoEngine(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		brought(t, m, sandbox.Asleep)
 		calls := w.engine.Calls(sandboxtest.OpStop)
-		if got, err := m.Stop(t.Context(), "lab"); err != nil || got.State != sandbox.Stopped || w.engine.Calls(sandboxtest.OpStop) != calls {
+		if got, err := m.Stop(t.Context(), ref(t, m, "lab")); err != nil || got.State != sandbox.Stopped || w.engine.Calls(sandboxtest.OpStop) != calls {
 			t.Errorf("%s, %v", got.State, err)
 		}
-		if _, err := m.Awake(t.Context(), "lab"); !fault.Is(err, fault.Conflict) {
+		if _, err := m.Awake(t.Context(), ref(t, m, "lab")); !fault.Is(err, fault.Conflict) {
 			t.Errorf("used: %v", err)
 		}
 	})
@@ -353,7 +361,7 @@ func TestResting_TheNearestWordCounts(t *testing.T) {
 		want := func(when string, freeze catalog.After, freezeFrom string, stop catalog.After, stopFrom string) {
 			t.Helper()
 			pass(2 * time.Second) // a template may be believed for a moment
-			s, err := m.Wait(t.Context(), "lab")
+			s, err := m.Wait(t.Context(), ref(t, m, "lab"))
 			got := m.Resting(s)
 			if err != nil || got != (sandbox.Resting{Rest: catalog.Rest{FreezeAfter: freeze, StopAfter: stop}, FreezeFrom: freezeFrom, StopFrom: stopFrom}) {
 				t.Errorf("%s: %+v, %v", when, got, err)
@@ -362,13 +370,17 @@ func TestResting_TheNearestWordCounts(t *testing.T) {
 		want("at first", 15*minute, "server", 9*minute, "sandbox")
 		w.templates.change(func(c *templates) { c.rest = catalog.Rest{FreezeAfter: catalog.Never, StopAfter: minute} })
 		want("with a template's", catalog.Never, "template", 9*minute, "sandbox")
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.SetRest(t.Context(), "lab", restOf(catalog.Rest{})) })
+		mustDo(t, func() (sandbox.Sandbox, error) {
+			return m.SetRest(t.Context(), ref(t, m, "lab"), restOf(catalog.Rest{}))
+		})
 		want("with none of its own", catalog.Never, "template", minute, "template")
 		mustDo(t, func() (sandbox.Sandbox, error) {
-			return m.SetRest(t.Context(), "lab", restOf(catalog.Rest{FreezeAfter: 3 * minute, StopAfter: catalog.Never}))
+			return m.SetRest(t.Context(), ref(t, m, "lab"), restOf(catalog.Rest{FreezeAfter: 3 * minute, StopAfter: catalog.Never}))
 		})
 		want("set", 3*minute, "sandbox", catalog.Never, "sandbox")
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.SetRest(t.Context(), "lab", restOf(catalog.Rest{})) })
+		mustDo(t, func() (sandbox.Sandbox, error) {
+			return m.SetRest(t.Context(), ref(t, m, "lab"), restOf(catalog.Rest{}))
+		})
 		w.templates.change(func(c *templates) { c.broken = true })
 		want("with a broken template", 15*minute, "server", catalog.Never, "server")
 		if got := m.Resting(sandbox.Sandbox{Spec: sandbox.Spec{Image: "debian"}}); got.FreezeFrom != "server" || got.FreezeAfter != 15*minute {
@@ -387,12 +399,12 @@ func restOf(r catalog.Rest) sandbox.RestChange {
 func TestSetRest_ChangesOfOneTimeEachDoNotUndoEachOther(t *testing.T) {
 	play(t, func(t *testing.T, _ *world, m *sandbox.Manager) {
 		brought(t, m, sandbox.Asleep)
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.Start(t.Context(), "lab") })
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Start(t.Context(), ref(t, m, "lab")) })
 		freeze, stop := catalog.After(time.Hour), catalog.Never
 		for _, c := range []sandbox.RestChange{{FreezeAfter: &freeze}, {StopAfter: &stop}, {}} {
-			mustDo(t, func() (sandbox.Sandbox, error) { return m.SetRest(t.Context(), "lab", c) })
+			mustDo(t, func() (sandbox.Sandbox, error) { return m.SetRest(t.Context(), ref(t, m, "lab"), c) })
 		}
-		s, err := m.Wait(t.Context(), "lab")
+		s, err := m.Wait(t.Context(), ref(t, m, "lab"))
 		if want := (catalog.Rest{FreezeAfter: freeze, StopAfter: stop}); err != nil || s.Rest != want {
 			t.Errorf("%+v, %v, want %+v", s.Rest, err, want)
 		}
@@ -406,14 +418,14 @@ func TestSetRest_OutOfBoundsNamesTheField(t *testing.T) {
 			"freeze_after": {FreezeAfter: catalog.After(time.Millisecond)},
 			"stop_after":   {StopAfter: catalog.After(400 * 24 * time.Hour)},
 		} {
-			if _, err := m.SetRest(t.Context(), "lab", restOf(r)); fault.FieldOf(err) != field || !fault.Is(err, fault.Invalid) {
+			if _, err := m.SetRest(t.Context(), ref(t, m, "lab"), restOf(r)); fault.FieldOf(err) != field || !fault.Is(err, fault.Invalid) {
 				t.Errorf("%s: %v", field, err)
 			}
 			if _, _, err := m.Create(t.Context(), sandbox.Request{Template: "base", Rest: r}); fault.FieldOf(err) != field {
 				t.Errorf("create with %s: %v", field, err)
 			}
 		}
-		got, err := m.SetRest(t.Context(), "lab", restOf(catalog.Rest{StopAfter: -5}))
+		got, err := m.SetRest(t.Context(), ref(t, m, "lab"), restOf(catalog.Rest{StopAfter: -5}))
 		if err != nil || got.Rest.StopAfter != catalog.Never || got.State != sandbox.Asleep {
 			t.Errorf("%+v, %v", got, err)
 		}

@@ -217,7 +217,7 @@ func BenchmarkAwake_OfOneThatRuns(b *testing.B) {
 	m := New(Config{Store: store})
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := m.Awake(b.Context(), "lab"); err != nil {
+			if _, err := m.Awake(b.Context(), s.Ref()); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -19,28 +19,26 @@ const (
 // Awake gives a sandbox that runs. One that runs costs a look into memory; one at rest by our doing is woken, one that
 // is on its way is waited for. Many callers share one wake, which goes on when ctx ends. A caller that does not want
 // the sandbox to be put to rest again at once says that it uses it before it calls. Kinds: Conflict (it was stopped by
-// its owner, or has failed; the message says so), Gone (deleted lately), NotFound, Unavailable (the host is full, or
-// the engine does not answer), Timeout.
-func (m *Manager) Awake(ctx context.Context, name string) (Sandbox, error) {
+// its owner, or has failed; the message says so), Gone (deleted), Unavailable (the host is full, or the engine does not
+// answer), Timeout.
+func (m *Manager) Awake(ctx context.Context, ref Ref) (Sandbox, error) {
 	stuck := false
 	for {
-		s, err := m.Sandbox(ctx, name)
+		s, err := m.Current(ctx, ref)
 		switch {
-		case fault.Is(err, fault.NotFound):
-			return Sandbox{}, m.absent(ctx, name, err)
 		case err != nil:
 			return Sandbox{}, err
 		case s.State == Running:
 			return s, nil
-		case s.State.Resting() || !s.State.Settled() && m.wakes.waiting(name):
-			return m.wake(ctx, name)
+		case s.State.Resting() || !s.State.Settled() && m.wakes.waiting(ref):
+			return m.wake(ctx, ref)
 		case s.State.Settled() || stuck:
 			return s, dormant(s)
 		}
 		// What changes with nobody at work is looked at once more, since its operation may just have ended.
-		stuck = !m.turns.busy(name)
-		if err := m.turns.wait(ctx, name); err != nil {
-			return s, late(ctx, name)
+		stuck = !m.turns.busy(ref.name)
+		if err := m.turns.wait(ctx, ref.name); err != nil {
+			return s, late(ctx, ref.name)
 		}
 	}
 }
@@ -48,10 +46,9 @@ func (m *Manager) Awake(ctx context.Context, name string) (Sandbox, error) {
 // Thaw lets a frozen sandbox go on when somebody uses it, and returns when that is done: it may have been frozen from
 // outside, under requests in flight. It changes nothing of one in another state. used says whether somebody does; it is
 // asked in the sandbox's turn, so that it says no when a freeze that was under way has ended otherwise.
-func (m *Manager) Thaw(ctx context.Context, name string, used func() bool) (Sandbox, error) {
-	return m.attend(ctx, name, func(ctx context.Context, accept func(Sandbox)) error {
-		s, err := m.Sandbox(ctx, name)
-		if err == nil && s.State == Frozen && used() {
+func (m *Manager) Thaw(ctx context.Context, ref Ref, used func() bool) (Sandbox, error) {
+	return m.attend(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
+		if s.State == Frozen && used() {
 			s, err = m.thaw(ctx, s)
 		}
 		if err == nil {
@@ -59,14 +56,6 @@ func (m *Manager) Thaw(ctx context.Context, name string, used func() bool) (Sand
 		}
 		return err
 	})
-}
-
-// absent says why there is no sandbox of that name: err, or that it has been deleted.
-func (m *Manager) absent(ctx context.Context, name string, err error) error {
-	if _, graveErr := m.Grave(ctx, name); graveErr == nil {
-		return fault.New(fault.Gone, "%s has been deleted.", name)
-	}
-	return err
 }
 
 // dormant says why use does not wake s.
@@ -86,17 +75,17 @@ func dormant(s Sandbox) error {
 	}
 }
 
-// wakes are the wakes under way, by name: who comes later waits with the first.
+// wakes are the wakes under way: who comes later waits with the first.
 type wakes struct {
 	mu    sync.Mutex
-	under map[string]*wake
+	under map[Ref]*wake
 }
 
-// waiting reports whether a wake of name is under way or in line.
-func (w *wakes) waiting(name string) bool {
+// waiting reports whether a wake is under way or in line.
+func (w *wakes) waiting(ref Ref) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.under[name] != nil
+	return w.under[ref] != nil
 }
 
 // wake is one of them. What came of it is there once done is closed.
@@ -106,9 +95,9 @@ type wake struct {
 	err  error
 }
 
-// wake waits until name has been woken.
-func (m *Manager) wake(ctx context.Context, name string) (Sandbox, error) {
-	w, err := m.joinWake(name)
+// wake waits until a sandbox has been woken.
+func (m *Manager) wake(ctx context.Context, ref Ref) (Sandbox, error) {
+	w, err := m.joinWake(ref)
 	if err != nil {
 		return Sandbox{}, err
 	}
@@ -116,22 +105,22 @@ func (m *Manager) wake(ctx context.Context, name string) (Sandbox, error) {
 	case <-w.done:
 		return w.s, w.err
 	case <-ctx.Done():
-		return Sandbox{}, fault.Wrap(ctx.Err(), fault.Timeout, "%s is still waking up. Try again in a moment.", name)
+		return Sandbox{}, fault.Wrap(ctx.Err(), fault.Timeout, "%s is still waking up. Try again in a moment.", ref.name)
 	}
 }
 
-// joinWake gives the wake of name that is under way or in line, or lines one up.
-func (m *Manager) joinWake(name string) (*wake, error) {
+// joinWake gives the wake that is under way or in line, or lines one up.
+func (m *Manager) joinWake(ref Ref) (*wake, error) {
 	m.wakes.mu.Lock()
 	defer m.wakes.mu.Unlock()
-	if w := m.wakes.under[name]; w != nil {
+	if w := m.wakes.under[ref]; w != nil {
 		return w, nil
 	}
 	w := &wake{done: make(chan struct{})}
-	queued := m.turns.run(m.life, name, func(ctx context.Context) {
-		w.s, w.err = m.rouse(ctx, name)
+	queued := m.turns.run(m.life, ref.name, func(ctx context.Context) {
+		w.s, w.err = m.wakeNow(ctx, ref)
 		m.wakes.mu.Lock()
-		delete(m.wakes.under, name)
+		delete(m.wakes.under, ref)
 		m.wakes.mu.Unlock()
 		close(w.done)
 	})
@@ -139,18 +128,15 @@ func (m *Manager) joinWake(name string) (*wake, error) {
 		return nil, errClosing
 	}
 	if m.wakes.under == nil {
-		m.wakes.under = map[string]*wake{}
+		m.wakes.under = map[Ref]*wake{}
 	}
-	m.wakes.under[name] = w
+	m.wakes.under[ref] = w
 	return w, nil
 }
 
-// rouse wakes name in its turn, and says what became of it as everybody will hear who asks from then on.
-func (m *Manager) rouse(ctx context.Context, name string) (Sandbox, error) {
-	s, err := m.Sandbox(ctx, name)
-	if fault.Is(err, fault.NotFound) {
-		return s, m.absent(ctx, name, err)
-	}
+// wakeNow wakes a sandbox in its turn, and says what became of it as everybody will hear who asks from then on.
+func (m *Manager) wakeNow(ctx context.Context, ref Ref) (Sandbox, error) {
+	s, err := m.Current(ctx, ref)
 	if err != nil {
 		return s, err
 	}
@@ -170,7 +156,7 @@ func (m *Manager) rouse(ctx context.Context, name string) (Sandbox, error) {
 	if m.life.Err() != nil {
 		return s, errors.Join(errClosing, err)
 	}
-	if now, rowErr := m.rows.ByName(ctx, name); rowErr == nil {
+	if now, rowErr := m.Current(ctx, ref); rowErr == nil {
 		s = now
 	}
 	if s.State == Failed && !fault.Is(err, fault.Gone) {

@@ -23,11 +23,11 @@ func brought(t *testing.T, m *sandbox.Manager, state sandbox.State) sandbox.Sand
 	settled(t, m, "lab", sandbox.Running)
 	switch state {
 	case sandbox.Frozen:
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.Freeze(t.Context(), "lab", nil) })
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Freeze(t.Context(), ref(t, m, "lab"), nil) })
 	case sandbox.Asleep:
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.Sleep(t.Context(), "lab", nil) })
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Sleep(t.Context(), ref(t, m, "lab"), nil) })
 	case sandbox.Stopped:
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), "lab") })
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), ref(t, m, "lab")) })
 	}
 	return settled(t, m, "lab", state)
 }
@@ -39,7 +39,7 @@ func awake(t *testing.T, m *sandbox.Manager, times int) (states []sandbox.State,
 	var all sync.WaitGroup
 	for i := range times {
 		all.Go(func() {
-			s, err := m.Awake(t.Context(), "lab")
+			s, err := m.Awake(t.Context(), ref(t, m, "lab"))
 			states[i], errs[i] = s.State, err
 		})
 	}
@@ -50,23 +50,23 @@ func awake(t *testing.T, m *sandbox.Manager, times int) (states []sandbox.State,
 func TestAwake_SaysWhyOneDoesNotRun(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		create(t, m, sandbox.Request{Name: "lab"})
-		if s, err := m.Awake(t.Context(), "lab"); err != nil || s.State != sandbox.Running {
+		if s, err := m.Awake(t.Context(), ref(t, m, "lab")); err != nil || s.State != sandbox.Running {
 			t.Fatalf("on its way up: %s, %v", s.State, err)
 		}
-		if _, err := m.Stop(t.Context(), "lab"); err != nil {
+		if _, err := m.Stop(t.Context(), ref(t, m, "lab")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Awake(t.Context(), "lab"); !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Message(err), "Start it first") {
+		if _, err := m.Awake(t.Context(), ref(t, m, "lab")); !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Message(err), "Start it first") {
 			t.Errorf("stopped: %v", err)
 		}
-		if _, err := m.Awake(t.Context(), "nobody"); !fault.Is(err, fault.NotFound) {
+		if _, err := m.Awake(t.Context(), ref(t, m, "nobody")); !fault.Is(err, fault.Gone) {
 			t.Errorf("unknown: %v", err)
 		}
 		w.engine.refuse(sandboxtest.OpStart, errors.New("secret detail"))
-		if _, err := m.Start(t.Context(), "lab"); err != nil {
+		if _, err := m.Start(t.Context(), ref(t, m, "lab")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Awake(t.Context(), "lab"); !fault.Is(err, fault.Conflict) || strings.Contains(fault.Message(err), "secret") {
+		if _, err := m.Awake(t.Context(), ref(t, m, "lab")); !fault.Is(err, fault.Conflict) || strings.Contains(fault.Message(err), "secret") {
 			t.Errorf("failed: %v", err)
 		}
 	})
@@ -78,7 +78,7 @@ func TestAwake_OneThatRunsCostsNoQuestionToAnybody(t *testing.T) {
 		w.store.FailNextOf("ByName", errors.New("asked"))
 		w.engine.refuse(sandboxtest.OpList, errors.New("asked"))
 		start := time.Now()
-		if s, err := m.Awake(t.Context(), "lab"); err != nil || s.State != sandbox.Running || time.Since(start) != 0 {
+		if s, err := m.Awake(t.Context(), ref(t, m, "lab")); err != nil || s.State != sandbox.Running || time.Since(start) != 0 {
 			t.Errorf("%s, %v after %s", s.State, err, time.Since(start))
 		}
 	})
@@ -114,7 +114,7 @@ func TestAwake_ACallerThatLeavesDoesNotEndTheWake(t *testing.T) {
 			brought(t, m, state)
 			short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
-			if _, err := m.Awake(short, "lab"); !fault.Is(err, fault.Timeout) {
+			if _, err := m.Awake(short, ref(t, m, "lab")); !fault.Is(err, fault.Timeout) {
 				t.Errorf("a caller in a hurry: %v", err)
 			}
 			settled(t, m, "lab", sandbox.Running)
@@ -127,7 +127,7 @@ func TestAwake_WaitersOfAFailedWakeHearTheCause(t *testing.T) {
 		brought(t, m, sandbox.Asleep)
 		w.engine.refuse(sandboxtest.OpStart, fault.New(fault.Invalid, "No such device."))
 		_, errs := awake(t, m, 10)
-		_, later := m.Awake(t.Context(), "lab")
+		_, later := m.Awake(t.Context(), ref(t, m, "lab"))
 		for _, err := range append(errs, later) {
 			if !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Message(err), "No such device.") {
 				t.Fatalf("told %v", err)
@@ -155,7 +155,7 @@ func TestAwake_AnEngineThatIsAwayLeavesItToTheNextUse(t *testing.T) {
 				if s, _ := m.Sandbox(t.Context(), "lab"); !s.State.Resting() {
 					t.Errorf("%s, %s: it is %s", state, what, s.State)
 				}
-				if s, err := m.Awake(t.Context(), "lab"); err != nil || s.State != sandbox.Running {
+				if s, err := m.Awake(t.Context(), ref(t, m, "lab")); err != nil || s.State != sandbox.Running {
 					t.Errorf("%s, %s, when it is back: %s, %v", state, what, s.State, err)
 				}
 			})
@@ -168,26 +168,26 @@ func TestAwake_AFullHostLeavesItAsleepAndOneFrozenNeedsNoRoom(t *testing.T) {
 		s := brought(t, m, sandbox.Asleep)
 		starts := w.engine.Starts(s.ID)
 		w.full(fault.New(fault.Unavailable, "The host is full."))
-		if _, err := m.Awake(t.Context(), "lab"); !fault.Is(err, fault.Unavailable) || fault.Message(err) != "The host is full." {
+		if _, err := m.Awake(t.Context(), ref(t, m, "lab")); !fault.Is(err, fault.Unavailable) || fault.Message(err) != "The host is full." {
 			t.Errorf("told %v", err)
 		}
 		settled(t, m, "lab", sandbox.Asleep)
-		if _, err := m.Start(t.Context(), "lab"); !fault.Is(err, fault.Unavailable) {
+		if _, err := m.Start(t.Context(), ref(t, m, "lab")); !fault.Is(err, fault.Unavailable) {
 			t.Errorf("start: %v", err)
 		}
 		if settled(t, m, "lab", sandbox.Asleep); w.engine.Starts(s.ID) != starts {
 			t.Error("it was started")
 		}
 		w.full(nil)
-		if _, err := m.Awake(t.Context(), "lab"); err != nil {
+		if _, err := m.Awake(t.Context(), ref(t, m, "lab")); err != nil {
 			t.Errorf("with room again: %v", err)
 		}
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.Freeze(t.Context(), "lab", nil) })
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Freeze(t.Context(), ref(t, m, "lab"), nil) })
 		w.full(fault.New(fault.Unavailable, "The host is full."))
-		if _, err := m.Awake(t.Context(), "lab"); err != nil {
+		if _, err := m.Awake(t.Context(), ref(t, m, "lab")); err != nil {
 			t.Errorf("a frozen one: %v", err)
 		}
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.Restart(t.Context(), "lab") })
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Restart(t.Context(), ref(t, m, "lab")) })
 		settled(t, m, "lab", sandbox.Running)
 	})
 }
@@ -199,28 +199,28 @@ func TestAwake_TellsDeletedFromUnknown(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_, told = m.Awake(t.Context(), "lab")
+			_, told = m.Awake(t.Context(), ref(t, m, "lab"))
 		}()
 		synctest.Wait()
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), "lab") })
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), ref(t, m, "lab")) })
 		<-done
 		if !fault.Is(told, fault.Gone) {
 			t.Errorf("who waited: %v", told)
 		}
-		if _, err := m.Wait(t.Context(), "lab"); !fault.Is(err, fault.NotFound) {
+		if _, err := m.Wait(t.Context(), ref(t, m, "lab")); !fault.Is(err, fault.Gone) {
 			t.Fatal(err)
 		}
-		if _, err := m.Awake(t.Context(), "lab"); !fault.Is(err, fault.Gone) {
+		if _, err := m.Awake(t.Context(), ref(t, m, "lab")); !fault.Is(err, fault.Gone) {
 			t.Errorf("who comes later: %v", err)
 		}
 		if _, err := m.Sandbox(t.Context(), "lab"); !fault.Is(err, fault.NotFound) {
 			t.Errorf("found: %v", err)
 		}
-		if g, err := m.Grave(t.Context(), "lab"); err != nil || g.Name != "lab" {
-			t.Errorf("grave %+v, %v", g, err)
+		if g, err := m.Tombstone(t.Context(), "lab"); err != nil || g.Name != "lab" {
+			t.Errorf("tombstone %+v, %v", g, err)
 		}
 		create(t, m, sandbox.Request{Name: "lab"})
-		if s, err := m.Awake(t.Context(), "lab"); err != nil || s.State != sandbox.Running {
+		if s, err := m.Awake(t.Context(), ref(t, m, "lab")); err != nil || s.State != sandbox.Running {
 			t.Errorf("a new one of that name: %s, %v", s.State, err)
 		}
 	})
@@ -228,15 +228,21 @@ func TestAwake_TellsDeletedFromUnknown(t *testing.T) {
 
 func TestAwake_WaitsForWhatIsOnItsWay(t *testing.T) {
 	for what, begin := range map[string]func(t *testing.T, m *sandbox.Manager) error{
-		"restart": func(t *testing.T, m *sandbox.Manager) error { _, err := m.Restart(t.Context(), "lab"); return err },
-		"two restarts": func(t *testing.T, m *sandbox.Manager) error {
-			time.AfterFunc(500*time.Millisecond, func() { _, _ = m.Restart(t.Context(), "lab") })
-			_, err := m.Restart(t.Context(), "lab")
+		"restart": func(t *testing.T, m *sandbox.Manager) error {
+			_, err := m.Restart(t.Context(), ref(t, m, "lab"))
 			return err
 		},
-		"sleep": func(t *testing.T, m *sandbox.Manager) error { _, err := m.Sleep(t.Context(), "lab", nil); return err },
+		"two restarts": func(t *testing.T, m *sandbox.Manager) error {
+			time.AfterFunc(500*time.Millisecond, func() { _, _ = m.Restart(t.Context(), ref(t, m, "lab")) })
+			_, err := m.Restart(t.Context(), ref(t, m, "lab"))
+			return err
+		},
+		"sleep": func(t *testing.T, m *sandbox.Manager) error {
+			_, err := m.Sleep(t.Context(), ref(t, m, "lab"), nil)
+			return err
+		},
 		"delete and create": func(t *testing.T, m *sandbox.Manager) error {
-			if _, err := m.Delete(t.Context(), "lab"); err != nil {
+			if _, err := m.Delete(t.Context(), ref(t, m, "lab")); err != nil {
 				return err
 			}
 			_, _, err := m.Create(t.Context(), sandbox.Request{Name: "lab", Template: "base"})
@@ -248,7 +254,7 @@ func TestAwake_WaitsForWhatIsOnItsWay(t *testing.T) {
 			if err := begin(t, m); err != nil {
 				t.Fatal(err)
 			}
-			if s, err := m.Awake(t.Context(), "lab"); err != nil || s.State != sandbox.Running {
+			if s, err := m.Awake(t.Context(), ref(t, m, "lab")); err != nil || s.State != sandbox.Running {
 				t.Errorf("%s: %s, %v", what, s.State, err)
 			}
 		})
@@ -262,7 +268,7 @@ func TestAwake_TheEndOfSandboxdIsAnswered(t *testing.T) {
 		brought(t, m, sandbox.Asleep)
 		done := make(chan error)
 		go func() {
-			_, err := m.Awake(t.Context(), "lab")
+			_, err := m.Awake(t.Context(), ref(t, m, "lab"))
 			done <- err
 		}()
 		synctest.Wait()
@@ -271,7 +277,7 @@ func TestAwake_TheEndOfSandboxdIsAnswered(t *testing.T) {
 			t.Errorf("who waited: %v", err)
 		}
 		synctest.Wait()
-		if _, err := m.Awake(t.Context(), "lab"); !fault.Is(err, fault.Unavailable) {
+		if _, err := m.Awake(t.Context(), ref(t, m, "lab")); !fault.Is(err, fault.Unavailable) {
 			t.Errorf("who comes later: %v", err)
 		}
 		m, end = w.run(t)
@@ -290,7 +296,7 @@ func TestAwake_AFrozenOneThatTheEngineLostIsStarted(t *testing.T) {
 			s := brought(t, m, sandbox.Frozen)
 			w.engine.deafen()
 			lose(w, s.ID)
-			if got, err := m.Awake(t.Context(), "lab"); err != nil || got.State != sandbox.Running {
+			if got, err := m.Awake(t.Context(), ref(t, m, "lab")); err != nil || got.State != sandbox.Running {
 				t.Fatalf("%s: %s, %v", what, got.State, err)
 			}
 			if i, _ := w.engine.instance(t, s.ID); !i.Running || i.Frozen {
@@ -304,7 +310,7 @@ func TestAwake_AThawThatIsNotConfirmedIsLookedAt(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		brought(t, m, sandbox.Frozen)
 		w.engine.CutAfter(sandboxtest.AfterThaw)
-		if s, err := m.Awake(t.Context(), "lab"); err != nil && s.State != sandbox.Running {
+		if s, err := m.Awake(t.Context(), ref(t, m, "lab")); err != nil && s.State != sandbox.Running {
 			t.Errorf("thawed without a word: %s, %v", s.State, err)
 		}
 		settled(t, m, "lab", sandbox.Running)
@@ -315,7 +321,7 @@ func TestAwake_AThawedOneWhoseGuestIsSilentIsNotEnded(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		s := brought(t, m, sandbox.Frozen)
 		w.guests.silence("lab", true)
-		if _, err := m.Awake(t.Context(), "lab"); !fault.Is(err, fault.Timeout) {
+		if _, err := m.Awake(t.Context(), ref(t, m, "lab")); !fault.Is(err, fault.Timeout) {
 			t.Errorf("told %v", err)
 		}
 		settled(t, m, "lab", sandbox.Running)
@@ -329,10 +335,10 @@ func TestAwake_ChangesArePublishedOnceEach(t *testing.T) {
 	play(t, func(t *testing.T, _ *world, m *sandbox.Manager) {
 		brought(t, m, sandbox.Running)
 		events := m.Subscribe()
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.Freeze(t.Context(), "lab", nil) })
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.Awake(t.Context(), "lab") })
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.Sleep(t.Context(), "lab", nil) })
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.Awake(t.Context(), "lab") })
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Freeze(t.Context(), ref(t, m, "lab"), nil) })
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Awake(t.Context(), ref(t, m, "lab")) })
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Sleep(t.Context(), ref(t, m, "lab"), nil) })
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Awake(t.Context(), ref(t, m, "lab")) })
 		synctest.Wait()
 		events.Close()
 		var got []sandbox.State
@@ -355,7 +361,7 @@ func TestAwake_AThawThatCannotBeKeptLetsItsUserIn(t *testing.T) {
 		play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 			brought(t, m, sandbox.Frozen)
 			w.fate.arm(n, false, fault.New(fault.Unavailable, "The disk is full."))
-			got, err := m.Awake(t.Context(), "lab")
+			got, err := m.Awake(t.Context(), ref(t, m, "lab"))
 			if struck = w.fate.rest(); struck != "update to running" {
 				return
 			}
@@ -377,14 +383,14 @@ func TestThaw_OnlyWhatIsFrozenAndUsed(t *testing.T) {
 	for _, state := range []sandbox.State{sandbox.Running, sandbox.Frozen, sandbox.Asleep, sandbox.Stopped} {
 		play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 			s := brought(t, m, state)
-			if got, err := m.Thaw(t.Context(), "lab", unused); err != nil || got.State != state {
+			if got, err := m.Thaw(t.Context(), ref(t, m, "lab"), unused); err != nil || got.State != state {
 				t.Errorf("unused and %s: %s, %v", state, got.State, err)
 			}
 			want := state
 			if state == sandbox.Frozen {
 				want = sandbox.Running
 			}
-			got, err := m.Thaw(t.Context(), "lab", used)
+			got, err := m.Thaw(t.Context(), ref(t, m, "lab"), used)
 			if err != nil || got.State != want || w.engine.Frozen(s.ID) || w.engine.Starts(s.ID) != 1 {
 				t.Errorf("used and %s: %s, %v", state, got.State, err)
 			}
@@ -392,7 +398,7 @@ func TestThaw_OnlyWhatIsFrozenAndUsed(t *testing.T) {
 		})
 	}
 	play(t, func(t *testing.T, _ *world, m *sandbox.Manager) {
-		if _, err := m.Thaw(t.Context(), "nobody", used); !fault.Is(err, fault.NotFound) {
+		if _, err := m.Thaw(t.Context(), ref(t, m, "nobody"), used); !fault.Is(err, fault.Gone) {
 			t.Errorf("told %v", err)
 		}
 	})
@@ -406,12 +412,12 @@ func TestThaw_DuringAFreezeThatRelentsFindsItRunning(t *testing.T) {
 		var used atomic.Bool
 		ended := make(chan error, 1)
 		go func() {
-			_, err := m.Freeze(t.Context(), "lab", func() bool { return !used.Load() })
+			_, err := m.Freeze(t.Context(), ref(t, m, "lab"), func() bool { return !used.Load() })
 			ended <- err
 		}()
 		pass(500 * time.Millisecond)
 		used.Store(true)
-		if got, err := m.Thaw(t.Context(), "lab", used.Load); err != nil || got.State != sandbox.Running {
+		if got, err := m.Thaw(t.Context(), ref(t, m, "lab"), used.Load); err != nil || got.State != sandbox.Running {
 			t.Errorf("%s, %v", got.State, err)
 		}
 		if err := <-ended; err != nil || w.engine.Calls(sandboxtest.OpThaw) != 1 {
@@ -428,7 +434,7 @@ func TestThaw_OfWhatWasPausedFromOutside(t *testing.T) {
 		w.engine.Pause(s.ID)
 		synctest.Wait()
 		settled(t, m, "lab", sandbox.Frozen)
-		if _, err := m.Thaw(t.Context(), "lab", func() bool { return true }); err != nil {
+		if _, err := m.Thaw(t.Context(), ref(t, m, "lab"), func() bool { return true }); err != nil {
 			t.Error(err)
 		}
 		stays(t, w, m, s, "thawed")

@@ -45,8 +45,8 @@ func RunStore(t *testing.T, open func(t *testing.T) sandbox.Store) {
 		{"UpdateReplacesTheRow", storeUpdate},
 		{"DeleteTwiceIsNoError", storeDelete},
 		{"NameIsFreeAfterDelete", storeReuse},
-		{"DeleteLeavesAGrave", storeGrave},
-		{"DeleteOfThePooledLeavesNoGrave", storePooledGrave},
+		{"DeleteLeavesATombstone", storeTombstone},
+		{"DeleteOfThePooledLeavesNoTombstone", storePooledTombstone},
 		{"NewestComeFirstThenByName", storeOrder},
 		{"FiltersCombine", storeFilter},
 		{"UpIsWhatRunsOrIsFrozen", storeUp},
@@ -316,10 +316,10 @@ func storeCancelled(t *testing.T, s sandbox.Store) {
 	changed := b
 	changed.Label = "changed"
 	_, byName := s.ByName(ctx, "b")
-	_, grave := s.Grave(ctx, "b")
+	_, tombstone := s.Tombstone(ctx, "b")
 	_, _, list := s.List(ctx, sandbox.Filter{})
 	for call, err := range map[string]error{"Insert": s.Insert(ctx, Sandbox("c", 1)), "Update": s.Update(ctx, changed),
-		"Delete": s.Delete(ctx, b.ID), "ByName": byName, "Grave": grave, "List": list} {
+		"Delete": s.Delete(ctx, b.ID), "ByName": byName, "Tombstone": tombstone, "List": list} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s gives %v, want context.Canceled", call, err)
 		}

@@ -16,18 +16,18 @@ import (
 
 // MemStore is a sandbox.Store in memory, which can be told to fail. It passes RunStore. Make it with NewMemStore.
 type MemStore struct {
-	mu     sync.Mutex
-	rows   map[string]sandbox.Sandbox // by id
-	graves map[string]sandbox.Grave   // by name
-	holds  map[string]sandbox.Hold    // by id
-	ports  memPorts
-	fails  map[string][]error // by method; "" for any
+	mu         sync.Mutex
+	rows       map[string]sandbox.Sandbox   // by id
+	tombstones map[string]sandbox.Tombstone // by name
+	holds      map[string]sandbox.Hold      // by id
+	ports      memPorts
+	fails      map[string][]error // by method; "" for any
 }
 
 // NewMemStore makes an empty store.
 func NewMemStore() *MemStore {
 	return &MemStore{
-		rows: map[string]sandbox.Sandbox{}, graves: map[string]sandbox.Grave{}, holds: map[string]sandbox.Hold{},
+		rows: map[string]sandbox.Sandbox{}, tombstones: map[string]sandbox.Tombstone{}, holds: map[string]sandbox.Hold{},
 		ports: newMemPorts(), fails: map[string][]error{},
 	}
 }
@@ -35,7 +35,7 @@ func NewMemStore() *MemStore {
 // FailNext makes the next call of any method give err and do nothing else. Several are given one after the other.
 func (m *MemStore) FailNext(err error) { m.FailNextOf("", err) }
 
-// FailNextOf makes the next call of that method ("Insert", "Update", "Delete", "Grave", "ByName", "List", and those
+// FailNextOf makes the next call of that method ("Insert", "Update", "Delete", "Tombstone", "ByName", "List", and those
 // of MemHolds and MemPorts) give err and do nothing else. Several are given one after the other.
 func (m *MemStore) FailNextOf(method string, err error) {
 	m.mu.Lock()
@@ -106,7 +106,7 @@ func (m *MemStore) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	if s, ok := m.rows[id]; ok && !s.Pooled {
-		m.graves[s.Name] = sandbox.Grave{Name: s.Name, Owner: s.Owner, Deleted: kept(time.Now())}
+		m.tombstones[s.Name] = sandbox.Tombstone{Name: s.Name, Owner: s.Owner, Deleted: kept(time.Now())}
 	}
 	delete(m.rows, id)
 	maps.DeleteFunc(m.holds, func(_ string, h sandbox.Hold) bool { return h.SandboxID == id })
@@ -114,22 +114,22 @@ func (m *MemStore) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// Grave implements sandbox.Store.
-func (m *MemStore) Grave(ctx context.Context, name string) (sandbox.Grave, error) {
+// Tombstone implements sandbox.Store.
+func (m *MemStore) Tombstone(ctx context.Context, name string) (sandbox.Tombstone, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.enter(ctx, "Grave"); err != nil {
-		return sandbox.Grave{}, err
+	if err := m.enter(ctx, "Tombstone"); err != nil {
+		return sandbox.Tombstone{}, err
 	}
-	g, ok := m.graves[name]
-	if !ok || time.Since(g.Deleted) > graveLife {
-		return sandbox.Grave{}, fault.New(fault.NotFound, "No sandbox %q was deleted lately.", name)
+	g, ok := m.tombstones[name]
+	if !ok || time.Since(g.Deleted) > tombstoneLife {
+		return sandbox.Tombstone{}, fault.New(fault.NotFound, "No sandbox %q was deleted lately.", name)
 	}
 	return g, nil
 }
 
-// graveLife is how long a store remembers a deleted sandbox.
-const graveLife = 30 * 24 * time.Hour
+// tombstoneLife is how long a store remembers a deleted sandbox.
+const tombstoneLife = 30 * 24 * time.Hour
 
 // ByName implements sandbox.Store.
 func (m *MemStore) ByName(ctx context.Context, name string) (sandbox.Sandbox, error) {

@@ -8,9 +8,9 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-func storeGrave(t *testing.T, s sandbox.Store) {
-	_, err := s.Grave(t.Context(), "b")
-	wantKind(t, "grave of what never was", err, fault.NotFound)
+func storeTombstone(t *testing.T, s sandbox.Store) {
+	_, err := s.Tombstone(t.Context(), "b")
+	wantKind(t, "tombstone of what never was", err, fault.NotFound)
 	first, second := Sandbox("b", 0), Sandbox("b", 1)
 	second.Owner = "owner-2"
 	for _, b := range []sandbox.Sandbox{first, second} {
@@ -18,43 +18,43 @@ func storeGrave(t *testing.T, s sandbox.Store) {
 		began := time.Now()
 		must(t, s.Delete(t.Context(), b.ID))
 		must(t, s.Delete(t.Context(), b.ID))
-		wantGrave(t, s, b, began)
+		wantTombstone(t, s, b, began)
 	}
 	must(t, s.Delete(t.Context(), first.ID)) // a late repeat
-	wantGrave(t, s, second, time.Now().Add(-time.Hour))
-	_, err = s.Grave(t.Context(), "B")
-	wantKind(t, "grave of another name", err, fault.NotFound)
+	wantTombstone(t, s, second, time.Now().Add(-time.Hour))
+	_, err = s.Tombstone(t.Context(), "B")
+	wantKind(t, "tombstone of another name", err, fault.NotFound)
 
 	moved := Sandbox("before", 2)
 	mustInsert(t, s, moved)
 	moved.Name = "after"
 	must(t, s.Update(t.Context(), moved))
 	must(t, s.Delete(t.Context(), moved.ID))
-	wantGrave(t, s, moved, time.Now().Add(-time.Hour))
-	_, err = s.Grave(t.Context(), "before")
-	wantKind(t, "grave of an earlier name", err, fault.NotFound)
+	wantTombstone(t, s, moved, time.Now().Add(-time.Hour))
+	_, err = s.Tombstone(t.Context(), "before")
+	wantKind(t, "tombstone of an earlier name", err, fault.NotFound)
 }
 
-// wantGrave checks that the last of that name was b, deleted since began.
-func wantGrave(t *testing.T, s sandbox.Store, b sandbox.Sandbox, began time.Time) {
+// wantTombstone checks that the last of that name was b, deleted since began.
+func wantTombstone(t *testing.T, s sandbox.Store, b sandbox.Sandbox, began time.Time) {
 	t.Helper()
-	g, err := s.Grave(t.Context(), b.Name)
+	g, err := s.Tombstone(t.Context(), b.Name)
 	must(t, err)
 	if g.Name != b.Name || g.Owner != b.Owner || g.Deleted.Location() != time.UTC {
-		t.Errorf("grave is %+v, want one of %s's %s", g, b.Owner, b.Name)
+		t.Errorf("tombstone is %+v, want one of %s's %s", g, b.Owner, b.Name)
 	}
 	if g.Deleted.Before(kept(began)) || g.Deleted.After(time.Now()) {
 		t.Errorf("deleted at %s, not between %s and now", g.Deleted, began)
 	}
 }
 
-func storePooledGrave(t *testing.T, s sandbox.Store) {
+func storePooledTombstone(t *testing.T, s sandbox.Store) {
 	b := Sandbox("spare", 0)
 	b.Pooled = true
 	mustInsert(t, s, b)
 	must(t, s.Delete(t.Context(), b.ID))
-	_, err := s.Grave(t.Context(), "spare")
-	wantKind(t, "grave of what was nobody's", err, fault.NotFound)
+	_, err := s.Tombstone(t.Context(), "spare")
+	wantKind(t, "tombstone of what was nobody's", err, fault.NotFound)
 }
 
 func storeUp(t *testing.T, s sandbox.Store) {

@@ -43,6 +43,12 @@ func (k *Keyed) Acquire(ctx context.Context, key string, most, queue int) (relea
 	}
 }
 
+// Try takes one of most places at key, as Acquire does, if one is free now.
+func (k *Keyed) Try(key string, most int) (release func(), ok bool) {
+	release, err := k.Acquire(context.Background(), key, most, 0)
+	return release, err == nil
+}
+
 // Len is how many keys are in use.
 func (k *Keyed) Len() int {
 	k.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/catalog"
 )
 
@@ -11,15 +12,15 @@ import (
 // ErrChanged.
 type Match func(etag string) bool
 
-// Put declares the whole list; nil gives the sandbox its template's again. What runs unchanged runs on. Kinds: NotFound,
+// Put declares the whole list; nil gives the sandbox its template's again. What runs unchanged runs on. Kinds: Gone,
 // Invalid (the message names the service, the field is the service's), Conflict (ErrChanged, or an address is taken).
-func (s *Service) Put(ctx context.Context, name string, list []catalog.Service, m Match) (List, error) {
-	return s.change(ctx, name, m, func([]catalog.Service) ([]catalog.Service, error) { return list, nil })
+func (s *Service) Put(ctx context.Context, h access.Handle, list []catalog.Service, m Match) (List, error) {
+	return s.change(ctx, h, m, func([]catalog.Service) ([]catalog.Service, error) { return list, nil })
 }
 
 // Set declares one service, in the place of the one of its name or as the last; created says which. Kinds as for Put.
-func (s *Service) Set(ctx context.Context, name string, one catalog.Service, m Match) (now List, created bool, err error) {
-	now, err = s.change(ctx, name, m, func(list []catalog.Service) ([]catalog.Service, error) {
+func (s *Service) Set(ctx context.Context, h access.Handle, one catalog.Service, m Match) (now List, created bool, err error) {
+	now, err = s.change(ctx, h, m, func(list []catalog.Service) ([]catalog.Service, error) {
 		i := slices.IndexFunc(list, named(one.Name))
 		if created = i < 0; created {
 			return append(list, one), nil
@@ -31,8 +32,8 @@ func (s *Service) Set(ctx context.Context, name string, one catalog.Service, m M
 }
 
 // Delete takes a service away; it ends if it runs. NotFound when there is none, ErrChanged.
-func (s *Service) Delete(ctx context.Context, name, service string, m Match) (List, error) {
-	return s.change(ctx, name, m, func(list []catalog.Service) ([]catalog.Service, error) {
+func (s *Service) Delete(ctx context.Context, h access.Handle, service string, m Match) (List, error) {
+	return s.change(ctx, h, m, func(list []catalog.Service) ([]catalog.Service, error) {
 		left := slices.DeleteFunc(slices.Clone(list), named(service))
 		if len(left) == len(list) {
 			return nil, noService(service)
@@ -42,8 +43,8 @@ func (s *Service) Delete(ctx context.Context, name, service string, m Match) (Li
 }
 
 // change lets revise work on the list that counts, when it is the one that the caller means.
-func (s *Service) change(ctx context.Context, name string, m Match, revise func([]catalog.Service) ([]catalog.Service, error)) (List, error) {
-	box, err := s.boxes.ChangeServices(ctx, name, func(list []catalog.Service) ([]catalog.Service, error) {
+func (s *Service) change(ctx context.Context, h access.Handle, m Match, revise func([]catalog.Service) ([]catalog.Service, error)) (List, error) {
+	box, err := s.boxes.ChangeServices(ctx, h.Ref(), func(list []catalog.Service) ([]catalog.Service, error) {
 		if m != nil && !m(etag(list)) {
 			return nil, ErrChanged
 		}
@@ -52,7 +53,7 @@ func (s *Service) change(ctx context.Context, name string, m Match, revise func(
 	if err != nil {
 		return List{}, err
 	}
-	return s.listOf(ctx, box), nil
+	return s.listOf(ctx, h, box), nil
 }
 
 func named(name string) func(catalog.Service) bool {

@@ -14,12 +14,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/semaphore"
 	"sandboxd/internal/wire"
 )
 
@@ -64,9 +65,8 @@ type List struct {
 
 // Boxes is what is asked of sandbox.Manager.
 type Boxes interface {
-	Sandbox(ctx context.Context, name string) (sandbox.Sandbox, error)
 	Services(s sandbox.Sandbox) []catalog.Service
-	ChangeServices(ctx context.Context, name string, change func([]catalog.Service) ([]catalog.Service, error)) (sandbox.Sandbox, error)
+	ChangeServices(ctx context.Context, ref sandbox.Ref, change func([]catalog.Service) ([]catalog.Service, error)) (sandbox.Sandbox, error)
 }
 
 // ErrChanged says that what is declared is not what its caller has seen. Its kind is Conflict.
@@ -74,32 +74,26 @@ var ErrChanged = fault.New(fault.Conflict, "The services have been changed meanw
 
 // Service answers for the services of all sandboxes. Safe for concurrent use.
 type Service struct {
-	boxes Boxes
-	rooms Rooms
-
-	mu      sync.Mutex
-	streams map[string]int // that are open, by sandbox
+	boxes   Boxes
+	streams semaphore.Keyed // that are open, by sandbox
 }
 
 // New makes a Service. It does no I/O.
-func New(b Boxes, r Rooms) *Service { return &Service{boxes: b, rooms: r, streams: map[string]int{}} }
+func New(b Boxes) *Service { return &Service{boxes: b} }
 
-// List gives what is declared and how it stands now, of a sandbox in any state. NotFound.
-func (s *Service) List(ctx context.Context, name string) (List, error) {
-	box, err := s.boxes.Sandbox(ctx, name)
-	if err == nil {
-		err = sandbox.Admits(ctx, box)
-	}
+// List gives what is declared and how it stands now, of a sandbox in any state. Gone.
+func (s *Service) List(ctx context.Context, h access.Handle) (List, error) {
+	box, err := h.Current(ctx)
 	if err != nil {
 		return List{}, err
 	}
-	return s.listOf(ctx, box), nil
+	return s.listOf(ctx, h, box), nil
 }
 
-func (s *Service) listOf(ctx context.Context, box sandbox.Sandbox) List {
+func (s *Service) listOf(ctx context.Context, h access.Handle, box sandbox.Sandbox) List {
 	declared := s.boxes.Services(box)
 	l := List{Services: make([]Status, 0, len(declared)), Own: box.Own.HasServices, ETag: etag(declared)}
-	live, known := s.live(ctx, box)
+	live, known := s.live(ctx, h, box)
 	for _, d := range declared {
 		l.Services = append(l.Services, status(d, box.State, live, known))
 	}
@@ -107,8 +101,8 @@ func (s *Service) listOf(ctx context.Context, box sandbox.Sandbox) List {
 }
 
 // Find gives one service of a sandbox. NotFound names those that there are.
-func (s *Service) Find(ctx context.Context, name, service string) (Status, error) {
-	l, err := s.List(ctx, name)
+func (s *Service) Find(ctx context.Context, h access.Handle, service string) (Status, error) {
+	l, err := s.List(ctx, h)
 	if err != nil {
 		return Status{}, err
 	}
@@ -125,17 +119,17 @@ func (l List) Find(service string) (Status, error) {
 }
 
 // live asks the guest how its services stand; known is false when it does not say. One that does not run is not asked.
-func (s *Service) live(ctx context.Context, box sandbox.Sandbox) (live map[string]wire.ServiceStatus, known bool) {
+func (s *Service) live(ctx context.Context, h access.Handle, box sandbox.Sandbox) (live map[string]wire.ServiceStatus, known bool) {
 	if box.State != sandbox.Running {
 		return nil, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	guest, err := s.rooms.Look(ctx, box.Name)
+	session, err := h.Look(ctx)
 	if err != nil {
 		return nil, false
 	}
-	all, err := guest.Services(ctx)
+	all, err := session.Guest.Services(ctx)
 	if err != nil {
 		return nil, false
 	}

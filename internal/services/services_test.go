@@ -9,33 +9,49 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sandboxd/internal/access"
+	"sandboxd/internal/access/accesstest"
 	"sandboxd/internal/catalog"
-	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/services"
 	"sandboxd/internal/wire"
 )
 
-// house is one sandbox, "lab", and its inside. It works in a synctest bubble.
+// house is one sandbox, s.lab, and its inside. It works in a synctest bubble.
 type house struct {
-	mu      sync.Mutex
-	box     sandbox.Sandbox
-	mute    bool // the guest says nothing
-	live    []wire.ServiceStatus
-	ports   []wire.PortOpen
-	change  chan struct{} // closed and replaced when ports or the state change
-	entered []string      // uses, as they began
-	inside  int           // uses that go on
+	*accesstest.Sandbox
+
+	mu     sync.Mutex
+	doing  string // what used it when a service was last started or ended
+	mute   bool   // the guest says nothing
+	live   []wire.ServiceStatus
+	ports  []wire.PortOpen
+	change chan struct{} // closed and replaced when ports or the state change
 }
 
-func newHouse() (*house, *services.Service) {
+func newHouse(t *testing.T) (*house, *on) {
 	h := &house{change: make(chan struct{})}
-	h.box = sandbox.Sandbox{ID: "1", Name: "lab", State: sandbox.Running}
-	return h, services.New(h, h)
+	h.Sandbox = accesstest.New("lab", guest{h: h})
+	return h, &on{services.New(h), h.Handle(t)}
 }
 
-func (h *house) becomes(state sandbox.State) { h.set(func() { h.box.State = state }) }
+// on is the service, of the one sandbox.
+type on struct {
+	*services.Service
+	lab access.Handle
+}
+
+func (h *house) becomes(state sandbox.State) { h.set(func() { h.Becomes(state) }) }
+
+// woken tells how often it was woken.
+func (h *house) woken() int {
+	_, n := h.Awakes()
+	return n
+}
+
+// used tells what uses it now.
+func (h *house) used() int { return len(h.Uses.Standing("lab").Because) }
 
 func (h *house) set(change func()) {
 	h.mu.Lock()
@@ -43,15 +59,6 @@ func (h *house) set(change func()) {
 	change()
 	close(h.change)
 	h.change = make(chan struct{})
-}
-
-func (h *house) Sandbox(_ context.Context, name string) (sandbox.Sandbox, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if name != h.box.Name {
-		return sandbox.Sandbox{}, fault.New(fault.NotFound, "There is no sandbox %q.", name)
-	}
-	return h.box, nil
 }
 
 var template = []catalog.Service{{Name: "web", Command: []string{"serve"}, Port: 80, Autostart: true}}
@@ -63,8 +70,8 @@ func (h *house) Services(s sandbox.Sandbox) []catalog.Service {
 	return slices.Clone(template)
 }
 
-func (h *house) ChangeServices(ctx context.Context, name string, change func([]catalog.Service) ([]catalog.Service, error)) (sandbox.Sandbox, error) {
-	s, err := h.Sandbox(ctx, name)
+func (h *house) ChangeServices(ctx context.Context, ref sandbox.Ref, change func([]catalog.Service) ([]catalog.Service, error)) (sandbox.Sandbox, error) {
+	s, err := h.Current(ctx, ref)
 	if err != nil {
 		return s, err
 	}
@@ -75,37 +82,25 @@ func (h *house) ChangeServices(ctx context.Context, name string, change func([]c
 	if err != nil {
 		return s, err
 	}
-	h.set(func() { h.box.Own.Services, h.box.Own.HasServices = list, list != nil; s = h.box })
+	h.Change(func(row *sandbox.Sandbox) { row.Own.Services, row.Own.HasServices = list, list != nil; s = *row })
 	return s, nil
 }
 
-func (h *house) Look(context.Context, string) (services.Guest, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case h.box.State != sandbox.Running:
-		return nil, door.ErrAsleep
-	case h.mute:
-		return nil, fault.New(fault.Unavailable, "It does not answer.")
-	}
-	return guest{h}, nil
-}
-
-func (h *house) Enter(_ context.Context, _, doing string) (services.Guest, func(), error) {
-	h.becomes(sandbox.Running)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.entered = append(h.entered, doing)
-	h.inside++
-	return guest{h}, func() { h.mu.Lock(); defer h.mu.Unlock(); h.inside-- }, nil
-}
-
 // guest is the house from within.
-type guest struct{ h *house }
+type guest struct {
+	access.Guest
+	h *house
+}
+
+func (guest) Done() <-chan struct{} { return nil }
 
 // puts makes a service stand as state.
 func (g guest) puts(name string, state wire.ServiceState) error {
+	because := g.h.Uses.Standing("lab").Because
 	g.h.set(func() {
+		if len(because) == 1 {
+			g.h.doing = because[0].Detail
+		}
 		g.h.live = slices.DeleteFunc(g.h.live, func(st wire.ServiceStatus) bool { return st.Name == name })
 		g.h.live = append(g.h.live, wire.ServiceStatus{Name: name, State: state, Health: wire.HealthHealthy, PID: 7})
 	})
@@ -125,6 +120,9 @@ func (g guest) RestartService(_ context.Context, name string) error {
 func (g guest) Services(context.Context) ([]wire.ServiceStatus, error) {
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
+	if g.h.mute {
+		return nil, fault.New(fault.Unavailable, "It does not answer.")
+	}
 	return slices.Clone(g.h.live), nil
 }
 
@@ -143,6 +141,9 @@ func (g guest) FollowServiceLog(ctx context.Context, _ string, emit func([]byte)
 func (g guest) Ports(context.Context) ([]wire.PortOpen, error) {
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
+	if g.h.mute {
+		return nil, fault.New(fault.Unavailable, "It does not answer.")
+	}
 	return slices.Clone(g.h.ports), nil
 }
 
@@ -150,7 +151,7 @@ func (g guest) Ports(context.Context) ([]wire.PortOpen, error) {
 func (g guest) WatchPorts(ctx context.Context, emit func([]wire.PortOpen) error) error {
 	for {
 		g.h.mu.Lock()
-		l, state, change := slices.Clone(g.h.ports), g.h.box.State, g.h.change
+		l, state, change := slices.Clone(g.h.ports), g.h.Row().State, g.h.change
 		g.h.mu.Unlock()
 		if state != sandbox.Running {
 			return fault.New(fault.Unavailable, "The connection to the sandbox was lost.")
@@ -176,195 +177,192 @@ func TestList_TellsWhatIsDeclaredInEveryStateAndWakesNothing(t *testing.T) {
 		sandbox.Sleeping: services.Asleep, sandbox.Stopped: services.Stopped, sandbox.Failed: services.Stopped,
 		sandbox.Starting: services.Waiting, sandbox.Creating: services.Waiting,
 	} {
-		h, s := newHouse()
+		h, s := newHouse(t)
 		h.live = []wire.ServiceStatus{{Name: "web", State: wire.ServiceWaiting, Restarts: 3, Problem: "it ended"}}
 		h.becomes(state)
-		l, err := s.List(t.Context(), "lab")
+		l, err := s.List(t.Context(), s.lab)
 		if err != nil || len(l.Services) != 1 || l.Own || l.Services[0].State != want || l.Services[0].Port != 80 {
 			t.Errorf("%s: %+v, %v", state, l, err)
 		}
 		if live := l.Services[0].Restarts == 3; live != (state == sandbox.Running) {
 			t.Errorf("%s: %+v", state, l.Services[0])
 		}
-		if len(h.entered) != 0 {
-			t.Errorf("%s: it was used: %q", state, h.entered)
+		if h.woken() != 0 || h.used() != 0 {
+			t.Errorf("%s: it was woken %d times", state, h.woken())
 		}
 	}
 }
 
 func TestList_OfOneSandboxIsNotThatOfAnotherOfItsName(t *testing.T) {
-	h, s := newHouse()
-	if _, err := s.List(sandbox.Only(t.Context(), h.box.ID), "lab"); err != nil {
+	h, s := newHouse(t)
+	if _, err := s.List(t.Context(), s.lab); err != nil {
 		t.Errorf("its own: %v", err)
 	}
-	ctx := sandbox.Only(t.Context(), "the one before")
-	if l, err := s.List(ctx, "lab"); !fault.Is(err, fault.Gone) || len(l.Services) > 0 {
+	h.Change(func(row *sandbox.Sandbox) { row.ID = "another" })
+	if l, err := s.List(t.Context(), s.lab); !fault.Is(err, fault.Gone) || len(l.Services) > 0 {
 		t.Errorf("another's: %+v, %v", l, err)
 	}
 }
 
 func TestList_AGuestThatDoesNotSayIsUnknown(t *testing.T) {
-	h, s := newHouse()
+	h, s := newHouse(t)
 	h.mute = true
-	l, err := s.List(t.Context(), "lab")
+	l, err := s.List(t.Context(), s.lab)
 	if err != nil || l.Services[0].State != services.Unknown {
 		t.Errorf("%+v, %v", l, err)
 	}
 	h.mute = false // it says, but of others
-	if l, err = s.List(t.Context(), "lab"); err != nil || l.Services[0].State != services.Unknown {
+	if l, err = s.List(t.Context(), s.lab); err != nil || l.Services[0].State != services.Unknown {
 		t.Errorf("%+v, %v", l, err)
-	}
-	if _, err := s.List(t.Context(), "nobody"); !fault.Is(err, fault.NotFound) {
-		t.Errorf("got %v", err)
 	}
 }
 
 func TestSet_AddsReplacesAndDeletesOneOfMany(t *testing.T) {
-	_, s := newHouse()
-	l, created, err := s.Set(t.Context(), "lab", worker("a"), nil)
+	_, s := newHouse(t)
+	l, created, err := s.Set(t.Context(), s.lab, worker("a"), nil)
 	if err != nil || !created || len(l.Services) != 2 || !l.Own {
 		t.Fatalf("%+v, %v, %v", l, created, err)
 	}
 	changed := worker("web")
 	changed.Command = []string{"other"}
-	l, created, err = s.Set(t.Context(), "lab", changed, nil)
+	l, created, err = s.Set(t.Context(), s.lab, changed, nil)
 	if err != nil || created || len(l.Services) != 2 || l.Services[0].Command[0] != "other" || template[0].Command[0] != "serve" {
 		t.Fatalf("%+v, %v, %v", l, created, err)
 	}
 	for _, name := range []string{"a", "web"} {
-		if l, err = s.Delete(t.Context(), "lab", name, nil); err != nil {
+		if l, err = s.Delete(t.Context(), s.lab, name, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if len(l.Services) != 0 || !l.Own {
 		t.Errorf("the last one deleted, the template's are back: %+v", l)
 	}
-	if _, err := s.Delete(t.Context(), "lab", "a", nil); !fault.Is(err, fault.NotFound) {
+	if _, err := s.Delete(t.Context(), s.lab, "a", nil); !fault.Is(err, fault.NotFound) {
 		t.Errorf("got %v", err)
 	}
-	if l, err = s.Put(t.Context(), "lab", nil, nil); err != nil || l.Own || len(l.Services) != 1 {
+	if l, err = s.Put(t.Context(), s.lab, nil, nil); err != nil || l.Own || len(l.Services) != 1 {
 		t.Errorf("reset: %+v, %v", l, err)
 	}
 }
 
 func TestChange_OnlyWhatItsCallerHasSeen(t *testing.T) {
-	_, s := newHouse()
-	first, err := s.List(t.Context(), "lab")
+	_, s := newHouse(t)
+	first, err := s.List(t.Context(), s.lab)
 	if err != nil {
 		t.Fatal(err)
 	}
 	is := func(tag string) services.Match { return func(etag string) bool { return etag == tag } }
-	l, _, err := s.Set(t.Context(), "lab", worker("a"), is(first.ETag))
+	l, _, err := s.Set(t.Context(), s.lab, worker("a"), is(first.ETag))
 	if err != nil || l.ETag == first.ETag {
 		t.Fatalf("%+v, %v", l, err)
 	}
-	if _, _, err := s.Set(t.Context(), "lab", worker("b"), is(first.ETag)); !errors.Is(err, services.ErrChanged) {
+	if _, _, err := s.Set(t.Context(), s.lab, worker("b"), is(first.ETag)); !errors.Is(err, services.ErrChanged) {
 		t.Errorf("set: %v", err)
 	}
-	if _, err := s.Put(t.Context(), "lab", nil, is(first.ETag)); !errors.Is(err, services.ErrChanged) {
+	if _, err := s.Put(t.Context(), s.lab, nil, is(first.ETag)); !errors.Is(err, services.ErrChanged) {
 		t.Errorf("put: %v", err)
 	}
-	if _, err := s.Delete(t.Context(), "lab", "a", is(first.ETag)); !errors.Is(err, services.ErrChanged) {
+	if _, err := s.Delete(t.Context(), s.lab, "a", is(first.ETag)); !errors.Is(err, services.ErrChanged) {
 		t.Errorf("delete: %v", err)
 	}
-	if now, err := s.List(t.Context(), "lab"); err != nil || now.ETag != l.ETag {
+	if now, err := s.List(t.Context(), s.lab); err != nil || now.ETag != l.ETag {
 		t.Errorf("it was changed: %+v, %v", now, err)
 	}
-	if back, err := s.Delete(t.Context(), "lab", "a", is(l.ETag)); err != nil || back.ETag != first.ETag {
+	if back, err := s.Delete(t.Context(), s.lab, "a", is(l.ETag)); err != nil || back.ETag != first.ETag {
 		t.Errorf("the same again has another ETag: %+v, %v", back, err)
 	}
 }
 
 func TestPower_WakesAndIsAUseUntilItIsDone(t *testing.T) {
-	for verb, do := range map[string]func(*services.Service) (services.Status, error){
-		"start web":   func(s *services.Service) (services.Status, error) { return s.Start(t.Context(), "lab", "web") },
-		"stop web":    func(s *services.Service) (services.Status, error) { return s.Stop(t.Context(), "lab", "web") },
-		"restart web": func(s *services.Service) (services.Status, error) { return s.Restart(t.Context(), "lab", "web") },
+	for verb, do := range map[string]func(*on) (services.Status, error){
+		"start web":   func(s *on) (services.Status, error) { return s.Start(t.Context(), s.lab, "web") },
+		"stop web":    func(s *on) (services.Status, error) { return s.Stop(t.Context(), s.lab, "web") },
+		"restart web": func(s *on) (services.Status, error) { return s.Restart(t.Context(), s.lab, "web") },
 	} {
-		h, s := newHouse()
+		h, s := newHouse(t)
 		h.becomes(sandbox.Asleep)
 		st, err := do(s)
 		if err != nil || st.Name != "web" || st.Health != wire.HealthHealthy {
 			t.Errorf("%s: %+v, %v", verb, st, err)
 		}
-		if !slices.Equal(h.entered, []string{verb}) || h.inside != 0 {
-			t.Errorf("%s: entered %q, %d inside", verb, h.entered, h.inside)
+		if h.woken() != 1 || h.doing != verb || h.used() != 0 {
+			t.Errorf("%s: woken %d times, used for %q, then by %d", verb, h.woken(), h.doing, h.used())
 		}
 	}
-	h, s := newHouse()
+	h, s := newHouse(t)
 	h.becomes(sandbox.Asleep)
-	if _, err := s.Start(t.Context(), "lab", "none"); !fault.Is(err, fault.NotFound) || len(h.entered) != 0 {
-		t.Errorf("one that is not declared: %v, entered %q", err, h.entered)
+	if _, err := s.Start(t.Context(), s.lab, "none"); !fault.Is(err, fault.NotFound) || h.woken() != 0 {
+		t.Errorf("one that is not declared: %v, woken %d times", err, h.woken())
 	}
 }
 
 func TestLog_WakesNothing(t *testing.T) {
-	h, s := newHouse()
+	h, s := newHouse(t)
 	var got []byte
 	keep := func(b []byte) error { got = append(got, b...); return nil }
-	if err := s.Log(t.Context(), "lab", "web", false, keep); err != nil || string(got) != "log of web" {
+	if err := s.Log(t.Context(), s.lab, "web", false, keep); err != nil || string(got) != "log of web" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if err := s.Log(t.Context(), "lab", "none", false, keep); !fault.Is(err, fault.NotFound) {
+	if err := s.Log(t.Context(), s.lab, "none", false, keep); !fault.Is(err, fault.NotFound) {
 		t.Errorf("got %v", err)
 	}
 	h.becomes(sandbox.Asleep)
 	for _, follow := range []bool{true, false} {
-		if err := s.Log(t.Context(), "lab", "web", follow, keep); !errors.Is(err, door.ErrAsleep) {
+		if err := s.Log(t.Context(), s.lab, "web", follow, keep); !errors.Is(err, access.ErrAsleep) {
 			t.Errorf("asleep, follow %v: %v", follow, err)
 		}
 	}
-	if len(h.entered) != 0 {
-		t.Errorf("it was used: %q", h.entered)
+	if h.woken() != 0 || h.used() != 0 {
+		t.Errorf("it was woken %d times", h.woken())
 	}
 }
 
 func TestLog_OnlySoManyAreFollowedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, s := newHouse()
+		_, s := newHouse(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		var following sync.WaitGroup
 		for range 64 {
-			following.Go(func() { s.Log(ctx, "lab", "web", true, func([]byte) error { return nil }) })
+			following.Go(func() { s.Log(ctx, s.lab, "web", true, func([]byte) error { return nil }) })
 		}
 		synctest.Wait()
-		if err := s.Log(ctx, "lab", "web", true, func([]byte) error { return nil }); !fault.Is(err, fault.Limited) {
+		if err := s.Log(ctx, s.lab, "web", true, func([]byte) error { return nil }); !fault.Is(err, fault.Limited) {
 			t.Errorf("got %v", err)
 		}
 		cancel()
 		following.Wait()
 		enough := errors.New("enough")
-		if err := s.Log(t.Context(), "lab", "web", true, func([]byte) error { return enough }); err != enough {
+		if err := s.Log(t.Context(), s.lab, "web", true, func([]byte) error { return enough }); err != enough {
 			t.Errorf("got %v", err)
 		}
 	})
 }
 
 func TestPorts_OfOneThatDoesNotRunAreNone(t *testing.T) {
-	h, s := newHouse()
+	h, s := newHouse(t)
 	h.ports = []wire.PortOpen{{Port: 3000}}
-	if got, err := s.Ports(t.Context(), "lab"); err != nil || len(got) != 1 {
+	if got, err := s.Ports(t.Context(), s.lab); err != nil || len(got) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	h.becomes(sandbox.Asleep)
-	if got, err := s.Ports(t.Context(), "lab"); err != nil || len(got) != 0 {
+	if got, err := s.Ports(t.Context(), s.lab); err != nil || len(got) != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	h.becomes(sandbox.Running)
 	h.mute = true
-	if _, err := s.Ports(t.Context(), "lab"); !fault.Is(err, fault.Unavailable) {
+	if _, err := s.Ports(t.Context(), s.lab); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestWatchPorts_GoesOnOverSleepAndTellsChangesOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, s := newHouse()
+		h, s := newHouse(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		var told []string
 		ended := make(chan error, 1)
 		go func() {
-			ended <- s.WatchPorts(ctx, "lab", func(l []wire.PortOpen) error {
+			ended <- s.WatchPorts(ctx, s.lab, func(l []wire.PortOpen) error {
 				names := ""
 				for _, p := range l {
 					names += p.Process + " "
@@ -397,16 +395,16 @@ func TestWatchPorts_GoesOnOverSleepAndTellsChangesOnly(t *testing.T) {
 		if want := []string{"", "node ", "", "node ", "node vite "}; !slices.Equal(told, want) {
 			t.Errorf("told %q, want %q", told, want)
 		}
-		if len(h.entered) != 0 {
-			t.Errorf("it was used: %q", h.entered)
+		if h.woken() != 0 || h.used() != 0 {
+			t.Errorf("it was woken %d times", h.woken())
 		}
 	})
 }
 
 func TestWatchPorts_EndsWithItsListener(t *testing.T) {
-	_, s := newHouse()
+	_, s := newHouse(t)
 	enough := errors.New("enough")
-	if err := s.WatchPorts(t.Context(), "lab", func([]wire.PortOpen) error { return enough }); err != enough {
+	if err := s.WatchPorts(t.Context(), s.lab, func([]wire.PortOpen) error { return enough }); err != enough {
 		t.Errorf("got %v", err)
 	}
 }

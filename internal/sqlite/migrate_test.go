@@ -102,9 +102,9 @@ var samples = map[int]func(t *testing.T, d *DB){
 		if err != nil || len(holds) != 1 || holds[0].SandboxID != b.ID || holds[0].Reason != "training" {
 			t.Errorf("holds %+v, %v", holds, err)
 		}
-		g, err := d.Sandboxes().graveSince(t.Context(), "gone", time.Unix(1, 0))
+		g, err := d.Sandboxes().tombstoneSince(t.Context(), "gone", time.Unix(1, 0))
 		if err != nil || g.Owner != "00000000000000u2" {
-			t.Errorf("grave %+v, %v", g, err)
+			t.Errorf("tombstone %+v, %v", g, err)
 		}
 	},
 	4: func(t *testing.T, d *DB) {

@@ -63,11 +63,11 @@ func (s *Sandboxes) Update(ctx context.Context, b sandbox.Sandbox) error {
 	return nil
 }
 
-// Delete removes the row and leaves a grave, except for a pooled one, which was nobody's; deleting what is not there is
+// Delete removes the row and leaves a tombstone, except for a pooled one, which was nobody's; deleting what is not there is
 // no error.
 func (s *Sandboxes) Delete(ctx context.Context, id string) error {
 	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		if err := bury(ctx, tx, id); err != nil {
+		if err := addTombstone(ctx, tx, id); err != nil {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `DELETE FROM sandboxes WHERE id = ?`, id)

@@ -17,8 +17,8 @@ import (
 	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
 
+	"sandboxd/internal/access/accesstest"
 	"sandboxd/internal/fault"
-	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sshd"
 )
 
@@ -151,7 +151,7 @@ func TestBounds_OneSandboxLeavesRoomForOthers(t *testing.T) {
 	w := newWorld(t)
 	open := func(id, owner string) (n int) {
 		for range 5 {
-			c := w.clientOf(sandbox.Sandbox{ID: id, Owner: owner, Name: "lab", State: sandbox.Running})
+			c := w.clientOf(w.another(id, owner))
 			for range 100 {
 				if _, err := c.NewSession(); err != nil {
 					break
@@ -174,16 +174,16 @@ func TestBounds_ConnectionsOfASandbox(t *testing.T) {
 	}
 	here, there := pair(t)
 	defer here.Close()
-	if err := w.server.Serve(t.Context(), sandbox.Sandbox{ID: "box", Name: "lab"}, there); !fault.Is(err, fault.Limited) {
+	if err := w.server.Serve(t.Context(), w.lab.Handle(t), there); !fault.Is(err, fault.Limited) {
 		t.Errorf("got %v", err)
 	}
-	w.clientOf(sandbox.Sandbox{ID: "another", Owner: "bob", Name: "lab"})
+	w.clientOf(w.another("another", "bob"))
 	last.Close()
 	w.until("there is room again", func() bool {
 		here, there := pair(t)
 		defer here.Close()
 		told := make(chan error, 1)
-		go func() { told <- w.server.Serve(t.Context(), sandbox.Sandbox{ID: "box", Name: "lab"}, there) }()
+		go func() { told <- w.server.Serve(t.Context(), w.lab.Handle(t), there) }()
 		io.WriteString(here, "no SSH\r\n\r\n")
 		here.Close()
 		return !fault.Is(<-told, fault.Limited)
@@ -256,7 +256,7 @@ func TestSession_ThatDoesNotSayWhatItIsForIsEnded(t *testing.T) {
 		here, there := net.Pipe()
 		served := make(chan error, 1)
 		go func() {
-			served <- sshd.New(sshd.Config{Key: key}).Serve(t.Context(), sandbox.Sandbox{ID: "box"}, newQueued(there))
+			served <- sshd.New(sshd.Config{Key: key}).Serve(t.Context(), accesstest.New("lab", nil).Handle(t), newQueued(there))
 		}()
 		conn, channels, requests, err := ssh.NewClientConn(newQueued(here), "lab", &ssh.ClientConfig{User: "x", HostKeyCallback: ssh.InsecureIgnoreHostKey()})
 		if err != nil {

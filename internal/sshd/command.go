@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"sandboxd/internal/door"
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/link"
 	"sandboxd/internal/wire"
@@ -23,7 +23,7 @@ const pieceSize = 32 << 10
 // command is a command under way.
 type command struct {
 	process *link.Process
-	entry   *door.Entry
+	opened  *access.Session
 	stream  bool
 	unread  atomic.Bool   // the client takes no more output
 	sizes   chan struct{} // says that the terminal's size has changed
@@ -52,9 +52,9 @@ func (s *session) run(ctx context.Context, j job) {
 	}
 }
 
-// begin opens the door and starts the command, which lives until ctx ends or life is called.
+// begin opens the sandbox and starts the command, which lives until ctx ends or life is called.
 func (s *session) begin(ctx context.Context, j job) (c *command, life func(), err error) {
-	entry, err := s.open(ctx, j.use, j.stream)
+	opened, err := s.open(ctx, j.use, j.stream)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -65,20 +65,20 @@ func (s *session) begin(ctx context.Context, j job) (c *command, life func(), er
 	if s.tty {
 		start.Cols, start.Rows = s.size.cols, s.size.rows
 	}
-	p, err := entry.Session.Exec(ctx, start)
+	p, err := opened.Guest.Exec(ctx, start)
 	if err != nil {
-		entry.Release()
+		opened.Release()
 		return nil, nil, err
 	}
-	c = &command{process: p, entry: entry, stream: j.stream, sizes: make(chan struct{}, 1)}
-	return c, func() { p.Close(); entry.Release() }, nil
+	c = &command{process: p, opened: opened, stream: j.stream, sizes: make(chan struct{}, 1)}
+	return c, func() { p.Close(); opened.Release() }, nil
 }
 
 // awake makes sure that the sandbox takes what is sent.
 func (c *command) awake(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
-	return c.entry.Touch(ctx, false)
+	return c.opened.Touch(ctx, false)
 }
 
 // feed gives the command its input. One that has closed it does not hold up the client.
@@ -111,7 +111,7 @@ func (s *session) tell(ctx context.Context, c *command) error {
 		if err != nil {
 			return err
 		}
-		_ = c.entry.Touch(ctx, true) // what comes out wakes nothing, and so cannot fail
+		_ = c.opened.Touch(ctx, true) // what comes out wakes nothing, and so cannot fail
 		switch f.Type {
 		case wire.FrameStdout:
 			err = s.say(ctx, c, f.Data)

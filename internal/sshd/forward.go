@@ -31,7 +31,7 @@ func (c *connection) forward(ctx context.Context, n ssh.NewChannel) {
 		_ = n.Reject(ssh.Prohibited, "only the sandbox's own ports can be reached: use localhost as the host")
 		return
 	}
-	port, err := c.server.cfg.Ports.Dial(ctx, c.box, int(to.Port))
+	port, err := c.server.cfg.Ports.Dial(ctx, c.handle, int(to.Port))
 	if err != nil {
 		_ = n.Reject(ssh.ConnectionFailed, wire.Clean(fault.Message(err), maxReason))
 		return

@@ -8,13 +8,13 @@ import (
 	"net"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"golang.org/x/crypto/ssh"
 
-	"sandboxd/internal/door"
+	"sandboxd/internal/access"
+	"sandboxd/internal/access/accesstest"
 	"sandboxd/internal/files"
 	"sandboxd/internal/guest"
 	"sandboxd/internal/idle"
@@ -28,32 +28,14 @@ import (
 // patience bounds every wait of a test.
 const patience = 30 * time.Second
 
-// lab is the one sandbox that there is, whose id is its guest's. It may be replaced by another.
-type lab struct {
-	asked    atomic.Int32
-	replaced atomic.Bool
-}
-
-func (l *lab) Awake(ctx context.Context, name string) (sandbox.Sandbox, error) {
-	l.asked.Add(1)
-	return l.Sandbox(ctx, name)
-}
-
-func (l *lab) Sandbox(_ context.Context, name string) (sandbox.Sandbox, error) {
-	id := "box"
-	if l.replaced.Load() {
-		id = "another"
-	}
-	return sandbox.Sandbox{ID: id, Name: name, State: sandbox.Running}, nil
-}
-
 // world is a server over a real link to a real guest, which is this very process.
 type world struct {
 	t      *testing.T
 	server *sshd.Server
-	lab    *lab
+	lab    *accesstest.Sandbox
 	uses   *idle.Tracker
 	home   string
+	links  access.Links
 	root   string // of the files; "" is this machine's
 }
 
@@ -65,18 +47,19 @@ func newWorld(t *testing.T) *world {
 // newWorldIn serves the files below a folder of this machine, which is the sandbox's root.
 func newWorldIn(t *testing.T, root string) *world {
 	t.Helper()
-	w := &world{t: t, lab: &lab{}, uses: idle.New(), home: t.TempDir(), root: root}
+	w := &world{t: t, home: t.TempDir(), root: root}
 	hub := link.NewHub(filepath.Join(t.TempDir(), "link"), nil)
 	for _, id := range []string{"box", "another"} {
 		w.guest(hub, id)
 	}
-	doors := door.New(w.lab, hub, w.uses)
+	w.links = access.FromHub(hub)
+	w.lab = accesstest.Linked("lab", "box", w.links)
+	w.uses = w.lab.Uses
 	key, err := sshd.OpenHostKey(filepath.Join(t.TempDir(), "key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.server = sshd.New(sshd.Config{Key: key, Doors: doors, Boxes: w.lab, Ports: tunnel.New(doors),
-		Files: files.New(files.Through(doors)), Log: slog.New(slog.DiscardHandler)})
+	w.server = sshd.New(sshd.Config{Key: key, Ports: tunnel.New(), Files: files.New(""), Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- hub.Run(ctx) }()
@@ -127,32 +110,49 @@ func pair(t *testing.T) (here, there net.Conn) {
 // connect serves a connection and gives its other end.
 func (w *world) connect() net.Conn {
 	w.t.Helper()
-	return w.connectTo(sandbox.Sandbox{ID: "box", Name: "lab", State: sandbox.Running})
+	return w.connectTo(w.lab.Handle(w.t))
 }
 
-func (w *world) connectTo(box sandbox.Sandbox) net.Conn {
+func (w *world) connectTo(h access.Handle) net.Conn {
 	w.t.Helper()
 	here, there := pair(w.t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = w.server.Serve(ctx, box, there) })
+	serving.Go(func() { _ = w.server.Serve(ctx, h, there) })
 	w.t.Cleanup(func() { here.Close(); cancel(); serving.Wait() })
 	return here
 }
 
+// another gives the handle of another sandbox called lab.
+func (w *world) another(id, owner string) access.Handle {
+	w.t.Helper()
+	s := accesstest.Linked("lab", id, w.links)
+	s.Change(func(row *sandbox.Sandbox) { row.Owner = owner })
+	return s.Handle(w.t)
+}
+
+// asked tells how often the sandbox was asked to be awake.
+func (w *world) asked() int {
+	n, _ := w.lab.Awakes()
+	return n
+}
+
+// replace deletes the sandbox, and gives its name to another.
+func (w *world) replace() { w.lab.Change(func(row *sandbox.Sandbox) { row.ID = "another" }) }
+
 // client makes the SSH handshake, as a library that others use does.
 func (w *world) client() *ssh.Client {
 	w.t.Helper()
-	return w.clientOf(sandbox.Sandbox{ID: "box", Name: "lab", State: sandbox.Running})
+	return w.clientOf(w.lab.Handle(w.t))
 }
 
-func (w *world) clientOf(box sandbox.Sandbox) *ssh.Client {
+func (w *world) clientOf(h access.Handle) *ssh.Client {
 	w.t.Helper()
 	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(w.server.HostKey()))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	c, channels, requests, err := ssh.NewClientConn(w.connectTo(box), "lab", &ssh.ClientConfig{User: "whoever", HostKeyCallback: ssh.FixedHostKey(key)})
+	c, channels, requests, err := ssh.NewClientConn(w.connectTo(h), "lab", &ssh.ClientConfig{User: "whoever", HostKeyCallback: ssh.FixedHostKey(key)})
 	if err != nil {
 		w.t.Fatal(err)
 	}

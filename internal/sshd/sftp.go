@@ -12,6 +12,7 @@ import (
 
 	"github.com/pkg/sftp"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/files"
 	"sandboxd/internal/wire"
@@ -30,19 +31,19 @@ type Files interface {
 }
 
 type fileContent interface {
-	Stat(ctx context.Context, name, path string) (files.Entry, error)
-	List(ctx context.Context, name, path, after string, limit int) (wire.Listing, error)
-	Read(ctx context.Context, name, file string, offset, length int64) (*files.Content, error)
-	Write(ctx context.Context, name string, put wire.FilePut, body io.Reader) (files.Written, error)
+	Stat(ctx context.Context, h access.Handle, path string) (files.Entry, error)
+	List(ctx context.Context, h access.Handle, path, after string, limit int) (wire.Listing, error)
+	Read(ctx context.Context, h access.Handle, file string, offset, length int64) (*files.Content, error)
+	Write(ctx context.Context, h access.Handle, put wire.FilePut, body io.Reader) (files.Written, error)
 }
 
 type fileTree interface {
-	Mkdir(ctx context.Context, name, path string, parents bool) error
-	Rename(ctx context.Context, name, from, to string, overwrite bool) error
-	Remove(ctx context.Context, name, path string, only wire.Only) error
-	Chmod(ctx context.Context, name, path string, mode uint32) error
-	Touch(ctx context.Context, name, path string, modified time.Time) error
-	Link(ctx context.Context, name, path, target string) error
+	Mkdir(ctx context.Context, h access.Handle, path string, parents bool) error
+	Rename(ctx context.Context, h access.Handle, from, to string, overwrite bool) error
+	Remove(ctx context.Context, h access.Handle, path string, only wire.Only) error
+	Chmod(ctx context.Context, h access.Handle, path string, mode uint32) error
+	Touch(ctx context.Context, h access.Handle, path string, modified time.Time) error
+	Link(ctx context.Context, h access.Handle, path, target string) error
 }
 
 func init() {
@@ -79,7 +80,7 @@ func (f *folder) home() (string, error) {
 	}
 	for _, at := range []string{wire.HomePath, "."} {
 		var l wire.Listing
-		if l, err = files.List(f.ctx, f.box.Name, at, "", 1); err == nil {
+		if l, err = files.List(f.ctx, f.handle, at, "", 1); err == nil {
 			return wire.CleanPath("/", l.Path)
 		}
 	}
@@ -95,17 +96,8 @@ type folder struct {
 	writes map[string]*upload // files that are being written, by path
 }
 
-// files gives the service, as long as the name is that of the connection's sandbox.
-func (f *folder) files() (Files, error) {
-	box, err := f.server.cfg.Boxes.Sandbox(f.ctx, f.box.Name)
-	if err != nil {
-		return nil, err
-	}
-	if box.ID != f.box.ID {
-		return nil, f.replaced()
-	}
-	return f.server.cfg.Files, nil
-}
+// files gives the service.
+func (f *folder) files() (Files, error) { return f.server.cfg.Files, nil }
 
 // enter counts an open file of the connection in. The caller must call leave.
 func (f *folder) enter() (leave func(), err error) {
@@ -178,7 +170,7 @@ func (f *folder) lstat(path string) (wire.Entry, error) {
 	if err != nil {
 		return wire.Entry{}, err
 	}
-	e, err := files.Stat(f.ctx, f.box.Name, path)
+	e, err := files.Stat(f.ctx, f.handle, path)
 	return e.Entry, err
 }
 

@@ -14,20 +14,20 @@ func (f *folder) Filecmd(r *sftp.Request) error {
 	if err != nil {
 		return told(err)
 	}
-	name := f.box.Name
+	h := f.handle
 	switch r.Method {
 	case "Setstat":
 		return told(f.set(r))
 	case "Rename":
 		return told(f.rename(r, false))
 	case "Mkdir":
-		return told(files.Mkdir(f.ctx, name, r.Filepath, false))
+		return told(files.Mkdir(f.ctx, h, r.Filepath, false))
 	case "Rmdir":
-		return told(files.Remove(f.ctx, name, r.Filepath, wire.OnlyEmptyFolder))
+		return told(files.Remove(f.ctx, h, r.Filepath, wire.OnlyEmptyFolder))
 	case "Remove":
-		return told(files.Remove(f.ctx, name, r.Filepath, wire.OnlyFile))
+		return told(files.Remove(f.ctx, h, r.Filepath, wire.OnlyFile))
 	case "Symlink":
-		return told(files.Link(f.ctx, name, r.Target, r.Filepath))
+		return told(files.Link(f.ctx, h, r.Target, r.Filepath))
 	}
 	return sftp.ErrSSHFxOpUnsupported
 }
@@ -49,7 +49,7 @@ func (f *folder) rename(r *sftp.Request, overwrite bool) error {
 	if err != nil {
 		return err
 	}
-	return files.Rename(f.ctx, f.box.Name, r.Filepath, r.Target, overwrite)
+	return files.Rename(f.ctx, f.handle, r.Filepath, r.Target, overwrite)
 }
 
 // set sets attributes: at once, or of a file that is being written when it is in place.

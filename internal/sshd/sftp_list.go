@@ -93,7 +93,7 @@ func (l *listing) turn() error {
 	if err != nil {
 		return err
 	}
-	page, err := files.List(l.ctx, l.box.Name, l.path, l.next, pageSize)
+	page, err := files.List(l.ctx, l.handle, l.path, l.next, pageSize)
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func (d *download) seek(at int64) error {
 	if err != nil {
 		return err
 	}
-	content, err := files.Read(d.ctx, d.box.Name, d.path, at, -1)
+	content, err := files.Read(d.ctx, d.handle, d.path, at, -1)
 	if errors.Is(err, link.ErrIsFolder) {
 		return refusal("that is a folder")
 	}

@@ -20,7 +20,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"sandboxd/internal/door"
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
@@ -38,27 +38,14 @@ const (
 // ciphers are those that processors do themselves. Clients would prefer ChaCha20, which costs several times as much.
 var ciphers = []string{ssh.CipherAES128GCM, ssh.CipherAES256GCM, ssh.CipherAES128CTR, ssh.CipherAES192CTR, ssh.CipherAES256CTR}
 
-// Doors opens sandboxes. Implemented by door.Doors.
-type Doors interface {
-	Open(ctx context.Context, name string, u idle.Use) (*door.Entry, error)
-	OpenStream(ctx context.Context, name string, u idle.Use) (*door.Entry, error)
-}
-
-// Boxes tells which sandbox has a name now. Implemented by sandbox.Manager.
-type Boxes interface {
-	Sandbox(ctx context.Context, name string) (sandbox.Sandbox, error)
-}
-
 // Ports connects to the ports of sandboxes. Implemented by tunnel.Service.
 type Ports interface {
-	Dial(ctx context.Context, box sandbox.Sandbox, port int) (*tunnel.Conn, error)
+	Dial(ctx context.Context, h access.Handle, port int) (*tunnel.Conn, error)
 }
 
 // Config is what a Server is made of. Nothing in it may be nil.
 type Config struct {
 	Key   *HostKey
-	Doors Doors
-	Boxes Boxes
 	Ports Ports
 	Files Files
 	Log   *slog.Logger
@@ -83,9 +70,10 @@ func New(cfg Config) *Server {
 // HostKey is the server's public key as known_hosts and authorized_keys have it: "ssh-ed25519 AAAA…".
 func (s *Server) HostKey() string { return s.cfg.Key.Public() }
 
-// Serve speaks SSH on conn, for box, until the client leaves or ctx ends, and closes conn. An error says that the client has
+// Serve speaks SSH on conn, for one sandbox, until the client leaves or ctx ends, and closes conn. An error says that the client has
 // not spoken SSH, or that too many connections to the sandbox are open (Limited); that it has left is none.
-func (s *Server) Serve(ctx context.Context, box sandbox.Sandbox, conn net.Conn) error {
+func (s *Server) Serve(ctx context.Context, h access.Handle, conn net.Conn) error {
+	box := h.Sandbox()
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	leave, ok := s.tally.enter(boundsOf("connections", box, maxConnections, maxOwnerConnections, maxBoxConnections))
@@ -102,7 +90,7 @@ func (s *Server) Serve(ctx context.Context, box sandbox.Sandbox, conn net.Conn) 
 		return fault.Wrap(err, fault.Invalid, "The SSH handshake was not understood.")
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	c := &connection{server: s, box: box, client: client, slots: make(chan struct{}, maxChannels), memory: share{of: &s.memory, box: box.ID, owner: box.Owner}}
+	c := &connection{server: s, handle: h, box: box, client: client, slots: make(chan struct{}, maxChannels), memory: share{of: &s.memory, box: box.ID, owner: box.Owner}}
 	c.running.Go(func() { c.requests(requests) })
 	c.serve(ctx, channels)
 	cancel()
@@ -114,7 +102,8 @@ func (s *Server) Serve(ctx context.Context, box sandbox.Sandbox, conn net.Conn) 
 // connection is one client's.
 type connection struct {
 	server  *Server
-	box     sandbox.Sandbox
+	handle  access.Handle
+	box     sandbox.Sandbox // as it was judged
 	client  ssh.Conn
 	slots   chan struct{} // one for each open channel
 	memory  share
@@ -192,27 +181,13 @@ func (c *connection) enter() (leave func(), ok bool) {
 	return func() { out(); <-c.slots }, true
 }
 
-// errReplaced says that the name leads to another sandbox now.
-func (c *connection) replaced() error {
-	return fault.New(fault.Gone, "The sandbox %s that this connection was for has been deleted.", c.box.Name)
-}
-
-// open opens the sandbox's door: for a command, which is a use until it is released, or for a stream, which is one when
-// something goes through it.
-func (c *connection) open(ctx context.Context, u idle.Use, stream bool) (*door.Entry, error) {
+// open opens the sandbox: for a command, which is a use until it is released, or for a stream, which is one when something
+// goes through it.
+func (c *connection) open(ctx context.Context, u idle.Use, stream bool) (*access.Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
-	open := c.server.cfg.Doors.Open
 	if stream {
-		open = c.server.cfg.Doors.OpenStream
+		return c.handle.OpenStream(ctx, u)
 	}
-	e, err := open(ctx, c.box.Name, u)
-	if err != nil {
-		return nil, err
-	}
-	if e.Sandbox.ID != c.box.ID {
-		e.Release()
-		return nil, c.replaced()
-	}
-	return e, nil
+	return c.handle.Open(ctx, u)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
 
+	"sandboxd/internal/access/accesstest"
 	"sandboxd/internal/fault"
-	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sshd"
 )
 
@@ -109,10 +109,10 @@ func TestUse_ACommandCountsUntilItEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.until("it is in use", func() bool { return w.kinds() == "exec:read line " })
-	asked := w.lab.asked.Load()
+	asked := w.asked()
 	io.WriteString(in, "go\n")
-	if got := exitOf(s.Wait()); got != 0 || w.lab.asked.Load() == asked {
-		t.Errorf("exit status %d; input has woken it: %v", got, w.lab.asked.Load() != asked)
+	if got := exitOf(s.Wait()); got != 0 || w.asked() == asked {
+		t.Errorf("exit status %d; input has woken it: %v", got, w.asked() != asked)
 	}
 	w.until("it is in use no more", func() bool { return w.kinds() == "" })
 }
@@ -140,10 +140,10 @@ func TestUse_AShellCountsByItsInput(t *testing.T) {
 		if got := w.kinds(); !strings.Contains(got, "terminal:") || strings.Contains(got, "exec:") {
 			t.Errorf("%s: in use by %q", name, got)
 		}
-		asked := w.lab.asked.Load()
+		asked := w.asked()
 		io.WriteString(in, "echo again\n")
 		w.until(name+" answers again", func() bool { return strings.Contains(out.String(), "again\n") })
-		if w.lab.asked.Load() == asked {
+		if w.asked() == asked {
 			t.Errorf("%s: a key does not wake", name)
 		}
 		io.WriteString(in, "exit 5\n")
@@ -157,8 +157,8 @@ func TestConnection_IsNoUseByLyingOpen(t *testing.T) {
 	w := newWorld(t)
 	c := w.client()
 	ok, _, err := c.SendRequest("keepalive@openssh.com", true, nil)
-	if ok || err != nil || w.kinds() != "" || w.lab.asked.Load() != 0 {
-		t.Errorf("%v, %v; in use by %q, woken %d times", ok, err, w.kinds(), w.lab.asked.Load())
+	if ok || err != nil || w.kinds() != "" || w.asked() != 0 {
+		t.Errorf("%v, %v; in use by %q, woken %d times", ok, err, w.kinds(), w.asked())
 	}
 }
 
@@ -240,7 +240,7 @@ func TestBounds_OnlySoManyChannels(t *testing.T) {
 func TestReplaced_AnotherSandboxOfThatNameIsNotReached(t *testing.T) {
 	w := newWorld(t)
 	c := w.client()
-	w.lab.replaced.Store(true)
+	w.replace()
 	s := w.session(c)
 	var errs bytes.Buffer
 	s.Stderr = &errs
@@ -266,7 +266,7 @@ func TestReplaced_WhileFilesAreOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.lab.replaced.Store(true)
+	w.replace()
 	_, writeErr := file.Write([]byte("x"))
 	if closeErr := file.Close(); writeErr == nil && closeErr == nil {
 		t.Error("a file is written")
@@ -290,7 +290,7 @@ func TestServe_WhatIsNoSSHIsRefusedInTime(t *testing.T) {
 		here.Close()
 	}()
 	go io.Copy(io.Discard, here)
-	if err := w.server.Serve(t.Context(), sandbox.Sandbox{ID: "box", Name: "lab"}, there); !fault.Is(err, fault.Invalid) {
+	if err := w.server.Serve(t.Context(), w.lab.Handle(t), there); !fault.Is(err, fault.Invalid) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -305,7 +305,7 @@ func TestServe_AHandshakeThatTakesForEverIsEnded(t *testing.T) {
 		defer here.Close()
 		go io.Copy(io.Discard, here)
 		began := time.Now()
-		err := sshd.New(sshd.Config{Key: key}).Serve(context.Background(), sandbox.Sandbox{}, there)
+		err := sshd.New(sshd.Config{Key: key}).Serve(context.Background(), accesstest.New("lab", nil).Handle(t), there)
 		if took := time.Since(began); err == nil || took > time.Minute {
 			t.Errorf("%v after %v", err, took)
 		}
@@ -318,7 +318,7 @@ func TestServe_EndsWithItsContext(t *testing.T) {
 	defer here.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- w.server.Serve(ctx, sandbox.Sandbox{ID: "box", Name: "lab"}, there) }()
+	go func() { done <- w.server.Serve(ctx, w.lab.Handle(t), there) }()
 	in, err := sshd.Dial(t.Context(), here, w.server.HostKey())
 	if err != nil {
 		t.Fatal(err)

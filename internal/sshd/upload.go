@@ -280,7 +280,7 @@ func (u *upload) begin() error {
 	put := u.put
 	u.running.Go(func() {
 		defer close(s.done)
-		_, s.err = files.Write(u.ctx, u.box.Name, put, s)
+		_, s.err = files.Write(u.ctx, u.handle, put, s)
 		s.give(s.held)
 		s.drop()
 	})
@@ -317,7 +317,7 @@ func (u *upload) keep(to int64) error {
 	if err != nil {
 		return u.fail(err)
 	}
-	old, err := files.Read(u.ctx, u.box.Name, u.put.Path, u.at, to-u.at)
+	old, err := files.Read(u.ctx, u.handle, u.put.Path, u.at, to-u.at)
 	if err != nil {
 		return u.fail(err)
 	}
@@ -408,10 +408,10 @@ func (u *upload) Close() error {
 func (u *upload) dress() error {
 	files, err := u.files()
 	if err == nil && u.mode != nil {
-		err = files.Chmod(u.ctx, u.box.Name, u.put.Path, *u.mode)
+		err = files.Chmod(u.ctx, u.handle, u.put.Path, *u.mode)
 	}
 	if err == nil && u.modified != nil {
-		err = files.Touch(u.ctx, u.box.Name, u.put.Path, *u.modified)
+		err = files.Touch(u.ctx, u.handle, u.put.Path, *u.modified)
 	}
 	return err
 }

@@ -5,22 +5,20 @@ import (
 	"io"
 	"testing"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/files"
-	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
 )
 
 // hasty is a sandbox that says of each file that it has all of it, whatever was sent.
 type hasty struct{ Files }
 
-func (hasty) Write(context.Context, string, wire.FilePut, io.Reader) (files.Written, error) {
+func (hasty) Write(context.Context, access.Handle, wire.FilePut, io.Reader) (files.Written, error) {
 	return files.Written{}, nil
 }
 
-func (hasty) Sandbox(context.Context, string) (sandbox.Sandbox, error) { return sandbox.Sandbox{}, nil }
-
 func TestUpload_WhatASandboxDoesNotTakeIsGivenBack(t *testing.T) {
-	s := &Server{cfg: Config{Files: hasty{}, Boxes: hasty{}}, memory: newMemory()}
+	s := &Server{cfg: Config{Files: hasty{}}, memory: newMemory()}
 	c := &connection{server: s, memory: share{of: &s.memory}}
 	for range 50 {
 		u := newUpload(&folder{connection: c, ctx: t.Context()}, "/file")

@@ -5,10 +5,8 @@ package terminal
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"hash/crc32"
-	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -18,21 +16,22 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"sandboxd/internal/sandbox"
+	"sandboxd/internal/access"
 	"sandboxd/internal/wire"
 )
 
 // Bench measures terminals as a viewer sees them: over a real websocket on loopback, through Attach and Pump.
 type Bench struct {
-	Terminals *Service // of the sandbox called Name, which runs
-	Name      string
-	Rounds    int // of attaching, and of keys
-	Repeats   int // of the throughput, each way in turn; the best of each counts
+	Terminals *Service
+	Sandbox   access.Handle // which runs
+	Rounds    int           // of attaching, and of keys
+	Repeats   int           // of the throughput, each way in turn; the best of each counts
 
 	// How to reach a ttyd that runs FloodScript(Bytes) without tmux in between, so that every byte can be checked:
-	// through the guest link, and directly. Without them throughput is not measured.
-	Linked, Direct func(ctx context.Context) (net.Conn, error)
-	Bytes          int
+	// as the only terminal of a sandbox, through the guest link, and directly. Without them throughput is not measured.
+	Linked access.Handle
+	Direct func(ctx context.Context) (net.Conn, error)
+	Bytes  int
 }
 
 // FloodBytes is how much output the issue speaks of.
@@ -66,7 +65,7 @@ func P95(d []time.Duration) time.Duration { return d[len(d)*95/100] }
 // Measure runs everything. A byte that is lost or changed is an error.
 func (b Bench) Measure(ctx context.Context) (Figures, error) {
 	var f Figures
-	page, err := serveViewers(b.Terminals, b.Name)
+	page, err := serveViewers(b.Terminals, b.Sandbox)
 	if err != nil {
 		return f, err
 	}
@@ -77,7 +76,7 @@ func (b Bench) Measure(ctx context.Context) (Figures, error) {
 	if f.Echo, err = b.echoes(ctx, page); err != nil {
 		return f, fmt.Errorf("measure echo: %w", err)
 	}
-	if b.Linked != nil && b.Direct != nil {
+	if b.Direct != nil {
 		if err = b.throughput(ctx, &f); err != nil {
 			return f, fmt.Errorf("measure throughput: %w", err)
 		}
@@ -145,8 +144,7 @@ func typeKeys(conn *websocket.Conn, keys, text string) error {
 
 // throughput takes turns, so that what else the machine does falls on both.
 func (b Bench) throughput(ctx context.Context, f *Figures) error {
-	w := linked{b.Linked}
-	page, err := serveViewers(New(w, w, slog.New(slog.DiscardHandler)), b.Name)
+	page, err := serveViewers(b.Terminals, b.Linked)
 	if err != nil {
 		return err
 	}
@@ -246,7 +244,7 @@ type viewerPage struct {
 	listener net.Listener
 }
 
-func serveViewers(s *Service, name string) (*viewerPage, error) {
+func serveViewers(s *Service, h access.Handle) (*viewerPage, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("serve viewers: %w", err)
@@ -254,7 +252,7 @@ func serveViewers(s *Service, name string) (*viewerPage, error) {
 	up := websocket.Upgrader{Subprotocols: []string{Subprotocol}, ReadBufferSize: 4 << 10, WriteBufferSize: 32 << 10}
 	p := &viewerPage{listener: l, server: &http.Server{ReadHeaderTimeout: stepLimit}}
 	p.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a, err := s.Attach(r.Context(), name, "")
+		a, err := s.Attach(r.Context(), h, "")
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
@@ -273,40 +271,6 @@ func (p *viewerPage) dial(ctx context.Context) (net.Conn, error) {
 }
 
 func (p *viewerPage) close() { _ = p.server.Close() }
-
-// linked is a sandbox whose only terminal is where dial leads.
-type linked struct {
-	dial func(ctx context.Context) (net.Conn, error)
-}
-
-func (l linked) OpenStream(context.Context, string, string) (Entry, error) {
-	return Entry{Guest: l, Use: l}, nil
-}
-
-func (l linked) JoinStream(context.Context, string, string) (Entry, error) {
-	return Entry{Guest: l, Use: l}, nil
-}
-
-func (l linked) Look(context.Context, string) (Guest, error) { return l, nil }
-func (l linked) Touch(context.Context, bool) error           { return nil }
-func (l linked) Attend(context.Context)                      {}
-func (l linked) Release()                                    {}
-
-func (l linked) DialTerminal(ctx context.Context, _ string) (net.Conn, error) { return l.dial(ctx) }
-
-func (l linked) Terminals(context.Context) ([]wire.Terminal, error) {
-	return nil, errors.ErrUnsupported
-}
-
-func (l linked) CloseTerminal(context.Context, string) error { return errors.ErrUnsupported }
-
-func (l linked) TerminalText(context.Context, string) ([]byte, error) {
-	return nil, errors.ErrUnsupported
-}
-
-func (l linked) Wait(context.Context, string) (sandbox.Sandbox, error) {
-	return sandbox.Sandbox{State: sandbox.Running}, nil
-}
 
 // String gives the figures as one line.
 func (f Figures) String() string {

@@ -23,6 +23,8 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 	"github.com/gorilla/websocket"
 
+	"sandboxd/internal/access"
+	"sandboxd/internal/access/accesstest"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/guest/tty"
 	"sandboxd/internal/sandbox"
@@ -38,64 +40,45 @@ type site struct {
 	host    *host
 	home    string
 	service *terminal.Service
+	handle  access.Handle
 
 	mu    sync.Mutex
 	conns []*websocket.Conn
 	files map[string]api.OutputFile
 }
 
-// host is a sandbox whose terminals are in this process, without a link: doors, guest, use and state in one.
+// host is a sandbox whose terminals are in this process, without a link.
 type host struct {
+	access.Guest
 	*tty.Tabs
+	sandbox *accesstest.Sandbox
 
-	mu      sync.Mutex
-	state   sandbox.State
-	full    bool // so that it cannot be woken
-	watched int  // how often its viewer has said that somebody looks
+	mu   sync.Mutex
+	full bool // so that it cannot be woken
+}
+
+func newHost(tabs *tty.Tabs) *host {
+	h := &host{Tabs: tabs}
+	h.sandbox = accesstest.New("box", h)
+	h.sandbox.OnAwake(func(context.Context) error {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.full {
+			return fault.New(fault.Unavailable, "The host is full.")
+		}
+		return nil
+	})
+	return h
 }
 
 func (h *host) becomes(state sandbox.State, full bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.state, h.full = state, full
+	h.full = full
+	h.sandbox.Becomes(state)
 }
 
-// OpenStream wakes it.
-func (h *host) OpenStream(context.Context, string, string) (terminal.Entry, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.full {
-		return terminal.Entry{}, fault.New(fault.Unavailable, "The host is full.")
-	}
-	h.state = sandbox.Running
-	return terminal.Entry{Guest: h, Use: h}, nil
-}
-
-func (h *host) JoinStream(ctx context.Context, name, tab string) (terminal.Entry, error) {
-	h.mu.Lock()
-	asleep := h.state == sandbox.Asleep
-	h.mu.Unlock()
-	if asleep {
-		return terminal.Entry{}, fault.New(fault.Conflict, "%s is asleep.", name)
-	}
-	return h.OpenStream(ctx, name, tab)
-}
-
-func (h *host) Look(context.Context, string) (terminal.Guest, error) { return h, nil }
-func (h *host) Touch(context.Context, bool) error                    { return nil }
-func (h *host) Release()                                             {}
-
-func (h *host) Attend(context.Context) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.watched++
-}
-
-func (h *host) Wait(context.Context, string) (sandbox.Sandbox, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return sandbox.Sandbox{State: h.state}, nil
-}
+func (*host) Done() <-chan struct{} { return nil }
 
 func (h *host) DialTerminal(ctx context.Context, tab string) (net.Conn, error) {
 	return h.Dial(ctx, tab)
@@ -130,8 +113,8 @@ func startSite(t *testing.T) *site {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = tabs.Run(ctx) })
-	g := &host{Tabs: tabs, state: sandbox.Running}
-	s := &site{host: g, home: home, service: terminal.New(g, g, slog.New(slog.DiscardHandler)), files: bundle(t)}
+	g := newHost(tabs)
+	s := &site{host: g, home: home, handle: g.sandbox.Handle(t), service: terminal.New(g.sandbox, slog.New(slog.DiscardHandler)), files: bundle(t)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, testPage) })
 	mux.HandleFunc("GET /{file}", func(w http.ResponseWriter, r *http.Request) {
@@ -172,7 +155,7 @@ func (s *site) attach(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("wake") == "0" {
 		attach = s.service.Join
 	}
-	a, err := attach(r.Context(), "box", r.PathValue("tab"))
+	a, err := attach(r.Context(), s.handle, r.PathValue("tab"))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
@@ -345,9 +328,7 @@ func restsAndWakes(t *testing.T, ctx context.Context, s *site) {
 	until(t, ctx, `a.state === "connected" && shows(a, "\ncut-2")`)
 	press(t, ctx, "echo up-$((1+1))\r")
 	until(t, ctx, `shows(a, "\nup-2")`)
-	s.host.mu.Lock()
-	defer s.host.mu.Unlock()
-	if s.host.watched == 0 {
+	if s.host.sandbox.Looks() == 0 {
 		t.Error("nobody is said to watch")
 	}
 }

@@ -22,6 +22,8 @@ import (
 	"github.com/docker/docker/api/types/mount"
 	"github.com/docker/docker/client"
 
+	"sandboxd/internal/access"
+	"sandboxd/internal/access/accesstest"
 	"sandboxd/internal/link"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sandboxtest"
@@ -62,15 +64,13 @@ func ttydImage(t testing.TB) string {
 
 func TestMain(m *testing.M) { sandboxtest.Main(m) }
 
-// box is a sandbox of one image, with a real guest on a real link, as Doors and States.
+// box is a sandbox of one image, with a real guest on a real link, as access knows it.
 type box struct {
-	docker *client.Client
-	id     string
-	name   string
-	hub    *link.Hub
-
-	mu    sync.Mutex
-	state sandbox.State
+	docker  *client.Client
+	id      string
+	name    string
+	hub     *link.Hub
+	sandbox *accesstest.Sandbox
 }
 
 // startBox starts a box; change, which may be nil, alters it before.
@@ -80,8 +80,10 @@ func startBox(t testing.TB, ref string, change func(*container.HostConfig)) *box
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &box{docker: docker, name: fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), time.Now().UnixNano()%1e9), state: sandbox.Running}
+	b := &box{docker: docker, name: fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), time.Now().UnixNano()%1e9)}
 	folder := b.openHub(t)
+	b.sandbox = accesstest.Linked(b.name, b.name, access.FromHub(b.hub))
+	b.sandbox.OnAwake(b.thaw)
 	yes := true
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -133,32 +135,13 @@ func (b *box) openHub(t testing.TB) (folder string) {
 	return folder
 }
 
-func (b *box) OpenStream(ctx context.Context, _, _ string) (terminal.Entry, error) {
-	s, err := b.hub.Session(ctx, b.name)
-	return terminal.Entry{Guest: s, Use: b}, err
-}
-
-func (b *box) JoinStream(ctx context.Context, name, tab string) (terminal.Entry, error) {
-	return b.OpenStream(ctx, name, tab)
-}
-
-func (b *box) Look(ctx context.Context, _ string) (terminal.Guest, error) {
-	return b.hub.Session(ctx, b.name)
-}
-
-// Touch thaws the box when somebody types.
-func (b *box) Touch(ctx context.Context, unattended bool) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if unattended || b.state != sandbox.Frozen {
+// thaw lets the box go on when somebody types.
+func (b *box) thaw(ctx context.Context) error {
+	if b.sandbox.Row().State != sandbox.Frozen {
 		return nil
 	}
-	b.state = sandbox.Running
 	return b.docker.ContainerUnpause(ctx, b.id)
 }
-
-func (b *box) Attend(context.Context) {}
-func (b *box) Release()               {}
 
 // freeze makes everything in the box stand still.
 func (b *box) freeze(t testing.TB) {
@@ -168,26 +151,14 @@ func (b *box) freeze(t testing.TB) {
 	if err := b.docker.ContainerPause(ctx, b.id); err != nil {
 		t.Fatal(err)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.state = sandbox.Frozen
+	b.sandbox.Becomes(sandbox.Frozen)
 }
 
 // stands says how the box is said to stand.
-func (b *box) stands() sandbox.State {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.state
-}
-
-func (b *box) Wait(context.Context, string) (sandbox.Sandbox, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return sandbox.Sandbox{Name: b.name, State: b.state}, nil
-}
+func (b *box) stands() sandbox.State { return b.sandbox.Row().State }
 
 func (b *box) service() *terminal.Service {
-	return terminal.New(b, b, slog.New(slog.DiscardHandler))
+	return terminal.New(b.sandbox, slog.New(slog.DiscardHandler))
 }
 
 func (b *box) session(t testing.TB) *link.Session {
@@ -212,22 +183,29 @@ func (b *box) run(t testing.TB, user string, command ...string) string {
 	return string(out)
 }
 
+// floodGuest is a guest whose only terminal is the tab "flood".
+type floodGuest struct{ *link.Session }
+
+func (f floodGuest) DialTerminal(ctx context.Context, _ string) (net.Conn, error) {
+	return f.Session.DialTerminal(ctx, "flood")
+}
+
 // flood makes the tab "flood" a ttyd without tmux that writes what a viewer can check, and gives the ways to it: through
 // the guest link, and from outside of the box directly to its socket. It must come before the first tab.
-func (b *box) flood(t testing.TB, bytes int) (linked, direct func(context.Context) (net.Conn, error)) {
+func (b *box) flood(t testing.TB, bytes int) (linked access.Handle, direct func(context.Context) (net.Conn, error)) {
 	t.Helper()
 	script := "#!/bin/sh\ncase \"$*\" in *\"-s flood\") exec sh -c '" + terminal.FloodScript(bytes) + "';; esac\nexec /usr/bin/tmux.real \"$@\"\n"
 	b.run(t, "0", "sh", "-c", "mv /usr/bin/tmux /usr/bin/tmux.real; cat > /usr/bin/tmux <<'END'\n"+script+"END\nchmod 755 /usr/bin/tmux")
 	s := b.session(t)
-	linked = func(ctx context.Context) (net.Conn, error) { return s.DialTerminal(ctx, "flood") }
+	flood := floodGuest{s}
 	socket := filepath.Join("/proc", strconv.Itoa(b.pid(t)), "root/run/sandboxd/flood.sock")
 	direct = func(ctx context.Context) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) }
-	conn, err := linked(t.Context()) // starts it
+	conn, err := flood.DialTerminal(t.Context(), "") // starts it
 	if err != nil {
 		t.Fatal(err)
 	}
 	conn.Close()
-	return linked, direct
+	return accesstest.New("flood", flood).Handle(t), direct
 }
 
 // pid is the box's first process, as the host sees it.

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/gorilla/websocket"
+
+	"sandboxd/internal/access"
 )
 
 // Sizes of the connection to a tab's server.
@@ -22,7 +24,7 @@ const (
 var writeBuffers sync.Pool
 
 // dial connects to the tab's server and makes the websocket handshake, until ctx ends, which must have a deadline.
-func dial(ctx context.Context, guest Guest, tab string) (*websocket.Conn, error) {
+func dial(ctx context.Context, guest access.Guest, tab string) (*websocket.Conn, error) {
 	raw, err := guest.DialTerminal(ctx, tab)
 	if err != nil {
 		return nil, err

@@ -68,9 +68,9 @@ func (a *Attachment) why(ctx context.Context, err error) ending {
 	}
 	ctx, cancel := context.WithTimeout(ctx, whyLimit)
 	defer cancel()
-	box, err := a.service.states.Wait(ctx, a.name)
+	box, err := a.service.states.Wait(ctx, a.handle.Ref())
 	switch {
-	case fault.Is(err, fault.NotFound):
+	case fault.Is(err, fault.Gone):
 		return ending{code: CloseDeleted, reason: "The sandbox was deleted."}
 	case err != nil:
 		return interrupted

@@ -15,53 +15,97 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"sandboxd/internal/access"
+	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
 )
 
 const testLimit = 20 * time.Second
 
-// world is a sandbox, as far as terminals go: doors, guest, use and state in one.
+// world is the sandbox "box", as far as terminals go: manager and guest in one.
 type world struct {
+	access.Guest
 	dial   func(ctx context.Context) (net.Conn, error)
-	opened sync.WaitGroup // uses that are not released
+	opened sync.WaitGroup // viewers' uses that are not released
 
-	mu     sync.Mutex
-	thaw   chan struct{} // when not nil, an attended touch takes until it is closed
-	refuse error         // of OpenStream and JoinStream
-	dead   error         // of an attended Touch
-	state  sandbox.State
-	gone   bool // the sandbox
-	ended  bool // the shell
-	closed []string
-	noted  []string // what counted as use, in order
+	mu      sync.Mutex
+	thaw    chan struct{} // when not nil, an attended touch takes until it is closed
+	refuse  error         // to a viewer who would wake it
+	dead    error         // of an attended Touch
+	state   sandbox.State
+	viewers int
+	gone    bool // the sandbox
+	ended   bool // the shell
+	closed  []string
+	noted   []string // what counted as use, in order
 }
 
-func (w *world) OpenStream(_ context.Context, _, tab string) (Entry, error) {
-	return w.enter("open " + tab)
+func (w *world) row() sandbox.Sandbox {
+	return sandbox.Sandbox{ID: "1", Name: "box", Owner: "ann", State: w.state, Problem: "out of memory"}
 }
 
-func (w *world) JoinStream(_ context.Context, _, tab string) (Entry, error) {
-	return w.enter("join " + tab)
-}
-
-func (w *world) enter(how string) (Entry, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.noted = append(w.noted, how)
-	if w.refuse != nil {
-		return Entry{}, w.refuse
+// handle is what the sandbox's owner gets.
+func (w *world) handle() access.Handle {
+	link := func(context.Context, string) (access.Guest, error) { return w, nil }
+	h, err := access.New(w, link, access.Tracked(idle.New())).Resolve(context.Background(), "box", access.By(auth.Principal{User: auth.User{ID: "ann"}}))
+	if err != nil {
+		panic(err)
 	}
-	w.opened.Add(1)
-	return Entry{Guest: w, Use: &worldUse{world: w, release: sync.OnceFunc(w.opened.Done)}}, nil
+	return h
 }
 
-func (w *world) Look(context.Context, string) (Guest, error) {
+func (w *world) Sandbox(context.Context, string) (sandbox.Sandbox, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w, w.refuse
+	return w.row(), nil
 }
+
+func (*world) Tombstone(context.Context, string) (sandbox.Tombstone, error) {
+	return sandbox.Tombstone{}, fault.New(fault.NotFound, "There was none.")
+}
+
+func (w *world) Current(context.Context, sandbox.Ref) (sandbox.Sandbox, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gone {
+		return sandbox.Sandbox{}, fault.New(fault.Gone, "box has been deleted.")
+	}
+	return w.row(), nil
+}
+
+func (w *world) Wait(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
+	return w.Current(ctx, ref)
+}
+
+// Awake is asked to by a viewer who comes, and by one who types.
+func (w *world) Awake(ctx context.Context, _ sandbox.Ref) (sandbox.Sandbox, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.viewers == 0 {
+		w.noted = append(w.noted, "open")
+		return w.running(), w.refuse
+	}
+	if thaw := w.thaw; thaw != nil {
+		w.mu.Unlock()
+		select {
+		case <-thaw:
+		case <-ctx.Done():
+		}
+		w.mu.Lock()
+	}
+	return w.running(), errors.Join(w.dead, ctx.Err())
+}
+
+func (w *world) running() sandbox.Sandbox {
+	row := w.row()
+	row.State = sandbox.Running
+	return row
+}
+
+func (*world) Done() <-chan struct{} { return nil }
 
 func (w *world) note(what string) {
 	w.mu.Lock()
@@ -76,44 +120,42 @@ func (w *world) used() string {
 	return strings.Join(slices.Compact(slices.Clone(w.noted)), ", ")
 }
 
-// worldUse is one viewer's use of a world.
-type worldUse struct {
-	*world
+// watched is one viewer's use of a world.
+type watched struct {
+	use
+	world   *world
 	release func()
 }
 
-func (u *worldUse) Touch(ctx context.Context, unattended bool) error {
-	if unattended {
-		u.note("output")
-		return nil
+// watching notes what a's viewer does.
+func (w *world) watching(a *Attachment) {
+	if a.use == nil {
+		return
 	}
-	u.note("typed")
-	u.mu.Lock()
-	thaw := u.thaw
-	u.mu.Unlock()
-	if thaw != nil {
-		select {
-		case <-thaw:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.dead
-}
-
-func (u *worldUse) Attend(context.Context) { u.note("watched") }
-
-func (u *worldUse) Release() { u.release() }
-
-func (w *world) Wait(context.Context, string) (sandbox.Sandbox, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.gone {
-		return sandbox.Sandbox{}, fault.New(fault.NotFound, "There is no such sandbox.")
+	w.viewers++
+	w.opened.Add(1)
+	a.use = &watched{a.use, w, sync.OnceFunc(w.opened.Done)}
+}
+
+func (u *watched) Touch(ctx context.Context, unattended bool) error {
+	if unattended {
+		u.world.note("output")
+	} else {
+		u.world.note("typed")
 	}
-	return sandbox.Sandbox{Name: "box", State: w.state, Problem: "out of memory"}, nil
+	return u.use.Touch(ctx, unattended)
+}
+
+func (u *watched) Attend(ctx context.Context) {
+	u.world.note("watched")
+	u.use.Attend(ctx)
+}
+
+func (u *watched) Release() {
+	u.use.Release()
+	u.release()
 }
 
 func (w *world) DialTerminal(ctx context.Context, _ string) (net.Conn, error) { return w.dial(ctx) }
@@ -207,18 +249,19 @@ func watchUntil(t *testing.T, w *world, ctx context.Context) *viewerEnd {
 }
 
 // watchBy attaches with Attach or Join.
-func watchBy(t *testing.T, w *world, ctx context.Context, attach func(s *Service, ctx context.Context, name, tab string) (*Attachment, error)) *viewerEnd {
+func watchBy(t *testing.T, w *world, ctx context.Context, attach func(s *Service, ctx context.Context, h access.Handle, tab string) (*Attachment, error)) *viewerEnd {
 	t.Helper()
-	service := New(w, w, slog.New(slog.DiscardHandler))
+	service := New(w, slog.New(slog.DiscardHandler))
 	pumped := make(chan error, 1)
 	up := websocket.Upgrader{Subprotocols: []string{Subprotocol}}
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		a, err := attach(service, ctx, "box", "")
+		a, err := attach(service, ctx, w.handle(), "")
 		if err != nil {
 			http.Error(rw, fault.Message(err), http.StatusServiceUnavailable)
 			pumped <- err
 			return
 		}
+		w.watching(a)
 		defer a.Close()
 		conn, err := up.Upgrade(rw, r, nil)
 		if err != nil {

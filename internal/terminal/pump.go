@@ -157,7 +157,7 @@ func (p *pump) readTerminal(ctx context.Context) {
 	}
 	if errors.Is(err, websocket.ErrReadLimit) {
 		p.mu.Lock()
-		p.fault = fmt.Errorf("terminal of %s: %w", p.name, err)
+		p.fault = fmt.Errorf("terminal of %s: %w", p.handle.Name(), err)
 		p.mu.Unlock()
 	}
 	p.box.finish(p.why(ctx, err))

@@ -241,11 +241,10 @@ func TestAttach_ErrorsComeBeforeTheUpgrade(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
-			_, err := New(c.w, c.w, slog.New(slog.DiscardHandler)).Attach(ctx, "box", c.tab)
+			_, err := New(c.w, slog.New(slog.DiscardHandler)).Attach(ctx, c.w.handle(), c.tab)
 			if !fault.Is(err, c.kind) && !(c.kind == fault.Timeout && fault.Is(err, fault.Unavailable)) {
 				t.Fatalf("error %v of kind %v, want %v", err, fault.KindOf(err), c.kind)
 			}
-			c.w.opened.Wait()
 		})
 	}
 }
@@ -270,7 +269,7 @@ func TestAttach_BoundsAHostileHandshake(t *testing.T) {
 				_, _ = c.Read(buf)
 				talk(c)
 			})
-			_, err := New(w, w, slog.New(slog.DiscardHandler)).Attach(t.Context(), "box", "main")
+			_, err := New(w, slog.New(slog.DiscardHandler)).Attach(t.Context(), w.handle(), "main")
 			if !fault.Is(err, fault.Unavailable) {
 				t.Fatalf("error %v", err)
 			}
@@ -296,7 +295,7 @@ func TestAttach_RefusesCompressionThatNobodyOffered(t *testing.T) {
 	w.dial = func(ctx context.Context) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", l.Addr().String())
 	}
-	if _, err := New(w, w, slog.New(slog.DiscardHandler)).Attach(t.Context(), "box", "main"); err == nil {
+	if _, err := New(w, slog.New(slog.DiscardHandler)).Attach(t.Context(), w.handle(), "main"); err == nil {
 		t.Fatal("attached")
 	}
 }

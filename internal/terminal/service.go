@@ -17,11 +17,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"time"
 
 	"github.com/gorilla/websocket"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
@@ -40,88 +40,78 @@ const (
 	askLimit    = 5 * time.Second  // an answer of the guest
 )
 
-// Guest is the live link to a sandbox, as far as terminals need it. Implemented by link.Session.
-type Guest interface {
-	// DialTerminal connects to the HTTP server of a tab, starting the tab when needed.
-	DialTerminal(ctx context.Context, tab string) (net.Conn, error)
-	Terminals(ctx context.Context) ([]wire.Terminal, error)
-	CloseTerminal(ctx context.Context, tab string) error
-	TerminalText(ctx context.Context, tab string) ([]byte, error)
-}
-
 // States tells how a sandbox stands, waiting until nothing is under way. Implemented by sandbox.Manager.
 type States interface {
-	Wait(ctx context.Context, name string) (sandbox.Sandbox, error)
+	Wait(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
 }
 
 // Service attaches viewers to terminals. Safe for concurrent use.
 type Service struct {
-	doors  Doors
 	states States
 	log    *slog.Logger
 }
 
 // New makes a service. It does no I/O.
-func New(doors Doors, states States, log *slog.Logger) *Service {
-	return &Service{doors: doors, states: states, log: log}
+func New(states States, log *slog.Logger) *Service {
+	return &Service{states: states, log: log}
 }
 
 // Attachment is a terminal that waits for its viewer: Pump it once, or Close it.
 type Attachment struct {
 	service *Service
-	guest   Guest
-	use     Use
-	name    string
+	guest   access.Guest
+	use     use
+	handle  access.Handle
 	tab     string
 	ttyd    *websocket.Conn
 	refusal *ending // what the viewer is told at once; then there is no terminal
 }
 
-// Attach connects to a tab ("" for Main) of the sandbox called name, because a person wants it: one that is at rest is
+// Attach connects to a tab ("" for Main) of a sandbox, because a person wants it: one that is at rest is
 // woken, for up to a minute. Everything that can fail fails here, before the viewer is upgraded: Invalid (the tab's name),
-// and what Doors' errors say. That the sandbox is still at rest is no failure: Pump tells the viewer (CloseAsleep), and
+// and what access.Handle's errors say. That the sandbox is still at rest is no failure: Pump tells the viewer (CloseAsleep), and
 // why it could not be woken.
-func (s *Service) Attach(ctx context.Context, name, tab string) (*Attachment, error) {
-	return s.attach(ctx, name, tab, s.doors.OpenStream)
+func (s *Service) Attach(ctx context.Context, h access.Handle, tab string) (*Attachment, error) {
+	return s.attach(ctx, h, tab, h.OpenStream, false)
 }
 
 // Join is Attach for a viewer that comes by itself (a page that was reloaded or lost its connection): it wakes nothing.
-func (s *Service) Join(ctx context.Context, name, tab string) (*Attachment, error) {
-	return s.attach(ctx, name, tab, s.doors.JoinStream)
+func (s *Service) Join(ctx context.Context, h access.Handle, tab string) (*Attachment, error) {
+	return s.attach(ctx, h, tab, h.JoinStream, true)
 }
 
-func (s *Service) attach(ctx context.Context, name, tab string, open func(ctx context.Context, name, tab string) (Entry, error)) (*Attachment, error) {
+func (s *Service) attach(ctx context.Context, h access.Handle, tab string, open opener, unattended bool) (*Attachment, error) {
 	if tab == "" {
 		tab = Main
 	}
 	if wire.CheckTab(tab) != nil {
 		return nil, fault.Field("tab", "A terminal's name is made of up to 32 lower-case letters, digits and hyphens, and begins with a letter or digit.")
 	}
-	a := &Attachment{service: s, name: name, tab: tab}
+	a := &Attachment{service: s, handle: h, tab: tab}
 	waking, cancel := context.WithTimeout(ctx, wakeLimit)
-	entry, err := open(waking, name, tab)
+	session, err := open(waking, useOf(tab, unattended))
 	cancel()
 	if err != nil {
-		if a.refusal = s.rests(ctx, name, err); a.refusal != nil {
+		if a.refusal = s.rests(ctx, h, err); a.refusal != nil {
 			return a, nil
 		}
-		return nil, fmt.Errorf("attach to terminal %s of %s: %w", tab, name, err)
+		return nil, fmt.Errorf("attach to terminal %s of %s: %w", tab, h.Name(), err)
 	}
-	a.guest, a.use = entry.Guest, entry.Use
+	a.guest, a.use = session.Guest, session
 	ctx, cancel = context.WithTimeout(ctx, attachLimit)
 	defer cancel()
 	if a.ttyd, err = dial(ctx, a.guest, tab); err != nil {
 		a.use.Release()
-		return nil, fmt.Errorf("attach to terminal %s of %s: %w", tab, name, unavailable(err))
+		return nil, fmt.Errorf("attach to terminal %s of %s: %w", tab, h.Name(), unavailable(err))
 	}
 	return a, nil
 }
 
 // rests gives what to tell a viewer who was not let in because the sandbox is at rest; nil when it is not.
-func (s *Service) rests(ctx context.Context, name string, err error) *ending {
+func (s *Service) rests(ctx context.Context, h access.Handle, err error) *ending {
 	ctx, cancel := context.WithTimeout(ctx, whyLimit)
 	defer cancel()
-	box, stateErr := s.states.Wait(ctx, name)
+	box, stateErr := s.states.Wait(ctx, h.Ref())
 	if stateErr != nil || !box.State.Resting() {
 		return nil
 	}
@@ -146,61 +136,61 @@ func (a *Attachment) Close() {
 
 // Tabs gives the tabs of a sandbox that runs. It wakes nothing and is no use of the sandbox: a Conflict when it does not
 // run, be it asleep or stopped.
-func (s *Service) Tabs(ctx context.Context, name string) ([]wire.Terminal, error) {
+func (s *Service) Tabs(ctx context.Context, h access.Handle) ([]wire.Terminal, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	guest, err := s.doors.Look(ctx, name)
+	session, err := h.Look(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list terminals of %s: %w", name, err)
+		return nil, fmt.Errorf("list terminals of %s: %w", h.Name(), err)
 	}
-	tabs, err := guest.Terminals(ctx)
+	tabs, err := session.Guest.Terminals(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list terminals of %s: %w", name, unavailable(err))
+		return nil, fmt.Errorf("list terminals of %s: %w", h.Name(), unavailable(err))
 	}
 	return tabs, nil
 }
 
 // Text gives the end of what a tab shows and has scrolled away, with its colours. As with Tabs it wakes nothing and is no
 // use of the sandbox. NotFound where there is no such tab, or only its viewers have that text.
-func (s *Service) Text(ctx context.Context, name, tab string) ([]byte, error) {
+func (s *Service) Text(ctx context.Context, h access.Handle, tab string) ([]byte, error) {
 	if wire.CheckTab(tab) != nil {
 		return nil, fault.Field("tab", "There is no terminal of that name.")
 	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	guest, err := s.doors.Look(ctx, name)
+	session, err := h.Look(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read terminal %s of %s: %w", tab, name, err)
+		return nil, fmt.Errorf("read terminal %s of %s: %w", tab, h.Name(), err)
 	}
-	text, err := guest.TerminalText(ctx, tab)
+	text, err := session.Guest.TerminalText(ctx, tab)
 	if err != nil {
-		return nil, fmt.Errorf("read terminal %s of %s: %w", tab, name, unavailable(err))
+		return nil, fmt.Errorf("read terminal %s of %s: %w", tab, h.Name(), unavailable(err))
 	}
 	return text, nil
 }
 
 // CloseTab ends a tab's shell and everyone's view of it. A tab that is not there is no error; a sandbox whose processes
 // have ended, asleep or stopped, has none, and is not woken to find out. A frozen one still has it, and is thawed.
-func (s *Service) CloseTab(ctx context.Context, name, tab string) error {
+func (s *Service) CloseTab(ctx context.Context, h access.Handle, tab string) error {
 	if wire.CheckTab(tab) != nil {
 		return fault.Field("tab", "There is no terminal of that name.")
 	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	box, err := s.states.Wait(ctx, name)
+	box, err := s.states.Wait(ctx, h.Ref())
 	if err != nil {
-		return fmt.Errorf("close terminal %s of %s: %w", tab, name, err)
+		return fmt.Errorf("close terminal %s of %s: %w", tab, h.Name(), err)
 	}
 	if box.State != sandbox.Running && box.State != sandbox.Frozen {
 		return nil
 	}
-	entry, err := s.doors.OpenStream(ctx, name, tab)
+	session, err := h.OpenStream(ctx, useOf(tab, false))
 	if err != nil {
-		return fmt.Errorf("close terminal %s of %s: %w", tab, name, err)
+		return fmt.Errorf("close terminal %s of %s: %w", tab, h.Name(), err)
 	}
-	defer entry.Use.Release()
-	if err := entry.Guest.CloseTerminal(ctx, tab); err != nil {
-		return fmt.Errorf("close terminal %s of %s: %w", tab, name, unavailable(err))
+	defer session.Release()
+	if err := session.Guest.CloseTerminal(ctx, tab); err != nil {
+		return fmt.Errorf("close terminal %s of %s: %w", tab, h.Name(), unavailable(err))
 	}
 	return nil
 }

@@ -11,47 +11,46 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-func service(w *world) *Service { return New(w, w, slog.New(slog.DiscardHandler)) }
+func service(w *world) *Service { return New(w, slog.New(slog.DiscardHandler)) }
 
 func TestService_ListsAndClosesTabs(t *testing.T) {
 	w := &world{state: sandbox.Running}
 	s := service(w)
-	tabs, err := s.Tabs(t.Context(), "box")
+	tabs, err := s.Tabs(t.Context(), w.handle())
 	if err != nil || len(tabs) != 1 || tabs[0].Viewers != 2 {
 		t.Fatalf("%v, %v", tabs, err)
 	}
 	if used := w.used(); used != "" {
 		t.Errorf("looking counts as use: %s", used)
 	}
-	if err := s.CloseTab(t.Context(), "box", "two"); err != nil || !slices.Equal(w.closed, []string{"two"}) {
+	if err := s.CloseTab(t.Context(), w.handle(), "two"); err != nil || !slices.Equal(w.closed, []string{"two"}) {
 		t.Fatalf("%v, %v", w.closed, err)
 	}
-	if err := s.CloseTab(t.Context(), "box", "A b"); !fault.Is(err, fault.Invalid) {
+	if err := s.CloseTab(t.Context(), w.handle(), "A b"); !fault.Is(err, fault.Invalid) {
 		t.Fatalf("%v", err)
 	}
-	w.opened.Wait()
 }
 
 func TestText_IsReadWithoutAnyUse(t *testing.T) {
 	w := &world{state: sandbox.Running}
 	s := service(w)
-	if text, err := s.Text(t.Context(), "box", "main"); err != nil || string(text) != "\x1b[1mshown\n" {
+	if text, err := s.Text(t.Context(), w.handle(), "main"); err != nil || string(text) != "\x1b[1mshown\n" {
 		t.Errorf("text %q, %v", text, err)
 	}
 	for tab, kind := range map[string]fault.Kind{"2": fault.NotFound, "A b": fault.Invalid} {
-		if _, err := s.Text(t.Context(), "box", tab); fault.KindOf(err) != kind {
+		if _, err := s.Text(t.Context(), w.handle(), tab); fault.KindOf(err) != kind {
 			t.Errorf("%s: %v", tab, err)
 		}
 	}
 	asleep := &world{state: sandbox.Asleep, refuse: fault.New(fault.Conflict, "box is asleep.")}
-	if _, err := service(asleep).Text(t.Context(), "box", "main"); !fault.Is(err, fault.Conflict) || asleep.used()+w.used() != "" {
+	if _, err := service(asleep).Text(t.Context(), asleep.handle(), "main"); !fault.Is(err, fault.Conflict) || asleep.used()+w.used() != "" {
 		t.Errorf("%v; used: %s%s", err, asleep.used(), w.used())
 	}
 }
 
 func TestTabs_OfASandboxThatDoesNotRunAreAConflict(t *testing.T) {
 	w := &world{state: sandbox.Asleep, refuse: fault.New(fault.Conflict, "box is asleep.")}
-	if _, err := service(w).Tabs(t.Context(), "box"); !fault.Is(err, fault.Conflict) || w.used() != "" {
+	if _, err := service(w).Tabs(t.Context(), w.handle()); !fault.Is(err, fault.Conflict) || w.used() != "" {
 		t.Errorf("%v; used: %s", err, w.used())
 	}
 }
@@ -61,13 +60,12 @@ func TestCloseTab_WakesOnlyWhatStillHasTheTab(t *testing.T) {
 		sandbox.Running: true, sandbox.Frozen: true, sandbox.Asleep: false, sandbox.Stopped: false, sandbox.Failed: false,
 	} {
 		w := &world{state: state}
-		err := service(w).CloseTab(t.Context(), "box", "two")
-		if err != nil || (len(w.closed) == 1) != wakes || (w.used() == "open two") != wakes {
+		err := service(w).CloseTab(t.Context(), w.handle(), "two")
+		if err != nil || (len(w.closed) == 1) != wakes || (w.used() == "open") != wakes {
 			t.Errorf("%s: %v; closed %v; used: %s", state, err, w.closed, w.used())
 		}
-		w.opened.Wait()
 	}
-	if err := service(&world{gone: true}).CloseTab(t.Context(), "box", "two"); !fault.Is(err, fault.NotFound) {
+	if err := service(&world{gone: true}).CloseTab(t.Context(), (&world{gone: true}).handle(), "two"); !fault.Is(err, fault.Gone) {
 		t.Errorf("%v", err)
 	}
 }
@@ -89,7 +87,7 @@ func TestAttach_TellsAViewerThatTheSandboxIsStillAsleepAndWhy(t *testing.T) {
 func TestAttach_WhatIsNotAtRestIsRefusedBeforeTheUpgrade(t *testing.T) {
 	for _, state := range []sandbox.State{sandbox.Running, sandbox.Stopped, sandbox.Failed} {
 		w := &world{state: state, refuse: fault.New(fault.Conflict, "box is stopped. Start it first.")}
-		if _, err := service(w).Attach(t.Context(), "box", ""); !fault.Is(err, fault.Conflict) {
+		if _, err := service(w).Attach(t.Context(), w.handle(), ""); !fault.Is(err, fault.Conflict) {
 			t.Errorf("%s: %v", state, err)
 		}
 	}
@@ -97,14 +95,13 @@ func TestAttach_WhatIsNotAtRestIsRefusedBeforeTheUpgrade(t *testing.T) {
 
 func TestAttach_ANeverPumpedOneIsClosed(t *testing.T) {
 	w := &world{state: sandbox.Asleep, refuse: fault.New(fault.Conflict, "box is asleep.")}
-	a, err := service(w).Join(t.Context(), "box", "")
+	a, err := service(w).Join(t.Context(), w.handle(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.Close()
 	w = rawWorld(t, func(net.Conn) {})
-	if _, err := service(w).Join(context.Background(), "box", ""); !fault.Is(err, fault.Unavailable) || w.used() != "join main" {
+	if _, err := service(w).Join(context.Background(), w.handle(), ""); !fault.Is(err, fault.Unavailable) || w.used() != "" {
 		t.Errorf("%v; used: %s", err, w.used())
 	}
-	w.opened.Wait()
 }

@@ -35,7 +35,7 @@ func (b *box) attach(t testing.TB, tab string) *viewer {
 	s := b.service()
 	up := websocket.Upgrader{Subprotocols: []string{terminal.Subprotocol}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a, err := s.Attach(r.Context(), b.name, tab)
+		a, err := s.Attach(r.Context(), b.sandbox.Handle(t), tab)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
@@ -142,14 +142,14 @@ func TestTerminal_WithTTYDAndTmux(t *testing.T) {
 		v := b.attach(t, "")
 		v.types("clear; cd /usr/share; for i in $(seq 1000); do echo \"line-$i\"; done; printf '\\033[31mend-of-''it\\033[0m\\n'\r")
 		v.expect("end-of-it")
-		text, err := b.service().Text(t.Context(), b.name, "main")
+		text, err := b.service().Text(t.Context(), b.sandbox.Handle(t), "main")
 		if err != nil || !strings.Contains(string(text), "\nline-7\nline-8\n") || !strings.Contains(string(text), "\x1b[31mend-of-it") {
 			t.Errorf("%d bytes, %v: %.300q", len(text), err, text)
 		}
-		if _, err := b.service().Text(t.Context(), b.name, "no-such-tab"); !fault.Is(err, fault.NotFound) {
+		if _, err := b.service().Text(t.Context(), b.sandbox.Handle(t), "no-such-tab"); !fault.Is(err, fault.NotFound) {
 			t.Errorf("a tab that is not there: %v", err)
 		}
-		tabs, err := b.service().Tabs(t.Context(), b.name)
+		tabs, err := b.service().Tabs(t.Context(), b.sandbox.Handle(t))
 		if err != nil || len(tabs) == 0 || tabs[0].Folder != "/usr/share" {
 			t.Errorf("tabs %+v, %v", tabs, err)
 		}
@@ -174,11 +174,11 @@ func TestTerminal_TabsWithTmux(t *testing.T) {
 		v := b.attach(t, "second")
 		v.types("echo he''re\r")
 		v.expect("here")
-		tabs, err := b.service().Tabs(t.Context(), b.name)
+		tabs, err := b.service().Tabs(t.Context(), b.sandbox.Handle(t))
 		if err != nil || !slices.Equal(names(tabs), []string{"main", "second"}) || tabs[1].Viewers != 1 {
 			t.Fatalf("%+v, %v", tabs, err)
 		}
-		if err := b.service().CloseTab(t.Context(), b.name, "second"); err != nil {
+		if err := b.service().CloseTab(t.Context(), b.sandbox.Handle(t), "second"); err != nil {
 			t.Fatal(err)
 		}
 		if code := v.end(); code != terminal.CloseEnded {
@@ -282,13 +282,13 @@ func TestTerminal_ReachesItsFigures(t *testing.T) {
 	b := startBox(t, ttydImage(t), nil)
 	const bytes = terminal.FloodBytes / 10
 	linked, direct := b.flood(t, bytes)
-	f, err := terminal.Bench{Terminals: b.service(), Name: b.name, Rounds: 40, Repeats: 2, Linked: linked, Direct: direct, Bytes: bytes}.Measure(t.Context())
+	f, err := terminal.Bench{Terminals: b.service(), Sandbox: b.sandbox.Handle(t), Rounds: 40, Repeats: 2, Linked: linked, Direct: direct, Bytes: bytes}.Measure(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Log("ttyd and tmux: ", f)
 	plain := startBox(t, plainImage, nil)
-	f, err = terminal.Bench{Terminals: plain.service(), Name: plain.name, Rounds: 40}.Measure(t.Context())
+	f, err = terminal.Bench{Terminals: plain.service(), Sandbox: plain.sandbox.Handle(t), Rounds: 40}.Measure(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,13 +65,13 @@ func TestPump_OnlyWhatAPersonDoesIsAttendedUse(t *testing.T) {
 	await(t, got, `1{"columns":90,"rows":30}`)
 	await(t, got, "0\x1b[?1;2c")
 	await(t, got, "0\x1b[O")
-	if used := w.used(); used != "open main" {
+	if used := w.used(); used != "open" {
 		t.Fatalf("used: %s", used)
 	}
 	v.send("5")
 	v.send("0ls\r")
 	await(t, got, "0ls\r")
-	if used := w.used(); used != "open main, watched, typed" {
+	if used := w.used(); used != "open, watched, typed" {
 		t.Errorf("used: %s", used)
 	}
 }
@@ -89,7 +89,7 @@ func TestPump_OutputIsUnattendedUse(t *testing.T) {
 		}
 		read = m
 	}
-	if used := w.used(); used != "open main, output" {
+	if used := w.used(); used != "open, output" {
 		t.Errorf("used: %s", used)
 	}
 }
@@ -104,7 +104,7 @@ func TestPump_WhatIsTypedWaitsForAFrozenSandboxAndArrives(t *testing.T) {
 	w.mu.Unlock()
 	v.send("0echo hi\r")
 	v.send("0exit\r")
-	comesToUse(t, w, "open main, typed")
+	comesToUse(t, w, "open, typed")
 	select {
 	case m := <-got:
 		t.Fatalf("%q went into a frozen sandbox", m)
@@ -125,7 +125,7 @@ func TestPump_AViewerWhoLeavesDoesNotWaitForAWake(t *testing.T) {
 	w.thaw = make(chan struct{}) // never
 	w.mu.Unlock()
 	v.send("0x")
-	comesToUse(t, w, "open main, typed")
+	comesToUse(t, w, "open, typed")
 	cancel()
 	if _, code, _ := v.end(); code != CloseGoingAway {
 		t.Errorf("code %d", code)
@@ -171,7 +171,7 @@ func TestJoin_AttachesWithoutWaking(t *testing.T) {
 	v := watchBy(t, w, t.Context(), (*Service).Join)
 	v.send(hello)
 	await(t, got, greeted)
-	if used := w.used(); used != "join main" {
+	if used := w.used(); used != "" {
 		t.Errorf("used: %s", used)
 	}
 }

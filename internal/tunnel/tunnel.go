@@ -1,4 +1,4 @@
-// Package tunnel connects clients to TCP ports inside sandboxes: it opens the sandbox's door, which wakes it, and carries
+// Package tunnel connects clients to TCP ports inside sandboxes: it opens the sandbox, which wakes it, and carries
 // bytes both ways until one side ends.
 //
 // It does not decide who may come in (delivery does, before), and it knows nothing of what is said.
@@ -15,10 +15,10 @@ import (
 	"sync"
 	"time"
 
-	"sandboxd/internal/door"
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/idle"
-	"sandboxd/internal/sandbox"
+	"sandboxd/internal/semaphore"
 )
 
 const (
@@ -29,34 +29,26 @@ const (
 	carrySize = 32 << 10
 )
 
-// Doors opens sandboxes. Implemented by door.Doors.
-type Doors interface {
-	OpenStream(ctx context.Context, name string, u idle.Use) (*door.Entry, error)
-}
-
 // Service opens tunnels. Safe for concurrent use.
 type Service struct {
-	doors Doors
-
-	mu  sync.Mutex
-	now map[string]int // open ones, by sandbox id
+	now semaphore.Keyed // open ones, by sandbox
 }
 
 // New makes a Service. It does no I/O.
-func New(d Doors) *Service { return &Service{doors: d, now: map[string]int{}} }
+func New() *Service { return &Service{} }
 
-// Dial connects to a port of box, also one that is bound to its loopback, waking it when it is at rest. ctx is for connecting
+// Dial connects to a port of a sandbox, also one that is bound to its loopback, waking it when it is at rest. ctx is for connecting
 // only. Kinds: NotFound (nothing listens: link.ErrNothingListens), Invalid, Conflict (it does not run), Limited, Unavailable,
-// Timeout. Gone when another sandbox has got that name.
-func (s *Service) Dial(ctx context.Context, box sandbox.Sandbox, port int) (*Conn, error) {
+// Timeout, Gone.
+func (s *Service) Dial(ctx context.Context, h access.Handle, port int) (*Conn, error) {
 	if port < 1 || port > 65535 {
 		return nil, fault.Field("port", "A port is a number between 1 and 65535.")
 	}
-	leave, err := s.enter(box)
+	leave, err := s.enter(h)
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.dial(ctx, box, port)
+	c, err := s.dial(ctx, h, port)
 	if err != nil {
 		leave()
 		return nil, err
@@ -65,47 +57,32 @@ func (s *Service) Dial(ctx context.Context, box sandbox.Sandbox, port int) (*Con
 	return c, nil
 }
 
-func (s *Service) dial(ctx context.Context, box sandbox.Sandbox, port int) (*Conn, error) {
+func (s *Service) dial(ctx context.Context, h access.Handle, port int) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
-	entry, err := s.doors.OpenStream(ctx, box.Name, idle.Use{Kind: idle.Stream, Detail: "port " + strconv.Itoa(port)})
+	session, err := h.OpenStream(ctx, idle.Use{Kind: idle.Stream, Detail: "port " + strconv.Itoa(port)})
 	if err != nil {
 		return nil, err
 	}
-	conn, err := dialAs(ctx, entry, box, port)
+	conn, err := session.Guest.DialPort(ctx, port)
 	if err != nil {
-		entry.Release()
+		session.Release()
 		return nil, err
 	}
-	c := &Conn{Conn: conn, use: entry}
+	c := &Conn{Conn: conn, use: session}
 	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
 	return c, nil
 }
 
-func dialAs(ctx context.Context, entry *door.Entry, box sandbox.Sandbox, port int) (net.Conn, error) {
-	if entry.Sandbox.ID != box.ID {
-		return nil, fault.New(fault.Gone, "The sandbox %s that this connection was for has been deleted.", box.Name)
+func (s *Service) enter(h access.Handle) (leave func(), err error) {
+	leave, ok := s.now.Try(h.ID(), maxAtOnce)
+	if !ok {
+		return nil, fault.New(fault.Limited, "%d connections are open to ports of %s. Close some first.", maxAtOnce, h.Name())
 	}
-	return entry.Session.DialPort(ctx, port)
+	return leave, nil
 }
 
-func (s *Service) enter(box sandbox.Sandbox) (leave func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.now[box.ID] >= maxAtOnce {
-		return nil, fault.New(fault.Limited, "%d connections are open to ports of %s. Close some first.", maxAtOnce, box.Name)
-	}
-	s.now[box.ID]++
-	return sync.OnceFunc(func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.now[box.ID]--; s.now[box.ID] == 0 {
-			delete(s.now, box.ID)
-		}
-	}), nil
-}
-
-// use is one client's use of a sandbox. Implemented by door.Entry.
+// use is one client's use of a sandbox. Implemented by access.Session.
 type use interface {
 	Touch(ctx context.Context, unattended bool) error
 	Release()

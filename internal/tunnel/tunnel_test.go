@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"sandboxd/internal/door"
+	"sandboxd/internal/access"
+	"sandboxd/internal/access/accesstest"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/guest"
 	"sandboxd/internal/idle"
@@ -21,25 +21,8 @@ import (
 	"sandboxd/internal/wire"
 )
 
-var box = sandbox.Sandbox{ID: "box", Name: "lab"}
-
-// lab is a sandbox that runs.
-type lab struct {
-	id    string
-	asked atomic.Int32
-}
-
-func (l *lab) Awake(ctx context.Context, name string) (sandbox.Sandbox, error) {
-	l.asked.Add(1)
-	return l.Sandbox(ctx, name)
-}
-
-func (l *lab) Sandbox(_ context.Context, name string) (sandbox.Sandbox, error) {
-	return sandbox.Sandbox{ID: l.id, Name: name, State: sandbox.Running}, nil
-}
-
 // world is a service over a real link to a real guest, which is this very process.
-func world(t *testing.T) (*Service, *lab, *idle.Tracker) {
+func world(t *testing.T) (*Service, *accesstest.Sandbox) {
 	t.Helper()
 	hub := link.NewHub(filepath.Join(t.TempDir(), "link"), nil)
 	folder, err := hub.Expect("box", wire.Setup{Name: "lab"})
@@ -52,8 +35,7 @@ func world(t *testing.T) (*Service, *lab, *idle.Tracker) {
 	living.Go(func() { _ = hub.Run(ctx) })
 	living.Go(func() { _ = g.Run(ctx) })
 	t.Cleanup(func() { cancel(); living.Wait() })
-	l, uses := &lab{id: "box"}, idle.New()
-	return New(door.New(l, hub, uses)), l, uses
+	return New(), accesstest.Linked("lab", "box", access.FromHub(hub))
 }
 
 // echo listens, gives back what it reads in capitals, and says goodbye.
@@ -81,14 +63,17 @@ func echo(t *testing.T) (port int) {
 }
 
 func TestDial_CarriesBothWaysAndEachEnd(t *testing.T) {
-	s, l, uses := world(t)
-	c, err := s.Dial(t.Context(), box, echo(t))
+	s, lab := world(t)
+	c, err := s.Dial(t.Context(), lab.Handle(t), echo(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := l.asked.Load()
-	if _, err := io.WriteString(c, "hello"); err != nil || l.asked.Load() != asked+1 {
-		t.Errorf("%v; what is sent wakes: %v", err, l.asked.Load() != asked)
+	asked, _ := lab.Awakes()
+	if _, err := io.WriteString(c, "hello"); err != nil {
+		t.Error(err)
+	}
+	if now, _ := lab.Awakes(); now != asked+1 {
+		t.Errorf("what is sent has asked for it %d times", now-asked)
 	}
 	if err := c.CloseWrite(); err != nil {
 		t.Fatal(err)
@@ -96,7 +81,7 @@ func TestDial_CarriesBothWaysAndEachEnd(t *testing.T) {
 	if text, err := io.ReadAll(c); string(text) != "HELLO BYE" || err != nil {
 		t.Errorf("%q, %v", text, err)
 	}
-	if because := uses.Standing("lab").Because; len(because) != 1 || because[0].Kind != idle.Stream {
+	if because := lab.Uses.Standing("lab").Because; len(because) != 1 || because[0].Kind != idle.Stream {
 		t.Errorf("in use by %+v", because)
 	}
 	c.Close()
@@ -104,7 +89,8 @@ func TestDial_CarriesBothWaysAndEachEnd(t *testing.T) {
 }
 
 func TestDial_WhatIsRefused(t *testing.T) {
-	s, l, _ := world(t)
+	s, lab := world(t)
+	box := lab.Handle(t)
 	for port, kind := range map[int]fault.Kind{0: fault.Invalid, 65536: fault.Invalid, -1: fault.Invalid, 1: fault.NotFound} {
 		if _, err := s.Dial(t.Context(), box, port); !fault.Is(err, kind) {
 			t.Errorf("%d: %v", port, err)
@@ -121,8 +107,8 @@ func TestDial_WhatIsRefused(t *testing.T) {
 	if _, err := s.Dial(t.Context(), box, port); !fault.Is(err, fault.Limited) {
 		t.Errorf("one too many: %v", err)
 	}
-	l.id = "another"
-	if _, err := s.Dial(t.Context(), sandbox.Sandbox{ID: "former", Name: "lab"}, port); !fault.Is(err, fault.Gone) && !fault.Is(err, fault.Unavailable) {
+	lab.Change(func(row *sandbox.Sandbox) { row.ID = "another" })
+	if _, err := New().Dial(t.Context(), box, port); !fault.Is(err, fault.Gone) {
 		t.Errorf("another sandbox of that name: %v", err)
 	}
 }

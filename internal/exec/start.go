@@ -6,50 +6,42 @@ import (
 	"io"
 	"sync"
 
-	"sandboxd/internal/door"
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/link"
 	"sandboxd/internal/wire"
 )
 
-// Doors opens sandboxes. Implemented by door.Doors.
-type Doors interface {
-	Open(ctx context.Context, name string, u idle.Use) (*door.Entry, error)
-	OpenStream(ctx context.Context, name string, u idle.Use) (*door.Entry, error)
-}
+// inGuest starts commands over the guests' links.
+type inGuest struct{}
 
-// Through makes the Starter that goes through sandboxes' doors and over their guests' links.
-func Through(d Doors) Starter { return starter{d} }
-
-type starter struct{ doors Doors }
-
-// Start opens the sandbox's door, which wakes it, and keeps it open until the process is closed: as long as a command runs,
-// however quietly, the sandbox is in use. On a terminal somebody sits before it, or has left it open: then it is in use when
+// Start opens the sandbox, which wakes it, and uses it until the process is closed: as long as a command runs, however
+// quietly, the sandbox is in use. On a terminal somebody sits before it, or has left it open: then it is in use when
 // something is typed or shown, as terminals are.
-func (t starter) Start(ctx context.Context, name string, s Start) (Process, error) {
-	open, kind := t.doors.Open, idle.Exec
+func (inGuest) Start(ctx context.Context, h access.Handle, s Start) (Process, error) {
+	open, kind := h.Open, idle.Exec
 	if s.TTY {
-		open, kind = t.doors.OpenStream, idle.Terminal
+		open, kind = h.OpenStream, idle.Terminal
 	}
-	entry, err := open(ctx, name, idle.Use{Kind: kind, Detail: Title(s.Command)})
+	session, err := open(ctx, idle.Use{Kind: kind, Detail: Title(s.Command)})
 	if err != nil {
 		return nil, err
 	}
-	p, err := entry.Session.Exec(ctx, wire.ExecStart{
+	p, err := session.Guest.Exec(ctx, wire.ExecStart{
 		Command: s.Command, Cwd: s.Cwd, User: s.User, Env: s.Env, TTY: s.TTY, Cols: s.Cols, Rows: s.Rows,
 	})
 	if err != nil {
-		entry.Release()
+		session.Release()
 		if fault.Is(err, fault.NotFound) && fault.FieldOf(err) == "" { // a user or folder: the request is wrong, the sandbox is there
 			err = fault.Wrap(err, fault.Invalid, "%s", fault.Message(err))
 		}
 		return nil, err
 	}
-	touch := func(unattended bool) error { return entry.Touch(ctx, unattended) }
+	touch := func(unattended bool) error { return session.Touch(ctx, unattended) }
 	return &process{p: p, touch: touch, close: sync.OnceFunc(func() {
 		p.Close()
-		entry.Release()
+		session.Release()
 	})}, nil
 }
 

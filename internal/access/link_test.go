@@ -1,4 +1,4 @@
-package door_test
+package access_test
 
 import (
 	"context"
@@ -7,28 +7,16 @@ import (
 	"testing"
 	"time"
 
-	"sandboxd/internal/door"
+	"sandboxd/internal/access"
+	"sandboxd/internal/access/accesstest"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/guest"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/link"
-	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
 )
 
 const patience = 30 * time.Second
-
-// counting is a sandbox that always runs, and counts how often it was asked to.
-type counting struct{ asked int }
-
-func (c *counting) Awake(ctx context.Context, name string) (sandbox.Sandbox, error) {
-	c.asked++
-	return c.Sandbox(ctx, name)
-}
-
-func (*counting) Sandbox(_ context.Context, name string) (sandbox.Sandbox, error) {
-	return sandbox.Sandbox{ID: "box", Name: name, State: sandbox.Running}, nil
-}
 
 // linked gives a hub with a real guest, which is this very process, until cut.
 func linked(t *testing.T) (hub *link.Hub, start func() (cut func())) {
@@ -62,41 +50,47 @@ func linked(t *testing.T) (hub *link.Hub, start func() (cut func())) {
 	}
 }
 
+func asked(box *accesstest.Sandbox) int {
+	n, _ := box.Awakes()
+	return n
+}
+
 func TestTouch_AStreamWhoseLinkHasEndedWakesNothing(t *testing.T) {
 	hub, start := linked(t)
 	cut := start()
-	w := &counting{}
-	doors := door.New(w, hub, idle.New())
+	box := accesstest.Linked("box", "box", access.FromHub(hub))
+	h := box.Handle(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	e, err := doors.OpenStream(ctx, "box", idle.Use{Kind: idle.Terminal})
+	e, err := h.OpenStream(ctx, idle.Use{Kind: idle.Terminal})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Release()
-	if err := e.Touch(ctx, false); err != nil || w.asked != 2 {
-		t.Errorf("while it stands: %v; asked %d times", err, w.asked)
+	if err := e.Touch(ctx, false); err != nil || asked(box) != 2 {
+		t.Errorf("while it stands: %v; asked %d times", err, asked(box))
 	}
 	cut()
 	select {
-	case <-e.Session.Done():
+	case <-e.Guest.Done():
 	case <-ctx.Done():
 		t.Fatal("the link stays")
 	}
-	if err := e.Touch(ctx, false); !fault.Is(err, fault.Unavailable) || w.asked != 2 {
-		t.Errorf("%v; asked %d times", err, w.asked)
+	if err := e.Touch(ctx, false); !fault.Is(err, fault.Unavailable) || asked(box) != 2 {
+		t.Errorf("%v; asked %d times", err, asked(box))
 	}
 }
 
 func TestOpen_WaitsForTheGuestThatDialsInAgain(t *testing.T) {
 	hub, start := linked(t)
 	start()()
-	doors := door.New(&counting{}, hub, idle.New())
+	box := accesstest.Linked("box", "box", access.FromHub(hub))
+	h := box.Handle(t)
 	opened := make(chan error, 1)
 	go func() {
-		e, err := doors.Open(t.Context(), "box", idle.Use{Kind: idle.Exec})
+		e, err := h.Open(t.Context(), idle.Use{Kind: idle.Exec})
 		if err == nil {
-			_, err = e.Session.Terminals(t.Context())
+			_, err = e.Guest.Terminals(t.Context())
 			if fault.Is(err, fault.Unavailable) { // this guest has none, and says so
 				err = nil
 			}

@@ -7,12 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"sandboxd/internal/door"
+	"sandboxd/internal/access"
+	"sandboxd/internal/access/accesstest"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/guest"
@@ -25,26 +25,11 @@ import (
 // patience bounds every wait of a test.
 const patience = 30 * time.Second
 
-// awake has the running sandbox "box", and "still", which is stopped.
-type awake struct{ asked atomic.Int32 }
-
-func (a *awake) Awake(ctx context.Context, name string) (sandbox.Sandbox, error) {
-	a.asked.Add(1)
-	if name == "still" {
-		return sandbox.Sandbox{}, fault.New(fault.Conflict, "still is stopped. Start it first.")
-	}
-	return a.Sandbox(ctx, name)
-}
-
-func (*awake) Sandbox(_ context.Context, name string) (sandbox.Sandbox, error) {
-	return sandbox.Sandbox{ID: "box", Name: name, State: sandbox.Running}, nil
-}
-
-// place is a service over a real link to a real guest, which is this very process.
+// place is a service, and a sandbox over a real link to a real guest, which is this very process.
 type place struct {
 	*exec.Service
-	uses  *idle.Tracker
-	awake *awake
+	box    *accesstest.Sandbox
+	handle access.Handle
 }
 
 func live(t *testing.T) *place {
@@ -65,24 +50,28 @@ func live(t *testing.T) *place {
 			t.Error(err)
 		}
 	})
-	p := &place{uses: idle.New(), awake: &awake{}}
-	p.Service = exec.New(exec.Through(door.New(p.awake, hub, p.uses)))
-	return p
+	box := accesstest.Linked("box", "box", access.FromHub(hub))
+	return &place{Service: exec.New(), box: box, handle: box.Handle(t)}
+}
+
+func (p *place) asked() int {
+	n, _ := p.box.Awakes()
+	return n
 }
 
 // unused fails the test when something uses the sandbox.
-func (p *place) unused(t *testing.T, name string) {
+func (p *place) unused(t *testing.T) {
 	t.Helper()
-	if s := p.uses.Standing(name); len(s.Because) != 0 {
-		t.Errorf("%s is still in use: %+v", name, s.Because)
+	if s := p.box.Uses.Standing("box"); len(s.Because) != 0 {
+		t.Errorf("it is still in use: %+v", s.Because)
 	}
 }
 
-func TestThrough_RunsForReal(t *testing.T) {
+func TestRun_RunsForReal(t *testing.T) {
 	s := live(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	got, err := s.Run(ctx, "box", exec.Request{
+	got, err := s.Run(ctx, s.handle, exec.Request{
 		Command: exec.Shell(`cat; echo "$A$FROM_SETUP" "$PWD"; echo err >&2; exit 7`), Cwd: "/", Env: map[string]string{"A": "1"}, Stdin: []byte("in:"),
 	})
 	if err != nil {
@@ -91,10 +80,10 @@ func TestThrough_RunsForReal(t *testing.T) {
 	if string(got.Stdout) != "in:1yes /\n" || string(got.Stderr) != "err\n" || got.ExitCode != 7 {
 		t.Errorf("got %q %q %d", got.Stdout, got.Stderr, got.ExitCode)
 	}
-	s.unused(t, "box")
+	s.unused(t)
 }
 
-func TestThrough_TimeoutKillsTheWholeTree(t *testing.T) {
+func TestRun_TimeoutKillsTheWholeTree(t *testing.T) {
 	s := live(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -108,7 +97,7 @@ func TestThrough_TimeoutKillsTheWholeTree(t *testing.T) {
 		alive <- err
 	}()
 	stubborn := `trap "" TERM INT HUP; exec 9>"$1"; (trap "" TERM INT HUP; while :; do sleep 1; done) & wait`
-	got, err := s.Run(ctx, "box", exec.Request{Command: []string{"/bin/sh", "-c", stubborn, "sh", fifo}, Timeout: time.Second})
+	got, err := s.Run(ctx, s.handle, exec.Request{Command: []string{"/bin/sh", "-c", stubborn, "sh", fifo}, Timeout: time.Second})
 	if err != nil || !got.TimedOut || got.ExitCode != -1 {
 		t.Fatalf("got %+v, %v", got, err)
 	}
@@ -122,11 +111,11 @@ func TestThrough_TimeoutKillsTheWholeTree(t *testing.T) {
 	}
 }
 
-func TestThrough_FloodIsBounded(t *testing.T) {
+func TestRun_FloodIsBounded(t *testing.T) {
 	s := live(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	got, err := s.Run(ctx, "box", exec.Request{Command: []string{"head", "-c", "134217728", "/dev/zero"}})
+	got, err := s.Run(ctx, s.handle, exec.Request{Command: []string{"head", "-c", "134217728", "/dev/zero"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +124,7 @@ func TestThrough_FloodIsBounded(t *testing.T) {
 	}
 }
 
-func TestThrough_WhatCannotRunSaysWhy(t *testing.T) {
+func TestRun_WhatCannotRunSaysWhy(t *testing.T) {
 	s := live(t)
 	for _, c := range []struct {
 		ask   exec.Request
@@ -147,45 +136,45 @@ func TestThrough_WhatCannotRunSaysWhy(t *testing.T) {
 		{exec.Request{Command: []string{"true"}, Cwd: "/no/such/folder"}, fault.Invalid, ""},
 		{exec.Request{Command: []string{"true"}, User: "nobody-here"}, fault.Invalid, ""},
 	} {
-		if _, err := s.Run(t.Context(), "box", c.ask); !fault.Is(err, c.kind) || fault.FieldOf(err) != c.field {
+		if _, err := s.Run(t.Context(), s.handle, c.ask); !fault.Is(err, c.kind) || fault.FieldOf(err) != c.field {
 			t.Errorf("%+v: %v about %q", c.ask, err, fault.FieldOf(err))
 		}
 	}
-	if _, err := s.Run(t.Context(), "still", exec.Request{Command: []string{"true"}}); !fault.Is(err, fault.Conflict) {
+	s.box.Becomes(sandbox.Stopped)
+	if _, err := s.Run(t.Context(), s.handle, exec.Request{Command: []string{"true"}}); !fault.Is(err, fault.Conflict) {
 		t.Errorf("stopped: %v", err)
 	}
-	s.unused(t, "box")
-	s.unused(t, "still")
+	s.unused(t)
 }
 
-func TestThrough_TheSandboxIsInUseAsLongAsTheCommandRuns(t *testing.T) {
+func TestRun_TheSandboxIsInUseAsLongAsTheCommandRuns(t *testing.T) {
 	s := live(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	session, err := s.Open(ctx, "box", exec.Request{Command: exec.Shell("read line; exit 3")}, exec.Size{})
+	session, err := s.Open(ctx, s.handle, exec.Request{Command: exec.Shell("read line; exit 3")}, exec.Size{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer session.Close()
-	if because := s.uses.Standing("box").Because; len(because) != 1 || because[0].Kind != idle.Exec || because[0].Detail != "read" {
+	if because := s.box.Uses.Standing("box").Because; len(because) != 1 || because[0].Kind != idle.Exec || because[0].Detail != "read" {
 		t.Errorf("while it waits: %+v", because)
 	}
-	asked := s.awake.asked.Load()
-	if _, err := session.Write([]byte("go\n")); err != nil || s.awake.asked.Load() != asked+1 {
+	asked := s.asked()
+	if _, err := session.Write([]byte("go\n")); err != nil || s.asked() != asked+1 {
 		t.Errorf("input does not wake: %v", err)
 	}
 	if e, err := session.Next(); err != nil || e.Exit != 3 {
 		t.Errorf("%+v, %v", e, err)
 	}
 	session.Close()
-	s.unused(t, "box")
+	s.unused(t)
 }
 
-func TestThrough_DialogueOnATerminal(t *testing.T) {
+func TestRun_DialogueOnATerminal(t *testing.T) {
 	s := live(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	session, err := s.Open(ctx, "box", exec.Request{Command: []string{"/bin/sh", "-c", "stty size; read line; echo got $line; stty size"}}, exec.Size{Cols: 100, Rows: 30})
+	session, err := s.Open(ctx, s.handle, exec.Request{Command: []string{"/bin/sh", "-c", "stty size; read line; echo got $line; stty size"}}, exec.Size{Cols: 100, Rows: 30})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,20 +206,20 @@ func TestThrough_DialogueOnATerminal(t *testing.T) {
 	}
 }
 
-func TestThrough_OnATerminalItIsUsedWhenSomethingIsTypedOrShown(t *testing.T) {
+func TestRun_OnATerminalItIsUsedWhenSomethingIsTypedOrShown(t *testing.T) {
 	s := live(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	session, err := s.Open(ctx, "box", exec.Request{Command: []string{"/bin/sh", "-c", "read line; echo got $line"}}, exec.Size{Cols: 80, Rows: 24})
+	session, err := s.Open(ctx, s.handle, exec.Request{Command: []string{"/bin/sh", "-c", "read line; echo got $line"}}, exec.Size{Cols: 80, Rows: 24})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer session.Close()
-	if because := s.uses.Standing("box").Because; len(because) != 1 || because[0].Kind != idle.Terminal {
+	if because := s.box.Uses.Standing("box").Because; len(because) != 1 || because[0].Kind != idle.Terminal {
 		t.Errorf("in use by %+v", because)
 	}
-	asked := s.awake.asked.Load()
-	if _, err := session.Write([]byte("go\n")); err != nil || s.awake.asked.Load() != asked+1 {
+	asked := s.asked()
+	if _, err := session.Write([]byte("go\n")); err != nil || s.asked() != asked+1 {
 		t.Errorf("a key does not wake: %v", err)
 	}
 	for {

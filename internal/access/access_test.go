@@ -1,16 +1,17 @@
-package door
+package access
 
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/idle"
-	"sandboxd/internal/link"
 	"sandboxd/internal/sandbox"
 )
 
@@ -22,50 +23,102 @@ var (
 
 // house is a sandbox in some state, with a guest that answers or does not.
 type house struct {
-	doors  *Doors
-	uses   *idle.Tracker
-	silent bool // the guest does not answer
+	control *Control
+	uses    *idle.Tracker
+	silent  bool // the guest does not answer
 
-	mu    sync.Mutex
-	state sandbox.State
-	id    string
-	err   error         // of Awake
-	woken int           // how often Awake found it at rest
-	seen  idle.Standing // while it was last asked to be awake
+	mu      sync.Mutex
+	state   sandbox.State
+	id      string
+	owner   string
+	deleted *sandbox.Tombstone
+	err     error         // of Awake
+	looked  int           // lookups of the row by name
+	asked   int           // to be awake, or for the row
+	woken   int           // how often Awake found it at rest
+	seen    idle.Standing // while it was last asked to be awake
 }
 
 func newHouse(state sandbox.State) *house {
-	h := &house{uses: idle.New(), state: state, id: "first"}
-	h.doors = New(h, h, h.uses)
+	h := &house{uses: idle.New(), state: state, id: "first", owner: "ann"}
+	h.control = New(h, h.link, Tracked(h.uses))
 	return h
 }
 
-func (h *house) Awake(_ context.Context, name string) (sandbox.Sandbox, error) {
+func (h *house) row() sandbox.Sandbox {
+	return sandbox.Sandbox{ID: h.id, Name: "lab", Owner: h.owner, State: h.state}
+}
+
+func (h *house) Awake(_ context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.seen = h.uses.Standing(name)
+	h.asked++
+	h.seen = h.uses.Standing(ref.Name())
 	if h.err != nil {
 		return sandbox.Sandbox{}, h.err
+	}
+	if ref.ID() != h.id {
+		return sandbox.Sandbox{}, fault.New(fault.Gone, "lab has been deleted.")
 	}
 	if h.state.Resting() {
 		h.woken++
 	}
 	h.state = sandbox.Running
-	return sandbox.Sandbox{ID: h.id, Name: name, State: h.state}, nil
+	return h.row(), nil
+}
+
+func (h *house) Current(_ context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked++
+	if ref.ID() != h.id {
+		return sandbox.Sandbox{}, fault.New(fault.Gone, "lab has been deleted.")
+	}
+	return h.row(), nil
 }
 
 func (h *house) Sandbox(_ context.Context, name string) (sandbox.Sandbox, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return sandbox.Sandbox{ID: h.id, Name: name, State: h.state}, nil
+	h.looked++
+	if name != "lab" || h.id == "" {
+		return sandbox.Sandbox{}, fault.New(fault.NotFound, "There is none.")
+	}
+	return h.row(), nil
 }
 
-func (h *house) Session(ctx context.Context, _ string) (*link.Session, error) {
+func (h *house) Tombstone(_ context.Context, name string) (sandbox.Tombstone, error) {
+	if h.deleted == nil || name != h.deleted.Name {
+		return sandbox.Tombstone{}, fault.New(fault.NotFound, "There was none.")
+	}
+	return *h.deleted, nil
+}
+
+// inside is a guest whose link does not end.
+type inside struct{ Guest }
+
+func (inside) Done() <-chan struct{} { return nil }
+
+func (h *house) link(ctx context.Context, _ string) (Guest, error) {
 	if h.silent {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	return &link.Session{}, nil
+	return inside{}, nil
+}
+
+// handle is what the owner gets.
+func (h *house) handle(t *testing.T) Handle {
+	t.Helper()
+	got, err := h.control.Resolve(t.Context(), "lab", By(user("ann")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func user(id string) auth.Principal {
+	return auth.Principal{User: auth.User{ID: id, Role: auth.Member}}
 }
 
 func (h *house) becomes(state sandbox.State) {
@@ -86,7 +139,7 @@ func (h *house) kinds() string {
 func TestOpen_TheUseIsRegisteredBeforeTheWakeAndUntilRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(sandbox.Asleep)
-		e, err := h.doors.Open(t.Context(), "lab", command)
+		e, err := h.handle(t).Open(t.Context(), command)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,10 +161,10 @@ func TestOpen_TheUseIsRegisteredBeforeTheWakeAndUntilRelease(t *testing.T) {
 func TestOpen_WhatDoesNotRunIsRefusedAndNotInUse(t *testing.T) {
 	h := newHouse(sandbox.Stopped)
 	h.err = fault.New(fault.Conflict, "lab is stopped. Start it first.")
-	if _, err := h.doors.Open(t.Context(), "lab", command); !fault.Is(err, fault.Conflict) {
+	if _, err := h.handle(t).Open(t.Context(), command); !fault.Is(err, fault.Conflict) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := h.doors.OpenStream(t.Context(), "lab", terminal); !fault.Is(err, fault.Conflict) {
+	if _, err := h.handle(t).OpenStream(t.Context(), terminal); !fault.Is(err, fault.Conflict) {
 		t.Errorf("got %v", err)
 	}
 	if h.kinds() != "" {
@@ -123,7 +176,7 @@ func TestOpen_AGuestThatDoesNotAnswerIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(sandbox.Running)
 		h.silent = true
-		if _, err := h.doors.Open(t.Context(), "lab", command); !fault.Is(err, fault.Unavailable) {
+		if _, err := h.handle(t).Open(t.Context(), command); !fault.Is(err, fault.Unavailable) {
 			t.Errorf("got %v", err)
 		}
 		if h.kinds() != "" {
@@ -135,7 +188,7 @@ func TestOpen_AGuestThatDoesNotAnswerIsUnavailable(t *testing.T) {
 func TestOpenStream_CountsAroundItsTouchesOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(sandbox.Running)
-		e, err := h.doors.OpenStream(t.Context(), "lab", terminal)
+		e, err := h.handle(t).OpenStream(t.Context(), terminal)
 		if err != nil || h.kinds() != "terminal " {
 			t.Fatalf("in use by %q, %v", h.kinds(), err)
 		}
@@ -157,7 +210,7 @@ func TestOpenStream_CountsAroundItsTouchesOnly(t *testing.T) {
 func TestTouch_WhatGoesInIsRegisteredBeforeItWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(sandbox.Running)
-		e, err := h.doors.OpenStream(t.Context(), "lab", terminal)
+		e, err := h.handle(t).OpenStream(t.Context(), terminal)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +225,7 @@ func TestTouch_WhatGoesInIsRegisteredBeforeItWakes(t *testing.T) {
 
 func TestTouch_WhatComesOutWakesNothing(t *testing.T) {
 	h := newHouse(sandbox.Running)
-	e, err := h.doors.OpenStream(t.Context(), "lab", terminal)
+	e, err := h.handle(t).OpenStream(t.Context(), terminal)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +240,7 @@ func TestTouch_WhatComesOutWakesNothing(t *testing.T) {
 
 func TestTouch_AStreamOfAnotherSandboxIsOver(t *testing.T) {
 	h := newHouse(sandbox.Running)
-	e, err := h.doors.OpenStream(t.Context(), "lab", terminal)
+	e, err := h.handle(t).OpenStream(t.Context(), terminal)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +258,7 @@ func TestTouch_AStreamOfAnotherSandboxIsOver(t *testing.T) {
 func TestAttend_KeepsAwakeWhatRunsAndWakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(sandbox.Running)
-		e, err := h.doors.OpenStream(t.Context(), "lab", terminal)
+		e, err := h.handle(t).OpenStream(t.Context(), terminal)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,7 +285,7 @@ func TestJoinStream_WaitsButWakesNothing(t *testing.T) {
 		sandbox.Running: true, sandbox.Starting: true, sandbox.Frozen: false, sandbox.Sleeping: false, sandbox.Asleep: false,
 	} {
 		h := newHouse(state)
-		e, err := h.doors.JoinStream(t.Context(), "lab", comeback)
+		e, err := h.handle(t).JoinStream(t.Context(), comeback)
 		if (err == nil) != opens || h.woken != 0 {
 			t.Errorf("%s: %v, woken %d times", state, err, h.woken)
 		}
@@ -250,7 +303,7 @@ func TestJoinStream_OfAForgottenPageIsNoUse(t *testing.T) {
 		h.uses.Reset("lab")
 		time.Sleep(2 * idle.Attention)
 		before := h.uses.Standing("lab")
-		e, err := h.doors.JoinStream(t.Context(), "lab", comeback)
+		e, err := h.handle(t).JoinStream(t.Context(), comeback)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,14 +321,14 @@ func TestLook_IsNoUseAndWakesNothing(t *testing.T) {
 			sandbox.Stopped: false, sandbox.Failed: false, sandbox.Starting: false, sandbox.Deleting: false,
 		} {
 			h := newHouse(state)
-			_, err := h.doors.Look(t.Context(), "lab")
+			_, err := h.handle(t).Look(t.Context())
 			if !fault.Is(err, fault.Conflict) || errors.Is(err, ErrAsleep) != asleep || h.woken != 0 {
 				t.Errorf("%s: %v, woken %d times", state, err, h.woken)
 			}
 		}
 		h := newHouse(sandbox.Running)
-		e, err := h.doors.Look(t.Context(), "lab")
-		if err != nil || e.Session == nil || e.Touch(t.Context(), false) != nil {
+		e, err := h.handle(t).Look(t.Context())
+		if err != nil || e.Guest == nil || e.Touch(t.Context(), false) != nil {
 			t.Fatalf("%+v, %v", e, err)
 		}
 		e.Attend(t.Context())
@@ -285,8 +338,83 @@ func TestLook_IsNoUseAndWakesNothing(t *testing.T) {
 		}
 		h.silent = true
 		began := time.Now()
-		if _, err := h.doors.Look(t.Context(), "lab"); !fault.Is(err, fault.Unavailable) || time.Since(began) != lookLimit {
+		if _, err := h.handle(t).Look(t.Context()); !fault.Is(err, fault.Unavailable) || time.Since(began) != lookLimit {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 	})
+}
+
+// ways are all the ways to open one.
+func (h Handle) ways() map[string]func(ctx context.Context) (*Session, error) {
+	return map[string]func(ctx context.Context) (*Session, error){
+		"open":   func(ctx context.Context) (*Session, error) { return h.Open(ctx, command) },
+		"stream": func(ctx context.Context) (*Session, error) { return h.OpenStream(ctx, terminal) },
+		"join":   func(ctx context.Context) (*Session, error) { return h.JoinStream(ctx, comeback) },
+		"look":   func(ctx context.Context) (*Session, error) { return h.Look(ctx) },
+	}
+}
+
+func TestHandle_AnotherSandboxOfTheNameIsNeitherOpenedNorWoken(t *testing.T) {
+	h := newHouse(sandbox.Running)
+	lab := h.handle(t)
+	for way, open := range lab.ways() {
+		s, err := open(t.Context())
+		if err != nil {
+			t.Fatalf("%s, of the one that is meant: %v", way, err)
+		}
+		s.Release()
+	}
+	h.id = "second" // deleted, and made anew under the same name by somebody else
+	h.becomes(sandbox.Asleep)
+	for way, open := range lab.ways() {
+		if _, err := open(t.Context()); !fault.Is(err, fault.Gone) {
+			t.Errorf("%s: %v", way, err)
+		}
+	}
+	if h.woken != 0 || h.kinds() != "" {
+		t.Errorf("woken %d times, in use by %q", h.woken, h.kinds())
+	}
+}
+
+func TestResolve_LooksOnceAndOpeningOnceMore(t *testing.T) {
+	h := newHouse(sandbox.Asleep)
+	s, err := h.handle(t).Open(t.Context(), command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Release()
+	if h.looked != 1 || h.asked != 1 {
+		t.Errorf("looked up %d times, asked %d times", h.looked, h.asked)
+	}
+}
+
+func TestResolve_WhatMayNotBeSeenLooksLikeWhatIsNotThere(t *testing.T) {
+	h := newHouse(sandbox.Running)
+	limited := user("ann")
+	limited.Sandbox, limited.SandboxID = "lab", "the one before"
+	for what, claim := range map[string]Claim{"another user": By(user("bob")), "a token for the sandbox that had the name": By(limited)} {
+		_, err := h.control.Resolve(t.Context(), "lab", claim)
+		_, none := h.control.Resolve(t.Context(), "lob", claim)
+		if !fault.Is(err, fault.NotFound) || strings.ReplaceAll(fault.Message(none), "lob", "lab") != fault.Message(err) {
+			t.Errorf("%s: %v; of one that is not there: %v", what, err, none)
+		}
+	}
+}
+
+func TestResolve_WhoMightHaveUsedItHearsThatItWasDeleted(t *testing.T) {
+	h := newHouse(sandbox.Running)
+	h.id, h.deleted = "", &sandbox.Tombstone{ID: "first", Name: "lab", Owner: "ann", Deleted: time.Unix(0, 0)}
+	its, other := user("ann"), user("ann")
+	its.SandboxID, other.SandboxID = "first", "second"
+	for what, c := range map[string]struct {
+		who  auth.Principal
+		kind fault.Kind
+	}{
+		"its owner": {user("ann"), fault.Gone}, "its token": {its, fault.Gone},
+		"another user": {user("bob"), fault.NotFound}, "another one's token": {other, fault.NotFound},
+	} {
+		if _, err := h.control.Resolve(t.Context(), "lab", By(c.who)); !fault.Is(err, c.kind) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
 }

@@ -10,11 +10,11 @@ import (
 	"sandboxd/internal/sandboxtest"
 )
 
-// buried puts a grave into d as if it had been dug at that time.
+// buried puts a tombstone into d as if it had been dug at that time.
 func buried(t *testing.T, d *DB, name string, at time.Time) {
 	t.Helper()
 	err := d.write(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO graves VALUES (?, 'owner', ?)`, name, stamp(at))
+		_, err := tx.ExecContext(ctx, `INSERT INTO tombstones VALUES (?, 'owner', ?)`, name, stamp(at))
 		return err
 	})
 	if err != nil {
@@ -22,10 +22,10 @@ func buried(t *testing.T, d *DB, name string, at time.Time) {
 	}
 }
 
-// graves counts all that the file holds.
-func graves(t *testing.T, d *DB) (n int) {
+// tombstones counts all that the file holds.
+func tombstones(t *testing.T, d *DB) (n int) {
 	t.Helper()
-	if err := d.reader.QueryRowContext(t.Context(), `SELECT count(*) FROM graves`).Scan(&n); err != nil {
+	if err := d.reader.QueryRowContext(t.Context(), `SELECT count(*) FROM tombstones`).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -42,29 +42,29 @@ func deleteOne(t *testing.T, d *DB, name string) {
 	}
 }
 
-func TestGrave_IsKeptThirtyDays(t *testing.T) {
+func TestTombstone_IsKeptThirtyDays(t *testing.T) {
 	d := fresh(t)
-	buried(t, d, "old", time.Now().Add(-graveLife-time.Hour))
-	buried(t, d, "young", time.Now().Add(-graveLife+time.Hour))
-	if _, err := d.Sandboxes().Grave(t.Context(), "old"); !fault.Is(err, fault.NotFound) {
+	buried(t, d, "old", time.Now().Add(-tombstoneLife-time.Hour))
+	buried(t, d, "young", time.Now().Add(-tombstoneLife+time.Hour))
+	if _, err := d.Sandboxes().Tombstone(t.Context(), "old"); !fault.Is(err, fault.NotFound) {
 		t.Errorf("old: %v", err)
 	}
 	deleteOne(t, d, "fresh")
-	if n := graves(t, d); n != 2 {
-		t.Errorf("%d graves are kept, want the young and the fresh one", n)
+	if n := tombstones(t, d); n != 2 {
+		t.Errorf("%d tombstones are kept, want the young and the fresh one", n)
 	}
 	for _, name := range []string{"young", "fresh"} {
-		if _, err := d.Sandboxes().Grave(t.Context(), name); err != nil {
+		if _, err := d.Sandboxes().Tombstone(t.Context(), name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-func TestGrave_OldestMakePlaceForTenThousand(t *testing.T) {
+func TestTombstone_OldestMakePlaceForTenThousand(t *testing.T) {
 	d := fresh(t)
 	err := d.write(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ? - 1)
-			INSERT INTO graves SELECT 'g' || i, 'owner', ? + i FROM n`, maxGraves, time.Now().Add(-24*time.Hour).UnixMicro())
+			INSERT INTO tombstones SELECT 'g' || i, 'owner', ? + i FROM n`, maxTombstones, time.Now().Add(-24*time.Hour).UnixMicro())
 		return err
 	})
 	if err != nil {
@@ -73,11 +73,11 @@ func TestGrave_OldestMakePlaceForTenThousand(t *testing.T) {
 	deleteOne(t, d, "one")
 	deleteOne(t, d, "g1") // a name that is there does not need another place
 	deleteOne(t, d, "two")
-	if n := graves(t, d); n != maxGraves {
-		t.Errorf("%d graves are kept, want %d", n, maxGraves)
+	if n := tombstones(t, d); n != maxTombstones {
+		t.Errorf("%d tombstones are kept, want %d", n, maxTombstones)
 	}
 	for name, want := range map[string]bool{"g0": false, "g1": true, "g2": false, "g3": true, "one": true, "two": true} {
-		if _, err := d.Sandboxes().Grave(t.Context(), name); (err == nil) != want {
+		if _, err := d.Sandboxes().Tombstone(t.Context(), name); (err == nil) != want {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1,0 +1,144 @@
+package access
+
+import (
+	"context"
+	"time"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/idle"
+	"sandboxd/internal/sandbox"
+)
+
+const (
+	// answerLimit is how long the guest of a running sandbox may take to be connected: after a restart of sandboxd, or a
+	// thaw after one, it dials in again within a fraction of this.
+	answerLimit = 5 * time.Second
+	// lookLimit is the same for those who only look, and show something else meanwhile.
+	lookLimit = time.Second
+)
+
+// ErrAsleep says that a sandbox is at rest, and was not woken because nobody has asked for that. Its kind is Conflict.
+var ErrAsleep = fault.New(fault.Conflict, "The sandbox is asleep. Use it, or start it, to wake it.")
+
+// Handle is one sandbox that somebody may use, judged by Resolve. It keeps to that sandbox: once it is deleted, everything
+// is Gone, also when another one has its name. It is a value, and does not notice when the right to it is lost: what goes on
+// for long asks Resolve again. The zero Handle is of no sandbox; it must not be opened.
+type Handle struct {
+	control *Control
+	sandbox sandbox.Sandbox
+}
+
+// Sandbox is the row as it was judged.
+func (h Handle) Sandbox() sandbox.Sandbox { return h.sandbox }
+
+// Ref is what names the sandbox for the Manager.
+func (h Handle) Ref() sandbox.Ref { return h.sandbox.Ref() }
+
+// ID is the sandbox's.
+func (h Handle) ID() string { return h.sandbox.ID }
+
+// Name is the sandbox's.
+func (h Handle) Name() string { return h.sandbox.Name }
+
+// Current gives the row as it is now. Gone once the sandbox is deleted.
+func (h Handle) Current(ctx context.Context) (sandbox.Sandbox, error) {
+	return h.control.sandboxes.Current(ctx, h.Ref())
+}
+
+// Open registers a use of the sandbox, wakes it if it is at rest, and gives its live link. It is in use until Release,
+// whatever passes through. It blocks while the sandbox is on its way up, until ctx ends, which should have a deadline of its
+// own. Kinds: Gone (deleted), Conflict (stopped by its owner, or failed; the message says so), Unavailable (the host is full,
+// or the guest does not answer), Timeout.
+func (h Handle) Open(ctx context.Context, u idle.Use) (*Session, error) {
+	lease := h.control.uses.Begin(h.Name(), u)
+	s, err := h.connect(ctx, h.awake)
+	if err != nil {
+		lease.End()
+		return nil, err
+	}
+	return s.leased(lease), nil
+}
+
+// OpenStream is Open for what may be open for hours without being used: from when it is open, it counts only around its
+// Touches.
+func (h Handle) OpenStream(ctx context.Context, u idle.Use) (*Session, error) {
+	return h.stream(ctx, u, h.awake)
+}
+
+// JoinStream is OpenStream for a page that comes back by itself: it waits for a sandbox that is on its way up, but wakes
+// none: ErrAsleep then. u should be unattended.
+func (h Handle) JoinStream(ctx context.Context, u idle.Use) (*Session, error) {
+	return h.stream(ctx, u, h.unlessAtRest)
+}
+
+// Look gives the live link of a sandbox that runs at this moment. That is no use of it, and wakes nothing: for lists and
+// dashboards. The session need not be released, and its Touch does nothing. It waits a second at most. Kinds: Gone, Conflict
+// (it does not run: ErrAsleep, or the message says why), Unavailable.
+func (h Handle) Look(ctx context.Context) (*Session, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	return h.connect(ctx, h.running)
+}
+
+func (h Handle) stream(ctx context.Context, u idle.Use, up uprise) (*Session, error) {
+	opening := h.control.uses.Begin(h.Name(), u)
+	defer opening.End()
+	s, err := h.connect(ctx, up)
+	if err != nil {
+		return nil, err
+	}
+	return s.leased(h.control.uses.Watch(h.Name(), u)), nil
+}
+
+// uprise gives the row of a sandbox that runs, by whatever means are allowed.
+type uprise func(ctx context.Context) (sandbox.Sandbox, error)
+
+func (h Handle) connect(ctx context.Context, up uprise) (*Session, error) {
+	s, err := up(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	guest, err := h.control.links(ctx, s.ID)
+	if err != nil && ctx.Err() != nil {
+		err = fault.Wrap(err, fault.Unavailable, "%s runs, but the program inside it does not answer. Restart it if this lasts.", s.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	h.sandbox = s
+	return &Session{Guest: guest, handle: h, release: func() {}}, nil
+}
+
+func (h Handle) awake(ctx context.Context) (sandbox.Sandbox, error) {
+	return h.control.sandboxes.Awake(ctx, h.Ref())
+}
+
+func (h Handle) unlessAtRest(ctx context.Context) (sandbox.Sandbox, error) {
+	s, err := h.Current(ctx)
+	switch {
+	case err != nil || s.State == sandbox.Running:
+		return s, err
+	case s.State.Resting():
+		return s, asleep(s.Name)
+	}
+	return h.awake(ctx)
+}
+
+func (h Handle) running(ctx context.Context) (sandbox.Sandbox, error) {
+	s, err := h.Current(ctx)
+	switch {
+	case err != nil || s.State == sandbox.Running:
+		return s, err
+	case s.State.Resting():
+		return s, asleep(s.Name)
+	case s.State == sandbox.Stopped || s.State == sandbox.Failed:
+		return s, fault.New(fault.Conflict, "%s is %s. Start it first.", s.Name, s.State)
+	}
+	return s, fault.New(fault.Conflict, "%s is %s. Try again when it runs.", s.Name, s.State)
+}
+
+func asleep(name string) error {
+	return fault.Wrap(ErrAsleep, fault.Conflict, "%s is asleep. Use it, or start it, to wake it.", name)
+}
