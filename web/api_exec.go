@@ -13,7 +13,6 @@ import (
 
 	"sandboxd/internal/exec"
 	"sandboxd/internal/fault"
-	"sandboxd/internal/sandbox"
 )
 
 const lineType = "application/x-ndjson"
@@ -80,7 +79,7 @@ func (s *Server) apiExec(ctx context.Context, r *request, in execBody) (reply, e
 	if ask.MaxOutput, err = r.intQuery("max_output", 0, 1, exec.MaxOutput); err != nil {
 		return reply{}, err
 	}
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
 	}
@@ -89,12 +88,12 @@ func (s *Server) apiExec(ctx context.Context, r *request, in execBody) (reply, e
 		return reply{}, err
 	}
 	defer leave()
-	ctx, end := s.whileWelcome(sandbox.Only(ctx, box.ID), r)
+	ctx, end := s.whileWelcome(ctx, r)
 	defer end()
 	if r.accepts(lineType) {
-		return reply{}, s.execLive(ctx, end, r, box.Name, ask)
+		return reply{}, s.execLive(ctx, end, r, h, ask)
 	}
-	result, err := s.cfg.Commands.Run(ctx, box.Name, ask)
+	result, err := s.cfg.Commands.Run(ctx, h, ask)
 	if err != nil {
 		return reply{}, whyCut(ctx, err)
 	}

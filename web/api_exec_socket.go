@@ -9,9 +9,9 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/fault"
-	"sandboxd/internal/sandbox"
 )
 
 // The first byte of a binary message from sandboxd says which stream the rest belongs to.
@@ -39,7 +39,7 @@ type socketMessage struct {
 // apiExecSocket is a dialogue with a command. What speaks against it is told before the upgrade, except for what the
 // first message asks.
 func (s *Server) apiExecSocket(ctx context.Context, r *request) (talk, func(), error) {
-	box, err := s.reachable(ctx, r)
+	h, err := s.reachable(ctx, r)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -48,7 +48,7 @@ func (s *Server) apiExecSocket(ctx context.Context, r *request) (talk, func(), e
 		if r.query("patient") == "true" {
 			d.silence, d.stall = patience, patience
 		}
-		err := d.say(d.hold(sandbox.Only(ctx, box.ID), s.cfg.Commands, box.Name))
+		err := d.say(d.hold(ctx, s.cfg.Commands, h))
 		linger := time.AfterFunc(closeLimit, func() { conn.Close() }) // wakes listen, if the client says nothing more
 		defer linger.Stop()
 		d.running.Wait()
@@ -71,13 +71,13 @@ type dialogue struct {
 }
 
 // hold starts what the first message asks for and carries bytes both ways until the command ends or the client leaves.
-func (d *dialogue) hold(ctx context.Context, commands Commands, name string) error {
+func (d *dialogue) hold(ctx context.Context, commands Commands, h access.Handle) error {
 	ask, size, err := d.first()
 	if err != nil {
 		return err
 	}
 	d.began = time.Now()
-	if d.session, err = commands.Open(ctx, name, ask, size); err != nil {
+	if d.session, err = commands.Open(ctx, h, ask, size); err != nil {
 		return err
 	}
 	defer d.session.Close()

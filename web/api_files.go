@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/files"
 	"sandboxd/internal/sandbox"
@@ -25,14 +26,14 @@ const moveLimit = 60 * time.Second
 
 // onFiles adapts an action on the files of the sandbox that the path names. Bodies and answers may take as long as they like,
 // while something moves. ctx ends when the client leaves or may not any more. act may write the answer itself.
-func (s *Server) onFiles(act func(ctx context.Context, r *request, name string) (reply, error)) echo.HandlerFunc {
+func (s *Server) onFiles(act func(ctx context.Context, r *request, h access.Handle) (reply, error)) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := requestOf(c)
 		r.guard()
 		if err := r.checkQuery(); err != nil {
 			return err
 		}
-		box, err := s.visible(r.http.Context(), r.who, r.param("name"))
+		h, err := s.resolve(r.http.Context(), r.who, r.param("name"))
 		if err != nil {
 			return err
 		}
@@ -41,12 +42,12 @@ func (s *Server) onFiles(act func(ctx context.Context, r *request, name string) 
 			return err
 		}
 		defer leave()
-		ctx, end := s.whileWelcome(sandbox.Only(r.http.Context(), box.ID), r)
+		ctx, end := s.whileWelcome(r.http.Context(), r)
 		defer end()
 		defer s.keepMoving(ctx, r)()
-		out, err := act(ctx, r, box.Name)
+		out, err := act(ctx, r, h)
 		if err != nil {
-			return stillTrashed(s.fileError(ctx, r, box, err), err)
+			return stillTrashed(s.fileError(ctx, r, h, err), err)
 		}
 		if c.Response().Committed {
 			return nil
@@ -57,13 +58,13 @@ func (s *Server) onFiles(act func(ctx context.Context, r *request, name string) 
 }
 
 // filesCall adapts an action whose input is JSON.
-func filesCall[In any](s *Server, act func(ctx context.Context, r *request, name string, in In) (reply, error)) echo.HandlerFunc {
-	return s.onFiles(func(ctx context.Context, r *request, name string) (reply, error) {
+func filesCall[In any](s *Server, act func(ctx context.Context, r *request, h access.Handle, in In) (reply, error)) echo.HandlerFunc {
+	return s.onFiles(func(ctx context.Context, r *request, h access.Handle) (reply, error) {
 		var in In
 		if err := readJSON(r.http, &in); err != nil {
 			return reply{}, err
 		}
-		return act(ctx, r, name, in)
+		return act(ctx, r, h, in)
 	})
 }
 
@@ -95,7 +96,7 @@ func (s *Server) keepMoving(ctx context.Context, r *request) (stop func()) {
 }
 
 // fileError says what an error of an action on files means to the client.
-func (s *Server) fileError(ctx context.Context, r *request, box sandbox.Sandbox, err error) error {
+func (s *Server) fileError(ctx context.Context, r *request, h access.Handle, err error) error {
 	switch cause := context.Cause(ctx); {
 	case cause != nil && !errors.Is(cause, context.Canceled):
 		return cause // whoever asks may not any more
@@ -108,7 +109,7 @@ func (s *Server) fileError(ctx context.Context, r *request, box sandbox.Sandbox,
 		}
 		return &statusError{http.StatusInsufficientStorage, "disk_full", "The sandbox's disk is full. Delete something in it and try again. " + left}
 	case fault.Is(err, fault.Unavailable), fault.Is(err, fault.NotFound):
-		if now := s.whatHappened(ctx, r, box); now != nil {
+		if now := s.whatHappened(ctx, h); now != nil {
 			return now
 		}
 	}
@@ -116,19 +117,17 @@ func (s *Server) fileError(ctx context.Context, r *request, box sandbox.Sandbox,
 }
 
 // whatHappened says what has become of a sandbox under an action on its files, when that explains why it failed.
-func (s *Server) whatHappened(ctx context.Context, r *request, box sandbox.Sandbox) error {
-	now, err := s.visible(ctx, r.who, box.Name)
+func (s *Server) whatHappened(ctx context.Context, h access.Handle) error {
+	now, err := h.Current(ctx)
 	switch {
-	case fault.Is(err, fault.NotFound), fault.Is(err, fault.Gone):
+	case fault.Is(err, fault.Gone):
 		return err
 	case err != nil:
 		return nil
-	case now.ID != box.ID:
-		return fault.New(fault.Gone, "%s was deleted meanwhile, and another one has its name.", box.Name)
 	case now.State == sandbox.Deleting:
-		return fault.New(fault.Conflict, "%s is being deleted, with everything in it.", box.Name)
+		return fault.New(fault.Conflict, "%s is being deleted, with everything in it.", now.Name)
 	case now.State == sandbox.Stopped, now.State == sandbox.Stopping, now.State == sandbox.Failed:
-		return fault.New(fault.Conflict, "%s is %s. Start it first.", box.Name, now.State)
+		return fault.New(fault.Conflict, "%s is %s. Start it first.", now.Name, now.State)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/files"
 	"sandboxd/internal/wire"
 )
@@ -68,9 +69,9 @@ var archiveTypes = map[files.Format]string{
 }
 
 // sendArchive answers with a folder, or some things in it, as an archive.
-func (s *Server) sendArchive(ctx context.Context, r *request, name, path string) error {
+func (s *Server) sendArchive(ctx context.Context, r *request, h access.Handle, path string) error {
 	q := r.http.URL.Query()
-	archive, err := s.cfg.Files.Pack(ctx, name, path, q["name"], files.Format(q.Get("archive")))
+	archive, err := s.cfg.Files.Pack(ctx, h, path, q["name"], files.Format(q.Get("archive")))
 	if err != nil {
 		return err
 	}

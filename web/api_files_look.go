@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
-	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
 )
 
@@ -90,16 +90,16 @@ type searchEnd struct {
 var errEnough = errors.New("enough was found")
 
 // apiSearchFiles looks for names or contents below a folder.
-func (s *Server) apiSearchFiles(ctx context.Context, r *request, name string, in searchBody) (reply, error) {
+func (s *Server) apiSearchFiles(ctx context.Context, r *request, h access.Handle, in searchBody) (reply, error) {
 	q, err := in.search()
 	if err != nil {
 		return reply{}, err
 	}
 	if r.accepts(lineType) {
-		return reply{}, s.searchLive(ctx, r, name, q)
+		return reply{}, s.searchLive(ctx, r, h, q)
 	}
 	out, size := searchShape{Found: []foundShape{}}, 0
-	out.More, err = s.cfg.Files.Search(ctx, name, q, func(f wire.Found) error {
+	out.More, err = s.cfg.Files.Search(ctx, h, q, func(f wire.Found) error {
 		if size += len(f.Path) + len(f.Text) + 64; size > foundBytes {
 			return errEnough
 		}
@@ -113,9 +113,9 @@ func (s *Server) apiSearchFiles(ctx context.Context, r *request, name string, in
 }
 
 // searchLive answers with a line of JSON for each thing that is found, when it is found, and a last one.
-func (s *Server) searchLive(ctx context.Context, r *request, name string, q wire.Search) error {
+func (s *Server) searchLive(ctx context.Context, r *request, h access.Handle, q wire.Search) error {
 	var out *flow
-	more, err := s.cfg.Files.Search(ctx, name, q, func(f wire.Found) error {
+	more, err := s.cfg.Files.Search(ctx, h, q, func(f wire.Found) error {
 		if out == nil {
 			out = r.openFlow(lineType)
 		}
@@ -156,15 +156,15 @@ func (s *Server) openFolders(ctx context.Context, r *request) (pump, func(), err
 	if err := r.checkQuery(); err != nil {
 		return nil, nil, err
 	}
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, nil, err
 	}
-	w := s.startWatch(sandbox.Only(ctx, box.ID), box.Name, r.http.URL.Query()["path"])
+	w := s.startWatch(ctx, h, r.http.URL.Query()["path"])
 	first, err := w.first(ctx)
 	if err != nil {
 		w.end()
-		return nil, nil, s.fileError(ctx, r, box, err)
+		return nil, nil, s.fileError(ctx, r, h, err)
 	}
 	return func(ctx context.Context, out events) error {
 		if err := folderChanged(out, first); err != nil {
@@ -193,13 +193,13 @@ type fileWatch struct {
 	end     func() // waits
 }
 
-func (s *Server) startWatch(ctx context.Context, name string, paths []string) *fileWatch {
+func (s *Server) startWatch(ctx context.Context, h access.Handle, paths []string) *fileWatch {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &fileWatch{changed: make(chan string), ended: make(chan error, 1)}
 	var running sync.WaitGroup
 	w.end = func() { cancel(); running.Wait() }
 	running.Go(func() {
-		w.ended <- s.cfg.Files.Watch(ctx, name, paths, func(folder string) error {
+		w.ended <- s.cfg.Files.Watch(ctx, h, paths, func(folder string) error {
 			select {
 			case w.changed <- folder:
 				return nil

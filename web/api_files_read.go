@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/files"
 	"sandboxd/internal/wire"
@@ -27,7 +28,7 @@ const (
 const homePath = "~"
 
 // apiFile gives a file's bytes, a folder's list or archive, what is known of either, or how far an upload is.
-func (s *Server) apiFile(ctx context.Context, r *request, name string) (reply, error) {
+func (s *Server) apiFile(ctx context.Context, r *request, h access.Handle) (reply, error) {
 	path, err := r.onePath(homePath)
 	if err != nil {
 		return reply{}, err
@@ -35,18 +36,18 @@ func (s *Server) apiFile(ctx context.Context, r *request, name string) (reply, e
 	q := r.http.URL.Query()
 	switch {
 	case q.Has("upload"):
-		offset, err := s.cfg.Files.Upload(ctx, name, path, q.Get("upload"))
+		offset, err := s.cfg.Files.Upload(ctx, h, path, q.Get("upload"))
 		return reply{body: offsetShape{offset}}, err
 	case q.Has("archive"):
-		return reply{}, s.sendArchive(ctx, r, name, path)
+		return reply{}, s.sendArchive(ctx, r, h, path)
 	case q.Get("stat") == "true":
-		return s.statFile(ctx, r, name, path)
+		return s.statFile(ctx, r, h, path)
 	case q.Has("limit") || q.Has("after"):
-		return s.listFolder(ctx, r, name, path)
+		return s.listFolder(ctx, r, h, path)
 	}
-	err = s.sendFile(ctx, r, name, path)
+	err = s.sendFile(ctx, r, h, path)
 	if errors.Is(err, files.ErrIsFolder) {
-		return s.listFolder(ctx, r, name, path)
+		return s.listFolder(ctx, r, h, path)
 	}
 	return reply{}, err
 }
@@ -70,19 +71,19 @@ func (r *request) onePath(otherwise string) (string, error) {
 // refresh says whether a page looks again by itself, which is no use of a sandbox and wakes none.
 func (r *request) refresh() bool { return r.query("refresh") == "true" }
 
-func (s *Server) statFile(ctx context.Context, r *request, name, path string) (reply, error) {
+func (s *Server) statFile(ctx context.Context, r *request, h access.Handle, path string) (reply, error) {
 	stat := s.cfg.Files.Stat
 	if r.refresh() {
 		stat = s.cfg.Files.Glance().Stat
 	}
-	e, err := stat(ctx, name, path)
+	e, err := stat(ctx, h, path)
 	if err != nil {
 		return reply{}, err
 	}
 	return reply{body: entryBody(e)}, nil
 }
 
-func (s *Server) listFolder(ctx context.Context, r *request, name, path string) (reply, error) {
+func (s *Server) listFolder(ctx context.Context, r *request, h access.Handle, path string) (reply, error) {
 	limit, err := r.intQuery("limit", listDefault, 1, wire.MaxListing)
 	if err != nil {
 		return reply{}, err
@@ -91,7 +92,7 @@ func (s *Server) listFolder(ctx context.Context, r *request, name, path string) 
 	if r.refresh() {
 		list = s.cfg.Files.Glance().List
 	}
-	l, err := list(ctx, name, path, r.query("after"), limit)
+	l, err := list(ctx, h, path, r.query("after"), limit)
 	if err != nil {
 		return reply{}, err
 	}
@@ -99,18 +100,18 @@ func (s *Server) listFolder(ctx context.Context, r *request, name, path string) 
 }
 
 // sendFile answers with a file's content, or what the request's conditions and range make of that.
-func (s *Server) sendFile(ctx context.Context, r *request, name, path string) error {
+func (s *Server) sendFile(ctx context.Context, r *request, h access.Handle, path string) error {
 	at, length := int64(0), int64(-1)
 	if conditional(r) {
 		length = sniffed // enough to tell what it is; the part that is wanted follows
 	}
-	file, err := s.cfg.Files.Read(ctx, name, path, at, length)
+	file, err := s.cfg.Files.Read(ctx, h, path, at, length)
 	if err != nil {
 		return err
 	}
 	out := &sending{ResponseWriter: r.w, ctl: http.NewResponseController(r.w), move: s.move, size: file.Entry.Size, bare: r.wantsHead(), content: file, whole: length < 0}
 	out.again = func(offset, length int64) (*files.Content, error) {
-		return s.cfg.Files.Read(ctx, name, path, offset, length)
+		return s.cfg.Files.Read(ctx, h, path, offset, length)
 	}
 	defer out.close()
 	if err := out.sniff(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 )
 
@@ -15,15 +16,15 @@ type makeFolderBody struct {
 }
 
 // apiMakeFolder makes a folder.
-func (s *Server) apiMakeFolder(ctx context.Context, _ *request, name string, in makeFolderBody) (reply, error) {
+func (s *Server) apiMakeFolder(ctx context.Context, _ *request, h access.Handle, in makeFolderBody) (reply, error) {
 	path, err := pathInput("path", in.Path, in.PathEncoded)
 	if err != nil {
 		return reply{}, err
 	}
-	if err := s.cfg.Files.Mkdir(ctx, name, path, in.Parents); err != nil {
+	if err := s.cfg.Files.Mkdir(ctx, h, path, in.Parents); err != nil {
 		return reply{}, err
 	}
-	e, err := s.cfg.Files.Stat(ctx, name, path)
+	e, err := s.cfg.Files.Stat(ctx, h, path)
 	return reply{status: http.StatusCreated, body: entryBody(e)}, err
 }
 
@@ -36,17 +37,17 @@ type moveBody struct {
 }
 
 // apiMoveFiles moves or renames.
-func (s *Server) apiMoveFiles(ctx context.Context, _ *request, name string, in moveBody) (reply, error) {
-	return carry(ctx, name, in, s.cfg.Files.Move)
+func (s *Server) apiMoveFiles(ctx context.Context, _ *request, h access.Handle, in moveBody) (reply, error) {
+	return carry(ctx, h, in, s.cfg.Files.Move)
 }
 
 // apiCopyFiles copies.
-func (s *Server) apiCopyFiles(ctx context.Context, _ *request, name string, in moveBody) (reply, error) {
-	return carry(ctx, name, in, s.cfg.Files.Copy)
+func (s *Server) apiCopyFiles(ctx context.Context, _ *request, h access.Handle, in moveBody) (reply, error) {
+	return carry(ctx, h, in, s.cfg.Files.Copy)
 }
 
 func carry(
-	ctx context.Context, name string, in moveBody, do func(ctx context.Context, name string, from []string, to string, overwrite bool) error,
+	ctx context.Context, h access.Handle, in moveBody, do func(ctx context.Context, h access.Handle, from []string, to string, overwrite bool) error,
 ) (reply, error) {
 	from, err := pathInputs("from", in.From, in.FromEncoded)
 	if err != nil {
@@ -56,7 +57,7 @@ func carry(
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{status: http.StatusNoContent}, do(ctx, name, from, to, in.Overwrite)
+	return reply{status: http.StatusNoContent}, do(ctx, h, from, to, in.Overwrite)
 }
 
 // fileMode is permissions: in JSON a text such as "0644".
@@ -80,7 +81,7 @@ type changeModeBody struct {
 }
 
 // apiChangeMode sets permissions.
-func (s *Server) apiChangeMode(ctx context.Context, _ *request, name string, in changeModeBody) (reply, error) {
+func (s *Server) apiChangeMode(ctx context.Context, _ *request, h access.Handle, in changeModeBody) (reply, error) {
 	path, err := pathInput("path", in.Path, in.PathEncoded)
 	if err != nil {
 		return reply{}, err
@@ -88,12 +89,12 @@ func (s *Server) apiChangeMode(ctx context.Context, _ *request, name string, in 
 	if in.Mode == nil {
 		return reply{}, fault.Field("mode", "A mode is needed, such as \"0644\".")
 	}
-	return reply{status: http.StatusNoContent}, s.cfg.Files.Chmod(ctx, name, path, uint32(*in.Mode))
+	return reply{status: http.StatusNoContent}, s.cfg.Files.Chmod(ctx, h, path, uint32(*in.Mode))
 }
 
 // apiTrash lists the trash.
-func (s *Server) apiTrash(ctx context.Context, _ *request, name string) (reply, error) {
-	list, err := s.cfg.Files.Trash(ctx, name)
+func (s *Server) apiTrash(ctx context.Context, _ *request, h access.Handle) (reply, error) {
+	list, err := s.cfg.Files.Trash(ctx, h)
 	return reply{body: trashBody(list)}, err
 }
 
@@ -103,15 +104,15 @@ type restoreBody struct {
 }
 
 // apiRestoreFiles puts things from the trash back.
-func (s *Server) apiRestoreFiles(ctx context.Context, _ *request, name string, in restoreBody) (reply, error) {
+func (s *Server) apiRestoreFiles(ctx context.Context, _ *request, h access.Handle, in restoreBody) (reply, error) {
 	ids, err := pathInputs("ids", in.IDs, in.IDsEncoded)
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{status: http.StatusNoContent}, s.cfg.Files.Restore(ctx, name, ids)
+	return reply{status: http.StatusNoContent}, s.cfg.Files.Restore(ctx, h, ids)
 }
 
 // apiEmptyTrash deletes some things in the trash for good, or all.
-func (s *Server) apiEmptyTrash(ctx context.Context, r *request, name string) (reply, error) {
-	return reply{status: http.StatusNoContent}, s.cfg.Files.EmptyTrash(ctx, name, r.http.URL.Query()["id"])
+func (s *Server) apiEmptyTrash(ctx context.Context, r *request, h access.Handle) (reply, error) {
+	return reply{status: http.StatusNoContent}, s.cfg.Files.EmptyTrash(ctx, h, r.http.URL.Query()["id"])
 }

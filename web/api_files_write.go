@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/files"
 	"sandboxd/internal/wire"
@@ -18,21 +19,21 @@ var errNotAsExpected = &statusError{http.StatusPreconditionFailed, "precondition
 	"The file is not what it was when you last saw it. The header ETag has what it is now."}
 
 // apiPutFile writes a file, a piece of one, or what an archive holds.
-func (s *Server) apiPutFile(ctx context.Context, r *request, name string) (reply, error) {
+func (s *Server) apiPutFile(ctx context.Context, r *request, h access.Handle) (reply, error) {
 	path, err := r.onePath("")
 	if err != nil {
 		return reply{}, err
 	}
 	if r.http.URL.Query().Has("extract") {
-		return s.extract(ctx, r, name, path)
+		return s.extract(ctx, r, h, path)
 	}
 	put, body, err := r.filePut(path)
 	if err != nil {
 		return reply{}, err
 	}
-	w, err := s.cfg.Files.Write(ctx, name, put, body)
+	w, err := s.cfg.Files.Write(ctx, h, put, body)
 	if errors.Is(err, files.ErrChanged) {
-		return reply{}, s.notAsExpected(ctx, r, name, path)
+		return reply{}, s.notAsExpected(ctx, r, h, path)
 	}
 	if err != nil {
 		return reply{}, err
@@ -51,8 +52,8 @@ func (s *Server) apiPutFile(ctx context.Context, r *request, name string) (reply
 }
 
 // notAsExpected tells which ETag the file has now, if there is one.
-func (s *Server) notAsExpected(ctx context.Context, r *request, name, path string) error {
-	if now, err := s.cfg.Files.Read(ctx, name, path, 0, 0); err == nil {
+func (s *Server) notAsExpected(ctx context.Context, r *request, h access.Handle, path string) error {
+	if now, err := s.cfg.Files.Read(ctx, h, path, 0, 0); err == nil {
 		now.Close()
 		if now.Entry.ETag != "" {
 			r.head.Set("ETag", now.Entry.ETag)
@@ -187,7 +188,7 @@ type extractShape struct {
 }
 
 // extract makes what an archive in the body holds.
-func (s *Server) extract(ctx context.Context, r *request, name, path string) (reply, error) {
+func (s *Server) extract(ctx context.Context, r *request, h access.Handle, path string) (reply, error) {
 	if kind := r.query("extract"); kind != "tar" {
 		return reply{}, fault.Field("extract", "Only tar can be extracted, plain or compressed with gzip or zstd.")
 	}
@@ -200,7 +201,7 @@ func (s *Server) extract(ctx context.Context, r *request, name, path string) (re
 		return reply{}, &statusError{http.StatusUnsupportedMediaType, "unsupported_media_type",
 			"The body's Content-Encoding can be gzip or zstd."}
 	}
-	made, err := s.cfg.Files.Unpack(ctx, name, files.Unpacking{Folder: path, Coding: coding, KeepLinks: links == "keep"}, r.http.Body)
+	made, err := s.cfg.Files.Unpack(ctx, h, files.Unpacking{Folder: path, Coding: coding, KeepLinks: links == "keep"}, r.http.Body)
 	if err != nil {
 		return reply{}, err
 	}
@@ -208,17 +209,17 @@ func (s *Server) extract(ctx context.Context, r *request, name, path string) (re
 }
 
 // apiDeleteFiles moves files to the trash, deletes them for good, or abandons an upload.
-func (s *Server) apiDeleteFiles(ctx context.Context, r *request, name string) (reply, error) {
+func (s *Server) apiDeleteFiles(ctx context.Context, r *request, h access.Handle) (reply, error) {
 	q := r.http.URL.Query()
 	if q.Has("upload") {
 		path, err := r.onePath("")
 		if err != nil {
 			return reply{}, err
 		}
-		return reply{status: http.StatusNoContent}, s.cfg.Files.Abandon(ctx, name, path, q.Get("upload"))
+		return reply{status: http.StatusNoContent}, s.cfg.Files.Abandon(ctx, h, path, q.Get("upload"))
 	}
 	permanent := q.Get("permanent") == "true"
-	gone, err := s.cfg.Files.Delete(ctx, name, q["path"], permanent)
+	gone, err := s.cfg.Files.Delete(ctx, h, q["path"], permanent)
 	if err != nil && len(gone) > 0 {
 		return reply{}, &partlyTrashed{err, gone}
 	}

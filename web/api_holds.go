@@ -51,10 +51,11 @@ func (d *holdTTL) UnmarshalJSON(b []byte) error {
 
 // apiHolds lists the holds on a sandbox that have not ended.
 func (s *Server) apiHolds(ctx context.Context, r *request, _ none) (reply, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
 	}
+	box := h.Sandbox()
 	holds, err := s.cfg.Holds.List(ctx, box)
 	if err != nil {
 		return reply{}, err
@@ -106,23 +107,25 @@ func (s *Server) apiRenewHold(ctx context.Context, r *request, in renewHoldBody)
 
 // hold answers with the hold that do makes of a sandbox.
 func (s *Server) hold(ctx context.Context, r *request, status int, do func(sandbox.Sandbox) (sandbox.Hold, error)) (reply, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
 	}
-	h, err := do(box)
+	box := h.Sandbox()
+	hold, err := do(box)
 	if err != nil {
-		return reply{}, s.since(ctx, r.who, box.Name, err)
+		return reply{}, err
 	}
-	shape, err := newHoldShape(ctx, s.owners(), h)
+	shape, err := newHoldShape(ctx, s.owners(), hold)
 	return reply{status: status, body: shape}, err
 }
 
 // apiRevokeHold ends a hold now.
 func (s *Server) apiRevokeHold(ctx context.Context, r *request, _ none) (reply, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
 	}
+	box := h.Sandbox()
 	return reply{status: http.StatusNoContent}, s.cfg.Holds.Revoke(ctx, box, r.param("id"))
 }

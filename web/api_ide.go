@@ -3,9 +3,9 @@ package web
 import (
 	"context"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/ide"
-	"sandboxd/internal/sandbox"
 )
 
 // ideShape is what programs see of VS Code in a sandbox.
@@ -38,14 +38,14 @@ func ideReply(st ide.Status) reply {
 }
 
 // onIDE answers with how VS Code stands for the sandbox that the path names, after act.
-func (s *Server) onIDE(ctx context.Context, r *request, act func(ctx context.Context, name string) (ide.Status, error)) (reply, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+func (s *Server) onIDE(ctx context.Context, r *request, act func(ctx context.Context, h access.Handle) (ide.Status, error)) (reply, error) {
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
 	}
-	st, err := act(sandbox.Only(ctx, box.ID), box.Name)
+	st, err := act(ctx, h)
 	if err != nil {
-		return reply{}, s.since(ctx, r.who, box.Name, err)
+		return reply{}, err
 	}
 	return ideReply(st), nil
 }
@@ -60,7 +60,7 @@ func (s *Server) apiSetIDE(ctx context.Context, r *request, in ideBody) (reply, 
 	if in.Enabled == nil {
 		return reply{}, fault.Field("enabled", "enabled must be true or false.")
 	}
-	return s.onIDE(ctx, r, func(ctx context.Context, name string) (ide.Status, error) {
-		return s.cfg.IDE.Enable(ctx, name, *in.Enabled)
+	return s.onIDE(ctx, r, func(ctx context.Context, h access.Handle) (ide.Status, error) {
+		return s.cfg.IDE.Enable(ctx, h, *in.Enabled)
 	})
 }

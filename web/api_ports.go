@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/visibility"
@@ -41,8 +42,8 @@ func (r *request) portParam() (int, error) {
 }
 
 // onPort answers with what act makes of the port that the path names, of a sandbox that the caller may use.
-func (s *Server) onPort(ctx context.Context, r *request, act func(box sandbox.Sandbox, port int) (reply, error)) (reply, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+func (s *Server) onPort(ctx context.Context, r *request, act func(h access.Handle, port int) (reply, error)) (reply, error) {
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
 	}
@@ -50,30 +51,31 @@ func (s *Server) onPort(ctx context.Context, r *request, act func(box sandbox.Sa
 	if err != nil {
 		return reply{}, err
 	}
-	out, err := act(box, port)
-	return out, s.since(ctx, r.who, box.Name, err)
+	out, err := act(h, port)
+	return out, err
 }
 
 // apiPorts lists the ports of a sandbox that there is something to tell of. It wakes nothing.
 func (s *Server) apiPorts(ctx context.Context, r *request, _ none) (reply, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
 	}
-	all, err := s.portsOf(ctx, box)
+	all, err := s.portsOf(ctx, h)
 	if err != nil {
-		return reply{}, s.since(ctx, r.who, box.Name, err)
+		return reply{}, err
 	}
 	return reply{body: all}, nil
 }
 
 // apiSetVisibility says who may use a port beside those who may use the sandbox.
 func (s *Server) apiSetVisibility(ctx context.Context, r *request, in visibilityBody) (reply, error) {
-	return s.onPort(ctx, r, func(box sandbox.Sandbox, port int) (reply, error) {
+	return s.onPort(ctx, r, func(h access.Handle, port int) (reply, error) {
+		box := h.Sandbox()
 		if err := s.cfg.Ports.Set(ctx, box, port, in.Visibility); err != nil {
 			return reply{}, err
 		}
-		all, err := s.portsOf(ctx, box)
+		all, err := s.portsOf(ctx, h)
 		if err != nil {
 			return reply{}, err
 		}
@@ -83,7 +85,8 @@ func (s *Server) apiSetVisibility(ctx context.Context, r *request, in visibility
 
 // apiShare makes a link to a port, which is told this once.
 func (s *Server) apiShare(ctx context.Context, r *request, in shareBody) (reply, error) {
-	return s.onPort(ctx, r, func(box sandbox.Sandbox, port int) (reply, error) {
+	return s.onPort(ctx, r, func(h access.Handle, port int) (reply, error) {
+		box := h.Sandbox()
 		n := visibility.NewShare{Port: port, By: r.who.User.ID, Label: in.Label, TTL: time.Duration(in.TTL)}
 		if n.TTL == 0 {
 			n.TTL = defaultShareTTL
@@ -103,7 +106,8 @@ func (s *Server) apiShare(ctx context.Context, r *request, in shareBody) (reply,
 
 // apiRevokeShare ends a link to a port now.
 func (s *Server) apiRevokeShare(ctx context.Context, r *request, _ none) (reply, error) {
-	return s.onPort(ctx, r, func(box sandbox.Sandbox, port int) (reply, error) {
+	return s.onPort(ctx, r, func(h access.Handle, port int) (reply, error) {
+		box := h.Sandbox()
 		return reply{status: http.StatusNoContent}, s.cfg.Ports.Revoke(ctx, box, port, r.param("id"))
 	})
 }

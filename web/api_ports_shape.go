@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
@@ -66,7 +67,8 @@ func (l openPortsShape) find(port int, other openPortShape) openPortShape {
 }
 
 // portsOf merges what listens in a sandbox, what its template and its services declare, and what is not private.
-func (s *Server) portsOf(ctx context.Context, box sandbox.Sandbox) (openPortsShape, error) {
+func (s *Server) portsOf(ctx context.Context, h access.Handle) (openPortsShape, error) {
+	box := h.Sandbox()
 	all := map[int]openPortShape{}
 	note := func(port int, change func(p *openPortShape)) {
 		p, ok := all[port]
@@ -76,7 +78,7 @@ func (s *Server) portsOf(ctx context.Context, box sandbox.Sandbox) (openPortsSha
 		change(&p)
 		all[port] = p
 	}
-	listening, err := s.listening(ctx, box.Name)
+	listening, err := s.listening(ctx, h)
 	if err != nil {
 		return openPortsShape{}, err
 	}
@@ -115,8 +117,8 @@ func (s *Server) portsOf(ctx context.Context, box sandbox.Sandbox) (openPortsSha
 }
 
 // listening gives what listens in a sandbox, if that can be told: who may use its ports is shown without.
-func (s *Server) listening(ctx context.Context, name string) ([]wire.PortOpen, error) {
-	open, err := s.cfg.Services.Ports(ctx, name)
+func (s *Server) listening(ctx context.Context, h access.Handle) ([]wire.PortOpen, error) {
+	open, err := s.cfg.Services.Ports(ctx, h)
 	if fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Timeout) {
 		return nil, nil
 	}

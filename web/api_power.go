@@ -47,12 +47,9 @@ func (r *request) waiting(word string) (waiting, error) {
 func (s *Server) await(ctx context.Context, w waiting, box sandbox.Sandbox, want sandbox.State, status int) (reply, error) {
 	waitCtx, cancel := context.WithTimeout(ctx, w.limit)
 	defer cancel()
-	now, err := s.cfg.Sandboxes.Wait(waitCtx, box.Name)
+	now, err := s.cfg.Sandboxes.Wait(waitCtx, box.Ref())
 	if err != nil {
 		return reply{}, err
-	}
-	if now.ID != box.ID && box.State != sandbox.Deleting { // a create may follow a delete that is under way
-		return reply{}, fault.New(fault.Conflict, "%s was deleted and made anew meanwhile.", box.Name)
 	}
 	if now.State == want {
 		ctx, cancel := context.WithTimeout(ctx, handlerTime)
@@ -80,7 +77,7 @@ func (s *Server) unwanted(box sandbox.Sandbox) error {
 }
 
 // change is what the Manager is asked to do with a sandbox.
-type change func(ctx context.Context, name string) (sandbox.Sandbox, error)
+type change func(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
 
 // power makes the action that starts, stops or restarts a sandbox.
 func (s *Server) power(do change, word string, want sandbox.State) func(context.Context, *request, none) (reply, error) {
@@ -108,16 +105,17 @@ func (s *Server) accept(
 	}
 	accepting, cancel := context.WithTimeout(ctx, handlerTime)
 	defer cancel()
-	box, err := s.visible(accepting, r.who, r.param("name"))
+	h, err := s.resolve(accepting, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
 	}
-	if box, err = do(sandbox.Only(accepting, box.ID), box.Name); err != nil {
-		return reply{}, s.since(accepting, r.who, r.param("name"), err)
+	box := h.Sandbox()
+	if box, err = do(accepting, h.Ref()); err != nil {
+		return reply{}, err
 	}
 	if w.asked {
 		out, err := await(w, box)
-		return out, s.since(ctx, r.who, box.Name, err)
+		return out, err
 	}
 	return s.sandboxReply(accepting, http.StatusAccepted, box)
 }
@@ -125,8 +123,8 @@ func (s *Server) accept(
 func (s *Server) awaitGone(ctx context.Context, w waiting, box sandbox.Sandbox) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.limit)
 	defer cancel()
-	now, err := s.cfg.Sandboxes.Wait(ctx, box.Name)
-	if fault.Is(err, fault.NotFound) || err == nil && now.ID != box.ID {
+	now, err := s.cfg.Sandboxes.Wait(ctx, box.Ref())
+	if fault.Is(err, fault.Gone) {
 		return reply{status: http.StatusNoContent}, nil
 	}
 	if err != nil {

@@ -85,15 +85,15 @@ func (s *Server) apiSleep(ctx context.Context, r *request, in sleepBody) (reply,
 
 // rest makes the change that puts a sandbox to rest by a person's or a program's wish.
 func (s *Server) rest(frozen bool) change {
-	return func(ctx context.Context, name string) (sandbox.Sandbox, error) {
+	return func(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
 		do := s.cfg.Sandboxes.Sleep
 		if frozen {
 			do = s.cfg.Sandboxes.Freeze
 		}
-		s.cfg.Uses.Dismiss(name) // before: a page that its end cuts off comes back at once
-		box, err := do(ctx, name, nil)
+		s.cfg.Uses.Dismiss(ref.Name()) // before: a page that its end cuts off comes back at once
+		box, err := do(ctx, ref, nil)
 		if err == nil && (box.State == sandbox.Stopped || box.State == sandbox.Failed) {
-			err = fault.New(fault.Conflict, "%s does not run: it is %s, and use does not wake it.", name, box.State)
+			err = fault.New(fault.Conflict, "%s does not run: it is %s, and use does not wake it.", ref.Name(), box.State)
 		}
 		return box, err
 	}

@@ -48,14 +48,14 @@ func (s *Server) apiCreateSandbox(ctx context.Context, r *request, in createBody
 		Limits: sandbox.Limits{CPUs: in.CPUs, Memory: int64(in.Memory), Pids: in.Pids}, Rest: rest.Over(catalog.Rest{}),
 	})
 	if err == nil && w.asked && box.State.Resting() { // it was there already, and is to be ready
-		box, err = s.cfg.Sandboxes.Start(sandbox.Only(accepting, box.ID), box.Name)
+		box, err = s.cfg.Sandboxes.Start(accepting, box.Ref())
 	}
 	if err != nil {
 		return reply{}, err
 	}
 	if w.asked {
 		out, err := s.createdReply(ctx, w, box, created)
-		return out, s.since(ctx, r.who, box.Name, err)
+		return out, err
 	}
 	status := http.StatusAccepted
 	if !created && box.State.Settled() {
@@ -138,13 +138,14 @@ func (s *Server) listOwner(ctx context.Context, r *request) (string, error) {
 
 // list gives the sandboxes that match f and that who may see. f.Owner has been decided by listOwner.
 func (s *Server) list(ctx context.Context, who auth.Principal, f sandbox.Filter) ([]sandbox.Sandbox, int, error) {
-	if who.Sandbox == "" {
+	if who.SandboxID == "" {
 		return s.cfg.Sandboxes.List(ctx, f)
 	}
-	box, err := s.visible(ctx, who, who.Sandbox)
+	h, err := s.resolve(ctx, who, who.Sandbox)
 	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Gone) {
 		return nil, 0, nil
 	}
+	box := h.Sandbox()
 	if err != nil || !matches(box, f) {
 		return nil, 0, err
 	}
@@ -185,10 +186,11 @@ func knownState(s sandbox.State) bool {
 
 // apiSandbox answers with one sandbox.
 func (s *Server) apiSandbox(ctx context.Context, r *request, _ none) (reply, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
 	}
+	box := h.Sandbox()
 	return s.sandboxReply(ctx, http.StatusOK, box)
 }
 
@@ -201,23 +203,24 @@ type changeBody struct {
 
 // apiChangeSandbox changes what the body has. All of it is checked before anything is changed.
 func (s *Server) apiChangeSandbox(ctx context.Context, r *request, in changeBody) (reply, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
 	}
+	box := h.Sandbox()
 	wish := restWish{in.FreezeAfter, in.StopAfter}
 	rest, err := wish.change()
 	if err != nil {
 		return reply{}, err
 	}
 	if in.Label != nil {
-		if box, err = s.cfg.Sandboxes.Rename(sandbox.Only(ctx, box.ID), box.Name, *in.Label); err != nil {
-			return reply{}, s.since(ctx, r.who, r.param("name"), err)
+		if box, err = s.cfg.Sandboxes.Rename(ctx, h.Ref(), *in.Label); err != nil {
+			return reply{}, err
 		}
 	}
 	if wish.says() {
-		if box, err = s.cfg.Sandboxes.SetRest(sandbox.Only(ctx, box.ID), box.Name, rest); err != nil {
-			return reply{}, s.since(ctx, r.who, r.param("name"), err)
+		if box, err = s.cfg.Sandboxes.SetRest(ctx, h.Ref(), rest); err != nil {
+			return reply{}, err
 		}
 	}
 	return s.sandboxReply(ctx, http.StatusOK, box)

@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"slices"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
-	"sandboxd/internal/sandbox"
 	"sandboxd/internal/services"
 )
 
@@ -17,20 +17,20 @@ var errServicesChanged = &statusError{http.StatusPreconditionFailed, "preconditi
 	"The services have been changed meanwhile, so they do not have the ETag of If-Match any more. Look at them again."}
 
 // onServices answers with what act makes of the services of the sandbox that the path names.
-func (s *Server) onServices(ctx context.Context, r *request, act func(ctx context.Context, name string) (reply, error)) (reply, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+func (s *Server) onServices(ctx context.Context, r *request, act func(ctx context.Context, h access.Handle) (reply, error)) (reply, error) {
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
 	}
-	out, err := act(sandbox.Only(ctx, box.ID), box.Name)
+	out, err := act(ctx, h)
 	if errors.Is(err, services.ErrChanged) {
 		return reply{}, errServicesChanged
 	}
-	return out, s.since(ctx, r.who, box.Name, err)
+	return out, err
 }
 
 // changeServices is onServices for a change, which may be bound to what the caller has seen.
-func (s *Server) changeServices(ctx context.Context, r *request, act func(ctx context.Context, name string, m services.Match) (reply, error)) (reply, error) {
+func (s *Server) changeServices(ctx context.Context, r *request, act func(ctx context.Context, h access.Handle, m services.Match) (reply, error)) (reply, error) {
 	match, none, err := r.conditions()
 	if none {
 		err = fault.New(fault.Invalid, "If-None-Match is not understood here. Send If-Match with the ETag that you have seen.")
@@ -38,8 +38,8 @@ func (s *Server) changeServices(ctx context.Context, r *request, act func(ctx co
 	if err != nil {
 		return reply{}, err
 	}
-	return s.onServices(ctx, r, func(ctx context.Context, name string) (reply, error) {
-		return act(ctx, name, func(etag string) bool { return match == "" || match == "*" || match == etag })
+	return s.onServices(ctx, r, func(ctx context.Context, h access.Handle) (reply, error) {
+		return act(ctx, h, func(etag string) bool { return match == "" || match == "*" || match == etag })
 	})
 }
 
@@ -55,8 +55,8 @@ func (s *Server) servicesReply(ctx context.Context, r *request, l services.List)
 
 // apiServices lists what is declared and how it stands. It wakes nothing.
 func (s *Server) apiServices(ctx context.Context, r *request, _ none) (reply, error) {
-	return s.onServices(ctx, r, func(ctx context.Context, name string) (reply, error) {
-		l, err := s.cfg.Services.List(ctx, name)
+	return s.onServices(ctx, r, func(ctx context.Context, h access.Handle) (reply, error) {
+		l, err := s.cfg.Services.List(ctx, h)
 		if err != nil {
 			return reply{}, err
 		}
@@ -82,8 +82,8 @@ func (s *Server) apiResetServices(ctx context.Context, r *request, _ none) (repl
 }
 
 func (s *Server) putServices(ctx context.Context, r *request, list []catalog.Service) (reply, error) {
-	return s.changeServices(ctx, r, func(ctx context.Context, name string, m services.Match) (reply, error) {
-		l, err := s.cfg.Services.Put(ctx, name, list, m)
+	return s.changeServices(ctx, r, func(ctx context.Context, h access.Handle, m services.Match) (reply, error) {
+		l, err := s.cfg.Services.Put(ctx, h, list, m)
 		if err != nil {
 			return reply{}, err
 		}
@@ -93,8 +93,8 @@ func (s *Server) putServices(ctx context.Context, r *request, list []catalog.Ser
 
 // apiService shows one service. It wakes nothing.
 func (s *Server) apiService(ctx context.Context, r *request, _ none) (reply, error) {
-	return s.onServices(ctx, r, func(ctx context.Context, name string) (reply, error) {
-		l, err := s.cfg.Services.List(ctx, name)
+	return s.onServices(ctx, r, func(ctx context.Context, h access.Handle) (reply, error) {
+		l, err := s.cfg.Services.List(ctx, h)
 		if err != nil {
 			return reply{}, err
 		}
@@ -119,8 +119,8 @@ func (s *Server) apiPutService(ctx context.Context, r *request, in serviceBody) 
 		return reply{}, fault.Field("name", "The body names the service %.64q, the address %.64q. Leave the name out, or delete the one and make the other.", in.Name, called)
 	}
 	in.Name = called
-	return s.changeServices(ctx, r, func(ctx context.Context, name string, m services.Match) (reply, error) {
-		l, created, err := s.cfg.Services.Set(ctx, name, in.service(), m)
+	return s.changeServices(ctx, r, func(ctx context.Context, h access.Handle, m services.Match) (reply, error) {
+		l, created, err := s.cfg.Services.Set(ctx, h, in.service(), m)
 		if err != nil {
 			return reply{}, err
 		}
@@ -128,15 +128,15 @@ func (s *Server) apiPutService(ctx context.Context, r *request, in serviceBody) 
 			return s.serviceReply(ctx, r, http.StatusOK, l)
 		}
 		out, err := s.serviceReply(ctx, r, http.StatusCreated, l)
-		out.location = sandboxPath(name) + "/services/" + called
+		out.location = sandboxPath(h.Name()) + "/services/" + called
 		return out, err
 	})
 }
 
 // apiDeleteService takes a service away; it ends if it runs.
 func (s *Server) apiDeleteService(ctx context.Context, r *request, _ none) (reply, error) {
-	return s.changeServices(ctx, r, func(ctx context.Context, name string, m services.Match) (reply, error) {
-		l, err := s.cfg.Services.Delete(ctx, name, r.param("service"), m)
+	return s.changeServices(ctx, r, func(ctx context.Context, h access.Handle, m services.Match) (reply, error) {
+		l, err := s.cfg.Services.Delete(ctx, h, r.param("service"), m)
 		if err != nil {
 			return reply{}, err
 		}
@@ -146,14 +146,14 @@ func (s *Server) apiDeleteService(ctx context.Context, r *request, _ none) (repl
 }
 
 // switchService makes the action that starts, stops or restarts a service. It wakes the sandbox first.
-func (s *Server) switchService(do func(ctx context.Context, name, service string) (services.Status, error)) func(context.Context, *request, none) (reply, error) {
+func (s *Server) switchService(do func(ctx context.Context, h access.Handle, service string) (services.Status, error)) func(context.Context, *request, none) (reply, error) {
 	return func(ctx context.Context, r *request, _ none) (reply, error) {
-		return s.onServices(ctx, r, func(ctx context.Context, name string) (reply, error) {
-			one, err := do(ctx, name, r.param("service"))
+		return s.onServices(ctx, r, func(ctx context.Context, h access.Handle) (reply, error) {
+			one, err := do(ctx, h, r.param("service"))
 			if err != nil {
 				return reply{}, err
 			}
-			return reply{body: s.serviceShape(ctx, name, one)}, nil
+			return reply{body: s.serviceShape(ctx, h.Name(), one)}, nil
 		})
 	}
 }
@@ -164,22 +164,22 @@ func (s *Server) apiServiceLog(ctx context.Context, r *request, _ none) (reply, 
 	if err != nil {
 		return reply{}, err
 	}
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
 	}
-	err = admit(s, r, func(context.Context, *request) (sandbox.Sandbox, func(), error) { return box, func() {}, nil },
-		func(ctx context.Context, _ func(), box sandbox.Sandbox) error {
-			return s.sendLog(sandbox.Only(ctx, box.ID), r, box.Name, follow)
+	err = admit(s, r, func(context.Context, *request) (access.Handle, func(), error) { return h, func() {}, nil },
+		func(ctx context.Context, _ func(), h access.Handle) error {
+			return s.sendLog(ctx, r, h, follow)
 		})
-	return reply{}, s.since(ctx, r.who, box.Name, err)
+	return reply{}, err
 }
 
 // sendLog writes a log as text that no browser takes for anything else.
-func (s *Server) sendLog(ctx context.Context, r *request, name string, follow bool) error {
+func (s *Server) sendLog(ctx context.Context, r *request, h access.Handle, follow bool) error {
 	r.guard()
 	var out *flow
-	err := s.cfg.Services.Log(ctx, name, r.param("service"), follow, func(b []byte) error {
+	err := s.cfg.Services.Log(ctx, h, r.param("service"), follow, func(b []byte) error {
 		if out == nil {
 			out = r.openFlow("text/plain; charset=utf-8")
 		}
@@ -193,14 +193,14 @@ func (s *Server) sendLog(ctx context.Context, r *request, name string, follow bo
 
 // openLog follows a service's output, as text, for a page. Characters that a read has cut in two are put together again.
 func (s *Server) openLog(ctx context.Context, r *request) (pump, func(), error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, nil, err
 	}
 	return func(ctx context.Context, out events) error {
 		var partial []byte
 		began := false
-		err := s.cfg.Services.Log(sandbox.Only(ctx, box.ID), box.Name, r.param("service"), true, func(b []byte) error {
+		err := s.cfg.Services.Log(ctx, h, r.param("service"), true, func(b []byte) error {
 			began = true
 			whole, rest := splitText(append(partial, b...))
 			partial = slices.Clone(rest)

@@ -74,16 +74,18 @@ type newTokenBody struct {
 
 // apiCreateToken makes a token for the caller. Its secret is in this answer and nowhere else.
 func (s *Server) apiCreateToken(ctx context.Context, r *request, in newTokenBody) (reply, error) {
+	ask := auth.NewToken{Name: in.Name, Sandbox: in.Sandbox, TTL: time.Duration(in.TTL)}
 	if in.Sandbox != "" {
-		if _, err := s.visible(ctx, r.who, in.Sandbox); err != nil {
+		h, err := s.resolve(ctx, r.who, in.Sandbox)
+		if err != nil {
 			return reply{}, err
 		}
+		ask.SandboxID = h.ID()
 	}
 	if in.TTL < 0 {
 		return reply{}, fault.Field("ttl", "A token cannot expire before it is made.")
 	}
-	secret, t, err := s.cfg.Accounts.CreateToken(ctx, r.who.User.ID,
-		auth.NewToken{Name: in.Name, Sandbox: in.Sandbox, TTL: time.Duration(in.TTL)})
+	secret, t, err := s.cfg.Accounts.CreateToken(ctx, r.who.User.ID, ask)
 	if err != nil {
 		return reply{}, err
 	}

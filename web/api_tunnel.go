@@ -7,6 +7,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/socket"
@@ -27,27 +28,28 @@ func (s *Server) apiHostKey(context.Context, *request, none) (reply, error) {
 }
 
 // reachable finds a sandbox that runs, or that use can wake.
-func (s *Server) reachable(ctx context.Context, r *request) (sandbox.Sandbox, error) {
+func (s *Server) reachable(ctx context.Context, r *request) (access.Handle, error) {
 	ctx, cancel := context.WithTimeout(ctx, handlerTime)
 	defer cancel()
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
-		return box, err
+		return h, err
 	}
+	box := h.Sandbox()
 	if box.State == sandbox.Stopped || box.State == sandbox.Failed || box.State == sandbox.Deleting {
-		return box, fault.New(fault.Conflict, "%s is %s. Start it first.", box.Name, box.State)
+		return h, fault.New(fault.Conflict, "%s is %s. Start it first.", box.Name, box.State)
 	}
-	return box, nil
+	return h, nil
 }
 
 // apiSSH speaks SSH over a websocket. The sandbox is woken by what is asked for there.
 func (s *Server) apiSSH(ctx context.Context, r *request) (talk, func(), error) {
-	box, err := s.reachable(ctx, r)
+	h, err := s.reachable(ctx, r)
 	if err != nil {
 		return nil, nil, err
 	}
 	return func(ctx context.Context, conn *websocket.Conn) error {
-		return s.cfg.SSH.Serve(sandbox.Only(ctx, box.ID), box, socket.New(conn, patience))
+		return s.cfg.SSH.Serve(ctx, h, socket.New(conn, patience))
 	}, func() {}, nil
 }
 
@@ -57,11 +59,11 @@ func (s *Server) apiTunnel(ctx context.Context, r *request) (talk, func(), error
 	if err != nil {
 		return nil, nil, fault.Field("port", "A port is a number between 1 and 65535.")
 	}
-	box, err := s.reachable(ctx, r)
+	h, err := s.reachable(ctx, r)
 	if err != nil {
 		return nil, nil, err
 	}
-	to, err := s.cfg.Tunnels.Dial(ctx, box, port)
+	to, err := s.cfg.Tunnels.Dial(ctx, h, port)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -130,7 +130,7 @@ func (s *Server) tellChanges(ctx context.Context, out events, who auth.Principal
 			if !open {
 				return eventJSON(out, "behind", behind)
 			}
-			if who.May(e.Sandbox.Owner, e.Sandbox.Name) {
+			if who.May(e.Sandbox.Owner, e.Sandbox.ID) {
 				err = s.tellChange(ctx, out, names, e)
 			}
 		case e, open := <-from.images.C:

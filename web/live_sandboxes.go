@@ -115,7 +115,7 @@ func (l *liveList) take(n news) bool {
 	if n.uses != nil {
 		return l.shows(n.uses.Name)
 	}
-	if n.box == nil || !l.request.who.May(n.box.Sandbox.Owner, n.box.Sandbox.Name) {
+	if n.box == nil || !l.request.who.May(n.box.Sandbox.Owner, n.box.Sandbox.ID) {
 		return false
 	}
 	for i, e := range l.pending {

@@ -25,15 +25,16 @@ type liveServices struct {
 }
 
 func (s *Server) openLiveServices(ctx context.Context, r *request) (livePage, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.cfg.Services.List(sandbox.Only(ctx, box.ID), box.Name)
+	box := h.Sandbox()
+	list, err := s.cfg.Services.List(ctx, h)
 	if err != nil {
 		return nil, err
 	}
-	return &liveServices{interior: s.interiorOf(box), box: box, list: list}, nil
+	return &liveServices{interior: interior{s, h}, box: box, list: list}, nil
 }
 
 // begin draws all: a page of services is small, and seldom open.
@@ -52,7 +53,7 @@ func (l *liveServices) beside(ctx context.Context, hand func(news)) {
 			return
 		case <-tick.C:
 		}
-		if list, err := l.server.cfg.Services.List(l.only(ctx), l.name); err == nil {
+		if list, err := l.server.cfg.Services.List(ctx, l.handle); err == nil {
 			hand(news{services: &list})
 		}
 	}

@@ -30,15 +30,16 @@ type liveWorkspace struct {
 // openLiveWorkspace follows the very sandbox that the page was drawn of, by its id: what has its name by now may be another.
 func (s *Server) openLiveWorkspace(ctx context.Context, r *request) (livePage, error) {
 	id := r.query("id")
-	box, err := s.visible(ctx, r.who, r.param("name"))
-	if id != "" && (fault.Is(err, fault.Gone) || err == nil && box.ID != id) {
+	h, err := s.resolve(ctx, r.who, r.param("name"))
+	if id != "" && (fault.Is(err, fault.Gone) || err == nil && h.ID() != id) {
 		return &deletedWorkspace{server: s, name: r.param("name")}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
+	box := h.Sandbox()
 	return &liveWorkspace{
-		interior: s.interiorOf(box), show: s.presenter(r, "workspace", sandboxURL(box.Name)), request: r,
+		interior: interior{s, h}, show: s.presenter(r, "workspace", sandboxURL(box.Name)), request: r,
 		box: box, progress: s.cfg.Sandboxes.Progress(box.ID), drawn: markOf(box), ports: r.query("ports"),
 	}, nil
 }
@@ -125,7 +126,7 @@ func (l *liveWorkspace) tellPorts(ctx context.Context, out *parts) {
 		return
 	}
 	l.stale = false
-	menu := l.server.ports(ctx, l.box, l.listens)
+	menu := l.server.ports(ctx, l.handle.With(l.box), l.listens)
 	if now := portsPrint(menu); now != l.ports {
 		l.ports = now
 		out.add("ws-doors", views.Replace, views.WorkspaceDoors(l.show.row(ctx, l.box, l.progress), menu))
@@ -144,11 +145,11 @@ func (l *liveWorkspace) whole(ctx context.Context, out *parts) {
 	l.reasons = shortPrint(statePrint(row.State), restPrint(rest))
 	out.add("ws-state", views.Replace, views.WorkspaceState(row.State, rest))
 	out.add("ws-acts", views.Replace, views.WorkspaceActs(row))
-	menu := l.server.ports(ctx, l.box, l.listens)
+	menu := l.server.ports(ctx, l.handle.With(l.box), l.listens)
 	l.ports, l.stale = portsPrint(menu), false
 	out.add("ws-doors", views.Replace, views.WorkspaceDoors(row, menu))
 	for _, e := range l.server.panes {
-		out.add("pane-"+e.id, views.Replace, views.PanePart(e.id, l.server.pane(ctx, e, l.box, l.progress)))
+		out.add("pane-"+e.id, views.Replace, views.PanePart(e.id, l.server.pane(ctx, e, l.handle.With(l.box), l.progress)))
 	}
 }
 

@@ -102,7 +102,7 @@ func (s *Server) limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // admit finds out who asks and refuses those whom the route is not for.
-func (s *Server) admit(a access) echo.MiddlewareFunc {
+func (s *Server) admit(a admission) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			r := requestOf(c)
@@ -132,7 +132,7 @@ func foreign(r *http.Request) bool {
 	return site != "" && site != "same-origin" && site != "none"
 }
 
-func (s *Server) identify(ctx context.Context, r *request, a access) (auth.Principal, error) {
+func (s *Server) identify(ctx context.Context, r *request, a admission) (auth.Principal, error) {
 	ctx, cancel := context.WithTimeout(ctx, handlerTime)
 	defer cancel()
 	switch a {
@@ -153,11 +153,11 @@ func (s *Server) identify(ctx context.Context, r *request, a access) (auth.Princ
 	return s.cfg.Accounts.Authenticate(ctx, secret)
 }
 
-func (a access) check(who auth.Principal) error {
+func (a admission) check(who auth.Principal) error {
 	switch {
 	case (a == adminOnly || a == tokenAdmin) && who.User.Role != auth.Admin:
 		return fault.New(fault.Forbidden, "Only an admin may do this.")
-	case (a == tokenWide || a == tokenAdmin) && who.Sandbox != "":
+	case (a == tokenWide || a == tokenAdmin) && who.SandboxID != "":
 		return fault.New(fault.Forbidden, "This token is limited to the sandbox %q and may not do this.", who.Sandbox)
 	}
 	return nil

@@ -124,9 +124,11 @@ func (s *Server) submitToken(ctx context.Context, r *request) (string, error) {
 		return "", err
 	}
 	if ask.Sandbox != "" {
-		if _, err := s.visible(ctx, r.who, ask.Sandbox); err != nil {
+		h, err := s.resolve(ctx, r.who, ask.Sandbox)
+		if err != nil {
 			return "", fault.Wrap(err, fault.Invalid, "%s", fault.Message(err))
 		}
+		ask.SandboxID = h.ID()
 	}
 	secret, t, err := s.cfg.Accounts.CreateToken(ctx, r.who.User.ID, ask)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/ide"
 	"sandboxd/internal/sandbox"
@@ -23,15 +24,15 @@ const ideWait = time.Second
 func ideURL(name string) string { return sandboxURL(name) + "/vscode" }
 
 // ideHead is what the workspace's head says of VS Code. It wakes and begins nothing.
-func (s *Server) ideHead(ctx context.Context, box sandbox.Sandbox) views.IDE {
+func (s *Server) ideHead(ctx context.Context, h access.Handle) views.IDE {
 	ctx, cancel := context.WithTimeout(ctx, ideWait)
 	defer cancel()
-	st, err := s.cfg.IDE.Status(ctx, box.Name)
+	st, err := s.cfg.IDE.Status(ctx, h)
 	if err != nil { // the page is of use without
-		s.log.Debug("ask for VS Code", "sandbox", box.Name, "err", err)
+		s.log.Debug("ask for VS Code", "sandbox", h.Name(), "err", err)
 		return views.IDE{}
 	}
-	return views.IDE{On: st.Enabled, URL: st.URL, Sheet: ideURL(box.Name)}
+	return views.IDE{On: st.Enabled, URL: st.URL, Sheet: ideURL(h.Name())}
 }
 
 // ideLooks are the words, tones and shapes of how VS Code stands.
@@ -68,11 +69,12 @@ func (s *Server) pageIDE(ctx context.Context, r *request) (templ.Component, erro
 }
 
 func (s *Server) ideForm(ctx context.Context, r *request, problem string) (templ.Component, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
 	}
-	st, err := s.cfg.IDE.Status(ctx, box.Name)
+	box := h.Sandbox()
+	st, err := s.cfg.IDE.Status(ctx, h)
 	if err != nil {
 		return nil, err
 	}
@@ -89,25 +91,27 @@ func (s *Server) ideForm(ctx context.Context, r *request, problem string) (templ
 
 // partIDE is how VS Code stands, for the sheet that asks for it again and again.
 func (s *Server) partIDE(ctx context.Context, r *request) (templ.Component, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
 	}
-	st, err := s.cfg.IDE.Status(ctx, box.Name)
+	box := h.Sandbox()
+	st, err := s.cfg.IDE.Status(ctx, h)
 	if err != nil {
 		return nil, err
 	}
 	return views.IDEStandPart(ideStand(box, st)), nil
 }
 
-// submitIDE switches VS Code on or off, and shows the sheet again. The page's stream brings its door.
+// submitIDE switches VS Code on or off, and shows the sheet again. The page's live connection brings the link to it.
 func (s *Server) submitIDE(ctx context.Context, r *request) (string, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.cfg.IDE.Enable(sandbox.Only(ctx, box.ID), box.Name, r.field("on") == "yes"); err != nil {
-		return "", s.since(ctx, r.who, box.Name, err)
+	box := h.Sandbox()
+	if _, err := s.cfg.IDE.Enable(ctx, h, r.field("on") == "yes"); err != nil {
+		return "", err
 	}
 	if r.byScript() {
 		r.answer, err = s.ideForm(ctx, r, "")

@@ -94,7 +94,7 @@ func (s *Server) justMade(box sandbox.Sandbox) bool {
 // nameTaken says beside the name that there is one of it already, as far as the person may know of that; else cause.
 func (s *Server) nameTaken(ctx context.Context, r *request, name string, cause error) error {
 	taken := &fault.Error{Kind: fault.Conflict, Field: "name", Message: "There is one of this name already: open it, or choose another name."}
-	if _, err := s.visible(ctx, r.who, name); err != nil {
+	if _, err := s.resolve(ctx, r.who, name); err != nil {
 		taken.Message, taken.Err = fault.Message(cause), cause
 	}
 	return taken
@@ -181,8 +181,8 @@ func (s *Server) againNew(ctx context.Context, r *request, err error) (templ.Com
 	if elsewhere := r.refill(&n.Rest, err); elsewhere == "" {
 		n.Fault = ""
 	}
-	if box, missing := s.visible(ctx, r.who, r.field("name")); missing == nil && fault.Is(err, fault.Conflict) && n.Name.Fault != "" {
-		n.Taken = sandboxURL(box.Name)
+	if h, missing := s.resolve(ctx, r.who, r.field("name")); missing == nil && fault.Is(err, fault.Conflict) && n.Name.Fault != "" {
+		n.Taken = sandboxURL(h.Name())
 	}
 	return s.newForm(r, n), nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
@@ -44,23 +45,24 @@ type listening struct {
 }
 
 // whatListens asks what listens in a sandbox. It wakes nothing.
-func (s *Server) whatListens(ctx context.Context, box sandbox.Sandbox) listening {
-	if box.State != sandbox.Running {
+func (s *Server) whatListens(ctx context.Context, h access.Handle) listening {
+	if h.Sandbox().State != sandbox.Running {
 		return listening{}
 	}
 	ctx, cancel := context.WithTimeout(ctx, portsWait)
 	defer cancel()
-	open, err := s.cfg.Services.Ports(ctx, box.Name)
+	open, err := s.cfg.Services.Ports(ctx, h)
 	if err != nil { // the page is of use without
-		s.log.Debug("list ports", "sandbox", box.Name, "err", err)
+		s.log.Debug("list ports", "sandbox", h.Name(), "err", err)
 		return listening{}
 	}
 	return listening{open, true}
 }
 
 // ports is the menu of a sandbox's ports.
-func (s *Server) ports(ctx context.Context, box sandbox.Sandbox, l listening) views.Ports {
-	v := views.Ports{IDE: s.ideHead(ctx, box), Pattern: s.portsTemplate(box.Name), Here: sandboxURL(box.Name), List: s.portList(box, l)}
+func (s *Server) ports(ctx context.Context, h access.Handle, l listening) views.Ports {
+	box := h.Sandbox()
+	v := views.Ports{IDE: s.ideHead(ctx, h), Pattern: s.portsTemplate(box.Name), Here: sandboxURL(box.Name), List: s.portList(box, l)}
 	v.Pages = s.doors(box, catalog.Template{}) // without the template's ports, which are in the list
 	return v
 }
@@ -124,26 +126,28 @@ func (s *Server) pagePort(ctx context.Context, r *request) (templ.Component, err
 }
 
 // portsBehind draws anew what the page behind a sheet shows of ports: the workspace's menu, or the list beside the services.
-func (s *Server) portsBehind(ctx context.Context, r *request, box sandbox.Sandbox) templ.Component {
+func (s *Server) portsBehind(ctx context.Context, r *request, h access.Handle) templ.Component {
+	box := h.Sandbox()
 	behind, err := url.Parse(r.http.Header.Get("HX-Current-URL"))
 	if err != nil {
 		return templ.NopComponent
 	}
 	switch {
 	case behind.Path == servicesURL(box.Name):
-		return views.Part("ports", views.Replace, views.PortsPart(s.portList(box, s.whatListens(ctx, box))))
+		return views.Part("ports", views.Replace, views.PortsPart(s.portList(box, s.whatListens(ctx, h))))
 	case behind.Path == sandboxURL(box.Name) && len(s.doors(box, catalog.Template{})) > 0: // the menu stands beside the doors
-		return views.Part("ws-ports", views.Replace, views.PortMenu(s.ports(ctx, box, s.whatListens(ctx, box))))
+		return views.Part("ws-ports", views.Replace, views.PortMenu(s.ports(ctx, h, s.whatListens(ctx, h))))
 	}
 	return templ.NopComponent
 }
 
 // portForm is the sheet with what v has to say.
 func (s *Server) portForm(ctx context.Context, r *request, v views.PortSheet) (templ.Component, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
 	}
+	box := h.Sandbox()
 	number, err := r.portOf()
 	if err != nil {
 		return nil, err
@@ -159,7 +163,7 @@ func (s *Server) portForm(ctx context.Context, r *request, v views.PortSheet) (t
 		})
 	}
 	if r.byScript() {
-		return templ.Join(views.PortSheetPart(v), s.portsBehind(ctx, r, box)), nil
+		return templ.Join(views.PortSheetPart(v), s.portsBehind(ctx, r, h)), nil
 	}
 	v.Frame = s.frame(r, "Port "+v.Number+" of "+box.Name, "sandboxes")
 	return views.PortSheetPage(v), nil
@@ -178,17 +182,18 @@ func (s *Server) portRule(box sandbox.Sandbox, number int) visibility.Port {
 // changePort lets act change something about the port that the path names, and shows the sheet with what it says of it. Without
 // scripts it leads to the sheet's page.
 func (s *Server) changePort(ctx context.Context, r *request, act func(box sandbox.Sandbox, number int) (views.PortSheet, error)) (string, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return "", err
 	}
+	box := h.Sandbox()
 	number, err := r.portOf()
 	if err != nil {
 		return "", err
 	}
 	v, err := act(box, number)
 	if err != nil {
-		return "", s.since(ctx, r.who, box.Name, err)
+		return "", err
 	}
 	r.answer, err = s.portForm(ctx, r, v)
 	return portURL(box.Name, strconv.Itoa(number)), err

@@ -15,12 +15,13 @@ import (
 // submitPower starts, stops or restarts a sandbox and comes back to where the button was.
 func (s *Server) submitPower(act change) func(context.Context, *request) (string, error) {
 	return func(ctx context.Context, r *request) (string, error) {
-		box, err := s.visible(ctx, r.who, r.param("name"))
+		h, err := s.resolve(ctx, r.who, r.param("name"))
 		if err != nil {
 			return "", err
 		}
-		if _, err := act(sandbox.Only(ctx, box.ID), box.Name); err != nil {
-			return "", s.since(ctx, r.who, box.Name, err)
+		box := h.Sandbox()
+		if _, err := act(ctx, h.Ref()); err != nil {
+			return "", err
 		}
 		return r.back(sandboxURL(box.Name)), nil
 	}
@@ -28,10 +29,11 @@ func (s *Server) submitPower(act change) func(context.Context, *request) (string
 
 // pageRename shows the form for the label; a script gets it as a sheet.
 func (s *Server) pageRename(ctx context.Context, r *request) (templ.Component, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
 	}
+	box := h.Sandbox()
 	return s.renameForm(r, box, views.Field{Value: box.Label}), nil
 }
 
@@ -46,30 +48,33 @@ func (s *Server) renameForm(r *request, box sandbox.Sandbox, label views.Field) 
 
 // submitRename changes the label.
 func (s *Server) submitRename(ctx context.Context, r *request) (string, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.cfg.Sandboxes.Rename(sandbox.Only(ctx, box.ID), box.Name, r.field("label")); err != nil {
-		return "", s.since(ctx, r.who, box.Name, err)
+	box := h.Sandbox()
+	if _, err := s.cfg.Sandboxes.Rename(ctx, h.Ref(), r.field("label")); err != nil {
+		return "", err
 	}
 	return r.back(sandboxURL(box.Name)), nil
 }
 
 func (s *Server) againRename(ctx context.Context, r *request, cause error) (templ.Component, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
 	}
+	box := h.Sandbox()
 	return s.renameForm(r, box, views.Field{Value: r.form("label"), Fault: fault.Message(cause)}), nil
 }
 
 // pageDelete asks before a sandbox goes; a script gets the question as a sheet.
 func (s *Server) pageDelete(ctx context.Context, r *request) (templ.Component, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
 	}
+	box := h.Sandbox()
 	return s.deleteForm(r, box, views.Field{}), nil
 }
 
@@ -100,23 +105,25 @@ func (s *Server) lost(box sandbox.Sandbox) []string {
 
 // submitDelete deletes a sandbox whose name was typed.
 func (s *Server) submitDelete(ctx context.Context, r *request) (string, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return "", err
 	}
+	box := h.Sandbox()
 	if r.field("confirm") != box.Name {
 		return "", fault.Field("confirm", "This is not its name. Type %s to delete it.", box.Name)
 	}
-	if _, err := s.cfg.Sandboxes.Delete(sandbox.Only(ctx, box.ID), box.Name); err != nil {
-		return "", s.since(ctx, r.who, box.Name, err)
+	if _, err := s.cfg.Sandboxes.Delete(ctx, h.Ref()); err != nil {
+		return "", err
 	}
 	return r.back("/"), nil
 }
 
 func (s *Server) againDelete(ctx context.Context, r *request, cause error) (templ.Component, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
 	}
+	box := h.Sandbox()
 	return s.deleteForm(r, box, views.Field{Value: r.form("confirm"), Fault: fault.Message(cause)}), nil
 }

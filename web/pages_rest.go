@@ -39,10 +39,11 @@ func (s *Server) restMenu(ctx context.Context, box sandbox.Sandbox) views.Rest {
 
 // pageRest shows when a sandbox rests and what is declared to keep it awake; a script gets it as a sheet.
 func (s *Server) pageRest(ctx context.Context, r *request) (templ.Component, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
 	}
+	box := h.Sandbox()
 	return s.restForm(ctx, r, box, views.RestForm{Choices: s.restChoices(box, box.Rest)})
 }
 
@@ -155,26 +156,28 @@ func readRest(r *request) (rest catalog.Rest, err error) {
 
 // submitRest sets a sandbox's own times.
 func (s *Server) submitRest(ctx context.Context, r *request) (string, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return "", err
 	}
+	box := h.Sandbox()
 	rest, err := readRest(r)
 	if err != nil {
 		return "", err
 	}
 	change := sandbox.RestChange{FreezeAfter: &rest.FreezeAfter, StopAfter: &rest.StopAfter}
-	if _, err := s.cfg.Sandboxes.SetRest(sandbox.Only(ctx, box.ID), box.Name, change); err != nil {
-		return "", s.since(ctx, r.who, box.Name, err)
+	if _, err := s.cfg.Sandboxes.SetRest(ctx, h.Ref(), change); err != nil {
+		return "", err
 	}
 	return r.back(sandboxURL(box.Name)), nil
 }
 
 func (s *Server) againRest(ctx context.Context, r *request, cause error) (templ.Component, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
 	}
+	box := h.Sandbox()
 	v := views.RestForm{Choices: s.restChoices(box, box.Rest)}
 	v.Fault = r.refill(&v.Choices, cause)
 	return s.restForm(ctx, r, box, v)
@@ -203,10 +206,11 @@ func (r *request) refill(c *views.RestChoices, err error) string {
 
 // submitRevokeHold ends a hold. In a sheet what is left of it shows again.
 func (s *Server) submitRevokeHold(ctx context.Context, r *request) (string, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return "", err
 	}
+	box := h.Sandbox()
 	if err := s.cfg.Holds.Revoke(ctx, box, r.param("id")); err != nil {
 		return "", err
 	}

@@ -15,7 +15,6 @@ import (
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/fault"
-	"sandboxd/internal/sandbox"
 	"sandboxd/internal/services"
 	"sandboxd/views"
 )
@@ -40,11 +39,11 @@ func (s *Server) pageEditService(ctx context.Context, r *request) (templ.Compone
 
 // servicesOf are the services of the sandbox that the path names.
 func (s *Server) servicesOf(ctx context.Context, r *request) (services.List, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return services.List{}, err
 	}
-	return s.cfg.Services.List(ctx, box.Name)
+	return s.cfg.Services.List(ctx, h)
 }
 
 func (s *Server) serviceForm(ctx context.Context, r *request, v views.ServiceForm) (templ.Component, error) {
@@ -152,11 +151,12 @@ func (s *Server) submitEditService(ctx context.Context, r *request) (string, err
 
 // keepService declares the posted service in the place of the one called was, or as the last.
 func (s *Server) keepService(ctx context.Context, r *request, was string) (string, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return "", err
 	}
-	list, err := s.cfg.Services.List(ctx, box.Name)
+	box := h.Sandbox()
+	list, err := s.cfg.Services.List(ctx, h)
 	if err != nil {
 		return "", err
 	}
@@ -172,9 +172,9 @@ func (s *Server) keepService(ctx context.Context, r *request, was string) (strin
 		return "", err
 	}
 	seen := r.field("etag")
-	_, err = s.cfg.Services.Put(sandbox.Only(ctx, box.ID), box.Name, declared, func(etag string) bool { return etag == cmp.Or(seen, list.ETag) && etag == list.ETag })
+	_, err = s.cfg.Services.Put(ctx, h, declared, func(etag string) bool { return etag == cmp.Or(seen, list.ETag) && etag == list.ETag })
 	if err != nil {
-		return "", s.since(ctx, r.who, box.Name, err)
+		return "", err
 	}
 	return r.back(servicesURL(box.Name)), nil
 }
@@ -235,12 +235,13 @@ func (s *Server) pageDeleteService(ctx context.Context, r *request) (templ.Compo
 
 // submitDeleteService takes a service away.
 func (s *Server) submitDeleteService(ctx context.Context, r *request) (string, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.cfg.Services.Delete(sandbox.Only(ctx, box.ID), box.Name, r.param("service"), nil); err != nil {
-		return "", s.since(ctx, r.who, box.Name, err)
+	box := h.Sandbox()
+	if _, err := s.cfg.Services.Delete(ctx, h, r.param("service"), nil); err != nil {
+		return "", err
 	}
 	return r.back(servicesURL(box.Name)), nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/fault"
@@ -23,22 +24,23 @@ func servicesURL(name string) string { return sandboxURL(name) + "/services" }
 
 // pageServices shows what a sandbox runs by itself, and what listens in it. It wakes nothing.
 func (s *Server) pageServices(ctx context.Context, r *request) (templ.Component, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
 	}
-	return s.servicesPage(ctx, r, box, "")
+	return s.servicesPage(ctx, r, h, "")
 }
 
-func (s *Server) servicesPage(ctx context.Context, r *request, box sandbox.Sandbox, problem string) (templ.Component, error) {
-	list, err := s.cfg.Services.List(ctx, box.Name)
+func (s *Server) servicesPage(ctx context.Context, r *request, h access.Handle, problem string) (templ.Component, error) {
+	box := h.Sandbox()
+	list, err := s.cfg.Services.List(ctx, h)
 	if err != nil {
 		return nil, err
 	}
 	v := views.Services{
 		Frame: s.frame(r, "Services of "+boxTitle(box), "sandboxes"), Name: box.Name, Title: boxTitle(box),
 		State: s.state(box, s.cfg.Sandboxes.Progress(box.ID)), List: s.serviceList(ctx, box, list), Fault: problem,
-		Ports: s.portList(box, s.whatListens(ctx, box)),
+		Ports: s.portList(box, s.whatListens(ctx, h)),
 	}
 	v.Frame.Live.Topic = servicesURL(box.Name)
 	return views.ServicesPage(v), nil
@@ -166,14 +168,15 @@ func quoteWord(w string) string {
 }
 
 // submitService starts, stops or restarts a service; that wakes the sandbox. The page's stream shows what comes of it.
-func (s *Server) submitService(do func(ctx context.Context, name, service string) (services.Status, error)) func(context.Context, *request) (string, error) {
+func (s *Server) submitService(do func(ctx context.Context, h access.Handle, service string) (services.Status, error)) func(context.Context, *request) (string, error) {
 	return func(ctx context.Context, r *request) (string, error) {
-		box, err := s.visible(ctx, r.who, r.param("name"))
+		h, err := s.resolve(ctx, r.who, r.param("name"))
 		if err != nil {
 			return "", err
 		}
-		if _, err := do(sandbox.Only(ctx, box.ID), box.Name, r.param("service")); err != nil {
-			return "", s.since(ctx, r.who, box.Name, err)
+		box := h.Sandbox()
+		if _, err := do(ctx, h, r.param("service")); err != nil {
+			return "", err
 		}
 		return r.back(servicesURL(box.Name)), nil
 	}
@@ -184,34 +187,36 @@ func (s *Server) againServices(ctx context.Context, r *request, cause error) (te
 	if r.byScript() {
 		return nil, cause // said over the page that is there
 	}
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
 	}
-	return s.servicesPage(ctx, r, box, fault.Message(cause))
+	return s.servicesPage(ctx, r, h, fault.Message(cause))
 }
 
 // submitResetServices gives a sandbox its template's services again.
 func (s *Server) submitResetServices(ctx context.Context, r *request) (string, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.cfg.Services.Put(sandbox.Only(ctx, box.ID), box.Name, nil, nil); err != nil {
-		return "", s.since(ctx, r.who, box.Name, err)
+	box := h.Sandbox()
+	if _, err := s.cfg.Services.Put(ctx, h, nil, nil); err != nil {
+		return "", err
 	}
 	return servicesURL(box.Name), nil
 }
 
 // pageServiceLog shows the newest output of a service. It wakes nothing.
 func (s *Server) pageServiceLog(ctx context.Context, r *request) (templ.Component, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
 	}
+	box := h.Sandbox()
 	service := r.param("service")
 	v := views.ServiceLog{Box: box.Name, Title: boxTitle(box), Service: service, Frame: s.frame(r, "Log of "+service, "sandboxes")}
-	err = s.cfg.Services.Log(sandbox.Only(ctx, box.ID), box.Name, service, false, func(b []byte) error {
+	err = s.cfg.Services.Log(ctx, h, service, false, func(b []byte) error {
 		v.Text += logText(b)
 		return nil
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/views"
@@ -33,10 +34,11 @@ const workspacePolicy = "default-src 'self'; style-src 'self' 'unsafe-inline'; i
 
 // pageWorkspace is the page of one sandbox. It starts nothing and wakes nothing.
 func (s *Server) pageWorkspace(ctx context.Context, r *request) (templ.Component, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
 	}
+	box := h.Sandbox()
 	r.head.Set("Content-Security-Policy", workspacePolicy)
 	p := s.presenter(r, "workspace", sandboxURL(box.Name))
 	progress := s.cfg.Sandboxes.Progress(box.ID)
@@ -44,7 +46,7 @@ func (s *Server) pageWorkspace(ctx context.Context, r *request) (templ.Component
 	arranged, preferences := s.layout(ctx, r.who)
 	w := views.Workspace{
 		Frame: s.frame(r, row.Title, "sandboxes"), Row: row, Rest: s.restMenu(ctx, box),
-		Ports: s.ports(ctx, box, s.whatListens(ctx, box)), Slots: s.slots(ctx, arranged, box, progress), Files: filesPlace(box), Preferences: preferences,
+		Ports: s.ports(ctx, h, s.whatListens(ctx, h)), Slots: s.slots(ctx, arranged, h, progress), Files: filesPlace(box), Preferences: preferences,
 	}
 	w.Frame.Live = views.Live{
 		Topic: sandboxURL(box.Name) + "?id=" + url.QueryEscape(box.ID),
@@ -63,13 +65,13 @@ func boxPrint(box sandbox.Sandbox) string {
 }
 
 // tabNames are the terminals that are open, the first one always.
-func (s *Server) tabNames(ctx context.Context, name string) []string {
+func (s *Server) tabNames(ctx context.Context, h access.Handle) []string {
 	ctx, cancel := context.WithTimeout(ctx, tabsWait)
 	defer cancel()
 	names := []string{firstTab}
-	tabs, err := s.cfg.Terminals.Tabs(ctx, name)
+	tabs, err := s.cfg.Terminals.Tabs(ctx, h)
 	if err != nil { // the page is of use without: it shows the connection's state
-		s.log.Debug("list terminals", "sandbox", name, "err", err)
+		s.log.Debug("list terminals", "sandbox", h.Name(), "err", err)
 		return names
 	}
 	for _, t := range tabs {
@@ -168,14 +170,15 @@ func phases(present sandbox.Progress, order ...sandbox.Phase) []views.Phase {
 
 // apiTabs tells the workspace's script which terminals are open.
 func (s *Server) apiTabs(ctx context.Context, r *request, _ none) (reply, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
 	}
+	box := h.Sandbox()
 	if box.State != sandbox.Running { // asking would wake it
 		return reply{}, fault.New(fault.Conflict, "%s does not run.", box.Name)
 	}
-	tabs, err := s.cfg.Terminals.Tabs(sandbox.Only(ctx, box.ID), box.Name)
+	tabs, err := s.cfg.Terminals.Tabs(ctx, h)
 	if err != nil {
 		return reply{}, err
 	}
@@ -200,14 +203,15 @@ func (s *Server) terminalText(c echo.Context) error {
 	r := requestOf(c)
 	ctx, cancel := context.WithTimeout(r.http.Context(), handlerTime)
 	defer cancel()
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return err
 	}
+	box := h.Sandbox()
 	if box.State != sandbox.Running {
 		return fault.New(fault.Conflict, "%s does not run.", box.Name)
 	}
-	text, err := s.cfg.Terminals.Text(sandbox.Only(ctx, box.ID), box.Name, r.param("tab"))
+	text, err := s.cfg.Terminals.Text(ctx, h, r.param("tab"))
 	if err != nil {
 		return err
 	}
@@ -217,14 +221,15 @@ func (s *Server) terminalText(c echo.Context) error {
 
 // submitCloseTab ends one terminal and what runs in it.
 func (s *Server) submitCloseTab(ctx context.Context, r *request) (string, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return "", err
 	}
+	box := h.Sandbox()
 	if box.State != sandbox.Running && !box.State.Resting() { // CloseTab knows what to do with one that rests
 		return "", fault.New(fault.Conflict, "%s does not run.", box.Name)
 	}
-	if err := s.cfg.Terminals.CloseTab(sandbox.Only(ctx, box.ID), box.Name, r.param("tab")); err != nil {
+	if err := s.cfg.Terminals.CloseTab(ctx, h, r.param("tab")); err != nil {
 		return "", err
 	}
 	if err := s.cfg.TabNames.NameTab(ctx, box.ID, r.param("tab"), ""); err != nil { // the next of that tab is another terminal

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
 	"sandboxd/views"
@@ -17,7 +18,7 @@ type paneEntry struct {
 	title string
 	icon  string
 	share int // of the width, in thousandths, unless the person has chosen otherwise
-	show  func(s *Server, ctx context.Context, box sandbox.Sandbox, p sandbox.Progress) views.Pane
+	show  func(s *Server, ctx context.Context, h access.Handle, p sandbox.Progress) views.Pane
 }
 
 // workspacePanes are the workspace's panes from left to right.
@@ -30,7 +31,7 @@ var workspacePanes = []paneEntry{
 const mainPane = "terminal"
 
 // slots are the panes with their places, as the person has arranged them.
-func (s *Server) slots(ctx context.Context, l layout, box sandbox.Sandbox, p sandbox.Progress) []views.Slot {
+func (s *Server) slots(ctx context.Context, l layout, h access.Handle, p sandbox.Progress) []views.Slot {
 	slots := make([]views.Slot, 0, len(s.panes))
 	none := !slices.ContainsFunc(s.panes, func(e paneEntry) bool { return !l.place(e).Hidden }) // then all
 	seen := false
@@ -39,7 +40,7 @@ func (s *Server) slots(ctx context.Context, l layout, box sandbox.Sandbox, p san
 		shown := none || !place.Hidden
 		slots = append(slots, views.Slot{
 			ID: entry.id, Title: entry.title, Icon: entry.icon, Share: place.Share, Usual: entry.share, Hidden: !shown,
-			First: shown && !seen, Max: shown && l.Whole == entry.id, Body: s.pane(ctx, entry, box, p),
+			First: shown && !seen, Max: shown && l.Whole == entry.id, Body: s.pane(ctx, entry, h, p),
 		})
 		seen = seen || shown
 	}
@@ -53,18 +54,19 @@ func (s *Server) slots(ctx context.Context, l layout, box sandbox.Sandbox, p san
 }
 
 // pane is what one of them shows now.
-func (s *Server) pane(ctx context.Context, e paneEntry, box sandbox.Sandbox, p sandbox.Progress) views.Pane {
-	pane := e.show(s, ctx, box, p)
-	pane.Label, pane.State = e.title, string(box.State)
+func (s *Server) pane(ctx context.Context, e paneEntry, h access.Handle, p sandbox.Progress) views.Pane {
+	pane := e.show(s, ctx, h, p)
+	pane.Label, pane.State = e.title, string(h.Sandbox().State)
 	return pane
 }
 
 // terminalPane is what the terminal's pane shows for a sandbox as it stands.
-func (s *Server) terminalPane(ctx context.Context, box sandbox.Sandbox, p sandbox.Progress) views.Pane {
+func (s *Server) terminalPane(ctx context.Context, h access.Handle, p sandbox.Progress) views.Pane {
+	box := h.Sandbox()
 	switch {
 	case box.State == sandbox.Running:
 		return views.Pane{Kind: "terminals", Terminals: views.Terminals{
-			Path: sandboxURL(box.Name) + "/terminals/", Names: s.tabNames(ctx, box.Name), Labels: labelsText(s.tabLabels(ctx, box)),
+			Path: sandboxURL(box.Name) + "/terminals/", Names: s.tabNames(ctx, h), Labels: labelsText(s.tabLabels(ctx, box)),
 		}}
 	case still(box.State):
 		return views.Pane{Kind: string(box.State), Still: s.still(box)}
@@ -73,7 +75,8 @@ func (s *Server) terminalPane(ctx context.Context, box sandbox.Sandbox, p sandbo
 }
 
 // filesPane is what the files' pane shows. What is under way shows in the terminal's.
-func (s *Server) filesPane(_ context.Context, box sandbox.Sandbox, p sandbox.Progress) views.Pane {
+func (s *Server) filesPane(_ context.Context, h access.Handle, p sandbox.Progress) views.Pane {
+	box := h.Sandbox()
 	if box.State == sandbox.Running {
 		return views.Pane{Kind: "files", Files: filesPlace(box)}
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/event"
@@ -31,11 +32,8 @@ type Sandboxes interface {
 }
 
 type sandboxReader interface {
-	Sandbox(ctx context.Context, name string) (sandbox.Sandbox, error)
 	List(ctx context.Context, f sandbox.Filter) ([]sandbox.Sandbox, int, error)
 	Progress(id string) sandbox.Progress
-	// Tombstone tells of a sandbox that was deleted lately; NotFound when none of that name was.
-	Tombstone(ctx context.Context, name string) (sandbox.Tombstone, error)
 	Services(s sandbox.Sandbox) []catalog.Service // that count for it, from memory
 	// HasHost reports whether the host of a sandbox's service leads to it, from memory.
 	HasHost(ctx context.Context, name, service string) (bool, error)
@@ -43,26 +41,26 @@ type sandboxReader interface {
 
 type sandboxMaker interface {
 	Create(ctx context.Context, r sandbox.Request) (s sandbox.Sandbox, created bool, err error)
-	Rename(ctx context.Context, name, label string) (sandbox.Sandbox, error)
-	Delete(ctx context.Context, name string) (sandbox.Sandbox, error)
+	Rename(ctx context.Context, ref sandbox.Ref, label string) (sandbox.Sandbox, error)
+	Delete(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
 }
 
 type sandboxSwitch interface {
-	Start(ctx context.Context, name string) (sandbox.Sandbox, error)
-	Stop(ctx context.Context, name string) (sandbox.Sandbox, error)
-	Restart(ctx context.Context, name string) (sandbox.Sandbox, error)
+	Start(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
+	Stop(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
+	Restart(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
 }
 
 // sandboxRest puts sandboxes to rest; any use wakes them, as Start does.
 type sandboxRest interface {
-	Freeze(ctx context.Context, name string, still func() bool) (sandbox.Sandbox, error)
-	Sleep(ctx context.Context, name string, still func() bool) (sandbox.Sandbox, error)
-	SetRest(ctx context.Context, name string, c sandbox.RestChange) (sandbox.Sandbox, error)
+	Freeze(ctx context.Context, ref sandbox.Ref, still func() bool) (sandbox.Sandbox, error)
+	Sleep(ctx context.Context, ref sandbox.Ref, still func() bool) (sandbox.Sandbox, error)
+	SetRest(ctx context.Context, ref sandbox.Ref, c sandbox.RestChange) (sandbox.Sandbox, error)
 	Resting(s sandbox.Sandbox) sandbox.Resting // the times that count, and who says so
 }
 
 type sandboxWatch interface {
-	Wait(ctx context.Context, name string) (sandbox.Sandbox, error)
+	Wait(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
 	Subscribe() *event.Subscription[sandbox.Event]
 }
 
@@ -170,18 +168,18 @@ type Images interface {
 
 // Commands is what the delivery asks of exec.Service.
 type Commands interface {
-	Run(ctx context.Context, name string, r exec.Request) (exec.Result, error)
-	Stream(ctx context.Context, name string, r exec.Request, emit func(exec.Event) error) (exec.Result, error)
-	Open(ctx context.Context, name string, r exec.Request, size exec.Size) (*exec.Session, error)
+	Run(ctx context.Context, h access.Handle, r exec.Request) (exec.Result, error)
+	Stream(ctx context.Context, h access.Handle, r exec.Request, emit func(exec.Event) error) (exec.Result, error)
+	Open(ctx context.Context, h access.Handle, r exec.Request, size exec.Size) (*exec.Session, error)
 }
 
 // Terminals is what the delivery asks of terminal.Service.
 type Terminals interface {
-	Attach(ctx context.Context, name, tab string) (*terminal.Attachment, error)
-	Join(ctx context.Context, name, tab string) (*terminal.Attachment, error)
-	Tabs(ctx context.Context, name string) ([]wire.Terminal, error)
-	CloseTab(ctx context.Context, name, tab string) error
-	Text(ctx context.Context, name, tab string) ([]byte, error) // what it shows and has scrolled away; wakes nothing
+	Attach(ctx context.Context, h access.Handle, tab string) (*terminal.Attachment, error)
+	Join(ctx context.Context, h access.Handle, tab string) (*terminal.Attachment, error)
+	Tabs(ctx context.Context, h access.Handle) ([]wire.Terminal, error)
+	CloseTab(ctx context.Context, h access.Handle, tab string) error
+	Text(ctx context.Context, h access.Handle, tab string) ([]byte, error) // what it shows and has scrolled away; wakes nothing
 }
 
 // Services is what the delivery asks of services.Service. Reading wakes nothing.
@@ -192,22 +190,22 @@ type Services interface {
 }
 
 type serviceReader interface {
-	List(ctx context.Context, name string) (services.List, error)
-	Log(ctx context.Context, name, service string, follow bool, emit func([]byte) error) error
-	Ports(ctx context.Context, name string) ([]wire.PortOpen, error)
-	WatchPorts(ctx context.Context, name string, emit func([]wire.PortOpen) error) error
+	List(ctx context.Context, h access.Handle) (services.List, error)
+	Log(ctx context.Context, h access.Handle, service string, follow bool, emit func([]byte) error) error
+	Ports(ctx context.Context, h access.Handle) ([]wire.PortOpen, error)
+	WatchPorts(ctx context.Context, h access.Handle, emit func([]wire.PortOpen) error) error
 }
 
 type serviceKeeper interface {
-	Put(ctx context.Context, name string, list []catalog.Service, m services.Match) (services.List, error)
-	Set(ctx context.Context, name string, one catalog.Service, m services.Match) (now services.List, created bool, err error)
-	Delete(ctx context.Context, name, service string, m services.Match) (services.List, error)
+	Put(ctx context.Context, h access.Handle, list []catalog.Service, m services.Match) (services.List, error)
+	Set(ctx context.Context, h access.Handle, one catalog.Service, m services.Match) (now services.List, created bool, err error)
+	Delete(ctx context.Context, h access.Handle, service string, m services.Match) (services.List, error)
 }
 
 type serviceSwitch interface {
-	Start(ctx context.Context, name, service string) (services.Status, error)
-	Stop(ctx context.Context, name, service string) (services.Status, error)
-	Restart(ctx context.Context, name, service string) (services.Status, error)
+	Start(ctx context.Context, h access.Handle, service string) (services.Status, error)
+	Stop(ctx context.Context, h access.Handle, service string) (services.Status, error)
+	Restart(ctx context.Context, h access.Handle, service string) (services.Status, error)
 }
 
 // Ports is what the delivery asks of visibility.Ports: who may use which port beside those who may use the sandbox.
@@ -240,54 +238,54 @@ type Files interface {
 }
 
 type fileContent interface {
-	Stat(ctx context.Context, name, path string) (files.Entry, error)
-	List(ctx context.Context, name, path, after string, limit int) (wire.Listing, error)
-	Read(ctx context.Context, name, path string, offset, length int64) (*files.Content, error)
-	Write(ctx context.Context, name string, put wire.FilePut, body io.Reader) (files.Written, error)
-	Upload(ctx context.Context, name, path, upload string) (offset int64, err error)
-	Abandon(ctx context.Context, name, path, upload string) error
+	Stat(ctx context.Context, h access.Handle, path string) (files.Entry, error)
+	List(ctx context.Context, h access.Handle, path, after string, limit int) (wire.Listing, error)
+	Read(ctx context.Context, h access.Handle, path string, offset, length int64) (*files.Content, error)
+	Write(ctx context.Context, h access.Handle, put wire.FilePut, body io.Reader) (files.Written, error)
+	Upload(ctx context.Context, h access.Handle, path, upload string) (offset int64, err error)
+	Abandon(ctx context.Context, h access.Handle, path, upload string) error
 }
 
 type fileTree interface {
-	Mkdir(ctx context.Context, name, path string, parents bool) error
-	Move(ctx context.Context, name string, from []string, to string, overwrite bool) error
-	Copy(ctx context.Context, name string, from []string, to string, overwrite bool) error
-	Chmod(ctx context.Context, name, path string, mode uint32) error
-	Delete(ctx context.Context, name string, paths []string, permanent bool) ([]wire.Trashed, error)
+	Mkdir(ctx context.Context, h access.Handle, path string, parents bool) error
+	Move(ctx context.Context, h access.Handle, from []string, to string, overwrite bool) error
+	Copy(ctx context.Context, h access.Handle, from []string, to string, overwrite bool) error
+	Chmod(ctx context.Context, h access.Handle, path string, mode uint32) error
+	Delete(ctx context.Context, h access.Handle, paths []string, permanent bool) ([]wire.Trashed, error)
 }
 
 type fileTrash interface {
-	Trash(ctx context.Context, name string) ([]wire.Trashed, error)
-	Restore(ctx context.Context, name string, ids []string) error
-	EmptyTrash(ctx context.Context, name string, ids []string) error
+	Trash(ctx context.Context, h access.Handle) ([]wire.Trashed, error)
+	Restore(ctx context.Context, h access.Handle, ids []string) error
+	EmptyTrash(ctx context.Context, h access.Handle, ids []string) error
 }
 
 type fileArchives interface {
-	Pack(ctx context.Context, name, folder string, names []string, format files.Format) (*files.Archive, error)
-	Unpack(ctx context.Context, name string, in files.Unpacking, body io.Reader) (wire.Unpacked, error)
+	Pack(ctx context.Context, h access.Handle, folder string, names []string, format files.Format) (*files.Archive, error)
+	Unpack(ctx context.Context, h access.Handle, in files.Unpacking, body io.Reader) (wire.Unpacked, error)
 }
 
 type fileLooks interface {
 	Glance() files.Glance
-	Search(ctx context.Context, name string, q wire.Search, emit func(wire.Found) error) (more bool, err error)
-	Watch(ctx context.Context, name string, paths []string, emit func(folder string) error) error
+	Search(ctx context.Context, h access.Handle, q wire.Search, emit func(wire.Found) error) (more bool, err error)
+	Watch(ctx context.Context, h access.Handle, paths []string, emit func(folder string) error) error
 }
 
 // SSH is what the delivery asks of sshd.Server.
 type SSH interface {
-	Serve(ctx context.Context, box sandbox.Sandbox, conn net.Conn) error
+	Serve(ctx context.Context, h access.Handle, conn net.Conn) error
 	HostKey() string
 }
 
 // Tunnels is what the delivery asks of tunnel.Service.
 type Tunnels interface {
-	Dial(ctx context.Context, box sandbox.Sandbox, port int) (*tunnel.Conn, error)
+	Dial(ctx context.Context, h access.Handle, port int) (*tunnel.Conn, error)
 }
 
 // IDE switches VS Code on and off. Implemented by ide.Service.
 type IDE interface {
 	// Status tells how it stands for a sandbox in any state.
-	Status(ctx context.Context, name string) (ide.Status, error)
+	Status(ctx context.Context, h access.Handle) (ide.Status, error)
 	// Enable switches it on or off, and has it built when it is not there.
-	Enable(ctx context.Context, name string, on bool) (ide.Status, error)
+	Enable(ctx context.Context, h access.Handle, on bool) (ide.Status, error)
 }

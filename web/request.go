@@ -32,7 +32,7 @@ type request struct {
 	from   string // the client's address
 	who    auth.Principal
 	secret string // of the browser session that who comes from
-	access access
+	access admission
 	param  func(name string) string
 	body   *arriving       // nil when it has none
 	answer templ.Component // what a form shows instead of leading elsewhere, such as a secret that is shown once

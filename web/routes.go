@@ -15,22 +15,22 @@ import (
 // route is one line of the table: what is asked, who may ask it, and who answers.
 type route struct {
 	method, path string
-	access       access
+	access       admission
 	handle       echo.HandlerFunc
 }
 
-// access says who may use a route.
-type access uint8
+// admission says who may use a route.
+type admission uint8
 
 const (
-	public     access = iota // anybody; no credential is looked at
-	visitor                  // anybody; the browser session is looked up when there is one
-	signedIn                 // a browser session; without one pages lead to /login
-	scripted                 // a browser session, asked for by a script of ours, which is told of errors as programs are
-	adminOnly                // a browser session of an admin
-	token                    // an API token
-	tokenWide                // an API token that is not limited to one sandbox
-	tokenAdmin               // an API token of an admin, not limited to one sandbox
+	public     admission = iota // anybody; no credential is looked at
+	visitor                     // anybody; the browser session is looked up when there is one
+	signedIn                    // a browser session; without one pages lead to /login
+	scripted                    // a browser session, asked for by a script of ours, which is told of errors as programs are
+	adminOnly                   // a browser session of an admin
+	token                       // an API token
+	tokenWide                   // an API token that is not limited to one sandbox
+	tokenAdmin                  // an API token of an admin, not limited to one sandbox
 )
 
 // bulky says whether a body may be of any size: of a file's content.
@@ -104,7 +104,7 @@ func (s *Server) sandboxRoutes() []route {
 }
 
 // fileRoutes are the files of a sandbox, for programs and for the page's script. A colon within a path's part is escaped.
-func (s *Server) fileRoutes(prefix string, who access) []route {
+func (s *Server) fileRoutes(prefix string, who admission) []route {
 	base := prefix + "/sandboxes/:name" + filesPart
 	return []route{
 		{get, base, who, s.onFiles(s.apiFile)},
@@ -158,7 +158,7 @@ func (s *Server) insidePages() []route {
 }
 
 // serviceRoutes are the services of a sandbox, for programs. Pages have their own way to them (insidePages).
-func (s *Server) serviceRoutes(prefix string, who access) []route {
+func (s *Server) serviceRoutes(prefix string, who admission) []route {
 	base := prefix + "/sandboxes/:name/services"
 	do := s.cfg.Services
 	return []route{
@@ -176,7 +176,7 @@ func (s *Server) serviceRoutes(prefix string, who access) []route {
 }
 
 // portRoutes are the ports of a sandbox and who may use them, for programs and for the page's script.
-func (s *Server) portRoutes(prefix string, who access) []route {
+func (s *Server) portRoutes(prefix string, who admission) []route {
 	base := prefix + "/sandboxes/:name/ports"
 	return []route{
 		{get, base, who, api(s.apiPorts)},
@@ -187,7 +187,7 @@ func (s *Server) portRoutes(prefix string, who access) []route {
 }
 
 // ideRoutes are VS Code in a sandbox, for programs and for the page's script.
-func (s *Server) ideRoutes(prefix string, who access) []route {
+func (s *Server) ideRoutes(prefix string, who admission) []route {
 	base := prefix + "/sandboxes/:name/ide"
 	return []route{
 		{get, base, who, api(s.apiIDE)},

@@ -15,11 +15,13 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"sandboxd/internal/access"
 	"sandboxd/static"
 )
 
 // Config is what a Server is made of. Nothing in it may be nil unless its comment says so.
 type Config struct {
+	Access    *access.Control
 	Sandboxes Sandboxes
 	Accounts  Accounts
 	Templates Templates

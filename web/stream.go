@@ -211,7 +211,7 @@ func (s *Server) turnedAway(ctx context.Context, r *request) error {
 	case err != nil:
 	case who.User.ID != r.who.User.ID: // another session that the client has is good
 		return fault.New(fault.Unauthenticated, "Please sign in.")
-	case who.User.Role != r.who.User.Role, who.Sandbox != r.who.Sandbox:
+	case who.User.Role != r.who.User.Role, who.SandboxID != r.who.SandboxID:
 		return fault.New(fault.Unavailable, "What you may do has changed. Connect again.")
 	default:
 		err = r.access.check(who)

@@ -26,10 +26,11 @@ type tabName struct {
 
 // apiNameTab names a terminal for all who see it. It asks nothing of the sandbox.
 func (s *Server) apiNameTab(ctx context.Context, r *request, in tabName) (reply, error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
 	}
+	box := h.Sandbox()
 	tab, name := r.param("tab"), strings.TrimSpace(in.Name)
 	if err := wire.CheckTab(tab); err != nil {
 		return reply{}, fault.Wrap(err, fault.NotFound, "There is no such terminal.")

@@ -12,7 +12,7 @@ import (
 // openTerminal attaches a viewer to a terminal. Everything that can fail has failed before the upgrade. What a page does by
 // itself says wake=0: then a sandbox that is asleep stays so, and the viewer is told.
 func (s *Server) openTerminal(ctx context.Context, r *request) (talk, func(), error) {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -20,7 +20,7 @@ func (s *Server) openTerminal(ctx context.Context, r *request) (talk, func(), er
 	if r.query("wake") == "0" {
 		attach = s.cfg.Terminals.Join
 	}
-	a, err := attach(sandbox.Only(ctx, box.ID), box.Name, r.param("tab"))
+	a, err := attach(ctx, h, r.param("tab"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -29,10 +29,11 @@ func (s *Server) openTerminal(ctx context.Context, r *request) (talk, func(), er
 
 // noTerminal says why there is no terminal now, or nil. It wakes nothing.
 func (s *Server) noTerminal(ctx context.Context, r *request) error {
-	box, err := s.visible(ctx, r.who, r.param("name"))
+	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return err
 	}
+	box := h.Sandbox()
 	switch box.State {
 	case sandbox.Stopped, sandbox.Failed, sandbox.Deleting:
 		return fault.New(fault.Conflict, "%s does not run: it is %s.", box.Name, box.State)

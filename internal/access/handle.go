@@ -31,6 +31,14 @@ type Handle struct {
 // Sandbox is the row as it was judged.
 func (h Handle) Sandbox() sandbox.Sandbox { return h.sandbox }
 
+// With gives the handle with a newer row of the same sandbox; the row of another one changes nothing.
+func (h Handle) With(row sandbox.Sandbox) Handle {
+	if row.ID == h.sandbox.ID {
+		h.sandbox = row
+	}
+	return h
+}
+
 // Ref is what names the sandbox for the Manager.
 func (h Handle) Ref() sandbox.Ref { return h.sandbox.Ref() }
 
