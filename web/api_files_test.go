@@ -345,18 +345,19 @@ func TestDelete_ThatGoesWrongTellsWhatIsInTheTrash(t *testing.T) {
 func TestFiles_ASandboxThatGoesAwayUnderAnUploadIsSaidSo(t *testing.T) {
 	for want, do := range map[int]func(w *world){
 		409: func(w *world) {
-			if _, err := w.manager.Stop(w.t.Context(), "lab"); err != nil {
+			if _, err := w.manager.Stop(w.t.Context(), w.ref("lab")); err != nil {
 				w.t.Error(err)
 			}
-			if _, err := w.manager.Wait(w.t.Context(), "lab"); err != nil {
+			if _, err := w.manager.Wait(w.t.Context(), w.ref("lab")); err != nil {
 				w.t.Error(err)
 			}
 		},
 		410: func(w *world) {
-			if _, err := w.manager.Delete(w.t.Context(), "lab"); err != nil {
+			lab := w.ref("lab")
+			if _, err := w.manager.Delete(w.t.Context(), lab); err != nil {
 				w.t.Error(err)
 			}
-			_, _ = w.manager.Wait(w.t.Context(), "lab") // it is gone when this returns
+			_, _ = w.manager.Wait(w.t.Context(), lab) // it is gone when this returns
 		},
 	} {
 		w := newFilesWorld(t)
@@ -402,10 +403,8 @@ func TestFiles_ARefreshWakesNothing(t *testing.T) {
 	w := newFilesWorld(t)
 	w.call("ada", "GET", labFiles+"?path=notes.txt&stat=true&refresh=true", "").is(200)
 	w.call("ada", "GET", labFiles+"?path=src&limit=5&refresh=true", "").is(200)
-	for _, asked := range w.files.asked {
-		if asked == "open" {
-			t.Error("the sandbox was opened")
-		}
+	if awakes, _ := w.access.count(); awakes != 0 {
+		t.Errorf("the sandbox was opened %d times", awakes)
 	}
 	w.files.resting = true
 	w.call("ada", "GET", labFiles+"?path=notes.txt&stat=true&refresh=true", "").problem(409, "conflict", "")

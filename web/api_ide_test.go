@@ -8,23 +8,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/ide"
-	"sandboxd/internal/sandbox"
 )
 
 // fakeIDE has VS Code being built, and then ready.
 type fakeIDE struct {
-	boxes interface {
-		Sandbox(ctx context.Context, name string) (sandbox.Sandbox, error)
-	}
-
 	mu sync.Mutex
 	on map[string]bool
 }
 
-func (f *fakeIDE) Status(ctx context.Context, name string) (ide.Status, error) {
-	if _, err := f.boxes.Sandbox(ctx, name); err != nil {
+func (f *fakeIDE) Status(ctx context.Context, h access.Handle) (ide.Status, error) {
+	name := h.Name()
+	if _, err := h.Current(ctx); err != nil {
 		return ide.Status{}, err
 	}
 	f.mu.Lock()
@@ -36,7 +33,8 @@ func (f *fakeIDE) Status(ctx context.Context, name string) (ide.Status, error) {
 	return st, nil
 }
 
-func (f *fakeIDE) Enable(ctx context.Context, name string, on bool) (ide.Status, error) {
+func (f *fakeIDE) Enable(ctx context.Context, h access.Handle, on bool) (ide.Status, error) {
+	name := h.Name()
 	if name == "full" {
 		return ide.Status{}, fault.New(fault.Unavailable, "The store does not answer.")
 	}
@@ -46,7 +44,7 @@ func (f *fakeIDE) Enable(ctx context.Context, name string, on bool) (ide.Status,
 	}
 	f.on[name] = on
 	f.mu.Unlock()
-	return f.Status(ctx, name)
+	return f.Status(ctx, h)
 }
 
 const labIDE = lab + "/ide"

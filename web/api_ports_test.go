@@ -32,7 +32,7 @@ func (w *world) portsOf(user, name string) map[int]openPortShape {
 func TestPorts_MergeWhatListensWhatIsDeclaredAndWhatIsOpen(t *testing.T) {
 	w := newWorld(t)
 	w.box("ada", "lab")
-	if _, err := w.manager.SetServices(t.Context(), "lab", []catalog.Service{
+	if _, err := w.manager.SetServices(t.Context(), w.ref("lab"), []catalog.Service{
 		{Name: "api", Command: []string{"x"}, Port: 8000}, {Name: "worker", Command: []string{"x"}},
 	}); err != nil {
 		t.Fatal(err)

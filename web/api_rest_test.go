@@ -47,9 +47,9 @@ type overtaken struct {
 	first func()
 }
 
-func (o overtaken) SetRest(ctx context.Context, name string, c sandbox.RestChange) (sandbox.Sandbox, error) {
+func (o overtaken) SetRest(ctx context.Context, ref sandbox.Ref, c sandbox.RestChange) (sandbox.Sandbox, error) {
 	o.first()
-	return o.Sandboxes.SetRest(ctx, name, c)
+	return o.Sandboxes.SetRest(ctx, ref, c)
 }
 
 func TestRest_ChangesOfOneTimeEachDoNotUndoEachOther(t *testing.T) {
@@ -57,7 +57,7 @@ func TestRest_ChangesOfOneTimeEachDoNotUndoEachOther(t *testing.T) {
 	w.box("ada", "lab")
 	w.server.cfg.Sandboxes = overtaken{w.manager, func() {
 		stop := catalog.Never
-		if _, err := w.manager.SetRest(t.Context(), "lab", sandbox.RestChange{StopAfter: &stop}); err != nil {
+		if _, err := w.manager.SetRest(t.Context(), w.ref("lab"), sandbox.RestChange{StopAfter: &stop}); err != nil {
 			t.Error(err)
 		}
 	}}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -54,7 +55,7 @@ func (s *Server) apiCreateSandbox(ctx context.Context, r *request, in createBody
 		return reply{}, err
 	}
 	if w.asked {
-		out, err := s.createdReply(ctx, w, box, created)
+		out, err := s.createdReply(ctx, r, w, box, created)
 		return out, err
 	}
 	status := http.StatusAccepted
@@ -66,14 +67,32 @@ func (s *Server) apiCreateSandbox(ctx context.Context, r *request, in createBody
 	return out, err
 }
 
-func (s *Server) createdReply(ctx context.Context, w waiting, box sandbox.Sandbox, created bool) (reply, error) {
+func (s *Server) createdReply(ctx context.Context, r *request, w waiting, box sandbox.Sandbox, created bool) (reply, error) {
 	status := http.StatusOK
-	if created || box.State == sandbox.Deleting { // the latter: this one follows
+	if box.State == sandbox.Deleting { // the one that was asked for follows it
+		next, err := s.nextOf(ctx, r, w, box)
+		if err != nil {
+			return reply{}, err
+		}
+		box, created = next, true
+	}
+	if created {
 		status = http.StatusCreated
 	}
 	out, err := s.await(ctx, w, box, sandbox.Running, status)
 	out.location = sandboxPath(box.Name)
 	return out, err
+}
+
+// nextOf waits until a sandbox is deleted, and gives the one that has its name then.
+func (s *Server) nextOf(ctx context.Context, r *request, w waiting, box sandbox.Sandbox) (sandbox.Sandbox, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.limit)
+	defer cancel()
+	if now, err := s.cfg.Sandboxes.Wait(ctx, box.Ref()); !fault.Is(err, fault.Gone) {
+		return now, cmp.Or(err, s.unwanted(now))
+	}
+	h, err := s.resolve(ctx, r.who, box.Name)
+	return h.Sandbox(), err
 }
 
 type listShape struct {

@@ -183,8 +183,9 @@ func TestDelete_AcceptsOrWaitsUntilItIsGone(t *testing.T) {
 	w.call("ada", "DELETE", "/api/v1/sandboxes/lab?wait=gone", "").is(204)
 	w.call("ada", "GET", "/api/v1/sandboxes/lab", "").problem(410, "gone", "")
 	w.box("ada", "lab")
+	lab := w.ref("lab")
 	w.call("ada", "DELETE", "/api/v1/sandboxes/lab", "").is(202)
-	if _, err := w.manager.Wait(t.Context(), "lab"); !fault.Is(err, fault.NotFound) {
+	if _, err := w.manager.Wait(t.Context(), lab); !fault.Is(err, fault.Gone) {
 		t.Errorf("it is still there: %v", err)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
-	"sandboxd/internal/sandbox"
 	"sandboxd/internal/socket"
 	"sandboxd/internal/tunnel"
 )
@@ -20,9 +20,9 @@ type fakeSSH struct{ ended chan error }
 
 func (fakeSSH) HostKey() string { return "ssh-ed25519 AAAA" }
 
-func (f fakeSSH) Serve(ctx context.Context, box sandbox.Sandbox, conn net.Conn) error {
+func (f fakeSSH) Serve(ctx context.Context, h access.Handle, conn net.Conn) error {
 	defer conn.Close()
-	_, _ = io.WriteString(conn, "SSH of "+box.Name+" ")
+	_, _ = io.WriteString(conn, "SSH of "+h.Name()+" ")
 	_, err := io.Copy(conn, conn)
 	f.ended <- errors.Join(err, context.Cause(ctx))
 	return nil
@@ -31,7 +31,7 @@ func (f fakeSSH) Serve(ctx context.Context, box sandbox.Sandbox, conn net.Conn) 
 // fakeTunnels has nothing that listens.
 type fakeTunnels struct{}
 
-func (fakeTunnels) Dial(_ context.Context, _ sandbox.Sandbox, port int) (*tunnel.Conn, error) {
+func (fakeTunnels) Dial(_ context.Context, _ access.Handle, port int) (*tunnel.Conn, error) {
 	return nil, fault.New(fault.NotFound, "Nothing listens on port %d in the sandbox.", port)
 }
 

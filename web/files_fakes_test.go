@@ -24,7 +24,7 @@ type fakeGuest struct {
 	found   []wire.Found // what Search tells
 	packed  []byte       // what FilePack gives; nil for a tar of the files
 	next    string       // of listings
-	resting bool         // Look finds it so
+	resting bool         // it is asleep
 	changes chan string  // what Watch tells after its beginning
 
 	mu      sync.Mutex
@@ -50,20 +50,6 @@ func newFakeGuest() *fakeGuest {
 		files:   map[string]string{"/home/agent/": "", "/home/agent/notes.txt": "hello", "/home/agent/src/": "", "/home/agent/src/main.go": "package main\n"},
 		uploads: map[string]string{}, changes: make(chan string),
 	}
-}
-
-func (g *fakeGuest) Open(_ context.Context, _, doing string) (files.Opened, error) {
-	if err := g.ask("open"); err != nil {
-		return files.Opened{}, err
-	}
-	return files.Opened{Guest: g, Release: func() {}}, nil
-}
-
-func (g *fakeGuest) Look(context.Context, string) (files.Guest, error) {
-	if g.resting {
-		return nil, fault.New(fault.Conflict, "lab is asleep. Use it, or start it, to wake it.")
-	}
-	return g, g.ask("look")
 }
 
 func (g *fakeGuest) Hello() wire.Hello { return wire.Hello{Home: "/home/agent"} }

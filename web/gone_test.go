@@ -52,15 +52,15 @@ func TestGone_IsToldToWhoAsksDuringTheDelete(t *testing.T) {
 // vanishing deletes each sandbox, by somebody else's wish, just before it is started.
 type vanishing struct{ *fakeBoxes }
 
-func (v vanishing) Start(ctx context.Context, name string) (sandbox.Sandbox, error) {
-	box, err := v.Sandbox(ctx, name)
+func (v vanishing) Start(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
+	box, err := v.Current(ctx, ref)
 	if err == nil {
 		err = v.store.Delete(ctx, box.ID)
 	}
 	if err != nil {
 		return box, err
 	}
-	return v.fakeBoxes.Start(ctx, name)
+	return v.fakeBoxes.Start(ctx, ref)
 }
 
 func TestGone_IsToldToABrowserToo(t *testing.T) {

@@ -42,7 +42,7 @@ func TestLive_OneConnectionCarriesAllThatAPageFollows(t *testing.T) {
 	if e := folders.event(); e.Kind != "changed" {
 		t.Errorf("folders: %+v", e)
 	}
-	if _, err := s.boxes.Rename(t.Context(), "mine", "Mine"); err != nil {
+	if _, err := s.boxes.Rename(t.Context(), s.ref("mine"), "Mine"); err != nil {
 		t.Fatal(err)
 	}
 	parts.until("Mine")
@@ -76,7 +76,7 @@ func TestLive_AClosedChannelEndsAlone(t *testing.T) {
 	p.asks(channelAsk{ID: 1})
 	p.asks(channelAsk{ID: 7}) // which is not open
 	until(t, "nobody watches", func() bool { return s.files.watched() == 0 })
-	if _, err := s.boxes.Rename(t.Context(), "mine", "Mine"); err != nil {
+	if _, err := s.boxes.Rename(t.Context(), s.ref("mine"), "Mine"); err != nil {
 		t.Fatal(err)
 	}
 	list.until("Mine")
@@ -229,7 +229,7 @@ func TestLiveWorkspace_ADeletedSandboxIsSilent(t *testing.T) {
 	gone := p.opens(1, "/sandboxes/mine?id="+box.ID)
 	list := p.opens(2, "/sandboxes")
 	gone.next()
-	if _, err := s.boxes.Rename(t.Context(), "mine", "Secret"); err != nil {
+	if _, err := s.boxes.Rename(t.Context(), s.ref("mine"), "Secret"); err != nil {
 		t.Fatal(err)
 	}
 	s.idle.change("mine", by(idle.Terminal, "main"))

@@ -7,7 +7,6 @@ import (
 
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
-	"sandboxd/internal/wire"
 )
 
 // looked waits until what keeps sandboxes awake has been asked for n times more.
@@ -55,7 +54,7 @@ func TestLiveReasons_WhatIsUnchangedIsNotSent(t *testing.T) {
 	s.idle.change("mine", by(idle.Exec, "make"))
 	s.idle.change("nobodys", by(idle.Exec, "make"))
 	s.looked(4) // both streams, once more each
-	if _, err := s.boxes.Rename(t.Context(), "mine", "Mine"); err != nil {
+	if _, err := s.boxes.Rename(t.Context(), s.ref("mine"), "Mine"); err != nil {
 		t.Fatal(err)
 	}
 	if e := list.next(); !strings.Contains(e, "Mine") {
@@ -126,7 +125,9 @@ func TestLiveWorkspace_GoingToSleepBringsNoStepsThatNothingShows(t *testing.T) {
 	box := s.put("ada", "mine", func(b *sandbox.Sandbox) { b.State = sandbox.Sleeping })
 	f, _ := s.follow("ada", s.topicOf("ada", "/sandboxes/mine"))
 	s.boxes.report(box, sandbox.Progress{Phase: sandbox.PhaseReady, Detail: "on its way"})
-	s.rooms.listen(wire.PortOpen{Port: 3000})
+	if _, err := s.boxes.Rename(t.Context(), s.ref("mine"), "Mine"); err != nil {
+		t.Fatal(err)
+	}
 	if e := f.until(`"#ws-doors"`); strings.Contains(e, "work-steps") {
 		t.Errorf("brings %s", e)
 	}
@@ -148,7 +149,7 @@ func TestLiveWorkspace_GoesThroughRestAndBack(t *testing.T) {
 		if step.state == sandbox.Running && s.terminals.asked != asked {
 			t.Error("a sandbox at rest was asked for its terminals")
 		}
-		if _, err := s.boxes.change(t.Context(), "mine", func(b *sandbox.Sandbox) { b.State = step.state }); err != nil {
+		if _, err := s.boxes.change(t.Context(), s.ref("mine"), func(b *sandbox.Sandbox) { b.State = step.state }); err != nil {
 			t.Fatal(err)
 		}
 		if e := f.next(); !has(e, "ws-state outerHTML") || !strings.Contains(e, `data-kind="`+step.kind+`"`) || !strings.Contains(e, step.words) {

@@ -203,7 +203,7 @@ func TestLiveList_FollowsOneSandboxThroughItsLife(t *testing.T) {
 	if e := f.next(); !has(e, "state-"+box.ID+" outerHTML") || has(e, row+" outerHTML") || !strings.Contains(e, "50 %") {
 		t.Fatalf("progress: %v", targets(e))
 	}
-	if _, err := s.boxes.change(t.Context(), "second", func(b *sandbox.Sandbox) { b.State = sandbox.Running }); err != nil {
+	if _, err := s.boxes.change(t.Context(), s.ref("second"), func(b *sandbox.Sandbox) { b.State = sandbox.Running }); err != nil {
 		t.Fatal(err)
 	}
 	if e := f.next(); !has(e, row+" outerHTML") || !has(e, "chips outerHTML") || !strings.Contains(e, "Running") {
@@ -223,7 +223,7 @@ func TestLiveList_KeepsOthersSandboxesToThemselves(t *testing.T) {
 	if _, _, err := s.boxes.Create(t.Context(), sandbox.Request{Name: "secret", Owner: s.users["bob"].ID, Template: "base"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.boxes.Rename(t.Context(), "mine", "Mine"); err != nil {
+	if _, err := s.boxes.Rename(t.Context(), s.ref("mine"), "Mine"); err != nil {
 		t.Fatal(err)
 	}
 	if e := f.until("Mine"); strings.Contains(e, "secret") {
@@ -236,7 +236,7 @@ func TestLiveList_MindsTheFilter(t *testing.T) {
 	box := s.put("ada", "mine", nil)
 	s.put("ada", "other", nil)
 	f, _ := s.follow("ada", s.topicOf("ada", "/?state=running"))
-	if _, err := s.boxes.Stop(t.Context(), "mine"); err != nil {
+	if _, err := s.boxes.Stop(t.Context(), s.ref("mine")); err != nil {
 		t.Fatal(err)
 	}
 	if e := f.next(); !has(e, "sandbox-"+box.ID+" delete") {
@@ -324,7 +324,7 @@ func TestLiveWorkspace_TurnsIntoTerminalsWhenItRuns(t *testing.T) {
 	if e := f.next(); !has(e, "work-steps outerHTML") || !strings.Contains(e, `class="phase now" aria-current="step"`) {
 		t.Errorf("progress: %s", e)
 	}
-	if _, err := s.boxes.change(t.Context(), "mine", func(b *sandbox.Sandbox) { b.State = sandbox.Running }); err != nil {
+	if _, err := s.boxes.change(t.Context(), s.ref("mine"), func(b *sandbox.Sandbox) { b.State = sandbox.Running }); err != nil {
 		t.Fatal(err)
 	}
 	if e := f.next(); !has(e, "pane-terminal outerHTML") || !strings.Contains(e, "<sandbox-terminals") || !has(e, "ws-doors outerHTML") {
@@ -336,7 +336,7 @@ func TestLiveWorkspace_SaysWhyItFailedAndWhenItIsGone(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)
 	f, _ := s.follow("ada", s.topicOf("ada", "/sandboxes/mine"))
-	if _, err := s.boxes.change(t.Context(), "mine", func(b *sandbox.Sandbox) {
+	if _, err := s.boxes.change(t.Context(), s.ref("mine"), func(b *sandbox.Sandbox) {
 		b.State, b.Problem = sandbox.Failed, "It ran out of memory."
 	}); err != nil {
 		t.Fatal(err)

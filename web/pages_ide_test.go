@@ -39,7 +39,7 @@ func TestIDEPage_SaysWhatItDoesAndSwitchesIt(t *testing.T) {
 	}
 	s.get("ada", "/sandboxes/mine/vscode/stand", "HX-Request", "true").is(http.StatusOK).need("#ide-stand")
 	s.post("ada", "/sandboxes/mine/vscode", fields("on", "no")).leads("/sandboxes/mine/vscode")
-	if st, err := s.server.cfg.IDE.Status(t.Context(), "mine"); err != nil || st.Enabled {
+	if st, err := s.server.cfg.IDE.Status(t.Context(), s.handle("mine")); err != nil || st.Enabled {
 		t.Errorf("it is still on: %+v, %v", st, err)
 	}
 	for _, path := range []string{"/vscode", "/vscode/stand"} {

@@ -54,7 +54,7 @@ func (s *stage) furnish() {
 	s.keepBusy()
 	s.keepServices()
 	s.images.log = buildLines()
-	for i, n := range []auth.NewToken{{Name: "laptop"}, {Name: "ci", Sandbox: "checkout-api", TTL: 30 * 24 * time.Hour}} {
+	for i, n := range []auth.NewToken{{Name: "laptop"}, {Name: "ci", Sandbox: "checkout-api", SandboxID: "1", TTL: 30 * 24 * time.Hour}} {
 		if _, _, err := s.accounts.CreateToken(s.t.Context(), s.users["root"].ID, n); err != nil {
 			s.t.Fatal(i, err)
 		}
@@ -92,7 +92,7 @@ func (s *stage) keepServices() {
 		{Name: "docs", Command: exec.Shell("mkdocs serve"), Port: 8001},
 	}
 	for _, name := range []string{"brave-otter", "old-forest", "silver-heron"} {
-		if _, err := s.boxes.change(s.t.Context(), name, func(b *sandbox.Sandbox) {
+		if _, err := s.boxes.change(s.t.Context(), s.ref(name), func(b *sandbox.Sandbox) {
 			b.Own.Services, b.Own.HasServices = declared, true
 			b.Changed = b.Changed.Add(-time.Second) // as it was
 		}); err != nil {

@@ -19,7 +19,7 @@ import (
 // declare gives a sandbox on the stage services of its own.
 func (s *stage) declare(name string, list ...catalog.Service) {
 	s.t.Helper()
-	if _, err := s.boxes.change(s.t.Context(), name, func(b *sandbox.Sandbox) { b.Own.Services, b.Own.HasServices = list, true }); err != nil {
+	if _, err := s.boxes.change(s.t.Context(), s.ref(name), func(b *sandbox.Sandbox) { b.Own.Services, b.Own.HasServices = list, true }); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -302,11 +302,11 @@ func TestServices_TimeAloneDrawsNothingAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := s.server.cfg.Services.List(t.Context(), box.Name)
+	list, err := s.server.cfg.Services.List(t.Context(), s.handle(box.Name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &liveServices{interior: s.server.interiorOf(box), box: box, list: list}
+	l := &liveServices{interior: interior{s.server, s.handle(box.Name)}, box: box, list: list}
 	var out parts
 	for i, want := range []int{2, 0, 1} {
 		s.server.cfg.Now = func() time.Time { return stageTime.Add(time.Duration(i) * time.Second) }

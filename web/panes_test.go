@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
 	"sandboxd/views"
@@ -120,8 +121,8 @@ func TestPanes_OneMoreJoinsByOneEntry(t *testing.T) {
 		t.Fatalf("there is something for a pane that there is not: %s", places(page))
 	}
 	s.server.panes = append(s.server.panes, paneEntry{id: "notes", title: "Notes", icon: "book", share: 300,
-		show: func(_ *Server, _ context.Context, box sandbox.Sandbox, _ sandbox.Progress) views.Pane {
-			return views.Pane{Kind: "notes", Still: views.Still{Title: "Notes of " + box.Name}}
+		show: func(_ *Server, _ context.Context, h access.Handle, _ sandbox.Progress) views.Pane {
+			return views.Pane{Kind: "notes", Still: views.Still{Title: "Notes of " + h.Name()}}
 		}})
 	s.putJSON("ada", "/preferences/workspace", `{"panes":{"terminal":{"hidden":true}},"front":"notes"}`).is(http.StatusNoContent)
 	page := s.get("ada", "/sandboxes/mine").is(http.StatusOK)

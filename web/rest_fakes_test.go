@@ -131,20 +131,20 @@ var errNoHold = fault.New(fault.NotFound, "There is no such hold.")
 // serverRest is what the server of the tests says about rest.
 var serverRest = catalog.Rest{FreezeAfter: catalog.After(15 * time.Minute), StopAfter: catalog.After(4 * time.Hour)}
 
-func (f *fakeBoxes) Freeze(ctx context.Context, name string, _ func() bool) (sandbox.Sandbox, error) {
-	return f.change(ctx, name, func(b *sandbox.Sandbox) { b.State = sandbox.Frozen })
+func (f *fakeBoxes) Freeze(ctx context.Context, ref sandbox.Ref, _ func() bool) (sandbox.Sandbox, error) {
+	return f.change(ctx, ref, func(b *sandbox.Sandbox) { b.State = sandbox.Frozen })
 }
 
-func (f *fakeBoxes) Sleep(ctx context.Context, name string, _ func() bool) (sandbox.Sandbox, error) {
-	return f.change(ctx, name, func(b *sandbox.Sandbox) {
+func (f *fakeBoxes) Sleep(ctx context.Context, ref sandbox.Ref, _ func() bool) (sandbox.Sandbox, error) {
+	return f.change(ctx, ref, func(b *sandbox.Sandbox) {
 		if b.State == sandbox.Running || b.State == sandbox.Frozen {
 			b.State = sandbox.Sleeping
 		}
 	})
 }
 
-func (f *fakeBoxes) SetRest(ctx context.Context, name string, c sandbox.RestChange) (sandbox.Sandbox, error) {
-	return f.change(ctx, name, func(b *sandbox.Sandbox) { b.Rest = c.Over(b.Rest) })
+func (f *fakeBoxes) SetRest(ctx context.Context, ref sandbox.Ref, c sandbox.RestChange) (sandbox.Sandbox, error) {
+	return f.change(ctx, ref, func(b *sandbox.Sandbox) { b.Rest = c.Over(b.Rest) })
 }
 
 // Resting knows the sandbox and the server; templates say nothing.

@@ -6,22 +6,19 @@ import (
 	"time"
 
 	"sandboxd/internal/catalog"
-	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
-	"sandboxd/internal/services"
 	"sandboxd/internal/wire"
 )
 
 // fakeRooms is the inside of every sandbox: what a test has put there.
 type fakeRooms struct {
 	mu     sync.Mutex
-	asleep bool                          // Look finds it at rest; Enter wakes it
+	asleep bool                          // until it is used
 	live   map[string]wire.ServiceStatus // by service
 	log    []string                      // pieces of every service's log
 	ports  []wire.PortOpen
 	fails  error         // instead of any look
-	id     string        // of the sandbox that is found; "" for the one that is meant
 	did    []string      // what was asked of the guest
 	opened chan struct{} // closed when ports changes
 }
@@ -41,55 +38,32 @@ func (f *fakeRooms) runs(name string, change func(*wire.ServiceStatus)) {
 	f.live[name] = st
 }
 
+func (f *fakeRooms) note(what string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.did = append(f.did, what)
+}
+
 func (f *fakeRooms) asked() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]string(nil), f.did...)
 }
 
-func (f *fakeRooms) admits(ctx context.Context, name string) error {
-	if f.id == "" {
-		return nil
-	}
-	return sandbox.Admits(ctx, sandbox.Sandbox{ID: f.id, Name: name})
-}
-
-// Look implements services.Rooms.
-func (f *fakeRooms) Look(ctx context.Context, name string) (services.Guest, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.admits(ctx, name); err != nil {
-		return nil, err
-	}
-	if f.asleep {
-		return nil, door.ErrAsleep
-	}
-	return f, f.fails
-}
-
-// Enter implements services.Rooms.
-func (f *fakeRooms) Enter(ctx context.Context, name, doing string) (services.Guest, func(), error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.admits(ctx, name); err != nil {
-		return nil, nil, err
-	}
-	f.asleep = false
-	f.did = append(f.did, doing)
-	return f, func() {}, nil
-}
-
 func (f *fakeRooms) StartService(_ context.Context, name string) error {
+	f.note("start " + name)
 	f.runs(name, nil)
 	return nil
 }
 
 func (f *fakeRooms) StopService(_ context.Context, name string) error {
+	f.note("stop " + name)
 	f.runs(name, func(st *wire.ServiceStatus) { st.State, st.PID, st.ExitCode = wire.ServiceStopped, 0, 143 })
 	return nil
 }
 
 func (f *fakeRooms) RestartService(_ context.Context, name string) error {
+	f.note("restart " + name)
 	f.runs(name, func(st *wire.ServiceStatus) { st.PID = 43 })
 	return nil
 }
@@ -164,8 +138,8 @@ func (f *fakeBoxes) Services(s sandbox.Sandbox) []catalog.Service { return s.Own
 func (f *fakeBoxes) HasHost(context.Context, string, string) (bool, error) { return true, nil }
 
 // ChangeServices implements services.Boxes.
-func (f *fakeBoxes) ChangeServices(ctx context.Context, name string, change func([]catalog.Service) ([]catalog.Service, error)) (sandbox.Sandbox, error) {
-	box, err := f.store.ByName(ctx, name)
+func (f *fakeBoxes) ChangeServices(ctx context.Context, ref sandbox.Ref, change func([]catalog.Service) ([]catalog.Service, error)) (sandbox.Sandbox, error) {
+	box, err := f.Current(ctx, ref)
 	if err != nil {
 		return box, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/event"
@@ -21,9 +22,11 @@ import (
 	"sandboxd/internal/fault"
 	"sandboxd/internal/files"
 	"sandboxd/internal/hostname"
+	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sandboxtest"
 	"sandboxd/internal/services"
+	"sandboxd/internal/terminal"
 	"sandboxd/internal/visibility"
 	"sandboxd/static"
 )
@@ -48,6 +51,7 @@ type stage struct {
 type insides struct {
 	workspace *sandboxtest.MemWorkspace
 	rooms     *fakeRooms
+	access    *fakeAccess
 	ports     *visibility.Ports
 }
 
@@ -93,14 +97,17 @@ func newEmptyStage(t *testing.T) *stage {
 	s.rooms = newFakeRooms()
 	s.ports = visibility.New(s.boxes.store.Ports(), log)
 	s.accounts = auth.New(accounts, auth.Options{Cost: auth.Cost{Memory: 64, Passes: 1}, Log: log})
+	s.terminals.Service = terminal.New(s.boxes, log)
+	s.access = &fakeAccess{rows: s.boxes, guest: wholeGuest{fakeGuest: s.files, fakeRooms: s.rooms, fakeTerminals: s.terminals}}
 	s.server = New(Config{
+		Access:    access.New(s.access, s.access.link, access.Tracked(idle.New())),
 		Sandboxes: s.boxes, Accounts: s.accounts, Templates: stageTemplates{}, Images: s.images, Terminals: s.terminals,
 		Commands: exec.New(&fakeCommands{}), Hosts: hosts, Assets: static.New(), Log: log,
 		Version: Version{Version: "1.2.3"}, Now: func() time.Time { return stageTime },
-		Checks: []Check{{Name: "engine", Ask: s.engine.ask}}, Idle: s.idle, Uses: s.idle, Holds: s.holds, Files: files.New(s.files),
-		Services:    services.New(s.boxes, s.rooms),
+		Checks: []Check{{Name: "engine", Ask: s.engine.ask}}, Idle: s.idle, Uses: s.idle, Holds: s.holds, Files: files.New(""),
+		Services:    services.New(s.boxes),
 		Ports:       s.ports,
-		IDE:         &fakeIDE{boxes: s.boxes},
+		IDE:         &fakeIDE{},
 		Preferences: s.workspace, TabNames: s.workspace,
 	})
 	s.server.alarm.grace = time.Time{} // it has run for long
@@ -132,6 +139,26 @@ func (s *stage) put(user, name string, change func(*sandbox.Sandbox)) sandbox.Sa
 		s.t.Fatal(err)
 	}
 	return box
+}
+
+// ref names a sandbox that is on the stage.
+func (s *stage) ref(name string) sandbox.Ref {
+	s.t.Helper()
+	box, err := s.boxes.Sandbox(s.t.Context(), name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return box.Ref()
+}
+
+// handle is what a sandbox's owner gets.
+func (s *stage) handle(name string) access.Handle {
+	s.t.Helper()
+	h, err := s.server.resolve(s.t.Context(), auth.Principal{User: auth.User{Role: auth.Admin}}, name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return h
 }
 
 // view is an answer whose body is a page or a part of one.
@@ -216,6 +243,14 @@ func (f *fakeBoxes) Sandbox(ctx context.Context, name string) (sandbox.Sandbox, 
 	return f.store.ByName(ctx, name)
 }
 
+func (f *fakeBoxes) Current(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
+	box, err := f.store.ByName(ctx, ref.Name())
+	if fault.Is(err, fault.NotFound) || err == nil && box.ID != ref.ID() {
+		return box, fault.New(fault.Gone, "%s has been deleted.", ref.Name())
+	}
+	return box, err
+}
+
 func (f *fakeBoxes) List(ctx context.Context, q sandbox.Filter) ([]sandbox.Sandbox, int, error) {
 	return f.store.List(ctx, q)
 }
@@ -279,11 +314,11 @@ func (f *fakeBoxes) Create(ctx context.Context, r sandbox.Request) (sandbox.Sand
 }
 
 // change changes a sandbox and tells everybody.
-func (f *fakeBoxes) change(ctx context.Context, name string, change func(*sandbox.Sandbox)) (sandbox.Sandbox, error) {
+func (f *fakeBoxes) change(ctx context.Context, ref sandbox.Ref, change func(*sandbox.Sandbox)) (sandbox.Sandbox, error) {
 	if err := f.refusal(); err != nil {
 		return sandbox.Sandbox{}, err
 	}
-	box, err := f.store.ByName(ctx, name)
+	box, err := f.Current(ctx, ref)
 	if err != nil {
 		return box, err
 	}
@@ -296,12 +331,12 @@ func (f *fakeBoxes) change(ctx context.Context, name string, change func(*sandbo
 	return box, nil
 }
 
-func (f *fakeBoxes) Rename(ctx context.Context, name, label string) (sandbox.Sandbox, error) {
-	return f.change(ctx, name, func(b *sandbox.Sandbox) { b.Label = label })
+func (f *fakeBoxes) Rename(ctx context.Context, ref sandbox.Ref, label string) (sandbox.Sandbox, error) {
+	return f.change(ctx, ref, func(b *sandbox.Sandbox) { b.Label = label })
 }
 
-func (f *fakeBoxes) Delete(ctx context.Context, name string) (sandbox.Sandbox, error) {
-	return f.change(ctx, name, func(b *sandbox.Sandbox) { b.State = sandbox.Deleting })
+func (f *fakeBoxes) Delete(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
+	return f.change(ctx, ref, func(b *sandbox.Sandbox) { b.State = sandbox.Deleting })
 }
 
 // drop makes a sandbox vanish.
@@ -310,20 +345,20 @@ func (f *fakeBoxes) drop(box sandbox.Sandbox) {
 	f.bus.Publish(sandbox.Event{Sandbox: box, Deleted: true})
 }
 
-func (f *fakeBoxes) Start(ctx context.Context, name string) (sandbox.Sandbox, error) {
-	return f.change(ctx, name, func(b *sandbox.Sandbox) { b.State = sandbox.Starting })
+func (f *fakeBoxes) Start(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
+	return f.change(ctx, ref, func(b *sandbox.Sandbox) { b.State = sandbox.Starting })
 }
 
-func (f *fakeBoxes) Stop(ctx context.Context, name string) (sandbox.Sandbox, error) {
-	return f.change(ctx, name, func(b *sandbox.Sandbox) { b.State = sandbox.Stopping })
+func (f *fakeBoxes) Stop(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
+	return f.change(ctx, ref, func(b *sandbox.Sandbox) { b.State = sandbox.Stopping })
 }
 
-func (f *fakeBoxes) Restart(ctx context.Context, name string) (sandbox.Sandbox, error) {
-	return f.Start(ctx, name)
+func (f *fakeBoxes) Restart(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
+	return f.Start(ctx, ref)
 }
 
-func (f *fakeBoxes) Wait(ctx context.Context, name string) (sandbox.Sandbox, error) {
-	return f.store.ByName(ctx, name)
+func (f *fakeBoxes) Wait(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
+	return f.Current(ctx, ref)
 }
 
 func (f *fakeBoxes) Subscribe() *event.Subscription[sandbox.Event] { return f.bus.Subscribe() }

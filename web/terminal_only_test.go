@@ -12,7 +12,7 @@ func TestTerminalsAndServices_WhoMayUseOneSandboxUsesNoOtherOfItsName(t *testing
 	s := newStage(t)
 	s.put("ada", "mine", nil)
 	s.declare("mine", catalog.Service{Name: "web", Command: []string{"true"}})
-	s.terminals.id, s.rooms.id = "somebody else's", "somebody else's"
+	s.access.replace()
 	server := httptest.NewServer(s.server)
 	defer server.Close()
 	for _, query := range []string{"", "?wake=0"} {

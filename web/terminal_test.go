@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -28,9 +27,7 @@ type fakeTerminals struct {
 	tabs   []wire.Terminal
 	asked  int
 	closed []string
-	err    error  // what opening the sandbox gives
-	id     string // of the sandbox that is found; "" for the one that is meant
-	state  sandbox.State
+	err    error // what opening the sandbox gives
 }
 
 const greeting = "\x1b[1;32magent@brave-otter\x1b[0m:\x1b[1;34m~\x1b[0m$ "
@@ -60,67 +57,26 @@ func newFakeTerminals(t *testing.T) *fakeTerminals {
 		}
 	}))
 	t.Cleanup(server.Close)
-	f := &fakeTerminals{listener: server.Listener, state: sandbox.Running}
-	f.Service = terminal.New(f, f, slog.New(slog.DiscardHandler))
-	return f
-}
-
-func (f *fakeTerminals) admits(ctx context.Context, name string) error {
-	if f.id == "" {
-		return nil
-	}
-	return sandbox.Admits(ctx, sandbox.Sandbox{ID: f.id, Name: name})
-}
-
-func (f *fakeTerminals) OpenStream(ctx context.Context, name, _ string) (terminal.Entry, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.admits(ctx, name); err != nil {
-		return terminal.Entry{}, err
-	}
-	f.asked++
-	f.state = sandbox.Running
-	return terminal.Entry{Guest: f, Use: f}, f.err
-}
-
-func (f *fakeTerminals) JoinStream(ctx context.Context, name, tab string) (terminal.Entry, error) {
-	f.mu.Lock()
-	resting := f.state.Resting()
-	f.mu.Unlock()
-	if resting {
-		return terminal.Entry{}, fault.New(fault.Conflict, "%s is asleep.", name)
-	}
-	return f.OpenStream(ctx, name, tab)
-}
-
-func (f *fakeTerminals) Look(ctx context.Context, name string) (terminal.Guest, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.admits(ctx, name); err != nil {
-		return nil, err
-	}
-	f.asked++
-	return f, f.err
-}
-
-func (f *fakeTerminals) Touch(context.Context, bool) error { return nil }
-func (f *fakeTerminals) Attend(context.Context)            {}
-func (f *fakeTerminals) Release()                          {}
-
-func (f *fakeTerminals) Wait(context.Context, string) (sandbox.Sandbox, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return sandbox.Sandbox{State: f.state}, nil
+	return &fakeTerminals{listener: server.Listener}
 }
 
 func (f *fakeTerminals) DialTerminal(ctx context.Context, _ string) (net.Conn, error) {
+	f.note()
 	var d net.Dialer
 	return d.DialContext(ctx, "tcp", f.listener.Addr().String())
+}
+
+// note counts what the guest is asked.
+func (f *fakeTerminals) note() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked++
 }
 
 func (f *fakeTerminals) Terminals(context.Context) ([]wire.Terminal, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.asked++
 	return f.tabs, nil
 }
 
@@ -134,6 +90,7 @@ func (f *fakeTerminals) TerminalText(_ context.Context, tab string) ([]byte, err
 func (f *fakeTerminals) CloseTerminal(_ context.Context, tab string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.asked++
 	f.closed = append(f.closed, tab)
 	return nil
 }
@@ -183,7 +140,6 @@ func TestTerminal_CarriesWhatIsTypedAndShown(t *testing.T) {
 func TestTerminal_APageThatComesBackByItselfWakesNothing(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", func(b *sandbox.Sandbox) { b.State = sandbox.Asleep })
-	s.terminals.state = sandbox.Asleep
 	server := httptest.NewServer(s.server)
 	defer server.Close()
 	conn, _, err := s.viewer(server, "ada", "/sandboxes/mine/terminals/main/ws?wake=0", server.URL)
@@ -207,7 +163,6 @@ func TestTerminal_ClosingATabWakesOnlyWhatStillHasIt(t *testing.T) {
 	for state, closes := range map[sandbox.State]int{sandbox.Frozen: 1, sandbox.Asleep: 0} {
 		s := newStage(t)
 		s.put("ada", "mine", func(b *sandbox.Sandbox) { b.State = state })
-		s.terminals.state = state
 		s.post("ada", "/sandboxes/mine/terminals/2/close", nil).leads("/sandboxes/mine")
 		if len(s.terminals.closed) != closes || s.terminals.asked != closes {
 			t.Errorf("%s: closed %v, opened %d times", state, s.terminals.closed, s.terminals.asked)

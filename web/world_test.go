@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/event"
@@ -49,6 +50,7 @@ type world struct {
 type inside struct {
 	guests *fakeCommands
 	files  *fakeGuest
+	access *fakeAccess
 }
 
 const testPassword = "a long enough password"
@@ -57,7 +59,7 @@ const testPassword = "a long enough password"
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		t: t, store: sandboxtest.NewMemStore(), engine: &fakeEngine{}, images: newFakeImages(), inside: inside{&fakeCommands{}, newFakeGuest()}, resting: resting{newFakeIdle(), &fakeEngine{}, newFakeRooms()},
+		t: t, store: sandboxtest.NewMemStore(), engine: &fakeEngine{}, images: newFakeImages(), inside: inside{guests: &fakeCommands{}, files: newFakeGuest()}, resting: resting{newFakeIdle(), &fakeEngine{}, newFakeRooms()},
 		log: &lockedBuffer{}, tokens: map[string]string{}, ids: map[string]string{},
 	}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -73,12 +75,14 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	holds := idle.NewHolds(w.store.Holds(), idle.New(), w.manager)
+	w.access = &fakeAccess{rows: w.manager, guest: wholeGuest{fakeGuest: w.files, fakeRooms: w.rooms}}
 	w.server = New(Config{
+		Access:    access.New(w.access, w.access.link, access.Tracked(idle.New())),
 		Sandboxes: w.manager, Accounts: w.accounts, Templates: templates, Images: w.images, Commands: exec.New(w.guests),
 		Hosts: hosts, Assets: static.New(), Version: Version{Version: "1.2.3", Commit: "abcdef", Go: "go1"}, Log: log,
 		Checks: []Check{{Name: "store", Ask: func(context.Context) error { return nil }}, {Name: "engine", Ask: w.engine.ask}},
-		Idle:   w.idle, Uses: w.idle, Holds: holds, Files: files.New(w.files), Services: services.New(w.manager, w.rooms),
-		Ports: visibility.New(w.store.Ports(), log), IDE: &fakeIDE{boxes: w.manager},
+		Idle:   w.idle, Uses: w.idle, Holds: holds, Files: files.New(""), Services: services.New(w.manager),
+		Ports: visibility.New(w.store.Ports(), log), IDE: &fakeIDE{},
 	})
 	w.live()
 	w.user("root", auth.Admin)
@@ -112,11 +116,27 @@ func (w *world) user(name string, role auth.Role) {
 
 func (w *world) token(user string, n auth.NewToken) string {
 	w.t.Helper()
+	if n.Sandbox != "" {
+		n.SandboxID = "none"
+		if s, err := w.manager.Sandbox(w.t.Context(), n.Sandbox); err == nil {
+			n.SandboxID = s.ID
+		}
+	}
 	secret, _, err := w.accounts.CreateToken(w.t.Context(), w.ids[user], n)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return secret
+}
+
+// ref names the sandbox that has a name now.
+func (w *world) ref(name string) sandbox.Ref {
+	w.t.Helper()
+	s, err := w.manager.Sandbox(w.t.Context(), name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s.Ref()
 }
 
 // box makes a running sandbox of user's.
@@ -126,7 +146,7 @@ func (w *world) box(user, name string) {
 	if _, _, err := w.manager.Create(w.t.Context(), r); err != nil {
 		w.t.Fatal(err)
 	}
-	if s, err := w.manager.Wait(w.t.Context(), name); err != nil || s.State != sandbox.Running {
+	if s, err := w.manager.Wait(w.t.Context(), w.ref(name)); err != nil || s.State != sandbox.Running {
 		w.t.Fatalf("sandbox %s is %s: %v", name, s.State, err)
 	}
 }
@@ -379,7 +399,10 @@ func (f *fakeCommands) onStart() <-chan struct{} {
 	return f.began
 }
 
-func (f *fakeCommands) Start(_ context.Context, _ string, s exec.Start) (exec.Process, error) {
+func (f *fakeCommands) Start(ctx context.Context, h access.Handle, s exec.Start) (exec.Process, error) {
+	if _, err := h.Current(ctx); err != nil {
+		return nil, err
+	}
 	if s.Command[0] == "missing" {
 		return nil, fault.Field("command", "There is no program %q in the sandbox.", s.Command[0])
 	}

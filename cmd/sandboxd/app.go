@@ -16,10 +16,10 @@ import (
 	"syscall"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/docker"
-	"sandboxd/internal/door"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/files"
@@ -301,9 +301,9 @@ func (a *app) newFront() (front, error) {
 	if err != nil {
 		return front{}, err
 	}
-	doors := door.New(a.manager, a.links, a.tracker)
-	inside := files.NewIn(filepath.Join(a.config.Data, "spool"), files.Through(doors))
-	ssh, ports, err := a.newSSH(doors, inside)
+	control := access.New(a.manager, access.FromHub(a.links), access.Tracked(a.tracker))
+	inside := files.New(filepath.Join(a.config.Data, "spool"))
+	ssh, ports, err := a.newSSH(inside)
 	if err != nil {
 		return front{}, err
 	}
@@ -312,11 +312,11 @@ func (a *app) newFront() (front, error) {
 		a.log.Warn(p)
 	}
 	dashboard := web.New(web.Config{
-		Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images,
-		Commands: exec.New(exec.Through(doors)), Terminals: terminal.New(terminal.Through(doors), a.manager, a.log),
-		Files: inside, SSH: ssh, Tunnels: ports, Services: services.New(a.manager, services.Through(doors)), IDE: a.ide, Ports: a.ports,
+		Access: control, Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images,
+		Commands: exec.New(exec.InGuest()), Terminals: terminal.New(a.manager, a.log),
+		Files: inside, SSH: ssh, Tunnels: ports, Services: services.New(a.manager), IDE: a.ide, Ports: a.ports,
 		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),
-		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Codes: a.accounts},
+		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Access: control, Codes: a.accounts},
 		Hosts:    a.hosts, Assets: assets,
 		Checks: []web.Check{
 			{Name: "store", Ask: func(ctx context.Context) error { _, err := a.db.Instance(ctx); return err }},
@@ -326,7 +326,7 @@ func (a *app) newFront() (front, error) {
 		Log:     a.log,
 	})
 	boxes := proxy.New(proxy.Config{
-		Hosts: a.hosts, Sandboxes: a.manager, Accounts: a.accounts, Ports: a.ports, Doors: proxy.FromDoors(doors), Tracker: a.tracker,
+		Hosts: a.hosts, Sandboxes: a.manager, Accounts: a.accounts, Ports: a.ports, Access: control, Tracker: a.tracker,
 		Keys: a.links, Trusted: trusted,
 		Assets: proxy.Assets{Files: assets, Scripts: []string{assets.URL("solo.js")}, Styles: []string{assets.URL("solo.css")}},
 		Log:    a.log,

@@ -21,8 +21,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"sandboxd/internal/access"
+	"sandboxd/internal/access/accesstest"
+	"sandboxd/internal/auth"
 	"sandboxd/internal/docker"
-	"sandboxd/internal/door"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/terminal"
@@ -253,11 +255,11 @@ func (b *benches) terminals() {
 	g.Go(func() error { return a.links.Run(ctx) })
 	g.Go(func() error { return a.images.Run(ctx) })
 	g.Go(func() error { return a.manager.Run(ctx) })
-	b.terminal(a, door.New(a.manager, a.links, a.tracker))
-	if _, err := a.manager.Delete(ctx, "bench"); err != nil {
+	ref := b.terminal(a)
+	if _, err := a.manager.Delete(ctx, ref); err != nil {
 		t.Error(err)
 	}
-	if _, err := a.manager.Wait(ctx, "bench"); err == nil {
+	if _, err := a.manager.Wait(ctx, ref); err == nil {
 		t.Error("the benchmark's sandbox is left over")
 	}
 	end()
@@ -302,17 +304,23 @@ func placeGuest(t *testing.T) {
 	}
 }
 
-func (b *benches) terminal(a *app, doors *door.Doors) {
+func (b *benches) terminal(a *app) sandbox.Ref {
 	t := b.t
-	if _, _, err := a.manager.Create(t.Context(), sandbox.Request{Name: "bench", Template: benchImage}); err != nil {
+	made, _, err := a.manager.Create(t.Context(), sandbox.Request{Name: "bench", Template: benchImage})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err := a.manager.Wait(t.Context(), "bench"); err != nil || s.State != sandbox.Running {
+	if s, err := a.manager.Wait(t.Context(), made.Ref()); err != nil || s.State != sandbox.Running {
 		t.Fatalf("%s: %s, %v", s.State, s.Problem, err)
 	}
-	linked, direct := flood(t, a, doors)
+	control := access.New(a.manager, access.FromHub(a.links), access.Tracked(a.tracker))
+	h, err := control.Resolve(t.Context(), "bench", access.By(auth.Principal{User: auth.User{Role: auth.Admin}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked, direct := flood(t, a, h)
 	f, err := terminal.Bench{
-		Terminals: terminal.New(terminal.Through(doors), a.manager, a.log), Name: "bench",
+		Terminals: terminal.New(a.manager, a.log), Sandbox: h,
 		Rounds: 100, Repeats: 5, Linked: linked, Direct: direct, Bytes: terminal.FloodBytes,
 	}.Measure(t.Context())
 	if err != nil {
@@ -322,11 +330,19 @@ func (b *benches) terminal(a *app, doors *door.Doors) {
 	b.add("terminal: key to echo", "p50 ≤ 5 ms", f.Echo, nil)
 	b.add("terminal: 50 MB of output, every byte checked", "≥ 0.9 × ttyd's own throughput", []time.Duration{f.Bridged}, []time.Duration{f.Direct})
 	t.Logf("terminal throughput: %.2f × ttyd directly", f.Ratio())
+	return made.Ref()
+}
+
+// floodGuest is a guest whose only terminal is the tab "flood".
+type floodGuest struct{ access.Guest }
+
+func (f floodGuest) DialTerminal(ctx context.Context, _ string) (net.Conn, error) {
+	return f.Guest.DialTerminal(ctx, "flood")
 }
 
 // flood makes one terminal of the sandbox write output that can be checked, with no tmux between it and ttyd, and gives
 // the two ways to that ttyd: through the link, and to its socket through the host's view of the sandbox's files.
-func flood(t *testing.T, a *app, doors *door.Doors) (linked, direct func(context.Context) (net.Conn, error)) {
+func flood(t *testing.T, a *app, h access.Handle) (linked access.Handle, direct func(context.Context) (net.Conn, error)) {
 	t.Helper()
 	id := engine(t, "ps", "-q", "--filter", "label=sandboxd.name=bench", "--filter", "label=sandboxd.instance="+strings.TrimPrefix(a.hosts.Network, "sandboxd-"))
 	script := fmt.Sprintf(`mv /usr/bin/tmux /usr/bin/tmux.real
@@ -337,21 +353,19 @@ exec /usr/bin/tmux.real "$@"
 END
 chmod 755 /usr/bin/tmux`, terminal.FloodScript(terminal.FloodBytes))
 	engine(t, "exec", id, "sh", "-c", script)
-	linked = func(ctx context.Context) (net.Conn, error) {
-		e, err := doors.Open(ctx, "bench", idle.Use{Kind: idle.Exec, Detail: "bench"})
-		if err != nil {
-			return nil, err
-		}
-		return e.Session.DialTerminal(ctx, "flood")
+	s, err := h.Open(t.Context(), idle.Use{Kind: idle.Exec, Detail: "bench"})
+	if err != nil {
+		t.Fatal(err)
 	}
-	conn, err := linked(t.Context()) // starts it
+	guest := floodGuest{s.Guest}
+	conn, err := guest.DialTerminal(t.Context(), "") // starts it
 	if err != nil {
 		t.Fatal(err)
 	}
 	conn.Close()
 	socket := "/proc/" + engine(t, "inspect", "-f", "{{.State.Pid}}", id) + "/root/run/sandboxd/flood.sock"
 	direct = func(ctx context.Context) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) }
-	return linked, direct
+	return accesstest.New("flood", guest).Handle(t), direct
 }
 
 // page measures the sandboxes page with a thousand rows in the store, and sandboxd's memory with them.

@@ -17,6 +17,7 @@ import (
 
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/sandboxtest"
 	"sandboxd/internal/sqlite"
 )
 
@@ -30,13 +31,13 @@ func newOffice(t *testing.T) *office {
 	return &office{t, filepath.Join(t.TempDir(), "sandboxd.db")}
 }
 
-func (o *office) open(ctx context.Context) (*auth.Service, func() error, error) {
+func (o *office) open(ctx context.Context) (accounts, error) {
 	db, err := sqlite.Open(ctx, o.path)
 	if err != nil {
-		return nil, nil, err
+		return accounts{}, err
 	}
 	s := auth.New(db.Auth(), auth.Options{Cost: auth.Cost{Memory: 64, Passes: 1}})
-	return s, db.Close, s.Bootstrap(ctx, "")
+	return accounts{s, db.Sandboxes(), db.Close}, s.Bootstrap(ctx, "")
 }
 
 // run runs a command line with stdin as its piped input.
@@ -65,14 +66,33 @@ func (o *office) mustRun(stdin string, args ...string) string {
 // with asks the accounts beside the commands, as a running server does.
 func (o *office) with(f func(s *auth.Service)) {
 	o.t.Helper()
-	s, closeAll, err := o.open(o.t.Context())
+	a, err := o.open(o.t.Context())
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	f(s)
-	if err := closeAll(); err != nil {
+	f(a.Service)
+	if err := a.close(); err != nil {
 		o.t.Error(err)
 	}
+}
+
+// box keeps a sandbox of user's, and gives its id.
+func (o *office) box(user, name string) (id string) {
+	o.t.Helper()
+	a, err := o.open(o.t.Context())
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	u, err := a.UserByName(o.t.Context(), user)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	s := sandboxtest.Sandbox(name, 0)
+	s.Owner = u.ID
+	if err := errors.Join(a.boxes.Insert(o.t.Context(), s), a.close()); err != nil {
+		o.t.Fatal(err)
+	}
+	return s.ID
 }
 
 const aPassword = "correct horse battery"
@@ -98,9 +118,10 @@ func TestToken_LifeFromCreateToRevoke(t *testing.T) {
 	o := newOffice(t)
 	o.with(func(server *auth.Service) { // a server that runs all the while
 		o.mustRun(aPassword+"\n", "user", "add", "ada")
+		id := o.box("ada", "ml")
 		secret := strings.TrimSpace(o.mustRun("", "token", "create", "notebook", "--user", "Ada", "--sandbox", "ml", "--ttl", "30d"))
 		p, err := server.Authenticate(t.Context(), secret)
-		if err != nil || p.User.Name != "ada" || p.Sandbox != "ml" {
+		if err != nil || p.User.Name != "ada" || p.Sandbox != "ml" || p.SandboxID != id {
 			t.Errorf("%+v, %v", p, err)
 		}
 		list := o.mustRun("", "token", "list", "--user", "ada")

@@ -49,8 +49,8 @@ also before anybody has signed in.`,
 			if wish.TTL, err = parseTTL(ttl); err != nil {
 				return err
 			}
-			return withAuth(cmd, open, func(ctx context.Context, s *auth.Service) error {
-				return createToken(ctx, cmd, s, user, wish)
+			return withAccounts(cmd, open, func(ctx context.Context, a accounts) error {
+				return createToken(ctx, cmd, a, user, wish)
 			})
 		},
 	}
@@ -60,9 +60,27 @@ also before anybody has signed in.`,
 	return cmd
 }
 
-func createToken(ctx context.Context, cmd *cobra.Command, s *auth.Service, user string, n auth.NewToken) error {
-	owner, err := tokenOwner(ctx, s, user)
+// limitOf gives the id of the sandbox that a token of owner's is to be limited to; "" for no name.
+func (a accounts) limitOf(ctx context.Context, owner auth.User, name string) (id string, err error) {
+	if name == "" {
+		return "", nil
+	}
+	box, err := a.boxes.ByName(ctx, name)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return "", err
+	}
+	if err != nil || box.Pooled || !(auth.Principal{User: owner}).May(box.Owner, box.ID) {
+		return "", fault.Field("sandbox", "%s has no sandbox called %.64q. Create it first.", owner.Name, name)
+	}
+	return box.ID, nil
+}
+
+func createToken(ctx context.Context, cmd *cobra.Command, s accounts, user string, n auth.NewToken) error {
+	owner, err := tokenOwner(ctx, s.Service, user)
 	if err != nil {
+		return err
+	}
+	if n.SandboxID, err = s.limitOf(ctx, owner, n.Sandbox); err != nil {
 		return err
 	}
 	secret, t, err := s.CreateToken(ctx, owner.ID, n)

@@ -17,10 +17,18 @@ import (
 
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
 )
 
-// openAuth opens the accounts of a data folder; the second value closes them.
-type openAuth = func(ctx context.Context) (*auth.Service, func() error, error)
+// accounts are those of a data folder, and the sandboxes that tokens may be limited to.
+type accounts struct {
+	*auth.Service
+	boxes sandbox.Store
+	close func() error
+}
+
+// openAuth opens the accounts of a data folder.
+type openAuth = func(ctx context.Context) (accounts, error)
 
 func newUserCmd(open openAuth) *cobra.Command {
 	cmd := &cobra.Command{
@@ -212,13 +220,17 @@ func wantArgs(n int) cobra.PositionalArgs {
 }
 
 // withAuth runs f with the accounts open.
-func withAuth(cmd *cobra.Command, open openAuth, f func(ctx context.Context, s *auth.Service) error) (err error) {
-	s, closeAll, err := open(cmd.Context())
+func withAuth(cmd *cobra.Command, open openAuth, f func(ctx context.Context, s *auth.Service) error) error {
+	return withAccounts(cmd, open, func(ctx context.Context, a accounts) error { return f(ctx, a.Service) })
+}
+
+func withAccounts(cmd *cobra.Command, open openAuth, f func(ctx context.Context, a accounts) error) (err error) {
+	a, err := open(cmd.Context())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeAll()) }()
-	return f(cmd.Context(), s)
+	defer func() { err = errors.Join(err, a.close()) }()
+	return f(cmd.Context(), a)
 }
 
 // withUser runs f with the accounts open and the user found.

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/docker"
-	"sandboxd/internal/door"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/ide"
 	"sandboxd/templates"
@@ -65,7 +65,7 @@ func (a *app) newIDE() error {
 	if err != nil {
 		return err
 	}
-	c.Boxes, c.Hosts, c.Rooms = a.manager, a.hosts, ide.Through(door.New(a.manager, a.links, a.tracker))
+	c.Boxes, c.Hosts, c.Links = a.manager, a.hosts, access.FromHub(a.links)
 	a.ide = ide.New(c)
 	a.links.OfferIDE(a.ide.Start)
 	return nil

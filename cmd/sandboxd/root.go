@@ -39,7 +39,7 @@ Every flag can be given as a variable too: --log-level is SANDBOXD_LOG_LEVEL. A 
 		return fault.Wrap(err, fault.Invalid, "%v. See '%s --help'.", err, cmd.CommandPath())
 	})
 	c.dataFlags(root.PersistentFlags())
-	open := func(ctx context.Context) (*auth.Service, func() error, error) { return openAccounts(ctx, c) }
+	open := func(ctx context.Context) (accounts, error) { return openAccounts(ctx, c) }
 	root.AddGroup(&cobra.Group{ID: serverGroup, Title: "On the server:"}, &cobra.Group{ID: clientGroup, Title: "From anywhere:"})
 	for _, cmd := range []*cobra.Command{newServeCmd(c), newDoctorCmd(c), newTokenCmd(open), newUserCmd(open), newTemplateCmd(c), newIDECmd(c),
 		newSocketProxyCmd()} {
@@ -53,19 +53,19 @@ Every flag can be given as a variable too: --log-level is SANDBOXD_LOG_LEVEL. A 
 
 // openAccounts opens the database of the data folder for a command beside a server that may be running.
 // A folder that no server has used is refused: what is made there, no server would know.
-func openAccounts(ctx context.Context, c *Config) (*auth.Service, func() error, error) {
+func openAccounts(ctx context.Context, c *Config) (accounts, error) {
 	if _, err := os.Stat(databasePath(c)); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fault.New(fault.NotFound, "No sandboxd has served from the data folder %s. Start 'sandboxd serve' first, or name its folder with --data.", c.Data)
+		return accounts{}, fault.New(fault.NotFound, "No sandboxd has served from the data folder %s. Start 'sandboxd serve' first, or name its folder with --data.", c.Data)
 	}
 	db, err := openDatabase(ctx, c)
 	if err != nil {
-		return nil, nil, err
+		return accounts{}, err
 	}
-	accounts := newAccounts(db)
-	if err := bootstrap(ctx, accounts); err != nil {
-		return nil, nil, errors.Join(err, db.Close())
+	service := newAccounts(db)
+	if err := bootstrap(ctx, service); err != nil {
+		return accounts{}, errors.Join(err, db.Close())
 	}
-	return accounts, db.Close, nil
+	return accounts{service, db.Sandboxes(), db.Close}, nil
 }
 
 // bootstrap makes the first admin, claimed when the environment holds a password.

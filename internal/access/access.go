@@ -117,16 +117,10 @@ func (p principal) Missing(_ context.Context, name string, deleted *sandbox.Tomb
 	if deleted == nil || !p.who.May(deleted.Owner, deleted.ID) {
 		return NotFound(name)
 	}
-	return Gone(*deleted)
+	return deleted.Gone()
 }
 
 // NotFound says that there is no such sandbox, or none that may be seen.
 func NotFound(name string) error {
 	return fault.New(fault.NotFound, "There is no sandbox called %.64q.", name)
-}
-
-// Gone says that a sandbox was deleted.
-func Gone(t sandbox.Tombstone) error {
-	return fault.New(fault.Gone, "%s was deleted on %s, with everything in it. It does not come back.",
-		t.Name, t.Deleted.UTC().Format("2 January 2006 at 15:04 MST"))
 }

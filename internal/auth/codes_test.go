@@ -19,14 +19,14 @@ const (
 
 func (w *world) code(t *testing.T, session string) string {
 	t.Helper()
-	code, err := w.IssueCode(t.Context(), session, host, nonce)
+	code, err := w.IssueCode(t.Context(), session, auth.Place{Host: host, SandboxID: "1"}, nonce)
 	must(t, err)
 	return code
 }
 
 func (w *world) hostSession(t *testing.T, session string) string {
 	t.Helper()
-	secret, err := w.RedeemCode(t.Context(), w.code(t, session), host, nonce)
+	secret, _, err := w.RedeemCode(t.Context(), w.code(t, session), host, nonce)
 	must(t, err)
 	return secret
 }
@@ -57,7 +57,7 @@ func TestCode_OpensASessionAtThatHostOnly(t *testing.T) {
 	wantKind(t, "at the API", err, fault.Unauthenticated)
 	_, err = w.Authenticate(t.Context(), auth.TokenPrefix+secret)
 	wantKind(t, "at the API, dressed up", err, fault.Unauthenticated)
-	_, err = w.IssueCode(t.Context(), secret, host, nonce)
+	_, err = w.IssueCode(t.Context(), secret, auth.Place{Host: host, SandboxID: "1"}, nonce)
 	wantKind(t, "to get further codes", err, fault.Unauthenticated)
 	wantHost(t, w, session, host, false) // nor is the dashboard's secret good at a host
 }
@@ -70,25 +70,25 @@ func TestCode_IsGoodOnceAndBound(t *testing.T) {
 		"host and nonce swapped": {nonce, host},
 	} {
 		code := w.code(t, session)
-		_, err := w.RedeemCode(t.Context(), code, in[0], in[1])
+		_, _, err := w.RedeemCode(t.Context(), code, in[0], in[1])
 		wantKind(t, name, err, fault.Unauthenticated)
-		_, err = w.RedeemCode(t.Context(), code, host, nonce)
+		_, _, err = w.RedeemCode(t.Context(), code, host, nonce)
 		wantKind(t, "the same code after "+name, err, fault.Unauthenticated)
 	}
 	code := w.code(t, session)
-	_, err := w.RedeemCode(t.Context(), code, host, nonce)
+	_, _, err := w.RedeemCode(t.Context(), code, host, nonce)
 	must(t, err)
-	_, err = w.RedeemCode(t.Context(), code, host, nonce)
+	_, _, err = w.RedeemCode(t.Context(), code, host, nonce)
 	wantKind(t, "a used code", err, fault.Unauthenticated)
 	for _, bad := range []string{"", "x", strings.Repeat("a", 43), strings.Repeat("a", 1<<20)} {
-		_, err = w.RedeemCode(t.Context(), bad, host, nonce)
+		_, _, err = w.RedeemCode(t.Context(), bad, host, nonce)
 		wantKind(t, "nonsense", err, fault.Unauthenticated)
 	}
 	for _, in := range [][2]string{{"", nonce}, {host, ""}, {strings.Repeat("h", 256), nonce}, {host, strings.Repeat("n", 256)}} {
-		_, err := w.IssueCode(t.Context(), session, in[0], in[1])
+		_, err := w.IssueCode(t.Context(), session, auth.Place{Host: in[0], SandboxID: "1"}, in[1])
 		wantKind(t, "a code bound to nothing", err, fault.Invalid)
 	}
-	_, err = w.IssueCode(t.Context(), "nobody", host, nonce)
+	_, err = w.IssueCode(t.Context(), "nobody", auth.Place{Host: host, SandboxID: "1"}, nonce)
 	wantKind(t, "a code for nobody", err, fault.Unauthenticated)
 }
 
@@ -99,7 +99,7 @@ func TestCode_OfManyAtOnceOneWins(t *testing.T) {
 	won := make(chan string, 20)
 	for range 20 {
 		wg.Go(func() {
-			if secret, err := w.RedeemCode(t.Context(), code, host, nonce); err == nil {
+			if secret, _, err := w.RedeemCode(t.Context(), code, host, nonce); err == nil {
 				won <- secret
 			}
 		})
@@ -116,10 +116,10 @@ func TestCode_LivesAMinute(t *testing.T) {
 		session := w.login(t, "ada")
 		young, old := w.code(t, session), w.code(t, session)
 		until(time.Minute - time.Nanosecond)
-		_, err := w.RedeemCode(t.Context(), young, host, nonce)
+		_, _, err := w.RedeemCode(t.Context(), young, host, nonce)
 		must(t, err)
 		until(time.Nanosecond)
-		_, err = w.RedeemCode(t.Context(), old, host, nonce)
+		_, _, err = w.RedeemCode(t.Context(), old, host, nonce)
 		wantKind(t, "a code a minute old", err, fault.Unauthenticated)
 	})
 }
@@ -139,7 +139,7 @@ func TestCode_DiesWithItsSession(t *testing.T) {
 		code, secret := w.code(t, session), w.hostSession(t, session)
 		wantHost(t, w, secret, host, true)
 		must(t, end(session))
-		_, err := w.RedeemCode(t.Context(), code, host, nonce)
+		_, _, err := w.RedeemCode(t.Context(), code, host, nonce)
 		wantKind(t, name+": code", err, fault.Unauthenticated)
 		wantHost(t, w, secret, host, false)
 	}
@@ -185,7 +185,7 @@ func TestCodes_AreBounded(t *testing.T) {
 			until(time.Millisecond)
 		}
 		for i, code := range codes { // the 16 youngest of a session live
-			_, err := w.RedeemCode(t.Context(), code, host, nonce)
+			_, _, err := w.RedeemCode(t.Context(), code, host, nonce)
 			if alive := i >= 4; (err == nil) != alive {
 				t.Errorf("code %d: %v, want it alive: %v", i, err, alive)
 			}
@@ -196,7 +196,7 @@ func TestCodes_AreBounded(t *testing.T) {
 			u := w.add(t, fmt.Sprintf("user%d", i), auth.Member)
 			own := w.login(t, u.Name)
 			for j := 0; err == nil && j < 16; j++ {
-				if _, err = w.IssueCode(t.Context(), own, host, nonce); err == nil {
+				if _, err = w.IssueCode(t.Context(), own, auth.Place{Host: host, SandboxID: "1"}, nonce); err == nil {
 					issued++
 				}
 			}

@@ -85,15 +85,18 @@ func TestService_StoreFaultsKeepTheirKind(t *testing.T) {
 	must(t, err)
 	down := fault.New(fault.Unavailable, "The disk is full.")
 	for name, call := range map[string]func(context.Context) error{
-		"Bootstrap":    func(ctx context.Context) error { return w.Bootstrap(ctx, "") },
-		"SetupCode":    func(ctx context.Context) error { _, _, err := w.SetupCode(ctx); return err },
-		"Login":        func(ctx context.Context) error { _, _, err := w.Login(ctx, home, "ada", good); return err },
-		"Session":      func(ctx context.Context) error { _, err := w.Session(ctx, secret); return err },
-		"Logout":       func(ctx context.Context) error { return w.Logout(ctx, secret) },
-		"HostSession":  func(ctx context.Context) error { _, err := w.HostSession(ctx, secret, "h"); return err },
-		"Sessions":     func(ctx context.Context) error { _, err := w.Sessions(ctx, w.ada.ID); return err },
-		"EndSession":   func(ctx context.Context) error { return w.EndSession(ctx, w.ada.ID, "x") },
-		"IssueCode":    func(ctx context.Context) error { _, err := w.IssueCode(ctx, secret, "h", "n"); return err },
+		"Bootstrap":   func(ctx context.Context) error { return w.Bootstrap(ctx, "") },
+		"SetupCode":   func(ctx context.Context) error { _, _, err := w.SetupCode(ctx); return err },
+		"Login":       func(ctx context.Context) error { _, _, err := w.Login(ctx, home, "ada", good); return err },
+		"Session":     func(ctx context.Context) error { _, err := w.Session(ctx, secret); return err },
+		"Logout":      func(ctx context.Context) error { return w.Logout(ctx, secret) },
+		"HostSession": func(ctx context.Context) error { _, err := w.HostSession(ctx, secret, "h"); return err },
+		"Sessions":    func(ctx context.Context) error { _, err := w.Sessions(ctx, w.ada.ID); return err },
+		"EndSession":  func(ctx context.Context) error { return w.EndSession(ctx, w.ada.ID, "x") },
+		"IssueCode": func(ctx context.Context) error {
+			_, err := w.IssueCode(ctx, secret, auth.Place{Host: "h", SandboxID: "1"}, "n")
+			return err
+		},
 		"Authenticate": func(ctx context.Context) error { _, err := w.Authenticate(ctx, token); return err },
 		"CreateToken": func(ctx context.Context) error {
 			_, _, err := w.CreateToken(ctx, w.ada.ID, auth.NewToken{Name: "t"})
@@ -133,10 +136,10 @@ func TestPrincipal_MayUse(t *testing.T) {
 		{auth.Principal{User: admin}, "m", "box", true},
 		{auth.Principal{User: member}, "m", "box", true},
 		{auth.Principal{User: member}, "a", "box", false},
-		{auth.Principal{User: member, Sandbox: "box"}, "m", "box", true},
-		{auth.Principal{User: member, Sandbox: "box"}, "m", "other", false},
-		{auth.Principal{User: member, Sandbox: "box"}, "a", "box", false},
-		{auth.Principal{User: admin, Sandbox: "box"}, "m", "other", false},
+		{auth.Principal{User: member, SandboxID: "box"}, "m", "box", true},
+		{auth.Principal{User: member, SandboxID: "box"}, "m", "other", false},
+		{auth.Principal{User: member, SandboxID: "box"}, "a", "box", false},
+		{auth.Principal{User: admin, SandboxID: "box"}, "m", "other", false},
 		{auth.Principal{}, "m", "box", false},
 	} {
 		if got := c.p.May(c.owner, c.name); got != c.want {

@@ -102,9 +102,7 @@ type Service struct {
 }
 
 // New makes a Service. It does no I/O.
-func New() *Service { return newService(inGuest{}) }
-
-func newService(s Starter) *Service { return &Service{starter: s} }
+func New(s Starter) *Service { return &Service{starter: s} }
 
 // enter counts a command in, or refuses it when too many are under way. The caller must call leave.
 func (s *Service) enter(h access.Handle) (leave func(), err error) {

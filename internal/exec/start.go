@@ -13,8 +13,10 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// inGuest starts commands over the guests' links.
 type inGuest struct{}
+
+// InGuest starts commands over the guests' links.
+func InGuest() Starter { return inGuest{} }
 
 // Start opens the sandbox, which wakes it, and uses it until the process is closed: as long as a command runs, however
 // quietly, the sandbox is in use. On a terminal somebody sits before it, or has left it open: then it is in use when

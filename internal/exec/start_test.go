@@ -51,7 +51,7 @@ func live(t *testing.T) *place {
 		}
 	})
 	box := accesstest.Linked("box", "box", access.FromHub(hub))
-	return &place{Service: exec.New(), box: box, handle: box.Handle(t)}
+	return &place{Service: exec.New(exec.InGuest()), box: box, handle: box.Handle(t)}
 }
 
 func (p *place) asked() int {

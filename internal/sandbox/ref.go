@@ -24,9 +24,23 @@ func (r Ref) Name() string { return r.name }
 func (m *Manager) Current(ctx context.Context, ref Ref) (Sandbox, error) {
 	s, err := m.rows.ByName(ctx, ref.name)
 	if fault.Is(err, fault.NotFound) || err == nil && (s.ID != ref.id || s.Pooled) {
-		return Sandbox{}, fault.New(fault.Gone, "%s has been deleted.", ref.name)
+		return Sandbox{}, m.gone(ctx, ref)
 	}
 	return s, err
+}
+
+// gone says that a sandbox was deleted, and when if that is known.
+func (m *Manager) gone(ctx context.Context, ref Ref) error {
+	if t, err := m.Tombstone(ctx, ref.name); err == nil && t.ID == ref.id {
+		return t.Gone()
+	}
+	return fault.New(fault.Gone, "%s was deleted.", ref.name)
+}
+
+// Gone says that a sandbox was deleted.
+func (t Tombstone) Gone() error {
+	return fault.New(fault.Gone, "%s was deleted on %s, with everything in it. It does not come back.",
+		t.Name, t.Deleted.UTC().Format("2 January 2006 at 15:04 MST"))
 }
 
 // change does its work on a sandbox in its turn; s is the row as it is then. See operation.

@@ -106,7 +106,7 @@ func (m *MemStore) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	if s, ok := m.rows[id]; ok && !s.Pooled {
-		m.tombstones[s.Name] = sandbox.Tombstone{Name: s.Name, Owner: s.Owner, Deleted: kept(time.Now())}
+		m.tombstones[s.Name] = sandbox.Tombstone{ID: s.ID, Name: s.Name, Owner: s.Owner, Deleted: kept(time.Now())}
 	}
 	delete(m.rows, id)
 	maps.DeleteFunc(m.holds, func(_ string, h sandbox.Hold) bool { return h.SandboxID == id })

@@ -14,7 +14,7 @@ import (
 func buried(t *testing.T, d *DB, name string, at time.Time) {
 	t.Helper()
 	err := d.write(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO tombstones VALUES (?, 'owner', ?)`, name, stamp(at))
+		_, err := tx.ExecContext(ctx, `INSERT INTO tombstones (name, owner, deleted) VALUES (?, 'owner', ?)`, name, stamp(at))
 		return err
 	})
 	if err != nil {
@@ -64,7 +64,7 @@ func TestTombstone_OldestMakePlaceForTenThousand(t *testing.T) {
 	d := fresh(t)
 	err := d.write(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ? - 1)
-			INSERT INTO tombstones SELECT 'g' || i, 'owner', ? + i FROM n`, maxTombstones, time.Now().Add(-24*time.Hour).UnixMicro())
+			INSERT INTO tombstones (name, owner, deleted) SELECT 'g' || i, 'owner', ? + i FROM n`, maxTombstones, time.Now().Add(-24*time.Hour).UnixMicro())
 		return err
 	})
 	if err != nil {
