@@ -53,9 +53,8 @@ func TestReplaced_NobodyReachesTheNextOwnersSandbox(t *testing.T) {
 	both := make([]*contender, 2)
 	for i, name := range []string{"ada", "bob"} {
 		s.addUser(name)
-		theirs := *s
-		theirs.token = strings.TrimSpace(s.cli("token", "create", "race", "--user", name))
-		both[i] = &contender{server: &theirs, name: name}
+		token := strings.TrimSpace(s.cli("token", "create", "race", "--user", name))
+		both[i] = &contender{server: &server{t: t, data: s.data, addr: s.addr, http: s.http, token: token, log: s.log}, name: name}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var asking, racing sync.WaitGroup
@@ -95,7 +94,7 @@ func (s *server) addUser(name string) {
 	}
 }
 
-// turn makes the sandbox as soon as its name is free, and deletes it as soon as it is ready.
+// turn makes the sandbox as soon as its name is free, and deletes it as soon as its port has answered.
 func (c *contender) turn(box string) {
 	in := map[string]any{"name": box, "template": "own", "env": map[string]string{"OWNER": c.name}}
 	for deadline := time.Now().Add(startLimit); ; <-time.After(5 * time.Millisecond) {
@@ -108,6 +107,10 @@ func (c *contender) turn(box string) {
 			return
 		}
 	}
+	c.until(startLimit, "the port of "+box+" answers", func() bool {
+		status, _, err := c.visitOwn(c.t.Context(), box)
+		return err == nil && status == http.StatusOK
+	})
 	if status, body, err := c.try("DELETE", "/sandboxes/"+box, nil); err != nil || status != http.StatusAccepted {
 		c.t.Errorf("%s cannot delete %s: %d %s, %v", c.name, box, status, body, err)
 	}
@@ -126,7 +129,7 @@ func (c *contender) keepAsking(ctx context.Context, way int, ask func() (status 
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(10 * time.Millisecond):
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }
