@@ -22,7 +22,7 @@ import (
 const (
 	editorText = `document.querySelector(".editor-host:not([hidden]) .cm-content")?.innerText`
 	editorNote = `document.querySelector(".editor-host:not([hidden]) .editor-notes")?.innerText ?? ""`
-	toastText  = `[...document.querySelectorAll(".files-toast")].filter((t) => !t.hidden).map((t) => t.innerText).join()`
+	toastText  = `[...document.querySelectorAll("#toast")].filter((t) => !t.hidden).map((t) => t.innerText).join()`
 )
 
 func says(script, text string) string { return fmt.Sprintf(`(%s ?? "").includes(%q)`, script, text) }

@@ -1,7 +1,8 @@
 // Conflict is what stands between the text of a tab and a version of the file that came to the disk meanwhile. Both are
 // shown beside each other, and what is merged there by hand is the tab's text: it is taken over before anything else is
 // done with that. A merge is saved over the version that it was made with, and no other.
-import { h, say } from "../files/dom.js";
+import { announce } from "../js/announce.js";
+import { h } from "../js/dom.js";
 
 export class Conflict {
   #text = "";
@@ -52,7 +53,7 @@ export class Conflict {
 
   #say(text, acts) {
     this.tab.note("conflict", { tone: "busy", icon: "warn", text, acts });
-    say(text);
+    announce(text);
   }
 
   // compare shows theirs and mine, which can be merged by hand and saved.

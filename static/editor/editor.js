@@ -3,7 +3,8 @@ import "../css/editor.css";
 import { onReturn } from "../js/page_life.js";
 import { Files } from "../files/api.js";
 import { ask } from "../files/dialog.js";
-import { button, command, h, icon, keyName, soon } from "../files/dom.js";
+import { button, command, download, h, icon, keyName } from "../js/dom.js";
+import { throttle } from "../js/timers.js";
 import { lookOf } from "../files/kinds.js";
 import { menuButton, openMenu } from "../files/menu.js";
 import { nameElement, plainName, textElement } from "../files/names.js";
@@ -95,7 +96,7 @@ class SandboxEditor extends HTMLElement {
     onReturn(() => this.#shown?.state === "error" && this.#shown.temporary && this.#shown.load(), { signal });
     addEventListener("beforeunload", (event) => this.#tabs.some((t) => t.atRisk) && event.preventDefault(), { signal });
     this.addEventListener("keydown", (event) => this.#key(event));
-    this.looked = soon(() => this.#lookAt(), 250);
+    this.looked = throttle(() => this.#lookAt(), 250);
     for (const kind of ["pointerdown", "pointermove", "keydown", "wheel"]) addEventListener(kind, () => this.#used(), { capture: true, passive: true, signal });
   }
 
@@ -409,10 +410,7 @@ class SandboxEditor extends HTMLElement {
   }
 
   download(tab) {
-    const a = h("a", { href: this.files.url(tab.real), download: decodeText(tab.name), hidden: true });
-    document.body.append(a);
-    a.click();
-    a.remove();
+    download(this.files.url(tab.real), decodeText(tab.name));
   }
 
   setWrap(on) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { register } from "node:module";
 import { test } from "node:test";
-import { FakeElement, fakePage } from "../files/fake_dom.js";
+import { FakeElement, fakePage } from "../js/fake_dom.js";
 
 // What only a browser has. Styles are empty.
 register(`data:text/javascript,${encodeURIComponent('export const load = (url, context, next) => (url.endsWith(".css") ? { format: "module", source: "", shortCircuit: true } : next(url, context));')}`);

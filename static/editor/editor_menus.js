@@ -1,5 +1,6 @@
 // The menus of the editor: what can be done with an open file, and the links of a rendered one.
-import { keyName } from "../files/dom.js";
+import { copy } from "../js/clipboard.js";
+import { keyName } from "../js/dom.js";
 import { lineOf } from "../files/names.js";
 import { decodeText } from "../files/paths.js";
 import { linkOf } from "./links.js";
@@ -19,7 +20,7 @@ export function tabItems(editor, tab) {
     ] : []),
     { icon: "download", text: "Download", act: () => editor.download(tab) },
     { icon: "folder", text: "Show in the tree", act: () => editor.reveal(tab.path) },
-    { icon: "copy", text: "Copy path", act: () => navigator.clipboard?.writeText(decodeText(tab.path)) },
+    { icon: "copy", text: "Copy path", act: () => copy(decodeText(tab.path)) },
     null,
     { icon: "close", text: "Close", act: () => editor.close(tab) },
     { icon: "close", text: "Close the others", off: editor.tabs.length < 2, act: () => editor.closeOthers(tab) },

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { FakeElement, fakePage } from "../files/fake_dom.js";
+import { FakeElement, fakePage } from "../js/fake_dom.js";
 import { item } from "../files/menu.js";
 import { linkItems } from "./editor_menus.js";
 

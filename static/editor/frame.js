@@ -1,6 +1,6 @@
 // Rendered text from a sandbox is shown in a frame that runs nothing, loads nothing and belongs to no origin.
 import DOMPurify from "dompurify";
-import { h } from "../files/dom.js";
+import { h } from "../js/dom.js";
 
 const policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'";
 const tokens = ["ink", "ink-2", "ink-3", "line", "line-strong", "sunken", "surface", "accent", "bad", "terminal-bg", "mono", "sans", "r1", "r2"];

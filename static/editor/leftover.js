@@ -2,7 +2,8 @@
 // looked at, copied, and saved under another name.
 import * as dialogs from "../files/dialog.js";
 import { Problem, problemOf } from "../files/api.js";
-import { h } from "../files/dom.js";
+import { copy } from "../js/clipboard.js";
+import { h } from "../js/dom.js";
 import { decodeText, encodePath } from "../files/paths.js";
 import { moment } from "../files/words.js";
 import { write } from "./text.js";
@@ -43,9 +44,9 @@ export function leftover(tab, draft, { ask, sure, tell } = dialogs) {
     tone: "busy", icon: "warn", text: `There is unsaved work of yours (${moment(new Date(draft.at).toISOString())}). It cannot be put into this file now.`,
     acts: [
       { text: "Show it", act: show },
-      globalThis.navigator?.clipboard && { text: "Copy", act: () => navigator.clipboard.writeText(draft.text) },
+      { text: "Copy", act: () => copy(draft.text) },
       { text: "Save as…", act: saveAs },
       { text: "Throw it away", act: async () => (await sure({ title: "Throw your unsaved work away?", text: "This cannot be undone.", act: "Throw it away" })) && done() },
-    ].filter(Boolean),
+    ],
   };
 }

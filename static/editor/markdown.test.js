@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fakePage } from "../files/fake_dom.js";
+import { fakePage } from "../js/fake_dom.js";
 import { budget, fill, slug } from "./markdown.js";
 
 fakePage();

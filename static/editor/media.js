@@ -1,5 +1,5 @@
 // Pictures, sound and film, by the browser's own elements: they run nothing.
-import { button, h } from "../files/dom.js";
+import { button, h } from "../js/dom.js";
 
 // picture shows a picture; a drawing (SVG) too, which in an <img> can neither run nor load anything.
 export function picture(url, { title, failed }) {

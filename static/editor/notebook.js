@@ -1,5 +1,5 @@
 // Notebooks: cells with their text, code and outputs, as they were saved. Nothing of it runs.
-import { h } from "../files/dom.js";
+import { h } from "../js/dom.js";
 import { clean, frame } from "./frame.js";
 import { budget, fill, fragmentOf, settle } from "./markdown.js";
 

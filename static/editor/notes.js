@@ -1,5 +1,5 @@
 // The notes above an open file, each with what can be done about it.
-import { h, icon } from "../files/dom.js";
+import { h, icon } from "../js/dom.js";
 
 // drawNotes draws notes by their ids. It says whether the focus was on a button that is no more: else it stays where it was.
 export function drawNotes(place, notes) {

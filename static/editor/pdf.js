@@ -1,7 +1,7 @@
 // PDF by pdf.js, drawn page by page as it is scrolled to. Scripts and forms in it do not run.
 import * as pdfjs from "pdfjs-dist/legacy/build/pdf.mjs";
 import worker from "pdfjs-dist/legacy/build/pdf.worker.min.mjs?url";
-import { button, h } from "../files/dom.js";
+import { button, h } from "../js/dom.js";
 
 const mostPages = 500;
 const sharpest = 16_000_000; // pixels of one page

@@ -1,6 +1,6 @@
 // What stands in the place of a file that is not shown (yet).
 import { problemOf } from "../files/api.js";
-import { h, icon } from "../files/dom.js";
+import { h, icon } from "../js/dom.js";
 
 // failure says why; download() is offered where there is one.
 export function failure(err, download) {

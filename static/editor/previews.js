@@ -1,5 +1,5 @@
 // Previews by kind. Each is loaded when it is first needed, and gives {element, note, tools, links, shown(), end()}.
-import { button, h } from "../files/dom.js";
+import { button, h } from "../js/dom.js";
 import { size } from "../files/words.js";
 import { picture, player } from "./media.js";
 import { hex } from "./text.js";

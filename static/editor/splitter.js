@@ -1,6 +1,6 @@
 // The edge between the tree and the editor: moved by pointer and keyboard, and remembered with the person.
 import { keepSize, size } from "../js/preferences.js";
-import { h } from "../files/dom.js";
+import { h } from "../js/dom.js";
 
 const name = "tree";
 const step = 16; // px for a press of an arrow

@@ -1,7 +1,9 @@
 // Tab is one open file: it is read, shown as text or as what it is, changed, and saved unless somebody else has changed
 // it meanwhile. Unsaved work is kept as a draft until it is saved or thrown away.
 import { Problem, problemOf } from "../files/api.js";
-import { h, icon, later, say } from "../files/dom.js";
+import { announce } from "../js/announce.js";
+import { h, icon } from "../js/dom.js";
+import { debounce } from "../js/timers.js";
 import { kindOf, previews, sources } from "../files/kinds.js";
 import { plainName } from "../files/names.js";
 import { baseOf, encodePath, parentOf } from "../files/paths.js";
@@ -48,7 +50,7 @@ export class Tab {
     this.place = h("div", { class: "editor-place" });
     this.cover = h("div", { class: "editor-cover", hidden: true });
     this.element = h("div", { class: "editor-host", role: "tabpanel", hidden: true }, this.notesElement, this.place, this.cover);
-    this.draftSoon = later(() => this.keep(), draftPause);
+    this.draftSoon = debounce(() => this.keep(), draftPause);
   }
 
   get previewable() {
@@ -255,7 +257,7 @@ export class Tab {
       this.etag = draft.etag;
       await this.conflict.meet({ text, etag: now, how: this.how }, "Your unsaved work was restored, but the file has changed on the disk since.");
     }
-    say("Unsaved work restored");
+    announce("Unsaved work restored");
   }
 
   #revert(text) {
@@ -307,7 +309,7 @@ export class Tab {
     this.gone = false;
     this.code.settle(text);
     for (const id of ["failed", "gone", "restored"]) this.note(id, null);
-    say(`${plainName(this.name)} saved`);
+    announce(`${plainName(this.name)} saved`);
   }
 
   async #refused(problem) {

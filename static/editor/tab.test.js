@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { undo } from "@codemirror/commands";
 import { language } from "@codemirror/language";
 import { replaceAll, SearchQuery, setSearchQuery } from "@codemirror/search";
-import { fakePage } from "../files/fake_dom.js";
+import { fakePage } from "../js/fake_dom.js";
 import { Problem } from "../files/api.js";
 import { Code } from "./code.js"; // before there is a page: what shows text looks for a real one
 import { leftover } from "./leftover.js";

@@ -1,6 +1,6 @@
 // Tables of comma- or tab-separated values. Only the rows that can be seen are drawn.
 import Papa from "papaparse";
-import { h } from "../files/dom.js";
+import { h } from "../js/dom.js";
 import { lineOf } from "../files/names.js";
 import { VirtualList } from "../files/virtual.js";
 import { count } from "../files/words.js";

@@ -2,7 +2,9 @@
 // once in the page, and says beside the tree what went wrong and what can be done about it.
 import { problemOf } from "./api.js";
 import * as dialogs from "./dialog.js";
-import { say } from "./dom.js";
+import { announce } from "../js/announce.js";
+import { copy } from "../js/clipboard.js";
+import { download, h } from "../js/dom.js";
 import { plainName } from "./names.js";
 import { baseOf, encodeName, freeName, isText, decodeText, join, nameFault, parentOf, topmost, within } from "./paths.js";
 import { properties } from "./properties.js";
@@ -54,7 +56,7 @@ export class Deeds {
       return await act();
     } catch (err) {
       const problem = problemOf(err);
-      this.owner.toast(`${what}: ${problem.message}`, problem.passing ? { text: "Retry", act: () => this.attempt(what, act) } : null, true);
+      this.owner.toast(`${what}: ${problem.message}`, { bad: true, action: problem.passing && { text: "Retry", act: () => this.attempt(what, act) } });
       return null;
     }
   }
@@ -125,7 +127,7 @@ export class Deeds {
       const plain = left.filter((p) => !beside.includes(p) && !(what === "skip" && taken.includes(p)));
       await this.#carryEach({ plain, beside, folder, copy, replace: what === "replace" && taken.length > 0, there, tell: copy ? () => {} : tell });
       await this.#fresh(folder, ...from.map(parentOf));
-      say(`${count(from.length, "item")} ${copy ? "copied" : "moved"}`);
+      announce(`${count(from.length, "item")} ${copy ? "copied" : "moved"}`);
     });
   }
 
@@ -186,9 +188,8 @@ export class Deeds {
 
   // askUpload is the question of an upload whose name is taken.
   async askUpload(upload, more) {
-    const all = Object.assign(document.createElement("input"), { type: "checkbox" });
-    const body = more > 0 ? [Object.assign(document.createElement("label"), { className: "ask-all" })] : [];
-    body[0]?.append(all, `Do this for all that are there already (${count(more, "more file")} to go)`);
+    const all = h("input", { type: "checkbox" });
+    const body = more > 0 && h("label", { class: "ask-all" }, all, `Do this for all that are there already (${count(more, "more file")} to go)`);
     const what = await this.asking.ask({
       title: `“${plainName(baseOf(upload.path))}” is there already`, text: `In ${this.#place(parentOf(upload.path))}.`, body,
       buttons: takenButtons,
@@ -200,7 +201,7 @@ export class Deeds {
     if (!nodes.length) return;
     this.clip = { paths: topmost(nodes.map((n) => n.path)), cut };
     this.owner.changed();
-    say(`${count(nodes.length, "item")} ${cut ? "cut" : "copied"}`);
+    announce(`${count(nodes.length, "item")} ${cut ? "cut" : "copied"}`);
   }
 
   async paste(folder = this.into()) {
@@ -228,7 +229,7 @@ export class Deeds {
       }
       const told = done.gone.length > 0 && `${namesOf(done.gone)} moved to the trash`;
       const undo = done.trashed.length ? { text: "Undo", act: () => this.undo() } : null;
-      if (told) this.owner.toast(told, undo);
+      if (told) this.owner.toast(told, { action: undo });
       const [why] = done.refused.values();
       if (why) await this.#erase([...done.refused.keys()], nodes, { why, told, undo });
     });
@@ -261,7 +262,7 @@ export class Deeds {
     await this.attempt(`${what} could not be deleted`, async () => {
       await this.files.remove(paths, true);
       await this.#gone(paths);
-      this.owner.toast(`${what} deleted for good${told ? `, ${told}` : ""}`, undo);
+      this.owner.toast(`${what} deleted for good${told ? `, ${told}` : ""}`, { action: undo });
     });
   }
 
@@ -292,9 +293,9 @@ export class Deeds {
     const paths = topmost(nodes.map((n) => n.path));
     if (!paths.length) return;
     const node = nodes.find((n) => n.path === paths[0]);
-    if (paths.length === 1 && !node.folder) return this.#fetch(this.files.url(paths[0]), decodeText(baseOf(paths[0])));
-    if (paths.length === 1 && !(await this.#isNamed(node))) return this.#fetch(this.files.archive(paths[0], form), "");
-    for (const folder of new Set(paths.map(parentOf))) this.#fetch(this.files.archive(folder, form, paths.filter((p) => parentOf(p) === folder).map(baseOf)), "");
+    if (paths.length === 1 && !node.folder) return download(this.files.url(paths[0]), decodeText(baseOf(paths[0])));
+    if (paths.length === 1 && !(await this.#isNamed(node))) return download(this.files.archive(paths[0], form));
+    for (const folder of new Set(paths.map(parentOf))) download(this.files.archive(folder, form, paths.filter((p) => parentOf(p) === folder).map(baseOf)));
   }
 
   // #isNamed says whether a folder can be asked for by its name: a link would be packed as such, and the home and the root
@@ -305,28 +306,13 @@ export class Deeds {
     return type === "folder";
   }
 
-  #fetch(url, name) {
-    const a = Object.assign(document.createElement("a"), { href: url, download: name, hidden: true });
-    document.body.append(a);
-    a.click();
-    a.remove();
-  }
-
   async properties(node) {
     if (await properties(this.files, node)) await this.#fresh(parentOf(node.path));
   }
 
   async copyPath(nodes) {
     const text = nodes.map((n) => (isText(n.path) ? decodeText(n.path) : plainName(n.path))).join("\n");
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      const area = Object.assign(document.createElement("textarea"), { value: text, className: "hush" });
-      document.body.append(area);
-      area.select();
-      document.execCommand("copy"); // plain HTTP on a host that is not localhost has no clipboard
-      area.remove();
-    }
+    await copy(text);
     this.owner.toast(nodes.length === 1 ? "Path copied" : `${nodes.length} paths copied`);
   }
 }

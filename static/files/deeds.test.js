@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Files, Problem } from "./api.js";
 import { Deeds } from "./deeds.js";
-import { fakePage } from "./fake_dom.js";
+import { fakePage } from "../js/fake_dom.js";
 
 fakePage();
 
@@ -69,7 +69,7 @@ test("of a move that failed half-way those that did move are told, and are not t
   await w.deeds.carry(["/about/d", "/from/a", "/from/b", "/from/c"], "/to", false);
   assert.deepEqual(w.moved, [["/about/d", "/to/d"], ["/from/a", "/to/a"]]);
   broken = false;
-  await toasts[0][1].act();
+  await toasts[0][1].action.act();
   assert.deepEqual(w.moved.slice(2), [["/from/b", "/to/b"], ["/from/c", "/to/c"]]);
   assert.deepEqual(w.done, ["/about/d,/from/a,/from/b,/from/c", "/from/b,/from/c"]);
 });
@@ -88,7 +88,7 @@ test("a delete that failed half-way is tried again with what is left", async () 
     return paths.map((path) => ({ id: path, path }));
   };
   await w.deeds.remove([{ path: "/a", entry: {} }, { path: "/b", entry: {} }]);
-  await toasts[0][1].act();
+  await toasts[0][1].action.act();
   assert.deepEqual(asked, [["/a", "/b"], ["/b"]]);
 });
 
@@ -120,7 +120,7 @@ test("only what cannot go to the trash is asked about, and deleted for good", as
   assert.deepEqual(w.sent.filter(([, permanent]) => permanent), [["/home/.local", true]]);
   assert.deepEqual(w.gone.sort(), ["/home/.local", "/home/a", "/home/b"]);
   assert.equal(w.toasts.at(-1)[0], "“.local” deleted for good, 2 items moved to the trash");
-  await w.toasts.at(-1)[1].act();
+  await w.toasts.at(-1)[1].action.act();
   assert.deepEqual(w.restored, ["/home/a", "/home/b"], "which are brought back together");
 });
 
@@ -142,7 +142,7 @@ test("an archive of one folder holds it by its name, as that of several does", a
   owner.files.stat = async (path) => ({ type: path.endsWith("link") ? "link" : "folder" });
   const made = [];
   const make = document.createElement;
-  document.createElement = (tag) => Object.assign(make(tag), { click() { made.push(this.href); } });
+  document.createElement = (tag) => Object.assign(make(tag), { click() { made.push(this.attributes.href); } });
   const node = (path, type = "folder", parent = {}) => ({ path, parent, folder: true, entry: { type } });
   for (const nodes of [
     [node("/home/agent/a%20b")], [node("/home/agent/a"), node("/home/agent/b")], [node("/home/agent/l", "link")],

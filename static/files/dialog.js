@@ -1,5 +1,5 @@
 // Questions that need an answer before anything goes on.
-import { h, icon } from "./dom.js";
+import { h, icon } from "../js/dom.js";
 
 // ask shows a dialog and gives the value of the button that was pressed, or "" when it was closed.
 // buttons: [{value, text, kind, usual}]: the usual one has the focus, and harms nothing. body: elements between the text and the buttons.

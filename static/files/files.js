@@ -2,9 +2,10 @@
 // rests until somebody uses it, and says so.
 import "../css/files.css";
 import { onReturn } from "../js/page_life.js";
+import { hideToast, toast } from "../js/toast.js";
 import { Files, problemOf } from "./api.js";
 import { Deeds } from "./deeds.js";
-import { command, button, h, icon, say } from "./dom.js";
+import { button, command, h, icon } from "../js/dom.js";
 import { choose, fromDrop, fromInput } from "./dropped.js";
 import { FindView } from "./find_view.js";
 import { Loader } from "./loader.js";
@@ -15,7 +16,6 @@ import { PathBar } from "./path_bar.js";
 import { encodePath, join, parentOf, within } from "./paths.js";
 import { plainName } from "./names.js";
 import { send, wait } from "./send.js";
-import { Toast } from "./toast.js";
 import { TrashView } from "./trash_view.js";
 import { TreeView } from "./tree_view.js";
 import { UploadPanel } from "./upload_panel.js";
@@ -50,7 +50,7 @@ class SandboxFiles extends HTMLElement {
     this.view.end();
     this.find.stop();
     this.watch.drop(this);
-    this.toasts.element.remove();
+    hideToast();
     closeMenu(false);
   }
 
@@ -81,7 +81,6 @@ class SandboxFiles extends HTMLElement {
     this.find = new FindView({ files: this.files, home: this.home, open: (path, at) => this.#openPath(path, at), reveal: (path) => this.#revealFrom(path), close: () => this.#turn("tree") });
     this.trash = new TrashView({ files: this.files, home: this.home, close: () => this.#turn("tree"), restored: () => this.loader.everything() });
     this.panel = new UploadPanel(this.uploads);
-    this.toasts = new Toast(() => this.view.focus());
     const home = button("home", "Home", () => this.#go(this.home));
     const up = button("up", "Folder above", () => this.#go(parentOf(this.tree.root.path)));
     const more = menuButton(button("dots", "More"), () => placeMenu(this), { label: "Files" });
@@ -93,7 +92,6 @@ class SandboxFiles extends HTMLElement {
     this.up = up;
     this.body = h("div", { class: "files-body" }, this.view.element, this.find.element, this.trash.element);
     this.replaceChildren(this.bar, this.body, this.panel.element);
-    (this.parentElement ?? this).append(this.toasts.element); // it may be wider than the tree
     this.panel.draw();
     this.#turn("tree", false);
   }
@@ -266,7 +264,7 @@ class SandboxFiles extends HTMLElement {
       this.path.show(this.tree.root.path);
       this.up.disabled = this.tree.root.path === "/";
     }
-    if (!(await this.reveal(path))) this.toast(`${plainName(path)} is not there.`, null, true);
+    if (!(await this.reveal(path))) this.toast(`${plainName(path)} is not there.`, { bad: true });
     else this.view.bring("center");
   }
 
@@ -333,7 +331,7 @@ class SandboxFiles extends HTMLElement {
       const items = await read(folder);
       if (items.length) this.uploads.add(items);
     } catch (err) {
-      this.toast(`What you dropped cannot be read: ${problemOf(err).message}`, null, true);
+      this.toast(`What you dropped cannot be read: ${problemOf(err).message}`, { bad: true });
     }
   }
 
@@ -356,9 +354,8 @@ class SandboxFiles extends HTMLElement {
     }
   }
 
-  toast(text, act, bad = false) {
-    this.toasts.show(text, act, bad);
-    if (!act) say(text);
+  toast(text, options) {
+    toast(text, { ...options, refocus: () => this.view.focus() });
   }
 }
 

@@ -1,6 +1,8 @@
 // FindView searches below a folder, by name or in what files hold, and shows what is found as it is found.
 import { Problem, problemOf } from "./api.js";
-import { button, h, icon, later, say } from "./dom.js";
+import { announce } from "../js/announce.js";
+import { button, h, icon } from "../js/dom.js";
+import { debounce } from "../js/timers.js";
 import { lookOf } from "./kinds.js";
 import { lineOf, nameElement, pieces, textElement } from "./names.js";
 import { baseOf, canonical, encodePath, parentOf, relative, tidy } from "./paths.js";
@@ -36,7 +38,7 @@ export class FindView {
         h("div", { class: "find-how" }, h("div", { class: "chips" }, this.modes), h("span", { class: "find-switches" }, this.case, this.regex)), this.place),
       this.note, this.results);
     this.mode = "names";
-    this.soon = later(() => this.run(), pause);
+    this.soon = debounce(() => this.run(), pause);
     this.field.addEventListener("input", () => this.soon());
     this.field.addEventListener("keydown", (event) => this.#key(event));
     this.results.addEventListener("keydown", (event) => this.#walk(event));
@@ -106,7 +108,7 @@ export class FindView {
     const text = !this.#n ? `Nothing found for “${pieces(query).map((p) => p.text).join("")}”.`
       : this.mode === "names" ? count(this.#n, "result") : `${count(this.#n, "result")} in ${count(files, "file")}`;
     this.note.textContent = more ? `${text}. There may be more.` : text;
-    say(this.note.textContent);
+    announce(this.note.textContent);
   }
 
   #fail(problem) {

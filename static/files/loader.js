@@ -1,6 +1,6 @@
 // Loader fetches what a Tree shows: folders when they are opened, their further pages, and again what has changed.
 import { problemOf } from "./api.js";
-import { soon } from "./dom.js";
+import { throttle } from "../js/timers.js";
 import { within } from "./paths.js";
 
 const firstPage = 1000; // entries: enough to begin with, and quick
@@ -19,7 +19,7 @@ export class Loader {
   // owner: {tree, files, changed()}
   constructor(owner) {
     this.owner = owner;
-    this.soon = soon(() => this.#catchUp(), calm);
+    this.soon = throttle(() => this.#catchUp(), calm);
   }
 
   // open fills a folder that has not been read yet.

@@ -1,5 +1,5 @@
 // A menu at a point or under a button: walked with the arrows, closed by Escape and by a press elsewhere.
-import { h, icon } from "./dom.js";
+import { h, icon } from "../js/dom.js";
 
 let open = null;
 

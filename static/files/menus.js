@@ -1,5 +1,5 @@
 // The menus of the tree: what can be done with what is selected, and with the place itself.
-import { keyName } from "./dom.js";
+import { keyName } from "../js/dom.js";
 import { parentOf } from "./paths.js";
 
 // menuOf is the menu of nodes, or of the folder on top when there are none.

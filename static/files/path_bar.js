@@ -1,5 +1,6 @@
 // PathBar is the address of the tree: any path of the sandbox can be typed, and folders are completed.
-import { h, later } from "./dom.js";
+import { h } from "../js/dom.js";
+import { debounce } from "../js/timers.js";
 import { nameElement } from "./names.js";
 import { decodeText, encodePath, isText, join, tidy } from "./paths.js";
 
@@ -35,7 +36,7 @@ export class PathBar {
     this.options = h("div", { class: "path-options", id, role: "listbox", "aria-label": "Folders", hidden: true });
     this.fault = h("p", { class: "path-fault", role: "alert", hidden: true });
     this.element = h("div", { class: "path-bar" }, this.field, this.options, this.fault);
-    this.soon = later(() => this.#suggest(), pause);
+    this.soon = debounce(() => this.#suggest(), pause);
     this.#listen();
   }
 

@@ -1,6 +1,6 @@
 // What a file is in full, and its permissions to change.
 import { problemOf } from "./api.js";
-import { h, icon } from "./dom.js";
+import { h, icon } from "../js/dom.js";
 import { nameElement, plainName, textElement } from "./names.js";
 import { decodeText, parentOf } from "./paths.js";
 import { kindWord, octal, rights, size, whole } from "./words.js";

@@ -1,7 +1,8 @@
 // TrashView shows what has been put into the trash of the sandbox's user: restore it, or delete it for good.
 import { problemOf } from "./api.js";
 import { sure } from "./dialog.js";
-import { button, h, icon, say } from "./dom.js";
+import { announce } from "../js/announce.js";
+import { button, h, icon } from "../js/dom.js";
 import { lookOf } from "./kinds.js";
 import { nameElement, plainName } from "./names.js";
 import { baseOf, parentOf, tidy } from "./paths.js";
@@ -87,7 +88,7 @@ export class TrashView {
     await this.#do(async () => {
       const chosen = this.#chosen();
       await this.owner.files.restore(chosen.map((t) => t.id));
-      say(`${count(chosen.length, "thing")} restored`);
+      announce(`${count(chosen.length, "thing")} restored`);
       this.owner.restored(chosen.map((t) => t.path));
     });
   }

@@ -3,7 +3,8 @@
 import { Node } from "./model.js";
 import { baseOf, encodeName, nameFault, parentOf, within } from "./paths.js";
 import { nameElement, plainName, textElement } from "./names.js";
-import { command, h, icon, later } from "./dom.js";
+import { command, h, icon } from "../js/dom.js";
+import { debounce } from "../js/timers.js";
 import { lookOf } from "./kinds.js";
 import { VirtualList } from "./virtual.js";
 import { kindWord, moment, rights, size, whole } from "./words.js";
@@ -181,7 +182,7 @@ export class TreeView {
     e.addEventListener("dragover", (event) => this.#dragOver(event));
     e.addEventListener("dragleave", (event) => !e.contains(event.relatedTarget) && this.#into(""));
     e.addEventListener("drop", (event) => this.#drop(event));
-    this.settle = later(() => this.show(), 0);
+    this.settle = debounce(() => this.show(), 0);
   }
 
   #nodeOf(event) {

@@ -1,5 +1,5 @@
 // UploadPanel shows how uploads stand: one line for all, and a list of those that are under way or went wrong.
-import { button, h, icon } from "./dom.js";
+import { button, h, icon } from "../js/dom.js";
 import { choose } from "./dropped.js";
 import { tell } from "./dialog.js";
 import { nameElement, plainName } from "./names.js";

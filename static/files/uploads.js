@@ -1,13 +1,14 @@
 // Uploads is the queue of files on their way into a sandbox. Large ones go in pieces and go on where they were after a
 // lost connection, and after a reload once the person has chosen the same file again. What another window is sending is
 // that one's: it is not shown, gone on with or abandoned here. It draws nothing.
+import { delayAfter } from "../js/reconnect.js";
 import { Problem, problemOf } from "./api.js";
 import { baseOf, freeName, join, parentOf } from "./paths.js";
 
 export const piece = 8 << 20; // bytes of a piece; smaller files go whole
 const atOnce = 3;
 const tries = 8; // failures in a row before a person is asked
-const longestDelay = 30_000; // ms
+const backoff = { first: 1000, longest: 30_000, chance: 1 };
 
 // States of an upload: "waiting" (for its turn), "sending", "asking" (the name is taken), "broken" (tries again soon),
 // "failed" (problem says why; retry() tries again), "missing" (begun before the page was loaded; needs its file), "done".
@@ -145,7 +146,7 @@ export class Uploads {
       if (!problem.passing || ++upload.failures >= tries) throw problem;
       Object.assign(upload, { state: "broken", problem });
       this.changed();
-      await this.wait(Math.min(1000 * 2 ** (upload.failures - 1), longestDelay), signal);
+      await this.wait(delayAfter(upload.failures - 1, backoff), signal);
       Object.assign(upload, { state: "sending", problem: null });
       this.changed();
       return false;

@@ -1,11 +1,11 @@
 // Watch is the page's one channel for changed folders. Whoever shows a folder wants it watched; the channel is opened anew
 // when what is wanted changes, closed while nobody can see it, and never wakes a sandbox.
-import { later } from "./dom.js";
+import { delayAfter } from "../js/reconnect.js";
+import { debounce } from "../js/timers.js";
 
 const most = 64; // folders that sandboxd watches for one channel
 const settle = 250; // ms that wishes are collected
-const firstWait = 1000; // ms before the channel is opened again
-const longestWait = 60_000;
+const backoff = { first: 1000, longest: 60_000 }; // ms before an ended channel is reopened
 
 // chosen picks the folders to watch: what comes first in each wish counts most.
 export function chosen(wishes, limit = most) {
@@ -23,13 +23,13 @@ export class Watch {
   #before = null; // which goes on until #channel watches
   #watched = "";
   #sure = false; // #channel watches, and has done so without a cut
-  #wait = firstWait;
+  #failures = 0;
   #timer = 0;
   #on = true;
 
   constructor(files) {
     this.files = files;
-    this.soon = later(() => this.#apply(), settle);
+    this.soon = debounce(() => this.#apply(), settle);
   }
 
   // want says which folders owner shows; changed(folder) is called for these. What may have changed while there was no
@@ -48,7 +48,7 @@ export class Watch {
   run(on) {
     if (this.#on === on) return;
     this.#on = on;
-    this.#wait = firstWait;
+    this.#failures = 0;
     this.soon();
   }
 
@@ -83,7 +83,7 @@ export class Watch {
     channel.addEventListener("changed", (event) => {
       const path = this.#read(event.data);
       if (this.#channel === channel) this.#sure = true;
-      this.#wait = firstWait;
+      this.#failures = 0;
       this.#before?.close();
       if (!(fresh.delete(path) && known.has(path))) this.#tell(path);
     });
@@ -95,8 +95,7 @@ export class Watch {
   // #again opens the channel later, and later each time.
   #again() {
     this.#close();
-    this.#timer = setTimeout(() => this.#apply(), this.#wait * (0.5 + Math.random() / 2));
-    this.#wait = Math.min(this.#wait * 2, longestWait);
+    this.#timer = setTimeout(() => this.#apply(), delayAfter(this.#failures++, backoff));
   }
 
   #close() {

@@ -1,6 +1,5 @@
 // What every page loads. Pages work without it; it makes them live and quick.
 import "./htmx.js";
-import "./announce.js";
 import { arrived } from "./arrived.js";
 import "./copy.js";
 import "./follow.js";
@@ -8,10 +7,11 @@ import "./keys.js";
 import "./live_parts.js";
 import "./menus.js";
 import "./once.js";
+import "./request_errors.js";
 import "./service_log.js";
 import "./sheets.js";
+import "./state_changes.js";
 import "./theme.js";
 import "./times.js";
-import "./toast.js";
 
 arrived("app");

@@ -1,8 +1,8 @@
 // <sandbox-live>: keeps parts of the page up to date, says when that is not so for longer than a moment, and keeps what the
 // person was at when parts are replaced: the focus, an open menu, what is being entered.
-import { delayAfter } from "./backoff.js";
 import htmx from "./htmx.js";
 import { live } from "./live.js";
+import { delayAfter } from "./reconnect.js";
 
 const patience = 3000; // ms; shorter cuts are not worth a word
 const focusable = "a[href], button, input, select, textarea, summary";

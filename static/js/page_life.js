@@ -13,7 +13,7 @@ export function whileHere() {
 }
 
 // onReturn calls back when what was lost may work again: the browser is online again, or the page is back.
-export function onReturn(back, { signal, page = globalThis } = {}) {
-  page.addEventListener?.("online", () => back(), { signal });
-  page.addEventListener?.("pageshow", (event) => event.persisted && back(), { signal });
+export function onReturn(back, { signal } = {}) {
+  globalThis.addEventListener?.("online", () => back(), { signal });
+  globalThis.addEventListener?.("pageshow", (event) => event.persisted && back(), { signal });
 }

@@ -1,28 +1,25 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { fires } from "./fake_window.js";
+import { onReturn, whileHere } from "./page_life.js";
 
-const page = new EventTarget();
-globalThis.addEventListener = page.addEventListener.bind(page);
-const { onReturn, whileHere } = await import("./page_life.js");
-const shows = (kind, more = {}) => page.dispatchEvent(Object.assign(new Event(kind), more));
-
-test("what a page waits for ends when the page is left, as if the connection were lost", () => {
+test("leaving the page aborts its requests as if the connection were lost", () => {
   const before = whileHere();
-  shows("pagehide");
+  fires("pagehide");
   assert.ok(before.aborted && before.reason instanceof TypeError);
-  shows("pageshow", { persisted: true });
+  fires("pageshow", { persisted: true });
   assert.ok(!whileHere().aborted);
 });
 
-test("what was lost is tried again when the page is back, or the browser online", () => {
+test("what was lost is retried when the page is back, or the browser online", () => {
   let calls = 0;
   const away = new AbortController();
-  onReturn(() => calls++, { signal: away.signal, page });
-  shows("pageshow");
-  assert.equal(calls, 0, "a page that is only loaded has lost nothing");
-  shows("pageshow", { persisted: true });
-  shows("online");
+  onReturn(() => calls++, { signal: away.signal });
+  fires("pageshow");
+  assert.equal(calls, 0, "a page that has just loaded has lost nothing");
+  fires("pageshow", { persisted: true });
+  fires("online");
   away.abort();
-  shows("online");
+  fires("online");
   assert.equal(calls, 2);
 });

@@ -21,9 +21,9 @@ export function nameOf(name, title, label) {
 }
 
 // cleanTitle makes one short line of a title, which comes from the sandbox.
-export function cleanTitle(title) {
+export function cleanTitle(title, longest = 60) {
   const line = String(title ?? "").replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ").trim();
-  return line.length > 60 ? `${line.slice(0, 59)}…` : line;
+  return line.length > longest ? `${line.slice(0, longest - 1)}…` : line;
 }
 
 // merge says which tabs to add and which to drop when the sandbox says which ones are open. A tab that this window

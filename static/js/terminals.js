@@ -2,8 +2,9 @@
 // that the live stream can put something else in its place.
 import { mount } from "../terminal/terminal.js";
 import { announce } from "./announce.js";
-import { element, icon } from "./dom.js";
+import { h, icon } from "./dom.js";
 import { recall } from "./preferences.js";
+import { socketURL } from "./reconnect.js";
 import { cleanTitle, freshName, keepsTerminals, labelOf, merge, nameOf, neighbour } from "./tabs.js";
 import { filesOf, historyOf } from "./terminal_files.js";
 import { terminalMenu } from "./terminal_menu.js";
@@ -32,12 +33,12 @@ class SandboxTerminals extends HTMLElement {
 
   connectedCallback() {
     this.#away = new AbortController();
-    this.list = element("div", { class: "tab-list", role: "tablist", "aria-label": "Terminals" });
-    const add = element("button", { class: "button bare square low", type: "button", title: "New terminal", "aria-label": "New terminal" }, icon("plus"));
-    this.end = element("div", { class: "tabs-end" });
-    this.screens = element("div", { class: "screens" });
+    this.list = h("div", { class: "tab-list", role: "tablist", "aria-label": "Terminals" });
+    const add = h("button", { class: "button bare square low", type: "button", title: "New terminal", "aria-label": "New terminal" }, icon("plus"));
+    this.end = h("div", { class: "tabs-end" });
+    this.screens = h("div", { class: "screens" });
     const menu = terminalMenu({ terminal: () => this.#tabs.get(this.#shown)?.terminal, rename: () => this.#rename(this.#shown) });
-    this.replaceChildren(element("div", { class: "tabs" }, this.list, add, this.end, menu), this.screens);
+    this.replaceChildren(h("div", { class: "tabs" }, this.list, add, this.end, menu), this.screens);
     this.#labels = JSON.parse(this.dataset.labels || "{}") ?? {};
     this.files = filesOf(this.closest(".panes"), () => this.#open(), () => this.#tabs.get(this.#shown)?.state === "connected");
     add.addEventListener("click", () => this.#new());
@@ -86,10 +87,10 @@ class SandboxTerminals extends HTMLElement {
 
   #add(name) {
     const id = `screen-${name}`;
-    const pick = element("button", { class: "tab-pick", type: "button", role: "tab", "aria-controls": id, tabindex: "-1" });
-    const close = element("button", { class: "tab-close", type: "button", title: "Close", "aria-label": `Close ${labelOf(name)}` }, icon("close"));
-    const tab = element("div", { class: "tab", role: "presentation" }, pick, close);
-    const screen = element("div", { class: "screen", id, role: "tabpanel", "aria-label": labelOf(name), hidden: "" });
+    const pick = h("button", { class: "tab-pick", type: "button", role: "tab", "aria-controls": id, tabindex: "-1" });
+    const close = h("button", { class: "tab-close", type: "button", title: "Close", "aria-label": `Close ${labelOf(name)}` }, icon("close"));
+    const tab = h("div", { class: "tab", role: "presentation" }, pick, close);
+    const screen = h("div", { class: "screen", id, role: "tabpanel", "aria-label": labelOf(name), hidden: "" });
     pick.addEventListener("click", () => this.#show(name));
     pick.addEventListener("dblclick", () => this.#rename(name));
     pick.addEventListener("keydown", (event) => event.key === "F2" && this.#rename(name));
@@ -127,7 +128,7 @@ class SandboxTerminals extends HTMLElement {
     this.#labels[name] = before;
     this.#draw(name);
     const problem = await answer?.json().catch(() => null);
-    toast(problem?.detail ?? "The terminal could not be renamed.");
+    toast(problem?.detail ?? "The terminal could not be renamed.", { bad: true });
   }
 
   // open asks which terminals there are, with where their programs stand. It gives the folder of the one that is shown.
@@ -157,10 +158,8 @@ class SandboxTerminals extends HTMLElement {
   }
 
   #mount(name, t) {
-    const url = new URL(`${this.dataset.path}${encodeURIComponent(name)}/ws`, location.href);
-    url.protocol = url.protocol.replace("http", "ws");
     const terminal = mount(t.screen, {
-      url: url.href,
+      url: socketURL(`${this.dataset.path}${encodeURIComponent(name)}/ws`).href,
       tab: name,
       wake: t.fresh, // a person has just asked for it
       files: this.files,
@@ -212,7 +211,7 @@ class SandboxTerminals extends HTMLElement {
   #draw(name) {
     const t = this.#tabs.get(name);
     if (!t) return;
-    const word = element("span", { class: "clip" });
+    const word = h("span", { class: "clip" });
     word.textContent = nameOf(name, t.title, this.#labels[name]);
     t.pick.title = this.#labels[name] ? t.title : "";
     const parts = [word];
@@ -225,7 +224,7 @@ class SandboxTerminals extends HTMLElement {
     const t = this.#tabs.get(this.#shown);
     if (!t) return;
     const [tone, shape, text] = looks[t.state] ?? ["still", "state-todo", t.state];
-    const state = element("span", { class: `state link-state tone-${tone}` }, icon(shape));
+    const state = h("span", { class: `state link-state tone-${tone}` }, icon(shape));
     state.append(t.viewers > 1 && t.state === "connected" ? `${text} · ${t.viewers} viewers` : text);
     this.end.replaceChildren(state);
   }

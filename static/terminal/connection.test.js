@@ -1,69 +1,42 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
+import { fires, last, settled, sockets } from "../js/fake_window.js";
 import { addressOf, Connection } from "./connection.js";
-
-const sockets = [];
-
-// A websocket under test: the test is its other end.
-class Socket {
-  static OPEN = 1;
-  readyState = 0;
-  sent = [];
-  constructor(url) {
-    this.url = url;
-    sockets.push(this);
-  }
-  send(message) {
-    this.sent.push(message);
-  }
-  close() {}
-  opens() {
-    this.readyState = 1;
-    this.onopen();
-  }
-  says(text) {
-    this.onmessage({ data: new TextEncoder().encode(text).buffer });
-  }
-  ends(code, reason = "") {
-    this.readyState = 3;
-    this.onclose({ code, reason });
-  }
-}
 
 let answer; // of the same address without an upgrade
 const asked = []; // how it was asked
+const connections = [];
 
 beforeEach(() => {
   sockets.length = 0;
-  answer = { type: "basic", status: 426 };
-  globalThis.WebSocket = Socket;
-  globalThis.window = new EventTarget();
-  globalThis.document = Object.assign(new EventTarget(), { hidden: false });
+  answer = { type: "basic", status: 426, json: async () => ({}) };
   globalThis.fetch = async (url, how) => (asked.push(how), answer);
   mock.timers.enable({ apis: ["setTimeout", "Date"] });
 });
 
-afterEach(() => mock.timers.reset());
-
-const settled = () => new Promise((resolve) => setImmediate(resolve));
+afterEach(() => {
+  mock.timers.reset();
+  for (const connection of connections.splice(0)) connection.dispose();
+});
 
 function open() {
   const states = [];
   const rests = [];
   const state = (now, reason) => states.push(reason ? `${now}: ${reason}` : now);
   const connection = new Connection("ws://box/ws", { open() {}, message() {}, state, rest: (how) => rests.push(how) });
+  connections.push(connection);
   return { connection, states, rests };
 }
 
-const last = () => sockets.at(-1);
-const wakes = () => !new URL(last().url).searchParams.has("wake");
+const says = (text) => last().says(new TextEncoder().encode(text).buffer);
+const wakes = () => !last().url.searchParams.has("wake");
 
 // asleep is a terminal whose sandbox has fallen asleep.
 function asleep() {
   const o = open();
   o.connection.connect();
   last().opens();
-  last().says("0$ ");
+  says("0$ ");
   last().ends(4003, "The sandbox fell asleep. Opening the terminal wakes it.");
   return o;
 }
@@ -89,8 +62,8 @@ test("a terminal whose sandbox falls asleep stays as it is, whatever the page go
   const { connection, states } = asleep();
   await settled();
   mock.timers.tick(24 * 60 * 60_000);
-  globalThis.window.dispatchEvent(new Event("online"));
-  globalThis.document.dispatchEvent(new Event("visibilitychange"));
+  fires("online");
+  document.dispatchEvent(new Event("visibilitychange"));
   assert.equal(sockets.length, 1);
   assert.deepEqual(states, ["connecting", "connected", "asleep"]);
   assert.equal(connection.send("0x"), false);
@@ -102,7 +75,7 @@ test("a person wakes it, and sees that it is under way", async () => {
   assert.ok(wakes());
   mock.timers.tick(60_000); // a slow start: the page waits as long as sandboxd does
   last().opens();
-  last().says("0$ ");
+  says("0$ ");
   assert.deepEqual(states.slice(2), ["asleep", "waking", "connected"]);
   last().ends(4003, "The sandbox fell asleep. Opening the terminal wakes it.");
   assert.equal(states.at(-1), "asleep");
@@ -124,7 +97,7 @@ test("a terminal whose sandbox something else has woken comes back without wakin
   connection.connect();
   assert.ok(!wakes());
   last().opens();
-  last().says("0$ ");
+  says("0$ ");
   assert.equal(states.at(-1), "connected");
 });
 
@@ -176,14 +149,12 @@ test("a page that is left ends its connection, and one that is back has it again
   const { connection, states } = open();
   connection.wake();
   last().opens();
-  const first = last();
-  first.close = (code) => (first.code = code);
-  globalThis.window.dispatchEvent(new Event("pagehide"));
-  assert.equal(first.code, 1000);
-  first.ends(1000);
+  fires("pagehide");
+  assert.equal(last().closed, 1000);
+  last().ends(1000);
   mock.timers.tick(100_000);
   assert.equal(sockets.length, 1);
-  globalThis.window.dispatchEvent(Object.assign(new Event("pageshow"), { persisted: true }));
+  fires("pageshow", { persisted: true });
   assert.equal(sockets.length, 2);
   assert.ok(!wakes());
   assert.deepEqual(states, ["connecting", "connected", "reconnecting"]);
@@ -194,7 +165,7 @@ test("a page that is left while its sandbox is asleep does not ask anew when it 
   connection.connect();
   last().opens();
   last().ends(4003);
-  globalThis.window.dispatchEvent(new Event("pagehide"));
-  globalThis.window.dispatchEvent(Object.assign(new Event("pageshow"), { persisted: true }));
+  fires("pagehide");
+  fires("pageshow", { persisted: true });
   assert.equal(sockets.length, 1);
 });

@@ -3,8 +3,8 @@
 import { FitAddon } from "@xterm/addon-fit";
 import { Unicode11Addon } from "@xterm/addon-unicode11";
 import { Terminal } from "@xterm/xterm";
+import { copy } from "../js/clipboard.js";
 import { hold, press, selection, start } from "./caret.js";
-import { copy } from "./clipboard.js";
 import { FindBar } from "./find_bar.js";
 import { hidden } from "./links.js";
 import { readLook } from "./look.js";

@@ -6,8 +6,8 @@ import { Unicode11Addon } from "@xterm/addon-unicode11";
 import { WebLinksAddon } from "@xterm/addon-web-links";
 import { WebglAddon } from "@xterm/addon-webgl";
 import { Terminal } from "@xterm/xterm";
+import { copy } from "../js/clipboard.js";
 import { Attention } from "./attention.js";
-import { copy, writeOnly } from "./clipboard.js";
 import { Connection } from "./connection.js";
 import { Feed } from "./feed.js";
 import { FileInput } from "./file_input.js";
@@ -24,6 +24,11 @@ import "./terminal.css";
 
 const scrollback = 10_000; // lines; with tmux the scrollback is tmux's
 const resizePause = 60; // ms without a further change of size
+// A sandbox may write to the clipboard (OSC 52, which tmux uses), but never read it.
+const writeOnly = {
+  readText: () => "",
+  writeText: (selection, text) => (selection === "c" || selection === "" ? copy(text) : undefined),
+};
 const window_ = 2 * 1024 * 1024; // bytes of output that may be under way to the screen
 
 /**

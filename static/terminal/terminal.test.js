@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { delayAfter } from "../js/backoff.js";
+import { delayAfter } from "../js/reconnect.js";
 import { isFinal } from "./connection.js";
 import { Feed } from "./feed.js";
 import { safeLink } from "./links.js";
@@ -58,10 +58,10 @@ test("what an earlier connection sent is not acknowledged to the next", () => {
 });
 
 test("attempts become rarer, with some chance in them, and never stop", () => {
-  assert.equal(delayAfter(0, 1), 250);
-  assert.equal(delayAfter(3, 1), 2000);
-  assert.equal(delayAfter(3, 0), 1000);
-  assert.equal(delayAfter(1000, 1), 10_000);
+  assert.equal(delayAfter(0, { chance: 1 }), 250);
+  assert.equal(delayAfter(3, { chance: 1 }), 2000);
+  assert.equal(delayAfter(3, { chance: 0 }), 1000);
+  assert.equal(delayAfter(1000, { chance: 1 }), 10_000);
 });
 
 test("an end that is meant stays an end; everything else comes back", () => {

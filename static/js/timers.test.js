@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { later, soon } from "./dom.js";
+import { debounce, throttle } from "./timers.js";
 
 test("what is called all the time comes all the same, or only when it is quiet", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   let first = 0;
   let last = 0;
-  const often = soon(() => first++, 100);
-  const quiet = later(() => last++, 100);
+  const often = throttle(() => first++, 100);
+  const quiet = debounce(() => last++, 100);
   for (let i = 0; i < 10; i++) {
     often();
     quiet();

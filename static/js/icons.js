@@ -1,5 +1,7 @@
-// Icons that only files and the editor need, drawn like the page's own (views/icons.go): 16 by 16, a line of 1.5.
-export const shapes = {
+// Icons that only the files and the editor use, drawn like those in the page (views/icons.go): 16 by 16, lines of 1.5.
+import { addShapes } from "./dom.js";
+
+addShapes({
   blank: "",
   minus: `<path d="M3 8h10"/>`,
   folder: `<path d="M1.75 4.25c0-.7.55-1.25 1.25-1.25h3l1.5 1.75H13c.7 0 1.25.55 1.25 1.25v6c0 .7-.55 1.25-1.25 1.25H3c-.7 0-1.25-.55-1.25-1.25z"/>`,
@@ -37,4 +39,4 @@ export const shapes = {
   find: `<circle cx="7" cy="7" r="4.25"/><path d="m10.25 10.25 3.25 3.25"/>`,
   collapse: `<path d="M4.5 6.5 8 3l3.5 3.5M4.5 9.5 8 13l3.5-3.5"/>`,
   pause: `<path d="M5.5 3.5v9m5-9v9" stroke-width="2"/>`,
-};
+});
