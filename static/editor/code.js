@@ -31,7 +31,7 @@ const style = HighlightStyle.define([
 // Marks that turn the direction of text, and others that cannot be seen, are shown in their place.
 const special = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffc]/g;
 
-export const looks = [
+export const theme = [
   EditorView.theme({
     "&": { height: "100%", fontSize: "var(--code-size)", backgroundColor: "var(--terminal-bg)", color: "var(--ink)" },
     "&.cm-focused": { outline: "none" },
@@ -68,23 +68,23 @@ function base({ indent, wrap }) {
     lineNumbers(), highlightActiveLineGutter(), highlightSpecialChars({ specialChars: special }), foldGutter(), drawSelection(), dropCursor(), indentOnInput(),
     bracketMatching(), closeBrackets(), autocompletion({ activateOnTyping: false }), rectangularSelection(), crosshairCursor(), highlightActiveLine(), highlightSelectionMatches(),
     search({ top: true }), indentUnit.of(indent), EditorState.tabSize.of(indent === "\t" ? 4 : indent.length), wrap ? EditorView.lineWrapping : [],
-    keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...foldKeymap, ...completionKeymap, indentWithTab]), looks,
+    keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...foldKeymap, ...completionKeymap, indentWithTab]), theme,
   ];
 }
 
 export class Code {
   #language = new Compartment();
   #writable = new Compartment();
-  #shape = new Compartment();
+  #settings = new Compartment();
   #saved;
 
   // options: {parent, name, text, eol, indent, wrap, readOnly, changed(dirty), moved(where)}; View shows it.
   constructor(options, View = EditorView) {
     this.options = options;
-    this.shape = { indent: options.indent, wrap: options.wrap };
+    this.settings = { indent: options.indent, wrap: options.wrap };
     this.view = new View({ parent: options.parent, state: this.#state(options.text) });
     this.#saved = this.view.state.doc;
-    this.#speak(options.text);
+    this.#loadLanguage(options.text);
   }
 
   #state(doc) {
@@ -92,7 +92,7 @@ export class Code {
     return EditorState.create({
       doc,
       extensions: [
-        this.#shape.of(base(this.shape)), history(), this.#language.of([]), this.#writable.of(this.#rights(readOnly)),
+        this.#settings.of(base(this.settings)), history(), this.#language.of([]), this.#writable.of(this.#readOnlyExtensions(readOnly)),
         eol === "mixed" ? EditorState.lineSeparator.of("\n") : [],
         EditorView.contentAttributes.of({ "aria-label": `Text of ${name}`, spellcheck: "false", autocapitalize: "off" }),
         EditorView.updateListener.of((update) => this.#updated(update)),
@@ -100,11 +100,11 @@ export class Code {
     });
   }
 
-  #rights(readOnly) {
+  #readOnlyExtensions(readOnly) {
     return [EditorState.readOnly.of(readOnly), EditorView.contentAttributes.of(readOnly ? { "aria-readonly": "true" } : {})];
   }
 
-  async #speak(text) {
+  async #loadLanguage(text) {
     const language = describe(this.options.name, text);
     this.language = language?.name ?? "Plain text";
     if (!language) return this.#where();
@@ -133,8 +133,8 @@ export class Code {
     return this.view.state.doc.sliceString(0, undefined, "\n");
   }
 
-  // settle says that what is there now has been saved; or text, when more has been typed since.
-  settle(text) {
+  // markSaved says that what is there now has been saved; or text, when more has been typed since.
+  markSaved(text) {
     this.#saved = text === undefined ? this.view.state.doc : this.view.state.toText(text);
     this.options.changed(this.dirty);
   }
@@ -154,12 +154,12 @@ export class Code {
   }
 
   setReadOnly(readOnly) {
-    this.view.dispatch({ effects: this.#writable.reconfigure(this.#rights(readOnly)) });
+    this.view.dispatch({ effects: this.#writable.reconfigure(this.#readOnlyExtensions(readOnly)) });
   }
 
-  reshape(shape) {
-    Object.assign(this.shape, shape);
-    this.view.dispatch({ effects: this.#shape.reconfigure(base(this.shape)) });
+  configure(settings) {
+    Object.assign(this.settings, settings);
+    this.view.dispatch({ effects: this.#settings.reconfigure(base(this.settings)) });
   }
 
   // goTo puts the cursor on a line, and a column of it, both from 1. The column counts characters, or bytes.

@@ -4,7 +4,7 @@ import { history, defaultKeymap, historyKeymap } from "@codemirror/commands";
 import { MergeView, unifiedMergeView } from "@codemirror/merge";
 import { EditorState } from "@codemirror/state";
 import { EditorView, keymap, lineNumbers } from "@codemirror/view";
-import { looks } from "./code.js";
+import { theme } from "./code.js";
 
 const least = 560; // px of width for two of them
 
@@ -19,7 +19,7 @@ function control(type, act) {
 export class Compare {
   // changed() is called after each change of mine; at is where the cursor goes.
   constructor({ parent, theirs, mine, eol, at = 0, changed }) {
-    const shared = [lineNumbers(), looks, eol === "mixed" ? EditorState.lineSeparator.of("\n") : [], EditorView.lineWrapping];
+    const shared = [lineNumbers(), theme, eol === "mixed" ? EditorState.lineSeparator.of("\n") : [], EditorView.lineWrapping];
     const label = (text) => EditorView.contentAttributes.of({ "aria-label": text });
     const writing = [history(), keymap.of([...defaultKeymap, ...historyKeymap]), label("Your version"), EditorView.updateListener.of((update) => update.docChanged && changed())];
     const selection = { anchor: Math.min(at, mine.length) };

@@ -7,7 +7,7 @@ import { h } from "../js/dom.js";
 export class Conflict {
   #text = "";
 
-  // tab: {code, cover, mode, how, note(id, note), turn(mode), write(text, etag), discard(), touched(), taken(theirs)}
+  // tab: {code, cover, mode, how, note(id, note), setMode(mode), write(text, etag), discard(), mergeChanged(), acceptTheirs(theirs)}
   constructor(tab, load) {
     this.tab = tab;
     this.load = load;
@@ -15,17 +15,17 @@ export class Conflict {
     this.comparing = null; // {view, etag, mine}: what is shown, the version it was made with, and ours before it
   }
 
-  // gather takes what has been merged by hand into the tab's text.
-  gather() {
+  // collectMerge takes what has been merged by hand into the tab's text.
+  collectMerge() {
     const { code } = this.tab;
     const text = this.comparing?.view.text;
     if (code && text !== undefined && text !== code.text) code.replace(text, false);
   }
 
-  // meet says that theirs is on the disk now. What is shown beside ours becomes that.
-  async meet(theirs, text, show = false) {
+  // show says that theirs is on the disk now. What is shown beside ours becomes that.
+  async show(theirs, text, show = false) {
     const shown = this.comparing;
-    this.gather();
+    this.collectMerge();
     this.theirs = theirs;
     this.#text = text;
     this.#tell(text);
@@ -47,7 +47,7 @@ export class Conflict {
       !this.comparing && { text: "Compare", act: () => this.compare() },
       this.comparing && { text: "Save this", primary: true, act: () => this.tab.save() },
       { text: "Keep mine", act: () => this.keepMine() },
-      { text: "Take theirs", act: () => this.take() },
+      { text: "Take theirs", act: () => this.takeTheirs() },
     ].filter(Boolean));
   }
 
@@ -60,9 +60,9 @@ export class Conflict {
   async compare({ focus = true } = {}) {
     const { tab } = this;
     const { Compare } = await this.load();
-    if (tab.mode === "preview") await tab.turn("source");
+    if (tab.mode === "preview") await tab.setMode("source");
     if (!this.theirs || this.theirs.text === null || !tab.code) return; // it was settled meanwhile
-    this.gather();
+    this.collectMerge();
     const before = this.comparing;
     const place = h("div", { class: "compare" });
     const there = Boolean(before) && tab.cover.contains(document.activeElement); // and nowhere else, where what is typed is meant for something else
@@ -70,7 +70,7 @@ export class Conflict {
     tab.cover.replaceChildren(place);
     tab.cover.hidden = false;
     const { text, etag } = this.theirs;
-    const view = new Compare({ parent: place, theirs: text, mine: tab.code.text, at: before?.view.at ?? 0, eol: tab.how.eol, changed: () => tab.touched() });
+    const view = new Compare({ parent: place, theirs: text, mine: tab.code.text, at: before?.view.at ?? 0, eol: tab.how.eol, changed: () => tab.mergeChanged() });
     if (view.beside) place.before(h("div", { class: "compare-heads" }, h("span", {}, "On the disk"), h("span", {}, "Yours")));
     this.comparing = { view, etag, mine: before?.mine ?? tab.code.text };
     const again = before && before.etag !== etag ? "It has changed on the disk once more. " : "";
@@ -78,8 +78,8 @@ export class Conflict {
     if (focus || there) view.focus();
   }
 
-  // leave stops comparing, and keeps what was merged.
-  leave() {
+  // closeComparison stops comparing, and keeps what was merged.
+  closeComparison() {
     if (!this.comparing) return;
     this.#close();
     this.#tell(this.#text);
@@ -87,7 +87,7 @@ export class Conflict {
 
   #close() {
     if (!this.comparing) return;
-    this.gather();
+    this.collectMerge();
     this.comparing.view.end();
     this.comparing = null;
     this.tab.cover.hidden = true;
@@ -103,15 +103,15 @@ export class Conflict {
     return tab.write(tab.code.text, comparing?.etag ?? theirs.etag);
   }
 
-  // take makes theirs ours.
-  take() {
+  // takeTheirs makes theirs ours.
+  takeTheirs() {
     const { theirs } = this;
     this.#close();
-    if (theirs) this.tab.taken(theirs);
+    if (theirs) this.tab.acceptTheirs(theirs);
   }
 
-  // end is when there is no conflict any more.
-  end() {
+  // clear is when there is no conflict any more.
+  clear() {
     this.#close();
     this.theirs = null;
     this.tab.note("conflict", null);

@@ -6,7 +6,7 @@ import { thisWindow } from "./windows.js";
 
 const name = "sandboxd-drafts";
 const table = "drafts";
-export const longest = 2 << 20; // characters of a draft
+export const maxLength = 2 << 20; // characters of a draft
 const most = 50; // drafts of one browser
 const oldest = 30 * 86_400_000; // ms
 
@@ -17,15 +17,15 @@ function promised(request) {
   });
 }
 
-// surplus gives the keys of the drafts to drop, so that not too many and no old ones stay.
-export function surplus(drafts, now) {
+// expired gives the keys of the drafts to drop, so that not too many and no old ones stay.
+export function expired(drafts, now) {
   const sorted = [...drafts].sort((a, b) => b.at - a.at);
   return sorted.filter((d, i) => i >= most || now - d.at > oldest).map((d) => d.key);
 }
 
 export class Drafts {
   #db = null;
-  #lent = new Map(); // own key → {key, at} of a draft that may be of a window that lives
+  #copies = new Map(); // own key → {key, at} of a draft that may be of a window that lives
 
   // owner names the person and the sandbox. factory is indexedDB.
   constructor(owner, factory = globalThis.indexedDB, windows = thisWindow()) {
@@ -54,8 +54,8 @@ export class Drafts {
     return `${this.owner}\n${path}\n${window}`;
   }
 
-  // #mine gives those of the keys that are this window's, or of none that lives: [{key, path, window}].
-  #mine(keys, others) {
+  // #available gives those of the keys that are this window's, or of none that lives: [{key, path, window}].
+  #available(keys, others) {
     const all = keys.filter((key) => key.startsWith(`${this.owner}\n`)).map((key) => {
       const [path, window = ""] = key.slice(this.owner.length + 1).split("\n");
       return { key, path, window };
@@ -65,11 +65,11 @@ export class Drafts {
 
   // put keeps a draft: {text, etag, how}. It says whether it is kept.
   async put(path, draft) {
-    if (draft.text.length > longest) return false;
+    if (draft.text.length > maxLength) return false;
     try {
       const store = await this.#table("readwrite");
       await promised(store.put({ ...draft, key: this.#key(path), at: Date.now() }));
-      await this.#tidy();
+      await this.#deleteExpired();
       return true;
     } catch {
       return false; // private windows, and browsers whose disk is full, keep nothing
@@ -84,7 +84,7 @@ export class Drafts {
       const own = await promised(store.get(this.#key(path)));
       if (own) return own;
       let newest = null;
-      for (const { key } of this.#mine(await promised(store.getAllKeys()), others).filter((k) => k.path === path)) {
+      for (const { key } of this.#available(await promised(store.getAllKeys()), others).filter((k) => k.path === path)) {
         const row = await promised(store.get(key));
         if (row && !row.done && row.at > (newest?.at ?? 0)) newest = row;
       }
@@ -99,7 +99,7 @@ export class Drafts {
     const key = this.#key(path);
     await promised(store.put({ ...row, key }));
     if (gone) await promised(store.delete(row.key));
-    else this.#lent.set(key, { key: row.key, at: row.at });
+    else this.#copies.set(key, { key: row.key, at: row.at });
   }
 
   // drop forgets this window's draft. What it was copied from stays for a window that may live, until that writes anew, and is
@@ -109,10 +109,10 @@ export class Drafts {
       const own = this.#key(path);
       const store = await this.#table("readwrite");
       await promised(store.delete(own));
-      const lent = this.#lent.get(own);
-      this.#lent.delete(own);
-      const from = lent && (await promised(store.get(lent.key)));
-      if (from && from.at === lent.at) await promised(store.put({ ...from, done: true }));
+      const copy = this.#copies.get(own);
+      this.#copies.delete(own);
+      const from = copy && (await promised(store.get(copy.key)));
+      if (from && from.at === copy.at) await promised(store.put({ ...from, done: true }));
     } catch {
       // then it goes by its age
     }
@@ -126,7 +126,7 @@ export class Drafts {
       const others = await this.windows.others();
       const store = await this.#table("readwrite");
       const keys = await promised(store.getAllKeys());
-      for (const { key, path, window } of this.#mine(keys, others).filter((k) => within(k.path, from))) {
+      for (const { key, path, window } of this.#available(keys, others).filter((k) => within(k.path, from))) {
         const row = await promised(store.get(key));
         const there = this.#key(path === from ? to : join(to, relative(path, from)), window);
         if (!row || there === key) continue;
@@ -147,15 +147,15 @@ export class Drafts {
       const others = await this.windows.others();
       const rows = await promised((await this.#table("readonly")).getAll());
       const keys = rows.filter((row) => !row.done || row.key.endsWith(`\n${this.windows.me}`)).map((row) => row.key);
-      return [...new Set(this.#mine(keys, others).map((k) => k.path))];
+      return [...new Set(this.#available(keys, others).map((k) => k.path))];
     } catch {
       return [];
     }
   }
 
-  async #tidy() {
+  async #deleteExpired() {
     const store = await this.#table("readwrite");
     const all = await promised(store.getAll());
-    for (const key of surplus(all, Date.now())) store.delete(key);
+    for (const key of expired(all, Date.now())) store.delete(key);
   }
 }

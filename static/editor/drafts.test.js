@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Drafts, longest, surplus } from "./drafts.js";
+import { Drafts, maxLength, expired } from "./drafts.js";
 import { Windows } from "./windows.js";
 
 const day = 86_400_000;
 
 test("old drafts, and those beyond the bound, are dropped", () => {
   const drafts = Array.from({ length: 53 }, (_, i) => ({ key: `k${i}`, at: 1000 * day - i }));
-  assert.deepEqual(surplus(drafts, 1000 * day), ["k50", "k51", "k52"]);
-  assert.deepEqual(surplus([{ key: "old", at: 0 }, { key: "new", at: 999 * day }], 1000 * day), ["old"]);
+  assert.deepEqual(expired(drafts, 1000 * day), ["k50", "k51", "k52"]);
+  assert.deepEqual(expired([{ key: "old", at: 0 }, { key: "new", at: 999 * day }], 1000 * day), ["old"]);
 });
 
 // The smallest database that Drafts needs.
@@ -150,7 +150,7 @@ test("a window keeps its name over a reload, and gives it to no copy", async () 
 });
 
 test("too much work, or a browser that keeps nothing, is said", async () => {
-  assert.equal(await new Drafts("ann", memory()).put("/a", { text: "x".repeat(longest + 1) }), false);
+  assert.equal(await new Drafts("ann", memory()).put("/a", { text: "x".repeat(maxLength + 1) }), false);
   const broken = new Drafts("ann", { open: () => {
     const r = { error: new Error("no") };
     queueMicrotask(() => r.onerror());

@@ -1,15 +1,15 @@
 // <sandbox-editor>: the open files of a sandbox as tabs. It takes no room while there are none.
 import "../css/editor.css";
-import { onReturn } from "../js/page_life.js";
+import { onResume } from "../js/page_lifecycle.js";
 import { Files } from "../files/api.js";
 import { ask } from "../files/dialog.js";
 import { button, command, download, h, icon, keyName } from "../js/dom.js";
 import { throttle } from "../js/timers.js";
-import { lookOf } from "../files/kinds.js";
+import { iconOf } from "../files/kinds.js";
 import { menuButton, openMenu } from "../files/menu.js";
 import { nameElement, plainName, textElement } from "../files/names.js";
 import { baseOf, decodeText, encodePath, join, parentOf, relative, tidy, within } from "../files/paths.js";
-import { watchOf } from "../files/watches.js";
+import { watchOf } from "../files/watch.js";
 import { Drafts } from "./drafts.js";
 import { KeptTabs } from "./kept_tabs.js";
 import { splitter } from "./splitter.js";
@@ -24,12 +24,12 @@ class SandboxEditor extends HTMLElement {
   static observedAttributes = ["data-state"];
   #tabs = [];
   #shown = null;
-  #began = false;
+  #started = false;
   #changedPaths = new Set();
-  #usedAt = Date.now();
+  #lastUse = Date.now();
 
   connectedCallback() {
-    this.#began = false;
+    this.#started = false;
     this.away = new AbortController();
     this.home = encodePath(this.dataset.home || "/");
     this.user = "";
@@ -40,7 +40,7 @@ class SandboxEditor extends HTMLElement {
     this.wrap = localStorage.getItem("editor wrap") === "true";
     this.#draw();
     this.#listen();
-    if (this.running) this.#begin();
+    if (this.running) this.#start();
   }
 
   disconnectedCallback() {
@@ -56,7 +56,7 @@ class SandboxEditor extends HTMLElement {
 
   attributeChangedCallback(_, before, now) {
     if (before === now || !this.list || !this.running) return;
-    if (!this.#began) this.#begin();
+    if (!this.#started) this.#start();
     else this.#refreshAll();
   }
 
@@ -65,11 +65,11 @@ class SandboxEditor extends HTMLElement {
   }
 
   #draw() {
-    this.back = button("left", "Back to the files", () => this.#leave(), { class: "button bare low square editor-back" });
-    this.list = h("div", { class: "tab-list", role: "tablist", "aria-label": "Open files", keydown: (event) => this.#walk(event) });
+    this.back = button("left", "Back to the files", () => this.#showTree(), { class: "button bare low square editor-back" });
+    this.list = h("div", { class: "tab-list", role: "tablist", "aria-label": "Open files", keydown: (event) => this.#moveByKey(event) });
     this.crumb = h("span", { class: "editor-path clip" });
-    this.source = h("button", { type: "button", class: "chip", click: () => this.#turn("source") }, "Source");
-    this.look = h("button", { type: "button", class: "chip", click: () => this.#turn("preview") }, "Preview");
+    this.source = h("button", { type: "button", class: "chip", click: () => this.#setMode("source") }, "Source");
+    this.look = h("button", { type: "button", class: "chip", click: () => this.#setMode("preview") }, "Preview");
     this.modes = h("div", { class: "chips", role: "group", "aria-label": "Show" }, this.source, this.look);
     this.tools = h("span", { class: "editor-tools" });
     this.saver = h("button", { type: "button", class: "button low", title: `Save (${keyName("S")})`, click: () => this.#shown?.save() }, icon("save"), h("span", { class: "word" }, "Save"));
@@ -86,29 +86,29 @@ class SandboxEditor extends HTMLElement {
 
   #listen() {
     const { signal } = this.away;
-    document.addEventListener("sandboxd:open", (event) => this.#asked(event.detail), { signal });
-    document.addEventListener("sandboxd:editor", () => this.#come(), { signal });
+    document.addEventListener("sandboxd:open", (event) => this.#openRequested(event.detail), { signal });
+    document.addEventListener("sandboxd:editor", () => this.#showEditor(), { signal });
     document.addEventListener("sandboxd:moved", (event) => this.#moved(event.detail), { signal });
     document.addEventListener("sandboxd:gone", (event) => this.#gone(event.detail.paths), { signal });
     document.addEventListener("visibilitychange", () => (document.hidden ? this.#keepAll() : this.#refreshAll()), { signal });
-    addEventListener("pagehide", () => this.#leaves(), { signal });
+    addEventListener("pagehide", () => this.#unload(), { signal });
     addEventListener("focus", () => this.#refreshAll(), { signal });
-    onReturn(() => this.#shown?.state === "error" && this.#shown.temporary && this.#shown.load(), { signal });
+    onResume(() => this.#shown?.state === "error" && this.#shown.temporary && this.#shown.load(), { signal });
     addEventListener("beforeunload", (event) => this.#tabs.some((t) => t.atRisk) && event.preventDefault(), { signal });
     this.addEventListener("keydown", (event) => this.#key(event));
-    this.looked = throttle(() => this.#lookAt(), 250);
-    for (const kind of ["pointerdown", "pointermove", "keydown", "wheel"]) addEventListener(kind, () => this.#used(), { capture: true, passive: true, signal });
+    this.refreshSoon = throttle(() => this.#refreshChanged(), 250);
+    for (const kind of ["pointerdown", "pointermove", "keydown", "wheel"]) addEventListener(kind, () => this.#noteUse(), { capture: true, passive: true, signal });
   }
 
-  #asked({ encoded, path, line, column, bytes, pin = true, keepFocus = false }) {
+  #openRequested({ encoded, path, line, column, bytes, pin = true, keepFocus = false }) {
     this.open(encoded ?? encodePath(path, this.home), { at: { line, column, bytes }, pin, keepFocus });
   }
 
-  async #begin() {
-    this.#began = true;
+  async #start() {
+    this.#started = true;
     this.files.stat(this.home, { quiet: true }).then((entry) => (this.user = entry.owner), () => {}); // else the disk says what may be written
     const { tabs = [], shown = "", front = false } = this.kept.read();
-    const fatal = this.kept.fatal();
+    const crashed = this.kept.crashed();
     this.classList.toggle("front", front);
     const known = new Set(await this.drafts.paths());
     const opened = new Set(this.#tabs.map((t) => t.path)); // meanwhile
@@ -119,7 +119,7 @@ class SandboxEditor extends HTMLElement {
       return;
     }
     const first = this.#tabs.find((t) => t.path === shown) ?? this.#tabs[0];
-    if (first) await this.#show(first, { keepFocus: true, held: first.path === fatal });
+    if (first) await this.#show(first, { keepFocus: true, held: first.path === crashed });
   }
 
   // owner names whose work is kept in this browser: the person's, in this very sandbox.
@@ -189,7 +189,7 @@ class SandboxEditor extends HTMLElement {
     for (const t of this.#tabs) t.element.hidden = t !== tab;
     this.#redraw();
     this.#remember();
-    if (held) tab.hold();
+    if (held) tab.askBeforeRendering();
     else if (tab.state === "idle" || tab.state === "error") await tab.load(at);
     else {
       await tab.loading; // a second press comes while the first one's file is read, and wants the focus
@@ -218,12 +218,12 @@ class SandboxEditor extends HTMLElement {
   }
 
   #drawTab(t) {
-    const look = lookOf({ name: plainName(t.name), type: "file" });
-    const twins = this.#tabs.some((o) => o !== t && o.name === t.name);
+    const look = iconOf({ name: plainName(t.name), type: "file" });
+    const ambiguous = this.#tabs.some((o) => o !== t && o.name === t.name);
     const here = t === this.#shown;
     t.pick.replaceChildren(...[
       h("span", { class: `glyph${look.tint ? ` tint-${look.tint}` : ""}` }, icon(look.icon)), nameElement(t.name, "clip"),
-      twins && h("span", { class: "target" }, nameElement(baseOf(parentOf(t.path)))),
+      ambiguous && h("span", { class: "target" }, nameElement(baseOf(parentOf(t.path)))),
       t.dirty && h("span", { class: "dirty", title: "Not saved" }, icon("dot"), h("span", { class: "hush" }, "not saved")),
     ].filter(Boolean));
     t.pick.title = decodeText(t.path);
@@ -272,11 +272,11 @@ class SandboxEditor extends HTMLElement {
     return localStorage.getItem(`editor ${kind}`) ?? "preview";
   }
 
-  async #turn(mode) {
+  async #setMode(mode) {
     const tab = this.#shown;
     if (!tab?.both) return;
     localStorage.setItem(`editor ${tab.kind}`, mode);
-    await tab.turn(mode);
+    await tab.setMode(mode);
     tab.focus();
   }
 
@@ -318,26 +318,26 @@ class SandboxEditor extends HTMLElement {
       this.#shown = null;
       const next = this.#tabs[at] ?? this.#tabs[at - 1];
       if (next) this.#show(next);
-      else this.#leave();
+      else this.#showTree();
     }
     this.#redraw();
     this.#remember();
   }
 
-  // #leave goes back to the tree, where the two do not fit beside each other.
-  #leave() {
+  // #showTree goes back to the tree, where the two do not fit beside each other.
+  #showTree() {
     this.classList.remove("front");
     this.#remember();
     this.parentElement?.querySelector("sandbox-files [role=tree]")?.focus();
   }
 
-  #come() {
+  #showEditor() {
     this.classList.add("front");
     this.#remember();
     this.#shown?.focus();
   }
 
-  #walk(event) {
+  #moveByKey(event) {
     const at = this.#tabs.indexOf(this.#shown);
     const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: this.#tabs.length - 1 }[event.key];
     if (to !== undefined) this.#show(this.#tabs.at(to % this.#tabs.length), { keepFocus: true }).then(() => this.#shown?.pick.focus());
@@ -355,27 +355,27 @@ class SandboxEditor extends HTMLElement {
   // What changes on the disk.
   #changedOnDisk(path) {
     for (const t of this.#tabs) if (!path || parentOf(t.real) === path) this.#changedPaths.add(t);
-    this.looked();
+    this.refreshSoon();
   }
 
-  #lookAt() {
-    if (!this.running || document.hidden || Date.now() - this.#usedAt > present) return;
+  #refreshChanged() {
+    if (!this.running || document.hidden || Date.now() - this.#lastUse > present) return;
     for (const t of this.#changedPaths) if (this.#tabs.includes(t)) t.refresh();
     this.#changedPaths.clear();
   }
 
-  // #used notes that somebody is there: reading a file is a use of the sandbox, which a page that is forgotten must not make.
-  #used() {
-    const away = Date.now() - this.#usedAt > present;
-    this.#usedAt = Date.now();
-    if (away) this.looked();
+  // #noteUse notes that somebody is there: reading a file is a use of the sandbox, which a page that is forgotten must not make.
+  #noteUse() {
+    const away = Date.now() - this.#lastUse > present;
+    this.#lastUse = Date.now();
+    if (away) this.refreshSoon();
   }
 
   #refreshAll() {
     this.#changedOnDisk(null);
   }
 
-  #leaves() {
+  #unload() {
     this.kept.rendered();
     this.#keepAll();
   }
@@ -416,7 +416,7 @@ class SandboxEditor extends HTMLElement {
   setWrap(on) {
     this.wrap = on;
     localStorage.setItem("editor wrap", String(on));
-    for (const t of this.#tabs) t.code?.reshape({ wrap: on });
+    for (const t of this.#tabs) t.code?.configure({ wrap: on });
   }
 }
 

@@ -21,14 +21,14 @@ test("a preview that the page did not survive is told once, and another one not 
   page.rendering("/a");
   const next = new KeptTabs(store, "ann box");
   assert.deepEqual(next.read(), { tabs: ["/a"], shown: "/a", front: true });
-  assert.equal(next.fatal(), "/a");
-  assert.equal(next.fatal(), "");
+  assert.equal(next.crashed(), "/a");
+  assert.equal(next.crashed(), "");
   next.rendering("/b");
   next.rendering("/a");
   next.rendered("/b");
-  assert.equal(store.getItem("rendering ann box"), "/a", "one that is shown does not speak for another");
+  assert.equal(store.getItem("rendering ann box"), '"/a"', "one that is shown does not speak for another");
   next.rendered("/a");
-  assert.equal(new KeptTabs(store, "ann box").fatal(), "");
+  assert.equal(new KeptTabs(store, "ann box").crashed(), "");
 });
 
 test("a browser that keeps nothing costs a convenience", () => {
@@ -36,5 +36,5 @@ test("a browser that keeps nothing costs a convenience", () => {
   page.write({});
   page.rendering("/a");
   page.rendered();
-  assert.deepEqual([page.read(), page.fatal()], [{}, ""]);
+  assert.deepEqual([page.read(), page.crashed()], [{}, ""]);
 });

@@ -1,6 +1,7 @@
 // Markdown as people read it. Links and pictures of it are taken out of the frame: links are listed beside it, and pictures
 // from the sandbox are put in as data, while nothing is loaded from anywhere else.
 import { Marked } from "marked";
+import { h } from "../js/dom.js";
 import { clean, frame } from "./frame.js";
 import { linkOf } from "./links.js";
 
@@ -71,10 +72,7 @@ export async function fill(fragment, { files, path: from, left, attached = {} })
 }
 
 function absent(alt, url) {
-  const span = document.createElement("span");
-  span.className = "absent";
-  span.textContent = `${alt || "Picture"} (${url ? `not loaded from ${new URL(url).host}` : "not there"})`;
-  return span;
+  return h("span", { class: "absent" }, `${alt || "Picture"} (${url ? `not loaded from ${new URL(url).host}` : "not there"})`);
 }
 
 async function picture(files, path, most) {

@@ -1,11 +1,11 @@
 // Notebooks: cells with their text, code and outputs, as they were saved. Nothing of it runs.
 import { h } from "../js/dom.js";
+import { plainText } from "../terminal/sequences.js";
 import { clean, frame } from "./frame.js";
 import { budget, fill, fragmentOf, settle } from "./markdown.js";
 
 const mostCells = 2000;
 const mostText = 200_000; // characters of one output
-const ansi = /\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])/g;
 const pictures = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 const joined = (value) => (Array.isArray(value) ? value.join("") : typeof value === "string" ? value : "");
@@ -40,8 +40,8 @@ function outputOf(o) {
 }
 
 function plain(text) {
-  const clean = text.replace(ansi, "");
-  return clean.length > mostText ? `${clean.slice(0, mostText)}\n…` : clean;
+  const shown = plainText(text);
+  return shown.length > mostText ? `${shown.slice(0, mostText)}\n…` : shown;
 }
 
 function attachedOf(attachments) {

@@ -1,6 +1,6 @@
 // Previews by kind. Each is loaded when it is first needed, and gives {element, note, tools, links, shown(), end()}.
 import { button, h } from "../js/dom.js";
-import { size } from "../files/words.js";
+import { size } from "../files/format.js";
 import { picture, player } from "./media.js";
 import { hex } from "./text.js";
 

@@ -1,5 +1,6 @@
 // The edge between the tree and the editor: moved by pointer and keyboard, and remembered with the person.
-import { keepSize, size } from "../js/preferences.js";
+import { drag } from "../js/drag.js";
+import { paneSize, setPaneSize } from "../js/preferences.js";
 import { h } from "../js/dom.js";
 
 const name = "tree";
@@ -21,9 +22,9 @@ export function splitter(editor) {
     if (px) pane().style.setProperty("--tree", `${px}px`);
     else pane().style.removeProperty("--tree");
     edge.setAttribute("aria-valuenow", String(Math.round(px || now())));
-    if (keep) keepSize(name, px || 0);
+    if (keep) setPaneSize(name, px || 0);
   };
-  const kept = size(name, 0);
+  const kept = paneSize(name, 0);
   if (kept) pane()?.style.setProperty("--tree", `${kept}px`);
   edge.addEventListener("dblclick", () => set(0, true));
   edge.addEventListener("keydown", (event) => {
@@ -36,16 +37,8 @@ export function splitter(editor) {
   });
   edge.addEventListener("pointerdown", (event) => {
     if (event.button) return;
-    edge.setPointerCapture(event.pointerId);
-    edge.classList.add("dragged");
     const left = pane().getBoundingClientRect().left;
-    const follow = (e) => set(e.clientX - left, false);
-    edge.addEventListener("pointermove", follow);
-    edge.addEventListener("lostpointercapture", () => {
-      edge.removeEventListener("pointermove", follow);
-      edge.classList.remove("dragged");
-      set(now(), true);
-    }, { once: true });
+    drag(edge, event, (e) => set(e.clientX - left, false), () => set(now(), true));
   });
   return edge;
 }

@@ -7,14 +7,14 @@ import { debounce } from "../js/timers.js";
 import { kindOf, previews, sources } from "../files/kinds.js";
 import { plainName } from "../files/names.js";
 import { baseOf, encodePath, parentOf } from "../files/paths.js";
-import { moment, size } from "../files/words.js";
+import { shortTime, size } from "../files/format.js";
 import { Conflict } from "./conflict.js";
-import { longest } from "./drafts.js";
-import { howOf, leftover } from "./leftover.js";
+import { maxLength } from "./drafts.js";
+import { howOf, draftNote } from "./draft_note.js";
 import { drawNotes } from "./notes.js";
-import { failure, skeleton } from "./places.js";
+import { failure, skeleton } from "./placeholders.js";
 import { preview, peek } from "./previews.js";
-import { indentOf, read, whole, write } from "./text.js";
+import { indentOf, read, completeLines, write } from "./text.js";
 
 const large = 5 << 20; // bytes; of larger files the beginning is shown, and they are not changed here
 const beginning = 1 << 20;
@@ -53,10 +53,6 @@ export class Tab {
     this.draftSoon = debounce(() => this.keep(), draftPause);
   }
 
-  get previewable() {
-    return previews.has(this.kind);
-  }
-
   // both says that there is text to change and something to look at.
   get both() {
     return Boolean(this.code) && sources.has(this.kind);
@@ -68,8 +64,8 @@ export class Tab {
     if (drawNotes(this.notesElement, this.#notes)) this.focus();
   }
 
-  // hold shows nothing of a file until it is asked for: the last page ended while it was being shown.
-  hold() {
+  // askBeforeRendering shows nothing of a file until it is asked for: the last page ended while it was being shown.
+  askBeforeRendering() {
     this.note("held", {
       tone: "busy", icon: "warn", text: "The page ended while this file was being shown.",
       acts: [sources.has(this.kind) && { text: "Show its source", act: () => this.load({ source: true }) }, { text: "Show it", act: () => this.load() }].filter(Boolean),
@@ -91,17 +87,17 @@ export class Tab {
     this.owner.changed(this);
     try {
       await this.#stat();
-      if (previews.has(this.kind) && !sources.has(this.kind)) await this.#look();
+      if (previews.has(this.kind) && !sources.has(this.kind)) await this.#showPreview();
       else await this.#read(at);
       this.state = "ready";
     } catch (err) {
       const problem = problemOf(err);
       const draft = problem.status === 404 || problem.code === "special" ? await this.owner.drafts.get(this.path) : null;
       if (err.folder && !draft) return this.owner.dismiss(this);
-      if (draft && problem.status === 404) await this.#orphaned(draft);
+      if (draft && problem.status === 404) await this.#showDeleted(draft);
       else {
         this.#fail(problem);
-        if (draft) this.note("left", leftover(this, draft));
+        if (draft) this.note("left", draftNote(this, draft));
       }
     } finally {
       clearTimeout(waits);
@@ -113,7 +109,7 @@ export class Tab {
   #fail(problem) {
     this.state = "error";
     this.temporary = problem.passing; // the reason may be over soon
-    this.#uncode();
+    this.#removeEditor();
     if (!problem.passing || problem.code === "special") this.dirty = false;
     const again = problem.code !== "special" && h("button", { type: "button", class: "button", click: () => this.load() }, "Retry");
     this.place.replaceChildren(h("div", { class: "empty" }, icon("warn"), h("p", {}, problem.status === 404 ? "This file is not there (any more)." : problem.message), again));
@@ -142,21 +138,21 @@ export class Tab {
     this.etag = etag || this.entry.etag || "";
     const found = read(bytes, part);
     if (found.kind === "binary") {
-      this.#uncode();
+      this.#removeEditor();
       this.dirty = false;
       this.#show(peek(bytes, { size: total, download: () => this.owner.download(this) }), "preview");
-      return this.#offer(draft);
+      return this.#offerDraft(draft);
     }
     this.how = found.how;
     this.part = part;
     this.readOnly = part ? `Only the first ${size(bytes.length)} of ${size(total)} are shown, and cannot be changed here.` : this.#lock();
     this.note("locked", this.readOnly && { icon: "lock", text: this.readOnly, acts: part ? [{ text: "Download", act: () => this.owner.download(this) }] : [] });
     this.note("page", this.kind === "page" ? { text: "Pages from a sandbox do not run here. To see this one, serve its folder in the sandbox, for example with “python3 -m http.server 8000”, and open port 8000." } : null);
-    const text = part ? whole(found.text) : found.text;
+    const text = part ? completeLines(found.text) : found.text;
     await this.#edit(text);
-    if (draft && this.readOnly) this.#offer(draft, text);
+    if (draft && this.readOnly) this.#offerDraft(draft, text);
     else if (draft) this.#restore(draft, text);
-    if (sources.has(this.kind) && !at.line && !at.source && !this.dirty && this.owner.likes(this.kind) === "preview") await this.turn("preview");
+    if (sources.has(this.kind) && !at.line && !at.source && !this.dirty && this.owner.likes(this.kind) === "preview") await this.setMode("preview");
     if (at.line) this.code.goTo(at);
   }
 
@@ -170,7 +166,7 @@ export class Tab {
     return writes ? "" : `Read-only: ${this.entry.owner === mine ? "its permissions do not let it be written" : `it belongs to ${this.entry.owner}`}.`;
   }
 
-  #uncode() {
+  #removeEditor() {
     this.code?.end();
     this.code = null;
     this.place.replaceChildren();
@@ -178,7 +174,7 @@ export class Tab {
 
   async #edit(text, saved = text) {
     const { Code } = await this.parts.code();
-    this.#uncode();
+    this.#removeEditor();
     this.indent = indentOf(text, /\.(go|mk)$|^makefile$/i.test(plainName(this.name)) ? "\t" : /\.(py|rs|java|c|cc|cpp|h|cs|php|kt|swift)$/i.test(plainName(this.name)) ? "    " : "  ");
     this.code = new Code({
       parent: this.place, name: plainName(this.name), text: saved, eol: this.how.eol, indent: this.indent, wrap: this.owner.wrap, readOnly: Boolean(this.readOnly),
@@ -188,8 +184,8 @@ export class Tab {
     if (text !== saved) this.code.replace(text, false);
   }
 
-  // #orphaned shows the unsaved work of a file that is gone.
-  async #orphaned(draft) {
+  // #showDeleted shows the unsaved work of a file that is gone.
+  async #showDeleted(draft) {
     this.how = howOf(draft);
     this.readOnly = "";
     this.part = false;
@@ -198,14 +194,14 @@ export class Tab {
     this.#gone();
   }
 
-  // #offer tells of unsaved work that cannot be put into the file. text is what is shown of that.
-  #offer(draft, text) {
+  // #offerDraft tells of unsaved work that cannot be put into the file. text is what is shown of that.
+  #offerDraft(draft, text) {
     if (draft?.text === text && !this.part) this.owner.drafts.drop(this.path);
-    else this.note("left", draft && leftover(this, draft));
+    else this.note("left", draft && draftNote(this, draft));
   }
 
-  // touched says that something has been merged by hand.
-  touched() {
+  // mergeChanged says that something has been merged by hand.
+  mergeChanged() {
     this.#changed(true);
   }
 
@@ -224,7 +220,7 @@ export class Tab {
   // Drafts.
   async keep() {
     if (!this.dirty || !this.code || this.readOnly) return;
-    this.conflict.gather();
+    this.conflict.collectMerge();
     this.draftSoon.cancel(); // which gathering begins anew
     if (!this.dirty) return;
     const text = this.code.text;
@@ -232,7 +228,7 @@ export class Tab {
     const kept = await this.owner.drafts.put(this.path, { text, etag: this.etag, how: this.how });
     if (!this.dirty || upTo !== this.#changes) return;
     this.#draftKept = kept;
-    this.note("draft", kept ? null : { tone: "busy", icon: "warn", text: text.length > longest ? "This is too much to be kept over a reload. Save it." : "This browser does not keep unsaved work over a reload. Save it." });
+    this.note("draft", kept ? null : { tone: "busy", icon: "warn", text: text.length > maxLength ? "This is too much to be kept over a reload. Save it." : "This browser does not keep unsaved work over a reload. Save it." });
   }
 
   get atRisk() {
@@ -252,16 +248,16 @@ export class Tab {
     const now = this.etag;
     this.code.replace(draft.text, false);
     if (draft.etag === now) {
-      this.note("restored", { text: `Your unsaved work (${moment(new Date(draft.at).toISOString())}) was restored.`, acts: [{ text: "Throw it away", act: () => this.#revert(text) }, { text: "OK", act: () => this.note("restored", null) }] });
+      this.note("restored", { text: `Your unsaved work (${shortTime(new Date(draft.at).toISOString())}) was restored.`, acts: [{ text: "Throw it away", act: () => this.#discardDraft(text) }, { text: "OK", act: () => this.note("restored", null) }] });
     } else {
       this.etag = draft.etag;
-      await this.conflict.meet({ text, etag: now, how: this.how }, "Your unsaved work was restored, but the file has changed on the disk since.");
+      await this.conflict.show({ text, etag: now, how: this.how }, "Your unsaved work was restored, but the file has changed on the disk since.");
     }
     announce("Unsaved work restored");
   }
 
-  #revert(text) {
-    this.conflict.leave();
+  #discardDraft(text) {
+    this.conflict.closeComparison();
     this.note("restored", null);
     this.code.replace(text);
     this.code.focus();
@@ -273,7 +269,7 @@ export class Tab {
 
   // #mine is the text as it is now, with what was merged by hand.
   get #mine() {
-    this.conflict.gather();
+    this.conflict.collectMerge();
     return this.code.text;
   }
 
@@ -292,7 +288,7 @@ export class Tab {
       const entry = await this.owner.files.write(this.real, write(text, this.how), etag ? { ifMatch: etag } : { fresh: true, parents: true });
       this.etag = entry.etag;
       this.entry = { ...this.entry, ...entry };
-      this.#settled(text);
+      this.#saved(text);
       return true;
     } catch (err) {
       await this.#refused(problemOf(err));
@@ -303,11 +299,11 @@ export class Tab {
     }
   }
 
-  // #settled is the state after text has reached the disk, or has come from it. What was typed meanwhile stays.
-  #settled(text) {
-    this.conflict.end();
+  // #saved is the state after text has reached the disk, or has come from it. What was typed meanwhile stays.
+  #saved(text) {
+    this.conflict.clear();
     this.gone = false;
-    this.code.settle(text);
+    this.code.markSaved(text);
     for (const id of ["failed", "gone", "restored"]) this.note(id, null);
     announce(`${plainName(this.name)} saved`);
   }
@@ -323,7 +319,7 @@ export class Tab {
     this.note("failed", { tone: "bad", icon: "warn", text: `Not saved: ${problem.message} What you wrote is kept in this browser.`, acts: [{ text: "Retry", act: () => this.save() }] });
   }
 
-  // #changedMeanwhile looks at what is on the disk now. Saving has just been refused when wanted.
+  // #changedMeanwhile theme at what is on the disk now. Saving has just been refused when wanted.
   async #changedMeanwhile(wanted) {
     let now;
     try {
@@ -338,32 +334,32 @@ export class Tab {
     if (found.text === this.#mine) {
       this.etag = now.etag;
       this.how = found.how;
-      return this.#settled(found.text);
+      return this.#saved(found.text);
     }
-    await this.conflict.meet({ text: found.text, etag: now.etag, how: found.how }, "This file has changed on the disk while you were changing it.", wanted);
+    await this.conflict.show({ text: found.text, etag: now.etag, how: found.how }, "This file has changed on the disk while you were changing it.", wanted);
   }
 
   #gone() {
-    this.conflict.end();
+    this.conflict.clear();
     this.gone = true;
     this.etag = "";
     this.note("gone", { tone: "busy", icon: "warn", text: this.dirty ? "This file was deleted on the disk. What you have here is not saved." : "This file was deleted on the disk.", acts: this.readOnly ? [] : [{ text: "Save it again", act: () => this.save() }] });
     this.owner.changed(this);
   }
 
-  // taken makes a version of the disk the text.
-  taken({ text, etag, how }) {
+  // acceptTheirs makes a version of the disk the text.
+  acceptTheirs({ text, etag, how }) {
     if (how.encoding !== "UTF-8" || how.eol !== this.how.eol) return this.discard(); // it cannot be shown as ours is
     this.etag = etag;
     this.how = how;
     this.code.replace(text, false);
-    this.#settled(text);
+    this.#saved(text);
     this.code.focus();
   }
 
   // discard drops what is not saved, and reads the file.
   async discard() {
-    this.conflict.end();
+    this.conflict.clear();
     this.dirty = false;
     const here = this.element.contains(document.activeElement);
     await this.forget();
@@ -371,7 +367,7 @@ export class Tab {
     if (here) this.focus();
   }
 
-  // refresh looks whether the file has changed on the disk: what has no unsaved work is read again.
+  // refresh theme whether the file has changed on the disk: what has no unsaved work is read again.
   async refresh() {
     if (this.state !== "ready" || this.saving) return;
     let now;
@@ -387,7 +383,7 @@ export class Tab {
     if (now.etag === (this.conflict.theirs?.etag ?? this.etag) && !back) return;
     if (this.saving || this.state !== "ready") return;
     if (this.part) return this.note("grown", { text: "It has changed on the disk.", acts: [{ text: "Read it again", act: () => this.load() }] });
-    this.conflict.gather();
+    this.conflict.collectMerge();
     if (!this.dirty) return this.reload();
     await this.#changedMeanwhile(false).catch(() => {}); // the next change, or saving, tells
   }
@@ -396,29 +392,29 @@ export class Tab {
   async reload() {
     if (!this.code || this.readOnly) return this.load();
     const now = await this.owner.files.read(this.real, { most: large + 1 }).catch(() => null);
-    this.conflict.gather();
+    this.conflict.collectMerge();
     if (!now || this.dirty) return;
-    this.conflict.end();
+    this.conflict.clear();
     const found = read(now.bytes, now.part);
     if (now.part || found.kind !== "text" || found.how.eol !== this.how.eol || found.how.encoding !== this.how.encoding) return this.load();
     this.etag = now.etag;
     this.how = found.how;
     this.code.replace(found.text);
-    if (this.mode === "preview") await this.turn("preview");
+    if (this.mode === "preview") await this.setMode("preview");
   }
 
-  // turn shows the source, or what it looks like.
-  async turn(mode) {
+  // setMode shows the source, or what it theme like.
+  async setMode(mode) {
     const showing = ++this.#showing;
-    if (mode === "preview") this.conflict.leave();
+    if (mode === "preview") this.conflict.closeComparison();
     this.mode = mode;
-    if (mode === "source") this.#unshow();
+    if (mode === "source") this.#hideView();
     else {
       const waits = setTimeout(() => this.#view || this.#cover(skeleton()), slow);
       const view = await this.#render().catch((err) => failure(err));
       clearTimeout(waits);
       if (showing !== this.#showing) return view.end?.();
-      this.#unshow();
+      this.#hideView();
       this.#show(view, "preview");
     }
     this.owner.changed(this);
@@ -436,24 +432,24 @@ export class Tab {
   }
 
   #rendered(title) {
-    return preview(this.kind, { title, files: this.owner.files, path: this.real, tag: this.etag || this.entry.etag || "", text: this.code?.text, failed: () => this.#unshowable() });
+    return preview(this.kind, { title, files: this.owner.files, path: this.real, tag: this.etag || this.entry.etag || "", text: this.code?.text, failed: () => this.#previewFailed() });
   }
 
   // #look shows what is no text. There is unsaved work when what was a text has got another name.
-  async #look() {
-    this.#offer(await this.owner.drafts.get(this.path));
+  async #showPreview() {
+    this.#offerDraft(await this.owner.drafts.get(this.path));
     this.dirty = false;
     this.etag = this.entry.etag ?? "";
     this.#show(await this.#render(), "preview");
   }
 
-  #unshowable() {
-    this.#unshow();
+  #previewFailed() {
+    this.#hideView();
     this.#show(failure(new Error("The browser cannot show this file."), () => this.owner.download(this)), "preview");
   }
 
   #show(view, mode) {
-    this.#unshow();
+    this.#hideView();
     this.#view = view;
     this.mode = mode;
     this.#cover(view.element);
@@ -467,7 +463,7 @@ export class Tab {
     this.place.hidden = true;
   }
 
-  #unshow() {
+  #hideView() {
     this.#view?.end?.();
     this.#view = null;
     this.place.hidden = false;
@@ -488,14 +484,14 @@ export class Tab {
 
   async goTo(at) {
     if (!this.code) return;
-    if (this.mode === "preview") await this.turn("source");
+    if (this.mode === "preview") await this.setMode("source");
     this.code.goTo(at);
   }
 
   end() {
     this.draftSoon.cancel();
-    this.#unshow();
-    this.conflict.end();
+    this.#hideView();
+    this.conflict.clear();
     this.code?.end();
     this.element.remove();
   }

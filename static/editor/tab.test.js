@@ -5,8 +5,8 @@ import { language } from "@codemirror/language";
 import { replaceAll, SearchQuery, setSearchQuery } from "@codemirror/search";
 import { fakePage } from "../js/fake_dom.js";
 import { Problem } from "../files/api.js";
-import { Code } from "./code.js"; // before there is a page: what shows text looks for a real one
-import { leftover } from "./leftover.js";
+import { Code } from "./code.js"; // before there is a page: what shows text theme for a real one
+import { draftNote } from "./draft_note.js";
 import { Tab } from "./tab.js";
 
 fakePage();
@@ -190,7 +190,7 @@ test("a merge stays when the disk becomes what ours was before it", async () => 
 
 test("a merge is there again after looking at the preview, and ours before it can be had", async () => {
   const w = await comparing();
-  await w.tab.turn("preview");
+  await w.tab.setMode("preview");
   assert.equal(w.tab.comparing, null);
   assert.equal(w.tab.code.text, "merged\n");
   await w.press("Compare");
@@ -295,8 +295,8 @@ test("the work of a file that cannot be changed any more is told of, and can be 
     assert.equal(w.tab.state, "ready");
     assert.match(w.notes(), /unsaved work of yours/);
     assert.ok(w.kept.has(path));
-    const answers = { ask: async ({ body }) => (Object.assign(body, { value: "b.txt" }), "save"), sure: async () => true, tell: (...told) => (w.told = told) };
-    const note = leftover(w.tab, draft, answers);
+    const answers = { ask: async ({ body }) => (Object.assign(body, { value: "b.txt" }), "save"), confirm: async () => true, tell: (...told) => (w.told = told) };
+    const note = draftNote(w.tab, draft, answers);
     w.put("/home/agent/b.txt", "taken");
     await note.acts.find((a) => a.text === "Save as…").act();
     assert.equal(w.text("/home/agent/b.txt"), "taken");
@@ -414,11 +414,11 @@ test("a file that the last page did not survive is shown when it is asked for", 
   w.owner.likes = () => "preview";
   w.owner.rendering = (at) => rendered.push(at);
   w.tab = new Tab(w.owner, "/home/agent/a.md", true, w.tab.parts);
-  w.tab.hold();
+  w.tab.askBeforeRendering();
   assert.equal(w.tab.state, "idle");
   await w.press("Show its source");
   assert.equal(w.tab.code.text, "base\n");
   assert.deepEqual(rendered, []);
-  await w.tab.turn("preview");
+  await w.tab.setMode("preview");
   assert.deepEqual(rendered, ["/home/agent/a.md"], "and is noted before it is rendered");
 });

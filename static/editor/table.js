@@ -2,8 +2,8 @@
 import Papa from "papaparse";
 import { h } from "../js/dom.js";
 import { lineOf } from "../files/names.js";
-import { VirtualList } from "../files/virtual.js";
-import { count } from "../files/words.js";
+import { VirtualList } from "../files/virtual_list.js";
+import { count } from "../files/format.js";
 
 const mostColumns = 256;
 const widest = 40; // characters
@@ -36,7 +36,7 @@ export function show(text, { tabs, title }) {
   const header = h("div", { class: "table-row table-head", role: "row" }, number(""), cells(head, "columnheader"));
   const scroller = h("div", { class: "table-view", role: "table", "aria-label": title, "aria-rowcount": table.rows.length, tabindex: "0" }, header, canvas);
   scroller.style.setProperty("--columns", columns.replace("max-content", `${String(body.length).length + 3}ch`));
-  const list = new VirtualList(scroller, canvas, { key: (row) => row.n, make, stamp: () => "" });
+  const list = new VirtualList(scroller, canvas, { key: (row) => row.n, make, version: () => "" });
   const rows = body.map((cells, i) => ({ n: i + 1, cells }));
   const note = `${count(body.length, "row")}, ${count(table.columns, "column")}${table.cut ? ", the others are left out" : ""}`;
   return { element: scroller, note, shown: () => list.show(rows), end: () => list.end() };

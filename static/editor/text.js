@@ -53,8 +53,8 @@ export function write(text, how) {
   return out;
 }
 
-// whole drops the last line when it may not be complete.
-export function whole(text) {
+// completeLines drops the last line when it may not be complete.
+export function completeLines(text) {
   const end = text.lastIndexOf("\n");
   return end > 0 ? text.slice(0, end + 1) : text;
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hex, indentOf, read, whole, write } from "./text.js";
+import { hex, indentOf, read, completeLines, write } from "./text.js";
 
 const bytes = (...parts) => Uint8Array.from(parts.flatMap((p) => (typeof p === "string" ? [...new TextEncoder().encode(p)] : p)));
 
@@ -34,7 +34,7 @@ test("what is no UTF-8 is shown and says so; what holds zero bytes is no text", 
 test("the beginning of a file may end in the midst of a character and of a line", () => {
   const found = read(bytes("a\nb ", [0xe2, 0x82]), true);
   assert.equal(found.how.encoding, "UTF-8");
-  assert.equal(whole(found.text), "a\n");
+  assert.equal(completeLines(found.text), "a\n");
   assert.equal(read(bytes("a", [0xe2, 0x82])).how.encoding, "not UTF-8");
 });
 

@@ -1,6 +1,6 @@
 // Files asks sandboxd for the files of one sandbox. Paths are encoded ones (paths.js) on both sides.
 import { live } from "../js/live.js";
-import { whileHere } from "../js/page_life.js";
+import { pageSignal } from "../js/page_lifecycle.js";
 import { canonical, encodePath, nameOf } from "./paths.js";
 
 const problemType = "application/problem+json";
@@ -77,7 +77,7 @@ export class Files {
 
   // ask makes a request and gives the answer, or throws a Problem.
   async ask(url, { method = "GET", headers = {}, body, cache, signal, limit = patience } = {}) {
-    const signals = [whileHere(), signal, limit ? AbortSignal.timeout(limit) : null].filter(Boolean);
+    const signals = [pageSignal(), signal, limit ? AbortSignal.timeout(limit) : null].filter(Boolean);
     let answer;
     try {
       answer = await fetch(url, {
@@ -132,11 +132,11 @@ export class Files {
   }
 
   // write replaces a file as a whole and gives its entry. ifMatch: the ETag it must have; fresh: there must be none.
-  async write(path, bytes, { ifMatch, fresh, parents, signal } = {}) {
+  async write(path, bytes, { ifMatch, fresh, parents, signal, limit } = {}) {
     const headers = { "Content-Type": "application/octet-stream" };
     if (ifMatch) headers["If-Match"] = ifMatch;
     if (fresh) headers["If-None-Match"] = "*";
-    const answer = await this.ask(this.url(path, { parents: parents && "true" }), { method: "PUT", body: bytes, headers, signal });
+    const answer = await this.ask(this.url(path, { parents: parents && "true" }), { method: "PUT", body: bytes, headers, signal, limit });
     const entry = entryOf(await answer.json());
     return { ...entry, etag: answer.headers.get("ETag") ?? entry.etag };
   }

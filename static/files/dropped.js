@@ -1,4 +1,5 @@
 // What is dropped or chosen becomes a list of files with the paths that they have below where they go.
+import { h } from "../js/dom.js";
 import { encodeName, join } from "./paths.js";
 
 // fromDrop reads a drop: files, and folders with all that is in them. Entries must be taken at once, before the event
@@ -42,19 +43,11 @@ export function fromInput(list, folder) {
 // choose opens the browser's dialog and gives the files.
 export function choose({ folder = false, many = true } = {}) {
   return new Promise((resolve) => {
-    const input = document.createElement("input");
-    input.type = "file";
-    input.multiple = many;
-    input.webkitdirectory = folder;
-    input.hidden = true;
-    input.addEventListener("change", () => {
-      resolve(input.files);
+    const done = (files) => {
+      resolve(files);
       input.remove();
-    });
-    input.addEventListener("cancel", () => {
-      resolve([]);
-      input.remove();
-    });
+    };
+    const input = h("input", { type: "file", multiple: many, webkitdirectory: folder, hidden: true, change: () => done(input.files), cancel: () => done([]) });
     document.body.append(input);
     input.click();
   });

@@ -3,10 +3,10 @@ import { Problem, problemOf } from "./api.js";
 import { announce } from "../js/announce.js";
 import { button, h, icon } from "../js/dom.js";
 import { debounce } from "../js/timers.js";
-import { lookOf } from "./kinds.js";
+import { iconOf } from "./kinds.js";
 import { lineOf, nameElement, pieces, textElement } from "./names.js";
 import { baseOf, canonical, encodePath, parentOf, relative, tidy } from "./paths.js";
-import { count } from "./words.js";
+import { count } from "./format.js";
 
 const pause = 350; // ms after the last key
 const most = 2000; // results
@@ -131,7 +131,7 @@ export class FindView {
   }
 
   #label(found) {
-    const look = lookOf({ name: baseOf(found.path), type: found.type ?? "file", target_type: found.target_type });
+    const look = iconOf({ name: baseOf(found.path), type: found.type ?? "file", target_type: found.target_type });
     const where = relative(parentOf(found.path), this.folder);
     return h("span", { class: "names" }, h("span", { class: `glyph${look.tint ? ` tint-${look.tint}` : ""}` }, icon(look.icon)), nameElement(baseOf(found.path)), where && h("span", { class: "target" }, nameElement(where)));
   }

@@ -42,8 +42,8 @@ const icons = {
 };
 const tints = { image: 5, svg: 5, markdown: 2, notebook: 4, table: 3, pdf: 4, audio: 5, video: 5, archive: 6, page: 4, data: 6, shell: 3, code: 1 };
 
-// lookOf gives an entry's icon and the tint of it, 0 for none.
-export function lookOf(entry, open = false) {
+// iconOf returns an entry's icon and the tint of it, 0 for none.
+export function iconOf(entry, open = false) {
   const type = entry.type === "link" ? entry.target_type : entry.type;
   if (type === "folder") return { icon: open ? "folder-open" : "folder", tint: 0, folder: true };
   if (entry.type === "link" && !type) return { icon: "broken", tint: 0 };

@@ -5,21 +5,21 @@ import { within } from "./paths.js";
 
 const firstPage = 1000; // entries: enough to begin with, and quick
 const nextPages = 10_000;
-const mostKept = 100_000; // entries of one folder; more are found by searching
+const maxEntries = 100_000; // entries of one folder; more are found by searching
 const slow = 150; // ms before it is said that a folder is being read
-const calm = 200; // ms that changes are collected
-const rest = 500; // ms between two looks at a folder that changes all the time
+const collect = 200; // ms that changes are collected
+const pause = 500; // ms between two looks at a folder that changes all the time
 const perEntry = 0.2; // ms of it for each entry, when that is more
 
 export class Loader {
-  #going = new Map(); // path → promise
+  #pending = new Map(); // path → promise
   #stale = new Set();
-  #rest = new Map(); // path → time before which it is not read again
+  #notBefore = new Map(); // path → time before which it is not read again
 
   // owner: {tree, files, changed()}
   constructor(owner) {
     this.owner = owner;
-    this.soon = throttle(() => this.#catchUp(), calm);
+    this.updateSoon = throttle(() => this.#update(), collect);
   }
 
   // open fills a folder that has not been read yet.
@@ -30,10 +30,10 @@ export class Loader {
 
   // read reads a folder, again if need be, as much of it as was shown before. quiet: nobody has asked for it.
   read(node, quiet = false) {
-    const going = this.#going.get(node.path);
-    if (going) return going;
-    const mine = this.#read(node, quiet).finally(() => this.#going.delete(node.path));
-    this.#going.set(node.path, mine);
+    const pending = this.#pending.get(node.path);
+    if (pending) return pending;
+    const mine = this.#read(node, quiet).finally(() => this.#pending.delete(node.path));
+    this.#pending.set(node.path, mine);
     return mine;
   }
 
@@ -49,9 +49,9 @@ export class Loader {
       this.owner.changed();
     }, slow);
     try {
-      const { entries, next } = await this.#pages(files, node.path, Math.min(had, mostKept), quiet);
+      const { entries, next } = await this.#pages(files, node.path, Math.min(had, maxEntries), quiet);
       clearTimeout(waits);
-      tree.fill(node, entries, { next, most: mostKept });
+      tree.fill(node, entries, { next, most: maxEntries });
     } catch (err) {
       clearTimeout(waits);
       const problem = problemOf(err);
@@ -59,7 +59,7 @@ export class Loader {
       if (node.children && (quiet || problem.passing) && problem.status !== 404) return; // what is shown is still the best there is
       tree.fail(node, problem);
     }
-    this.#rest.set(node.path, Date.now() + Math.max(rest, (node.children?.length ?? 0) * perEntry));
+    this.#notBefore.set(node.path, Date.now() + Math.max(pause, (node.children?.length ?? 0) * perEntry));
     this.owner.changed();
   }
 
@@ -79,7 +79,7 @@ export class Loader {
     node.fetching = true;
     try {
       const page = await this.owner.files.list(node.path, { after: node.next, limit: nextPages });
-      this.owner.tree.fill(node, page.entries, { next: page.next, append: true, most: mostKept });
+      this.owner.tree.fill(node, page.entries, { next: page.next, append: true, most: maxEntries });
     } catch (err) {
       this.owner.tree.fail(node, problemOf(err));
     }
@@ -87,29 +87,29 @@ export class Loader {
     this.owner.changed();
   }
 
-  // changed notes that a folder is not as it is shown; it is read again soon, if anybody looks.
+  // changed notes that a folder is not as it is shown; it is read again updateSoon, if anybody looks.
   changed(path) {
     this.#stale.add(path);
-    this.soon();
+    this.updateSoon();
   }
 
   // everything notes it for all folders that are open.
-  everything() {
+  reloadAll() {
     for (const node of this.owner.tree.openFolders()) this.#stale.add(node.path);
-    this.soon();
+    this.updateSoon();
   }
 
   // resume reads what has changed while nobody looked.
   resume() {
-    if (this.#stale.size) this.soon();
+    if (this.#stale.size) this.updateSoon();
   }
 
-  #catchUp() {
-    if (!this.owner.looking()) return;
+  #update() {
+    if (!this.owner.visible()) return;
     const now = Date.now();
     let again = 0;
     for (const path of [...this.#stale]) {
-      const left = (this.#rest.get(path) ?? 0) - now;
+      const left = (this.#notBefore.get(path) ?? 0) - now;
       if (left > 0) {
         again = Math.min(again || left, left);
         continue;
@@ -119,11 +119,11 @@ export class Loader {
       if (node?.children && (node.open || node === this.owner.tree.root)) this.read(node, true);
       else if (node) node.children = null;
     }
-    if (again) setTimeout(() => this.soon(), again);
+    if (again) setTimeout(() => this.updateSoon(), again);
   }
 
   // reach opens the folders on the way to path, below the tree's root, and gives its node if it is there.
-  async reach(path) {
+  async reveal(path) {
     const { tree } = this.owner;
     if (!within(path, tree.root.path)) return null;
     let node = tree.root;

@@ -50,21 +50,21 @@ export class Tree {
     this.selected = new Set();
     this.cursor = "";
     this.anchor = "";
-    this.drafted = null;
+    this.draftNode = null;
   }
 
   // draft adds a row for something that has no name yet, at the top of its folder.
   draft(folder, type) {
-    this.drafted = new Node(`${folder.path}\0new`, { key: "", name: "", type, size: 0, mode: "0000", owner: "", group: "", modified: "" }, folder);
-    this.drafted.back = this.cursor;
+    this.draftNode = new Node(`${folder.path}\0new`, { key: "", name: "", type, size: 0, mode: "0000", owner: "", group: "", modified: "" }, folder);
+    this.draftNode.back = this.cursor;
     this.flatten();
-    this.cursor = this.drafted.path;
-    return this.drafted;
+    this.cursor = this.draftNode.path;
+    return this.draftNode;
   }
 
   // drop removes that row, and puts the cursor back to where it was.
   drop(node) {
-    if (this.drafted === node) this.drafted = null;
+    if (this.draftNode === node) this.draftNode = null;
     if (this.cursor === node.path) this.cursor = node.back;
     this.flatten();
   }
@@ -129,7 +129,7 @@ export class Tree {
 
   #walk(node) {
     const shown = (node.children ?? []).filter((c) => this.showHidden || !c.hidden);
-    if (this.drafted?.parent === node) shown.unshift(this.drafted);
+    if (this.draftNode?.parent === node) shown.unshift(this.draftNode);
     shown.forEach((child, i) => {
       child.index = i + 1;
       child.of = node.next ? -1 : shown.length;
@@ -155,7 +155,7 @@ export class Tree {
   }
 
   // chosen are the selected nodes in order; without any, the one at the cursor.
-  chosen() {
+  selection() {
     const nodes = this.rows.filter((r) => r instanceof Node && this.selected.has(r.path));
     if (nodes.length) return nodes;
     const at = this.current();
@@ -163,7 +163,7 @@ export class Tree {
   }
 
   // pick selects as a click or an arrow does. how: "one", "toggle" (Ctrl), "range" (Shift), "move" (Ctrl and an arrow).
-  pick(path, how = "one") {
+  select(path, how = "one") {
     const to = this.at.get(path);
     if (to === undefined) return;
     if (how === "range") {
@@ -183,12 +183,12 @@ export class Tree {
     this.cursor = path;
   }
 
-  all() {
+  selectAll() {
     for (const row of this.rows) if (row instanceof Node) this.selected.add(row.path);
   }
 
   // seek gives the next row whose name begins with text, from the cursor on, and around.
-  seek(text) {
+  findByPrefix(text) {
     const from = this.at.get(this.cursor) ?? -1;
     const first = text.length === 1 ? from + 1 : Math.max(from, 0); // one letter again goes on to the next
     for (let i = 0; i < this.rows.length; i++) {

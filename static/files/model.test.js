@@ -31,8 +31,8 @@ test("a folder that is listed again keeps what is open and selected in it", () =
   const src = tree.find("/home/src");
   src.open = true;
   tree.fill(src, [entry("main.go")]);
-  tree.pick("/home/src/main.go");
-  tree.pick("/home/a.txt", "toggle");
+  tree.select("/home/src/main.go");
+  tree.select("/home/a.txt", "toggle");
   tree.fill(tree.root, [entry("new", "folder"), entry("src", "folder"), entry("b.txt")]);
   assert.equal(tree.find("/home/src"), src);
   assert.deepEqual(names(tree), ["new", "src", "  main.go", "b.txt"]);
@@ -41,7 +41,7 @@ test("a folder that is listed again keeps what is open and selected in it", () =
 
 test("the cursor stays about where it was when its row goes", () => {
   const tree = home();
-  tree.pick("/home/a.txt");
+  tree.select("/home/a.txt");
   tree.fill(tree.root, [entry("docs", "folder"), entry("src", "folder"), entry(".env"), entry("b.txt")]);
   assert.equal(tree.cursor, "/home/b.txt");
 });
@@ -57,32 +57,32 @@ test("a folder that became a file is no folder any more", () => {
 
 test("clicks and keys select as they do elsewhere", () => {
   const tree = home();
-  tree.pick("/home/src");
-  tree.pick("/home/a.txt", "range");
-  assert.deepEqual(tree.chosen().map((n) => n.key), ["src", ".env", "a.txt"]);
-  tree.pick("/home/.env", "toggle");
-  tree.pick("/home/docs", "toggle");
-  assert.deepEqual(tree.chosen().map((n) => n.key), ["docs", "src", "a.txt"]);
-  tree.pick("/home/b.txt", "move");
+  tree.select("/home/src");
+  tree.select("/home/a.txt", "range");
+  assert.deepEqual(tree.selection().map((n) => n.key), ["src", ".env", "a.txt"]);
+  tree.select("/home/.env", "toggle");
+  tree.select("/home/docs", "toggle");
+  assert.deepEqual(tree.selection().map((n) => n.key), ["docs", "src", "a.txt"]);
+  tree.select("/home/b.txt", "move");
   assert.equal(tree.selected.size, 3);
   assert.equal(tree.cursor, "/home/b.txt");
-  tree.pick("/home/b.txt");
-  assert.deepEqual(tree.chosen().map((n) => n.key), ["b.txt"]);
+  tree.select("/home/b.txt");
+  assert.deepEqual(tree.selection().map((n) => n.key), ["b.txt"]);
 });
 
 test("without a selection what the cursor is on counts", () => {
   const tree = home();
-  assert.deepEqual(tree.chosen(), []);
-  tree.pick("/home/docs", "move");
-  assert.deepEqual(tree.chosen().map((n) => n.key), ["docs"]);
+  assert.deepEqual(tree.selection(), []);
+  tree.select("/home/docs", "move");
+  assert.deepEqual(tree.selection().map((n) => n.key), ["docs"]);
 });
 
 test("typed letters find the next name that begins so, and go round", () => {
   const tree = home();
-  tree.pick("/home/b.txt");
-  assert.equal(tree.seek("d").key, "docs");
-  assert.equal(tree.seek("a.").key, "a.txt");
-  assert.equal(tree.seek("zz"), null);
+  tree.select("/home/b.txt");
+  assert.equal(tree.findByPrefix("d").key, "docs");
+  assert.equal(tree.findByPrefix("a.").key, "a.txt");
+  assert.equal(tree.findByPrefix("zz"), null);
 });
 
 test("states of a folder are rows too", () => {
@@ -112,7 +112,7 @@ test("of a folder that is too long the beginning is shown, and that there is mor
 
 test("something new stands in its folder until it has a name", () => {
   const tree = home();
-  tree.pick("/home/a.txt");
+  tree.select("/home/a.txt");
   const draft = tree.draft(tree.root, "file");
   assert.equal(tree.rows[0], draft);
   assert.equal(tree.cursor, draft.path);

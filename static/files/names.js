@@ -1,5 +1,6 @@
 // Names come from the sandbox and may hold anything: line breaks, terminal escapes, marks that turn the direction of
 // text, HTML. They are shown as text, and what cannot be seen in them is shown escaped.
+import { h } from "../js/dom.js";
 import { bytesOf } from "./paths.js";
 
 // What cannot be seen, or changes how its neighbours are seen.
@@ -74,23 +75,14 @@ export function lineOf(text) {
 
 // nameElement shows an encoded name, or a path, in an element whose direction is its own.
 export function nameElement(encoded, className = "name") {
-  const bdi = document.createElement("bdi");
-  bdi.className = className;
-  for (const piece of piecesOf(encoded)) bdi.append(piece.escaped ? mark(piece.text) : piece.text);
-  return bdi;
+  return shownAs(piecesOf(encoded), className);
 }
 
 // textElement does it for text.
 export function textElement(text, className = "name") {
-  const bdi = document.createElement("bdi");
-  bdi.className = className;
-  for (const piece of pieces(text)) bdi.append(piece.escaped ? mark(piece.text) : piece.text);
-  return bdi;
+  return shownAs(pieces(text), className);
 }
 
-function mark(text) {
-  const span = document.createElement("span");
-  span.className = "escaped";
-  span.textContent = text;
-  return span;
+function shownAs(list, className) {
+  return h("bdi", { class: className }, list.map((piece) => (piece.escaped ? h("span", { class: "escaped" }, piece.text) : piece.text)));
 }

@@ -1,12 +1,12 @@
 // TrashView shows what has been put into the trash of the sandbox's user: restore it, or delete it for good.
 import { problemOf } from "./api.js";
-import { sure } from "./dialog.js";
+import { confirm } from "./dialog.js";
 import { announce } from "../js/announce.js";
 import { button, h, icon } from "../js/dom.js";
-import { lookOf } from "./kinds.js";
+import { iconOf } from "./kinds.js";
 import { nameElement, plainName } from "./names.js";
 import { baseOf, parentOf, tidy } from "./paths.js";
-import { count, moment, size, whole } from "./words.js";
+import { count, shortTime, size, fullTime } from "./format.js";
 
 const slow = 150; // ms before it is said that something is under way
 
@@ -65,7 +65,7 @@ export class TrashView {
   }
 
   #row(t) {
-    const look = lookOf({ name: baseOf(t.path), type: t.type ?? "file" });
+    const look = iconOf({ name: baseOf(t.path), type: t.type ?? "file" });
     const box = h("input", { type: "checkbox", "aria-label": plainName(baseOf(t.path)) });
     box.checked = this.#picked.has(t.id);
     box.addEventListener("change", () => {
@@ -74,10 +74,10 @@ export class TrashView {
       this.#act();
     });
     const where = tidy(parentOf(t.path), this.owner.home);
-    return h("label", { class: "trash-row", title: `${plainName(t.path)}\nDeleted ${whole(t.deleted)}` }, box,
+    return h("label", { class: "trash-row", title: `${plainName(t.path)}\nDeleted ${fullTime(t.deleted)}` }, box,
       h("span", { class: `glyph${look.folder ? " folder" : ""}` }, icon(look.icon)),
       h("span", { class: "trash-name" }, nameElement(baseOf(t.path)), h("span", { class: "target" }, where)),
-      h("span", { class: "trash-when" }, t.size && t.type === "file" ? `${size(t.size)} · ` : "", moment(t.deleted)));
+      h("span", { class: "trash-when" }, t.size && t.type === "file" ? `${size(t.size)} · ` : "", shortTime(t.deleted)));
   }
 
   #chosen() {
@@ -96,13 +96,13 @@ export class TrashView {
   async #erase() {
     const chosen = this.#chosen();
     const what = chosen.length === 1 ? `“${plainName(baseOf(chosen[0].path))}”` : count(chosen.length, "thing");
-    if (await sure({ title: `Delete ${what} for good?`, text: "This cannot be undone.", act: "Delete for good" })) {
+    if (await confirm({ title: `Delete ${what} for good?`, text: "This cannot be undone.", act: "Delete for good" })) {
       await this.#do(() => this.owner.files.emptyTrash(chosen.map((t) => t.id)));
     }
   }
 
   async #empty() {
-    if (await sure({ title: "Empty the trash?", text: `${count(this.#list.length, "thing")} will be deleted for good. This cannot be undone.`, act: "Empty trash" })) {
+    if (await confirm({ title: "Empty the trash?", text: `${count(this.#list.length, "thing")} will be deleted for good. This cannot be undone.`, act: "Empty trash" })) {
       await this.#do(() => this.owner.files.emptyTrash());
     }
   }

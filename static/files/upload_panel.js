@@ -4,7 +4,7 @@ import { choose } from "./dropped.js";
 import { tell } from "./dialog.js";
 import { nameElement, plainName } from "./names.js";
 import { baseOf } from "./paths.js";
-import { count, size, span } from "./words.js";
+import { count, size, duration } from "./format.js";
 
 const most = 40; // lines
 const look = 3000; // ms over which the speed is taken
@@ -78,7 +78,7 @@ export class UploadPanel {
 
   #pace(total) {
     const speed = this.#speed(total.sent);
-    const rest = speed > 0 ? `${size(speed)}/s · ${span((total.bytes - total.sent) / speed)} left` : "";
+    const rest = speed > 0 ? `${size(speed)}/s · ${duration((total.bytes - total.sent) / speed)} left` : "";
     return [`${size(total.sent)} of ${size(total.bytes)}`, rest].filter(Boolean).join(" · ");
   }
 

@@ -2,6 +2,7 @@
 // lost connection, and after a reload once the person has chosen the same file again. What another window is sending is
 // that one's: it is not shown, gone on with or abandoned here. It draws nothing.
 import { delayAfter } from "../js/reconnect.js";
+import { readJSON, writeJSON } from "../js/storage.js";
 import { Problem, problemOf } from "./api.js";
 import { baseOf, freeName, join, parentOf } from "./paths.js";
 
@@ -300,21 +301,11 @@ export class Uploads {
   }
 
   #read() {
-    try {
-      const kept = JSON.parse(this.store?.getItem(this.storeKey) ?? "[]");
-      return kept.filter((r) => Date.now() - r.at < 86_400_000);
-    } catch {
-      return [];
-    }
+    return readJSON(this.store, this.storeKey, []).filter((r) => Date.now() - r.at < 86_400_000);
   }
 
   #write(records) {
-    try {
-      if (records.length) this.store?.setItem(this.storeKey, JSON.stringify(records));
-      else this.store?.removeItem(this.storeKey);
-    } catch {
-      // a full store costs the going on after a reload, no more
-    }
+    writeJSON(this.store, this.storeKey, records.length ? records : undefined);
   }
 
   get storeKey() {

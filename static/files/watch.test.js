@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { chosen, Watch } from "./watch.js";
+import { fairShare, Watch } from "./watch.js";
 
 test("each who watches gets a share of the folders that may be watched", () => {
   const many = Array.from({ length: 100 }, (_, i) => `/t/${String(i).padStart(3, "0")}`);
-  const out = chosen([many, ["/e/1", "/e/2"]], 10);
+  const out = fairShare([many, ["/e/1", "/e/2"]], 10);
   assert.equal(out.length, 10);
   assert.ok(out.includes("/e/1") && out.includes("/e/2") && out.includes("/t/000") && !out.includes("/t/099"));
-  assert.deepEqual(chosen([["/b", "/a"], ["/a"]]), ["/a", "/b"]);
+  assert.deepEqual(fairShare([["/b", "/a"], ["/a"]]), ["/a", "/b"]);
 });
 
 class Stream extends EventTarget {

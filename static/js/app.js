@@ -1,12 +1,12 @@
 // What every page loads. Pages work without it; it makes them live and quick.
 import "./htmx.js";
-import { arrived } from "./arrived.js";
+import { loaded } from "./loaded.js";
 import "./copy.js";
 import "./follow.js";
-import "./keys.js";
+import "./keyboard.js";
 import "./live_parts.js";
 import "./menus.js";
-import "./once.js";
+import "./submit_once.js";
 import "./request_errors.js";
 import "./service_log.js";
 import "./sheets.js";
@@ -14,4 +14,4 @@ import "./state_changes.js";
 import "./theme.js";
 import "./times.js";
 
-arrived("app");
+loaded("app");

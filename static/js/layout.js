@@ -3,20 +3,20 @@
 const whole = 1000;
 
 // shown gives the panes that can be seen.
-export function shown(panes) {
+export function visible(panes) {
   return panes.filter((p) => !p.hidden);
 }
 
 // before gives the nearest pane before id that can be seen, or null.
-export function before(panes, id) {
+export function paneBefore(panes, id) {
   const at = panes.findIndex((p) => p.id === id);
-  return shown(panes.slice(0, at)).at(-1) ?? null;
+  return visible(panes.slice(0, at)).at(-1) ?? null;
 }
 
 // resize moves the splitter at the left edge of a pane so that the pane before it gets wanted of what both have, from 0
 // to 1. least is what each of them keeps, in the same measure.
 export function resize(panes, id, wanted, least) {
-  const left = before(panes, id);
+  const left = paneBefore(panes, id);
   const right = panes.find((p) => p.id === id);
   if (!left) return panes;
   const both = left.share + right.share;
@@ -25,16 +25,16 @@ export function resize(panes, id, wanted, least) {
   return panes.map((p) => (p === left ? { ...p, share } : p === right ? { ...p, share: both - share } : p));
 }
 
-// partOf is how much of both a splitter gives to the pane before it, from 0 to 1.
-export function partOf(panes, id) {
-  const left = before(panes, id);
+// ratio is how much of both a splitter gives to the pane before it, from 0 to 1.
+export function ratio(panes, id) {
+  const left = paneBefore(panes, id);
   const right = panes.find((p) => p.id === id);
   return left ? left.share / (left.share + right.share) : 0;
 }
 
 // toggle shows or hides a pane. The last one stays.
 export function toggle(panes, id) {
-  const seen = shown(panes);
+  const seen = visible(panes);
   if (seen.length === 1 && seen[0].id === id) return panes;
   return panes.map((p) => (p.id === id ? { ...p, hidden: !p.hidden } : p));
 }
@@ -44,7 +44,7 @@ export function reveal(panes, id) {
   return panes.map((p) => (p.id === id ? { ...p, hidden: false } : p));
 }
 
-// written is the panes as they are kept.
-export function written(panes) {
+// serialize is the panes as they are kept.
+export function serialize(panes) {
   return Object.fromEntries(panes.map(({ id, share, hidden }) => [id, { share: Math.min(Math.max(share, 1), whole), hidden }]));
 }

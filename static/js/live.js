@@ -1,6 +1,6 @@
 // The page's one connection for everything the server pushes (web/live_connection.go): parts of the page, changed folders,
 // logs. Each topic is a channel.
-import { whileHere } from "./page_life.js";
+import { pageSignal } from "./page_lifecycle.js";
 import { ReconnectingSocket, refusal, socketURL } from "./reconnect.js";
 
 const silence = 40_000; // ms; the server sends a keep-alive every 15 s
@@ -93,7 +93,7 @@ export class Live extends ReconnectingSocket {
     this.left();
     const status = code === 1008 ? 401 : opened ? 0 : (await refusal(address()))?.status;
     const why = { 401: "signed-out", 409: "other-account" }[status];
-    if (why && !this.busy && !whileHere().aborted) this.dispatchEvent(new Event(why));
+    if (why && !this.busy && !pageSignal().aborted) this.dispatchEvent(new Event(why));
   }
 
   left() {

@@ -3,7 +3,7 @@
 // rests nothing is known, and nothing changes here.
 import { announce } from "./announce.js";
 import { h, icon } from "./dom.js";
-import { changes } from "./offers.js";
+import { changes } from "./port_changes.js";
 
 const most = 3; // offers at once
 let known = null;

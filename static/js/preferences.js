@@ -4,36 +4,28 @@
 const pause = 400; // ms after the last change
 const again = 3000; // ms after which a write that went wrong is tried once more
 
-function read(text) {
-  try {
-    return JSON.parse(text || "{}");
-  } catch {
-    return {};
-  }
-}
-
 export class Preferences {
   #timer = 0;
 
   // text is what the page brings; channel a BroadcastChannel, or null; put(body) asks the server and gives its answer.
   constructor(text, { channel = null, put, wait = (act, ms) => setTimeout(act, ms) }) {
-    this.kept = read(text);
+    this.kept = JSON.parse(text || "{}");
     Object.assign(this, { channel, put, wait });
     channel?.addEventListener("message", ({ data }) => (this.kept[data.name] = data.value));
   }
 
-  recall(name, otherwise) {
+  get(name, otherwise) {
     return this.kept[name] ?? otherwise;
   }
 
-  remember(name, value) {
+  set(name, value) {
     if (JSON.stringify(this.kept[name]) === JSON.stringify(value)) return;
     this.kept[name] = value;
     this.channel?.postMessage({ name, value });
-    this.#soon(pause);
+    this.#schedule(pause);
   }
 
-  #soon(ms) {
+  #schedule(ms) {
     clearTimeout(this.#timer);
     this.#timer = this.wait(() => this.send(), ms);
   }
@@ -67,23 +59,23 @@ const own = new Preferences(place?.dataset.preferences, {
   put: (body) => fetch("/preferences/workspace", { method: "PUT", headers: { "Content-Type": "application/json" }, body, keepalive: true }),
 });
 
-// recall gives what is kept under a name, or otherwise.
-export function recall(name, otherwise) {
-  return own.recall(name, otherwise);
+// preference gives what is kept under a name, or otherwise.
+export function preference(name, otherwise) {
+  return own.get(name, otherwise);
 }
 
-// remember keeps a value under a name. Names are those of web/layout.go.
-export function remember(name, value) {
-  own.remember(name, value);
+// setPreference keeps a value under a name. Names are those of web/layout.go.
+export function setPreference(name, value) {
+  own.set(name, value);
 }
 
-// size and keepSize are for the inside of a pane, such as the width of a tree: whole pixels under a name of its own.
-export function size(name, otherwise) {
-  return recall("sizes", {})[name] ?? otherwise;
+// size and setPaneSize are for the inside of a pane, such as the width of a tree: whole pixels under a name of its own.
+export function paneSize(name, otherwise) {
+  return preference("sizes", {})[name] ?? otherwise;
 }
 
-export function keepSize(name, pixels) {
-  remember("sizes", { ...recall("sizes", {}), [name]: Math.round(pixels) });
+export function setPaneSize(name, pixels) {
+  set("sizes", { ...get("sizes", {}), [name]: Math.round(pixels) });
 }
 
 globalThis.addEventListener?.("pagehide", () => own.flush());

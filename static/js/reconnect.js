@@ -1,5 +1,5 @@
 // Reconnecting: backoff, and a WebSocket that reconnects by itself.
-import { onReturn, whileHere } from "./page_life.js";
+import { onResume, pageSignal } from "./page_lifecycle.js";
 
 const steady = 5000; // ms after which a connection counts as stable
 
@@ -18,7 +18,7 @@ export function socketURL(path) {
 // Browsers do not tell scripts why a WebSocket was refused.
 export function refusal(url, headers = {}) {
   const address = String(url).replace(/^ws/, "http");
-  return fetch(address, { headers: { Accept: "application/problem+json", ...headers }, redirect: "manual", signal: whileHere() }).catch(() => null);
+  return fetch(address, { headers: { Accept: "application/problem+json", ...headers }, redirect: "manual", signal: pageSignal() }).catch(() => null);
 }
 
 // ReconnectingSocket holds one WebSocket. Once started it is reopened until stop() or dispose(): with backoff, and at once
@@ -39,7 +39,7 @@ export class ReconnectingSocket extends EventTarget {
   constructor() {
     super();
     const { signal } = this.#disposed;
-    onReturn(() => this.hurry(), { signal });
+    onResume(() => this.hurry(), { signal });
     globalThis.addEventListener?.("pagehide", () => this.#close() && this.left(), { signal });
     globalThis.document?.addEventListener("visibilitychange", () => !document.hidden && this.hurry(), { signal });
   }
@@ -57,7 +57,7 @@ export class ReconnectingSocket extends EventTarget {
     if (this.busy) return;
     this.#wanted = true;
     clearTimeout(this.#timer);
-    if (whileHere().aborted) return;
+    if (pageSignal().aborted) return;
     const socket = this.makeSocket(how);
     this.#socket = socket;
     this.#openedAt = 0;

@@ -1,13 +1,9 @@
 // A log that is followed: what the program writes is added as it comes, as text without the sequences of terminals.
-import { coloursOnly } from "../terminal/sequences.js";
+import { plainText } from "../terminal/sequences.js";
 import { live } from "./live.js";
 
 const mostText = 512 * 1024; // characters that the page keeps
 const pace = 100; // ms between two additions, however much a program writes
-
-function plain(text) {
-  return coloursOnly(text).replace(/\x1b\[[\d;:]*m/gu, "");
-}
 
 function follow(log, state) {
   const say = (text, tone) => {
@@ -20,7 +16,7 @@ function follow(log, state) {
   let waits = "";
   let timer = 0;
   const add = () => {
-    log.append(plain(waits));
+    log.append(plainText(waits));
     waits = "";
     timer = 0;
     trim(log);

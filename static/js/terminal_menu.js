@@ -1,6 +1,6 @@
 // The menu of the terminal that is shown: what can be done with it that has no place on a small screen or no key to press.
 import { h, icon } from "./dom.js";
-import { recall, remember } from "./preferences.js";
+import { preference, setPreference } from "./preferences.js";
 
 export function terminalMenu({ terminal, rename }) {
   const summary = h("summary", { class: "button bare square low", title: "More of this terminal", "aria-label": "More of this terminal" }, icon("dots"));
@@ -27,7 +27,7 @@ export function terminalMenu({ terminal, rename }) {
 
 function copyOnSelect() {
   const box = h("input", { type: "checkbox" });
-  box.checked = recall("copy_on_select", false);
-  box.addEventListener("change", () => remember("copy_on_select", box.checked));
+  box.checked = preference("copy_on_select", false);
+  box.addEventListener("change", () => setPreference("copy_on_select", box.checked));
   return h("label", { class: "menu-item" }, box, "Copy what is selected");
 }

@@ -3,18 +3,18 @@
 import { mount } from "../terminal/terminal.js";
 import { announce } from "./announce.js";
 import { h, icon } from "./dom.js";
-import { recall } from "./preferences.js";
+import { preference } from "./preferences.js";
 import { socketURL } from "./reconnect.js";
 import { cleanTitle, freshName, keepsTerminals, labelOf, merge, nameOf, neighbour } from "./tabs.js";
-import { filesOf, historyOf } from "./terminal_files.js";
+import { filesOf, scrollbackOf } from "./terminal_files.js";
 import { terminalMenu } from "./terminal_menu.js";
 import { renameIn } from "./tab_rename.js";
 import { toast } from "./toast.js";
 
-const lookEvery = 15_000; // ms between looks at which terminals other windows have opened
+const lookEvery = 15_000; // ms between stateLabels at which terminals other windows have opened
 
 // What the connection's states are called, with the tone and the shape of each.
-const looks = {
+const stateLabels = {
   connecting: ["busy", "state-busy", "Connecting…"],
   connected: ["good", "state-running", "Connected"],
   reconnecting: ["busy", "state-busy", "Reconnecting…"],
@@ -40,14 +40,14 @@ class SandboxTerminals extends HTMLElement {
     const menu = terminalMenu({ terminal: () => this.#tabs.get(this.#shown)?.terminal, rename: () => this.#rename(this.#shown) });
     this.replaceChildren(h("div", { class: "tabs" }, this.list, add, this.end, menu), this.screens);
     this.#labels = JSON.parse(this.dataset.labels || "{}") ?? {};
-    this.files = filesOf(this.closest(".panes"), () => this.#open(), () => this.#tabs.get(this.#shown)?.state === "connected");
+    this.files = filesOf(this.closest(".panes"), () => this.#folder(), () => this.#tabs.get(this.#shown)?.state === "connected");
     add.addEventListener("click", () => this.#new());
-    this.list.addEventListener("keydown", (event) => this.#walk(event));
+    this.list.addEventListener("keydown", (event) => this.#moveByKey(event));
     const names = this.dataset.names.split(" ").filter(Boolean);
     for (const name of names) this.#add(name);
     const last = sessionStorage.getItem(this.#key());
     this.#show(names.includes(last) ? last : names[0]);
-    this.#lookAround();
+    this.#pollList();
   }
 
   disconnectedCallback() {
@@ -66,14 +66,14 @@ class SandboxTerminals extends HTMLElement {
     for (const t of this.#tabs.values()) t.terminal?.rejoin();
   }
 
-  // settle says how the sandbox stands now, as the kind of pane that it would have.
-  settle(kind) {
+  // setPaneKind says how the sandbox stands now, as the kind of pane that it would have.
+  setPaneKind(kind) {
     this.#kind = kind;
     for (const t of this.#tabs.values()) t.terminal?.rest(kind);
   }
 
-  // rests says whether the sandbox rests under a terminal, or is being woken from it.
-  get rests() {
+  // isAsleep says whether the sandbox isAsleep under a terminal, or is being woken from it.
+  get isAsleep() {
     return [...this.#tabs.values()].some((t) => ["asleep", "frozen", "waking"].includes(t.state));
   }
 
@@ -132,11 +132,15 @@ class SandboxTerminals extends HTMLElement {
   }
 
   // open asks which terminals there are, with where their programs stand. It gives the folder of the one that is shown.
-  async #open() {
-    const answer = await fetch(this.dataset.path.replace(/\/$/, ""), { signal: this.#away.signal });
-    if (!answer.ok || answer.redirected) return "";
-    const { terminals } = await answer.json();
+  async #folder() {
+    const { terminals } = await this.#list();
     return terminals.find((t) => t.name === this.#shown)?.folder ?? "";
+  }
+
+  async #list() {
+    const answer = await fetch(this.dataset.path.replace(/\/$/, ""), { signal: this.#away.signal });
+    if (!answer.ok || answer.redirected) throw new Error("there is no list");
+    return answer.json();
   }
 
   #show(name) {
@@ -163,10 +167,10 @@ class SandboxTerminals extends HTMLElement {
       tab: name,
       wake: t.fresh, // a person has just asked for it
       files: this.files,
-      history: () => historyOf(`${this.dataset.path}${encodeURIComponent(name)}/text`),
-      copyOnSelect: () => recall("copy_on_select", false),
+      history: () => scrollbackOf(`${this.dataset.path}${encodeURIComponent(name)}/text`),
+      copyOnSelect: () => preference("copy_on_select", false),
       onState: (state) => {
-        if (t.state !== state && name === this.#shown && state !== "connected") announce(looks[state]?.[2] ?? state);
+        if (t.state !== state && name === this.#shown && state !== "connected") announce(stateLabels[state]?.[2] ?? state);
         t.state = state;
         this.#draw(name);
       },
@@ -197,7 +201,7 @@ class SandboxTerminals extends HTMLElement {
     if (name === this.#shown && next) this.#show(next);
   }
 
-  #walk(event) {
+  #moveByKey(event) {
     if (event.target.matches("input")) return;
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
@@ -215,7 +219,7 @@ class SandboxTerminals extends HTMLElement {
     word.textContent = nameOf(name, t.title, this.#labels[name]);
     t.pick.title = this.#labels[name] ? t.title : "";
     const parts = [word];
-    if (t.terminal && t.state !== "connected") parts.unshift(icon(looks[t.state]?.[1] ?? "state-todo"));
+    if (t.terminal && t.state !== "connected") parts.unshift(icon(stateLabels[t.state]?.[1] ?? "state-todo"));
     t.pick.replaceChildren(...parts);
     if (name === this.#shown) this.#drawEnd();
   }
@@ -223,26 +227,24 @@ class SandboxTerminals extends HTMLElement {
   #drawEnd() {
     const t = this.#tabs.get(this.#shown);
     if (!t) return;
-    const [tone, shape, text] = looks[t.state] ?? ["still", "state-todo", t.state];
+    const [tone, shape, text] = stateLabels[t.state] ?? ["still", "state-todo", t.state];
     const state = h("span", { class: `state link-state tone-${tone}` }, icon(shape));
     state.append(t.viewers > 1 && t.state === "connected" ? `${text} · ${t.viewers} viewers` : text);
     this.end.replaceChildren(state);
   }
 
   // Other windows open and close terminals too.
-  #lookAround() {
-    const timer = setInterval(() => this.#look(), lookEvery);
+  #pollList() {
+    const timer = setInterval(() => this.#refreshList(), lookEvery);
     this.#away.signal.addEventListener("abort", () => clearInterval(timer));
-    window.addEventListener("focus", () => this.#look(), { signal: this.#away.signal });
-    this.#look();
+    window.addEventListener("focus", () => this.#refreshList(), { signal: this.#away.signal });
+    this.#refreshList();
   }
 
-  async #look() {
+  async #refreshList() {
     if (document.hidden) return;
     try {
-      const answer = await fetch(this.dataset.path.replace(/\/$/, ""), { signal: this.#away.signal });
-      if (!answer.ok || answer.redirected) return;
-      const { terminals, labels } = await answer.json();
+      const { terminals, labels } = await this.#list();
       this.#labels = labels ?? {};
       this.#merge(terminals);
     } catch {
@@ -275,8 +277,8 @@ document.addEventListener("htmx:partialBeforeSwap", (event) => {
   if (target.id !== "pane-terminal" || target.dataset.kind !== "terminals") return;
   const terminals = target.querySelector("sandbox-terminals");
   const kind = fragment.firstElementChild?.dataset.kind;
-  if (!terminals || !keepsTerminals(kind, terminals.rests)) return;
+  if (!terminals || !keepsTerminals(kind, terminals.isAsleep)) return;
   event.detail.shouldSwap = false;
-  terminals.settle(kind);
+  terminals.setPaneKind(kind);
   if (kind === "terminals") terminals.rejoin();
 });

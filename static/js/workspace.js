@@ -1,5 +1,5 @@
 // What only the workspace loads: the panes, the files' place, the terminals and the port opener.
-import { arrived } from "./arrived.js";
+import { loaded } from "./loaded.js";
 import "./files_pane.js";
 import "./icons.js";
 import "./panes.js";
@@ -9,4 +9,4 @@ import "./terminals.js";
 import "../files/files.js";
 import "../editor/editor.js";
 
-arrived("workspace");
+loaded("workspace");

@@ -3,21 +3,21 @@
 
 // start is a caret at a place, with nothing selected.
 export function start(row, col = 0) {
-  return { row, col, from: null, held: false };
+  return { row, col, from: null, marked: false };
 }
 
 // press gives the caret after a key, or null when the key is none of its own. key is as in KeyboardEvent.
 export function press(caret, key, { shift = false, ctrl = false }, page) {
-  if (ctrl && key.toLowerCase() === "a") return { ...end(page), from: { row: 0, col: 0 }, held: false };
+  if (ctrl && key.toLowerCase() === "a") return { ...end(page), from: { row: 0, col: 0 }, marked: false };
   const to = go(caret, key, ctrl, page);
   if (!to) return null;
-  const from = shift ? (caret.from ?? place(caret)) : caret.held ? caret.from : null;
-  return { ...to, from, held: caret.held };
+  const from = shift ? (caret.from ?? place(caret)) : caret.marked ? caret.from : null;
+  return { ...to, from, marked: caret.marked };
 }
 
-// hold begins to select without Shift held, or stops.
-export function hold(caret) {
-  return caret.held ? { ...caret, from: null, held: false } : { ...caret, from: place(caret), held: true };
+// toggleMark begins to select without Shift held, or stops.
+export function toggleMark(caret) {
+  return caret.marked ? { ...caret, from: null, marked: false } : { ...caret, from: place(caret), marked: true };
 }
 
 function place({ row, col }) {

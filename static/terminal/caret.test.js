@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hold, press, selection, start } from "./caret.js";
+import { toggleMark, press, selection, start } from "./caret.js";
 
 const lines = ["first line", "", "  third  one", "last"];
 const page = { rows: lines.length, cols: 20, height: 2, text: (row) => lines[row] };
@@ -37,9 +37,9 @@ test("Shift selects, and moving without it lets go", () => {
 });
 
 test("a held selection grows without Shift, until it is let go", () => {
-  const some = walk(hold(start(0, 1)), ["ArrowDown"], ["ArrowDown"]);
+  const some = walk(toggleMark(start(0, 1)), ["ArrowDown"], ["ArrowDown"]);
   assert.deepEqual(selection(some, 20), { row: 0, col: 1, length: 41 });
-  assert.equal(hold(some).from, null);
+  assert.equal(toggleMark(some).from, null);
 });
 
 test("all can be selected", () => {

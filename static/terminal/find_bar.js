@@ -1,17 +1,12 @@
 // The bar that finds text in a terminal: upwards first, because that is where a terminal's past is.
 import { SearchAddon } from "@xterm/addon-search";
-import { hexOf } from "./look.js";
+import { h } from "../js/dom.js";
+import { toHex } from "./theme.js";
 
 const mostMarked = 1000;
 
 function button(text, title, press, label = title) {
-  const b = document.createElement("button");
-  b.type = "button";
-  b.textContent = text;
-  b.title = title;
-  b.setAttribute("aria-label", label);
-  b.addEventListener("click", press);
-  return b;
+  return h("button", { type: "button", title, "aria-label": label, click: press }, text);
 }
 
 export class FindBar {
@@ -30,33 +25,23 @@ export class FindBar {
   }
 
   #make() {
-    this.element = document.createElement("div");
-    this.element.className = "terminal-find";
-    this.element.setAttribute("role", "search");
-    this.input = document.createElement("input");
-    this.input.type = "text";
-    this.input.spellcheck = false;
-    this.input.autocomplete = "off";
-    this.input.placeholder = "Find in the terminal";
-    this.input.setAttribute("aria-label", "Find in the terminal");
-    this.count = document.createElement("span");
-    this.count.className = "terminal-found";
-    this.count.setAttribute("role", "status");
+    this.input = h("input", { type: "text", spellcheck: "false", autocomplete: "off", placeholder: "Find in the terminal", "aria-label": "Find in the terminal" });
+    this.count = h("span", { class: "terminal-found", role: "status" });
     const toggle = (name, text, title) => {
       const b = button(text, title, () => {
         this.#options[name] = !this.#options[name];
         b.setAttribute("aria-pressed", String(this.#options[name]));
-        this.#look(true);
+        this.#search(true);
       });
       b.setAttribute("aria-pressed", "false");
       return b;
     };
-    this.element.append(
+    this.element = h("div", { class: "terminal-find", role: "search" },
       this.input, this.count, toggle("caseSensitive", "Aa", "Match case"), toggle("regex", ".*", "Regular expression"),
       button("↑", "Previous (Enter)", () => this.previous(), "Previous"), button("↓", "Next (Shift+Enter)", () => this.next(), "Next"),
       button("×", "Close (Esc)", () => this.close(), "Close"),
     );
-    this.input.addEventListener("input", () => this.#look(true));
+    this.input.addEventListener("input", () => this.#search(true));
     this.element.addEventListener("keydown", (event) => this.#key(event));
   }
 
@@ -71,11 +56,11 @@ export class FindBar {
   open() {
     this.input.focus();
     this.input.select();
-    if (this.input.value) this.#look(true);
+    if (this.input.value) this.#search(true);
   }
 
   previous() {
-    this.#look(false);
+    this.#search(false);
   }
 
   next() {
@@ -83,7 +68,7 @@ export class FindBar {
   }
 
   // look searches upwards: from the end when what is wanted has changed, else from the present find.
-  #look(afresh) {
+  #search(afresh) {
     if (afresh) {
       this.screen.clearSelection();
       this.search.clearDecorations(); // the addon does not notice by itself that only the options are other ones
@@ -96,19 +81,19 @@ export class FindBar {
     this.#broken = false;
     if (!text) {
       this.search.clearDecorations();
-      return this.#tell("");
+      return this.#setCount("");
     }
     if (this.#options.regex && !isPattern(text)) {
       this.#broken = true;
       this.search.clearDecorations();
-      return this.#tell("Not a regular expression");
+      return this.#setCount("Not a regular expression");
     }
     by(text, { ...this.#options, decorations: this.#colours() });
   }
 
   #colours() {
     const style = getComputedStyle(this.element);
-    const colour = (name) => hexOf(style.getPropertyValue(name), this.element);
+    const colour = (name) => toHex(style.getPropertyValue(name), this.element);
     const [match, active] = [colour("--find-match"), colour("--find-active")];
     return { matchBackground: match, matchOverviewRuler: match, activeMatchBackground: active, activeMatchColorOverviewRuler: active };
   }
@@ -116,10 +101,10 @@ export class FindBar {
   #count({ resultIndex, resultCount }) {
     if (this.#broken || !this.input.value) return;
     const all = resultCount >= mostMarked ? `${mostMarked}+` : resultCount;
-    this.#tell(resultCount === 0 ? "Nothing found" : resultIndex < 0 ? `${all} found` : `${resultIndex + 1} of ${all}`);
+    this.#setCount(resultCount === 0 ? "Nothing found" : resultIndex < 0 ? `${all} found` : `${resultIndex + 1} of ${all}`);
   }
 
-  #tell(text) {
+  #setCount(text) {
     this.count.textContent = text;
     this.element.classList.toggle("none", text === "Nothing found" || this.#broken);
   }

@@ -1,4 +1,6 @@
 // The keys that a phone's keyboard has not, as a row of buttons below a terminal.
+import { h } from "../js/dom.js";
+
 const arrows = { up: "A", down: "B", right: "C", left: "D" };
 
 // control is what a key gives with Ctrl held, or null when that is nothing.
@@ -19,17 +21,10 @@ export class KeyBar {
 
   // send(text) types as a key does; application() says in which mode the arrows are; paste() pastes.
   constructor(root, { send, application, paste }) {
-    this.element = document.createElement("div");
-    this.element.className = "terminal-keys";
-    this.element.setAttribute("role", "toolbar");
-    this.element.setAttribute("aria-label", "Keys");
+    this.element = h("div", { class: "terminal-keys", role: "toolbar", "aria-label": "Keys" });
     const key = (text, label, press) => {
-      const b = document.createElement("button");
-      b.type = "button";
-      b.textContent = text;
-      b.setAttribute("aria-label", label);
-      b.addEventListener("pointerdown", (event) => event.preventDefault()); // the keyboard stays
-      b.addEventListener("click", press);
+      const keepFocus = (event) => event.preventDefault(); // so that the on-screen keyboard stays open
+      const b = h("button", { type: "button", "aria-label": label, pointerdown: keepFocus, click: press }, text);
       this.element.append(b);
       return b;
     };

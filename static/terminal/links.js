@@ -15,8 +15,14 @@ export function safeLink(text) {
 export function follow(event, text) {
   const url = safeLink(text);
   if (!url) return;
-  if (event.ctrlKey || event.metaKey || (matchMedia("(hover: none)").matches && confirm(question(url)))) open(url);
+  if (hasModifier(event) || (noHover() && confirm(question(url)))) open(url);
 }
+
+const hasModifier = (event) => event.ctrlKey || event.metaKey;
+const noHover = () => matchMedia("(hover: none)").matches;
+
+// opens says whether a click opens a link: with Ctrl or Cmd held, or on a screen without hovering.
+export const opens = (event) => hasModifier(event) || noHover();
 
 // howTo says in a tooltip how what the mouse is over is opened.
 export const howTo = /Mac/.test(globalThis.navigator?.platform ?? "") ? "⌘ click to open" : "Ctrl+click to open";
@@ -27,8 +33,7 @@ export const hidden = { activate: followHidden };
 
 function followHidden(event, text) {
   const url = safeLink(text);
-  if (!url || !(event.ctrlKey || event.metaKey || matchMedia("(hover: none)").matches)) return;
-  if (confirm(question(url))) open(url);
+  if (url && opens(event) && confirm(question(url))) open(url);
 }
 
 function question(url) {

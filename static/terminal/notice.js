@@ -1,4 +1,6 @@
 // Notice is what a terminal says of its connection, over its screen.
+import { h } from "../js/dom.js";
+
 const texts = {
   connecting: "Connecting…",
   reconnecting: "Reconnecting…",
@@ -39,15 +41,9 @@ export class Notice {
 
   // again is called when the person asks for a new connection.
   constructor(parent, again) {
-    this.element = document.createElement("div");
-    this.element.className = "terminal-notice";
-    this.element.setAttribute("role", "status");
-    this.element.hidden = true;
-    this.text = document.createElement("span");
-    this.button = document.createElement("button");
-    this.button.type = "button";
-    this.button.addEventListener("click", again);
-    this.element.append(this.text, this.button);
+    this.text = h("span");
+    this.button = h("button", { type: "button", click: again });
+    this.element = h("div", { class: "terminal-notice", role: "status", hidden: true }, this.text, this.button);
     parent.append(this.element);
   }
 
@@ -74,14 +70,9 @@ export class Notice {
 // Note says, in a corner of the terminal, how something else goes: a file that is being saved.
 export class Note {
   constructor(parent) {
-    this.element = document.createElement("div");
-    this.element.className = "terminal-note";
-    this.element.setAttribute("role", "status");
-    this.element.hidden = true;
-    this.text = document.createElement("span");
-    this.button = document.createElement("button");
-    this.button.type = "button";
-    this.element.append(this.text, this.button);
+    this.text = h("span");
+    this.button = h("button", { type: "button" });
+    this.element = h("div", { class: "terminal-note", role: "status", hidden: true }, this.text, this.button);
     parent.append(this.element);
   }
 

@@ -1,5 +1,6 @@
 // Paths on a terminal's screen as links: whatever looks like one is asked for in the sandbox when the mouse is over its
 // line, and only what is there becomes a link.
+import { opens } from "./links.js";
 import { findPaths, placesOf } from "./paths.js";
 
 const freshFor = 15_000; // ms that an answer is believed
@@ -34,7 +35,7 @@ export class PathLinks {
       return {
         range: { start: line.place(found.start), end: line.place(found.end - 1) },
         text: path,
-        activate: (event) => wanted(event) && this.files.open({ path, line: at, column, type: entry.type }),
+        activate: (event) => opens(event) && this.files.open({ path, line: at, column, type: entry.type }),
         hover: () => this.hint(path),
         leave: () => this.hint(""),
       };
@@ -52,11 +53,6 @@ export class PathLinks {
     if (this.#known.size > mostKept) this.#known.delete(this.#known.keys().next().value);
     return entry;
   }
-}
-
-// A click opens with Ctrl or Cmd held, as with addresses of the web, or where nothing hovers.
-function wanted(event) {
-  return event.ctrlKey || event.metaKey || matchMedia("(hover: none)").matches;
 }
 
 // wholeLine is the line that a row of the screen belongs to, with all rows that it is wrapped into, as {text, place(index)}:

@@ -4,10 +4,11 @@ import { FitAddon } from "@xterm/addon-fit";
 import { Unicode11Addon } from "@xterm/addon-unicode11";
 import { Terminal } from "@xterm/xterm";
 import { copy } from "../js/clipboard.js";
-import { hold, press, selection, start } from "./caret.js";
+import { h } from "../js/dom.js";
+import { toggleMark, press, selection, start } from "./caret.js";
 import { FindBar } from "./find_bar.js";
 import { hidden } from "./links.js";
-import { readLook } from "./look.js";
+import { readTheme } from "./theme.js";
 import { coloursOnly } from "./sequences.js";
 
 const mostRows = 50_000;
@@ -20,16 +21,11 @@ export class Scrollback {
   // missing, makes a link provider for a screen.
   constructor(root, text, { closed, links, label }) {
     this.closed = closed;
-    this.element = document.createElement("div");
-    this.element.className = "terminal-scrollback";
-    this.element.setAttribute("role", "dialog");
-    this.element.setAttribute("aria-label", `Scrollback of ${label}`);
-    this.place = document.createElement("div");
-    this.place.className = "terminal-past";
-    this.element.append(this.place, this.#bar());
+    this.place = h("div", { class: "terminal-past" });
+    this.element = h("div", { class: "terminal-scrollback", role: "dialog", "aria-label": `Scrollback of ${label}` }, this.place, this.#bar());
     root.append(this.element);
     this.screen = new Terminal({
-      ...readLook(root), allowProposedApi: true, convertEol: true, cursorBlink: false, cursorInactiveStyle: "none",
+      ...readTheme(root), allowProposedApi: true, convertEol: true, cursorBlink: false, cursorInactiveStyle: "none",
       linkHandler: hidden,
       minimumContrastRatio: 4.5, scrollback: mostRows, screenReaderMode: false,
     });
@@ -52,23 +48,10 @@ export class Scrollback {
   }
 
   #bar() {
-    const bar = document.createElement("div");
-    bar.className = "terminal-past-bar";
-    const hint = document.createElement("span");
-    hint.textContent = "Arrow keys move, Shift selects, Enter copies.";
-    hint.className = "terminal-past-hint";
-    const make = (text, press) => {
-      const b = document.createElement("button");
-      b.type = "button";
-      b.textContent = text;
-      b.addEventListener("click", press);
-      return b;
-    };
-    this.word = document.createElement("strong");
-    this.word.setAttribute("role", "status");
-    this.word.textContent = "Scrollback";
-    bar.append(this.word, hint, make("Find", () => this.find()), make("Copy", () => this.#copy()), make("Copy all", () => this.#copyAll()), make("Leave", () => this.close()));
-    return bar;
+    const make = (text, press) => h("button", { type: "button", click: press }, text);
+    this.word = h("strong", { role: "status" }, "Scrollback");
+    return h("div", { class: "terminal-past-bar" }, this.word, h("span", { class: "terminal-past-hint" }, "Arrow keys move, Shift selects, Enter copies."),
+      make("Find", () => this.find()), make("Copy", () => this.#copy()), make("Copy all", () => this.#copyAll()), make("Leave", () => this.close()));
   }
 
   focus() {
@@ -119,7 +102,7 @@ export class Scrollback {
     const ctrl = event.ctrlKey || event.metaKey;
     if (event.key === "Escape") this.#caret.from ? this.#set(start(this.#caret.row, this.#caret.col)) : this.close();
     else if (event.key === "Enter" || (ctrl && event.code === "KeyC")) this.#copy().then(() => event.key === "Enter" && this.close());
-    else if (event.key === " ") this.#set(hold(this.#caret));
+    else if (event.key === " ") this.#set(toggleMark(this.#caret));
     else if (event.key === "/" || (ctrl && event.code === "KeyF")) this.find();
     else {
       const next = press(this.#caret, event.key, { shift: event.shiftKey, ctrl }, this.#page());

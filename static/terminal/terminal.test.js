@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { delayAfter } from "../js/reconnect.js";
 import { isFinal } from "./connection.js";
-import { Feed } from "./feed.js";
+import { OutputQueue } from "./output_queue.js";
 import { safeLink } from "./links.js";
 import { shownAs, textOf, waits } from "./notice.js";
 import * as protocol from "./protocol.js";
@@ -32,9 +32,9 @@ test("the screen is never given more than it can take, loses nothing, and all is
   const working = [];
   let drawn = "";
   let acked = 0;
-  const feed = new Feed((bytes, done) => working.push({ bytes, done }), (n) => (acked += n));
+  const queue = new OutputQueue((bytes, done) => working.push({ bytes, done }), (n) => (acked += n));
   const all = "0123456789".repeat(500_000);
-  for (let at = 0; at < all.length; at += 70_001) feed.push(Buffer.from(all.slice(at, at + 70_001)));
+  for (let at = 0; at < all.length; at += 70_001) queue.push(Buffer.from(all.slice(at, at + 70_001)));
   while (working.length > 0) {
     assert.ok(working.reduce((sum, w) => sum + w.bytes.length, 0) <= (256 + 64) * 1024);
     const { bytes, done } = working.shift();
@@ -43,16 +43,16 @@ test("the screen is never given more than it can take, loses nothing, and all is
   }
   assert.equal(drawn, all);
   assert.equal(acked, all.length);
-  assert.equal(feed.waiting, 0);
+  assert.equal(queue.waiting, 0);
 });
 
 test("what an earlier connection sent is not acknowledged to the next", () => {
   const working = [];
   let acked = 0;
-  const feed = new Feed((bytes, done) => working.push(done), (n) => (acked += n));
-  feed.push(Buffer.from("old"));
-  feed.restart();
-  feed.push(Buffer.from("fresh"));
+  const queue = new OutputQueue((bytes, done) => working.push(done), (n) => (acked += n));
+  queue.push(Buffer.from("old"));
+  queue.restart();
+  queue.push(Buffer.from("fresh"));
   for (const done of working) done();
   assert.equal(acked, 5);
 });

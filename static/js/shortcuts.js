@@ -4,9 +4,9 @@ let goUntil = 0;
 
 const go = { s: "/", t: "/templates" };
 
-// press gives the action of a key, or nothing. In a workspace a key is most likely meant for what had the focus a moment
+// shortcut gives the action of a key, or nothing. In a workspace a key is most likely meant for what had the focus a moment
 // ago, so that only the help opens there.
-export function press(key, now, workspace = false) {
+export function shortcut(key, now, workspace = false) {
   if (workspace && key !== "?") return null;
   if (now < goUntil && go[key]) {
     goUntil = 0;

@@ -1,5 +1,5 @@
-// The note that parts of the page have not arrived (views, "late") goes when every script that the page needs has said so here.
-export function arrived(script) {
+// The note that parts of the page have not loaded (views, "late") goes when every script that the page needs has said so here.
+export function loaded(script) {
   const note = document.getElementById("late");
   if (!note) return;
   const awaited = note.dataset.awaits.split(" ").filter((name) => name !== script);

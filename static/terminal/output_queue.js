@@ -1,10 +1,10 @@
-// Feed stands between the websocket and the screen: it hands output to the screen in pieces that leave the page
+// OutputQueue stands between the websocket and the screen: it hands output to the screen in pieces that leave the page
 // responsive, never so much that xterm.js would discard it, and says how much has been drawn. No DOM in here.
 const inFlightLimit = 256 * 1024; // bytes that the screen is working on
 const pieceLimit = 64 * 1024;
 const ackEvery = 128 * 1024;
 
-export class Feed {
+export class OutputQueue {
   #queue = [];
   #inFlight = 0;
   #drawn = 0; // not acknowledged yet

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changes } from "./offers.js";
+import { changes } from "./port_changes.js";
 
 test("what is open when the page opens is not offered, what opens then is, once", () => {
   let state = changes(null, ["3000"]);

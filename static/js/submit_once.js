@@ -1,6 +1,6 @@
 // A form marked data-once is sent once: its buttons are dead until the answer or until the page is shown again. A form
 // marked data-confirm asks first.
-function hold(form, pressed) {
+function disable(form, pressed) {
   pressed?.classList.add("going");
   // Only after the browser has collected the fields: a disabled button's value is not sent.
   setTimeout(() => {
@@ -8,7 +8,7 @@ function hold(form, pressed) {
   });
 }
 
-function release(form) {
+function enable(form) {
   for (const button of form.querySelectorAll("button")) {
     button.disabled = false;
     button.classList.remove("going");
@@ -24,17 +24,17 @@ document.addEventListener(
       event.stopPropagation();
       return;
     }
-    if (form.dataset.once !== undefined) hold(form, event.submitter);
+    if (form.dataset.once !== undefined) disable(form, event.submitter);
   },
   true,
 );
 
 document.addEventListener("htmx:afterRequest", (event) => {
   const form = event.target.closest?.("form[data-once]");
-  if (form && !event.detail.xhr?.getResponseHeader("HX-Redirect")) release(form);
+  if (form && !event.detail.xhr?.getResponseHeader("HX-Redirect")) enable(form);
 });
 
 addEventListener("pageshow", (event) => {
   if (!event.persisted) return;
-  for (const form of document.querySelectorAll("form[data-once]")) release(form);
+  for (const form of document.querySelectorAll("form[data-once]")) enable(form);
 });

@@ -13,8 +13,8 @@ export function size(bytes) {
   return `${unit && n < 10 ? n.toFixed(1) : Math.round(n)} ${units[unit]}`;
 }
 
-// rights writes a mode as ls does: "rw-r--r--".
-export function rights(mode) {
+// permissions writes a mode as ls does: "rw-r--r--".
+export function permissions(mode) {
   const n = parseInt(mode, 8);
   if (Number.isNaN(n)) return "";
   let out = "";
@@ -34,8 +34,8 @@ export function octal(n) {
 
 const day = 86_400_000;
 
-// moment is a time for a narrow column: the hour today, the date before.
-export function moment(iso, now = Date.now()) {
+// shortTime is a time for a narrow column: the hour today, the date before.
+export function shortTime(iso, now = Date.now()) {
   const then = new Date(iso);
   if (Number.isNaN(then.getTime())) return "";
   const today = new Date(now).toDateString() === then.toDateString();
@@ -44,8 +44,8 @@ export function moment(iso, now = Date.now()) {
   return then.toLocaleDateString([], near ? { month: "short", day: "numeric" } : { year: "numeric", month: "short", day: "numeric" });
 }
 
-// whole is a time in full, for tooltips.
-export function whole(iso) {
+// fullTime is a time in full, for tooltips.
+export function fullTime(iso) {
   const then = new Date(iso);
   return Number.isNaN(then.getTime()) ? "" : then.toLocaleString([], { dateStyle: "medium", timeStyle: "medium" });
 }
@@ -55,16 +55,16 @@ export function count(n, one, many = `${one}s`) {
   return `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 }
 
-// span writes seconds.
-export function span(seconds) {
+// duration writes seconds.
+export function duration(seconds) {
   if (!Number.isFinite(seconds)) return "";
   if (seconds < 90) return `${Math.max(1, Math.round(seconds))} s`;
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
   return `${(seconds / 3600).toFixed(1)} h`;
 }
 
-// kindWord says what an entry is.
-export function kindWord(entry) {
+// kindName says what an entry is.
+export function kindName(entry) {
   if (entry.type === "link") return entry.target_type ? `Link to a ${entry.target_type}` : "Link that leads nowhere";
   return { file: "File", folder: "Folder" }[entry.type] ?? "Special file (device, pipe or socket)";
 }

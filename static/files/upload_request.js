@@ -1,6 +1,6 @@
 // send puts a body and tells how far it is, which fetch cannot. It gives {status, body, problem}, where problem stands
 // for a status that says no; what never got an answer is thrown as a Problem.
-import { onReturn, whileHere } from "../js/page_life.js";
+import { onResume, pageSignal } from "../js/page_lifecycle.js";
 import { Problem, refusal } from "./api.js";
 
 const silence = 60_000; // ms without any progress after which a connection counts as lost
@@ -15,7 +15,7 @@ export function send({ url, headers, body, progress, signal }) {
     };
     const lost = () => reject(signal.aborted ? new Problem(0, "left", "It was stopped.") : new Problem(0, "offline", "The connection was lost."));
     const stop = () => request.abort();
-    const ends = AbortSignal.any([signal, whileHere()]);
+    const ends = AbortSignal.any([signal, pageSignal()]);
     request.open("PUT", url);
     request.setRequestHeader("Accept", "application/problem+json");
     for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
@@ -53,7 +53,7 @@ export function wait(ms, signal) {
       resolve();
     };
     const timer = setTimeout(go, ms);
-    onReturn(go, { signal: over.signal });
+    onResume(go, { signal: over.signal });
     signal.addEventListener("abort", () => {
       go();
       reject(new Problem(0, "left", "It was stopped."));

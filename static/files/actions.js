@@ -1,4 +1,4 @@
-// Deeds are what can be done to files from the tree: new, rename, move, copy, delete, undo, download. Each answers at
+// FileActions are what can be done to files from the tree: new, rename, move, copy, delete, undo, download. Each answers at
 // once in the page, and says beside the tree what went wrong and what can be done about it.
 import { problemOf } from "./api.js";
 import * as dialogs from "./dialog.js";
@@ -8,7 +8,7 @@ import { download, h } from "../js/dom.js";
 import { plainName } from "./names.js";
 import { baseOf, encodeName, freeName, isText, decodeText, join, nameFault, parentOf, topmost, within } from "./paths.js";
 import { properties } from "./properties.js";
-import { count } from "./words.js";
+import { count } from "./format.js";
 
 // What can be done when a name is taken.
 const takenButtons = [{ value: "skip", text: "Skip" }, { value: "replace", text: "Replace", kind: "danger" }, { value: "both", text: "Keep both", kind: "primary", usual: true }];
@@ -28,49 +28,49 @@ function listed(paths) {
   return `${names.join(", ")} and ${last}`;
 }
 
-export class Deeds {
+export class FileActions {
   #undo = []; // ids of the last things put into the trash, the newest last
 
   // owner: {tree, files, loader, view, uploads, toast(text, act), changed(), reveal(path), open(node, how)}
-  // asking: {ask, sure} of dialog.js
+  // asking: {ask, confirm} of dialog.js
   constructor(owner, asking = dialogs) {
     this.owner = owner;
     this.asking = asking;
-    this.clip = null; // {paths, cut}
+    this.clipboard = null; // {paths, cut}
   }
 
   get files() {
     return this.owner.files;
   }
 
-  // into is the folder that something new goes into.
-  into() {
+  // targetFolder is the folder that something new goes into.
+  targetFolder() {
     const node = this.owner.tree.current();
     if (!node) return this.owner.tree.root;
     return node.folder && node.open ? node : node.parent;
   }
 
-  // attempt does something, and shows what went wrong.
-  async attempt(what, act) {
+  // run does something, and shows what went wrong.
+  async run(what, act) {
     try {
       return await act();
     } catch (err) {
       const problem = problemOf(err);
-      this.owner.toast(`${what}: ${problem.message}`, { bad: true, action: problem.passing && { text: "Retry", act: () => this.attempt(what, act) } });
+      this.owner.toast(`${what}: ${problem.message}`, { bad: true, action: problem.passing && { text: "Retry", act: () => this.run(what, act) } });
       return null;
     }
   }
 
-  async #fresh(...folders) {
+  async #reload(...folders) {
     await Promise.all([...new Set(folders)].map((path) => this.owner.tree.find(path)).filter((n) => n?.children).map((n) => this.owner.loader.read(n)));
   }
 
   // create makes a file or a folder, whose name is typed where it will stand.
-  async create(kind, folder = this.into()) {
+  async create(kind, folder = this.targetFolder()) {
     await this.owner.show(folder);
     const draft = this.owner.tree.draft(folder, kind);
     this.owner.changed();
-    this.owner.view.bring();
+    this.owner.view.scrollTo();
     const taken = (value) => folder.children?.some((c) => c.key === encodeName(value));
     const name = await this.owner.view.edit(draft.path, "", (value) => nameFault(value.replaceAll("/", "x")) || (taken(value) ? "This name is taken." : ""));
     this.owner.tree.drop(draft);
@@ -78,10 +78,10 @@ export class Deeds {
     if (!name) return;
     const path = join(folder.path, name.split("/").filter(Boolean).map(encodeName).join("/"));
     const deep = name.replace(/\/$/, "").includes("/");
-    await this.attempt(`“${plainName(encodeName(name))}” was not made`, async () => {
+    await this.run(`“${plainName(encodeName(name))}” was not made`, async () => {
       if (kind === "folder") await this.files.mkdir(path, deep);
       else await this.files.write(path, new Uint8Array(), { fresh: true, parents: deep });
-      await this.#fresh(folder.path);
+      await this.#reload(folder.path);
       await this.owner.reveal(path);
       if (kind === "file") this.owner.open(this.owner.tree.find(path), { pin: true });
     });
@@ -94,9 +94,9 @@ export class Deeds {
     const name = await this.owner.view.edit(node.path, before, fault);
     if (!name || name === before) return;
     const path = join(parentOf(node.path), encodeName(name));
-    await this.attempt(`“${plainName(node.key)}” was not renamed`, async () => {
+    await this.run(`“${plainName(node.key)}” was not renamed`, async () => {
       await this.#moveOne(node.path, path);
-      await this.#fresh(parentOf(node.path));
+      await this.#reload(parentOf(node.path));
       await this.owner.reveal(path);
     });
   }
@@ -107,8 +107,8 @@ export class Deeds {
     this.owner.moved(from, to);
   }
 
-  // carry moves or copies paths into a folder.
-  async carry(paths, folder, copy) {
+  // moveOrCopy moves or copies paths into a folder.
+  async moveOrCopy(paths, folder, copy) {
     const from = topmost(paths).filter((p) => (copy || parentOf(p) !== folder) && !within(folder, p));
     if (!from.length) return;
     const moved = new Set(); // which are left out when it is tried again
@@ -116,7 +116,7 @@ export class Deeds {
       moved.add(path);
       this.owner.moved(path, to);
     };
-    await this.attempt(copy ? "Not copied" : "Not moved", async () => {
+    await this.run(copy ? "Not copied" : "Not moved", async () => {
       const left = from.filter((p) => !moved.has(p));
       const there = await this.#names(folder);
       const same = copy ? left.filter((p) => parentOf(p) === folder) : []; // a copy beside the original
@@ -125,18 +125,18 @@ export class Deeds {
       if (!what) return;
       const beside = what === "both" ? [...same, ...taken] : same;
       const plain = left.filter((p) => !beside.includes(p) && !(what === "skip" && taken.includes(p)));
-      await this.#carryEach({ plain, beside, folder, copy, replace: what === "replace" && taken.length > 0, there, tell: copy ? () => {} : tell });
-      await this.#fresh(folder, ...from.map(parentOf));
+      await this.#transfer({ plain, beside, folder, copy, replace: what === "replace" && taken.length > 0, there, tell: copy ? () => {} : tell });
+      await this.#reload(folder, ...from.map(parentOf));
       announce(`${count(from.length, "item")} ${copy ? "copied" : "moved"}`);
     });
   }
 
-  async #carryEach({ plain, beside, folder, copy, replace, there, tell }) {
+  async #transfer({ plain, beside, folder, copy, replace, there, tell }) {
     const act = (paths, to) => (copy ? this.files.copy(paths, to, replace) : this.files.move(paths, to, replace));
     try {
       if (plain.length) await act(plain, folder);
     } catch (err) {
-      if (!copy) await this.#carriedHalf(plain, folder, tell);
+      if (!copy) await this.#reportMoved(plain, folder, tell);
       throw err;
     }
     for (const path of plain) tell(path, join(folder, baseOf(path)));
@@ -148,14 +148,14 @@ export class Deeds {
     }
   }
 
-  // #carriedHalf tells of those that did move when moving has gone wrong: they are in the folder, and no more where they were.
-  async #carriedHalf(paths, folder, tell) {
+  // #reportMoved tells of those that did move when moving has gone wrong: they are in the folder, and no more where they were.
+  async #reportMoved(paths, folder, tell) {
     try {
       const there = await this.#names(folder);
       const before = new Map();
       for (const parent of new Set(paths.map(parentOf))) before.set(parent, await this.#names(parent));
       for (const path of paths) if (there.has(baseOf(path)) && !before.get(parentOf(path)).has(baseOf(path))) tell(path, join(folder, baseOf(path)));
-      await this.#fresh(folder, ...before.keys());
+      await this.#reload(folder, ...before.keys());
     } catch {
       // what cannot be looked at is told of by the next look
     }
@@ -172,8 +172,8 @@ export class Deeds {
     return new Set(entries.map((e) => e.key));
   }
 
-  // #place is what a sentence calls a folder.
-  #place(folder) {
+  // #displayName is what a sentence calls a folder.
+  #displayName(folder) {
     return folder === this.files.home ? "~" : plainName(baseOf(folder)) || "/";
   }
 
@@ -181,7 +181,7 @@ export class Deeds {
     const one = taken.length === 1;
     return this.asking.ask({
       title: one ? `“${plainName(baseOf(taken[0]))}” is there already` : `${taken.length} of the names are there already`,
-      text: `In ${this.#place(folder)}. What is replaced is gone. A folder with something in it is not replaced.`,
+      text: `In ${this.#displayName(folder)}. What is replaced is gone. A folder with something in it is not replaced.`,
       buttons: takenButtons,
     });
   }
@@ -191,24 +191,24 @@ export class Deeds {
     const all = h("input", { type: "checkbox" });
     const body = more > 0 && h("label", { class: "ask-all" }, all, `Do this for all that are there already (${count(more, "more file")} to go)`);
     const what = await this.asking.ask({
-      title: `“${plainName(baseOf(upload.path))}” is there already`, text: `In ${this.#place(parentOf(upload.path))}.`, body,
+      title: `“${plainName(baseOf(upload.path))}” is there already`, text: `In ${this.#displayName(parentOf(upload.path))}.`, body,
       buttons: takenButtons,
     });
     return { what: what || "skip", all: all.checked };
   }
 
-  put(nodes, cut) {
+  setClipboard(nodes, cut) {
     if (!nodes.length) return;
-    this.clip = { paths: topmost(nodes.map((n) => n.path)), cut };
+    this.clipboard = { paths: topmost(nodes.map((n) => n.path)), cut };
     this.owner.changed();
     announce(`${count(nodes.length, "item")} ${cut ? "cut" : "copied"}`);
   }
 
-  async paste(folder = this.into()) {
-    if (!this.clip) return;
-    const { paths, cut } = this.clip;
-    if (cut) this.clip = null;
-    await this.carry(paths, folder.path, !cut);
+  async paste(folder = this.targetFolder()) {
+    if (!this.clipboard) return;
+    const { paths, cut } = this.clipboard;
+    if (cut) this.clipboard = null;
+    await this.moveOrCopy(paths, folder.path, !cut);
     this.owner.changed();
   }
 
@@ -216,28 +216,28 @@ export class Deeds {
   async remove(nodes, permanent = false) {
     const paths = topmost(nodes.map((n) => n.path));
     if (!paths.length) return;
-    if (permanent) return this.#erase(paths, nodes);
+    if (permanent) return this.#deleteForGood(paths, nodes);
     let left = paths; // that are not in the trash yet, when it is tried again
-    await this.attempt(`${namesOf(paths)} could not be deleted`, async () => {
+    await this.run(`${namesOf(paths)} could not be deleted`, async () => {
       const done = { gone: [], trashed: [], refused: new Map() };
       try {
-        await this.#discard(left, done);
+        await this.#trash(left, done);
       } finally {
         left = left.filter((path) => !done.gone.includes(path));
         if (done.trashed.length) this.#undo.push(done.trashed.map((t) => t.id));
-        await this.#gone(done.gone);
+        await this.#removed(done.gone);
       }
       const told = done.gone.length > 0 && `${namesOf(done.gone)} moved to the trash`;
       const undo = done.trashed.length ? { text: "Undo", act: () => this.undo() } : null;
       if (told) this.owner.toast(told, { action: undo });
       const [why] = done.refused.values();
-      if (why) await this.#erase([...done.refused.keys()], nodes, { why, told, undo });
+      if (why) await this.#deleteForGood([...done.refused.keys()], nodes, { why, told, undo });
     });
   }
 
-  // #discard puts paths into the trash, and notes in done which are there and which are refused. The answer to several does not
+  // #trash puts paths into the trash, and notes in done which are there and which are refused. The answer to several does not
   // say which one cannot go there: then each is tried by itself.
-  async #discard(paths, done) {
+  async #trash(paths, done) {
     try {
       done.trashed.push(...((await this.files.remove(paths)) ?? []));
       done.gone.push(...paths);
@@ -248,38 +248,38 @@ export class Deeds {
       done.gone.push(...half);
       if (status !== 409) throw err;
       if (paths.length === 1) return done.refused.set(paths[0], message);
-      for (const path of paths) if (!half.includes(path)) await this.#discard([path], done);
+      for (const path of paths) if (!half.includes(path)) await this.#trash([path], done);
     }
   }
 
-  // #erase deletes for good, if that is wanted. why says why it cannot go to the trash; told and undo are of what did.
-  async #erase(paths, nodes, { why = "", told = "", undo = null } = {}) {
+  // #deleteForGood deletes for good, if that is wanted. why says why it cannot go to the trash; told and undo are of what did.
+  async #deleteForGood(paths, nodes, { why = "", told = "", undo = null } = {}) {
     const what = namesOf(paths);
     const reason = !why ? "" : paths.length === 1 ? `${why} ` : `${listed(paths)} cannot be put into the trash. `;
     const folder = nodes.some((n) => paths.includes(n.path) && n.entry.type === "folder");
     const text = `${reason}${folder ? "Everything in it goes too. " : ""}This cannot be undone.`;
-    if (!(await this.asking.sure({ title: `Delete ${what} for good?`, text, act: "Delete for good" }))) return;
-    await this.attempt(`${what} could not be deleted`, async () => {
+    if (!(await this.asking.confirm({ title: `Delete ${what} for good?`, text, act: "Delete for good" }))) return;
+    await this.run(`${what} could not be deleted`, async () => {
       await this.files.remove(paths, true);
-      await this.#gone(paths);
+      await this.#removed(paths);
       this.owner.toast(`${what} deleted for good${told ? `, ${told}` : ""}`, { action: undo });
     });
   }
 
-  // #gone tells that paths are not where they were.
-  async #gone(paths) {
+  // #removed tells that paths are not where they were.
+  async #removed(paths) {
     if (!paths.length) return;
     this.owner.gone(paths);
-    await this.#fresh(...paths.map(parentOf));
+    await this.#reload(...paths.map(parentOf));
   }
 
   // undo brings back what was deleted last.
   async undo() {
     const ids = this.#undo.pop();
     if (!ids) return;
-    await this.attempt("Not restored", async () => {
+    await this.run("Not restored", async () => {
       await this.files.restore(ids);
-      this.owner.loader.everything();
+      this.owner.loader.reloadAll();
       this.owner.toast("Restored");
     });
   }
@@ -307,7 +307,7 @@ export class Deeds {
   }
 
   async properties(node) {
-    if (await properties(this.files, node)) await this.#fresh(parentOf(node.path));
+    if (await properties(this.files, node)) await this.#reload(parentOf(node.path));
   }
 
   async copyPath(nodes) {

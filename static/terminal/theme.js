@@ -1,11 +1,12 @@
 // look reads a terminal's colours and font from CSS variables, and tells when they change.
+import { h } from "../js/dom.js";
+
 const ansi = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
 
-// readLook gives xterm.js options for an element. Variables are read through a property, because what they stand for
+// readTheme gives xterm.js options for an element. Variables are read through a property, because what they stand for
 // (light-dark(), color-mix()) is not resolved in a variable itself.
-export function readLook(element) {
-  const probe = document.createElement("span");
-  probe.hidden = true;
+export function readTheme(element) {
+  const probe = h("span", { hidden: true });
   element.append(probe);
   const colour = (name) => {
     probe.style.color = `var(${name})`;
@@ -29,8 +30,8 @@ export function readLook(element) {
   return look;
 }
 
-// watchLook calls changed, once a frame at most, when the page or the system may have switched between light and dark.
-export function watchLook(changed, signal) {
+// watchTheme calls changed, once a frame at most, when the page or the system may have switched between light and dark.
+export function watchTheme(changed, signal) {
   let frame = 0;
   const soon = () => {
     cancelAnimationFrame(frame);
@@ -47,10 +48,9 @@ export function watchLook(changed, signal) {
   });
 }
 
-// hexOf is a colour, as the style sheet says it, in the form #rrggbb that decorations want.
-export function hexOf(colour, element) {
-  const probe = document.createElement("span");
-  probe.hidden = true;
+// toHex is a colour, as the style sheet says it, in the form #rrggbb that decorations want.
+export function toHex(colour, element) {
+  const probe = h("span", { hidden: true });
   probe.style.color = colour;
   element.append(probe);
   const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });

@@ -5,7 +5,7 @@ import { Problem, problemOf } from "../files/api.js";
 import { copy } from "../js/clipboard.js";
 import { h } from "../js/dom.js";
 import { decodeText, encodePath } from "../files/paths.js";
-import { moment } from "../files/words.js";
+import { shortTime } from "../files/format.js";
 import { write } from "./text.js";
 
 const plain = { bom: false, eol: "\n", encoding: "UTF-8" };
@@ -15,8 +15,8 @@ export function howOf(draft) {
   return draft.how?.encoding === "UTF-8" ? draft.how : plain;
 }
 
-// leftover gives the note that tells of a draft. tab: {path, owner, note(id, note)}
-export function leftover(tab, draft, { ask, sure, tell } = dialogs) {
+// draftNote gives the note that tells of a draft. tab: {path, owner, note(id, note)}
+export function draftNote(tab, draft, { ask, confirm, tell } = dialogs) {
   const { owner } = tab;
   const done = () => {
     tab.note("left", null);
@@ -41,12 +41,12 @@ export function leftover(tab, draft, { ask, sure, tell } = dialogs) {
     await owner.open(path);
   };
   return {
-    tone: "busy", icon: "warn", text: `There is unsaved work of yours (${moment(new Date(draft.at).toISOString())}). It cannot be put into this file now.`,
+    tone: "busy", icon: "warn", text: `There is unsaved work of yours (${shortTime(new Date(draft.at).toISOString())}). It cannot be put into this file now.`,
     acts: [
       { text: "Show it", act: show },
       { text: "Copy", act: () => copy(draft.text) },
       { text: "Save as…", act: saveAs },
-      { text: "Throw it away", act: async () => (await sure({ title: "Throw your unsaved work away?", text: "This cannot be undone.", act: "Throw it away" })) && done() },
+      { text: "Throw it away", act: async () => (await confirm({ title: "Throw your unsaved work away?", text: "This cannot be undone.", act: "Throw it away" })) && done() },
     ],
   };
 }

@@ -8,9 +8,9 @@ export function windowOf(top, height, rowHeight, count) {
   return [Math.min(first, last), last];
 }
 
-// arrange puts elements into a place in their order, which is the one that they are read in. The place holds no others, and
+// reorder puts elements into a place in their order, which is the one that they are read in. The place holds no others, and
 // what is in order already is not touched: moving would take the focus from it.
-export function arrange(place, elements) {
+export function reorder(place, elements) {
   let at = place.firstChild;
   for (const element of elements) {
     if (element !== at && at && element === at.nextSibling) at = element; // what was here comes later
@@ -21,13 +21,13 @@ export function arrange(place, elements) {
 
 export class VirtualList {
   #rows = [];
-  #shown = new Map(); // key → {element, row, stamp}
+  #shown = new Map(); // key → {element, row, version}
   #frame = 0;
 
-  // scroller scrolls; canvas in it holds the rows. key(row) is a row's name, make(row) its element, and stamp(row) a text
+  // scroller scrolls; canvas in it holds the rows. key(row) is a row's name, make(row) its element, and version(row) a text
   // that changes when the element must be made anew. place(element, i) is told where it stands.
-  constructor(scroller, canvas, { key, make, stamp, place = () => {} }) {
-    Object.assign(this, { scroller, canvas, key, make, stamp, place });
+  constructor(scroller, canvas, { key, make, version, place = () => {} }) {
+    Object.assign(this, { scroller, canvas, key, make, version, place });
     this.away = new AbortController();
     scroller.addEventListener("scroll", () => this.soon(), { passive: true, signal: this.away.signal });
     this.resized = new ResizeObserver(() => this.soon());
@@ -71,12 +71,12 @@ export class VirtualList {
     for (let i = first; i < last; i++) {
       const row = this.#rows[i];
       const key = this.key(row);
-      const stamp = this.stamp(row);
+      const version = this.version(row);
       let shown = this.#shown.get(key);
-      if (!shown || shown.stamp !== stamp || shown.row !== row) {
+      if (!shown || shown.version !== version || shown.row !== row) {
         const element = this.make(row);
         shown?.element.remove();
-        shown = { element, row, stamp };
+        shown = { element, row, version };
       }
       shown.element.style.transform = `translateY(${i * height}px)`;
       this.place(shown.element, i);
@@ -85,7 +85,7 @@ export class VirtualList {
     }
     for (const gone of this.#shown.values()) gone.element.remove();
     this.#shown = kept;
-    arrange(this.canvas, [...kept.values()].map((shown) => shown.element));
+    reorder(this.canvas, [...kept.values()].map((shown) => shown.element));
   }
 
   // element gives a row's element while it is drawn.
@@ -97,12 +97,12 @@ export class VirtualList {
   redraw(key) {
     const shown = this.#shown.get(key);
     if (!shown) return;
-    shown.stamp = null;
+    shown.version = null;
     this.draw();
   }
 
   // bring scrolls so that the row at i can be seen.
-  bring(i, align = "nearest") {
+  scrollTo(i, align = "nearest") {
     const height = this.rowHeight;
     const top = this.top + i * height;
     const s = this.scroller;

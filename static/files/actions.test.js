@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Files, Problem } from "./api.js";
-import { Deeds } from "./deeds.js";
+import { FileActions } from "./actions.js";
 import { fakePage } from "../js/fake_dom.js";
 
 fakePage();
 
-// The deeds on a folder /to that has these names in it, with an answer to what is asked.
+// The actions on a folder /to that has these names in it, with an answer to what is asked.
 function world(there, answer) {
   const w = { moved: [], done: [] };
   const note = (verb) => async (from, to) => w.done.push([verb, from.join(), to]);
@@ -14,7 +14,7 @@ function world(there, answer) {
     files: { list: async () => ({ entries: there.map((key) => ({ key })), next: "" }), move: note("move"), copy: note("copy") },
     tree: { find: () => null }, moved: (from, to) => w.moved.push([from, to]), toast: (text) => assert.fail(text),
   };
-  w.deeds = new Deeds(owner, {
+  w.actions = new FileActions(owner, {
     ask: async (question) => {
       w.question = question;
       return answer;
@@ -25,33 +25,33 @@ function world(there, answer) {
 
 test("what is moved under another name is told too, so that open files follow", async () => {
   const w = world(["a.txt"], "both");
-  await w.deeds.carry(["/from/a.txt", "/from/b.txt"], "/to", false);
+  await w.actions.moveOrCopy(["/from/a.txt", "/from/b.txt"], "/to", false);
   assert.deepEqual(w.done, [["move", "/from/b.txt", "/to"], ["move", "/from/a.txt", "/to/a%20(2).txt"]]);
   assert.deepEqual(w.moved, [["/from/b.txt", "/to/b.txt"], ["/from/a.txt", "/to/a%20(2).txt"]]);
 });
 
 test("what is copied or skipped has not moved", async () => {
   const copied = world(["a.txt"], "both");
-  await copied.deeds.carry(["/from/a.txt"], "/to", true);
+  await copied.actions.moveOrCopy(["/from/a.txt"], "/to", true);
   assert.deepEqual(copied.moved, []);
   const skipped = world(["a.txt"], "skip");
-  await skipped.deeds.carry(["/from/a.txt"], "/to", false);
+  await skipped.actions.moveOrCopy(["/from/a.txt"], "/to", false);
   assert.deepEqual([skipped.done, skipped.moved], [[], []]);
 });
 
 test("the usual answer about a name that is taken destroys nothing", async () => {
   const w = world(["a.txt"], "skip");
-  await w.deeds.carry(["/from/a.txt"], "/to", false);
+  await w.actions.moveOrCopy(["/from/a.txt"], "/to", false);
   assert.deepEqual(w.question.buttons.filter((b) => b.usual).map((b) => b.value), ["both"]);
   assert.match(w.question.text, /^In to\./);
-  w.deeds.owner.files.home = "/to";
-  await w.deeds.carry(["/from/a.txt"], "/to", false);
+  w.actions.owner.files.home = "/to";
+  await w.actions.moveOrCopy(["/from/a.txt"], "/to", false);
   assert.match(w.question.text, /^In ~\./);
 });
 
 test("of a move that failed half-way those that did move are told, and are not tried again", async () => {
   const w = world([]);
-  const { owner } = w.deeds;
+  const { owner } = w.actions;
   const disk = { "/from": ["a", "b", "c"], "/about": ["d"], "/to": [] };
   const toasts = [];
   let broken = true;
@@ -66,7 +66,7 @@ test("of a move that failed half-way those that did move are told, and are not t
       disk[to].push(name);
     }
   };
-  await w.deeds.carry(["/about/d", "/from/a", "/from/b", "/from/c"], "/to", false);
+  await w.actions.moveOrCopy(["/about/d", "/from/a", "/from/b", "/from/c"], "/to", false);
   assert.deepEqual(w.moved, [["/about/d", "/to/d"], ["/from/a", "/to/a"]]);
   broken = false;
   await toasts[0][1].action.act();
@@ -76,7 +76,7 @@ test("of a move that failed half-way those that did move are told, and are not t
 
 test("a delete that failed half-way is tried again with what is left", async () => {
   const w = world([]);
-  const { owner } = w.deeds;
+  const { owner } = w.actions;
   const asked = [];
   const toasts = [];
   const answers = [new Problem(503, "unavailable", "It does not answer.", "", [{ id: "1", path: "/a" }]), null];
@@ -87,18 +87,18 @@ test("a delete that failed half-way is tried again with what is left", async () 
     if (wrong) throw wrong;
     return paths.map((path) => ({ id: path, path }));
   };
-  await w.deeds.remove([{ path: "/a", entry: {} }, { path: "/b", entry: {} }]);
+  await w.actions.remove([{ path: "/a", entry: {} }, { path: "/b", entry: {} }]);
   await toasts[0][1].action.act();
   assert.deepEqual(asked, [["/a", "/b"], ["/b"]]);
 });
 
 // A world whose trash takes everything but what lies below /home/.local, and whose server answers to several before it does any.
-function fussy(sure) {
+function fussy(confirm) {
   const w = world([]);
   Object.assign(w, { asked: [], sent: [], toasts: [], gone: [] });
-  const { owner, asking } = w.deeds;
+  const { owner, asking } = w.actions;
   Object.assign(owner, { gone: (paths) => w.gone.push(...paths), toast: (...toast) => w.toasts.push(toast) });
-  asking.sure = async (question) => w.asked.push(question) && sure;
+  asking.confirm = async (question) => w.asked.push(question) && confirm;
   owner.files.remove = async (paths, permanent) => {
     w.sent.push([paths.join(), Boolean(permanent)]);
     if (permanent) return null;
@@ -106,7 +106,7 @@ function fussy(sure) {
     return paths.map((path) => ({ id: path, path }));
   };
   owner.files.restore = async (ids) => (w.restored = ids);
-  owner.loader = { everything() {} };
+  owner.loader = { reloadAll() {} };
   return w;
 }
 
@@ -114,7 +114,7 @@ const nodesOf = (...paths) => paths.map((path) => ({ path, entry: { type: "folde
 
 test("only what cannot go to the trash is asked about, and deleted for good", async () => {
   const w = fussy(true);
-  await w.deeds.remove(nodesOf("/home/a", "/home/.local", "/home/b"));
+  await w.actions.remove(nodesOf("/home/a", "/home/.local", "/home/b"));
   assert.deepEqual(w.asked.map((q) => q.title), ["Delete “.local” for good?"]);
   assert.match(w.asked[0].text, /^It is the trash itself/);
   assert.deepEqual(w.sent.filter(([, permanent]) => permanent), [["/home/.local", true]]);
@@ -126,18 +126,18 @@ test("only what cannot go to the trash is asked about, and deleted for good", as
 
 test("what cannot go to the trash stays when nobody wants it gone for good", async () => {
   const w = fussy(false);
-  await w.deeds.remove(nodesOf("/home/.local/x", "/home/.local/y", "/home/a"));
+  await w.actions.remove(nodesOf("/home/.local/x", "/home/.local/y", "/home/a"));
   assert.match(w.asked[0].text, /^“x” and “y” cannot be put into the trash\./);
   assert.deepEqual(w.gone, ["/home/a"]);
   assert.ok(w.sent.every(([, permanent]) => !permanent));
-  await w.deeds.remove(nodesOf("/home/.local"));
+  await w.actions.remove(nodesOf("/home/.local"));
   assert.deepEqual(w.sent.at(-1), ["/home/.local", false], "one alone is not sent again");
   assert.equal(w.asked.length, 2);
 });
 
 test("an archive of one folder holds it by its name, as that of several does", async () => {
   const w = world([]);
-  const { owner } = w.deeds;
+  const { owner } = w.actions;
   owner.files = new Files("/f", "/home/agent");
   owner.files.stat = async (path) => ({ type: path.endsWith("link") ? "link" : "folder" });
   const made = [];
@@ -147,7 +147,7 @@ test("an archive of one folder holds it by its name, as that of several does", a
   for (const nodes of [
     [node("/home/agent/a%20b")], [node("/home/agent/a"), node("/home/agent/b")], [node("/home/agent/l", "link")],
     [node("/home/agent", "folder", null)], [node("/", "folder", null)], [node("/srv/www", "folder", null)], [node("/srv/link", "folder", null)],
-  ]) await w.deeds.download(nodes);
+  ]) await w.actions.download(nodes);
   document.createElement = make;
   assert.deepEqual(made, [
     "/f?path=/home/agent&archive=zip&name=a%20b", "/f?path=/home/agent&archive=zip&name=a&name=b", "/f?path=/home/agent/l&archive=zip",

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { arrange, windowOf } from "./virtual.js";
+import { reorder, windowOf } from "./virtual_list.js";
 
 test("only the rows that can be seen, and a few around them, are drawn", () => {
   assert.deepEqual(windowOf(0, 240, 24, 10_000), [0, 18]);
@@ -32,7 +32,7 @@ test("rows stand in the order that they are seen in, and only those move that mu
     ["", "abc", "abc"], ["abc", "abc", ""], ["bc", "abcd", "ad"], ["abd", "abcd", "c"], ["abc", "bca", "a"], ["abcd", "adbc", null], ["abcd", "dcba", null], ["bd", "abcde", "ace"],
   ]) {
     const place = placeOf(before);
-    arrange(place, [...after].map(place.element));
+    reorder(place, [...after].map(place.element));
     assert.equal(place.list.map((e) => e.name).join(""), after, `${before} to ${after}`);
     if (put !== null) assert.equal(place.put.join(""), put, `${before} to ${after}`);
   }

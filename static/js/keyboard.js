@@ -1,5 +1,5 @@
 // Keyboard shortcuts. They never fire while somebody types, nor inside a terminal, nor with a modifier held.
-import { press } from "./press.js";
+import { shortcut } from "./shortcuts.js";
 import { openSheet } from "./sheets.js";
 
 export function isTyping(target) {
@@ -35,7 +35,7 @@ if (globalThis.document) arrive();
 globalThis.document?.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || isTyping(event.target)) return;
   if (document.querySelector("dialog[open]") || !document.querySelector(".nav, .workspace")) return;
-  const action = press(event.key, event.timeStamp, Boolean(document.querySelector(".workspace")));
+  const action = shortcut(event.key, event.timeStamp, Boolean(document.querySelector(".workspace")));
   if (!action) return;
   event.preventDefault();
   perform(action);

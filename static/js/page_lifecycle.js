@@ -7,13 +7,13 @@ globalThis.addEventListener?.("pageshow", (event) => {
   if (event.persisted) here = new AbortController();
 });
 
-// whileHere gives a signal that ends when the page is left.
-export function whileHere() {
+// pageSignal gives a signal that ends when the page is left.
+export function pageSignal() {
   return here.signal;
 }
 
-// onReturn calls back when what was lost may work again: the browser is online again, or the page is back.
-export function onReturn(back, { signal } = {}) {
+// onResume calls back when what was lost may work again: the browser is online again, or the page is back.
+export function onResume(back, { signal } = {}) {
   globalThis.addEventListener?.("online", () => back(), { signal });
   globalThis.addEventListener?.("pageshow", (event) => event.persisted && back(), { signal });
 }
