@@ -1,4 +1,4 @@
-// What every page loads. Pages work without it; it makes them live and quick.
+// Loaded by every page. Pages work without it; it keeps them up to date and saves round trips.
 import "./htmx.js";
 import { loaded } from "./loaded.js";
 import "./copy.js";

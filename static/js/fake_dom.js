@@ -1,4 +1,4 @@
-// As much of a page as the tests of what draws itself need.
+// A minimal DOM for tests of modules that create elements.
 
 export class FakeElement extends EventTarget {
   constructor(tag) {
@@ -48,7 +48,6 @@ export class FakeElement extends EventTarget {
   scrollIntoView() {}
 }
 
-// fakePage puts a document where scripts find it.
 export function fakePage() {
   const make = (tag) => new FakeElement(tag);
   globalThis.document = Object.assign(make("document"), {

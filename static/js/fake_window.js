@@ -1,4 +1,4 @@
-// A window for tests of what connects. Import it before the modules under test.
+// A window for tests of modules that open connections. Import it before the modules under test.
 const page = new EventTarget();
 export const sockets = []; // the newest last
 
@@ -32,7 +32,7 @@ export class FakeSocket {
 export const last = () => sockets.at(-1);
 export const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-// fires fires an event of the window.
+// fires dispatches an event on the window.
 export function fires(kind, more = {}) {
   page.dispatchEvent(Object.assign(new Event(kind), more));
 }

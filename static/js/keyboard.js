@@ -1,4 +1,4 @@
-// Keyboard shortcuts. They never fire while somebody types, nor inside a terminal, nor with a modifier held.
+// Keyboard shortcuts. They are off in text fields, in terminals and while a modifier is held.
 import { shortcut } from "./shortcuts.js";
 import { openSheet } from "./sheets.js";
 
@@ -22,7 +22,7 @@ function enter(field) {
   field.select();
 }
 
-// arrive gives the focus to the filter when its key has led here.
+// Focuses the filter when its shortcut was pressed on another page.
 function arrive() {
   const field = location.hash === "#filter" && document.getElementById("filter");
   if (!field) return;

@@ -1,4 +1,4 @@
-// The note that parts of the page have not loaded (views, "late") goes when every script that the page needs has said so here.
+// Removes the note that parts of the page have not loaded (#late), once every script that it waits for has called loaded.
 export function loaded(script) {
   const note = document.getElementById("late");
   if (!note) return;

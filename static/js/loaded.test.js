@@ -13,7 +13,7 @@ test("the note goes when the last script has loaded, whatever their order", () =
     assert.equal(gone, false);
     loaded(order[1]);
     assert.equal(gone, true);
-    loaded(order[1]); // there is none any more
+    loaded(order[1]); // already removed
   }
   delete globalThis.document;
 });

@@ -1,15 +1,15 @@
-// The workspace's panes: splitters that move by pointer and keyboard, panes that hide, fill the window, or on a phone
-// take turns. Where they stand is kept with the person, so that the next page, also in another browser, is drawn so.
+// The workspace's panes: splitters for pointer and keyboard; panes that hide, maximize, or on a phone show one at a time.
+// The layout is stored per user on the server, which renders the next page with it.
 import { drag } from "./drag.js";
 import { paneBefore, ratio, resize, reveal, serialize, toggle, visible } from "./layout.js";
 import { setPreference } from "./preferences.js";
 
 const phone = matchMedia("(max-width: 43.74rem)"); // as in panes.css
-const least = 240; // px that a pane keeps
-const step = 0.02; // of both panes, for one press of an arrow
+const least = 240; // px; the minimum width of a pane
+const step = 0.02; // of both panes, for one arrow key press
 const leap = 0.1; // with Shift
 
-// Where the focus goes in a pane, the first that can be seen.
+// What gets the focus in a pane: the first visible match.
 const places = [".cm-content", ".xterm-helper-textarea", "[data-focus]", ".pane button, .pane a[href]"];
 
 const root = document.querySelector(".panes");
@@ -22,7 +22,7 @@ function grown(slot) {
   return Number(getComputedStyle(slot).flexGrow) || 1;
 }
 
-// show brings a pane before the person's eyes, wherever it is. It gives its slot.
+// show makes a pane visible and returns its slot.
 export function show(id) {
   if (!slots.has(id)) return null;
   panes = reveal(panes, id);
@@ -32,7 +32,7 @@ export function show(id) {
   return slots.get(id);
 }
 
-// enter shows a pane and puts the focus into it.
+// enter shows a pane and focuses it.
 function enter(id) {
   const slot = show(id);
   for (const place of places) {
@@ -54,7 +54,7 @@ function press(id) {
   apply();
 }
 
-// apply draws what is so, and keeps it.
+// apply draws the layout and stores it.
 function apply() {
   draw();
   setPreference("panes", serialize(panes));
@@ -88,7 +88,7 @@ function drawSplitter(id, splitter) {
   splitter.setAttribute("aria-controls", `slot-${left.id}`);
 }
 
-// room is the place of both panes beside a splitter, in pixels.
+// room returns the position and width of both panes beside a splitter, in pixels.
 function room(id) {
   const left = slots.get(paneBefore(panes, id).id).getBoundingClientRect();
   const right = slots.get(id).getBoundingClientRect();
@@ -130,12 +130,12 @@ function nudge(event) {
   apply();
 }
 
-// putBack gives all panes the width that they come with.
+// putBack restores the default widths.
 function putBack() {
   panes = panes.map((p) => ({ ...p, share: Number(slots.get(p.id).dataset.share) || p.share }));
 }
 
-// shortcut: Ctrl+Shift+1, 2 … goes to a pane, Ctrl+Shift+Enter lets the one with the focus fill the window.
+// Ctrl+Shift+1, 2 … goes to a pane; Ctrl+Shift+Enter maximizes the focused one.
 function shortcut(event) {
   if (!event.ctrlKey || !event.shiftKey || event.altKey || event.metaKey) return;
   const digit = /^Digit([1-9])$/.exec(event.code)?.[1];
@@ -147,7 +147,7 @@ function shortcut(event) {
   else if (!phone.matches) fill(id);
 }
 
-// fit keeps the page above a phone's keyboard also where the browser only lays that over it.
+// fit keeps the page above an on-screen keyboard in browsers that do not resize the page for it.
 function fit() {
   const { height, offsetTop } = visualViewport;
   document.body.style.setProperty("--seen", `${Math.round(height)}px`);

@@ -1,8 +1,7 @@
-// Which ports to offer, without any DOM. A port is {number, open}; offered holds the numbers that were offered and have not
-// been closed since.
+// Which ports to offer, without a DOM.
 
-// changes says what to show and what to take away when the open ports are these. The first look offers nothing: what is
-// open when a page opens is no news.
+// changes compares the open ports with those before. The first call (before is null) offers nothing: only ports that open
+// later are news.
 export function changes(before, open) {
   const now = new Set(open);
   if (before === null) return { show: [], hide: [], known: now };

@@ -1,6 +1,6 @@
-// "Port 3000 is open": a small offer for each port that begins to listen while the page is open, until it is dismissed or
-// the port closes. What listens stands in the menu of ports, which sandboxd keeps up to date; while a sandbox
-// rests nothing is known, and nothing changes here.
+// "Port 3000 is open": a card for each port that opens while the page is open, until it is dismissed or the port closes. The
+// list comes from the ports menu, which the server keeps up to date. While the sandbox is asleep the list is unknown, and
+// nothing changes here.
 import { announce } from "./announce.js";
 import { h, icon } from "./dom.js";
 import { changes } from "./port_changes.js";

@@ -1,13 +1,13 @@
-// What the server keeps of how a person works in the workspace: a small object, written as a whole a moment after it has
-// changed. The page brings it (data-preferences of <main>), so that nothing jumps when it loads. Windows tell each other
-// what they change, so that none writes back what another one had before.
+// The user's workspace preferences: a small object, saved as a whole shortly after each change. The page brings it
+// (data-preferences), so that nothing moves while it loads. Windows broadcast their changes, so that none overwrites
+// another's.
 const pause = 400; // ms after the last change
-const again = 3000; // ms after which a write that went wrong is tried once more
+const again = 3000; // ms before a failed save is retried once
 
 export class Preferences {
   #timer = 0;
 
-  // text is what the page brings; channel a BroadcastChannel, or null; put(body) asks the server and gives its answer.
+  // text is the JSON in the page. channel is a BroadcastChannel, or null. put(body) saves and resolves to the response.
   constructor(text, { channel = null, put, wait = (act, ms) => setTimeout(act, ms) }) {
     this.kept = JSON.parse(text || "{}");
     Object.assign(this, { channel, put, wait });
@@ -30,12 +30,12 @@ export class Preferences {
     this.#timer = this.wait(() => this.send(), ms);
   }
 
-  // flush writes at once what waits for it.
+  // flush saves pending changes at once.
   flush() {
     if (this.#timer) this.send();
   }
 
-  // send writes all of it. What goes wrong is tried once more; after that the next change brings all of it.
+  // send saves everything. A failure is retried once; after that the next change saves everything again.
   async send(last = false) {
     clearTimeout(this.#timer);
     this.#timer = 0;
@@ -59,17 +59,16 @@ const own = new Preferences(place?.dataset.preferences, {
   put: (body) => fetch("/preferences/workspace", { method: "PUT", headers: { "Content-Type": "application/json" }, body, keepalive: true }),
 });
 
-// preference gives what is kept under a name, or otherwise.
 export function preference(name, otherwise) {
   return own.get(name, otherwise);
 }
 
-// setPreference keeps a value under a name. Names are those of web/layout.go.
+// setPreference stores a value. web/layout.go has the names.
 export function setPreference(name, value) {
   own.set(name, value);
 }
 
-// size and setPaneSize are for the inside of a pane, such as the width of a tree: whole pixels under a name of its own.
+// paneSize and setPaneSize are for sizes inside a pane, such as the width of the tree, in whole pixels.
 export function paneSize(name, otherwise) {
   return preference("sizes", {})[name] ?? otherwise;
 }

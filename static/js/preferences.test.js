@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Preferences } from "./preferences.js";
 
-// Windows of one browser, whose timers go off when they are told to.
+// Windows of one browser, with timers that the test fires.
 function windows(n, answers = []) {
   const channels = Array.from({ length: n }, () => new EventTarget());
   const w = { sent: [], waiting: [] };

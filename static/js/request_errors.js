@@ -1,4 +1,4 @@
-// Shows failed htmx requests as toasts. A fragment of this page is swapped in; of a whole error page only the message is shown.
+// Shows failed htmx requests as toasts. Fragments are swapped in as usual; of a whole error page only the message is shown.
 import { toast } from "./toast.js";
 
 const error = (text) => toast(text, { bad: true });

@@ -1,9 +1,9 @@
-// A log that is followed: what the program writes is added as it comes, as text without the sequences of terminals.
+// Follows a log: appends output as it comes, without its escape sequences.
 import { plainText } from "../terminal/sequences.js";
 import { live } from "./live.js";
 
-const mostText = 512 * 1024; // characters that the page keeps
-const pace = 100; // ms between two additions, however much a program writes
+const mostText = 512 * 1024; // characters kept in the page
+const pace = 100; // ms between two updates
 
 function follow(log, state) {
   const say = (text, tone) => {
@@ -26,7 +26,7 @@ function follow(log, state) {
     say("Following", "good");
   });
   channel.addEventListener("text", (event) => {
-    if (begins) log.textContent = waits = ""; // what the page has comes first
+    if (begins) log.textContent = waits = ""; // the server sends the log from the start
     begins = false;
     waits = (waits + event.data).slice(-mostText);
     timer ||= setTimeout(add, pace);
@@ -35,7 +35,7 @@ function follow(log, state) {
   channel.addEventListener("ended", (event) => say(event.data ? "Not following" : "Ended", "still"));
 }
 
-// trim forgets the oldest pieces of a log that has grown long.
+// trim removes the oldest part of a long log.
 function trim(log) {
   log.normalize();
   const text = log.firstChild;

@@ -1,11 +1,11 @@
-// What the keys of the page mean. It knows no page, so that it can be tested.
+// The meaning of keys, without a DOM.
 const patience = 900; // ms between the two keys of "g s"
 let goUntil = 0;
 
 const go = { s: "/", t: "/templates" };
 
-// shortcut gives the action of a key, or nothing. In a workspace a key is most likely meant for what had the focus a moment
-// ago, so that only the help opens there.
+// shortcut returns the action of a key, or null. In a workspace most keys are meant for the terminal or the editor that had
+// the focus a moment ago, so only the help opens there.
 export function shortcut(key, now, workspace = false) {
   if (workspace && key !== "?") return null;
   if (now < goUntil && go[key]) {

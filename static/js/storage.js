@@ -1,4 +1,4 @@
-// JSON in a Storage, which may be missing, full or blocked: what cannot be stored is only a lost convenience.
+// JSON in a Storage, which may be missing, full or blocked. Losing what is stored must be harmless.
 
 export function readJSON(store, key, otherwise = {}) {
   try {

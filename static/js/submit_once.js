@@ -1,8 +1,8 @@
-// A form marked data-once is sent once: its buttons are dead until the answer or until the page is shown again. A form
-// marked data-confirm asks first.
+// Forms with data-once are sent once: their buttons are disabled until the response, or until the page is shown again. Forms
+// with data-confirm ask first.
 function disable(form, pressed) {
   pressed?.classList.add("going");
-  // Only after the browser has collected the fields: a disabled button's value is not sent.
+  // After the browser has collected the fields: the value of a disabled button is not sent.
   setTimeout(() => {
     for (const button of form.querySelectorAll("button")) button.disabled = true;
   });

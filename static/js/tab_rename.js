@@ -1,7 +1,7 @@
-// A tab that is being renamed: an input in its place, until Enter or Escape, or until something else has the focus.
+// Renames a tab in place, in an input. Enter and leaving it save, Escape cancels.
 import { h } from "./dom.js";
 
-const longest = 40; // as web/tab_names.go has it
+const longest = 40; // as in web/tab_names.go
 
 export function renameIn(tab, name, usual, done) {
   if (tab.querySelector("input")) return;

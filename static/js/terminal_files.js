@@ -1,4 +1,4 @@
-// What the workspace's terminals use of their sandbox: its files, for path links and pasted files, and the scrollback.
+// What the workspace's terminals need of their sandbox: its files, for path links and pasted files, and the scrollback.
 import { Files } from "../files/api.js";
 import { encodePath } from "../files/paths.js";
 

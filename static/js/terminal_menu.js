@@ -1,4 +1,4 @@
-// The menu of the terminal that is shown: what can be done with it that has no place on a small screen or no key to press.
+// The menu of the visible terminal: actions that have no key or no room on a small screen.
 import { h, icon } from "./dom.js";
 import { preference, setPreference } from "./preferences.js";
 

@@ -1,5 +1,5 @@
-// <sandbox-terminals>: a row of tabs, each a terminal of its own. It ends its terminals when it leaves the page, so
-// that the live stream can put something else in its place.
+// <sandbox-terminals>: tabs with a terminal each. Removing it from the page disconnects the terminals, so that updates can
+// replace it.
 import { mount } from "../terminal/terminal.js";
 import { announce } from "./announce.js";
 import { h, icon } from "./dom.js";
@@ -11,9 +11,9 @@ import { terminalMenu } from "./terminal_menu.js";
 import { renameIn } from "./tab_rename.js";
 import { toast } from "./toast.js";
 
-const lookEvery = 15_000; // ms between stateLabels at which terminals other windows have opened
+const refreshEvery = 15_000; // ms; other windows open and close terminals too
 
-// What the connection's states are called, with the tone and the shape of each.
+// Connection state → tone, icon, label.
 const stateLabels = {
   connecting: ["busy", "state-busy", "Connecting…"],
   connected: ["good", "state-running", "Connected"],
@@ -28,7 +28,7 @@ class SandboxTerminals extends HTMLElement {
   #tabs = new Map(); // name → {tab, pick, screen, terminal, state, title, viewers, fresh}
   #shown = "";
   #kind = "";
-  #labels = {}; // what people call them, by name
+  #labels = {}; // the user's names, by tab
   #away = new AbortController();
 
   connectedCallback() {
@@ -56,23 +56,23 @@ class SandboxTerminals extends HTMLElement {
     this.#tabs.clear();
   }
 
-  // The lines of the terminal that is shown, for whoever wants to read it rather than see it.
+  // text returns the lines of the visible terminal, for tests.
   text() {
     return this.#tabs.get(this.#shown)?.terminal?.text() ?? [];
   }
 
-  // rejoin attaches the terminals again that found the sandbox asleep, when something else has woken it.
+  // rejoin reconnects terminals that were asleep, after something else woke the sandbox.
   rejoin() {
     for (const t of this.#tabs.values()) t.terminal?.rejoin();
   }
 
-  // setPaneKind says how the sandbox stands now, as the kind of pane that it would have.
+  // setPaneKind sets the state of the sandbox, as the kind of pane that it would show.
   setPaneKind(kind) {
     this.#kind = kind;
     for (const t of this.#tabs.values()) t.terminal?.rest(kind);
   }
 
-  // isAsleep says whether the sandbox isAsleep under a terminal, or is being woken from it.
+  // isAsleep says whether the sandbox is asleep, or is being woken from one of these terminals.
   get isAsleep() {
     return [...this.#tabs.values()].some((t) => ["asleep", "frozen", "waking"].includes(t.state));
   }
@@ -105,13 +105,13 @@ class SandboxTerminals extends HTMLElement {
   #new() {
     const name = freshName(this.#names());
     if (!name) return announce("There are as many terminals as a sandbox may have.");
-    if (this.#labels[name]) this.#label(name, ""); // of one that has ended without being closed
+    if (this.#labels[name]) this.#label(name, ""); // left from a terminal that ended without being closed
     this.#add(name);
     this.#tabs.get(name).fresh = true;
     this.#show(name);
   }
 
-  // rename asks for a name in the tab itself. Everybody who sees the sandbox sees it.
+  // Names are shared by everyone with access to the sandbox.
   #rename(name) {
     const t = this.#tabs.get(name);
     if (t) renameIn(t.tab, this.#labels[name] ?? "", labelOf(name), (label) => this.#label(name, label));
@@ -131,7 +131,7 @@ class SandboxTerminals extends HTMLElement {
     toast(problem?.detail ?? "The terminal could not be renamed.", { bad: true });
   }
 
-  // open asks which terminals there are, with where their programs stand. It gives the folder of the one that is shown.
+  // #folder resolves to the working directory of the visible terminal.
   async #folder() {
     const { terminals } = await this.#list();
     return terminals.find((t) => t.name === this.#shown)?.folder ?? "";
@@ -165,7 +165,7 @@ class SandboxTerminals extends HTMLElement {
     const terminal = mount(t.screen, {
       url: socketURL(`${this.dataset.path}${encodeURIComponent(name)}/ws`).href,
       tab: name,
-      wake: t.fresh, // a person has just asked for it
+      wake: t.fresh, // the user has just asked for it
       files: this.files,
       history: () => scrollbackOf(`${this.dataset.path}${encodeURIComponent(name)}/text`),
       copyOnSelect: () => preference("copy_on_select", false),
@@ -233,9 +233,8 @@ class SandboxTerminals extends HTMLElement {
     this.end.replaceChildren(state);
   }
 
-  // Other windows open and close terminals too.
   #pollList() {
-    const timer = setInterval(() => this.#refreshList(), lookEvery);
+    const timer = setInterval(() => this.#refreshList(), refreshEvery);
     this.#away.signal.addEventListener("abort", () => clearInterval(timer));
     window.addEventListener("focus", () => this.#refreshList(), { signal: this.#away.signal });
     this.#refreshList();
@@ -248,7 +247,7 @@ class SandboxTerminals extends HTMLElement {
       this.#labels = labels ?? {};
       this.#merge(terminals);
     } catch {
-      // The connection's own state says that sandboxd is away.
+      // The connection's state already tells when sandboxd is unreachable.
     }
   }
 
@@ -270,8 +269,8 @@ class SandboxTerminals extends HTMLElement {
 
 customElements.define("sandbox-terminals", SandboxTerminals);
 
-// Terminals stay as they are while the live stream brings panes that they stand for themselves: what is on the screen is
-// not lost while the sandbox sleeps, and the very same terminal goes on when it wakes.
+// Terminals stay in the page when an update brings a pane that they cover themselves: the screen stays readable while the
+// sandbox is asleep, and the same terminal continues when it wakes.
 document.addEventListener("htmx:partialBeforeSwap", (event) => {
   const { target, fragment } = event.detail;
   if (target.id !== "pane-terminal" || target.dataset.kind !== "terminals") return;

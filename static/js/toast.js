@@ -4,7 +4,7 @@ import { h, icon } from "./dom.js";
 
 const minDuration = 8000; // ms
 const perCharacter = 90; // ms
-const forAction = 3000; // ms more when there is an action to decide on
+const forAction = 3000; // ms more to decide on the action
 
 let element = null;
 let timer = 0;
@@ -44,7 +44,7 @@ export function hideToast() {
   element.hidden = true;
 }
 
-// find finds the page's element once, and keeps its toast while the pointer or the focus is in it.
+// find finds the page's element. The toast stays while the pointer or the focus is in it.
 function find() {
   if (element) return element;
   element = document.getElementById("toast");
@@ -62,7 +62,7 @@ function restart() {
   timer = setTimeout(hideToast, length);
 }
 
-// leave returns the focus before the focused button goes.
+// leave returns the focus before the focused button is removed.
 function leave() {
   if (!element.contains(document.activeElement)) return;
   if (focusBefore?.isConnected && focusBefore.checkVisibility()) focusBefore.focus({ preventScroll: true });

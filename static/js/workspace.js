@@ -1,4 +1,4 @@
-// What only the workspace loads: the panes, the files' place, the terminals and the port opener.
+// Loaded by the workspace: panes, files, terminals and ports.
 import { loaded } from "./loaded.js";
 import "./files_pane.js";
 import "./icons.js";

@@ -7,12 +7,12 @@ const minute = 60_000;
 beforeEach(() => mock.timers.enable({ apis: ["setInterval", "Date"] }));
 afterEach(() => mock.timers.reset());
 
-// pass lets minutes pass one by one: within one step all timers see its end.
+// pass advances minute by minute: within one tick all timers see its end.
 function pass(minutes) {
   for (let n = 0; n < minutes; n++) mock.timers.tick(minute);
 }
 
-// A page under test: what the browser would say of it, and its events.
+// A fake page: its state and its events.
 class Page extends EventTarget {
   visibilityState = "visible";
   focused = true;
@@ -24,7 +24,7 @@ class Page extends EventTarget {
   }
 }
 
-// watch gives a page and how often it was noted that somebody looks at it.
+// watch returns a page and how often its Attention reported.
 function watch() {
   const away = new AbortController();
   const w = { page: new Page(), notes: 0, away };

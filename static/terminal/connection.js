@@ -1,8 +1,8 @@
-// Connection is a terminal's WebSocket. It reconnects by itself, except after a final close code, but never wakes a sandbox
-// by itself: a forgotten page must not keep a sandbox awake.
+// Connection is a terminal's WebSocket. It reconnects by itself, except after a final close code, but wakes the sandbox only
+// on request: a forgotten page must not keep a sandbox awake.
 //
 // States: "connecting" (the first time), "connected", "reconnecting", "asleep" (wake() wakes the sandbox; reason says why
-// the last attempt failed), "waking", and "closed" (reason says why; wake() tries again).
+// the last attempt to wake it failed), "waking", and "closed" (reason says why; wake() tries again).
 import { ReconnectingSocket, refusal } from "../js/reconnect.js";
 
 const openTimeout = 15_000; // ms
@@ -28,8 +28,8 @@ export function addressOf(url, wake) {
 export class Connection extends ReconnectingSocket {
   #timer = 0; // of the attempt to connect
   #state = "";
-  #woke = false; // the attempt was to wake the sandbox
-  #heard = false; // it brought something
+  #woke = false; // the last attempt was to wake the sandbox
+  #heard = false; // it received something
 
   // on: {open(), message(ArrayBuffer), state(state, reason), rest(how), called when a refusal says how the sandbox rests}
   constructor(url, on) {

@@ -3,8 +3,8 @@ import { afterEach, beforeEach, mock, test } from "node:test";
 import { fires, last, settled, sockets } from "../js/fake_window.js";
 import { addressOf, Connection } from "./connection.js";
 
-let answer; // of the same address without an upgrade
-const asked = []; // how it was asked
+let answer; // to the request without an upgrade
+const asked = []; // its options
 const connections = [];
 
 beforeEach(() => {
@@ -31,7 +31,7 @@ function open() {
 const says = (text) => last().says(new TextEncoder().encode(text).buffer);
 const wakes = () => !last().url.searchParams.has("wake");
 
-// asleep is a terminal whose sandbox has fallen asleep.
+// asleep returns a terminal whose sandbox has fallen asleep.
 function asleep() {
   const o = open();
   o.connection.connect();

@@ -1,12 +1,11 @@
-// Pictures and other files that are pasted or dropped into a terminal: they become files of the sandbox, whose paths are
-// typed into it.
+// Saves files that are pasted or dropped into a terminal in the sandbox, and types their paths.
 import { filesOf, nameFor, quote } from "./pasting.js";
 
 const mostFiles = 20;
-const largest = 100 * 1024 * 1024; // bytes; what is larger belongs into the file browser, which resumes
+const largest = 100 * 1024 * 1024; // bytes; larger files belong in the file browser, which can resume uploads
 
-// FileInput watches an element. files: {folder, put(name, file, signal) → Promise<path>}; say(text, tone, stop) shows what
-// is going on ("" for nothing), and type(text) types.
+// put(name, file, signal) saves a file and resolves to its path. say(text, tone, stop) shows the progress, "" hides it.
+// type(text) types.
 export class FileInput {
   constructor(root, { put, say, type, signal }) {
     this.put = put;

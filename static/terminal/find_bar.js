@@ -1,4 +1,4 @@
-// The bar that finds text in a terminal: upwards first, because that is where a terminal's past is.
+// The find bar of a terminal. It searches upwards first, where the older output is.
 import { SearchAddon } from "@xterm/addon-search";
 import { h } from "../js/dom.js";
 import { toHex } from "./theme.js";
@@ -13,7 +13,7 @@ export class FindBar {
   #options = { caseSensitive: false, regex: false };
   #broken = false;
 
-  // screen is a terminal of xterm.js, root where the bar stands; closed is called when it is closed.
+  // screen is an xterm.js terminal; root gets the bar; closed() is called when the bar closes.
   constructor(screen, root, closed) {
     this.screen = screen;
     this.closed = closed;
@@ -46,7 +46,7 @@ export class FindBar {
   }
 
   #key(event) {
-    event.stopPropagation(); // neither the page's shortcuts nor the copy mode's keys
+    event.stopPropagation(); // keeps keys from the page's shortcuts and the copy mode
     if (event.key === "Escape") this.close();
     else if (event.key === "Enter" && event.target === this.input) event.shiftKey ? this.next() : this.previous();
     else return;
@@ -67,11 +67,11 @@ export class FindBar {
     this.#find((text, options) => this.search.findNext(text, options));
   }
 
-  // look searches upwards: from the end when what is wanted has changed, else from the present find.
+  // #search searches upwards: from the end when the query has changed, else from the current match.
   #search(afresh) {
     if (afresh) {
       this.screen.clearSelection();
-      this.search.clearDecorations(); // the addon does not notice by itself that only the options are other ones
+      this.search.clearDecorations(); // the addon does not notice changed options
     }
     this.#find((text, options) => this.search.findPrevious(text, options));
   }

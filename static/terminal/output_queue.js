@@ -1,16 +1,16 @@
-// OutputQueue stands between the websocket and the screen: it hands output to the screen in pieces that leave the page
-// responsive, never so much that xterm.js would discard it, and says how much has been drawn. No DOM in here.
-const inFlightLimit = 256 * 1024; // bytes that the screen is working on
+// OutputQueue feeds output to the screen in pieces that keep the page responsive, never more than xterm.js can hold, and
+// acknowledges what was drawn. No DOM in here.
+const inFlightLimit = 256 * 1024; // bytes not drawn yet
 const pieceLimit = 64 * 1024;
 const ackEvery = 128 * 1024;
 
 export class OutputQueue {
   #queue = [];
   #inFlight = 0;
-  #drawn = 0; // not acknowledged yet
-  #generation = 0; // of the connection: what an earlier one sent is not acknowledged to the next
+  #drawn = 0; // not yet acknowledged
+  #generation = 0; // of the connection; output of an earlier one must not be acknowledged to the next
 
-  // write(bytes, done) draws and calls done; acknowledge(n) tells the other side.
+  // write(bytes, done) draws and then calls done(); acknowledge(n) reports n drawn bytes.
   constructor(write, acknowledge) {
     this.write = write;
     this.acknowledge = acknowledge;
@@ -21,7 +21,7 @@ export class OutputQueue {
     this.#move();
   }
 
-  // restart forgets what waits: a new connection draws the whole screen anew.
+  // restart drops what is queued: a new connection redraws the whole screen.
   restart() {
     this.#queue = [];
     this.#drawn = 0;

@@ -1,6 +1,5 @@
-// The whole page of a sandbox's own host where its image has no ttyd: one terminal that fills the window. The page has
-// <div id="terminal" data-socket="/ws" data-sandbox="NAME" data-tab="main"> (internal/proxy), this script and its
-// style sheet.
+// The page of a sandbox's own host when its image has no ttyd: one terminal that fills the window. internal/proxy renders
+// <div id="terminal" data-socket="/ws" data-sandbox="NAME" data-tab="main">.
 import { socketURL } from "../js/reconnect.js";
 import { cleanTitle } from "../js/tabs.js";
 import { mount } from "./terminal.js";

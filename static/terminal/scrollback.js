@@ -1,5 +1,5 @@
-// The scrollback of a terminal, laid over it: all that it has shown, to search and to select by keyboard while the program
-// goes on underneath. Where tmux keeps the past, only the sandbox has it; elsewhere the terminal itself does.
+// The scrollback of a terminal as an overlay, to search and to select in by keyboard while the program runs on. With tmux
+// only the sandbox has the scrollback, else xterm.js has.
 import { FitAddon } from "@xterm/addon-fit";
 import { Unicode11Addon } from "@xterm/addon-unicode11";
 import { Terminal } from "@xterm/xterm";
@@ -17,8 +17,8 @@ export class Scrollback {
   #caret = start(0);
   #find = null;
 
-  // text has the escape sequences of its colours, or none. closed is called when it is closed; links, which may be
-  // missing, makes a link provider for a screen.
+  // text may have colour sequences. closed() is called when the overlay closes; links(screen), which is optional, makes a
+  // link provider.
   constructor(root, text, { closed, links, label }) {
     this.closed = closed;
     this.place = h("div", { class: "terminal-past" });
@@ -68,7 +68,7 @@ export class Scrollback {
     this.#find.open();
   }
 
-  // text is all of it, as plain text, each wrapped line as one.
+  // text returns everything as plain text, with wrapped lines joined.
   text() {
     const buffer = this.screen.buffer.active;
     const lines = [];
@@ -81,7 +81,7 @@ export class Scrollback {
     return lines.join("\n");
   }
 
-  // last is the last row with anything in it.
+  // #last returns the last non-empty row.
   #last() {
     const buffer = this.screen.buffer.active;
     let row = buffer.length - 1;

@@ -14,7 +14,7 @@ test("keys that a phone has not give what a keyboard gives", () => {
   assert.equal(arrow("left", true), "\x1bOD");
 });
 
-// A buffer of rows: [text, wrapped]. A character beyond Latin takes two cells.
+// A buffer of rows: [text, wrapped]. Characters beyond Latin are two cells wide.
 function buffer(...rows) {
   const cells = (text) => [...text].flatMap((c) => (c > "\u02ff" ? [cell(c, 2), cell("", 0)] : [cell(c, 1)]));
   const cell = (chars, width) => ({ getChars: () => chars, getWidth: () => width });

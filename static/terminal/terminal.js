@@ -1,5 +1,5 @@
-// A terminal in a page: xterm.js in front of a websocket that speaks ttyd's protocol. mount makes one; there may be
-// any number in a page. The shell, and its screen, live in the sandbox: what is mounted again shows the same.
+// A terminal: xterm.js connected to a WebSocket that speaks ttyd's protocol. The shell and its screen live in the sandbox,
+// so a terminal that is mounted again shows the same.
 import { ClipboardAddon } from "@xterm/addon-clipboard";
 import { FitAddon } from "@xterm/addon-fit";
 import { Unicode11Addon } from "@xterm/addon-unicode11";
@@ -23,28 +23,29 @@ import { plainText } from "./sequences.js";
 import "@xterm/xterm/css/xterm.css";
 import "./terminal.css";
 
-const scrollback = 10_000; // lines; with tmux the scrollback is tmux's
-const resizePause = 60; // ms without a further change of size
+const scrollback = 10_000; // lines; with tmux, tmux has the scrollback
+const resizePause = 60; // ms without another resize
+const outputWindow = 2 * 1024 * 1024; // bytes of output that may be in flight
+
 // A sandbox may write to the clipboard (OSC 52, which tmux uses), but never read it.
 const writeOnly = {
   readText: () => "",
   writeText: (selection, text) => (selection === "c" || selection === "" ? copy(text) : undefined),
 };
-const outputWindow = 2 * 1024 * 1024; // bytes of output that may be under way to the screen
 
 /**
- * mount fills element with a terminal.
+ * mount fills element with a terminal and returns its handle.
  *
- * options: url (ws or wss, of the terminal's websocket), tab (its name, for the label), label, screenReader (boolean),
- * wake (boolean: a person asked for this terminal, so that it may wake the sandbox), onState(state, reason) with one of
- * Connection's states, or "frozen" for "asleep" where the sandbox is, onTitle(title), which comes from the sandbox as it is. element also gets the events
- * "terminal-state" and "terminal-title" with these in detail. history() → Promise<text> gives what has scrolled away where the
- * sandbox keeps that, or "" ; files makes paths links and takes pasted files (path_links.js, file_input.js); copyOnSelect()
- * says whether what is selected is copied at once. All three may be missing.
+ * options: url (of the WebSocket), tab (name, for the label), label, screenReader (boolean), wake (boolean: the user has asked
+ * for this terminal, so it may wake the sandbox), onState(state, reason) with Connection's states, or "frozen" instead of
+ * "asleep", and onTitle(title), which comes from the sandbox unchecked. element also gets the events "terminal-state" and
+ * "terminal-title", with these as detail. Optional: history() → Promise<text> returns the scrollback that the sandbox keeps,
+ * or ""; files makes paths links and saves pasted files (path_links.js, file_input.js); copyOnSelect() says whether to copy
+ * each selection.
  *
- * The handle: focus(), fit(), reconnect() (a person wants it, so it wakes the sandbox), rejoin() (somebody else has woken
- * it), rest(how) (the sandbox is "frozen", "asleep" or, for all else, neither), find(), select() (the scrollback, to select in
- * it by keyboard), copyAll(), copy(), paste(text), setScreenReader(on), state, text() (the screen's lines, for tests), dispose().
+ * The handle: focus(), fit(), reconnect() (the user's request, so it wakes the sandbox), rejoin() (after something else woke
+ * it), rest(how) (the sandbox is "frozen", "asleep", or anything else for neither), find(), select() (opens the scrollback),
+ * copyAll(), copy(), paste(text), setScreenReader(on), state, text() (the screen's lines, for tests), dispose().
  */
 export function mount(element, options) {
   return new MountedTerminal(element, options);
@@ -55,11 +56,11 @@ class MountedTerminal {
   #resizeTimer = 0;
   #awaitingScreen = false; // the next output is the first of its connection
   #webgl = null;
-  #rest = ""; // how the sandbox rests, as far as somebody has said so
+  #rest = ""; // how the sandbox rests, if known: "asleep" or "frozen"
   #reason = "";
-  #handled = false; // xterm.js has made input of the last key that went down
-  #bar = null; // that finds, over the live screen
-  #scrollback = null; // the scrollback that lies over the screen
+  #handled = false; // xterm.js has handled the last keydown
+  #bar = null; // the find bar over the live screen
+  #scrollback = null; // the scrollback overlay
 
   constructor(element, options) {
     this.options = options;
@@ -94,7 +95,7 @@ class MountedTerminal {
     this.screen.focus();
   }
 
-  // fit gives the terminal the size of its element, if that can be seen.
+  // fit resizes the terminal to its element, if that is visible.
   fit() {
     if (!this.#visible()) return;
     this.#useWebGL();
@@ -120,7 +121,7 @@ class MountedTerminal {
     return copy(this.screen.getSelection());
   }
 
-  // find finds in what the screen has, and where the sandbox keeps the past, in all of it.
+  // find searches the screen, or the whole scrollback where the sandbox keeps it.
   async find() {
     if (this.#scrollback) return this.#scrollback.find();
     const past = await this.#history();
@@ -133,14 +134,14 @@ class MountedTerminal {
     this.#bar.open();
   }
 
-  // select lays the scrollback over the screen, to select in it by keyboard.
+  // select opens the scrollback to select in it by keyboard.
   async select() {
     const past = this.#scrollback ?? (await this.#openScrollback((await this.#history()) || this.text().join("\n")));
     past.focus();
     return past;
   }
 
-  // copyAll puts all that the terminal has shown on the clipboard.
+  // copyAll copies the scrollback and the screen.
   async copyAll() {
     const past = await this.#history();
     return copy((past ? plainText(past) : this.text().join("\n")).trimEnd());
@@ -150,7 +151,7 @@ class MountedTerminal {
     this.screen.paste(text);
   }
 
-  // pasteChecked pastes what a person has on the clipboard: many lines only when they say so.
+  // pasteChecked pastes a text, but asks first when it has many lines.
   async pasteChecked(text) {
     const asked = question(text, this.screen.modes.bracketedPasteMode);
     if (text && (!asked || confirm(asked))) this.paste(text);
@@ -161,7 +162,7 @@ class MountedTerminal {
     this.screen.options.screenReaderMode = on;
   }
 
-  // text gives the lines of the screen and what was scrolled out of it.
+  // text returns the lines of the screen and its scrollback.
   text() {
     const buffer = this.screen.buffer.active;
     return Array.from({ length: buffer.length }, (_, i) => buffer.getLine(i)?.translateToString(true) ?? "");
@@ -181,7 +182,7 @@ class MountedTerminal {
   #makeScreen() {
     this.screen = new Terminal({
       ...readTheme(this.root),
-      allowProposedApi: true, // unicode
+      allowProposedApi: true, // for the Unicode addon
       cursorBlink: !matchMedia("(prefers-reduced-motion: reduce)").matches,
       linkHandler: hidden,
       macOptionClickForcesSelection: true,
@@ -219,7 +220,7 @@ class MountedTerminal {
     });
   }
 
-  // history is what has scrolled away and lies with the sandbox, "" where the screen itself has it.
+  // #history returns the scrollback that the sandbox keeps, "" when xterm.js has it.
   async #history() {
     if (this.screen.buffer.active.type === "normal" || this.state !== "connected") return "";
     return (await this.options.history?.().catch(() => "")) || "";
@@ -243,12 +244,11 @@ class MountedTerminal {
     return new PathLinks(screen, this.options.files, (path) => this.#setTooltip(path));
   }
 
-  // #setTooltip tells what a link leads to and how it is opened, while the mouse is over it.
   #setTooltip(what) {
     this.root.title = what && `${what}\n${howTo}`;
   }
 
-  // speedUp draws with WebGL where that works. A lost context (there are only so many in a page) falls back for good.
+  // #useWebGL draws with WebGL where that works. After a lost context (pages have a limited number) it is not used again.
   #useWebGL() {
     if (this.#webgl !== null) return;
     try {
@@ -280,7 +280,6 @@ class MountedTerminal {
     this.root.addEventListener("click", () => this.state === "asleep" && !this.screen.hasSelection() && this.reconnect(), { signal });
   }
 
-  // watchFiles makes links of paths, and files of what is pasted or dropped.
   #watchFiles(signal) {
     const { files } = this.options;
     if (!files) return;
@@ -291,7 +290,7 @@ class MountedTerminal {
     });
   }
 
-  // guard asks before many lines are pasted.
+  // #confirmPaste asks before many lines are pasted.
   #confirmPaste(event) {
     const asked = question(event.clipboardData?.getData("text/plain") ?? "", this.screen.modes.bracketedPasteMode);
     if (!asked || confirm(asked)) return;
@@ -303,9 +302,10 @@ class MountedTerminal {
     return this.root.clientWidth > 0 && this.root.clientHeight > 0;
   }
 
-  // key: what is ours is kept from the shell. Ctrl+Shift+V and the menu's paste reach xterm.js as paste events.
+  // #key returns false for keys that the shell must not get. Ctrl+Shift+V and the menu's paste reach xterm.js as paste
+  // events.
   #key(event) {
-    if (event.type === "keypress") return !this.#handled; // programs that drive browsers send it all the same
+    if (event.type === "keypress") return !this.#handled; // sent by browser automation all the same
     if (event.type !== "keydown") return true;
     if (waits(this.state) && event.key === "Enter") {
       event.preventDefault();
@@ -336,7 +336,7 @@ class MountedTerminal {
     this.connection.send(protocol.hello(this.screen.cols, this.screen.rows, outputWindow));
   }
 
-  // received: every connection begins with the whole screen, so what is there is wiped just before.
+  // #received clears the screen before the first output: every connection starts with a full redraw.
   #received(buffer) {
     const bytes = protocol.output(buffer);
     if (!bytes) return;
@@ -361,7 +361,7 @@ class MountedTerminal {
   }
 }
 
-// combined says whether Ctrl and Shift are held, and nothing else.
+// combined says whether exactly Ctrl and Shift are held.
 function combined(event) {
   return event.ctrlKey && event.shiftKey && !event.altKey && !event.metaKey;
 }

@@ -1,10 +1,10 @@
-// look reads a terminal's colours and font from CSS variables, and tells when they change.
+// Reads a terminal's colours and font from CSS variables, and watches them.
 import { h } from "../js/dom.js";
 
 const ansi = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
 
-// readTheme gives xterm.js options for an element. Variables are read through a property, because what they stand for
-// (light-dark(), color-mix()) is not resolved in a variable itself.
+// readTheme returns xterm.js options for an element. It reads variables through a property, because light-dark() and
+// color-mix() are not resolved in variables themselves.
 export function readTheme(element) {
   const probe = h("span", { hidden: true });
   element.append(probe);
@@ -30,7 +30,7 @@ export function readTheme(element) {
   return look;
 }
 
-// watchTheme calls changed, once a frame at most, when the page or the system may have switched between light and dark.
+// watchTheme calls changed, at most once per frame, when the page or the system may have switched between light and dark.
 export function watchTheme(changed, signal) {
   let frame = 0;
   const soon = () => {
@@ -48,7 +48,7 @@ export function watchTheme(changed, signal) {
   });
 }
 
-// toHex is a colour, as the style sheet says it, in the form #rrggbb that decorations want.
+// toHex converts a CSS colour to #rrggbb, which xterm.js decorations need.
 export function toHex(colour, element) {
   const probe = h("span", { hidden: true });
   probe.style.color = colour;
