@@ -1,5 +1,5 @@
-// FileActions are what can be done to files from the tree: new, rename, move, copy, delete, undo, download. Each answers at
-// once in the page, and says beside the tree what went wrong and what can be done about it.
+// What users can do to files in the tree: create, rename, move, copy, delete, undo, download. Failures are shown as toasts,
+// with a retry where that may help.
 import { problemOf } from "./api.js";
 import * as dialogs from "./dialog.js";
 import { announce } from "../js/announce.js";
@@ -10,17 +10,17 @@ import { baseOf, encodeName, freeName, isText, decodeText, join, nameFault, pare
 import { properties } from "./properties.js";
 import { count } from "./format.js";
 
-// What can be done when a name is taken.
+// The choices when a name is taken.
 const takenButtons = [{ value: "skip", text: "Skip" }, { value: "replace", text: "Replace", kind: "danger" }, { value: "both", text: "Keep both", kind: "primary", usual: true }];
 
 const mostNamed = 3; // in a sentence
 
-// namesOf is what a sentence calls paths.
+// namesOf names paths in a sentence.
 function namesOf(paths) {
   return paths.length === 1 ? `“${plainName(baseOf(paths[0]))}”` : count(paths.length, "item");
 }
 
-// listed names the first of several paths.
+// listed names the first few paths.
 function listed(paths) {
   const more = paths.length - mostNamed;
   const names = paths.slice(0, more === 1 ? mostNamed + 1 : mostNamed).map((path) => namesOf([path]));
@@ -29,10 +29,10 @@ function listed(paths) {
 }
 
 export class FileActions {
-  #undo = []; // ids of the last things put into the trash, the newest last
+  #undo = []; // ids of each deletion, the newest last
 
-  // owner: {tree, files, loader, view, uploads, toast(text, act), changed(), reveal(path), open(node, how)}
-  // asking: {ask, confirm} of dialog.js
+  // owner: {tree, files, loader, view, uploads, toast(text, options), changed(), reveal(path), open(node, how)}. asking:
+  // {ask, confirm} of dialog.js.
   constructor(owner, asking = dialogs) {
     this.owner = owner;
     this.asking = asking;
@@ -43,14 +43,14 @@ export class FileActions {
     return this.owner.files;
   }
 
-  // targetFolder is the folder that something new goes into.
+  // targetFolder returns the folder for new files.
   targetFolder() {
     const node = this.owner.tree.current();
     if (!node) return this.owner.tree.root;
     return node.folder && node.open ? node : node.parent;
   }
 
-  // run does something, and shows what went wrong.
+  // run runs act and shows its failure. what says what failed.
   async run(what, act) {
     try {
       return await act();
@@ -65,7 +65,7 @@ export class FileActions {
     await Promise.all([...new Set(folders)].map((path) => this.owner.tree.find(path)).filter((n) => n?.children).map((n) => this.owner.loader.read(n)));
   }
 
-  // create makes a file or a folder, whose name is typed where it will stand.
+  // create makes a file or a folder. Its name is typed in the tree.
   async create(kind, folder = this.targetFolder()) {
     await this.owner.show(folder);
     const draft = this.owner.tree.draft(folder, kind);
@@ -101,17 +101,15 @@ export class FileActions {
     });
   }
 
-  // #moveOne moves to a new name: "to" is the path that it gets.
   async #moveOne(from, to) {
     await this.files.move([from], to);
     this.owner.moved(from, to);
   }
 
-  // moveOrCopy moves or copies paths into a folder.
   async moveOrCopy(paths, folder, copy) {
     const from = topmost(paths).filter((p) => (copy || parentOf(p) !== folder) && !within(folder, p));
     if (!from.length) return;
-    const moved = new Set(); // which are left out when it is tried again
+    const moved = new Set(); // left out on a retry
     const tell = (path, to) => {
       moved.add(path);
       this.owner.moved(path, to);
@@ -148,7 +146,7 @@ export class FileActions {
     }
   }
 
-  // #reportMoved tells of those that did move when moving has gone wrong: they are in the folder, and no more where they were.
+  // #reportMoved reports which paths were moved before moving failed: those in the folder and no longer in their old one.
   async #reportMoved(paths, folder, tell) {
     try {
       const there = await this.#names(folder);
@@ -157,11 +155,11 @@ export class FileActions {
       for (const path of paths) if (there.has(baseOf(path)) && !before.get(parentOf(path)).has(baseOf(path))) tell(path, join(folder, baseOf(path)));
       await this.#reload(folder, ...before.keys());
     } catch {
-      // what cannot be looked at is told of by the next look
+      // the next refresh will show it
     }
   }
 
-  // #names are those that are in a folder now.
+  // #names returns the names in a folder.
   async #names(folder) {
     let { entries, next } = await this.files.list(folder, { limit: 10_000 });
     while (next) {
@@ -172,7 +170,7 @@ export class FileActions {
     return new Set(entries.map((e) => e.key));
   }
 
-  // #displayName is what a sentence calls a folder.
+  // #displayName names a folder in a sentence.
   #displayName(folder) {
     return folder === this.files.home ? "~" : plainName(baseOf(folder)) || "/";
   }
@@ -186,7 +184,7 @@ export class FileActions {
     });
   }
 
-  // askUpload is the question of an upload whose name is taken.
+  // askUpload asks what to do about an upload whose name is taken.
   async askUpload(upload, more) {
     const all = h("input", { type: "checkbox" });
     const body = more > 0 && h("label", { class: "ask-all" }, all, `Do this for all that are there already (${count(more, "more file")} to go)`);
@@ -212,12 +210,12 @@ export class FileActions {
     this.owner.changed();
   }
 
-  // remove puts things into the trash, and offers to bring them back. It asks about what cannot go there, and about nothing else.
+  // remove moves files to the trash, with an undo. It asks only about those that cannot go there.
   async remove(nodes, permanent = false) {
     const paths = topmost(nodes.map((n) => n.path));
     if (!paths.length) return;
     if (permanent) return this.#deleteForGood(paths, nodes);
-    let left = paths; // that are not in the trash yet, when it is tried again
+    let left = paths; // not yet in the trash; used on a retry
     await this.run(`${namesOf(paths)} could not be deleted`, async () => {
       const done = { gone: [], trashed: [], refused: new Map() };
       try {
@@ -235,8 +233,8 @@ export class FileActions {
     });
   }
 
-  // #trash puts paths into the trash, and notes in done which are there and which are refused. The answer to several does not
-  // say which one cannot go there: then each is tried by itself.
+  // #trash moves paths to the trash and records the result in done. A refusal of several does not say which one is to blame,
+  // so each is then tried alone.
   async #trash(paths, done) {
     try {
       done.trashed.push(...((await this.files.remove(paths)) ?? []));
@@ -252,7 +250,7 @@ export class FileActions {
     }
   }
 
-  // #deleteForGood deletes for good, if that is wanted. why says why it cannot go to the trash; told and undo are of what did.
+  // #deleteForGood asks, then deletes. why says why the trash is impossible; told and undo belong to what did go there.
   async #deleteForGood(paths, nodes, { why = "", told = "", undo = null } = {}) {
     const what = namesOf(paths);
     const reason = !why ? "" : paths.length === 1 ? `${why} ` : `${listed(paths)} cannot be put into the trash. `;
@@ -266,14 +264,14 @@ export class FileActions {
     });
   }
 
-  // #removed tells that paths are not where they were.
+  // #removed reports removed paths.
   async #removed(paths) {
     if (!paths.length) return;
     this.owner.gone(paths);
     await this.#reload(...paths.map(parentOf));
   }
 
-  // undo brings back what was deleted last.
+  // undo restores the last deletion.
   async undo() {
     const ids = this.#undo.pop();
     if (!ids) return;
@@ -288,7 +286,7 @@ export class FileActions {
     return this.#undo.length > 0;
   }
 
-  // download lets the browser fetch files, folders and selections itself, as a stream. An archive holds them by their names.
+  // download lets the browser stream files, folders or a selection.
   async download(nodes, form = "zip") {
     const paths = topmost(nodes.map((n) => n.path));
     if (!paths.length) return;
@@ -298,11 +296,11 @@ export class FileActions {
     for (const folder of new Set(paths.map(parentOf))) download(this.files.archive(folder, form, paths.filter((p) => parentOf(p) === folder).map(baseOf)));
   }
 
-  // #isNamed says whether a folder can be asked for by its name: a link would be packed as such, and the home and the root
-  // are known by no name.
+  // #isNamed says whether a folder can be requested by name from its parent. A link would be archived as a link, and the
+  // home and the root have no name.
   async #isNamed(node) {
     if (node.path === this.files.home || node.path === "/") return false;
-    const { type } = node.parent ? node.entry : await this.files.stat(node.path).catch(() => ({})); // the top of the tree may be a link
+    const { type } = node.parent ? node.entry : await this.files.stat(node.path).catch(() => ({})); // the root of the tree may be a link
     return type === "folder";
   }
 

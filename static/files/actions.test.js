@@ -6,7 +6,7 @@ import { fakePage } from "../js/fake_dom.js";
 
 fakePage();
 
-// The actions on a folder /to that has these names in it, with an answer to what is asked.
+// FileActions on a folder /to that has these names, with a fixed answer to every question.
 function world(there, answer) {
   const w = { moved: [], done: [] };
   const note = (verb) => async (from, to) => w.done.push([verb, from.join(), to]);
@@ -92,7 +92,7 @@ test("a delete that failed half-way is tried again with what is left", async () 
   assert.deepEqual(asked, [["/a", "/b"], ["/b"]]);
 });
 
-// A world whose trash takes everything but what lies below /home/.local, and whose server answers to several before it does any.
+// A world whose trash refuses everything below /home/.local, and checks all paths before it moves any.
 function fussy(confirm) {
   const w = world([]);
   Object.assign(w, { asked: [], sent: [], toasts: [], gone: [] });

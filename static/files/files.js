@@ -1,5 +1,4 @@
-// <sandbox-files>: the files of a sandbox as a tree, with all that can be done to them. It asks nothing of a sandbox that
-// rests until somebody uses it, and says so.
+// <sandbox-files>: the file tree of a sandbox. While the sandbox is asleep it sends no requests until the user acts.
 import "../css/files.css";
 import { onResume } from "../js/page_lifecycle.js";
 import { readJSON, writeJSON } from "../js/storage.js";
@@ -62,7 +61,7 @@ class SandboxFiles extends HTMLElement {
     else if (this.running) this.loader.reloadAll();
   }
 
-  // owner names whose things are kept in this browser: the person's, in this very sandbox.
+  // owner is the key of browser storage: the user and this sandbox.
   get owner() {
     return `${document.body.dataset.person ?? ""} ${this.dataset.box ?? this.base}`;
   }
@@ -71,7 +70,7 @@ class SandboxFiles extends HTMLElement {
     return ["files", "running"].includes(this.dataset.state);
   }
 
-  // looking says whether changes are worth being fetched.
+  // visible says whether refreshing is worthwhile.
   visible() {
     return this.running && !document.hidden && this.checkVisibility();
   }
@@ -116,14 +115,13 @@ class SandboxFiles extends HTMLElement {
     new ResizeObserver(() => this.#visibilityChanged()).observe(this);
     this.view.element.addEventListener("paste", (event) => this.#pasteFiles(event));
     this.addEventListener("dragover", (event) => event.dataTransfer.types.includes("Files") && event.preventDefault());
-    this.addEventListener("drop", (event) => event.dataTransfer.types.includes("Files") && event.preventDefault()); // beside the tree it must not open the file
+    this.addEventListener("drop", (event) => event.dataTransfer.types.includes("Files") && event.preventDefault()); // a drop outside the tree must not open the file
   }
 
   #pathOf(detail) {
     return detail.encoded ?? encodePath(detail.path, this.home);
   }
 
-  // #visibilityChanged goes by whether anybody can see the pane.
   #visibilityChanged() {
     const seen = this.running && !document.hidden && this.checkVisibility();
     this.watch.run(seen);
@@ -149,7 +147,7 @@ class SandboxFiles extends HTMLElement {
     }
   }
 
-  // What is open is remembered for the next load of the page in this browser.
+  // The view state is stored in this browser.
   #readState() {
     return readJSON(localStorage, `files ${this.owner}`);
   }
@@ -160,13 +158,13 @@ class SandboxFiles extends HTMLElement {
     writeJSON(localStorage, `files ${this.owner}`, kept);
   }
 
-  // changed draws what the tree has become.
+  // changed redraws the tree.
   changed() {
     this.view.show();
     this.watch.want(this, this.tree.openFolders().map((n) => n.path), (path) => this.loader.changed(path));
   }
 
-  // #setView shows the tree, what was found, or the trash.
+  // #setView shows the tree, the search or the trash.
   #setView(to, focus = true) {
     this.dataset.view = to;
     this.view.element.hidden = to !== "tree";
@@ -182,7 +180,7 @@ class SandboxFiles extends HTMLElement {
     this.#setView(to);
   }
 
-  // #go makes a folder the top of the tree, or opens a file. It gives what is wrong, or "".
+  // #go makes a folder the root of the tree, or opens a file. It returns an error message, or "".
   async #go(path) {
     let entry;
     try {
@@ -241,7 +239,7 @@ class SandboxFiles extends HTMLElement {
     document.dispatchEvent(new CustomEvent("sandboxd:open", { detail: { encoded, pin: true, ...detail } }));
   }
 
-  // reveal selects a path that is below the top.
+  // reveal selects a path below the root.
   async reveal(path) {
     const node = await this.loader.reveal(path);
     if (node) this.tree.select(node.path);
@@ -261,12 +259,12 @@ class SandboxFiles extends HTMLElement {
     else this.view.scrollTo("center");
   }
 
-  // menu is what can be done with nodes; without any, with the folder on top.
+  // menu opens the menu of nodes, or of the root when there are none.
   menu(nodes, at) {
     openMenu(menuOf(this, nodes), at, { label: nodes.length ? plainName(nodes[0].key) : "Files" });
   }
 
-  // key does what a key means for the tree, and says whether it means anything.
+  // key handles a key in the tree, and says whether it did.
   key(event) {
     const nodes = this.tree.selection();
     const at = this.tree.current();
@@ -307,7 +305,7 @@ class SandboxFiles extends HTMLElement {
   }
 
   moved(...args) {
-    if (Array.isArray(args[0])) return this.actions.moveOrCopy(...args); // dropped within the tree
+    if (Array.isArray(args[0])) return this.actions.moveOrCopy(...args); // a drop within the tree
     document.dispatchEvent(new CustomEvent("sandboxd:moved", { detail: { from: args[0], to: args[1] } }));
   }
 
@@ -343,7 +341,7 @@ class SandboxFiles extends HTMLElement {
     this.loader.changed(parentOf(path));
     const top = this.tree.root.path;
     for (let folder = parentOf(path); within(folder, top) && folder !== top; folder = parentOf(folder)) {
-      if (!this.tree.find(folder)) this.loader.changed(parentOf(folder)); // made on the way
+      if (!this.tree.find(folder)) this.loader.changed(parentOf(folder)); // created for the upload
     }
   }
 

@@ -1,4 +1,4 @@
-// FindView searches below a folder, by name or in what files hold, and shows what is found as it is found.
+// FindView searches below a folder, by name or content, and shows results as they arrive.
 import { Problem, problemOf } from "./api.js";
 import { announce } from "../js/announce.js";
 import { button, h, icon } from "../js/dom.js";
@@ -10,9 +10,9 @@ import { count } from "./format.js";
 
 const pause = 350; // ms after the last key
 const most = 2000; // results
-const slow = 150; // ms before it is said that a search is under way
+const slow = 150; // ms before a search counts as slow
 
-// foundOf brings a result's path into our form.
+// foundOf gives a result its encoded path.
 function foundOf(result) {
   return { ...result, path: result.path_encoded ? canonical(result.path_encoded) : encodePath(result.path) };
 }
@@ -112,7 +112,7 @@ export class FindView {
   }
 
   #fail(problem) {
-    const again = problem.status !== 400 && h("button", { class: "link", type: "button", click: () => this.run() }, "Retry"); // else the same is wrong again
+    const again = problem.status !== 400 && h("button", { class: "link", type: "button", click: () => this.run() }, "Retry"); // the same bad query would fail again
     this.note.replaceChildren(...[h("span", { class: "fault" }, icon("warn"), problem.message), again].filter(Boolean));
   }
 

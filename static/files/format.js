@@ -1,8 +1,8 @@
-// Sizes, permissions and times in words.
+// Formats sizes, permissions and times.
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
-// size writes bytes in binary units.
+// size formats bytes in binary units.
 export function size(bytes) {
   let n = bytes;
   let unit = 0;
@@ -13,7 +13,7 @@ export function size(bytes) {
   return `${unit && n < 10 ? n.toFixed(1) : Math.round(n)} ${units[unit]}`;
 }
 
-// permissions writes a mode as ls does: "rw-r--r--".
+// permissions formats a mode as ls does: "rw-r--r--".
 export function permissions(mode) {
   const n = parseInt(mode, 8);
   if (Number.isNaN(n)) return "";
@@ -27,14 +27,14 @@ export function permissions(mode) {
   return out;
 }
 
-// octal writes a mode as four digits.
+// octal formats a mode as four digits.
 export function octal(n) {
   return n.toString(8).padStart(4, "0");
 }
 
 const day = 86_400_000;
 
-// shortTime is a time for a narrow column: the hour today, the date before.
+// shortTime is for narrow columns: the time if it is today, else the date.
 export function shortTime(iso, now = Date.now()) {
   const then = new Date(iso);
   if (Number.isNaN(then.getTime())) return "";
@@ -44,18 +44,18 @@ export function shortTime(iso, now = Date.now()) {
   return then.toLocaleDateString([], near ? { month: "short", day: "numeric" } : { year: "numeric", month: "short", day: "numeric" });
 }
 
-// fullTime is a time in full, for tooltips.
+// fullTime is for tooltips.
 export function fullTime(iso) {
   const then = new Date(iso);
   return Number.isNaN(then.getTime()) ? "" : then.toLocaleString([], { dateStyle: "medium", timeStyle: "medium" });
 }
 
-// count writes "1 file", "3 files".
+// count formats "1 file", "3 files".
 export function count(n, one, many = `${one}s`) {
   return `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 }
 
-// duration writes seconds.
+// duration formats seconds.
 export function duration(seconds) {
   if (!Number.isFinite(seconds)) return "";
   if (seconds < 90) return `${Math.max(1, Math.round(seconds))} s`;
@@ -63,7 +63,7 @@ export function duration(seconds) {
   return `${(seconds / 3600).toFixed(1)} h`;
 }
 
-// kindName says what an entry is.
+// kindName names the type of an entry.
 export function kindName(entry) {
   if (entry.type === "link") return entry.target_type ? `Link to a ${entry.target_type}` : "Link that leads nowhere";
   return { file: "File", folder: "Folder" }[entry.type] ?? "Special file (device, pipe or socket)";

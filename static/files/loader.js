@@ -1,20 +1,20 @@
-// Loader fetches what a Tree shows: folders when they are opened, their further pages, and again what has changed.
+// Loader fetches folders for a Tree: when they are opened, further pages, and changes.
 import { problemOf } from "./api.js";
 import { throttle } from "../js/timers.js";
 import { within } from "./paths.js";
 
-const firstPage = 1000; // entries: enough to begin with, and quick
+const firstPage = 1000; // entries; enough to fill the screen, and quick
 const nextPages = 10_000;
-const maxEntries = 100_000; // entries of one folder; more are found by searching
-const slow = 150; // ms before it is said that a folder is being read
-const collect = 200; // ms that changes are collected
-const pause = 500; // ms between two looks at a folder that changes all the time
-const perEntry = 0.2; // ms of it for each entry, when that is more
+const maxEntries = 100_000; // of one folder; the search finds the others
+const slow = 150; // ms before loading is shown
+const collect = 200; // ms in which changes are collected
+const pause = 500; // ms between two reads of a folder that keeps changing
+const perEntry = 0.2; // ms more per entry
 
 export class Loader {
   #pending = new Map(); // path → promise
   #stale = new Set();
-  #notBefore = new Map(); // path → time before which it is not read again
+  #notBefore = new Map(); // path → earliest time of the next read
 
   // owner: {tree, files, changed()}
   constructor(owner) {
@@ -22,13 +22,13 @@ export class Loader {
     this.updateSoon = throttle(() => this.#update(), collect);
   }
 
-  // open fills a folder that has not been read yet.
+  // open reads a folder unless it has been read.
   async open(node) {
     if (node.children && node.state !== "error") return;
     await this.read(node);
   }
 
-  // read reads a folder, again if need be, as much of it as was shown before. quiet: nobody has asked for it.
+  // read reads a folder, again if necessary, with as many entries as before. quiet marks automatic reads.
   read(node, quiet = false) {
     const pending = this.#pending.get(node.path);
     if (pending) return pending;
@@ -56,7 +56,7 @@ export class Loader {
       clearTimeout(waits);
       const problem = problemOf(err);
       if (problem.code === "left") return;
-      if (node.children && (quiet || problem.passing) && problem.status !== 404) return; // what is shown is still the best there is
+      if (node.children && (quiet || problem.passing) && problem.status !== 404) return; // keep showing what is known
       tree.fail(node, problem);
     }
     this.#notBefore.set(node.path, Date.now() + Math.max(pause, (node.children?.length ?? 0) * perEntry));
@@ -87,19 +87,19 @@ export class Loader {
     this.owner.changed();
   }
 
-  // changed notes that a folder is not as it is shown; it is read again updateSoon, if anybody looks.
+  // changed marks a folder as outdated. It is read again soon if the tree is visible.
   changed(path) {
     this.#stale.add(path);
     this.updateSoon();
   }
 
-  // everything notes it for all folders that are open.
+  // reloadAll does so for all open folders.
   reloadAll() {
     for (const node of this.owner.tree.openFolders()) this.#stale.add(node.path);
     this.updateSoon();
   }
 
-  // resume reads what has changed while nobody looked.
+  // resume reads what changed while the tree was not visible.
   resume() {
     if (this.#stale.size) this.updateSoon();
   }
@@ -122,7 +122,7 @@ export class Loader {
     if (again) setTimeout(() => this.updateSoon(), again);
   }
 
-  // reach opens the folders on the way to path, below the tree's root, and gives its node if it is there.
+  // reveal opens the folders above path and returns its node, or null when it is not there.
   async reveal(path) {
     const { tree } = this.owner;
     if (!within(path, tree.root.path)) return null;

@@ -1,4 +1,4 @@
-// What a file is in full, and its permissions to change.
+// The properties dialog: facts about a file, and its permissions.
 import { problemOf } from "./api.js";
 import { h, icon } from "../js/dom.js";
 import { closeButton, modal } from "./dialog.js";
@@ -9,7 +9,7 @@ import { kindName, octal, permissions, size, fullTime } from "./format.js";
 const people = ["Owner", "Group", "Others"];
 const bits = [["Read", 4], ["Write", 2], ["Run", 1]];
 
-// properties shows a dialog and gives whether the permissions were changed.
+// properties shows the dialog, and resolves to whether the permissions were changed.
 export function properties(files, node) {
   const { entry, path } = node;
   const before = parseInt(entry.mode, 8) || 0;

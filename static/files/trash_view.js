@@ -1,4 +1,4 @@
-// TrashView shows what has been put into the trash of the sandbox's user: restore it, or delete it for good.
+// TrashView lists the trash of the sandbox's user, to restore items or delete them for good.
 import { problemOf } from "./api.js";
 import { confirm } from "./dialog.js";
 import { announce } from "../js/announce.js";
@@ -8,7 +8,7 @@ import { nameElement, plainName } from "./names.js";
 import { baseOf, parentOf, tidy } from "./paths.js";
 import { count, shortTime, size, fullTime } from "./format.js";
 
-const slow = 150; // ms before it is said that something is under way
+const slow = 150; // ms before loading is shown
 
 export class TrashView {
   #list = [];

@@ -1,8 +1,8 @@
-// The menus of the tree: what can be done with what is selected, and with the place itself.
+// The menus of the tree: for the selection, and for the pane.
 import { keyName } from "../js/dom.js";
 import { parentOf } from "./paths.js";
 
-// menuOf is the menu of nodes, or of the folder on top when there are none.
+// menuOf returns the menu of nodes, or of the root when there are none.
 export function menuOf(files, nodes) {
   const { actions } = files;
   if (!nodes.length) return folderItems(files, files.tree.root, true);
@@ -39,7 +39,7 @@ function folderItems(files, node, top) {
   ];
 }
 
-// paneMenu is the menu of the pane.
+// paneMenu returns the menu of the pane.
 export function paneMenu(files) {
   const { tree, actions, loader } = files;
   return [

@@ -1,5 +1,5 @@
-// TreeView shows a Tree and turns what a person does to it into calls of its owner: an ARIA tree with one focus, rows
-// that exist only while they can be seen, names that are typed in place, and things dragged about.
+// TreeView shows a Tree and passes the user's actions to its owner. It is an ARIA tree with one tab stop, virtual rows,
+// in-place renaming, and drag and drop.
 import { Node } from "./model.js";
 import { baseOf, encodeName, nameFault, parentOf, within } from "./paths.js";
 import { nameElement, plainName, textElement } from "./names.js";
@@ -8,9 +8,9 @@ import { iconOf } from "./kinds.js";
 import { VirtualList } from "./virtual_list.js";
 import { kindName, shortTime, permissions, size, fullTime } from "./format.js";
 
-const typing = 700; // ms that letters belong together
-const hold = 550; // ms of a finger that mean the menu
-const springs = 700; // ms over a closed folder while dragging, which open it
+const typing = 700; // ms between letters of one prefix
+const hold = 550; // ms; a long press opens the menu
+const springs = 700; // ms; dragging over a closed folder opens it
 export const dragType = "application/x-sandboxd-paths";
 
 export class TreeView {
@@ -50,7 +50,7 @@ export class TreeView {
     this.#point();
   }
 
-  // bring makes the cursor's row seen.
+  // scrollTo scrolls to the cursor.
   scrollTo(align) {
     const i = this.tree.at.get(this.tree.cursor);
     if (i !== undefined) this.list.scrollTo(i, align);
@@ -116,7 +116,7 @@ export class TreeView {
     return element;
   }
 
-  // edit lets a name be typed in the row of path, and gives it, or "" when it was left as it was.
+  // edit lets the user type a name in the row of path. It resolves to the name, or "" when cancelled.
   edit(path, value, fault = nameFault) {
     this.#edit?.resolve("");
     return new Promise((resolve) => {
@@ -174,7 +174,7 @@ export class TreeView {
     });
     e.addEventListener("contextmenu", (event) => {
       event.preventDefault();
-      if (event.button !== 2 && event.target === e) this.menuAtCursor(); // by the keyboard
+      if (event.button !== 2 && event.target === e) this.menuAtCursor(); // the menu key
       else this.#menuAt(event.target, event.clientX, event.clientY);
     });
     e.addEventListener("dragstart", (event) => this.#dragStart(event));
@@ -209,7 +209,7 @@ export class TreeView {
     this.show();
   }
 
-  // A finger held still asks for the menu, where the browser does not turn that into one by itself.
+  // A long press opens the menu in browsers that do not send contextmenu for it.
   #pointer(event) {
     this.#press = null;
     if (event.pointerType !== "touch" || !event.isPrimary) return;
@@ -242,7 +242,7 @@ export class TreeView {
     this.owner.menu(node ? this.tree.selection() : [], { x, y });
   }
 
-  // menuAtCursor is for the keyboard.
+  // menuAtCursor opens the menu from the keyboard.
   menuAtCursor() {
     const box = (this.list.element(this.tree.cursor) ?? this.element).getBoundingClientRect();
     this.owner.menu(this.tree.selection(), { x: box.left + 32, y: Math.min(box.bottom, innerHeight - 40) });
@@ -321,7 +321,7 @@ export class TreeView {
     this.dragged = nodes.map((n) => n.path);
   }
 
-  // folderAt is where something that is let go here would land.
+  // #folderAt returns the folder that a drop here goes to.
   #folderAt(event) {
     const node = this.#nodeOf(event);
     if (!node) return this.tree.root;
@@ -368,7 +368,7 @@ export class TreeView {
       const { base, paths } = JSON.parse(own);
       if (base === this.owner.base) this.owner.moved(paths, folder.path, copies(event));
     } catch {
-      // not from a tree of ours
+      // not from one of these trees
     }
   }
 }

@@ -1,4 +1,4 @@
-// UploadPanel shows how uploads stand: one line for all, and a list of those that are under way or went wrong.
+// UploadPanel shows the progress of uploads: a summary, and a list of active and failed ones.
 import { button, h, icon } from "../js/dom.js";
 import { choose } from "./dropped.js";
 import { tell } from "./dialog.js";
@@ -7,7 +7,7 @@ import { baseOf } from "./paths.js";
 import { count, size, duration } from "./format.js";
 
 const most = 40; // lines
-const look = 3000; // ms over which the speed is taken
+const look = 3000; // ms over which the speed is averaged
 
 export class UploadPanel {
   #frame = 0;
@@ -40,7 +40,7 @@ export class UploadPanel {
     }
   }
 
-  // soon draws with the next frame.
+  // soon redraws with the next frame.
   soon() {
     this.#frame ||= requestAnimationFrame(() => {
       this.#frame = 0;

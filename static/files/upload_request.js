@@ -1,9 +1,9 @@
-// send puts a body and tells how far it is, which fetch cannot. It gives {status, body, problem}, where problem stands
-// for a status that says no; what never got an answer is thrown as a Problem.
+// send uploads a body with progress, which fetch cannot. It resolves to {status, body, problem}, also for refusals; without
+// a response it throws a Problem.
 import { onResume, pageSignal } from "../js/page_lifecycle.js";
 import { Problem, refusal } from "./api.js";
 
-const silence = 60_000; // ms without any progress after which a connection counts as lost
+const silence = 60_000; // ms without progress after which a connection counts as lost
 
 export function send({ url, headers, body, progress, signal }) {
   return new Promise((resolve, reject) => {
@@ -43,7 +43,7 @@ export function send({ url, headers, body, progress, signal }) {
   });
 }
 
-// wait waits, and goes on earlier when the browser is online again or the page is back.
+// wait waits, but less when the browser is online again or the page is back.
 export function wait(ms, signal) {
   return new Promise((resolve, reject) => {
     const over = new AbortController();

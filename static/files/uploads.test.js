@@ -15,7 +15,7 @@ class Store extends Map {
   }
 }
 
-// A sandbox of whole files, which takes pieces as sandboxd does.
+// A fake sandbox that accepts whole files and pieces as sandboxd does.
 function world({ there = {}, store = new Store(), answers = [], ask, locks, parts = new Map(), busy = 0 } = {}) {
   const disk = new Map(Object.entries(there));
   const sent = [];
@@ -142,9 +142,9 @@ test("after a reload the same file goes on, and another one does not", async () 
   assert.equal(store.size, 0);
 });
 
-// The locks of a browser's windows.
+// Fake Web Locks.
 function locksOf() {
-  const held = new Map(); // name → what waits for it
+  const held = new Map(); // name → waiting requests
   const request = async (name, options, act = options) => {
     while (held.has(name)) {
       if (options.ifAvailable) return act(null);
@@ -166,7 +166,7 @@ const turns = async (n = 20) => {
   for (let i = 0; i < n; i++) await new Promise(setImmediate);
 };
 
-// until lets a request wait until it is told to go on, or given up.
+// until returns an answer that blocks a request until go() or an abort.
 function until() {
   let go;
   const answer = (_, signal) => new Promise((ok, no) => {

@@ -1,19 +1,19 @@
-// VirtualList draws the rows of a long list that can be seen, and a few around them. All rows have one height.
-const spare = 8; // rows drawn beyond each end
+// VirtualList draws only the visible rows of a long list, and a few around them. All rows have the same height.
+const spare = 8; // rows beyond each end
 
-// window gives the rows to draw: from the first to before the last.
+// windowOf returns the range of rows to draw, [first, end).
 export function windowOf(top, height, rowHeight, count) {
   const first = Math.max(0, Math.floor(top / rowHeight) - spare);
   const last = Math.min(count, Math.ceil((top + height) / rowHeight) + spare);
   return [Math.min(first, last), last];
 }
 
-// reorder puts elements into a place in their order, which is the one that they are read in. The place holds no others, and
-// what is in order already is not touched: moving would take the focus from it.
+// reorder brings the children of place into this order, which screen readers follow. Elements already in order are not
+// moved, because moving loses the focus.
 export function reorder(place, elements) {
   let at = place.firstChild;
   for (const element of elements) {
-    if (element !== at && at && element === at.nextSibling) at = element; // what was here comes later
+    if (element !== at && at && element === at.nextSibling) at = element; // the current one comes later
     if (element === at) at = at.nextSibling;
     else place.insertBefore(element, at);
   }
@@ -24,8 +24,8 @@ export class VirtualList {
   #shown = new Map(); // key → {element, row, version}
   #frame = 0;
 
-  // scroller scrolls; canvas in it holds the rows. key(row) is a row's name, make(row) its element, and version(row) a text
-  // that changes when the element must be made anew. place(element, i) is told where it stands.
+  // scroller scrolls; canvas inside it holds the rows. key(row) identifies a row, make(row) creates its element,
+  // version(row) changes when that is outdated, and place(element, i) updates its index.
   constructor(scroller, canvas, { key, make, version, place = () => {} }) {
     Object.assign(this, { scroller, canvas, key, make, version, place });
     this.away = new AbortController();
@@ -40,7 +40,6 @@ export class VirtualList {
     cancelAnimationFrame(this.#frame);
   }
 
-  // rowHeight is the style's --row, in pixels.
   get rowHeight() {
     this.height ??= parseFloat(getComputedStyle(this.canvas).getPropertyValue("line-height")) || 24;
     return this.height;
@@ -59,7 +58,7 @@ export class VirtualList {
     });
   }
 
-  // top is where the rows begin within what scrolls.
+  // top is the offset of the rows in the scroller.
   get top() {
     return this.canvas.offsetTop;
   }
@@ -88,12 +87,12 @@ export class VirtualList {
     reorder(this.canvas, [...kept.values()].map((shown) => shown.element));
   }
 
-  // element gives a row's element while it is drawn.
+  // element returns a row's element if it is drawn.
   element(key) {
     return this.#shown.get(key)?.element ?? null;
   }
 
-  // redraw makes a row's element anew.
+  // redraw recreates a row's element.
   redraw(key) {
     const shown = this.#shown.get(key);
     if (!shown) return;
@@ -101,7 +100,7 @@ export class VirtualList {
     this.draw();
   }
 
-  // bring scrolls so that the row at i can be seen.
+  // scrollTo scrolls to row i.
   scrollTo(i, align = "nearest") {
     const height = this.rowHeight;
     const top = this.top + i * height;

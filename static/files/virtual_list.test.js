@@ -11,7 +11,7 @@ test("only the rows that can be seen, and a few around them, are drawn", () => {
   assert.deepEqual(windowOf(-50, 240, 24, 0), [0, 0]);
 });
 
-// A place of elements that tells which have been put somewhere.
+// A parent element that records insertions.
 function placeOf(names) {
   const place = { list: [], put: [] };
   const element = (name) => ({ name, get nextSibling() { return place.list[place.list.indexOf(this) + 1] ?? null; } });

@@ -1,13 +1,13 @@
-// Watch is the page's one channel for changed folders. Whoever shows a folder wants it watched; the channel is opened anew
-// when what is wanted changes, closed while nobody can see it, and never wakes a sandbox.
+// Watch is the page's one channel for changed folders. It is reopened when the set of watched folders changes, and closed
+// while the page is not visible. It never wakes a sandbox.
 import { delayAfter } from "../js/reconnect.js";
 import { debounce } from "../js/timers.js";
 
-const limit = 64; // folders that sandboxd watches for one channel
-const settle = 250; // ms that lists are collected
+const limit = 64; // folders per channel, as in sandboxd
+const settle = 250; // ms in which changes to the set are collected
 const backoff = { first: 1000, longest: 60_000 }; // ms before an ended channel is reopened
 
-// fairShare picks the folders to watch, by turns from each list, the first ones of each first.
+// fairShare picks the folders to watch: from each list in turn, the first ones first.
 export function fairShare(lists, most = limit) {
   const out = new Set();
   for (let i = 0; out.size < most && lists.some((l) => i < l.length); i++) {
@@ -19,9 +19,9 @@ export function fairShare(lists, most = limit) {
 export class Watch {
   #wanted = new Map(); // owner → {folders, changed}
   #channel = null;
-  #previous = null; // which goes on until #channel watches
+  #previous = null; // stays open until #channel watches
   #key = "";
-  #complete = false; // #channel watches, and has done so without a cut
+  #complete = false; // #channel has watched without interruption
   #failures = 0;
   #timer = 0;
   #on = true;
@@ -31,8 +31,7 @@ export class Watch {
     this.applySoon = debounce(() => this.#apply(), settle);
   }
 
-  // want says which folders owner shows; changed(folder) is called for these. What may have changed while there was no
-  // channel counts as changed.
+  // want sets the folders that owner shows; changed(folder) is called for them. After an interruption all count as changed.
   want(owner, folders, changed) {
     this.#wanted.set(owner, { folders, changed });
     this.applySoon();
@@ -43,7 +42,7 @@ export class Watch {
     this.applySoon();
   }
 
-  // run says whether there is anybody to tell and a sandbox to ask.
+  // run turns watching on or off.
   run(on) {
     if (this.#on === on) return;
     this.#on = on;
@@ -68,15 +67,15 @@ export class Watch {
     this.#open(wanted, known);
   }
 
-  // #open begins a channel. sandboxd tells of each folder when it is watched; known ones have been all along, by the channel
-  // before, which ends then.
+  // #open opens a channel. sandboxd reports each folder once when watching begins; for known folders, which the previous
+  // channel watched until then, that is not a change.
   #open(folders, known) {
     const channel = this.files.watch(folders);
     const fresh = new Set(folders);
     this.#channel = channel;
     this.#complete = false;
     channel.addEventListener("lost", () => {
-      known.clear(); // what has changed until it is back nobody knows
+      known.clear(); // changes during the interruption are unknown
       if (this.#channel === channel) this.#complete = false;
     });
     channel.addEventListener("changed", (event) => {
@@ -91,7 +90,7 @@ export class Watch {
     });
   }
 
-  // #reopenLater opens the channel later, and later each time.
+  // #reopenLater reopens the channel with backoff.
   #reopenLater() {
     this.#close();
     this.#timer = setTimeout(() => this.#apply(), delayAfter(this.#failures++, backoff));
