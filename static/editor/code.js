@@ -1,4 +1,4 @@
-// The code editor: CodeMirror, set up once. It is loaded when the first text is opened.
+// The code editor, based on CodeMirror. It is loaded when the first text is opened.
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { bracketMatching, foldGutter, foldKeymap, HighlightStyle, indentOnInput, indentUnit, LanguageDescription, syntaxHighlighting } from "@codemirror/language";
@@ -28,7 +28,7 @@ const style = HighlightStyle.define([
   { tag: [t.deleted, t.invalid], color: colour("invalid") },
 ]);
 
-// Marks that turn the direction of text, and others that cannot be seen, are shown in their place.
+// Invisible and bidirectional control characters are shown.
 const special = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffc]/g;
 
 export const theme = [
@@ -53,7 +53,7 @@ export const theme = [
   syntaxHighlighting(style),
 ];
 
-// describe finds the language of a file by its name, or by its first line.
+// describe finds the language of a file by its name or its first line.
 function describe(name, text) {
   const found = LanguageDescription.matchFilename(languages, name);
   if (found) return found;
@@ -62,7 +62,6 @@ function describe(name, text) {
   return called ? LanguageDescription.matchLanguageName(languages, called) : null;
 }
 
-// base is what every editor of ours has.
 function base({ indent, wrap }) {
   return [
     lineNumbers(), highlightActiveLineGutter(), highlightSpecialChars({ specialChars: special }), foldGutter(), drawSelection(), dropCursor(), indentOnInput(),
@@ -78,7 +77,7 @@ export class Code {
   #settings = new Compartment();
   #saved;
 
-  // options: {parent, name, text, eol, indent, wrap, readOnly, changed(dirty), moved(where)}; View shows it.
+  // options: {parent, name, text, eol, indent, wrap, readOnly, changed(dirty), moved(where)}. Tests pass another View.
   constructor(options, View = EditorView) {
     this.options = options;
     this.settings = { indent: options.indent, wrap: options.wrap };
@@ -133,13 +132,14 @@ export class Code {
     return this.view.state.doc.sliceString(0, undefined, "\n");
   }
 
-  // markSaved says that what is there now has been saved; or text, when more has been typed since.
+  // markSaved marks the current text as saved, or text when the user has typed since.
   markSaved(text) {
     this.#saved = text === undefined ? this.view.state.doc : this.view.state.toText(text);
     this.options.changed(this.dirty);
   }
 
-  // replace changes the text to another one, which is the saved one or not, with the least change, so that the cursor stays where it was.
+  // replace changes the text with a minimal edit, so that the cursor stays. saved says whether the new text is the saved
+  // one.
   replace(text, saved = true) {
     const before = this.text;
     let from = 0;
@@ -148,7 +148,7 @@ export class Code {
     let end = 0;
     while (end < least - from && before.charCodeAt(before.length - 1 - end) === text.charCodeAt(text.length - 1 - end)) end++;
     const change = this.view.state.update({ changes: { from, to: before.length - end, insert: this.view.state.toText(text.slice(from, text.length - end)) } });
-    if (saved) this.#saved = change.newDoc; // before it is told: what comes from the disk was never unsaved
+    if (saved) this.#saved = change.newDoc; // before listeners run: text from the disk is never unsaved
     this.view.dispatch(change);
     if (saved) this.options.changed(this.dirty);
   }
@@ -162,7 +162,7 @@ export class Code {
     this.view.dispatch({ effects: this.#settings.reconfigure(base(this.settings)) });
   }
 
-  // goTo puts the cursor on a line, and a column of it, both from 1. The column counts characters, or bytes.
+  // goTo moves the cursor to a line and column, both from 1. The column counts characters, or bytes.
   goTo({ line, column = 1, bytes = false }) {
     const { doc } = this.view.state;
     const at = doc.line(Math.max(1, Math.min(line, doc.lines)));

@@ -1,6 +1,6 @@
-// Conflict is what stands between the text of a tab and a version of the file that came to the disk meanwhile. Both are
-// shown beside each other, and what is merged there by hand is the tab's text: it is taken over before anything else is
-// done with that. A merge is saved over the version that it was made with, and no other.
+// Conflict handles a file that changed on the disk while it had unsaved work. It shows both versions; what the user merges
+// there is the tab's text, and is collected before any other use of it. A merge is saved only over the version that it was
+// made with.
 import { announce } from "../js/announce.js";
 import { h } from "../js/dom.js";
 
@@ -11,18 +11,18 @@ export class Conflict {
   constructor(tab, load) {
     this.tab = tab;
     this.load = load;
-    this.theirs = null; // {text, etag, how} of what is on the disk; text is null when it cannot be shown beside ours
-    this.comparing = null; // {view, etag, mine}: what is shown, the version it was made with, and ours before it
+    this.theirs = null; // {text, etag, how} on the disk; text is null when it cannot be compared
+    this.comparing = null; // {view, etag, mine}: the comparison, the version it was made with, and our text before merging
   }
 
-  // collectMerge takes what has been merged by hand into the tab's text.
+  // collectMerge copies the merged text into the tab.
   collectMerge() {
     const { code } = this.tab;
     const text = this.comparing?.view.text;
     if (code && text !== undefined && text !== code.text) code.replace(text, false);
   }
 
-  // show says that theirs is on the disk now. What is shown beside ours becomes that.
+  // show reports a new version on the disk, and updates an open comparison.
   async show(theirs, text, show = false) {
     const shown = this.comparing;
     this.collectMerge();
@@ -32,7 +32,7 @@ export class Conflict {
     if (show || (shown && shown.etag !== theirs.etag)) await this.compare({ focus: show });
   }
 
-  // block says that what is on the disk now cannot be shown beside ours.
+  // block reports a version on the disk that cannot be compared.
   block(etag, text) {
     this.#close();
     this.theirs = { text: null, etag };
@@ -56,16 +56,16 @@ export class Conflict {
     announce(text);
   }
 
-  // compare shows theirs and mine, which can be merged by hand and saved.
+  // compare shows both versions, to merge and save.
   async compare({ focus = true } = {}) {
     const { tab } = this;
     const { Compare } = await this.load();
     if (tab.mode === "preview") await tab.setMode("source");
-    if (!this.theirs || this.theirs.text === null || !tab.code) return; // it was settled meanwhile
+    if (!this.theirs || this.theirs.text === null || !tab.code) return; // resolved meanwhile
     this.collectMerge();
     const before = this.comparing;
     const place = h("div", { class: "compare" });
-    const there = Boolean(before) && tab.cover.contains(document.activeElement); // and nowhere else, where what is typed is meant for something else
+    const there = Boolean(before) && tab.cover.contains(document.activeElement); // do not take the focus from elsewhere
     before?.view.end();
     tab.cover.replaceChildren(place);
     tab.cover.hidden = false;
@@ -78,7 +78,7 @@ export class Conflict {
     if (focus || there) view.focus();
   }
 
-  // closeComparison stops comparing, and keeps what was merged.
+  // closeComparison keeps what was merged.
   closeComparison() {
     if (!this.comparing) return;
     this.#close();
@@ -94,7 +94,7 @@ export class Conflict {
     this.tab.cover.replaceChildren();
   }
 
-  // keepMine saves ours as it was before anything was merged; that can be had again by undoing.
+  // keepMine saves our text as it was before merging. Undo restores the merge.
   keepMine() {
     const { tab, comparing, theirs } = this;
     if (!theirs || !tab.code) return false;
@@ -103,14 +103,13 @@ export class Conflict {
     return tab.write(tab.code.text, comparing?.etag ?? theirs.etag);
   }
 
-  // takeTheirs makes theirs ours.
   takeTheirs() {
     const { theirs } = this;
     this.#close();
     if (theirs) this.tab.acceptTheirs(theirs);
   }
 
-  // clear is when there is no conflict any more.
+  // clear ends the conflict.
   clear() {
     this.#close();
     this.theirs = null;

@@ -1,5 +1,5 @@
-// Unsaved work for a file that cannot be changed here any more: because it became large, binary or read-only. It can be
-// looked at, copied, and saved under another name.
+// Unsaved work for a file that can no longer be edited here, because it has become large, binary or read-only. The user can
+// view it, copy it, or save it under another name.
 import * as dialogs from "../files/dialog.js";
 import { Problem, problemOf } from "../files/api.js";
 import { copy } from "../js/clipboard.js";
@@ -10,12 +10,12 @@ import { write } from "./text.js";
 
 const plain = { bom: false, eol: "\n", encoding: "UTF-8" };
 
-// howOf is how a draft is written, also one whose file was no UTF-8.
+// howOf returns the format to save a draft in. Files that were not UTF-8 become UTF-8.
 export function howOf(draft) {
   return draft.how?.encoding === "UTF-8" ? draft.how : plain;
 }
 
-// draftNote gives the note that tells of a draft. tab: {path, owner, note(id, note)}
+// draftNote returns the note about a draft. tab: {path, owner, note(id, note)}.
 export function draftNote(tab, draft, { ask, confirm, tell } = dialogs) {
   const { owner } = tab;
   const done = () => {

@@ -11,7 +11,7 @@ test("old drafts, and those beyond the bound, are dropped", () => {
   assert.deepEqual(expired([{ key: "old", at: 0 }, { key: "new", at: 999 * day }], 1000 * day), ["old"]);
 });
 
-// The smallest database that Drafts needs.
+// A minimal IndexedDB.
 function memory() {
   const rows = new Map();
   const request = (result) => {
@@ -39,7 +39,7 @@ test("work is kept for each person, sandbox and path", async () => {
   assert.equal(await mine.get("/a"), null);
 });
 
-// A window of a browser, of which these others live; null: it cannot be told.
+// A window, and the others that are open; null when that is unknown.
 const win = (me, others = []) => ({ me, others: async () => others && new Set(others) });
 
 test("work follows a file and a folder that get another name, also of tabs that were not opened", async () => {

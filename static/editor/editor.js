@@ -1,4 +1,4 @@
-// <sandbox-editor>: the open files of a sandbox as tabs. It takes no room while there are none.
+// <sandbox-editor>: the open files of a sandbox as tabs. It is hidden while there are none.
 import "../css/editor.css";
 import { onResume } from "../js/page_lifecycle.js";
 import { Files } from "../files/api.js";
@@ -17,8 +17,8 @@ import { Tab } from "./tab.js";
 import { linkItems, tabItems } from "./editor_menus.js";
 
 const mostTabs = 24;
-const survived = 500; // ms after which a preview that is shown has done no harm
-const present = 5 * 60_000; // ms after the last use of the page for which somebody counts as there
+const survived = 500; // ms after which a rendered preview counts as harmless
+const present = 5 * 60_000; // ms after the last input in which the user counts as present
 
 class SandboxEditor extends HTMLElement {
   static observedAttributes = ["data-state"];
@@ -106,13 +106,13 @@ class SandboxEditor extends HTMLElement {
 
   async #start() {
     this.#started = true;
-    this.files.stat(this.home, { quiet: true }).then((entry) => (this.user = entry.owner), () => {}); // else the disk says what may be written
+    this.files.stat(this.home, { quiet: true }).then((entry) => (this.user = entry.owner), () => {}); // without it, saving tells whether the file is writable
     const { tabs = [], shown = "", front = false } = this.kept.read();
     const crashed = this.kept.crashed();
     this.classList.toggle("front", front);
     const known = new Set(await this.drafts.paths());
-    const opened = new Set(this.#tabs.map((t) => t.path)); // meanwhile
-    for (const path of new Set([...tabs.slice(0, mostTabs), ...known])) if (!opened.has(path)) this.#add(path, true).dirty = known.has(path); // work is within reach, whichever window wrote the list
+    const opened = new Set(this.#tabs.map((t) => t.path)); // while the drafts were read
+    for (const path of new Set([...tabs.slice(0, mostTabs), ...known])) if (!opened.has(path)) this.#add(path, true).dirty = known.has(path); // offer drafts even if another window wrote the list of tabs
     if (this.#shown) {
       this.#redraw();
       this.#remember();
@@ -122,7 +122,7 @@ class SandboxEditor extends HTMLElement {
     if (first) await this.#show(first, { keepFocus: true, held: first.path === crashed });
   }
 
-  // owner names whose work is kept in this browser: the person's, in this very sandbox.
+  // owner is the key of browser storage: the user and this sandbox.
   get owner() {
     return `${document.body.dataset.person ?? ""} ${this.dataset.box ?? this.dataset.base}`;
   }
@@ -131,7 +131,7 @@ class SandboxEditor extends HTMLElement {
     this.kept.write({ tabs: this.#tabs.filter((t) => t.pinned || t === this.#shown).map((t) => t.path), shown: this.#shown?.path ?? "", front: this.classList.contains("front") });
   }
 
-  // rendering and rendered tell of a preview that is being made.
+  // rendering and rendered note the preview in progress (kept_tabs.js).
   rendering(path) {
     this.kept.rendering(path);
   }
@@ -140,7 +140,7 @@ class SandboxEditor extends HTMLElement {
     setTimeout(() => this.kept.rendered(path), survived);
   }
 
-  // open shows a file. Without pin it takes the place of the last one that was only looked at.
+  // open shows a file. Without pin it replaces the last unpinned tab.
   async open(path, { at = {}, pin = true, keepFocus = false } = {}) {
     let tab = this.#tabs.find((t) => t.path === path);
     if (!tab) {
@@ -192,7 +192,7 @@ class SandboxEditor extends HTMLElement {
     if (held) tab.askBeforeRendering();
     else if (tab.state === "idle" || tab.state === "error") await tab.load(at);
     else {
-      await tab.loading; // a second press comes while the first one's file is read, and wants the focus
+      await tab.loading; // a second click during loading wants the focus
       if (at.line) await tab.goTo(at);
     }
     if (this.#shown !== tab) return;
@@ -201,7 +201,7 @@ class SandboxEditor extends HTMLElement {
     tab.row.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
-  // changed draws what has become of a tab.
+  // changed redraws after a tab changed.
   changed(tab) {
     if (this.#tabs.includes(tab)) this.#redraw();
   }
@@ -267,7 +267,7 @@ class SandboxEditor extends HTMLElement {
     if (tab === this.#shown) this.#drawStatus(tab);
   }
 
-  // likes is how a person last looked at files of a kind.
+  // likes returns the user's last mode for a kind of file.
   likes(kind) {
     return localStorage.getItem(`editor ${kind}`) ?? "preview";
   }
@@ -280,7 +280,7 @@ class SandboxEditor extends HTMLElement {
     tab.focus();
   }
 
-  // close closes a tab, and asks about what is not saved in it. It says whether it is closed.
+  // close closes a tab, after asking about unsaved work. It says whether the tab was closed.
   async close(tab) {
     if (tab.dirty) {
       if (tab.state === "idle") await this.#show(tab);
@@ -299,7 +299,7 @@ class SandboxEditor extends HTMLElement {
     for (const other of [...this.#tabs]) if (other !== tab && !(await this.close(other))) return;
   }
 
-  // dismiss closes a tab that turned out to be none.
+  // dismiss closes the tab of something that is not a file.
   dismiss(tab) {
     this.#drop(tab);
   }
@@ -324,7 +324,7 @@ class SandboxEditor extends HTMLElement {
     this.#remember();
   }
 
-  // #showTree goes back to the tree, where the two do not fit beside each other.
+  // #showTree returns to the tree in narrow panes.
   #showTree() {
     this.classList.remove("front");
     this.#remember();
@@ -352,7 +352,6 @@ class SandboxEditor extends HTMLElement {
     this.#shown?.save();
   }
 
-  // What changes on the disk.
   #changedOnDisk(path) {
     for (const t of this.#tabs) if (!path || parentOf(t.real) === path) this.#changedPaths.add(t);
     this.refreshSoon();
@@ -364,7 +363,7 @@ class SandboxEditor extends HTMLElement {
     this.#changedPaths.clear();
   }
 
-  // #noteUse notes that somebody is there: reading a file is a use of the sandbox, which a page that is forgotten must not make.
+  // #noteUse records input. Reading a file counts as use of the sandbox, so a forgotten page must not refresh.
   #noteUse() {
     const away = Date.now() - this.#lastUse > present;
     this.#lastUse = Date.now();
@@ -384,7 +383,6 @@ class SandboxEditor extends HTMLElement {
     for (const t of this.#tabs) t.keep();
   }
 
-  // What the person does in the tree.
   async #moved({ from, to }) {
     const tabs = this.#tabs.filter((t) => within(t.path, from));
     for (const t of tabs) {
@@ -393,7 +391,7 @@ class SandboxEditor extends HTMLElement {
     }
     this.#redraw();
     this.#remember();
-    await this.drafts.move(from, to); // also of tabs whose work was not yet read again
+    await this.drafts.move(from, to); // including drafts of tabs that were not loaded yet
     for (const t of tabs) t.keep();
   }
 

@@ -3,7 +3,7 @@ import { register } from "node:module";
 import { test } from "node:test";
 import { FakeElement, fakePage } from "../js/fake_dom.js";
 
-// What only a browser has. Styles are empty.
+// Stand-ins for what only browsers have. Style sheets are empty modules.
 register(`data:text/javascript,${encodeURIComponent('export const load = (url, context, next) => (url.endsWith(".css") ? { format: "module", source: "", shortCircuit: true } : next(url, context));')}`);
 fakePage();
 const kept = new Map();
@@ -15,7 +15,7 @@ Object.assign(globalThis, {
 });
 await import("./editor.js");
 
-// A browser's store that has no drafts, and says so when it is let.
+// An IndexedDB without drafts, which answers when the test lets it.
 function store() {
   const request = (result) => {
     const r = { result };

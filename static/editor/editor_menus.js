@@ -1,4 +1,4 @@
-// The menus of the editor: what can be done with an open file, and the links of a rendered one.
+// The menus of the editor: for an open file, and the links of a rendered one.
 import { copy } from "../js/clipboard.js";
 import { keyName } from "../js/dom.js";
 import { lineOf } from "../files/names.js";
@@ -6,7 +6,7 @@ import { decodeText } from "../files/paths.js";
 import { linkOf } from "./links.js";
 
 const shownLinks = 60;
-const longest = 60; // characters of a link's text
+const longest = 60; // characters of a link text
 
 export function tabItems(editor, tab) {
   if (!tab) return [];
@@ -27,8 +27,8 @@ export function tabItems(editor, tab) {
   ];
 }
 
-// linkItems leads where the links of a rendered document lead: the frame that shows it leads nowhere.
-// What a document calls a link cannot change how the host that it leads to is shown.
+// linkItems lists the links of a rendered document, because its frame cannot navigate. The text of a link cannot affect how
+// its host is displayed.
 export function linkItems(editor, tab) {
   return (tab?.view?.links ?? []).slice(0, shownLinks).map(({ text, href }) => {
     const to = linkOf(href, tab.path);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fakePage } from "../js/fake_dom.js";
-import { budget, fill, slug } from "./markdown.js";
+import { budget, embedImages, slug } from "./markdown.js";
 
 fakePage();
 
@@ -29,10 +29,10 @@ test("the pictures of all parts of a document share one budget", async () => {
     return img;
   }) });
   const count = budget();
-  for (let cell = 0; cell < 5; cell++) await fill(part(20), { files: files(10), path: "/a.ipynb", left: count });
+  for (let cell = 0; cell < 5; cell++) await embedImages(part(20), { files: files(10), path: "/a.ipynb", left: count });
   assert.equal(asked, 40);
   shown.length = 0;
   const room = budget();
-  for (let cell = 0; cell < 20; cell++) await fill(part(1), { files: files(big), path: "/a.ipynb", left: room });
+  for (let cell = 0; cell < 20; cell++) await embedImages(part(1), { files: files(big), path: "/a.ipynb", left: room });
   assert.equal(shown.filter((img) => !img.replaced).length, 7, "as many as come to 24 MiB");
 });

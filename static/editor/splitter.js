@@ -1,14 +1,14 @@
-// The edge between the tree and the editor: moved by pointer and keyboard, and remembered with the person.
+// The splitter between the tree and the editor, for pointer and keyboard. Its position is stored per user.
 import { drag } from "../js/drag.js";
 import { paneSize, setPaneSize } from "../js/preferences.js";
 import { h } from "../js/dom.js";
 
 const name = "tree";
-const step = 16; // px for a press of an arrow
+const step = 16; // px per arrow key press
 const least = 160;
-const rest = 224; // px that the editor keeps
+const rest = 224; // px; the editor's minimum width
 
-// fit keeps a width within what the pane has room for.
+// fit clamps a width to what the pane has room for.
 export function fit(width, room) {
   return Math.max(least, Math.min(width, room - rest));
 }

@@ -1,5 +1,5 @@
-// Tab is one open file: it is read, shown as text or as what it is, changed, and saved unless somebody else has changed
-// it meanwhile. Unsaved work is kept as a draft until it is saved or thrown away.
+// Tab is one open file: it is loaded, shown as text or as a preview, edited, and saved unless it has changed on the disk.
+// Unsaved work is kept as a draft.
 import { Problem, problemOf } from "../files/api.js";
 import { announce } from "../js/announce.js";
 import { h, icon } from "../js/dom.js";
@@ -16,16 +16,16 @@ import { failure, skeleton } from "./placeholders.js";
 import { preview, peek } from "./previews.js";
 import { indentOf, read, completeLines, write } from "./text.js";
 
-const large = 5 << 20; // bytes; of larger files the beginning is shown, and they are not changed here
+const large = 5 << 20; // bytes; of larger files only the beginning is shown, read-only
 const beginning = 1 << 20;
-const slow = 150; // ms before it is said that something is under way
+const slow = 150; // ms before loading is shown
 const draftPause = 400; // ms after the last key
 const mostLinks = 10;
-const parts = { code: () => import("./code.js"), compare: () => import("./compare.js") }; // which are large
+const parts = { code: () => import("./code.js"), compare: () => import("./compare.js") }; // large modules
 
 export class Tab {
   #notes = new Map();
-  #view = null; // what is shown instead of the code: {element, end}
+  #view = null; // shown instead of the code: {element, end}
   #showing = 0;
   #draftKept = true;
   #changes = 0;
@@ -53,7 +53,7 @@ export class Tab {
     this.draftSoon = debounce(() => this.keep(), draftPause);
   }
 
-  // both says that there is text to change and something to look at.
+  // both says whether the file has both a source and a preview.
   get both() {
     return Boolean(this.code) && sources.has(this.kind);
   }
@@ -64,7 +64,7 @@ export class Tab {
     if (drawNotes(this.notesElement, this.#notes)) this.focus();
   }
 
-  // askBeforeRendering shows nothing of a file until it is asked for: the last page ended while it was being shown.
+  // askBeforeRendering is for a file whose preview may have crashed the last page.
   askBeforeRendering() {
     this.note("held", {
       tone: "busy", icon: "warn", text: "The page ended while this file was being shown.",
@@ -72,8 +72,8 @@ export class Tab {
     });
   }
 
-  // load reads the file. at: {line, column, bytes} to go to; source: not to be rendered. Who comes
-  // while it is read waits for loading.
+  // load reads the file; await loading to join a load in progress. at: {line, column, bytes} to go to; source: do not render
+  // a preview.
   load(at = {}) {
     this.loading = this.#load(at);
     return this.loading;
@@ -81,7 +81,7 @@ export class Tab {
 
   async #load(at) {
     this.state = "loading";
-    this.code?.setReadOnly(true); // what is typed now would be lost
+    this.code?.setReadOnly(true); // typed text would be lost
     for (const id of ["failed", "grown", "left", "held"]) this.note(id, null);
     const waits = setTimeout(() => this.state === "loading" && !this.code && this.place.replaceChildren(skeleton()), slow);
     this.owner.changed(this);
@@ -108,14 +108,14 @@ export class Tab {
 
   #fail(problem) {
     this.state = "error";
-    this.temporary = problem.passing; // the reason may be over soon
+    this.temporary = problem.passing; // a retry may succeed
     this.#removeEditor();
     if (!problem.passing || problem.code === "special") this.dirty = false;
     const again = problem.code !== "special" && h("button", { type: "button", class: "button", click: () => this.load() }, "Retry");
     this.place.replaceChildren(h("div", { class: "empty" }, icon("warn"), h("p", {}, problem.status === 404 ? "This file is not there (any more)." : problem.message), again));
   }
 
-  // #stat finds out what the path leads to, through links.
+  // #stat resolves links.
   async #stat() {
     this.real = this.path;
     for (let i = 0; ; i++) {
@@ -131,7 +131,7 @@ export class Tab {
   }
 
   async #read(at) {
-    const work = this.owner.drafts.get(this.path); // meanwhile: a text that can be seen can be written in, and is all there
+    const work = this.owner.drafts.get(this.path); // in parallel, so that the text is complete once it is editable
     const { bytes: all, etag, size: total, part } = await this.owner.files.read(this.real, this.entry.size > large ? { most: beginning, long: true } : { most: large + 1 });
     const draft = await work;
     const bytes = part ? all.subarray(0, beginning) : all;
@@ -156,7 +156,7 @@ export class Tab {
     if (at.line) this.code.goTo(at);
   }
 
-  // #lock says why the file cannot be changed, or "".
+  // #lock says why the file is read-only, or "".
   #lock() {
     if (this.how.encoding !== "UTF-8") return this.how.encoding === "not UTF-8" ? "This text is not UTF-8. It is shown as well as it can be, and cannot be changed here." : `This text is ${this.how.encoding}, and cannot be changed here.`;
     const mode = parseInt(this.entry.mode, 8) || 0;
@@ -184,7 +184,7 @@ export class Tab {
     if (text !== saved) this.code.replace(text, false);
   }
 
-  // #showDeleted shows the unsaved work of a file that is gone.
+  // #showDeleted shows the draft of a deleted file.
   async #showDeleted(draft) {
     this.how = howOf(draft);
     this.readOnly = "";
@@ -194,13 +194,13 @@ export class Tab {
     this.#gone();
   }
 
-  // #offerDraft tells of unsaved work that cannot be put into the file. text is what is shown of that.
+  // #offerDraft shows a note about a draft that cannot be applied. text is what the file has.
   #offerDraft(draft, text) {
     if (draft?.text === text && !this.part) this.owner.drafts.drop(this.path);
     else this.note("left", draft && draftNote(this, draft));
   }
 
-  // mergeChanged says that something has been merged by hand.
+  // mergeChanged is called when the user edits a merge.
   mergeChanged() {
     this.#changed(true);
   }
@@ -217,11 +217,11 @@ export class Tab {
     if (turned) this.owner.changed(this);
   }
 
-  // Drafts.
+  // keep saves a draft.
   async keep() {
     if (!this.dirty || !this.code || this.readOnly) return;
     this.conflict.collectMerge();
-    this.draftSoon.cancel(); // which gathering begins anew
+    this.draftSoon.cancel(); // collecting the merge has started it again
     if (!this.dirty) return;
     const text = this.code.text;
     const upTo = this.#changes;
@@ -235,7 +235,7 @@ export class Tab {
     return this.dirty && !this.#draftKept;
   }
 
-  // forget throws unsaved work away.
+  // forget deletes the draft.
   forget() {
     this.draftSoon.cancel();
     this.#draftKept = true;
@@ -267,19 +267,19 @@ export class Tab {
     return this.conflict.comparing;
   }
 
-  // #mine is the text as it is now, with what was merged by hand.
+  // #mine returns the current text, with an edited merge.
   get #mine() {
     this.conflict.collectMerge();
     return this.code.text;
   }
 
-  // save writes the file, if it is still the one that was read, or that is shown beside ours.
+  // save saves over the version that was loaded, or that the comparison shows.
   async save() {
     if (!this.code || this.readOnly || this.state !== "ready") return false;
     return this.write(this.#mine, this.comparing?.etag ?? this.etag);
   }
 
-  // write saves text over the version that has this ETag, "" for none.
+  // write saves a text over the version with this ETag; "" means a new file.
   async write(text, etag) {
     if (this.saving) return false;
     this.saving = true;
@@ -299,7 +299,7 @@ export class Tab {
     }
   }
 
-  // #saved is the state after text has reached the disk, or has come from it. What was typed meanwhile stays.
+  // #saved updates the state after text was saved or loaded. What was typed meanwhile stays unsaved.
   #saved(text) {
     this.conflict.clear();
     this.gone = false;
@@ -319,7 +319,7 @@ export class Tab {
     this.note("failed", { tone: "bad", icon: "warn", text: `Not saved: ${problem.message} What you wrote is kept in this browser.`, acts: [{ text: "Retry", act: () => this.save() }] });
   }
 
-  // #changedMeanwhile theme at what is on the disk now. Saving has just been refused when wanted.
+  // #changedMeanwhile compares with the version on the disk. wanted says whether the user tried to save.
   async #changedMeanwhile(wanted) {
     let now;
     try {
@@ -347,9 +347,9 @@ export class Tab {
     this.owner.changed(this);
   }
 
-  // acceptTheirs makes a version of the disk the text.
+  // acceptTheirs replaces the text by a version from the disk.
   acceptTheirs({ text, etag, how }) {
-    if (how.encoding !== "UTF-8" || how.eol !== this.how.eol) return this.discard(); // it cannot be shown as ours is
+    if (how.encoding !== "UTF-8" || how.eol !== this.how.eol) return this.discard(); // the editor needs other settings for it
     this.etag = etag;
     this.how = how;
     this.code.replace(text, false);
@@ -357,7 +357,7 @@ export class Tab {
     this.code.focus();
   }
 
-  // discard drops what is not saved, and reads the file.
+  // discard drops unsaved work and reloads the file.
   async discard() {
     this.conflict.clear();
     this.dirty = false;
@@ -367,7 +367,7 @@ export class Tab {
     if (here) this.focus();
   }
 
-  // refresh theme whether the file has changed on the disk: what has no unsaved work is read again.
+  // refresh checks whether the file changed on the disk. Without unsaved work it is reloaded.
   async refresh() {
     if (this.state !== "ready" || this.saving) return;
     let now;
@@ -385,10 +385,10 @@ export class Tab {
     if (this.part) return this.note("grown", { text: "It has changed on the disk.", acts: [{ text: "Read it again", act: () => this.load() }] });
     this.conflict.collectMerge();
     if (!this.dirty) return this.reload();
-    await this.#changedMeanwhile(false).catch(() => {}); // the next change, or saving, tells
+    await this.#changedMeanwhile(false).catch(() => {}); // the next change or save will report it
   }
 
-  // reload reads the file again and leaves the cursor where it was. It gives up when something is typed meanwhile.
+  // reload reads the file again and keeps the cursor. It gives up if the user types meanwhile.
   async reload() {
     if (!this.code || this.readOnly) return this.load();
     const now = await this.owner.files.read(this.real, { most: large + 1 }).catch(() => null);
@@ -403,7 +403,7 @@ export class Tab {
     if (this.mode === "preview") await this.setMode("preview");
   }
 
-  // setMode shows the source, or what it theme like.
+  // setMode shows the source or the preview.
   async setMode(mode) {
     const showing = ++this.#showing;
     if (mode === "preview") this.conflict.closeComparison();
@@ -435,7 +435,7 @@ export class Tab {
     return preview(this.kind, { title, files: this.owner.files, path: this.real, tag: this.etag || this.entry.etag || "", text: this.code?.text, failed: () => this.#previewFailed() });
   }
 
-  // #look shows what is no text. There is unsaved work when what was a text has got another name.
+  // #showPreview shows a file without a source. A draft is possible when a text was renamed.
   async #showPreview() {
     this.#offerDraft(await this.owner.drafts.get(this.path));
     this.dirty = false;

@@ -5,7 +5,7 @@ import { language } from "@codemirror/language";
 import { replaceAll, SearchQuery, setSearchQuery } from "@codemirror/search";
 import { fakePage } from "../js/fake_dom.js";
 import { Problem } from "../files/api.js";
-import { Code } from "./code.js"; // before there is a page: what shows text theme for a real one
+import { Code } from "./code.js"; // before fakePage: it needs no document to load
 import { draftNote } from "./draft_note.js";
 import { Tab } from "./tab.js";
 
@@ -15,7 +15,7 @@ const turns = async () => {
   for (let i = 0; i < 20; i++) await new Promise(setImmediate);
 };
 
-// A view that shows nothing, and holds and tells all that a real one does.
+// A CodeMirror view without a DOM.
 class View {
   constructor({ state }) {
     this.state = state;
@@ -32,7 +32,7 @@ class View {
 }
 View.EditorView = (await import("@codemirror/view")).EditorView;
 
-// A comparison: what is typed into it is set as its text.
+// A fake comparison.
 class Compare {
   static all = [];
   constructor(options) {
@@ -54,7 +54,7 @@ class Compare {
   }
 }
 
-// A sandbox with files {path: text} and an open tab of one of them.
+// A sandbox with files {path: text}, and a tab that has loaded one.
 async function open({ text = "base\n", drafts = {}, entry = {}, name = path } = {}) {
   let version = 0;
   const disk = new Map();
@@ -103,7 +103,7 @@ async function open({ text = "base\n", drafts = {}, entry = {}, name = path } = 
   return w;
 }
 
-// comparing is a tab whose text was changed and refused, and is merged by hand.
+// comparing returns a tab with a conflict and an edited merge.
 async function comparing() {
   const w = await open();
   w.type("mine\n");
@@ -243,7 +243,7 @@ test("a text has its language, by its name or by its first line", async () => {
     ["run", "#!/usr/bin/env bash\ntrue\n", "Shell"], ["tool", "#!/usr/bin/python3\n", "Python"],
   ]) {
     const { code } = (await open({ name: `/home/agent/${name}`, text })).tab;
-    for (const late = Date.now() + 20_000; !code.view.state.facet(language) && Date.now() < late; ) await turns(); // it is loaded
+    for (const late = Date.now() + 20_000; !code.view.state.facet(language) && Date.now() < late; ) await turns(); // loaded asynchronously
     assert.equal(code.language, want, name);
     assert.ok(code.view.state.facet(language), `${name} is read as ${want}`);
   }
@@ -314,7 +314,7 @@ test("the work of a text that is called a picture now is told of, and the tab do
   const w = await open({ name });
   w.kept.set(name, { text: "work\n", etag: '"1"', at: 1 });
   w.tab = new Tab(w.owner, name, true, w.tab.parts);
-  w.tab.dirty = true; // as the editor makes a tab that there is unsaved work of
+  w.tab.dirty = true; // as the editor creates a tab with a draft
   await w.tab.load();
   assert.deepEqual([w.tab.state, w.tab.mode, w.tab.dirty], ["ready", "preview", false]);
   assert.match(w.notes(), /unsaved work of yours/);
@@ -341,7 +341,7 @@ test("of a file that became large only a part is read", async () => {
 
 test("nothing can be typed into a text that is about to be replaced as a whole", async () => {
   const w = await open();
-  w.put(path, "one\r\ntwo\r\n"); // other line ends: the editor is made anew
+  w.put(path, "one\r\ntwo\r\n"); // other line endings: the editor is recreated
   let readOnly;
   w.read = () => (readOnly = w.tab.code.view.state.readOnly);
   await w.tab.refresh();

@@ -1,4 +1,4 @@
-// Tables of comma- or tab-separated values. Only the rows that can be seen are drawn.
+// Shows comma- or tab-separated values as a table. Only visible rows are drawn.
 import Papa from "papaparse";
 import { h } from "../js/dom.js";
 import { lineOf } from "../files/names.js";
@@ -7,16 +7,16 @@ import { count } from "../files/format.js";
 
 const mostColumns = 256;
 const widest = 40; // characters
-const sampled = 300; // rows that the widths are taken from
+const sampled = 300; // rows to measure
 
-// parse gives the rows of a text, all with as many cells as the widest.
+// parse returns the rows of a text and the number of columns.
 export function parse(text, tabs = false) {
   const { data } = Papa.parse(text, { delimiter: tabs ? "\t" : "", skipEmptyLines: "greedy" });
   const columns = Math.min(mostColumns, data.reduce((most, row) => Math.max(most, row.length), 0));
   return { rows: data, columns, cut: data.some((row) => row.length > columns) };
 }
 
-// widths gives the columns' widths in characters.
+// widths returns the column widths in characters.
 export function widths({ rows, columns }) {
   const out = new Array(columns).fill(4);
   for (const row of rows.slice(0, sampled)) {
