@@ -213,7 +213,7 @@ func (p *person) searches() {
 	p.picture("workspace-find-light", "desktop")
 	p.runs("ask for more", `const i = document.querySelector(".terminal-find input"); i.value = ""; i.focus()`)
 	p.enters("straw-3.7$")
-	p.sees("nothing, as text", `document.querySelector(".terminal-found").textContent === "Nothing found"`, 10*time.Second)
+	p.sees("nothing, as text", `document.querySelector(".terminal-found").textContent === "No results"`, 10*time.Second)
 	p.does("as a pattern", chromedp.Click(`.terminal-find [aria-label="Regular expression"]`))
 	p.sees("all that fit", `/ of 10$/.test(document.querySelector(".terminal-found").textContent)`, 10*time.Second)
 	p.presses("Escape", "Escape", 27, 0)

@@ -26,9 +26,9 @@ export class Compare {
     this.beside = parent.clientWidth >= least;
     if (this.beside) {
       this.merge = new MergeView({
-        parent, a: { doc: theirs, extensions: [shared, EditorState.readOnly.of(true), label("Version on the disk")] }, b: { doc: mine, selection, extensions: [shared, writing] },
+        parent, a: { doc: theirs, extensions: [shared, EditorState.readOnly.of(true), label("Version on disk")] }, b: { doc: mine, selection, extensions: [shared, writing] },
         revertControls: "a-to-b", collapseUnchanged: folded, gutter: true,
-        renderRevertControl: () => Object.assign(document.createElement("button"), { type: "button", className: "take", textContent: "→", title: "Take this from the disk" }),
+        renderRevertControl: () => Object.assign(document.createElement("button"), { type: "button", className: "take", textContent: "→", title: "Use the version on disk" }),
       });
       this.mine = this.merge.b;
     } else {

@@ -37,17 +37,17 @@ export class Conflict {
     this.#close();
     this.theirs = { text: null, etag };
     this.#say(text, [
-      { text: "Replace it with mine", act: () => this.keepMine() },
-      { text: "Take theirs", act: () => this.tab.discard() },
+      { text: "Overwrite with mine", act: () => this.keepMine() },
+      { text: "Use theirs", act: () => this.tab.discard() },
     ]);
   }
 
   #tell(text) {
     this.#say(text, [
       !this.comparing && { text: "Compare", act: () => this.compare() },
-      this.comparing && { text: "Save this", primary: true, act: () => this.tab.save() },
+      this.comparing && { text: "Save merge", primary: true, act: () => this.tab.save() },
       { text: "Keep mine", act: () => this.keepMine() },
-      { text: "Take theirs", act: () => this.takeTheirs() },
+      { text: "Use theirs", act: () => this.takeTheirs() },
     ].filter(Boolean));
   }
 
@@ -71,10 +71,10 @@ export class Conflict {
     tab.cover.hidden = false;
     const { text, etag } = this.theirs;
     const view = new Compare({ parent: place, theirs: text, mine: tab.code.text, at: before?.view.at ?? 0, eol: tab.how.eol, changed: () => tab.mergeChanged() });
-    if (view.beside) place.before(h("div", { class: "compare-heads" }, h("span", {}, "On the disk"), h("span", {}, "Yours")));
+    if (view.beside) place.before(h("div", { class: "compare-heads" }, h("span", {}, "On disk"), h("span", {}, "Yours")));
     this.comparing = { view, etag, mine: before?.mine ?? tab.code.text };
-    const again = before && before.etag !== etag ? "It has changed on the disk once more. " : "";
-    this.#tell(again + (view.beside ? "On the left is what is on the disk now, on the right yours. Make it right and save it." : "Red lines are on the disk now, green ones are yours. Make it right and save it."));
+    const again = before && before.etag !== etag ? "The file has changed on disk again. " : "";
+    this.#tell(again + (view.beside ? "The version on disk is on the left, yours on the right. Edit yours and save it." : "Red lines are on disk, green lines are yours. Edit and save."));
     if (focus || there) view.focus();
   }
 

@@ -31,22 +31,22 @@ export function draftNote(tab, draft, { ask, confirm, tell } = dialogs) {
     if ((await ask({ title: "Save your work as", body: input, buttons: [{ value: "", text: "Cancel" }, { value: "save", text: "Save", kind: "primary", usual: true }] })) !== "save") return;
     const path = encodePath(input.value, owner.home);
     try {
-      if (path === tab.path) throw new Problem(409, "same", "This is the file that cannot be changed.");
+      if (path === tab.path) throw new Problem(409, "same", "This file is read-only.");
       await owner.files.write(path, write(draft.text, howOf(draft)), { fresh: true, parents: true });
     } catch (err) {
       const problem = problemOf(err);
-      return tell("Not saved", problem.status === 412 ? "There is a file of this name already." : problem.message);
+      return tell("Not saved", problem.status === 412 ? "A file with this name already exists." : problem.message);
     }
     await done();
     await owner.open(path);
   };
   return {
-    tone: "busy", icon: "warn", text: `There is unsaved work of yours (${shortTime(new Date(draft.at).toISOString())}). It cannot be put into this file now.`,
+    tone: "busy", icon: "warn", text: `You have unsaved work (${shortTime(new Date(draft.at).toISOString())}). It cannot be applied to this file.`,
     acts: [
-      { text: "Show it", act: show },
+      { text: "Show", act: show },
       { text: "Copy", act: () => copy(draft.text) },
       { text: "Save as…", act: saveAs },
-      { text: "Throw it away", act: async () => (await confirm({ title: "Throw your unsaved work away?", text: "This cannot be undone.", act: "Throw it away" })) && done() },
+      { text: "Discard", act: async () => (await confirm({ title: "Discard your unsaved work?", text: "This cannot be undone.", act: "Discard" })) && done() },
     ],
   };
 }

@@ -5,7 +5,7 @@ import { Windows } from "./windows.js";
 
 const day = 86_400_000;
 
-test("old drafts, and those beyond the bound, are dropped", () => {
+test("old drafts, and those beyond the limit, are deleted", () => {
   const drafts = Array.from({ length: 53 }, (_, i) => ({ key: `k${i}`, at: 1000 * day - i }));
   assert.deepEqual(expired(drafts, 1000 * day), ["k50", "k51", "k52"]);
   assert.deepEqual(expired([{ key: "old", at: 0 }, { key: "new", at: 999 * day }], 1000 * day), ["old"]);
@@ -26,7 +26,7 @@ function memory() {
   return { rows, open: () => request({ transaction: () => ({ objectStore: () => store }) }) };
 }
 
-test("work is kept for each person, sandbox and path", async () => {
+test("drafts are stored per user, sandbox and path", async () => {
   const db = memory();
   const mine = new Drafts("ann box-1", db);
   const theirs = new Drafts("bob box-1", db);
@@ -42,7 +42,7 @@ test("work is kept for each person, sandbox and path", async () => {
 // A window, and the others that are open; null when that is unknown.
 const win = (me, others = []) => ({ me, others: async () => others && new Set(others) });
 
-test("work follows a file and a folder that get another name, also of tabs that were not opened", async () => {
+test("drafts follow renamed files and folders, also for tabs that were not loaded", async () => {
   const db = memory();
   await new Drafts("ann", db, win("before")).put("/d/a", { text: "x", etag: "1" });
   const drafts = new Drafts("ann", db, win("now"));
@@ -56,7 +56,7 @@ test("work follows a file and a folder that get another name, also of tabs that 
   assert.equal((await drafts.get("/e/b")).text, "y");
 });
 
-test("what was written under the new name meanwhile stays", async () => {
+test("a draft saved under the new name during a rename stays", async () => {
   const db = memory();
   const window = win("one");
   const drafts = new Drafts("ann", db, window);
@@ -67,7 +67,7 @@ test("what was written under the new name meanwhile stays", async () => {
   assert.equal(db.rows.size, 1);
 });
 
-test("of two works one of which replaces the other's file neither is lost, whichever is newer", async () => {
+test("when a file with a draft replaces another with a draft, both drafts stay", async () => {
   for (const [a, b] of [[10, 20], [20, 10]]) {
     const db = memory();
     const drafts = new Drafts("ann", db, win("one", ["two"]));
@@ -85,7 +85,7 @@ test("of two works one of which replaces the other's file neither is lost, which
   }
 });
 
-test("two windows keep their own work, and neither drops the other's", async () => {
+test("two windows keep their own drafts", async () => {
   const db = memory();
   const one = new Drafts("ann", db, win("one", ["two"]));
   const two = new Drafts("ann", db, win("two", ["one"]));
@@ -100,7 +100,7 @@ test("two windows keep their own work, and neither drops the other's", async () 
   assert.equal((await one.get("/a")).text, "of one");
 });
 
-test("the work of a window that is gone becomes this one's", async () => {
+test("a window takes over the draft of a closed window", async () => {
   const db = memory();
   await new Drafts("ann", db, win("gone")).put("/a", { text: "x" });
   db.rows.set("ann\n/b", { key: "ann\n/b", text: "as it was kept before windows had names", at: Date.now() });
@@ -112,7 +112,7 @@ test("the work of a window that is gone becomes this one's", async () => {
   assert.equal(db.rows.size, 0);
 });
 
-test("where windows cannot be told apart, another's work is copied, stays its own, and is offered once", async () => {
+test("without Web Locks a draft of another window is copied, stays there, and is offered once", async () => {
   const db = memory();
   const other = new Drafts("ann", db, win("other", null));
   const drafts = new Drafts("ann", db, win("now", null));
@@ -135,7 +135,7 @@ test("where windows cannot be told apart, another's work is copied, stays its ow
   assert.equal((await third.get("/a")).text, "y");
 });
 
-test("a window keeps its name over a reload, and gives it to no copy", async () => {
+test("a window keeps its name over a reload, and a duplicated window gets another", async () => {
   const kept = new Map();
   const store = { getItem: (k) => kept.get(k) ?? null, setItem: (k, v) => kept.set(k, v), removeItem: (k) => kept.delete(k) };
   const page = new EventTarget();
@@ -149,7 +149,7 @@ test("a window keeps its name over a reload, and gives it to no copy", async () 
   assert.deepEqual([...(await first.others())], ["x"]);
 });
 
-test("too much work, or a browser that keeps nothing, is said", async () => {
+test("long drafts and missing storage are reported", async () => {
   assert.equal(await new Drafts("ann", memory()).put("/a", { text: "x".repeat(maxLength + 1) }), false);
   const broken = new Drafts("ann", { open: () => {
     const r = { error: new Error("no") };

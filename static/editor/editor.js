@@ -257,7 +257,7 @@ class SandboxEditor extends HTMLElement {
     const { line, column, chosen, language } = t.where;
     this.line.textContent = `Ln ${line}, Col ${column}${chosen ? ` (${chosen} selected)` : ""}`;
     const indent = t.indent === "\t" ? "Tabs" : `Spaces: ${t.indent.length}`;
-    const ends = { "\n": "LF", "\r\n": "CRLF", mixed: "Mixed line ends" }[t.how.eol];
+    const ends = { "\n": "LF", "\r\n": "CRLF", mixed: "Mixed line endings" }[t.how.eol];
     const text = [indent, `${t.how.encoding}${t.how.bom && t.how.encoding === "UTF-8" ? " with BOM" : ""}`, ends, language].map((s) => h("span", { class: "status-item" }, s));
     this.status.replaceChildren(this.line, h("span", { class: "status-end" }, text));
   }
@@ -285,8 +285,8 @@ class SandboxEditor extends HTMLElement {
     if (tab.dirty) {
       if (tab.state === "idle") await this.#show(tab);
       const answer = await ask({
-        title: `Save “${plainName(tab.name)}”?`, text: "What you have changed is lost otherwise.",
-        buttons: [{ value: "", text: "Cancel" }, { value: "drop", text: "Do not save" }, { value: "save", text: "Save", kind: "primary", usual: true }],
+        title: `Save “${plainName(tab.name)}”?`, text: "Otherwise your changes will be lost.",
+        buttons: [{ value: "", text: "Cancel" }, { value: "drop", text: "Don’t save" }, { value: "save", text: "Save", kind: "primary", usual: true }],
       });
       if (!answer || (answer === "save" && !(await tab.save()))) return false;
       if (answer === "drop") await tab.forget();

@@ -42,7 +42,7 @@ function editor(tabs, shown) {
   return element;
 }
 
-test("what is opened while the page looks for unsaved work is shown once, and stays shown", async () => {
+test("a file opened while drafts are read is shown once, and stays shown", async () => {
   const late = store();
   const element = editor(["/home/agent/a.txt", "/home/agent/b.txt"], "/home/agent/a.txt");
   element.connectedCallback();
@@ -57,7 +57,7 @@ test("what is opened while the page looks for unsaved work is shown once, and st
   element.disconnectedCallback();
 });
 
-test("the tabs of the last page are there again, with the one that was shown", async () => {
+test("tabs are restored after a reload, with the one that was shown", async () => {
   const late = store();
   const element = editor(["/home/agent/a.txt", "/home/agent/b.txt"], "/home/agent/b.txt");
   element.connectedCallback();

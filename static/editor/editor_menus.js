@@ -19,11 +19,11 @@ export function tabItems(editor, tab) {
       null,
     ] : []),
     { icon: "download", text: "Download", act: () => editor.download(tab) },
-    { icon: "folder", text: "Show in the tree", act: () => editor.reveal(tab.path) },
+    { icon: "folder", text: "Show in tree", act: () => editor.reveal(tab.path) },
     { icon: "copy", text: "Copy path", act: () => copy(decodeText(tab.path)) },
     null,
     { icon: "close", text: "Close", act: () => editor.close(tab) },
-    { icon: "close", text: "Close the others", off: editor.tabs.length < 2, act: () => editor.closeOthers(tab) },
+    { icon: "close", text: "Close others", off: editor.tabs.length < 2, act: () => editor.closeOthers(tab) },
   ];
 }
 

@@ -14,7 +14,7 @@ class Store extends Map {
   }
 }
 
-test("a preview that the page did not survive is told once, and another one not at all", () => {
+test("a preview that crashed the page is reported once", () => {
   const store = new Store();
   const page = new KeptTabs(store, "ann box");
   page.write({ tabs: ["/a"], shown: "/a", front: true });
@@ -31,7 +31,7 @@ test("a preview that the page did not survive is told once, and another one not 
   assert.equal(new KeptTabs(store, "ann box").crashed(), "");
 });
 
-test("a browser that keeps nothing costs a convenience", () => {
+test("missing storage is harmless", () => {
   const page = new KeptTabs({ getItem: () => { throw new Error("no"); }, setItem: () => { throw new Error("no"); } }, "ann");
   page.write({});
   page.rendering("/a");

@@ -72,7 +72,7 @@ export async function embedImages(fragment, { files, path: from, left, attached 
 }
 
 function absent(alt, url) {
-  return h("span", { class: "absent" }, `${alt || "Picture"} (${url ? `not loaded from ${new URL(url).host}` : "not there"})`);
+  return h("span", { class: "absent" }, `${alt || "Picture"} (${url ? `not loaded from ${new URL(url).host}` : "not found"})`);
 }
 
 async function picture(files, path, most) {

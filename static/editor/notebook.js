@@ -14,7 +14,7 @@ const joined = (value) => (Array.isArray(value) ? value.join("") : typeof value 
 export function cellsOf(text) {
   const book = JSON.parse(text);
   const cells = book.cells ?? book.worksheets?.[0]?.cells;
-  if (!Array.isArray(cells)) throw new Error("This is no notebook.");
+  if (!Array.isArray(cells)) throw new Error("This is not a notebook.");
   return cells.slice(0, mostCells).map((c) => ({
     kind: c.cell_type === "code" ? "code" : c.cell_type === "markdown" ? "prose" : "raw",
     source: joined(c.source ?? c.input),

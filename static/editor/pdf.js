@@ -38,7 +38,7 @@ class Pages {
       sheet.page = n;
       this.element.append(sheet);
     }
-    if (count < this.doc.numPages) this.element.append(h("p", { class: "quiet" }, `The first ${count} pages are shown. Download the file for the others.`));
+    if (count < this.doc.numPages) this.element.append(h("p", { class: "quiet" }, `Only the first ${count} pages are shown. Download the file to see all.`));
     this.#measure();
     for (const sheet of this.element.querySelectorAll(".pdf-page")) this.seen.observe(sheet);
   }

@@ -4,7 +4,7 @@ import { h, icon } from "../js/dom.js";
 
 // failure shows an error. download() is optional.
 export function failure(err, download) {
-  return { element: h("div", { class: "empty" }, icon("warn"), h("p", {}, `It cannot be shown: ${problemOf(err).message}`), download && h("button", { type: "button", class: "button", click: download }, icon("download"), "Download")) };
+  return { element: h("div", { class: "empty" }, icon("warn"), h("p", {}, `This file cannot be shown: ${problemOf(err).message}`), download && h("button", { type: "button", class: "button", click: download }, icon("download"), "Download")) };
 }
 
 // skeleton stands for text that is loading.

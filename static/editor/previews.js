@@ -10,7 +10,7 @@ const peeked = 4096; // bytes of a binary file to show
 // preview renders a file. of: {title, files, path, tag, text, failed()}.
 export async function preview(kind, of) {
   const { files, path, tag, text, title } = of;
-  if (text !== undefined && kind !== "table" && kind !== "svg" && text.length > longest) throw new Error("It is too long. The source can be read.");
+  if (text !== undefined && kind !== "table" && kind !== "svg" && text.length > longest) throw new Error("It is too long to render. You can view the source.");
   const address = (params = {}) => files.url(path, { ...params, v: tag });
   switch (kind) {
     case "image":
@@ -36,6 +36,6 @@ export function peek(bytes, { size: total, download }) {
   const rows = hex(bytes.subarray(0, peeked));
   const table = h("pre", { class: "hex", tabindex: "0", "aria-label": "First bytes" }, rows.map((r) => [h("span", { class: "hex-at" }, r.offset), `  ${r.bytes}  `, h("span", { class: "hex-text" }, r.text), "\n"]));
   return {
-    element: h("div", { class: "hex-view" }, h("div", { class: "hex-head" }, h("p", {}, `This file is no text (${size(total)}).${total > peeked ? ` Its first ${size(peeked)}:` : ""}`), button("download", "Download", download, { text: "Download", kind: "low" })), table),
+    element: h("div", { class: "hex-view" }, h("div", { class: "hex-head" }, h("p", {}, `This is a binary file (${size(total)}).${total > peeked ? ` Its first ${size(peeked)}:` : ""}`), button("download", "Download", download, { text: "Download", kind: "low" })), table),
   };
 }

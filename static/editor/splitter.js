@@ -14,7 +14,7 @@ export function fit(width, room) {
 }
 
 export function splitter(editor) {
-  const edge = h("div", { class: "tree-splitter", role: "separator", tabindex: "0", "aria-orientation": "vertical", "aria-label": "Width of the tree", title: "Drag, or use the arrow keys; double click puts it back" });
+  const edge = h("div", { class: "tree-splitter", role: "separator", tabindex: "0", "aria-orientation": "vertical", "aria-label": "Width of the tree", title: "Drag, or use the arrow keys; double-click resets it" });
   const pane = () => editor.parentElement;
   const now = () => editor.getBoundingClientRect().left - pane().getBoundingClientRect().left;
   const set = (width, keep) => {

@@ -67,8 +67,8 @@ export class Tab {
   // askBeforeRendering is for a file whose preview may have crashed the last page.
   askBeforeRendering() {
     this.note("held", {
-      tone: "busy", icon: "warn", text: "The page ended while this file was being shown.",
-      acts: [sources.has(this.kind) && { text: "Show its source", act: () => this.load({ source: true }) }, { text: "Show it", act: () => this.load() }].filter(Boolean),
+      tone: "busy", icon: "warn", text: "The page closed unexpectedly while rendering this file.",
+      acts: [sources.has(this.kind) && { text: "Show source", act: () => this.load({ source: true }) }, { text: "Show", act: () => this.load() }].filter(Boolean),
     });
   }
 
@@ -112,7 +112,7 @@ export class Tab {
     this.#removeEditor();
     if (!problem.passing || problem.code === "special") this.dirty = false;
     const again = problem.code !== "special" && h("button", { type: "button", class: "button", click: () => this.load() }, "Retry");
-    this.place.replaceChildren(h("div", { class: "empty" }, icon("warn"), h("p", {}, problem.status === 404 ? "This file is not there (any more)." : problem.message), again));
+    this.place.replaceChildren(h("div", { class: "empty" }, icon("warn"), h("p", {}, problem.status === 404 ? "This file does not exist." : problem.message), again));
   }
 
   // #stat resolves links.
@@ -127,7 +127,7 @@ export class Tab {
       this.owner.reveal(this.path);
       throw Object.assign(new Problem(0, "special", "This is a folder."), { folder: true });
     }
-    if (this.entry.type !== "file") throw new Problem(0, "special", "This is neither a file nor a folder: there is nothing to show.");
+    if (this.entry.type !== "file") throw new Problem(0, "special", "This is a special file, which cannot be shown.");
   }
 
   async #read(at) {
@@ -145,9 +145,9 @@ export class Tab {
     }
     this.how = found.how;
     this.part = part;
-    this.readOnly = part ? `Only the first ${size(bytes.length)} of ${size(total)} are shown, and cannot be changed here.` : this.#lock();
+    this.readOnly = part ? `Only the first ${size(bytes.length)} of ${size(total)} are shown, read-only.` : this.#lock();
     this.note("locked", this.readOnly && { icon: "lock", text: this.readOnly, acts: part ? [{ text: "Download", act: () => this.owner.download(this) }] : [] });
-    this.note("page", this.kind === "page" ? { text: "Pages from a sandbox do not run here. To see this one, serve its folder in the sandbox, for example with “python3 -m http.server 8000”, and open port 8000." } : null);
+    this.note("page", this.kind === "page" ? { text: "HTML pages are not rendered here. To view this one, serve its folder in the sandbox, for example with “python3 -m http.server 8000”, and open port 8000." } : null);
     const text = part ? completeLines(found.text) : found.text;
     await this.#edit(text);
     if (draft && this.readOnly) this.#offerDraft(draft, text);
@@ -158,7 +158,7 @@ export class Tab {
 
   // #lock says why the file is read-only, or "".
   #lock() {
-    if (this.how.encoding !== "UTF-8") return this.how.encoding === "not UTF-8" ? "This text is not UTF-8. It is shown as well as it can be, and cannot be changed here." : `This text is ${this.how.encoding}, and cannot be changed here.`;
+    if (this.how.encoding !== "UTF-8") return this.how.encoding === "not UTF-8" ? "Read-only: this text is not UTF-8, and some characters may be shown wrongly." : `Read-only: this text is ${this.how.encoding}.`;
     const mode = parseInt(this.entry.mode, 8) || 0;
     const mine = this.owner.user;
     if (!mine || mine === "root") return "";
@@ -228,7 +228,7 @@ export class Tab {
     const kept = await this.owner.drafts.put(this.path, { text, etag: this.etag, how: this.how });
     if (!this.dirty || upTo !== this.#changes) return;
     this.#draftKept = kept;
-    this.note("draft", kept ? null : { tone: "busy", icon: "warn", text: text.length > maxLength ? "This is too much to be kept over a reload. Save it." : "This browser does not keep unsaved work over a reload. Save it." });
+    this.note("draft", kept ? null : { tone: "busy", icon: "warn", text: text.length > maxLength ? "This text is too long to survive a reload. Save it." : "Unsaved work will not survive a reload in this browser. Save it." });
   }
 
   get atRisk() {
@@ -248,10 +248,10 @@ export class Tab {
     const now = this.etag;
     this.code.replace(draft.text, false);
     if (draft.etag === now) {
-      this.note("restored", { text: `Your unsaved work (${shortTime(new Date(draft.at).toISOString())}) was restored.`, acts: [{ text: "Throw it away", act: () => this.#discardDraft(text) }, { text: "OK", act: () => this.note("restored", null) }] });
+      this.note("restored", { text: `Your unsaved work (${shortTime(new Date(draft.at).toISOString())}) was restored.`, acts: [{ text: "Discard", act: () => this.#discardDraft(text) }, { text: "OK", act: () => this.note("restored", null) }] });
     } else {
       this.etag = draft.etag;
-      await this.conflict.show({ text, etag: now, how: this.how }, "Your unsaved work was restored, but the file has changed on the disk since.");
+      await this.conflict.show({ text, etag: now, how: this.how }, "Your unsaved work was restored, but the file has since changed on disk.");
     }
     announce("Unsaved work restored");
   }
@@ -316,7 +316,7 @@ export class Tab {
         problem = problemOf(err);
       }
     }
-    this.note("failed", { tone: "bad", icon: "warn", text: `Not saved: ${problem.message} What you wrote is kept in this browser.`, acts: [{ text: "Retry", act: () => this.save() }] });
+    this.note("failed", { tone: "bad", icon: "warn", text: `Not saved: ${problem.message} Your work is kept in this browser.`, acts: [{ text: "Retry", act: () => this.save() }] });
   }
 
   // #changedMeanwhile compares with the version on the disk. wanted says whether the user tried to save.
@@ -328,22 +328,22 @@ export class Tab {
       if (problemOf(err).status !== 404) throw err;
       return this.#gone();
     }
-    if (now.part) return this.conflict.block(now.etag, "On the disk this file is now too large to be shown beside yours.");
+    if (now.part) return this.conflict.block(now.etag, "The version on disk is too large to compare.");
     const found = read(now.bytes);
-    if (found.kind === "binary") return this.conflict.block(now.etag, "On the disk this file is no text any more.");
+    if (found.kind === "binary") return this.conflict.block(now.etag, "The version on disk is a binary file.");
     if (found.text === this.#mine) {
       this.etag = now.etag;
       this.how = found.how;
       return this.#saved(found.text);
     }
-    await this.conflict.show({ text: found.text, etag: now.etag, how: found.how }, "This file has changed on the disk while you were changing it.", wanted);
+    await this.conflict.show({ text: found.text, etag: now.etag, how: found.how }, "This file has changed on disk while you were editing it.", wanted);
   }
 
   #gone() {
     this.conflict.clear();
     this.gone = true;
     this.etag = "";
-    this.note("gone", { tone: "busy", icon: "warn", text: this.dirty ? "This file was deleted on the disk. What you have here is not saved." : "This file was deleted on the disk.", acts: this.readOnly ? [] : [{ text: "Save it again", act: () => this.save() }] });
+    this.note("gone", { tone: "busy", icon: "warn", text: this.dirty ? "This file was deleted on disk. Your version is not saved." : "This file was deleted on disk.", acts: this.readOnly ? [] : [{ text: "Save again", act: () => this.save() }] });
     this.owner.changed(this);
   }
 
@@ -382,7 +382,7 @@ export class Tab {
     if (back) this.note("gone", null);
     if (now.etag === (this.conflict.theirs?.etag ?? this.etag) && !back) return;
     if (this.saving || this.state !== "ready") return;
-    if (this.part) return this.note("grown", { text: "It has changed on the disk.", acts: [{ text: "Read it again", act: () => this.load() }] });
+    if (this.part) return this.note("grown", { text: "This file has changed on disk.", acts: [{ text: "Reload", act: () => this.load() }] });
     this.conflict.collectMerge();
     if (!this.dirty) return this.reload();
     await this.#changedMeanwhile(false).catch(() => {}); // the next change or save will report it

@@ -38,6 +38,6 @@ export function show(text, { tabs, title }) {
   scroller.style.setProperty("--columns", columns.replace("max-content", `${String(body.length).length + 3}ch`));
   const list = new VirtualList(scroller, canvas, { key: (row) => row.n, make, version: () => "" });
   const rows = body.map((cells, i) => ({ n: i + 1, cells }));
-  const note = `${count(body.length, "row")}, ${count(table.columns, "column")}${table.cut ? ", the others are left out" : ""}`;
+  const note = `${count(body.length, "row")}, ${count(table.columns, "column")}${table.cut ? ", more are hidden" : ""}`;
   return { element: scroller, note, shown: () => list.show(rows), end: () => list.end() };
 }

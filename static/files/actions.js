@@ -72,13 +72,13 @@ export class FileActions {
     this.owner.changed();
     this.owner.view.scrollTo();
     const taken = (value) => folder.children?.some((c) => c.key === encodeName(value));
-    const name = await this.owner.view.edit(draft.path, "", (value) => nameFault(value.replaceAll("/", "x")) || (taken(value) ? "This name is taken." : ""));
+    const name = await this.owner.view.edit(draft.path, "", (value) => nameFault(value.replaceAll("/", "x")) || (taken(value) ? "This name is already taken." : ""));
     this.owner.tree.drop(draft);
     this.owner.changed();
     if (!name) return;
     const path = join(folder.path, name.split("/").filter(Boolean).map(encodeName).join("/"));
     const deep = name.replace(/\/$/, "").includes("/");
-    await this.run(`“${plainName(encodeName(name))}” was not made`, async () => {
+    await this.run(`“${plainName(encodeName(name))}” could not be created`, async () => {
       if (kind === "folder") await this.files.mkdir(path, deep);
       else await this.files.write(path, new Uint8Array(), { fresh: true, parents: deep });
       await this.#reload(folder.path);
@@ -90,11 +90,11 @@ export class FileActions {
   async rename(node) {
     const before = decodeText(node.key);
     const others = new Set(node.parent.children.filter((c) => c !== node).map((c) => c.key));
-    const fault = (value) => nameFault(value) || (value.includes("/") ? "A name cannot hold a slash." : others.has(encodeName(value)) ? "This name is taken." : "");
+    const fault = (value) => nameFault(value) || (value.includes("/") ? "A name cannot contain a slash." : others.has(encodeName(value)) ? "This name is already taken." : "");
     const name = await this.owner.view.edit(node.path, before, fault);
     if (!name || name === before) return;
     const path = join(parentOf(node.path), encodeName(name));
-    await this.run(`“${plainName(node.key)}” was not renamed`, async () => {
+    await this.run(`“${plainName(node.key)}” could not be renamed`, async () => {
       await this.#moveOne(node.path, path);
       await this.#reload(parentOf(node.path));
       await this.owner.reveal(path);
@@ -114,7 +114,7 @@ export class FileActions {
       moved.add(path);
       this.owner.moved(path, to);
     };
-    await this.run(copy ? "Not copied" : "Not moved", async () => {
+    await this.run(copy ? "Could not copy" : "Could not move", async () => {
       const left = from.filter((p) => !moved.has(p));
       const there = await this.#names(folder);
       const same = copy ? left.filter((p) => parentOf(p) === folder) : []; // a copy beside the original
@@ -178,8 +178,8 @@ export class FileActions {
   #askTaken(taken, folder) {
     const one = taken.length === 1;
     return this.asking.ask({
-      title: one ? `“${plainName(baseOf(taken[0]))}” is there already` : `${taken.length} of the names are there already`,
-      text: `In ${this.#displayName(folder)}. What is replaced is gone. A folder with something in it is not replaced.`,
+      title: one ? `“${plainName(baseOf(taken[0]))}” already exists` : `${taken.length} of the names already exist`,
+      text: `In ${this.#displayName(folder)}. Replaced files cannot be restored. Folders that are not empty are never replaced.`,
       buttons: takenButtons,
     });
   }
@@ -187,9 +187,9 @@ export class FileActions {
   // askUpload asks what to do about an upload whose name is taken.
   async askUpload(upload, more) {
     const all = h("input", { type: "checkbox" });
-    const body = more > 0 && h("label", { class: "ask-all" }, all, `Do this for all that are there already (${count(more, "more file")} to go)`);
+    const body = more > 0 && h("label", { class: "ask-all" }, all, `Do this for all conflicts (${count(more, "file")} left)`);
     const what = await this.asking.ask({
-      title: `“${plainName(baseOf(upload.path))}” is there already`, text: `In ${this.#displayName(parentOf(upload.path))}.`, body,
+      title: `“${plainName(baseOf(upload.path))}” already exists`, text: `In ${this.#displayName(parentOf(upload.path))}.`, body,
       buttons: takenButtons,
     });
     return { what: what || "skip", all: all.checked };
@@ -253,14 +253,14 @@ export class FileActions {
   // #deleteForGood asks, then deletes. why says why the trash is impossible; told and undo belong to what did go there.
   async #deleteForGood(paths, nodes, { why = "", told = "", undo = null } = {}) {
     const what = namesOf(paths);
-    const reason = !why ? "" : paths.length === 1 ? `${why} ` : `${listed(paths)} cannot be put into the trash. `;
+    const reason = !why ? "" : paths.length === 1 ? `${why} ` : `${listed(paths)} cannot be moved to the trash. `;
     const folder = nodes.some((n) => paths.includes(n.path) && n.entry.type === "folder");
-    const text = `${reason}${folder ? "Everything in it goes too. " : ""}This cannot be undone.`;
-    if (!(await this.asking.confirm({ title: `Delete ${what} for good?`, text, act: "Delete for good" }))) return;
+    const text = `${reason}${folder ? "Folders are deleted with everything in them. " : ""}This cannot be undone.`;
+    if (!(await this.asking.confirm({ title: `Delete ${what} permanently?`, text, act: "Delete permanently" }))) return;
     await this.run(`${what} could not be deleted`, async () => {
       await this.files.remove(paths, true);
       await this.#removed(paths);
-      this.owner.toast(`${what} deleted for good${told ? `, ${told}` : ""}`, { action: undo });
+      this.owner.toast(`${what} permanently deleted${told ? `, ${told}` : ""}`, { action: undo });
     });
   }
 
@@ -275,7 +275,7 @@ export class FileActions {
   async undo() {
     const ids = this.#undo.pop();
     if (!ids) return;
-    await this.run("Not restored", async () => {
+    await this.run("Could not restore", async () => {
       await this.files.restore(ids);
       this.owner.loader.reloadAll();
       this.owner.toast("Restored");

@@ -23,14 +23,14 @@ function world(there, answer) {
   return w;
 }
 
-test("what is moved under another name is told too, so that open files follow", async () => {
+test("a move under another name is reported, so that open files follow", async () => {
   const w = world(["a.txt"], "both");
   await w.actions.moveOrCopy(["/from/a.txt", "/from/b.txt"], "/to", false);
   assert.deepEqual(w.done, [["move", "/from/b.txt", "/to"], ["move", "/from/a.txt", "/to/a%20(2).txt"]]);
   assert.deepEqual(w.moved, [["/from/b.txt", "/to/b.txt"], ["/from/a.txt", "/to/a%20(2).txt"]]);
 });
 
-test("what is copied or skipped has not moved", async () => {
+test("copied and skipped files are not reported as moved", async () => {
   const copied = world(["a.txt"], "both");
   await copied.actions.moveOrCopy(["/from/a.txt"], "/to", true);
   assert.deepEqual(copied.moved, []);
@@ -39,7 +39,7 @@ test("what is copied or skipped has not moved", async () => {
   assert.deepEqual([skipped.done, skipped.moved], [[], []]);
 });
 
-test("the usual answer about a name that is taken destroys nothing", async () => {
+test("the default answer to a name conflict is harmless", async () => {
   const w = world(["a.txt"], "skip");
   await w.actions.moveOrCopy(["/from/a.txt"], "/to", false);
   assert.deepEqual(w.question.buttons.filter((b) => b.usual).map((b) => b.value), ["both"]);
@@ -49,7 +49,7 @@ test("the usual answer about a name that is taken destroys nothing", async () =>
   assert.match(w.question.text, /^In ~\./);
 });
 
-test("of a move that failed half-way those that did move are told, and are not tried again", async () => {
+test("a partly failed move reports what was moved, and does not retry that", async () => {
   const w = world([]);
   const { owner } = w.actions;
   const disk = { "/from": ["a", "b", "c"], "/about": ["d"], "/to": [] };
@@ -74,7 +74,7 @@ test("of a move that failed half-way those that did move are told, and are not t
   assert.deepEqual(w.done, ["/about/d,/from/a,/from/b,/from/c", "/from/b,/from/c"]);
 });
 
-test("a delete that failed half-way is tried again with what is left", async () => {
+test("a partly failed delete is retried with the rest", async () => {
   const w = world([]);
   const { owner } = w.actions;
   const asked = [];
@@ -112,22 +112,22 @@ function fussy(confirm) {
 
 const nodesOf = (...paths) => paths.map((path) => ({ path, entry: { type: "folder" } }));
 
-test("only what cannot go to the trash is asked about, and deleted for good", async () => {
+test("only files that the trash refuses are asked about and deleted permanently", async () => {
   const w = fussy(true);
   await w.actions.remove(nodesOf("/home/a", "/home/.local", "/home/b"));
-  assert.deepEqual(w.asked.map((q) => q.title), ["Delete “.local” for good?"]);
+  assert.deepEqual(w.asked.map((q) => q.title), ["Delete “.local” permanently?"]);
   assert.match(w.asked[0].text, /^It is the trash itself/);
   assert.deepEqual(w.sent.filter(([, permanent]) => permanent), [["/home/.local", true]]);
   assert.deepEqual(w.gone.sort(), ["/home/.local", "/home/a", "/home/b"]);
-  assert.equal(w.toasts.at(-1)[0], "“.local” deleted for good, 2 items moved to the trash");
+  assert.equal(w.toasts.at(-1)[0], "“.local” permanently deleted, 2 items moved to the trash");
   await w.toasts.at(-1)[1].action.act();
   assert.deepEqual(w.restored, ["/home/a", "/home/b"], "which are brought back together");
 });
 
-test("what cannot go to the trash stays when nobody wants it gone for good", async () => {
+test("files that the trash refuses stay when the user declines", async () => {
   const w = fussy(false);
   await w.actions.remove(nodesOf("/home/.local/x", "/home/.local/y", "/home/a"));
-  assert.match(w.asked[0].text, /^“x” and “y” cannot be put into the trash\./);
+  assert.match(w.asked[0].text, /^“x” and “y” cannot be moved to the trash\./);
   assert.deepEqual(w.gone, ["/home/a"]);
   assert.ok(w.sent.every(([, permanent]) => !permanent));
   await w.actions.remove(nodesOf("/home/.local"));
@@ -135,7 +135,7 @@ test("what cannot go to the trash stays when nobody wants it gone for good", asy
   assert.equal(w.asked.length, 2);
 });
 
-test("an archive of one folder holds it by its name, as that of several does", async () => {
+test("archives contain folders by their names", async () => {
   const w = world([]);
   const { owner } = w.actions;
   owner.files = new Files("/f", "/home/agent");

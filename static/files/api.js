@@ -26,19 +26,19 @@ export class Problem extends Error {
 // problemOf converts what fetch throws to a Problem.
 export function problemOf(err) {
   if (err instanceof Problem) return err;
-  if (err?.name === "AbortError") return new Problem(0, "left", "It was stopped.");
-  if (err?.name === "TimeoutError") return new Problem(0, "late", "The sandbox did not answer in time.");
+  if (err?.name === "AbortError") return new Problem(0, "left", "Cancelled.");
+  if (err?.name === "TimeoutError") return new Problem(0, "late", "The sandbox did not respond in time.");
   if (err instanceof TypeError && globalThis.navigator?.onLine === false) return new Problem(0, "offline", "You are offline.");
-  if (err instanceof TypeError) return new Problem(0, "offline", "sandboxd cannot be reached.");
+  if (err instanceof TypeError) return new Problem(0, "offline", "The server cannot be reached.");
   return new Problem(0, "broken", String(err?.message ?? err));
 }
 
 const words = {
   401: "You are signed out. Sign in again in another tab, then retry.",
-  403: "This is not permitted.",
-  404: "It is not there any more.",
-  409: "Something else stands in the way.",
-  412: "It has changed meanwhile.",
+  403: "You do not have permission.",
+  404: "It no longer exists.",
+  409: "Something with this name already exists.",
+  412: "It has changed in the meantime.",
   413: "It is too large.",
   507: "The disk is full.",
 };
@@ -53,7 +53,7 @@ export function refusal(status, kind, body) {
       // only the status is known
     }
   }
-  return new Problem(status, "", words[status] ?? `sandboxd answered with ${status}.`);
+  return new Problem(status, "", words[status] ?? `The server responded with status ${status}.`);
 }
 
 export class Files {

@@ -82,12 +82,12 @@ class SandboxFiles extends HTMLElement {
     this.trash = new TrashView({ files: this.files, home: this.home, close: () => this.#setView("tree"), restored: () => this.loader.reloadAll() });
     this.panel = new UploadPanel(this.uploads);
     const home = button("home", "Home", () => this.#go(this.home));
-    const up = button("up", "Folder above", () => this.#go(parentOf(this.tree.root.path)));
+    const up = button("up", "Parent folder", () => this.#go(parentOf(this.tree.root.path)));
     const more = menuButton(button("dots", "More"), () => paneMenu(this), { label: "Files" });
     const add = menuButton(button("plus", "New or upload"), () => this.#addMenu(), { label: "New" });
     home.classList.add("roomy");
     up.classList.add("roomy");
-    const editor = h("button", { type: "button", class: "button low files-open", title: "Back to the open files", "aria-label": "Back to the open files", click: () => document.dispatchEvent(new CustomEvent("sandboxd:editor")) }, icon("code"));
+    const editor = h("button", { type: "button", class: "button low files-open", title: "Back to the editor", "aria-label": "Back to the editor", click: () => document.dispatchEvent(new CustomEvent("sandboxd:editor")) }, icon("code"));
     this.bar = h("div", { class: "files-bar" }, home, up, this.path.element, editor, add, button("search", "Find files", () => this.#setView("find")), more);
     this.up = up;
     this.body = h("div", { class: "files-body" }, this.view.element, this.find.element, this.trash.element);
@@ -255,7 +255,7 @@ class SandboxFiles extends HTMLElement {
       this.path.show(this.tree.root.path);
       this.up.disabled = this.tree.root.path === "/";
     }
-    if (!(await this.reveal(path))) this.toast(`${plainName(path)} is not there.`, { bad: true });
+    if (!(await this.reveal(path))) this.toast(`${plainName(path)} does not exist.`, { bad: true });
     else this.view.scrollTo("center");
   }
 
@@ -322,7 +322,7 @@ class SandboxFiles extends HTMLElement {
       const items = await read(folder);
       if (items.length) this.uploads.add(items);
     } catch (err) {
-      this.toast(`What you dropped cannot be read: ${problemOf(err).message}`, { bad: true });
+      this.toast(`The dropped files could not be read: ${problemOf(err).message}`, { bad: true });
     }
   }
 

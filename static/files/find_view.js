@@ -27,14 +27,14 @@ export class FindView {
     this.owner = owner;
     this.field = h("input", { class: "input", type: "search", placeholder: "Find files…", "aria-label": "Find", spellcheck: "false", autocapitalize: "off", maxlength: "1000", "data-focus": true });
     this.modes = ["names", "content"].map((mode) => h("button", { class: "chip", type: "button", "aria-pressed": String(mode === "names"), click: () => this.setMode(mode) }, mode === "names" ? "Names" : "Contents"));
-    this.case = this.#switch("Aa", "Upper and lower case differ");
+    this.case = this.#switch("Aa", "Match case");
     this.regex = this.#switch(".*", "Regular expression");
     this.place = h("p", { class: "find-place" });
     this.note = h("p", { class: "find-note", role: "status" });
     this.results = h("div", { class: "find-results", tabindex: "-1" });
     this.element = h("div", { class: "find" },
       h("div", { class: "find-head" },
-        h("div", { class: "search" }, icon("find"), this.field, button("close", "Back to the tree", () => this.owner.close(), { kind: "bare low find-close" })),
+        h("div", { class: "search" }, icon("find"), this.field, button("close", "Back to the files", () => this.owner.close(), { kind: "bare low find-close" })),
         h("div", { class: "find-how" }, h("div", { class: "chips" }, this.modes), h("span", { class: "find-switches" }, this.case, this.regex)), this.place),
       this.note, this.results);
     this.mode = "names";
@@ -57,7 +57,7 @@ export class FindView {
   setMode(mode) {
     this.mode = mode;
     this.modes.forEach((b, i) => b.setAttribute("aria-pressed", String((i === 0) === (mode === "names"))));
-    this.field.placeholder = mode === "names" ? "Find files by name, or by a pattern like *.go" : "Find in files";
+    this.field.placeholder = mode === "names" ? "File name, or a pattern like *.go" : "Find in files";
     this.regex.hidden = mode === "names";
     if (this.folder) this.run();
   }
@@ -105,9 +105,9 @@ export class FindView {
 
   #sum(query, more) {
     const files = this.#groups.size;
-    const text = !this.#n ? `Nothing found for “${pieces(query).map((p) => p.text).join("")}”.`
+    const text = !this.#n ? `No results for “${pieces(query).map((p) => p.text).join("")}”.`
       : this.mode === "names" ? count(this.#n, "result") : `${count(this.#n, "result")} in ${count(files, "file")}`;
-    this.note.textContent = more ? `${text}. There may be more.` : text;
+    this.note.textContent = more ? `${text}. There may be more results.` : text;
     announce(this.note.textContent);
   }
 

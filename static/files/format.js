@@ -65,6 +65,6 @@ export function duration(seconds) {
 
 // kindName names the type of an entry.
 export function kindName(entry) {
-  if (entry.type === "link") return entry.target_type ? `Link to a ${entry.target_type}` : "Link that leads nowhere";
+  if (entry.type === "link") return entry.target_type ? `Link to a ${entry.target_type}` : "Broken link";
   return { file: "File", folder: "Folder" }[entry.type] ?? "Special file (device, pipe or socket)";
 }

@@ -30,7 +30,7 @@ export class PathBar {
     this.owner = owner;
     const id = `path-${Math.random().toString(36).slice(2, 8)}`;
     this.field = h("input", {
-      class: "path-field", type: "text", spellcheck: "false", autocapitalize: "off", autocomplete: "off", enterkeyhint: "go", "aria-label": "Folder or file to go to",
+      class: "path-field", type: "text", spellcheck: "false", autocapitalize: "off", autocomplete: "off", enterkeyhint: "go", "aria-label": "Go to a folder or file",
       role: "combobox", "aria-expanded": "false", "aria-controls": id, "aria-autocomplete": "list", title: "A path in the sandbox",
     });
     this.options = h("div", { class: "path-options", id, role: "listbox", "aria-label": "Folders", hidden: true });

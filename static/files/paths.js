@@ -123,9 +123,9 @@ export function freeName(name, taken) {
 
 // nameFault says what is wrong with a typed name, or "".
 export function nameFault(name) {
-  if (!name.trim()) return "It needs a name.";
-  if (name === "." || name === "..") return "This name is taken by the folder itself.";
-  if (name.includes("\0")) return "A name cannot hold a zero byte.";
-  if (new TextEncoder().encode(name).length > 255) return "The name is too long: 255 bytes at most.";
+  if (!name.trim()) return "Enter a name.";
+  if (name === "." || name === "..") return "This name is reserved.";
+  if (name.includes("\0")) return "A name cannot contain a zero byte.";
+  if (new TextEncoder().encode(name).length > 255) return "The name is too long. The limit is 255 bytes.";
   return "";
 }

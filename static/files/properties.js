@@ -39,7 +39,7 @@ function facts(entry, path) {
     ["Kind", kindName(entry)],
     ["Where", textElement(decodeText(parentOf(path)))],
     entry.type === "file" && ["Size", `${size(entry.size)}${entry.size >= 1024 ? ` (${entry.size.toLocaleString("en")} bytes)` : ""}`],
-    entry.type === "link" && ["Leads to", textElement(entry.target ?? "")],
+    entry.type === "link" && ["Target", textElement(entry.target ?? "")],
     ["Modified", fullTime(entry.modified)],
     ["Owner", `${entry.owner}, group ${entry.group}`],
   ];

@@ -17,13 +17,13 @@ export class TrashView {
   // owner: {files, home, close(), restored(paths)}
   constructor(owner) {
     this.owner = owner;
-    this.rows = h("div", { class: "trash-rows", role: "group", "aria-label": "In the trash" });
+    this.rows = h("div", { class: "trash-rows", role: "group", "aria-label": "Trash" });
     this.note = h("div", { class: "find-note", role: "status" });
     this.restore = h("button", { type: "button", class: "button low", click: () => this.#restore() }, icon("undo"), "Restore");
-    this.erase = h("button", { type: "button", class: "button low", click: () => this.#erase() }, "Delete for good");
+    this.erase = h("button", { type: "button", class: "button low", click: () => this.#erase() }, "Delete permanently");
     this.empty = h("button", { type: "button", class: "button low bare", click: () => this.#empty() }, "Empty trash");
     this.element = h("div", { class: "trash" },
-      h("div", { class: "view-head" }, button("left", "Back to the tree", () => this.owner.close(), { "data-focus": true }), h("h2", {}, "Trash"), h("span", { class: "view-acts" }, this.empty)),
+      h("div", { class: "view-head" }, button("left", "Back to the files", () => this.owner.close(), { "data-focus": true }), h("h2", {}, "Trash"), h("span", { class: "view-acts" }, this.empty)),
       this.note, this.rows, h("div", { class: "view-foot" }, this.restore, this.erase));
     this.element.addEventListener("keydown", (event) => {
       if (event.key === "Escape" && !event.target.closest("dialog")) this.owner.close();
@@ -31,7 +31,7 @@ export class TrashView {
   }
 
   async start() {
-    const waits = setTimeout(() => (this.note.textContent = "Looking…"), slow);
+    const waits = setTimeout(() => (this.note.textContent = "Loading…"), slow);
     try {
       this.#list = (await this.owner.files.trash()).sort((a, b) => b.deleted.localeCompare(a.deleted));
       this.note.textContent = "";
@@ -53,7 +53,7 @@ export class TrashView {
   #draw() {
     this.rows.replaceChildren(...this.#list.map((t) => this.#row(t)));
     if (!this.#list.length && !this.note.textContent) {
-      this.rows.append(h("div", { class: "empty" }, icon("trash"), h("p", {}, "The trash is empty."), h("p", { class: "small quiet" }, "What you delete comes here first, and can be brought back.")));
+      this.rows.append(h("div", { class: "empty" }, icon("trash"), h("p", {}, "The trash is empty."), h("p", { class: "small quiet" }, "Deleted files come here and can be restored.")));
     }
     this.empty.hidden = !this.#list.length;
     this.#act();
@@ -88,21 +88,21 @@ export class TrashView {
     await this.#do(async () => {
       const chosen = this.#chosen();
       await this.owner.files.restore(chosen.map((t) => t.id));
-      announce(`${count(chosen.length, "thing")} restored`);
+      announce(`${count(chosen.length, "item")} restored`);
       this.owner.restored(chosen.map((t) => t.path));
     });
   }
 
   async #erase() {
     const chosen = this.#chosen();
-    const what = chosen.length === 1 ? `“${plainName(baseOf(chosen[0].path))}”` : count(chosen.length, "thing");
-    if (await confirm({ title: `Delete ${what} for good?`, text: "This cannot be undone.", act: "Delete for good" })) {
+    const what = chosen.length === 1 ? `“${plainName(baseOf(chosen[0].path))}”` : count(chosen.length, "item");
+    if (await confirm({ title: `Delete ${what} permanently?`, text: "This cannot be undone.", act: "Delete permanently" })) {
       await this.#do(() => this.owner.files.emptyTrash(chosen.map((t) => t.id)));
     }
   }
 
   async #empty() {
-    if (await confirm({ title: "Empty the trash?", text: `${count(this.#list.length, "thing")} will be deleted for good. This cannot be undone.`, act: "Empty trash" })) {
+    if (await confirm({ title: "Empty the trash?", text: `${count(this.#list.length, "item")} will be permanently deleted. This cannot be undone.`, act: "Empty trash" })) {
       await this.#do(() => this.owner.files.emptyTrash());
     }
   }

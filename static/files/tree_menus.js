@@ -35,7 +35,7 @@ function folderItems(files, node, top) {
     { icon: "upload", text: "Upload files…", act: () => files.upload(node.path) },
     { icon: "upload", text: "Upload a folder…", act: () => files.upload(node.path, true) },
     { icon: "paste", text: "Paste", key: keyName("V"), off: !actions.clipboard, act: () => actions.paste(node) },
-    ...(top ? [null, { icon: "refresh", text: "Reload", act: () => files.loader.reloadAll() }] : [{ icon: "right", text: "Make this the top", act: () => files.go(node.path) }]),
+    ...(top ? [null, { icon: "refresh", text: "Reload", act: () => files.loader.reloadAll() }] : [{ icon: "right", text: "Open as root", act: () => files.go(node.path) }]),
   ];
 }
 
@@ -44,10 +44,10 @@ export function paneMenu(files) {
   const { tree, actions, loader } = files;
   return [
     { icon: "home", text: "Home", act: () => files.go(files.home) },
-    { icon: "up", text: "Folder above", key: "Alt+↑", off: tree.root.path === "/", act: () => files.go(parentOf(tree.root.path)) },
+    { icon: "up", text: "Parent folder", key: "Alt+↑", off: tree.root.path === "/", act: () => files.go(parentOf(tree.root.path)) },
     null,
     { text: "Show hidden files", checked: tree.showHidden, act: () => showHidden(files) },
-    { icon: "collapse", text: "Close all folders", act: () => closeAll(files) },
+    { icon: "collapse", text: "Collapse all folders", act: () => closeAll(files) },
     { icon: "refresh", text: "Reload", act: () => loader.reloadAll() },
     null,
     { icon: "download", text: "Download this folder as zip", act: () => actions.download([tree.root], "zip") },

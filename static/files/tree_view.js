@@ -105,9 +105,9 @@ export class TreeView {
 
   #makeNote(row) {
     const { kind, node } = row;
-    const texts = { empty: "Empty", "only-hidden": "Only hidden files", more: "Loading more…", cut: "There are more than can be shown here: find them by name." };
+    const texts = { empty: "Empty", "only-hidden": "Only hidden files", more: "Loading more…", cut: "Too many entries to show. Use the search to find the others." };
     const inside = kind === "loading" ? (node.state === "slow" ? h("span", { class: "skeleton", "aria-label": "Loading…" }) : "")
-      : kind === "error" ? [icon("warn"), h("span", { class: "clip", title: node.problem?.message }, node.problem?.message ?? "It cannot be listed."), h("button", { type: "button", class: "link", tabindex: "-1", click: () => this.owner.retry(node) }, "Retry")]
+      : kind === "error" ? [icon("warn"), h("span", { class: "clip", title: node.problem?.message }, node.problem?.message ?? "The folder could not be listed."), h("button", { type: "button", class: "link", tabindex: "-1", click: () => this.owner.retry(node) }, "Retry")]
         : texts[kind];
     if (kind === "more") queueMicrotask(() => this.owner.more(node));
     const element = h("div", { class: `tree-row note is-${kind}`, role: "none" }, inside);

@@ -19,7 +19,7 @@ export class UploadPanel {
     this.title = h("span", { class: "clip" });
     this.details = h("span", { class: "clip" });
     this.bar = h("progress", { max: "1", "aria-label": "Uploads" });
-    this.fold = button("down", "Show each", () => this.#toggle(), { "aria-expanded": "false" });
+    this.fold = button("down", "Show details", () => this.#toggle(), { "aria-expanded": "false" });
     this.stop = button("close", "Cancel all", () => this.#close());
     this.list = h("ul", { class: "upload-list", hidden: true });
     this.status = h("span", { class: "hush", role: "status" });
@@ -70,7 +70,7 @@ export class UploadPanel {
   #words(total, open, wrong) {
     if (!open) {
       const done = total.done ? `${count(total.done, "file")} uploaded` : "";
-      const bad = wrong.length ? `${count(wrong.length, "upload")} not finished` : "";
+      const bad = wrong.length ? `${count(wrong.length, "upload")} incomplete` : "";
       return [done, bad].filter(Boolean).join(", ");
     }
     return total.files > 1 ? `Uploading ${Math.min(total.done + 1, total.files)} of ${total.files}` : "Uploading";
@@ -90,7 +90,7 @@ export class UploadPanel {
   }
 
   #say(open, wrong, total) {
-    const text = open ? `Uploading ${count(total.files, "file")}` : wrong ? `${count(wrong, "upload")} not finished` : total.done ? "Upload done" : "";
+    const text = open ? `Uploading ${count(total.files, "file")}` : wrong ? `${count(wrong, "upload")} incomplete` : total.done ? "Upload complete" : "";
     if (text !== this.#told) this.status.textContent = this.#told = text;
   }
 
@@ -104,8 +104,8 @@ export class UploadPanel {
   #line(u) {
     const part = u.size ? u.sent / u.size : u.state === "done" ? 1 : 0;
     const words = {
-      waiting: "Waiting", sending: `${Math.floor(part * 100)} %`, asking: "Name is taken", broken: "Connection lost, trying again…",
-      failed: u.problem?.message, missing: "Was interrupted. Choose the same file again to go on.", done: "Done",
+      waiting: "Waiting", sending: `${Math.floor(part * 100)} %`, asking: "Name already taken", broken: "Connection lost, retrying…",
+      failed: u.problem?.message, missing: "Interrupted. Choose the same file again to resume.", done: "Done",
     }[u.state];
     const bad = u.state === "failed" || u.state === "missing";
     return h("li", { class: `upload ${u.state}` },
@@ -113,13 +113,13 @@ export class UploadPanel {
       h("span", { class: bad ? "upload-fault" : "quiet" }, u.folder ? "Folder" : words),
       u.state === "failed" && button("restart", "Try again", () => this.uploads.retry(u)),
       u.state === "missing" && button("upload", "Choose the file", () => this.#adopt(u)),
-      u.state !== "done" && button("close", u.state === "missing" ? "Forget it" : "Cancel", () => this.uploads.cancel(u)));
+      u.state !== "done" && button("close", u.state === "missing" ? "Remove" : "Cancel", () => this.uploads.cancel(u)));
   }
 
   async #adopt(upload) {
     const [file] = await choose({ many: false });
     if (file && !this.uploads.adopt(upload, file)) {
-      tell("This is another file", `The upload was begun with a file of ${size(upload.size)}, changed ${new Date(upload.modified).toLocaleString()}. Upload this one anew instead.`);
+      tell("A different file", `The upload started with a file of ${size(upload.size)}, modified ${new Date(upload.modified).toLocaleString()}. Upload this one separately.`);
     }
   }
 }

@@ -13,7 +13,7 @@ export function send({ url, headers, body, progress, signal }) {
       clearTimeout(timer);
       timer = setTimeout(() => request.abort(), silence);
     };
-    const lost = () => reject(signal.aborted ? new Problem(0, "left", "It was stopped.") : new Problem(0, "offline", "The connection was lost."));
+    const lost = () => reject(signal.aborted ? new Problem(0, "left", "Cancelled.") : new Problem(0, "offline", "The connection was lost."));
     const stop = () => request.abort();
     const ends = AbortSignal.any([signal, pageSignal()]);
     request.open("PUT", url);
@@ -56,7 +56,7 @@ export function wait(ms, signal) {
     onResume(go, { signal: over.signal });
     signal.addEventListener("abort", () => {
       go();
-      reject(new Problem(0, "left", "It was stopped."));
+      reject(new Problem(0, "left", "Cancelled."));
     }, { signal: over.signal });
   });
 }

@@ -337,7 +337,7 @@ function lockOf({ id }) {
 }
 
 function takenProblem() {
-  return Object.assign(new Problem(412, "taken", "There is a file of this name already."), { taken: true });
+  return Object.assign(new Problem(412, "taken", "A file with this name already exists."), { taken: true });
 }
 
 function allowTaken(err) {

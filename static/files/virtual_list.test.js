@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { reorder, windowOf } from "./virtual_list.js";
 
-test("only the rows that can be seen, and a few around them, are drawn", () => {
+test("only visible rows and a few around them are drawn", () => {
   assert.deepEqual(windowOf(0, 240, 24, 10_000), [0, 18]);
   assert.deepEqual(windowOf(24_000, 240, 24, 10_000), [992, 1018]);
   assert.deepEqual(windowOf(239_900, 240, 24, 10_000), [9987, 10_000]);
@@ -27,7 +27,7 @@ function placeOf(names) {
   return place;
 }
 
-test("rows stand in the order that they are seen in, and only those move that must", () => {
+test("rows are kept in order, moving as few as possible", () => {
   for (const [before, after, put] of [
     ["", "abc", "abc"], ["abc", "abc", ""], ["bc", "abcd", "ad"], ["abd", "abcd", "c"], ["abc", "bca", "a"], ["abcd", "adbc", null], ["abcd", "dcba", null], ["bd", "abcde", "ace"],
   ]) {

@@ -2,7 +2,7 @@ import test from "node:test";
 import assert from "node:assert/strict";
 import { loaded } from "./loaded.js";
 
-test("the note goes when the last script has loaded, whatever their order", () => {
+test("the note is removed after the last script, in any order", () => {
   for (const order of [["app", "workspace"], ["workspace", "app"]]) {
     let gone = false;
     const note = { dataset: { awaits: "app workspace" }, remove: () => (gone = true) };

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { changes } from "./port_changes.js";
 
-test("what is open when the page opens is not offered, what opens then is, once", () => {
+test("only ports that open after the page are offered, once", () => {
   let state = changes(null, ["3000"]);
   assert.deepEqual([state.show, state.hide], [[], []]);
   state = changes(state.known, ["3000", "8080"]);
@@ -11,7 +11,7 @@ test("what is open when the page opens is not offered, what opens then is, once"
   assert.deepEqual([state.show, state.hide], [[], []]);
 });
 
-test("a port that closes takes its offer away, and is offered when it opens again", () => {
+test("a closed port removes its offer, and is offered again when it reopens", () => {
   let state = changes(null, []);
   state = changes(state.known, ["8080"]);
   state = changes(state.known, []);

@@ -43,11 +43,11 @@ export class Preferences {
     try {
       const answer = await this.put(JSON.stringify(this.kept));
       if (answer.ok) return;
-      wrong = `sandboxd answered with ${answer.status}`;
+      wrong = `The server responded with status ${answer.status}`;
     } catch (err) {
       wrong = err.message;
     }
-    console.warn(`How the workspace is arranged was not kept: ${wrong}.`);
+    console.warn(`The workspace layout was not saved: ${wrong}.`);
     if (!last && !this.#timer) this.#timer = this.wait(() => this.send(true), again);
   }
 }

@@ -20,7 +20,7 @@ function windows(n, answers = []) {
   return w;
 }
 
-test("a window does not write back what another one has changed", async () => {
+test("a window does not overwrite what another has changed", async () => {
   const w = windows(2);
   const [one, two] = w.all;
   one.set("sizes", { tree: 260 });
@@ -34,7 +34,7 @@ test("a window does not write back what another one has changed", async () => {
   assert.equal(w.sent.length, 2, "what is so already is not written");
 });
 
-test("an answer that is no success is told and tried once more", async (t) => {
+test("a failed save is logged and retried once", async (t) => {
   const warned = t.mock.method(console, "warn", () => {});
   const w = windows(1, [{ ok: false, status: 503 }, new TypeError("away"), { ok: false, status: 503 }]);
   const [one] = w.all;

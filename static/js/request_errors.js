@@ -8,8 +8,8 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   if (xhr.status < 400 || !/^\s*<!doctype/i.test(xhr.responseText)) return;
   event.detail.shouldSwap = false;
   const page = new DOMParser().parseFromString(xhr.responseText, "text/html");
-  error(page.querySelector("[data-problem]")?.dataset.problem || `The server answered ${xhr.status}.`);
+  error(page.querySelector("[data-problem]")?.dataset.problem || `The server responded with status ${xhr.status}.`);
 });
 
-document.addEventListener("htmx:sendError", () => error("sandboxd does not answer. Is it running?"));
-document.addEventListener("htmx:timeout", () => error("sandboxd took too long to answer."));
+document.addEventListener("htmx:sendError", () => error("The server does not respond. Is sandboxd running?"));
+document.addEventListener("htmx:timeout", () => error("The server took too long to respond."));

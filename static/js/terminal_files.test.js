@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { filesOf } from "./terminal_files.js";
 
-test("looking whether a path in the terminal is a file is no use of the sandbox", async (t) => {
+test("looking up a path does not count as use of the sandbox", async (t) => {
   const asked = [];
   t.mock.method(globalThis, "fetch", async (url) => {
     asked.push(new URL(url, "http://localhost"));

@@ -3,7 +3,7 @@ import { h, icon } from "./dom.js";
 import { preference, setPreference } from "./preferences.js";
 
 export function terminalMenu({ terminal, rename }) {
-  const summary = h("summary", { class: "button bare square low", title: "More of this terminal", "aria-label": "More of this terminal" }, icon("dots"));
+  const summary = h("summary", { class: "button bare square low", title: "Terminal menu", "aria-label": "Terminal menu" }, icon("dots"));
   const list = h("div", { class: "menu-list" });
   const menu = h("details", { class: "menu terminal-menu" }, summary, list);
   const item = (name, text, keys, act) => {
@@ -29,5 +29,5 @@ function copyOnSelect() {
   const box = h("input", { type: "checkbox" });
   box.checked = preference("copy_on_select", false);
   box.addEventListener("change", () => setPreference("copy_on_select", box.checked));
-  return h("label", { class: "menu-item" }, box, "Copy what is selected");
+  return h("label", { class: "menu-item" }, box, "Copy on select");
 }

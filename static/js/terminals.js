@@ -104,7 +104,7 @@ class SandboxTerminals extends HTMLElement {
 
   #new() {
     const name = freshName(this.#names());
-    if (!name) return announce("There are as many terminals as a sandbox may have.");
+    if (!name) return announce("This sandbox has the maximum number of terminals.");
     if (this.#labels[name]) this.#label(name, ""); // left from a terminal that ended without being closed
     this.#add(name);
     this.#tabs.get(name).fresh = true;
@@ -184,7 +184,7 @@ class SandboxTerminals extends HTMLElement {
   }
 
   async #close(name) {
-    if (!confirm("Close this terminal? What runs in it ends.")) return;
+    if (!confirm("Close this terminal? Programs running in it will be stopped.")) return;
     const answer = await fetch(`${this.dataset.path}${encodeURIComponent(name)}/close`, { method: "POST", redirect: "manual" });
     if (answer.type === "opaqueredirect" || answer.ok || answer.status === 404) this.#drop(name);
     else announce("The terminal could not be closed.");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { debounce, throttle } from "./timers.js";
 
-test("what is called all the time comes all the same, or only when it is quiet", (t) => {
+test("throttle runs during constant calls, debounce after them", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   let first = 0;
   let last = 0;

@@ -7,7 +7,7 @@ fakePage();
 const element = new FakeElement("div");
 document.getElementById = (id) => (id === "toast" ? element : null);
 
-test("a toast stays for as long as reading it takes", () => {
+test("a toast stays as long as reading it takes", () => {
   assert.equal(duration("It was deleted."), 8000);
   assert.equal(duration("It was deleted.", {}), 11_000);
   assert.ok(duration("x".repeat(200)) >= 15_000);

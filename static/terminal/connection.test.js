@@ -41,12 +41,12 @@ function asleep() {
   return o;
 }
 
-test("only what a person asks for wakes", () => {
+test("only requested connections wake", () => {
   assert.equal(addressOf("ws://box/ws", false), "ws://box/ws?wake=0");
   assert.equal(addressOf("ws://box/ws", true), "ws://box/ws");
 });
 
-test("a terminal that is opened with its page, and one that comes back, wake nothing", async () => {
+test("opening the page and reconnecting wake nothing", async () => {
   const { connection } = open();
   connection.connect();
   assert.ok(!wakes());
@@ -58,7 +58,7 @@ test("a terminal that is opened with its page, and one that comes back, wake not
   assert.ok(!wakes());
 });
 
-test("a terminal whose sandbox falls asleep stays as it is, whatever the page goes through", async () => {
+test("a terminal whose sandbox fell asleep does not reconnect by itself", async () => {
   const { connection, states } = asleep();
   await settled();
   mock.timers.tick(24 * 60 * 60_000);
@@ -69,7 +69,7 @@ test("a terminal whose sandbox falls asleep stays as it is, whatever the page go
   assert.equal(connection.send("0x"), false);
 });
 
-test("a person wakes it, and sees that it is under way", async () => {
+test("waking shows its progress and waits for a slow start", async () => {
   const { connection, states } = asleep();
   connection.wake();
   assert.ok(wakes());
@@ -81,7 +81,7 @@ test("a person wakes it, and sees that it is under way", async () => {
   assert.equal(states.at(-1), "asleep");
 });
 
-test("a wake that fails says why, and waits for the person again", async () => {
+test("a failed wake shows the reason and waits for the user", async () => {
   const { connection, states } = asleep();
   connection.wake();
   last().opens();
@@ -92,7 +92,7 @@ test("a wake that fails says why, and waits for the person again", async () => {
   assert.equal(states.at(-1), "asleep: The host is full.");
 });
 
-test("a terminal whose sandbox something else has woken comes back without waking", () => {
+test("a terminal reconnects without waking after something else woke the sandbox", () => {
   const { connection, states } = asleep();
   connection.connect();
   assert.ok(!wakes());
@@ -101,7 +101,7 @@ test("a terminal whose sandbox something else has woken comes back without wakin
   assert.equal(states.at(-1), "connected");
 });
 
-test("a page that finds the sandbox asleep says so, without a reason that is none", async () => {
+test("a page that finds the sandbox asleep shows no error", async () => {
   const { connection, states } = open();
   connection.connect();
   last().opens();
@@ -110,7 +110,7 @@ test("a page that finds the sandbox asleep says so, without a reason that is non
   assert.deepEqual(states, ["connecting", "connected", "asleep"]);
 });
 
-test("a sandbox that its owner has stopped is not asked for again", async () => {
+test("a stopped sandbox is not retried", async () => {
   const { connection, states } = open();
   answer = { type: "basic", status: 409, json: async () => ({ detail: "box is stopped. Start it first." }) };
   connection.connect();
@@ -121,7 +121,7 @@ test("a sandbox that its owner has stopped is not asked for again", async () => 
   assert.equal(states.at(-1), "closed: box is stopped. Start it first.");
 });
 
-test("a sandbox whose own host says that it is asleep is not asked for again", async () => {
+test("a sandbox whose own host reports that it is asleep is not retried", async () => {
   const { connection, states } = open();
   answer = { type: "basic", status: 503, ok: false, json: async () => ({ code: "asleep", detail: "A request that only observes does not wake it." }) };
   connection.connect();
@@ -133,7 +133,7 @@ test("a sandbox whose own host says that it is asleep is not asked for again", a
   assert.equal(asked.at(-1).headers["X-Sandboxd-Observe"], "1");
 });
 
-test("a sandbox whose own host says that it is frozen is shown as such, and not asked for again", async () => {
+test("a sandbox whose own host reports that it is frozen is shown as frozen, and not retried", async () => {
   const { connection, states, rests } = open();
   answer = { type: "basic", status: 503, ok: false, json: async () => ({ code: "frozen" }) };
   connection.connect();
@@ -145,7 +145,7 @@ test("a sandbox whose own host says that it is frozen is shown as such, and not 
   assert.deepEqual(rests, ["frozen"]);
 });
 
-test("a page that is left ends its connection, and one that is back has it again without waking anything", () => {
+test("leaving the page disconnects, and returning reconnects without waking", () => {
   const { connection, states } = open();
   connection.wake();
   last().opens();
@@ -160,7 +160,7 @@ test("a page that is left ends its connection, and one that is back has it again
   assert.deepEqual(states, ["connecting", "connected", "reconnecting"]);
 });
 
-test("a page that is left while its sandbox is asleep does not ask anew when it is back", () => {
+test("returning to a page does not reconnect to a sleeping sandbox", () => {
   const { connection } = open();
   connection.connect();
   last().opens();

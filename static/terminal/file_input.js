@@ -41,9 +41,9 @@ export class FileInput {
     this.signal.addEventListener("abort", () => stop.abort(), { once: true });
     const paths = [];
     try {
-      if (files.length > mostFiles) throw new Error(`These are ${files.length} files. A terminal takes ${mostFiles} at once; the files' pane takes any number.`);
+      if (files.length > mostFiles) throw new Error(`You can drop up to ${mostFiles} files into a terminal. Use the Files pane for more.`);
       for (const [i, file] of files.entries()) {
-        if (file.size > largest) throw new Error(`${file.name} is larger than a terminal takes. Drop it into the files' pane.`);
+        if (file.size > largest) throw new Error(`${file.name} is too large for a terminal. Drop it into the Files pane.`);
         this.say(files.length > 1 ? `Saving file ${i + 1} of ${files.length}…` : "Saving the file…", "busy", () => stop.abort());
         paths.push(await this.put(nameFor(file, dropped, new Date()), file, stop.signal));
       }

@@ -86,7 +86,7 @@ export class FindBar {
     if (this.#options.regex && !isPattern(text)) {
       this.#broken = true;
       this.search.clearDecorations();
-      return this.#setCount("Not a regular expression");
+      return this.#setCount("Invalid regular expression");
     }
     by(text, { ...this.#options, decorations: this.#colours() });
   }
@@ -101,12 +101,12 @@ export class FindBar {
   #count({ resultIndex, resultCount }) {
     if (this.#broken || !this.input.value) return;
     const all = resultCount >= mostMarked ? `${mostMarked}+` : resultCount;
-    this.#setCount(resultCount === 0 ? "Nothing found" : resultIndex < 0 ? `${all} found` : `${resultIndex + 1} of ${all}`);
+    this.#setCount(resultCount === 0 ? "No results" : resultIndex < 0 ? `${all} found` : `${resultIndex + 1} of ${all}`);
   }
 
   #setCount(text) {
     this.count.textContent = text;
-    this.element.classList.toggle("none", text === "Nothing found" || this.#broken);
+    this.element.classList.toggle("none", text === "No results" || this.#broken);
   }
 
   close() {

@@ -9,12 +9,12 @@ const texts = {
 const patience = 400; // ms before a connection attempt is worth showing
 
 // The buttons of the states that last until the user acts.
-const buttons = { closed: "Connect", asleep: "Wake", frozen: "Go on" };
+const buttons = { closed: "Connect", asleep: "Wake", frozen: "Resume" };
 
 // The state and the action of a sandbox at rest.
 const rests = {
   asleep: ["Asleep.", "wake"],
-  frozen: ["Frozen. Its programs stand still.", "go on"],
+  frozen: ["Frozen. Its programs are paused.", "resume"],
 };
 
 // textOf returns the text for a state, "" for none. touch is for screens without a keyboard.

@@ -12,7 +12,7 @@ export function question(text, marked) {
   const lines = linesOf(text);
   if (lines < (marked ? markedLines : plainLines)) return "";
   const beginning = text.slice(0, 200).split(/\r\n?|\n/u).slice(0, 3).join("\n");
-  const more = marked ? "" : "\n\nThe program runs each line as it comes.";
+  const more = marked ? "" : "\n\nThe program will run each line at once.";
   return `Paste ${lines} lines into the terminal?${more}\n\n${beginning}${lines > 3 ? "\n…" : ""}`;
 }
 

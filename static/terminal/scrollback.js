@@ -34,7 +34,7 @@ export class Scrollback {
     this.screen.loadAddon(new Unicode11Addon());
     this.screen.unicode.activeVersion = "11";
     this.screen.open(this.place);
-    this.screen.textarea?.setAttribute("aria-label", `Scrollback of ${label}: arrow keys move, Shift selects, Enter copies, Escape leaves`);
+    this.screen.textarea?.setAttribute("aria-label", `Scrollback of ${label}: arrow keys move, Shift selects, Enter copies, Escape closes`);
     this.screen.attachCustomKeyEventHandler((event) => this.#key(event));
     if (links) this.screen.registerLinkProvider(links(this.screen));
     this.fitting.fit();
@@ -51,7 +51,7 @@ export class Scrollback {
     const make = (text, press) => h("button", { type: "button", click: press }, text);
     this.word = h("strong", { role: "status" }, "Scrollback");
     return h("div", { class: "terminal-past-bar" }, this.word, h("span", { class: "terminal-past-hint" }, "Arrow keys move, Shift selects, Enter copies."),
-      make("Find", () => this.find()), make("Copy", () => this.#copy()), make("Copy all", () => this.#copyAll()), make("Leave", () => this.close()));
+      make("Find", () => this.find()), make("Copy", () => this.#copy()), make("Copy all", () => this.#copyAll()), make("Close", () => this.close()));
   }
 
   focus() {
