@@ -224,7 +224,7 @@ class SandboxEditor extends HTMLElement {
     t.pick.replaceChildren(...[
       h("span", { class: `glyph${look.tint ? ` tint-${look.tint}` : ""}` }, icon(look.icon)), nameElement(t.name, "clip"),
       ambiguous && h("span", { class: "target" }, nameElement(baseOf(parentOf(t.path)))),
-      t.dirty && h("span", { class: "dirty", title: "Not saved" }, icon("dot"), h("span", { class: "hush" }, "not saved")),
+      t.dirty && h("span", { class: "dirty", title: "Not saved" }, icon("dot"), h("span", { class: "visually-hidden" }, "not saved")),
     ].filter(Boolean));
     t.pick.title = decodeText(t.path);
     t.pick.setAttribute("aria-selected", String(here));

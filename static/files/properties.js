@@ -28,7 +28,7 @@ export function properties(files, node) {
   field.addEventListener("input", () => /^[0-7]{3,4}$/.test(field.value) && set(parseInt(field.value, 8), true));
   const table = h("table", { class: "permissions" },
     h("thead", {}, h("tr", {}, h("th", {}), bits.map(([text]) => h("th", { scope: "col" }, entry.type === "folder" && text === "Run" ? "Enter" : text)))),
-    h("tbody", {}, people.map((who, i) => h("tr", {}, h("th", { scope: "row" }, who), boxes[i].map((box, j) => h("td", {}, h("label", {}, h("span", { class: "hush" }, `${who}: ${bits[j][0]}`), box)))))));
+    h("tbody", {}, people.map((who, i) => h("tr", {}, h("th", { scope: "row" }, who), boxes[i].map((box, j) => h("td", {}, h("label", {}, h("span", { class: "visually-hidden" }, `${who}: ${bits[j][0]}`), box)))))));
   const save = h("button", { class: "button primary", value: "save" }, "Save permissions");
   const changeable = entry.type === "file" || entry.type === "folder";
   return show({ files, path, entry, facts: facts(entry, path), rest: changeable ? [h("div", { class: "rights-line" }, h("h3", {}, "Permissions"), letters, field), table, fault] : [], save: changeable && save, set: () => set(before), mode: () => mode, fault });

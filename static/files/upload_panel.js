@@ -22,7 +22,7 @@ export class UploadPanel {
     this.fold = button("down", "Show details", () => this.#toggle(), { "aria-expanded": "false" });
     this.stop = button("close", "Cancel all", () => this.#close());
     this.list = h("ul", { class: "upload-list", hidden: true });
-    this.status = h("span", { class: "hush", role: "status" });
+    this.status = h("span", { class: "visually-hidden", role: "status" });
     this.element = h("div", { class: "uploads", hidden: true }, h("div", { class: "upload-head" }, icon("upload"), h("span", { class: "upload-words" }, this.title, this.details), this.fold, this.stop), this.bar, this.list, this.status);
   }
 
