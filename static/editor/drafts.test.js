@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { FakeDatabase, FakeStorage } from "../js/fake_dom.js";
 import { Drafts, maxLength, expired } from "./drafts.js";
 import { Windows } from "./windows.js";
 
@@ -11,23 +12,8 @@ test("old drafts, and those beyond the limit, are deleted", () => {
   assert.deepEqual(expired([{ key: "old", at: 0 }, { key: "new", at: 999 * day }], 1000 * day), ["old"]);
 });
 
-// A minimal IndexedDB.
-function memory() {
-  const rows = new Map();
-  const request = (result) => {
-    const r = { result };
-    queueMicrotask(() => r.onsuccess?.());
-    return r;
-  };
-  const store = {
-    put: (row) => request(rows.set(row.key, row)), get: (key) => request(rows.get(key)), delete: (key) => request(rows.delete(key)),
-    getAll: () => request([...rows.values()]), getAllKeys: () => request([...rows.keys()]),
-  };
-  return { rows, open: () => request({ transaction: () => ({ objectStore: () => store }) }) };
-}
-
 test("drafts are stored per user, sandbox and path", async () => {
-  const db = memory();
+  const db = new FakeDatabase();
   const mine = new Drafts("ann box-1", db);
   const theirs = new Drafts("bob box-1", db);
   assert.equal(await mine.put("/a", { text: "x", etag: "1" }), true);
@@ -43,7 +29,7 @@ test("drafts are stored per user, sandbox and path", async () => {
 const win = (me, others = []) => ({ me, others: async () => others && new Set(others) });
 
 test("drafts follow renamed files and folders, also for tabs that were not loaded", async () => {
-  const db = memory();
+  const db = new FakeDatabase();
   await new Drafts("ann", db, win("before")).put("/d/a", { text: "x", etag: "1" });
   const drafts = new Drafts("ann", db, win("now"));
   await drafts.put("/d/b", { text: "y", etag: "2" });
@@ -57,7 +43,7 @@ test("drafts follow renamed files and folders, also for tabs that were not loade
 });
 
 test("a draft saved under the new name during a rename stays", async () => {
-  const db = memory();
+  const db = new FakeDatabase();
   const window = win("one");
   const drafts = new Drafts("ann", db, window);
   await drafts.put("/a", { text: "old" });
@@ -69,7 +55,7 @@ test("a draft saved under the new name during a rename stays", async () => {
 
 test("when a file with a draft replaces another with a draft, both drafts stay", async () => {
   for (const [a, b] of [[10, 20], [20, 10]]) {
-    const db = memory();
+    const db = new FakeDatabase();
     const drafts = new Drafts("ann", db, win("one", ["two"]));
     await drafts.put("/a", { text: "of a" });
     await drafts.put("/b", { text: "of b" });
@@ -86,7 +72,7 @@ test("when a file with a draft replaces another with a draft, both drafts stay",
 });
 
 test("two windows keep their own drafts", async () => {
-  const db = memory();
+  const db = new FakeDatabase();
   const one = new Drafts("ann", db, win("one", ["two"]));
   const two = new Drafts("ann", db, win("two", ["one"]));
   await one.put("/a", { text: "of one" });
@@ -101,7 +87,7 @@ test("two windows keep their own drafts", async () => {
 });
 
 test("a window takes over the draft of a closed window", async () => {
-  const db = memory();
+  const db = new FakeDatabase();
   await new Drafts("ann", db, win("gone")).put("/a", { text: "x" });
   db.rows.set("ann\n/b", { key: "ann\n/b", text: "as it was kept before windows had names", at: Date.now() });
   const drafts = new Drafts("ann", db, win("now", ["other"]));
@@ -113,7 +99,7 @@ test("a window takes over the draft of a closed window", async () => {
 });
 
 test("without Web Locks a draft of another window is copied, stays there, and is offered once", async () => {
-  const db = memory();
+  const db = new FakeDatabase();
   const other = new Drafts("ann", db, win("other", null));
   const drafts = new Drafts("ann", db, win("now", null));
   const third = new Drafts("ann", db, win("third", null));
@@ -136,8 +122,7 @@ test("without Web Locks a draft of another window is copied, stays there, and is
 });
 
 test("a window keeps its name over a reload, and a duplicated window gets another", async () => {
-  const kept = new Map();
-  const store = { getItem: (k) => kept.get(k) ?? null, setItem: (k, v) => kept.set(k, v), removeItem: (k) => kept.delete(k) };
+  const store = new FakeStorage();
   const page = new EventTarget();
   const first = new Windows({ store, page });
   assert.notEqual(new Windows({ store }).me, first.me, "a copy of the window");
@@ -150,7 +135,7 @@ test("a window keeps its name over a reload, and a duplicated window gets anothe
 });
 
 test("long drafts and missing storage are reported", async () => {
-  assert.equal(await new Drafts("ann", memory()).put("/a", { text: "x".repeat(maxLength + 1) }), false);
+  assert.equal(await new Drafts("ann", new FakeDatabase()).put("/a", { text: "x".repeat(maxLength + 1) }), false);
   const broken = new Drafts("ann", { open: () => {
     const r = { error: new Error("no") };
     queueMicrotask(() => r.onerror());

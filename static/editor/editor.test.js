@@ -1,37 +1,25 @@
 import assert from "node:assert/strict";
 import { register } from "node:module";
 import { test } from "node:test";
-import { FakeElement, fakePage } from "../js/fake_dom.js";
+import { FakeDatabase, FakeElement, FakeStorage, fakePage, turns } from "../js/fake_dom.js";
 
 // Stand-ins for what only browsers have. Style sheets are empty modules.
 register(`data:text/javascript,${encodeURIComponent('export const load = (url, context, next) => (url.endsWith(".css") ? { format: "module", source: "", shortCircuit: true } : next(url, context));')}`);
 fakePage();
-const kept = new Map();
+const kept = new FakeStorage();
 let define;
 Object.assign(globalThis, {
   HTMLElement: FakeElement, customElements: { define: (_, element) => (define = element) }, addEventListener() {},
-  localStorage: { getItem: (k) => kept.get(k) ?? null, setItem: (k, v) => kept.set(k, v), removeItem: (k) => kept.delete(k) },
-  fetch: async () => new Response("", { status: 404 }),
+  localStorage: kept, fetch: async () => new Response("", { status: 404 }),
 });
 await import("./editor.js");
 
-// An IndexedDB without drafts, which answers when the test lets it.
+// store returns an IndexedDB without drafts, whose list comes when the test calls request.onsuccess().
 function store() {
-  const request = (result) => {
-    const r = { result };
-    queueMicrotask(() => r.onsuccess?.());
-    return r;
-  };
-  const late = {};
-  globalThis.indexedDB = { open: () => request({ transaction: () => ({ objectStore: () => ({
-    getAll: () => (late.request = { result: [] }), getAllKeys: () => request([]), get: () => request(), put: () => request(), delete: () => request(),
-  }) }) }) };
-  return late;
+  const late = new FakeDatabase();
+  late.getAll = () => (late.request = { result: [] });
+  return (globalThis.indexedDB = late);
 }
-
-const turns = async () => {
-  for (let i = 0; i < 20; i++) await new Promise(setImmediate);
-};
 
 function editor(tabs, shown) {
   kept.clear();

@@ -1,21 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { FakeStorage } from "../js/fake_dom.js";
 import { KeptTabs } from "./kept_tabs.js";
 
-class Store extends Map {
-  getItem(key) {
-    return this.get(key) ?? null;
-  }
-  setItem(key, value) {
-    this.set(key, value);
-  }
-  removeItem(key) {
-    this.delete(key);
-  }
-}
-
 test("a preview that crashed the page is reported once", () => {
-  const store = new Store();
+  const store = new FakeStorage();
   const page = new KeptTabs(store, "ann box");
   page.write({ tabs: ["/a"], shown: "/a", front: true });
   page.rendering("/a");

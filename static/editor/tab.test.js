@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { undo } from "@codemirror/commands";
 import { language } from "@codemirror/language";
 import { replaceAll, SearchQuery, setSearchQuery } from "@codemirror/search";
-import { fakePage } from "../js/fake_dom.js";
+import { fakePage, turns } from "../js/fake_dom.js";
 import { Problem } from "../files/api.js";
 import { Code } from "./code.js"; // before fakePage: it needs no document to load
 import { draftNote } from "./draft_note.js";
@@ -11,9 +11,6 @@ import { Tab } from "./tab.js";
 
 fakePage();
 const path = "/home/agent/a.txt";
-const turns = async () => {
-  for (let i = 0; i < 20; i++) await new Promise(setImmediate);
-};
 
 // A CodeMirror view without a DOM.
 class View {

@@ -23,10 +23,13 @@ export class Problem extends Error {
   }
 }
 
+export const cancelled = () => new Problem(0, "left", "Cancelled.");
+export const signedOut = () => new Problem(401, "signed-out", words[401]);
+
 // problemOf converts what fetch throws to a Problem.
 export function problemOf(err) {
   if (err instanceof Problem) return err;
-  if (err?.name === "AbortError") return new Problem(0, "left", "Cancelled.");
+  if (err?.name === "AbortError") return cancelled();
   if (err?.name === "TimeoutError") return new Problem(0, "late", "The sandbox did not respond in time.");
   if (err instanceof TypeError && globalThis.navigator?.onLine === false) return new Problem(0, "offline", "You are offline.");
   if (err instanceof TypeError) return new Problem(0, "offline", "The server cannot be reached.");
@@ -86,7 +89,7 @@ export class Files {
     } catch (err) {
       throw problemOf(err);
     }
-    if (answer.type === "opaqueredirect") throw new Problem(401, "signed-out", words[401]);
+    if (answer.type === "opaqueredirect") throw signedOut();
     if (answer.ok || answer.status === 304) return answer;
     throw refusal(answer.status, answer.headers.get("Content-Type") ?? "", await answer.text().catch(() => ""));
   }

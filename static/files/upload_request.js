@@ -1,7 +1,7 @@
 // send uploads a body with progress, which fetch cannot. It resolves to {status, body, problem}, also for refusals; without
 // a response it throws a Problem.
 import { onResume, pageSignal } from "../js/page_lifecycle.js";
-import { Problem, refusal } from "./api.js";
+import { cancelled, Problem, refusal, signedOut } from "./api.js";
 
 const silence = 60_000; // ms without progress after which a connection counts as lost
 
@@ -13,7 +13,7 @@ export function send({ url, headers, body, progress, signal }) {
       clearTimeout(timer);
       timer = setTimeout(() => request.abort(), silence);
     };
-    const lost = () => reject(signal.aborted ? new Problem(0, "left", "Cancelled.") : new Problem(0, "offline", "The connection was lost."));
+    const lost = () => reject(signal.aborted ? cancelled() : new Problem(0, "offline", "The connection was lost."));
     const stop = () => request.abort();
     const ends = AbortSignal.any([signal, pageSignal()]);
     request.open("PUT", url);
@@ -26,7 +26,7 @@ export function send({ url, headers, body, progress, signal }) {
     request.addEventListener("load", () => {
       const { status, responseText, responseURL } = request;
       if (responseURL && new URL(responseURL).pathname !== new URL(url, location.href).pathname) {
-        return reject(new Problem(401, "signed-out", "You are signed out. Sign in again in another tab, then retry."));
+        return reject(signedOut());
       }
       resolve({ status, body: responseText, problem: refusal(status, request.getResponseHeader("Content-Type") ?? "", responseText) });
     });
@@ -56,7 +56,7 @@ export function wait(ms, signal) {
     onResume(go, { signal: over.signal });
     signal.addEventListener("abort", () => {
       go();
-      reject(new Problem(0, "left", "Cancelled."));
+      reject(cancelled());
     }, { signal: over.signal });
   });
 }

@@ -1,22 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { FakeStorage, turns } from "../js/fake_dom.js";
 import { Problem } from "./api.js";
 import { isSame, piece, Uploads } from "./uploads.js";
 
-class Store extends Map {
-  getItem(key) {
-    return this.get(key) ?? null;
-  }
-  setItem(key, value) {
-    this.set(key, value);
-  }
-  removeItem(key) {
-    this.delete(key);
-  }
-}
-
 // A fake sandbox that accepts whole files and pieces as sandboxd does.
-function world({ there = {}, store = new Store(), answers = [], ask, locks, parts = new Map(), busy = 0 } = {}) {
+function world({ there = {}, store = new FakeStorage(), answers = [], ask, locks, parts = new Map(), busy = 0 } = {}) {
   const disk = new Map(Object.entries(there));
   const sent = [];
   const folders = [];
@@ -125,7 +114,7 @@ test("a file that is complete only gets its name", async () => {
 });
 
 test("after a reload the same file resumes, and another does not", async () => {
-  const store = new Store();
+  const store = new FakeStorage();
   const first = world({ store, answers: [null, async (_, signal) => new Promise((_ok, no) => signal.addEventListener("abort", () => no(new Problem(0, "left", "gone"))))] });
   first.queue.add([{ file: file(3 * piece), path: "/big" }]);
   for (let i = 0; i < 1000 && first.sent.length < 2; i++) await new Promise(setImmediate);
@@ -162,10 +151,6 @@ function locksOf() {
   return { held, request };
 }
 
-const turns = async (n = 20) => {
-  for (let i = 0; i < n; i++) await new Promise(setImmediate);
-};
-
 // until returns an answer that blocks a request until go() or an abort.
 function until() {
   let go;
@@ -177,7 +162,7 @@ function until() {
 }
 
 test("another window's upload is neither shown nor cancelled, and can be adopted once that ends", async () => {
-  const shared = { store: new Store(), locks: locksOf(), parts: new Map() };
+  const shared = { store: new FakeStorage(), locks: locksOf(), parts: new Map() };
   const wait = until();
   const first = world({ ...shared, answers: [null, wait.answer] });
   first.queue.add([{ file: file(3 * piece), path: "/big" }]);
@@ -195,7 +180,7 @@ test("another window's upload is neither shown nor cancelled, and can be adopted
 });
 
 test("an unfinished upload is offered in every window, and only one resumes it", async () => {
-  const shared = { store: new Store(), locks: locksOf(), parts: new Map([["abc", piece]]) };
+  const shared = { store: new FakeStorage(), locks: locksOf(), parts: new Map([["abc", piece]]) };
   shared.store.setItem("uploads ann box", JSON.stringify([{ id: "abc", path: "/big", size: 2 * piece, modified: 7, at: Date.now() }]));
   const wait = until();
   const first = world({ ...shared, answers: [wait.answer] });
@@ -220,7 +205,7 @@ test("an unfinished upload is offered in every window, and only one resumes it",
 
 test("an upload that no window sends can be cancelled; without Web Locks the server cleans up", async () => {
   for (const [locks, left] of [[locksOf(), 0], [undefined, 1]]) {
-    const shared = { store: new Store(), locks, parts: new Map([["abc", piece]]) };
+    const shared = { store: new FakeStorage(), locks, parts: new Map([["abc", piece]]) };
     shared.store.setItem("uploads ann box", JSON.stringify([{ id: "abc", path: "/big", size: 2 * piece, modified: 7, at: Date.now() }]));
     const w = world(shared);
     await turns();
@@ -232,7 +217,7 @@ test("an upload that no window sends can be cancelled; without Web Locks the ser
 });
 
 test("dropping the same file after a reload resumes", async () => {
-  const store = new Store();
+  const store = new FakeStorage();
   store.setItem("uploads ann box", JSON.stringify([{ id: "abc", path: "/big", size: 2 * piece, modified: 7, at: Date.now() }, { id: "old", path: "/x", size: 1, modified: 1, at: 0 }]));
   const w = world({ store });
   assert.equal(w.queue.list.length, 1, "what is older than a day has been swept");

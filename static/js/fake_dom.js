@@ -54,3 +54,43 @@ export function fakePage() {
     createElement: make, createElementNS: (_, tag) => make(tag), createDocumentFragment: () => make("fragment"), getElementById: () => null, body: make("body"), documentElement: make("html"),
   });
 }
+
+// FakeStorage is a Storage.
+export class FakeStorage extends Map {
+  getItem(key) {
+    return this.get(key) ?? null;
+  }
+  setItem(key, value) {
+    this.set(key, value);
+  }
+  removeItem(key) {
+    this.delete(key);
+  }
+}
+
+// FakeDatabase is the part of an IndexedDB that Drafts needs.
+export class FakeDatabase {
+  rows = new Map();
+  open() {
+    const { rows } = this;
+    const store = {
+      put: (row) => done(rows.set(row.key, row)), get: (key) => done(rows.get(key)), delete: (key) => done(rows.delete(key)),
+      getAll: () => this.getAll(), getAllKeys: () => done([...rows.keys()]),
+    };
+    return done({ transaction: () => ({ objectStore: () => store }) });
+  }
+  getAll() {
+    return done([...this.rows.values()]);
+  }
+}
+
+function done(result) {
+  const request = { result };
+  queueMicrotask(() => request.onsuccess?.());
+  return request;
+}
+
+// turns lets pending promises and callbacks run.
+export async function turns(n = 20) {
+  for (let i = 0; i < n; i++) await new Promise(setImmediate);
+}
