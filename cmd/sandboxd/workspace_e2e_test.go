@@ -127,7 +127,7 @@ func TestWorkspace_APageThatDoesNotArriveAsAWholeSaysSo(t *testing.T) {
 	p.signsIn("http://localhost:" + s.port())
 	p.blocks("http://localhost:*/static/workspace-*.js")
 	p.does("open the workspace", chromedp.Navigate("http://localhost:"+s.port()+"/sandboxes/lab"))
-	p.sees("that a part of it is missing", partLate+` && document.getElementById("late").innerText.includes("have not arrived")`, 20*time.Second)
+	p.sees("that a part of it is missing", partLate+` && document.getElementById("late").innerText.includes("have not loaded")`, 20*time.Second)
 	p.pictures("workspace-late")
 	p.blocks()
 	p.does("load it again", chromedp.Click("#late a"))
