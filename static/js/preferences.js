@@ -1,6 +1,8 @@
 // The user's workspace preferences: a small object, saved as a whole shortly after each change. The page brings it
 // (data-preferences), so that nothing moves while it loads. Windows broadcast their changes, so that none overwrites
 // another's.
+import { parseJSON } from "./storage.js";
+
 const pause = 400; // ms after the last change
 const again = 3000; // ms before a failed save is retried once
 
@@ -9,7 +11,7 @@ export class Preferences {
 
   // text is the JSON in the page. channel is a BroadcastChannel, or null. put(body) saves and resolves to the response.
   constructor(text, { channel = null, put, wait = (act, ms) => setTimeout(act, ms) }) {
-    this.kept = JSON.parse(text || "{}");
+    this.kept = parseJSON(text);
     Object.assign(this, { channel, put, wait });
     channel?.addEventListener("message", ({ data }) => (this.kept[data.name] = data.value));
   }

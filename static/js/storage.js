@@ -1,8 +1,16 @@
 // JSON in a Storage, which may be missing, full or blocked. Losing what is stored must be harmless.
 
+export function parseJSON(text, otherwise = {}) {
+  try {
+    return JSON.parse(text) ?? otherwise;
+  } catch {
+    return otherwise;
+  }
+}
+
 export function readJSON(store, key, otherwise = {}) {
   try {
-    return JSON.parse(store.getItem(key)) ?? otherwise;
+    return parseJSON(store.getItem(key), otherwise);
   } catch {
     return otherwise;
   }
