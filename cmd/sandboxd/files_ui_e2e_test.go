@@ -82,7 +82,7 @@ func TestFilesPage_GoesOnWithAnUploadAfterAReload(t *testing.T) {
 	p.picture("files-uploading", "desktop")
 	p.does("reload", chromedp.Reload())
 	p.slow(-1)
-	p.sees("that it was interrupted", says(`document.querySelector(".uploads")?.innerText`, "interrupted"), 20*time.Second)
+	p.sees("that it was interrupted", says(`document.querySelector(".uploads")?.innerText`, "Interrupted"), 20*time.Second)
 	p.pictures("files-upload-interrupted")
 	p.script("note what is sent", `window.sent = []; const set = XMLHttpRequest.prototype.setRequestHeader;
 		XMLHttpRequest.prototype.setRequestHeader = function (name, value) { if (name === "Content-Range") sent.push(value); return set.call(this, name, value); }`)
