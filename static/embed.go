@@ -1,9 +1,9 @@
-// Package static holds what a browser loads from us: our style sheet, our ES modules and the bundle made of them.
+// Package static holds the files that browsers load: the style sheet, the ES modules and the bundle made of them.
 //
-// It does not bundle (static/bundle does, before the build) and it knows nothing of pages.
+// It does not bundle (static/bundle does, before the build) and does not know pages.
 //
-// Invariant: what is served under a hashed name never changes, so that it may be cached for ever; third-party code is
-// never committed, and a build without the bundle still works and says what to run.
+// Invariant: a file served under a hashed name never changes, so it can be cached for ever. Third-party code is never
+// committed; a build without the bundle still works and says what to run.
 package static
 
 import (
@@ -58,10 +58,10 @@ func newAssets(files fs.FS) *Assets {
 	return a
 }
 
-// Problem says, for a person, why there are no assets and what to run; "" when there are.
+// Problem tells the user why there are no assets and what to run; it is "" when there are.
 func (a *Assets) Problem() string { return a.problem }
 
-// URL gives the path of an entry ("app.css"), or "" when the bundle has no such entry.
+// URL returns the path of an entry ("app.css"), or "" when the bundle has no such entry.
 func (a *Assets) URL(entry string) string {
 	file, ok := a.entries[entry]
 	if !ok {
@@ -70,8 +70,8 @@ func (a *Assets) URL(entry string) string {
 	return Prefix + file
 }
 
-// ServeHTTP serves one file, compressed if the browser takes that. Files are found by exact name only: there are no
-// folders and no listings.
+// ServeHTTP serves one file, compressed if the browser accepts that. Only exact names match: there are no folders and no
+// listings.
 func (a *Assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, Prefix)
 	kind := contentTypes[path.Ext(name)]
@@ -105,8 +105,8 @@ var contentTypes = map[string]string{
 	".woff2": "font/woff2",
 }
 
-// read gives the smallest form of a file that the Accept-Encoding header admits. A form that does not exist was not
-// smaller than the plain one.
+// read returns the best form of a file that the Accept-Encoding header accepts. A compressed form that would not be smaller
+// does not exist.
 func (a *Assets) read(name, accept string) (body []byte, encoding string, err error) {
 	for _, form := range [...]struct{ coding, ext string }{{"br", ".br"}, {"gzip", ".gz"}} {
 		if !accepts(accept, form.coding) {

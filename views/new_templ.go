@@ -314,7 +314,7 @@ func NewSheet(n New) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<button class=\"hush\" type=\"submit\" name=\"template\" value=\"\" tabindex=\"-1\" aria-hidden=\"true\">Create</button><div class=\"gallery\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<button class=\"visually-hidden\" type=\"submit\" name=\"template\" value=\"\" tabindex=\"-1\" aria-hidden=\"true\">Create</button><div class=\"gallery\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

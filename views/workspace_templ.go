@@ -403,18 +403,18 @@ func WorkspaceDoors(r Row, p Ports) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(r.Doors) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<div class=\"bar-doors\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<div class=\"bar-links\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			for i, l := range r.Doors {
 				if i == 0 {
-					templ_7745c5c3_Err = door(l, "first").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = quickLink(l, "first").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = door(l, "").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = quickLink(l, "").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -425,7 +425,7 @@ func WorkspaceDoors(r Row, p Ports) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if p.IDE.On {
-				templ_7745c5c3_Err = door(Link{Icon: "code", Text: "VS Code", URL: p.IDE.URL, Title: p.IDE.URL}, "ide").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = quickLink(Link{Icon: "code", Text: "VS Code", URL: p.IDE.URL, Title: p.IDE.URL}, "ide").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

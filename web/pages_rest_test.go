@@ -186,7 +186,7 @@ func TestWorkspace_OffersSleepAndWake(t *testing.T) {
 	}
 	s.post("ada", "/sandboxes/frozen/start", fields("next", "/")).leads("/")
 	page := s.post("ada", "/sandboxes/stopped/sleep", nil).is(http.StatusConflict)
-	if got := text(page.need(".mishap")); !strings.Contains(got, "stopped does not run") {
+	if got := text(page.need(".error-page")); !strings.Contains(got, "stopped does not run") {
 		t.Errorf("says %q", got)
 	}
 	s.post("bob", "/sandboxes/asleep/sleep", nil).is(http.StatusNotFound)
@@ -198,7 +198,7 @@ func TestGonePage_IsFriendlyAndMakesNothing(t *testing.T) {
 	s.boxes.drop(box)
 	for _, path := range []string{"", "/rest", "/rename", "/delete", "/terminals/main/ws"} {
 		page := s.get("ada", "/sandboxes/mine"+path).is(http.StatusGone)
-		if got := text(page.need(".mishap")); !strings.Contains(got, "This sandbox was deleted") || !strings.Contains(got, "Go to sandboxes") ||
+		if got := text(page.need(".error-page")); !strings.Contains(got, "This sandbox was deleted") || !strings.Contains(got, "Go to sandboxes") ||
 			!strings.Contains(got, "New sandbox") {
 			t.Errorf("%s: says %q", path, got)
 		}

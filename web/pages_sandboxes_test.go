@@ -69,7 +69,7 @@ func TestSandboxes_OfferOneActionForEachState(t *testing.T) {
 		if got := text(in(in(row, "div.row-acts"), ".button")); got != want {
 			t.Errorf("%s: %q, want %q", state, got, want)
 		}
-		if doors := in(row, "a.door") != nil; doors != (want == "Open") {
+		if doors := in(row, "a.quick-link") != nil; doors != (want == "Open") {
 			t.Errorf("%s: doors %v", state, doors)
 		}
 	}
@@ -156,7 +156,7 @@ func TestDoors_LeadPastTheTerminalsOwnPassword(t *testing.T) {
 		"plain": nil, "named": {"TTYD_USER": "dev"}, "locked": {"TTYD_USER": "dev", "TTYD_PASS": "letmein"},
 	} {
 		s.put("ada", name, func(b *sandbox.Sandbox) { b.Spec.Env = env })
-		door := s.get("ada", "/sandboxes/"+name).is(http.StatusOK).need("a.door")
+		door := s.get("ada", "/sandboxes/"+name).is(http.StatusOK).need("a.quick-link")
 		want := "http://" + name + ".localhost:8080/"
 		if attr(door, "title") != want {
 			t.Errorf("%s: tells %q", name, attr(door, "title"))
@@ -191,7 +191,7 @@ func TestSandboxes_SayWhenTheStoreIsAway(t *testing.T) {
 	s := newStage(t)
 	s.boxes.store.FailNext(fault.New(fault.Unavailable, "The store is locked."))
 	page := s.get("ada", "/").is(http.StatusServiceUnavailable)
-	if got := text(page.need(".mishap")); !strings.Contains(got, "The store is locked.") || !strings.Contains(got, page.Header().Get("X-Request-Id")) {
+	if got := text(page.need(".error-page")); !strings.Contains(got, "The store is locked.") || !strings.Contains(got, page.Header().Get("X-Request-Id")) {
 		t.Errorf("says %q", got)
 	}
 }

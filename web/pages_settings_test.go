@@ -183,7 +183,7 @@ func TestUsers_NobodyTakesTheirOwnRights(t *testing.T) {
 func TestMishap_IsFramedForWhoeverIsSignedIn(t *testing.T) {
 	s := newStage(t)
 	page := s.get("ada", "/no/such/page").is(http.StatusNotFound)
-	if page.find("nav.nav") == nil || !strings.Contains(text(page.need(".mishap")), "Not found") {
+	if page.find("nav.nav") == nil || !strings.Contains(text(page.need(".error-page")), "Not found") {
 		t.Errorf("says %q", text(page.need("body")))
 	}
 	if nobody := s.get("", "/no/such/page").is(http.StatusNotFound); nobody.find("nav.nav") != nil {

@@ -130,7 +130,7 @@ func TestPower_GoesBackToWhereTheButtonWas(t *testing.T) {
 	}
 	s.boxes.refuse(fault.New(fault.Conflict, "It is being deleted."))
 	page := s.post("ada", "/sandboxes/mine/start", nil).is(http.StatusConflict)
-	if got := attr(page.need(".mishap"), "data-problem"); got != "It is being deleted." {
+	if got := attr(page.need(".error-page"), "data-problem"); got != "It is being deleted." {
 		t.Errorf("says %q", got)
 	}
 }

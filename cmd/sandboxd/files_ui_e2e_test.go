@@ -22,7 +22,7 @@ import (
 const (
 	editorText = `document.querySelector(".editor-host:not([hidden]) .cm-content")?.innerText`
 	editorNote = `document.querySelector(".editor-host:not([hidden]) .editor-notes")?.innerText ?? ""`
-	toastText  = `[...document.querySelectorAll(".files-toast")].filter((t) => !t.hidden).map((t) => t.innerText).join()`
+	toastText  = `[...document.querySelectorAll("#toast")].filter((t) => !t.hidden).map((t) => t.innerText).join()`
 )
 
 func says(script, text string) string { return fmt.Sprintf(`(%s ?? "").includes(%q)`, script, text) }
@@ -53,7 +53,7 @@ func TestFilesPage_UploadsWhatIsDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.drops("inbox", filepath.Join(dir, "a.txt"), filepath.Join(dir, "b <b>&.txt"), filepath.Join(dir, "site"))
-	p.sees("the question about the name that is taken", says(`document.querySelector("dialog[open]")?.innerText`, "“a.txt” is there already"), 20*time.Second)
+	p.sees("the question about the name that is taken", says(`document.querySelector("dialog[open]")?.innerText`, "“a.txt” already exists"), 20*time.Second)
 	p.pictures("files-upload-taken")
 	p.button("Keep both")
 	p.sees("that all is uploaded", says(`document.querySelector(".uploads").innerText`, "uploaded"), 30*time.Second)
@@ -82,7 +82,7 @@ func TestFilesPage_GoesOnWithAnUploadAfterAReload(t *testing.T) {
 	p.picture("files-uploading", "desktop")
 	p.does("reload", chromedp.Reload())
 	p.slow(-1)
-	p.sees("that it was interrupted", says(`document.querySelector(".uploads")?.innerText`, "interrupted"), 20*time.Second)
+	p.sees("that it was interrupted", says(`document.querySelector(".uploads")?.innerText`, "Interrupted"), 20*time.Second)
 	p.pictures("files-upload-interrupted")
 	p.script("note what is sent", `window.sent = []; const set = XMLHttpRequest.prototype.setRequestHeader;
 		XMLHttpRequest.prototype.setRequestHeader = function (name, value) { if (name === "Content-Range") sent.push(value); return set.call(this, name, value); }`)
@@ -147,7 +147,7 @@ func TestFilesPage_ShowsBothWhenAFileHasChangedMeanwhile(t *testing.T) {
 		p.keys(kb.Home, chromedp.ModifierCtrl)
 		p.inserts("mine ")
 		p.in("printf 'one\ntwo\nthree\nfour theirs\n' > notes.txt")
-		p.sees("that it has changed", says(editorNote, "changed on the disk"), 10*time.Second)
+		p.sees("that it has changed", says(editorNote, "changed on disk"), 10*time.Second)
 	}
 	p.opensFile("notes.txt")
 	conflict()
@@ -157,7 +157,7 @@ func TestFilesPage_ShowsBothWhenAFileHasChangedMeanwhile(t *testing.T) {
 	if got := p.content("/home/agent/notes.txt"); got != "one\ntwo\nthree\nfour theirs\n" {
 		t.Fatalf("saving has overwritten it: %q", got)
 	}
-	p.button("Take theirs")
+	p.button("Use theirs")
 	p.sees("theirs", says(editorText, "four theirs")+` && document.querySelector("sandbox-editor .dirty") === null`, 10*time.Second)
 
 	p.in("printf '" + strings.ReplaceAll(first, "\n", `\n`) + "' > notes.txt")
@@ -186,12 +186,12 @@ func (p *filesPage) mergesAfterAReload() {
 	p.does("go elsewhere", chromedp.Navigate(p.dashboard()+"/"))
 	p.in("printf 'mine one\ntwo\nthree\nfour\nfive theirs\n' > notes.txt")
 	p.loads()
-	p.sees("that both have changed", says(editorText, "unsaved mine one")+" && "+says(editorNote, "changed on the disk since"), 20*time.Second)
+	p.sees("that both have changed", says(editorText, "unsaved mine one")+" && "+says(editorNote, "since changed on disk"), 20*time.Second)
 	p.button("Compare")
 	p.sees("both", `document.querySelectorAll(".compare .cm-editor").length > 0`, 10*time.Second)
 	p.script("take the last difference from the disk", `const take = [...document.querySelectorAll(".compare .take, .compare button[name=reject]")].at(-1);
 		for (const kind of ["mousedown", "mouseup", "click"]) take.dispatchEvent(new MouseEvent(kind, { bubbles: true, cancelable: true, detail: 1 }))`) // without a count it is the keyboard's click
-	p.button("Save this")
+	p.button("Save merge")
 	p.sees("that it is saved", `document.querySelector("sandbox-editor .dirty") === null && document.querySelector(".compare") === null`, 10*time.Second)
 	if got := p.content("/home/agent/notes.txt"); got != "unsaved mine one\ntwo\nthree\nfour\nfive theirs\n" {
 		p.t.Errorf("merged it is %q", got)

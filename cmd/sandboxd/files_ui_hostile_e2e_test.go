@@ -215,7 +215,7 @@ func TestFilesPage_LongFoldersAndFiles(t *testing.T) {
 func (p *filesPage) saves() {
 	p.t.Helper()
 	p.script("note the link", `window.links = []; HTMLAnchorElement.prototype.click = function () { links.push(this.href) }`)
-	p.script("download", `(() => { const f = document.querySelector("sandbox-files"); f.deeds.download([f.tree.find("/home/agent/zero.bin"), f.tree.find("/home/agent/long.log")], "zip") })()`)
+	p.script("download", `(() => { const f = document.querySelector("sandbox-files"); f.actions.download([f.tree.find("/home/agent/zero.bin"), f.tree.find("/home/agent/long.log")], "zip") })()`)
 	link := p.reads("links[0]")
 	client := p.s.login("admin", journeyPassword)
 	resp, err := client.Get(strings.Replace(link, "localhost", "127.0.0.1", 1))

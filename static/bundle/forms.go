@@ -13,7 +13,7 @@ import (
 	"github.com/andybalholm/brotli"
 )
 
-// compressed gives the forms of a file by name: the plain one, and with .br and .gz those that are smaller.
+// compressed returns the forms of a file by name: plain, and .br and .gz where smaller.
 func compressed(name string, body []byte) (map[string][]byte, error) {
 	forms := map[string][]byte{name: body}
 	var br, gz bytes.Buffer
@@ -47,8 +47,8 @@ func smallest(forms map[string][]byte) int {
 	return size
 }
 
-// thirdParty is the text that goes with the bundle: every package in it, its version and its licence in full. A
-// package without a licence file is an error: then we may not hand it on.
+// thirdParty lists every package in the bundle with its version and full licence. A package without a licence file is an
+// error, because it must not be redistributed.
 func thirdParty(folder string, meta metafile) ([]byte, error) {
 	var text bytes.Buffer
 	fmt.Fprintln(&text, "The scripts and style sheets served beside this file contain the following packages.")

@@ -1,11 +1,10 @@
-// Command bundle makes static/dist of static/css, static/js and static/terminal with the pinned packages of
-// static/node_modules: minified, split, named by content, compressed, with a manifest and the licences of all
-// third-party code inside.
+// Command bundle builds static/dist from static/ and the pinned packages of static/node_modules: minified, split, named by
+// content, compressed, with a manifest and the licences of all third-party code.
 //
-// It does not fetch anything (npm ci does) and is not part of the server.
+// It fetches nothing (npm ci does) and is not part of the server.
 //
-// Invariant: new files are written before old ones go and the manifest changes last, so a build that embeds the
-// folder at the same time never sees a manifest without its files.
+// Invariant: new files are written first, then the manifest, and then old files are removed, so a concurrent build never sees
+// a manifest without its files.
 //
 // Usage: go run ./static/bundle [folder of the sources, by default static]
 package main
@@ -25,7 +24,7 @@ import (
 	"sandboxd/static"
 )
 
-// entries are the files that pages name; what they import is bundled into them or into shared chunks.
+// entries are the files that pages refer to; their imports are bundled into them or into shared chunks.
 var entries = []api.EntryPoint{
 	{InputPath: "css/app.css", OutputPath: "app"},
 	{InputPath: "js/app.js", OutputPath: "app"},
@@ -105,8 +104,7 @@ func build(folder string) ([]api.OutputFile, metafile, error) {
 	return result.OutputFiles, meta, err
 }
 
-// addresses lets a module import the address of another file ("…?url"), which is bundled as it is: a worker has an address of
-// its own.
+// addresses lets a module import the URL of another file ("…?url"), which is copied unchanged. Workers need that.
 var addresses = api.Plugin{Name: "addresses", Setup: func(b api.PluginBuild) {
 	b.OnResolve(api.OnResolveOptions{Filter: `\?url$`}, func(a api.OnResolveArgs) (api.OnResolveResult, error) {
 		found := b.Resolve(strings.TrimSuffix(a.Path, "?url"), api.ResolveOptions{ResolveDir: a.ResolveDir, Kind: a.Kind})
@@ -119,7 +117,7 @@ var addresses = api.Plugin{Name: "addresses", Setup: func(b api.PluginBuild) {
 	})
 }}
 
-// metafile is the part of esbuild's report that we use. Paths are relative to the sources' folder.
+// metafile is the used part of esbuild's report. Paths are relative to the folder of the sources.
 type metafile struct {
 	Outputs map[string]struct {
 		EntryPoint string              `json:"entryPoint"`
@@ -146,7 +144,7 @@ func (m metafile) manifest() map[string]string {
 	return files
 }
 
-// packages gives the third-party packages that something in the bundle came from, sorted.
+// packages returns the third-party packages in the bundle, sorted.
 func (m metafile) packages() []string {
 	var names []string
 	for _, out := range m.Outputs {
@@ -167,7 +165,7 @@ func (m metafile) packages() []string {
 	return slices.Compact(names)
 }
 
-// write puts files, their compressed forms and the manifest into dist, and removes what an earlier run left there.
+// write writes files, their compressed forms and the manifest to dist, and removes files of earlier runs.
 func write(dist string, files map[string][]byte, manifest []byte) error {
 	keep := map[string]bool{".keep": true, static.Manifest: true}
 	var report []string

@@ -1,4 +1,4 @@
-// The code editor: CodeMirror, set up once. It is loaded when the first text is opened.
+// The code editor, based on CodeMirror. It is loaded when the first text is opened.
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { bracketMatching, foldGutter, foldKeymap, HighlightStyle, indentOnInput, indentUnit, LanguageDescription, syntaxHighlighting } from "@codemirror/language";
@@ -28,10 +28,10 @@ const style = HighlightStyle.define([
   { tag: [t.deleted, t.invalid], color: colour("invalid") },
 ]);
 
-// Marks that turn the direction of text, and others that cannot be seen, are shown in their place.
+// Invisible and bidirectional control characters are shown.
 const special = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffc]/g;
 
-export const looks = [
+export const theme = [
   EditorView.theme({
     "&": { height: "100%", fontSize: "var(--code-size)", backgroundColor: "var(--terminal-bg)", color: "var(--ink)" },
     "&.cm-focused": { outline: "none" },
@@ -53,7 +53,7 @@ export const looks = [
   syntaxHighlighting(style),
 ];
 
-// describe finds the language of a file by its name, or by its first line.
+// describe finds the language of a file by its name or its first line.
 function describe(name, text) {
   const found = LanguageDescription.matchFilename(languages, name);
   if (found) return found;
@@ -62,29 +62,28 @@ function describe(name, text) {
   return called ? LanguageDescription.matchLanguageName(languages, called) : null;
 }
 
-// base is what every editor of ours has.
 function base({ indent, wrap }) {
   return [
     lineNumbers(), highlightActiveLineGutter(), highlightSpecialChars({ specialChars: special }), foldGutter(), drawSelection(), dropCursor(), indentOnInput(),
     bracketMatching(), closeBrackets(), autocompletion({ activateOnTyping: false }), rectangularSelection(), crosshairCursor(), highlightActiveLine(), highlightSelectionMatches(),
     search({ top: true }), indentUnit.of(indent), EditorState.tabSize.of(indent === "\t" ? 4 : indent.length), wrap ? EditorView.lineWrapping : [],
-    keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...foldKeymap, ...completionKeymap, indentWithTab]), looks,
+    keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...foldKeymap, ...completionKeymap, indentWithTab]), theme,
   ];
 }
 
 export class Code {
   #language = new Compartment();
   #writable = new Compartment();
-  #shape = new Compartment();
+  #settings = new Compartment();
   #saved;
 
-  // options: {parent, name, text, eol, indent, wrap, readOnly, changed(dirty), moved(where)}; View shows it.
+  // options: {parent, name, text, eol, indent, wrap, readOnly, changed(dirty), moved(where)}. Tests pass another View.
   constructor(options, View = EditorView) {
     this.options = options;
-    this.shape = { indent: options.indent, wrap: options.wrap };
+    this.settings = { indent: options.indent, wrap: options.wrap };
     this.view = new View({ parent: options.parent, state: this.#state(options.text) });
     this.#saved = this.view.state.doc;
-    this.#speak(options.text);
+    this.#loadLanguage(options.text);
   }
 
   #state(doc) {
@@ -92,7 +91,7 @@ export class Code {
     return EditorState.create({
       doc,
       extensions: [
-        this.#shape.of(base(this.shape)), history(), this.#language.of([]), this.#writable.of(this.#rights(readOnly)),
+        this.#settings.of(base(this.settings)), history(), this.#language.of([]), this.#writable.of(this.#readOnlyExtensions(readOnly)),
         eol === "mixed" ? EditorState.lineSeparator.of("\n") : [],
         EditorView.contentAttributes.of({ "aria-label": `Text of ${name}`, spellcheck: "false", autocapitalize: "off" }),
         EditorView.updateListener.of((update) => this.#updated(update)),
@@ -100,11 +99,11 @@ export class Code {
     });
   }
 
-  #rights(readOnly) {
+  #readOnlyExtensions(readOnly) {
     return [EditorState.readOnly.of(readOnly), EditorView.contentAttributes.of(readOnly ? { "aria-readonly": "true" } : {})];
   }
 
-  async #speak(text) {
+  async #loadLanguage(text) {
     const language = describe(this.options.name, text);
     this.language = language?.name ?? "Plain text";
     if (!language) return this.#where();
@@ -133,13 +132,14 @@ export class Code {
     return this.view.state.doc.sliceString(0, undefined, "\n");
   }
 
-  // settle says that what is there now has been saved; or text, when more has been typed since.
-  settle(text) {
+  // markSaved marks the current text as saved, or text when the user has typed since.
+  markSaved(text) {
     this.#saved = text === undefined ? this.view.state.doc : this.view.state.toText(text);
     this.options.changed(this.dirty);
   }
 
-  // replace changes the text to another one, which is the saved one or not, with the least change, so that the cursor stays where it was.
+  // replace changes the text with a minimal edit, so that the cursor stays. saved says whether the new text is the saved
+  // one.
   replace(text, saved = true) {
     const before = this.text;
     let from = 0;
@@ -148,21 +148,21 @@ export class Code {
     let end = 0;
     while (end < least - from && before.charCodeAt(before.length - 1 - end) === text.charCodeAt(text.length - 1 - end)) end++;
     const change = this.view.state.update({ changes: { from, to: before.length - end, insert: this.view.state.toText(text.slice(from, text.length - end)) } });
-    if (saved) this.#saved = change.newDoc; // before it is told: what comes from the disk was never unsaved
+    if (saved) this.#saved = change.newDoc; // before listeners run: text from the disk is never unsaved
     this.view.dispatch(change);
     if (saved) this.options.changed(this.dirty);
   }
 
   setReadOnly(readOnly) {
-    this.view.dispatch({ effects: this.#writable.reconfigure(this.#rights(readOnly)) });
+    this.view.dispatch({ effects: this.#writable.reconfigure(this.#readOnlyExtensions(readOnly)) });
   }
 
-  reshape(shape) {
-    Object.assign(this.shape, shape);
-    this.view.dispatch({ effects: this.#shape.reconfigure(base(this.shape)) });
+  configure(settings) {
+    Object.assign(this.settings, settings);
+    this.view.dispatch({ effects: this.#settings.reconfigure(base(this.settings)) });
   }
 
-  // goTo puts the cursor on a line, and a column of it, both from 1. The column counts characters, or bytes.
+  // goTo moves the cursor to a line and column, both from 1. The column counts characters, or bytes.
   goTo({ line, column = 1, bytes = false }) {
     const { doc } = this.view.state;
     const at = doc.line(Math.max(1, Math.min(line, doc.lines)));

@@ -1,33 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Drafts, longest, surplus } from "./drafts.js";
+import { FakeDatabase, FakeStorage } from "../js/fake_dom.js";
+import { Drafts, maxLength, expired } from "./drafts.js";
 import { Windows } from "./windows.js";
 
 const day = 86_400_000;
 
-test("old drafts, and those beyond the bound, are dropped", () => {
+test("old drafts, and those beyond the limit, are deleted", () => {
   const drafts = Array.from({ length: 53 }, (_, i) => ({ key: `k${i}`, at: 1000 * day - i }));
-  assert.deepEqual(surplus(drafts, 1000 * day), ["k50", "k51", "k52"]);
-  assert.deepEqual(surplus([{ key: "old", at: 0 }, { key: "new", at: 999 * day }], 1000 * day), ["old"]);
+  assert.deepEqual(expired(drafts, 1000 * day), ["k50", "k51", "k52"]);
+  assert.deepEqual(expired([{ key: "old", at: 0 }, { key: "new", at: 999 * day }], 1000 * day), ["old"]);
 });
 
-// The smallest database that Drafts needs.
-function memory() {
-  const rows = new Map();
-  const request = (result) => {
-    const r = { result };
-    queueMicrotask(() => r.onsuccess?.());
-    return r;
-  };
-  const store = {
-    put: (row) => request(rows.set(row.key, row)), get: (key) => request(rows.get(key)), delete: (key) => request(rows.delete(key)),
-    getAll: () => request([...rows.values()]), getAllKeys: () => request([...rows.keys()]),
-  };
-  return { rows, open: () => request({ transaction: () => ({ objectStore: () => store }) }) };
-}
-
-test("work is kept for each person, sandbox and path", async () => {
-  const db = memory();
+test("drafts are stored per user, sandbox and path", async () => {
+  const db = new FakeDatabase();
   const mine = new Drafts("ann box-1", db);
   const theirs = new Drafts("bob box-1", db);
   assert.equal(await mine.put("/a", { text: "x", etag: "1" }), true);
@@ -39,11 +25,11 @@ test("work is kept for each person, sandbox and path", async () => {
   assert.equal(await mine.get("/a"), null);
 });
 
-// A window of a browser, of which these others live; null: it cannot be told.
+// A window, and the others that are open; null when that is unknown.
 const win = (me, others = []) => ({ me, others: async () => others && new Set(others) });
 
-test("work follows a file and a folder that get another name, also of tabs that were not opened", async () => {
-  const db = memory();
+test("drafts follow renamed files and folders, also for tabs that were not loaded", async () => {
+  const db = new FakeDatabase();
   await new Drafts("ann", db, win("before")).put("/d/a", { text: "x", etag: "1" });
   const drafts = new Drafts("ann", db, win("now"));
   await drafts.put("/d/b", { text: "y", etag: "2" });
@@ -56,8 +42,8 @@ test("work follows a file and a folder that get another name, also of tabs that 
   assert.equal((await drafts.get("/e/b")).text, "y");
 });
 
-test("what was written under the new name meanwhile stays", async () => {
-  const db = memory();
+test("a draft saved under the new name during a rename stays", async () => {
+  const db = new FakeDatabase();
   const window = win("one");
   const drafts = new Drafts("ann", db, window);
   await drafts.put("/a", { text: "old" });
@@ -67,9 +53,9 @@ test("what was written under the new name meanwhile stays", async () => {
   assert.equal(db.rows.size, 1);
 });
 
-test("of two works one of which replaces the other's file neither is lost, whichever is newer", async () => {
+test("when a file with a draft replaces another with a draft, both drafts stay", async () => {
   for (const [a, b] of [[10, 20], [20, 10]]) {
-    const db = memory();
+    const db = new FakeDatabase();
     const drafts = new Drafts("ann", db, win("one", ["two"]));
     await drafts.put("/a", { text: "of a" });
     await drafts.put("/b", { text: "of b" });
@@ -85,8 +71,8 @@ test("of two works one of which replaces the other's file neither is lost, which
   }
 });
 
-test("two windows keep their own work, and neither drops the other's", async () => {
-  const db = memory();
+test("two windows keep their own drafts", async () => {
+  const db = new FakeDatabase();
   const one = new Drafts("ann", db, win("one", ["two"]));
   const two = new Drafts("ann", db, win("two", ["one"]));
   await one.put("/a", { text: "of one" });
@@ -100,8 +86,8 @@ test("two windows keep their own work, and neither drops the other's", async () 
   assert.equal((await one.get("/a")).text, "of one");
 });
 
-test("the work of a window that is gone becomes this one's", async () => {
-  const db = memory();
+test("a window takes over the draft of a closed window", async () => {
+  const db = new FakeDatabase();
   await new Drafts("ann", db, win("gone")).put("/a", { text: "x" });
   db.rows.set("ann\n/b", { key: "ann\n/b", text: "as it was kept before windows had names", at: Date.now() });
   const drafts = new Drafts("ann", db, win("now", ["other"]));
@@ -112,8 +98,8 @@ test("the work of a window that is gone becomes this one's", async () => {
   assert.equal(db.rows.size, 0);
 });
 
-test("where windows cannot be told apart, another's work is copied, stays its own, and is offered once", async () => {
-  const db = memory();
+test("without Web Locks a draft of another window is copied, stays there, and is offered once", async () => {
+  const db = new FakeDatabase();
   const other = new Drafts("ann", db, win("other", null));
   const drafts = new Drafts("ann", db, win("now", null));
   const third = new Drafts("ann", db, win("third", null));
@@ -135,9 +121,8 @@ test("where windows cannot be told apart, another's work is copied, stays its ow
   assert.equal((await third.get("/a")).text, "y");
 });
 
-test("a window keeps its name over a reload, and gives it to no copy", async () => {
-  const kept = new Map();
-  const store = { getItem: (k) => kept.get(k) ?? null, setItem: (k, v) => kept.set(k, v), removeItem: (k) => kept.delete(k) };
+test("a window keeps its name over a reload, and a duplicated window gets another", async () => {
+  const store = new FakeStorage();
   const page = new EventTarget();
   const first = new Windows({ store, page });
   assert.notEqual(new Windows({ store }).me, first.me, "a copy of the window");
@@ -149,8 +134,8 @@ test("a window keeps its name over a reload, and gives it to no copy", async () 
   assert.deepEqual([...(await first.others())], ["x"]);
 });
 
-test("too much work, or a browser that keeps nothing, is said", async () => {
-  assert.equal(await new Drafts("ann", memory()).put("/a", { text: "x".repeat(longest + 1) }), false);
+test("long drafts and missing storage are reported", async () => {
+  assert.equal(await new Drafts("ann", new FakeDatabase()).put("/a", { text: "x".repeat(maxLength + 1) }), false);
   const broken = new Drafts("ann", { open: () => {
     const r = { error: new Error("no") };
     queueMicrotask(() => r.onerror());

@@ -1,14 +1,15 @@
-// <sandbox-editor>: the open files of a sandbox as tabs. It takes no room while there are none.
+// <sandbox-editor>: the open files of a sandbox as tabs. It is hidden while there are none.
 import "../css/editor.css";
-import { onReturn } from "../js/page_life.js";
+import { onResume } from "../js/page_lifecycle.js";
 import { Files } from "../files/api.js";
 import { ask } from "../files/dialog.js";
-import { button, command, h, icon, keyName, soon } from "../files/dom.js";
-import { lookOf } from "../files/kinds.js";
+import { button, command, download, h, icon, keyName } from "../js/dom.js";
+import { throttle } from "../js/timers.js";
+import { iconOf } from "../files/kinds.js";
 import { menuButton, openMenu } from "../files/menu.js";
 import { nameElement, plainName, textElement } from "../files/names.js";
 import { baseOf, decodeText, encodePath, join, parentOf, relative, tidy, within } from "../files/paths.js";
-import { watchOf } from "../files/watches.js";
+import { watchOf } from "../files/watch.js";
 import { Drafts } from "./drafts.js";
 import { KeptTabs } from "./kept_tabs.js";
 import { splitter } from "./splitter.js";
@@ -16,19 +17,19 @@ import { Tab } from "./tab.js";
 import { linkItems, tabItems } from "./editor_menus.js";
 
 const mostTabs = 24;
-const survived = 500; // ms after which a preview that is shown has done no harm
-const present = 5 * 60_000; // ms after the last use of the page for which somebody counts as there
+const survived = 500; // ms after which a rendered preview counts as harmless
+const present = 5 * 60_000; // ms after the last input in which the user counts as present
 
 class SandboxEditor extends HTMLElement {
   static observedAttributes = ["data-state"];
   #tabs = [];
   #shown = null;
-  #began = false;
+  #started = false;
   #changedPaths = new Set();
-  #usedAt = Date.now();
+  #lastUse = Date.now();
 
   connectedCallback() {
-    this.#began = false;
+    this.#started = false;
     this.away = new AbortController();
     this.home = encodePath(this.dataset.home || "/");
     this.user = "";
@@ -39,7 +40,7 @@ class SandboxEditor extends HTMLElement {
     this.wrap = localStorage.getItem("editor wrap") === "true";
     this.#draw();
     this.#listen();
-    if (this.running) this.#begin();
+    if (this.running) this.#start();
   }
 
   disconnectedCallback() {
@@ -55,7 +56,7 @@ class SandboxEditor extends HTMLElement {
 
   attributeChangedCallback(_, before, now) {
     if (before === now || !this.list || !this.running) return;
-    if (!this.#began) this.#begin();
+    if (!this.#started) this.#start();
     else this.#refreshAll();
   }
 
@@ -64,11 +65,11 @@ class SandboxEditor extends HTMLElement {
   }
 
   #draw() {
-    this.back = button("left", "Back to the files", () => this.#leave(), { class: "button bare low square editor-back" });
-    this.list = h("div", { class: "tab-list", role: "tablist", "aria-label": "Open files", keydown: (event) => this.#walk(event) });
+    this.back = button("left", "Back to the files", () => this.#showTree(), { class: "button bare low square editor-back" });
+    this.list = h("div", { class: "tab-list", role: "tablist", "aria-label": "Open files", keydown: (event) => this.#moveByKey(event) });
     this.crumb = h("span", { class: "editor-path clip" });
-    this.source = h("button", { type: "button", class: "chip", click: () => this.#turn("source") }, "Source");
-    this.look = h("button", { type: "button", class: "chip", click: () => this.#turn("preview") }, "Preview");
+    this.source = h("button", { type: "button", class: "chip", click: () => this.#setMode("source") }, "Source");
+    this.look = h("button", { type: "button", class: "chip", click: () => this.#setMode("preview") }, "Preview");
     this.modes = h("div", { class: "chips", role: "group", "aria-label": "Show" }, this.source, this.look);
     this.tools = h("span", { class: "editor-tools" });
     this.saver = h("button", { type: "button", class: "button low", title: `Save (${keyName("S")})`, click: () => this.#shown?.save() }, icon("save"), h("span", { class: "word" }, "Save"));
@@ -85,43 +86,43 @@ class SandboxEditor extends HTMLElement {
 
   #listen() {
     const { signal } = this.away;
-    document.addEventListener("sandboxd:open", (event) => this.#asked(event.detail), { signal });
-    document.addEventListener("sandboxd:editor", () => this.#come(), { signal });
+    document.addEventListener("sandboxd:open", (event) => this.#openRequested(event.detail), { signal });
+    document.addEventListener("sandboxd:editor", () => this.#showEditor(), { signal });
     document.addEventListener("sandboxd:moved", (event) => this.#moved(event.detail), { signal });
     document.addEventListener("sandboxd:gone", (event) => this.#gone(event.detail.paths), { signal });
     document.addEventListener("visibilitychange", () => (document.hidden ? this.#keepAll() : this.#refreshAll()), { signal });
-    addEventListener("pagehide", () => this.#leaves(), { signal });
+    addEventListener("pagehide", () => this.#unload(), { signal });
     addEventListener("focus", () => this.#refreshAll(), { signal });
-    onReturn(() => this.#shown?.state === "error" && this.#shown.temporary && this.#shown.load(), { signal });
+    onResume(() => this.#shown?.state === "error" && this.#shown.temporary && this.#shown.load(), { signal });
     addEventListener("beforeunload", (event) => this.#tabs.some((t) => t.atRisk) && event.preventDefault(), { signal });
     this.addEventListener("keydown", (event) => this.#key(event));
-    this.looked = soon(() => this.#lookAt(), 250);
-    for (const kind of ["pointerdown", "pointermove", "keydown", "wheel"]) addEventListener(kind, () => this.#used(), { capture: true, passive: true, signal });
+    this.refreshSoon = throttle(() => this.#refreshChanged(), 250);
+    for (const kind of ["pointerdown", "pointermove", "keydown", "wheel"]) addEventListener(kind, () => this.#noteUse(), { capture: true, passive: true, signal });
   }
 
-  #asked({ encoded, path, line, column, bytes, pin = true, keepFocus = false }) {
+  #openRequested({ encoded, path, line, column, bytes, pin = true, keepFocus = false }) {
     this.open(encoded ?? encodePath(path, this.home), { at: { line, column, bytes }, pin, keepFocus });
   }
 
-  async #begin() {
-    this.#began = true;
-    this.files.stat(this.home, { quiet: true }).then((entry) => (this.user = entry.owner), () => {}); // else the disk says what may be written
+  async #start() {
+    this.#started = true;
+    this.files.stat(this.home, { quiet: true }).then((entry) => (this.user = entry.owner), () => {}); // without it, saving tells whether the file is writable
     const { tabs = [], shown = "", front = false } = this.kept.read();
-    const fatal = this.kept.fatal();
+    const crashed = this.kept.crashed();
     this.classList.toggle("front", front);
     const known = new Set(await this.drafts.paths());
-    const opened = new Set(this.#tabs.map((t) => t.path)); // meanwhile
-    for (const path of new Set([...tabs.slice(0, mostTabs), ...known])) if (!opened.has(path)) this.#add(path, true).dirty = known.has(path); // work is within reach, whichever window wrote the list
+    const opened = new Set(this.#tabs.map((t) => t.path)); // while the drafts were read
+    for (const path of new Set([...tabs.slice(0, mostTabs), ...known])) if (!opened.has(path)) this.#add(path, true).dirty = known.has(path); // offer drafts even if another window wrote the list of tabs
     if (this.#shown) {
       this.#redraw();
       this.#remember();
       return;
     }
     const first = this.#tabs.find((t) => t.path === shown) ?? this.#tabs[0];
-    if (first) await this.#show(first, { keepFocus: true, held: first.path === fatal });
+    if (first) await this.#show(first, { keepFocus: true, held: first.path === crashed });
   }
 
-  // owner names whose work is kept in this browser: the person's, in this very sandbox.
+  // owner is the key of browser storage: the user and this sandbox.
   get owner() {
     return `${document.body.dataset.person ?? ""} ${this.dataset.box ?? this.dataset.base}`;
   }
@@ -130,7 +131,7 @@ class SandboxEditor extends HTMLElement {
     this.kept.write({ tabs: this.#tabs.filter((t) => t.pinned || t === this.#shown).map((t) => t.path), shown: this.#shown?.path ?? "", front: this.classList.contains("front") });
   }
 
-  // rendering and rendered tell of a preview that is being made.
+  // rendering and rendered note the preview in progress (kept_tabs.js).
   rendering(path) {
     this.kept.rendering(path);
   }
@@ -139,7 +140,7 @@ class SandboxEditor extends HTMLElement {
     setTimeout(() => this.kept.rendered(path), survived);
   }
 
-  // open shows a file. Without pin it takes the place of the last one that was only looked at.
+  // open shows a file. Without pin it replaces the last unpinned tab.
   async open(path, { at = {}, pin = true, keepFocus = false } = {}) {
     let tab = this.#tabs.find((t) => t.path === path);
     if (!tab) {
@@ -188,10 +189,10 @@ class SandboxEditor extends HTMLElement {
     for (const t of this.#tabs) t.element.hidden = t !== tab;
     this.#redraw();
     this.#remember();
-    if (held) tab.hold();
+    if (held) tab.askBeforeRendering();
     else if (tab.state === "idle" || tab.state === "error") await tab.load(at);
     else {
-      await tab.loading; // a second press comes while the first one's file is read, and wants the focus
+      await tab.loading; // a second click during loading wants the focus
       if (at.line) await tab.goTo(at);
     }
     if (this.#shown !== tab) return;
@@ -200,7 +201,7 @@ class SandboxEditor extends HTMLElement {
     tab.row.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
-  // changed draws what has become of a tab.
+  // changed redraws after a tab changed.
   changed(tab) {
     if (this.#tabs.includes(tab)) this.#redraw();
   }
@@ -217,13 +218,13 @@ class SandboxEditor extends HTMLElement {
   }
 
   #drawTab(t) {
-    const look = lookOf({ name: plainName(t.name), type: "file" });
-    const twins = this.#tabs.some((o) => o !== t && o.name === t.name);
+    const look = iconOf({ name: plainName(t.name), type: "file" });
+    const ambiguous = this.#tabs.some((o) => o !== t && o.name === t.name);
     const here = t === this.#shown;
     t.pick.replaceChildren(...[
       h("span", { class: `glyph${look.tint ? ` tint-${look.tint}` : ""}` }, icon(look.icon)), nameElement(t.name, "clip"),
-      twins && h("span", { class: "target" }, nameElement(baseOf(parentOf(t.path)))),
-      t.dirty && h("span", { class: "dirty", title: "Not saved" }, icon("dot"), h("span", { class: "hush" }, "not saved")),
+      ambiguous && h("span", { class: "target" }, nameElement(baseOf(parentOf(t.path)))),
+      t.dirty && h("span", { class: "dirty", title: "Not saved" }, icon("dot"), h("span", { class: "visually-hidden" }, "not saved")),
     ].filter(Boolean));
     t.pick.title = decodeText(t.path);
     t.pick.setAttribute("aria-selected", String(here));
@@ -256,7 +257,7 @@ class SandboxEditor extends HTMLElement {
     const { line, column, chosen, language } = t.where;
     this.line.textContent = `Ln ${line}, Col ${column}${chosen ? ` (${chosen} selected)` : ""}`;
     const indent = t.indent === "\t" ? "Tabs" : `Spaces: ${t.indent.length}`;
-    const ends = { "\n": "LF", "\r\n": "CRLF", mixed: "Mixed line ends" }[t.how.eol];
+    const ends = { "\n": "LF", "\r\n": "CRLF", mixed: "Mixed line endings" }[t.how.eol];
     const text = [indent, `${t.how.encoding}${t.how.bom && t.how.encoding === "UTF-8" ? " with BOM" : ""}`, ends, language].map((s) => h("span", { class: "status-item" }, s));
     this.status.replaceChildren(this.line, h("span", { class: "status-end" }, text));
   }
@@ -266,26 +267,26 @@ class SandboxEditor extends HTMLElement {
     if (tab === this.#shown) this.#drawStatus(tab);
   }
 
-  // likes is how a person last looked at files of a kind.
+  // likes returns the user's last mode for a kind of file.
   likes(kind) {
     return localStorage.getItem(`editor ${kind}`) ?? "preview";
   }
 
-  async #turn(mode) {
+  async #setMode(mode) {
     const tab = this.#shown;
     if (!tab?.both) return;
     localStorage.setItem(`editor ${tab.kind}`, mode);
-    await tab.turn(mode);
+    await tab.setMode(mode);
     tab.focus();
   }
 
-  // close closes a tab, and asks about what is not saved in it. It says whether it is closed.
+  // close closes a tab, after asking about unsaved work. It says whether the tab was closed.
   async close(tab) {
     if (tab.dirty) {
       if (tab.state === "idle") await this.#show(tab);
       const answer = await ask({
-        title: `Save “${plainName(tab.name)}”?`, text: "What you have changed is lost otherwise.",
-        buttons: [{ value: "", text: "Cancel" }, { value: "drop", text: "Do not save" }, { value: "save", text: "Save", kind: "primary", usual: true }],
+        title: `Save “${plainName(tab.name)}”?`, text: "Otherwise your changes will be lost.",
+        buttons: [{ value: "", text: "Cancel" }, { value: "drop", text: "Don’t save" }, { value: "save", text: "Save", kind: "primary", usual: true }],
       });
       if (!answer || (answer === "save" && !(await tab.save()))) return false;
       if (answer === "drop") await tab.forget();
@@ -298,7 +299,7 @@ class SandboxEditor extends HTMLElement {
     for (const other of [...this.#tabs]) if (other !== tab && !(await this.close(other))) return;
   }
 
-  // dismiss closes a tab that turned out to be none.
+  // dismiss closes the tab of something that is not a file.
   dismiss(tab) {
     this.#drop(tab);
   }
@@ -317,26 +318,26 @@ class SandboxEditor extends HTMLElement {
       this.#shown = null;
       const next = this.#tabs[at] ?? this.#tabs[at - 1];
       if (next) this.#show(next);
-      else this.#leave();
+      else this.#showTree();
     }
     this.#redraw();
     this.#remember();
   }
 
-  // #leave goes back to the tree, where the two do not fit beside each other.
-  #leave() {
+  // #showTree returns to the tree in narrow panes.
+  #showTree() {
     this.classList.remove("front");
     this.#remember();
     this.parentElement?.querySelector("sandbox-files [role=tree]")?.focus();
   }
 
-  #come() {
+  #showEditor() {
     this.classList.add("front");
     this.#remember();
     this.#shown?.focus();
   }
 
-  #walk(event) {
+  #moveByKey(event) {
     const at = this.#tabs.indexOf(this.#shown);
     const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: this.#tabs.length - 1 }[event.key];
     if (to !== undefined) this.#show(this.#tabs.at(to % this.#tabs.length), { keepFocus: true }).then(() => this.#shown?.pick.focus());
@@ -351,30 +352,29 @@ class SandboxEditor extends HTMLElement {
     this.#shown?.save();
   }
 
-  // What changes on the disk.
   #changedOnDisk(path) {
     for (const t of this.#tabs) if (!path || parentOf(t.real) === path) this.#changedPaths.add(t);
-    this.looked();
+    this.refreshSoon();
   }
 
-  #lookAt() {
-    if (!this.running || document.hidden || Date.now() - this.#usedAt > present) return;
+  #refreshChanged() {
+    if (!this.running || document.hidden || Date.now() - this.#lastUse > present) return;
     for (const t of this.#changedPaths) if (this.#tabs.includes(t)) t.refresh();
     this.#changedPaths.clear();
   }
 
-  // #used notes that somebody is there: reading a file is a use of the sandbox, which a page that is forgotten must not make.
-  #used() {
-    const away = Date.now() - this.#usedAt > present;
-    this.#usedAt = Date.now();
-    if (away) this.looked();
+  // #noteUse records input. Reading a file counts as use of the sandbox, so a forgotten page must not refresh.
+  #noteUse() {
+    const away = Date.now() - this.#lastUse > present;
+    this.#lastUse = Date.now();
+    if (away) this.refreshSoon();
   }
 
   #refreshAll() {
     this.#changedOnDisk(null);
   }
 
-  #leaves() {
+  #unload() {
     this.kept.rendered();
     this.#keepAll();
   }
@@ -383,7 +383,6 @@ class SandboxEditor extends HTMLElement {
     for (const t of this.#tabs) t.keep();
   }
 
-  // What the person does in the tree.
   async #moved({ from, to }) {
     const tabs = this.#tabs.filter((t) => within(t.path, from));
     for (const t of tabs) {
@@ -392,7 +391,7 @@ class SandboxEditor extends HTMLElement {
     }
     this.#redraw();
     this.#remember();
-    await this.drafts.move(from, to); // also of tabs whose work was not yet read again
+    await this.drafts.move(from, to); // including drafts of tabs that were not loaded yet
     for (const t of tabs) t.keep();
   }
 
@@ -409,16 +408,13 @@ class SandboxEditor extends HTMLElement {
   }
 
   download(tab) {
-    const a = h("a", { href: this.files.url(tab.real), download: decodeText(tab.name), hidden: true });
-    document.body.append(a);
-    a.click();
-    a.remove();
+    download(this.files.url(tab.real), decodeText(tab.name));
   }
 
   setWrap(on) {
     this.wrap = on;
     localStorage.setItem("editor wrap", String(on));
-    for (const t of this.#tabs) t.code?.reshape({ wrap: on });
+    for (const t of this.#tabs) t.code?.configure({ wrap: on });
   }
 }
 

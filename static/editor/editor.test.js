@@ -1,37 +1,25 @@
 import assert from "node:assert/strict";
 import { register } from "node:module";
 import { test } from "node:test";
-import { FakeElement, fakePage } from "../files/fake_dom.js";
+import { FakeDatabase, FakeElement, FakeStorage, fakePage, turns } from "../js/fake_dom.js";
 
-// What only a browser has. Styles are empty.
+// Stand-ins for what only browsers have. Style sheets are empty modules.
 register(`data:text/javascript,${encodeURIComponent('export const load = (url, context, next) => (url.endsWith(".css") ? { format: "module", source: "", shortCircuit: true } : next(url, context));')}`);
 fakePage();
-const kept = new Map();
+const kept = new FakeStorage();
 let define;
 Object.assign(globalThis, {
   HTMLElement: FakeElement, customElements: { define: (_, element) => (define = element) }, addEventListener() {},
-  localStorage: { getItem: (k) => kept.get(k) ?? null, setItem: (k, v) => kept.set(k, v), removeItem: (k) => kept.delete(k) },
-  fetch: async () => new Response("", { status: 404 }),
+  localStorage: kept, fetch: async () => new Response("", { status: 404 }),
 });
 await import("./editor.js");
 
-// A browser's store that has no drafts, and says so when it is let.
+// store returns an IndexedDB without drafts, whose list comes when the test calls request.onsuccess().
 function store() {
-  const request = (result) => {
-    const r = { result };
-    queueMicrotask(() => r.onsuccess?.());
-    return r;
-  };
-  const late = {};
-  globalThis.indexedDB = { open: () => request({ transaction: () => ({ objectStore: () => ({
-    getAll: () => (late.request = { result: [] }), getAllKeys: () => request([]), get: () => request(), put: () => request(), delete: () => request(),
-  }) }) }) };
-  return late;
+  const late = new FakeDatabase();
+  late.getAll = () => (late.request = { result: [] });
+  return (globalThis.indexedDB = late);
 }
-
-const turns = async () => {
-  for (let i = 0; i < 20; i++) await new Promise(setImmediate);
-};
 
 function editor(tabs, shown) {
   kept.clear();
@@ -42,7 +30,7 @@ function editor(tabs, shown) {
   return element;
 }
 
-test("what is opened while the page looks for unsaved work is shown once, and stays shown", async () => {
+test("a file opened while drafts are read is shown once, and stays shown", async () => {
   const late = store();
   const element = editor(["/home/agent/a.txt", "/home/agent/b.txt"], "/home/agent/a.txt");
   element.connectedCallback();
@@ -57,7 +45,7 @@ test("what is opened while the page looks for unsaved work is shown once, and st
   element.disconnectedCallback();
 });
 
-test("the tabs of the last page are there again, with the one that was shown", async () => {
+test("tabs are restored after a reload, with the one that was shown", async () => {
   const late = store();
   const element = editor(["/home/agent/a.txt", "/home/agent/b.txt"], "/home/agent/b.txt");
   element.connectedCallback();

@@ -1,11 +1,12 @@
-// The menus of the editor: what can be done with an open file, and the links of a rendered one.
-import { keyName } from "../files/dom.js";
+// The menus of the editor: for an open file, and the links of a rendered one.
+import { copy } from "../js/clipboard.js";
+import { keyName } from "../js/dom.js";
 import { lineOf } from "../files/names.js";
 import { decodeText } from "../files/paths.js";
 import { linkOf } from "./links.js";
 
 const shownLinks = 60;
-const longest = 60; // characters of a link's text
+const longest = 60; // characters of a link text
 
 export function tabItems(editor, tab) {
   if (!tab) return [];
@@ -18,16 +19,16 @@ export function tabItems(editor, tab) {
       null,
     ] : []),
     { icon: "download", text: "Download", act: () => editor.download(tab) },
-    { icon: "folder", text: "Show in the tree", act: () => editor.reveal(tab.path) },
-    { icon: "copy", text: "Copy path", act: () => navigator.clipboard?.writeText(decodeText(tab.path)) },
+    { icon: "folder", text: "Show in tree", act: () => editor.reveal(tab.path) },
+    { icon: "copy", text: "Copy path", act: () => copy(decodeText(tab.path)) },
     null,
     { icon: "close", text: "Close", act: () => editor.close(tab) },
-    { icon: "close", text: "Close the others", off: editor.tabs.length < 2, act: () => editor.closeOthers(tab) },
+    { icon: "close", text: "Close others", off: editor.tabs.length < 2, act: () => editor.closeOthers(tab) },
   ];
 }
 
-// linkItems leads where the links of a rendered document lead: the frame that shows it leads nowhere.
-// What a document calls a link cannot change how the host that it leads to is shown.
+// linkItems lists the links of a rendered document, because its frame cannot navigate. The text of a link cannot affect how
+// its host is displayed.
 export function linkItems(editor, tab) {
   return (tab?.view?.links ?? []).slice(0, shownLinks).map(({ text, href }) => {
     const to = linkOf(href, tab.path);

@@ -1,18 +1,18 @@
-// Rendered text from a sandbox is shown in a frame that runs nothing, loads nothing and belongs to no origin.
+// Rendered content from a sandbox is shown in a frame without scripts, loads or an origin.
 import DOMPurify from "dompurify";
-import { h } from "../files/dom.js";
+import { h } from "../js/dom.js";
 
 const policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'";
 const tokens = ["ink", "ink-2", "ink-3", "line", "line-strong", "sunken", "surface", "accent", "bad", "terminal-bg", "mono", "sans", "r1", "r2"];
 
-// Neither what runs or loads, nor what looks like a part of our page, nor what changes how the frame looks.
+// Removes scripts, loads, anything that looks like our page, and anything that changes the look of the frame.
 const purify = {
   USE_PROFILES: { html: true }, RETURN_DOM_FRAGMENT: true, ALLOW_DATA_ATTR: false, ALLOW_ARIA_ATTR: false, SANITIZE_NAMED_PROPS: true,
   FORBID_TAGS: ["style", "form", "input", "button", "textarea", "select", "option", "audio", "video", "source", "track", "picture", "map", "area", "dialog", "marquee", "template", "slot", "center", "font"],
   FORBID_ATTR: ["style", "srcset", "ping", "target", "background", "poster", "name", "class", "autofocus", "tabindex", "accesskey", "contenteditable", "draggable", "popover", "popovertarget"],
 };
 
-// clean gives the harmless part of HTML as a fragment.
+// clean sanitizes HTML to a fragment.
 export function clean(html) {
   return DOMPurify.sanitize(html, purify);
 }
@@ -41,7 +41,7 @@ const sheet = `
   @media (max-width: 36rem) { body { padding: 1rem 1rem 3rem; } .cell { grid-template-columns: minmax(0, 1fr); } .cell > .count { text-align: left; padding: 0; } .output { grid-column: 1; } }
 `;
 
-// page is the whole document of a frame around a fragment.
+// page returns the frame's document around a fragment.
 function page(fragment, className) {
   const style = getComputedStyle(document.documentElement);
   const values = tokens.map((t) => `--${t}: ${style.getPropertyValue(`--${t}`)};`).join("");
@@ -53,7 +53,7 @@ function page(fragment, className) {
     `<meta name="referrer" content="no-referrer"><style>:root { color-scheme: ${scheme}; ${values} }${sheet}</style></head>${body.outerHTML}</html>`;
 }
 
-// frame shows a fragment. It follows the page's theme until it leaves the page.
+// frame shows a fragment and follows the page's theme.
 export function frame(fragment, { title, className = "" }) {
   const element = h("iframe", { class: "preview-frame", sandbox: "", title, referrerpolicy: "no-referrer", tabindex: "0", srcdoc: page(fragment, className) });
   const follow = () => {

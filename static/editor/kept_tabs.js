@@ -1,57 +1,37 @@
-// KeptTabs remembers which files are open, for the next page. A file whose preview has stopped the page does not stop the
-// next one too: what is being rendered is noted until it has been shown.
+// KeptTabs stores which files are open, for the next page load. It also notes which file is being rendered, so that a
+// preview that crashed the page is not rendered again by itself.
+import { readJSON, writeJSON } from "../js/storage.js";
 
 export class KeptTabs {
-  // store is of Storage's kind; owner names whose tabs they are.
+  // store is a Storage; owner names whose tabs they are.
   constructor(store, owner) {
     this.store = store;
     this.key = `tabs ${owner}`;
-    this.risk = `rendering ${owner}`;
+    this.renderingKey = `rendering ${owner}`;
   }
 
   read() {
-    try {
-      return JSON.parse(this.store.getItem(this.key) ?? "{}");
-    } catch {
-      return {};
-    }
+    return readJSON(this.store, this.key);
   }
 
-  // write keeps {tabs, shown, front}.
+  // write stores {tabs, shown, front}.
   write(tabs) {
-    try {
-      this.store.setItem(this.key, JSON.stringify(tabs));
-    } catch {
-      // a full store costs a convenience
-    }
+    writeJSON(this.store, this.key, tabs);
   }
 
-  // rendering notes the path whose preview is being made.
   rendering(path) {
-    try {
-      this.store.setItem(this.risk, path);
-    } catch {
-      // then it may stop the next page once more
-    }
+    writeJSON(this.store, this.renderingKey, path);
   }
 
-  // rendered is called when the page has survived it, or is left in an orderly way.
+  // rendered ends that; without a path, when the page unloads normally.
   rendered(path) {
-    try {
-      if (path === undefined || this.store.getItem(this.risk) === path) this.store.removeItem(this.risk);
-    } catch {
-      // as above
-    }
+    if (path === undefined || readJSON(this.store, this.renderingKey, "") === path) writeJSON(this.store, this.renderingKey, undefined);
   }
 
-  // fatal gives the path whose preview the last page did not survive, or "". It tells only once.
-  fatal() {
-    try {
-      const path = this.store.getItem(this.risk) ?? "";
-      this.store.removeItem(this.risk);
-      return path;
-    } catch {
-      return "";
-    }
+  // crashed returns the path whose preview crashed the last page, or "". It does so only once.
+  crashed() {
+    const path = readJSON(this.store, this.renderingKey, "");
+    this.rendered();
+    return path;
   }
 }

@@ -1,7 +1,7 @@
-// Where the links of a document in a sandbox lead.
+// The targets of links in documents.
 import { encodePath, parentOf } from "../files/paths.js";
 
-// linkOf says where a link leads, as seen from a file: {url}, {path}, or null where it leads nowhere.
+// linkOf returns the target of a link in a file: {url}, {path}, or null.
 export function linkOf(href, from) {
   if (/^(https?|mailto):/i.test(href)) {
     try {
@@ -20,7 +20,7 @@ function pathFrom(href, from) {
   try {
     text = decodeURIComponent(href);
   } catch {
-    // then it is meant as it stands
+    // not encoded
   }
   return text.startsWith("/") ? encodePath(text) : encodePath(text, parentOf(from));
 }

@@ -4,7 +4,7 @@ import { linkOf } from "./links.js";
 
 const from = "/home/agent/docs/a.md";
 
-test("links lead to files of the sandbox, or away, or nowhere", () => {
+test("links lead to files, to the web, or nowhere", () => {
   assert.deepEqual(linkOf("b.md", from), { path: "/home/agent/docs/b.md" });
   assert.deepEqual(linkOf("../x%20y.md#part", from), { path: "/home/agent/x%20y.md" });
   assert.deepEqual(linkOf("/etc/hosts?x", from), { path: "/etc/hosts" });

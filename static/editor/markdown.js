@@ -1,13 +1,14 @@
-// Markdown as people read it. Links and pictures of it are taken out of the frame: links are listed beside it, and pictures
-// from the sandbox are put in as data, while nothing is loaded from anywhere else.
+// Renders Markdown. Links are listed beside the frame instead; images in the sandbox are embedded as data, and others are
+// not loaded.
 import { Marked } from "marked";
+import { h } from "../js/dom.js";
 import { clean, frame } from "./frame.js";
 import { linkOf } from "./links.js";
 
-const pictures = { most: 40, size: 4 << 20, total: 24 << 20 }; // of one document
+const pictures = { most: 40, size: 4 << 20, total: 24 << 20 }; // per document
 const raster = /^data:image\/(png|jpeg|gif|webp|avif);base64,[a-z0-9+/=\s]+$/i;
 const mostLinks = 200;
-const mostSlug = 200; // characters of a heading that its name is made of
+const mostSlug = 200; // characters of a heading used for its id
 
 const marked = new Marked({
   gfm: true,
@@ -19,23 +20,23 @@ const marked = new Marked({
   },
 });
 
-// slug is the name of a heading that links in the same document lead to.
+// slug returns the id of a heading, for links within the document.
 export function slug(text) {
   return text.slice(0, mostSlug).toLowerCase().replace(/<[^<>]*>/g, "").replace(/[^\p{L}\p{N}\s_-]/gu, "").trim().replace(/\s+/g, "-");
 }
 
-// fragmentOf renders Markdown into harmless elements.
+// fragmentOf renders Markdown to sanitized elements.
 export function fragmentOf(text) {
   return clean(marked.parse(text));
 }
 
-// settle makes the links of a fragment dead and gives them: [{text, href}].
-export function settle(fragment) {
+// disableLinks disables the links of a fragment and returns them: [{text, href}].
+export function disableLinks(fragment) {
   const links = [];
   for (const a of fragment.querySelectorAll("a[href]")) {
     const href = a.getAttribute("href");
     if (href.startsWith("#")) {
-      a.setAttribute("href", `#user-content-${href.slice(1)}`); // as the cleaner names what they lead to
+      a.setAttribute("href", `#user-content-${href.slice(1)}`); // the prefix that DOMPurify gives ids
       continue;
     }
     a.removeAttribute("href");
@@ -46,14 +47,14 @@ export function settle(fragment) {
   return links;
 }
 
-// budget is what the pictures of one document may come to.
+// budget is the limit for the images of one document.
 export function budget() {
   return { count: pictures.most, room: pictures.total };
 }
 
-// fill puts the pictures of the sandbox into a fragment, and a word in the place of others. left is what is left of the
-// document's budget. attached are those that a document brings along: name → data address.
-export async function fill(fragment, { files, path: from, left, attached = {} }) {
+// embedImages embeds images from the sandbox and replaces others by text. left is the rest of the document's budget.
+// attached are embedded images: name → data URL.
+export async function embedImages(fragment, { files, path: from, left, attached = {} }) {
   for (const img of fragment.querySelectorAll("img")) {
     const src = img.getAttribute("src") ?? "";
     img.removeAttribute("src");
@@ -71,10 +72,7 @@ export async function fill(fragment, { files, path: from, left, attached = {} })
 }
 
 function absent(alt, url) {
-  const span = document.createElement("span");
-  span.className = "absent";
-  span.textContent = `${alt || "Picture"} (${url ? `not loaded from ${new URL(url).host}` : "not there"})`;
-  return span;
+  return h("span", { class: "absent" }, `${alt || "Picture"} (${url ? `not loaded from ${new URL(url).host}` : "not found"})`);
 }
 
 async function picture(files, path, most) {
@@ -98,8 +96,8 @@ async function picture(files, path, most) {
 // show renders a document: {element, links}.
 export async function show(text, { files, path, title }) {
   const fragment = fragmentOf(text);
-  const links = settle(fragment);
-  await fill(fragment, { files, path, left: budget() });
+  const links = disableLinks(fragment);
+  await embedImages(fragment, { files, path, left: budget() });
   return { element: frame(fragment, { title }), links };
 }
 

@@ -1,7 +1,7 @@
-// Pictures, sound and film, by the browser's own elements: they run nothing.
-import { button, h } from "../files/dom.js";
+// Images, audio and video in the browser's own elements, which run nothing.
+import { button, h } from "../js/dom.js";
 
-// picture shows a picture; a drawing (SVG) too, which in an <img> can neither run nor load anything.
+// picture shows an image. An SVG in an <img> can neither run scripts nor load anything.
 export function picture(url, { title, failed }) {
   const img = h("img", { src: url, alt: title, draggable: "false", decoding: "async" });
   const element = h("div", { class: "picture-view", tabindex: "0" }, img);
@@ -22,7 +22,7 @@ export function picture(url, { title, failed }) {
   return { element, note, tools: h("span", { class: "zoom" }, shrink, level, grow) };
 }
 
-// player plays sound or film.
+// player plays audio or video.
 export function player(kind, url, { title, failed }) {
   const media = h(kind, { src: url, controls: true, preload: "metadata", "aria-label": title });
   media.addEventListener("error", () => failed());

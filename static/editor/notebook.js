@@ -1,20 +1,20 @@
-// Notebooks: cells with their text, code and outputs, as they were saved. Nothing of it runs.
-import { h } from "../files/dom.js";
+// Renders notebooks: cells with their text, code and saved outputs. Nothing is executed.
+import { h } from "../js/dom.js";
+import { plainText } from "../terminal/sequences.js";
 import { clean, frame } from "./frame.js";
-import { budget, fill, fragmentOf, settle } from "./markdown.js";
+import { budget, embedImages, fragmentOf, disableLinks } from "./markdown.js";
 
 const mostCells = 2000;
-const mostText = 200_000; // characters of one output
-const ansi = /\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])/g;
+const mostText = 200_000; // characters per output
 const pictures = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 const joined = (value) => (Array.isArray(value) ? value.join("") : typeof value === "string" ? value : "");
 
-// cellsOf reads a notebook, of the format's version 4 or 3, or throws.
+// cellsOf parses a notebook, version 3 or 4, or throws.
 export function cellsOf(text) {
   const book = JSON.parse(text);
   const cells = book.cells ?? book.worksheets?.[0]?.cells;
-  if (!Array.isArray(cells)) throw new Error("This is no notebook.");
+  if (!Array.isArray(cells)) throw new Error("This is not a notebook.");
   return cells.slice(0, mostCells).map((c) => ({
     kind: c.cell_type === "code" ? "code" : c.cell_type === "markdown" ? "prose" : "raw",
     source: joined(c.source ?? c.input),
@@ -24,7 +24,7 @@ export function cellsOf(text) {
   }));
 }
 
-// outputOf picks the best form of an output: {picture}, {html}, {text} or {error}.
+// outputOf picks the best form of an output: {picture}, {html}, {markdown}, {text} or {error}.
 function outputOf(o) {
   if (o?.output_type === "error" || o?.output_type === "pyerr") return { error: plain(joined(o.traceback) || `${o.ename}: ${o.evalue}`) };
   if (o?.output_type === "stream") return { text: plain(joined(o.text)) };
@@ -40,8 +40,8 @@ function outputOf(o) {
 }
 
 function plain(text) {
-  const clean = text.replace(ansi, "");
-  return clean.length > mostText ? `${clean.slice(0, mostText)}\n…` : clean;
+  const shown = plainText(text);
+  return shown.length > mostText ? `${shown.slice(0, mostText)}\n…` : shown;
 }
 
 function attachedOf(attachments) {
@@ -53,15 +53,15 @@ function attachedOf(attachments) {
   return out;
 }
 
-// show draws a notebook: {element, links}.
+// show renders a notebook: {element, links}.
 export async function show(text, { files, path, title }) {
   const fragment = document.createDocumentFragment();
   const links = [];
   const left = budget(); // of all cells
   const prose = async (markdown, attached) => {
     const part = fragmentOf(markdown);
-    links.push(...settle(part));
-    await fill(part, { files, path, left, attached });
+    links.push(...disableLinks(part));
+    await embedImages(part, { files, path, left, attached });
     return part;
   };
   for (const cell of cellsOf(text)) {
@@ -81,9 +81,9 @@ async function codeCell(cell, prose, links) {
   return element;
 }
 
-// tidy drops what an output would load, and its links.
+// tidy disables links and removes images that would be loaded.
 function tidy(fragment, links) {
-  links.push(...settle(fragment));
+  links.push(...disableLinks(fragment));
   for (const img of fragment.querySelectorAll("img")) if (!/^data:image\/(png|jpeg|gif|webp);base64,/i.test(img.getAttribute("src") ?? "")) img.remove();
   return fragment;
 }

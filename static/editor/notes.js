@@ -1,7 +1,7 @@
-// The notes above an open file, each with what can be done about it.
-import { h, icon } from "../files/dom.js";
+// Notes above an open file, with buttons.
+import { h, icon } from "../js/dom.js";
 
-// drawNotes draws notes by their ids. It says whether the focus was on a button that is no more: else it stays where it was.
+// drawNotes draws notes by id. It returns whether the focused button is gone; otherwise that keeps the focus.
 export function drawNotes(place, notes) {
   const had = place.contains(document.activeElement) && document.activeElement.getAttribute("data-act");
   const buttons = [];

@@ -1,10 +1,10 @@
-// PDF by pdf.js, drawn page by page as it is scrolled to. Scripts and forms in it do not run.
+// Shows PDF files with pdf.js, page by page as they are scrolled to. Their scripts and forms do not run.
 import * as pdfjs from "pdfjs-dist/legacy/build/pdf.mjs";
 import worker from "pdfjs-dist/legacy/build/pdf.worker.min.mjs?url";
-import { button, h } from "../files/dom.js";
+import { button, h } from "../js/dom.js";
 
 const mostPages = 500;
-const sharpest = 16_000_000; // pixels of one page
+const sharpest = 16_000_000; // pixels per page
 const steps = [0.5, 0.75, 1, 1.25, 1.5, 2, 3];
 
 pdfjs.GlobalWorkerOptions.workerSrc = new URL(worker, import.meta.url).href;
@@ -38,7 +38,7 @@ class Pages {
       sheet.page = n;
       this.element.append(sheet);
     }
-    if (count < this.doc.numPages) this.element.append(h("p", { class: "quiet" }, `The first ${count} pages are shown. Download the file for the others.`));
+    if (count < this.doc.numPages) this.element.append(h("p", { class: "quiet" }, `Only the first ${count} pages are shown. Download the file to see all.`));
     this.#measure();
     for (const sheet of this.element.querySelectorAll(".pdf-page")) this.seen.observe(sheet);
   }
@@ -75,7 +75,7 @@ class Pages {
     const canvas = h("canvas", { width: Math.floor(viewport.width), height: Math.floor(viewport.height) });
     const task = page.render({ canvas, viewport });
     this.#drawn.set(sheet, task);
-    await task.promise.then(() => sheet.replaceChildren(canvas), () => {}); // scrolled away, or broken: an empty page
+    await task.promise.then(() => sheet.replaceChildren(canvas), () => {}); // left empty when scrolled away or broken
   }
 
   #drop(sheet) {

@@ -1,19 +1,20 @@
-// The edge between the tree and the editor: moved by pointer and keyboard, and remembered with the person.
-import { keepSize, size } from "../js/preferences.js";
-import { h } from "../files/dom.js";
+// The splitter between the tree and the editor, for pointer and keyboard. Its position is stored per user.
+import { drag } from "../js/drag.js";
+import { paneSize, setPaneSize } from "../js/preferences.js";
+import { h } from "../js/dom.js";
 
 const name = "tree";
-const step = 16; // px for a press of an arrow
+const step = 16; // px per arrow key press
 const least = 160;
-const rest = 224; // px that the editor keeps
+const rest = 224; // px; the editor's minimum width
 
-// fit keeps a width within what the pane has room for.
+// fit clamps a width to what the pane has room for.
 export function fit(width, room) {
   return Math.max(least, Math.min(width, room - rest));
 }
 
 export function splitter(editor) {
-  const edge = h("div", { class: "tree-splitter", role: "separator", tabindex: "0", "aria-orientation": "vertical", "aria-label": "Width of the tree", title: "Drag, or use the arrow keys; double click puts it back" });
+  const edge = h("div", { class: "tree-splitter", role: "separator", tabindex: "0", "aria-orientation": "vertical", "aria-label": "Width of the tree", title: "Drag, or use the arrow keys; double-click resets it" });
   const pane = () => editor.parentElement;
   const now = () => editor.getBoundingClientRect().left - pane().getBoundingClientRect().left;
   const set = (width, keep) => {
@@ -21,9 +22,9 @@ export function splitter(editor) {
     if (px) pane().style.setProperty("--tree", `${px}px`);
     else pane().style.removeProperty("--tree");
     edge.setAttribute("aria-valuenow", String(Math.round(px || now())));
-    if (keep) keepSize(name, px || 0);
+    if (keep) setPaneSize(name, px || 0);
   };
-  const kept = size(name, 0);
+  const kept = paneSize(name, 0);
   if (kept) pane()?.style.setProperty("--tree", `${kept}px`);
   edge.addEventListener("dblclick", () => set(0, true));
   edge.addEventListener("keydown", (event) => {
@@ -36,16 +37,8 @@ export function splitter(editor) {
   });
   edge.addEventListener("pointerdown", (event) => {
     if (event.button) return;
-    edge.setPointerCapture(event.pointerId);
-    edge.classList.add("dragged");
     const left = pane().getBoundingClientRect().left;
-    const follow = (e) => set(e.clientX - left, false);
-    edge.addEventListener("pointermove", follow);
-    edge.addEventListener("lostpointercapture", () => {
-      edge.removeEventListener("pointermove", follow);
-      edge.classList.remove("dragged");
-      set(now(), true);
-    }, { once: true });
+    drag(edge, event, (e) => set(e.clientX - left, false), () => set(now(), true));
   });
   return edge;
 }

@@ -1,29 +1,31 @@
-// Tab is one open file: it is read, shown as text or as what it is, changed, and saved unless somebody else has changed
-// it meanwhile. Unsaved work is kept as a draft until it is saved or thrown away.
+// Tab is one open file: it is loaded, shown as text or as a preview, edited, and saved unless it has changed on the disk.
+// Unsaved work is kept as a draft.
 import { Problem, problemOf } from "../files/api.js";
-import { h, icon, later, say } from "../files/dom.js";
+import { announce } from "../js/announce.js";
+import { h, icon } from "../js/dom.js";
+import { debounce } from "../js/timers.js";
 import { kindOf, previews, sources } from "../files/kinds.js";
 import { plainName } from "../files/names.js";
 import { baseOf, encodePath, parentOf } from "../files/paths.js";
-import { moment, size } from "../files/words.js";
+import { shortTime, size } from "../files/format.js";
 import { Conflict } from "./conflict.js";
-import { longest } from "./drafts.js";
-import { howOf, leftover } from "./leftover.js";
+import { maxLength } from "./drafts.js";
+import { howOf, draftNote } from "./draft_note.js";
 import { drawNotes } from "./notes.js";
-import { failure, skeleton } from "./places.js";
+import { failure, skeleton } from "./placeholders.js";
 import { preview, peek } from "./previews.js";
-import { indentOf, read, whole, write } from "./text.js";
+import { indentOf, read, completeLines, write } from "./text.js";
 
-const large = 5 << 20; // bytes; of larger files the beginning is shown, and they are not changed here
+const large = 5 << 20; // bytes; of larger files only the beginning is shown, read-only
 const beginning = 1 << 20;
-const slow = 150; // ms before it is said that something is under way
+const slow = 150; // ms before loading is shown
 const draftPause = 400; // ms after the last key
 const mostLinks = 10;
-const parts = { code: () => import("./code.js"), compare: () => import("./compare.js") }; // which are large
+const parts = { code: () => import("./code.js"), compare: () => import("./compare.js") }; // large modules
 
 export class Tab {
   #notes = new Map();
-  #view = null; // what is shown instead of the code: {element, end}
+  #view = null; // shown instead of the code: {element, end}
   #showing = 0;
   #draftKept = true;
   #changes = 0;
@@ -48,14 +50,10 @@ export class Tab {
     this.place = h("div", { class: "editor-place" });
     this.cover = h("div", { class: "editor-cover", hidden: true });
     this.element = h("div", { class: "editor-host", role: "tabpanel", hidden: true }, this.notesElement, this.place, this.cover);
-    this.draftSoon = later(() => this.keep(), draftPause);
+    this.draftSoon = debounce(() => this.keep(), draftPause);
   }
 
-  get previewable() {
-    return previews.has(this.kind);
-  }
-
-  // both says that there is text to change and something to look at.
+  // both says whether the file has both a source and a preview.
   get both() {
     return Boolean(this.code) && sources.has(this.kind);
   }
@@ -66,16 +64,16 @@ export class Tab {
     if (drawNotes(this.notesElement, this.#notes)) this.focus();
   }
 
-  // hold shows nothing of a file until it is asked for: the last page ended while it was being shown.
-  hold() {
+  // askBeforeRendering is for a file whose preview may have crashed the last page.
+  askBeforeRendering() {
     this.note("held", {
-      tone: "busy", icon: "warn", text: "The page ended while this file was being shown.",
-      acts: [sources.has(this.kind) && { text: "Show its source", act: () => this.load({ source: true }) }, { text: "Show it", act: () => this.load() }].filter(Boolean),
+      tone: "busy", icon: "warn", text: "The page closed unexpectedly while rendering this file.",
+      acts: [sources.has(this.kind) && { text: "Show source", act: () => this.load({ source: true }) }, { text: "Show", act: () => this.load() }].filter(Boolean),
     });
   }
 
-  // load reads the file. at: {line, column, bytes} to go to; source: not to be rendered. Who comes
-  // while it is read waits for loading.
+  // load reads the file; await loading to join a load in progress. at: {line, column, bytes} to go to; source: do not render
+  // a preview.
   load(at = {}) {
     this.loading = this.#load(at);
     return this.loading;
@@ -83,23 +81,23 @@ export class Tab {
 
   async #load(at) {
     this.state = "loading";
-    this.code?.setReadOnly(true); // what is typed now would be lost
+    this.code?.setReadOnly(true); // typed text would be lost
     for (const id of ["failed", "grown", "left", "held"]) this.note(id, null);
     const waits = setTimeout(() => this.state === "loading" && !this.code && this.place.replaceChildren(skeleton()), slow);
     this.owner.changed(this);
     try {
       await this.#stat();
-      if (previews.has(this.kind) && !sources.has(this.kind)) await this.#look();
+      if (previews.has(this.kind) && !sources.has(this.kind)) await this.#showPreview();
       else await this.#read(at);
       this.state = "ready";
     } catch (err) {
       const problem = problemOf(err);
       const draft = problem.status === 404 || problem.code === "special" ? await this.owner.drafts.get(this.path) : null;
       if (err.folder && !draft) return this.owner.dismiss(this);
-      if (draft && problem.status === 404) await this.#orphaned(draft);
+      if (draft && problem.status === 404) await this.#showDeleted(draft);
       else {
         this.#fail(problem);
-        if (draft) this.note("left", leftover(this, draft));
+        if (draft) this.note("left", draftNote(this, draft));
       }
     } finally {
       clearTimeout(waits);
@@ -110,14 +108,14 @@ export class Tab {
 
   #fail(problem) {
     this.state = "error";
-    this.temporary = problem.passing; // the reason may be over soon
-    this.#uncode();
+    this.temporary = problem.passing; // a retry may succeed
+    this.#removeEditor();
     if (!problem.passing || problem.code === "special") this.dirty = false;
     const again = problem.code !== "special" && h("button", { type: "button", class: "button", click: () => this.load() }, "Retry");
-    this.place.replaceChildren(h("div", { class: "empty" }, icon("warn"), h("p", {}, problem.status === 404 ? "This file is not there (any more)." : problem.message), again));
+    this.place.replaceChildren(h("div", { class: "empty" }, icon("warn"), h("p", {}, problem.status === 404 ? "This file does not exist." : problem.message), again));
   }
 
-  // #stat finds out what the path leads to, through links.
+  // #stat resolves links.
   async #stat() {
     this.real = this.path;
     for (let i = 0; ; i++) {
@@ -129,38 +127,38 @@ export class Tab {
       this.owner.reveal(this.path);
       throw Object.assign(new Problem(0, "special", "This is a folder."), { folder: true });
     }
-    if (this.entry.type !== "file") throw new Problem(0, "special", "This is neither a file nor a folder: there is nothing to show.");
+    if (this.entry.type !== "file") throw new Problem(0, "special", "This is a special file, which cannot be shown.");
   }
 
   async #read(at) {
-    const work = this.owner.drafts.get(this.path); // meanwhile: a text that can be seen can be written in, and is all there
+    const work = this.owner.drafts.get(this.path); // in parallel, so that the text is complete once it is editable
     const { bytes: all, etag, size: total, part } = await this.owner.files.read(this.real, this.entry.size > large ? { most: beginning, long: true } : { most: large + 1 });
     const draft = await work;
     const bytes = part ? all.subarray(0, beginning) : all;
     this.etag = etag || this.entry.etag || "";
     const found = read(bytes, part);
     if (found.kind === "binary") {
-      this.#uncode();
+      this.#removeEditor();
       this.dirty = false;
       this.#show(peek(bytes, { size: total, download: () => this.owner.download(this) }), "preview");
-      return this.#offer(draft);
+      return this.#offerDraft(draft);
     }
     this.how = found.how;
     this.part = part;
-    this.readOnly = part ? `Only the first ${size(bytes.length)} of ${size(total)} are shown, and cannot be changed here.` : this.#lock();
+    this.readOnly = part ? `Only the first ${size(bytes.length)} of ${size(total)} are shown, read-only.` : this.#lock();
     this.note("locked", this.readOnly && { icon: "lock", text: this.readOnly, acts: part ? [{ text: "Download", act: () => this.owner.download(this) }] : [] });
-    this.note("page", this.kind === "page" ? { text: "Pages from a sandbox do not run here. To see this one, serve its folder in the sandbox, for example with “python3 -m http.server 8000”, and open port 8000." } : null);
-    const text = part ? whole(found.text) : found.text;
+    this.note("page", this.kind === "page" ? { text: "HTML pages are not rendered here. To view this one, serve its folder in the sandbox, for example with “python3 -m http.server 8000”, and open port 8000." } : null);
+    const text = part ? completeLines(found.text) : found.text;
     await this.#edit(text);
-    if (draft && this.readOnly) this.#offer(draft, text);
+    if (draft && this.readOnly) this.#offerDraft(draft, text);
     else if (draft) this.#restore(draft, text);
-    if (sources.has(this.kind) && !at.line && !at.source && !this.dirty && this.owner.likes(this.kind) === "preview") await this.turn("preview");
+    if (sources.has(this.kind) && !at.line && !at.source && !this.dirty && this.owner.likes(this.kind) === "preview") await this.setMode("preview");
     if (at.line) this.code.goTo(at);
   }
 
-  // #lock says why the file cannot be changed, or "".
+  // #lock says why the file is read-only, or "".
   #lock() {
-    if (this.how.encoding !== "UTF-8") return this.how.encoding === "not UTF-8" ? "This text is not UTF-8. It is shown as well as it can be, and cannot be changed here." : `This text is ${this.how.encoding}, and cannot be changed here.`;
+    if (this.how.encoding !== "UTF-8") return this.how.encoding === "not UTF-8" ? "Read-only: this text is not UTF-8, and some characters may be shown wrongly." : `Read-only: this text is ${this.how.encoding}.`;
     const mode = parseInt(this.entry.mode, 8) || 0;
     const mine = this.owner.user;
     if (!mine || mine === "root") return "";
@@ -168,7 +166,7 @@ export class Tab {
     return writes ? "" : `Read-only: ${this.entry.owner === mine ? "its permissions do not let it be written" : `it belongs to ${this.entry.owner}`}.`;
   }
 
-  #uncode() {
+  #removeEditor() {
     this.code?.end();
     this.code = null;
     this.place.replaceChildren();
@@ -176,7 +174,7 @@ export class Tab {
 
   async #edit(text, saved = text) {
     const { Code } = await this.parts.code();
-    this.#uncode();
+    this.#removeEditor();
     this.indent = indentOf(text, /\.(go|mk)$|^makefile$/i.test(plainName(this.name)) ? "\t" : /\.(py|rs|java|c|cc|cpp|h|cs|php|kt|swift)$/i.test(plainName(this.name)) ? "    " : "  ");
     this.code = new Code({
       parent: this.place, name: plainName(this.name), text: saved, eol: this.how.eol, indent: this.indent, wrap: this.owner.wrap, readOnly: Boolean(this.readOnly),
@@ -186,8 +184,8 @@ export class Tab {
     if (text !== saved) this.code.replace(text, false);
   }
 
-  // #orphaned shows the unsaved work of a file that is gone.
-  async #orphaned(draft) {
+  // #showDeleted shows the draft of a deleted file.
+  async #showDeleted(draft) {
     this.how = howOf(draft);
     this.readOnly = "";
     this.part = false;
@@ -196,14 +194,14 @@ export class Tab {
     this.#gone();
   }
 
-  // #offer tells of unsaved work that cannot be put into the file. text is what is shown of that.
-  #offer(draft, text) {
+  // #offerDraft shows a note about a draft that cannot be applied. text is what the file has.
+  #offerDraft(draft, text) {
     if (draft?.text === text && !this.part) this.owner.drafts.drop(this.path);
-    else this.note("left", draft && leftover(this, draft));
+    else this.note("left", draft && draftNote(this, draft));
   }
 
-  // touched says that something has been merged by hand.
-  touched() {
+  // mergeChanged is called when the user edits a merge.
+  mergeChanged() {
     this.#changed(true);
   }
 
@@ -219,25 +217,25 @@ export class Tab {
     if (turned) this.owner.changed(this);
   }
 
-  // Drafts.
+  // keep saves a draft.
   async keep() {
     if (!this.dirty || !this.code || this.readOnly) return;
-    this.conflict.gather();
-    this.draftSoon.cancel(); // which gathering begins anew
+    this.conflict.collectMerge();
+    this.draftSoon.cancel(); // collecting the merge has started it again
     if (!this.dirty) return;
     const text = this.code.text;
     const upTo = this.#changes;
     const kept = await this.owner.drafts.put(this.path, { text, etag: this.etag, how: this.how });
     if (!this.dirty || upTo !== this.#changes) return;
     this.#draftKept = kept;
-    this.note("draft", kept ? null : { tone: "busy", icon: "warn", text: text.length > longest ? "This is too much to be kept over a reload. Save it." : "This browser does not keep unsaved work over a reload. Save it." });
+    this.note("draft", kept ? null : { tone: "busy", icon: "warn", text: text.length > maxLength ? "This text is too long to survive a reload. Save it." : "Unsaved work will not survive a reload in this browser. Save it." });
   }
 
   get atRisk() {
     return this.dirty && !this.#draftKept;
   }
 
-  // forget throws unsaved work away.
+  // forget deletes the draft.
   forget() {
     this.draftSoon.cancel();
     this.#draftKept = true;
@@ -250,16 +248,16 @@ export class Tab {
     const now = this.etag;
     this.code.replace(draft.text, false);
     if (draft.etag === now) {
-      this.note("restored", { text: `Your unsaved work (${moment(new Date(draft.at).toISOString())}) was restored.`, acts: [{ text: "Throw it away", act: () => this.#revert(text) }, { text: "OK", act: () => this.note("restored", null) }] });
+      this.note("restored", { text: `Your unsaved work (${shortTime(new Date(draft.at).toISOString())}) was restored.`, acts: [{ text: "Discard", act: () => this.#discardDraft(text) }, { text: "OK", act: () => this.note("restored", null) }] });
     } else {
       this.etag = draft.etag;
-      await this.conflict.meet({ text, etag: now, how: this.how }, "Your unsaved work was restored, but the file has changed on the disk since.");
+      await this.conflict.show({ text, etag: now, how: this.how }, "Your unsaved work was restored, but the file has since changed on disk.");
     }
-    say("Unsaved work restored");
+    announce("Unsaved work restored");
   }
 
-  #revert(text) {
-    this.conflict.leave();
+  #discardDraft(text) {
+    this.conflict.closeComparison();
     this.note("restored", null);
     this.code.replace(text);
     this.code.focus();
@@ -269,19 +267,19 @@ export class Tab {
     return this.conflict.comparing;
   }
 
-  // #mine is the text as it is now, with what was merged by hand.
+  // #mine returns the current text, with an edited merge.
   get #mine() {
-    this.conflict.gather();
+    this.conflict.collectMerge();
     return this.code.text;
   }
 
-  // save writes the file, if it is still the one that was read, or that is shown beside ours.
+  // save saves over the version that was loaded, or that the comparison shows.
   async save() {
     if (!this.code || this.readOnly || this.state !== "ready") return false;
     return this.write(this.#mine, this.comparing?.etag ?? this.etag);
   }
 
-  // write saves text over the version that has this ETag, "" for none.
+  // write saves a text over the version with this ETag; "" means a new file.
   async write(text, etag) {
     if (this.saving) return false;
     this.saving = true;
@@ -290,7 +288,7 @@ export class Tab {
       const entry = await this.owner.files.write(this.real, write(text, this.how), etag ? { ifMatch: etag } : { fresh: true, parents: true });
       this.etag = entry.etag;
       this.entry = { ...this.entry, ...entry };
-      this.#settled(text);
+      this.#saved(text);
       return true;
     } catch (err) {
       await this.#refused(problemOf(err));
@@ -301,13 +299,13 @@ export class Tab {
     }
   }
 
-  // #settled is the state after text has reached the disk, or has come from it. What was typed meanwhile stays.
-  #settled(text) {
-    this.conflict.end();
+  // #saved updates the state after text was saved or loaded. What was typed meanwhile stays unsaved.
+  #saved(text) {
+    this.conflict.clear();
     this.gone = false;
-    this.code.settle(text);
+    this.code.markSaved(text);
     for (const id of ["failed", "gone", "restored"]) this.note(id, null);
-    say(`${plainName(this.name)} saved`);
+    announce(`${plainName(this.name)} saved`);
   }
 
   async #refused(problem) {
@@ -318,10 +316,10 @@ export class Tab {
         problem = problemOf(err);
       }
     }
-    this.note("failed", { tone: "bad", icon: "warn", text: `Not saved: ${problem.message} What you wrote is kept in this browser.`, acts: [{ text: "Retry", act: () => this.save() }] });
+    this.note("failed", { tone: "bad", icon: "warn", text: `Not saved: ${problem.message} Your work is kept in this browser.`, acts: [{ text: "Retry", act: () => this.save() }] });
   }
 
-  // #changedMeanwhile looks at what is on the disk now. Saving has just been refused when wanted.
+  // #changedMeanwhile compares with the version on the disk. wanted says whether the user tried to save.
   async #changedMeanwhile(wanted) {
     let now;
     try {
@@ -330,38 +328,38 @@ export class Tab {
       if (problemOf(err).status !== 404) throw err;
       return this.#gone();
     }
-    if (now.part) return this.conflict.block(now.etag, "On the disk this file is now too large to be shown beside yours.");
+    if (now.part) return this.conflict.block(now.etag, "The version on disk is too large to compare.");
     const found = read(now.bytes);
-    if (found.kind === "binary") return this.conflict.block(now.etag, "On the disk this file is no text any more.");
+    if (found.kind === "binary") return this.conflict.block(now.etag, "The version on disk is a binary file.");
     if (found.text === this.#mine) {
       this.etag = now.etag;
       this.how = found.how;
-      return this.#settled(found.text);
+      return this.#saved(found.text);
     }
-    await this.conflict.meet({ text: found.text, etag: now.etag, how: found.how }, "This file has changed on the disk while you were changing it.", wanted);
+    await this.conflict.show({ text: found.text, etag: now.etag, how: found.how }, "This file has changed on disk while you were editing it.", wanted);
   }
 
   #gone() {
-    this.conflict.end();
+    this.conflict.clear();
     this.gone = true;
     this.etag = "";
-    this.note("gone", { tone: "busy", icon: "warn", text: this.dirty ? "This file was deleted on the disk. What you have here is not saved." : "This file was deleted on the disk.", acts: this.readOnly ? [] : [{ text: "Save it again", act: () => this.save() }] });
+    this.note("gone", { tone: "busy", icon: "warn", text: this.dirty ? "This file was deleted on disk. Your version is not saved." : "This file was deleted on disk.", acts: this.readOnly ? [] : [{ text: "Save again", act: () => this.save() }] });
     this.owner.changed(this);
   }
 
-  // taken makes a version of the disk the text.
-  taken({ text, etag, how }) {
-    if (how.encoding !== "UTF-8" || how.eol !== this.how.eol) return this.discard(); // it cannot be shown as ours is
+  // acceptTheirs replaces the text by a version from the disk.
+  acceptTheirs({ text, etag, how }) {
+    if (how.encoding !== "UTF-8" || how.eol !== this.how.eol) return this.discard(); // the editor needs other settings for it
     this.etag = etag;
     this.how = how;
     this.code.replace(text, false);
-    this.#settled(text);
+    this.#saved(text);
     this.code.focus();
   }
 
-  // discard drops what is not saved, and reads the file.
+  // discard drops unsaved work and reloads the file.
   async discard() {
-    this.conflict.end();
+    this.conflict.clear();
     this.dirty = false;
     const here = this.element.contains(document.activeElement);
     await this.forget();
@@ -369,7 +367,7 @@ export class Tab {
     if (here) this.focus();
   }
 
-  // refresh looks whether the file has changed on the disk: what has no unsaved work is read again.
+  // refresh checks whether the file changed on the disk. Without unsaved work it is reloaded.
   async refresh() {
     if (this.state !== "ready" || this.saving) return;
     let now;
@@ -384,39 +382,39 @@ export class Tab {
     if (back) this.note("gone", null);
     if (now.etag === (this.conflict.theirs?.etag ?? this.etag) && !back) return;
     if (this.saving || this.state !== "ready") return;
-    if (this.part) return this.note("grown", { text: "It has changed on the disk.", acts: [{ text: "Read it again", act: () => this.load() }] });
-    this.conflict.gather();
+    if (this.part) return this.note("grown", { text: "This file has changed on disk.", acts: [{ text: "Reload", act: () => this.load() }] });
+    this.conflict.collectMerge();
     if (!this.dirty) return this.reload();
-    await this.#changedMeanwhile(false).catch(() => {}); // the next change, or saving, tells
+    await this.#changedMeanwhile(false).catch(() => {}); // the next change or save will report it
   }
 
-  // reload reads the file again and leaves the cursor where it was. It gives up when something is typed meanwhile.
+  // reload reads the file again and keeps the cursor. It gives up if the user types meanwhile.
   async reload() {
     if (!this.code || this.readOnly) return this.load();
     const now = await this.owner.files.read(this.real, { most: large + 1 }).catch(() => null);
-    this.conflict.gather();
+    this.conflict.collectMerge();
     if (!now || this.dirty) return;
-    this.conflict.end();
+    this.conflict.clear();
     const found = read(now.bytes, now.part);
     if (now.part || found.kind !== "text" || found.how.eol !== this.how.eol || found.how.encoding !== this.how.encoding) return this.load();
     this.etag = now.etag;
     this.how = found.how;
     this.code.replace(found.text);
-    if (this.mode === "preview") await this.turn("preview");
+    if (this.mode === "preview") await this.setMode("preview");
   }
 
-  // turn shows the source, or what it looks like.
-  async turn(mode) {
+  // setMode shows the source or the preview.
+  async setMode(mode) {
     const showing = ++this.#showing;
-    if (mode === "preview") this.conflict.leave();
+    if (mode === "preview") this.conflict.closeComparison();
     this.mode = mode;
-    if (mode === "source") this.#unshow();
+    if (mode === "source") this.#hideView();
     else {
       const waits = setTimeout(() => this.#view || this.#cover(skeleton()), slow);
       const view = await this.#render().catch((err) => failure(err));
       clearTimeout(waits);
       if (showing !== this.#showing) return view.end?.();
-      this.#unshow();
+      this.#hideView();
       this.#show(view, "preview");
     }
     this.owner.changed(this);
@@ -434,24 +432,24 @@ export class Tab {
   }
 
   #rendered(title) {
-    return preview(this.kind, { title, files: this.owner.files, path: this.real, tag: this.etag || this.entry.etag || "", text: this.code?.text, failed: () => this.#unshowable() });
+    return preview(this.kind, { title, files: this.owner.files, path: this.real, tag: this.etag || this.entry.etag || "", text: this.code?.text, failed: () => this.#previewFailed() });
   }
 
-  // #look shows what is no text. There is unsaved work when what was a text has got another name.
-  async #look() {
-    this.#offer(await this.owner.drafts.get(this.path));
+  // #showPreview shows a file without a source. A draft is possible when a text was renamed.
+  async #showPreview() {
+    this.#offerDraft(await this.owner.drafts.get(this.path));
     this.dirty = false;
     this.etag = this.entry.etag ?? "";
     this.#show(await this.#render(), "preview");
   }
 
-  #unshowable() {
-    this.#unshow();
+  #previewFailed() {
+    this.#hideView();
     this.#show(failure(new Error("The browser cannot show this file."), () => this.owner.download(this)), "preview");
   }
 
   #show(view, mode) {
-    this.#unshow();
+    this.#hideView();
     this.#view = view;
     this.mode = mode;
     this.#cover(view.element);
@@ -465,7 +463,7 @@ export class Tab {
     this.place.hidden = true;
   }
 
-  #unshow() {
+  #hideView() {
     this.#view?.end?.();
     this.#view = null;
     this.place.hidden = false;
@@ -486,14 +484,14 @@ export class Tab {
 
   async goTo(at) {
     if (!this.code) return;
-    if (this.mode === "preview") await this.turn("source");
+    if (this.mode === "preview") await this.setMode("source");
     this.code.goTo(at);
   }
 
   end() {
     this.draftSoon.cancel();
-    this.#unshow();
-    this.conflict.end();
+    this.#hideView();
+    this.conflict.clear();
     this.code?.end();
     this.element.remove();
   }

@@ -3,19 +3,16 @@ import { test } from "node:test";
 import { undo } from "@codemirror/commands";
 import { language } from "@codemirror/language";
 import { replaceAll, SearchQuery, setSearchQuery } from "@codemirror/search";
-import { fakePage } from "../files/fake_dom.js";
+import { fakePage, turns } from "../js/fake_dom.js";
 import { Problem } from "../files/api.js";
-import { Code } from "./code.js"; // before there is a page: what shows text looks for a real one
-import { leftover } from "./leftover.js";
+import { Code } from "./code.js"; // before fakePage: it needs no document to load
+import { draftNote } from "./draft_note.js";
 import { Tab } from "./tab.js";
 
 fakePage();
 const path = "/home/agent/a.txt";
-const turns = async () => {
-  for (let i = 0; i < 20; i++) await new Promise(setImmediate);
-};
 
-// A view that shows nothing, and holds and tells all that a real one does.
+// A CodeMirror view without a DOM.
 class View {
   constructor({ state }) {
     this.state = state;
@@ -32,7 +29,7 @@ class View {
 }
 View.EditorView = (await import("@codemirror/view")).EditorView;
 
-// A comparison: what is typed into it is set as its text.
+// A fake comparison.
 class Compare {
   static all = [];
   constructor(options) {
@@ -54,7 +51,7 @@ class Compare {
   }
 }
 
-// A sandbox with files {path: text} and an open tab of one of them.
+// A sandbox with files {path: text}, and a tab that has loaded one.
 async function open({ text = "base\n", drafts = {}, entry = {}, name = path } = {}) {
   let version = 0;
   const disk = new Map();
@@ -103,7 +100,7 @@ async function open({ text = "base\n", drafts = {}, entry = {}, name = path } = 
   return w;
 }
 
-// comparing is a tab whose text was changed and refused, and is merged by hand.
+// comparing returns a tab with a conflict and an edited merge.
 async function comparing() {
   const w = await open();
   w.type("mine\n");
@@ -113,7 +110,7 @@ async function comparing() {
   return w;
 }
 
-test("a merge is saved over the version that it was made with, and no other", async () => {
+test("a merge is saved only over the version that it was made with", async () => {
   const w = await comparing();
   w.put(path, "unseen\n");
   const { tab } = w;
@@ -126,7 +123,7 @@ test("a merge is saved over the version that it was made with, and no other", as
   assert.equal(tab.dirty, false);
 });
 
-test("a version that comes while a merge is made is shown beside the merge", async () => {
+test("a new version that arrives during a merge is shown beside it", async () => {
   const w = await comparing();
   w.put(path, "unseen\n");
   await w.tab.refresh();
@@ -138,7 +135,7 @@ test("a version that comes while a merge is made is shown beside the merge", asy
   assert.equal(w.text(), "merged\n");
 });
 
-test("a version that comes by itself takes the focus from nothing but the merge", async () => {
+test("a new version takes the focus only from the merge", async () => {
   const w = await comparing();
   assert.equal(w.shown().focused, 1, "saving has asked for it");
   document.activeElement = document.body;
@@ -151,8 +148,8 @@ test("a version that comes by itself takes the focus from nothing but the merge"
   assert.equal(w.shown().focused, 1, "somebody types in it");
 });
 
-test("a conflict that is settled by one of its buttons gives the focus back", async () => {
-  for (const [what, refused] of [["Save this", false], ["Keep mine", false], ["Take theirs", false], ["Keep mine", true]]) {
+test("resolving a conflict by its buttons returns the focus", async () => {
+  for (const [what, refused] of [["Save merge", false], ["Keep mine", false], ["Use theirs", false], ["Keep mine", true]]) {
     const w = await comparing();
     const button = w.button(what);
     document.activeElement = button;
@@ -167,7 +164,7 @@ test("a conflict that is settled by one of its buttons gives the focus back", as
   document.activeElement = document.body;
 });
 
-test("a merge is kept as a draft, and leaving before that asks", async () => {
+test("a merge is saved as a draft, and leaving before that asks", async () => {
   const w = await comparing();
   await w.tab.keep();
   assert.equal(w.kept.get(path).text, "merged\n");
@@ -179,7 +176,7 @@ test("a merge is kept as a draft, and leaving before that asks", async () => {
   assert.equal(w.kept.get(path).etag, '"1"', "what it began with, so that it is compared again");
 });
 
-test("a merge stays when the disk becomes what ours was before it", async () => {
+test("a merge stays when the disk returns to our earlier version", async () => {
   const w = await comparing();
   w.put(path, "mine\n");
   await w.tab.refresh();
@@ -188,9 +185,9 @@ test("a merge stays when the disk becomes what ours was before it", async () => 
   assert.equal(w.shown().theirs, "mine\n");
 });
 
-test("a merge is there again after looking at the preview, and ours before it can be had", async () => {
+test("a merge survives looking at the preview, and can be undone", async () => {
   const w = await comparing();
-  await w.tab.turn("preview");
+  await w.tab.setMode("preview");
   assert.equal(w.tab.comparing, null);
   assert.equal(w.tab.code.text, "merged\n");
   await w.press("Compare");
@@ -199,7 +196,7 @@ test("a merge is there again after looking at the preview, and ours before it ca
   assert.equal(w.text(), "merged\n");
 });
 
-test("what is typed while a conflict is being saved stays", async () => {
+test("text typed while a conflict is saved stays", async () => {
   const w = await open();
   w.type("mine\n");
   w.put(path, "theirs\n");
@@ -218,7 +215,7 @@ test("what is typed while a conflict is being saved stays", async () => {
   assert.ok(m.tab.dirty);
 });
 
-test("what a full disk does not take stays, is kept as a draft, and is saved when there is room", async () => {
+test("text that a full disk refuses stays, becomes a draft, and can be saved later", async () => {
   const w = await open();
   w.type("mine\n");
   w.writing = () => { throw new Problem(507, "disk_full", "The sandbox's disk is full."); };
@@ -235,7 +232,7 @@ test("what a full disk does not take stays, is kept as a draft, and is saved whe
   assert.doesNotMatch(w.notes(), /Not saved/);
 });
 
-test("a text has its language, by its name or by its first line", async () => {
+test("the language is found by the file's name or first line", async () => {
   for (const [name, text, want] of [
     ["main.go", "package main\n", "Go"], ["app.py", "import os\n", "Python"], ["app.js", "let a = 1;\n", "JavaScript"], ["app.ts", "let a: number;\n", "TypeScript"],
     ["lib.rs", "fn main() {}\n", "Rust"], ["a.c", "int a;\n", "C"], ["A.java", "class A {}\n", "Java"], ["a.css", "a {}\n", "CSS"], ["a.json", "{}\n", "JSON"],
@@ -243,7 +240,7 @@ test("a text has its language, by its name or by its first line", async () => {
     ["run", "#!/usr/bin/env bash\ntrue\n", "Shell"], ["tool", "#!/usr/bin/python3\n", "Python"],
   ]) {
     const { code } = (await open({ name: `/home/agent/${name}`, text })).tab;
-    for (const late = Date.now() + 20_000; !code.view.state.facet(language) && Date.now() < late; ) await turns(); // it is loaded
+    for (const late = Date.now() + 20_000; !code.view.state.facet(language) && Date.now() < late; ) await turns(); // loaded asynchronously
     assert.equal(code.language, want, name);
     assert.ok(code.view.state.facet(language), `${name} is read as ${want}`);
   }
@@ -252,7 +249,7 @@ test("a text has its language, by its name or by its first line", async () => {
   assert.deepEqual([code.language, code.view.state.facet(language)], ["Plain text", null]);
 });
 
-test("what is found is replaced everywhere, is unsaved then, and one step brings it back", async () => {
+test("replace all changes every match, marks the file unsaved, and undoes in one step", async () => {
   const w = await open({ text: "one two\none\nOne (one)\n" });
   const { view } = w.tab.code;
   view.dispatch({ effects: setSearchQuery.of(new SearchQuery({ search: "one", replace: "1", caseSensitive: true })) });
@@ -268,35 +265,35 @@ test("what is found is replaced everywhere, is unsaved then, and one step brings
   assert.equal(w.text(), "n two\nn\nn (n)\n");
 });
 
-test("the choices of a conflict do what they say", async () => {
+test("the buttons of a conflict do what they say", async () => {
   const kept = await comparing();
   await kept.press("Keep mine");
   assert.equal(kept.text(), "mine\n");
   const taken = await comparing();
-  await taken.press("Take theirs");
+  await taken.press("Use theirs");
   assert.equal(taken.tab.code.text, "theirs\n");
   assert.equal(taken.tab.dirty, false);
 });
 
-test("the work of a file that is gone is opened, and can be saved", async () => {
+test("the draft of a deleted file is shown and can be saved", async () => {
   const w = await open({ text: null, drafts: { [path]: { text: "work\n", etag: '"9"', how: { bom: false, eol: "\n", encoding: "UTF-8" }, at: 1 } } });
   assert.equal(w.tab.state, "ready");
   assert.equal(w.tab.code.text, "work\n");
   assert.ok(w.tab.dirty);
-  assert.match(w.notes(), /deleted on the disk/);
+  assert.match(w.notes(), /deleted on disk/);
   assert.equal(await w.tab.save(), true);
   assert.equal(w.text(), "work\n");
 });
 
-test("the work of a file that cannot be changed any more is told of, and can be saved elsewhere", async () => {
+test("the draft of a file that became read-only is offered, and can be saved elsewhere", async () => {
   const draft = { text: "work\n", etag: '"9"', how: { bom: false, eol: "\r\n", encoding: "UTF-8" }, at: 1 };
   for (const made of [{ entry: { owner: "root" } }, { text: "x\n".repeat(3 << 20) }, { text: "\0" }]) {
     const w = await open({ ...made, drafts: { [path]: draft } });
     assert.equal(w.tab.state, "ready");
-    assert.match(w.notes(), /unsaved work of yours/);
+    assert.match(w.notes(), /unsaved work/);
     assert.ok(w.kept.has(path));
-    const answers = { ask: async ({ body }) => (Object.assign(body, { value: "b.txt" }), "save"), sure: async () => true, tell: (...told) => (w.told = told) };
-    const note = leftover(w.tab, draft, answers);
+    const answers = { ask: async ({ body }) => (Object.assign(body, { value: "b.txt" }), "save"), confirm: async () => true, tell: (...told) => (w.told = told) };
+    const note = draftNote(w.tab, draft, answers);
     w.put("/home/agent/b.txt", "taken");
     await note.acts.find((a) => a.text === "Save as…").act();
     assert.equal(w.text("/home/agent/b.txt"), "taken");
@@ -309,19 +306,19 @@ test("the work of a file that cannot be changed any more is told of, and can be 
   }
 });
 
-test("the work of a text that is called a picture now is told of, and the tab does not count as unsaved", async () => {
+test("the draft of a text renamed to an image is offered, and the tab is not unsaved", async () => {
   const name = "/home/agent/a.png";
   const w = await open({ name });
   w.kept.set(name, { text: "work\n", etag: '"1"', at: 1 });
   w.tab = new Tab(w.owner, name, true, w.tab.parts);
-  w.tab.dirty = true; // as the editor makes a tab that there is unsaved work of
+  w.tab.dirty = true; // as the editor creates a tab with a draft
   await w.tab.load();
   assert.deepEqual([w.tab.state, w.tab.mode, w.tab.dirty], ["ready", "preview", false]);
-  assert.match(w.notes(), /unsaved work of yours/);
+  assert.match(w.notes(), /unsaved work/);
   assert.ok(w.kept.has(name));
 });
 
-test("of a file that became large only a part is read", async () => {
+test("only a part is read of a file that became large", async () => {
   const large = new Uint8Array(6 << 20).fill(97);
   const w = await open();
   w.put(path, large);
@@ -335,13 +332,13 @@ test("of a file that became large only a part is read", async () => {
   assert.match(mine.notes(), /too large/);
   assert.equal(mine.tab.code.text, "mine\n");
   for (const most of [...w.reads, ...mine.reads]) assert.ok(most > 0 && most <= (5 << 20) + 1, `read ${most}`);
-  await mine.press("Replace it with mine");
+  await mine.press("Overwrite with mine");
   assert.equal(mine.text(), "mine\n");
 });
 
-test("nothing can be typed into a text that is about to be replaced as a whole", async () => {
+test("a text that is being replaced is read-only", async () => {
   const w = await open();
-  w.put(path, "one\r\ntwo\r\n"); // other line ends: the editor is made anew
+  w.put(path, "one\r\ntwo\r\n"); // other line endings: the editor is recreated
   let readOnly;
   w.read = () => (readOnly = w.tab.code.view.state.readOnly);
   await w.tab.refresh();
@@ -350,7 +347,7 @@ test("nothing can be typed into a text that is about to be replaced as a whole",
   assert.equal(w.tab.code.view.state.readOnly, false);
 });
 
-test("a reload gives up when something is typed meanwhile", async () => {
+test("a reload gives up when the user types", async () => {
   const w = await open();
   w.put(path, "theirs\n");
   w.read = () => w.type("mine\n");
@@ -359,7 +356,7 @@ test("a reload gives up when something is typed meanwhile", async () => {
   assert.ok(w.tab.dirty);
 });
 
-test("what comes from the disk was never unsaved, and drops no draft", async () => {
+test("text from the disk is never unsaved, and deletes no draft", async () => {
   const w = await open();
   w.put(path, "theirs\n");
   await w.tab.refresh();
@@ -371,7 +368,7 @@ test("what comes from the disk was never unsaved, and drops no draft", async () 
   assert.equal(w.dropped, 1, "but undoing all that was typed does");
 });
 
-test("a text is shown when all of it is there, also the unsaved work", async () => {
+test("a text is editable only once it and its draft are complete", async () => {
   const w = await open();
   let go;
   w.owner.drafts.get = () => new Promise((give) => (go = give));
@@ -384,7 +381,7 @@ test("a text is shown when all of it is there, also the unsaved work", async () 
   assert.equal(w.tab.code.text, "work\n");
 });
 
-test("who comes while a file is read can wait for it", async () => {
+test("loads can be joined", async () => {
   const w = await open();
   let go;
   w.read = () => new Promise((read) => (go = read));
@@ -397,28 +394,28 @@ test("who comes while a file is read can wait for it", async () => {
   await loaded;
 });
 
-test("unsaved work is restored, and compared when the file has changed since", async () => {
+test("a draft is restored, and compared when the file has changed since", async () => {
   const how = { bom: false, eol: "\n", encoding: "UTF-8" };
   const same = await open({ drafts: { [path]: { text: "work\n", etag: '"1"', how, at: 1 } } });
   assert.equal(same.tab.code.text, "work\n");
   assert.match(same.notes(), /restored/);
   const other = await open({ drafts: { [path]: { text: "work\n", etag: '"0"', how, at: 1 } } });
-  assert.match(other.notes(), /changed on the disk since/);
+  assert.match(other.notes(), /since changed on disk/);
   await other.press("Compare");
   assert.deepEqual([other.shown().theirs, other.shown().mine], ["base\n", "work\n"]);
 });
 
-test("a file that the last page did not survive is shown when it is asked for", async () => {
+test("a file that crashed the last page is only rendered on request", async () => {
   const w = await open({ name: "/home/agent/a.md" });
   const rendered = [];
   w.owner.likes = () => "preview";
   w.owner.rendering = (at) => rendered.push(at);
   w.tab = new Tab(w.owner, "/home/agent/a.md", true, w.tab.parts);
-  w.tab.hold();
+  w.tab.askBeforeRendering();
   assert.equal(w.tab.state, "idle");
-  await w.press("Show its source");
+  await w.press("Show source");
   assert.equal(w.tab.code.text, "base\n");
   assert.deepEqual(rendered, []);
-  await w.tab.turn("preview");
+  await w.tab.setMode("preview");
   assert.deepEqual(rendered, ["/home/agent/a.md"], "and is noted before it is rendered");
 });

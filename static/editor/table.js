@@ -1,22 +1,22 @@
-// Tables of comma- or tab-separated values. Only the rows that can be seen are drawn.
+// Shows comma- or tab-separated values as a table. Only visible rows are drawn.
 import Papa from "papaparse";
-import { h } from "../files/dom.js";
+import { h } from "../js/dom.js";
 import { lineOf } from "../files/names.js";
-import { VirtualList } from "../files/virtual.js";
-import { count } from "../files/words.js";
+import { VirtualList } from "../files/virtual_list.js";
+import { count } from "../files/format.js";
 
 const mostColumns = 256;
 const widest = 40; // characters
-const sampled = 300; // rows that the widths are taken from
+const sampled = 300; // rows to measure
 
-// parse gives the rows of a text, all with as many cells as the widest.
+// parse returns the rows of a text and the number of columns.
 export function parse(text, tabs = false) {
   const { data } = Papa.parse(text, { delimiter: tabs ? "\t" : "", skipEmptyLines: "greedy" });
   const columns = Math.min(mostColumns, data.reduce((most, row) => Math.max(most, row.length), 0));
   return { rows: data, columns, cut: data.some((row) => row.length > columns) };
 }
 
-// widths gives the columns' widths in characters.
+// widths returns the column widths in characters.
 export function widths({ rows, columns }) {
   const out = new Array(columns).fill(4);
   for (const row of rows.slice(0, sampled)) {
@@ -36,8 +36,8 @@ export function show(text, { tabs, title }) {
   const header = h("div", { class: "table-row table-head", role: "row" }, number(""), cells(head, "columnheader"));
   const scroller = h("div", { class: "table-view", role: "table", "aria-label": title, "aria-rowcount": table.rows.length, tabindex: "0" }, header, canvas);
   scroller.style.setProperty("--columns", columns.replace("max-content", `${String(body.length).length + 3}ch`));
-  const list = new VirtualList(scroller, canvas, { key: (row) => row.n, make, stamp: () => "" });
+  const list = new VirtualList(scroller, canvas, { key: (row) => row.n, make, version: () => "" });
   const rows = body.map((cells, i) => ({ n: i + 1, cells }));
-  const note = `${count(body.length, "row")}, ${count(table.columns, "column")}${table.cut ? ", the others are left out" : ""}`;
+  const note = `${count(body.length, "row")}, ${count(table.columns, "column")}${table.cut ? ", more are hidden" : ""}`;
   return { element: scroller, note, shown: () => list.show(rows), end: () => list.end() };
 }

@@ -1,12 +1,12 @@
-// Text of files, and back into the very bytes: line endings, the byte order mark and the end of the last line stay as
-// they were. What is no UTF-8 is shown, and never written.
+// Decodes text files and encodes them again byte for byte: line endings, byte order mark and the end of the last line are
+// preserved. Text that is not UTF-8 is shown, but never written.
 
 const bom = [0xef, 0xbb, 0xbf];
-const looked = 8192; // bytes in which a zero byte makes a file binary
+const looked = 8192; // bytes searched for a zero byte, which makes a file binary
 
-// read gives {kind: "text" | "binary", text, how}. how says what write needs: {bom, eol, encoding}; encodings other
-// than "UTF-8" cannot be written. eol is "\n", "\r\n", or "mixed", where every \r stays in the text as it is.
-// part says that bytes is only the beginning of a file, which may end in the middle of a character.
+// read returns {kind: "text" | "binary", text, how}. how is the format for write: {bom, eol, encoding}; only "UTF-8" can be
+// written. eol is "\n", "\r\n", or "mixed", which keeps every \r in the text. part says that bytes is only the beginning of
+// a file and may end within a character.
 export function read(bytes, part = false) {
   const wide = wideOf(bytes);
   if (wide) return { kind: "text", ...lines(new TextDecoder(wide).decode(bytes)), how: { bom: true, eol: "\n", encoding: wide.toUpperCase() } };
@@ -36,14 +36,14 @@ function utf8(bytes, part) {
   }
 }
 
-// lines gives the text with one kind of line ending, and which it was.
+// lines returns the text with "\n" line endings, and the original ones.
 function lines(text) {
   if (!text.includes("\r")) return { text, eol: "\n" };
   const bare = /\r(?!\n)|(?<!\r)\n/.test(text);
   return bare ? { text, eol: "mixed" } : { text: text.replaceAll("\r\n", "\n"), eol: "\r\n" };
 }
 
-// write gives the bytes of a text.
+// write encodes a text.
 export function write(text, how) {
   const body = new TextEncoder().encode(how.eol === "\r\n" ? text.replaceAll("\n", "\r\n") : text);
   if (!how.bom) return body;
@@ -53,15 +53,15 @@ export function write(text, how) {
   return out;
 }
 
-// whole drops the last line when it may not be complete.
-export function whole(text) {
+// completeLines drops a last line that may be incomplete.
+export function completeLines(text) {
   const end = text.lastIndexOf("\n");
   return end > 0 ? text.slice(0, end + 1) : text;
 }
 
 const sampled = 2000; // lines
 
-// indentOf guesses how a text is indented: "\t", or spaces. usual is for one that is not.
+// indentOf guesses the indentation of a text: "\t" or spaces. usual is for texts without any.
 export function indentOf(text, usual = "  ") {
   const steps = new Map();
   let tabs = 0;
@@ -82,7 +82,7 @@ export function indentOf(text, usual = "  ") {
   return " ".repeat(step);
 }
 
-// hex writes bytes as a hex editor shows them: [{offset, bytes, text}].
+// hex formats bytes as a hex editor does: [{offset, bytes, text}].
 export function hex(bytes, width = 16) {
   const out = [];
   for (let at = 0; at < bytes.length; at += width) {

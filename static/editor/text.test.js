@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hex, indentOf, read, whole, write } from "./text.js";
+import { hex, indentOf, read, completeLines, write } from "./text.js";
 
 const bytes = (...parts) => Uint8Array.from(parts.flatMap((p) => (typeof p === "string" ? [...new TextEncoder().encode(p)] : p)));
 
-test("text that is not changed is written as the very bytes that were read", () => {
+test("unchanged text is written back byte for byte", () => {
   for (const [name, raw] of Object.entries({
     empty: bytes(""), unix: bytes("a\nb\n"), "no last line end": bytes("a\nb"), windows: bytes("a\r\nb\r\n"), "windows without end": bytes("a\r\nb"),
     "old mac": bytes("a\rb\r"), mixed: bytes("a\r\nb\nc\rd"), "bom": bytes([0xef, 0xbb, 0xbf], "a\n"), "bom and windows": bytes([0xef, 0xbb, 0xbf], "a\r\n\r\n"),
@@ -16,13 +16,13 @@ test("text that is not changed is written as the very bytes that were read", () 
   }
 });
 
-test("lines that are added get the line ends that the file has", () => {
+test("added lines get the file's line endings", () => {
   const { text, how } = read(bytes("a\r\nb\r\n"));
   assert.equal(text, "a\nb\n");
   assert.deepEqual(write(`${text}c\n`, how), bytes("a\r\nb\r\nc\r\n"));
 });
 
-test("what is no UTF-8 is shown and says so; what holds zero bytes is no text", () => {
+test("text that is not UTF-8 is shown as such, and zero bytes make a file binary", () => {
   const old = read(bytes("Gr", [0xfc, 0xdf], "e"));
   assert.equal(old.text, "Grüße");
   assert.equal(old.how.encoding, "not UTF-8");
@@ -31,14 +31,14 @@ test("what is no UTF-8 is shown and says so; what holds zero bytes is no text", 
   assert.equal(read(bytes("a\0b")).kind, "binary");
 });
 
-test("the beginning of a file may end in the midst of a character and of a line", () => {
+test("a partial file may end within a character and within a line", () => {
   const found = read(bytes("a\nb ", [0xe2, 0x82]), true);
   assert.equal(found.how.encoding, "UTF-8");
-  assert.equal(whole(found.text), "a\n");
+  assert.equal(completeLines(found.text), "a\n");
   assert.equal(read(bytes("a", [0xe2, 0x82])).how.encoding, "not UTF-8");
 });
 
-test("indentation is found out", () => {
+test("indentation is detected", () => {
   assert.equal(indentOf("a\n\tb\n\t\tc\n"), "\t");
   assert.equal(indentOf("a:\n  b:\n    c\n  d:\n"), "  ");
   assert.equal(indentOf("def f():\n    if x:\n        y\n    return\n"), "    ");
@@ -47,7 +47,7 @@ test("indentation is found out", () => {
   assert.equal(indentOf(""), "  ");
 });
 
-test("bytes are shown with their places and the letters among them", () => {
+test("bytes are shown with their offsets and printable characters", () => {
   const rows = hex(bytes("GIF89a", [0, 1, 2, 255], "0123456789"));
   assert.equal(rows.length, 2);
   assert.deepEqual(rows[0], { offset: "00000000", bytes: "47 49 46 38 39 61 00 01 02 ff 30 31 32 33 34 35", text: "GIF89a····012345" });

@@ -1,5 +1,5 @@
-// The windows of a browser share what it keeps. This one has a name, which stays over a reload and is nobody else's; and
-// where the browser has locks, it can be told which others live.
+// Identifies this window among others of the same browser, which share storage. The name survives reloads. Where the browser
+// has Web Locks, the names of the other open windows are known.
 
 const key = "window";
 const prefix = "window ";
@@ -8,23 +8,23 @@ function quietly(act) {
   try {
     return act();
   } catch {
-    return null; // a browser that keeps nothing gives a new name each time
+    return null; // without storage each load gets a new name
   }
 }
 
 export class Windows {
-  // store is sessionStorage, locks navigator.locks (which plain HTTP has not), page the window itself.
+  // store is sessionStorage, locks navigator.locks (missing without HTTPS), page the window.
   constructor({ store, locks, page } = {}) {
     this.locks = locks;
     this.me = quietly(() => store.getItem(key)) || Array.from(crypto.getRandomValues(new Uint8Array(9)), (b) => b.toString(36).padStart(2, "0")).join("");
-    const take = () => quietly(() => store.removeItem(key)); // a copy of this window must not find the name
+    const take = () => quietly(() => store.removeItem(key)); // a duplicated window must not get the same name
     take();
     page?.addEventListener?.("pagehide", () => quietly(() => store.setItem(key, this.me)));
     page?.addEventListener?.("pageshow", (event) => event.persisted && take());
-    locks?.request(prefix + this.me, () => new Promise(() => {})).catch(() => {}); // for as long as the page lives
+    locks?.request(prefix + this.me, () => new Promise(() => {})).catch(() => {}); // held while the page is open
   }
 
-  // others are the names of the other windows that live, or null where the browser does not tell.
+  // others returns the names of the other open windows, or null when that is unknown.
   async others() {
     try {
       const { held = [], pending = [] } = await this.locks.query();
@@ -38,7 +38,7 @@ export class Windows {
 
 let one = null;
 
-// thisWindow is the page's own.
+// thisWindow returns the singleton.
 export function thisWindow() {
   one ??= new Windows({ store: quietly(() => globalThis.sessionStorage), locks: globalThis.navigator?.locks, page: globalThis });
   return one;

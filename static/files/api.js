@@ -1,13 +1,13 @@
-// Files asks sandboxd for the files of one sandbox. Paths are encoded ones (paths.js) on both sides.
+// Files is the client for one sandbox's files. Paths are encoded (paths.js) in both directions.
 import { live } from "../js/live.js";
-import { whileHere } from "../js/page_life.js";
+import { pageSignal } from "../js/page_lifecycle.js";
 import { canonical, encodePath, nameOf } from "./paths.js";
 
 const problemType = "application/problem+json";
 const patience = 90_000; // ms; waking a sandbox may take a minute
 
-// Problem is an answer that says no, or none at all. Its message is for people; code is sandboxd's, or "offline",
-// "late", "signed-out", "left". trashed is what a delete had put into the trash before: [{id, path}].
+// Problem is a refusal, or a missing response. Its message is for users. code is the server's, or "offline", "late",
+// "signed-out", "left". trashed lists what a failed delete had already moved to the trash: [{id, path}].
 export class Problem extends Error {
   constructor(status, code, message, field = "", trashed = []) {
     super(message);
@@ -17,53 +17,56 @@ export class Problem extends Error {
     this.trashed = trashed;
   }
 
-  // again says whether trying again by itself makes sense.
+  // passing says whether a retry may succeed.
   get passing() {
     return this.status === 0 ? this.code !== "left" : [429, 502, 503, 504].includes(this.status);
   }
 }
 
-// problemOf turns what fetch throws into a Problem.
+export const cancelled = () => new Problem(0, "left", "Cancelled.");
+export const signedOut = () => new Problem(401, "signed-out", words[401]);
+
+// problemOf converts what fetch throws to a Problem.
 export function problemOf(err) {
   if (err instanceof Problem) return err;
-  if (err?.name === "AbortError") return new Problem(0, "left", "It was stopped.");
-  if (err?.name === "TimeoutError") return new Problem(0, "late", "The sandbox did not answer in time.");
+  if (err?.name === "AbortError") return cancelled();
+  if (err?.name === "TimeoutError") return new Problem(0, "late", "The sandbox did not respond in time.");
   if (err instanceof TypeError && globalThis.navigator?.onLine === false) return new Problem(0, "offline", "You are offline.");
-  if (err instanceof TypeError) return new Problem(0, "offline", "sandboxd cannot be reached.");
+  if (err instanceof TypeError) return new Problem(0, "offline", "The server cannot be reached.");
   return new Problem(0, "broken", String(err?.message ?? err));
 }
 
 const words = {
   401: "You are signed out. Sign in again in another tab, then retry.",
-  403: "This is not permitted.",
-  404: "It is not there any more.",
-  409: "Something else stands in the way.",
-  412: "It has changed meanwhile.",
+  403: "You do not have permission.",
+  404: "It no longer exists.",
+  409: "Something with this name already exists.",
+  412: "It has changed in the meantime.",
   413: "It is too large.",
   507: "The disk is full.",
 };
 
-// refusal makes a Problem of an answer's status, kind and body.
+// refusal creates a Problem from a response's status, content type and body.
 export function refusal(status, kind, body) {
   if (kind.startsWith(problemType)) {
     try {
       const p = JSON.parse(body);
       return new Problem(status, p.code ?? "", p.detail || words[status] || p.title, p.field, (p.trashed ?? []).map(trashedOf));
     } catch {
-      // it is worth no more than its status
+      // only the status is known
     }
   }
-  return new Problem(status, "", words[status] ?? `sandboxd answered with ${status}.`);
+  return new Problem(status, "", words[status] ?? `The server responded with status ${status}.`);
 }
 
 export class Files {
-  // base: "/sandboxes/NAME/files". home: encoded path of the user's home.
+  // base: "/sandboxes/NAME/files". home: the encoded path of the user's home.
   constructor(base, home) {
     this.base = base;
     this.home = home;
   }
 
-  // url gives an address of a path. params: {name: value or list of them}; values are text, or encoded where said.
+  // url returns the URL of a path. params: {name: value or list of values}; "name" values are encoded already.
   url(path, params = {}) {
     let query = `path=${path}`;
     for (const [key, value] of Object.entries(params)) {
@@ -75,9 +78,9 @@ export class Files {
     return `${this.base}?${query}`;
   }
 
-  // ask makes a request and gives the answer, or throws a Problem.
+  // ask sends a request. It throws a Problem.
   async ask(url, { method = "GET", headers = {}, body, cache, signal, limit = patience } = {}) {
-    const signals = [whileHere(), signal, limit ? AbortSignal.timeout(limit) : null].filter(Boolean);
+    const signals = [pageSignal(), signal, limit ? AbortSignal.timeout(limit) : null].filter(Boolean);
     let answer;
     try {
       answer = await fetch(url, {
@@ -86,7 +89,7 @@ export class Files {
     } catch (err) {
       throw problemOf(err);
     }
-    if (answer.type === "opaqueredirect") throw new Problem(401, "signed-out", words[401]);
+    if (answer.type === "opaqueredirect") throw signedOut();
     if (answer.ok || answer.status === 304) return answer;
     throw refusal(answer.status, answer.headers.get("Content-Type") ?? "", await answer.text().catch(() => ""));
   }
@@ -104,20 +107,21 @@ export class Files {
     return this.json(`${this.base}:${verb}`, { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" }, ...options });
   }
 
-  // stat gives an entry with its ETag. quiet is for looking again by itself: it is no use of the sandbox and never wakes it.
+  // stat returns an entry with its ETag. quiet is for automatic refreshes: it does not count as use of the sandbox and never
+  // wakes it.
   stat(path, { quiet, ...options } = {}) {
     return this.json(this.url(path, { stat: "true", refresh: quiet && "true" }), options).then(entryOf);
   }
 
-  // list gives one page of a folder: {entries, next}.
+  // list returns one page of a folder: {entries, next}.
   async list(path, { after, limit = 1000, quiet, signal } = {}) {
     const page = await this.json(this.url(path, { limit, after, refresh: quiet && "true" }), { signal });
     if (!Array.isArray(page?.entries)) throw new Problem(400, "no-folder", "This is not a folder.");
     return { entries: page.entries.map(entryOf), next: page.next || "" };
   }
 
-  // read gives {bytes, etag, size, part}: all of a file, or its first most bytes, however many are sent. long says that it
-  // has more, so that no more are sent; what browsers keep of parts they mix with what the file became.
+  // read returns {bytes, etag, size, part}: a whole file, or at most its first most bytes. long requests only these (a
+  // Range); it bypasses the cache, because browsers mix cached parts with newer versions of the file.
   async read(path, { most, long, signal } = {}) {
     const part = long ? { headers: { Range: `bytes=0-${most - 1}` }, cache: "no-store" } : {};
     const answer = await this.ask(this.url(path), { ...part, signal });
@@ -131,12 +135,12 @@ export class Files {
     }
   }
 
-  // write replaces a file as a whole and gives its entry. ifMatch: the ETag it must have; fresh: there must be none.
-  async write(path, bytes, { ifMatch, fresh, parents, signal } = {}) {
+  // write replaces a file and returns its entry. ifMatch: the required ETag; fresh: the file must not exist yet.
+  async write(path, bytes, { ifMatch, fresh, parents, signal, limit } = {}) {
     const headers = { "Content-Type": "application/octet-stream" };
     if (ifMatch) headers["If-Match"] = ifMatch;
     if (fresh) headers["If-None-Match"] = "*";
-    const answer = await this.ask(this.url(path, { parents: parents && "true" }), { method: "PUT", body: bytes, headers, signal });
+    const answer = await this.ask(this.url(path, { parents: parents && "true" }), { method: "PUT", body: bytes, headers, signal, limit });
     const entry = entryOf(await answer.json());
     return { ...entry, etag: answer.headers.get("ETag") ?? entry.etag };
   }
@@ -157,7 +161,7 @@ export class Files {
     return this.post("chmod", { path_encoded: path, mode });
   }
 
-  // remove puts paths into the trash and gives what is there now: [{id, path}]; for good: null.
+  // remove moves paths to the trash and returns [{id, path}]; permanently: null.
   async remove(paths, permanent = false) {
     const query = paths.map((p) => `path=${p}`).join("&") + (permanent ? "&permanent=true" : "");
     const gone = await this.json(`${this.base}?${query}`, { method: "DELETE", limit: 0 });
@@ -173,13 +177,13 @@ export class Files {
     return this.post("restore", { ids_encoded: ids }, { limit: 0 });
   }
 
-  // emptyTrash deletes for good what has these ids, or everything.
+  // emptyTrash permanently deletes the items with these ids, or all.
   emptyTrash(ids = []) {
     const query = ids.map((id) => `id=${id}`).join("&");
     return this.json(`${this.base}:trash${query ? `?${query}` : ""}`, { method: "DELETE", limit: 0 });
   }
 
-  // search gives results one after the other as they are found.
+  // search yields results as they are found.
   async *search(query, signal) {
     const answer = await this.ask(`${this.base}:search`, {
       method: "POST", body: JSON.stringify(query), signal, limit: 0,
@@ -188,12 +192,12 @@ export class Files {
     yield* lines(answer.body);
   }
 
-  // archive is where the browser gets a folder, or what has these names in it, as one file.
+  // archive returns the URL of an archive of a folder, or of these names in it.
   archive(path, form, names = []) {
     return this.url(path, { archive: form, name: names });
   }
 
-  // pathOf gives the path that an event tells of.
+  // pathOf returns the path in an event.
   pathOf(told) {
     return told.path_encoded ? canonical(told.path_encoded) : encodePath(told.path);
   }
@@ -203,7 +207,7 @@ export class Files {
   }
 }
 
-// firstOf gives no more than so many bytes of a stream, and whether there are more. It wants none of those.
+// firstOf returns at most most bytes of a stream, and whether there were more, and cancels the rest.
 async function firstOf(stream, most) {
   const parts = [];
   let length = 0;
@@ -226,7 +230,7 @@ async function firstOf(stream, most) {
   return { bytes, more };
 }
 
-// lines gives the JSON values of a stream that has one on each line.
+// lines yields the values of a stream of JSON lines.
 export async function* lines(stream) {
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -242,11 +246,11 @@ export async function* lines(stream) {
   } catch (err) {
     throw problemOf(err);
   } finally {
-    reader.cancel().catch(() => {}); // the sandbox may stop looking
+    reader.cancel().catch(() => {}); // ends the search in the sandbox
   }
 }
 
-// entryOf adds the name as it stands in paths.
+// entryOf adds the encoded name.
 function entryOf(entry) {
   return { ...entry, key: nameOf(entry) };
 }

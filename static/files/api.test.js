@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Files, lines } from "./api.js";
 
-test("results come line by line, however the stream is cut", async () => {
+test("JSON lines are parsed however the stream is split", async () => {
   const text = '{"a":1}\n{"b":"ü\\n"}\n\n{"c":3}';
   const bytes = new TextEncoder().encode(text);
   for (const size of [1, 5, 1000]) {
@@ -18,7 +18,7 @@ test("results come line by line, however the stream is cut", async () => {
   }
 });
 
-test("no more of a file is read than is wanted, even of one that is sent as a whole", async (t) => {
+test("no more of a file is read than requested, even when the server sends all", async (t) => {
   let given = 0;
   let cancelled = false;
   let body = () => new ReadableStream({ pull: (c) => (given++ < 1000 ? c.enqueue(new Uint8Array(1000)) : c.close()), cancel: () => (cancelled = true) });

@@ -1,8 +1,9 @@
-// What is dropped or chosen becomes a list of files with the paths that they have below where they go.
+// Turns dropped or chosen files into [{file, path}], where path is where the file goes.
+import { h } from "../js/dom.js";
 import { encodeName, join } from "./paths.js";
 
-// fromDrop reads a drop: files, and folders with all that is in them. Entries must be taken at once, before the event
-// ends; reading them takes longer.
+// fromDrop reads a drop, with folders and all they contain. The entries must be read during the event; reading the folders
+// takes longer.
 export function fromDrop(transfer) {
   const items = [...transfer.items].filter((i) => i.kind === "file");
   const entries = items.map((i) => i.webkitGetAsEntry?.()).filter(Boolean);
@@ -28,10 +29,10 @@ async function walk(entry, folder, out) {
     if (!batch.length) break;
     for (const child of batch) await walk(child, path, out);
   }
-  if (out.length === before) out.push({ path }); // an empty folder is a folder too
+  if (out.length === before) out.push({ path }); // an empty folder
 }
 
-// fromInput reads a file field: files have a path of their own when a folder was chosen.
+// fromInput reads a file input. When a folder was chosen, files have relative paths.
 export function fromInput(list, folder) {
   return [...list].map((file) => {
     const names = (file.webkitRelativePath || file.name).split("/").map(encodeName);
@@ -39,22 +40,14 @@ export function fromInput(list, folder) {
   });
 }
 
-// choose opens the browser's dialog and gives the files.
+// choose opens the browser's file dialog and resolves to the files.
 export function choose({ folder = false, many = true } = {}) {
   return new Promise((resolve) => {
-    const input = document.createElement("input");
-    input.type = "file";
-    input.multiple = many;
-    input.webkitdirectory = folder;
-    input.hidden = true;
-    input.addEventListener("change", () => {
-      resolve(input.files);
+    const done = (files) => {
+      resolve(files);
       input.remove();
-    });
-    input.addEventListener("cancel", () => {
-      resolve([]);
-      input.remove();
-    });
+    };
+    const input = h("input", { type: "file", multiple: many, webkitdirectory: folder, hidden: true, change: () => done(input.files), cancel: () => done([]) });
     document.body.append(input);
     input.click();
   });

@@ -1,33 +1,33 @@
-// <sandbox-files>: the files of a sandbox as a tree, with all that can be done to them. It asks nothing of a sandbox that
-// rests until somebody uses it, and says so.
+// <sandbox-files>: the file tree of a sandbox. While the sandbox is asleep it sends no requests until the user acts.
 import "../css/files.css";
-import { onReturn } from "../js/page_life.js";
+import { onResume } from "../js/page_lifecycle.js";
+import { readJSON, writeJSON } from "../js/storage.js";
+import { hideToast, toast } from "../js/toast.js";
 import { Files, problemOf } from "./api.js";
-import { Deeds } from "./deeds.js";
-import { command, button, h, icon, say } from "./dom.js";
+import { FileActions } from "./actions.js";
+import { button, command, h, icon } from "../js/dom.js";
 import { choose, fromDrop, fromInput } from "./dropped.js";
 import { FindView } from "./find_view.js";
 import { Loader } from "./loader.js";
 import { closeMenu, menuButton, openMenu } from "./menu.js";
-import { menuOf, placeMenu } from "./menus.js";
+import { menuOf, paneMenu } from "./tree_menus.js";
 import { Tree } from "./model.js";
 import { PathBar } from "./path_bar.js";
 import { encodePath, join, parentOf, within } from "./paths.js";
 import { plainName } from "./names.js";
-import { send, wait } from "./send.js";
-import { Toast } from "./toast.js";
+import { send, wait } from "./upload_request.js";
 import { TrashView } from "./trash_view.js";
 import { TreeView } from "./tree_view.js";
 import { UploadPanel } from "./upload_panel.js";
 import { Uploads } from "./uploads.js";
-import { watchOf } from "./watches.js";
+import { watchOf } from "./watch.js";
 
 class SandboxFiles extends HTMLElement {
   static observedAttributes = ["data-state"];
-  #began = false;
+  #started = false;
 
   connectedCallback() {
-    this.#began = false;
+    this.#started = false;
     this.away = new AbortController();
     this.home = encodePath(this.dataset.home || "/");
     this.base = this.dataset.base;
@@ -35,14 +35,14 @@ class SandboxFiles extends HTMLElement {
     this.tree = new Tree();
     this.loader = new Loader(this);
     this.uploads = new Uploads(this.files, {
-      send, wait, store: localStorage, locks: navigator.locks, owner: this.owner, ask: (u, more) => this.deeds.askUpload(u, more), changed: () => this.panel?.soon(), arrived: (path) => this.#arrived(path),
+      send, wait, store: localStorage, locks: navigator.locks, owner: this.owner, ask: (u, more) => this.actions.askUpload(u, more), changed: () => this.panel?.soon(), arrived: (path) => this.#uploaded(path),
     });
-    this.deeds = new Deeds(this);
+    this.actions = new FileActions(this);
     this.#draw();
     this.#listen();
     this.watch = watchOf(this.files);
-    this.#look();
-    if (this.running) this.#begin();
+    this.#visibilityChanged();
+    if (this.running) this.#start();
   }
 
   disconnectedCallback() {
@@ -50,18 +50,18 @@ class SandboxFiles extends HTMLElement {
     this.view.end();
     this.find.stop();
     this.watch.drop(this);
-    this.toasts.element.remove();
+    hideToast();
     closeMenu(false);
   }
 
   attributeChangedCallback(_, before, now) {
     if (before === now || !this.view) return;
-    this.#look();
-    if (this.running && !this.#began) this.#begin();
-    else if (this.running) this.loader.everything();
+    this.#visibilityChanged();
+    if (this.running && !this.#started) this.#start();
+    else if (this.running) this.loader.reloadAll();
   }
 
-  // owner names whose things are kept in this browser: the person's, in this very sandbox.
+  // owner is the key of browser storage: the user and this sandbox.
   get owner() {
     return `${document.body.dataset.person ?? ""} ${this.dataset.box ?? this.base}`;
   }
@@ -70,70 +70,67 @@ class SandboxFiles extends HTMLElement {
     return ["files", "running"].includes(this.dataset.state);
   }
 
-  // looking says whether changes are worth being fetched.
-  looking() {
+  // visible says whether refreshing is worthwhile.
+  visible() {
     return this.running && !document.hidden && this.checkVisibility();
   }
 
   #draw() {
     this.view = new TreeView(this);
     this.path = new PathBar({ files: this.files, home: this.home, go: (path) => this.#go(path) });
-    this.find = new FindView({ files: this.files, home: this.home, open: (path, at) => this.#openPath(path, at), reveal: (path) => this.#revealFrom(path), close: () => this.#turn("tree") });
-    this.trash = new TrashView({ files: this.files, home: this.home, close: () => this.#turn("tree"), restored: () => this.loader.everything() });
+    this.find = new FindView({ files: this.files, home: this.home, open: (path, at) => this.#openPath(path, at), reveal: (path) => this.#revealFrom(path), close: () => this.#setView("tree") });
+    this.trash = new TrashView({ files: this.files, home: this.home, close: () => this.#setView("tree"), restored: () => this.loader.reloadAll() });
     this.panel = new UploadPanel(this.uploads);
-    this.toasts = new Toast(() => this.view.focus());
     const home = button("home", "Home", () => this.#go(this.home));
-    const up = button("up", "Folder above", () => this.#go(parentOf(this.tree.root.path)));
-    const more = menuButton(button("dots", "More"), () => placeMenu(this), { label: "Files" });
+    const up = button("up", "Parent folder", () => this.#go(parentOf(this.tree.root.path)));
+    const more = menuButton(button("dots", "More"), () => paneMenu(this), { label: "Files" });
     const add = menuButton(button("plus", "New or upload"), () => this.#addMenu(), { label: "New" });
     home.classList.add("roomy");
     up.classList.add("roomy");
-    const editor = h("button", { type: "button", class: "button low files-open", title: "Back to the open files", "aria-label": "Back to the open files", click: () => document.dispatchEvent(new CustomEvent("sandboxd:editor")) }, icon("code"));
-    this.bar = h("div", { class: "files-bar" }, home, up, this.path.element, editor, add, button("search", "Find files", () => this.#turn("find")), more);
+    const editor = h("button", { type: "button", class: "button low files-open", title: "Back to the editor", "aria-label": "Back to the editor", click: () => document.dispatchEvent(new CustomEvent("sandboxd:editor")) }, icon("code"));
+    this.bar = h("div", { class: "files-bar" }, home, up, this.path.element, editor, add, button("search", "Find files", () => this.#setView("find")), more);
     this.up = up;
     this.body = h("div", { class: "files-body" }, this.view.element, this.find.element, this.trash.element);
     this.replaceChildren(this.bar, this.body, this.panel.element);
-    (this.parentElement ?? this).append(this.toasts.element); // it may be wider than the tree
     this.panel.draw();
-    this.#turn("tree", false);
+    this.#setView("tree", false);
   }
 
   #addMenu() {
     return [
-      { icon: "new-file", text: "New file", act: () => this.deeds.create("file") },
-      { icon: "new-folder", text: "New folder", act: () => this.deeds.create("folder") },
+      { icon: "new-file", text: "New file", act: () => this.actions.create("file") },
+      { icon: "new-folder", text: "New folder", act: () => this.actions.create("folder") },
       null,
-      { icon: "upload", text: "Upload files…", act: () => this.upload(this.deeds.into().path) },
-      { icon: "upload", text: "Upload a folder…", act: () => this.upload(this.deeds.into().path, true) },
+      { icon: "upload", text: "Upload files…", act: () => this.upload(this.actions.targetFolder().path) },
+      { icon: "upload", text: "Upload a folder…", act: () => this.upload(this.actions.targetFolder().path, true) },
     ];
   }
 
   #listen() {
     const { signal } = this.away;
-    document.addEventListener("visibilitychange", () => this.#look(), { signal });
-    onReturn(() => this.tree.openFolders().filter((n) => n.state === "error").forEach((n) => this.retry(n)), { signal });
+    document.addEventListener("visibilitychange", () => this.#visibilityChanged(), { signal });
+    onResume(() => this.tree.openFolders().filter((n) => n.state === "error").forEach((n) => this.retry(n)), { signal });
     addEventListener("beforeunload", (event) => this.uploads.fragile && event.preventDefault(), { signal });
     document.addEventListener("sandboxd:reveal", (event) => this.#revealFrom(this.#pathOf(event.detail)), { signal });
-    new ResizeObserver(() => this.#look()).observe(this);
+    new ResizeObserver(() => this.#visibilityChanged()).observe(this);
     this.view.element.addEventListener("paste", (event) => this.#pasteFiles(event));
     this.addEventListener("dragover", (event) => event.dataTransfer.types.includes("Files") && event.preventDefault());
-    this.addEventListener("drop", (event) => event.dataTransfer.types.includes("Files") && event.preventDefault()); // beside the tree it must not open the file
+    this.addEventListener("drop", (event) => event.dataTransfer.types.includes("Files") && event.preventDefault()); // a drop outside the tree must not open the file
   }
 
   #pathOf(detail) {
     return detail.encoded ?? encodePath(detail.path, this.home);
   }
 
-  // #look goes by whether anybody can see the pane.
-  #look() {
+  #visibilityChanged() {
     const seen = this.running && !document.hidden && this.checkVisibility();
     this.watch.run(seen);
     if (seen) this.loader.resume();
   }
 
-  async #begin() {
-    this.#began = true;
-    const kept = this.#recall();
+  async #start() {
+    this.#started = true;
+    const kept = this.#readState();
     this.tree.showHidden = kept.hidden ?? true;
     this.tree.setRoot(kept.root && this.files ? kept.root : this.home);
     this.path.show(this.tree.root.path);
@@ -150,33 +147,25 @@ class SandboxFiles extends HTMLElement {
     }
   }
 
-  // What is open is remembered for the next load of the page in this browser.
-  #recall() {
-    try {
-      return JSON.parse(localStorage.getItem(`files ${this.owner}`) ?? "{}");
-    } catch {
-      return {};
-    }
+  // The view state is stored in this browser.
+  #readState() {
+    return readJSON(localStorage, `files ${this.owner}`);
   }
 
-  remember() {
+  saveState() {
     const open = this.tree.openFolders().slice(1, 33).map((n) => n.path);
     const kept = { root: this.tree.root.path === this.home ? undefined : this.tree.root.path, open, hidden: this.tree.showHidden };
-    try {
-      localStorage.setItem(`files ${this.owner}`, JSON.stringify(kept));
-    } catch {
-      // a full store costs a convenience
-    }
+    writeJSON(localStorage, `files ${this.owner}`, kept);
   }
 
-  // changed draws what the tree has become.
+  // changed redraws the tree.
   changed() {
     this.view.show();
     this.watch.want(this, this.tree.openFolders().map((n) => n.path), (path) => this.loader.changed(path));
   }
 
-  // #turn shows the tree, what was found, or the trash.
-  #turn(to, focus = true) {
+  // #setView shows the tree, the search or the trash.
+  #setView(to, focus = true) {
     this.dataset.view = to;
     this.view.element.hidden = to !== "tree";
     this.find.element.hidden = to !== "find";
@@ -187,11 +176,11 @@ class SandboxFiles extends HTMLElement {
     if (to === "tree" && focus) this.view.focus();
   }
 
-  turn(to) {
-    this.#turn(to);
+  setView(to) {
+    this.#setView(to);
   }
 
-  // #go makes a folder the top of the tree, or opens a file. It gives what is wrong, or "".
+  // #go makes a folder the root of the tree, or opens a file. It returns an error message, or "".
   async #go(path) {
     let entry;
     try {
@@ -204,11 +193,11 @@ class SandboxFiles extends HTMLElement {
       this.#openPath(path, {});
       return "";
     }
-    this.#turn("tree", false);
+    this.#setView("tree", false);
     this.tree.setRoot(path);
     this.path.show(path);
     this.up.disabled = path === "/";
-    this.remember();
+    this.saveState();
     await this.loader.read(this.tree.root);
     this.view.focus();
     return "";
@@ -220,7 +209,7 @@ class SandboxFiles extends HTMLElement {
 
   // show opens a folder in the tree.
   async show(node) {
-    this.#turn("tree", false);
+    this.#setView("tree", false);
     if (node !== this.tree.root) await this.toggle(node, true);
     else await this.loader.open(node);
   }
@@ -230,7 +219,7 @@ class SandboxFiles extends HTMLElement {
     if (open) await this.loader.open(node);
     this.tree.flatten();
     this.changed();
-    this.remember();
+    this.saveState();
   }
 
   retry(node) {
@@ -250,40 +239,40 @@ class SandboxFiles extends HTMLElement {
     document.dispatchEvent(new CustomEvent("sandboxd:open", { detail: { encoded, pin: true, ...detail } }));
   }
 
-  // reveal selects a path that is below the top.
+  // reveal selects a path below the root.
   async reveal(path) {
-    const node = await this.loader.reach(path);
-    if (node) this.tree.pick(node.path);
+    const node = await this.loader.reveal(path);
+    if (node) this.tree.select(node.path);
     this.changed();
-    this.view.bring("nearest");
+    this.view.scrollTo("nearest");
     return node;
   }
 
   async #revealFrom(path) {
-    this.#turn("tree", false);
+    this.#setView("tree", false);
     if (!within(path, this.tree.root.path)) {
       this.tree.setRoot(within(path, this.home) ? this.home : parentOf(path));
       this.path.show(this.tree.root.path);
       this.up.disabled = this.tree.root.path === "/";
     }
-    if (!(await this.reveal(path))) this.toast(`${plainName(path)} is not there.`, null, true);
-    else this.view.bring("center");
+    if (!(await this.reveal(path))) this.toast(`${plainName(path)} does not exist.`, { bad: true });
+    else this.view.scrollTo("center");
   }
 
-  // menu is what can be done with nodes; without any, with the folder on top.
+  // menu opens the menu of nodes, or of the root when there are none.
   menu(nodes, at) {
     openMenu(menuOf(this, nodes), at, { label: nodes.length ? plainName(nodes[0].key) : "Files" });
   }
 
-  // key does what a key means for the tree, and says whether it means anything.
+  // key handles a key in the tree, and says whether it did.
   key(event) {
-    const nodes = this.tree.chosen();
+    const nodes = this.tree.selection();
     const at = this.tree.current();
     const cmd = command(event);
-    if (event.key === "F2" && at) this.deeds.rename(at);
-    else if (event.key === "Delete" || (event.key === "Backspace" && cmd)) this.deeds.remove(nodes, event.shiftKey);
+    if (event.key === "F2" && at) this.actions.rename(at);
+    else if (event.key === "Delete" || (event.key === "Backspace" && cmd)) this.actions.remove(nodes, event.shiftKey);
     else if (event.key === "ArrowUp" && event.altKey) this.#go(parentOf(this.tree.root.path));
-    else if (event.key === "Escape") this.#clear();
+    else if (event.key === "Escape") this.#clearSelection();
     else if (!cmd || event.altKey || event.shiftKey) return false;
     else return this.#commandKey(event.key.toLowerCase(), nodes);
     return true;
@@ -291,23 +280,23 @@ class SandboxFiles extends HTMLElement {
 
   #commandKey(key, nodes) {
     const act = {
-      a: () => this.tree.all(), c: () => this.deeds.put(nodes, false), x: () => this.deeds.put(nodes, true), z: () => this.deeds.undo(), f: () => this.#turn("find"),
+      a: () => this.tree.selectAll(), c: () => this.actions.setClipboard(nodes, false), x: () => this.actions.setClipboard(nodes, true), z: () => this.actions.undo(), f: () => this.#setView("find"),
     }[key];
-    if (key === "v" && this.deeds.clip) this.deeds.paste();
+    if (key === "v" && this.actions.clipboard) this.actions.paste();
     else if (!act) return false;
     act?.();
     this.view.show();
     return true;
   }
 
-  #clear() {
+  #clearSelection() {
     this.tree.selected.clear();
-    if (this.deeds.clip?.cut) this.deeds.clip = null;
+    if (this.actions.clipboard?.cut) this.actions.clipboard = null;
     this.view.show();
   }
 
   isCut(path) {
-    return Boolean(this.deeds.clip?.cut && this.deeds.clip.paths.some((p) => within(path, p)));
+    return Boolean(this.actions.clipboard?.cut && this.actions.clipboard.paths.some((p) => within(path, p)));
   }
 
   dragOut(transfer, node) {
@@ -316,7 +305,7 @@ class SandboxFiles extends HTMLElement {
   }
 
   moved(...args) {
-    if (Array.isArray(args[0])) return this.deeds.carry(...args); // dropped within the tree
+    if (Array.isArray(args[0])) return this.actions.moveOrCopy(...args); // a drop within the tree
     document.dispatchEvent(new CustomEvent("sandboxd:moved", { detail: { from: args[0], to: args[1] } }));
   }
 
@@ -325,15 +314,15 @@ class SandboxFiles extends HTMLElement {
   }
 
   async dropped(transfer, folder) {
-    await this.#take(fromDrop(transfer), folder);
+    await this.#addUploads(fromDrop(transfer), folder);
   }
 
-  async #take(read, folder) {
+  async #addUploads(read, folder) {
     try {
       const items = await read(folder);
       if (items.length) this.uploads.add(items);
     } catch (err) {
-      this.toast(`What you dropped cannot be read: ${problemOf(err).message}`, null, true);
+      this.toast(`The dropped files could not be read: ${problemOf(err).message}`, { bad: true });
     }
   }
 
@@ -345,20 +334,19 @@ class SandboxFiles extends HTMLElement {
   #pasteFiles(event) {
     if (!event.clipboardData.files.length) return;
     event.preventDefault();
-    this.uploads.add([...event.clipboardData.files].map((file) => ({ file, path: join(this.deeds.into().path, encodeURIComponent(file.name)) })));
+    this.uploads.add([...event.clipboardData.files].map((file) => ({ file, path: join(this.actions.targetFolder().path, encodeURIComponent(file.name)) })));
   }
 
-  #arrived(path) {
+  #uploaded(path) {
     this.loader.changed(parentOf(path));
     const top = this.tree.root.path;
     for (let folder = parentOf(path); within(folder, top) && folder !== top; folder = parentOf(folder)) {
-      if (!this.tree.find(folder)) this.loader.changed(parentOf(folder)); // made on the way
+      if (!this.tree.find(folder)) this.loader.changed(parentOf(folder)); // created for the upload
     }
   }
 
-  toast(text, act, bad = false) {
-    this.toasts.show(text, act, bad);
-    if (!act) say(text);
+  toast(text, options) {
+    toast(text, { ...options, refocus: () => this.view.focus() });
   }
 }
 

@@ -1,16 +1,18 @@
-// FindView searches below a folder, by name or in what files hold, and shows what is found as it is found.
+// FindView searches below a folder, by name or content, and shows results as they arrive.
 import { Problem, problemOf } from "./api.js";
-import { button, h, icon, later, say } from "./dom.js";
-import { lookOf } from "./kinds.js";
+import { announce } from "../js/announce.js";
+import { button, h, icon } from "../js/dom.js";
+import { debounce } from "../js/timers.js";
+import { iconOf } from "./kinds.js";
 import { lineOf, nameElement, pieces, textElement } from "./names.js";
 import { baseOf, canonical, encodePath, parentOf, relative, tidy } from "./paths.js";
-import { count } from "./words.js";
+import { count } from "./format.js";
 
 const pause = 350; // ms after the last key
 const most = 2000; // results
-const slow = 150; // ms before it is said that a search is under way
+const slow = 150; // ms before a search counts as slow
 
-// foundOf brings a result's path into our form.
+// foundOf gives a result its encoded path.
 function foundOf(result) {
   return { ...result, path: result.path_encoded ? canonical(result.path_encoded) : encodePath(result.path) };
 }
@@ -25,18 +27,18 @@ export class FindView {
     this.owner = owner;
     this.field = h("input", { class: "input", type: "search", placeholder: "Find files…", "aria-label": "Find", spellcheck: "false", autocapitalize: "off", maxlength: "1000", "data-focus": true });
     this.modes = ["names", "content"].map((mode) => h("button", { class: "chip", type: "button", "aria-pressed": String(mode === "names"), click: () => this.setMode(mode) }, mode === "names" ? "Names" : "Contents"));
-    this.case = this.#switch("Aa", "Upper and lower case differ");
+    this.case = this.#switch("Aa", "Match case");
     this.regex = this.#switch(".*", "Regular expression");
     this.place = h("p", { class: "find-place" });
     this.note = h("p", { class: "find-note", role: "status" });
     this.results = h("div", { class: "find-results", tabindex: "-1" });
     this.element = h("div", { class: "find" },
       h("div", { class: "find-head" },
-        h("div", { class: "search" }, icon("find"), this.field, button("close", "Back to the tree", () => this.owner.close(), { kind: "bare low find-close" })),
+        h("div", { class: "search" }, icon("find"), this.field, button("close", "Back to the files", () => this.owner.close(), { kind: "bare low find-close" })),
         h("div", { class: "find-how" }, h("div", { class: "chips" }, this.modes), h("span", { class: "find-switches" }, this.case, this.regex)), this.place),
       this.note, this.results);
     this.mode = "names";
-    this.soon = later(() => this.run(), pause);
+    this.soon = debounce(() => this.run(), pause);
     this.field.addEventListener("input", () => this.soon());
     this.field.addEventListener("keydown", (event) => this.#key(event));
     this.results.addEventListener("keydown", (event) => this.#walk(event));
@@ -55,7 +57,7 @@ export class FindView {
   setMode(mode) {
     this.mode = mode;
     this.modes.forEach((b, i) => b.setAttribute("aria-pressed", String((i === 0) === (mode === "names"))));
-    this.field.placeholder = mode === "names" ? "Find files by name, or by a pattern like *.go" : "Find in files";
+    this.field.placeholder = mode === "names" ? "File name, or a pattern like *.go" : "Find in files";
     this.regex.hidden = mode === "names";
     if (this.folder) this.run();
   }
@@ -103,14 +105,14 @@ export class FindView {
 
   #sum(query, more) {
     const files = this.#groups.size;
-    const text = !this.#n ? `Nothing found for “${pieces(query).map((p) => p.text).join("")}”.`
+    const text = !this.#n ? `No results for “${pieces(query).map((p) => p.text).join("")}”.`
       : this.mode === "names" ? count(this.#n, "result") : `${count(this.#n, "result")} in ${count(files, "file")}`;
-    this.note.textContent = more ? `${text}. There may be more.` : text;
-    say(this.note.textContent);
+    this.note.textContent = more ? `${text}. There may be more results.` : text;
+    announce(this.note.textContent);
   }
 
   #fail(problem) {
-    const again = problem.status !== 400 && h("button", { class: "link", type: "button", click: () => this.run() }, "Retry"); // else the same is wrong again
+    const again = problem.status !== 400 && h("button", { class: "link", type: "button", click: () => this.run() }, "Retry"); // the same bad query would fail again
     this.note.replaceChildren(...[h("span", { class: "fault" }, icon("warn"), problem.message), again].filter(Boolean));
   }
 
@@ -129,7 +131,7 @@ export class FindView {
   }
 
   #label(found) {
-    const look = lookOf({ name: baseOf(found.path), type: found.type ?? "file", target_type: found.target_type });
+    const look = iconOf({ name: baseOf(found.path), type: found.type ?? "file", target_type: found.target_type });
     const where = relative(parentOf(found.path), this.folder);
     return h("span", { class: "names" }, h("span", { class: `glyph${look.tint ? ` tint-${look.tint}` : ""}` }, icon(look.icon)), nameElement(baseOf(found.path)), where && h("span", { class: "target" }, nameElement(where)));
   }

@@ -1,5 +1,4 @@
-// What a file is, by its name: the icon it gets and the preview that it may have. It says nothing about the content,
-// which is looked at when the file is opened.
+// The kind of a file by its name, and its icon and preview. The content is only known when the file is opened.
 
 const byExtension = new Map();
 const add = (kind, list) => list.split(" ").forEach((ext) => byExtension.set(ext, kind));
@@ -24,16 +23,16 @@ export function extensionOf(name) {
   return dot > 0 ? name.slice(dot + 1).toLowerCase() : "";
 }
 
-// kindOf gives "image", "svg", "markdown", "notebook", "table", "pdf", "audio", "video", "archive", "page", "data",
+// kindOf returns "image", "svg", "markdown", "notebook", "table", "pdf", "audio", "video", "archive", "page", "data",
 // "shell", "text", "code" or "".
 export function kindOf(name) {
   return byExtension.get(extensionOf(name)) ?? byName.get(name.toLowerCase()) ?? "";
 }
 
-// sources are the kinds that are text too, which can be read and changed as such.
+// sources are the kinds that can also be edited as text.
 export const sources = new Set(["svg", "markdown", "notebook", "table"]);
 
-// previews are the kinds that can be shown other than as text.
+// previews are the kinds that have a preview.
 export const previews = new Set(["image", "svg", "markdown", "notebook", "table", "pdf", "audio", "video"]);
 
 const icons = {
@@ -42,8 +41,8 @@ const icons = {
 };
 const tints = { image: 5, svg: 5, markdown: 2, notebook: 4, table: 3, pdf: 4, audio: 5, video: 5, archive: 6, page: 4, data: 6, shell: 3, code: 1 };
 
-// lookOf gives an entry's icon and the tint of it, 0 for none.
-export function lookOf(entry, open = false) {
+// iconOf returns an entry's icon and its tint, 0 for none.
+export function iconOf(entry, open = false) {
   const type = entry.type === "link" ? entry.target_type : entry.type;
   if (type === "folder") return { icon: open ? "folder-open" : "folder", tint: 0, folder: true };
   if (entry.type === "link" && !type) return { icon: "broken", tint: 0 };

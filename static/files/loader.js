@@ -1,39 +1,39 @@
-// Loader fetches what a Tree shows: folders when they are opened, their further pages, and again what has changed.
+// Loader fetches folders for a Tree: when they are opened, further pages, and changes.
 import { problemOf } from "./api.js";
-import { soon } from "./dom.js";
+import { throttle } from "../js/timers.js";
 import { within } from "./paths.js";
 
-const firstPage = 1000; // entries: enough to begin with, and quick
+const firstPage = 1000; // entries; enough to fill the screen, and quick
 const nextPages = 10_000;
-const mostKept = 100_000; // entries of one folder; more are found by searching
-const slow = 150; // ms before it is said that a folder is being read
-const calm = 200; // ms that changes are collected
-const rest = 500; // ms between two looks at a folder that changes all the time
-const perEntry = 0.2; // ms of it for each entry, when that is more
+const maxEntries = 100_000; // of one folder; the search finds the others
+const slow = 150; // ms before loading is shown
+const collect = 200; // ms in which changes are collected
+const pause = 500; // ms between two reads of a folder that keeps changing
+const perEntry = 0.2; // ms more per entry
 
 export class Loader {
-  #going = new Map(); // path → promise
+  #pending = new Map(); // path → promise
   #stale = new Set();
-  #rest = new Map(); // path → time before which it is not read again
+  #notBefore = new Map(); // path → earliest time of the next read
 
   // owner: {tree, files, changed()}
   constructor(owner) {
     this.owner = owner;
-    this.soon = soon(() => this.#catchUp(), calm);
+    this.updateSoon = throttle(() => this.#update(), collect);
   }
 
-  // open fills a folder that has not been read yet.
+  // open reads a folder unless it has been read.
   async open(node) {
     if (node.children && node.state !== "error") return;
     await this.read(node);
   }
 
-  // read reads a folder, again if need be, as much of it as was shown before. quiet: nobody has asked for it.
+  // read reads a folder, again if necessary, with as many entries as before. quiet marks automatic reads.
   read(node, quiet = false) {
-    const going = this.#going.get(node.path);
-    if (going) return going;
-    const mine = this.#read(node, quiet).finally(() => this.#going.delete(node.path));
-    this.#going.set(node.path, mine);
+    const pending = this.#pending.get(node.path);
+    if (pending) return pending;
+    const mine = this.#read(node, quiet).finally(() => this.#pending.delete(node.path));
+    this.#pending.set(node.path, mine);
     return mine;
   }
 
@@ -49,17 +49,17 @@ export class Loader {
       this.owner.changed();
     }, slow);
     try {
-      const { entries, next } = await this.#pages(files, node.path, Math.min(had, mostKept), quiet);
+      const { entries, next } = await this.#pages(files, node.path, Math.min(had, maxEntries), quiet);
       clearTimeout(waits);
-      tree.fill(node, entries, { next, most: mostKept });
+      tree.fill(node, entries, { next, most: maxEntries });
     } catch (err) {
       clearTimeout(waits);
       const problem = problemOf(err);
       if (problem.code === "left") return;
-      if (node.children && (quiet || problem.passing) && problem.status !== 404) return; // what is shown is still the best there is
+      if (node.children && (quiet || problem.passing) && problem.status !== 404) return; // keep showing what is known
       tree.fail(node, problem);
     }
-    this.#rest.set(node.path, Date.now() + Math.max(rest, (node.children?.length ?? 0) * perEntry));
+    this.#notBefore.set(node.path, Date.now() + Math.max(pause, (node.children?.length ?? 0) * perEntry));
     this.owner.changed();
   }
 
@@ -79,7 +79,7 @@ export class Loader {
     node.fetching = true;
     try {
       const page = await this.owner.files.list(node.path, { after: node.next, limit: nextPages });
-      this.owner.tree.fill(node, page.entries, { next: page.next, append: true, most: mostKept });
+      this.owner.tree.fill(node, page.entries, { next: page.next, append: true, most: maxEntries });
     } catch (err) {
       this.owner.tree.fail(node, problemOf(err));
     }
@@ -87,29 +87,29 @@ export class Loader {
     this.owner.changed();
   }
 
-  // changed notes that a folder is not as it is shown; it is read again soon, if anybody looks.
+  // changed marks a folder as outdated. It is read again soon if the tree is visible.
   changed(path) {
     this.#stale.add(path);
-    this.soon();
+    this.updateSoon();
   }
 
-  // everything notes it for all folders that are open.
-  everything() {
+  // reloadAll does so for all open folders.
+  reloadAll() {
     for (const node of this.owner.tree.openFolders()) this.#stale.add(node.path);
-    this.soon();
+    this.updateSoon();
   }
 
-  // resume reads what has changed while nobody looked.
+  // resume reads what changed while the tree was not visible.
   resume() {
-    if (this.#stale.size) this.soon();
+    if (this.#stale.size) this.updateSoon();
   }
 
-  #catchUp() {
-    if (!this.owner.looking()) return;
+  #update() {
+    if (!this.owner.visible()) return;
     const now = Date.now();
     let again = 0;
     for (const path of [...this.#stale]) {
-      const left = (this.#rest.get(path) ?? 0) - now;
+      const left = (this.#notBefore.get(path) ?? 0) - now;
       if (left > 0) {
         again = Math.min(again || left, left);
         continue;
@@ -119,11 +119,11 @@ export class Loader {
       if (node?.children && (node.open || node === this.owner.tree.root)) this.read(node, true);
       else if (node) node.children = null;
     }
-    if (again) setTimeout(() => this.soon(), again);
+    if (again) setTimeout(() => this.updateSoon(), again);
   }
 
-  // reach opens the folders on the way to path, below the tree's root, and gives its node if it is there.
-  async reach(path) {
+  // reveal opens the folders above path and returns its node, or null when it is not there.
+  async reveal(path) {
     const { tree } = this.owner;
     if (!within(path, tree.root.path)) return null;
     let node = tree.root;

@@ -1,10 +1,10 @@
-// A menu at a point or under a button: walked with the arrows, closed by Escape and by a press elsewhere.
-import { h, icon } from "./dom.js";
+// A menu at a position or below a button, with keyboard navigation. Escape and outside clicks close it.
+import { h, icon } from "../js/dom.js";
 
 let open = null;
 
-// openMenu shows items: {icon, text, where, key, act, danger, off, checked} or null for a line. where stands after the text,
-// which cannot change how it is seen. at: {x, y}, or the button.
+// openMenu shows items: {icon, text, where, key, act, danger, off, checked}, or null for a separator. where follows the
+// text, which cannot affect how it is displayed. at: {x, y}, or the button.
 export function openMenu(items, at, { label = "Menu" } = {}) {
   closeMenu();
   const menu = h("div", { class: "menu-list popped", role: "menu", "aria-label": label, popover: "manual" }, items.map(item));
@@ -42,7 +42,7 @@ export function closeMenu(returnFocus = true) {
   if (returnFocus && had) back?.focus?.({ preventScroll: true });
 }
 
-// menuButton is a button that opens a menu; items() gives what is in it at that moment.
+// menuButton makes a button open a menu; items() is called each time.
 export function menuButton(button, items, options) {
   button.setAttribute("aria-haspopup", "menu");
   button.setAttribute("aria-expanded", "false");

@@ -1,8 +1,7 @@
-// The tree of files, without any DOM: what is known of folders, which of them are open, what is selected, and the rows
-// that follow from it.
+// The tree of files, without a DOM: known folders, open folders, the selection, and the resulting rows.
 import { join, parentOf, within } from "./paths.js";
 
-// Node is one entry of the tree. children is null until its folder has been listed.
+// Node is one entry. children is null until its folder has been listed.
 export class Node {
   constructor(path, entry, parent) {
     this.path = path;
@@ -11,11 +10,11 @@ export class Node {
     this.level = parent ? parent.level + 1 : 0;
     this.children = null;
     this.open = false;
-    this.next = ""; // where the folder's listing goes on
-    this.cut = false; // there is more than is kept
-    this.state = ""; // "loading", "slow" (for long enough to say so), "error"
+    this.next = ""; // where the next page starts
+    this.cut = false; // there are more entries than are kept
+    this.state = ""; // "loading", "slow" (loading is shown), "error"
     this.problem = null;
-    this.index = 0; // among the siblings that are shown
+    this.index = 0; // among its visible siblings
     this.of = 0;
   }
 
@@ -23,7 +22,7 @@ export class Node {
     return this.entry.key;
   }
 
-  // folder says whether it can be opened: a folder, or a link to one.
+  // folder says whether the node can be opened: a folder, or a link to one.
   get folder() {
     return this.entry.type === "folder" || (this.entry.type === "link" && this.entry.target_type === "folder");
   }
@@ -33,7 +32,7 @@ export class Node {
   }
 }
 
-// Rows that are no entry tell how a folder stands.
+// Rows that are not entries show the state of a folder.
 const note = (kind, node) => ({ kind, node, level: node.level + 1, path: `${node.path}\0${kind}` });
 
 export class Tree {
@@ -46,30 +45,30 @@ export class Tree {
     this.root = new Node(path, { key: "", type: "folder" }, null);
     this.root.open = true;
     this.rows = [];
-    this.at = new Map(); // path → index of its row
+    this.at = new Map(); // path → row index
     this.selected = new Set();
     this.cursor = "";
     this.anchor = "";
-    this.drafted = null;
+    this.draftNode = null;
   }
 
-  // draft adds a row for something that has no name yet, at the top of its folder.
+  // draft adds a row for a new, unnamed entry at the top of its folder.
   draft(folder, type) {
-    this.drafted = new Node(`${folder.path}\0new`, { key: "", name: "", type, size: 0, mode: "0000", owner: "", group: "", modified: "" }, folder);
-    this.drafted.back = this.cursor;
+    this.draftNode = new Node(`${folder.path}\0new`, { key: "", name: "", type, size: 0, mode: "0000", owner: "", group: "", modified: "" }, folder);
+    this.draftNode.back = this.cursor;
     this.flatten();
-    this.cursor = this.drafted.path;
-    return this.drafted;
+    this.cursor = this.draftNode.path;
+    return this.draftNode;
   }
 
-  // drop removes that row, and puts the cursor back to where it was.
+  // drop removes that row and restores the cursor.
   drop(node) {
-    if (this.drafted === node) this.drafted = null;
+    if (this.draftNode === node) this.draftNode = null;
     if (this.cursor === node.path) this.cursor = node.back;
     this.flatten();
   }
 
-  // find gives the node of a path when it is known.
+  // find returns the node of a path, if known.
   find(path) {
     if (path === this.root.path) return this.root;
     if (!within(path, this.root.path)) return null;
@@ -78,8 +77,7 @@ export class Tree {
     return node;
   }
 
-  // fill takes in a folder's listing: whole, or its next page. Nodes that are still there stay the same, with what is
-  // open and selected in them.
+  // fill sets a folder's entries, or appends its next page. Existing nodes are kept, with their state and selection.
   fill(node, entries, { next = "", append = false, most = Infinity } = {}) {
     const old = new Map((node.children ?? []).map((c) => [c.key, c]));
     const fresh = entries.map((entry) => {
@@ -107,7 +105,7 @@ export class Tree {
     this.flatten();
   }
 
-  // #forget drops the selection of what is gone.
+  // #forget deselects removed entries.
   #forget(node) {
     if (!this.selected.size) return;
     const there = new Set(node.children.map((c) => c.path));
@@ -116,7 +114,7 @@ export class Tree {
     }
   }
 
-  // flatten makes the rows anew.
+  // flatten recomputes the rows.
   flatten() {
     const before = this.at.get(this.cursor) ?? 0;
     this.rows = [];
@@ -129,7 +127,7 @@ export class Tree {
 
   #walk(node) {
     const shown = (node.children ?? []).filter((c) => this.showHidden || !c.hidden);
-    if (this.drafted?.parent === node) shown.unshift(this.drafted);
+    if (this.draftNode?.parent === node) shown.unshift(this.draftNode);
     shown.forEach((child, i) => {
       child.index = i + 1;
       child.of = node.next ? -1 : shown.length;
@@ -144,7 +142,7 @@ export class Tree {
     else if (!shown.length) this.rows.push(note(node.children.length ? "only-hidden" : "empty", node));
   }
 
-  // openFolders are the folders whose listing shows, the root first.
+  // openFolders returns the visible open folders, the root first.
   openFolders() {
     return [this.root, ...this.rows.filter((r) => r instanceof Node && r.folder && r.open)];
   }
@@ -154,16 +152,17 @@ export class Tree {
     return row instanceof Node ? row : null;
   }
 
-  // chosen are the selected nodes in order; without any, the one at the cursor.
-  chosen() {
+  // selection returns the selected nodes in order, or the node at the cursor.
+  selection() {
     const nodes = this.rows.filter((r) => r instanceof Node && this.selected.has(r.path));
     if (nodes.length) return nodes;
     const at = this.current();
     return at ? [at] : [];
   }
 
-  // pick selects as a click or an arrow does. how: "one", "toggle" (Ctrl), "range" (Shift), "move" (Ctrl and an arrow).
-  pick(path, how = "one") {
+  // select updates the selection for a click or a key. how: "one", "toggle" (Ctrl), "range" (Shift), "move" (Ctrl and an
+  // arrow).
+  select(path, how = "one") {
     const to = this.at.get(path);
     if (to === undefined) return;
     if (how === "range") {
@@ -183,14 +182,14 @@ export class Tree {
     this.cursor = path;
   }
 
-  all() {
+  selectAll() {
     for (const row of this.rows) if (row instanceof Node) this.selected.add(row.path);
   }
 
-  // seek gives the next row whose name begins with text, from the cursor on, and around.
-  seek(text) {
+  // findByPrefix returns the next row whose name starts with text, searching from the cursor and wrapping around.
+  findByPrefix(text) {
     const from = this.at.get(this.cursor) ?? -1;
-    const first = text.length === 1 ? from + 1 : Math.max(from, 0); // one letter again goes on to the next
+    const first = text.length === 1 ? from + 1 : Math.max(from, 0); // repeating one letter goes to the next match
     for (let i = 0; i < this.rows.length; i++) {
       const row = this.rows[(first + i) % this.rows.length];
       if (row instanceof Node && row.entry.name.toLowerCase().startsWith(text)) return row;
@@ -198,7 +197,7 @@ export class Tree {
     return null;
   }
 
-  // step gives the row so many rows away that can be gone to.
+  // step returns the row that many rows away, within bounds.
   step(by) {
     const from = this.at.get(this.cursor);
     if (from === undefined) return this.rows[by < 0 ? this.rows.length - 1 : 0] ?? null;

@@ -12,7 +12,7 @@ function home() {
   return tree;
 }
 
-test("rows follow from what is open", () => {
+test("rows follow from the open folders", () => {
   const tree = home();
   const src = tree.find("/home/src");
   src.open = true;
@@ -26,27 +26,27 @@ test("rows follow from what is open", () => {
   assert.equal(tree.find("/elsewhere"), null);
 });
 
-test("a folder that is listed again keeps what is open and selected in it", () => {
+test("refreshing a folder keeps open nodes and the selection", () => {
   const tree = home();
   const src = tree.find("/home/src");
   src.open = true;
   tree.fill(src, [entry("main.go")]);
-  tree.pick("/home/src/main.go");
-  tree.pick("/home/a.txt", "toggle");
+  tree.select("/home/src/main.go");
+  tree.select("/home/a.txt", "toggle");
   tree.fill(tree.root, [entry("new", "folder"), entry("src", "folder"), entry("b.txt")]);
   assert.equal(tree.find("/home/src"), src);
   assert.deepEqual(names(tree), ["new", "src", "  main.go", "b.txt"]);
   assert.deepEqual([...tree.selected], ["/home/src/main.go"]);
 });
 
-test("the cursor stays about where it was when its row goes", () => {
+test("the cursor stays near when its row is removed", () => {
   const tree = home();
-  tree.pick("/home/a.txt");
+  tree.select("/home/a.txt");
   tree.fill(tree.root, [entry("docs", "folder"), entry("src", "folder"), entry(".env"), entry("b.txt")]);
   assert.equal(tree.cursor, "/home/b.txt");
 });
 
-test("a folder that became a file is no folder any more", () => {
+test("a folder that became a file is not open any more", () => {
   const tree = home();
   const src = tree.find("/home/src");
   src.open = true;
@@ -55,37 +55,37 @@ test("a folder that became a file is no folder any more", () => {
   assert.deepEqual(names(tree), ["src"]);
 });
 
-test("clicks and keys select as they do elsewhere", () => {
+test("clicks and keys select as in other file managers", () => {
   const tree = home();
-  tree.pick("/home/src");
-  tree.pick("/home/a.txt", "range");
-  assert.deepEqual(tree.chosen().map((n) => n.key), ["src", ".env", "a.txt"]);
-  tree.pick("/home/.env", "toggle");
-  tree.pick("/home/docs", "toggle");
-  assert.deepEqual(tree.chosen().map((n) => n.key), ["docs", "src", "a.txt"]);
-  tree.pick("/home/b.txt", "move");
+  tree.select("/home/src");
+  tree.select("/home/a.txt", "range");
+  assert.deepEqual(tree.selection().map((n) => n.key), ["src", ".env", "a.txt"]);
+  tree.select("/home/.env", "toggle");
+  tree.select("/home/docs", "toggle");
+  assert.deepEqual(tree.selection().map((n) => n.key), ["docs", "src", "a.txt"]);
+  tree.select("/home/b.txt", "move");
   assert.equal(tree.selected.size, 3);
   assert.equal(tree.cursor, "/home/b.txt");
-  tree.pick("/home/b.txt");
-  assert.deepEqual(tree.chosen().map((n) => n.key), ["b.txt"]);
+  tree.select("/home/b.txt");
+  assert.deepEqual(tree.selection().map((n) => n.key), ["b.txt"]);
 });
 
-test("without a selection what the cursor is on counts", () => {
+test("without a selection the node at the cursor counts", () => {
   const tree = home();
-  assert.deepEqual(tree.chosen(), []);
-  tree.pick("/home/docs", "move");
-  assert.deepEqual(tree.chosen().map((n) => n.key), ["docs"]);
+  assert.deepEqual(tree.selection(), []);
+  tree.select("/home/docs", "move");
+  assert.deepEqual(tree.selection().map((n) => n.key), ["docs"]);
 });
 
-test("typed letters find the next name that begins so, and go round", () => {
+test("typed letters find the next matching name, and wrap around", () => {
   const tree = home();
-  tree.pick("/home/b.txt");
-  assert.equal(tree.seek("d").key, "docs");
-  assert.equal(tree.seek("a.").key, "a.txt");
-  assert.equal(tree.seek("zz"), null);
+  tree.select("/home/b.txt");
+  assert.equal(tree.findByPrefix("d").key, "docs");
+  assert.equal(tree.findByPrefix("a.").key, "a.txt");
+  assert.equal(tree.findByPrefix("zz"), null);
 });
 
-test("states of a folder are rows too", () => {
+test("the states of a folder are rows", () => {
   const tree = home();
   const docs = tree.find("/home/docs");
   docs.open = true;
@@ -103,16 +103,16 @@ test("states of a folder are rows too", () => {
   assert.deepEqual(names(tree).slice(0, 3), ["docs", "  one", "  two"]);
 });
 
-test("of a folder that is too long the beginning is shown, and that there is more", () => {
+test("a folder with too many entries is truncated, with a note", () => {
   const tree = home();
   tree.fill(tree.root, [entry("a"), entry("b")], { next: "more", most: 3 });
   tree.fill(tree.root, [entry("c")], { next: "more", append: true, most: 3 });
   assert.deepEqual(names(tree), ["a", "b", "c", "(cut)"]);
 });
 
-test("something new stands in its folder until it has a name", () => {
+test("a draft stays in its folder until it has a name", () => {
   const tree = home();
-  tree.pick("/home/a.txt");
+  tree.select("/home/a.txt");
   const draft = tree.draft(tree.root, "file");
   assert.equal(tree.rows[0], draft);
   assert.equal(tree.cursor, draft.path);
@@ -121,7 +121,7 @@ test("something new stands in its folder until it has a name", () => {
   assert.equal(tree.cursor, "/home/a.txt");
 });
 
-test("ten thousand entries are rows within a blink", () => {
+test("ten thousand entries become rows quickly", () => {
   const tree = home();
   const entries = Array.from({ length: 10_000 }, (_, i) => entry(`file-${i}`));
   const began = performance.now();

@@ -1,8 +1,9 @@
-// Names come from the sandbox and may hold anything: line breaks, terminal escapes, marks that turn the direction of
-// text, HTML. They are shown as text, and what cannot be seen in them is shown escaped.
+// Names come from the sandbox and may hold anything: line breaks, escape sequences, bidirectional controls, HTML. They are
+// shown as text, with invisible characters escaped.
+import { h } from "../js/dom.js";
 import { bytesOf } from "./paths.js";
 
-// What cannot be seen, or changes how its neighbours are seen.
+// Characters that are invisible, or change how their neighbours are displayed.
 const unseen = /[\p{Cc}\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e0fff}]/u;
 const short = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1b": "\\e", "\0": "\\0" };
 
@@ -13,7 +14,7 @@ function escaped(c) {
   return n > 0xffff ? `\\u{${n.toString(16)}}` : `\\u${n.toString(16).padStart(4, "0")}`;
 }
 
-// pieces cuts text into what can be shown as it is and what is shown escaped. Spaces at the ends of a name count as unseen.
+// pieces splits text into plain and escaped parts. Spaces at the ends of a name are escaped too.
 export function pieces(text, name = true) {
   const out = [];
   const chars = [...text];
@@ -30,7 +31,7 @@ export function pieces(text, name = true) {
   return out;
 }
 
-// piecesOf does it for an encoded name: bytes that are no text are shown as bytes.
+// piecesOf does so for an encoded name. Bytes that are not UTF-8 are shown as bytes.
 export function piecesOf(encoded) {
   const out = [];
   const add = (list) => out.push(...list);
@@ -50,7 +51,7 @@ export function piecesOf(encoded) {
   return out;
 }
 
-// runeAt gives how many bytes the character at i has, or 0 when there is none.
+// runeAt returns the length in bytes of the character at i, or 0 if it is invalid.
 function runeAt(bytes, i) {
   const b = bytes[i];
   const size = b < 0x80 ? 1 : b >= 0xc2 && b < 0xe0 ? 2 : b >= 0xe0 && b < 0xf0 ? 3 : b >= 0xf0 && b < 0xf5 ? 4 : 0;
@@ -62,35 +63,26 @@ function runeAt(bytes, i) {
   }
 }
 
-// plainName is a name on one line for tooltips, messages and what is read aloud.
+// plainName returns a name as one line of text, for tooltips, messages and screen readers.
 export function plainName(encoded) {
   return piecesOf(encoded).map((p) => p.text).join("");
 }
 
-// lineOf is a line of a file on one line: a tab is two spaces wide.
+// lineOf returns a line of a file as one line, with tabs two spaces wide.
 export function lineOf(text) {
   return pieces(text.replaceAll("\t", "  "), false).map((p) => p.text).join("");
 }
 
-// nameElement shows an encoded name, or a path, in an element whose direction is its own.
+// nameElement shows an encoded name or path in an element with its own text direction.
 export function nameElement(encoded, className = "name") {
-  const bdi = document.createElement("bdi");
-  bdi.className = className;
-  for (const piece of piecesOf(encoded)) bdi.append(piece.escaped ? mark(piece.text) : piece.text);
-  return bdi;
+  return shownAs(piecesOf(encoded), className);
 }
 
-// textElement does it for text.
+// textElement does so for text.
 export function textElement(text, className = "name") {
-  const bdi = document.createElement("bdi");
-  bdi.className = className;
-  for (const piece of pieces(text)) bdi.append(piece.escaped ? mark(piece.text) : piece.text);
-  return bdi;
+  return shownAs(pieces(text), className);
 }
 
-function mark(text) {
-  const span = document.createElement("span");
-  span.className = "escaped";
-  span.textContent = text;
-  return span;
+function shownAs(list, className) {
+  return h("bdi", { class: className }, list.map((piece) => (piece.escaped ? h("span", { class: "escaped" }, piece.text) : piece.text)));
 }

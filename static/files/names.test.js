@@ -5,7 +5,7 @@ import { encodeName } from "./paths.js";
 
 const shown = (text) => plainName(encodeName(text));
 
-test("what cannot be seen in a name, or turns it round, is shown escaped", () => {
+test("invisible and bidirectional characters in names are escaped", () => {
   assert.equal(shown("line\nbreak"), "line\\nbreak");
   assert.equal(shown("esc\x1b[31m"), "esc\\e[31m");
   assert.equal(shown("rtl\u202egnp.exe"), "rtl\\u202egnp.exe");
@@ -21,14 +21,14 @@ test("lines of files keep their spaces", () => {
   assert.equal(lineOf("\tif x:\x1b[0m "), "  if x:\\e[0m ");
 });
 
-test("bytes that are no text are shown as bytes", () => {
+test("invalid UTF-8 is shown as bytes", () => {
   assert.equal(plainName("bad%FF%FEbytes"), "bad\\xff\\xfebytes");
   assert.equal(plainName("cut%E2%82"), "cut\\xe2\\x82");
   assert.equal(plainName("%C3%BC%FF%C3%BC"), "ü\\xffü");
   assert.equal(plainName("sur%ED%A0%80"), "sur\\xed\\xa0\\x80");
 });
 
-test("letters of any script, HTML and pictures are text", () => {
+test("letters of any script, HTML and emoji are shown as text", () => {
   for (const name of ["<img src=x onerror=alert(1)>.txt", "עברית", "日本語.txt", "👩‍🚀.md", "a b", "naïve"]) assert.equal(shown(name), name);
   assert.deepEqual(pieces("a\nb"), [{ text: "a", escaped: false }, { text: "\\n", escaped: true }, { text: "b", escaped: false }]);
   assert.deepEqual(piecesOf("plain.txt"), [{ text: "plain.txt", escaped: false }]);

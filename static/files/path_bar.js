@@ -1,41 +1,42 @@
-// PathBar is the address of the tree: any path of the sandbox can be typed, and folders are completed.
-import { h, later } from "./dom.js";
+// PathBar is the address bar of the tree. It completes folders.
+import { h } from "../js/dom.js";
+import { debounce } from "../js/timers.js";
 import { nameElement } from "./names.js";
 import { decodeText, encodePath, isText, join, tidy } from "./paths.js";
 
-const pause = 120; // ms after the last key before folders are asked for
+const pause = 120; // ms after the last key
 const most = 50; // suggestions
 
-// split parts what was typed into the folder to look in and the beginning of a name.
+// split splits the typed text into the folder to list and the prefix of a name.
 export function split(text, home) {
   const cut = text.lastIndexOf("/");
   const folder = text === "~" || cut < 0 ? (text === "~" ? "~" : "") : text.slice(0, cut) || "/";
   return { folder: encodePath(folder || "~", home), begin: text === "~" ? "" : text.slice(cut + 1).toLowerCase() };
 }
 
-// fitting are the entries that a beginning may be completed to.
+// fitting returns the entries that complete a prefix.
 export function fitting(entries, begin) {
   return entries.filter((e) => e.name.toLowerCase().startsWith(begin) && (begin || !e.name.startsWith("."))).slice(0, most);
 }
 
 export class PathBar {
-  #known = new Map(); // folder → promise of its entries, while the field has the focus
+  #known = new Map(); // folder → promise of its entries, while focused
   #shown = [];
   #at = -1;
   #asked = 0;
 
-  // owner: {files, home, go(path) → promise of a fault or ""}
+  // owner: {files, home, go(path) → promise of an error message or ""}
   constructor(owner) {
     this.owner = owner;
     const id = `path-${Math.random().toString(36).slice(2, 8)}`;
     this.field = h("input", {
-      class: "path-field", type: "text", spellcheck: "false", autocapitalize: "off", autocomplete: "off", enterkeyhint: "go", "aria-label": "Folder or file to go to",
+      class: "path-field", type: "text", spellcheck: "false", autocapitalize: "off", autocomplete: "off", enterkeyhint: "go", "aria-label": "Go to a folder or file",
       role: "combobox", "aria-expanded": "false", "aria-controls": id, "aria-autocomplete": "list", title: "A path in the sandbox",
     });
     this.options = h("div", { class: "path-options", id, role: "listbox", "aria-label": "Folders", hidden: true });
     this.fault = h("p", { class: "path-fault", role: "alert", hidden: true });
     this.element = h("div", { class: "path-bar" }, this.field, this.options, this.fault);
-    this.soon = later(() => this.#suggest(), pause);
+    this.soon = debounce(() => this.#suggest(), pause);
     this.#listen();
   }
 
@@ -66,7 +67,7 @@ export class PathBar {
     });
     this.field.addEventListener("keydown", (event) => this.#key(event));
     this.options.addEventListener("pointerdown", (event) => {
-      event.preventDefault(); // the field keeps the focus
+      event.preventDefault(); // keeps the focus in the field
       const i = [...this.options.children].indexOf(event.target.closest("[role=option]"));
       if (i >= 0) this.#take(i, true);
     });
@@ -113,7 +114,7 @@ export class PathBar {
     this.field.setAttribute("aria-activedescendant", `${this.options.id}-${i}`);
   }
 
-  // #take completes the field, and goes there when that is meant.
+  // #take completes the field, or goes to the suggestion.
   #take(i, go) {
     const { path, into } = this.#shown[i];
     if (go || !isText(path)) return this.#go(path);

@@ -1,16 +1,16 @@
-// Paths as the page holds them: absolute, every name percent-encoded the same way. So a name that is no text keeps its
-// very bytes, a path is safe in an address, and two spellings of one path are the same string.
+// Paths are absolute, with every name percent-encoded in one canonical way. So names that are not UTF-8 keep their bytes,
+// paths are safe in URLs, and equal paths are equal strings.
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
 const lenient = new TextDecoder("utf-8");
 const plain = /^[A-Za-z0-9_.!~*'()-]$/;
 
-// encodeName encodes one name that is text.
+// encodeName encodes a name that is text.
 export function encodeName(name) {
   return encodeURIComponent(name.toWellFormed());
 }
 
-// bytesOf gives the bytes that an encoded name or path stands for.
+// bytesOf returns the bytes of an encoded name or path.
 export function bytesOf(encoded) {
   const out = [];
   for (let i = 0; i < encoded.length; i++) {
@@ -23,7 +23,7 @@ export function bytesOf(encoded) {
   return Uint8Array.from(out);
 }
 
-// encodeBytes encodes any bytes, the way that encodeName does it where they are text. Slashes stay.
+// encodeBytes encodes bytes as encodeName does with text. Slashes stay.
 export function encodeBytes(bytes) {
   let out = "";
   for (const b of bytes) {
@@ -33,17 +33,17 @@ export function encodeBytes(bytes) {
   return out;
 }
 
-// canonical brings another's percent-encoding into ours.
+// canonical converts any percent-encoding to the canonical one.
 export function canonical(encoded) {
   return encodeBytes(bytesOf(encoded));
 }
 
-// nameOf gives an entry's name as it stands in a path. Entries whose name is no text bring their bytes along.
+// nameOf returns the encoded name of an entry. Names that are not text come as bytes.
 export function nameOf(entry) {
   return entry.name_encoded ? canonical(entry.name_encoded) : encodeName(entry.name);
 }
 
-// encodePath takes a path that is text. "" and "." are dropped, ".." goes up, "~" is home.
+// encodePath encodes a path that is text. It resolves "", ".", ".." and "~".
 export function encodePath(path, home = "/") {
   if (path === "~" || path.startsWith("~/")) path = decodeText(home) + path.slice(1);
   if (!path.startsWith("/")) path = `${decodeText(home)}/${path}`;
@@ -67,18 +67,18 @@ export function baseOf(path) {
   return path.slice(path.lastIndexOf("/") + 1);
 }
 
-// within says whether path is folder or something below it.
+// within says whether path is folder or below it.
 export function within(path, folder) {
   return path === folder || folder === "/" || path.startsWith(`${folder}/`);
 }
 
-// relative gives path as seen from folder, or null when it is not below.
+// relative returns path relative to folder, or null when it is not below.
 export function relative(path, folder) {
   if (path === folder || !within(path, folder)) return null;
   return path.slice(folder === "/" ? 1 : folder.length + 1);
 }
 
-// isText says whether an encoded path is text throughout.
+// isText says whether an encoded path is valid UTF-8.
 export function isText(encoded) {
   try {
     decoder.decode(bytesOf(encoded));
@@ -88,12 +88,12 @@ export function isText(encoded) {
   }
 }
 
-// decodeText gives the text of an encoded path; what is no text in it becomes U+FFFD.
+// decodeText decodes a path; invalid bytes become U+FFFD.
 export function decodeText(encoded) {
   return lenient.decode(bytesOf(encoded));
 }
 
-// tidy is a path for people: home is "~".
+// tidy returns a path for display, with "~" for the home.
 export function tidy(path, home) {
   const text = decodeText(path);
   const from = decodeText(home);
@@ -101,7 +101,7 @@ export function tidy(path, home) {
   return from !== "/" && text.startsWith(`${from}/`) ? `~${text.slice(from.length)}` : text;
 }
 
-// topmost drops the paths that lie below another one of them: what is done to a folder is done to what is in it.
+// topmost drops paths below another one of the list: an action on a folder includes its contents.
 export function topmost(paths) {
   const kept = [];
   for (const path of [...new Set(paths)].sort()) {
@@ -110,7 +110,7 @@ export function topmost(paths) {
   return kept;
 }
 
-// freeName gives a name beside those taken: "a.txt" becomes "a (2).txt".
+// freeName returns a name that is not taken: "a.txt" becomes "a (2).txt".
 export function freeName(name, taken) {
   if (!taken.has(name)) return name;
   const dot = name.lastIndexOf(".");
@@ -121,11 +121,11 @@ export function freeName(name, taken) {
   }
 }
 
-// nameFault says what is wrong with a name that somebody has typed, or "".
+// nameFault says what is wrong with a typed name, or "".
 export function nameFault(name) {
-  if (!name.trim()) return "It needs a name.";
-  if (name === "." || name === "..") return "This name is taken by the folder itself.";
-  if (name.includes("\0")) return "A name cannot hold a zero byte.";
-  if (new TextEncoder().encode(name).length > 255) return "The name is too long: 255 bytes at most.";
+  if (!name.trim()) return "Enter a name.";
+  if (name === "." || name === "..") return "This name is reserved.";
+  if (name.includes("\0")) return "A name cannot contain a zero byte.";
+  if (new TextEncoder().encode(name).length > 255) return "The name is too long. The limit is 255 bytes.";
   return "";
 }

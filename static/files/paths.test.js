@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as p from "./paths.js";
 
-test("names that are text and names that are bytes stay what they are", () => {
+test("names keep their bytes, whether UTF-8 or not", () => {
   for (const name of ["a b", "ü", "100%", "a+b", "#?&", "日本語", "emoji 🎉", "line\nbreak", "(x)!'*~"]) {
     assert.equal(p.decodeText(p.encodeName(name)), name);
     assert.equal(p.canonical(p.encodeName(name)), p.encodeName(name));
@@ -13,12 +13,12 @@ test("names that are text and names that are bytes stay what they are", () => {
   assert.equal(p.isText("gr%C3%BC"), true);
 });
 
-test("what programs encode in another way is brought into ours", () => {
+test("other percent-encodings become canonical", () => {
   assert.equal(p.canonical("a%2Bb%28c%29~x"), "a%2Bb(c)~x");
   assert.equal(p.canonical("%c3%bc"), "%C3%BC");
 });
 
-test("typed paths are absolute, below home, or relative to it, and never lead above the root", () => {
+test("typed paths are absolute, below home, or relative to it, and never above the root", () => {
   const home = "/home/agent";
   assert.equal(p.encodePath("~", home), home);
   assert.equal(p.encodePath("~/a b/", home), "/home/agent/a%20b");
@@ -27,7 +27,7 @@ test("typed paths are absolute, below home, or relative to it, and never lead ab
   assert.equal(p.encodePath("/", home), "/");
 });
 
-test("a path is taken apart and put together", () => {
+test("paths are split and joined", () => {
   assert.equal(p.parentOf("/a/b"), "/a");
   assert.equal(p.parentOf("/a"), "/");
   assert.equal(p.parentOf("/"), "/");
@@ -40,17 +40,17 @@ test("a path is taken apart and put together", () => {
   assert.equal(p.tidy("/", "/"), "~");
 });
 
-test("what lies in something else of a selection goes with it", () => {
+test("paths below another one of a selection are dropped", () => {
   assert.deepEqual(p.topmost(["/a/b/c", "/a/b", "/ab", "/a/b-c", "/a/b"]), ["/a/b", "/a/b-c", "/ab"]);
 });
 
-test("a name beside one that is taken keeps its ending", () => {
+test("a free name keeps the extension", () => {
   assert.equal(p.freeName("a.txt", new Set(["a.txt", "a%20(2).txt"])), "a%20(3).txt");
   assert.equal(p.freeName(".env", new Set([".env"])), ".env%20(2)");
   assert.equal(p.freeName("free", new Set()), "free");
 });
 
-test("typed names are judged before they are sent", () => {
+test("typed names are validated", () => {
   for (const bad of ["", "  ", ".", "..", "a\0b", "ü".repeat(128)]) assert.notEqual(p.nameFault(bad), "", bad);
   for (const good of ["a", "...", "ü".repeat(127), "a\nb"]) assert.equal(p.nameFault(good), "", good);
 });

@@ -1,16 +1,16 @@
-// TreeView shows a Tree and turns what a person does to it into calls of its owner: an ARIA tree with one focus, rows
-// that exist only while they can be seen, names that are typed in place, and things dragged about.
+// TreeView shows a Tree and passes the user's actions to its owner. It is an ARIA tree with one tab stop, virtual rows,
+// in-place renaming, and drag and drop.
 import { Node } from "./model.js";
 import { baseOf, encodeName, nameFault, parentOf, within } from "./paths.js";
 import { nameElement, plainName, textElement } from "./names.js";
-import { command, h, icon, later } from "./dom.js";
-import { lookOf } from "./kinds.js";
-import { VirtualList } from "./virtual.js";
-import { kindWord, moment, rights, size, whole } from "./words.js";
+import { command, h, icon } from "../js/dom.js";
+import { iconOf } from "./kinds.js";
+import { VirtualList } from "./virtual_list.js";
+import { kindName, shortTime, permissions, size, fullTime } from "./format.js";
 
-const typing = 700; // ms that letters belong together
-const hold = 550; // ms of a finger that mean the menu
-const springs = 700; // ms over a closed folder while dragging, which open it
+const typing = 700; // ms between letters of one prefix
+const hold = 550; // ms; a long press opens the menu
+const springs = 700; // ms; dragging over a closed folder opens it
 export const dragType = "application/x-sandboxd-paths";
 
 export class TreeView {
@@ -32,7 +32,7 @@ export class TreeView {
       h("span", { class: "col-mode" }, "Permissions"), h("span", { class: "col-owner" }, "Owner"));
     this.element = h("div", { class: "tree", role: "tree", tabindex: "0", "aria-multiselectable": "true", "aria-label": "Files", "data-focus": true }, this.head, this.canvas);
     this.list = new VirtualList(this.element, this.canvas, {
-      key: (row) => row.path, make: (row) => this.#make(row), stamp: (row) => this.#stamp(row), place: (e, i) => this.#place(e, i),
+      key: (row) => row.path, make: (row) => this.#make(row), version: (row) => this.#version(row), place: (e, i) => this.#place(e, i),
     });
     this.#listen();
   }
@@ -50,10 +50,10 @@ export class TreeView {
     this.#point();
   }
 
-  // bring makes the cursor's row seen.
-  bring(align) {
+  // scrollTo scrolls to the cursor.
+  scrollTo(align) {
     const i = this.tree.at.get(this.tree.cursor);
-    if (i !== undefined) this.list.bring(i, align);
+    if (i !== undefined) this.list.scrollTo(i, align);
     this.#point();
   }
 
@@ -61,7 +61,7 @@ export class TreeView {
     this.element.focus({ preventScroll: true });
   }
 
-  #stamp(row) {
+  #version(row) {
     if (!(row instanceof Node)) return `${row.kind} ${row.node.state}`;
     const e = row.entry;
     return [e.type, e.target_type, e.size, e.modified, e.mode, e.owner, row.open, row.level, row.state, this.#edit?.path === row.path, this.owner.isCut?.(row.path)].join();
@@ -87,7 +87,7 @@ export class TreeView {
   #make(row) {
     if (!(row instanceof Node)) return this.#makeNote(row);
     const { entry } = row;
-    const look = lookOf(entry, row.open);
+    const look = iconOf(entry, row.open);
     const glyph = h("span", { class: `glyph${look.tint ? ` tint-${look.tint}` : ""}${look.folder ? " folder" : ""}` }, icon(look.icon), entry.type === "link" && icon("arrow", "badge"));
     const twist = h("span", { class: "twist" }, row.folder && icon(row.state === "slow" ? "state-busy" : "right", row.state === "slow" ? "turning" : ""));
     const name = this.#edit?.path === row.path ? this.#edit.input : h("span", { class: "names" }, nameElement(row.key), entry.type === "link" && target(entry));
@@ -96,8 +96,8 @@ export class TreeView {
       "aria-expanded": row.folder ? String(row.open) : null, draggable: "true", title: tooltip(row), "aria-label": spoken(row),
     },
     h("span", { class: "col-name" }, twist, glyph, name),
-    h("span", { class: "col-size" }, entry.type === "file" ? size(entry.size) : ""), h("span", { class: "col-time", title: whole(entry.modified) }, moment(entry.modified)),
-    h("span", { class: "col-mode" }, rights(entry.mode)), h("span", { class: "col-owner" }, entry.owner));
+    h("span", { class: "col-size" }, entry.type === "file" ? size(entry.size) : ""), h("span", { class: "col-time", title: fullTime(entry.modified) }, shortTime(entry.modified)),
+    h("span", { class: "col-mode" }, permissions(entry.mode)), h("span", { class: "col-owner" }, entry.owner));
     element.style.setProperty("--level", row.level - 1);
     element.dataset.path = row.path;
     return element;
@@ -105,9 +105,9 @@ export class TreeView {
 
   #makeNote(row) {
     const { kind, node } = row;
-    const texts = { empty: "Empty", "only-hidden": "Only hidden files", more: "Loading more…", cut: "There are more than can be shown here: find them by name." };
+    const texts = { empty: "Empty", "only-hidden": "Only hidden files", more: "Loading more…", cut: "Too many entries to show. Use the search to find the others." };
     const inside = kind === "loading" ? (node.state === "slow" ? h("span", { class: "skeleton", "aria-label": "Loading…" }) : "")
-      : kind === "error" ? [icon("warn"), h("span", { class: "clip", title: node.problem?.message }, node.problem?.message ?? "It cannot be listed."), h("button", { type: "button", class: "link", tabindex: "-1", click: () => this.owner.retry(node) }, "Retry")]
+      : kind === "error" ? [icon("warn"), h("span", { class: "clip", title: node.problem?.message }, node.problem?.message ?? "The folder could not be listed."), h("button", { type: "button", class: "link", tabindex: "-1", click: () => this.owner.retry(node) }, "Retry")]
         : texts[kind];
     if (kind === "more") queueMicrotask(() => this.owner.more(node));
     const element = h("div", { class: `tree-row note is-${kind}`, role: "none" }, inside);
@@ -116,7 +116,7 @@ export class TreeView {
     return element;
   }
 
-  // edit lets a name be typed in the row of path, and gives it, or "" when it was left as it was.
+  // edit lets the user type a name in the row of path. It resolves to the name, or "" when cancelled.
   edit(path, value, fault = nameFault) {
     this.#edit?.resolve("");
     return new Promise((resolve) => {
@@ -174,14 +174,13 @@ export class TreeView {
     });
     e.addEventListener("contextmenu", (event) => {
       event.preventDefault();
-      if (event.button !== 2 && event.target === e) this.menuAtCursor(); // by the keyboard
+      if (event.button !== 2 && event.target === e) this.menuAtCursor(); // the menu key
       else this.#menuAt(event.target, event.clientX, event.clientY);
     });
     e.addEventListener("dragstart", (event) => this.#dragStart(event));
     e.addEventListener("dragover", (event) => this.#dragOver(event));
     e.addEventListener("dragleave", (event) => !e.contains(event.relatedTarget) && this.#into(""));
     e.addEventListener("drop", (event) => this.#drop(event));
-    this.settle = later(() => this.show(), 0);
   }
 
   #nodeOf(event) {
@@ -194,23 +193,23 @@ export class TreeView {
     const node = this.#nodeOf(event);
     if (this.#press?.spent) return;
     if (!node) {
-      if (!event.target.closest("button")) this.#clear();
+      if (!event.target.closest("button")) this.#clearSelection();
       return;
     }
     const how = event.shiftKey ? "range" : command(event) ? "toggle" : "one";
-    this.tree.pick(node.path, how);
+    this.tree.select(node.path, how);
     this.show();
     if (how !== "one" || event.detail > 1) return;
     if (node.folder) this.owner.toggle(node, !node.open);
     else this.owner.open(node, { pin: false });
   }
 
-  #clear() {
+  #clearSelection() {
     this.tree.selected.clear();
     this.show();
   }
 
-  // A finger held still asks for the menu, where the browser does not turn that into one by itself.
+  // A long press opens the menu in browsers that do not send contextmenu for it.
   #pointer(event) {
     this.#press = null;
     if (event.pointerType !== "touch" || !event.isPrimary) return;
@@ -238,21 +237,21 @@ export class TreeView {
     const row = target.closest?.(".tree-row");
     const node = row && this.#nodeOf({ target: row });
     if (!node) this.tree.selected.clear();
-    else if (!this.tree.selected.has(node.path)) this.tree.pick(node.path);
+    else if (!this.tree.selected.has(node.path)) this.tree.select(node.path);
     this.show();
-    this.owner.menu(node ? this.tree.chosen() : [], { x, y });
+    this.owner.menu(node ? this.tree.selection() : [], { x, y });
   }
 
-  // menuAtCursor is for the keyboard.
+  // menuAtCursor opens the menu from the keyboard.
   menuAtCursor() {
     const box = (this.list.element(this.tree.cursor) ?? this.element).getBoundingClientRect();
-    this.owner.menu(this.tree.chosen(), { x: box.left + 32, y: Math.min(box.bottom, innerHeight - 40) });
+    this.owner.menu(this.tree.selection(), { x: box.left + 32, y: Math.min(box.bottom, innerHeight - 40) });
   }
 
   #go(row, how) {
     if (!row) return;
-    this.tree.pick(row.path, how);
-    this.bring();
+    this.tree.select(row.path, how);
+    this.scrollTo();
     this.show();
   }
 
@@ -277,7 +276,7 @@ export class TreeView {
   }
 
   #toggle(node) {
-    this.tree.pick(node.path, "toggle");
+    this.tree.select(node.path, "toggle");
     this.show();
   }
 
@@ -302,16 +301,16 @@ export class TreeView {
     this.#typedUntil = event.timeStamp + typing;
     setTimeout(() => performance.now() > this.#typedUntil && (this.#typed = ""), typing + 50);
     const same = [...this.#typed].every((c) => c === this.#typed[0]);
-    this.#go(this.tree.seek(same ? this.#typed[0] : this.#typed), "one");
+    this.#go(this.tree.findByPrefix(same ? this.#typed[0] : this.#typed), "one");
     return true;
   }
 
   #dragStart(event) {
     const node = this.#nodeOf(event);
     if (!node || this.#edit) return event.preventDefault();
-    if (!this.tree.selected.has(node.path)) this.tree.pick(node.path);
+    if (!this.tree.selected.has(node.path)) this.tree.select(node.path);
     this.show();
-    const nodes = this.tree.chosen();
+    const nodes = this.tree.selection();
     event.dataTransfer.effectAllowed = "copyMove";
     event.dataTransfer.setData(dragType, JSON.stringify({ base: this.owner.base, paths: nodes.map((n) => n.path) }));
     if (nodes.length === 1 && node.entry.type === "file") this.owner.dragOut?.(event.dataTransfer, node);
@@ -322,7 +321,7 @@ export class TreeView {
     this.dragged = nodes.map((n) => n.path);
   }
 
-  // folderAt is where something that is let go here would land.
+  // #folderAt returns the folder that a drop here goes to.
   #folderAt(event) {
     const node = this.#nodeOf(event);
     if (!node) return this.tree.root;
@@ -369,7 +368,7 @@ export class TreeView {
       const { base, paths } = JSON.parse(own);
       if (base === this.owner.base) this.owner.moved(paths, folder.path, copies(event));
     } catch {
-      // not from a tree of ours
+      // not from one of these trees
     }
   }
 }
@@ -382,15 +381,15 @@ function target(entry) {
 
 function tooltip(node) {
   const e = node.entry;
-  const lines = [plainName(node.key), kindWord(e)];
+  const lines = [plainName(node.key), kindName(e)];
   if (e.type === "file") lines.push(`${size(e.size)} (${e.size.toLocaleString("en")} bytes)`);
   if (e.type === "link") lines.push(`→ ${plainName(encodeName(e.target ?? ""))}`);
-  lines.push(`Modified ${whole(e.modified)}`, `${rights(e.mode)} (${e.mode}) ${e.owner}:${e.group}`);
+  lines.push(`Modified ${fullTime(e.modified)}`, `${permissions(e.mode)} (${e.mode}) ${e.owner}:${e.group}`);
   return lines.join("\n");
 }
 
 function spoken(node) {
   const e = node.entry;
-  const what = node.folder ? "folder" : e.type === "file" ? size(e.size) : kindWord(e);
+  const what = node.folder ? "folder" : e.type === "file" ? size(e.size) : kindName(e);
   return `${plainName(baseOf(node.path))}, ${what}`;
 }

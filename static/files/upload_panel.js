@@ -1,13 +1,13 @@
-// UploadPanel shows how uploads stand: one line for all, and a list of those that are under way or went wrong.
-import { button, h, icon } from "./dom.js";
+// UploadPanel shows the progress of uploads: a summary, and a list of active and failed ones.
+import { button, h, icon } from "../js/dom.js";
 import { choose } from "./dropped.js";
 import { tell } from "./dialog.js";
 import { nameElement, plainName } from "./names.js";
 import { baseOf } from "./paths.js";
-import { count, size, span } from "./words.js";
+import { count, size, duration } from "./format.js";
 
 const most = 40; // lines
-const look = 3000; // ms over which the speed is taken
+const look = 3000; // ms over which the speed is averaged
 
 export class UploadPanel {
   #frame = 0;
@@ -19,10 +19,10 @@ export class UploadPanel {
     this.title = h("span", { class: "clip" });
     this.details = h("span", { class: "clip" });
     this.bar = h("progress", { max: "1", "aria-label": "Uploads" });
-    this.fold = button("down", "Show each", () => this.#toggle(), { "aria-expanded": "false" });
+    this.fold = button("down", "Show details", () => this.#toggle(), { "aria-expanded": "false" });
     this.stop = button("close", "Cancel all", () => this.#close());
     this.list = h("ul", { class: "upload-list", hidden: true });
-    this.status = h("span", { class: "hush", role: "status" });
+    this.status = h("span", { class: "visually-hidden", role: "status" });
     this.element = h("div", { class: "uploads", hidden: true }, h("div", { class: "upload-head" }, icon("upload"), h("span", { class: "upload-words" }, this.title, this.details), this.fold, this.stop), this.bar, this.list, this.status);
   }
 
@@ -40,7 +40,7 @@ export class UploadPanel {
     }
   }
 
-  // soon draws with the next frame.
+  // soon redraws with the next frame.
   soon() {
     this.#frame ||= requestAnimationFrame(() => {
       this.#frame = 0;
@@ -70,7 +70,7 @@ export class UploadPanel {
   #words(total, open, wrong) {
     if (!open) {
       const done = total.done ? `${count(total.done, "file")} uploaded` : "";
-      const bad = wrong.length ? `${count(wrong.length, "upload")} not finished` : "";
+      const bad = wrong.length ? `${count(wrong.length, "upload")} incomplete` : "";
       return [done, bad].filter(Boolean).join(", ");
     }
     return total.files > 1 ? `Uploading ${Math.min(total.done + 1, total.files)} of ${total.files}` : "Uploading";
@@ -78,7 +78,7 @@ export class UploadPanel {
 
   #pace(total) {
     const speed = this.#speed(total.sent);
-    const rest = speed > 0 ? `${size(speed)}/s · ${span((total.bytes - total.sent) / speed)} left` : "";
+    const rest = speed > 0 ? `${size(speed)}/s · ${duration((total.bytes - total.sent) / speed)} left` : "";
     return [`${size(total.sent)} of ${size(total.bytes)}`, rest].filter(Boolean).join(" · ");
   }
 
@@ -90,7 +90,7 @@ export class UploadPanel {
   }
 
   #say(open, wrong, total) {
-    const text = open ? `Uploading ${count(total.files, "file")}` : wrong ? `${count(wrong, "upload")} not finished` : total.done ? "Upload done" : "";
+    const text = open ? `Uploading ${count(total.files, "file")}` : wrong ? `${count(wrong, "upload")} incomplete` : total.done ? "Upload complete" : "";
     if (text !== this.#told) this.status.textContent = this.#told = text;
   }
 
@@ -104,8 +104,8 @@ export class UploadPanel {
   #line(u) {
     const part = u.size ? u.sent / u.size : u.state === "done" ? 1 : 0;
     const words = {
-      waiting: "Waiting", sending: `${Math.floor(part * 100)} %`, asking: "Name is taken", broken: "Connection lost, trying again…",
-      failed: u.problem?.message, missing: "Was interrupted. Choose the same file again to go on.", done: "Done",
+      waiting: "Waiting", sending: `${Math.floor(part * 100)} %`, asking: "Name already taken", broken: "Connection lost, retrying…",
+      failed: u.problem?.message, missing: "Interrupted. Choose the same file again to resume.", done: "Done",
     }[u.state];
     const bad = u.state === "failed" || u.state === "missing";
     return h("li", { class: `upload ${u.state}` },
@@ -113,13 +113,13 @@ export class UploadPanel {
       h("span", { class: bad ? "upload-fault" : "quiet" }, u.folder ? "Folder" : words),
       u.state === "failed" && button("restart", "Try again", () => this.uploads.retry(u)),
       u.state === "missing" && button("upload", "Choose the file", () => this.#adopt(u)),
-      u.state !== "done" && button("close", u.state === "missing" ? "Forget it" : "Cancel", () => this.uploads.cancel(u)));
+      u.state !== "done" && button("close", u.state === "missing" ? "Remove" : "Cancel", () => this.uploads.cancel(u)));
   }
 
   async #adopt(upload) {
     const [file] = await choose({ many: false });
     if (file && !this.uploads.adopt(upload, file)) {
-      tell("This is another file", `The upload was begun with a file of ${size(upload.size)}, changed ${new Date(upload.modified).toLocaleString()}. Upload this one anew instead.`);
+      tell("A different file", `The upload started with a file of ${size(upload.size)}, modified ${new Date(upload.modified).toLocaleString()}. Upload this one separately.`);
     }
   }
 }

@@ -1,23 +1,26 @@
-// Uploads is the queue of files on their way into a sandbox. Large ones go in pieces and go on where they were after a
-// lost connection, and after a reload once the person has chosen the same file again. What another window is sending is
-// that one's: it is not shown, gone on with or abandoned here. It draws nothing.
+// Uploads is the upload queue. Large files are sent in pieces and resume after a lost connection, and after a reload once
+// the user has chosen the same file again. Uploads of other windows are neither shown, continued nor cancelled here. No DOM
+// in here.
+import { delayAfter } from "../js/reconnect.js";
+import { readJSON, writeJSON } from "../js/storage.js";
 import { Problem, problemOf } from "./api.js";
 import { baseOf, freeName, join, parentOf } from "./paths.js";
 
-export const piece = 8 << 20; // bytes of a piece; smaller files go whole
+export const piece = 8 << 20; // bytes; smaller files are sent in one request
 const atOnce = 3;
-const tries = 8; // failures in a row before a person is asked
-const longestDelay = 30_000; // ms
+const tries = 8; // consecutive failures before giving up
+const backoff = { first: 1000, longest: 30_000, chance: 1 };
 
-// States of an upload: "waiting" (for its turn), "sending", "asking" (the name is taken), "broken" (tries again soon),
-// "failed" (problem says why; retry() tries again), "missing" (begun before the page was loaded; needs its file), "done".
+// States of an upload: "waiting" (queued), "sending", "asking" (the name is taken), "broken" (retries soon), "failed" (see
+// problem; retry() tries again), "missing" (from an earlier page load; needs its file), "done".
 export class Uploads {
-  #choice = ""; // for all that meet a file that is there
+  #choice = ""; // the user's choice for all name conflicts
   #asking = Promise.resolve();
   #last = 0;
 
-  // options: owner, a name for whose uploads are kept · send(request) as in send.js · ask(upload, more) gives {what: "replace" | "both" | "skip", all} · changed() ·
-  // arrived(path) · store (of Storage's kind, or null) · locks (navigator.locks, which plain HTTP has not) · wait(ms, signal)
+  // options: owner (key of browser storage), send(request) as in upload_request.js, ask(upload, more) → {what: "replace" |
+  // "both" | "skip", all}, changed(), arrived(path), store (a Storage, or null), locks (navigator.locks, missing without
+  // HTTPS), wait(ms, signal).
   constructor(files, options) {
     this.files = files;
     Object.assign(this, options);
@@ -35,12 +38,12 @@ export class Uploads {
     return this.list.filter((u) => !["done", "failed", "missing"].includes(u.state));
   }
 
-  // fragile says whether something is open that a reload would lose: what goes whole.
+  // fragile says whether a reload would lose an upload: files sent in one request cannot resume.
   get fragile() {
     return this.open.some((u) => u.size <= piece);
   }
 
-  // add takes in files: [{file, path}], where path is where the file goes. Folders without files: {path}.
+  // add queues files: [{file, path}], where path is the target. Folders have no file.
   add(items) {
     if (!this.open.length) {
       this.#choice = "";
@@ -55,7 +58,7 @@ export class Uploads {
     this.#turn();
   }
 
-  // adopt gives an upload of an earlier page its file. It says whether it is the same file.
+  // adopt gives an upload from an earlier page load its file. It says whether the file is the same.
   adopt(upload, file) {
     if (!isSame(upload, file)) return false;
     Object.assign(upload, { file, state: "waiting", problem: null });
@@ -68,7 +71,7 @@ export class Uploads {
     this.#turn();
   }
 
-  // cancel ends an upload and forgets what has arrived of it, unless another window goes on with it.
+  // cancel removes an upload and what the server has of it, unless another window continues it.
   cancel(upload) {
     upload.away.abort();
     this.list = this.list.filter((u) => u !== upload);
@@ -85,7 +88,7 @@ export class Uploads {
     this.changed();
   }
 
-  // total says how far all of it is.
+  // total sums up the progress.
   total() {
     const counted = this.list.filter((u) => !["missing", "failed"].includes(u.state));
     return {
@@ -131,7 +134,7 @@ export class Uploads {
     this.#turn();
   }
 
-  // #attempt sends the upload or finds out why not. It gives whether it is over; what cannot be mended is thrown.
+  // #attempt tries to send the upload and says whether it is over. It throws failures that a retry cannot fix.
   async #attempt(upload, signal) {
     try {
       if (upload.folder) await this.files.mkdir(upload.path, true).catch(allowTaken);
@@ -145,7 +148,7 @@ export class Uploads {
       if (!problem.passing || ++upload.failures >= tries) throw problem;
       Object.assign(upload, { state: "broken", problem });
       this.changed();
-      await this.wait(Math.min(1000 * 2 ** (upload.failures - 1), longestDelay), signal);
+      await this.wait(delayAfter(upload.failures - 1, backoff), signal);
       Object.assign(upload, { state: "sending", problem: null });
       this.changed();
       return false;
@@ -169,7 +172,7 @@ export class Uploads {
     let at = await this.#offset(upload, signal);
     for (let stuck = 0; ; ) {
       const end = Math.min(at + piece, upload.size);
-      const part = at < end ? `${at}-${end - 1}` : "*"; // all is there, and only its name is missing
+      const part = at < end ? `${at}-${end - 1}` : "*"; // everything was sent, only the file's name is missing
       const headers = { "Content-Range": `bytes ${part}/${upload.size}` };
       if (!upload.replace) headers["If-None-Match"] = "*";
       const url = this.files.url(upload.path, { upload: upload.id, parents: "true" });
@@ -213,7 +216,7 @@ export class Uploads {
     });
   }
 
-  // #taken asks what to do about a file that is there already, one question at a time.
+  // #taken asks about a name conflict, one question at a time.
   async #taken(upload) {
     upload.state = "asking";
     this.changed();
@@ -238,7 +241,7 @@ export class Uploads {
     return what;
   }
 
-  // #beside gives the path of a name that is free.
+  // #beside returns a free path in the same folder.
   async #beside(path) {
     const folder = parentOf(path);
     const taken = new Set([baseOf(path)]);
@@ -249,7 +252,7 @@ export class Uploads {
     }
   }
 
-  // #hold keeps other windows away from an upload until it is released.
+  // #hold locks an upload against other windows.
   #hold(upload) {
     if (!this.locks || upload.release) return null;
     return new Promise((held, refused) => {
@@ -263,7 +266,7 @@ export class Uploads {
     });
   }
 
-  // #abandon forgets an upload and what has arrived of it, if it is this window's.
+  // #abandon forgets an upload and deletes its pieces, unless another window has it.
   #abandon(upload) {
     const remove = () => {
       this.#forget(upload);
@@ -271,24 +274,24 @@ export class Uploads {
     };
     if (upload.release) remove();
     else if (this.locks) this.locks.request(lockOf(upload), { ifAvailable: true }, (lock) => lock && remove()).catch(() => {});
-    else if (upload.state === "missing") this.#forget(upload); // it may be another window's
+    else if (upload.state === "missing") this.#forget(upload); // another window may have it
     else remove();
   }
 
-  // #remove removes what has arrived, which is refused as long as the piece that was on its way is still being taken.
+  // #remove deletes the pieces. The server refuses while the last one is still being written.
   async #remove(upload) {
     for (let i = 0; i < tries; i++) {
       try {
         return await this.files.json(this.files.url(upload.path, { upload: upload.id }), { method: "DELETE" });
       } catch (err) {
-        if (err.status !== 409) return null; // it is swept after a day
+        if (err.status !== 409) return null; // the server deletes it after a day
       }
       await this.wait(100 * 2 ** i, new AbortController().signal);
     }
     return null;
   }
 
-  // What is under way is kept, so that a page that is loaded anew can go on with it.
+  // Active uploads are stored, so that they can resume after a reload.
   #remember(upload) {
     const { id, path, size, modified } = upload;
     this.#write([...this.#read().filter((r) => r.id !== id), { id, path, size, modified, at: Date.now() }].slice(-50));
@@ -299,21 +302,11 @@ export class Uploads {
   }
 
   #read() {
-    try {
-      const kept = JSON.parse(this.store?.getItem(this.storeKey) ?? "[]");
-      return kept.filter((r) => Date.now() - r.at < 86_400_000);
-    } catch {
-      return [];
-    }
+    return readJSON(this.store, this.storeKey, []).filter((r) => Date.now() - r.at < 86_400_000);
   }
 
   #write(records) {
-    try {
-      if (records.length) this.store?.setItem(this.storeKey, JSON.stringify(records));
-      else this.store?.removeItem(this.storeKey);
-    } catch {
-      // a full store costs the going on after a reload, no more
-    }
+    writeJSON(this.store, this.storeKey, records.length ? records : undefined);
   }
 
   get storeKey() {
@@ -322,7 +315,7 @@ export class Uploads {
 
   #recall() {
     for (const record of this.#read()) {
-      if (this.locks) this.locks.request(lockOf(record), () => this.#miss(record)).catch(() => {}); // once no window sends it
+      if (this.locks) this.locks.request(lockOf(record), () => this.#miss(record)).catch(() => {}); // when no window sends it any more
       else this.#miss(record);
     }
   }
@@ -334,7 +327,7 @@ export class Uploads {
   }
 }
 
-// isSame says whether a file is the one that an upload was begun with.
+// isSame says whether a file is the one that an upload was started with.
 export function isSame(upload, file) {
   return upload.size === file.size && upload.modified === file.lastModified;
 }
@@ -344,7 +337,7 @@ function lockOf({ id }) {
 }
 
 function takenProblem() {
-  return Object.assign(new Problem(412, "taken", "There is a file of this name already."), { taken: true });
+  return Object.assign(new Problem(412, "taken", "A file with this name already exists."), { taken: true });
 }
 
 function allowTaken(err) {

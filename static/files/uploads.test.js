@@ -1,22 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { FakeStorage, turns } from "../js/fake_dom.js";
 import { Problem } from "./api.js";
 import { isSame, piece, Uploads } from "./uploads.js";
 
-class Store extends Map {
-  getItem(key) {
-    return this.get(key) ?? null;
-  }
-  setItem(key, value) {
-    this.set(key, value);
-  }
-  removeItem(key) {
-    this.delete(key);
-  }
-}
-
-// A sandbox of whole files, which takes pieces as sandboxd does.
-function world({ there = {}, store = new Store(), answers = [], ask, locks, parts = new Map(), busy = 0 } = {}) {
+// A fake sandbox that accepts whole files and pieces as sandboxd does.
+function world({ there = {}, store = new FakeStorage(), answers = [], ask, locks, parts = new Map(), busy = 0 } = {}) {
   const disk = new Map(Object.entries(there));
   const sent = [];
   const folders = [];
@@ -72,7 +61,7 @@ async function settled(queue) {
   return queue.list.map((u) => u.state);
 }
 
-test("files go whole, with the folders on their way, and empty folders too", async () => {
+test("small files are sent whole, with their folders, and empty folders are created", async () => {
   const w = world();
   w.queue.add([{ file: file(3), path: "/a/one" }, { file: file(0), path: "/a/two" }, { path: "/a/empty" }]);
   assert.deepEqual(await settled(w.queue), ["done", "done", "done"]);
@@ -82,7 +71,7 @@ test("files go whole, with the folders on their way, and empty folders too", asy
   assert.deepEqual(w.arrived.sort(), ["/a/empty", "/a/one", "/a/two"]);
 });
 
-test("large files go in pieces, and leave no record behind", async () => {
+test("large files are sent in pieces, and leave no record", async () => {
   const w = world();
   w.queue.add([{ file: file(2 * piece + 5), path: "/big" }]);
   assert.deepEqual(await settled(w.queue), ["done"]);
@@ -91,7 +80,7 @@ test("large files go in pieces, and leave no record behind", async () => {
   assert.equal(w.store.size, 0);
 });
 
-test("a lost connection goes on where it was", async () => {
+test("an upload resumes after a lost connection", async () => {
   const w = world({ answers: [null, new Problem(0, "offline", "lost"), new Problem(0, "offline", "lost")] });
   w.queue.add([{ file: file(3 * piece), path: "/big" }]);
   assert.deepEqual(await settled(w.queue), ["done"]);
@@ -99,7 +88,7 @@ test("a lost connection goes on where it was", async () => {
   assert.equal(w.sent[3].headers["Content-Range"], `bytes ${piece}-${2 * piece - 1}/${3 * piece}`);
 });
 
-test("a piece that arrived though its answer was lost is not sent twice", async () => {
+test("a piece whose response was lost is not sent twice", async () => {
   const w = world({
     answers: [async (url) => {
       w.parts.set(url.upload, piece);
@@ -111,7 +100,7 @@ test("a piece that arrived though its answer was lost is not sent twice", async 
   assert.equal(w.sent[1].headers["Content-Range"], `bytes ${piece}-${2 * piece - 1}/${2 * piece}`);
 });
 
-test("a file of which all has arrived only gets its name", async () => {
+test("a file that is complete only gets its name", async () => {
   const w = world({
     answers: [async (url) => {
       w.parts.set(url.upload, 2 * piece);
@@ -124,8 +113,8 @@ test("a file of which all has arrived only gets its name", async () => {
   assert.equal(w.disk.get("/big"), 2 * piece);
 });
 
-test("after a reload the same file goes on, and another one does not", async () => {
-  const store = new Store();
+test("after a reload the same file resumes, and another does not", async () => {
+  const store = new FakeStorage();
   const first = world({ store, answers: [null, async (_, signal) => new Promise((_ok, no) => signal.addEventListener("abort", () => no(new Problem(0, "left", "gone"))))] });
   first.queue.add([{ file: file(3 * piece), path: "/big" }]);
   for (let i = 0; i < 1000 && first.sent.length < 2; i++) await new Promise(setImmediate);
@@ -142,9 +131,9 @@ test("after a reload the same file goes on, and another one does not", async () 
   assert.equal(store.size, 0);
 });
 
-// The locks of a browser's windows.
+// Fake Web Locks.
 function locksOf() {
-  const held = new Map(); // name → what waits for it
+  const held = new Map(); // name → waiting requests
   const request = async (name, options, act = options) => {
     while (held.has(name)) {
       if (options.ifAvailable) return act(null);
@@ -162,11 +151,7 @@ function locksOf() {
   return { held, request };
 }
 
-const turns = async (n = 20) => {
-  for (let i = 0; i < n; i++) await new Promise(setImmediate);
-};
-
-// until lets a request wait until it is told to go on, or given up.
+// until returns an answer that blocks a request until go() or an abort.
 function until() {
   let go;
   const answer = (_, signal) => new Promise((ok, no) => {
@@ -176,8 +161,8 @@ function until() {
   return { answer, go: () => go() };
 }
 
-test("an upload of another window is neither shown nor abandoned, and becomes this one's when that ends", async () => {
-  const shared = { store: new Store(), locks: locksOf(), parts: new Map() };
+test("another window's upload is neither shown nor cancelled, and can be adopted once that ends", async () => {
+  const shared = { store: new FakeStorage(), locks: locksOf(), parts: new Map() };
   const wait = until();
   const first = world({ ...shared, answers: [null, wait.answer] });
   first.queue.add([{ file: file(3 * piece), path: "/big" }]);
@@ -194,8 +179,8 @@ test("an upload of another window is neither shown nor abandoned, and becomes th
   assert.equal(shared.locks.held.size, 0);
 });
 
-test("what a window leaves unfinished is shown by another, and only one goes on with it", async () => {
-  const shared = { store: new Store(), locks: locksOf(), parts: new Map([["abc", piece]]) };
+test("an unfinished upload is offered in every window, and only one resumes it", async () => {
+  const shared = { store: new FakeStorage(), locks: locksOf(), parts: new Map([["abc", piece]]) };
   shared.store.setItem("uploads ann box", JSON.stringify([{ id: "abc", path: "/big", size: 2 * piece, modified: 7, at: Date.now() }]));
   const wait = until();
   const first = world({ ...shared, answers: [wait.answer] });
@@ -218,9 +203,9 @@ test("what a window leaves unfinished is shown by another, and only one goes on 
   assert.equal(shared.store.size, 0);
 });
 
-test("what no window sends can be abandoned, and where that cannot be told it is left to the sweep", async () => {
+test("an upload that no window sends can be cancelled; without Web Locks the server cleans up", async () => {
   for (const [locks, left] of [[locksOf(), 0], [undefined, 1]]) {
-    const shared = { store: new Store(), locks, parts: new Map([["abc", piece]]) };
+    const shared = { store: new FakeStorage(), locks, parts: new Map([["abc", piece]]) };
     shared.store.setItem("uploads ann box", JSON.stringify([{ id: "abc", path: "/big", size: 2 * piece, modified: 7, at: Date.now() }]));
     const w = world(shared);
     await turns();
@@ -231,8 +216,8 @@ test("what no window sends can be abandoned, and where that cannot be told it is
   }
 });
 
-test("dropping the same file again after a reload goes on too", async () => {
-  const store = new Store();
+test("dropping the same file after a reload resumes", async () => {
+  const store = new FakeStorage();
   store.setItem("uploads ann box", JSON.stringify([{ id: "abc", path: "/big", size: 2 * piece, modified: 7, at: Date.now() }, { id: "old", path: "/x", size: 1, modified: 1, at: 0 }]));
   const w = world({ store });
   assert.equal(w.queue.list.length, 1, "what is older than a day has been swept");
@@ -243,7 +228,7 @@ test("dropping the same file again after a reload goes on too", async () => {
   assert.equal(w.sent[0].upload, "abc");
 });
 
-test("a name that is taken is asked about, once when it is meant for all", async () => {
+test("name conflicts are asked about, once when the answer is for all", async () => {
   const w = world({ there: { "/a": 1, "/b": 1, "/c": 1 }, ask: async () => ({ what: "replace", all: true }) });
   w.queue.add(["/a", "/b", "/c", "/d"].map((path) => ({ file: file(9), path })));
   assert.deepEqual(await settled(w.queue), ["done", "done", "done", "done"]);
@@ -251,7 +236,7 @@ test("a name that is taken is asked about, once when it is meant for all", async
   assert.deepEqual([...w.disk.values()], [9, 9, 9, 9]);
 });
 
-test("both are kept under another name, and what is skipped is gone from the list", async () => {
+test("keeping both renames the upload, and skipped ones leave the list", async () => {
   const w = world({ there: { "/a.txt": 1, "/a%20(2).txt": 1, "/b": 1 }, ask: async (u) => ({ what: u.path === "/b" ? "skip" : "both" }) });
   w.queue.add([{ file: file(9), path: "/a.txt" }, { file: file(9), path: "/b" }]);
   assert.deepEqual(await settled(w.queue), ["done"]);
@@ -259,14 +244,14 @@ test("both are kept under another name, and what is skipped is gone from the lis
   assert.equal(w.disk.get("/b"), 1);
 });
 
-test("a large file asks before it is sent", async () => {
+test("a name conflict of a large file is asked about before sending", async () => {
   const w = world({ there: { "/big": 1 }, ask: async () => ({ what: "skip" }) });
   w.queue.add([{ file: file(2 * piece), path: "/big" }]);
   assert.deepEqual(await settled(w.queue), []);
   assert.equal(w.sent.length, 0);
 });
 
-test("what cannot be mended fails with its reason, and can be tried again", async () => {
+test("a permanent failure shows its reason and can be retried", async () => {
   const w = world({ answers: [{ status: 507, body: "", problem: new Problem(507, "disk_full", "The disk is full.") }] });
   w.queue.add([{ file: file(5), path: "/a" }]);
   assert.deepEqual(await settled(w.queue), ["failed"]);
@@ -276,14 +261,14 @@ test("what cannot be mended fails with its reason, and can be tried again", asyn
   assert.deepEqual(await settled(w.queue), ["done"]);
 });
 
-test("after enough failures a person is asked", async () => {
+test("retries are bounded", async () => {
   const w = world({ answers: Array.from({ length: 20 }, () => new Problem(0, "offline", "lost")) });
   w.queue.add([{ file: file(5), path: "/a" }]);
   assert.deepEqual(await settled(w.queue), ["failed"]);
   assert.ok(w.sent.length < 20);
 });
 
-test("cancelling stops what is sent and forgets what has arrived", async () => {
+test("cancelling stops the request and deletes the pieces", async () => {
   let left = false;
   const w = world({ answers: [null, null, (_, signal) => new Promise((_ok, no) => signal.addEventListener("abort", () => ((left = true), no(new Problem(0, "left", "gone")))))] });
   w.queue.add([{ file: file(3 * piece), path: "/big" }, { file: file(1), path: "/small" }]);
@@ -296,7 +281,7 @@ test("cancelling stops what is sent and forgets what has arrived", async () => {
   assert.equal(w.store.size, 0);
 });
 
-test("what has arrived is forgotten also while the last piece is still being taken", async () => {
+test("pieces are deleted even while the last one is being written", async () => {
   const wait = until();
   const w = world({ answers: [null, wait.answer], busy: 3 });
   w.queue.add([{ file: file(3 * piece), path: "/big" }]);
@@ -307,7 +292,7 @@ test("what has arrived is forgotten also while the last piece is still being tak
   assert.deepEqual([w.parts.size, w.store.size], [0, 0]);
 });
 
-test("ten thousand small files are no work for the queue itself", async () => {
+test("the queue handles ten thousand small files", async () => {
   const w = world();
   w.queue.add(Array.from({ length: 10_000 }, (_, i) => ({ file: file(1), path: `/f${i}` })));
   const began = performance.now();
@@ -316,7 +301,7 @@ test("ten thousand small files are no work for the queue itself", async () => {
   assert.ok(performance.now() - began < 20_000, `${performance.now() - began} ms`);
 });
 
-test("a file is the same by size and time", () => {
+test("files are compared by size and time", () => {
   assert.ok(isSame({ size: 5, modified: 7 }, file(5)));
   assert.ok(!isSame({ size: 5, modified: 6 }, file(5)));
 });

@@ -1,110 +1,107 @@
-// Watch is the page's one channel for changed folders. Whoever shows a folder wants it watched; the channel is opened anew
-// when what is wanted changes, closed while nobody can see it, and never wakes a sandbox.
-import { later } from "./dom.js";
+// Watch is the page's one channel for changed folders. It is reopened when the set of watched folders changes, and closed
+// while the page is not visible. It never wakes a sandbox.
+import { delayAfter } from "../js/reconnect.js";
+import { debounce } from "../js/timers.js";
 
-const most = 64; // folders that sandboxd watches for one channel
-const settle = 250; // ms that wishes are collected
-const firstWait = 1000; // ms before the channel is opened again
-const longestWait = 60_000;
+const limit = 64; // folders per channel, as in sandboxd
+const settle = 250; // ms in which changes to the set are collected
+const backoff = { first: 1000, longest: 60_000 }; // ms before an ended channel is reopened
 
-// chosen picks the folders to watch: what comes first in each wish counts most.
-export function chosen(wishes, limit = most) {
-  const lists = [...wishes];
+// fairShare picks the folders to watch: from each list in turn, the first ones first.
+export function fairShare(lists, most = limit) {
   const out = new Set();
-  for (let i = 0; out.size < limit && lists.some((l) => i < l.length); i++) {
-    for (const list of lists) if (i < list.length && out.size < limit) out.add(list[i]);
+  for (let i = 0; out.size < most && lists.some((l) => i < l.length); i++) {
+    for (const list of lists) if (i < list.length && out.size < most) out.add(list[i]);
   }
   return [...out].sort();
 }
 
 export class Watch {
-  #wishes = new Map(); // owner → {folders, changed}
+  #wanted = new Map(); // owner → {folders, changed}
   #channel = null;
-  #before = null; // which goes on until #channel watches
-  #watched = "";
-  #sure = false; // #channel watches, and has done so without a cut
-  #wait = firstWait;
+  #previous = null; // stays open until #channel watches
+  #key = "";
+  #complete = false; // #channel has watched without interruption
+  #failures = 0;
   #timer = 0;
   #on = true;
 
   constructor(files) {
     this.files = files;
-    this.soon = later(() => this.#apply(), settle);
+    this.applySoon = debounce(() => this.#apply(), settle);
   }
 
-  // want says which folders owner shows; changed(folder) is called for these. What may have changed while there was no
-  // channel counts as changed.
+  // want sets the folders that owner shows; changed(folder) is called for them. After an interruption all count as changed.
   want(owner, folders, changed) {
-    this.#wishes.set(owner, { folders, changed });
-    this.soon();
+    this.#wanted.set(owner, { folders, changed });
+    this.applySoon();
   }
 
   drop(owner) {
-    this.#wishes.delete(owner);
-    this.soon();
+    this.#wanted.delete(owner);
+    this.applySoon();
   }
 
-  // run says whether there is anybody to tell and a sandbox to ask.
+  // run turns watching on or off.
   run(on) {
     if (this.#on === on) return;
     this.#on = on;
-    this.#wait = firstWait;
-    this.soon();
+    this.#failures = 0;
+    this.applySoon();
   }
 
   get watched() {
-    return this.#watched ? this.#watched.split("\n") : [];
+    return this.#key ? this.#key.split("\n") : [];
   }
 
   #apply() {
-    const wanted = this.#on ? chosen([...this.#wishes.values()].map((w) => w.folders)) : [];
+    const wanted = this.#on ? fairShare([...this.#wanted.values()].map((w) => w.folders)) : [];
     const key = wanted.join("\n");
-    if (key === this.#watched && (this.#channel || !key)) return;
+    if (key === this.#key && (this.#channel || !key)) return;
     if (!key) return this.#close();
-    const known = new Set(this.#channel && this.#sure ? this.watched : []);
+    const known = new Set(this.#channel && this.#complete ? this.watched : []);
     clearTimeout(this.#timer);
-    this.#before?.close();
-    this.#before = this.#channel;
-    this.#watched = key;
+    this.#previous?.close();
+    this.#previous = this.#channel;
+    this.#key = key;
     this.#open(wanted, known);
   }
 
-  // #open begins a channel. sandboxd tells of each folder when it is watched; known ones have been all along, by the channel
-  // before, which ends then.
+  // #open opens a channel. sandboxd reports each folder once when watching begins; for known folders, which the previous
+  // channel watched until then, that is not a change.
   #open(folders, known) {
     const channel = this.files.watch(folders);
     const fresh = new Set(folders);
     this.#channel = channel;
-    this.#sure = false;
+    this.#complete = false;
     channel.addEventListener("lost", () => {
-      known.clear(); // what has changed until it is back nobody knows
-      if (this.#channel === channel) this.#sure = false;
+      known.clear(); // changes during the interruption are unknown
+      if (this.#channel === channel) this.#complete = false;
     });
     channel.addEventListener("changed", (event) => {
       const path = this.#read(event.data);
-      if (this.#channel === channel) this.#sure = true;
-      this.#wait = firstWait;
-      this.#before?.close();
-      if (!(fresh.delete(path) && known.has(path))) this.#tell(path);
+      if (this.#channel === channel) this.#complete = true;
+      this.#failures = 0;
+      this.#previous?.close();
+      if (!(fresh.delete(path) && known.has(path))) this.#notify(path);
     });
     channel.addEventListener("ended", () => {
-      if (this.#channel === channel) this.#again();
+      if (this.#channel === channel) this.#reopenLater();
     });
   }
 
-  // #again opens the channel later, and later each time.
-  #again() {
+  // #reopenLater reopens the channel with backoff.
+  #reopenLater() {
     this.#close();
-    this.#timer = setTimeout(() => this.#apply(), this.#wait * (0.5 + Math.random() / 2));
-    this.#wait = Math.min(this.#wait * 2, longestWait);
+    this.#timer = setTimeout(() => this.#apply(), delayAfter(this.#failures++, backoff));
   }
 
   #close() {
     clearTimeout(this.#timer);
     this.#channel?.close();
-    this.#before?.close();
-    this.#channel = this.#before = null;
-    this.#watched = "";
+    this.#previous?.close();
+    this.#channel = this.#previous = null;
+    this.#key = "";
   }
 
   #read(data) {
@@ -115,7 +112,15 @@ export class Watch {
     }
   }
 
-  #tell(path) {
-    for (const { folders, changed } of [...this.#wishes.values()]) if (folders.includes(path)) changed(path);
+  #notify(path) {
+    for (const { folders, changed } of [...this.#wanted.values()]) if (folders.includes(path)) changed(path);
   }
+}
+
+const watches = new Map(); // by the files' address
+
+// watchOf returns the page's Watch of a sandbox, which the tree and the editor share.
+export function watchOf(files) {
+  if (!watches.has(files.base)) watches.set(files.base, new Watch(files));
+  return watches.get(files.base);
 }

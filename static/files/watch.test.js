@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { chosen, Watch } from "./watch.js";
+import { fairShare, Watch } from "./watch.js";
 
-test("each who watches gets a share of the folders that may be watched", () => {
+test("each watcher gets a share of the watched folders", () => {
   const many = Array.from({ length: 100 }, (_, i) => `/t/${String(i).padStart(3, "0")}`);
-  const out = chosen([many, ["/e/1", "/e/2"]], 10);
+  const out = fairShare([many, ["/e/1", "/e/2"]], 10);
   assert.equal(out.length, 10);
   assert.ok(out.includes("/e/1") && out.includes("/e/2") && out.includes("/t/000") && !out.includes("/t/099"));
-  assert.deepEqual(chosen([["/b", "/a"], ["/a"]]), ["/a", "/b"]);
+  assert.deepEqual(fairShare([["/b", "/a"], ["/a"]]), ["/a", "/b"]);
 });
 
 class Stream extends EventTarget {
@@ -25,7 +25,7 @@ function world() {
 
 const tell = (stream, path) => stream.dispatchEvent(Object.assign(new Event("changed"), { data: JSON.stringify({ path }) }));
 
-test("there is one stream for all, made anew when what is wanted changes, and none while nobody looks", (t) => {
+test("watchers share one channel, which is reopened for other folders and closed while not visible", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { streams, watch, open } = world();
   const told = [];
@@ -50,7 +50,7 @@ test("there is one stream for all, made anew when what is wanted changes, and no
   assert.equal(open().length, 1);
 });
 
-test("one stream takes over from another without a gap, and without telling again of what did not change", (t) => {
+test("a new channel takes over without a gap and without reporting unchanged folders", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { streams, watch, open } = world();
   const told = [];
@@ -70,7 +70,7 @@ test("one stream takes over from another without a gap, and without telling agai
   assert.deepEqual(told, ["/b", "/a"]);
 });
 
-test("after a cut everything may have changed, also what is wanted anew meanwhile", (t) => {
+test("after an interruption all folders count as changed", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { streams, watch } = world();
   const told = [];
@@ -94,7 +94,7 @@ test("after a cut everything may have changed, also what is wanted anew meanwhil
   assert.deepEqual(told, ["/a", "/b"]);
 });
 
-test("a stream that breaks is opened again, later each time, and then everything may have changed", (t) => {
+test("an ended channel is reopened with backoff, and then all folders count as changed", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   t.mock.method(Math, "random", () => 1);
   const { streams, watch, open } = world();

@@ -1,17 +1,17 @@
-// What every page loads. Pages work without it; it makes them live and quick.
+// Loaded by every page. Pages work without it; it keeps them up to date and saves round trips.
 import "./htmx.js";
-import "./announce.js";
-import { arrived } from "./arrived.js";
+import { loaded } from "./loaded.js";
 import "./copy.js";
 import "./follow.js";
-import "./keys.js";
+import "./keyboard.js";
 import "./live_parts.js";
 import "./menus.js";
-import "./once.js";
+import "./submit_once.js";
+import "./request_errors.js";
 import "./service_log.js";
 import "./sheets.js";
+import "./state_changes.js";
 import "./theme.js";
 import "./times.js";
-import "./toast.js";
 
-arrived("app");
+loaded("app");

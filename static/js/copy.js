@@ -1,5 +1,5 @@
-// Copy buttons: hidden until it is known that they work. data-copy names an input, data-copy-text holds a text.
-import { copy } from "../terminal/clipboard.js";
+// Copy buttons. data-copy is the id of an input, data-copy-text is the text itself. They are hidden until this script runs.
+import { copy } from "./clipboard.js";
 
 for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
 
@@ -8,7 +8,7 @@ document.addEventListener("click", (event) => {
   if (button) press(button);
 });
 
-// What has just been made and is shown this once is copied at once; the button says so.
+// A secret that is shown only once is copied as soon as it appears.
 document.addEventListener("htmx:afterSwap", () => {
   const button = document.querySelector("[data-copy-now]");
   if (!button) return;
@@ -18,16 +18,11 @@ document.addEventListener("htmx:afterSwap", () => {
 
 async function press(button) {
   const input = document.getElementById(button.dataset.copy);
+  await copy(input?.value ?? button.dataset.copyText);
   input?.select();
-  try {
-    await navigator.clipboard.writeText(input?.value ?? button.dataset.copyText);
-  } catch {
-    if (input) document.execCommand("copy"); // plain HTTP on a host that is not localhost has no clipboard
-    else await copy(button.dataset.copyText);
-  }
-  const word = button.querySelector("span");
-  if (word.textContent === "Copied") return;
-  const before = word.textContent;
-  word.textContent = "Copied";
-  setTimeout(() => (word.textContent = before), 2000);
+  const label = button.querySelector("span");
+  if (label.textContent === "Copied") return;
+  const before = label.textContent;
+  label.textContent = "Copied";
+  setTimeout(() => (label.textContent = before), 2000);
 }

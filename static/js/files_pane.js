@@ -1,5 +1,5 @@
-// The files' pane keeps its tree and its editor, with what is unsaved in them, while the sandbox rests or is stopped: how it
-// stands goes into data-state of both, and what would wake it into a bar below. Only a sandbox that is gone takes them away.
+// Keeps the file tree and the editor, with unsaved work, while the sandbox is asleep or stopped. The state goes into their
+// data-state, and the panel that offers to wake it into a bar below. They are removed only when the sandbox is deleted.
 import htmx from "./htmx.js";
 
 document.addEventListener("htmx:partialBeforeSwap", (event) => {

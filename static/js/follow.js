@@ -1,4 +1,4 @@
-// Logs that grow stay at their end, unless somebody has scrolled up to read.
+// Scrolls growing logs to their end, unless the user has scrolled up.
 const near = 40;
 
 const growing = new MutationObserver((changes) => {

@@ -1,4 +1,4 @@
-// htmx as the global that its extensions expect. It is configured by the page's meta tag (views/layout.templ).
+// htmx as a global, which its extensions expect. The page's meta tag configures it (views/layout.templ).
 import htmx from "htmx.org/dist/htmx.esm.js";
 
 window.htmx = htmx;

@@ -1,43 +1,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { fires, last, settled, sockets } from "./fake_window.js";
 import { Live } from "./live.js";
 
-// A websocket under test: the test is its other end.
-class Socket {
-  readyState = 0;
-  sent = [];
-  closed = false;
-  send(text) {
-    this.sent.push(JSON.parse(text));
-  }
-  close() {
-    this.closed = true;
-  }
-  opens() {
-    this.readyState = 1;
-    this.onopen();
-  }
-  says(id, kind, data) {
-    this.onmessage({ data: JSON.stringify({ id, kind, data }) });
-  }
-  ends(code = 1006) {
-    this.readyState = 3;
-    this.onclose({ code });
-  }
-}
-
-function world(t, why = "") {
+function world(t, status = 426) {
   t.mock.timers.enable({ apis: ["setTimeout", "setInterval", "Date"] });
   t.mock.method(Math, "random", () => 1);
-  const sockets = [];
-  const page = Object.assign(new EventTarget(), { document: Object.assign(new EventTarget(), { hidden: false }) });
-  const connect = () => (sockets.push(new Socket()), sockets.at(-1));
-  const live = new Live({ connect, refused: async () => why, page });
-  const told = [];
-  for (const kind of ["connected", "lost", "signed-out", "other-account"]) live.addEventListener(kind, () => told.push(kind));
-  const shows = (kind, more = {}) => page.dispatchEvent(Object.assign(new Event(kind), more));
-  return { live, sockets, told, shows, last: () => sockets.at(-1) };
+  t.mock.method(globalThis, "fetch", async () => ({ status }));
+  sockets.length = 0;
+  const live = new Live();
+  t.after(() => live.dispose());
+  const events = [];
+  for (const kind of ["connected", "lost", "signed-out", "other-account"]) live.addEventListener(kind, () => events.push(kind));
+  return { live, events };
 }
+
+const says = (id, kind, data) => last().says(JSON.stringify({ id, kind, data }));
+const sent = () => last().sent.map((text) => JSON.parse(text));
 
 function heard(channel, ...kinds) {
   const list = [];
@@ -45,98 +24,97 @@ function heard(channel, ...kinds) {
   return list;
 }
 
-test("all that a page follows shares one connection, and each channel hears its own", (t) => {
-  const { live, sockets, last } = world(t);
+test("all topics of a page share one connection, and each channel gets its own events", (t) => {
+  const { live } = world(t);
   const parts = live.open("/sandboxes?q=x", "seen=1");
   last().opens();
   const folders = live.open("/sandboxes/lab/files?path=/a");
   assert.equal(sockets.length, 1);
-  assert.deepEqual(last().sent, [{ id: 1, topic: "/sandboxes?q=x&seen=1" }, { id: 2, topic: "/sandboxes/lab/files?path=/a" }]);
+  assert.deepEqual(sent(), [{ id: 1, topic: "/sandboxes?q=x&seen=1" }, { id: 2, topic: "/sandboxes/lab/files?path=/a" }]);
   const [one, two] = [heard(parts, "parts"), heard(folders, "changed", "ended")];
-  last().says(1, "parts", "<p>");
-  last().says(2, "changed", "{}");
-  last().says(0, "alive");
+  says(1, "parts", "<p>");
+  says(2, "changed", "{}");
+  says(0, "alive");
   assert.deepEqual([one, two], [["parts: <p>"], ["changed: {}"]]);
   folders.close();
-  last().says(2, "changed", "late");
-  assert.deepEqual(last().sent.at(-1), { id: 2 });
+  says(2, "changed", "late");
+  assert.deepEqual(sent().at(-1), { id: 2 });
   assert.deepEqual(two, ["changed: {}"]);
 });
 
-test("a topic that has ended is not asked for again", (t) => {
-  const { live, last } = world(t);
+test("an ended topic is not requested again", (t) => {
+  const { live } = world(t);
   const channel = live.open("/gone");
   last().opens();
   const list = heard(channel, "ended");
-  last().says(1, "ended", "{}");
+  says(1, "ended", "{}");
   channel.close();
   assert.deepEqual(list, ["ended: {}"]);
-  assert.equal(last().sent.length, 1);
+  assert.equal(sent().length, 1);
 });
 
-test("a lost connection comes back with all channels, which then know nothing of what the page showed at first", (t) => {
-  const { live, sockets, told, last } = world(t);
-  const channel = live.open("/sandboxes", "seen=1");
-  const list = heard(channel, "opened", "lost");
+test("a lost connection comes back with all channels, without what the page showed at first", (t) => {
+  const { live, events } = world(t);
+  const list = heard(live.open("/sandboxes", "seen=1"), "opened", "lost");
   last().opens();
   last().ends();
   assert.deepEqual(list, ["opened", "lost"]);
   t.mock.timers.tick(250);
   assert.equal(sockets.length, 2);
   last().opens();
-  assert.deepEqual(last().sent, [{ id: 1, topic: "/sandboxes" }]);
-  assert.deepEqual(told, ["connected", "lost", "connected"]);
+  assert.deepEqual(sent(), [{ id: 1, topic: "/sandboxes" }]);
+  assert.deepEqual(events, ["connected", "lost", "connected"]);
 });
 
-test("a page that is left has no connection, and has one at once when it is back", (t) => {
-  const { live, sockets, told, shows, last } = world(t);
+test("a page has no connection after it was left, and reconnects when it is back", (t) => {
+  const { live, events } = world(t);
   live.open("/sandboxes", "seen=1");
   last().opens();
-  shows("pagehide");
-  assert.ok(last().closed);
+  fires("pagehide");
+  assert.equal(last().closed, 1000);
   live.open("/templates");
-  shows("online");
+  fires("online");
   t.mock.timers.tick(100_000);
   assert.equal(sockets.length, 1);
-  shows("pageshow", { persisted: true });
+  fires("pageshow", { persisted: true });
   assert.equal(sockets.length, 2);
   sockets[0].ends(1005);
   last().opens();
-  assert.deepEqual(last().sent, [{ id: 1, topic: "/sandboxes" }, { id: 2, topic: "/templates" }]);
-  assert.deepEqual(told, ["connected", "connected"], "leaving is no loss");
+  assert.deepEqual(sent(), [{ id: 1, topic: "/sandboxes" }, { id: 2, topic: "/templates" }]);
+  assert.deepEqual(events, ["connected", "connected"], "leaving is not a loss");
 });
 
-test("silence counts as a lost connection, at once when the computer has slept", (t) => {
-  const { live, sockets, shows, last } = world(t);
+test("silence counts as a lost connection, at once after the computer was asleep", (t) => {
+  const { live } = world(t);
   live.open("/sandboxes");
   last().opens();
   for (let i = 0; i < 20; i++) {
     t.mock.timers.tick(15_000);
-    last().says(0, "alive");
+    says(0, "alive");
   }
   assert.equal(sockets.length, 1);
   t.mock.timers.setTime(Date.now() + 3_600_000);
-  shows("online");
-  assert.ok(sockets[0].closed);
+  fires("online");
+  assert.equal(sockets[0].closed, 1000);
   assert.equal(sockets.length, 2);
 });
 
-test("who is signed out is told so", async (t) => {
-  const { live, told, last } = world(t, "signed-out");
+test("a page whose user signed out, or changed, says so", async (t) => {
+  const { live, events } = world(t, 401);
   live.open("/sandboxes");
   last().ends();
-  await new Promise((soon) => setImmediate(soon));
-  assert.deepEqual(told, ["lost", "signed-out"]);
+  await settled();
+  assert.deepEqual(events, ["lost", "signed-out"]);
   t.mock.timers.tick(250);
   last().opens();
   last().ends(1008);
-  assert.deepEqual(told, ["lost", "signed-out", "connected", "lost", "signed-out"]);
-});
-
-test("who has signed in as somebody else is told so", async (t) => {
-  const { live, told, last } = world(t, "other-account");
-  live.open("/sandboxes");
+  await settled();
+  assert.deepEqual(events, ["lost", "signed-out", "connected", "lost", "signed-out"]);
+  t.mock.timers.reset();
+  t.mock.restoreAll();
+  const other = world(t, 409);
+  other.live.open("/sandboxes");
   last().ends();
-  await new Promise((soon) => setImmediate(soon));
-  assert.deepEqual(told, ["lost", "other-account"]);
+  await settled();
+  assert.deepEqual(other.events, ["lost", "other-account"]);
 });

@@ -1,10 +1,10 @@
-// <sandbox-live>: keeps parts of the page up to date, says when that is not so for longer than a moment, and keeps what the
-// person was at when parts are replaced: the focus, an open menu, what is being entered.
-import { delayAfter } from "./backoff.js";
+// <sandbox-live> keeps parts of the page up to date. It tells the user when they are not, and preserves the focus, an open
+// menu and edited fields when parts are replaced.
 import htmx from "./htmx.js";
 import { live } from "./live.js";
+import { delayAfter } from "./reconnect.js";
 
-const patience = 3000; // ms; shorter cuts are not worth a word
+const patience = 3000; // ms; shorter interruptions are not reported
 const focusable = "a[href], button, input, select, textarea, summary";
 const refusals = ["signed-out", "other-account"];
 let timer = 0;
@@ -51,11 +51,11 @@ class SandboxLive extends HTMLElement {
     this.#failures = 0;
     this.#told = true;
     htmx.swap(this, html, { swapStyle: "none", swapDelay: 0, settleDelay: 20 }, { contextElement: this });
-    this.dataset.current = ""; // the page shows how things are now
+    this.dataset.current = ""; // the page is up to date
     document.dispatchEvent(new CustomEvent("sandboxd:parts"));
   }
 
-  // What has ended begins again: it was too fast for this page. What is not there any more the whole page must say.
+  // A topic that ended because this page was too slow is reopened. For a deleted sandbox the whole page is reloaded.
   #ended(problem) {
     delete this.dataset.current;
     if (this.#told && problem && [403, 404, 410].includes(JSON.parse(problem).status)) return location.reload();
@@ -69,7 +69,7 @@ htmx.on("htmx:partialBeforeSwap", (event) => {
   const { target, fragment } = event.detail;
   if (target.id === "rows") fragment.firstElementChild?.classList.add("fresh");
   if (target.querySelector("details.menu[open]")) fragment.querySelector("details.menu")?.setAttribute("open", "");
-  for (const input of target.querySelectorAll("input[id]")) { // what somebody is entering stays
+  for (const input of target.querySelectorAll("input[id]")) { // keep what the user has typed
     const next = input.value === input.defaultValue ? null : fragment.querySelector(`#${CSS.escape(input.id)}`);
     if (next) next.value = input.value;
   }

@@ -1,5 +1,5 @@
-// Menus are <details>; this makes them behave: one open at a time, closed by Escape and by a click elsewhere, walked
-// with the arrow keys, and opened upwards where there is no room below.
+// Behaviour of the <details> menus: one open at a time, closed by Escape and outside clicks, arrow keys, and opening upwards
+// when there is no room below.
 const open = () => document.querySelectorAll("details.menu[open]");
 
 function closeAll(except) {
@@ -26,7 +26,7 @@ document.addEventListener("pointerdown", (event) => {
 document.addEventListener("click", (event) => {
   const item = event.target.closest?.(".menu-item");
   if (!item || (event.defaultPrevented && !item.matches("[data-sheet], [data-help]"))) return;
-  item.closest("details.menu")?.querySelector("summary").focus(); // what a dialog gives the focus back to
+  item.closest("details.menu")?.querySelector("summary").focus(); // a dialog returns the focus there
   closeAll();
 });
 

@@ -1,14 +1,15 @@
-// The workspace's panes: splitters that move by pointer and keyboard, panes that hide, fill the window, or on a phone
-// take turns. Where they stand is kept with the person, so that the next page, also in another browser, is drawn so.
-import { before, partOf, resize, reveal, shown, toggle, written } from "./layout.js";
-import { remember } from "./preferences.js";
+// The workspace's panes: splitters for pointer and keyboard; panes that hide, maximize, or on a phone show one at a time.
+// The layout is stored per user on the server, which renders the next page with it.
+import { drag } from "./drag.js";
+import { paneBefore, ratio, resize, reveal, serialize, toggle, visible } from "./layout.js";
+import { setPreference } from "./preferences.js";
 
 const phone = matchMedia("(max-width: 43.74rem)"); // as in panes.css
-const least = 240; // px that a pane keeps
-const step = 0.02; // of both panes, for one press of an arrow
+const least = 240; // px; the minimum width of a pane
+const step = 0.02; // of both panes, for one arrow key press
 const leap = 0.1; // with Shift
 
-// Where the focus goes in a pane, the first that can be seen.
+// What gets the focus in a pane: the first visible match.
 const places = [".cm-content", ".xterm-helper-textarea", "[data-focus]", ".pane button, .pane a[href]"];
 
 const root = document.querySelector(".panes");
@@ -21,7 +22,7 @@ function grown(slot) {
   return Number(getComputedStyle(slot).flexGrow) || 1;
 }
 
-// show brings a pane before the person's eyes, wherever it is. It gives its slot.
+// show makes a pane visible and returns its slot.
 export function show(id) {
   if (!slots.has(id)) return null;
   panes = reveal(panes, id);
@@ -31,7 +32,7 @@ export function show(id) {
   return slots.get(id);
 }
 
-// enter shows a pane and puts the focus into it.
+// enter shows a pane and focuses it.
 function enter(id) {
   const slot = show(id);
   for (const place of places) {
@@ -53,16 +54,16 @@ function press(id) {
   apply();
 }
 
-// apply draws what is so, and keeps it.
+// apply draws the layout and stores it.
 function apply() {
   draw();
-  remember("panes", written(panes));
-  remember("whole", filling);
-  remember("front", front);
+  setPreference("panes", serialize(panes));
+  setPreference("whole", filling);
+  setPreference("front", front);
 }
 
 function draw() {
-  const first = shown(panes)[0]?.id;
+  const first = visible(panes)[0]?.id;
   for (const p of panes) {
     const slot = slots.get(p.id);
     slot.style.flexGrow = p.share;
@@ -78,18 +79,18 @@ function draw() {
 }
 
 function drawSplitter(id, splitter) {
-  const left = splitter && before(panes, id);
+  const left = splitter && paneBefore(panes, id);
   if (!left) return;
   splitter.setAttribute("aria-valuemin", "0");
   splitter.setAttribute("aria-valuemax", "100");
-  splitter.setAttribute("aria-valuenow", String(Math.round(partOf(panes, id) * 100)));
+  splitter.setAttribute("aria-valuenow", String(Math.round(ratio(panes, id) * 100)));
   splitter.setAttribute("aria-label", `Width of ${slots.get(left.id).dataset.title}`);
   splitter.setAttribute("aria-controls", `slot-${left.id}`);
 }
 
-// room is the place of both panes beside a splitter, in pixels.
+// room returns the position and width of both panes beside a splitter, in pixels.
 function room(id) {
-  const left = slots.get(before(panes, id).id).getBoundingClientRect();
+  const left = slots.get(paneBefore(panes, id).id).getBoundingClientRect();
   const right = slots.get(id).getBoundingClientRect();
   return { left: left.left, width: right.right - left.left };
 }
@@ -98,28 +99,21 @@ function move(id, part) {
   panes = resize(panes, id, part, Math.min(least / room(id).width, 0.5));
 }
 
-function drag(event) {
+function resizeByPointer(event) {
   const splitter = event.target.closest?.(".splitter");
   if (!splitter || event.button) return;
   const id = splitter.closest("[data-pane]").dataset.pane;
   const { left, width } = room(id);
   const off = event.clientX - splitter.getBoundingClientRect().left - splitter.offsetWidth / 2;
-  splitter.setPointerCapture(event.pointerId);
-  splitter.classList.add("dragged");
   root.classList.add("resizing");
   const follow = (e) => {
     move(id, (e.clientX - off - left) / width);
     draw();
   };
-  const end = new AbortController();
-  const stop = () => {
-    end.abort();
-    splitter.classList.remove("dragged");
+  drag(splitter, event, follow, () => {
     root.classList.remove("resizing");
     apply();
-  };
-  splitter.addEventListener("pointermove", follow, { signal: end.signal });
-  splitter.addEventListener("lostpointercapture", stop, { signal: end.signal });
+  });
 }
 
 function nudge(event) {
@@ -127,7 +121,7 @@ function nudge(event) {
   if (!splitter || event.ctrlKey || event.altKey || event.metaKey) return;
   const id = splitter.closest("[data-pane]").dataset.pane;
   const by = event.shiftKey ? leap : step;
-  const at = partOf(panes, id);
+  const at = ratio(panes, id);
   const to = { ArrowLeft: at - by, ArrowRight: at + by, Home: 0, End: 1 }[event.key];
   if (event.key === "Enter") putBack();
   else if (to === undefined) return;
@@ -136,12 +130,12 @@ function nudge(event) {
   apply();
 }
 
-// putBack gives all panes the width that they come with.
+// putBack restores the default widths.
 function putBack() {
   panes = panes.map((p) => ({ ...p, share: Number(slots.get(p.id).dataset.share) || p.share }));
 }
 
-// shortcut: Ctrl+Shift+1, 2 … goes to a pane, Ctrl+Shift+Enter lets the one with the focus fill the window.
+// Ctrl+Shift+1, 2 … goes to a pane; Ctrl+Shift+Enter maximizes the focused one.
 function shortcut(event) {
   if (!event.ctrlKey || !event.shiftKey || event.altKey || event.metaKey) return;
   const digit = /^Digit([1-9])$/.exec(event.code)?.[1];
@@ -153,7 +147,7 @@ function shortcut(event) {
   else if (!phone.matches) fill(id);
 }
 
-// fit keeps the page above a phone's keyboard also where the browser only lays that over it.
+// fit keeps the page above an on-screen keyboard in browsers that do not resize the page for it.
 function fit() {
   const { height, offsetTop } = visualViewport;
   document.body.style.setProperty("--seen", `${Math.round(height)}px`);
@@ -162,7 +156,7 @@ function fit() {
 
 if (root) {
   globalThis.visualViewport?.addEventListener("resize", fit);
-  root.addEventListener("pointerdown", drag);
+  root.addEventListener("pointerdown", resizeByPointer);
   root.addEventListener("keydown", nudge);
   root.addEventListener("dblclick", (event) => {
     if (!event.target.closest(".splitter")) return;

@@ -1,26 +1,26 @@
-// "Port 3000 is open": a small offer for each port that begins to listen while the page is open, until it is dismissed or
-// the port closes. What listens stands in the menu of ports, which sandboxd keeps up to date; while a sandbox
-// rests nothing is known, and nothing changes here.
+// "Port 3000 is open": a card for each port that opens while the page is open, until it is dismissed or the port closes. The
+// list comes from the ports menu, which the server keeps up to date. While the sandbox is asleep the list is unknown, and
+// nothing changes here.
 import { announce } from "./announce.js";
-import { element, icon } from "./dom.js";
-import { changes } from "./offers.js";
+import { h, icon } from "./dom.js";
+import { changes } from "./port_changes.js";
 
 const most = 3; // offers at once
 let known = null;
 
 function place() {
-  return document.getElementById("offers") ?? document.body.appendChild(element("div", { id: "offers", class: "offers" }));
+  return document.getElementById("offers") ?? document.body.appendChild(h("div", { id: "offers", class: "offers" }));
 }
 
 function offer({ port, process, url, sheetUrl }) {
-  const copy = element("button", { class: "button low", type: "button", "data-copy-text": url }, icon("copy"), element("span", {}, "Copy link"));
-  const dismiss = element("button", { class: "button bare square low", type: "button", title: "Dismiss", "aria-label": `Dismiss port ${port}` }, icon("close"));
-  const text = element("span", { class: "offer-text" }, element("strong", {}, `Port ${port} is open`));
-  if (process) text.append(element("span", { class: "quiet mono" }, process));
-  const card = element(
+  const copy = h("button", { class: "button low", type: "button", "data-copy-text": url }, icon("copy"), h("span", {}, "Copy link"));
+  const dismiss = h("button", { class: "button bare square low", type: "button", title: "Dismiss", "aria-label": `Dismiss port ${port}` }, icon("close"));
+  const text = h("span", { class: "offer-text" }, h("strong", {}, `Port ${port} is open`));
+  if (process) text.append(h("span", { class: "quiet mono" }, process));
+  const card = h(
     "div", { class: "offer", "data-offer": port }, icon("plug"), text,
-    element("a", { class: "button low primary", href: url, target: "_blank", rel: "noopener noreferrer" }, icon("open"), "Open"),
-    element("a", { class: "button low", href: sheetUrl, "data-sheet": "" }, icon("globe"), "Make public…"), copy, dismiss,
+    h("a", { class: "button low primary", href: url, target: "_blank", rel: "noopener noreferrer" }, icon("open"), "Open"),
+    h("a", { class: "button low", href: sheetUrl, "data-sheet": "" }, icon("globe"), "Make public…"), copy, dismiss,
   );
   dismiss.addEventListener("click", () => card.remove());
   place().prepend(card);

@@ -1,4 +1,4 @@
-// The port opener leads straight to the port's address in a new tab. Without scripts the page is loaded with a link.
+// Opens a port in a new tab. Without scripts the form loads a page with a link.
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (!form.dataset.portPattern) return;

@@ -1,49 +1,43 @@
-// What the server keeps of how a person works in the workspace: a small object, written as a whole a moment after it has
-// changed. The page brings it (data-preferences of <main>), so that nothing jumps when it loads. Windows tell each other
-// what they change, so that none writes back what another one had before.
-const pause = 400; // ms after the last change
-const again = 3000; // ms after which a write that went wrong is tried once more
+// The user's workspace preferences: a small object, saved as a whole shortly after each change. The page brings it
+// (data-preferences), so that nothing moves while it loads. Windows broadcast their changes, so that none overwrites
+// another's.
+import { parseJSON } from "./storage.js";
 
-function read(text) {
-  try {
-    return JSON.parse(text || "{}");
-  } catch {
-    return {};
-  }
-}
+const pause = 400; // ms after the last change
+const again = 3000; // ms before a failed save is retried once
 
 export class Preferences {
   #timer = 0;
 
-  // text is what the page brings; channel a BroadcastChannel, or null; put(body) asks the server and gives its answer.
+  // text is the JSON in the page. channel is a BroadcastChannel, or null. put(body) saves and resolves to the response.
   constructor(text, { channel = null, put, wait = (act, ms) => setTimeout(act, ms) }) {
-    this.kept = read(text);
+    this.kept = parseJSON(text);
     Object.assign(this, { channel, put, wait });
     channel?.addEventListener("message", ({ data }) => (this.kept[data.name] = data.value));
   }
 
-  recall(name, otherwise) {
+  get(name, otherwise) {
     return this.kept[name] ?? otherwise;
   }
 
-  remember(name, value) {
+  set(name, value) {
     if (JSON.stringify(this.kept[name]) === JSON.stringify(value)) return;
     this.kept[name] = value;
     this.channel?.postMessage({ name, value });
-    this.#soon(pause);
+    this.#schedule(pause);
   }
 
-  #soon(ms) {
+  #schedule(ms) {
     clearTimeout(this.#timer);
     this.#timer = this.wait(() => this.send(), ms);
   }
 
-  // flush writes at once what waits for it.
+  // flush saves pending changes at once.
   flush() {
     if (this.#timer) this.send();
   }
 
-  // send writes all of it. What goes wrong is tried once more; after that the next change brings all of it.
+  // send saves everything. A failure is retried once; after that the next change saves everything again.
   async send(last = false) {
     clearTimeout(this.#timer);
     this.#timer = 0;
@@ -51,11 +45,11 @@ export class Preferences {
     try {
       const answer = await this.put(JSON.stringify(this.kept));
       if (answer.ok) return;
-      wrong = `sandboxd answered with ${answer.status}`;
+      wrong = `The server responded with status ${answer.status}`;
     } catch (err) {
       wrong = err.message;
     }
-    console.warn(`How the workspace is arranged was not kept: ${wrong}.`);
+    console.warn(`The workspace layout was not saved: ${wrong}.`);
     if (!last && !this.#timer) this.#timer = this.wait(() => this.send(true), again);
   }
 }
@@ -67,23 +61,22 @@ const own = new Preferences(place?.dataset.preferences, {
   put: (body) => fetch("/preferences/workspace", { method: "PUT", headers: { "Content-Type": "application/json" }, body, keepalive: true }),
 });
 
-// recall gives what is kept under a name, or otherwise.
-export function recall(name, otherwise) {
-  return own.recall(name, otherwise);
+export function preference(name, otherwise) {
+  return own.get(name, otherwise);
 }
 
-// remember keeps a value under a name. Names are those of web/layout.go.
-export function remember(name, value) {
-  own.remember(name, value);
+// setPreference stores a value. web/layout.go has the names.
+export function setPreference(name, value) {
+  own.set(name, value);
 }
 
-// size and keepSize are for the inside of a pane, such as the width of a tree: whole pixels under a name of its own.
-export function size(name, otherwise) {
-  return recall("sizes", {})[name] ?? otherwise;
+// paneSize and setPaneSize are for sizes inside a pane, such as the width of the tree, in whole pixels.
+export function paneSize(name, otherwise) {
+  return preference("sizes", {})[name] ?? otherwise;
 }
 
-export function keepSize(name, pixels) {
-  remember("sizes", { ...recall("sizes", {}), [name]: Math.round(pixels) });
+export function setPaneSize(name, pixels) {
+  set("sizes", { ...get("sizes", {}), [name]: Math.round(pixels) });
 }
 
 globalThis.addEventListener?.("pagehide", () => own.flush());

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Preferences } from "./preferences.js";
 
-// Windows of one browser, whose timers go off when they are told to.
+// Windows of one browser, with timers that the test fires.
 function windows(n, answers = []) {
   const channels = Array.from({ length: n }, () => new EventTarget());
   const w = { sent: [], waiting: [] };
@@ -20,31 +20,31 @@ function windows(n, answers = []) {
   return w;
 }
 
-test("a window does not write back what another one has changed", async () => {
+test("a window does not overwrite what another has changed", async () => {
   const w = windows(2);
   const [one, two] = w.all;
-  one.remember("sizes", { tree: 260 });
+  one.set("sizes", { tree: 260 });
   await w.elapse();
-  two.remember("copy_on_select", true);
+  two.set("copy_on_select", true);
   await w.elapse();
   assert.deepEqual(w.sent.at(-1), { front: "files", sizes: { tree: 260 }, copy_on_select: true });
-  assert.equal(one.recall("copy_on_select", false), true);
-  one.remember("copy_on_select", true);
+  assert.equal(one.get("copy_on_select", false), true);
+  one.set("copy_on_select", true);
   await w.elapse();
   assert.equal(w.sent.length, 2, "what is so already is not written");
 });
 
-test("an answer that is no success is told and tried once more", async (t) => {
+test("a failed save is logged and retried once", async (t) => {
   const warned = t.mock.method(console, "warn", () => {});
   const w = windows(1, [{ ok: false, status: 503 }, new TypeError("away"), { ok: false, status: 503 }]);
   const [one] = w.all;
-  one.remember("front", "terminal");
+  one.set("front", "terminal");
   await w.elapse();
   await w.elapse();
   await w.elapse();
   assert.equal(w.sent.length, 2);
   assert.equal(warned.mock.callCount(), 2);
-  one.remember("front", "files");
+  one.set("front", "files");
   await w.elapse();
   assert.deepEqual(w.waiting.map(([, ms]) => ms), [3000]);
   one.flush();

@@ -1,13 +1,9 @@
-// A log that is followed: what the program writes is added as it comes, as text without the sequences of terminals.
-import { coloursOnly } from "../terminal/sequences.js";
+// Follows a log: appends output as it comes, without its escape sequences.
+import { plainText } from "../terminal/sequences.js";
 import { live } from "./live.js";
 
-const mostText = 512 * 1024; // characters that the page keeps
-const pace = 100; // ms between two additions, however much a program writes
-
-function plain(text) {
-  return coloursOnly(text).replace(/\x1b\[[\d;:]*m/gu, "");
-}
+const mostText = 512 * 1024; // characters kept in the page
+const pace = 100; // ms between two updates
 
 function follow(log, state) {
   const say = (text, tone) => {
@@ -20,7 +16,7 @@ function follow(log, state) {
   let waits = "";
   let timer = 0;
   const add = () => {
-    log.append(plain(waits));
+    log.append(plainText(waits));
     waits = "";
     timer = 0;
     trim(log);
@@ -30,7 +26,7 @@ function follow(log, state) {
     say("Following", "good");
   });
   channel.addEventListener("text", (event) => {
-    if (begins) log.textContent = waits = ""; // what the page has comes first
+    if (begins) log.textContent = waits = ""; // the server sends the log from the start
     begins = false;
     waits = (waits + event.data).slice(-mostText);
     timer ||= setTimeout(add, pace);
@@ -39,7 +35,7 @@ function follow(log, state) {
   channel.addEventListener("ended", (event) => say(event.data ? "Not following" : "Ended", "still"));
 }
 
-// trim forgets the oldest pieces of a log that has grown long.
+// trim removes the oldest part of a long log.
 function trim(log) {
   log.normalize();
   const text = log.firstChild;

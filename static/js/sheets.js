@@ -1,5 +1,4 @@
-// Sheets: pages that open as dialogs. A link marked data-sheet still leads to its page where scripts do not run, or
-// when it is opened in a new tab.
+// Sheets: pages that open as dialogs. Without scripts, or in a new tab, a data-sheet link opens the page itself.
 import htmx from "./htmx.js";
 
 const sheet = () => document.getElementById("sheet");
@@ -35,8 +34,8 @@ globalThis.document?.addEventListener("htmx:afterSwap", (event) => {
   if (!dialog.open) dialog.showModal();
   const first = dialog.querySelector("[autofocus]");
   first?.focus();
-  first?.removeAttribute("autofocus"); // htmx would give it the focus once more, a moment later, when somebody types elsewhere
+  first?.removeAttribute("autofocus"); // or htmx would focus it again a moment later
 });
 
-// The server says so when a sheet has done its work and the page behind it is the right one to be on.
+// The server triggers this when a sheet has done its work and the page behind it should show.
 globalThis.document?.addEventListener("sheet-done", closeSheet);

@@ -1,11 +1,11 @@
-// A tab that is being renamed: an input in its place, until Enter or Escape, or until something else has the focus.
-import { element } from "./dom.js";
+// Renames a tab in place, in an input. Enter and leaving it save, Escape cancels.
+import { h } from "./dom.js";
 
-const longest = 40; // as web/tab_names.go has it
+const longest = 40; // as in web/tab_names.go
 
 export function renameIn(tab, name, usual, done) {
   if (tab.querySelector("input")) return;
-  const input = element("input", {
+  const input = h("input", {
     class: "tab-name", type: "text", maxlength: String(longest), placeholder: usual, "aria-label": `Name of ${usual}`, spellcheck: "false",
   });
   input.value = name;

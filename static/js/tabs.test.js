@@ -7,7 +7,7 @@ test("a new tab takes the smallest free number", () => {
   assert.equal(freshName(["main", "2", "4"]), "3");
 });
 
-test("there is no name when there are too many tabs", () => {
+test("there is no free name at the limit", () => {
   const all = ["main", ...Array.from({ length: mostTabs }, (_, i) => String(i + 2))];
   assert.equal(freshName(all), null);
 });
@@ -18,7 +18,7 @@ test("titles from the sandbox become one short line", () => {
   assert.equal(cleanTitle(undefined), "");
 });
 
-test("tabs of other windows are added, closed ones dropped, the first and new ones kept", () => {
+test("tabs of other windows are added and closed ones dropped, except the first and fresh ones", () => {
   assert.deepEqual(merge(["main", "2", "3"], ["2", "5"], ["3"]), { add: ["5"], drop: [] });
   assert.deepEqual(merge(["main", "2"], ["main"], []), { add: [], drop: ["2"] });
 });
@@ -29,7 +29,7 @@ test("closing a tab shows the next one, or the one before", () => {
   assert.equal(neighbour(["main"], "main"), null);
 });
 
-test("tabs are called by their number", () => {
+test("tabs are labelled by number and title", () => {
   assert.equal(labelOf("main"), "Terminal");
   assert.equal(labelOf("3"), "Terminal 3");
   assert.equal(nameOf("3", ""), "Terminal 3");
@@ -37,7 +37,7 @@ test("tabs are called by their number", () => {
   assert.equal(nameOf("3", "bash"), "3: bash");
 });
 
-test("terminals stay in the page while their sandbox sleeps and wakes, and go with one that is stopped", () => {
+test("terminals stay while their sandbox sleeps and wakes, and go when it is stopped", () => {
   for (const kind of ["terminals", "frozen", "sleeping", "asleep"]) assert.ok(keepsTerminals(kind, false), kind);
   for (const kind of ["stopped", "failed", "deleted", undefined]) assert.ok(!keepsTerminals(kind, true), kind);
   assert.ok(keepsTerminals("work", true));

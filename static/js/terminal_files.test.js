@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { filesOf } from "./terminal_files.js";
 
-test("looking whether a path in the terminal is a file is no use of the sandbox", async (t) => {
+test("looking up a path does not count as use of the sandbox", async (t) => {
   const asked = [];
   t.mock.method(globalThis, "fetch", async (url) => {
     asked.push(new URL(url, "http://localhost"));
-    return { ok: true, redirected: false, json: async () => ({ path: "/home/agent/a b.js", type: "file" }) };
+    return { ok: true, redirected: false, json: async () => ({ name: "a b.js", type: "file" }) };
   });
   let awake = true;
   const files = filesOf({ dataset: { filesBase: "/sandboxes/lab/files", filesHome: "/home/agent" } }, async () => "/", () => awake);

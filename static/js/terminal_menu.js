@@ -1,14 +1,14 @@
-// The menu of the terminal that is shown: what can be done with it that has no place on a small screen or no key to press.
-import { element, icon } from "./dom.js";
-import { recall, remember } from "./preferences.js";
+// The menu of the visible terminal: actions that have no key or no room on a small screen.
+import { h, icon } from "./dom.js";
+import { preference, setPreference } from "./preferences.js";
 
 export function terminalMenu({ terminal, rename }) {
-  const summary = element("summary", { class: "button bare square low", title: "More of this terminal", "aria-label": "More of this terminal" }, icon("dots"));
-  const list = element("div", { class: "menu-list" });
-  const menu = element("details", { class: "menu terminal-menu" }, summary, list);
+  const summary = h("summary", { class: "button bare square low", title: "Terminal menu", "aria-label": "Terminal menu" }, icon("dots"));
+  const list = h("div", { class: "menu-list" });
+  const menu = h("details", { class: "menu terminal-menu" }, summary, list);
   const item = (name, text, keys, act) => {
-    const end = keys ? [element("kbd", { class: "key end" }, keys)] : [];
-    const b = element("button", { class: "menu-item", type: "button" }, icon(name), text, ...end);
+    const end = keys ? [h("kbd", { class: "key end" }, keys)] : [];
+    const b = h("button", { class: "menu-item", type: "button" }, icon(name), text, ...end);
     b.addEventListener("click", () => {
       menu.open = false;
       act();
@@ -20,14 +20,14 @@ export function terminalMenu({ terminal, rename }) {
   item("copy", "Scrollback and copy mode", "Ctrl ⇧ Space", () => terminal()?.select());
   item("note", "Copy all", "", () => terminal()?.copyAll());
   item("pencil", "Rename…", "F2", rename);
-  list.append(element("div", { class: "menu-line" }));
+  list.append(h("div", { class: "menu-line" }));
   list.append(copyOnSelect());
   return menu;
 }
 
 function copyOnSelect() {
-  const box = element("input", { type: "checkbox" });
-  box.checked = recall("copy_on_select", false);
-  box.addEventListener("change", () => remember("copy_on_select", box.checked));
-  return element("label", { class: "menu-item" }, box, "Copy what is selected");
+  const box = h("input", { type: "checkbox" });
+  box.checked = preference("copy_on_select", false);
+  box.addEventListener("change", () => setPreference("copy_on_select", box.checked));
+  return h("label", { class: "menu-item" }, box, "Copy on select");
 }

@@ -1,19 +1,20 @@
-// <sandbox-terminals>: a row of tabs, each a terminal of its own. It ends its terminals when it leaves the page, so
-// that the live stream can put something else in its place.
+// <sandbox-terminals>: tabs with a terminal each. Removing it from the page disconnects the terminals, so that updates can
+// replace it.
 import { mount } from "../terminal/terminal.js";
 import { announce } from "./announce.js";
-import { element, icon } from "./dom.js";
-import { recall } from "./preferences.js";
+import { h, icon } from "./dom.js";
+import { preference } from "./preferences.js";
+import { socketURL } from "./reconnect.js";
 import { cleanTitle, freshName, keepsTerminals, labelOf, merge, nameOf, neighbour } from "./tabs.js";
-import { filesOf, historyOf } from "./terminal_files.js";
+import { filesOf, scrollbackOf } from "./terminal_files.js";
 import { terminalMenu } from "./terminal_menu.js";
 import { renameIn } from "./tab_rename.js";
 import { toast } from "./toast.js";
 
-const lookEvery = 15_000; // ms between looks at which terminals other windows have opened
+const refreshEvery = 15_000; // ms; other windows open and close terminals too
 
-// What the connection's states are called, with the tone and the shape of each.
-const looks = {
+// Connection state → tone, icon, label.
+const stateLabels = {
   connecting: ["busy", "state-busy", "Connecting…"],
   connected: ["good", "state-running", "Connected"],
   reconnecting: ["busy", "state-busy", "Reconnecting…"],
@@ -27,26 +28,26 @@ class SandboxTerminals extends HTMLElement {
   #tabs = new Map(); // name → {tab, pick, screen, terminal, state, title, viewers, fresh}
   #shown = "";
   #kind = "";
-  #labels = {}; // what people call them, by name
+  #labels = {}; // the user's names, by tab
   #away = new AbortController();
 
   connectedCallback() {
     this.#away = new AbortController();
-    this.list = element("div", { class: "tab-list", role: "tablist", "aria-label": "Terminals" });
-    const add = element("button", { class: "button bare square low", type: "button", title: "New terminal", "aria-label": "New terminal" }, icon("plus"));
-    this.end = element("div", { class: "tabs-end" });
-    this.screens = element("div", { class: "screens" });
+    this.list = h("div", { class: "tab-list", role: "tablist", "aria-label": "Terminals" });
+    const add = h("button", { class: "button bare square low", type: "button", title: "New terminal", "aria-label": "New terminal" }, icon("plus"));
+    this.end = h("div", { class: "tabs-end" });
+    this.screens = h("div", { class: "screens" });
     const menu = terminalMenu({ terminal: () => this.#tabs.get(this.#shown)?.terminal, rename: () => this.#rename(this.#shown) });
-    this.replaceChildren(element("div", { class: "tabs" }, this.list, add, this.end, menu), this.screens);
+    this.replaceChildren(h("div", { class: "tabs" }, this.list, add, this.end, menu), this.screens);
     this.#labels = JSON.parse(this.dataset.labels || "{}") ?? {};
-    this.files = filesOf(this.closest(".panes"), () => this.#open(), () => this.#tabs.get(this.#shown)?.state === "connected");
+    this.files = filesOf(this.closest(".panes"), () => this.#folder(), () => this.#tabs.get(this.#shown)?.state === "connected");
     add.addEventListener("click", () => this.#new());
-    this.list.addEventListener("keydown", (event) => this.#walk(event));
+    this.list.addEventListener("keydown", (event) => this.#moveByKey(event));
     const names = this.dataset.names.split(" ").filter(Boolean);
     for (const name of names) this.#add(name);
     const last = sessionStorage.getItem(this.#key());
     this.#show(names.includes(last) ? last : names[0]);
-    this.#lookAround();
+    this.#pollList();
   }
 
   disconnectedCallback() {
@@ -55,24 +56,24 @@ class SandboxTerminals extends HTMLElement {
     this.#tabs.clear();
   }
 
-  // The lines of the terminal that is shown, for whoever wants to read it rather than see it.
+  // text returns the lines of the visible terminal, for tests.
   text() {
     return this.#tabs.get(this.#shown)?.terminal?.text() ?? [];
   }
 
-  // rejoin attaches the terminals again that found the sandbox asleep, when something else has woken it.
+  // rejoin reconnects terminals that were asleep, after something else woke the sandbox.
   rejoin() {
     for (const t of this.#tabs.values()) t.terminal?.rejoin();
   }
 
-  // settle says how the sandbox stands now, as the kind of pane that it would have.
-  settle(kind) {
+  // setPaneKind sets the state of the sandbox, as the kind of pane that it would show.
+  setPaneKind(kind) {
     this.#kind = kind;
     for (const t of this.#tabs.values()) t.terminal?.rest(kind);
   }
 
-  // rests says whether the sandbox rests under a terminal, or is being woken from it.
-  get rests() {
+  // isAsleep says whether the sandbox is asleep, or is being woken from one of these terminals.
+  get isAsleep() {
     return [...this.#tabs.values()].some((t) => ["asleep", "frozen", "waking"].includes(t.state));
   }
 
@@ -86,10 +87,10 @@ class SandboxTerminals extends HTMLElement {
 
   #add(name) {
     const id = `screen-${name}`;
-    const pick = element("button", { class: "tab-pick", type: "button", role: "tab", "aria-controls": id, tabindex: "-1" });
-    const close = element("button", { class: "tab-close", type: "button", title: "Close", "aria-label": `Close ${labelOf(name)}` }, icon("close"));
-    const tab = element("div", { class: "tab", role: "presentation" }, pick, close);
-    const screen = element("div", { class: "screen", id, role: "tabpanel", "aria-label": labelOf(name), hidden: "" });
+    const pick = h("button", { class: "tab-pick", type: "button", role: "tab", "aria-controls": id, tabindex: "-1" });
+    const close = h("button", { class: "tab-close", type: "button", title: "Close", "aria-label": `Close ${labelOf(name)}` }, icon("close"));
+    const tab = h("div", { class: "tab", role: "presentation" }, pick, close);
+    const screen = h("div", { class: "screen", id, role: "tabpanel", "aria-label": labelOf(name), hidden: "" });
     pick.addEventListener("click", () => this.#show(name));
     pick.addEventListener("dblclick", () => this.#rename(name));
     pick.addEventListener("keydown", (event) => event.key === "F2" && this.#rename(name));
@@ -103,14 +104,14 @@ class SandboxTerminals extends HTMLElement {
 
   #new() {
     const name = freshName(this.#names());
-    if (!name) return announce("There are as many terminals as a sandbox may have.");
-    if (this.#labels[name]) this.#label(name, ""); // of one that has ended without being closed
+    if (!name) return announce("This sandbox has the maximum number of terminals.");
+    if (this.#labels[name]) this.#label(name, ""); // left from a terminal that ended without being closed
     this.#add(name);
     this.#tabs.get(name).fresh = true;
     this.#show(name);
   }
 
-  // rename asks for a name in the tab itself. Everybody who sees the sandbox sees it.
+  // Names are shared by everyone with access to the sandbox.
   #rename(name) {
     const t = this.#tabs.get(name);
     if (t) renameIn(t.tab, this.#labels[name] ?? "", labelOf(name), (label) => this.#label(name, label));
@@ -127,15 +128,19 @@ class SandboxTerminals extends HTMLElement {
     this.#labels[name] = before;
     this.#draw(name);
     const problem = await answer?.json().catch(() => null);
-    toast(problem?.detail ?? "The terminal could not be renamed.");
+    toast(problem?.detail ?? "The terminal could not be renamed.", { bad: true });
   }
 
-  // open asks which terminals there are, with where their programs stand. It gives the folder of the one that is shown.
-  async #open() {
-    const answer = await fetch(this.dataset.path.replace(/\/$/, ""), { signal: this.#away.signal });
-    if (!answer.ok || answer.redirected) return "";
-    const { terminals } = await answer.json();
+  // #folder resolves to the working directory of the visible terminal.
+  async #folder() {
+    const { terminals } = await this.#list();
     return terminals.find((t) => t.name === this.#shown)?.folder ?? "";
+  }
+
+  async #list() {
+    const answer = await fetch(this.dataset.path.replace(/\/$/, ""), { signal: this.#away.signal });
+    if (!answer.ok || answer.redirected) throw new Error("there is no list");
+    return answer.json();
   }
 
   #show(name) {
@@ -157,17 +162,15 @@ class SandboxTerminals extends HTMLElement {
   }
 
   #mount(name, t) {
-    const url = new URL(`${this.dataset.path}${encodeURIComponent(name)}/ws`, location.href);
-    url.protocol = url.protocol.replace("http", "ws");
     const terminal = mount(t.screen, {
-      url: url.href,
+      url: socketURL(`${this.dataset.path}${encodeURIComponent(name)}/ws`).href,
       tab: name,
-      wake: t.fresh, // a person has just asked for it
+      wake: t.fresh, // the user has just asked for it
       files: this.files,
-      history: () => historyOf(`${this.dataset.path}${encodeURIComponent(name)}/text`),
-      copyOnSelect: () => recall("copy_on_select", false),
+      history: () => scrollbackOf(`${this.dataset.path}${encodeURIComponent(name)}/text`),
+      copyOnSelect: () => preference("copy_on_select", false),
       onState: (state) => {
-        if (t.state !== state && name === this.#shown && state !== "connected") announce(looks[state]?.[2] ?? state);
+        if (t.state !== state && name === this.#shown && state !== "connected") announce(stateLabels[state]?.[2] ?? state);
         t.state = state;
         this.#draw(name);
       },
@@ -181,7 +184,7 @@ class SandboxTerminals extends HTMLElement {
   }
 
   async #close(name) {
-    if (!confirm("Close this terminal? What runs in it ends.")) return;
+    if (!confirm("Close this terminal? Programs running in it will be stopped.")) return;
     const answer = await fetch(`${this.dataset.path}${encodeURIComponent(name)}/close`, { method: "POST", redirect: "manual" });
     if (answer.type === "opaqueredirect" || answer.ok || answer.status === 404) this.#drop(name);
     else announce("The terminal could not be closed.");
@@ -198,7 +201,7 @@ class SandboxTerminals extends HTMLElement {
     if (name === this.#shown && next) this.#show(next);
   }
 
-  #walk(event) {
+  #moveByKey(event) {
     if (event.target.matches("input")) return;
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
@@ -212,11 +215,11 @@ class SandboxTerminals extends HTMLElement {
   #draw(name) {
     const t = this.#tabs.get(name);
     if (!t) return;
-    const word = element("span", { class: "clip" });
+    const word = h("span", { class: "clip" });
     word.textContent = nameOf(name, t.title, this.#labels[name]);
     t.pick.title = this.#labels[name] ? t.title : "";
     const parts = [word];
-    if (t.terminal && t.state !== "connected") parts.unshift(icon(looks[t.state]?.[1] ?? "state-todo"));
+    if (t.terminal && t.state !== "connected") parts.unshift(icon(stateLabels[t.state]?.[1] ?? "state-todo"));
     t.pick.replaceChildren(...parts);
     if (name === this.#shown) this.#drawEnd();
   }
@@ -224,30 +227,27 @@ class SandboxTerminals extends HTMLElement {
   #drawEnd() {
     const t = this.#tabs.get(this.#shown);
     if (!t) return;
-    const [tone, shape, text] = looks[t.state] ?? ["still", "state-todo", t.state];
-    const state = element("span", { class: `state link-state tone-${tone}` }, icon(shape));
+    const [tone, shape, text] = stateLabels[t.state] ?? ["still", "state-todo", t.state];
+    const state = h("span", { class: `state link-state tone-${tone}` }, icon(shape));
     state.append(t.viewers > 1 && t.state === "connected" ? `${text} · ${t.viewers} viewers` : text);
     this.end.replaceChildren(state);
   }
 
-  // Other windows open and close terminals too.
-  #lookAround() {
-    const timer = setInterval(() => this.#look(), lookEvery);
+  #pollList() {
+    const timer = setInterval(() => this.#refreshList(), refreshEvery);
     this.#away.signal.addEventListener("abort", () => clearInterval(timer));
-    window.addEventListener("focus", () => this.#look(), { signal: this.#away.signal });
-    this.#look();
+    window.addEventListener("focus", () => this.#refreshList(), { signal: this.#away.signal });
+    this.#refreshList();
   }
 
-  async #look() {
+  async #refreshList() {
     if (document.hidden) return;
     try {
-      const answer = await fetch(this.dataset.path.replace(/\/$/, ""), { signal: this.#away.signal });
-      if (!answer.ok || answer.redirected) return;
-      const { terminals, labels } = await answer.json();
+      const { terminals, labels } = await this.#list();
       this.#labels = labels ?? {};
       this.#merge(terminals);
     } catch {
-      // The connection's own state says that sandboxd is away.
+      // The connection's state already tells when sandboxd is unreachable.
     }
   }
 
@@ -269,15 +269,15 @@ class SandboxTerminals extends HTMLElement {
 
 customElements.define("sandbox-terminals", SandboxTerminals);
 
-// Terminals stay as they are while the live stream brings panes that they stand for themselves: what is on the screen is
-// not lost while the sandbox sleeps, and the very same terminal goes on when it wakes.
+// Terminals stay in the page when an update brings a pane that they cover themselves: the screen stays readable while the
+// sandbox is asleep, and the same terminal continues when it wakes.
 document.addEventListener("htmx:partialBeforeSwap", (event) => {
   const { target, fragment } = event.detail;
   if (target.id !== "pane-terminal" || target.dataset.kind !== "terminals") return;
   const terminals = target.querySelector("sandbox-terminals");
   const kind = fragment.firstElementChild?.dataset.kind;
-  if (!terminals || !keepsTerminals(kind, terminals.rests)) return;
+  if (!terminals || !keepsTerminals(kind, terminals.isAsleep)) return;
   event.detail.shouldSwap = false;
-  terminals.settle(kind);
+  terminals.setPaneKind(kind);
   if (kind === "terminals") terminals.rejoin();
 });

@@ -1,4 +1,4 @@
-// Switches the theme at once; the form's cookie makes the server draw the next page in it without a flash.
+// Switches the theme at once. The form sets a cookie, so that the server renders the next page in it.
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (form.dataset.themeForm === undefined || !event.submitter?.value) return;

@@ -1,4 +1,4 @@
-// Keeps relative times fresh, in the very words that the server uses (web/pages_time.go).
+// Updates relative times, worded as the server does (web/pages_time.go).
 const steps = [
   [60, 1, "s"],
   [3600, 60, "min"],
@@ -7,13 +7,13 @@ const steps = [
 ];
 const week = 7 * 86400;
 
-// relative says a time in one of the forms of views.Time: "" (ago or ahead), "span" (how long it has lasted), "ahead"
-// (when it is due, to the last second, and "now" once that is over).
+// relative formats a time in one of the forms of views.Time: "" (past or future), "span" (elapsed), "ahead" (due, to the
+// second, then "now").
 export function relative(then, now, form = "") {
   const seconds = Math.round((now - then) / 1000);
   const size = form === "span" ? Math.max(seconds, 0) : Math.abs(seconds);
   if (form === "ahead" ? seconds >= 0 : form !== "span" && size < 10) return "now";
-  if (form !== "span" && size >= week) return null; // a date, which does not change
+  if (form !== "span" && size >= week) return null; // shown as a date, which does not change
   const nearest = (unit) => Math.round(size / unit);
   const [, unit, word] = steps.find(([bound, unit]) => nearest(unit) * unit < bound);
   const text = `${nearest(unit)} ${word}`;
@@ -21,7 +21,7 @@ export function relative(then, now, form = "") {
   return seconds < 0 ? `in ${text}` : `${text} ago`;
 }
 
-// refresh puts all times right, or only those that go by the second.
+// refresh updates all times, or only those counted in seconds.
 function refresh(seconds) {
   const now = Date.now();
   for (const time of document.querySelectorAll("time[datetime]")) {

@@ -5,7 +5,7 @@ import { relative } from "./times.js";
 const now = Date.parse("2026-11-21T12:00:00Z");
 const ago = (seconds) => relative(now - seconds * 1000, now);
 
-test("times read as the server writes them", () => {
+test("times are formatted as by the server", () => {
   assert.equal(ago(3), "now");
   assert.equal(ago(42), "42 s ago");
   assert.equal(ago(90), "2 min ago");
@@ -14,7 +14,7 @@ test("times read as the server writes them", () => {
   assert.equal(ago(-3600), "in 1 h");
 });
 
-test("times are the nearest, not the next smaller", () => {
+test("times are rounded to the nearest unit", () => {
   assert.equal(ago(-(4 * 3600 - 1)), "in 4 h");
   assert.equal(ago(-(44 * 60 + 50)), "in 45 min");
   assert.equal(ago(3 * 3600 + 600), "3 h ago");
@@ -22,11 +22,11 @@ test("times are the nearest, not the next smaller", () => {
   assert.equal(ago(23 * 3600 + 2400), "1 d ago");
 });
 
-test("old times are dates, which the server writes", () => {
+test("old times are left to the server's dates", () => {
   assert.equal(ago(8 * 86400), null);
 });
 
-test("a span is how long it has lasted, also beyond a week", () => {
+test("spans have no limit", () => {
   const span = (seconds) => relative(now - seconds * 1000, now, "span");
   assert.equal(span(3), "3 s");
   assert.equal(span(-2), "0 s");
@@ -34,7 +34,7 @@ test("a span is how long it has lasted, also beyond a week", () => {
   assert.equal(span(40 * 86400), "40 d");
 });
 
-test("what is due is never in the past", () => {
+test("due times are never in the past", () => {
   const due = (seconds) => relative(now + seconds * 1000, now, "ahead");
   assert.equal(due(720), "in 12 min");
   assert.equal(due(59), "in 59 s");

@@ -1,35 +1,70 @@
-// Errors of requests that htmx makes. An answer that is a part of this page is swapped in; a whole error page is not:
-// what it says is shown for a while instead.
-const least = 8000; // ms
-const reading = 90; // ms for a character
+// Toasts: a message at the bottom of the page, for as long as reading it takes, with an optional action.
+import { announce } from "./announce.js";
+import { h, icon } from "./dom.js";
+
+const minDuration = 8000; // ms
+const perCharacter = 90; // ms
+const forAction = 3000; // ms more to decide on the action
+
+let element = null;
 let timer = 0;
+let length = 0; // ms
+let focusBefore = null; // what had the focus before it moved into the toast
+let focusFallback = () => {};
 
-// patience is how long a text is shown, in ms: as long as reading it takes.
-export function patience(text) {
-  return Math.max(least, text.length * reading);
+// duration returns how long a text is shown, in ms.
+export function duration(text, action) {
+  return Math.max(minDuration, text.length * perCharacter) + (action ? forAction : 0);
 }
 
-export function toast(text) {
-  const place = document.getElementById("toast");
-  if (!place) return;
-  place.textContent = text;
-  place.hidden = false;
+// toast shows a text. action is {text, act}; bad marks an error; refocus() takes the focus when the toast had it and the
+// element that had it before is gone.
+export function toast(text, { action, bad = false, refocus = () => {} } = {}) {
+  if (!find()) return;
+  const act = action && h("button", { type: "button", class: "link", click: () => {
+    hideToast();
+    action.act();
+  } }, action.text);
+  const close = h("button", { type: "button", class: "toast-close", "aria-label": "Close", click: hideToast }, icon("close"));
+  leave();
+  focusFallback = refocus;
+  element.setAttribute("role", bad ? "alert" : "group");
+  element.classList.toggle("bad", bad);
+  element.replaceChildren(...[bad && icon("warn"), h("span", {}, text), act, close].filter(Boolean));
+  element.hidden = false;
+  if (!bad) announce(text);
+  length = duration(text, act);
+  restart();
+}
+
+export function hideToast() {
+  if (!element) return;
+  leave();
   clearTimeout(timer);
-  timer = setTimeout(() => (place.hidden = true), patience(text));
+  element.hidden = true;
 }
 
-globalThis.document?.addEventListener("click", (event) => {
-  const place = event.target.closest?.("#toast");
-  if (place) place.hidden = true;
-});
+// find finds the page's element. The toast stays while the pointer or the focus is in it.
+function find() {
+  if (element) return element;
+  element = document.getElementById("toast");
+  if (!element) return null;
+  for (const kind of ["pointerenter", "focusin"]) element.addEventListener(kind, () => clearTimeout(timer));
+  for (const kind of ["pointerleave", "focusout"]) element.addEventListener(kind, restart);
+  element.addEventListener("focusin", (event) => {
+    if (!element.contains(event.relatedTarget)) focusBefore = event.relatedTarget;
+  });
+  return element;
+}
 
-globalThis.document?.addEventListener("htmx:beforeSwap", (event) => {
-  const { xhr } = event.detail;
-  if (xhr.status < 400 || !/^\s*<!doctype/i.test(xhr.responseText)) return;
-  event.detail.shouldSwap = false;
-  const page = new DOMParser().parseFromString(xhr.responseText, "text/html");
-  toast(page.querySelector("[data-problem]")?.dataset.problem || `The server answered ${xhr.status}.`);
-});
+function restart() {
+  clearTimeout(timer);
+  timer = setTimeout(hideToast, length);
+}
 
-globalThis.document?.addEventListener("htmx:sendError", () => toast("sandboxd does not answer. Is it running?"));
-globalThis.document?.addEventListener("htmx:timeout", () => toast("sandboxd took too long to answer."));
+// leave returns the focus before the focused button is removed.
+function leave() {
+  if (!element.contains(document.activeElement)) return;
+  if (focusBefore?.isConnected && focusBefore.checkVisibility()) focusBefore.focus({ preventScroll: true });
+  else focusFallback();
+}

@@ -1,6 +1,7 @@
-// What only the workspace loads: the panes, the files' place, the terminals and the port opener.
-import { arrived } from "./arrived.js";
+// Loaded by the workspace: panes, files, terminals and ports.
+import { loaded } from "./loaded.js";
 import "./files_pane.js";
+import "./icons.js";
 import "./panes.js";
 import "./port_offers.js";
 import "./ports.js";
@@ -8,4 +9,4 @@ import "./terminals.js";
 import "../files/files.js";
 import "../editor/editor.js";
 
-arrived("workspace");
+loaded("workspace");

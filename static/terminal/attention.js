@@ -1,11 +1,10 @@
-// Attention tells whether somebody looks at a page, rather than having forgotten it: the page has the focus, can be seen,
-// and a hand has moved something on it lately. No terminal in here.
-const awakeFor = 10 * 60_000; // ms after the last movement during which somebody is taken to be there
-const noteEvery = 60_000; // ms between two notes at least
+// Detects whether a user is looking at the page: it is visible, has the focus, and had input recently. No terminal in here.
+const awakeFor = 10 * 60_000; // ms after the last input in which the user counts as present
+const noteEvery = 60_000; // ms; the least time between two reports
 
 const movements = ["pointerdown", "pointermove", "keydown", "wheel", "touchstart"];
 
-// isWatched says whether a page whose last movement was at moved is being looked at.
+// isWatched says whether a user is looking at a page whose last input was at moved.
 export function isWatched(page, moved, now) {
   return page.visibilityState === "visible" && page.hasFocus() && now - moved <= awakeFor;
 }
@@ -13,10 +12,10 @@ export function isWatched(page, moved, now) {
 export class Attention {
   #page;
   #note;
-  #moved = -Infinity; // opening a page is no movement: a browser opens all pages of yesterday by itself
+  #moved = -Infinity; // opening a page is not input: browsers restore yesterday's pages by themselves
   #noted = -Infinity;
 
-  // note() is called while somebody looks, once a minute at most, until signal.
+  // note() is called while a user is looking, at most once a minute, until signal aborts.
   constructor(page, note, signal) {
     this.#page = page;
     this.#note = note;

@@ -7,12 +7,12 @@ const minute = 60_000;
 beforeEach(() => mock.timers.enable({ apis: ["setInterval", "Date"] }));
 afterEach(() => mock.timers.reset());
 
-// pass lets minutes pass one by one: within one step all timers see its end.
+// pass advances minute by minute: within one tick all timers see its end.
 function pass(minutes) {
   for (let n = 0; n < minutes; n++) mock.timers.tick(minute);
 }
 
-// A page under test: what the browser would say of it, and its events.
+// A fake page: its state and its events.
 class Page extends EventTarget {
   visibilityState = "visible";
   focused = true;
@@ -24,7 +24,7 @@ class Page extends EventTarget {
   }
 }
 
-// watch gives a page and how often it was noted that somebody looks at it.
+// watch returns a page and how often its Attention reported.
 function watch() {
   const away = new AbortController();
   const w = { page: new Page(), notes: 0, away };
@@ -32,13 +32,13 @@ function watch() {
   return w;
 }
 
-test("a page that nobody has touched since it was opened is not watched", () => {
+test("a page without input is not watched", () => {
   const w = watch();
   pass(60);
   assert.equal(w.notes, 0);
 });
 
-test("whoever moves something is noted at once, once a minute, and for ten minutes after", () => {
+test("input is reported at once, then once a minute for ten minutes", () => {
   const w = watch();
   for (const kind of ["pointerdown", "pointermove", "keydown", "wheel", "touchstart"]) w.page.moves(kind);
   assert.equal(w.notes, 1);
@@ -49,7 +49,7 @@ test("whoever moves something is noted at once, once a minute, and for ten minut
   assert.ok(w.notes >= 10 && w.notes <= 12, `${w.notes} notes`);
 });
 
-test("a page that is hidden or has not the focus is not watched", () => {
+test("a hidden or unfocused page is not watched", () => {
   const w = watch();
   w.page.focused = false;
   w.page.moves("wheel");
@@ -63,7 +63,7 @@ test("a page that is hidden or has not the focus is not watched", () => {
   assert.equal(w.notes, 1);
 });
 
-test("a page that is left is not watched any more", () => {
+test("an aborted watch stops", () => {
   const w = watch();
   w.page.moves();
   w.away.abort();
@@ -72,7 +72,7 @@ test("a page that is left is not watched any more", () => {
   assert.equal(w.notes, 1);
 });
 
-test("attention ends ten minutes after the last movement", () => {
+test("a page counts as watched for ten minutes after the last input", () => {
   const page = new Page();
   assert.ok(isWatched(page, 0, 10 * minute));
   assert.ok(!isWatched(page, 0, 10 * minute + 1));

@@ -1,23 +1,22 @@
-// Selecting text by keyboard in a page of lines: where the caret goes, and what is selected. No DOM in here. A place is
-// {row, col}; page is {rows, cols, height, text(row)}.
+// Selecting text by keyboard, without a DOM. A position is {row, col}; a page is {rows, cols, height, text(row)}.
 
-// start is a caret at a place, with nothing selected.
+// start returns a caret without a selection.
 export function start(row, col = 0) {
-  return { row, col, from: null, held: false };
+  return { row, col, from: null, marked: false };
 }
 
-// press gives the caret after a key, or null when the key is none of its own. key is as in KeyboardEvent.
+// press returns the caret after a key, or null for a key that does not move it. key is as in KeyboardEvent.
 export function press(caret, key, { shift = false, ctrl = false }, page) {
-  if (ctrl && key.toLowerCase() === "a") return { ...end(page), from: { row: 0, col: 0 }, held: false };
+  if (ctrl && key.toLowerCase() === "a") return { ...end(page), from: { row: 0, col: 0 }, marked: false };
   const to = go(caret, key, ctrl, page);
   if (!to) return null;
-  const from = shift ? (caret.from ?? place(caret)) : caret.held ? caret.from : null;
-  return { ...to, from, held: caret.held };
+  const from = shift ? (caret.from ?? place(caret)) : caret.marked ? caret.from : null;
+  return { ...to, from, marked: caret.marked };
 }
 
-// hold begins to select without Shift held, or stops.
-export function hold(caret) {
-  return caret.held ? { ...caret, from: null, held: false } : { ...caret, from: place(caret), held: true };
+// toggleMark starts or stops selecting without Shift.
+export function toggleMark(caret) {
+  return caret.marked ? { ...caret, from: null, marked: false } : { ...caret, from: place(caret), marked: true };
 }
 
 function place({ row, col }) {
@@ -29,7 +28,7 @@ function end(page) {
   return { row, col: last(page, row) };
 }
 
-// last is the column of a line's last character.
+// last returns the column of a line's last character.
 function last(page, row) {
   return Math.max(page.text(row).length - 1, 0);
 }
@@ -70,7 +69,7 @@ function forth(row, col, page) {
   return row < page.rows - 1 ? { row: row + 1, col: 0 } : { row, col };
 }
 
-// word goes to the beginning of the next or the previous word, or of a line on the way.
+// word moves to the start of the next or previous word, stopping at line breaks.
 function word(row, col, step, page) {
   const solid = (c) => c >= 0 && /\S/u.test(page.text(row)[c] ?? " ");
   let at = col;
@@ -85,7 +84,7 @@ function word(row, col, step, page) {
   return at >= 0 ? { row, col: at } : back(row, 0, page);
 }
 
-// selection is what is selected, as {row, col, length} in cells of a page so wide; without a selection the caret's cell.
+// selection returns the selection as {row, col, length} in cells; without one, the caret's cell.
 export function selection(caret, cols) {
   const [a, b] = [caret.from ?? caret, caret].sort((x, y) => x.row - y.row || x.col - y.col);
   return { row: a.row, col: a.col, length: (b.row - a.row) * cols + b.col - a.col + 1 };

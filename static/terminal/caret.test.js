@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hold, press, selection, start } from "./caret.js";
+import { toggleMark, press, selection, start } from "./caret.js";
 
 const lines = ["first line", "", "  third  one", "last"];
 const page = { rows: lines.length, cols: 20, height: 2, text: (row) => lines[row] };
@@ -14,7 +14,7 @@ function walk(caret, ...keys) {
 
 const at = ({ row, col }) => [row, col];
 
-test("the caret goes where the keys say, and never off the page", () => {
+test("keys move the caret within the page", () => {
   assert.deepEqual(at(walk(start(0), ["ArrowLeft"])), [0, 0]);
   assert.deepEqual(at(walk(start(0), ["End"], ["ArrowRight"])), [1, 0]);
   assert.deepEqual(at(walk(start(1), ["ArrowLeft"])), [0, 9]);
@@ -27,7 +27,7 @@ test("the caret goes where the keys say, and never off the page", () => {
   assert.equal(press(start(0), "x", none, page), null);
 });
 
-test("Shift selects, and moving without it lets go", () => {
+test("Shift selects, and moving without it deselects", () => {
   const some = walk(start(0, 2), ["ArrowRight", shift], ["ArrowDown", shift]);
   assert.deepEqual(some.from, { row: 0, col: 2 });
   assert.deepEqual(selection(some, 20), { row: 0, col: 2, length: 22 });
@@ -36,12 +36,12 @@ test("Shift selects, and moving without it lets go", () => {
   assert.deepEqual(selection(start(3, 1), 20), { row: 3, col: 1, length: 1 });
 });
 
-test("a held selection grows without Shift, until it is let go", () => {
-  const some = walk(hold(start(0, 1)), ["ArrowDown"], ["ArrowDown"]);
+test("with a mark, moving selects without Shift", () => {
+  const some = walk(toggleMark(start(0, 1)), ["ArrowDown"], ["ArrowDown"]);
   assert.deepEqual(selection(some, 20), { row: 0, col: 1, length: 41 });
-  assert.equal(hold(some).from, null);
+  assert.equal(toggleMark(some).from, null);
 });
 
-test("all can be selected", () => {
+test("Ctrl+A selects all", () => {
   assert.deepEqual(selection(press(start(2), "a", ctrl, page), 20), { row: 0, col: 0, length: 64 });
 });

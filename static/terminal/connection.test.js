@@ -1,79 +1,52 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
+import { fires, last, settled, sockets } from "../js/fake_window.js";
 import { addressOf, Connection } from "./connection.js";
 
-const sockets = [];
-
-// A websocket under test: the test is its other end.
-class Socket {
-  static OPEN = 1;
-  readyState = 0;
-  sent = [];
-  constructor(url) {
-    this.url = url;
-    sockets.push(this);
-  }
-  send(message) {
-    this.sent.push(message);
-  }
-  close() {}
-  opens() {
-    this.readyState = 1;
-    this.onopen();
-  }
-  says(text) {
-    this.onmessage({ data: new TextEncoder().encode(text).buffer });
-  }
-  ends(code, reason = "") {
-    this.readyState = 3;
-    this.onclose({ code, reason });
-  }
-}
-
-let answer; // of the same address without an upgrade
-const asked = []; // how it was asked
+let answer; // to the request without an upgrade
+const asked = []; // its options
+const connections = [];
 
 beforeEach(() => {
   sockets.length = 0;
-  answer = { type: "basic", status: 426 };
-  globalThis.WebSocket = Socket;
-  globalThis.window = new EventTarget();
-  globalThis.document = Object.assign(new EventTarget(), { hidden: false });
+  answer = { type: "basic", status: 426, json: async () => ({}) };
   globalThis.fetch = async (url, how) => (asked.push(how), answer);
   mock.timers.enable({ apis: ["setTimeout", "Date"] });
 });
 
-afterEach(() => mock.timers.reset());
-
-const settled = () => new Promise((resolve) => setImmediate(resolve));
+afterEach(() => {
+  mock.timers.reset();
+  for (const connection of connections.splice(0)) connection.dispose();
+});
 
 function open() {
   const states = [];
   const rests = [];
   const state = (now, reason) => states.push(reason ? `${now}: ${reason}` : now);
   const connection = new Connection("ws://box/ws", { open() {}, message() {}, state, rest: (how) => rests.push(how) });
+  connections.push(connection);
   return { connection, states, rests };
 }
 
-const last = () => sockets.at(-1);
-const wakes = () => !new URL(last().url).searchParams.has("wake");
+const says = (text) => last().says(new TextEncoder().encode(text).buffer);
+const wakes = () => !last().url.searchParams.has("wake");
 
-// asleep is a terminal whose sandbox has fallen asleep.
+// asleep returns a terminal whose sandbox has fallen asleep.
 function asleep() {
   const o = open();
   o.connection.connect();
   last().opens();
-  last().says("0$ ");
+  says("0$ ");
   last().ends(4003, "The sandbox fell asleep. Opening the terminal wakes it.");
   return o;
 }
 
-test("only what a person asks for wakes", () => {
+test("only requested connections wake", () => {
   assert.equal(addressOf("ws://box/ws", false), "ws://box/ws?wake=0");
   assert.equal(addressOf("ws://box/ws", true), "ws://box/ws");
 });
 
-test("a terminal that is opened with its page, and one that comes back, wake nothing", async () => {
+test("opening the page and reconnecting wake nothing", async () => {
   const { connection } = open();
   connection.connect();
   assert.ok(!wakes());
@@ -85,30 +58,30 @@ test("a terminal that is opened with its page, and one that comes back, wake not
   assert.ok(!wakes());
 });
 
-test("a terminal whose sandbox falls asleep stays as it is, whatever the page goes through", async () => {
+test("a terminal whose sandbox fell asleep does not reconnect by itself", async () => {
   const { connection, states } = asleep();
   await settled();
   mock.timers.tick(24 * 60 * 60_000);
-  globalThis.window.dispatchEvent(new Event("online"));
-  globalThis.document.dispatchEvent(new Event("visibilitychange"));
+  fires("online");
+  document.dispatchEvent(new Event("visibilitychange"));
   assert.equal(sockets.length, 1);
   assert.deepEqual(states, ["connecting", "connected", "asleep"]);
   assert.equal(connection.send("0x"), false);
 });
 
-test("a person wakes it, and sees that it is under way", async () => {
+test("waking shows its progress and waits for a slow start", async () => {
   const { connection, states } = asleep();
   connection.wake();
   assert.ok(wakes());
   mock.timers.tick(60_000); // a slow start: the page waits as long as sandboxd does
   last().opens();
-  last().says("0$ ");
+  says("0$ ");
   assert.deepEqual(states.slice(2), ["asleep", "waking", "connected"]);
   last().ends(4003, "The sandbox fell asleep. Opening the terminal wakes it.");
   assert.equal(states.at(-1), "asleep");
 });
 
-test("a wake that fails says why, and waits for the person again", async () => {
+test("a failed wake shows the reason and waits for the user", async () => {
   const { connection, states } = asleep();
   connection.wake();
   last().opens();
@@ -119,16 +92,16 @@ test("a wake that fails says why, and waits for the person again", async () => {
   assert.equal(states.at(-1), "asleep: The host is full.");
 });
 
-test("a terminal whose sandbox something else has woken comes back without waking", () => {
+test("a terminal reconnects without waking after something else woke the sandbox", () => {
   const { connection, states } = asleep();
   connection.connect();
   assert.ok(!wakes());
   last().opens();
-  last().says("0$ ");
+  says("0$ ");
   assert.equal(states.at(-1), "connected");
 });
 
-test("a page that finds the sandbox asleep says so, without a reason that is none", async () => {
+test("a page that finds the sandbox asleep shows no error", async () => {
   const { connection, states } = open();
   connection.connect();
   last().opens();
@@ -137,7 +110,7 @@ test("a page that finds the sandbox asleep says so, without a reason that is non
   assert.deepEqual(states, ["connecting", "connected", "asleep"]);
 });
 
-test("a sandbox that its owner has stopped is not asked for again", async () => {
+test("a stopped sandbox is not retried", async () => {
   const { connection, states } = open();
   answer = { type: "basic", status: 409, json: async () => ({ detail: "box is stopped. Start it first." }) };
   connection.connect();
@@ -148,7 +121,7 @@ test("a sandbox that its owner has stopped is not asked for again", async () => 
   assert.equal(states.at(-1), "closed: box is stopped. Start it first.");
 });
 
-test("a sandbox whose own host says that it is asleep is not asked for again", async () => {
+test("a sandbox whose own host reports that it is asleep is not retried", async () => {
   const { connection, states } = open();
   answer = { type: "basic", status: 503, ok: false, json: async () => ({ code: "asleep", detail: "A request that only observes does not wake it." }) };
   connection.connect();
@@ -160,7 +133,7 @@ test("a sandbox whose own host says that it is asleep is not asked for again", a
   assert.equal(asked.at(-1).headers["X-Sandboxd-Observe"], "1");
 });
 
-test("a sandbox whose own host says that it is frozen is shown as such, and not asked for again", async () => {
+test("a sandbox whose own host reports that it is frozen is shown as frozen, and not retried", async () => {
   const { connection, states, rests } = open();
   answer = { type: "basic", status: 503, ok: false, json: async () => ({ code: "frozen" }) };
   connection.connect();
@@ -172,29 +145,27 @@ test("a sandbox whose own host says that it is frozen is shown as such, and not 
   assert.deepEqual(rests, ["frozen"]);
 });
 
-test("a page that is left ends its connection, and one that is back has it again without waking anything", () => {
+test("leaving the page disconnects, and returning reconnects without waking", () => {
   const { connection, states } = open();
   connection.wake();
   last().opens();
-  const first = last();
-  first.close = (code) => (first.code = code);
-  globalThis.window.dispatchEvent(new Event("pagehide"));
-  assert.equal(first.code, 1000);
-  first.ends(1000);
+  fires("pagehide");
+  assert.equal(last().closed, 1000);
+  last().ends(1000);
   mock.timers.tick(100_000);
   assert.equal(sockets.length, 1);
-  globalThis.window.dispatchEvent(Object.assign(new Event("pageshow"), { persisted: true }));
+  fires("pageshow", { persisted: true });
   assert.equal(sockets.length, 2);
   assert.ok(!wakes());
   assert.deepEqual(states, ["connecting", "connected", "reconnecting"]);
 });
 
-test("a page that is left while its sandbox is asleep does not ask anew when it is back", () => {
+test("returning to a page does not reconnect to a sleeping sandbox", () => {
   const { connection } = open();
   connection.connect();
   last().opens();
   last().ends(4003);
-  globalThis.window.dispatchEvent(new Event("pagehide"));
-  globalThis.window.dispatchEvent(Object.assign(new Event("pageshow"), { persisted: true }));
+  fires("pagehide");
+  fires("pageshow", { persisted: true });
   assert.equal(sockets.length, 1);
 });

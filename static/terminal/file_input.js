@@ -1,12 +1,11 @@
-// Pictures and other files that are pasted or dropped into a terminal: they become files of the sandbox, whose paths are
-// typed into it.
+// Saves files that are pasted or dropped into a terminal in the sandbox, and types their paths.
 import { filesOf, nameFor, quote } from "./pasting.js";
 
 const mostFiles = 20;
-const largest = 100 * 1024 * 1024; // bytes; what is larger belongs into the file browser, which resumes
+const largest = 100 * 1024 * 1024; // bytes; larger files belong in the file browser, which can resume uploads
 
-// FileInput watches an element. files: {folder, put(name, file, signal) → Promise<path>}; say(text, tone, stop) shows what
-// is going on ("" for nothing), and type(text) types.
+// put(name, file, signal) saves a file and resolves to its path. say(text, tone, stop) shows the progress, "" hides it.
+// type(text) types.
 export class FileInput {
   constructor(root, { put, say, type, signal }) {
     this.put = put;
@@ -42,9 +41,9 @@ export class FileInput {
     this.signal.addEventListener("abort", () => stop.abort(), { once: true });
     const paths = [];
     try {
-      if (files.length > mostFiles) throw new Error(`These are ${files.length} files. A terminal takes ${mostFiles} at once; the files' pane takes any number.`);
+      if (files.length > mostFiles) throw new Error(`You can drop up to ${mostFiles} files into a terminal. Use the Files pane for more.`);
       for (const [i, file] of files.entries()) {
-        if (file.size > largest) throw new Error(`${file.name} is larger than a terminal takes. Drop it into the files' pane.`);
+        if (file.size > largest) throw new Error(`${file.name} is too large for a terminal. Drop it into the Files pane.`);
         this.say(files.length > 1 ? `Saving file ${i + 1} of ${files.length}…` : "Saving the file…", "busy", () => stop.abort());
         paths.push(await this.put(nameFor(file, dropped, new Date()), file, stop.signal));
       }

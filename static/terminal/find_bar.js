@@ -1,24 +1,19 @@
-// The bar that finds text in a terminal: upwards first, because that is where a terminal's past is.
+// The find bar of a terminal. It searches upwards first, where the older output is.
 import { SearchAddon } from "@xterm/addon-search";
-import { hexOf } from "./look.js";
+import { h } from "../js/dom.js";
+import { toHex } from "./theme.js";
 
 const mostMarked = 1000;
 
 function button(text, title, press, label = title) {
-  const b = document.createElement("button");
-  b.type = "button";
-  b.textContent = text;
-  b.title = title;
-  b.setAttribute("aria-label", label);
-  b.addEventListener("click", press);
-  return b;
+  return h("button", { type: "button", title, "aria-label": label, click: press }, text);
 }
 
 export class FindBar {
   #options = { caseSensitive: false, regex: false };
   #broken = false;
 
-  // screen is a terminal of xterm.js, root where the bar stands; closed is called when it is closed.
+  // screen is an xterm.js terminal; root gets the bar; closed() is called when the bar closes.
   constructor(screen, root, closed) {
     this.screen = screen;
     this.closed = closed;
@@ -30,38 +25,28 @@ export class FindBar {
   }
 
   #make() {
-    this.element = document.createElement("div");
-    this.element.className = "terminal-find";
-    this.element.setAttribute("role", "search");
-    this.input = document.createElement("input");
-    this.input.type = "text";
-    this.input.spellcheck = false;
-    this.input.autocomplete = "off";
-    this.input.placeholder = "Find in the terminal";
-    this.input.setAttribute("aria-label", "Find in the terminal");
-    this.count = document.createElement("span");
-    this.count.className = "terminal-found";
-    this.count.setAttribute("role", "status");
+    this.input = h("input", { type: "text", spellcheck: "false", autocomplete: "off", placeholder: "Find in the terminal", "aria-label": "Find in the terminal" });
+    this.count = h("span", { class: "terminal-found", role: "status" });
     const toggle = (name, text, title) => {
       const b = button(text, title, () => {
         this.#options[name] = !this.#options[name];
         b.setAttribute("aria-pressed", String(this.#options[name]));
-        this.#look(true);
+        this.#search(true);
       });
       b.setAttribute("aria-pressed", "false");
       return b;
     };
-    this.element.append(
+    this.element = h("div", { class: "terminal-find", role: "search" },
       this.input, this.count, toggle("caseSensitive", "Aa", "Match case"), toggle("regex", ".*", "Regular expression"),
       button("↑", "Previous (Enter)", () => this.previous(), "Previous"), button("↓", "Next (Shift+Enter)", () => this.next(), "Next"),
       button("×", "Close (Esc)", () => this.close(), "Close"),
     );
-    this.input.addEventListener("input", () => this.#look(true));
+    this.input.addEventListener("input", () => this.#search(true));
     this.element.addEventListener("keydown", (event) => this.#key(event));
   }
 
   #key(event) {
-    event.stopPropagation(); // neither the page's shortcuts nor the copy mode's keys
+    event.stopPropagation(); // keeps keys from the page's shortcuts and the copy mode
     if (event.key === "Escape") this.close();
     else if (event.key === "Enter" && event.target === this.input) event.shiftKey ? this.next() : this.previous();
     else return;
@@ -71,22 +56,22 @@ export class FindBar {
   open() {
     this.input.focus();
     this.input.select();
-    if (this.input.value) this.#look(true);
+    if (this.input.value) this.#search(true);
   }
 
   previous() {
-    this.#look(false);
+    this.#search(false);
   }
 
   next() {
     this.#find((text, options) => this.search.findNext(text, options));
   }
 
-  // look searches upwards: from the end when what is wanted has changed, else from the present find.
-  #look(afresh) {
+  // #search searches upwards: from the end when the query has changed, else from the current match.
+  #search(afresh) {
     if (afresh) {
       this.screen.clearSelection();
-      this.search.clearDecorations(); // the addon does not notice by itself that only the options are other ones
+      this.search.clearDecorations(); // the addon does not notice changed options
     }
     this.#find((text, options) => this.search.findPrevious(text, options));
   }
@@ -96,19 +81,19 @@ export class FindBar {
     this.#broken = false;
     if (!text) {
       this.search.clearDecorations();
-      return this.#tell("");
+      return this.#setCount("");
     }
     if (this.#options.regex && !isPattern(text)) {
       this.#broken = true;
       this.search.clearDecorations();
-      return this.#tell("Not a regular expression");
+      return this.#setCount("Invalid regular expression");
     }
     by(text, { ...this.#options, decorations: this.#colours() });
   }
 
   #colours() {
     const style = getComputedStyle(this.element);
-    const colour = (name) => hexOf(style.getPropertyValue(name), this.element);
+    const colour = (name) => toHex(style.getPropertyValue(name), this.element);
     const [match, active] = [colour("--find-match"), colour("--find-active")];
     return { matchBackground: match, matchOverviewRuler: match, activeMatchBackground: active, activeMatchColorOverviewRuler: active };
   }
@@ -116,12 +101,12 @@ export class FindBar {
   #count({ resultIndex, resultCount }) {
     if (this.#broken || !this.input.value) return;
     const all = resultCount >= mostMarked ? `${mostMarked}+` : resultCount;
-    this.#tell(resultCount === 0 ? "Nothing found" : resultIndex < 0 ? `${all} found` : `${resultIndex + 1} of ${all}`);
+    this.#setCount(resultCount === 0 ? "No results" : resultIndex < 0 ? `${all} found` : `${resultIndex + 1} of ${all}`);
   }
 
-  #tell(text) {
+  #setCount(text) {
     this.count.textContent = text;
-    this.element.classList.toggle("none", text === "Nothing found" || this.#broken);
+    this.element.classList.toggle("none", text === "No results" || this.#broken);
   }
 
   close() {

@@ -1,7 +1,9 @@
-// The keys that a phone's keyboard has not, as a row of buttons below a terminal.
+// Buttons below a terminal for keys that on-screen keyboards lack.
+import { h } from "../js/dom.js";
+
 const arrows = { up: "A", down: "B", right: "C", left: "D" };
 
-// control is what a key gives with Ctrl held, or null when that is nothing.
+// control returns what a key sends with Ctrl held, or null.
 export function control(text) {
   if (text.length !== 1) return null;
   const code = text.toUpperCase().charCodeAt(0);
@@ -9,7 +11,7 @@ export function control(text) {
   return { " ": "\0", "?": "\x7f" }[text] ?? null;
 }
 
-// arrow is what an arrow key sends; application is the mode of the program that reads it.
+// arrow returns what an arrow key sends, in application cursor mode or not.
 export function arrow(name, application) {
   return `\x1b${application ? "O" : "["}${arrows[name]}`;
 }
@@ -17,19 +19,12 @@ export function arrow(name, application) {
 export class KeyBar {
   #held = false;
 
-  // send(text) types as a key does; application() says in which mode the arrows are; paste() pastes.
+  // send(text) types a text, application() returns the cursor mode, paste() pastes.
   constructor(root, { send, application, paste }) {
-    this.element = document.createElement("div");
-    this.element.className = "terminal-keys";
-    this.element.setAttribute("role", "toolbar");
-    this.element.setAttribute("aria-label", "Keys");
+    this.element = h("div", { class: "terminal-keys", role: "toolbar", "aria-label": "Keys" });
     const key = (text, label, press) => {
-      const b = document.createElement("button");
-      b.type = "button";
-      b.textContent = text;
-      b.setAttribute("aria-label", label);
-      b.addEventListener("pointerdown", (event) => event.preventDefault()); // the keyboard stays
-      b.addEventListener("click", press);
+      const keepFocus = (event) => event.preventDefault(); // so that the on-screen keyboard stays open
+      const b = h("button", { type: "button", "aria-label": label, pointerdown: keepFocus, click: press }, text);
       this.element.append(b);
       return b;
     };
@@ -43,7 +38,7 @@ export class KeyBar {
     root.append(this.element);
   }
 
-  // typed is what typing gives: with Ctrl held, once, what that makes of it.
+  // typed returns the input for a text, applying Ctrl once if it is held.
   typed(text) {
     if (!this.#held) return text;
     const made = control(text);

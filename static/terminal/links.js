@@ -1,7 +1,7 @@
-// Links in a terminal come from a sandbox: they open only when the person has seen where they lead, or holds the key that
-// says so, and what they open knows nothing of this page.
+// Links in a terminal come from a sandbox, so they are opened only with a modifier held or after a confirmation that shows
+// the address, and without access to this page.
 
-// safeLink gives the address when it may be opened at all, or null.
+// safeLink returns the address if it is safe to open, or null.
 export function safeLink(text) {
   try {
     const url = new URL(text);
@@ -11,24 +11,28 @@ export function safeLink(text) {
   }
 }
 
-// follow opens a link whose whole address stands on the screen: with Ctrl or Cmd held, or, where nothing hovers, asked.
+// follow opens a link whose address is fully visible: with Ctrl or Cmd held, else after a confirmation on touch screens.
 export function follow(event, text) {
   const url = safeLink(text);
   if (!url) return;
-  if (event.ctrlKey || event.metaKey || (matchMedia("(hover: none)").matches && confirm(question(url)))) open(url);
+  if (hasModifier(event) || (noHover() && confirm(question(url)))) open(url);
 }
 
-// howTo says in a tooltip how what the mouse is over is opened.
+const hasModifier = (event) => event.ctrlKey || event.metaKey;
+const noHover = () => matchMedia("(hover: none)").matches;
+
+// opens says whether a click opens a link: Ctrl or Cmd is held, or the screen has no hovering.
+export const opens = (event) => hasModifier(event) || noHover();
+
 export const howTo = /Mac/.test(globalThis.navigator?.platform ?? "") ? "⌘ click to open" : "Ctrl+click to open";
 
-// hidden handles links whose address the program has put behind other text (OSC 8), in every screen: always asked. Without
-// it xterm would follow them by itself.
+// hidden handles links whose address is not their text (OSC 8). It always asks; without it xterm.js would open them by
+// itself.
 export const hidden = { activate: followHidden };
 
 function followHidden(event, text) {
   const url = safeLink(text);
-  if (!url || !(event.ctrlKey || event.metaKey || matchMedia("(hover: none)").matches)) return;
-  if (confirm(question(url))) open(url);
+  if (url && opens(event) && confirm(question(url))) open(url);
 }
 
 function question(url) {

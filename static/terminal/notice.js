@@ -1,21 +1,23 @@
-// Notice is what a terminal says of its connection, over its screen.
+// What a terminal says about its connection, over its screen.
+import { h } from "../js/dom.js";
+
 const texts = {
   connecting: "Connecting…",
   reconnecting: "Reconnecting…",
   waking: "Waking…",
 };
-const patience = 400; // ms before a connection under way is worth a word
+const patience = 400; // ms before a connection attempt is worth showing
 
-// What the button of a state that stays says.
-const buttons = { closed: "Connect", asleep: "Wake", frozen: "Go on" };
+// The buttons of the states that last until the user acts.
+const buttons = { closed: "Connect", asleep: "Wake", frozen: "Resume" };
 
-// What a sandbox at rest is, and what its person gets by coming back.
+// The state and the action of a sandbox at rest.
 const rests = {
   asleep: ["Asleep.", "wake"],
-  frozen: ["Frozen. Its programs stand still.", "go on"],
+  frozen: ["Frozen. Its programs are paused.", "resume"],
 };
 
-// textOf is the words for a state, "" for none. touch is for a screen without keys.
+// textOf returns the text for a state, "" for none. touch is for screens without a keyboard.
 export function textOf(state, reason, touch = false) {
   if (state === "closed") return `Disconnected: ${reason} ${touch ? "Tap Connect" : "Press Enter"} to connect again.`;
   if (!(state in rests)) return texts[state] ?? "";
@@ -24,12 +26,12 @@ export function textOf(state, reason, touch = false) {
   return reason ? `Still ${state}: ${reason} ${press} to try again.` : `${word} ${press} to ${gain}.`;
 }
 
-// shownAs is the state to show for a connection's: the connection knows that the sandbox rests, and not how.
+// shownAs returns the state to show: the connection does not know whether an unavailable sandbox is asleep or frozen.
 export function shownAs(state, rest) {
   return state === "asleep" && rest === "frozen" ? "frozen" : state;
 }
 
-// waits says whether a state goes on only when its person wants it to.
+// waits says whether a state lasts until the user acts.
 export function waits(state) {
   return state in buttons;
 }
@@ -37,17 +39,11 @@ export function waits(state) {
 export class Notice {
   #timer = 0;
 
-  // again is called when the person asks for a new connection.
+  // again() is called when the user wants to reconnect.
   constructor(parent, again) {
-    this.element = document.createElement("div");
-    this.element.className = "terminal-notice";
-    this.element.setAttribute("role", "status");
-    this.element.hidden = true;
-    this.text = document.createElement("span");
-    this.button = document.createElement("button");
-    this.button.type = "button";
-    this.button.addEventListener("click", again);
-    this.element.append(this.text, this.button);
+    this.text = h("span");
+    this.button = h("button", { type: "button", click: again });
+    this.element = h("div", { class: "terminal-notice", role: "status", hidden: true }, this.text, this.button);
     parent.append(this.element);
   }
 
@@ -71,21 +67,16 @@ export class Notice {
   }
 }
 
-// Note says, in a corner of the terminal, how something else goes: a file that is being saved.
+// Note shows the progress of something else in a corner of the terminal, such as a file that is being saved.
 export class Note {
   constructor(parent) {
-    this.element = document.createElement("div");
-    this.element.className = "terminal-note";
-    this.element.setAttribute("role", "status");
-    this.element.hidden = true;
-    this.text = document.createElement("span");
-    this.button = document.createElement("button");
-    this.button.type = "button";
-    this.element.append(this.text, this.button);
+    this.text = h("span");
+    this.button = h("button", { type: "button" });
+    this.element = h("div", { class: "terminal-note", role: "status", hidden: true }, this.text, this.button);
     parent.append(this.element);
   }
 
-  // show says text, "" for nothing. stop, which may be missing, ends what goes on; else the button takes the note away.
+  // show shows a text; "" hides the note. With stop() the button cancels, without it the button closes the note.
   show(text, tone, stop) {
     this.element.hidden = text === "";
     this.element.dataset.tone = tone;

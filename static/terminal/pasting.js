@@ -1,22 +1,22 @@
-// What is asked before a paste, and what pasted files are called. No DOM in here.
-const plainLines = 2; // where the program runs each line as it comes
-const markedLines = 50; // where it is told that they are pasted, and waits
+// Confirmation of large pastes, and names for pasted files. No DOM in here.
+const plainLines = 2; // lines to ask from when the program runs each line at once
+const markedLines = 50; // lines to ask from with bracketed paste
 const endings = { "image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp", "image/svg+xml": "svg", "image/avif": "avif" };
 
 export function linesOf(text) {
   return text.replace(/\r\n?/gu, "\n").replace(/\n$/u, "").split("\n").length;
 }
 
-// question is what to ask before text is pasted, or "". marked says whether the program knows pasted text from typed.
+// question returns what to ask before pasting a text, or "". marked says whether bracketed paste is on.
 export function question(text, marked) {
   const lines = linesOf(text);
   if (lines < (marked ? markedLines : plainLines)) return "";
   const beginning = text.slice(0, 200).split(/\r\n?|\n/u).slice(0, 3).join("\n");
-  const more = marked ? "" : "\n\nThe program runs each line as it comes.";
+  const more = marked ? "" : "\n\nThe program will run each line at once.";
   return `Paste ${lines} lines into the terminal?${more}\n\n${beginning}${lines > 3 ? "\n…" : ""}`;
 }
 
-// nameFor is what a pasted or dropped file is called in the sandbox: a picture from the clipboard has no name worth keeping.
+// nameFor returns the name of a pasted or dropped file in the sandbox. Images from the clipboard have no useful name.
 export function nameFor(file, dropped, now) {
   const stamp = now.toISOString().slice(0, 23).replace(/[:.]/gu, "-").replace("T", "_");
   if (!dropped) return `${stamp}.${endings[file.type] ?? "bin"}`;
@@ -24,12 +24,12 @@ export function nameFor(file, dropped, now) {
   return `${stamp}-${name || "file"}`;
 }
 
-// quote is a path as a shell takes it.
+// quote quotes a path for a shell.
 export function quote(path) {
   return /^[\w@%+:,./-]+$/u.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }
 
-// filesOf are the files in what was pasted or dropped, or none where it is text that is wanted.
+// filesOf returns the pasted or dropped files, or none when there is text too.
 export function filesOf(data) {
   const files = [...(data?.files ?? [])];
   return files.length > 0 && !data.getData("text/plain") ? files : [];

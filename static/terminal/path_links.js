@@ -1,12 +1,13 @@
-// Paths on a terminal's screen as links: whatever looks like one is asked for in the sandbox when the mouse is over its
-// line, and only what is there becomes a link.
+// Makes paths on a terminal's screen links. Text that looks like a path is looked up when the pointer is over its line, and
+// becomes a link if the file exists.
+import { opens } from "./links.js";
 import { findPaths, placesOf } from "./paths.js";
 
-const freshFor = 15_000; // ms that an answer is believed
+const freshFor = 15_000; // ms; how long a lookup is cached
 const mostKept = 500;
-const mostRows = 20; // of one line that the screen has wrapped
+const mostRows = 20; // of one wrapped line
 
-// PathLinks is a link provider of xterm.js. files: {find(path) → Promise<entry or null>, folder() → Promise<string>, home,
+// PathLinks is an xterm.js link provider. files: {find(path) → Promise<entry or null>, folder() → Promise<string>, home,
 // open({path, line, column, type})}.
 export class PathLinks {
   #known = new Map(); // path → {at, entry: Promise}
@@ -34,7 +35,7 @@ export class PathLinks {
       return {
         range: { start: line.place(found.start), end: line.place(found.end - 1) },
         text: path,
-        activate: (event) => wanted(event) && this.files.open({ path, line: at, column, type: entry.type }),
+        activate: (event) => opens(event) && this.files.open({ path, line: at, column, type: entry.type }),
         hover: () => this.hint(path),
         leave: () => this.hint(""),
       };
@@ -54,13 +55,8 @@ export class PathLinks {
   }
 }
 
-// A click opens with Ctrl or Cmd held, as with addresses of the web, or where nothing hovers.
-function wanted(event) {
-  return event.ctrlKey || event.metaKey || matchMedia("(hover: none)").matches;
-}
-
-// wholeLine is the line that a row of the screen belongs to, with all rows that it is wrapped into, as {text, place(index)}:
-// place gives the cell of a character, counted from 1 as links count.
+// wholeLine returns the line of a screen row, joined from all rows that it wraps into, as {text, place(index)}. place
+// returns the cell of a character, counting from 1.
 export function wholeLine(buffer, row) {
   let first = row;
   while (first > 0 && row - first < mostRows && buffer.getLine(first)?.isWrapped) first--;

@@ -1,5 +1,5 @@
-// Paths in what programs print, such as src/app.js:12:3, "/var/log/x y.log", line 4, or main.go(7,2). Whether there is such
-// a file is another question. No DOM in here.
+// Finds paths in program output, such as src/app.js:12:3, "/var/log/x y.log", line 4, or main.go(7,2). It does not check
+// that they exist. No DOM in here.
 const mostInLine = 6;
 const longest = 1000;
 
@@ -8,8 +8,8 @@ const bare = /[^\s"'`<>|;,(){}[\]=]+/gu;
 const behind = /^\((\d+)(?:,\s*(\d+))?\)/u;
 const parts = /^([^:]+)(?::(\d+)(?::(\d+))?)?(?::.*)?$/u;
 
-// findPaths gives what may be a path in a line: [{start, end, path, line, column}], start and end as in slice; line and
-// column are 0 where they are not said.
+// findPaths returns possible paths as [{start, end, path, line, column}]; start and end are as in slice, line and column 0
+// when not given.
 export function findPaths(text) {
   const found = [];
   const taken = (at) => found.some((f) => at >= f.start && at < f.end);
@@ -25,7 +25,7 @@ export function findPaths(text) {
 }
 
 function read(token, start, rest) {
-  if (/^[\w+.-]+:\/\//u.test(token)) return null; // an address of the web
+  if (/^[\w+.-]+:\/\//u.test(token)) return null; // a URL
   const [, path, line, column] = parts.exec(token) ?? [];
   if (!path) return null;
   const place = line ? [line, column] : path === token ? (behind.exec(rest)?.slice(1) ?? []) : [];
@@ -35,7 +35,7 @@ function read(token, start, rest) {
   return { start, end, path: clean, line: Number(place[0] ?? 0), column: Number(place[1] ?? 0) };
 }
 
-// plausible says whether it is worth asking after a text: a folder, an ending, or a line beside it makes it so.
+// plausible says whether a text is worth a lookup: it has a folder, an extension, or a line number beside it.
 function plausible(path, placed) {
   if (path.length > longest || !/[\p{L}\p{N}]/u.test(path) || /\p{Cc}/u.test(path)) return false;
   if (path.includes("/")) return true;
@@ -43,11 +43,11 @@ function plausible(path, placed) {
   return /[^.]\.[a-z][a-z0-9]{0,9}$/iu.test(path) && !/^[\d.]+[a-z]?$/iu.test(path);
 }
 
-// placesOf are the absolute paths that a text may mean, the likeliest first, where the program stands in folder.
+// placesOf returns the absolute paths that a text may stand for, the most likely first. folder is the working directory.
 export function placesOf(path, folder, home) {
   if (path.startsWith("/")) return [path];
   if (path.startsWith("~/")) return [`${home}/${path.slice(2)}`];
-  const names = /^[ab]\//u.test(path) ? [path, path.slice(2)] : [path]; // as git's differences name them
+  const names = /^[ab]\//u.test(path) ? [path, path.slice(2)] : [path]; // as in git diffs
   const places = [folder, home].filter(Boolean).flatMap((base) => names.map((name) => join(base, name)));
   return [...new Set(places)];
 }

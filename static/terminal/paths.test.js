@@ -4,7 +4,7 @@ import { findPaths, placesOf } from "./paths.js";
 
 const found = (text) => findPaths(text).map((f) => [text.slice(f.start, f.end), f.path, f.line, f.column]);
 
-test("paths are found as compilers, grep and interpreters print them", () => {
+test("paths are found in the output of compilers, grep and interpreters", () => {
   for (const [text, ...want] of [
     ["src/app.js:12:3: error: no", ["src/app.js:12:3", "src/app.js", 12, 3]],
     ["./main.go:7:2: undefined: x", ["./main.go:7:2", "./main.go", 7, 2]],
@@ -23,17 +23,17 @@ test("paths are found as compilers, grep and interpreters print them", () => {
   ]) assert.deepEqual(found(text), want, text);
 });
 
-test("what is no path is left alone", () => {
+test("other text is not a path", () => {
   for (const text of ["hello world", "https://example.com/a/b.js:1", "1.25.3", "12:30:01", "/", "...", "a - b", "3.14", "x".repeat(2000) + ".js", "1.5s", ""]) {
     assert.deepEqual(found(text), [], text);
   }
 });
 
-test("a line gives a few at most", () => {
+test("the number of paths in a line is bounded", () => {
   assert.equal(findPaths("a/b ".repeat(100)).length, 6);
 });
 
-test("a path means what the program's folder makes of it, then the home's", () => {
+test("paths are resolved in the working directory, then in the home", () => {
   assert.deepEqual(placesOf("/etc/hosts", "/srv", "/home/agent"), ["/etc/hosts"]);
   assert.deepEqual(placesOf("~/x", "/srv", "/home/agent"), ["/home/agent/x"]);
   assert.deepEqual(placesOf("../a/./b.js", "/srv/app", "/home/agent"), ["/srv/a/b.js", "/home/a/b.js"]);

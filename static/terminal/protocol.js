@@ -1,12 +1,12 @@
-// ttyd's wire protocol, as a viewer speaks it. No DOM in here.
+// The client side of ttyd's wire protocol. No DOM in here.
 //
-// Three things are ours: the first message names a window, ACK says how much output is on the screen, so that sandboxd
-// sends no more than the window ahead of it (a browser's websocket cannot be held back otherwise), and WATCHED says that
-// somebody looks at the terminal, so that its sandbox stays awake. A real ttyd ignores all of them. PAUSE and RESUME are
-// never sent: a real ttyd loses output on them.
+// It has three extensions, which a real ttyd ignores. The first message names a window; ACK says how much output was drawn,
+// so that sandboxd sends at most a window ahead (browsers have no backpressure on WebSockets); WATCHED says that a user is
+// looking at the terminal, which keeps the sandbox awake. PAUSE and RESUME are never sent, because a real ttyd loses output
+// on them.
 const inputType = 0x30; // "0"
 const outputType = 0x30;
-const pasteChunk = 16 * 1024; // bytes of input in one message
+const pasteChunk = 16 * 1024; // bytes of input per message
 
 const encoder = new TextEncoder();
 
@@ -23,12 +23,12 @@ export function ack(bytes) {
   return encoder.encode(`4${bytes}`);
 }
 
-// watched says that somebody looks at the terminal.
+// watched says that a user is looking at the terminal.
 export function watched() {
   return encoder.encode("5");
 }
 
-// input gives the messages that carry text, or bytes, that were typed.
+// input returns the messages for typed text or bytes.
 export function* input(data) {
   const bytes = typeof data === "string" ? encoder.encode(data) : data;
   for (let at = 0; at < bytes.length; at += pasteChunk) {
@@ -40,13 +40,13 @@ export function* input(data) {
   }
 }
 
-// bytesOf turns what a terminal reports as a "binary string" (old mouse protocols) into bytes.
+// bytesOf converts a "binary string", which xterm.js uses for old mouse protocols, to bytes.
 export function bytesOf(binary) {
   return Uint8Array.from(binary, (c) => c.charCodeAt(0) & 0xff);
 }
 
-// output gives the bytes of an output message, or null for any other: the title that ttyd sends is its own command line,
-// and its preferences are not ours.
+// output returns the bytes of an output message, or null. Other messages are ignored: ttyd's title is its own command line,
+// and its preferences do not apply here.
 export function output(buffer) {
   const bytes = new Uint8Array(buffer);
   return bytes[0] === outputType ? bytes.subarray(1) : null;

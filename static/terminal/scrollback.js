@@ -1,13 +1,14 @@
-// The scrollback of a terminal, laid over it: all that it has shown, to search and to select by keyboard while the program
-// goes on underneath. Where tmux keeps the past, only the sandbox has it; elsewhere the terminal itself does.
+// The scrollback of a terminal as an overlay, to search and to select in by keyboard while the program runs on. With tmux
+// only the sandbox has the scrollback, else xterm.js has.
 import { FitAddon } from "@xterm/addon-fit";
 import { Unicode11Addon } from "@xterm/addon-unicode11";
 import { Terminal } from "@xterm/xterm";
-import { hold, press, selection, start } from "./caret.js";
-import { copy } from "./clipboard.js";
+import { copy } from "../js/clipboard.js";
+import { h } from "../js/dom.js";
+import { toggleMark, press, selection, start } from "./caret.js";
 import { FindBar } from "./find_bar.js";
 import { hidden } from "./links.js";
-import { readLook } from "./look.js";
+import { readTheme } from "./theme.js";
 import { coloursOnly } from "./sequences.js";
 
 const mostRows = 50_000;
@@ -16,20 +17,15 @@ export class Scrollback {
   #caret = start(0);
   #find = null;
 
-  // text has the escape sequences of its colours, or none. closed is called when it is closed; links, which may be
-  // missing, makes a link provider for a screen.
+  // text may have colour sequences. closed() is called when the overlay closes; links(screen), which is optional, makes a
+  // link provider.
   constructor(root, text, { closed, links, label }) {
     this.closed = closed;
-    this.element = document.createElement("div");
-    this.element.className = "terminal-scrollback";
-    this.element.setAttribute("role", "dialog");
-    this.element.setAttribute("aria-label", `Scrollback of ${label}`);
-    this.place = document.createElement("div");
-    this.place.className = "terminal-past";
-    this.element.append(this.place, this.#bar());
+    this.place = h("div", { class: "terminal-past" });
+    this.element = h("div", { class: "terminal-scrollback", role: "dialog", "aria-label": `Scrollback of ${label}` }, this.place, this.#bar());
     root.append(this.element);
     this.screen = new Terminal({
-      ...readLook(root), allowProposedApi: true, convertEol: true, cursorBlink: false, cursorInactiveStyle: "none",
+      ...readTheme(root), allowProposedApi: true, convertEol: true, cursorBlink: false, cursorInactiveStyle: "none",
       linkHandler: hidden,
       minimumContrastRatio: 4.5, scrollback: mostRows, screenReaderMode: false,
     });
@@ -38,7 +34,7 @@ export class Scrollback {
     this.screen.loadAddon(new Unicode11Addon());
     this.screen.unicode.activeVersion = "11";
     this.screen.open(this.place);
-    this.screen.textarea?.setAttribute("aria-label", `Scrollback of ${label}: arrow keys move, Shift selects, Enter copies, Escape leaves`);
+    this.screen.textarea?.setAttribute("aria-label", `Scrollback of ${label}: arrow keys move, Shift selects, Enter copies, Escape closes`);
     this.screen.attachCustomKeyEventHandler((event) => this.#key(event));
     if (links) this.screen.registerLinkProvider(links(this.screen));
     this.fitting.fit();
@@ -52,23 +48,10 @@ export class Scrollback {
   }
 
   #bar() {
-    const bar = document.createElement("div");
-    bar.className = "terminal-past-bar";
-    const hint = document.createElement("span");
-    hint.textContent = "Arrow keys move, Shift selects, Enter copies.";
-    hint.className = "terminal-past-hint";
-    const make = (text, press) => {
-      const b = document.createElement("button");
-      b.type = "button";
-      b.textContent = text;
-      b.addEventListener("click", press);
-      return b;
-    };
-    this.word = document.createElement("strong");
-    this.word.setAttribute("role", "status");
-    this.word.textContent = "Scrollback";
-    bar.append(this.word, hint, make("Find", () => this.find()), make("Copy", () => this.#copy()), make("Copy all", () => this.#copyAll()), make("Leave", () => this.close()));
-    return bar;
+    const make = (text, press) => h("button", { type: "button", click: press }, text);
+    this.word = h("strong", { role: "status" }, "Scrollback");
+    return h("div", { class: "terminal-past-bar" }, this.word, h("span", { class: "terminal-past-hint" }, "Arrow keys move, Shift selects, Enter copies."),
+      make("Find", () => this.find()), make("Copy", () => this.#copy()), make("Copy all", () => this.#copyAll()), make("Close", () => this.close()));
   }
 
   focus() {
@@ -85,7 +68,7 @@ export class Scrollback {
     this.#find.open();
   }
 
-  // text is all of it, as plain text, each wrapped line as one.
+  // text returns everything as plain text, with wrapped lines joined.
   text() {
     const buffer = this.screen.buffer.active;
     const lines = [];
@@ -98,7 +81,7 @@ export class Scrollback {
     return lines.join("\n");
   }
 
-  // last is the last row with anything in it.
+  // #last returns the last non-empty row.
   #last() {
     const buffer = this.screen.buffer.active;
     let row = buffer.length - 1;
@@ -119,7 +102,7 @@ export class Scrollback {
     const ctrl = event.ctrlKey || event.metaKey;
     if (event.key === "Escape") this.#caret.from ? this.#set(start(this.#caret.row, this.#caret.col)) : this.close();
     else if (event.key === "Enter" || (ctrl && event.code === "KeyC")) this.#copy().then(() => event.key === "Enter" && this.close());
-    else if (event.key === " ") this.#set(hold(this.#caret));
+    else if (event.key === " ") this.#set(toggleMark(this.#caret));
     else if (event.key === "/" || (ctrl && event.code === "KeyF")) this.find();
     else {
       const next = press(this.#caret, event.key, { shift: event.shiftKey, ctrl }, this.#page());

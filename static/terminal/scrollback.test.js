@@ -4,7 +4,7 @@ import { arrow, control } from "./keybar.js";
 import { wholeLine } from "./path_links.js";
 import { coloursOnly } from "./sequences.js";
 
-test("keys that a phone has not give what a keyboard gives", () => {
+test("extra keys send what a keyboard sends", () => {
   assert.equal(control("c"), "\x03");
   assert.equal(control("["), "\x1b");
   assert.equal(control(" "), "\0");
@@ -14,7 +14,7 @@ test("keys that a phone has not give what a keyboard gives", () => {
   assert.equal(arrow("left", true), "\x1bOD");
 });
 
-// A buffer of rows: [text, wrapped]. A character beyond Latin takes two cells.
+// A buffer of rows: [text, wrapped]. Characters beyond Latin are two cells wide.
 function buffer(...rows) {
   const cells = (text) => [...text].flatMap((c) => (c > "\u02ff" ? [cell(c, 2), cell("", 0)] : [cell(c, 1)]));
   const cell = (chars, width) => ({ getChars: () => chars, getWidth: () => width });
@@ -25,7 +25,7 @@ function buffer(...rows) {
   return { getLine: (row) => lines[row] };
 }
 
-test("a line that the screen has wrapped is read as one, cell by cell", () => {
+test("a wrapped line is read as one, with the cells of its characters", () => {
   const b = buffer(["other", false], ["see 文/x", false], [".js:3", true], ["next", false]);
   for (const row of [1, 2]) {
     const line = wholeLine(b, row);
@@ -37,7 +37,7 @@ test("a line that the screen has wrapped is read as one, cell by cell", () => {
   assert.equal(wholeLine(b, 9), null);
 });
 
-test("of a record only the colours are shown", () => {
+test("recordings keep only colours", () => {
   assert.equal(coloursOnly("\x1b[1;31mred\x1b[0m \x1b[2Jx\x1b]0;title\x07y\x1b]52;c;aGk=\x1b\\z\x1bcw\r\n\x1bPq\x1b\\!\x1b[?1049h\x9b"), "\x1b[1;31mred\x1b[0m xyzw\n!");
   assert.equal(coloursOnly("plain\ttext\n日本"), "plain\ttext\n日本");
   assert.equal(coloursOnly("\x1b]0;never ends"), "");

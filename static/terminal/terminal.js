@@ -1,44 +1,51 @@
-// A terminal in a page: xterm.js in front of a websocket that speaks ttyd's protocol. mount makes one; there may be
-// any number in a page. The shell, and its screen, live in the sandbox: what is mounted again shows the same.
+// A terminal: xterm.js connected to a WebSocket that speaks ttyd's protocol. The shell and its screen live in the sandbox,
+// so a terminal that is mounted again shows the same.
 import { ClipboardAddon } from "@xterm/addon-clipboard";
 import { FitAddon } from "@xterm/addon-fit";
 import { Unicode11Addon } from "@xterm/addon-unicode11";
 import { WebLinksAddon } from "@xterm/addon-web-links";
 import { WebglAddon } from "@xterm/addon-webgl";
 import { Terminal } from "@xterm/xterm";
+import { copy } from "../js/clipboard.js";
+import { h } from "../js/dom.js";
 import { Attention } from "./attention.js";
-import { copy, writeOnly } from "./clipboard.js";
 import { Connection } from "./connection.js";
-import { Feed } from "./feed.js";
+import { OutputQueue } from "./output_queue.js";
 import { FileInput } from "./file_input.js";
 import { KeyBar } from "./keybar.js";
 import { follow, hidden, howTo } from "./links.js";
-import { readLook, watchLook } from "./look.js";
+import { readTheme, watchTheme } from "./theme.js";
 import { Note, Notice, shownAs, waits } from "./notice.js";
 import { question } from "./pasting.js";
 import { PathLinks } from "./path_links.js";
 import * as protocol from "./protocol.js";
-import { coloursOnly } from "./sequences.js";
+import { plainText } from "./sequences.js";
 import "@xterm/xterm/css/xterm.css";
 import "./terminal.css";
 
-const scrollback = 10_000; // lines; with tmux the scrollback is tmux's
-const resizePause = 60; // ms without a further change of size
-const window_ = 2 * 1024 * 1024; // bytes of output that may be under way to the screen
+const scrollback = 10_000; // lines; with tmux, tmux has the scrollback
+const resizePause = 60; // ms without another resize
+const outputWindow = 2 * 1024 * 1024; // bytes of output that may be in flight
+
+// A sandbox may write to the clipboard (OSC 52, which tmux uses), but never read it.
+const writeOnly = {
+  readText: () => "",
+  writeText: (selection, text) => (selection === "c" || selection === "" ? copy(text) : undefined),
+};
 
 /**
- * mount fills element with a terminal.
+ * mount fills element with a terminal and returns its handle.
  *
- * options: url (ws or wss, of the terminal's websocket), tab (its name, for the label), label, screenReader (boolean),
- * wake (boolean: a person asked for this terminal, so that it may wake the sandbox), onState(state, reason) with one of
- * Connection's states, or "frozen" for "asleep" where the sandbox is, onTitle(title), which comes from the sandbox as it is. element also gets the events
- * "terminal-state" and "terminal-title" with these in detail. history() → Promise<text> gives what has scrolled away where the
- * sandbox keeps that, or "" ; files makes paths links and takes pasted files (path_links.js, file_input.js); copyOnSelect()
- * says whether what is selected is copied at once. All three may be missing.
+ * options: url (of the WebSocket), tab (name, for the label), label, screenReader (boolean), wake (boolean: the user has asked
+ * for this terminal, so it may wake the sandbox), onState(state, reason) with Connection's states, or "frozen" instead of
+ * "asleep", and onTitle(title), which comes from the sandbox unchecked. element also gets the events "terminal-state" and
+ * "terminal-title", with these as detail. Optional: history() → Promise<text> returns the scrollback that the sandbox keeps,
+ * or ""; files makes paths links and saves pasted files (path_links.js, file_input.js); copyOnSelect() says whether to copy
+ * each selection.
  *
- * The handle: focus(), fit(), reconnect() (a person wants it, so it wakes the sandbox), rejoin() (somebody else has woken
- * it), rest(how) (the sandbox is "frozen", "asleep" or, for all else, neither), find(), select() (the scrollback, to select in
- * it by keyboard), copyAll(), copy(), paste(text), setScreenReader(on), state, text() (the screen's lines, for tests), dispose().
+ * The handle: focus(), fit(), reconnect() (the user's request, so it wakes the sandbox), rejoin() (after something else woke
+ * it), rest(how) (the sandbox is "frozen", "asleep", or anything else for neither), find(), select() (opens the scrollback),
+ * copyAll(), copy(), paste(text), setScreenReader(on), state, text() (the screen's lines, for tests), dispose().
  */
 export function mount(element, options) {
   return new MountedTerminal(element, options);
@@ -47,25 +54,24 @@ export function mount(element, options) {
 class MountedTerminal {
   #away = new AbortController();
   #resizeTimer = 0;
-  #fresh = false; // the next output is the first of its connection
+  #awaitingScreen = false; // the next output is the first of its connection
   #webgl = null;
-  #rest = ""; // how the sandbox rests, as far as somebody has said so
+  #rest = ""; // how the sandbox rests, if known: "asleep" or "frozen"
   #reason = "";
-  #taken = false; // xterm.js has made input of the last key that went down
-  #bar = null; // that finds, over the live screen
-  #past = null; // the scrollback that lies over the screen
+  #handled = false; // xterm.js has handled the last keydown
+  #bar = null; // the find bar over the live screen
+  #scrollback = null; // the scrollback overlay
 
   constructor(element, options) {
     this.options = options;
-    this.root = document.createElement("div");
-    this.root.className = "terminal-root";
+    this.root = h("div", { class: "terminal-root" });
     element.replaceChildren(this.root);
     this.element = element;
     this.#makeScreen();
     this.notice = new Notice(this.root, () => this.reconnect());
     this.note = new Note(this.root);
     this.keys = matchMedia("(pointer: coarse)").matches ? this.#makeKeys() : null;
-    this.feed = new Feed(
+    this.output = new OutputQueue(
       (bytes, done) => this.screen.write(bytes, done),
       (bytes) => this.connection.send(protocol.ack(bytes)),
     );
@@ -89,10 +95,10 @@ class MountedTerminal {
     this.screen.focus();
   }
 
-  // fit gives the terminal the size of its element, if that can be seen.
+  // fit resizes the terminal to its element, if that is visible.
   fit() {
-    if (!this.#seen()) return;
-    this.#speedUp();
+    if (!this.#visible()) return;
+    this.#useWebGL();
     this.fitting.fit();
   }
 
@@ -115,11 +121,11 @@ class MountedTerminal {
     return copy(this.screen.getSelection());
   }
 
-  // find finds in what the screen has, and where the sandbox keeps the past, in all of it.
+  // find searches the screen, or the whole scrollback where the sandbox keeps it.
   async find() {
-    if (this.#past) return this.#past.find();
+    if (this.#scrollback) return this.#scrollback.find();
     const past = await this.#history();
-    if (past) return (await this.#recall(past)).find();
+    if (past) return (await this.#openScrollback(past)).find();
     const { FindBar } = await import("./find_bar.js");
     this.#bar ??= new FindBar(this.screen, this.root, () => {
       this.#bar = null;
@@ -128,25 +134,25 @@ class MountedTerminal {
     this.#bar.open();
   }
 
-  // select lays the scrollback over the screen, to select in it by keyboard.
+  // select opens the scrollback to select in it by keyboard.
   async select() {
-    const past = this.#past ?? (await this.#recall((await this.#history()) || this.text().join("\n")));
+    const past = this.#scrollback ?? (await this.#openScrollback((await this.#history()) || this.text().join("\n")));
     past.focus();
     return past;
   }
 
-  // copyAll puts all that the terminal has shown on the clipboard.
+  // copyAll copies the scrollback and the screen.
   async copyAll() {
     const past = await this.#history();
-    return copy(past ? bare(past) : this.text().join("\n").trimEnd());
+    return copy((past ? plainText(past) : this.text().join("\n")).trimEnd());
   }
 
   paste(text) {
     this.screen.paste(text);
   }
 
-  // ask pastes what a person has on the clipboard: many lines only when they say so.
-  async ask(text) {
+  // pasteChecked pastes a text, but asks first when it has many lines.
+  async pasteChecked(text) {
     const asked = question(text, this.screen.modes.bracketedPasteMode);
     if (text && (!asked || confirm(asked))) this.paste(text);
     this.focus();
@@ -156,7 +162,7 @@ class MountedTerminal {
     this.screen.options.screenReaderMode = on;
   }
 
-  // text gives the lines of the screen and what was scrolled out of it.
+  // text returns the lines of the screen and its scrollback.
   text() {
     const buffer = this.screen.buffer.active;
     return Array.from({ length: buffer.length }, (_, i) => buffer.getLine(i)?.translateToString(true) ?? "");
@@ -166,7 +172,7 @@ class MountedTerminal {
     if (this.#away.signal.aborted) return;
     this.#away.abort();
     clearTimeout(this.#resizeTimer);
-    this.#past?.close();
+    this.#scrollback?.close();
     this.connection.dispose();
     this.notice.dispose();
     this.screen.dispose();
@@ -175,8 +181,8 @@ class MountedTerminal {
 
   #makeScreen() {
     this.screen = new Terminal({
-      ...readLook(this.root),
-      allowProposedApi: true, // unicode
+      ...readTheme(this.root),
+      allowProposedApi: true, // for the Unicode addon
       cursorBlink: !matchMedia("(prefers-reduced-motion: reduce)").matches,
       linkHandler: hidden,
       macOptionClickForcesSelection: true,
@@ -189,19 +195,18 @@ class MountedTerminal {
     this.screen.loadAddon(this.fitting);
     this.screen.loadAddon(new Unicode11Addon());
     this.screen.unicode.activeVersion = "11";
-    this.screen.loadAddon(new WebLinksAddon(follow, { hover: (_, address) => this.#hint(address), leave: () => this.#hint("") }));
+    this.screen.loadAddon(new WebLinksAddon(follow, { hover: (_, address) => this.#setTooltip(address), leave: () => this.#setTooltip("") }));
     this.screen.loadAddon(new ClipboardAddon(undefined, writeOnly));
-    const stage = document.createElement("div");
-    stage.className = "terminal-stage";
+    const stage = h("div", { class: "terminal-stage" });
     this.root.append(stage);
     this.screen.open(stage);
     this.screen.textarea?.setAttribute("aria-label", this.options.label ?? `Terminal ${this.options.tab ?? ""}`.trim());
-    this.screen.textarea?.addEventListener("keydown", (event) => { this.#taken = event.defaultPrevented; }, true);
+    this.screen.textarea?.addEventListener("keydown", (event) => { this.#handled = event.defaultPrevented; }, true);
     this.screen.attachCustomKeyEventHandler((event) => this.#key(event));
     this.screen.onData((data) => this.#type(this.keys?.typed(data) ?? data));
     this.screen.onBinary((data) => this.#type(protocol.bytesOf(data)));
     this.screen.onResize(({ cols, rows }) => this.connection?.send(protocol.resize(cols, rows)));
-    this.screen.onTitleChange((title) => this.#tell("title", title, this.options.onTitle));
+    this.screen.onTitleChange((title) => this.#emit("title", title, this.options.onTitle));
   }
 
   #makeKeys() {
@@ -215,37 +220,36 @@ class MountedTerminal {
     });
   }
 
-  // history is what has scrolled away and lies with the sandbox, "" where the screen itself has it.
+  // #history returns the scrollback that the sandbox keeps, "" when xterm.js has it.
   async #history() {
     if (this.screen.buffer.active.type === "normal" || this.state !== "connected") return "";
     return (await this.options.history?.().catch(() => "")) || "";
   }
 
-  async #recall(text) {
+  async #openScrollback(text) {
     const { Scrollback } = await import("./scrollback.js");
-    this.#past ??= new Scrollback(this.root, text, {
+    this.#scrollback ??= new Scrollback(this.root, text, {
       label: this.options.label ?? `terminal ${this.options.tab ?? ""}`.trim(),
       links: this.options.files && ((screen) => this.#links(screen)),
       closed: () => {
-        this.#past = null;
+        this.#scrollback = null;
         if (!this.#away.signal.aborted) this.focus();
       },
     });
-    await this.#past.shown;
-    return this.#past;
+    await this.#scrollback.shown;
+    return this.#scrollback;
   }
 
   #links(screen) {
-    return new PathLinks(screen, this.options.files, (path) => this.#hint(path));
+    return new PathLinks(screen, this.options.files, (path) => this.#setTooltip(path));
   }
 
-  // #hint tells what a link leads to and how it is opened, while the mouse is over it.
-  #hint(what) {
+  #setTooltip(what) {
     this.root.title = what && `${what}\n${howTo}`;
   }
 
-  // speedUp draws with WebGL where that works. A lost context (there are only so many in a page) falls back for good.
-  #speedUp() {
+  // #useWebGL draws with WebGL where that works. After a lost context (pages have a limited number) it is not used again.
+  #useWebGL() {
     if (this.#webgl !== null) return;
     try {
       this.#webgl = new WebglAddon();
@@ -264,19 +268,18 @@ class MountedTerminal {
     });
     sizes.observe(this.root);
     signal.addEventListener("abort", () => sizes.disconnect());
-    watchLook(() => {
-      Object.assign(this.screen.options, readLook(this.root));
+    watchTheme(() => {
+      Object.assign(this.screen.options, readTheme(this.root));
       this.fit();
     }, signal);
     document.fonts?.ready.then(() => !signal.aborted && this.fit());
-    new Attention(document, () => this.#seen() && this.connection.send(protocol.watched()), signal);
+    new Attention(document, () => this.#visible() && this.connection.send(protocol.watched()), signal);
     this.#watchFiles(signal);
-    this.root.addEventListener("paste", (event) => this.#guard(event), { capture: true, signal });
+    this.root.addEventListener("paste", (event) => this.#confirmPaste(event), { capture: true, signal });
     this.root.addEventListener("pointerup", () => this.options.copyOnSelect?.() && this.copy(), { signal });
     this.root.addEventListener("click", () => this.state === "asleep" && !this.screen.hasSelection() && this.reconnect(), { signal });
   }
 
-  // watchFiles makes links of paths, and files of what is pasted or dropped.
   #watchFiles(signal) {
     const { files } = this.options;
     if (!files) return;
@@ -287,21 +290,22 @@ class MountedTerminal {
     });
   }
 
-  // guard asks before many lines are pasted.
-  #guard(event) {
+  // #confirmPaste asks before many lines are pasted.
+  #confirmPaste(event) {
     const asked = question(event.clipboardData?.getData("text/plain") ?? "", this.screen.modes.bracketedPasteMode);
     if (!asked || confirm(asked)) return;
     event.preventDefault();
     event.stopPropagation();
   }
 
-  #seen() {
+  #visible() {
     return this.root.clientWidth > 0 && this.root.clientHeight > 0;
   }
 
-  // key: what is ours is kept from the shell. Ctrl+Shift+V and the menu's paste reach xterm.js as paste events.
+  // #key returns false for keys that the shell must not get. Ctrl+Shift+V and the menu's paste reach xterm.js as paste
+  // events.
   #key(event) {
-    if (event.type === "keypress") return !this.#taken; // programs that drive browsers send it all the same
+    if (event.type === "keypress") return !this.#handled; // sent by browser automation all the same
     if (event.type !== "keydown") return true;
     if (waits(this.state) && event.key === "Enter") {
       event.preventDefault();
@@ -327,20 +331,20 @@ class MountedTerminal {
   }
 
   #opened() {
-    this.#fresh = true;
-    this.feed.restart();
-    this.connection.send(protocol.hello(this.screen.cols, this.screen.rows, window_));
+    this.#awaitingScreen = true;
+    this.output.restart();
+    this.connection.send(protocol.hello(this.screen.cols, this.screen.rows, outputWindow));
   }
 
-  // received: every connection begins with the whole screen, so what is there is wiped just before.
+  // #received clears the screen before the first output: every connection starts with a full redraw.
   #received(buffer) {
     const bytes = protocol.output(buffer);
     if (!bytes) return;
-    if (this.#fresh) {
-      this.#fresh = false;
+    if (this.#awaitingScreen) {
+      this.#awaitingScreen = false;
       this.screen.reset();
     }
-    this.feed.push(bytes);
+    this.output.push(bytes);
   }
 
   #changed(state, reason) {
@@ -348,21 +352,16 @@ class MountedTerminal {
     const shown = shownAs(state, this.#rest);
     this.root.dataset.state = shown;
     this.notice.show(shown, reason);
-    this.#tell("state", shown, (value) => this.options.onState?.(value, reason));
+    this.#emit("state", shown, (value) => this.options.onState?.(value, reason));
   }
 
-  #tell(what, value, callback) {
+  #emit(what, value, callback) {
     callback?.(value);
     this.element.dispatchEvent(new CustomEvent(`terminal-${what}`, { detail: value }));
   }
 }
 
-// combined says whether Ctrl and Shift are held, and nothing else.
+// combined says whether exactly Ctrl and Shift are held.
 function combined(event) {
   return event.ctrlKey && event.shiftKey && !event.altKey && !event.metaKey;
-}
-
-// bare is text without the sequences of its colours.
-function bare(text) {
-  return coloursOnly(text).replace(/\x1b\[[\d;:]*m/gu, "").trimEnd();
 }

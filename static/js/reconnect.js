@@ -1,0 +1,112 @@
+// Reconnecting: backoff, and a WebSocket that reconnects by itself.
+import { onResume, pageSignal } from "./page_lifecycle.js";
+
+const steady = 5000; // ms after which a connection counts as stable
+
+// delayAfter returns how long to wait before the next attempt, in ms, after that many failures. chance is from 0 to 1.
+export function delayAfter(failures, { first = 250, longest = 10_000, chance = Math.random() } = {}) {
+  const full = Math.min(longest, first * 2 ** Math.min(failures, 10));
+  return full / 2 + (full / 2) * chance;
+}
+
+// socketURL returns the WebSocket address of a path on this host.
+export function socketURL(path) {
+  return new URL(path, location.href.replace(/^http/, "ws"));
+}
+
+// refusal returns the response to a WebSocket's address without an upgrade, or null when the server cannot be reached.
+// Browsers do not tell scripts why a WebSocket was refused.
+export function refusal(url, headers = {}) {
+  const address = String(url).replace(/^ws/, "http");
+  return fetch(address, { headers: { Accept: "application/problem+json", ...headers }, redirect: "manual", signal: pageSignal() }).catch(() => null);
+}
+
+// ReconnectingSocket holds one WebSocket. Once started it is reopened until stop() or dispose(): with backoff, and at once
+// when the browser is online again or the page is visible. It is closed while the page is in the back/forward cache, because
+// browsers keep such pages with everything they have open.
+//
+// Subclasses have makeSocket(how), which returns a new WebSocket; opened(); received(data); left(), for a page that is left
+// while connected; and lost(event, opened), which calls retry() or stop(), maybe later. opened says whether there was a
+// connection.
+export class ReconnectingSocket extends EventTarget {
+  #socket = null;
+  #openedAt = 0;
+  #timer = 0; // of the next attempt
+  #failures = 0;
+  #wanted = false; // open, or to be reopened
+  #disposed = new AbortController();
+
+  constructor() {
+    super();
+    const { signal } = this.#disposed;
+    onResume(() => this.hurry(), { signal });
+    globalThis.addEventListener?.("pagehide", () => this.#close() && this.left(), { signal });
+    globalThis.document?.addEventListener("visibilitychange", () => !document.hidden && this.hurry(), { signal });
+  }
+
+  get wanted() {
+    return this.#wanted;
+  }
+
+  // busy says whether there is a socket already, or can be none any more.
+  get busy() {
+    return Boolean(this.#socket) || this.#disposed.signal.aborted;
+  }
+
+  start(how) {
+    if (this.busy) return;
+    this.#wanted = true;
+    clearTimeout(this.#timer);
+    if (pageSignal().aborted) return;
+    const socket = this.makeSocket(how);
+    this.#socket = socket;
+    this.#openedAt = 0;
+    socket.onopen = () => {
+      this.#openedAt = Date.now();
+      this.opened();
+    };
+    socket.onmessage = (event) => this.received(event.data);
+    socket.onclose = (event) => this.#socket === socket && this.drop(event);
+  }
+
+  // send reports whether there is a connection; without one the message is dropped.
+  send(message) {
+    if (this.#socket?.readyState !== 1) return false;
+    this.#socket.send(message);
+    return true;
+  }
+
+  // drop treats the connection as lost, without waiting for the browser to notice.
+  drop(event = { code: 0, reason: "" }) {
+    if (!this.#close()) return;
+    if (this.#openedAt && Date.now() - this.#openedAt > steady) this.#failures = 0;
+    this.lost(event, this.#openedAt > 0);
+  }
+
+  retry() {
+    if (!this.busy) this.#timer = setTimeout(() => this.start(), delayAfter(this.#failures++));
+  }
+
+  stop() {
+    this.#wanted = false;
+    this.#failures = 0;
+  }
+
+  // hurry reconnects without waiting for the next attempt.
+  hurry() {
+    if (this.#wanted) this.start();
+  }
+
+  dispose() {
+    this.#disposed.abort();
+    this.#close();
+  }
+
+  #close() {
+    clearTimeout(this.#timer);
+    const socket = this.#socket;
+    this.#socket = null;
+    socket?.close(1000);
+    return Boolean(socket);
+  }
+}
