@@ -71,7 +71,7 @@ type dialogue struct {
 }
 
 // hold starts what the first message asks for and carries bytes both ways until the command ends or the client leaves.
-func (d *dialogue) hold(ctx context.Context, commands Commands, h access.Handle) error {
+func (d *dialogue) hold(ctx context.Context, commands *exec.Service, h access.Handle) error {
 	ask, size, err := d.first()
 	if err != nil {
 		return err

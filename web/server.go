@@ -16,6 +16,13 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"sandboxd/internal/access"
+	"sandboxd/internal/auth"
+	"sandboxd/internal/exec"
+	"sandboxd/internal/files"
+	"sandboxd/internal/hostname"
+	"sandboxd/internal/services"
+	"sandboxd/internal/terminal"
+	"sandboxd/internal/visibility"
 	"sandboxd/static"
 )
 
@@ -23,16 +30,16 @@ import (
 type Config struct {
 	Access    *access.Control
 	Sandboxes Sandboxes
-	Accounts  Accounts
+	Accounts  *auth.Service
 	Templates Templates
 	Images    Images
-	Commands  Commands
-	Terminals Terminals
+	Commands  *exec.Service
+	Terminals *terminal.Service
 	SSH       SSH
 	Tunnels   Tunnels
-	Files     Files
-	Services  Services
-	Ports     Ports
+	Files     *files.Service
+	Services  *services.Service
+	Ports     *visibility.Ports
 	IDE       IDE
 	Idle      Idle
 	Uses      Uses
@@ -42,7 +49,7 @@ type Config struct {
 	TabNames    TabNames
 
 	Handover Handover
-	Hosts    Hosts
+	Hosts    hostname.Hosts
 	Assets   *static.Assets
 	Checks   []Check // what /readyz asks, in this order
 	Version  Version

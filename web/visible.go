@@ -16,7 +16,7 @@ func (s *Server) resolve(ctx context.Context, who auth.Principal, name string) (
 
 // owners gives the names of users by id, asking for each once. It belongs to one request.
 type owners struct {
-	from  userReader
+	from  *auth.Service
 	names map[string]string
 }
 

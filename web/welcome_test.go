@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -101,27 +102,27 @@ func TestWelcome_CommandThatIsWaitedForSaysWhyItEnded(t *testing.T) {
 	(<-got).problem(http.StatusUnauthorized, "unauthenticated", "")
 }
 
-// moody is accounts whose store fails now and then.
+// moody is a store of accounts that fails now and then.
 type moody struct {
-	Accounts
+	auth.Store
 	asked chan struct{} // takes each question while it fails
 
 	mu  sync.Mutex
 	err error
 }
 
-func (m *moody) Authenticate(ctx context.Context, secret string) (auth.Principal, error) {
+func (m *moody) TokenByKey(ctx context.Context, key auth.Key) (auth.Token, auth.Account, error) {
 	m.mu.Lock()
 	err := m.err
 	m.mu.Unlock()
 	if err == nil {
-		return m.Accounts.Authenticate(ctx, secret)
+		return m.Store.TokenByKey(ctx, key)
 	}
 	select {
 	case m.asked <- struct{}{}:
 	case <-ctx.Done():
 	}
-	return auth.Principal{}, err
+	return auth.Token{}, auth.Account{}, err
 }
 
 func (m *moody) fail(err error) {
@@ -132,8 +133,8 @@ func (m *moody) fail(err error) {
 
 func TestWelcome_StoreThatDoesNotAnswerCutsNothing(t *testing.T) {
 	w := newWorld(t)
-	accounts := &moody{Accounts: w.accounts, asked: make(chan struct{})}
-	w.server.cfg.Accounts = accounts
+	accounts := &moody{Store: w.users, asked: make(chan struct{})}
+	w.server.cfg.Accounts = auth.New(accounts, auth.Options{Log: slog.New(slog.DiscardHandler)})
 	w.server.check = soon
 	s := w.listen("ada")
 	s.snapshot()

@@ -35,6 +35,7 @@ type world struct {
 	t        *testing.T
 	server   *Server
 	manager  *sandbox.Manager
+	users    auth.Store
 	accounts *auth.Service
 	store    *sandboxtest.MemStore
 	engine   *fakeEngine
@@ -63,7 +64,8 @@ func newWorld(t *testing.T) *world {
 		log: &lockedBuffer{}, tokens: map[string]string{}, ids: map[string]string{},
 	}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	w.accounts = auth.New(sandboxtest.NewMemAccounts(), auth.Options{Cost: auth.Cost{Memory: 64, Passes: 1}, Log: log})
+	w.users = sandboxtest.NewMemAccounts()
+	w.accounts = auth.New(w.users, auth.Options{Cost: auth.Cost{Memory: 64, Passes: 1}, Log: log})
 	templates := fakeTemplates{}
 	w.manager = sandbox.New(sandbox.Config{
 		Store: w.store, Runtime: w.engine, Guests: fakeGuests{}, Images: w.images, Templates: templates,
