@@ -17,42 +17,25 @@ import (
 
 // Sandboxes is what the delivery asks of sandbox.Manager. Changes return once they are accepted; the work goes on.
 type Sandboxes interface {
-	sandboxReader
-	sandboxMaker
-	sandboxSwitch
-	sandboxRest
-	sandboxWatch
-}
-
-type sandboxReader interface {
 	List(ctx context.Context, f sandbox.Filter) ([]sandbox.Sandbox, int, error)
 	Progress(id string) sandbox.Progress
 	Services(s sandbox.Sandbox) []catalog.Service // that count for it, from memory
 	// HasHost reports whether the host of a sandbox's service leads to it, from memory.
 	HasHost(ctx context.Context, name, service string) (bool, error)
-}
 
-type sandboxMaker interface {
 	Create(ctx context.Context, r sandbox.Request) (s sandbox.Sandbox, created bool, err error)
 	Rename(ctx context.Context, ref sandbox.Ref, label string) (sandbox.Sandbox, error)
 	Delete(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
-}
 
-type sandboxSwitch interface {
 	Start(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
 	Stop(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
 	Restart(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
-}
 
-// sandboxRest puts sandboxes to rest; any use wakes them, as Start does.
-type sandboxRest interface {
 	Freeze(ctx context.Context, ref sandbox.Ref, still func() bool) (sandbox.Sandbox, error)
 	Sleep(ctx context.Context, ref sandbox.Ref, still func() bool) (sandbox.Sandbox, error)
 	SetRest(ctx context.Context, ref sandbox.Ref, c sandbox.RestChange) (sandbox.Sandbox, error)
 	Resting(s sandbox.Sandbox) sandbox.Resting // the times that count, and who says so
-}
 
-type sandboxWatch interface {
 	Wait(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
 	Subscribe() *event.Subscription[sandbox.Event]
 }

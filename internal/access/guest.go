@@ -29,50 +29,36 @@ type Guest interface {
 	// Done is closed when the link has ended.
 	Done() <-chan struct{}
 
-	Commands
-	Ports
-	Terminals
-	Services
-	FileContent
-	FileTree
-	FileTrash
-	FileArchives
-}
+	// Commands and VS Code.
 
-// Commands runs commands and VS Code.
-type Commands interface {
 	Exec(ctx context.Context, start wire.ExecStart) (*link.Process, error)
 	IDE(ctx context.Context) (wire.IDEStatus, error)
 	DialIDE(ctx context.Context) (net.Conn, error)
-}
 
-// Ports tells which ports are open, and connects to them.
-type Ports interface {
+	// Open ports.
+
 	Ports(ctx context.Context) ([]wire.PortOpen, error)
 	WatchPorts(ctx context.Context, emit func([]wire.PortOpen) error) error
 	DialPort(ctx context.Context, port int) (net.Conn, error)
-}
 
-// Terminals are the tabs.
-type Terminals interface {
+	// Terminals, by tab.
+
 	Terminals(ctx context.Context) ([]wire.Terminal, error)
 	TerminalText(ctx context.Context, tab string) ([]byte, error)
 	CloseTerminal(ctx context.Context, tab string) error
 	DialTerminal(ctx context.Context, tab string) (net.Conn, error)
-}
 
-// Services are the declared ones.
-type Services interface {
+	// Declared services.
+
 	Services(ctx context.Context) ([]wire.ServiceStatus, error)
 	ServiceLog(ctx context.Context, name string) ([]byte, error)
 	FollowServiceLog(ctx context.Context, name string, emit func([]byte) error) error
 	StartService(ctx context.Context, name string) error
 	StopService(ctx context.Context, name string) error
 	RestartService(ctx context.Context, name string) error
-}
 
-// FileContent reads and writes files.
-type FileContent interface {
+	// Files.
+
 	FileStat(ctx context.Context, path string) (wire.Entry, error)
 	FileList(ctx context.Context, path, after string, limit int) (wire.Listing, error)
 	FileRead(ctx context.Context, path string, offset, length int64) (wire.Entry, io.ReadCloser, error)
@@ -81,10 +67,9 @@ type FileContent interface {
 	FileAbandon(ctx context.Context, path, upload string) error
 	FileSearch(ctx context.Context, search wire.Search, emit func(wire.Found) error) (more bool, err error)
 	FileWatch(ctx context.Context, paths []string, emit func(folder string) error) error
-}
 
-// FileTree changes the tree of files.
-type FileTree interface {
+	// The tree of files.
+
 	FileMkdir(ctx context.Context, path string, parents bool) error
 	FileMove(ctx context.Context, from []string, to string, overwrite bool) error
 	FileRename(ctx context.Context, from, to string, overwrite bool) error
@@ -92,19 +77,17 @@ type FileTree interface {
 	FileChmod(ctx context.Context, path string, mode uint32) error
 	FileTouch(ctx context.Context, path string, modified time.Time) error
 	FileLink(ctx context.Context, path, target string) error
-}
 
-// FileTrash deletes files and brings them back.
-type FileTrash interface {
+	// Deleting files, and bringing them back.
+
 	FileDelete(ctx context.Context, paths []string, permanent bool) ([]wire.Trashed, error)
 	FileRemove(ctx context.Context, path string, only wire.Only) error
 	FileTrash(ctx context.Context) ([]wire.Trashed, error)
 	FileRestore(ctx context.Context, ids []string) error
 	FileEmptyTrash(ctx context.Context, ids []string) error
-}
 
-// FileArchives packs and unpacks folders.
-type FileArchives interface {
+	// Whole folders as tar archives.
+
 	FilePack(ctx context.Context, base string, names []string) (io.ReadCloser, error)
 	FileUnpack(ctx context.Context, path string, keepLinks bool, body io.Reader) (wire.Unpacked, error)
 }
