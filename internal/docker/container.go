@@ -82,7 +82,7 @@ func (e *Engine) host(b sandbox.Box) *container.HostConfig {
 	if !versions.LessThan(f.info.API, "1.41") {
 		h.CgroupnsMode = container.CgroupnsModePrivate
 	}
-	harden(h, b.Profile)
+	harden(h, b.Profile, b.Namespaces)
 	return h
 }
 

@@ -147,15 +147,16 @@ type Event struct {
 
 // Box is what an engine needs to make a sandbox.
 type Box struct {
-	ID       string
-	Name     string
-	Template string // "" for a plain image
-	Image    string // reference, present on the engine
-	Limits   Limits
-	Profile  catalog.Profile
-	Env      map[string]string
-	Labels   map[string]string // routing labels and our own; never a secret
-	LinkPath string            // host folder of the guest link, mounted read-only
+	ID         string
+	Name       string
+	Template   string // "" for a plain image
+	Image      string // reference, present on the engine
+	Limits     Limits
+	Profile    catalog.Profile
+	Namespaces bool // its programs may make user namespaces
+	Env        map[string]string
+	Labels     map[string]string // routing labels and our own; never a secret
+	LinkPath   string            // host folder of the guest link, mounted read-only
 }
 
 // Instance is what an engine has of a sandbox: fact, where Sandbox is intent.
