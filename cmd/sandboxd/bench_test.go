@@ -442,23 +442,3 @@ func withRows(t *testing.T, s *server, f func(context.Context, sandbox.Store) er
 		t.Fatal(err)
 	}
 }
-
-// residentMiB is a process's resident size.
-func residentMiB(t *testing.T, pid int) float64 {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return kib / 1024
-		}
-	}
-	t.Fatal("no VmRSS")
-	return 0
-}

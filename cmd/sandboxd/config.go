@@ -31,6 +31,8 @@ type Config struct {
 	LogLevel  string
 	LogFormat string
 
+	PprofAddress string
+
 	Prebuild []string
 
 	FreezeAfter   string
@@ -74,6 +76,7 @@ func (c *Config) serveFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.TraefikListen, "traefik-listen", "", "address at which Traefik's forwardAuth asks, such as 127.0.0.1:7881 (default: there is no Traefik)")
 	f.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil, "networks of proxies in front whose X-Forwarded-For is believed, such as 127.0.0.1/32")
 	f.StringVar(&c.LogLevel, "log-level", "info", "least level that is logged: debug, info, warn or error")
+	f.StringVar(&c.PprofAddress, "pprof-address", "", "loopback address at which profiles of sandboxd are read below /debug/pprof/, such as 127.0.0.1:6060 (default: nowhere)")
 	f.StringVar(&c.LogFormat, "log-format", "text", "how the log is written: text or json")
 }
 
@@ -152,6 +155,9 @@ func (c *Config) check() error {
 		return err
 	}
 	if _, err := c.dns(); err != nil {
+		return err
+	}
+	if err := c.checkPprof(); err != nil {
 		return err
 	}
 	_, err := c.trusted()
