@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"sandboxd/internal/catalog"
+	"sandboxd/internal/fault"
 )
 
 // State is where a sandbox stands.
@@ -56,6 +57,8 @@ type Sandbox struct {
 	Spec    Spec
 	State   State
 	Problem string // why it failed, a sentence for a person; "" otherwise
+	// Cause is the kind of the fault that Problem tells of, Internal when it is not known: it is not kept over a restart.
+	Cause   fault.Kind
 	Created time.Time
 	Changed time.Time    // when State last changed
 	Rest    catalog.Rest // its own times; what they leave open its template or the server says
