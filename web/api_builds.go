@@ -90,7 +90,7 @@ func (s *Server) followBuild(ctx context.Context, r *request, name string) error
 // first known events have been written before.
 func tellBuild(ctx context.Context, f *flow, name string, changes *event.Subscription[catalog.ImageEvent], known int) error {
 	for {
-		var e catalog.ImageEvent
+		var e *catalog.ImageEvent
 		var open bool
 		select {
 		case <-ctx.Done():

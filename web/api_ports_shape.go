@@ -15,12 +15,13 @@ import (
 // openPortsShape is the ports of a sandbox as programs see them, in ascending order.
 type openPortsShape struct {
 	Ports []openPortShape `json:"ports"`
+	Known bool            `json:"listening_known"` // false when the sandbox does not tell what listens: more may than is listed
 }
 
 // openPortShape is a port on which something listens, that is declared, or that is not private.
 type openPortShape struct {
 	Port       int                `json:"port"`
-	Listening  bool               `json:"listening"`   // false while the sandbox does not run
+	Listening  *bool              `json:"listening"`   // false while the sandbox does not run, null when it cannot be told
 	Process    string             `json:"process"`     // that listens; "" when that cannot be told
 	Service    string             `json:"service"`     // that declares it, or ""
 	Title      string             `json:"title"`       // that its template gives it, or ""
@@ -63,6 +64,9 @@ func (l openPortsShape) find(port int, other openPortShape) openPortShape {
 			return p
 		}
 	}
+	if l.Known {
+		other.Listening = new(bool)
+	}
 	return other
 }
 
@@ -78,12 +82,12 @@ func (s *Server) portsOf(ctx context.Context, h access.Handle) (openPortsShape, 
 		change(&p)
 		all[port] = p
 	}
-	listening, err := s.listening(ctx, h)
+	listening, known, err := s.listening(ctx, h)
 	if err != nil {
 		return openPortsShape{}, err
 	}
 	for _, one := range listening {
-		note(one.Port, func(p *openPortShape) { p.Listening, p.Process = true, one.Process })
+		note(one.Port, func(p *openPortShape) { p.Process = one.Process })
 	}
 	if t, err := s.cfg.Templates.Template(box.Spec.Template); err == nil { // one that is gone declares nothing
 		for _, one := range t.Ports {
@@ -109,18 +113,23 @@ func (s *Server) portsOf(ctx context.Context, h access.Handle) (openPortsShape, 
 		}
 		note(one.Number, func(p *openPortShape) { p.Visibility, p.Shares = one.Visibility, shares })
 	}
-	out := openPortsShape{Ports: make([]openPortShape, 0, len(all))}
-	for _, port := range slices.Sorted(maps.Keys(all)) {
-		out.Ports = append(out.Ports, all[port])
+	out := openPortsShape{Ports: make([]openPortShape, 0, len(all)), Known: known}
+	for _, number := range slices.Sorted(maps.Keys(all)) {
+		port := all[number]
+		if known {
+			listens := slices.ContainsFunc(listening, func(one wire.PortOpen) bool { return one.Port == number })
+			port.Listening = &listens
+		}
+		out.Ports = append(out.Ports, port)
 	}
 	return out, nil
 }
 
-// listening gives what listens in a sandbox, if that can be told: who may use its ports is shown without.
-func (s *Server) listening(ctx context.Context, h access.Handle) ([]wire.PortOpen, error) {
-	open, err := s.cfg.Services.Ports(ctx, h)
+// listening gives what listens in a sandbox; known is false when that cannot be told: who may use its ports is shown without.
+func (s *Server) listening(ctx context.Context, h access.Handle) (open []wire.PortOpen, known bool, err error) {
+	open, err = s.cfg.Services.Ports(ctx, h)
 	if fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Timeout) {
-		return nil, nil
+		return nil, false, nil
 	}
-	return open, err
+	return open, err == nil, err
 }

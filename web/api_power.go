@@ -65,7 +65,11 @@ func (s *Server) await(ctx context.Context, w waiting, box sandbox.Sandbox, want
 // unwanted says why a sandbox is not as was wanted.
 func (s *Server) unwanted(box sandbox.Sandbox) error {
 	if box.State == sandbox.Failed {
-		return &statusError{http.StatusConflict, "sandbox_failed", box.Name + " failed: " + box.Problem}
+		status := http.StatusConflict
+		if box.Cause == fault.Unavailable || box.Cause == fault.Timeout { // it is not the request's fault
+			status = kindStatus[box.Cause]
+		}
+		return &statusError{status, "sandbox_failed", box.Name + " failed: " + box.Problem}
 	}
 	if box.State.Settled() {
 		return fault.New(fault.Conflict, "%s is %s now, so waiting for something else is of no use.", box.Name, box.State)

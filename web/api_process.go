@@ -30,7 +30,7 @@ func (s *Server) apiReady(ctx context.Context, r *request, _ none) (reply, error
 		}
 	}
 	if !out.Ready {
-		r.head.Set("Retry-After", retryAfter)
+		askLater(r.head, http.StatusServiceUnavailable, nil)
 		return reply{status: http.StatusServiceUnavailable, body: out}, nil
 	}
 	return reply{body: out}, nil

@@ -54,6 +54,19 @@ func TestCreate_TellsTheCauseWhenItFails(t *testing.T) {
 	}
 }
 
+func TestCreate_TroubleOfTheEngineIsNoConflict(t *testing.T) {
+	for kind, status := range map[fault.Kind]int{fault.Unavailable: 503, fault.Timeout: 504, fault.Invalid: 409} {
+		w := newWorld(t)
+		w.engine.fail(fault.New(kind, "The container engine is in trouble."))
+		got := w.call("ada", "POST", "/api/v1/sandboxes?wait=ready", `{"image":"debian:trixie-slim","name":"lab"}`)
+		if p := got.problem(status, "sandbox_failed", ""); !strings.Contains(p.Detail, "in trouble") || (got.Header().Get("Retry-After") != "") != (status == 503) {
+			t.Errorf("got %+v, retry after %q", p, got.Header().Get("Retry-After"))
+		}
+		w.engine.fail(nil)
+		w.call("ada", "POST", "/api/v1/sandboxes/lab/start?wait=ready", "").is(200)
+	}
+}
+
 func TestCreate_StopsWaitingAfterTheTimeout(t *testing.T) {
 	w := newWorld(t)
 	defer w.images.keep(nil)()

@@ -41,8 +41,8 @@ func (s *Server) limitArrival(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// Read gives errLate once the body has taken too long, and Invalid for one whose chunks are damaged. With its end the deadline is lifted: from there on reading only
-// waits for the client to hang up.
+// Read gives errLate once the body has taken too long, and Invalid for one whose chunks are damaged. With its end the
+// deadline is lifted: from there on reading only waits for the client to hang up.
 func (b *arriving) Read(p []byte) (int, error) {
 	if b.pace > 0 && !b.whole {
 		_ = b.ctl.SetReadDeadline(time.Now().Add(b.pace)) // what does not support it has no connection to hold
@@ -83,4 +83,22 @@ func (r *request) arrived() bool {
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.body, maxBody)) // whole says how that went
 	}
 	return r.body.whole
+}
+
+// How much more of a body is read that was refused, and for how long: many clients read no answer before they have sent all,
+// and one whose connection is closed on them reads none at all.
+const (
+	moreBytes = 64 << 20
+	moreTime  = 10 * time.Second
+)
+
+// readOn sends what has been answered, and reads what still comes of a body that nobody wants.
+func (r *request) readOn() {
+	if r.body == nil || r.body.whole || r.http.ProtoMajor > 1 { // HTTP/2 tells the client to stop
+		return
+	}
+	_ = r.body.ctl.Flush() // a client that is gone shows at the first read
+	r.body.pace = 0
+	_ = r.body.ctl.SetReadDeadline(time.Now().Add(moreTime))
+	_, _ = io.Copy(io.Discard, io.LimitReader(r.body, moreBytes))
 }

@@ -174,3 +174,22 @@ func TestArrival_ABodyWithDamagedChunksIsTheClientsMistake(t *testing.T) {
 		t.Errorf("the log has %s", log)
 	}
 }
+
+// Many clients read nothing before all of their body is sent.
+func TestArrival_WhyAnUploadIsRefusedCanBeReadAfterIt(t *testing.T) {
+	w := newWorld(t)
+	const size = 32 << 20 // more than the kernel takes for a server that does not read
+	conn, _ := w.raw(fmt.Sprintf("PUT /api/v1/sandboxes/lab/files?path=x HTTP/1.1\r\nHost: localhost:8080\r\nContent-Length: %d\r\n\r\n", size))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := conn.Write(make([]byte, size)); err != nil {
+		t.Fatalf("the connection is cut: %v", err)
+	}
+	got, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	if text, err := io.ReadAll(got.Body); err != nil || got.StatusCode != http.StatusUnauthorized || !strings.Contains(string(text), `"code":"unauthenticated"`) {
+		t.Errorf("got %d %s %v", got.StatusCode, text, err)
+	}
+}

@@ -2,12 +2,15 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -39,8 +42,17 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.message }
 
-// retryAfter is how long a client is asked to wait when something is overloaded or away.
-const retryAfter = "5"
+// retryAfter is how long a client is asked to wait, in seconds, when something is overloaded or away and nobody knows until when.
+const retryAfter = 5
+
+// askLater says when a request that was answered with status because of err can succeed.
+func askLater(h http.Header, status int, err error) {
+	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
+		return
+	}
+	seconds := int(fault.RetryAfter(err) / time.Second)
+	h.Set("Retry-After", strconv.Itoa(cmp.Or(seconds, retryAfter)))
+}
 
 var kindStatus = map[fault.Kind]int{
 	fault.Internal:        http.StatusInternalServerError,
@@ -99,13 +111,13 @@ func (s *Server) fail(err error, c echo.Context) {
 	if c.Response().Committed {
 		return
 	}
-	h := c.Response().Header()
-	if p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable {
-		h.Set("Retry-After", retryAfter)
+	askLater(r.head, p.Status, err)
+	if p.Status != http.StatusRequestTimeout { // then enough was waited
+		defer r.readOn()
 	}
 	if r.isAPI() {
 		if p.Status == http.StatusUnauthorized {
-			h.Set("WWW-Authenticate", `Bearer realm="sandboxd"`)
+			r.head.Set("WWW-Authenticate", `Bearer realm="sandboxd"`)
 		}
 		s.writeJSON(c, p.Status, problemType, p)
 		return

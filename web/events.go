@@ -131,13 +131,13 @@ func (s *Server) tellChanges(ctx context.Context, out events, who auth.Principal
 				return eventJSON(out, "behind", behind)
 			}
 			if who.May(e.Sandbox.Owner, e.Sandbox.ID) {
-				err = s.tellChange(ctx, out, names, e)
+				err = s.tellChange(ctx, out, names, *e)
 			}
 		case e, open := <-from.images.C:
 			if !open {
 				return eventJSON(out, "behind", behind)
 			}
-			err = from.tellImage(out, e)
+			err = from.tellImage(out, *e)
 		}
 		if err != nil {
 			return err

@@ -136,12 +136,12 @@ func (s *Server) relay(ctx context.Context, to events, page livePage, from *chan
 			return nil
 		case e, ok := <-from.boxes.C:
 			more = ok
-			changed = ok && page.take(news{box: &e}) || changed
+			changed = ok && page.take(news{box: e}) || changed
 		case e, ok := <-from.images.C:
 			more = ok
-			changed = ok && page.take(news{image: &e}) || changed
+			changed = ok && page.take(news{image: e}) || changed
 		case e, ok := <-from.uses.C:
-			reasons = !ok || page.take(news{uses: &e}) || reasons
+			reasons = !ok || page.take(news{uses: e}) || reasons
 			if !ok { // too many at once: looking is as good
 				from.withUses(s.cfg.Uses)
 			}

@@ -1,8 +1,10 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -43,6 +45,18 @@ func TestSetup_MakesTheAdminAndSignsIn(t *testing.T) {
 	s.sessions["chief"] = cookie.Value
 	if got := text(s.get("chief", "/").is(http.StatusOK).need("strong.clip")); got != "chief" {
 		t.Errorf("signed in as %q", got)
+	}
+}
+
+func TestLogin_TooManyGuessesAreToldWhenToTryAgain(t *testing.T) {
+	s := newStage(t)
+	for range 5 {
+		s.post("", "/login", fields("name", "ada", "password", "a wrong password")).is(http.StatusUnauthorized)
+	}
+	again := s.post("", "/login", fields("name", "ada", "password", "a wrong password")).is(http.StatusTooManyRequests)
+	after, err := strconv.Atoi(again.Header().Get("Retry-After"))
+	if err != nil || after < 20 || after > 30 || !strings.Contains(text(again.need("main")), fmt.Sprintf("Try again in %d seconds", after)) {
+		t.Errorf("retry after %q: %s", again.Header().Get("Retry-After"), text(again.need("main")))
 	}
 }
 

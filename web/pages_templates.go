@@ -145,7 +145,7 @@ func templateDetails(t catalog.Template) []views.Detail {
 	if t.Size.Disk > 0 {
 		add("Disk", false, "about "+plain.Size(t.Size.Disk))
 	}
-	add("Profile", false, profileText(t.Profile))
+	add("Profile", false, profileText(t))
 	add("Builds on", true, t.Base)
 	add("Image", true, t.Image)
 	var ports, services []string
@@ -172,9 +172,12 @@ func standbyDetails(rest sandbox.Resting, pool, ready int) []views.Detail {
 	return d
 }
 
-func profileText(p catalog.Profile) string {
-	if p == catalog.Strict {
+func profileText(t catalog.Template) string {
+	if t.Profile == catalog.Strict {
 		return "strict: no network, no way to more rights, read-only system"
+	}
+	if t.Namespaces {
+		return "dev: packages can be installed, network and user namespaces allowed"
 	}
 	return "dev: packages can be installed, network allowed"
 }

@@ -121,7 +121,9 @@ func form(
 		if showErr != nil {
 			return showErr
 		}
-		return renderPage(ctx, c, problemOf(err).Status, component)
+		status := problemOf(err).Status
+		askLater(r.head, status, err)
+		return renderPage(ctx, c, status, component)
 	}
 }
 

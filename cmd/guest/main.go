@@ -36,13 +36,19 @@ const (
 var gatewayAddress = net.JoinHostPort("0.0.0.0", strconv.Itoa(wire.GatewayPort))
 
 func main() {
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if isGuest() {
+		if err := guest.CloseResolver(log); err != nil {
+			log.Error("guest has failed", "err", err)
+			os.Exit(1)
+		}
+	}
 	if os.Getpid() == 1 {
 		os.Exit(guest.Init())
 	}
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(memoryLimit)
 	runtime.GOMAXPROCS(min(threads, runtime.GOMAXPROCS(0)))
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // caught and dropped; ignoring it would be inherited
@@ -56,7 +62,10 @@ func main() {
 }
 
 // inSandbox says whether everything around us is ours to end. It must never be true on somebody's own machine.
-func inSandbox() bool {
+func inSandbox() bool { return isGuest() && os.Getppid() == 1 }
+
+// isGuest says whether this program stands where sandboxd puts it.
+func isGuest() bool {
 	exe, err := os.Executable()
-	return err == nil && exe == wire.GuestPath && os.Getppid() == 1
+	return err == nil && exe == wire.GuestPath
 }

@@ -155,9 +155,13 @@ func (a *app) openEngine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	servers, err := a.config.dns()
+	if err != nil {
+		return err
+	}
 	a.engine, err = a.awaitEngine(ctx, docker.Config{
 		Instance: instance, GuestBinary: guest, IDEFolder: versions, CAFile: bundle, Subnet: a.config.Subnet, Log: a.log, NetworkLinger: networkLinger,
-		Wall: a.wall(instance),
+		ResolverFile: filepath.Join(a.config.Data, "resolv.conf"), DNS: servers, Wall: a.wall(instance),
 	})
 	if err != nil {
 		return err

@@ -116,6 +116,10 @@ func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err
 	if err != nil {
 		return err
 	}
+	profiled, err := listenPprof(ctx, c)
+	if err != nil {
+		return err
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	// Links and builds end after the Manager, so that it sees its own end first and takes theirs for no failure.
 	under, last := context.WithCancel(context.WithoutCancel(ctx))
@@ -131,6 +135,9 @@ func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err
 	g.Go(func() error { return a.renewPools(ctx) })
 	if asking != nil {
 		g.Go(func() error { return serveHTTP(ctx, asking, a.asked, log) })
+	}
+	if profiled != nil {
+		g.Go(func() error { return serveHTTP(ctx, profiled, profiles(), log) })
 	}
 	g.Go(func() error { return serveHTTP(ctx, listener, a.handler, log) })
 	return g.Wait()

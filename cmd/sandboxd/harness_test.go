@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -414,4 +415,24 @@ func (s *server) settle() []sandboxBody {
 		})
 	})
 	return list.Items
+}
+
+// residentMiB is a process's resident size.
+func residentMiB(t testing.TB, pid int) float64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kib / 1024
+		}
+	}
+	t.Fatal("no VmRSS")
+	return 0
 }

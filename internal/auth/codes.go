@@ -43,11 +43,14 @@ func (k *codes) add(key Key, c code) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var oldest Key
-	same := 0
+	same, first := 0, c.made
 	for held, other := range k.held {
 		if other.dead(c.made) {
 			delete(k.held, held)
 			continue
+		}
+		if other.made.Before(first) {
+			first = other.made
 		}
 		if other.session != c.session {
 			continue
@@ -60,7 +63,7 @@ func (k *codes) add(key Key, c code) error {
 		delete(k.held, oldest)
 	}
 	if len(k.held) >= codesInAll {
-		return limited(codeLife/2, "Too many sandboxes are being opened at once.")
+		return limited(codeLife-c.made.Sub(first), "Too many sandboxes are being opened at once.")
 	}
 	k.held[key] = c
 	return nil

@@ -1,8 +1,6 @@
 package auth
 
 import (
-	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
 	"sync"
@@ -58,11 +56,13 @@ func (l *limiter) take(from, name string) (giveBack func(), err error) {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	var wait time.Duration // until both let one pass
 	for _, k := range keys {
 		r := k.rule()
-		if over := l.level(k, now) + 1 - r.burst; over > 0 {
-			return nil, limited(time.Duration(over*float64(r.every)), "Too many attempts to sign in.")
-		}
+		wait = max(wait, time.Duration((l.level(k, now)+1-r.burst)*float64(r.every)))
+	}
+	if wait > 0 {
+		return nil, limited(wait, "Too many attempts to sign in.")
 	}
 	for _, k := range keys {
 		l.add(k, 1, now)
@@ -132,11 +132,6 @@ func network(from string) string {
 	return netip.PrefixFrom(addr, 64).Masked().String()
 }
 
-// retry is the cause of a Limited fault: how long to wait.
-type retry struct{ after time.Duration }
-
-func (r retry) Error() string { return fmt.Sprintf("retry after %s", r.after) }
-
 // limited makes a Limited fault whose message says when to try again. The wait is rounded up to whole seconds.
 func limited(wait time.Duration, message string) error {
 	wait = max((wait + time.Second - 1).Truncate(time.Second), time.Second)
@@ -144,13 +139,5 @@ func limited(wait time.Duration, message string) error {
 	if wait == time.Second {
 		unit = "second"
 	}
-	return fault.Wrap(retry{wait}, fault.Limited, "%s Try again in %d %s.", message, int(wait.Seconds()), unit)
-}
-
-// RetryAfter gives how long to wait before trying again after a Limited fault of this package: whole seconds, for a
-// Retry-After header.
-func RetryAfter(err error) (wait time.Duration, ok bool) {
-	var r retry
-	ok = errors.As(err, &r)
-	return r.after, ok
+	return fault.Later(fault.Limited, wait, "%s Try again in %d %s.", message, int(wait.Seconds()), unit)
 }

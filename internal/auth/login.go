@@ -22,7 +22,7 @@ const noName = "(no name)"
 
 // Login checks a name and a password and opens a session for the caller at the address from. It takes as long for an
 // unknown name as for a wrong password. Unauthenticated if they are wrong, Forbidden if the user is disabled, Limited
-// (see RetryAfter) after too many wrong ones or when too many sign in at once.
+// (see fault.RetryAfter) after too many wrong ones or when too many sign in at once.
 func (s *Service) Login(ctx context.Context, from, name, password string) (secret string, u User, err error) {
 	name = NormalName(name)
 	if CheckUserName(name) != nil {

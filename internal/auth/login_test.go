@@ -63,8 +63,8 @@ func TestLogin_GuessesAtOneNameAreLimited(t *testing.T) {
 			wantKind(t, "guess", guess(home, "ada"), fault.Unauthenticated)
 		}
 		err := guess(home, "ada")
-		wait, ok := auth.RetryAfter(fmt.Errorf("wrapped: %w", err))
-		if !fault.Is(err, fault.Limited) || !ok || wait != 30*time.Second || !strings.Contains(fault.Message(err), "30 seconds") {
+		wait := fault.RetryAfter(fmt.Errorf("wrapped: %w", err))
+		if !fault.Is(err, fault.Limited) || wait != 30*time.Second || !strings.Contains(fault.Message(err), "30 seconds") {
 			t.Errorf("the sixth guess: %v, retry after %s", err, wait)
 		}
 		_, _, err = w.Login(t.Context(), home, "ada", good)
@@ -139,7 +139,7 @@ func TestLogin_FiftyASecondDoNotBlockOthers(t *testing.T) {
 	for err := range answers {
 		count[fault.KindOf(err)]++
 		if fault.Is(err, fault.Limited) {
-			if wait, ok := auth.RetryAfter(err); !ok || wait <= 0 {
+			if wait := fault.RetryAfter(err); wait <= 0 {
 				t.Errorf("no time to retry after: %v", err)
 			}
 		}

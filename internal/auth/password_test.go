@@ -88,7 +88,7 @@ func TestHasher_FewAtATime(t *testing.T) {
 	}
 	for range 10 { // the ten beyond the queue are told so at once
 		err := <-errs
-		if wait, ok := RetryAfter(err); !fault.Is(err, fault.Limited) || !ok || wait != busyRetry {
+		if wait := fault.RetryAfter(err); !fault.Is(err, fault.Limited) || wait != busyRetry {
 			t.Errorf("beyond the queue: %v", err)
 		}
 	}

@@ -289,3 +289,13 @@ func TestList_Bases(t *testing.T) {
 		}
 	}
 }
+
+func TestOpen_UserNamespacesAreNoneUnlessAsked(t *testing.T) {
+	c := open(t, tree(t, join(minimal("plain", "", "FROM scratch"), minimal("asks", "user_namespaces: true\n", "FROM scratch"))))
+	for name, want := range map[string]bool{"plain": false, "asks": true} {
+		got, err := c.Template(name)
+		if err != nil || got.Namespaces != want {
+			t.Errorf("%s: got %t, error %v", name, got.Namespaces, err)
+		}
+	}
+}

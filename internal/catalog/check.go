@@ -62,7 +62,10 @@ func checkManifest(file, name string, m manifest, at lines) (Template, []Problem
 	t := Template{
 		Name: name, Title: m.Title, Description: strings.TrimSpace(m.Description), Icon: c.icon(m.Icon),
 		Source: Source{Base: m.Base, Image: m.Image}, Size: c.size(m.Size), Env: m.Env, Profile: c.profile(m.Profile),
-		IDE: m.Apart.IDE, Standby: c.standby(m.Apart),
+		Namespaces: m.Apart.Namespaces, IDE: m.Apart.IDE, Standby: c.standby(m.Apart),
+	}
+	if t.Namespaces && t.Profile == Strict {
+		c.bad("$.user_namespaces", "A strict sandbox has no user namespaces. Leave user_namespaces out, or use the profile %s.", Dev)
 	}
 	c.origin(m)
 	c.env(m.Env)

@@ -243,9 +243,9 @@ func digestFile(sum hash.Hash, root *os.Root, file contextFile) error {
 	return nil
 }
 
-// apartLine is a line of template.yaml that says how unused sandboxes are kept or whether they offer VS Code. An image has
+// apartLine is a line of template.yaml that says how sandboxes are held or kept, or whether they offer VS Code. An image has
 // nothing of that, so it is left out of the digest, and a change gives no other image.
-var apartLine = regexp.MustCompile(`(?m)^(?:freeze_after|stop_after|pool|ide):[ \t]*["']?[A-Za-z0-9.]*["']?[ \t]*(?:#.*)?(?:\r?\n|\z)`)
+var apartLine = regexp.MustCompile(`(?m)^(?:freeze_after|stop_after|pool|ide|user_namespaces):[ \t]*["']?[A-Za-z0-9.]*["']?[ \t]*(?:#.*)?(?:\r?\n|\z)`)
 
 // openContext opens a file of the build context as a digest sees it.
 func openContext(root *os.Root, name string) (io.ReadCloser, error) {

@@ -36,6 +36,7 @@ type manifest struct {
 
 // manifestApart is what no image depends on: see apartLine.
 type manifestApart struct {
+	Namespaces  bool    `yaml:"user_namespaces"`
 	IDE         bool    `yaml:"ide"`
 	FreezeAfter string  `yaml:"freeze_after"`
 	StopAfter   string  `yaml:"stop_after"`

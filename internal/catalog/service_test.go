@@ -79,7 +79,7 @@ func TestTemplate_IDEChangesNoImage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if demo.IDE != strings.Contains(manifest, "true") {
+		if demo.IDE != strings.Contains(manifest, "ide: true") {
 			t.Errorf("%q: offers VS Code: %v", manifest, demo.IDE)
 		}
 		ref, err := NewImages(c, newFakeEngine(), ImageOptions{}).Reference(demo)
@@ -89,7 +89,7 @@ func TestTemplate_IDEChangesNoImage(t *testing.T) {
 		return ref
 	}
 	plain := print("")
-	for _, line := range []string{"ide: true\n", "ide: false # not yet\n", "ide: true"} {
+	for _, line := range []string{"ide: true\n", "ide: false # not yet\n", "user_namespaces: true\n", "ide: true"} {
 		if got := print(line); got != plain {
 			t.Errorf("%q gives another image", line)
 		}

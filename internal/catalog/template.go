@@ -25,12 +25,13 @@ type Template struct {
 	Description string
 	Icon        string // name of an icon in our set
 	Source
-	Size     Size
-	Env      map[string]string
-	Ports    []Port
-	Services []Service
-	Profile  Profile
-	IDE      bool // whether its sandboxes offer VS Code, until their owner says otherwise
+	Size       Size
+	Env        map[string]string
+	Ports      []Port
+	Services   []Service
+	Profile    Profile
+	Namespaces bool // its programs may make user namespaces; never with Strict
+	IDE        bool // whether its sandboxes offer VS Code, until their owner says otherwise
 	Standby
 }
 

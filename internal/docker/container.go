@@ -56,6 +56,7 @@ func (e *Engine) spec(b sandbox.Box, addr netip.Addr) spec {
 	}
 	if addr.IsValid() {
 		s.host.NetworkMode = container.NetworkMode(e.network.name)
+		e.resolver.tell(s.host)
 		s.network = &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{e.network.name: endpoint(addr)}}
 	}
 	return s
@@ -82,7 +83,7 @@ func (e *Engine) host(b sandbox.Box) *container.HostConfig {
 	if !versions.LessThan(f.info.API, "1.41") {
 		h.CgroupnsMode = container.CgroupnsModePrivate
 	}
-	harden(h, b.Profile)
+	harden(h, b.Profile, b.Namespaces)
 	return h
 }
 

@@ -3,11 +3,13 @@ package docker
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/moby/profiles/seccomp"
 	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/catalog"
 )
@@ -27,11 +29,13 @@ var strictScratch = map[string]string{
 	"/run": "rw,noexec,nosuid,nodev,mode=755,size=16m",
 }
 
-// harden holds h as tightly as p says. A profile that is not known is held strictly.
-func harden(h *container.HostConfig, p catalog.Profile) {
+// harden holds h as tightly as p says, and namespaces lets programs of a dev sandbox make user namespaces. A profile that
+// is not known is held strictly.
+func harden(h *container.HostConfig, p catalog.Profile, namespaces bool) {
 	h.CapDrop = []string{"ALL"}
 	if p == catalog.Dev {
-		h.CapAdd = devCapabilities // the engine's own seccomp and AppArmor profiles apply
+		h.CapAdd = devCapabilities
+		h.SecurityOpt = []string{"seccomp=" + devSeccomp(namespaces)} // the engine's own AppArmor profile applies
 		return
 	}
 	h.CapAdd = strictCapabilities
@@ -53,7 +57,7 @@ var deniedStrict = []string{
 	"bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register",
 	"keyctl", "add_key", "request_key", "name_to_handle_at", "open_by_handle_at", "fanotify_init", "fanotify_mark",
 	"modify_ldt", "remap_file_pages", "vmsplice", "memfd_secret", "uretprobe", "personality", "syslog", "lookup_dcookie",
-	"quotactl", "quotactl_fd", "acct", "adjtimex", "clock_adjtime", "clock_adjtime64", "socketcall",
+	"quotactl", "quotactl_fd", "acct", "adjtimex", "clock_adjtime", "clock_adjtime64",
 }
 
 // The socket families of a strict sandbox: local, IPv4 and IPv6 (it has its own loopback), and netlink, which
@@ -62,40 +66,65 @@ var strictFamilies = []uint64{1, 2, 10, 16}
 
 // strictSeccomp is the profile of strict sandboxes, as the engine takes it.
 var strictSeccomp = sync.OnceValue(func() string {
-	denied := map[string]bool{"socket": true} // allowed anew below, by family
-	for _, name := range deniedStrict {
-		denied[name] = true
-	}
-	profile := seccomp.DefaultProfile()
-	var kept []*seccomp.Syscall
-	for _, rule := range profile.Syscalls {
-		if rule.Action == specs.ActAllow {
-			rule.Names = without(rule.Names, denied)
-		}
-		if len(rule.Names) > 0 {
-			kept = append(kept, rule)
-		}
-	}
+	var sockets []*seccomp.Syscall
 	for _, family := range strictFamilies {
-		kept = append(kept, &seccomp.Syscall{LinuxSyscall: specs.LinuxSyscall{
+		sockets = append(sockets, &seccomp.Syscall{LinuxSyscall: specs.LinuxSyscall{
 			Names: []string{"socket"}, Action: specs.ActAllow,
 			Args: []specs.LinuxSeccompArg{{Index: 0, Value: family, Op: specs.OpEqualTo}},
 		}})
 	}
-	profile.Syscalls = kept
-	text, err := json.Marshal(profile)
-	if err != nil {
-		panic(fmt.Sprintf("encode the strict profile: %v", err)) // constant input: a test would see it
-	}
-	return string(text)
+	return derive(slices.Concat(deniedStrict, []string{"socket"}), sockets...)
 })
 
-func without(names []string, denied map[string]bool) []string {
-	var out []string
-	for _, name := range names {
-		if !denied[name] {
-			out = append(out, name)
+// deniedDev are system calls that dev sandboxes do without whatever the engine's version allows: corners of the kernel that
+// have been ways out before, and keys, which no namespace holds apart. The sockets that lead past the network's namespace
+// (AF_VSOCK, to a hypervisor's services) are refused by the default profile's rules for socket.
+var deniedDev = []string{
+	"bpf", "perf_event_open", "io_uring_setup", "io_uring_enter", "io_uring_register", "keyctl", "add_key", "request_key",
+}
+
+// namespaceCalls are what programs that hold others apart need within a user namespace of theirs.
+var namespaceCalls = []string{
+	"clone", "clone3", "unshare", "setns", "mount", "umount", "umount2", "pivot_root", "chroot", "sethostname", "setdomainname",
+}
+
+// devSeccomp is the profile of dev sandboxes. Without namespaces nothing makes one: the default profile refuses clone and
+// unshare that would, and says of clone3, whose arguments no filter sees, that there is none.
+func devSeccomp(namespaces bool) string {
+	if namespaces {
+		return devNamespaces()
+	}
+	return devAlone()
+}
+
+var (
+	devAlone      = sync.OnceValue(func() string { return derive(deniedDev) })
+	devNamespaces = sync.OnceValue(func() string {
+		return derive(slices.Concat(deniedDev, namespaceCalls),
+			&seccomp.Syscall{LinuxSyscall: specs.LinuxSyscall{Names: namespaceCalls, Action: specs.ActAllow}})
+	})
+)
+
+// derive gives the library's default profile without its rules for the calls denied, and with more. 32-bit programs on x86 have no
+// sockets with it, unless they ask for them as 64-bit ones do: by the call socketcall they get any family, since no filter
+// sees which, and a rule that allows some families of socket allows that call too.
+func derive(denied []string, more ...*seccomp.Syscall) string {
+	profile := seccomp.DefaultProfile()
+	denied = slices.Concat(denied, []string{"socketcall"})
+	var kept []*seccomp.Syscall
+	for _, rule := range profile.Syscalls {
+		rule.Names = slices.DeleteFunc(slices.Clone(rule.Names), func(name string) bool { return slices.Contains(denied, name) })
+		if len(rule.Names) > 0 {
+			kept = append(kept, rule)
 		}
 	}
-	return out
+	nosys := uint(unix.ENOSYS) // another answer than the default one: a rule that gives that is no rule
+	profile.Syscalls = slices.Concat(kept, more, []*seccomp.Syscall{{LinuxSyscall: specs.LinuxSyscall{
+		Names: []string{"socketcall"}, Action: specs.ActErrno, ErrnoRet: &nosys,
+	}}})
+	text, err := json.Marshal(profile)
+	if err != nil {
+		panic(fmt.Sprintf("encode a seccomp profile: %v", err)) // constant input: a test would see it
+	}
+	return string(text)
 }

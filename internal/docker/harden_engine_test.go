@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
+	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -89,6 +92,76 @@ func TestHarden_DevLetsRootInstallButNotLeave(t *testing.T) {
 		{"seccomp is on", "0", "grep Seccomp: /proc/self/status", 0, "2"},
 		{"has a network", "0", "grep -c : /proc/net/dev", 0, "2"},
 	}...))
+}
+
+// probe builds the program of that name for arch into the folder that b's sandbox sees, and gives its path in there.
+func probe(t *testing.T, b sandbox.Box, arch string) string {
+	t.Helper()
+	name := "probe-" + arch
+	cmd := exec.Command("go", "build", "-o", filepath.Join(b.LinkPath, name), "./testdata/probe")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+arch)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build the probe: %v\n%s", err, text)
+	}
+	return path.Join(path.Dir(wire.SocketPath), name)
+}
+
+func TestHarden_DevRefusesCornersOfTheKernel(t *testing.T) {
+	e := openTest(t)
+	b := running(t, e, "patient")
+	arches := []string{runtime.GOARCH}
+	if runtime.GOARCH == "amd64" {
+		arches = append(arches, "386") // its sockets come by another call
+	}
+	for _, arch := range arches {
+		program := probe(t, b, arch)
+		for _, user := range []string{"0", "1000"} {
+			code, out := inside(t, e, b.ID, user, program)
+			if code != 0 {
+				t.Fatalf("the probe ended with %d: %s", code, out)
+			}
+			for line := range strings.Lines(out) {
+				want := "EPERM"
+				switch {
+				case strings.HasPrefix(line, "clone3 "): // whereupon programs take clone
+					want = "ENOSYS"
+				case strings.HasPrefix(line, "vsock ") && arch == "386":
+					want = "ENOSYS"
+				}
+				if strings.Fields(line)[1] != want {
+					t.Errorf("%s, user %s: %s", arch, user, line)
+				}
+			}
+			if n := strings.Count(out, "\n"); n != 11 {
+				t.Errorf("it asked %d times: %s", n, out)
+			}
+		}
+	}
+}
+
+func TestHarden_StrictRefusesForeignSocketsTo32BitPrograms(t *testing.T) {
+	e := openTest(t)
+	b := running(t, e, "patient", strictly)
+	for arch, want := range map[string]string{"amd64": "vsock EPERM\n", "386": "vsock ENOSYS\n"} {
+		if code, out := inside(t, e, b.ID, "0", probe(t, b, arch)); runtime.GOARCH == "amd64" && (code != 0 || !strings.HasPrefix(out, want)) {
+			t.Errorf("%s: got %d and %s", arch, code, out)
+		}
+	}
+}
+
+func TestHarden_UserNamespacesAreForTemplatesThatAsk(t *testing.T) {
+	e := openTest(t)
+	b := running(t, e, "patient", func(b *sandbox.Box) { b.Namespaces = true })
+	checkAll(t, e, b.ID, []check{
+		{"a namespace of its own", "1000", "unshare --user --map-root-user --net --uts sh -c 'hostname inner && id -u'", 0, "0"},
+		{"by clone", "1000", "unshare --user --map-root-user --fork --pid id -u", 0, "0"},
+		{"the sandbox's own stay as they are", "0", "hostname other", -1, ""},
+		{"no mounts outside one", "0", "mount -t tmpfs none /mnt", -1, ""},
+	})
+	code, out := inside(t, e, b.ID, "1000", probe(t, b, runtime.GOARCH))
+	if code != 0 || !strings.Contains(out, "vsock EPERM\n") || !strings.Contains(out, "io_uring_setup EPERM\n") || !strings.Contains(out, "bpf EPERM\n") {
+		t.Errorf("got %d and %s", code, out)
+	}
 }
 
 func TestHarden_StrictGivesNothing(t *testing.T) {

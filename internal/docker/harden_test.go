@@ -55,7 +55,7 @@ func TestStrictSeccomp_AllowsNothingThatIsDenied(t *testing.T) {
 func TestHarden_UnknownProfileIsHeldStrictly(t *testing.T) {
 	for _, p := range []catalog.Profile{catalog.Strict, "", "lax"} {
 		h := &container.HostConfig{}
-		harden(h, p)
+		harden(h, p, true)
 		if !h.ReadonlyRootfs || !slices.Contains(h.SecurityOpt, "no-new-privileges") || hasNetwork(p) || slices.Contains(h.CapAdd, "SETPCAP") {
 			t.Errorf("%q: %+v", p, h)
 		}
@@ -65,7 +65,7 @@ func TestHarden_UnknownProfileIsHeldStrictly(t *testing.T) {
 func TestHarden_NoProfileHasWhatLeadsOut(t *testing.T) {
 	for _, p := range []catalog.Profile{catalog.Dev, catalog.Strict} {
 		h := &container.HostConfig{}
-		harden(h, p)
+		harden(h, p, true)
 		if !slices.Equal(h.CapDrop, []string{"ALL"}) || h.Privileged {
 			t.Errorf("%s: %+v", p, h)
 		}

@@ -24,6 +24,7 @@ type sandboxNetwork struct {
 	instance string
 	wanted   netip.Prefix // configured; zero for any
 	wall     Wall         // may be nil
+	resolver *resolver    // may be nil
 	log      *slog.Logger
 	turn     chan struct{} // holds one token while the network is being looked up, made or removed
 
@@ -35,13 +36,13 @@ type sandboxNetwork struct {
 	cursor uint32
 }
 
-func newNetwork(c Config) (*sandboxNetwork, error) {
+func newNetwork(c Config, names *resolver) (*sandboxNetwork, error) {
 	wanted, err := parseSubnet(c.Subnet)
 	if err != nil {
 		return nil, err
 	}
 	return &sandboxNetwork{
-		name: NetworkName(c.Instance), instance: c.Instance, wanted: wanted, wall: c.Wall, log: c.Log, turn: make(chan struct{}, 1),
+		name: NetworkName(c.Instance), instance: c.Instance, wanted: wanted, wall: c.Wall, resolver: names, log: c.Log, turn: make(chan struct{}, 1),
 		held: map[string]netip.Addr{}, used: map[netip.Addr]string{}, cursor: anywhere(),
 	}, nil
 }

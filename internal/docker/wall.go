@@ -11,19 +11,28 @@ import (
 // guardEvery is how often the wall is put up again: others who change the host's rules may take it down.
 const guardEvery = time.Minute
 
+// resolverEvery is how often it is looked whether this host has other DNS servers now.
+const resolverEvery = 5 * time.Second
+
 // optionBridge names a network's bridge; without it the engine takes the beginning of the network's id.
 const optionBridge = "com.docker.network.bridge.name"
 
 // bridgeID is how much of a network's id the engine takes.
 const bridgeID = 12
 
-// RunWall keeps the wall up until ctx ends. It is put up besides whenever the network is made or found.
+// RunWall keeps the wall up, and the sandboxes' list of DNS servers true, until ctx ends. The wall is put up besides whenever
+// the network is made or found.
 func (e *Engine) RunWall(ctx context.Context) error {
-	tick := time.NewTicker(guardEvery)
-	defer tick.Stop()
+	wall, names := time.NewTicker(guardEvery), time.NewTicker(resolverEvery)
+	defer wall.Stop()
+	defer names.Stop()
 	for {
 		select {
-		case <-tick.C:
+		case <-wall.C:
+		case <-names.C:
+			if !e.namesChanged() {
+				continue
+			}
 		case <-ctx.Done():
 			return nil
 		}
@@ -31,6 +40,17 @@ func (e *Engine) RunWall(ctx context.Context) error {
 			e.c.Log.Debug("look at the sandboxes' network", "error", err) // whoever needs the engine says so
 		}
 	}
+}
+
+func (e *Engine) namesChanged() bool {
+	if e.resolver == nil {
+		return false
+	}
+	changed, err := e.resolver.refresh()
+	if err != nil {
+		e.c.Log.Warn("DNS servers of the sandboxes", "error", err)
+	}
+	return changed
 }
 
 // guard puts the wall up for the network that there is. A host on which that cannot be done still has sandboxes; doctor
@@ -41,7 +61,7 @@ func (n *sandboxNetwork) guard(ctx context.Context, cli *client.Client) {
 	}
 	found, there, err := n.lookup(ctx, cli)
 	if err == nil && there {
-		err = n.wall.Guard(ctx, bridgeOf(found))
+		err = n.wall.Guard(ctx, bridgeOf(found), n.resolver.addresses()...)
 	}
 	if err != nil && ctx.Err() == nil {
 		n.log.Warn("sandboxes are not kept off this host", "error", err)

@@ -21,17 +21,18 @@ func NewBus[T any](buffer int) *Bus[T] {
 }
 
 // Subscription receives what is published after Subscribe. C is closed when the subscriber was too slow, or closed
-// itself; Dropped tells which.
+// itself; Dropped tells which. All subscribers share what a pointer leads to: they must not change it. So a subscription costs
+// a word for each value that it may fall behind, however large a value is.
 type Subscription[T any] struct {
-	C       <-chan T
-	c       chan T
+	C       <-chan *T
+	c       chan *T
 	bus     *Bus[T]
 	dropped bool
 }
 
 // Subscribe starts a subscription. The caller must Close it.
 func (b *Bus[T]) Subscribe() *Subscription[T] {
-	c := make(chan T, b.buffer)
+	c := make(chan *T, b.buffer)
 	s := &Subscription[T]{C: c, c: c, bus: b}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -45,7 +46,7 @@ func (b *Bus[T]) Publish(v T) {
 	defer b.mu.Unlock()
 	for s := range b.subs {
 		select {
-		case s.c <- v:
+		case s.c <- &v:
 		default:
 			s.dropped = true
 			b.remove(s)

@@ -13,7 +13,7 @@ func TestPublish_EverySubscriberGetsEverythingInOrder(t *testing.T) {
 		b.Publish(i)
 	}
 	for i := range 3 {
-		if a, c := <-one.C, <-two.C; a != i || c != i {
+		if a, c := <-one.C, <-two.C; *a != i || *c != i {
 			t.Errorf("got %d and %d, want %d", a, c, i)
 		}
 	}
@@ -26,13 +26,13 @@ func TestPublish_ASlowSubscriberIsDroppedAndToldSo(t *testing.T) {
 	b.Publish(1)
 	<-quick.C
 	b.Publish(2)
-	if got := <-slow.C; got != 1 {
-		t.Errorf("got %d, want what fitted the buffer", got)
+	if got := <-slow.C; *got != 1 {
+		t.Errorf("got %d, want what fitted the buffer", *got)
 	}
 	if _, open := <-slow.C; open || !slow.Dropped() {
 		t.Error("the slow subscriber goes on")
 	}
-	if got := <-quick.C; got != 2 || quick.Dropped() {
+	if got := <-quick.C; *got != 2 || quick.Dropped() {
 		t.Error("the quick subscriber suffers for the slow one")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Kind says what sort of failure an error is, and so what a caller can do about it.
@@ -48,6 +49,9 @@ type Error struct {
 	Message string
 	Field   string // the input field it is about ("name", "limits.memory"), or ""
 	Err     error  // the cause, for the log; may be nil
+
+	// Wait is after how long a retry can succeed; 0 when nobody knows.
+	Wait time.Duration
 }
 
 // Error gives the message and the cause: text for a log, not for a user (use Message for that).
@@ -72,6 +76,23 @@ func Wrap(err error, kind Kind, format string, args ...any) error {
 		return nil
 	}
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...), Err: err}
+}
+
+// Later is New for what can succeed after wait, and not before.
+func Later(kind Kind, wait time.Duration, format string, args ...any) error {
+	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...), Wait: wait}
+}
+
+// RetryAfter gives after how long a retry can succeed, rounded up to whole seconds; 0 when nobody knows.
+func RetryAfter(err error) time.Duration {
+	var e *Error
+	for errors.As(err, &e) && e.Wait <= 0 {
+		err = e.Err
+	}
+	if e == nil || e.Wait <= 0 {
+		return 0
+	}
+	return (e.Wait + time.Second - 1).Truncate(time.Second)
 }
 
 // Field makes an Invalid error about one input field.

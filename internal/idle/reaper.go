@@ -160,7 +160,7 @@ func (r *Reaper) wait(ctx context.Context, sub *event.Subscription[sandbox.Event
 			if !open {
 				return true
 			}
-			if r.observe(e) {
+			if r.observe(*e) {
 				due.Reset(r.expect(soonest))
 			}
 		}

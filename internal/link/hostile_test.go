@@ -217,6 +217,23 @@ func TestHello_AnotherProtocolIsRefusedWithAClearMessage(t *testing.T) {
 	}
 }
 
+func TestHello_SilenceIsToldAsSuch(t *testing.T) {
+	h, socket := quick(t)
+	go dialIn(t, socket)
+	deadline := within(t)
+	for {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		err := h.Ready(ctx, "box")
+		cancel()
+		if strings.Contains(fault.Message(err), "did not answer in time") {
+			return
+		}
+		if deadline.Err() != nil {
+			t.Fatalf("got %v", err)
+		}
+	}
+}
+
 // session gives a live session with a liar.
 func liarSession(t *testing.T, rest http.HandlerFunc) (*liar, *Session) {
 	t.Helper()

@@ -59,7 +59,7 @@ func open(ctx context.Context, id string, conn net.Conn, setup terms, p pace) (*
 	s.greeting.told.Store(setup.Revision)
 	if err := s.call(ctx, http.MethodPost, wire.PathSetup, setup.text, &s.greeting.hello); err != nil {
 		s.drop(err)
-		return nil, fault.Wrap(err, fault.Unavailable, "The program inside the sandbox did not answer as it should.")
+		return nil, unanswered(err)
 	}
 	if s.greeting.hello.Protocol != wire.Protocol {
 		s.drop(errDropped)
@@ -159,7 +159,7 @@ func (s *Session) ask(ctx context.Context, req *http.Request) (*reply, error) {
 		// this: it may have to write, and the guest may not read.
 		context.AfterFunc(life, func() { res.Body.Close() })
 	}
-	if err == nil && !late.Stop() {
+	if !late.Stop() {
 		err = errSlow
 	}
 	if err != nil {
@@ -233,7 +233,12 @@ func (s *Session) failed(ctx context.Context, err error) error {
 		return fault.Wrap(errors.Join(err, s.conn.why()), fault.Unavailable,
 			"The connection to the sandbox was lost. Try again in a moment.")
 	}
-	if errors.Is(err, errSlow) {
+	return unanswered(err)
+}
+
+// unanswered says how a guest failed to answer.
+func unanswered(err error) error {
+	if errors.Is(err, errSlow) || errors.Is(err, context.DeadlineExceeded) {
 		return fault.Wrap(err, fault.Unavailable, "The program inside the sandbox did not answer in time.")
 	}
 	return fault.Wrap(err, fault.Unavailable, "The program inside the sandbox did not answer as it should.")

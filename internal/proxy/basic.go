@@ -98,8 +98,8 @@ func (a *attempts) take(who string, now time.Time) (giveBack func(), err error) 
 	if free.Before(now) {
 		free = now
 	}
-	if free.Sub(now) > (attemptsBurst-1)*attemptsEvery {
-		return nil, fault.New(fault.Limited, "Too many wrong passwords. Try again in a minute.")
+	if wait := free.Sub(now) - (attemptsBurst-1)*attemptsEvery; wait > 0 {
+		return nil, fault.Later(fault.Limited, wait, "Too many wrong passwords. Try again in a minute.")
 	}
 	if a.free == nil || len(a.free) >= maxAttempts {
 		a.forget(now)

@@ -168,6 +168,8 @@ func (s *stay) failed(err error) {
 		s.refuse(fault.Wrap(err, fault.Unavailable, "The request was given up."))
 	case errors.Is(err, errLate):
 		s.late(s.session.Sandbox())
+	case s.unread.Load():
+		s.show(badBody)
 	case s.target.Kind == hostname.IDE && errors.As(err, &refused):
 		s.show(s.noIDE(err))
 	case isRefused(err) && isPort:

@@ -342,3 +342,20 @@ func TestForward_AnAnswerOfKnownLengthIsNotHeldBackEither(t *testing.T) {
 		t.Errorf("%q %v", rest, err)
 	}
 }
+
+func TestForward_ABodyThatIsNoneIsTheClientsFault(t *testing.T) {
+	w := newWorld(t)
+	w.serve(portHost(3000), func(rw http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	for name, body := range map[string]string{"no size": "zz\r\nhello\r\n0\r\n\r\n", "after a good one": "3\r\nabc\r\n-1\r\n\r\n", "no end of one": "3\r\nabcdef\r\n0\r\n\r\n"} {
+		conn := w.raw("POST /one HTTP/1.1\r\nHost: 3000-ml.localhost:8080\r\nX-API-Key: " + annToken +
+			"\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n" + body)
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode != http.StatusBadRequest || !strings.Contains(string(text), "The request's body is not sent as HTTP has it") {
+			t.Errorf("%s: %d %s %v", name, res.StatusCode, text, err)
+		}
+	}
+}

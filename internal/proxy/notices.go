@@ -82,10 +82,14 @@ func (v visit) badAnswer() notice {
 		Links: []link{{"Open the terminal", v.cfg.Hosts.TerminalURL(v.target.Name)}, v.dashboard("Dashboard", v.target.Name)}}
 }
 
+// badBody answers a request whose body cannot be read, which is no fault of the sandbox's.
+var badBody = notice{Status: http.StatusBadRequest, Code: fault.Invalid.String(), Title: "Bad request",
+	Text: "The request's body is not sent as HTTP has it, or was cut off."}
+
 // refuse answers with an error of the domain. Only what nobody classified goes to the log.
 func (v visit) refuse(err error) {
 	kind := fault.KindOf(err)
-	n := notice{Code: kind.String(), Text: fault.Message(err), Links: []link{v.dashboard("Dashboard", v.target.Name)}}
+	n := notice{Code: kind.String(), Text: fault.Message(err), Retry: int(fault.RetryAfter(err).Seconds()), Links: []link{v.dashboard("Dashboard", v.target.Name)}}
 	switch kind {
 	case fault.NotFound:
 		n = v.unknown()
@@ -100,7 +104,6 @@ func (v visit) refuse(err error) {
 	case fault.Timeout:
 		n.Status, n.Title = http.StatusGatewayTimeout, v.target.Name+" takes too long"
 	case fault.Limited:
-		n.Retry = int(attemptsEvery.Seconds())
 		n.Status, n.Title, n.Refresh = http.StatusTooManyRequests, "Too many requests", v.target.Kind != hostname.Terminal
 	default:
 		n.Status, n.Title = http.StatusInternalServerError, "Something went wrong"

@@ -32,6 +32,7 @@ type stay struct {
 type course struct {
 	answered atomic.Int64 // when the answer's head was there, in Unix nanoseconds
 	sending  atomic.Bool  // the request's body has not come as a whole
+	unread   atomic.Bool  // and will not: it is cut off, or not sent as HTTP has it
 	inwards  pending      // what the visitor has sent and the sandbox has not taken
 	outwards pending      // what the sandbox has said and the visitor has not taken
 	slot     slot

@@ -40,15 +40,15 @@ func (s *strangers) take(sb sandbox.Sandbox, now time.Time) error {
 	defer s.mu.Unlock()
 	one := s.by[sb.ID]
 	if now.Before(one.until) {
-		return fault.New(fault.Unavailable, "%s could not be woken just now. It is tried again in a while.", sb.Name)
+		return fault.Later(fault.Unavailable, one.until.Sub(now), "%s could not be woken just now. It is tried again in a while.", sb.Name)
 	}
 	one.used = now
 	if !one.rest.Equal(sb.Changed) || one.rest.IsZero() {
 		if one.free.Before(now) {
 			one.free = now
 		}
-		if one.free.Sub(now) > (strangeBurst-1)*strangeEvery {
-			return fault.New(fault.Limited, "%s is woken too often. Try again in a minute.", sb.Name)
+		if wait := one.free.Sub(now) - (strangeBurst-1)*strangeEvery; wait > 0 {
+			return fault.Later(fault.Limited, wait, "%s is woken too often. Try again in a minute.", sb.Name)
 		}
 		one.free, one.rest = one.free.Add(strangeEvery), sb.Changed
 	}

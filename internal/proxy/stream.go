@@ -123,6 +123,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	}
 	if err != nil {
 		u.stay.sending.Store(false)
+		u.stay.unread.Store(err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose))
 		return n, err
 	}
 	u.stay.inwards.set(attended)

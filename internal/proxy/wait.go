@@ -99,7 +99,8 @@ func (v visit) outlook(ctx context.Context, sb sandbox.Sandbox) outlook {
 	case ctx.Err() != nil:
 		return outlook{Text: v.phase(now)}
 	case fault.Is(err, fault.Unavailable):
-		return outlook{Text: v.full(err).Text, Again: fullSeconds}
+		n := v.full(err)
+		return outlook{Text: n.Text, Again: n.Retry}
 	}
 	return outlook{Go: true} // the page itself says why
 }

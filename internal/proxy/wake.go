@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -94,7 +95,7 @@ func (v visit) full(err error) notice {
 	if v.who.outside() {
 		text = "There is no room for it just now, or it could not be started."
 	}
-	return notice{Status: http.StatusServiceUnavailable, Code: fault.Unavailable.String(), Waits: true, Retry: fullSeconds,
+	return notice{Status: http.StatusServiceUnavailable, Code: fault.Unavailable.String(), Waits: true, Retry: cmp.Or(int(fault.RetryAfter(err).Seconds()), fullSeconds),
 		Title: v.target.Name + " cannot be woken now", Text: text,
 		Links: []link{v.dashboard("Open in the dashboard", v.target.Name), v.dashboard("All sandboxes", "")}}
 }

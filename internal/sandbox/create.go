@@ -266,7 +266,7 @@ func (m *Manager) box(s Sandbox, t catalog.Template, ref, folder string) Box {
 	labels := m.c.Labels(s.ID, s.Name, ports)
 	return Box{
 		ID: s.ID, Name: s.Name, Template: s.Spec.Template, Image: ref, Limits: s.Spec.Limits, Profile: t.Profile,
-		Env: t.Env, Labels: labels, LinkPath: folder,
+		Namespaces: t.Namespaces, Env: t.Env, Labels: labels, LinkPath: folder,
 	}
 }
 

@@ -229,6 +229,9 @@ func outcome(accepted <-chan Sandbox, err error) (Sandbox, error) {
 // when the operation has run out of time.
 func (m *Manager) set(ctx context.Context, s Sandbox, state State, problem string) (Sandbox, error) {
 	s.State, s.Problem, s.Changed = state, problem, stamp()
+	if state != Failed {
+		s.Cause = fault.Internal
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit)
 	defer cancel()
 	if err := m.rows.Update(ctx, s); err != nil {
@@ -248,6 +251,7 @@ func (m *Manager) fail(ctx context.Context, s Sandbox, err error) error {
 		return err
 	}
 	m.c.Log.Warn("sandbox failed", "sandbox", s.Name, "error", err)
+	s.Cause = fault.KindOf(err)
 	_, setErr := m.set(ctx, s, Failed, fault.Message(err))
 	return errors.Join(err, setErr)
 }

@@ -139,7 +139,7 @@ func TestPool_TellsNobodyOfWhatIsNobodys(t *testing.T) {
 		events.Close()
 		var told []sandbox.Event
 		for e := range events.C {
-			told = append(told, e)
+			told = append(told, *e)
 		}
 		if len(told) != 1 || told[0].Sandbox.ID != s.ID || told[0].Sandbox.State != sandbox.Running || told[0].Sandbox.Pooled {
 			t.Errorf("told %+v", told)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"sandboxd/internal/catalog"
+	"sandboxd/internal/fault"
 )
 
 // State is where a sandbox stands.
@@ -56,6 +57,8 @@ type Sandbox struct {
 	Spec    Spec
 	State   State
 	Problem string // why it failed, a sentence for a person; "" otherwise
+	// Cause is the kind of the fault that Problem tells of, Internal when it is not known: it is not kept over a restart.
+	Cause   fault.Kind
 	Created time.Time
 	Changed time.Time    // when State last changed
 	Rest    catalog.Rest // its own times; what they leave open its template or the server says
@@ -147,15 +150,16 @@ type Event struct {
 
 // Box is what an engine needs to make a sandbox.
 type Box struct {
-	ID       string
-	Name     string
-	Template string // "" for a plain image
-	Image    string // reference, present on the engine
-	Limits   Limits
-	Profile  catalog.Profile
-	Env      map[string]string
-	Labels   map[string]string // routing labels and our own; never a secret
-	LinkPath string            // host folder of the guest link, mounted read-only
+	ID         string
+	Name       string
+	Template   string // "" for a plain image
+	Image      string // reference, present on the engine
+	Limits     Limits
+	Profile    catalog.Profile
+	Namespaces bool // its programs may make user namespaces
+	Env        map[string]string
+	Labels     map[string]string // routing labels and our own; never a secret
+	LinkPath   string            // host folder of the guest link, mounted read-only
 }
 
 // Instance is what an engine has of a sandbox: fact, where Sandbox is intent.

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/pprof"
+
+	"sandboxd/internal/fault"
+)
+
+// checkPprof refuses an address for profiles that others than this machine could reach.
+func (c *Config) checkPprof() error {
+	if c.PprofAddress == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(c.PprofAddress)
+	if err != nil || !isLoopback(host) {
+		return fault.Field("pprof-address", "--pprof-address is %q; it must be a loopback address with a port, such as 127.0.0.1:6060.", c.PprofAddress)
+	}
+	return nil
+}
+
+// listenPprof takes the address at which profiles are read, or gives nil when they are not.
+func listenPprof(ctx context.Context, c *Config) (net.Listener, error) {
+	if c.PprofAddress == "" {
+		return nil, nil
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.PprofAddress)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "Cannot serve profiles on %s: %v. Choose another address with --pprof-address.", c.PprofAddress, err)
+	}
+	return l, nil
+}
+
+// profiles serves what the Go runtime tells of this process, below /debug/pprof/. Whoever may open connections on this
+// machine may read them, but for pages of a browser, which come by a name of their own.
+func profiles() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = r.Host
+		}
+		if !isLoopback(host) {
+			http.Error(w, "Profiles are read by a loopback address.", http.StatusForbidden)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
