@@ -95,7 +95,7 @@ func TestPackages_HaveALayerANameAndAComment(t *testing.T) {
 		"internal/wire/a.go":     good("wire", ""),
 		"internal/wire/b.go":     good("wire", ""),
 		"internal/auth/a.go":     strings.Replace(good("auth", ""), "Package auth", "Paket auth", 1),
-		"internal/access/a.go":     good("util", ""),
+		"internal/access/a.go":   good("util", ""),
 	}), "internal/access/a.go:6 package name", "internal/auth/a.go:1 package comment", "internal/event/a.go:1 package comment",
 		"internal/fault/a.go:1 package comment", "internal/surprise/a.go:6 layer", "internal/wire/b.go:1 package comment")
 }
