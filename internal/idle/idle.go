@@ -2,14 +2,13 @@
 //
 // What counts. A request that a sandbox is answering, a command that runs in it and a hold that somebody has placed count
 // until they end, however long that takes and however quiet they are. A stream, a WebSocket and a terminal count when
-// something goes through them, not because they are open. What may be a forgotten page's doing (what a page asks for again
-// or in a rhythm, a terminal's output that nobody watches) counts for an hour after the last thing that a person or a
-// program has done on purpose, and not longer; and not at all once somebody has put the sandbox to rest by hand. Work
-// inside counts by itself: before a sandbox is put to rest the engine is asked what it uses of processor, network and disk,
-// and the program inside what flows on the direct route. Looking does not count: dashboards, lists, metrics, health checks
-// and probes begin no use here.
+// something goes through them, not because they are open. What may be a forgotten page's doing is unattended: it counts for an
+// hour after the last thing that a person or a program has done on purpose, and not longer; and not at all once somebody has
+// put the sandbox to rest by hand. Work inside counts by itself: before a sandbox is put to rest the engine is asked what it
+// uses of processor, network and disk, and the program inside what flows on the direct route. Looking does not count:
+// dashboards, lists, metrics, health checks and probes begin no use here.
 //
-// It does not decide what is attended (whoever sees the use does), it keeps no history, it wakes nothing but what somebody
+// It does not decide what is attended (whoever sees the use does; it tells them what comes at equal pauses), it keeps no history, it wakes nothing but what somebody
 // else has frozen under a request in flight or a stream, and it changes no state itself: sandbox.Manager does, and asks
 // again inside its turn.
 //

@@ -130,7 +130,10 @@ func TestReset_StartsAfreshAndIsNotAttended(t *testing.T) {
 func TestForget_LeavesNothingButWhatHasNotEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker := idle.New()
-		tracker.Repeats(box, "key")
+		for range 9 {
+			tracker.Heartbeat(box, "key")
+			time.Sleep(time.Minute)
+		}
 		lease := tracker.Begin(box, command)
 		tracker.Forget(box)
 		if got := tracker.Standing(box).Because; len(got) != 1 {
@@ -139,39 +142,24 @@ func TestForget_LeavesNothingButWhatHasNotEnded(t *testing.T) {
 		lease.End()
 		time.Sleep(time.Hour)
 		tracker.Forget(box)
-		if got := ago(t, tracker.Standing(box)); got != 0 || tracker.Repeats(box, "key") {
+		if got := ago(t, tracker.Standing(box)); got != 0 || tracker.Heartbeat(box, "key") {
 			t.Errorf("it is remembered: idle for %s", got)
 		}
 		tracker.Forget("never heard of")
 	})
 }
 
-func TestRepeats_OnceWithinAnHour(t *testing.T) {
+func TestHeartbeat_IsOfOneKeyInOneSandbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker := idle.New()
-		ask := func(key string, want bool) {
-			t.Helper()
-			if got := tracker.Repeats(box, key); got != want {
-				t.Errorf("%s repeats: %v, want %v", key, got, want)
-			}
+		for range 5 {
+			time.Sleep(time.Minute)
+			tracker.Heartbeat(box, "post")
 		}
-		ask("a", false)
-		ask("a", true)
-		if tracker.Repeats("other", "a") {
-			t.Error("two sandboxes share their memory")
+		time.Sleep(time.Minute)
+		if !tracker.Heartbeat(box, "post") || tracker.Heartbeat(box, "other") || tracker.Heartbeat("other", "post") {
+			t.Error("it is not what comes at equal pauses that is a heartbeat, or not that alone")
 		}
-		time.Sleep(idle.Attention)
-		ask("a", true)
-		time.Sleep(idle.Attention + 1)
-		ask("a", false)
-		for i := range 255 {
-			time.Sleep(time.Nanosecond)
-			ask(strconv.Itoa(i), false)
-		}
-		ask("a", true)
-		ask("one too many", false)
-		ask("0", false) // it was the oldest
-		ask("a", true)
 	})
 }
 
@@ -266,10 +254,7 @@ func TestTracker_ManyAtOnceLeaveNothingBehind(t *testing.T) {
 				two.Touch(j%2 == 0)
 				tracker.Touch(name, feed)
 				tracker.Standing(name)
-				tracker.Repeats(name, strconv.Itoa(j))
-				tracker.Beats(name, strconv.Itoa(j%9))
-				tracker.Answered(name, strconv.Itoa(j%9))
-				tracker.TurnAway(name, strconv.Itoa(j%9), j%2 == 0)
+				tracker.Heartbeat(name, strconv.Itoa(j%20))
 				if j%50 == 0 {
 					tracker.Forget(name)
 				}

@@ -14,6 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 )
 
@@ -177,6 +178,24 @@ func TestIDE_AKeepAliveThawsNothingAndAKeyDoes(t *testing.T) {
 		time.Sleep(time.Second)
 		if w.boxes.woken() != 1 || w.boxes.state("ml") != sandbox.Running {
 			t.Errorf("after a key there were %d wakes, it is %s", w.boxes.woken(), w.boxes.state("ml"))
+		}
+		_ = conn.Close()
+		w.wantReleased()
+	})
+}
+
+func TestIDE_CountsForAnHourWhileItIsConnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStillWorld(t)
+		w.serve(ideHost, silentEditor(false))
+		conn := w.socket(codeSocket, header{"Cookie", w.signIn("code-ml.localhost"), "Origin", codeHost, "Sec-Fetch-Mode", "websocket"})
+		go drain(conn)
+		w.boxes.uses.Touch("ml", idle.Use{Kind: idle.Web}) // the page
+		for _, want := range []string{"stream VS Code", ""} {
+			time.Sleep(59 * time.Minute)
+			if got := w.because(); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
 		}
 		_ = conn.Close()
 		w.wantReleased()

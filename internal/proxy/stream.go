@@ -39,9 +39,8 @@ func (s *slot) add(n int, now time.Time) bool {
 	return before < slotBytes && s.bytes == slotBytes
 }
 
-// forgotten reports whether what flows now may be a forgotten page's doing: what it says by itself after it has connected
-// again.
-func (s *stay) forgotten(now time.Time) bool {
+// greets reports whether what is sent now may be what a page says by itself when it has connected.
+func (s *stay) greets(now time.Time) bool {
 	return s.use.Unattended && now.Sub(s.since) < slotLength
 }
 
@@ -51,17 +50,17 @@ func (s *stay) ends(ctx context.Context) bool {
 	return err == nil && sb.State.Sleeps()
 }
 
-// unseen reports whether what comes out may be seen by nobody: what a terminal shows, and what an editor is told.
-func (s *stay) unseen() bool { return s.use.Kind == idle.Terminal || s.toEditor() }
-
-// came notes bytes that have come out of the sandbox. The last words of one that is being stopped are no use of it.
+// came notes bytes that have come out of the sandbox: somebody's when they have asked for them, and unattended where it may
+// be that nobody looks (a terminal, an editor, what a page has asked for). The last words of one that is being stopped are no
+// use of it.
 func (s *stay) came(ctx context.Context, n int) {
 	stream := s.stream.Load()
 	if stream == nil || n == 0 {
 		return
 	}
-	if now := time.Now(); s.slot.add(n, now) {
-		_ = stream.Touch(ctx, s.unseen() || s.forgotten(now) || s.ends(ctx)) // what has come is here, whatever happens there
+	if s.slot.add(n, time.Now()) {
+		unseen := s.use.Unattended || s.use.Kind == idle.Terminal || s.toEditor()
+		_ = stream.Touch(ctx, unseen || s.ends(ctx)) // what has come is here, whatever happens there
 	}
 }
 
@@ -74,7 +73,7 @@ func (s *stay) goes(ctx context.Context, n int, beat bool) error {
 		return nil // in flight, so it is awake
 	}
 	now := time.Now()
-	if much := s.slot.add(n, now); much && !s.forgotten(now) || s.who.byHeader() && !beat {
+	if much := s.slot.add(n, now); much && !s.greets(now) || s.who.byHeader() && !beat {
 		return stream.Touch(ctx, false)
 	}
 	if beat && !s.cfg.Tracker.Counts(s.target.Name) {
@@ -83,7 +82,7 @@ func (s *stay) goes(ctx context.Context, n int, beat bool) error {
 	if err := stream.Touch(ctx, true); err != nil {
 		return err
 	}
-	return s.thaw(ctx, beat || s.forgotten(now))
+	return s.thaw(ctx, beat || s.greets(now))
 }
 
 // thaw makes a frozen sandbox go on, for a use that is unattended or not.
@@ -193,7 +192,7 @@ type tunnel struct {
 	ctx      context.Context
 	stay     *stay
 	up, down frames
-	beats    idle.Heartbeats
+	hearts   idle.Heartbeats[int]
 }
 
 // Write implements io.Writer: it takes what the visitor sends.
@@ -222,8 +221,8 @@ func (t *tunnel) admit(p piece) (waits, error) {
 		return unattended, nil
 	}
 	by := attended
-	beat := p.content < slotBytes && t.beats.Is(p.content, now)
-	if beat || t.stay.forgotten(now) {
+	beat := p.content < slotBytes && t.hearts.Is(p.content, now)
+	if beat || t.stay.greets(now) {
 		by = unattended
 	}
 	return by, t.stay.goes(t.ctx, p.content, beat)
