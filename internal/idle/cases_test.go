@@ -43,7 +43,12 @@ func TestCases(t *testing.T) {
 	}
 }
 
-const night = 7 * time.Hour
+// How long a story goes on: what stays has to outlast the hour and the time to the freeze
+// twice, and what rests is asleep four hours after that.
+const (
+	evening = 3 * time.Hour
+	night   = 5*time.Hour + 40*time.Minute
+)
 
 var (
 	page     = idle.Use{Kind: idle.Web, Detail: "GET /lab"}
@@ -95,11 +100,11 @@ var pageCases = []story{
 		name: "Jupyter tab whose user comes back every half hour, stays",
 		play: func(w *world) {
 			w.poll(always(10*time.Second), 10*time.Second, "/api/kernels")
-			for at := time.Duration(0); at < night; at += 30 * time.Minute {
+			for at := time.Duration(0); at < evening; at += 30 * time.Minute {
 				w.click(at)
 			}
 		},
-		until: night,
+		until: evening,
 	},
 	{
 		name: "page read for half an hour, thaws for what its script asks for then",
@@ -171,7 +176,7 @@ var pageCases = []story{
 	{
 		name: "lists and metrics are polled, rests",
 		play: func(w *world) {
-			w.each(always(0), time.Second, func() { w.tracker.Standing(box); w.reaper.Outlook(w.row(box)) })
+			w.each(always(0), time.Second, func() { w.tracker.Status(box); w.reaper.Outlook(w.row(box)) })
 		},
 		until: 5 * time.Hour,
 		want:  []string{"15m0s frozen", "4h0m3s asleep"},
@@ -194,7 +199,7 @@ var streamCases = []story{
 			w.stream(always(0), pageFeed, traffic{during: always(0), every: time.Second, unattended: true})
 			w.work(always(0), 0.01, 1e5)
 		},
-		until:   night,
+		until:   evening,
 		because: []idle.Kind{idle.Work},
 	},
 	{
@@ -203,7 +208,7 @@ var streamCases = []story{
 			w.stream(always(0), pageFeed, traffic{during: span{0, 2 * time.Hour}, every: time.Second, unattended: true})
 			w.work(span{0, 2 * time.Hour}, 0.01, 1e5)
 		},
-		until: night,
+		until: 7 * time.Hour,
 		want:  []string{"2h15m0s frozen", "6h0m3s asleep"},
 	},
 	{
@@ -211,7 +216,7 @@ var streamCases = []story{
 		play: func(w *world) {
 			w.stream(always(0), feed, traffic{during: always(0), every: 10 * time.Second})
 		},
-		until:   night,
+		until:   evening,
 		because: []idle.Kind{idle.Stream},
 	},
 	{
@@ -219,7 +224,7 @@ var streamCases = []story{
 		play: func(w *world) {
 			w.stream(always(0), feed, traffic{during: always(0), every: 14 * time.Minute})
 		},
-		until: night + 5*time.Minute,
+		until: evening + 5*time.Minute,
 	},
 	{
 		name: "SSE feed of a forgotten page with an event every 10s, rests",
@@ -234,11 +239,11 @@ var streamCases = []story{
 		name: "SSE feed of a page before somebody who does something every 50 minutes, stays",
 		play: func(w *world) {
 			w.stream(always(0), pageFeed, traffic{during: always(0), every: 10 * time.Second, unattended: true})
-			for at := time.Duration(0); at < night; at += 50 * time.Minute {
+			for at := time.Duration(0); at < evening; at += 50 * time.Minute {
 				w.click(at)
 			}
 		},
-		until:   night,
+		until:   evening,
 		because: []idle.Kind{idle.Stream},
 	},
 	{
@@ -288,7 +293,7 @@ var streamCases = []story{
 				traffic{during: always(0), every: 50 * time.Minute},
 				traffic{during: always(0), every: 5 * time.Second, unattended: true})
 		},
-		until:   night,
+		until:   evening,
 		because: []idle.Kind{idle.Stream},
 	},
 	{

@@ -79,17 +79,17 @@ var timerCases = []story{
 	{
 		name: "telemetry by POST every 30s before somebody who saves, stays",
 		play: func(w *world) {
-			w.posts("POST /telemetry", true, clockwork(30*time.Second, 2*time.Second, 1, night))
-			w.posts("POST /save", true, somebody(14*time.Minute, night))
+			w.posts("POST /telemetry", true, clockwork(30*time.Second, 2*time.Second, 1, evening))
+			w.posts("POST /save", true, somebody(14*time.Minute, evening))
 		},
-		until: night,
+		until: evening,
 	},
 	{
 		name: "telemetry in three forgotten tabs, stays",
 		play: func(w *world) {
-			w.posts("POST /telemetry", true, clockwork(30*time.Second, time.Second, 3, night))
+			w.posts("POST /telemetry", true, clockwork(30*time.Second, time.Second, 3, evening))
 		},
-		until: night,
+		until: evening,
 	},
 	{
 		name: "dashboard with twelve parts that all ask the same every minute, rests",
@@ -102,9 +102,9 @@ var timerCases = []story{
 	{
 		name: "page that posts to one address every 10s and every minute, stays",
 		play: func(w *world) {
-			w.posts("POST /graphql", true, both(clockwork(10*time.Second, 200*time.Millisecond, 1, night), clockwork(time.Minute, 200*time.Millisecond, 1, night)))
+			w.posts("POST /graphql", true, both(clockwork(10*time.Second, 200*time.Millisecond, 1, evening), clockwork(time.Minute, 200*time.Millisecond, 1, evening)))
 		},
-		until: night,
+		until: evening,
 	},
 	{
 		name: "telemetry that is turned away and tried again at shorter pauses, wakes",
@@ -112,7 +112,7 @@ var timerCases = []story{
 			w.posts("POST /telemetry", true, append(clockwork(30*time.Second, 0, 1, 2*time.Hour),
 				2*time.Hour+time.Second, 2*time.Hour+3*time.Second, 2*time.Hour+7*time.Second, 2*time.Hour+11*time.Minute))
 		},
-		until: night,
+		until: 7 * time.Hour,
 		want:  []string{"1h16m30s frozen", "2h0m1s running", "2h26m0s frozen", "6h11m3s asleep"},
 	},
 	{
@@ -134,12 +134,12 @@ var timerCases = []story{
 	{
 		name: "page that refreshes itself every 60s before its reader, stays",
 		play: func(w *world) {
-			w.posts("GET /", false, clockwork(time.Minute, 500*time.Millisecond, 1, night))
-			for at := 50 * time.Minute; at < night; at += 50 * time.Minute {
+			w.posts("GET /", false, clockwork(time.Minute, 500*time.Millisecond, 1, evening))
+			for at := 50 * time.Minute; at < evening; at += 50 * time.Minute {
 				w.click(at)
 			}
 		},
-		until: night,
+		until: evening,
 	},
 	{
 		name: "page that reloads itself every 5 min, forgotten, rests",
@@ -152,10 +152,10 @@ var timerCases = []story{
 	{
 		name: "page that reloads itself every 5 min, and a person who reloads what it has come to, wakes",
 		play: func(w *world) {
-			w.posts("GET /board", false, clockwork(5*time.Minute, time.Second, 1, night))
+			w.posts("GET /board", false, clockwork(5*time.Minute, time.Second, 1, 7*time.Hour))
 			w.posts("GET /board", false, []time.Duration{6 * time.Hour})
 		},
-		until: night,
+		until: 7 * time.Hour,
 		want:  []string{"1h29m59.147s frozen", "5h15m2.147s asleep", "6h0m1s running", "6h15m1s frozen"},
 	},
 	{
@@ -170,7 +170,7 @@ var timerCases = []story{
 		want:  []string{"3h12m59.342s frozen", "6h58m2.342s asleep"},
 	},
 	{
-		name: "person who saves by POST after a night, wakes",
+		name: "person who saves by POST after a 7*time.Hour, wakes",
 		play: func(w *world) {
 			next := after(13*time.Hour, somebody(2*time.Minute, time.Hour))
 			w.posts("POST /save", true, append(somebody(2*time.Minute, 3*time.Hour), next...))

@@ -73,8 +73,8 @@ type Reason struct {
 	More   int // how many it stands for that are not named, which Detail says; else 0
 }
 
-// Standing is what the tracker knows of a sandbox at one moment.
-type Standing struct {
+// Status is what the tracker knows of a sandbox at one moment.
+type Status struct {
 	Because []Reason  // what uses it now, oldest first, at most 16, and one at least of each kind
 	Idle    time.Time // since when nothing does; zero while Because is not empty
 
@@ -83,7 +83,7 @@ type Standing struct {
 	last, free time.Time
 }
 
-// Change says that the kinds of use that a sandbox is in have changed; Tracker.Standing has the present ones.
+// Change says that the kinds of use that a sandbox is in have changed; Tracker.Status has the present ones.
 type Change struct {
 	Name string
 }

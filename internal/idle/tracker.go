@@ -137,14 +137,14 @@ func (t *Tracker) Counts(name string) bool {
 	return !now.After(c.limit())
 }
 
-// Standing gives what uses a sandbox now, or since when nothing does. One that was never heard of is unused from now.
-func (t *Tracker) Standing(name string) Standing {
+// Status gives what uses a sandbox now, or since when nothing does. One that was never heard of is unused from now.
+func (t *Tracker) Status(name string) Status {
 	now := time.Now()
 	c := t.shard(name).find(name)
 	if c == nil {
-		return Standing{Idle: now, last: now, free: now}
+		return Status{Idle: now, last: now, free: now}
 	}
-	return c.standing(now)
+	return c.status(now)
 }
 
 // Subscribe gives a Change whenever a kind of use appears (at once) or disappears (with the reaper's next pass) in a

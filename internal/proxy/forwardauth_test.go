@@ -71,7 +71,7 @@ func TestForwardAuth_GivesAPassAndOnlyWhatMayReachTheSandbox(t *testing.T) {
 	if a.Header.Get("Authorization") != "" || a.StatusCode != 200 {
 		t.Errorf("our token goes on: %v", a.Header)
 	}
-	if because := w.boxes.uses.Standing("ml").Because; len(because) != 1 || because[0].Kind != idle.Direct || because[0].Detail != "GET /" {
+	if because := w.boxes.uses.Status("ml").Because; len(because) != 1 || because[0].Kind != idle.Direct || because[0].Detail != "GET /" {
 		t.Errorf("it counts as %v", because)
 	}
 	if opened, _ := w.boxes.entered(); opened != 0 {

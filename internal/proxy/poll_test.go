@@ -157,7 +157,7 @@ func TestObserve_NeitherCountsNorWakes(t *testing.T) {
 	}
 	w.boxes.set("ml", sandbox.Running, "")
 	w.wantStatus(w.ask("GET", port3000+"/health", header{hostname.ObserveHeader, "1"}), 401)
-	if because := w.boxes.uses.Standing("ml").Because; len(because) != 0 {
+	if because := w.boxes.uses.Status("ml").Because; len(because) != 0 {
 		t.Errorf("it is in use: %v", because)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // because tells what uses the sandbox, in a word.
 func (w *world) because() string {
 	var kinds []string
-	for _, r := range w.boxes.uses.Standing("ml").Because {
+	for _, r := range w.boxes.uses.Status("ml").Because {
 		kinds = append(kinds, string(r.Kind)+" "+r.Detail)
 	}
 	return strings.Join(kinds, ", ")
@@ -26,7 +26,7 @@ func (w *world) because() string {
 
 // stillSince tells how long nothing has used the sandbox.
 func (w *world) stillSince() time.Duration {
-	if since := w.boxes.uses.Standing("ml").Idle; !since.IsZero() {
+	if since := w.boxes.uses.Status("ml").Idle; !since.IsZero() {
 		return time.Since(since)
 	}
 	return 0
