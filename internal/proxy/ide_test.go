@@ -114,6 +114,7 @@ func TestIDE_CountsWhileItIsUsedAndNotByBeingOpen(t *testing.T) {
 		both := append(ideMessage(ideLast, ""), ideMessage(3, "")...) // a keep-alive and an acknowledgement in one
 		return c.WriteMessage(websocket.BinaryMessage, both)
 	}
+	written := 0
 	for what, c := range map[string]struct {
 		every  time.Duration
 		send   func(*websocket.Conn) error
@@ -122,7 +123,8 @@ func TestIDE_CountsWhileItIsUsedAndNotByBeingOpen(t *testing.T) {
 		"keep-alives":   {5 * time.Second, alive, false},
 		"frequent ones": {10 * time.Millisecond, alive, false},
 		"somebody who writes": {7 * time.Second, func(c *websocket.Conn) error {
-			return c.WriteMessage(websocket.BinaryMessage, ideMessage(1, strings.Repeat("x", 150)))
+			written++
+			return c.WriteMessage(websocket.BinaryMessage, ideMessage(1, strings.Repeat("x", 100+written*37%401)))
 		}, true},
 		"a beat in its talk": {30 * time.Second, func(c *websocket.Conn) error {
 			return c.WriteMessage(websocket.BinaryMessage, ideMessage(1, "are you there"))

@@ -197,19 +197,17 @@ func (t *tunnel) Write(p []byte) (int, error) {
 	return t.ReadWriteCloser.Write(p)
 }
 
-// admit has the sandbox awake for what is said, and tells whose it is: a person's, unless it is a small message at equal pauses
-// or what a page says when it has connected, and on a terminal what is typed. Pings, pongs, and what a terminal's page tells
+// admit has the sandbox awake for what is said, and tells whose it is: a person's, unless it comes at equal pauses or is what a
+// page says when it has connected, and on a terminal what is typed. Pings, pongs, and what a terminal's page tells
 // beside, do not wake: a sandbox that stands still gets them when it goes on.
 func (t *tunnel) admit(p piece) (waits, error) {
-	said := p.data
-	if t.stay.use.Kind == idle.Terminal {
-		said = p.typed
-	}
-	if !said {
+	terminal := t.stay.use.Kind == idle.Terminal
+	if !p.data || terminal && !p.typed {
 		return unattended, nil
 	}
 	now := time.Now()
-	if !p.typed && (p.content < slotBytes && t.hearts.Is(p.content, now) || t.stay.greets(now)) {
+	mayBeat := p.content < slotBytes || t.stay.use.Unattended // a program may send much at equal pauses
+	if !terminal && (mayBeat && t.hearts.Is(p.content, now) || t.stay.greets(now)) {
 		return unattended, t.stay.goes(t.ctx, false)
 	}
 	return attended, t.stay.goes(t.ctx, true)
