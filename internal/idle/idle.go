@@ -8,9 +8,9 @@
 // uses of processor, network and disk, and the program inside what flows on the direct route. Looking does not count:
 // dashboards, lists, metrics, health checks and probes begin no use here.
 //
-// It does not decide what is attended (whoever sees the use does; it tells them what comes at equal pauses), it keeps no history, it wakes nothing but what somebody
-// else has frozen under a request in flight or a stream, and it changes no state itself: sandbox.Manager does, and asks
-// again inside its turn.
+// It does not decide what is attended (whoever sees the use does; it only tells them what comes at equal pauses), it keeps no
+// history, it wakes nothing but what somebody else has frozen under a request in flight or a stream, and it changes no state
+// itself: sandbox.Manager does, and asks again inside its turn.
 //
 // Invariant: what is not in use can be told by the time since when; so a use is registered before the sandbox is asked to
 // be awake, an attended use never moves that time back, and a use that has ended is never named as a reason.

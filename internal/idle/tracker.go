@@ -119,8 +119,8 @@ func (t *Tracker) Forget(name string) {
 	delete(s.clocks, name)
 }
 
-// Heartbeat notes that key (who asks for what) asks, and reports whether that is a timer's doing: the same has come at equal
-// pauses four times before. It remembers the 16 keys of a sandbox that asked last.
+// Heartbeat notes that key (who asks for what) asks, and reports whether that is a timer's doing: it has come at
+// four equal pauses. It remembers the 16 keys of a sandbox that asked last.
 func (t *Tracker) Heartbeat(name, key string) bool {
 	now := time.Now()
 	hash := maphash.String(t.seed, key)

@@ -10,10 +10,10 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// A page that is left open goes on asking, and nobody may be there. The rule: what somebody does is attended: a request with a
-// token, a page that is opened, anything but a GET, and what no page asks for; but with the token, not at equal pauses, as a
-// timer does. All else is unattended: it counts for an hour after the last attended use, in which it thaws what is frozen, and
-// it starts nothing that is asleep. A WebSocket is opened unattended, and what is sent on it is looked at then (goes).
+// A page that is left open goes on asking, and nobody may be there. The rule: a request with a token is attended; so are, unless
+// they come at equal pauses as a timer's do, a page that is opened, anything but a GET, and what no page asks for. All else is
+// unattended: within an hour of the last attended use it counts, and thaws what is frozen; it never starts what is asleep. A
+// page's WebSocket is opened unattended; what is sent on it is judged as it comes (tunnel.admit).
 
 // attended reports whether the request is somebody's doing, as far as it tells, and notes it.
 func (v visit) attended() bool {
