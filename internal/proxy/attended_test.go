@@ -79,7 +79,7 @@ type asking struct {
 	path string
 }
 
-const day = 3 * time.Hour
+const day = 2 * time.Hour
 
 // paced has so many requests at once, a few milliseconds apart, at each pause; %d in path is another number at each.
 func paced(start time.Duration, pause func() time.Duration, times int, path string) []asking {
@@ -130,10 +130,10 @@ var daysOf = func() map[string]dayOf {
 		"a poll on plain HTTP, now and then":                       {"GET", plain, one(moody(m), "/api/status"), false},
 		"a poll by HEAD":                                           {"HEAD", fetched, one(moody(m), "/api/status"), false},
 		"a long poll with another path each time":                  {"GET", fetched, one(steady(25*s, s), "/poll/%d"), false},
-		"a long poll from where it is, irregularly":                {"GET", fetched, one(moody(20*s), "/sync?since=%d"), false},
-		"a picture with another name each time":                    {"GET", fetched, one(steady(5*s, s/10), "/cam-%d.jpg"), false},
+		"a long poll from where it is, irregularly":                {"GET", fetched, one(moody(m), "/sync?since=%d"), false},
+		"a picture with another name each time":                    {"GET", fetched, one(steady(30*s, s/10), "/cam-%d.jpg"), false},
 		"a script with a random value, irregularly":                {"GET", fetched, one(moody(m), "/status?x=9f%d7a1c0b4e8d25f3"), false},
-		"Socket.IO's poll, irregularly":                            {"GET", fetched, one(moody(20*s), "/socket.io/?EIO=4&transport=polling&t=Nz%dkX"), false},
+		"Socket.IO's poll, irregularly":                            {"GET", fetched, one(moody(m), "/socket.io/?EIO=4&transport=polling&t=Nz%dkX"), false},
 		"a frame that its page loads anew":                         {"GET", inFrame, one(moody(m), "/widget"), false},
 		"a person who only searches, by a script":                  {"GET", fetched, one(moody(180*s), "/api/search?q=word%d"), false},
 		"a person who only turns pages, by a script":               {"GET", fetched, one(moody(180*s), "/api/rows?page=%d"), false},
@@ -147,13 +147,13 @@ var daysOf = func() map[string]dayOf {
 		"telemetry by PUT, throttled to one a minute":  {"PUT", fetched, one(steady(m, s/20), "/telemetry"), false},
 		"telemetry on plain HTTP":                      {"POST", plain, one(steady(30*s, 2*s), "/telemetry"), false},
 		"GraphQL by POST every 10s":                    {"POST", fetched, one(steady(10*s, s), "/graphql"), false},
-		"four parts of a dashboard every 30s":          {"POST", fetched, paced(0, steady(30*s, s), 4, "/api/ds/query"), false},
-		"twelve parts of a dashboard every minute":     {"POST", fetched, paced(0, steady(m, s), 12, "/api/ds/query"), false},
+		"four parts of a dashboard every minute":       {"POST", fetched, paced(0, steady(m, s), 4, "/api/ds/query"), false},
+		"twelve parts of a dashboard every 2 min":      {"POST", fetched, paced(0, steady(2*m, s), 12, "/api/ds/query"), false},
 
 		// Where that does not tell, what posts counts: two timers with one address, tabs that take turns, long polls by POST.
 		"GraphQL by POST every 10s and every minute": {"POST", fetched, merged(one(steady(10*s, s/10), "/graphql"), paced(4*s, steady(m, s/10), 1, "/graphql"), lately("/graphql")), true},
 		"JSON-RPC every 7s and every 11s":            {"POST", fetched, merged(one(steady(7*s, s/10), "/rpc"), paced(s, steady(11*s, s/10), 1, "/rpc"), lately("/rpc")), true},
-		"a long poll by POST":                        {"POST", fetched, one(moody(20*s), "/longpolling/poll"), true},
+		"a long poll by POST":                        {"POST", fetched, one(moody(m), "/longpolling/poll"), true},
 	}
 }()
 
@@ -165,7 +165,7 @@ type dayOf struct {
 	there  bool
 }
 
-// TestAttended_WhoIsThere has the same asked for three hours long, then puts the sandbox to sleep, and lets it be asked for
+// TestAttended_WhoIsThere has the same asked for two hours long, then puts the sandbox to sleep, and lets it be asked for
 // once more. Whoever is taken to be there keeps it up all the time, and wakes it; all else does neither.
 func TestAttended_WhoIsThere(t *testing.T) {
 	for what, c := range daysOf {

@@ -240,7 +240,7 @@ func TestWebSocket_OfAPageCountsByWhatSomebodySays(t *testing.T) {
 				go drain(conn)
 				for err == nil {
 					err = conn.WriteMessage(websocket.TextMessage, make([]byte, 500))
-					time.Sleep(time.Second)
+					time.Sleep(20 * time.Second)
 				}
 			})
 			conn := w.socket(port3000+"/ws", header{"Sec-Fetch-Mode", "websocket", "Origin", port3000, "Cookie", w.signIn("3000-ml.localhost")})
@@ -258,7 +258,7 @@ func TestWebSocket_OfAPageCountsByWhatSomebodySays(t *testing.T) {
 			}
 			_ = conn.Close()
 			w.wantReleased()
-			time.Sleep(2 * time.Second) // the program notices
+			time.Sleep(time.Minute) // the program notices
 		})
 	}
 }
