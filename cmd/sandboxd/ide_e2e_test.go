@@ -355,6 +355,7 @@ func (p coder) unusedFor(d time.Duration) {
 // freezesAndGoesOn freezes the sandbox under the open tab, sees that it stays so, and types. An unused tab keeps it up for an hour.
 func (p coder) freezesAndGoesOn(s *server, word string) {
 	p.t.Helper()
+	p.unusedFor(20 * time.Second) // longer than freeze_after, and until what was done last has no more consequences in the page
 	if state := s.rest("lab").State; state != "running" {
 		p.t.Errorf("under an open tab it is %s", state)
 	}
