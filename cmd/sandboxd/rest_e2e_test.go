@@ -39,9 +39,9 @@ func (s *server) get(sub, path string, header http.Header) (int, string, http.He
 	return resp.StatusCode, string(text), resp.Header
 }
 
-// TestRest_TheLadderGoesDownByItselfAndEveryDoorWakes lets a sandbox go unused until it is frozen, and then stopped,
+// TestRest_FreezesAndSleepsByItselfAndEveryWayInWakes lets a sandbox go unused until it is frozen, and then stopped,
 // and opens each door.
-func TestRest_TheLadderGoesDownByItselfAndEveryDoorWakes(t *testing.T) {
+func TestRest_FreezesAndSleepsByItselfAndEveryWayInWakes(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--prebuild", "", "--settle", "1s", "--templates", echoTemplates(t))
 	s.createEcho("lab", echoProgram(t))

@@ -32,11 +32,11 @@ type house struct {
 	id      string
 	owner   string
 	deleted *sandbox.Tombstone
-	err     error         // of Awake
-	looked  int           // lookups of the row by name
-	asked   int           // to be awake, or for the row
-	woken   int           // how often Awake found it at rest
-	seen    idle.Standing // while it was last asked to be awake
+	err     error       // of Awake
+	looked  int         // lookups of the row by name
+	asked   int         // to be awake, or for the row
+	woken   int         // how often Awake found it at rest
+	seen    idle.Status // while it was last asked to be awake
 }
 
 func newHouse(state sandbox.State) *house {
@@ -53,7 +53,7 @@ func (h *house) Awake(_ context.Context, ref sandbox.Ref) (sandbox.Sandbox, erro
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.asked++
-	h.seen = h.uses.Standing(ref.Name())
+	h.seen = h.uses.Status(ref.Name())
 	if h.err != nil {
 		return sandbox.Sandbox{}, h.err
 	}
@@ -130,7 +130,7 @@ func (h *house) becomes(state sandbox.State) {
 // kinds are the kinds of use that the sandbox is in now.
 func (h *house) kinds() string {
 	text := ""
-	for _, r := range h.uses.Standing("lab").Because {
+	for _, r := range h.uses.Status("lab").Because {
 		text += string(r.Kind) + " "
 	}
 	return text
@@ -152,7 +152,7 @@ func TestOpen_TheUseIsRegisteredBeforeTheWakeAndUntilRelease(t *testing.T) {
 		}
 		e.Release()
 		e.Release()
-		if s := h.uses.Standing("lab"); len(s.Because) != 0 || !s.Idle.Equal(time.Now()) {
+		if s := h.uses.Status("lab"); len(s.Because) != 0 || !s.Idle.Equal(time.Now()) {
 			t.Errorf("after the release: %+v", s)
 		}
 	})
@@ -195,7 +195,7 @@ func TestOpenStream_CountsAroundItsTouchesOnly(t *testing.T) {
 		defer e.Release()
 		opened := time.Now()
 		time.Sleep(time.Hour / 2)
-		if s := h.uses.Standing("lab"); len(s.Because) != 0 || !s.Idle.Equal(opened) {
+		if s := h.uses.Status("lab"); len(s.Because) != 0 || !s.Idle.Equal(opened) {
 			t.Errorf("nothing passes: %+v", s)
 		}
 		for _, unattended := range []bool{true, false} {
@@ -302,13 +302,13 @@ func TestJoinStream_OfAForgottenPageIsNoUse(t *testing.T) {
 		h := newHouse(sandbox.Running)
 		h.uses.Reset("lab")
 		time.Sleep(2 * idle.Attention)
-		before := h.uses.Standing("lab")
+		before := h.uses.Status("lab")
 		e, err := h.handle(t).JoinStream(t.Context(), comeback)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer e.Release()
-		if after := h.uses.Standing("lab"); len(after.Because) != 0 || !after.Idle.Equal(before.Idle) {
+		if after := h.uses.Status("lab"); len(after.Because) != 0 || !after.Idle.Equal(before.Idle) {
 			t.Errorf("before %+v, after %+v", before, after)
 		}
 	})
@@ -333,7 +333,7 @@ func TestLook_IsNoUseAndWakesNothing(t *testing.T) {
 		}
 		e.Attend(t.Context())
 		e.Release()
-		if s := h.uses.Standing("lab"); len(s.Because) != 0 || h.uses.Counts("lab") && !s.Idle.Equal(time.Now()) {
+		if s := h.uses.Status("lab"); len(s.Because) != 0 || h.uses.Counts("lab") && !s.Idle.Equal(time.Now()) {
 			t.Errorf("it counts: %+v", s)
 		}
 		h.silent = true

@@ -52,7 +52,7 @@ func (w *world) wake(u idle.Use) bool {
 	s := w.row(box)
 	switch {
 	case s.State == sandbox.Running:
-	case u.Unattended && !w.tracker.Counts(box):
+	case u.Unattended && (s.State != sandbox.Frozen || !w.tracker.Counts(box)):
 		return false
 	case s.State == sandbox.Frozen:
 		w.move(box, sandbox.Running)
@@ -95,26 +95,22 @@ func (w *world) byHand(at time.Duration, down func(context.Context, sandbox.Ref,
 // poll is a page's script that asks for the same again and again.
 func (w *world) poll(during span, every time.Duration, path string) {
 	w.each(during, every, func() {
-		u := idle.Use{Kind: idle.Web, Detail: "GET " + path, Unattended: w.tracker.Repeats(box, "ann GET "+path)}
-		w.using(0, u)
+		w.using(0, idle.Use{Kind: idle.Web, Detail: "GET " + path, Unattended: true})
 	})
 }
 
-// asks is what comes to the same address, of a person or of a page: nobody tells. What does not try again asks no more
-// when it is turned away.
-func (w *world) asks(what string, retries bool, at []time.Duration) {
+// posts is what comes to an address where nobody tells persons and pages apart but by the pauses. What does not try again
+// asks no more when it is turned away.
+func (w *world) posts(what string, retries bool, at []time.Duration) {
 	w.begin(0, func() {
 		for _, next := range at {
 			if !rest(w.play, time.Until(w.began.Add(next))) {
 				return
 			}
-			u := idle.Use{Kind: idle.Web, Detail: what, Unattended: w.tracker.Beats(box, what)}
+			u := idle.Use{Kind: idle.Web, Detail: what, Unattended: w.tracker.Heartbeat(box, what)}
 			w.using(0, u)
-			if u.Unattended && w.row(box).State != sandbox.Running {
-				w.tracker.TurnAway(box, what, retries)
-				if !retries {
-					return
-				}
+			if u.Unattended && !retries && w.row(box).State != sandbox.Running {
+				return
 			}
 		}
 	})

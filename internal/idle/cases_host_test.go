@@ -18,7 +18,7 @@ var holdCases = []story{
 				w.each(span{6 * time.Minute, 20 * time.Hour}, 5*time.Minute, func() { w.renew(id, 10*time.Minute) })
 			})
 		},
-		until:   night,
+		until:   evening,
 		because: []idle.Kind{idle.Held},
 	},
 	{
@@ -30,7 +30,7 @@ var holdCases = []story{
 			})
 		},
 		// Renewed last at 1h56m0s, so it ended at 2h6m0s.
-		until: night,
+		until: 7 * time.Hour,
 		want:  []string{"2h21m0s frozen", "6h6m3s asleep"},
 	},
 	{
@@ -132,14 +132,14 @@ var hostCases = []story{
 		name:  "stop_after never, stays frozen",
 		rest:  catalog.Rest{StopAfter: catalog.Never},
 		play:  func(*world) {},
-		until: 12 * time.Hour,
+		until: 6 * time.Hour,
 		want:  []string{"15m0s frozen"},
 	},
 	{
 		name:  "both never, stays",
 		rest:  catalog.Rest{FreezeAfter: catalog.Never, StopAfter: catalog.Never},
 		play:  func(*world) {},
-		until: 12 * time.Hour,
+		until: 6 * time.Hour,
 	},
 	{
 		name:  "stop_after before freeze_after, only stops",
@@ -188,7 +188,7 @@ var hostCases = []story{
 	{
 		name: "engine that cannot freeze, stops in its time",
 		play: func(w *world) { w.bend(func(f *fake) { f.noFreezer = true }) },
-		// The hour is not lost: the ladder goes on with the stop.
+		// The hour is not lost: the next step is the stop.
 		until: 5 * time.Hour,
 		want:  []string{"4h0m3s asleep"},
 	},

@@ -59,7 +59,7 @@ var terminalCases = []story{
 		play: func(w *world) {
 			w.stream(always(0), terminal, traffic{during: always(0), every: 3 * time.Second})
 		},
-		until:   night,
+		until:   evening,
 		because: []idle.Kind{idle.Terminal},
 	},
 	{
@@ -88,7 +88,7 @@ var terminalCases = []story{
 		play: func(w *world) {
 			w.stream(always(0), terminal, traffic{during: always(0), every: 9 * time.Minute})
 		},
-		until: night + time.Minute,
+		until: evening + time.Minute,
 	},
 	{
 		name: "typing every 9 minutes until noon, rests",
@@ -107,7 +107,7 @@ var programCases = []story{
 		play: func(w *world) {
 			w.each(always(0), 30*time.Second, func() { w.using(0, idle.Use{Kind: idle.Web, Detail: "GET /status"}) })
 		},
-		until: night,
+		until: evening,
 	},
 	{
 		name: "CI polls sandboxd about the sandbox every 30s, rests",
@@ -124,7 +124,7 @@ var programCases = []story{
 				w.using(50*time.Millisecond, idle.Use{Kind: idle.Web, Detail: "POST /hook"})
 			})
 		},
-		until: night + time.Minute,
+		until: evening + time.Minute,
 	},
 	{
 		name: "webhook every 5 hours, wakes it and lets it rest",
@@ -270,7 +270,7 @@ var workCases = []story{
 		play: func(w *world) {
 			w.work(always(0), 0.3, 0)
 		},
-		until:   night,
+		until:   evening,
 		because: []idle.Kind{idle.Work},
 	},
 }

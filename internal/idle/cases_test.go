@@ -23,7 +23,7 @@ type story struct {
 // TestCases decides real-life cases, each in both directions where there are two: "stays" must be up as long as it lasts,
 // "rests" must not be kept up.
 func TestCases(t *testing.T) {
-	for _, s := range slices.Concat(pageCases, beatCases, streamCases, terminalCases, programCases, workCases, holdCases, handCases, hostCases) {
+	for _, s := range slices.Concat(pageCases, timerCases, streamCases, terminalCases, programCases, workCases, holdCases, handCases, hostCases) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			bend := func(w *world) { w.add(box, s.rest) }
@@ -43,11 +43,17 @@ func TestCases(t *testing.T) {
 	}
 }
 
-const night = 7 * time.Hour
+// How long a story goes on: what stays has to outlast the hour and the time to the freeze
+// twice, and what rests is asleep four hours after that.
+const (
+	evening = 3 * time.Hour
+	night   = 5*time.Hour + 40*time.Minute
+)
 
 var (
 	page     = idle.Use{Kind: idle.Web, Detail: "GET /lab"}
 	feed     = idle.Use{Kind: idle.Stream, Detail: "GET /events"}
+	pageFeed = idle.Use{Kind: idle.Stream, Detail: "GET /events", Unattended: true}
 	socket   = idle.Use{Kind: idle.Stream, Detail: "WebSocket /ws"}
 	terminal = idle.Use{Kind: idle.Terminal, Detail: "main"}
 	command  = idle.Use{Kind: idle.Exec, Detail: "make test"}
@@ -86,19 +92,38 @@ var pageCases = []story{
 			w.poll(always(10*time.Second), 10*time.Second, "/api/kernels")
 			w.stream(always(time.Second), socket) // its pings are no traffic
 		},
-		// The first poll is a page's opening (10s); those after it count for an hour, and none after.
+		// The page was answered at 200ms: the poll at 1h is the last that counts.
 		until: night,
-		want:  []string{"1h15m10s frozen", "5h0m13s asleep"},
+		want:  []string{"1h15m0s frozen", "5h0m3s asleep"},
 	},
 	{
 		name: "Jupyter tab whose user comes back every half hour, stays",
 		play: func(w *world) {
 			w.poll(always(10*time.Second), 10*time.Second, "/api/kernels")
-			for at := time.Duration(0); at < night; at += 30 * time.Minute {
+			for at := time.Duration(0); at < evening; at += 30 * time.Minute {
 				w.click(at)
 			}
 		},
-		until: night,
+		until: evening,
+	},
+	{
+		name: "page read for half an hour, thaws for what its script asks for then",
+		play: func(w *world) {
+			w.click(0)
+			w.poll(span{30 * time.Minute, 30 * time.Minute}, time.Hour, "/next")
+		},
+		until: time.Hour,
+		want:  []string{"15m0.2s frozen", "30m0s running", "45m0s frozen"},
+	},
+	{
+		name: "page read for more than an hour, thaws for no script",
+		play: func(w *world) {
+			w.click(0)
+			w.poll(span{61 * time.Minute, 61 * time.Minute}, time.Hour, "/next")
+			w.click(62 * time.Minute)
+		},
+		until: 70 * time.Minute,
+		want:  []string{"15m0.2s frozen", "1h2m0s running"},
 	},
 	{
 		name: "single-page app that polls every 10s before its reader, stays",
@@ -119,6 +144,15 @@ var pageCases = []story{
 		// Answered at 30m0.2s, so the poll at 1h30m0s is the last that counts.
 		until: night,
 		want:  []string{"1h45m0s frozen", "5h30m3s asleep"},
+	},
+	{
+		name: "long poll whose path changes each time, forgotten, rests",
+		play: func(w *world) {
+			w.click(0)
+			w.poll(always(time.Second), 25*time.Second, "/poll/#")
+		},
+		until: night,
+		want:  []string{"1h14m36s frozen", "4h59m39s asleep"},
 	},
 	{
 		name: "long poll that a forgotten page keeps open, rests",
@@ -142,7 +176,7 @@ var pageCases = []story{
 	{
 		name: "lists and metrics are polled, rests",
 		play: func(w *world) {
-			w.each(always(0), time.Second, func() { w.tracker.Standing(box); w.reaper.Outlook(w.row(box)) })
+			w.each(always(0), time.Second, func() { w.tracker.Status(box); w.reaper.Outlook(w.row(box)) })
 		},
 		until: 5 * time.Hour,
 		want:  []string{"15m0s frozen", "4h0m3s asleep"},
@@ -160,35 +194,57 @@ var pageCases = []story{
 // streamCases are what stays open.
 var streamCases = []story{
 	{
-		name: "video stream, stays",
+		name: "video stream, stays by what it carries",
 		play: func(w *world) {
-			w.stream(always(0), feed, traffic{during: always(0), every: time.Second})
+			w.stream(always(0), pageFeed, traffic{during: always(0), every: time.Second, unattended: true})
+			w.work(always(0), 0.01, 1e5)
 		},
-		until:   night,
-		because: []idle.Kind{idle.Stream},
+		until:   evening,
+		because: []idle.Kind{idle.Work},
 	},
 	{
 		name: "video paused, rests",
 		play: func(w *world) {
-			w.stream(always(0), feed, traffic{during: span{0, 2 * time.Hour}, every: time.Second})
+			w.stream(always(0), pageFeed, traffic{during: span{0, 2 * time.Hour}, every: time.Second, unattended: true})
+			w.work(span{0, 2 * time.Hour}, 0.01, 1e5)
 		},
-		until: night,
+		until: 7 * time.Hour,
 		want:  []string{"2h15m0s frozen", "6h0m3s asleep"},
 	},
 	{
-		name: "SSE feed with an event every 10s, stays",
+		name: "SSE feed of a program with an event every 10s, stays",
 		play: func(w *world) {
 			w.stream(always(0), feed, traffic{during: always(0), every: 10 * time.Second})
 		},
-		until:   night,
+		until:   evening,
 		because: []idle.Kind{idle.Stream},
 	},
 	{
-		name: "SSE feed with an event every 14 minutes, stays",
+		name: "SSE feed of a program with an event every 14 minutes, stays",
 		play: func(w *world) {
 			w.stream(always(0), feed, traffic{during: always(0), every: 14 * time.Minute})
 		},
-		until: night + 5*time.Minute,
+		until: evening + 5*time.Minute,
+	},
+	{
+		name: "SSE feed of a forgotten page with an event every 10s, rests",
+		play: func(w *world) {
+			w.click(0)
+			w.stream(always(time.Second), pageFeed, traffic{during: always(0), every: 10 * time.Second, unattended: true})
+		},
+		until: night,
+		want:  []string{"1h14m51s frozen", "4h59m54s asleep"},
+	},
+	{
+		name: "SSE feed of a page before somebody who does something every 50 minutes, stays",
+		play: func(w *world) {
+			w.stream(always(0), pageFeed, traffic{during: always(0), every: 10 * time.Second, unattended: true})
+			for at := time.Duration(0); at < evening; at += 50 * time.Minute {
+				w.click(at)
+			}
+		},
+		until:   evening,
+		because: []idle.Kind{idle.Stream},
 	},
 	{
 		name: "SSE feed with keep-alive comments only, rests",
@@ -220,13 +276,13 @@ var streamCases = []story{
 		want:  []string{"1h15m0s frozen", "5h0m3s asleep"},
 	},
 	{
-		name: "VS Code tab forgotten, with its small keep-alive frames, rests",
+		name: "VS Code tab forgotten, which counts while it is connected, rests",
 		play: func(w *world) {
 			w.stream(always(0), socket,
 				traffic{during: span{0, 20 * time.Minute}, every: 3 * time.Second},
 				traffic{during: always(0), every: 5 * time.Second, unattended: true})
 		},
-		// The last key at 20m0s; frames until 1h20m0s may have a reader.
+		// The last key at 20m0s; until 1h20m0s somebody may read.
 		until: night,
 		want:  []string{"1h35m0s frozen", "5h20m3s asleep"},
 	},
@@ -237,7 +293,7 @@ var streamCases = []story{
 				traffic{during: always(0), every: 50 * time.Minute},
 				traffic{during: always(0), every: 5 * time.Second, unattended: true})
 		},
-		until:   night,
+		until:   evening,
 		because: []idle.Kind{idle.Stream},
 	},
 	{

@@ -19,7 +19,7 @@ type clock struct {
 	first, last *Lease   // in the order of their beginning
 	moments     []moment // at most one for each kind
 	holds       []sandbox.Hold
-	asked       asked
+	heartbeats  Heartbeats[uint64]
 	told        kindSet // the kinds that subscribers were last told of
 	toldAt      time.Time
 }
@@ -169,14 +169,14 @@ func (c *clock) expire(now time.Time) {
 
 // wipe leaves only what has not ended.
 func (c *clock) wipe(now time.Time) {
-	c.known, c.stamps, c.moments, c.asked = false, stamps{seen: now, fresh: now}, nil, asked{}
+	c.known, c.stamps, c.moments, c.heartbeats = false, stamps{seen: now, fresh: now}, nil, Heartbeats[uint64]{}
 }
 
 // empty reports whether forgetting c changes nothing.
 func (c *clock) empty(now time.Time) bool {
 	c.expire(now)
 	return !c.known && c.first == nil && len(c.holds) == 0 &&
-		now.Sub(c.idle()) > Attention && now.Sub(c.asked.last) > Attention
+		now.Sub(c.idle()) > Attention && now.Sub(c.heartbeats.latest()) > Attention
 }
 
 // push adds a lease as the latest.

@@ -80,7 +80,7 @@ func (p *player) do(op byte) {
 
 func (p *player) check(t *testing.T) {
 	t.Helper()
-	now, got := time.Now(), p.tracker.Standing(box)
+	now, got := time.Now(), p.tracker.Status(box)
 	if (len(got.Because) == 0) == got.Idle.IsZero() {
 		t.Fatalf("in use and idle, or neither: %+v", got)
 	}

@@ -2,46 +2,60 @@ package idle
 
 import "time"
 
-// A heartbeat is a small message of the same size that comes again and again in the same time.
+// A heartbeat is what a timer sends: the same again, at equal pauses. A person does not.
 const (
-	heartsKnown  = 4               // sizes looked at
-	heartsEnough = 3               // equal pauses before a message is a heartbeat
-	heartShort   = time.Second     // a shorter pause is somebody's typing or dragging
-	heartSlack   = 5               // pauses are equal when they differ by a fifth
-	heartLong    = 3 * time.Minute // a longer pause is chance
+	heartsKnown  = 16                     // keys looked at
+	heartsEnough = 3                      // equal pauses after the first, before it is a heartbeat
+	heartShort   = 800 * time.Millisecond // what comes sooner after another is one with it: a click or a timer may ask for many things
+	heartLong    = Attention              // a longer pause is chance
+	heartSlack   = 4 * time.Second        // how far equal pauses differ,
+	slackPart    = 20                     // with this part of the pause more,
+	slackMost    = 4                      // and at most this part of it
 )
 
-// Heartbeats knows those of one direction of one connection. The zero value is ready for use; it belongs to one goroutine.
-type Heartbeats [heartsKnown]struct {
-	size  int
-	last  time.Time
-	pause time.Duration
-	equal int
+// Heartbeats tells them from what else comes, by keys: addresses, sizes of messages. The zero value is ready for use; it is
+// not safe for concurrent use.
+type Heartbeats[K comparable] [heartsKnown]struct {
+	key         K
+	begun, last time.Time // the first and the latest of those that came at once
+	pause       time.Duration
+	equal       int
 }
 
-// Is notes a message and reports whether a message of that size is a heartbeat.
-func (b *Heartbeats) Is(size int, now time.Time) bool {
+// Is notes that something has come, and reports whether it is a heartbeat. It remembers the 16 keys that came last.
+func (h *Heartbeats[K]) Is(key K, now time.Time) bool {
 	at := 0
-	for i := range b {
-		if b[i].size == size && !b[i].last.IsZero() {
+	for i := range h {
+		if h[i].key == key && !h[i].last.IsZero() {
 			at = i
 			break
 		}
-		if b[i].last.Before(b[at].last) {
+		if h[i].last.Before(h[at].last) {
 			at = i
 		}
 	}
-	m := &b[at]
-	if m.size != size {
-		*m = Heartbeats{}[0]
-		m.size = size
+	b := &h[at]
+	if b.key != key {
+		*b = Heartbeats[K]{}[0]
+		b.key = key
 	}
-	pause := now.Sub(m.last)
-	if (pause-m.pause).Abs() <= m.pause/heartSlack && pause >= heartShort && pause <= heartLong {
-		m.equal++
-	} else {
-		m.equal, m.pause = 0, pause
+	if now.Sub(b.last) >= heartShort {
+		pause := now.Sub(b.begun)
+		if (pause-b.pause).Abs() <= min(heartSlack+b.pause/slackPart, b.pause/slackMost) && pause < heartLong {
+			b.equal++
+		} else {
+			b.equal, b.pause = 0, pause
+		}
+		b.begun = now
 	}
-	m.last = now
-	return m.equal >= heartsEnough
+	b.last = now
+	return b.equal >= heartsEnough
+}
+
+// latest is when something last came.
+func (h *Heartbeats[K]) latest() (at time.Time) {
+	for i := range h {
+		at = later(at, h[i].last)
+	}
+	return at
 }

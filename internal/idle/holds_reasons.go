@@ -7,7 +7,7 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// shownHolds is how many holds a Standing names, so that what else uses a sandbox is not lost among them.
+// shownHolds is how many holds a Status names, so that what else uses a sandbox is not lost among them.
 const shownHolds = 8
 
 // heldReasons gives holds as reasons, details as they came: the oldest by name, and how many more there are. Those with

@@ -102,7 +102,7 @@ func TestHolds_ListedRenewedAndRevoked(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		if got := w.tracker.Standing(box); len(got.Because) > 0 || time.Since(got.Idle) != 0 {
+		if got := w.tracker.Status(box); len(got.Because) > 0 || time.Since(got.Idle) != 0 {
 			t.Errorf("after both: %+v, want unused since the second one expired", got)
 		}
 	})
@@ -192,8 +192,8 @@ func TestHolds_RevokeAndRenewAtOnceLeaveNone(t *testing.T) {
 	}
 }
 
-// TestStanding_NamesEveryKindHoweverManyHoldsThereAre places so many that they would fill the list.
-func TestStanding_NamesEveryKindHoweverManyHoldsThereAre(t *testing.T) {
+// TestStatus_NamesEveryKindHoweverManyHoldsThereAre places so many that they would fill the list.
+func TestStatus_NamesEveryKindHoweverManyHoldsThereAre(t *testing.T) {
 	held(t, func(t *testing.T, w *world, _ *idle.Holds) {
 		for i := range 16 {
 			w.place(fmt.Sprint("job ", i), time.Hour)
@@ -207,7 +207,7 @@ func TestStanding_NamesEveryKindHoweverManyHoldsThereAre(t *testing.T) {
 		for _, kind := range others {
 			w.tracker.Touch(box, idle.Use{Kind: kind})
 		}
-		got := w.tracker.Standing(box).Because
+		got := w.tracker.Status(box).Because
 		counts := map[idle.Kind]int{}
 		for _, r := range got {
 			counts[r.Kind]++
@@ -226,7 +226,7 @@ func TestStanding_NamesEveryKindHoweverManyHoldsThereAre(t *testing.T) {
 	})
 }
 
-func TestStanding_CountsTheHoldsThatItDoesNotName(t *testing.T) {
+func TestStatus_CountsTheHoldsThatItDoesNotName(t *testing.T) {
 	held(t, func(t *testing.T, w *world, _ *idle.Holds) {
 		for i := range 9 {
 			w.place(fmt.Sprint("job ", i), time.Hour)
@@ -234,7 +234,7 @@ func TestStanding_CountsTheHoldsThatItDoesNotName(t *testing.T) {
 		}
 		check := func(want string) {
 			t.Helper()
-			if got := w.tracker.Standing(box).Because; len(got) != 9 || got[8].Detail != want {
+			if got := w.tracker.Status(box).Because; len(got) != 9 || got[8].Detail != want {
 				t.Errorf("%+v, want %q at last", got, want)
 			}
 		}

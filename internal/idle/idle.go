@@ -2,16 +2,15 @@
 //
 // What counts. A request that a sandbox is answering, a command that runs in it and a hold that somebody has placed count
 // until they end, however long that takes and however quiet they are. A stream, a WebSocket and a terminal count when
-// something goes through them, not because they are open. What may be a forgotten page's doing (what a page asks for again
-// or in a rhythm, a terminal's output that nobody watches) counts for an hour after the last thing that a person or a
-// program has done on purpose, and not longer; and not at all once somebody has put the sandbox to rest by hand. Work
-// inside counts by itself: before a sandbox is put to rest the engine is asked what it uses of processor, network and disk,
-// and the program inside what flows on the direct route. Looking does not count: dashboards, lists, metrics, health checks
-// and probes begin no use here.
+// something goes through them, not because they are open. What may be a forgotten page's doing is unattended: it counts for an
+// hour after the last thing that a person or a program has done on purpose, and not longer; and not at all once somebody has
+// put the sandbox to rest by hand. Work inside counts by itself: before a sandbox is put to rest the engine is asked what it
+// uses of processor, network and disk, and the program inside what flows on the direct route. Looking does not count:
+// dashboards, lists, metrics, health checks and probes begin no use here.
 //
-// It does not decide what is attended (whoever sees the use does), it keeps no history, it wakes nothing but what somebody
-// else has frozen under a request in flight or a stream, and it changes no state itself: sandbox.Manager does, and asks
-// again inside its turn.
+// It does not decide what is attended (whoever sees the use does; it only tells them what comes at equal pauses), it keeps no
+// history, it wakes nothing but what somebody else has frozen under a request in flight or a stream, and it changes no state
+// itself: sandbox.Manager does, and asks again inside its turn.
 //
 // Invariant: what is not in use can be told by the time since when; so a use is registered before the sandbox is asked to
 // be awake, an attended use never moves that time back, and a use that has ended is never named as a reason.
@@ -74,8 +73,8 @@ type Reason struct {
 	More   int // how many it stands for that are not named, which Detail says; else 0
 }
 
-// Standing is what the tracker knows of a sandbox at one moment.
-type Standing struct {
+// Status is what the tracker knows of a sandbox at one moment.
+type Status struct {
 	Because []Reason  // what uses it now, oldest first, at most 16, and one at least of each kind
 	Idle    time.Time // since when nothing does; zero while Because is not empty
 
@@ -84,7 +83,7 @@ type Standing struct {
 	last, free time.Time
 }
 
-// Change says that the kinds of use that a sandbox is in have changed; Tracker.Standing has the present ones.
+// Change says that the kinds of use that a sandbox is in have changed; Tracker.Status has the present ones.
 type Change struct {
 	Name string
 }

@@ -18,9 +18,9 @@ func (r *Reaper) Outlook(s sandbox.Sandbox) Outlook {
 	if s.State != sandbox.Running && s.State != sandbox.Frozen {
 		return Outlook{}
 	}
-	standing := r.c.Tracker.Standing(s.Name)
-	if len(standing.Because) > 0 && s.State == sandbox.Running {
-		return Outlook{Because: standing.Because}
+	status := r.c.Tracker.Status(s.Name)
+	if len(status.Because) > 0 && s.State == sandbox.Running {
+		return Outlook{Because: status.Because}
 	}
 	rest := r.c.Sandboxes.Resting(s).Rest
 	away := r.c.Sandboxes.EngineHealth() != nil
@@ -32,19 +32,19 @@ func (r *Reaper) Outlook(s sandbox.Sandbox) Outlook {
 	}
 	floor := r.ground(w, s, away)
 	var o Outlook
-	freezes, stops := whole(s.State, rest, w.cannotFreeze)
+	freezes, stops := stepsBelow(s.State, rest, w.cannotFreeze)
 	if freezes {
-		step := steps(sandbox.Frozen, standing, rest.FreezeAfter)
-		o.FreezesAt = r.earliest(r.braked(w, step, later(step.due, floor)))
+		step := stepTo(sandbox.Frozen, status, rest.FreezeAfter)
+		o.FreezesAt = r.earliest(r.probed(w, step, later(step.due, floor)))
 	}
 	if stops {
-		step := steps(sandbox.Asleep, standing, rest.StopAfter)
+		step := stepTo(sandbox.Asleep, status, rest.StopAfter)
 		at := later(step.due, floor)
 		switch {
 		case freezes:
 			at = later(at, o.FreezesAt.Add(shortestPause))
 		case s.State == sandbox.Running:
-			at = r.braked(w, step, at)
+			at = r.probed(w, step, at)
 		}
 		o.StopsAt = r.earliest(at)
 	}
@@ -58,13 +58,13 @@ func (r *Reaper) ground(w *watched, s sandbox.Sandbox, away bool) time.Time {
 		floor = now.Add(r.c.Settle)
 	}
 	if w.state == sandbox.Frozen && s.State == sandbox.Running && kept(s.Changed).After(w.changed) {
-		floor = later(floor, now.Add(breath))
+		floor = later(floor, now.Add(minUptime))
 	}
 	return floor
 }
 
-// braked is when a step that is due at a time has been asked about for long enough, under r.mu.
-func (r *Reaper) braked(w *watched, s step, due time.Time) time.Time {
+// probed is when a step that is due at a time has been asked about for long enough, under r.mu.
+func (r *Reaper) probed(w *watched, s step, due time.Time) time.Time {
 	if r.c.Usage == nil {
 		return due
 	}

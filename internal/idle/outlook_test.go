@@ -21,7 +21,7 @@ func TestOutlook_ComesTrueAndIsNeverPast(t *testing.T) {
 		frozen       time.Duration // after begin, at the latest
 	}{
 		"a moment of use, 15m":             {15 * time.Minute, 4 * time.Hour, touch, 15 * time.Minute},
-		"a moment of use, 20s":             {20 * time.Second, 5 * time.Minute, touch, 30 * time.Second}, // a breath after the thaw
+		"a moment of use, 20s":             {20 * time.Second, 5 * time.Minute, touch, 30 * time.Second}, // the least time after a thaw
 		"a moment of use, 8s":              {8 * time.Second, 5 * time.Minute, touch, 30 * time.Second},
 		"a poll, 8s":                       {8 * time.Second, 5 * time.Minute, poll, 30 * time.Second},
 		"a request, 40s":                   {40 * time.Second, 5 * time.Minute, request, 40*time.Second + 200*time.Millisecond},

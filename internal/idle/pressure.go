@@ -49,14 +49,14 @@ func (r *Reaper) pick(plans []*plan, swap bool) {
 	r.mu.Lock()
 	for _, p := range plans {
 		to := relief(p, swap, p.w.cannotFreeze)
-		if to == "" || len(p.standing.Because) > 0 || now.Sub(p.standing.Idle) < leastIdle || now.Before(r.floor(p.w)) {
+		if to == "" || len(p.status.Because) > 0 || now.Sub(p.status.Idle) < leastIdle || now.Before(r.floor(p.w)) {
 			continue
 		}
 		able[p] = to
 		idlest = append(idlest, p)
 	}
 	r.mu.Unlock()
-	slices.SortStableFunc(idlest, func(a, b *plan) int { return a.standing.Idle.Compare(b.standing.Idle) })
+	slices.SortStableFunc(idlest, func(a, b *plan) int { return a.status.Idle.Compare(b.status.Idle) })
 	for _, p := range idlest[:min(reliefs, len(idlest))] {
 		p.pressed = able[p]
 		r.reckon(p)

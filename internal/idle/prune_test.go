@@ -27,7 +27,7 @@ func TestPrune_NamesOfNoSandboxAreForgotten(t *testing.T) {
 		tracker.hold("held", Hold{ID: "1", Expires: time.Now().Add(3 * time.Hour)})
 		for range 3 {
 			time.Sleep(30 * time.Minute)
-			tracker.Repeats("asleep", "a page polls one that is asleep")
+			tracker.Heartbeat("asleep", "a page posts to one that is asleep")
 		}
 		tracker.prune()
 		if got := tracker.remembered(); got != 4 {

@@ -28,9 +28,9 @@ const (
 const (
 	// atOnce bounds how many sandboxes are asked, or put to rest, at the same time.
 	atOnce = 8
-	// breath is how long a thawed sandbox stays up at least, so that a forgotten page's ping, which wakes it and does not
+	// minUptime is how long a thawed sandbox stays up at least, so that a forgotten page's ping, which thaws it and does not
 	// count, does not make it freeze and thaw without end.
-	breath = 30 * time.Second
+	minUptime = 30 * time.Second
 	// retryAfter is the wait after the engine could not put a sandbox to rest.
 	retryAfter = 15 * time.Second
 )
@@ -106,9 +106,9 @@ type watched struct {
 	// Guarded by Reaper.mu.
 	grace        time.Time // not to be put to rest before
 	stuck        time.Time // it did not thaw; not to be tried again before
-	sampled      time.Time // since when the brakes are asked; zero when they are not
+	sampled      time.Time // since when it is probed for activity; zero when it is not
 	cannotFreeze bool      // the engine has said so since it came up
-	brake        *brake    // what is in it belongs to the one pass that is under way
+	probe        *probe    // what is in it belongs to the one pass that is under way
 }
 
 // Run puts sandboxes to rest until ctx ends. The clock of every sandbox that is up begins afresh with it.
@@ -207,7 +207,7 @@ func (r *Reaper) observe(e sandbox.Event) bool {
 }
 
 // see notes the state that a row says, under r.mu, and says whether the sandbox is up. One that has come up since it was
-// last seen starts its clock afresh; one that was thawed has a breath.
+// last seen starts its clock afresh; one that was thawed is kept up for minUptime.
 func (r *Reaper) see(s sandbox.Sandbox) bool {
 	s.Changed = kept(s.Changed)
 	w := r.up[s.Name]
@@ -216,7 +216,7 @@ func (r *Reaper) see(s sandbox.Sandbox) bool {
 		return false
 	}
 	if w == nil || w.id != s.ID {
-		r.up[s.Name] = &watched{id: s.ID, state: s.State, changed: s.Changed, brake: &brake{}}
+		r.up[s.Name] = &watched{id: s.ID, state: s.State, changed: s.Changed, probe: &probe{}}
 		r.c.Tracker.Reset(s.Name)
 		return true
 	}
@@ -229,11 +229,11 @@ func (r *Reaper) see(s sandbox.Sandbox) bool {
 func (r *Reaper) move(w *watched, s sandbox.Sandbox) {
 	switch {
 	case w.state == sandbox.Frozen && s.State == sandbox.Running:
-		w.grace = time.Now().Add(breath)
+		w.grace = time.Now().Add(minUptime)
 	case w.state == sandbox.Running && s.State == sandbox.Running:
 		r.c.Tracker.Reset(s.Name) // it was down in between, or at least might have been
 	}
-	w.state, w.changed, w.cannotFreeze, w.brake = s.State, s.Changed, false, &brake{}
+	w.state, w.changed, w.cannotFreeze, w.probe = s.State, s.Changed, false, &probe{}
 	w.sampled, w.stuck = time.Time{}, time.Time{}
 }
 

@@ -77,7 +77,7 @@ func TestReaper_ShorterTimeCountsAtOnce(t *testing.T) {
 	})
 }
 
-func TestReaper_ThawWithoutUseIsGivenABreath(t *testing.T) {
+func TestReaper_ThawWithoutUseIsKeptUpForAWhile(t *testing.T) {
 	within(t, nil, func(w *world) {
 		w.pass(2 * time.Hour)
 		w.move(box, sandbox.Running)
@@ -167,7 +167,7 @@ func TestReaper_DeletedIsForgotten(t *testing.T) {
 		w.mu.Unlock()
 		w.bus.Publish(sandbox.Event{Sandbox: s, Deleted: true})
 		w.pass(3 * time.Minute)
-		if got := w.tracker.Standing(box); len(got.Because) > 0 || time.Since(got.Idle) > 0 {
+		if got := w.tracker.Status(box); len(got.Because) > 0 || time.Since(got.Idle) > 0 {
 			t.Errorf("something is left of it: %+v", got)
 		}
 		w.add(box, catalog.Rest{})

@@ -24,24 +24,24 @@ type Report struct {
 
 // plan is what is to become of one sandbox that is up.
 type plan struct {
-	s        sandbox.Sandbox
-	w        *watched
-	brake    *brake
-	rest     catalog.Rest
-	standing Standing
-	step     step
-	pressed  sandbox.State // where the host's want of memory sends it; "" when it does not
-	waits    bool          // a brake has not been asked for long enough
+	s       sandbox.Sandbox
+	w       *watched
+	probe   *probe
+	rest    catalog.Rest
+	status  Status
+	step    step
+	pressed sandbox.State // where the host's want of memory sends it; "" when it does not
+	waits   bool          // it has not been probed for long enough
 }
 
-// step is the next one down the ladder.
+// step is the next one down: frozen, then asleep.
 type step struct {
 	to   sandbox.State // Frozen or Asleep; "" for none: in use, or never
 	due  time.Time
-	lead time.Duration // how long before due the brakes are asked
+	lead time.Duration // how long before due it is probed for activity
 }
 
-// Sweep looks once at all sandboxes that are up, thaws those that were frozen under a use, asks the brakes about those
+// Sweep looks once at all sandboxes that are up, thaws those that were frozen under a use, probes those
 // that are about to be due, and puts to rest those that are. It blocks until that is done, at most some seconds each; one
 // pass runs at a time. The error is of the list; what cannot be done to a sandbox is logged and tried again.
 func (r *Reaper) Sweep(ctx context.Context) (Report, error) {
@@ -61,7 +61,7 @@ func (r *Reaper) Sweep(ctx context.Context) (Report, error) {
 	r.upkeep(ctx)
 	report := Report{Up: len(plans), Thawed: r.thawUsed(ctx, plans)}
 	pressed := r.press(ctx, plans, &report)
-	side(plans, r.wantsBrake, func(p *plan) { r.ask(ctx, p) })
+	side(plans, r.wantsProbe, func(p *plan) { r.ask(ctx, p) })
 	var mu sync.Mutex
 	side(plans, r.isDue, func(p *plan) {
 		to, ok := r.rest(ctx, p)
@@ -123,7 +123,7 @@ func (r *Reaper) meet(rows []sandbox.Sandbox) []*plan {
 		there[s.Name] = true
 		if r.see(s) {
 			w := r.up[s.Name]
-			plans = append(plans, &plan{s: s, w: w, brake: w.brake})
+			plans = append(plans, &plan{s: s, w: w, probe: w.probe})
 		}
 	}
 	for name := range r.up {
@@ -136,41 +136,41 @@ func (r *Reaper) meet(rows []sandbox.Sandbox) []*plan {
 
 // reckon looks at the tracker and says what is next for p, and when.
 func (r *Reaper) reckon(p *plan) {
-	p.standing = r.c.Tracker.Standing(p.s.Name)
+	p.status = r.c.Tracker.Status(p.s.Name)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p.w.sampled = p.brake.first.at
-	p.step = ladder(p.s.State, p.rest, p.standing, p.w.cannotFreeze)
-	if p.pressed != "" && len(p.standing.Because) == 0 {
-		p.step = step{to: p.pressed, due: p.standing.Idle.Add(leastIdle), lead: longestLead}
+	p.w.sampled = p.probe.first.at
+	p.step = nextStep(p.s.State, p.rest, p.status, p.w.cannotFreeze)
+	if p.pressed != "" && len(p.status.Because) == 0 {
+		p.step = step{to: p.pressed, due: p.status.Idle.Add(leastIdle), lead: longestLead}
 	}
 	p.step.due = later(p.step.due, r.floor(p.w))
 }
 
-// ladder gives the next step down for what is unused, or soon will be, without regard to settling.
-func ladder(now sandbox.State, rest catalog.Rest, standing Standing, cannotFreeze bool) step {
-	freezes, stops := whole(now, rest, cannotFreeze)
+// nextStep gives the next step down for what is unused, or soon will be, without regard to settling.
+func nextStep(now sandbox.State, rest catalog.Rest, status Status, cannotFreeze bool) step {
+	freezes, stops := stepsBelow(now, rest, cannotFreeze)
 	switch {
-	case standing.free.IsZero():
+	case status.free.IsZero():
 	case freezes:
-		return steps(sandbox.Frozen, standing, rest.FreezeAfter)
+		return stepTo(sandbox.Frozen, status, rest.FreezeAfter)
 	case stops:
-		return steps(sandbox.Asleep, standing, rest.StopAfter)
+		return stepTo(sandbox.Asleep, status, rest.StopAfter)
 	}
 	return step{}
 }
 
-// whole says which of the two rungs of the ladder are below a state. A freeze that would come with the stop or after it
+// stepsBelow says which of the two steps are below a state. A freeze that would come with the stop or after it
 // is none.
-func whole(now sandbox.State, rest catalog.Rest, cannotFreeze bool) (freezes, stops bool) {
+func stepsBelow(now sandbox.State, rest catalog.Rest, cannotFreeze bool) (freezes, stops bool) {
 	stops = rest.StopAfter > 0
 	freezes = now == sandbox.Running && !cannotFreeze && rest.FreezeAfter > 0 && (!stops || rest.FreezeAfter < rest.StopAfter)
 	return freezes, stops
 }
 
-func steps(to sandbox.State, standing Standing, after catalog.After) step {
+func stepTo(to sandbox.State, status Status, after catalog.After) step {
 	wait := time.Duration(after)
-	return step{to: to, due: later(standing.last.Add(wait), standing.free), lead: min(longestLead, max(wait/2, shortestLead))}
+	return step{to: to, due: later(status.last.Add(wait), status.free), lead: min(longestLead, max(wait/2, shortestLead))}
 }
 
 // floor is before when nothing happens to w, under r.mu.
@@ -190,9 +190,9 @@ func (r *Reaper) isDue(p *plan) bool {
 func (r *Reaper) rest(ctx context.Context, p *plan) (sandbox.State, bool) {
 	ctx, cancel := context.WithTimeout(ctx, restLimit)
 	defer cancel()
-	name, since := p.s.Name, p.standing.last
+	name, since := p.s.Name, p.status.last
 	still := func() bool {
-		now := r.c.Tracker.Standing(name)
+		now := r.c.Tracker.Status(name)
 		return len(now.Because) == 0 && !now.Idle.After(since)
 	}
 	down := r.c.Sandboxes.Sleep
@@ -262,7 +262,7 @@ func (p *plan) next(now time.Time) (time.Time, bool) {
 		return now.Add(max(time.Duration(after)/2, busyPause/2)), after > 0
 	}
 	times := []time.Time{p.step.due.Add(-p.step.lead), p.step.due}
-	if first := p.brake.first.at; !first.IsZero() {
+	if first := p.probe.first.at; !first.IsZero() {
 		times = append(times, first.Add(p.step.least()))
 	}
 	for _, t := range times {

@@ -119,45 +119,14 @@ func (t *Tracker) Forget(name string) {
 	delete(s.clocks, name)
 }
 
-// Repeats notes that key (who asks for what, such as user, method and path) has asked, and says whether it has done so
-// within Attention before. It remembers the 256 keys that asked last.
-func (t *Tracker) Repeats(name, key string) bool {
+// Heartbeat notes that key (who asks for what) asks, and reports whether that is a timer's doing: it has come at
+// four equal pauses. It remembers the 16 keys of a sandbox that asked last.
+func (t *Tracker) Heartbeat(name, key string) bool {
 	now := time.Now()
 	hash := maphash.String(t.seed, key)
 	c := t.lock(name, now)
 	defer c.mu.Unlock()
-	return c.asked.note(hash, now)
-}
-
-// Beats notes that a request of a kind (who asks for what, without what changes from one to the next) has come, and says
-// whether it is a page's own: it comes in the rhythm in which those of its kind have come for a while, is asked again and
-// again when it is answered (Answered), or is tried again (TurnAway). What comes at once is one beat, and judged as its
-// first. It remembers the last 64 of each of the 64 kinds that came last.
-func (t *Tracker) Beats(name, kind string) bool {
-	now := time.Now()
-	hash := maphash.String(t.seed, kind)
-	c := t.lock(name, now)
-	defer c.mu.Unlock()
-	return c.asked.beat(hash, now, c.attended)
-}
-
-// Answered notes that a request of a kind has its answer, for which it has waited a while.
-func (t *Tracker) Answered(name, kind string) {
-	now := time.Now()
-	hash := maphash.String(t.seed, kind)
-	c := t.lock(name, now)
-	defer c.mu.Unlock()
-	c.asked.answer(hash, now)
-}
-
-// TurnAway notes that a beat was refused. What retries comes again as it likes: all of that kind are beats until the next
-// attended use, or until there were none for Attention. Otherwise its rhythm is over, and the next of that kind is none.
-func (t *Tracker) TurnAway(name, kind string, retries bool) {
-	now := time.Now()
-	hash := maphash.String(t.seed, kind)
-	c := t.lock(name, now)
-	defer c.mu.Unlock()
-	c.asked.refuse(hash, now, retries)
+	return c.heartbeats.Is(hash, now)
 }
 
 // Counts says whether an unattended use would count now.
@@ -168,14 +137,14 @@ func (t *Tracker) Counts(name string) bool {
 	return !now.After(c.limit())
 }
 
-// Standing gives what uses a sandbox now, or since when nothing does. One that was never heard of is unused from now.
-func (t *Tracker) Standing(name string) Standing {
+// Status gives what uses a sandbox now, or since when nothing does. One that was never heard of is unused from now.
+func (t *Tracker) Status(name string) Status {
 	now := time.Now()
 	c := t.shard(name).find(name)
 	if c == nil {
-		return Standing{Idle: now, last: now, free: now}
+		return Status{Idle: now, last: now, free: now}
 	}
-	return c.standing(now)
+	return c.status(now)
 }
 
 // Subscribe gives a Change whenever a kind of use appears (at once) or disappears (with the reaper's next pass) in a

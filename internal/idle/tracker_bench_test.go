@@ -36,16 +36,10 @@ func BenchmarkTracker(b *testing.B) {
 			}
 		})
 	})
-	b.Run("repeats, memory full", func(b *testing.B) {
+	b.Run("heartbeat, memory full", func(b *testing.B) {
 		t := idle.New()
 		for i := 0; b.Loop(); i++ {
-			t.Repeats("box", strconv.Itoa(i%300))
-		}
-	})
-	b.Run("beats, memory full", func(b *testing.B) {
-		t := idle.New()
-		for i := 0; b.Loop(); i++ {
-			t.Beats("box", strconv.Itoa(i%60))
+			t.Heartbeat("box", strconv.Itoa(i%60))
 		}
 	})
 }

@@ -16,8 +16,8 @@ import (
 	"sandboxd/internal/idle"
 )
 
-// ago gives a standing's Idle as how long ago that was.
-func ago(t *testing.T, s idle.Standing) time.Duration {
+// ago gives a status's Idle as how long ago that was.
+func ago(t *testing.T, s idle.Status) time.Duration {
 	t.Helper()
 	if len(s.Because) > 0 {
 		t.Fatalf("in use by %v", s.Because)
@@ -31,14 +31,14 @@ func TestBegin_InUseUntilItsEndHoweverQuiet(t *testing.T) {
 		lease := tracker.Begin(box, command)
 		time.Sleep(72 * time.Hour)
 		want := []idle.Reason{{Kind: idle.Exec, Detail: "make test", Since: began}}
-		if diff := cmp.Diff(want, tracker.Standing(box).Because); diff != "" {
+		if diff := cmp.Diff(want, tracker.Status(box).Because); diff != "" {
 			t.Errorf("reasons differ (-want +got):\n%s", diff)
 		}
 		lease.End()
 		time.Sleep(time.Minute)
 		lease.End()
 		lease.Touch(false)
-		if got := ago(t, tracker.Standing(box)); got != time.Minute {
+		if got := ago(t, tracker.Status(box)); got != time.Minute {
 			t.Errorf("idle for %s, want 1m since the first End", got)
 		}
 	})
@@ -49,20 +49,20 @@ func TestWatch_InUseOnlyAroundItsTouches(t *testing.T) {
 		tracker := idle.New()
 		lease := tracker.Watch(box, terminal)
 		time.Sleep(idle.Pulse - 1)
-		if got := tracker.Standing(box); len(got.Because) != 1 || !got.Idle.IsZero() {
+		if got := tracker.Status(box); len(got.Because) != 1 || !got.Idle.IsZero() {
 			t.Errorf("opening it is no use: %+v", got)
 		}
 		time.Sleep(time.Hour)
-		if got := ago(t, tracker.Standing(box)); got != time.Hour+idle.Pulse-1 {
+		if got := ago(t, tracker.Status(box)); got != time.Hour+idle.Pulse-1 {
 			t.Errorf("idle for %s, want since it was opened", got)
 		}
 		lease.Touch(false)
 		lease.End()
-		if got := ago(t, tracker.Standing(box)); got != 0 {
+		if got := ago(t, tracker.Status(box)); got != 0 {
 			t.Errorf("idle for %s, want since the touch", got)
 		}
 		time.Sleep(time.Minute)
-		if got := ago(t, tracker.Standing(box)); got != time.Minute {
+		if got := ago(t, tracker.Status(box)); got != time.Minute {
 			t.Errorf("idle for %s, want since the touch", got)
 		}
 	})
@@ -79,21 +79,21 @@ func TestUnattended_CountsForAnHourAfterAttendedUse(t *testing.T) {
 		}
 		time.Sleep(time.Nanosecond)
 		tracker.Touch(box, page)
-		if got := ago(t, tracker.Standing(box)); tracker.Counts(box) || got != idle.Attention+1 {
+		if got := ago(t, tracker.Status(box)); tracker.Counts(box) || got != idle.Attention+1 {
 			t.Errorf("it counts after the hour: idle for %s", got)
 		}
 		tracker.Touch(box, idle.Use{Kind: idle.Web, Detail: "GET /"})
 		poll := tracker.Begin(box, page)
 		time.Sleep(idle.Attention)
-		if got := tracker.Standing(box).Because; len(got) != 1 {
+		if got := tracker.Status(box).Because; len(got) != 1 {
 			t.Errorf("reasons after an hour are %v, want the open poll", got)
 		}
 		time.Sleep(time.Hour)
-		if got := ago(t, tracker.Standing(box)); got != time.Hour {
+		if got := ago(t, tracker.Status(box)); got != time.Hour {
 			t.Errorf("idle for %s, want since the hour was over", got)
 		}
 		poll.End()
-		if got := ago(t, tracker.Standing(box)); got != time.Hour {
+		if got := ago(t, tracker.Status(box)); got != time.Hour {
 			t.Errorf("idle for %s after its end, want since the hour was over", got)
 		}
 	})
@@ -109,7 +109,7 @@ func TestUnattended_WorkAndHoldsMakeNoPageAttended(t *testing.T) {
 		if tracker.Counts(box) {
 			t.Error("a page counts because something works")
 		}
-		if got := ago(t, tracker.Standing(box)); got != 10*time.Minute {
+		if got := ago(t, tracker.Status(box)); got != 10*time.Minute {
 			t.Errorf("idle for %s, want since the last work", got)
 		}
 	})
@@ -121,7 +121,7 @@ func TestReset_StartsAfreshAndIsNotAttended(t *testing.T) {
 		tracker.Touch(box, idle.Use{Kind: idle.Files})
 		time.Sleep(2 * time.Hour)
 		tracker.Reset(box)
-		if got := ago(t, tracker.Standing(box)); got != 0 || tracker.Counts(box) {
+		if got := ago(t, tracker.Status(box)); got != 0 || tracker.Counts(box) {
 			t.Errorf("idle for %s, pages count: %v", got, tracker.Counts(box))
 		}
 	})
@@ -130,52 +130,40 @@ func TestReset_StartsAfreshAndIsNotAttended(t *testing.T) {
 func TestForget_LeavesNothingButWhatHasNotEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker := idle.New()
-		tracker.Repeats(box, "key")
+		for range 9 {
+			tracker.Heartbeat(box, "key")
+			time.Sleep(time.Minute)
+		}
 		lease := tracker.Begin(box, command)
 		tracker.Forget(box)
-		if got := tracker.Standing(box).Because; len(got) != 1 {
+		if got := tracker.Status(box).Because; len(got) != 1 {
 			t.Errorf("a use of the next sandbox of that name is lost: %v", got)
 		}
 		lease.End()
 		time.Sleep(time.Hour)
 		tracker.Forget(box)
-		if got := ago(t, tracker.Standing(box)); got != 0 || tracker.Repeats(box, "key") {
+		if got := ago(t, tracker.Status(box)); got != 0 || tracker.Heartbeat(box, "key") {
 			t.Errorf("it is remembered: idle for %s", got)
 		}
 		tracker.Forget("never heard of")
 	})
 }
 
-func TestRepeats_OnceWithinAnHour(t *testing.T) {
+func TestHeartbeat_IsOfOneKeyInOneSandbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker := idle.New()
-		ask := func(key string, want bool) {
-			t.Helper()
-			if got := tracker.Repeats(box, key); got != want {
-				t.Errorf("%s repeats: %v, want %v", key, got, want)
-			}
+		for range 5 {
+			time.Sleep(time.Minute)
+			tracker.Heartbeat(box, "post")
 		}
-		ask("a", false)
-		ask("a", true)
-		if tracker.Repeats("other", "a") {
-			t.Error("two sandboxes share their memory")
+		time.Sleep(time.Minute)
+		if !tracker.Heartbeat(box, "post") || tracker.Heartbeat(box, "other") || tracker.Heartbeat("other", "post") {
+			t.Error("it is not what comes at equal pauses that is a heartbeat, or not that alone")
 		}
-		time.Sleep(idle.Attention)
-		ask("a", true)
-		time.Sleep(idle.Attention + 1)
-		ask("a", false)
-		for i := range 255 {
-			time.Sleep(time.Nanosecond)
-			ask(strconv.Itoa(i), false)
-		}
-		ask("a", true)
-		ask("one too many", false)
-		ask("0", false) // it was the oldest
-		ask("a", true)
 	})
 }
 
-func TestStanding_AlikeReasonsAreOneAndTheOldestIsFirst(t *testing.T) {
+func TestStatus_AlikeReasonsAreOneAndTheOldestIsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker, began := idle.New(), time.Now()
 		first := tracker.Begin(box, page)
@@ -188,17 +176,17 @@ func TestStanding_AlikeReasonsAreOneAndTheOldestIsFirst(t *testing.T) {
 			{Kind: idle.Exec, Detail: "make test", Since: began.Add(time.Second)},
 			{Kind: idle.Direct, Detail: "GET /", Since: began.Add(time.Second)},
 		}
-		if diff := cmp.Diff(want, tracker.Standing(box).Because); diff != "" {
+		if diff := cmp.Diff(want, tracker.Status(box).Because); diff != "" {
 			t.Errorf("reasons differ (-want +got):\n%s", diff)
 		}
 		first.End()
-		if got := tracker.Standing(box).Because[0]; got.Since != began.Add(time.Second) {
+		if got := tracker.Status(box).Because[0]; got.Since != began.Add(time.Second) {
 			t.Errorf("the reason %v is of a lease that has ended", got)
 		}
 	})
 }
 
-func TestStanding_IsBoundedWhateverItIsTold(t *testing.T) {
+func TestStatus_IsBoundedWhateverItIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker, began := idle.New(), time.Now()
 		tracker.Begin(box, idle.Use{Kind: idle.Web, Detail: "GET /\x1b[31m\u202e\n" + strings.Repeat("é", 200) + "\xff"})
@@ -207,7 +195,7 @@ func TestStanding_IsBoundedWhateverItIsTold(t *testing.T) {
 			tracker.Begin(box, idle.Use{Kind: idle.Web, Detail: fmt.Sprint("GET /", i)})
 		}
 		tracker.Touch(box, idle.Use{Kind: "none of ours", Detail: "?"})
-		got := tracker.Standing(box).Because
+		got := tracker.Status(box).Because
 		if len(got) != 16 || got[0].Since != began || !slices.IsSortedFunc(got, func(a, b idle.Reason) int { return a.Since.Compare(b.Since) }) {
 			t.Errorf("%d reasons, the first %+v; want the 16 oldest in order", len(got), got[0])
 		}
@@ -265,11 +253,8 @@ func TestTracker_ManyAtOnceLeaveNothingBehind(t *testing.T) {
 				one, two := tracker.Begin(name, page), tracker.Watch(name, terminal)
 				two.Touch(j%2 == 0)
 				tracker.Touch(name, feed)
-				tracker.Standing(name)
-				tracker.Repeats(name, strconv.Itoa(j))
-				tracker.Beats(name, strconv.Itoa(j%9))
-				tracker.Answered(name, strconv.Itoa(j%9))
-				tracker.TurnAway(name, strconv.Itoa(j%9), j%2 == 0)
+				tracker.Status(name)
+				tracker.Heartbeat(name, strconv.Itoa(j%20))
 				if j%50 == 0 {
 					tracker.Forget(name)
 				}
@@ -280,7 +265,7 @@ func TestTracker_ManyAtOnceLeaveNothingBehind(t *testing.T) {
 	}
 	all.Wait()
 	for i := range 5 {
-		for _, r := range tracker.Standing("box-" + strconv.Itoa(i)).Because {
+		for _, r := range tracker.Status("box-" + strconv.Itoa(i)).Because {
 			if r.Kind != idle.Stream { // a moment that is less than a pulse ago
 				t.Errorf("box-%d is in use by %v", i, r)
 			}
@@ -301,7 +286,7 @@ func TestDismiss_NothingUnattendedCountsUntilTheNextAttendedUse(t *testing.T) {
 		if tracker.Counts(box) {
 			t.Error("a page counts")
 		}
-		if got := ago(t, tracker.Standing(box)); got != time.Minute {
+		if got := ago(t, tracker.Status(box)); got != time.Minute {
 			t.Errorf("idle for %s, want since it was dismissed", got)
 		}
 		waiting.End()
@@ -325,7 +310,7 @@ func TestWatch_IsAReasonSinceItsPresentStretch(t *testing.T) {
 		lease := tracker.Watch(box, terminal)
 		since := func() time.Time {
 			t.Helper()
-			because := tracker.Standing(box).Because
+			because := tracker.Status(box).Because
 			if len(because) != 1 {
 				t.Fatalf("in use by %+v", because)
 			}

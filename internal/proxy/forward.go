@@ -99,7 +99,7 @@ func (s *stay) checkResponse(res *http.Response) error {
 	if end, ok := res.Body.(io.ReadWriteCloser); ok {
 		t := &tunnel{ReadWriteCloser: end, ctx: ctx, stay: s}
 		if res.Body = t; s.toEditor() {
-			res.Body = newVigil(t)
+			res.Body = newKeepAlive(t)
 		}
 	}
 	return nil

@@ -143,7 +143,8 @@ func (v visit) letThrough(sb sandbox.Sandbox, use idle.Use) {
 	if client := v.client().String(); client != v.r.RemoteAddr { // Traefik adds where it was asked from by itself
 		h.Set("X-Forwarded-For", client)
 	}
-	if use.Unattended {
+	// Events are counted by the gateway as they flow: as unattended, since nobody else sees them.
+	if use.Unattended && v.r.Header.Get("Accept") != "text/event-stream" {
 		h.Set(wire.UnattendedHeader, "1")
 	}
 	v.w.WriteHeader(http.StatusOK)

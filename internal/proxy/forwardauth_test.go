@@ -71,7 +71,7 @@ func TestForwardAuth_GivesAPassAndOnlyWhatMayReachTheSandbox(t *testing.T) {
 	if a.Header.Get("Authorization") != "" || a.StatusCode != 200 {
 		t.Errorf("our token goes on: %v", a.Header)
 	}
-	if because := w.boxes.uses.Standing("ml").Because; len(because) != 1 || because[0].Kind != idle.Direct || because[0].Detail != "GET /" {
+	if because := w.boxes.uses.Status("ml").Because; len(because) != 1 || because[0].Kind != idle.Direct || because[0].Detail != "GET /" {
 		t.Errorf("it counts as %v", because)
 	}
 	if opened, _ := w.boxes.entered(); opened != 0 {
@@ -210,9 +210,12 @@ func TestForwardAuth_ProbesAndPollsNeitherWakeNorCount(t *testing.T) {
 			t.Errorf("a probe: %d %v %q", a.StatusCode, a.Header, w.because())
 		}
 		cookie := w.signIn("3000-ml.localhost")
+		if a := w.decide(w.question("GET", direct3000, "/events", append(script(cookie), "Accept", "text/event-stream"))); a.StatusCode != 200 || a.Header.Get(wire.UnattendedHeader) != "" {
+			t.Errorf("events, which the gateway counts: %d %v", a.StatusCode, a.Header)
+		}
 		for i := range 10 {
 			a := w.decide(w.question("GET", direct3000, "/poll", script(cookie)))
-			if a.StatusCode != 200 || (a.Header.Get(wire.UnattendedHeader) == "1") != (i > 0) {
+			if a.StatusCode != 200 || a.Header.Get(wire.UnattendedHeader) != "1" {
 				t.Errorf("poll %d: %d %v", i, a.StatusCode, a.Header)
 			}
 			time.Sleep(20 * time.Minute)

@@ -14,6 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 )
 
@@ -113,6 +114,7 @@ func TestIDE_CountsWhileItIsUsedAndNotByBeingOpen(t *testing.T) {
 		both := append(ideMessage(ideLast, ""), ideMessage(3, "")...) // a keep-alive and an acknowledgement in one
 		return c.WriteMessage(websocket.BinaryMessage, both)
 	}
+	written := 0
 	for what, c := range map[string]struct {
 		every  time.Duration
 		send   func(*websocket.Conn) error
@@ -121,7 +123,8 @@ func TestIDE_CountsWhileItIsUsedAndNotByBeingOpen(t *testing.T) {
 		"keep-alives":   {5 * time.Second, alive, false},
 		"frequent ones": {10 * time.Millisecond, alive, false},
 		"somebody who writes": {7 * time.Second, func(c *websocket.Conn) error {
-			return c.WriteMessage(websocket.BinaryMessage, ideMessage(1, strings.Repeat("x", 150)))
+			written++
+			return c.WriteMessage(websocket.BinaryMessage, ideMessage(1, strings.Repeat("x", 100+written*37%401)))
 		}, true},
 		"a beat in its talk": {30 * time.Second, func(c *websocket.Conn) error {
 			return c.WriteMessage(websocket.BinaryMessage, ideMessage(1, "are you there"))
@@ -144,7 +147,7 @@ func TestIDE_CountsWhileItIsUsedAndNotByBeingOpen(t *testing.T) {
 			if got := w.because(); c.counts != (got == "stream VS Code") || c.counts == (got == "") {
 				t.Errorf("%s: %q", what, got)
 			}
-			if still := w.stillSince(); !c.counts && still < 2*time.Hour {
+			if still := w.stillSince(); !c.counts && still < 2*time.Hour-2*time.Minute {
 				t.Errorf("%s: still for %v only", what, still)
 			}
 			_ = conn.Close()
@@ -177,6 +180,24 @@ func TestIDE_AKeepAliveThawsNothingAndAKeyDoes(t *testing.T) {
 		time.Sleep(time.Second)
 		if w.boxes.woken() != 1 || w.boxes.state("ml") != sandbox.Running {
 			t.Errorf("after a key there were %d wakes, it is %s", w.boxes.woken(), w.boxes.state("ml"))
+		}
+		_ = conn.Close()
+		w.wantReleased()
+	})
+}
+
+func TestIDE_CountsForAnHourWhileItIsConnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStillWorld(t)
+		w.serve(ideHost, silentEditor(false))
+		conn := w.socket(codeSocket, header{"Cookie", w.signIn("code-ml.localhost"), "Origin", codeHost, "Sec-Fetch-Mode", "websocket"})
+		go drain(conn)
+		w.boxes.uses.Touch("ml", idle.Use{Kind: idle.Web}) // the page
+		for _, want := range []string{"stream VS Code", ""} {
+			time.Sleep(59 * time.Minute)
+			if got := w.because(); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
 		}
 		_ = conn.Close()
 		w.wantReleased()

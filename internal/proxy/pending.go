@@ -45,14 +45,15 @@ func (p *pending) stuck(now time.Time) waits {
 }
 
 // hold counts what cannot flow because its taker does not take it. Where that is the sandbox, it owes the work, for which
-// it must not be frozen: attended, for as long as it lasts. Where that is the visitor, they may have left a page behind.
+// it must not be frozen: attended, for as long as it lasts. Where that is the visitor, they may have left a page behind. VS Code
+// counts so by being open: somebody may read what it shows.
 func (s *stay) hold(ctx context.Context) {
 	now := time.Now()
 	stream, in := s.stream.Load(), s.inwards.stuck(now)
 	if !s.sending.Load() && !isWebSocket(s.r) {
 		in = nothing // nobody wants the rest of the body
 	}
-	if stream == nil || in == nothing && s.outwards.stuck(now) == nothing {
+	if stream == nil || in == nothing && s.outwards.stuck(now) == nothing && !s.toEditor() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
@@ -63,6 +64,6 @@ func (s *stay) hold(ctx context.Context) {
 	case sb.State == sandbox.Running: // what somebody has put to rest by hand stays there
 		_ = stream.Touch(ctx, in != attended) // what waits goes on to wait, whatever happens there
 	case sb.State == sandbox.Frozen && in == attended && s.cfg.Tracker.Counts(s.target.Name):
-		_ = s.thaw(ctx, true) // it was frozen between two looks
+		_ = s.thaw(ctx) // it was frozen between two looks
 	}
 }

@@ -25,7 +25,7 @@ func (v visit) observes() bool { return v.r.Header.Get(hostname.ObserveHeader) =
 
 // use says what use of the sandbox the request is.
 func (v visit) use() idle.Use {
-	u := idle.Use{Kind: idle.Web, Detail: detail(v.r.Method, v.r.URL.Path), Unattended: v.repeats()}
+	u := idle.Use{Kind: idle.Web, Detail: detail(v.r.Method, v.r.URL.Path), Unattended: !v.attended()}
 	switch {
 	case isWebSocket(v.r) && v.target.Kind == hostname.Terminal:
 		u.Kind, u.Detail = idle.Terminal, tabOf(v.r.URL.EscapedPath())
@@ -54,17 +54,6 @@ func detail(what, path string) string {
 	return what + " " + path
 }
 
-// mayWake reports whether a request that is no probe may wake the sandbox. A WebSocket that only connects again does not,
-// and neither does what a terminal's page does by itself, however lately somebody was there: a stop cuts them, and they
-// are back at once.
-func (v visit) mayWake(u idle.Use, sb sandbox.Sandbox) bool {
-	if !sb.State.Resting() || !u.Unattended && !v.joins() {
-		return true
-	}
-	toTerminal := v.target.Kind == hostname.Terminal && !ownPath(v.r.URL.Path)
-	return !isWebSocket(v.r) && !toTerminal && v.cfg.Tracker.Counts(v.target.Name)
-}
-
 // atRest is what a sandbox at rest is called.
 func atRest(state sandbox.State) string {
 	if state == sandbox.Frozen {
@@ -83,7 +72,7 @@ func (v visit) resting(state sandbox.State, why, hint string) notice {
 // leave tells a page that repeats itself that it wakes nobody.
 func (v visit) leave(state sandbox.State) {
 	v.w.Header().Set(stateHeader, string(state))
-	n := v.resting(state, "What a page asks for again and again by itself does not wake it.", "Reload the page.")
+	n := v.resting(state, "What a page asks for by itself does not wake it.", "Reload the page.")
 	if isNavigation(v.r) { // a click is a person's
 		n.Links = append([]link{v.here("Wake it")}, n.Links...)
 	}

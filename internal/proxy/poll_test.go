@@ -17,56 +17,6 @@ func script(cookie string) header {
 	return header{"Cookie", cookie, "Sec-Fetch-Mode", "cors", "Sec-Fetch-Site", "same-origin", "Sec-Fetch-Dest", "empty"}
 }
 
-func TestPoll_WhoIsUnattended(t *testing.T) {
-	w := newWorld(t)
-	w.serve(portHost(3000), greet)
-	cookie := w.signIn("3000-ml.localhost")
-	byScript := script(cookie)
-	for what, c := range map[string]struct {
-		method, path string
-		h            header
-		unattended   bool // the second time
-	}{
-		"a script's GET":                  {"GET", "/api/status", byScript, true},
-		"a script's HEAD":                 {"HEAD", "/api/status", byScript, true},
-		"with another query":              {"GET", "/api/query?t=1", byScript, true},
-		"a picture":                       {"GET", "/cam.jpg", header{"Cookie", cookie, "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Site", "same-origin"}, true},
-		"a script's POST":                 {"POST", "/api/run", byScript, false},
-		"a navigation":                    {"GET", "/", header{"Cookie", cookie, "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Site", "none"}, false},
-		"a program with a token":          {"GET", "/api/t", bearer, false},
-		"a token in a page":               {"GET", "/api/p", append(header{"Sec-Fetch-Mode", "cors"}, bearer...), false},
-		"a script's GET on plain HTTP":    {"GET", "/api/c", header{"Cookie", cookie, "Accept", "*/*"}, true},
-		"a page on plain HTTP":            {"GET", "/p", header{"Cookie", cookie, "Accept", "text/html,*/*;q=0.8"}, false},
-		"a frame that is loaded anew":     {"GET", "/f", append(page, "Cookie", cookie, "Sec-Fetch-Dest", "iframe"), false},
-		"a person's, whatever it is":      {"GET", "/api/u", append(script(cookie), "Sec-Fetch-User", "?1"), false},
-		"a script's GET of something new": {"GET", "/api/", byScript, false},
-	} {
-		for i, path := range []string{c.path, c.path} {
-			if path == "/api/" {
-				path += strings.Repeat("x", i)
-			}
-			w.wantStatus(w.ask(c.method, port3000+path, c.h), 200)
-			uses := w.boxes.usesSeen()
-			if got := uses[len(uses)-1]; got.Unattended != (i > 0 && c.unattended) || got.Kind != idle.Web {
-				t.Errorf("%s, time %d: %+v", what, i+1, got)
-			}
-		}
-	}
-}
-
-func TestPoll_ARepeatedQueryStillRepeats(t *testing.T) {
-	w := newWorld(t)
-	w.serve(portHost(3000), greet)
-	cookie := w.signIn("3000-ml.localhost")
-	for i, query := range []string{"?t=1", "?t=2"} {
-		w.wantStatus(w.ask("GET", port3000+"/poll"+query, script(cookie)), 200)
-		if got := w.boxes.usesSeen()[i].Unattended; got != (i == 1) {
-			t.Errorf("time %d: %v", i+1, got)
-		}
-	}
-	w.wantStatus(w.ask("GET", port3000+"/poll", script(w.signIn("3000-ml.localhost"))), 200)
-}
-
 func TestPoll_AForgottenPageDoesNotWakeAndAPersonDoes(t *testing.T) {
 	for _, state := range []sandbox.State{sandbox.Frozen, sandbox.Asleep} {
 		synctest.Test(t, func(t *testing.T) {
@@ -77,7 +27,9 @@ func TestPoll_AForgottenPageDoesNotWakeAndAPersonDoes(t *testing.T) {
 			w.wantStatus(poll(), 200)
 			time.Sleep(20 * time.Minute)
 			w.boxes.set("ml", state, "")
-			w.wantStatus(poll(), 200) // somebody was here within the hour
+			want := map[sandbox.State]int{sandbox.Frozen: 200, sandbox.Asleep: 503}[state] // somebody was here within the hour
+			w.wantStatus(poll(), want)
+			w.boxes.set("ml", sandbox.Running, "")
 			for range 4 {
 				time.Sleep(20 * time.Minute)
 				w.wantStatus(poll(), 200)
@@ -85,7 +37,7 @@ func TestPoll_AForgottenPageDoesNotWakeAndAPersonDoes(t *testing.T) {
 			w.boxes.set("ml", state, "")
 			a := poll()
 			if a.StatusCode != 503 || a.Header.Get("Retry-After") != "60" || a.Header.Get(stateHeader) != string(state) ||
-				!contains(a.body, `"code":"`+string(state)+`"`, "ml is "+string(state)+". What a page asks for again and again by itself does not wake it.", "Reload the page.") {
+				!contains(a.body, `"code":"`+string(state)+`"`, "ml is "+string(state)+". What a page asks for by itself does not wake it.", "Reload the page.") {
 				t.Errorf("%d %v %s", a.StatusCode, a.Header, a.body)
 			}
 			if _, res, err := w.dial(port3000+"/api/status", append(script(cookie), "Origin", port3000)); err == nil || res.StatusCode != 503 {
@@ -122,10 +74,10 @@ func TestPoll_WhatConnectsAgainByItselfWakesNobody(t *testing.T) {
 		"one who reloads on plain HTTP":   {address: terminal, h: header{"Referer", terminal + "/", "Accept", "text/html"}, path: "/", plain: true, wakes: true},
 		"a program's page":                {address: port3000, h: origin(port3000), path: "/ws"},
 		"a program's page, Firefox":       {address: port3000, h: append(header{"Sec-Fetch-Mode", "websocket"}, origin(port3000)...), path: "/ws"},
-		"a socket that the page has anew": {address: port3000, h: origin(port3000), path: "/other", wakes: true},
+		"a socket that the page has anew": {address: port3000, h: origin(port3000), path: "/other"},
 		"a program with a token":          {address: port3000, h: bearer, path: "/ws", wakes: true},
 		"a program at a terminal":         {address: terminal, h: bearer, path: "/ws", wakes: true},
-		"its page's script":               {address: port3000, h: header{"Sec-Fetch-Mode", "cors", "Sec-Fetch-Site", "same-origin"}, path: "/ws", plain: true, wakes: true},
+		"its page's script":               {address: port3000, h: header{"Sec-Fetch-Mode", "cors", "Sec-Fetch-Site", "same-origin"}, path: "/ws", plain: true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -205,7 +157,7 @@ func TestObserve_NeitherCountsNorWakes(t *testing.T) {
 	}
 	w.boxes.set("ml", sandbox.Running, "")
 	w.wantStatus(w.ask("GET", port3000+"/health", header{hostname.ObserveHeader, "1"}), 401)
-	if because := w.boxes.uses.Standing("ml").Because; len(because) != 0 {
+	if because := w.boxes.uses.Status("ml").Because; len(because) != 0 {
 		t.Errorf("it is in use: %v", because)
 	}
 }

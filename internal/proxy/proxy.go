@@ -3,7 +3,7 @@
 //
 // A request of somebody who may use the sandbox wakes it and then goes there as it came, its body unread until then. While
 // it waits, a person sees a page that goes on by itself; everything else is held. What a request goes on to be (a stream,
-// an upload, a WebSocket) counts as use by what flows through it, and what a forgotten page repeats by itself wakes nothing.
+// an upload, a WebSocket) counts as use by what flows through it, and what a forgotten page does by itself wakes nothing.
 //
 // It does not serve the dashboard, holds no rule about who owns what (auth and sandbox do), changes no sandbox (opening a
 // door wakes one) and does not decide when one is put to rest (idle does).
@@ -76,14 +76,8 @@ type Accounts interface {
 
 // Tracker knows what uses the sandboxes. Implemented by idle.Tracker.
 type Tracker interface {
-	// Repeats notes that key asks, and says whether it has done so lately.
-	Repeats(name, key string) bool
-	// Beats notes a request of a kind, and says whether those come in a rhythm.
-	Beats(name, kind string) bool
-	// Answered notes that one of them that has waited is answered.
-	Answered(name, kind string)
-	// TurnAway notes that one of them was refused, and whether it will be tried again whatever is answered.
-	TurnAway(name, kind string, retries bool)
+	// Heartbeat notes that key asks, and says whether it does so at equal pauses.
+	Heartbeat(name, key string) bool
 	// Counts says whether an unattended use would count now.
 	Counts(name string) bool
 	// Touch notes a moment of use.
@@ -246,7 +240,7 @@ func (v visit) enter() {
 		return
 	}
 	s := &stay{visit: v, use: use, session: session, woken: sb.State != sandbox.Running, since: time.Now()}
-	defer s.end()
+	defer s.release()
 	if s.woken { // a program may have given up the connections that were open when it was frozen
 		v.pools.of(sb.ID, session.Guest).close()
 	}

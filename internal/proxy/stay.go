@@ -56,19 +56,6 @@ func stayOf(ctx context.Context) *stay {
 	return s
 }
 
-// end releases what the request holds, and notes how it has ended. A page that connects again by itself, when a sandbox
-// that has been stopped cuts its WebSocket, repeats itself, however long that was open.
-func (s *stay) end() {
-	switch {
-	case s.use.Kind == "":
-	case isWebSocket(s.r):
-		s.repeats()
-	case time.Since(s.since) >= heldFor:
-		s.waited(s.use)
-	}
-	s.release()
-}
-
 // release ends the use, when nothing of the request goes on any more.
 func (s *stay) release() {
 	s.session.Release()

@@ -9,6 +9,7 @@ import (
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
+	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 )
 
@@ -83,19 +84,27 @@ func TestStrangers_AProgramWithALinkIsNoForgottenPage(t *testing.T) {
 }
 
 func TestStrangers_AreToldApartByWhereTheyComeFrom(t *testing.T) {
-	w := newWorld(t)
-	w.proxy.cfg.Trusted = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	w.serve(portHost(3000), greet)
-	w.expose(3000, sandbox.Public)
-	for i, c := range []struct {
-		from       string
-		unattended bool
-	}{{"203.0.113.1", false}, {"203.0.113.2", false}, {"203.0.113.1", true}, {"2001:db8::1", false}, {"2001:db8::2", true}} {
-		w.wantStatus(w.ask("GET", port3000+"/data", header{"X-Forwarded-For", c.from}), 200)
-		if got := w.boxes.usesSeen()[i].Unattended; got != c.unattended {
-			t.Errorf("%d, from %s: %v", i, c.from, got)
+	synctest.Test(t, func(t *testing.T) {
+		w := newStillWorld(t)
+		w.proxy.cfg.Trusted = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}
+		w.serve(portHost(3000), greet)
+		w.expose(3000, sandbox.Public)
+		ask := func(from string) idle.Use {
+			w.wantStatus(w.ask("GET", port3000+"/data", header{"X-Forwarded-For", from}), 200)
+			uses := w.boxes.usesSeen()
+			return uses[len(uses)-1]
 		}
-	}
+		for range 5 {
+			ask("203.0.113.1")
+			ask("2001:db8::1")
+			time.Sleep(time.Minute)
+		}
+		for from, unattended := range map[string]bool{"203.0.113.1": true, "203.0.113.2": false, "2001:db8::2": true, "2001:db8:1::1": false} {
+			if got := ask(from).Unattended; got != unattended {
+				t.Errorf("from %s: %v", from, got)
+			}
+		}
+	})
 }
 
 func TestStrangers_ManyAtOnceWakeOnceAndCountAsOneWake(t *testing.T) {

@@ -6,31 +6,26 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"sync"
 	"time"
 
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 )
 
-// What flows through a stream or a WebSocket counts as use when it is more than a heartbeat: slotBytes of content, both
-// directions together, within slotLength.
+// What comes out of a stream or a WebSocket counts as use when it is more than a heartbeat: slotBytes of content within slotLength.
 const (
 	slotLength = 10 * time.Second
 	slotBytes  = 128
 )
 
-// slot adds up what flows. The zero value is ready for use.
+// slot adds up what comes. The zero value is ready for use; it belongs to one goroutine.
 type slot struct {
-	mu    sync.Mutex
 	begun time.Time
 	bytes int
 }
 
 // add reports whether these bytes make the present slot count: true once in each slot.
 func (s *slot) add(n int, now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if now.Sub(s.begun) >= slotLength {
 		s.begun, s.bytes = now, 0
 	}
@@ -39,9 +34,8 @@ func (s *slot) add(n int, now time.Time) bool {
 	return before < slotBytes && s.bytes == slotBytes
 }
 
-// forgotten reports whether what flows now may be a forgotten page's doing: what it says by itself after it has connected
-// again.
-func (s *stay) forgotten(now time.Time) bool {
+// greets reports whether what is sent now may be what a page says by itself when it has connected.
+func (s *stay) greets(now time.Time) bool {
 	return s.use.Unattended && now.Sub(s.since) < slotLength
 }
 
@@ -51,43 +45,39 @@ func (s *stay) ends(ctx context.Context) bool {
 	return err == nil && sb.State.Sleeps()
 }
 
-// unseen reports whether what comes out may be seen by nobody: what a terminal shows, and what an editor is told.
-func (s *stay) unseen() bool { return s.use.Kind == idle.Terminal || s.toEditor() }
-
-// came notes bytes that have come out of the sandbox. The last words of one that is being stopped are no use of it.
+// came notes bytes that have come out of the sandbox: somebody's when they have asked for them, and unattended where it may
+// be that nobody looks (a terminal, an editor, what a page has asked for). The last words of one that is being stopped are no
+// use of it.
 func (s *stay) came(ctx context.Context, n int) {
 	stream := s.stream.Load()
 	if stream == nil || n == 0 {
 		return
 	}
-	if now := time.Now(); s.slot.add(n, now) {
-		_ = stream.Touch(ctx, s.unseen() || s.forgotten(now) || s.ends(ctx)) // what has come is here, whatever happens there
+	if s.slot.add(n, time.Now()) {
+		unseen := s.use.Unattended || s.use.Kind == idle.Terminal || s.toEditor()
+		_ = stream.Touch(ctx, unseen || s.ends(ctx)) // what has come is here, whatever happens there
 	}
 }
 
-// goes makes the sandbox fit to be given n bytes. Few of them count little, and thaw it all the same, unless they are a
-// heartbeat and nobody has been there for so long that it does not count. Few that are no heartbeat count in full when a
-// program with a token says them, and when they thaw the sandbox: they may be somebody's.
-func (s *stay) goes(ctx context.Context, n int, beat bool) error {
+// goes makes the sandbox fit to be given what somebody sends. What is not attended thaws it only as long as it counts.
+func (s *stay) goes(ctx context.Context, attended bool) error {
 	stream := s.stream.Load()
-	if stream == nil {
-		return nil // in flight, so it is awake
-	}
-	now := time.Now()
-	if much := s.slot.add(n, now); much && !s.forgotten(now) || s.who.byHeader() && !beat {
+	switch {
+	case stream == nil: // in flight, so it is awake
+		return nil
+	case attended:
 		return stream.Touch(ctx, false)
-	}
-	if beat && !s.cfg.Tracker.Counts(s.target.Name) {
+	case !s.cfg.Tracker.Counts(s.target.Name):
 		return nil
 	}
 	if err := stream.Touch(ctx, true); err != nil {
 		return err
 	}
-	return s.thaw(ctx, beat || s.forgotten(now))
+	return s.thaw(ctx)
 }
 
-// thaw makes a frozen sandbox go on, for a use that is unattended or not.
-func (s *stay) thaw(ctx context.Context, unattended bool) error {
+// thaw makes a frozen sandbox go on, for an unattended use.
+func (s *stay) thaw(ctx context.Context) error {
 	sb, err := s.handle.Current(ctx)
 	if err != nil || sb.State != sandbox.Frozen {
 		return err
@@ -95,7 +85,7 @@ func (s *stay) thaw(ctx context.Context, unattended bool) error {
 	ctx, cancel := context.WithTimeout(ctx, wakeLimit)
 	defer cancel()
 	use := s.use
-	use.Unattended = unattended
+	use.Unattended = true
 	session, err := s.handle.Open(ctx, use)
 	if err != nil {
 		return err
@@ -117,7 +107,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	u.stay.inwards.set(nothing)
 	n, err := u.next(p)
 	if n > 0 {
-		if shut := u.stay.goes(u.ctx, n, false); shut != nil {
+		if shut := u.stay.goes(u.ctx, true); shut != nil {
 			return 0, shut
 		}
 	}
@@ -194,7 +184,7 @@ type tunnel struct {
 	ctx      context.Context
 	stay     *stay
 	up, down frames
-	beats    idle.Heartbeats
+	hearts   idle.Heartbeats[int]
 }
 
 // Write implements io.Writer: it takes what the visitor sends.
@@ -208,26 +198,20 @@ func (t *tunnel) Write(p []byte) (int, error) {
 	return t.ReadWriteCloser.Write(p)
 }
 
-// admit has the sandbox awake for what a person or a page says, and tells which of them does. Pings and pongs, a forgotten
-// page's heartbeat, and what a terminal's page tells beside what is typed do not wake: a sandbox that stands still gets
-// them when it goes on.
+// admit has the sandbox awake for what is said, and tells whose it is: a person's, unless it comes at equal pauses or is what a
+// page says when it has connected, and on a terminal what is typed. Pings, pongs, and what a terminal's page tells
+// beside, do not wake: a sandbox that stands still gets them when it goes on.
 func (t *tunnel) admit(p piece) (waits, error) {
-	now := time.Now()
-	switch {
-	case t.stay.use.Kind == idle.Terminal && p.typed:
-		if stream := t.stay.stream.Load(); stream != nil {
-			return attended, stream.Touch(t.ctx, false)
-		}
-		return attended, nil
-	case t.stay.use.Kind == idle.Terminal, !p.data:
+	terminal := t.stay.use.Kind == idle.Terminal
+	if !p.data || terminal && !p.typed {
 		return unattended, nil
 	}
-	by := attended
-	beat := p.content < slotBytes && t.beats.Is(p.content, now)
-	if beat || t.stay.forgotten(now) {
-		by = unattended
+	now := time.Now()
+	mayBeat := p.content < slotBytes || t.stay.use.Unattended // a program may send much at equal pauses
+	if !terminal && (mayBeat && t.hearts.Is(p.content, now) || t.stay.greets(now)) {
+		return unattended, t.stay.goes(t.ctx, false)
 	}
-	return by, t.stay.goes(t.ctx, p.content, beat)
+	return attended, t.stay.goes(t.ctx, true)
 }
 
 // Read implements io.Reader: it gives what the sandbox sends.

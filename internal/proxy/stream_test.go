@@ -18,7 +18,7 @@ import (
 // because tells what uses the sandbox, in a word.
 func (w *world) because() string {
 	var kinds []string
-	for _, r := range w.boxes.uses.Standing("ml").Because {
+	for _, r := range w.boxes.uses.Status("ml").Because {
 		kinds = append(kinds, string(r.Kind)+" "+r.Detail)
 	}
 	return strings.Join(kinds, ", ")
@@ -26,7 +26,7 @@ func (w *world) because() string {
 
 // stillSince tells how long nothing has used the sandbox.
 func (w *world) stillSince() time.Duration {
-	if since := w.boxes.uses.Standing("ml").Idle; !since.IsZero() {
+	if since := w.boxes.uses.Status("ml").Idle; !since.IsZero() {
 		return time.Since(since)
 	}
 	return 0
@@ -187,6 +187,7 @@ func TestWebSocket_CountsByContentAndNotByPings(t *testing.T) {
 		"pings only":                 {5 * time.Second, pings, false},
 		"a heartbeat of the page's":  {25 * time.Second, says(30), false},
 		"a frequent heartbeat":       {5 * time.Second, says(2), false},
+		"one like a terminal's key":  {25 * time.Second, func(c *websocket.Conn) error { return c.WriteMessage(websocket.TextMessage, []byte("0l")) }, false},
 		"large messages":             {9 * time.Second, says(5000), true},
 		"much in small messages":     {time.Second, says(20), true},
 		"one large message a minute": {time.Minute, says(200), true},
@@ -213,6 +214,51 @@ func TestWebSocket_CountsByContentAndNotByPings(t *testing.T) {
 			}
 			_ = conn.Close()
 			w.wantReleased()
+		})
+	}
+}
+
+func TestWebSocket_OfAPageCountsByWhatSomebodySays(t *testing.T) {
+	for what, c := range map[string]struct {
+		pause func() time.Duration
+		bytes int
+		there bool
+	}{
+		"a timer":                    {steady(25*time.Second, time.Second), 20, false},
+		"a timer that says much":     {steady(time.Minute, time.Second), 5000, false},
+		"somebody":                   {moody(2 * time.Minute), 20, true},
+		"somebody who says much":     {moody(10 * time.Minute), 5000, true},
+		"what only the sandbox says": {func() time.Duration { return time.Minute }, 0, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newStillWorld(t)
+			w.serve(portHost(3000), func(rw http.ResponseWriter, r *http.Request) {
+				conn, err := (&websocket.Upgrader{}).Upgrade(rw, r, nil)
+				if err != nil {
+					return
+				}
+				go drain(conn)
+				for err == nil {
+					err = conn.WriteMessage(websocket.TextMessage, make([]byte, 500))
+					time.Sleep(20 * time.Second)
+				}
+			})
+			conn := w.socket(port3000+"/ws", header{"Sec-Fetch-Mode", "websocket", "Origin", port3000, "Cookie", w.signIn("3000-ml.localhost")})
+			go drain(conn)
+			for begun := time.Now(); time.Since(begun) < 3*time.Hour; time.Sleep(c.pause()) {
+				if c.bytes > 0 {
+					if err := conn.WriteMessage(websocket.TextMessage, make([]byte, c.bytes)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			synctest.Wait()
+			if still := w.stillSince(); w.boxes.uses.Counts("ml") != c.there || still > time.Minute == c.there {
+				t.Errorf("%s: counts %v, still for %v", what, w.boxes.uses.Counts("ml"), still)
+			}
+			_ = conn.Close()
+			w.wantReleased()
+			time.Sleep(time.Minute) // the program notices
 		})
 	}
 }

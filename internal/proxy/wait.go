@@ -50,8 +50,8 @@ func (v visit) phase(sb sandbox.Sandbox) string {
 	return "It will be here in a moment."
 }
 
-// outlook is what a waiting page is told.
-type outlook struct {
+// waitAnswer is what a waiting page is told.
+type waitAnswer struct {
 	Go    bool   `json:"go"`              // load the address again
 	Text  string `json:"text,omitempty"`  // show this meanwhile
 	Again int    `json:"again,omitempty"` // ask again after so many seconds; at once without it
@@ -66,7 +66,7 @@ func (v visit) wait() {
 	if !ok {
 		return
 	}
-	body, err := json.Marshal(v.outlook(ctx, sb))
+	body, err := json.Marshal(v.progress(ctx, sb))
 	if err != nil {
 		v.refuse(err)
 		return
@@ -78,14 +78,14 @@ func (v visit) wait() {
 	v.write(http.StatusOK, body)
 }
 
-// outlook waits until ctx ends at most.
-func (v visit) outlook(ctx context.Context, sb sandbox.Sandbox) outlook {
+// progress waits until ctx ends at most.
+func (v visit) progress(ctx context.Context, sb sandbox.Sandbox) waitAnswer {
 	use := idle.Use{Kind: idle.Web, Detail: "a page that waits", Unattended: true}
 	if _, closed := v.closedNotice(sb); closed {
-		return outlook{Go: true}
+		return waitAnswer{Go: true}
 	}
-	if !v.mayWake(use, sb) {
-		return outlook{Text: v.target.Name + " is " + atRest(sb.State) + ". Reload the page to wake it.", Stay: true}
+	if sb.State.Resting() && !v.cfg.Tracker.Counts(v.target.Name) {
+		return waitAnswer{Text: v.target.Name + " is " + atRest(sb.State) + ". Reload the page to wake it.", Stay: true}
 	}
 	session, err := v.knock(ctx, sb, v.handle.Open, use)
 	if err == nil {
@@ -95,14 +95,14 @@ func (v visit) outlook(ctx context.Context, sb sandbox.Sandbox) outlook {
 	now, rowErr := v.handle.Current(v.r.Context())
 	switch {
 	case err == nil, rowErr != nil:
-		return outlook{Go: true}
+		return waitAnswer{Go: true}
 	case ctx.Err() != nil:
-		return outlook{Text: v.phase(now)}
+		return waitAnswer{Text: v.phase(now)}
 	case fault.Is(err, fault.Unavailable):
 		n := v.full(err)
-		return outlook{Text: n.Text, Again: n.Retry}
+		return waitAnswer{Text: n.Text, Again: n.Retry}
 	}
-	return outlook{Go: true} // the page itself says why
+	return waitAnswer{Go: true} // the page itself says why
 }
 
 // awaitService returns when the service that the host leads to answers, or is known not to exist.

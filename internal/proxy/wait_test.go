@@ -15,13 +15,13 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// askOutlook asks as a waiting page does, and tells how long the answer took.
-func (w *world) askOutlook(h header) (outlook, time.Duration) {
+// askWait asks as a waiting page does, and tells how long the answer took.
+func (w *world) askWait(h header) (waitAnswer, time.Duration) {
 	w.t.Helper()
 	begun := time.Now()
 	a := w.ask("GET", port3000+waitPath, h)
 	w.wantStatus(a, 200)
-	var o outlook
+	var o waitAnswer
 	if err := json.Unmarshal([]byte(a.body), &o); err != nil || a.Header.Get("Cache-Control") != "no-store" {
 		w.t.Fatalf("%v %q", a.Header, a.body)
 	}
@@ -69,11 +69,11 @@ func TestWaitingPage_IsToldWhenToGoOnAndHowFarItIs(t *testing.T) {
 		w.wantStatus(w.ask("GET", port3000+"/", append(header{"Accept", "text/html", "Sec-Fetch-Mode", "navigate"}, cookie[:2]...)), 503)
 		for phase, says := range map[sandbox.Phase]string{sandbox.PhaseStart: "It is being started.", sandbox.PhaseReady: "about to answer"} {
 			w.boxes.progress.Phase = phase
-			if o, took := w.askOutlook(cookie); o.Go || took != waitLimit || !contains(o.Text, says) {
+			if o, took := w.askWait(cookie); o.Go || took != waitLimit || !contains(o.Text, says) {
 				t.Errorf("%s: %+v after %v", phase, o, took)
 			}
 		}
-		if o, took := w.askOutlook(cookie); !o.Go || took != 1500*time.Millisecond {
+		if o, took := w.askWait(cookie); !o.Go || took != 1500*time.Millisecond {
 			t.Errorf("when it is there: %+v after %v", o, took)
 		}
 		if got := w.boxes.woken(); got != 1 {
@@ -90,11 +90,11 @@ func TestWaitingPage_WaitsForADeclaredServiceToo(t *testing.T) {
 		if a := w.ask("GET", port3000+"/", asPerson); a.StatusCode != 503 || !contains(a.body, "Waking ml…", "It is awake") {
 			t.Errorf("%d %s", a.StatusCode, a.body)
 		}
-		if o, took := w.askOutlook(bearer); o.Go || took != waitLimit {
+		if o, took := w.askWait(bearer); o.Go || took != waitLimit {
 			t.Errorf("before it answers: %+v after %v", o, took)
 		}
 		w.serve(portHost(3000), greet)
-		if o, took := w.askOutlook(bearer); !o.Go || took > longPause {
+		if o, took := w.askWait(bearer); !o.Go || took > longPause {
 			t.Errorf("when it answers: %+v after %v", o, took)
 		}
 		if a := w.ask("GET", port3000+"/", asPerson); a.body != "hello" {
@@ -107,13 +107,13 @@ func TestWaitingPage_EndsWhenThereIsNothingToWaitFor(t *testing.T) {
 	w := newWorld(t)
 	for _, state := range []sandbox.State{sandbox.Stopped, sandbox.Failed, sandbox.Deleting, sandbox.Running} {
 		w.boxes.set("ml", state, "")
-		if o, _ := w.askOutlook(bearer); !o.Go {
+		if o, _ := w.askWait(bearer); !o.Go {
 			t.Errorf("%s: %+v", state, o)
 		}
 	}
 	w.boxes.set("ml", sandbox.Asleep, "")
 	w.boxes.openErr = fault.New(fault.Unavailable, "The host is full.")
-	if o, _ := w.askOutlook(bearer); o.Go || o.Again != fullSeconds || o.Text != "The host is full." {
+	if o, _ := w.askWait(bearer); o.Go || o.Again != fullSeconds || o.Text != "The host is full." {
 		t.Errorf("on a full host: %+v", o)
 	}
 	w.boxes.put("ml", sandbox.Sandbox{})
@@ -129,7 +129,7 @@ func TestWaitingPage_AForgottenOneDoesNotWake(t *testing.T) {
 		w.boxes.set("ml", sandbox.Asleep, "")
 		w.boxes.uses.Touch("ml", idle.Use{Kind: idle.Web})
 		time.Sleep(2 * time.Hour)
-		if o, _ := w.askOutlook(bearer); o.Go || !o.Stay || !contains(o.Text, "ml is asleep. Reload the page") {
+		if o, _ := w.askWait(bearer); o.Go || !o.Stay || !contains(o.Text, "ml is asleep. Reload the page") {
 			t.Errorf("%+v", o)
 		}
 		if w.boxes.woken() != 0 {

@@ -182,7 +182,7 @@ func (w *world) until(what string, cond func() bool) {
 
 // kinds are the kinds of use that the sandbox is in now.
 func (w *world) kinds() (text string) {
-	for _, r := range w.uses.Standing("lab").Because {
+	for _, r := range w.uses.Status("lab").Because {
 		text += string(r.Kind) + ":" + r.Detail + " "
 	}
 	return text

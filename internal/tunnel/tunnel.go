@@ -95,7 +95,7 @@ type Conn struct {
 	leave  func()
 	life   context.Context
 	end    context.CancelFunc
-	hearts idle.Heartbeats
+	hearts idle.Heartbeats[int]
 }
 
 // Write sends what a client says, once the sandbox is awake; a heartbeat does not wake it.

@@ -3,7 +3,7 @@ package wire
 import "time"
 
 // UnattendedHeader with the value 1 tells the gateway that a request is not to be counted: a probe's, or one that a page
-// only repeats.
+// makes by itself.
 const UnattendedHeader = "X-Sandboxd-Unattended"
 
 // maxDirect bounds the requests that a gateway can have in flight.

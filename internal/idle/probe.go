@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// longestLead is how long before a running sandbox is due the brakes are asked; half of its time where that is shorter.
+	// longestLead is how long before a running sandbox is due it is probed for activity; half of its time where that is shorter.
 	longestLead = time.Minute
-	// leastSpan is the least time over which use is averaged, so that a breath of a garbage collector is no work.
+	// leastSpan is the least time over which use is averaged, so that a short run of a garbage collector is no work.
 	leastSpan = 10 * time.Second
 	// shortestLead is that of times so short that there is no more than a glance: a tenth more than the span of two seconds.
 	shortestLead = 2250 * time.Millisecond
@@ -37,8 +37,8 @@ type Traffic struct {
 	Quiet    time.Duration // since a byte last flowed; below zero: none ever did
 }
 
-// brake is what the engine and the guest have said lately of one running sandbox.
-type brake struct {
+// probe is what the engine and the guest have said lately of one running sandbox.
+type probe struct {
 	first, last sample // the ends of the span that is averaged
 	works       bool   // the engine's last word was that it works
 	direct      bool   // the guest's last word was that a request is in flight
@@ -54,19 +54,19 @@ type sample struct {
 	usage sandbox.Usage
 }
 
-func (b *brake) span() time.Duration { return b.last.at.Sub(b.first.at) }
+func (b *probe) span() time.Duration { return b.last.at.Sub(b.first.at) }
 
-// wantsBrake reports whether p is to be asked about now: it runs, and is about to be due, or was working when it was
+// wantsProbe reports whether p is to be asked about now: it runs, and is about to be due, or was working when it was
 // last asked and nobody else uses it.
-func (r *Reaper) wantsBrake(p *plan) bool {
+func (r *Reaper) wantsProbe(p *plan) bool {
 	if p.s.State != sandbox.Running {
 		return false
 	}
-	b := p.brake
-	if p.near(time.Now()) || (b.works || b.direct) && onlyBrakes(p.standing.Because) {
+	b := p.probe
+	if p.near(time.Now()) || (b.works || b.direct) && onlyProbes(p.status.Because) {
 		return true
 	}
-	*b = brake{}
+	*b = probe{}
 	return false
 }
 
@@ -75,8 +75,8 @@ func (p *plan) near(now time.Time) bool {
 	return p.step.to != "" && !now.Before(p.step.due.Add(-p.step.lead))
 }
 
-// onlyBrakes reports whether nothing but what the brakes themselves have found uses a sandbox.
-func onlyBrakes(because []Reason) bool {
+// onlyProbes reports whether nothing but what the probe itself has found uses a sandbox.
+func onlyProbes(because []Reason) bool {
 	for _, reason := range because {
 		if reason.Kind != Work && reason.Kind != Direct {
 			return false
@@ -92,7 +92,7 @@ func (r *Reaper) ask(ctx context.Context, p *plan) {
 	r.askGuest(ctx, p)
 	known := r.askEngine(ctx, p)
 	r.reckon(p)
-	silent := p.brake.silent
+	silent := p.probe.silent
 	p.waits = !near || !known || silent > 0 && silent <= maxSilence
 }
 
@@ -102,7 +102,7 @@ func (r *Reaper) askEngine(ctx context.Context, p *plan) bool {
 	if r.c.Usage == nil {
 		return true
 	}
-	b := p.brake
+	b := p.probe
 	usage, err := r.usage(ctx, p.s.ID)
 	if fault.Is(err, fault.Conflict) { // it cannot be told of this sandbox
 		return true
@@ -133,12 +133,12 @@ func (r *Reaper) askEngine(ctx context.Context, p *plan) bool {
 
 // early reports whether there is time until a verdict on p is needed: it is not yet due, and about to be or unused.
 func (p *plan) early(now time.Time) bool {
-	return now.Before(p.step.due) && (p.near(now) || len(p.standing.Because) == 0)
+	return now.Before(p.step.due) && (p.near(now) || len(p.status.Because) == 0)
 }
 
 // unheard begins the samples anew after an engine that did not answer, and says so once.
 func (r *Reaper) unheard(p *plan, err error) {
-	b := p.brake
+	b := p.probe
 	b.first, b.last = sample{}, sample{}
 	if !b.failing && !fault.Is(err, fault.NotFound) {
 		r.c.Log.Warn("the engine cannot say whether a sandbox works; it stays up", "sandbox", p.s.Name, "error", err)
@@ -212,7 +212,7 @@ func (r *Reaper) askGuest(ctx context.Context, p *plan) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	t, err := r.c.Activity(ctx, p.s.ID)
-	b, now := p.brake, time.Now()
+	b, now := p.probe, time.Now()
 	b.direct = err == nil && t.InFlight > 0
 	if err != nil {
 		b.silent++
@@ -237,7 +237,7 @@ func (r *Reaper) askGuest(ctx context.Context, p *plan) {
 }
 
 // flows notes one look at the direct route, and says for how long a transfer has been seen to go on steadily.
-func (b *brake) flows(t Traffic, now time.Time) time.Duration {
+func (b *probe) flows(t Traffic, now time.Time) time.Duration {
 	if t.InFlight <= 0 || t.Quiet < 0 || t.Quiet > steadyPause {
 		b.looks = 0
 		return 0

@@ -7,26 +7,26 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// maxReasons bounds a Standing: more than a person reads.
+// maxReasons bounds a Status: more than a person reads.
 const maxReasons = 16
 
 // maxDetail is the longest detail of a Reason, in bytes.
 const maxDetail = 120
 
-// standing gives what uses the sandbox now, or since when nothing does.
-func (c *clock) standing(now time.Time) Standing {
+// status gives what uses the sandbox now, or since when nothing does.
+func (c *clock) status(now time.Time) Status {
 	c.mu.Lock()
 	reasons, idle := c.reasons(now)
 	last, free := c.ahead(now)
 	c.mu.Unlock()
-	s := Standing{Idle: idle, last: last, free: free}
+	s := Status{Idle: idle, last: last, free: free}
 	if len(reasons) > 0 {
 		s.Because, s.Idle = tidy(reasons), time.Time{}
 	}
 	return s
 }
 
-// ahead gives what Standing says of what is to come, under the lock and after reasons.
+// ahead gives what Status says of what is to come, under the lock and after reasons.
 func (c *clock) ahead(now time.Time) (last, free time.Time) {
 	limit := c.limit()
 	last = c.idle()

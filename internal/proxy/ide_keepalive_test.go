@@ -57,7 +57,7 @@ func heard(t *testing.T, conn *websocket.Conn, during time.Duration) (alive int)
 	}
 }
 
-func TestVigil_SaysForAFrozenSandboxThatItIsThere(t *testing.T) {
+func TestKeepAlive_SaysForAFrozenSandboxThatItIsThere(t *testing.T) {
 	for _, c := range []struct {
 		state    sandbox.State
 		half     bool
@@ -85,7 +85,7 @@ func TestVigil_SaysForAFrozenSandboxThatItIsThere(t *testing.T) {
 	}
 }
 
-func TestVigil_WhatComesAfterAThawIsWhole(t *testing.T) {
+func TestKeepAlive_WhatComesAfterAThawIsWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStillWorld(t)
 		w.serve(ideHost, echoSocket)
@@ -116,7 +116,7 @@ func TestVigil_WhatComesAfterAThawIsWhole(t *testing.T) {
 	})
 }
 
-func TestVigil_EndsWithEitherEnd(t *testing.T) {
+func TestKeepAlive_EndsWithEitherEnd(t *testing.T) {
 	for what, end := range map[string]func(w *world, conn *websocket.Conn, server *websocket.Conn){
 		"the visitor leaves":   func(_ *world, conn, _ *websocket.Conn) { _ = conn.Close() },
 		"the sandbox hangs up": func(_ *world, _, server *websocket.Conn) { _ = server.NetConn().Close() },
