@@ -10,12 +10,10 @@ package main
 import (
 	"context"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"syscall"
 
 	"sandboxd/internal/guest"
@@ -32,9 +30,6 @@ const (
 	threads     = 2
 )
 
-// gatewayAddress is every address that the sandbox has: Traefik comes by the one on the sandboxes' network.
-var gatewayAddress = net.JoinHostPort("0.0.0.0", strconv.Itoa(wire.GatewayPort))
-
 func main() {
 	if os.Getpid() == 1 {
 		os.Exit(guest.Init())
@@ -47,8 +42,7 @@ func main() {
 	defer stop()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // caught and dropped; ignoring it would be inherited
 	guest.LinkWorkspace()
-	g := guest.New(guest.Config{Version: version, Gateway: gatewayAddress, Terminals: openTerminals(log),
-		Own: inSandbox(), Log: log})
+	g := guest.New(guest.Config{Version: version, Terminals: openTerminals(log), Own: inSandbox(), Log: log})
 	if err := g.Run(ctx); err != nil {
 		log.Error("guest has failed", "err", err)
 		os.Exit(1)

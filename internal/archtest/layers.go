@@ -29,7 +29,6 @@ var layers = []layer{
 	{"access test", []string{"internal/access/accesstest"}, []string{"base", "hostname", "domain", "idle", "access"}},
 	{"templates", []string{"templates/..."}, nil},
 	{"socket proxy", []string{"internal/socketproxy"}, nil},
-	{"traefik plugin", []string{"traefik/..."}, nil}, // interpreted by Traefik, alone
 	{"guest command", []string{"cmd/guest"}, []string{"base", "guest"}},
 	{"command", []string{"cmd/sandboxd"}, []string{"base", "hostname", "link", "domain", "idle", "access", "feature", "adapter",
 		"static", "views", "web", "proxy", "sshd", "client", "socket proxy", "templates"}},

@@ -28,7 +28,6 @@ func (g *Guest) routes(link *carrier) http.Handler {
 	mux.HandleFunc("POST "+wire.PathServices+"/{name}/start", g.serveServiceStart)
 	mux.HandleFunc("POST "+wire.PathServices+"/{name}/restart", g.serveServiceRestart)
 	mux.HandleFunc("POST "+wire.PathServices+"/{name}/stop", g.serveServiceStop)
-	mux.HandleFunc("GET "+wire.PathActivity, g.serveActivity)
 	mux.HandleFunc("GET "+wire.PathPorts, g.servePorts)
 	mux.HandleFunc("GET "+wire.PathPortsWatch, g.serveWatchPorts)
 	g.fileRoutes(mux)

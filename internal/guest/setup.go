@@ -55,7 +55,6 @@ func (g *Guest) setUp(s wire.Setup, hello *wire.Hello) {
 	g.mu.Lock()
 	g.setup = s
 	g.mu.Unlock()
-	g.gateway.take(s.GatewayKey)
 	sh := g.shell()
 	giveHome(g.cfg.Home, sh.UID, sh.GID)
 	hello.User, hello.Home, hello.Shell = sh.User, sh.Home, sh.Path

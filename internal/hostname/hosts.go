@@ -33,10 +33,9 @@ type Target struct {
 
 // Hosts makes and reads the hosts under one domain. It is a value; make it with New.
 type Hosts struct {
-	Scheme  string // "http" or "https"
-	Domain  string // lower case, without port and trailing dot: "localhost", "box.example.com"
-	Port    string // as browsers write it in a URL: "" when it is the scheme's default
-	Network string // engine network of the sandboxes, for Traefik's label; "" leaves it out
+	Scheme string // "http" or "https"
+	Domain string // lower case, without port and trailing dot: "localhost", "box.example.com"
+	Port   string // as browsers write it in a URL: "" when it is the scheme's default
 }
 
 // maxDomain leaves room for a label before the domain in the 253 characters of a host name.

@@ -230,7 +230,7 @@ func TestHandover_WhatNobodyClaimsIsClosed(t *testing.T) {
 	l.beside <- []int{p.fd()}
 	p.peer.SetReadDeadline(time.Now().Add(patience))
 	// Any bytes of the guest's carry it; the head of its reply comes with them.
-	if _, err := s.Activity(within(t)); err == nil {
+	if _, err := s.Terminals(within(t)); err == nil {
 		t.Error("nonsense is believed")
 	}
 	p.ours.Close()
@@ -248,7 +248,7 @@ func TestHandover_FloodEndsTheLink(t *testing.T) {
 		}
 		l.beside <- fds
 		replies <- func(http.ResponseWriter) {}
-		s.Activity(within(t)) // any bytes of the guest's carry them
+		s.Terminals(within(t)) // any bytes of the guest's carry them
 	}
 	awaitEnd(t, s)
 	s.hands.mu.Lock()

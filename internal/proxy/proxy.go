@@ -90,14 +90,6 @@ type Tracker interface {
 	Touch(name string, u idle.Use)
 }
 
-// Keys gives the keys of the sandboxes' gateways. Implemented by link.Hub.
-type Keys interface {
-	// GatewayKey gives the key of the sandbox with that id.
-	GatewayKey(id string) []byte
-	// Knows says whether the sandbox's own gateway has that key by now.
-	Knows(id string) bool
-}
-
 // Assets are the files of our terminal page, for sandboxes without ttyd. A sandbox's host serves them below
 // /.sandboxd/static/ without asking who wants them.
 type Assets struct {
@@ -114,7 +106,6 @@ type Config struct {
 	Ports     Ports
 	Access    *access.Control
 	Tracker   Tracker
-	Keys      Keys           // nil for no direct route
 	Trusted   []netip.Prefix // proxies that are believed who they ask for
 	Assets    Assets
 	Log       *slog.Logger
@@ -129,7 +120,6 @@ type Proxy struct {
 	strangers strangers
 	audience  semaphore.Keyed // outsiders in a port, and of each client
 	pools     *pools
-	ready     ready
 	reverse   *httputil.ReverseProxy
 }
 
@@ -155,7 +145,6 @@ type visit struct {
 	who    visitor       // nobody until they are recognised
 	handle access.Handle // of what they may use, from then on
 	begun  time.Time
-	direct bool // Traefik asks whether the request may go to the sandbox directly
 }
 
 // ServeHTTP answers one request to a sandbox's host.

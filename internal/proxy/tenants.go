@@ -15,8 +15,7 @@ import (
 // names the sandbox, and when it comes to another one there, or for the first time (it may have been an outsider before),
 // the answer that gives it a session empties the storage of that origin first: service workers, IndexedDB, localStorage.
 //
-// That answer is the come-back from the dashboard, since it is ours on every way to the sandbox, Traefik's direct route
-// included, and comes before the first page of the sandbox. A session that is older than the sandbox, such as after a
+// That answer is the come-back from the dashboard, since it is ours and comes before the first page of the sandbox. A session that is older than the sandbox, such as after a
 // delete and a create of the same name, is led that way once more. The browser asks for a worker's script without asking the
 // worker, so a former worker that keeps navigations from us ends there: such a request is refused, and empties too.
 //

@@ -36,7 +36,6 @@ const (
 	PathServices   = "/v1/services"    // GET; GET /<name>/log; GET /<name>/follow FrameData; POST /<name>/start, /stop and /restart
 	PathPorts      = "/v1/ports"       // GET Ports
 	PathPortsWatch = "/v1/ports/watch" // GET FramePorts, whenever they change
-	PathActivity   = "/v1/activity"    // GET
 )
 
 // ExecHeader is the reply header with the id of the process that PathExec has started.
