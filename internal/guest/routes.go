@@ -9,7 +9,7 @@ import (
 )
 
 // routes is everything that sandboxd can ask over the link.
-func (g *Guest) routes(link *carrier) http.Handler {
+func (g *Guest) routes(link *descriptorConn) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+wire.PathSetup, func(w http.ResponseWriter, r *http.Request) { g.serveSetup(w, r, link) })
 	mux.HandleFunc("POST "+wire.PathExec, g.serveExec)
