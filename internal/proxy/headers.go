@@ -8,14 +8,13 @@ import (
 	"strings"
 
 	"sandboxd/internal/hostname"
-	"sandboxd/internal/scrub"
 )
 
 // scrubRequest takes out of a request to a sandbox whatever is meant for sandboxd or pretends to come from it.
 func scrubRequest(h http.Header) {
 	dropOurCookies(h)
 	for name, values := range h {
-		if scrub.Forwarding(name) || carriesOurToken(name, values) {
+		if isForwarding(name) || carriesOurToken(name, values) {
 			delete(h, name)
 		}
 	}
@@ -48,7 +47,7 @@ func (b *trailed) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.came(n)
 	if err != nil {
-		scrub.Trailer(b.res.Trailer)
+		scrubTrailer(b.res.Trailer)
 	}
 	return n, err
 }
@@ -56,7 +55,7 @@ func (b *trailed) Read(p []byte) (int, error) {
 // Close scrubs too: closing may read what is left.
 func (b *trailed) Close() error {
 	err := b.ReadCloser.Close()
-	scrub.Trailer(b.res.Trailer)
+	scrubTrailer(b.res.Trailer)
 	return err
 }
 

@@ -6,7 +6,6 @@ import (
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/sandbox"
-	"sandboxd/internal/scrub"
 )
 
 // A host outlives its sandboxes: who deletes one gives its name back, and somebody else may take it. What programs of the
@@ -23,7 +22,7 @@ import (
 // very port that they were let into. At a terminal there is no reason for a worker, so none is let in; VS Code needs one.
 
 // tenantCookie names the cookie that says at which sandbox a browser has signed in at this host.
-func (p *Proxy) tenantCookie() string { return p.cookieName(scrub.Cookies + "_box") }
+func (p *Proxy) tenantCookie() string { return p.cookieName(ourCookies + "_box") }
 
 // tenantSeconds is the longest that browsers keep a cookie: the storage that it speaks of is kept for as long.
 const tenantSeconds = 400 * 24 * 60 * 60
