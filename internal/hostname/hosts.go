@@ -1,7 +1,6 @@
 package hostname
 
 import (
-	"fmt"
 	"net"
 	"net/url"
 	"strconv"
@@ -119,7 +118,7 @@ func (h Hosts) Host(t Target) string {
 	case Terminal:
 		return t.Name + "." + h.Domain
 	case Port:
-		return fmt.Sprintf("%d-%s.%s", t.Port, t.Name, h.Domain)
+		return strconv.Itoa(t.Port) + "-" + t.Name + "." + h.Domain
 	case IDE:
 		return codePrefix + t.Name + "." + h.Domain
 	case Service:

@@ -22,6 +22,9 @@ func scrubRequest(h http.Header) {
 
 // carriesOurToken looks at the two headers in which we take tokens. A program's own keys pass.
 func carriesOurToken(name string, values []string) bool {
+	if !beginsWith(name, "ax") {
+		return false
+	}
 	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
 	if name != "authorization" && name != "x-api-key" {
 		return false

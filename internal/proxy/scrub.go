@@ -23,6 +23,9 @@ func ourCookie(name string) bool {
 // isForwarding reports whether a header is one by which a proxy tells its backend who and where. Underscores count as
 // hyphens: CGI-like servers cannot tell them apart.
 func isForwarding(name string) bool {
+	if !beginsWith(name, "frstx") {
+		return false // as most do
+	}
 	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
 	switch name {
 	case "forwarded", "x-real-ip", "x-client-ip", "true-client-ip", "remote-user", "x-remote-user":
@@ -32,12 +35,20 @@ func isForwarding(name string) bool {
 		strings.HasPrefix(name, "sandboxd-") || strings.HasPrefix(name, "x-auth-request-")
 }
 
+// beginsWith reports whether a header's name begins with one of these small letters, in either case.
+func beginsWith(name, letters string) bool {
+	return name != "" && strings.IndexByte(letters, name[0]|0x20) >= 0
+}
+
 // scrubResponse takes out of an answer's head what would reach beyond the sandbox's own host.
 func scrubResponse(h http.Header) {
 	dropTossedCookies(h)
 	h.Del("Clear-Site-Data") // "cookies" clears those of all sibling hosts, the dashboard's too
 	h.Del("Alt-Svc")         // would lead browsers past us
 	for name := range h {
+		if !beginsWith(name, "sx") {
+			continue
+		}
 		if own := strings.ToLower(name); strings.HasPrefix(own, "sandboxd-") || strings.HasPrefix(own, "x-sandboxd-") {
 			delete(h, name)
 		}
