@@ -158,13 +158,11 @@ func (c *chaos) keepLog() {
 }
 
 func (c *chaos) killServer() {
-	c.goes()
 	c.s.kill()
 }
 
 func (c *chaos) startServer() {
 	c.s.start()
-	c.comes()
 }
 
 func (c *chaos) startAll() {
@@ -246,7 +244,7 @@ func (c *chaos) owner(ctx context.Context) {
 			}
 			continue
 		case status != http.StatusOK:
-			c.excused("list", "all", begun, status, body)
+			c.excused("list", "all", status, body)
 			continue
 		}
 		if err := json.Unmarshal(body, &list); err != nil || len(list.Items) != len(chaosSandboxes) {
