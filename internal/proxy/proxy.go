@@ -30,7 +30,6 @@ import (
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
-	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/semaphore"
 )
@@ -86,8 +85,6 @@ type Tracker interface {
 	TurnAway(name, kind string, retries bool)
 	// Counts says whether an unattended use would count now.
 	Counts(name string) bool
-	// Touch notes a moment of use.
-	Touch(name string, u idle.Use)
 }
 
 // Assets are the files of our terminal page, for sandboxes without ttyd. A sandbox's host serves them below
