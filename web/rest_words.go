@@ -21,7 +21,6 @@ var reasonForms = map[idle.Kind]reasonForm{
 	idle.Exec:     {"code", "a command", "a command", "command: "},
 	idle.Files:    {"box", "files", "work on its files", "files: "},
 	idle.Held:     {"clock", "a hold", "a hold", "hold: "},
-	idle.Direct:   {"globe", "requests", "requests on the direct route", "requests on the direct route: "},
 	idle.Work:     {"hammer", "work", "work inside it", "work: "},
 }
 

@@ -24,7 +24,6 @@ func TestReasonText_IsForAPerson(t *testing.T) {
 		{idle.Reason{Kind: idle.Exec, Detail: "npm test"}, "a command", "command: npm test"},
 		{idle.Reason{Kind: idle.Files}, "files", "work on its files"},
 		{idle.Reason{Kind: idle.Held, Detail: "nightly job"}, "a hold", "hold: nightly job"},
-		{idle.Reason{Kind: idle.Direct}, "requests", "requests on the direct route"},
 		{idle.Reason{Kind: idle.Work, Detail: "1.9 cores"}, "work", "work: 1.9 cores"},
 		{idle.Reason{Kind: "dream", Detail: "x"}, "dream", "dream: x"},
 	} {

@@ -69,7 +69,7 @@ func newWorld(t *testing.T) *world {
 	templates := fakeTemplates{}
 	w.manager = sandbox.New(sandbox.Config{
 		Store: w.store, Runtime: w.engine, Guests: fakeGuests{}, Images: w.images, Templates: templates,
-		Labels: func(string, string, []int) map[string]string { return nil },
+		Labels: func(string, string) map[string]string { return nil },
 		Host:   sandbox.Limits{CPUs: 4, Memory: 8 << 30, Pids: 4096}, Rest: serverRest, Freezer: w.engine, Room: w.room.ask, Log: log,
 	})
 	hosts, err := hostname.New("http://localhost:8080")

@@ -10,12 +10,10 @@ package main
 import (
 	"context"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"syscall"
 
 	"sandboxd/internal/guest"
@@ -31,9 +29,6 @@ const (
 	memoryLimit = 32 << 20
 	threads     = 2
 )
-
-// gatewayAddress is every address that the sandbox has: Traefik comes by the one on the sandboxes' network.
-var gatewayAddress = net.JoinHostPort("0.0.0.0", strconv.Itoa(wire.GatewayPort))
 
 func main() {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -53,8 +48,7 @@ func main() {
 	defer stop()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // caught and dropped; ignoring it would be inherited
 	guest.LinkWorkspace()
-	g := guest.New(guest.Config{Version: version, Gateway: gatewayAddress, Terminals: openTerminals(log),
-		Own: inSandbox(), Log: log})
+	g := guest.New(guest.Config{Version: version, Terminals: openTerminals(log), Own: inSandbox(), Log: log})
 	if err := g.Run(ctx); err != nil {
 		log.Error("guest has failed", "err", err)
 		os.Exit(1)

@@ -48,14 +48,8 @@ type app struct {
 	images   *catalog.Images
 	links    *link.Hub
 	lifecycle
-	front
+	handler http.Handler // answers HTTP
 	closers []func() error
-}
-
-// front is what answers HTTP.
-type front struct {
-	handler http.Handler // everybody
-	asked   http.Handler // Traefik, before it leads somebody straight to a sandbox
 }
 
 // The parts of the data folder.
@@ -115,7 +109,7 @@ func (a *app) open(ctx context.Context) (err error) {
 	if err := a.newIDE(); err != nil {
 		return err
 	}
-	a.front, err = a.newFront()
+	a.handler, err = a.newHandler()
 	return err
 }
 
@@ -167,7 +161,6 @@ func (a *app) openEngine(ctx context.Context) error {
 		return err
 	}
 	a.closers = append(a.closers, a.engine.Close)
-	a.hosts.Network = docker.NetworkName(instance)
 	if a.catalog, err = openCatalog(a.config); err != nil {
 		return err
 	}
@@ -178,7 +171,7 @@ func (a *app) openEngine(ctx context.Context) error {
 // wall keeps sandboxes off this host, where that can be done, but for the ports that it serves to anybody.
 func (a *app) wall(instance string) docker.Wall {
 	var public []int
-	if a.config.TraefikListen != "" {
+	if a.config.proxied() {
 		public = []int{80, 443}
 	}
 	if host, port, err := net.SplitHostPort(a.config.Listen); err == nil && !isLoopback(host) {
@@ -299,17 +292,17 @@ func (a *app) newManager() (*sandbox.Manager, error) {
 	}), nil
 }
 
-// newFront puts everything together that answers HTTP.
-func (a *app) newFront() (front, error) {
+// newHandler puts everything together that answers HTTP.
+func (a *app) newHandler() (http.Handler, error) {
 	trusted, err := a.config.trusted()
 	if err != nil {
-		return front{}, err
+		return nil, err
 	}
 	control := access.New(a.manager, access.FromHub(a.links), access.Tracked(a.tracker))
 	inside := files.New(filepath.Join(a.config.Data, "spool"))
 	ssh, ports, err := a.newSSH(inside)
 	if err != nil {
-		return front{}, err
+		return nil, err
 	}
 	assets := static.New()
 	if p := assets.Problem(); p != "" {
@@ -331,12 +324,11 @@ func (a *app) newFront() (front, error) {
 	})
 	boxes := proxy.New(proxy.Config{
 		Hosts: a.hosts, Sandboxes: a.manager, Accounts: a.accounts, Ports: a.ports, Access: control, Tracker: a.tracker,
-		Keys: a.links, Trusted: trusted,
-		Assets: proxy.Assets{Files: assets, Scripts: []string{assets.URL("solo.js")}, Styles: []string{assets.URL("solo.css")}},
-		Log:    a.log,
+		Trusted: trusted,
+		Assets:  proxy.Assets{Files: assets, Scripts: []string{assets.URL("solo.js")}, Styles: []string{assets.URL("solo.css")}},
+		Log:     a.log,
 	})
-	everybody := split{hosts: a.hosts, dashboard: dashboard, boxes: boxes, trusted: trusted}
-	return front{handler: everybody, asked: boxes.ForwardAuth()}, nil
+	return split{hosts: a.hosts, dashboard: dashboard, boxes: boxes, trusted: trusted}, nil
 }
 
 // prebuild builds the images that shall be there before somebody asks, with a word on the log.

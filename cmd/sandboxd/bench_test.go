@@ -374,7 +374,11 @@ func (f floodGuest) DialTerminal(ctx context.Context, _ string) (net.Conn, error
 // the two ways to that ttyd: through the link, and to its socket through the host's view of the sandbox's files.
 func flood(t *testing.T, a *app, h access.Handle) (linked access.Handle, direct func(context.Context) (net.Conn, error)) {
 	t.Helper()
-	id := engine(t, "ps", "-q", "--filter", "label=sandboxd.name=bench", "--filter", "label=sandboxd.instance="+strings.TrimPrefix(a.hosts.Network, "sandboxd-"))
+	instance, err := a.db.Instance(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := engine(t, "ps", "-q", "--filter", "label=sandboxd.name=bench", "--filter", "label=sandboxd.instance="+instance)
 	script := fmt.Sprintf(`mv /usr/bin/tmux /usr/bin/tmux.real
 cat > /usr/bin/tmux <<'END'
 #!/bin/sh

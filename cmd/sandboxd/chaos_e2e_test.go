@@ -127,7 +127,7 @@ func (c *chaos) newServer(templates string) *server {
 	place := c.e.place()
 	s := &server{t: c.t, data: data, addr: c.k.websecure, place: place, log: &bytes.Buffer{},
 		http: &http.Client{Transport: &http.Transport{DialContext: place.dial}},
-		extra: []string{"--public-url", c.k.publicURL(), "--traefik-listen", c.k.auth, "--log-format", "json", "--settle", "1s",
+		extra: []string{"--public-url", c.k.publicURL(), "--log-format", "json", "--settle", "1s",
 			"--memory-reserve", "0", "--prebuild", "", "--templates", templates}}
 	c.t.Cleanup(func() {
 		for _, fault := range c.found() {
@@ -158,13 +158,11 @@ func (c *chaos) keepLog() {
 }
 
 func (c *chaos) killServer() {
-	c.goes()
 	c.s.kill()
 }
 
 func (c *chaos) startServer() {
 	c.s.start()
-	c.comes()
 }
 
 func (c *chaos) startAll() {
@@ -246,7 +244,7 @@ func (c *chaos) owner(ctx context.Context) {
 			}
 			continue
 		case status != http.StatusOK:
-			c.excused("list", "all", begun, status, body)
+			c.excused("list", "all", status, body)
 			continue
 		}
 		if err := json.Unmarshal(body, &list); err != nil || len(list.Items) != len(chaosSandboxes) {

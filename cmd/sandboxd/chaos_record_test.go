@@ -48,8 +48,6 @@ type seenBody struct {
 
 // outages are the times at which not all answers can be right ones.
 type outages struct {
-	away   bool      // sandboxd is
-	back   time.Time // when it was last
 	mended time.Time // when the engine was last started
 }
 
@@ -87,26 +85,6 @@ func (r *record) wrong(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.faults = append(r.faults, r.at(time.Now())+": "+fmt.Sprintf(format, args...))
-}
-
-// goes notes that sandboxd is about to be killed; comes that it is there.
-func (r *record) goes() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.away = true
-}
-
-func (r *record) comes() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.away, r.back = false, time.Now()
-}
-
-// wasAway says whether sandboxd was away at some time since then.
-func (r *record) wasAway(since time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.away || since.Before(r.back)
 }
 
 // mends notes that the engine is started.

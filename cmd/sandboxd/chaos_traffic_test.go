@@ -87,12 +87,10 @@ func (c *chaos) failed(what, sandbox string, begun time.Time, err error) {
 	c.count(what, "no answer")
 }
 
-// excused counts an answer that says that something is down, and condemns all others that are not the right one. Traefik
-// says 500 and nothing else when nobody answers its forwardAuth.
-func (c *chaos) excused(what, sandbox string, begun time.Time, status int, body []byte) {
+// excused counts an answer that says that something is down, and condemns all others that are not the right one.
+func (c *chaos) excused(what, sandbox string, status int, body []byte) {
 	switch {
-	case status == http.StatusBadGateway, status == http.StatusServiceUnavailable, status == http.StatusGatewayTimeout,
-		status == http.StatusInternalServerError && len(body) == 0 && c.wasAway(begun):
+	case status == http.StatusBadGateway, status == http.StatusServiceUnavailable, status == http.StatusGatewayTimeout:
 		c.count(what, fmt.Sprint(status))
 	default:
 		c.wrong("%s: %s answers %d %.300q", what, sandbox, status, body)
@@ -115,7 +113,7 @@ func (c *chaos) page(ctx context.Context, f way, sandbox string) bool {
 	case err != nil:
 		c.failed(f.name, sandbox, begun, err)
 	case resp.StatusCode != http.StatusOK:
-		c.excused(f.name, sandbox, begun, resp.StatusCode, body)
+		c.excused(f.name, sandbox, resp.StatusCode, body)
 	case string(body) != want:
 		c.wrong("%s: %s answers with %.300q, wanted %q", f.name, sandbox, body, want)
 	default:
@@ -152,7 +150,7 @@ func (c *chaos) download(ctx context.Context, f way, sandbox string, pieces int)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
-		c.excused(f.name, sandbox, begun, resp.StatusCode, body)
+		c.excused(f.name, sandbox, resp.StatusCode, body)
 		return
 	}
 	begun, last := time.Now(), time.Now()
@@ -190,7 +188,7 @@ func (c *chaos) dial(ctx context.Context, f way, sandbox string) {
 	if err != nil {
 		if resp != nil {
 			body, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
-			c.excused(what, sandbox, begun, resp.StatusCode, body)
+			c.excused(what, sandbox, resp.StatusCode, body)
 		} else {
 			c.failed(what, sandbox, begun, err)
 		}
@@ -242,7 +240,7 @@ func (c *chaos) command(ctx context.Context, sandbox string) {
 	case status == http.StatusConflict && bytes.Contains(body, []byte("has failed")):
 		c.count("exec", "409")
 	case status != http.StatusOK:
-		c.excused("exec", sandbox, begun, status, body)
+		c.excused("exec", sandbox, status, body)
 	case err == nil && (out.ExitCode == 137 || out.ExitCode == 143) && out.Stdout == sandbox+"\n":
 		c.count("exec", "ended with its sandbox")
 	case err != nil || out.ExitCode != 0 || out.Stdout != sandbox+"\n"+nonce+"\n":

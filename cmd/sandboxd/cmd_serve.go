@@ -112,10 +112,6 @@ func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err
 	if err := errors.Join(a.holds.Load(ctx), a.ports.Load(ctx)); err != nil {
 		return err
 	}
-	asking, err := listenTraefik(ctx, c)
-	if err != nil {
-		return err
-	}
 	profiled, err := listenPprof(ctx, c)
 	if err != nil {
 		return err
@@ -133,9 +129,6 @@ func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err
 	g.Go(func() error { return a.engine.RunWall(ctx) })
 	g.Go(func() error { return a.manager.RunPools(ctx, a.standbys) })
 	g.Go(func() error { return a.renewPools(ctx) })
-	if asking != nil {
-		g.Go(func() error { return serveHTTP(ctx, asking, a.asked, log) })
-	}
 	if profiled != nil {
 		g.Go(func() error { return serveHTTP(ctx, profiled, profiles(), log) })
 	}
@@ -147,18 +140,6 @@ func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err
 func listen(ctx context.Context, c *Config) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
 	return l, fault.Wrap(err, fault.Unavailable, "Cannot serve on %s: %v. Choose another address with --listen.", c.Listen, err)
-}
-
-// listenTraefik takes the port at which Traefik asks, or gives nil when there is no Traefik.
-func listenTraefik(ctx context.Context, c *Config) (net.Listener, error) {
-	if c.TraefikListen == "" {
-		return nil, nil
-	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.TraefikListen)
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, "Cannot listen for Traefik on %s: %v. Choose another address with --traefik-listen.", c.TraefikListen, err)
-	}
-	return l, nil
 }
 
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,7 +41,6 @@ type Config struct {
 	Settle        time.Duration
 	MemoryReserve string
 
-	TraefikListen  string
 	TrustedProxies []string
 }
 
@@ -73,11 +73,12 @@ func (c *Config) serveFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.StopAfter, "stop-after", "4h", `how long a sandbox must be unused before it is put to sleep, its processes ended: a duration such as "4h" or "3d", or "never"`)
 	f.DurationVar(&c.Settle, "settle", time.Minute, "how long after a start of sandboxd or of the engine nothing is put to rest")
 	f.StringVar(&c.MemoryReserve, "memory-reserve", "5%", `memory of this host that is kept free by putting unused sandboxes to rest early: "5%", "512MiB", or "0" for none`)
-	f.StringVar(&c.TraefikListen, "traefik-listen", "", "address at which Traefik's forwardAuth asks, such as 127.0.0.1:7881 (default: there is no Traefik)")
 	f.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil, "networks of proxies in front whose X-Forwarded-For is believed, such as 127.0.0.1/32")
 	f.StringVar(&c.LogLevel, "log-level", "info", "least level that is logged: debug, info, warn or error")
 	f.StringVar(&c.PprofAddress, "pprof-address", "", "loopback address at which profiles of sandboxd are read below /debug/pprof/, such as 127.0.0.1:6060 (default: nowhere)")
 	f.StringVar(&c.LogFormat, "log-format", "text", "how the log is written: text or json")
+	f.String("traefik-listen", "", "")
+	_ = f.MarkDeprecated("traefik-listen", "Traefik leads everything to --listen") // fails for a flag that is not there
 }
 
 // fromEnv sets every flag that the command line left alone from its variable.
@@ -193,6 +194,12 @@ func (c *Config) dns() ([]netip.Addr, error) {
 		out = append(out, a)
 	}
 	return out, nil
+}
+
+// proxied reports whether a proxy on this host serves sandboxd to the world.
+func (c *Config) proxied() bool {
+	trusted, err := c.trusted()
+	return err == nil && c.PublicURL != "" && slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Addr().IsLoopback() })
 }
 
 // trusted gives the networks whose word on who asks is believed. A single address is a network of its own.

@@ -52,7 +52,7 @@ func configTable(root *cobra.Command) string {
 	b.WriteString("| flag | variable | default | meaning |\n|---|---|---|---|\n")
 	seen := map[string]bool{"help": true}
 	row := func(f *pflag.Flag) {
-		if seen[f.Name] {
+		if seen[f.Name] || f.Hidden {
 			return
 		}
 		seen[f.Name] = true

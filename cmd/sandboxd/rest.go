@@ -6,7 +6,6 @@ import (
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/ide"
 	"sandboxd/internal/idle"
-	"sandboxd/internal/link"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/visibility"
 )
@@ -35,26 +34,14 @@ func (a *app) newReaper() error {
 	a.ports = visibility.New(a.db.Ports(), a.log)
 	a.holds = idle.NewHolds(a.db.Holds(), a.tracker, a.manager)
 	a.reaper = idle.NewReaper(idle.Config{
-		Tracker: a.tracker, Sandboxes: a.manager, Holds: a.holds, Usage: a.engine.Usage, Activity: activity(a.links),
-		Memory: a.memory, DropPooled: a.manager.DropPooled, Settle: a.config.Settle, Reserve: reserve, Log: a.log,
+		Tracker: a.tracker, Sandboxes: a.manager, Holds: a.holds, Usage: a.engine.Usage, Memory: a.memory,
+		DropPooled: a.manager.DropPooled, Settle: a.config.Settle, Reserve: reserve, Log: a.log,
 	})
 	return nil
 }
 
 // room asks the reaper, which is made after the Manager.
 func (a *app) room(ctx context.Context) error { return a.reaper.Room(ctx) }
-
-// activity asks guests what goes through their gateways. One that is not connected does not answer.
-func activity(links *link.Hub) func(context.Context, string) (idle.Traffic, error) {
-	return func(ctx context.Context, id string) (idle.Traffic, error) {
-		session, err := links.Session(ctx, id)
-		if err != nil {
-			return idle.Traffic{}, err
-		}
-		now, err := session.Activity(ctx)
-		return idle.Traffic{InFlight: now.Direct.InFlight, Waiting: now.Direct.Waiting, Quiet: now.Direct.Idle}, err
-	}
-}
 
 // memory tells what this host has available, has in all, and has free in swap for what is frozen, in bytes.
 func (a *app) memory() (available, total, swapFree int64, err error) {

@@ -30,6 +30,9 @@ import (
 // traefikBinary is made by make bin/traefik.
 const traefikBinary = "../../bin/traefik"
 
+// labelsDomain is a name below a Traefik's domain. Its certificate has the hosts below that too, but no router of its own does.
+const labelsDomain = "labels"
+
 // traefikProcess is the real Traefik, started by the repository's own traefik/start.sh with its own configuration and a
 // given certificate, on free ports of loopback. Make it with newTraefik, give the rest of the world its addresses, then start it.
 type traefikProcess struct {
@@ -37,7 +40,6 @@ type traefikProcess struct {
 	domain    string // the dashboard's host; unique, below localhost so that browsers find it
 	web       string // address for plain HTTP
 	websecure string // address for HTTPS
-	auth      string // address at which it asks sandboxd's forwardAuth
 	roots     *x509.CertPool
 	env       []string // more variables for start.sh; later ones win
 	place     place
@@ -59,10 +61,10 @@ func newTraefik(t testing.TB) *traefikProcess {
 		t.Fatal(err)
 	}
 	k := &traefikProcess{t: t, domain: "t" + hex.EncodeToString(unique) + ".localhost",
-		web: freeAddr(t), websecure: freeAddr(t), auth: freeAddr(t), roots: x509.NewCertPool()}
+		web: freeAddr(t), websecure: freeAddr(t), roots: x509.NewCertPool()}
 	certificate, key := k.certify(t.TempDir())
 	k.env = []string{"DOMAIN=" + k.domain, "CERT_FILE=" + certificate, "KEY_FILE=" + key, "WEB_ADDRESS=" + k.web,
-		"WEBSECURE_ADDRESS=" + k.websecure, "SANDBOXD_AUTH_ADDRESS=" + k.auth, "DOCKER_ENDPOINT=unix://" + k.socketProxy()}
+		"WEBSECURE_ADDRESS=" + k.websecure, "DOCKER_ENDPOINT=unix://" + k.socketProxy()}
 	t.Cleanup(func() {
 		if k.cmd != nil {
 			k.end(syscall.SIGTERM)
@@ -102,7 +104,7 @@ func (k *traefikProcess) certify(dir string) (certificate, key string) {
 		k.t.Fatal(err)
 	}
 	text := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: k.domain}, DNSNames: []string{k.domain, "*." + k.domain}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: k.domain}, DNSNames: []string{k.domain, "*." + k.domain, "*." + labelsDomain + "." + k.domain}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}

@@ -9,10 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gorilla/websocket"
 )
@@ -80,23 +78,6 @@ func newSandboxdStandIn(t testing.TB) string {
 	return server.Listener.Addr().String()
 }
 
-// traefikBed is Traefik with everything around it: a sandboxd, forwardAuth and one awake sandbox.
-type traefikBed struct {
-	*traefikProcess
-	auth *authStandIn
-	box  directBox
-}
-
-func newTraefikBed(t *testing.T) traefikBed {
-	t.Helper()
-	k := newTraefik(t)
-	bed := traefikBed{traefikProcess: k, auth: newAuthStandIn(t, k)}
-	bed.box = newDirectBox(t, k, "lab")
-	k.start(newSandboxdStandIn(t))
-	bed.box.direct(k)
-	return bed
-}
-
 func TestTraefik_ServesHTTPSAlone(t *testing.T) {
 	k := newTraefik(t)
 	k.start(newSandboxdStandIn(t))
@@ -132,23 +113,15 @@ func TestTraefik_ServesHTTPSAlone(t *testing.T) {
 	}
 }
 
-func TestTraefik_LeadsToSandboxdWhatHasNoDirectRoute(t *testing.T) {
-	k := newTraefikBed(t)
+func TestTraefik_LeadsEverySandboxsHostToSandboxd(t *testing.T) {
+	k := newTraefik(t)
+	k.start(newSandboxdStandIn(t))
 	client := k.client()
-	for _, c := range []struct{ host, path, want string }{
-		{k.domain, "/", "sandboxd"},
-		{"lab." + k.domain, "/", "sandboxd"}, // the terminal
-		{"3001-lab." + k.domain, "/", "sandboxd"},
-		{"3000-other." + k.domain, "/", "sandboxd"},
-		{"gone." + k.domain, "/", "sandboxd"},
-		{k.box.host, "/", "gateway"},
-		{strings.ToUpper(k.box.host), "/", "gateway"},
-		{k.box.host, "/x/.sandboxd", "gateway"},
-		{k.box.host, "/.sandboxd/enter?code=x", "sandboxd"},
-		{k.box.host, "/%2esandboxd/enter", "sandboxd"},
-	} {
-		if got := via(client, k.url(c.host, c.path)); got != c.want {
-			t.Errorf("%s%s leads to %s, want %s", c.host, c.path, got, c.want)
+	for _, host := range []string{k.domain, "lab." + k.domain, "3000-lab." + k.domain, strings.ToUpper("3000-lab." + k.domain), "code-lab." + k.domain, "gone." + k.domain} {
+		for _, path := range []string{"/", "/.sandboxd/enter?code=x"} {
+			if got := via(client, k.url(host, path)); got != "sandboxd" {
+				t.Errorf("%s%s leads to %s", host, path, got)
+			}
 		}
 	}
 	for _, host := range []string{"a.b." + k.domain, "x" + k.domain, "localhost", "127.0.0.1", "lab_x." + k.domain} {
@@ -165,19 +138,8 @@ func TestTraefik_LeadsToSandboxdWhatHasNoDirectRoute(t *testing.T) {
 			t.Errorf("the foreign host %s leads to %q with %s", host, e.Via, resp.Status)
 		}
 	}
-	req, err := http.NewRequest(http.MethodConnect, k.url(k.box.host, ""), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if resp, e, err := ask(k.client2(), req); err == nil && e.Via == "gateway" {
-		t.Errorf("CONNECT leads to the gateway: %s", resp.Status)
-	}
-}
-
-func TestTraefik_LeadsEveryUpgradeToSandboxd(t *testing.T) {
-	k := newTraefikBed(t)
 	dialer := websocket.Dialer{NetDialContext: k.dial, TLSClientConfig: k.tlsConfig(), HandshakeTimeout: callLimit}
-	for _, host := range []string{k.box.host, "lab." + k.domain} {
+	for _, host := range []string{"3000-lab." + k.domain, "lab." + k.domain} {
 		conn, _, err := dialer.DialContext(t.Context(), "wss"+strings.TrimPrefix(k.url(host, "/"), "https"), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -190,68 +152,29 @@ func TestTraefik_LeadsEveryUpgradeToSandboxd(t *testing.T) {
 			t.Errorf("%s echoes %q, %v", host, got, err)
 		}
 	}
-	if asked := k.auth.requests(); len(asked) == 0 {
-		t.Error("nobody has asked forwardAuth, not even while the direct route was awaited")
-	} else if got := asked[len(asked)-1].Header.Get("X-Forwarded-Method"); got != http.MethodGet || strings.Contains(asked[len(asked)-1].Header.Get("Connection"), "pgrade") {
-		t.Errorf("forwardAuth was asked for an upgrade: %v", asked[len(asked)-1].Header)
-	}
 }
 
-func TestTraefik_PathsAndQueriesGoOnAsTheyCame(t *testing.T) {
-	k := newTraefikBed(t)
+// What a visitor says of where they come from is not believed; Traefik says it, and sandboxd believes Traefik.
+func TestTraefik_RequestsGoOnAsTheyCame(t *testing.T) {
+	k := newTraefik(t)
+	k.start(newSandboxdStandIn(t))
+	host := "3000-lab." + k.domain
 	for _, uri := range []string{"/a//b", "/a/../b", "/a/./b", "/a%2Fb%5Cc%25d%3Fe%23f", "/a;b=1", "/?q=a%3Bb&c=%20+", "/caf%C3%A9", "//x"} {
-		for host, who := range map[string]string{k.box.host: "gateway", "lab." + k.domain: "sandboxd"} {
-			req, err := http.NewRequest(http.MethodGet, k.url(host, "/"), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			path, query, _ := strings.Cut(uri, "?")
-			req.URL.Opaque, req.URL.RawQuery = "//"+k.authority(host)+path, query
-			if _, e, err := ask(k.client(), req); err != nil || e.URI != uri || e.Via != who || e.Host != k.authority(host) {
-				t.Errorf("%s arrives at %s, %s as %s, %v", uri, e.Via, e.Host, e.URI, err)
+		req, err := http.NewRequest(http.MethodGet, k.url(host, "/"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path, query, _ := strings.Cut(uri, "?")
+		req.URL.Opaque, req.URL.RawQuery = "//"+k.authority(host)+path, query
+		req.Header = http.Header{"X-Forwarded-For": {"6.6.6.6"}, "Cookie": {"a=1"}, "Authorization": {"Bearer x"}}
+		_, e, err := ask(k.client(), req)
+		if err != nil || e.URI != uri || e.Host != k.authority(host) {
+			t.Errorf("%s arrives as %s at %s, %v", uri, e.URI, e.Host, err)
+		}
+		for name, want := range map[string]string{"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Proto": "https", "Cookie": "a=1", "Authorization": "Bearer x"} {
+			if got := e.Header.Get(name); got != want {
+				t.Errorf("%s arrives as %q", name, got)
 			}
 		}
-	}
-}
-
-func TestTraefik_RoutesFollowTheContainer(t *testing.T) {
-	k := newTraefikBed(t)
-	client := k.client()
-	engine(t, "stop", "-t", "0", k.box.container)
-	k.until(startLimit, "the direct route is gone", func() bool { return via(client, k.url(k.box.host, "/")) == "sandboxd" })
-	engine(t, "start", k.box.container)
-	k.until(5*time.Second, "the direct route is back", func() bool { return via(client, k.url(k.box.host, "/")) == "gateway" })
-
-	newDirectBoxOn(t, k.traefikProcess, "walled", "none") // as a strict sandbox, which nothing reaches
-	other := newDirectBox(t, k.traefikProcess, "other")
-	other.direct(k.traefikProcess)
-	if got := via(client, k.url("3000-walled."+k.domain, "/")); got != "sandboxd" {
-		t.Errorf("a sandbox without a network leads to %s", got)
-	}
-}
-
-// Freezing is nothing that Traefik hears of, and what it hears of others must not take the route away: forwardAuth thaws.
-func TestTraefik_AFrozenSandboxKeepsItsRoute(t *testing.T) {
-	k := newTraefikBed(t)
-	engine(t, "pause", k.box.container)
-	other := newDirectBox(t, k.traefikProcess, "other")
-	other.direct(k.traefikProcess)
-	k.auth.answers(func(http.ResponseWriter, *http.Request) {
-		if out, err := exec.Command("docker", "unpause", k.box.container).CombinedOutput(); err != nil {
-			t.Errorf("thaw: %v: %s", err, out)
-		}
-	})
-	if got := via(k.client(), k.url(k.box.host, "/")); got != "gateway" {
-		t.Errorf("a frozen sandbox leads to %s", got)
-	}
-}
-
-func TestTraefik_LeadsToNoContainerButSandboxes(t *testing.T) {
-	k := newTraefikBed(t)
-	newDirectBoxOn(t, k.traefikProcess, "foreign", "bridge", "--label", "sandboxd.instance=")
-	other := newDirectBox(t, k.traefikProcess, "other")
-	other.direct(k.traefikProcess) // so its events have been heard too
-	if got := via(k.client(), k.url("3000-foreign."+k.domain, "/")); got != "sandboxd" {
-		t.Errorf("a container that is no sandbox leads to %s", got)
 	}
 }

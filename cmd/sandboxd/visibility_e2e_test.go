@@ -336,7 +336,7 @@ func (p *person) publicAsleepAndOff(s *server, host string) {
 	p.pictures("code-off")
 }
 
-// TestBehind_PublicAndSharedPorts is the same by way of Traefik, over its direct route.
+// TestBehind_PublicAndSharedPorts is the same by way of Traefik.
 func TestBehind_PublicAndSharedPorts(t *testing.T) {
 	t.Parallel()
 	b := newBehind(t)
@@ -350,19 +350,9 @@ func TestBehind_PublicAndSharedPorts(t *testing.T) {
 			t.Errorf("%s: %d, want %d: %.200s", what, got, status, text)
 		}
 	}
-	direct := func(what string, header http.Header) {
-		t.Helper()
-		b.until(startLimit, what+" takes the direct route", func() bool {
-			if status, _ := visit("/head", header); status != http.StatusOK {
-				return false
-			}
-			because := b.rest("lab").Because
-			return len(because) > 0 && because[0].Kind == "direct"
-		})
-	}
 	want("private", nil, http.StatusUnauthorized)
 	b.setVisibility(echoPort, "public")
-	direct("anybody", nil)
+	want("public, anybody", nil, http.StatusOK)
 	for _, state := range []string{"frozen", "asleep"} {
 		b.sleeps("lab", state)
 		if status, text := b.submits(url, b.k.client(), nil); status != http.StatusOK {
@@ -379,7 +369,6 @@ func TestBehind_PublicAndSharedPorts(t *testing.T) {
 	}
 	cookie := b.redeem(url, link.Secret)
 	for what, header := range map[string]http.Header{"the secret": {"X-Sandboxd-Share": {link.Secret}}, "the cookie": {"Cookie": {"a=1; " + cookie}}} {
-		direct(what, header.Clone())
 		if status, text := visit("/head", header.Clone()); status != http.StatusOK || strings.Contains(text, "andboxd") || strings.Contains(text, link.Secret) {
 			t.Errorf("by %s the program is told: %d\n%s", what, status, text)
 		}

@@ -59,7 +59,7 @@ func (g *Guest) connect(ctx context.Context) {
 	if err != nil {
 		return // sandboxd is not there now; nobody wants a log line for every try
 	}
-	conn := newCarrier(dialled)
+	conn := newDescriptorConn(dialled)
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	var only http.Protocols

@@ -54,7 +54,6 @@ type Config struct {
 	IDE       string // where the versions of VS Code are; "" means wire.IDEPath
 	Version   string
 	Root      string       // of the files that are served; "" means /
-	Gateway   string       // where the gateway listens, such as "0.0.0.0:7880"; "" means that there is none
 	Terminals Tabs         // called once, when the set-up is known; nil means that there are none
 	Own       bool         // see above
 	Log       *slog.Logger // nil means no log
@@ -80,7 +79,6 @@ type Guest struct {
 	accounts *accounts
 	base     map[string]string // the environment that the image and the engine gave
 	programs
-	gateway *gateway
 	settler settler
 	serving sync.WaitGroup                   // handlers and terminals
 	opened  chan func(context.Context) error // lets the terminals live, sent at most once
@@ -116,7 +114,7 @@ func New(cfg Config) *Guest {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	g := &Guest{cfg: cfg, accounts: newAccounts("/etc/passwd", "/etc/group"),
-		base: baseEnv(os.Environ()), programs: programs{execs: newExecs(), ports: newPorts(cfg.Gateway)},
+		base: baseEnv(os.Environ()), programs: programs{execs: newExecs(), ports: newPorts()},
 		opened: make(chan func(context.Context) error, 1)}
 	g.services = newSupervisor(g.spawn)
 	g.ide = newIDE(cfg.IDE, g.spawnIDE)
@@ -126,7 +124,6 @@ func New(cfg Config) *Guest {
 		settle, started = giveBack, unmapProgram
 	}
 	g.settler = newSettler(settle, started)
-	g.gateway = newGateway(cfg.Gateway, g.settler.worked)
 	return g
 }
 
@@ -153,7 +150,6 @@ func (g *Guest) Run(ctx context.Context) error {
 	defer g.settler.stop()
 	g.serving.Go(func() { g.runTerminals(life) })
 	g.serving.Go(func() { g.files.Sweep(life) })
-	g.serving.Go(func() { g.gateway.run(life) })
 	linked := make(chan struct{})
 	go func() {
 		defer close(linked)

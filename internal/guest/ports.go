@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -38,7 +37,6 @@ const listens = "0A"
 // ports tells which TCP ports are open. Safe for concurrent use.
 type ports struct {
 	tables []string // the kernel's tables of sockets
-	own    string   // the gateway's port, which is nobody's business; "" for none
 
 	mu     sync.Mutex
 	last   wire.Ports
@@ -69,10 +67,8 @@ type opening struct {
 	inode string
 }
 
-func newPorts(gateway string) *ports {
-	p := &ports{tables: []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"}}
-	_, p.own, _ = net.SplitHostPort(gateway)
-	return p
+func newPorts() *ports {
+	return &ports{tables: []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"}}
 }
 
 // list gives the open ports as they are now, give or take a second.
@@ -95,7 +91,7 @@ func (p *ports) look() wire.Ports {
 		}
 		for o := range openings(f) {
 			before, ok := found[o.port]
-			if p.shows(o) && (ok && wider(o.addr, before.addr) || !ok && len(found) < maxFound) {
+			if reached(o.addr) && (ok && wider(o.addr, before.addr) || !ok && len(found) < maxFound) {
 				found[o.port] = o
 			}
 		}
@@ -119,13 +115,9 @@ func (p *ports) look() wire.Ports {
 	return l
 }
 
-// shows reports whether a socket is one that people are told of: not the guest's own, and one that DialPort reaches. On
-// other loopback addresses the engine's resolver listens.
-func (p *ports) shows(o opening) bool {
-	if p.own != "" && strconv.Itoa(o.port) == p.own {
-		return false
-	}
-	return !o.addr.IsLoopback() || o.addr == netip.IPv6Loopback() || o.addr == netip.AddrFrom4([4]byte{127, 0, 0, 1})
+// reached reports whether DialPort reaches a socket. On other loopback addresses the engine's resolver listens.
+func reached(a netip.Addr) bool {
+	return !a.IsLoopback() || a == netip.IPv6Loopback() || a == netip.AddrFrom4([4]byte{127, 0, 0, 1})
 }
 
 // wider reports whether more can reach a than b.

@@ -23,9 +23,9 @@ func line(address, state, inode string) string {
 }
 
 // tables gives ports that reads these texts.
-func tables(t *testing.T, own string, texts ...string) *ports {
+func tables(t *testing.T, texts ...string) *ports {
 	t.Helper()
-	p := &ports{own: own}
+	p := &ports{}
 	for i, text := range texts {
 		file := filepath.Join(t.TempDir(), strconv.Itoa(i))
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
@@ -41,12 +41,11 @@ func TestPorts_AreReadFromTheKernelsTables(t *testing.T) {
 		line("00000000:1F90", listens, "0") + // 0.0.0.0:8080
 		line("0100007F:1F90", listens, "0") + // the same, on loopback alone
 		line("0B00007F:A0A1", listens, "0") + // 127.0.0.11: the engine's resolver
-		line("00000000:1EC8", listens, "0") + // 7880: the gateway
 		line("0100007F:1388", "01", "0") // 5000: a connection
 	six := tableHead + line("00000000000000000000000001000000:1770", listens, "0") + // [::1]:6000
 		line("0000000000000000FFFF00000100007F:1B58", listens, "0") + // ::ffff:127.0.0.1:7000
 		line("00000000000000000000000000000000:0BB8", listens, "0") // [::]:3000
-	got := tables(t, "7880", four, six, "").list()
+	got := tables(t, four, six, "").list()
 	want := wire.Ports{{Port: 3000, Address: "::"}, {Port: 6000, Address: "::1"}, {Port: 7000, Address: "127.0.0.1"},
 		{Port: 8080, Address: "0.0.0.0"}}
 	if !slices.Equal(got, want) {
@@ -60,7 +59,7 @@ func TestPorts_AreReadFromTheKernelsTables(t *testing.T) {
 func TestPorts_OddTablesShowNothing(t *testing.T) {
 	odd := "\n\nrubbish\n" + line("zz00007F:0BB8", listens, "0") + line("0100007F", listens, "0") + line("0100007F:0000", listens, "0") +
 		line("0100007F:FFFFF", listens, "0") + line("01:0BB8", listens, "0") + strings.Repeat("x", 1<<20)
-	if got := tables(t, "", odd).list(); len(got) != 0 {
+	if got := tables(t, odd).list(); len(got) != 0 {
 		t.Errorf("got %+v", got)
 	}
 	if got := (&ports{tables: []string{"/no/such"}}).list(); len(got) != 0 {
@@ -73,7 +72,7 @@ func TestPorts_ManyAreCut(t *testing.T) {
 	for port := 60000; port > 1000; port-- {
 		b.WriteString(line("00000000:"+strings.ToUpper(strconv.FormatInt(int64(port), 16)), listens, "0"))
 	}
-	got := tables(t, "", b.String()).list()
+	got := tables(t, b.String()).list()
 	if len(got) != wire.MaxOpenPorts || got.Check() != nil {
 		t.Errorf("got %d ports, %v", len(got), got.Check())
 	}
@@ -91,7 +90,7 @@ func TestPorts_KernelAddressesAreReadWordByWord(t *testing.T) {
 func FuzzPorts(f *testing.F) {
 	f.Add(tableHead + line("0100007F:0BB8", listens, "0"))
 	f.Fuzz(func(t *testing.T, text string) {
-		l := tables(t, "7880", text).list()
+		l := tables(t, text).list()
 		if err := l.Check(); err != nil {
 			t.Fatalf("%+v: %v", l, err)
 		}
@@ -117,7 +116,7 @@ func TestPorts_TellTheProgramThatListens(t *testing.T) {
 	}
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
 	port := l.Addr().(*net.TCPAddr).Port
-	p := newPorts("")
+	p := newPorts()
 	found := func() wire.PortOpen {
 		p.taken = p.taken.Add(-portsPause)
 		all := p.list()

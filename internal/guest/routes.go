@@ -9,7 +9,7 @@ import (
 )
 
 // routes is everything that sandboxd can ask over the link.
-func (g *Guest) routes(link *carrier) http.Handler {
+func (g *Guest) routes(link *descriptorConn) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+wire.PathSetup, func(w http.ResponseWriter, r *http.Request) { g.serveSetup(w, r, link) })
 	mux.HandleFunc("POST "+wire.PathExec, g.serveExec)
@@ -28,7 +28,6 @@ func (g *Guest) routes(link *carrier) http.Handler {
 	mux.HandleFunc("POST "+wire.PathServices+"/{name}/start", g.serveServiceStart)
 	mux.HandleFunc("POST "+wire.PathServices+"/{name}/restart", g.serveServiceRestart)
 	mux.HandleFunc("POST "+wire.PathServices+"/{name}/stop", g.serveServiceStop)
-	mux.HandleFunc("GET "+wire.PathActivity, g.serveActivity)
 	mux.HandleFunc("GET "+wire.PathPorts, g.servePorts)
 	mux.HandleFunc("GET "+wire.PathPortsWatch, g.serveWatchPorts)
 	g.fileRoutes(mux)

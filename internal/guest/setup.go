@@ -13,7 +13,7 @@ import (
 
 // serveSetup takes the set-up and answers with what there is. The same set-up again, after a reconnect, changes
 // nothing that runs.
-func (g *Guest) serveSetup(w http.ResponseWriter, r *http.Request, link *carrier) {
+func (g *Guest) serveSetup(w http.ResponseWriter, r *http.Request, link *descriptorConn) {
 	var s wire.Setup
 	if err := wire.Decode(r.Body, wire.MaxSetup, &s); err != nil {
 		fail(w, problem(wire.CodeInvalid, "The set-up cannot be read: "+err.Error()))
@@ -40,7 +40,7 @@ func (g *Guest) serveSetup(w http.ResponseWriter, r *http.Request, link *carrier
 // order keeps set-ups from overtaking each other: on one connection none counts that is older than the last.
 type order struct {
 	mu       sync.Mutex // held while one is taken in
-	from     *carrier
+	from     *descriptorConn
 	revision int64
 }
 
@@ -55,7 +55,6 @@ func (g *Guest) setUp(s wire.Setup, hello *wire.Hello) {
 	g.mu.Lock()
 	g.setup = s
 	g.mu.Unlock()
-	g.gateway.take(s.GatewayKey)
 	sh := g.shell()
 	giveHome(g.cfg.Home, sh.UID, sh.GID)
 	hello.User, hello.Home, hello.Shell = sh.User, sh.Home, sh.Path

@@ -11,7 +11,7 @@ import (
 )
 
 // says gives a guest a set-up of one service on a connection.
-func (g *Guest) says(t *testing.T, ctx context.Context, link *carrier, service string, revision int64) {
+func (g *Guest) says(t *testing.T, ctx context.Context, link *descriptorConn, service string, revision int64) {
 	t.Helper()
 	s := wire.Setup{Protocol: wire.Protocol, Revision: revision, Services: []wire.Service{{Name: service, Command: []string{"true"}}}}
 	b, err := wire.Encode(wire.MaxSetup, &s)
@@ -33,7 +33,7 @@ func TestSetup_OneThatWasOvertakenCountsNoMore(t *testing.T) {
 			t.Errorf("services %+v, want %s", l, want)
 		}
 	}
-	first, second := &carrier{}, &carrier{}
+	first, second := &descriptorConn{}, &descriptorConn{}
 	g.says(t, t.Context(), first, "one", 1)
 	g.says(t, t.Context(), first, "three", 3)
 	g.says(t, t.Context(), first, "two", 2) // it was on its way for longer

@@ -26,9 +26,9 @@ const (
 // linger is how long what came before a reset may take to be passed on.
 const linger = time.Second
 
-// servePort answers CONNECT: it connects to whatever listens on that port and hands the connection over, where that is
+// servePort answers CONNECT: it connects to whatever listens on that port and passes the connection, where that is
 // asked for and possible, or joins the stream to it.
-func (g *Guest) servePort(w http.ResponseWriter, r *http.Request, link *carrier) {
+func (g *Guest) servePort(w http.ResponseWriter, r *http.Request, link *descriptorConn) {
 	host, portText, err := net.SplitHostPort(r.Host)
 	port, err2 := strconv.ParseUint(portText, 10, 16)
 	if err != nil || err2 != nil || host != "127.0.0.1" || port == 0 {
@@ -44,9 +44,9 @@ func (g *Guest) servePort(w http.ResponseWriter, r *http.Request, link *carrier)
 		fail(w, problem(wire.CodeUnavailable, "Port "+portText+" in the sandbox does not answer."))
 		return
 	}
-	if r.Header.Get(wire.HandoverHeader) == "1" {
-		if cookie, ok := link.hand(conn); ok {
-			w.Header().Set(wire.HandoverHeader, strconv.FormatUint(cookie, 10))
+	if r.Header.Get(wire.DescriptorHeader) == "1" {
+		if cookie, ok := link.pass(conn); ok {
+			w.Header().Set(wire.DescriptorHeader, strconv.FormatUint(cookie, 10))
 			w.WriteHeader(http.StatusOK)
 			return
 		}

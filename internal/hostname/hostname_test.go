@@ -211,7 +211,7 @@ func FuzzCheckName(f *testing.F) {
 	hosts := mustNew(f, "http://localhost:8080")
 	f.Fuzz(func(t *testing.T, name string) {
 		if CheckName(name) != nil {
-			if hosts.Labels("id", name, nil) != nil {
+			if hosts.Labels("id", name) != nil {
 				t.Fatalf("%q is no name but has labels", name)
 			}
 			return

@@ -1,7 +1,6 @@
 package hostname
 
 import (
-	"fmt"
 	"net"
 	"net/url"
 	"strconv"
@@ -33,10 +32,9 @@ type Target struct {
 
 // Hosts makes and reads the hosts under one domain. It is a value; make it with New.
 type Hosts struct {
-	Scheme  string // "http" or "https"
-	Domain  string // lower case, without port and trailing dot: "localhost", "box.example.com"
-	Port    string // as browsers write it in a URL: "" when it is the scheme's default
-	Network string // engine network of the sandboxes, for Traefik's label; "" leaves it out
+	Scheme string // "http" or "https"
+	Domain string // lower case, without port and trailing dot: "localhost", "box.example.com"
+	Port   string // as browsers write it in a URL: "" when it is the scheme's default
 }
 
 // maxDomain leaves room for a label before the domain in the 253 characters of a host name.
@@ -120,7 +118,7 @@ func (h Hosts) Host(t Target) string {
 	case Terminal:
 		return t.Name + "." + h.Domain
 	case Port:
-		return fmt.Sprintf("%d-%s.%s", t.Port, t.Name, h.Domain)
+		return strconv.Itoa(t.Port) + "-" + t.Name + "." + h.Domain
 	case IDE:
 		return codePrefix + t.Name + "." + h.Domain
 	case Service:

@@ -146,25 +146,6 @@ func (w *world) work(during span, cores float64, network int64) {
 	w.begin(during.to, func() { w.bend(func(f *fake) { f.cores, f.network = f.cores-cores, f.network-network }) })
 }
 
-// direct is a request on the direct route, which Traefik asks about and then leads past sandboxd: bytes flow all the
-// time, or at its beginning only.
-func (w *world) direct(during span, flowing, unattended bool) {
-	w.begin(during.from, func() {
-		w.tracker.Touch(box, idle.Use{Kind: idle.Direct, Detail: "GET /", Unattended: unattended})
-		w.bend(func(f *fake) { f.inFlight++; f.flowing = flowing; f.byteAt = time.Now() })
-		rest(w.play, during.to-during.from)
-		w.bend(func(f *fake) { f.inFlight--; f.flowing = false })
-	})
-}
-
-// waits is a request on the direct route that its program answers at its end; a byte of it flows now and then.
-func (w *world) waits(during span, every time.Duration) {
-	w.direct(during, false, true)
-	w.begin(during.from, func() { w.bend(func(f *fake) { f.waiting++ }) })
-	w.begin(during.to, func() { w.bend(func(f *fake) { f.waiting-- }) })
-	w.each(during, every, func() { w.bend(func(f *fake) { f.byteAt = time.Now() }) })
-}
-
 // because gives the kinds that keep the box awake now.
 func (w *world) because() []idle.Kind {
 	synctest.Wait()

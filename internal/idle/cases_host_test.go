@@ -192,21 +192,4 @@ var hostCases = []story{
 		until: 5 * time.Hour,
 		want:  []string{"4h0m3s asleep"},
 	},
-	{
-		name: "guest that does not answer, rests by the engine's word",
-		play: func(w *world) {
-			w.bend(func(f *fake) { f.deaf = fault.New(fault.Unavailable, "The guest does not answer.") })
-		},
-		until: time.Hour,
-		want:  []string{"15m0s frozen"},
-	},
-	{
-		name: "guest that does not answer but works by the engine's word, stays",
-		play: func(w *world) {
-			w.bend(func(f *fake) { f.deaf = fault.New(fault.Unavailable, "The guest does not answer.") })
-			w.work(always(0), 1, 0)
-		},
-		until:   time.Hour,
-		because: []idle.Kind{idle.Work},
-	},
 }

@@ -146,53 +146,6 @@ var programCases = []story{
 		until: 8 * time.Hour,
 		want:  []string{"3h15m0s frozen", "7h0m3s asleep"},
 	},
-	{
-		name: "download on the direct route at 1 MB/s, stays until its end",
-		play: func(w *world) {
-			w.direct(span{0, 3 * time.Hour}, true, false)
-			w.work(span{0, 3 * time.Hour}, 0.01, 1e6)
-		},
-		until:   3*time.Hour - time.Minute,
-		because: []idle.Kind{idle.Direct, idle.Work},
-	},
-	{
-		name:    "download on the direct route over a slow line, stays until its end",
-		play:    func(w *world) { w.direct(span{0, 6 * time.Hour}, true, false) },
-		until:   6 * time.Hour,
-		because: []idle.Kind{idle.Direct},
-	},
-	{
-		name:    "request on the direct route that its program is slow to take, stays until its end",
-		play:    func(w *world) { w.waits(span{0, 6 * time.Hour}, 9*time.Minute) },
-		until:   6*time.Hour - time.Minute,
-		because: []idle.Kind{idle.Direct},
-	},
-	{
-		name: "request on the direct route that is long over for everybody but the guest, rests",
-		play: func(w *world) { w.waits(always(0), 1000*time.Hour) },
-		// It is first looked at after 14 minutes, when it has been silent for too long.
-		until: night,
-		want:  []string{"1h15m0s frozen", "5h0m3s asleep"},
-	},
-	{
-		name: "request on the direct route that a forgotten page keeps open, rests",
-		play: func(w *world) { w.direct(always(0), false, false) },
-		// It may have a reader for an hour. The last look within that hour counts.
-		until: night,
-		want:  []string{"1h15m0s frozen", "5h0m3s asleep"},
-	},
-	{
-		name: "polls on the direct route from a forgotten page, rest",
-		play: func(w *world) {
-			w.click(0)
-			w.each(always(time.Second), 10*time.Second, func() {
-				w.tracker.Touch(box, idle.Use{Kind: idle.Direct, Detail: "GET /api", Unattended: true})
-				w.bend(func(f *fake) { f.byteAt = time.Now() })
-			})
-		},
-		until: night,
-		want:  []string{"1h14m51s frozen", "4h59m54s asleep"},
-	},
 }
 
 // workCases are what goes on inside by itself.

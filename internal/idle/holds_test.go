@@ -203,7 +203,7 @@ func TestStatus_NamesEveryKindHoweverManyHoldsThereAre(t *testing.T) {
 		for i := range 20 {
 			w.tracker.Begin(box, idle.Use{Kind: idle.Web, Detail: fmt.Sprint("GET /", i)})
 		}
-		others := []idle.Kind{idle.Stream, idle.Terminal, idle.Exec, idle.Files, idle.Direct, idle.Work}
+		others := []idle.Kind{idle.Stream, idle.Terminal, idle.Exec, idle.Files, idle.Work}
 		for _, kind := range others {
 			w.tracker.Touch(box, idle.Use{Kind: kind})
 		}
@@ -212,7 +212,7 @@ func TestStatus_NamesEveryKindHoweverManyHoldsThereAre(t *testing.T) {
 		for _, r := range got {
 			counts[r.Kind]++
 		}
-		want := map[idle.Kind]int{idle.Held: 9, idle.Web: 1}
+		want := map[idle.Kind]int{idle.Held: 9, idle.Web: 2}
 		for _, kind := range others {
 			want[kind] = 1
 		}

@@ -5,8 +5,8 @@
 // something goes through them, not because they are open. What may be a forgotten page's doing is unattended: it counts for an
 // hour after the last thing that a person or a program has done on purpose, and not longer; and not at all once somebody has
 // put the sandbox to rest by hand. Work inside counts by itself: before a sandbox is put to rest the engine is asked what it
-// uses of processor, network and disk, and the program inside what flows on the direct route. Looking does not count:
-// dashboards, lists, metrics, health checks and probes begin no use here.
+// uses of processor, network and disk. Looking does not count: dashboards, lists, metrics, health checks and probes begin no
+// use here.
 //
 // It does not decide what is attended (whoever sees the use does; it only tells them what comes at equal pauses), it keeps no
 // history, it wakes nothing but what somebody else has frozen under a request in flight or a stream, and it changes no state
@@ -32,11 +32,10 @@ const (
 	Exec     Kind = "exec"     // a command that runs
 	Files    Kind = "files"    // reading or writing files
 	Held     Kind = "hold"     // somebody says so, for a time
-	Direct   Kind = "direct"   // traffic that goes past sandboxd, straight to the sandbox
 	Work     Kind = "work"     // processor, network or disk in use, by whatever
 )
 
-var kinds = []Kind{Web, Stream, Terminal, Exec, Files, Held, Direct, Work}
+var kinds = []Kind{Web, Stream, Terminal, Exec, Files, Held, Work}
 
 // kindSet is a set of kinds, one bit each. Kinds that are not ours share a bit.
 type kindSet uint16

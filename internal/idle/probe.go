@@ -3,6 +3,7 @@ package idle
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"sandboxd/internal/fault"
@@ -19,33 +20,13 @@ const (
 	// From these averages on it is work.
 	workCores = 0.05
 	workBytes = 32 << 10 // a second, network and disk together
-	// maxSilence is how many passes a guest that does not answer is waited for, before the engine's word is enough.
-	maxSilence = 3
-	// A request in flight whose bytes keep flowing (none of at least steadyLooks looks over leastSpan saw a longer pause
-	// than steadyPause) is a transfer, whoever watches; a page's polls and a stream's keep-alives have pauses.
-	steadyLooks = 3
-	steadyPause = 2 * time.Second
-	// silentLimit is how long after the last byte a request that waits for its program is believed to do so. It is as long
-	// as the gateway, and sandboxd's proxy, wait for an answer to begin: then they end it.
-	silentLimit = 10 * time.Minute
 )
 
-// Traffic is what a guest says of its direct route.
-type Traffic struct {
-	InFlight int           // requests that are not fully answered
-	Waiting  int           // those of them that the program has not taken whole or not begun to answer; older guests say none
-	Quiet    time.Duration // since a byte last flowed; below zero: none ever did
-}
-
-// probe is what the engine and the guest have said lately of one running sandbox.
+// probe is what the engine has said lately of one running sandbox.
 type probe struct {
 	first, last sample // the ends of the span that is averaged
 	works       bool   // the engine's last word was that it works
-	direct      bool   // the guest's last word was that a request is in flight
 	failing     bool   // the engine gave no word, and the log has it
-	silent      int    // passes in a row without a word from the guest
-	looks       int    // in a row that saw bytes flow
-	steady      time.Time
 }
 
 // sample is what the engine said at a moment.
@@ -63,7 +44,7 @@ func (r *Reaper) wantsProbe(p *plan) bool {
 		return false
 	}
 	b := p.probe
-	if p.near(time.Now()) || (b.works || b.direct) && onlyProbes(p.status.Because) {
+	if p.near(time.Now()) || b.works && onlyProbes(p.status.Because) {
 		return true
 	}
 	*b = probe{}
@@ -77,23 +58,15 @@ func (p *plan) near(now time.Time) bool {
 
 // onlyProbes reports whether nothing but what the probe itself has found uses a sandbox.
 func onlyProbes(because []Reason) bool {
-	for _, reason := range because {
-		if reason.Kind != Work && reason.Kind != Direct {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(because, func(r Reason) bool { return r.Kind != Work })
 }
 
-// ask asks the guest and the engine, counts what they say as use, and reckons p anew. p waits when they could not say
-// enough.
+// ask asks the engine, counts what it says as use, and reckons p anew. p waits when it could not say enough.
 func (r *Reaper) ask(ctx context.Context, p *plan) {
 	near := p.step.to != ""
-	r.askGuest(ctx, p)
 	known := r.askEngine(ctx, p)
 	r.reckon(p)
-	silent := p.probe.silent
-	p.waits = !near || !known || silent > 0 && silent <= maxSilence
+	p.waits = !near || !known
 }
 
 // askEngine takes a sample and counts work. False when there is no verdict yet: the engine does not answer, or the
@@ -200,53 +173,4 @@ func speed(rate float64) string {
 		return digits(rate/1e3) + " kB/s"
 	}
 	return digits(rate/1e6) + " MB/s"
-}
-
-// askGuest counts what flows on the direct route. A request that waits for its program is in flight, as through the proxy.
-// Once it is being answered it is a stream: it was counted when it came, so what the guest adds is unattended, but for a
-// transfer that goes on steadily.
-func (r *Reaper) askGuest(ctx context.Context, p *plan) {
-	if r.c.Activity == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
-	t, err := r.c.Activity(ctx, p.s.ID)
-	b, now := p.probe, time.Now()
-	b.direct = err == nil && t.InFlight > 0
-	if err != nil {
-		b.silent++
-		b.looks = 0
-		return
-	}
-	b.silent = 0
-	use, by := Use{Kind: Direct}, byPage
-	if b.flows(t, now) >= p.step.least() {
-		by = byNobody
-	}
-	if t.Waiting > 0 && t.Quiet >= 0 && t.Quiet <= silentLimit {
-		by = byPerson
-	}
-	switch {
-	case t.InFlight > 0:
-		use.Detail = "in flight"
-		r.c.Tracker.moment(p.s.Name, use, by, now)
-	case t.Quiet >= 0:
-		r.c.Tracker.moment(p.s.Name, use, by, now.Add(-t.Quiet))
-	}
-}
-
-// flows notes one look at the direct route, and says for how long a transfer has been seen to go on steadily.
-func (b *probe) flows(t Traffic, now time.Time) time.Duration {
-	if t.InFlight <= 0 || t.Quiet < 0 || t.Quiet > steadyPause {
-		b.looks = 0
-		return 0
-	}
-	if b.looks++; b.looks == 1 {
-		b.steady = now
-	}
-	if b.looks < steadyLooks {
-		return 0
-	}
-	return now.Sub(b.steady)
 }

@@ -61,8 +61,6 @@ type Config struct {
 	// Usage asks the engine what the sandbox of an id has used; nil when the engine cannot tell. Kinds as for
 	// sandbox.Freezer.
 	Usage func(ctx context.Context, id string) (sandbox.Usage, error)
-	// Activity asks the guest of an id for its direct route. nil when there is no direct route.
-	Activity func(ctx context.Context, id string) (Traffic, error)
 	// Memory tells how many bytes the host has available, has in all, and has free in swap; nil turns off pressure.
 	Memory func() (available, total, swapFree int64, err error)
 	// DropPooled gives up one sandbox that was made in advance, and says whether there was one; may be nil.

@@ -70,14 +70,8 @@ func (t *Tracker) Touch(name string, u Use) {
 	case u.Unattended:
 		by = byPage
 	}
-	t.moment(name, u, by, now)
-}
-
-// moment registers a moment of use, which may have been a while ago.
-func (t *Tracker) moment(name string, u Use, by doing, at time.Time) {
-	now := time.Now()
 	c := t.lock(name, now)
-	told := c.moment(u, by, at) && c.appears(u.Kind.bit(), now)
+	told := c.moment(u, by, now) && c.appears(u.Kind.bit(), now)
 	c.mu.Unlock()
 	t.tell(name, told)
 }

@@ -170,11 +170,11 @@ func TestStatus_AlikeReasonsAreOneAndTheOldestIsFirst(t *testing.T) {
 		time.Sleep(time.Second)
 		tracker.Begin(box, command)
 		tracker.Begin(box, page)
-		tracker.Touch(box, idle.Use{Kind: idle.Direct, Detail: "GET /"})
+		tracker.Touch(box, idle.Use{Kind: idle.Stream, Detail: "events"})
 		want := []idle.Reason{
 			{Kind: idle.Web, Detail: "GET /lab", Since: began},
 			{Kind: idle.Exec, Detail: "make test", Since: began.Add(time.Second)},
-			{Kind: idle.Direct, Detail: "GET /", Since: began.Add(time.Second)},
+			{Kind: idle.Stream, Detail: "events", Since: began.Add(time.Second)},
 		}
 		if diff := cmp.Diff(want, tracker.Status(box).Because); diff != "" {
 			t.Errorf("reasons differ (-want +got):\n%s", diff)

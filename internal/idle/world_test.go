@@ -50,10 +50,9 @@ type world struct {
 type fake struct {
 	manager
 	engineFake
-	guestFake
 	memory struct{ available, swap int64 } // of the host
 	pooled int                             // sandboxes in the pool
-	asked  int                             // questions to engine and guests
+	asked  int                             // questions to the engine
 }
 
 type manager struct {
@@ -74,14 +73,6 @@ type engineFake struct {
 	cores     float64   // in use now, by all sandboxes together
 	network   int64     // bytes a second now
 	metered   time.Time // until when used is reckoned
-}
-
-type guestFake struct {
-	inFlight int       // on the direct route
-	waiting  int       // those of them that are not answered
-	byteAt   time.Time // when one last flowed there
-	flowing  bool      // bytes flow all the time
-	deaf     error     // why it does not answer
 }
 
 // within runs a story in fake time, with the sandboxes that it names, all running and fresh.
@@ -108,7 +99,7 @@ func newWorld(t *testing.T) *world {
 	w.memory.available = 8 << 30
 	w.metered = w.began
 	w.config = idle.Config{
-		Tracker: w.tracker, Sandboxes: w, Usage: w.usage, Activity: w.activity, Memory: w.free, DropPooled: w.dropPooled,
+		Tracker: w.tracker, Sandboxes: w, Usage: w.usage, Memory: w.free, DropPooled: w.dropPooled,
 		Settle: settle, Reserve: 1 << 30, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	w.add(box, catalog.Rest{})
@@ -292,9 +283,6 @@ func (w *world) meter() {
 	span := now.Sub(w.metered)
 	w.used.CPU += time.Duration(w.cores * float64(span))
 	w.used.Network += int64(float64(w.network) * span.Seconds())
-	if w.flowing {
-		w.byteAt = now
-	}
 	w.metered = now
 }
 
@@ -307,18 +295,6 @@ func (w *world) usage(context.Context, string) (sandbox.Usage, error) {
 		return sandbox.Usage{}, w.uncounted
 	}
 	return w.used, w.engine
-}
-
-func (w *world) activity(context.Context, string) (idle.Traffic, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.meter()
-	w.asked++
-	quiet := time.Since(w.byteAt)
-	if w.byteAt.IsZero() {
-		quiet = -1
-	}
-	return idle.Traffic{InFlight: w.inFlight, Waiting: w.waiting, Quiet: quiet}, w.deaf
 }
 
 func (w *world) free() (available, total, swapFree int64, err error) {

@@ -113,7 +113,7 @@ func (b *box) run(ctx context.Context) {
 			return
 		}
 		greeted.Go(func() {
-			s := b.greet(ctx, newHands(conn, &b.closer))
+			s := b.greet(ctx, newDescriptorConn(conn, &b.closer))
 			<-room
 			if s != nil {
 				b.keep(s)
@@ -136,7 +136,7 @@ func (b *box) unhindered(ctx context.Context) bool {
 }
 
 // greet says hello to who has dialled in and gives the session, or nil.
-func (b *box) greet(ctx context.Context, conn *hands) *Session {
+func (b *box) greet(ctx context.Context, conn *descriptorConn) *Session {
 	ctx, cancel := context.WithTimeout(ctx, b.hub.pace.hello)
 	defer cancel()
 	b.mu.Lock()

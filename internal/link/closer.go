@@ -11,7 +11,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// Bounds of closing what a guest has had in its hands.
+// Bounds of closing what a guest has had a descriptor of.
 const (
 	closeSlow = time.Second // a close that takes longer is the guest's doing
 	drainMost = 1024        // messages of one socket that are looked at for descriptors
@@ -113,7 +113,7 @@ func calm(fd int) {
 func drain(fd int) {
 	_ = syscall.Shutdown(fd, syscall.SHUT_RD) // nothing more comes
 	_ = syscall.SetNonblock(fd, true)
-	beside := make([]byte, syscall.CmsgSpace(wire.MaxHandover*4))
+	beside := make([]byte, syscall.CmsgSpace(wire.MaxDescriptors*4))
 	var piece [4096]byte
 	for range drainMost {
 		conn, _, err := syscall.Accept4(fd, syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC)

@@ -166,7 +166,7 @@ func TestCloser_NothingNewComesWhileACloseIsHeldUp(t *testing.T) {
 	_ = dialIn(t, socket) // accepted: the hub was waiting already
 	l := lie(t, socket, nil, nil)
 	prompt(t, "expecting another", func() { _, _ = h.Expect("other", wire.Setup{}) })
-	if h.Knows("box") {
+	if b.live() {
 		t.Error("it has come")
 	}
 	close(held)

@@ -28,7 +28,7 @@ func (s *Session) DialPort(ctx context.Context, port int) (net.Conn, error) {
 		return nil, fault.New(fault.Invalid, "There is no port %d.", port)
 	}
 	c, err := s.dialPort(ctx, fmt.Sprintf("127.0.0.1:%d", port))
-	if errors.Is(err, errEmpty) { // once: nothing is asked to be handed over for a while after that
+	if errors.Is(err, errEmpty) { // once: nothing is asked to be passed for a while after that
 		c, err = s.dialPort(ctx, fmt.Sprintf("127.0.0.1:%d", port))
 	}
 	if errors.Is(err, ErrNothingListens) {
@@ -37,19 +37,19 @@ func (s *Session) DialPort(ctx context.Context, port int) (net.Conn, error) {
 	return c, err
 }
 
-// dialPort connects to an address of the sandbox: by a connection that the guest hands over, or else by a stream.
+// dialPort connects to an address of the sandbox: by a connection that the guest passes, or else by a stream.
 func (s *Session) dialPort(ctx context.Context, to string) (net.Conn, error) {
 	req, err := http.NewRequest(http.MethodConnect, "http://"+to, nil)
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
-	if !s.hands.reserve() {
+	if !s.descriptors.reserve() {
 		return s.dial(ctx, req, to)
 	}
-	req.Header.Set(wire.HandoverHeader, "1")
+	req.Header.Set(wire.DescriptorHeader, "1")
 	c, err := s.dial(ctx, req, to)
-	if _, ok := c.(*handed); !ok {
-		s.hands.release()
+	if _, ok := c.(*passedConn); !ok {
+		s.descriptors.release()
 	}
 	return c, err
 }
@@ -98,7 +98,7 @@ func (s *Session) dial(ctx context.Context, req *http.Request, to string) (net.C
 		out.Close()
 		return nil, err
 	}
-	if number := r.Header.Get(wire.HandoverHeader); number != "" && req.Header.Get(wire.HandoverHeader) != "" {
+	if number := r.Header.Get(wire.DescriptorHeader); number != "" && req.Header.Get(wire.DescriptorHeader) != "" {
 		defer cancel(nil)
 		defer out.Close()
 		defer r.close()
@@ -164,7 +164,7 @@ func (c *conn) pump(to net.Conn) {
 	}
 }
 
-// pass hands n bytes to the reader. A buffer is taken only now, so that a connection that waits holds none.
+// pass gives n bytes to the reader. A buffer is taken only now, so that a connection that waits holds none.
 func (c *conn) pass(to net.Conn, n int) error {
 	buf := frameBuffers.Get().(*[wire.FrameHead + wire.MaxFrame]byte)
 	defer frameBuffers.Put(buf)

@@ -4,7 +4,7 @@ import "time"
 
 // TakeNothing has the session take over no connections.
 func (s *Session) TakeNothing() {
-	s.hands.mu.Lock()
-	defer s.hands.mu.Unlock()
-	s.hands.pause = time.Now().Add(time.Hour)
+	s.descriptors.mu.Lock()
+	defer s.descriptors.mu.Unlock()
+	s.descriptors.pause = time.Now().Add(time.Hour)
 }

@@ -339,9 +339,9 @@ func TestSession_SilenceCostsCallersTheirTimeAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestActivity_IsUnknownToAnOlderGuest(t *testing.T) {
+func TestSession_WhatAnOlderGuestDoesNotKnowIsNotFound(t *testing.T) {
 	_, s := liarSession(t, http.NotFound)
-	if _, err := s.Activity(within(t)); fault.KindOf(err) != fault.NotFound {
+	if _, err := s.Terminals(within(t)); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("got %v", err)
 	}
 }

@@ -14,9 +14,6 @@ package link
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -40,7 +37,6 @@ const eventBuffer = 4096
 // Hub listens for guests. Safe for concurrent use.
 type Hub struct {
 	root  string
-	keys  [sha256.Size]byte // from which the sandboxes' gateway keys are made; of this run alone
 	log   *slog.Logger
 	pace  pace
 	ide   IDE // nil for none
@@ -73,25 +69,8 @@ func NewHub(root string, log *slog.Logger) *Hub {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	h := &Hub{root: root, log: log, pace: defaultPace, bus: event.NewBus[Event](eventBuffer),
+	return &Hub{root: root, log: log, pace: defaultPace, bus: event.NewBus[Event](eventBuffer),
 		turn: make(chan struct{}, 1), boxes: map[string]*box{}}
-	rand.Read(h.keys[:]) // never fails
-	return h
-}
-
-// GatewayKey gives the key of wire.NewPass for the gateway of id, which its guest learns with its set-up. It is another
-// one for every sandbox and every hub: the passes of an earlier one are worth nothing.
-func (h *Hub) GatewayKey(id string) []byte {
-	mac := hmac.New(sha256.New, h.keys[:])
-	mac.Write([]byte(id))
-	return mac.Sum(nil)
-}
-
-// Knows says whether the guest of id is connected, and so knows its gateway's key: after a start of sandboxd that takes it
-// a moment.
-func (h *Hub) Knows(id string) bool {
-	b := h.box(id)
-	return b != nil && b.live()
 }
 
 // Run accepts guests and keeps their connections until ctx ends; then it drops them and returns when all that it
@@ -121,7 +100,7 @@ func (h *Hub) Run(ctx context.Context) error {
 // and makes the folder and the socket anew when somebody has removed them. Kinds: Invalid, Unavailable
 // (the folder cannot be made, or the hub has ended).
 func (h *Hub) Expect(id string, s wire.Setup) (folder string, err error) {
-	s.Protocol, s.GatewayKey = wire.Protocol, h.GatewayKey(id)
+	s.Protocol = wire.Protocol
 	setup, err := newTerms(s)
 	if err != nil {
 		return "", err

@@ -229,7 +229,7 @@ func TestMeter_FollowsFramesHoweverTheyAreCut(t *testing.T) {
 	add(1, 300)  // headers
 	add(0, 70000)
 	for _, cut := range []int{1, 2, 3, 9, 10, 64, len(stream)} {
-		m := newMeter(nil)
+		m := newFrameLimiter(nil)
 		total := 0
 		for rest := stream; len(rest) > 0; {
 			n := min(cut, len(rest))
@@ -246,16 +246,16 @@ func TestMeter_FollowsFramesHoweverTheyAreCut(t *testing.T) {
 	}
 }
 
-// FuzzMeter: however a guest's bytes are cut, the same frames are counted.
-func FuzzMeter(f *testing.F) {
+// FuzzFrameLimiter: however a guest's bytes are cut, the same frames are counted.
+func FuzzFrameLimiter(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 0, 0, 0, 0, 0, 1, 'x', 0, 0, 0, 4, 0, 0, 0, 0, 0}, 3)
 	f.Add([]byte{0xff, 0xff, 0xff, 9, 0, 0, 0, 0, 0}, 1)
 	f.Fuzz(func(t *testing.T, stream []byte, cut int) {
 		if cut < 1 {
 			return
 		}
-		whole, wholeErr := newMeter(nil).count(stream)
-		m := newMeter(nil)
+		whole, wholeErr := newFrameLimiter(nil).count(stream)
+		m := newFrameLimiter(nil)
 		total, err := 0, error(nil)
 		for rest := stream; len(rest) > 0 && err == nil; {
 			n := min(cut, len(rest))

@@ -13,10 +13,10 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// bothWays runs a test with connections that the guest hands over, and with streams of the link.
+// bothWays runs a test with connections that the guest passes, and with streams of the link.
 func bothWays(t *testing.T, test func(t *testing.T, s *link.Session)) {
 	t.Helper()
-	t.Run("handed over", func(t *testing.T) { test(t, connect(t, wire.Setup{})) })
+	t.Run("passed", func(t *testing.T) { test(t, connect(t, wire.Setup{})) })
 	t.Run("through the link", func(t *testing.T) {
 		s := connect(t, wire.Setup{})
 		s.TakeNothing()

@@ -29,13 +29,6 @@ func (s *Session) FollowServiceLog(ctx context.Context, name string, emit func([
 	return s.follow(ctx, servicePath(name, "follow"), wire.FrameData, emit)
 }
 
-// Activity says what goes on in the sandbox past sandboxd. NotFound says that the guest is older than the question.
-func (s *Session) Activity(ctx context.Context) (wire.Activity, error) {
-	var a wire.Activity
-	err := s.call(ctx, http.MethodGet, wire.PathActivity, nil, &a)
-	return a, err
-}
-
 // StartService lets a service run until it is stopped, also one that waits to be started again.
 func (s *Session) StartService(ctx context.Context, name string) error {
 	return s.call(ctx, http.MethodPost, servicePath(name, "start"), nil, nil)

@@ -31,16 +31,16 @@ const (
 // with Unavailable. Its errors are faults: Invalid, NotFound, Conflict and Forbidden are the guest's judgement of what was asked,
 // Unavailable covers everything that a guest or its connection can do wrong. When the caller's ctx ends, the error is the ctx's.
 type Session struct {
-	id       string
-	client   *http.ClientConn
-	conn     *meter
-	hands    *hands // nil when nothing can be handed over
-	greeting greeting
-	pace     pace
-	ide      IDE // nil for none
-	slots    chan struct{}
-	done     chan struct{}  // closed when the connection has ended
-	streams  sync.WaitGroup // goroutines of connections through the link
+	id          string
+	client      *http.ClientConn
+	conn        *frameLimiter
+	descriptors *descriptorConn // nil when nothing can be passed
+	greeting    greeting
+	pace        pace
+	ide         IDE // nil for none
+	slots       chan struct{}
+	done        chan struct{}  // closed when the connection has ended
+	streams     sync.WaitGroup // goroutines of connections through the link
 
 	mu     sync.Mutex
 	waited bool // for streams: no more may come
@@ -48,14 +48,14 @@ type Session struct {
 
 // open says hello over conn. The caller closes conn when it fails.
 func open(ctx context.Context, id string, conn net.Conn, setup terms, p pace) (*Session, error) {
-	m := newMeter(conn)
+	m := newFrameLimiter(conn)
 	defer context.AfterFunc(ctx, func() { m.fail(context.Cause(ctx)) })()
-	handover, _ := conn.(*hands)
+	descriptors, _ := conn.(*descriptorConn)
 	client, err := speak(ctx, m)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "The program inside the sandbox hung up.")
 	}
-	s := &Session{id: id, client: client, conn: m, hands: handover, pace: p, slots: make(chan struct{}, maxStreams), done: m.done}
+	s := &Session{id: id, client: client, conn: m, descriptors: descriptors, pace: p, slots: make(chan struct{}, maxStreams), done: m.done}
 	s.greeting.told.Store(setup.Revision)
 	if err := s.call(ctx, http.MethodPost, wire.PathSetup, setup.text, &s.greeting.hello); err != nil {
 		s.drop(err)

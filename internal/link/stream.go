@@ -128,7 +128,7 @@ func (t *stream) Close() error {
 // errAnswered ends what is sent when the guest has said its last word.
 var errAnswered = errors.New("the guest has answered")
 
-// send sends body and gives the payload of the reply's end. HTTP/2 reads body by itself, so that each byte is handed over once
+// send sends body and gives the payload of the reply's end. HTTP/2 reads body by itself, so that each byte is copied once
 // only; nobody reads it any more when send returns.
 func (s *Session) send(ctx context.Context, verb string, query url.Values, body io.Reader) ([]byte, error) {
 	from := newFeed(body)

@@ -35,7 +35,6 @@ type fakeBoxes struct {
 // fate is what comes of opening doors.
 type fate struct {
 	openErr error         // instead of any door
-	strange bool          // the gateways have no key of ours yet; who comes in by a door has waited for that
 	takes   time.Duration // how long a wake takes
 	wakeErr error         // what comes of it
 }
@@ -114,16 +113,6 @@ func (b *fakeBoxes) Progress(string) sandbox.Progress {
 	return b.progress
 }
 
-func (b *fakeBoxes) GatewayKey(id string) []byte {
-	return append(make([]byte, wire.GatewayKeySize-len(id)), id...)
-}
-
-func (b *fakeBoxes) Knows(string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return !b.strange
-}
-
 // link gives the guest of every sandbox.
 func (b *fakeBoxes) link(context.Context, string) (access.Guest, error) {
 	b.mu.Lock()
@@ -200,7 +189,6 @@ func (b *fakeBoxes) Awake(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.opened++
-		b.strange = false
 	}
 	return sb, err
 }

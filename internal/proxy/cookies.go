@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"net/textproto"
 	"strings"
-
-	"sandboxd/internal/scrub"
 )
 
 // hostPrefix makes browsers refuse the cookie from any other host. It needs HTTPS.
@@ -21,10 +19,10 @@ func (p *Proxy) cookieName(name string) string {
 }
 
 // hostCookie names the cookie of a session at one sandbox host.
-func (p *Proxy) hostCookie() string { return p.cookieName(scrub.Cookies + "_host") }
+func (p *Proxy) hostCookie() string { return p.cookieName(ourCookies + "_host") }
 
 // nonceCookie names the cookie that ties a hand-over to the browser that began it.
-func (p *Proxy) nonceCookie() string { return p.cookieName(scrub.Cookies + "_nonce") }
+func (p *Proxy) nonceCookie() string { return p.cookieName(ourCookies + "_nonce") }
 
 // setCookie sets a cookie of ours for this host alone. maxAge is in seconds: 0 lasts as long as the browser, below 0
 // removes it.
@@ -41,7 +39,7 @@ func dropOurCookies(h http.Header) {
 	for _, line := range h.Values("Cookie") {
 		for pair := range strings.SplitSeq(line, ";") {
 			name, _, _ := strings.Cut(pair, "=")
-			if pair = textproto.TrimString(pair); pair != "" && !scrub.OurCookie(name) {
+			if pair = textproto.TrimString(pair); pair != "" && !ourCookie(name) {
 				kept = append(kept, pair)
 			}
 		}

@@ -15,7 +15,6 @@ import (
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
-	"sandboxd/internal/scrub"
 )
 
 // flushAfter is how long a piece of an answer of known length may wait for the next, so that a small answer is one write.
@@ -86,8 +85,8 @@ func (s *stay) checkResponse(res *http.Response) error {
 	case !switched && (res.StatusCode < http.StatusOK || res.StatusCode > maxStatus):
 		return fmt.Errorf("the program answered with the status %d", res.StatusCode)
 	}
-	scrub.Response(res.Header)
-	scrub.Trailer(res.Trailer) // the names that were announced
+	scrubResponse(res.Header)
+	scrubTrailer(res.Trailer) // the names that were announced
 	s.answered.Store(time.Now().UnixNano())
 	ctx := res.Request.Context()
 	if !switched {

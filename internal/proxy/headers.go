@@ -8,14 +8,13 @@ import (
 	"strings"
 
 	"sandboxd/internal/hostname"
-	"sandboxd/internal/scrub"
 )
 
 // scrubRequest takes out of a request to a sandbox whatever is meant for sandboxd or pretends to come from it.
 func scrubRequest(h http.Header) {
 	dropOurCookies(h)
 	for name, values := range h {
-		if scrub.Forwarding(name) || carriesOurToken(name, values) {
+		if isForwarding(name) || carriesOurToken(name, values) {
 			delete(h, name)
 		}
 	}
@@ -23,6 +22,9 @@ func scrubRequest(h http.Header) {
 
 // carriesOurToken looks at the two headers in which we take tokens. A program's own keys pass.
 func carriesOurToken(name string, values []string) bool {
+	if !beginsWith(name, "ax") {
+		return false
+	}
 	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
 	if name != "authorization" && name != "x-api-key" {
 		return false
@@ -48,7 +50,7 @@ func (b *trailed) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.came(n)
 	if err != nil {
-		scrub.Trailer(b.res.Trailer)
+		scrubTrailer(b.res.Trailer)
 	}
 	return n, err
 }
@@ -56,7 +58,7 @@ func (b *trailed) Read(p []byte) (int, error) {
 // Close scrubs too: closing may read what is left.
 func (b *trailed) Close() error {
 	err := b.ReadCloser.Close()
-	scrub.Trailer(b.res.Trailer)
+	scrubTrailer(b.res.Trailer)
 	return err
 }
 

@@ -123,7 +123,7 @@ func (v visit) showProblem(n notice) {
 func (v visit) write(status int, body []byte) {
 	v.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	v.w.WriteHeader(status)
-	if v.r.Method != http.MethodHead || v.direct { // Traefik's own question is a GET
+	if v.r.Method != http.MethodHead {
 		_, _ = v.w.Write(body)
 	}
 }

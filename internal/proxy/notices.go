@@ -33,6 +33,9 @@ func (v visit) unknown() notice {
 
 // closedNotice says why a sandbox cannot be entered, by its state.
 func (v visit) closedNotice(sb sandbox.Sandbox) (notice, bool) {
+	if sb.State == sandbox.Running && v.target.Kind != hostname.IDE { // of most requests
+		return notice{}, false
+	}
 	name := v.target.Name
 	n := notice{Status: http.StatusServiceUnavailable, Code: string(sb.State), Links: []link{v.dashboard("Open in the dashboard", name)}}
 	switch sb.State {

@@ -7,7 +7,6 @@ import (
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/sandbox"
-	"sandboxd/internal/scrub"
 )
 
 // Who may not use a sandbox may still use a port of it that is public, or shared by a link. Such an outsider is known by the
@@ -33,7 +32,7 @@ type outsider struct {
 func (o outsider) outside() bool { return o.anybody || o.share != "" }
 
 // shareCookie names the cookie that stands for a share.
-func (p *Proxy) shareCookie() string { return p.cookieName(scrub.Cookies + "_share") }
+func (p *Proxy) shareCookie() string { return p.cookieName(ourCookies + "_share") }
 
 // outsider finds out whether the port is open to somebody who may not use the sandbox. ok is false when it is not; the error
 // is one of the store's, or says that a share's cookie was sent by a foreign page.

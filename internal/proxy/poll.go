@@ -33,8 +33,6 @@ func (v visit) use() idle.Use {
 		u.Kind, u.Detail = idle.Stream, "VS Code"
 	case isWebSocket(v.r):
 		u.Kind, u.Detail = idle.Stream, detail("WebSocket", v.r.URL.Path)
-	case v.direct:
-		u.Kind = idle.Direct
 	}
 	return u
 }

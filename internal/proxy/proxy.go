@@ -30,7 +30,6 @@ import (
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
-	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/semaphore"
 )
@@ -80,16 +79,6 @@ type Tracker interface {
 	Heartbeat(name, key string) bool
 	// Counts says whether an unattended use would count now.
 	Counts(name string) bool
-	// Touch notes a moment of use.
-	Touch(name string, u idle.Use)
-}
-
-// Keys gives the keys of the sandboxes' gateways. Implemented by link.Hub.
-type Keys interface {
-	// GatewayKey gives the key of the sandbox with that id.
-	GatewayKey(id string) []byte
-	// Knows says whether the sandbox's own gateway has that key by now.
-	Knows(id string) bool
 }
 
 // Assets are the files of our terminal page, for sandboxes without ttyd. A sandbox's host serves them below
@@ -108,7 +97,6 @@ type Config struct {
 	Ports     Ports
 	Access    *access.Control
 	Tracker   Tracker
-	Keys      Keys           // nil for no direct route
 	Trusted   []netip.Prefix // proxies that are believed who they ask for
 	Assets    Assets
 	Log       *slog.Logger
@@ -123,7 +111,6 @@ type Proxy struct {
 	strangers strangers
 	audience  semaphore.Keyed // outsiders in a port, and of each client
 	pools     *pools
-	ready     ready
 	reverse   *httputil.ReverseProxy
 }
 
@@ -149,7 +136,6 @@ type visit struct {
 	who    visitor       // nobody until they are recognised
 	handle access.Handle // of what they may use, from then on
 	begun  time.Time
-	direct bool // Traefik asks whether the request may go to the sandbox directly
 }
 
 // ServeHTTP answers one request to a sandbox's host.

@@ -245,33 +245,3 @@ func (g *gate) await(ctx context.Context) error {
 	}
 	return nil
 }
-
-// maxReady bounds how many services are remembered.
-const maxReady = 4096
-
-// ready remembers since when services are known to answer, or not to exist. The zero value is ready for use.
-type ready struct {
-	mu sync.Mutex
-	at map[service]time.Time
-}
-
-type service struct {
-	id   string
-	port int
-}
-
-func (r *ready) note(id string, port int, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.at == nil || len(r.at) >= maxReady {
-		r.at = map[service]time.Time{} // some are asked once more
-	}
-	r.at[service{id, port}] = now
-}
-
-// since reports whether that was found out after a moment.
-func (r *ready) since(id string, port int, moment time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.at[service{id, port}].After(moment)
-}

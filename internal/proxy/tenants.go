@@ -6,7 +6,6 @@ import (
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/sandbox"
-	"sandboxd/internal/scrub"
 )
 
 // A host outlives its sandboxes: who deletes one gives its name back, and somebody else may take it. What programs of the
@@ -15,8 +14,7 @@ import (
 // names the sandbox, and when it comes to another one there, or for the first time (it may have been an outsider before),
 // the answer that gives it a session empties the storage of that origin first: service workers, IndexedDB, localStorage.
 //
-// That answer is the come-back from the dashboard, since it is ours on every way to the sandbox, Traefik's direct route
-// included, and comes before the first page of the sandbox. A session that is older than the sandbox, such as after a
+// That answer is the come-back from the dashboard, since it is ours and comes before the first page of the sandbox. A session that is older than the sandbox, such as after a
 // delete and a create of the same name, is led that way once more. The browser asks for a worker's script without asking the
 // worker, so a former worker that keeps navigations from us ends there: such a request is refused, and empties too.
 //
@@ -24,7 +22,7 @@ import (
 // very port that they were let into. At a terminal there is no reason for a worker, so none is let in; VS Code needs one.
 
 // tenantCookie names the cookie that says at which sandbox a browser has signed in at this host.
-func (p *Proxy) tenantCookie() string { return p.cookieName(scrub.Cookies + "_box") }
+func (p *Proxy) tenantCookie() string { return p.cookieName(ourCookies + "_box") }
 
 // tenantSeconds is the longest that browsers keep a cookie: the storage that it speaks of is kept for as long.
 const tenantSeconds = 400 * 24 * 60 * 60

@@ -14,9 +14,8 @@ import (
 
 // How long a request waits for its sandbox and for the service that it asks for, from when it came.
 const (
-	pageAfter   = 1500 * time.Millisecond // then a person sees a page that goes on by itself
-	wakeLimit   = 60 * time.Second        // everything else is held
-	directLimit = 25 * time.Second        // Traefik gives up its question after 30
+	pageAfter = 1500 * time.Millisecond // then a person sees a page that goes on by itself
+	wakeLimit = 60 * time.Second        // everything else is held
 )
 
 // fullSeconds is when to try again on a host that is full.
@@ -24,11 +23,8 @@ const fullSeconds = 10
 
 // patience is how long this request waits.
 func (v visit) patience() time.Duration {
-	switch {
-	case isNavigation(v.r):
+	if isNavigation(v.r) {
 		return pageAfter
-	case v.direct:
-		return directLimit
 	}
 	return wakeLimit
 }

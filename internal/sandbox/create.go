@@ -259,14 +259,9 @@ func clean(line string) string {
 }
 
 func (m *Manager) box(s Sandbox, t catalog.Template, ref, folder string) Box {
-	ports := make([]int, 0, len(t.Ports))
-	for _, p := range t.Ports {
-		ports = append(ports, p.Number)
-	}
-	labels := m.c.Labels(s.ID, s.Name, ports)
 	return Box{
 		ID: s.ID, Name: s.Name, Template: s.Spec.Template, Image: ref, Limits: s.Spec.Limits, Profile: t.Profile,
-		Namespaces: t.Namespaces, Env: t.Env, Labels: labels, LinkPath: folder,
+		Namespaces: t.Namespaces, Env: t.Env, Labels: m.c.Labels(s.ID, s.Name), LinkPath: folder,
 	}
 }
 

@@ -36,7 +36,7 @@ type Config struct {
 	Images    Images
 	Templates Templates
 	// Labels gives the routing labels of a sandbox.
-	Labels func(id, name string, ports []int) map[string]string
+	Labels func(id, name string) map[string]string
 	// Host is what this host has; no sandbox gets more.
 	Host Limits
 	Log  *slog.Logger

@@ -56,7 +56,7 @@ func (w *world) run(t *testing.T) (m *sandbox.Manager, end func()) {
 	c := sandbox.Config{
 		Store: fatedStore{w.store, w.fate}, Runtime: w.engine, Freezer: w.engine,
 		Guests: w.guests, Images: w.images, Templates: w.templates,
-		Labels: func(_, name string, _ []int) map[string]string { return map[string]string{"route": name} },
+		Labels: func(_, name string) map[string]string { return map[string]string{"route": name} },
 		Host:   sandbox.Limits{CPUs: 4, Memory: 8 << 30, Pids: 4096},
 		Log:    slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Rest:   catalog.Rest{FreezeAfter: catalog.After(15 * time.Minute)},

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"strings"
 )
 
-// inspected is what may be known of a sandbox's container: where it is and which routes lead there.
+// inspected is what may be known of a sandbox's container: whether it is up and which routes it has.
 type inspected struct {
 	ID    string `json:"Id"`
 	Name  string
@@ -16,20 +18,12 @@ type inspected struct {
 		Running bool
 		Health  *struct{ Status string } `json:",omitempty"`
 	}
-	HostConfig struct{ NetworkMode string }
-	Config     struct {
+	Config struct {
 		Labels map[string]string
-	}
-	NetworkSettings struct {
-		Networks map[string]*endpoint
 	}
 }
 
-// endpoint is a container's place in one network.
-type endpoint struct{ NetworkID, IPAddress, GlobalIPv6Address string }
-
-// inspect tells of one sandbox's container; no other one is there, whatever it is called. A frozen one is told to be
-// running: its route stays, and forwardAuth thaws it before anything goes there.
+// inspect tells of one sandbox's container; no other one is there, whatever it is called.
 func (p *Proxy) inspect(w http.ResponseWriter, r *http.Request, version, id string) {
 	ctx, cancel := context.WithTimeout(r.Context(), callLimit)
 	defer cancel()
@@ -52,10 +46,20 @@ func (p *Proxy) inspect(w http.ResponseWriter, r *http.Request, version, id stri
 		refuse(w, http.StatusNotFound, "No such container: "+id)
 		return
 	}
-	if told.State.Status == "paused" {
-		told.State.Status = "running"
-	}
+	dropDirectRoute(told.Config.Labels)
 	write(w, http.StatusOK, told)
+}
+
+// dropDirectRoute takes out the routes of a container that was made by a sandboxd before this one, which led straight to the
+// container by way of a middleware. There is no other way to take them back: labels stay as long as their container.
+func dropDirectRoute(labels map[string]string) {
+	route := func(key string) bool { return strings.HasPrefix(key, "traefik.") }
+	for key := range labels {
+		if route(key) && strings.HasSuffix(key, ".middlewares") {
+			maps.DeleteFunc(labels, func(key, _ string) bool { return route(key) })
+			return
+		}
+	}
 }
 
 // happening is what may be known of an event.

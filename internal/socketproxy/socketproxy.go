@@ -1,4 +1,4 @@
-// Package socketproxy lets Traefik learn from a Docker engine where the awake sandboxes are, and nothing else: it answers the
+// Package socketproxy lets Traefik learn from a Docker engine which sandboxes are awake, and nothing else: it answers the
 // few reading calls that Traefik makes, of sandboxes alone, with no more than the routes need.
 //
 // It is no general proxy: what it does not know is refused, and no environment, command or mount is ever told. It has no

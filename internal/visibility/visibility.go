@@ -19,7 +19,6 @@ import (
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
-	"sandboxd/internal/wire"
 )
 
 // Bounds on what is kept of one sandbox. A link ends by itself, so that none is forgotten for ever.
@@ -225,9 +224,6 @@ func (p *Ports) Set(ctx context.Context, s sandbox.Sandbox, number int, v sandbo
 func checkPort(number int) error {
 	if number < 1 || number > 65535 {
 		return fault.Field("port", "A port is a number between 1 and 65535.")
-	}
-	if number == wire.GatewayPort {
-		return fault.Field("port", "Port %d is sandboxd's own.", number)
 	}
 	return nil
 }

@@ -28,9 +28,6 @@ type Setup struct {
 	Revision int64 `json:"revision,omitempty"`
 	// IDE says whether VS Code is offered. A guest that is older than this offers none.
 	IDE bool `json:"ide,omitempty"`
-	// GatewayKey is what passes for the gateway are signed with, GatewayKeySize bytes, filled in by link. Without one
-	// the gateway lets nobody in. A guest that is older than this has no gateway.
-	GatewayKey []byte `json:"gateway_key,omitempty"`
 }
 
 // Service is a program that the guest starts and keeps running.
@@ -57,9 +54,6 @@ func (s *Setup) Check() error {
 	}
 	if s.StopGrace < 0 || s.StopGrace > maxGrace {
 		return badField("stop_grace")
-	}
-	if n := len(s.GatewayKey); n != 0 && n != GatewayKeySize {
-		return badField("gateway_key")
 	}
 	if err := checkText("name", s.Name, maxName); err != nil {
 		return err

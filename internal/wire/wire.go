@@ -36,19 +36,18 @@ const (
 	PathServices   = "/v1/services"    // GET; GET /<name>/log; GET /<name>/follow FrameData; POST /<name>/start, /stop and /restart
 	PathPorts      = "/v1/ports"       // GET Ports
 	PathPortsWatch = "/v1/ports/watch" // GET FramePorts, whenever they change
-	PathActivity   = "/v1/activity"    // GET
 )
 
 // ExecHeader is the reply header with the id of the process that PathExec has started.
 const ExecHeader = "Sandboxd-Exec"
 
-// HandoverHeader with the value 1 asks, beside CONNECT, for the connection itself instead of a stream. A guest that hands it
-// over answers with the number by which the kernel knows its socket (SO_COOKIE, in decimal); the descriptor travels beside
+// DescriptorHeader with the value 1 asks, beside CONNECT, for the descriptor of the connection instead of a stream. A guest that
+// passes it answers with the number by which the kernel knows its socket (SO_COOKIE, in decimal); the descriptor travels beside
 // bytes of the link (as SCM_RIGHTS), no later than the reply's head. Any other reply is a stream's.
-const HandoverHeader = "Sandboxd-Handover"
+const DescriptorHeader = "Sandboxd-Handover" // the name that guests know
 
-// MaxHandover is how many descriptors travel beside one piece of the link's bytes: as many as Linux takes.
-const MaxHandover = 253
+// MaxDescriptors is how many descriptors travel beside one piece of the link's bytes: as many as Linux takes.
+const MaxDescriptors = 253
 
 // Bounds of the messages, in bytes. Decoding refuses what is larger.
 const (

@@ -26,8 +26,7 @@ func samples() map[string]Message {
 			Services: []Service{{Name: "web", Command: []string{"serve", "-p", "80"}, Port: 80, Cwd: "/srv",
 				Env: map[string]string{"C": "d"}, Autostart: true,
 				Health: &Health{Path: "/healthz", Interval: 10 * time.Second}}},
-			Revision: 3, IDE: true,
-			GatewayKey: bytes.Repeat([]byte{7}, GatewayKeySize)},
+			Revision: 3, IDE: true},
 		"hello": &Hello{Protocol: Protocol, Version: "1.0", User: "agent", Home: HomePath, Shell: "/bin/bash",
 			HasTTYD: true, HasTmux: true},
 		"start": &ExecStart{Command: []string{"echo", "hi"}, Cwd: "/tmp", User: "root", Env: map[string]string{"A": "b"},
@@ -35,9 +34,8 @@ func samples() map[string]Message {
 		"terminals": &Terminals{{Name: "main", Created: someTime, Viewers: 2, Title: "vim"}},
 		"services": &ServiceStatuses{{Name: "web", State: ServiceWaiting, Port: 80, PID: 12, ExitCode: 1, Restarts: 3,
 			Since: someTime, Retry: someTime.Add(time.Second), Problem: "it ended", Health: HealthUnhealthy}},
-		"ports":    &Ports{{Port: 80}, {Port: 3000, Address: "127.0.0.1", Process: "node", PID: 12}},
-		"activity": &Activity{Direct: DirectActivity{InFlight: 2, Waiting: 1, Idle: 3 * time.Second}},
-		"problem":  &Problem{Code: CodeNotFound, Message: "There is no such thing."},
+		"ports":   &Ports{{Port: 80}, {Port: 3000, Address: "127.0.0.1", Process: "node", PID: 12}},
+		"problem": &Problem{Code: CodeNotFound, Message: "There is no such thing."},
 	}
 }
 
@@ -89,8 +87,6 @@ func fresh(m Message) Message {
 		return &Terminals{}
 	case *ServiceStatuses:
 		return &ServiceStatuses{}
-	case *Activity:
-		return &Activity{}
 	case *Ports:
 		return &Ports{}
 	}
@@ -147,12 +143,6 @@ func TestCheck_RefusesWhatIsOutOfBounds(t *testing.T) {
 		"pid":               &ServiceStatuses{{Name: "a", State: ServiceRunning, PID: -1}},
 		"status name":       &ServiceStatuses{{State: ServiceRunning}},
 		"hello's long name": &Hello{User: long},
-		"short key":         &Setup{GatewayKey: make([]byte, GatewayKeySize-1)},
-		"long key":          &Setup{GatewayKey: make([]byte, GatewayKeySize+1)},
-		"in flight":         &Activity{Direct: DirectActivity{InFlight: -1}},
-		"waiting":           &Activity{Direct: DirectActivity{Waiting: -1}},
-		"more waiting":      &Activity{Direct: DirectActivity{InFlight: 1, Waiting: 2}},
-		"many in flight":    &Activity{Direct: DirectActivity{InFlight: maxDirect + 1}},
 	} {
 		if m.Check() == nil {
 			t.Errorf("%s is let through", name)

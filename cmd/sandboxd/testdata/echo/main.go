@@ -10,6 +10,8 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -25,7 +27,11 @@ func main() {
 	mux.HandleFunc("POST /sum", sum)
 	mux.HandleFunc("PUT /sum", sum)
 	mux.HandleFunc("GET /small", small)
+	mux.HandleFunc("GET /bytes", zeros)
 	mux.HandleFunc("GET /events", events)
+	mux.HandleFunc("GET /steps", steps)
+	mux.HandleFunc("GET /next", func(http.ResponseWriter, *http.Request) { next <- struct{}{} })
+	mux.HandleFunc("GET /broken", broken)
 	mux.HandleFunc("GET /head", head)
 	mux.HandleFunc("GET /ws", echo)
 	log.Fatal(http.ListenAndServe(address, mux))
@@ -42,6 +48,22 @@ func small(w http.ResponseWriter, _ *http.Request) {
 }
 
 var kilobyte = make([]byte, 1000)
+
+// zeros answers with as many bytes as n says.
+func zeros(w http.ResponseWriter, r *http.Request) {
+	n, err := strconv.ParseInt(r.FormValue("n"), 10, 64)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Length", strconv.FormatInt(n, 10))
+	piece := make([]byte, 64<<10)
+	for ; n > 0; n -= int64(len(piece)) {
+		if _, err := w.Write(piece[:min(n, int64(len(piece)))]); err != nil {
+			return
+		}
+	}
+}
 
 // head answers with the head that it was sent, to see what reaches a sandbox.
 func head(w http.ResponseWriter, r *http.Request) {
@@ -75,6 +97,38 @@ func events(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+}
+
+// next lets steps go on.
+var next = make(chan struct{})
+
+// steps writes a line whenever somebody asks for the next: as events, or as an answer that announces how long it is.
+func steps(w http.ResponseWriter, r *http.Request) {
+	padding := ""
+	if r.FormValue("announced") == "" {
+		w.Header().Set("Content-Type", "text/event-stream")
+	} else {
+		padding = strings.Repeat(" ", 2000)
+		w.Header().Set("Content-Length", strconv.Itoa(3*len("data: 0\n"+padding)))
+	}
+	flush := http.NewResponseController(w).Flush
+	_ = flush()
+	for i := range 3 {
+		select {
+		case <-next:
+		case <-r.Context().Done():
+			return
+		}
+		fmt.Fprintf(w, "data: %d%s\n", i, padding)
+		_ = flush()
+	}
+}
+
+// broken ends in the middle of its answer.
+func broken(w http.ResponseWriter, _ *http.Request) {
+	_, _ = io.WriteString(w, "half of it")
+	_ = http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler)
 }
 
 func echo(w http.ResponseWriter, r *http.Request) {

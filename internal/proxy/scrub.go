@@ -1,11 +1,4 @@
-// Package scrub takes out of requests to sandboxes, and out of their answers, what would reach beyond a sandbox's own
-// host. Both ways into a sandbox use it: sandboxd's proxy, and the gateway in the guest.
-//
-// It knows no visitors, tokens or sandboxes, and imports nothing of ours, because the guest is small. Traefik's plugin,
-// which is interpreted and stands alone, says the same once more.
-//
-// Invariant: names are judged as leniently as any server or browser might read them, so that nothing passes by spelling.
-package scrub
+package proxy
 
 import (
 	"net/http"
@@ -13,20 +6,26 @@ import (
 	"strings"
 )
 
-// Cookies begins the names of all cookies of sandboxd, the dashboard's included.
-const Cookies = "sandboxd"
+// What would reach beyond a sandbox's own host is taken out of requests to it and of its answers. Names are judged as leniently as
+// any server or browser might read them, so that nothing passes by spelling.
 
-// OurCookie reports whether a cookie's name is one of sandboxd's.
-func OurCookie(name string) bool {
+// ourCookies begins the names of all cookies of sandboxd, the dashboard's included.
+const ourCookies = "sandboxd"
+
+// ourCookie reports whether a cookie's name is one of sandboxd's.
+func ourCookie(name string) bool {
 	name = strings.ToLower(textproto.TrimString(name))
 	name = strings.TrimPrefix(name, "__host-")
 	name = strings.TrimPrefix(name, "__secure-")
-	return strings.HasPrefix(name, Cookies)
+	return strings.HasPrefix(name, ourCookies)
 }
 
-// Forwarding reports whether a header is one by which a proxy tells its backend who and where. Underscores count as
+// isForwarding reports whether a header is one by which a proxy tells its backend who and where. Underscores count as
 // hyphens: CGI-like servers cannot tell them apart.
-func Forwarding(name string) bool {
+func isForwarding(name string) bool {
+	if !beginsWith(name, "frstx") {
+		return false // as most do
+	}
 	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
 	switch name {
 	case "forwarded", "x-real-ip", "x-client-ip", "true-client-ip", "remote-user", "x-remote-user":
@@ -36,23 +35,31 @@ func Forwarding(name string) bool {
 		strings.HasPrefix(name, "sandboxd-") || strings.HasPrefix(name, "x-auth-request-")
 }
 
-// Response takes out of an answer's head what would reach beyond the sandbox's own host.
-func Response(h http.Header) {
+// beginsWith reports whether a header's name begins with one of these small letters, in either case.
+func beginsWith(name, letters string) bool {
+	return name != "" && strings.IndexByte(letters, name[0]|0x20) >= 0
+}
+
+// scrubResponse takes out of an answer's head what would reach beyond the sandbox's own host.
+func scrubResponse(h http.Header) {
 	dropTossedCookies(h)
 	h.Del("Clear-Site-Data") // "cookies" clears those of all sibling hosts, the dashboard's too
 	h.Del("Alt-Svc")         // would lead browsers past us
 	for name := range h {
+		if !beginsWith(name, "sx") {
+			continue
+		}
 		if own := strings.ToLower(name); strings.HasPrefix(own, "sandboxd-") || strings.HasPrefix(own, "x-sandboxd-") {
 			delete(h, name)
 		}
 	}
 }
 
-// Trailer takes out of an answer's trailers what Response takes out of its head, and all cookies: no server has a reason
+// scrubTrailer takes out of an answer's trailers what scrubResponse takes out of its head, and all cookies: no server has a reason
 // to set one there.
-func Trailer(h http.Header) {
+func scrubTrailer(h http.Header) {
 	h.Del("Set-Cookie")
-	Response(h)
+	scrubResponse(h)
 }
 
 // dropTossedCookies takes out of a response every cookie that is not for its own host alone or that bears our name.
@@ -77,7 +84,7 @@ func ownCookie(line string) bool {
 	}
 	pair, attributes, _ := strings.Cut(line, ";")
 	name, _, found := strings.Cut(pair, "=")
-	if !found || textproto.TrimString(name) == "" || OurCookie(name) {
+	if !found || textproto.TrimString(name) == "" || ourCookie(name) {
 		return false
 	}
 	for attribute := range strings.SplitSeq(attributes, ";") {

@@ -17,7 +17,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// pair is a TCP connection: the end that a guest hands over, which it has a descriptor of, and its peer's.
+// pair is a TCP connection: the end that a guest passes, which it has a descriptor of, and its peer's.
 type pair struct {
 	ours *os.File
 	peer *net.TCPConn
@@ -59,8 +59,8 @@ func (p pair) cookie(t *testing.T) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// handing is a session with a guest that answers each CONNECT with the next of replies.
-func handing(t *testing.T) (l *liar, s *Session, replies chan func(w http.ResponseWriter)) {
+// passing is a session with a guest that answers each CONNECT with the next of replies.
+func passing(t *testing.T) (l *liar, s *Session, replies chan func(w http.ResponseWriter)) {
 	t.Helper()
 	replies = make(chan func(http.ResponseWriter), 1)
 	l, s = liarSession(t, func(w http.ResponseWriter, _ *http.Request) { (<-replies)(w) })
@@ -68,33 +68,33 @@ func handing(t *testing.T) (l *liar, s *Session, replies chan func(w http.Respon
 }
 
 func numbered(number string) func(http.ResponseWriter) {
-	return func(w http.ResponseWriter) { w.Header().Set(wire.HandoverHeader, number) }
+	return func(w http.ResponseWriter) { w.Header().Set(wire.DescriptorHeader, number) }
 }
 
 // handedOver gives a connection whose socket the guest has kept, too.
 func handedOver(t *testing.T) (*Session, net.Conn, pair) {
 	t.Helper()
 	p := newPair(t)
-	l, s, replies := handing(t)
+	l, s, replies := passing(t)
 	l.beside <- []int{p.fd()}
 	replies <- numbered(p.cookie(t))
 	c, err := s.DialPort(within(t), 80)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := c.(*handed); !ok {
+	if _, ok := c.(*passedConn); !ok {
 		t.Fatalf("the connection is a %T", c)
 	}
 	return s, c, p
 }
 
-func TestHandover_IsTheConnectionItself(t *testing.T) {
+func TestDescriptors_IsTheConnectionItself(t *testing.T) {
 	_, c, p := handedOver(t)
 	say(t, c, "ping")
 	hear(t, p.peer, "ping")
 	say(t, p.peer, "pong")
 	hear(t, c, "pong")
-	if err := c.(*handed).CloseWrite(); err != nil {
+	if err := c.(*passedConn).CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := io.ReadAll(p.peer); len(b) > 0 || err != nil {
@@ -114,7 +114,7 @@ func TestHandover_IsTheConnectionItself(t *testing.T) {
 	}
 }
 
-func TestHandover_WhatIsNoTCPConnectionIsRefused(t *testing.T) {
+func TestDescriptors_WhatIsNoTCPConnectionIsRefused(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func TestHandover_WhatIsNoTCPConnectionIsRefused(t *testing.T) {
 		"no number at all": {nil, "first"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, s, replies := handing(t)
+			l, s, replies := passing(t)
 			if lied.fds != nil {
 				l.beside <- lied.fds
 			}
@@ -162,13 +162,13 @@ func TestHandover_WhatIsNoTCPConnectionIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			if _, ok := c.(*handed); ok {
+			if _, ok := c.(*passedConn); ok {
 				t.Error("it is taken over")
 			}
-			if s.hands.reserve() {
+			if s.descriptors.reserve() {
 				t.Error("more is asked for at once")
 			}
-			if n := len(s.hands.room); n > 0 {
+			if n := len(s.descriptors.room); n > 0 {
 				t.Errorf("room is taken: %d", n)
 			}
 		})
@@ -176,7 +176,7 @@ func TestHandover_WhatIsNoTCPConnectionIsRefused(t *testing.T) {
 }
 
 // The guest shares the socket. It may have calls block that do not block otherwise.
-func TestHandover_NothingBlocksOnWhatTheGuestDoesToTheSocket(t *testing.T) {
+func TestDescriptors_NothingBlocksOnWhatTheGuestDoesToTheSocket(t *testing.T) {
 	s, c, p := handedOver(t)
 	fd := p.fd()
 	if err := syscall.SetNonblock(fd, false); err != nil {
@@ -203,7 +203,7 @@ func TestHandover_NothingBlocksOnWhatTheGuestDoesToTheSocket(t *testing.T) {
 	}
 }
 
-func TestHandover_EndsWithTheLink(t *testing.T) {
+func TestDescriptors_EndsWithTheLink(t *testing.T) {
 	s, c, p := handedOver(t)
 	p.ours.Close()
 	failed := make(chan error, 1)
@@ -224,13 +224,13 @@ func TestHandover_EndsWithTheLink(t *testing.T) {
 	}
 }
 
-func TestHandover_WhatNobodyClaimsIsClosed(t *testing.T) {
+func TestDescriptors_WhatNobodyClaimsIsClosed(t *testing.T) {
 	p := newPair(t)
-	l, s, _ := handing(t)
+	l, s, _ := passing(t)
 	l.beside <- []int{p.fd()}
 	p.peer.SetReadDeadline(time.Now().Add(patience))
 	// Any bytes of the guest's carry it; the head of its reply comes with them.
-	if _, err := s.Activity(within(t)); err == nil {
+	if _, err := s.Terminals(within(t)); err == nil {
 		t.Error("nonsense is believed")
 	}
 	p.ours.Close()
@@ -239,21 +239,21 @@ func TestHandover_WhatNobodyClaimsIsClosed(t *testing.T) {
 	}
 }
 
-func TestHandover_FloodEndsTheLink(t *testing.T) {
-	l, s, replies := handing(t)
+func TestDescriptors_FloodEndsTheLink(t *testing.T) {
+	l, s, replies := passing(t)
 	for range 2 {
-		fds := make([]int, wire.MaxHandover)
+		fds := make([]int, wire.MaxDescriptors)
 		for i := range fds {
 			fds[i] = newPair(t).fd()
 		}
 		l.beside <- fds
 		replies <- func(http.ResponseWriter) {}
-		s.Activity(within(t)) // any bytes of the guest's carry them
+		s.Terminals(within(t)) // any bytes of the guest's carry them
 	}
 	awaitEnd(t, s)
-	s.hands.mu.Lock()
-	defer s.hands.mu.Unlock()
-	if n := len(s.hands.parked); n > 0 {
+	s.descriptors.mu.Lock()
+	defer s.descriptors.mu.Unlock()
+	if n := len(s.descriptors.parked); n > 0 {
 		t.Errorf("%d descriptors are kept", n)
 	}
 }

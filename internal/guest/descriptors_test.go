@@ -52,7 +52,7 @@ func tcpPair(t *testing.T, l net.Listener) (dialled, accepted net.Conn) {
 func readBeside(t *testing.T, conn *net.UnixConn) (came []byte, fds []int) {
 	t.Helper()
 	for {
-		b, beside := make([]byte, 64), make([]byte, syscall.CmsgSpace(4*wire.MaxHandover))
+		b, beside := make([]byte, 64), make([]byte, syscall.CmsgSpace(4*wire.MaxDescriptors))
 		n, nBeside, flags, _, err := conn.ReadMsgUnix(b, beside)
 		if errors.Is(err, io.EOF) {
 			return came, fds
@@ -75,23 +75,23 @@ func readBeside(t *testing.T, conn *net.UnixConn) (came []byte, fds []int) {
 	}
 }
 
-func TestCarrier_HandsOverMoreThanOneMessageTakesAndKeepsTheBytes(t *testing.T) {
+func TestDescriptors_PassesMoreThanOneMessageTakesAndKeepsTheBytes(t *testing.T) {
 	ours, theirs := unixPair(t)
-	c := newCarrier(ours)
+	c := newDescriptorConn(ours)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	const many = wire.MaxHandover + 20
+	const many = wire.MaxDescriptors + 20
 	var peers []net.Conn
 	var cookies []uint64
 	for i := range many {
 		conn, peer := tcpPair(t, l)
 		peers = append(peers, peer)
-		cookie, ok := c.hand(conn)
+		cookie, ok := c.pass(conn)
 		if !ok {
-			t.Fatalf("number %d is not handed over", i)
+			t.Fatalf("number %d is not passed", i)
 		}
 		cookies = append(cookies, cookie)
 	}
@@ -121,13 +121,13 @@ func TestCarrier_HandsOverMoreThanOneMessageTakesAndKeepsTheBytes(t *testing.T) 
 	}
 }
 
-func TestCarrier_ClosesWhatItDidNotHandOver(t *testing.T) {
+func TestDescriptors_ClosesWhatItDidNotPass(t *testing.T) {
 	ours, _ := unixPair(t)
-	c := newCarrier(ours)
+	c := newDescriptorConn(ours)
 	near, far := net.Pipe()
 	defer far.Close()
-	if _, ok := c.hand(near); ok {
-		t.Error("a pipe is handed over")
+	if _, ok := c.pass(near); ok {
+		t.Error("a pipe is passed")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -135,14 +135,14 @@ func TestCarrier_ClosesWhatItDidNotHandOver(t *testing.T) {
 	}
 	defer l.Close()
 	conn, peer := tcpPair(t, l)
-	if _, ok := c.hand(conn); !ok {
-		t.Fatal("it is not handed over")
+	if _, ok := c.pass(conn); !ok {
+		t.Fatal("it is not passed")
 	}
 	c.Close()
 	if _, err := peer.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("its other side got %v", err)
 	}
-	if _, ok := c.hand(conn); ok {
+	if _, ok := c.pass(conn); ok {
 		t.Error("a link that has ended takes connections")
 	}
 }

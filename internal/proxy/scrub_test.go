@@ -1,4 +1,4 @@
-package scrub
+package proxy
 
 import (
 	"net/http"
@@ -14,7 +14,7 @@ func FuzzOwnCookie(f *testing.F) {
 			return
 		}
 		c, err := http.ParseSetCookie(line)
-		if err == nil && (c.Domain != "" || OurCookie(c.Name)) {
+		if err == nil && (c.Domain != "" || ourCookie(c.Name)) {
 			t.Fatalf("%q passes as %+v", line, c)
 		}
 	})

@@ -32,9 +32,9 @@ var (
 	errDropped = errors.New("the connection is closed")
 )
 
-// meter is a guest's connection that counts HTTP/2 frames as they pass and ends the connection when there are too many
+// frameLimiter is a guest's connection that counts HTTP/2 frames as they pass and ends the connection when there are too many
 // of those that nobody asked for. It does not judge frames otherwise; HTTP/2 does.
-type meter struct {
+type frameLimiter struct {
 	net.Conn
 	done chan struct{} // closed with the connection
 	once sync.Once
@@ -50,9 +50,9 @@ type meter struct {
 	idle   bucket
 }
 
-func newMeter(c net.Conn) *meter {
+func newFrameLimiter(c net.Conn) *frameLimiter {
 	now := time.Now()
-	return &meter{Conn: c, done: make(chan struct{}),
+	return &frameLimiter{Conn: c, done: make(chan struct{}),
 		frames: bucket{level: framesAtOnce, fill: framesAtOnce, perSecond: framesPerSecond, most: 1 << 20, at: now},
 		idle:   bucket{level: idleAtOnce, fill: idleAtOnce, perSecond: idlePerSecond, most: idleMost, at: now}}
 }
@@ -75,88 +75,88 @@ func (b *bucket) take(n float64, now time.Time) bool {
 func (b *bucket) give(n float64) { b.level = min(b.level+n, b.most) }
 
 // began and ended are told of every request.
-func (m *meter) began() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.flying++
-	m.frames.give(framesPerRequest)
+func (l *frameLimiter) began() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flying++
+	l.frames.give(framesPerRequest)
 }
 
-func (m *meter) ended() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.flying--
-	m.idle.give(idlePerRequest)
+func (l *frameLimiter) ended() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flying--
+	l.idle.give(idlePerRequest)
 }
 
 // Read reads and counts. After a flood it gives no more.
-func (m *meter) Read(p []byte) (int, error) {
-	n, err := m.Conn.Read(p)
+func (l *frameLimiter) Read(p []byte) (int, error) {
+	n, err := l.Conn.Read(p)
 	if n == 0 || err != nil {
-		m.broken(err)
+		l.broken(err)
 		return n, err
 	}
-	frames, err := m.count(p[:n])
-	if err == nil && !m.allow(frames, n) {
+	frames, err := l.count(p[:n])
+	if err == nil && !l.allow(frames, n) {
 		err = errFlood
 	}
 	if err != nil {
-		m.fail(err)
+		l.fail(err)
 		return 0, err
 	}
 	return n, nil
 }
 
 // Write writes and lets the guest send the frames that come of it.
-func (m *meter) Write(p []byte) (int, error) {
-	n, err := m.Conn.Write(p)
-	m.broken(err)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.frames.give(float64(n) / bytesPerFrame)
+func (l *frameLimiter) Write(p []byte) (int, error) {
+	n, err := l.Conn.Write(p)
+	l.broken(err)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.frames.give(float64(n) / bytesPerFrame)
 	return n, err
 }
 
 // broken ends the connection after an error of it that no later call can survive, so that whoever hears of the error
 // first finds the connection ended.
-func (m *meter) broken(err error) {
+func (l *frameLimiter) broken(err error) {
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		m.fail(err)
+		l.fail(err)
 	}
 }
 
 // Close ends the connection; HTTP/2 calls it too.
-func (m *meter) Close() error {
-	m.fail(errDropped)
+func (l *frameLimiter) Close() error {
+	l.fail(errDropped)
 	return nil
 }
 
 // fail ends the connection, for the first cause that is given.
-func (m *meter) fail(cause error) {
-	m.once.Do(func() {
-		m.mu.Lock()
-		m.cause = cause
-		m.mu.Unlock()
-		m.Conn.Close()
-		close(m.done)
+func (l *frameLimiter) fail(cause error) {
+	l.once.Do(func() {
+		l.mu.Lock()
+		l.cause = cause
+		l.mu.Unlock()
+		l.Conn.Close()
+		close(l.done)
 	})
 }
 
 // why gives the cause of the end.
-func (m *meter) why() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.cause
+func (l *frameLimiter) why() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cause
 }
 
-func (m *meter) allow(frames, bytes int) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (l *frameLimiter) allow(frames, bytes int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	now := time.Now()
-	if !m.frames.take(float64(frames), now) {
+	if !l.frames.take(float64(frames), now) {
 		return false
 	}
-	return m.flying > 0 || m.idle.take(float64(bytes), now)
+	return l.flying > 0 || l.idle.take(float64(bytes), now)
 }
 
 // frameTypeData is the type of HTTP/2 frames with content.
@@ -168,27 +168,27 @@ const frameTypeData = 0
 var usual = [...]bool{0: true, 1: true, 3: true, 4: true, 6: true, 8: true, 9: true}
 
 // count follows the frames in b and gives how many without data began in it.
-func (m *meter) count(b []byte) (frames int, err error) {
+func (l *frameLimiter) count(b []byte) (frames int, err error) {
 	for len(b) > 0 {
-		if m.skip > 0 {
-			n := min(m.skip, len(b))
-			m.skip -= n
+		if l.skip > 0 {
+			n := min(l.skip, len(b))
+			l.skip -= n
 			b = b[n:]
 			continue
 		}
-		n := copy(m.head[m.have:], b)
-		m.have += n
+		n := copy(l.head[l.have:], b)
+		l.have += n
 		b = b[n:]
-		if m.have < len(m.head) {
+		if l.have < len(l.head) {
 			break
 		}
-		m.have = 0
-		m.skip = int(m.head[0])<<16 | int(m.head[1])<<8 | int(m.head[2])
-		kind := m.head[3]
+		l.have = 0
+		l.skip = int(l.head[0])<<16 | int(l.head[1])<<8 | int(l.head[2])
+		kind := l.head[3]
 		if int(kind) >= len(usual) || !usual[kind] {
 			return frames, errStrange
 		}
-		if kind != frameTypeData || m.skip == 0 {
+		if kind != frameTypeData || l.skip == 0 {
 			frames++
 		}
 	}

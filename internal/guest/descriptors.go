@@ -12,33 +12,33 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// mostCarried bounds the connections that wait for the link's next bytes. HTTP/2 writes nine at least at once, which carry
-// nine times wire.MaxHandover.
-const mostCarried = maxStreams
+// maxWaiting bounds the connections that wait for the link's next bytes. HTTP/2 writes nine at least at once, which carry
+// nine times wire.MaxDescriptors.
+const maxWaiting = maxStreams
 
-// carryPause is how long nothing is handed over after that has failed.
-const carryPause = time.Minute
+// passPause is how long nothing is passed after that has failed.
+const passPause = time.Minute
 
-// carrier is the link's connection, which carries descriptors beside its bytes: a connection into the sandbox that
+// descriptorConn is the link's connection, which carries descriptors beside its bytes: a connection into the sandbox that
 // sandboxd has itself costs nobody in here anything any more. Safe for concurrent use.
-type carrier struct {
+type descriptorConn struct {
 	net.Conn
 	link *net.UnixConn // the same; nil when it cannot carry
 
 	mu      sync.Mutex
 	waiting []*net.TCPConn
 	over    bool
-	pause   time.Time // until when nothing is handed over
+	pause   time.Time // until when nothing is passed
 }
 
-func newCarrier(conn net.Conn) *carrier {
+func newDescriptorConn(conn net.Conn) *descriptorConn {
 	link, _ := conn.(*net.UnixConn)
-	return &carrier{Conn: conn, link: link}
+	return &descriptorConn{Conn: conn, link: link}
 }
 
-// hand hands conn over with the next bytes, and gives the number by which the kernel knows it. conn is the carrier's then.
+// pass passes conn with the next bytes, and gives the number by which the kernel knows it. conn is c's then.
 // It is false when that cannot be done.
-func (c *carrier) hand(conn net.Conn) (cookie uint64, ok bool) {
+func (c *descriptorConn) pass(conn net.Conn) (cookie uint64, ok bool) {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok || c.link == nil {
 		return 0, false
@@ -49,7 +49,7 @@ func (c *carrier) hand(conn net.Conn) (cookie uint64, ok bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over || len(c.waiting) >= mostCarried || time.Now().Before(c.pause) {
+	if c.over || len(c.waiting) >= maxWaiting || time.Now().Before(c.pause) {
 		return 0, false
 	}
 	c.waiting = append(c.waiting, tcp)
@@ -65,8 +65,8 @@ func cookieOf(conn *net.TCPConn) (cookie uint64, err error) {
 	return cookie, errors.Join(ctlErr, err)
 }
 
-// Write writes p, and beside it whatever is to be handed over.
-func (c *carrier) Write(p []byte) (int, error) {
+// Write writes p, and beside it whatever is to be passed.
+func (c *descriptorConn) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	conns := c.waiting
 	c.waiting = nil
@@ -74,7 +74,7 @@ func (c *carrier) Write(p []byte) (int, error) {
 	defer closeAll(conns)
 	written := 0
 	for rest := conns; len(rest) > 0; {
-		n := min(len(rest), wire.MaxHandover)
+		n := min(len(rest), wire.MaxDescriptors)
 		piece := p[written:]
 		if n < len(rest) {
 			piece = piece[:1]
@@ -97,16 +97,16 @@ func (c *carrier) Write(p []byte) (int, error) {
 	return written + n, err
 }
 
-// rest hands nothing over for a while: sandboxd sees that something has not come, and does without. The kernel takes no more
+// rest passes nothing for a while: sandboxd sees that something has not come, and does without. The kernel takes no more
 // descriptors for now, or what poses as one takes none at all.
-func (c *carrier) rest() {
+func (c *descriptorConn) rest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pause = time.Now().Add(carryPause)
+	c.pause = time.Now().Add(passPause)
 }
 
 // send writes some of p, and the descriptors of conns beside its first byte.
-func (c *carrier) send(p []byte, conns []*net.TCPConn) (int, error) {
+func (c *descriptorConn) send(p []byte, conns []*net.TCPConn) (int, error) {
 	fds := make([]int, 0, len(conns))
 	for _, conn := range conns {
 		raw, err := conn.SyscallConn()
@@ -124,8 +124,8 @@ func (c *carrier) send(p []byte, conns []*net.TCPConn) (int, error) {
 	return max(n, 0), err
 }
 
-// Close ends the link and the connections that it did not hand over.
-func (c *carrier) Close() error {
+// Close ends the link and the connections that it did not pass.
+func (c *descriptorConn) Close() error {
 	c.mu.Lock()
 	conns := c.waiting
 	c.waiting, c.over = nil, true

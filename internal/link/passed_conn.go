@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handed is a connection that the guest has made and handed over: a TCP socket in the sandbox's own network. The guest may
+// passedConn is a connection that the guest has made and passed: a TCP socket in the sandbox's own network. The guest may
 // have kept a descriptor of it, by which it can do whatever a socket's owner can; so nothing here relies on the socket not
 // to block.
-type handed struct {
+type passedConn struct {
 	session *Session
 	address address
 	tcp     *net.TCPConn
@@ -35,42 +35,42 @@ type handed struct {
 func (s *Session) adopt(number string, to address) (net.Conn, error) {
 	cookie, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
-		return nil, s.hands.rest(err)
+		return nil, s.descriptors.rest(err)
 	}
-	fd, ok := s.hands.claim(cookie)
+	fd, ok := s.descriptors.claim(cookie)
 	if !ok {
-		return nil, s.hands.rest(fmt.Errorf("number %d has not come", cookie))
+		return nil, s.descriptors.rest(fmt.Errorf("number %d has not come", cookie))
 	}
-	tcp, err := s.hands.connection(fd)
+	tcp, err := s.descriptors.connection(fd)
 	if err != nil {
-		return nil, s.hands.rest(err)
+		return nil, s.descriptors.rest(err)
 	}
-	c := &handed{session: s, address: to, tcp: tcp, left: make(chan struct{})}
+	c := &passedConn{session: s, address: to, tcp: tcp, left: make(chan struct{})}
 	if c.raw, err = tcp.SyscallConn(); err == nil && !s.begin(c.last) {
 		err = s.failed(context.Background(), errDropped)
 	}
 	if err != nil {
-		s.hands.closer.later(func() { tcp.Close() })
+		s.descriptors.closer.later(func() { tcp.Close() })
 		return nil, err
 	}
 	return c, nil
 }
 
 // connection makes one of a descriptor, which is its own or discarded then.
-func (h *hands) connection(fd int) (*net.TCPConn, error) {
+func (d *descriptorConn) connection(fd int) (*net.TCPConn, error) {
 	if err := checkTCP(fd); err != nil {
-		h.closer.discard(fd)
+		d.closer.discard(fd)
 		return nil, err
 	}
-	file := os.NewFile(uintptr(fd), "handed over")
+	file := os.NewFile(uintptr(fd), "passed")
 	conn, err := net.FileConn(file) // has a descriptor of its own
-	h.closer.later(func() { file.Close() })
+	d.closer.later(func() { file.Close() })
 	if err != nil {
 		return nil, fmt.Errorf("take over connection: %w", err)
 	}
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
-		h.closer.later(func() { conn.Close() })
+		d.closer.later(func() { conn.Close() })
 		return nil, fmt.Errorf("take over connection: it is a %T", conn)
 	}
 	return tcp, nil
@@ -94,28 +94,28 @@ func checkTCP(fd int) error {
 		err = errors.Join(err, fmt.Errorf("it speaks %q", above))
 	}
 	if err != nil {
-		return fmt.Errorf("the guest has handed over something else than a TCP connection: %w", err)
+		return fmt.Errorf("the guest has passed something else than a TCP connection: %w", err)
 	}
 	return nil
 }
 
 // last lets the connection live until it is closed or the session ends.
-func (c *handed) last() {
+func (c *passedConn) last() {
 	select {
 	case <-c.left:
 	case <-c.session.done:
 		c.finish(c.session.failed(context.Background(), errDropped))
 	}
-	c.session.hands.closer.later(func() {
+	c.session.descriptors.closer.later(func() {
 		<-c.left
 		_ = c.raw.Control(func(fd uintptr) { calm(int(fd)) })
 		c.tcp.Close()
-		c.session.hands.release()
+		c.session.descriptors.release()
 	})
 }
 
 // begin begins a call that uses the socket; end ends it.
-func (c *handed) begin() error {
+func (c *passedConn) begin() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over == nil {
@@ -124,7 +124,7 @@ func (c *handed) begin() error {
 	return c.over
 }
 
-func (c *handed) end() {
+func (c *passedConn) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.calls--; c.over != nil && c.calls == 0 {
@@ -133,7 +133,7 @@ func (c *handed) end() {
 }
 
 // move calls f whenever the socket may be ready, until it does not say EAGAIN.
-func (c *handed) move(when func(func(uintptr) bool) error, f func(fd int) (int, error)) (n int, err error) {
+func (c *passedConn) move(when func(func(uintptr) bool) error, f func(fd int) (int, error)) (n int, err error) {
 	if err := c.begin(); err != nil {
 		return 0, err
 	}
@@ -154,7 +154,7 @@ func (c *handed) move(when func(func(uintptr) bool) error, f func(fd int) (int, 
 }
 
 // Read reads what the other side sent. After its end it gives io.EOF, after a break of the link an Unavailable fault.
-func (c *handed) Read(p []byte) (int, error) {
+func (c *passedConn) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
@@ -169,7 +169,7 @@ func (c *handed) Read(p []byte) (int, error) {
 }
 
 // Write writes; it blocks while the other side does not read.
-func (c *handed) Write(p []byte) (int, error) {
+func (c *passedConn) Write(p []byte) (int, error) {
 	written := 0
 	for written < len(p) {
 		n, err := c.move(c.raw.Write, func(fd int) (int, error) {
@@ -184,7 +184,7 @@ func (c *handed) Write(p []byte) (int, error) {
 }
 
 // why gives the cause of an error: the end of the link comes before what followed from it.
-func (c *handed) why(err error) error {
+func (c *passedConn) why(err error) error {
 	c.mu.Lock()
 	over := c.over
 	c.mu.Unlock()
@@ -201,7 +201,7 @@ func (c *handed) why(err error) error {
 }
 
 // finish ends both directions. Calls give err from then on.
-func (c *handed) finish(err error) {
+func (c *passedConn) finish(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over != nil {
@@ -215,13 +215,13 @@ func (c *handed) finish(err error) {
 }
 
 // Close ends both directions. What was written still arrives.
-func (c *handed) Close() error {
+func (c *passedConn) Close() error {
 	c.finish(net.ErrClosed)
 	return nil
 }
 
 // CloseWrite ends what is sent; reading goes on.
-func (c *handed) CloseWrite() error {
+func (c *passedConn) CloseWrite() error {
 	if err := c.begin(); err != nil {
 		return err
 	}
@@ -236,15 +236,15 @@ func (c *handed) CloseWrite() error {
 	return nil
 }
 
-func (c *handed) LocalAddr() net.Addr  { return address("sandboxd") }
-func (c *handed) RemoteAddr() net.Addr { return c.address }
+func (c *passedConn) LocalAddr() net.Addr  { return address("sandboxd") }
+func (c *passedConn) RemoteAddr() net.Addr { return c.address }
 
-func (c *handed) SetDeadline(t time.Time) error      { return c.until(c.tcp.SetDeadline, t) }
-func (c *handed) SetReadDeadline(t time.Time) error  { return c.until(c.tcp.SetReadDeadline, t) }
-func (c *handed) SetWriteDeadline(t time.Time) error { return c.until(c.tcp.SetWriteDeadline, t) }
+func (c *passedConn) SetDeadline(t time.Time) error      { return c.until(c.tcp.SetDeadline, t) }
+func (c *passedConn) SetReadDeadline(t time.Time) error  { return c.until(c.tcp.SetReadDeadline, t) }
+func (c *passedConn) SetWriteDeadline(t time.Time) error { return c.until(c.tcp.SetWriteDeadline, t) }
 
 // until sets a deadline, unless the one of Close is set.
-func (c *handed) until(set func(time.Time) error, t time.Time) error {
+func (c *passedConn) until(set func(time.Time) error, t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over != nil {
