@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -100,6 +101,21 @@ func TestIDE_ItsLockPinsEveryPackageAndNamesNoPlace(t *testing.T) {
 	for _, name := range []string{"Dockerfile", ".npmrc", "package.json", "files/install-vscode", "files/assemble"} {
 		if text := all[name]; text == "" || strings.Contains(text, "://") {
 			t.Errorf("%s names a place", name)
+		}
+	}
+}
+
+// The base image's npm is fetched by its hash, too.
+func TestBase_ItPinsNpmAndNamesNoPlace(t *testing.T) {
+	all := files(t, os.DirFS("sandbox/base"))
+	if !regexp.MustCompile(`\bnpm@[0-9.]+\+sha512\.[0-9a-f]{128}\b`).MatchString(all["Dockerfile"]) {
+		t.Error("the Dockerfile does not pin npm")
+	}
+	for name, text := range all {
+		if strings.HasPrefix(name, "files/") || name == "Dockerfile" {
+			if strings.Contains(text, "://") {
+				t.Errorf("%s names a place", name)
+			}
 		}
 	}
 }

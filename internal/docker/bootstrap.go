@@ -33,6 +33,13 @@ const (
 // bootstrapTool makes a Debian file system from packages; it is the name of its Debian package, too.
 const bootstrapTool = "mmdebstrap"
 
+// bootstrapOptions are dpkg's, for the base image and for what is installed on it: no manuals and translations, as in the
+// registry's. The tool reads them too, and only with an equals sign.
+var bootstrapOptions = []string{
+	"path-exclude=/usr/share/doc/*", "path-include=/usr/share/doc/*/copyright", "path-exclude=/usr/share/info/*",
+	"path-exclude=/usr/share/lintian/*", "path-exclude=/usr/share/locale/*", "path-exclude=/usr/share/man/*",
+}
+
 // bootstrap makes the Debian base image from Debian's packages with a tool of this machine, and names it ref.
 func (e *Engine) bootstrap(ctx context.Context, ref string, out func(catalog.BuildEvent)) error {
 	ctx, cancel := context.WithTimeout(ctx, bootstrapLimit)
@@ -70,7 +77,11 @@ func runBootstrap(ctx context.Context, tool string, f *os.File, out func(catalog
 		done = min(done+1, bootstrapLines)
 		out(catalog.BuildEvent{Done: done, Total: bootstrapLines + 1, Line: line})
 	}}
-	cmd := exec.CommandContext(ctx, tool, "--variant=minbase", "--include=ca-certificates", "--format=tar", baseRelease, "-")
+	args := []string{"--variant=minbase", "--include=ca-certificates", "--format=tar"}
+	for _, option := range bootstrapOptions {
+		args = append(args, "--dpkgopt="+option)
+	}
+	cmd := exec.CommandContext(ctx, tool, append(args, baseRelease, "-")...)
 	cmd.Stdout = f
 	cmd.Stderr = writerFunc(func(p []byte) (int, error) { lines.write(string(p)); return len(p), nil })
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its package manager ends with it

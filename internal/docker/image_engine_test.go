@@ -134,7 +134,8 @@ func TestBootstrap_MakesTheBaseImage(t *testing.T) {
 	if last.Done == 0 || last.Total <= last.Done {
 		t.Errorf("the last word was %+v", last)
 	}
-	tag := buildTest(t, e, "FROM "+ref+"\nRUN test -e /etc/ssl/certs/ca-certificates.crt && . /etc/os-release && test $VERSION_CODENAME = trixie\n")
+	tag := buildTest(t, e, "FROM "+ref+"\nRUN test -e /etc/ssl/certs/ca-certificates.crt && . /etc/os-release && test $VERSION_CODENAME = trixie"+
+		` && test -e /usr/share/doc/bash/copyright && test -z "$(find /usr/share/man /usr/share/locale -type f)"`+"\n")
 	if has, err := e.HasImage(t.Context(), tag); err != nil || !has {
 		t.Errorf("got %t %v", has, err)
 	}
