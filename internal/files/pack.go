@@ -152,9 +152,9 @@ type out interface {
 func (a *Archive) pass(to out) error {
 	buf := buffers.Get().(*[copyBuffer]byte)
 	defer buffers.Put(buf)
-	whole := &gauge{r: bufio.NewReaderSize(a.stream, copyBuffer), ctx: a.ctx}
+	whole := &countingReader{r: bufio.NewReaderSize(a.stream, copyBuffer), ctx: a.ctx}
 	from := tar.NewReader(whole)
-	judge := newRollOut(a.Format)
+	judge := newPackValidator(a.Format)
 	for {
 		whole.head()
 		h, err := from.Next()
@@ -173,8 +173,8 @@ func (a *Archive) pass(to out) error {
 	}
 }
 
-func (a *Archive) one(judge *roll, h *tar.Header, to out, from io.Reader, buf []byte) error {
-	if sparse(h) {
+func (a *Archive) one(judge *entryValidator, h *tar.Header, to out, from io.Reader, buf []byte) error {
+	if wire.HasHoles(h) {
 		return strange(h.Name, errSparse)
 	}
 	if err := judge.admit(h); err != nil {
@@ -183,26 +183,12 @@ func (a *Archive) one(judge *roll, h *tar.Header, to out, from io.Reader, buf []
 	if h.Name == "" { // the folder itself
 		return nil
 	}
-	content := &guestContent{r: from}
+	content := &measured{r: from}
 	err := to.add(h, content, buf)
 	if content.err != nil {
 		return cutOff(content.err)
 	}
 	return err
-}
-
-// guestContent remembers why reading failed, which is another thing than that writing did.
-type guestContent struct {
-	r   io.Reader
-	err error
-}
-
-func (g *guestContent) Read(p []byte) (int, error) {
-	n, err := g.r.Read(p)
-	if err != nil && err != io.EOF {
-		g.err = err
-	}
-	return n, err
 }
 
 // strange says that a guest has sent what none of ours sends.
