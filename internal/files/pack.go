@@ -9,7 +9,6 @@ import (
 	"io"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -137,7 +136,7 @@ func (a *Archive) zip(w io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, z.spool.close()) }() // also when what reads the archive panics
-	return a.pass(zipOut{z})
+	return a.pass(z)
 }
 
 // out takes the entries of an archive.
@@ -238,35 +237,4 @@ func boundID(id int) int {
 		return nobody
 	}
 	return id
-}
-
-// zipOut writes ZIP, which knows no hard links: they become links beside each other.
-type zipOut struct{ w *zipWriter }
-
-func (o zipOut) add(h *tar.Header, content io.Reader, buf []byte) error {
-	mode := uint32(h.Mode)
-	switch h.Typeflag {
-	case tar.TypeDir:
-		return o.w.small(h.Name, mode|unixFolder, h.ModTime, nil)
-	case tar.TypeSymlink:
-		return o.w.small(h.Name, mode|unixLink, h.ModTime, []byte(h.Linkname))
-	case tar.TypeLink:
-		return o.w.small(h.Name, 0o777|unixLink, h.ModTime, []byte(relative(h.Name, h.Linkname)))
-	}
-	return o.w.file(h.Name, mode|unixFile, h.ModTime, h.Size, func(w io.Writer) error {
-		_, err := io.CopyBuffer(w, content, buf)
-		return err
-	})
-}
-
-func (o zipOut) end() error { return o.w.close() }
-
-// relative gives the link text by which name, both inside the archive, leads to target.
-func relative(name, target string) string {
-	from, to := strings.Split(name, "/"), strings.Split(target, "/")
-	from = from[:len(from)-1]
-	for len(from) > 0 && len(to) > 1 && from[0] == to[0] {
-		from, to = from[1:], to[1:]
-	}
-	return strings.Repeat("../", len(from)) + strings.Join(to, "/")
 }

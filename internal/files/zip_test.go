@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,17 +92,17 @@ func TestZip_BeyondFourGibibytesAndManyEntries(t *testing.T) {
 	}
 	z.at = from // as if so much stood before
 	for i := range many {
-		if err := z.small(fmt.Sprintf("empty/%d", i), unixFile|0o644, firstTime, nil); err != nil {
+		if err := z.add(&tar.Header{Typeflag: tar.TypeReg, Name: fmt.Sprintf("empty/%d", i)}, strings.NewReader(""), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := z.file("big", unixFile|0o600, firstTime, 6<<30, func(w io.Writer) error { _, err := w.Write([]byte("content")); return err }); err != nil {
+	if err := z.add(&tar.Header{Typeflag: tar.TypeReg, Name: "big", Mode: 0o600}, strings.NewReader("content"), nil); err != nil {
 		t.Fatal(err)
 	}
 	if z.spool.file == nil {
 		t.Error("the end of the archive is kept in memory")
 	}
-	if err := errors.Join(z.close(), z.spool.close(), z.spool.close()); err != nil {
+	if err := errors.Join(z.end(), z.spool.close(), z.spool.close()); err != nil {
 		t.Fatal(err)
 	}
 	r, err := zip.NewReader(behind{from, out.Bytes()}, from+int64(out.Len()))
