@@ -135,7 +135,7 @@ func (a *actor) lookAt(p string, trash *bin) error {
 }
 
 // refuses says why what is at s, known as p, cannot be put into the trash, if that can be seen.
-func (b *bin) refuses(s spot, p string, st *unix.Stat_t) error {
+func (b *bin) refuses(s dirEntry, p string, st *unix.Stat_t) error {
 	if s.walk.through(b.home()) || isFolder(st) && b.files.through(st.Dev, st.Ino) {
 		return problem(wire.CodeConflict, "%s is the trash itself or in it: delete it for good.", wire.Clean(p, 200))
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // transfer moves or copies one thing to a place.
-type transfer func(from, to spot, overwrite bool) error
+type transfer func(from, to dirEntry, overwrite bool) error
 
 func (q *ask) move() error { return q.transfer(moveOne) }
 func (q *ask) copy() error { return q.transfer(copyOne) }
@@ -113,7 +113,7 @@ func (w *walk) through(dev, ino uint64) bool {
 }
 
 // moveOne renames, or copies and then removes what cannot be renamed.
-func moveOne(from, to spot, overwrite bool) error {
+func moveOne(from, to dirEntry, overwrite bool) error {
 	err := place(from.walk.fd(), from.name, to, overwrite)
 	if err != unix.EXDEV {
 		return err
@@ -124,8 +124,8 @@ func moveOne(from, to spot, overwrite bool) error {
 	return removeCopied(from, to)
 }
 
-// place renames to a spot.
-func place(dir int, name string, to spot, overwrite bool) error {
+// place renames to an entry of a folder.
+func place(dir int, name string, to dirEntry, overwrite bool) error {
 	if overwrite {
 		return rename(dir, name, to.walk.fd(), to.name)
 	}

@@ -65,7 +65,7 @@ func (a *actor) draft(put *wire.FilePut) (d *draft, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := spot{w, name}
+	s := dirEntry{w, name}
 	if err := a.early(s, put); err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (a *actor) draft(put *wire.FilePut) (d *draft, err error) {
 }
 
 // early refuses what is bound to be refused, before anything is sent.
-func (a *actor) early(s spot, put *wire.FilePut) error {
+func (a *actor) early(s dirEntry, put *wire.FilePut) error {
 	st, there, err := s.replaceable()
 	if err != nil {
 		return err
