@@ -41,7 +41,7 @@ func TestSetup_MakesTheAdminAndSignsIn(t *testing.T) {
 		t.Errorf("cookie %+v", cookie)
 	}
 	s.sessions["chief"] = cookie.Value
-	if got := text(s.get("chief", "/").is(http.StatusOK).need("strong.clip")); got != "chief" {
+	if got := textOf(s.get("chief", "/").is(http.StatusOK).need("strong.clip")); got != "chief" {
 		t.Errorf("signed in as %q", got)
 	}
 }
@@ -49,7 +49,7 @@ func TestSetup_MakesTheAdminAndSignsIn(t *testing.T) {
 func TestSetup_ShowsWhatIsWrongAndKeepsTheName(t *testing.T) {
 	s, code := unclaimed(t)
 	page := s.post("", "/setup", fields("code", code, "name", "chief", "password", "short")).is(http.StatusBadRequest)
-	if got := text(page.need("#password-fault")); !strings.Contains(got, "too short") {
+	if got := textOf(page.need("#password-fault")); !strings.Contains(got, "too short") {
 		t.Errorf("fault %q", got)
 	}
 	if attr(page.need("#name"), "value") != "chief" || attr(page.need("#password"), "value") != "" {
@@ -57,7 +57,7 @@ func TestSetup_ShowsWhatIsWrongAndKeepsTheName(t *testing.T) {
 	}
 	wrong := s.post("", "/setup", fields("code", "wrong", "name", "chief", "password", testPassword))
 	if wrong.Code != http.StatusBadRequest || wrong.find(".notice") == nil || wrong.find("#password") == nil {
-		t.Errorf("status %d: %s", wrong.Code, text(wrong.need("main")))
+		t.Errorf("status %d: %s", wrong.Code, textOf(wrong.need("main")))
 	}
 }
 
@@ -76,11 +76,11 @@ func TestSetup_BeginsWithWhatIsWrong(t *testing.T) {
 func TestSetup_SaysWhenItIsDoneOrHasNoCode(t *testing.T) {
 	s, _ := unclaimed(t)
 	for _, path := range []string{"/setup", "/login"} {
-		if got := text(s.get("", path).is(http.StatusOK).need("main")); !strings.Contains(got, "Open the set-up link") {
+		if got := textOf(s.get("", path).is(http.StatusOK).need("main")); !strings.Contains(got, "Open the set-up link") {
 			t.Errorf("%s says %q", path, got)
 		}
 	}
-	if got := text(newStage(t).get("", "/setup?code=x").is(http.StatusOK).need("main")); !strings.Contains(got, "has been done") {
+	if got := textOf(newStage(t).get("", "/setup?code=x").is(http.StatusOK).need("main")); !strings.Contains(got, "has been done") {
 		t.Errorf("says %q", got)
 	}
 }
@@ -107,7 +107,7 @@ func TestLogin_SaysBesideTheFormWhatIsWrong(t *testing.T) {
 	s := newStage(t)
 	page := s.post("", "/login", fields("name", "ada", "password", "not it at all")).is(http.StatusUnauthorized)
 	if page.find(".notice") == nil || attr(page.need("#name"), "value") != "ada" {
-		t.Errorf("page says %q", text(page.need("main")))
+		t.Errorf("page says %q", textOf(page.need("main")))
 	}
 	limited := false
 	for range 50 {
@@ -117,7 +117,7 @@ func TestLogin_SaysBesideTheFormWhatIsWrong(t *testing.T) {
 		}
 	}
 	if !limited || page.find(".notice") == nil || page.find("#password") == nil {
-		t.Errorf("limited %v, page %s", limited, text(page.need("main")))
+		t.Errorf("limited %v, page %s", limited, textOf(page.need("main")))
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
-	"sandboxd/internal/plain"
+	"sandboxd/internal/text"
 )
 
 // autoTries is how many automatic names are tried before a create gives up; the later ones have ten thousand times
@@ -64,7 +64,7 @@ func (m *Manager) plan(r Request) (Sandbox, error) {
 	}
 	now := stamp()
 	return Sandbox{
-		ID: NewID(), Name: r.Name, Label: plain.Trim(r.Label), Owner: r.Owner, Spec: spec, Rest: r.Rest,
+		ID: NewID(), Name: r.Name, Label: text.Trim(r.Label), Owner: r.Owner, Spec: spec, Rest: r.Rest,
 		State: Creating, Created: now, Changed: now,
 	}, nil
 }

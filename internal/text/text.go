@@ -1,17 +1,16 @@
-// Package plain is about the texts that people write and read: whether one shows anything, and how figures are written in
+// Package text is about the texts that people write and read: whether one shows anything, and how figures are written in
 // one.
 //
 // It does not make a stranger's text safe to show (wire.Clean does), and it refuses nothing: whoever asks says what may be
 // empty.
 //
 // Invariant: what a person has to give is nowhere given by a text that looks like none.
-package plain
+package text
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
-
-	"github.com/docker/go-units"
 )
 
 // Trim gives text without the space around it: "" when nothing of it would be seen.
@@ -31,5 +30,9 @@ func seen(r rune) bool {
 
 // Size writes a number of bytes in binary units, without decimals that say nothing: "21.78 GiB".
 func Size(bytes int64) string {
-	return units.CustomSize("%.4g %s", float64(bytes), 1024, []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"})
+	n, units := float64(bytes), []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
+	for ; n >= 1024 && len(units) > 1; units = units[1:] {
+		n /= 1024
+	}
+	return fmt.Sprintf("%.4g %s", n, units[0])
 }
