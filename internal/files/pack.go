@@ -14,6 +14,7 @@ import (
 
 	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -58,7 +59,7 @@ func (s *Service) Pack(ctx context.Context, h access.Handle, folder string, name
 		return nil, err
 	}
 	if !slices.Contains(Formats, format) {
-		return nil, fault.Field("archive", "An archive is one of %q, not %q.", Formats, wire.Clean(string(format), 20))
+		return nil, fault.Field("archive", "An archive is one of %q, not %q.", Formats, text.OneLine(string(format), 20))
 	}
 	t, err := s.begin(ctx, h, "pack "+path.Base(clean), true)
 	if err != nil {
@@ -192,7 +193,7 @@ func (a *Archive) one(judge *entryValidator, h *tar.Header, to out, from io.Read
 
 // strange says that a guest has sent what none of ours sends.
 func strange(name string, err error) error {
-	return fault.Wrap(err, fault.Unavailable, "The sandbox sent an archive that is not safe to pass on: %q %v.", wire.Clean(name, 200), err)
+	return fault.Wrap(err, fault.Unavailable, "The sandbox sent an archive that is not safe to pass on: %q %v.", text.OneLine(name, 200), err)
 }
 
 // cutOff says that a guest's archive is no archive, or only the beginning of one. What has a kind keeps it.
@@ -210,7 +211,7 @@ type tarOut struct{ w *tar.Writer }
 func (o tarOut) add(h *tar.Header, content io.Reader, buf []byte) error {
 	clean := &tar.Header{
 		Typeflag: h.Typeflag, Name: h.Name, Linkname: h.Linkname, Size: h.Size, Mode: h.Mode, ModTime: h.ModTime,
-		Uid: boundID(h.Uid), Gid: boundID(h.Gid), Uname: wire.Clean(h.Uname, 32), Gname: wire.Clean(h.Gname, 32),
+		Uid: boundID(h.Uid), Gid: boundID(h.Gid), Uname: text.OneLine(h.Uname, 32), Gname: text.OneLine(h.Gname, 32),
 	}
 	if clean.Typeflag == tar.TypeDir {
 		clean.Name += "/"

@@ -17,6 +17,7 @@ import (
 
 	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -293,9 +294,9 @@ func (s *sieve) bomb(came int64) error {
 	if came <= s.from || came/bombRatio <= s.in.n {
 		return nil
 	}
-	return fault.New(fault.TooLarge, "The archive unpacks to more than %d times its size, at %q. It was refused.", bombRatio, wire.Clean(s.entry, 200))
+	return fault.New(fault.TooLarge, "The archive unpacks to more than %d times its size, at %q. It was refused.", bombRatio, text.OneLine(s.entry, 200))
 }
 
 func (s *sieve) refused(err error) error {
-	return fault.Wrap(err, fault.Invalid, "The archive's entry %q %v. What came before it has been extracted.", wire.Clean(s.entry, 200), err)
+	return fault.Wrap(err, fault.Invalid, "The archive's entry %q %v. What came before it has been extracted.", text.OneLine(s.entry, 200), err)
 }

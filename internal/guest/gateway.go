@@ -18,6 +18,7 @@ import (
 
 	"sandboxd/internal/guest/thaw"
 	"sandboxd/internal/scrub"
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -229,7 +230,7 @@ func target(host string) (port int, name string) {
 	host, _, _ = strings.Cut(host, ":")
 	label, _, _ := strings.Cut(host, ".")
 	number, name, _ := strings.Cut(label, "-")
-	name = wire.Clean(name, 63)
+	name = text.OneLine(name, 63)
 	n, err := strconv.ParseUint(number, 10, 16)
 	if err != nil || name == "" || number[0] == '0' {
 		return 0, ""

@@ -9,7 +9,6 @@ import (
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/text"
-	"sandboxd/internal/wire"
 )
 
 // Bounds on holds. A hold ends by itself, so that a crashed agent keeps nothing up for ever; whoever needs longer renews.
@@ -205,7 +204,7 @@ func checkReason(reason string) (string, error) {
 	if len(reason) > maxHoldText {
 		return "", fault.Field("reason", "The reason is longer than %d bytes. Say it more briefly.", maxHoldText)
 	}
-	if reason = text.Trim(wire.Clean(reason, maxHoldText)); reason == "" {
+	if reason = text.Trim(text.OneLine(reason, maxHoldText)); reason == "" {
 		return "", fault.Field("reason", "Say why it must stay awake, in at most %d bytes.", maxHoldText)
 	}
 	return reason, nil

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"strings"
 	"sync/atomic"
 	"time"
-	"unicode"
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
@@ -243,20 +241,11 @@ func fraction(e catalog.BuildEvent) float64 {
 	return min((float64(e.Step-1)+within)/float64(e.Steps), 1)
 }
 
-// clean makes a line of foreign output fit to be shown: no controls, not too long.
-func clean(line string) string {
-	const longest = 200
-	line = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(line, "?"))
-	if len(line) > longest {
-		line = strings.ToValidUTF8(line[:longest], "") + "…"
-	}
-	return line
-}
+// longestOutput bounds what of foreign output a Progress shows, in bytes.
+const longestOutput = 200
+
+// clean makes foreign output fit to be shown.
+func clean(output string) string { return text.Excerpt(output, longestOutput) }
 
 func (m *Manager) box(s Sandbox, t catalog.Template, ref, folder string) Box {
 	ports := make([]int, 0, len(t.Ports))

@@ -1,17 +1,53 @@
-// Package text is about the texts that people write and read: whether one shows anything, and how figures are written in
-// one.
+// Package text is about the texts that people write and read: how a stranger's is made safe to show, whether one shows anything, and
+// how figures are written in one.
 //
-// It does not make a stranger's text safe to show (wire.Clean does), and it refuses nothing: whoever asks says what may be
-// empty.
+// It refuses nothing: whoever asks says what may be empty or too long. What is written to a page is escaped there.
 //
-// Invariant: what a person has to give is nowhere given by a text that looks like none.
+// Invariant: what a stranger wrote becomes a line of a page, a terminal or a log by OneLine and no other rule, and what a person has to
+// give is nowhere given by a text that looks like none.
 package text
 
 import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
+
+// OneLine gives s as one line that is safe to show: at most limit bytes, valid UTF-8, without controls, line breaks and whatever has no
+// shape of its own, such as marks that turn the direction of a text around.
+func OneLine(s string, limit int) string {
+	s = strings.ToValidUTF8(cut(s, limit), "?")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp):
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// Excerpt gives the beginning of s as OneLine does, without blanks at its end, and with "…" behind when there is more.
+func Excerpt(s string, limit int) string {
+	line := strings.TrimRight(OneLine(s, 4*limit), " ")
+	if len(line) > limit {
+		line = cut(line, limit) + "…"
+	}
+	return line
+}
+
+// cut gives at most limit bytes of s, and no part of a character at their end.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for i := 0; i < utf8.UTFMax && limit > 0 && !utf8.RuneStart(s[limit]); i++ {
+		limit--
+	}
+	return s[:limit]
+}
 
 // Trim gives text without the space around it: "" when nothing of it would be seen.
 func Trim(text string) string {

@@ -3,6 +3,7 @@ package files
 import (
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -65,7 +66,7 @@ func (c *copier) copy(name, as string) error {
 		return c.file(name, as)
 	}
 	if c.whole {
-		return problem(wire.CodeConflict, "%s is neither file, folder nor link, and cannot be moved to another file system: nothing was moved.", wire.Clean(name, 200))
+		return problem(wire.CodeConflict, "%s is neither file, folder nor link, and cannot be moved to another file system: nothing was moved.", text.OneLine(name, 200))
 	}
 	if len(c.to.levels) == c.depth {
 		return errNoFile // it was asked for by name

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -33,7 +34,7 @@ func (q *ask) transfer(one transfer) error {
 			return about(to, err)
 		}
 		if !into && len(from) > 1 {
-			return problem(wire.CodeInvalid, "%s is no folder to put several things into.", wire.Clean(to, 200))
+			return problem(wire.CodeInvalid, "%s is no folder to put several things into.", text.OneLine(to, 200))
 		}
 		for _, f := range from {
 			if err := a.transfer(one, f, to, into, overwrite); err != nil {
@@ -86,11 +87,11 @@ func (a *actor) transfer(one transfer, from, to string, into, overwrite bool) er
 		return err
 	}
 	if isFolder(&st) && target.walk.through(st.Dev, st.Ino) {
-		return problem(wire.CodeInvalid, "%s cannot be put into itself.", wire.Clean(from, 200))
+		return problem(wire.CodeInvalid, "%s cannot be put into itself.", text.OneLine(from, 200))
 	}
 	err = one(source, target, overwrite)
 	if err == unix.EEXIST || err == unix.ENOTEMPTY || err == unix.EISDIR || err == unix.ENOTDIR {
-		return problem(wire.CodeConflict, "There is something at %s already%s.", wire.Clean(to, 200), whyKept(overwrite))
+		return problem(wire.CodeConflict, "There is something at %s already%s.", text.OneLine(to, 200), whyKept(overwrite))
 	}
 	return err
 }

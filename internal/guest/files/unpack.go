@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -182,7 +183,7 @@ func entryProblem(name string, err error) error {
 	var no wire.EntryError
 	switch {
 	case errors.As(err, &no):
-		return problem(wire.CodeInvalid, "The archive is refused: the entry %q %s.", wire.Clean(name, 200), no)
+		return problem(wire.CodeInvalid, "The archive is refused: the entry %q %s.", text.OneLine(name, 200), no)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -43,7 +44,7 @@ func (q *ask) write() error {
 func writeProblem(p string, err error) error {
 	switch {
 	case errors.Is(err, errChanged):
-		return problem(wire.CodeChanged, "%s is not what it was any more.", wire.Clean(p, 200))
+		return problem(wire.CodeChanged, "%s is not what it was any more.", text.OneLine(p, 200))
 	case errors.Is(err, errBody):
 		return problem(wire.CodeUnavailable, "The content did not arrive as a whole.")
 	}
