@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -156,4 +157,12 @@ func FuzzPackNames(f *testing.F) {
 			t.Fatalf("%q, %q, %d, %d comes back as %+v", name, target, size, modified, h)
 		}
 	})
+}
+
+func TestReadNames_GivesOnlyThoseThatAnArchiveCanSay(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "passwd")
+	must(t, os.WriteFile(list, []byte("a\x00b:x:1:1::/:\n"+strings.Repeat("n", 65)+":x:2:2::/:\n\u00fc:x:3:3::/:\n"), 0o644))
+	if got := readNames(list); len(got) != 1 || got[3] != "\u00fc" {
+		t.Errorf("got %v", got)
+	}
 }
