@@ -8,7 +8,7 @@ import (
 
 	"sandboxd/internal/access"
 	"sandboxd/internal/files"
-	"sandboxd/internal/wire"
+	"sandboxd/internal/text"
 )
 
 // chunks are for what is copied to clients.
@@ -31,7 +31,7 @@ func attachment(name string) string {
 			return '_'
 		}
 		return c
-	}, wire.Clean(strings.ToValidUTF8(name, "_"), maxFileName))
+	}, text.OneLine(strings.ToValidUTF8(name, "_"), maxFileName))
 	if strings.Trim(name, " .") == "" {
 		name = "download"
 	}

@@ -237,7 +237,7 @@ func TestTemplates_SayHowTheirSandboxesRest(t *testing.T) {
 	s.put("ada", "spare", func(b *sandbox.Sandbox) { b.Pooled, b.State, b.Spec.Template = true, sandbox.Frozen, "node-api" })
 	s.put("ada", "made", func(b *sandbox.Sandbox) { b.Pooled, b.State, b.Spec.Template = true, sandbox.Creating, "node-api" })
 	page := s.get("ada", "/templates/node-api").is(http.StatusOK)
-	if got := text(page.need("aside.card")); !strings.Contains(got, "While unused freezes after 15 min sleeps after 4 h") || !strings.Contains(got, "Made in advance 1 of 2 ready") {
+	if got := textOf(page.need("aside.card")); !strings.Contains(got, "While unused freezes after 15 min sleeps after 4 h") || !strings.Contains(got, "Made in advance 1 of 2 ready") {
 		t.Errorf("says %q", got)
 	}
 	if rows := s.get("ada", "/").all("li.row"); len(rows) != 0 {

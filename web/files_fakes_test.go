@@ -15,6 +15,7 @@ import (
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/files"
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -83,7 +84,7 @@ func (g *fakeGuest) entry(p string) (wire.Entry, error) {
 	} else if isFile {
 		e.Type, e.Size, e.ETag = wire.TypeFile, int64(len(content)), `"`+encodeBytes(content[:min(len(content), 20)])+`"`
 	} else {
-		return e, fault.New(fault.NotFound, "There is no %s.", wire.Clean(p, 100))
+		return e, fault.New(fault.NotFound, "There is no %s.", text.OneLine(p, 100))
 	}
 	if g.shape != nil {
 		g.shape(&e)

@@ -60,8 +60,8 @@ func attr(n *html.Node, name string) string {
 	return ""
 }
 
-// text is what a person reads in n, with single spaces.
-func text(n *html.Node) string {
+// textOf is what a person reads in n, with single spaces.
+func textOf(n *html.Node) string {
 	if n == nil {
 		return ""
 	}

@@ -12,26 +12,26 @@ func TestIDEPage_SaysWhatItDoesAndSwitchesIt(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", nil)
 	page := s.get("ada", "/sandboxes/mine").is(http.StatusOK)
-	if page.find("a.quick-link.ide") != nil || !strings.Contains(text(page.need("#ws-ports")), "Turn on VS Code…") {
-		t.Errorf("menu %s", text(page.need("#ws-ports")))
+	if page.find("a.quick-link.ide") != nil || !strings.Contains(textOf(page.need("#ws-ports")), "Turn on VS Code…") {
+		t.Errorf("menu %s", textOf(page.need("#ws-ports")))
 	}
-	if menu := text(page.need("#ws-acts")); !strings.Contains(menu, "VS Code…") {
+	if menu := textOf(page.need("#ws-acts")); !strings.Contains(menu, "VS Code…") {
 		t.Errorf("menu %s", menu)
 	}
-	if list := s.get("ada", "/").is(http.StatusOK); strings.Contains(text(list.need("main")), "VS Code…") {
+	if list := s.get("ada", "/").is(http.StatusOK); strings.Contains(textOf(list.need("main")), "VS Code…") {
 		t.Error("the list of sandboxes has it too")
 	}
 	sheet := s.get("ada", "/sandboxes/mine/vscode").is(http.StatusOK)
 	for _, words := range []string{"code-server", ideSize, "Turn on VS Code", "memory"} {
-		if !strings.Contains(text(sheet.need("main")), words) {
+		if !strings.Contains(textOf(sheet.need("main")), words) {
 			t.Errorf("does not say %q", words)
 		}
 	}
 	f, _ := s.follow("ada", s.topicOf("ada", "/sandboxes/mine"))
 	on := s.post("ada", "/sandboxes/mine/vscode", fields("on", "yes"), "HX-Request", "true").is(http.StatusOK)
 	stand := on.need("#ide-stand")
-	if attr(stand, "hx-get") != "/sandboxes/mine/vscode/stand" || !strings.Contains(text(stand), "built") {
-		t.Errorf("stands %s", text(stand))
+	if attr(stand, "hx-get") != "/sandboxes/mine/vscode/stand" || !strings.Contains(textOf(stand), "built") {
+		t.Errorf("stands %s", textOf(stand))
 	}
 	s.boxes.report(box, sandbox.Progress{}) // as the Manager tells of the switch
 	if e := f.until(`class="quick-link ide"`); !strings.Contains(e, "code-mine.localhost") {

@@ -43,7 +43,7 @@ func TestSetup_MakesTheAdminAndSignsIn(t *testing.T) {
 		t.Errorf("cookie %+v", cookie)
 	}
 	s.sessions["chief"] = cookie.Value
-	if got := text(s.get("chief", "/").is(http.StatusOK).need("strong.clip")); got != "chief" {
+	if got := textOf(s.get("chief", "/").is(http.StatusOK).need("strong.clip")); got != "chief" {
 		t.Errorf("signed in as %q", got)
 	}
 }
@@ -55,15 +55,15 @@ func TestLogin_TooManyGuessesAreToldWhenToTryAgain(t *testing.T) {
 	}
 	again := s.post("", "/login", fields("name", "ada", "password", "a wrong password")).is(http.StatusTooManyRequests)
 	after, err := strconv.Atoi(again.Header().Get("Retry-After"))
-	if err != nil || after < 20 || after > 30 || !strings.Contains(text(again.need("main")), fmt.Sprintf("Try again in %d seconds", after)) {
-		t.Errorf("retry after %q: %s", again.Header().Get("Retry-After"), text(again.need("main")))
+	if err != nil || after < 20 || after > 30 || !strings.Contains(textOf(again.need("main")), fmt.Sprintf("Try again in %d seconds", after)) {
+		t.Errorf("retry after %q: %s", again.Header().Get("Retry-After"), textOf(again.need("main")))
 	}
 }
 
 func TestSetup_ShowsWhatIsWrongAndKeepsTheName(t *testing.T) {
 	s, code := unclaimed(t)
 	page := s.post("", "/setup", fields("code", code, "name", "chief", "password", "short")).is(http.StatusBadRequest)
-	if got := text(page.need("#password-fault")); !strings.Contains(got, "too short") {
+	if got := textOf(page.need("#password-fault")); !strings.Contains(got, "too short") {
 		t.Errorf("fault %q", got)
 	}
 	if attr(page.need("#name"), "value") != "chief" || attr(page.need("#password"), "value") != "" {
@@ -71,7 +71,7 @@ func TestSetup_ShowsWhatIsWrongAndKeepsTheName(t *testing.T) {
 	}
 	wrong := s.post("", "/setup", fields("code", "wrong", "name", "chief", "password", testPassword))
 	if wrong.Code != http.StatusBadRequest || wrong.find(".notice") == nil || wrong.find("#password") == nil {
-		t.Errorf("status %d: %s", wrong.Code, text(wrong.need("main")))
+		t.Errorf("status %d: %s", wrong.Code, textOf(wrong.need("main")))
 	}
 }
 
@@ -90,11 +90,11 @@ func TestSetup_BeginsWithWhatIsWrong(t *testing.T) {
 func TestSetup_SaysWhenItIsDoneOrHasNoCode(t *testing.T) {
 	s, _ := unclaimed(t)
 	for _, path := range []string{"/setup", "/login"} {
-		if got := text(s.get("", path).is(http.StatusOK).need("main")); !strings.Contains(got, "Open the set-up link") {
+		if got := textOf(s.get("", path).is(http.StatusOK).need("main")); !strings.Contains(got, "Open the set-up link") {
 			t.Errorf("%s says %q", path, got)
 		}
 	}
-	if got := text(newStage(t).get("", "/setup?code=x").is(http.StatusOK).need("main")); !strings.Contains(got, "has been done") {
+	if got := textOf(newStage(t).get("", "/setup?code=x").is(http.StatusOK).need("main")); !strings.Contains(got, "has been done") {
 		t.Errorf("says %q", got)
 	}
 }
@@ -121,7 +121,7 @@ func TestLogin_SaysBesideTheFormWhatIsWrong(t *testing.T) {
 	s := newStage(t)
 	page := s.post("", "/login", fields("name", "ada", "password", "not it at all")).is(http.StatusUnauthorized)
 	if page.find(".notice") == nil || attr(page.need("#name"), "value") != "ada" {
-		t.Errorf("page says %q", text(page.need("main")))
+		t.Errorf("page says %q", textOf(page.need("main")))
 	}
 	limited := false
 	for range 50 {
@@ -131,7 +131,7 @@ func TestLogin_SaysBesideTheFormWhatIsWrong(t *testing.T) {
 		}
 	}
 	if !limited || page.find(".notice") == nil || page.find("#password") == nil {
-		t.Errorf("limited %v, page %s", limited, text(page.need("main")))
+		t.Errorf("limited %v, page %s", limited, textOf(page.need("main")))
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
-	"sandboxd/internal/plain"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/text"
 	"sandboxd/views"
 )
 
@@ -32,7 +32,7 @@ func (s *Server) cards() []views.Card {
 }
 
 func sizeText(z catalog.Size) string {
-	return coresText(z.CPUs) + " · " + plain.Size(z.Memory)
+	return coresText(z.CPUs) + " · " + text.Size(z.Memory)
 }
 
 func coresText(n float64) string {

@@ -55,11 +55,11 @@ func TestNew_ShowsWhatIsWrongBesideItsFieldAndKeepsTheRest(t *testing.T) {
 	} {
 		s := newStage(t)
 		page := s.post("ada", "/sandboxes", fields("template", "base", "label", "Kept", c.field, c.value)).is(http.StatusBadRequest)
-		if got := text(page.need("#new-" + c.field + "-fault")); !strings.Contains(got, c.says) {
+		if got := textOf(page.need("#new-" + c.field + "-fault")); !strings.Contains(got, c.says) {
 			t.Errorf("%s=%q: %q", c.field, c.value, got)
 		}
 		input := page.need("#new-" + c.field)
-		if got := attr(input, "value") + text(input); got != strings.ReplaceAll(c.value, "\n", " ") {
+		if got := attr(input, "value") + textOf(input); got != strings.ReplaceAll(c.value, "\n", " ") {
 			t.Errorf("%s=%q: kept %q", c.field, c.value, got)
 		}
 		if attr(input, "aria-invalid") != "true" || attr(page.need("#new-label"), "value") != "Kept" {
@@ -75,17 +75,17 @@ func TestNew_ShowsWhatTheDomainRefuses(t *testing.T) {
 	s := newStage(t)
 	s.boxes.refuse(fault.Field("name", "The name %q is taken.", "ml"))
 	page := s.post("ada", "/sandboxes", fields("template", "base", "name", "ml")).is(http.StatusBadRequest)
-	if got := text(page.need("#new-name-fault")); !strings.Contains(got, "is taken") {
+	if got := textOf(page.need("#new-name-fault")); !strings.Contains(got, "is taken") {
 		t.Errorf("says %q", got)
 	}
 	s.boxes.refuse(fault.New(fault.Conflict, "There is another one."))
 	page = s.post("ada", "/sandboxes", fields("template", "base")).is(http.StatusConflict)
-	if got := text(page.need(".notice")); got != "There is another one." {
+	if got := textOf(page.need(".notice")); got != "There is another one." {
 		t.Errorf("says %q", got)
 	}
 	s.boxes.refuse(nil)
 	page = s.post("ada", "/sandboxes", fields("template", "")).is(http.StatusBadRequest)
-	if got := text(page.need(".notice")); !strings.Contains(got, "Pick a template") {
+	if got := textOf(page.need(".notice")); !strings.Contains(got, "Pick a template") {
 		t.Errorf("says %q", got)
 	}
 }
@@ -98,14 +98,14 @@ func TestNew_ANameThatIsTakenKeepsTheForm(t *testing.T) {
 		return s.post("ada", "/sandboxes", fields("template", "base", "name", name, "label", "Kept")).is(http.StatusConflict)
 	}
 	page := ask("mine")
-	if got := text(page.need("#new-name-fault")); got != "There is one of this name already: open it, or choose another name." {
+	if got := textOf(page.need("#new-name-fault")); got != "There is one of this name already: open it, or choose another name." {
 		t.Errorf("says %q", got)
 	}
 	if attr(page.need("#new-taken"), "href") != "/sandboxes/mine" || attr(page.need("#new-label"), "value") != "Kept" || attr(page.need("#new-name"), "value") != "mine" {
 		t.Error("what was typed is lost")
 	}
 	page = ask("his") // of which she may know no more than that
-	if got := text(page.need("#new-name-fault")); got == "" || strings.Contains(got, "open it") || page.find("#new-taken") != nil {
+	if got := textOf(page.need("#new-name-fault")); got == "" || strings.Contains(got, "open it") || page.find("#new-taken") != nil {
 		t.Errorf("says %q", got)
 	}
 }

@@ -20,7 +20,7 @@ func TestPorts_TheMenuHasWhatListensIsDeclaredOrOpenToOthers(t *testing.T) {
 	}
 	var got []string
 	for _, n := range s.get("ada", "/sandboxes/mine").all("div.port-line") {
-		line := attr(n, "data-port") + " " + text(in(n, "span.clip"))
+		line := attr(n, "data-port") + " " + textOf(in(n, "span.clip"))
 		if hasAttr(n, "data-open") {
 			line += " open"
 		}
@@ -63,13 +63,13 @@ func TestPorts_AreMadePublicAndPrivateAgain(t *testing.T) {
 	box := s.put("ada", "mine", nil)
 	page := s.get("ada", "/sandboxes/mine/ports/3000").is(http.StatusOK)
 	for _, words := range []string{"Only people who may use this sandbox", "no terminal, no files", "without signing in"} {
-		if !strings.Contains(text(page.need("main")), words) {
+		if !strings.Contains(textOf(page.need("main")), words) {
 			t.Errorf("does not say %q", words)
 		}
 	}
 	done := s.post("ada", "/sandboxes/mine/ports/3000", fields("visibility", "public")).is(http.StatusOK)
-	if !s.ports.Public(box.ID, 3000) || !strings.Contains(text(done.need("main")), "Port 3000 is public.") {
-		t.Errorf("says %s", text(done.need("main")))
+	if !s.ports.Public(box.ID, 3000) || !strings.Contains(textOf(done.need("main")), "Port 3000 is public.") {
+		t.Errorf("says %s", textOf(done.need("main")))
 	}
 	sheet := s.post("ada", "/sandboxes/mine/ports/3000", fields("visibility", "private"), "HX-Request", "true",
 		"HX-Current-URL", "http://localhost:8080/sandboxes/mine").is(http.StatusOK)
@@ -77,8 +77,8 @@ func TestPorts_AreMadePublicAndPrivateAgain(t *testing.T) {
 		t.Errorf("answers %s", sheet.Body)
 	}
 	again := s.post("ada", "/sandboxes/mine/ports/3000", fields("visibility", "everybody")).is(http.StatusBadRequest)
-	if !strings.Contains(text(again.need("main")), "private") {
-		t.Errorf("says %s", text(again.need("main")))
+	if !strings.Contains(textOf(again.need("main")), "private") {
+		t.Errorf("says %s", textOf(again.need("main")))
 	}
 	for _, path := range []string{"0", "65536", "x", "-1", "99999999999999999999"} {
 		s.get("ada", "/sandboxes/mine/ports/"+path).is(http.StatusNotFound)
@@ -124,15 +124,15 @@ func TestPorts_ALinkIsShownOnceAndCanBeRevoked(t *testing.T) {
 		t.Error("the link opens nothing")
 	}
 	page := s.get("ada", "/sandboxes/mine/ports/3000").is(http.StatusOK)
-	if strings.Contains(page.Body.String(), secret) || !strings.Contains(text(page.need("main")), "Grace made") {
-		t.Errorf("shows %s", text(page.need("main")))
+	if strings.Contains(page.Body.String(), secret) || !strings.Contains(textOf(page.need("main")), "Grace made") {
+		t.Errorf("shows %s", textOf(page.need("main")))
 	}
 	for _, c := range []struct{ ttl, label, fault string }{
 		{"1s", "", "#share-ttl-fault"}, {"soon", "", "#share-ttl-fault"}, {"24h", strings.Repeat("x", 500), "#share-label-fault"},
 	} {
 		again := s.post("ada", "/sandboxes/mine/ports/3000/share", fields("ttl", c.ttl, "label", c.label)).is(http.StatusBadRequest)
-		if text(again.need(c.fault)) == "" || attr(again.need("#share-label"), "value") != c.label {
-			t.Errorf("%s: %s", c.ttl, text(again.need("main")))
+		if textOf(again.need(c.fault)) == "" || attr(again.need("#share-label"), "value") != c.label {
+			t.Errorf("%s: %s", c.ttl, textOf(again.need("main")))
 		}
 	}
 	id := s.ports.List(box.ID)[0].Shares[0].ID

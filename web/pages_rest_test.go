@@ -18,7 +18,7 @@ func chosen(v view, id string) (value, words string) {
 	v.t.Helper()
 	for n := range v.need(id).Descendants() {
 		if n.Type == html.ElementNode && n.Data == "option" && hasAttr(n, "selected") {
-			return attr(n, "value"), text(n)
+			return attr(n, "value"), textOf(n)
 		}
 	}
 	return "none", ""
@@ -41,7 +41,7 @@ func TestRestSheet_ShowsTheTimesThatCountAndWhoSaysSo(t *testing.T) {
 	if value, _ := chosen(page, "#stop_after"); value != "custom" || attr(page.need("#stop_after-custom"), "value") != "20m" {
 		t.Errorf("stop %q %q", value, attr(page.need("#stop_after-custom"), "value"))
 	}
-	if got := text(page.need("#rest-order")); got != "It sleeps before it would freeze." {
+	if got := textOf(page.need("#rest-order")); got != "It sleeps before it would freeze." {
 		t.Errorf("of the order it says %q", got)
 	}
 	if s.get("ada", "/sandboxes/plain/rest").find("#rest-order") != nil {
@@ -73,7 +73,7 @@ func TestRestSheet_ShowsWhatIsWrongBesideIt(t *testing.T) {
 	for entered, want := range map[string]string{"soon": "is no idle time", "": "Say which time"} {
 		again := s.post("ada", "/sandboxes/mine/rest", fields("freeze_after", "1h", "stop_after", "custom", "stop_after_custom", entered))
 		again.is(http.StatusBadRequest)
-		if got := text(again.need("#stop_after-fault")); !strings.Contains(got, want) {
+		if got := textOf(again.need("#stop_after-fault")); !strings.Contains(got, want) {
 			t.Errorf("%q: says %q", entered, got)
 		}
 		if value, _ := chosen(again, "#stop_after"); value != "custom" || attr(again.need("#stop_after-custom"), "value") != entered {
@@ -85,7 +85,7 @@ func TestRestSheet_ShowsWhatIsWrongBesideIt(t *testing.T) {
 	}
 	s.boxes.refuse(fault.New(fault.Conflict, "It is being deleted."))
 	again := s.post("ada", "/sandboxes/mine/rest", fields("freeze_after", "1h")).is(http.StatusConflict)
-	if got := text(again.need("main")); !strings.Contains(got, "It is being deleted.") {
+	if got := textOf(again.need("main")); !strings.Contains(got, "It is being deleted.") {
 		t.Errorf("says %q", got)
 	}
 }
@@ -98,10 +98,10 @@ func TestRestSheet_ListsHoldsAndRevokesThem(t *testing.T) {
 	if len(items) != 2 {
 		t.Fatalf("%d holds", len(items))
 	}
-	if got := text(items[0]); got != "nightly training run by ada placed 20 min ago ends in 2 h Revoke" {
+	if got := textOf(items[0]); got != "nightly training run by ada placed 20 min ago ends in 2 h Revoke" {
 		t.Errorf("reads %q", got)
 	}
-	if got := text(items[1]); strings.Contains(got, "by ") {
+	if got := textOf(items[1]); strings.Contains(got, "by ") {
 		t.Errorf("by nobody known: %q", got)
 	}
 	revoke := attr(in(items[0], "form"), "action")
@@ -109,7 +109,7 @@ func TestRestSheet_ListsHoldsAndRevokesThem(t *testing.T) {
 	s.post("root", revoke, nil).leads("/sandboxes/brave-otter/rest")
 	s.post("root", revoke, nil).is(http.StatusNotFound)
 	sheet := s.post("root", attr(in(items[1], "form"), "action"), fields("next", "/"), "HX-Request", "true").is(http.StatusOK)
-	if got := text(sheet.need(".sheet")); !strings.Contains(got, "The hold was revoked") || !strings.Contains(got, "Nothing is declared") {
+	if got := textOf(sheet.need(".sheet")); !strings.Contains(got, "The hold was revoked") || !strings.Contains(got, "Nothing is declared") {
 		t.Errorf("says %q", got)
 	}
 	if got := attr(sheet.need("form.form"), "action"); got != "/sandboxes/brave-otter/rest" {
@@ -131,15 +131,15 @@ func TestNew_TakesTheTimesOfRest(t *testing.T) {
 func TestNew_ShowsAWrongTimeBesideIt(t *testing.T) {
 	s := newStage(t)
 	again := s.post("ada", "/sandboxes", fields("template", "base", "name", "mine", "freeze_after", "custom", "freeze_after_custom", "soon")).is(http.StatusBadRequest)
-	if got := text(again.need("#freeze_after-fault")); !strings.Contains(got, "is no idle time") || again.find("form .notice") != nil {
+	if got := textOf(again.need("#freeze_after-fault")); !strings.Contains(got, "is no idle time") || again.find("form .notice") != nil {
 		t.Errorf("says %q", got)
 	}
 	if attr(again.need("#new-name"), "value") != "mine" || attr(again.need("#freeze_after-custom"), "value") != "soon" {
 		t.Error("what was entered is lost")
 	}
 	bad := s.post("ada", "/sandboxes", fields("template", "base", "cpus", "x")).is(http.StatusBadRequest)
-	if text(bad.need("#new-cpus-fault")) == "" || bad.find("#freeze_after-fault") != nil {
-		t.Errorf("says %q", text(bad.need("main")))
+	if textOf(bad.need("#new-cpus-fault")) == "" || bad.find("#freeze_after-fault") != nil {
+		t.Errorf("says %q", textOf(bad.need("main")))
 	}
 }
 
@@ -152,19 +152,19 @@ func TestWorkspace_NamesEveryReason(t *testing.T) {
 		"hold: nightly training run for 20 min · ends in 2 h", "command: python train.py", "work: 1.9 cores",
 		"Unused, it freezes after 15 min and sleeps after 4 h",
 	} {
-		if !strings.Contains(text(state), words) {
-			t.Errorf("no %q in %q", words, text(state))
+		if !strings.Contains(textOf(state), words) {
+			t.Errorf("no %q in %q", words, textOf(state))
 		}
 	}
 	for name, want := range map[string]string{
 		"checkout-api": "Nothing uses it now Freezes in 12 min · sleeps in 4 h", "quick-lynx": "It never rests by itself",
 		"still-lake": "Frozen · sleeps in 3 h", "old-forest": "Asleep · 2 h · wakes on use",
 	} {
-		if got := text(s.get("root", "/sandboxes/"+name).need("#ws-state")); !strings.Contains(got, want) {
+		if got := textOf(s.get("root", "/sandboxes/"+name).need("#ws-state")); !strings.Contains(got, want) {
 			t.Errorf("%s: no %q in %q", name, want, got)
 		}
 	}
-	if got := text(s.get("root", "/sandboxes/silver-heron").need("#ws-state")); got != "Stopped" {
+	if got := textOf(s.get("root", "/sandboxes/silver-heron").need("#ws-state")); got != "Stopped" {
 		t.Errorf("a stopped one: %q", got)
 	}
 }
@@ -176,7 +176,7 @@ func TestWorkspace_OffersSleepAndWake(t *testing.T) {
 	} {
 		s.put("ada", string(state), func(b *sandbox.Sandbox) { b.State = state })
 		acts := s.get("ada", "/sandboxes/"+string(state)).is(http.StatusOK).need("#ws-acts")
-		if got := text(in(acts, ".button")); got != want {
+		if got := textOf(in(acts, ".button")); got != want {
 			t.Errorf("%s: %q, want %q", state, got, want)
 		}
 	}
@@ -186,7 +186,7 @@ func TestWorkspace_OffersSleepAndWake(t *testing.T) {
 	}
 	s.post("ada", "/sandboxes/frozen/start", fields("next", "/")).leads("/")
 	page := s.post("ada", "/sandboxes/stopped/sleep", nil).is(http.StatusConflict)
-	if got := text(page.need(".error-page")); !strings.Contains(got, "stopped does not run") {
+	if got := textOf(page.need(".error-page")); !strings.Contains(got, "stopped does not run") {
 		t.Errorf("says %q", got)
 	}
 	s.post("bob", "/sandboxes/asleep/sleep", nil).is(http.StatusNotFound)
@@ -198,7 +198,7 @@ func TestGonePage_IsFriendlyAndMakesNothing(t *testing.T) {
 	s.boxes.drop(box)
 	for _, path := range []string{"", "/rest", "/rename", "/delete", "/terminals/main/ws"} {
 		page := s.get("ada", "/sandboxes/mine"+path).is(http.StatusGone)
-		if got := text(page.need(".error-page")); !strings.Contains(got, "This sandbox was deleted") || !strings.Contains(got, "Go to sandboxes") ||
+		if got := textOf(page.need(".error-page")); !strings.Contains(got, "This sandbox was deleted") || !strings.Contains(got, "Go to sandboxes") ||
 			!strings.Contains(got, "New sandbox") {
 			t.Errorf("%s: says %q", path, got)
 		}
@@ -220,7 +220,7 @@ func TestSandboxes_OfferRestInTheMenu(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)
 	row := s.get("ada", "/").need("li.row")
-	got := text(in(row, "div.menu-list"))
+	got := textOf(in(row, "div.menu-list"))
 	if got != "Sleep now Stop Restart Rest and holds… Rename label… Delete…" {
 		t.Errorf("offers %q", got)
 	}

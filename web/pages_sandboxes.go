@@ -10,7 +10,7 @@ import (
 	"github.com/a-h/templ"
 
 	"sandboxd/internal/sandbox"
-	"sandboxd/internal/wire"
+	"sandboxd/internal/text"
 	"sandboxd/views"
 )
 
@@ -31,7 +31,7 @@ const maxFilter = 256
 const maxListPage = 1 << 20
 
 func readListQuery(r *request) listQuery {
-	q := listQuery{text: wire.Clean(r.query("q"), maxFilter), state: sandbox.State(r.query("state"))}
+	q := listQuery{text: text.OneLine(r.query("q"), maxFilter), state: sandbox.State(r.query("state"))}
 	if !knownState(q.state) {
 		q.state = ""
 	}

@@ -32,9 +32,9 @@ func TestSandboxes_ShowEachRowWithItsStateAndWhy(t *testing.T) {
 	} {
 		found := false
 		for _, row := range page.all("li.row") {
-			if text(in(row, "a.row-title")) == name {
+			if textOf(in(row, "a.row-title")) == name {
 				found = true
-				if got := text(in(row, "div.row-state")); !strings.HasPrefix(got, want) {
+				if got := textOf(in(row, "div.row-state")); !strings.HasPrefix(got, want) {
 					t.Errorf("%s: %q, want %q", name, got, want)
 				}
 			}
@@ -50,11 +50,11 @@ func TestSandboxes_ShowOwnersToAdminsOnly(t *testing.T) {
 	s.put("ada", "hers", nil)
 	s.put("bob", "his", nil)
 	if page := s.get("root", "/"); len(page.all("li.row")) != 2 || len(page.all("span.row-owner")) != 2 {
-		t.Errorf("an admin sees %s", text(page.need("#list")))
+		t.Errorf("an admin sees %s", textOf(page.need("#list")))
 	}
 	page := s.get("ada", "/")
 	if rows := page.all("li.row"); len(rows) != 1 || page.find("span.row-owner") != nil || attr(rows[0], "data-name") != "hers" {
-		t.Errorf("a member sees %s", text(page.need("#list")))
+		t.Errorf("a member sees %s", textOf(page.need("#list")))
 	}
 }
 
@@ -66,7 +66,7 @@ func TestSandboxes_OfferOneActionForEachState(t *testing.T) {
 	} {
 		s.put("ada", string(state), func(b *sandbox.Sandbox) { b.State = state })
 		row := s.get("ada", "/?q="+string(state)).need("li.row")
-		if got := text(in(in(row, "div.row-acts"), ".button")); got != want {
+		if got := textOf(in(in(row, "div.row-acts"), ".button")); got != want {
 			t.Errorf("%s: %q, want %q", state, got, want)
 		}
 		if doors := in(row, "a.quick-link") != nil; doors != (want == "Open") {
@@ -80,14 +80,14 @@ func TestSandboxes_FilterByTextAndState(t *testing.T) {
 	s.furnish()
 	page := s.get("root", "/?q=node-api&state=running")
 	if rows := page.all("li.row"); len(rows) != 1 || attr(rows[0], "data-name") != "checkout-api" {
-		t.Errorf("shows %s", text(page.need("#list")))
+		t.Errorf("shows %s", textOf(page.need("#list")))
 	}
 	for _, chip := range page.all("a.chip") {
-		if current := attr(chip, "aria-current") != ""; current != strings.HasPrefix(text(chip), "Running") {
-			t.Errorf("chip %s: current %v", text(chip), current)
+		if current := attr(chip, "aria-current") != ""; current != strings.HasPrefix(textOf(chip), "Running") {
+			t.Errorf("chip %s: current %v", textOf(chip), current)
 		}
 	}
-	if got := text(s.get("root", "/?q=zzz").need("#list")); !strings.Contains(got, "Nothing matches") {
+	if got := textOf(s.get("root", "/?q=zzz").need("#list")); !strings.Contains(got, "Nothing matches") {
 		t.Errorf("says %q", got)
 	}
 	if got := len(s.get("root", "/?state=nonsense&page=-3").is(http.StatusOK).all("li.row")); got != 10 {
@@ -101,7 +101,7 @@ func TestSandboxes_CountEveryStateWithinTheText(t *testing.T) {
 	page := s.get("root", "/?state=stopped")
 	var chips []string
 	for _, chip := range page.all("a.chip") {
-		chips = append(chips, text(chip))
+		chips = append(chips, textOf(chip))
 	}
 	if got := strings.Join(chips, ", "); got != "All 10, Running 3, Frozen 1, Asleep 1, Stopped 1, Failed 1" {
 		t.Errorf("chips %s", got)
@@ -121,7 +121,7 @@ func TestSandboxes_ComeFiftyToAPage(t *testing.T) {
 	if rows := last.all("li.row"); len(rows) != 20 || attr(rows[19], "data-name") != "box-000" {
 		t.Errorf("last page: %d rows", len(rows))
 	}
-	if got := text(last.need(".paging")); !strings.HasPrefix(got, "101–120 of 120") {
+	if got := textOf(last.need(".paging")); !strings.HasPrefix(got, "101–120 of 120") {
 		t.Errorf("paging %q", got)
 	}
 	if got := attr(in(last.need(".paging"), "a"), "href"); got != "/?page=2" {
@@ -182,7 +182,7 @@ func TestSandboxes_EscapeWhatPeopleWrite(t *testing.T) {
 	if page.find("img") != nil || strings.Contains(page.Body.String(), "<script>alert") {
 		t.Error("markup gets through")
 	}
-	if got := text(page.need("a.row-title")); got != `<img src=x onerror=alert(1)>` {
+	if got := textOf(page.need("a.row-title")); got != `<img src=x onerror=alert(1)>` {
 		t.Errorf("label %q", got)
 	}
 }
@@ -191,7 +191,7 @@ func TestSandboxes_SayWhenTheStoreIsAway(t *testing.T) {
 	s := newStage(t)
 	s.boxes.store.FailNext(fault.New(fault.Unavailable, "The store is locked."))
 	page := s.get("ada", "/").is(http.StatusServiceUnavailable)
-	if got := text(page.need(".error-page")); !strings.Contains(got, "The store is locked.") || !strings.Contains(got, page.Header().Get("X-Request-Id")) {
+	if got := textOf(page.need(".error-page")); !strings.Contains(got, "The store is locked.") || !strings.Contains(got, page.Header().Get("X-Request-Id")) {
 		t.Errorf("says %q", got)
 	}
 }
@@ -200,7 +200,7 @@ func TestAlarm_IsShownOnPagesOnceItIsKnown(t *testing.T) {
 	s := newStage(t)
 	s.engine.fail(errUnseen)
 	s.server.checkAlarm(context.Background())
-	if got := text(s.get("ada", "/").need("#alarm")); !strings.Contains(got, "engine does not answer") {
+	if got := textOf(s.get("ada", "/").need("#alarm")); !strings.Contains(got, "engine does not answer") {
 		t.Errorf("says %q", got)
 	}
 }

@@ -41,7 +41,7 @@ func TestServices_SayHowTheyStand(t *testing.T) {
 	items := map[string]string{}
 	page := s.get("root", "/sandboxes/brave-otter/services").is(http.StatusOK)
 	for _, n := range page.all("li.service") {
-		items[attr(n, "data-service")] = text(n)
+		items[attr(n, "data-service")] = textOf(n)
 	}
 	for service, want := range map[string][]string{
 		"web":    {"3000", "web-brave-otter.localhost:8080", "Running for 20 min", "Healthy", "npm run dev -- --host 127.0.0.1", "in /home/agent/app", "Stop"},
@@ -54,11 +54,11 @@ func TestServices_SayHowTheyStand(t *testing.T) {
 			}
 		}
 	}
-	if asleep := text(s.get("root", "/sandboxes/old-forest/services").need("#services")); !strings.Contains(asleep, "Asleep") || !strings.Contains(asleep, "Starting a service wakes it") {
+	if asleep := textOf(s.get("root", "/sandboxes/old-forest/services").need("#services")); !strings.Contains(asleep, "Asleep") || !strings.Contains(asleep, "Starting a service wakes it") {
 		t.Errorf("asleep: %s", asleep)
 	}
 	for _, b := range s.get("root", "/sandboxes/silver-heron/services").all("button.low") {
-		if text(b) == "Start" && !hasAttr(b, "disabled") {
+		if textOf(b) == "Start" && !hasAttr(b, "disabled") {
 			t.Error("a service of a stopped sandbox can be started")
 		}
 	}
@@ -79,8 +79,8 @@ func TestServices_AreStartedAndStoppedWithoutScripts(t *testing.T) {
 		t.Errorf("did %s", got)
 	}
 	again := s.post("ada", "/sandboxes/mine/services/none/start", nil).is(http.StatusNotFound)
-	if !strings.Contains(text(again.need("main")), "no service called") {
-		t.Errorf("says %s", text(again.need("main")))
+	if !strings.Contains(textOf(again.need("main")), "no service called") {
+		t.Errorf("says %s", textOf(again.need("main")))
 	}
 }
 
@@ -104,8 +104,8 @@ func TestServices_AreAddedEditedAndDeleted(t *testing.T) {
 		t.Fatalf("declared %+v", list)
 	}
 	edit := s.get("ada", "/sandboxes/mine/services/web/edit").is(http.StatusOK)
-	if text(edit.need("#service-command")) != "npm start" || attr(edit.need("#service-health-interval"), "value") != "5s" {
-		t.Errorf("form %s", text(edit.need("main")))
+	if textOf(edit.need("#service-command")) != "npm start" || attr(edit.need("#service-health-interval"), "value") != "5s" {
+		t.Errorf("form %s", textOf(edit.need("main")))
 	}
 	s.post("ada", "/sandboxes/mine/services/web", serviceForm(func(f url.Values) {
 		f.Set("name", "site")
@@ -116,7 +116,7 @@ func TestServices_AreAddedEditedAndDeleted(t *testing.T) {
 	if list = s.declared("mine"); len(list) != 1 || list[0].Name != "site" || list[0].Health != nil || list[0].Autostart {
 		t.Errorf("changed to %+v", list)
 	}
-	if ask := text(s.get("ada", "/sandboxes/mine/services/site/delete").is(http.StatusOK).need("main")); !strings.Contains(ask, "site-mine.localhost:8080") {
+	if ask := textOf(s.get("ada", "/sandboxes/mine/services/site/delete").is(http.StatusOK).need("main")); !strings.Contains(ask, "site-mine.localhost:8080") {
 		t.Errorf("asks %s", ask)
 	}
 	s.post("ada", "/sandboxes/mine/services/site/delete", nil).leads("/sandboxes/mine/services")
@@ -142,11 +142,11 @@ func TestServices_AFormThatIsRefusedLosesNothing(t *testing.T) {
 		"interval": {"health_interval", "often", "#service-health-interval-fault", "length of time"},
 	} {
 		page := s.post("ada", "/sandboxes/mine/services", serviceForm(func(f url.Values) { f.Set(c.field, c.value) })).is(http.StatusBadRequest)
-		if got := text(page.need(c.fault)); !strings.Contains(got, c.says) {
+		if got := textOf(page.need(c.fault)); !strings.Contains(got, c.says) {
 			t.Errorf("%s: says %q", name, got)
 		}
-		if c.field != "env" && !strings.Contains(text(page.need("#service-env")), "C=d=e") || c.field != "cwd" && attr(page.need("#service-cwd"), "value") != "/srv/app" {
-			t.Errorf("%s: what was entered is lost: %s", name, text(page.need("main")))
+		if c.field != "env" && !strings.Contains(textOf(page.need("#service-env")), "C=d=e") || c.field != "cwd" && attr(page.need("#service-cwd"), "value") != "/srv/app" {
+			t.Errorf("%s: what was entered is lost: %s", name, textOf(page.need("main")))
 		}
 	}
 	if list := s.declared("mine"); len(list) != 1 || list[0].Name != "taken" {
@@ -170,7 +170,7 @@ func TestServices_AFormShowsAllThatIsWrongAndBeginsWithTheFirst(t *testing.T) {
 		"port": "The services taken and web have the same port 8000.", "command": "Say what is to be run.", "env": "Line 1 has no “=”: write NAME=value.",
 		"cwd": "cwd must be", "health-path": "The path of health must", "health-interval": `"often" is not a length of time`,
 	} {
-		if got := text(page.need("#service-" + id + "-fault")); !strings.HasPrefix(got, says) {
+		if got := textOf(page.need("#service-" + id + "-fault")); !strings.HasPrefix(got, says) {
 			t.Errorf("%s: says %q", id, got)
 		}
 	}
@@ -200,7 +200,7 @@ func TestServices_OfferTheTemplatesWhereThatChangesThem(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)
 	foot := func() string {
-		return text(s.get("ada", "/sandboxes/mine/services").is(http.StatusOK).need("#services"))
+		return textOf(s.get("ada", "/sandboxes/mine/services").is(http.StatusOK).need("#services"))
 	}
 	if strings.Contains(foot(), "of its own") {
 		t.Errorf("says %s", foot())
@@ -227,8 +227,8 @@ func TestServices_OfTwoEditsNoneIsLost(t *testing.T) {
 	s.declare("mine", catalog.Service{Name: "web", Command: []string{"serve", "a b"}, Port: 3000}, catalog.Service{Name: "other", Command: []string{"true"}})
 	change := fields("name", "web", "command", "serve 'a b'", "port", "3001", "etag", seen)
 	again := s.post("ada", "/sandboxes/mine/services/web", change).is(http.StatusConflict)
-	if !strings.Contains(text(again.need("main")), "Somebody has changed the services meanwhile") || attr(again.need("#service-port"), "value") != "3001" {
-		t.Fatalf("says %s", text(again.need("main")))
+	if !strings.Contains(textOf(again.need("main")), "Somebody has changed the services meanwhile") || attr(again.need("#service-port"), "value") != "3001" {
+		t.Fatalf("says %s", textOf(again.need("main")))
 	}
 	change.Set("etag", attr(again.byAttr("input", "name", "etag"), "value"))
 	s.post("ada", "/sandboxes/mine/services/web", change).leads("/sandboxes/mine/services")
@@ -258,7 +258,7 @@ func TestServices_LogsAreTextOnly(t *testing.T) {
 	s.rooms.log = []string{"\x1b[31m<b>red</b>\x1b[0m\x1b]0;title\x07\n", "\xff\x00end\u009b2J\u009d0;\u009c\u0085"}
 	page := s.get("ada", "/sandboxes/mine/services/web/log").is(http.StatusOK)
 	log := page.need("pre.log")
-	if got := text(log); got != "<b>red</b> \ufffdend2J0;" {
+	if got := textOf(log); got != "<b>red</b> \ufffdend2J0;" {
 		t.Errorf("log %q", got)
 	}
 	f := s.page("ada").opens(1, attr(log, "data-log-topic"))
@@ -269,8 +269,8 @@ func TestServices_LogsAreTextOnly(t *testing.T) {
 	s.declare("idle", catalog.Service{Name: "web", Command: []string{"true"}})
 	s.rooms.asleep = true
 	idle := s.get("ada", "/sandboxes/idle/services/web/log").is(http.StatusOK)
-	if !strings.Contains(text(idle.need("main")), "does not run") || attr(idle.need("pre.log"), "data-log-topic") != "" || len(s.rooms.asked()) != 0 {
-		t.Errorf("says %s; did %v", text(idle.need("main")), s.rooms.asked())
+	if !strings.Contains(textOf(idle.need("main")), "does not run") || attr(idle.need("pre.log"), "data-log-topic") != "" || len(s.rooms.asked()) != 0 {
+		t.Errorf("says %s; did %v", textOf(idle.need("main")), s.rooms.asked())
 	}
 }
 

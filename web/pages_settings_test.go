@@ -14,14 +14,14 @@ func TestTemplates_ShowImagesAndBrokenOnes(t *testing.T) {
 	if got := len(page.all("article.book")); got != 5 {
 		t.Fatalf("%d templates", got)
 	}
-	if got := text(page.need("#book-base")); !strings.Contains(got, "Built") || !strings.Contains(got, "Rebuild") {
+	if got := textOf(page.need("#book-base")); !strings.Contains(got, "Built") || !strings.Contains(got, "Rebuild") {
 		t.Errorf("base: %q", got)
 	}
-	broken := text(page.all("article.book")[4])
+	broken := textOf(page.all("article.book")[4])
 	if !strings.Contains(broken, "rust-edge/template.yaml:7") || !strings.Contains(broken, "Did you mean “title”?") || strings.Contains(broken, "Create") {
 		t.Errorf("broken: %q", broken)
 	}
-	if page := s.get("ada", "/templates"); strings.Contains(text(page.need("main")), "Rebuild") {
+	if page := s.get("ada", "/templates"); strings.Contains(textOf(page.need("main")), "Rebuild") {
 		t.Error("a member is offered to build")
 	}
 }
@@ -29,8 +29,8 @@ func TestTemplates_ShowImagesAndBrokenOnes(t *testing.T) {
 func TestTemplate_ShowsItsReadmeAsText(t *testing.T) {
 	page := newStage(t).get("ada", "/templates/node-api").is(http.StatusOK)
 	prose := page.need("div.prose")
-	if in(prose, "b") != nil || in(prose, "a") == nil || text(in(prose, "h2")) != "What is inside" {
-		t.Errorf("readme %q", text(prose))
+	if in(prose, "b") != nil || in(prose, "a") == nil || textOf(in(prose, "h2")) != "What is inside" {
+		t.Errorf("readme %q", textOf(prose))
 	}
 	for n := range prose.Descendants() {
 		if n.Data == "a" && !strings.HasPrefix(attr(n, "href"), "https://example.com/") {
@@ -59,17 +59,17 @@ func TestBuildButton_IsForAdmins(t *testing.T) {
 func TestPassword_ChangeKeepsThisBrowserSignedIn(t *testing.T) {
 	s := newStage(t)
 	wrong := s.post("ada", "/settings/password", fields("old", "no", "new", "another long password")).is(http.StatusBadRequest)
-	if got := text(wrong.need("#old-fault")); !strings.Contains(got, "wrong") {
+	if got := textOf(wrong.need("#old-fault")); !strings.Contains(got, "wrong") {
 		t.Errorf("says %q", got)
 	}
 	short := s.post("ada", "/settings/password", fields("old", testPassword, "new", "short")).is(http.StatusBadRequest)
-	if got := text(short.need("#new-fault")); !strings.Contains(got, "too short") {
+	if got := textOf(short.need("#new-fault")); !strings.Contains(got, "too short") {
 		t.Errorf("says %q", got)
 	}
 	done := s.post("ada", "/settings/password", fields("old", testPassword, "new", "another long password")).leads("/settings?done=password")
 	s.get("ada", "/settings").leads("/login?next=%2Fsettings")
 	s.sessions["ada"] = done.Result().Cookies()[0].Value
-	if got := text(s.get("ada", "/settings?done=password").is(http.StatusOK).need(".notice")); got != "Your password was changed." {
+	if got := textOf(s.get("ada", "/settings?done=password").is(http.StatusOK).need(".notice")); got != "Your password was changed." {
 		t.Errorf("says %q", got)
 	}
 }
@@ -91,7 +91,7 @@ func TestTokens_ShowTheSecretOnceAndRevoke(t *testing.T) {
 		t.Error("the secret is shown again")
 	}
 	item := list.need("li.item")
-	if got := text(item); !strings.Contains(got, "laptop") || !strings.Contains(got, "only mine") {
+	if got := textOf(item); !strings.Contains(got, "laptop") || !strings.Contains(got, "only mine") {
 		t.Errorf("item %q", got)
 	}
 	s.post("ada", attr(in(item, "form"), "action"), nil).leads("/settings/tokens?done=revoked")
@@ -104,7 +104,7 @@ func TestTokens_AreNotMadeForOthersSandboxes(t *testing.T) {
 	s := newStage(t)
 	s.put("bob", "his", nil)
 	page := s.post("ada", "/settings/tokens", fields("name", "x", "sandbox", "his")).is(http.StatusBadRequest)
-	if got := text(page.need(".notice")); !strings.Contains(got, "There is no sandbox") {
+	if got := textOf(page.need(".notice")); !strings.Contains(got, "There is no sandbox") {
 		t.Errorf("says %q", got)
 	}
 	for _, days := range []string{"0", "-1", "99999", "x"} {
@@ -112,7 +112,7 @@ func TestTokens_AreNotMadeForOthersSandboxes(t *testing.T) {
 	}
 	page = s.post("ada", "/settings/tokens", fields("name", "")).is(http.StatusBadRequest)
 	if page.find("#token-name-fault") == nil {
-		t.Errorf("says %q", text(page.need("main")))
+		t.Errorf("says %q", textOf(page.need("main")))
 	}
 }
 
@@ -134,7 +134,7 @@ func TestUsers_AreForAdmins(t *testing.T) {
 	for _, path := range []string{"", "/" + s.users["bob"].ID + "/role", "/" + s.users["bob"].ID + "/delete"} {
 		s.post("ada", "/settings/users"+path, fields("value", "admin", "confirm", "bob")).is(http.StatusForbidden)
 	}
-	if strings.Contains(text(s.get("ada", "/settings").need("main")), "Users") {
+	if strings.Contains(textOf(s.get("ada", "/settings").need("main")), "Users") {
 		t.Error("a member is shown the way to users")
 	}
 }
@@ -154,7 +154,7 @@ func TestUsers_CanBeAddedChangedAndDeleted(t *testing.T) {
 	}
 	page := s.post("root", at+"/delete", fields("confirm", "Eve")).is(http.StatusBadRequest)
 	if page.find("#delete-user-fault") == nil {
-		t.Errorf("says %q", text(page.need("main")))
+		t.Errorf("says %q", textOf(page.need("main")))
 	}
 	s.post("root", at+"/delete", fields("confirm", "eve")).leads("/settings/users?done=deleted")
 	s.get("root", at+"/delete").is(http.StatusNotFound)
@@ -164,7 +164,7 @@ func TestUsers_ShowWhatIsWrongAndNeverThePassword(t *testing.T) {
 	s := newStage(t)
 	page := s.post("root", "/settings/users", fields("name", "e v e", "role", "member", "password", testPassword)).is(http.StatusBadRequest)
 	if page.find("#user-name-fault") == nil || attr(page.need("#user-name"), "value") != "e v e" {
-		t.Errorf("says %q", text(page.need("main")))
+		t.Errorf("says %q", textOf(page.need("main")))
 	}
 	if strings.Contains(page.Body.String(), testPassword) {
 		t.Error("the password comes back")
@@ -183,8 +183,8 @@ func TestUsers_NobodyTakesTheirOwnRights(t *testing.T) {
 func TestMishap_IsFramedForWhoeverIsSignedIn(t *testing.T) {
 	s := newStage(t)
 	page := s.get("ada", "/no/such/page").is(http.StatusNotFound)
-	if page.find("nav.nav") == nil || !strings.Contains(text(page.need(".error-page")), "Not found") {
-		t.Errorf("says %q", text(page.need("body")))
+	if page.find("nav.nav") == nil || !strings.Contains(textOf(page.need(".error-page")), "Not found") {
+		t.Errorf("says %q", textOf(page.need("body")))
 	}
 	if nobody := s.get("", "/no/such/page").is(http.StatusNotFound); nobody.find("nav.nav") != nil {
 		t.Error("a stranger is shown the way to pages")

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sandboxd/internal/catalog"
-	"sandboxd/internal/plain"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/text"
 	"sandboxd/views"
 )
 
@@ -140,10 +140,10 @@ func templateDetails(t catalog.Template) []views.Detail {
 		}
 	}
 	add("CPU", false, coresText(t.Size.CPUs))
-	add("Memory", false, plain.Size(t.Size.Memory))
+	add("Memory", false, text.Size(t.Size.Memory))
 	add("Processes", false, strconv.FormatInt(t.Size.Pids, 10))
 	if t.Size.Disk > 0 {
-		add("Disk", false, "about "+plain.Size(t.Size.Disk))
+		add("Disk", false, "about "+text.Size(t.Size.Disk))
 	}
 	add("Profile", false, profileText(t))
 	add("Builds on", true, t.Base)

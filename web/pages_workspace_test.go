@@ -28,8 +28,8 @@ func TestWorkspace_ShowsWhatItsStateCallsFor(t *testing.T) {
 			t.Errorf("%s: pane %q, want %q", name, got, want[0])
 		}
 		for _, words := range want[1:] {
-			if !strings.Contains(text(pane), words) {
-				t.Errorf("%s: no %q in %q", name, words, text(pane))
+			if !strings.Contains(textOf(pane), words) {
+				t.Errorf("%s: no %q in %q", name, words, textOf(pane))
 			}
 		}
 	}
@@ -151,8 +151,8 @@ func TestRename_ChangesTheLabelOnly(t *testing.T) {
 	}
 	s.boxes.refuse(fault.Field("label", "The label is too long."))
 	again := s.post("ada", "/sandboxes/mine/rename", fields("label", "Long")).is(http.StatusBadRequest)
-	if text(again.need("#rename-label-fault")) != "The label is too long." || attr(again.need("#rename-label"), "value") != "Long" {
-		t.Errorf("says %q", text(again.need("main")))
+	if textOf(again.need("#rename-label-fault")) != "The label is too long." || attr(again.need("#rename-label"), "value") != "Long" {
+		t.Errorf("says %q", textOf(again.need("main")))
 	}
 }
 
@@ -161,12 +161,12 @@ func TestDelete_SaysWhatIsLostAndAsksForTheName(t *testing.T) {
 	s.put("ada", "mine", func(b *sandbox.Sandbox) { b.Label = "Mine" })
 	sheet := s.get("ada", "/sandboxes/mine/delete", "HX-Request", "true", "HX-Current-URL", "http://localhost:8080/sandboxes/mine").is(http.StatusOK)
 	for _, words := range []string{"Delete Mine (mine)?", "/home/agent", "terminals", "http://mine.localhost:8080/"} {
-		if !strings.Contains(text(sheet.doc), words) {
-			t.Errorf("no %q in %q", words, text(sheet.doc))
+		if !strings.Contains(textOf(sheet.doc), words) {
+			t.Errorf("no %q in %q", words, textOf(sheet.doc))
 		}
 	}
 	again := s.post("ada", "/sandboxes/mine/delete", fields("confirm", "Mine")).is(http.StatusBadRequest)
-	if got := text(again.need("#delete-name-fault")); !strings.Contains(got, "Type mine") {
+	if got := textOf(again.need("#delete-name-fault")); !strings.Contains(got, "Type mine") {
 		t.Errorf("says %q", got)
 	}
 	if box, _ := s.boxes.Sandbox(t.Context(), "mine"); box.State != sandbox.Running {

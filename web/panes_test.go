@@ -129,8 +129,8 @@ func TestPanes_OneMoreJoinsByOneEntry(t *testing.T) {
 	if got := places(page); got != "files 450 first, terminal 550 off, notes 300 front" {
 		t.Errorf("places %s", got)
 	}
-	if text(in(page.need("#pane-notes"), "h2")) != "Notes of mine" || attr(page.need("#pane-notes"), "aria-label") != "Notes" {
-		t.Errorf("shows %s", text(page.need("#pane-notes")))
+	if textOf(in(page.need("#pane-notes"), "h2")) != "Notes of mine" || attr(page.need("#pane-notes"), "aria-label") != "Notes" {
+		t.Errorf("shows %s", textOf(page.need("#pane-notes")))
 	}
 	if len(page.all("button.pane-toggle")) != 3 || len(page.all(".splitter")) != 2 {
 		t.Errorf("%d tabs, %d splitters", len(page.all("button.pane-toggle")), len(page.all(".splitter")))
@@ -157,8 +157,8 @@ func TestPanes_FilesSayWhatWouldWakeThem(t *testing.T) {
 		"warm-comet":   {"waits", "Stopping"},
 	} {
 		pane := s.get("root", "/sandboxes/"+name).is(http.StatusOK).need("#pane-files")
-		if got := attr(pane, "data-kind"); got != want[0] || !strings.Contains(text(pane), want[1]) {
-			t.Errorf("%s: %s: %s", name, got, text(pane))
+		if got := attr(pane, "data-kind"); got != want[0] || !strings.Contains(textOf(pane), want[1]) {
+			t.Errorf("%s: %s: %s", name, got, textOf(pane))
 		}
 	}
 	files := s.get("root", "/sandboxes/brave-otter").need("sandbox-files")

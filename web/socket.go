@@ -12,7 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"sandboxd/internal/fault"
-	"sandboxd/internal/wire"
+	"sandboxd/internal/text"
 )
 
 // Times and bounds of websockets.
@@ -86,7 +86,7 @@ const maxCloseReason = 123
 func hangUp(ctx context.Context, conn *websocket.Conn) {
 	end := websocket.FormatCloseMessage(websocket.CloseGoingAway, "")
 	if cause := context.Cause(ctx); fault.Is(cause, fault.Unauthenticated) || fault.Is(cause, fault.Forbidden) {
-		end = websocket.FormatCloseMessage(websocket.ClosePolicyViolation, wire.Clean(fault.Message(cause), maxCloseReason))
+		end = websocket.FormatCloseMessage(websocket.ClosePolicyViolation, text.OneLine(fault.Message(cause), maxCloseReason))
 	}
 	_ = conn.WriteControl(websocket.CloseMessage, end, time.Now().Add(closeLimit)) // a courtesy
 	conn.Close()

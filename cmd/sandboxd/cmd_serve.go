@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sandboxd/internal/fault"
-	"sandboxd/internal/wire"
+	"sandboxd/internal/text"
 	"sandboxd/web"
 )
 
@@ -76,7 +76,7 @@ type stray struct{ log *slog.Logger }
 
 // Write implements io.Writer.
 func (s stray) Write(line []byte) (int, error) {
-	s.log.Debug("line of a library's", "line", wire.Clean(string(line), strayLimit))
+	s.log.Debug("line of a library's", "line", text.OneLine(string(line), strayLimit))
 	return len(line), nil
 }
 

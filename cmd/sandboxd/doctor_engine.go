@@ -8,7 +8,7 @@ import (
 
 	"sandboxd/internal/docker"
 	"sandboxd/internal/fault"
-	"sandboxd/internal/plain"
+	"sandboxd/internal/text"
 )
 
 // oldestAPI is the oldest engine interface that sandboxd works with: Docker 20.10.
@@ -58,7 +58,7 @@ func lookEngine(_ context.Context, e *docker.Engine) finding {
 	if olderAPI(i.API, oldestAPI) {
 		return problem("Upgrade to Docker 20.10 or newer.", "engine %s speaks API %s, older than %s", i.Version, i.API, oldestAPI)
 	}
-	return ok("engine %s (API %s) at %s: %g cores, %s", i.Version, i.API, i.Host, i.CPUs, plain.Size(i.Memory))
+	return ok("engine %s (API %s) at %s: %g cores, %s", i.Version, i.API, i.Host, i.CPUs, text.Size(i.Memory))
 }
 
 // olderAPI compares two versions such as "1.41".

@@ -11,7 +11,7 @@ import (
 	"syscall"
 
 	"sandboxd/internal/hostname"
-	"sandboxd/internal/plain"
+	"sandboxd/internal/text"
 )
 
 // lowDisk is the free space below which building a template may fail: a base image and one template's layers.
@@ -46,9 +46,9 @@ func lookDisk(_ context.Context, c *Config) finding {
 	}
 	free := st.Bavail * uint64(st.Bsize)
 	if free < lowDisk {
-		return warn("Free some space: 'docker system df' shows what images and volumes take.", "only %s free under %s", plain.Size(int64(free)), folder)
+		return warn("Free some space: 'docker system df' shows what images and volumes take.", "only %s free under %s", text.Size(int64(free)), folder)
 	}
-	return ok("%s free under %s", plain.Size(int64(free)), folder)
+	return ok("%s free under %s", text.Size(int64(free)), folder)
 }
 
 func lookDNS(ctx context.Context, c *Config) finding {
@@ -108,7 +108,7 @@ func lookSwap(context.Context, *Config) finding {
 	if total == 0 {
 		return ok("no swap") // what that costs, and whether some would help, the check of freezing says
 	}
-	return ok("%s of swap", plain.Size(total))
+	return ok("%s of swap", text.Size(total))
 }
 
 func lookBridge(context.Context, *Config) finding {

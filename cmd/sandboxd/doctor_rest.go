@@ -6,7 +6,7 @@ import (
 
 	"sandboxd/internal/docker"
 	"sandboxd/internal/fault"
-	"sandboxd/internal/plain"
+	"sandboxd/internal/text"
 )
 
 // lookFreezing tells what becomes of a sandbox that is not used for a while.
@@ -51,7 +51,7 @@ func lookMemory(_ context.Context, c *Config) finding {
 	if err != nil {
 		return problem("Mend --memory-reserve.", "%s", fault.Message(err))
 	}
-	size := plain.Size
+	size := text.Size
 	switch {
 	case reserve == 0:
 		return warn("Leave --memory-reserve at 5%, so that a full host puts unused sandboxes to rest before it runs out.",

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/term"
 
-	"sandboxd/internal/plain"
+	"sandboxd/internal/text"
 )
 
 // progress shows on a terminal how much has been moved. Safe for concurrent use.
@@ -45,7 +45,7 @@ func (p *progress) add(n int) {
 
 func (p *progress) show(now time.Time) {
 	rate := float64(p.bytes) / max(now.Sub(p.begun).Seconds(), showEvery.Seconds())
-	fmt.Fprintf(p.out, "\r\x1b[K%s  %s/s", plain.Size(p.bytes), plain.Size(int64(rate)))
+	fmt.Fprintf(p.out, "\r\x1b[K%s  %s/s", text.Size(p.bytes), text.Size(int64(rate)))
 }
 
 // end shows the last figures, if any were shown.

@@ -53,6 +53,8 @@ func (f *file) ownImport(folder string) string {
 	switch {
 	case f.test || from == nil || to == nil: // checkPackages tells of packages without a layer
 		return ""
+	case to.name == "text": // for everybody, as the standard library is
+		return ""
 	case to.name == "test":
 		return "only tests may import it"
 	case !slices.Contains(from.may, to.name):

@@ -9,7 +9,8 @@ type layer struct {
 
 // layers is the picture in ARCHITECTURE.md, from the bottom up. A package that is in none of them is a violation.
 var layers = []layer{
-	{"base", []string{"internal/fault", "internal/event", "internal/plain", "internal/wire", "internal/socket", "internal/semaphore"}, nil},
+	{"text", []string{"internal/text"}, nil},
+	{"base", []string{"internal/fault", "internal/event", "internal/wire", "internal/socket", "internal/semaphore"}, nil},
 	{"hostname", []string{"internal/hostname"}, []string{"base"}},
 	{"link", []string{"internal/link"}, []string{"base"}},
 	{"guest", []string{"internal/guest/..."}, []string{"base", "guest"}},

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"sandboxd/internal/fault"
-	"sandboxd/internal/plain"
+	"sandboxd/internal/text"
 )
 
 // TokenPrefix begins every API token, so that secret scanners and people recognise one.
@@ -53,7 +53,7 @@ func (n NewToken) check() error {
 
 // CreateToken makes an API token for a user and gives its secret, which cannot be had again.
 func (s *Service) CreateToken(ctx context.Context, userID string, n NewToken) (secret string, t Token, err error) {
-	n.Name = plain.Trim(n.Name)
+	n.Name = text.Trim(n.Name)
 	if err := n.check(); err != nil {
 		return "", Token{}, err
 	}

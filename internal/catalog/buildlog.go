@@ -4,7 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
+
+	"sandboxd/internal/text"
 )
 
 // How much of a build's output is kept: enough to find a cause in, little enough to keep one for every template.
@@ -38,19 +39,11 @@ func (l *buildLog) all() []string { return slices.Clone(l.lines) }
 // escapeSequence is what programs send to a terminal to move and colour.
 var escapeSequence = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_()][0-9A-Za-z]?)`)
 
-// CleanLine makes a line of a build's output fit to be shown anywhere: valid, bounded, without escape sequences and
-// controls. Of a line that overwrote itself, such as a progress bar, the last state is kept.
+// CleanLine makes a line of a build's output fit to be shown anywhere, as text.Excerpt does, without escape sequences. Of a line that
+// overwrote itself, such as a progress bar, the last state is kept.
 func CleanLine(line string) string {
-	line = shorten(line, 4*maxLogLine)
-	line = escapeSequence.ReplaceAllString(strings.ToValidUTF8(line, "\uFFFD"), "")
+	line = escapeSequence.ReplaceAllString(line[:min(len(line), 4*maxLogLine)], "")
 	line = strings.TrimRight(line, "\r\n\t ")
 	line = line[strings.LastIndexByte(line, '\r')+1:]
-	line = strings.ReplaceAll(line, "\t", "    ")
-	line = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
-			return -1
-		}
-		return r
-	}, line)
-	return shorten(line, maxLogLine)
+	return text.Excerpt(strings.ReplaceAll(line, "\t", "    "), maxLogLine)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/docker/go-units"
 
 	"sandboxd/internal/fault"
-	"sandboxd/internal/plain"
+	"sandboxd/internal/text"
 )
 
 // What a template may ask for. The lower bounds are what a shell and the guest need to work at all, the upper ones
@@ -97,13 +97,13 @@ func (c *checker) name(path, what, name string) {
 	}
 }
 
-func (c *checker) text(path, field, text string, limit int) {
+func (c *checker) text(path, field, value string, limit int) {
 	switch {
-	case plain.Trim(text) == "":
+	case text.Trim(value) == "":
 		c.bad(path, "The field %s is missing or empty.", field)
-	case utf8.RuneCountInString(text) > limit:
+	case utf8.RuneCountInString(value) > limit:
 		c.bad(path, "The %s is longer than %d characters.", field, limit)
-	case !utf8.ValidString(text) || strings.ContainsFunc(text, unshowable):
+	case !utf8.ValidString(value) || strings.ContainsFunc(value, unshowable):
 		c.bad(path, "The %s has a character that cannot be shown.", field)
 	}
 }

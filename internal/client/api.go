@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"sandboxd/internal/fault"
-	"sandboxd/internal/wire"
+	"sandboxd/internal/text"
 )
 
 // Sandbox is one, as far as a list shows it.
@@ -47,8 +47,8 @@ func (c *Client) Sandboxes(ctx context.Context) (all []Sandbox, err error) {
 	}
 	for i := range all {
 		b := &all[i]
-		for _, text := range []*string{&b.Name, &b.Label, &b.Template, &b.Image, &b.State, &b.Owner} {
-			*text = wire.Clean(*text, maxDetail)
+		for _, field := range []*string{&b.Name, &b.Label, &b.Template, &b.Image, &b.State, &b.Owner} {
+			*field = text.OneLine(*field, maxDetail)
 		}
 	}
 	return all, nil
@@ -58,7 +58,7 @@ func (c *Client) Sandboxes(ctx context.Context) (all []Sandbox, err error) {
 func (c *Client) Me(ctx context.Context) (user, sandbox string, err error) {
 	var me struct{ Name, Sandbox string }
 	err = c.get(ctx, "/users/me", nil, &me)
-	return wire.Clean(me.Name, maxDetail), wire.Clean(me.Sandbox, maxDetail), err
+	return text.OneLine(me.Name, maxDetail), text.OneLine(me.Sandbox, maxDetail), err
 }
 
 // Services gives the names of a sandbox's services.
@@ -73,7 +73,7 @@ func (c *Client) Services(ctx context.Context, name string) ([]string, error) {
 	}
 	var names []string
 	for _, s := range list.Services {
-		names = append(names, wire.Clean(s.Name, maxDetail))
+		names = append(names, text.OneLine(s.Name, maxDetail))
 	}
 	return names, nil
 }

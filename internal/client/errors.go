@@ -11,7 +11,7 @@ import (
 	"syscall"
 
 	"sandboxd/internal/fault"
-	"sandboxd/internal/wire"
+	"sandboxd/internal/text"
 )
 
 // Bounds of what is taken of an answer that is an error, in bytes.
@@ -84,13 +84,13 @@ func (c *Client) refusal(res *http.Response) error {
 		}
 	}
 	if to := res.Header.Get("Location"); res.StatusCode/100 == 3 {
-		return fault.New(fault.Unavailable, "The server at %s leads elsewhere, to %s. If that is your sandboxd, give its address.", c.base, wire.Clean(to, maxDetail))
+		return fault.New(fault.Unavailable, "The server at %s leads elsewhere, to %s. If that is your sandboxd, give its address.", c.base, text.OneLine(to, maxDetail))
 	}
-	return fault.New(kind, "What answers at %s is no sandboxd, or one that does not know this: it says %q.", c.base, wire.Clean(res.Status, maxDetail))
+	return fault.New(kind, "What answers at %s is no sandboxd, or one that does not know this: it says %q.", c.base, text.OneLine(res.Status, maxDetail))
 }
 
 func (c *Client) refused(kind fault.Kind, detail string) error {
-	detail = wire.Clean(detail, maxDetail)
+	detail = text.OneLine(detail, maxDetail)
 	if kind == fault.Unauthenticated {
 		return fault.New(kind, "%s does not take the token: %s", c.base, detail)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/socket"
-	"sandboxd/internal/wire"
+	"sandboxd/internal/text"
 )
 
 // Command is what is to be run in a sandbox.
@@ -174,7 +174,7 @@ func output(data []byte, stdout, stderr io.Writer) (err error) {
 func (m message) verdict() (int, error) {
 	switch {
 	case m.Type == "error" && m.Problem != nil:
-		return 0, &fault.Error{Kind: kindOf(m.Problem.Status), Field: m.Problem.Field, Message: wire.Clean(m.Problem.Detail, maxDetail)}
+		return 0, &fault.Error{Kind: kindOf(m.Problem.Status), Field: m.Problem.Field, Message: text.OneLine(m.Problem.Detail, maxDetail)}
 	case m.Type == "error":
 		return 0, fault.New(fault.Unavailable, "The command's end is not known.")
 	case m.TimedOut:

@@ -10,7 +10,7 @@ import (
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/socket"
-	"sandboxd/internal/wire"
+	"sandboxd/internal/text"
 )
 
 // dial opens a websocket, and tries again while the server is away: nothing has happened before it is open.
@@ -65,7 +65,7 @@ func (c *Client) HostKey(ctx context.Context) (string, error) {
 	if err := c.get(ctx, "/ssh/host-key", nil, &key); err != nil {
 		return "", err
 	}
-	if key.HostKey == "" || key.HostKey != wire.Clean(key.HostKey, maxDetail) {
+	if key.HostKey == "" || key.HostKey != text.OneLine(key.HostKey, maxDetail) {
 		return "", fault.New(fault.Unavailable, "The server's SSH host key cannot be read.")
 	}
 	return key.HostKey, nil
@@ -75,7 +75,7 @@ func (c *Client) HostKey(ctx context.Context) (string, error) {
 func whyClosed(err error) error {
 	var closed *websocket.CloseError
 	if errors.As(err, &closed) && closed.Text != "" && closed.Code == websocket.ClosePolicyViolation {
-		return fault.Wrap(err, fault.Forbidden, "%s", wire.Clean(closed.Text, maxDetail))
+		return fault.Wrap(err, fault.Forbidden, "%s", text.OneLine(closed.Text, maxDetail))
 	}
 	return fault.Wrap(err, fault.Unavailable, "The connection to the server was lost.")
 }

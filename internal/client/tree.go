@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"sandboxd/internal/fault"
-	"sandboxd/internal/wire"
+	"sandboxd/internal/text"
 )
 
 // Report is told of a copy while it goes on. Its members may be nil.
@@ -57,7 +57,7 @@ func PackTree(w io.Writer, at, name string, report Report) error {
 // local says what went wrong with a file of this machine, whose name may be another's idea.
 func local(err error) error {
 	var known *fault.Error
-	text := wire.Clean(err.Error(), maxDetail)
+	text := text.OneLine(err.Error(), maxDetail)
 	switch {
 	case errors.As(err, &known):
 		return err

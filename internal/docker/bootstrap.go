@@ -15,6 +15,7 @@ import (
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/text"
 )
 
 // The one image that can be made without a registry, and from which Debian release.
@@ -71,7 +72,7 @@ func runBootstrap(ctx context.Context, tool string, f *os.File, out func(catalog
 	var tail []string
 	done := int64(0)
 	lines := lineSplitter{emit: func(line string) {
-		if tail = append(tail, oneLine(line, longestLine)); len(tail) > tailLines {
+		if tail = append(tail, text.Excerpt(line, longestLine)); len(tail) > tailLines {
 			tail = tail[1:]
 		}
 		done = min(done+1, bootstrapLines)

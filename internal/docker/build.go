@@ -16,6 +16,7 @@ import (
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/text"
 )
 
 // buildLimit bounds one build; callers usually have a shorter one.
@@ -129,7 +130,7 @@ func (r *buildReader) line(line string) {
 			r.instruction, r.tail = m[3], nil
 		}
 	} else if !strings.HasPrefix(line, " ---> ") && !strings.HasPrefix(line, "Removing intermediate container ") {
-		if r.tail = append(r.tail, oneLine(line, longestLine)); len(r.tail) > tailLines {
+		if r.tail = append(r.tail, text.Excerpt(line, longestLine)); len(r.tail) > tailLines {
 			r.tail = r.tail[1:]
 		}
 	}
@@ -144,12 +145,12 @@ func (r *buildReader) failure(cause *jsonmessage.JSONError) error {
 	if r.event.Step == 0 {
 		return fault.Wrap(cause, fault.Invalid, "The image cannot be built: %s", reason)
 	}
-	text := ""
+	said := ""
 	if len(r.tail) > 0 {
-		text = "\n" + strings.Join(r.tail, "\n")
+		said = "\n" + strings.Join(r.tail, "\n")
 	}
 	return fault.Wrap(cause, fault.Invalid, "Step %d of %d has failed (%s): %s%s", r.event.Step, r.event.Steps,
-		oneLine(r.instruction, longestWord), reason, text)
+		text.Excerpt(r.instruction, longestWord), reason, said)
 }
 
 // readMessages reads the engine's stream of messages to its end, or to the first error that handle gives.

@@ -11,6 +11,7 @@ import (
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/text"
 )
 
 // Create makes b's container and volume, in one call to the engine. See sandbox.Runtime.
@@ -76,7 +77,7 @@ func (e *Engine) make(ctx context.Context, b sandbox.Box, addr netip.Addr) error
 	s := e.spec(b, addr)
 	made, err := e.client.Load().ContainerCreate(ctx, s.config, s.host, s.network, nil, e.resource(b.ID))
 	for _, w := range made.Warnings {
-		e.c.Log.Debug("the engine warns", "sandbox", b.Name, "warning", oneLine(w, longestWord))
+		e.c.Log.Debug("the engine warns", "sandbox", b.Name, "warning", text.Excerpt(w, longestWord))
 	}
 	return err
 }

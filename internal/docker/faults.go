@@ -9,12 +9,12 @@ import (
 	"net"
 	"strings"
 	"syscall"
-	"unicode"
 
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/client"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/text"
 )
 
 // longestWord bounds how much of the engine's own text is shown.
@@ -71,31 +71,13 @@ func word(err error) string {
 	return clean(err.Error(), longestWord)
 }
 
-// clean makes foreign text fit to be shown: one line, no controls, bounded, a full stop at its end.
-func clean(text string, longest int) string {
-	text = oneLine(text, longest)
-	if text != "" && !strings.ContainsAny(text[len(text)-1:], ".!?…") {
-		text += "."
+// clean makes foreign text fit to be shown: one line, bounded, a full stop at its end.
+func clean(foreign string, longest int) string {
+	line := text.Excerpt(strings.TrimSpace(foreign), longest)
+	if line != "" && !strings.ContainsAny(line[len(line)-1:], ".!?…") {
+		line += "."
 	}
-	return text
-}
-
-// oneLine drops controls from foreign text and bounds it.
-func oneLine(text string, longest int) string {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case unicode.IsControl(r):
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
-	text = strings.TrimSpace(text)
-	if len(text) > longest {
-		text = strings.ToValidUTF8(text[:longest], "") + "…"
-	}
-	return text
+	return line
 }
 
 // denied tells an engine that is there, but not for this user, from one that is not there: waiting does not help.

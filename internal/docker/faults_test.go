@@ -109,7 +109,7 @@ func TestClassify_ErrorsWithoutAnAnswer(t *testing.T) {
 }
 
 func TestClean_ForeignTextIsOneBoundedLine(t *testing.T) {
-	got := clean("a\nb\x1b[31m\x00 c\xff"+strings.Repeat("é", 400), 100)
+	got := clean("a\nb\x1b[31m\x00 \u202ec\xff"+strings.Repeat("é", 400), 100)
 	if strings.ContainsAny(got, "\n\x1b\x00") || len(got) > 110 || !strings.HasPrefix(got, "a b[31m c?é") {
 		t.Errorf("got %q", got)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/text"
 )
 
 // How long a registry may be silent. An engine itself tries for minutes to reach one that is not there.
@@ -153,7 +154,7 @@ func (p *pullProgress) take(m *jsonmessage.JSONMessage) catalog.BuildEvent {
 		l.status = m.Status
 		p.count(l, m)
 	}
-	return catalog.BuildEvent{Done: p.done, Total: p.total, Line: oneLine(line, longestLine)}
+	return catalog.BuildEvent{Done: p.done, Total: p.total, Line: text.Excerpt(line, longestLine)}
 }
 
 // count adds what m tells of l's download; unpacking counts nothing, since it begins at zero again.

@@ -30,8 +30,8 @@ func put(t *testing.T, path, text string) {
 	}
 }
 
-// text reads a file of a fake kernel.
-func text(t *testing.T, path string) string {
+// readText reads a file of a fake kernel.
+func readText(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -128,7 +128,7 @@ func TestReclaim_TakesAllWithSwapThatIsLent(t *testing.T) {
 		if bytes > reclaimStep {
 			t.Errorf("a step of %d bytes", bytes)
 		}
-		if lent := text(t, group+"/memory.swap.max"); lent != fmt.Sprint(held+4096) {
+		if lent := readText(t, group+"/memory.swap.max"); lent != fmt.Sprint(held+4096) {
 			t.Errorf("while it is reclaimed, its swap is %s", lent)
 		}
 		return shrink(group, bytes)
@@ -137,7 +137,7 @@ func TestReclaim_TakesAllWithSwapThatIsLent(t *testing.T) {
 	if err != nil || freed < held-reclaimRest || steps != 7 {
 		t.Errorf("%d freed in %d steps, %v", freed, steps, err)
 	}
-	if left := text(t, group+"/memory.swap.max"); left != "0" {
+	if left := readText(t, group+"/memory.swap.max"); left != "0" {
 		t.Errorf("afterwards its swap is %s", left)
 	}
 	if err := os.Remove(group + "/memory.swap.max"); err != nil { // no account of swap
@@ -176,7 +176,7 @@ func TestReclaim_EndsWhenItShould(t *testing.T) {
 		}
 		freed, err := k.reclaim(ctx, group)
 		cancel()
-		if !errors.Is(err, c.want) || steps != c.steps || freed != reclaimStep || text(t, group+"/memory.swap.max") != "0" {
+		if !errors.Is(err, c.want) || steps != c.steps || freed != reclaimStep || readText(t, group+"/memory.swap.max") != "0" {
 			t.Errorf("%s: %d freed in %d steps, %v", name, freed, steps, err)
 		}
 	}

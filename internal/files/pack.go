@@ -9,12 +9,12 @@ import (
 	"io"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/klauspost/compress/zstd"
 
 	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -59,7 +59,7 @@ func (s *Service) Pack(ctx context.Context, h access.Handle, folder string, name
 		return nil, err
 	}
 	if !slices.Contains(Formats, format) {
-		return nil, fault.Field("archive", "An archive is one of %q, not %q.", Formats, wire.Clean(string(format), 20))
+		return nil, fault.Field("archive", "An archive is one of %q, not %q.", Formats, text.OneLine(string(format), 20))
 	}
 	t, err := s.begin(ctx, h, "pack "+path.Base(clean), true)
 	if err != nil {
@@ -137,7 +137,7 @@ func (a *Archive) zip(w io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, z.spool.close()) }() // also when what reads the archive panics
-	return a.pass(zipOut{z})
+	return a.pass(z)
 }
 
 // out takes the entries of an archive.
@@ -152,9 +152,9 @@ type out interface {
 func (a *Archive) pass(to out) error {
 	buf := buffers.Get().(*[copyBuffer]byte)
 	defer buffers.Put(buf)
-	whole := &gauge{r: bufio.NewReaderSize(a.stream, copyBuffer), ctx: a.ctx}
+	whole := &countingReader{r: bufio.NewReaderSize(a.stream, copyBuffer), ctx: a.ctx}
 	from := tar.NewReader(whole)
-	judge := newRollOut(a.Format)
+	judge := newPackValidator(a.Format)
 	for {
 		whole.head()
 		h, err := from.Next()
@@ -173,8 +173,8 @@ func (a *Archive) pass(to out) error {
 	}
 }
 
-func (a *Archive) one(judge *roll, h *tar.Header, to out, from io.Reader, buf []byte) error {
-	if sparse(h) {
+func (a *Archive) one(judge *entryValidator, h *tar.Header, to out, from io.Reader, buf []byte) error {
+	if wire.HasHoles(h) {
 		return strange(h.Name, errSparse)
 	}
 	if err := judge.admit(h); err != nil {
@@ -183,7 +183,7 @@ func (a *Archive) one(judge *roll, h *tar.Header, to out, from io.Reader, buf []
 	if h.Name == "" { // the folder itself
 		return nil
 	}
-	content := &guestContent{r: from}
+	content := &measured{r: from}
 	err := to.add(h, content, buf)
 	if content.err != nil {
 		return cutOff(content.err)
@@ -191,23 +191,9 @@ func (a *Archive) one(judge *roll, h *tar.Header, to out, from io.Reader, buf []
 	return err
 }
 
-// guestContent remembers why reading failed, which is another thing than that writing did.
-type guestContent struct {
-	r   io.Reader
-	err error
-}
-
-func (g *guestContent) Read(p []byte) (int, error) {
-	n, err := g.r.Read(p)
-	if err != nil && err != io.EOF {
-		g.err = err
-	}
-	return n, err
-}
-
 // strange says that a guest has sent what none of ours sends.
 func strange(name string, err error) error {
-	return fault.Wrap(err, fault.Unavailable, "The sandbox sent an archive that is not safe to pass on: %q %v.", wire.Clean(name, 200), err)
+	return fault.Wrap(err, fault.Unavailable, "The sandbox sent an archive that is not safe to pass on: %q %v.", text.OneLine(name, 200), err)
 }
 
 // cutOff says that a guest's archive is no archive, or only the beginning of one. What has a kind keeps it.
@@ -225,7 +211,7 @@ type tarOut struct{ w *tar.Writer }
 func (o tarOut) add(h *tar.Header, content io.Reader, buf []byte) error {
 	clean := &tar.Header{
 		Typeflag: h.Typeflag, Name: h.Name, Linkname: h.Linkname, Size: h.Size, Mode: h.Mode, ModTime: h.ModTime,
-		Uid: boundID(h.Uid), Gid: boundID(h.Gid), Uname: wire.Clean(h.Uname, 32), Gname: wire.Clean(h.Gname, 32),
+		Uid: boundID(h.Uid), Gid: boundID(h.Gid), Uname: text.OneLine(h.Uname, 32), Gname: text.OneLine(h.Gname, 32),
 	}
 	if clean.Typeflag == tar.TypeDir {
 		clean.Name += "/"
@@ -252,35 +238,4 @@ func boundID(id int) int {
 		return nobody
 	}
 	return id
-}
-
-// zipOut writes ZIP, which knows no hard links: they become links beside each other.
-type zipOut struct{ w *zipWriter }
-
-func (o zipOut) add(h *tar.Header, content io.Reader, buf []byte) error {
-	mode := uint32(h.Mode)
-	switch h.Typeflag {
-	case tar.TypeDir:
-		return o.w.small(h.Name, mode|unixFolder, h.ModTime, nil)
-	case tar.TypeSymlink:
-		return o.w.small(h.Name, mode|unixLink, h.ModTime, []byte(h.Linkname))
-	case tar.TypeLink:
-		return o.w.small(h.Name, 0o777|unixLink, h.ModTime, []byte(relative(h.Name, h.Linkname)))
-	}
-	return o.w.file(h.Name, mode|unixFile, h.ModTime, h.Size, func(w io.Writer) error {
-		_, err := io.CopyBuffer(w, content, buf)
-		return err
-	})
-}
-
-func (o zipOut) end() error { return o.w.close() }
-
-// relative gives the link text by which name, both inside the archive, leads to target.
-func relative(name, target string) string {
-	from, to := strings.Split(name, "/"), strings.Split(target, "/")
-	from = from[:len(from)-1]
-	for len(from) > 0 && len(to) > 1 && from[0] == to[0] {
-		from, to = from[1:], to[1:]
-	}
-	return strings.Repeat("../", len(from)) + strings.Join(to, "/")
 }

@@ -5,6 +5,7 @@ import (
 
 	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -24,7 +25,7 @@ func CheckPath(given string) (string, error) {
 	}
 	clean, err := wire.CleanPath("", given)
 	if err != nil {
-		return "", fault.Field(field, "%.80q is no path that can be used (%v).", wire.Clean(given, 80), err)
+		return "", fault.Field(field, "%.80q is no path that can be used (%v).", text.OneLine(given, 80), err)
 	}
 	if given[0] == '/' {
 		return clean, nil
@@ -73,7 +74,7 @@ func checkNames(field string, names []string) error {
 	}
 	for _, name := range names {
 		if err := wire.CheckFileName(name); err != nil {
-			return fault.Field(field, "%q cannot be the name of something in a folder.", wire.Clean(name, 80))
+			return fault.Field(field, "%q cannot be the name of something in a folder.", text.OneLine(name, 80))
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 
 	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -172,7 +173,9 @@ func unpackError(err error) error {
 		return fault.Wrap(err, fault.Invalid, "The archive was compressed with a window above %d MiB. Compress it with less.", maxWindow>>20)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return fault.Wrap(err, fault.Invalid, "The archive is cut off.")
-	case errors.Is(err, tar.ErrHeader), errors.Is(err, tar.ErrFieldTooLong):
+	case errors.Is(err, tar.ErrFieldTooLong):
+		return fault.Wrap(err, fault.TooLarge, "The name of one of the archive's entries, or another of its headers, is longer than %d MiB. It was refused.", wire.MaxEntryHeader>>20)
+	case errors.Is(err, tar.ErrHeader):
 		return fault.Wrap(err, fault.Invalid, "This is no tar archive. It may be plain, or compressed with gzip or zstd.")
 	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.Is(err, zstd.ErrMagicMismatch), errors.Is(err, zstd.ErrCRCMismatch):
 		return fault.Wrap(err, fault.Invalid, "The archive's compressed data is damaged.")
@@ -184,17 +187,13 @@ func unpackError(err error) error {
 type sieve struct {
 	in    *measured // what was sent
 	out   int64     // what came of it
-	judge *roll
+	judge *entryValidator
 	entry string // the one under way, as it was sent
 	from  int64  // so much may come of anything
 }
 
 func newSieve(body io.Reader, keepLinks bool) *sieve {
-	lead := leadsInside
-	if keepLinks {
-		lead = nil
-	}
-	return &sieve{in: &measured{r: body}, judge: newRoll(lead), from: bombFrom}
+	return &sieve{in: &measured{r: body}, judge: newEntryValidator(keepLinks), from: bombFrom}
 }
 
 // pass reads the archive and writes it as plain tar to w, until ctx ends. An error of w or ctx comes back as it is; all others are
@@ -205,7 +204,7 @@ func (s *sieve) pass(ctx context.Context, coding string, w io.Writer) error {
 		return err
 	}
 	defer close()
-	whole := &gauge{r: from, ctx: ctx, judge: s.bomb}
+	whole := &countingReader{r: from, ctx: ctx, judge: s.bomb}
 	buffered := bufio.NewWriterSize(w, copyBuffer)
 	if err := s.entries(whole, tar.NewWriter(buffered)); err != nil {
 		return err
@@ -221,7 +220,7 @@ func (s *sieve) pass(ctx context.Context, coding string, w io.Writer) error {
 }
 
 // entries passes all entries on, and the end of the archive.
-func (s *sieve) entries(whole *gauge, to *tar.Writer) error {
+func (s *sieve) entries(whole *countingReader, to *tar.Writer) error {
 	buf := buffers.Get().(*[copyBuffer]byte)
 	defer buffers.Put(buf)
 	archive := tar.NewReader(whole)
@@ -295,9 +294,9 @@ func (s *sieve) bomb(came int64) error {
 	if came <= s.from || came/bombRatio <= s.in.n {
 		return nil
 	}
-	return fault.New(fault.TooLarge, "The archive unpacks to more than %d times its size, at %q. It was refused.", bombRatio, wire.Clean(s.entry, 200))
+	return fault.New(fault.TooLarge, "The archive unpacks to more than %d times its size, at %q. It was refused.", bombRatio, text.OneLine(s.entry, 200))
 }
 
 func (s *sieve) refused(err error) error {
-	return fault.Wrap(err, fault.Invalid, "The archive's entry %q %v. What came before it has been extracted.", wire.Clean(s.entry, 200), err)
+	return fault.Wrap(err, fault.Invalid, "The archive's entry %q %v. What came before it has been extracted.", text.OneLine(s.entry, 200), err)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sandboxd/internal/guest/thaw"
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -176,14 +177,14 @@ func (r *ideRun) last() string {
 	if r.up() {
 		what = "VS Code has ended"
 	}
-	text := fmt.Sprintf("%s (exit code %d).", what, r.code)
+	said := fmt.Sprintf("%s (exit code %d).", what, r.code)
 	lines := strings.Split(strings.TrimSpace(string(r.log.bytes())), "\n")
 	for _, line := range lines[max(0, len(lines)-ideLines):] {
-		if line = wire.Clean(strings.TrimSpace(line), ideLine); line != "" {
-			text += " | " + line
+		if line = text.OneLine(strings.TrimSpace(line), ideLine); line != "" {
+			said += " | " + line
 		}
 	}
-	return text
+	return said
 }
 
 // halt asks it to end.

@@ -7,9 +7,8 @@ import (
 	"time"
 
 	"sandboxd/internal/fault"
-	"sandboxd/internal/plain"
 	"sandboxd/internal/sandbox"
-	"sandboxd/internal/wire"
+	"sandboxd/internal/text"
 )
 
 // Bounds on holds. A hold ends by itself, so that a crashed agent keeps nothing up for ever; whoever needs longer renews.
@@ -201,14 +200,14 @@ func (h *Holds) remove(ctx context.Context, id string) error {
 // kept gives a time as the store gives it back.
 func kept(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
-func checkReason(text string) (string, error) {
-	if len(text) > maxHoldText {
+func checkReason(reason string) (string, error) {
+	if len(reason) > maxHoldText {
 		return "", fault.Field("reason", "The reason is longer than %d bytes. Say it more briefly.", maxHoldText)
 	}
-	if text = plain.Trim(wire.Clean(text, maxHoldText)); text == "" {
+	if reason = text.Trim(text.OneLine(reason, maxHoldText)); reason == "" {
 		return "", fault.Field("reason", "Say why it must stay awake, in at most %d bytes.", maxHoldText)
 	}
-	return text, nil
+	return reason, nil
 }
 
 func checkTTL(ttl time.Duration) error {

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"sandboxd/internal/fault"
-	"sandboxd/internal/plain"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/text"
 )
 
 const (
@@ -113,5 +113,5 @@ func (r *Reaper) Room(_ context.Context) error {
 	}
 	r.nudge()
 	return fault.New(fault.Unavailable, "This host is short of memory: %s are available, and %s are kept in reserve. Stop a sandbox, or try again in a moment.",
-		plain.Size(available), plain.Size(r.c.Reserve))
+		text.Size(available), text.Size(r.c.Reserve))
 }

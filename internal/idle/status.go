@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"sandboxd/internal/wire"
+	"sandboxd/internal/text"
 )
 
 // maxReasons bounds a Status: more than a person reads.
@@ -123,7 +123,7 @@ func several(found []Reason, k Kind) bool {
 func tidy(raw []Reason) []Reason {
 	out := make([]Reason, 0, len(raw))
 	for _, r := range raw {
-		r.Detail = wire.Clean(r.Detail, maxDetail)
+		r.Detail = text.OneLine(r.Detail, maxDetail)
 		out = merge(out, r, maxReasons)
 	}
 	slices.SortStableFunc(out, func(a, b Reason) int { return a.Since.Compare(b.Since) })

@@ -35,8 +35,8 @@ func frame(head byte, payload []byte, key byte) []byte {
 }
 
 const (
-	text, binaryMessage, more = 0x81, 0x82, 0x00 // a whole text, a whole binary, and a frame that is neither first nor last
-	closing, ping, pong       = 0x88, 0x89, 0x8a
+	textMessage, binaryMessage, more = 0x81, 0x82, 0x00 // a whole text, a whole binary, and a frame that is neither first nor last
+	closing, ping, pong              = 0x88, 0x89, 0x8a
 )
 
 // readAll feeds a stream in pieces of at most size bytes.
@@ -58,9 +58,9 @@ func TestFrames_ContentIsWhatMessagesHold(t *testing.T) {
 		want   piece
 	}{
 		"nothing":               {nil, piece{}},
-		"a text":                {[][]byte{frame(text, []byte("hello"), 0)}, piece{5, true, false}},
-		"a masked text":         {[][]byte{frame(text, []byte("hello"), 7)}, piece{5, true, false}},
-		"an empty message":      {[][]byte{frame(text, nil, 7)}, piece{0, true, false}},
+		"a text":                {[][]byte{frame(textMessage, []byte("hello"), 0)}, piece{5, true, false}},
+		"a masked text":         {[][]byte{frame(textMessage, []byte("hello"), 7)}, piece{5, true, false}},
+		"an empty message":      {[][]byte{frame(textMessage, nil, 7)}, piece{0, true, false}},
 		"middle-sized":          {[][]byte{frame(binaryMessage, long[:1000], 9)}, piece{1000, true, false}},
 		"large":                 {[][]byte{frame(binaryMessage, long, 9)}, piece{70_000, true, false}},
 		"a ping":                {[][]byte{frame(ping, []byte("are you there"), 7)}, piece{}},
@@ -74,10 +74,10 @@ func TestFrames_ContentIsWhatMessagesHold(t *testing.T) {
 		"typed, then resized":   {[][]byte{frame(binaryMessage, []byte("0a"), 7), frame(binaryMessage, []byte("1{}"), 7)}, piece{5, true, true}},
 		"compressed":            {[][]byte{frame(0xc2, []byte("zzz"), 7)}, piece{3, true, true}}, // it may be input
 		"not framed":            {[][]byte{[]byte("GET / HTTP/1.1\r\n\r\n")}, piece{18 - shortHead + 0, true, true}},
-		"not framed later":      {[][]byte{frame(text, []byte("hello"), 0), {0xff, 0xff, 1, 2, 3}}, piece{5 + 3, true, true}},
+		"not framed later":      {[][]byte{frame(textMessage, []byte("hello"), 0), {0xff, 0xff, 1, 2, 3}}, piece{5 + 3, true, true}},
 		"a length beyond sense": {[][]byte{{binaryMessage, 127, 0x80, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3}}, piece{3, true, true}},
 		"a long ping":           {[][]byte{frame(ping, long[:126], 0)}, piece{126 + 2, true, true}},
-		"a message in another":  {[][]byte{frame(0x01, []byte("he"), 0), frame(text, []byte("llo"), 0)}, piece{2 + 3, true, true}},
+		"a message in another":  {[][]byte{frame(0x01, []byte("he"), 0), frame(textMessage, []byte("llo"), 0)}, piece{2 + 3, true, true}},
 		"a lone continuation":   {[][]byte{frame(0x80, []byte("llo"), 0)}, piece{3, true, true}},
 	} {
 		stream := slices.Concat(c.stream...)
@@ -115,7 +115,7 @@ func TestFrames_RandomConversationsAreFollowed(t *testing.T) {
 
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte("GET / HTTP/1.1"), uint8(1))
-	f.Add(slices.Concat(frame(text, []byte("0hello"), 7), frame(ping, nil, 0), frame(0x02, []byte("1"), 3)), uint8(3))
+	f.Add(slices.Concat(frame(textMessage, []byte("0hello"), 7), frame(ping, nil, 0), frame(0x02, []byte("1"), 3)), uint8(3))
 	f.Add([]byte{0x82, 0xff, 0, 0, 0, 0, 0, 1, 0, 0, 1, 2, 3, 4, 5}, uint8(2))
 	f.Fuzz(func(t *testing.T, stream []byte, size uint8) {
 		var whole, cut frames

@@ -2,13 +2,12 @@ package proxy
 
 import (
 	"net/http"
-	"strings"
-	"unicode"
 
 	"sandboxd/internal/access"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/text"
 )
 
 const (
@@ -39,18 +38,7 @@ func (v visit) use() idle.Use {
 
 // detail is what a person is told of a request: without its query, which may hold secrets, and without whatever could
 // spoil a line.
-func detail(what, path string) string {
-	path = strings.Map(func(r rune) rune {
-		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, path[:min(len(path), 4*maxDetail)])
-	if runes := []rune(path); len(runes) > maxDetail {
-		path = string(runes[:maxDetail]) + "…"
-	}
-	return what + " " + path
-}
+func detail(what, path string) string { return what + " " + text.Excerpt(path, maxDetail) }
 
 // atRest is what a sandbox at rest is called.
 func atRest(state sandbox.State) string {

@@ -177,9 +177,9 @@ func TestObserve_ASandboxCannotClaimAState(t *testing.T) {
 func TestDetail_IsOneShortCleanLineWithoutTheQuery(t *testing.T) {
 	for path, want := range map[string]string{
 		"/lab/tree":                       "GET /lab/tree",
-		"/a\x00b\x1b[31m\r\nc":            "GET /ab[31mc",
-		"/\xff\xfe/ü":                     "GET //ü",
-		"/" + strings.Repeat("ü", 200):    "GET /" + strings.Repeat("ü", 79) + "…",
+		"/a\x00b\x1b[31m\r\nc":            "GET /ab[31m c",
+		"/\xff\xfe/ü":                     "GET /?/ü",
+		"/" + strings.Repeat("ü", 200):    "GET /" + strings.Repeat("ü", 39) + "…",
 		"/\u202eevil":                     "GET /evil",
 		"/" + strings.Repeat("a", 100000): "GET /" + strings.Repeat("a", 79) + "…",
 	} {

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"strings"
 	"sync/atomic"
 	"time"
-	"unicode"
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
-	"sandboxd/internal/plain"
+	"sandboxd/internal/text"
 )
 
 // autoTries is how many automatic names are tried before a create gives up; the later ones have ten thousand times
@@ -64,7 +62,7 @@ func (m *Manager) plan(r Request) (Sandbox, error) {
 	}
 	now := stamp()
 	return Sandbox{
-		ID: NewID(), Name: r.Name, Label: plain.Trim(r.Label), Owner: r.Owner, Spec: spec, Rest: r.Rest,
+		ID: NewID(), Name: r.Name, Label: text.Trim(r.Label), Owner: r.Owner, Spec: spec, Rest: r.Rest,
 		State: Creating, Created: now, Changed: now,
 	}, nil
 }
@@ -243,20 +241,11 @@ func fraction(e catalog.BuildEvent) float64 {
 	return min((float64(e.Step-1)+within)/float64(e.Steps), 1)
 }
 
-// clean makes a line of foreign output fit to be shown: no controls, not too long.
-func clean(line string) string {
-	const longest = 200
-	line = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(line, "?"))
-	if len(line) > longest {
-		line = strings.ToValidUTF8(line[:longest], "") + "…"
-	}
-	return line
-}
+// longestOutput bounds what of foreign output a Progress shows, in bytes.
+const longestOutput = 200
+
+// clean makes foreign output fit to be shown.
+func clean(output string) string { return text.Excerpt(output, longestOutput) }
 
 func (m *Manager) box(s Sandbox, t catalog.Template, ref, folder string) Box {
 	return Box{

@@ -3,7 +3,7 @@ package sandbox
 import (
 	"context"
 
-	"sandboxd/internal/plain"
+	"sandboxd/internal/text"
 )
 
 // Rename changes the free text beside a sandbox's name. While a long operation is under way the change waits its turn
@@ -12,7 +12,7 @@ func (m *Manager) Rename(ctx context.Context, ref Ref, label string) (Sandbox, e
 	if err := CheckLabel(label); err != nil {
 		return Sandbox{}, err
 	}
-	return m.amend(ctx, ref, func(s *Sandbox) { s.Label = plain.Trim(label) })
+	return m.amend(ctx, ref, func(s *Sandbox) { s.Label = text.Trim(label) })
 }
 
 // amend changes what is kept of a sandbox beside its state.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -222,4 +223,10 @@ func BenchmarkAwake_OfOneThatRuns(b *testing.B) {
 			}
 		}
 	})
+}
+
+func TestClean_ForeignOutputIsOneLineWithoutDirectionMarks(t *testing.T) {
+	if got := clean("pulling \u202eevil\u2066\x1b[31m\n" + strings.Repeat("x", 300)); !strings.HasPrefix(got, "pulling evil[31m x") || len(got) != longestOutput+len("…") {
+		t.Errorf("got %q", got)
+	}
 }

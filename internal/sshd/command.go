@@ -11,6 +11,7 @@ import (
 	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/link"
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -151,7 +152,7 @@ func (s *session) fail(err error) {
 	if !errors.Is(err, context.Canceled) {
 		s.server.cfg.Log.Debug("ssh session", "sandbox", s.box.Name, "error", err)
 	}
-	fmt.Fprintf(s.channel.Stderr(), "sandboxd: %s\r\n", wire.Clean(fault.Message(err), maxReason))
+	fmt.Fprintf(s.channel.Stderr(), "sandboxd: %s\r\n", text.OneLine(fault.Message(err), maxReason))
 	s.exit(lostStatus, 0)
 }
 

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/text"
 	"sandboxd/internal/tunnel"
-	"sandboxd/internal/wire"
 )
 
 // maxReason bounds what a client is told of why a channel is not opened.
@@ -33,7 +33,7 @@ func (c *connection) forward(ctx context.Context, n ssh.NewChannel) {
 	}
 	port, err := c.server.cfg.Ports.Dial(ctx, c.handle, int(to.Port))
 	if err != nil {
-		_ = n.Reject(ssh.ConnectionFailed, wire.Clean(fault.Message(err), maxReason))
+		_ = n.Reject(ssh.ConnectionFailed, text.OneLine(fault.Message(err), maxReason))
 		return
 	}
 	channel, requests, err := n.Accept()

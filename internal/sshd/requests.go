@@ -79,8 +79,8 @@ func (s *session) setenv(payload []byte) bool {
 	return true
 }
 
-// text reads a payload that is one text.
-func text(payload []byte) (string, bool) {
+// payloadText reads a payload that is one text.
+func payloadText(payload []byte) (string, bool) {
 	var t textRequest
 	return t.Text, ssh.Unmarshal(payload, &t) == nil
 }

@@ -77,10 +77,10 @@ func (s *session) answer(ctx context.Context, r *ssh.Request) bool {
 	case "shell":
 		return s.start(func() { s.run(ctx, shellJob()) })
 	case "exec":
-		line, ok := text(r.Payload)
+		line, ok := payloadText(r.Payload)
 		return ok && s.start(func() { s.run(ctx, lineJob(line, s.tty)) })
 	case "subsystem":
-		name, ok := text(r.Payload)
+		name, ok := payloadText(r.Payload)
 		return ok && name == "sftp" && s.startSFTP(ctx)
 	case "window-change":
 		var z sizeRequest
@@ -88,7 +88,7 @@ func (s *session) answer(ctx context.Context, r *ssh.Request) bool {
 			s.resize(within(z.Cols, z.Rows))
 		}
 	case "signal":
-		name, ok := text(r.Payload)
+		name, ok := payloadText(r.Payload)
 		return ok && s.signal(ctx, name)
 	case "eow@openssh.com":
 		s.unread()

@@ -15,6 +15,7 @@ import (
 	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/files"
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -140,7 +141,7 @@ func told(err error) error {
 	case fault.Forbidden:
 		return sftp.ErrSSHFxPermissionDenied
 	}
-	return errors.New(wire.Clean(fault.Message(err), maxReason))
+	return errors.New(text.OneLine(fault.Message(err), maxReason))
 }
 
 // stat tells what is at the end of path's links.

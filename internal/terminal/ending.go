@@ -10,6 +10,7 @@ import (
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -49,7 +50,7 @@ var (
 func aborted(ctx context.Context) ending {
 	cause := context.Cause(ctx)
 	if fault.Is(cause, fault.Unauthenticated) || fault.Is(cause, fault.Forbidden) {
-		return ending{code: CloseAbuse, reason: wire.Clean(fault.Message(cause), maxReason), discard: true}
+		return ending{code: CloseAbuse, reason: text.OneLine(fault.Message(cause), maxReason), discard: true}
 	}
 	return ending{code: CloseGoingAway, reason: "sandboxd is closing the connection.", discard: true}
 }
@@ -63,7 +64,7 @@ func (a *Attachment) why(ctx context.Context, err error) ending {
 		case websocket.CloseTryAgainLater:
 			return ending{code: CloseSlow, reason: "This viewer was too slow; it attaches again."}
 		case websocket.CloseInternalServerErr:
-			return ending{code: CloseProblem, reason: wire.Clean(e.Text, maxReason)}
+			return ending{code: CloseProblem, reason: text.OneLine(e.Text, maxReason)}
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, whyLimit)
@@ -99,7 +100,7 @@ func endingOf(box sandbox.Sandbox) ending {
 	case sandbox.Asleep, sandbox.Sleeping, sandbox.Frozen: // frozen: the connection broke, and a frozen guest makes none
 		return ending{code: CloseAsleep, reason: "The sandbox fell asleep. Opening the terminal wakes it."}
 	case sandbox.Failed:
-		return ending{code: CloseFailed, reason: wire.Clean("The sandbox has failed: "+box.Problem, maxReason)}
+		return ending{code: CloseFailed, reason: text.OneLine("The sandbox has failed: "+box.Problem, maxReason)}
 	}
 	return interrupted
 }

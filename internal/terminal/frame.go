@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -99,7 +100,7 @@ func encode(z wire.TTYSize, before string) []byte {
 func notice(kind byte, p []byte) (clean []byte, ok bool) {
 	switch kind {
 	case wire.TTYTitle:
-		return []byte(wire.Clean(string(p), maxTitle)), true
+		return []byte(text.OneLine(string(p), maxTitle)), true
 	case wire.TTYPrefs:
 		var object map[string]json.RawMessage
 		return p, len(p) <= maxPrefs && json.Unmarshal(p, &object) == nil && object != nil

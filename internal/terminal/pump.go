@@ -11,6 +11,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -135,7 +136,7 @@ func (p *pump) wake(ctx context.Context) bool {
 	}
 	e := p.why(ctx, err)
 	if e.code == CloseAsleep {
-		e.reason = wire.Clean(fault.Message(err), maxReason)
+		e.reason = text.OneLine(fault.Message(err), maxReason)
 	}
 	p.box.finish(e)
 	p.ttyd.Close()

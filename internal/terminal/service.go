@@ -24,6 +24,7 @@ import (
 	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -115,7 +116,7 @@ func (s *Service) rests(ctx context.Context, h access.Handle, err error) *ending
 	if stateErr != nil || !box.State.Resting() {
 		return nil
 	}
-	return &ending{code: CloseAsleep, reason: wire.Clean(fault.Message(err), maxReason), discard: true}
+	return &ending{code: CloseAsleep, reason: text.OneLine(fault.Message(err), maxReason), discard: true}
 }
 
 // unavailable classifies what the link or the guest's server did wrong, unless the link has.

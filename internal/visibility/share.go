@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"sandboxd/internal/fault"
-	"sandboxd/internal/plain"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/text"
 )
 
 // A link has a random secret of 256 bits. What a browser keeps that has come by the link is not the secret but its pass,
@@ -39,7 +39,7 @@ func (p *Ports) Share(ctx context.Context, s sandbox.Sandbox, n NewShare) (share
 	pass := passOf(secret)
 	now := time.Now().UTC().Truncate(time.Microsecond) // as the store gives it back
 	share = sandbox.Share{
-		ID: sandbox.NewID(), SandboxID: s.ID, Port: n.Port, Hash: sha256.Sum256(pass[:]), Label: plain.Trim(n.Label), Owner: n.By,
+		ID: sandbox.NewID(), SandboxID: s.ID, Port: n.Port, Hash: sha256.Sum256(pass[:]), Label: text.Trim(n.Label), Owner: n.By,
 		Created: now, Expires: now.Add(n.TTL),
 	}
 	err = p.write(ctx, func(ctx context.Context) error {

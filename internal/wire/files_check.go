@@ -3,6 +3,8 @@ package wire
 import (
 	"path"
 	"strings"
+
+	"sandboxd/internal/text"
 )
 
 // CleanPath gives the absolute path that p means in a sandbox: p itself when it is absolute, else below home. It is
@@ -84,7 +86,7 @@ func (e *Entry) Check() error {
 func cleanName(s string) string {
 	for _, c := range []byte(s) {
 		if c < ' ' || c > '~' {
-			return Clean(s, maxName)
+			return text.OneLine(s, maxName)
 		}
 	}
 	return s

@@ -1,6 +1,10 @@
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"sandboxd/internal/text"
+)
 
 var typeCodes = [...]FileType{"", TypeFile, TypeFolder, TypeLink, TypeFIFO, TypeSocket, TypeDevice}
 
@@ -116,7 +120,7 @@ func DecodeFound(payload []byte) (Found, error) {
 
 // AppendProblem appends the payload of a RecordProblem.
 func AppendProblem(b []byte, p *Problem) []byte {
-	return appendText(appendText(b, p.Code), Clean(p.Message, 500))
+	return appendText(appendText(b, p.Code), text.OneLine(p.Message, 500))
 }
 
 // DecodeProblem reads the payload of a RecordProblem and checks it.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"testing"
-	"unicode/utf8"
 )
 
 // FuzzMessages: whatever is decoded is within its bounds, can be encoded again, and then means the same.
@@ -60,25 +59,6 @@ func FuzzFrames(f *testing.F) {
 		}
 		if !bytes.HasPrefix(b, written) {
 			t.Fatal("what was read is not what was there")
-		}
-	})
-}
-
-// FuzzClean: the result is bounded, valid and has no control characters, and cleaning it again changes nothing.
-func FuzzClean(f *testing.F) {
-	f.Add("a\x1b]0;b\x07\xff\u202e", 5)
-	f.Fuzz(func(t *testing.T, s string, limit int) {
-		if limit < 0 || limit > 1<<16 {
-			return
-		}
-		got := Clean(s, limit)
-		if len(got) > limit || !utf8.ValidString(got) || Clean(got, limit) != got {
-			t.Fatalf("%q gives %q", s, got)
-		}
-		for _, r := range got {
-			if r < ' ' || r == 0x7f {
-				t.Fatalf("%q gives %q", s, got)
-			}
 		}
 	})
 }

@@ -1,6 +1,10 @@
 package wire
 
-import "strings"
+import (
+	"strings"
+
+	"sandboxd/internal/text"
+)
 
 // IDEPath is where the versions of VS Code in the browser (code-server) are mounted, read-only: a folder for each, empty
 // until somebody has first switched it on.
@@ -70,6 +74,6 @@ func (s *IDEStatus) Check() error {
 			return err
 		}
 	}
-	s.Problem = Clean(s.Problem, maxTitle)
+	s.Problem = text.OneLine(s.Problem, maxTitle)
 	return nil
 }

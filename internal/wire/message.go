@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"sandboxd/internal/text"
 )
 
 // ErrTooLarge says that a message exceeds its bound.
@@ -78,7 +80,7 @@ func (p *Problem) Check() error {
 	default:
 		p.Code = CodeUnavailable
 	}
-	p.Message = Clean(p.Message, 500)
+	p.Message = text.OneLine(p.Message, 500)
 	return nil
 }
 

@@ -1,6 +1,10 @@
 package wire
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"sandboxd/internal/text"
+)
 
 // Bounds of what a guest lists of its ports.
 const (
@@ -37,7 +41,7 @@ func (l *Ports) Check() error {
 		if a, err := netip.ParseAddr(p.Address); p.Address != "" && (err != nil || a.Zone() != "") {
 			return badField("port's address")
 		}
-		p.Process = Clean(p.Process, maxProcess)
+		p.Process = text.OneLine(p.Process, maxProcess)
 	}
 	return nil
 }

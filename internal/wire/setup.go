@@ -1,6 +1,10 @@
 package wire
 
-import "time"
+import (
+	"time"
+
+	"sandboxd/internal/text"
+)
 
 // Bounds of Setup and Hello.
 const (
@@ -113,7 +117,7 @@ func (h *Hello) Check() error {
 		if err := checkText(what, *s, maxPath); err != nil {
 			return err
 		}
-		*s = Clean(*s, maxPath)
+		*s = text.OneLine(*s, maxPath)
 	}
 	return nil
 }

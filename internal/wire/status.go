@@ -3,6 +3,8 @@ package wire
 import (
 	"strings"
 	"time"
+
+	"sandboxd/internal/text"
 )
 
 // Bounds of what a guest lists.
@@ -36,8 +38,8 @@ func (l *Terminals) Check() error {
 		if t.Viewers < 0 || t.Viewers > 1<<16 {
 			return badField("viewers")
 		}
-		t.Title = Clean(t.Title, maxTitle)
-		if t.Folder = Clean(t.Folder, maxPath); !strings.HasPrefix(t.Folder, "/") {
+		t.Title = text.OneLine(t.Title, maxTitle)
+		if t.Folder = text.OneLine(t.Folder, maxPath); !strings.HasPrefix(t.Folder, "/") {
 			t.Folder = ""
 		}
 	}
@@ -105,7 +107,7 @@ func (l *ServiceStatuses) Check() error {
 		if s.Port < 0 || s.Port > 65535 || s.PID < 0 || s.Restarts < 0 || s.ExitCode < 0 || s.ExitCode > 255 {
 			return badField("service status")
 		}
-		s.Problem = Clean(s.Problem, maxTitle)
+		s.Problem = text.OneLine(s.Problem, maxTitle)
 	}
 	return nil
 }

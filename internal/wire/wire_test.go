@@ -170,27 +170,6 @@ func TestPorts_RefuseWhatIsOutOfBounds(t *testing.T) {
 	}
 }
 
-func TestClean_GivesOneSafeLine(t *testing.T) {
-	for _, c := range []struct {
-		in    string
-		limit int
-		want  string
-	}{
-		{"plain", 20, "plain"},
-		{"a\nb\tc\r", 20, "a b c"},
-		{"\x1b[31mred\x07", 20, "[31mred"},
-		{"\u202eevil\ufeff", 20, "evil"},
-		{"bad \xff utf", 20, "bad ? utf"},
-		{"0123456789é", 11, "0123456789"}, // cut within a letter
-		{"0123456789", 4, "0123"},
-		{"x", 0, ""},
-	} {
-		if got := Clean(c.in, c.limit); got != c.want {
-			t.Errorf("%q gives %q", c.in, got)
-		}
-	}
-}
-
 func TestFrames_ComeBackAsTheyWent(t *testing.T) {
 	var b []byte
 	b = AppendFrame(b, FrameStart, bytes.Repeat([]byte("s"), 200<<10))

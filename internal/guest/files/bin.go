@@ -77,7 +77,7 @@ func (b *bin) home() (dev, ino uint64) {
 }
 
 // take moves what is at s, known as p, into the trash. Its text is written first: without one, nobody would know it again.
-func (b *bin) take(s spot, p string, st *unix.Stat_t) (wire.Trashed, error) {
+func (b *bin) take(s dirEntry, p string, st *unix.Stat_t) (wire.Trashed, error) {
 	t := wire.Trashed{Path: p, Deleted: time.Now().Truncate(time.Second), Type: typeOf(st.Mode)}
 	if t.Type == wire.TypeFile {
 		t.Size = st.Size

@@ -93,8 +93,8 @@ func TestTrash_IsToldOfInBoundsTheNewestFirst(t *testing.T) {
 	}
 }
 
-// busyHands takes all seats of those who go on.
-func (b *box) busyHands() {
+// fillLongSeats takes all seats of what goes on.
+func (b *box) fillLongSeats() {
 	for range longSeats {
 		b.tree.long <- struct{}{}
 	}
@@ -110,7 +110,7 @@ func TestTrash_DoesNotWaitForLongCopies(t *testing.T) {
 	b.put("home/a", "a")
 	a, err := b.form(wire.FilesDelete, url.Values{"path": {"a"}})
 	must(t, err)
-	b.busyHands()
+	b.fillLongSeats()
 	listed, err := b.form(wire.FilesTrash, nil)
 	if err != nil || len(listed.trashed) != 1 {
 		t.Fatalf("got %+v, %v", listed, err)

@@ -64,7 +64,7 @@ func (f *finding) matcher() (matcher, error) {
 			i := bytes.Index(line, query)
 			return i, i + len(query)
 		}, nil
-	case plain(f.Query, wire.MaxQuery):
+	case bytes.IndexFunc(query, func(r rune) bool { return r >= utf8.RuneSelf }) < 0:
 		return foldedMatcher(query), nil
 	}
 	runes := utf8.RuneCount(query)

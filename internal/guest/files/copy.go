@@ -3,6 +3,7 @@ package files
 import (
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -11,10 +12,10 @@ const copyPiece = 8 << 20
 
 // copyOne makes a copy beside the place that it will have, and puts it there when it is complete. What is neither file, folder nor
 // link is passed over.
-func copyOne(from, to spot, overwrite bool) error { return copyTo(from, to, overwrite, false) }
+func copyOne(from, to dirEntry, overwrite bool) error { return copyTo(from, to, overwrite, false) }
 
 // copyTo is copyOne; with whole, what cannot be copied as it is, or changes meanwhile, is an error.
-func copyTo(from, to spot, overwrite, whole bool) error {
+func copyTo(from, to dirEntry, overwrite, whole bool) error {
 	var st unix.Stat_t
 	if err := lstatAt(to.walk.fd(), to.name, &st); err == nil && !overwrite {
 		return unix.EEXIST
@@ -65,7 +66,7 @@ func (c *copier) copy(name, as string) error {
 		return c.file(name, as)
 	}
 	if c.whole {
-		return problem(wire.CodeConflict, "%s is neither file, folder nor link, and cannot be moved to another file system: nothing was moved.", wire.Clean(name, 200))
+		return problem(wire.CodeConflict, "%s is neither file, folder nor link, and cannot be moved to another file system: nothing was moved.", text.OneLine(name, 200))
 	}
 	if len(c.to.levels) == c.depth {
 		return errNoFile // it was asked for by name

@@ -3,6 +3,7 @@ package files
 import (
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -67,7 +68,7 @@ func (a *actor) unlink(p string, only wire.Only) error {
 	err = again(func() error { return unix.Unlinkat(s.walk.fd(), s.name, flags) })
 	switch {
 	case err == unix.ENOTDIR:
-		return problem(wire.CodeConflict, "%s is no folder.", wire.Clean(p, 200))
+		return problem(wire.CodeConflict, "%s is no folder.", text.OneLine(p, 200))
 	case err == unix.EEXIST: // some file systems say so
 		return unix.ENOTEMPTY
 	}
@@ -135,9 +136,9 @@ func (a *actor) lookAt(p string, trash *bin) error {
 }
 
 // refuses says why what is at s, known as p, cannot be put into the trash, if that can be seen.
-func (b *bin) refuses(s spot, p string, st *unix.Stat_t) error {
+func (b *bin) refuses(s dirEntry, p string, st *unix.Stat_t) error {
 	if s.walk.through(b.home()) || isFolder(st) && b.files.through(st.Dev, st.Ino) {
-		return problem(wire.CodeConflict, "%s is the trash itself or in it: delete it for good.", wire.Clean(p, 200))
+		return problem(wire.CodeConflict, "%s is the trash itself or in it: delete it for good.", text.OneLine(p, 200))
 	}
 	if s.walk.levels[len(s.walk.levels)-1].dev != b.files.levels[len(b.files.levels)-1].dev {
 		return elsewhere(p)
@@ -146,5 +147,5 @@ func (b *bin) refuses(s spot, p string, st *unix.Stat_t) error {
 }
 
 func elsewhere(p string) error {
-	return problem(wire.CodeConflict, "%s is on another file system than the trash: delete it for good.", wire.Clean(p, 200))
+	return problem(wire.CodeConflict, "%s is on another file system than the trash: delete it for good.", text.OneLine(p, 200))
 }

@@ -11,17 +11,17 @@ import (
 
 // draft is a file that is being made, beside the place that it will have. Its folder stays open until it is closed.
 type draft struct {
-	spot           // where it goes; the name is never ""
-	own     string // its name until then
-	fd      int
-	key     busyKey
-	mode    uint32
-	created bool // there was nothing in its place when it was begun
-	kept    bool // it stays as it is when it is closed
+	dirEntry        // where it goes; the name is never ""
+	own      string // its name until then
+	fd       int
+	key      busyKey
+	mode     uint32
+	created  bool // there was nothing in its place when it was begun
+	kept     bool // it stays as it is when it is closed
 }
 
 // replaceable looks at what is in place of s, which is only replaced when it is a file.
-func (s spot) replaceable() (st unix.Stat_t, there bool, err error) {
+func (s dirEntry) replaceable() (st unix.Stat_t, there bool, err error) {
 	if s.name == "" {
 		return st, true, errFolder
 	}
@@ -36,12 +36,12 @@ func (s spot) replaceable() (st unix.Stat_t, there bool, err error) {
 }
 
 // begin makes a draft named own for s, empty unless it goes on with what is there.
-func (s spot) begin(own string, more bool, mode uint32) (*draft, error) {
+func (s dirEntry) begin(own string, more bool, mode uint32) (*draft, error) {
 	old, there, err := s.replaceable()
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{spot: s, own: own, fd: -1, key: s.walk.key(own), mode: mode, created: !there}
+	d := &draft{dirEntry: s, own: own, fd: -1, key: s.walk.key(own), mode: mode, created: !there}
 	if mode == 0 {
 		d.mode = newFile
 		if there {

@@ -1,13 +1,16 @@
 package files
 
 import (
+	"archive/tar"
 	"io"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/wire"
 )
 
-var errThroughLink = refusal("a link is on its way, or something else that is no folder")
+const errThroughLink = wire.EntryError("has a link on its way, or something else that is no folder")
 
 // one makes what an entry says.
 func (u *unpacking) one(e *member) error {
@@ -15,11 +18,11 @@ func (u *unpacking) one(e *member) error {
 		return err
 	}
 	switch e.kind {
-	case typeFolder:
+	case tar.TypeDir:
 		return u.folder(e)
-	case typeLink:
+	case tar.TypeSymlink:
 		return u.symlink(e)
-	case typeHardLink:
+	case tar.TypeLink:
 		return u.hardLink(e)
 	}
 	return u.smallFile(e)
@@ -39,13 +42,6 @@ func (u *unpacking) goTo(folders []string) error {
 // act does something as the user, also when nobody wants it any more: an entry is made as a whole.
 func (u *unpacking) act(f func() error) error {
 	return u.tree.act(u.walk.actor.ctx, func(*actor) error { return f() })
-}
-
-func cutShort(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // descend goes into folders, which it makes when they are not there, and through nothing else.
@@ -95,15 +91,15 @@ func (u *unpacking) hardLink(e *member) error {
 	last := len(e.from) - 1
 	for _, name := range e.from[:last] {
 		if err := from.enter(name); err != nil {
-			return refusal("its target: " + err.Error())
+			return wire.EntryError("has a target that cannot be used: " + err.Error())
 		}
 	}
 	var st unix.Stat_t
 	if err := lstatAt(from.fd(), e.from[last], &st); err != nil {
-		return refusal("its target: " + err.Error())
+		return wire.EntryError("has a target that cannot be used: " + err.Error())
 	}
 	if !isFile(&st) {
-		return refusal("its target is no file")
+		return wire.EntryError("has a target that is no file")
 	}
 	return u.put(e, func(name string) error {
 		err := again(func() error { return unix.Linkat(from.fd(), e.from[last], u.walk.fd(), name, 0) })
@@ -234,7 +230,7 @@ func (u *unpacking) stream(fd int, content io.Reader, left int64) error {
 	for left > 0 {
 		n, err := io.ReadFull(content, buf[:min(left, pieceSize)])
 		if err != nil {
-			return cutShort(err)
+			return err
 		}
 		if err := u.act(func() error { _, err := writer(fd).Write(buf[:n]); return err }); err != nil {
 			return err

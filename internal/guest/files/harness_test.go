@@ -1,7 +1,6 @@
 package files
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -244,5 +243,3 @@ func (b *box) names(p string) []string {
 	}
 	return names
 }
-
-func newTestWriter(w io.Writer) *bufio.Writer { return bufio.NewWriterSize(w, 1024) }

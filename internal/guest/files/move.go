@@ -5,11 +5,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
 // transfer moves or copies one thing to a place.
-type transfer func(from, to spot, overwrite bool) error
+type transfer func(from, to dirEntry, overwrite bool) error
 
 func (q *ask) move() error { return q.transfer(moveOne) }
 func (q *ask) copy() error { return q.transfer(copyOne) }
@@ -33,7 +34,7 @@ func (q *ask) transfer(one transfer) error {
 			return about(to, err)
 		}
 		if !into && len(from) > 1 {
-			return problem(wire.CodeInvalid, "%s is no folder to put several things into.", wire.Clean(to, 200))
+			return problem(wire.CodeInvalid, "%s is no folder to put several things into.", text.OneLine(to, 200))
 		}
 		for _, f := range from {
 			if err := a.transfer(one, f, to, into, overwrite); err != nil {
@@ -86,11 +87,11 @@ func (a *actor) transfer(one transfer, from, to string, into, overwrite bool) er
 		return err
 	}
 	if isFolder(&st) && target.walk.through(st.Dev, st.Ino) {
-		return problem(wire.CodeInvalid, "%s cannot be put into itself.", wire.Clean(from, 200))
+		return problem(wire.CodeInvalid, "%s cannot be put into itself.", text.OneLine(from, 200))
 	}
 	err = one(source, target, overwrite)
 	if err == unix.EEXIST || err == unix.ENOTEMPTY || err == unix.EISDIR || err == unix.ENOTDIR {
-		return problem(wire.CodeConflict, "There is something at %s already%s.", wire.Clean(to, 200), whyKept(overwrite))
+		return problem(wire.CodeConflict, "There is something at %s already%s.", text.OneLine(to, 200), whyKept(overwrite))
 	}
 	return err
 }
@@ -113,7 +114,7 @@ func (w *walk) through(dev, ino uint64) bool {
 }
 
 // moveOne renames, or copies and then removes what cannot be renamed.
-func moveOne(from, to spot, overwrite bool) error {
+func moveOne(from, to dirEntry, overwrite bool) error {
 	err := place(from.walk.fd(), from.name, to, overwrite)
 	if err != unix.EXDEV {
 		return err
@@ -124,8 +125,8 @@ func moveOne(from, to spot, overwrite bool) error {
 	return removeCopied(from, to)
 }
 
-// place renames to a spot.
-func place(dir int, name string, to spot, overwrite bool) error {
+// place renames to an entry of a folder.
+func place(dir int, name string, to dirEntry, overwrite bool) error {
 	if overwrite {
 		return rename(dir, name, to.walk.fd(), to.name)
 	}

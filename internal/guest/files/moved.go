@@ -6,7 +6,7 @@ import (
 
 // removeCopied removes what was copied from one place to another, thing by thing, each only while it and its copy are the same: what
 // has come or changed since stays, and is an error.
-func removeCopied(from, to spot) error {
+func removeCopied(from, to dirEntry) error {
 	m := mover{from: from.walk.fork(), to: to.walk.fork(), depth: len(from.walk.levels)}
 	defer m.from.close()
 	defer m.to.close()

@@ -68,7 +68,7 @@ func readNames(path string) map[uint32]string {
 	b, _ := io.ReadAll(io.LimitReader(f, 1<<20))
 	for line := range strings.Lines(string(b)) {
 		field := strings.SplitN(line, ":", 4)
-		if len(field) < 4 || field[0] == "" || len(field[0]) > 64 {
+		if len(field) < 4 || field[0] == "" || len(field[0]) > 64 || strings.IndexByte(field[0], 0) >= 0 {
 			continue
 		}
 		id, err := strconv.ParseUint(field[2], 10, 32)

@@ -162,7 +162,7 @@ func (p *packing) find(base string, names []string) {
 		}
 	}
 	if p.err == nil {
-		p.err = p.hand()
+		p.err = p.send()
 	}
 }
 
@@ -249,10 +249,10 @@ func (x *packed) look(w *walk, folder, from int) (inner *folderFD) {
 	return nil
 }
 
-// add adds a thing to the batch, which is handed on when it is full or of another folder.
+// add adds a thing to the batch, which is sent when it is full or of another folder.
 func (p *packing) add(folder *folderFD, x packed) error {
 	if p.now != nil && (p.now.folder != folder || len(p.now.things) == batchFiles) {
-		if err := p.hand(); err != nil {
+		if err := p.send(); err != nil {
 			return err
 		}
 	}
@@ -264,8 +264,8 @@ func (p *packing) add(folder *folderFD, x packed) error {
 	return nil
 }
 
-// hand hands the batch on. Its place in the order is taken first.
-func (p *packing) hand() error {
+// send passes the batch on. Its place in the order is taken first.
+func (p *packing) send() error {
 	if p.now == nil {
 		return nil
 	}
@@ -285,7 +285,7 @@ func (p *packing) hand() error {
 	return nil
 }
 
-// drop gives up a batch that was not handed on.
+// drop gives up a batch that was not sent.
 func (p *packing) drop() {
 	if p.now != nil {
 		p.now.folder.use(-1)

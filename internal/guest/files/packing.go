@@ -1,12 +1,16 @@
 package files
 
 import (
+	"archive/tar"
 	"bufio"
 	"context"
 	"io"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/wire"
 )
 
 var batchRooms = sync.Pool{New: func() any { return new([batchBytes]byte) }}
@@ -58,10 +62,10 @@ func (b *batch) readFile(x *packed) bool {
 
 // write writes the archive.
 func (p *packing) write(out *bufio.Writer, view viewer) error {
-	archive := &archiver{out: out, view: view}
+	archive := tar.NewWriter(out)
 	for b := range p.order {
 		<-b.ready
-		err := p.writeBatch(archive, b)
+		err := p.writeBatch(archive, view, b)
 		b.end()
 		if err != nil {
 			return err
@@ -73,50 +77,61 @@ func (p *packing) write(out *bufio.Writer, view viewer) error {
 	if err := p.ctx.Err(); err != nil {
 		return context.Cause(p.ctx)
 	}
-	if err := archive.end(); err != nil {
+	if err := archive.Close(); err != nil {
 		return err
 	}
 	return out.Flush()
 }
 
-func (p *packing) writeBatch(archive *archiver, b *batch) error {
+func (p *packing) writeBatch(archive *tar.Writer, view viewer, b *batch) error {
 	for i := range b.things {
 		x := &b.things[i]
 		switch {
 		case x.gone:
 			continue
 		case x.file && x.small == nil:
-			if err := p.writeLarge(archive, b, x); err != nil {
+			if err := p.writeLarge(archive, view, b, x); err != nil {
 				return err
 			}
-		default:
-			if err := archive.add(x); err != nil {
-				return err
-			}
-			if err := archive.content(x.small); err != nil {
-				return err
-			}
+			continue
 		}
-		if err := archive.pad(x); err != nil {
+		if err := archive.WriteHeader(x.header(view)); err != nil {
+			return err
+		}
+		if _, err := archive.Write(x.small); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// header is what the archive says of x.
+func (x *packed) header(view viewer) *tar.Header {
+	h := &tar.Header{
+		Typeflag: tar.TypeSymlink, Name: x.as, Linkname: x.target, Mode: int64(x.st.Mode & wire.MaxFileMode), ModTime: time.Unix(x.st.Mtim.Sec, 0),
+		Uid: int(x.st.Uid), Gid: int(x.st.Gid), Uname: nameOf(view.users, x.st.Uid), Gname: nameOf(view.groups, x.st.Gid),
+	}
+	switch {
+	case x.file:
+		h.Typeflag, h.Size = tar.TypeReg, x.st.Size
+	case isFolder(&x.st):
+		h.Typeflag = tar.TypeDir
+	}
+	return h
+}
+
 // writeLarge writes a file while it reads it. What it loses meanwhile becomes zeros, what it gains is left out.
-func (p *packing) writeLarge(archive *archiver, b *batch, x *packed) error {
+func (p *packing) writeLarge(archive *tar.Writer, view viewer, b *batch, x *packed) error {
 	fd := -1
 	err := p.act(func(*actor) (err error) {
 		fd, err = openFile(b.folder.fd, x.name, &x.st)
 		return err
 	})
-	if err != nil {
-		x.gone = true
+	if err != nil { // it is left out
 		return p.ctx.Err()
 	}
 	defer unix.Close(fd)
-	if err := archive.add(x); err != nil {
+	if err := archive.WriteHeader(x.header(view)); err != nil {
 		return err
 	}
 	buf := pieces.Get().(*[pieceSize]byte)
@@ -132,7 +147,7 @@ func (p *packing) writeLarge(archive *archiver, b *batch, x *packed) error {
 		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 			return err
 		}
-		if err := archive.content(piece); err != nil {
+		if _, err := archive.Write(piece); err != nil {
 			return err
 		}
 		left -= int64(len(piece))

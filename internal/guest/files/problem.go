@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -33,7 +34,7 @@ func about(path string, err error) error {
 	if err == nil || errors.As(err, &known) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	shown := wire.Clean(path, 200)
+	shown := text.OneLine(path, 200)
 	for _, row := range sentences {
 		if errors.Is(err, row.err) {
 			return problem(row.code, row.sentence, shown)

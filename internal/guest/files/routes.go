@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -117,7 +118,7 @@ func (q *ask) flag(name string) bool { return q.v.Get(name) == "true" }
 func (q *ask) number(name string, base int) (int64, error) {
 	n, err := strconv.ParseInt(q.v.Get(name), base, 64)
 	if err != nil {
-		return 0, problem(wire.CodeInvalid, "%s is no number.", wire.Clean(name, 20))
+		return 0, problem(wire.CodeInvalid, "%s is no number.", text.OneLine(name, 20))
 	}
 	return n, nil
 }

@@ -1,22 +1,18 @@
 package files
 
 import (
+	"archive/tar"
 	"bufio"
 	"errors"
 	"io"
-	"path"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
-
-// refusal says why an entry of an archive is not made, in words that go on after its name.
-type refusal string
-
-func (r refusal) Error() string { return string(r) }
 
 // unpack makes what a tar holds. It answers first that it will, and at the end what it has made.
 func (q *ask) unpack() error {
@@ -66,11 +62,16 @@ func unpackProblem(p string, err error) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return problem(wire.CodeInvalid, "The archive is cut off.")
-	case errors.Is(err, errTar):
+	case errors.Is(err, tar.ErrHeader):
 		return problem(wire.CodeInvalid, "That is no tar archive, or a damaged one.")
+	case errors.Is(err, tar.ErrFieldTooLong):
+		return problem(wire.CodeInvalid, "The archive is refused: an entry's name, or another of its headers, is longer than %d MiB.", wire.MaxEntryHeader>>20)
 	}
 	return about(p, err)
 }
+
+// tarHeader is how many bytes a header has at least.
+const tarHeader = 512
 
 // unpackBatch is how many small entries are made in one go, which costs a thread's identity once.
 const unpackBatch = 64
@@ -92,15 +93,15 @@ type unpacking struct {
 
 // all makes all entries. What has arrived is made together, so that nothing waits for an archive that comes slowly.
 func (u *unpacking) all() error {
-	in := bufio.NewReaderSize(u.body, pieceSize/4)
-	archive := &tarReader{r: in}
+	in := bufio.NewReaderSize(endless{u.body}, pieceSize/4)
+	archive := tar.NewReader(in)
 	u.base = len(u.walk.levels)
 	defer func() { u.walk.cut(u.base) }()
 	u.room = pieces.Get().(*[pieceSize]byte)
 	defer pieces.Put(u.room)
 	for {
 		err := u.next(archive)
-		if err != nil || in.Buffered() < tarBlock || len(u.batch) >= unpackBatch {
+		if err != nil || in.Buffered() < tarHeader || len(u.batch) >= unpackBatch {
 			if made := u.flush(); made != nil {
 				return made // it comes before
 			}
@@ -114,10 +115,22 @@ func (u *unpacking) all() error {
 	}
 }
 
+// endless makes an error of an end that comes before the archive's own, which an archive's reader takes for that in some places.
+type endless struct{ r io.Reader }
+
+// Read implements io.Reader.
+func (e endless) Read(p []byte) (int, error) {
+	n, err := e.r.Read(p)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
 // next takes an entry. io.EOF says that there are no more.
-func (u *unpacking) next(archive *tarReader) error {
-	h, err := archive.next()
-	if err != nil {
+func (u *unpacking) next(archive *tar.Reader) error {
+	h, err := archive.Next()
+	if err != nil || h.Typeflag == tar.TypeXGlobalHeader { // what it says of all that follows is not for us
 		return err
 	}
 	if u.entries++; u.entries > wire.MaxUnpacked {
@@ -125,10 +138,10 @@ func (u *unpacking) next(archive *tarReader) error {
 	}
 	e, err := u.check(h)
 	if err != nil || e.name == "" { // the folder itself is there already
-		return entryProblem(h.name, err)
+		return entryProblem(h.Name, err)
 	}
 	size := 0
-	if e.kind == typeFile {
+	if e.kind == tar.TypeReg {
 		size = int(min(e.size, pieceSize+1))
 	}
 	if u.used+size > pieceSize {
@@ -137,12 +150,12 @@ func (u *unpacking) next(archive *tarReader) error {
 		}
 	}
 	if size > pieceSize {
-		return entryProblem(h.name, u.largeFile(e, archive))
+		return entryProblem(h.Name, u.largeFile(e, archive))
 	}
 	e.content = u.room[u.used : u.used+size]
 	u.used += size
 	if _, err := io.ReadFull(archive, e.content); err != nil {
-		return cutShort(err)
+		return err
 	}
 	u.batch = append(u.batch, e)
 	return nil
@@ -167,10 +180,10 @@ func (u *unpacking) flush() error {
 
 // entryProblem is about an entry, unless the archive has ended in it.
 func entryProblem(name string, err error) error {
-	var no refusal
+	var no wire.EntryError
 	switch {
 	case errors.As(err, &no):
-		return problem(wire.CodeInvalid, "The archive is refused: the entry %q: %s.", wire.Clean(name, 200), no)
+		return problem(wire.CodeInvalid, "The archive is refused: the entry %q %s.", text.OneLine(name, 200), no)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return err
 	}
@@ -183,101 +196,50 @@ type member struct {
 	kind     byte
 	folders  []string // on its way
 	name     string   // "" for the folder itself
-	target   string   // of a symbolic link
-	from     []string // of a hard link: the way to the other name, which is the last
+	target   string   // of a link
+	from     []string // of a hard link: the way to its target
 	mode     uint32
 	modified time.Time
 	size     int64
 	content  []byte // of a file that is not large
 }
 
-func (u *unpacking) check(h *tarHeader) (*member, error) {
-	names, err := inside(h.name)
+func (u *unpacking) check(h *tar.Header) (*member, error) {
+	names, err := entryNames(h.Name)
 	if err != nil {
 		return nil, err
 	}
-	e := &member{as: h.name, kind: h.kind, mode: h.mode & 0o777, modified: h.modified, size: h.size}
+	e := &member{as: h.Name, kind: h.Typeflag, target: h.Linkname, mode: uint32(h.Mode) & 0o777, modified: h.ModTime, size: h.Size}
 	if len(names) > 0 {
 		e.folders, e.name = names[:len(names)-1], names[len(names)-1]
 	}
-	switch h.kind {
-	case typeFolder:
+	switch {
+	case h.Typeflag == tar.TypeDir:
 		return e, nil
-	case typeFile:
-		if h.sparse {
-			return nil, refusal("it has holes, which are not supported")
+	case e.name == "":
+		return nil, wire.ErrEntryName
+	case wire.HasHoles(h):
+		return nil, wire.EntryError("has holes, which are not supported")
+	case h.Typeflag == tar.TypeReg:
+		return e, nil
+	case h.Typeflag == tar.TypeSymlink:
+		return e, wire.CheckEntryLink(len(e.folders), e.target, u.keepLinks)
+	case h.Typeflag == tar.TypeLink:
+		if e.from, err = entryNames(e.target); err == nil && len(e.from) == 0 {
+			err = wire.EntryError("is a link to a folder")
 		}
-	case typeLink:
-		e.target = h.target
-		err = u.checkTarget(e)
-	case typeHardLink:
-		if e.from, err = inside(h.target); err == nil && len(e.from) == 0 {
-			err = refusal("it is a link to a folder")
-		}
-	default:
-		return nil, refusal("it is neither a file, a folder nor a link")
+		return e, err
 	}
-	if err == nil && e.name == "" {
-		err = refusal("it has no name")
-	}
-	return e, err
+	return nil, wire.EntryError("is neither a file, a folder nor a link")
 }
 
-// inside gives the names of a relative path that goes nowhere but down.
-func inside(p string) ([]string, error) {
-	if strings.HasPrefix(p, "/") {
-		return nil, refusal("its name or target is absolute")
-	}
-	if len(p) > wire.MaxPath {
-		return nil, refusal("its name or target is too long")
-	}
-	var names []string
-	for name := range strings.SplitSeq(p, "/") {
-		switch {
-		case name == "" || name == ".":
-		case name == "..":
-			return nil, refusal("its name or target leads out of the folder")
-		case wire.CheckFileName(name) != nil:
-			return nil, refusal("its name or target cannot be one")
-		default:
-			names = append(names, name)
-		}
+// entryNames gives the names in that of an entry.
+func entryNames(name string) (names []string, err error) {
+	if name, err = wire.EntryName(name); name != "" {
+		names = strings.Split(name, "/")
 	}
 	if len(names) > maxDepth {
-		return nil, refusal("it is nested too deeply")
+		return nil, wire.EntryError("is nested too deeply")
 	}
-	return names, nil
-}
-
-// checkTarget lets a link lead to what is in the folder: up by no more than it is deep, and then only down. A ".." behind a
-// name would begin where that leads, which may be another link.
-func (u *unpacking) checkTarget(e *member) error {
-	if e.target == "" || len(e.target) > wire.MaxPath || strings.IndexByte(e.target, 0) >= 0 {
-		return refusal("its target cannot be one")
-	}
-	if u.keepLinks {
-		return nil
-	}
-	if path.IsAbs(e.target) {
-		return refusal("its target is absolute")
-	}
-	up, rest := 0, e.target
-	for {
-		rest = strings.TrimLeft(rest, "/")
-		name, more, _ := strings.Cut(rest, "/")
-		if name != ".." && name != "." {
-			break
-		}
-		if name == ".." {
-			up++
-		}
-		rest = more
-	}
-	if up > len(e.folders) {
-		return refusal("its target is outside")
-	}
-	if _, err := inside(rest); err != nil {
-		return refusal("its target leads out of the folder, or back up behind a name")
-	}
-	return nil
+	return names, err
 }

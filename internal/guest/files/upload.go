@@ -9,7 +9,7 @@ import (
 // upload tells how much of a resumable upload has arrived.
 func (q *ask) upload() error {
 	size := int64(0)
-	return q.partial(func(s spot, own string) error {
+	return q.partial(func(s dirEntry, own string) error {
 		var st unix.Stat_t
 		err := lstatAt(s.walk.fd(), own, &st)
 		if err == nil && isFile(&st) {
@@ -21,7 +21,7 @@ func (q *ask) upload() error {
 
 // abandon removes what has arrived of a resumable upload.
 func (q *ask) abandon() error {
-	return q.partial(func(s spot, own string) error {
+	return q.partial(func(s dirEntry, own string) error {
 		key := s.walk.key(own)
 		if !q.tree.busy.take(key) {
 			return problem(wire.CodeConflict, "A part of that upload is under way.")
@@ -32,7 +32,7 @@ func (q *ask) abandon() error {
 }
 
 // partial calls f with where an upload goes and the name of what has arrived.
-func (q *ask) partial(f func(s spot, own string) error, number *int64) error {
+func (q *ask) partial(f func(s dirEntry, own string) error, number *int64) error {
 	p, err := q.path("path")
 	if err != nil {
 		return err

@@ -116,29 +116,29 @@ func checkFileSystem(fd int) error {
 
 const configfsMagic = 0x62656570
 
-// spot is a name in an open folder; the folder itself, of the walk, when the name is "".
-type spot struct {
+// dirEntry is a directory entry: a name in an open folder; the folder itself, of the walk, when the name is "".
+type dirEntry struct {
 	walk *walk
 	name string
 }
 
-// find walks to path, following links on the way, and with follow also one at its end. The spot's folder is open until the
+// find walks to path, following links on the way, and with follow also one at its end. The entry's folder is open until the
 // walk is closed; what the name leads to is yet to be seen, but with follow it was no link.
-func (a *actor) find(path string, follow bool) (spot, error) {
+func (a *actor) find(path string, follow bool) (dirEntry, error) {
 	w, err := a.walk()
 	if err != nil {
-		return spot{}, err
+		return dirEntry{}, err
 	}
 	name, err := w.to(path, follow, false)
 	if err != nil {
 		w.close()
-		return spot{}, err
+		return dirEntry{}, err
 	}
-	return spot{w, name}, nil
+	return dirEntry{w, name}, nil
 }
 
 // findNamed is find of what has a name in a folder, and so can be taken from it: not the root.
-func (a *actor) findNamed(path string) (spot, error) {
+func (a *actor) findNamed(path string) (dirEntry, error) {
 	s, err := a.find(path, false)
 	if err == nil && s.name == "" {
 		s.walk.close()

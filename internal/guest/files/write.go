@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -43,7 +44,7 @@ func (q *ask) write() error {
 func writeProblem(p string, err error) error {
 	switch {
 	case errors.Is(err, errChanged):
-		return problem(wire.CodeChanged, "%s is not what it was any more.", wire.Clean(p, 200))
+		return problem(wire.CodeChanged, "%s is not what it was any more.", text.OneLine(p, 200))
 	case errors.Is(err, errBody):
 		return problem(wire.CodeUnavailable, "The content did not arrive as a whole.")
 	}
@@ -65,7 +66,7 @@ func (a *actor) draft(put *wire.FilePut) (d *draft, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := spot{w, name}
+	s := dirEntry{w, name}
 	if err := a.early(s, put); err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func (a *actor) draft(put *wire.FilePut) (d *draft, err error) {
 }
 
 // early refuses what is bound to be refused, before anything is sent.
-func (a *actor) early(s spot, put *wire.FilePut) error {
+func (a *actor) early(s dirEntry, put *wire.FilePut) error {
 	st, there, err := s.replaceable()
 	if err != nil {
 		return err

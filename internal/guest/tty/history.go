@@ -104,7 +104,7 @@ func newHistory() *history {
 // add notes one piece of output and says what becomes of it.
 func (h *history) add(k kind, p []byte) effect {
 	switch k {
-	case text:
+	case chars:
 		h.roll().write(p, false, &h.modes)
 		return keep
 	case escape:

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"strconv"
 
-	"sandboxd/internal/wire"
+	"sandboxd/internal/text"
 )
 
 // effect says what becomes of an escape sequence.
@@ -145,7 +145,7 @@ func (m *modes) osc(seq []byte) effect {
 	number, rest, _ := bytes.Cut(body, []byte(";"))
 	switch string(number) {
 	case "0", "2":
-		m.title = wire.Clean(string(rest), maxTitle)
+		m.title = text.OneLine(string(rest), maxTitle)
 		return live // restore tells a new viewer
 	case "1", "7":
 		return live

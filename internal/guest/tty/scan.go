@@ -10,7 +10,7 @@ const maxSequence = 8 << 10
 type kind uint8
 
 const (
-	text     kind = iota // characters and control characters that move the cursor
+	chars    kind = iota // characters and control characters that move the cursor
 	bell                 // BEL outside of a sequence
 	escape               // a whole escape sequence of at most maxSequence bytes
 	fragment             // a part of an over-long control string
@@ -69,11 +69,11 @@ func emitText(p []byte, emit func(kind, []byte)) {
 	for len(p) > 0 {
 		i := bytes.IndexByte(p, bel)
 		if i < 0 {
-			emit(text, p)
+			emit(chars, p)
 			return
 		}
 		if i > 0 {
-			emit(text, p[:i])
+			emit(chars, p[:i])
 		}
 		emit(bell, p[i:i+1])
 		p = p[i+1:]

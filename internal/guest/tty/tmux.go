@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"sandboxd/internal/guest/descent"
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -96,7 +97,7 @@ func parseSession(line string) (wire.Terminal, bool) {
 	if err != nil || viewers < 0 {
 		return wire.Terminal{}, false
 	}
-	return wire.Terminal{Name: f[2], Created: time.Unix(created, 0), Viewers: viewers, Title: wire.Clean(f[3], maxTitle)}, true
+	return wire.Terminal{Name: f[2], Created: time.Unix(created, 0), Viewers: viewers, Title: text.OneLine(f[3], maxTitle)}, true
 }
 
 // tmuxKill ends a session with all that runs in it. One that is not there is no error.

@@ -12,8 +12,8 @@ const maxBetween = 4 << 20
 
 var errBetween = errors.New("more than is allowed belongs to none of the files")
 
-// gauge is what an archive's reader reads from: the plain bytes of the archive, all of which it counts, whatever they mean.
-type gauge struct {
+// countingReader is what an archive's reader reads from: the plain bytes of the archive, all of which it counts, whatever they mean.
+type countingReader struct {
 	r       io.Reader
 	ctx     context.Context        // when it ends, for whatever cause, there is no more to read
 	judge   func(came int64) error // may refuse that so much has come; nil lets all come
@@ -24,23 +24,23 @@ type gauge struct {
 }
 
 // Read implements io.Reader.
-func (g *gauge) Read(p []byte) (int, error) {
-	if g.ctx.Err() != nil {
-		return 0, context.Cause(g.ctx)
+func (c *countingReader) Read(p []byte) (int, error) {
+	if c.ctx.Err() != nil {
+		return 0, context.Cause(c.ctx)
 	}
-	n, err := g.r.Read(p)
+	n, err := c.r.Read(p)
 	if err == io.EOF && n == 0 {
-		g.over = true
+		c.over = true
 	}
-	g.came += int64(n)
-	if g.heading {
-		g.between += int64(n)
+	c.came += int64(n)
+	if c.heading {
+		c.between += int64(n)
 	}
-	if g.between > maxBetween {
+	if c.between > maxBetween {
 		return 0, errBetween
 	}
-	if g.judge != nil {
-		if refused := g.judge(g.came); refused != nil {
+	if c.judge != nil {
+		if refused := c.judge(c.came); refused != nil {
 			return 0, refused
 		}
 	}
@@ -48,7 +48,7 @@ func (g *gauge) Read(p []byte) (int, error) {
 }
 
 // head says that a header is read next.
-func (g *gauge) head() { g.heading = true }
+func (c *countingReader) head() { c.heading = true }
 
 // entry says that a header has been read, and is an entry's own: what comes next is its content.
-func (g *gauge) entry() { g.heading, g.between = false, 0 }
+func (c *countingReader) entry() { c.heading, c.between = false, 0 }
