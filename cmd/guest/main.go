@@ -1,7 +1,8 @@
 // Command guest is the program that sandboxd puts into every sandbox and runs there as its main process; see
 // internal/guest.
 //
-// It is not meant to be run by hand, and it takes no arguments: everything it needs to know sandboxd tells it.
+// It is not meant to be run by hand: everything it needs to know sandboxd tells it. Its one argument, sftp, makes it an SFTP
+// server on stdin and stdout, which it starts itself as the sandbox's user; see internal/guest/sftp.
 //
 // Invariant: it needs nothing from the image and starts with nothing but the link's folder, so that a sandbox of any
 // image can be reached.
@@ -19,6 +20,7 @@ import (
 	"syscall"
 
 	"sandboxd/internal/guest"
+	"sandboxd/internal/guest/sftp"
 	"sandboxd/internal/wire"
 )
 
@@ -42,6 +44,9 @@ func main() {
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(memoryLimit)
 	runtime.GOMAXPROCS(min(threads, runtime.GOMAXPROCS(0)))
+	if len(os.Args) == 2 && os.Args[1] == guest.SFTPArgument {
+		os.Exit(sftp.Main())
+	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

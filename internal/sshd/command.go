@@ -61,7 +61,7 @@ func (s *session) begin(ctx context.Context, j job) (c *command, life func(), er
 	env := s.env
 	// Programs ask whether there are such, and no more; bash reads its ~/.bashrc for a command then.
 	env["SSH_CONNECTION"], env["SSH_CLIENT"] = "127.0.0.1 0 127.0.0.1 22", "127.0.0.1 0 22"
-	start := wire.ExecStart{Command: j.command, Env: env, TTY: s.tty, Loss: j.loss}
+	start := wire.ExecStart{Command: j.command, SFTP: j.sftp, Env: env, TTY: s.tty, Loss: j.loss}
 	if s.tty {
 		start.Cols, start.Rows = s.size.cols, s.size.rows
 	}
