@@ -66,6 +66,10 @@ func (s *session) begin(ctx context.Context, j job) (c *command, life func(), er
 		start.Cols, start.Rows = s.size.cols, s.size.rows
 	}
 	p, err := opened.Guest.Exec(ctx, start)
+	if j.sftp && fault.Is(err, fault.Invalid) { // a guest that does not know SFTP misses the command
+		err = fault.Wrap(err, fault.Conflict, "%s was made by an older sandboxd and has no SFTP server: "+
+			"use rsync, scp -O or sandboxd cp, or create it anew.", s.box.Name)
+	}
 	if err != nil {
 		opened.Release()
 		return nil, nil, err

@@ -112,12 +112,12 @@ func (s *session) startSFTP(ctx context.Context) bool {
 	if !ok {
 		return false
 	}
-	s.tty = false // the bytes must come through as they are
-	started := s.start(func() { defer leave(); s.run(ctx, sftpJob()) })
-	if !started {
+	if !s.start(func() { defer leave(); s.run(ctx, sftpJob()) }) {
 		leave()
+		return false
 	}
-	return started
+	s.tty = false // a terminal would change the bytes
+	return true
 }
 
 // resize tells the terminal its size; one that stands still learns of it when it goes on.

@@ -185,6 +185,12 @@ func TestRefused_WhatIsNotThere(t *testing.T) {
 	if ok, _ := s.SendRequest("exec", true, ssh.Marshal(struct{ Line string }{"echo second"})); ok {
 		t.Error("a session runs two commands")
 	}
+	for range 20 { // more than sessions of SFTP
+		if s.RequestSubsystem("sftp") == nil {
+			t.Error("a session runs a command and SFTP")
+		}
+	}
+	w.sftp(c)
 	if _, _, err := c.SendRequest("no-more-sessions@openssh.com", false, nil); err != nil {
 		t.Fatal(err)
 	}
