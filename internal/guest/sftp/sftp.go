@@ -7,16 +7,22 @@
 package sftp
 
 import (
+	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/pkg/sftp"
 )
 
+// inputSize is how much of stdin is read at once: all that is in a pipe.
+const inputSize = 64 << 10
+
 // Main serves SFTP on stdin and stdout until stdin ends, and gives the exit code.
 func Main() int {
-	server, err := sftp.NewServer(stdio{})
+	server, err := sftp.NewServer(&stdio{Reader: bufio.NewReaderSize(os.Stdin, inputSize)})
 	if err == nil {
 		err = server.Serve()
 	}
@@ -28,8 +34,20 @@ func Main() int {
 }
 
 // stdio is stdin and stdout as one connection.
-type stdio struct{}
+type stdio struct {
+	io.Reader
+	out []byte // of the packet that is being written
+}
 
-func (stdio) Read(p []byte) (int, error)  { return os.Stdin.Read(p) }
-func (stdio) Write(p []byte) (int, error) { return os.Stdout.Write(p) }
-func (stdio) Close() error                { return errors.Join(os.Stdin.Close(), os.Stdout.Close()) }
+// Write writes packets whole: the library writes each in two pieces, which would each take its own way to the client.
+func (s *stdio) Write(p []byte) (int, error) {
+	s.out = append(s.out, p...)
+	if len(s.out) < 4 || uint64(len(s.out)) < 4+uint64(binary.BigEndian.Uint32(s.out)) {
+		return len(p), nil
+	}
+	_, err := os.Stdout.Write(s.out)
+	s.out = s.out[:0]
+	return len(p), err
+}
+
+func (s *stdio) Close() error { return errors.Join(os.Stdin.Close(), os.Stdout.Close()) }
