@@ -201,10 +201,6 @@ func (g *fakeGuest) FileMove(_ context.Context, from []string, to string, _ bool
 	return g.ask("move", append(from, to)...)
 }
 
-func (g *fakeGuest) FileRename(_ context.Context, from, to string, _ bool) error {
-	return g.ask("rename", from, to)
-}
-
 func (g *fakeGuest) FileCopy(_ context.Context, from []string, to string, _ bool) error {
 	return g.ask("copy", append(from, to)...)
 }
@@ -213,23 +209,12 @@ func (g *fakeGuest) FileChmod(_ context.Context, p string, mode uint32) error {
 	return g.ask("chmod", p, string(appendMode(nil, mode)))
 }
 
-func (g *fakeGuest) FileTouch(_ context.Context, p string, _ time.Time) error {
-	return g.ask("touch", p)
-}
-func (g *fakeGuest) FileLink(_ context.Context, p, target string) error {
-	return g.ask("link", p, target)
-}
-
 func (g *fakeGuest) FileDelete(_ context.Context, paths []string, permanent bool) ([]wire.Trashed, error) {
 	if err := g.ask("delete", paths...); err != nil || permanent {
 		return nil, err
 	}
 	gone, err := g.FileTrash(context.Background())
 	return gone, cmp.Or(g.half, err)
-}
-
-func (g *fakeGuest) FileRemove(_ context.Context, p string, only wire.Only) error {
-	return g.ask("remove", p, string(only))
 }
 
 func (g *fakeGuest) FileTrash(context.Context) ([]wire.Trashed, error) {

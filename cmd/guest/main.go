@@ -1,7 +1,8 @@
 // Command guest is the program that sandboxd puts into every sandbox and runs there as its main process; see
 // internal/guest.
 //
-// It is not meant to be run by hand, and it takes no arguments: everything it needs to know sandboxd tells it.
+// It is not meant to be run by hand: everything it needs to know sandboxd tells it. Its one argument, sftp, makes it an SFTP
+// server on stdin and stdout, which it starts itself as the sandbox's user; see internal/guest/sftp.
 //
 // Invariant: it needs nothing from the image and starts with nothing but the link's folder, so that a sandbox of any
 // image can be reached.
@@ -17,6 +18,7 @@ import (
 	"syscall"
 
 	"sandboxd/internal/guest"
+	"sandboxd/internal/guest/sftp"
 	"sandboxd/internal/wire"
 )
 
@@ -31,6 +33,10 @@ const (
 )
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == guest.SFTPArgument {
+		limitMemory()
+		os.Exit(sftp.Main())
+	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if isGuest() {
 		if err := guest.CloseResolver(log); err != nil {
@@ -41,9 +47,7 @@ func main() {
 	if os.Getpid() == 1 {
 		os.Exit(guest.Init())
 	}
-	debug.SetGCPercent(gcPercent)
-	debug.SetMemoryLimit(memoryLimit)
-	runtime.GOMAXPROCS(min(threads, runtime.GOMAXPROCS(0)))
+	limitMemory()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // caught and dropped; ignoring it would be inherited
@@ -53,6 +57,12 @@ func main() {
 		log.Error("guest has failed", "err", err)
 		os.Exit(1)
 	}
+}
+
+func limitMemory() {
+	debug.SetGCPercent(gcPercent)
+	debug.SetMemoryLimit(memoryLimit)
+	runtime.GOMAXPROCS(min(threads, runtime.GOMAXPROCS(0)))
 }
 
 // inSandbox says whether everything around us is ours to end. It must never be true on somebody's own machine.

@@ -300,7 +300,7 @@ func (a *app) newHandler() (http.Handler, error) {
 	}
 	control := access.New(a.manager, access.FromHub(a.links), access.Tracked(a.tracker))
 	inside := files.New(filepath.Join(a.config.Data, "spool"))
-	ssh, ports, err := a.newSSH(inside)
+	ssh, ports, err := a.newSSH()
 	if err != nil {
 		return nil, err
 	}

@@ -185,6 +185,41 @@ func (l *laptop) testSFTP(t *testing.T) {
 	if got := l.run("mkdir s\nput notes s/notes\nrmdir s\n", "sftp", "-b", "-", "lab.sandboxd"); got.code == 0 {
 		t.Errorf("a folder that is not empty was removed: %+v", got)
 	}
+	l.exec("lab", map[string]any{"command": "mkdir many; cd many; seq -f file-%g 3000 | xargs touch; cd ..; head -c 20 /dev/zero >part; ln -s /etc etc"})
+	l.file("part", []byte(strings.Repeat("x", 10)))
+	got = l.run("pwd\ndf -h\nls -1 many\nreget part\nput -p notes n3\nln n3 n4\nput part n5\nrename n5 n4\nls etc/passwd\n", "sftp", "-b", "-", "lab.sandboxd")
+	if got.code != 0 || strings.Count(got.out, "/file-") != 3000 || !strings.Contains(got.out, "directory: /home/agent\n") || !strings.Contains(got.out, "etc/passwd") {
+		t.Errorf("exit code %d, %.300s, %s", got.code, got.out, got.err)
+	}
+	if text, err := os.ReadFile(filepath.Join(l.home, "part")); string(text) != strings.Repeat("x", 10)+strings.Repeat("\x00", 10) || err != nil {
+		t.Errorf("reget: %q, %v", text, err)
+	}
+	if got := l.run("", "ssh", "lab.sandboxd", "stat -c '%U %G %a %s' n3 n4; ls n5"); got.out != "agent agent 644 18\nagent agent 644 20\n" || got.code == 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestDoors_SFTPWhereTheImageHasNothing has a plain image, and a sandbox that is held strictly: as its user, in its home, and with
+// nothing more than that user may.
+func TestDoors_SFTPWhereTheImageHasNothing(t *testing.T) {
+	t.Parallel()
+	templates := t.TempDir()
+	writeTemplate(t, templates, "closed", "name: closed\ntitle: Closed\ndescription: Held strictly.\nimage: debian:trixie-slim\nprofile: strict\n")
+	s := newServer(t, "--prebuild", "", "--templates", templates)
+	s.create(map[string]any{"name": "plain", "image": "debian:trixie-slim"})
+	s.create(map[string]any{"name": "closed", "template": "closed"})
+	l := newLaptop(s)
+	l.file("notes", []byte("text"))
+	for _, name := range []string{"plain", "closed"} {
+		got := l.run("put notes\nrename notes n2\nget n2 back\n-put notes /.sandboxd/guest\n-put notes /proc/sys/kernel/hostname\n", "sftp", "-b", "-", name+".sandboxd")
+		if text, err := os.ReadFile(filepath.Join(l.home, "back")); got.code != 0 || string(text) != "text" || err != nil {
+			t.Errorf("%s: %+v, %q, %v", name, got, text, err)
+		}
+		who := s.exec(name, map[string]any{"command": "id -u"}).Stdout
+		if got := s.exec(name, map[string]any{"command": "stat -c %u /home/agent/n2; hostname"}); got.Stdout != who+name+"\n" {
+			t.Errorf("%s: %q as %q", name, got.Stdout, who)
+		}
+	}
 }
 
 // testForwarding reaches a port that is bound to the sandbox's loopback, by -L, by -D and with port-forward.
@@ -336,6 +371,16 @@ func TestDoors_WakeAndLetSleep(t *testing.T) {
 		if code := shell.ends(); code != 0 {
 			t.Errorf("%s: exit code %d", name, code)
 		}
+	}
+	files := l.sit(t, 80, 24, "sftp", "lab.sandboxd")
+	files.types("mkdir sub\npwd\n")
+	files.shows("directory: /home/agent")
+	s.until(2*time.Minute, "lab is frozen under an open session of SFTP", func() bool { return s.rest("lab").State == "frozen" })
+	files.types("cd sub\npwd\n")
+	files.shows("directory: /home/agent/sub")
+	files.types("bye\n")
+	if code := files.ends(); code != 0 {
+		t.Errorf("sftp: exit code %d", code)
 	}
 	began := time.Now() // a command that runs keeps it awake, however quiet it is
 	if got := l.run("", "ssh", "lab.sandboxd", "sleep 12; echo done"); got.out != "done\n" || time.Since(began) > 60*time.Second {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net"
-	"time"
 
 	"sandboxd/internal/link"
 	"sandboxd/internal/wire"
@@ -72,16 +71,12 @@ type Guest interface {
 
 	FileMkdir(ctx context.Context, path string, parents bool) error
 	FileMove(ctx context.Context, from []string, to string, overwrite bool) error
-	FileRename(ctx context.Context, from, to string, overwrite bool) error
 	FileCopy(ctx context.Context, from []string, to string, overwrite bool) error
 	FileChmod(ctx context.Context, path string, mode uint32) error
-	FileTouch(ctx context.Context, path string, modified time.Time) error
-	FileLink(ctx context.Context, path, target string) error
 
 	// Deleting files, and bringing them back.
 
 	FileDelete(ctx context.Context, paths []string, permanent bool) ([]wire.Trashed, error)
-	FileRemove(ctx context.Context, path string, only wire.Only) error
 	FileTrash(ctx context.Context) ([]wire.Trashed, error)
 	FileRestore(ctx context.Context, ids []string) error
 	FileEmptyTrash(ctx context.Context, ids []string) error

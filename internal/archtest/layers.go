@@ -49,7 +49,7 @@ var drivers = map[string]string{
 	"golang.org/x/term":                   "cmd/sandboxd",
 	"golang.org/x/crypto":                 "internal/auth",
 	"golang.org/x/crypto/ssh":             "internal/sshd",
-	"github.com/pkg/sftp":                 "internal/sshd",
+	"github.com/pkg/sftp":                 "internal/guest/sftp",
 	"github.com/klauspost/compress":       "internal/files",
 	"github.com/creack/pty":               "internal/guest/...",
 	"github.com/evanw/esbuild":            "static/bundle",

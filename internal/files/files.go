@@ -84,8 +84,8 @@ func open(ctx context.Context, h access.Handle, doing string) (*access.Session, 
 	return h.Open(ctx, idle.Use{Kind: idle.Files, Detail: doing})
 }
 
-// enterCall counts a call in as soon as there is room: a page asks for all the folders that it shows at once, and a program that
-// copies a tree over SFTP for as much as it may. The caller must call leave.
+// enterCall counts a call in as soon as there is room: a page asks for all the folders that it shows at once. The caller must call
+// leave.
 func (s *Service) enterCall(ctx context.Context, h access.Handle) (leave func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, callPatience)
 	defer cancel()

@@ -2,8 +2,6 @@ package files
 
 import (
 	"context"
-	"strings"
-	"time"
 
 	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
@@ -27,23 +25,6 @@ func (s *Service) Chmod(ctx context.Context, h access.Handle, path string, mode 
 	})
 }
 
-// Touch sets when a file or folder was last changed.
-func (s *Service) Touch(ctx context.Context, h access.Handle, path string, modified time.Time) error {
-	return s.onPath(ctx, h, "touch", path, func(ctx context.Context, g access.Guest, path string) error {
-		return g.FileTouch(ctx, path, modified)
-	})
-}
-
-// Link makes a symbolic link at path, never over something. The target is kept as it is.
-func (s *Service) Link(ctx context.Context, h access.Handle, path, target string) error {
-	if target == "" || len(target) > wire.MaxPath || strings.IndexByte(target, 0) >= 0 {
-		return fault.Field("target", "A link needs a target that can be a path.")
-	}
-	return s.onPath(ctx, h, "link", path, func(ctx context.Context, g access.Guest, path string) error {
-		return g.FileLink(ctx, path, target)
-	})
-}
-
 // onPath does something short to one path.
 func (s *Service) onPath(ctx context.Context, h access.Handle, doing, path string, do func(ctx context.Context, g access.Guest, path string) error) error {
 	clean, err := CheckPath(path)
@@ -58,14 +39,6 @@ func (s *Service) onPath(ctx context.Context, h access.Handle, doing, path strin
 func (s *Service) Move(ctx context.Context, h access.Handle, from []string, to string, overwrite bool) error {
 	return s.onPaths(ctx, h, "move", from, to, func(ctx context.Context, g access.Guest, from []string, to string) error {
 		return g.FileMove(ctx, from, to, overwrite)
-	})
-}
-
-// Rename moves one thing to that very path, and not into a folder that is there or that a link leads to. What is there already
-// is a Conflict, or replaced with overwrite: a link itself, and a folder only if it is empty.
-func (s *Service) Rename(ctx context.Context, h access.Handle, from, to string, overwrite bool) error {
-	return s.onPaths(ctx, h, "move", []string{from}, to, func(ctx context.Context, g access.Guest, from []string, to string) error {
-		return g.FileRename(ctx, from[0], to, overwrite)
 	})
 }
 
@@ -105,13 +78,6 @@ func (s *Service) Delete(ctx context.Context, h access.Handle, paths []string, p
 		return err
 	})
 	return gone, err
-}
-
-// Remove deletes one thing for good if it is what only says: Conflict otherwise, also of a folder in which there is something.
-func (s *Service) Remove(ctx context.Context, h access.Handle, path string, only wire.Only) error {
-	return s.onPath(ctx, h, "delete", path, func(ctx context.Context, g access.Guest, path string) error {
-		return g.FileRemove(ctx, path, only)
-	})
 }
 
 // Trash lists the trash, the newest first, wire.MaxTrash at most.

@@ -44,6 +44,12 @@ type plumbing struct {
 	output []stream
 }
 
+// ownProgram is this very program, whatever stands at its path by now.
+const ownProgram = "/proc/self/exe"
+
+// SFTPArgument makes this program an SFTP server, which its main has to heed.
+const SFTPArgument = "sftp"
+
 // spawn starts a program in a session of its own, marked, so that all that comes of it is known again. Errors are Problems.
 func (g *Guest) spawn(s wire.ExecStart) (*process, error) {
 	var id [8]byte
@@ -61,6 +67,9 @@ func (g *Guest) launch(s wire.ExecStart, p *process, inherit ...*os.File) (*proc
 	who, err := g.accounts.find(s.User)
 	if err != nil {
 		return nil, err
+	}
+	if s.SFTP {
+		s.Command = []string{ownProgram, SFTPArgument}
 	}
 	env := g.environ(who, s.Env, s.TTY)
 	if p.id != "" {

@@ -195,15 +195,6 @@ func TestFiles_MoveCopyDeleteAndComeBack(t *testing.T) {
 	must(s.FileMove(ctx, []string{"/e/z"}, "/e/f/y", true))
 	awaitNames(t, filepath.Join(root, "e"), "f")
 	awaitNames(t, filepath.Join(root, "e/f"), "d", "y")
-	must(os.Symlink("f", filepath.Join(root, "e/l")))
-	must(s.FileRename(ctx, "/e/f/y", "/e/l", true))
-	must(s.FileRename(ctx, "/e/l", "/e/f/y", false))
-	for _, only := range []wire.Only{wire.OnlyFile, wire.OnlyEmptyFolder, "else"} {
-		if err := s.FileRemove(ctx, "/e/f", only); err == nil {
-			t.Errorf("%s: a full folder is deleted", only)
-		}
-	}
-	awaitNames(t, filepath.Join(root, "e/f"), "d", "y")
 	home, err := os.UserHomeDir()
 	must(err)
 	must(os.MkdirAll(filepath.Join(root, home), 0o755))

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/url"
 	"strconv"
-	"time"
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/wire"
@@ -16,27 +15,11 @@ func (s *Session) FileMkdir(ctx context.Context, path string, parents bool) erro
 	return s.doFiles(ctx, wire.FilesMkdir, url.Values{"path": {path}, "parents": {strconv.FormatBool(parents)}})
 }
 
-// FileTouch sets when a file or folder was last changed.
-func (s *Session) FileTouch(ctx context.Context, path string, modified time.Time) error {
-	q := url.Values{"path": {path}, "sec": {strconv.FormatInt(modified.Unix(), 10)}, "nsec": {strconv.Itoa(modified.Nanosecond())}}
-	return s.doFiles(ctx, wire.FilesTouch, q)
-}
-
-// FileLink makes a symbolic link at path, never over something. Target is kept as it is.
-func (s *Session) FileLink(ctx context.Context, path, target string) error {
-	return s.doForm(ctx, wire.FilesLink, url.Values{"path": {path}, "target": {target}})
-}
-
 // FileMove moves as mv does: into the folder to, where that is one (it must be with several sources), else to that very
 // path. Something that is there already is a Conflict, and with overwrite is replaced, but never a folder that is not empty.
 // From one file system to another it copies, and then deletes.
 func (s *Session) FileMove(ctx context.Context, from []string, to string, overwrite bool) error {
 	return s.doForm(ctx, wire.FilesMove, url.Values{"from": from, "to": {to}, "overwrite": {strconv.FormatBool(overwrite)}})
-}
-
-// FileRename moves as FileMove does, but to that very path: never into a folder that is there, nor where a link leads.
-func (s *Session) FileRename(ctx context.Context, from, to string, overwrite bool) error {
-	return s.doForm(ctx, wire.FilesMove, url.Values{"from": {from}, "to": {to}, "overwrite": {strconv.FormatBool(overwrite)}, "exact": {"true"}})
 }
 
 // FileCopy copies as FileMove moves: folders with all that is in them, links as links, and of what is neither nothing.
@@ -48,11 +31,6 @@ func (s *Session) FileCopy(ctx context.Context, from []string, to string, overwr
 // Conflict where the trash is on another file system: only for good, then.
 func (s *Session) FileDelete(ctx context.Context, paths []string, permanent bool) ([]wire.Trashed, error) {
 	return s.trashed(ctx, wire.FilesDelete, url.Values{"path": paths, "permanent": {strconv.FormatBool(permanent)}})
-}
-
-// FileRemove deletes one thing for good if it is what only says, and nothing that is in it. Conflict otherwise.
-func (s *Session) FileRemove(ctx context.Context, path string, only wire.Only) error {
-	return s.doForm(ctx, wire.FilesDelete, url.Values{"path": {path}, "permanent": {"true"}, "only": {string(only)}})
 }
 
 // FileTrash lists the trash, the newest first, wire.MaxTrash at most.

@@ -219,7 +219,7 @@ func TestHello_AnotherProtocolIsRefusedWithAClearMessage(t *testing.T) {
 
 func TestHello_SilenceIsToldAsSuch(t *testing.T) {
 	h, socket := quick(t)
-	go dialIn(t, socket)
+	dialIn(t, socket)
 	deadline := within(t)
 	for {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)

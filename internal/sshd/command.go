@@ -62,11 +62,15 @@ func (s *session) begin(ctx context.Context, j job) (c *command, life func(), er
 	env := s.env
 	// Programs ask whether there are such, and no more; bash reads its ~/.bashrc for a command then.
 	env["SSH_CONNECTION"], env["SSH_CLIENT"] = "127.0.0.1 0 127.0.0.1 22", "127.0.0.1 0 22"
-	start := wire.ExecStart{Command: j.command, Env: env, TTY: s.tty, Loss: j.loss}
+	start := wire.ExecStart{Command: j.command, SFTP: j.sftp, Env: env, TTY: s.tty, Loss: j.loss}
 	if s.tty {
 		start.Cols, start.Rows = s.size.cols, s.size.rows
 	}
 	p, err := opened.Guest.Exec(ctx, start)
+	if j.sftp && fault.Is(err, fault.Invalid) { // a guest that does not know SFTP misses the command
+		err = fault.Wrap(err, fault.Conflict, "%s was made by an older sandboxd and has no SFTP server: "+
+			"use rsync, scp -O or sandboxd cp, or create it anew.", s.box.Name)
+	}
 	if err != nil {
 		opened.Release()
 		return nil, nil, err

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -15,8 +16,8 @@ import (
 
 	"sandboxd/internal/access"
 	"sandboxd/internal/access/accesstest"
-	"sandboxd/internal/files"
 	"sandboxd/internal/guest"
+	guestsftp "sandboxd/internal/guest/sftp"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/link"
 	"sandboxd/internal/sandbox"
@@ -28,6 +29,14 @@ import (
 // patience bounds every wait of a test.
 const patience = 30 * time.Second
 
+// TestMain is also what the guest makes of its own program, which here is this one, for SFTP.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == guest.SFTPArgument {
+		os.Exit(guestsftp.Main())
+	}
+	os.Exit(m.Run())
+}
+
 // world is a server over a real link to a real guest, which is this very process.
 type world struct {
 	t      *testing.T
@@ -36,18 +45,11 @@ type world struct {
 	uses   *idle.Tracker
 	home   string
 	links  access.Links
-	root   string // of the files; "" is this machine's
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return newWorldIn(t, "")
-}
-
-// newWorldIn serves the files below a folder of this machine, which is the sandbox's root.
-func newWorldIn(t *testing.T, root string) *world {
-	t.Helper()
-	w := &world{t: t, home: t.TempDir(), root: root}
+	w := &world{t: t, home: t.TempDir()}
 	hub := link.NewHub(filepath.Join(t.TempDir(), "link"), nil)
 	for _, id := range []string{"box", "another"} {
 		w.guest(hub, id)
@@ -59,7 +61,7 @@ func newWorldIn(t *testing.T, root string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.server = sshd.New(sshd.Config{Key: key, Ports: tunnel.New(), Files: files.New(""), Log: slog.New(slog.DiscardHandler)})
+	w.server = sshd.New(sshd.Config{Key: key, Ports: tunnel.New(), Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- hub.Run(ctx) }()
@@ -80,7 +82,7 @@ func (w *world) guest(hub *link.Hub, id string) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	g := guest.New(guest.Config{Socket: filepath.Join(folder, wire.SocketName), Home: w.home, Root: w.root, Version: "test"})
+	g := guest.New(guest.Config{Socket: filepath.Join(folder, wire.SocketName), Home: w.home, Version: "test"})
 	go func() { ended <- g.Run(ctx) }()
 	w.t.Cleanup(func() {
 		cancel()

@@ -112,11 +112,12 @@ func (s *session) startSFTP(ctx context.Context) bool {
 	if !ok {
 		return false
 	}
-	started := s.start(func() { defer leave(); s.sftp(ctx) })
-	if !started {
+	if !s.start(func() { defer leave(); s.run(ctx, sftpJob()) }) {
 		leave()
+		return false
 	}
-	return started
+	s.tty = false // a terminal would change the bytes
+	return true
 }
 
 // resize tells the terminal its size; one that stands still learns of it when it goes on.
@@ -163,6 +164,7 @@ func (s *session) now() *command {
 // job is what a session is to run.
 type job struct {
 	command []string
+	sftp    bool // instead of a command
 	use     idle.Use
 	stream  bool      // it is used by what goes through it, not by running
 	loss    wire.Loss // what becomes of it when the client is lost
@@ -177,6 +179,11 @@ var bareShell = regexp.MustCompile(`^(/usr)?(/bin/)?(ba|da|z|fi|k|a)?sh( +(-l|-i
 func shellJob() job {
 	return job{command: []string{"/bin/sh", "-c", loginShell}, stream: true, loss: wire.LossLeave,
 		use: idle.Use{Kind: idle.Terminal, Detail: "ssh"}}
+}
+
+// sftpJob runs the guest's SFTP server, of which nothing is left when the client is lost.
+func sftpJob() job {
+	return job{sftp: true, stream: true, use: idle.Use{Kind: idle.Files, Detail: "sftp"}}
 }
 
 // lineJob runs a line in the account's shell, as sshd does.

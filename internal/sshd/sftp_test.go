@@ -4,17 +4,24 @@ import (
 	"bytes"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
+
+	"sandboxd/internal/guest"
 )
 
 // lockedBuffer is written by one goroutine and read by another.
@@ -106,50 +113,6 @@ func TestSFTP_AFileComesAndGoesAsItIs(t *testing.T) {
 	}
 }
 
-// TestSFTP_NoFileIsReadInPiecesOfTwo has a file opened anew in the sandbox, as one is that was not read for a while.
-func TestSFTP_NoFileIsReadInPiecesOfTwo(t *testing.T) {
-	w := newWorld(t)
-	f, dir := w.sftp(w.client()), w.folder()
-	name := filepath.Join(dir, "log")
-	if err := os.WriteFile(name, make([]byte, 6<<20), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	from, err := f.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer from.Close()
-	piece := make([]byte, 100)
-	if _, err := from.ReadAt(piece, 0); err != nil {
-		t.Fatal(err)
-	}
-	log, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	if _, err := log.WriteString("more"); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := from.ReadAt(piece, 6<<20); string(piece[:n]) != "more" || err != io.EOF {
-		t.Errorf("what was added: %q, %v", piece[:n], err)
-	}
-	if err := errors.Join(os.WriteFile(name+".new", make([]byte, 7<<20), 0o666), os.Rename(name+".new", name)); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := from.ReadAt(piece, 3<<20); n != 0 || err == nil || errors.Is(err, io.EOF) {
-		t.Errorf("of what has its name now: %d bytes, %v", n, err)
-	}
-	again, err := f.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.Close()
-	if n, err := again.ReadAt(piece, 3<<20); n != len(piece) {
-		t.Errorf("opened again: %d bytes, %v", n, err)
-	}
-}
-
 // TestSFTP_PiecesInAnyOrder writes as a network file system does.
 func TestSFTP_PiecesInAnyOrder(t *testing.T) {
 	type write struct {
@@ -170,7 +133,7 @@ func TestSFTP_PiecesInAnyOrder(t *testing.T) {
 		"over twice":         {"0123456789", os.O_WRONLY, []write{{3, "xyz"}, {4, "!"}, {0, "?"}}, "?12x!z6789"},
 		"behind the end":     {"012", os.O_WRONLY, []write{{5, "x"}}, "012\x00\x00x"},
 		"a hole":             {"old", os.O_WRONLY | os.O_CREATE | os.O_TRUNC, []write{{2, "x"}}, "\x00\x00x"},
-		"at the end":         {"012", os.O_WRONLY | os.O_APPEND, []write{{0, "3"}, {0, "4"}}, "01234"},
+		"at the end":         {"012", os.O_WRONLY | os.O_APPEND, []write{{3, "3"}, {4, "4"}}, "01234"},
 		"nothing":            {"012", os.O_WRONLY, nil, "012"},
 		"nothing, emptied":   {"012", os.O_WRONLY | os.O_CREATE | os.O_TRUNC, nil, ""},
 		"nothing, new":       {"", os.O_WRONLY | os.O_CREATE, nil, ""},
@@ -225,67 +188,6 @@ func TestSFTP_ReadsWhatItHasWritten(t *testing.T) {
 	}
 }
 
-func TestSFTP_AFileIsThereWhileItIsWrittenAndDressedInTheEnd(t *testing.T) {
-	w := newWorld(t)
-	f, dir := w.sftp(w.client()), w.folder()
-	at := path.Join(dir, "file")
-	file, err := f.Create(at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := file.Write([]byte("content")); err != nil {
-		t.Fatal(err)
-	}
-	if st, err := f.Stat(at); err != nil || st.Size() != 7 {
-		t.Errorf("while it is written: %v, %v", st, err)
-	}
-	when := time.Unix(1_000_000_000, 0)
-	if err := errors.Join(f.Chmod(at, 0o700), f.Chtimes(at, when, when)); err != nil {
-		t.Error(err)
-	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if st, err := os.Stat(at); err != nil || st.Mode().Perm() != 0o700 || !st.ModTime().Equal(when) {
-		t.Errorf("in the end: %v, %v", st, err)
-	}
-	if err := f.Truncate(at, 3); err != nil || content(t, at) != "con" {
-		t.Errorf("cut: %v", err)
-	}
-	if err := f.Truncate(at, 5); err != nil || content(t, at) != "con\x00\x00" {
-		t.Errorf("made longer: %v", err)
-	}
-	if err := f.Truncate(at, 1<<40); err == nil {
-		t.Error("made a tebibyte longer")
-	}
-}
-
-// TestSFTP_AClientThatIsLostLeavesTheOldFile cuts the connection in the middle of an upload.
-func TestSFTP_AClientThatIsLostLeavesTheOldFile(t *testing.T) {
-	w := newWorld(t)
-	c, dir := w.client(), w.folder()
-	at := filepath.Join(dir, "file")
-	if err := os.WriteFile(at, []byte("old"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	f := w.sftp(c)
-	file, err := f.Create(at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := file.Write(make([]byte, 1<<20)); err != nil {
-		t.Fatal(err)
-	}
-	c.Close()
-	w.until("nothing but the old file is there", func() bool {
-		entries, err := os.ReadDir(dir)
-		return err == nil && len(entries) == 1
-	})
-	if got := content(t, at); got != "old" {
-		t.Errorf("it has %d bytes now", len(got))
-	}
-}
-
 func TestSFTP_FoldersLinksAndNames(t *testing.T) {
 	w := newWorld(t)
 	f, dir := w.sftp(w.client()), w.folder()
@@ -309,8 +211,8 @@ func TestSFTP_FoldersLinksAndNames(t *testing.T) {
 	if _, err := f.Stat(in("link")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a link to nothing: %v", err)
 	}
-	if err := f.Rename(in("plain"), in("good")); err == nil {
-		t.Error("a rename replaces what is there")
+	if err := errors.Join(f.Link(in("plain"), in("second")), f.PosixRename(in("second"), in("second2")), f.Remove(in("second2"))); err != nil {
+		t.Errorf("a second name: %v", err)
 	}
 	if err := f.PosixRename(in("plain"), in("sub")); err == nil {
 		t.Error("a rename moves into a folder")
@@ -356,17 +258,186 @@ func TestSFTP_ALargeFolderIsListedWhole(t *testing.T) {
 	}
 }
 
-func TestSFTP_OnlySoManyFilesAreOpen(t *testing.T) {
+func TestSFTP_AttributesOfFiles(t *testing.T) {
 	w := newWorld(t)
 	f, dir := w.sftp(w.client()), w.folder()
-	open := 0
-	for i := range 100 {
-		if _, err := f.Create(path.Join(dir, time.Duration(i).String())); err != nil {
-			break
-		}
-		open++
+	at, when := path.Join(dir, "file"), time.Unix(1_000_000_000, 0)
+	file, err := f.Create(at)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if open != 64 {
-		t.Errorf("%d files are open", open)
+	if _, err := file.Write([]byte("content")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(file.Chmod(0o640), f.Chmod(at, 0o700), file.Truncate(5), f.Chtimes(at, when, when), file.Close()); err != nil {
+		t.Error(err)
+	}
+	if st, err := os.Stat(at); err != nil || st.Mode().Perm() != 0o700 || !st.ModTime().Equal(when) || content(t, at) != "conte" {
+		t.Errorf("%v, %v", st, err)
+	}
+	if err := errors.Join(f.Truncate(at, 3), f.Truncate(at, 1<<30)); err != nil {
+		t.Error(err)
+	}
+	if st, err := f.Stat(at); err != nil || st.Size() != 1<<30 {
+		t.Errorf("made longer: %v, %v", st, err)
+	}
+	if fs, err := f.StatVFS(dir); err != nil || fs.TotalSpace() == 0 {
+		t.Errorf("the file system: %+v, %v", fs, err)
+	}
+}
+
+func TestSFTP_BeginsWhereCommandsDo(t *testing.T) {
+	w := newWorld(t)
+	f := w.sftp(w.client())
+	if at, err := f.RealPath("."); at != w.home || err != nil {
+		t.Errorf("%q, %v", at, err)
+	}
+	if err := f.Mkdir("folder"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(w.home, "folder")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSFTP_OnATerminal has a client that asks for one first: it would change the bytes.
+func TestSFTP_OnATerminal(t *testing.T) {
+	w := newWorld(t)
+	s := w.session(w.client())
+	in, inErr := s.StdinPipe()
+	out, outErr := s.StdoutPipe()
+	if err := errors.Join(inErr, outErr, s.RequestPty("xterm", 24, 80, nil), s.RequestSubsystem("sftp")); err != nil {
+		t.Fatal(err)
+	}
+	f, err := sftp.NewClientPipe(out, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	at := path.Join(w.folder(), "file")
+	file, err := f.Create(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.Write([]byte("\x03\n\r\n"))
+	if err := errors.Join(err, file.Close()); err != nil || content(t, at) != "\x03\n\r\n" {
+		t.Errorf("%q, %v", content(t, at), err)
+	}
+}
+
+// ofOurs is what the kernel says of a process that this one has started, after its name.
+var ofOurs = regexp.MustCompile(fmt.Sprintf(`\) [^ ] %d `, os.Getpid()))
+
+// servers are the SFTP servers that the guest runs, which is this process.
+func servers(t *testing.T) (pids []int) {
+	t.Helper()
+	found, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range found {
+		pid, _ := strconv.Atoi(path.Base(path.Dir(p)))
+		text, _ := os.ReadFile(p) // it may have ended
+		status, _ := os.ReadFile(path.Join(path.Dir(p), "stat"))
+		if strings.HasSuffix(string(text), "\x00"+guest.SFTPArgument+"\x00") && ofOurs.Match(status) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// TestSFTP_NothingRunsOnWithoutItsClient ends sessions as clients do: by closing them, and by being lost.
+func TestSFTP_NothingRunsOnWithoutItsClient(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	w.sftp(c)
+	f := w.sftp(c)
+	w.until("two servers run", func() bool { return len(servers(t)) == 2 })
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	w.until("one server runs", func() bool { return len(servers(t)) == 1 })
+	c.Close()
+	w.until("none runs", func() bool { return len(servers(t)) == 0 })
+}
+
+// TestSFTP_WhatIsNoSFTPEndsTheSession sends what cannot be read, and reads what the server says of it.
+func TestSFTP_WhatIsNoSFTPEndsTheSession(t *testing.T) {
+	w := newWorld(t)
+	for name, packet := range map[string]string{"a length": "\xff\xff\xff\xff", "a type": "\x00\x00\x00\x05\xfe\x00\x00\x00\x01", "nothing": "\x00\x00\x00\x00"} {
+		s := w.session(w.client())
+		in, inErr := s.StdinPipe()
+		out, outErr := s.StdoutPipe()
+		if err := errors.Join(inErr, outErr, s.RequestSubsystem("sftp")); err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(in, packet)
+		if text := reader(out)(); text != "" {
+			t.Errorf("%s: %q", name, text)
+		}
+		w.until("none runs after "+name, func() bool { return len(servers(t)) == 0 })
+	}
+}
+
+// TestSFTP_WhoTakesNothingIsSentLittle has a client send as much as it can: to a server that stands still, and to one whose
+// answers the client does not take.
+func TestSFTP_WhoTakesNothingIsSentLittle(t *testing.T) {
+	const most = 64 << 20
+	hello := "\x00\x00\x00\x05\x01\x00\x00\x00\x03"
+	open := "\x00\x00\x00\x1a\x03\x00\x00\x00\x01\x00\x00\x00\x09/dev/zero\x00\x00\x00\x01\x00\x00\x00\x00"
+	read := "\x00\x00\x00\x16\x05\x00\x00\x00\x02\x00\x00\x00\x011\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x80\x00"
+	for name, stops := range map[string]bool{"server": true, "client": false} {
+		w := newWorld(t)
+		s := w.session(w.client())
+		in, inErr := s.StdinPipe()
+		_, outErr := s.StdoutPipe()
+		if err := errors.Join(inErr, outErr, s.RequestSubsystem("sftp")); err != nil {
+			t.Fatal(err)
+		}
+		w.until("a server runs", func() bool { return len(servers(t)) == 1 })
+		io.WriteString(in, hello+open)
+		if pid := servers(t)[0]; stops {
+			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var sent atomic.Int64
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for sent.Load() < most {
+				n, err := io.WriteString(in, strings.Repeat(read, 1000))
+				sent.Add(int64(n))
+				if err != nil {
+					return
+				}
+			}
+		}()
+		before := int64(-1)
+		w.until("nothing more is sent to the "+name, func() bool {
+			now := sent.Load()
+			still := now == before && now > 0
+			before = now
+			return still
+		})
+		s.Close()
+		<-done
+		if got := sent.Load(); got >= most {
+			t.Errorf("%s: %d bytes were taken", name, got)
+		}
+		w.until("none runs", func() bool { return len(servers(t)) == 0 })
+	}
+}
+
+// TestUse_SFTPCountsByWhatGoesThroughIt looks at what is registered, as that of a shell does: a watch is no lease that lasts.
+func TestUse_SFTPCountsByWhatGoesThroughIt(t *testing.T) {
+	w := newWorld(t)
+	f := w.sftp(w.client())
+	if got := w.kinds(); got != "files:sftp " {
+		t.Errorf("in use by %q", got)
+	}
+	asked := w.asked()
+	if _, err := f.ReadDir("/"); err != nil || w.asked() == asked {
+		t.Errorf("%v; a request has woken it: %v", err, w.asked() != asked)
 	}
 }

@@ -1,12 +1,12 @@
 // Package sshd is the SSH server of sandboxes. It speaks SSH on a connection that delivery has authorised for one sandbox, and
-// ends there what a client asks for: shells and commands run over the guest's link, SFTP on the files of the sandbox,
-// forwarded connections at the sandbox's own ports. No sshd is needed in the image.
+// ends there what a client asks for: shells, commands and SFTP servers run over the guest's link, forwarded connections end at
+// the sandbox's own ports. No sshd is needed in the image.
 //
 // It authenticates nobody: whoever has the connection is the sandbox's user, whatever name is given. It carries nothing from the
 // sandbox back to the client's machine: no agent, no X11, no remote forwarding; those are refused as SSH provides for.
 //
 // Invariant: a connection reaches the one sandbox that it was made for, by its id, and nothing else. It is no use of it by
-// lying open: what is typed is, a command until it ends, files while they are used. Whatever it opens is bounded in
+// lying open: what is typed is, a command until it ends, SFTP while something goes through it. Whatever it opens is bounded in
 // number, and has ended when Serve returns.
 package sshd
 
@@ -47,16 +47,14 @@ type Ports interface {
 type Config struct {
 	Key   *HostKey
 	Ports Ports
-	Files Files
 	Log   *slog.Logger
 }
 
 // Server serves SSH. Safe for concurrent use.
 type Server struct {
-	cfg    Config
-	ssh    *ssh.ServerConfig
-	tally  tally
-	memory memory
+	cfg   Config
+	ssh   *ssh.ServerConfig
+	tally tally
 }
 
 // New makes a Server. It does no I/O.
@@ -64,7 +62,7 @@ func New(cfg Config) *Server {
 	c := &ssh.ServerConfig{NoClientAuth: true, ServerVersion: "SSH-2.0-sandboxd"}
 	c.Ciphers = ciphers
 	c.AddHostKey(cfg.Key.signer)
-	return &Server{cfg: cfg, ssh: c, tally: tally{open: map[string]int{}}, memory: newMemory()}
+	return &Server{cfg: cfg, ssh: c, tally: tally{open: map[string]int{}}}
 }
 
 // HostKey is the server's public key as known_hosts and authorized_keys have it: "ssh-ed25519 AAAA…".
@@ -90,7 +88,7 @@ func (s *Server) Serve(ctx context.Context, h access.Handle, conn net.Conn) erro
 		return fault.Wrap(err, fault.Invalid, "The SSH handshake was not understood.")
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	c := &connection{server: s, handle: h, box: box, client: client, slots: make(chan struct{}, maxChannels), memory: share{of: &s.memory, box: box.ID, owner: box.Owner}}
+	c := &connection{server: s, handle: h, box: box, client: client, slots: make(chan struct{}, maxChannels)}
 	c.running.Go(func() { c.requests(requests) })
 	c.serve(ctx, channels)
 	cancel()
@@ -106,12 +104,10 @@ type connection struct {
 	box     sandbox.Sandbox // as it was judged
 	client  ssh.Conn
 	slots   chan struct{} // one for each open channel
-	memory  share
 	running sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool // for sessions: the client has said that it wants no more
-	opened int  // files, over SFTP
 }
 
 // requests answers what is asked of the connection as a whole: a sign of life is answered, remote forwarding refused.

@@ -185,6 +185,12 @@ func TestRefused_WhatIsNotThere(t *testing.T) {
 	if ok, _ := s.SendRequest("exec", true, ssh.Marshal(struct{ Line string }{"echo second"})); ok {
 		t.Error("a session runs two commands")
 	}
+	for range 20 { // more than sessions of SFTP
+		if s.RequestSubsystem("sftp") == nil {
+			t.Error("a session runs a command and SFTP")
+		}
+	}
+	w.sftp(c)
 	if _, _, err := c.SendRequest("no-more-sessions@openssh.com", false, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +283,7 @@ func TestReplaced_WhileFilesAreOpen(t *testing.T) {
 	if err := f.Mkdir(filepath.Join(dir, "new")); err == nil {
 		t.Error("a folder is made")
 	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 || content(t, filepath.Join(dir, "file")) != "" {
 		t.Errorf("%v, %v", entries, err)
 	}
 }

@@ -16,7 +16,7 @@ const (
 	maxOwnerChannels = 300
 	maxBoxChannels   = 150
 
-	// Sessions of SFTP: each may hold some 6 MiB of requests that the library has read and not answered.
+	// Sessions of SFTP: each is a process in the sandbox, of its memory.
 	maxSFTP      = 250
 	maxOwnerSFTP = 48
 	maxBoxSFTP   = 16

@@ -5,6 +5,7 @@ import "encoding/binary"
 // ExecStart says what to run. It is the payload of the first frame of an exec.
 type ExecStart struct {
 	Command []string          `json:"command"`        // program and arguments; no shell is put between
+	SFTP    bool              `json:"sftp,omitempty"` // an SFTP server on stdin and stdout instead: no Command and no TTY then
 	Cwd     string            `json:"cwd,omitempty"`  // "" means HomePath, or / where there is none
 	User    string            `json:"user,omitempty"` // name, uid or uid:gid; "" means the sandbox's own user
 	Env     map[string]string `json:"env,omitempty"`  // on top of the sandbox's
@@ -37,8 +38,13 @@ const MaxSide = 4096
 
 // Check says whether s is within its bounds.
 func (s *ExecStart) Check() error {
-	if err := checkCommand(s.Command); err != nil {
-		return err
+	if s.SFTP && (len(s.Command) > 0 || s.TTY) {
+		return badField("sftp")
+	}
+	if !s.SFTP {
+		if err := checkCommand(s.Command); err != nil {
+			return err
+		}
 	}
 	if err := checkText("cwd", s.Cwd, maxPath); err != nil {
 		return err

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -26,22 +25,10 @@ const (
 	FilesRestore = "restore"
 	FilesEmpty   = "empty"
 	FilesChmod   = "chmod"
-	FilesTouch   = "touch"
-	FilesLink    = "link"
 	FilesPack    = "pack"
 	FilesUnpack  = "unpack"
 	FilesSearch  = "search"
 	FilesWatch   = "watch"
-)
-
-// Only says, as the parameter "only" of FilesDelete, what may be deleted: for good, with one call of the kernel's, so that nothing
-// else can have taken its place. "" is whatever is there, with all that is in it.
-type Only string
-
-// What Only can be.
-const (
-	OnlyFile        Only = "file"         // or anything else that is no folder
-	OnlyEmptyFolder Only = "empty-folder" // a link to one is none
 )
 
 // Bounds of what is asked and told of files.
@@ -100,12 +87,6 @@ func ETagOf(inode uint64, size int64, modified time.Time) string {
 	b = strconv.AppendInt(append(b, '-'), modified.Unix(), 36)
 	b = strconv.AppendInt(append(b, '.'), int64(modified.Nanosecond()), 36)
 	return string(append(b, '"'))
-}
-
-// FileOf gives the part of an ETag that stays when the content changes, and is another one when the file is replaced.
-func FileOf(etag string) string {
-	file, _, _ := strings.Cut(etag, "-")
-	return file
 }
 
 // Listing is one page of a folder: folders first, then by name without regard to case, then by bytes.

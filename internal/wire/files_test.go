@@ -156,19 +156,6 @@ func TestETag_IsAnotherForEveryChange(t *testing.T) {
 	}
 }
 
-func TestFileOf_TellsAFileFromOthersWhateverIsInIt(t *testing.T) {
-	at := time.Unix(1, 2)
-	one := FileOf(ETagOf(12, 3, at))
-	if grown := FileOf(ETagOf(12, 4, at.Add(1))); one == "" || one != grown {
-		t.Errorf("the same: %q, %q", one, grown)
-	}
-	for _, inode := range []uint64{0, 1, 2, 121} {
-		if other := FileOf(ETagOf(inode, 3, at)); other == one {
-			t.Errorf("another: %q", other)
-		}
-	}
-}
-
 func TestFilePut_WhatMakesNoSenseIsRefused(t *testing.T) {
 	for name, p := range map[string]FilePut{
 		"offset of a whole":  {Offset: 1},

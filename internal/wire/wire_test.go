@@ -31,7 +31,8 @@ func samples() map[string]Message {
 			HasTTYD: true, HasTmux: true},
 		"start": &ExecStart{Command: []string{"echo", "hi"}, Cwd: "/tmp", User: "root", Env: map[string]string{"A": "b"},
 			TTY: true, Cols: 100, Rows: 30},
-		"terminals": &Terminals{{Name: "main", Created: someTime, Viewers: 2, Title: "vim"}},
+		"start-sftp": &ExecStart{SFTP: true}, // without a command, which an older guest refuses
+		"terminals":  &Terminals{{Name: "main", Created: someTime, Viewers: 2, Title: "vim"}},
 		"services": &ServiceStatuses{{Name: "web", State: ServiceWaiting, Port: 80, PID: 12, ExitCode: 1, Restarts: 3,
 			Since: someTime, Retry: someTime.Add(time.Second), Problem: "it ended", Health: HealthUnhealthy}},
 		"ports":   &Ports{{Port: 80}, {Port: 3000, Address: "127.0.0.1", Process: "node", PID: 12}},
@@ -129,6 +130,8 @@ func TestCheck_RefusesWhatIsOutOfBounds(t *testing.T) {
 		"env value":         &ExecStart{Command: ok, Env: map[string]string{"a": long}},
 		"env zero byte":     &ExecStart{Command: ok, Env: map[string]string{"a": "\x00"}},
 		"no command":        &ExecStart{},
+		"SFTP and command":  &ExecStart{SFTP: true, Command: ok},
+		"SFTP on terminal":  &ExecStart{SFTP: true, TTY: true},
 		"empty program":     &ExecStart{Command: []string{""}},
 		"argument":          &ExecStart{Command: []string{"x", long}},
 		"many arguments":    &ExecStart{Command: make([]string, 5000)},

@@ -179,8 +179,6 @@ func doings() []doing {
 		{"restore", inForm(wire.FilesRestore, "id", nil)},
 		{"empty", inForm(wire.FilesEmpty, "id", nil)},
 		{"chmod", inQuery(wire.FilesChmod, url.Values{"mode": {"777"}}, "")},
-		{"touch", inQuery(wire.FilesTouch, url.Values{"sec": {"1"}, "nsec": {"0"}}, "")},
-		{"link", inForm(wire.FilesLink, "path", url.Values{"target": {"/"}})},
 		{"pack", inForm(wire.FilesPack, "path", nil)},
 		{"pack a name", inForm(wire.FilesPack, "name", url.Values{"path": {"/home"}})},
 		{"unpack", inQuery(wire.FilesUnpack, nil, archive)},

@@ -13,18 +13,15 @@ func (q *ask) remove() error {
 	if err != nil {
 		return err
 	}
-	permanent, only := q.flag("permanent"), wire.Only(q.v.Get("only"))
+	permanent := q.flag("permanent")
 	err = q.tree.labour(q.Context(), func(a *actor) error {
 		if err := a.lookAtAll(paths, permanent); err != nil {
 			return err
 		}
 		for _, p := range paths {
-			switch {
-			case only != "":
-				err = a.unlink(p, only)
-			case permanent:
+			if permanent {
 				err = a.remove(p)
-			default:
+			} else {
 				err = a.discard(p, q.reply)
 			}
 			if err != nil {
@@ -48,31 +45,6 @@ func (a *actor) remove(p string) error {
 	}
 	defer s.walk.close()
 	return s.walk.removeTree(s.name)
-}
-
-// unlink deletes what is of that kind, and never what is in it.
-func (a *actor) unlink(p string, only wire.Only) error {
-	flags := 0
-	switch only {
-	case wire.OnlyFile:
-	case wire.OnlyEmptyFolder:
-		flags = unix.AT_REMOVEDIR
-	default:
-		return problem(wire.CodeInvalid, "What may be deleted is not understood.")
-	}
-	s, err := a.findNamed(p)
-	if err != nil {
-		return err
-	}
-	defer s.walk.close()
-	err = again(func() error { return unix.Unlinkat(s.walk.fd(), s.name, flags) })
-	switch {
-	case err == unix.ENOTDIR:
-		return problem(wire.CodeConflict, "%s is no folder.", text.OneLine(p, 200))
-	case err == unix.EEXIST: // some file systems say so
-		return unix.ENOTEMPTY
-	}
-	return err
 }
 
 // discard moves something to the trash and tells of it.

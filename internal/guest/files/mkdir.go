@@ -52,58 +52,6 @@ func (w *walk) into(name string) error {
 	return w.enter(last)
 }
 
-// link makes a symbolic link.
-func (q *ask) link() error {
-	p, err := q.path("path")
-	if err != nil {
-		return err
-	}
-	target := q.v.Get("target")
-	if target == "" || len(target) > wire.MaxPath {
-		return problem(wire.CodeInvalid, "A link cannot lead there.")
-	}
-	return q.brief(p, func(a *actor) error {
-		s, err := a.find(p, false)
-		if err != nil {
-			return err
-		}
-		defer s.walk.close()
-		if s.name == "" {
-			return unix.EEXIST
-		}
-		return again(func() error { return unix.Symlinkat(target, s.walk.fd(), s.name) })
-	})
-}
-
-// touch sets when something was last changed.
-func (q *ask) touch() error {
-	p, err := q.path("path")
-	if err != nil {
-		return err
-	}
-	sec, err := q.number("sec", 10)
-	if err != nil {
-		return err
-	}
-	nsec, err := q.number("nsec", 10)
-	if err != nil || nsec < 0 || nsec > 999_999_999 {
-		return problem(wire.CodeInvalid, "That is no time.")
-	}
-	at := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, {Sec: sec, Nsec: nsec}}
-	return q.brief(p, func(a *actor) error {
-		s, err := a.find(p, false)
-		if err != nil {
-			return err
-		}
-		defer s.walk.close()
-		name := s.name
-		if name == "" {
-			name = "."
-		}
-		return again(func() error { return unix.UtimesNanoAt(s.walk.fd(), name, at, unix.AT_SYMLINK_NOFOLLOW) })
-	})
-}
-
 // chmod sets the permissions of a file or a folder: of what was looked at, even when its name means something else by then.
 func (q *ask) chmod() error {
 	p, err := q.path("path")

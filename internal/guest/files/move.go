@@ -24,12 +24,9 @@ func (q *ask) transfer(one transfer) error {
 	if err != nil {
 		return err
 	}
-	overwrite, exact := q.flag("overwrite"), q.flag("exact")
+	overwrite := q.flag("overwrite")
 	return q.labour(func(a *actor) error {
-		into, err := false, error(nil)
-		if !exact {
-			into, err = a.isFolder(to)
-		}
+		into, err := a.isFolder(to)
 		if err != nil {
 			return about(to, err)
 		}

@@ -41,8 +41,6 @@ var verbs = map[string]struct {
 	wire.FilesRestore: {(*ask).restore, true},
 	wire.FilesEmpty:   {(*ask).empty, true},
 	wire.FilesChmod:   {(*ask).chmod, false},
-	wire.FilesTouch:   {(*ask).touch, false},
-	wire.FilesLink:    {(*ask).link, true},
 	wire.FilesPack:    {(*ask).pack, true},
 	wire.FilesUnpack:  {(*ask).unpack, false},
 	wire.FilesSearch:  {(*ask).search, true},
