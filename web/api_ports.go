@@ -51,8 +51,7 @@ func (s *Server) onPort(ctx context.Context, r *request, act func(h access.Handl
 	if err != nil {
 		return reply{}, err
 	}
-	out, err := act(h, port)
-	return out, err
+	return act(h, port)
 }
 
 // apiPorts lists the ports of a sandbox that there is something to tell of. It wakes nothing.

@@ -113,13 +113,12 @@ func (s *Server) accept(
 	if err != nil {
 		return reply{}, err
 	}
-	box := h.Sandbox()
-	if box, err = do(accepting, h.Ref()); err != nil {
+	box, err := do(accepting, h.Ref())
+	if err != nil {
 		return reply{}, err
 	}
 	if w.asked {
-		out, err := await(w, box)
-		return out, err
+		return await(w, box)
 	}
 	return s.sandboxReply(accepting, http.StatusAccepted, box)
 }

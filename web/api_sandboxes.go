@@ -55,8 +55,7 @@ func (s *Server) apiCreateSandbox(ctx context.Context, r *request, in createBody
 		return reply{}, err
 	}
 	if w.asked {
-		out, err := s.createdReply(ctx, r, w, box, created)
-		return out, err
+		return s.createdReply(ctx, r, w, box, created)
 	}
 	status := http.StatusAccepted
 	if !created && box.State.Settled() {

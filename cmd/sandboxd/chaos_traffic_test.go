@@ -142,7 +142,6 @@ func (c *chaos) download(ctx context.Context, f way, sandbox string, pieces int)
 	defer cancel()
 	hung := time.AfterFunc(hangLimit, cancel)
 	defer hung.Stop()
-	begun := time.Now()
 	resp := c.get(ctx, f, sandbox, fmt.Sprintf("/long/%d", pieces))
 	if resp == nil {
 		return
