@@ -9,7 +9,7 @@ import (
 )
 
 // apiBuildTemplate begins a build in the background; one that is under way goes on.
-func (s *Server) apiBuildTemplate(ctx context.Context, r *request, _ none) (reply, error) {
+func (s *templateHandlers) apiBuildTemplate(ctx context.Context, r *request, _ none) (reply, error) {
 	e, err := s.entry(r.param("name"))
 	if err != nil {
 		return reply{}, err
@@ -40,7 +40,7 @@ type buildLine struct {
 
 // apiBuildLog answers with the last build and its log, or follows the build under way as lines of JSON when the caller
 // accepts those.
-func (s *Server) apiBuildLog(ctx context.Context, r *request, _ none) (reply, error) {
+func (s *templateHandlers) apiBuildLog(ctx context.Context, r *request, _ none) (reply, error) {
 	e, err := s.entry(r.param("name"))
 	if err != nil {
 		return reply{}, err
@@ -59,13 +59,13 @@ func (s *Server) apiBuildLog(ctx context.Context, r *request, _ none) (reply, er
 }
 
 // followBuild writes the log there is and then what is added to it, until the build is over or the client leaves.
-func (s *Server) followBuild(ctx context.Context, r *request, name string) error {
+func (s *templateHandlers) followBuild(ctx context.Context, r *request, name string) error {
 	leave, err := s.streams.enter(r.who.User.ID)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	ctx, end := s.whileWelcome(ctx, r)
+	ctx, end := s.live.whileWelcome(ctx, r)
 	defer end()
 	changes := s.cfg.Images.Subscribe()
 	defer changes.Close()
@@ -73,7 +73,7 @@ func (s *Server) followBuild(ctx context.Context, r *request, name string) error
 	known := len(changes.C) // the log has these already
 	log := s.cfg.Images.Log(name)
 	f := r.openFlow(lineType)
-	defer s.keepBeating(ctx, end, func() error { return f.line(buildLine{Type: "heartbeat"}) })()
+	defer s.live.keepBeating(ctx, end, func() error { return f.line(buildLine{Type: "heartbeat"}) })()
 	for _, line := range log {
 		if err := f.line(buildLine{Type: "line", Line: line}); err != nil {
 			return nil // the client is gone

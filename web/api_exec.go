@@ -71,7 +71,7 @@ type execShape struct {
 }
 
 // apiExec runs a command to its end, or live as lines of JSON when the caller accepts those.
-func (s *Server) apiExec(ctx context.Context, r *request, in execBody) (reply, error) {
+func (s *commandHandlers) apiExec(ctx context.Context, r *request, in execBody) (reply, error) {
 	ask, err := in.request()
 	if err != nil {
 		return reply{}, err
@@ -88,7 +88,7 @@ func (s *Server) apiExec(ctx context.Context, r *request, in execBody) (reply, e
 		return reply{}, err
 	}
 	defer leave()
-	ctx, end := s.whileWelcome(ctx, r)
+	ctx, end := s.live.whileWelcome(ctx, r)
 	defer end()
 	if r.accepts(lineType) {
 		return reply{}, s.execLive(ctx, end, r, h, ask)

@@ -27,13 +27,13 @@ type liveExit struct {
 
 // execLive runs a command and writes what happens, a line of JSON each. Before the command has begun errors are
 // answers like others; from then on the last line is "exit", or "error" when the end is not known.
-func (s *Server) execLive(ctx context.Context, end func(), r *request, h access.Handle, ask exec.Request) error {
+func (s *commandHandlers) execLive(ctx context.Context, end func(), r *request, h access.Handle, ask exec.Request) error {
 	var out *liveLines
 	stop := func() {}
 	result, err := s.cfg.Commands.Stream(ctx, h, ask, func(e exec.Event) error {
 		if out == nil {
 			out = &liveLines{flow: r.openFlow(lineType)}
-			stop = s.keepBeating(ctx, end, func() error { return out.flow.line(liveEvent{Type: "heartbeat"}) })
+			stop = s.live.keepBeating(ctx, end, func() error { return out.flow.line(liveEvent{Type: "heartbeat"}) })
 		}
 		return out.event(e)
 	})

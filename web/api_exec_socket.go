@@ -38,7 +38,7 @@ type socketMessage struct {
 
 // apiExecSocket is a dialogue with a command. What speaks against it is told before the upgrade, except for what the
 // first message asks.
-func (s *Server) apiExecSocket(ctx context.Context, r *request) (talk, func(), error) {
+func (s *commandHandlers) apiExecSocket(ctx context.Context, r *request) (talk, func(), error) {
 	h, err := s.reachable(ctx, r)
 	if err != nil {
 		return nil, nil, err

@@ -26,7 +26,7 @@ const moveLimit = 60 * time.Second
 
 // onFiles adapts an action on the files of the sandbox that the path names. Bodies and answers may take as long as they like,
 // while something moves. ctx ends when the client leaves or may not any more. act may write the answer itself.
-func (s *Server) onFiles(act func(ctx context.Context, r *request, h access.Handle) (reply, error)) echo.HandlerFunc {
+func (s *fileHandlers) onFiles(act func(ctx context.Context, r *request, h access.Handle) (reply, error)) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := requestOf(c)
 		r.guard()
@@ -42,7 +42,7 @@ func (s *Server) onFiles(act func(ctx context.Context, r *request, h access.Hand
 			return err
 		}
 		defer leave()
-		ctx, end := s.whileWelcome(r.http.Context(), r)
+		ctx, end := s.live.whileWelcome(r.http.Context(), r)
 		defer end()
 		defer s.keepMoving(ctx, r)()
 		out, err := act(ctx, r, h)
@@ -58,7 +58,7 @@ func (s *Server) onFiles(act func(ctx context.Context, r *request, h access.Hand
 }
 
 // filesCall adapts an action whose input is JSON.
-func filesCall[In any](s *Server, act func(ctx context.Context, r *request, h access.Handle, in In) (reply, error)) echo.HandlerFunc {
+func filesCall[In any](s *fileHandlers, act func(ctx context.Context, r *request, h access.Handle, in In) (reply, error)) echo.HandlerFunc {
 	return s.onFiles(func(ctx context.Context, r *request, h access.Handle) (reply, error) {
 		var in In
 		if err := readJSON(r.http, &in); err != nil {
@@ -83,7 +83,7 @@ func (r *request) checkQuery() error {
 
 // keepMoving lets the body take as long as it likes while something comes, and ends reading with ctx. The caller must call
 // stop.
-func (s *Server) keepMoving(ctx context.Context, r *request) (stop func()) {
+func (s *fileHandlers) keepMoving(ctx context.Context, r *request) (stop func()) {
 	if r.body == nil {
 		return func() {}
 	}
@@ -96,7 +96,7 @@ func (s *Server) keepMoving(ctx context.Context, r *request) (stop func()) {
 }
 
 // fileError says what an error of an action on files means to the client.
-func (s *Server) fileError(ctx context.Context, r *request, h access.Handle, err error) error {
+func (s *fileHandlers) fileError(ctx context.Context, r *request, h access.Handle, err error) error {
 	switch cause := context.Cause(ctx); {
 	case cause != nil && !errors.Is(cause, context.Canceled):
 		return cause // whoever asks may not any more
@@ -117,7 +117,7 @@ func (s *Server) fileError(ctx context.Context, r *request, h access.Handle, err
 }
 
 // whatHappened says what has become of a sandbox under an action on its files, when that explains why it failed.
-func (s *Server) whatHappened(ctx context.Context, h access.Handle) error {
+func (s *fileHandlers) whatHappened(ctx context.Context, h access.Handle) error {
 	now, err := h.Current(ctx)
 	switch {
 	case fault.Is(err, fault.Gone):

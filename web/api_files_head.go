@@ -15,7 +15,7 @@ import (
 var chunks = sync.Pool{New: func() any { return new([chunk]byte) }}
 
 // cut ends the connection in the midst of an answer, which therefore does not look whole to the client. It does not return.
-func (s *Server) cut(r *request, err error) {
+func (s *fileHandlers) cut(r *request, err error) {
 	s.log.Debug("answer cut off", "request_id", r.id, "path", r.http.URL.Path, "err", err)
 	panic(http.ErrAbortHandler)
 }
@@ -69,7 +69,7 @@ var archiveTypes = map[files.Format]string{
 }
 
 // sendArchive answers with a folder, or some things in it, as an archive.
-func (s *Server) sendArchive(ctx context.Context, r *request, h access.Handle, path string) error {
+func (s *fileHandlers) sendArchive(ctx context.Context, r *request, h access.Handle, path string) error {
 	q := r.http.URL.Query()
 	archive, err := s.cfg.Files.Pack(ctx, h, path, q["name"], files.Format(q.Get("archive")))
 	if err != nil {

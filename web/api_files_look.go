@@ -90,7 +90,7 @@ type searchEnd struct {
 var errEnough = errors.New("enough was found")
 
 // apiSearchFiles looks for names or contents below a folder.
-func (s *Server) apiSearchFiles(ctx context.Context, r *request, h access.Handle, in searchBody) (reply, error) {
+func (s *fileHandlers) apiSearchFiles(ctx context.Context, r *request, h access.Handle, in searchBody) (reply, error) {
 	q, err := in.search()
 	if err != nil {
 		return reply{}, err
@@ -113,7 +113,7 @@ func (s *Server) apiSearchFiles(ctx context.Context, r *request, h access.Handle
 }
 
 // searchLive answers with a line of JSON for each thing that is found, when it is found, and a last one.
-func (s *Server) searchLive(ctx context.Context, r *request, h access.Handle, q wire.Search) error {
+func (s *fileHandlers) searchLive(ctx context.Context, r *request, h access.Handle, q wire.Search) error {
 	var out *flow
 	more, err := s.cfg.Files.Search(ctx, h, q, func(f wire.Found) error {
 		if out == nil {
@@ -137,7 +137,7 @@ func (s *Server) searchLive(ctx context.Context, r *request, h access.Handle, q 
 }
 
 // apiWatchFiles is openFolders for programs, which are told why it ends.
-func (s *Server) apiWatchFiles(ctx context.Context, r *request) (pump, func(), error) {
+func (s *fileHandlers) apiWatchFiles(ctx context.Context, r *request) (pump, func(), error) {
 	watch, release, err := s.openFolders(ctx, r)
 	if err != nil {
 		return nil, nil, err
@@ -151,7 +151,7 @@ func (s *Server) apiWatchFiles(ctx context.Context, r *request) (pump, func(), e
 }
 
 // openFolders tells of folders in which something changes. It wakes nothing, and ends when the sandbox goes to rest.
-func (s *Server) openFolders(ctx context.Context, r *request) (pump, func(), error) {
+func (s *fileHandlers) openFolders(ctx context.Context, r *request) (pump, func(), error) {
 	r.guard()
 	if err := r.checkQuery(); err != nil {
 		return nil, nil, err
@@ -193,7 +193,7 @@ type fileWatch struct {
 	end     func() // waits
 }
 
-func (s *Server) startWatch(ctx context.Context, h access.Handle, paths []string) *fileWatch {
+func (s *fileHandlers) startWatch(ctx context.Context, h access.Handle, paths []string) *fileWatch {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &fileWatch{changed: make(chan string), ended: make(chan error, 1)}
 	var running sync.WaitGroup

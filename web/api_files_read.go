@@ -28,7 +28,7 @@ const (
 const homePath = "~"
 
 // apiFile gives a file's bytes, a folder's list or archive, what is known of either, or how far an upload is.
-func (s *Server) apiFile(ctx context.Context, r *request, h access.Handle) (reply, error) {
+func (s *fileHandlers) apiFile(ctx context.Context, r *request, h access.Handle) (reply, error) {
 	path, err := r.onePath(homePath)
 	if err != nil {
 		return reply{}, err
@@ -71,7 +71,7 @@ func (r *request) onePath(otherwise string) (string, error) {
 // refresh says whether a page looks again by itself, which is no use of a sandbox and wakes none.
 func (r *request) refresh() bool { return r.query("refresh") == "true" }
 
-func (s *Server) statFile(ctx context.Context, r *request, h access.Handle, path string) (reply, error) {
+func (s *fileHandlers) statFile(ctx context.Context, r *request, h access.Handle, path string) (reply, error) {
 	stat := s.cfg.Files.Stat
 	if r.refresh() {
 		stat = s.cfg.Files.Glance().Stat
@@ -83,7 +83,7 @@ func (s *Server) statFile(ctx context.Context, r *request, h access.Handle, path
 	return reply{body: entryBody(e)}, nil
 }
 
-func (s *Server) listFolder(ctx context.Context, r *request, h access.Handle, path string) (reply, error) {
+func (s *fileHandlers) listFolder(ctx context.Context, r *request, h access.Handle, path string) (reply, error) {
 	limit, err := r.intQuery("limit", listDefault, 1, wire.MaxListing)
 	if err != nil {
 		return reply{}, err
@@ -100,7 +100,7 @@ func (s *Server) listFolder(ctx context.Context, r *request, h access.Handle, pa
 }
 
 // sendFile answers with a file's content, or what the request's conditions and range make of that.
-func (s *Server) sendFile(ctx context.Context, r *request, h access.Handle, path string) error {
+func (s *fileHandlers) sendFile(ctx context.Context, r *request, h access.Handle, path string) error {
 	at, length := int64(0), int64(-1)
 	if conditional(r) {
 		length = sniffed // enough to tell what it is; the part that is wanted follows
@@ -304,7 +304,7 @@ func (o *sending) ReadFrom(src io.Reader) (int64, error) {
 }
 
 // end is what became of it: an error that still can be told, or a connection that is cut so that nothing looks whole.
-func (o *sending) end(s *Server, r *request) error {
+func (o *sending) end(s *fileHandlers, r *request) error {
 	if o.err == nil {
 		return nil
 	}

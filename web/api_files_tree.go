@@ -16,7 +16,7 @@ type makeFolderBody struct {
 }
 
 // apiMakeFolder makes a folder.
-func (s *Server) apiMakeFolder(ctx context.Context, _ *request, h access.Handle, in makeFolderBody) (reply, error) {
+func (s *fileHandlers) apiMakeFolder(ctx context.Context, _ *request, h access.Handle, in makeFolderBody) (reply, error) {
 	path, err := pathInput("path", in.Path, in.PathEncoded)
 	if err != nil {
 		return reply{}, err
@@ -37,12 +37,12 @@ type moveBody struct {
 }
 
 // apiMoveFiles moves or renames.
-func (s *Server) apiMoveFiles(ctx context.Context, _ *request, h access.Handle, in moveBody) (reply, error) {
+func (s *fileHandlers) apiMoveFiles(ctx context.Context, _ *request, h access.Handle, in moveBody) (reply, error) {
 	return carry(ctx, h, in, s.cfg.Files.Move)
 }
 
 // apiCopyFiles copies.
-func (s *Server) apiCopyFiles(ctx context.Context, _ *request, h access.Handle, in moveBody) (reply, error) {
+func (s *fileHandlers) apiCopyFiles(ctx context.Context, _ *request, h access.Handle, in moveBody) (reply, error) {
 	return carry(ctx, h, in, s.cfg.Files.Copy)
 }
 
@@ -81,7 +81,7 @@ type changeModeBody struct {
 }
 
 // apiChangeMode sets permissions.
-func (s *Server) apiChangeMode(ctx context.Context, _ *request, h access.Handle, in changeModeBody) (reply, error) {
+func (s *fileHandlers) apiChangeMode(ctx context.Context, _ *request, h access.Handle, in changeModeBody) (reply, error) {
 	path, err := pathInput("path", in.Path, in.PathEncoded)
 	if err != nil {
 		return reply{}, err
@@ -93,7 +93,7 @@ func (s *Server) apiChangeMode(ctx context.Context, _ *request, h access.Handle,
 }
 
 // apiTrash lists the trash.
-func (s *Server) apiTrash(ctx context.Context, _ *request, h access.Handle) (reply, error) {
+func (s *fileHandlers) apiTrash(ctx context.Context, _ *request, h access.Handle) (reply, error) {
 	list, err := s.cfg.Files.Trash(ctx, h)
 	return reply{body: trashBody(list)}, err
 }
@@ -104,7 +104,7 @@ type restoreBody struct {
 }
 
 // apiRestoreFiles puts things from the trash back.
-func (s *Server) apiRestoreFiles(ctx context.Context, _ *request, h access.Handle, in restoreBody) (reply, error) {
+func (s *fileHandlers) apiRestoreFiles(ctx context.Context, _ *request, h access.Handle, in restoreBody) (reply, error) {
 	ids, err := pathInputs("ids", in.IDs, in.IDsEncoded)
 	if err != nil {
 		return reply{}, err
@@ -113,6 +113,6 @@ func (s *Server) apiRestoreFiles(ctx context.Context, _ *request, h access.Handl
 }
 
 // apiEmptyTrash deletes some things in the trash for good, or all.
-func (s *Server) apiEmptyTrash(ctx context.Context, r *request, h access.Handle) (reply, error) {
+func (s *fileHandlers) apiEmptyTrash(ctx context.Context, r *request, h access.Handle) (reply, error) {
 	return reply{status: http.StatusNoContent}, s.cfg.Files.EmptyTrash(ctx, h, r.http.URL.Query()["id"])
 }

@@ -19,7 +19,7 @@ var errNotAsExpected = &statusError{http.StatusPreconditionFailed, "precondition
 	"The file is not what it was when you last saw it. The header ETag has what it is now."}
 
 // apiPutFile writes a file, a piece of one, or what an archive holds.
-func (s *Server) apiPutFile(ctx context.Context, r *request, h access.Handle) (reply, error) {
+func (s *fileHandlers) apiPutFile(ctx context.Context, r *request, h access.Handle) (reply, error) {
 	path, err := r.onePath("")
 	if err != nil {
 		return reply{}, err
@@ -52,7 +52,7 @@ func (s *Server) apiPutFile(ctx context.Context, r *request, h access.Handle) (r
 }
 
 // notAsExpected tells which ETag the file has now, if there is one.
-func (s *Server) notAsExpected(ctx context.Context, r *request, h access.Handle, path string) error {
+func (s *fileHandlers) notAsExpected(ctx context.Context, r *request, h access.Handle, path string) error {
 	if now, err := s.cfg.Files.Read(ctx, h, path, 0, 0); err == nil {
 		now.Close()
 		if now.Entry.ETag != "" {
@@ -188,7 +188,7 @@ type extractShape struct {
 }
 
 // extract makes what an archive in the body holds.
-func (s *Server) extract(ctx context.Context, r *request, h access.Handle, path string) (reply, error) {
+func (s *fileHandlers) extract(ctx context.Context, r *request, h access.Handle, path string) (reply, error) {
 	if kind := r.query("extract"); kind != "tar" {
 		return reply{}, fault.Field("extract", "Only tar can be extracted, plain or compressed with gzip or zstd.")
 	}
@@ -209,7 +209,7 @@ func (s *Server) extract(ctx context.Context, r *request, h access.Handle, path 
 }
 
 // apiDeleteFiles moves files to the trash, deletes them for good, or abandons an upload.
-func (s *Server) apiDeleteFiles(ctx context.Context, r *request, h access.Handle) (reply, error) {
+func (s *fileHandlers) apiDeleteFiles(ctx context.Context, r *request, h access.Handle) (reply, error) {
 	q := r.http.URL.Query()
 	if q.Has("upload") {
 		path, err := r.onePath("")

@@ -50,7 +50,7 @@ func (d *holdTTL) UnmarshalJSON(b []byte) error {
 }
 
 // apiHolds lists the holds on a sandbox that have not ended.
-func (s *Server) apiHolds(ctx context.Context, r *request, _ none) (reply, error) {
+func (s *sandboxHandlers) apiHolds(ctx context.Context, r *request, _ none) (reply, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
@@ -74,7 +74,7 @@ func (s *Server) apiHolds(ctx context.Context, r *request, _ none) (reply, error
 
 // apiPlaceHold keeps a sandbox awake for a while, in the caller's name. One that rests stays at rest until it is used;
 // one that its owner has stopped, or that failed, is not kept up by a word.
-func (s *Server) apiPlaceHold(ctx context.Context, r *request, in placeHoldBody) (reply, error) {
+func (s *sandboxHandlers) apiPlaceHold(ctx context.Context, r *request, in placeHoldBody) (reply, error) {
 	out, err := s.hold(ctx, r, http.StatusCreated, func(box sandbox.Sandbox) (sandbox.Hold, error) {
 		if err := holdable(box); err != nil {
 			return sandbox.Hold{}, err
@@ -99,14 +99,14 @@ func holdable(box sandbox.Sandbox) error {
 }
 
 // apiRenewHold lets a hold end so much later than now.
-func (s *Server) apiRenewHold(ctx context.Context, r *request, in renewHoldBody) (reply, error) {
+func (s *sandboxHandlers) apiRenewHold(ctx context.Context, r *request, in renewHoldBody) (reply, error) {
 	return s.hold(ctx, r, http.StatusOK, func(box sandbox.Sandbox) (sandbox.Hold, error) {
 		return s.cfg.Holds.Renew(ctx, box, r.param("id"), time.Duration(in.TTL))
 	})
 }
 
 // hold answers with the hold that do makes of a sandbox.
-func (s *Server) hold(ctx context.Context, r *request, status int, do func(sandbox.Sandbox) (sandbox.Hold, error)) (reply, error) {
+func (s *sandboxHandlers) hold(ctx context.Context, r *request, status int, do func(sandbox.Sandbox) (sandbox.Hold, error)) (reply, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
@@ -121,7 +121,7 @@ func (s *Server) hold(ctx context.Context, r *request, status int, do func(sandb
 }
 
 // apiRevokeHold ends a hold now.
-func (s *Server) apiRevokeHold(ctx context.Context, r *request, _ none) (reply, error) {
+func (s *sandboxHandlers) apiRevokeHold(ctx context.Context, r *request, _ none) (reply, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err

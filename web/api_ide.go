@@ -38,7 +38,7 @@ func ideReply(st ide.Status) reply {
 }
 
 // onIDE answers with how VS Code stands for the sandbox that the path names, after act.
-func (s *Server) onIDE(ctx context.Context, r *request, act func(ctx context.Context, h access.Handle) (ide.Status, error)) (reply, error) {
+func (s *ideHandlers) onIDE(ctx context.Context, r *request, act func(ctx context.Context, h access.Handle) (ide.Status, error)) (reply, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
@@ -51,12 +51,12 @@ func (s *Server) onIDE(ctx context.Context, r *request, act func(ctx context.Con
 }
 
 // apiIDE tells how VS Code stands. It wakes and begins nothing.
-func (s *Server) apiIDE(ctx context.Context, r *request, _ none) (reply, error) {
+func (s *ideHandlers) apiIDE(ctx context.Context, r *request, _ none) (reply, error) {
 	return s.onIDE(ctx, r, s.cfg.IDE.Status)
 }
 
 // apiSetIDE switches VS Code on or off.
-func (s *Server) apiSetIDE(ctx context.Context, r *request, in ideBody) (reply, error) {
+func (s *ideHandlers) apiSetIDE(ctx context.Context, r *request, in ideBody) (reply, error) {
 	if in.Enabled == nil {
 		return reply{}, fault.Field("enabled", "enabled must be true or false.")
 	}

@@ -42,7 +42,7 @@ func (r *request) portParam() (int, error) {
 }
 
 // onPort answers with what act makes of the port that the path names, of a sandbox that the caller may use.
-func (s *Server) onPort(ctx context.Context, r *request, act func(h access.Handle, port int) (reply, error)) (reply, error) {
+func (s *portHandlers) onPort(ctx context.Context, r *request, act func(h access.Handle, port int) (reply, error)) (reply, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
@@ -55,7 +55,7 @@ func (s *Server) onPort(ctx context.Context, r *request, act func(h access.Handl
 }
 
 // apiPorts lists the ports of a sandbox that there is something to tell of. It wakes nothing.
-func (s *Server) apiPorts(ctx context.Context, r *request, _ none) (reply, error) {
+func (s *portHandlers) apiPorts(ctx context.Context, r *request, _ none) (reply, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
@@ -68,7 +68,7 @@ func (s *Server) apiPorts(ctx context.Context, r *request, _ none) (reply, error
 }
 
 // apiSetVisibility says who may use a port beside those who may use the sandbox.
-func (s *Server) apiSetVisibility(ctx context.Context, r *request, in visibilityBody) (reply, error) {
+func (s *portHandlers) apiSetVisibility(ctx context.Context, r *request, in visibilityBody) (reply, error) {
 	return s.onPort(ctx, r, func(h access.Handle, port int) (reply, error) {
 		box := h.Sandbox()
 		if err := s.cfg.Ports.Set(ctx, box, port, in.Visibility); err != nil {
@@ -83,7 +83,7 @@ func (s *Server) apiSetVisibility(ctx context.Context, r *request, in visibility
 }
 
 // apiShare makes a link to a port, which is told this once.
-func (s *Server) apiShare(ctx context.Context, r *request, in shareBody) (reply, error) {
+func (s *portHandlers) apiShare(ctx context.Context, r *request, in shareBody) (reply, error) {
 	return s.onPort(ctx, r, func(h access.Handle, port int) (reply, error) {
 		box := h.Sandbox()
 		n := visibility.NewShare{Port: port, By: r.who.User.ID, Label: in.Label, TTL: time.Duration(in.TTL)}
@@ -104,7 +104,7 @@ func (s *Server) apiShare(ctx context.Context, r *request, in shareBody) (reply,
 }
 
 // apiRevokeShare ends a link to a port now.
-func (s *Server) apiRevokeShare(ctx context.Context, r *request, _ none) (reply, error) {
+func (s *portHandlers) apiRevokeShare(ctx context.Context, r *request, _ none) (reply, error) {
 	return s.onPort(ctx, r, func(h access.Handle, port int) (reply, error) {
 		box := h.Sandbox()
 		return reply{status: http.StatusNoContent}, s.cfg.Ports.Revoke(ctx, box, port, r.param("id"))

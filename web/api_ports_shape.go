@@ -53,7 +53,7 @@ func newShareShape(ctx context.Context, names *owners, h sandbox.Share) (shareSh
 }
 
 // openPort is a port of which nothing more is known.
-func (s *Server) openPort(name string, port int) openPortShape {
+func (s *portHandlers) openPort(name string, port int) openPortShape {
 	return openPortShape{Port: port, Visibility: sandbox.Private, URL: s.cfg.Hosts.PortURL(name, port), Shares: []shareShape{}}
 }
 
@@ -71,7 +71,7 @@ func (l openPortsShape) find(port int, other openPortShape) openPortShape {
 }
 
 // portsOf merges what listens in a sandbox, what its template and its services declare, and what is not private.
-func (s *Server) portsOf(ctx context.Context, h access.Handle) (openPortsShape, error) {
+func (s *portHandlers) portsOf(ctx context.Context, h access.Handle) (openPortsShape, error) {
 	box := h.Sandbox()
 	all := map[int]openPortShape{}
 	note := func(port int, change func(p *openPortShape)) {
@@ -97,7 +97,7 @@ func (s *Server) portsOf(ctx context.Context, h access.Handle) (openPortsShape, 
 	for _, one := range s.cfg.Sandboxes.Services(box) {
 		if one.Port != 0 {
 			note(one.Port, func(p *openPortShape) {
-				p.Service, p.ServiceURL = one.Name, s.serviceURL(ctx, one.Name, box.Name)
+				p.Service, p.ServiceURL = one.Name, s.services.serviceURL(ctx, one.Name, box.Name)
 			})
 		}
 	}
@@ -126,7 +126,7 @@ func (s *Server) portsOf(ctx context.Context, h access.Handle) (openPortsShape, 
 }
 
 // listening gives what listens in a sandbox; known is false when that cannot be told: who may use its ports is shown without.
-func (s *Server) listening(ctx context.Context, h access.Handle) (open []wire.PortOpen, known bool, err error) {
+func (s *portHandlers) listening(ctx context.Context, h access.Handle) (open []wire.PortOpen, known bool, err error) {
 	open, err = s.cfg.Services.Ports(ctx, h)
 	if fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Timeout) {
 		return nil, false, nil

@@ -44,7 +44,7 @@ func (r *request) waiting(word string) (waiting, error) {
 }
 
 // await waits until box is settled and answers with status when it is then as wanted, else with the cause.
-func (s *Server) await(ctx context.Context, w waiting, box sandbox.Sandbox, want sandbox.State, status int) (reply, error) {
+func (s *sandboxHandlers) await(ctx context.Context, w waiting, box sandbox.Sandbox, want sandbox.State, status int) (reply, error) {
 	waitCtx, cancel := context.WithTimeout(ctx, w.limit)
 	defer cancel()
 	now, err := s.cfg.Sandboxes.Wait(waitCtx, box.Ref())
@@ -63,7 +63,7 @@ func (s *Server) await(ctx context.Context, w waiting, box sandbox.Sandbox, want
 }
 
 // unwanted says why a sandbox is not as was wanted.
-func (s *Server) unwanted(box sandbox.Sandbox) error {
+func (s *sandboxHandlers) unwanted(box sandbox.Sandbox) error {
 	if box.State == sandbox.Failed {
 		status := http.StatusConflict
 		if box.Cause == fault.Unavailable || box.Cause == fault.Timeout { // it is not the request's fault
@@ -84,7 +84,7 @@ func (s *Server) unwanted(box sandbox.Sandbox) error {
 type change func(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
 
 // power makes the action that starts, stops or restarts a sandbox.
-func (s *Server) power(do change, word string, want sandbox.State) func(context.Context, *request, none) (reply, error) {
+func (s *sandboxHandlers) power(do change, word string, want sandbox.State) func(context.Context, *request, none) (reply, error) {
 	return func(ctx context.Context, r *request, _ none) (reply, error) {
 		return s.accept(ctx, r, word, do, func(w waiting, box sandbox.Sandbox) (reply, error) {
 			return s.await(ctx, w, box, want, http.StatusOK)
@@ -93,14 +93,14 @@ func (s *Server) power(do change, word string, want sandbox.State) func(context.
 }
 
 // apiDeleteSandbox accepts a delete (202), or waits until nothing of it is left (204).
-func (s *Server) apiDeleteSandbox(ctx context.Context, r *request, _ none) (reply, error) {
+func (s *sandboxHandlers) apiDeleteSandbox(ctx context.Context, r *request, _ none) (reply, error) {
 	return s.accept(ctx, r, "gone", s.cfg.Sandboxes.Delete, func(w waiting, box sandbox.Sandbox) (reply, error) {
 		return s.awaitGone(ctx, w, box)
 	})
 }
 
 // accept asks for a change and answers that it is accepted (202), or as await does when the client waits for word.
-func (s *Server) accept(
+func (s *sandboxHandlers) accept(
 	ctx context.Context, r *request, word string, do change, await func(waiting, sandbox.Sandbox) (reply, error),
 ) (reply, error) {
 	w, err := r.waiting(word)
@@ -123,7 +123,7 @@ func (s *Server) accept(
 	return s.sandboxReply(accepting, http.StatusAccepted, box)
 }
 
-func (s *Server) awaitGone(ctx context.Context, w waiting, box sandbox.Sandbox) (reply, error) {
+func (s *sandboxHandlers) awaitGone(ctx context.Context, w waiting, box sandbox.Sandbox) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.limit)
 	defer cancel()
 	now, err := s.cfg.Sandboxes.Wait(ctx, box.Ref())

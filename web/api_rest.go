@@ -27,8 +27,8 @@ type reasonShape struct {
 	Since  time.Time `json:"since"`
 }
 
-func (s *Server) restShape(box sandbox.Sandbox) restShape {
-	rest, outlook := s.cfg.Sandboxes.Resting(box), s.outlook(box)
+func (s *sandboxHandlers) restShape(box sandbox.Sandbox) restShape {
+	rest, outlook := s.cfg.Sandboxes.Resting(box), s.workspace.outlook(box)
 	out := restShape{
 		FreezeAfter: afterWord(rest.FreezeAfter), FreezeAfterFrom: rest.FreezeFrom,
 		StopAfter: afterWord(rest.StopAfter), StopAfterFrom: rest.StopFrom,
@@ -70,7 +70,7 @@ type sleepBody struct {
 }
 
 // apiSleep puts a sandbox to rest now, whatever uses it. The next use wakes it.
-func (s *Server) apiSleep(ctx context.Context, r *request, in sleepBody) (reply, error) {
+func (s *sandboxHandlers) apiSleep(ctx context.Context, r *request, in sleepBody) (reply, error) {
 	word, want := "asleep", sandbox.Asleep
 	if in.Frozen {
 		word, want = "frozen", sandbox.Frozen
@@ -84,7 +84,7 @@ func (s *Server) apiSleep(ctx context.Context, r *request, in sleepBody) (reply,
 }
 
 // rest makes the change that puts a sandbox to rest by a person's or a program's wish.
-func (s *Server) rest(frozen bool) change {
+func (s *sandboxHandlers) rest(frozen bool) change {
 	return func(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
 		do := s.cfg.Sandboxes.Sleep
 		if frozen {

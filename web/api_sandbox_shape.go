@@ -36,7 +36,7 @@ type limitsShape struct {
 }
 
 // shape gives a sandbox as programs see it.
-func (s *Server) shape(ctx context.Context, names *owners, box sandbox.Sandbox) (sandboxShape, error) {
+func (s *sandboxHandlers) shape(ctx context.Context, names *owners, box sandbox.Sandbox) (sandboxShape, error) {
 	owner, err := names.name(ctx, box.Owner)
 	if err != nil {
 		return sandboxShape{}, err
@@ -55,12 +55,12 @@ func (s *Server) shape(ctx context.Context, names *owners, box sandbox.Sandbox) 
 }
 
 // portsTemplate is the address of a port with {port} in place of its number.
-func (s *Server) portsTemplate(name string) string {
+func (s *sandboxHandlers) portsTemplate(name string) string {
 	return strings.Replace(s.cfg.Hosts.PortURL(name, 1), "//1-", "//{port}-", 1)
 }
 
 // sandboxReply answers with one sandbox.
-func (s *Server) sandboxReply(ctx context.Context, status int, box sandbox.Sandbox) (reply, error) {
+func (s *sandboxHandlers) sandboxReply(ctx context.Context, status int, box sandbox.Sandbox) (reply, error) {
 	shape, err := s.shape(ctx, s.owners(), box)
 	if err != nil {
 		return reply{}, err

@@ -33,7 +33,7 @@ type createBody struct {
 
 // apiCreateSandbox accepts a create. 202 while it is being made, whether this request or an earlier one like it began
 // that; 200 when one that was asked for in the same way is there already; with ?wait=ready 201 or 200 once it runs.
-func (s *Server) apiCreateSandbox(ctx context.Context, r *request, in createBody) (reply, error) {
+func (s *sandboxHandlers) apiCreateSandbox(ctx context.Context, r *request, in createBody) (reply, error) {
 	w, err := r.waiting("ready")
 	if err != nil {
 		return reply{}, err
@@ -66,7 +66,7 @@ func (s *Server) apiCreateSandbox(ctx context.Context, r *request, in createBody
 	return out, err
 }
 
-func (s *Server) createdReply(ctx context.Context, r *request, w waiting, box sandbox.Sandbox, created bool) (reply, error) {
+func (s *sandboxHandlers) createdReply(ctx context.Context, r *request, w waiting, box sandbox.Sandbox, created bool) (reply, error) {
 	status := http.StatusOK
 	if box.State == sandbox.Deleting { // the one that was asked for follows it
 		next, err := s.nextOf(ctx, r, w, box)
@@ -84,7 +84,7 @@ func (s *Server) createdReply(ctx context.Context, r *request, w waiting, box sa
 }
 
 // nextOf waits until a sandbox is deleted, and gives the one that has its name then.
-func (s *Server) nextOf(ctx context.Context, r *request, w waiting, box sandbox.Sandbox) (sandbox.Sandbox, error) {
+func (s *sandboxHandlers) nextOf(ctx context.Context, r *request, w waiting, box sandbox.Sandbox) (sandbox.Sandbox, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.limit)
 	defer cancel()
 	if now, err := s.cfg.Sandboxes.Wait(ctx, box.Ref()); !fault.Is(err, fault.Gone) {
@@ -102,7 +102,7 @@ type listShape struct {
 }
 
 // apiListSandboxes lists what the caller may see, newest first: a member's own, for an admin everybody's or ?owner='s.
-func (s *Server) apiListSandboxes(ctx context.Context, r *request, _ none) (reply, error) {
+func (s *sandboxHandlers) apiListSandboxes(ctx context.Context, r *request, _ none) (reply, error) {
 	f, err := s.listFilter(ctx, r)
 	if err != nil {
 		return reply{}, err
@@ -123,7 +123,7 @@ func (s *Server) apiListSandboxes(ctx context.Context, r *request, _ none) (repl
 	return reply{body: out}, nil
 }
 
-func (s *Server) listFilter(ctx context.Context, r *request) (f sandbox.Filter, err error) {
+func (s *sandboxHandlers) listFilter(ctx context.Context, r *request) (f sandbox.Filter, err error) {
 	f.Query, f.State = r.query("q"), sandbox.State(r.query("state"))
 	if f.State != "" && !knownState(f.State) {
 		return f, fault.Field("state", "%.40q is not a state. The states are %s.", f.State, strings.Join(stateNames(), ", "))
@@ -139,7 +139,7 @@ func (s *Server) listFilter(ctx context.Context, r *request) (f sandbox.Filter, 
 }
 
 // listOwner gives the user id whose sandboxes are asked for: the caller's own, unless an admin asks for others.
-func (s *Server) listOwner(ctx context.Context, r *request) (string, error) {
+func (s *sandboxHandlers) listOwner(ctx context.Context, r *request) (string, error) {
 	name, who := r.query("owner"), r.who.User
 	if name == "" && who.Role == auth.Admin {
 		return "", nil
@@ -155,7 +155,7 @@ func (s *Server) listOwner(ctx context.Context, r *request) (string, error) {
 }
 
 // list gives the sandboxes that match f and that who may see. f.Owner has been decided by listOwner.
-func (s *Server) list(ctx context.Context, who auth.Principal, f sandbox.Filter) ([]sandbox.Sandbox, int, error) {
+func (s *sandboxHandlers) list(ctx context.Context, who auth.Principal, f sandbox.Filter) ([]sandbox.Sandbox, int, error) {
 	if who.SandboxID == "" {
 		return s.cfg.Sandboxes.List(ctx, f)
 	}
@@ -203,7 +203,7 @@ func knownState(s sandbox.State) bool {
 }
 
 // apiSandbox answers with one sandbox.
-func (s *Server) apiSandbox(ctx context.Context, r *request, _ none) (reply, error) {
+func (s *sandboxHandlers) apiSandbox(ctx context.Context, r *request, _ none) (reply, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
@@ -220,7 +220,7 @@ type changeBody struct {
 }
 
 // apiChangeSandbox changes what the body has. All of it is checked before anything is changed.
-func (s *Server) apiChangeSandbox(ctx context.Context, r *request, in changeBody) (reply, error) {
+func (s *sandboxHandlers) apiChangeSandbox(ctx context.Context, r *request, in changeBody) (reply, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err

@@ -17,7 +17,7 @@ var errServicesChanged = &statusError{http.StatusPreconditionFailed, "preconditi
 	"The services have been changed meanwhile, so they do not have the ETag of If-Match any more. Look at them again."}
 
 // onServices answers with what act makes of the services of the sandbox that the path names.
-func (s *Server) onServices(ctx context.Context, r *request, act func(ctx context.Context, h access.Handle) (reply, error)) (reply, error) {
+func (s *serviceHandlers) onServices(ctx context.Context, r *request, act func(ctx context.Context, h access.Handle) (reply, error)) (reply, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
@@ -30,7 +30,7 @@ func (s *Server) onServices(ctx context.Context, r *request, act func(ctx contex
 }
 
 // changeServices is onServices for a change, which may be bound to what the caller has seen.
-func (s *Server) changeServices(ctx context.Context, r *request, act func(ctx context.Context, h access.Handle, m services.Match) (reply, error)) (reply, error) {
+func (s *serviceHandlers) changeServices(ctx context.Context, r *request, act func(ctx context.Context, h access.Handle, m services.Match) (reply, error)) (reply, error) {
 	match, none, err := r.conditions()
 	if none {
 		err = fault.New(fault.Invalid, "If-None-Match is not understood here. Send If-Match with the ETag that you have seen.")
@@ -44,7 +44,7 @@ func (s *Server) changeServices(ctx context.Context, r *request, act func(ctx co
 }
 
 // servicesReply answers with a whole list.
-func (s *Server) servicesReply(ctx context.Context, r *request, l services.List) reply {
+func (s *serviceHandlers) servicesReply(ctx context.Context, r *request, l services.List) reply {
 	r.head.Set("ETag", l.ETag)
 	out := servicesShape{Services: make([]serviceShape, 0, len(l.Services)), Own: l.Own}
 	for _, one := range l.Services {
@@ -54,7 +54,7 @@ func (s *Server) servicesReply(ctx context.Context, r *request, l services.List)
 }
 
 // apiServices lists what is declared and how it stands. It wakes nothing.
-func (s *Server) apiServices(ctx context.Context, r *request, _ none) (reply, error) {
+func (s *serviceHandlers) apiServices(ctx context.Context, r *request, _ none) (reply, error) {
 	return s.onServices(ctx, r, func(ctx context.Context, h access.Handle) (reply, error) {
 		l, err := s.cfg.Services.List(ctx, h)
 		if err != nil {
@@ -65,7 +65,7 @@ func (s *Server) apiServices(ctx context.Context, r *request, _ none) (reply, er
 }
 
 // apiPutServices declares the whole list.
-func (s *Server) apiPutServices(ctx context.Context, r *request, in servicesBody) (reply, error) {
+func (s *serviceHandlers) apiPutServices(ctx context.Context, r *request, in servicesBody) (reply, error) {
 	if in.Services == nil {
 		return reply{}, fault.Field("services", "services must be a list. DELETE gives the sandbox its template's services again.")
 	}
@@ -77,11 +77,11 @@ func (s *Server) apiPutServices(ctx context.Context, r *request, in servicesBody
 }
 
 // apiResetServices gives a sandbox its template's services again.
-func (s *Server) apiResetServices(ctx context.Context, r *request, _ none) (reply, error) {
+func (s *serviceHandlers) apiResetServices(ctx context.Context, r *request, _ none) (reply, error) {
 	return s.putServices(ctx, r, nil)
 }
 
-func (s *Server) putServices(ctx context.Context, r *request, list []catalog.Service) (reply, error) {
+func (s *serviceHandlers) putServices(ctx context.Context, r *request, list []catalog.Service) (reply, error) {
 	return s.changeServices(ctx, r, func(ctx context.Context, h access.Handle, m services.Match) (reply, error) {
 		l, err := s.cfg.Services.Put(ctx, h, list, m)
 		if err != nil {
@@ -92,7 +92,7 @@ func (s *Server) putServices(ctx context.Context, r *request, list []catalog.Ser
 }
 
 // apiService shows one service. It wakes nothing.
-func (s *Server) apiService(ctx context.Context, r *request, _ none) (reply, error) {
+func (s *serviceHandlers) apiService(ctx context.Context, r *request, _ none) (reply, error) {
 	return s.onServices(ctx, r, func(ctx context.Context, h access.Handle) (reply, error) {
 		l, err := s.cfg.Services.List(ctx, h)
 		if err != nil {
@@ -103,7 +103,7 @@ func (s *Server) apiService(ctx context.Context, r *request, _ none) (reply, err
 }
 
 // serviceReply answers with the service that the path names.
-func (s *Server) serviceReply(ctx context.Context, r *request, status int, l services.List) (reply, error) {
+func (s *serviceHandlers) serviceReply(ctx context.Context, r *request, status int, l services.List) (reply, error) {
 	one, err := l.Find(r.param("service"))
 	if err != nil {
 		return reply{}, err
@@ -113,7 +113,7 @@ func (s *Server) serviceReply(ctx context.Context, r *request, status int, l ser
 }
 
 // apiPutService declares one service.
-func (s *Server) apiPutService(ctx context.Context, r *request, in serviceBody) (reply, error) {
+func (s *serviceHandlers) apiPutService(ctx context.Context, r *request, in serviceBody) (reply, error) {
 	called := r.param("service")
 	if in.Name != "" && in.Name != called {
 		return reply{}, fault.Field("name", "The body names the service %.64q, the address %.64q. Leave the name out, or delete the one and make the other.", in.Name, called)
@@ -134,7 +134,7 @@ func (s *Server) apiPutService(ctx context.Context, r *request, in serviceBody) 
 }
 
 // apiDeleteService takes a service away; it ends if it runs.
-func (s *Server) apiDeleteService(ctx context.Context, r *request, _ none) (reply, error) {
+func (s *serviceHandlers) apiDeleteService(ctx context.Context, r *request, _ none) (reply, error) {
 	return s.changeServices(ctx, r, func(ctx context.Context, h access.Handle, m services.Match) (reply, error) {
 		l, err := s.cfg.Services.Delete(ctx, h, r.param("service"), m)
 		if err != nil {
@@ -146,7 +146,7 @@ func (s *Server) apiDeleteService(ctx context.Context, r *request, _ none) (repl
 }
 
 // switchService makes the action that starts, stops or restarts a service. It wakes the sandbox first.
-func (s *Server) switchService(do func(ctx context.Context, h access.Handle, service string) (services.Status, error)) func(context.Context, *request, none) (reply, error) {
+func (s *serviceHandlers) switchService(do func(ctx context.Context, h access.Handle, service string) (services.Status, error)) func(context.Context, *request, none) (reply, error) {
 	return func(ctx context.Context, r *request, _ none) (reply, error) {
 		return s.onServices(ctx, r, func(ctx context.Context, h access.Handle) (reply, error) {
 			one, err := do(ctx, h, r.param("service"))
@@ -159,7 +159,7 @@ func (s *Server) switchService(do func(ctx context.Context, h access.Handle, ser
 }
 
 // apiServiceLog answers with the newest output of a service, and with what comes when the caller follows it.
-func (s *Server) apiServiceLog(ctx context.Context, r *request, _ none) (reply, error) {
+func (s *serviceHandlers) apiServiceLog(ctx context.Context, r *request, _ none) (reply, error) {
 	follow, err := r.boolQuery("follow")
 	if err != nil {
 		return reply{}, err
@@ -168,7 +168,7 @@ func (s *Server) apiServiceLog(ctx context.Context, r *request, _ none) (reply, 
 	if err != nil {
 		return reply{}, err
 	}
-	err = admit(s, r, func(context.Context, *request) (access.Handle, func(), error) { return h, func() {}, nil },
+	err = admit(s.live, r, func(context.Context, *request) (access.Handle, func(), error) { return h, func() {}, nil },
 		func(ctx context.Context, _ func(), h access.Handle) error {
 			return s.sendLog(ctx, r, h, follow)
 		})
@@ -176,7 +176,7 @@ func (s *Server) apiServiceLog(ctx context.Context, r *request, _ none) (reply, 
 }
 
 // sendLog writes a log as text that no browser takes for anything else.
-func (s *Server) sendLog(ctx context.Context, r *request, h access.Handle, follow bool) error {
+func (s *serviceHandlers) sendLog(ctx context.Context, r *request, h access.Handle, follow bool) error {
 	r.guard()
 	var out *flow
 	err := s.cfg.Services.Log(ctx, h, r.param("service"), follow, func(b []byte) error {
@@ -192,7 +192,7 @@ func (s *Server) sendLog(ctx context.Context, r *request, h access.Handle, follo
 }
 
 // openLog follows a service's output, as text, for a page. Characters that a read has cut in two are put together again.
-func (s *Server) openLog(ctx context.Context, r *request) (pump, func(), error) {
+func (s *serviceHandlers) openLog(ctx context.Context, r *request) (pump, func(), error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, nil, err

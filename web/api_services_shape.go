@@ -123,7 +123,7 @@ func newServiceBody(d catalog.Service) serviceBody {
 	return out
 }
 
-func (s *Server) serviceShape(ctx context.Context, name string, one services.Status) serviceShape {
+func (s *serviceHandlers) serviceShape(ctx context.Context, name string, one services.Status) serviceShape {
 	out := serviceShape{serviceBody: newServiceBody(one.Service), Status: serviceStand{
 		State: string(one.State), Health: string(one.Health), PID: one.PID, ExitCode: one.ExitCode, Restarts: one.Restarts,
 		Since: timeOrNull(one.Since), RetryAt: timeOrNull(one.Retry), Problem: one.Problem,
@@ -135,7 +135,7 @@ func (s *Server) serviceShape(ctx context.Context, name string, one services.Sta
 }
 
 // serviceURL gives the address of a service by its name, "" where it has none, or another sandbox had it first.
-func (s *Server) serviceURL(ctx context.Context, service, name string) string {
+func (s *serviceHandlers) serviceURL(ctx context.Context, service, name string) string {
 	url := s.cfg.Hosts.ServiceURL(service, name)
 	if url == "" {
 		return ""

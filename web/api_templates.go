@@ -32,7 +32,7 @@ type standbyShape struct {
 	PoolReady   int    `json:"pool_ready"` // how many of them can be claimed now
 }
 
-func (s *Server) standbyShape(e catalog.Entry, ready map[string]int) standbyShape {
+func (s *templateHandlers) standbyShape(e catalog.Entry, ready map[string]int) standbyShape {
 	rest := s.templateRest(e.Name)
 	return standbyShape{
 		FreezeAfter: afterWord(rest.FreezeAfter), StopAfter: afterWord(rest.StopAfter),
@@ -41,12 +41,12 @@ func (s *Server) standbyShape(e catalog.Entry, ready map[string]int) standbyShap
 }
 
 // templateRest is when sandboxes of a template rest that say nothing themselves.
-func (s *Server) templateRest(name string) sandbox.Resting {
+func (s *templateHandlers) templateRest(name string) sandbox.Resting {
 	return s.cfg.Sandboxes.Resting(sandbox.Sandbox{Spec: sandbox.Spec{Template: name}})
 }
 
 // poolReady counts by template the sandboxes made in advance that can be claimed now.
-func (s *Server) poolReady(ctx context.Context) (map[string]int, error) {
+func (s *templateHandlers) poolReady(ctx context.Context) (map[string]int, error) {
 	boxes, _, err := s.cfg.Sandboxes.List(ctx, sandbox.Filter{Pooled: true, Up: true})
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func newTemplateImage(st catalog.ImageStatus) *templateImage {
 	return &templateImage{State: string(st.State), Problem: st.Problem, Step: st.Step, Steps: st.Steps, Progress: st.Progress}
 }
 
-func (s *Server) templateShape(ctx context.Context, e catalog.Entry, ready map[string]int) templateShape {
+func (s *templateHandlers) templateShape(ctx context.Context, e catalog.Entry, ready map[string]int) templateShape {
 	t := e.Template
 	out := templateShape{
 		Name: e.Name, Title: t.Title, Description: t.Description, Icon: t.Icon, Profile: string(t.Profile),
@@ -116,7 +116,7 @@ type templatesShape struct {
 }
 
 // apiTemplates lists all templates, the broken ones with what is wrong with them.
-func (s *Server) apiTemplates(ctx context.Context, _ *request, _ none) (reply, error) {
+func (s *templateHandlers) apiTemplates(ctx context.Context, _ *request, _ none) (reply, error) {
 	ready, err := s.poolReady(ctx)
 	if err != nil {
 		return reply{}, err
@@ -130,7 +130,7 @@ func (s *Server) apiTemplates(ctx context.Context, _ *request, _ none) (reply, e
 }
 
 // entry finds a template, usable or broken.
-func (s *Server) entry(name string) (catalog.Entry, error) {
+func (s *templateHandlers) entry(name string) (catalog.Entry, error) {
 	for _, e := range s.cfg.Templates.List() {
 		if e.Name == name {
 			return e, nil
@@ -140,7 +140,7 @@ func (s *Server) entry(name string) (catalog.Entry, error) {
 }
 
 // apiTemplate answers with one template and its README.
-func (s *Server) apiTemplate(ctx context.Context, r *request, _ none) (reply, error) {
+func (s *templateHandlers) apiTemplate(ctx context.Context, r *request, _ none) (reply, error) {
 	e, err := s.entry(r.param("name"))
 	if err != nil {
 		return reply{}, err

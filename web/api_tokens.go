@@ -17,7 +17,7 @@ type userShape struct {
 }
 
 // apiMe answers who the token in use speaks for.
-func (s *Server) apiMe(_ context.Context, r *request, _ none) (reply, error) {
+func (s *accountHandlers) apiMe(_ context.Context, r *request, _ none) (reply, error) {
 	u := r.who.User
 	return reply{body: userShape{Name: u.Name, Role: string(u.Role), CreatedAt: u.Created.UTC(), Sandbox: r.who.Sandbox}}, nil
 }
@@ -54,7 +54,7 @@ type tokensShape struct {
 }
 
 // apiTokens lists the caller's own tokens.
-func (s *Server) apiTokens(ctx context.Context, r *request, _ none) (reply, error) {
+func (s *accountHandlers) apiTokens(ctx context.Context, r *request, _ none) (reply, error) {
 	tokens, err := s.cfg.Accounts.Tokens(ctx, r.who.User.ID)
 	if err != nil {
 		return reply{}, err
@@ -73,7 +73,7 @@ type newTokenBody struct {
 }
 
 // apiCreateToken makes a token for the caller. Its secret is in this answer and nowhere else.
-func (s *Server) apiCreateToken(ctx context.Context, r *request, in newTokenBody) (reply, error) {
+func (s *accountHandlers) apiCreateToken(ctx context.Context, r *request, in newTokenBody) (reply, error) {
 	ask := auth.NewToken{Name: in.Name, Sandbox: in.Sandbox, TTL: time.Duration(in.TTL)}
 	if in.Sandbox != "" {
 		h, err := s.resolve(ctx, r.who, in.Sandbox)
@@ -93,7 +93,7 @@ func (s *Server) apiCreateToken(ctx context.Context, r *request, in newTokenBody
 }
 
 // apiRevokeToken ends one of the caller's tokens at once, also the one in use.
-func (s *Server) apiRevokeToken(ctx context.Context, r *request, _ none) (reply, error) {
+func (s *accountHandlers) apiRevokeToken(ctx context.Context, r *request, _ none) (reply, error) {
 	if err := s.cfg.Accounts.RevokeToken(ctx, r.who.User.ID, r.param("id")); err != nil {
 		return reply{}, err
 	}

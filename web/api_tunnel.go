@@ -23,12 +23,12 @@ type hostKeyShape struct {
 	HostKey string `json:"host_key"` // as known_hosts has it, without the host
 }
 
-func (s *Server) apiHostKey(context.Context, *request, none) (reply, error) {
+func (s *commandHandlers) apiHostKey(context.Context, *request, none) (reply, error) {
 	return reply{body: hostKeyShape{s.cfg.SSH.HostKey()}}, nil
 }
 
 // reachable finds a sandbox that runs, or that use can wake.
-func (s *Server) reachable(ctx context.Context, r *request) (access.Handle, error) {
+func (s *commandHandlers) reachable(ctx context.Context, r *request) (access.Handle, error) {
 	ctx, cancel := context.WithTimeout(ctx, handlerTime)
 	defer cancel()
 	h, err := s.resolve(ctx, r.who, r.param("name"))
@@ -43,7 +43,7 @@ func (s *Server) reachable(ctx context.Context, r *request) (access.Handle, erro
 }
 
 // apiSSH speaks SSH over a websocket. The sandbox is woken by what is asked for there.
-func (s *Server) apiSSH(ctx context.Context, r *request) (talk, func(), error) {
+func (s *commandHandlers) apiSSH(ctx context.Context, r *request) (talk, func(), error) {
 	h, err := s.reachable(ctx, r)
 	if err != nil {
 		return nil, nil, err
@@ -54,7 +54,7 @@ func (s *Server) apiSSH(ctx context.Context, r *request) (talk, func(), error) {
 }
 
 // apiTunnel is a connection to a port. Whether something listens there is told before the upgrade.
-func (s *Server) apiTunnel(ctx context.Context, r *request) (talk, func(), error) {
+func (s *commandHandlers) apiTunnel(ctx context.Context, r *request) (talk, func(), error) {
 	port, err := strconv.Atoi(r.param("port"))
 	if err != nil {
 		return nil, nil, fault.Field("port", "A port is a number between 1 and 65535.")

@@ -57,7 +57,7 @@ type changes struct {
 	inside <-chan news                      // what changes in a sandbox itself; nil for none
 }
 
-func (s *Server) listen() *changes {
+func (s *liveHandlers) listen() *changes {
 	return &changes{boxes: s.cfg.Sandboxes.Subscribe(), images: s.cfg.Images.Subscribe(), told: map[string]templateImage{}}
 }
 
@@ -81,7 +81,7 @@ func (c *changes) close() {
 // apiEvents streams what changes among the sandboxes that the caller may see, and how images stand. There is no
 // history: Last-Event-ID is not looked at, and each stream begins with a snapshot, so that a reader who reconnects has
 // missed nothing.
-func (s *Server) apiEvents(ctx context.Context, r *request) (pump, func(), error) {
+func (s *liveHandlers) apiEvents(ctx context.Context, r *request) (pump, func(), error) {
 	from := s.listen() // before the snapshot, so that no change falls between
 	first, err := s.snapshot(ctx, r.who)
 	if err != nil {
@@ -96,21 +96,21 @@ func (s *Server) apiEvents(ctx context.Context, r *request) (pump, func(), error
 	}, from.close, nil
 }
 
-func (s *Server) snapshot(ctx context.Context, who auth.Principal) (snapshotShape, error) {
+func (s *liveHandlers) snapshot(ctx context.Context, who auth.Principal) (snapshotShape, error) {
 	ctx, cancel := context.WithTimeout(ctx, handlerTime)
 	defer cancel()
 	f := sandbox.Filter{Limit: maxSnapshot}
 	if who.User.Role != auth.Admin {
 		f.Owner = who.User.ID
 	}
-	boxes, total, err := s.list(ctx, who, f)
+	boxes, total, err := s.sandboxes.list(ctx, who, f)
 	if err != nil {
 		return snapshotShape{}, err
 	}
 	out := snapshotShape{Sandboxes: make([]sandboxShape, 0, len(boxes)), Total: total}
 	names := s.owners()
 	for _, box := range boxes {
-		shape, err := s.shape(ctx, names, box)
+		shape, err := s.sandboxes.shape(ctx, names, box)
 		if err != nil {
 			return snapshotShape{}, err
 		}
@@ -119,7 +119,7 @@ func (s *Server) snapshot(ctx context.Context, who auth.Principal) (snapshotShap
 	return out, nil
 }
 
-func (s *Server) tellChanges(ctx context.Context, out events, who auth.Principal, from *changes) error {
+func (s *liveHandlers) tellChanges(ctx context.Context, out events, who auth.Principal, from *changes) error {
 	names := s.owners()
 	for {
 		var err error
@@ -155,13 +155,13 @@ func (c *changes) tellImage(out events, e catalog.ImageEvent) error {
 	return eventJSON(out, "template", imageChange{Name: e.Template, Image: now})
 }
 
-func (s *Server) tellChange(ctx context.Context, out events, names *owners, e sandbox.Event) error {
+func (s *liveHandlers) tellChange(ctx context.Context, out events, names *owners, e sandbox.Event) error {
 	if e.Deleted {
 		return eventJSON(out, "deleted", goneShape{Name: e.Sandbox.Name})
 	}
 	ctx, cancel := context.WithTimeout(ctx, handlerTime)
 	defer cancel()
-	shape, err := s.shape(ctx, names, e.Sandbox)
+	shape, err := s.sandboxes.shape(ctx, names, e.Sandbox)
 	if err != nil {
 		return err
 	}

@@ -158,7 +158,7 @@ func TestEvents_SlowReaderIsTold(t *testing.T) {
 	w := newWorld(t)
 	changes := w.manager.Subscribe()
 	defer changes.Close()
-	from := w.server.listen()
+	from := w.server.live.listen()
 	defer from.close()
 	for from.boxes.Dropped() == false { // nobody reads
 		w.box("bob", "x")
@@ -166,7 +166,7 @@ func TestEvents_SlowReaderIsTold(t *testing.T) {
 	}
 	f, body := recordedFlow()
 	who := auth.Principal{User: auth.User{ID: "nobody", Role: auth.Member}}
-	if err := w.server.tellChanges(t.Context(), f, who, from); err != nil {
+	if err := w.server.live.tellChanges(t.Context(), f, who, from); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(body(), "event: behind\ndata: {") {
@@ -215,7 +215,7 @@ func TestEvents_ProgressIsTold(t *testing.T) {
 		Sandbox:  sandbox.Sandbox{Name: "lab", Owner: w.ids["ada"], State: sandbox.Creating},
 		Progress: sandbox.Progress{Phase: sandbox.PhaseImage, Fraction: 0.25, Detail: "Step 1/4"},
 	}
-	if err := w.server.tellChange(t.Context(), f, w.server.owners(), e); err != nil {
+	if err := w.server.live.tellChange(t.Context(), f, w.server.owners(), e); err != nil {
 		t.Fatal(err)
 	}
 	_, data, _ := strings.Cut(strings.TrimSpace(body()), "data: ")

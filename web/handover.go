@@ -13,7 +13,7 @@ const handoverPath = "/handover"
 
 // handover leads a person who is signed in back to a sandbox's host, with a one-time code that makes a session there.
 // It changes nothing but for the code's being issued, which is of no use to anybody but that browser at that host.
-func (s *Server) handover(c echo.Context) error {
+func (s *accountHandlers) handover(c echo.Context) error {
 	r := requestOf(c)
 	ctx, cancel := context.WithTimeout(r.http.Context(), handlerTime)
 	defer cancel()
@@ -28,7 +28,7 @@ func (s *Server) handover(c echo.Context) error {
 
 // loginPolicy is the content policy of the login page: where its form leads on to a sandbox's host, browsers apply
 // form-action to that host too.
-func (s *Server) loginPolicy(next string) string {
+func (s *accountHandlers) loginPolicy(next string) string {
 	if !strings.HasPrefix(next, handoverPath+"?") {
 		return contentPolicy
 	}

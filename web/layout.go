@@ -70,7 +70,7 @@ func (l layout) place(e paneEntry) panePlace {
 
 // layout gives how a person has arranged the workspace, and the same as the page's script reads it. What cannot be read
 // is as it comes: the page matters more.
-func (s *Server) layout(ctx context.Context, who auth.Principal) (l layout, text string) {
+func (s *workspaceHandlers) layout(ctx context.Context, who auth.Principal) (l layout, text string) {
 	text, err := s.cfg.Preferences.Preference(ctx, who.User.ID, layoutName)
 	if err == nil && text != "" {
 		err = json.Unmarshal([]byte(text), &l)
@@ -86,7 +86,7 @@ func (s *Server) layout(ctx context.Context, who auth.Principal) (l layout, text
 }
 
 // apiSetLayout keeps how a person has arranged the workspace, for the next page in whatever browser.
-func (s *Server) apiSetLayout(ctx context.Context, r *request, in layout) (reply, error) {
+func (s *workspaceHandlers) apiSetLayout(ctx context.Context, r *request, in layout) (reply, error) {
 	if err := in.check(); err != nil {
 		return reply{}, err
 	}

@@ -78,7 +78,7 @@ type nothingBeside struct{}
 func (nothingBeside) beside(context.Context, func(news)) {}
 
 // live makes a topic of a page's parts: open does what can fail.
-func (s *Server) live(open func(ctx context.Context, r *request) (livePage, error)) opener {
+func (s *liveHandlers) live(open func(ctx context.Context, r *request) (livePage, error)) opener {
 	return func(ctx context.Context, r *request) (pump, func(), error) {
 		from := s.listen().withUses(s.cfg.Uses) // before the page looks at the store, so that no change falls between
 		page, err := open(ctx, r)
@@ -92,7 +92,7 @@ func (s *Server) live(open func(ctx context.Context, r *request) (livePage, erro
 
 // pump tells what a page shows until ctx ends, its reader was too slow, or something fails. Then the page asks anew, and
 // begin brings it up to date.
-func (s *Server) pump(ctx context.Context, to events, page livePage, from *changes) error {
+func (s *liveHandlers) pump(ctx context.Context, to events, page livePage, from *changes) error {
 	ctx, cancel := context.WithCancel(ctx)
 	alarms := make(chan string)
 	var running sync.WaitGroup
@@ -123,7 +123,7 @@ func (s *Server) pump(ctx context.Context, to events, page livePage, from *chang
 }
 
 // relay hands on what changes: a change of a sandbox at once, a change of what keeps it awake with some patience.
-func (s *Server) relay(ctx context.Context, to events, page livePage, from *changes, alarms <-chan string) error {
+func (s *liveHandlers) relay(ctx context.Context, to events, page livePage, from *changes, alarms <-chan string) error {
 	glance := time.NewTicker(s.reasons)
 	defer glance.Stop()
 	var pace, reasonPace <-chan time.Time // not nil while the last event is too recent for another

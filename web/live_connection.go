@@ -48,13 +48,13 @@ type opener func(ctx context.Context, r *request) (p pump, release func(), err e
 
 // openLive serves a page's one connection for everything that it is told without asking. A browser has only a few HTTP
 // connections to a host, and keeps those of pages that were left.
-func (s *Server) openLive(ctx context.Context, r *request) (talk, func(), error) {
+func (s *liveHandlers) openLive(ctx context.Context, r *request) (talk, func(), error) {
 	if err := otherPerson(ctx, r); err != nil {
 		return nil, nil, err
 	}
 	hold := func(ctx context.Context, conn *websocket.Conn) error {
 		s.log.Debug("live connection opened", "request_id", r.id) // its end is in the access log
-		l := &liveConnection{server: s, request: r, conn: conn, channels: map[int]context.CancelFunc{}}
+		l := &liveConnection{server: s.Server, request: r, conn: conn, channels: map[int]context.CancelFunc{}}
 		return l.run(ctx)
 	}
 	return hold, func() {}, nil
@@ -156,7 +156,7 @@ func (l *liveConnection) follow(ctx context.Context, ask channelAsk) error {
 		return err
 	}
 	defer leave()
-	r, open, err := l.server.topicOf(l.request, ask.Topic)
+	r, open, err := l.server.live.topicOf(l.request, ask.Topic)
 	if err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func (c channel) event(kind, data string) error {
 
 // topicOf finds what is at an address of a topic, and makes the request for it that r, which opened the connection,
 // stands for.
-func (s *Server) topicOf(r *request, address string) (*request, opener, error) {
+func (s *liveHandlers) topicOf(r *request, address string) (*request, opener, error) {
 	u, err := url.ParseRequestURI(address)
 	if err != nil {
 		return nil, nil, fault.Wrap(err, fault.Invalid, "This is no address of a topic.")

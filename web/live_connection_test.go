@@ -200,7 +200,7 @@ func (panicking) tell(context.Context, bool, *parts) error { return nil }
 
 func TestLive_AFaultEndsItsChannelOnly(t *testing.T) {
 	s := newStage(t)
-	open := s.server.live(func(context.Context, *request) (livePage, error) { return panicking{}, nil })
+	open := s.server.live.live(func(context.Context, *request) (livePage, error) { return panicking{}, nil })
 	r := &request{http: httptest.NewRequest("GET", "/live", nil)}
 	err := pumpTopic(t.Context(), r, open, nil)
 	if err == nil || !strings.Contains(err.Error(), "a fault") {

@@ -41,14 +41,14 @@ type liveList struct {
 	pending []sandbox.Event      // the latest of each sandbox, in order
 }
 
-func (s *Server) openLiveList(ctx context.Context, r *request) (livePage, error) {
+func (s *sandboxHandlers) openLiveList(ctx context.Context, r *request) (livePage, error) {
 	q := readListQuery(r)
-	l := &liveList{server: s, request: r, show: s.presenter(r, "list", q.url("/"))}
+	l := &liveList{server: s.Server, request: r, show: s.workspace.presenter(r, "list", q.url("/"))}
 	return l, l.load(ctx, q)
 }
 
 func (l *liveList) load(ctx context.Context, q listQuery) (err error) {
-	if l.list, err = l.server.listing(ctx, l.request, q); err != nil {
+	if l.list, err = l.server.sandboxes.listing(ctx, l.request, q); err != nil {
 		return err
 	}
 	l.drawn, l.newest = map[string]*drawnRow{}, time.Time{}
@@ -104,7 +104,7 @@ func (l *liveList) look(out *parts) {
 
 // tellState collects the state of a row when it is not the one that the page shows.
 func (l *liveList) tellState(d *drawnRow, p sandbox.Progress, out *parts) {
-	state := l.server.state(d.box, p)
+	state := l.server.workspace.state(d.box, p)
 	if now := statePrint(state); now != d.state {
 		d.state = now
 		out.add("state-"+d.box.ID, views.Replace, views.RowState(d.box.ID, state))
@@ -207,7 +207,7 @@ func (l *liveList) recount(ctx context.Context, out *parts) error {
 		return err
 	}
 	l.list.total = total
-	if l.list.counts, err = l.server.listCounts(ctx, l.list); err != nil {
+	if l.list.counts, err = l.server.sandboxes.listCounts(ctx, l.list); err != nil {
 		return err
 	}
 	if l.list.print() != before {

@@ -24,7 +24,7 @@ type liveServices struct {
 	drawn   [3]string // prints of what the page shows: state, services, ports
 }
 
-func (s *Server) openLiveServices(ctx context.Context, r *request) (livePage, error) {
+func (s *serviceHandlers) openLiveServices(ctx context.Context, r *request) (livePage, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (s *Server) openLiveServices(ctx context.Context, r *request) (livePage, er
 	if err != nil {
 		return nil, err
 	}
-	return &liveServices{interior: interior{s, h}, box: box, list: list}, nil
+	return &liveServices{interior: interior{s.Server, h}, box: box, list: list}, nil
 }
 
 // begin draws all: a page of services is small, and seldom open.
@@ -74,12 +74,12 @@ func (l *liveServices) take(n news) bool {
 }
 
 func (l *liveServices) tell(ctx context.Context, _ bool, out *parts) error {
-	s := l.server
-	state := s.state(l.box, s.cfg.Sandboxes.Progress(l.box.ID))
+	s := l.server.services
+	state := s.workspace.state(l.box, s.cfg.Sandboxes.Progress(l.box.ID))
 	if l.gone {
 		state = views.State{Tone: "still", Icon: "state-stopped", Text: "Deleted", Bar: views.BarNone}
 	}
-	list, ports := s.serviceList(ctx, l.box, l.list), s.portList(l.box, l.listens)
+	list, ports := s.serviceList(ctx, l.box, l.list), s.ports.portList(l.box, l.listens)
 	now := [3]string{statePrint(state), printOf(l.list) + string(l.box.State), printOf(ports)} // not how long ago something was: the page counts
 	if now[0] != l.drawn[0] {
 		out.add("services-state", views.Replace, views.ServicesState(state))

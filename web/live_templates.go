@@ -19,28 +19,28 @@ type liveTemplates struct {
 	state   catalog.ImageState // of the one template, as told last
 }
 
-func (s *Server) openLiveTemplates(_ context.Context, r *request) (livePage, error) {
-	return &liveTemplates{server: s, request: r, pending: map[string]catalog.ImageStatus{}}, nil
+func (s *templateHandlers) openLiveTemplates(_ context.Context, r *request) (livePage, error) {
+	return &liveTemplates{server: s.Server, request: r, pending: map[string]catalog.ImageStatus{}}, nil
 }
 
-func (s *Server) openLiveTemplate(_ context.Context, r *request) (livePage, error) {
+func (s *templateHandlers) openLiveTemplate(_ context.Context, r *request) (livePage, error) {
 	e, err := s.entry(r.param("name"))
 	if err != nil {
 		return nil, err
 	}
-	return &liveTemplates{server: s, request: r, only: e.Name, pending: map[string]catalog.ImageStatus{}}, nil
+	return &liveTemplates{server: s.Server, request: r, only: e.Name, pending: map[string]catalog.ImageStatus{}}, nil
 }
 
 // begin draws all that may have changed since the page was drawn: it is little.
 func (l *liveTemplates) begin(ctx context.Context, out *parts) error {
 	for _, e := range l.server.cfg.Templates.List() {
 		if e.Problem == nil && (l.only == "" || l.only == e.Name) {
-			l.pending[e.Name] = l.server.imageStatus(ctx, e)
+			l.pending[e.Name] = l.server.templates.imageStatus(ctx, e)
 		}
 	}
 	if l.only != "" {
 		l.state = l.pending[l.only].State
-		out.add("build-log", views.Replace, views.BuildLog(l.server.buildLog(l.only)))
+		out.add("build-log", views.Replace, views.BuildLog(l.server.workspace.buildLog(l.only)))
 	}
 	return l.tell(ctx, false, out)
 }
@@ -58,11 +58,11 @@ func (l *liveTemplates) take(n news) bool {
 
 func (l *liveTemplates) tell(_ context.Context, _ bool, out *parts) error {
 	for name, status := range l.pending {
-		e, err := l.server.entry(name)
+		e, err := l.server.templates.entry(name)
 		if err != nil { // its folder has gone: the page shows it until it is loaded again
 			continue
 		}
-		book := l.server.book(l.request, e, status)
+		book := l.server.templates.book(l.request, e, status)
 		if l.only == "" {
 			out.add("book-"+name, views.Replace, views.BookFoot(book))
 			continue
@@ -79,7 +79,7 @@ func (l *liveTemplates) tellLog(status catalog.ImageStatus, out *parts) {
 	lines := l.lines
 	l.lines = nil
 	if status.State == catalog.ImageBuilding && l.state != catalog.ImageBuilding {
-		out.add("build-log", views.Replace, views.BuildLog(l.server.buildLog(l.only)))
+		out.add("build-log", views.Replace, views.BuildLog(l.server.workspace.buildLog(l.only)))
 	} else if len(lines) > 0 {
 		out.add("build-log", views.Append, views.Text(strings.Join(lines, "\n")+"\n"))
 	}

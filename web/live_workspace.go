@@ -28,18 +28,18 @@ type liveWorkspace struct {
 }
 
 // openLiveWorkspace follows the very sandbox that the page was drawn of, by its id: what has its name by now may be another.
-func (s *Server) openLiveWorkspace(ctx context.Context, r *request) (livePage, error) {
+func (s *workspaceHandlers) openLiveWorkspace(ctx context.Context, r *request) (livePage, error) {
 	id := r.query("id")
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if id != "" && (fault.Is(err, fault.Gone) || err == nil && h.ID() != id) {
-		return &deletedWorkspace{server: s, name: r.param("name")}, nil
+		return &deletedWorkspace{server: s.Server, name: r.param("name")}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	box := h.Sandbox()
 	return &liveWorkspace{
-		interior: interior{s, h}, show: s.presenter(r, "workspace", sandboxURL(box.Name)), request: r,
+		interior: interior{s.Server, h}, show: s.presenter(r, "workspace", sandboxURL(box.Name)), request: r,
 		box: box, progress: s.cfg.Sandboxes.Progress(box.ID), drawn: markOf(box), ports: r.query("ports"),
 	}, nil
 }
@@ -52,7 +52,7 @@ type deletedWorkspace struct {
 }
 
 func (d *deletedWorkspace) begin(_ context.Context, out *parts) error {
-	d.server.farewell(d.name, out)
+	d.server.workspace.farewell(d.name, out)
 	return nil
 }
 
@@ -71,7 +71,7 @@ func (l *liveWorkspace) begin(ctx context.Context, out *parts) error {
 
 // look collects the state when the page does not show it as it is.
 func (l *liveWorkspace) look(ctx context.Context, out *parts) {
-	state, rest := l.server.state(l.box, l.progress), l.server.restMenu(ctx, l.box)
+	state, rest := l.server.workspace.state(l.box, l.progress), l.server.workspace.restMenu(ctx, l.box)
 	if now := shortPrint(statePrint(state), restPrint(rest)); now != l.reasons {
 		l.reasons = now
 		out.add("ws-state", views.Replace, views.WorkspaceState(state, rest))
@@ -113,7 +113,7 @@ func (l *liveWorkspace) tell(ctx context.Context, reasons bool, out *parts) erro
 	if l.box.State == sandbox.Running || still(l.box.State) { // no pane shows steps
 		return nil
 	}
-	out.add("work-steps", views.Replace, views.WorkSteps(l.server.work(l.box, l.progress)))
+	out.add("work-steps", views.Replace, views.WorkSteps(l.server.workspace.work(l.box, l.progress)))
 	if len(lines) > 0 {
 		out.add("work-log", views.Append, views.Text(strings.Join(lines, "\n")+"\n"))
 	}
@@ -126,7 +126,7 @@ func (l *liveWorkspace) tellPorts(ctx context.Context, out *parts) {
 		return
 	}
 	l.stale = false
-	menu := l.server.ports(ctx, l.handle.With(l.box), l.listens)
+	menu := l.server.ports.ports(ctx, l.handle.With(l.box), l.listens)
 	if now := portsPrint(menu); now != l.ports {
 		l.ports = now
 		out.add("ws-doors", views.Replace, views.WorkspaceDoors(l.show.row(ctx, l.box, l.progress), menu))
@@ -136,25 +136,25 @@ func (l *liveWorkspace) tellPorts(ctx context.Context, out *parts) {
 // whole draws all parts anew. The browser leaves running terminals as they are.
 func (l *liveWorkspace) whole(ctx context.Context, out *parts) {
 	if l.deleted {
-		l.server.farewell(l.box.Name, out)
+		l.server.workspace.farewell(l.box.Name, out)
 		return
 	}
 	row := l.show.row(ctx, l.box, l.progress)
 	out.add("ws-name", views.Replace, views.WorkspaceName(row))
-	rest := l.server.restMenu(ctx, l.box)
+	rest := l.server.workspace.restMenu(ctx, l.box)
 	l.reasons = shortPrint(statePrint(row.State), restPrint(rest))
 	out.add("ws-state", views.Replace, views.WorkspaceState(row.State, rest))
 	out.add("ws-acts", views.Replace, views.WorkspaceActs(row))
-	menu := l.server.ports(ctx, l.handle.With(l.box), l.listens)
+	menu := l.server.ports.ports(ctx, l.handle.With(l.box), l.listens)
 	l.ports, l.stale = portsPrint(menu), false
 	out.add("ws-doors", views.Replace, views.WorkspaceDoors(row, menu))
 	for _, e := range l.server.panes {
-		out.add("pane-"+e.id, views.Replace, views.PanePart(e.id, l.server.pane(ctx, e, l.handle.With(l.box), l.progress)))
+		out.add("pane-"+e.id, views.Replace, views.PanePart(e.id, l.server.workspace.pane(ctx, e, l.handle.With(l.box), l.progress)))
 	}
 }
 
 // farewell is what is left of a workspace when the sandbox is gone.
-func (s *Server) farewell(name string, out *parts) {
+func (s *workspaceHandlers) farewell(name string, out *parts) {
 	gone := views.State{Tone: "still", Icon: "state-stopped", Text: "Deleted", Bar: views.BarNone}
 	out.add("ws-state", views.Replace, views.WorkspaceState(gone, views.Rest{}))
 	out.add("ws-acts", views.Fill, templ.NopComponent)

@@ -32,18 +32,18 @@ var deeds = map[string]string{
 func done(path, deed string) string { return path + "?done=" + deed }
 
 // pageAccount is one's own account.
-func (s *Server) pageAccount(_ context.Context, r *request) (templ.Component, error) {
+func (s *accountHandlers) pageAccount(_ context.Context, r *request) (templ.Component, error) {
 	return s.accountForm(r, views.Account{Done: deeds[r.query("done")]}), nil
 }
 
-func (s *Server) accountForm(r *request, a views.Account) templ.Component {
+func (s *accountHandlers) accountForm(r *request, a views.Account) templ.Component {
 	a.Frame, a.Version = s.frame(r, "Account", "settings"), s.cfg.Version.Version
 	a.Frame.Here = settingsPath
 	return views.AccountPage(a)
 }
 
 // submitPassword changes one's own password. Every session ends with it; this browser gets a new one.
-func (s *Server) submitPassword(ctx context.Context, r *request) (string, error) {
+func (s *accountHandlers) submitPassword(ctx context.Context, r *request) (string, error) {
 	name, next := r.who.User.Name, r.form("new")
 	if err := s.cfg.Accounts.ChangePassword(ctx, r.who.User.ID, r.form("old"), next); err != nil {
 		return "", err
@@ -57,7 +57,7 @@ func (s *Server) submitPassword(ctx context.Context, r *request) (string, error)
 	return done(settingsPath, "password"), nil
 }
 
-func (s *Server) againPassword(_ context.Context, r *request, err error) (templ.Component, error) {
+func (s *accountHandlers) againPassword(_ context.Context, r *request, err error) (templ.Component, error) {
 	var a views.Account
 	switch text := fault.Message(err); fault.FieldOf(err) {
 	case "old":
@@ -71,11 +71,11 @@ func (s *Server) againPassword(_ context.Context, r *request, err error) (templ.
 }
 
 // pageTokens lists one's own API tokens.
-func (s *Server) pageTokens(ctx context.Context, r *request) (templ.Component, error) {
+func (s *accountHandlers) pageTokens(ctx context.Context, r *request) (templ.Component, error) {
 	return s.tokensForm(ctx, r, views.Tokens{Done: deeds[r.query("done")]})
 }
 
-func (s *Server) tokensForm(ctx context.Context, r *request, v views.Tokens) (templ.Component, error) {
+func (s *accountHandlers) tokensForm(ctx context.Context, r *request, v views.Tokens) (templ.Component, error) {
 	tokens, err := s.cfg.Accounts.Tokens(ctx, r.who.User.ID)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (s *Server) tokensForm(ctx context.Context, r *request, v views.Tokens) (te
 const mostChoices = 1000
 
 // ownNames are the sandboxes that one may limit a token to, sorted.
-func (s *Server) ownNames(ctx context.Context, r *request) ([]string, error) {
+func (s *accountHandlers) ownNames(ctx context.Context, r *request) ([]string, error) {
 	f := sandbox.Filter{Limit: mostChoices}
 	if !r.isAdmin() {
 		f.Owner = r.who.User.ID
@@ -118,7 +118,7 @@ func (s *Server) ownNames(ctx context.Context, r *request) ([]string, error) {
 }
 
 // submitToken makes a token and shows its secret on the very page: it is kept nowhere and cannot be shown again.
-func (s *Server) submitToken(ctx context.Context, r *request) (string, error) {
+func (s *accountHandlers) submitToken(ctx context.Context, r *request) (string, error) {
 	ask, err := readToken(r)
 	if err != nil {
 		return "", err
@@ -153,14 +153,14 @@ func readToken(r *request) (auth.NewToken, error) {
 	return ask, nil
 }
 
-func (s *Server) againToken(ctx context.Context, r *request, err error) (templ.Component, error) {
+func (s *accountHandlers) againToken(ctx context.Context, r *request, err error) (templ.Component, error) {
 	var v views.Tokens
 	v.Fault = r.fill(map[string]*views.Field{"name": &v.Name, "sandbox": &v.Sandbox, "days": &v.Days}, err)
 	return s.tokensForm(ctx, r, v)
 }
 
 // submitRevoke revokes one of one's own tokens.
-func (s *Server) submitRevoke(ctx context.Context, r *request) (string, error) {
+func (s *accountHandlers) submitRevoke(ctx context.Context, r *request) (string, error) {
 	if err := s.cfg.Accounts.RevokeToken(ctx, r.who.User.ID, r.param("id")); err != nil {
 		return "", err
 	}

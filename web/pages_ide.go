@@ -24,7 +24,7 @@ const ideWait = time.Second
 func ideURL(name string) string { return sandboxURL(name) + "/vscode" }
 
 // ideHead is what the workspace's head says of VS Code. It wakes and begins nothing.
-func (s *Server) ideHead(ctx context.Context, h access.Handle) views.IDE {
+func (s *ideHandlers) ideHead(ctx context.Context, h access.Handle) views.IDE {
 	ctx, cancel := context.WithTimeout(ctx, ideWait)
 	defer cancel()
 	st, err := s.cfg.IDE.Status(ctx, h)
@@ -64,11 +64,11 @@ func ideStand(box sandbox.Sandbox, st ide.Status) views.IDEStand {
 }
 
 // pageIDE shows what VS Code is and how it stands, and switches it; a script gets it as a sheet.
-func (s *Server) pageIDE(ctx context.Context, r *request) (templ.Component, error) {
+func (s *ideHandlers) pageIDE(ctx context.Context, r *request) (templ.Component, error) {
 	return s.ideForm(ctx, r, "")
 }
 
-func (s *Server) ideForm(ctx context.Context, r *request, problem string) (templ.Component, error) {
+func (s *ideHandlers) ideForm(ctx context.Context, r *request, problem string) (templ.Component, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (s *Server) ideForm(ctx context.Context, r *request, problem string) (templ
 }
 
 // partIDE is how VS Code stands, for the sheet that asks for it again and again.
-func (s *Server) partIDE(ctx context.Context, r *request) (templ.Component, error) {
+func (s *ideHandlers) partIDE(ctx context.Context, r *request) (templ.Component, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (s *Server) partIDE(ctx context.Context, r *request) (templ.Component, erro
 }
 
 // submitIDE switches VS Code on or off, and shows the sheet again. The page's live connection brings the link to it.
-func (s *Server) submitIDE(ctx context.Context, r *request) (string, error) {
+func (s *ideHandlers) submitIDE(ctx context.Context, r *request) (string, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return "", err
@@ -119,6 +119,6 @@ func (s *Server) submitIDE(ctx context.Context, r *request) (string, error) {
 	return ideURL(box.Name), err
 }
 
-func (s *Server) againIDE(ctx context.Context, r *request, cause error) (templ.Component, error) {
+func (s *ideHandlers) againIDE(ctx context.Context, r *request, cause error) (templ.Component, error) {
 	return s.ideForm(ctx, r, fault.Message(cause))
 }

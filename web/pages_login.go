@@ -14,7 +14,7 @@ import (
 const setupPath = "/setup"
 
 // pageLogin asks for name and password; before the set-up is done it says how to do that.
-func (s *Server) pageLogin(ctx context.Context, r *request) (templ.Component, error) {
+func (s *accountHandlers) pageLogin(ctx context.Context, r *request) (templ.Component, error) {
 	_, needed, err := s.cfg.Accounts.SetupCode(ctx)
 	if err != nil {
 		return nil, err
@@ -29,14 +29,14 @@ func (s *Server) pageLogin(ctx context.Context, r *request) (templ.Component, er
 	return s.loginForm(r, l), nil
 }
 
-func (s *Server) loginForm(r *request, l views.Login) templ.Component {
+func (s *accountHandlers) loginForm(r *request, l views.Login) templ.Component {
 	l.Frame = s.frame(r, "Sign in", "")
 	r.head.Set("Content-Security-Policy", s.loginPolicy(l.Next))
 	return views.LoginPage(l)
 }
 
 // submitLogin opens a browser session and leads to where the person wanted to go.
-func (s *Server) submitLogin(ctx context.Context, r *request) (string, error) {
+func (s *accountHandlers) submitLogin(ctx context.Context, r *request) (string, error) {
 	secret, _, err := s.cfg.Accounts.Login(ctx, r.from, r.field("name"), r.form("password"))
 	if err != nil {
 		return "", err
@@ -45,12 +45,12 @@ func (s *Server) submitLogin(ctx context.Context, r *request) (string, error) {
 	return r.back("/"), nil
 }
 
-func (s *Server) againLogin(_ context.Context, r *request, err error) (templ.Component, error) {
+func (s *accountHandlers) againLogin(_ context.Context, r *request, err error) (templ.Component, error) {
 	return s.loginForm(r, views.Login{Name: r.form("name"), Next: localPath(r.form("next")), Fault: fault.Message(err)}), nil
 }
 
 // submitLogout ends the browser session, and with it those on the sandboxes' hosts.
-func (s *Server) submitLogout(ctx context.Context, r *request) (string, error) {
+func (s *accountHandlers) submitLogout(ctx context.Context, r *request) (string, error) {
 	if r.secret != "" {
 		if err := s.cfg.Accounts.Logout(ctx, r.secret); err != nil && !fault.Is(err, fault.Unauthenticated) {
 			return "", err
@@ -61,11 +61,11 @@ func (s *Server) submitLogout(ctx context.Context, r *request) (string, error) {
 }
 
 // pageSetup is the one-time link of the first run.
-func (s *Server) pageSetup(ctx context.Context, r *request) (templ.Component, error) {
+func (s *accountHandlers) pageSetup(ctx context.Context, r *request) (templ.Component, error) {
 	return s.setupForm(ctx, r, views.Setup{Code: r.query("code"), Name: views.Field{Value: "admin"}})
 }
 
-func (s *Server) setupForm(ctx context.Context, r *request, v views.Setup) (templ.Component, error) {
+func (s *accountHandlers) setupForm(ctx context.Context, r *request, v views.Setup) (templ.Component, error) {
 	_, needed, err := s.cfg.Accounts.SetupCode(ctx)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (s *Server) setupForm(ctx context.Context, r *request, v views.Setup) (temp
 }
 
 // submitSetup makes the admin and signs in.
-func (s *Server) submitSetup(ctx context.Context, r *request) (string, error) {
+func (s *accountHandlers) submitSetup(ctx context.Context, r *request) (string, error) {
 	name, password := r.field("name"), r.form("password")
 	_, err := s.cfg.Accounts.Setup(ctx, r.form("code"), name, password)
 	if fault.Is(err, fault.Forbidden) { // the form says it best: the link is old, or mistyped
@@ -93,7 +93,7 @@ func (s *Server) submitSetup(ctx context.Context, r *request) (string, error) {
 	return "/", nil
 }
 
-func (s *Server) againSetup(ctx context.Context, r *request, err error) (templ.Component, error) {
+func (s *accountHandlers) againSetup(ctx context.Context, r *request, err error) (templ.Component, error) {
 	v := views.Setup{Code: r.form("code")}
 	fields := map[string]*views.Field{"name": &v.Name, "password": &v.Password}
 	v.Fault = r.fill(fields, err)
@@ -102,7 +102,7 @@ func (s *Server) againSetup(ctx context.Context, r *request, err error) (templ.C
 }
 
 // submitTheme keeps the choice of colours in a cookie.
-func (s *Server) submitTheme(_ context.Context, r *request) (string, error) {
+func (s *accountHandlers) submitTheme(_ context.Context, r *request) (string, error) {
 	r.setCookie(&http.Cookie{
 		Name: themeCookie, Value: themeOf(r.form("theme")), Path: "/", MaxAge: themeAge,
 		Secure: s.secure(), HttpOnly: true, SameSite: http.SameSiteLaxMode,

@@ -17,7 +17,7 @@ import (
 )
 
 // cards are the templates to create from: those that are not broken.
-func (s *Server) cards() []views.Card {
+func (s *sandboxHandlers) cards() []views.Card {
 	var cards []views.Card
 	for _, e := range s.cfg.Templates.List() {
 		if e.Problem != nil {
@@ -43,11 +43,11 @@ func coresText(n float64) string {
 }
 
 // pageNew shows the form; a script gets it as a sheet.
-func (s *Server) pageNew(_ context.Context, r *request) (templ.Component, error) {
+func (s *sandboxHandlers) pageNew(_ context.Context, r *request) (templ.Component, error) {
 	return s.newForm(r, views.New{}), nil
 }
 
-func (s *Server) newForm(r *request, n views.New) templ.Component {
+func (s *sandboxHandlers) newForm(r *request, n views.New) templ.Component {
 	n.Cards, n.Example = s.cards(), "quiet-otter"
 	if n.Rest.Freeze.ID == "" {
 		n.Rest = newChoices()
@@ -66,7 +66,7 @@ func newChoices() views.RestChoices {
 }
 
 // submitNew makes a sandbox and leads to its page, which shows how it comes along.
-func (s *Server) submitNew(ctx context.Context, r *request) (string, error) {
+func (s *sandboxHandlers) submitNew(ctx context.Context, r *request) (string, error) {
 	ask, err := readNew(r)
 	if err != nil {
 		return "", err
@@ -87,12 +87,12 @@ const resendTime = 10 * time.Second
 
 // justMade says whether a create that found what it asks for has found its own: one that is new, or still to be made
 // in the place of one that is being deleted.
-func (s *Server) justMade(box sandbox.Sandbox) bool {
+func (s *sandboxHandlers) justMade(box sandbox.Sandbox) bool {
 	return box.State == sandbox.Deleting || s.cfg.Now().Sub(box.Created) <= resendTime
 }
 
 // nameTaken says beside the name that there is one of it already, as far as the person may know of that; else cause.
-func (s *Server) nameTaken(ctx context.Context, r *request, name string, cause error) error {
+func (s *sandboxHandlers) nameTaken(ctx context.Context, r *request, name string, cause error) error {
 	taken := &fault.Error{Kind: fault.Conflict, Field: "name", Message: "There is one of this name already: open it, or choose another name."}
 	if _, err := s.resolve(ctx, r.who, name); err != nil {
 		taken.Message, taken.Err = fault.Message(cause), cause
@@ -171,7 +171,7 @@ func readEnv(text string) (map[string]string, error) {
 }
 
 // againNew shows the form with what was entered and what is wrong with it.
-func (s *Server) againNew(ctx context.Context, r *request, err error) (templ.Component, error) {
+func (s *sandboxHandlers) againNew(ctx context.Context, r *request, err error) (templ.Component, error) {
 	n := views.New{Open: true, Rest: newChoices()}
 	fields := map[string]*views.Field{
 		"label": &n.Label, "name": &n.Name, "cpus": &n.Size.CPUs, "memory": &n.Size.Memory, "pids": &n.Size.Pids,

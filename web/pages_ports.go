@@ -45,7 +45,7 @@ type listening struct {
 }
 
 // whatListens asks what listens in a sandbox. It wakes nothing.
-func (s *Server) whatListens(ctx context.Context, h access.Handle) listening {
+func (s *portHandlers) whatListens(ctx context.Context, h access.Handle) listening {
 	if h.Sandbox().State != sandbox.Running {
 		return listening{}
 	}
@@ -60,22 +60,22 @@ func (s *Server) whatListens(ctx context.Context, h access.Handle) listening {
 }
 
 // ports is the menu of a sandbox's ports.
-func (s *Server) ports(ctx context.Context, h access.Handle, l listening) views.Ports {
+func (s *portHandlers) ports(ctx context.Context, h access.Handle, l listening) views.Ports {
 	box := h.Sandbox()
-	v := views.Ports{IDE: s.ideHead(ctx, h), Pattern: s.portsTemplate(box.Name), Here: sandboxURL(box.Name), List: s.portList(box, l)}
-	v.Pages = s.doors(box, catalog.Template{}) // without the template's ports, which are in the list
+	v := views.Ports{IDE: s.ide.ideHead(ctx, h), Pattern: s.sandboxes.portsTemplate(box.Name), Here: sandboxURL(box.Name), List: s.portList(box, l)}
+	v.Pages = s.workspace.doors(box, catalog.Template{}) // without the template's ports, which are in the list
 	return v
 }
 
 // portList is what listens in a sandbox together with what is declared to, and with what is open to others.
-func (s *Server) portList(box sandbox.Sandbox, l listening) views.PortList {
+func (s *portHandlers) portList(box sandbox.Sandbox, l listening) views.PortList {
 	ports := map[int]views.Port{}
 	at := func(number int, change func(p *views.Port)) {
 		p := ports[number]
 		change(&p)
 		ports[number] = p
 	}
-	for _, p := range s.templateOf(box.Spec).Ports {
+	for _, p := range s.workspace.templateOf(box.Spec).Ports {
 		at(p.Number, func(v *views.Port) { v.Title = p.Title })
 	}
 	for _, d := range s.cfg.Sandboxes.Services(box) {
@@ -121,12 +121,12 @@ func (r *request) portOf() (int, error) {
 }
 
 // pagePort shows who may use a port, and lets that be changed; a script gets it as a sheet.
-func (s *Server) pagePort(ctx context.Context, r *request) (templ.Component, error) {
+func (s *portHandlers) pagePort(ctx context.Context, r *request) (templ.Component, error) {
 	return s.portForm(ctx, r, views.PortSheet{})
 }
 
 // portsBehind draws anew what the page behind a sheet shows of ports: the workspace's menu, or the list beside the services.
-func (s *Server) portsBehind(ctx context.Context, r *request, h access.Handle) templ.Component {
+func (s *portHandlers) portsBehind(ctx context.Context, r *request, h access.Handle) templ.Component {
 	box := h.Sandbox()
 	behind, err := url.Parse(r.http.Header.Get("HX-Current-URL"))
 	if err != nil {
@@ -135,14 +135,14 @@ func (s *Server) portsBehind(ctx context.Context, r *request, h access.Handle) t
 	switch {
 	case behind.Path == servicesURL(box.Name):
 		return views.Part("ports", views.Replace, views.PortsPart(s.portList(box, s.whatListens(ctx, h))))
-	case behind.Path == sandboxURL(box.Name) && len(s.doors(box, catalog.Template{})) > 0: // the menu stands beside the doors
+	case behind.Path == sandboxURL(box.Name) && len(s.workspace.doors(box, catalog.Template{})) > 0: // the menu stands beside the doors
 		return views.Part("ws-ports", views.Replace, views.PortMenu(s.ports(ctx, h, s.whatListens(ctx, h))))
 	}
 	return templ.NopComponent
 }
 
 // portForm is the sheet with what v has to say.
-func (s *Server) portForm(ctx context.Context, r *request, v views.PortSheet) (templ.Component, error) {
+func (s *portHandlers) portForm(ctx context.Context, r *request, v views.PortSheet) (templ.Component, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func (s *Server) portForm(ctx context.Context, r *request, v views.PortSheet) (t
 }
 
 // portRule is who may use a port.
-func (s *Server) portRule(box sandbox.Sandbox, number int) visibility.Port {
+func (s *portHandlers) portRule(box sandbox.Sandbox, number int) visibility.Port {
 	for _, p := range s.cfg.Ports.List(box.ID) {
 		if p.Number == number {
 			return p
@@ -181,7 +181,7 @@ func (s *Server) portRule(box sandbox.Sandbox, number int) visibility.Port {
 
 // changePort lets act change something about the port that the path names, and shows the sheet with what it says of it. Without
 // scripts it leads to the sheet's page.
-func (s *Server) changePort(ctx context.Context, r *request, act func(box sandbox.Sandbox, number int) (views.PortSheet, error)) (string, error) {
+func (s *portHandlers) changePort(ctx context.Context, r *request, act func(box sandbox.Sandbox, number int) (views.PortSheet, error)) (string, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return "", err
@@ -200,7 +200,7 @@ func (s *Server) changePort(ctx context.Context, r *request, act func(box sandbo
 }
 
 // submitPort makes a port private, shared or public.
-func (s *Server) submitPort(ctx context.Context, r *request) (string, error) {
+func (s *portHandlers) submitPort(ctx context.Context, r *request) (string, error) {
 	return s.changePort(ctx, r, func(box sandbox.Sandbox, number int) (views.PortSheet, error) {
 		choice := sandbox.Visibility(r.field("visibility"))
 		if err := s.cfg.Ports.Set(ctx, box, number, choice); err != nil {
@@ -211,7 +211,7 @@ func (s *Server) submitPort(ctx context.Context, r *request) (string, error) {
 }
 
 // submitShare makes a link to a port, which is shown once.
-func (s *Server) submitShare(ctx context.Context, r *request) (string, error) {
+func (s *portHandlers) submitShare(ctx context.Context, r *request) (string, error) {
 	return s.changePort(ctx, r, func(box sandbox.Sandbox, number int) (views.PortSheet, error) {
 		ttl, err := parseSpan(r.field("ttl"))
 		if err != nil {
@@ -227,7 +227,7 @@ func (s *Server) submitShare(ctx context.Context, r *request) (string, error) {
 }
 
 // submitRevokeShare ends a link to a port.
-func (s *Server) submitRevokeShare(ctx context.Context, r *request) (string, error) {
+func (s *portHandlers) submitRevokeShare(ctx context.Context, r *request) (string, error) {
 	return s.changePort(ctx, r, func(box sandbox.Sandbox, number int) (views.PortSheet, error) {
 		if err := s.cfg.Ports.Revoke(ctx, box, number, r.param("id")); err != nil {
 			return views.PortSheet{}, err
@@ -237,7 +237,7 @@ func (s *Server) submitRevokeShare(ctx context.Context, r *request) (string, err
 }
 
 // againPort shows the sheet again with what is wrong with what was entered.
-func (s *Server) againPort(ctx context.Context, r *request, cause error) (templ.Component, error) {
+func (s *portHandlers) againPort(ctx context.Context, r *request, cause error) (templ.Component, error) {
 	v := views.PortSheet{Choice: r.field("visibility"), Label: views.Field{Value: r.field("label")}, TTL: views.Field{Value: r.field("ttl")}}
 	message := fault.Message(cause)
 	switch fault.FieldOf(cause) {

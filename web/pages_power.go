@@ -13,7 +13,7 @@ import (
 )
 
 // submitPower starts, stops or restarts a sandbox and comes back to where the button was.
-func (s *Server) submitPower(act change) func(context.Context, *request) (string, error) {
+func (s *workspaceHandlers) submitPower(act change) func(context.Context, *request) (string, error) {
 	return func(ctx context.Context, r *request) (string, error) {
 		h, err := s.resolve(ctx, r.who, r.param("name"))
 		if err != nil {
@@ -28,7 +28,7 @@ func (s *Server) submitPower(act change) func(context.Context, *request) (string
 }
 
 // pageRename shows the form for the label; a script gets it as a sheet.
-func (s *Server) pageRename(ctx context.Context, r *request) (templ.Component, error) {
+func (s *workspaceHandlers) pageRename(ctx context.Context, r *request) (templ.Component, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (s *Server) pageRename(ctx context.Context, r *request) (templ.Component, e
 	return s.renameForm(r, box, views.Field{Value: box.Label}), nil
 }
 
-func (s *Server) renameForm(r *request, box sandbox.Sandbox, label views.Field) templ.Component {
+func (s *workspaceHandlers) renameForm(r *request, box sandbox.Sandbox, label views.Field) templ.Component {
 	v := views.Rename{Name: box.Name, Label: label, Next: r.origin(sandboxURL(box.Name))}
 	if r.byScript() {
 		return views.RenameSheet(v)
@@ -47,7 +47,7 @@ func (s *Server) renameForm(r *request, box sandbox.Sandbox, label views.Field) 
 }
 
 // submitRename changes the label.
-func (s *Server) submitRename(ctx context.Context, r *request) (string, error) {
+func (s *workspaceHandlers) submitRename(ctx context.Context, r *request) (string, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return "", err
@@ -59,7 +59,7 @@ func (s *Server) submitRename(ctx context.Context, r *request) (string, error) {
 	return r.back(sandboxURL(box.Name)), nil
 }
 
-func (s *Server) againRename(ctx context.Context, r *request, cause error) (templ.Component, error) {
+func (s *workspaceHandlers) againRename(ctx context.Context, r *request, cause error) (templ.Component, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (s *Server) againRename(ctx context.Context, r *request, cause error) (temp
 }
 
 // pageDelete asks before a sandbox goes; a script gets the question as a sheet.
-func (s *Server) pageDelete(ctx context.Context, r *request) (templ.Component, error) {
+func (s *workspaceHandlers) pageDelete(ctx context.Context, r *request) (templ.Component, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (s *Server) pageDelete(ctx context.Context, r *request) (templ.Component, e
 	return s.deleteForm(r, box, views.Field{}), nil
 }
 
-func (s *Server) deleteForm(r *request, box sandbox.Sandbox, typed views.Field) templ.Component {
+func (s *workspaceHandlers) deleteForm(r *request, box sandbox.Sandbox, typed views.Field) templ.Component {
 	title := box.Name
 	if box.Label != "" {
 		title = fmt.Sprintf("%s (%s)", box.Label, box.Name)
@@ -95,7 +95,7 @@ func (s *Server) deleteForm(r *request, box sandbox.Sandbox, typed views.Field) 
 }
 
 // lost says what goes with a sandbox.
-func (s *Server) lost(box sandbox.Sandbox) []string {
+func (s *workspaceHandlers) lost(box sandbox.Sandbox) []string {
 	lost := []string{"Its volume with everything in /home/agent and /workspace."}
 	if slices.Contains([]sandbox.State{sandbox.Running, sandbox.Frozen, sandbox.Starting}, box.State) {
 		lost = append(lost, "All its terminals, and every program that runs in them.")
@@ -104,7 +104,7 @@ func (s *Server) lost(box sandbox.Sandbox) []string {
 }
 
 // submitDelete deletes a sandbox whose name was typed.
-func (s *Server) submitDelete(ctx context.Context, r *request) (string, error) {
+func (s *workspaceHandlers) submitDelete(ctx context.Context, r *request) (string, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return "", err
@@ -119,7 +119,7 @@ func (s *Server) submitDelete(ctx context.Context, r *request) (string, error) {
 	return r.back("/"), nil
 }
 
-func (s *Server) againDelete(ctx context.Context, r *request, cause error) (templ.Component, error) {
+func (s *workspaceHandlers) againDelete(ctx context.Context, r *request, cause error) (templ.Component, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ var afters = []struct{ value, text string }{
 }
 
 // restMenu says what keeps a sandbox awake, for its page. Holds are asked for only when one is a reason.
-func (s *Server) restMenu(ctx context.Context, box sandbox.Sandbox) views.Rest {
+func (s *workspaceHandlers) restMenu(ctx context.Context, box sandbox.Sandbox) views.Rest {
 	o := s.outlook(box)
 	var holds []sandbox.Hold
 	for _, r := range o.Because {
@@ -38,7 +38,7 @@ func (s *Server) restMenu(ctx context.Context, box sandbox.Sandbox) views.Rest {
 }
 
 // pageRest shows when a sandbox rests and what is declared to keep it awake; a script gets it as a sheet.
-func (s *Server) pageRest(ctx context.Context, r *request) (templ.Component, error) {
+func (s *workspaceHandlers) pageRest(ctx context.Context, r *request) (templ.Component, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (s *Server) pageRest(ctx context.Context, r *request) (templ.Component, err
 	return s.restForm(ctx, r, box, views.RestForm{Choices: s.restChoices(box, box.Rest)})
 }
 
-func (s *Server) restForm(ctx context.Context, r *request, box sandbox.Sandbox, v views.RestForm) (templ.Component, error) {
+func (s *workspaceHandlers) restForm(ctx context.Context, r *request, box sandbox.Sandbox, v views.RestForm) (templ.Component, error) {
 	v.Name, v.Next = box.Name, r.origin(sandboxURL(box.Name))
 	v.Order = restOrder(s.cfg.Sandboxes.Resting(box).Rest)
 	holds, err := s.cfg.Holds.List(ctx, box)
@@ -72,7 +72,7 @@ func (s *Server) restForm(ctx context.Context, r *request, box sandbox.Sandbox, 
 }
 
 // restChoices are the two times to choose, with rest chosen. What box leaves open its template or the server says.
-func (s *Server) restChoices(box sandbox.Sandbox, rest catalog.Rest) views.RestChoices {
+func (s *workspaceHandlers) restChoices(box sandbox.Sandbox, rest catalog.Rest) views.RestChoices {
 	box.Rest = catalog.Rest{}
 	wider := s.cfg.Sandboxes.Resting(box)
 	freeze, stop := defaultText(wider.FreezeFrom, wider.FreezeAfter), defaultText(wider.StopFrom, wider.StopAfter)
@@ -155,7 +155,7 @@ func readRest(r *request) (rest catalog.Rest, err error) {
 }
 
 // submitRest sets a sandbox's own times.
-func (s *Server) submitRest(ctx context.Context, r *request) (string, error) {
+func (s *workspaceHandlers) submitRest(ctx context.Context, r *request) (string, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return "", err
@@ -172,7 +172,7 @@ func (s *Server) submitRest(ctx context.Context, r *request) (string, error) {
 	return r.back(sandboxURL(box.Name)), nil
 }
 
-func (s *Server) againRest(ctx context.Context, r *request, cause error) (templ.Component, error) {
+func (s *workspaceHandlers) againRest(ctx context.Context, r *request, cause error) (templ.Component, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func (r *request) refill(c *views.RestChoices, err error) string {
 }
 
 // submitRevokeHold ends a hold. In a sheet what is left of it shows again.
-func (s *Server) submitRevokeHold(ctx context.Context, r *request) (string, error) {
+func (s *workspaceHandlers) submitRevokeHold(ctx context.Context, r *request) (string, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return "", err

@@ -16,12 +16,12 @@ func (r *request) isAdmin() bool { return r.who.User.Role == auth.Admin }
 func (p *presenter) row(ctx context.Context, box sandbox.Sandbox, progress sandbox.Progress) views.Row {
 	s := p.server
 	now := s.cfg.Now()
-	t := s.templateOf(box.Spec)
+	t := s.workspace.templateOf(box.Spec)
 	row := views.Row{
 		ID: box.ID, Name: box.Name, Title: cmp.Or(box.Label, box.Name),
 		Kind: cmp.Or(t.Title, t.Name), Icon: t.Icon, Tint: tintOf(t),
-		State: s.state(box, progress), Made: timeOf(box.Created, now),
-		Doors: s.doors(box, t), Acts: p.acts(box),
+		State: s.workspace.state(box, progress), Made: timeOf(box.Created, now),
+		Doors: s.workspace.doors(box, t), Acts: p.acts(box),
 	}
 	if p.admin {
 		row.Owner = "–"

@@ -74,7 +74,7 @@ type listing struct {
 // chipStates are the states that can be picked, in order; "" is all.
 var chipStates = []sandbox.State{"", sandbox.Running, sandbox.Frozen, sandbox.Asleep, sandbox.Stopped, sandbox.Failed}
 
-func (s *Server) listing(ctx context.Context, r *request, q listQuery) (listing, error) {
+func (s *sandboxHandlers) listing(ctx context.Context, r *request, q listQuery) (listing, error) {
 	l := listing{query: q, filter: sandbox.Filter{
 		Query: q.text, State: q.state, Offset: q.page * pageRows, Limit: pageRows,
 	}}
@@ -90,7 +90,7 @@ func (s *Server) listing(ctx context.Context, r *request, q listQuery) (listing,
 }
 
 // listCounts counts what each chip would show.
-func (s *Server) listCounts(ctx context.Context, l listing) (map[sandbox.State]int, error) {
+func (s *sandboxHandlers) listCounts(ctx context.Context, l listing) (map[sandbox.State]int, error) {
 	counts := map[sandbox.State]int{l.query.state: l.total}
 	for _, state := range chipStates {
 		if _, known := counts[state]; known {
@@ -154,7 +154,7 @@ func (l listing) part(ctx context.Context, p *presenter) views.List {
 	if len(l.boxes) == 0 {
 		v.None = true
 		if l.query.all() && l.query.page == 0 {
-			v.None, v.Gallery = false, p.server.cards()
+			v.None, v.Gallery = false, p.server.sandboxes.cards()
 		}
 	}
 	if l.total <= pageRows {
@@ -172,13 +172,13 @@ func (l listing) part(ctx context.Context, p *presenter) views.List {
 }
 
 // pageSandboxes is the front page. A script that filters gets the list alone, with the chips out of band.
-func (s *Server) pageSandboxes(ctx context.Context, r *request) (templ.Component, error) {
+func (s *sandboxHandlers) pageSandboxes(ctx context.Context, r *request) (templ.Component, error) {
 	q := readListQuery(r)
 	l, err := s.listing(ctx, r, q)
 	if err != nil {
 		return nil, err
 	}
-	p := s.presenter(r, "list", q.url("/"))
+	p := s.workspace.presenter(r, "list", q.url("/"))
 	part := l.part(ctx, p)
 	if r.byScript() {
 		return templ.Join(views.ListPart(part), views.Part("chips", views.Replace, views.Chips(l.chips()))), nil

@@ -20,12 +20,12 @@ import (
 )
 
 // pageNewService shows the form for one more service; a script gets it as a sheet.
-func (s *Server) pageNewService(ctx context.Context, r *request) (templ.Component, error) {
+func (s *serviceHandlers) pageNewService(ctx context.Context, r *request) (templ.Component, error) {
 	return s.serviceForm(ctx, r, views.ServiceForm{ServiceFields: views.ServiceFields{Auto: true}})
 }
 
 // pageEditService shows the form of a service that there is.
-func (s *Server) pageEditService(ctx context.Context, r *request) (templ.Component, error) {
+func (s *serviceHandlers) pageEditService(ctx context.Context, r *request) (templ.Component, error) {
 	list, err := s.servicesOf(ctx, r)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (s *Server) pageEditService(ctx context.Context, r *request) (templ.Compone
 }
 
 // servicesOf are the services of the sandbox that the path names.
-func (s *Server) servicesOf(ctx context.Context, r *request) (services.List, error) {
+func (s *serviceHandlers) servicesOf(ctx context.Context, r *request) (services.List, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return services.List{}, err
@@ -46,7 +46,7 @@ func (s *Server) servicesOf(ctx context.Context, r *request) (services.List, err
 	return s.cfg.Services.List(ctx, h)
 }
 
-func (s *Server) serviceForm(ctx context.Context, r *request, v views.ServiceForm) (templ.Component, error) {
+func (s *serviceHandlers) serviceForm(ctx context.Context, r *request, v views.ServiceForm) (templ.Component, error) {
 	list, err := s.servicesOf(ctx, r)
 	if err != nil {
 		return nil, err
@@ -140,17 +140,17 @@ func withService(r *request, declared []catalog.Service, at int) ([]catalog.Serv
 }
 
 // submitNewService declares one more service.
-func (s *Server) submitNewService(ctx context.Context, r *request) (string, error) {
+func (s *serviceHandlers) submitNewService(ctx context.Context, r *request) (string, error) {
 	return s.keepService(ctx, r, "")
 }
 
 // submitEditService changes a service, its name too.
-func (s *Server) submitEditService(ctx context.Context, r *request) (string, error) {
+func (s *serviceHandlers) submitEditService(ctx context.Context, r *request) (string, error) {
 	return s.keepService(ctx, r, r.param("service"))
 }
 
 // keepService declares the posted service in the place of the one called was, or as the last.
-func (s *Server) keepService(ctx context.Context, r *request, was string) (string, error) {
+func (s *serviceHandlers) keepService(ctx context.Context, r *request, was string) (string, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return "", err
@@ -180,7 +180,7 @@ func (s *Server) keepService(ctx context.Context, r *request, was string) (strin
 }
 
 // againService shows the form again as it was filled in, with what is wrong beside its field.
-func (s *Server) againService(ctx context.Context, r *request, cause error) (templ.Component, error) {
+func (s *serviceHandlers) againService(ctx context.Context, r *request, cause error) (templ.Component, error) {
 	v := views.ServiceForm{Was: r.param("service"), ServiceFields: views.ServiceFields{
 		Name: views.Field{Value: r.form("name")}, Command: views.Field{Value: r.form("command")}, Port: views.Field{Value: r.form("port")},
 		Cwd: views.Field{Value: r.form("cwd")}, Env: views.Field{Value: r.form("env")}, Path: views.Field{Value: r.form("health_path")},
@@ -209,7 +209,7 @@ func eachOf(err error) []error {
 }
 
 // pageDeleteService asks before a service goes; a script gets the question as a sheet.
-func (s *Server) pageDeleteService(ctx context.Context, r *request) (templ.Component, error) {
+func (s *serviceHandlers) pageDeleteService(ctx context.Context, r *request) (templ.Component, error) {
 	list, err := s.servicesOf(ctx, r)
 	if err != nil {
 		return nil, err
@@ -234,7 +234,7 @@ func (s *Server) pageDeleteService(ctx context.Context, r *request) (templ.Compo
 }
 
 // submitDeleteService takes a service away.
-func (s *Server) submitDeleteService(ctx context.Context, r *request) (string, error) {
+func (s *serviceHandlers) submitDeleteService(ctx context.Context, r *request) (string, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return "", err

@@ -23,7 +23,7 @@ import (
 func servicesURL(name string) string { return sandboxURL(name) + "/services" }
 
 // pageServices shows what a sandbox runs by itself, and what listens in it. It wakes nothing.
-func (s *Server) pageServices(ctx context.Context, r *request) (templ.Component, error) {
+func (s *serviceHandlers) pageServices(ctx context.Context, r *request) (templ.Component, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (s *Server) pageServices(ctx context.Context, r *request) (templ.Component,
 	return s.servicesPage(ctx, r, h, "")
 }
 
-func (s *Server) servicesPage(ctx context.Context, r *request, h access.Handle, problem string) (templ.Component, error) {
+func (s *serviceHandlers) servicesPage(ctx context.Context, r *request, h access.Handle, problem string) (templ.Component, error) {
 	box := h.Sandbox()
 	list, err := s.cfg.Services.List(ctx, h)
 	if err != nil {
@@ -39,8 +39,8 @@ func (s *Server) servicesPage(ctx context.Context, r *request, h access.Handle, 
 	}
 	v := views.Services{
 		Frame: s.frame(r, "Services of "+boxTitle(box), "sandboxes"), Name: box.Name, Title: boxTitle(box),
-		State: s.state(box, s.cfg.Sandboxes.Progress(box.ID)), List: s.serviceList(ctx, box, list), Fault: problem,
-		Ports: s.portList(box, s.whatListens(ctx, h)),
+		State: s.workspace.state(box, s.cfg.Sandboxes.Progress(box.ID)), List: s.serviceList(ctx, box, list), Fault: problem,
+		Ports: s.ports.portList(box, s.ports.whatListens(ctx, h)),
 	}
 	v.Frame.Live.Topic = servicesURL(box.Name)
 	return views.ServicesPage(v), nil
@@ -55,8 +55,8 @@ func boxTitle(box sandbox.Sandbox) string {
 }
 
 // serviceList shows a sandbox's services.
-func (s *Server) serviceList(ctx context.Context, box sandbox.Sandbox, list services.List) views.ServiceList {
-	v := views.ServiceList{Name: box.Name, Own: list.Own, Bare: len(s.templateOf(box.Spec).Services) == 0}
+func (s *serviceHandlers) serviceList(ctx context.Context, box sandbox.Sandbox, list services.List) views.ServiceList {
+	v := views.ServiceList{Name: box.Name, Own: list.Own, Bare: len(s.workspace.templateOf(box.Spec).Services) == 0}
 	switch {
 	case box.State.Resting():
 		v.Rests = "The sandbox is at rest. Starting a service wakes it."
@@ -86,7 +86,7 @@ var healthLooks = map[wire.ServiceHealth]views.State{
 }
 
 // serviceView shows one service.
-func (s *Server) serviceView(ctx context.Context, box sandbox.Sandbox, one services.Status) views.Service {
+func (s *serviceHandlers) serviceView(ctx context.Context, box sandbox.Sandbox, one services.Status) views.Service {
 	url := servicesURL(box.Name) + "/" + one.Name
 	v := views.Service{
 		Name: one.Name, State: serviceLooks[one.State], Health: healthLooks[one.Health], Problem: one.Problem,
@@ -168,7 +168,7 @@ func quoteWord(w string) string {
 }
 
 // submitService starts, stops or restarts a service; that wakes the sandbox. The page's stream shows what comes of it.
-func (s *Server) submitService(do func(ctx context.Context, h access.Handle, service string) (services.Status, error)) func(context.Context, *request) (string, error) {
+func (s *serviceHandlers) submitService(do func(ctx context.Context, h access.Handle, service string) (services.Status, error)) func(context.Context, *request) (string, error) {
 	return func(ctx context.Context, r *request) (string, error) {
 		h, err := s.resolve(ctx, r.who, r.param("name"))
 		if err != nil {
@@ -183,7 +183,7 @@ func (s *Server) submitService(do func(ctx context.Context, h access.Handle, ser
 }
 
 // againServices shows the page of services with what went wrong.
-func (s *Server) againServices(ctx context.Context, r *request, cause error) (templ.Component, error) {
+func (s *serviceHandlers) againServices(ctx context.Context, r *request, cause error) (templ.Component, error) {
 	if r.byScript() {
 		return nil, cause // said over the page that is there
 	}
@@ -195,7 +195,7 @@ func (s *Server) againServices(ctx context.Context, r *request, cause error) (te
 }
 
 // submitResetServices gives a sandbox its template's services again.
-func (s *Server) submitResetServices(ctx context.Context, r *request) (string, error) {
+func (s *serviceHandlers) submitResetServices(ctx context.Context, r *request) (string, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return "", err
@@ -208,7 +208,7 @@ func (s *Server) submitResetServices(ctx context.Context, r *request) (string, e
 }
 
 // pageServiceLog shows the newest output of a service. It wakes nothing.
-func (s *Server) pageServiceLog(ctx context.Context, r *request) (templ.Component, error) {
+func (s *serviceHandlers) pageServiceLog(ctx context.Context, r *request) (templ.Component, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err

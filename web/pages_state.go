@@ -45,7 +45,7 @@ func stateOf(box sandbox.Sandbox, p sandbox.Progress, o idle.Outlook, now time.T
 }
 
 // outlook is what keeps a sandbox awake and when it is put to rest. It asks nothing of the sandbox.
-func (s *Server) outlook(box sandbox.Sandbox) idle.Outlook {
+func (s *workspaceHandlers) outlook(box sandbox.Sandbox) idle.Outlook {
 	if box.State != sandbox.Running && box.State != sandbox.Frozen {
 		return idle.Outlook{}
 	}
@@ -53,7 +53,7 @@ func (s *Server) outlook(box sandbox.Sandbox) idle.Outlook {
 }
 
 // state shows how a sandbox stands now.
-func (s *Server) state(box sandbox.Sandbox, p sandbox.Progress) views.State {
+func (s *workspaceHandlers) state(box sandbox.Sandbox, p sandbox.Progress) views.State {
 	return stateOf(box, p, s.outlook(box), s.cfg.Now())
 }
 
@@ -96,12 +96,12 @@ type presenter struct {
 	next   string // page to come back to after an action
 }
 
-func (s *Server) presenter(r *request, place, next string) *presenter {
-	return &presenter{server: s, names: s.owners(), admin: r.isAdmin(), place: place, next: next}
+func (s *workspaceHandlers) presenter(r *request, place, next string) *presenter {
+	return &presenter{server: s.Server, names: s.owners(), admin: r.isAdmin(), place: place, next: next}
 }
 
 // templateOf gives a sandbox's template, or what stands for one that is gone or for a plain image.
-func (s *Server) templateOf(spec sandbox.Spec) catalog.Template {
+func (s *workspaceHandlers) templateOf(spec sandbox.Spec) catalog.Template {
 	if spec.Template == "" {
 		return catalog.PlainImage(spec.Image)
 	}
@@ -116,7 +116,7 @@ func (s *Server) templateOf(spec sandbox.Spec) catalog.Template {
 func sandboxURL(name string) string { return "/sandboxes/" + name }
 
 // doors are the links into a sandbox that can be used now.
-func (s *Server) doors(box sandbox.Sandbox, t catalog.Template) []views.Link {
+func (s *workspaceHandlers) doors(box sandbox.Sandbox, t catalog.Template) []views.Link {
 	if box.State != sandbox.Running && !box.State.Resting() { // using one that rests wakes it
 		return nil
 	}
@@ -129,7 +129,7 @@ func (s *Server) doors(box sandbox.Sandbox, t catalog.Template) []views.Link {
 	return append(links, s.portLinks(box.Name, t)...)
 }
 
-func (s *Server) portLinks(name string, t catalog.Template) []views.Link {
+func (s *workspaceHandlers) portLinks(name string, t catalog.Template) []views.Link {
 	var links []views.Link
 	for _, p := range t.Ports {
 		url := s.cfg.Hosts.PortURL(name, p.Number)

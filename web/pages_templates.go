@@ -53,7 +53,7 @@ func imageState(st catalog.ImageStatus) views.State {
 	return look
 }
 
-func (s *Server) book(r *request, e catalog.Entry, st catalog.ImageStatus) views.Book {
+func (s *templateHandlers) book(r *request, e catalog.Entry, st catalog.ImageStatus) views.Book {
 	t := e.Template
 	b := views.Book{
 		Name: e.Name, Title: cmp.Or(t.Title, e.Name), Text: t.Description, Icon: cmp.Or(t.Icon, "box"), Tint: tintOf(t),
@@ -83,7 +83,7 @@ func problemView(p catalog.Problem) *views.Problem {
 }
 
 // pageTemplates is the gallery. The engine is asked after all images at the same time.
-func (s *Server) pageTemplates(ctx context.Context, r *request) (templ.Component, error) {
+func (s *templateHandlers) pageTemplates(ctx context.Context, r *request) (templ.Component, error) {
 	entries := s.cfg.Templates.List()
 	v := views.Templates{Frame: s.frame(r, "Templates", "templates"), Books: make([]views.Book, len(entries))}
 	v.Frame.Live.Topic = "/templates"
@@ -101,7 +101,7 @@ func (s *Server) pageTemplates(ctx context.Context, r *request) (templ.Component
 	return views.TemplatesPage(v), nil
 }
 
-func (s *Server) imageStatus(ctx context.Context, e catalog.Entry) catalog.ImageStatus {
+func (s *templateHandlers) imageStatus(ctx context.Context, e catalog.Entry) catalog.ImageStatus {
 	if e.Problem != nil {
 		return catalog.ImageStatus{State: catalog.ImageFailed, Problem: "The template is broken."}
 	}
@@ -109,7 +109,7 @@ func (s *Server) imageStatus(ctx context.Context, e catalog.Entry) catalog.Image
 }
 
 // pageTemplate is the page of one template, with the log of its last build.
-func (s *Server) pageTemplate(ctx context.Context, r *request) (templ.Component, error) {
+func (s *templateHandlers) pageTemplate(ctx context.Context, r *request) (templ.Component, error) {
 	e, err := s.entry(r.param("name"))
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (s *Server) pageTemplate(ctx context.Context, r *request) (templ.Component,
 	v := views.Template{
 		Frame: s.frame(r, cmp.Or(e.Template.Title, e.Name), "templates"),
 		Book:  s.book(r, e, s.imageStatus(ctx, e)),
-		Log:   s.buildLog(e.Name), Readme: views.Prose(e.Readme), Details: templateDetails(e.Template),
+		Log:   s.workspace.buildLog(e.Name), Readme: views.Prose(e.Readme), Details: templateDetails(e.Template),
 	}
 	ready, err := s.poolReady(ctx)
 	if err != nil {
@@ -183,7 +183,7 @@ func profileText(t catalog.Template) string {
 }
 
 // submitBuild starts building a template's image, whether or not one is there.
-func (s *Server) submitBuild(_ context.Context, r *request) (string, error) {
+func (s *templateHandlers) submitBuild(_ context.Context, r *request) (string, error) {
 	e, err := s.entry(r.param("name"))
 	if err != nil {
 		return "", err

@@ -13,11 +13,11 @@ import (
 )
 
 // pageUsers lists all people.
-func (s *Server) pageUsers(ctx context.Context, r *request) (templ.Component, error) {
+func (s *accountHandlers) pageUsers(ctx context.Context, r *request) (templ.Component, error) {
 	return s.usersForm(ctx, r, views.Users{Done: deeds[r.query("done")]})
 }
 
-func (s *Server) usersForm(ctx context.Context, r *request, v views.Users) (templ.Component, error) {
+func (s *accountHandlers) usersForm(ctx context.Context, r *request, v views.Users) (templ.Component, error) {
 	users, err := s.cfg.Accounts.Users(ctx)
 	if err != nil {
 		return nil, err
@@ -48,14 +48,14 @@ func sandboxCount(n int) string {
 }
 
 // submitUser adds a person.
-func (s *Server) submitUser(ctx context.Context, r *request) (string, error) {
+func (s *accountHandlers) submitUser(ctx context.Context, r *request) (string, error) {
 	_, err := s.cfg.Accounts.CreateUser(ctx, auth.NewUser{
 		Name: r.field("name"), Role: auth.Role(r.field("role")), Password: r.form("password"),
 	})
 	return done(usersPath, "added"), err
 }
 
-func (s *Server) againUser(ctx context.Context, r *request, err error) (templ.Component, error) {
+func (s *accountHandlers) againUser(ctx context.Context, r *request, err error) (templ.Component, error) {
 	var v views.Users
 	v.Fault = r.fill(map[string]*views.Field{"name": &v.Name, "password": &v.Password, "role": &v.Role}, err)
 	v.Password.Value = "" // never back to the page
@@ -63,7 +63,7 @@ func (s *Server) againUser(ctx context.Context, r *request, err error) (templ.Co
 }
 
 // submitRole makes a person an admin or a member.
-func (s *Server) submitRole(ctx context.Context, r *request) (string, error) {
+func (s *accountHandlers) submitRole(ctx context.Context, r *request) (string, error) {
 	if err := r.notSelf(); err != nil {
 		return "", err
 	}
@@ -71,7 +71,7 @@ func (s *Server) submitRole(ctx context.Context, r *request) (string, error) {
 }
 
 // submitDisabled keeps a person out, or lets them in again.
-func (s *Server) submitDisabled(ctx context.Context, r *request) (string, error) {
+func (s *accountHandlers) submitDisabled(ctx context.Context, r *request) (string, error) {
 	if err := r.notSelf(); err != nil {
 		return "", err
 	}
@@ -86,16 +86,16 @@ func (r *request) notSelf() error {
 	return nil
 }
 
-func (s *Server) againUsers(ctx context.Context, r *request, err error) (templ.Component, error) {
+func (s *accountHandlers) againUsers(ctx context.Context, r *request, err error) (templ.Component, error) {
 	return s.usersForm(ctx, r, views.Users{Fault: fault.Message(err)})
 }
 
 // pageDeleteUser asks before an account goes; a script gets the question as a sheet.
-func (s *Server) pageDeleteUser(ctx context.Context, r *request) (templ.Component, error) {
+func (s *accountHandlers) pageDeleteUser(ctx context.Context, r *request) (templ.Component, error) {
 	return s.deleteUserForm(ctx, r, views.Field{})
 }
 
-func (s *Server) deleteUserForm(ctx context.Context, r *request, typed views.Field) (templ.Component, error) {
+func (s *accountHandlers) deleteUserForm(ctx context.Context, r *request, typed views.Field) (templ.Component, error) {
 	u, err := s.cfg.Accounts.User(ctx, r.param("id"))
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (s *Server) deleteUserForm(ctx context.Context, r *request, typed views.Fie
 }
 
 // submitDeleteUser deletes an account whose name was typed.
-func (s *Server) submitDeleteUser(ctx context.Context, r *request) (string, error) {
+func (s *accountHandlers) submitDeleteUser(ctx context.Context, r *request) (string, error) {
 	if err := r.notSelf(); err != nil {
 		return "", err
 	}
@@ -125,6 +125,6 @@ func (s *Server) submitDeleteUser(ctx context.Context, r *request) (string, erro
 	return done(usersPath, "deleted"), s.cfg.Accounts.DeleteUser(ctx, u.ID)
 }
 
-func (s *Server) againDeleteUser(ctx context.Context, r *request, err error) (templ.Component, error) {
+func (s *accountHandlers) againDeleteUser(ctx context.Context, r *request, err error) (templ.Component, error) {
 	return s.deleteUserForm(ctx, r, views.Field{Value: r.form("confirm"), Fault: fault.Message(err)})
 }

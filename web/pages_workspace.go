@@ -33,7 +33,7 @@ const workspacePolicy = "default-src 'self'; style-src 'self' 'unsafe-inline'; i
 	"connect-src 'self'; object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 
 // pageWorkspace is the page of one sandbox. It starts nothing and wakes nothing.
-func (s *Server) pageWorkspace(ctx context.Context, r *request) (templ.Component, error) {
+func (s *workspaceHandlers) pageWorkspace(ctx context.Context, r *request) (templ.Component, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (s *Server) pageWorkspace(ctx context.Context, r *request) (templ.Component
 	arranged, preferences := s.layout(ctx, r.who)
 	w := views.Workspace{
 		Frame: s.frame(r, row.Title, "sandboxes"), Row: row, Rest: s.restMenu(ctx, box),
-		Ports: s.ports(ctx, h, s.whatListens(ctx, h)), Slots: s.slots(ctx, arranged, h, progress), Files: filesPlace(box), Preferences: preferences,
+		Ports: s.ports.ports(ctx, h, s.ports.whatListens(ctx, h)), Slots: s.slots(ctx, arranged, h, progress), Files: filesPlace(box), Preferences: preferences,
 	}
 	w.Frame.Live = views.Live{
 		Topic: sandboxURL(box.Name) + "?id=" + url.QueryEscape(box.ID),
@@ -65,7 +65,7 @@ func boxPrint(box sandbox.Sandbox) string {
 }
 
 // tabNames are the terminals that are open, the first one always.
-func (s *Server) tabNames(ctx context.Context, h access.Handle) []string {
+func (s *workspaceHandlers) tabNames(ctx context.Context, h access.Handle) []string {
 	ctx, cancel := context.WithTimeout(ctx, tabsWait)
 	defer cancel()
 	names := []string{firstTab}
@@ -83,7 +83,7 @@ func (s *Server) tabNames(ctx context.Context, h access.Handle) []string {
 }
 
 // still is the panel of a sandbox that does not run: why, and what to do.
-func (s *Server) still(box sandbox.Sandbox) views.Still {
+func (s *workspaceHandlers) still(box sandbox.Sandbox) views.Still {
 	url := sandboxURL(box.Name)
 	v := views.Still{State: s.state(box, sandbox.Progress{}), Next: url}
 	start := views.Action{Icon: "play", URL: url + "/start", Post: true, Primary: true}
@@ -115,7 +115,7 @@ func (s *Server) still(box sandbox.Sandbox) views.Still {
 }
 
 // buildLog is the end of the log of a template's last build, or "".
-func (s *Server) buildLog(template string) string {
+func (s *workspaceHandlers) buildLog(template string) string {
 	if template == "" {
 		return ""
 	}
@@ -127,7 +127,7 @@ func (s *Server) buildLog(template string) string {
 }
 
 // work is the panel of an operation under way.
-func (s *Server) work(box sandbox.Sandbox, p sandbox.Progress) views.Work {
+func (s *workspaceHandlers) work(box sandbox.Sandbox, p sandbox.Progress) views.Work {
 	w := views.Work{Detail: p.Detail, Text: "It goes on when you leave this page."}
 	switch box.State {
 	case sandbox.Stopping:
@@ -169,7 +169,7 @@ func phases(present sandbox.Progress, order ...sandbox.Phase) []views.Phase {
 }
 
 // apiTabs tells the workspace's script which terminals are open.
-func (s *Server) apiTabs(ctx context.Context, r *request, _ none) (reply, error) {
+func (s *workspaceHandlers) apiTabs(ctx context.Context, r *request, _ none) (reply, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
@@ -186,7 +186,7 @@ func (s *Server) apiTabs(ctx context.Context, r *request, _ none) (reply, error)
 	for _, t := range tabs {
 		shapes = append(shapes, tabShape{Name: t.Name, Title: t.Title, Viewers: t.Viewers, Folder: t.Folder})
 	}
-	return reply{body: map[string]any{"terminals": shapes, "labels": s.tabLabels(ctx, box)}}, nil
+	return reply{body: map[string]any{"terminals": shapes, "labels": s.commands.tabLabels(ctx, box)}}, nil
 }
 
 // tabShape is a terminal as the workspace's script sees it. Title comes from the sandbox.
@@ -199,7 +199,7 @@ type tabShape struct {
 
 // terminalText is all that a terminal has shown, as text with its colours, for the script that searches it. It wakes
 // nothing.
-func (s *Server) terminalText(c echo.Context) error {
+func (s *workspaceHandlers) terminalText(c echo.Context) error {
 	r := requestOf(c)
 	ctx, cancel := context.WithTimeout(r.http.Context(), handlerTime)
 	defer cancel()
@@ -220,7 +220,7 @@ func (s *Server) terminalText(c echo.Context) error {
 }
 
 // submitCloseTab ends one terminal and what runs in it.
-func (s *Server) submitCloseTab(ctx context.Context, r *request) (string, error) {
+func (s *workspaceHandlers) submitCloseTab(ctx context.Context, r *request) (string, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return "", err

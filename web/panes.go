@@ -18,20 +18,20 @@ type paneEntry struct {
 	title string
 	icon  string
 	share int // of the width, in thousandths, unless the person has chosen otherwise
-	show  func(s *Server, ctx context.Context, h access.Handle, p sandbox.Progress) views.Pane
+	show  func(s *workspaceHandlers, ctx context.Context, h access.Handle, p sandbox.Progress) views.Pane
 }
 
 // workspacePanes are the workspace's panes from left to right.
 var workspacePanes = []paneEntry{
-	{"files", "Files", "folder", 450, (*Server).filesPane},
-	{"terminal", "Terminal", "terminal", 550, (*Server).terminalPane},
+	{"files", "Files", "folder", 450, (*workspaceHandlers).filesPane},
+	{"terminal", "Terminal", "terminal", 550, (*workspaceHandlers).terminalPane},
 }
 
 // mainPane is what a phone shows first.
 const mainPane = "terminal"
 
 // slots are the panes with their places, as the person has arranged them.
-func (s *Server) slots(ctx context.Context, l layout, h access.Handle, p sandbox.Progress) []views.Slot {
+func (s *workspaceHandlers) slots(ctx context.Context, l layout, h access.Handle, p sandbox.Progress) []views.Slot {
 	slots := make([]views.Slot, 0, len(s.panes))
 	none := !slices.ContainsFunc(s.panes, func(e paneEntry) bool { return !l.place(e).Hidden }) // then all
 	seen := false
@@ -54,19 +54,19 @@ func (s *Server) slots(ctx context.Context, l layout, h access.Handle, p sandbox
 }
 
 // pane is what one of them shows now.
-func (s *Server) pane(ctx context.Context, e paneEntry, h access.Handle, p sandbox.Progress) views.Pane {
+func (s *workspaceHandlers) pane(ctx context.Context, e paneEntry, h access.Handle, p sandbox.Progress) views.Pane {
 	pane := e.show(s, ctx, h, p)
 	pane.Label, pane.State = e.title, string(h.Sandbox().State)
 	return pane
 }
 
 // terminalPane is what the terminal's pane shows for a sandbox as it stands.
-func (s *Server) terminalPane(ctx context.Context, h access.Handle, p sandbox.Progress) views.Pane {
+func (s *workspaceHandlers) terminalPane(ctx context.Context, h access.Handle, p sandbox.Progress) views.Pane {
 	box := h.Sandbox()
 	switch {
 	case box.State == sandbox.Running:
 		return views.Pane{Kind: "terminals", Terminals: views.Terminals{
-			Path: sandboxURL(box.Name) + "/terminals/", Names: s.tabNames(ctx, h), Labels: labelsText(s.tabLabels(ctx, box)),
+			Path: sandboxURL(box.Name) + "/terminals/", Names: s.tabNames(ctx, h), Labels: labelsText(s.commands.tabLabels(ctx, box)),
 		}}
 	case still(box.State):
 		return views.Pane{Kind: string(box.State), Still: s.still(box)}
@@ -75,7 +75,7 @@ func (s *Server) terminalPane(ctx context.Context, h access.Handle, p sandbox.Pr
 }
 
 // filesPane is what the files' pane shows. What is under way shows in the terminal's.
-func (s *Server) filesPane(_ context.Context, h access.Handle, p sandbox.Progress) views.Pane {
+func (s *workspaceHandlers) filesPane(_ context.Context, h access.Handle, p sandbox.Progress) views.Pane {
 	box := h.Sandbox()
 	if box.State == sandbox.Running {
 		return views.Pane{Kind: "files", Files: filesPlace(box)}

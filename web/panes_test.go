@@ -121,7 +121,7 @@ func TestPanes_OneMoreJoinsByOneEntry(t *testing.T) {
 		t.Fatalf("there is something for a pane that there is not: %s", places(page))
 	}
 	s.server.panes = append(s.server.panes, paneEntry{id: "notes", title: "Notes", icon: "book", share: 300,
-		show: func(_ *Server, _ context.Context, h access.Handle, _ sandbox.Progress) views.Pane {
+		show: func(_ *workspaceHandlers, _ context.Context, h access.Handle, _ sandbox.Progress) views.Pane {
 			return views.Pane{Kind: "notes", Still: views.Still{Title: "Notes of " + h.Name()}}
 		}})
 	s.putJSON("ada", "/preferences/workspace", `{"panes":{"terminal":{"hidden":true}},"front":"notes"}`).is(http.StatusNoContent)

@@ -64,42 +64,42 @@ func (s *Server) routes() []route {
 
 func (s *Server) processRoutes() []route {
 	return []route{
-		{get, "/healthz", public, api(s.apiHealth)},
-		{get, "/readyz", public, api(s.apiReady)},
+		{get, "/healthz", public, api(s.live.apiHealth)},
+		{get, "/readyz", public, api(s.live.apiReady)},
 		{get, apiPrefix + "/openapi.json", public, api(s.apiDocument)},
-		{get, apiPrefix + "/version", token, api(s.apiVersion)},
-		{get, apiPrefix + "/events", token, s.watch(s.apiEvents)},
+		{get, apiPrefix + "/version", token, api(s.live.apiVersion)},
+		{get, apiPrefix + "/events", token, s.live.watch(s.live.apiEvents)},
 	}
 }
 
 func (s *Server) accountRoutes() []route {
 	return []route{
-		{get, apiPrefix + "/users/me", token, api(s.apiMe)},
-		{get, apiPrefix + "/tokens", tokenWide, api(s.apiTokens)},
-		{post, apiPrefix + "/tokens", tokenWide, api(s.apiCreateToken)},
-		{del, apiPrefix + "/tokens/:id", tokenWide, api(s.apiRevokeToken)},
+		{get, apiPrefix + "/users/me", token, api(s.accounts.apiMe)},
+		{get, apiPrefix + "/tokens", tokenWide, api(s.accounts.apiTokens)},
+		{post, apiPrefix + "/tokens", tokenWide, api(s.accounts.apiCreateToken)},
+		{del, apiPrefix + "/tokens/:id", tokenWide, api(s.accounts.apiRevokeToken)},
 	}
 }
 
 func (s *Server) sandboxRoutes() []route {
 	boxes := s.cfg.Sandboxes
 	return []route{
-		{get, apiPrefix + "/sandboxes", token, api(s.apiListSandboxes)},
-		{post, apiPrefix + "/sandboxes", tokenWide, apiLong(s.apiCreateSandbox)},
-		{get, apiPrefix + "/sandboxes/:name", token, api(s.apiSandbox)},
-		{patch, apiPrefix + "/sandboxes/:name", token, api(s.apiChangeSandbox)},
-		{del, apiPrefix + "/sandboxes/:name", token, apiLong(s.apiDeleteSandbox)},
-		{post, apiPrefix + "/sandboxes/:name/start", token, apiLong(s.power(boxes.Start, "ready", sandbox.Running))},
-		{post, apiPrefix + "/sandboxes/:name/stop", token, apiLong(s.power(boxes.Stop, "stopped", sandbox.Stopped))},
-		{post, apiPrefix + "/sandboxes/:name/restart", token, apiLong(s.power(boxes.Restart, "ready", sandbox.Running))},
-		{post, apiPrefix + "/sandboxes/:name/sleep", token, apiLong(s.apiSleep)},
-		{get, apiPrefix + "/sandboxes/:name/holds", token, api(s.apiHolds)},
-		{post, apiPrefix + "/sandboxes/:name/holds", token, api(s.apiPlaceHold)},
-		{put, apiPrefix + "/sandboxes/:name/holds/:id", token, api(s.apiRenewHold)},
-		{del, apiPrefix + "/sandboxes/:name/holds/:id", token, api(s.apiRevokeHold)},
-		{get, apiPrefix + "/sandboxes/:name" + filesPart + `\:watch`, token, s.watch(s.apiWatchFiles)},
-		{post, apiPrefix + "/sandboxes/:name/exec", token, apiLong(s.apiExec)},
-		{get, apiPrefix + "/sandboxes/:name/exec", token, s.longSocket(s.apiExecSocket)},
+		{get, apiPrefix + "/sandboxes", token, api(s.sandboxes.apiListSandboxes)},
+		{post, apiPrefix + "/sandboxes", tokenWide, apiLong(s.sandboxes.apiCreateSandbox)},
+		{get, apiPrefix + "/sandboxes/:name", token, api(s.sandboxes.apiSandbox)},
+		{patch, apiPrefix + "/sandboxes/:name", token, api(s.sandboxes.apiChangeSandbox)},
+		{del, apiPrefix + "/sandboxes/:name", token, apiLong(s.sandboxes.apiDeleteSandbox)},
+		{post, apiPrefix + "/sandboxes/:name/start", token, apiLong(s.sandboxes.power(boxes.Start, "ready", sandbox.Running))},
+		{post, apiPrefix + "/sandboxes/:name/stop", token, apiLong(s.sandboxes.power(boxes.Stop, "stopped", sandbox.Stopped))},
+		{post, apiPrefix + "/sandboxes/:name/restart", token, apiLong(s.sandboxes.power(boxes.Restart, "ready", sandbox.Running))},
+		{post, apiPrefix + "/sandboxes/:name/sleep", token, apiLong(s.sandboxes.apiSleep)},
+		{get, apiPrefix + "/sandboxes/:name/holds", token, api(s.sandboxes.apiHolds)},
+		{post, apiPrefix + "/sandboxes/:name/holds", token, api(s.sandboxes.apiPlaceHold)},
+		{put, apiPrefix + "/sandboxes/:name/holds/:id", token, api(s.sandboxes.apiRenewHold)},
+		{del, apiPrefix + "/sandboxes/:name/holds/:id", token, api(s.sandboxes.apiRevokeHold)},
+		{get, apiPrefix + "/sandboxes/:name" + filesPart + `\:watch`, token, s.live.watch(s.files.apiWatchFiles)},
+		{post, apiPrefix + "/sandboxes/:name/exec", token, apiLong(s.commands.apiExec)},
+		{get, apiPrefix + "/sandboxes/:name/exec", token, s.live.longSocket(s.commands.apiExecSocket)},
 	}
 }
 
@@ -107,26 +107,26 @@ func (s *Server) sandboxRoutes() []route {
 func (s *Server) fileRoutes(prefix string, who admission) []route {
 	base := prefix + "/sandboxes/:name" + filesPart
 	return []route{
-		{get, base, who, s.onFiles(s.apiFile)},
-		{put, base, who, s.onFiles(s.apiPutFile)},
-		{del, base, who, s.onFiles(s.apiDeleteFiles)},
-		{post, base + `\:mkdir`, who, filesCall(s, s.apiMakeFolder)},
-		{post, base + `\:move`, who, filesCall(s, s.apiMoveFiles)},
-		{post, base + `\:copy`, who, filesCall(s, s.apiCopyFiles)},
-		{post, base + `\:chmod`, who, filesCall(s, s.apiChangeMode)},
-		{post, base + `\:search`, who, filesCall(s, s.apiSearchFiles)},
-		{get, base + `\:trash`, who, s.onFiles(s.apiTrash)},
-		{del, base + `\:trash`, who, s.onFiles(s.apiEmptyTrash)},
-		{post, base + `\:restore`, who, filesCall(s, s.apiRestoreFiles)},
+		{get, base, who, s.files.onFiles(s.files.apiFile)},
+		{put, base, who, s.files.onFiles(s.files.apiPutFile)},
+		{del, base, who, s.files.onFiles(s.files.apiDeleteFiles)},
+		{post, base + `\:mkdir`, who, filesCall(s.files, s.files.apiMakeFolder)},
+		{post, base + `\:move`, who, filesCall(s.files, s.files.apiMoveFiles)},
+		{post, base + `\:copy`, who, filesCall(s.files, s.files.apiCopyFiles)},
+		{post, base + `\:chmod`, who, filesCall(s.files, s.files.apiChangeMode)},
+		{post, base + `\:search`, who, filesCall(s.files, s.files.apiSearchFiles)},
+		{get, base + `\:trash`, who, s.files.onFiles(s.files.apiTrash)},
+		{del, base + `\:trash`, who, s.files.onFiles(s.files.apiEmptyTrash)},
+		{post, base + `\:restore`, who, filesCall(s.files, s.files.apiRestoreFiles)},
 	}
 }
 
 // doorRoutes are for programs that bring their own protocol.
 func (s *Server) doorRoutes() []route {
 	return []route{
-		{get, apiPrefix + "/ssh/host-key", token, api(s.apiHostKey)},
-		{get, apiPrefix + "/sandboxes/:name/ssh", token, s.longSocket(s.apiSSH)},
-		{get, apiPrefix + "/sandboxes/:name/ports/:port/tunnel", token, s.longSocket(s.apiTunnel)},
+		{get, apiPrefix + "/ssh/host-key", token, api(s.commands.apiHostKey)},
+		{get, apiPrefix + "/sandboxes/:name/ssh", token, s.live.longSocket(s.commands.apiSSH)},
+		{get, apiPrefix + "/sandboxes/:name/ports/:port/tunnel", token, s.live.longSocket(s.commands.apiTunnel)},
 	}
 }
 
@@ -135,25 +135,25 @@ func (s *Server) insidePages() []route {
 	services, port := "/sandboxes/:name/services", "/sandboxes/:name/ports/:port"
 	do := s.cfg.Services
 	return []route{
-		{get, services, signedIn, page(s.pageServices)},
-		{post, services, signedIn, form(s.submitNewService, s.againService)},
-		{post, "/sandboxes/:name/services-reset", signedIn, form(s.submitResetServices, s.againServices)},
-		{get, services + "/new", signedIn, page(s.pageNewService)},
-		{post, services + "/:service", signedIn, form(s.submitEditService, s.againService)},
-		{get, services + "/:service/edit", signedIn, page(s.pageEditService)},
-		{get, services + "/:service/delete", signedIn, page(s.pageDeleteService)},
-		{post, services + "/:service/delete", signedIn, form(s.submitDeleteService, s.againServices)},
-		{post, services + "/:service/start", signedIn, form(s.submitService(do.Start), s.againServices)},
-		{post, services + "/:service/stop", signedIn, form(s.submitService(do.Stop), s.againServices)},
-		{post, services + "/:service/restart", signedIn, form(s.submitService(do.Restart), s.againServices)},
-		{get, services + "/:service/log", signedIn, page(s.pageServiceLog)},
-		{get, "/sandboxes/:name/vscode", signedIn, page(s.pageIDE)},
-		{post, "/sandboxes/:name/vscode", signedIn, form(s.submitIDE, s.againIDE)},
-		{get, "/sandboxes/:name/vscode/stand", signedIn, page(s.partIDE)},
-		{get, port, signedIn, page(s.pagePort)},
-		{post, port, signedIn, form(s.submitPort, s.againPort)},
-		{post, port + "/share", signedIn, form(s.submitShare, s.againPort)},
-		{post, port + "/shares/:id/revoke", signedIn, form(s.submitRevokeShare, s.againPort)},
+		{get, services, signedIn, page(s.services.pageServices)},
+		{post, services, signedIn, form(s.services.submitNewService, s.services.againService)},
+		{post, "/sandboxes/:name/services-reset", signedIn, form(s.services.submitResetServices, s.services.againServices)},
+		{get, services + "/new", signedIn, page(s.services.pageNewService)},
+		{post, services + "/:service", signedIn, form(s.services.submitEditService, s.services.againService)},
+		{get, services + "/:service/edit", signedIn, page(s.services.pageEditService)},
+		{get, services + "/:service/delete", signedIn, page(s.services.pageDeleteService)},
+		{post, services + "/:service/delete", signedIn, form(s.services.submitDeleteService, s.services.againServices)},
+		{post, services + "/:service/start", signedIn, form(s.services.submitService(do.Start), s.services.againServices)},
+		{post, services + "/:service/stop", signedIn, form(s.services.submitService(do.Stop), s.services.againServices)},
+		{post, services + "/:service/restart", signedIn, form(s.services.submitService(do.Restart), s.services.againServices)},
+		{get, services + "/:service/log", signedIn, page(s.services.pageServiceLog)},
+		{get, "/sandboxes/:name/vscode", signedIn, page(s.ide.pageIDE)},
+		{post, "/sandboxes/:name/vscode", signedIn, form(s.ide.submitIDE, s.ide.againIDE)},
+		{get, "/sandboxes/:name/vscode/stand", signedIn, page(s.ide.partIDE)},
+		{get, port, signedIn, page(s.ports.pagePort)},
+		{post, port, signedIn, form(s.ports.submitPort, s.ports.againPort)},
+		{post, port + "/share", signedIn, form(s.ports.submitShare, s.ports.againPort)},
+		{post, port + "/shares/:id/revoke", signedIn, form(s.ports.submitRevokeShare, s.ports.againPort)},
 	}
 }
 
@@ -162,16 +162,16 @@ func (s *Server) serviceRoutes(prefix string, who admission) []route {
 	base := prefix + "/sandboxes/:name/services"
 	do := s.cfg.Services
 	return []route{
-		{get, base, who, api(s.apiServices)},
-		{put, base, who, api(s.apiPutServices)},
-		{del, base, who, api(s.apiResetServices)},
-		{get, base + "/:service", who, api(s.apiService)},
-		{put, base + "/:service", who, api(s.apiPutService)},
-		{del, base + "/:service", who, api(s.apiDeleteService)},
-		{post, base + "/:service/start", who, apiLong(s.switchService(do.Start))},
-		{post, base + "/:service/stop", who, apiLong(s.switchService(do.Stop))},
-		{post, base + "/:service/restart", who, apiLong(s.switchService(do.Restart))},
-		{get, base + "/:service/log", who, apiLong(s.apiServiceLog)},
+		{get, base, who, api(s.services.apiServices)},
+		{put, base, who, api(s.services.apiPutServices)},
+		{del, base, who, api(s.services.apiResetServices)},
+		{get, base + "/:service", who, api(s.services.apiService)},
+		{put, base + "/:service", who, api(s.services.apiPutService)},
+		{del, base + "/:service", who, api(s.services.apiDeleteService)},
+		{post, base + "/:service/start", who, apiLong(s.services.switchService(do.Start))},
+		{post, base + "/:service/stop", who, apiLong(s.services.switchService(do.Stop))},
+		{post, base + "/:service/restart", who, apiLong(s.services.switchService(do.Restart))},
+		{get, base + "/:service/log", who, apiLong(s.services.apiServiceLog)},
 	}
 }
 
@@ -179,10 +179,10 @@ func (s *Server) serviceRoutes(prefix string, who admission) []route {
 func (s *Server) portRoutes(prefix string, who admission) []route {
 	base := prefix + "/sandboxes/:name/ports"
 	return []route{
-		{get, base, who, api(s.apiPorts)},
-		{put, base + "/:port", who, api(s.apiSetVisibility)},
-		{post, base + "/:port/shares", who, api(s.apiShare)},
-		{del, base + "/:port/shares/:id", who, api(s.apiRevokeShare)},
+		{get, base, who, api(s.ports.apiPorts)},
+		{put, base + "/:port", who, api(s.ports.apiSetVisibility)},
+		{post, base + "/:port/shares", who, api(s.ports.apiShare)},
+		{del, base + "/:port/shares/:id", who, api(s.ports.apiRevokeShare)},
 	}
 }
 
@@ -190,82 +190,82 @@ func (s *Server) portRoutes(prefix string, who admission) []route {
 func (s *Server) ideRoutes(prefix string, who admission) []route {
 	base := prefix + "/sandboxes/:name/ide"
 	return []route{
-		{get, base, who, api(s.apiIDE)},
-		{put, base, who, api(s.apiSetIDE)},
+		{get, base, who, api(s.ide.apiIDE)},
+		{put, base, who, api(s.ide.apiSetIDE)},
 	}
 }
 
 func (s *Server) templateRoutes() []route {
 	return []route{
-		{get, apiPrefix + "/templates", token, api(s.apiTemplates)},
-		{get, apiPrefix + "/templates/:name", token, api(s.apiTemplate)},
-		{post, apiPrefix + "/templates/:name/build", tokenAdmin, api(s.apiBuildTemplate)},
-		{get, apiPrefix + "/templates/:name/build", token, apiLong(s.apiBuildLog)},
+		{get, apiPrefix + "/templates", token, api(s.templates.apiTemplates)},
+		{get, apiPrefix + "/templates/:name", token, api(s.templates.apiTemplate)},
+		{post, apiPrefix + "/templates/:name/build", tokenAdmin, api(s.templates.apiBuildTemplate)},
+		{get, apiPrefix + "/templates/:name/build", token, apiLong(s.templates.apiBuildLog)},
 	}
 }
 
 func (s *Server) entryPages() []route {
 	return []route{
 		{get, static.Prefix + "*", public, echo.WrapHandler(s.cfg.Assets)},
-		{get, setupPath, public, page(s.pageSetup)},
-		{post, setupPath, public, form(s.submitSetup, s.againSetup)},
-		{get, loginPath, public, page(s.pageLogin)},
-		{post, loginPath, public, form(s.submitLogin, s.againLogin)},
-		{post, "/logout", visitor, form(s.submitLogout, nil)},
-		{get, handoverPath, signedIn, s.handover},
-		{post, "/theme", public, form(s.submitTheme, nil)},
-		{put, "/preferences/workspace", scripted, api(s.apiSetLayout)},
-		{get, "/live", scripted, explained(otherPerson, s.socket(s.openLive))},
+		{get, setupPath, public, page(s.accounts.pageSetup)},
+		{post, setupPath, public, form(s.accounts.submitSetup, s.accounts.againSetup)},
+		{get, loginPath, public, page(s.accounts.pageLogin)},
+		{post, loginPath, public, form(s.accounts.submitLogin, s.accounts.againLogin)},
+		{post, "/logout", visitor, form(s.accounts.submitLogout, nil)},
+		{get, handoverPath, signedIn, s.accounts.handover},
+		{post, "/theme", public, form(s.accounts.submitTheme, nil)},
+		{put, "/preferences/workspace", scripted, api(s.workspace.apiSetLayout)},
+		{get, "/live", scripted, explained(otherPerson, s.live.socket(s.live.openLive))},
 	}
 }
 
 func (s *Server) sandboxPages() []route {
 	boxes := s.cfg.Sandboxes
 	return []route{
-		{get, "/", signedIn, page(s.pageSandboxes)},
-		{get, "/new", signedIn, page(s.pageNew)},
-		{post, "/sandboxes", signedIn, form(s.submitNew, s.againNew)},
-		{get, "/sandboxes/:name", signedIn, page(s.pageWorkspace)},
-		{post, "/sandboxes/:name/start", signedIn, form(s.submitPower(boxes.Start), nil)},
-		{post, "/sandboxes/:name/stop", signedIn, form(s.submitPower(boxes.Stop), nil)},
-		{post, "/sandboxes/:name/restart", signedIn, form(s.submitPower(boxes.Restart), nil)},
-		{post, "/sandboxes/:name/sleep", signedIn, form(s.submitPower(s.rest(false)), nil)},
-		{get, "/sandboxes/:name/rest", signedIn, page(s.pageRest)},
-		{post, "/sandboxes/:name/rest", signedIn, form(s.submitRest, s.againRest)},
-		{post, "/sandboxes/:name/holds/:id/revoke", signedIn, form(s.submitRevokeHold, nil)},
-		{get, "/sandboxes/:name/rename", signedIn, page(s.pageRename)},
-		{post, "/sandboxes/:name/rename", signedIn, form(s.submitRename, s.againRename)},
-		{get, "/sandboxes/:name/delete", signedIn, page(s.pageDelete)},
-		{post, "/sandboxes/:name/delete", signedIn, form(s.submitDelete, s.againDelete)},
-		{get, "/sandboxes/:name/terminals", signedIn, api(s.apiTabs)},
-		{get, "/sandboxes/:name/terminals/:tab/ws", signedIn, explained(s.noTerminal, s.socket(s.openTerminal, terminal.Subprotocol))},
-		{get, "/sandboxes/:name/terminals/:tab/text", scripted, s.terminalText},
-		{put, "/sandboxes/:name/terminals/:tab/name", scripted, api(s.apiNameTab)},
-		{post, "/sandboxes/:name/terminals/:tab/close", signedIn, form(s.submitCloseTab, nil)},
+		{get, "/", signedIn, page(s.sandboxes.pageSandboxes)},
+		{get, "/new", signedIn, page(s.sandboxes.pageNew)},
+		{post, "/sandboxes", signedIn, form(s.sandboxes.submitNew, s.sandboxes.againNew)},
+		{get, "/sandboxes/:name", signedIn, page(s.workspace.pageWorkspace)},
+		{post, "/sandboxes/:name/start", signedIn, form(s.workspace.submitPower(boxes.Start), nil)},
+		{post, "/sandboxes/:name/stop", signedIn, form(s.workspace.submitPower(boxes.Stop), nil)},
+		{post, "/sandboxes/:name/restart", signedIn, form(s.workspace.submitPower(boxes.Restart), nil)},
+		{post, "/sandboxes/:name/sleep", signedIn, form(s.workspace.submitPower(s.sandboxes.rest(false)), nil)},
+		{get, "/sandboxes/:name/rest", signedIn, page(s.workspace.pageRest)},
+		{post, "/sandboxes/:name/rest", signedIn, form(s.workspace.submitRest, s.workspace.againRest)},
+		{post, "/sandboxes/:name/holds/:id/revoke", signedIn, form(s.workspace.submitRevokeHold, nil)},
+		{get, "/sandboxes/:name/rename", signedIn, page(s.workspace.pageRename)},
+		{post, "/sandboxes/:name/rename", signedIn, form(s.workspace.submitRename, s.workspace.againRename)},
+		{get, "/sandboxes/:name/delete", signedIn, page(s.workspace.pageDelete)},
+		{post, "/sandboxes/:name/delete", signedIn, form(s.workspace.submitDelete, s.workspace.againDelete)},
+		{get, "/sandboxes/:name/terminals", signedIn, api(s.workspace.apiTabs)},
+		{get, "/sandboxes/:name/terminals/:tab/ws", signedIn, explained(s.commands.noTerminal, s.live.socket(s.commands.openTerminal, terminal.Subprotocol))},
+		{get, "/sandboxes/:name/terminals/:tab/text", scripted, s.workspace.terminalText},
+		{put, "/sandboxes/:name/terminals/:tab/name", scripted, api(s.commands.apiNameTab)},
+		{post, "/sandboxes/:name/terminals/:tab/close", signedIn, form(s.workspace.submitCloseTab, nil)},
 	}
 }
 
 func (s *Server) templatePages() []route {
 	return []route{
-		{get, "/templates", signedIn, page(s.pageTemplates)},
-		{get, "/templates/:name", signedIn, page(s.pageTemplate)},
-		{post, "/templates/:name/build", adminOnly, form(s.submitBuild, nil)},
+		{get, "/templates", signedIn, page(s.templates.pageTemplates)},
+		{get, "/templates/:name", signedIn, page(s.templates.pageTemplate)},
+		{post, "/templates/:name/build", adminOnly, form(s.templates.submitBuild, nil)},
 	}
 }
 
 func (s *Server) settingsPages() []route {
 	return []route{
-		{get, settingsPath, signedIn, page(s.pageAccount)},
-		{post, settingsPath + "/password", signedIn, form(s.submitPassword, s.againPassword)},
-		{get, tokensPath, signedIn, page(s.pageTokens)},
-		{post, tokensPath, signedIn, form(s.submitToken, s.againToken)},
-		{post, tokensPath + "/:id/revoke", signedIn, form(s.submitRevoke, nil)},
-		{get, usersPath, adminOnly, page(s.pageUsers)},
-		{post, usersPath, adminOnly, form(s.submitUser, s.againUser)},
-		{post, usersPath + "/:id/role", adminOnly, form(s.submitRole, s.againUsers)},
-		{post, usersPath + "/:id/disabled", adminOnly, form(s.submitDisabled, s.againUsers)},
-		{get, usersPath + "/:id/delete", adminOnly, page(s.pageDeleteUser)},
-		{post, usersPath + "/:id/delete", adminOnly, form(s.submitDeleteUser, s.againDeleteUser)},
+		{get, settingsPath, signedIn, page(s.accounts.pageAccount)},
+		{post, settingsPath + "/password", signedIn, form(s.accounts.submitPassword, s.accounts.againPassword)},
+		{get, tokensPath, signedIn, page(s.accounts.pageTokens)},
+		{post, tokensPath, signedIn, form(s.accounts.submitToken, s.accounts.againToken)},
+		{post, tokensPath + "/:id/revoke", signedIn, form(s.accounts.submitRevoke, nil)},
+		{get, usersPath, adminOnly, page(s.accounts.pageUsers)},
+		{post, usersPath, adminOnly, form(s.accounts.submitUser, s.accounts.againUser)},
+		{post, usersPath + "/:id/role", adminOnly, form(s.accounts.submitRole, s.accounts.againUsers)},
+		{post, usersPath + "/:id/disabled", adminOnly, form(s.accounts.submitDisabled, s.accounts.againUsers)},
+		{get, usersPath + "/:id/delete", adminOnly, page(s.accounts.pageDeleteUser)},
+		{post, usersPath + "/:id/delete", adminOnly, form(s.accounts.submitDeleteUser, s.accounts.againDeleteUser)},
 	}
 }
 
@@ -273,12 +273,12 @@ func (s *Server) settingsPages() []route {
 // in which something changes, and logs.
 func (s *Server) liveTopics() []topic {
 	return []topic{
-		{"/sandboxes", s.live(s.openLiveList)},
-		{"/sandboxes/:name", s.live(s.openLiveWorkspace)},
-		{"/sandboxes/:name/files", s.openFolders},
-		{"/sandboxes/:name/services", s.live(s.openLiveServices)},
-		{"/sandboxes/:name/services/:service/log", s.openLog},
-		{"/templates", s.live(s.openLiveTemplates)},
-		{"/templates/:name", s.live(s.openLiveTemplate)},
+		{"/sandboxes", s.live.live(s.sandboxes.openLiveList)},
+		{"/sandboxes/:name", s.live.live(s.workspace.openLiveWorkspace)},
+		{"/sandboxes/:name/files", s.files.openFolders},
+		{"/sandboxes/:name/services", s.live.live(s.services.openLiveServices)},
+		{"/sandboxes/:name/services/:service/log", s.services.openLog},
+		{"/templates", s.live.live(s.templates.openLiveTemplates)},
+		{"/templates/:name", s.live.live(s.templates.openLiveTemplate)},
 	}
 }

@@ -85,6 +85,7 @@ type Server struct {
 	reasons time.Duration // between two looks at what keeps the sandboxes of a page awake
 	alarm   alarm
 	panes   []paneEntry // of the workspace, from left to right
+	handlers
 }
 
 // New builds the server and its routes. It does no I/O.
@@ -98,6 +99,7 @@ func New(cfg Config) *Server {
 		reasons: reasonsEvery, alarm: alarm{grace: cfg.Now().Add(alarmGrace)},
 		panes: workspacePanes, streams: counter{most: maxStreams}, follows: counter{most: maxFollowed},
 	}
+	s.handlers = newHandlers(s)
 	if err := s.cross.AddTrustedOrigin(cfg.Hosts.DashboardURL()); err != nil {
 		s.log.Error("trust the dashboard's own origin", "err", err) // then only Host counts
 	}

@@ -28,16 +28,16 @@ type talk func(ctx context.Context, conn *websocket.Conn) error
 // socket adapts a websocket. begin does everything that can fail and gives the conversation to hold once the
 // connection is upgraded, and release, which is called at the very end. Pings are sent meanwhile; talk must read, so
 // that pongs are seen. subprotocols are those that the conversation speaks, if it has any.
-func (s *Server) socket(begin func(ctx context.Context, r *request) (t talk, release func(), err error), subprotocols ...string) echo.HandlerFunc {
+func (s *liveHandlers) socket(begin func(ctx context.Context, r *request) (t talk, release func(), err error), subprotocols ...string) echo.HandlerFunc {
 	return s.upgrading(begin, writeLimit, subprotocols...)
 }
 
 // longSocket is socket for what may be held up for long by a client that takes nothing: until patience is over.
-func (s *Server) longSocket(begin func(ctx context.Context, r *request) (t talk, release func(), err error)) echo.HandlerFunc {
+func (s *liveHandlers) longSocket(begin func(ctx context.Context, r *request) (t talk, release func(), err error)) echo.HandlerFunc {
 	return s.upgrading(begin, patience)
 }
 
-func (s *Server) upgrading(
+func (s *liveHandlers) upgrading(
 	begin func(ctx context.Context, r *request) (t talk, release func(), err error), limit time.Duration, subprotocols ...string,
 ) echo.HandlerFunc {
 	upgrader := websocket.Upgrader{
@@ -62,7 +62,7 @@ func (s *Server) upgrading(
 }
 
 // converse holds a conversation; limit is how long a ping may take to send.
-func (s *Server) converse(ctx context.Context, end func(), conn *websocket.Conn, limit time.Duration, t talk) error {
+func (s *liveHandlers) converse(ctx context.Context, end func(), conn *websocket.Conn, limit time.Duration, t talk) error {
 	defer conn.Close()
 	conn.SetReadLimit(maxMessage)
 	_ = conn.SetReadDeadline(time.Now().Add(pongLimit)) // fails only on a closed connection, which reading finds
@@ -113,7 +113,7 @@ func explained(why func(ctx context.Context, r *request) error, socket echo.Hand
 var errNoUpgrade = &statusError{http.StatusUpgradeRequired, "upgrade_required", "This address speaks websocket only."}
 
 // checkSocket refuses what is no websocket, and websockets that a page of another origin opens.
-func (s *Server) checkSocket(r *request) error {
+func (s *liveHandlers) checkSocket(r *request) error {
 	if !websocket.IsWebSocketUpgrade(r.http) {
 		return errNoUpgrade
 	}
@@ -121,7 +121,7 @@ func (s *Server) checkSocket(r *request) error {
 }
 
 // checkOrigin lets pages of the dashboard's own origin in, and programs, which have a token and send no Origin.
-func (s *Server) checkOrigin(r *request) error {
+func (s *liveHandlers) checkOrigin(r *request) error {
 	origin, ours := r.http.Header.Get("Origin"), s.cfg.Hosts.DashboardURL()
 	scheme, _, _ := strings.Cut(ours, "://")
 	if origin == "" && r.who.Token != "" || origin == ours || origin == scheme+"://"+r.http.Host {

@@ -121,7 +121,7 @@ type pump func(ctx context.Context, out events) error
 // watch adapts a stream of server-sent events for programs. begin does everything that can fail and gives
 // what then writes; release is called at the very end. ctx ends when the client leaves or when its session or token is
 // not good any more.
-func (s *Server) watch(begin opener) echo.HandlerFunc {
+func (s *liveHandlers) watch(begin opener) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := requestOf(c)
 		return admit(s, r, begin, func(ctx context.Context, end func(), p pump) error {
@@ -139,7 +139,7 @@ func (s *Server) watch(begin opener) echo.HandlerFunc {
 // everything that can fail, hold stays with what begin gave; end ends the stay. What begin says to release is released
 // at the very end.
 func admit[T any](
-	s *Server, r *request, begin func(ctx context.Context, r *request) (T, func(), error),
+	s *liveHandlers, r *request, begin func(ctx context.Context, r *request) (T, func(), error),
 	hold func(ctx context.Context, end func(), t T) error,
 ) error {
 	leave, err := s.streams.enter(r.who.User.ID)
@@ -159,7 +159,7 @@ func admit[T any](
 
 // whileWelcome gives a context that ends when whoever asked may not any more; the cause says why. The caller must call
 // end, which ends it too, and waits.
-func (s *Server) whileWelcome(ctx context.Context, r *request) (welcome context.Context, end func()) {
+func (s *liveHandlers) whileWelcome(ctx context.Context, r *request) (welcome context.Context, end func()) {
 	welcome, cancel := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -176,7 +176,7 @@ func (s *Server) whileWelcome(ctx context.Context, r *request) (welcome context.
 
 // keepBeating calls beat now and then, and end when it fails. It does not wait for whileWelcome's checks, nor they for
 // it: a client that takes nothing holds up a beat. The caller must call stop, which waits.
-func (s *Server) keepBeating(ctx context.Context, end func(), beat func() error) (stop func()) {
+func (s *liveHandlers) keepBeating(ctx context.Context, end func(), beat func() error) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -205,7 +205,7 @@ func every(ctx context.Context, pace time.Duration, do func() error) error {
 
 // turnedAway says why the session or token of a long-lived request is not good any more, or nil. What cannot be told
 // now counts as good: the store may be busy.
-func (s *Server) turnedAway(ctx context.Context, r *request) error {
+func (s *liveHandlers) turnedAway(ctx context.Context, r *request) error {
 	who, err := s.identify(ctx, r, r.access)
 	switch {
 	case err != nil:

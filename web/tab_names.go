@@ -25,7 +25,7 @@ type tabName struct {
 }
 
 // apiNameTab names a terminal for all who see it. It asks nothing of the sandbox.
-func (s *Server) apiNameTab(ctx context.Context, r *request, in tabName) (reply, error) {
+func (s *commandHandlers) apiNameTab(ctx context.Context, r *request, in tabName) (reply, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return reply{}, err
@@ -48,7 +48,7 @@ func (s *Server) apiNameTab(ctx context.Context, r *request, in tabName) (reply,
 }
 
 // tabLabels are the names that its people gave a sandbox's terminals. Without them the page is of use all the same.
-func (s *Server) tabLabels(ctx context.Context, box sandbox.Sandbox) map[string]string {
+func (s *commandHandlers) tabLabels(ctx context.Context, box sandbox.Sandbox) map[string]string {
 	names, err := s.cfg.TabNames.TabNames(ctx, box.ID)
 	if err != nil {
 		s.log.Warn("list names of terminals", "sandbox", box.Name, "err", err)

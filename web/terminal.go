@@ -11,7 +11,7 @@ import (
 
 // openTerminal attaches a viewer to a terminal. Everything that can fail has failed before the upgrade. What a page does by
 // itself says wake=0: then a sandbox that is asleep stays so, and the viewer is told.
-func (s *Server) openTerminal(ctx context.Context, r *request) (talk, func(), error) {
+func (s *commandHandlers) openTerminal(ctx context.Context, r *request) (talk, func(), error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return nil, nil, err
@@ -28,7 +28,7 @@ func (s *Server) openTerminal(ctx context.Context, r *request) (talk, func(), er
 }
 
 // noTerminal says why there is no terminal now, or nil. It wakes nothing.
-func (s *Server) noTerminal(ctx context.Context, r *request) error {
+func (s *commandHandlers) noTerminal(ctx context.Context, r *request) error {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
 		return err

@@ -1,0 +1,36 @@
+package web
+
+// Handlers of one resource each. What they share is in Server, through which they also reach each other.
+type (
+	fileHandlers      struct{ *Server }
+	commandHandlers   struct{ *Server } // commands, terminals, ports and SSH
+	serviceHandlers   struct{ *Server }
+	portHandlers      struct{ *Server }
+	ideHandlers       struct{ *Server }
+	accountHandlers   struct{ *Server } // signing in, users and tokens
+	templateHandlers  struct{ *Server } // and their images
+	sandboxHandlers   struct{ *Server } // their list, what they are, and their power
+	workspaceHandlers struct{ *Server } // the pages of one sandbox
+	liveHandlers      struct{ *Server } // live connections, and streams of events
+)
+
+// handlers are all of them.
+type handlers struct {
+	files     *fileHandlers
+	commands  *commandHandlers
+	services  *serviceHandlers
+	ports     *portHandlers
+	ide       *ideHandlers
+	accounts  *accountHandlers
+	templates *templateHandlers
+	sandboxes *sandboxHandlers
+	workspace *workspaceHandlers
+	live      *liveHandlers
+}
+
+func newHandlers(s *Server) handlers {
+	return handlers{
+		files: &fileHandlers{s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
+		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, live: &liveHandlers{s},
+	}
+}
