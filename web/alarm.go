@@ -85,7 +85,7 @@ func (s *Server) checkAlarm(ctx context.Context) string {
 	}
 	var silent []string
 	for _, check := range s.cfg.Checks {
-		if err := s.live.ask(ctx, check); err != nil && ctx.Err() == nil {
+		if err := s.process.ask(ctx, check); err != nil && ctx.Err() == nil {
 			silent = append(silent, check.Name)
 		}
 	}

@@ -61,7 +61,7 @@ func (s *sandboxHandlers) apiHolds(ctx context.Context, r *request, _ none) (rep
 		return reply{}, err
 	}
 	out := holdsShape{Holds: make([]holdShape, 0, len(holds))}
-	names := s.owners()
+	names := newOwners(s.cfg.Accounts)
 	for _, h := range holds {
 		shape, err := newHoldShape(ctx, names, h)
 		if err != nil {
@@ -116,7 +116,7 @@ func (s *sandboxHandlers) hold(ctx context.Context, r *request, status int, do f
 	if err != nil {
 		return reply{}, err
 	}
-	shape, err := newHoldShape(ctx, s.owners(), hold)
+	shape, err := newHoldShape(ctx, newOwners(s.cfg.Accounts), hold)
 	return reply{status: status, body: shape}, err
 }
 

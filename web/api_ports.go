@@ -94,7 +94,7 @@ func (s *portHandlers) apiShare(ctx context.Context, r *request, in shareBody) (
 		if err != nil {
 			return reply{}, err
 		}
-		shape, err := newShareShape(ctx, s.owners(), share)
+		shape, err := newShareShape(ctx, newOwners(s.cfg.Accounts), share)
 		return reply{
 			status:   http.StatusCreated,
 			location: sandboxPath(box.Name) + "/ports/" + strconv.Itoa(port) + "/shares/" + share.ID,

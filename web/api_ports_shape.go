@@ -101,7 +101,7 @@ func (s *portHandlers) portsOf(ctx context.Context, h access.Handle) (openPortsS
 			})
 		}
 	}
-	names := s.owners()
+	names := newOwners(s.cfg.Accounts)
 	for _, one := range s.cfg.Ports.List(box.ID) {
 		shares := make([]shareShape, 0, len(one.Shares))
 		for _, h := range one.Shares {

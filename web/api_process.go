@@ -15,12 +15,12 @@ type readiness struct {
 }
 
 // apiHealth says that the process answers.
-func (s *liveHandlers) apiHealth(context.Context, *request, none) (reply, error) {
+func (s *processHandlers) apiHealth(context.Context, *request, none) (reply, error) {
 	return reply{body: map[string]string{"status": "ok"}}, nil
 }
 
 // apiReady says whether everything that sandboxd needs answers, and which part does not.
-func (s *liveHandlers) apiReady(ctx context.Context, r *request, _ none) (reply, error) {
+func (s *processHandlers) apiReady(ctx context.Context, r *request, _ none) (reply, error) {
 	out := readiness{Ready: true, Checks: map[string]string{}}
 	for _, check := range s.cfg.Checks {
 		out.Checks[check.Name] = "ok"
@@ -36,12 +36,12 @@ func (s *liveHandlers) apiReady(ctx context.Context, r *request, _ none) (reply,
 	return reply{body: out}, nil
 }
 
-func (s *liveHandlers) ask(ctx context.Context, check Check) error {
+func (s *processHandlers) ask(ctx context.Context, check Check) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	return check.Ask(ctx)
 }
 
-func (s *liveHandlers) apiVersion(context.Context, *request, none) (reply, error) {
+func (s *processHandlers) apiVersion(context.Context, *request, none) (reply, error) {
 	return reply{body: s.cfg.Version}, nil
 }

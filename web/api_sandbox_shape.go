@@ -61,7 +61,7 @@ func (s *sandboxHandlers) portsTemplate(name string) string {
 
 // sandboxReply answers with one sandbox.
 func (s *sandboxHandlers) sandboxReply(ctx context.Context, status int, box sandbox.Sandbox) (reply, error) {
-	shape, err := s.shape(ctx, s.owners(), box)
+	shape, err := s.shape(ctx, newOwners(s.cfg.Accounts), box)
 	if err != nil {
 		return reply{}, err
 	}

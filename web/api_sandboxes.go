@@ -112,7 +112,7 @@ func (s *sandboxHandlers) apiListSandboxes(ctx context.Context, r *request, _ no
 		return reply{}, err
 	}
 	out := listShape{Sandboxes: make([]sandboxShape, 0, len(boxes)), Total: total, Limit: f.Limit, Offset: f.Offset}
-	names := s.owners()
+	names := newOwners(s.cfg.Accounts)
 	for _, box := range boxes {
 		shape, err := s.shape(ctx, names, box)
 		if err != nil {

@@ -18,7 +18,7 @@ var documentYAML []byte
 var document = sync.OnceValues(func() (json.RawMessage, error) { return yaml.YAMLToJSON(documentYAML) })
 
 // apiDocument serves the OpenAPI document. It is public: it holds nothing of this installation.
-func (s *Server) apiDocument(context.Context, *request, none) (reply, error) {
+func (s *processHandlers) apiDocument(context.Context, *request, none) (reply, error) {
 	doc, err := document()
 	if err != nil {
 		return reply{}, fault.Wrap(err, fault.Internal, "The API's description could not be read.")

@@ -108,7 +108,7 @@ func (s *liveHandlers) snapshot(ctx context.Context, who auth.Principal) (snapsh
 		return snapshotShape{}, err
 	}
 	out := snapshotShape{Sandboxes: make([]sandboxShape, 0, len(boxes)), Total: total}
-	names := s.owners()
+	names := newOwners(s.cfg.Accounts)
 	for _, box := range boxes {
 		shape, err := s.sandboxes.shape(ctx, names, box)
 		if err != nil {
@@ -120,7 +120,7 @@ func (s *liveHandlers) snapshot(ctx context.Context, who auth.Principal) (snapsh
 }
 
 func (s *liveHandlers) tellChanges(ctx context.Context, out events, who auth.Principal, from *changes) error {
-	names := s.owners()
+	names := newOwners(s.cfg.Accounts)
 	for {
 		var err error
 		select {

@@ -215,7 +215,7 @@ func TestEvents_ProgressIsTold(t *testing.T) {
 		Sandbox:  sandbox.Sandbox{Name: "lab", Owner: w.ids["ada"], State: sandbox.Creating},
 		Progress: sandbox.Progress{Phase: sandbox.PhaseImage, Fraction: 0.25, Detail: "Step 1/4"},
 	}
-	if err := w.server.live.tellChange(t.Context(), f, w.server.owners(), e); err != nil {
+	if err := w.server.live.tellChange(t.Context(), f, newOwners(w.server.cfg.Accounts), e); err != nil {
 		t.Fatal(err)
 	}
 	_, data, _ := strings.Cut(strings.TrimSpace(body()), "data: ")

@@ -12,6 +12,7 @@ type (
 	sandboxHandlers   struct{ *Server } // their list, what they are, and their power
 	workspaceHandlers struct{ *Server } // the pages of one sandbox
 	liveHandlers      struct{ *Server } // live connections, and streams of events
+	processHandlers   struct{ *Server } // sandboxd itself
 )
 
 // handlers are all of them.
@@ -26,11 +27,12 @@ type handlers struct {
 	sandboxes *sandboxHandlers
 	workspace *workspaceHandlers
 	live      *liveHandlers
+	process   *processHandlers
 }
 
 func newHandlers(s *Server) handlers {
 	return handlers{
 		files: &fileHandlers{s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
-		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, live: &liveHandlers{s},
+		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, live: &liveHandlers{s}, process: &processHandlers{s},
 	}
 }

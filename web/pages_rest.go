@@ -54,7 +54,7 @@ func (s *workspaceHandlers) restForm(ctx context.Context, r *request, box sandbo
 	if err != nil {
 		return nil, err
 	}
-	names, now := s.owners(), s.cfg.Now()
+	names, now := newOwners(s.cfg.Accounts), s.cfg.Now()
 	for _, h := range holds {
 		by, err := names.name(ctx, h.Owner)
 		if err != nil {

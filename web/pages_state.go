@@ -97,7 +97,7 @@ type presenter struct {
 }
 
 func (s *workspaceHandlers) presenter(r *request, place, next string) *presenter {
-	return &presenter{server: s.Server, names: s.owners(), admin: r.isAdmin(), place: place, next: next}
+	return &presenter{server: s.Server, names: newOwners(s.cfg.Accounts), admin: r.isAdmin(), place: place, next: next}
 }
 
 // templateOf gives a sandbox's template, or what stands for one that is gone or for a plain image.

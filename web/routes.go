@@ -64,10 +64,10 @@ func (s *Server) routes() []route {
 
 func (s *Server) processRoutes() []route {
 	return []route{
-		{get, "/healthz", public, api(s.live.apiHealth)},
-		{get, "/readyz", public, api(s.live.apiReady)},
-		{get, apiPrefix + "/openapi.json", public, api(s.apiDocument)},
-		{get, apiPrefix + "/version", token, api(s.live.apiVersion)},
+		{get, "/healthz", public, api(s.process.apiHealth)},
+		{get, "/readyz", public, api(s.process.apiReady)},
+		{get, apiPrefix + "/openapi.json", public, api(s.process.apiDocument)},
+		{get, apiPrefix + "/version", token, api(s.process.apiVersion)},
 		{get, apiPrefix + "/events", token, s.live.watch(s.live.apiEvents)},
 	}
 }

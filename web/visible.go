@@ -20,7 +20,7 @@ type owners struct {
 	names map[string]string
 }
 
-func (s *Server) owners() *owners { return &owners{from: s.cfg.Accounts, names: map[string]string{}} }
+func newOwners(from *auth.Service) *owners { return &owners{from: from, names: map[string]string{}} }
 
 // name gives the name of the user with this id, or "" for one who is gone.
 func (o *owners) name(ctx context.Context, id string) (string, error) {

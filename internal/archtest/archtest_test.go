@@ -100,6 +100,19 @@ func TestPackages_HaveALayerANameAndAComment(t *testing.T) {
 		"internal/fault/a.go:1 package comment", "internal/surprise/a.go:6 layer", "internal/wire/b.go:1 package comment")
 }
 
+func TestMethods_OfATypeHaveALimit(t *testing.T) {
+	of := func(name string, n int) (text string) {
+		for i := range n {
+			text += fmt.Sprintf("func (%s) m%d() {}\n", name, i)
+		}
+		return text
+	}
+	want(t, rules(t, map[string]string{
+		"internal/fault/a.go": good("fault", "type many struct{}\ntype few struct{}\n"+of("*many", maxMethods)),
+		"internal/fault/b.go": "package fault\nfunc (many) more() {}\n" + of("few", maxMethods),
+	}), "internal/fault/a.go:9 methods")
+}
+
 func TestSizes_HaveLimits(t *testing.T) {
 	body := strings.Repeat("_ = 0\n", maxFunction-1)
 	want(t, rules(t, map[string]string{

@@ -117,6 +117,7 @@ func checkPackages(files []*file) []Violation {
 			found = append(found, first.violation(first.tree.Package, "package name", "%q says nothing", name))
 		}
 		found = append(found, checkPackageComment(pkg)...)
+		found = append(found, checkMethods(pkg)...)
 	}
 	return found
 }

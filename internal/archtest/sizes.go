@@ -1,6 +1,9 @@
 package archtest
 
-import "go/ast"
+import (
+	"go/ast"
+	"go/token"
+)
 
 // checkSizes measures a file, its functions and parameters.
 func checkSizes(f *file) []Violation {
@@ -27,6 +30,49 @@ func (f *file) checkFunction(n *ast.FuncDecl) []Violation {
 			n.Name.Name, count, maxParameters))
 	}
 	return found
+}
+
+// checkMethods counts the methods of each type of a package. One with more does too much, however short they are.
+func checkMethods(pkg []*file) []Violation {
+	type named struct {
+		at    *file
+		pos   token.Pos
+		count int
+	}
+	types := map[string]*named{}
+	for _, f := range pkg {
+		for _, d := range f.tree.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Recv == nil {
+				continue
+			}
+			name := receiver(fn.Recv.List[0].Type)
+			if types[name] == nil {
+				types[name] = &named{at: f, pos: fn.Pos()}
+			}
+			types[name].count++
+		}
+	}
+	var found []Violation
+	for name, t := range types {
+		if t.count > maxMethods {
+			found = append(found, t.at.violation(t.pos, "methods", "%s has %d, %d at most: give what belongs together a type of its own", name, t.count, maxMethods))
+		}
+	}
+	return found
+}
+
+// receiver is the name of a method's type.
+func receiver(t ast.Expr) string {
+	switch t := t.(type) {
+	case *ast.StarExpr:
+		return receiver(t.X)
+	case *ast.IndexExpr:
+		return receiver(t.X)
+	case *ast.Ident:
+		return t.Name
+	}
+	return ""
 }
 
 // countNames counts parameters; a nameless one counts once.

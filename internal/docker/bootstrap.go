@@ -42,7 +42,7 @@ var bootstrapOptions = []string{
 }
 
 // bootstrap makes the Debian base image from Debian's packages with a tool of this machine, and names it ref.
-func (e *Engine) bootstrap(ctx context.Context, ref string, out func(catalog.BuildEvent)) error {
+func (e imageStore) bootstrap(ctx context.Context, ref string, out func(catalog.BuildEvent)) error {
 	ctx, cancel := context.WithTimeout(ctx, bootstrapLimit)
 	defer cancel()
 	tool, err := exec.LookPath(bootstrapTool)
@@ -102,7 +102,7 @@ type writerFunc func(p []byte) (int, error)
 // Write calls f.
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-func (e *Engine) importImage(ctx context.Context, f *os.File, ref string) error {
+func (e imageStore) importImage(ctx context.Context, f *os.File, ref string) error {
 	name, tag, ok := strings.Cut(ref, ":")
 	if !ok {
 		return fmt.Errorf("import the base image: %w", errors.New("the reference has no tag"))

@@ -26,7 +26,7 @@ const buildLimit = 2 * time.Hour
 const tailLines = 12
 
 // HasImage says whether ref is present. See catalog.Engine.
-func (e *Engine) HasImage(ctx context.Context, ref string) (bool, error) {
+func (e imageStore) HasImage(ctx context.Context, ref string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	_, err := e.client.Load().ImageInspect(ctx, ref)
@@ -37,7 +37,7 @@ func (e *Engine) HasImage(ctx context.Context, ref string) (bool, error) {
 }
 
 // BuildImage builds b with the engine's classic builder. See catalog.Engine.
-func (e *Engine) BuildImage(ctx context.Context, b catalog.Build, out func(catalog.BuildEvent)) error {
+func (e imageStore) BuildImage(ctx context.Context, b catalog.Build, out func(catalog.BuildEvent)) error {
 	ctx, cancel := context.WithTimeout(ctx, buildLimit)
 	defer cancel()
 	sent, writer := io.Pipe()
@@ -57,7 +57,7 @@ func (e *Engine) BuildImage(ctx context.Context, b catalog.Build, out func(catal
 
 var errAnswered = errors.New("the engine has answered")
 
-func (e *Engine) build(ctx context.Context, context io.Reader, b catalog.Build, out func(catalog.BuildEvent)) error {
+func (e imageStore) build(ctx context.Context, context io.Reader, b catalog.Build, out func(catalog.BuildEvent)) error {
 	args := make(map[string]*string, len(b.Args))
 	for k, v := range b.Args {
 		args[k] = &v

@@ -28,7 +28,7 @@ const copyLimit = 10 * time.Minute
 // CopyOut hands a folder of an image that is present to take, as a tar archive whose entries begin with the folder's own
 // name, in the order that the engine likes. owner is a label's value: what an earlier copy of the same owner's has left
 // behind, in a crash, is removed, so there may be one at a time. An error of take's is given back. Kinds: NotFound.
-func (e *Engine) CopyOut(ctx context.Context, ref, folder, owner string, take func(io.Reader) error) (err error) {
+func (e imageStore) CopyOut(ctx context.Context, ref, folder, owner string, take func(io.Reader) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, copyLimit)
 	defer cancel()
 	if err := e.removeCopies(ctx, owner); err != nil {
@@ -63,7 +63,7 @@ func (e *Engine) CopyOut(ctx context.Context, ref, folder, owner string, take fu
 	return nil
 }
 
-func (e *Engine) removeCopies(ctx context.Context, owner string) error {
+func (e imageStore) removeCopies(ctx context.Context, owner string) error {
 	left, err := e.client.Load().ContainerList(ctx, container.ListOptions{All: true,
 		Filters: filters.NewArgs(filters.Arg("label", labelCopy+"="+owner))})
 	if err != nil {
@@ -77,7 +77,7 @@ func (e *Engine) removeCopies(ctx context.Context, owner string) error {
 	return nil
 }
 
-func (e *Engine) removeCopy(ctx context.Context, containerID string) error {
+func (e imageStore) removeCopy(ctx context.Context, containerID string) error {
 	err := e.client.Load().ContainerRemove(ctx, containerID, container.RemoveOptions{Force: true, RemoveVolumes: true})
 	if errdefs.IsNotFound(err) || errdefs.IsConflict(err) {
 		return nil
@@ -87,7 +87,7 @@ func (e *Engine) removeCopy(ctx context.Context, containerID string) error {
 
 // DropStages removes what builds have left of stages with that name (see labelStage): more than the image that came of
 // them. Stages that an image builds on stay.
-func (e *Engine) DropStages(ctx context.Context, name string) error {
+func (e imageStore) DropStages(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, removeLimit)
 	defer cancel()
 	_, err := e.client.Load().ImagesPrune(ctx, filters.NewArgs(filters.Arg("dangling", "true"), filters.Arg("label", labelStage+"="+name)))

@@ -61,6 +61,15 @@ type Wall interface {
 
 // Engine is a Docker engine. Its methods are safe for concurrent use. The caller must Close it.
 type Engine struct {
+	*connection
+	imageStore
+}
+
+// imageStore builds, pulls and reads images.
+type imageStore struct{ *connection }
+
+// connection is what is known of the engine, and of what of it is ours.
+type connection struct {
 	c         Config
 	client    atomic.Pointer[client.Client]
 	facts     atomic.Pointer[facts]
@@ -90,7 +99,8 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{c: c, network: n, resolver: names, reclaims: newReclaims(hostKernel())}
+	conn := &connection{c: c, network: n, resolver: names, reclaims: newReclaims(hostKernel())}
+	e := &Engine{conn, imageStore{conn}}
 	e.seen.reset()
 	e.life, e.end = context.WithCancel(context.Background())
 	if err := e.refresh(ctx); err != nil {
@@ -136,7 +146,7 @@ func (e *Engine) refresh(ctx context.Context) error {
 }
 
 // own refuses work on sandboxes to an engine that was opened for images only.
-func (e *Engine) own() error {
+func (e *connection) own() error {
 	if e.c.Instance == "" || e.c.GuestBinary == "" {
 		return fault.New(fault.Internal, "This connection to the engine is for images only.")
 	}

@@ -67,10 +67,10 @@ func Probe(ctx context.Context) (Info, error) {
 }
 
 // Info tells what the engine was when it was last connected to.
-func (e *Engine) Info() Info { return e.facts.Load().info }
+func (e *connection) Info() Info { return e.facts.Load().info }
 
 // Ping asks whether the engine answers. Unavailable or Timeout when it does not.
-func (e *Engine) Ping(ctx context.Context) error {
+func (e *connection) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	_, err := e.client.Load().Ping(ctx)

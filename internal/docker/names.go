@@ -18,23 +18,23 @@ const (
 )
 
 // resource is the name of a sandbox's container, and of its volume.
-func (e *Engine) resource(id string) string { return "sandboxd-" + e.c.Instance + "-" + id }
+func (e *connection) resource(id string) string { return "sandboxd-" + e.c.Instance + "-" + id }
 
 // idOf gives the sandbox that a resource belongs to, false for one that only looks like ours.
-func (e *Engine) idOf(name string, labels map[string]string) (string, bool) {
+func (e *connection) idOf(name string, labels map[string]string) (string, bool) {
 	id := labels[labelID]
 	return id, id != "" && labels[labelInstance] == e.c.Instance && strings.TrimPrefix(name, "/") == e.resource(id)
 }
 
 // labels are b's own, for container and volume alike.
-func (e *Engine) labels(b sandbox.Box) map[string]string {
+func (e *connection) labels(b sandbox.Box) map[string]string {
 	return map[string]string{
 		labelInstance: e.c.Instance, labelID: b.ID, labelName: b.Name, labelTemplate: b.Template, labelImage: b.Image,
 	}
 }
 
 // ours picks what carries this instance's label.
-func (e *Engine) ours() filters.Args {
+func (e *connection) ours() filters.Args {
 	return filters.NewArgs(filters.Arg("label", labelInstance+"="+e.c.Instance))
 }
 

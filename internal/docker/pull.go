@@ -25,7 +25,7 @@ const (
 )
 
 // PullImage fetches ref. See catalog.Engine.
-func (e *Engine) PullImage(ctx context.Context, ref string, out func(catalog.BuildEvent)) error {
+func (e imageStore) PullImage(ctx context.Context, ref string, out func(catalog.BuildEvent)) error {
 	err := e.pull(ctx, ref, out)
 	if ref != baseImage || !fault.Is(err, fault.Unavailable) || e.Ping(ctx) != nil {
 		return err
@@ -38,7 +38,7 @@ func (e *Engine) PullImage(ctx context.Context, ref string, out func(catalog.Bui
 const offerLimit = 10 * time.Second
 
 // Offered reports whether a registry would give ref now, without fetching it.
-func (e *Engine) Offered(ctx context.Context, ref string) bool {
+func (e imageStore) Offered(ctx context.Context, ref string) bool {
 	ctx, cancel := context.WithTimeout(ctx, offerLimit)
 	defer cancel()
 	_, err := e.client.Load().DistributionInspect(ctx, ref, "")
@@ -48,7 +48,7 @@ func (e *Engine) Offered(ctx context.Context, ref string) bool {
 var errSilent = errors.New("the registry is silent")
 
 // pull fetches ref from its registry, as long as that goes on talking.
-func (e *Engine) pull(ctx context.Context, ref string, out func(catalog.BuildEvent)) error {
+func (e imageStore) pull(ctx context.Context, ref string, out func(catalog.BuildEvent)) error {
 	if _, err := reference.ParseNormalizedNamed(ref); err != nil {
 		return fault.Wrap(err, fault.Invalid, "%.100q is not the name of an image: %v.", ref, err)
 	}
@@ -82,7 +82,7 @@ func unlessSilent(ctx context.Context, do func(ctx context.Context, heard func()
 }
 
 // follow asks the engine to fetch ref and tells of every message.
-func (e *Engine) follow(ctx context.Context, ref string, tell func(catalog.BuildEvent)) error {
+func (e imageStore) follow(ctx context.Context, ref string, tell func(catalog.BuildEvent)) error {
 	answer, err := e.client.Load().ImagePull(ctx, ref, image.PullOptions{})
 	if err != nil {
 		return pullError(ref, err)

@@ -9,7 +9,7 @@ import (
 )
 
 // ImageTags gives the references of all images of a repository. See catalog.Engine.
-func (e *Engine) ImageTags(ctx context.Context, repository string) ([]string, error) {
+func (e imageStore) ImageTags(ctx context.Context, repository string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	images, err := e.client.Load().ImageList(ctx, image.ListOptions{

@@ -23,7 +23,7 @@ const linger = 2 * time.Second
 
 // DialPort connects to a TCP port of the sandbox, also one that is bound to its loopback. ctx is for connecting only.
 // The connection has CloseWrite and obeys deadlines. Kinds: Invalid, Unavailable; ErrNothingListens when refused.
-func (s *Session) DialPort(ctx context.Context, port int) (net.Conn, error) {
+func (s *transport) DialPort(ctx context.Context, port int) (net.Conn, error) {
 	if port < 1 || port > 65535 {
 		return nil, fault.New(fault.Invalid, "There is no port %d.", port)
 	}
@@ -38,7 +38,7 @@ func (s *Session) DialPort(ctx context.Context, port int) (net.Conn, error) {
 }
 
 // dialPort connects to an address of the sandbox: by a connection that the guest passes, or else by a stream.
-func (s *Session) dialPort(ctx context.Context, to string) (net.Conn, error) {
+func (s *transport) dialPort(ctx context.Context, to string) (net.Conn, error) {
 	req, err := http.NewRequest(http.MethodConnect, "http://"+to, nil)
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
@@ -56,7 +56,7 @@ func (s *Session) dialPort(ctx context.Context, to string) (net.Conn, error) {
 
 // DialTerminal connects to the server of a terminal tab, which is started when needed. ctx is for connecting only.
 // Kinds: Invalid, Conflict (there are as many as may be), Unavailable.
-func (s *Session) DialTerminal(ctx context.Context, tab string) (net.Conn, error) {
+func (s *transport) DialTerminal(ctx context.Context, tab string) (net.Conn, error) {
 	if err := wire.CheckTab(tab); err != nil {
 		return nil, fault.Wrap(err, fault.Invalid, "A terminal cannot be called %q.", tab)
 	}
@@ -70,7 +70,7 @@ func (s *Session) DialTerminal(ctx context.Context, tab string) (net.Conn, error
 // conn is a connection through the link. Both directions pass through an in-memory pipe, which gives it deadlines that
 // do not spoil the stream.
 type conn struct {
-	session *Session
+	session *transport
 	address address
 	in      net.Conn // Read's end
 	out     net.Conn // Write's end
@@ -81,7 +81,7 @@ type conn struct {
 	lost error // why reading ended before its end
 }
 
-func (s *Session) dial(ctx context.Context, req *http.Request, to string) (net.Conn, error) {
+func (s *transport) dial(ctx context.Context, req *http.Request, to string) (net.Conn, error) {
 	out, taken := net.Pipe()
 	in, given := net.Pipe()
 	c := &conn{session: s, address: address(to), in: in, out: out, sent: make(chan struct{})}

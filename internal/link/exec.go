@@ -20,7 +20,7 @@ type Process struct {
 	// once the command has ended. It need not be closed. On a terminal, closing it does nothing.
 	Stdin io.WriteCloser
 
-	session *Session
+	session *transport
 	reply   *reply
 	id      string
 	ctx     context.Context // the caller's
@@ -55,7 +55,7 @@ func (s *Session) Exec(ctx context.Context, start wire.ExecStart) (*Process, err
 		in.Close()
 		return nil, err
 	}
-	p := &Process{Stdin: &stdin{pipe: in}, session: s, reply: r, id: r.Header.Get(wire.ExecHeader), ctx: ctx,
+	p := &Process{Stdin: &stdin{pipe: in}, session: s.transport, reply: r, id: r.Header.Get(wire.ExecHeader), ctx: ctx,
 		heard: make(chan heard), done: make(chan struct{})}
 	if !s.begin(p.listen) {
 		r.close()

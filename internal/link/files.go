@@ -23,7 +23,7 @@ var (
 // thing is none that can be used so), NotFound, Forbidden (the user may not), Conflict, Unavailable.
 
 // FileStat tells what a path leads to; of a link, the link itself.
-func (s *Session) FileStat(ctx context.Context, path string) (wire.Entry, error) {
+func (s fileClient) FileStat(ctx context.Context, path string) (wire.Entry, error) {
 	r, err := s.askFiles(ctx, wire.FilesStat, url.Values{"path": {path}}, nil)
 	if err != nil {
 		return wire.Entry{}, err
@@ -38,7 +38,7 @@ const maxListed = 8 << 20
 
 // FileList gives a page of a folder, at most limit entries (0 and everything above mean wire.MaxListing), fewer when they have
 // much to say, that begins after the page whose Next is given. Folders come first, then by name without regard to case.
-func (s *Session) FileList(ctx context.Context, path, after string, limit int) (wire.Listing, error) {
+func (s fileClient) FileList(ctx context.Context, path, after string, limit int) (wire.Listing, error) {
 	if limit <= 0 || limit > wire.MaxListing {
 		limit = wire.MaxListing
 	}
@@ -83,7 +83,7 @@ func (s *Session) FileList(ctx context.Context, path, after string, limit int) (
 // offset counts from the end. What lies behind the end is not there: the content may be shorter than length, or empty. Content
 // that the file loses while it is read is an error, what it gains does not come. The caller closes the content, which otherwise
 // lives until ctx ends. ErrIsFolder when it is a folder; Invalid when it is neither.
-func (s *Session) FileRead(ctx context.Context, path string, offset, length int64) (wire.Entry, io.ReadCloser, error) {
+func (s fileClient) FileRead(ctx context.Context, path string, offset, length int64) (wire.Entry, io.ReadCloser, error) {
 	q := url.Values{"path": {path}, "offset": {strconv.FormatInt(offset, 10)}, "length": {strconv.FormatInt(length, 10)}}
 	r, err := s.askFiles(ctx, wire.FilesRead, q, nil)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Session) FileRead(ctx context.Context, path string, offset, length int6
 // FileWrite replaces or makes a file, or adds a piece to a resumable upload; see wire.FilePut. It reads body, in this
 // goroutine, to its end; an error of body leaves everything as it was, and of a resumable upload what had arrived.
 // ErrFileChanged when a condition does not hold; ErrDiskFull; ErrIsFolder; Conflict with another offset than the upload has.
-func (s *Session) FileWrite(ctx context.Context, put wire.FilePut, body io.Reader) (wire.Written, error) {
+func (s fileClient) FileWrite(ctx context.Context, put wire.FilePut, body io.Reader) (wire.Written, error) {
 	if err := put.Check(); err != nil {
 		return wire.Written{}, fault.Wrap(err, fault.Invalid, "The file cannot be written: %v.", err)
 	}
@@ -113,17 +113,17 @@ func (s *Session) FileWrite(ctx context.Context, put wire.FilePut, body io.Reade
 }
 
 // FileUpload tells how much of a resumable upload has arrived: 0 when there is none.
-func (s *Session) FileUpload(ctx context.Context, path, upload string) (offset int64, err error) {
+func (s fileClient) FileUpload(ctx context.Context, path, upload string) (offset int64, err error) {
 	err = s.doFiles(ctx, wire.FilesUpload, url.Values{"path": {path}, "upload": {upload}}, &offset)
 	return offset, err
 }
 
 // FileAbandon removes what has arrived of a resumable upload; that there is none is no error.
-func (s *Session) FileAbandon(ctx context.Context, path, upload string) error {
+func (s fileClient) FileAbandon(ctx context.Context, path, upload string) error {
 	return s.doFiles(ctx, wire.FilesAbandon, url.Values{"path": {path}, "upload": {upload}})
 }
 
 // FileChmod sets permissions, wire.MaxFileMode at most. A link has none: Invalid.
-func (s *Session) FileChmod(ctx context.Context, path string, mode uint32) error {
+func (s fileClient) FileChmod(ctx context.Context, path string, mode uint32) error {
 	return s.doFiles(ctx, wire.FilesChmod, url.Values{"path": {path}, "mode": {strconv.FormatUint(uint64(mode), 8)}})
 }

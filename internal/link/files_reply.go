@@ -29,7 +29,7 @@ var lasting = map[string]bool{wire.FilesRead: true, wire.FilesWrite: true, wire.
 	wire.FilesWatch: true}
 
 // askFiles asks for a verb, with parameters in the query or in the body.
-func (s *Session) askFiles(ctx context.Context, verb string, query url.Values, body io.Reader) (*fileReply, error) {
+func (s fileClient) askFiles(ctx context.Context, verb string, query url.Values, body io.Reader) (*fileReply, error) {
 	target := "http://guest" + wire.PathFiles + verb
 	if len(query) > 0 {
 		target += "?" + query.Encode()
@@ -71,12 +71,12 @@ func formOf(v url.Values) (io.Reader, error) {
 }
 
 // doFiles is a verb that answers with numbers alone.
-func (s *Session) doFiles(ctx context.Context, verb string, query url.Values, into ...*int64) error {
+func (s fileClient) doFiles(ctx context.Context, verb string, query url.Values, into ...*int64) error {
 	return s.do(ctx, verb, query, nil, into...)
 }
 
 // doForm is a verb with its parameters in the body that answers nothing.
-func (s *Session) doForm(ctx context.Context, verb string, v url.Values) error {
+func (s fileClient) doForm(ctx context.Context, verb string, v url.Values) error {
 	form, err := formOf(v)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (s *Session) doForm(ctx context.Context, verb string, v url.Values) error {
 	return s.do(ctx, verb, nil, form)
 }
 
-func (s *Session) do(ctx context.Context, verb string, query url.Values, body io.Reader, into ...*int64) error {
+func (s fileClient) do(ctx context.Context, verb string, query url.Values, body io.Reader, into ...*int64) error {
 	r, err := s.askFiles(ctx, verb, query, body)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (s *Session) do(ctx context.Context, verb string, query url.Values, body io
 	return r.wrong(wire.DecodeNumbers(end, into...))
 }
 
-func (s *Session) trashed(ctx context.Context, verb string, v url.Values) ([]wire.Trashed, error) {
+func (s fileClient) trashed(ctx context.Context, verb string, v url.Values) ([]wire.Trashed, error) {
 	form, err := formOf(v)
 	if err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ func (r *fileReply) failed(err error) error {
 }
 
 // bad is the error of a payload that makes no sense, if there is one.
-func (s *Session) bad(ctx context.Context, err error) error {
+func (s fileClient) bad(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}

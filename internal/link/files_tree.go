@@ -11,47 +11,47 @@ import (
 )
 
 // FileMkdir makes a folder, with parents also those on the way; then it is no error that it is there.
-func (s *Session) FileMkdir(ctx context.Context, path string, parents bool) error {
+func (s fileClient) FileMkdir(ctx context.Context, path string, parents bool) error {
 	return s.doFiles(ctx, wire.FilesMkdir, url.Values{"path": {path}, "parents": {strconv.FormatBool(parents)}})
 }
 
 // FileMove moves as mv does: into the folder to, where that is one (it must be with several sources), else to that very
 // path. Something that is there already is a Conflict, and with overwrite is replaced, but never a folder that is not empty.
 // From one file system to another it copies, and then deletes.
-func (s *Session) FileMove(ctx context.Context, from []string, to string, overwrite bool) error {
+func (s fileClient) FileMove(ctx context.Context, from []string, to string, overwrite bool) error {
 	return s.doForm(ctx, wire.FilesMove, url.Values{"from": from, "to": {to}, "overwrite": {strconv.FormatBool(overwrite)}})
 }
 
 // FileCopy copies as FileMove moves: folders with all that is in them, links as links, and of what is neither nothing.
-func (s *Session) FileCopy(ctx context.Context, from []string, to string, overwrite bool) error {
+func (s fileClient) FileCopy(ctx context.Context, from []string, to string, overwrite bool) error {
 	return s.doForm(ctx, wire.FilesCopy, url.Values{"from": from, "to": {to}, "overwrite": {strconv.FormatBool(overwrite)}})
 }
 
 // FileDelete moves things to the trash of the sandbox's user and tells how they can be restored, or deletes them for good.
 // Conflict where the trash is on another file system: only for good, then.
-func (s *Session) FileDelete(ctx context.Context, paths []string, permanent bool) ([]wire.Trashed, error) {
+func (s fileClient) FileDelete(ctx context.Context, paths []string, permanent bool) ([]wire.Trashed, error) {
 	return s.trashed(ctx, wire.FilesDelete, url.Values{"path": paths, "permanent": {strconv.FormatBool(permanent)}})
 }
 
 // FileTrash lists the trash, the newest first, wire.MaxTrash at most.
-func (s *Session) FileTrash(ctx context.Context) ([]wire.Trashed, error) {
+func (s fileClient) FileTrash(ctx context.Context) ([]wire.Trashed, error) {
 	return s.trashed(ctx, wire.FilesTrash, nil)
 }
 
 // FileRestore puts things from the trash back to where they were, never over something else: Conflict.
-func (s *Session) FileRestore(ctx context.Context, ids []string) error {
+func (s fileClient) FileRestore(ctx context.Context, ids []string) error {
 	return s.doForm(ctx, wire.FilesRestore, url.Values{"id": ids})
 }
 
 // FileEmptyTrash deletes these things for good, or all that is in the trash when there are no ids.
-func (s *Session) FileEmptyTrash(ctx context.Context, ids []string) error {
+func (s fileClient) FileEmptyTrash(ctx context.Context, ids []string) error {
 	return s.doForm(ctx, wire.FilesEmpty, url.Values{"id": ids})
 }
 
 // FilePack gives a plain tar of a folder, or of those names in it, as the guest makes it: it is hostile input, unbounded and
 // unchecked. What is neither file, folder nor link is left out, and so is what the user may not read. The caller closes it; it
 // otherwise lives until ctx ends.
-func (s *Session) FilePack(ctx context.Context, base string, names []string) (io.ReadCloser, error) {
+func (s fileClient) FilePack(ctx context.Context, base string, names []string) (io.ReadCloser, error) {
 	form, err := formOf(url.Values{"path": {base}, "name": names})
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (s *Session) FilePack(ctx context.Context, base string, names []string) (io
 // FileUnpack makes what a plain tar holds in the folder path, which is made if need be. It reads body, in this goroutine,
 // to the archive's end. An entry that would lie outside, or a link that would lead there, is refused by name: Invalid; what
 // came before it stays. With keepLinks symbolic links are made as they are, wherever they lead.
-func (s *Session) FileUnpack(ctx context.Context, path string, keepLinks bool, body io.Reader) (wire.Unpacked, error) {
+func (s fileClient) FileUnpack(ctx context.Context, path string, keepLinks bool, body io.Reader) (wire.Unpacked, error) {
 	end, err := s.send(ctx, wire.FilesUnpack, url.Values{"path": {path}, "links": {strconv.FormatBool(keepLinks)}}, body)
 	if err != nil {
 		return wire.Unpacked{}, err
@@ -82,7 +82,7 @@ func (s *Session) FileUnpack(ctx context.Context, path string, keepLinks bool, b
 
 // FileSearch tells emit what it finds, in no order, until there is no more or search.Limit is reached. It tells whether there
 // may be more: because of the limit, because it took too long, or because emit gave an error, which it then returns.
-func (s *Session) FileSearch(ctx context.Context, search wire.Search, emit func(wire.Found) error) (more bool, err error) {
+func (s fileClient) FileSearch(ctx context.Context, search wire.Search, emit func(wire.Found) error) (more bool, err error) {
 	if err := search.Check(); err != nil {
 		return false, fault.Wrap(err, fault.Invalid, "That cannot be searched for: %v.", err)
 	}
@@ -113,7 +113,7 @@ func (s *Session) FileSearch(ctx context.Context, search wire.Search, emit func(
 // FileWatch tells emit of folders among paths, as they are given, in which something has changed, until ctx ends, the
 // connection is lost or emit gives an error, which it then returns. It tells of every folder once at the beginning, when the
 // watch is on. A folder that cannot be watched is told of once; one that is gone once more.
-func (s *Session) FileWatch(ctx context.Context, paths []string, emit func(folder string) error) error {
+func (s fileClient) FileWatch(ctx context.Context, paths []string, emit func(folder string) error) error {
 	form, err := formOf(url.Values{"path": paths})
 	if err != nil {
 		return err

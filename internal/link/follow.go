@@ -11,7 +11,7 @@ import (
 
 // follow asks for path and gives what comes, frame by frame, to emit, until the guest ends it, emit fails or ctx ends. Only
 // frames of one kind may come. Silence is no error.
-func (s *Session) follow(ctx context.Context, path string, kind wire.FrameType, emit func(payload []byte) error) error {
+func (s *transport) follow(ctx context.Context, path string, kind wire.FrameType, emit func(payload []byte) error) error {
 	req, err := http.NewRequest(http.MethodGet, "http://guest"+path, nil)
 	if err != nil {
 		return fmt.Errorf("make request: %w", err)

@@ -19,7 +19,7 @@ import (
 // have kept a descriptor of it, by which it can do whatever a socket's owner can; so nothing here relies on the socket not
 // to block.
 type passedConn struct {
-	session *Session
+	session *transport
 	address address
 	tcp     *net.TCPConn
 	raw     syscall.RawConn
@@ -32,7 +32,7 @@ type passedConn struct {
 
 // adopt makes a connection of the descriptor whose socket has that number, which must be a TCP connection; errEmpty when
 // it is not. The room that is reserved for it is the connection's then.
-func (s *Session) adopt(number string, to address) (net.Conn, error) {
+func (s *transport) adopt(number string, to address) (net.Conn, error) {
 	cookie, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
 		return nil, s.descriptors.rest(err)

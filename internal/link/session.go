@@ -31,6 +31,15 @@ const (
 // with Unavailable. Its errors are faults: Invalid, NotFound, Conflict and Forbidden are the guest's judgement of what was asked,
 // Unavailable covers everything that a guest or its connection can do wrong. When the caller's ctx ends, the error is the ctx's.
 type Session struct {
+	*transport
+	fileClient
+}
+
+// fileClient asks a guest about files.
+type fileClient struct{ *transport }
+
+// transport carries requests to a guest, and their replies.
+type transport struct {
 	id          string
 	client      *http.ClientConn
 	conn        *frameLimiter
@@ -55,7 +64,7 @@ func open(ctx context.Context, id string, conn net.Conn, setup terms, p pace) (*
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "The program inside the sandbox hung up.")
 	}
-	s := &Session{id: id, client: client, conn: m, descriptors: descriptors, pace: p, slots: make(chan struct{}, maxStreams), done: m.done}
+	s := &transport{id: id, client: client, conn: m, descriptors: descriptors, pace: p, slots: make(chan struct{}, maxStreams), done: m.done}
 	s.greeting.told.Store(setup.Revision)
 	if err := s.call(ctx, http.MethodPost, wire.PathSetup, setup.text, &s.greeting.hello); err != nil {
 		s.drop(err)
@@ -66,7 +75,7 @@ func open(ctx context.Context, id string, conn net.Conn, setup terms, p pace) (*
 		return nil, fault.New(fault.Unavailable, "The program inside the sandbox speaks version %d of the link and this "+
 			"sandboxd version %d: stop and start the sandbox.", s.greeting.hello.Protocol, wire.Protocol)
 	}
-	return s, nil
+	return &Session{s, fileClient{s}}, nil
 }
 
 // speak begins HTTP/2 on conn.
@@ -85,12 +94,12 @@ func speak(ctx context.Context, conn net.Conn) (*http.ClientConn, error) {
 }
 
 // Hello is what the guest said of itself, checked.
-func (s *Session) Hello() wire.Hello { return s.greeting.hello }
+func (s *transport) Hello() wire.Hello { return s.greeting.hello }
 
 // Done is closed when the connection has ended.
-func (s *Session) Done() <-chan struct{} { return s.done }
+func (s *transport) Done() <-chan struct{} { return s.done }
 
-func (s *Session) alive() bool { return !isOver(s.done) }
+func (s *transport) alive() bool { return !isOver(s.done) }
 
 // isOver reports whether what ends by closing done has ended.
 func isOver(done <-chan struct{}) bool {
@@ -103,7 +112,7 @@ func isOver(done <-chan struct{}) bool {
 }
 
 // begin runs f in a goroutine that the hub waits for, and reports whether it did: not after the end of the session.
-func (s *Session) begin(f func()) bool {
+func (s *transport) begin(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waited {
@@ -114,7 +123,7 @@ func (s *Session) begin(f func()) bool {
 }
 
 // wait returns when the connection and everything that was begun has ended.
-func (s *Session) wait() {
+func (s *transport) wait() {
 	<-s.done
 	s.mu.Lock()
 	s.waited = true
@@ -123,7 +132,7 @@ func (s *Session) wait() {
 }
 
 // drop ends the connection.
-func (s *Session) drop(cause error) { s.conn.fail(cause) }
+func (s *transport) drop(cause error) { s.conn.fail(cause) }
 
 // reply is a reply whose body is still to be read. close must be called, and ends the stream.
 type reply struct {
@@ -133,7 +142,7 @@ type reply struct {
 }
 
 // ask sends a request and waits for the head of its reply, for pace.reply at most. A reply that is not 2xx is an error.
-func (s *Session) ask(ctx context.Context, req *http.Request) (*reply, error) {
+func (s *transport) ask(ctx context.Context, req *http.Request) (*reply, error) {
 	select {
 	case s.slots <- struct{}{}:
 	case <-s.done:
@@ -180,7 +189,7 @@ func (s *Session) ask(ctx context.Context, req *http.Request) (*reply, error) {
 var errSlow = errors.New("no reply in time")
 
 // refused reads the problem that a reply is. It trusts the guest's code to be one of those that exist, no more.
-func (s *Session) refused(ctx context.Context, r *reply) error {
+func (s *transport) refused(ctx context.Context, r *reply) error {
 	defer time.AfterFunc(s.pace.reply, r.close).Stop()
 	var p wire.Problem
 	b, err := s.readAll(r, wire.MaxHeader)
@@ -225,7 +234,7 @@ func judgement(p *wire.Problem) error {
 }
 
 // failed classifies an error of the transport.
-func (s *Session) failed(ctx context.Context, err error) error {
+func (s *transport) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("ask the guest: %w", context.Cause(ctx))
 	}
@@ -245,7 +254,7 @@ func unanswered(err error) error {
 }
 
 // call makes a whole request with a bounded JSON reply; body and into may be nil.
-func (s *Session) call(ctx context.Context, method, path string, body []byte, into wire.Message) error {
+func (s *transport) call(ctx context.Context, method, path string, body []byte, into wire.Message) error {
 	b, err := s.fetch(ctx, method, path, body, wire.MaxReply)
 	if err != nil || into == nil {
 		return err
@@ -257,7 +266,7 @@ func (s *Session) call(ctx context.Context, method, path string, body []byte, in
 }
 
 // fetch makes a whole request and gives the reply's body, of at most limit bytes.
-func (s *Session) fetch(ctx context.Context, method, path string, body []byte, limit int) ([]byte, error) {
+func (s *transport) fetch(ctx context.Context, method, path string, body []byte, limit int) ([]byte, error) {
 	brief, cancel := context.WithTimeoutCause(ctx, s.pace.reply, errSlow)
 	defer cancel()
 	req, err := http.NewRequest(method, "http://guest"+path, bytes.NewReader(body))
@@ -284,7 +293,7 @@ func (s *Session) fetch(ctx context.Context, method, path string, body []byte, l
 
 // readAll reads a reply to its end, at most limit bytes, until it is closed. The reading itself may be held up longer:
 // HTTP/2 makes room for more by writing, which a guest that does not read holds up.
-func (s *Session) readAll(r *reply, limit int) ([]byte, error) {
+func (s *transport) readAll(r *reply, limit int) ([]byte, error) {
 	type whole struct {
 		bytes []byte
 		err   error

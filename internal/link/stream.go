@@ -18,7 +18,7 @@ const (
 // stream reads a reply's body in a goroutine of its own: reading may be held up longer than who reads wants to wait, because
 // HTTP/2 makes room for more by writing, which a guest that does not read holds up.
 type stream struct {
-	session  *Session
+	session  *transport
 	reply    *reply
 	ctx      context.Context // the caller's
 	patience time.Duration   // for the next bytes; 0 means for ever
@@ -36,7 +36,7 @@ type piece struct {
 	err error
 }
 
-func (s *Session) newStream(ctx context.Context, r *reply) (*stream, error) {
+func (s *transport) newStream(ctx context.Context, r *reply) (*stream, error) {
 	t := &stream{session: s, reply: r, ctx: ctx, patience: s.pace.reply,
 		filled: make(chan piece, piecesAhead), empty: make(chan []byte, piecesAhead)}
 	if !s.begin(t.fill) {
@@ -130,7 +130,7 @@ var errAnswered = errors.New("the guest has answered")
 
 // send sends body and gives the payload of the reply's end. HTTP/2 reads body by itself, so that each byte is copied once
 // only; nobody reads it any more when send returns.
-func (s *Session) send(ctx context.Context, verb string, query url.Values, body io.Reader) ([]byte, error) {
+func (s fileClient) send(ctx context.Context, verb string, query url.Values, body io.Reader) ([]byte, error) {
 	from := newFeed(body)
 	r, err := s.askFiles(ctx, verb, query, from)
 	if err != nil {
