@@ -38,16 +38,16 @@ type Images struct {
 	extraPrint string            // names the content of extra in hashes
 	log        *slog.Logger
 	bus        *event.Bus[ImageEvent]
-	builds     chan *flight
-	pulls      chan *flight
+	builds     chan *job
+	pulls      chan *job
 
 	mu      sync.Mutex
-	flights map[string]*flight  // by reference; those under way and in line
+	jobs map[string]*job  // by reference; those under way and in line
 	past    map[string]*history // by template
 	ended   bool
 }
 
-// history is what is remembered of a template's last flight.
+// history is what is remembered of a template's last job.
 type history struct {
 	log     buildLog
 	ref     string
@@ -61,8 +61,8 @@ func NewImages(c *Catalog, e Engine, o ImageOptions) *Images {
 	return &Images{
 		catalog: c, engine: e, extra: extra, extraPrint: printFiles(extra), log: o.Log,
 		bus:    event.NewBus[ImageEvent](imageBacklog),
-		builds: make(chan *flight, queueLength), pulls: make(chan *flight, queueLength),
-		flights: map[string]*flight{}, past: map[string]*history{},
+		builds: make(chan *job, queueLength), pulls: make(chan *job, queueLength),
+		jobs: map[string]*job{}, past: map[string]*history{},
 	}
 }
 
@@ -79,17 +79,17 @@ func (i *Images) Run(ctx context.Context) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.ended = true
-	for _, f := range i.flights {
+	for _, f := range i.jobs {
 		i.conclude(f, errEnding)
 	}
 	return nil
 }
 
-func (i *Images) work(ctx context.Context, queue <-chan *flight) {
+func (i *Images) work(ctx context.Context, queue <-chan *job) {
 	for ctx.Err() == nil {
 		select {
 		case f := <-queue:
-			i.fly(ctx, f)
+			i.run(ctx, f)
 		case <-ctx.Done():
 		}
 	}
@@ -110,7 +110,7 @@ func (i *Images) Ensure(ctx context.Context, t Template, report func(BuildEvent)
 		return r.ref, nil
 	}
 	events := make(chan BuildEvent, listenerBuffer)
-	f, err := i.join(newFlight(r), events)
+	f, err := i.join(newJob(r), events)
 	if err != nil {
 		return "", err
 	}
@@ -150,7 +150,7 @@ func (i *Images) start(name string, fresh bool) error {
 	if err != nil {
 		return err
 	}
-	f := newFlight(r)
+	f := newJob(r)
 	f.forced, f.fresh = true, fresh
 	_, err = i.join(f, nil)
 	return err
@@ -159,7 +159,7 @@ func (i *Images) start(name string, fresh bool) error {
 // Cancel ends the build of a template that is under way or in line. Conflict when there is none.
 func (i *Images) Cancel(name string) error {
 	i.mu.Lock()
-	f := i.flightOf(name)
+	f := i.jobOf(name)
 	i.mu.Unlock()
 	if f == nil {
 		return fault.New(fault.Conflict, "No build of %s is under way.", shorten(name, maxName))
@@ -181,15 +181,15 @@ func (i *Images) has(ctx context.Context, ref string) (bool, error) {
 	return present, nil
 }
 
-// join gives the flight under way that makes what f would, or lines up f. events, which may be nil, hears all that
+// join gives the job under way that makes what f would, or lines up f. events, which may be nil, hears all that
 // happens to it from now on.
-func (i *Images) join(f *flight, events chan BuildEvent) (*flight, error) {
+func (i *Images) join(f *job, events chan BuildEvent) (*job, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.ended {
 		return nil, errEnding
 	}
-	under, found := i.flights[f.recipe.ref]
+	under, found := i.jobs[f.recipe.ref]
 	if found {
 		f = under
 	}
@@ -214,21 +214,21 @@ func (i *Images) join(f *flight, events chan BuildEvent) (*flight, error) {
 	return f, nil
 }
 
-// register makes f the flight of its reference, with an empty log. It needs mu.
-func (i *Images) register(f *flight) {
-	i.flights[f.recipe.ref] = f
+// register makes f the job of its reference, with an empty log. It needs mu.
+func (i *Images) register(f *job) {
+	i.jobs[f.recipe.ref] = f
 	if name := f.recipe.name; name != "" {
 		i.past[name] = &history{ref: f.recipe.ref, since: time.Now()}
 	}
 }
 
-// lineUp lets f hear of its parent's flight, when that is before it in the line. It needs mu.
-func (i *Images) lineUp(f *flight) {
+// lineUp lets f hear of its parent's job, when that is before it in the line. It needs mu.
+func (i *Images) lineUp(f *job) {
 	if f.recipe.parent == nil {
 		return
 	}
-	if below := i.flights[f.recipe.parent.ref]; below != nil {
-		below.kids[f] = 0
+	if below := i.jobs[f.recipe.parent.ref]; below != nil {
+		below.dependents[f] = 0
 		f.lead = below.at.steps
 		f.at.steps += f.lead
 	}
@@ -236,14 +236,14 @@ func (i *Images) lineUp(f *flight) {
 
 // publish tells subscribers of a template's image; plain images have none. It needs mu, so that nobody hears of an end
 // before the beginning; it never blocks.
-func (i *Images) publish(f *flight, s ImageStatus, line string) {
+func (i *Images) publish(f *job, s ImageStatus, line string) {
 	if f.recipe.name != "" {
 		i.bus.Publish(ImageEvent{Template: f.recipe.name, Status: s, Line: line})
 	}
 }
 
-// fly runs f to its end, unless somebody else runs it or it has ended: then it returns at once.
-func (i *Images) fly(life context.Context, f *flight) {
+// run runs f to its end, unless somebody else runs it or it has ended: then it returns at once.
+func (i *Images) run(life context.Context, f *job) {
 	limit := buildLimit
 	if f.recipe.docker == nil {
 		limit = pullLimit
@@ -267,7 +267,7 @@ func (i *Images) fly(life context.Context, f *flight) {
 }
 
 // make makes f's image and first whatever it needs that is not there.
-func (i *Images) make(ctx, life context.Context, f *flight) error {
+func (i *Images) make(ctx, life context.Context, f *job) error {
 	if !f.forced {
 		if present, err := i.has(ctx, f.recipe.ref); err != nil || present {
 			return err
@@ -295,7 +295,7 @@ func (i *Images) make(ctx, life context.Context, f *flight) error {
 }
 
 // makeNeeds makes the images below f's that are missing, the lowest first, and gives how many steps that were.
-func (i *Images) makeNeeds(ctx, life context.Context, f *flight) (steps int, err error) {
+func (i *Images) makeNeeds(ctx, life context.Context, f *job) (steps int, err error) {
 	missing, err := i.missing(ctx, f.recipe)
 	if err != nil {
 		return 0, err
@@ -313,7 +313,7 @@ func (i *Images) makeNeeds(ctx, life context.Context, f *flight) (steps int, err
 		if err != nil {
 			return 0, err
 		}
-		i.fly(life, need)
+		i.run(life, need)
 		if err := i.outcome(life, need); err != nil {
 			return 0, f.groundless(err)
 		}
@@ -323,7 +323,7 @@ func (i *Images) makeNeeds(ctx, life context.Context, f *flight) (steps int, err
 }
 
 // outcome waits for f and gives what came of it.
-func (i *Images) outcome(life context.Context, f *flight) error {
+func (i *Images) outcome(life context.Context, f *job) error {
 	select {
 	case <-f.done:
 		return f.err
@@ -370,24 +370,24 @@ func lists(list []*recipe, ref string) bool {
 	return false
 }
 
-// adopt gives the flight that makes r, ready to be flown at once, with kid hearing of its progress.
-func (i *Images) adopt(kid *flight, r *recipe, before int) (*flight, error) {
+// adopt gives the job that makes r, ready to be run at once, with dependent hearing of its progress.
+func (i *Images) adopt(dependent *job, r *recipe, before int) (*job, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.ended {
 		return nil, errEnding
 	}
-	f, found := i.flights[r.ref]
+	f, found := i.jobs[r.ref]
 	if !found {
-		f = newFlight(r)
+		f = newJob(r)
 		i.register(f)
 	}
-	f.kids[kid] = before
+	f.dependents[dependent] = before
 	return f, nil
 }
 
 // finish ends f with err, once: who comes second changes nothing.
-func (i *Images) finish(f *flight, err error) {
+func (i *Images) finish(f *job, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.conclude(f, err)
@@ -395,7 +395,7 @@ func (i *Images) finish(f *flight, err error) {
 
 // conclude ends f, writes down how, and ends also what stands on f and cannot begin any more: in the same moment, so
 // that no worker begins it in between. It needs mu.
-func (i *Images) conclude(f *flight, err error) {
+func (i *Images) conclude(f *job, err error) {
 	if f.ended {
 		return
 	}
@@ -406,7 +406,7 @@ func (i *Images) conclude(f *flight, err error) {
 	if f.cancel != nil {
 		f.cancel()
 	}
-	delete(i.flights, f.recipe.ref)
+	delete(i.jobs, f.recipe.ref)
 	status := ImageStatus{State: ImageBuilt, Ref: f.recipe.ref, Progress: 1, Since: time.Now()}
 	if err != nil {
 		status = ImageStatus{State: ImageFailed, Ref: f.recipe.ref, Problem: fault.Message(err), Since: status.Since}
@@ -421,9 +421,9 @@ func (i *Images) conclude(f *flight, err error) {
 	}
 	i.publish(f, status, line)
 	close(f.done)
-	for kid := range f.kids {
-		if err != nil && !kid.claimed {
-			i.conclude(kid, kid.groundless(err))
+	for dependent := range f.dependents {
+		if err != nil && !dependent.claimed {
+			i.conclude(dependent, dependent.groundless(err))
 		}
 	}
 }

@@ -267,8 +267,8 @@ func TestRun_EndReleasesEverybodyWhoWaits(t *testing.T) {
 		if _, err := r.ensure("base"); !fault.Is(err, fault.Unavailable) {
 			r.t.Errorf("after the end: %v", err)
 		}
-		if len(r.flights) > 0 {
-			r.t.Errorf("%d flights are left", len(r.flights))
+		if len(r.jobs) > 0 {
+			r.t.Errorf("%d jobs are left", len(r.jobs))
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 // told in Problem, with the state that is known without it.
 func (i *Images) Status(ctx context.Context, name string) ImageStatus {
 	i.mu.Lock()
-	if f := i.flightOf(name); f != nil {
+	if f := i.jobOf(name); f != nil {
 		defer i.mu.Unlock()
 		return f.status()
 	}
@@ -78,12 +78,12 @@ func (i *Images) Log(name string) []string {
 	return nil
 }
 
-// flightOf gives a template's flight, or nil. It needs mu.
-func (i *Images) flightOf(name string) *flight {
+// jobOf gives a template's job, or nil. It needs mu.
+func (i *Images) jobOf(name string) *job {
 	if name == "" {
 		return nil
 	}
-	for _, f := range i.flights {
+	for _, f := range i.jobs {
 		if f.recipe.name == name {
 			return f
 		}

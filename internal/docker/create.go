@@ -30,7 +30,7 @@ func (e *Engine) Create(ctx context.Context, b sandbox.Box) error {
 		return classify(err, "make the container")
 	}
 	done := make(chan error, 1)
-	e.flights.Go(func() {
+	e.running.Go(func() {
 		defer unlock()
 		ctx, cancel := context.WithTimeout(e.life, createLimit)
 		defer cancel()

@@ -81,7 +81,7 @@ type connection struct {
 	lingering atomic.Bool     // somebody waits to remove the network
 	life      context.Context // ends with Close; creates whose caller has left and reclaims end with it
 	end       context.CancelFunc
-	flights   sync.WaitGroup
+	running   sync.WaitGroup
 }
 
 // Open connects to the engine that the environment names (DOCKER_HOST and its kin, else the local socket), and learns
@@ -113,7 +113,7 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 // Close ends what is under way and waits for it.
 func (e *Engine) Close() error {
 	e.end()
-	e.flights.Wait()
+	e.running.Wait()
 	return e.client.Load().Close()
 }
 

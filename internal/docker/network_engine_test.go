@@ -94,7 +94,7 @@ func TestNetwork_LingersAndGoesAllTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again.flights.Wait()
+	again.running.Wait()
 	if left := leftovers(t, e); len(left) != 0 {
 		t.Errorf("left is %v", left)
 	}

@@ -137,7 +137,7 @@ func (e *Engine) removeNetworkLater() {
 	if !e.lingering.CompareAndSwap(false, true) {
 		return // the one that waits already will see
 	}
-	e.flights.Go(func() {
+	e.running.Go(func() {
 		select {
 		case <-time.After(e.c.NetworkLinger):
 		case <-e.life.Done():

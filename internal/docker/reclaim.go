@@ -70,7 +70,7 @@ func (e *Engine) reclaimLater(id string) {
 		return
 	}
 	ctx, done := e.reclaims.begin(e.life, id)
-	e.flights.Go(func() {
+	e.running.Go(func() {
 		defer done()
 		e.reclaims.turn.Lock()
 		defer e.reclaims.turn.Unlock()

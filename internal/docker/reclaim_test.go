@@ -204,7 +204,7 @@ func TestFreeze_ReclaimsBehindItsCallersBack(t *testing.T) {
 	if err := e.Freeze(t.Context(), "1"); err != nil {
 		t.Fatal(err)
 	}
-	e.flights.Wait()
+	e.running.Wait()
 	if now, err := readNumber(group + "/memory.current"); err != nil || now > reclaimRest || len(e.reclaims.byID) != 0 {
 		t.Errorf("%d bytes are left, %v; %v are under way", now, err, e.reclaims.byID)
 	}
@@ -216,7 +216,7 @@ func TestFreeze_WithoutTheMeansToReclaimIsNoError(t *testing.T) {
 	if err := e.Freeze(t.Context(), "1"); err != nil {
 		t.Error(err)
 	}
-	e.flights.Wait()
+	e.running.Wait()
 }
 
 func TestThaw_EndsAReclaimAndDoesNotWaitForIt(t *testing.T) {
@@ -241,7 +241,7 @@ func TestThaw_EndsAReclaimAndDoesNotWaitForIt(t *testing.T) {
 		t.Error(err)
 	}
 	close(goOn)
-	e.flights.Wait()
+	e.running.Wait()
 	if steps.Load() != 1 {
 		t.Errorf("%d steps", steps.Load())
 	}

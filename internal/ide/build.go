@@ -18,7 +18,7 @@ const stageName = "ide"
 func tagOf(ref string) string { return ref[strings.LastIndexByte(ref, ':')+1:] }
 
 // build makes the image and takes the folder out of it.
-func (s *Service) build(ctx context.Context, f *flight) (version string, err error) {
+func (s *Service) build(ctx context.Context, f *job) (version string, err error) {
 	ref, err := s.cfg.Images.Ensure(ctx, catalog.Template{Name: Template}, func(e catalog.BuildEvent) { s.hear(f, e) })
 	if err != nil {
 		return "", err
@@ -41,7 +41,7 @@ func (s *Service) build(ctx context.Context, f *flight) (version string, err err
 }
 
 // hear notes what the building of the image says.
-func (s *Service) hear(f *flight, e catalog.BuildEvent) {
+func (s *Service) hear(f *job, e catalog.BuildEvent) {
 	if s.cfg.Report != nil {
 		s.cfg.Report(e)
 	}
@@ -56,7 +56,7 @@ func (s *Service) hear(f *flight, e catalog.BuildEvent) {
 }
 
 // note notes a line, if it is one, and how much of the whole is done.
-func (s *Service) note(f *flight, line string, part float64) {
+func (s *Service) note(f *job, line string, part float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f.progress.Part = max(f.progress.Part, part)

@@ -73,17 +73,17 @@ type Config struct {
 type Service struct {
 	cfg  Config
 	tree tree
-	work chan struct{} // told that a flight waits to be flown
+	work chan struct{} // told that a job waits to be run
 
 	mu      sync.Mutex
-	flight  *flight // under way or in line; nil for none
+	job  *job // under way or in line; nil for none
 	problem string  // why the last one came to nothing
 	again   time.Time
 	ended   bool
 }
 
-// flight makes the present version present.
-type flight struct {
+// job makes the present version present.
+type job struct {
 	done     chan struct{}
 	err      error // once done
 	progress Progress
@@ -130,7 +130,7 @@ func (s *Service) live(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
 		case <-s.work:
-			s.fly(ctx)
+			s.run(ctx)
 		case <-look.C:
 			s.want(ctx)
 		case <-sweep.C:
@@ -145,7 +145,7 @@ func (s *Service) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
-	if f := s.flight; f != nil {
+	if f := s.job; f != nil {
 		s.conclude(f, errEnding)
 	}
 }
@@ -206,32 +206,32 @@ func (s *Service) Ensure(ctx context.Context) (version string, err error) {
 	return s.present()
 }
 
-// begin gives the flight under way or in line, else lines one up, unless one has failed less than pause ago: that is nil.
-func (s *Service) begin(pause time.Duration) *flight {
+// begin gives the job under way or in line, else lines one up, unless one has failed less than pause ago: that is nil.
+func (s *Service) begin(pause time.Duration) *job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.flight != nil:
-		return s.flight
+	case s.job != nil:
+		return s.job
 	case s.ended:
-		f := &flight{done: make(chan struct{}), err: errEnding}
+		f := &job{done: make(chan struct{}), err: errEnding}
 		close(f.done)
 		return f
 	case pause > 0 && s.problem != "" && time.Since(s.again) < pause:
 		return nil
 	}
-	s.flight = &flight{done: make(chan struct{})}
+	s.job = &job{done: make(chan struct{})}
 	select {
 	case s.work <- struct{}{}:
 	default:
 	}
-	return s.flight
+	return s.job
 }
 
-// fly makes the present version present for the flight in line.
-func (s *Service) fly(ctx context.Context) {
+// run makes the present version present for the job in line.
+func (s *Service) run(ctx context.Context) {
 	s.mu.Lock()
-	f := s.flight
+	f := s.job
 	s.mu.Unlock()
 	if f == nil {
 		return
@@ -255,9 +255,9 @@ func (s *Service) fly(ctx context.Context) {
 	}
 }
 
-// conclude ends a flight. It needs mu.
-func (s *Service) conclude(f *flight, err error) {
-	s.flight, s.problem = nil, ""
+// conclude ends a job. It needs mu.
+func (s *Service) conclude(f *job, err error) {
+	s.job, s.problem = nil, ""
 	if f.err = err; err != nil && !errors.Is(err, errEnding) {
 		s.problem, s.again = fault.Message(err), time.Now()
 	}

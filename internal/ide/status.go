@@ -76,8 +76,8 @@ func (s *Service) making() (State, Progress, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.flight != nil:
-		return Building, s.flight.progress, ""
+	case s.job != nil:
+		return Building, s.job.progress, ""
 	case s.problem != "":
 		return Failed, Progress{}, s.problem
 	}

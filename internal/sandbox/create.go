@@ -176,12 +176,12 @@ func (m *Manager) createAgain(ctx context.Context, s Sandbox, taken error, accep
 // build makes s from nothing, or from what an interrupted build has left. When that fails, what was made is undone
 // and s is kept as failed with the cause.
 func (m *Manager) build(ctx context.Context, s Sandbox) error {
-	err := m.assemble(ctx, s)
+	err := m.createContainer(ctx, s)
 	if err == nil {
 		err = m.room(ctx)
 	}
 	if err == nil {
-		err = m.launch(ctx, s)
+		err = m.startAndAwait(ctx, s)
 	}
 	if err == nil {
 		_, err = m.set(ctx, s, Running, "")
@@ -196,8 +196,8 @@ func (m *Manager) build(ctx context.Context, s Sandbox) error {
 	return m.fail(ctx, s, err)
 }
 
-// assemble makes the image present, and then the container with its volume.
-func (m *Manager) assemble(ctx context.Context, s Sandbox) error {
+// createContainer makes the image present, and then the container with its volume.
+func (m *Manager) createContainer(ctx context.Context, s Sandbox) error {
 	t, err := m.template(s.Spec)
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func (m *Manager) RunPools(ctx context.Context, list func() []catalog.Template) 
 	}
 }
 
-func (m *Manager) nudgePools() {
+func (m *Manager) wakePools() {
 	select {
 	case m.pool.nudge <- struct{}{}:
 	default:
@@ -61,16 +61,16 @@ func (m *Manager) FillPools(ctx context.Context, templates []catalog.Template) e
 		names[t.Name] = names[t.Name] || t.Standby.Pool > 0
 	}
 	for name, needed := range names {
-		if needed && !m.tendLater(name) {
+		if needed && !m.reconcilePoolLater(name) {
 			return errClosing
 		}
 	}
 	return nil
 }
 
-// tendLater has a template's pool looked at in the background, once more when that is under way. false when sandboxd is
+// reconcilePoolLater has a template's pool looked at in the background, once more when that is under way. false when sandboxd is
 // shutting down.
-func (m *Manager) tendLater(template string) bool {
+func (m *Manager) reconcilePoolLater(template string) bool {
 	p := &m.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,17 +79,17 @@ func (m *Manager) tendLater(template string) bool {
 		return true
 	}
 	// No sandbox has such a name, so this line is the pool's own.
-	queued := m.turns.run(m.life, "pool of "+template, func(ctx context.Context) { m.tend(ctx, template) })
+	queued := m.turns.run(m.life, "pool of "+template, func(ctx context.Context) { m.reconcilePool(ctx, template) })
 	if queued {
 		p.tended[template] = false
 	}
 	return queued
 }
 
-// tend looks at a template's pool until nothing is left to do.
-func (m *Manager) tend(ctx context.Context, template string) {
+// reconcilePool looks at a template's pool until nothing is left to do.
+func (m *Manager) reconcilePool(ctx context.Context, template string) {
 	for {
-		more, err := m.tendOnce(ctx, template)
+		more, err := m.reconcilePoolOnce(ctx, template)
 		if err != nil && ctx.Err() == nil {
 			m.c.Log.Warn("pool of a template is not as it should be", "template", template, "error", err)
 		}
@@ -111,9 +111,9 @@ func (p *pool) next(template string, more bool) bool {
 	return false
 }
 
-// tendOnce drops what a template's pool should not have, offers what it has, and makes one if one is missing; then
+// reconcilePoolOnce drops what a template's pool should not have, offers what it has, and makes one if one is missing; then
 // there may be more to do.
-func (m *Manager) tendOnce(ctx context.Context, template string) (more bool, err error) {
+func (m *Manager) reconcilePoolOnce(ctx context.Context, template string) (more bool, err error) {
 	list, _, err := m.c.Store.List(ctx, Filter{Pooled: true})
 	if err != nil {
 		return false, fmt.Errorf("list pooled sandboxes: %w", err)
@@ -146,7 +146,7 @@ func (m *Manager) tendOnce(ctx context.Context, template string) (more bool, err
 	if have >= want || err != nil {
 		return false, err
 	}
-	return m.stock(ctx, model)
+	return m.addWarm(ctx, model)
 }
 
 // model is the pooled sandbox that would be made now, without its name. Its image is there.
@@ -165,7 +165,7 @@ func (m *Manager) model(ctx context.Context, template string) (Sandbox, error) {
 		return s, err
 	}
 	s.Pooled = true
-	s.Label, err = m.mould(s.Spec)
+	s.Label, err = m.fingerprint(s.Spec)
 	return s, err
 }
 
@@ -202,8 +202,8 @@ func (m *Manager) present(ctx context.Context, s Sandbox) error {
 	return nil
 }
 
-// stock makes one more pooled sandbox like model, if the host has room for it.
-func (m *Manager) stock(ctx context.Context, model Sandbox) (more bool, err error) {
+// addWarm makes one more pooled sandbox like model, if the host has room for it.
+func (m *Manager) addWarm(ctx context.Context, model Sandbox) (more bool, err error) {
 	// Room may have taken one of these back to make some: then this is not the time.
 	if err := m.room(ctx); err != nil || m.pool.waits(model.Spec.Template) {
 		return false, nil
@@ -238,7 +238,7 @@ func (m *Manager) makeNamed(ctx context.Context, s Sandbox) error {
 	}
 	if err = m.build(ctx, s); err == nil {
 		// The template may have changed while it was read twice.
-		if now, mouldErr := m.mould(s.Spec); mouldErr != nil || now != s.Label {
+		if now, mouldErr := m.fingerprint(s.Spec); mouldErr != nil || now != s.Label {
 			err = errors.Join(errors.New("template has changed meanwhile"), mouldErr)
 		}
 	}
@@ -270,7 +270,7 @@ func (m *Manager) RenewPool(ctx context.Context, template string) error {
 			err = errors.Join(err, dropErr)
 		}
 	}
-	m.nudgePools()
+	m.wakePools()
 	return err
 }
 

@@ -76,7 +76,7 @@ func New(c Config) *Manager {
 	return &Manager{
 		c: c, rows: newRows(c.Store), bus: event.NewBus[Event](eventBuffer), life: life, end: end, pool: newPool(),
 		progress: map[string]Progress{}, engineErr: errNotWatched,
-		own: ownership{standing: map[string]standing{}, owed: map[string]bool{}},
+		own: ownership{templateDefaults: map[string]templateDefaults{}, owed: map[string]bool{}},
 	}
 }
 

@@ -46,12 +46,12 @@ func (m *Manager) Services(s Sandbox) []catalog.Service {
 	if s.Own.HasServices {
 		return slices.Clone(s.Own.Services)
 	}
-	return slices.Clone(m.standingOf(s.Spec.Template).services)
+	return slices.Clone(m.defaultsOf(s.Spec.Template).services)
 }
 
 // OffersIDE reports whether VS Code is offered in s: what it says itself, else its template.
 func (m *Manager) OffersIDE(s Sandbox) bool {
-	return s.Own.ide(s.Own.IDE == nil && m.standingOf(s.Spec.Template).ide)
+	return s.Own.ide(s.Own.IDE == nil && m.defaultsOf(s.Spec.Template).ide)
 }
 
 // SetServices gives a sandbox a list of services of its own, in place of its template's; nil gives it the template's
@@ -149,7 +149,7 @@ type ownership struct {
 	addresses addresses
 
 	mu       sync.Mutex
-	standing map[string]standing // by template
+	templateDefaults map[string]templateDefaults // by template
 	owed     map[string]bool     // ids of guests that have still to be told of a change
 }
 

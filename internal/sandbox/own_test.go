@@ -214,8 +214,8 @@ func TestServices_OfATemplateThatIsGoneAreNone(t *testing.T) {
 // What a pooled sandbox has of its own would come with it to whoever claims it.
 func TestPool_NothingWithServicesOfItsOwnIsClaimed(t *testing.T) {
 	pooling(t, 1, func(t *testing.T, w *world, m *sandbox.Manager) {
-		spare := ready(t, w, m, 1, "at first")[0]
-		if _, err := m.SetServices(t.Context(), spare.Ref(), nil); !fault.Is(err, fault.Gone) {
+		warmSandbox := ready(t, w, m, 1, "at first")[0]
+		if _, err := m.SetServices(t.Context(), warmSandbox.Ref(), nil); !fault.Is(err, fault.Gone) {
 			t.Errorf("a pooled one can be changed: %v", err)
 		}
 	})

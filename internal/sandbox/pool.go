@@ -30,14 +30,14 @@ type pool struct {
 	mu     sync.Mutex
 	want   map[string]int      // how many, by template
 	tended map[string]bool     // templates whose pool is worked on; true when it must be looked at once more
-	spares map[string][]spare  // those that a create can claim, by template
+	spares map[string][]warmSandbox  // those that a create can claim, by template
 	rested map[string]recovery // templates whose last sandbox could not be made
 	held   time.Time           // until when none is made
 }
 
-// spare is a pooled sandbox that stands ready, and what it was made from.
-type spare struct {
-	id, name, mould string
+// warmSandbox is a pooled sandbox that stands ready, and what it was made from.
+type warmSandbox struct {
+	id, name, fingerprint string
 }
 
 // recovery is how a template's pool waits after a failure.
@@ -49,7 +49,7 @@ type recovery struct {
 func newPool() pool {
 	return pool{
 		nudge: make(chan struct{}, 1), want: map[string]int{}, tended: map[string]bool{},
-		spares: map[string][]spare{}, rested: map[string]recovery{},
+		spares: map[string][]warmSandbox{}, rested: map[string]recovery{},
 	}
 }
 
@@ -76,20 +76,20 @@ func (p *pool) wanted(template string) int {
 func (p *pool) offer(s Sandbox) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	one := spare{id: s.ID, name: s.Name, mould: s.Label}
+	one := warmSandbox{id: s.ID, name: s.Name, fingerprint: s.Label}
 	if list := p.spares[s.Spec.Template]; !slices.Contains(list, one) {
 		p.spares[s.Spec.Template] = append(list, one)
 	}
 }
 
 // take gives a spare of a template, made from mould, to one caller alone.
-func (p *pool) take(template, mould string) (spare, bool) {
+func (p *pool) take(template, fingerprint string) (warmSandbox, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list := p.spares[template]
-	i := slices.IndexFunc(list, func(s spare) bool { return s.mould == mould })
+	i := slices.IndexFunc(list, func(s warmSandbox) bool { return s.fingerprint == fingerprint })
 	if i < 0 {
-		return spare{}, false
+		return warmSandbox{}, false
 	}
 	one := list[i]
 	p.spares[template] = slices.Delete(list, i, i+1)
@@ -100,7 +100,7 @@ func (p *pool) take(template, mould string) (spare, bool) {
 func (p *pool) retain(template string, list []Sandbox) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	gone := func(one spare) bool {
+	gone := func(one warmSandbox) bool {
 		return !slices.ContainsFunc(list, func(s Sandbox) bool { return s.ID == one.id })
 	}
 	if p.spares[template] = slices.DeleteFunc(p.spares[template], gone); len(p.spares[template]) == 0 {
@@ -118,7 +118,7 @@ func (p *pool) empty(template string) bool {
 func (p *pool) withdraw(s Sandbox) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list := slices.DeleteFunc(p.spares[s.Spec.Template], func(one spare) bool { return one.id == s.ID })
+	list := slices.DeleteFunc(p.spares[s.Spec.Template], func(one warmSandbox) bool { return one.id == s.ID })
 	if p.spares[s.Spec.Template] = list; len(list) == 0 {
 		delete(p.spares, s.Spec.Template)
 	}
@@ -159,9 +159,9 @@ func (r Request) claims() bool {
 	return r.Name == "" && r.Template != "" && r.Image == "" && r.Limits == Limits{} && len(r.Env) == 0
 }
 
-// mould names what a sandbox of a spec is made from as things stand now: image, limits and set-up. It is the label of a
+// fingerprint names what a sandbox of a spec is made from as things stand now: image, limits and set-up. It is the label of a
 // pooled sandbox, so that after a restart it is still known what that was made from. It does not ask the engine.
-func (m *Manager) mould(spec Spec) (string, error) {
+func (m *Manager) fingerprint(spec Spec) (string, error) {
 	t, err := m.template(spec)
 	if err != nil {
 		return "", err
@@ -191,18 +191,18 @@ func (m *Manager) claim(ctx context.Context, s Sandbox) (got Sandbox, ok bool, e
 	if m.pool.empty(s.Spec.Template) {
 		return Sandbox{}, false, nil
 	}
-	mould, err := m.mould(s.Spec)
+	fingerprint, err := m.fingerprint(s.Spec)
 	if err != nil {
 		return Sandbox{}, false, nil // whoever makes one says so
 	}
-	defer m.nudgePools()
+	defer m.wakePools()
 	for {
-		one, found := m.pool.take(s.Spec.Template, mould)
+		one, found := m.pool.take(s.Spec.Template, fingerprint)
 		if !found {
 			return Sandbox{}, false, nil
 		}
 		got, err = m.attendTo(ctx, one.name, func(ctx context.Context, accept func(Sandbox)) error {
-			return m.handOver(ctx, one, s, accept)
+			return m.assign(ctx, one, s, accept)
 		})
 		switch {
 		case err == nil:
@@ -218,9 +218,9 @@ func (m *Manager) claim(ctx context.Context, s Sandbox) (got Sandbox, ok bool, e
 	}
 }
 
-// handOver makes a pooled sandbox s, in its turn: thawed first, so that whoever hears of it can use it. A crash before the
+// assign makes a pooled sandbox s, in its turn: thawed first, so that whoever hears of it can use it. A crash before the
 // row is kept leaves it nobody's.
-func (m *Manager) handOver(ctx context.Context, one spare, s Sandbox, accept func(Sandbox)) error {
+func (m *Manager) assign(ctx context.Context, one warmSandbox, s Sandbox, accept func(Sandbox)) error {
 	row, err := m.rows.ByName(ctx, one.name)
 	if err != nil || row.ID != one.id || !row.Pooled || !row.Own.empty() || row.State != Running && row.State != Frozen {
 		return errors.Join(errClaimed, err)

@@ -22,7 +22,7 @@ func (m *Manager) Start(ctx context.Context, ref Ref) (Sandbox, error) {
 				return err
 			}
 		default:
-			_, err = m.rise(ctx, s, accept)
+			_, err = m.startIfRoom(ctx, s, accept)
 			return err
 		}
 		accept(s)
@@ -66,7 +66,7 @@ func (m *Manager) Restart(ctx context.Context, ref Ref) (Sandbox, error) {
 			}
 			return err
 		}
-		_, err = m.rise(ctx, s, accept)
+		_, err = m.startIfRoom(ctx, s, accept)
 		return err
 	})
 }
@@ -79,15 +79,15 @@ func (m *Manager) start(ctx context.Context, s Sandbox, accept func(Sandbox)) (S
 		return s, err
 	}
 	accept(s)
-	return m.resume(ctx, s, was)
+	return m.finishStart(ctx, s, was)
 }
 
-// resume finishes a start whose intent is kept; was is the state before it. A sandbox that the engine does not have is
+// finishStart finishes a start whose intent is kept; was is the state before it. A sandbox that the engine does not have is
 // made anew from its template; its volume is used again if it is still there. One that was at rest by our doing is on
 // its way back there when the engine does not answer, so that the next use wakes it. Of any other the intent stays until
 // the engine is back.
-func (m *Manager) resume(ctx context.Context, s Sandbox, was State) (Sandbox, error) {
-	err := m.raise(ctx, s)
+func (m *Manager) finishStart(ctx context.Context, s Sandbox, was State) (Sandbox, error) {
+	err := m.startOrCreate(ctx, s)
 	away := fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Timeout)
 	if away && ctx.Err() == nil && (was.Resting() || m.engineAway(ctx)) {
 		m.c.Log.Warn("sandbox does not start yet", "sandbox", s.Name, "was", was, "error", err)
@@ -100,10 +100,10 @@ func (m *Manager) resume(ctx context.Context, s Sandbox, was State) (Sandbox, er
 	}
 	if err == nil {
 		m.report(s, Progress{Phase: PhaseReady})
-		err = m.hear(ctx, s)
+		err = m.awaitGuest(ctx, s)
 	}
 	if err != nil {
-		return s, m.abandon(ctx, s, err)
+		return s, m.failStart(ctx, s, err)
 	}
 	return m.set(ctx, s, Running, "")
 }
@@ -117,15 +117,15 @@ func (m *Manager) engineAway(ctx context.Context) bool {
 	return fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Timeout)
 }
 
-// raise starts s's container, which it makes anew when the engine does not have it.
-func (m *Manager) raise(ctx context.Context, s Sandbox) error {
+// startOrCreate starts s's container, which it makes anew when the engine does not have it.
+func (m *Manager) startOrCreate(ctx context.Context, s Sandbox) error {
 	err := m.expect(s)
 	if err == nil {
-		err = m.ignite(ctx, s)
+		err = m.startContainer(ctx, s)
 	}
 	if fault.Is(err, fault.NotFound) {
-		if err = m.assemble(ctx, s); err == nil {
-			err = m.ignite(ctx, s)
+		if err = m.createContainer(ctx, s); err == nil {
+			err = m.startContainer(ctx, s)
 		}
 	}
 	return err
@@ -142,25 +142,25 @@ func (m *Manager) expect(s Sandbox) error {
 	return err
 }
 
-// launch starts the container and waits for the guest's word.
-func (m *Manager) launch(ctx context.Context, s Sandbox) error {
-	if err := m.ignite(ctx, s); err != nil {
+// startAndAwait starts the container and waits for the guest's word.
+func (m *Manager) startAndAwait(ctx context.Context, s Sandbox) error {
+	if err := m.startContainer(ctx, s); err != nil {
 		return err
 	}
 	m.report(s, Progress{Phase: PhaseReady})
-	return m.hear(ctx, s)
+	return m.awaitGuest(ctx, s)
 }
 
-// ignite starts the container.
-func (m *Manager) ignite(ctx context.Context, s Sandbox) error {
+// startContainer starts the container.
+func (m *Manager) startContainer(ctx context.Context, s Sandbox) error {
 	m.report(s, Progress{Phase: PhaseStart})
 	starting, cancel := context.WithTimeout(ctx, engineLimit)
 	defer cancel()
 	return m.c.Runtime.Start(starting, s.ID)
 }
 
-// hear waits for the guest's word.
-func (m *Manager) hear(ctx context.Context, s Sandbox) error {
+// awaitGuest waits for the guest's word.
+func (m *Manager) awaitGuest(ctx context.Context, s Sandbox) error {
 	waiting, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	err := m.c.Guests.Ready(waiting, s.ID)
@@ -170,8 +170,8 @@ func (m *Manager) hear(ctx context.Context, s Sandbox) error {
 	return err
 }
 
-// abandon stops what a failed start has left running, keeps its volume, and keeps s as failed.
-func (m *Manager) abandon(ctx context.Context, s Sandbox, err error) error {
+// failStart stops what a failed start has left running, keeps its volume, and keeps s as failed.
+func (m *Manager) failStart(ctx context.Context, s Sandbox, err error) error {
 	if m.life.Err() != nil {
 		return err
 	}
@@ -191,12 +191,12 @@ func (m *Manager) stop(ctx context.Context, s Sandbox, accept func(Sandbox)) (Sa
 		return s, err
 	}
 	accept(s)
-	return m.halt(ctx, s)
+	return m.finishStop(ctx, s)
 }
 
-// halt finishes a stop, the owner's or ours, whose intent is kept. When the engine does not answer the intent stays, and the next look at
+// finishStop finishes a stop, the owner's or ours, whose intent is kept. When the engine does not answer the intent stays, and the next look at
 // everything tries again.
-func (m *Manager) halt(ctx context.Context, s Sandbox) (Sandbox, error) {
+func (m *Manager) finishStop(ctx context.Context, s Sandbox) (Sandbox, error) {
 	stopping, cancel := context.WithTimeout(ctx, engineLimit)
 	defer cancel()
 	if err := m.c.Runtime.Stop(stopping, s.ID, stopGrace); err != nil {

@@ -44,10 +44,10 @@ func (m *Manager) repair(ctx context.Context, s Sandbox, i Instance, exists, bac
 	case Creating:
 		return m.build(ctx, s)
 	case Starting:
-		_, err := m.resume(ctx, s, s.State)
+		_, err := m.finishStart(ctx, s, s.State)
 		return err
 	case Stopping, Sleeping:
-		_, err := m.halt(ctx, s)
+		_, err := m.finishStop(ctx, s)
 		return err
 	case Deleting:
 		return m.remove(ctx, s)

@@ -42,12 +42,12 @@ func (m *Manager) freeze(ctx context.Context, s Sandbox, still func() bool) (San
 	if still == nil || still() {
 		return s, nil
 	}
-	return m.relent(ctx, s)
+	return m.undoFreeze(ctx, s)
 }
 
-// relent thaws what has just been frozen under somebody who uses it. Nothing else would bring them out, so it is tried
+// undoFreeze thaws what has just been frozen under somebody who uses it. Nothing else would bring them out, so it is tried
 // more than once.
-func (m *Manager) relent(ctx context.Context, s Sandbox) (Sandbox, error) {
+func (m *Manager) undoFreeze(ctx context.Context, s Sandbox) (Sandbox, error) {
 	for try := 1; ; try++ {
 		now, err := m.thaw(ctx, s)
 		if err == nil || now.State != Frozen || try == thawTries {
@@ -82,7 +82,7 @@ func (m *Manager) Sleep(ctx context.Context, ref Ref, still func() bool) (Sandbo
 			return err
 		}
 		accept(s)
-		_, err = m.halt(ctx, s)
+		_, err = m.finishStop(ctx, s)
 		return err
 	})
 }
@@ -104,7 +104,7 @@ type Resting struct {
 // Resting gives the times that count for s: its own, else its template's, else the server's. A template that is gone
 // or broken says nothing. It is quick enough to be asked for every sandbox of a list.
 func (m *Manager) Resting(s Sandbox) Resting {
-	template := m.standingOf(s.Spec.Template).rest
+	template := m.defaultsOf(s.Spec.Template).rest
 	r := Resting{Rest: s.Rest.Over(template).Over(m.c.Rest), FreezeFrom: FromServer, StopFrom: FromServer}
 	if template.FreezeAfter != 0 {
 		r.FreezeFrom = FromTemplate
@@ -121,34 +121,34 @@ func (m *Manager) Resting(s Sandbox) Resting {
 	return r
 }
 
-// standingFor is how long a template is believed without reading it again.
-const standingFor = time.Second
+// defaultsFor is how long a template is believed without reading it again.
+const defaultsFor = time.Second
 
-// standing is what a template said, when it was read last, of what is asked often.
-type standing struct {
+// templateDefaults is what a template said, when it was read last, of what is asked often.
+type templateDefaults struct {
 	rest     catalog.Rest
 	services []catalog.Service
 	ide      bool
 	read     time.Time
 }
 
-func (m *Manager) standingOf(name string) standing {
+func (m *Manager) defaultsOf(name string) templateDefaults {
 	if name == "" {
-		return standing{}
+		return templateDefaults{}
 	}
 	m.own.mu.Lock()
-	known, ok := m.own.standing[name]
+	known, ok := m.own.templateDefaults[name]
 	m.own.mu.Unlock()
-	if ok && time.Since(known.read) < standingFor {
+	if ok && time.Since(known.read) < defaultsFor {
 		return known
 	}
-	now := standing{read: time.Now()}
+	now := templateDefaults{read: time.Now()}
 	if t, err := m.c.Templates.Template(name); err == nil {
 		now.rest, now.services, now.ide = t.Standby.Rest, t.Services, t.IDE
 	}
 	m.own.mu.Lock()
 	defer m.own.mu.Unlock()
-	m.own.standing[name] = now
+	m.own.templateDefaults[name] = now
 	return now
 }
 

@@ -146,7 +146,7 @@ func (m *Manager) wakeNow(ctx context.Context, ref Ref) (Sandbox, error) {
 	case Frozen:
 		s, err = m.thaw(ctx, s)
 	case Asleep, Sleeping:
-		s, err = m.rise(ctx, s, func(Sandbox) {})
+		s, err = m.startIfRoom(ctx, s, func(Sandbox) {})
 	default:
 		return s, dormant(s)
 	}
@@ -165,8 +165,8 @@ func (m *Manager) wakeNow(ctx context.Context, ref Ref) (Sandbox, error) {
 	return s, err
 }
 
-// rise starts s in its turn when the host has room for it; else s stays as it is.
-func (m *Manager) rise(ctx context.Context, s Sandbox, accept func(Sandbox)) (Sandbox, error) {
+// startIfRoom starts s in its turn when the host has room for it; else s stays as it is.
+func (m *Manager) startIfRoom(ctx context.Context, s Sandbox, accept func(Sandbox)) (Sandbox, error) {
 	if err := m.room(ctx); err != nil {
 		return s, err
 	}
@@ -182,14 +182,14 @@ func (m *Manager) thaw(ctx context.Context, s Sandbox) (Sandbox, error) {
 		if s, err = m.set(ctx, s, Asleep, ""); err != nil {
 			return s, err
 		}
-		return m.rise(ctx, s, func(Sandbox) {})
+		return m.startIfRoom(ctx, s, func(Sandbox) {})
 	case err != nil:
 		if s, err = m.truth(ctx, s, err); s.State != Running {
 			return s, err
 		}
 	}
 	// It goes on, whether or not its guest answers: what runs in there is not ended for that.
-	err = m.hear(ctx, s)
+	err = m.awaitGuest(ctx, s)
 	if m.life.Err() != nil {
 		return s, err
 	}

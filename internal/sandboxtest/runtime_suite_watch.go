@@ -199,7 +199,7 @@ func (r *runtimeTest) methods(b sandbox.Box) map[string]func(context.Context) er
 
 func hung(t *testing.T, r *runtimeTest) {
 	b := r.made(Patient)
-	resume := r.Hang()
+	finishStart := r.Hang()
 	for name, method := range r.methods(b) {
 		ctx, cancel := context.WithTimeout(r.ctx, 150*time.Millisecond)
 		began := time.Now()
@@ -212,7 +212,7 @@ func hung(t *testing.T, r *runtimeTest) {
 		}
 		cancel()
 	}
-	resume()
+	finishStart()
 	r.remove(b.ID)
 	r.empty()
 }

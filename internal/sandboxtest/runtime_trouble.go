@@ -142,7 +142,7 @@ func (r *Runtime) NoImage(ref string) {
 }
 
 // Hang makes the engine take calls and not answer them, until resume is called. Watches that are on go on, silent.
-func (r *Runtime) Hang() (resume func()) {
+func (r *Runtime) Hang() (finishStart func()) {
 	hung := make(chan struct{})
 	r.engine.mu.Lock()
 	defer r.engine.mu.Unlock()

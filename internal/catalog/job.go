@@ -12,9 +12,9 @@ import (
 // listenerBuffer is how many events a waiter may fall behind before it misses some; it shows only the latest anyway.
 const listenerBuffer = 64
 
-// flight is one build or pull under way or in line. All callers who want its image share it. Its fields are guarded
+// job is one build or pull under way or in line. All callers who want its image share it. Its fields are guarded
 // by Images.mu, but for recipe and done.
-type flight struct {
+type job struct {
 	recipe *recipe
 	done   chan struct{} // closed when it has ended
 	err    error         // why it failed; read after done
@@ -25,30 +25,30 @@ type flight struct {
 	fresh     bool // and without what the engine kept of earlier builds
 	cancel    context.CancelFunc
 	listeners map[chan BuildEvent]struct{}
-	kids      map[*flight]int // flights that wait for this one, with the steps that they have before it
-	lead      int             // steps of a flight that was under way when this one lined up behind it
+	dependents      map[*job]int // jobs that wait for this one, with the steps that they have before it
+	lead      int             // steps of a job that was under way when this one lined up behind it
 	at        progress
 }
 
-// progress is how far a flight has come.
+// progress is how far a job has come.
 type progress struct {
 	own      int // the step as the engine counts, for the Dockerfile's line
-	step     int // counted over the flight and what it needed first
+	step     int // counted over the job and what it needed first
 	steps    int
 	fraction float64
 	since    time.Time
 }
 
-func newFlight(r *recipe) *flight {
-	return &flight{
-		recipe: r, done: make(chan struct{}), listeners: map[chan BuildEvent]struct{}{}, kids: map[*flight]int{},
+func newJob(r *recipe) *job {
+	return &job{
+		recipe: r, done: make(chan struct{}), listeners: map[chan BuildEvent]struct{}{}, dependents: map[*job]int{},
 		at: progress{steps: r.steps(), since: time.Now()},
 	}
 }
 
-// wait blocks until the flight has ended or ctx has; the flight goes on in the second case. It reports what comes on
+// wait blocks until the job has ended or ctx has; the job goes on in the second case. It reports what comes on
 // events, a listener of f that it takes away at the end, from the caller's own goroutine.
-func (i *Images) wait(ctx context.Context, f *flight, events chan BuildEvent, report func(BuildEvent)) error {
+func (i *Images) wait(ctx context.Context, f *job, events chan BuildEvent, report func(BuildEvent)) error {
 	defer func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()
@@ -68,9 +68,9 @@ func (i *Images) wait(ctx context.Context, f *flight, events chan BuildEvent, re
 	}
 }
 
-// emit takes an event of the engine into f, and hands it on to waiters, subscribers and the flights that wait for f.
+// emit takes an event of the engine into f, and hands it on to waiters, subscribers and the jobs that wait for f.
 // before is how many steps f needed first.
-func (i *Images) emit(f *flight, e BuildEvent, before int) {
+func (i *Images) emit(f *job, e BuildEvent, before int) {
 	e.Line = CleanLine(e.Line)
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -83,9 +83,9 @@ func (i *Images) emit(f *flight, e BuildEvent, before int) {
 	i.spread(f, e)
 }
 
-// spread notes e in f and in every flight that waits for f, and tells those who listen. It needs mu, which keeps the
+// spread notes e in f and in every job that waits for f, and tells those who listen. It needs mu, which keeps the
 // events in order.
-func (i *Images) spread(f *flight, e BuildEvent) {
+func (i *Images) spread(f *job, e BuildEvent) {
 	f.at.step, f.at.steps = e.Step, max(e.Steps, f.at.steps)
 	e.Steps = f.at.steps
 	f.at.fraction = max(f.at.fraction, fraction(e))
@@ -99,11 +99,11 @@ func (i *Images) spread(f *flight, e BuildEvent) {
 		h.log.add(e.Line)
 	}
 	i.publish(f, f.status(), e.Line)
-	for kid, before := range f.kids {
+	for dependent, before := range f.dependents {
 		shifted := e
 		shifted.Step, shifted.Steps = e.Step+before, 0
-		if !kid.ended {
-			i.spread(kid, shifted)
+		if !dependent.ended {
+			i.spread(dependent, shifted)
 		}
 	}
 }
@@ -120,8 +120,8 @@ func fraction(e BuildEvent) float64 {
 	return min(done/float64(e.Steps), 1)
 }
 
-// status is what people are shown of a flight under way.
-func (f *flight) status() ImageStatus {
+// status is what people are shown of a job under way.
+func (f *job) status() ImageStatus {
 	return ImageStatus{
 		State: ImageBuilding, Ref: f.recipe.ref, Step: f.at.step, Steps: f.at.steps, Progress: f.at.fraction, Since: f.at.since,
 	}
@@ -129,7 +129,7 @@ func (f *flight) status() ImageStatus {
 
 // failure says what went wrong in words for a person: what, where in the Dockerfile if it is known, and the engine's
 // own words, which name the step and quote its last output. The kind stays.
-func (f *flight) failure(err error) error {
+func (f *job) failure(err error) error {
 	var known *fault.Error
 	if f.recipe.docker == nil && errors.As(err, &known) {
 		return err // it names the image
@@ -146,6 +146,6 @@ func (f *flight) failure(err error) error {
 }
 
 // groundless says that f failed because what it builds on did.
-func (f *flight) groundless(err error) error {
+func (f *job) groundless(err error) error {
 	return fault.Wrap(err, fault.KindOf(err), "What the template %s builds on could not be made. %s", f.recipe.name, fault.Message(err))
 }
