@@ -21,7 +21,7 @@ type Row struct {
 	State State
 	Owner string // its name, or "" where it is not shown
 	Made  Time
-	Doors []Link
+	Links []Link
 	Acts  Acts
 }
 
@@ -715,7 +715,7 @@ func RowItem(r Row, owners bool) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, l := range r.Doors {
+		for _, l := range r.Links {
 			templ_7745c5c3_Err = quickLink(l, "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

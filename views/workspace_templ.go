@@ -211,7 +211,7 @@ func WorkspacePage(w Workspace) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = WorkspaceDoors(w.Row, w.Ports).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = WorkspaceLinks(w.Row, w.Ports).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -376,8 +376,8 @@ func WorkspaceActs(r Row) templ.Component {
 	})
 }
 
-// WorkspaceDoors leads to the sandbox's own addresses. It is also a live fragment.
-func WorkspaceDoors(r Row, p Ports) templ.Component {
+// WorkspaceLinks leads to the sandbox's own addresses. It is also a live fragment.
+func WorkspaceLinks(r Row, p Ports) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -398,16 +398,16 @@ func WorkspaceDoors(r Row, p Ports) templ.Component {
 			templ_7745c5c3_Var11 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<div class=\"bar-acts\" id=\"ws-doors\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<div class=\"bar-acts\" id=\"ws-links\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if len(r.Doors) > 0 {
+		if len(r.Links) > 0 {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<div class=\"bar-links\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			for i, l := range r.Doors {
+			for i, l := range r.Links {
 				if i == 0 {
 					templ_7745c5c3_Err = quickLink(l, "first").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {

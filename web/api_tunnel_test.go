@@ -35,8 +35,8 @@ func (fakeTunnels) Dial(_ context.Context, _ access.Handle, port int) (*tunnel.C
 	return nil, fault.New(fault.NotFound, "Nothing listens on port %d in the sandbox.", port)
 }
 
-// doored is a world with doors.
-func doored(t *testing.T) (*world, fakeSSH) {
+// remoteWorld is a world with SSH and tunnels.
+func remoteWorld(t *testing.T) (*world, fakeSSH) {
 	w := newWorld(t)
 	f := fakeSSH{make(chan error, 1)}
 	w.server.cfg.SSH, w.server.cfg.Tunnels = f, fakeTunnels{}
@@ -45,7 +45,7 @@ func doored(t *testing.T) (*world, fakeSSH) {
 }
 
 func TestSSH_ItsBytesAreCarried(t *testing.T) {
-	w, f := doored(t)
+	w, f := remoteWorld(t)
 	conn, _, err := w.dial(w.serve(), "ada", "/api/v1/sandboxes/lab/ssh")
 	if err != nil {
 		t.Fatal(err)
@@ -64,8 +64,8 @@ func TestSSH_ItsBytesAreCarried(t *testing.T) {
 	}
 }
 
-func TestDoors_WhoMayNotIsToldBeforeTheUpgrade(t *testing.T) {
-	w, _ := doored(t)
+func TestRemote_WhoMayNotIsToldBeforeTheUpgrade(t *testing.T) {
+	w, _ := remoteWorld(t)
 	s := w.serve()
 	w.tokens["narrow"] = w.token("ada", auth.NewToken{Name: "narrow", Sandbox: "other"})
 	for _, path := range []string{"/ssh", "/ports/80/tunnel"} {
@@ -93,7 +93,7 @@ func TestDoors_WhoMayNotIsToldBeforeTheUpgrade(t *testing.T) {
 }
 
 func TestSSH_EndsWithTheToken(t *testing.T) {
-	w, f := doored(t)
+	w, f := remoteWorld(t)
 	w.server.check = 20 * time.Millisecond
 	conn, _, err := w.dial(w.serve(), "ada", "/api/v1/sandboxes/lab/ssh")
 	if err != nil {
@@ -109,7 +109,7 @@ func TestSSH_EndsWithTheToken(t *testing.T) {
 }
 
 func TestHostKey_IsToldToWhoHasAToken(t *testing.T) {
-	w, _ := doored(t)
+	w, _ := remoteWorld(t)
 	var got hostKeyShape
 	w.call("bob", "GET", "/api/v1/ssh/host-key", "").is(200).into(&got)
 	if got.HostKey != "ssh-ed25519 AAAA" {

@@ -128,7 +128,7 @@ func TestLiveWorkspace_GoingToSleepBringsNoStepsThatNothingShows(t *testing.T) {
 	if _, err := s.boxes.Rename(t.Context(), s.ref("mine"), "Mine"); err != nil {
 		t.Fatal(err)
 	}
-	if e := f.until(`"#ws-doors"`); strings.Contains(e, "work-steps") {
+	if e := f.until(`"#ws-links"`); strings.Contains(e, "work-steps") {
 		t.Errorf("brings %s", e)
 	}
 }

@@ -327,7 +327,7 @@ func TestLiveWorkspace_TurnsIntoTerminalsWhenItRuns(t *testing.T) {
 	if _, err := s.boxes.change(t.Context(), s.ref("mine"), func(b *sandbox.Sandbox) { b.State = sandbox.Running }); err != nil {
 		t.Fatal(err)
 	}
-	if e := f.next(); !has(e, "pane-terminal outerHTML") || !strings.Contains(e, "<sandbox-terminals") || !has(e, "ws-doors outerHTML") {
+	if e := f.next(); !has(e, "pane-terminal outerHTML") || !strings.Contains(e, "<sandbox-terminals") || !has(e, "ws-links outerHTML") {
 		t.Errorf("running: %v", targets(e))
 	}
 }

@@ -120,7 +120,7 @@ func (l *liveWorkspace) tell(ctx context.Context, reasons bool, out *parts) erro
 	return nil
 }
 
-// tellPorts collects the doors and the menu of ports when the page shows other ones.
+// tellPorts collects the quick links and the menu of ports when the page shows other ones.
 func (l *liveWorkspace) tellPorts(ctx context.Context, out *parts) {
 	if !l.stale || !l.listens.known { // what listens comes soon
 		return
@@ -129,7 +129,7 @@ func (l *liveWorkspace) tellPorts(ctx context.Context, out *parts) {
 	menu := l.server.ports.ports(ctx, l.handle.With(l.box), l.listens)
 	if now := portsPrint(menu); now != l.ports {
 		l.ports = now
-		out.add("ws-doors", views.Replace, views.WorkspaceDoors(l.show.row(ctx, l.box, l.progress), menu))
+		out.add("ws-links", views.Replace, views.WorkspaceLinks(l.show.row(ctx, l.box, l.progress), menu))
 	}
 }
 
@@ -147,7 +147,7 @@ func (l *liveWorkspace) whole(ctx context.Context, out *parts) {
 	out.add("ws-acts", views.Replace, views.WorkspaceActs(row))
 	menu := l.server.ports.ports(ctx, l.handle.With(l.box), l.listens)
 	l.ports, l.stale = portsPrint(menu), false
-	out.add("ws-doors", views.Replace, views.WorkspaceDoors(row, menu))
+	out.add("ws-links", views.Replace, views.WorkspaceLinks(row, menu))
 	for _, e := range l.server.panes {
 		out.add("pane-"+e.id, views.Replace, views.PanePart(e.id, l.server.workspace.pane(ctx, e, l.handle.With(l.box), l.progress)))
 	}
@@ -158,7 +158,7 @@ func (s *workspaceHandlers) farewell(name string, out *parts) {
 	gone := views.State{Tone: "still", Icon: "state-stopped", Text: "Deleted", Bar: views.BarNone}
 	out.add("ws-state", views.Replace, views.WorkspaceState(gone, views.Rest{}))
 	out.add("ws-acts", views.Fill, templ.NopComponent)
-	out.add("ws-doors", views.Fill, templ.NopComponent)
+	out.add("ws-links", views.Fill, templ.NopComponent)
 	still := views.Still{
 		State: gone, Title: "This sandbox was deleted", Text: name + " and everything in it is gone.",
 		Acts: []views.Action{{Text: "Go to sandboxes", URL: "/", Primary: true}},

@@ -20,8 +20,8 @@ const (
 	usersPath    = "/settings/users"
 )
 
-// deeds are what a settings page says has just been done; the address names it.
-var deeds = map[string]string{
+// outcomes are what a settings page says has just been done; the address names it.
+var outcomes = map[string]string{
 	"password": "Your password was changed.",
 	"revoked":  "The token was revoked.",
 	"added":    "The user was added. Tell them the first password.",
@@ -29,11 +29,11 @@ var deeds = map[string]string{
 	"deleted":  "The user was deleted.",
 }
 
-func done(path, deed string) string { return path + "?done=" + deed }
+func done(path, outcome string) string { return path + "?done=" + outcome }
 
 // pageAccount is one's own account.
 func (s *accountHandlers) pageAccount(_ context.Context, r *request) (templ.Component, error) {
-	return s.accountForm(r, views.Account{Done: deeds[r.query("done")]}), nil
+	return s.accountForm(r, views.Account{Done: outcomes[r.query("done")]}), nil
 }
 
 func (s *accountHandlers) accountForm(r *request, a views.Account) templ.Component {
@@ -72,7 +72,7 @@ func (s *accountHandlers) againPassword(_ context.Context, r *request, err error
 
 // pageTokens lists one's own API tokens.
 func (s *accountHandlers) pageTokens(ctx context.Context, r *request) (templ.Component, error) {
-	return s.tokensForm(ctx, r, views.Tokens{Done: deeds[r.query("done")]})
+	return s.tokensForm(ctx, r, views.Tokens{Done: outcomes[r.query("done")]})
 }
 
 func (s *accountHandlers) tokensForm(ctx context.Context, r *request, v views.Tokens) (templ.Component, error) {

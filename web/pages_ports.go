@@ -63,7 +63,7 @@ func (s *portHandlers) whatListens(ctx context.Context, h access.Handle) listeni
 func (s *portHandlers) ports(ctx context.Context, h access.Handle, l listening) views.Ports {
 	box := h.Sandbox()
 	v := views.Ports{IDE: s.ide.ideHead(ctx, h), Pattern: s.sandboxes.portsTemplate(box.Name), Here: sandboxURL(box.Name), List: s.portList(box, l)}
-	v.Pages = s.workspace.doors(box, catalog.Template{}) // without the template's ports, which are in the list
+	v.Pages = s.workspace.quickLinks(box, catalog.Template{}) // without the template's ports, which are in the list
 	return v
 }
 
@@ -135,7 +135,7 @@ func (s *portHandlers) portsBehind(ctx context.Context, r *request, h access.Han
 	switch {
 	case behind.Path == servicesURL(box.Name):
 		return views.Part("ports", views.Replace, views.PortsPart(s.portList(box, s.whatListens(ctx, h))))
-	case behind.Path == sandboxURL(box.Name) && len(s.workspace.doors(box, catalog.Template{})) > 0: // the menu stands beside the doors
+	case behind.Path == sandboxURL(box.Name) && len(s.workspace.quickLinks(box, catalog.Template{})) > 0: // the menu stands beside the quick links
 		return views.Part("ws-ports", views.Replace, views.PortMenu(s.ports(ctx, h, s.whatListens(ctx, h))))
 	}
 	return templ.NopComponent

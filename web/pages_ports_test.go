@@ -40,20 +40,20 @@ func TestPorts_ShowUpAsTheyOpen(t *testing.T) {
 		t.Error("the menu does not know what listens")
 	}
 	f, first := s.follow("ada", s.topicOf("ada", "/sandboxes/mine"))
-	if has(first, "ws-doors outerHTML") {
+	if has(first, "ws-links outerHTML") {
 		t.Error("what the page shows is sent again")
 	}
 	s.rooms.listen(wire.PortOpen{Port: 3000, Process: "node"})
-	if e := f.next(); !has(e, "ws-doors outerHTML") || !strings.Contains(e, `data-port="3000" data-open`) {
+	if e := f.next(); !has(e, "ws-links outerHTML") || !strings.Contains(e, `data-port="3000" data-open`) {
 		t.Errorf("brings %s", e)
 	}
 	s.rooms.listen()
-	if e := f.next(); !has(e, "ws-doors outerHTML") || strings.Contains(e, `data-port="3000"`) {
+	if e := f.next(); !has(e, "ws-links outerHTML") || strings.Contains(e, `data-port="3000"`) {
 		t.Errorf("brings %s", e)
 	}
 	box.State = sandbox.Frozen
 	s.boxes.report(box, sandbox.Progress{})
-	if e := f.until(`"#ws-doors"`); strings.Contains(e, "data-live") {
+	if e := f.until(`"#ws-links"`); strings.Contains(e, "data-live") {
 		t.Error("what listens in a frozen sandbox is said to be known")
 	}
 }

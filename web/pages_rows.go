@@ -21,7 +21,7 @@ func (p *presenter) row(ctx context.Context, box sandbox.Sandbox, progress sandb
 		ID: box.ID, Name: box.Name, Title: cmp.Or(box.Label, box.Name),
 		Kind: cmp.Or(t.Title, t.Name), Icon: t.Icon, Tint: tintOf(t),
 		State: s.workspace.state(box, progress), Made: timeOf(box.Created, now),
-		Doors: s.workspace.doors(box, t), Acts: p.acts(box),
+		Links: s.workspace.quickLinks(box, t), Acts: p.acts(box),
 	}
 	if p.admin {
 		row.Owner = "–"

@@ -150,7 +150,7 @@ func TestSandboxes_GiveAScriptTheListAlone(t *testing.T) {
 	}
 }
 
-func TestDoors_LeadPastTheTerminalsOwnPassword(t *testing.T) {
+func TestRemote_LeadPastTheTerminalsOwnPassword(t *testing.T) {
 	s := newStage(t)
 	for name, env := range map[string]map[string]string{
 		"plain": nil, "named": {"TTYD_USER": "dev"}, "locked": {"TTYD_USER": "dev", "TTYD_PASS": "letmein"},

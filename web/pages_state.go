@@ -115,8 +115,8 @@ func (s *workspaceHandlers) templateOf(spec sandbox.Spec) catalog.Template {
 // sandboxURL is the page of a sandbox.
 func sandboxURL(name string) string { return "/sandboxes/" + name }
 
-// doors are the links into a sandbox that can be used now.
-func (s *workspaceHandlers) doors(box sandbox.Sandbox, t catalog.Template) []views.Link {
+// quickLinks are the links into a sandbox that can be used now.
+func (s *workspaceHandlers) quickLinks(box sandbox.Sandbox, t catalog.Template) []views.Link {
 	if box.State != sandbox.Running && !box.State.Resting() { // using one that rests wakes it
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 
 // pageUsers lists all people.
 func (s *accountHandlers) pageUsers(ctx context.Context, r *request) (templ.Component, error) {
-	return s.usersForm(ctx, r, views.Users{Done: deeds[r.query("done")]})
+	return s.usersForm(ctx, r, views.Users{Done: outcomes[r.query("done")]})
 }
 
 func (s *accountHandlers) usersForm(ctx context.Context, r *request, v views.Users) (templ.Component, error) {

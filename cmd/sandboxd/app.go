@@ -155,7 +155,7 @@ func (a *app) openEngine(ctx context.Context) error {
 	}
 	a.engine, err = a.awaitEngine(ctx, docker.Config{
 		Instance: instance, GuestBinary: guest, IDEFolder: versions, CAFile: bundle, Subnet: a.config.Subnet, Log: a.log, NetworkLinger: networkLinger,
-		ResolverFile: filepath.Join(a.config.Data, "resolv.conf"), DNS: servers, Wall: a.wall(instance),
+		ResolverFile: filepath.Join(a.config.Data, "resolv.conf"), DNS: servers, Firewall: a.firewall(instance),
 	})
 	if err != nil {
 		return err
@@ -168,8 +168,8 @@ func (a *app) openEngine(ctx context.Context) error {
 	return a.checkPrebuild()
 }
 
-// wall keeps sandboxes off this host, where that can be done, but for the ports that it serves to anybody.
-func (a *app) wall(instance string) docker.Wall {
+// firewall keeps sandboxes off this host, where that can be done, but for the ports that it serves to anybody.
+func (a *app) firewall(instance string) docker.Firewall {
 	var public []int
 	if a.config.proxied() {
 		public = []int{80, 443}

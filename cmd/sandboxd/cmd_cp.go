@@ -20,8 +20,8 @@ import (
 // stdio stands for standard input or output where a path does.
 const stdio = "-"
 
-// spot is one side of a copy.
-type spot struct {
+// endpoint is one side of a copy.
+type endpoint struct {
 	box  string // "" for this machine
 	path string
 }
@@ -63,7 +63,7 @@ unless --keep-links is said; nothing is written through a link. Owners are not k
 			return err
 		}
 		o.errs, o.progress = cmd.ErrOrStderr(), newProgress(quiet)
-		err = o.between(cmd.Context(), spotOf(args[0]), spotOf(args[1]))
+		err = o.between(cmd.Context(), parseEnd(args[0]), parseEnd(args[1]))
 		o.progress.end()
 		if err == nil && o.skipped > 0 {
 			fmt.Fprintf(o.errs, "sandboxd: %d left out.\n", o.skipped)
@@ -74,20 +74,20 @@ unless --keep-links is said; nothing is written through a link. Owners are not k
 	return cmd
 }
 
-// spotOf reads a side. What begins like a path of this machine is one, whatever colons follow.
-func spotOf(text string) spot {
+// parseEnd reads a side. What begins like a path of this machine is one, whatever colons follow.
+func parseEnd(text string) endpoint {
 	box, at, remote := strings.Cut(text, ":")
 	if !remote || strings.HasPrefix(text, "/") || strings.HasPrefix(text, ".") || checkBox(box) != nil {
-		return spot{path: text}
+		return endpoint{path: text}
 	}
 	if at == "" {
 		at = "."
 	}
-	return spot{box, at}
+	return endpoint{box, at}
 }
 
 // anchor makes a relative path begin where commands do. In an image without a user of its own that is not the user's home.
-func (o *copying) anchor(ctx context.Context, s spot) (spot, error) {
+func (o *copying) anchor(ctx context.Context, s endpoint) (endpoint, error) {
 	if s.box == "" || path.IsAbs(s.path) || strings.HasPrefix(s.path, "~") {
 		return s, nil
 	}
@@ -98,7 +98,7 @@ func (o *copying) anchor(ctx context.Context, s spot) (spot, error) {
 	return s, err
 }
 
-func (o *copying) between(ctx context.Context, from, to spot) error {
+func (o *copying) between(ctx context.Context, from, to endpoint) error {
 	from, err := o.anchor(ctx, from)
 	if err == nil {
 		to, err = o.anchor(ctx, to)
@@ -109,7 +109,7 @@ func (o *copying) between(ctx context.Context, from, to spot) error {
 	return o.copy(ctx, from, to)
 }
 
-func (o *copying) copy(ctx context.Context, from, to spot) error {
+func (o *copying) copy(ctx context.Context, from, to endpoint) error {
 	switch {
 	case from.box == "" && to.box == "":
 		return fault.New(fault.Invalid, "One side has to be in a sandbox: NAME:PATH.")
@@ -141,7 +141,7 @@ func (o *copying) follows(path string) bool {
 
 // remoteSource looks at what is to be copied out of a sandbox, and gives what the copy is called: "" for the contents of a folder.
 // That goes by the path as it was typed. Where its links lead the sandbox decides, and it names nothing elsewhere.
-func (o *copying) remoteSource(ctx context.Context, from spot) (s client.Source, base string, err error) {
+func (o *copying) remoteSource(ctx context.Context, from endpoint) (s client.Source, base string, err error) {
 	typed := client.SourceOf(from.path, true)
 	at, e, err := o.remoteEnd(ctx, from)
 	switch {
@@ -156,7 +156,7 @@ func (o *copying) remoteSource(ctx context.Context, from spot) (s client.Source,
 }
 
 // remoteEnd follows links as far as they are to be, and gives where they end.
-func (o *copying) remoteEnd(ctx context.Context, from spot) (at string, e client.Entry, err error) {
+func (o *copying) remoteEnd(ctx context.Context, from endpoint) (at string, e client.Entry, err error) {
 	const hops = 40
 	at = path.Clean(from.path)
 	for range hops {
@@ -174,7 +174,7 @@ func (o *copying) remoteEnd(ctx context.Context, from spot) (at string, e client
 }
 
 // remoteLanding decides where a copy lands in a sandbox.
-func (o *copying) remoteLanding(ctx context.Context, s client.Source, base string, to spot) (client.Landing, error) {
+func (o *copying) remoteLanding(ctx context.Context, s client.Source, base string, to endpoint) (client.Landing, error) {
 	e, err := o.client.Stat(ctx, to.box, to.path)
 	if err != nil {
 		return client.Landing{}, err
@@ -198,7 +198,7 @@ func (o *copying) remoteLanding(ctx context.Context, s client.Source, base strin
 }
 
 // upload copies from this machine.
-func (o *copying) upload(ctx context.Context, from string, to spot) error {
+func (o *copying) upload(ctx context.Context, from string, to endpoint) error {
 	typed := from
 	if real, err := filepath.EvalSymlinks(from); err == nil && o.follows(from) {
 		from = real
@@ -237,7 +237,7 @@ func (o *copying) pipe(ctx context.Context, box, folder string, pack func(w io.W
 }
 
 // download copies to this machine.
-func (o *copying) download(ctx context.Context, from spot, to string) error {
+func (o *copying) download(ctx context.Context, from endpoint, to string) error {
 	s, base, err := o.remoteSource(ctx, from)
 	if err != nil {
 		return err
@@ -269,7 +269,7 @@ func (o *copying) download(ctx context.Context, from spot, to string) error {
 }
 
 // across copies from one sandbox to another, or within one.
-func (o *copying) across(ctx context.Context, from, to spot) error {
+func (o *copying) across(ctx context.Context, from, to endpoint) error {
 	s, base, err := o.remoteSource(ctx, from)
 	if err != nil {
 		return err
@@ -287,7 +287,7 @@ func (o *copying) across(ctx context.Context, from, to spot) error {
 }
 
 // extract extracts standard input in a folder of a sandbox.
-func (o *copying) extract(ctx context.Context, to spot) error {
+func (o *copying) extract(ctx context.Context, to endpoint) error {
 	e, err := o.client.Stat(ctx, to.box, to.path)
 	if err != nil {
 		return err
@@ -299,7 +299,7 @@ func (o *copying) extract(ctx context.Context, to spot) error {
 }
 
 // archive writes a tar of something in a sandbox to standard output.
-func (o *copying) archive(ctx context.Context, from spot) error {
+func (o *copying) archive(ctx context.Context, from endpoint) error {
 	if term.IsTerminal(int(os.Stdout.Fd())) {
 		return fault.New(fault.Invalid, "An archive is not for a terminal. Lead it to a file, or to tar.")
 	}

@@ -132,7 +132,7 @@ func (g *gateway) run(ctx context.Context, all []forwarding) error {
 }
 
 func (g *gateway) accept(ctx context.Context, f forwarding) error {
-	const breath = 100 * time.Millisecond
+	const retryPause = 100 * time.Millisecond
 	for {
 		select {
 		case g.slots <- struct{}{}:
@@ -152,7 +152,7 @@ func (g *gateway) accept(ctx context.Context, f forwarding) error {
 			return err
 		}
 		<-g.slots // out of descriptors, for one; the next may work
-		<-time.After(breath)
+		<-time.After(retryPause)
 	}
 }
 

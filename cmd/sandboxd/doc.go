@@ -10,7 +10,7 @@
 //     manager.go, then create.go, power.go, delete.go and reconcile.go.
 //   - internal/sqlite keeps intent, internal/docker asks the engine; nobody else imports their drivers.
 //   - internal/link talks to the guest (cmd/guest, internal/guest) that runs in every sandbox; internal/wire is their
-//     language; internal/door is how everybody else gets a link.
+//     language; internal/access is how everybody else gets a link.
 //   - internal/terminal and internal/exec are what people and programs do inside; internal/files is their files,
 //     internal/services what is kept running, internal/ide is VS Code.
 //   - internal/sshd ends SSH for every sandbox and internal/tunnel leads to ports; the commands for anywhere (cmd_ssh.go,

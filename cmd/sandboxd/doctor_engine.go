@@ -23,7 +23,7 @@ var checks = []check{
 	{"storage", withEngine(lookStorage)},
 	{"cgroups", withEngine(lookCgroups)},
 	{"freezing", withEngine(lookFreezing)},
-	{"walls", withEngine(lookWalls)},
+	{"isolation", withEngine(lookIsolation)},
 	{"base-image", withEngine(lookBaseImage)},
 	{"bridge", lookBridge},
 	{"firewall", lookFirewall},
@@ -96,7 +96,7 @@ func lookCgroups(_ context.Context, e *docker.Engine) finding {
 	return ok("cgroup v%s: limits hold", i.Cgroup)
 }
 
-func lookWalls(_ context.Context, e *docker.Engine) finding {
+func lookIsolation(_ context.Context, e *docker.Engine) finding {
 	i := e.Info()
 	switch {
 	case !i.Can.Seccomp:

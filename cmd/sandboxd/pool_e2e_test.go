@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// spares are the names of this server's containers that are frozen.
-func (s *server) spares() []string {
+// warm are the names of this server's containers that are frozen.
+func (s *server) warm() []string {
 	return strings.Fields(engine(s.t, "ps", "--filter", "label=sandboxd.instance="+s.instance(), "--filter", "status=paused",
 		"--format", `{{.Label "sandboxd.name"}}`))
 }
 
-// click makes a sandbox as the page does, with nothing but a template, and says whether it is one of the spares. Then it is
+// click makes a sandbox as the page does, with nothing but a template, and says whether it is one of the warm. Then it is
 // there at once and works; else it is deleted.
-func (s *server) click(spares []string) bool {
+func (s *server) click(warm []string) bool {
 	s.t.Helper()
 	began := time.Now()
 	var made sandboxBody
 	if status := s.call("POST", "/sandboxes?wait=ready", map[string]any{"template": "echo"}, &made); status != http.StatusCreated {
 		s.t.Fatalf("create: %d", status)
 	}
-	if !slices.Contains(spares, made.Name) {
+	if !slices.Contains(warm, made.Name) {
 		s.call("DELETE", "/sandboxes/"+made.Name+"?wait=gone", nil, nil)
 		return false
 	}
@@ -43,21 +43,21 @@ func (s *server) click(spares []string) bool {
 func TestPool_AClickGetsASpareAlsoAfterTheEndOfSandboxd(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t, "pool: 2"))
-	full := func() bool { return len(s.spares()) == 2 }
+	full := func() bool { return len(s.warm()) == 2 }
 	s.until(time.Minute, "the pool is full", full)
 	var list struct{ Sandboxes []sandboxBody }
 	if s.call("GET", "/sandboxes", nil, &list); len(list.Sandboxes) != 0 {
 		t.Errorf("what is nobody's is shown: %+v", list.Sandboxes)
 	}
-	spares := s.spares()
-	s.until(10*time.Second, "a spare is claimed", func() bool { return s.click(spares) })
+	warm := s.warm()
+	s.until(10*time.Second, "a warm sandbox is claimed", func() bool { return s.click(warm) })
 	s.until(time.Minute, "the pool is full again", full)
-	spares = s.spares()
+	warm = s.warm()
 	s.kill()
 	s.start()
-	s.until(10*time.Second, "a spare is claimed after the restart", func() bool { return s.click(spares) })
+	s.until(10*time.Second, "a warm sandbox is claimed after the restart", func() bool { return s.click(warm) })
 	s.until(time.Minute, "the pool is full after the restart", full)
-	if now := s.spares(); !slices.ContainsFunc(now, func(name string) bool { return slices.Contains(spares, name) }) {
-		t.Errorf("the spare that is left of %v was thrown away: %v", spares, now)
+	if now := s.warm(); !slices.ContainsFunc(now, func(name string) bool { return slices.Contains(warm, name) }) {
+		t.Errorf("the warm sandbox that is left of %v was thrown away: %v", warm, now)
 	}
 }

@@ -40,7 +40,7 @@ func (s *server) get(sub, path string, header http.Header) (int, string, http.He
 }
 
 // TestRest_FreezesAndSleepsByItselfAndEveryWayInWakes lets a sandbox go unused until it is frozen, and then stopped,
-// and opens each door.
+// and uses each way in.
 func TestRest_FreezesAndSleepsByItselfAndEveryWayInWakes(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--prebuild", "", "--settle", "1s", "--templates", echoTemplates(t))
@@ -78,13 +78,13 @@ func TestRest_FreezesAndSleepsByItselfAndEveryWayInWakes(t *testing.T) {
 		return conn.Close()
 	}
 	for _, state := range []string{"frozen", "asleep"} {
-		for door, open := range map[string]func() error{"page": page, "exec": command, "start": start, "websocket": socket} {
+		for way, open := range map[string]func() error{"page": page, "exec": command, "start": start, "websocket": socket} {
 			reaches(state)
 			if err := open(); err != nil {
-				t.Errorf("%s of a sandbox that is %s: %v", door, state, err)
+				t.Errorf("%s of a sandbox that is %s: %v", way, state, err)
 			}
 			if got := s.rest("lab").State; got != "running" && got != "frozen" {
-				t.Errorf("after the door %s it is %s", door, got)
+				t.Errorf("after %s it is %s", way, got)
 			}
 		}
 	}

@@ -41,10 +41,10 @@ type Images struct {
 	builds     chan *job
 	pulls      chan *job
 
-	mu      sync.Mutex
-	jobs map[string]*job  // by reference; those under way and in line
-	past    map[string]*history // by template
-	ended   bool
+	mu    sync.Mutex
+	jobs  map[string]*job     // by reference; those under way and in line
+	past  map[string]*history // by template
+	ended bool
 }
 
 // history is what is remembered of a template's last job.

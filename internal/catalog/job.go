@@ -19,15 +19,15 @@ type job struct {
 	done   chan struct{} // closed when it has ended
 	err    error         // why it failed; read after done
 
-	claimed   bool // somebody runs it
-	ended     bool
-	forced    bool // build although the image is there
-	fresh     bool // and without what the engine kept of earlier builds
-	cancel    context.CancelFunc
-	listeners map[chan BuildEvent]struct{}
-	dependents      map[*job]int // jobs that wait for this one, with the steps that they have before it
-	lead      int             // steps of a job that was under way when this one lined up behind it
-	at        progress
+	claimed    bool // somebody runs it
+	ended      bool
+	forced     bool // build although the image is there
+	fresh      bool // and without what the engine kept of earlier builds
+	cancel     context.CancelFunc
+	listeners  map[chan BuildEvent]struct{}
+	dependents map[*job]int // jobs that wait for this one, with the steps that they have before it
+	lead       int          // steps of a job that was under way when this one lined up behind it
+	at         progress
 }
 
 // progress is how far a job has come.

@@ -29,12 +29,12 @@ func (i *Images) Status(ctx context.Context, name string) ImageStatus {
 	if err != nil {
 		return ImageStatus{State: ImageFailed, Problem: fault.Message(err)}
 	}
-	present, older, err := i.standing(ctx, r)
+	present, older, err := i.lookUp(ctx, r)
 	return settled(r.ref, last, present, older, err)
 }
 
-// standing asks the engine for r's image, and for older ones of the same template.
-func (i *Images) standing(ctx context.Context, r *recipe) (present, older bool, err error) {
+// lookUp asks the engine for r's image, and for older ones of the same template.
+func (i *Images) lookUp(ctx context.Context, r *recipe) (present, older bool, err error) {
 	if r.docker == nil {
 		present, err = i.has(ctx, r.ref)
 		return present, false, err

@@ -1,4 +1,4 @@
-// Package docker is sandboxd's hands on a Docker engine: it implements sandbox.Runtime, sandbox.Freezer and catalog.Engine.
+// Package docker drives a Docker engine. It implements sandbox.Runtime, sandbox.Freezer and catalog.Engine.
 //
 // It decides nothing about sandboxes and keeps nothing: the engine's labels are its memory. It is the only importer
 // of the engine's client library, and no type, id or word of the engine leaves it, but for the engine's own text in
@@ -47,12 +47,12 @@ type Config struct {
 	Log          *slog.Logger
 	// NetworkLinger is how long the sandboxes' network stays when its last sandbox is gone; 0 removes it at once.
 	NetworkLinger time.Duration
-	// Wall keeps sandboxes off this host; nil when nothing can.
-	Wall Wall
+	// Firewall keeps sandboxes off this host; nil when nothing can.
+	Firewall Firewall
 }
 
-// Wall judges what comes from the sandboxes' network. Its methods may be repeated.
-type Wall interface {
+// Firewall judges what comes from the sandboxes' network. Its methods may be repeated.
+type Firewall interface {
 	// Guard judges what comes in on bridge, from now on. DNS servers are reached, wherever they are.
 	Guard(ctx context.Context, bridge string, servers ...netip.Addr) error
 	// Lift judges nothing any more.

@@ -23,7 +23,7 @@ type sandboxNetwork struct {
 	name     string
 	instance string
 	wanted   netip.Prefix // configured; zero for any
-	wall     Wall         // may be nil
+	firewall Firewall     // may be nil
 	resolver *resolver    // may be nil
 	log      *slog.Logger
 	turn     chan struct{} // holds one token while the network is being looked up, made or removed
@@ -42,7 +42,7 @@ func newNetwork(c Config, names *resolver) (*sandboxNetwork, error) {
 		return nil, err
 	}
 	return &sandboxNetwork{
-		name: NetworkName(c.Instance), instance: c.Instance, wanted: wanted, wall: c.Wall, resolver: names, log: c.Log, turn: make(chan struct{}, 1),
+		name: NetworkName(c.Instance), instance: c.Instance, wanted: wanted, firewall: c.Firewall, resolver: names, log: c.Log, turn: make(chan struct{}, 1),
 		held: map[string]netip.Addr{}, used: map[netip.Addr]string{}, cursor: anywhere(),
 	}, nil
 }

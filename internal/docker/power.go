@@ -71,7 +71,7 @@ func (e *Engine) reconnect(ctx context.Context, id string, found container.Inspe
 		return false, err
 	}
 	if old := found.NetworkSettings.Networks[e.network.name]; old != nil && now.id != "" && old.NetworkID == now.id {
-		return now.twins, nil
+		return now.duplicates, nil
 	}
 	e.network.forget()
 	addr, err := e.network.hold(ctx, cli, id)

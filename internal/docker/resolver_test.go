@@ -76,7 +76,7 @@ func TestResolver_StaysTheSameFileWhenTheHostMoves(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if got := r.addresses(); len(got) != 1 || got[0].String() != "10.9.9.9" {
-		t.Errorf("the wall is told of %v", got)
+		t.Errorf("the firewall is told of %v", got)
 	}
 }
 

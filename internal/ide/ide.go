@@ -76,8 +76,8 @@ type Service struct {
 	work chan struct{} // told that a job waits to be run
 
 	mu      sync.Mutex
-	job  *job // under way or in line; nil for none
-	problem string  // why the last one came to nothing
+	job     *job   // under way or in line; nil for none
+	problem string // why the last one came to nothing
 	again   time.Time
 	ended   bool
 }

@@ -74,14 +74,14 @@ func (m *Manager) reconcilePoolLater(template string) bool {
 	p := &m.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, under := p.tended[template]; under {
-		p.tended[template] = true
+	if _, under := p.reconciling[template]; under {
+		p.reconciling[template] = true
 		return true
 	}
 	// No sandbox has such a name, so this line is the pool's own.
 	queued := m.turns.run(m.life, "pool of "+template, func(ctx context.Context) { m.reconcilePool(ctx, template) })
 	if queued {
-		p.tended[template] = false
+		p.reconciling[template] = false
 	}
 	return queued
 }
@@ -103,11 +103,11 @@ func (m *Manager) reconcilePool(ctx context.Context, template string) {
 func (p *pool) next(template string, more bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if more || p.tended[template] {
-		p.tended[template] = false
+	if more || p.reconciling[template] {
+		p.reconciling[template] = false
 		return true
 	}
-	delete(p.tended, template)
+	delete(p.reconciling, template)
 	return false
 }
 

@@ -148,9 +148,9 @@ func (m *Manager) settle(ctx context.Context, s Sandbox) error {
 type ownership struct {
 	addresses addresses
 
-	mu       sync.Mutex
+	mu               sync.Mutex
 	templateDefaults map[string]templateDefaults // by template
-	owed     map[string]bool     // ids of guests that have still to be told of a change
+	owed             map[string]bool             // ids of guests that have still to be told of a change
 }
 
 // owe notes whether a running guest has still to be told of a change.

@@ -27,12 +27,12 @@ const (
 type pool struct {
 	nudge chan struct{} // holds a token when one has been claimed
 
-	mu     sync.Mutex
-	want   map[string]int      // how many, by template
-	tended map[string]bool     // templates whose pool is worked on; true when it must be looked at once more
-	spares map[string][]warmSandbox  // those that a create can claim, by template
-	rested map[string]recovery // templates whose last sandbox could not be made
-	held   time.Time           // until when none is made
+	mu          sync.Mutex
+	want        map[string]int           // how many, by template
+	reconciling map[string]bool          // templates whose pool is worked on; true when it must be looked at once more
+	warm        map[string][]warmSandbox // those that a create can claim, by template
+	rested      map[string]recovery      // templates whose last sandbox could not be made
+	held        time.Time                // until when none is made
 }
 
 // warmSandbox is a pooled sandbox that stands ready, and what it was made from.
@@ -48,8 +48,8 @@ type recovery struct {
 
 func newPool() pool {
 	return pool{
-		nudge: make(chan struct{}, 1), want: map[string]int{}, tended: map[string]bool{},
-		spares: map[string][]warmSandbox{}, rested: map[string]recovery{},
+		nudge: make(chan struct{}, 1), want: map[string]int{}, reconciling: map[string]bool{},
+		warm: map[string][]warmSandbox{}, rested: map[string]recovery{},
 	}
 }
 
@@ -77,50 +77,50 @@ func (p *pool) offer(s Sandbox) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	one := warmSandbox{id: s.ID, name: s.Name, fingerprint: s.Label}
-	if list := p.spares[s.Spec.Template]; !slices.Contains(list, one) {
-		p.spares[s.Spec.Template] = append(list, one)
+	if list := p.warm[s.Spec.Template]; !slices.Contains(list, one) {
+		p.warm[s.Spec.Template] = append(list, one)
 	}
 }
 
-// take gives a spare of a template, made from mould, to one caller alone.
+// take gives a warm sandbox of a template, with that fingerprint, to one caller alone.
 func (p *pool) take(template, fingerprint string) (warmSandbox, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list := p.spares[template]
+	list := p.warm[template]
 	i := slices.IndexFunc(list, func(s warmSandbox) bool { return s.fingerprint == fingerprint })
 	if i < 0 {
 		return warmSandbox{}, false
 	}
 	one := list[i]
-	p.spares[template] = slices.Delete(list, i, i+1)
+	p.warm[template] = slices.Delete(list, i, i+1)
 	return one, true
 }
 
-// retain forgets the spares of a template that are not in list any more.
+// retain forgets the warm sandboxes of a template that are not in list any more.
 func (p *pool) retain(template string, list []Sandbox) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	gone := func(one warmSandbox) bool {
 		return !slices.ContainsFunc(list, func(s Sandbox) bool { return s.ID == one.id })
 	}
-	if p.spares[template] = slices.DeleteFunc(p.spares[template], gone); len(p.spares[template]) == 0 {
-		delete(p.spares, template)
+	if p.warm[template] = slices.DeleteFunc(p.warm[template], gone); len(p.warm[template]) == 0 {
+		delete(p.warm, template)
 	}
 }
 
 func (p *pool) empty(template string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.spares[template]) == 0
+	return len(p.warm[template]) == 0
 }
 
 // withdraw lets nobody claim s any more.
 func (p *pool) withdraw(s Sandbox) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list := slices.DeleteFunc(p.spares[s.Spec.Template], func(one warmSandbox) bool { return one.id == s.ID })
-	if p.spares[s.Spec.Template] = list; len(list) == 0 {
-		delete(p.spares, s.Spec.Template)
+	list := slices.DeleteFunc(p.warm[s.Spec.Template], func(one warmSandbox) bool { return one.id == s.ID })
+	if p.warm[s.Spec.Template] = list; len(list) == 0 {
+		delete(p.warm, s.Spec.Template)
 	}
 }
 

@@ -19,15 +19,15 @@ type block struct {
 	bytes []byte
 }
 
-// roll is bounded output, the oldest forgotten first. A block begins neither inside of a character nor of a sequence.
-type roll struct {
+// outputLog is bounded output, the oldest forgotten first. A block begins neither inside of a character nor of a sequence.
+type outputLog struct {
 	limit  int
 	size   int
 	blocks []block
 }
 
 // write adds one piece; m is what holds before it.
-func (r *roll) write(p []byte, whole bool, m *modes) {
+func (r *outputLog) write(p []byte, whole bool, m *modes) {
 	if !whole && len(r.blocks) > 0 {
 		p = r.complete(p)
 	}
@@ -45,7 +45,7 @@ func (r *roll) write(p []byte, whole bool, m *modes) {
 }
 
 // complete adds the rest of a character that the last read has cut.
-func (r *roll) complete(p []byte) []byte {
+func (r *outputLog) complete(p []byte) []byte {
 	n := 0
 	for n < len(p) && n < utf8.UTFMax-1 && !utf8.RuneStart(p[n]) {
 		n++
@@ -57,7 +57,7 @@ func (r *roll) complete(p []byte) []byte {
 }
 
 // last is the block to write to: a new one when the last has no room.
-func (r *roll) last(m *modes, need int, whole bool) *block {
+func (r *outputLog) last(m *modes, need int, whole bool) *block {
 	if n := len(r.blocks); n > 0 {
 		room := blockBytes - len(r.blocks[n-1].bytes)
 		if room >= need || !whole && room >= utf8.UTFMax {
@@ -68,7 +68,7 @@ func (r *roll) last(m *modes, need int, whole bool) *block {
 	return &r.blocks[len(r.blocks)-1]
 }
 
-func (r *roll) forget() {
+func (r *outputLog) forget() {
 	drop := 0
 	for r.size > r.limit+blockBytes && drop < len(r.blocks)-1 {
 		r.size -= len(r.blocks[drop].bytes)
@@ -88,24 +88,24 @@ func characters(p []byte, limit int) int {
 }
 
 // history is what a session remembers of its output: enough to give a new viewer the screen of those who are there
-// already, and its scrollback. The alternate screen has a roll of its own, so that an editor or a monitor does not push out
+// already, and its scrollback. The alternate screen has a log of its own, so that an editor or a monitor does not push out
 // what stands on the ordinary screen behind it.
 type history struct {
 	modes modes
-	main  roll
-	alt   *roll  // nil on the ordinary screen
-	enter string // the sequence that began the alternate screen
+	main  outputLog
+	alt   *outputLog // nil on the ordinary screen
+	enter string     // the sequence that began the alternate screen
 }
 
 func newHistory() *history {
-	return &history{modes: freshModes(), main: roll{limit: mainBytes}}
+	return &history{modes: freshModes(), main: outputLog{limit: mainBytes}}
 }
 
 // add notes one piece of output and says what becomes of it.
 func (h *history) add(k kind, p []byte) effect {
 	switch k {
 	case chars:
-		h.roll().write(p, false, &h.modes)
+		h.log().write(p, false, &h.modes)
 		return keep
 	case escape:
 		return h.addSequence(p)
@@ -119,18 +119,18 @@ func (h *history) addSequence(seq []byte) effect {
 	e := h.modes.interpret(seq)
 	switch e {
 	case keep:
-		h.roll().write(seq, true, &before)
+		h.log().write(seq, true, &before)
 	case toAlt:
 		h.enterAlt(seq)
 	case fromAlt:
 		h.leaveAlt()
 	case wipe:
-		h.main, h.alt = roll{limit: mainBytes}, nil
+		h.main, h.alt = outputLog{limit: mainBytes}, nil
 	}
 	return e
 }
 
-func (h *history) roll() *roll {
+func (h *history) log() *outputLog {
 	if h.alt != nil {
 		return h.alt
 	}
@@ -139,7 +139,7 @@ func (h *history) roll() *roll {
 
 func (h *history) enterAlt(seq []byte) {
 	if h.alt == nil {
-		h.alt, h.enter = &roll{limit: altBytes}, string(seq)
+		h.alt, h.enter = &outputLog{limit: altBytes}, string(seq)
 	}
 }
 
@@ -164,7 +164,7 @@ func (h *history) replay() []byte {
 	return h.modes.restore(out)
 }
 
-func (r *roll) replay(out []byte) []byte {
+func (r *outputLog) replay(out []byte) []byte {
 	if len(r.blocks) == 0 {
 		return out
 	}

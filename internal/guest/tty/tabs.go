@@ -53,7 +53,7 @@ type Config struct {
 type Tabs struct {
 	config Config
 	log    *slog.Logger
-	web    *lookalike
+	web    *ttydServer
 
 	ctx    context.Context // the children's; ends with Run
 	cancel context.CancelFunc
@@ -72,7 +72,7 @@ func New(c Config, log *slog.Logger) *Tabs {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Tabs{config: c, log: log, ctx: ctx, cancel: cancel, turn: make(chan struct{}, 1),
 		ttyds: map[string]*ttyd{}, sessions: map[string]*session{}}
-	t.web = newLookalike(t)
+	t.web = newTTYDServer(t)
 	return t
 }
 

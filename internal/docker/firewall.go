@@ -8,7 +8,7 @@ import (
 	"github.com/docker/docker/client"
 )
 
-// guardEvery is how often the wall is put up again: others who change the host's rules may take it down.
+// guardEvery is how often the firewall is put up again: others who change the host's rules may take it down.
 const guardEvery = time.Minute
 
 // resolverEvery is how often it is looked whether this host has other DNS servers now.
@@ -20,15 +20,15 @@ const optionBridge = "com.docker.network.bridge.name"
 // bridgeID is how much of a network's id the engine takes.
 const bridgeID = 12
 
-// RunWall keeps the wall up, and the sandboxes' list of DNS servers true, until ctx ends. The wall is put up besides whenever
+// RunFirewall keeps the firewall up, and the sandboxes' list of DNS servers true, until ctx ends. The firewall is put up besides whenever
 // the network is made or found.
-func (e *Engine) RunWall(ctx context.Context) error {
-	wall, names := time.NewTicker(guardEvery), time.NewTicker(resolverEvery)
-	defer wall.Stop()
+func (e *Engine) RunFirewall(ctx context.Context) error {
+	firewall, names := time.NewTicker(guardEvery), time.NewTicker(resolverEvery)
+	defer firewall.Stop()
 	defer names.Stop()
 	for {
 		select {
-		case <-wall.C:
+		case <-firewall.C:
 		case <-names.C:
 			if !e.namesChanged() {
 				continue
@@ -53,27 +53,27 @@ func (e *Engine) namesChanged() bool {
 	return changed
 }
 
-// guard puts the wall up for the network that there is. A host on which that cannot be done still has sandboxes; doctor
+// guard puts the firewall up for the network that there is. A host on which that cannot be done still has sandboxes; doctor
 // says what they reach. The caller has the turn.
 func (n *sandboxNetwork) guard(ctx context.Context, cli *client.Client) {
-	if n.wall == nil {
+	if n.firewall == nil {
 		return
 	}
 	found, there, err := n.lookup(ctx, cli)
 	if err == nil && there {
-		err = n.wall.Guard(ctx, bridgeOf(found), n.resolver.addresses()...)
+		err = n.firewall.Guard(ctx, bridgeOf(found), n.resolver.addresses()...)
 	}
 	if err != nil && ctx.Err() == nil {
 		n.log.Warn("sandboxes are not kept off this host", "error", err)
 	}
 }
 
-// unguard takes the wall down when the network is gone.
+// unguard takes the firewall down when the network is gone.
 func (n *sandboxNetwork) unguard(ctx context.Context) {
-	if n.wall == nil {
+	if n.firewall == nil {
 		return
 	}
-	if err := n.wall.Lift(ctx); err != nil {
+	if err := n.firewall.Lift(ctx); err != nil {
 		n.log.Warn("rules of the removed network", "error", err)
 	}
 }

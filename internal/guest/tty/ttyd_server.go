@@ -19,9 +19,9 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// lookalike is an HTTP server that answers as ttyd does, for all tabs of the guest's own. Its connections are unix socket
+// ttydServer is an HTTP server that answers as ttyd does, for all tabs of the guest's own. Its connections are unix socket
 // pairs: nothing in the file system for others in the sandbox to take hold of.
-type lookalike struct {
+type ttydServer struct {
 	tabs   *Tabs
 	server *http.Server
 	conns  chan net.Conn
@@ -36,8 +36,8 @@ var upgrader = websocket.Upgrader{
 	CheckOrigin:      func(*http.Request) bool { return true }, // sandboxd has checked it, and is the only one to come here
 }
 
-func newLookalike(t *Tabs) *lookalike {
-	l := &lookalike{tabs: t, conns: make(chan net.Conn)}
+func newTTYDServer(t *Tabs) *ttydServer {
+	l := &ttydServer{tabs: t, conns: make(chan net.Conn)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /token", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json;charset=utf-8")
@@ -50,7 +50,7 @@ func newLookalike(t *Tabs) *lookalike {
 }
 
 // dial gives a connection to the server that is about one tab.
-func (l *lookalike) dial(tab string) (net.Conn, error) {
+func (l *ttydServer) dial(tab string) (net.Conn, error) {
 	if isClosed(l.tabs.ctx.Done()) {
 		return nil, errEnded
 	}
@@ -70,10 +70,10 @@ func (l *lookalike) dial(tab string) (net.Conn, error) {
 }
 
 // close ends the server. The viewers' connections end with their sessions.
-func (l *lookalike) close() { _ = l.server.Close() }
+func (l *ttydServer) close() { _ = l.server.Close() }
 
 // Accept, Close and Addr make a net.Listener of the dialled connections.
-func (l *lookalike) Accept() (net.Conn, error) {
+func (l *ttydServer) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.conns:
 		return c, nil
@@ -82,9 +82,9 @@ func (l *lookalike) Accept() (net.Conn, error) {
 	}
 }
 
-func (l *lookalike) Close() error { return nil }
+func (l *ttydServer) Close() error { return nil }
 
-func (l *lookalike) Addr() net.Addr { return &net.UnixAddr{Name: "terminals", Net: "unix"} }
+func (l *ttydServer) Addr() net.Addr { return &net.UnixAddr{Name: "terminals", Net: "unix"} }
 
 type tabConn struct {
 	net.Conn
@@ -101,7 +101,7 @@ func withTab(ctx context.Context, c net.Conn) context.Context {
 }
 
 // serve is one viewer: the first message starts the shell or joins it, as with ttyd.
-func (l *lookalike) serve(w http.ResponseWriter, r *http.Request) {
+func (l *ttydServer) serve(w http.ResponseWriter, r *http.Request) {
 	if !l.tabs.enter() {
 		http.Error(w, "the terminals are ended", http.StatusServiceUnavailable)
 		return
@@ -122,7 +122,7 @@ func (l *lookalike) serve(w http.ResponseWriter, r *http.Request) {
 	l.view(tab, newViewer(conn, h))
 }
 
-func (l *lookalike) readFirst(conn *websocket.Conn) (hello, error) {
+func (l *ttydServer) readFirst(conn *websocket.Conn) (hello, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(firstMessage)); err != nil {
 		return hello{}, err
 	}
@@ -136,7 +136,7 @@ func (l *lookalike) readFirst(conn *websocket.Conn) (hello, error) {
 }
 
 // view attaches v to the tab's shell and stays until it leaves.
-func (l *lookalike) view(tab string, v *viewer) {
+func (l *ttydServer) view(tab string, v *viewer) {
 	s, err := l.join(tab, v)
 	if err != nil {
 		l.tabs.log.Warn("terminal cannot be opened", "tab", tab, "error", err)
@@ -151,7 +151,7 @@ func (l *lookalike) view(tab string, v *viewer) {
 }
 
 // join attaches v to the tab's session; when the shell ends just then, to a new one.
-func (l *lookalike) join(tab string, v *viewer) (*session, error) {
+func (l *ttydServer) join(tab string, v *viewer) (*session, error) {
 	for {
 		s, err := l.tabs.session(tab, v.size)
 		if err != nil {

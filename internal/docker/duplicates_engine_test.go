@@ -49,7 +49,7 @@ func TestNetwork_TwinsOfItAreRemovedAndNothingIsLost(t *testing.T) {
 	}
 	makeTwin(t, e)
 	if err := e.Start(t.Context(), rests.ID); err != nil {
-		t.Fatalf("start with a twin about: %v", err)
+		t.Fatalf("start with a duplicate about: %v", err)
 	}
 	found, err := e.client.Load().ContainerInspect(t.Context(), e.resource(runs.ID))
 	if err != nil || !found.State.Running {
@@ -58,7 +58,7 @@ func TestNetwork_TwinsOfItAreRemovedAndNothingIsLost(t *testing.T) {
 	makeTwin(t, e)
 	for _, id := range []string{rests.ID, runs.ID} {
 		if err := e.Remove(t.Context(), id); err != nil {
-			t.Errorf("remove with a twin about: %v", err)
+			t.Errorf("remove with a duplicate about: %v", err)
 		}
 	}
 	if list, err := e.network.namesakes(t.Context(), e.client.Load()); err != nil || len(list) != 0 {

@@ -12,12 +12,12 @@ import (
 
 // The engine makes two networks of one name when a sandboxd is killed in the middle of making its network and the next
 // one makes it too. Then it takes the name for neither, so that nothing can be started or removed by it. Whoever looks
-// for the network therefore removes its twins.
+// for the network therefore removes its duplicates.
 
 // presence is what there is of the network.
 type presence struct {
-	id    string // "" when there is none
-	twins bool   // there were several, and all but this one were removed
+	id         string // "" when there is none
+	duplicates bool   // there were several, and all but this one were removed
 }
 
 // present looks whether the network is there and leaves one of it.
@@ -34,10 +34,10 @@ func (n *sandboxNetwork) present(ctx context.Context, cli *client.Client) (prese
 	if err != nil || !there {
 		return presence{}, err
 	}
-	return presence{id: found.ID, twins: len(before) > 1}, nil
+	return presence{id: found.ID, duplicates: len(before) > 1}, nil
 }
 
-// lookup gives the network, if there is one, and removes its twins. The caller has the turn.
+// lookup gives the network, if there is one, and removes its duplicates. The caller has the turn.
 func (n *sandboxNetwork) lookup(ctx context.Context, cli *client.Client) (found network.Summary, there bool, err error) {
 	list, err := n.namesakes(ctx, cli)
 	if err != nil || len(list) == 0 {
@@ -57,7 +57,7 @@ func (n *sandboxNetwork) lookup(ctx context.Context, cli *client.Client) (found 
 			err = n.drop(ctx, cli, drop)
 		}
 		if err != nil {
-			return network.Summary{}, false, classify(err, "remove the twin of the sandboxes' network")
+			return network.Summary{}, false, classify(err, "remove the duplicate of the sandboxes' network")
 		}
 	}
 	return kept, true, nil
