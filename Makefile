@@ -81,13 +81,13 @@ lint: ## formatting, vet, staticcheck (also of the tagged tests)
 	$(GO) vet -tags 'engine e2e bench' ./...
 	$(GO) tool staticcheck -tags 'engine e2e bench' ./...
 
-generate: ## write the generated files: views and the README's tables
+generate: ## write the generated files: views and the table of flags
 	$(GO) tool templ generate -path views
-	$(GO) run ./cmd/sandboxd docs --write README.md
+	$(GO) run ./cmd/sandboxd docs --write docs/configuration.md
 
 check-generate: ## fail when a generated file is stale
 	@$(GO) tool templ generate -path views >/dev/null
-	@$(GO) run ./cmd/sandboxd docs --check README.md
+	@$(GO) run ./cmd/sandboxd docs --check docs/configuration.md
 	@git diff --exit-code --stat -- '*_templ.go' || { echo "stale: run 'make generate' and commit" >&2; exit 1; }
 
 clean: ## remove what was built; your sandboxes and their data stay

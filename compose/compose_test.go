@@ -301,27 +301,28 @@ func TestCompose_TemplatesAndCertificatesOfOnesOwnAreSeen(t *testing.T) {
 	}
 }
 
-// README.md's table has a variable for every flag, and a test of its own that it is complete. What cannot be set, README.md says.
+// The table in docs/configuration.md has a variable for every flag, and a check of its own that it is complete. What cannot be set,
+// that page says.
 func TestCompose_EveryFlagCanBeSet(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
+	page, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	flags := regexp.MustCompile("\\| `--([a-z-]+)` \\| `(SANDBOXD_[A-Z_]+)` \\|").FindAllStringSubmatch(string(readme), -1)
+	flags := regexp.MustCompile("\\| `--([a-z-]+)` \\| `(SANDBOXD_[A-Z_]+)` \\|").FindAllStringSubmatch(string(page), -1)
 	if len(flags) < 15 {
-		t.Fatalf("README.md has %d flags", len(flags))
+		t.Fatalf("docs/configuration.md has %d flags", len(flags))
 	}
 	more := map[string]string{"SANDBOXD_ADMIN_PASSWORD": "7"}
 	for _, f := range flags {
 		more[f[2]] = "7"
 	}
-	_, said, _ := strings.Cut(string(readme), "but for those that compose.yaml sets itself")
-	said, _, _ = strings.Cut(said, ". ")
+	_, said, _ := strings.Cut(string(page), "except those that compose.yaml sets:")
+	said, _, _ = strings.Cut(said, ".\n")
 	service := mustLoad(t, more).Services["sandboxd"]
 	for _, f := range flags {
 		got := service.Environment[f[2]]
 		if fixed := strings.Contains(said, "`"+f[1]+"`"); fixed == (got != nil && *got == "7") {
-			t.Errorf("%s reaches sandboxd as %v, but README.md says that compose.yaml sets it: %v", f[2], got, fixed)
+			t.Errorf("%s reaches sandboxd as %v, but docs/configuration.md says that compose.yaml sets it: %v", f[2], got, fixed)
 		}
 	}
 	if got := service.Environment["SANDBOXD_ADMIN_PASSWORD"]; got == nil || *got != "7" {

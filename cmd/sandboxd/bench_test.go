@@ -87,7 +87,7 @@ func percentile(d []time.Duration, p int) float64 {
 	return float64(d[min(len(d)*p/100, len(d)-1)]) / float64(time.Millisecond)
 }
 
-// TestBench measures everything that the README claims and writes bench.json as it goes. A group of cases that cannot be
+// TestBench measures everything that docs/benchmarks.md claims and writes bench.json as it goes. A group of cases that cannot be
 // measured fails by itself; the others are measured all the same.
 func TestBench(t *testing.T) {
 	b := &benches{t: t, path: "../../bench.json"}

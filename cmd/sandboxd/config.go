@@ -19,7 +19,7 @@ import (
 )
 
 // Config is everything that can be configured. Every field is a flag and a SANDBOXD_ variable of the same name;
-// config_docs.go writes the README's table from the flags.
+// docs.go writes the table in docs/configuration.md from the flags.
 type Config struct {
 	Listen    string
 	Data      string

@@ -12,18 +12,19 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// The marks between which the README's generated table stands.
+// The marks between which the generated table of flags stands, and the page that has it.
 const (
 	docsBegin = "<!-- begin: configuration, written by make generate -->\n"
 	docsEnd   = "<!-- end: configuration -->\n"
+	docsPage  = "docs/configuration.md"
 )
 
-// newDocsCmd makes the hidden command that keeps the README's configuration table in step with the flags.
+// newDocsCmd makes the hidden command that keeps the configuration page's table in step with the flags.
 func newDocsCmd(root *cobra.Command) *cobra.Command {
 	var check, write string
 	cmd := &cobra.Command{
 		Use:    "docs",
-		Short:  "Write the configuration table into the README, or check it",
+		Short:  "Write the table of flags into the configuration page, or check it",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -43,7 +44,7 @@ func newDocsCmd(root *cobra.Command) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&write, "write", "", "file to write the table into")
-	cmd.Flags().StringVar(&check, "check", "README.md", "file to check")
+	cmd.Flags().StringVar(&check, "check", docsPage, "file to check")
 	return cmd
 }
 

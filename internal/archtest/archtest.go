@@ -1,5 +1,5 @@
 // Package archtest checks the shape of the code: who imports whom, how large things may grow, and what is said about
-// them. Its one test runs over the whole tree, so that a broken rule is a failed test.
+// them. Its tests run over the whole tree, so that a broken rule is a failed test; so do those of the pages in docs.
 //
 // It does not judge behaviour and compiles nothing: it reads source, which takes well under a second.
 //
