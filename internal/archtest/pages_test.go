@@ -90,7 +90,11 @@ func declare(known map[string]bool, f *file) {
 	for _, decl := range f.tree.Decls {
 		switch d := decl.(type) {
 		case *ast.FuncDecl:
-			known[folder+"."+receiver(d)+d.Name.Name] = true
+			name := d.Name.Name
+			if d.Recv != nil {
+				name = receiver(d.Recv.List[0].Type) + "." + name
+			}
+			known[folder+"."+name] = true
 		case *ast.GenDecl:
 			for _, spec := range d.Specs {
 				switch s := spec.(type) {
@@ -104,18 +108,4 @@ func declare(known map[string]bool, f *file) {
 			}
 		}
 	}
-}
-
-// receiver gives the type that a method belongs to, with a dot behind it; "" for a function.
-func receiver(d *ast.FuncDecl) string {
-	name := ""
-	if d.Recv != nil {
-		ast.Inspect(d.Recv.List[0].Type, func(n ast.Node) bool {
-			if id, ok := n.(*ast.Ident); ok && name == "" {
-				name = id.Name + "."
-			}
-			return name == ""
-		})
-	}
-	return name
 }
