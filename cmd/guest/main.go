@@ -37,17 +37,11 @@ func main() {
 		limitMemory()
 		os.Exit(sftp.Main())
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if isGuest() {
-		if err := guest.CloseResolver(log); err != nil {
-			log.Error("guest has failed", "err", err)
-			os.Exit(1)
-		}
-	}
 	if os.Getpid() == 1 {
 		os.Exit(guest.Init())
 	}
 	limitMemory()
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // caught and dropped; ignoring it would be inherited
@@ -66,10 +60,7 @@ func limitMemory() {
 }
 
 // inSandbox says whether everything around us is ours to end. It must never be true on somebody's own machine.
-func inSandbox() bool { return isGuest() && os.Getppid() == 1 }
-
-// isGuest says whether this program stands where sandboxd puts it.
-func isGuest() bool {
+func inSandbox() bool {
 	exe, err := os.Executable()
-	return err == nil && exe == wire.GuestPath
+	return err == nil && exe == wire.GuestPath && os.Getppid() == 1
 }

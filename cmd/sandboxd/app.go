@@ -149,13 +149,9 @@ func (a *app) openEngine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	servers, err := a.config.dns()
-	if err != nil {
-		return err
-	}
 	a.engine, err = a.awaitEngine(ctx, docker.Config{
 		Instance: instance, GuestBinary: guest, IDEFolder: versions, CAFile: bundle, Subnet: a.config.Subnet, Log: a.log, NetworkLinger: networkLinger,
-		ResolverFile: filepath.Join(a.config.Data, "resolv.conf"), DNS: servers, Firewall: a.firewall(instance),
+		Firewall: a.firewall(instance),
 	})
 	if err != nil {
 		return err

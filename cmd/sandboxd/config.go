@@ -28,7 +28,6 @@ type Config struct {
 	Templates []string
 	CAFile    string
 	Subnet    string
-	DNS       []string
 	LogLevel  string
 	LogFormat string
 
@@ -67,7 +66,6 @@ func (c *Config) serveFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.Domain, "domain", "localhost", "domain of the dashboard; sandboxes live one level below it")
 	f.StringVar(&c.PublicURL, "public-url", "", "the dashboard's address as browsers see it, when a proxy stands in front (https://box.example.com); it replaces --domain")
 	f.StringVar(&c.Subnet, "subnet", "", "IPv4 network for the sandboxes, such as 10.213.0.0/16 (default: the first free one)")
-	f.StringSliceVar(&c.DNS, "dns", nil, "DNS servers that sandboxes ask, by IPv4 address (default: those that this host asks, but for any on its loopback)")
 	f.StringSliceVar(&c.Prebuild, "prebuild", []string{"base"}, "templates whose images are built at start rather than on first use")
 	f.StringVar(&c.FreezeAfter, "freeze-after", "15m", `how long a sandbox must be unused before it is frozen: a duration such as "15m", or "never"`)
 	f.StringVar(&c.StopAfter, "stop-after", "4h", `how long a sandbox must be unused before it is put to sleep, its processes ended: a duration such as "4h" or "3d", or "never"`)
@@ -155,9 +153,6 @@ func (c *Config) check() error {
 	if _, err := c.reserve(math.MaxInt64); err != nil {
 		return err
 	}
-	if _, err := c.dns(); err != nil {
-		return err
-	}
 	if err := c.checkPprof(); err != nil {
 		return err
 	}
@@ -181,19 +176,6 @@ func (c *Config) reserve(total int64) (int64, error) {
 		return 0, bad
 	}
 	return n, nil
-}
-
-// dns gives the DNS servers that are configured for the sandboxes. A loopback address would be the sandbox's own.
-func (c *Config) dns() ([]netip.Addr, error) {
-	var out []netip.Addr
-	for _, text := range c.DNS {
-		a, err := netip.ParseAddr(text)
-		if err != nil || !a.Is4() || a.IsLoopback() || a.IsUnspecified() {
-			return nil, fault.Field("dns", "--dns has %q, which is not an IPv4 address that sandboxes can reach.", text)
-		}
-		out = append(out, a)
-	}
-	return out, nil
 }
 
 // proxied reports whether a proxy on this host serves sandboxd to the world.

@@ -56,7 +56,6 @@ func (e *Engine) spec(b sandbox.Box, addr netip.Addr) spec {
 	}
 	if addr.IsValid() {
 		s.host.NetworkMode = container.NetworkMode(e.network.name)
-		e.resolver.tell(s.host)
 		s.network = &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{e.network.name: endpoint(addr)}}
 	}
 	return s

@@ -5,14 +5,13 @@
 // messages about what it refuses.
 //
 // Invariant: it touches only what carries the label of its own instance. Every call to the engine has a deadline. A
-// container gets no host path but the guest, its link folder, VS Code, the CA bundle and the list of DNS servers, all
-// read-only, no capability beyond its profile's but the one that the guest gives up at once, and never the engine's socket.
+// container gets no host path but the guest, its link folder, VS Code and the CA bundle, all read-only, no capability beyond
+// its profile's, and never the engine's socket.
 package docker
 
 import (
 	"context"
 	"log/slog"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,12 +38,8 @@ type Config struct {
 	GuestBinary string // absolute path on the engine's host
 	IDEFolder   string // absolute path of the folder with the versions of VS Code, or ""
 	CAFile      string // absolute path of a whole CA bundle (the system's and the extra ones), or ""
-	// ResolverFile is the absolute path of the file that sandboxes get as their resolv.conf, which the engine of this package
-	// writes; "" leaves them the engine's resolver, which knows their neighbours.
-	ResolverFile string
-	DNS          []netip.Addr // servers that sandboxes ask, or none for those of this host
-	Subnet       string       // IPv4 network for the sandboxes, /8 to /24, or "" for the first free one
-	Log          *slog.Logger
+	Subnet      string // IPv4 network for the sandboxes, /8 to /24, or "" for the first free one
+	Log         *slog.Logger
 	// NetworkLinger is how long the sandboxes' network stays when its last sandbox is gone; 0 removes it at once.
 	NetworkLinger time.Duration
 	// Firewall keeps sandboxes off this host; nil when nothing can.
@@ -53,8 +48,8 @@ type Config struct {
 
 // Firewall judges what comes from the sandboxes' network. Its methods may be repeated.
 type Firewall interface {
-	// Guard judges what comes in on bridge, from now on. DNS servers are reached, wherever they are.
-	Guard(ctx context.Context, bridge string, servers ...netip.Addr) error
+	// Guard judges what comes in on bridge, from now on.
+	Guard(ctx context.Context, bridge string) error
 	// Lift judges nothing any more.
 	Lift(ctx context.Context) error
 }
@@ -74,7 +69,6 @@ type connection struct {
 	client    atomic.Pointer[client.Client]
 	facts     atomic.Pointer[facts]
 	network   *sandboxNetwork
-	resolver  *resolver // nil for the engine's own
 	ids       semaphore.Keyed
 	seen      details
 	reclaims  *reclaims
@@ -91,15 +85,11 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	names, err := newResolver(c)
+	n, err := newNetwork(c)
 	if err != nil {
 		return nil, err
 	}
-	n, err := newNetwork(c, names)
-	if err != nil {
-		return nil, err
-	}
-	conn := &connection{c: c, network: n, resolver: names, reclaims: newReclaims(hostKernel())}
+	conn := &connection{c: c, network: n, reclaims: newReclaims(hostKernel())}
 	e := &Engine{conn, imageStore{conn}}
 	e.seen.reset()
 	e.life, e.end = context.WithCancel(context.Background())

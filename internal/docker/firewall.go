@@ -11,28 +11,19 @@ import (
 // guardEvery is how often the firewall is put up again: others who change the host's rules may take it down.
 const guardEvery = time.Minute
 
-// resolverEvery is how often it is looked whether this host has other DNS servers now.
-const resolverEvery = 5 * time.Second
-
 // optionBridge names a network's bridge; without it the engine takes the beginning of the network's id.
 const optionBridge = "com.docker.network.bridge.name"
 
 // bridgeID is how much of a network's id the engine takes.
 const bridgeID = 12
 
-// RunFirewall keeps the firewall up, and the sandboxes' list of DNS servers true, until ctx ends. The firewall is put up besides whenever
-// the network is made or found.
+// RunFirewall keeps the firewall up until ctx ends. It is put up besides whenever the network is made or found.
 func (e *Engine) RunFirewall(ctx context.Context) error {
-	firewall, names := time.NewTicker(guardEvery), time.NewTicker(resolverEvery)
-	defer firewall.Stop()
-	defer names.Stop()
+	tick := time.NewTicker(guardEvery)
+	defer tick.Stop()
 	for {
 		select {
-		case <-firewall.C:
-		case <-names.C:
-			if !e.namesChanged() {
-				continue
-			}
+		case <-tick.C:
 		case <-ctx.Done():
 			return nil
 		}
@@ -40,17 +31,6 @@ func (e *Engine) RunFirewall(ctx context.Context) error {
 			e.c.Log.Debug("look at the sandboxes' network", "error", err) // whoever needs the engine says so
 		}
 	}
-}
-
-func (e *Engine) namesChanged() bool {
-	if e.resolver == nil {
-		return false
-	}
-	changed, err := e.resolver.refresh()
-	if err != nil {
-		e.c.Log.Warn("DNS servers of the sandboxes", "error", err)
-	}
-	return changed
 }
 
 // guard puts the firewall up for the network that there is. A host on which that cannot be done still has sandboxes; doctor
@@ -61,7 +41,7 @@ func (n *sandboxNetwork) guard(ctx context.Context, cli *client.Client) {
 	}
 	found, there, err := n.lookup(ctx, cli)
 	if err == nil && there {
-		err = n.firewall.Guard(ctx, bridgeOf(found), n.resolver.addresses()...)
+		err = n.firewall.Guard(ctx, bridgeOf(found))
 	}
 	if err != nil && ctx.Err() == nil {
 		n.log.Warn("sandboxes are not kept off this host", "error", err)

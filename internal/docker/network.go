@@ -24,7 +24,6 @@ type sandboxNetwork struct {
 	instance string
 	wanted   netip.Prefix // configured; zero for any
 	firewall Firewall     // may be nil
-	resolver *resolver    // may be nil
 	log      *slog.Logger
 	turn     chan struct{} // holds one token while the network is being looked up, made or removed
 
@@ -36,13 +35,13 @@ type sandboxNetwork struct {
 	cursor uint32
 }
 
-func newNetwork(c Config, names *resolver) (*sandboxNetwork, error) {
+func newNetwork(c Config) (*sandboxNetwork, error) {
 	wanted, err := parseSubnet(c.Subnet)
 	if err != nil {
 		return nil, err
 	}
 	return &sandboxNetwork{
-		name: NetworkName(c.Instance), instance: c.Instance, wanted: wanted, firewall: c.Firewall, resolver: names, log: c.Log, turn: make(chan struct{}, 1),
+		name: NetworkName(c.Instance), instance: c.Instance, wanted: wanted, firewall: c.Firewall, log: c.Log, turn: make(chan struct{}, 1),
 		held: map[string]netip.Addr{}, used: map[netip.Addr]string{}, cursor: anywhere(),
 	}, nil
 }

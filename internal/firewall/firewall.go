@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"net/netip"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -71,9 +70,8 @@ func Open(instance string, public ...int) (*Wall, error) {
 }
 
 // Guard puts the rules up for what comes in on bridge. Repeating it is no error and costs little; with another bridge
-// the rules for the former are gone. Port 53 of the DNS servers is left open, which may be this host's or, in clouds, stand
-// where secrets are told as well. It blocks for some milliseconds, and for some seconds when others hold the kernel's lock.
-func (w *Wall) Guard(ctx context.Context, bridge string, servers ...netip.Addr) error {
+// the rules for the former are gone. It blocks for some milliseconds, and for some seconds when others hold the kernel's lock.
+func (w *Wall) Guard(ctx context.Context, bridge string) error {
 	if bridge == "" || len(bridge) > 15 || strings.ContainsAny(bridge, " /!+") {
 		return fault.New(fault.Invalid, "%q is not the name of an interface.", bridge)
 	}
@@ -82,9 +80,9 @@ func (w *Wall) Guard(ctx context.Context, bridge string, servers ...netip.Addr) 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err := w.chain(w.chains.host, append(names(servers), w.hostRules()...))
+	err := w.chain(w.chains.host, w.hostRules())
 	if err == nil {
-		err = w.chain(w.chains.outside, append(names(servers), outsideRules()...))
+		err = w.chain(w.chains.outside, outsideRules())
 	}
 	if err == nil {
 		err = w.lead(input, w.chains.host, bridge)
@@ -109,17 +107,6 @@ func (w *Wall) passage() (string, error) {
 		return engines, nil
 	}
 	return forward, nil
-}
-
-// names let questions to DNS servers pass.
-func names(servers []netip.Addr) [][]string {
-	var rules [][]string
-	for _, s := range servers {
-		for _, protocol := range []string{"udp", "tcp"} {
-			rules = append(rules, []string{"-d", s.String() + "/32", "-p", protocol, "-m", protocol, "--dport", "53", "-j", "RETURN"})
-		}
-	}
-	return rules
 }
 
 // hostRules judge what a sandbox sends to this host itself: answers to what the host asked for pass.

@@ -46,20 +46,24 @@ func (p *Proxy) inspect(w http.ResponseWriter, r *http.Request, version, id stri
 		refuse(w, http.StatusNotFound, "No such container: "+id)
 		return
 	}
-	dropDirectRoute(told.Config.Labels)
+	keepOwnRoute(told.Config.Labels)
 	write(w, http.StatusOK, told)
 }
 
-// dropDirectRoute takes out the routes of a container that was made by a sandboxd before this one, which led straight to the
-// container by way of a middleware. There is no other way to take them back: labels stay as long as their container.
-func dropDirectRoute(labels map[string]string) {
-	route := func(key string) bool { return strings.HasPrefix(key, "traefik.") }
-	for key := range labels {
-		if route(key) && strings.HasSuffix(key, ".middlewares") {
-			maps.DeleteFunc(labels, func(key, _ string) bool { return route(key) })
-			return
-		}
+// keepOwnRoute leaves of a container's labels only the marks and the route that sandboxd writes. An image brings labels of its
+// own, which could lead any host, the dashboard's too, to whoever made the image. Labels with a middleware are those of an older
+// sandboxd, which led straight to the container: they go as a whole.
+func keepOwnRoute(labels map[string]string) {
+	route := "sbx-" + labels[identity]
+	router, service := "traefik.http.routers."+route+".", "traefik.http.services."+route+"."
+	own := map[string]bool{"traefik.enable": true, service + "loadbalancer.server.url": true}
+	for _, key := range []string{"rule", "priority", "service", "entrypoints", "tls", "tls.certresolver"} {
+		own[router+key] = true
 	}
+	_, direct := labels[router+"middlewares"]
+	maps.DeleteFunc(labels, func(key, _ string) bool {
+		return strings.HasPrefix(strings.ToLower(key), "traefik.") && (direct || !own[key])
+	})
 }
 
 // happening is what may be known of an event.

@@ -22,6 +22,9 @@ import (
 // mark is the label on every sandbox's container.
 const mark = "sandboxd.instance"
 
+// identity is the label with a sandbox's ID, which names its route. See hostname.Hosts.Labels.
+const identity = "sandboxd.id"
+
 // Bounds on one call to the engine. The stream of events has no end, but a beginning.
 const (
 	callLimit = 10 * time.Second

@@ -29,8 +29,11 @@ const secret = "hunter2"
 var containers = map[string]string{
 	"awake":  `"State":{"Status":"running","Running":true,"Pid":7,"Health":{"Status":"healthy","Log":["hunter2"]}},"Config":{"Env":["KEY=hunter2"],"Cmd":["hunter2"],"Labels":{"sandboxd.instance":"i","a":"b"}}`,
 	"frozen": `"State":{"Status":"paused","Running":true,"Paused":true},"Config":{"Env":["KEY=hunter2"],"Labels":{"sandboxd.instance":"i"}}`,
-	"older":  `"State":{"Status":"running"},"Config":{"Labels":{"sandboxd.instance":"i","traefik.enable":"true","traefik.http.routers.r.rule":"x","traefik.http.routers.r.middlewares":"m"}}`,
-	"other":  `"State":{"Status":"running","Running":true},"Config":{"Labels":{"traefik.enable":"true"}}`,
+	"older":  `"State":{"Status":"running"},"Config":{"Labels":{"sandboxd.instance":"i","sandboxd.id":"r","traefik.enable":"true","traefik.http.routers.sbx-r.rule":"x","traefik.http.routers.sbx-r.middlewares":"m"}}`,
+	"taker": `"State":{"Status":"running"},"Config":{"Labels":{"sandboxd.instance":"i","sandboxd.id":"r","traefik.enable":"true","traefik.http.routers.sbx-r.rule":"x",` +
+		`"traefik.http.routers.sbx-r.observability.accesslogs":"false","traefik.http.routers.taker.rule":"PathPrefix(/)","Traefik.http.routers.taker.priority":"9",` +
+		`"traefik.tcp.routers.taker.rule":"HostSNI(*)","traefik.docker.network":"n"}}`,
+	"other": `"State":{"Status":"running","Running":true},"Config":{"Labels":{"traefik.enable":"true"}}`,
 }
 
 func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -120,7 +123,17 @@ func TestReads_TellWhatRoutesNeedAndNoMore(t *testing.T) {
 func TestInspect_RoutesOfAnEarlierVersionAreNotTold(t *testing.T) {
 	_, url := newProxy(t)
 	status, got := get(t, url+"/v1.41/containers/older/json")
-	if status != http.StatusOK || !strings.Contains(got, `"Labels":{"sandboxd.instance":"i"}`) {
+	if status != http.StatusOK || !strings.Contains(got, `"Labels":{"sandboxd.id":"r","sandboxd.instance":"i"}`) {
+		t.Errorf("%d %s", status, got)
+	}
+}
+
+// An image's labels are its container's too: with them, its maker could take the dashboard's host, or any.
+func TestInspect_OnlyTheRouteThatSandboxdWritesIsTold(t *testing.T) {
+	_, url := newProxy(t)
+	status, got := get(t, url+"/v1.41/containers/taker/json")
+	want := `"Labels":{"sandboxd.id":"r","sandboxd.instance":"i","traefik.enable":"true","traefik.http.routers.sbx-r.rule":"x"}`
+	if status != http.StatusOK || !strings.Contains(got, want) {
 		t.Errorf("%d %s", status, got)
 	}
 }
