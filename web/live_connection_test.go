@@ -232,7 +232,7 @@ func TestLiveWorkspace_ADeletedSandboxIsSilent(t *testing.T) {
 	if _, err := s.boxes.Rename(t.Context(), s.ref("mine"), "Secret"); err != nil {
 		t.Fatal(err)
 	}
-	s.idle.change("mine", by(idle.Terminal, "main"))
+	s.used("mine", by(idle.Terminal, "main"))
 	list.until("kept awake by terminal")
 	select {
 	case e := <-gone.events:

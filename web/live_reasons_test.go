@@ -31,11 +31,11 @@ func TestLiveReasons_TheListFollowsThem(t *testing.T) {
 	if got := strings.Join(targets(first), ", "); got != "alarm outerHTML" {
 		t.Fatalf("begins with %s", got)
 	}
-	s.idle.change("mine", by(idle.Terminal, "main"))
+	s.used("mine", by(idle.Terminal, "main"))
 	if e := f.next(); strings.Join(targets(e), ", ") != "state-"+box.ID+" outerHTML" || !strings.Contains(e, "kept awake by terminal") {
 		t.Errorf("used: %s", e)
 	}
-	s.idle.change("other", idle.Outlook{FreezesAt: stageTime.Add(12 * time.Minute)})
+	s.used("other", idle.Outlook{FreezesAt: stageTime.Add(12 * time.Minute)})
 	if e := f.next(); strings.Join(targets(e), ", ") != "state-"+other.ID+" outerHTML" || !strings.Contains(e, `data-form="ahead">in 12 min`) {
 		t.Errorf("unused: %s", e)
 	}
@@ -51,8 +51,8 @@ func TestLiveReasons_WhatIsUnchangedIsNotSent(t *testing.T) {
 	if has(first, "ws-state outerHTML") {
 		t.Errorf("begins with %v", targets(first))
 	}
-	s.idle.change("mine", by(idle.Exec, "make"))
-	s.idle.change("nobodys", by(idle.Exec, "make"))
+	s.used("mine", by(idle.Exec, "make"))
+	s.idle.change("nobodys", "nobodys", by(idle.Exec, "make"))
 	s.looked(4) // both streams, once more each
 	if _, err := s.boxes.Rename(t.Context(), s.ref("mine"), "Mine"); err != nil {
 		t.Fatal(err)
@@ -70,12 +70,12 @@ func TestLiveReasons_AreToldAtMostOnceASecond(t *testing.T) {
 	s.put("ada", "mine", nil)
 	f, _ := s.follow("ada", s.topicOf("ada", "/sandboxes/mine"))
 	began := time.Now()
-	s.idle.change("mine", by(idle.Exec, "first"))
+	s.used("mine", by(idle.Exec, "first"))
 	if e := f.next(); !strings.Contains(e, "command: first<") {
 		t.Fatalf("says %s", e)
 	}
 	for i := range 50 {
-		s.idle.change("mine", by(idle.Exec, strings.Repeat("x", i+1)))
+		s.used("mine", by(idle.Exec, strings.Repeat("x", i+1)))
 	}
 	e := f.next()
 	if took := time.Since(began); took < reasonsPace || !strings.Contains(e, "command: "+strings.Repeat("x", 50)+"<") {
@@ -113,8 +113,8 @@ func TestLiveReasons_OthersSandboxesAreNotLookedAt(t *testing.T) {
 	s.put("bob", "secret", nil)
 	s.put("ada", "mine", nil)
 	f, _ := s.follow("ada", s.topicOf("ada", "/"))
-	s.idle.change("secret", by(idle.Exec, "psst"))
-	s.idle.change("mine", by(idle.Exec, "make"))
+	s.used("secret", by(idle.Exec, "psst"))
+	s.used("mine", by(idle.Exec, "make"))
 	if e := f.next(); strings.Contains(e, "psst") || !strings.Contains(e, "make") {
 		t.Errorf("says %s", e)
 	}

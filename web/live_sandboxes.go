@@ -113,7 +113,7 @@ func (l *liveList) tellState(d *drawnRow, p sandbox.Progress, out *parts) {
 
 func (l *liveList) take(n news) bool {
 	if n.uses != nil {
-		return l.shows(n.uses.Name)
+		return l.drawn[n.uses.ID] != nil
 	}
 	if n.box == nil || !l.request.who.May(n.box.Sandbox.Owner, n.box.Sandbox.ID) {
 		return false
@@ -129,15 +129,6 @@ func (l *liveList) take(n news) bool {
 }
 
 // shows says whether the page has a row of that name.
-func (l *liveList) shows(name string) bool {
-	for _, d := range l.drawn {
-		if d.box.Name == name {
-			return true
-		}
-	}
-	return false
-}
-
 func (l *liveList) tell(ctx context.Context, reasons bool, out *parts) error {
 	pending := l.pending
 	l.pending = nil

@@ -84,7 +84,7 @@ func (l *liveWorkspace) take(n news) bool {
 		l.listens, l.stale = listening{open: *n.ports, known: true}, true
 		return true
 	case n.uses != nil:
-		return n.uses.Name == l.box.Name
+		return n.uses.ID == l.box.ID
 	case n.box != nil && n.box.Sandbox.ID == l.box.ID:
 		if l.box.Spec.Template == "" && n.box.Progress.Detail != l.progress.Detail {
 			l.lines = append(l.lines, n.box.Progress.Detail)

@@ -47,7 +47,7 @@ type Idle interface {
 
 // Uses is what the delivery asks of idle.Tracker.
 type Uses interface {
-	Dismiss(name string) // nobody is there, whatever page is open
+	Dismiss(id string) // nobody is there, whatever page is open
 	Subscribe() *event.Subscription[idle.Change]
 }
 

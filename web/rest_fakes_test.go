@@ -55,10 +55,10 @@ func (f *fakeIdle) count() int {
 	return f.asked
 }
 
-func (f *fakeIdle) Dismiss(name string) {
+func (f *fakeIdle) Dismiss(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.gone = append(f.gone, name)
+	f.gone = append(f.gone, id)
 }
 
 // dismissed gives the sandboxes that were dismissed, in order.
@@ -78,9 +78,9 @@ func (f *fakeIdle) put(name string, o idle.Outlook) {
 }
 
 // change sets the outlook of a sandbox and tells everybody.
-func (f *fakeIdle) change(name string, o idle.Outlook) {
+func (f *fakeIdle) change(id, name string, o idle.Outlook) {
 	f.put(name, o)
-	f.bus.Publish(idle.Change{Name: name})
+	f.bus.Publish(idle.Change{ID: id})
 }
 
 // fakeHolds keeps holds in memory and leaves checks to the real ones.

@@ -151,6 +151,12 @@ func (s *stage) ref(name string) sandbox.Ref {
 	return box.Ref()
 }
 
+// used sets the outlook of a sandbox and tells everybody.
+func (s *stage) used(name string, o idle.Outlook) {
+	s.t.Helper()
+	s.idle.change(s.ref(name).ID(), name, o)
+}
+
 // handle is what a sandbox's owner gets.
 func (s *stage) handle(name string) access.Handle {
 	s.t.Helper()

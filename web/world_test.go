@@ -76,7 +76,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	holds := idle.NewHolds(w.store.Holds(), idle.New(), w.manager)
+	holds := idle.NewHolds(w.store.Holds(), idle.New())
 	w.access = &fakeAccess{rows: w.manager, guest: wholeGuest{fakeGuest: w.files, fakeRooms: w.rooms}}
 	w.server = New(Config{
 		Access:    access.New(w.access, w.access.link, access.Tracked(idle.New())),

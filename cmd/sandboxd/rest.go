@@ -32,7 +32,7 @@ func (a *app) newReaper() error {
 	}
 	a.tracker = idle.New()
 	a.ports = visibility.New(a.db.Ports(), a.log)
-	a.holds = idle.NewHolds(a.db.Holds(), a.tracker, a.manager)
+	a.holds = idle.NewHolds(a.db.Holds(), a.tracker)
 	a.reaper = idle.NewReaper(idle.Config{
 		Tracker: a.tracker, Sandboxes: a.manager, Holds: a.holds, Usage: a.engine.Usage, Memory: a.memory,
 		DropPooled: a.manager.DropPooled, Settle: a.config.Settle, Reserve: reserve, Log: a.log,

@@ -30,11 +30,11 @@ type Sandboxes interface {
 // Links gives the live link to the guest of the sandbox with that id, waiting for it until ctx ends; FromHub makes one.
 type Links func(ctx context.Context, id string) (Guest, error)
 
-// Uses is told of every use. Tracked makes one of an idle.Tracker.
+// Uses is told of every use, by the sandbox's ID. Tracked makes one of an idle.Tracker.
 type Uses interface {
 	// Begin notes a use that lasts until its end, and Watch one that counts around its touches alone.
-	Begin(name string, u idle.Use) Lease
-	Watch(name string, u idle.Use) Lease
+	Begin(id string, u idle.Use) Lease
+	Watch(id string, u idle.Use) Lease
 }
 
 // Lease is a use under way. Implemented by idle.Lease.
@@ -48,8 +48,8 @@ func Tracked(t *idle.Tracker) Uses { return tracked{t} }
 
 type tracked struct{ t *idle.Tracker }
 
-func (t tracked) Begin(name string, u idle.Use) Lease { return t.t.Begin(name, u) }
-func (t tracked) Watch(name string, u idle.Use) Lease { return t.t.Watch(name, u) }
+func (t tracked) Begin(id string, u idle.Use) Lease { return t.t.Begin(id, u) }
+func (t tracked) Watch(id string, u idle.Use) Lease { return t.t.Watch(id, u) }
 
 // Control judges who may use which sandbox. Safe for concurrent use.
 type Control struct {

@@ -53,7 +53,7 @@ func (h *house) Awake(_ context.Context, ref sandbox.Ref) (sandbox.Sandbox, erro
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.asked++
-	h.seen = h.uses.Status(ref.Name())
+	h.seen = h.uses.Status(ref.ID())
 	if h.err != nil {
 		return sandbox.Sandbox{}, h.err
 	}
@@ -130,7 +130,7 @@ func (h *house) becomes(state sandbox.State) {
 // kinds are the kinds of use that the sandbox is in now.
 func (h *house) kinds() string {
 	text := ""
-	for _, r := range h.uses.Status("lab").Because {
+	for _, r := range h.uses.Status("first").Because {
 		text += string(r.Kind) + " "
 	}
 	return text
@@ -152,7 +152,7 @@ func TestOpen_TheUseIsRegisteredBeforeTheWakeAndUntilRelease(t *testing.T) {
 		}
 		e.Release()
 		e.Release()
-		if s := h.uses.Status("lab"); len(s.Because) != 0 || !s.Idle.Equal(time.Now()) {
+		if s := h.uses.Status("first"); len(s.Because) != 0 || !s.Idle.Equal(time.Now()) {
 			t.Errorf("after the release: %+v", s)
 		}
 	})
@@ -195,7 +195,7 @@ func TestOpenStream_CountsAroundItsTouchesOnly(t *testing.T) {
 		defer e.Release()
 		opened := time.Now()
 		time.Sleep(time.Hour / 2)
-		if s := h.uses.Status("lab"); len(s.Because) != 0 || !s.Idle.Equal(opened) {
+		if s := h.uses.Status("first"); len(s.Because) != 0 || !s.Idle.Equal(opened) {
 			t.Errorf("nothing passes: %+v", s)
 		}
 		for _, unattended := range []bool{true, false} {
@@ -267,7 +267,7 @@ func TestAttend_KeepsAwakeWhatRunsAndWakesNothing(t *testing.T) {
 			time.Sleep(time.Minute)
 			e.Attend(t.Context())
 		}
-		if !h.uses.Counts("lab") || h.kinds() != "terminal " {
+		if !h.uses.Counts("first") || h.kinds() != "terminal " {
 			t.Errorf("in use by %q", h.kinds())
 		}
 		time.Sleep(10 * time.Hour)
@@ -300,15 +300,15 @@ func TestJoinStream_WaitsButWakesNothing(t *testing.T) {
 func TestJoinStream_OfAForgottenPageIsNoUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(sandbox.Running)
-		h.uses.Reset("lab")
+		h.uses.Reset("first")
 		time.Sleep(2 * idle.Attention)
-		before := h.uses.Status("lab")
+		before := h.uses.Status("first")
 		e, err := h.handle(t).JoinStream(t.Context(), comeback)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer e.Release()
-		if after := h.uses.Status("lab"); len(after.Because) != 0 || !after.Idle.Equal(before.Idle) {
+		if after := h.uses.Status("first"); len(after.Because) != 0 || !after.Idle.Equal(before.Idle) {
 			t.Errorf("before %+v, after %+v", before, after)
 		}
 	})
@@ -333,7 +333,7 @@ func TestLook_IsNoUseAndWakesNothing(t *testing.T) {
 		}
 		e.Attend(t.Context())
 		e.Release()
-		if s := h.uses.Status("lab"); len(s.Because) != 0 || h.uses.Counts("lab") && !s.Idle.Equal(time.Now()) {
+		if s := h.uses.Status("first"); len(s.Because) != 0 || h.uses.Counts("first") && !s.Idle.Equal(time.Now()) {
 			t.Errorf("it counts: %+v", s)
 		}
 		h.silent = true

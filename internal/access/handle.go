@@ -58,7 +58,7 @@ func (h Handle) Current(ctx context.Context) (sandbox.Sandbox, error) {
 // own. Kinds: Gone (deleted), Conflict (stopped by its owner, or failed; the message says so), Unavailable (the host is full,
 // or the guest does not answer), Timeout.
 func (h Handle) Open(ctx context.Context, u idle.Use) (*Session, error) {
-	lease := h.control.uses.Begin(h.Name(), u)
+	lease := h.control.uses.Begin(h.ID(), u)
 	s, err := h.connect(ctx, h.awake)
 	if err != nil {
 		lease.End()
@@ -89,13 +89,13 @@ func (h Handle) Look(ctx context.Context) (*Session, error) {
 }
 
 func (h Handle) stream(ctx context.Context, u idle.Use, up uprise) (*Session, error) {
-	opening := h.control.uses.Begin(h.Name(), u)
+	opening := h.control.uses.Begin(h.ID(), u)
 	defer opening.End()
 	s, err := h.connect(ctx, up)
 	if err != nil {
 		return nil, err
 	}
-	return s.leased(h.control.uses.Watch(h.Name(), u)), nil
+	return s.leased(h.control.uses.Watch(h.ID(), u)), nil
 }
 
 // uprise gives the row of a sandbox that runs, by whatever means are allowed.

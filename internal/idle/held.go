@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// hold adds a hold to those of name. False when there are too many.
-func (t *Tracker) hold(name string, one Hold) bool {
+// hold adds a hold to those of its sandbox. False when there are too many.
+func (t *Tracker) hold(one Hold) bool {
 	now := time.Now()
-	c := t.lock(name, now)
+	c := t.lock(one.SandboxID, now)
 	c.expire(now)
 	if len(c.holds) >= maxHolds {
 		c.mu.Unlock()
@@ -17,14 +17,14 @@ func (t *Tracker) hold(name string, one Hold) bool {
 	c.holds = append(c.holds, one)
 	told := c.appears(Held.bit(), now)
 	c.mu.Unlock()
-	t.tell(name, told)
+	t.tell(one.SandboxID, told)
 	return true
 }
 
 // rehold puts a hold in the place of that of its id. False when there is none, any more.
-func (t *Tracker) rehold(name string, one Hold) bool {
+func (t *Tracker) rehold(one Hold) bool {
 	now := time.Now()
-	c := t.lock(name, now)
+	c := t.lock(one.SandboxID, now)
 	defer c.mu.Unlock()
 	c.expire(now)
 	at := slices.IndexFunc(c.holds, func(h Hold) bool { return h.ID == one.ID })
@@ -35,9 +35,9 @@ func (t *Tracker) rehold(name string, one Hold) bool {
 }
 
 // unhold ends a hold: it was a use until now.
-func (t *Tracker) unhold(name string, one Hold) {
+func (t *Tracker) unhold(one Hold) {
 	now := time.Now()
-	c := t.lock(name, now)
+	c := t.lock(one.SandboxID, now)
 	defer c.mu.Unlock()
 	c.expire(now)
 	before := len(c.holds)
@@ -47,22 +47,17 @@ func (t *Tracker) unhold(name string, one Hold) {
 	}
 }
 
-// holdsOf gives the holds of the sandbox of that name and id which have not expired, the oldest first.
-func (t *Tracker) holdsOf(name, id string) []Hold {
+// holdsOf gives the holds of a sandbox which have not expired, the oldest first.
+func (t *Tracker) holdsOf(id string) []Hold {
 	now := time.Now()
-	c := t.shard(name).find(name)
+	c := t.shard(id).find(id)
 	if c == nil {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.expire(now)
-	var found []Hold
-	for _, h := range c.holds {
-		if h.SandboxID == id {
-			found = append(found, h)
-		}
-	}
+	found := slices.Clone(c.holds)
 	slices.SortStableFunc(found, func(a, b Hold) int { return a.Created.Compare(b.Created) })
 	return found
 }
@@ -75,13 +70,13 @@ func (t *Tracker) keepHolds(keep func(Hold) bool) {
 }
 
 // each calls f for every clock, with its lock held.
-func (t *Tracker) each(f func(name string, c *clock)) {
+func (t *Tracker) each(f func(id string, c *clock)) {
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
-		for name, c := range s.clocks {
+		for id, c := range s.clocks {
 			c.mu.Lock()
-			f(name, c)
+			f(id, c)
 			c.mu.Unlock()
 		}
 		s.mu.Unlock()

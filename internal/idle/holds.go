@@ -28,22 +28,16 @@ const adrift = time.Minute
 // Hold says that a sandbox is in use until Expires, because somebody says so.
 type Hold = sandbox.Hold
 
-// Lister lists sandboxes. Implemented by sandbox.Manager.
-type Lister interface {
-	List(ctx context.Context, f sandbox.Filter) ([]sandbox.Sandbox, int, error)
-}
-
 // Holds are the uses that people and agents declare: "training, two more hours". They outlive a restart of sandboxd, end
 // by themselves, and go with their sandbox. A hold wakes nothing. Safe for concurrent use.
 type Holds struct {
 	store sandbox.HoldStore
 	t     *Tracker
-	in    Lister
 }
 
-// NewHolds makes the holds of the sandboxes in a list. It does no I/O: Load does.
-func NewHolds(store sandbox.HoldStore, t *Tracker, in Lister) *Holds {
-	return &Holds{store: store, t: t, in: in}
+// NewHolds makes the holds. It does no I/O: Load does.
+func NewHolds(store sandbox.HoldStore, t *Tracker) *Holds {
+	return &Holds{store: store, t: t}
 }
 
 // Load takes in what is stored, once at the start of sandboxd and before the reaper runs.
@@ -54,21 +48,8 @@ func (h *Holds) Load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load holds: %w", err)
 	}
-	if len(stored) == 0 {
-		return nil
-	}
-	rows, _, err := h.in.List(ctx, sandbox.Filter{})
-	if err != nil {
-		return fmt.Errorf("load holds: %w", err)
-	}
-	names := make(map[string]string, len(rows))
-	for _, s := range rows {
-		names[s.ID] = s.Name
-	}
 	for _, one := range stored {
-		if name := names[one.SandboxID]; name != "" {
-			h.t.hold(name, one)
-		}
+		h.t.hold(one)
 	}
 	return nil
 }
@@ -88,11 +69,11 @@ func (h *Holds) Place(ctx context.Context, s sandbox.Sandbox, by, reason string,
 	}
 	now := kept(time.Now())
 	one := Hold{ID: sandbox.NewID(), SandboxID: s.ID, Owner: by, Reason: reason, Created: now, Expires: now.Add(ttl)}
-	if !h.t.hold(s.Name, one) {
+	if !h.t.hold(one) {
 		return Hold{}, fault.New(fault.Conflict, "%s has %d holds already. Renew or revoke one of them.", s.Name, maxHolds)
 	}
 	if err := h.put(ctx, one); err != nil {
-		h.t.unhold(s.Name, one)
+		h.t.unhold(one)
 		return Hold{}, fmt.Errorf("place a hold on %s: %w", s.Name, err)
 	}
 	return one, nil
@@ -109,11 +90,11 @@ func (h *Holds) Renew(ctx context.Context, s sandbox.Sandbox, id string, ttl tim
 	}
 	one := before
 	one.Expires = kept(time.Now()).Add(ttl)
-	if !h.t.rehold(s.Name, one) {
+	if !h.t.rehold(one) {
 		return Hold{}, noHold(s)
 	}
 	if err := h.put(ctx, one); err != nil {
-		h.t.rehold(s.Name, before)
+		h.t.rehold(before)
 		return Hold{}, fmt.Errorf("renew a hold on %s: %w", s.Name, err)
 	}
 	if _, err := h.find(s, id); err != nil { // revoked meanwhile: the store must not know it either
@@ -124,7 +105,7 @@ func (h *Holds) Renew(ctx context.Context, s sandbox.Sandbox, id string, ttl tim
 
 // List gives the holds of s that have not expired, the oldest first.
 func (h *Holds) List(_ context.Context, s sandbox.Sandbox) ([]Hold, error) {
-	return h.t.holdsOf(s.Name, s.ID), nil
+	return h.t.holdsOf(s.ID), nil
 }
 
 // Revoke ends a hold of s now. NotFound when there is none of that id, any more.
@@ -133,9 +114,9 @@ func (h *Holds) Revoke(ctx context.Context, s sandbox.Sandbox, id string) error 
 	if err != nil {
 		return err
 	}
-	h.t.unhold(s.Name, one) // first: a Renew at the same time then sees that it must not stay in the store
+	h.t.unhold(one) // first: a Renew at the same time then sees that it must not stay in the store
 	if err := h.remove(ctx, id); err != nil {
-		h.t.hold(s.Name, one)
+		h.t.hold(one)
 		return fmt.Errorf("revoke a hold on %s: %w", s.Name, err)
 	}
 	return nil
@@ -167,13 +148,13 @@ func (h *Holds) Sweep(ctx context.Context) error {
 
 // forget drops the holds of a deleted sandbox; its rows have gone with it.
 func (h *Holds) forget(s sandbox.Sandbox) {
-	for _, one := range h.t.holdsOf(s.Name, s.ID) {
-		h.t.unhold(s.Name, one)
+	for _, one := range h.t.holdsOf(s.ID) {
+		h.t.unhold(one)
 	}
 }
 
 func (h *Holds) find(s sandbox.Sandbox, id string) (Hold, error) {
-	for _, one := range h.t.holdsOf(s.Name, s.ID) {
+	for _, one := range h.t.holdsOf(s.ID) {
 		if one.ID == id {
 			return one, nil
 		}

@@ -23,7 +23,7 @@ func held(t *testing.T, f func(t *testing.T, w *world, holds *idle.Holds)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.config.Holds = idle.NewHolds(w.store.Holds(), w.tracker, w)
+		w.config.Holds = idle.NewHolds(w.store.Holds(), w.tracker)
 		f(t, w, w.config.Holds)
 	})
 }
@@ -176,7 +176,7 @@ func TestHolds_SweepRemovesWhatIsOver(t *testing.T) {
 
 func TestHolds_RevokeAndRenewAtOnceLeaveNone(t *testing.T) {
 	w := newWorld(t)
-	w.config.Holds = idle.NewHolds(w.store.Holds(), w.tracker, w)
+	w.config.Holds = idle.NewHolds(w.store.Holds(), w.tracker)
 	for range 200 {
 		id := w.place("contended", time.Hour)
 		done := make(chan error, 1)

@@ -84,5 +84,5 @@ type Status struct {
 
 // Change says that the kinds of use that a sandbox is in have changed; Tracker.Status has the present ones.
 type Change struct {
-	Name string
+	ID string // the sandbox's
 }

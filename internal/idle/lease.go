@@ -5,7 +5,7 @@ import "time"
 // Lease is one use of a sandbox that lasts. Its methods are safe for concurrent use.
 type Lease struct {
 	t     *Tracker
-	name  string
+	id    string
 	clock *clock
 	use   Use
 	bit   kindSet
@@ -32,7 +32,7 @@ func (l *Lease) Touch(unattended bool) {
 		told = c.appears(l.bit, now)
 	}
 	c.mu.Unlock()
-	l.t.tell(l.name, told)
+	l.t.tell(l.id, told)
 }
 
 // End ends the use. It may be called more than once.

@@ -18,7 +18,7 @@ func (r *Reaper) Outlook(s sandbox.Sandbox) Outlook {
 	if s.State != sandbox.Running && s.State != sandbox.Frozen {
 		return Outlook{}
 	}
-	status := r.c.Tracker.Status(s.Name)
+	status := r.c.Tracker.Status(s.ID)
 	if len(status.Because) > 0 && s.State == sandbox.Running {
 		return Outlook{Because: status.Because}
 	}
@@ -26,8 +26,8 @@ func (r *Reaper) Outlook(s sandbox.Sandbox) Outlook {
 	away := r.c.Sandboxes.EngineHealth() != nil
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := r.up[s.Name]
-	if w == nil || w.id != s.ID {
+	w := r.up[s.ID]
+	if w == nil {
 		w = &watched{}
 	}
 	floor := r.ground(w, s, away)

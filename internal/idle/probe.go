@@ -95,7 +95,7 @@ func (r *Reaper) askEngine(ctx context.Context, p *plan) bool {
 	}
 	detail, works := work(b.first.usage, usage, span)
 	if works {
-		r.c.Tracker.Touch(p.s.Name, Use{Kind: Work, Detail: detail})
+		r.c.Tracker.Touch(p.s.ID, Use{Kind: Work, Detail: detail})
 	}
 	if works || b.works {
 		b.first = b.last

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// remembered counts the names that a tracker remembers.
+// remembered counts the ids that a tracker remembers.
 func (t *Tracker) remembered() int {
 	n := 0
 	t.each(func(string, *clock) { n++ })
@@ -24,7 +24,7 @@ func TestPrune_NamesOfNoSandboxAreForgotten(t *testing.T) {
 		asleep.End()
 		tracker.note("awake")
 		tracker.Begin("busy", Use{Kind: Exec})
-		tracker.hold("held", Hold{ID: "1", Expires: time.Now().Add(3 * time.Hour)})
+		tracker.hold(Hold{ID: "1", SandboxID: "held", Expires: time.Now().Add(3 * time.Hour)})
 		for range 3 {
 			time.Sleep(30 * time.Minute)
 			tracker.Heartbeat("asleep", "a page posts to one that is asleep")

@@ -44,7 +44,7 @@ const (
 // Sandboxes is what the reaper asks of sandbox.Manager, and as it says there. still and used are called inside the turn:
 // false leaves the sandbox as it is.
 type Sandboxes interface {
-	Lister
+	List(ctx context.Context, f sandbox.Filter) ([]sandbox.Sandbox, int, error)
 	Resting(s sandbox.Sandbox) sandbox.Resting
 	Freeze(ctx context.Context, ref sandbox.Ref, still func() bool) (sandbox.Sandbox, error)
 	Sleep(ctx context.Context, ref sandbox.Ref, still func() bool) (sandbox.Sandbox, error)
@@ -98,7 +98,6 @@ func NewReaper(c Config) *Reaper {
 
 // watched is what the reaper remembers of one sandbox that is up.
 type watched struct {
-	id      string
 	state   sandbox.State
 	changed time.Time // of the row
 	// Guarded by Reaper.mu.
@@ -189,18 +188,16 @@ func (r *Reaper) observe(e sandbox.Event) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := r.up[s.Name]
+	w := r.up[s.ID]
 	if !e.Deleted {
-		old := w != nil && w.id == s.ID && kept(s.Changed).Before(w.changed) // the list has told of what came after it
+		old := w != nil && kept(s.Changed).Before(w.changed) // the list has told of what came after it
 		return !old && r.see(s)
 	}
 	if r.c.Holds != nil {
 		r.c.Holds.forget(s)
 	}
-	if w == nil || w.id == s.ID {
-		delete(r.up, s.Name)
-		r.c.Tracker.Forget(s.Name)
-	}
+	delete(r.up, s.ID)
+	r.c.Tracker.Forget(s.ID)
 	return false
 }
 
@@ -208,14 +205,14 @@ func (r *Reaper) observe(e sandbox.Event) bool {
 // last seen starts its clock afresh; one that was thawed is kept up for minUptime.
 func (r *Reaper) see(s sandbox.Sandbox) bool {
 	s.Changed = kept(s.Changed)
-	w := r.up[s.Name]
+	w := r.up[s.ID]
 	if s.State != sandbox.Running && s.State != sandbox.Frozen {
-		delete(r.up, s.Name)
+		delete(r.up, s.ID)
 		return false
 	}
-	if w == nil || w.id != s.ID {
-		r.up[s.Name] = &watched{id: s.ID, state: s.State, changed: s.Changed, probe: &probe{}}
-		r.c.Tracker.Reset(s.Name)
+	if w == nil {
+		r.up[s.ID] = &watched{state: s.State, changed: s.Changed, probe: &probe{}}
+		r.c.Tracker.Reset(s.ID)
 		return true
 	}
 	if !w.changed.Equal(s.Changed) {
@@ -229,7 +226,7 @@ func (r *Reaper) move(w *watched, s sandbox.Sandbox) {
 	case w.state == sandbox.Frozen && s.State == sandbox.Running:
 		w.grace = time.Now().Add(minUptime)
 	case w.state == sandbox.Running && s.State == sandbox.Running:
-		r.c.Tracker.Reset(s.Name) // it was down in between, or at least might have been
+		r.c.Tracker.Reset(s.ID) // it was down in between, or at least might have been
 	}
 	w.state, w.changed, w.cannotFreeze, w.probe = s.State, s.Changed, false, &probe{}
 	w.sampled, w.stuck = time.Time{}, time.Time{}
@@ -244,11 +241,11 @@ func (r *Reaper) catchUp(ctx context.Context) {
 		r.c.Log.Warn("events were missed, and the list cannot be read", "error", err)
 		return
 	}
-	names := make(map[string]bool, len(rows))
+	ids := make(map[string]bool, len(rows))
 	for _, s := range rows {
-		names[s.Name] = true
+		ids[s.ID] = true
 	}
-	r.c.Tracker.vouch(names)
+	r.c.Tracker.vouch(ids)
 }
 
 // healthy follows the engine's health: whatever was up when it went away gets all its time once it is back.

@@ -255,7 +255,7 @@ func TestSweep_ReportsWhatItHasDone(t *testing.T) {
 			frozen, slept = append(frozen, report.Frozen...), append(slept, report.Slept...)
 			elapse(time.Second)
 		}
-		if !slices.Equal(frozen, []string{box}) || !slices.Equal(slept, []string{"other"}) {
+		if !slices.Equal(frozen, []string{"name-of-" + box}) || !slices.Equal(slept, []string{"name-of-other"}) {
 			t.Errorf("frozen %v, slept %v", frozen, slept)
 		}
 		gone, cancel := context.WithCancel(context.Background())

@@ -27,7 +27,7 @@ func (r *Reaper) thawUsed(ctx context.Context, plans []*plan) (thawed []string) 
 
 // isFrozenInUse reports whether p stands still under somebody who waits for it.
 func (r *Reaper) isFrozenInUse(p *plan) bool {
-	if p.s.State != sandbox.Frozen || !r.c.Tracker.awaited(p.s.Name) {
+	if p.s.State != sandbox.Frozen || !r.c.Tracker.awaited(p.s.ID) {
 		return false
 	}
 	r.mu.Lock()
@@ -40,9 +40,9 @@ func (r *Reaper) isFrozenInUse(p *plan) bool {
 func (r *Reaper) thaw(ctx context.Context, p *plan) bool {
 	ctx, cancel := context.WithTimeout(ctx, thawLimit)
 	defer cancel()
-	name, asked := p.s.Name, false
+	asked := false
 	s, err := r.c.Sandboxes.Thaw(ctx, p.s.Ref(), func() bool {
-		asked = r.c.Tracker.awaited(name)
+		asked = r.c.Tracker.awaited(p.s.ID)
 		return asked
 	})
 	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Gone) || errors.Is(err, context.Canceled) {
@@ -52,23 +52,23 @@ func (r *Reaper) thaw(ctx context.Context, p *plan) bool {
 	defer r.mu.Unlock()
 	if err != nil {
 		p.w.stuck = time.Now().Add(retryAfter)
-		r.c.Log.Warn("a sandbox that is in use stays frozen", "sandbox", name, "error", err)
+		r.c.Log.Warn("a sandbox that is in use stays frozen", "sandbox", p.s.Name, "error", err)
 		return false
 	}
 	r.see(s)
 	if !asked || s.State != sandbox.Running {
 		return false
 	}
-	r.c.Log.Info("thawed a sandbox that was frozen while it was in use", "sandbox", name)
+	r.c.Log.Info("thawed a sandbox that was frozen while it was in use", "sandbox", p.s.Name)
 	return true
 }
 
 // awaited says whether somebody waits for what a sandbox does: a request or a command in flight that counts now, or a
 // stream that did a moment ago, and that began after the sandbox was last put to rest by hand, whatever used it then. What
 // still flows at that very moment is a use of its own, and no reason to undo it.
-func (t *Tracker) awaited(name string) bool {
+func (t *Tracker) awaited(id string) bool {
 	now := time.Now()
-	c := t.shard(name).find(name)
+	c := t.shard(id).find(id)
 	if c == nil {
 		return false
 	}

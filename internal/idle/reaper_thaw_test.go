@@ -15,7 +15,7 @@ var stream = idle.Use{Kind: idle.Stream, Detail: "GET /big"}
 
 // Thaw implements idle.Sandboxes.
 func (w *world) Thaw(_ context.Context, ref sandbox.Ref, used func() bool) (sandbox.Sandbox, error) {
-	name := ref.Name()
+	name := ref.ID()
 	s := w.row(name)
 	w.mu.Lock()
 	hook, broken := w.before, w.freezing
@@ -175,7 +175,7 @@ func TestSweep_ReportsWhatItHasThawed(t *testing.T) {
 		w.tracker.Begin(box, page)
 		w.move(box, sandbox.Frozen)
 		report, err := reaper.Sweep(context.Background())
-		if err != nil || !slices.Equal(report.Thawed, []string{box}) {
+		if err != nil || !slices.Equal(report.Thawed, []string{"name-of-" + box}) {
 			t.Errorf("%+v, %v", report, err)
 		}
 	})

@@ -105,7 +105,7 @@ func (r *Reaper) plans(ctx context.Context) ([]*plan, error) {
 	}
 	plans := make([]*plan, 0, len(rows))
 	for _, p := range r.meet(rows) {
-		r.c.Tracker.note(p.s.Name)
+		r.c.Tracker.note(p.s.ID)
 		p.rest = r.c.Sandboxes.Resting(p.s).Rest
 		r.reckon(p)
 		plans = append(plans, p)
@@ -120,15 +120,15 @@ func (r *Reaper) meet(rows []sandbox.Sandbox) []*plan {
 	there := make(map[string]bool, len(rows))
 	plans := make([]*plan, 0, len(rows))
 	for _, s := range rows {
-		there[s.Name] = true
+		there[s.ID] = true
 		if r.see(s) {
-			w := r.up[s.Name]
+			w := r.up[s.ID]
 			plans = append(plans, &plan{s: s, w: w, probe: w.probe})
 		}
 	}
-	for name := range r.up {
-		if !there[name] {
-			delete(r.up, name)
+	for id := range r.up {
+		if !there[id] {
+			delete(r.up, id)
 		}
 	}
 	return plans
@@ -136,7 +136,7 @@ func (r *Reaper) meet(rows []sandbox.Sandbox) []*plan {
 
 // reckon looks at the tracker and says what is next for p, and when.
 func (r *Reaper) reckon(p *plan) {
-	p.status = r.c.Tracker.Status(p.s.Name)
+	p.status = r.c.Tracker.Status(p.s.ID)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p.w.sampled = p.probe.first.at
@@ -190,9 +190,9 @@ func (r *Reaper) isDue(p *plan) bool {
 func (r *Reaper) rest(ctx context.Context, p *plan) (sandbox.State, bool) {
 	ctx, cancel := context.WithTimeout(ctx, restLimit)
 	defer cancel()
-	name, since := p.s.Name, p.status.last
+	since := p.status.last
 	still := func() bool {
-		now := r.c.Tracker.Status(name)
+		now := r.c.Tracker.Status(p.s.ID)
 		return len(now.Because) == 0 && !now.Idle.After(since)
 	}
 	down := r.c.Sandboxes.Sleep
@@ -217,7 +217,7 @@ func (r *Reaper) rest(ctx context.Context, p *plan) (sandbox.State, bool) {
 	if p.pressed != "" {
 		why = "the host is short of memory"
 	}
-	r.c.Log.Info("put a sandbox to rest", "sandbox", name, "state", s.State, "why", why, "idle", time.Since(since).Round(time.Second))
+	r.c.Log.Info("put a sandbox to rest", "sandbox", p.s.Name, "state", s.State, "why", why, "idle", time.Since(since).Round(time.Second))
 	return p.step.to, true
 }
 

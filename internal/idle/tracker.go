@@ -8,14 +8,14 @@ import (
 	"sandboxd/internal/event"
 )
 
-// shardCount spreads names so that sandboxes do not wait for one another.
+// shardCount spreads ids so that sandboxes do not wait for one another.
 const shardCount = 64
 
 // changeBuffer is how many changes a subscriber may fall behind.
 const changeBuffer = 256
 
-// Tracker keeps what uses which sandbox, by name, in memory: after a restart of sandboxd everything begins afresh. All
-// methods are safe for concurrent use, never block on anything but memory, and take any name, known or not.
+// Tracker keeps what uses which sandbox, by ID, in memory: after a restart of sandboxd everything begins afresh. All
+// methods are safe for concurrent use, never block on anything but memory, and take any ID, known or not.
 type Tracker struct {
 	seed   maphash.Seed
 	bus    *event.Bus[Change]
@@ -38,16 +38,16 @@ func New() *Tracker {
 
 // Begin registers a use that lasts until the lease's End, whatever goes through it: a request in flight, a command. An
 // unattended one counts only as long as unattended use counts.
-func (t *Tracker) Begin(name string, u Use) *Lease { return t.lease(name, u, false) }
+func (t *Tracker) Begin(id string, u Use) *Lease { return t.lease(id, u, false) }
 
 // Watch registers a use that counts only when something happens in it: a stream, a WebSocket, a terminal. Opening it is
 // its first Touch, unattended or not as u says.
-func (t *Tracker) Watch(name string, u Use) *Lease { return t.lease(name, u, true) }
+func (t *Tracker) Watch(id string, u Use) *Lease { return t.lease(id, u, true) }
 
-func (t *Tracker) lease(name string, u Use, watch bool) *Lease {
+func (t *Tracker) lease(id string, u Use, watch bool) *Lease {
 	now := time.Now()
-	l := &Lease{t: t, name: name, use: u, bit: u.Kind.bit(), watch: watch, since: now}
-	c := t.lock(name, now)
+	l := &Lease{t: t, id: id, use: u, bit: u.Kind.bit(), watch: watch, since: now}
+	c := t.lock(id, now)
 	l.clock = c
 	c.push(l)
 	counts := c.stamp(now, whose(u.Unattended))
@@ -56,12 +56,12 @@ func (t *Tracker) lease(name string, u Use, watch bool) *Lease {
 	}
 	told := counts && c.appears(l.bit, now)
 	c.mu.Unlock()
-	t.tell(name, told)
+	t.tell(id, told)
 	return l
 }
 
 // Touch registers a moment of use. Work is nobody's doing: it counts, and makes no page attended.
-func (t *Tracker) Touch(name string, u Use) {
+func (t *Tracker) Touch(id string, u Use) {
 	now := time.Now()
 	by := byPerson
 	switch {
@@ -70,36 +70,35 @@ func (t *Tracker) Touch(name string, u Use) {
 	case u.Unattended:
 		by = byPage
 	}
-	c := t.lock(name, now)
+	c := t.lock(id, now)
 	told := c.moment(u, by, now) && c.appears(u.Kind.bit(), now)
 	c.mu.Unlock()
-	t.tell(name, told)
+	t.tell(id, told)
 }
 
 // Reset starts a sandbox's clock afresh: it was created, started or woken. It ends no use, and is no attended one.
-func (t *Tracker) Reset(name string) {
+func (t *Tracker) Reset(id string) {
 	now := time.Now()
-	c := t.lock(name, now)
+	c := t.lock(id, now)
 	defer c.mu.Unlock()
 	c.fresh, c.known = now, true
 }
 
 // Dismiss notes that somebody puts a sandbox to rest by hand: whatever page is open, nobody is there. Until the next
 // attended use no unattended one counts. The end of a use that was under way is no next one.
-func (t *Tracker) Dismiss(name string) {
+func (t *Tracker) Dismiss(id string) {
 	now := time.Now()
-	c := t.lock(name, now)
+	c := t.lock(id, now)
 	defer c.mu.Unlock()
 	c.dismissed, c.known = now, true
 }
 
-// Forget drops what is known of a deleted sandbox. Leases that have not ended and holds stay until they end: they may
-// be those of a new sandbox of that name.
-func (t *Tracker) Forget(name string) {
-	s := t.shard(name)
+// Forget drops what is known of a deleted sandbox, but for leases that have not ended and holds.
+func (t *Tracker) Forget(id string) {
+	s := t.shard(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.clocks[name]
+	c := s.clocks[id]
 	if c == nil {
 		return
 	}
@@ -110,31 +109,31 @@ func (t *Tracker) Forget(name string) {
 		return
 	}
 	c.gone = true
-	delete(s.clocks, name)
+	delete(s.clocks, id)
 }
 
 // Heartbeat notes that key (who asks for what) asks, and reports whether that is a timer's doing: it has come at
 // four equal pauses. It remembers the 16 keys of a sandbox that asked last.
-func (t *Tracker) Heartbeat(name, key string) bool {
+func (t *Tracker) Heartbeat(id, key string) bool {
 	now := time.Now()
 	hash := maphash.String(t.seed, key)
-	c := t.lock(name, now)
+	c := t.lock(id, now)
 	defer c.mu.Unlock()
 	return c.heartbeats.Is(hash, now)
 }
 
 // Counts says whether an unattended use would count now.
-func (t *Tracker) Counts(name string) bool {
+func (t *Tracker) Counts(id string) bool {
 	now := time.Now()
-	c := t.lock(name, now)
+	c := t.lock(id, now)
 	defer c.mu.Unlock()
 	return !now.After(c.limit())
 }
 
 // Status gives what uses a sandbox now, or since when nothing does. One that was never heard of is unused from now.
-func (t *Tracker) Status(name string) Status {
+func (t *Tracker) Status(id string) Status {
 	now := time.Now()
-	c := t.shard(name).find(name)
+	c := t.shard(id).find(id)
 	if c == nil {
 		return Status{Idle: now, last: now, free: now}
 	}
@@ -145,16 +144,16 @@ func (t *Tracker) Status(name string) Status {
 // sandbox, at most once a second for each. The caller must Close it.
 func (t *Tracker) Subscribe() *event.Subscription[Change] { return t.bus.Subscribe() }
 
-func (t *Tracker) tell(name string, changed bool) {
+func (t *Tracker) tell(id string, changed bool) {
 	if changed {
-		t.bus.Publish(Change{Name: name})
+		t.bus.Publish(Change{ID: id})
 	}
 }
 
 // note makes a sandbox that is up known, from now if it was not, and tells subscribers what time alone has changed.
-func (t *Tracker) note(name string) {
+func (t *Tracker) note(id string) {
 	now := time.Now()
-	c := t.lock(name, now)
+	c := t.lock(id, now)
 	if !c.known {
 		c.fresh, c.known = now, true
 	}
@@ -164,36 +163,36 @@ func (t *Tracker) note(name string) {
 		c.told, c.toldAt = present, now
 	}
 	c.mu.Unlock()
-	t.tell(name, changed)
+	t.tell(id, changed)
 }
 
 // vouch says which sandboxes there are, all others being gone.
-func (t *Tracker) vouch(names map[string]bool) {
-	t.each(func(name string, c *clock) { c.known = c.known && names[name] })
+func (t *Tracker) vouch(ids map[string]bool) {
+	t.each(func(id string, c *clock) { c.known = c.known && ids[id] })
 }
 
-// prune drops names that no sandbox has, once nothing that was done under them counts any more.
+// prune drops what no sandbox is called, once nothing that was done to it counts any more.
 func (t *Tracker) prune() {
 	now := time.Now()
-	t.each(func(name string, c *clock) {
+	t.each(func(id string, c *clock) {
 		if c.empty(now) {
 			c.gone = true
-			delete(t.shard(name).clocks, name)
+			delete(t.shard(id).clocks, id)
 		}
 	})
 }
 
-func (t *Tracker) shard(name string) *shard {
-	return &t.shards[maphash.String(t.seed, name)%shardCount]
+func (t *Tracker) shard(id string) *shard {
+	return &t.shards[maphash.String(t.seed, id)%shardCount]
 }
 
-// lock gives name's clock, made if needed, with its lock held.
-func (t *Tracker) lock(name string, now time.Time) *clock {
-	s := t.shard(name)
+// lock gives the clock of that id, made if needed, with its lock held.
+func (t *Tracker) lock(id string, now time.Time) *clock {
+	s := t.shard(id)
 	for {
-		c := s.find(name)
+		c := s.find(id)
 		if c == nil {
-			c = s.add(name, now)
+			c = s.add(id, now)
 		}
 		c.mu.Lock()
 		if !c.gone {
@@ -203,20 +202,20 @@ func (t *Tracker) lock(name string, now time.Time) *clock {
 	}
 }
 
-// find gives name's clock, or nil.
-func (s *shard) find(name string) *clock {
+// find gives the clock of that id, or nil.
+func (s *shard) find(id string) *clock {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.clocks[name]
+	return s.clocks[id]
 }
 
-func (s *shard) add(name string, now time.Time) *clock {
+func (s *shard) add(id string, now time.Time) *clock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.clocks[name]
+	c := s.clocks[id]
 	if c == nil {
 		c = &clock{stamps: stamps{seen: now, fresh: now}}
-		s.clocks[name] = c
+		s.clocks[id] = c
 	}
 	return c
 }

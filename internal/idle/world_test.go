@@ -109,7 +109,7 @@ func newWorld(t *testing.T) *world {
 // run starts the reaper of this world, as sandboxd's start does.
 func (w *world) run() {
 	ctx, cancel := context.WithCancel(context.Background())
-	w.config.Holds = idle.NewHolds(w.store.Holds(), w.tracker, w)
+	w.config.Holds = idle.NewHolds(w.store.Holds(), w.tracker)
 	if err := w.config.Holds.Load(ctx); err != nil {
 		w.t.Error(err)
 	}
@@ -138,7 +138,7 @@ func (w *world) add(name string, rest catalog.Rest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	s := sandbox.Sandbox{ID: "id-of-" + name, Name: name, State: sandbox.Running, Created: now, Changed: now, Rest: rest}
+	s := sandbox.Sandbox{ID: name, Name: "name-of-" + name, State: sandbox.Running, Created: now, Changed: now, Rest: rest}
 	w.rows[name] = s
 	if err := w.store.Insert(context.Background(), s); err != nil && !fault.Is(err, fault.Conflict) {
 		w.t.Error(err)
@@ -220,7 +220,7 @@ func (w *world) Resting(s sandbox.Sandbox) sandbox.Resting {
 
 // Freeze implements idle.Sandboxes.
 func (w *world) Freeze(_ context.Context, ref sandbox.Ref, still func() bool) (sandbox.Sandbox, error) {
-	name := ref.Name()
+	name := ref.ID()
 	s := w.row(name)
 	w.mu.Lock()
 	hook, refuse, broken := w.before, w.noFreezer, w.freezing
@@ -248,7 +248,7 @@ func (w *world) Freeze(_ context.Context, ref sandbox.Ref, still func() bool) (s
 
 // Sleep implements idle.Sandboxes. A stop takes three seconds.
 func (w *world) Sleep(_ context.Context, ref sandbox.Ref, still func() bool) (sandbox.Sandbox, error) {
-	name := ref.Name()
+	name := ref.ID()
 	s := w.row(name)
 	w.mu.Lock()
 	hook := w.before

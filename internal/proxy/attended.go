@@ -23,7 +23,7 @@ func (v visit) attended() bool {
 	case v.joins(), !v.acts():
 		return false
 	}
-	return !v.cfg.Tracker.Heartbeat(v.target.Name, v.what())
+	return !v.cfg.Tracker.Heartbeat(v.handle.ID(), v.what())
 }
 
 // acts judges by what browsers say. Chromium and Firefox mark what a person navigates to, Chromium also a reload by the
@@ -59,7 +59,7 @@ func (v visit) mayWake(u idle.Use, sb sandbox.Sandbox) bool {
 	if !u.Unattended || !sb.State.Resting() {
 		return true
 	}
-	return sb.State == sandbox.Frozen && !v.joins() && v.cfg.Tracker.Counts(v.target.Name)
+	return sb.State == sandbox.Frozen && !v.joins() && v.cfg.Tracker.Counts(v.handle.ID())
 }
 
 // ownSocket is the query at which our own terminal page opens its WebSocket. It says wake=0 to whatever it does by

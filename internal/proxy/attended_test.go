@@ -184,11 +184,11 @@ func TestAttended_WhoIsThere(t *testing.T) {
 				began, kept := time.Now(), true
 				for _, a := range c.day[:last] {
 					time.Sleep(time.Until(began.Add(a.at)))
-					kept = kept && w.boxes.uses.Counts("ml")
+					kept = kept && w.boxes.uses.Counts("1")
 					w.ask(c.method, port3000+a.path, h)
 				}
-				if kept != c.there || w.boxes.uses.Counts("ml") != c.there {
-					t.Errorf("kept up: %v, at the end: %v, want %v", kept, w.boxes.uses.Counts("ml"), c.there)
+				if kept != c.there || w.boxes.uses.Counts("1") != c.there {
+					t.Errorf("kept up: %v, at the end: %v, want %v", kept, w.boxes.uses.Counts("1"), c.there)
 				}
 				w.boxes.set("ml", sandbox.Asleep, "")
 				time.Sleep(time.Until(began.Add(c.day[last].at)))
@@ -301,10 +301,10 @@ func TestAttended_WhatAStopCutsOffLooksForItInVain(t *testing.T) {
 				w := newStillWorld(t)
 				w.serve(portHost(3000), func(http.ResponseWriter, *http.Request) {})
 				h := append(header{"Cookie", w.signIn("3000-ml.localhost")}, c.h...)
-				w.boxes.uses.Touch("ml", idle.Use{Kind: idle.Web})
+				w.boxes.uses.Touch("1", idle.Use{Kind: idle.Web})
 				time.Sleep(5 * time.Hour)
 				if c.there {
-					w.boxes.uses.Touch("ml", idle.Use{Kind: idle.Exec})
+					w.boxes.uses.Touch("1", idle.Use{Kind: idle.Exec})
 				}
 				w.boxes.set("ml", sandbox.Asleep, "")
 				for range 5 {

@@ -135,20 +135,20 @@ func (b *fakeBoxes) current(ref sandbox.Ref) (sandbox.Sandbox, error) {
 }
 
 // Begin implements access.Uses. What is opened is so from when it has been awake.
-func (b *fakeBoxes) Begin(name string, u idle.Use) access.Lease {
+func (b *fakeBoxes) Begin(id string, u idle.Use) access.Lease {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seen = append(b.seen, u)
 	b.inside++
-	return &fakeLease{Lease: b.uses.Begin(name, u), boxes: b}
+	return &fakeLease{Lease: b.uses.Begin(id, u), boxes: b}
 }
 
 // Watch implements access.Uses.
-func (b *fakeBoxes) Watch(name string, u idle.Use) access.Lease {
+func (b *fakeBoxes) Watch(id string, u idle.Use) access.Lease {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.inside++
-	return &fakeLease{Lease: b.uses.Watch(name, u), boxes: b}
+	return &fakeLease{Lease: b.uses.Watch(id, u), boxes: b}
 }
 
 // fakeLease notes how it is touched.
@@ -233,7 +233,7 @@ func (b *fakeBoxes) woke(name string) {
 		b.setState(name, sandbox.Failed, fault.Message(b.wakeErr))
 		return
 	}
-	b.uses.Reset(name)
+	b.uses.Reset(b.boxes[name].ID)
 	b.setState(name, sandbox.Running, "")
 }
 

@@ -192,7 +192,7 @@ func TestIDE_CountsForAnHourWhileItIsConnected(t *testing.T) {
 		w.serve(ideHost, silentEditor(false))
 		conn := w.socket(codeSocket, header{"Cookie", w.signIn("code-ml.localhost"), "Origin", codeHost, "Sec-Fetch-Mode", "websocket"})
 		go drain(conn)
-		w.boxes.uses.Touch("ml", idle.Use{Kind: idle.Web}) // the page
+		w.boxes.uses.Touch("1", idle.Use{Kind: idle.Web}) // the page
 		for _, want := range []string{"stream VS Code", ""} {
 			time.Sleep(59 * time.Minute)
 			if got := w.because(); got != want {

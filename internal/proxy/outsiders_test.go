@@ -246,7 +246,7 @@ func TestShare_ThePageAsksNothingOfTheSandbox(t *testing.T) {
 	w.openLink(port3000, secret)
 	w.wantStatus(w.ask("PUT", port3000+hostname.SharePath, nil), 405)
 	w.wantStatus(w.ask("GET", port3000+hostname.SharePath+"/x", nil), 404)
-	if opened, _ := w.boxes.entered(); opened != 0 || w.boxes.woken() != 0 || w.boxes.uses.Status("ml").Because != nil {
+	if opened, _ := w.boxes.entered(); opened != 0 || w.boxes.woken() != 0 || w.boxes.uses.Status("1").Because != nil {
 		t.Error("it has used the sandbox")
 	}
 }

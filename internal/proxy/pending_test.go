@@ -60,7 +60,7 @@ func TestStream_AnUploadThatTheProgramDoesNotTakeDoesNotUndoAHand(t *testing.T) 
 			_, _ = io.Copy(io.Discard, r.Body)
 		})
 		time.AfterFunc(20*time.Minute, func() {
-			w.boxes.uses.Dismiss("ml")
+			w.boxes.uses.Dismiss("1")
 			w.boxes.set("ml", sandbox.Frozen, "")
 		})
 		time.AfterFunc(50*time.Minute, func() {

@@ -94,7 +94,7 @@ func TestPoll_WhatConnectsAgainByItselfWakesNobody(t *testing.T) {
 				h := append(cookie, c.h...)
 				conn := w.socket(c.address+"/ws", append(cookie, "Origin", c.address))
 				time.Sleep(5 * time.Hour)
-				w.boxes.uses.Touch("ml", idle.Use{Kind: idle.Exec}) // somebody is there
+				w.boxes.uses.Touch("1", idle.Use{Kind: idle.Exec}) // somebody is there
 				w.boxes.set("ml", sandbox.Sleeping, "")
 				_ = conn.Close()
 				synctest.Wait()
@@ -120,11 +120,11 @@ func TestStream_TheLastWordsOfOneThatIsStoppedDoNotWakeIt(t *testing.T) {
 		w.serve(portHost(3000), drip(1000, time.Second))
 		stop := w.stream("/feed", bearer)
 		time.Sleep(time.Minute)
-		w.boxes.uses.Dismiss("ml")
+		w.boxes.uses.Dismiss("1")
 		w.boxes.set("ml", sandbox.Sleeping, "")
 		time.Sleep(time.Minute)
-		if w.boxes.state("ml") != sandbox.Sleeping || w.boxes.uses.Counts("ml") {
-			t.Errorf("%s; counts: %v", w.boxes.state("ml"), w.boxes.uses.Counts("ml"))
+		if w.boxes.state("ml") != sandbox.Sleeping || w.boxes.uses.Counts("1") {
+			t.Errorf("%s; counts: %v", w.boxes.state("ml"), w.boxes.uses.Counts("1"))
 		}
 		stop()
 	})
@@ -157,7 +157,7 @@ func TestObserve_NeitherCountsNorWakes(t *testing.T) {
 	}
 	w.boxes.set("ml", sandbox.Running, "")
 	w.wantStatus(w.ask("GET", port3000+"/health", header{hostname.ObserveHeader, "1"}), 401)
-	if because := w.boxes.uses.Status("ml").Because; len(because) != 0 {
+	if because := w.boxes.uses.Status("1").Because; len(because) != 0 {
 		t.Errorf("it is in use: %v", because)
 	}
 }

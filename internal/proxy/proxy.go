@@ -73,12 +73,12 @@ type Accounts interface {
 	User(ctx context.Context, id string) (auth.User, error)
 }
 
-// Tracker knows what uses the sandboxes. Implemented by idle.Tracker.
+// Tracker knows what uses the sandboxes, by ID. Implemented by idle.Tracker.
 type Tracker interface {
 	// Heartbeat notes that key asks, and says whether it does so at equal pauses.
-	Heartbeat(name, key string) bool
+	Heartbeat(id, key string) bool
 	// Counts says whether an unattended use would count now.
-	Counts(name string) bool
+	Counts(id string) bool
 }
 
 // Assets are the files of our terminal page, for sandboxes without ttyd. A sandbox's host serves them below

@@ -67,7 +67,7 @@ func (s *stay) goes(ctx context.Context, attended bool) error {
 		return nil
 	case attended:
 		return stream.Touch(ctx, false)
-	case !s.cfg.Tracker.Counts(s.target.Name):
+	case !s.cfg.Tracker.Counts(s.handle.ID()):
 		return nil
 	}
 	if err := stream.Touch(ctx, true); err != nil {

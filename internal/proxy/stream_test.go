@@ -18,7 +18,7 @@ import (
 // because tells what uses the sandbox, in a word.
 func (w *world) because() string {
 	var kinds []string
-	for _, r := range w.boxes.uses.Status("ml").Because {
+	for _, r := range w.boxes.uses.Status("1").Because {
 		kinds = append(kinds, string(r.Kind)+" "+r.Detail)
 	}
 	return strings.Join(kinds, ", ")
@@ -26,7 +26,7 @@ func (w *world) because() string {
 
 // stillSince tells how long nothing has used the sandbox.
 func (w *world) stillSince() time.Duration {
-	if since := w.boxes.uses.Status("ml").Idle; !since.IsZero() {
+	if since := w.boxes.uses.Status("1").Idle; !since.IsZero() {
 		return time.Since(since)
 	}
 	return 0
@@ -253,8 +253,8 @@ func TestWebSocket_OfAPageCountsByWhatSomebodySays(t *testing.T) {
 				}
 			}
 			synctest.Wait()
-			if still := w.stillSince(); w.boxes.uses.Counts("ml") != c.there || still > time.Minute == c.there {
-				t.Errorf("%s: counts %v, still for %v", what, w.boxes.uses.Counts("ml"), still)
+			if still := w.stillSince(); w.boxes.uses.Counts("1") != c.there || still > time.Minute == c.there {
+				t.Errorf("%s: counts %v, still for %v", what, w.boxes.uses.Counts("1"), still)
 			}
 			_ = conn.Close()
 			w.wantReleased()
@@ -378,7 +378,7 @@ func TestWebSocket_WhatThawsAfterAFreezeByHandCountsAsBefore(t *testing.T) {
 			conn := w.socket(port3000+"/ws", h(w))
 			go func() { _, _ = io.Copy(io.Discard, conn.NetConn()) }()
 			time.Sleep(20 * time.Second)
-			w.boxes.uses.Dismiss("ml")
+			w.boxes.uses.Dismiss("1")
 			w.boxes.set("ml", sandbox.Frozen, "")
 			w.beats(conn, 7*time.Second, 7*time.Second)
 			if w.boxes.state("ml") != sandbox.Running {

@@ -84,7 +84,7 @@ func (v visit) progress(ctx context.Context, sb sandbox.Sandbox) waitAnswer {
 	if _, closed := v.closedNotice(sb); closed {
 		return waitAnswer{Go: true}
 	}
-	if sb.State.Resting() && !v.cfg.Tracker.Counts(v.target.Name) {
+	if sb.State.Resting() && !v.cfg.Tracker.Counts(v.handle.ID()) {
 		return waitAnswer{Text: v.target.Name + " is " + atRest(sb.State) + ". Reload the page to wake it.", Stay: true}
 	}
 	session, err := v.knock(ctx, sb, v.handle.Open, use)

@@ -127,7 +127,7 @@ func TestWaitingPage_AForgottenOneDoesNotWake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStillWorld(t)
 		w.boxes.set("ml", sandbox.Asleep, "")
-		w.boxes.uses.Touch("ml", idle.Use{Kind: idle.Web})
+		w.boxes.uses.Touch("1", idle.Use{Kind: idle.Web})
 		time.Sleep(2 * time.Hour)
 		if o, _ := w.askWait(bearer); o.Go || !o.Stay || !contains(o.Text, "ml is asleep. Reload the page") {
 			t.Errorf("%+v", o)

@@ -148,7 +148,7 @@ func TestWake_TheUseIsRegisteredBeforeTheWake(t *testing.T) {
 		w.boxes.takes = time.Second
 		w.boxes.set("ml", sandbox.Asleep, "")
 		time.AfterFunc(500*time.Millisecond, func() {
-			because := w.boxes.uses.Status("ml").Because
+			because := w.boxes.uses.Status("1").Because
 			if len(because) != 1 || because[0].Kind != idle.Web || because[0].Detail != "GET /lab/tree" {
 				t.Errorf("while waking: %+v", because)
 			}
