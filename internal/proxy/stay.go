@@ -110,10 +110,10 @@ func (s *stay) keepLooking(ctx context.Context, cancel func()) {
 func (s *stay) stillMay(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	if s.moved(ctx) {
+	now, err := s.judge(ctx, s.cfg.Accounts)
+	if now.target != s.target { // the service has another port
 		return false
 	}
-	now, err := s.judge(ctx, s.cfg.Accounts)
 	if err == nil && (now.who.User.ID != s.who.User.ID || now.handle.ID() != s.handle.ID()) {
 		return false
 	}
