@@ -97,7 +97,7 @@ func (s *portHandlers) portsOf(ctx context.Context, h access.Handle) (openPortsS
 	for _, one := range s.cfg.Sandboxes.Services(box) {
 		if one.Port != 0 {
 			note(one.Port, func(p *openPortShape) {
-				p.Service, p.ServiceURL = one.Name, s.services.serviceURL(ctx, one.Name, box.Name)
+				p.Service, p.ServiceURL = one.Name, s.cfg.Hosts.ServiceURL(one.Name, box.Name)
 			})
 		}
 	}

@@ -43,7 +43,7 @@ func TestPorts_MergeWhatListensWhatIsDeclaredAndWhatIsOpen(t *testing.T) {
 	got := w.call("ada", "GET", lab+"/ports", "").is(http.StatusOK)
 	golden(t, "ports", got.Body.Bytes())
 	all := w.portsOf("ada", "lab")
-	if p := all[8000]; !listens(p) || p.Service != "api" || p.ServiceURL != "http://api-lab.localhost:8080/" || p.Visibility != sandbox.Shared ||
+	if p := all[8000]; !listens(p) || p.Service != "api" || p.ServiceURL != "http://api--lab.localhost:8080/" || p.Visibility != sandbox.Shared ||
 		len(p.Shares) != 1 || p.Shares[0].By != "root" || p.Shares[0].Expires.Sub(p.Shares[0].Created) != 48*time.Hour {
 		t.Errorf("%+v", p)
 	}

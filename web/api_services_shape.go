@@ -129,19 +129,7 @@ func (s *serviceHandlers) serviceShape(ctx context.Context, name string, one ser
 		Since: timeOrNull(one.Since), RetryAt: timeOrNull(one.Retry), Problem: one.Problem,
 	}}
 	if one.Port != 0 {
-		out.URL, out.PortURL = s.serviceURL(ctx, one.Name, name), s.cfg.Hosts.PortURL(name, one.Port)
+		out.URL, out.PortURL = s.cfg.Hosts.ServiceURL(one.Name, name), s.cfg.Hosts.PortURL(name, one.Port)
 	}
 	return out
-}
-
-// serviceURL gives the address of a service by its name, "" where it has none, or another sandbox had it first.
-func (s *serviceHandlers) serviceURL(ctx context.Context, service, name string) string {
-	url := s.cfg.Hosts.ServiceURL(service, name)
-	if url == "" {
-		return ""
-	}
-	if has, err := s.cfg.Sandboxes.HasHost(ctx, name, service); err != nil || !has {
-		return "" // its port's address leads there in any case
-	}
-	return url
 }

@@ -5,12 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"sandboxd/internal/auth"
-	"sandboxd/internal/catalog"
 	"sandboxd/internal/exec"
-	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
 )
 
@@ -48,7 +45,7 @@ func TestServices_AreDeclaredReadAndDeletedOneByOne(t *testing.T) {
 	}
 	one := made.service()
 	if line, ok := exec.ShellLine(one.Command); !ok || line != "npm start" || !*one.Autostart || one.Health == nil ||
-		one.URL != "http://web-lab.localhost:8080/" || one.PortURL != "http://3000-lab.localhost:8080/" {
+		one.URL != "http://web--lab.localhost:8080/" || one.PortURL != "http://3000-lab.localhost:8080/" {
 		t.Errorf("made %+v", one)
 	}
 	if text := made.Body.String(); !strings.Contains(text, `"command":"npm start"`) || !strings.Contains(text, `"interval":"5s"`) {
@@ -115,26 +112,13 @@ func TestServices_MistakesNameTheField(t *testing.T) {
 		w.call("ada", "PUT", labServices+"/web", body).problem(http.StatusBadRequest, "invalid", field)
 	}
 	w.call("ada", "PUT", labServices+"/Web", `{"command":["x"]}`).problem(http.StatusBadRequest, "invalid", "name")
-	w.call("ada", "PUT", labServices+"/code", `{"command":["x"]}`).problem(http.StatusBadRequest, "invalid", "name")
+	w.call("ada", "PUT", labServices+"/a--b", `{"command":["x"]}`).problem(http.StatusBadRequest, "invalid", "name")
 	w.call("ada", "PUT", labServices, `{}`).problem(http.StatusBadRequest, "invalid", "services")
 	p := w.call("ada", "PUT", labServices, `{"services":[{"name":"a","command":["x"]},{"name":"b","command":["x"],"cwd":".."}]}`).
 		problem(http.StatusBadRequest, "invalid", "cwd")
 	if !strings.Contains(p.Detail, "Service b:") {
 		t.Errorf("got %q", p.Detail)
 	}
-}
-
-func TestServices_AnAddressThatIsTakenIsAConflict(t *testing.T) {
-	w := newWorld(t)
-	w.box("bob", "web-lab")
-	w.emptyLab()
-	p := w.call("ada", "PUT", labServices+"/web", webService).problem(http.StatusConflict, "conflict", "name")
-	if strings.Contains(p.Detail, "bob") {
-		t.Errorf("got %q", p.Detail)
-	}
-	w.call("ada", "PUT", labServices+"/api", webService).is(http.StatusCreated)
-	w.call("bob", "POST", "/api/v1/sandboxes", `{"name":"api-lab","template":"base"}`).problem(http.StatusConflict, "conflict", "name")
-	w.call("bob", "POST", "/api/v1/sandboxes", `{"name":"code-lab","template":"base"}`).problem(http.StatusBadRequest, "invalid", "name")
 }
 
 func TestServices_AreTheirOwnersAlone(t *testing.T) {
@@ -208,33 +192,5 @@ func TestServiceLog_IsTextThatNoBrowserTakesForAnythingElse(t *testing.T) {
 	}
 	if asked := w.rooms.asked(); len(asked) != 0 {
 		t.Errorf("reading has woken it: %q", asked)
-	}
-}
-
-func TestServices_AnAddressIsToldOnlyWhereItLeadsThere(t *testing.T) {
-	w := newWorld(t)
-	for i, c := range []struct{ user, name, service string }{{"bob", "lab", "web-app"}, {"ada", "app-lab", "web"}} {
-		at := time.Date(2026, 1, 1+i, 0, 0, 0, 0, time.UTC)
-		if err := w.store.Insert(t.Context(), sandbox.Sandbox{
-			ID: sandbox.NewID(), Name: c.name, Owner: w.ids[c.user], Spec: sandbox.Spec{Template: "base"}, State: sandbox.Stopped, Created: at, Changed: at,
-			Own: sandbox.Own{HasServices: true, Services: []catalog.Service{{Name: c.service, Command: []string{"x"}, Port: 3000}, {Name: "api", Command: []string{"x"}, Port: 8000}}},
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	const services = "/api/v1/sandboxes/app-lab/services"
-	all := w.call("ada", "GET", services, "").is(http.StatusOK).services()
-	if len(all.Services) != 2 || all.Services[0].URL != "" || all.Services[0].PortURL != "http://3000-app-lab.localhost:8080/" ||
-		all.Services[1].URL != "http://api-app-lab.localhost:8080/" {
-		t.Errorf("%+v", all.Services)
-	}
-	if one := w.call("ada", "GET", services+"/web", "").is(http.StatusOK).service(); one.URL != "" {
-		t.Errorf("%+v", one)
-	}
-	if p := w.portsOf("ada", "app-lab"); p[3000].ServiceURL != "" || p[3000].URL == "" || p[8000].ServiceURL == "" {
-		t.Errorf("%+v", p)
-	}
-	if one := w.call("bob", "GET", "/api/v1/sandboxes/lab/services/web-app", "").is(http.StatusOK).service(); one.URL != "http://web-app-lab.localhost:8080/" {
-		t.Errorf("whoever had it first: %+v", one)
 	}
 }

@@ -223,7 +223,7 @@ func (s *serviceHandlers) pageDeleteService(ctx context.Context, r *request) (te
 	if one.State == services.Running {
 		v.Lost = append(v.Lost, "Its program, which runs now, is ended.")
 	}
-	if url := s.serviceURL(ctx, one.Name, name); one.Port != 0 && url != "" {
+	if url := s.cfg.Hosts.ServiceURL(one.Name, name); one.Port != 0 && url != "" {
 		v.Lost = append(v.Lost, "Its address "+url)
 	}
 	if r.byScript() {

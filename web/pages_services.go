@@ -93,7 +93,7 @@ func (s *serviceHandlers) serviceView(ctx context.Context, box sandbox.Sandbox, 
 		Command: commandText(one.Command), Facts: serviceFacts(one), Auto: one.Autostart,
 	}
 	if one.Port != 0 {
-		v.Port, v.URL = strconv.Itoa(one.Port), s.serviceURL(ctx, one.Name, box.Name)
+		v.Port, v.URL = strconv.Itoa(one.Port), s.cfg.Hosts.ServiceURL(one.Name, box.Name)
 		if v.URL == "" {
 			v.URL = s.cfg.Hosts.PortURL(box.Name, one.Port)
 		}

@@ -44,7 +44,7 @@ func TestServices_SayHowTheyStand(t *testing.T) {
 		items[attr(n, "data-service")] = textOf(n)
 	}
 	for service, want := range map[string][]string{
-		"web":    {"3000", "web-brave-otter.localhost:8080", "Running for 20 min", "Healthy", "npm run dev -- --host 127.0.0.1", "in /home/agent/app", "Stop"},
+		"web":    {"3000", "web--brave-otter.localhost:8080", "Running for 20 min", "Healthy", "npm run dev -- --host 127.0.0.1", "in /home/agent/app", "Stop"},
 		"worker": {"Waiting to restart in 8 s", "restarted 4 times", "exit code 1", "--queue 'high priority'"},
 		"docs":   {"Stopped", "exit code 143", "does not start by itself", "Start"},
 	} {
@@ -116,7 +116,7 @@ func TestServices_AreAddedEditedAndDeleted(t *testing.T) {
 	if list = s.declared("mine"); len(list) != 1 || list[0].Name != "site" || list[0].Health != nil || list[0].Autostart {
 		t.Errorf("changed to %+v", list)
 	}
-	if ask := textOf(s.get("ada", "/sandboxes/mine/services/site/delete").is(http.StatusOK).need("main")); !strings.Contains(ask, "site-mine.localhost:8080") {
+	if ask := textOf(s.get("ada", "/sandboxes/mine/services/site/delete").is(http.StatusOK).need("main")); !strings.Contains(ask, "site--mine.localhost:8080") {
 		t.Errorf("asks %s", ask)
 	}
 	s.post("ada", "/sandboxes/mine/services/site/delete", nil).leads("/sandboxes/mine/services")

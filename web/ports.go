@@ -20,8 +20,6 @@ type Sandboxes interface {
 	List(ctx context.Context, f sandbox.Filter) ([]sandbox.Sandbox, int, error)
 	Progress(id string) sandbox.Progress
 	Services(s sandbox.Sandbox) []catalog.Service // that count for it, from memory
-	// HasHost reports whether the host of a sandbox's service leads to it, from memory.
-	HasHost(ctx context.Context, name, service string) (bool, error)
 
 	Create(ctx context.Context, r sandbox.Request) (s sandbox.Sandbox, created bool, err error)
 	Rename(ctx context.Context, ref sandbox.Ref, label string) (sandbox.Sandbox, error)

@@ -134,9 +134,6 @@ func (f *fakeRooms) listen(open ...wire.PortOpen) {
 // Services implements services.Boxes for a stage: there is no template that would have any.
 func (f *fakeBoxes) Services(s sandbox.Sandbox) []catalog.Service { return s.Own.Services }
 
-// HasHost implements Sandboxes for a stage: nobody is in anybody's way there.
-func (f *fakeBoxes) HasHost(context.Context, string, string) (bool, error) { return true, nil }
-
 // ChangeServices implements services.Boxes.
 func (f *fakeBoxes) ChangeServices(ctx context.Context, ref sandbox.Ref, change func([]catalog.Service) ([]catalog.Service, error)) (sandbox.Sandbox, error) {
 	box, err := f.Current(ctx, ref)

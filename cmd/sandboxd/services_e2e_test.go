@@ -101,7 +101,7 @@ func TestServices_RunComeBackAndEnd(t *testing.T) {
 	s.create(map[string]any{"template": "base", "name": "lab"})
 	s.declare("web", webService())
 	first := s.reaches("web", "is healthy", serviceBody.healthy)
-	for _, host := range []string{"3000-lab", "web-lab"} {
+	for _, host := range []string{"3000-lab", "web--lab"} {
 		if status, text, _ := s.get(host, "/", nil); status != http.StatusOK || text != fmt.Sprintf("served by %d", first.Status.PID) {
 			t.Errorf("%s: %d %q", host, status, text)
 		}

@@ -133,7 +133,7 @@ func TestVisibility_PrivatePublicShared(t *testing.T) {
 	}
 	const lab = echoPort + "-lab"
 	s.wantVisit("private", lab, "/small", nil, http.StatusUnauthorized)
-	s.wantVisit("private", "echo-lab", "/small", nil, http.StatusUnauthorized)
+	s.wantVisit("private", "echo--lab", "/small", nil, http.StatusUnauthorized)
 	s.wantVisit("private, a person", lab, "/", http.Header{"Accept": {"text/html"}}, http.StatusSeeOther)
 
 	s.setVisibility(echoPort, "public")
@@ -147,7 +147,7 @@ func TestVisibility_PrivatePublicShared(t *testing.T) {
 			t.Errorf("public %s: %d %.300s", state, status, text)
 		}
 	}
-	s.wantVisit("public, by its service", "echo-lab", "/small", nil, http.StatusOK)
+	s.wantVisit("public, by its service", "echo--lab", "/small", nil, http.StatusOK)
 	conn := s.openSocket(http.Header{"Origin": {"https://elsewhere.example"}})
 	s.setVisibility(echoPort, "private")
 	s.wantVisit("private again", lab, "/small", nil, http.StatusUnauthorized)
@@ -226,33 +226,27 @@ func TestVisibility_IsKeptAndGoesWithTheSandbox(t *testing.T) {
 	}
 }
 
-// TestVisibility_ServicesHaveHosts reaches a service by its name, also with one that is declared later, and keeps the
-// addresses of services from the names of sandboxes.
+// TestVisibility_ServicesHaveHosts reaches a service by its name, also one that is declared later, and at its former host.
 func TestVisibility_ServicesHaveHosts(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
 	s.createEcho("lab", echoProgram(t))
 	bearer := http.Header{"Authorization": {"Bearer " + s.token}}
-	if text := s.wantVisit("the service", "echo-lab", "/x", bearer, http.StatusOK); !strings.Contains(text, "Here is echo-lab.localhost:"+s.port()) {
+	if text := s.wantVisit("the service", "echo--lab", "/x", bearer, http.StatusOK); !strings.Contains(text, "Here is echo--lab.localhost:"+s.port()) {
 		t.Errorf("it shows %s", text)
 	}
-	s.wantVisit("no service", "other-lab", "/", bearer, http.StatusNotFound)
-	for _, name := range []string{"echo-lab", "code-lab"} {
-		status, text := s.raw("POST", "/sandboxes", map[string]any{"name": name, "image": "debian:trixie-slim"})
-		if status != http.StatusConflict && status != http.StatusBadRequest || strings.Contains(string(text), `"lab"`) {
-			t.Errorf("a sandbox called %s: %d %s", name, status, text)
-		}
-	}
+	s.wantVisit("no service", "other--lab", "/", bearer, http.StatusNotFound)
+	s.wantVisit("the service's former host", "echo-lab", "/x", bearer, http.StatusTemporaryRedirect)
 	status, text := s.raw("PUT", "/sandboxes/lab/services/second", map[string]any{"command": []string{"/home/agent/echo", ":4000"}, "port": 4000})
 	if status != http.StatusCreated {
 		t.Fatalf("declare: %d %s", status, text)
 	}
 	s.until(startLimit, "the new service answers at its host", func() bool {
-		status, _ := s.visits("second-lab", "/small", bearer)
+		status, _ := s.visits("second--lab", "/small", bearer)
 		return status == http.StatusOK
 	})
 	s.sleeps("lab", "asleep")
-	s.wantVisit("the service of a sleeping sandbox", "echo-lab", "/small", bearer, http.StatusOK)
+	s.wantVisit("the service of a sleeping sandbox", "echo--lab", "/small", bearer, http.StatusOK)
 	var list struct {
 		Ports []struct {
 			Port       int
@@ -265,7 +259,7 @@ func TestVisibility_ServicesHaveHosts(t *testing.T) {
 		s.call("GET", "/sandboxes/lab/ports", nil, &list)
 		return len(list.Ports) == 2 && list.Ports[0].Listening && list.Ports[1].Listening
 	})
-	if p := list.Ports[1]; p.Port != 4000 || p.Service != "second" || p.ServiceURL != "http://second-lab.localhost:"+s.port()+"/" {
+	if p := list.Ports[1]; p.Port != 4000 || p.Service != "second" || p.ServiceURL != "http://second--lab.localhost:"+s.port()+"/" {
 		t.Errorf("listed is %+v", p)
 	}
 	s.wantVisit("VS Code that is off", "code-lab", "/", bearer, http.StatusConflict)
@@ -300,7 +294,7 @@ func TestVisibility_ALinkInABrowser(t *testing.T) {
 	p.reads(`void fetch("/head").then((r) => r.text()).then((text) => { window.head = text })`)
 	p.sees("what the program is told of it", `typeof window.head === "string" && !window.head.includes("sandboxd")`, 10*time.Second)
 	other := p.window()
-	for _, sub := range []string{"3001-lab", "lab", "code-lab", "echo-lab"} {
+	for _, sub := range []string{"3001-lab", "lab", "code-lab", "echo--lab"} {
 		other.does("try "+sub, chromedp.Navigate("http://"+s.host(sub)+"/"))
 		other.sees("the login at "+sub, at("/login"), 10*time.Second)
 	}
@@ -382,7 +376,7 @@ func TestBehind_PublicAndSharedPorts(t *testing.T) {
 	b.call("DELETE", "/sandboxes/lab/ports/"+echoPort+"/shares/"+link.ID, nil, nil)
 	want("revoked, the cookie", http.Header{"Cookie": {cookie}}, http.StatusUnauthorized)
 	want("revoked, the secret", http.Header{"X-Sandboxd-Share": {link.Secret}}, http.StatusUnauthorized)
-	if status, text := b.anonymous(b.k.client(), "https://"+b.k.authority("echo-lab."+b.k.domain)+"/small", http.Header{"Authorization": {"Bearer " + b.token}}); status != http.StatusOK {
+	if status, text := b.anonymous(b.k.client(), "https://"+b.k.authority("echo--lab."+b.k.domain)+"/small", http.Header{"Authorization": {"Bearer " + b.token}}); status != http.StatusOK {
 		t.Errorf("the service's host: %d %.200s", status, text)
 	}
 }

@@ -22,9 +22,6 @@ const (
 // maxHealthPath bounds what a check asks for, in bytes.
 const maxHealthPath = 512
 
-// ideName is kept for VS Code's address: a service of that name could not be reached by its own.
-const ideName = "code"
-
 // mistake is one thing that is wrong with a service.
 type mistake struct {
 	field   string // "name", "port", "env.PATH", "command[2]"
@@ -104,11 +101,8 @@ func named(name string) string {
 // mistakes gives everything that is wrong with s by itself.
 func (s Service) mistakes() mistakes {
 	var m mistakes
-	switch wrong := nameMistake("The service's name", s.Name); {
-	case wrong != "":
+	if wrong := nameMistake("The service's name", s.Name); wrong != "" {
 		m.add("name", "%s", wrong)
-	case s.Name == ideName || strings.HasPrefix(s.Name, ideName+"-"):
-		m.add("name", "%q cannot be a service's name: addresses that begin with %s- are VS Code's.", s.Name, ideName)
 	}
 	if s.Port < 0 || s.Port > 65535 {
 		m.add("port", "%s", portMistake(s.Port))

@@ -40,8 +40,6 @@ func TestCheckServices_NamesTheServiceAndItsField(t *testing.T) {
 		"capital":         {"name", `"Web"`, []Service{good(func(s *Service) { s.Name = "Web" })}},
 		"two hyphens":     {"name", "a--b", []Service{good(func(s *Service) { s.Name = "a--b" })}},
 		"long name":       {"name", "longer than 40", []Service{good(func(s *Service) { s.Name = strings.Repeat("x", 41) })}},
-		"VS Code's":       {"name", "VS Code", []Service{good(func(s *Service) { s.Name = "code" })}},
-		"VS Code's too":   {"name", "VS Code", []Service{good(func(s *Service) { s.Name = "code-x" })}},
 		"twice":           {"name", `two services "web"`, []Service{good(func(*Service) {}), good(func(s *Service) { s.Port = 1 })}},
 		"port twice":      {"port", "web and api have the same port", []Service{good(func(*Service) {}), good(func(s *Service) { s.Name = "api" })}},
 		"large port":      {"port", "Service web: Port 65536", []Service{good(func(s *Service) { s.Port = 65536 })}},

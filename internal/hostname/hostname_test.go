@@ -76,7 +76,7 @@ func TestURLs(t *testing.T) {
 		{public.DashboardURL(), "https://box.example.com"},
 		{public.PortURL("ml", 1), "https://1-ml.box.example.com/"},
 		{public.IDEURL("ml"), "https://code-ml.box.example.com/"},
-		{local.ServiceURL("web", "ml"), "http://web-ml.localhost:8080/"},
+		{local.ServiceURL("web", "ml"), "http://web--ml.localhost:8080/"},
 		{public.ShareURL("ml", 3000, "s3cret"), "https://3000-ml.box.example.com/.sandboxd/share#s3cret"},
 		{public.Host(Target{}), ""},
 	} {
@@ -112,7 +112,11 @@ func TestParse_OurHosts(t *testing.T) {
 		{local, "CODE-ml.localhost:8080", Target{Kind: IDE, Name: "ml"}},
 		{local, "web-ml.localhost:8080", Target{Kind: Terminal, Name: "web-ml"}},
 		{local, long(40) + ".localhost", Target{Kind: Terminal, Name: long(40)}},
-		{local, long(22) + "-" + long(40) + ".localhost", Target{Kind: Service, Name: long(22) + "-" + long(40)}},
+		{local, "web--ml.localhost:8080", Target{Kind: Service, Name: "ml", Service: "web"}},
+		{local, "a-b--c-d.localhost", Target{Kind: Service, Name: "c-d", Service: "a-b"}},
+		{local, "code--ml.localhost", Target{Kind: Service, Name: "ml", Service: "code"}},
+		{public, "Code-2--ml-2.box.example.com", Target{Kind: Service, Name: "ml-2", Service: "code-2"}},
+		{local, long(21) + "--" + long(40) + ".localhost", Target{Kind: Service, Name: long(40), Service: long(21)}},
 	} {
 		if got, err := c.hosts.Parse(c.host); err != nil || got != c.want {
 			t.Errorf("Parse(%q) = %+v, %v, want %+v", c.host, got, err, c.want)
@@ -126,7 +130,9 @@ func TestParse_ForeignHostsAreNotFound(t *testing.T) {
 		"localhost:08080", "localhost.evil.com", "notlocalhost:8080", ".localhost", "a.b.localhost", "localhost..", "ml..localhost",
 		"-.localhost", "1.localhost", "0-ml.localhost", "080-ml.localhost", "65536-ml.localhost", "99999999999-ml.localhost",
 		"3000.localhost", "3000-.localhost", "3000-3000-ml.localhost", "+3-ml.localhost", "code-.localhost", "code-3.localhost", "code-code-ml.localhost", "code-www.localhost", "code.localhost", "www.localhost",
-		long(63) + "-ml.localhost", long(41) + ".localhost", "code-" + long(41) + ".localhost", "-" + long(41) + ".localhost", long(30) + "--" + long(20) + ".localhost",
+		"--ml.localhost", "web--.localhost", "3000--ml.localhost", "web---ml.localhost", "a--b--ml.localhost", "3000-a--ml.localhost",
+		"web--code-ml.localhost", "web--www.localhost", "xn--ml.localhost", long(22) + "--" + long(40) + ".localhost",
+		long(63) + "-ml.localhost", long(41) + ".localhost", "code-" + long(41) + ".localhost", "-" + long(41) + ".localhost", long(22) + "-" + long(40) + ".localhost",
 		"127.0.0.2", "127.1", "0.0.0.0:8080", "[::1", "[::1]x", "[::1]:", "[::]:8080", "::1", "[::ffff:127.0.0.1]:8080", "[::1%25lo]",
 		"ml.localhost:8080:8080", "ml.localhost/", "ml.localhost@evil.com", "ml localhost", "ml.localhost\x00", "ml.\u212aocalhost",
 		"http://ml.localhost", "*.localhost", "bücher.localhost"} {
@@ -146,9 +152,13 @@ func TestParse_IsTheInverseOfTheURLs(t *testing.T) {
 	for _, public := range []string{"http://localhost:8080", "https://box.example.com", "https://a.b.c.example.org:8443"} {
 		hosts := mustNew(t, public)
 		for range 2000 {
-			want := Target{Kind: []Kind{Terminal, Port, IDE}[random.IntN(3)], Name: randomName(random)}
+			want := Target{Kind: []Kind{Terminal, Port, IDE, Service}[random.IntN(4)], Name: randomName(random)}
 			if want.Kind == Port {
 				want.Port = 1 + random.IntN(65535)
+			}
+			for want.Kind == Service && hosts.ServiceURL(want.Service, want.Name) == "" { // none yet, or too long
+				want.Service = randomName(random)
+				want.Name = randomName(random)
 			}
 			checkRoundTrip(t, hosts, want)
 		}
@@ -163,6 +173,8 @@ func checkRoundTrip(t *testing.T, hosts Hosts, want Target) {
 		address = hosts.PortURL(want.Name, want.Port)
 	case IDE:
 		address = hosts.IDEURL(want.Name)
+	case Service:
+		address = hosts.ServiceURL(want.Service, want.Name)
 	}
 	u, err := url.Parse(address)
 	if err != nil {
@@ -223,7 +235,7 @@ func FuzzCheckName(f *testing.F) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"localhost", "a.localhost:8080", "3000-a.localhost", "code-a.localhost", "a-b-c.localhost", long(20) + "-" + long(30) + ".localhost", "[::1]:8080", "A.LOCALHOST.", "127.0.0.1:80"} {
+	for _, seed := range []string{"localhost", "a.localhost:8080", "3000-a.localhost", "code-a.localhost", "a-b-c.localhost", long(20) + "--" + long(30) + ".localhost", "xn--a.localhost", "[::1]:8080", "A.LOCALHOST.", "127.0.0.1:80"} {
 		f.Add(seed)
 	}
 	hosts := mustNew(f, "http://localhost:8080")
@@ -239,16 +251,8 @@ func FuzzParse(f *testing.F) {
 		if err != nil || again != got {
 			t.Fatalf("Parse(%q) = %+v, but its host gives %+v, %v", host, got, again, err)
 		}
-		if got.Kind != Dashboard && got.Kind != Service && CheckName(got.Name) != nil {
+		if got.Kind != Dashboard && CheckName(got.Name) != nil {
 			t.Fatalf("Parse(%q) gives the bad name %q", host, got.Name)
-		}
-		if got.Kind == Service && len(got.Divide()) == 0 {
-			t.Fatalf("Parse(%q) gives a service's host that is nobody's", host)
-		}
-		for _, d := range got.Divide() {
-			if CheckName(d.Name) != nil || hosts.Host(d) != hosts.Host(got) {
-				t.Fatalf("Parse(%q) is divided into %+v", host, d)
-			}
 		}
 	})
 }

@@ -25,9 +25,9 @@ const (
 // Target is where a host leads.
 type Target struct {
 	Kind    Kind
-	Name    string // of the sandbox; "" for the dashboard; of a Service without its name all that stands before the domain
-	Port    int    // 1 to 65535 for Port, else 0
-	Service string // name of the service; Parse leaves it "", see Divide
+	Name    string // of the sandbox; "" for the dashboard
+	Port    int    // 1 to 65535 for Port, else 0; whoever finds out a Service's port may keep it here
+	Service string // name of the service
 }
 
 // Hosts makes and reads the hosts under one domain. It is a value; make it with New.
@@ -122,7 +122,7 @@ func (h Hosts) Host(t Target) string {
 	case IDE:
 		return codePrefix + t.Name + "." + h.Domain
 	case Service:
-		return t.label() + "." + h.Domain
+		return t.Service + serviceMark + t.Name + "." + h.Domain
 	default:
 		return ""
 	}
@@ -166,9 +166,9 @@ func (h Hosts) IDEURL(name string) string {
 	return h.Origin(Target{Kind: IDE, Name: name}) + "/"
 }
 
-// ServiceURL gives the address of a declared service of a sandbox: "http://<service>-<name>.localhost:8080/". It is "" for
-// a service that has no address by its name: "code", one that begins with "code-", and one whose name and the sandbox's
-// are longer than 62 characters together. A sandbox that has the very name before the domain comes first.
+// ServiceURL gives the address of a declared service of a sandbox: "http://<service>--<name>.localhost:8080/". It is "" for
+// a service that has no address by its name: "xn", and one whose name and the sandbox's are longer than 61 characters
+// together.
 func (h Hosts) ServiceURL(service, name string) string {
 	t := Target{Kind: Service, Name: name, Service: service}
 	if !t.isService() {
@@ -188,8 +188,8 @@ func (h Hosts) ShareURL(name string, port int, secret string) string {
 // Parse reads a Host header. Letter case and one trailing dot do not matter. A port is either left out or the public
 // one: another port means another server's origin, and serving it would let that one speak as us. With the domain
 // "localhost" (or below it) the loopback addresses lead to the dashboard too: an address cannot be rebound, a foreign
-// name can. Everything else is NotFound. That a name parses does not mean that there is such a sandbox: where there is none,
-// Divide says which services the host may belong to.
+// name can. Everything else is NotFound. That a name parses does not mean that there is such a sandbox
+// or such a service.
 func (h Hosts) Parse(host string) (Target, error) {
 	name, port, ok := splitHost(host)
 	if !ok || !h.ourPort(port) {

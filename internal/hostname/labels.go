@@ -23,7 +23,7 @@ func (h Hosts) Labels(id, name string) map[string]string {
 	router := "traefik.http.routers.sbx-" + id + "."
 	labels := map[string]string{
 		"traefik.enable":       "true",
-		router + "rule":        "HostRegexp(`^([a-z0-9-]+-)?" + regexp.QuoteMeta(name+"."+h.Domain) + "$`)",
+		router + "rule":        "HostRegexp(`^([a-z][a-z0-9-]*--|[0-9]+-|code-)?" + regexp.QuoteMeta(name+"."+h.Domain) + "$`)",
 		router + "priority":    labelPriority,
 		router + "service":     sandboxdService,
 		router + "entrypoints": "web",

@@ -51,7 +51,7 @@ func TestLabels_TraefikReadsThemBack(t *testing.T) {
 	var want traefik
 	want.Enable = true
 	want.HTTP.Routers = map[string]router{"sbx-0123456789abcdef": {
-		Rule:    "HostRegexp(`^([a-z0-9-]+-)?ml\\.box\\.example\\.com$`)",
+		Rule:    "HostRegexp(`^([a-z][a-z0-9-]*--|[0-9]+-|code-)?ml\\.box\\.example\\.com$`)",
 		Service: "sandboxd@file", EntryPoints: []string{"websecure"}, Priority: 1000, TLS: &struct{}{},
 	}}
 	var unused service
@@ -114,7 +114,8 @@ func TestLabels_RuleMatchesTheSandboxsHostsAndNoOther(t *testing.T) {
 		}
 	}
 	for _, host := range []string{"box.example.com", "ml.box.example.com", "xml-2.box.example.com", "1-ml-2-x.box.example.com", "1-ml-2.boxxexample.com",
-		"1-ml-2.box.example.com.evil.com", "a.ml-2.box.example.com", "-ml-2.box.example.com"} {
+		"1-ml-2.box.example.com.evil.com", "a.ml-2.box.example.com", "-ml-2.box.example.com",
+		"web-ml-2.box.example.com", "web--x-ml-2.box.example.com", "8080-x-ml-2.box.example.com", "code-x-ml-2.box.example.com"} {
 		if match.MatchString(host) {
 			t.Errorf("%q matches %q", pattern, host)
 		}

@@ -28,6 +28,14 @@ const codePrefix = "code-"
 // CheckName says whether name can be a sandbox's name: a DNS label that starts with a letter. The error is Invalid and
 // about the field "name".
 func CheckName(name string) error {
+	if reserved[name] || strings.HasPrefix(name, codePrefix) {
+		return fault.Field("name", "The name %q is reserved. Choose another one.", name)
+	}
+	return checkForm(name)
+}
+
+// checkForm is CheckName for a name of which no one is reserved, such as a service's.
+func checkForm(name string) error {
 	const field = "name"
 	switch {
 	case name == "":
@@ -42,8 +50,6 @@ func CheckName(name string) error {
 		return fault.Field(field, "A name ends with a letter or a digit.")
 	case strings.Contains(name, "--"):
 		return fault.Field(field, "A name has no two hyphens in a row.")
-	case reserved[name] || strings.HasPrefix(name, codePrefix):
-		return fault.Field(field, "The name %q is reserved. Choose another one.", name)
 	}
 	return nil
 }

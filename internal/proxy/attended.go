@@ -20,10 +20,15 @@ func (v visit) attended() bool {
 	switch {
 	case v.who.byHeader(), v.wished(), v.r.Header.Get("Sec-Fetch-User") == "?1":
 		return true
-	case v.joins(), !v.acts():
+	case v.joins(), v.ahead(), !v.acts():
 		return false
 	}
 	return !v.cfg.Tracker.Heartbeat(v.handle.ID(), v.what())
+}
+
+// ahead reports whether a browser loads what somebody may want next.
+func (v visit) ahead() bool {
+	return strings.Contains(v.r.Header.Get("Sec-Purpose")+v.r.Header.Get("Purpose"), "prefetch")
 }
 
 // acts judges by what browsers say. Chromium and Firefox mark what a person navigates to, Chromium also a reload by the

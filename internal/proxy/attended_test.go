@@ -37,6 +37,8 @@ func TestAttended_OneRequest(t *testing.T) {
 		attended     bool
 	}{
 		"a script's GET":                               {"GET", "/api/status", byScript, false},
+		"a page that is loaded ahead":                  {"GET", "/next", header{"Cookie", cookie, "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document", "Sec-Purpose", "prefetch;prerender"}, false},
+		"a page that is loaded ahead on plain HTTP":    {"GET", "/next", header{"Cookie", cookie, "Accept", "text/html", "Purpose", "prefetch"}, false},
 		"a script's HEAD":                              {"HEAD", "/api/status", byScript, false},
 		"a script's OPTIONS":                           {"OPTIONS", "/api/status", byScript, false},
 		"a picture":                                    {"GET", "/cam.jpg", header{"Cookie", cookie, "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Site", "same-origin"}, false},

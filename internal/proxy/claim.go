@@ -14,8 +14,9 @@ import (
 type claim struct {
 	visit
 	accounts Accounts
-	password bool   // the host has a password of its own
-	at       string // id of the sandbox that is there, also when the request may not come to it
+	password bool            // the host has a password of its own
+	at       string          // id of the sandbox that is there, also when the request may not come to it
+	movedTo  hostname.Target // where a service is that was at this host before; else the zero one
 }
 
 // judge finds out from accounts who asks, and that they may use the sandbox, or else that the port is open to them.
@@ -32,6 +33,9 @@ func (c *claim) Admits(ctx context.Context, sb sandbox.Sandbox) error {
 	c.at = sb.ID
 	_, c.password = passwordOf(sb)
 	c.password = c.password && c.target.Kind == hostname.Terminal
+	if c.target.Kind == hostname.Service {
+		c.target.Port = portOf(c.cfg.Sandboxes.Services(sb), c.target.Service)
+	}
 	who, err := c.insider(ctx, sb)
 	switch fault.KindOf(err) {
 	case fault.Unauthenticated, fault.Forbidden, fault.NotFound:
@@ -45,23 +49,31 @@ func (c *claim) Admits(ctx context.Context, sb sandbox.Sandbox) error {
 	return err
 }
 
-// insider finds out who asks that may use the sandbox as a whole. One that is not theirs looks like one that is not there.
+// insider finds out who asks that may use the sandbox as a whole. One that is not theirs looks like one that is not there,
+// and so does one without the service that the host names.
 func (c *claim) insider(ctx context.Context, sb sandbox.Sandbox) (visitor, error) {
 	who, err := c.identify(ctx, c.accounts, sb)
 	if err == nil {
 		err = c.checkOrigin(who)
 	}
-	if err == nil && !who.May(sb.Owner, sb.ID) {
+	if err == nil && (!who.May(sb.Owner, sb.ID) || c.target.Kind == hostname.Service && c.target.Port == 0) {
 		err = access.NotFound(sb.Name)
 	}
 	return who, err
 }
 
-// Missing implements access.Claim. Who is not known hears nothing of what is there.
+// Missing implements access.Claim. Who is not known hears nothing of what is there. A former host of a service leads those
+// who may use the service to its host.
 func (c *claim) Missing(ctx context.Context, name string, deleted *sandbox.Tombstone) error {
 	who, err := c.identify(ctx, c.accounts, sandbox.Sandbox{})
 	if err == nil {
 		err = c.checkOrigin(who)
+	}
+	for to, sb := range renamed(ctx, c.cfg.Sandboxes, c.target) {
+		if err == nil && who.May(sb.Owner, sb.ID) || c.cfg.Ports.Public(sb.ID, to.Port) {
+			c.movedTo = to
+			break
+		}
 	}
 	switch {
 	case err != nil:

@@ -54,10 +54,14 @@ func (h Handover) URL(ctx context.Context, who auth.Principal, session, to, nonc
 	if !isHash(nonce) {
 		return "", fault.Field("nonce", "This link is not complete. Open the sandbox's address again.")
 	}
-	if target, err = resolve(ctx, h.Sandboxes, target); err != nil {
-		return "", err
-	}
 	sb, err := h.Access.Resolve(ctx, target.Name, access.By(who))
+	if fault.Is(err, fault.NotFound) {
+		for to, of := range renamed(ctx, h.Sandboxes, target) {
+			if who.May(of.Owner, of.ID) {
+				return h.Hosts.Origin(to) + rest, nil
+			}
+		}
+	}
 	if err != nil {
 		return "", err
 	}

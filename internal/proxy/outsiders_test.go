@@ -69,7 +69,7 @@ func TestPublic_AnybodyMayUseThatPortAndNothingElse(t *testing.T) {
 		"a foreign page, with session": {"Origin", sibling, "Sec-Fetch-Site", "same-site", "Cookie", w.signIn("3000-ml.localhost")},
 		"the owner":                    bearer,
 	} {
-		for _, address := range []string{port3000, "http://web-ml.localhost:8080"} {
+		for _, address := range []string{port3000, "http://web--ml.localhost:8080"} {
 			for _, method := range []string{"GET", "POST", "OPTIONS", "DELETE"} {
 				if a := w.ask(method, address+"/x", h); a.StatusCode != 200 || a.body != "hello" {
 					t.Errorf("%s: %s at %s: %d %s", what, method, address, a.StatusCode, a.body)
@@ -77,14 +77,14 @@ func TestPublic_AnybodyMayUseThatPortAndNothingElse(t *testing.T) {
 			}
 		}
 	}
-	for _, address := range []string{"http://3001-ml.localhost:8080", "http://db-ml.localhost:8080", "http://ml.localhost:8080", "http://code-ml.localhost:8080",
+	for _, address := range []string{"http://3001-ml.localhost:8080", "http://db--ml.localhost:8080", "http://ml.localhost:8080", "http://code-ml.localhost:8080",
 		"http://3000-other.localhost:8080", "http://ml.localhost:8080/t/x/"} {
 		w.wantStatus(w.ask("GET", address, nil), 401)
 		w.wantStatus(w.ask("GET", address, page), 303)
 	}
 	w.expose(3000, sandbox.Private)
 	w.wantStatus(w.ask("GET", port3000, nil), 401)
-	w.wantStatus(w.ask("GET", "http://web-ml.localhost:8080", page), 303)
+	w.wantStatus(w.ask("GET", "http://web--ml.localhost:8080", page), 303)
 }
 
 func TestPublic_OnlyAsLongAsItsOwnerMayLetPeopleIn(t *testing.T) {
@@ -154,7 +154,7 @@ func TestShare_TheLinkGivesACookieForItsPortAlone(t *testing.T) {
 	cookie := header{"Cookie", c.Name + "=" + c.Value}
 	w.wantStatus(w.ask("GET", port3000, cookie), 200)
 	w.wantStatus(w.ask("GET", port3000, header{hostname.ShareHeader, secret}), 200)
-	for _, address := range []string{"http://3001-ml.localhost:8080", "http://ml.localhost:8080", "http://code-ml.localhost:8080", "http://web-ml.localhost:8080",
+	for _, address := range []string{"http://3001-ml.localhost:8080", "http://ml.localhost:8080", "http://code-ml.localhost:8080", "http://web--ml.localhost:8080",
 		"http://3000-other.localhost:8080"} {
 		w.wantStatus(w.ask("GET", address, cookie), 401)
 		w.wantStatus(w.ask("GET", address, header{hostname.ShareHeader, secret}), 401)

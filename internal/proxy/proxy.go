@@ -146,10 +146,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		v.misdirected()
 		return
 	}
-	v.target, err = resolve(r.Context(), p.cfg.Sandboxes, target)
 	switch {
-	case err != nil:
-		v.refuse(err)
 	case v.strange():
 		v.show(methodRefused("Sandboxes do not take this method."))
 	case v.target.Kind == hostname.Terminal && fetchesWorker(r):
@@ -261,9 +258,11 @@ func (v visit) admit() (visit, sandbox.Sandbox, bool) {
 // recognise finds out who asks, and that they may use the sandbox or the port. It answers who may not.
 func (v visit) recognise() (visit, sandbox.Sandbox, bool) {
 	c, err := v.judge(v.r.Context(), v.known)
-	v.who, v.handle = c.who, c.handle
+	v.who, v.handle, v.target = c.who, c.handle, c.target
 	sb := v.handle.Sandbox()
 	switch {
+	case c.movedTo.Kind == hostname.Service:
+		v.lead(c.movedTo)
 	case fault.Is(err, fault.Unauthenticated) && v.staleWorker(c.at):
 		v.refuseWorker("This service worker belongs to a sandbox that is gone.")
 	case fault.Is(err, fault.Unauthenticated):

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -94,6 +95,9 @@ func (s *stay) keepLooking(ctx context.Context, cancel func()) {
 	for {
 		if !s.stillMay(ctx) {
 			cancel()
+			if s.answered.Load() != 0 { // nor may a write that waits for the visitor go on
+				_ = http.NewResponseController(s.w).SetWriteDeadline(time.Now())
+			}
 			return
 		}
 		s.turn(ctx)
@@ -110,10 +114,10 @@ func (s *stay) keepLooking(ctx context.Context, cancel func()) {
 func (s *stay) stillMay(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	if s.moved(ctx) {
+	now, err := s.judge(ctx, s.cfg.Accounts)
+	if now.target != s.target { // the service has another port
 		return false
 	}
-	now, err := s.judge(ctx, s.cfg.Accounts)
 	if err == nil && (now.who.User.ID != s.who.User.ID || now.handle.ID() != s.handle.ID()) {
 		return false
 	}

@@ -30,7 +30,7 @@ const tenantSeconds = 400 * 24 * 60 * 60
 // tenant reports whether the browser has signed in at this very sandbox, or else at another one, at this host.
 func (v visit) tenant(sandboxID string) (same, other bool) {
 	for i, c := range v.r.CookiesNamed(v.tenantCookie()) {
-		if c.Value == sandboxID || i >= maxCandidates { // a neighbour may have set many of the name, see session
+		if c.Value == sandboxID && sandboxID != "" || i >= maxCandidates { // a neighbour may have set many of the name, see session
 			return true, false
 		}
 		other = true
@@ -51,10 +51,11 @@ func (v visit) emptyStorage() { v.w.Header().Set("Clear-Site-Data", `"storage"`)
 // fetchesWorker reports whether a browser asks for the script of a service worker. No page can make it say so, or not.
 func fetchesWorker(r *http.Request) bool { return r.Header.Get("Service-Worker") == "script" }
 
-// staleWorker reports whether a browser asks for the script of a worker that another sandbox has left at this host.
+// staleWorker reports whether a browser asks for the script of a worker that another sandbox has left at this host. Where
+// there is no sandbox it answers as where there is one, so that nobody learns which.
 func (v visit) staleWorker(sandboxID string) bool {
 	_, other := v.tenant(sandboxID)
-	return other && fetchesWorker(v.r) && v.target.Kind != hostname.Terminal && sandboxID != ""
+	return other && fetchesWorker(v.r) && v.target.Kind != hostname.Terminal
 }
 
 // evicts answers, and reports true, when the browser still has what another sandbox has left at this host.

@@ -85,6 +85,16 @@ func TestTenants_AFormerSandboxsServiceWorkerEndsAndANewOneWorks(t *testing.T) {
 	w.wantStatus(w.ask("GET", port3000+"/sw.js", append(cookies, worker...)), 200)
 }
 
+func TestTenants_AnUnknownBrowserDoesNotLearnWhichSandboxesThereAre(t *testing.T) {
+	w := newWorld(t)
+	for _, value := range []string{"", "x"} {
+		h := header{"Service-Worker", "script", "Cookie", w.proxy.tenantCookie() + "=" + value}
+		for _, host := range []string{"3000-ml", "3000-nobodys", "web--ml", "nothing--ml"} {
+			w.wantStatus(w.ask("GET", "http://"+host+".localhost:8080/sw.js", h), 403)
+		}
+	}
+}
+
 func TestTenants_NoServiceWorkerComesToATerminal(t *testing.T) {
 	w := newWorld(t)
 	w.serve(tabHost("main"), greet)

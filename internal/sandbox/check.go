@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"errors"
 	"math"
 	"regexp"
 	"strings"
@@ -30,7 +29,7 @@ var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 // check reports the first thing that is wrong with r, as an Invalid fault with the field it is about.
 func (r Request) check() error {
 	if r.Name != "" {
-		if err := errors.Join(hostname.CheckName(r.Name), checkName(r.Name)); err != nil {
+		if err := hostname.CheckName(r.Name); err != nil {
 			return err
 		}
 	}

@@ -77,7 +77,7 @@ func (m *Manager) createNamed(ctx context.Context, s Sandbox) (got Sandbox, crea
 		}
 		err := m.admit(ctx, s)
 		if fault.Is(err, fault.Conflict) {
-			return m.createAgain(ctx, s, err, accept)
+			return m.createAgain(ctx, s, accept)
 		}
 		if err != nil {
 			return err
@@ -121,16 +121,6 @@ func (m *Manager) admit(ctx context.Context, s Sandbox) error {
 	if err := m.room(ctx); err != nil {
 		return err
 	}
-	return m.insert(ctx, s)
-}
-
-// insert keeps the row of a new sandbox. Conflict when its name is taken, or is the address of a service.
-func (m *Manager) insert(ctx context.Context, s Sandbox) error {
-	release, err := m.takeName(ctx, s.Name)
-	if err != nil {
-		return err
-	}
-	defer release()
 	return m.rows.Insert(ctx, s)
 }
 
@@ -157,12 +147,9 @@ func sameAsked(old, s Sandbox) error {
 	return nil
 }
 
-// createAgain answers a create whose name is taken, as taken says.
-func (m *Manager) createAgain(ctx context.Context, s Sandbox, taken error, accept func(Sandbox)) error {
+// createAgain answers a create whose name is taken.
+func (m *Manager) createAgain(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
 	old, err := m.rows.ByName(ctx, s.Name)
-	if fault.Is(err, fault.NotFound) {
-		return taken // by the address of a service
-	}
 	if err != nil {
 		return err
 	}

@@ -229,7 +229,7 @@ func (m *Manager) make(ctx context.Context, s Sandbox) error {
 }
 
 func (m *Manager) makeNamed(ctx context.Context, s Sandbox) error {
-	err := m.insert(ctx, s)
+	err := m.rows.Insert(ctx, s)
 	if fault.Is(err, fault.Conflict) {
 		return errTaken
 	}

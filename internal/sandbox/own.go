@@ -18,12 +18,10 @@ type Own struct {
 	Services    []catalog.Service // in place of the template's, when HasServices
 	HasServices bool
 	IDE         *bool // whether VS Code is offered; nil leaves it to the template
-	// Since is when services with a port began to count, by name; one that is not here counts since the sandbox was made.
-	Since map[string]time.Time
 }
 
 // empty reports whether the template alone counts.
-func (o Own) empty() bool { return !o.HasServices && o.IDE == nil && len(o.Since) == 0 }
+func (o Own) empty() bool { return !o.HasServices && o.IDE == nil }
 
 // services gives the list that counts beside the template's.
 func (o Own) services(template []catalog.Service) []catalog.Service {
@@ -56,8 +54,7 @@ func (m *Manager) OffersIDE(s Sandbox) bool {
 
 // SetServices gives a sandbox a list of services of its own, in place of its template's; nil gives it the template's
 // again. A guest that is connected is told at once, one that is not when it comes. While a long operation is under way the
-// change waits its turn. Kinds: Invalid (the message names the service, the field is the service's), Conflict (the
-// address of a service is another sandbox's name, or that of its service).
+// change waits its turn. Kinds: Invalid (the message names the service, the field is the service's).
 func (m *Manager) SetServices(ctx context.Context, ref Ref, list []catalog.Service) (Sandbox, error) {
 	return m.ChangeServices(ctx, ref, func([]catalog.Service) ([]catalog.Service, error) { return list, nil })
 }
@@ -65,47 +62,35 @@ func (m *Manager) SetServices(ctx context.Context, ref Ref, list []catalog.Servi
 // ChangeServices is SetServices with what change makes of the list that counts now. change is called in the sandbox's turn,
 // so that of two edits none is lost; an error of its own changes nothing and is given back. It must not block.
 func (m *Manager) ChangeServices(ctx context.Context, ref Ref, change func([]catalog.Service) ([]catalog.Service, error)) (Sandbox, error) {
-	return m.reset(ctx, ref, func(ctx context.Context, s Sandbox) (Sandbox, func(), error) {
+	return m.reset(ctx, ref, func(s Sandbox) (Sandbox, error) {
 		list, err := change(m.Services(s))
 		if err != nil {
-			return s, nil, err
+			return s, err
 		}
-		own := s.Own
-		own.Services, own.HasServices = cloneServices(list), list != nil
-		if err := catalog.CheckServices(own.Services); err != nil {
-			return s, nil, err
-		}
-		now := m.Services(s)
-		release, err := m.takeHosts(ctx, s.Name, now, own.Services)
-		before := s
-		s.Own = own
-		s.Own.Since = before.sinceWhen(now, m.Services(s), stamp())
-		return s, release, err
+		s.Own.Services, s.Own.HasServices = cloneServices(list), list != nil
+		return s, catalog.CheckServices(s.Own.Services)
 	})
 }
 
 // SetIDE says whether VS Code is offered in a sandbox, whatever its template says. It is told as services are.
 func (m *Manager) SetIDE(ctx context.Context, ref Ref, on bool) (Sandbox, error) {
-	return m.reset(ctx, ref, func(_ context.Context, s Sandbox) (Sandbox, func(), error) {
+	return m.reset(ctx, ref, func(s Sandbox) (Sandbox, error) {
 		s.Own.IDE = &on
-		return s, func() {}, nil
+		return s, nil
 	})
 }
 
-// reset changes what a sandbox's guest is told, and tells it to one that runs. What plan has reserved is released when the
-// change is kept.
-func (m *Manager) reset(ctx context.Context, ref Ref, plan func(context.Context, Sandbox) (Sandbox, func(), error)) (Sandbox, error) {
+// reset changes what a sandbox's guest is told, and tells it to one that runs.
+func (m *Manager) reset(ctx context.Context, ref Ref, change func(Sandbox) (Sandbox, error)) (Sandbox, error) {
 	return m.attend(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
 		if err := usable(s); err != nil {
 			return err
 		}
-		s, release, err := plan(ctx, s)
+		s, err := change(s)
 		if err != nil {
 			return err
 		}
-		err = m.rows.Update(ctx, s)
-		release()
-		if err != nil {
+		if err := m.rows.Update(ctx, s); err != nil {
 			return err
 		}
 		m.publish(Event{Sandbox: s})
@@ -146,8 +131,6 @@ func (m *Manager) settle(ctx context.Context, s Sandbox) error {
 
 // ownership is what is remembered beside the rows of what sandboxes have of their own.
 type ownership struct {
-	addresses addresses
-
 	mu               sync.Mutex
 	templateDefaults map[string]templateDefaults // by template
 	owed             map[string]bool             // ids of guests that have still to be told of a change

@@ -194,10 +194,6 @@ func copiedOwn(o sandbox.Own) sandbox.Own {
 		on := *o.IDE
 		o.IDE = &on
 	}
-	o.Since = maps.Clone(o.Since)
-	if len(o.Since) == 0 {
-		o.Since = nil
-	}
 	if len(o.Services) == 0 {
 		o.Services = nil
 	}

@@ -11,8 +11,7 @@ import (
 // own gives what a sandbox can have of its own, with every field set.
 func own() sandbox.Own {
 	on := true
-	since := map[string]time.Time{"web": time.Date(2026, 5, 4, 3, 2, 1, 123456789, time.UTC)}
-	return sandbox.Own{HasServices: true, IDE: &on, Since: since, Services: []catalog.Service{
+	return sandbox.Own{HasServices: true, IDE: &on, Services: []catalog.Service{
 		{Name: "web", Command: []string{"npm", "start"}, Port: 3000, Cwd: "/srv", Env: map[string]string{"MODE": "dev"},
 			Autostart: true, Health: &catalog.Health{Path: "/healthz", Interval: 5 * time.Second}},
 		{Name: "side", Command: []string{"true"}, Health: &catalog.Health{}},
@@ -26,7 +25,7 @@ func storeOwn(t *testing.T, s sandbox.Store) {
 	odd.Services[0].Command = []string{"a b", "", "'; DROP TABLE sandboxes; --", "日本\u202e", "line\nfeed"}
 	odd.Services[0].Env = map[string]string{"JSON": `{"a":"</script>"}`, "EMPTY": ""}
 	off := false
-	for _, o := range []sandbox.Own{{}, {IDE: &off}, {HasServices: true}, odd, own(), {HasServices: true, IDE: &off}, {Since: own().Since}, {}} {
+	for _, o := range []sandbox.Own{{}, {IDE: &off}, {HasServices: true}, odd, own(), {HasServices: true, IDE: &off}, {}} {
 		b.Own = o
 		must(t, s.Update(t.Context(), b))
 		wantByName(t, s, b)
@@ -41,7 +40,6 @@ func storeOwn(t *testing.T, s sandbox.Store) {
 // spoil changes everything that o refers to.
 func spoil(o sandbox.Own) {
 	*o.IDE = !*o.IDE
-	clear(o.Since)
 	for i := range o.Services {
 		o.Services[i].Name = "spoilt"
 		o.Services[i].Command[0] = "spoilt"

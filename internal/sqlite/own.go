@@ -13,8 +13,6 @@ import (
 type ownRow struct {
 	Services *[]serviceRow `json:"services,omitempty"`
 	IDE      *bool         `json:"ide,omitempty"`
-	// Since is when services began to count, by name; it stays when the template's count again.
-	Since map[string]time.Time `json:"since,omitempty"`
 }
 
 type serviceRow struct {
@@ -34,7 +32,7 @@ type healthRow struct {
 
 // ownText gives the column of o, "" when there is nothing to keep.
 func ownText(o sandbox.Own) (string, error) {
-	row := ownRow{IDE: o.IDE, Since: o.Since}
+	row := ownRow{IDE: o.IDE}
 	if o.HasServices {
 		list := make([]serviceRow, 0, len(o.Services))
 		for _, s := range o.Services {
@@ -43,7 +41,7 @@ func ownText(o sandbox.Own) (string, error) {
 		}
 		row.Services = &list
 	}
-	if row.Services == nil && row.IDE == nil && len(row.Since) == 0 {
+	if row.Services == nil && row.IDE == nil {
 		return "", nil
 	}
 	text, err := json.Marshal(row)
@@ -62,7 +60,7 @@ func ownOf(name string, text []byte) (o sandbox.Own, err error) {
 	if err := json.Unmarshal(text, &row); err != nil {
 		return o, fmt.Errorf("read own services of %s: %w", name, errBadJSON)
 	}
-	o.IDE, o.Since = row.IDE, row.Since
+	o.IDE = row.IDE
 	if row.Services == nil {
 		return o, nil
 	}

@@ -1,0 +1,47 @@
+package proxy
+
+import (
+	"context"
+	"iter"
+	"net/http"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/hostname"
+	"sandboxd/internal/sandbox"
+)
+
+// portOf gives the port of the service of that name; 0 when there is none, or it has none.
+func portOf(services []catalog.Service, name string) int {
+	for _, s := range services {
+		if s.Name == name {
+			return s.Port
+		}
+	}
+	return 0
+}
+
+// renamed gives the declared services whose host was that of t before: <service>-<name>, which may be read in several ways.
+// It asks nothing of who may use them, and not whether there is a sandbox of that very name, which comes first.
+func renamed(ctx context.Context, in Finder, t hostname.Target) iter.Seq2[hostname.Target, sandbox.Sandbox] {
+	return func(yield func(hostname.Target, sandbox.Sandbox) bool) {
+		for at := range t.Name {
+			if t.Kind != hostname.Terminal || t.Name[at] != '-' {
+				continue
+			}
+			to := hostname.Target{Kind: hostname.Service, Name: t.Name[at+1:], Service: t.Name[:at]}
+			sb, err := in.Sandbox(ctx, to.Name)
+			if err != nil {
+				continue
+			}
+			if to.Port = portOf(in.Services(sb), to.Service); to.Port != 0 && !yield(to, sb) {
+				return
+			}
+		}
+	}
+}
+
+// lead sends a visitor to the same path at another host. The answer is not kept: a sandbox may get this host's name.
+func (v visit) lead(to hostname.Target) {
+	v.w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(v.w, v.r, v.cfg.Hosts.Origin(to)+safePath(v.r.URL.RequestURI()), http.StatusTemporaryRedirect)
+}
