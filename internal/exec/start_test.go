@@ -62,7 +62,7 @@ func (p *place) asked() int {
 // unused fails the test when something uses the sandbox.
 func (p *place) unused(t *testing.T) {
 	t.Helper()
-	if s := p.box.Uses.Status("box"); len(s.Because) != 0 {
+	if s := p.box.Status(); len(s.Because) != 0 {
 		t.Errorf("it is still in use: %+v", s.Because)
 	}
 }
@@ -156,7 +156,7 @@ func TestRun_TheSandboxIsInUseAsLongAsTheCommandRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer session.Close()
-	if because := s.box.Uses.Status("box").Because; len(because) != 1 || because[0].Kind != idle.Exec || because[0].Detail != "read" {
+	if because := s.box.Status().Because; len(because) != 1 || because[0].Kind != idle.Exec || because[0].Detail != "read" {
 		t.Errorf("while it waits: %+v", because)
 	}
 	asked := s.asked()
@@ -215,7 +215,7 @@ func TestRun_OnATerminalItIsUsedWhenSomethingIsTypedOrShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer session.Close()
-	if because := s.box.Uses.Status("box").Because; len(because) != 1 || because[0].Kind != idle.Terminal {
+	if because := s.box.Status().Because; len(because) != 1 || because[0].Kind != idle.Terminal {
 		t.Errorf("in use by %+v", because)
 	}
 	asked := s.asked()

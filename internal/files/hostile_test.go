@@ -39,7 +39,7 @@ func newOn(t *testing.T, g access.Guest) on {
 }
 
 // uses tells how many go on.
-func (o on) uses() int { return len(o.lab.Uses.Status("box").Because) }
+func (o on) uses() int { return len(o.lab.Status().Because) }
 
 func (l *liar) Hello() wire.Hello { return wire.Hello{Home: "/home"} }
 

@@ -133,7 +133,7 @@ func TestUnpack_AClientThatLeavesEndsIt(t *testing.T) {
 		got := tree(t, p.root)
 		return len(got) <= 2 && got["in/half"] == ""
 	})
-	if s := p.lab.Uses.Status("box"); len(s.Because) != 0 {
+	if s := p.lab.Status(); len(s.Because) != 0 {
 		t.Errorf("still in use: %+v", s.Because)
 	}
 }

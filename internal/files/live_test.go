@@ -150,7 +150,7 @@ func TestService_WritesReadsAndTells(t *testing.T) {
 	if _, err := p.Read(p.ctx(), p.box, "/a/b", 0, -1); !errors.Is(err, files.ErrIsFolder) {
 		t.Errorf("got %v", err)
 	}
-	if s := p.lab.Uses.Status("box"); len(s.Because) != 0 {
+	if s := p.lab.Status(); len(s.Because) != 0 {
 		t.Errorf("still in use: %+v", s.Because)
 	}
 }
@@ -162,12 +162,12 @@ func TestService_IsAUseWhileSomethingIsUnderWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := p.lab.Uses.Status("box"); len(s.Because) != 1 || s.Because[0].Kind != idle.Files || s.Because[0].Detail != "read f" {
+	if s := p.lab.Status(); len(s.Because) != 1 || s.Because[0].Kind != idle.Files || s.Because[0].Detail != "read f" {
 		t.Errorf("in use by %+v", s.Because)
 	}
 	c.Close()
 	c.Close()
-	if s := p.lab.Uses.Status("box"); len(s.Because) != 0 {
+	if s := p.lab.Status(); len(s.Because) != 0 {
 		t.Errorf("still in use: %+v", s.Because)
 	}
 	p.lab.Becomes(sandbox.Asleep)
@@ -363,7 +363,7 @@ func TestWatch_TellsByThePathThatWasGiven(t *testing.T) {
 	}
 	p.put("/home/agent/y", "")
 	hear()
-	if s := p.lab.Uses.Status("box"); len(s.Because) != 0 {
+	if s := p.lab.Status(); len(s.Because) != 0 {
 		t.Errorf("watching is a use: %+v", s.Because)
 	}
 	cancel()

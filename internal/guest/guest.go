@@ -81,6 +81,8 @@ type Guest struct {
 	programs
 	settler settler
 	serving sync.WaitGroup                   // handlers and terminals
+	gate    sync.Mutex                       // guards ending
+	ending  bool                             // no handler begins any more
 	opened  chan func(context.Context) error // lets the terminals live, sent at most once
 
 	order order // of set-ups
@@ -162,6 +164,9 @@ func (g *Guest) Run(ctx context.Context) error {
 	go func() {
 		defer close(ended)
 		<-linked
+		g.gate.Lock()
+		g.ending = true
+		g.gate.Unlock()
 		g.serving.Wait()
 	}()
 	select {
@@ -170,6 +175,16 @@ func (g *Guest) Run(ctx context.Context) error {
 	case <-time.After(limit):
 		return errors.New("something in the sandbox does not end")
 	}
+}
+
+// begin counts a handler, unless the end is already waited for.
+func (g *Guest) begin() bool {
+	g.gate.Lock()
+	defer g.gate.Unlock()
+	if !g.ending {
+		g.serving.Add(1)
+	}
+	return !g.ending
 }
 
 // stop ends services first, so that none is restarted, and everything else with them.

@@ -32,7 +32,9 @@ func (g *Guest) routes(link *descriptorConn) http.Handler {
 	mux.HandleFunc("GET "+wire.PathPortsWatch, g.serveWatchPorts)
 	g.fileRoutes(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		g.serving.Add(1)
+		if !g.begin() {
+			return // its connection is closed
+		}
 		defer g.serving.Done()
 		defer g.settler.worked()
 		g.settler.worked()

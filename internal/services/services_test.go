@@ -51,7 +51,7 @@ func (h *house) woken() int {
 }
 
 // used tells what uses it now.
-func (h *house) used() int { return len(h.Uses.Status("lab").Because) }
+func (h *house) used() int { return len(h.Status().Because) }
 
 func (h *house) set(change func()) {
 	h.mu.Lock()
@@ -96,7 +96,7 @@ func (guest) Done() <-chan struct{} { return nil }
 
 // puts makes a service stand as state.
 func (g guest) puts(name string, state wire.ServiceState) error {
-	because := g.h.Uses.Status("lab").Because
+	because := g.h.Status().Because
 	g.h.set(func() {
 		if len(because) == 1 {
 			g.h.doing = because[0].Detail

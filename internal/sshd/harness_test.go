@@ -18,7 +18,6 @@ import (
 	"sandboxd/internal/access/accesstest"
 	"sandboxd/internal/guest"
 	guestsftp "sandboxd/internal/guest/sftp"
-	"sandboxd/internal/idle"
 	"sandboxd/internal/link"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sshd"
@@ -42,7 +41,6 @@ type world struct {
 	t      *testing.T
 	server *sshd.Server
 	lab    *accesstest.Sandbox
-	uses   *idle.Tracker
 	home   string
 	links  access.Links
 }
@@ -56,7 +54,6 @@ func newWorld(t *testing.T) *world {
 	}
 	w.links = access.FromHub(hub)
 	w.lab = accesstest.Linked("lab", "box", w.links)
-	w.uses = w.lab.Uses
 	key, err := sshd.OpenHostKey(filepath.Join(t.TempDir(), "key"))
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +181,7 @@ func (w *world) until(what string, cond func() bool) {
 
 // kinds are the kinds of use that the sandbox is in now.
 func (w *world) kinds() (text string) {
-	for _, r := range w.uses.Status("lab").Because {
+	for _, r := range w.lab.Status().Because {
 		text += string(r.Kind) + ":" + r.Detail + " "
 	}
 	return text

@@ -81,7 +81,7 @@ func TestDial_CarriesBothWaysAndEachEnd(t *testing.T) {
 	if text, err := io.ReadAll(c); string(text) != "HELLO BYE" || err != nil {
 		t.Errorf("%q, %v", text, err)
 	}
-	if because := lab.Uses.Status("lab").Because; len(because) != 1 || because[0].Kind != idle.Stream {
+	if because := lab.Status().Because; len(because) != 1 || because[0].Kind != idle.Stream {
 		t.Errorf("in use by %+v", because)
 	}
 	c.Close()

@@ -22,6 +22,7 @@ import (
 type Sandbox struct {
 	Uses *idle.Tracker
 
+	id    string
 	mu    sync.Mutex
 	row   sandbox.Sandbox
 	guest access.Guest
@@ -34,15 +35,18 @@ type Sandbox struct {
 
 // New makes a running sandbox called name, of the user "ann".
 func New(name string, g access.Guest) *Sandbox {
-	return &Sandbox{Uses: idle.New(), guest: g, row: sandbox.Sandbox{ID: "id-" + name, Name: name, Owner: "ann", State: sandbox.Running}}
+	return &Sandbox{Uses: idle.New(), guest: g, id: "id-" + name, row: sandbox.Sandbox{ID: "id-" + name, Name: name, Owner: "ann", State: sandbox.Running}}
 }
 
 // Linked makes a running sandbox called name whose guest is behind a hub, by the id that it has there.
 func Linked(name, id string, links access.Links) *Sandbox {
 	s := New(name, nil)
-	s.row.ID, s.links = id, links
+	s.id, s.row.ID, s.links = id, id, links
 	return s
 }
+
+// Status is what uses it now, also once it is deleted.
+func (s *Sandbox) Status() idle.Status { return s.Uses.Status(s.id) }
 
 // Control is the access to it.
 func (s *Sandbox) Control() *access.Control { return access.New(s, s.link, access.Tracked(s.Uses)) }
