@@ -99,6 +99,6 @@ func (r *request) readOn() {
 	}
 	_ = r.body.ctl.Flush() // a client that is gone shows at the first read
 	r.body.pace = 0
-	_ = r.body.ctl.SetReadDeadline(time.Now().Add(moreTime))
+	_ = r.body.ctl.SetReadDeadline(time.Now().Add(moreTime)) // without one, moreBytes bounds the rest alone
 	_, _ = io.Copy(io.Discard, io.LimitReader(r.body, moreBytes))
 }

@@ -4,7 +4,7 @@
 // It knows no HTTP and no SSH: delivery says who asks. It does not decide what counts as use (the tracker does), and it
 // changes no state itself: the Manager does.
 //
-// Invariant: a Handle is made by Resolve alone, and reaches the sandbox that was judged or none, whoever has its name by then.
+// Invariant: a Handle is made by Resolve alone, and reaches the sandbox that was judged or none, even when another one has its name by then.
 // A use is registered before the sandbox is asked to be awake and until Release, and a touch before its state is looked at.
 // What puts a sandbox to rest writes the state first and asks for uses afterwards; so one of the two always sees the other,
 // and nothing that counts finds the sandbox asleep.
@@ -63,11 +63,11 @@ func New(s Sandboxes, l Links, uses Uses) *Control {
 	return &Control{sandboxes: s, links: l, uses: uses}
 }
 
-// Claim is on what grounds somebody asks for a sandbox.
+// Claim is the grounds on which a caller asks for a sandbox.
 type Claim interface {
-	// Admits gives nil when s may be used on these grounds, else what is told instead.
+	// Admits gives nil when these grounds allow the use of s, else the error for the caller.
 	Admits(ctx context.Context, s sandbox.Sandbox) error
-	// Missing gives what is told when there is no sandbox of that name. deleted is the one that was there lately, if any.
+	// Missing gives the caller's error when there is no sandbox of that name. deleted is the one that had it lately, if any.
 	Missing(ctx context.Context, name string, deleted *sandbox.Tombstone) error
 }
 

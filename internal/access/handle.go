@@ -20,7 +20,7 @@ const (
 // ErrAsleep says that a sandbox is at rest, and was not woken because nobody has asked for that. Its kind is Conflict.
 var ErrAsleep = fault.New(fault.Conflict, "The sandbox is asleep. Use it, or start it, to wake it.")
 
-// Handle is one sandbox that somebody may use, judged by Resolve. It keeps to that sandbox: once it is deleted, everything
+// Handle is one sandbox that the caller may use, judged by Resolve. It keeps to that sandbox: once it is deleted, everything
 // is Gone, also when another one has its name. It is a value, and does not notice when the right to it is lost: what goes on
 // for long asks Resolve again. The zero Handle is of no sandbox; it must not be opened.
 type Handle struct {
@@ -123,30 +123,29 @@ func (h Handle) awake(ctx context.Context) (sandbox.Sandbox, error) {
 	return h.control.sandboxes.Awake(ctx, h.Ref())
 }
 
-func (h Handle) unlessAtRest(ctx context.Context) (sandbox.Sandbox, error) {
+// notResting gives the row, with ErrAsleep when the sandbox is at rest.
+func (h Handle) notResting(ctx context.Context) (sandbox.Sandbox, error) {
 	s, err := h.Current(ctx)
-	switch {
-	case err != nil || s.State == sandbox.Running:
+	if err == nil && s.State.Resting() {
+		err = fault.Wrap(ErrAsleep, fault.Conflict, "%s is asleep. Use it, or start it, to wake it.", s.Name)
+	}
+	return s, err
+}
+
+func (h Handle) unlessAtRest(ctx context.Context) (sandbox.Sandbox, error) {
+	if s, err := h.notResting(ctx); err != nil || s.State == sandbox.Running {
 		return s, err
-	case s.State.Resting():
-		return s, asleep(s.Name)
 	}
 	return h.awake(ctx)
 }
 
 func (h Handle) running(ctx context.Context) (sandbox.Sandbox, error) {
-	s, err := h.Current(ctx)
+	s, err := h.notResting(ctx)
 	switch {
 	case err != nil || s.State == sandbox.Running:
 		return s, err
-	case s.State.Resting():
-		return s, asleep(s.Name)
 	case s.State == sandbox.Stopped || s.State == sandbox.Failed:
 		return s, fault.New(fault.Conflict, "%s is %s. Start it first.", s.Name, s.State)
 	}
 	return s, fault.New(fault.Conflict, "%s is %s. Try again when it runs.", s.Name, s.State)
-}
-
-func asleep(name string) error {
-	return fault.Wrap(ErrAsleep, fault.Conflict, "%s is asleep. Use it, or start it, to wake it.", name)
 }

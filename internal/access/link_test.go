@@ -26,15 +26,7 @@ func linked(t *testing.T) (hub *link.Hub, start func() (cut func())) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- hub.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	accesstest.Run(t, hub.Run)
 	home := t.TempDir()
 	return hub, func() func() {
 		g := guest.New(guest.Config{Socket: filepath.Join(folder, wire.SocketName), Home: home, Version: "test"})

@@ -31,12 +31,12 @@ func (s *Session) Release() { s.release() }
 // Touch counts a moment of use.
 //
 // An attended one is for what goes into the sandbox on purpose: a key, a message, a piece of a body. The sandbox is awake
-// when it returns, so it comes before the bytes: a frozen one is thawed and the connection goes on where it stood, which
+// when it returns, so it comes before the bytes: a frozen one is thawed and the connection resumes where it was, which
 // may take until ctx ends. When the sandbox has been stopped, asleep or away in the meantime, this link has ended with it,
 // and nothing is woken for it: Unavailable, as for a link that broke. Other kinds are Open's.
 //
 // An unattended one is for everything else: what comes out, and what a page sends without its person. It counts as the
-// tracker says, never wakes and never waits, and gives no error: what a sandbox that stands still is sent waits in the
+// tracker says, never wakes and never waits, and gives no error: what is sent to a frozen sandbox waits in the
 // link, within its bounds, until something else thaws it; and nothing comes out of it.
 func (s *Session) Touch(ctx context.Context, unattended bool) error {
 	if s.lease == nil {
@@ -57,7 +57,7 @@ func (s *Session) Touch(ctx context.Context, unattended bool) error {
 	return err
 }
 
-// Attend counts a moment of attended use of a sandbox that runs: somebody looks at it. It wakes nothing, and on one that
+// Attend counts a moment of attended use of a sandbox that runs: it is being looked at. It wakes nothing, and on one that
 // does not run it does nothing.
 func (s *Session) Attend(ctx context.Context) {
 	if s.lease == nil {

@@ -242,7 +242,7 @@ func (i *Images) publish(f *job, s ImageStatus, line string) {
 	}
 }
 
-// run runs f to its end, unless somebody else runs it or it has ended: then it returns at once.
+// run runs f to its end, unless another caller runs it or it has ended: then it returns at once.
 func (i *Images) run(life context.Context, f *job) {
 	limit := buildLimit
 	if f.recipe.docker == nil {

@@ -19,7 +19,7 @@ type job struct {
 	done   chan struct{} // closed when it has ended
 	err    error         // why it failed; read after done
 
-	claimed    bool // somebody runs it
+	claimed    bool // it is being run
 	ended      bool
 	forced     bool // build although the image is there
 	fresh      bool // and without what the engine kept of earlier builds
@@ -46,7 +46,7 @@ func newJob(r *recipe) *job {
 	}
 }
 
-// wait blocks until the job has ended or ctx has; the job goes on in the second case. It reports what comes on
+// wait blocks until the job has ended or ctx has; the job continues in the second case. It reports what comes on
 // events, a listener of f that it takes away at the end, from the caller's own goroutine.
 func (i *Images) wait(ctx context.Context, f *job, events chan BuildEvent, report func(BuildEvent)) error {
 	defer func() {

@@ -3,7 +3,6 @@ package exec_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,16 +39,7 @@ func live(t *testing.T) *place {
 		t.Fatal(err)
 	}
 	g := guest.New(guest.Config{Socket: filepath.Join(folder, wire.SocketName), Home: t.TempDir(), Version: "test"})
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 2)
-	go func() { ended <- hub.Run(ctx) }()
-	go func() { ended <- g.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := errors.Join(<-ended, <-ended); err != nil {
-			t.Error(err)
-		}
-	})
+	accesstest.Run(t, hub.Run, g.Run)
 	box := accesstest.Linked("box", "box", access.FromHub(hub))
 	return &place{Service: exec.New(exec.InGuest()), box: box, handle: box.Handle(t)}
 }

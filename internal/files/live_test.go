@@ -50,16 +50,7 @@ func live(t *testing.T) *place {
 	}
 	p := &place{t: t, root: t.TempDir(), hub: hub}
 	g := guest.New(guest.Config{Socket: filepath.Join(folder, wire.SocketName), Root: p.root, Home: "/home", Version: "test"})
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 2)
-	go func() { ended <- hub.Run(ctx) }()
-	go func() { ended <- g.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := errors.Join(<-ended, <-ended); err != nil {
-			t.Error(err)
-		}
-	})
+	accesstest.Run(t, hub.Run, g.Run)
 	p.Service, p.lab = files.New(""), accesstest.Linked("box", "box", access.FromHub(hub))
 	p.box = p.lab.Handle(t)
 	return p

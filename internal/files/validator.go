@@ -20,7 +20,7 @@ const (
 // modeBits are what an archive may say of an entry's mode: nothing that gives a program its owner's rights.
 const modeBits = 0o1777
 
-// entryValidator judges the entries of one archive in the order in which they come, whoever has made it. What it lets pass is safe
+// entryValidator judges the entries of one untrusted archive in the order in which they come. What it lets pass is safe
 // to extract by a program that knows no better: names are relative and inside, nothing is below a link, and a hard link leads
 // to something inside. It remembers nothing but links.
 type entryValidator struct {

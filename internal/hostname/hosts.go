@@ -26,7 +26,7 @@ const (
 type Target struct {
 	Kind    Kind
 	Name    string // of the sandbox; "" for the dashboard
-	Port    int    // 1 to 65535 for Port, else 0; whoever finds out a Service's port may keep it here
+	Port    int    // 1 to 65535 for Port, else 0; once known, a Service's port is kept here
 	Service string // name of the service
 }
 

@@ -167,9 +167,9 @@ func (c *clock) expire(now time.Time) {
 	c.holds = kept
 }
 
-// wipe leaves only what has not ended.
+// wipe leaves only the leases that have not ended.
 func (c *clock) wipe(now time.Time) {
-	c.known, c.stamps, c.moments, c.heartbeats = false, stamps{seen: now, fresh: now}, nil, Heartbeats[uint64]{}
+	c.known, c.stamps, c.moments, c.holds, c.heartbeats = false, stamps{seen: now, fresh: now}, nil, nil, Heartbeats[uint64]{}
 }
 
 // empty reports whether forgetting c changes nothing.

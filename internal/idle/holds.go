@@ -146,13 +146,6 @@ func (h *Holds) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// forget drops the holds of a deleted sandbox; its rows have gone with it.
-func (h *Holds) forget(s sandbox.Sandbox) {
-	for _, one := range h.t.holdsOf(s.ID) {
-		h.t.unhold(one)
-	}
-}
-
 func (h *Holds) find(s sandbox.Sandbox, id string) (Hold, error) {
 	for _, one := range h.t.holdsOf(s.ID) {
 		if one.ID == id {

@@ -3,7 +3,7 @@
 // What counts. A request that a sandbox is answering, a command that runs in it and a hold that somebody has placed count
 // until they end, however long that takes and however quiet they are. A stream, a WebSocket and a terminal count when
 // something goes through them, not because they are open. What may be a forgotten page's doing is unattended: it counts for an
-// hour after the last thing that a person or a program has done on purpose, and not longer; and not at all once somebody has
+// hour after the last deliberate action of a person or a program, and not longer; and not at all once somebody has
 // put the sandbox to rest by hand. Work inside counts by itself: before a sandbox is put to rest the engine is asked what it
 // uses of processor, network and disk. Looking does not count: dashboards, lists, metrics, health checks and probes begin no
 // use here.

@@ -193,9 +193,6 @@ func (r *Reaper) observe(e sandbox.Event) bool {
 		old := w != nil && kept(s.Changed).Before(w.changed) // the list has told of what came after it
 		return !old && r.see(s)
 	}
-	if r.c.Holds != nil {
-		r.c.Holds.forget(s)
-	}
 	delete(r.up, s.ID)
 	r.c.Tracker.Forget(s.ID)
 	return false

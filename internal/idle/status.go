@@ -26,7 +26,7 @@ func (c *clock) status(now time.Time) Status {
 	return s
 }
 
-// ahead gives what Status says of what is to come, under the lock and after reasons.
+// ahead gives the part of Status about the future, under the lock and after reasons.
 func (c *clock) ahead(now time.Time) (last, free time.Time) {
 	limit := c.limit()
 	last = c.idle()

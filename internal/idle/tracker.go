@@ -93,7 +93,7 @@ func (t *Tracker) Dismiss(id string) {
 	c.dismissed, c.known = now, true
 }
 
-// Forget drops what is known of a deleted sandbox, but for leases that have not ended and holds.
+// Forget drops what is known of a deleted sandbox, its holds too, but for leases that have not ended.
 func (t *Tracker) Forget(id string) {
 	s := t.shard(id)
 	s.mu.Lock()
@@ -104,7 +104,7 @@ func (t *Tracker) Forget(id string) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.first != nil || len(c.holds) > 0 {
+	if c.first != nil {
 		c.wipe(time.Now())
 		return
 	}

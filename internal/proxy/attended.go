@@ -10,12 +10,12 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// A page that is left open goes on asking, and nobody may be there. The rule: a request with a token is attended; so are, unless
+// A page that is left open keeps asking, perhaps with nobody there. The rule: a request with a token is attended; so are, unless
 // they come at equal pauses as a timer's do, a page that is opened, anything but a GET, and what no page asks for. All else is
 // unattended: within an hour of the last attended use it counts, and thaws what is frozen; it never starts what is asleep. A
 // page's WebSocket is opened unattended; what is sent on it is judged as it comes (tunnel.admit).
 
-// attended reports whether the request is somebody's doing, as far as it tells, and notes it.
+// attended reports whether a person or program makes the request on purpose, as far as it tells, and notes it.
 func (v visit) attended() bool {
 	switch {
 	case v.who.byHeader(), v.wished(), v.r.Header.Get("Sec-Fetch-User") == "?1":
@@ -26,7 +26,7 @@ func (v visit) attended() bool {
 	return !v.cfg.Tracker.Heartbeat(v.handle.ID(), v.what())
 }
 
-// ahead reports whether a browser loads what somebody may want next.
+// ahead reports whether a browser loads a page before it is asked for.
 func (v visit) ahead() bool {
 	return strings.Contains(v.r.Header.Get("Sec-Purpose")+v.r.Header.Get("Purpose"), "prefetch")
 }

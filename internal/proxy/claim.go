@@ -9,7 +9,7 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// claim is on what grounds a request may come to a sandbox: whoever makes it may use the sandbox as a whole, knows its
+// claim is the grounds of a request for a sandbox: its sender may use the sandbox as a whole, knows its
 // terminal's password, or comes to a port that is open to them. What it finds out stands in it.
 type claim struct {
 	visit

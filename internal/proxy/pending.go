@@ -64,6 +64,6 @@ func (s *stay) hold(ctx context.Context) {
 	case sb.State == sandbox.Running: // what somebody has put to rest by hand stays there
 		_ = stream.Touch(ctx, in != attended) // what waits goes on to wait, whatever happens there
 	case sb.State == sandbox.Frozen && in == attended && s.cfg.Tracker.Counts(s.handle.ID()):
-		_ = s.thaw(ctx) // it was frozen between two looks
+		_ = s.thaw(ctx) // it was frozen between two looks; the next look tries again
 	}
 }

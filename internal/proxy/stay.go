@@ -96,7 +96,7 @@ func (s *stay) keepLooking(ctx context.Context, cancel func()) {
 		if !s.stillMay(ctx) {
 			cancel()
 			if s.answered.Load() != 0 { // nor may a write that waits for the visitor go on
-				_ = http.NewResponseController(s.w).SetWriteDeadline(time.Now())
+				_ = http.NewResponseController(s.w).SetWriteDeadline(time.Now()) // fails once the connection is gone
 			}
 			return
 		}

@@ -59,7 +59,7 @@ func (s *stay) came(ctx context.Context, n int) {
 	}
 }
 
-// goes makes the sandbox fit to be given what somebody sends. What is not attended thaws it only as long as it counts.
+// goes makes the sandbox ready for what the visitor sends. What is not attended thaws it only as long as it counts.
 func (s *stay) goes(ctx context.Context, attended bool) error {
 	stream := s.stream.Load()
 	switch {
@@ -76,7 +76,7 @@ func (s *stay) goes(ctx context.Context, attended bool) error {
 	return s.thaw(ctx)
 }
 
-// thaw makes a frozen sandbox go on, for an unattended use.
+// thaw resumes a frozen sandbox, for an unattended use.
 func (s *stay) thaw(ctx context.Context) error {
 	sb, err := s.handle.Current(ctx)
 	if err != nil || sb.State != sandbox.Frozen {
@@ -200,7 +200,7 @@ func (t *tunnel) Write(p []byte) (int, error) {
 
 // admit has the sandbox awake for what is said, and tells whose it is: a person's, unless it comes at equal pauses or is what a
 // page says when it has connected, and on a terminal what is typed. Pings, pongs, and what a terminal's page tells
-// beside, do not wake: a sandbox that stands still gets them when it goes on.
+// beside, do not wake: a frozen sandbox gets them when it is thawed.
 func (t *tunnel) admit(p piece) (waits, error) {
 	terminal := t.stay.use.Kind == idle.Terminal
 	if !p.data || terminal && !p.typed {

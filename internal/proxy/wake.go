@@ -14,7 +14,7 @@ import (
 
 // How long a request waits for its sandbox and for the service that it asks for, from when it came.
 const (
-	pageAfter = 1500 * time.Millisecond // then a person sees a page that goes on by itself
+	pageAfter = 1500 * time.Millisecond // then a person sees a page that continues by itself
 	wakeLimit = 60 * time.Second        // everything else is held
 )
 

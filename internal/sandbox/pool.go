@@ -218,7 +218,7 @@ func (m *Manager) claim(ctx context.Context, s Sandbox) (got Sandbox, ok bool, e
 	}
 }
 
-// assign makes a pooled sandbox s, in its turn: thawed first, so that whoever hears of it can use it. A crash before the
+// assign makes a pooled sandbox s, in its turn: thawed first, so that it can be used once it is announced. A crash before the
 // row is kept leaves it nobody's.
 func (m *Manager) assign(ctx context.Context, one warmSandbox, s Sandbox, accept func(Sandbox)) error {
 	row, err := m.rows.ByName(ctx, one.name)

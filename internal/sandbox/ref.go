@@ -6,8 +6,8 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// Ref names one sandbox for good: what is done by it reaches that sandbox or none, whoever has its name by then. Only a row
-// gives one, so whoever has a Ref has seen which sandbox it is.
+// Ref names one sandbox for good: it reaches that sandbox or none, even when another has its name by then. Only a row
+// gives one, so the holder of a Ref has seen which sandbox it is.
 type Ref struct{ id, name string }
 
 // Ref gives what names s for good.

@@ -51,7 +51,7 @@ func (p *Proxy) inspect(w http.ResponseWriter, r *http.Request, version, id stri
 }
 
 // keepOwnRoute leaves of a container's labels only the marks and the route that sandboxd writes. An image brings labels of its
-// own, which could lead any host, the dashboard's too, to whoever made the image. Labels with a middleware are those of an older
+// own, which could lead any host, the dashboard's too, to a server of the image's maker. Labels with a middleware are those of an older
 // sandboxd, which led straight to the container: they go as a whole.
 func keepOwnRoute(labels map[string]string) {
 	route := "sbx-" + labels[identity]

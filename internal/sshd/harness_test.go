@@ -59,15 +59,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.server = sshd.New(sshd.Config{Key: key, Ports: tunnel.New(), Log: slog.New(slog.DiscardHandler)})
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- hub.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	accesstest.Run(t, hub.Run)
 	return w
 }
 
@@ -77,16 +69,8 @@ func (w *world) guest(hub *link.Hub, id string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
 	g := guest.New(guest.Config{Socket: filepath.Join(folder, wire.SocketName), Home: w.home, Version: "test"})
-	go func() { ended <- g.Run(ctx) }()
-	w.t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			w.t.Error(err)
-		}
-	})
+	accesstest.Run(w.t, g.Run)
 }
 
 // pair is a connection with both its ends. Both may speak at once, which both do first in SSH.

@@ -1,7 +1,7 @@
 // Package text is about the texts that people write and read: how a stranger's is made safe to show, whether one shows anything, and
 // how figures are written in one.
 //
-// It refuses nothing: whoever asks says what may be empty or too long. What is written to a page is escaped there.
+// It refuses nothing: the caller says what may be empty or too long. What is written to a page is escaped there.
 //
 // Invariant: what a stranger wrote becomes a line of a page, a terminal or a log by OneLine and no other rule, and what a person has to
 // give is nowhere given by a text that looks like none.

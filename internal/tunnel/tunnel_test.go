@@ -6,7 +6,6 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,11 +29,7 @@ func world(t *testing.T) (*Service, *accesstest.Sandbox) {
 		t.Fatal(err)
 	}
 	g := guest.New(guest.Config{Socket: filepath.Join(folder, wire.SocketName), Home: t.TempDir(), Version: "test"})
-	ctx, cancel := context.WithCancel(context.Background())
-	var living sync.WaitGroup
-	living.Go(func() { _ = hub.Run(ctx) })
-	living.Go(func() { _ = g.Run(ctx) })
-	t.Cleanup(func() { cancel(); living.Wait() })
+	accesstest.Run(t, hub.Run, g.Run)
 	return New(), accesstest.Linked("lab", "box", access.FromHub(hub))
 }
 

@@ -45,6 +45,23 @@ func Linked(name, id string, links access.Links) *Sandbox {
 	return s
 }
 
+// Run runs each until the end of the test, where each has to end without an error: a hub, a guest.
+func Run(t testing.TB, runs ...func(ctx context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, len(runs))
+	for _, run := range runs {
+		go func() { ended <- run(ctx) }()
+	}
+	t.Cleanup(func() {
+		cancel()
+		for range runs {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // Status is what uses it now, also once it is deleted.
 func (s *Sandbox) Status() idle.Status { return s.Uses.Status(s.id) }
 

@@ -13,7 +13,7 @@ import (
 
 var errIdentity = errors.New("the identity of the sandbox's user cannot be taken on")
 
-// actor stands for the sandbox's user: whoever has one is on a thread that has the user's identity, and may make system
+// actor stands for the sandbox's user: its holder is on a thread that has the user's identity, and may make system
 // calls about files.
 type actor struct {
 	tree *Tree

@@ -102,7 +102,7 @@ func events(w http.ResponseWriter, r *http.Request) {
 // next lets steps go on.
 var next = make(chan struct{})
 
-// steps writes a line whenever somebody asks for the next: as events, or as an answer that announces how long it is.
+// steps writes a line at each request for the next: as events, or as an answer that announces how long it is.
 func steps(w http.ResponseWriter, r *http.Request) {
 	padding := ""
 	if r.FormValue("announced") == "" {
