@@ -231,7 +231,7 @@ func TestFilesPage_DeletesToTheTrashAndBringsBack(t *testing.T) {
 	p.focuses()
 	p.keys(kb.Delete)
 	p.sees("it gone", "!("+has(row("docs/one.txt"))+")", 10*time.Second)
-	p.script("open the trash", `document.querySelector("sandbox-files").turn("trash")`)
+	p.script("open the trash", `document.querySelector("sandbox-files").setView("trash")`)
 	p.sees("it in the trash", says(`document.querySelector(".trash")?.innerText`, "one.txt"), 10*time.Second)
 	p.pictures("files-trash")
 	p.script("choose it", `document.querySelector(".trash-row input").click()`)

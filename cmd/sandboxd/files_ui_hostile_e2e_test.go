@@ -182,7 +182,7 @@ func (p *filesPage) findsAndGoesToALine() {
 	p.pictures("files-find")
 	p.does("open it", chromedp.Click(".find-row.line"))
 	p.sees("the very place", says(`document.querySelector(".editor-status")?.innerText`, "Ln 301, Col 7"), 20*time.Second)
-	p.script("back to the tree", `document.querySelector("sandbox-files").turn("tree")`)
+	p.script("back to the tree", `document.querySelector("sandbox-files").setView("tree")`)
 }
 
 // TestFilesPage_LongFoldersAndFiles has ten thousand entries, a file that is too long to change, and one that is no text.

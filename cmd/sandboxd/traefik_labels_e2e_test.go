@@ -39,7 +39,9 @@ func (k *traefikProcess) ownLabels(name string) (labels map[string]string, host 
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	return hosts.Labels("own"+name, name), hosts.Host(hostname.Target{Kind: hostname.Port, Name: name, Port: 3000})
+	labels = hosts.Labels("own"+name, name)
+	labels["sandboxd.id"] = "own" + name
+	return labels, hosts.Host(hostname.Target{Kind: hostname.Port, Name: name, Port: 3000})
 }
 
 // earlierLabels are those of a sandboxd that led Traefik straight to containers, behind a middleware of the file provider's.
@@ -47,7 +49,7 @@ func (k *traefikProcess) earlierLabels(name string) (labels map[string]string, h
 	host = "3000-" + name + "." + k.domain
 	router := "traefik.http.routers.sbx-" + name + "."
 	return map[string]string{
-		"traefik.enable": "true", router + "rule": "(Host(`" + host + "`)) && !HeaderRegexp(`Upgrade`, `.+`)", router + "priority": "1000",
+		"sandboxd.id": name, "traefik.enable": "true", router + "rule": "(Host(`" + host + "`)) && !HeaderRegexp(`Upgrade`, `.+`)", router + "priority": "1000",
 		router + "middlewares": "sandboxd-auth@file,sandboxd-scrub@file", router + "service": "sbx-" + name, router + "entrypoints": "websecure",
 		router + "tls": "true", "traefik.http.services.sbx-" + name + ".loadbalancer.server.port": "7880",
 	}, host
