@@ -215,7 +215,7 @@ func (s *Server) entryPages() []route {
 		{get, handoverPath, signedIn, s.accounts.handover},
 		{post, "/theme", public, form(s.accounts.submitTheme, nil)},
 		{put, "/preferences/workspace", scripted, api(s.workspace.apiSetLayout)},
-		{get, "/live", scripted, explained(otherPerson, s.live.socket(s.live.openLive))},
+		{get, "/live", scripted, explained(otherPerson, s.live.socket(streams, s.live.openLive))},
 	}
 }
 
@@ -238,7 +238,7 @@ func (s *Server) sandboxPages() []route {
 		{get, "/sandboxes/:name/delete", signedIn, page(s.workspace.pageDelete)},
 		{post, "/sandboxes/:name/delete", signedIn, form(s.workspace.submitDelete, s.workspace.againDelete)},
 		{get, "/sandboxes/:name/terminals", signedIn, api(s.workspace.apiTabs)},
-		{get, "/sandboxes/:name/terminals/:tab/ws", signedIn, explained(s.commands.noTerminal, s.live.socket(s.commands.openTerminal, terminal.Subprotocol))},
+		{get, "/sandboxes/:name/terminals/:tab/ws", signedIn, explained(s.commands.noTerminal, s.live.socket(commands, s.commands.openTerminal, terminal.Subprotocol))},
 		{get, "/sandboxes/:name/terminals/:tab/text", scripted, s.workspace.terminalText},
 		{put, "/sandboxes/:name/terminals/:tab/name", scripted, api(s.commands.apiNameTab)},
 		{post, "/sandboxes/:name/terminals/:tab/close", signedIn, form(s.workspace.submitCloseTab, nil)},
