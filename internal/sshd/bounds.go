@@ -1,10 +1,6 @@
 package sshd
 
-import (
-	"sync"
-
-	"sandboxd/internal/sandbox"
-)
+import "sandboxd/internal/sandbox"
 
 // Bounds of what is open at once: of all, of one owner's sandboxes, and of one sandbox, so that nobody can take it all.
 const (
@@ -22,12 +18,6 @@ const (
 	maxBoxSFTP   = 16
 )
 
-// tally counts what is open. Safe for concurrent use.
-type tally struct {
-	mu   sync.Mutex
-	open map[string]int
-}
-
 // bound says how many there may be of something.
 type bound struct {
 	of   string
@@ -40,26 +30,20 @@ func boundsOf(what string, box sandbox.Sandbox, all, owner, one int) []bound {
 }
 
 // enter counts one in, if none of its bounds is reached. The caller must call leave.
-func (t *tally) enter(bounds []bound) (leave func(), ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (s *Server) enter(bounds []bound) (leave func(), ok bool) {
+	var all []func()
+	leave = func() {
+		for _, one := range all {
+			one()
+		}
+	}
 	for _, b := range bounds {
-		if t.open[b.of] >= b.most {
+		one, ok := s.open.Try(b.of, b.most)
+		if !ok {
+			leave()
 			return nil, false
 		}
+		all = append(all, one)
 	}
-	for _, b := range bounds {
-		t.open[b.of]++
-	}
-	return sync.OnceFunc(func() { t.leave(bounds) }), true
-}
-
-func (t *tally) leave(bounds []bound) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, b := range bounds {
-		if t.open[b.of]--; t.open[b.of] == 0 {
-			delete(t.open, b.of)
-		}
-	}
+	return leave, true
 }
