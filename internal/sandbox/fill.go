@@ -165,7 +165,7 @@ func (m *Manager) model(ctx context.Context, template string) (Sandbox, error) {
 		return s, err
 	}
 	s.Pooled = true
-	s.Label, err = m.fingerprint(s.Spec)
+	s.Fingerprint, err = m.fingerprint(s.Spec)
 	return s, err
 }
 
@@ -173,7 +173,7 @@ func (m *Manager) model(ctx context.Context, template string) (Sandbox, error) {
 func fits(s, model Sandbox) bool {
 	switch s.State {
 	case Creating, Running, Frozen:
-		return s.Label == model.Label && s.Spec.Equal(model.Spec) && s.Own.empty()
+		return s.Fingerprint == model.Fingerprint && s.Spec.Equal(model.Spec) && s.Own.empty()
 	default:
 		return false
 	}
@@ -238,7 +238,7 @@ func (m *Manager) makeNamed(ctx context.Context, s Sandbox) error {
 	}
 	if err = m.build(ctx, s); err == nil {
 		// The template may have changed while it was read twice.
-		if now, mouldErr := m.fingerprint(s.Spec); mouldErr != nil || now != s.Label {
+		if now, mouldErr := m.fingerprint(s.Spec); mouldErr != nil || now != s.Fingerprint {
 			err = errors.Join(errors.New("template has changed meanwhile"), mouldErr)
 		}
 	}

@@ -76,7 +76,7 @@ func (p *pool) wanted(template string) int {
 func (p *pool) offer(s Sandbox) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	one := warmSandbox{id: s.ID, name: s.Name, fingerprint: s.Label}
+	one := warmSandbox{id: s.ID, name: s.Name, fingerprint: s.Fingerprint}
 	if list := p.warm[s.Spec.Template]; !slices.Contains(list, one) {
 		p.warm[s.Spec.Template] = append(list, one)
 	}
@@ -159,8 +159,8 @@ func (r Request) claims() bool {
 	return r.Name == "" && r.Template != "" && r.Image == "" && r.Limits == Limits{} && len(r.Env) == 0
 }
 
-// fingerprint names what a sandbox of a spec is made from as things stand now: image, limits and set-up. It is the label of a
-// pooled sandbox, so that after a restart it is still known what that was made from. It does not ask the engine.
+// fingerprint names what a sandbox of a spec is made from as things stand now: image, limits and set-up. A
+// pooled sandbox keeps it, so that after a restart it is still known what that was made from. It does not ask the engine.
 func (m *Manager) fingerprint(spec Spec) (string, error) {
 	t, err := m.template(spec)
 	if err != nil {
@@ -236,7 +236,8 @@ func (m *Manager) assign(ctx context.Context, one warmSandbox, s Sandbox, accept
 	if err != nil {
 		return err
 	}
-	row.Owner, row.Label, row.Rest, row.Pooled, row.Created = s.Owner, s.Label, s.Rest, false, s.Created
+	row.Owner, row.Label, row.Rest, row.Created = s.Owner, s.Label, s.Rest, s.Created
+	row.Pooled, row.Fingerprint = false, ""
 	if row, err = m.set(ctx, row, Running, ""); err != nil {
 		return err
 	}

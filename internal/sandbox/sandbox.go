@@ -64,6 +64,8 @@ type Sandbox struct {
 	Rest    catalog.Rest // its own times; what they leave open its template or the server says
 	Own     Own          // its own services and switches; what they leave open its template says
 	Pooled  bool         // made in advance and nobody's yet: not listed, not entered, until a create claims it
+
+	Fingerprint string // of what a pooled one was made from; "" otherwise
 }
 
 // TerminalPassword gives the user name and the password of its own environment (TTYD_USER, TTYD_PASS) with which its

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
@@ -62,10 +61,7 @@ func (m *Manager) Thaw(ctx context.Context, ref Ref, used func() bool) (Sandbox,
 func dormant(s Sandbox) error {
 	switch s.State {
 	case Failed:
-		if strings.Contains(s.Problem, "Start") { // it says already what to do
-			return fault.New(fault.Conflict, "%s has failed: %s", s.Name, s.Problem)
-		}
-		return fault.New(fault.Conflict, "%s has failed: %s Start it again or delete it.", s.Name, s.Problem)
+		return fault.New(fault.Conflict, "%s has failed, so use does not wake it: %s", s.Name, s.Problem)
 	case Stopped, Stopping:
 		return fault.New(fault.Conflict, "%s was stopped by its owner, so use does not wake it. Start it first.", s.Name)
 	case Deleting:

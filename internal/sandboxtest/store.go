@@ -81,7 +81,7 @@ func storeRoundTrip(t *testing.T, s sandbox.Store) {
 		wantByName(t, s, full)
 	}
 	for _, rest := range []catalog.Rest{{}, {FreezeAfter: catalog.Never}, {FreezeAfter: 1, StopAfter: catalog.After(365 * 24 * time.Hour)}} {
-		full.Rest, full.Pooled = rest, !full.Pooled
+		full.Rest, full.Pooled, full.Fingerprint = rest, !full.Pooled, full.Fingerprint+"a1"
 		must(t, s.Update(t.Context(), full))
 		wantByName(t, s, full)
 	}
