@@ -35,39 +35,39 @@ func (p password) is(o password) bool {
 
 // byPassword lets in who gives the sandbox's own user name and password: to its terminal and nothing else. Otherwise the
 // error is why, or unknown.
-func (v visit) byPassword(ctx context.Context, sb sandbox.Sandbox, unknown error) (visitor, error) {
-	user, pass, given := v.r.BasicAuth()
+func (c *claim) byPassword(ctx context.Context, sb sandbox.Sandbox, unknown error) (caller, error) {
+	user, pass, given := c.r.BasicAuth()
 	if !given {
-		return visitor{}, unknown
+		return caller{}, unknown
 	}
 	want, ok := passwordOf(sb)
 	if !ok {
-		return visitor{}, unknown
+		return caller{}, unknown
 	}
-	giveBack, err := v.attempts.take(v.from()+" "+sb.ID, time.Now())
+	giveBack, err := c.proxy.attempts.take(c.network()+" "+sb.ID, time.Now())
 	if err != nil {
-		return visitor{}, err
+		return caller{}, err
 	}
 	if !want.is(hashPassword(user, pass)) {
-		return visitor{}, fault.New(fault.Unauthenticated, "This user name and password do not open this terminal.")
+		return caller{}, fault.New(fault.Unauthenticated, "This user name and password do not open this terminal.")
 	}
 	giveBack()
-	owner, err := v.cfg.Accounts.User(ctx, sb.Owner)
+	owner, err := c.proxy.cfg.Accounts.User(ctx, sb.Owner)
 	if fault.Is(err, fault.NotFound) || err == nil && owner.Disabled {
-		return visitor{}, unknown // whoever is locked out has no password for anybody to give
+		return caller{}, unknown // whoever is locked out has no password for anybody to give
 	}
-	return visitor{Principal: auth.Principal{User: auth.User{ID: sb.Owner}, Sandbox: sb.Name, SandboxID: sb.ID}, byBasic: true}, err
+	return caller{Principal: auth.Principal{User: auth.User{ID: sb.Owner}, Sandbox: sb.Name, SandboxID: sb.ID}, byBasic: true}, err
 }
 
 // askPassword makes browsers ask for the sandbox's password, and shows the other way in to whoever has none.
-func (v visit) askPassword(why string) {
-	v.w.Header().Set("WWW-Authenticate", fmt.Sprintf("Basic realm=%q, charset=\"UTF-8\"", v.target.Name))
+func (s *signIn) askPassword(why string) {
+	s.w.Header().Set("WWW-Authenticate", fmt.Sprintf("Basic realm=%q, charset=\"UTF-8\"", s.target.Name))
 	n := notice{Status: http.StatusUnauthorized, Code: fault.Unauthenticated.String(), Title: "Sign in needed", Text: why,
 		Hint: "Give the terminal's user name and password, or sign in to sandboxd."}
-	if isNavigation(v.r) {
-		n.Links = []link{{"Sign in through the dashboard", v.handover()}}
+	if isNavigation(s.r) {
+		n.Links = []link{{"Sign in through the dashboard", s.handoverURL()}}
 	}
-	v.show(n)
+	s.show(n)
 }
 
 // dropPassword takes a terminal's password out of a request that goes there.

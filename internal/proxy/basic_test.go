@@ -55,7 +55,7 @@ func TestPassword_WhoHasNoneIsAskedAndShownTheOtherWay(t *testing.T) {
 	if !contains(a.Header.Get("WWW-Authenticate"), `Basic realm="ml"`) || !contains(a.body, "Sign in through the dashboard", "http://localhost:8080/handover?nonce=") {
 		t.Errorf("%v %s", a.Header, a.body)
 	}
-	if cookies := a.Cookies(); len(cookies) != 1 || cookies[0].Name != w.proxy.nonceCookie() {
+	if cookies := a.Cookies(); len(cookies) != 1 || cookies[0].Name != w.cookie(nonceCookie) {
 		t.Errorf("cookies: %v", cookies)
 	}
 	a = w.ask("GET", terminal+"/ws", header{"Accept", "*/*"})
@@ -239,10 +239,10 @@ func TestKnown_ACredentialIsAskedForOnceInAMomentAndRefusalsAlways(t *testing.T)
 }
 
 func TestKnown_MemoryIsBounded(t *testing.T) {
-	k := newKnown(newAccounts())
-	for i := range 2 * maxKnown {
-		k.note([32]byte{byte(i), byte(i >> 8), byte(i >> 16)}, acquaintance{})
-		if len(k.who) > maxKnown {
+	k := newCredentialCache(newAccounts())
+	for i := range 2 * maxCredentials {
+		k.put([32]byte{byte(i), byte(i >> 8), byte(i >> 16)}, cachedPrincipal{})
+		if len(k.who) > maxCredentials {
 			t.Fatalf("%d are remembered", len(k.who))
 		}
 	}

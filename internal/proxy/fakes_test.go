@@ -332,8 +332,11 @@ func (w *world) signIn(host string) string {
 		id = "2"
 	}
 	w.accounts.sessions[host+" "+secret] = auth.Principal{User: people[annToken].User, SandboxID: id}
-	return w.proxy.hostCookie() + "=" + secret
+	return w.cookie(hostCookie) + "=" + secret
 }
+
+// cookie is the full name of one of our cookies.
+func (w *world) cookie(name string) string { return cookieName(w.proxy.cfg.Hosts, name) }
 
 // header is what a request has beside its URL: pairs of name and value.
 type header []string

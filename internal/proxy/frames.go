@@ -151,7 +151,7 @@ func (f *frames) begin(out *piece) {
 	out.data = out.data || f.inner == nil
 }
 
-// rests reports whether no frame and no message is under way.
+// rests reports whether no frame and no message is under route.
 func (f *frames) rests() bool {
 	return f.have == 0 && f.left == 0 && !f.open && !f.broken && (f.inner == nil || f.inner.rests())
 }

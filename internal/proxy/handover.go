@@ -102,101 +102,107 @@ func safePath(to string) string {
 	return to
 }
 
+// signIn is how a person comes to have a session at a sandbox's host.
+type signIn struct {
+	responder
+	proxy *Proxy
+}
+
 // challenge answers a visitor whom nobody knows: a navigation goes to the dashboard and back, all else is told how to
 // be known. The answer is the same whether there is such a sandbox or not, unless it has a password of its own.
-func (v visit) challenge(err error, password bool) {
-	switch token := tokenOf(v.r.Header) != ""; {
-	case !token && v.hadShare():
-		v.shareEnded()
+func (s *signIn) challenge(err error, password bool) {
+	switch token := tokenOf(s.r.Header) != ""; {
+	case !token && s.showsShare():
+		s.shareEnded()
 	case !token && password:
-		v.askPassword(fault.Message(err))
-	case token || !isNavigation(v.r):
-		v.w.Header().Set("WWW-Authenticate", `Bearer realm="sandboxd"`)
-		v.show(notice{Status: http.StatusUnauthorized, Code: fault.Unauthenticated.String(), Title: "Sign in needed",
+		s.askPassword(fault.Message(err))
+	case token || !isNavigation(s.r):
+		s.w.Header().Set("WWW-Authenticate", `Bearer realm="sandboxd"`)
+		s.show(notice{Status: http.StatusUnauthorized, Code: fault.Unauthenticated.String(), Title: "Sign in needed",
 			Text: fault.Message(err),
-			Hint: "Open " + v.cfg.Hosts.Origin(v.target) + "/ in a browser and sign in, or send an API token as " +
+			Hint: "Open " + s.hosts.Origin(s.target) + "/ in a browser and sign in, or send an API token as " +
 				"\"Authorization: Bearer sbx_…\" or \"X-API-Key: sbx_…\"."})
 	default:
-		v.redirect(v.handover())
+		s.redirect(s.handoverURL())
 	}
 }
 
-// signIn leads a person to "/" by way of the dashboard, also at a terminal that would ask for its own password there. Whoever
+// start leads a person to "/" by way of the dashboard, also at a terminal that would ask for its own password there. Whoever
 // has a session here goes on at once.
-func (v visit) signIn() {
-	ctx, cancel := context.WithTimeout(v.r.Context(), askLimit)
+func (s *signIn) start() {
+	ctx, cancel := context.WithTimeout(s.r.Context(), askLimit)
 	defer cancel()
-	switch _, err := v.judge(ctx, v.known); {
+	switch _, err := s.proxy.judge(ctx, *s.request, s.proxy.credentials); {
 	case err == nil:
-		v.redirect(v.cfg.Hosts.Origin(v.target) + "/")
+		s.redirect(s.hosts.Origin(s.target) + "/")
 	case fault.Is(err, fault.Unauthenticated):
-		v.redirect(v.handover())
+		s.redirect(s.handoverURL())
 	default:
-		v.refuse(err)
+		s.refuse(err)
 	}
 }
 
-// handover gives the address at the dashboard that leads a person who signs in there back to where they are.
-func (v visit) handover() string {
-	to := v.cfg.Hosts.Origin(v.target) + safePath(v.r.URL.RequestURI())
-	query := url.Values{"to": {to}, "nonce": {hashOf(v.nonce())}}
-	return v.cfg.Hosts.DashboardURL() + handoverPath + "?" + query.Encode()
+// handoverURL gives the address at the dashboard that leads a person who signs in there back to where they are.
+func (s *signIn) handoverURL() string {
+	to := s.hosts.Origin(s.target) + safePath(s.r.URL.RequestURI())
+	query := url.Values{"to": {to}, "nonce": {hashOf(s.nonce())}}
+	return s.hosts.DashboardURL() + handoverPath + "?" + query.Encode()
 }
 
 // nonce gives the one that the browser has, so that several tabs may be on their way at once, or a fresh one.
-func (v visit) nonce() string {
-	if c, err := v.r.Cookie(v.nonceCookie()); err == nil && isHash(c.Value) {
+func (s *signIn) nonce() string {
+	if c, err := s.r.Cookie(cookieName(s.hosts, nonceCookie)); err == nil && isHash(c.Value) {
 		return c.Value
 	}
 	var b [nonceBytes]byte
 	rand.Read(b[:]) // never fails since Go 1.24
 	nonce := base64.RawURLEncoding.EncodeToString(b[:])
-	v.setCookie(v.nonceCookie(), nonce, nonceSeconds)
+	s.setCookie(nonceCookie, nonce, nonceSeconds)
 	return nonce
 }
 
-// comeBack turns a code into this host's cookie and goes on to where the visitor wanted to go.
-func (v visit) comeBack() {
-	query := v.r.URL.Query()
-	next := v.cfg.Hosts.Origin(v.target) + safePath(query.Get("to"))
-	ctx, cancel := context.WithTimeout(v.r.Context(), askLimit)
+// finish turns a code into this host's cookie and goes on to where the visitor wanted to go.
+func (s *signIn) finish() {
+	query := s.r.URL.Query()
+	next := s.hosts.Origin(s.target) + safePath(query.Get("to"))
+	ctx, cancel := context.WithTimeout(s.r.Context(), askLimit)
 	defer cancel()
-	secret, sandboxID, err := v.redeem(ctx, query.Get("code"))
+	secret, sandboxID, err := s.redeem(ctx, query.Get("code"))
 	if err == nil {
-		v.setCookie(v.hostCookie(), secret, 0)
-		v.setCookie(v.nonceCookie(), "", -1)
-		v.moveIn(sandboxID)
-		v.redirect(next)
+		s.setCookie(hostCookie, secret, 0)
+		s.setCookie(nonceCookie, "", -1)
+		s.clearOthers(sandboxID)
+		s.redirect(next)
 		return
 	}
-	if _, known := v.session(ctx, v.cfg.Accounts, ""); known == nil { // another tab was quicker, or the person went back
-		v.redirect(next)
+	if _, known := s.session(ctx, s.proxy.cfg.Accounts, ""); known == nil { // another tab was quicker, or the person went back
+		s.redirect(next)
 		return
 	}
 	if !fault.Is(err, fault.Unauthenticated) && !fault.Is(err, fault.Invalid) && !fault.Is(err, fault.NotFound) {
-		v.refuse(err)
+		s.refuse(err)
 		return
 	}
-	v.show(notice{Status: http.StatusUnauthorized, Code: fault.Unauthenticated.String(), Title: "Signing in did not work",
+	s.show(notice{Status: http.StatusUnauthorized, Code: fault.Unauthenticated.String(), Title: "Signing in did not work",
 		Text:  "The link back to this sandbox has been used already, is too old, or was made for another browser.",
 		Hint:  "Cookies must be allowed for this address.",
-		Links: []link{{"Try again", next}, v.dashboard("Dashboard", "")}})
+		Links: []link{{"Try again", next}, s.dashboard("Dashboard", "")}})
 }
 
-func (v visit) redeem(ctx context.Context, code string) (secret, sandboxID string, err error) {
-	c, err := v.r.Cookie(v.nonceCookie())
+func (s *signIn) redeem(ctx context.Context, code string) (secret, sandboxID string, err error) {
+	c, err := s.r.Cookie(cookieName(s.hosts, nonceCookie))
 	if err != nil || !isHash(c.Value) || code == "" || len(code) > maxCode {
 		return "", "", fault.New(fault.Unauthenticated, "The sign-in link and this browser do not belong together.")
 	}
-	return v.cfg.Accounts.RedeemCode(ctx, code, v.cfg.Hosts.Host(v.target), hashOf(c.Value))
+	return s.proxy.cfg.Accounts.RedeemCode(ctx, code, s.hosts.Host(s.target), hashOf(c.Value))
 }
 
-func (v visit) redirect(to string) {
-	h := v.w.Header()
+func (a *responder) redirect(to string) {
+	h := a.w.Header()
 	h.Set("Location", to)
 	h.Set("Cache-Control", "no-store")
 	h.Set("Referrer-Policy", "no-referrer") // the address that we come from has a code in it
-	v.w.WriteHeader(http.StatusSeeOther)
+	a.w.WriteHeader(http.StatusSeeOther)
 }
 
 // hashOf gives what the dashboard is told of a nonce.

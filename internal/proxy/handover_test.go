@@ -33,7 +33,7 @@ func (w *world) begin(address string, h header) journey {
 	}
 	j := journey{world: w, to: u.Query().Get("to"), hash: u.Query().Get("nonce")}
 	for _, c := range a.Cookies() {
-		if c.Name == w.proxy.nonceCookie() {
+		if c.Name == w.cookie(nonceCookie) {
 			j.nonce = c.Name + "=" + c.Value
 		}
 	}

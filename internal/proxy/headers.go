@@ -63,29 +63,29 @@ func (b *trailed) Close() error {
 }
 
 // rewrite makes the request that the sandbox gets.
-func (s *stay) rewrite(pr *httputil.ProxyRequest) {
+func (p *proxied) rewrite(pr *httputil.ProxyRequest) {
 	h := pr.Out.Header
 	scrubRequest(h)
-	if s.target.Kind == hostname.Terminal {
-		if _, ok := passwordOf(s.session.Sandbox()); ok {
+	if p.target.Kind == hostname.Terminal {
+		if _, ok := passwordOf(p.session.Sandbox()); ok {
 			dropPassword(h)
 		}
 	}
-	if s.target.Port == 0 {
+	if p.target.Port == 0 {
 		h.Del("Sec-Websocket-Extensions") // compressed, it could not be told what is typed, or a heartbeat
 	}
-	pr.Out.URL = &url.URL{Scheme: "http", Host: s.way.upstream, Path: s.way.path, RawPath: s.way.rawPath,
-		RawQuery: s.r.URL.RawQuery, ForceQuery: s.r.URL.ForceQuery}
-	outside := s.outsideHost()
+	pr.Out.URL = &url.URL{Scheme: "http", Host: p.to.host, Path: p.to.path, RawPath: p.to.rawPath,
+		RawQuery: p.r.URL.RawQuery, ForceQuery: p.r.URL.ForceQuery}
+	outside := p.outsideHost()
 	pr.Out.Host = outside
 	h.Set("X-Forwarded-Host", outside)
-	h.Set("X-Forwarded-Proto", s.cfg.Hosts.Scheme)
-	if client := s.client(); client.IsValid() {
+	h.Set("X-Forwarded-Proto", p.hosts.Scheme)
+	if client := p.client(); client.IsValid() {
 		h.Set("X-Forwarded-For", client.String())
 	}
 }
 
 // outsideHost is the Host as browsers send it.
-func (v visit) outsideHost() string {
-	return strings.TrimPrefix(v.cfg.Hosts.Origin(v.target), v.cfg.Hosts.Scheme+"://")
+func (q *request) outsideHost() string {
+	return strings.TrimPrefix(q.hosts.Origin(q.target), q.hosts.Scheme+"://")
 }

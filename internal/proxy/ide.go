@@ -17,8 +17,8 @@ import (
 
 // toEditor reports whether the request is for one of the WebSockets over which VS Code itself talks, and not for one of what
 // is shown in it.
-func (v visit) toEditor() bool {
-	return v.target.Kind == hostname.IDE && isWebSocket(v.r) && v.r.URL.Query().Has("reconnectionToken")
+func (q *request) toEditor() bool {
+	return q.target.Kind == hostname.IDE && isWebSocket(q.r) && q.r.URL.Query().Has("reconnectionToken")
 }
 
 // A message of VS Code's protocol (src/vs/base/parts/ipc/common/ipc.net.ts there) has a head of 13 bytes: its type, two
@@ -78,7 +78,7 @@ func (p *ideProtocol) begin() {
 	p.have, p.left, p.regular, p.words = 0, int(length), p.head[0] == ideRegular, ideWords{}
 }
 
-// rests reports whether no message is under way.
+// rests reports whether no message is under route.
 func (p *ideProtocol) rests() bool { return p.have == 0 && p.left == 0 && !p.broken }
 
 // ideWords is what a message of the page begins with, enough to tell what the page says by itself.
@@ -138,10 +138,10 @@ func pagesOwn(first []byte) bool {
 var errOff = fault.New(fault.Conflict, "It is not switched on in this sandbox.")
 
 // noIDE says why there is no VS Code.
-func (v visit) noIDE(err error) notice {
-	name := v.target.Name
+func (a *responder) noIDE(err error) notice {
+	name := a.target.Name
 	n := notice{Status: http.StatusServiceUnavailable, Code: fault.Unavailable.String(), Refresh: true,
-		Title: "VS Code is not ready in " + name, Text: fault.Message(err), Links: []link{v.dashboard("Open the workspace", name)}}
+		Title: "VS Code is not ready in " + name, Text: fault.Message(err), Links: []link{a.dashboard("Open the workspace", name)}}
 	switch fault.KindOf(err) {
 	case fault.Conflict:
 		n.Status, n.Code, n.Refresh = http.StatusConflict, "ide_off", false
@@ -149,7 +149,7 @@ func (v visit) noIDE(err error) notice {
 	case fault.Timeout, fault.Unavailable:
 	default:
 		n.Text = "It could not be started."
-		v.cfg.Log.Warn("VS Code is not reached", "sandbox", name, "err", err)
+		a.log.Warn("VS Code is not reached", "sandbox", name, "err", err)
 	}
 	return n
 }

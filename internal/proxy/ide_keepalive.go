@@ -99,7 +99,7 @@ func (k *keepAlive) await() editorRead {
 func (k *keepAlive) frozen() bool {
 	ctx, cancel := context.WithTimeout(k.ctx, askLimit)
 	defer cancel()
-	sb, err := k.stay.handle.Current(ctx)
+	sb, err := k.proxied.handle.Current(ctx)
 	return err == nil && sb.State == sandbox.Frozen
 }
 

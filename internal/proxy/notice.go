@@ -62,9 +62,9 @@ func hashSource(text string) string {
 }
 
 // show answers with the notice.
-func (v visit) show(n notice) {
-	n = v.outward(n)
-	h := v.w.Header()
+func (a *responder) show(n notice) {
+	n = a.forOutsider(n)
+	h := a.w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -76,34 +76,34 @@ func (v visit) show(n notice) {
 	if n.Retry > 0 {
 		h.Set("Retry-After", strconv.Itoa(n.Retry))
 	}
-	if acceptsHTML(v.r) && !isUpgrade(v.r) {
-		v.showPage(n)
+	if acceptsHTML(a.r) && !isUpgrade(a.r) {
+		a.showPage(n)
 		return
 	}
-	v.showProblem(n)
+	a.showProblem(n)
 }
 
-func (v visit) showPage(n notice) {
+func (a *responder) showPage(n notice) {
 	var page bytes.Buffer
 	err := noticePage.Execute(&page, struct {
 		notice
 		Name, Script, Wait string
 		Style              template.CSS
-	}{n, v.target.Name, scriptPath, waitPath, noticeStyle})
+	}{n, a.target.Name, scriptPath, waitPath, noticeStyle})
 	if err != nil {
-		v.cfg.Log.Error("render notice", "code", n.Code, "err", err)
-		v.showProblem(n)
+		a.log.Error("render notice", "code", n.Code, "err", err)
+		a.showProblem(n)
 		return
 	}
-	h := v.w.Header()
+	h := a.w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src "+styleHash+"; script-src 'self'; connect-src 'self'; "+
-		"base-uri 'none'; form-action 'none'; frame-ancestors 'self' "+v.cfg.Hosts.DashboardURL())
-	v.write(n.Status, page.Bytes())
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'self' "+a.hosts.DashboardURL())
+	a.write(n.Status, page.Bytes())
 }
 
 // showProblem writes an RFC 9457 document, with the fields that the API's have.
-func (v visit) showProblem(n notice) {
+func (a *responder) showProblem(n notice) {
 	body, err := json.Marshal(struct {
 		Type   string `json:"type"`
 		Title  string `json:"title"`
@@ -115,23 +115,23 @@ func (v visit) showProblem(n notice) {
 	if err != nil { // strings and a number
 		panic(err)
 	}
-	v.w.Header().Set("Content-Type", "application/problem+json")
-	v.write(n.Status, append(body, '\n'))
+	a.w.Header().Set("Content-Type", "application/problem+json")
+	a.write(n.Status, append(body, '\n'))
 }
 
 // write is the end of an answer of ours. It fails only when the visitor has gone.
-func (v visit) write(status int, body []byte) {
-	v.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	v.w.WriteHeader(status)
-	if v.r.Method != http.MethodHead {
-		_, _ = v.w.Write(body)
+func (a *responder) write(status int, body []byte) {
+	a.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	a.w.WriteHeader(status)
+	if a.r.Method != http.MethodHead {
+		_, _ = a.w.Write(body)
 	}
 }
 
-func (v visit) serveScript() {
-	h := v.w.Header()
+func (a *responder) serveScript() {
+	h := a.w.Header()
 	h.Set("Content-Type", "text/javascript; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "public, max-age=300")
-	v.write(http.StatusOK, noticeJS)
+	a.write(http.StatusOK, noticeJS)
 }

@@ -31,16 +31,13 @@ type outsider struct {
 // outside reports whether the visitor may use this port alone.
 func (o outsider) outside() bool { return o.anybody || o.share != "" }
 
-// shareCookie names the cookie that stands for a share.
-func (p *Proxy) shareCookie() string { return p.cookieName(ourCookies + "_share") }
-
 // outsider finds out whether the port is open to somebody who may not use the sandbox. ok is false when it is not; the error
 // is one of the store's, or says that a share's cookie was sent by a foreign page.
-func (c *claim) outsider(ctx context.Context, sb sandbox.Sandbox) (who visitor, ok bool, err error) {
+func (c *claim) outsider(ctx context.Context, sb sandbox.Sandbox) (who caller, ok bool, err error) {
 	if c.target.Port == 0 {
 		return who, false, nil
 	}
-	if c.cfg.Ports.Public(sb.ID, c.target.Port) {
+	if c.proxy.cfg.Ports.Public(sb.ID, c.target.Port) {
 		who.anybody = true
 		ok, err = answersFor(ctx, c.accounts, sb.Owner, sb)
 		return who, ok, err
@@ -67,34 +64,34 @@ func answersFor(ctx context.Context, accounts Accounts, user string, sb sandbox.
 }
 
 // shownShare gives the share of the port that the request shows.
-func (v visit) shownShare(sb sandbox.Sandbox) (share sandbox.Share, byLink, ok bool) {
-	if v.target.Kind != hostname.Port {
+func (c *claim) shownShare(sb sandbox.Sandbox) (share sandbox.Share, byLink, ok bool) {
+	if c.target.Kind != hostname.Port {
 		return share, false, false
 	}
-	if secrets := v.r.Header.Values(hostname.ShareHeader); len(secrets) == 1 {
-		share, _, ok = v.cfg.Ports.Redeem(sb.ID, v.target.Port, secrets[0])
+	if secrets := c.r.Header.Values(hostname.ShareHeader); len(secrets) == 1 {
+		share, _, ok = c.proxy.cfg.Ports.Redeem(sb.ID, c.target.Port, secrets[0])
 		return share, true, ok
 	}
-	for i, c := range v.r.CookiesNamed(v.shareCookie()) { // a neighbour may have set one of the name, see session
+	for i, cookie := range c.cookies(shareCookie) { // a neighbour may have set one of the name, see session
 		if i >= maxCandidates {
 			break
 		}
-		if share, ok = v.cfg.Ports.Admits(sb.ID, v.target.Port, c.Value); ok {
+		if share, ok = c.proxy.cfg.Ports.Admits(sb.ID, c.target.Port, cookie.Value); ok {
 			return share, false, true
 		}
 	}
 	return share, false, false
 }
 
-// outward is a notice as it is told to outsiders: without what only those can do who may use the sandbox.
-func (v visit) outward(n notice) notice {
-	if !v.who.outside() {
+// forOutsider is a notice as it is told to outsiders: without what only those can do who may use the sandbox.
+func (a *responder) forOutsider(n notice) notice {
+	if !a.who.outside() {
 		return n
 	}
 	n.Hint, n.Sample = "", ""
 	var here []link
 	for _, l := range n.Links {
-		if l.toOrigin(v.cfg.Hosts.Origin(v.target)) {
+		if l.toOrigin(a.hosts.Origin(a.target)) {
 			here = append(here, l)
 		}
 	}

@@ -44,26 +44,26 @@ func (p *pending) stuck(now time.Time) waits {
 	return p.by
 }
 
-// hold counts what cannot flow because its taker does not take it. Where that is the sandbox, it owes the work, for which
+// touchBlocked counts what cannot flow because its taker does not take it. Where that is the sandbox, it owes the work, for which
 // it must not be frozen: attended, for as long as it lasts. Where that is the visitor, they may have left a page behind. VS Code
 // counts so by being open: somebody may read what it shows.
-func (s *stay) hold(ctx context.Context) {
+func (p *proxied) touchBlocked(ctx context.Context) {
 	now := time.Now()
-	stream, in := s.stream.Load(), s.inwards.stuck(now)
-	if !s.sending.Load() && !isWebSocket(s.r) {
+	stream, in := p.stream.Load(), p.inwards.stuck(now)
+	if !p.sending.Load() && !isWebSocket(p.r) {
 		in = nothing // nobody wants the rest of the body
 	}
-	if stream == nil || in == nothing && s.outwards.stuck(now) == nothing && !s.toEditor() {
+	if stream == nil || in == nothing && p.outwards.stuck(now) == nothing && !p.toEditor() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	sb, err := s.handle.Current(ctx)
+	sb, err := p.handle.Current(ctx)
 	switch {
 	case err != nil:
 	case sb.State == sandbox.Running: // what somebody has put to rest by hand stays there
 		_ = stream.Touch(ctx, in != attended) // what waits goes on to wait, whatever happens there
-	case sb.State == sandbox.Frozen && in == attended && s.cfg.Tracker.Counts(s.handle.ID()):
-		_ = s.thaw(ctx) // it was frozen between two looks; the next look tries again
+	case sb.State == sandbox.Frozen && in == attended && p.proxy.cfg.Tracker.Counts(p.handle.ID()):
+		_ = p.thaw(ctx) // it was frozen between two looks; the next look tries again
 	}
 }

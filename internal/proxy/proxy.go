@@ -28,7 +28,6 @@ import (
 	"sandboxd/internal/access"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/catalog"
-	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/semaphore"
@@ -105,13 +104,13 @@ type Config struct {
 // Proxy answers for the hosts of sandboxes. Safe for concurrent use. It sets no bounds on a request as a whole, because
 // streams may last: the server before it bounds the head of a request (time and size).
 type Proxy struct {
-	cfg       Config
-	known     *known
-	attempts  attempts
-	strangers strangers
-	audience  semaphore.Keyed // outsiders in a port, and of each client
-	pools     *pools
-	reverse   *httputil.ReverseProxy
+	cfg         Config
+	credentials *credentialCache
+	attempts    attempts
+	wakes       wakeLimiter
+	outsiders   semaphore.Keyed // outsiders in a port, and of each client
+	pools       *pools
+	reverse     *httputil.ReverseProxy
 }
 
 // New makes a proxy. It does no I/O.
@@ -119,7 +118,7 @@ func New(cfg Config) *Proxy {
 	if cfg.Assets.Files == nil {
 		cfg.Assets.Files = http.NotFoundHandler()
 	}
-	p := &Proxy{cfg: cfg, known: newKnown(cfg.Accounts), pools: newPools()}
+	p := &Proxy{cfg: cfg, credentials: newCredentialCache(cfg.Accounts), pools: newPools()}
 	p.reverse = newReverse(cfg.Log)
 	return p
 }
@@ -127,164 +126,29 @@ func New(cfg Config) *Proxy {
 // askLimit bounds each question before a request reaches its sandbox: who somebody is and which sandbox it is.
 const askLimit = 10 * time.Second
 
-// visit is one request to a sandbox's host.
-type visit struct {
-	*Proxy
-	w      http.ResponseWriter
-	r      *http.Request
-	target hostname.Target
-	who    visitor       // nobody until they are recognised
-	handle access.Handle // of what they may use, from then on
-	begun  time.Time
-}
-
 // ServeHTTP answers one request to a sandbox's host.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	target, err := p.cfg.Hosts.Parse(r.Host)
-	v := visit{Proxy: p, w: w, r: r, target: target, begun: time.Now()}
+	q := &request{r: r, hosts: p.cfg.Hosts, trusted: p.cfg.Trusted, target: target, begun: time.Now()}
+	i := &inbound{responder: responder{q, w, p.cfg.Sandboxes, p.cfg.Log}, proxy: p}
 	if err != nil || target.Kind == hostname.Dashboard {
-		v.misdirected()
+		i.misdirected()
 		return
 	}
 	switch {
-	case v.strange():
-		v.show(methodRefused("Sandboxes do not take this method."))
-	case v.target.Kind == hostname.Terminal && fetchesWorker(r):
-		v.refuseWorker("There are no service workers at a terminal's address.")
+	case q.unsupported():
+		i.show(methodRefused("Sandboxes do not take this method."))
+	case target.Kind == hostname.Terminal && fetchesWorker(r):
+		i.refuseWorker("There are no service workers at a terminal's address.")
 	case ownPath(r.URL.Path):
-		v.own()
+		i.serveOwn()
 	default:
-		v.enter()
+		i.serve()
 	}
-}
-
-// misdirected answers for a host that is no sandbox's. Under our own domain that is a mistyped name; any other host
-// was led to us by somebody else's DNS and learns nothing.
-func (v visit) misdirected() {
-	host, _, _ := strings.Cut(strings.ToLower(v.r.Host), ":")
-	if strings.HasSuffix(strings.TrimSuffix(host, "."), "."+v.cfg.Hosts.Domain) {
-		v.show(v.unknown())
-		return
-	}
-	http.Error(v.w, "This host is not served here.", http.StatusMisdirectedRequest)
 }
 
 // ownPath judges the path as a server that cleans paths would read it.
 func ownPath(p string) bool {
 	clean := path.Clean("/" + p)
 	return clean == hostname.OwnPath || strings.HasPrefix(clean, hostname.OwnPath+"/")
-}
-
-func (v visit) own() {
-	asset := strings.TrimPrefix(v.r.URL.Path, hostname.OwnPath)
-	switch {
-	case v.r.URL.Path == hostname.SharePath:
-		v.share()
-	case v.r.Method != http.MethodGet && v.r.Method != http.MethodHead:
-		v.show(methodRefused("This address does not take that method."))
-	case v.r.URL.Path == returnPath:
-		v.comeBack()
-	case v.r.URL.Path == hostname.SignInPath:
-		v.signIn()
-	case v.r.URL.Path == scriptPath:
-		v.serveScript()
-	case v.r.URL.Path == waitPath:
-		v.wait()
-	case strings.HasPrefix(asset, "/static/"):
-		r := v.r.Clone(v.r.Context())
-		r.URL.Path, r.URL.RawPath = asset, ""
-		v.cfg.Assets.Files.ServeHTTP(v.w, r)
-	default:
-		v.show(notice{Status: http.StatusNotFound, Code: fault.NotFound.String(), Title: "Not found",
-			Text: "There is nothing at this address."})
-	}
-}
-
-// strange reports whether the method is for a proxy and not for a server.
-func (v visit) strange() bool {
-	return v.r.Method == http.MethodConnect || v.r.Method == http.MethodTrace || v.r.URL.Path == "*"
-}
-
-// enter leads a visitor who may use the sandbox to it, and stays until the request, or the stream that became of it, has
-// ended.
-func (v visit) enter() {
-	v, sb, ok := v.admit()
-	if !ok {
-		return
-	}
-	leave, err := v.squeeze(sb)
-	if err != nil {
-		v.refuse(err)
-		return
-	}
-	defer leave()
-	session, use, ok := v.open(sb)
-	if !ok {
-		return
-	}
-	s := &stay{visit: v, use: use, session: session, woken: sb.State != sandbox.Running, since: time.Now()}
-	defer s.release()
-	if s.woken { // a program may have given up the connections that were open when it was frozen
-		v.pools.of(sb.ID, session.Guest).close()
-	}
-	way := passage{upstream: portHost(v.target.Port), path: v.r.URL.Path, rawPath: v.r.URL.RawPath}
-	switch v.target.Kind {
-	case hostname.Terminal:
-		s.serveTerminal()
-	case hostname.IDE:
-		way.upstream = ideHost
-		s.forward(way)
-	default:
-		s.forward(way)
-	}
-}
-
-// admit lets in a visitor who may use a sandbox that can be entered. It answers whom it does not let in.
-func (v visit) admit() (visit, sandbox.Sandbox, bool) {
-	v, sb, ok := v.recognise()
-	if !ok {
-		return v, sb, false
-	}
-	if v.observes() {
-		v.w.Header().Set(stateHeader, string(sb.State))
-	}
-	if n, closed := v.closedNotice(sb); closed {
-		v.show(n)
-		return v, sb, false
-	}
-	return v, sb, true
-}
-
-// recognise finds out who asks, and that they may use the sandbox or the port. It answers who may not.
-func (v visit) recognise() (visit, sandbox.Sandbox, bool) {
-	c, err := v.judge(v.r.Context(), v.known)
-	v.who, v.handle, v.target = c.who, c.handle, c.target
-	sb := v.handle.Sandbox()
-	switch {
-	case c.movedTo.Kind == hostname.Service:
-		v.lead(c.movedTo)
-	case fault.Is(err, fault.Unauthenticated) && v.staleWorker(c.at):
-		v.refuseWorker("This service worker belongs to a sandbox that is gone.")
-	case fault.Is(err, fault.Unauthenticated):
-		v.challenge(err, c.password)
-	case err != nil:
-		v.refuse(err)
-	default:
-		return v, sb, !v.evicts(v.who, sb)
-	}
-	return v, sb, false
-}
-
-// client is where the request comes from.
-func (v visit) client() netip.Addr {
-	return hostname.Client(v.r.RemoteAddr, v.r.Header["X-Forwarded-For"], v.cfg.Trusted)
-}
-
-// from names the network that attempts are counted by: one customer usually has an IPv4 address, or a /64 of IPv6.
-func (v visit) from() string {
-	addr := v.client()
-	if !addr.Is6() {
-		return addr.String()
-	}
-	return netip.PrefixFrom(addr, 64).Masked().String()
 }

@@ -36,22 +36,22 @@ const (
 var errLate = errors.New("the service is not ready yet")
 
 // fresh reports whether the sandbox has come up so lately that its services may not be there yet.
-func (v visit) fresh(sb sandbox.Sandbox, woken bool) bool {
+func fresh(sb sandbox.Sandbox, woken bool) bool {
 	return woken || time.Since(sb.Changed) < freshFor
 }
 
-// carry is the reverse proxy's way into a sandbox.
-type carry struct{}
+// sandboxTransport is the reverse proxy's way into a sandbox.
+type sandboxTransport struct{}
 
 // RoundTrip implements http.RoundTripper.
-func (carry) RoundTrip(r *http.Request) (*http.Response, error) {
-	s := stayOf(r.Context())
-	sb := s.session.Sandbox()
-	pool := s.pools.of(sb.ID, s.session.Guest)
-	if s.target.Port == 0 || !s.fresh(sb, s.woken) {
+func (sandboxTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	p := proxiedOf(r.Context())
+	sb := p.session.Sandbox()
+	pool := p.proxy.pools.of(sb.ID, p.session.Guest)
+	if p.target.Port == 0 || !fresh(sb, p.woken) {
 		return pool.transport.RoundTrip(r)
 	}
-	return s.insist(r, pool)
+	return p.retry(r, pool)
 }
 
 // errInterim says that a program goes on saying that it is about to answer.
@@ -69,20 +69,20 @@ func boundInterim(ctx context.Context) context.Context {
 	}})
 }
 
-// insist asks until the service answers, is known not to be there, or the request's patience is over. Until there is a
+// retry asks until the service answers, is known not to be there, or the request's patience is over. Until there is a
 // connection nothing of the request's body has been read.
-func (s *stay) insist(r *http.Request, p *pool) (*http.Response, error) {
-	ctx, cancel := context.WithDeadlineCause(r.Context(), s.deadline(), errLate)
+func (p *proxied) retry(r *http.Request, conns *pool) (*http.Response, error) {
+	ctx, cancel := context.WithDeadlineCause(r.Context(), p.deadline(), errLate)
 	defer cancel()
 	if r.Body != nil {
 		open := *r
 		open.Body = keptOpen{r.Body}
 		r = &open
 	}
-	gate := p.gate(s.target.Port)
+	gate := conns.gate(p.target.Port)
 	leave := func() {}
 	for hungUp := 0; ; {
-		res, err := p.transport.RoundTrip(r)
+		res, err := conns.transport.RoundTrip(r)
 		leave()
 		switch {
 		case err == nil:

@@ -40,8 +40,8 @@ func renamed(ctx context.Context, in Finder, t hostname.Target) iter.Seq2[hostna
 	}
 }
 
-// lead sends a visitor to the same path at another host. The answer is not kept: a sandbox may get this host's name.
-func (v visit) lead(to hostname.Target) {
-	v.w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(v.w, v.r, v.cfg.Hosts.Origin(to)+safePath(v.r.URL.RequestURI()), http.StatusTemporaryRedirect)
+// redirectHost sends a visitor to the same path at another host. The answer is not kept: a sandbox may get this host's name.
+func (a *responder) redirectHost(to hostname.Target) {
+	a.w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(a.w, a.r, a.hosts.Origin(to)+safePath(a.r.URL.RequestURI()), http.StatusTemporaryRedirect)
 }

@@ -37,30 +37,36 @@ const (
 	shareLimit = 10 * time.Second
 )
 
-// share answers at the address of links to a shared port: the page for a browser, which then posts the secret.
-func (v visit) share() {
-	switch v.r.Method {
+// shareLink answers at the address of links to a shared port.
+type shareLink struct {
+	responder
+	proxy *Proxy
+}
+
+// serve answers at the address of links to a shared port: the page for a browser, which then posts the secret.
+func (l *shareLink) serve() {
+	switch l.r.Method {
 	case http.MethodGet, http.MethodHead:
-		v.showShare()
+		l.servePage()
 	case http.MethodPost:
-		v.redeemShare()
+		l.post()
 	default:
-		v.show(methodRefused("This address does not take that method."))
+		l.show(methodRefused("This address does not take that method."))
 	}
 }
 
-// showShare answers with the page, which is the same for every host and every link.
-func (v visit) showShare() {
+// servePage answers with the page, which is the same for every host and every link.
+func (l *shareLink) servePage() {
 	var page bytes.Buffer
 	err := sharePage.Execute(&page, struct {
 		Style  template.CSS
 		Script template.JS
 	}{noticeStyle, template.JS(shareJS)}) // our own files
 	if err != nil {
-		v.refuse(err)
+		l.refuse(err)
 		return
 	}
-	h := v.w.Header()
+	h := l.w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -68,46 +74,46 @@ func (v visit) showShare() {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin") // no other page holds on to this one's window
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src "+styleHash+"; script-src "+shareHash+"; connect-src 'self'; "+
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-	v.write(http.StatusOK, page.Bytes())
+	l.write(http.StatusOK, page.Bytes())
 }
 
-// redeemShare turns the secret of a link into this host's cookie. A link that opens nothing is told of in the same words
+// post turns the secret of a link into this host's cookie. A link that opens nothing is told of in the same words
 // whether there is such a sandbox or not.
-func (v visit) redeemShare() {
-	if !v.fromHere() {
-		v.refuse(fault.New(fault.Forbidden, "This request came from another website and was refused."))
+func (l *shareLink) post() {
+	if !l.fromHere() {
+		l.refuse(fault.New(fault.Forbidden, "This request came from another website and was refused."))
 		return
 	}
-	ctx, cancel := context.WithTimeout(v.r.Context(), shareLimit)
+	ctx, cancel := context.WithTimeout(l.r.Context(), shareLimit)
 	defer cancel()
-	_ = http.NewResponseController(v.w).SetReadDeadline(time.Now().Add(shareLimit)) // no body takes longer
-	secret, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, maxSecret))
+	_ = http.NewResponseController(l.w).SetReadDeadline(time.Now().Add(shareLimit)) // no body takes longer
+	secret, err := io.ReadAll(http.MaxBytesReader(l.w, l.r.Body, maxSecret))
 	if err != nil {
-		v.show(notice{Status: http.StatusBadRequest, Code: fault.Invalid.String(), Title: "Not a link", Text: "This is not the secret of a link."})
+		l.show(notice{Status: http.StatusBadRequest, Code: fault.Invalid.String(), Title: "Not a link", Text: "This is not the secret of a link."})
 		return
 	}
-	share, pass, ok, err := v.redeemable(ctx, string(secret))
+	share, pass, ok, err := l.resolve(ctx, string(secret))
 	if err != nil {
-		v.refuse(err)
+		l.refuse(err)
 		return
 	}
 	if !ok {
-		v.show(notice{Status: http.StatusNotFound, Code: fault.NotFound.String(), Title: "This link does not work",
+		l.show(notice{Status: http.StatusNotFound, Code: fault.NotFound.String(), Title: "This link does not work",
 			Text: "It has expired, was revoked, or is not complete. Ask whoever gave it to you for a new one."})
 		return
 	}
-	v.setCookie(v.shareCookie(), pass, max(int(time.Until(share.Expires).Seconds()), 1))
-	v.w.Header().Set("Cache-Control", "no-store")
-	v.w.WriteHeader(http.StatusNoContent)
+	l.setCookie(shareCookie, pass, max(int(time.Until(share.Expires).Seconds()), 1))
+	l.w.Header().Set("Cache-Control", "no-store")
+	l.w.WriteHeader(http.StatusNoContent)
 }
 
-// redeemable gives the share that a secret opens at this host, and its pass.
-func (v visit) redeemable(ctx context.Context, secret string) (share sandbox.Share, pass string, ok bool, err error) {
-	if v.target.Kind != hostname.Port {
+// resolve gives the share that a secret opens at this host, and its pass.
+func (l *shareLink) resolve(ctx context.Context, secret string) (share sandbox.Share, pass string, ok bool, err error) {
+	if l.target.Kind != hostname.Port {
 		return share, "", false, nil
 	}
-	c := &shareClaim{visit: v, secret: secret}
-	_, err = v.cfg.Access.Resolve(ctx, v.target.Name, c)
+	c := &shareClaim{request: *l.request, proxy: l.proxy, secret: secret}
+	_, err = l.proxy.cfg.Access.Resolve(ctx, l.target.Name, c)
 	if fault.Is(err, fault.NotFound) {
 		return share, "", false, nil
 	}
@@ -116,7 +122,8 @@ func (v visit) redeemable(ctx context.Context, secret string) (share sandbox.Sha
 
 // shareClaim is the secret of a link to a port.
 type shareClaim struct {
-	visit
+	request
+	proxy  *Proxy
 	secret string
 	share  sandbox.Share
 	pass   string
@@ -125,8 +132,8 @@ type shareClaim struct {
 // Admits implements access.Claim.
 func (c *shareClaim) Admits(ctx context.Context, sb sandbox.Sandbox) (err error) {
 	var ok bool
-	if c.share, c.pass, ok = c.cfg.Ports.Redeem(sb.ID, c.target.Port, c.secret); ok {
-		ok, err = answersFor(ctx, c.known, c.share.Owner, sb)
+	if c.share, c.pass, ok = c.proxy.cfg.Ports.Redeem(sb.ID, c.target.Port, c.secret); ok {
+		ok, err = answersFor(ctx, c.proxy.credentials, c.share.Owner, sb)
 	}
 	if err == nil && !ok {
 		err = access.NotFound(sb.Name)
@@ -139,18 +146,18 @@ func (*shareClaim) Missing(_ context.Context, name string, _ *sandbox.Tombstone)
 	return access.NotFound(name)
 }
 
-// hadShare reports whether the request shows a share, as it seems: one that is good would have let it in.
-func (v visit) hadShare() bool {
-	return v.target.Kind == hostname.Port && (v.r.Header.Get(hostname.ShareHeader) != "" || len(v.r.CookiesNamed(v.shareCookie())) > 0)
+// showsShare reports whether the request shows a share, as it seems: one that is good would have let it in.
+func (q *request) showsShare() bool {
+	return q.target.Kind == hostname.Port && (q.r.Header.Get(hostname.ShareHeader) != "" || len(q.cookies(shareCookie)) > 0)
 }
 
 // shareEnded answers a visitor whose share is not good any more, in the same words whether there is such a sandbox or not.
-func (v visit) shareEnded() {
+func (s *signIn) shareEnded() {
 	n := notice{Status: http.StatusUnauthorized, Code: "share_ended", Title: "This link does not work any more",
 		Text: "It has expired or was revoked. Ask whoever gave it to you for a new one."}
-	if isNavigation(v.r) {
-		v.setCookie(v.shareCookie(), "", -1)
-		n.Links = []link{{"Sign in", v.handover()}}
+	if isNavigation(s.r) {
+		s.setCookie(shareCookie, "", -1)
+		n.Links = []link{{"Sign in", s.handoverURL()}}
 	}
-	v.show(n)
+	s.show(n)
 }

@@ -13,20 +13,20 @@ import (
 
 // How often a sandbox is woken by those whom nobody knows. Whoever may use it is not bounded by this.
 const (
-	strangeBurst = 30               // wakes of one sandbox at once
-	strangeEvery = time.Minute      // and one more each
-	failedPause  = 10 * time.Second // after a wake that came to nothing; doubles
-	failedMost   = 5 * time.Minute
-	maxStrange   = 4096 // sandboxes remembered
+	wakeBurst   = 30               // wakes of one sandbox at once
+	wakeEvery   = time.Minute      // and one more each
+	failedPause = 10 * time.Second // after a wake that came to nothing; doubles
+	failedMost  = 5 * time.Minute
+	maxLimited  = 4096 // sandboxes remembered
 )
 
-// strangers bounds the wakes of outsiders by sandbox. The zero value is ready for use.
-type strangers struct {
+// wakeLimiter bounds the wakes of outsiders by sandbox. The zero value is ready for use.
+type wakeLimiter struct {
 	mu sync.Mutex
-	by map[string]stranger // by sandbox id
+	by map[string]wakes // by sandbox id
 }
 
-type stranger struct {
+type wakes struct {
 	rest  time.Time // since when the sandbox was at rest that may be woken: all who find it so wake it together
 	free  time.Time // when all wakes will be forgotten again
 	fails int       // in a row
@@ -35,7 +35,7 @@ type stranger struct {
 }
 
 // take says whether an outsider may wake sb now. Limited when it was woken too often, Unavailable when that has failed.
-func (s *strangers) take(sb sandbox.Sandbox, now time.Time) error {
+func (s *wakeLimiter) take(sb sandbox.Sandbox, now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := s.by[sb.ID]
@@ -47,17 +47,17 @@ func (s *strangers) take(sb sandbox.Sandbox, now time.Time) error {
 		if one.free.Before(now) {
 			one.free = now
 		}
-		if wait := one.free.Sub(now) - (strangeBurst-1)*strangeEvery; wait > 0 {
+		if wait := one.free.Sub(now) - (wakeBurst-1)*wakeEvery; wait > 0 {
 			return fault.Later(fault.Limited, wait, "%s is woken too often. Try again in a minute.", sb.Name)
 		}
-		one.free, one.rest = one.free.Add(strangeEvery), sb.Changed
+		one.free, one.rest = one.free.Add(wakeEvery), sb.Changed
 	}
 	s.keep(sb.ID, one)
 	return nil
 }
 
 // ended notes what came of a wake.
-func (s *strangers) ended(id string, err error, now time.Time) {
+func (s *wakeLimiter) ended(id string, err error, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := s.by[id]
@@ -74,20 +74,20 @@ func (s *strangers) ended(id string, err error, now time.Time) {
 }
 
 // keep needs mu. When there are too many, what is as good as forgotten goes, and everything when that is not enough.
-func (s *strangers) keep(id string, one stranger) {
-	if len(s.by) >= maxStrange {
-		kept := map[string]stranger{}
+func (s *wakeLimiter) keep(id string, one wakes) {
+	if len(s.by) >= maxLimited {
+		kept := map[string]wakes{}
 		for other, have := range s.by {
 			if time.Since(have.used) < failedMost {
 				kept[other] = have
 			}
 		}
-		if s.by = kept; len(kept) >= maxStrange {
+		if s.by = kept; len(kept) >= maxLimited {
 			clear(s.by)
 		}
 	}
 	if s.by == nil {
-		s.by = map[string]stranger{}
+		s.by = map[string]wakes{}
 	}
 	s.by[id] = one
 }
@@ -95,17 +95,17 @@ func (s *strangers) keep(id string, one stranger) {
 // opener opens the sandbox that a request may use.
 type opener func(context.Context, idle.Use) (*access.Session, error)
 
-// knock opens the sandbox, for outsiders within bounds. sb is the sandbox as it was when the request came.
-func (v visit) knock(ctx context.Context, sb sandbox.Sandbox, open opener, use idle.Use) (*access.Session, error) {
-	if !v.who.outside() || !sb.State.Resting() {
+// openLimited opens the sandbox, for outsiders within bounds. sb is the sandbox as it was when the request came.
+func (i *inbound) openLimited(ctx context.Context, sb sandbox.Sandbox, open opener, use idle.Use) (*access.Session, error) {
+	if !i.who.outside() || !sb.State.Resting() {
 		return open(ctx, use)
 	}
-	if err := v.strangers.take(sb, time.Now()); err != nil {
+	if err := i.proxy.wakes.take(sb, time.Now()); err != nil {
 		return nil, err
 	}
 	session, err := open(ctx, use)
 	if err == nil || ctx.Err() == nil { // else it was given up, or goes on
-		v.strangers.ended(sb.ID, err, time.Now())
+		i.proxy.wakes.ended(sb.ID, err, time.Now())
 	}
 	return session, err
 }

@@ -41,14 +41,14 @@ func TestTenants_TheFirstComeBackEmptiesWhatOthersHaveLeftAndTheNextDoesNot(t *t
 		t.Errorf("the first time: %v", a.Header)
 	}
 	for _, c := range a.Cookies() {
-		if c.Name == w.proxy.tenantCookie() && (!c.HttpOnly || c.Domain != "" || c.Path != "/" || c.MaxAge < 86400) {
+		if c.Name == w.cookie(sandboxCookie) && (!c.HttpOnly || c.Domain != "" || c.Path != "/" || c.MaxAge < 86400) {
 			t.Errorf("cookie = %q", c.Raw)
 		}
 	}
 	w.wantStatus(w.ask("GET", port3000+"/", append(cookies, page...)), 200)
 	var known header // without the session, which has ended
 	for i := 1; i < len(cookies); i += 2 {
-		if strings.HasPrefix(cookies[i], w.proxy.tenantCookie()) {
+		if strings.HasPrefix(cookies[i], w.cookie(sandboxCookie)) {
 			known = header{"Cookie", cookies[i]}
 		}
 	}
@@ -88,7 +88,7 @@ func TestTenants_AFormerSandboxsServiceWorkerEndsAndANewOneWorks(t *testing.T) {
 func TestTenants_AnUnknownBrowserDoesNotLearnWhichSandboxesThereAre(t *testing.T) {
 	w := newWorld(t)
 	for _, value := range []string{"", "x"} {
-		h := header{"Service-Worker", "script", "Cookie", w.proxy.tenantCookie() + "=" + value}
+		h := header{"Service-Worker", "script", "Cookie", w.cookie(sandboxCookie) + "=" + value}
 		for _, host := range []string{"3000-ml", "3000-nobodys", "web--ml", "nothing--ml"} {
 			w.wantStatus(w.ask("GET", "http://"+host+".localhost:8080/sw.js", h), 403)
 		}
@@ -110,8 +110,8 @@ func TestTenants_NeighboursCookiesMakeNoCircle(t *testing.T) {
 	w := newWorld(t)
 	w.serve(portHost(3000), greet)
 	_, cookies := w.arrive(port3000+"/", nil)
-	tossed := append(header{"Cookie", w.proxy.tenantCookie() + "=evil"}, cookies...)
+	tossed := append(header{"Cookie", w.cookie(sandboxCookie) + "=evil"}, cookies...)
 	w.wantStatus(w.ask("GET", port3000+"/", append(tossed, page...)), 200)
-	many := header{"Cookie", strings.Repeat(w.proxy.tenantCookie()+"=evil; ", maxCandidates+1) + w.signIn("3000-ml.localhost")}
+	many := header{"Cookie", strings.Repeat(w.cookie(sandboxCookie)+"=evil; ", maxCandidates+1) + w.signIn("3000-ml.localhost")}
 	w.wantStatus(w.ask("GET", port3000+"/", append(many, page...)), 200)
 }

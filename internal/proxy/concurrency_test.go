@@ -61,22 +61,22 @@ func TestAudience_OneClientDoesNotFillAPort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := crowdedWorld(t)
 		leave := hall(w, 3000)
-		got := w.visits(audiencePerClient, 1)
+		got := w.visits(outsidersPerClient, 1)
 		begun := time.Now()
 		from := header{"X-Forwarded-For", "198.51.100.1"}
 		w.wantStatus(w.ask("GET", port3000+"/now", from), 429)
-		if waited := time.Since(begun); waited != audiencePatience {
+		if waited := time.Since(begun); waited != outsiderPatience {
 			t.Errorf("it waits for %v", waited)
 		}
 		w.wantStatus(w.ask("GET", port3000+"/now", header{"X-Forwarded-For", "198.51.100.2"}), 200)
 		w.wantStatus(w.ask("GET", port3000+"/now", append(from, bearer...)), 200)
-		time.AfterFunc(audiencePatience/2, leave)
+		time.AfterFunc(outsiderPatience/2, leave)
 		w.wantStatus(w.ask("GET", port3000+"/now", from), 200) // as soon as there is room
-		if s := got(); s[200] != audiencePerClient {
+		if s := got(); s[200] != outsidersPerClient {
 			t.Errorf("%v", s)
 		}
 		w.wantReleased()
-		if n := w.proxy.audience.Len(); n != 0 {
+		if n := w.proxy.outsiders.Len(); n != 0 {
 			t.Errorf("%d places are remembered", n)
 		}
 	})
@@ -87,13 +87,13 @@ func TestAudience_AllOutsidersTogetherLeaveRoomForWhoMayUseTheSandbox(t *testing
 		w := crowdedWorld(t)
 		leave := hall(w, 3000)
 		got := w.visits(maxPerPort, maxPerPort)
-		if _, inside := w.boxes.entered(); inside != audiencePerPort {
+		if _, inside := w.boxes.entered(); inside != outsidersPerPort {
 			t.Errorf("%d are inside", inside)
 		}
 		w.wantStatus(w.ask("GET", port3000+"/now", bearer), 200)
-		time.Sleep(audiencePatience + time.Second)
+		time.Sleep(outsiderPatience + time.Second)
 		leave()
-		if s := got(); s[200] != audiencePerPort || s[503] != maxPerPort-audiencePerPort {
+		if s := got(); s[200] != outsidersPerPort || s[503] != maxPerPort-outsidersPerPort {
 			t.Errorf("%v", s)
 		}
 	})
@@ -116,14 +116,14 @@ func TestAudience_BeyondAQueueNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := crowdedWorld(t)
 		leave := hall(w, 3000)
-		got := w.visits(audiencePerClient+audienceQueue, 1)
+		got := w.visits(outsidersPerClient+outsiderQueue, 1)
 		begun := time.Now()
 		w.wantStatus(w.ask("GET", port3000+"/now", header{"X-Forwarded-For", "198.51.100.1"}), 429)
 		if waited := time.Since(begun); waited != 0 {
 			t.Errorf("it waits for %v", waited)
 		}
 		leave()
-		if s := got(); s[200] != audiencePerClient+audienceQueue {
+		if s := got(); s[200] != outsidersPerClient+outsiderQueue {
 			t.Errorf("%v", s)
 		}
 	})

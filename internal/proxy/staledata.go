@@ -21,15 +21,12 @@ import (
 // Not "cookies", which would clear those of all sibling hosts, the dashboard's too. Outsiders have nothing at stake but the
 // very port that they were let into. At a terminal there is no reason for a worker, so none is let in; VS Code needs one.
 
-// tenantCookie names the cookie that says at which sandbox a browser has signed in at this host.
-func (p *Proxy) tenantCookie() string { return p.cookieName(ourCookies + "_box") }
+// sandboxSeconds is the longest that browsers keep a cookie: the storage that it speaks of is kept for as long.
+const sandboxSeconds = 400 * 24 * 60 * 60
 
-// tenantSeconds is the longest that browsers keep a cookie: the storage that it speaks of is kept for as long.
-const tenantSeconds = 400 * 24 * 60 * 60
-
-// tenant reports whether the browser has signed in at this very sandbox, or else at another one, at this host.
-func (v visit) tenant(sandboxID string) (same, other bool) {
-	for i, c := range v.r.CookiesNamed(v.tenantCookie()) {
+// signedInAt reports whether the browser has signed in at this very sandbox, or else at another one, at this host.
+func (q *request) signedInAt(sandboxID string) (same, other bool) {
+	for i, c := range q.cookies(sandboxCookie) {
 		if c.Value == sandboxID && sandboxID != "" || i >= maxCandidates { // a neighbour may have set many of the name, see session
 			return true, false
 		}
@@ -38,44 +35,45 @@ func (v visit) tenant(sandboxID string) (same, other bool) {
 	return false, other
 }
 
-// moveIn makes the browser forget what another sandbox has left at this host.
-func (v visit) moveIn(sandboxID string) {
-	if same, _ := v.tenant(sandboxID); !same {
-		v.setCookie(v.tenantCookie(), sandboxID, tenantSeconds)
-		v.emptyStorage()
+// clearOthers makes the browser forget what another sandbox has left at this host.
+func (s *signIn) clearOthers(sandboxID string) {
+	if same, _ := s.signedInAt(sandboxID); !same {
+		s.setCookie(sandboxCookie, sandboxID, sandboxSeconds)
+		s.clearStorage()
 	}
 }
 
-func (v visit) emptyStorage() { v.w.Header().Set("Clear-Site-Data", `"storage"`) }
+// clearStorage makes the browser empty the storage of this origin.
+func (a *responder) clearStorage() { a.w.Header().Set("Clear-Site-Data", `"storage"`) }
 
 // fetchesWorker reports whether a browser asks for the script of a service worker. No page can make it say so, or not.
 func fetchesWorker(r *http.Request) bool { return r.Header.Get("Service-Worker") == "script" }
 
 // staleWorker reports whether a browser asks for the script of a worker that another sandbox has left at this host. Where
 // there is no sandbox it answers as where there is one, so that nobody learns which.
-func (v visit) staleWorker(sandboxID string) bool {
-	_, other := v.tenant(sandboxID)
-	return other && fetchesWorker(v.r) && v.target.Kind != hostname.Terminal
+func (q *request) staleWorker(sandboxID string) bool {
+	_, other := q.signedInAt(sandboxID)
+	return other && fetchesWorker(q.r) && q.target.Kind != hostname.Terminal
 }
 
-// evicts answers, and reports true, when the browser still has what another sandbox has left at this host.
-func (v visit) evicts(who visitor, sb sandbox.Sandbox) bool {
-	_, other := v.tenant(sb.ID)
+// clearsStale answers, and reports true, when the browser still has what another sandbox has left at this host.
+func (s *signIn) clearsStale(sb sandbox.Sandbox) bool {
+	_, other := s.signedInAt(sb.ID)
 	switch {
-	case v.target.Kind == hostname.Terminal || !other:
+	case s.target.Kind == hostname.Terminal || !other:
 		return false
-	case v.staleWorker(sb.ID):
-		v.refuseWorker("This service worker belongs to a sandbox that is gone.")
+	case s.staleWorker(sb.ID):
+		s.refuseWorker("This service worker belongs to a sandbox that is gone.")
 		return true
-	case isNavigation(v.r) && !who.outside() && !who.byHeader():
-		v.redirect(v.handover())
+	case isNavigation(s.r) && !s.who.outside() && !s.who.byHeader():
+		s.redirect(s.handoverURL())
 		return true
 	}
 	return false
 }
 
 // refuseWorker keeps a service worker out, also one that is there already.
-func (v visit) refuseWorker(why string) {
-	v.emptyStorage()
-	v.refuse(fault.New(fault.Forbidden, "%s", why))
+func (a *responder) refuseWorker(why string) {
+	a.clearStorage()
+	a.refuse(fault.New(fault.Forbidden, "%s", why))
 }

@@ -115,7 +115,7 @@ func TestStrangers_ManyAtOnceWakeOnceAndCountAsOneWake(t *testing.T) {
 		w.boxes.takes = time.Second
 		w.boxes.set("ml", sandbox.Asleep, "")
 		done := make(chan int)
-		const many = 3 * strangeBurst
+		const many = 3 * wakeBurst
 		for i := range many {
 			go func() { done <- w.ask("GET", fmt.Sprintf("%s/%d", port3000, i), nil).StatusCode }()
 		}
@@ -180,7 +180,7 @@ func TestStrangers_AreBoundedInHowOftenTheyWake(t *testing.T) {
 		visit := func(h header) int {
 			return w.ask("GET", fmt.Sprintf("%s/%d", port3000, time.Now().UnixNano()), append(h, "Sec-Fetch-User", "?1")).StatusCode
 		}
-		for range strangeBurst {
+		for range wakeBurst {
 			asleep()
 			if status := visit(nil); status != 200 {
 				t.Fatalf("status %d", status)
@@ -194,7 +194,7 @@ func TestStrangers_AreBoundedInHowOftenTheyWake(t *testing.T) {
 			t.Errorf("the owner: %d", status)
 		}
 		asleep()
-		time.Sleep(strangeEvery)
+		time.Sleep(wakeEvery)
 		if status := visit(nil); status != 200 {
 			t.Errorf("after a while: %d", status)
 		}
@@ -202,13 +202,13 @@ func TestStrangers_AreBoundedInHowOftenTheyWake(t *testing.T) {
 }
 
 func TestStrangers_AreForgotten(t *testing.T) {
-	var s strangers
+	var s wakeLimiter
 	now := time.Now()
-	for i := range 3 * maxStrange {
+	for i := range 3 * maxLimited {
 		if err := s.take(sandbox.Sandbox{ID: fmt.Sprint(i), Changed: now}, now); err != nil {
 			t.Fatal(err)
 		}
-		if len(s.by) > maxStrange {
+		if len(s.by) > maxLimited {
 			t.Fatalf("%d are remembered", len(s.by))
 		}
 	}

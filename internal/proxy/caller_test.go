@@ -36,7 +36,7 @@ func TestAccess_ByCookieOfThisHostOnly(t *testing.T) {
 func TestAccess_ATossedCookieOfTheSameNameLocksNobodyOut(t *testing.T) {
 	w := newWorld(t)
 	w.serve(portHost(3000), greet)
-	tossed := w.proxy.hostCookie() + "=evil; "
+	tossed := w.cookie(hostCookie) + "=evil; "
 	w.wantStatus(w.ask("GET", port3000+"/", header{"Cookie", tossed + tossed + w.signIn("3000-ml.localhost")}), 200)
 	w.wantStatus(w.ask("GET", port3000+"/", header{"Cookie", strings.Repeat(tossed, 100) + w.signIn("3000-ml.localhost")}), 401)
 }

@@ -1,0 +1,76 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"sandboxd/internal/auth"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
+	"sandboxd/internal/sandbox"
+)
+
+// caller is who asks, and by what.
+type caller struct {
+	auth.Principal
+	byToken bool // by an API token in a header, which no foreign page can make a browser send
+	byBasic bool // by the sandbox's own user name and password, for its terminal alone
+	outsider
+}
+
+// tokenPrefix begins every API token, so that ours can be told from those that a sandbox's program takes.
+const tokenPrefix = "sbx_"
+
+// byHeader reports whether the visitor is known by a header that no foreign page can make a browser send.
+func (w caller) byHeader() bool { return w.byToken || w.byLink }
+
+// maxCandidates bounds how many cookies of our name are tried.
+const maxCandidates = 8
+
+// identify finds out from accounts who asks for sb, which is the zero one where there is none. Unauthenticated when nobody
+// does.
+func (c *claim) identify(ctx context.Context, accounts Accounts, sb sandbox.Sandbox) (caller, error) {
+	if token := tokenOf(c.r.Header); token != "" {
+		who, err := accounts.Authenticate(ctx, token)
+		return caller{Principal: who, byToken: true}, err
+	}
+	who, err := c.session(ctx, accounts, sb.ID)
+	if fault.Is(err, fault.Unauthenticated) && c.target.Kind == hostname.Terminal {
+		return c.byPassword(ctx, sb, err)
+	}
+	return caller{Principal: who}, err
+}
+
+// session tries every cookie of our name: where the __Host- prefix is not to be had, a neighbour can set one of that
+// name for us too, which must not lock anybody out. A session is good for the sandbox that it was opened for: that of a
+// deleted one does not lead into the next of its name. "" is for any sandbox.
+func (q *request) session(ctx context.Context, accounts Accounts, sandboxID string) (auth.Principal, error) {
+	host := q.hosts.Host(q.target)
+	tried := 0
+	for _, c := range q.cookies(hostCookie) {
+		if tried++; tried > maxCandidates {
+			break
+		}
+		who, err := accounts.HostSession(ctx, c.Value, host)
+		if err == nil && sandboxID != "" && who.SandboxID != sandboxID {
+			continue
+		}
+		if err == nil || !fault.Is(err, fault.Unauthenticated) {
+			return who, err
+		}
+	}
+	return auth.Principal{}, fault.New(fault.Unauthenticated, "This sandbox is private.")
+}
+
+// tokenOf takes one of our API tokens out of the headers, or gives "".
+func tokenOf(h http.Header) string {
+	scheme, token, _ := strings.Cut(h.Get("Authorization"), " ")
+	if token = strings.TrimSpace(token); strings.EqualFold(scheme, "Bearer") && strings.HasPrefix(token, tokenPrefix) {
+		return token
+	}
+	if key := h.Get("X-Api-Key"); strings.HasPrefix(key, tokenPrefix) {
+		return key
+	}
+	return ""
+}
