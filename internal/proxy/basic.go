@@ -15,14 +15,14 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// password is what opens one sandbox's terminal, as a hash: all comparing then takes the same time.
+// password is the user name and password of one sandbox's terminal, as hashes, so that each comparison takes the same time.
 type password [2][sha256.Size]byte
 
 func hashPassword(user, pass string) password {
 	return password{sha256.Sum256([]byte(user)), sha256.Sum256([]byte(pass))}
 }
 
-// passwordOf gives what opens the sandbox's terminal, if anything of the kind does.
+// passwordOf gives the password of the sandbox's terminal, if it has one.
 func passwordOf(sb sandbox.Sandbox) (password, bool) {
 	user, pass, ok := sb.TerminalPassword()
 	return hashPassword(user, pass), ok
@@ -33,8 +33,8 @@ func (p password) is(o password) bool {
 	return user&subtle.ConstantTimeCompare(p[1][:], o[1][:]) == 1
 }
 
-// byPassword lets in who gives the sandbox's own user name and password: to its terminal and nothing else. Otherwise the
-// error is why, or unknown.
+// byPassword identifies a caller by the sandbox's own user name and password, for its terminal and nothing else. Without them the
+// error is unknown.
 func (c *claim) byPassword(ctx context.Context, sb sandbox.Sandbox, unknown error) (caller, error) {
 	user, pass, given := c.r.BasicAuth()
 	if !given {
@@ -54,12 +54,12 @@ func (c *claim) byPassword(ctx context.Context, sb sandbox.Sandbox, unknown erro
 	giveBack()
 	owner, err := c.proxy.cfg.Accounts.User(ctx, sb.Owner)
 	if fault.Is(err, fault.NotFound) || err == nil && owner.Disabled {
-		return caller{}, unknown // whoever is locked out has no password for anybody to give
+		return caller{}, unknown // the password ends with its owner's account
 	}
 	return caller{Principal: auth.Principal{User: auth.User{ID: sb.Owner}, Sandbox: sb.Name, SandboxID: sb.ID}, byBasic: true}, err
 }
 
-// askPassword makes browsers ask for the sandbox's password, and shows the other way in to whoever has none.
+// askPassword makes browsers ask for the sandbox's password, and links to the dashboard's sign-in as the other way.
 func (s *signIn) askPassword(why string) {
 	s.w.Header().Set("WWW-Authenticate", fmt.Sprintf("Basic realm=%q, charset=\"UTF-8\"", s.target.Name))
 	n := notice{Status: http.StatusUnauthorized, Code: fault.Unauthenticated.String(), Title: "Sign in needed", Text: why,
@@ -70,7 +70,7 @@ func (s *signIn) askPassword(why string) {
 	s.show(n)
 }
 
-// dropPassword takes a terminal's password out of a request that goes there.
+// dropPassword removes a terminal's password from a request to it.
 func dropPassword(h http.Header) {
 	if scheme, _, _ := strings.Cut(h.Get("Authorization"), " "); strings.EqualFold(scheme, "Basic") {
 		h.Del("Authorization")
@@ -89,8 +89,8 @@ type attempts struct {
 	free map[string]time.Time // when all attempts will be forgotten again
 }
 
-// take counts an attempt before it is known whether it is right, so that many at once cannot slip through; the caller
-// gives it back when it was. Limited when there were too many.
+// take counts an attempt before it is checked, so that many at once cannot slip through; the caller gives it back when it was
+// right. Limited when there were too many.
 func (a *attempts) take(who string, now time.Time) (giveBack func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -116,7 +116,7 @@ func (a *attempts) giveBack(who string) {
 	}
 }
 
-// forget makes room: what is free again goes, and everything when that is not enough.
+// forget makes room: it drops what has expired, and everything if that is not enough.
 func (a *attempts) forget(now time.Time) {
 	kept := map[string]time.Time{}
 	for who, free := range a.free {

@@ -160,7 +160,7 @@ func TestPassword_AChangedOneEndsWhatIsOpen(t *testing.T) {
 		w.lock("guest", "other")
 		begun := time.Now()
 		if _, _, err := conn.ReadMessage(); err == nil || time.Since(begun) > askAgain {
-			t.Errorf("it goes on for %v: %v", time.Since(begun), err)
+			t.Errorf("it lasts for %v: %v", time.Since(begun), err)
 		}
 		w.wantReleased()
 	})
@@ -177,12 +177,12 @@ func TestPassword_OfADisabledOwnerOpensNothing(t *testing.T) {
 		w.accounts.mu.Unlock()
 		begun := time.Now()
 		if _, _, err := conn.ReadMessage(); err == nil || time.Since(begun) > 2*askAgain {
-			t.Errorf("what is open goes on for %v: %v", time.Since(begun), err)
+			t.Errorf("an open stream lasts for %v: %v", time.Since(begun), err)
 		}
 		w.boxes.set("ml", sandbox.Asleep, "")
 		w.wantStatus(w.ask("GET", terminal+"/", basic("guest", "hush")), 401)
 		if w.boxes.woken() != 0 {
-			t.Error("the password of somebody who is locked out wakes the sandbox")
+			t.Error("the password of a disabled user wakes the sandbox")
 		}
 		w.wantReleased()
 	})
@@ -196,7 +196,7 @@ func TestPassword_WakesTheSandbox(t *testing.T) {
 	w.wantStatus(w.ask("GET", terminal+"/", page), 401)
 	w.wantStatus(w.ask("GET", terminal+"/", basic("guest", "wrong")), 401)
 	if w.boxes.woken() != 0 {
-		t.Error("an anonymous visitor wakes it")
+		t.Error("an anonymous request wakes it")
 	}
 	w.wantStatus(w.ask("GET", terminal+"/", basic("guest", "hush")), 200)
 }

@@ -11,7 +11,7 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// caller is who asks, and by what.
+// caller is who sent the request, and how they are known.
 type caller struct {
 	auth.Principal
 	byToken bool // by an API token in a header, which no foreign page can make a browser send
@@ -22,14 +22,14 @@ type caller struct {
 // tokenPrefix begins every API token, so that ours can be told from those that a sandbox's program takes.
 const tokenPrefix = "sbx_"
 
-// byHeader reports whether the visitor is known by a header that no foreign page can make a browser send.
+// byHeader reports whether the caller is known by a header that no foreign page can make a browser send.
 func (w caller) byHeader() bool { return w.byToken || w.byLink }
 
-// maxCandidates bounds how many cookies of our name are tried.
+// maxCandidates bounds how many cookies of one name are tried.
 const maxCandidates = 8
 
-// identify finds out from accounts who asks for sb, which is the zero one where there is none. Unauthenticated when nobody
-// does.
+// identify asks accounts who the caller is. sb is the sandbox asked for, or the zero one. A caller without valid credentials is
+// Unauthenticated.
 func (c *claim) identify(ctx context.Context, accounts Accounts, sb sandbox.Sandbox) (caller, error) {
 	if token := tokenOf(c.r.Header); token != "" {
 		who, err := accounts.Authenticate(ctx, token)
@@ -42,9 +42,8 @@ func (c *claim) identify(ctx context.Context, accounts Accounts, sb sandbox.Sand
 	return caller{Principal: who}, err
 }
 
-// session tries every cookie of our name: where the __Host- prefix is not to be had, a neighbour can set one of that
-// name for us too, which must not lock anybody out. A session is good for the sandbox that it was opened for: that of a
-// deleted one does not lead into the next of its name. "" is for any sandbox.
+// session tries every cookie of the name: without the __Host- prefix a neighbour can set one of that name for this host, which
+// must lock no one out. A session is valid for the sandbox with that id only, not for a later one of its name; "" is any.
 func (q *request) session(ctx context.Context, accounts Accounts, sandboxID string) (auth.Principal, error) {
 	host := q.hosts.Host(q.target)
 	tried := 0
@@ -63,7 +62,7 @@ func (q *request) session(ctx context.Context, accounts Accounts, sandboxID stri
 	return auth.Principal{}, fault.New(fault.Unauthenticated, "This sandbox is private.")
 }
 
-// tokenOf takes one of our API tokens out of the headers, or gives "".
+// tokenOf gives one of our API tokens from the headers, or "".
 func tokenOf(h http.Header) string {
 	scheme, token, _ := strings.Cut(h.Get("Authorization"), " ")
 	if token = strings.TrimSpace(token); strings.EqualFold(scheme, "Bearer") && strings.HasPrefix(token, tokenPrefix) {

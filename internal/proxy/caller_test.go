@@ -41,7 +41,7 @@ func TestAccess_ATossedCookieOfTheSameNameLocksNobodyOut(t *testing.T) {
 	w.wantStatus(w.ask("GET", port3000+"/", header{"Cookie", strings.Repeat(tossed, 100) + w.signIn("3000-ml.localhost")}), 401)
 }
 
-func TestAccess_SomebodyElsesSandboxLooksLikeNone(t *testing.T) {
+func TestAccess_AnothersSandboxLooksLikeNone(t *testing.T) {
 	w := newWorld(t)
 	w.serve(portHost(3000), greet)
 	theirs := w.ask("GET", port3000+"/", header{"Authorization", "Bearer " + bobToken})
@@ -54,7 +54,7 @@ func TestAccess_SomebodyElsesSandboxLooksLikeNone(t *testing.T) {
 		}
 	}
 	if opened, _ := w.boxes.entered(); opened != 0 {
-		t.Errorf("a door was opened %d times", opened)
+		t.Errorf("a session was opened %d times", opened)
 	}
 }
 

@@ -9,19 +9,19 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// claim is the grounds of a request for a sandbox: its sender may use the sandbox as a whole, knows its
-// terminal's password, or comes to a port that is open to them. What it finds out stands in it.
+// claim is the grounds of a request for a sandbox: its caller may use the whole sandbox, knows its terminal's password, or asks
+// for a port that is open to them. It holds what judging it found out.
 type claim struct {
 	request
 	proxy    *Proxy
 	accounts Accounts
 	handle   access.Handle
 	password bool            // the host has a password of its own
-	at       string          // id of the sandbox that is there, also when the request may not come to it
-	movedTo  hostname.Target // where a service is that was at this host before; else the zero one
+	at       string          // id of the sandbox of that name, even one that the caller may not use
+	movedTo  hostname.Target // the new host of a service that was at this one, or the zero target
 }
 
-// judge finds out from accounts who asks, and that they may use the sandbox, or else that the port is open to them.
+// judge identifies the caller with accounts, and checks that they may use the sandbox or at least the port.
 func (p *Proxy) judge(ctx context.Context, q request, accounts Accounts) (c *claim, err error) {
 	c = &claim{request: q, proxy: p, accounts: accounts}
 	c.who = caller{}
@@ -50,8 +50,8 @@ func (c *claim) Admits(ctx context.Context, sb sandbox.Sandbox) error {
 	return err
 }
 
-// insider finds out who asks that may use the sandbox as a whole. One that is not theirs looks like one that is not there,
-// and so does one without the service that the host names.
+// insider identifies a caller who may use the whole sandbox. A sandbox of another owner looks like none, and so does one without
+// the service that the host names.
 func (c *claim) insider(ctx context.Context, sb sandbox.Sandbox) (caller, error) {
 	who, err := c.identify(ctx, c.accounts, sb)
 	if err == nil {
@@ -63,8 +63,8 @@ func (c *claim) insider(ctx context.Context, sb sandbox.Sandbox) (caller, error)
 	return who, err
 }
 
-// Missing implements access.Claim. Who is not known hears nothing of what is there. A former host of a service leads those
-// who may use the service to its host.
+// Missing implements access.Claim. Unknown callers learn nothing. Those who may use a service are redirected from its former host
+// to its present one.
 func (c *claim) Missing(ctx context.Context, name string, deleted *sandbox.Tombstone) error {
 	who, err := c.identify(ctx, c.accounts, sandbox.Sandbox{})
 	if err == nil {

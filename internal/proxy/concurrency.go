@@ -9,26 +9,25 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// How many requests of outsiders are in one port at once, streams and WebSockets included, so that nobody who was merely let
-// in by a link, or by no more than the address, keeps those out who may use the sandbox: of a port's maxPerPort connections
-// some are always left for them. Whoever comes when there is no room waits for a while, because a browser asks for hundreds
-// of small things at once over HTTP/2 when a page is loaded that is made of many modules: as many as a connection may.
+// Limits on concurrent requests of outsiders to one port, streams and WebSockets included. They keep some of a port's maxPerPort
+// connections free for those who may use the sandbox. A request over the limit waits for a while, because over HTTP/2 a browser
+// sends hundreds of small requests at once for a page of many modules: as many as a connection may.
 const (
 	outsidersPerPort   = 128
 	outsidersPerClient = 16
-	outsiderQueue      = 256              // that wait, for a port and of a client
-	outsiderPatience   = 10 * time.Second // how long they do
+	outsiderQueue      = 256              // waiting requests, by port and by client
+	outsiderPatience   = 10 * time.Second // how long each waits
 )
 
-// outsiderPause is how long an outsider may send nothing of a body, or take nothing of an answer, before they are let go. What
-// the sandbox keeps them waiting for does not count.
+// outsiderPause is how long an outsider may send nothing of a body, or read nothing of an answer, before their request ends. Time
+// spent waiting for the sandbox does not count.
 const outsiderPause = time.Minute
 
-// errStalled tells that an outsider has not sent the rest of a request's body.
+// errStalled says that an outsider did not send the rest of a request's body.
 var errStalled = fault.New(fault.Timeout, "The rest of the request did not come.")
 
-// limitOutsiders takes room among the outsiders in a port, for visitors who are some. Limited when the same client has too many
-// requests there, Unavailable when all of them together have. The caller must call leave.
+// limitOutsiders takes a place in the port for an outsider's request; others need none. Limited when the client has too many
+// requests there, Unavailable when all outsiders together have. The caller must call leave.
 func (i *inbound) limitOutsiders(sb sandbox.Sandbox) (leave func(), err error) {
 	if !i.who.outside() {
 		return func() {}, nil

@@ -41,7 +41,7 @@ func (a *responder) setCookie(name, value string, maxAge int) {
 	})
 }
 
-// dropOurCookies takes our cookies out of a request, and leaves the others byte for byte.
+// dropOurCookies removes our cookies from a request, and leaves the others byte for byte.
 func dropOurCookies(h http.Header) {
 	var kept []string
 	for _, line := range h.Values("Cookie") {

@@ -12,8 +12,8 @@ import (
 // maxCredentials bounds how many credentials are remembered.
 const maxCredentials = 4096
 
-// credentialCache remembers for askAgain who has shown which credential, so that a page's hundred requests ask once. Refusals are
-// not remembered, and neither is the credential itself.
+// credentialCache remembers the owner of each credential for askAgain, so that a page's hundred requests ask once. It remembers no
+// refusals, and only hashes of credentials.
 type credentialCache struct {
 	Accounts
 
@@ -79,7 +79,7 @@ func (k *credentialCache) put(key [sha256.Size]byte, who cachedPrincipal) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.who) >= maxCredentials {
-		clear(k.who) // some are asked for once more than they need be
+		clear(k.who) // some are looked up once more than necessary
 	}
 	k.who[key] = who
 }

@@ -20,15 +20,15 @@ import (
 // flushAfter is how long a piece of an answer of known length may wait for the next, so that a small answer is one write.
 const flushAfter = 5 * time.Millisecond
 
-// observeLimit bounds a request that only looks: the sandbox may be frozen under it, and nothing thaws it for that.
+// observeLimit bounds a probe: the sandbox may be frozen under it, and a probe does not thaw.
 const observeLimit = 30 * time.Second
 
-// newReverse makes the reverse proxy that all requests go through; what is a request's own is in its stay.
+// newReverse makes the reverse proxy for all requests; what belongs to one request is in its proxied.
 func newReverse(log *slog.Logger) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite:        func(pr *httputil.ProxyRequest) { proxiedOf(pr.In.Context()).rewrite(pr) },
 		Transport:      sandboxTransport{},
-		FlushInterval:  flushAfter, // events and answers of unknown length are passed on at once anyhow
+		FlushInterval:  flushAfter, // events and answers of unknown length are flushed at once anyhow
 		BufferPool:     &buffers,
 		ModifyResponse: func(res *http.Response) error { return proxiedOf(res.Request.Context()).checkResponse(res) },
 		ErrorHandler:   func(_ http.ResponseWriter, r *http.Request, err error) { proxiedOf(r.Context()).failed(err) },
@@ -42,14 +42,14 @@ func (p *proxied) forward(to upstream) {
 	ctx, cancel := p.bound(context.WithValue(boundInterim(p.r.Context()), proxiedKey{}, p))
 	defer p.watch(ctx, cancel)()
 	control := http.NewResponseController(p.w)
-	_ = control.EnableFullDuplex()           // a program may answer while it is still being sent to
+	_ = control.EnableFullDuplex()           // a program may answer before it has read the whole request
 	_ = control.SetReadDeadline(time.Time{}) // streams have no end; a writer without deadlines needs none
 	_ = control.SetWriteDeadline(time.Time{})
 
 	r := p.r.WithContext(ctx)
 	if isUpgrade(r) && !isWebSocket(r) {
 		r.Header = r.Header.Clone()
-		r.Header.Del("Upgrade") // to anything but WebSocket, such as h2c, would lead past us
+		r.Header.Del("Upgrade") // anything but WebSocket, such as h2c, would bypass us
 	}
 	if isWebSocket(r) && p.use.Kind != "" {
 		p.stream.Store(p.session)
@@ -76,7 +76,7 @@ func (q *request) bound(ctx context.Context) (context.Context, context.CancelFun
 // maxStatus is the last status that HTTP knows a class for.
 const maxStatus = 599
 
-// checkResponse makes a sandbox's answer fit to be seen, or says that it is none.
+// checkResponse scrubs a sandbox's answer, or gives an error when it is no valid one.
 func (p *proxied) checkResponse(res *http.Response) error {
 	switched := res.StatusCode == http.StatusSwitchingProtocols
 	switch {
@@ -94,7 +94,7 @@ func (p *proxied) checkResponse(res *http.Response) error {
 		res.Body = &trailed{ReadCloser: body, res: res, came: func(n int) { p.received(ctx, n) }}
 		return nil
 	}
-	// What was switched to has no trailers, and has to stay writable.
+	// A switched protocol has no trailers, and its body has to remain writable.
 	if end, ok := res.Body.(io.ReadWriteCloser); ok {
 		t := &tunnel{ReadWriteCloser: end, ctx: ctx, proxied: p}
 		if res.Body = t; p.toEditor() {
@@ -110,16 +110,16 @@ func isWebSocket(r *http.Request) bool {
 	return r.Method == http.MethodGet && len(upgrade) == 1 && strings.EqualFold(upgrade[0], "websocket")
 }
 
-// final holds back informational answers (103 Early Hints): they would pass by checkResponse. Flushes and writes of a body
-// may come from different goroutines.
+// final drops informational answers (103 Early Hints): they would bypass checkResponse. Flushes and writes of a body may come
+// from different goroutines.
 type final struct {
 	http.ResponseWriter
-	pause time.Duration // how long the visitor may take nothing, if that is bounded
+	pause time.Duration // how long the client may read nothing; 0 is for ever
 
 	mu sync.Mutex
 }
 
-// hurry bounds what is written next; done ends that, for no deadline may pass while nothing is written.
+// hurry bounds the next write. done ends that, so that no deadline passes while nothing is written.
 func (f *final) hurry() (done func()) {
 	if f.pause == 0 {
 		return func() {}
@@ -155,7 +155,7 @@ func (f *final) FlushError() error {
 // Unwrap lets http.ResponseController hijack.
 func (f *final) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
-// failed answers when the sandbox did not.
+// failed answers a request that the sandbox did not answer.
 func (p *proxied) failed(err error) {
 	var refused *dialError
 	var slow net.Error
@@ -181,7 +181,7 @@ func (p *proxied) failed(err error) {
 		p.refuse(fault.Wrap(err, fault.Unavailable, "%s cannot be reached now.", p.target.Name))
 	case errors.As(err, &slow) && slow.Timeout():
 		p.refuse(fault.Wrap(err, fault.Timeout, "The program in %s took too long to answer.", p.target.Name))
-	case errors.Is(err, context.Canceled): // the visitor has lost the right to it
+	case errors.Is(err, context.Canceled): // the caller has lost access
 		p.refuse(fault.Wrap(err, fault.Unavailable, "The request was given up."))
 	default:
 		p.log.Debug("sandbox gave no proper answer", "sandbox", p.target.Name, "upstream", p.to.host, "err", err)

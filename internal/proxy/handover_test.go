@@ -22,7 +22,7 @@ type journey struct {
 	hash  string
 }
 
-// begin visits an address without being known, and follows up to the dashboard.
+// begin opens an address without credentials, and follows up to the dashboard.
 func (w *world) begin(address string, h header) journey {
 	w.t.Helper()
 	a := w.ask("GET", address, append(h, page...))

@@ -20,7 +20,7 @@ type inbound struct {
 
 func (i *inbound) signIn() *signIn { return &signIn{i.responder, i.proxy} }
 
-// serveOwn answers at the addresses that sandboxd keeps for itself on every sandbox's host.
+// serveOwn answers below hostname.OwnPath, which is ours on every sandbox's host.
 func (i *inbound) serveOwn() {
 	asset := strings.TrimPrefix(i.r.URL.Path, hostname.OwnPath)
 	switch {

@@ -14,8 +14,8 @@ import (
 	"sandboxd/internal/hostname"
 )
 
-// notice is what a visitor is told instead of the sandbox's answer: a person as a page, a program as a problem
-// document with the same content.
+// notice is an answer of our own in place of the sandbox's: a page for a person, a problem document with the same content for a
+// program.
 type notice struct {
 	Status  int
 	Code    string // stable, for programs
@@ -24,20 +24,20 @@ type notice struct {
 	Hint    string // what to do next
 	Sample  string // a command that would help
 	Links   []link
-	Refresh bool // it will pass: the page looks again by itself, a program may try again
-	Waits   bool // the sandbox is on its way: the page asks until it is there, and goes on
+	Refresh bool // it will pass: the page reloads by itself, a program may try again
+	Waits   bool // the sandbox is starting: the page polls, and loads the address when it is ready
 	Retry   int  // seconds after which a program may try again; retrySeconds without it
 }
 
 type link struct{ Text, URL string }
 
-// toOrigin reports whether the link leads to a web origin.
+// toOrigin reports whether the link is to a web origin.
 func (l link) toOrigin(origin string) bool { return strings.HasPrefix(l.URL, origin+"/") }
 
 // retrySeconds is when a program may try again.
 const retrySeconds = 2
 
-// noticeHeader tells the notice's script which notice an address shows now.
+// noticeHeader has the code of the notice that an address shows now, for the notice's script.
 const noticeHeader = "Sandboxd-Notice"
 
 // scriptPath is where the notice's script is served, so that its policy needs no inline script.
@@ -119,7 +119,7 @@ func (a *responder) showProblem(n notice) {
 	a.write(n.Status, append(body, '\n'))
 }
 
-// write is the end of an answer of ours. It fails only when the visitor has gone.
+// write sends an answer of our own. It fails only when the client has gone, which is no matter.
 func (a *responder) write(status int, body []byte) {
 	a.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	a.w.WriteHeader(status)

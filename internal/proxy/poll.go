@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// stateHeader tells a probe, and whoever is not to wake a sandbox, how it stands.
+	// stateHeader has the sandbox's state, for probes and for requests that may not wake it.
 	stateHeader = "X-Sandboxd-State"
-	// pollSeconds is when something that repeats by itself may try again.
+	// pollSeconds is when an automatic request may try again.
 	pollSeconds = 60
-	// maxDetail bounds what is told of a request.
+	// maxDetail bounds the description of a request.
 	maxDetail = 80
 )
 
-// observes reports whether the request only looks.
+// observes reports whether the request is a probe.
 func (q *request) observes() bool { return q.r.Header.Get(hostname.ObserveHeader) == "1" }
 
-// use says what use of the sandbox the request is.
+// use is the use of the sandbox that the request makes.
 func (i *inbound) use() idle.Use {
 	u := idle.Use{Kind: idle.Web, Detail: detail(i.r.Method, i.r.URL.Path), Unattended: !i.attended()}
 	switch {
@@ -36,11 +36,10 @@ func (i *inbound) use() idle.Use {
 	return u
 }
 
-// detail is what a person is told of a request: without its query, which may hold secrets, and without whatever could
-// spoil a line.
+// detail describes a request in one line, without its query, which may hold secrets.
 func detail(what, path string) string { return what + " " + text.Excerpt(path, maxDetail) }
 
-// atRest is what a sandbox at rest is called.
+// atRest names the state of a sandbox at rest.
 func atRest(state sandbox.State) string {
 	if state == sandbox.Frozen {
 		return string(sandbox.Frozen)
@@ -48,26 +47,26 @@ func atRest(state sandbox.State) string {
 	return string(sandbox.Asleep)
 }
 
-// resting tells whom it does not wake that the sandbox is at rest. Its code is "frozen" or "asleep".
+// resting says that the sandbox is at rest and was not woken. Its code is "frozen" or "asleep".
 func (a *responder) resting(state sandbox.State, why, hint string) notice {
 	word := atRest(state)
 	return notice{Status: http.StatusServiceUnavailable, Code: word, Title: a.target.Name + " is " + word, Retry: pollSeconds,
 		Text: why, Hint: hint, Links: []link{a.dashboard("Open in the dashboard", a.target.Name)}}
 }
 
-// refuseWake tells a page that repeats itself that it wakes nobody.
+// refuseWake answers an automatic request, which does not wake the sandbox.
 func (a *responder) refuseWake(state sandbox.State) {
 	a.w.Header().Set(stateHeader, string(state))
 	n := a.resting(state, "What a page asks for by itself does not wake it.", "Reload the page.")
-	if isNavigation(a.r) { // a click is a person's
+	if isNavigation(a.r) { // a person may click
 		n.Links = append([]link{a.here("Wake it")}, n.Links...)
 	}
 	a.show(n)
 }
 
-// notAwake tells a probe that the sandbox is not awake.
+// notAwake answers a probe of a sandbox that is not awake.
 func (a *responder) notAwake(sb sandbox.Sandbox) notice {
-	a.w.Header().Set(stateHeader, string(sb.State)) // it may have changed since it came in
+	a.w.Header().Set(stateHeader, string(sb.State)) // it may have changed meanwhile
 	n := a.resting(sb.State, "A request that only observes does not wake it.", "Leave out the header "+hostname.ObserveHeader+" to wake it.")
 	if !sb.State.Resting() {
 		n.Code, n.Title, n.Text = string(sb.State), a.target.Name+" is not awake", "It is "+string(sb.State)+"."
@@ -76,7 +75,7 @@ func (a *responder) notAwake(sb sandbox.Sandbox) notice {
 	return n
 }
 
-// observe goes to a sandbox that is awake without using it.
+// observe opens an awake sandbox for a probe, which is no use of it.
 func (i *inbound) observe(sb sandbox.Sandbox) (*access.Session, bool) {
 	if sb.State != sandbox.Running {
 		i.show(i.notAwake(sb))

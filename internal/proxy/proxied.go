@@ -11,33 +11,32 @@ import (
 	"sandboxd/internal/idle"
 )
 
-// proxied is one request inside its sandbox, from when it was opened to its end. It counts as a request in flight until it turns out
-// to be a stream (an answer or an upload that goes on), and as a stream by what flows and by what cannot flow because the
-// sandbox does not take it; then a sandbox through which nothing flows may be frozen under it, and is thawed before the
-// next byte that goes in.
+// proxied is a request from when its sandbox is open to its end. It keeps the sandbox in use while it is in flight. When it lasts
+// it becomes a stream (a long answer or upload), which counts by the bytes that flow and by those that the sandbox does not read.
+// An idle stream's sandbox may be frozen, and is thawed before the next byte goes in.
 type proxied struct {
 	responder
 	proxy   *Proxy
 	handle  access.Handle
-	use     idle.Use        // zero for one that only looks
+	use     idle.Use        // zero for a probe
 	session *access.Session // as it was opened
-	woken   bool            // it was not awake when the request came
+	woken   bool            // it was not awake when the request arrived
 	since   time.Time       // when it was opened
 	to      upstream        // where it goes
-	out     *final          // what the answer is written to, once it is asked for
+	out     *final          // what the answer is written to, from forward on
 
-	lease  *access.Session                // what is held instead of session, if anything; the watch's own
-	stream atomic.Pointer[access.Session] // what counts by its touches, while anything does
+	lease  *access.Session                // held in place of session after reclassify; only the watch uses it
+	stream atomic.Pointer[access.Session] // nil while the request is in flight
 	transfer
 }
 
-// transfer is how far a request has come.
+// transfer is the progress of a request.
 type transfer struct {
-	answered atomic.Int64 // when the answer's head was there, in Unix nanoseconds
-	sending  atomic.Bool  // the request's body has not come as a whole
-	unread   atomic.Bool  // and will not: it is cut off, or not sent as HTTP has it
-	inwards  pending      // what the visitor has sent and the sandbox has not taken
-	outwards pending      // what the sandbox has said and the visitor has not taken
+	answered atomic.Int64 // when the answer's head arrived, in Unix nanoseconds
+	sending  atomic.Bool  // the request's body is not complete
+	unread   atomic.Bool  // and never will be: it is cut off, or no valid HTTP
+	inwards  pending      // sent by the client, not read by the sandbox
+	outwards pending      // sent by the sandbox, not read by the client
 	slot     slot
 }
 
@@ -50,16 +49,16 @@ type upstream struct {
 
 type proxiedKey struct{}
 
-// proxiedOf gives the stay that a request's ctx belongs to.
+// proxiedOf gives the proxied request of a context.
 func proxiedOf(ctx context.Context) *proxied {
 	s, ok := ctx.Value(proxiedKey{}).(*proxied)
 	if !ok {
-		panic("proxy: a request without its stay")
+		panic("proxy: a context without its request")
 	}
 	return s
 }
 
-// release ends the use, when nothing of the request goes on any more.
+// release ends the use, after the request has ended.
 func (p *proxied) release() {
 	p.session.Release()
 	if p.lease != nil {
@@ -67,16 +66,15 @@ func (p *proxied) release() {
 	}
 }
 
-// askAgain is how long a request may go on before its visitor's right to it is looked at again, and how long the answer to
-// who somebody is may be kept. The question is a few indexed reads, so that a thousand streams cost next to nothing.
+// askAgain is how often a request's access is checked again, and how long a credential's owner is remembered. A check is a few
+// indexed reads, so that a thousand streams cost next to nothing.
 const askAgain = 2 * time.Second
 
-// streamAfter is how long an answer or an upload goes on before it counts by its bytes.
+// streamAfter is how long an answer or an upload lasts before it counts by its bytes.
 const streamAfter = 5 * time.Second
 
-// watch looks after a request that goes on for longer than askAgain; for all others it costs a timer. It ends the request
-// by cancel when its visitor has signed out, has been disabled, or has lost the sandbox. The caller must call the returned
-// stop, which ends ctx and waits for a look under route.
+// watch rechecks a request that lasts longer than askAgain; any other costs a timer. It cancels the request when its caller has
+// signed out, was disabled, or lost the sandbox. The returned stop ends ctx and waits for a check under way; it must be called.
 func (p *proxied) watch(ctx context.Context, cancel func()) (stop func()) {
 	ended := make(chan struct{})
 	timer := time.AfterFunc(askAgain, func() {
@@ -97,7 +95,7 @@ func (p *proxied) recheck(ctx context.Context, cancel func()) {
 	for {
 		if !p.allowed(ctx) {
 			cancel()
-			if p.answered.Load() != 0 { // nor may a write that waits for the visitor go on
+			if p.answered.Load() != 0 { // end a write that waits for the client, too
 				_ = http.NewResponseController(p.w).SetWriteDeadline(time.Now()) // fails once the connection is gone
 			}
 			return
@@ -112,7 +110,7 @@ func (p *proxied) recheck(ctx context.Context, cancel func()) {
 	}
 }
 
-// allowed is generous when the question cannot be answered: a locked store must not cut people's terminals.
+// allowed reports whether the caller still has access. It says yes when the check fails: a locked store must not cut terminals.
 func (p *proxied) allowed(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -130,7 +128,7 @@ func (p *proxied) allowed(ctx context.Context) bool {
 	return true
 }
 
-// reclassify makes a request in flight a stream, or a stream whose upload is over a request in flight again.
+// reclassify turns a request in flight into a stream, and a stream whose upload is over back into a request in flight.
 func (p *proxied) reclassify(ctx context.Context) {
 	stream := p.stream.Load()
 	goesOn := p.lasts(time.Now())
@@ -145,7 +143,7 @@ func (p *proxied) reclassify(ctx context.Context) {
 	}
 	next, err := open(ctx, use)
 	if err != nil {
-		return // it counts as it did
+		return // it counts as before
 	}
 	p.stream.Store(nil)
 	if goesOn {
@@ -155,7 +153,7 @@ func (p *proxied) reclassify(ctx context.Context) {
 	p.lease = next
 }
 
-// lasts reports whether something has been flowing for long. While a program thinks nothing flows, and it is in use.
+// lasts reports whether bytes have been flowing for long. While a program works on its answer none flow, and it is in use.
 func (p *proxied) lasts(now time.Time) bool {
 	if answered := p.answered.Load(); answered != 0 {
 		return now.Sub(time.Unix(0, answered)) >= streamAfter

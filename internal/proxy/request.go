@@ -14,9 +14,9 @@ import (
 type request struct {
 	r       *http.Request
 	hosts   hostname.Hosts
-	trusted []netip.Prefix // proxies that are believed who they ask for
+	trusted []netip.Prefix // see Config
 	target  hostname.Target
-	who     caller // nobody until authorize has found out
+	who     caller // unknown before authorize
 	begun   time.Time
 }
 
@@ -25,12 +25,12 @@ func (q *request) unsupported() bool {
 	return q.r.Method == http.MethodConnect || q.r.Method == http.MethodTrace || q.r.URL.Path == "*"
 }
 
-// client is where the request comes from.
+// client is the address that the request comes from.
 func (q *request) client() netip.Addr {
 	return hostname.Client(q.r.RemoteAddr, q.r.Header["X-Forwarded-For"], q.trusted)
 }
 
-// network names the network that attempts are counted by: one customer usually has an IPv4 address, or a /64 of IPv6.
+// network is what attempts are counted by: one customer usually has an IPv4 address, or a /64 of IPv6.
 func (q *request) network() string {
 	addr := q.client()
 	if !addr.Is6() {
@@ -39,12 +39,11 @@ func (q *request) network() string {
 	return netip.PrefixFrom(addr, 64).Masked().String()
 }
 
-// checkOrigin refuses what a page of another origin makes a browser send with our cookie. Sandboxes are neighbours on
-// sibling hosts: SameSite does not keep them apart. Navigation is let through (its answer is shown, not read); all
-// else needs the very same origin, so other pages, also those of another port of the same sandbox, can neither read
-// nor write. Whoever shows a token, or a terminal's password without any mark of a browser, is a program, which has no
-// origin to upgrade from. A CORS preflight carries no cookie and is Unauthenticated already; programs and pages that have to
-// cross origins use a token, or their own server's proxy.
+// checkOrigin refuses what a page of another origin makes a browser send with our cookie. SameSite does not help: sandboxes are
+// on sibling hosts. Navigation passes, because its answer is shown and not read. All else needs the very same origin, so that
+// other pages, even of another port of the same sandbox, can neither read nor write. A caller with a token, or with a terminal's
+// password and without any mark of a browser, is a program, and needs no Origin to upgrade. A CORS preflight carries no cookie
+// and is Unauthenticated already; programs and pages that have to cross origins use a token, or their own server's proxy.
 func (q *request) checkOrigin(who caller) error {
 	switch {
 	case isUpgrade(q.r):
@@ -59,7 +58,7 @@ func (q *request) checkOrigin(who caller) error {
 
 func (q *request) hasOrigin() bool { return len(q.r.Header.Values("Origin")) > 0 }
 
-// byBrowser reports whether the request bears the marks that browsers set and pages cannot.
+// byBrowser reports whether the request has a header that browsers set and pages cannot.
 func (q *request) byBrowser() bool {
 	for name := range q.r.Header {
 		if strings.HasPrefix(name, "Sec-Fetch-") {
@@ -74,8 +73,8 @@ func (q *request) sameOrigin() bool {
 	return len(origins) == 1 && origins[0] == q.hosts.Origin(q.target)
 }
 
-// fromHere reports whether the sandbox's own page, the person or a program made the request. Without Sec-Fetch-Site it
-// is an older browser, plain HTTP beyond localhost, or no browser: there a foreign page betrays itself by Origin.
+// fromHere reports whether the sandbox's own page, the person or a program made the request. An older browser, any browser on
+// plain HTTP beyond localhost, and a program send no Sec-Fetch-Site: there a foreign page is recognised by its Origin.
 func (q *request) fromHere() bool {
 	site := q.r.Header.Get("Sec-Fetch-Site")
 	if site == "" {
@@ -88,10 +87,10 @@ func (q *request) navigates() bool {
 	return (q.r.Method == http.MethodGet || q.r.Method == http.MethodHead) && q.r.Header.Get("Sec-Fetch-Mode") == "navigate"
 }
 
-// isUpgrade reports whether the request wants to leave HTTP: for a WebSocket, or for anything else.
+// isUpgrade reports whether the request asks for another protocol, WebSocket or any other.
 func isUpgrade(r *http.Request) bool { return len(r.Header.Values("Upgrade")) > 0 }
 
-// isNavigation reports whether a person's browser wants to show the answer as a page.
+// isNavigation reports whether a browser will show the answer as a page.
 func isNavigation(r *http.Request) bool {
 	if r.Method != http.MethodGet || isUpgrade(r) {
 		return false

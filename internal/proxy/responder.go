@@ -16,11 +16,11 @@ import (
 type responder struct {
 	*request
 	w         http.ResponseWriter
-	sandboxes Sandboxes // of which it says how they stand
+	sandboxes Sandboxes
 	log       *slog.Logger
 }
 
-// dashboard links to a page of the dashboard: of the sandbox called name, or the list.
+// dashboard links to the page of the sandbox called name in the dashboard, or to the list.
 func (q *request) dashboard(text, name string) link {
 	url := q.hosts.DashboardURL() + "/"
 	if name != "" {
@@ -29,21 +29,21 @@ func (q *request) dashboard(text, name string) link {
 	return link{text, url}
 }
 
-// here links to the very address that was asked for: at this host, whatever its path is.
+// here links to the requested address, always at this host.
 func (q *request) here(text string) link {
 	at := url.URL{Scheme: q.hosts.Scheme, Host: q.outsideHost(), Path: q.r.URL.Path, RawPath: q.r.URL.RawPath, RawQuery: q.r.URL.RawQuery}
 	return link{text, at.String()}
 }
 
-// unknown is the same for a sandbox that never was, that was deleted, and that is somebody else's.
+// unknown is the same for a sandbox that does not exist, was deleted, or belongs to another user.
 func (a *responder) unknown() notice {
 	return notice{Status: http.StatusNotFound, Code: fault.NotFound.String(), Title: "No such sandbox",
 		Text: "There is no sandbox at this address, or it is not yours.", Links: []link{a.dashboard("All sandboxes", "")}}
 }
 
-// closedNotice says why a sandbox cannot be entered, by its state.
+// closedNotice explains why a sandbox in its present state cannot be used, if so.
 func (a *responder) closedNotice(sb sandbox.Sandbox) (notice, bool) {
-	if sb.State == sandbox.Running && a.target.Kind != hostname.IDE { // of most requests
+	if sb.State == sandbox.Running && a.target.Kind != hostname.IDE { // most requests
 		return notice{}, false
 	}
 	name := a.target.Name
@@ -51,7 +51,7 @@ func (a *responder) closedNotice(sb sandbox.Sandbox) (notice, bool) {
 	switch sb.State {
 	case sandbox.Stopping, sandbox.Stopped:
 		n.Code = string(sandbox.Stopped)
-		n.Title, n.Text = name+" is stopped", "Its owner has stopped it, so a visit does not start it."
+		n.Title, n.Text = name+" is stopped", "Its owner has stopped it, so opening it does not start it."
 		n.Hint, n.Links[0].Text = "Start it in the dashboard or through the API.", "Start it in the dashboard"
 	case sandbox.Failed:
 		n.Title, n.Text = name+" has failed", sb.Problem
@@ -71,7 +71,7 @@ func (a *responder) closedNotice(sb sandbox.Sandbox) (notice, bool) {
 	return n, true
 }
 
-// methodRefused tells that a method is not taken.
+// methodRefused says that a method is not allowed.
 func methodRefused(why string) notice {
 	return notice{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Title: "Not possible", Text: why}
 }
@@ -95,11 +95,11 @@ func (a *responder) badAnswer() notice {
 		Links: []link{{"Open the terminal", a.hosts.TerminalURL(a.target.Name)}, a.dashboard("Dashboard", a.target.Name)}}
 }
 
-// badBody answers a request whose body cannot be read, which is no fault of the sandbox's.
+// badBody answers a request whose body cannot be read, which is not the sandbox's fault.
 var badBody = notice{Status: http.StatusBadRequest, Code: fault.Invalid.String(), Title: "Bad request",
 	Text: "The request's body is not sent as HTTP has it, or was cut off."}
 
-// refuse answers with an error of the domain. Only what nobody classified goes to the log.
+// refuse answers with an error of the domain. Only unclassified errors are logged.
 func (a *responder) refuse(err error) {
 	kind := fault.KindOf(err)
 	n := notice{Code: kind.String(), Text: fault.Message(err), Retry: int(fault.RetryAfter(err).Seconds()), Links: []link{a.dashboard("Dashboard", a.target.Name)}}
@@ -125,8 +125,8 @@ func (a *responder) refuse(err error) {
 	a.show(n)
 }
 
-// misdirected answers for a host that is no sandbox's. Under our own domain that is a mistyped name; any other host
-// was led to us by somebody else's DNS and learns nothing.
+// misdirected answers for a host that is no sandbox's. Under our own domain it is a mistyped name; any other was pointed at us by
+// foreign DNS and learns nothing.
 func (a *responder) misdirected() {
 	host, _, _ := strings.Cut(strings.ToLower(a.r.Host), ":")
 	if strings.HasSuffix(strings.TrimSuffix(host, "."), "."+a.hosts.Domain) {

@@ -15,12 +15,12 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// A link to a shared port has its secret in the fragment, which browsers send nowhere: it is in no log, no Referer, and no
-// history of ours. A page of ours takes it from there, forgets the address, and posts it; the answer is a cookie for this
-// host, which stands for the share while that is good. None of this asks anything of the sandbox: it may sleep.
+// A link to a shared port has its secret in the fragment, which browsers do not send: it is in no log, Referer or history. A page of
+// ours reads it, removes it from the address, and posts it; the answer sets a cookie for this host, valid as long as the share. None
+// of this needs the sandbox, which may be asleep.
 //
-// The page is on the port's own origin, where the cookie has to be set. So a service worker that the port's program has put
-// into a browser before can see the page's address; what it learns is a key to itself.
+// The page is on the port's own origin, where the cookie must be set. A service worker of the port's program, installed earlier,
+// can therefore read the page's address; the secret opens nothing but that same port.
 
 var (
 	//go:embed assets/share.html
@@ -33,7 +33,7 @@ var (
 )
 
 const (
-	maxSecret  = 256 // bytes of what is posted; a secret has 43
+	maxSecret  = 256 // bytes posted; a secret has 43
 	shareLimit = 10 * time.Second
 )
 
@@ -43,7 +43,7 @@ type shareLink struct {
 	proxy *Proxy
 }
 
-// serve answers at the address of links to a shared port: the page for a browser, which then posts the secret.
+// serve answers GET with the page, and POST with the cookie.
 func (l *shareLink) serve() {
 	switch l.r.Method {
 	case http.MethodGet, http.MethodHead:
@@ -55,7 +55,7 @@ func (l *shareLink) serve() {
 	}
 }
 
-// servePage answers with the page, which is the same for every host and every link.
+// servePage answers with the page, the same for every host and link.
 func (l *shareLink) servePage() {
 	var page bytes.Buffer
 	err := sharePage.Execute(&page, struct {
@@ -71,14 +71,14 @@ func (l *shareLink) servePage() {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin") // no other page holds on to this one's window
+	h.Set("Cross-Origin-Opener-Policy", "same-origin") // no other page keeps a handle to this window
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src "+styleHash+"; script-src "+shareHash+"; connect-src 'self'; "+
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	l.write(http.StatusOK, page.Bytes())
 }
 
-// post turns the secret of a link into this host's cookie. A link that opens nothing is told of in the same words
-// whether there is such a sandbox or not.
+// post exchanges the secret of a link for this host's cookie. The answer to an invalid link does not reveal whether the sandbox
+// exists.
 func (l *shareLink) post() {
 	if !l.fromHere() {
 		l.refuse(fault.New(fault.Forbidden, "This request came from another website and was refused."))
@@ -99,7 +99,7 @@ func (l *shareLink) post() {
 	}
 	if !ok {
 		l.show(notice{Status: http.StatusNotFound, Code: fault.NotFound.String(), Title: "This link does not work",
-			Text: "It has expired, was revoked, or is not complete. Ask whoever gave it to you for a new one."})
+			Text: "It has expired, was revoked, or is not complete. Ask the sender for a new one."})
 		return
 	}
 	l.setCookie(shareCookie, pass, max(int(time.Until(share.Expires).Seconds()), 1))
@@ -107,7 +107,7 @@ func (l *shareLink) post() {
 	l.w.WriteHeader(http.StatusNoContent)
 }
 
-// resolve gives the share that a secret opens at this host, and its pass.
+// resolve gives the share of a secret at this host, and its pass.
 func (l *shareLink) resolve(ctx context.Context, secret string) (share sandbox.Share, pass string, ok bool, err error) {
 	if l.target.Kind != hostname.Port {
 		return share, "", false, nil
@@ -146,15 +146,15 @@ func (*shareClaim) Missing(_ context.Context, name string, _ *sandbox.Tombstone)
 	return access.NotFound(name)
 }
 
-// showsShare reports whether the request shows a share, as it seems: one that is good would have let it in.
+// showsShare reports whether the request has a share's secret or cookie. It is asked after access was denied, so they are invalid.
 func (q *request) showsShare() bool {
 	return q.target.Kind == hostname.Port && (q.r.Header.Get(hostname.ShareHeader) != "" || len(q.cookies(shareCookie)) > 0)
 }
 
-// shareEnded answers a visitor whose share is not good any more, in the same words whether there is such a sandbox or not.
+// shareEnded answers a request with an invalid share. It does not reveal whether the sandbox exists.
 func (s *signIn) shareEnded() {
 	n := notice{Status: http.StatusUnauthorized, Code: "share_ended", Title: "This link does not work any more",
-		Text: "It has expired or was revoked. Ask whoever gave it to you for a new one."}
+		Text: "It has expired or was revoked. Ask the sender for a new one."}
 	if isNavigation(s.r) {
 		s.setCookie(shareCookie, "", -1)
 		n.Links = []link{{"Sign in", s.handoverURL()}}

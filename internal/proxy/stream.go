@@ -12,19 +12,19 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// What comes out of a stream or a WebSocket counts as use when it is more than a heartbeat: slotBytes of content within slotLength.
+// The output of a stream or a WebSocket counts as use if it is more than a heartbeat: slotBytes of content within slotLength.
 const (
 	slotLength = 10 * time.Second
 	slotBytes  = 128
 )
 
-// slot adds up what comes. The zero value is ready for use; it belongs to one goroutine.
+// slot adds up the output. The zero value is ready for use; it belongs to one goroutine.
 type slot struct {
 	begun time.Time
 	bytes int
 }
 
-// add reports whether these bytes make the present slot count: true once in each slot.
+// add reports whether these bytes make the slot count: true once in each.
 func (s *slot) add(n int, now time.Time) bool {
 	if now.Sub(s.begun) >= slotLength {
 		s.begun, s.bytes = now, 0
@@ -34,20 +34,19 @@ func (s *slot) add(n int, now time.Time) bool {
 	return before < slotBytes && s.bytes == slotBytes
 }
 
-// justConnected reports whether what is sent now may be what a page says by itself when it has connected.
+// justConnected reports whether a page may be sending by itself, because it connected just now.
 func (p *proxied) justConnected(now time.Time) bool {
 	return p.use.Unattended && now.Sub(p.since) < slotLength
 }
 
-// sleeps reports whether the sandbox has been put to sleep by now, or is on its way there.
+// sleeps reports whether the sandbox is asleep by now, or about to be.
 func (p *proxied) sleeps(ctx context.Context) bool {
 	sb, err := p.handle.Current(ctx)
 	return err == nil && sb.State.Sleeps()
 }
 
-// received notes bytes that have come out of the sandbox: somebody's when they have asked for them, and unattended where it may
-// be that nobody looks (a terminal, an editor, what a page has asked for). The last words of one that is being stopped are no
-// use of it.
+// received counts bytes from the sandbox: as attended if the request is, and as unattended where perhaps no one looks (a terminal,
+// VS Code, a page's own request). The last output of a sandbox being stopped is no use of it.
 func (p *proxied) received(ctx context.Context, n int) {
 	stream := p.stream.Load()
 	if stream == nil || n == 0 {
@@ -55,11 +54,11 @@ func (p *proxied) received(ctx context.Context, n int) {
 	}
 	if p.slot.add(n, time.Now()) {
 		unseen := p.use.Unattended || p.use.Kind == idle.Terminal || p.toEditor()
-		_ = stream.Touch(ctx, unseen || p.sleeps(ctx)) // what has come is here, whatever happens there
+		_ = stream.Touch(ctx, unseen || p.sleeps(ctx)) // the bytes are here in any case
 	}
 }
 
-// prepare makes the sandbox ready for what the visitor sends. What is not attended thaws it only as long as it counts.
+// prepare makes the sandbox ready for bytes of the client. Unattended ones thaw it only while they count.
 func (p *proxied) prepare(ctx context.Context, attended bool) error {
 	stream := p.stream.Load()
 	switch {
@@ -102,7 +101,7 @@ type upload struct {
 	control *http.ResponseController
 }
 
-// Read implements io.Reader. Whenever it is not being asked, it is the sandbox that is waited for.
+// Read implements io.Reader. Between two Reads, the client waits for the sandbox.
 func (u *upload) Read(p []byte) (int, error) {
 	u.proxied.inwards.set(nothing)
 	n, err := u.next(p)
@@ -120,21 +119,21 @@ func (u *upload) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads what comes next. An outsider has to send something now and then.
+// next reads the next bytes. An outsider must send some within outsiderPause.
 func (u *upload) next(p []byte) (int, error) {
 	if !u.proxied.who.outside() {
 		return u.ReadCloser.Read(p)
 	}
 	_ = u.control.SetReadDeadline(time.Now().Add(outsiderPause))
 	n, err := u.ReadCloser.Read(p)
-	_ = u.control.SetReadDeadline(time.Time{}) // it is the sandbox that is waited for
+	_ = u.control.SetReadDeadline(time.Time{}) // now the client waits for the sandbox
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = errStalled
 	}
 	return n, err
 }
 
-// Close ends the body early: the sandbox wants no more of it.
+// Close ends the body early: the sandbox reads no more of it.
 func (u *upload) Close() error {
 	u.proxied.sending.Store(false)
 	return u.ReadCloser.Close()
@@ -145,11 +144,11 @@ type download struct {
 	io.ReadCloser
 	ctx     context.Context
 	proxied *proxied
-	cut     error // how it broke off, while that is still to be told
+	cut     error // how it broke off, until that is returned
 }
 
-// Read implements io.Reader. Between two Reads it is the visitor who is waited for. Of an answer that breaks off they get
-// what there is: with the error, the connection is cut and all that has not been flushed is lost.
+// Read implements io.Reader. Between two Reads, the sandbox waits for the client. If the answer breaks off, the client still gets
+// what arrived: the error comes one Read later, because it cuts the connection and drops what is not flushed.
 func (d *download) Read(p []byte) (int, error) {
 	if d.cut != nil {
 		return 0, d.cutOff()
@@ -169,7 +168,7 @@ func (d *download) Read(p []byte) (int, error) {
 	return 0, d.cutOff()
 }
 
-// cutOff sends what the visitor has not been sent yet, unless it is they who have left or may not have it.
+// cutOff flushes what arrived, unless the client has left or lost access.
 func (d *download) cutOff() error {
 	if d.ctx.Err() == nil {
 		d.proxied.outwards.set(unattended)
@@ -187,7 +186,7 @@ type tunnel struct {
 	hearts   idle.Heartbeats[int]
 }
 
-// Write implements io.Writer: it takes what the visitor sends.
+// Write implements io.Writer: it takes the client's bytes.
 func (t *tunnel) Write(p []byte) (int, error) {
 	by, err := t.admit(t.up.read(p))
 	if err != nil {
@@ -198,9 +197,9 @@ func (t *tunnel) Write(p []byte) (int, error) {
 	return t.ReadWriteCloser.Write(p)
 }
 
-// admit has the sandbox awake for what is said, and tells whose it is: a person's, unless it comes at equal pauses or is what a
-// page says when it has connected, and on a terminal what is typed. Pings, pongs, and what a terminal's page tells
-// beside, do not wake: a frozen sandbox gets them when it is thawed.
+// admit wakes the sandbox for a message, and judges it. On a terminal only input is attended. Elsewhere a message is, unless it
+// comes at equal pauses or right after a page has connected. Pings, pongs and a terminal page's other messages do not wake: a frozen
+// sandbox gets them when it is thawed.
 func (t *tunnel) admit(p piece) (waits, error) {
 	terminal := t.proxied.use.Kind == idle.Terminal
 	if !p.data || terminal && !p.typed {
@@ -214,7 +213,7 @@ func (t *tunnel) admit(p piece) (waits, error) {
 	return attended, t.proxied.prepare(t.ctx, true)
 }
 
-// Read implements io.Reader: it gives what the sandbox sends.
+// Read implements io.Reader: it gives the sandbox's bytes.
 func (t *tunnel) Read(p []byte) (int, error) {
 	t.proxied.outwards.set(nothing)
 	n, err := t.ReadWriteCloser.Read(p)

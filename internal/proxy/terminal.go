@@ -23,8 +23,8 @@ const (
 	tabFolder = "/t/" // before the name of any other tab
 )
 
-// serveTerminal serves the tab that the path names: "/t/<tab>/", else the main one. With ttyd in the sandbox that is
-// ttyd's own page and WebSocket, which find each other by relative paths; without, our page over the guest's WebSocket.
+// serveTerminal serves the tab that the path names: "/t/<tab>/", else the main one. With ttyd in the sandbox the page and WebSocket
+// are ttyd's, which find each other by relative paths; without, they are our page and the guest's WebSocket.
 func (p *proxied) serveTerminal() {
 	to := upstream{host: tabHost(mainTab), path: p.r.URL.Path, rawPath: p.r.URL.RawPath}
 	base, tab := "/", mainTab
@@ -52,7 +52,7 @@ func (p *proxied) serveTerminal() {
 	p.forward(to)
 }
 
-// tabOf names the tab that a path leads to, if it is one.
+// tabOf gives the tab that a path names, or the main one.
 func tabOf(escapedPath string) string {
 	if rest, ok := strings.CutPrefix(escapedPath, tabFolder); ok {
 		if tab, _, _ := strings.Cut(rest, "/"); isTab(tab) {
@@ -74,7 +74,7 @@ func (a *responder) noTab(why string) notice {
 		Links: []link{{"Open the terminal", a.hosts.TerminalURL(a.target.Name)}, a.dashboard("Dashboard", a.target.Name)}}
 }
 
-// showTerminal answers with our own full-window terminal.
+// showTerminal answers with our own terminal page.
 func (p *proxied) showTerminal(base, tab string) {
 	var page bytes.Buffer
 	err := terminalPage.Execute(&page, struct {
@@ -96,7 +96,7 @@ func (p *proxied) showTerminal(base, tab string) {
 	p.write(http.StatusOK, page.Bytes())
 }
 
-// below gives the paths at which a sandbox's host serves our files, without those that the bundle does not have.
+// below gives the paths of our files at a sandbox's host, without those that the bundle lacks.
 func below(paths []string) []string {
 	var out []string
 	for _, path := range paths {

@@ -13,32 +13,32 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// A person who opens a sandbox that is not there at once sees a page that stays as it is until the sandbox is, and then
-// loads the same address again: with its fragment, and without a step in the history. The page asks waitPath, each time
-// for at most waitLimit; without scripts it reloads now and then.
+// A person who opens a sandbox that is not ready sees a waiting page. When the sandbox is ready, the page loads the same address
+// again, with its fragment and without a step in the history. It polls waitPath, for at most waitLimit each time; without scripts it
+// reloads now and then.
 
-// waitPath is where a waiting page asks whether to go on.
+// waitPath is what a waiting page polls.
 const waitPath = hostname.OwnPath + "/wait"
 
 const waitLimit = 2 * time.Second
 
-// waiting is the page's content.
+// waiting is the waiting page's content.
 func (a *responder) waiting(sb sandbox.Sandbox) notice {
 	n := notice{Status: http.StatusServiceUnavailable, Code: "waking", Title: "Waking " + a.target.Name + "…", Text: a.phase(sb),
 		Waits: true, Retry: retrySeconds, Links: []link{a.dashboard("Open in the dashboard", a.target.Name)}}
 	if sb.State == sandbox.Creating {
-		n.Title = a.target.Name + " is being made…"
+		n.Title = a.target.Name + " is being created…"
 	}
 	return n
 }
 
-// phase says how far the sandbox is, in a sentence.
+// phase says in a sentence how far the sandbox's start is.
 func (a *responder) phase(sb sandbox.Sandbox) string {
 	switch a.sandboxes.Progress(sb.ID).Phase {
 	case sandbox.PhaseImage:
-		return "Its image is being made, which may take minutes the first time."
+		return "Its image is being built, which may take minutes the first time."
 	case sandbox.PhaseVolume:
-		return "Its container is being made."
+		return "Its container is being created."
 	case sandbox.PhaseStart:
 		return "It is being started."
 	case sandbox.PhaseReady:
@@ -47,18 +47,18 @@ func (a *responder) phase(sb sandbox.Sandbox) string {
 	if sb.State == sandbox.Running {
 		return "It is awake, and the program that was asked for is about to answer."
 	}
-	return "It will be here in a moment."
+	return "It will be ready in a moment."
 }
 
-// waitAnswer is what a waiting page is told.
+// waitAnswer is the answer to a waiting page.
 type waitAnswer struct {
 	Go    bool   `json:"go"`              // load the address again
-	Text  string `json:"text,omitempty"`  // show this meanwhile
-	Again int    `json:"again,omitempty"` // ask again after so many seconds; at once without it
-	Stay  bool   `json:"stay,omitempty"`  // ask no more
+	Text  string `json:"text,omitempty"`  // show this
+	Again int    `json:"again,omitempty"` // poll again after so many seconds; at once without it
+	Stay  bool   `json:"stay,omitempty"`  // poll no more
 }
 
-// serveWait answers a waiting page. What it keeps awake by that is unattended: the visit that it came from was not.
+// serveWait answers a waiting page. Its use is unattended: the request that showed the page was judged already.
 func (i *inbound) serveWait() {
 	ctx, cancel := context.WithTimeout(i.r.Context(), waitLimit)
 	defer cancel()
@@ -78,7 +78,7 @@ func (i *inbound) serveWait() {
 	i.write(http.StatusOK, body)
 }
 
-// awaitOpen waits until ctx ends at most.
+// awaitOpen opens the sandbox and waits for the service, until ctx ends.
 func (i *inbound) awaitOpen(ctx context.Context, sb sandbox.Sandbox) waitAnswer {
 	use := idle.Use{Kind: idle.Web, Detail: "a page that waits", Unattended: true}
 	if _, closed := i.closedNotice(sb); closed {
@@ -105,7 +105,7 @@ func (i *inbound) awaitOpen(ctx context.Context, sb sandbox.Sandbox) waitAnswer 
 	return waitAnswer{Go: true} // the page itself says why
 }
 
-// awaitService returns when the service that the host leads to answers, or is known not to exist.
+// awaitService returns when the host's service answers, or is known not to exist.
 func (i *inbound) awaitService(ctx context.Context, session *access.Session) error {
 	sb := session.Sandbox()
 	if i.target.Port == 0 || !fresh(sb, false) {

@@ -12,16 +12,16 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// How long a request waits for its sandbox and for the service that it asks for, from when it came.
+// How long a request waits for its sandbox and service, from its arrival.
 const (
 	pageAfter = 1500 * time.Millisecond // then a person sees a page that continues by itself
 	wakeLimit = 60 * time.Second        // everything else is held
 )
 
-// fullSeconds is when to try again on a host that is full.
+// fullSeconds is when to try again while the host is full.
 const fullSeconds = 10
 
-// patience is how long this request waits.
+// patience is how long the request waits.
 func (q *request) patience() time.Duration {
 	if isNavigation(q.r) {
 		return pageAfter
@@ -29,10 +29,10 @@ func (q *request) patience() time.Duration {
 	return wakeLimit
 }
 
-// deadline is when this request stops waiting to be let through.
+// deadline is when the request stops waiting.
 func (q *request) deadline() time.Time { return q.begun.Add(q.patience()) }
 
-// open opens the sandbox: the use is registered first, then the sandbox is woken. It answers whom it does not lead in.
+// open registers the use, then wakes and opens the sandbox. If it cannot it answers, and gives false.
 func (i *inbound) open(sb sandbox.Sandbox) (*access.Session, idle.Use, bool) {
 	if i.observes() {
 		session, ok := i.observe(sb)
@@ -57,7 +57,7 @@ func (i *inbound) open(sb sandbox.Sandbox) (*access.Session, idle.Use, bool) {
 	return session, use, true
 }
 
-// refuseOpen answers a request whose sandbox was not opened before ctx ended. sb is the sandbox as it was when it came.
+// refuseOpen answers a request whose sandbox was not opened. sb is the sandbox as it was on the request's arrival.
 func (i *inbound) refuseOpen(ctx context.Context, sb sandbox.Sandbox, err error) {
 	now, rowErr := i.handle.Current(i.r.Context())
 	if rowErr == nil {
@@ -76,7 +76,7 @@ func (i *inbound) refuseOpen(ctx context.Context, sb sandbox.Sandbox, err error)
 	}
 }
 
-// timedOut answers a request that has waited for as long as it may.
+// timedOut answers a request at its deadline.
 func (a *responder) timedOut(sb sandbox.Sandbox) {
 	if isNavigation(a.r) {
 		a.show(a.waiting(sb))
@@ -85,7 +85,7 @@ func (a *responder) timedOut(sb sandbox.Sandbox) {
 	a.refuse(fault.New(fault.Timeout, "%s is not ready yet. %s Try again in a moment.", a.target.Name, a.phase(sb)))
 }
 
-// noRoom tells that a sandbox cannot be woken just now, for a reason that passes.
+// noRoom says that a sandbox cannot be woken now, for a temporary reason.
 func (a *responder) noRoom(err error) notice {
 	text := fault.Message(err)
 	if a.who.outside() {

@@ -11,30 +11,30 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// How often a sandbox is woken by those whom nobody knows. Whoever may use it is not bounded by this.
+// How often outsiders may wake a sandbox. Its users have no such limit.
 const (
 	wakeBurst   = 30               // wakes of one sandbox at once
 	wakeEvery   = time.Minute      // and one more each
-	failedPause = 10 * time.Second // after a wake that came to nothing; doubles
+	failedPause = 10 * time.Second // after a failed wake; doubles
 	failedMost  = 5 * time.Minute
 	maxLimited  = 4096 // sandboxes remembered
 )
 
-// wakeLimiter bounds the wakes of outsiders by sandbox. The zero value is ready for use.
+// wakeLimiter limits the wakes of each sandbox by outsiders. The zero value is ready for use.
 type wakeLimiter struct {
 	mu sync.Mutex
 	by map[string]wakes // by sandbox id
 }
 
 type wakes struct {
-	rest  time.Time // since when the sandbox was at rest that may be woken: all who find it so wake it together
-	free  time.Time // when all wakes will be forgotten again
+	rest  time.Time // when the sandbox to be woken came to rest: its many requests are one wake
+	free  time.Time // when all wakes will have expired
 	fails int       // in a row
-	until time.Time // when one may be tried again after those
+	until time.Time // when the next may be tried
 	used  time.Time
 }
 
-// take says whether an outsider may wake sb now. Limited when it was woken too often, Unavailable when that has failed.
+// take counts an outsider's wake of sb. Limited when it was woken too often, Unavailable for a while after a failed wake.
 func (s *wakeLimiter) take(sb sandbox.Sandbox, now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *wakeLimiter) take(sb sandbox.Sandbox, now time.Time) error {
 	return nil
 }
 
-// ended notes what came of a wake.
+// ended notes the result of a wake.
 func (s *wakeLimiter) ended(id string, err error, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (s *wakeLimiter) ended(id string, err error, now time.Time) {
 	switch {
 	case err == nil:
 		one.fails = 0
-	case now.Before(one.until): // one of many who waited for the same
+	case now.Before(one.until): // one of many requests for the same wake
 		return
 	default:
 		one.until = now.Add(min(failedPause<<min(one.fails, 10), failedMost))
@@ -73,7 +73,7 @@ func (s *wakeLimiter) ended(id string, err error, now time.Time) {
 	s.keep(id, one)
 }
 
-// keep needs mu. When there are too many, what is as good as forgotten goes, and everything when that is not enough.
+// keep stores one; it needs mu. When there are too many, it drops the old ones, and everything if that is not enough.
 func (s *wakeLimiter) keep(id string, one wakes) {
 	if len(s.by) >= maxLimited {
 		kept := map[string]wakes{}
@@ -92,10 +92,10 @@ func (s *wakeLimiter) keep(id string, one wakes) {
 	s.by[id] = one
 }
 
-// opener opens the sandbox that a request may use.
+// opener is Open or OpenStream of a handle.
 type opener func(context.Context, idle.Use) (*access.Session, error)
 
-// openLimited opens the sandbox, for outsiders within bounds. sb is the sandbox as it was when the request came.
+// openLimited opens the sandbox, for outsiders within the limiter's bounds. sb is the sandbox as it was on the request's arrival.
 func (i *inbound) openLimited(ctx context.Context, sb sandbox.Sandbox, open opener, use idle.Use) (*access.Session, error) {
 	if !i.who.outside() || !sb.State.Resting() {
 		return open(ctx, use)
@@ -104,7 +104,7 @@ func (i *inbound) openLimited(ctx context.Context, sb sandbox.Sandbox, open open
 		return nil, err
 	}
 	session, err := open(ctx, use)
-	if err == nil || ctx.Err() == nil { // else it was given up, or goes on
+	if err == nil || ctx.Err() == nil { // else the client left, or the wake continues
 		i.proxy.wakes.ended(sb.ID, err, time.Now())
 	}
 	return session, err

@@ -13,7 +13,7 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-func TestStrangers_WakeAPublicPortsSandbox(t *testing.T) {
+func TestOutsiders_WakeAPublicPortsSandbox(t *testing.T) {
 	for _, state := range []sandbox.State{sandbox.Frozen, sandbox.Asleep} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newStillWorld(t)
@@ -32,7 +32,7 @@ func TestStrangers_WakeAPublicPortsSandbox(t *testing.T) {
 	}
 }
 
-func TestStrangers_AForgottenPageKeepsNothingAwakeAndWakesNothing(t *testing.T) {
+func TestOutsiders_AForgottenPageKeepsNothingAwakeAndWakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStillWorld(t)
 		w.serve(portHost(3000), greet)
@@ -67,7 +67,7 @@ func TestStrangers_AForgottenPageKeepsNothingAwakeAndWakesNothing(t *testing.T) 
 	})
 }
 
-func TestStrangers_AProgramWithALinkIsNoForgottenPage(t *testing.T) {
+func TestOutsiders_AProgramWithALinkIsNoForgottenPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStillWorld(t)
 		w.serve(portHost(3000), greet)
@@ -83,7 +83,7 @@ func TestStrangers_AProgramWithALinkIsNoForgottenPage(t *testing.T) {
 	})
 }
 
-func TestStrangers_AreToldApartByWhereTheyComeFrom(t *testing.T) {
+func TestOutsiders_AreToldApartByWhereTheyComeFrom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStillWorld(t)
 		w.proxy.cfg.Trusted = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}
@@ -107,7 +107,7 @@ func TestStrangers_AreToldApartByWhereTheyComeFrom(t *testing.T) {
 	})
 }
 
-func TestStrangers_ManyAtOnceWakeOnceAndCountAsOneWake(t *testing.T) {
+func TestWakeLimit_ManyAtOnceWakeOnceAndCountAsOneWake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStillWorld(t)
 		w.serve(portHost(3000), greet)
@@ -130,7 +130,7 @@ func TestStrangers_ManyAtOnceWakeOnceAndCountAsOneWake(t *testing.T) {
 	})
 }
 
-func TestStrangers_AWakeThatFailsIsNotRepeatedForEachRequest(t *testing.T) {
+func TestWakeLimit_AWakeThatFailsIsNotRepeatedForEachRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStillWorld(t)
 		w.serve(portHost(3000), greet)
@@ -151,7 +151,7 @@ func TestStrangers_AWakeThatFailsIsNotRepeatedForEachRequest(t *testing.T) {
 				t.Fatalf("after %ds: not one try", pause)
 			}
 			if !tried(bearer) {
-				t.Error("whoever may use it is held back")
+				t.Error("the owner is held back")
 			}
 			time.Sleep(pause*time.Second - time.Millisecond)
 			if tried(nil) {
@@ -171,7 +171,7 @@ func TestStrangers_AWakeThatFailsIsNotRepeatedForEachRequest(t *testing.T) {
 	})
 }
 
-func TestStrangers_AreBoundedInHowOftenTheyWake(t *testing.T) {
+func TestWakeLimit_BoundsHowOftenOutsidersWake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStillWorld(t)
 		w.serve(portHost(3000), greet)
@@ -201,7 +201,7 @@ func TestStrangers_AreBoundedInHowOftenTheyWake(t *testing.T) {
 	})
 }
 
-func TestStrangers_AreForgotten(t *testing.T) {
+func TestWakeLimit_ForgetsOldSandboxes(t *testing.T) {
 	var s wakeLimiter
 	now := time.Now()
 	for i := range 3 * maxLimited {
