@@ -273,19 +273,6 @@ func (s *stage) ends(p *pageSocket, code int) {
 	}
 }
 
-// TestLive_EndsWithItsSessionWhateverOtherTheBrowserHas sends two cookies, as a sandbox's page can make a browser do.
-func TestLive_EndsWithItsSessionWhateverOtherTheBrowserHas(t *testing.T) {
-	s := newStage(t)
-	s.server.check = 20 * time.Millisecond
-	s.sessions["both"] = s.sessions["ada"] + "; " + s.server.sessionCookie() + "=" + s.sessions["bob"]
-	p := s.page("both")
-	p.opens(1, "/sandboxes").next()
-	if err := s.accounts.Logout(t.Context(), s.sessions["ada"]); err != nil {
-		t.Fatal(err)
-	}
-	s.ends(p, websocket.ClosePolicyViolation)
-}
-
 func TestLive_IsForThePersonThatThePageWasDrawnFor(t *testing.T) {
 	s := newStage(t)
 	if got := attr(s.get("ada", "/").need("body"), "data-person"); got != "ada" {

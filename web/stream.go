@@ -219,9 +219,7 @@ func (s *liveHandlers) turnedAway(ctx context.Context, r *request) error {
 	who, err := s.identify(ctx, r, r.access)
 	switch {
 	case err != nil:
-	case who.User.ID != r.who.User.ID: // another session that the client has is good
-		return fault.New(fault.Unauthenticated, "Please sign in.")
-	case who.User.Role != r.who.User.Role, who.SandboxID != r.who.SandboxID:
+	case who.User.ID != r.who.User.ID, who.User.Role != r.who.User.Role, who.SandboxID != r.who.SandboxID:
 		return fault.New(fault.Unavailable, "What you may do has changed. Connect again.")
 	default:
 		err = r.access.check(who)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"sandboxd/internal/auth"
@@ -44,9 +43,9 @@ func (c *claim) byPassword(ctx context.Context, sb sandbox.Sandbox, unknown erro
 	if !ok {
 		return caller{}, unknown
 	}
-	giveBack, err := c.proxy.attempts.take(c.network()+" "+sb.ID, time.Now())
-	if err != nil {
-		return caller{}, err
+	wait, giveBack := c.proxy.attempts.Take(c.network() + " " + sb.ID) // before it is checked, so that many at once cannot slip through
+	if wait > 0 {
+		return caller{}, fault.Later(fault.Limited, wait, "Too many wrong passwords. Try again in a minute.")
 	}
 	if !want.is(hashPassword(user, pass)) {
 		return caller{}, fault.New(fault.Unauthenticated, "This user name and password do not open this terminal.")
@@ -80,52 +79,4 @@ func dropPassword(h http.Header) {
 const (
 	attemptsBurst = 10              // wrong passwords at once, from one address at one sandbox
 	attemptsEvery = 6 * time.Second // and one more each
-	maxAttempts   = 4096            // addresses and sandboxes remembered
 )
-
-// attempts bounds wrong passwords by address and sandbox. The zero value is ready for use.
-type attempts struct {
-	mu   sync.Mutex
-	free map[string]time.Time // when all attempts will be forgotten again
-}
-
-// take counts an attempt before it is checked, so that many at once cannot slip through; the caller gives it back when it was
-// right. Limited when there were too many.
-func (a *attempts) take(who string, now time.Time) (giveBack func(), err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	free := a.free[who]
-	if free.Before(now) {
-		free = now
-	}
-	if wait := free.Sub(now) - (attemptsBurst-1)*attemptsEvery; wait > 0 {
-		return nil, fault.Later(fault.Limited, wait, "Too many wrong passwords. Try again in a minute.")
-	}
-	if a.free == nil || len(a.free) >= maxAttempts {
-		a.forget(now)
-	}
-	a.free[who] = free.Add(attemptsEvery)
-	return func() { a.giveBack(who) }, nil
-}
-
-func (a *attempts) giveBack(who string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if free, ok := a.free[who]; ok {
-		a.free[who] = free.Add(-attemptsEvery)
-	}
-}
-
-// forget makes room: it drops what has expired, and everything if that is not enough.
-func (a *attempts) forget(now time.Time) {
-	kept := map[string]time.Time{}
-	for who, free := range a.free {
-		if free.After(now) {
-			kept[who] = free
-		}
-	}
-	if len(kept) >= maxAttempts {
-		clear(kept)
-	}
-	a.free = kept
-}

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"encoding/base64"
-	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
@@ -199,17 +198,6 @@ func TestPassword_WakesTheSandbox(t *testing.T) {
 		t.Error("an anonymous request wakes it")
 	}
 	w.wantStatus(w.ask("GET", terminal+"/", basic("guest", "hush")), 200)
-}
-
-func TestAttempts_MemoryIsBounded(t *testing.T) {
-	var a attempts
-	now := time.Now()
-	for i := range 3 * maxAttempts {
-		_, _ = a.take(strings.Repeat("x", i%7)+http.StatusText(i)+time.Duration(i).String(), now)
-		if len(a.free) > maxAttempts {
-			t.Fatalf("%d are remembered", len(a.free))
-		}
-	}
 }
 
 func TestKnown_ACredentialIsAskedForOnceInAMomentAndRefusalsAlways(t *testing.T) {

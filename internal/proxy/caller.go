@@ -25,9 +25,6 @@ const tokenPrefix = "sbx_"
 // byHeader reports whether the caller is known by a header that no foreign page can make a browser send.
 func (w caller) byHeader() bool { return w.byToken || w.byLink }
 
-// maxCandidates bounds how many cookies of one name are tried.
-const maxCandidates = 8
-
 // identify asks accounts who the caller is. sb is the sandbox asked for, or the zero one. A caller without valid credentials is
 // Unauthenticated.
 func (c *claim) identify(ctx context.Context, accounts Accounts, sb sandbox.Sandbox) (caller, error) {
@@ -45,21 +42,18 @@ func (c *claim) identify(ctx context.Context, accounts Accounts, sb sandbox.Sand
 // session tries every cookie of the name: without the __Host- prefix a neighbour can set one of that name for this host, which
 // must lock no one out. A session is valid for the sandbox with that id only, not for a later one of its name; "" is any.
 func (q *request) session(ctx context.Context, accounts Accounts, sandboxID string) (auth.Principal, error) {
-	host := q.hosts.Host(q.target)
-	tried := 0
-	for _, c := range q.cookies(hostCookie) {
-		if tried++; tried > maxCandidates {
-			break
-		}
-		who, err := accounts.HostSession(ctx, c.Value, host)
+	private := fault.New(fault.Unauthenticated, "This sandbox is private.")
+	who, _, err := auth.Sole(q.cookies(hostCookie), func(c *http.Cookie) (auth.Principal, error) {
+		who, err := accounts.HostSession(ctx, c.Value, q.hosts.Host(q.target))
 		if err == nil && sandboxID != "" && who.SandboxID != sandboxID {
-			continue
+			err = private
 		}
-		if err == nil || !fault.Is(err, fault.Unauthenticated) {
-			return who, err
-		}
+		return who, err
+	})
+	if fault.Is(err, fault.Unauthenticated) {
+		err = private
 	}
-	return auth.Principal{}, fault.New(fault.Unauthenticated, "This sandbox is private.")
+	return who, err
 }
 
 // tokenOf gives one of our API tokens from the headers, or "".

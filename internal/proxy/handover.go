@@ -190,11 +190,16 @@ func (s *signIn) finish() {
 }
 
 func (s *signIn) redeem(ctx context.Context, code string) (secret, sandboxID string, err error) {
-	c, err := s.r.Cookie(cookieName(s.hosts, nonceCookie))
-	if err != nil || !isHash(c.Value) || code == "" || len(code) > maxCode {
+	var nonces []string
+	for _, c := range s.cookies(nonceCookie) {
+		if isHash(c.Value) && len(nonces) < auth.MaxShown {
+			nonces = append(nonces, hashOf(c.Value))
+		}
+	}
+	if len(nonces) == 0 || code == "" || len(code) > maxCode {
 		return "", "", fault.New(fault.Unauthenticated, "The sign-in link and this browser do not belong together.")
 	}
-	return s.proxy.cfg.Accounts.RedeemCode(ctx, code, s.hosts.Host(s.target), hashOf(c.Value))
+	return s.proxy.cfg.Accounts.RedeemCode(ctx, code, s.hosts.Host(s.target), nonces...)
 }
 
 func (a *responder) redirect(to string) {

@@ -85,6 +85,18 @@ func TestHandover_LeadsAPersonInAndBackToThePath(t *testing.T) {
 	w.wantStatus(w.ask("GET", "http://ml.localhost:8080/", header{"Cookie", session}), 401)
 }
 
+// A page on another sandbox's host can set a nonce of its own for the whole domain, and for the path of the way back.
+func TestHandover_ATossedNonceLocksNobodyOut(t *testing.T) {
+	w := newWorld(t)
+	w.serve(portHost(3000), greet)
+	name, foreign, _ := strings.Cut(w.begin(port3000+"/", nil).nonce, "=")
+	for _, tossed := range []string{foreign, "evil"} {
+		j := w.begin(port3000+"/", nil)
+		a := w.ask("GET", j.mustPass(), append(header{"Cookie", name + "=" + tossed + "; " + j.nonce}, page...))
+		w.wantStatus(a, 303)
+	}
+}
+
 func TestHandover_OnHTTPSCookiesAreBoundToTheHost(t *testing.T) {
 	w := newWorldAt(t, "https://box.example.com")
 	r := w.request("GET", "http://ml.box.example.com/", nil, page)

@@ -70,7 +70,7 @@ func (c *claim) shownShare(sb sandbox.Sandbox) (share sandbox.Share, byLink, ok 
 		return share, true, ok
 	}
 	for i, cookie := range c.cookies(shareCookie) { // a neighbour may have set one of the name, see session
-		if i >= maxCandidates {
+		if i >= auth.MaxShown {
 			break
 		}
 		if share, ok = c.proxy.cfg.Ports.Admits(sb.ID, c.target.Port, cookie.Value); ok {

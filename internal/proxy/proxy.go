@@ -28,6 +28,7 @@ import (
 	"sandboxd/internal/auth"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/hostname"
+	"sandboxd/internal/ratelimit"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/semaphore"
 )
@@ -65,7 +66,7 @@ type Accounts interface {
 	// HostSession checks a secret of RedeemCode, at the host that it is for.
 	HostSession(ctx context.Context, secret, host string) (auth.Principal, error)
 	// RedeemCode turns a one-time code into a session for one host.
-	RedeemCode(ctx context.Context, code, host, nonce string) (secret, sandboxID string, err error)
+	RedeemCode(ctx context.Context, code, host string, nonces ...string) (secret, sandboxID string, err error)
 	// User finds one by id, or gives NotFound.
 	User(ctx context.Context, id string) (auth.User, error)
 }
@@ -104,8 +105,8 @@ type Config struct {
 type Proxy struct {
 	cfg         Config
 	credentials *credentialCache
-	attempts    attempts
-	wakes       wakeLimiter
+	attempts    ratelimit.Keyed // wrong passwords, by network and sandbox
+	wakes       *wakeLimiter
 	outsiders   semaphore.Keyed // requests of outsiders, by port and by client
 	pools       *pools
 	reverse     *httputil.ReverseProxy
@@ -116,7 +117,8 @@ func New(cfg Config) *Proxy {
 	if cfg.Assets.Files == nil {
 		cfg.Assets.Files = http.NotFoundHandler()
 	}
-	p := &Proxy{cfg: cfg, credentials: newCredentialCache(cfg.Accounts), pools: newPools()}
+	p := &Proxy{cfg: cfg, credentials: newCredentialCache(cfg.Accounts), pools: newPools(),
+		attempts: ratelimit.Keyed{Burst: attemptsBurst, Every: attemptsEvery}, wakes: newWakeLimiter()}
 	p.reverse = newReverse(cfg.Log)
 	return p
 }

@@ -1,12 +1,14 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
 
+	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/sandbox"
@@ -112,6 +114,10 @@ func (a *responder) refuse(err error) {
 		n.Status, n.Title = http.StatusForbidden, "Refused"
 	case fault.Conflict:
 		n.Status, n.Title = http.StatusServiceUnavailable, a.target.Name+" cannot be used now"
+		if errors.Is(err, auth.ErrMixed) {
+			n.Status, n.Title = http.StatusConflict, "Sign in again"
+			hostname.ForgetCookie(a.w.Header(), cookieName(a.hosts, hostCookie), a.hosts.Host(a.target), a.r.URL.EscapedPath())
+		}
 	case fault.Unavailable:
 		n.Status, n.Title, n.Refresh = http.StatusServiceUnavailable, a.target.Name+" does not answer", true
 	case fault.Timeout:

@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/http"
 
+	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/sandbox"
@@ -27,7 +28,7 @@ const sandboxSeconds = 400 * 24 * 60 * 60
 // signedInAt reports whether the browser signed in at this sandbox, or else at another one of this host.
 func (q *request) signedInAt(sandboxID string) (same, other bool) {
 	for i, c := range q.cookies(sandboxCookie) {
-		if c.Value == sandboxID && sandboxID != "" || i >= maxCandidates { // a neighbour may have set many of the name, see session
+		if c.Value == sandboxID && sandboxID != "" || i >= auth.MaxShown { // a neighbour may have set many of the name, see session
 			return true, false
 		}
 		other = true

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandboxd/internal/auth"
 	"sandboxd/internal/sandbox"
 )
 
@@ -112,6 +113,6 @@ func TestStaleData_NeighboursCookiesMakeNoCircle(t *testing.T) {
 	_, cookies := w.arrive(port3000+"/", nil)
 	tossed := append(header{"Cookie", w.cookie(sandboxCookie) + "=evil"}, cookies...)
 	w.wantStatus(w.ask("GET", port3000+"/", append(tossed, page...)), 200)
-	many := header{"Cookie", strings.Repeat(w.cookie(sandboxCookie)+"=evil; ", maxCandidates+1) + w.signIn("3000-ml.localhost")}
+	many := header{"Cookie", strings.Repeat(w.cookie(sandboxCookie)+"=evil; ", auth.MaxShown+1) + w.signIn("3000-ml.localhost")}
 	w.wantStatus(w.ask("GET", port3000+"/", append(many, page...)), 200)
 }

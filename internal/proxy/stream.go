@@ -64,6 +64,12 @@ func (p *proxied) prepare(ctx context.Context, attended bool) error {
 	switch {
 	case stream == nil: // in flight, so it is awake
 		return nil
+	case attended && p.who.outside():
+		sb, err := p.handle.Current(ctx)
+		if err != nil {
+			return err
+		}
+		return p.proxy.wakes.limit(ctx, p.who, sb, func() error { return stream.Touch(ctx, false) })
 	case attended:
 		return stream.Touch(ctx, false)
 	case !p.proxy.cfg.Tracker.Counts(p.handle.ID()):
@@ -85,12 +91,13 @@ func (p *proxied) thaw(ctx context.Context) error {
 	defer cancel()
 	use := p.use
 	use.Unattended = true
-	session, err := p.handle.Open(ctx, use)
-	if err != nil {
+	return p.proxy.wakes.limit(ctx, p.who, sb, func() error {
+		session, err := p.handle.Open(ctx, use)
+		if err == nil {
+			session.Release()
+		}
 		return err
-	}
-	session.Release()
-	return nil
+	})
 }
 
 // upload is a request's body.

@@ -8,6 +8,7 @@ import (
 	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/idle"
+	"sandboxd/internal/ratelimit"
 	"sandboxd/internal/sandbox"
 )
 
@@ -20,15 +21,20 @@ const (
 	maxLimited  = 4096 // sandboxes remembered
 )
 
-// wakeLimiter limits the wakes of each sandbox by outsiders. The zero value is ready for use.
+// wakeLimiter limits the wakes of each sandbox by outsiders.
 type wakeLimiter struct {
+	rate ratelimit.Keyed // by sandbox id
+
 	mu sync.Mutex
 	by map[string]wakes // by sandbox id
 }
 
+func newWakeLimiter() *wakeLimiter {
+	return &wakeLimiter{rate: ratelimit.Keyed{Burst: wakeBurst, Every: wakeEvery}, by: map[string]wakes{}}
+}
+
 type wakes struct {
 	rest  time.Time // when the sandbox to be woken came to rest: its many requests are one wake
-	free  time.Time // when all wakes will have expired
 	fails int       // in a row
 	until time.Time // when the next may be tried
 	used  time.Time
@@ -44,13 +50,10 @@ func (s *wakeLimiter) take(sb sandbox.Sandbox, now time.Time) error {
 	}
 	one.used = now
 	if !one.rest.Equal(sb.Changed) || one.rest.IsZero() {
-		if one.free.Before(now) {
-			one.free = now
-		}
-		if wait := one.free.Sub(now) - (wakeBurst-1)*wakeEvery; wait > 0 {
+		if wait, _ := s.rate.Take(sb.ID); wait > 0 {
 			return fault.Later(fault.Limited, wait, "%s is woken too often. Try again in a minute.", sb.Name)
 		}
-		one.free, one.rest = one.free.Add(wakeEvery), sb.Changed
+		one.rest = sb.Changed
 	}
 	s.keep(sb.ID, one)
 	return nil
@@ -86,26 +89,32 @@ func (s *wakeLimiter) keep(id string, one wakes) {
 			clear(s.by)
 		}
 	}
-	if s.by == nil {
-		s.by = map[string]wakes{}
-	}
 	s.by[id] = one
+}
+
+// limit does wake, which wakes sb if it is at rest, for outsiders within the bounds. sb is the sandbox as it was before.
+func (s *wakeLimiter) limit(ctx context.Context, who caller, sb sandbox.Sandbox, wake func() error) error {
+	if !who.outside() || !sb.State.Resting() {
+		return wake()
+	}
+	if err := s.take(sb, time.Now()); err != nil {
+		return err
+	}
+	err := wake()
+	if err == nil || ctx.Err() == nil { // else the client left, or the wake continues
+		s.ended(sb.ID, err, time.Now())
+	}
+	return err
 }
 
 // opener is Open or OpenStream of a handle.
 type opener func(context.Context, idle.Use) (*access.Session, error)
 
 // openLimited opens the sandbox, for outsiders within the limiter's bounds. sb is the sandbox as it was on the request's arrival.
-func (i *inbound) openLimited(ctx context.Context, sb sandbox.Sandbox, open opener, use idle.Use) (*access.Session, error) {
-	if !i.who.outside() || !sb.State.Resting() {
-		return open(ctx, use)
-	}
-	if err := i.proxy.wakes.take(sb, time.Now()); err != nil {
-		return nil, err
-	}
-	session, err := open(ctx, use)
-	if err == nil || ctx.Err() == nil { // else the client left, or the wake continues
-		i.proxy.wakes.ended(sb.ID, err, time.Now())
-	}
+func (i *inbound) openLimited(ctx context.Context, sb sandbox.Sandbox, open opener, use idle.Use) (session *access.Session, err error) {
+	err = i.proxy.wakes.limit(ctx, i.who, sb, func() (err error) {
+		session, err = open(ctx, use)
+		return err
+	})
 	return session, err
 }

@@ -2,10 +2,15 @@ package proxy
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"net/netip"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/gorilla/websocket"
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
@@ -201,8 +206,90 @@ func TestWakeLimit_BoundsHowOftenOutsidersWake(t *testing.T) {
 	})
 }
 
+// spend has outsiders wake the sandbox as often as they may.
+func (w *world) spend() {
+	w.t.Helper()
+	for range wakeBurst {
+		<-time.After(time.Millisecond)
+		w.boxes.set("ml", sandbox.Frozen, "")
+		w.wantStatus(w.ask("GET", fmt.Sprintf("%s/%d", port3000, time.Now().UnixNano()), header{"Sec-Fetch-User", "?1"}), 200)
+	}
+	<-time.After(time.Millisecond)
+	w.boxes.set("ml", sandbox.Frozen, "")
+}
+
+// mirror answers a WebSocket's messages with the same, and every other request with nothing.
+func mirror(rw http.ResponseWriter, r *http.Request) {
+	conn, err := (&websocket.Upgrader{}).Upgrade(rw, r, nil)
+	for err == nil {
+		var kind int
+		var message []byte
+		if kind, message, err = conn.ReadMessage(); err == nil {
+			err = conn.WriteMessage(kind, message)
+		}
+	}
+}
+
+func TestOutsiders_MessagesOnAnOpenSocketAreLimitedAsNewRequestsAre(t *testing.T) {
+	for beats, message := range map[bool]string{false: strings.Repeat("large ", 100), true: "x"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newStillWorld(t)
+			w.serve(portHost(3000), func(rw http.ResponseWriter, r *http.Request) {
+				if websocket.IsWebSocketUpgrade(r) {
+					mirror(rw, r)
+				}
+			})
+			w.expose(3000, sandbox.Public)
+			conn, owners := w.socket(port3000+"/ws", nil), w.socket(port3000+"/ws", bearer)
+			says := func(conn *websocket.Conn) error {
+				err := conn.WriteMessage(websocket.TextMessage, []byte(message))
+				if err == nil {
+					_, _, err = conn.ReadMessage()
+				}
+				return err
+			}
+			for range 5 {
+				time.Sleep(10 * time.Second)
+				if err := says(conn); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.spend()
+			before := w.boxes.woken()
+			if beats {
+				time.Sleep(10 * time.Second)
+			}
+			if err := says(conn); err == nil || w.boxes.woken() != before {
+				t.Errorf("beats %v: %v, %d wakes more", beats, err, w.boxes.woken()-before)
+			}
+			if err := says(owners); err != nil || w.boxes.woken() != before+1 {
+				t.Errorf("the owner: %v, %d wakes more", err, w.boxes.woken()-before)
+			}
+		})
+	}
+}
+
+func TestOutsiders_AnUploadIsLimitedAsNewRequestsAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStillWorld(t)
+		w.serve(portHost(3000), answersAs)
+		w.expose(3000, sandbox.Public)
+		body, feed := io.Pipe()
+		go func() {
+			_, _ = feed.Write([]byte("first "))
+			time.Sleep(30 * time.Second)
+			w.spend()
+			_, _ = feed.Write([]byte("second"))
+			_ = feed.Close()
+		}()
+		if a := w.send(w.request("POST", port3000+"/", body, nil)); a.StatusCode == 200 || w.boxes.woken() != wakeBurst {
+			t.Errorf("%d %q, %d wakes", a.StatusCode, a.body, w.boxes.woken())
+		}
+	})
+}
+
 func TestWakeLimit_ForgetsOldSandboxes(t *testing.T) {
-	var s wakeLimiter
+	s := newWakeLimiter()
 	now := time.Now()
 	for i := range 3 * maxLimited {
 		if err := s.take(sandbox.Sandbox{ID: fmt.Sprint(i), Changed: now}, now); err != nil {
