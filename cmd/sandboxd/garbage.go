@@ -11,7 +11,7 @@ import (
 // dozens of times a second under load; a large one with the usual 100 percent would hold much garbage.
 const (
 	gcPercent = 50
-	heapFloor = 24 << 20
+	heapFloor = 32 << 20
 
 	runtimeFloor = 4 << 20 // the heap that Go itself starts with, times the percentage
 )
