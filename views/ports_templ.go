@@ -34,7 +34,7 @@ type Port struct {
 	Sheet   string // address of its settings
 	Open    bool   // something listens on it now
 	Who     State  // who may use it: an icon and a word
-	Links   int    // that open it for somebody
+	Links   int    // valid links to it
 }
 
 // IDE is what the workspace's head says of VS Code.
@@ -966,11 +966,11 @@ func PortSheetPart(p PortSheet) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = visibilityChoice(p, "shared", "link", "Shared by link", "Also whoever has a link made below, until it expires. They reach this port alone: no terminal, no files, no other port.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = visibilityChoice(p, "shared", "link", "Shared by link", "Anyone with a link from below, until it expires. They reach this port alone: no terminal, no files, no other port.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = visibilityChoice(p, "public", "globe", "Public", "Anybody who knows the address, without signing in. Every visit wakes the sandbox and uses its host.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = visibilityChoice(p, "public", "globe", "Public", "Anyone who knows the address, without signing in. Every request wakes the sandbox and uses its host.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -54,7 +54,7 @@ const (
 
 // routes is the table of contents: the only place with paths, pages and API side by side.
 func (s *Server) routes() []route {
-	return slices.Concat(s.processRoutes(), s.accountRoutes(), s.sandboxRoutes(), s.doorRoutes(), s.templateRoutes(),
+	return slices.Concat(s.processRoutes(), s.accountRoutes(), s.sandboxRoutes(), s.protocolRoutes(), s.templateRoutes(),
 		s.fileRoutes(apiPrefix, token), s.fileRoutes("", scripted),
 		s.serviceRoutes(apiPrefix, token), s.insidePages(),
 		s.portRoutes(apiPrefix, token), s.portRoutes("", scripted),
@@ -121,8 +121,8 @@ func (s *Server) fileRoutes(prefix string, who admission) []route {
 	}
 }
 
-// doorRoutes are for programs that bring their own protocol.
-func (s *Server) doorRoutes() []route {
+// protocolRoutes are for programs that bring their own protocol.
+func (s *Server) protocolRoutes() []route {
 	return []route{
 		{get, apiPrefix + "/ssh/host-key", token, api(s.commands.apiHostKey)},
 		{get, apiPrefix + "/sandboxes/:name/ssh", token, s.live.longSocket(s.commands.apiSSH)},

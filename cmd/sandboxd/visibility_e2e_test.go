@@ -59,8 +59,8 @@ func (s *server) anonymous(client *http.Client, url string, header http.Header) 
 	return resp.StatusCode, string(text)
 }
 
-// anonymous sends a request without a session or a token to a host of this server.
-func (s *server) anonymous(sub, path string, header http.Header) (int, string) {
+// outsider sends a request without a session or a token to a host of this server.
+func (s *server) outsider(sub, path string, header http.Header) (int, string) {
 	s.t.Helper()
 	return s.anonymous(straight(s.addr), "http://"+s.host(sub)+path, header)
 }
@@ -90,7 +90,7 @@ func (s *server) submits(origin string, client *http.Client, header http.Header)
 // wantStatus wants a status of such a request.
 func (s *server) wantStatus(what, sub, path string, header http.Header, status int) string {
 	s.t.Helper()
-	got, text := s.anonymous(sub, path, header)
+	got, text := s.outsider(sub, path, header)
 	if got != status {
 		s.t.Errorf("%s: %s%s answers %d, want %d: %.300s", what, sub, path, got, status, text)
 	}
@@ -242,7 +242,7 @@ func TestVisibility_ServicesHaveHosts(t *testing.T) {
 		t.Fatalf("declare: %d %s", status, text)
 	}
 	s.until(startLimit, "the new service answers at its host", func() bool {
-		status, _ := s.anonymous("second--lab", "/small", bearer)
+		status, _ := s.outsider("second--lab", "/small", bearer)
 		return status == http.StatusOK
 	})
 	s.sleeps("lab", "asleep")
@@ -307,7 +307,7 @@ func TestVisibility_ALinkInABrowser(t *testing.T) {
 	p.publicAsleepAndOff(s, host)
 }
 
-// publicAsleepAndOff looks at what strangers are shown of a public port, and at VS Code's host where that is off.
+// publicAsleepAndOff looks at what outsiders are shown of a public port, and at VS Code's host where that is off.
 func (p *person) publicAsleepAndOff(s *server, host string) {
 	p.t.Helper()
 	stranger := newPerson(p.t)

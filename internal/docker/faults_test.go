@@ -263,7 +263,7 @@ func TestCreate_NeedsAnInstance(t *testing.T) {
 	}
 }
 
-func TestCreate_StrangersContainerIsLeftAlone(t *testing.T) {
+func TestCreate_AForeignContainerIsLeftAlone(t *testing.T) {
 	e := playEngine(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			io.WriteString(w, `{"Id":"1","Name":"/sandboxd-i-1","State":{"Status":"dead"},"Config":{"Labels":{}}}`)

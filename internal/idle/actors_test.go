@@ -9,7 +9,7 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// What the doors of sandboxd do with a tracker, for the stories. Each begins at a time of the story, and those that last
+// What the users of a tracker do with it, for the stories. Each begins at a time of the story, and those that last
 // go on beside it.
 
 // begin runs f from a time of the story on.
@@ -140,7 +140,7 @@ func (w *world) stream(open span, u idle.Use, through ...traffic) {
 	})
 }
 
-// work is what runs inside, whoever has started it. It stands still while the sandbox does.
+// work is a program inside, which stands still while the sandbox is frozen.
 func (w *world) work(during span, cores float64, network int64) {
 	w.begin(during.from, func() { w.bend(func(f *fake) { f.cores, f.network = f.cores+cores, f.network+network }) })
 	w.begin(during.to, func() { w.bend(func(f *fake) { f.cores, f.network = f.cores-cores, f.network-network }) })

@@ -50,7 +50,7 @@ var terminalCases = []story{
 	{
 		name: "sleep 3600 as a command, stays until its end",
 		play: func(w *world) { w.use(0, time.Hour, idle.Use{Kind: idle.Exec, Detail: "sleep 3600"}) },
-		// Whoever runs a command waits for its end.
+		// The caller of a command waits for its end.
 		until: 6 * time.Hour,
 		want:  []string{"1h15m0s frozen", "5h0m3s asleep"},
 	},
