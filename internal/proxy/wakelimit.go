@@ -37,7 +37,6 @@ type wakes struct {
 	rest  time.Time // when the sandbox to be woken came to rest: its many requests are one wake
 	fails int       // in a row
 	until time.Time // when the next may be tried
-	used  time.Time
 }
 
 // take counts an outsider's wake of sb. Limited when it was woken too often, Unavailable for a while after a failed wake.
@@ -48,7 +47,6 @@ func (s *wakeLimiter) take(sb sandbox.Sandbox, now time.Time) error {
 	if now.Before(one.until) {
 		return fault.Later(fault.Unavailable, one.until.Sub(now), "%s could not be woken just now. It is tried again in a while.", sb.Name)
 	}
-	one.used = now
 	if !one.rest.Equal(sb.Changed) || one.rest.IsZero() {
 		if wait, _ := s.rate.Take(sb.ID); wait > 0 {
 			return fault.Later(fault.Limited, wait, "%s is woken too often. Try again in a minute.", sb.Name)
@@ -76,18 +74,10 @@ func (s *wakeLimiter) ended(id string, err error, now time.Time) {
 	s.keep(id, one)
 }
 
-// keep stores one; it needs mu. When there are too many, it drops the old ones, and everything if that is not enough.
+// keep stores one; it needs mu. When there are too many, it forgets all others: some are then counted once more.
 func (s *wakeLimiter) keep(id string, one wakes) {
 	if len(s.by) >= maxLimited {
-		kept := map[string]wakes{}
-		for other, have := range s.by {
-			if time.Since(have.used) < failedMost {
-				kept[other] = have
-			}
-		}
-		if s.by = kept; len(kept) >= maxLimited {
-			clear(s.by)
-		}
+		clear(s.by)
 	}
 	s.by[id] = one
 }

@@ -75,7 +75,7 @@ func (s *Server) Serve(ctx context.Context, h access.Handle, conn net.Conn) erro
 	box := h.Sandbox()
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	leave, ok := s.enter(boundsOf("connections", box, maxConnections, maxOwnerConnections, maxBoxConnections))
+	leave, ok := s.enter(openConnections, box)
 	if !ok {
 		return fault.New(fault.Limited, "Too many SSH connections to %s are open: close some first.", box.Name)
 	}
@@ -170,7 +170,7 @@ func (c *connection) enter() (leave func(), ok bool) {
 	default:
 		return nil, false
 	}
-	out, ok := c.server.enter(boundsOf("channels", c.box, maxAtOnce, maxOwnerChannels, maxBoxChannels))
+	out, ok := c.server.enter(openChannels, c.box)
 	if !ok {
 		<-c.slots
 		return nil, false
