@@ -58,7 +58,7 @@ func TestTossed_CookiesOfASandboxsPageLockNobodyOut(t *testing.T) {
 	p.sees("that there are two sign-ins", `document.body.innerText.includes("more than one sign-in")`, time.Minute)
 	p.signsIn(origin(""))
 	p.does("open the dashboard", chromedp.Navigate(origin("")+"/sandboxes/mine/rest"))
-	p.sees("its page, signed in", `location.pathname === "/sandboxes/mine/rest" && document.querySelector("strong.clip")?.innerText === "admin"`, time.Minute)
+	p.sees("its page, signed in", `location.pathname === "/sandboxes/mine/rest" && document.querySelector("strong.clip")?.textContent === "admin"`, time.Minute)
 }
 
 // session signs a user in beside the browser, and gives the value of that cookie.
