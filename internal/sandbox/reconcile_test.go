@@ -163,7 +163,7 @@ func TestObserve_ARemovedContainerIsNoticedAtOnceAlsoOfOneAtRest(t *testing.T) {
 		pass(time.Second)
 		w.engine.Destroy(s.ID)
 		synctest.Wait()
-		if s = settled(t, m, "lab", sandbox.Failed); !strings.Contains(s.Problem, "removed it") {
+		if s = settled(t, m, "lab", sandbox.Failed); !strings.Contains(s.Problem, "removed from outside") {
 			t.Errorf("problem %q", s.Problem)
 		}
 	})
