@@ -224,3 +224,25 @@ func TestReconcile_AnInstanceWithoutARecordIsTakenInAndNeverRemovedUnasked(t *te
 		}
 	})
 }
+
+func TestReconcile_ADeleteBetweenItsTwoReadsLeavesNoRow(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		lab := create(t, m, sandbox.Request{Name: "lab"})
+		settled(t, m, "lab", sandbox.Running)
+		w.fate.between("list", func() {
+			if _, err := m.Delete(t.Context(), lab.Ref()); err != nil {
+				t.Error(err)
+			}
+			if _, err := m.Wait(t.Context(), lab.Ref()); !fault.Is(err, fault.Gone) {
+				t.Error(err)
+			}
+		})
+		if err := m.Reconcile(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if s, err := m.Sandbox(t.Context(), "lab"); !fault.Is(err, fault.NotFound) {
+			t.Errorf("the deleted sandbox is there again: %+v, %v", s, err)
+		}
+	})
+}
