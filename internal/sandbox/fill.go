@@ -75,7 +75,7 @@ func (p *pools) FillPools(ctx context.Context, templates []catalog.Template) err
 	if err != nil {
 		return err
 	}
-	p.wish(templates)
+	p.resize(templates)
 	names := map[string]bool{}
 	for _, s := range list {
 		names[s.Spec.Template] = true
