@@ -26,12 +26,12 @@ type Store interface {
 
 // Runtime is a container engine, or another program that can hold a sandbox. All methods are safe for concurrent use, end
 // when ctx does, and are idempotent: a repeat after a crash finishes the work. They touch only objects that this
-// sandboxd created. Kinds: NotFound, Invalid (the engine refuses the box; the message is the engine's own), Unavailable,
+// sandboxd created. Kinds: NotFound, Invalid (the engine refuses the container; the message is the engine's own), Unavailable,
 // Timeout.
 type Runtime interface {
-	// Create creates container, volume and all else that b needs, without starting it. If all exist it does nothing;
+	// Create creates container, volume and all else that c needs, without starting it. If all exist it does nothing;
 	// if parts of an interrupted create exist it completes them.
-	Create(ctx context.Context, b Box) error
+	Create(ctx context.Context, c ContainerSpec) error
 	// Start starts it, or thaws it when it is frozen. Starting a running one is no error.
 	Start(ctx context.Context, id string) error
 	// Stop asks it to end, and ends it after grace (at least a second is sensible). Stopping one that does not run, or

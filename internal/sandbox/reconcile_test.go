@@ -207,7 +207,7 @@ func TestReconcile_MissedChangesAreSeenWithinAMinute(t *testing.T) {
 func TestReconcile_AnInstanceWithoutARecordIsTakenInAndNeverRemovedUnasked(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		for id, name := range map[string]string{"feedfeedfeedfeed": "lost", "deaddeaddeaddead": "half"} {
-			if err := w.engine.Create(t.Context(), sandbox.Box{ID: id, Name: name, Template: "base", Image: "debian"}); err != nil {
+			if err := w.engine.Create(t.Context(), sandbox.ContainerSpec{ID: id, Name: name, Template: "base", Image: "debian"}); err != nil {
 				t.Fatal(err)
 			}
 		}

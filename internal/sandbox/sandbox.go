@@ -58,12 +58,12 @@ type Sandbox struct {
 	State   State
 	Problem string // why it failed, a sentence for a person; "" otherwise
 	// Cause is the kind of the fault behind Problem; Internal when it is not known, as after a restart of sandboxd.
-	Cause   fault.Kind
-	Created time.Time
-	Changed time.Time    // when State last changed
-	Rest    catalog.Rest // its own times; its template or the server gives those that it leaves open
-	Own     Own          // in place of its template's
-	Pooled  bool         // created in advance and without an owner: not listed, not reachable, until a create claims it
+	Cause     fault.Kind
+	Created   time.Time
+	Changed   time.Time    // when State last changed
+	Rest      catalog.Rest // its own times; its template or the server gives those that it leaves open
+	Overrides Overrides    // in place of its template's
+	Pooled    bool         // created in advance and without an owner: not listed, not reachable, until a create claims it
 }
 
 // TerminalPassword gives the user name and password that let anyone into its terminal: TTYD_USER and TTYD_PASS of its own
@@ -148,8 +148,8 @@ type Event struct {
 	Deleted  bool
 }
 
-// Box is what an engine needs to create a sandbox.
-type Box struct {
+// ContainerSpec is what an engine needs to create a sandbox.
+type ContainerSpec struct {
 	ID         string
 	Name       string
 	Template   string // "" for a plain image
