@@ -118,8 +118,8 @@ func (c *containers) spec(s Sandbox, t catalog.Template, ref, folder string) Con
 	}
 }
 
-// fingerprint is the hash of all that a sandbox of a spec would be created from now: image, limits and setup. It is the label
-// of a pooled sandbox, so that it outlives a restart. It does not ask the engine.
+// fingerprint is the hash of all that a sandbox of a spec would be created from now: image, limits and setup. It is the
+// label of a pooled sandbox, so that it outlives a restart. It does not ask the engine.
 func (c *containers) fingerprint(spec Spec) (string, error) {
 	t, err := c.settings.template(spec)
 	if err != nil {

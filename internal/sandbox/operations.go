@@ -90,8 +90,8 @@ func (o *operations) begin(ref Ref, op operation) (pending, error) {
 
 var errClosing = fault.New(fault.Unavailable, "sandboxd is shutting down. Try again in a moment.")
 
-// wait blocks until the operation is accepted or has ended, ctx ends, or after fires: then ok is false. An operation that was
-// accepted gives the row of that moment, also when it has failed since.
+// wait blocks until the operation is accepted or has ended, ctx ends, or after fires: then ok is false. An operation that
+// was accepted gives the row of that moment, also when it has failed since.
 func (p pending) wait(ctx context.Context, after <-chan time.Time) (s Sandbox, ok bool, err error) {
 	select {
 	case s = <-p.accepted:

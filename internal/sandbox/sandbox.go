@@ -1,8 +1,8 @@
 // Package sandbox says what a sandbox is, which states it has, and is the only place that changes them.
 //
-// It knows nothing of containers, SQL, HTTP or pages: the engine is behind Runtime and Freezer, the database behind Store, the
-// program inside behind Guests, images behind Images. Nor does it know what a use is: a caller that puts a sandbox to rest
-// says whether it still is unused, and a caller that uses one asks for it awake.
+// It knows nothing of containers, SQL, HTTP or pages: the engine is behind Runtime and Freezer, the database behind Store,
+// the program inside behind Guests, images behind Images. Nor does it know what a use is: a caller that puts a sandbox to
+// rest says whether it still is unused, and a caller that uses one asks for it awake.
 //
 // Invariant: only Manager changes a sandbox's state, one operation per name at a time, intent written before the
 // engine is asked; so a crash at any line leaves a row from which Reconcile can finish the operation. A pooled sandbox
