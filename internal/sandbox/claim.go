@@ -53,7 +53,7 @@ func (p *pools) assign(ctx context.Context, one Ref, s Sandbox, accept func(Sand
 	thawing, cancel := context.WithTimeout(ctx, claimLimit)
 	defer cancel()
 	if row.State == Frozen {
-		err = p.rester.unfreeze(thawing, row.ID)
+		err = p.rester.thawContainer(thawing, row.ID)
 	}
 	if err == nil {
 		err = p.containers.guests.Ready(thawing, row.ID)

@@ -86,7 +86,7 @@ func (c *containers) image(ctx context.Context, s Sandbox, t catalog.Template) (
 	defer cancel()
 	var last time.Time
 	return c.images.Ensure(ctx, t, func(e catalog.BuildEvent) {
-		if now := time.Now(); now.Sub(last) > patience {
+		if now := time.Now(); now.Sub(last) > reportEvery {
 			last = now
 			c.report(s, Progress{Phase: PhaseImage, Fraction: fraction(e), Detail: clean(e.Line)})
 		}

@@ -41,8 +41,8 @@ func (o *operations) on(ref Ref, c change) operation {
 	}
 }
 
-// usable makes a change that refuses a sandbox that is being deleted.
-func usable(c change) change {
+// unlessDeleting makes a change that refuses a sandbox that is being deleted.
+func unlessDeleting(c change) change {
 	return func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
 		if s.State == Deleting {
 			return fault.New(fault.Conflict, "%s is being deleted.", s.Name)
@@ -115,14 +115,14 @@ func late(ctx context.Context, name string) error {
 	return fault.Wrap(ctx.Err(), fault.Timeout, "%s is still being worked on. Ask again later.", name)
 }
 
-// do queues a change, and returns once it is accepted, has failed before that, or patience is over; then it gives the row
+// do queues a change, and returns once it is accepted, has failed before that, or acceptLimit is over: then it gives the row
 // as it is.
 func (o *operations) do(ctx context.Context, ref Ref, c change) (Sandbox, error) {
 	p, err := o.begin(ref, o.on(ref, c))
 	if err != nil {
 		return Sandbox{}, err
 	}
-	s, ok, err := p.wait(ctx, time.After(patience))
+	s, ok, err := p.wait(ctx, time.After(acceptLimit))
 	if ok || err != nil {
 		return s, err
 	}

@@ -52,7 +52,7 @@ func (r *reconciler) repair(ctx context.Context, s Sandbox, i Instance, exists, 
 		_, err := r.containers.start(ctx, s, func(Sandbox) {})
 		return err
 	}
-	return r.rester.follow(ctx, s, i, exists)
+	return r.rester.syncState(ctx, s, i, exists)
 }
 
 // adopt takes in an instance of ours that has no row: the database was lost or is an old copy. It is never removed

@@ -207,7 +207,7 @@ func (g *settings) SetIDE(ctx context.Context, ref Ref, on bool) (Sandbox, error
 
 // edit changes settings of a sandbox, and pushes the setup to its guest if that shows the change.
 func (g *settings) edit(pushes bool, apply func(*Sandbox) error) change {
-	return usable(func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
+	return unlessDeleting(func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
 		if err := apply(&s); err != nil {
 			return err
 		}
@@ -244,8 +244,8 @@ func (g *settings) push(ctx context.Context, s Sandbox) (err error) {
 	return g.guests.Ready(ctx, s.ID)
 }
 
-// behind reports whether the last push to the guest of that id has failed.
-func (g *settings) behind(id string) bool {
+// pushPending reports whether the last push to the guest of that id has failed.
+func (g *settings) pushPending(id string) bool {
 	_, pending := g.unpushed.Load(id)
 	return pending
 }
