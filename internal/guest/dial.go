@@ -16,12 +16,12 @@ const (
 	// while sandboxd is away.
 	firstPause   = 40 * time.Millisecond
 	longestPause = time.Second
-	// steady is how long a connection must have lived for the pauses to begin anew.
+	// steady is how long a connection must have lived for the pauses to begin again.
 	steady      = 5 * time.Second
 	dialTimeout = 5 * time.Second
 )
 
-// Flow control. A stream whose reader stands still (a command that does not read its input) must not stop the others,
+// Flow control. A stream whose reader stops (a command that does not read its input) must not stop the others,
 // so the connection has room for every stream's window. Windows and frames are large, because an upload costs less in fewer
 // pieces.
 const (

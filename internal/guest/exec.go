@@ -108,7 +108,7 @@ type chunk struct {
 }
 
 // run moves bytes both ways until the program has ended and its output is delivered, or ctx has ended and so has the tree,
-// unless it is let go. Each output has one buffer, so a reader that stands still makes the program stand still.
+// unless it is let go. Each output has one buffer, so a reader that stops makes the program stop.
 func (x *execution) run(ctx context.Context, w http.ResponseWriter, body io.Closer, frames *wire.FrameReader) {
 	var pumps, others sync.WaitGroup
 	var how exit

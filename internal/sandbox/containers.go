@@ -34,8 +34,8 @@ func (c *containers) checkRoom(ctx context.Context) error {
 	return c.room(ctx)
 }
 
-// create creates and starts s, also when an interrupted create has left a part of it. When that fails, what was created is
-// removed and s is stored as failed with the cause.
+// create creates and starts s, also when an interrupted create has left a part of it. When that fails, all of it is removed
+// and s is stored as failed with the cause.
 func (c *containers) create(ctx context.Context, s Sandbox) error {
 	err := c.createContainer(ctx, s)
 	if err == nil {

@@ -175,8 +175,8 @@ type look struct {
 	back bool
 }
 
-// compare starts an operation when s's row and its instance differ. Inside its turn it leaves alone what has changed
-// since the look.
+// compare starts an operation when s's row and its instance differ. Inside its turn it does nothing if the row has changed
+// since then.
 func (r *reconciler) compare(s Sandbox, i Instance, exists bool, l look) {
 	if !differs(s.State, i, exists) && !r.settings.pushPending(s.ID) && !(l.back && (s.State == Running || s.State == Frozen)) {
 		return

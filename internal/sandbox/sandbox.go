@@ -42,10 +42,10 @@ func (s State) Settled() bool {
 	return s == Running || s == Frozen || s == Stopped || s == Asleep || s == Failed
 }
 
-// Resting reports whether it is at rest by our doing, so that use wakes it.
+// Resting reports whether sandboxd has put it to rest, so that use wakes it.
 func (s State) Resting() bool { return s == Frozen || s == Asleep || s == Sleeping }
 
-// Sleeps reports whether it is at rest by our doing with its programs ended, or about to be.
+// Sleeps reports whether sandboxd has put it to rest with its programs ended, or is about to.
 func (s State) Sleeps() bool { return s == Asleep || s == Sleeping }
 
 // Sandbox is one sandbox as it is stored. It is a value: do not change its maps.

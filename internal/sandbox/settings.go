@@ -18,7 +18,7 @@ const pushLimit = 5 * time.Second
 // defaultsFor is how long a template is believed without reading it again.
 const defaultsFor = time.Second
 
-// settings knows what a sandbox is set to, by itself, its template or the server, and changes what it says itself.
+// settings gives the settings of a sandbox, from itself, its template or the server, and changes its own.
 type settings struct {
 	*operations
 	templates Templates
@@ -61,7 +61,7 @@ func (g *settings) template(spec Spec) (catalog.Template, error) {
 	return g.templates.Template(spec.Template)
 }
 
-// Overrides is what a sandbox has of its own in place of its template's. It is a value: do not change what it refers to.
+// Overrides are a sandbox's own settings in place of its template's. It is a value: do not change its slices and pointers.
 type Overrides struct {
 	Services    []catalog.Service // in place of the template's, when HasServices
 	HasServices bool

@@ -2,7 +2,7 @@
 // thaw every timer that is due fires at once, before the awaited program could run.
 //
 // It does not know of freezes beforehand, and needs not to be told: a wait that ends much later than it was to end has
-// been frozen, and begins anew. It is for bounds on the work of others; a pause that is over in the freeze is just over.
+// been frozen, and begins again. It is for bounds on the work of others; a pause that is over in the freeze is just over.
 //
 // Invariant: a program that does nothing for the whole of a bound, awake, still runs out of time.
 package thaw

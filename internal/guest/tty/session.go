@@ -274,7 +274,7 @@ func (s *session) fit() {
 	}
 }
 
-// nudge makes a full-screen program draw itself anew. s.mu is held.
+// nudge makes a full-screen program redraw. s.mu is held.
 func (s *session) nudge() {
 	other := s.size
 	other.Rows += pick(other.Rows > 1, -1, 1)

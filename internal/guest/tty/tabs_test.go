@@ -56,7 +56,7 @@ type screen struct {
 	t    *testing.T
 	conn *websocket.Conn
 	all  []byte // output so far
-	rest int    // where expect goes on
+	rest int    // where expect continues
 }
 
 func view(t *testing.T, tabs *Tabs, tab string, columns, rows int) *screen {
