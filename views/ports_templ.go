@@ -42,7 +42,7 @@ type IDE struct {
 	On    bool
 	URL   string // of VS Code, when it is on
 	Sheet string // address of the switch, "" where there is none
-	Busy  string // what is going on with it, or ""
+	Busy  string // the operation under way, or ""
 }
 
 // PortMenu leads to the ports of a sandbox. It is also a live fragment.
@@ -131,7 +131,7 @@ func PortMenu(p Ports) templ.Component {
 			}
 		}
 		if p.List.Live && len(p.List.Items) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<p class=\"hint\">Nothing listens yet. What does shows up here by itself.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<p class=\"hint\">Nothing listens yet. Ports appear here when they open.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -596,7 +596,7 @@ func PortsPart(l PortList) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if l.Live {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "Nothing listens. What does shows up here by itself.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "Nothing listens. Ports appear here when they open.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

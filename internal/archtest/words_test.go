@@ -27,10 +27,9 @@ var retired = map[string]string{
 // allowed are places that may use a retired word: a file, or a folder with all below it. An entry that nothing needs is an error.
 var allowed = []struct{ word, place string }{
 	{"kids", "cmd/sandboxd/files_ui_hostile_e2e_test.go"}, // a key of PDF
-	{"lookalike", "internal/guest"}, {"mould", "internal/sandbox"}, {"relents", "internal/sandbox"},
 	{"whoever", "cmd"}, {"whoever", "internal/catalog"}, {"whoever", "internal/client"}, {"whoever", "internal/docker"},
-	{"whoever", "internal/files"}, {"whoever", "internal/guest"}, {"whoever", "internal/ide"}, {"whoever", "internal/link"},
-	{"whoever", "internal/sandbox"}, {"whoever", "internal/services"}, {"whoever", "internal/socket"}, {"whoever", "internal/sshd"},
+	{"whoever", "internal/files"}, {"whoever", "internal/ide"}, {"whoever", "internal/link"},
+	{"whoever", "internal/services"}, {"whoever", "internal/socket"}, {"whoever", "internal/sshd"},
 	{"whoever", "internal/visibility"}, {"whoever", "web"},
 }
 

@@ -31,7 +31,7 @@ func TestRules_StandsFirstOnceAndGoesWithoutATrace(t *testing.T) {
 	if n := strings.Count(once, "-i sbx-no-such-0 "); n != 2 {
 		t.Errorf("it leads %d times:\n%s", n, once)
 	}
-	run(t, "iptables", "-I", "INPUT", "1", "-i", "sbx-no-such-9", "-j", "ACCEPT") // somebody puts theirs before ours
+	run(t, "iptables", "-I", "INPUT", "1", "-i", "sbx-no-such-9", "-j", "ACCEPT") // a foreign rule before ours
 	run(t, "iptables", "-F", w.chains.outside)                                    // and empties one
 	if err := w.Guard(t.Context(), "sbx-no-such-0"); err != nil {
 		t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// What the users of a tracker do with it, for the stories. Each begins at a time of the story, and those that last
-// go on beside it.
+// What the users of a tracker do with it, for the stories. Each begins at a time of the story; those that last
+// run beside it.
 
 // begin runs f from a time of the story on.
 func (w *world) begin(at time.Duration, f func()) {
@@ -22,7 +22,7 @@ func (w *world) begin(at time.Duration, f func()) {
 	}()
 }
 
-// rest waits, and says whether the story goes on.
+// rest waits, and reports whether the story continues.
 func rest(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -47,7 +47,7 @@ func (w *world) each(during span, every time.Duration, f func()) {
 	})
 }
 
-// wake is what the manager does for a use that counts: a frozen one goes on at once, one that is asleep takes a second.
+// wake is what the manager does for a use that counts: a frozen one continues at once, one that is asleep takes a second.
 func (w *world) wake(u idle.Use) bool {
 	s := w.row(box)
 	switch {

@@ -49,8 +49,15 @@ func (i *inbound) serveOwn() {
 // serve takes the request to its sandbox if the caller may use it. It returns when the request, or the stream that it became,
 // has ended.
 func (i *inbound) serve() {
-	sb, ok := i.admit()
+	sb, ok := i.authorize()
 	if !ok {
+		return
+	}
+	if i.observes() {
+		i.w.Header().Set(stateHeader, string(sb.State))
+	}
+	if n, closed := i.closedNotice(sb); closed {
+		i.show(n)
 		return
 	}
 	leave, err := i.limitOutsiders(sb)
@@ -79,21 +86,6 @@ func (i *inbound) serve() {
 	default:
 		p.forward(to)
 	}
-}
-
-// admit authorizes the caller and checks that the sandbox's state lets it be used. Otherwise it answers, and ok is false.
-func (i *inbound) admit() (sb sandbox.Sandbox, ok bool) {
-	if sb, ok = i.authorize(); !ok {
-		return sb, false
-	}
-	if i.observes() {
-		i.w.Header().Set(stateHeader, string(sb.State))
-	}
-	if n, closed := i.closedNotice(sb); closed {
-		i.show(n)
-		return sb, false
-	}
-	return sb, true
 }
 
 // authorize identifies the caller and checks that they may use the sandbox or the port. Otherwise it answers, and ok is false.

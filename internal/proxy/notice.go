@@ -84,22 +84,26 @@ func (a *responder) show(n notice) {
 }
 
 func (a *responder) showPage(n notice) {
-	var page bytes.Buffer
-	err := noticePage.Execute(&page, struct {
+	a.page(n.Status, noticePage, struct {
 		notice
 		Name, Script, Wait string
 		Style              template.CSS
-	}{n, a.target.Name, scriptPath, waitPath, noticeStyle})
-	if err != nil {
-		a.log.Error("render notice", "code", n.Code, "err", err)
-		a.showProblem(n)
-		return
+	}{n, a.target.Name, scriptPath, waitPath, noticeStyle},
+		"style-src "+styleHash+"; script-src 'self'; connect-src 'self'; frame-ancestors 'self' "+a.hosts.DashboardURL())
+}
+
+// page answers with a page of our own, which may load what policy says and nothing else.
+func (a *responder) page(status int, t *template.Template, data any, policy string) {
+	var page bytes.Buffer
+	if err := t.Execute(&page, data); err != nil { // our own template and plain values
+		panic(err)
 	}
 	h := a.w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src "+styleHash+"; script-src 'self'; connect-src 'self'; "+
-		"base-uri 'none'; form-action 'none'; frame-ancestors 'self' "+a.hosts.DashboardURL())
-	a.write(n.Status, page.Bytes())
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; "+policy)
+	a.write(status, page.Bytes())
 }
 
 // showProblem writes an RFC 9457 document, with the fields that the API's have.

@@ -131,14 +131,14 @@ func (p *proxied) allowed(ctx context.Context) bool {
 // reclassify turns a request in flight into a stream, and a stream whose upload is over back into a request in flight.
 func (p *proxied) reclassify(ctx context.Context) {
 	stream := p.stream.Load()
-	goesOn := p.lasts(time.Now())
-	if p.use.Kind == "" || isWebSocket(p.r) || goesOn == (stream != nil) {
+	long := p.lasts(time.Now())
+	if p.use.Kind == "" || isWebSocket(p.r) || long == (stream != nil) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	use, open := p.use, p.handle.Open
-	if goesOn {
+	if long {
 		use.Kind, open = idle.Stream, p.handle.OpenStream
 	}
 	next, err := open(ctx, use)
@@ -146,7 +146,7 @@ func (p *proxied) reclassify(ctx context.Context) {
 		return // it counts as before
 	}
 	p.stream.Store(nil)
-	if goesOn {
+	if long {
 		p.stream.Store(next)
 	}
 	p.release()

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	_ "embed" // the page
 	"html/template"
@@ -57,24 +56,13 @@ func (l *shareLink) serve() {
 
 // servePage answers with the page, the same for every host and link.
 func (l *shareLink) servePage() {
-	var page bytes.Buffer
-	err := sharePage.Execute(&page, struct {
+	l.w.Header().Set("Referrer-Policy", "no-referrer")
+	l.w.Header().Set("Cross-Origin-Opener-Policy", "same-origin") // no other page keeps a handle to this window
+	l.page(http.StatusOK, sharePage, struct {
 		Style  template.CSS
 		Script template.JS
-	}{noticeStyle, template.JS(shareJS)}) // our own files
-	if err != nil {
-		l.refuse(err)
-		return
-	}
-	h := l.w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin") // no other page keeps a handle to this window
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src "+styleHash+"; script-src "+shareHash+"; connect-src 'self'; "+
-		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-	l.write(http.StatusOK, page.Bytes())
+	}{noticeStyle, template.JS(shareJS)}, // our own files
+		"style-src "+styleHash+"; script-src "+shareHash+"; connect-src 'self'; frame-ancestors 'none'")
 }
 
 // post exchanges the secret of a link for this host's cookie. The answer to an invalid link does not reveal whether the sandbox
@@ -92,38 +80,23 @@ func (l *shareLink) post() {
 		l.show(notice{Status: http.StatusBadRequest, Code: fault.Invalid.String(), Title: "Not a link", Text: "This is not the secret of a link."})
 		return
 	}
-	share, pass, ok, err := l.resolve(ctx, string(secret))
-	if err != nil {
-		l.refuse(err)
-		return
-	}
-	if !ok {
+	c := &shareClaim{shareLink: l, secret: string(secret)}
+	switch _, err = l.proxy.cfg.Access.Resolve(ctx, l.target.Name, c); {
+	case fault.Is(err, fault.NotFound):
 		l.show(notice{Status: http.StatusNotFound, Code: fault.NotFound.String(), Title: "This link does not work",
 			Text: "It has expired, was revoked, or is not complete. Ask the sender for a new one."})
-		return
+	case err != nil:
+		l.refuse(err)
+	default:
+		l.setCookie(shareCookie, c.pass, max(int(time.Until(c.share.Expires).Seconds()), 1))
+		l.w.Header().Set("Cache-Control", "no-store")
+		l.w.WriteHeader(http.StatusNoContent)
 	}
-	l.setCookie(shareCookie, pass, max(int(time.Until(share.Expires).Seconds()), 1))
-	l.w.Header().Set("Cache-Control", "no-store")
-	l.w.WriteHeader(http.StatusNoContent)
-}
-
-// resolve gives the share of a secret at this host, and its pass.
-func (l *shareLink) resolve(ctx context.Context, secret string) (share sandbox.Share, pass string, ok bool, err error) {
-	if l.target.Kind != hostname.Port {
-		return share, "", false, nil
-	}
-	c := &shareClaim{request: *l.request, proxy: l.proxy, secret: secret}
-	_, err = l.proxy.cfg.Access.Resolve(ctx, l.target.Name, c)
-	if fault.Is(err, fault.NotFound) {
-		return share, "", false, nil
-	}
-	return c.share, c.pass, err == nil, err
 }
 
 // shareClaim is the secret of a link to a port.
 type shareClaim struct {
-	request
-	proxy  *Proxy
+	*shareLink
 	secret string
 	share  sandbox.Share
 	pass   string
@@ -131,8 +104,11 @@ type shareClaim struct {
 
 // Admits implements access.Claim.
 func (c *shareClaim) Admits(ctx context.Context, sb sandbox.Sandbox) (err error) {
-	var ok bool
-	if c.share, c.pass, ok = c.proxy.cfg.Ports.Redeem(sb.ID, c.target.Port, c.secret); ok {
+	ok := c.target.Kind == hostname.Port
+	if ok {
+		c.share, c.pass, ok = c.proxy.cfg.Ports.Redeem(sb.ID, c.target.Port, c.secret)
+	}
+	if ok {
 		ok, err = answersFor(ctx, c.proxy.credentials, c.share.Owner, sb)
 	}
 	if err == nil && !ok {

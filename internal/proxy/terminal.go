@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	_ "embed" // the page
 	"html/template"
 	"net/http"
@@ -76,24 +75,13 @@ func (a *responder) noTab(why string) notice {
 
 // showTerminal answers with our own terminal page.
 func (p *proxied) showTerminal(base, tab string) {
-	var page bytes.Buffer
-	err := terminalPage.Execute(&page, struct {
+	p.w.Header().Set("Referrer-Policy", "same-origin")
+	p.page(http.StatusOK, terminalPage, struct {
 		Name, Tab, Socket string
 		Scripts, Styles   []string
-	}{p.target.Name, tab, base + "ws?" + ownSocket, below(p.proxy.cfg.Assets.Scripts), below(p.proxy.cfg.Assets.Styles)})
-	if err != nil {
-		p.refuse(err)
-		return
-	}
-	h := p.w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "same-origin")
-	// The emulator sets styles from script.
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; font-src 'self'; "+
-		"img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-	p.write(http.StatusOK, page.Bytes())
+	}{p.target.Name, tab, base + "ws?" + ownSocket, below(p.proxy.cfg.Assets.Scripts), below(p.proxy.cfg.Assets.Styles)},
+		"script-src 'self'; style-src 'self' 'unsafe-inline'; "+ // the emulator sets styles from script
+			"font-src 'self'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'")
 }
 
 // below gives the paths of our files at a sandbox's host, without those that the bundle lacks.

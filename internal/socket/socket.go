@@ -22,7 +22,7 @@ const (
 	pieceSize  = 32 << 10
 	maxMessage = 64 << 10
 	closeLimit = time.Second // for the last word
-	// stallLimit is how long the other end may take nothing: it may be a program that is suspended, or behind which somebody
+	// stallLimit is how long the other end may take nothing: it may be a program that is suspended, or behind which a person
 	// reads page by page.
 	stallLimit = 15 * time.Minute
 )

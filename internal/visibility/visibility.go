@@ -39,7 +39,7 @@ const storeLimit = 5 * time.Second
 type Ports struct {
 	store sandbox.PortStore
 	log   *slog.Logger
-	turn  chan struct{} // holds a token while somebody writes, so that store and memory change in the same order
+	turn  chan struct{} // holds a token during a write, so that store and memory change in the same order
 
 	mu   sync.RWMutex
 	byID map[string]map[int]port // by sandbox, by port; the inner maps and what is in them are never changed
