@@ -234,21 +234,6 @@ func TestLogout_EndsTheSessionOnly(t *testing.T) {
 	wantSession(t, w, two, true)
 }
 
-func TestEndSession_IsForItsOwnUser(t *testing.T) {
-	w := newWorld(t)
-	secret := w.login(t, "ada")
-	p, err := w.Session(t.Context(), secret)
-	must(t, err)
-	for _, who := range []string{w.root.ID, "", "x"} {
-		wantKind(t, "end another's session", w.EndSession(t.Context(), who, p.Session), fault.NotFound)
-	}
-	wantKind(t, "end no session", w.EndSession(t.Context(), w.ada.ID, ""), fault.NotFound)
-	wantSession(t, w, secret, true)
-	must(t, w.EndSession(t.Context(), w.ada.ID, p.Session))
-	wantSession(t, w, secret, false)
-	wantKind(t, "end it twice", w.EndSession(t.Context(), w.ada.ID, p.Session), fault.NotFound)
-}
-
 func TestSession_NonsenseIsRefused(t *testing.T) {
 	w := newWorld(t)
 	secret := w.login(t, "ada")

@@ -92,7 +92,6 @@ func TestService_StoreFaultsKeepTheirKind(t *testing.T) {
 		"Logout":      func(ctx context.Context) error { return w.Logout(ctx, secret) },
 		"HostSession": func(ctx context.Context) error { _, err := w.HostSession(ctx, secret, "h"); return err },
 		"Sessions":    func(ctx context.Context) error { _, err := w.Sessions(ctx, w.ada.ID); return err },
-		"EndSession":  func(ctx context.Context) error { return w.EndSession(ctx, w.ada.ID, "x") },
 		"IssueCode": func(ctx context.Context) error {
 			_, err := w.IssueCode(ctx, secret, auth.Place{Host: "h", SandboxID: "1"}, "n")
 			return err

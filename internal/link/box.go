@@ -180,14 +180,6 @@ func (b *box) change(old, next *Session) {
 	b.session, b.problem = next, ""
 	close(b.changed)
 	b.changed = make(chan struct{})
-	b.hub.bus.Publish(Event{ID: b.id, Connected: next != nil})
-}
-
-// live reports whether there is a session.
-func (b *box) live() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.session != nil && b.session.alive()
 }
 
 // await gives the live session, waiting for one.

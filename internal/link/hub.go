@@ -20,27 +20,16 @@ import (
 	"sync"
 	"time"
 
-	"sandboxd/internal/event"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/wire"
 )
-
-// Event says that the guest of a sandbox has come or gone.
-type Event struct {
-	ID        string
-	Connected bool
-}
-
-// eventBuffer is how many events a subscriber may be behind: all sandboxes reconnect at once when sandboxd restarts.
-const eventBuffer = 4096
 
 // Hub listens for guests. Safe for concurrent use.
 type Hub struct {
 	root  string
 	log   *slog.Logger
 	pace  pace
-	ide   IDE // nil for none
-	bus   *event.Bus[Event]
+	ide   IDE            // nil for none
 	tasks sync.WaitGroup // everything that Run waits for
 	turn  chan struct{}  // held by the one who makes or removes folders
 
@@ -69,8 +58,7 @@ func NewHub(root string, log *slog.Logger) *Hub {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Hub{root: root, log: log, pace: defaultPace, bus: event.NewBus[Event](eventBuffer),
-		turn: make(chan struct{}, 1), boxes: map[string]*box{}}
+	return &Hub{root: root, log: log, pace: defaultPace, turn: make(chan struct{}, 1), boxes: map[string]*box{}}
 }
 
 // Run accepts guests and keeps their connections until ctx ends; then it drops them and returns when all that it
@@ -221,9 +209,6 @@ func (h *Hub) Left() ([]string, error) {
 	}
 	return ids, nil
 }
-
-// Subscribe gives what comes and goes from now on. The caller closes it.
-func (h *Hub) Subscribe() *event.Subscription[Event] { return h.bus.Subscribe() }
 
 // validID says whether id is a plain name: it becomes a folder's.
 func validID(id string) bool {
