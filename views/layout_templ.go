@@ -266,7 +266,7 @@ func page(f Frame) templ.Component {
 	})
 }
 
-// lonePage is a page for somebody who is not signed in: a narrow column and nothing else.
+// lonePage is a page for signed-out visitors: a narrow column and nothing else.
 func lonePage(f Frame) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -34,7 +34,7 @@ type Port struct {
 	Sheet   string // address of its settings
 	Open    bool   // something listens on it now
 	Who     State  // who may use it: an icon and a word
-	Links   int    // that open it for somebody
+	Links   int    // that open it
 }
 
 // IDE is what the workspace's head says of VS Code.
@@ -42,7 +42,7 @@ type IDE struct {
 	On    bool
 	URL   string // of VS Code, when it is on
 	Sheet string // address of the switch, "" where there is none
-	Busy  string // what is going on with it, or ""
+	Busy  string // the work in progress, or ""
 }
 
 // PortMenu leads to the ports of a sandbox. It is also a live fragment.
@@ -966,7 +966,7 @@ func PortSheetPart(p PortSheet) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = visibilityChoice(p, "shared", "link", "Shared by link", "Also whoever has a link made below, until it expires. They reach this port alone: no terminal, no files, no other port.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = visibilityChoice(p, "shared", "link", "Shared by link", "Also anyone with a link from below, until it expires. They can use this port only: no terminal, no files, no other port.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -338,7 +338,7 @@ type Option struct {
 	Selected bool
 }
 
-// Hold keeps a sandbox awake by somebody's word.
+// Hold keeps a sandbox awake for a declared time.
 type Hold struct {
 	ID     string
 	Reason string

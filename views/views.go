@@ -62,7 +62,7 @@ type State struct {
 	Tone  string // "good", "busy", "bad", "calm" or "still"
 	Icon  string
 	Text  string
-	Why   string // why it stands there, or what is going on; or ""
+	Why   string // the cause or the work in progress, or ""
 	Notes []Note // where there is no Why: what keeps it there and what comes next, in order
 	Title string // Notes in full, for the tooltip; or ""
 	// Bar says how to draw progress: BarNone, BarUnknown, or percent done.

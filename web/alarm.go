@@ -71,7 +71,7 @@ func (a *alarm) done(now time.Time, text string) {
 	}
 }
 
-// leave takes back that somebody asks: nothing was learnt.
+// leave ends a check that found nothing out.
 func (a *alarm) leave() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

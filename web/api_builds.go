@@ -8,7 +8,7 @@ import (
 	"sandboxd/internal/event"
 )
 
-// apiBuildTemplate begins a build in the background; one that is under way goes on.
+// apiBuildTemplate begins a build in the background; a running one continues.
 func (s *templateHandlers) apiBuildTemplate(ctx context.Context, r *request, _ none) (reply, error) {
 	e, err := s.entry(r.param("name"))
 	if err != nil {

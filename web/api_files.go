@@ -99,7 +99,7 @@ func (s *fileHandlers) keepMoving(ctx context.Context, r *request) (stop func())
 func (s *fileHandlers) fileError(ctx context.Context, r *request, h access.Handle, err error) error {
 	switch cause := context.Cause(ctx); {
 	case cause != nil && !errors.Is(cause, context.Canceled):
-		return cause // whoever asks may not any more
+		return cause // the caller lost access
 	case cause != nil: // the client has left, or its body failed, which net/http takes for that
 		return err
 	case errors.Is(err, files.ErrDiskFull):

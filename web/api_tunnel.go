@@ -14,8 +14,8 @@ import (
 	"sandboxd/internal/tunnel"
 )
 
-// patience is how long a client of a tunnel may take nothing and say nothing: a program that is suspended, or behind which
-// somebody reads page by page, must not lose its connection.
+// patience is how long a client of a tunnel may take nothing and say nothing: a suspended program, or one whose
+// output is read page by page, must not lose its connection.
 const patience = 15 * time.Minute
 
 // hostKeyShape is the SSH server's key.

@@ -34,7 +34,7 @@ var visibilityLooks = map[sandbox.Visibility]views.State{
 // visibilityDone says that a port is so from now on.
 var visibilityDone = map[sandbox.Visibility]string{
 	sandbox.Private: "Port %d is private. Links that opened it do so no more.",
-	sandbox.Shared:  "Port %d is open to whoever has a link to it.",
+	sandbox.Shared:  "Port %d is open to anyone with a link to it.",
 	sandbox.Public:  "Port %d is public.",
 }
 

@@ -88,7 +88,7 @@ func defaultText(from string, a catalog.After) string {
 func freezeChoice(byDefault, value string) views.RestChoice {
 	return views.RestChoice{
 		ID: "freeze_after", Label: "Freeze after", Options: afterOptions(byDefault, listedAfter(value)), Custom: customField(value),
-		Hint: "Programs stand still with their memory kept, and go on at once.",
+		Hint: "Programs pause with their memory kept, and resume at once.",
 	}
 }
 

@@ -126,7 +126,7 @@ func withService(r *request, declared []catalog.Service, at int) ([]catalog.Serv
 		before = declared[at]
 	}
 	d, faults := readService(r, before)
-	if at < 0 { // also one that somebody has deleted meanwhile: the list's ETag tells
+	if at < 0 { // also one deleted meanwhile: the list's ETag tells
 		at, declared = len(declared), append(declared, d)
 	} else {
 		declared[at] = d
@@ -187,7 +187,7 @@ func (s *serviceHandlers) againService(ctx context.Context, r *request, cause er
 		Interval: views.Field{Value: r.form("health_interval")}, Health: r.field("health") != "", Auto: r.field("autostart") != "",
 	}}
 	if errors.Is(cause, services.ErrChanged) {
-		v.Fault = "Somebody has changed the services meanwhile. Saving again keeps their other changes and makes this one."
+		v.Fault = "The services have been changed meanwhile. Saving again keeps the other changes and makes this one."
 		return s.serviceForm(ctx, r, v)
 	}
 	for _, one := range eachOf(cause) {

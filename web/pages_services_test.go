@@ -227,7 +227,7 @@ func TestServices_OfTwoEditsNoneIsLost(t *testing.T) {
 	s.declare("mine", catalog.Service{Name: "web", Command: []string{"serve", "a b"}, Port: 3000}, catalog.Service{Name: "other", Command: []string{"true"}})
 	change := fields("name", "web", "command", "serve 'a b'", "port", "3001", "etag", seen)
 	again := s.post("ada", "/sandboxes/mine/services/web", change).is(http.StatusConflict)
-	if !strings.Contains(textOf(again.need("main")), "Somebody has changed the services meanwhile") || attr(again.need("#service-port"), "value") != "3001" {
+	if !strings.Contains(textOf(again.need("main")), "The services have been changed meanwhile") || attr(again.need("#service-port"), "value") != "3001" {
 		t.Fatalf("says %s", textOf(again.need("main")))
 	}
 	change.Set("etag", attr(again.byAttr("input", "name", "etag"), "value"))

@@ -123,7 +123,7 @@ func restView(box sandbox.Sandbox, o idle.Outlook, r sandbox.Resting, holds []sa
 	case box.State == sandbox.Asleep:
 		v.Title, v.Text = "Asleep", "Its programs have ended, its files are kept. Any use wakes it."
 	case box.State == sandbox.Frozen:
-		v.Title, v.Text = "Frozen", "Its programs stand still and go on at once when it is used."
+		v.Title, v.Text = "Frozen", "Its programs are paused and resume at once when it is used."
 		v.Notes = due("Sleeps", o.StopsAt, now)
 	case len(o.Because) > 0:
 		v.Title = "Kept awake by"

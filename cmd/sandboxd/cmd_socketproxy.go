@@ -63,7 +63,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 			return nil, errors.New("something else is at its path")
 		}
 		if conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path); err == nil {
-			return nil, errors.Join(errors.New("somebody listens there already"), conn.Close())
+			return nil, errors.Join(errors.New("another program listens there already"), conn.Close())
 		}
 		if err := os.Remove(path); err != nil {
 			return nil, err

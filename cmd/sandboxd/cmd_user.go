@@ -277,7 +277,7 @@ func confirm(cmd *cobra.Command, yes bool, name string) error {
 	if _, ok := terminalOf(cmd); !ok {
 		return fault.New(fault.Invalid, "Deleting %s needs --yes when nobody can be asked.", name)
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "This deletes %s with all sessions and tokens. Type the name to go on: ", name)
+	fmt.Fprintf(cmd.ErrOrStderr(), "This deletes %s with all sessions and tokens. Type the name to confirm: ", name)
 	answer, err := cancellable(cmd.Context(), func() (string, error) { return firstLine(cmd.InOrStdin()) })
 	if err != nil {
 		return err

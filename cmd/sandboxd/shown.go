@@ -8,8 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// shown is a terminal on which a sandbox's text is shown: of what controls a terminal, only line ends, tabs and colours get
-// there. The rest could retitle its window, fill its clipboard, or answer for whoever sits at it.
+// shown writes a sandbox's text to a terminal. Of all control characters only line ends, tabs and colours pass: others could
+// retitle the window, fill the clipboard, or type in the user's name.
 type shown struct {
 	out      io.Writer
 	held     []byte // the beginning of a character or of a colour

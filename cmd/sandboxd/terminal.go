@@ -16,7 +16,7 @@ type screen struct{ in, out int }
 
 func newScreen() screen { return screen{int(os.Stdin.Fd()), int(os.Stdout.Fd())} }
 
-// attended says whether somebody types here.
+// attended reports whether a person types here.
 func (s screen) attended() bool { return term.IsTerminal(s.in) }
 
 // size is the screen's in characters; 80 by 24 where there is none.

@@ -31,7 +31,7 @@ type ImageOptions struct {
 }
 
 // Images keeps the images of templates present. Safe for concurrent use. It builds one image at a time, so that
-// templates share layers and a host keeps breathing; builds go on when whoever asked has left, until Run ends.
+// templates share layers and the host stays responsive. A build does not end when its caller leaves, only with Run.
 type Images struct {
 	catalog    *Catalog
 	engine     Engine
@@ -69,7 +69,7 @@ func NewImages(c *Catalog, e Engine, o ImageOptions) *Images {
 
 var errEnding = fault.New(fault.Unavailable, "sandboxd is shutting down. Try again in a moment.")
 
-// Run builds and pulls until ctx ends and all of it has stopped. Whoever still waits then gets an Unavailable error.
+// Run builds and pulls until ctx ends and all work has stopped. Callers that still wait get an Unavailable error.
 func (i *Images) Run(ctx context.Context) error {
 	var workers sync.WaitGroup
 	workers.Go(func() { i.work(ctx, i.builds) })
@@ -97,7 +97,7 @@ func (i *Images) work(ctx context.Context, queue <-chan *job) {
 }
 
 // Ensure gives the reference of t's image, building or pulling it first if it is not there. Concurrent callers share
-// one build, which goes on when a caller leaves. report, which may be nil, is called from the calling goroutine, and
+// one build, which outlives its callers. report, which may be nil, is called from the calling goroutine, and
 // never after Ensure has returned. Kinds: Invalid (template, Dockerfile or reference is broken; the message says
 // where), NotFound, Unavailable, Timeout.
 func (i *Images) Ensure(ctx context.Context, t Template, report func(BuildEvent)) (ref string, err error) {
@@ -132,7 +132,7 @@ func (i *Images) Reference(t Template) (ref string, err error) {
 }
 
 // Build starts a build of the template's image in the background, also when it is there already; steps that have not
-// changed are quick. A build that is under way already is left to go on.
+// changed are quick. A running build is left alone.
 func (i *Images) Build(name string) error {
 	t, err := i.catalog.Template(name)
 	if err != nil {

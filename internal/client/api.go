@@ -78,7 +78,7 @@ func (c *Client) Services(ctx context.Context, name string) ([]string, error) {
 	return names, nil
 }
 
-// Log opens the log of a service; with follow it goes on as more is written. The caller must close it.
+// Log opens the log of a service; with follow it stays open for new output. The caller must close it.
 func (c *Client) Log(ctx context.Context, name, service string, follow bool) (io.ReadCloser, error) {
 	q := url.Values{}
 	if follow {

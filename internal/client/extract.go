@@ -190,7 +190,7 @@ func (x *extractor) folder(root *os.Root, name string, h *tar.Header) error {
 		return nil
 	}
 	if st, statErr := root.Lstat(name); statErr == nil && st.IsDir() {
-		return nil // merged, and somebody's own
+		return nil // merged into a folder that was there
 	}
 	return local(err)
 }

@@ -46,8 +46,8 @@ type Landing struct {
 	NeedsParent bool
 }
 
-// LandingOf decides by docker's rules. base is what the copy is called when it goes into a folder, "" when s is the contents of
-// one: as whoever copies has named it, and not as links have led to s.
+// LandingOf decides by docker's rules. base is the copy's name inside a folder, "" when s is a folder's contents. It is the
+// name that the user gave, not the one that links lead to.
 func LandingOf(s Source, base, dst string, at Kind) (Landing, error) {
 	contents := base == ""
 	named := Landing{Folder: path.Dir(strings.TrimRight(dst, "/")), Name: path.Base(strings.TrimRight(dst, "/"))}

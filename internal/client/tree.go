@@ -17,7 +17,7 @@ import (
 	"sandboxd/internal/text"
 )
 
-// Report is told of a copy while it goes on. Its members may be nil.
+// Report hears of a running copy. Its members may be nil.
 type Report struct {
 	Bytes   func(n int)                   // so many more of files' contents
 	Skipped func(name string, why string) // name may hold anything

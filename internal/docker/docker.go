@@ -72,7 +72,7 @@ type connection struct {
 	ids       semaphore.Keyed
 	seen      details
 	reclaims  *reclaims
-	lingering atomic.Bool     // somebody waits to remove the network
+	lingering atomic.Bool     // a removal of the network is due
 	life      context.Context // ends with Close; creates whose caller has left and reclaims end with it
 	end       context.CancelFunc
 	running   sync.WaitGroup

@@ -24,7 +24,7 @@ func (e *Engine) Freeze(ctx context.Context, id string) error {
 	return nil
 }
 
-// Thaw lets a frozen sandbox's processes go on. See sandbox.Freezer. It is one call to the engine unless something is
+// Thaw resumes a frozen sandbox's processes. See sandbox.Freezer. It is one call to the engine unless something is
 // amiss.
 func (e *Engine) Thaw(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)

@@ -18,9 +18,8 @@ type inGuest struct{}
 // InGuest starts commands over the guests' links.
 func InGuest() Starter { return inGuest{} }
 
-// Start opens the sandbox, which wakes it, and uses it until the process is closed: as long as a command runs, however
-// quietly, the sandbox is in use. On a terminal somebody sits before it, or has left it open: then it is in use when
-// something is typed or shown, as terminals are.
+// Start opens the sandbox, which wakes it, and uses it until the process is closed: a command counts as use for as long as
+// it runs, however quiet. On a terminal only input and output count, because the terminal may just lie open.
 func (inGuest) Start(ctx context.Context, h access.Handle, s Start) (Process, error) {
 	open, kind := h.Open, idle.Exec
 	if s.TTY {

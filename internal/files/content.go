@@ -109,7 +109,7 @@ func (l Glance) call(ctx context.Context, h access.Handle, f func(ctx context.Co
 	return f(ctx, session.Guest)
 }
 
-// Content is a file, or a part of it, on its way out of a sandbox. Whoever has one must Close it. It belongs to one
+// Content is a file, or a part of it, on its way out of a sandbox. The caller must Close it. It belongs to one
 // goroutine, but for Close.
 type Content struct {
 	Entry Entry // the whole file's

@@ -7,7 +7,7 @@
 //
 // Invariant: both ends contain. A path is judged here by its text before it goes to a guest, and there by what is on the
 // disk; an archive is judged here entry by entry in either direction, so that no entry of one reaches outside of what was
-// asked. Whatever comes from a guest is bounded in size, flows only while somebody takes it, and ends when nothing moves for
+// asked. Whatever comes from a guest is bounded in size, flows only as fast as it is read, and ends when nothing moves for
 // a minute; what it cuts off is an error and never looks whole.
 package files
 
@@ -23,7 +23,7 @@ import (
 	"sandboxd/internal/semaphore"
 )
 
-// Bounds on what goes on at once and for how long.
+// Bounds on concurrent transfers and their length.
 const (
 	openLimit    = 60 * time.Second // until the sandbox is awake and its guest is there
 	callLimit    = 2 * time.Minute  // for what moves no content: a list, a rename

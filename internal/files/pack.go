@@ -34,7 +34,7 @@ var Formats = []Format{Tar, TarZstd, Zip}
 // zstdWindow bounds what a compressor keeps of what it has seen.
 const zstdWindow = 4 << 20
 
-// Archive is a folder on its way out of a sandbox, as an archive. Whoever has one must Close it.
+// Archive is a folder on its way out of a sandbox, as an archive. The caller must Close it.
 type Archive struct {
 	Name   string // of the file that it makes, such as "home.tar.zst"; bytes of the sandbox's own
 	Format Format

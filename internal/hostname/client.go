@@ -9,7 +9,7 @@ import (
 // maxHops is how many addresses of a chain of proxies are looked at: more than any chain of ours has.
 const maxHops = 32
 
-// Client gives the address of whoever asked. peer is the other end of the connection, as http.Request.RemoteAddr has it;
+// Client gives the client's address. peer is the other end of the connection, as http.Request.RemoteAddr has it;
 // forwarded are the values of X-Forwarded-For, which count only as far as proxies in trusted have written them: the
 // client is the last address that is not a trusted proxy's. The zero address means that peer is none, such as a unix
 // socket's.

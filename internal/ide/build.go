@@ -24,7 +24,7 @@ func (s *Service) build(ctx context.Context, f *job) (version string, err error)
 		return "", err
 	}
 	version = tagOf(ref)
-	if s.tree.has(version) { // somebody else's work, on the same data folder
+	if s.tree.has(version) { // another process built it in the same data folder
 		return version, nil
 	}
 	s.note(f, "taking it out of the image", buildShare)

@@ -140,7 +140,7 @@ func (s *Service) live(ctx context.Context) {
 	}
 }
 
-// end releases whoever waits.
+// end releases the waiters.
 func (s *Service) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +189,7 @@ func (s *Service) version() (string, error) {
 }
 
 // Ensure returns when the present version is there, building it first if it is not. Concurrent callers share one build, which
-// goes on when a caller leaves. Kinds: those of catalog.Images.Ensure, and Unavailable (no space on the disk).
+// outlives its callers. Kinds: those of catalog.Images.Ensure, and Unavailable (no space on the disk).
 func (s *Service) Ensure(ctx context.Context) (version string, err error) {
 	if version, err = s.present(); err != nil || version != "" {
 		return version, err

@@ -117,7 +117,7 @@ func (t tree) remove(version string) error {
 	return os.RemoveAll(old)
 }
 
-// clean removes what broke off. While somebody else works there it does nothing.
+// clean removes what broke off. It does nothing while another process works there.
 func (t tree) clean() error {
 	unlock, err := t.lock(true)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -189,7 +189,7 @@ func extract(folder string, r io.Reader) error {
 	}
 }
 
-// extractOne makes one file, folder or link. Whatever the archive says, nothing runs as somebody else and only the owner writes.
+// extractOne makes one file, folder or link. Whatever the archive says, nothing is setuid and only the owner can write.
 func extractOne(root *os.Root, name string, h *tar.Header, content io.Reader) error {
 	switch h.Typeflag {
 	case tar.TypeDir:

@@ -13,7 +13,7 @@ const tellEvery = time.Second
 // clock is one sandbox's part of the tracker.
 type clock struct {
 	mu    sync.Mutex
-	gone  bool // taken out of the tracker; whoever has found it before looks again
+	gone  bool // taken out of the tracker; a caller that found it earlier must look again
 	known bool // the reaper or a start has vouched that there is such a sandbox
 	stamps
 	first, last *Lease   // in the order of their beginning
@@ -57,7 +57,7 @@ type doing uint8
 
 const (
 	byPerson doing = iota // attended: a person's, or a program's that asks for something
-	byPage                // unattended: perhaps a forgotten page's; it counts as long as somebody may be there
+	byPage                // unattended: perhaps a forgotten page's; it counts for as long as a person may be there
 	byNobody              // it counts, but nobody need be there
 )
 

@@ -1,16 +1,15 @@
 // Package idle says when a sandbox is in use, what uses it, and since when nothing does; and it puts unused ones to rest.
 //
-// What counts. A request that a sandbox is answering, a command that runs in it and a hold that somebody has placed count
-// until they end, however long that takes and however quiet they are. A stream, a WebSocket and a terminal count when
-// something goes through them, not because they are open. What may be a forgotten page's doing is unattended: it counts for an
-// hour after the last deliberate action of a person or a program, and not longer; and not at all once somebody has
-// put the sandbox to rest by hand. Work inside counts by itself: before a sandbox is put to rest the engine is asked what it
-// uses of processor, network and disk. Looking does not count: dashboards, lists, metrics, health checks and probes begin no
-// use here.
+// What counts. A request that a sandbox is answering, a running command and a hold count until they end, however long that
+// takes and however quiet they are. A stream, a WebSocket and a terminal count when something goes through them, not
+// because they are open. A forgotten page's requests are unattended: they count for an hour after the last deliberate
+// action of a person or a program, and not at all once a person has put the sandbox to rest by hand. Work inside counts by
+// itself: before a sandbox is put to rest the engine is asked for its use of processor, network and disk. Looking does not
+// count: dashboards, lists, metrics, health checks and probes begin no use here.
 //
-// It does not decide what is attended (whoever sees the use does; it only tells them what comes at equal pauses), it keeps no
-// history, it wakes nothing but what somebody else has frozen under a request in flight or a stream, and it changes no state
-// itself: sandbox.Manager does, and asks again inside its turn.
+// It does not decide what is attended (the code that sees the use does; idle only detects equal pauses), it keeps no history,
+// it wakes only sandboxes that were frozen from outside during a request or a stream, and it changes no state itself:
+// sandbox.Manager does, and asks again inside its turn.
 //
 // Invariant: what is not in use can be told by the time since when; so a use is registered before the sandbox is asked to
 // be awake, an attended use never moves that time back, and a use that has ended is never named as a reason.
@@ -31,7 +30,7 @@ const (
 	Terminal Kind = "terminal" // input or output of a terminal
 	Exec     Kind = "exec"     // a command that runs
 	Files    Kind = "files"    // reading or writing files
-	Held     Kind = "hold"     // somebody says so, for a time
+	Held     Kind = "hold"     // a declaration, for a limited time
 	Work     Kind = "work"     // processor, network or disk in use, by whatever
 )
 
@@ -48,8 +47,8 @@ func (k Kind) bit() kindSet {
 }
 
 const (
-	// Attention is how long after its last attended use the unattended use of a sandbox counts: as long as somebody may
-	// read a page or watch a terminal without touching it.
+	// Attention is how long after its last attended use the unattended use of a sandbox counts: a person may
+	// read a page or watch a terminal that long without touching it.
 	Attention = time.Hour
 	// Pulse is how long a moment of use shows as one, so that a page does not flicker between two keys or packets.
 	Pulse = 15 * time.Second

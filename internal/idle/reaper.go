@@ -22,7 +22,7 @@ const (
 	listLimit = 5 * time.Second
 	askLimit  = 2 * time.Second  // one question to the engine or a guest
 	restLimit = 15 * time.Second // a freeze; or the acceptance of a sleep
-	thawLimit = 5 * time.Second  // a thaw is waited for; it goes on without the wait
+	thawLimit = 5 * time.Second  // how long a thaw is waited for; it continues afterwards
 )
 
 const (
@@ -71,7 +71,7 @@ type Config struct {
 }
 
 // Reaper puts to rest what is not in use: first frozen, then asleep, at the times that a sandbox, its template or the
-// server says. What somebody else has frozen under a use it thaws. Its methods are safe for concurrent use.
+// server says. It thaws sandboxes that were frozen from outside while in use. Its methods are safe for concurrent use.
 type Reaper struct {
 	c      Config
 	turn   chan struct{} // holds a token while a pass is under way

@@ -10,9 +10,8 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// thawUsed lets go on what somebody has frozen behind sandboxd's back while it was answering, or while something flowed out
-// of it, and gives the names. Nothing else would: whoever waits for that has asked already. What a person has put to rest
-// by hand stays there.
+// thawUsed thaws sandboxes that were frozen behind sandboxd's back while they answered or streamed, and gives their names.
+// Nothing else would: their clients have asked already. A sandbox that a person put to rest stays so.
 func (r *Reaper) thawUsed(ctx context.Context, plans []*plan) (thawed []string) {
 	var mu sync.Mutex
 	side(plans, r.isFrozenInUse, func(p *plan) {
@@ -25,7 +24,7 @@ func (r *Reaper) thawUsed(ctx context.Context, plans []*plan) (thawed []string) 
 	return thawed
 }
 
-// isFrozenInUse reports whether p stands still under somebody who waits for it.
+// isFrozenInUse reports whether p is frozen while a client waits for it.
 func (r *Reaper) isFrozenInUse(p *plan) bool {
 	if p.s.State != sandbox.Frozen || !r.c.Tracker.awaited(p.s.ID) {
 		return false
@@ -63,7 +62,7 @@ func (r *Reaper) thaw(ctx context.Context, p *plan) bool {
 	return true
 }
 
-// awaited says whether somebody waits for what a sandbox does: a request or a command in flight that counts now, or a
+// awaited reports whether a client waits for the sandbox: a request or a command in flight that counts now, or a
 // stream that did a moment ago, and that began after the sandbox was last put to rest by hand, whatever used it then. What
 // still flows at that very moment is a use of its own, and no reason to undo it.
 func (t *Tracker) awaited(id string) bool {

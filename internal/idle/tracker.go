@@ -84,8 +84,8 @@ func (t *Tracker) Reset(id string) {
 	c.fresh, c.known = now, true
 }
 
-// Dismiss notes that somebody puts a sandbox to rest by hand: whatever page is open, nobody is there. Until the next
-// attended use no unattended one counts. The end of a use that was under way is no next one.
+// Dismiss notes that a person put a sandbox to rest: open pages count no more. Until the next attended use no unattended one
+// counts. The end of an earlier use is not a next one.
 func (t *Tracker) Dismiss(id string) {
 	now := time.Now()
 	c := t.lock(id, now)

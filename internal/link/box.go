@@ -103,7 +103,7 @@ func (b *box) run(ctx context.Context) {
 		case l != b.listener():
 			continue // another one has taken its place
 		default:
-			b.hub.log.Warn("accept a guest", "sandbox", b.id, "err", err) // out of descriptors, say: go on, slowly
+			b.hub.log.Warn("accept a guest", "sandbox", b.id, "err", err) // out of descriptors, say: continue, slowly
 			continue
 		}
 		select {

@@ -213,7 +213,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite ends what is sent; reading goes on.
+// CloseWrite ends sending; reading continues.
 func (c *conn) CloseWrite() error { return c.out.Close() }
 
 // Close ends both directions. What was written still arrives.

@@ -124,7 +124,7 @@ func (p *Process) Next() (wire.ExecFrame, error) {
 	return h.frame, nil
 }
 
-// hear lets listen go on and waits for what comes, until the stream is over.
+// hear resumes listen and waits for the next frame, until the stream is over.
 func (p *Process) hear() heard {
 	if p.begun {
 		select {

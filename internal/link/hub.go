@@ -85,7 +85,7 @@ func (h *Hub) Run(ctx context.Context) error {
 
 // Expect lets the guest of id dial in from now on and tells it s when it does; the folder is to be mounted at the
 // directory of wire.SocketPath. Repeating it replaces the set-up, which a guest that is connected hears at the next Ready,
-// and makes the folder and the socket anew when somebody has removed them. Kinds: Invalid, Unavailable
+// and makes the folder and the socket again if they were removed. Kinds: Invalid, Unavailable
 // (the folder cannot be made, or the hub has ended).
 func (h *Hub) Expect(id string, s wire.Setup) (folder string, err error) {
 	s.Protocol = wire.Protocol

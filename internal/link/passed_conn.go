@@ -220,7 +220,7 @@ func (c *passedConn) Close() error {
 	return nil
 }
 
-// CloseWrite ends what is sent; reading goes on.
+// CloseWrite ends sending; reading continues.
 func (c *passedConn) CloseWrite() error {
 	if err := c.begin(); err != nil {
 		return err

@@ -1,8 +1,8 @@
-// Package semaphore lets so many in at once, for each key. Whoever comes when there is no room waits.
+// Package semaphore bounds concurrency per key. Callers beyond the bound wait.
 //
-// It does not know what it is that is bounded, and it says nothing to people: whoever uses it words the refusal.
+// It does not know what it bounds, and has no texts for people: its users word the refusal.
 //
-// Invariant: a key takes memory only while somebody is in or waits.
+// Invariant: a key takes memory only while it is held or waited for.
 package semaphore
 
 import (

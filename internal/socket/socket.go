@@ -22,8 +22,8 @@ const (
 	pieceSize  = 32 << 10
 	maxMessage = 64 << 10
 	closeLimit = time.Second // for the last word
-	// stallLimit is how long the other end may take nothing: it may be a program that is suspended, or behind which somebody
-	// reads page by page.
+	// stallLimit is how long the other end may take nothing: it may be suspended, or its output may be shown page by
+	// page.
 	stallLimit = 15 * time.Minute
 )
 
@@ -57,7 +57,7 @@ func New(ws *websocket.Conn, silence time.Duration) *Conn {
 	return c
 }
 
-// AnswerPings answers pings beside whoever reads, which notes that something was heard: what this end has to say may be held up,
+// AnswerPings answers pings beside the reader and notes that something was heard: what this end has to say may be held up,
 // and must hold up neither reading nor, by being late, the connection. Call wait when ws is closed.
 func AnswerPings(ws *websocket.Conn, silence time.Duration) (wait func()) {
 	pings, done := make(chan string, 1), make(chan struct{})

@@ -120,7 +120,7 @@ func (s *session) startSFTP(ctx context.Context) bool {
 	return true
 }
 
-// resize tells the terminal its size; one that stands still learns of it when it goes on.
+// resize tells the terminal its size; a frozen one learns of it when it is thawed.
 func (s *session) resize(z size) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,7 +2,7 @@
 // ends there what a client asks for: shells, commands and SFTP servers run over the guest's link, forwarded connections end at
 // the sandbox's own ports. No sshd is needed in the image.
 //
-// It authenticates nobody: whoever has the connection is the sandbox's user, whatever name is given. It carries nothing from the
+// It authenticates nobody: the holder of the connection is the sandbox's user, whatever name is given. It carries nothing from the
 // sandbox back to the client's machine: no agent, no X11, no remote forwarding; those are refused as SSH provides for.
 //
 // Invariant: a connection reaches the one sandbox that it was made for, by its id, and nothing else. It is no use of it by

@@ -1,5 +1,5 @@
-// Package visibility keeps who may use a port of a sandbox beside those who may use the sandbox: nobody (private), whoever
-// has a link to it that has not expired (shared), or anybody (public).
+// Package visibility keeps who else may use a sandbox's port, beside the users of the sandbox: nobody (private), holders
+// of a valid link (shared), or anybody (public).
 //
 // It knows nothing of hosts, cookies and requests (proxy does), and decides for no sandbox as a whole: what it opens is one
 // port, never the terminal or VS Code, and whose it is to open one delivery has found out before.
@@ -39,7 +39,7 @@ const storeLimit = 5 * time.Second
 type Ports struct {
 	store sandbox.PortStore
 	log   *slog.Logger
-	turn  chan struct{} // holds a token while somebody writes, so that store and memory change in the same order
+	turn  chan struct{} // held while writing, so that store and memory change in the same order
 
 	mu   sync.RWMutex
 	byID map[string]map[int]port // by sandbox, by port; the inner maps and what is in them are never changed

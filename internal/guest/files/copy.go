@@ -7,7 +7,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// copyPiece is how much of a file is copied before the world is asked whether it goes on.
+// copyPiece is how much of a file is copied between two checks of the context.
 const copyPiece = 8 << 20
 
 // copyOne makes a copy beside the place that it will have, and puts it there when it is complete. What is neither file, folder nor

@@ -35,7 +35,7 @@ func (s dirEntry) replaceable() (st unix.Stat_t, there bool, err error) {
 	return st, true, err
 }
 
-// begin makes a draft named own for s, empty unless it goes on with what is there.
+// begin makes a draft named own for s, empty unless it continues an upload.
 func (s dirEntry) begin(own string, more bool, mode uint32) (*draft, error) {
 	old, there, err := s.replaceable()
 	if err != nil {
@@ -129,8 +129,8 @@ func (d *draft) publish(c condition) (wire.Entry, error) {
 	return d.walk.actor.viewer().of(d.name, &st), nil
 }
 
-// settle renames the draft. Somebody else's rename may come between a look and ours, so what was exchanged is looked at
-// afterwards, and given back when it is not what the condition says.
+// settle renames the draft. Another rename may come between the check and ours, so the replaced file is checked again
+// afterwards, and put back when it does not meet the condition.
 func (d *draft) settle(c condition) error {
 	dir := d.walk.fd()
 	mu := d.walk.actor.tree.places.of(d.walk.key(d.name))

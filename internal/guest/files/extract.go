@@ -71,7 +71,7 @@ func (u *unpacking) folder(e *member) error {
 		return err
 	}
 	err := again(func() error { return unix.Chmod(ownFD(u.walk.fd()), e.mode|0o700) })
-	if err == unix.EPERM { // somebody else's
+	if err == unix.EPERM { // another user's
 		return nil
 	}
 	return err

@@ -4,8 +4,8 @@
 // It is no security boundary between sandboxd and the sandbox (whatever it says is checked again over there), and decides
 // nothing about who may ask.
 //
-// Invariant: nothing outside the root of its tree is read or changed, whatever paths, links and archives say and whoever
-// changes folders meanwhile: every path is walked name by name from a descriptor of the root without following, and every
+// Invariant: nothing outside the root of its tree is read or changed, whatever paths, links and archives say, and even
+// if folders change meanwhile: every path is walked name by name from a descriptor of the root without following, and every
 // operation is on a name in an open folder, or on an open file. Every one of them happens with the file system identity of
 // the user, on a thread that is locked for it.
 package files
@@ -46,7 +46,7 @@ const (
 type Tree struct {
 	cfg   Config
 	brief chan struct{} // seats for what is over soon
-	long  chan struct{} // seats for what goes on
+	long  chan struct{} // seats for long work
 	seeks chan struct{} // seats for searches
 	names *names
 	busy  busy

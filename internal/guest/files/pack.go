@@ -279,7 +279,7 @@ func (p *packing) send() error {
 	select {
 	case p.todo <- b:
 	case <-p.ctx.Done():
-		close(b.ready) // whoever drains the order gives its folder up
+		close(b.ready) // drain releases its folder
 		return context.Cause(p.ctx)
 	}
 	return nil

@@ -87,7 +87,7 @@ func problemOf(err error) *wire.Problem {
 	return p
 }
 
-// statusOf is for whoever looks at the protocol; sandboxd goes by the code.
+// statusOf is for people who read the protocol; sandboxd goes by the code.
 func statusOf(code string) int {
 	switch code {
 	case wire.CodeInvalid:

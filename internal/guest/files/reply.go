@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// beatPace is how often sandboxd is told that something still goes on: more often than it loses patience.
+	// beatPace is the pause between two signs of life to sandboxd; it must be shorter than sandboxd's patience.
 	beatPace = 4 * time.Second
 	// replyPiece is how much of a reply is gathered before it is sent.
 	replyPiece = 32 << 10

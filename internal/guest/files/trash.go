@@ -118,7 +118,7 @@ func (q *ask) restore() error {
 	if err != nil {
 		return err
 	}
-	soon := func(f func(*actor) error) error { return q.brief("the trash", f) } // also while both who go on are busy
+	soon := func(f func(*actor) error) error { return q.brief("the trash", f) } // also while both seats for long work are taken
 	return q.inTrash(ids, soon, func(b *bin) error {
 		for _, id := range ids {
 			if err := b.restore(id); err != nil {

@@ -106,7 +106,7 @@ func (d *draft) goOn(a *actor, put *wire.FilePut) error {
 		if at == 0 {
 			d.kept = false
 		}
-		err = problem(wire.CodeConflict, "The upload has %d bytes: go on from there.", at)
+		err = problem(wire.CodeConflict, "The upload has %d bytes: continue from there.", at)
 	}
 	if err != nil {
 		d.close(a)
