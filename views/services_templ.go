@@ -18,7 +18,7 @@ type Services struct {
 	State State
 	List  ServiceList
 	Ports PortList
-	Done  string // what has just been done, or ""
+	Done  string // the change just made, or ""
 	Fault string
 }
 

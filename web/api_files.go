@@ -75,7 +75,7 @@ func (r *request) guard() {
 	r.head.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-// checkQuery refuses a query of which a part cannot be read: what is left of it might mean something else.
+// checkQuery refuses a query that cannot be parsed whole: the rest might mean something else.
 func (r *request) checkQuery() error {
 	_, err := url.ParseQuery(r.http.URL.RawQuery)
 	return fault.Wrap(err, fault.Invalid, "The query cannot be read: percent-encode what it holds.")

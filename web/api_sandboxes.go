@@ -215,7 +215,7 @@ func (s *sandboxHandlers) apiSandbox(ctx context.Context, r *request, _ none) (r
 	return s.sandboxReply(ctx, http.StatusOK, box)
 }
 
-// changeBody holds what can be changed of a sandbox; what is left out stays.
+// changeBody holds the fields that can be changed; absent ones stay.
 type changeBody struct {
 	Label       *string `json:"label"`
 	FreezeAfter *string `json:"freeze_after"`

@@ -42,7 +42,7 @@ func (s *commandHandlers) reachable(ctx context.Context, r *request) (access.Han
 	return h, nil
 }
 
-// apiSSH speaks SSH over a websocket. The sandbox is woken by what is asked for there.
+// apiSSH speaks SSH over a websocket. A shell, command or forward in it wakes the sandbox.
 func (s *commandHandlers) apiSSH(ctx context.Context, r *request) (talk, func(), error) {
 	h, err := s.reachable(ctx, r)
 	if err != nil {

@@ -95,7 +95,7 @@ func readService(r *request, was catalog.Service) (d catalog.Service, faults []e
 		d.Command = was.Command
 	}
 	if r.field("command") == "" {
-		faults = append(faults, fault.Field("command", "Say what is to be run."))
+		faults = append(faults, fault.Field("command", "Enter a command."))
 	}
 	var err error
 	if text := r.field("port"); text != "" {
@@ -179,7 +179,7 @@ func (s *serviceHandlers) keepService(ctx context.Context, r *request, was strin
 	return r.back(servicesURL(box.Name)), nil
 }
 
-// againService shows the form again as it was filled in, with what is wrong beside its field.
+// againService shows the form again with its values, and the error beside its field.
 func (s *serviceHandlers) againService(ctx context.Context, r *request, cause error) (templ.Component, error) {
 	v := views.ServiceForm{Was: r.param("service"), ServiceFields: views.ServiceFields{
 		Name: views.Field{Value: r.form("name")}, Command: views.Field{Value: r.form("command")}, Port: views.Field{Value: r.form("port")},

@@ -89,7 +89,7 @@ func (s *workspaceHandlers) still(box sandbox.Sandbox) views.Still {
 	start := views.Action{Icon: "play", URL: url + "/start", Post: true, Primary: true}
 	switch box.State {
 	case sandbox.Failed:
-		v.Title, v.Text, v.Cause = "This sandbox failed", "Retry tries again. What it has saved stays until you delete it.", box.Problem
+		v.Title, v.Text, v.Cause = "This sandbox failed", "Retry tries again. Its files are kept until you delete it.", box.Problem
 		start.Icon, start.Text = "restart", "Retry"
 		v.Acts = []views.Action{start, {Icon: "trash", Text: "Delete…", URL: url + "/delete", Sheet: true}}
 		v.Log = s.buildLog(box.Spec.Template)

@@ -90,7 +90,7 @@ func stateNotes(box sandbox.Sandbox, o idle.Outlook, now time.Time) []views.Note
 	return []views.Note{{Time: timeOf(box.Changed, now)}}
 }
 
-// due is the note of what is to happen at t, or none.
+// due is the note about the step at t, or none.
 func due(what string, t, now time.Time) []views.Note {
 	if t.IsZero() {
 		return nil

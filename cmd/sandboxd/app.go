@@ -74,7 +74,7 @@ func newAccounts(db *sqlite.DB) *auth.Service {
 	}})
 }
 
-// assemble opens what is outside and puts the parts together. Nothing lives yet. The caller must close it.
+// assemble opens database, engine and sockets and wires the parts. It starts nothing. The caller must close it.
 func assemble(ctx context.Context, c *Config, log *slog.Logger) (*app, error) {
 	a := &app{config: c, log: log}
 	if err := a.open(ctx); err != nil {

@@ -15,14 +15,14 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// maxLogLine bounds what is put together to a line when several services are shown, in bytes.
+// maxLogLine bounds a line when several services are shown, in bytes.
 const maxLogLine = 64 << 10
 
 func newLogsCmd() *cobra.Command {
 	cmd, r := remoteCmd(&cobra.Command{
 		Use:   "logs NAME [SERVICE]",
 		Short: "Show what a sandbox's services write",
-		Long: `logs prints the newest output of a service, or of all of them with their names before the lines. With --follow it keeps
+		Long: `logs prints the newest output of a service, or of all services with a name before each line. With --follow it keeps
 printing new output of the services that exist when it starts. Neither wakes the sandbox or keeps it awake. On a terminal
 only lines, tabs and colours are shown.`,
 		Example: "  sandboxd logs lab web\n  sandboxd logs -f lab",

@@ -68,7 +68,7 @@ func newLogger(c *Config, w io.Writer) (*slog.Logger, error) {
 	return nil, fault.Field("log-format", "--log-format is %q; it must be text or json.", c.LogFormat)
 }
 
-// strayLimit bounds what is kept of a line that the standard library logs, in bytes.
+// strayLimit bounds a line from the standard library's logger, in bytes.
 const strayLimit = 200
 
 // stray takes lines that nobody of ours has written.

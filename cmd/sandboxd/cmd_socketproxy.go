@@ -27,10 +27,10 @@ func newSocketProxyCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "socket-proxy",
 		Short: "Tell Traefik which sandboxes are awake, without giving it the engine",
-		Long: `socket-proxy answers on a unix socket the few calls of the engine's API by which Traefik finds containers: of sandboxes
-alone, with their names, addresses and labels. Whatever changes something, and all else, is refused.
+		Long: `socket-proxy serves, on a unix socket, the few calls of the engine's API with which Traefik finds containers. It shows
+sandboxes only: their names, addresses and labels. It refuses every other call.
 
-Only its own user may connect. compose/compose.yaml starts it for Traefik, which so never holds the engine's socket.`,
+Only its own user can connect. compose/compose.yaml starts it for Traefik, which therefore never gets the engine's socket.`,
 		Example: "  sandboxd socket-proxy\n  sandboxd socket-proxy --socket /run/traefik/docker.sock",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

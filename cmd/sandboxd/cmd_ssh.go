@@ -28,8 +28,8 @@ func newSSHCmd() *cobra.Command {
 	cmd, r := remoteCmd(&cobra.Command{
 		Use:   "ssh NAME [-- COMMAND…]",
 		Short: "Open a shell in a sandbox, or run a command there, over SSH",
-		Long: `ssh opens a login shell in a sandbox, or runs a command line there, and ends as that does. It needs no ssh on this machine
-and none in the image, and wakes a sandbox that is asleep. "~." at the beginning of a line leaves.
+		Long: `ssh opens a login shell in a sandbox, or runs a command line there, and exits with its code. It needs no ssh on this
+machine or in the image, and wakes a sandbox that is asleep. "~." at the beginning of a line leaves.
 
 An open shell alone does not keep the sandbox awake; the next key wakes it. Programs started with nohup or in tmux
 outlive the connection.

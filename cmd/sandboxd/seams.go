@@ -53,7 +53,7 @@ func (s split) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.dashboard.ServeHTTP(w, s.fromClient(r))
 		return
 	}
-	s.boxes.ServeHTTP(w, r) // also what is not ours: it says so
+	s.boxes.ServeHTTP(w, r) // also unknown hosts: it answers them
 }
 
 // fromClient sets RemoteAddr to the client's address, also behind a trusted proxy: login attempts are counted by it.

@@ -55,7 +55,7 @@ func (s *shown) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// next gives what is to be shown of the first n bytes of text; n is 0 when that cannot be told yet.
+// next gives the visible part of text's first n bytes; n is 0 when more input is needed to tell.
 func (s *shown) next(text []byte) (keep []byte, n int) {
 	switch c := text[0]; {
 	case c == '\n' || c == '\t' || c >= ' ' && c < 0x7f:

@@ -64,7 +64,7 @@ func (s screen) sizes(ctx context.Context) <-chan [2]int {
 	return out
 }
 
-// escapes finds "~." at the beginning of a line in what is typed, by which ssh is left too.
+// escapes finds "~." at the beginning of a line in the input, which leaves the session as in ssh.
 type escapes struct {
 	io.Reader
 	leave func()

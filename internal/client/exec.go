@@ -15,7 +15,7 @@ import (
 	"sandboxd/internal/text"
 )
 
-// Command is what is to be run in a sandbox.
+// Command is a command to run in a sandbox.
 type Command struct {
 	Args []string
 	Cwd  string // "" for the home

@@ -7,7 +7,7 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// Source is what is copied: by docker's rules, a folder as such, or what is in it when its path ends in "/.".
+// Source is the source of a copy: by docker's rules a folder, or its contents when the path ends in "/.".
 type Source struct {
 	Folder   string // that holds it; of contents the folder itself
 	Name     string // in there; "" for contents
@@ -28,7 +28,7 @@ func SourceOf(p string, isFolder bool) Source {
 	return Source{Folder: path.Dir(bare), Name: base, IsFolder: isFolder}
 }
 
-// Kind is what is at a place.
+// Kind is the type of an existing path.
 type Kind uint8
 
 // The kinds.

@@ -67,7 +67,7 @@ func (e *Engine) settle(ctx context.Context, id string, frozen bool, cause error
 }
 
 // FreezeSupport tells whether sandboxes can be frozen on this engine, and whether the memory of frozen ones is given
-// back to the host. why says, in a sentence, what stands against it; "" when nothing does.
+// back to the host. why gives the obstacle in a sentence, or "".
 func (e *Engine) FreezeSupport() (can, reclaims bool, why string) {
 	i := e.Info()
 	switch {

@@ -130,7 +130,7 @@ func unfetched(ref string, err error, text string) error {
 	return fault.Wrap(err, fault.Unavailable, "The image %s cannot be fetched: %s", ref, text)
 }
 
-// maxLayers bounds what is remembered of an image that is made to be a nuisance.
+// maxLayers bounds the layers remembered of a hostile image.
 const maxLayers = 1000
 
 // pullProgress adds up what the engine tells of an image's layers.

@@ -46,7 +46,7 @@ func (inGuest) Start(ctx context.Context, h access.Handle, s Start) (Process, er
 	})}, nil
 }
 
-// process is a process over the link. What is asked of it wakes the sandbox: its owner may have frozen it all the same.
+// process is a process over the link. Input wakes the sandbox, which its owner may have frozen meanwhile.
 type process struct {
 	p     *link.Process
 	touch func(unattended bool) error // until the command's ctx ends
@@ -74,7 +74,7 @@ func (p *process) Next() (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
-	_ = p.touch(true) // what comes out wakes nothing, and so cannot fail
+	_ = p.touch(true) // output wakes nothing, so this cannot fail
 	switch f.Type {
 	case wire.FrameStdout:
 		return Event{Kind: Stdout, Data: bytes.Clone(f.Data)}, nil

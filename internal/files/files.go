@@ -32,13 +32,13 @@ const (
 	stallLimit   = 60 * time.Second // a transfer in which nothing moves for so long is ended
 	maxTransfers = 32               // in one sandbox
 	maxArchives  = 4                // in one sandbox; each of them is a transfer too
-	maxCalls     = 32               // in one sandbox, of what is no transfer; each may hold a list of some megabytes
+	maxCalls     = 32               // other than transfers, per sandbox; each may hold a list of some megabytes
 	maxWaiting   = 256              // for one of those
 	callPatience = 20 * time.Second // of who waits
 	copyBuffer   = 256 << 10
 )
 
-// buffers are for what is copied.
+// buffers are for copying.
 var buffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
 
 // Service uses files. Every method takes the sandbox first and a path that CheckPath takes. Unless it says otherwise it

@@ -14,7 +14,7 @@ const buildShare = 0.95
 // stageName is what the Dockerfile marks its stage with.
 const stageName = "ide"
 
-// tagOf gives what stands behind the colon of a reference: the hash of everything that the image is made of.
+// tagOf gives a reference's tag: the hash of everything that the image is made of.
 func tagOf(ref string) string { return ref[strings.LastIndexByte(ref, ':')+1:] }
 
 // build makes the image and takes the folder out of it.

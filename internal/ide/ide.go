@@ -49,7 +49,7 @@ type Engine interface {
 	DropStages(ctx context.Context, name string) error
 }
 
-// Boxes is what is asked of sandbox.Manager.
+// Boxes is the part of sandbox.Manager that this package uses.
 type Boxes interface {
 	List(ctx context.Context, f sandbox.Filter) ([]sandbox.Sandbox, int, error)
 	OffersIDE(s sandbox.Sandbox) bool
@@ -112,7 +112,7 @@ const (
 
 var errEnding = fault.New(fault.Unavailable, "sandboxd is shutting down. Try again in a moment.")
 
-// Run builds what is wanted, and removes what nobody uses any more, until ctx ends.
+// Run builds wanted versions and removes unused ones, until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.cfg.Images.Run(ctx) })

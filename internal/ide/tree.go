@@ -19,7 +19,7 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// Bounds of what is taken out of an image: several times what there is.
+// Bounds of a version's tree: several times today's size.
 const (
 	maxEntries = 20_000
 	maxBytes   = 2 << 30
@@ -159,7 +159,7 @@ func (t tree) lock(try bool) (unlock func(), err error) {
 // errArchive says that an archive is not what it should be.
 var errArchive = fault.New(fault.Internal, "The image of VS Code is not what it should be.")
 
-// extract puts what is in the one folder of an archive into folder. Nothing of it gets anywhere else.
+// extract puts the contents of an archive's one folder into folder, and writes nowhere else.
 func extract(folder string, r io.Reader) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {

@@ -92,7 +92,7 @@ func (r *Reaper) dropPooled(ctx context.Context) bool {
 	return dropped
 }
 
-// memory tells what is available and what swap has free; not ok when nobody can tell, or nobody wants to know.
+// memory gives the available memory and the free swap; not ok when unknown or not configured.
 func (r *Reaper) memory() (available, swap int64, ok bool) {
 	if r.c.Memory == nil || r.c.Reserve <= 0 {
 		return 0, 0, false

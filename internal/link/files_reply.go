@@ -190,7 +190,7 @@ func (r *fileReply) entry() (wire.Entry, error) {
 	return e, err
 }
 
-// content reads what comes before a file's content, and how much of it will follow.
+// content reads the records before a file's content, and the content's length.
 func (r *fileReply) content(offset, length int64) (e wire.Entry, size int64, err error) {
 	kind, payload, err := r.next()
 	if err != nil {

@@ -143,7 +143,7 @@ var errOver = fault.New(fault.Unavailable, "sandboxd is stopping.")
 func (h *Hub) folder(id string) string { return filepath.Join(h.root, id) }
 
 // Ready blocks until the guest of id is connected, has said hello and was told the set-up that was expected last. Kinds:
-// Unavailable when that does not happen before ctx ends; the message says what is known of the cause.
+// Unavailable when that does not happen before ctx ends; the message gives the cause, if known.
 func (h *Hub) Ready(ctx context.Context, id string) error {
 	for {
 		s, err := h.Session(ctx, id)

@@ -214,7 +214,7 @@ func (c *passedConn) finish(err error) {
 	_ = c.tcp.SetDeadline(time.Unix(1, 0)) // ends the calls in progress
 }
 
-// Close ends both directions. What was written still arrives.
+// Close ends both directions. Written data still arrives.
 func (c *passedConn) Close() error {
 	c.finish(net.ErrClosed)
 	return nil

@@ -125,7 +125,7 @@ func (t *stream) Close() error {
 	return nil
 }
 
-// errAnswered ends what is sent when the guest has said its last word.
+// errAnswered ends sending when the guest has given its final answer.
 var errAnswered = errors.New("the guest has answered")
 
 // send sends body and gives the payload of the reply's end. HTTP/2 reads body by itself, so that each byte is copied once

@@ -1,7 +1,7 @@
 // Package socket gives a WebSocket as a connection of bytes, at both ends: binary messages are the bytes, in whatever pieces,
 // and the text message {"type":"eof"} says that one direction is over.
 //
-// It opens no WebSocket, and knows nothing of what is said.
+// It opens no WebSocket, and knows nothing of the messages.
 //
 // Invariant: a piece is at most 32 KiB, and nothing is read that nobody waits for: who takes nothing is not sent more.
 package socket
@@ -31,7 +31,7 @@ const (
 type Conn struct {
 	ws       *websocket.Conn
 	silence  time.Duration
-	message  io.Reader // what is left of the present one; nil between two
+	message  io.Reader // the rest of the current one; nil between two
 	over     bool      // the other end has said that no more comes
 	close    func()
 	answered func() // waits for the end of what answers pings

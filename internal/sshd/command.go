@@ -79,7 +79,7 @@ func (s *session) begin(ctx context.Context, j job) (c *command, life func(), er
 	return c, func() { p.Close(); opened.Release() }, nil
 }
 
-// awake makes sure that the sandbox takes what is sent.
+// awake makes sure that the sandbox is awake to take input.
 func (c *command) awake(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()

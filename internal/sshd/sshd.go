@@ -29,7 +29,7 @@ import (
 
 const (
 	handshakeLimit = 20 * time.Second
-	openLimit      = 60 * time.Second // until the sandbox is awake and its guest has begun what is asked for
+	openLimit      = 60 * time.Second // until the sandbox is awake and its guest has started the program
 	silenceLimit   = 60 * time.Second // until a session says what it is for
 	closeLimit     = 10 * time.Second // until a client agrees that a session has ended
 	maxChannels    = 100              // of one connection
@@ -110,7 +110,7 @@ type connection struct {
 	closed bool // for sessions: the client has said that it wants no more
 }
 
-// requests answers what is asked of the connection as a whole: a sign of life is answered, remote forwarding refused.
+// requests answers global requests: a sign of life is answered, remote forwarding refused.
 func (c *connection) requests(in <-chan *ssh.Request) {
 	for r := range in {
 		if r.Type == "no-more-sessions@openssh.com" {

@@ -209,7 +209,7 @@ func (p *pump) relayNotice(kind byte, r io.Reader, buf []byte) error {
 	return nil
 }
 
-// write sends what is queued and pings, until all is to end, and says goodbye. It is the only one that sends messages to
+// write sends the queue and pings until the end, and says goodbye. It is the only one that sends messages to
 // the viewer.
 func (p *pump) write() {
 	ping := time.NewTicker(pingEvery)

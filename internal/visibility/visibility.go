@@ -4,7 +4,7 @@
 // It knows nothing of hosts, cookies and requests (proxy does), and decides for no sandbox as a whole: what it opens is one
 // port, never the terminal or VS Code, and whose it is to open one delivery has found out before.
 //
-// Invariant: a port of which nothing is kept is private, and what is kept belongs to a sandbox's id, never to its name: a new
+// Invariant: a port without a rule is private, and a rule belongs to a sandbox's id, never to its name: a new
 // sandbox inherits nothing. What a call has ended opens nothing once the call has returned. No secret is kept.
 package visibility
 
@@ -21,7 +21,7 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// Bounds on what is kept of one sandbox. A link ends by itself, so that none is forgotten for ever.
+// Bounds per sandbox. A link ends by itself, so that none is forgotten for ever.
 const (
 	maxPorts  = 64 // that are not private
 	maxShares = 32 // of one port
@@ -45,7 +45,7 @@ type Ports struct {
 	byID map[string]map[int]port // by sandbox, by port; the inner maps and what is in them are never changed
 }
 
-// port is what is kept of one.
+// port is the rule and the shares of one port.
 type port struct {
 	visibility sandbox.Visibility
 	shares     []sandbox.Share // oldest first
@@ -63,7 +63,7 @@ func New(store sandbox.PortStore, log *slog.Logger) *Ports {
 	return &Ports{store: store, log: log, turn: make(chan struct{}, 1), byID: map[string]map[int]port{}}
 }
 
-// Load takes in what is stored. Until then all ports are private.
+// Load reads the stored rules. Until then all ports are private.
 func (p *Ports) Load(ctx context.Context) error {
 	return p.write(ctx, func(ctx context.Context) error {
 		_, err := p.reload(ctx)
@@ -71,7 +71,7 @@ func (p *Ports) Load(ctx context.Context) error {
 	})
 }
 
-// Run forgets what is over, until ctx ends.
+// Run removes expired shares, until ctx ends.
 func (p *Ports) Run(ctx context.Context) error {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -139,7 +139,7 @@ func (p *Ports) write(ctx context.Context, do func(ctx context.Context) error) e
 	return do(ctx)
 }
 
-// of gives what is kept of a port; the zero value for a private one.
+// of gives a port's rule and shares; the zero value for a private one.
 func (p *Ports) of(sandboxID string, number int) port {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

@@ -12,7 +12,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// Bounds of what is searched.
+// Bounds of a search.
 const (
 	searchedFile = 64 << 20 // bytes of a file that are looked at
 	searchedLine = 64 << 10 // bytes of a line

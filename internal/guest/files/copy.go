@@ -44,7 +44,7 @@ type copier struct {
 	whole    bool // nothing is passed over
 }
 
-// copy copies what is called name to what will be called as.
+// copy copies the entry name to as.
 func (c *copier) copy(name, as string) error {
 	if err := c.from.actor.ctx.Err(); err != nil {
 		return err

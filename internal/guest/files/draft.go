@@ -20,7 +20,7 @@ type draft struct {
 	kept     bool // it stays as it is when it is closed
 }
 
-// replaceable looks at what is in place of s, which is only replaced when it is a file.
+// replaceable checks that s is absent or a file: nothing else is replaced.
 func (s dirEntry) replaceable() (st unix.Stat_t, there bool, err error) {
 	if s.name == "" {
 		return st, true, errFolder
@@ -95,7 +95,7 @@ type condition struct {
 
 var errChanged = errors.New("changed")
 
-// holds says whether the condition holds of what is there.
+// holds reports whether the condition is true of the existing file.
 func (c condition) holds(st *unix.Stat_t, there bool) error {
 	switch {
 	case c.none && there:

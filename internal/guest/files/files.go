@@ -39,13 +39,13 @@ type User struct {
 const (
 	briefSeats  = 4
 	longSeats   = 2
-	searchSeats = 2 // apart, because who searches may be slow to hear what is found
+	searchSeats = 2 // apart, because a client may read results slowly
 )
 
 // Tree is the files of a sandbox. Safe for concurrent use.
 type Tree struct {
 	cfg   Config
-	brief chan struct{} // seats for what is over soon
+	brief chan struct{} // seats for short work
 	long  chan struct{} // seats for long work
 	seeks chan struct{} // seats for searches
 	names *names
@@ -100,7 +100,7 @@ type busyKey struct {
 	name     string
 }
 
-// busy knows what is being written, so that nobody else writes it and no sweep takes it.
+// busy holds the files being written, so that no other call writes them and no sweep takes them.
 type busy struct {
 	mu   sync.Mutex
 	keys map[busyKey]struct{}

@@ -28,7 +28,7 @@ func problem(code, format string, args ...any) error {
 	return &wire.Problem{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// about gives an error the path that it is about. What is a problem already stays so.
+// about adds the path to an error, unless it is a problem already.
 func about(path string, err error) error {
 	var known *wire.Problem
 	if err == nil || errors.As(err, &known) || errors.Is(err, context.Canceled) {

@@ -19,7 +19,7 @@ func (q *ask) upload() error {
 	}, &size)
 }
 
-// abandon removes what has arrived of a resumable upload.
+// abandon removes a partial upload.
 func (q *ask) abandon() error {
 	return q.partial(func(s dirEntry, own string) error {
 		key := s.walk.key(own)
@@ -31,7 +31,7 @@ func (q *ask) abandon() error {
 	}, nil)
 }
 
-// partial calls f with where an upload goes and the name of what has arrived.
+// partial calls f with an upload's destination and the name of its partial file.
 func (q *ask) partial(f func(s dirEntry, own string) error, number *int64) error {
 	p, err := q.path("path")
 	if err != nil {

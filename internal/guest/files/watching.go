@@ -53,7 +53,7 @@ func (w *watch) touch(folders ...string) {
 	}
 }
 
-// take gives what has changed.
+// take gives the changes.
 func (w *watch) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

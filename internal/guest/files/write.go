@@ -12,7 +12,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// errBody says that what was to be written did not arrive.
+// errBody says that the content did not arrive.
 var errBody = errors.New("the content did not arrive")
 
 // write takes a file, or a piece of one. It answers first that it will, and at the end that it has.
@@ -85,7 +85,7 @@ func (a *actor) draft(put *wire.FilePut) (d *draft, err error) {
 	return d, d.goOn(a, put)
 }
 
-// early refuses what is bound to be refused, before anything is sent.
+// early refuses what can be refused before the content is sent.
 func (a *actor) early(s dirEntry, put *wire.FilePut) error {
 	st, there, err := s.replaceable()
 	if err != nil {
@@ -99,7 +99,7 @@ func (a *actor) early(s dirEntry, put *wire.FilePut) error {
 
 func conditionOf(put *wire.FilePut) condition { return condition{put.IfMatch, put.IfNone} }
 
-// goOn puts a piece of an upload behind what has arrived.
+// goOn appends a piece to an upload.
 func (d *draft) goOn(a *actor, put *wire.FilePut) error {
 	at, err := unix.Seek(d.fd, 0, io.SeekEnd)
 	if err == nil && at != put.Offset {

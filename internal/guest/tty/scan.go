@@ -53,7 +53,7 @@ func (s *scanner) scan(p []byte, emit func(kind, []byte)) {
 	}
 }
 
-// scanText emits everything up to the next sequence and gives what is left.
+// scanText emits everything up to the next sequence and gives the rest.
 func (s *scanner) scanText(p []byte, emit func(kind, []byte)) []byte {
 	end := bytes.IndexByte(p, esc)
 	if end < 0 {
@@ -80,7 +80,7 @@ func emitText(p []byte, emit func(kind, []byte)) {
 	}
 }
 
-// scanSequence reads on in the sequence under way and gives what is left after its end.
+// scanSequence continues the current sequence and gives the rest after its end.
 func (s *scanner) scanSequence(p []byte, emit func(kind, []byte)) []byte {
 	for i, c := range p {
 		switch {
