@@ -6,7 +6,7 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// Bounds of what is open at once: of all, of one owner's sandboxes, and of one sandbox, so that nobody can take it all.
+// Bounds of open connections: of all, of one owner's sandboxes, and of one sandbox, so that nobody can take it all.
 const (
 	maxConnections      = 2000
 	maxOwnerConnections = 250
@@ -22,7 +22,7 @@ const (
 	maxBoxSFTP   = 16
 )
 
-// tally counts what is open. Safe for concurrent use.
+// tally counts open connections. Safe for concurrent use.
 type tally struct {
 	mu   sync.Mutex
 	open map[string]int
