@@ -11,7 +11,7 @@ import templruntime "github.com/a-h/templ/runtime"
 // Account is the page of one's own account.
 type Account struct {
 	Frame   Frame
-	Done    string // what has just been changed, or ""
+	Done    string // the change just made, or ""
 	Fault   string
 	Old     Field
 	New     Field

@@ -256,7 +256,7 @@ type Mishap struct {
 	Text    string
 	Request string // its id, to be found in the log
 	Again   bool   // trying again may help
-	Gone    bool   // what was asked for was deleted: something new may help
+	Gone    bool   // the sandbox was deleted: offer a new one
 }
 
 // MishapPage says what went wrong, and where to go from here.

@@ -240,7 +240,7 @@ func IDEPart(i IDESheet) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, " that all sandboxes share.</li><li>In use it takes a few hundred MB of the sandbox's memory. It starts only when it is opened.</li><li>Settings and extensions are kept in the sandbox's home.</li></ul>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, " that all sandboxes share.</li><li>While in use it takes a few hundred MB of the sandbox's memory. It starts only when you open it.</li><li>Settings and extensions are kept in the sandbox's home.</li></ul>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -266,7 +266,7 @@ func page(f Frame) templ.Component {
 	})
 }
 
-// lonePage is a page for a person who is not signed in: a narrow column and nothing else.
+// lonePage is a page for signed-out visitors: a narrow column and nothing else.
 func lonePage(f Frame) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -852,7 +852,7 @@ func themeButton(value, name, text, current string) templ.Component {
 	})
 }
 
-// Alarm says across the page what is wrong with sandboxd itself. It is also a live fragment; "" clears it.
+// Alarm is a banner about sandboxd's own trouble. It is also a live fragment; "" clears it.
 func Alarm(text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1016,7 +1016,7 @@ func late(f Frame, awaited string) templ.Component {
 	})
 }
 
-// overlays are the parts that lie over a page: dialogs, what keeps the page up to date, and what is read aloud.
+// overlays are dialogs, live updates and announcements for screen readers.
 func overlays(f Frame) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1094,7 +1094,7 @@ func overlays(f Frame) templ.Component {
 	})
 }
 
-// Follow keeps parts of the page up to date; what comes is swapped in by id (static/js/live_parts.js).
+// Follow keeps parts of the page up to date; new ones are swapped in by id (static/js/live_parts.js).
 func Follow(l Live) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

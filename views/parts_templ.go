@@ -1079,7 +1079,7 @@ func closeButton() templ.Component {
 	})
 }
 
-// fault is what is wrong with one field; its id is what the input refers to.
+// fault is the error of one field; the input refers to its id.
 func fault(id, text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1145,7 +1145,7 @@ func fault(id, text string) templ.Component {
 	})
 }
 
-// formFault is what is wrong with a form as a whole.
+// formFault is the error of a whole form.
 func formFault(text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -34,7 +34,7 @@ type Port struct {
 	Sheet   string // address of its settings
 	Open    bool   // something listens on it now
 	Who     State  // who may use it: an icon and a word
-	Links   int    // valid links to it
+	Links   int    // that open it
 }
 
 // IDE is what the workspace's head says of VS Code.
@@ -42,7 +42,7 @@ type IDE struct {
 	On    bool
 	URL   string // of VS Code, when it is on
 	Sheet string // address of the switch, "" where there is none
-	Busy  string // the operation under way, or ""
+	Busy  string // the work in progress, or ""
 }
 
 // PortMenu leads to the ports of a sandbox. It is also a live fragment.
@@ -131,7 +131,7 @@ func PortMenu(p Ports) templ.Component {
 			}
 		}
 		if p.List.Live && len(p.List.Items) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<p class=\"hint\">Nothing listens yet. Ports appear here when they open.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<p class=\"hint\">Nothing is listening yet. New ports appear here by themselves.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -601,7 +601,7 @@ func PortsPart(l PortList) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 48, "What listens is known while the sandbox runs.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 48, "Listening ports are shown while the sandbox runs.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -966,7 +966,7 @@ func PortSheetPart(p PortSheet) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = visibilityChoice(p, "shared", "link", "Shared by link", "Anyone with a link from below, until it expires. They reach this port alone: no terminal, no files, no other port.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = visibilityChoice(p, "shared", "link", "Shared by link", "Also anyone with a link from below, until it expires. They can use this port only: no terminal, no files, no other port.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -311,8 +311,8 @@ type RestForm struct {
 	Fault   string
 	Choices RestChoices
 	Holds   []Hold
-	Order   string // what is odd about the two times as they count now, or ""
-	Done    string // what has just been done, or ""
+	Order   string // a warning about the two effective times, or ""
+	Done    string // the change just made, or ""
 	Next    string
 }
 
@@ -338,7 +338,7 @@ type Option struct {
 	Selected bool
 }
 
-// Hold keeps a sandbox awake for a time.
+// Hold keeps a sandbox awake for a declared time.
 type Hold struct {
 	ID     string
 	Reason string

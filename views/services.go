@@ -47,7 +47,7 @@ func (l ServiceList) resets() bool { return l.Own && (!l.Bare || len(l.Items) > 
 
 func (l ServiceList) resetQuestion() string {
 	if l.Bare {
-		return "Remove all services? What is declared here is forgotten, and ends."
+		return "Remove all services? Running ones are stopped."
 	}
-	return "Take the template's services again? The ones declared here are forgotten, and end."
+	return "Use the template's services again? Your own services are stopped and removed."
 }

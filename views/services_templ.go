@@ -18,7 +18,7 @@ type Services struct {
 	State State
 	List  ServiceList
 	Ports PortList
-	Done  string // what has just been done, or ""
+	Done  string // the change just made, or ""
 	Fault string
 }
 
@@ -1038,7 +1038,7 @@ func ServiceSheet(f ServiceForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = textArea(input{ID: "service-env", Name: "env", Label: "Environment", Field: f.Env, Placeholder: "NODE_ENV=production", Optional: true, Focus: f.focus() == "env", Hint: "One NAME=value in each line. Everyone with access to the sandbox can read them."}, 3).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = textArea(input{ID: "service-env", Name: "env", Label: "Environment", Field: f.Env, Placeholder: "NODE_ENV=production", Optional: true, Focus: f.focus() == "env", Hint: "One NAME=value in each line. Everyone who can use the sandbox can read them."}, 3).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

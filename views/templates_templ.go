@@ -28,7 +28,7 @@ type Fact struct {
 	Text string
 }
 
-// Problem says what is broken in a template.
+// Problem describes a template's error.
 type Problem struct {
 	Where string // "template.yaml:7"
 	Text  string
@@ -74,7 +74,7 @@ func TemplatesPage(t Templates) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page-head\"><h1>Templates</h1><p class=\"small\">What sandboxes are made from. An image is built on first use; build it here to have it ready.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page-head\"><h1>Templates</h1><p class=\"small\">Sandboxes are made from these. An image is built on first use; build it here to have it ready.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -7,7 +7,7 @@
 // content policy holds; what a live stream swaps in is the very component that the page was made of.
 package views
 
-// Frame is what stands around every page.
+// Frame is the part around every page.
 type Frame struct {
 	Title  string
 	Nav    string // the part of the site that the page belongs to: "sandboxes", "templates", "settings" or ""
@@ -15,7 +15,7 @@ type Frame struct {
 	Theme  string // "auto", "light" or "dark"
 	Assets Assets
 	Live   Live
-	Alarm  string // what is wrong with sandboxd itself now, such as an engine that does not answer; or ""
+	Alarm  string // sandboxd's own trouble, such as an engine that does not answer; or ""
 	Here   string // path and query of this page, to come back to
 }
 
@@ -62,7 +62,7 @@ type State struct {
 	Tone  string // "good", "busy", "bad", "calm" or "still"
 	Icon  string
 	Text  string
-	Why   string // why it stands there, or what is going on; or ""
+	Why   string // the cause or the work in progress, or ""
 	Notes []Note // where there is no Why: what keeps it there and what comes next, in order
 	Title string // Notes in full, for the tooltip; or ""
 	// Bar says how to draw progress: BarNone, BarUnknown, or percent done.
@@ -101,7 +101,7 @@ type Action struct {
 	Danger  bool
 }
 
-// Field is one input of a form, with what was entered and what is wrong with it.
+// Field is one input of a form, with its value and its error.
 type Field struct {
 	Value string
 	Fault string

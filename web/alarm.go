@@ -14,7 +14,7 @@ const (
 	alarmGrace = 5 * time.Second  // after the start: the first look at the engine is still under way
 )
 
-// alarm remembers, for all pages, what sandboxd lacks now. Pages show what is remembered and never wait for it; their
+// alarm caches sandboxd's own trouble for all pages. Pages show the cached state and never wait for a check; their
 // streams ask anew. Safe for concurrent use.
 type alarm struct {
 	grace time.Time // until then nothing is said
@@ -71,14 +71,14 @@ func (a *alarm) done(now time.Time, text string) {
 	}
 }
 
-// leave takes back that somebody asks: nothing was learnt.
+// leave ends a check that found nothing out.
 func (a *alarm) leave() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.asking = false
 }
 
-// checkAlarm asks what sandboxd needs, unless another stream has just done so, and gives what is wrong as a sentence.
+// checkAlarm runs the checks, unless another stream has just done so, and gives the trouble as a sentence.
 func (s *Server) checkAlarm(ctx context.Context) string {
 	if !s.alarm.begin(s.cfg.Now()) {
 		return s.alarm.last(s.cfg.Now())

@@ -8,7 +8,7 @@ import (
 	"sandboxd/internal/event"
 )
 
-// apiBuildTemplate begins a build in the background; one that is under way goes on.
+// apiBuildTemplate begins a build in the background; a running one continues.
 func (s *templateHandlers) apiBuildTemplate(ctx context.Context, r *request, _ none) (reply, error) {
 	e, err := s.entry(r.param("name"))
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *templateHandlers) apiBuildLog(ctx context.Context, r *request, _ none) 
 	return reply{body: buildShape{Template: e.Name, Image: newTemplateImage(status), Log: log}}, nil
 }
 
-// followBuild writes the log there is and then what is added to it, until the build is over or the client leaves.
+// followBuild writes the log so far and then new lines, until the build is over or the client leaves.
 func (s *templateHandlers) followBuild(ctx context.Context, r *request, name string) error {
 	leave, err := s.open.enter(r.who, streams)
 	if err != nil {

@@ -84,7 +84,7 @@ func (l *liveLines) text(kind string, data []byte) error {
 	return l.flow.line(liveEvent{Type: kind, Data: text, Base64: isBase64})
 }
 
-// end writes what is left of half characters, and how the command ended.
+// end writes incomplete characters that remain, and the command's result.
 func (l *liveLines) end(r exec.Result) error {
 	for i, kind := range []string{"stdout", "stderr"} {
 		if len(l.partial[i]) > 0 {

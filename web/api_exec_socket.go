@@ -114,7 +114,7 @@ func (d *dialogue) first() (exec.Request, exec.Size, error) {
 	}
 	ask, err := m.request()
 	if ask.Timeout == 0 {
-		ask.Timeout = exec.MaxTimeout // somebody is there to end it
+		ask.Timeout = exec.MaxTimeout // the client can end it
 	}
 	return ask, size, err
 }
@@ -180,7 +180,7 @@ func (d *dialogue) feed(ctx context.Context, input <-chan socketMessage) {
 				_ = d.session.CloseInput() // a command that has ended needs none
 				continue
 			}
-			_, _ = d.session.Write([]byte(m.Data)) // a command may close its input and go on
+			_, _ = d.session.Write([]byte(m.Data)) // a command may close its input and keep running
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (r *request) guard() {
 	r.head.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-// checkQuery refuses a query of which a part cannot be read: what is left of it might mean something else.
+// checkQuery refuses a query that cannot be parsed whole: the rest might mean something else.
 func (r *request) checkQuery() error {
 	_, err := url.ParseQuery(r.http.URL.RawQuery)
 	return fault.Wrap(err, fault.Invalid, "The query cannot be read: percent-encode what it holds.")
@@ -99,7 +99,7 @@ func (s *fileHandlers) keepMoving(ctx context.Context, r *request) (stop func())
 func (s *fileHandlers) fileError(ctx context.Context, r *request, h access.Handle, err error) error {
 	switch cause := context.Cause(ctx); {
 	case cause != nil && !errors.Is(cause, context.Canceled):
-		return cause // whoever asks may not any more
+		return cause // the caller lost access
 	case cause != nil: // the client has left, or its body failed, which net/http takes for that
 		return err
 	case errors.Is(err, files.ErrDiskFull):

@@ -11,7 +11,7 @@ import (
 	"sandboxd/internal/text"
 )
 
-// chunks are for what is copied to clients.
+// chunks are buffers for copying to clients.
 var chunks = sync.Pool{New: func() any { return new([chunk]byte) }}
 
 // cut ends the connection in the midst of an answer, which therefore does not look whole to the client. It does not return.
@@ -24,7 +24,7 @@ func (s *fileHandlers) cut(r *request, err error) {
 const maxFileName = 200
 
 // attachment says under which name the client keeps an answer, per RFC 6266: in letters that every client reads, and as it is.
-// A name from a sandbox is text of a stranger's: nothing in it may break the header, hide, or turn the direction of writing.
+// A sandbox chooses the name: it must not break the header, hide parts, or change the writing direction.
 func attachment(name string) string {
 	name = strings.Map(func(c rune) rune {
 		if c == '/' || c == '\\' {

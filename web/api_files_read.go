@@ -17,17 +17,17 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// Bounds of what is read.
+// Bounds of reading.
 const (
 	listDefault = 1000
 	sniffed     = 512
 	chunk       = 256 << 10
 )
 
-// homePath is what is listed when no path is given.
+// homePath is listed when no path is given.
 const homePath = "~"
 
-// apiFile gives a file's bytes, a folder's list or archive, what is known of either, or how far an upload is.
+// apiFile gives a file's bytes, a folder's list or archive, the entry of either, or an upload's offset.
 func (s *fileHandlers) apiFile(ctx context.Context, r *request, h access.Handle) (reply, error) {
 	path, err := r.onePath(homePath)
 	if err != nil {
@@ -225,7 +225,7 @@ func (o *sending) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteHeader opens what is wanted before it says that it comes.
+// WriteHeader opens the requested part before it promises it.
 func (o *sending) WriteHeader(status int) {
 	switch status {
 	case http.StatusOK, http.StatusPartialContent:
@@ -272,7 +272,7 @@ func (o *sending) Write(p []byte) (int, error) {
 	return o.ResponseWriter.Write(p)
 }
 
-// ReadFrom copies what ServeContent wants sent: src is a part of o itself.
+// ReadFrom copies the part that ServeContent wants: src is a part of o itself.
 func (o *sending) ReadFrom(src io.Reader) (int64, error) {
 	if o.err != nil {
 		return 0, o.err
@@ -303,7 +303,7 @@ func (o *sending) ReadFrom(src io.Reader) (int64, error) {
 	return sent, err
 }
 
-// end is what became of it: an error that still can be told, or a connection that is cut so that nothing looks whole.
+// end returns an error that can still be sent, or cuts the connection so that nothing looks whole.
 func (o *sending) end(s *fileHandlers, r *request) error {
 	if o.err == nil {
 		return nil
@@ -339,7 +339,7 @@ func (w steady) Write(p []byte) (int, error) {
 	return w.w.Write(p)
 }
 
-// hurry gives the client so long to take what is written from now on.
+// hurry sets the deadline for the client to take the next write.
 func (w steady) hurry() error {
 	err := w.ctl.SetWriteDeadline(time.Now().Add(w.move))
 	if errors.Is(err, http.ErrNotSupported) {

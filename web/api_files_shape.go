@@ -53,7 +53,7 @@ func listingBody(l wire.Listing) pieces {
 	}, append(after, '}'))
 }
 
-// trashBody is what is in the trash as an answer.
+// trashBody is the list of the trash as an answer.
 func trashBody(list []wire.Trashed) pieces {
 	return elements([]byte(`{"trashed":[`), len(list), func(b []byte, i int) []byte {
 		t := &list[i]

@@ -18,7 +18,7 @@ import (
 var errNotAsExpected = &statusError{http.StatusPreconditionFailed, "precondition_failed",
 	"The file is not what it was when you last saw it. The header ETag has what it is now."}
 
-// apiPutFile writes a file, a piece of one, or what an archive holds.
+// apiPutFile writes a file, a piece of one, or an archive's entries.
 func (s *fileHandlers) apiPutFile(ctx context.Context, r *request, h access.Handle) (reply, error) {
 	path, err := r.onePath("")
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *fileHandlers) notAsExpected(ctx context.Context, r *request, h access.H
 	return errNotAsExpected
 }
 
-// filePut reads what is to be written where from the query and the headers, and gives the content.
+// filePut reads the write's terms from the query and the headers, and gives the content.
 func (r *request) filePut(path string) (put wire.FilePut, body io.Reader, err error) {
 	q := r.http.URL.Query()
 	body = r.http.Body

@@ -9,7 +9,7 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// holdShape is somebody's word that a sandbox is in use, as programs see it.
+// holdShape is a hold as programs see it.
 type holdShape struct {
 	ID        string    `json:"id"`
 	Reason    string    `json:"reason"`

@@ -9,7 +9,7 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// Bounds of ?wait: long enough for a build at the most, short enough by default for what is between.
+// Bounds of ?wait: at most long enough for a build, by default short enough for proxies in between.
 const (
 	defaultWait = 2 * time.Minute
 	maxWait     = 30 * time.Minute

@@ -11,7 +11,7 @@ const checkTime = 3 * time.Second
 
 type readiness struct {
 	Ready  bool              `json:"ready"`
-	Checks map[string]string `json:"checks"` // name: "ok" or what is wrong
+	Checks map[string]string `json:"checks"` // name: "ok" or the problem
 }
 
 // apiHealth says that the process answers.

@@ -42,7 +42,7 @@ func (s *sandboxHandlers) restShape(box sandbox.Sandbox) restShape {
 }
 
 // restWish is what a request says of a sandbox's own times of rest: "15m", "never", or "" and "default" for the
-// template's or the server's. What is nil stays.
+// template's or the server's. Nil fields stay.
 type restWish struct{ freezeAfter, stopAfter *string }
 
 // says tells whether there is anything in it.

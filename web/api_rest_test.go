@@ -211,7 +211,7 @@ func TestStart_SaysWhenTheHostIsFull(t *testing.T) {
 	}
 }
 
-func TestGone_IsToldToWhoeverCouldSeeItOnly(t *testing.T) {
+func TestGone_IsToldOnlyToThoseWhoCouldSeeIt(t *testing.T) {
 	w := newWorld(t)
 	w.box("ada", "lab")
 	w.call("ada", "DELETE", lab+"?wait=gone", "").is(http.StatusNoContent)

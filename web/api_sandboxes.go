@@ -91,8 +91,8 @@ func (s *sandboxHandlers) nextOf(ctx context.Context, r *request, w waiting, box
 		return now, cmp.Or(err, s.unwanted(now))
 	}
 	h, err := s.resolve(ctx, r.who, box.Name)
-	if err == nil && h.Sandbox().Owner != r.who.User.ID { // an admin may see what somebody else has made meanwhile
-		err = fault.New(fault.Conflict, "Somebody else has made a sandbox called %s meanwhile. Choose another name.", box.Name)
+	if err == nil && h.Sandbox().Owner != r.who.User.ID { // an admin may see what another user made meanwhile
+		err = fault.New(fault.Conflict, "Another user has just made a sandbox called %s. Choose another name.", box.Name)
 	}
 	return h.Sandbox(), err
 }
@@ -215,7 +215,7 @@ func (s *sandboxHandlers) apiSandbox(ctx context.Context, r *request, _ none) (r
 	return s.sandboxReply(ctx, http.StatusOK, box)
 }
 
-// changeBody holds what can be changed of a sandbox; what is left out stays.
+// changeBody holds the fields that can be changed; absent ones stay.
 type changeBody struct {
 	Label       *string `json:"label"`
 	FreezeAfter *string `json:"freeze_after"`

@@ -53,7 +53,7 @@ func (s *serviceHandlers) servicesReply(ctx context.Context, r *request, l servi
 	return reply{body: out}
 }
 
-// apiServices lists what is declared and how it stands. It wakes nothing.
+// apiServices lists the services with their state. It wakes nothing.
 func (s *serviceHandlers) apiServices(ctx context.Context, r *request, _ none) (reply, error) {
 	return s.onServices(ctx, r, func(ctx context.Context, h access.Handle) (reply, error) {
 		l, err := s.cfg.Services.List(ctx, h)

@@ -17,7 +17,7 @@ type servicesShape struct {
 	Own      bool           `json:"own"` // the sandbox has a list of its own in place of its template's
 }
 
-// serviceShape is a service: what is declared, and in status how it stands.
+// serviceShape is a declared service with its status.
 type serviceShape struct {
 	serviceBody
 	URL     string       `json:"url"`      // its own address; "" when it has none
@@ -98,7 +98,7 @@ func (c commandWords) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]string(c))
 }
 
-// service gives what is asked for, not yet checked.
+// service gives the declared service, not yet checked.
 func (b serviceBody) service() catalog.Service {
 	out := catalog.Service{Name: b.Name, Command: b.Command, Port: b.Port, Cwd: b.Cwd, Env: b.Env,
 		Autostart: b.Autostart == nil || *b.Autostart}

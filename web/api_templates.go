@@ -115,7 +115,7 @@ type templatesShape struct {
 	Templates []templateShape `json:"templates"`
 }
 
-// apiTemplates lists all templates, the broken ones with what is wrong with them.
+// apiTemplates lists all templates, broken ones with their problems.
 func (s *templateHandlers) apiTemplates(ctx context.Context, _ *request, _ none) (reply, error) {
 	ready, err := s.poolReady(ctx)
 	if err != nil {

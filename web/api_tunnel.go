@@ -14,8 +14,8 @@ import (
 	"sandboxd/internal/tunnel"
 )
 
-// patience is how long a client of a tunnel may take nothing and say nothing: a program that is suspended, or behind which
-// somebody reads page by page, must not lose its connection.
+// patience is how long a client of a tunnel may take nothing and say nothing: a suspended program, or one whose
+// output is read page by page, must not lose its connection.
 const patience = 15 * time.Minute
 
 // hostKeyShape is the SSH server's key.
@@ -42,7 +42,7 @@ func (s *commandHandlers) reachable(ctx context.Context, r *request) (access.Han
 	return h, nil
 }
 
-// apiSSH speaks SSH over a websocket. The sandbox is woken by what is asked for there.
+// apiSSH speaks SSH over a websocket. A shell, command or forward in it wakes the sandbox.
 func (s *commandHandlers) apiSSH(ctx context.Context, r *request) (talk, func(), error) {
 	h, err := s.reachable(ctx, r)
 	if err != nil {

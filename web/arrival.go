@@ -74,7 +74,7 @@ var errLate = func() error {
 	return fault.Wrap(&statusError{http.StatusRequestTimeout, fault.Timeout.String(), message}, fault.Timeout, message)
 }()
 
-// arrived reads what is left of the body, which nobody wants, and says whether all of it has come.
+// arrived discards the rest of the body and reports whether all of it came.
 func (r *request) arrived() bool {
 	if r.body == nil {
 		return true

@@ -133,8 +133,8 @@ func (s *Server) fail(err error, c echo.Context) {
 // statusLeft is what the log has for a request whose client left, after nginx; hardly anybody is there to read it.
 const statusLeft = 499
 
-// ErrStopping is the cause for which the contexts of requests end when sandboxd stops. Whoever runs the server sets it:
-// without it those look as if their clients had left.
+// ErrStopping is the cause for which the contexts of requests end when sandboxd stops. The server's owner sets it:
+// without it those requests look as if their clients had left.
 var ErrStopping = fault.New(fault.Unavailable, "sandboxd is stopping, so the request was ended. Try again in a moment.")
 
 // left says whether err comes of the request's end: its client has left, or sandboxd stops.

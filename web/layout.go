@@ -16,7 +16,7 @@ type layout struct {
 	Whole string               `json:"whole,omitempty"` // the pane that fills the workspace, or ""
 	Front string               `json:"front,omitempty"` // the pane that a phone shows
 	Sizes map[string]int       `json:"sizes,omitempty"` // pixels that panes keep of their inside, such as the width of the tree
-	// CopyOnSelect says that what is selected in a terminal is copied at once.
+	// CopyOnSelect copies a terminal's selection at once.
 	CopyOnSelect bool `json:"copy_on_select,omitempty"`
 }
 
@@ -38,7 +38,7 @@ const (
 
 var paneName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
 
-// check says what is wrong with a layout that a page has sent. Panes that this program does not know are kept: the next
+// check gives the fault of a layout that a page has sent. Panes that this program does not know are kept: the next
 // one may.
 func (l layout) check() error {
 	for name, p := range l.Panes {

@@ -220,7 +220,7 @@ func (c channel) event(kind, data string) error {
 	return c.connection.send(channelEvent{c.id, kind, data})
 }
 
-// topicOf finds what is at an address of a topic, and makes the request for it that r, which opened the connection,
+// topicOf finds the topic at an address, and makes the request for it that r, which opened the connection,
 // stands for.
 func (s *liveHandlers) topicOf(r *request, address string) (*request, opener, error) {
 	u, err := url.ParseRequestURI(address)

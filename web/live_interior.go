@@ -19,7 +19,7 @@ func (i interior) beside(ctx context.Context, hand func(news)) {
 		hand(news{ports: &open})
 		return ctx.Err()
 	})
-	if err != nil && ctx.Err() == nil { // the page goes on with what it knows
+	if err != nil && ctx.Err() == nil { // the page keeps what it knows
 		i.server.log.Debug("watch ports", "sandbox", i.handle.Name(), "err", err)
 	}
 }

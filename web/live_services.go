@@ -11,7 +11,7 @@ import (
 	"sandboxd/views"
 )
 
-// servicesEvery is the time between two looks at how services stand, while somebody looks at their page.
+// servicesEvery is the time between two looks at the services while their page is open.
 const servicesEvery = time.Second
 
 // liveServices keeps the page of a sandbox's services up to date.

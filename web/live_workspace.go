@@ -153,7 +153,7 @@ func (l *liveWorkspace) whole(ctx context.Context, out *parts) {
 	}
 }
 
-// farewell is what is left of a workspace when the sandbox is gone.
+// farewell is a workspace's last update, when the sandbox is gone.
 func (s *workspaceHandlers) farewell(name string, out *parts) {
 	gone := views.State{Tone: "still", Icon: "state-stopped", Text: "Deleted", Bar: views.BarNone}
 	out.add("ws-state", views.Replace, views.WorkspaceState(gone, views.Rest{}))

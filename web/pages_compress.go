@@ -10,7 +10,7 @@ import (
 )
 
 // Pages are compressed above this size: below it the answer is one packet anyway. No page holds a secret beside text
-// that somebody else could choose again and again, so that its size tells nothing (BREACH).
+// that an attacker could choose repeatedly, so its size tells nothing (BREACH).
 const (
 	compressFrom  = 1400
 	compressLevel = 5

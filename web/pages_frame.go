@@ -15,7 +15,7 @@ const themeCookie = "sandboxd_theme"
 // themeAge is how long the choice is kept, in seconds: browsers cap it at about this.
 const themeAge = 400 * 24 * 3600
 
-// frame is what stands around a page for whoever asks.
+// frame is the page around the content, for the signed-in user.
 func (s *Server) frame(r *request, title, nav string) views.Frame {
 	return views.Frame{
 		Title: title, Nav: nav, Theme: themeOf(r.cookie(themeCookie)),

@@ -24,7 +24,7 @@ func (s *accountHandlers) pageLogin(ctx context.Context, r *request) (templ.Comp
 	}
 	l := views.Login{Next: localPath(r.query("next"))}
 	if r.query("done") == "setup" {
-		l.Done = "The admin was made. Sign in with its name and password."
+		l.Done = "The admin was created. Sign in with its name and password."
 	}
 	return s.loginForm(r, l), nil
 }

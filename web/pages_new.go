@@ -93,7 +93,7 @@ func (s *sandboxHandlers) justMade(box sandbox.Sandbox) bool {
 
 // nameTaken says beside the name that there is one of it already, as far as the person may know of that; else cause.
 func (s *sandboxHandlers) nameTaken(ctx context.Context, r *request, name string, cause error) error {
-	taken := &fault.Error{Kind: fault.Conflict, Field: "name", Message: "There is one of this name already: open it, or choose another name."}
+	taken := &fault.Error{Kind: fault.Conflict, Field: "name", Message: "There is already a sandbox with this name: open it, or choose another name."}
 	if _, err := s.resolve(ctx, r.who, name); err != nil {
 		taken.Message, taken.Err = fault.Message(cause), cause
 	}
@@ -170,7 +170,7 @@ func readEnv(text string) (map[string]string, error) {
 	return env, nil
 }
 
-// againNew shows the form with what was entered and what is wrong with it.
+// againNew shows the form again with its values and errors.
 func (s *sandboxHandlers) againNew(ctx context.Context, r *request, err error) (templ.Component, error) {
 	n := views.New{Open: true, Rest: newChoices()}
 	fields := map[string]*views.Field{

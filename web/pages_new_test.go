@@ -98,7 +98,7 @@ func TestNew_ANameThatIsTakenKeepsTheForm(t *testing.T) {
 		return s.post("ada", "/sandboxes", fields("template", "base", "name", name, "label", "Kept")).is(http.StatusConflict)
 	}
 	page := ask("mine")
-	if got := textOf(page.need("#new-name-fault")); got != "There is one of this name already: open it, or choose another name." {
+	if got := textOf(page.need("#new-name-fault")); got != "There is already a sandbox with this name: open it, or choose another name." {
 		t.Errorf("says %q", got)
 	}
 	if attr(page.need("#new-taken"), "href") != "/sandboxes/mine" || attr(page.need("#new-label"), "value") != "Kept" || attr(page.need("#new-name"), "value") != "mine" {

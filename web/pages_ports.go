@@ -33,8 +33,8 @@ var visibilityLooks = map[sandbox.Visibility]views.State{
 
 // visibilityDone says that a port is so from now on.
 var visibilityDone = map[sandbox.Visibility]string{
-	sandbox.Private: "Port %d is private. Links that opened it do so no more.",
-	sandbox.Shared:  "Port %d is open to whoever has a link to it.",
+	sandbox.Private: "Port %d is private. Its links no longer work.",
+	sandbox.Shared:  "Port %d is open to anyone with a link to it.",
 	sandbox.Public:  "Port %d is public.",
 }
 
@@ -67,7 +67,7 @@ func (s *portHandlers) ports(ctx context.Context, h access.Handle, l listening) 
 	return v
 }
 
-// portList is what listens in a sandbox together with what is declared to, and with what is open to others.
+// portList joins a sandbox's listening ports, declared ports and ports open to others.
 func (s *portHandlers) portList(box sandbox.Sandbox, l listening) views.PortList {
 	ports := map[int]views.Port{}
 	at := func(number int, change func(p *views.Port)) {
@@ -232,11 +232,11 @@ func (s *portHandlers) submitRevokeShare(ctx context.Context, r *request) (strin
 		if err := s.cfg.Ports.Revoke(ctx, box, number, r.param("id")); err != nil {
 			return views.PortSheet{}, err
 		}
-		return views.PortSheet{Done: "The link was revoked. It opens the port no more."}, nil
+		return views.PortSheet{Done: "The link was revoked and no longer works."}, nil
 	})
 }
 
-// againPort shows the sheet again with what is wrong with what was entered.
+// againPort shows the sheet again with the input's error.
 func (s *portHandlers) againPort(ctx context.Context, r *request, cause error) (templ.Component, error) {
 	v := views.PortSheet{Choice: r.field("visibility"), Label: views.Field{Value: r.field("label")}, TTL: views.Field{Value: r.field("ttl")}}
 	message := fault.Message(cause)

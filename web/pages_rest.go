@@ -37,7 +37,7 @@ func (s *workspaceHandlers) restMenu(ctx context.Context, box sandbox.Sandbox) v
 	return restView(box, o, s.cfg.Sandboxes.Resting(box), holds, s.cfg.Now())
 }
 
-// pageRest shows when a sandbox rests and what is declared to keep it awake; a script gets it as a sheet.
+// pageRest shows a sandbox's rest times and holds; a script gets it as a sheet.
 func (s *workspaceHandlers) pageRest(ctx context.Context, r *request) (templ.Component, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {
@@ -88,7 +88,7 @@ func defaultText(from string, a catalog.After) string {
 func freezeChoice(byDefault, value string) views.RestChoice {
 	return views.RestChoice{
 		ID: "freeze_after", Label: "Freeze after", Options: afterOptions(byDefault, listedAfter(value)), Custom: customField(value),
-		Hint: "Programs stand still with their memory kept, and go on at once.",
+		Hint: "Programs pause with their memory kept, and resume at once.",
 	}
 }
 
@@ -204,7 +204,7 @@ func (r *request) refill(c *views.RestChoices, err error) string {
 	return message
 }
 
-// submitRevokeHold ends a hold. In a sheet what is left of it shows again.
+// submitRevokeHold ends a hold. A sheet shows the remaining ones.
 func (s *workspaceHandlers) submitRevokeHold(ctx context.Context, r *request) (string, error) {
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if err != nil {

@@ -189,7 +189,7 @@ func TestSandboxes_EscapeWhatPeopleWrite(t *testing.T) {
 
 func TestSandboxes_SayWhenTheStoreIsAway(t *testing.T) {
 	s := newStage(t)
-	s.boxes.store.FailNext(fault.New(fault.Unavailable, "The store is locked."))
+	s.boxes.unlisted = fault.New(fault.Unavailable, "The store is locked.")
 	page := s.get("ada", "/").is(http.StatusServiceUnavailable)
 	if got := textOf(page.need(".error-page")); !strings.Contains(got, "The store is locked.") || !strings.Contains(got, page.Header().Get("X-Request-Id")) {
 		t.Errorf("says %q", got)

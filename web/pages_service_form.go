@@ -95,7 +95,7 @@ func readService(r *request, was catalog.Service) (d catalog.Service, faults []e
 		d.Command = was.Command
 	}
 	if r.field("command") == "" {
-		faults = append(faults, fault.Field("command", "Say what is to be run."))
+		faults = append(faults, fault.Field("command", "Enter a command."))
 	}
 	var err error
 	if text := r.field("port"); text != "" {
@@ -126,7 +126,7 @@ func withService(r *request, declared []catalog.Service, at int) ([]catalog.Serv
 		before = declared[at]
 	}
 	d, faults := readService(r, before)
-	if at < 0 { // also one that somebody has deleted meanwhile: the list's ETag tells
+	if at < 0 { // also one deleted meanwhile: the list's ETag tells
 		at, declared = len(declared), append(declared, d)
 	} else {
 		declared[at] = d
@@ -179,7 +179,7 @@ func (s *serviceHandlers) keepService(ctx context.Context, r *request, was strin
 	return r.back(servicesURL(box.Name)), nil
 }
 
-// againService shows the form again as it was filled in, with what is wrong beside its field.
+// againService shows the form again with its values, and the error beside its field.
 func (s *serviceHandlers) againService(ctx context.Context, r *request, cause error) (templ.Component, error) {
 	v := views.ServiceForm{Was: r.param("service"), ServiceFields: views.ServiceFields{
 		Name: views.Field{Value: r.form("name")}, Command: views.Field{Value: r.form("command")}, Port: views.Field{Value: r.form("port")},
@@ -187,7 +187,7 @@ func (s *serviceHandlers) againService(ctx context.Context, r *request, cause er
 		Interval: views.Field{Value: r.form("health_interval")}, Health: r.field("health") != "", Auto: r.field("autostart") != "",
 	}}
 	if errors.Is(cause, services.ErrChanged) {
-		v.Fault = "Somebody has changed the services meanwhile. Saving again keeps their other changes and makes this one."
+		v.Fault = "The services have been changed meanwhile. Saving again keeps the other changes and makes this one."
 		return s.serviceForm(ctx, r, v)
 	}
 	for _, one := range eachOf(cause) {

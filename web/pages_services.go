@@ -61,7 +61,7 @@ func (s *serviceHandlers) serviceList(ctx context.Context, box sandbox.Sandbox, 
 	case box.State.Resting():
 		v.Rests = "The sandbox is at rest. Starting a service wakes it."
 	case box.State == sandbox.Stopped, box.State == sandbox.Failed:
-		v.Rests, v.Off = "The sandbox does not run. Start it to start its services.", true
+		v.Rests, v.Off = "The sandbox is not running. Start it to start its services.", true
 	case box.State != sandbox.Running:
 		v.Off = true
 	}
@@ -222,7 +222,7 @@ func (s *serviceHandlers) pageServiceLog(ctx context.Context, r *request) (templ
 	})
 	switch {
 	case fault.Is(err, fault.Conflict), fault.Is(err, fault.Unavailable):
-		v.Note = "The sandbox does not run: a log ends with the programs that wrote it."
+		v.Note = "The sandbox is not running: a log ends with the programs that wrote it."
 	case err != nil:
 		return nil, err
 	default:

@@ -135,7 +135,7 @@ func TestServices_AFormThatIsRefusedLosesNothing(t *testing.T) {
 	s.declare("mine", catalog.Service{Name: "taken", Command: []string{"true"}, Port: 8000})
 	for name, c := range map[string]struct{ field, value, fault, says string }{
 		"name": {"name", "No Name", "#service-name-fault", "is not a name"}, "twice": {"name", "taken", "#service-name-fault", "two services"},
-		"command": {"command", " ", "#service-command-fault", "to be run"}, "port": {"port", "70000", "#service-port-fault", "does not exist"},
+		"command": {"command", " ", "#service-command-fault", "Enter a command"}, "port": {"port", "70000", "#service-port-fault", "does not exist"},
 		"word": {"port", "http", "#service-port-fault", "number"}, "same port": {"port", "8000", "#service-port-fault", "same port"},
 		"folder": {"cwd", "srv", "#service-cwd-fault", "absolute"}, "env": {"env", "A=b\nnothing", "#service-env-fault", "Line 2"},
 		"env name": {"env", "SANDBOXD_X=1", "#service-env-fault", "sandboxd"}, "health": {"health_path", "healthz", "#service-health-path-fault", "path of health"},
@@ -167,7 +167,7 @@ func TestServices_AFormShowsAllThatIsWrongAndBeginsWithTheFirst(t *testing.T) {
 		f.Set("health_interval", "often")
 	})).is(http.StatusBadRequest)
 	for id, says := range map[string]string{
-		"port": "The services taken and web have the same port 8000.", "command": "Say what is to be run.", "env": "Line 1 has no “=”: write NAME=value.",
+		"port": "The services taken and web have the same port 8000.", "command": "Enter a command.", "env": "Line 1 has no “=”: write NAME=value.",
 		"cwd": "cwd must be", "health-path": "The path of health must", "health-interval": `"often" is not a length of time`,
 	} {
 		if got := textOf(page.need("#service-" + id + "-fault")); !strings.HasPrefix(got, says) {
@@ -227,7 +227,7 @@ func TestServices_OfTwoEditsNoneIsLost(t *testing.T) {
 	s.declare("mine", catalog.Service{Name: "web", Command: []string{"serve", "a b"}, Port: 3000}, catalog.Service{Name: "other", Command: []string{"true"}})
 	change := fields("name", "web", "command", "serve 'a b'", "port", "3001", "etag", seen)
 	again := s.post("ada", "/sandboxes/mine/services/web", change).is(http.StatusConflict)
-	if !strings.Contains(textOf(again.need("main")), "Somebody has changed the services meanwhile") || attr(again.need("#service-port"), "value") != "3001" {
+	if !strings.Contains(textOf(again.need("main")), "The services have been changed meanwhile") || attr(again.need("#service-port"), "value") != "3001" {
 		t.Fatalf("says %s", textOf(again.need("main")))
 	}
 	change.Set("etag", attr(again.byAttr("input", "name", "etag"), "value"))
@@ -269,7 +269,7 @@ func TestServices_LogsAreTextOnly(t *testing.T) {
 	s.declare("idle", catalog.Service{Name: "web", Command: []string{"true"}})
 	s.rooms.asleep = true
 	idle := s.get("ada", "/sandboxes/idle/services/web/log").is(http.StatusOK)
-	if !strings.Contains(textOf(idle.need("main")), "does not run") || attr(idle.need("pre.log"), "data-log-topic") != "" || len(s.rooms.asked()) != 0 {
+	if !strings.Contains(textOf(idle.need("main")), "is not running") || attr(idle.need("pre.log"), "data-log-topic") != "" || len(s.rooms.asked()) != 0 {
 		t.Errorf("says %s; did %v", textOf(idle.need("main")), s.rooms.asked())
 	}
 }

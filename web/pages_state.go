@@ -92,7 +92,7 @@ type presenter struct {
 	server *Server
 	names  *owners
 	admin  bool
-	place  string // "list" or "workspace": what is offered differs
+	place  string // "list" or "workspace": the actions differ
 	next   string // page to come back to after an action
 }
 

@@ -59,7 +59,7 @@ func (s *workspaceHandlers) pageWorkspace(ctx context.Context, r *request) (temp
 	return views.WorkspacePage(w), nil
 }
 
-// boxPrint is a fingerprint of what the workspace shows of a sandbox. Whoever follows it later compares it.
+// boxPrint is a fingerprint of what the workspace shows of a sandbox. A live page compares it to see changes.
 func boxPrint(box sandbox.Sandbox) string {
 	return listing{boxes: []sandbox.Sandbox{box}}.print()
 }
@@ -89,12 +89,12 @@ func (s *workspaceHandlers) still(box sandbox.Sandbox) views.Still {
 	start := views.Action{Icon: "play", URL: url + "/start", Post: true, Primary: true}
 	switch box.State {
 	case sandbox.Failed:
-		v.Title, v.Text, v.Cause = "This sandbox failed", "Retry tries again. What it has saved stays until you delete it.", box.Problem
+		v.Title, v.Text, v.Cause = "This sandbox failed", "Retry tries again. Its files are kept until you delete it.", box.Problem
 		start.Icon, start.Text = "restart", "Retry"
 		v.Acts = []views.Action{start, {Icon: "trash", Text: "Delete…", URL: url + "/delete", Sheet: true}}
 		v.Log = s.buildLog(box.Spec.Template)
 	case sandbox.Frozen:
-		v.Title, v.Text = "This sandbox is frozen", "Its programs and terminals stand still, and go on where they were as soon as it is used."
+		v.Title, v.Text = "This sandbox is frozen", "Its programs and terminals are paused, and resume where they were as soon as it is used."
 		start.Icon, start.Text = "sun", "Wake and open terminal"
 		v.Acts = []views.Action{start}
 	case sandbox.Sleeping:
@@ -128,7 +128,7 @@ func (s *workspaceHandlers) buildLog(template string) string {
 
 // work is the panel of an operation under way.
 func (s *workspaceHandlers) work(box sandbox.Sandbox, p sandbox.Progress) views.Work {
-	w := views.Work{Detail: p.Detail, Text: "It goes on when you leave this page."}
+	w := views.Work{Detail: p.Detail, Text: "It continues when you leave this page."}
 	switch box.State {
 	case sandbox.Stopping:
 		w.Title, w.Text = "Stopping", "Programs are asked to end, and ended after a while."

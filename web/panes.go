@@ -74,7 +74,7 @@ func (s *workspaceHandlers) terminalPane(ctx context.Context, h access.Handle, p
 	return views.Pane{Kind: "work", Work: s.work(box, p)}
 }
 
-// filesPane is what the files' pane shows. What is under way shows in the terminal's.
+// filesPane is the content of the files' pane. Running work shows in the terminal's.
 func (s *workspaceHandlers) filesPane(_ context.Context, h access.Handle, p sandbox.Progress) views.Pane {
 	box := h.Sandbox()
 	if box.State == sandbox.Running {

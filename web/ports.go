@@ -15,7 +15,7 @@ import (
 	"sandboxd/internal/tunnel"
 )
 
-// Sandboxes is what the delivery asks of sandbox.Manager. Changes return once they are accepted; the work goes on.
+// Sandboxes is what the delivery asks of sandbox.Manager. Changes return once they are accepted; the work continues.
 type Sandboxes interface {
 	List(ctx context.Context, f sandbox.Filter) ([]sandbox.Sandbox, int, error)
 	Progress(id string) sandbox.Progress

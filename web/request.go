@@ -232,7 +232,7 @@ const (
 	bodyPiece = 64 << 10 // that a client has to take within moveLimit
 )
 
-// beginBody begins an answer. What is written to it ends when the client takes nothing for as long as move.
+// beginBody begins an answer. Writing ends when the client takes nothing for as long as move.
 func beginBody(c echo.Context, status int, contentType string, move time.Duration) io.Writer {
 	w := c.Response()
 	w.Header().Set("Content-Type", contentType)

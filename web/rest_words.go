@@ -90,7 +90,7 @@ func stateNotes(box sandbox.Sandbox, o idle.Outlook, now time.Time) []views.Note
 	return []views.Note{{Time: timeOf(box.Changed, now)}}
 }
 
-// due is the note of what is to happen at t, or none.
+// due is the note about the step at t, or none.
 func due(what string, t, now time.Time) []views.Note {
 	if t.IsZero() {
 		return nil
@@ -123,7 +123,7 @@ func restView(box sandbox.Sandbox, o idle.Outlook, r sandbox.Resting, holds []sa
 	case box.State == sandbox.Asleep:
 		v.Title, v.Text = "Asleep", "Its programs have ended, its files are kept. Any use wakes it."
 	case box.State == sandbox.Frozen:
-		v.Title, v.Text = "Frozen", "Its programs stand still and go on at once when it is used."
+		v.Title, v.Text = "Frozen", "Its programs are paused and resume at once when it is used."
 		v.Notes = due("Sleeps", o.StopsAt, now)
 	case len(o.Because) > 0:
 		v.Title = "Kept awake by"

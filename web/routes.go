@@ -12,7 +12,7 @@ import (
 	"sandboxd/static"
 )
 
-// route is one line of the table: what is asked, who may ask it, and who answers.
+// route is one line of the table: pattern, access and handler.
 type route struct {
 	method, path string
 	access       admission

@@ -79,7 +79,7 @@ type Server struct {
 	open    counter
 	follows counter       // the channels of all live connections
 	beat    time.Duration // between two signs of life in a stream
-	check   time.Duration // between two looks at whether whoever has a stream may still
+	check   time.Duration // between two checks of a stream's access
 	arrival time.Duration // that a request's body may take
 	move    time.Duration // that a file may stand still on its way
 	reasons time.Duration // between two looks at what keeps the sandboxes of a page awake

@@ -122,7 +122,7 @@ func (f *fakeRooms) WatchPorts(ctx context.Context, emit func([]wire.PortOpen) e
 	}
 }
 
-// listen says what listens from now on, and tells whoever watches.
+// listen says what listens from now on, and tells the watchers.
 func (f *fakeRooms) listen(open ...wire.PortOpen) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -112,7 +112,7 @@ func explained(why func(ctx context.Context, r *request) error, socket echo.Hand
 // errNoUpgrade is for requests that are no websockets, at an address of one.
 var errNoUpgrade = &statusError{http.StatusUpgradeRequired, "upgrade_required", "This address speaks websocket only."}
 
-// checkSocket refuses what is no websocket, and websockets that a page of another origin opens.
+// checkSocket refuses requests that are no websocket, and websockets from pages of another origin.
 func (s *liveHandlers) checkSocket(r *request) error {
 	if !websocket.IsWebSocketUpgrade(r.http) {
 		return errNoUpgrade

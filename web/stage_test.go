@@ -24,8 +24,8 @@ import (
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
-	"sandboxd/internal/sandboxtest"
 	"sandboxd/internal/services"
+	"sandboxd/internal/sqlite"
 	"sandboxd/internal/terminal"
 	"sandboxd/internal/visibility"
 	"sandboxd/static"
@@ -49,7 +49,7 @@ type stage struct {
 
 // insides are what the stage knows of people's pages and of the inside of sandboxes.
 type insides struct {
-	workspace *sandboxtest.MemWorkspace
+	workspace *sqlite.Workspace
 	rooms     *fakeRooms
 	access    *fakeAccess
 	ports     *visibility.Ports
@@ -86,17 +86,17 @@ func newEmptyStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
+	db := newDatabase(t)
 	s := &stage{
-		t: t, boxes: newFakeBoxes(), images: newFakeImages(), seen: seen{newFakeTerminals(t), newFakeGuest()}, engine: &fakeEngine{},
+		t: t, boxes: newFakeBoxes(db.Sandboxes()), images: newFakeImages(), seen: seen{newFakeTerminals(t), newFakeGuest()}, engine: &fakeEngine{},
 		idle: newFakeIdle(), holds: &fakeHolds{},
 		users: map[string]auth.User{}, sessions: map[string]string{},
 	}
 	log := slog.New(slog.DiscardHandler)
-	accounts := sandboxtest.NewMemAccounts()
-	s.workspace = sandboxtest.NewMemWorkspace(s.boxes.store, accounts)
+	s.workspace = db.Workspace()
 	s.rooms = newFakeRooms()
-	s.ports = visibility.New(s.boxes.store.Ports(), log)
-	s.accounts = auth.New(accounts, auth.Options{Cost: auth.Cost{Memory: 64, Passes: 1}, Log: log})
+	s.ports = visibility.New(db.Ports(), log)
+	s.accounts = auth.New(db.Auth(), auth.Options{Cost: auth.Cost{Memory: 64, Passes: 1}, Log: log})
 	s.terminals.Service = terminal.New(s.boxes, log)
 	s.access = &fakeAccess{rows: s.boxes, guest: wholeGuest{fakeGuest: s.files, fakeRooms: s.rooms, fakeTerminals: s.terminals}}
 	s.server = New(Config{
@@ -229,19 +229,20 @@ func (v view) leads(path string) view {
 
 // fakeBoxes stands for the Manager: what is asked of it happens at once up to the state that work goes on in.
 type fakeBoxes struct {
-	store *sandboxtest.MemStore
+	store *sqlite.Sandboxes
 	bus   *event.Bus[sandbox.Event]
 	made  int
 
 	mu       sync.Mutex
 	progress map[string]sandbox.Progress
 	err      error // what every change gives
+	unlisted error // what List gives
 	last     sandbox.Request
 }
 
-func newFakeBoxes() *fakeBoxes {
+func newFakeBoxes(store *sqlite.Sandboxes) *fakeBoxes {
 	return &fakeBoxes{
-		store: sandboxtest.NewMemStore(), bus: event.NewBus[sandbox.Event](64), progress: map[string]sandbox.Progress{},
+		store: store, bus: event.NewBus[sandbox.Event](64), progress: map[string]sandbox.Progress{},
 	}
 }
 
@@ -258,6 +259,9 @@ func (f *fakeBoxes) Current(ctx context.Context, ref sandbox.Ref) (sandbox.Sandb
 }
 
 func (f *fakeBoxes) List(ctx context.Context, q sandbox.Filter) ([]sandbox.Sandbox, int, error) {
+	if f.unlisted != nil {
+		return nil, 0, f.unlisted
+	}
 	return f.store.List(ctx, q)
 }
 

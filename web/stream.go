@@ -21,7 +21,7 @@ import (
 const (
 	beatEvery  = 15 * time.Second // so that proxies between do not take silence for death
 	writeLimit = 20 * time.Second // a client that takes nothing for so long is gone
-	checkEvery = 2 * time.Second  // so soon does what is open end for somebody locked out; a check is one small read
+	checkEvery = 2 * time.Second  // how soon an open stream ends after access is lost; a check is one small read
 )
 
 // How much one user may have open of each kind, so that nobody takes every connection.
@@ -167,7 +167,7 @@ func admit[T any](
 	return hold(ctx, end, t)
 }
 
-// whileWelcome gives a context that ends when whoever asked may not any more; the cause says why. The caller must call
+// whileWelcome gives a context that ends when the caller loses access; the cause says why. The caller must call
 // end, which ends it too, and waits.
 func (s *liveHandlers) whileWelcome(ctx context.Context, r *request) (welcome context.Context, end func()) {
 	welcome, cancel := context.WithCancelCause(ctx)

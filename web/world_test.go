@@ -64,7 +64,7 @@ func newWorld(t *testing.T) *world {
 		log: &lockedBuffer{}, tokens: map[string]string{}, ids: map[string]string{},
 	}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	w.users = sandboxtest.NewMemAccounts()
+	w.users = newDatabase(t).Auth()
 	w.accounts = auth.New(w.users, auth.Options{Cost: auth.Cost{Memory: 64, Passes: 1}, Log: log})
 	templates := fakeTemplates{}
 	w.manager = sandbox.New(sandbox.Config{

@@ -59,7 +59,7 @@ func limitMemory() {
 	runtime.GOMAXPROCS(min(threads, runtime.GOMAXPROCS(0)))
 }
 
-// inSandbox says whether everything around us is ours to end. It must never be true on somebody's own machine.
+// inSandbox reports whether this process may end all the others here. It must never be true on a developer's machine.
 func inSandbox() bool {
 	exe, err := os.Executable()
 	return err == nil && exe == wire.GuestPath && os.Getppid() == 1

@@ -63,7 +63,7 @@ const (
 	engineEvery = 2 * time.Second
 )
 
-// networkLinger keeps the sandboxes' network for whoever makes one sandbox after another.
+// networkLinger keeps the sandboxes' network between a delete and the next create.
 const networkLinger = 10 * time.Second
 
 // newAccounts makes the auth service over db; a user who still owns sandboxes cannot be deleted.
@@ -74,7 +74,7 @@ func newAccounts(db *sqlite.DB) *auth.Service {
 	}})
 }
 
-// assemble opens what is outside and puts the parts together. Nothing lives yet. The caller must close it.
+// assemble opens database, engine and sockets and wires the parts. It starts nothing. The caller must close it.
 func assemble(ctx context.Context, c *Config, log *slog.Logger) (*app, error) {
 	a := &app{config: c, log: log}
 	if err := a.open(ctx); err != nil {
@@ -327,7 +327,7 @@ func (a *app) newHandler() (http.Handler, error) {
 	return split{hosts: a.hosts, dashboard: dashboard, boxes: boxes, trusted: trusted}, nil
 }
 
-// prebuild builds the images that shall be there before somebody asks, with a word on the log.
+// prebuild builds the configured images at start and logs each.
 func (a *app) prebuild(ctx context.Context) error {
 	for _, name := range a.config.Prebuild {
 		if t, err := a.catalog.Template(name); err != nil {

@@ -24,7 +24,6 @@ import (
 	"sandboxd/internal/access"
 	"sandboxd/internal/access/accesstest"
 	"sandboxd/internal/auth"
-	"sandboxd/internal/docker"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/terminal"
@@ -93,7 +92,7 @@ func TestBench(t *testing.T) {
 	b := &benches{t: t, path: "../../bench.json"}
 	s := newServer(t)
 	s.cli("template", "build", benchImage)
-	raw, err := docker.OpenRaw(t.Context())
+	raw, err := openRaw(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +157,7 @@ func benchImageRef(s *server) string {
 
 // creates measures create → ready, one at a time and ten at once, beside raw create + start of the same image: on the
 // engine's own network, as the goal says, and on the sandboxes' one, which the engine takes longer to set up.
-func (b *benches) creates(s *server, raw *docker.Raw, image string) {
+func (b *benches) creates(s *server, raw *rawEngine, image string) {
 	s.create(map[string]any{"template": benchImage, "name": "anchor"}) // so that the network is there for all
 	ours := func(n int) (func() error, func() error) {
 		name := "bench" + strconv.Itoa(n)
@@ -169,7 +168,7 @@ func (b *benches) creates(s *server, raw *docker.Raw, image string) {
 	}
 	base := func(network string) func(int) (func() error, func() error) {
 		return func(int) (func() error, func() error) {
-			var c *docker.RawContainer
+			var c *rawContainer
 			return func() (err error) { c, err = raw.CreateStart(b.t.Context(), image, network); return err },
 				func() error { return c.Remove(b.t.Context()) }
 		}
@@ -224,7 +223,7 @@ func (s *server) ask(method, path string, in any) error {
 }
 
 // execs measures exec of true over the API, beside the engine's own exec, and the guest's memory.
-func (b *benches) execs(s *server, raw *docker.Raw, image string) {
+func (b *benches) execs(s *server, raw *rawEngine, image string) {
 	s.create(map[string]any{"template": benchImage, "name": "exec"})
 	c, err := raw.CreateStart(b.t.Context(), image, "")
 	if err != nil {

@@ -206,7 +206,7 @@ func (r *record) restLines(log string) []restLine {
 	return out
 }
 
-// restSlack is by how much the two records may differ: the log's idle time is in whole seconds, and whoever waits for an
+// restSlack is by how much the two records may differ: the log's idle time is in whole seconds, and a caller that waits for an
 // answer on a busy machine sees it late.
 const restSlack = time.Second
 

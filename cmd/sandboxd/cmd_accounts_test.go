@@ -331,11 +331,11 @@ func TestReadPassword_AsksTwiceWithoutEchoAtATerminal(t *testing.T) {
 func TestUserDelete_AsksForTheNameAtATerminal(t *testing.T) {
 	o := newOffice(t)
 	o.mustRun(aPassword, "user", "add", "ada")
-	_, err := o.atTerminal(t.Context(), [][2]string{{"Type the name to go on: ", "yes"}}, "delete", "ada")
+	_, err := o.atTerminal(t.Context(), [][2]string{{"Type the name to confirm: ", "yes"}}, "delete", "ada")
 	if !fault.Is(err, fault.Invalid) {
 		t.Errorf("another word: %v", err)
 	}
-	if _, err = o.atTerminal(t.Context(), [][2]string{{"Type the name to go on: ", "ada"}}, "delete", "ada"); err != nil {
+	if _, err = o.atTerminal(t.Context(), [][2]string{{"Type the name to confirm: ", "ada"}}, "delete", "ada"); err != nil {
 		t.Errorf("the name: %v", err)
 	}
 }

@@ -143,9 +143,9 @@ func newLoginCmd() *cobra.Command {
 	cmd, r := remoteCmd(&cobra.Command{
 		Use:   "login URL",
 		Short: "Remember a server and a token for the commands below",
-		Long: `login asks for an API token, or reads it from standard input, tries it, and keeps it in client.json in your settings folder,
-readable by you alone. The commands then know which server is meant. Several servers can be remembered; the last
-one is meant, unless --url says another. A token is sent to its own server only.
+		Long: `login asks for an API token, or reads it from standard input, tests it, and keeps it in client.json in your settings
+folder, readable by you alone. The other commands then use this server. You can log in to several servers; commands use
+the last one, or the one that --url names. A token is sent to its own server only.
 
 Make a token in the dashboard under Settings, or on the server with 'sandboxd token create'.`,
 		Example: "  sandboxd login https://box.example.com\n  sandboxd token create laptop | sandboxd login http://localhost:8080",

@@ -45,18 +45,18 @@ func newCopyCmd() *cobra.Command {
 		Long: `cp copies a file or a folder between this machine and a sandbox, or between two sandboxes. A side that begins with a name and
 a colon is in that sandbox; its path is absolute, or relative to the folder in which commands begin there, the home.
 
-It goes by docker's rules. Into a folder that is there it copies under the source's name; "folder/." means what is in the
-folder; what is not there yet is made, if the folder that it is to be in is there. "-" is a tar archive on standard
-input, which is extracted in a folder, or on standard output.
+The rules are docker's. An existing folder receives the copy under the source's name; "folder/." means the folder's
+contents; a new name is created in an existing folder. "-" is a tar archive: on standard input it is extracted into a
+folder, on standard output it is written.
 
-Symbolic links are copied as links. On this machine those that lead out of what is copied are left out and named,
-unless --keep-links is said; nothing is written through a link. Owners are not kept. A sandbox that is asleep wakes.`,
+Symbolic links are copied as links. On this machine, links that lead out of the copy are skipped and listed, except
+with --keep-links; nothing is written through a link. Owners are not kept. A sandbox that is asleep wakes.`,
 		Example: "  sandboxd cp notes.txt lab:\n  sandboxd cp src lab:/srv/src\n  sandboxd cp lab:results/. ./results\n  sandboxd cp lab:/etc web:/tmp/\n  tar c . | sandboxd cp - lab:project",
 		Args:    wantArgs(2),
 	})
 	f := cmd.Flags()
 	f.BoolVarP(&o.follow, "follow-link", "L", false, "when the source itself is a link, copy what it leads to")
-	f.BoolVar(&o.keepLinks, "keep-links", false, "make links on this machine that lead out of what is copied, too")
+	f.BoolVar(&o.keepLinks, "keep-links", false, "also make links on this machine that lead out of the copy")
 	f.BoolVarP(&quiet, "quiet", "q", false, "show no progress")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if o.client, err = r.dial(); err != nil {
@@ -125,7 +125,7 @@ func (o *copying) copy(ctx context.Context, from, to endpoint) error {
 	return o.across(ctx, from, to)
 }
 
-// report tells of what is copied.
+// report shows the progress of a copy.
 func (o *copying) report() client.Report {
 	return client.Report{Bytes: o.progress.add, Skipped: func(name, why string) {
 		o.skipped++
@@ -139,7 +139,7 @@ func (o *copying) follows(path string) bool {
 	return o.follow || strings.HasSuffix(path, "/") || strings.HasSuffix(path, "/.")
 }
 
-// remoteSource looks at what is to be copied out of a sandbox, and gives what the copy is called: "" for the contents of a folder.
+// remoteSource looks at the source in a sandbox and gives the copy's name: "" for the contents of a folder.
 // That goes by the path as it was typed. Where its links lead the sandbox decides, and it names nothing elsewhere.
 func (o *copying) remoteSource(ctx context.Context, from endpoint) (s client.Source, base string, err error) {
 	typed := client.SourceOf(from.path, true)
@@ -254,7 +254,7 @@ func (o *copying) download(ctx context.Context, from endpoint, to string) error 
 	if err != nil {
 		return err
 	}
-	if base == "" && l.NeedsParent { // contents into what is not there: a folder of that name
+	if base == "" && l.NeedsParent { // contents into a new folder of that name
 		if err := os.Mkdir(to, 0o777); err != nil {
 			return fault.Wrap(err, fault.NotFound, "The folder cannot be made: %v.", err)
 		}

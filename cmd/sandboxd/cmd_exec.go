@@ -30,10 +30,10 @@ func newExecCmd() *cobra.Command {
 	cmd, r := remoteCmd(&cobra.Command{
 		Use:   "exec NAME -- COMMAND…",
 		Short: "Run a command in a sandbox",
-		Long: `exec runs a program in a sandbox, without a shell between, and ends as it does: with 127 when there is no such program, 126
-when it cannot be run, 255 when it could not be tried or its end is not known. Its output and its errors stay apart, unless it
-gets a terminal. With --interactive it gets what standard input has. Ctrl-C interrupts it; when this process ends, it is
-killed with all that it has started. It wakes a sandbox that is asleep, and keeps it up until it ends.`,
+		Long: `exec runs a program in a sandbox, without a shell between, and exits with its code: 127 when there is no such program, 126
+when it cannot be run, 255 when the server cannot be reached or its end is unknown. Standard output and standard error stay
+separate, except on a terminal. With --interactive it reads standard input. Ctrl-C interrupts it; when this process ends, it is
+killed with all its children. It wakes a sandbox that is asleep, and keeps it awake until it ends.`,
 		Example: `  sandboxd exec lab -- go test ./...
   sandboxd exec -it lab -- bash
   sandboxd exec -i lab -- sh -c 'cat >data.csv' <data.csv

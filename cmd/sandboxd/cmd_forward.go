@@ -29,10 +29,10 @@ type forwarding struct {
 func newForwardCmd() *cobra.Command {
 	cmd, r := remoteCmd(&cobra.Command{
 		Use:   "port-forward NAME [LOCAL:]REMOTE…",
-		Short: "Lead ports of this machine into a sandbox",
-		Long: `port-forward listens on this machine's loopback and leads every connection to a port of the sandbox, also one that is bound
-to 127.0.0.1 there. A connection wakes a sandbox that is asleep. LOCAL 0 takes any free port. It prints a line for each
-port when it is ready, and goes on until Ctrl-C, also while the server is away for a moment.`,
+		Short: "Forward ports of this machine to a sandbox",
+		Long: `port-forward listens on this machine's loopback and forwards connections to a port of the sandbox, also one
+bound to 127.0.0.1 there. A connection wakes a sandbox that is asleep. LOCAL 0 takes any free port. It prints a line for
+each port when it is ready, and runs until Ctrl-C, also across short outages of the server.`,
 		Example: "  sandboxd port-forward lab 3000\n  sandboxd port-forward lab 8080:80 5432",
 		Args:    cobra.MinimumNArgs(2),
 	})

@@ -15,20 +15,20 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// maxLogLine bounds what is put together to a line when several services are shown, in bytes.
+// maxLogLine bounds a line when several services are shown, in bytes.
 const maxLogLine = 64 << 10
 
 func newLogsCmd() *cobra.Command {
 	cmd, r := remoteCmd(&cobra.Command{
 		Use:   "logs NAME [SERVICE]",
 		Short: "Show what a sandbox's services write",
-		Long: `logs prints the newest output of a service, or of all of them with their names before the lines. With --follow it goes on as
-more is written, for the services that there are when it begins; that does not keep the sandbox awake, and wakes none. On a
-terminal only lines, tabs and colours are shown.`,
+		Long: `logs prints the newest output of a service, or of all services with a name before each line. With --follow it keeps
+printing new output of the services that exist when it starts. Neither wakes the sandbox or keeps it awake. On a terminal
+only lines, tabs and colours are shown.`,
 		Example: "  sandboxd logs lab web\n  sandboxd logs -f lab",
 		Args:    cobra.RangeArgs(1, 2),
 	})
-	follow := cmd.Flags().BoolP("follow", "f", false, "go on as more is written")
+	follow := cmd.Flags().BoolP("follow", "f", false, "keep printing new output")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkBox(args[0]); err != nil {
 			return err
@@ -39,7 +39,7 @@ terminal only lines, tabs and colours are shown.`,
 		}
 		err = logs(cmd, c, args, *follow)
 		if cmd.Context().Err() != nil {
-			return nil // whoever follows leaves so
+			return nil // Ctrl-C ends --follow
 		}
 		return err
 	}

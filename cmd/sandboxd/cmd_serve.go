@@ -33,7 +33,7 @@ func newServeCmd(c *Config) *cobra.Command {
 		Use:   "serve",
 		Short: "Serve the dashboard, the API and the sandboxes' hosts",
 		Long: `serve runs sandboxd until it is told to end (Ctrl-C, SIGTERM). At the first start it prints a link that makes
-the first admin. Sandboxes go on running while sandboxd is away.`,
+the first admin. Sandboxes keep running while sandboxd is stopped.`,
 		Example: "  sandboxd serve\n  sandboxd serve --listen 0.0.0.0:80 --domain box.lan\n  SANDBOXD_ADMIN_PASSWORD=… sandboxd serve",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,7 +68,7 @@ func newLogger(c *Config, w io.Writer) (*slog.Logger, error) {
 	return nil, fault.Field("log-format", "--log-format is %q; it must be text or json.", c.LogFormat)
 }
 
-// strayLimit bounds what is kept of a line that the standard library logs, in bytes.
+// strayLimit bounds a line from the standard library's logger, in bytes.
 const strayLimit = 200
 
 // stray takes lines that nobody of ours has written.
@@ -185,7 +185,7 @@ func (a *app) welcome(ctx context.Context, out io.Writer) error {
 	if needed {
 		fmt.Fprintf(out, "  First run   %s/setup?code=%s\n              makes the admin, and is of no use afterwards\n", dashboard, code)
 	}
-	_, err = fmt.Fprintf(out, "  API         %s/api/v1  (a token: %s)\n  Stop        Ctrl-C; sandboxes go on running\n\n", dashboard, a.tokenHint())
+	_, err = fmt.Fprintf(out, "  API         %s/api/v1  (a token: %s)\n  Stop        Ctrl-C; sandboxes keep running\n\n", dashboard, a.tokenHint())
 	return err
 }
 

@@ -27,10 +27,10 @@ func newSocketProxyCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "socket-proxy",
 		Short: "Tell Traefik which sandboxes are awake, without giving it the engine",
-		Long: `socket-proxy answers on a unix socket the few calls of the engine's API by which Traefik finds containers: of sandboxes
-alone, with their names, addresses and labels. Whatever changes something, and all else, is refused.
+		Long: `socket-proxy serves, on a unix socket, the few calls of the engine's API with which Traefik finds containers. It shows
+sandboxes only: their names, addresses and labels. It refuses every other call.
 
-Only its own user may connect. compose/compose.yaml starts it for Traefik, which so never holds the engine's socket.`,
+Only its own user can connect. compose/compose.yaml starts it for Traefik, which therefore never gets the engine's socket.`,
 		Example: "  sandboxd socket-proxy\n  sandboxd socket-proxy --socket /run/traefik/docker.sock",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -63,7 +63,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 			return nil, errors.New("something else is at its path")
 		}
 		if conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path); err == nil {
-			return nil, errors.Join(errors.New("somebody listens there already"), conn.Close())
+			return nil, errors.Join(errors.New("another program listens there already"), conn.Close())
 		}
 		if err := os.Remove(path); err != nil {
 			return nil, err

@@ -28,11 +28,11 @@ func newSSHCmd() *cobra.Command {
 	cmd, r := remoteCmd(&cobra.Command{
 		Use:   "ssh NAME [-- COMMAND…]",
 		Short: "Open a shell in a sandbox, or run a command there, over SSH",
-		Long: `ssh opens a login shell in a sandbox, or runs a command line there, and ends as that does. It needs no ssh on this machine
-and none in the image, and wakes a sandbox that is asleep. "~." at the beginning of a line leaves.
+		Long: `ssh opens a login shell in a sandbox, or runs a command line there, and exits with its code. It needs no ssh on this
+machine or in the image, and wakes a sandbox that is asleep. "~." at the beginning of a line leaves.
 
-A shell that lies open does not keep the sandbox awake; it goes on with the next key. What was started with nohup
-or in tmux goes on when the connection ends.
+An open shell alone does not keep the sandbox awake; the next key wakes it. Programs started with nohup or in tmux
+outlive the connection.
 
 With --stdio it carries the bytes of an SSH connection, for a ProxyCommand: 'sandboxd ssh-config --install' sets that
 up, so that ssh, scp, sftp, rsync, git and editors reach NAME.sandboxd.`,
@@ -103,7 +103,7 @@ func carryStdio(ctx context.Context, conn *socket.Conn) error {
 	return nil
 }
 
-// errLeft says that somebody has left by "~.".
+// errLeft says that the user left by "~.".
 var errLeft = errors.New("left")
 
 // session runs a shell or a command, with this process's terminal where it is to have one.

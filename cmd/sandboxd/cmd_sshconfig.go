@@ -26,9 +26,9 @@ func newSSHConfigCmd() *cobra.Command {
 	cmd, r := remoteCmd(&cobra.Command{
 		Use:   "ssh-config",
 		Short: "Print the configuration with which ssh, scp, rsync and editors reach sandboxes",
-		Long: `ssh-config prints a Host block for ~/.ssh/config: sandboxes are NAME.sandboxd there. With --install it writes it into that
-file, at its beginning and between marks; again to renew it, as the names in it are those of now (others work too, but
-editors list what stands there). The token is not in it: it is taken from SANDBOXD_TOKEN, or as you have signed in.`,
+		Long: `ssh-config prints a Host block for ~/.ssh/config in which sandboxes are NAME.sandboxd. --install writes it to the beginning
+of that file, between marks. Run it again to update the names: editors list them, though other names work too. The block
+holds no token: ssh takes it from SANDBOXD_TOKEN or from 'sandboxd login'.`,
 		Example: "  sandboxd ssh-config --install\n  ssh lab.sandboxd\n  scp notes.txt lab.sandboxd:\n  rsync -a --delete src/ lab.sandboxd:src/",
 		Args:    wantArgs(0),
 	})

@@ -22,7 +22,7 @@ func newTemplateCmd(c *Config) *cobra.Command {
 		Short: "List templates and build their images",
 		Long: `A template is a folder with template.yaml, Dockerfile and README.md. The built-in ones come with sandboxd; your own
 come from the folders named by --templates, one sub-folder each. sandboxd builds an image on first use; build does it
-beforehand, or again.`,
+in advance, or again.`,
 	}
 	c.templateFlags(cmd.PersistentFlags())
 	cmd.AddCommand(&cobra.Command{

@@ -21,7 +21,7 @@ func newTokenCmd(open openAuth) *cobra.Command {
 		Long: `token manages the tokens with which programs use the API. A program sends one as 'Authorization: Bearer TOKEN' or as
 'X-API-Key: TOKEN'. It may do what its user may, or less if it is limited to one sandbox.
 
-It works on the data folder, beside a running server or without one; the server heeds changes at once.`,
+It works on the data folder, with or without a running server. Changes take effect at once.`,
 		Example: `  TOKEN=$(sandboxd token create ci)
   curl -H "Authorization: Bearer $TOKEN" http://localhost:8080/api/v1/sandboxes
   sandboxd token revoke ci`,
@@ -38,8 +38,8 @@ func newTokenCreateCmd(open openAuth) *cobra.Command {
 		Short: "Create a token; prints it alone on standard output",
 		Long: `create makes an API token and prints it. It cannot be printed again: sandboxd keeps only its hash.
 
-NAME says what the token is for. Without --user it belongs to the first admin, who is there from the first start on,
-also before anybody has signed in.`,
+NAME says what the token is for. Without --user it belongs to the first admin, who exists from the first start,
+before anyone has signed in.`,
 		Example: `  sandboxd token create ci
   sandboxd token create notebook --user ada --sandbox ml --ttl 30d
   export SANDBOXD_TOKEN=$(sandboxd token create agent --ttl 12h)`,

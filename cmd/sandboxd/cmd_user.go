@@ -34,8 +34,8 @@ func newUserCmd(open openAuth) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "user",
 		Short: "Add, list and change users",
-		Long: `user manages who may sign in to the dashboard. It works on the data folder, beside a running server or without one;
-the server heeds changes from the next request on, and ends within seconds what a user has open who may not any more.
+		Long: `user manages who may sign in to the dashboard. It works on the data folder, with or without a running server.
+Changes take effect from the next request; open connections of a user who lost access end within seconds.
 
 An admin may do everything; a member sees and uses only their own sandboxes. Passwords are typed at the terminal, or
 read from the first line of standard input when that is a file or a pipe; they are never taken from the command line,
@@ -120,8 +120,8 @@ func newUserPasswdCmd(open openAuth) *cobra.Command {
 	return &cobra.Command{
 		Use:   "passwd NAME",
 		Short: "Set a user's password; asks for it",
-		Long: `passwd gives a user a new password without asking for the old one, and signs them out everywhere. Their API tokens go
-on working. Set the first admin's password with it when the link of the first run is lost.`,
+		Long: `passwd gives a user a new password without asking for the old one, and signs them out everywhere. Their API tokens
+keep working. Set the first admin's password with it when the link of the first run is lost.`,
 		Example: `  sandboxd user passwd admin
   sandboxd user passwd ada < password.txt`,
 		Args: wantArgs(1),
@@ -269,7 +269,7 @@ func day(t time.Time, never string) string {
 	return t.Local().Format("2006-01-02 15:04")
 }
 
-// confirm asks at a terminal for the name of what is to be deleted.
+// confirm asks at a terminal for the name to delete.
 func confirm(cmd *cobra.Command, yes bool, name string) error {
 	if yes {
 		return nil
@@ -277,7 +277,7 @@ func confirm(cmd *cobra.Command, yes bool, name string) error {
 	if _, ok := terminalOf(cmd); !ok {
 		return fault.New(fault.Invalid, "Deleting %s needs --yes when nobody can be asked.", name)
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "This deletes %s with all sessions and tokens. Type the name to go on: ", name)
+	fmt.Fprintf(cmd.ErrOrStderr(), "This deletes %s with all sessions and tokens. Type the name to confirm: ", name)
 	answer, err := cancellable(cmd.Context(), func() (string, error) { return firstLine(cmd.InOrStdin()) })
 	if err != nil {
 		return err
@@ -336,7 +336,7 @@ func typed(cmd *cobra.Command, fd int, prompt string) (line string, err error) {
 	return cancellable(cmd.Context(), func() (string, error) { return firstLine(cmd.InOrStdin()) })
 }
 
-// echoOff hides what is typed at a terminal that gives whole lines and turns Ctrl-C into a signal.
+// echoOff hides input at a terminal that gives whole lines and turns Ctrl-C into a signal.
 func echoOff(fd int) error {
 	settings, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {

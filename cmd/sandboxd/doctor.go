@@ -60,10 +60,10 @@ func newDoctorCmd(c *Config) *cobra.Command {
 	var quiet, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check this machine and say how to mend what is wrong",
-		Long: `doctor looks at everything sandboxd stands on: the engine and its storage, cgroups, freezing and
-memory, the firewall, names under *.localhost, the port, the disk, the base image. It changes nothing. It exits with 1 when there
-is a problem; warnings are things that work less well.`,
+		Short: "Check this machine and say how to fix problems",
+		Long: `doctor checks everything that sandboxd needs: the engine and its storage, cgroups, freezing and memory, the
+firewall, names under *.localhost, the port, the disk, the base image. It changes nothing. It exits with 1 when there
+is a problem; with warnings sandboxd works, but less well.`,
 		Example: "  sandboxd doctor\n  sandboxd doctor --only engine,disk\n  sandboxd doctor --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -18,8 +18,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"sandboxd/internal/docker"
 )
 
 // How much is measured of files.
@@ -36,7 +34,7 @@ const (
 
 // TestFilesBench measures the cases of files alone, and writes nothing.
 func TestFilesBench(t *testing.T) {
-	raw, err := docker.OpenRaw(t.Context())
+	raw, err := openRaw(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +43,7 @@ func TestFilesBench(t *testing.T) {
 }
 
 // files measures the files of a sandbox over the API, beside the engine's own ways into the same container.
-func (b *benches) files(raw *docker.Raw) {
+func (b *benches) files(raw *rawEngine) {
 	s := newServer(b.t, "--prebuild", "", "--freeze-after", "never", "--stop-after", "never")
 	s.create(map[string]any{"template": benchImage, "name": "files"})
 	f := &filesBench{benches: b, s: s, container: s.container("files"), client: &http.Client{Transport: &http.Transport{
@@ -270,7 +268,7 @@ func (f *filesBench) run(line string) {
 }
 
 // trees measures a tree of many small files as tar, beside tar in the same container through the engine's exec.
-func (f *filesBench) trees(raw *docker.Raw) {
+func (f *filesBench) trees(raw *rawEngine) {
 	f.run(fmt.Sprintf(`mkdir tree && cd tree && for d in $(seq 100); do mkdir $d; done
 seq %d | awk '{ f = ($1 %% 100 + 1) "/f" $1; print "content of file number " $1 > f; close(f) }'`, benchTree))
 	c := raw.Container(f.container)

@@ -75,8 +75,8 @@ func newIDECmd(c *Config) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ide",
 		Short: "Build VS Code beforehand",
-		Long: `VS Code in the browser (code-server) is built once for a server, when somebody first switches it on, and then shared by all
-sandboxes: about 210 MiB on the disk. build does it beforehand, so that nobody waits.`,
+		Long: `VS Code in the browser (code-server) is built once per server, when it is first switched on, and shared by all sandboxes:
+about 210 MiB on disk. build does it in advance, so that the first use does not wait.`,
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use: "build", Short: "Build VS Code if it is missing, showing the log", Args: cobra.NoArgs,

@@ -33,8 +33,8 @@ func listenPprof(ctx context.Context, c *Config) (net.Listener, error) {
 	return l, nil
 }
 
-// profiles serves what the Go runtime tells of this process, below /debug/pprof/. Whoever may open connections on this
-// machine may read them, but for pages of a browser, which come by a name of their own.
+// profiles serves the Go runtime's profiles below /debug/pprof/. Every user of this machine may read them; pages in a
+// browser may not, because they come with a host name.
 func profiles() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)

@@ -59,7 +59,7 @@ func (p *progress) end() {
 	fmt.Fprintln(p.out)
 }
 
-// watch counts what is read of r.
+// watch counts the bytes read from r.
 func (p *progress) watch(r io.Reader) io.Reader { return &watched{r, p} }
 
 type watched struct {

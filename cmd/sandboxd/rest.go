@@ -43,7 +43,7 @@ func (a *app) newReaper() error {
 // room asks the reaper, which is made after the Manager.
 func (a *app) room(ctx context.Context) error { return a.reaper.Room(ctx) }
 
-// memory tells what this host has available, has in all, and has free in swap for what is frozen, in bytes.
+// memory gives the host's available memory, total memory, and free swap for frozen sandboxes, in bytes.
 func (a *app) memory() (available, total, swapFree int64, err error) {
 	now, err := memInfo("MemAvailable", "MemTotal", "SwapFree")
 	if err != nil {

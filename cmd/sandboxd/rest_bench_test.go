@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"sandboxd/internal/docker"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 )
@@ -40,7 +39,7 @@ pool: 10
 `
 
 // rests measures waking beside the raw engine.
-func (b *benches) rests(raw *docker.Raw) {
+func (b *benches) rests(raw *rawEngine) {
 	t := b.t
 	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
 	s.createEcho("lab", echoProgram(t))
@@ -51,7 +50,7 @@ func (b *benches) rests(raw *docker.Raw) {
 }
 
 // thaws measures the first byte from a frozen sandbox, beside a raw unpause of the same container.
-func (b *benches) thaws(s *server, c *docker.RawContainer) {
+func (b *benches) thaws(s *server, c *rawContainer) {
 	t := b.t
 	var ours, base []time.Duration
 	for n := range benchWakes + 2 {
@@ -86,7 +85,7 @@ func (s *server) firstByte(sub string) time.Duration {
 
 // wakes measures the first byte from a stopped one, beside a raw start of the same container to the same byte, which is
 // asked for at the container's address as soon as it answers.
-func (b *benches) wakes(s *server, c *docker.RawContainer) {
+func (b *benches) wakes(s *server, c *rawContainer) {
 	t := b.t
 	url := "http://" + s.address("lab") + ":3000/small"
 	var ours, base []time.Duration
@@ -129,13 +128,13 @@ func (b *benches) waiters(s *server) {
 }
 
 // claims measures create → first command answered with sandboxes made in advance, beside raw create, start and exec.
-func (b *benches) claims(raw *docker.Raw) {
+func (b *benches) claims(raw *rawEngine) {
 	t := b.t
 	dir := echoTemplates(t)
 	writeTemplate(t, dir, "pooled", pooled)
 	s := newServer(t, "--prebuild", "", "--templates", dir)
 	base := func(int) (func() error, func() error) {
-		var c *docker.RawContainer
+		var c *rawContainer
 		return func() (err error) {
 				if c, err = raw.CreateStart(t.Context(), "debian:trixie-slim", ""); err == nil {
 					err = c.Exec(t.Context(), "true")

@@ -23,7 +23,7 @@ func newRootCmd() *cobra.Command {
 		Long: `sandboxd serves a dashboard, an API and a subdomain for every sandbox, on plain Docker.
 
   sandboxd serve                       serve on http://localhost:8080; prints a link for the first run
-  sandboxd doctor                      check this machine, and say how to mend what is wrong
+  sandboxd doctor                      check this machine, and say how to fix problems
   sandboxd token create ci             make an API token, printed alone on standard output
   sandboxd login https://box.lan       remember a server, here or on another machine, and a token for it
   sandboxd ssh lab                     open a shell in a sandbox
@@ -52,7 +52,7 @@ Every flag can be given as a variable too: --log-level is SANDBOXD_LOG_LEVEL. A 
 }
 
 // openAccounts opens the database of the data folder for a command beside a server that may be running.
-// A folder that no server has used is refused: what is made there, no server would know.
+// A folder that no server has used is refused: no server would see the changes.
 func openAccounts(ctx context.Context, c *Config) (accounts, error) {
 	if _, err := os.Stat(databasePath(c)); errors.Is(err, fs.ErrNotExist) {
 		return accounts{}, fault.New(fault.NotFound, "No sandboxd has served from the data folder %s. Start 'sandboxd serve' first, or name its folder with --data.", c.Data)

@@ -53,11 +53,10 @@ func (s split) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.dashboard.ServeHTTP(w, s.fromClient(r))
 		return
 	}
-	s.boxes.ServeHTTP(w, r) // also what is not ours: it says so
+	s.boxes.ServeHTTP(w, r) // also unknown hosts: it answers them
 }
 
-// fromClient names as the other end whoever asked, also behind a proxy that is trusted: attempts to log in are counted
-// by it.
+// fromClient sets RemoteAddr to the client's address, also behind a trusted proxy: login attempts are counted by it.
 func (s split) fromClient(r *http.Request) *http.Request {
 	client := hostname.Client(r.RemoteAddr, r.Header.Values("X-Forwarded-For"), s.trusted)
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// shown is a terminal on which a sandbox's text is shown: of what controls a terminal, only line ends, tabs and colours get
-// there. The rest could retitle its window, fill its clipboard, or answer for whoever sits at it.
+// shown writes a sandbox's text to a terminal. Of all control characters only line ends, tabs and colours pass: others could
+// retitle the window, fill the clipboard, or type in the user's name.
 type shown struct {
 	out      io.Writer
 	held     []byte // the beginning of a character or of a colour
@@ -55,7 +55,7 @@ func (s *shown) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// next gives what is to be shown of the first n bytes of text; n is 0 when that cannot be told yet.
+// next gives the visible part of text's first n bytes; n is 0 when more input is needed to tell.
 func (s *shown) next(text []byte) (keep []byte, n int) {
 	switch c := text[0]; {
 	case c == '\n' || c == '\t' || c >= ' ' && c < 0x7f:

@@ -16,7 +16,7 @@ type screen struct{ in, out int }
 
 func newScreen() screen { return screen{int(os.Stdin.Fd()), int(os.Stdout.Fd())} }
 
-// attended says whether somebody types here.
+// attended reports whether a person types here.
 func (s screen) attended() bool { return term.IsTerminal(s.in) }
 
 // size is the screen's in characters; 80 by 24 where there is none.
@@ -64,7 +64,7 @@ func (s screen) sizes(ctx context.Context) <-chan [2]int {
 	return out
 }
 
-// escapes finds "~." at the beginning of a line in what is typed, by which ssh is left too.
+// escapes finds "~." at the beginning of a line in the input, which leaves the session as in ssh.
 type escapes struct {
 	io.Reader
 	leave func()

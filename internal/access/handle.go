@@ -21,8 +21,8 @@ const (
 var ErrAsleep = fault.New(fault.Conflict, "The sandbox is asleep. Use it, or start it, to wake it.")
 
 // Handle is one sandbox that the caller may use, judged by Resolve. It keeps to that sandbox: once it is deleted, everything
-// is Gone, also when another one has its name. It is a value, and does not notice when the right to it is lost: what goes on
-// for long asks Resolve again. The zero Handle is of no sandbox; it must not be opened.
+// is Gone, also when another one has its name. It is a value, and does not notice when the right to it is lost: long
+// work asks Resolve again. The zero Handle is of no sandbox; it must not be opened.
 type Handle struct {
 	control *Control
 	sandbox sandbox.Sandbox

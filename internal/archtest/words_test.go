@@ -27,10 +27,6 @@ var retired = map[string]string{
 // allowed are places that may use a retired word: a file, or a folder with all below it. An entry that nothing needs is an error.
 var allowed = []struct{ word, place string }{
 	{"kids", "cmd/sandboxd/files_ui_hostile_e2e_test.go"}, // a key of PDF
-	{"whoever", "cmd"}, {"whoever", "internal/catalog"}, {"whoever", "internal/client"}, {"whoever", "internal/docker"},
-	{"whoever", "internal/files"}, {"whoever", "internal/ide"}, {"whoever", "internal/link"},
-	{"whoever", "internal/services"}, {"whoever", "internal/socket"}, {"whoever", "internal/sshd"},
-	{"whoever", "internal/visibility"}, {"whoever", "web"},
 }
 
 // words finds the words of prose and the parts of identifiers.

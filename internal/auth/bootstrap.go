@@ -10,7 +10,7 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// firstAdmin is the name of the unclaimed admin until somebody claims it under a name of their own.
+// firstAdmin is the name of the unclaimed admin until it is claimed under another name.
 const firstAdmin = "admin"
 
 // Bootstrap makes the unclaimed first admin when there is no user, so that tokens can be made before anybody has

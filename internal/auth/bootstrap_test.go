@@ -6,11 +6,10 @@ import (
 
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
-	"sandboxd/internal/sandboxtest"
 )
 
 func TestBootstrap_MakesOneUnclaimedAdmin(t *testing.T) {
-	store := sandboxtest.NewMemAccounts()
+	store := newDatabase(t).Auth()
 	var wg sync.WaitGroup
 	for range 5 { // several processes at once, and again at every start
 		wg.Go(func() {
@@ -42,7 +41,7 @@ func TestBootstrap_MakesOneUnclaimedAdmin(t *testing.T) {
 }
 
 func TestBootstrap_PasswordClaimsOnceAndIsThenLeftAlone(t *testing.T) {
-	s := auth.New(sandboxtest.NewMemAccounts(), auth.Options{Cost: cheap})
+	s := auth.New(newDatabase(t).Auth(), auth.Options{Cost: cheap})
 	if err := s.Bootstrap(t.Context(), "short"); fault.FieldOf(err) != "password" {
 		t.Errorf("a bad password: %v", err)
 	}
@@ -61,7 +60,7 @@ func TestBootstrap_PasswordClaimsOnceAndIsThenLeftAlone(t *testing.T) {
 }
 
 func TestSetup_CodeClaimsTheAdminOnce(t *testing.T) {
-	store := sandboxtest.NewMemAccounts()
+	store := newDatabase(t).Auth()
 	s := auth.New(store, auth.Options{Cost: cheap})
 	must(t, s.Bootstrap(t.Context(), ""))
 	code, needed, err := s.SetupCode(t.Context())
@@ -97,7 +96,7 @@ func TestSetup_CodeClaimsTheAdminOnce(t *testing.T) {
 }
 
 func TestSetup_RestartVoidsTheOldCode(t *testing.T) {
-	store := sandboxtest.NewMemAccounts()
+	store := newDatabase(t).Auth()
 	old := auth.New(store, auth.Options{Cost: cheap})
 	must(t, old.Bootstrap(t.Context(), ""))
 	first, _, err := old.SetupCode(t.Context())
@@ -121,7 +120,7 @@ func TestSetup_RestartVoidsTheOldCode(t *testing.T) {
 }
 
 func TestSetup_CommandLineDoesNotVoidTheServersCode(t *testing.T) {
-	store := sandboxtest.NewMemAccounts()
+	store := newDatabase(t).Auth()
 	server, cli := auth.New(store, auth.Options{Cost: cheap}), auth.New(store, auth.Options{Cost: cheap})
 	must(t, server.Bootstrap(t.Context(), ""))
 	code, _, err := server.SetupCode(t.Context())
@@ -147,7 +146,7 @@ func TestSetup_EndsWhenAnAdminIsMadeAnotherWay(t *testing.T) {
 	}
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
-			s := auth.New(sandboxtest.NewMemAccounts(), auth.Options{Cost: cheap})
+			s := auth.New(newDatabase(t).Auth(), auth.Options{Cost: cheap})
 			must(t, s.Bootstrap(t.Context(), ""))
 			code, _, err := s.SetupCode(t.Context())
 			must(t, err)
@@ -161,7 +160,7 @@ func TestSetup_EndsWhenAnAdminIsMadeAnotherWay(t *testing.T) {
 }
 
 func TestSetup_OfManyAtOnceOneWins(t *testing.T) {
-	s := auth.New(sandboxtest.NewMemAccounts(), auth.Options{Cost: cheap})
+	s := auth.New(newDatabase(t).Auth(), auth.Options{Cost: cheap})
 	must(t, s.Bootstrap(t.Context(), ""))
 	code, _, err := s.SetupCode(t.Context())
 	must(t, err)

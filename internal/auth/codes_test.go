@@ -129,11 +129,6 @@ func TestCode_DiesWithItsSession(t *testing.T) {
 	for name, end := range map[string]func(session string) error{
 		"logout":       func(s string) error { return w.Logout(t.Context(), s) },
 		"new password": func(string) error { return w.SetPassword(t.Context(), w.ada.ID, good) },
-		"ended": func(s string) error {
-			p, err := w.Session(t.Context(), s)
-			must(t, err)
-			return w.EndSession(t.Context(), w.ada.ID, p.Session)
-		},
 	} {
 		session := w.login(t, "ada")
 		code, secret := w.code(t, session), w.hostSession(t, session)

@@ -11,7 +11,6 @@ import (
 
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
-	"sandboxd/internal/sandboxtest"
 )
 
 func TestLogin_OpensASession(t *testing.T) {
@@ -114,7 +113,7 @@ func TestLogin_RightPasswordsAreNotLimited(t *testing.T) {
 // Fifty logins a second from fifty addresses, at the real cost of hashing: other requests go on, memory stays bounded,
 // and everybody gets a clear answer.
 func TestLogin_FiftyASecondDoNotBlockOthers(t *testing.T) {
-	s := auth.New(sandboxtest.NewMemAccounts(), auth.Options{})
+	s := auth.New(newDatabase(t).Auth(), auth.Options{})
 	must(t, s.Bootstrap(t.Context(), good))
 	_, admin, err := s.Login(t.Context(), home, "admin", good)
 	must(t, err)
@@ -235,21 +234,6 @@ func TestLogout_EndsTheSessionOnly(t *testing.T) {
 	wantSession(t, w, two, true)
 }
 
-func TestEndSession_IsForItsOwnUser(t *testing.T) {
-	w := newWorld(t)
-	secret := w.login(t, "ada")
-	p, err := w.Session(t.Context(), secret)
-	must(t, err)
-	for _, who := range []string{w.root.ID, "", "x"} {
-		wantKind(t, "end another's session", w.EndSession(t.Context(), who, p.Session), fault.NotFound)
-	}
-	wantKind(t, "end no session", w.EndSession(t.Context(), w.ada.ID, ""), fault.NotFound)
-	wantSession(t, w, secret, true)
-	must(t, w.EndSession(t.Context(), w.ada.ID, p.Session))
-	wantSession(t, w, secret, false)
-	wantKind(t, "end it twice", w.EndSession(t.Context(), w.ada.ID, p.Session), fault.NotFound)
-}
-
 func TestSession_NonsenseIsRefused(t *testing.T) {
 	w := newWorld(t)
 	secret := w.login(t, "ada")
@@ -261,7 +245,7 @@ func TestSession_NonsenseIsRefused(t *testing.T) {
 
 func TestLogin_SessionOfAPasswordChangedMeanwhileIsNotOpened(t *testing.T) {
 	w := newWorld(t)
-	racing := &changingStore{MemAccounts: w.store, change: func() {
+	racing := &changingStore{Store: w.store, change: func() {
 		must(t, w.SetPassword(t.Context(), w.ada.ID, "changed meanwhile"))
 	}}
 	s := auth.New(racing, auth.Options{Cost: cheap})

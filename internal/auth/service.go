@@ -19,7 +19,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Service answers who somebody is. All methods are safe for concurrent use; several processes may each have a Service
+// Service identifies users. All methods are safe for concurrent use; several processes may each have a Service
 // over the same Store, and what one of them revokes is refused by the others at their next question.
 type Service struct {
 	store   Store

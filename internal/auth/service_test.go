@@ -10,7 +10,6 @@ import (
 
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
-	"sandboxd/internal/sandboxtest"
 )
 
 // cheap makes hashing quick where a test is not about its cost.
@@ -24,7 +23,7 @@ const (
 // world is a service with its store, an admin "root" and a member "ada", both with the password good.
 type world struct {
 	*auth.Service
-	store *sandboxtest.MemAccounts
+	store auth.Store
 	log   *bytes.Buffer
 	root  auth.User
 	ada   auth.User
@@ -32,7 +31,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{store: sandboxtest.NewMemAccounts(), log: &bytes.Buffer{}}
+	w := &world{store: newDatabase(t).Auth(), log: &bytes.Buffer{}}
 	w.Service = auth.New(w.store, auth.Options{Cost: cheap, Log: slog.New(slog.NewTextHandler(w.log, nil))})
 	w.root = w.add(t, "root", auth.Admin)
 	w.ada = w.add(t, "ada", auth.Member)
@@ -83,7 +82,8 @@ func TestService_StoreFaultsKeepTheirKind(t *testing.T) {
 	secret := w.login(t, "ada")
 	token, _, err := w.CreateToken(t.Context(), w.ada.ID, auth.NewToken{Name: "t"})
 	must(t, err)
-	down := fault.New(fault.Unavailable, "The disk is full.")
+	live := w.Service
+	down := auth.New(downStore{fault.New(fault.Unavailable, "The disk is full.")}, auth.Options{Cost: cheap})
 	for name, call := range map[string]func(context.Context) error{
 		"Bootstrap":   func(ctx context.Context) error { return w.Bootstrap(ctx, "") },
 		"SetupCode":   func(ctx context.Context) error { _, _, err := w.SetupCode(ctx); return err },
@@ -92,7 +92,6 @@ func TestService_StoreFaultsKeepTheirKind(t *testing.T) {
 		"Logout":      func(ctx context.Context) error { return w.Logout(ctx, secret) },
 		"HostSession": func(ctx context.Context) error { _, err := w.HostSession(ctx, secret, "h"); return err },
 		"Sessions":    func(ctx context.Context) error { _, err := w.Sessions(ctx, w.ada.ID); return err },
-		"EndSession":  func(ctx context.Context) error { return w.EndSession(ctx, w.ada.ID, "x") },
 		"IssueCode": func(ctx context.Context) error {
 			_, err := w.IssueCode(ctx, secret, auth.Place{Host: "h", SandboxID: "1"}, "n")
 			return err
@@ -114,8 +113,9 @@ func TestService_StoreFaultsKeepTheirKind(t *testing.T) {
 		"ChangePassword": func(ctx context.Context) error { return w.ChangePassword(ctx, w.ada.ID, good, good) },
 		"DeleteUser":     func(ctx context.Context) error { return w.DeleteUser(ctx, w.ada.ID) },
 	} {
-		w.store.FailNext(down)
+		w.Service = down
 		wantKind(t, name, call(t.Context()), fault.Unavailable)
+		w.Service = live
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := call(ctx); !errors.Is(err, context.Canceled) {

@@ -134,19 +134,3 @@ func (s *Service) Sessions(ctx context.Context, userID string) ([]Session, error
 	}
 	return live, nil
 }
-
-// EndSession ends one of a user's sessions with its host sessions. NotFound if it is not there.
-func (s *Service) EndSession(ctx context.Context, userID, sessionID string) error {
-	if userID == "" || sessionID == "" {
-		return fault.New(fault.NotFound, "There is no such session.")
-	}
-	n, err := s.store.DeleteSessions(ctx, SessionFilter{ID: sessionID, User: userID})
-	if err != nil {
-		return fmt.Errorf("end session: %w", err)
-	}
-	if n == 0 {
-		return fault.New(fault.NotFound, "There is no such session. It may have ended already.")
-	}
-	s.codes.forget(func(c code) bool { return c.session == sessionID })
-	return nil
-}

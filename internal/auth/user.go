@@ -1,4 +1,4 @@
-// Package auth says who somebody is and what that person or program may touch: users, passwords, browser sessions,
+// Package auth identifies people and programs and says what they may use: users, passwords, browser sessions,
 // API tokens and one-time codes.
 //
 // It knows nothing about HTTP: cookies, headers and redirects are web's and proxy's.

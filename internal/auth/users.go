@@ -141,7 +141,7 @@ func (s *Service) SetRole(ctx context.Context, userID string, r Role) error {
 }
 
 // SetDisabled locks a user out, or lets them in again: while disabled neither password, sessions nor tokens are good
-// for anything. Their sandboxes go on. Conflict if nobody else could administer any more.
+// for anything. Their sandboxes keep running. Conflict for the last administrator who can sign in.
 func (s *Service) SetDisabled(ctx context.Context, userID string, disabled bool) error {
 	err := s.change(ctx, userID, func(a *Account, admins int) error {
 		if disabled && leavesNone(*a, admins) {
@@ -190,7 +190,7 @@ func leavesNone(a Account, admins int) bool {
 }
 
 func lastAdmin(name, what string) error {
-	return fault.New(fault.Conflict, "%s is the only administrator who can sign in and cannot be %s. Make somebody else "+
+	return fault.New(fault.Conflict, "%s is the only administrator who can sign in and cannot be %s. Make another user "+
 		"an administrator first.", name, what)
 }
 
@@ -205,7 +205,7 @@ func (s *Service) SetPassword(ctx context.Context, userID, password string) erro
 }
 
 // ChangePassword gives a user a new password if the old one is right, and ends all their sessions, the present one
-// included: sign in anew with the new password to go on. Invalid about the field "old" if it is wrong; Limited after
+// included: they must sign in again with the new password. Invalid about the field "old" if it is wrong; Limited after
 // too many wrong ones. Tokens stay.
 func (s *Service) ChangePassword(ctx context.Context, userID, old, password string) error {
 	giveBack, err := s.limits.take("user "+userID, "password")

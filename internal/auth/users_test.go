@@ -9,7 +9,6 @@ import (
 
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
-	"sandboxd/internal/sandboxtest"
 )
 
 func TestCreateUser_SaysWhatIsWrong(t *testing.T) {
@@ -129,7 +128,7 @@ func TestLastAdmin_TwoCannotRemoveEachOther(t *testing.T) {
 func TestDeleteUser_WhoOwnsSandboxesStays(t *testing.T) {
 	owned := map[string]int{}
 	var broken error
-	s := auth.New(sandboxtest.NewMemAccounts(), auth.Options{Cost: cheap,
+	s := auth.New(newDatabase(t).Auth(), auth.Options{Cost: cheap,
 		Owned: func(_ context.Context, id string) (int, error) { return owned[id], broken }})
 	must(t, s.Bootstrap(t.Context(), good))
 	u, err := s.CreateUser(t.Context(), auth.NewUser{Name: "ada", Password: good})

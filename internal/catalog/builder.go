@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,7 +31,7 @@ type ImageOptions struct {
 }
 
 // Images keeps the images of templates present. Safe for concurrent use. It builds one image at a time, so that
-// templates share layers and a host keeps breathing; builds go on when whoever asked has left, until Run ends.
+// templates share layers and the host stays responsive. A build does not end when its caller leaves, only with Run.
 type Images struct {
 	catalog    *Catalog
 	engine     Engine
@@ -68,7 +69,7 @@ func NewImages(c *Catalog, e Engine, o ImageOptions) *Images {
 
 var errEnding = fault.New(fault.Unavailable, "sandboxd is shutting down. Try again in a moment.")
 
-// Run builds and pulls until ctx ends and all of it has stopped. Whoever still waits then gets an Unavailable error.
+// Run builds and pulls until ctx ends and all work has stopped. Callers that still wait get an Unavailable error.
 func (i *Images) Run(ctx context.Context) error {
 	var workers sync.WaitGroup
 	workers.Go(func() { i.work(ctx, i.builds) })
@@ -96,9 +97,9 @@ func (i *Images) work(ctx context.Context, queue <-chan *job) {
 }
 
 // Ensure gives the reference of t's image, building or pulling it first if it is not there. Concurrent callers share
-// one build, which goes on when a caller leaves. report, which may be nil, is called from the calling goroutine, and
+// one build, which outlives its callers. report, which may be nil, is called from the calling goroutine, and
 // never after Ensure has returned. Kinds: Invalid (template, Dockerfile or reference is broken; the message says
-// where), NotFound, Unavailable, Timeout, Conflict (the build was cancelled).
+// where), NotFound, Unavailable, Timeout.
 func (i *Images) Ensure(ctx context.Context, t Template, report func(BuildEvent)) (ref string, err error) {
 	r, err := i.recipeOf(t)
 	if err != nil {
@@ -131,17 +132,8 @@ func (i *Images) Reference(t Template) (ref string, err error) {
 }
 
 // Build starts a build of the template's image in the background, also when it is there already; steps that have not
-// changed are quick. A build that is under way already is left to go on.
+// changed are quick. A running build is left alone.
 func (i *Images) Build(name string) error {
-	return i.start(name, false)
-}
-
-// Rebuild is Build without anything that the engine kept of earlier builds, so that newer packages come in.
-func (i *Images) Rebuild(name string) error {
-	return i.start(name, true)
-}
-
-func (i *Images) start(name string, fresh bool) error {
 	t, err := i.catalog.Template(name)
 	if err != nil {
 		return err
@@ -151,21 +143,9 @@ func (i *Images) start(name string, fresh bool) error {
 		return err
 	}
 	f := newJob(r)
-	f.forced, f.fresh = true, fresh
+	f.forced = true
 	_, err = i.join(f, nil)
 	return err
-}
-
-// Cancel ends the build of a template that is under way or in line. Conflict when there is none.
-func (i *Images) Cancel(name string) error {
-	i.mu.Lock()
-	f := i.jobOf(name)
-	i.mu.Unlock()
-	if f == nil {
-		return fault.New(fault.Conflict, "No build of %s is under way.", shorten(name, maxName))
-	}
-	i.finish(f, fault.New(fault.Conflict, "The build of %s was cancelled.", name))
-	return nil
 }
 
 // Subscribe gives every change of every template's image from now on. The caller must Close it.
@@ -253,7 +233,7 @@ func (i *Images) run(life context.Context, f *job) {
 	i.mu.Lock()
 	mine := !f.claimed && !f.ended
 	if mine {
-		f.claimed, f.cancel = true, cancel
+		f.claimed = true
 	}
 	i.mu.Unlock()
 	if !mine {
@@ -281,7 +261,7 @@ func (i *Images) make(ctx, life context.Context, f *job) error {
 	if f.recipe.docker == nil {
 		err = i.engine.PullImage(ctx, f.recipe.ref, out)
 	} else {
-		err = i.engine.BuildImage(ctx, f.recipe.build(i.extra, f.fresh), out)
+		err = i.engine.BuildImage(ctx, f.recipe.build(i.extra), out)
 	}
 	if err == nil {
 		return nil
@@ -354,20 +334,11 @@ func (i *Images) missing(ctx context.Context, r *recipe) ([]*recipe, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !present && !lists(list, need.ref) {
+		if !present && !slices.ContainsFunc(list, func(r *recipe) bool { return r.ref == need.ref }) {
 			list = append(list, need)
 		}
 	}
 	return list, nil
-}
-
-func lists(list []*recipe, ref string) bool {
-	for _, r := range list {
-		if r.ref == ref {
-			return true
-		}
-	}
-	return false
 }
 
 // adopt gives the job that makes r, ready to be run at once, with dependent hearing of its progress.
@@ -403,9 +374,6 @@ func (i *Images) conclude(f *job, err error) {
 		i.log.Warn("image not made", "image", f.recipe.ref, "template", f.recipe.name, "error", err)
 	}
 	f.ended, f.err = true, err
-	if f.cancel != nil {
-		f.cancel()
-	}
 	delete(i.jobs, f.recipe.ref)
 	status := ImageStatus{State: ImageBuilt, Ref: f.recipe.ref, Progress: 1, Since: time.Now()}
 	if err != nil {

@@ -35,7 +35,7 @@ const (
 	maxPorts       = 32
 	maxServices    = 16
 	maxCommand     = 64
-	maxPool        = 20 // sandboxes of one template that wait in memory for somebody
+	maxPool        = 20 // ready sandboxes of one template, which cost memory
 )
 
 // ownEnv begins the variables that sandboxd sets itself.

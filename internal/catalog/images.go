@@ -26,7 +26,6 @@ type Engine interface {
 // Build is one image to build.
 type Build struct {
 	Tag    string            // reference that the image gets
-	Fresh  bool              // run every step, also those whose result the engine has kept
 	Folder string            // build context; its Dockerfile is at the top
 	Args   map[string]string // build arguments, such as BASE_IMAGE
 	Labels map[string]string

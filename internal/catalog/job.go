@@ -22,8 +22,6 @@ type job struct {
 	claimed    bool // it is being run
 	ended      bool
 	forced     bool // build although the image is there
-	fresh      bool // and without what the engine kept of earlier builds
-	cancel     context.CancelFunc
 	listeners  map[chan BuildEvent]struct{}
 	dependents map[*job]int // jobs that wait for this one, with the steps that they have before it
 	lead       int          // steps of a job that was under way when this one lined up behind it
@@ -74,9 +72,6 @@ func (i *Images) emit(f *job, e BuildEvent, before int) {
 	e.Line = CleanLine(e.Line)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if f.ended { // cancelled, and the engine has not heard yet
-		return
-	}
 	f.at.own = max(e.Step, f.at.own)
 	e.Step = min(max(f.at.own, 1), f.recipe.steps()) + before
 	e.Steps = f.recipe.steps() + before

@@ -68,9 +68,9 @@ func (r *recipe) steps() int {
 }
 
 // build is what the engine is asked for.
-func (r *recipe) build(extra map[string][]byte, fresh bool) Build {
+func (r *recipe) build(extra map[string][]byte) Build {
 	b := Build{
-		Tag: r.ref, Folder: r.folder, Extra: extra, Fresh: fresh,
+		Tag: r.ref, Folder: r.folder, Extra: extra,
 		Labels: map[string]string{"sandboxd.template": r.name},
 	}
 	if r.parent != nil {

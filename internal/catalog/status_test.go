@@ -72,52 +72,25 @@ func TestStatus_OfBrokenAndUnknownTemplates(t *testing.T) {
 func TestBuild_RunsAgainWhenTheImageIsThere(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.ensure("base")
-		for n, start := range []func(string) error{r.Build, r.Rebuild} {
-			if err := start("base"); err != nil {
+		for n := range 2 {
+			if err := r.Build("base"); err != nil {
 				r.t.Fatal(err)
 			}
-			if err := start("base"); err != nil { // joins the one under way
+			if err := r.Build("base"); err != nil { // joins the one under way
 				r.t.Fatal(err)
 			}
 			time.Sleep(2 * buildTime)
 			synctest.Wait()
-			if got := len(r.engine.builds()); got != n+2 || r.engine.built[n+1].Fresh != (n == 1) {
+			if got := len(r.engine.builds()); got != n+2 {
 				r.t.Errorf("builds are %+v", r.engine.built)
 			}
 		}
 		r.engine.set(func() { r.engine.fail["sandboxd/base"] = fault.New(fault.Invalid, "No.") })
-		r.Rebuild("base")
+		r.Build("base")
 		time.Sleep(2 * buildTime)
 		synctest.Wait()
 		if s := r.state("base", ImageBuilt); s.Problem == "" {
 			r.t.Error("the failed rebuild is not told")
-		}
-	})
-}
-
-func TestCancel_EndsTheBuildAndLeavesTheWayFree(t *testing.T) {
-	bubble(t, func(r *rig) {
-		failed := make(chan error, 2)
-		for _, name := range []string{"base", "top"} {
-			go func() {
-				_, err := r.ensure(name)
-				failed <- err
-			}()
-			synctest.Wait()
-		}
-		if err := r.Cancel("base"); err != nil {
-			r.t.Fatal(err)
-		}
-		for range 2 {
-			if err := <-failed; !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Message(err), "cancelled") {
-				r.t.Errorf("error is %v", err)
-			}
-		}
-		if err := r.Cancel("base"); !fault.Is(err, fault.Conflict) {
-			r.t.Errorf("cancelling nothing gives %v", err)
-		}
-		if _, err := r.ensure("top"); err != nil {
-			r.t.Errorf("the next try failed: %v", err)
 		}
 	})
 }

@@ -45,7 +45,7 @@ type Source struct {
 // Standby is how a template's sandboxes are kept while nobody uses them.
 type Standby struct {
 	Rest Rest // when unused ones are put to rest; what it leaves open the server's setting says
-	Pool int  // how many sandboxes are kept made, started and frozen for whoever asks next, 0 to 20
+	Pool int  // how many sandboxes are kept ready (created, started, frozen) for the next creates, 0 to 20
 }
 
 // Size is the default size of a template's sandboxes.

@@ -220,37 +220,6 @@ func TestImages_TinyTemplateOnTheEngine(t *testing.T) {
 	}
 }
 
-func TestImages_CancelStopsTheEngine(t *testing.T) {
-	const name = "sbx-test-slow"
-	dir := t.TempDir()
-	put(t, dir, name+"/template.yaml", "name: "+name+"\ntitle: Slow\ndescription: For a test.\n")
-	put(t, dir, name+"/Dockerfile", "FROM debian:trixie-slim\nRUN echo began "+time.Now().String()+" && sleep 600\n")
-	c, images := openImages(t, dir)
-	t.Cleanup(func() { removeImages(t, "sandboxd/"+name) })
-	sub := images.Subscribe()
-	defer sub.Close()
-	failed := make(chan error, 1)
-	go func() {
-		_, err := ensure(t, c, images, name)
-		failed <- err
-	}()
-	for e := range sub.C {
-		if strings.HasPrefix(e.Line, "began") {
-			break
-		}
-	}
-	if err := images.Cancel(name); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-failed; !fault.Is(err, fault.Conflict) {
-		t.Errorf("error is %v", err)
-	}
-	put(t, dir, name+"/Dockerfile", "FROM debian:trixie-slim\nRUN true\n")
-	if _, err := ensure(t, c, images, name); err != nil { // the worker is free again
-		t.Errorf("the next build: %v", err)
-	}
-}
-
 func put(t *testing.T, dir, name, text string) {
 	t.Helper()
 	path := filepath.Join(dir, name)

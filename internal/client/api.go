@@ -78,7 +78,7 @@ func (c *Client) Services(ctx context.Context, name string) ([]string, error) {
 	return names, nil
 }
 
-// Log opens the log of a service; with follow it goes on as more is written. The caller must close it.
+// Log opens the log of a service; with follow it stays open for new output. The caller must close it.
 func (c *Client) Log(ctx context.Context, name, service string, follow bool) (io.ReadCloser, error) {
 	q := url.Values{}
 	if follow {
@@ -109,7 +109,7 @@ func (e Entry) Folder() bool {
 	return e.Type == "folder" || e.Type == "link" && e.TargetType == "folder"
 }
 
-// Stat tells what is at a path of a sandbox. There is nothing when it gives no error and an Entry without a type.
+// Stat describes a path of a sandbox. An Entry without a type means that nothing is there.
 func (c *Client) Stat(ctx context.Context, name, path string) (e Entry, err error) {
 	err = c.get(ctx, sandboxPath(name, "/files"), url.Values{"path": {path}, "stat": {"true"}}, &e)
 	if fault.Is(err, fault.NotFound) {
@@ -128,7 +128,7 @@ func (c *Client) sandbox(ctx context.Context, name string) (s Sandbox, err error
 	return s, err
 }
 
-// Pack opens a tar of what is called name in a folder of a sandbox, or with no name of all that is in it. The caller must
+// Pack opens a tar of the entry name in a folder of a sandbox, or of all entries if name is "". The caller must
 // close it.
 func (c *Client) Pack(ctx context.Context, sandbox, folder, name string) (io.ReadCloser, error) {
 	q := url.Values{"path": {folder}, "archive": {"tar"}}

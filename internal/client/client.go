@@ -4,7 +4,7 @@
 // It decides nothing about sandboxes, shows nothing to anybody, and knows no flags.
 //
 // Invariant: a token goes to the server that it was given for and nowhere else: not over plain HTTP beyond this machine, not to
-// where a redirect leads, and into no error. What a server sends is hostile: what is told to a person is cleaned, and what is
+// where a redirect leads, and into no error. A server's answers are hostile input: text for people is cleaned, and what is
 // written to this machine stays in the folder that was named.
 package client
 
@@ -98,7 +98,7 @@ type (
 	dialFunc  func(ctx context.Context, network, addr string) (net.Conn, error)
 )
 
-// wayTo gives the way to a host. What is called this machine is looked for here and nowhere else: a proxy would read a token
+// wayTo gives the way to a host. Names of this machine are dialled directly: a proxy would read a token
 // that goes over plain HTTP, and a name server may say anything of box.localhost.
 func wayTo(host string) (proxyFunc, dialFunc) {
 	d := &net.Dialer{Timeout: dialLimit, KeepAlive: 15 * time.Second}

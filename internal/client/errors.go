@@ -14,7 +14,7 @@ import (
 	"sandboxd/internal/text"
 )
 
-// Bounds of what is taken of an answer that is an error, in bytes.
+// Bounds of an error answer, in bytes.
 const (
 	maxProblem = 64 << 10
 	maxDetail  = 1000
@@ -43,7 +43,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	return fault.Wrap(err, fault.Unavailable, "The server at %s cannot be reached: %v.", c.base, short(err))
 }
 
-// short leaves out of an error what was asked, which is known.
+// short leaves the request, which is known, out of an error.
 func short(err error) error {
 	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(next) {
 		err = next
@@ -58,7 +58,7 @@ var statusKind = map[int]fault.Kind{
 	http.StatusGatewayTimeout: fault.Timeout, http.StatusInsufficientStorage: fault.Conflict,
 }
 
-// kindOf is the kind of an answer's status; what is not told apart is a server that cannot now.
+// kindOf maps a status to a kind; the rest is Unavailable.
 func kindOf(status int) fault.Kind {
 	if kind, ok := statusKind[status]; ok {
 		return kind

@@ -15,7 +15,7 @@ import (
 	"sandboxd/internal/text"
 )
 
-// Command is what is to be run in a sandbox.
+// Command is a command to run in a sandbox.
 type Command struct {
 	Args []string
 	Cwd  string // "" for the home
@@ -63,7 +63,7 @@ type message struct {
 }
 
 // Exec starts a command. The caller must Close it, which kills a command that has not ended with all that it has started. It
-// asks for patience: whoever reads its output may read it page by page.
+// asks the server for patience: a person may page through the output.
 func (c *Client) Exec(ctx context.Context, name string, command Command) (*Running, error) {
 	ws, err := c.dial(ctx, sandboxPath(name, "/exec"), url.Values{"patient": {"true"}})
 	if err != nil {

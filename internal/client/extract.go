@@ -18,9 +18,9 @@ import (
 // Extraction says what becomes of an archive on this machine.
 type Extraction struct {
 	Folder    string // that it goes into, which must be there
-	From      string // what is wanted of the archive, by its name in it; "" for everything
+	From      string // the wanted entry's name in the archive; "" for everything
 	As        string // what that is called in Folder; "" when everything goes right into it
-	KeepLinks bool   // symbolic links that lead out of what is copied are made all the same, and not skipped
+	KeepLinks bool   // also make symbolic links that lead out of the copy
 	Report    Report
 }
 
@@ -43,7 +43,7 @@ func ExtractTree(r io.Reader, e Extraction) error {
 		h, err := in.Next()
 		if err == io.EOF {
 			if count == 0 && e.From != "" {
-				return fault.New(fault.Unavailable, "The server sent nothing of what was asked for.")
+				return fault.New(fault.Unavailable, "The server's archive does not hold the requested path.")
 			}
 			return x.finish()
 		}
@@ -160,7 +160,7 @@ func (x *extractor) parents(root *os.Root, name string) error {
 	return nil
 }
 
-// file writes beside what is there, and puts it in its place when it is whole.
+// file writes a temporary file and renames it when it is whole.
 func (x *extractor) file(root *os.Root, name string, h *tar.Header, content io.Reader) error {
 	next := path.Join(path.Dir(name), fmt.Sprintf(".sandboxd-%d~", os.Getpid()))
 	_ = root.Remove(next) // of a copy that was cut off under the same number
@@ -190,7 +190,7 @@ func (x *extractor) folder(root *os.Root, name string, h *tar.Header) error {
 		return nil
 	}
 	if st, statErr := root.Lstat(name); statErr == nil && st.IsDir() {
-		return nil // merged, and somebody's own
+		return nil // merged into a folder that was there
 	}
 	return local(err)
 }
@@ -198,7 +198,7 @@ func (x *extractor) folder(root *os.Root, name string, h *tar.Header) error {
 // link makes a symbolic link, unless it leads out.
 func (x *extractor) link(root *os.Root, name, target string) error {
 	if !x.KeepLinks && leadsOut(name, target) {
-		x.Report.skipped(name, "is a link that leads out of what is copied")
+		x.Report.skipped(name, "is a link that leads out of the copy")
 		return nil
 	}
 	if err := x.clear(root, name); err != nil {
@@ -244,7 +244,7 @@ func (x *extractor) hardLink(root *os.Root, name, target string) error {
 		return err
 	}
 	if st, err := root.Lstat(to); err != nil || !st.Mode().IsRegular() {
-		x.Report.skipped(name, "is a second name of what is no file")
+		x.Report.skipped(name, "is a hard link to something that is not a file")
 		return nil
 	}
 	if err := x.clear(root, name); err != nil {
@@ -256,7 +256,7 @@ func (x *extractor) hardLink(root *os.Root, name, target string) error {
 	return nil
 }
 
-// clear removes what is in the way, unless it is a folder.
+// clear removes an existing entry, unless it is a folder.
 func (x *extractor) clear(root *os.Root, name string) error {
 	st, err := root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {

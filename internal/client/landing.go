@@ -7,7 +7,7 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// Source is what is copied: by docker's rules, a folder as such, or what is in it when its path ends in "/.".
+// Source is the source of a copy: by docker's rules a folder, or its contents when the path ends in "/.".
 type Source struct {
 	Folder   string // that holds it; of contents the folder itself
 	Name     string // in there; "" for contents
@@ -28,7 +28,7 @@ func SourceOf(p string, isFolder bool) Source {
 	return Source{Folder: path.Dir(bare), Name: base, IsFolder: isFolder}
 }
 
-// Kind is what is at a place.
+// Kind is the type of an existing path.
 type Kind uint8
 
 // The kinds.
@@ -46,8 +46,8 @@ type Landing struct {
 	NeedsParent bool
 }
 
-// LandingOf decides by docker's rules. base is what the copy is called when it goes into a folder, "" when s is the contents of
-// one: as whoever copies has named it, and not as links have led to s.
+// LandingOf decides by docker's rules. base is the copy's name inside a folder, "" when s is a folder's contents. It is the
+// name that the user gave, not the one that links lead to.
 func LandingOf(s Source, base, dst string, at Kind) (Landing, error) {
 	contents := base == ""
 	named := Landing{Folder: path.Dir(strings.TrimRight(dst, "/")), Name: path.Base(strings.TrimRight(dst, "/"))}

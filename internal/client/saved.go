@@ -10,7 +10,7 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// Saved is what is remembered of servers. A token is found by its server's address alone, so that it goes nowhere else.
+// Saved holds the known servers. A token is found by its server's address alone, so that it goes nowhere else.
 type Saved struct {
 	Current string            `json:"current"` // the server that is meant when none is named
 	Tokens  map[string]string `json:"tokens"`  // by address

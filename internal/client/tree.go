@@ -17,7 +17,7 @@ import (
 	"sandboxd/internal/text"
 )
 
-// Report is told of a copy while it goes on. Its members may be nil.
+// Report hears of a running copy. Its members may be nil.
 type Report struct {
 	Bytes   func(n int)                   // so many more of files' contents
 	Skipped func(name string, why string) // name may hold anything
@@ -35,8 +35,8 @@ func (r Report) skipped(name, why string) {
 	}
 }
 
-// PackTree writes a tar of what is at a path of this machine, under name: "" for what is in a folder, without the folder. Links
-// are packed as links. What is neither file, folder nor link is skipped.
+// PackTree writes a tar of a path of this machine, under name: "" packs a folder's contents without the folder. Links are
+// packed as links. Entries that are not files, folders or links are skipped.
 func PackTree(w io.Writer, at, name string, report Report) error {
 	p := &packer{to: tar.NewWriter(w), report: report, buf: make([]byte, copyBuffer)}
 	st, err := os.Lstat(at)
@@ -155,7 +155,7 @@ func (p *packer) file(at, name string) error {
 	return err
 }
 
-// counted tells of what is read.
+// counted reports the bytes read.
 type counted struct {
 	io.Reader
 	report Report

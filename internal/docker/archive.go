@@ -43,7 +43,7 @@ type archive struct {
 
 // writeContext writes b's context to w: its folder without what .dockerignore leaves out, and the extra files, which
 // replace those of the same path. Owners are left out. Links are kept as links; the engine resolves them within the
-// context. Invalid names what is too large or of a kind that cannot be sent.
+// context. Invalid names an entry that is too large or cannot be sent.
 func writeContext(w io.Writer, b catalog.Build) (err error) {
 	root, err := os.OpenRoot(b.Folder)
 	if err != nil {

@@ -91,5 +91,5 @@ func (e imageStore) DropStages(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, removeLimit)
 	defer cancel()
 	_, err := e.client.Load().ImagesPrune(ctx, filters.NewArgs(filters.Arg("dangling", "true"), filters.Arg("label", labelStage+"="+name)))
-	return classify(err, "remove what is left of a build")
+	return classify(err, "remove the remains of a build")
 }

@@ -46,9 +46,9 @@ type Config struct {
 	Firewall Firewall
 }
 
-// Firewall judges what comes from the sandboxes' network. Its methods may be repeated.
+// Firewall filters traffic from the sandboxes' network. Its methods may be repeated.
 type Firewall interface {
-	// Guard judges what comes in on bridge, from now on.
+	// Guard filters traffic that comes in on bridge, from now on.
 	Guard(ctx context.Context, bridge string) error
 	// Lift judges nothing any more.
 	Lift(ctx context.Context) error
@@ -63,7 +63,7 @@ type Engine struct {
 // imageStore builds, pulls and reads images.
 type imageStore struct{ *connection }
 
-// connection is what is known of the engine, and of what of it is ours.
+// connection is the engine's client, its facts, and our objects on it.
 type connection struct {
 	c         Config
 	client    atomic.Pointer[client.Client]
@@ -72,7 +72,7 @@ type connection struct {
 	ids       semaphore.Keyed
 	seen      details
 	reclaims  *reclaims
-	lingering atomic.Bool     // somebody waits to remove the network
+	lingering atomic.Bool     // a removal of the network is due
 	life      context.Context // ends with Close; creates whose caller has left and reclaims end with it
 	end       context.CancelFunc
 	running   sync.WaitGroup
@@ -100,7 +100,7 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	return e, nil
 }
 
-// Close ends what is under way and waits for it.
+// Close ends running work and waits for it.
 func (e *Engine) Close() error {
 	e.end()
 	e.running.Wait()

@@ -11,8 +11,8 @@ import (
 )
 
 // The engine makes two networks of one name when a sandboxd is killed in the middle of making its network and the next
-// one makes it too. Then it takes the name for neither, so that nothing can be started or removed by it. Whoever looks
-// for the network therefore removes its duplicates.
+// one makes it too. Then the name means neither, so nothing can be started or removed by it. Every look for the network
+// therefore removes duplicates.
 
 // presence is what there is of the network.
 type presence struct {

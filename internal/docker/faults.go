@@ -34,7 +34,7 @@ func classify(err error, what string) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fault.Wrap(err, fault.Timeout, "The container engine did not %s in time. It may be overloaded or stuck.", what)
 	case lost(err):
-		return fault.Wrap(err, fault.Unavailable, "The container engine does not answer. Start it; sandboxd goes on by itself when it is back.")
+		return fault.Wrap(err, fault.Unavailable, "The container engine does not answer. Start it; sandboxd reconnects by itself.")
 	case errdefs.IsNotFound(err):
 		return fault.Wrap(err, fault.NotFound, "The container engine could not %s: %s", what, word(err))
 	case errdefs.IsInvalidArgument(err), errdefs.IsConflict(err), errdefs.IsPermissionDenied(err), errdefs.IsUnauthorized(err):

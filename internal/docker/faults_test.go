@@ -205,9 +205,6 @@ func TestOpen_WithoutAnEngine(t *testing.T) {
 		if _, err := Open(t.Context(), Config{}); !fault.Is(err, want) {
 			t.Errorf("%s: got %v (%v)", host, err, fault.KindOf(err))
 		}
-		if _, err := Probe(t.Context()); !fault.Is(err, want) {
-			t.Errorf("%s: got %v (%v)", host, err, fault.KindOf(err))
-		}
 	}
 	if _, err := Open(t.Context(), Config{Subnet: "x"}); fault.FieldOf(err) != "subnet" {
 		t.Errorf("got %v", err)

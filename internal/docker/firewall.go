@@ -28,7 +28,7 @@ func (e *Engine) RunFirewall(ctx context.Context) error {
 			return nil
 		}
 		if err := e.network.see(ctx, e.client.Load()); err != nil && ctx.Err() == nil {
-			e.c.Log.Debug("look at the sandboxes' network", "error", err) // whoever needs the engine says so
+			e.c.Log.Debug("look at the sandboxes' network", "error", err) // the operation that needs the engine reports it
 		}
 	}
 }

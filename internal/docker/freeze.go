@@ -24,7 +24,7 @@ func (e *Engine) Freeze(ctx context.Context, id string) error {
 	return nil
 }
 
-// Thaw lets a frozen sandbox's processes go on. See sandbox.Freezer. It is one call to the engine unless something is
+// Thaw resumes a frozen sandbox's processes. See sandbox.Freezer. It is one call to the engine unless something is
 // amiss.
 func (e *Engine) Thaw(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
@@ -67,7 +67,7 @@ func (e *Engine) settle(ctx context.Context, id string, frozen bool, cause error
 }
 
 // FreezeSupport tells whether sandboxes can be frozen on this engine, and whether the memory of frozen ones is given
-// back to the host. why says, in a sentence, what stands against it; "" when nothing does.
+// back to the host. why gives the obstacle in a sentence, or "".
 func (e *Engine) FreezeSupport() (can, reclaims bool, why string) {
 	i := e.Info()
 	switch {

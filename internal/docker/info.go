@@ -50,22 +50,6 @@ type facts struct {
 	asked    time.Time // the engine's clock when it was asked
 }
 
-// Probe asks the engine that the environment names what it is, and touches nothing.
-func Probe(ctx context.Context) (Info, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	cli, err := dial()
-	if err != nil {
-		return Info{}, err
-	}
-	defer cli.Close()
-	f, err := learn(ctx, cli)
-	if err != nil {
-		return Info{}, denied(err)
-	}
-	return f.info, nil
-}
-
 // Info tells what the engine was when it was last connected to.
 func (e *connection) Info() Info { return e.facts.Load().info }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// How long what is left of a container may take to end, and how often that is looked at.
+// How long a container's remaining processes may take to end, and the pause between looks.
 const (
 	clearLimit = 5 * time.Second
 	clearPause = 100 * time.Millisecond

@@ -30,7 +30,7 @@ func (s *lineSplitter) write(text string) {
 	}
 }
 
-// flush emits what is there of a line that has not ended.
+// flush emits an unfinished line.
 func (s *lineSplitter) flush() {
 	line := strings.TrimRight(strings.ToValidUTF8(s.rest.String(), "?"), " \t")
 	s.rest.Reset()

@@ -16,7 +16,7 @@ import (
 // inspecting is how many containers are looked at side by side.
 const inspecting = 8
 
-// exitKilled is the exit code of what was ended by the kernel.
+// exitKilled is the exit code of a process that the kernel killed.
 const exitKilled = 137
 
 // List gives all sandboxes of this instance. See sandbox.Runtime. A frozen one counts as running: its processes and
@@ -25,7 +25,7 @@ func (e *Engine) List(ctx context.Context) ([]sandbox.Instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	cli := e.client.Load()
-	// Volumes first: what is made between the two questions is then seen as a whole.
+	// Volumes first: a sandbox created between the two calls is then seen whole.
 	volumes, err := cli.VolumeList(ctx, volume.ListOptions{Filters: e.ours()})
 	if err != nil {
 		return nil, classify(err, "list its volumes")

@@ -138,7 +138,7 @@ func (n *sandboxNetwork) remove(ctx context.Context, cli *client.Client) error {
 	for _, found := range list {
 		err = n.drop(ctx, cli, found)
 		if errdefs.IsPermissionDenied(err) {
-			err = nil // somebody has put a container of their own on it
+			err = nil // a foreign container is on it
 		}
 		if err != nil {
 			break
@@ -244,7 +244,7 @@ func (n *sandboxNetwork) make(ctx context.Context, cli *client.Client, last neti
 			return n.find(ctx, cli)
 		case !errdefs.IsPermissionDenied(err) && !errdefs.IsInvalidArgument(err):
 			return netip.Prefix{}, refused(err, "make the sandboxes' network")
-		} // else somebody was quicker and has taken that subnet: the next one may do
+		} // else another process took that subnet first: try the next one
 	}
 	return netip.Prefix{}, refused(err, "make the sandboxes' network")
 }

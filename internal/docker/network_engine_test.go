@@ -283,32 +283,3 @@ func TestList_RemembersOnlyWhatIsStillTrue(t *testing.T) {
 		}
 	}
 }
-
-func TestRaw_CreatesStartsRunsAndRemoves(t *testing.T) {
-	r, err := OpenRaw(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	c, err := r.CreateStart(t.Context(), testImage, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := c.Remove(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}()
-	if err := c.Exec(t.Context(), "true"); err != nil {
-		t.Error(err)
-	}
-	if err := c.Exec(t.Context(), "false"); err == nil {
-		t.Error("the exit code is lost")
-	}
-	if err := c.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := c.Start(t.Context()); err != nil {
-		t.Error(err)
-	}
-}

@@ -53,7 +53,7 @@ func (e *Engine) revive(ctx context.Context, id string, cause error) error {
 		return nil
 	}
 	if errdefs.IsNotFound(cause) {
-		// The container is there: what is missing is something it needs, so making it anew is no remedy.
+		// The container exists: something that it needs is missing, so making it again would not help.
 		return fault.Wrap(cause, fault.Invalid, "The container engine could not start the container: %s", word(cause))
 	}
 	return refused(cause, "start the container")

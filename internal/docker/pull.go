@@ -47,7 +47,7 @@ func (e imageStore) Offered(ctx context.Context, ref string) bool {
 
 var errSilent = errors.New("the registry is silent")
 
-// pull fetches ref from its registry, as long as that goes on talking.
+// pull fetches ref from its registry, for as long as data arrives.
 func (e imageStore) pull(ctx context.Context, ref string, out func(catalog.BuildEvent)) error {
 	if _, err := reference.ParseNormalizedNamed(ref); err != nil {
 		return fault.Wrap(err, fault.Invalid, "%.100q is not the name of an image: %v.", ref, err)
@@ -130,7 +130,7 @@ func unfetched(ref string, err error, text string) error {
 	return fault.Wrap(err, fault.Unavailable, "The image %s cannot be fetched: %s", ref, text)
 }
 
-// maxLayers bounds what is remembered of an image that is made to be a nuisance.
+// maxLayers bounds the layers remembered of a hostile image.
 const maxLayers = 1000
 
 // pullProgress adds up what the engine tells of an image's layers.

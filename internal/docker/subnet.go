@@ -43,7 +43,7 @@ func parseSubnet(text string) (netip.Prefix, error) {
 }
 
 // candidates gives the subnets to try, best first: the configured one only, or last, which was ours before, and then
-// the automatic ones. Those that overlap with what is taken are left out.
+// the automatic ones. Those that overlap with networks in use are left out.
 func candidates(wanted, last netip.Prefix, taken []netip.Prefix) []netip.Prefix {
 	if wanted.IsValid() {
 		return []netip.Prefix{wanted}

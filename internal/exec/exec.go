@@ -84,7 +84,7 @@ type Process interface {
 	Next() (Event, error)
 	Signal(name string) error
 	Resize(cols, rows int) error
-	// Close kills what is left of the process tree and ends the use of the sandbox. It may be called more than once.
+	// Close kills the rest of the process tree and ends the use of the sandbox. It may be called more than once.
 	Close()
 }
 

@@ -10,7 +10,7 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// Run runs a command to its end and gives the first bytes of what it wrote; what is beyond MaxOutput is read and
+// Run runs a command to its end and gives the beginning of its output; output beyond MaxOutput is read and
 // dropped, so that the command is never held up. It blocks until the command has ended, its timeout is over or ctx
 // ends; the latter two kill it with all its children. A command that fails or times out is a Result, no error.
 func (s *Service) Run(ctx context.Context, h access.Handle, r Request) (Result, error) {

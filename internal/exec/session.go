@@ -121,7 +121,7 @@ func (s *Session) Resize(size Size) error {
 	return s.process.Resize(size.Cols, size.Rows)
 }
 
-// Close kills what is left of the command and waits for what belonged to the session. It may be called more than once.
+// Close kills the command and waits for the session's goroutines. It may be called more than once.
 func (s *Session) Close() { s.close() }
 
 func (s *Session) end() {

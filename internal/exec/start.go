@@ -18,9 +18,8 @@ type inGuest struct{}
 // InGuest starts commands over the guests' links.
 func InGuest() Starter { return inGuest{} }
 
-// Start opens the sandbox, which wakes it, and uses it until the process is closed: as long as a command runs, however
-// quietly, the sandbox is in use. On a terminal somebody sits before it, or has left it open: then it is in use when
-// something is typed or shown, as terminals are.
+// Start opens the sandbox, which wakes it, and uses it until the process is closed: a command counts as use for as long as
+// it runs, however quiet. On a terminal only input and output count, because the terminal may just lie open.
 func (inGuest) Start(ctx context.Context, h access.Handle, s Start) (Process, error) {
 	open, kind := h.Open, idle.Exec
 	if s.TTY {
@@ -47,7 +46,7 @@ func (inGuest) Start(ctx context.Context, h access.Handle, s Start) (Process, er
 	})}, nil
 }
 
-// process is a process over the link. What is asked of it wakes the sandbox: its owner may have frozen it all the same.
+// process is a process over the link. Input wakes the sandbox, which its owner may have frozen meanwhile.
 type process struct {
 	p     *link.Process
 	touch func(unattended bool) error // until the command's ctx ends
@@ -75,7 +74,7 @@ func (p *process) Next() (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
-	_ = p.touch(true) // what comes out wakes nothing, and so cannot fail
+	_ = p.touch(true) // output wakes nothing, so this cannot fail
 	switch f.Type {
 	case wire.FrameStdout:
 		return Event{Kind: Stdout, Data: bytes.Clone(f.Data)}, nil

@@ -13,7 +13,7 @@ import (
 
 // Causes of a Conflict that callers may want to tell apart with errors.Is.
 var (
-	ErrChanged  = link.ErrFileChanged // a condition on what is there does not hold
+	ErrChanged  = link.ErrFileChanged // the write's condition does not hold
 	ErrIsFolder = link.ErrIsFolder    // only a file would do
 	ErrDiskFull = link.ErrDiskFull    // the sandbox's
 )
@@ -109,7 +109,7 @@ func (l Glance) call(ctx context.Context, h access.Handle, f func(ctx context.Co
 	return f(ctx, session.Guest)
 }
 
-// Content is a file, or a part of it, on its way out of a sandbox. Whoever has one must Close it. It belongs to one
+// Content is a file, or a part of it, on its way out of a sandbox. The caller must Close it. It belongs to one
 // goroutine, but for Close.
 type Content struct {
 	Entry Entry // the whole file's
@@ -130,7 +130,7 @@ func (c *Content) Close() error {
 }
 
 // Read opens a file: length bytes from offset, or to its end when length is negative. A negative offset counts from the end.
-// What lies behind the end is not there, which makes Size less than length. ErrIsFolder when it is a folder.
+// A range that reaches past the end makes Size less than length. ErrIsFolder when it is a folder.
 func (s *Service) Read(ctx context.Context, h access.Handle, file string, offset, length int64) (*Content, error) {
 	clean, err := CheckPath(file)
 	if err != nil {
@@ -191,7 +191,7 @@ type Written struct {
 	Offset  int64 // how much there is
 }
 
-// checkPut judges what is to be written where, and cleans the path.
+// checkPut checks a write and cleans its path.
 func checkPut(put *wire.FilePut) (err error) {
 	if put.Path, err = CheckPath(put.Path); err != nil {
 		return err
@@ -219,7 +219,7 @@ func (s *Service) Upload(ctx context.Context, h access.Handle, path, upload stri
 	return offset, err
 }
 
-// Abandon removes what has arrived of a resumable upload. That there is none is no error.
+// Abandon removes a partial upload; none is no error.
 func (s *Service) Abandon(ctx context.Context, h access.Handle, path, upload string) error {
 	return s.call(ctx, h, "upload", callLimit, func(ctx context.Context, g access.Guest) error {
 		clean, err := CheckPath(path)

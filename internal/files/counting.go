@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// maxBetween bounds what stands between the contents of two entries: their headers, and what archives say of all that follows.
+// maxBetween bounds the bytes between the contents of two entries: headers, and global headers for all later entries.
 // One entry's may have a megabyte for each of its names, and another for its other properties.
 const maxBetween = 4 << 20
 

@@ -7,7 +7,7 @@
 //
 // Invariant: both ends contain. A path is judged here by its text before it goes to a guest, and there by what is on the
 // disk; an archive is judged here entry by entry in either direction, so that no entry of one reaches outside of what was
-// asked. Whatever comes from a guest is bounded in size, flows only while somebody takes it, and ends when nothing moves for
+// asked. Whatever comes from a guest is bounded in size, flows only as fast as it is read, and ends when nothing moves for
 // a minute; what it cuts off is an error and never looks whole.
 package files
 
@@ -23,7 +23,7 @@ import (
 	"sandboxd/internal/semaphore"
 )
 
-// Bounds on what goes on at once and for how long.
+// Bounds on concurrent transfers and their length.
 const (
 	openLimit    = 60 * time.Second // until the sandbox is awake and its guest is there
 	callLimit    = 2 * time.Minute  // for what moves no content: a list, a rename
@@ -32,13 +32,13 @@ const (
 	stallLimit   = 60 * time.Second // a transfer in which nothing moves for so long is ended
 	maxTransfers = 32               // in one sandbox
 	maxArchives  = 4                // in one sandbox; each of them is a transfer too
-	maxCalls     = 32               // in one sandbox, of what is no transfer; each may hold a list of some megabytes
+	maxCalls     = 32               // other than transfers, per sandbox; each may hold a list of some megabytes
 	maxWaiting   = 256              // for one of those
 	callPatience = 20 * time.Second // of who waits
 	copyBuffer   = 256 << 10
 )
 
-// buffers are for what is copied.
+// buffers are for copying.
 var buffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
 
 // Service uses files. Every method takes the sandbox first and a path that CheckPath takes. Unless it says otherwise it

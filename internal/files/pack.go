@@ -34,7 +34,7 @@ var Formats = []Format{Tar, TarZstd, Zip}
 // zstdWindow bounds what a compressor keeps of what it has seen.
 const zstdWindow = 4 << 20
 
-// Archive is a folder on its way out of a sandbox, as an archive. Whoever has one must Close it.
+// Archive is a folder on its way out of a sandbox, as an archive. The caller must Close it.
 type Archive struct {
 	Name   string // of the file that it makes, such as "home.tar.zst"; bytes of the sandbox's own
 	Format Format
@@ -46,7 +46,7 @@ type Archive struct {
 	close  func()
 }
 
-// Close ends what is under way in the sandbox. It may be called more than once.
+// Close ends the packing in the sandbox. It may be called more than once.
 func (a *Archive) Close() { a.close() }
 
 // Pack opens a folder, or those names in it, as an archive. The archive is judged while it is copied.
@@ -87,7 +87,7 @@ func once(names []string) []string {
 	})
 }
 
-// archiveName names the archive of a folder, or of some of what is in it: of one thing, by that.
+// archiveName names the archive of a folder or of entries in it; a single entry gives its own name.
 func archiveName(folder string, names []string, f Format) string {
 	base := path.Base(folder)
 	if len(names) == 1 {
@@ -104,7 +104,7 @@ func archiveName(folder string, names []string, f Format) string {
 
 // Copy writes the archive to w, whole or not: after an error what w has got is cut off and must not look complete. It holds
 // some hundred kilobytes, and a few megabytes to compress, whatever the sandbox sends; it takes no more of that than w does.
-// What is sent is judged first, so that an archive that is extracted without a look does no harm.
+// Entries are checked before they are sent, so that extracting the archive blindly does no harm.
 func (a *Archive) Copy(w io.Writer) error {
 	buffered := bufio.NewWriterSize(w, copyBuffer)
 	if err := a.write(buffered); err != nil {
@@ -144,7 +144,7 @@ func (a *Archive) zip(w io.Writer) (err error) {
 type out interface {
 	// add adds an entry that has been judged; it may read h.Size bytes of content through buf.
 	add(h *tar.Header, content io.Reader, buf []byte) error
-	// end writes what comes at the end.
+	// end writes the archive's end.
 	end() error
 }
 

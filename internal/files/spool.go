@@ -98,7 +98,7 @@ func (s *spool) Write(p []byte) (int, error) {
 	return s.memory.Write(p)
 }
 
-// spill moves what is in memory to the file.
+// spill moves the content from memory to the file.
 func (s *spool) spill() error {
 	if s.file == nil {
 		f, err := s.of.open()

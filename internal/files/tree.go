@@ -92,7 +92,7 @@ func (s *Service) Trash(ctx context.Context, h access.Handle) (list []wire.Trash
 // Restore puts things from the trash back to where they were, never over something else: Conflict.
 func (s *Service) Restore(ctx context.Context, h access.Handle, ids []string) error {
 	if len(ids) == 0 {
-		return fault.Field("ids", "Say what is to be restored, by its id in the trash.")
+		return fault.Field("ids", "Give the ids in the trash that you want to restore.")
 	}
 	if err := checkNames("ids", ids); err != nil {
 		return err

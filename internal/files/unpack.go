@@ -25,7 +25,7 @@ import (
 const (
 	maxWindow = 32 << 20 // of what a decompressor must remember
 	bombFrom  = 1 << 30  // so much may come of anything
-	bombRatio = 200      // beyond, at most so many times what was sent
+	bombRatio = 200      // beyond that, at most so many times the bytes sent
 
 	maxTrailer = 1 << 20 // of what may follow the end of an archive: padding
 )
@@ -96,7 +96,7 @@ type Unpacking struct {
 	KeepLinks bool   // symbolic links may lead anywhere; they are never followed
 }
 
-// errTaken ends what is still being sent when the guest has said its last word.
+// errTaken ends sending when the guest has given its final answer.
 var errTaken = errors.New("the guest has answered")
 
 // CheckEncoding says whether a body of that content coding can be extracted.
@@ -185,7 +185,7 @@ func unpackError(err error) error {
 
 // sieve lets an archive through to a sandbox, entry by entry, each judged before.
 type sieve struct {
-	in    *measured // what was sent
+	in    *measured // the bytes sent
 	out   int64     // what came of it
 	judge *entryValidator
 	entry string // the one under way, as it was sent
@@ -269,7 +269,7 @@ func (s *sieve) one(h *tar.Header, from io.Reader, to *tar.Writer, buf []byte) e
 	return s.content(clean.Size, from, to, buf)
 }
 
-// content passes on what is in a file, and looks at each piece whether it has come of too little.
+// content passes on a file's content and checks its compression ratio piece by piece.
 func (s *sieve) content(size int64, from io.Reader, to io.Writer, buf []byte) error {
 	for left := size; left > 0; {
 		n, err := from.Read(buf[:min(int64(len(buf)), left)])
@@ -289,7 +289,7 @@ func (s *sieve) content(size int64, from io.Reader, to io.Writer, buf []byte) er
 	return nil
 }
 
-// bomb refuses that so much has come of what was sent until now.
+// bomb refuses content that is too large for the bytes sent so far.
 func (s *sieve) bomb(came int64) error {
 	if came <= s.from || came/bombRatio <= s.in.n {
 		return nil

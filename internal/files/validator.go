@@ -36,8 +36,8 @@ func newEntryValidator(anywhere bool) *entryValidator {
 	return &entryValidator{anywhere: anywhere, seed: maphash.MakeSeed(), links: map[uint64]struct{}{}}
 }
 
-// newPackValidator is for an archive on its way out in that format. Whoever extracts it may go by its list of names rather than by the
-// order of its entries, or extract into a folder in which it was extracted before: so nothing has a link's name beside the link.
+// newPackValidator checks an archive that leaves a sandbox in format f. Some programs extract by the list of names instead of the
+// order of entries, or over an earlier extraction, so no other entry may have a link's name.
 func newPackValidator(f Format) *entryValidator {
 	v := newEntryValidator(true)
 	v.fixed = true

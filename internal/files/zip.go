@@ -99,7 +99,7 @@ func (z *zipWriter) add(h *tar.Header, content io.Reader, buf []byte) error {
 	return z.finish(one, entry)
 }
 
-// finish ends the archive of one entry: it passes on what is left of the content, keeps the directory, and drops the end.
+// finish ends the archive of one entry: it passes on the rest of the content, keeps the directory, and drops the end.
 func (z *zipWriter) finish(one *zip.Writer, entry *zip.FileHeader) error {
 	z.tail.Reset()
 	z.ending = true

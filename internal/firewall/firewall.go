@@ -4,7 +4,7 @@
 // It does not keep sandboxes apart (the engine does, on that bridge) and does not bound what they reach outside.
 //
 // Invariant: rules go by the interface that a packet comes in on, never by its source address, which a sandbox can
-// choose. A repeat changes nothing, and what has been removed by others is put back.
+// choose. A repeat changes nothing, except that rules removed by others are put back.
 package firewall
 
 import (
@@ -69,7 +69,7 @@ func Open(instance string, public ...int) (*Rules, error) {
 	return &Rules{tables: t, chains: chains{host: "SANDBOXD-" + id + "-H", outside: "SANDBOXD-" + id + "-O"}, public: public}, nil
 }
 
-// Guard puts the rules up for what comes in on bridge. Repeating it is no error and costs little; with another bridge
+// Guard sets the rules for traffic that comes in on bridge. Repeating it is no error and costs little; with another bridge
 // the rules for the former are gone. It blocks for some milliseconds, and for some seconds when others hold the kernel's lock.
 func (r *Rules) Guard(ctx context.Context, bridge string) error {
 	if bridge == "" || len(bridge) > 15 || strings.ContainsAny(bridge, " /!+") {
@@ -169,7 +169,7 @@ func (r *Rules) holds(name string, rules [][]string) bool {
 	return true
 }
 
-// lead sends what comes in on bridge through a chain of ours before anything else judges it.
+// lead sends traffic from bridge through our chain before any other rule.
 func (r *Rules) lead(from, to, bridge string) error {
 	rule := []string{"-i", bridge, "-j", to}
 	list, err := r.tables.List(table, from)
@@ -205,7 +205,7 @@ func (r *Rules) unlead(from, to string, keep int) error {
 	return nil
 }
 
-// Lift removes the rules. Lifting what is not there is no error.
+// Lift removes the rules. No rules is no error.
 func (r *Rules) Lift(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,7 +11,7 @@ const serviceMark = "--"
 // punycode before two hyphens begins a label that browsers decode to other letters, so a service of that name has no host.
 const punycode = "xn"
 
-// parseLabel reads what stands before the domain: <service>--<name>, <port>-<name>, code-<name> or <name>. No two of these
+// parseLabel reads the label before the domain: <service>--<name>, <port>-<name>, code-<name> or <name>. No two of these
 // can be mistaken for each other.
 func parseLabel(label string) (Target, error) {
 	t := Target{Kind: Terminal, Name: label}

@@ -14,7 +14,7 @@ const buildShare = 0.95
 // stageName is what the Dockerfile marks its stage with.
 const stageName = "ide"
 
-// tagOf gives what stands behind the colon of a reference: the hash of everything that the image is made of.
+// tagOf gives a reference's tag: the hash of everything that the image is made of.
 func tagOf(ref string) string { return ref[strings.LastIndexByte(ref, ':')+1:] }
 
 // build makes the image and takes the folder out of it.
@@ -24,7 +24,7 @@ func (s *Service) build(ctx context.Context, f *job) (version string, err error)
 		return "", err
 	}
 	version = tagOf(ref)
-	if s.tree.has(version) { // another process on the same data folder did it
+	if s.tree.has(version) { // another process built it in the same data folder
 		return version, nil
 	}
 	s.note(f, "taking it out of the image", buildShare)

@@ -49,7 +49,7 @@ type Engine interface {
 	DropStages(ctx context.Context, name string) error
 }
 
-// Boxes is what is asked of sandbox.Manager.
+// Boxes is the part of sandbox.Manager that this package uses.
 type Boxes interface {
 	List(ctx context.Context, f sandbox.Filter) ([]sandbox.Sandbox, int, error)
 	OffersIDE(s sandbox.Sandbox) bool
@@ -112,7 +112,7 @@ const (
 
 var errEnding = fault.New(fault.Unavailable, "sandboxd is shutting down. Try again in a moment.")
 
-// Run builds what is wanted, and removes what nobody uses any more, until ctx ends.
+// Run builds wanted versions and removes unused ones, until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.cfg.Images.Run(ctx) })
@@ -140,7 +140,7 @@ func (s *Service) live(ctx context.Context) {
 	}
 }
 
-// end releases whoever waits.
+// end releases the waiters.
 func (s *Service) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +189,7 @@ func (s *Service) version() (string, error) {
 }
 
 // Ensure returns when the present version is there, building it first if it is not. Concurrent callers share one build, which
-// continues when a caller leaves. Kinds: those of catalog.Images.Ensure, and Unavailable (no space on the disk).
+// outlives its callers. Kinds: those of catalog.Images.Ensure, and Unavailable (no space on the disk).
 func (s *Service) Ensure(ctx context.Context) (version string, err error) {
 	if version, err = s.present(); err != nil || version != "" {
 		return version, err

@@ -19,7 +19,7 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// Bounds of what is taken out of an image: several times what there is.
+// Bounds of a version's tree: several times today's size.
 const (
 	maxEntries = 20_000
 	maxBytes   = 2 << 30
@@ -117,7 +117,7 @@ func (t tree) remove(version string) error {
 	return os.RemoveAll(old)
 }
 
-// clean removes what broke off. While another process works there it does nothing.
+// clean removes what broke off. It does nothing while another process works there.
 func (t tree) clean() error {
 	unlock, err := t.lock(true)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -159,7 +159,7 @@ func (t tree) lock(try bool) (unlock func(), err error) {
 // errArchive says that an archive is not what it should be.
 var errArchive = fault.New(fault.Internal, "The image of VS Code is not what it should be.")
 
-// extract puts what is in the one folder of an archive into folder. Nothing of it gets anywhere else.
+// extract puts the contents of an archive's one folder into folder, and writes nowhere else.
 func extract(folder string, r io.Reader) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -189,7 +189,7 @@ func extract(folder string, r io.Reader) error {
 	}
 }
 
-// extractOne makes one file, folder or link. Whatever the archive says, nothing runs as another user and only the owner writes.
+// extractOne makes one file, folder or link. Whatever the archive says, nothing is setuid and only the owner can write.
 func extractOne(root *os.Root, name string, h *tar.Header, content io.Reader) error {
 	switch h.Typeflag {
 	case tar.TypeDir:

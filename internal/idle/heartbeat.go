@@ -6,7 +6,7 @@ import "time"
 const (
 	heartsKnown  = 16                     // keys looked at
 	heartsEnough = 3                      // equal pauses after the first, before it is a heartbeat
-	heartShort   = 800 * time.Millisecond // what comes sooner after another is one with it: a click or a timer may ask for many things
+	heartShort   = 800 * time.Millisecond // requests closer together are one: a click or a timer may send many
 	heartLong    = Attention              // a longer pause is chance
 	heartSlack   = 4 * time.Second        // how far equal pauses differ,
 	slackPart    = 20                     // with this part of the pause more,

@@ -40,7 +40,7 @@ func NewHolds(store sandbox.HoldStore, t *Tracker) *Holds {
 	return &Holds{store: store, t: t}
 }
 
-// Load takes in what is stored, once at the start of sandboxd and before the reaper runs.
+// Load reads the stored holds, once at the start of sandboxd and before the reaper runs.
 func (h *Holds) Load(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, holdLimit)
 	defer cancel()
@@ -122,7 +122,7 @@ func (h *Holds) Revoke(ctx context.Context, s sandbox.Sandbox, id string) error 
 	return nil
 }
 
-// Sweep removes from the store what has expired, and from memory what the store has lost with its sandbox. The reaper
+// Sweep removes expired holds from the store, and from memory those that were deleted with their sandbox. The reaper
 // calls it from time to time.
 func (h *Holds) Sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, holdLimit)

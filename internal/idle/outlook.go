@@ -12,7 +12,7 @@ type Outlook struct {
 	FreezesAt, StopsAt time.Time // zero: not while this lasts, or never
 }
 
-// Outlook tells what is ahead of s. Empty for one that is not up; one that is frozen has no Because. The times are the
+// Outlook tells the next steps of s. Empty for one that is not up; one that is frozen has no Because. The times are the
 // earliest at which it can happen, with what has to be waited for before, and never in the past.
 func (r *Reaper) Outlook(s sandbox.Sandbox) Outlook {
 	if s.State != sandbox.Running && s.State != sandbox.Frozen {
@@ -75,7 +75,7 @@ func (r *Reaper) probed(w *watched, s step, due time.Time) time.Time {
 	return later(due, begun.Add(s.least()))
 }
 
-// earliest is when a pass can find what was due at a time, under r.mu.
+// earliest is the first pass at or after a time, under r.mu.
 func (r *Reaper) earliest(at time.Time) time.Time {
 	if now := time.Now(); !at.After(now) {
 		return later(r.next, now.Add(shortestPause))

@@ -105,7 +105,7 @@ type watched struct {
 	stuck        time.Time // it did not thaw; not to be tried again before
 	sampled      time.Time // since when it is probed for activity; zero when it is not
 	cannotFreeze bool      // the engine has said so since it came up
-	probe        *probe    // what is in it belongs to the one pass that is under way
+	probe        *probe    // used only by the running pass
 }
 
 // Run puts sandboxes to rest until ctx ends. The clock of every sandbox that is up begins afresh with it.
@@ -180,7 +180,7 @@ func (r *Reaper) nudge() {
 	}
 }
 
-// observe takes in one event, and says whether it may change what is due.
+// observe takes one event, and reports whether it may change the next steps.
 func (r *Reaper) observe(e sandbox.Event) bool {
 	s := e.Sandbox
 	if s.Pooled {

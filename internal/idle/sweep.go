@@ -22,7 +22,7 @@ type Report struct {
 	Next          time.Time // when to look again, at the latest
 }
 
-// plan is what is to become of one sandbox that is up.
+// plan is the next step of one sandbox that is up.
 type plan struct {
 	s       sandbox.Sandbox
 	w       *watched
@@ -95,7 +95,7 @@ func side(plans []*plan, picked func(*plan) bool, f func(*plan)) {
 	wg.Wait()
 }
 
-// plans lists the sandboxes that are up and says what is to become of each.
+// plans lists the sandboxes that are up with the next step of each.
 func (r *Reaper) plans(ctx context.Context) ([]*plan, error) {
 	ctx, cancel := context.WithTimeout(ctx, listLimit)
 	defer cancel()
@@ -134,7 +134,7 @@ func (r *Reaper) meet(rows []sandbox.Sandbox) []*plan {
 	return plans
 }
 
-// reckon looks at the tracker and says what is next for p, and when.
+// reckon sets p's next step and its time from the tracker.
 func (r *Reaper) reckon(p *plan) {
 	p.status = r.c.Tracker.Status(p.s.ID)
 	r.mu.Lock()
@@ -147,7 +147,7 @@ func (r *Reaper) reckon(p *plan) {
 	p.step.due = later(p.step.due, r.floor(p.w))
 }
 
-// nextStep gives the next step down for what is unused, or soon will be, without regard to settling.
+// nextStep gives the next step of an unused sandbox, or one that soon will be, without regard to settling.
 func nextStep(now sandbox.State, rest catalog.Rest, status Status, cannotFreeze bool) step {
 	freezes, stops := stepsBelow(now, rest, cannotFreeze)
 	switch {

@@ -93,7 +93,7 @@ func (t *Tracker) Dismiss(id string) {
 	c.dismissed, c.known = now, true
 }
 
-// Forget drops what is known of a deleted sandbox, its holds too, but for leases that have not ended.
+// Forget drops a deleted sandbox with its holds, except leases that have not ended.
 func (t *Tracker) Forget(id string) {
 	s := t.shard(id)
 	s.mu.Lock()

@@ -103,7 +103,7 @@ func (b *box) run(ctx context.Context) {
 		case l != b.listener():
 			continue // another one has taken its place
 		default:
-			b.hub.log.Warn("accept a guest", "sandbox", b.id, "err", err) // out of descriptors, say: go on, slowly
+			b.hub.log.Warn("accept a guest", "sandbox", b.id, "err", err) // out of descriptors, say: continue, slowly
 			continue
 		}
 		select {
@@ -180,14 +180,6 @@ func (b *box) change(old, next *Session) {
 	b.session, b.problem = next, ""
 	close(b.changed)
 	b.changed = make(chan struct{})
-	b.hub.bus.Publish(Event{ID: b.id, Connected: next != nil})
-}
-
-// live reports whether there is a session.
-func (b *box) live() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.session != nil && b.session.alive()
 }
 
 // await gives the live session, waiting for one.

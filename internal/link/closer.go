@@ -29,7 +29,7 @@ type closer struct {
 	since   time.Time // when the work under way began
 }
 
-// later has f done after what was to be done before.
+// later queues f.
 func (c *closer) later(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,13 +95,13 @@ func (c *closer) end(s guestSocket) {
 	})
 }
 
-// disarm has the close of a TCP socket drop at once what was not sent. Only a guest that sets it anew in the moment before
+// disarm makes the close of a TCP socket drop unsent data at once. Only a guest that sets it anew in the moment before
 // the close undoes that.
 func disarm(fd int) {
 	_ = syscall.SetsockoptLinger(fd, syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{Onoff: 1})
 }
 
-// calm disarms a socket that would linger, and leaves others alone: what was written to them still arrives.
+// calm disarms a socket that would linger, and leaves others alone: their data still arrives.
 func calm(fd int) {
 	if l, err := unix.GetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER); err != nil || l.Onoff != 0 {
 		disarm(fd)

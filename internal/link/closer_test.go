@@ -166,7 +166,10 @@ func TestCloser_NothingNewComesWhileACloseIsHeldUp(t *testing.T) {
 	_ = dialIn(t, socket) // accepted: the hub was waiting already
 	l := lie(t, socket, nil, nil)
 	prompt(t, "expecting another", func() { _, _ = h.Expect("other", wire.Setup{}) })
-	if b.live() {
+	b.mu.Lock()
+	live := b.session != nil && b.session.alive()
+	b.mu.Unlock()
+	if live {
 		t.Error("it has come")
 	}
 	close(held)

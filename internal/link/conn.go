@@ -18,7 +18,7 @@ import (
 // ErrNothingListens says that the sandbox refuses connections to a port. Its kind is NotFound.
 var ErrNothingListens = fault.New(fault.NotFound, "Nothing listens on that port in the sandbox.")
 
-// linger is how long a closed connection may take to pass on what was written to it.
+// linger is how long a closed connection may take to deliver its data.
 const linger = 2 * time.Second
 
 // DialPort connects to a TCP port of the sandbox, also one that is bound to its loopback. ctx is for connecting only.
@@ -112,7 +112,7 @@ func (s *transport) dial(ctx context.Context, req *http.Request, to string) (net
 	return c, nil
 }
 
-// upload is what HTTP/2 reads of what is written to a conn.
+// upload is the request body from which HTTP/2 reads a conn's writes.
 type upload struct {
 	net.Conn
 	end func()
@@ -213,10 +213,10 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite ends what is sent; reading goes on.
+// CloseWrite ends sending; reading continues.
 func (c *conn) CloseWrite() error { return c.out.Close() }
 
-// Close ends both directions. What was written still arrives.
+// Close ends both directions. Written data still arrives.
 func (c *conn) Close() error {
 	c.out.Close()
 	c.in.Close()

@@ -98,7 +98,7 @@ func (d *descriptorConn) reserve() bool {
 // release gives the room back.
 func (d *descriptorConn) release() { <-d.room }
 
-// errEmpty says that what was to be passed has not come, or was something else.
+// errEmpty says that the descriptor did not come, or was something else.
 var errEmpty = errors.New("no connection was passed")
 
 // claim gives a parked descriptor, once.

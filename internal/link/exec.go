@@ -24,7 +24,7 @@ type Process struct {
 	reply   *reply
 	id      string
 	ctx     context.Context // the caller's
-	heard   chan heard      // what comes, one at a time
+	heard   chan heard      // frames, one at a time
 	done    chan struct{}   // tells that the data of the last one is not needed any more
 	begun   bool            // the first one has been taken
 	ended   bool            // the exit frame has been read
@@ -124,7 +124,7 @@ func (p *Process) Next() (wire.ExecFrame, error) {
 	return h.frame, nil
 }
 
-// hear lets listen go on and waits for what comes, until the stream is over.
+// hear resumes listen and waits for the next frame, until the stream is over.
 func (p *Process) hear() heard {
 	if p.begun {
 		select {
@@ -170,7 +170,7 @@ func (p *Process) Close() error {
 	return nil
 }
 
-// stdin frames what is written.
+// stdin frames its writes.
 type stdin struct{ pipe *io.PipeWriter }
 
 var frameBuffers = sync.Pool{New: func() any { return new([wire.FrameHead + wire.MaxFrame]byte) }}

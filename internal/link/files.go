@@ -118,7 +118,7 @@ func (s fileClient) FileUpload(ctx context.Context, path, upload string) (offset
 	return offset, err
 }
 
-// FileAbandon removes what has arrived of a resumable upload; that there is none is no error.
+// FileAbandon removes a partial upload; none is no error.
 func (s fileClient) FileAbandon(ctx context.Context, path, upload string) error {
 	return s.doFiles(ctx, wire.FilesAbandon, url.Values{"path": {path}, "upload": {upload}})
 }

@@ -23,7 +23,7 @@ type fileReply struct {
 // briefReplies is how many times as long as the head of a reply a whole one may take, of a verb that is not lasting.
 const briefReplies = 4
 
-// lasting are the verbs that may take as long as they do, while the guest says that it goes on.
+// lasting are the verbs without a time limit, as long as the guest sends signs of life.
 var lasting = map[string]bool{wire.FilesRead: true, wire.FilesWrite: true, wire.FilesMove: true, wire.FilesCopy: true,
 	wire.FilesDelete: true, wire.FilesEmpty: true, wire.FilesPack: true, wire.FilesUnpack: true, wire.FilesSearch: true,
 	wire.FilesWatch: true}
@@ -190,7 +190,7 @@ func (r *fileReply) entry() (wire.Entry, error) {
 	return e, err
 }
 
-// content reads what comes before a file's content, and how much of it will follow.
+// content reads the records before a file's content, and the content's length.
 func (r *fileReply) content(offset, length int64) (e wire.Entry, size int64, err error) {
 	kind, payload, err := r.next()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// follow asks for path and gives what comes, frame by frame, to emit, until the guest ends it, emit fails or ctx ends. Only
+// follow requests path and gives the answer, frame by frame, to emit, until the guest ends it, emit fails or ctx ends. Only
 // frames of one kind may come. Silence is no error.
 func (s *transport) follow(ctx context.Context, path string, kind wire.FrameType, emit func(payload []byte) error) error {
 	req, err := http.NewRequest(http.MethodGet, "http://guest"+path, nil)
@@ -34,7 +34,7 @@ func (s *transport) follow(ctx context.Context, path string, kind wire.FrameType
 		case err == io.EOF:
 			return nil
 		case err == nil && ctx.Err() != nil:
-			err = ctx.Err() // and leave what has come meanwhile
+			err = ctx.Err() // and drop the frames that came meanwhile
 		case err == nil && got != kind:
 			err = wire.ErrFrame
 		}

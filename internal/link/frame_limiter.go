@@ -117,8 +117,8 @@ func (l *frameLimiter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// broken ends the connection after an error of it that no later call can survive, so that whoever hears of the error
-// first finds the connection ended.
+// broken ends the connection after an error of it that no later call can survive, so that the connection has ended
+// before the caller sees the error.
 func (l *frameLimiter) broken(err error) {
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		l.fail(err)

@@ -20,27 +20,16 @@ import (
 	"sync"
 	"time"
 
-	"sandboxd/internal/event"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/wire"
 )
-
-// Event says that the guest of a sandbox has come or gone.
-type Event struct {
-	ID        string
-	Connected bool
-}
-
-// eventBuffer is how many events a subscriber may be behind: all sandboxes reconnect at once when sandboxd restarts.
-const eventBuffer = 4096
 
 // Hub listens for guests. Safe for concurrent use.
 type Hub struct {
 	root  string
 	log   *slog.Logger
 	pace  pace
-	ide   IDE // nil for none
-	bus   *event.Bus[Event]
+	ide   IDE            // nil for none
 	tasks sync.WaitGroup // everything that Run waits for
 	turn  chan struct{}  // held by the one who makes or removes folders
 
@@ -69,8 +58,7 @@ func NewHub(root string, log *slog.Logger) *Hub {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Hub{root: root, log: log, pace: defaultPace, bus: event.NewBus[Event](eventBuffer),
-		turn: make(chan struct{}, 1), boxes: map[string]*box{}}
+	return &Hub{root: root, log: log, pace: defaultPace, turn: make(chan struct{}, 1), boxes: map[string]*box{}}
 }
 
 // Run accepts guests and keeps their connections until ctx ends; then it drops them and returns when all that it
@@ -97,7 +85,7 @@ func (h *Hub) Run(ctx context.Context) error {
 
 // Expect lets the guest of id dial in from now on and tells it s when it does; the folder is to be mounted at the
 // directory of wire.SocketPath. Repeating it replaces the set-up, which a guest that is connected hears at the next Ready,
-// and makes the folder and the socket anew when somebody has removed them. Kinds: Invalid, Unavailable
+// and makes the folder and the socket again if they were removed. Kinds: Invalid, Unavailable
 // (the folder cannot be made, or the hub has ended).
 func (h *Hub) Expect(id string, s wire.Setup) (folder string, err error) {
 	s.Protocol = wire.Protocol
@@ -155,7 +143,7 @@ var errOver = fault.New(fault.Unavailable, "sandboxd is stopping.")
 func (h *Hub) folder(id string) string { return filepath.Join(h.root, id) }
 
 // Ready blocks until the guest of id is connected, has said hello and was told the set-up that was expected last. Kinds:
-// Unavailable when that does not happen before ctx ends; the message says what is known of the cause.
+// Unavailable when that does not happen before ctx ends; the message gives the cause, if known.
 func (h *Hub) Ready(ctx context.Context, id string) error {
 	for {
 		s, err := h.Session(ctx, id)
@@ -221,9 +209,6 @@ func (h *Hub) Left() ([]string, error) {
 	}
 	return ids, nil
 }
-
-// Subscribe gives what comes and goes from now on. The caller closes it.
-func (h *Hub) Subscribe() *event.Subscription[Event] { return h.bus.Subscribe() }
 
 // validID says whether id is a plain name: it becomes a folder's.
 func validID(id string) bool {

@@ -214,13 +214,13 @@ func (c *passedConn) finish(err error) {
 	_ = c.tcp.SetDeadline(time.Unix(1, 0)) // ends the calls in progress
 }
 
-// Close ends both directions. What was written still arrives.
+// Close ends both directions. Written data still arrives.
 func (c *passedConn) Close() error {
 	c.finish(net.ErrClosed)
 	return nil
 }
 
-// CloseWrite ends what is sent; reading goes on.
+// CloseWrite ends sending; reading continues.
 func (c *passedConn) CloseWrite() error {
 	if err := c.begin(); err != nil {
 		return err

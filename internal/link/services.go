@@ -64,7 +64,7 @@ func (s *Session) TerminalText(ctx context.Context, tab string) ([]byte, error) 
 	return s.fetch(ctx, http.MethodGet, wire.PathTerminals+"/"+tab+"/text", nil, wire.MaxText)
 }
 
-// CloseTerminal ends a tab and what runs in it; closing what is not there is no error.
+// CloseTerminal ends a tab and its programs; an absent tab is no error.
 func (s *Session) CloseTerminal(ctx context.Context, tab string) error {
 	if err := wire.CheckTab(tab); err != nil {
 		return fault.Wrap(err, fault.Invalid, "A terminal cannot be called %q.", tab)

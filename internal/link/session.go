@@ -28,7 +28,7 @@ const (
 )
 
 // Session is one live connection to a guest. It is safe for concurrent use and ends by itself; every call then fails
-// with Unavailable. Its errors are faults: Invalid, NotFound, Conflict and Forbidden are the guest's judgement of what was asked,
+// with Unavailable. Its errors are faults: Invalid, NotFound, Conflict and Forbidden are the guest's answer to the request,
 // Unavailable covers everything that a guest or its connection can do wrong. When the caller's ctx ends, the error is the ctx's.
 type Session struct {
 	*transport

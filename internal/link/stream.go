@@ -45,7 +45,7 @@ func (s *transport) newStream(ctx context.Context, r *reply) (*stream, error) {
 	return t, nil
 }
 
-// fill reads until the end. Its buffers are left to the collector, because whoever gave the stream up may still look at them.
+// fill reads until the end. Its buffers are left to the collector, because a reader that gave the stream up may still look at them.
 func (t *stream) fill() {
 	for range piecesAhead {
 		t.empty <- make([]byte, firstPiece)
@@ -125,7 +125,7 @@ func (t *stream) Close() error {
 	return nil
 }
 
-// errAnswered ends what is sent when the guest has said its last word.
+// errAnswered ends sending when the guest has given its final answer.
 var errAnswered = errors.New("the guest has answered")
 
 // send sends body and gives the payload of the reply's end. HTTP/2 reads body by itself, so that each byte is copied once
@@ -149,7 +149,7 @@ func (s fileClient) send(ctx context.Context, verb string, query url.Values, bod
 
 // feed is a body that HTTP/2 reads.
 type feed struct {
-	turn chan struct{} // held by whoever reads
+	turn chan struct{} // held while reading
 	body io.Reader
 	over bool
 	err  error // of body, but for its end
@@ -171,7 +171,7 @@ func (f *feed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// stop lets nobody read any more, waits for whoever does, and gives what the body failed with.
+// stop ends reading, waits for a running Read, and gives the body's error.
 func (f *feed) stop() error {
 	f.turn <- struct{}{}
 	defer func() { <-f.turn }()

@@ -225,7 +225,7 @@ func lost(t *testing.T, r *runtimeTest) {
 	case <-w.over:
 		r.kind(w.err, fault.Unavailable)
 	case <-r.ctx.Done():
-		t.Error("the watch continues without an engine")
+		t.Error("the watch outlives the engine")
 	}
 	for name, method := range r.methods(b) {
 		if err := method(r.ctx); !fault.Is(err, fault.Unavailable) {

@@ -141,7 +141,7 @@ func (r *Runtime) NoImage(ref string) {
 	r.engine.troubles.noImage[ref] = true
 }
 
-// Hang makes the engine take calls and not answer them, until resume is called. Watches that are on go on, silent.
+// Hang makes the engine take calls and not answer them, until resume is called. Open watches stay, silent.
 func (r *Runtime) Hang() (finishStart func()) {
 	hung := make(chan struct{})
 	r.engine.mu.Lock()
@@ -155,7 +155,7 @@ func (r *Runtime) Hang() (finishStart func()) {
 	}
 }
 
-// Lose takes the engine away, and with it all watches, until back is called. Sandboxes go on running.
+// Lose takes the engine away, and with it all watches, until back is called. Sandboxes keep running.
 func (r *Runtime) Lose() (back func()) {
 	r.engine.mu.Lock()
 	defer r.engine.mu.Unlock()

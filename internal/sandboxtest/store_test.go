@@ -4,7 +4,6 @@ import (
 	"errors"
 	"testing"
 
-	"sandboxd/internal/auth"
 	"sandboxd/internal/sandbox"
 )
 
@@ -44,15 +43,4 @@ func TestMemStore_FailsWhenTold(t *testing.T) {
 			t.Fatalf("update %d gives %v, want %v", i, err, want)
 		}
 	}
-}
-
-func TestMemAccounts_KeepTheContract(t *testing.T) {
-	RunAccounts(t, func(*testing.T) auth.Store { return NewMemAccounts() })
-}
-
-func TestMemWorkspace_KeepsTheContract(t *testing.T) {
-	RunWorkspace(t, func(*testing.T) WorkspaceStores {
-		boxes, users := NewMemStore(), NewMemAccounts()
-		return WorkspaceStores{Workspace: NewMemWorkspace(boxes, users), Sandboxes: boxes, Accounts: users}
-	})
 }

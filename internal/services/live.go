@@ -91,7 +91,7 @@ func (s *Service) Ports(ctx context.Context, h access.Handle) ([]wire.PortOpen, 
 }
 
 // WatchPorts gives the open ports to emit, now and whenever they change, until ctx ends, emit fails or the sandbox is gone
-// (Gone). It goes on while the sandbox does not run, when there are none, and when it runs again.
+// (Gone). It also stays while the sandbox is down (no ports) and until it runs again.
 func (s *Service) WatchPorts(ctx context.Context, h access.Handle, emit func([]wire.PortOpen) error) error {
 	leave, err := s.enter(h)
 	if err != nil {
@@ -131,7 +131,7 @@ type portWatch struct {
 	err  error // emit's own
 }
 
-var errTold = errors.New("whoever watches has said no")
+var errTold = errors.New("the watcher has ended")
 
 func (w *portWatch) see(l []wire.PortOpen) error {
 	if w.any && slices.Equal(w.told, l) {

@@ -24,7 +24,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// Bounds of what is asked of a guest.
+// Bounds of calls to a guest.
 const (
 	useLimit   = 90 * time.Second // to wake a sandbox and have a service started or ended
 	lookLimit  = 5 * time.Second  // to read
@@ -43,7 +43,7 @@ const (
 	Unknown State = "unknown" // its sandbox runs, but the program inside does not say
 )
 
-// Status is a service: what is declared, and how it stands.
+// Status is a declared service with its state.
 type Status struct {
 	catalog.Service
 	State    State
@@ -63,13 +63,13 @@ type List struct {
 	ETag     string // of what is declared, in quotes
 }
 
-// Boxes is what is asked of sandbox.Manager.
+// Boxes is the part of sandbox.Manager that this package uses.
 type Boxes interface {
 	Services(s sandbox.Sandbox) []catalog.Service
 	ChangeServices(ctx context.Context, ref sandbox.Ref, change func([]catalog.Service) ([]catalog.Service, error)) (sandbox.Sandbox, error)
 }
 
-// ErrChanged says that what is declared is not what its caller has seen. Its kind is Conflict.
+// ErrChanged says that the services have changed since the caller saw them. Its kind is Conflict.
 var ErrChanged = fault.New(fault.Conflict, "The services have been changed meanwhile. Look at them again.")
 
 // Service answers for the services of all sandboxes. Safe for concurrent use.
@@ -81,7 +81,7 @@ type Service struct {
 // New makes a Service. It does no I/O.
 func New(b Boxes) *Service { return &Service{boxes: b} }
 
-// List gives what is declared and how it stands now, of a sandbox in any state. Gone.
+// List gives the declared services with their status, of a sandbox in any state. Gone.
 func (s *Service) List(ctx context.Context, h access.Handle) (List, error) {
 	box, err := h.Current(ctx)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Service) live(ctx context.Context, h access.Handle, box sandbox.Sandbox
 	return live, true
 }
 
-// status puts together what is declared and what the guest says.
+// status joins a declared service with the guest's report.
 func status(d catalog.Service, state sandbox.State, live map[string]wire.ServiceStatus, known bool) Status {
 	now, there := live[d.Name]
 	if known && there {
@@ -159,7 +159,7 @@ func status(d catalog.Service, state sandbox.State, live map[string]wire.Service
 	return out
 }
 
-// etag names what is declared.
+// etag identifies the declared services.
 func etag(list []catalog.Service) string {
 	text, err := json.Marshal(list)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package socket gives a WebSocket as a connection of bytes, at both ends: binary messages are the bytes, in whatever pieces,
 // and the text message {"type":"eof"} says that one direction is over.
 //
-// It opens no WebSocket, and knows nothing of what is said.
+// It opens no WebSocket, and knows nothing of the messages.
 //
 // Invariant: a piece is at most 32 KiB, and nothing is read that nobody waits for: who takes nothing is not sent more.
 package socket
@@ -22,8 +22,8 @@ const (
 	pieceSize  = 32 << 10
 	maxMessage = 64 << 10
 	closeLimit = time.Second // for the last word
-	// stallLimit is how long the other end may take nothing: it may be a program that is suspended, or behind which a person
-	// reads page by page.
+	// stallLimit is how long the other end may take nothing: it may be suspended, or its output may be shown page by
+	// page.
 	stallLimit = 15 * time.Minute
 )
 
@@ -31,7 +31,7 @@ const (
 type Conn struct {
 	ws       *websocket.Conn
 	silence  time.Duration
-	message  io.Reader // what is left of the present one; nil between two
+	message  io.Reader // the rest of the current one; nil between two
 	over     bool      // the other end has said that no more comes
 	close    func()
 	answered func() // waits for the end of what answers pings
@@ -57,7 +57,7 @@ func New(ws *websocket.Conn, silence time.Duration) *Conn {
 	return c
 }
 
-// AnswerPings answers pings beside whoever reads, which notes that something was heard: what this end has to say may be held up,
+// AnswerPings answers pings beside the reader and notes that something was heard: what this end has to say may be held up,
 // and must hold up neither reading nor, by being late, the connection. Call wait when ws is closed.
 func AnswerPings(ws *websocket.Conn, silence time.Duration) (wait func()) {
 	pings, done := make(chan string, 1), make(chan struct{})

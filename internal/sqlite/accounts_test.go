@@ -9,16 +9,11 @@ import (
 	"time"
 
 	"sandboxd/internal/auth"
-	"sandboxd/internal/sandboxtest"
 )
-
-func TestAccounts_KeepTheContract(t *testing.T) {
-	sandboxtest.RunAccounts(t, func(t *testing.T) auth.Store { return fresh(t).Auth() })
-}
 
 func TestAccounts_BadRowIsAnError(t *testing.T) {
 	d := fresh(t)
-	if err := d.Auth().InsertUser(t.Context(), sandboxtest.Account("ada", auth.Admin, 0)); err != nil {
+	if err := d.Auth().InsertUser(t.Context(), account("ada", auth.Admin, 0)); err != nil {
 		t.Fatal(err)
 	}
 	for _, refused := range []string{
@@ -48,7 +43,7 @@ func TestAccounts_BadRowIsAnError(t *testing.T) {
 func TestAccounts_AnotherHandleSeesChangesAtOnce(t *testing.T) {
 	path := t.TempDir() + "/sandboxd.db"
 	server, cli := open(t, path).Auth(), open(t, path).Auth()
-	if err := server.InsertUser(t.Context(), sandboxtest.Account("ada", auth.Admin, 0)); err != nil {
+	if err := server.InsertUser(t.Context(), account("ada", auth.Admin, 0)); err != nil {
 		t.Fatal(err)
 	}
 	for range 20 {
@@ -76,7 +71,7 @@ func randomKey() (k auth.Key) {
 // BenchmarkTokenByKey is what every API request pays to know who asks.
 func BenchmarkTokenByKey(b *testing.B) {
 	s := fresh(b).Auth()
-	if err := s.InsertUser(b.Context(), sandboxtest.Account("ada", auth.Admin, 0)); err != nil {
+	if err := s.InsertUser(b.Context(), account("ada", auth.Admin, 0)); err != nil {
 		b.Fatal(err)
 	}
 	var key auth.Key

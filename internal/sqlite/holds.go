@@ -33,7 +33,7 @@ func (s *Holds) PutHold(ctx context.Context, h sandbox.Hold) error {
 	return nil
 }
 
-// DeleteHold removes it; removing what is not there is no error.
+// DeleteHold removes it; an absent one is no error.
 func (s *Holds) DeleteHold(ctx context.Context, id string) error {
 	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM holds WHERE id = ?`, id)

@@ -62,7 +62,7 @@ func (s *Ports) PutShare(ctx context.Context, h sandbox.Share) error {
 	return nil
 }
 
-// DeleteShare removes it; removing what is not there is no error. The port's rule stays.
+// DeleteShare removes it; an absent one is no error. The port's rule stays.
 func (s *Ports) DeleteShare(ctx context.Context, id string) error {
 	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM shares WHERE id = ?`, id)

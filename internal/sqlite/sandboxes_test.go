@@ -29,13 +29,6 @@ func TestPorts_KeepTheContract(t *testing.T) {
 	})
 }
 
-func TestWorkspace_KeepsTheContract(t *testing.T) {
-	sandboxtest.RunWorkspace(t, func(t *testing.T) sandboxtest.WorkspaceStores {
-		d := fresh(t)
-		return sandboxtest.WorkspaceStores{Workspace: d.Workspace(), Sandboxes: d.Sandboxes(), Accounts: d.Auth()}
-	})
-}
-
 func TestSandboxes_SurviveClosing(t *testing.T) {
 	path := t.TempDir() + "/sandboxd.db"
 	writeSome(t, path)

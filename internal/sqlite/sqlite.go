@@ -104,7 +104,7 @@ func (d *DB) converge(ctx context.Context) error {
 	}
 }
 
-// Close waits for what is under way and closes the file.
+// Close waits for running transactions and closes the file.
 func (d *DB) Close() error {
 	err := errors.Join(d.reader.Close(), d.writer.Close()) // the writer last: it empties the log into the file
 	if err != nil {

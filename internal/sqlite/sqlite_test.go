@@ -472,3 +472,17 @@ func TestOpen_SeveralProcessesMakeAndShareOneFile(t *testing.T) {
 		t.Errorf("%d sandboxes (%v), want %d", total, err, want)
 	}
 }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantKind(t *testing.T, what string, err error, kind fault.Kind) {
+	t.Helper()
+	if !fault.Is(err, kind) {
+		t.Errorf("%s: error is %v, want one of kind %s", what, err, kind)
+	}
+}

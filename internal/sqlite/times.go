@@ -30,7 +30,7 @@ func stampOrNull(t time.Time) any {
 	return stamp(t)
 }
 
-// into is a time on its way out of a column. What is not a time is an error, never a zero time.
+// into reads a time from a column. Anything else is an error, never a zero time.
 type into struct {
 	t    *time.Time
 	null bool // NULL is allowed and stands for the zero time

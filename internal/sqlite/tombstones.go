@@ -11,14 +11,14 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// What is kept of deleted sandboxes is bounded both ways: people look for them for weeks, not for years, and a program
+// Tombstones are bounded in age and number: people look for them for weeks, not for years, and a program
 // that makes and deletes thousands must not fill the file.
 const (
 	tombstoneLife = 30 * 24 * time.Hour
 	maxTombstones = 10_000
 )
 
-// Tombstone gives what is known of the last deleted sandbox of that name; NotFound when there was none in the last 30 days.
+// Tombstone gives the tombstone of the last deleted sandbox of that name; NotFound when there was none in the last 30 days.
 func (s *Sandboxes) Tombstone(ctx context.Context, name string) (sandbox.Tombstone, error) {
 	return s.tombstoneSince(ctx, name, time.Now().Add(-tombstoneLife))
 }

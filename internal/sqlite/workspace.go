@@ -16,7 +16,7 @@ type Workspace struct{ db *DB }
 // Workspace gives the store of it in this database.
 func (d *DB) Workspace() *Workspace { return &Workspace{d} }
 
-// Preference gives what is kept for a user under a name, "" when nothing is.
+// Preference gives a user's preference, or "".
 func (s *Workspace) Preference(ctx context.Context, user, name string) (value string, err error) {
 	err = s.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, `SELECT value FROM preferences WHERE user = ? AND name = ?`, user, name).Scan(&value)

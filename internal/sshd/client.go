@@ -11,7 +11,7 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// Client is the other end, for whoever has no ssh of their own. Safe for concurrent use.
+// Client is an SSH client, for machines without ssh. Safe for concurrent use.
 type Client struct{ ssh *ssh.Client }
 
 // Dial makes the SSH handshake on conn with a server that has this host key, as Server.HostKey gives it. It closes conn when it

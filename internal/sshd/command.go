@@ -79,7 +79,7 @@ func (s *session) begin(ctx context.Context, j job) (c *command, life func(), er
 	return c, func() { p.Close(); opened.Release() }, nil
 }
 
-// awake makes sure that the sandbox takes what is sent.
+// awake makes sure that the sandbox is awake to take input.
 func (c *command) awake(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
@@ -132,7 +132,7 @@ func (s *session) tell(ctx context.Context, c *command) error {
 	}
 }
 
-// say passes on output. Whoever writes what nobody takes is told so as the kernel does it.
+// say passes on output. A program that writes to a closed stream gets the kernel's usual error.
 func (s *session) say(ctx context.Context, c *command, data []byte) error {
 	if c.unread.Load() {
 		c.signal(ctx, "PIPE")

@@ -23,7 +23,7 @@ type session struct {
 	tty     bool
 	size    size
 	started bool
-	next    func()      // what is to begin when the request for it is answered
+	next    func()      // starts once its request is answered
 	silent  *time.Timer // ends one that does not say what it is for
 	running sync.WaitGroup
 
@@ -67,7 +67,7 @@ func (c *connection) dismiss(channel ssh.Channel, ended <-chan struct{}) {
 	}
 }
 
-// answer does what is asked, and says whether it does.
+// answer handles a request and reports whether it was accepted.
 func (s *session) answer(ctx context.Context, r *ssh.Request) bool {
 	switch r.Type {
 	case "pty-req":
@@ -120,7 +120,7 @@ func (s *session) startSFTP(ctx context.Context) bool {
 	return true
 }
 
-// resize tells the terminal its size; one that stands still learns of it when it goes on.
+// resize tells the terminal its size; a frozen one learns of it when it is thawed.
 func (s *session) resize(z size) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

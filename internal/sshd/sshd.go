@@ -2,7 +2,7 @@
 // ends there what a client asks for: shells, commands and SFTP servers run over the guest's link, forwarded connections end at
 // the sandbox's own ports. No sshd is needed in the image.
 //
-// It authenticates nobody: whoever has the connection is the sandbox's user, whatever name is given. It carries nothing from the
+// It authenticates nobody: the holder of the connection is the sandbox's user, whatever name is given. It carries nothing from the
 // sandbox back to the client's machine: no agent, no X11, no remote forwarding; those are refused as SSH provides for.
 //
 // Invariant: a connection reaches the one sandbox that it was made for, by its id, and nothing else. It is no use of it by
@@ -30,7 +30,7 @@ import (
 
 const (
 	handshakeLimit = 20 * time.Second
-	openLimit      = 60 * time.Second // until the sandbox is awake and its guest has begun what is asked for
+	openLimit      = 60 * time.Second // until the sandbox is awake and its guest has started the program
 	silenceLimit   = 60 * time.Second // until a session says what it is for
 	closeLimit     = 10 * time.Second // until a client agrees that a session has ended
 	maxChannels    = 100              // of one connection
@@ -111,7 +111,7 @@ type connection struct {
 	closed bool // for sessions: the client has said that it wants no more
 }
 
-// requests answers what is asked of the connection as a whole: a sign of life is answered, remote forwarding refused.
+// requests answers global requests: a sign of life is answered, remote forwarding refused.
 func (c *connection) requests(in <-chan *ssh.Request) {
 	for r := range in {
 		if r.Type == "no-more-sessions@openssh.com" {

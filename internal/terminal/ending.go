@@ -38,7 +38,7 @@ const (
 type ending struct {
 	code    int // 0 when the viewer has left and needs no goodbye
 	reason  string
-	discard bool // do not send what is queued
+	discard bool // drop the queue
 }
 
 var (

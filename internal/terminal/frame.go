@@ -22,7 +22,7 @@ const (
 // a minute at most; it is for sandboxd alone, and never reaches a terminal.
 const viewerWatched = '5'
 
-// incoming is what a viewer's message asks for. What is zero is not asked for.
+// incoming is a viewer's message, parsed. Zero fields are not asked for.
 type incoming struct {
 	message []byte // for the terminal
 	typed   bool   // message is what a person has typed or pasted, not what the viewer's terminal says by itself
@@ -96,7 +96,7 @@ func encode(z wire.TTYSize, before string) []byte {
 	return append(out, '}')
 }
 
-// notice checks a title or preferences, which are hostile input to the page. ok is false for what is to be dropped.
+// notice checks a title or preferences, which are hostile input to the page. ok is false for one to drop.
 func notice(kind byte, p []byte) (clean []byte, ok bool) {
 	switch kind {
 	case wire.TTYTitle:

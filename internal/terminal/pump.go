@@ -166,7 +166,7 @@ func (p *pump) readTerminal(ctx context.Context) {
 
 var errLeft = errors.New("the viewer is let go")
 
-// relay queues one message. Output goes on as it comes, whatever the length of the message.
+// relay queues one message. Output is passed on as it arrives, whatever the length of the message.
 func (p *pump) relay(ctx context.Context, r io.Reader, buf []byte) error {
 	if _, err := io.ReadFull(r, buf[:1]); err != nil {
 		return orEmpty(err)
@@ -209,7 +209,7 @@ func (p *pump) relayNotice(kind byte, r io.Reader, buf []byte) error {
 	return nil
 }
 
-// write sends what is queued and pings, until all is to end, and says goodbye. It is the only one that sends messages to
+// write sends the queue and pings until the end, and says goodbye. It is the only one that sends messages to
 // the viewer.
 func (p *pump) write() {
 	ping := time.NewTicker(pingEvery)

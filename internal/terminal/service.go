@@ -4,8 +4,8 @@
 // It does not decide who may watch (delivery does), holds no screen (tmux or the guest does), and upgrades nothing: it is
 // handed a websocket after Attach has done everything that can fail.
 //
-// What a person types is use of the sandbox, and wakes it: a frozen one is thawed and the same connection goes on. What
-// comes out is use as long as somebody may be watching, and what terminals and pages send by themselves (answers to
+// What a person types is use of the sandbox, and wakes it: a frozen one is thawed and the connection stays. Output
+// is use for as long as a person may be watching, and what terminals and pages send by themselves (answers to
 // programs, sizes, acknowledgements, a connection made again) wakes nothing.
 //
 // Invariant: no byte of output is lost or reordered between the terminal and the viewer; what is queued in between is

@@ -1,7 +1,7 @@
 // Package tunnel connects clients to TCP ports inside sandboxes: it opens the sandbox, which wakes it, and carries
 // bytes both ways until one side ends.
 //
-// It does not decide who may come in (delivery does, before), and it knows nothing of what is said.
+// It does not decide who may come in (delivery does, before), and it knows nothing of the protocols inside.
 //
 // Invariant: an open connection is no use of a sandbox; what goes through it is. What a client sends wakes the sandbox before
 // the bytes go in, unless it is the heartbeat of a program that waits.

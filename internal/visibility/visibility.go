@@ -1,10 +1,10 @@
-// Package visibility keeps who may use a port of a sandbox beside those who may use the sandbox: nobody (private), whoever
-// has a link to it that has not expired (shared), or anybody (public).
+// Package visibility keeps who else may use a sandbox's port, beside the users of the sandbox: nobody (private), holders
+// of a valid link (shared), or anybody (public).
 //
 // It knows nothing of hosts, cookies and requests (proxy does), and decides for no sandbox as a whole: what it opens is one
 // port, never the terminal or VS Code, and whose it is to open one delivery has found out before.
 //
-// Invariant: a port of which nothing is kept is private, and what is kept belongs to a sandbox's id, never to its name: a new
+// Invariant: a port without a rule is private, and a rule belongs to a sandbox's id, never to its name: a new
 // sandbox inherits nothing. What a call has ended opens nothing once the call has returned. No secret is kept.
 package visibility
 
@@ -21,7 +21,7 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// Bounds on what is kept of one sandbox. A link ends by itself, so that none is forgotten for ever.
+// Bounds per sandbox. A link ends by itself, so that none is forgotten for ever.
 const (
 	maxPorts  = 64 // that are not private
 	maxShares = 32 // of one port
@@ -39,13 +39,13 @@ const storeLimit = 5 * time.Second
 type Ports struct {
 	store sandbox.PortStore
 	log   *slog.Logger
-	turn  chan struct{} // holds a token during a write, so that store and memory change in the same order
+	turn  chan struct{} // held while writing, so that store and memory change in the same order
 
 	mu   sync.RWMutex
 	byID map[string]map[int]port // by sandbox, by port; the inner maps and what is in them are never changed
 }
 
-// port is what is kept of one.
+// port is the rule and the shares of one port.
 type port struct {
 	visibility sandbox.Visibility
 	shares     []sandbox.Share // oldest first
@@ -63,7 +63,7 @@ func New(store sandbox.PortStore, log *slog.Logger) *Ports {
 	return &Ports{store: store, log: log, turn: make(chan struct{}, 1), byID: map[string]map[int]port{}}
 }
 
-// Load takes in what is stored. Until then all ports are private.
+// Load reads the stored rules. Until then all ports are private.
 func (p *Ports) Load(ctx context.Context) error {
 	return p.write(ctx, func(ctx context.Context) error {
 		_, err := p.reload(ctx)
@@ -71,7 +71,7 @@ func (p *Ports) Load(ctx context.Context) error {
 	})
 }
 
-// Run forgets what is over, until ctx ends.
+// Run removes expired shares, until ctx ends.
 func (p *Ports) Run(ctx context.Context) error {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -139,7 +139,7 @@ func (p *Ports) write(ctx context.Context, do func(ctx context.Context) error) e
 	return do(ctx)
 }
 
-// of gives what is kept of a port; the zero value for a private one.
+// of gives a port's rule and shares; the zero value for a private one.
 func (p *Ports) of(sandboxID string, number int) port {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

@@ -16,7 +16,7 @@ type EntryError string
 // Error implements error.
 func (e EntryError) Error() string { return string(e) }
 
-// What is wrong with the names of an entry.
+// Problems with an entry's names.
 const (
 	ErrEntryName     EntryError = "has no name that can be used"
 	ErrEntryAbsolute EntryError = "has an absolute name"

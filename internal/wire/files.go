@@ -31,7 +31,7 @@ const (
 	FilesWatch   = "watch"
 )
 
-// Bounds of what is asked and told of files.
+// Bounds of file calls and their answers.
 const (
 	MaxPath       = maxPath
 	MaxFileName   = 255
@@ -75,7 +75,7 @@ type Entry struct {
 	Owner      string   // name of UID, or its number
 	Group      string   // name of GID, or its number
 	Target     string   // of a link, exact bytes
-	TargetType FileType // of a link: what is at its end; "" when nothing is, or it may not be seen
+	TargetType FileType // of a link: its target's type; "" when there is none or it may not be seen
 	ETag       string   // strong, quoted, changes whenever the content does; of files only
 }
 

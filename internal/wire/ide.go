@@ -7,7 +7,7 @@ import (
 )
 
 // IDEPath is where the versions of VS Code in the browser (code-server) are mounted, read-only: a folder for each, empty
-// until it is first switched on.
+// until VS Code is first switched on.
 const IDEPath = "/.sandboxd/ide"
 
 // PathIDE is VS Code in the sandbox: GET answers IDEStatus; POST /dial takes IDEStart and connects to its HTTP server, which

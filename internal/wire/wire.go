@@ -49,7 +49,7 @@ const DescriptorHeader = "Sandboxd-Handover" // the name that guests know
 // MaxDescriptors is how many descriptors travel beside one piece of the link's bytes: as many as Linux takes.
 const MaxDescriptors = 253
 
-// Bounds of the messages, in bytes. Decoding refuses what is larger.
+// Bounds of the messages, in bytes. Decoding refuses larger ones.
 const (
 	MaxSetup  = 1 << 20   // Setup as JSON
 	MaxStart  = 1 << 20   // ExecStart as JSON; Linux takes no more than 128 KiB per argument anyway

@@ -1,4 +1,4 @@
-package sandboxtest
+package sqlite
 
 import (
 	"context"
@@ -15,10 +15,8 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// RunAccounts checks that what open gives keeps auth.Store's contract. open is called for each test and gives an empty
-// store, which it closes itself at the end of the test.
-func RunAccounts(t *testing.T, open func(t *testing.T) auth.Store) {
-	t.Helper()
+// TestAccounts_KeepTheContract holds the accounts against the contract of auth.Store.
+func TestAccounts_KeepTheContract(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		run  func(*testing.T, auth.Store)
@@ -38,14 +36,14 @@ func RunAccounts(t *testing.T, open func(t *testing.T) auth.Store) {
 		{"TokensAreDeletedByOwner", accountsDeleteToken},
 		{"CancelledContextEndsTheCall", accountsCancelled},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
+		t.Run(c.name, func(t *testing.T) { c.run(t, fresh(t).Auth()) })
 	}
 }
 
 var accountsEpoch = time.Date(2026, 11, 21, 9, 0, 0, 123456000, time.UTC)
 
-// Account gives a claimed and enabled account, created minutes after a fixed time; its id is "id-" and its name.
-func Account(name string, role auth.Role, minutes int) auth.Account {
+// account gives a claimed and enabled account, created minutes after a fixed time; its id is "id-" and its name.
+func account(name string, role auth.Role, minutes int) auth.Account {
 	return auth.Account{Password: "hash of " + name, User: auth.User{ID: "id-" + name, Name: name, Role: role, Claimed: true,
 		Created: accountsEpoch.Add(time.Duration(minutes) * time.Minute)}}
 }
@@ -81,7 +79,7 @@ func accountsUsers(t *testing.T, s auth.Store) {
 	none, err := s.Users(t.Context())
 	must(t, err)
 	wantSame(t, "users of an empty store", 0, len(none))
-	first, second := Account("zoe", auth.Admin, 0), Account("ada", auth.Member, 1)
+	first, second := account("zoe", auth.Admin, 0), account("ada", auth.Member, 1)
 	first.Password, first.Claimed = "", false
 	second.Disabled = true
 	mustUser(t, s, second)
@@ -104,9 +102,9 @@ func accountsUsers(t *testing.T, s auth.Store) {
 }
 
 func accountsUnique(t *testing.T, s auth.Store) {
-	mustUser(t, s, Account("ada", auth.Admin, 0))
-	mustUser(t, s, Account("bob", auth.Member, 0))
-	name, id := Account("ada", auth.Member, 1), Account("cat", auth.Member, 1)
+	mustUser(t, s, account("ada", auth.Admin, 0))
+	mustUser(t, s, account("bob", auth.Member, 0))
+	name, id := account("ada", auth.Member, 1), account("cat", auth.Member, 1)
 	name.ID, id.ID = "other", "id-ada"
 	wantKind(t, "insert a taken name", s.InsertUser(t.Context(), name), fault.Conflict)
 	wantKind(t, "insert a taken id", s.InsertUser(t.Context(), id), fault.Conflict)
@@ -115,7 +113,7 @@ func accountsUnique(t *testing.T, s auth.Store) {
 }
 
 func accountsChange(t *testing.T, s auth.Store) {
-	a := Account("ada", auth.Member, 0)
+	a := account("ada", auth.Member, 0)
 	mustUser(t, s, a)
 	refuse := errors.New("refused")
 	err := s.ChangeUser(t.Context(), a.ID, func(a *auth.Account, _ int) error { a.Role = auth.Admin; return refuse })
@@ -138,8 +136,8 @@ func accountsChange(t *testing.T, s auth.Store) {
 }
 
 func accountsAdmins(t *testing.T, s auth.Store) {
-	member, admin, other := Account("member", auth.Member, 0), Account("admin", auth.Admin, 1), Account("other", auth.Admin, 2)
-	unclaimed, disabled := Account("unclaimed", auth.Admin, 3), Account("disabled", auth.Admin, 4)
+	member, admin, other := account("member", auth.Member, 0), account("admin", auth.Admin, 1), account("other", auth.Admin, 2)
+	unclaimed, disabled := account("unclaimed", auth.Admin, 3), account("disabled", auth.Admin, 4)
 	unclaimed.Password, unclaimed.Claimed, disabled.Disabled = "", false, true
 	for _, a := range []auth.Account{member, admin, other, unclaimed, disabled} {
 		mustUser(t, s, a)
@@ -159,7 +157,7 @@ func accountsAdmins(t *testing.T, s auth.Store) {
 
 func accountsDeleteUser(t *testing.T, s auth.Store) {
 	for _, name := range []string{"ada", "bob"} {
-		mustUser(t, s, Account(name, auth.Member, 0))
+		mustUser(t, s, account(name, auth.Member, 0))
 		mustSession(t, s, sampleSession("s-"+name, "id-"+name, 0))
 		child := sampleSession("h-"+name, "id-"+name, 1)
 		child.Parent, child.Host = "s-"+name, "box.localhost"
@@ -184,7 +182,7 @@ func accountsDeleteUser(t *testing.T, s auth.Store) {
 }
 
 func accountsTurns(t *testing.T, s auth.Store) {
-	mustUser(t, s, Account("ada", auth.Member, 0))
+	mustUser(t, s, account("ada", auth.Member, 0))
 	const n = 20
 	var wg sync.WaitGroup
 	for range n {
@@ -202,7 +200,7 @@ func accountsTurns(t *testing.T, s auth.Store) {
 }
 
 func accountsSessions(t *testing.T, s auth.Store) {
-	a := Account("ada", auth.Member, 0)
+	a := account("ada", auth.Member, 0)
 	mustUser(t, s, a)
 	old, young, host := sampleSession("old", a.ID, 0), sampleSession("young", a.ID, 1), sampleSession("host", a.ID, 2)
 	host.Parent, host.Host = "old", "3000-box.localhost:8080"
@@ -232,7 +230,7 @@ func accountsSessions(t *testing.T, s auth.Store) {
 }
 
 func accountsOrphans(t *testing.T, s auth.Store) {
-	mustUser(t, s, Account("ada", auth.Member, 0))
+	mustUser(t, s, account("ada", auth.Member, 0))
 	n := sampleSession("n", "id-nobody", 0)
 	wantKind(t, "session of nobody", s.InsertSession(t.Context(), accountsKey("n"), n, 5), fault.NotFound)
 	n.User, n.Parent, n.Host = "id-ada", "ended", "box.localhost"
@@ -245,8 +243,8 @@ func accountsOrphans(t *testing.T, s auth.Store) {
 }
 
 func accountsKeep(t *testing.T, s auth.Store) {
-	mustUser(t, s, Account("ada", auth.Member, 0))
-	mustUser(t, s, Account("bob", auth.Member, 0))
+	mustUser(t, s, account("ada", auth.Member, 0))
+	mustUser(t, s, account("bob", auth.Member, 0))
 	mustSession(t, s, sampleSession("bobs", "id-bob", -10))
 	for i := range 5 {
 		n := sampleSession(fmt.Sprintf("n%d", i), "id-ada", i)
@@ -275,7 +273,7 @@ func wantSessionIDs(t *testing.T, s auth.Store, user string, want ...string) {
 }
 
 func accountsHosts(t *testing.T, s auth.Store) {
-	mustUser(t, s, Account("ada", auth.Member, 0))
+	mustUser(t, s, account("ada", auth.Member, 0))
 	mustSession(t, s, sampleSession("one", "id-ada", 9))
 	mustSession(t, s, sampleSession("two", "id-ada", 8))
 	for i, parent := range []string{"one", "one", "two"} {
@@ -294,7 +292,7 @@ func accountsHosts(t *testing.T, s auth.Store) {
 
 func accountsSessionFilter(t *testing.T, s auth.Store) {
 	for _, name := range []string{"ada", "bob"} {
-		mustUser(t, s, Account(name, auth.Member, 0))
+		mustUser(t, s, account(name, auth.Member, 0))
 		for i := range 3 {
 			mustSession(t, s, sampleSession(fmt.Sprintf("%s%d", name, i), "id-"+name, i))
 		}
@@ -321,7 +319,7 @@ func accountsSessionFilter(t *testing.T, s auth.Store) {
 }
 
 func accountsTokens(t *testing.T, s auth.Store) {
-	ada, bob := Account("ada", auth.Member, 0), Account("bob", auth.Admin, 0)
+	ada, bob := account("ada", auth.Member, 0), account("bob", auth.Admin, 0)
 	mustUser(t, s, ada)
 	mustUser(t, s, bob)
 	plain := auth.Token{ID: "plain", User: ada.ID, Name: "CI für 実験", Prefix: "sbx_abcdef", Created: accountsEpoch}
@@ -351,7 +349,7 @@ func accountsTokens(t *testing.T, s auth.Store) {
 }
 
 func accountsDeleteToken(t *testing.T, s auth.Store) {
-	mustUser(t, s, Account("ada", auth.Member, 0))
+	mustUser(t, s, account("ada", auth.Member, 0))
 	for _, id := range []string{"one", "two"} {
 		must(t, s.InsertToken(t.Context(), accountsKey(id), auth.Token{ID: id, User: "id-ada", Created: accountsEpoch}))
 	}
@@ -364,7 +362,7 @@ func accountsDeleteToken(t *testing.T, s auth.Store) {
 }
 
 func accountsCancelled(t *testing.T, s auth.Store) {
-	mustUser(t, s, Account("ada", auth.Member, 0))
+	mustUser(t, s, account("ada", auth.Member, 0))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, users := s.Users(ctx)
@@ -372,7 +370,7 @@ func accountsCancelled(t *testing.T, s auth.Store) {
 	_, tokens := s.Tokens(ctx, "id-ada")
 	_, _, key := s.TokenByKey(ctx, accountsKey("x"))
 	for call, err := range map[string]error{"Users": users, "Sessions": sessions, "Tokens": tokens, "TokenByKey": key,
-		"InsertUser": s.InsertUser(ctx, Account("bob", auth.Member, 0)),
+		"InsertUser": s.InsertUser(ctx, account("bob", auth.Member, 0)),
 		"DeleteUser": s.DeleteUser(ctx, "id-ada", func(auth.Account, int) error { return nil }),
 	} {
 		if !errors.Is(err, context.Canceled) {
