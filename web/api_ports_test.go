@@ -14,7 +14,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// portsOf lists a sandbox's ports as somebody is shown them.
+// portsOf lists a sandbox's ports as a user sees them.
 func (w *world) portsOf(user, name string) map[int]openPortShape {
 	w.t.Helper()
 	var l openPortsShape

@@ -41,7 +41,7 @@ func TestRest_TimesAreSetAndTakenBackOneByOne(t *testing.T) {
 	}
 }
 
-// overtaken lets somebody else's change come between the look at a sandbox and the change of its times.
+// overtaken lets another user's change come between the look at a sandbox and the change of its times.
 type overtaken struct {
 	Sandboxes
 	first func()

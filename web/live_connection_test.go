@@ -266,7 +266,7 @@ func (s *stage) ends(p *pageSocket, code int) {
 	select {
 	case <-p.ended:
 	case <-time.After(time.Minute):
-		s.t.Fatal("the connection goes on")
+		s.t.Fatal("the connection continues")
 	}
 	if !websocket.IsCloseError(p.err, code) {
 		s.t.Errorf("ended with %v", p.err)

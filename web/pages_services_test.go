@@ -294,7 +294,7 @@ func TestServices_PageFollowsWhatHappens(t *testing.T) {
 	f.until("Deleted")
 }
 
-// TestServices_TimeAloneDrawsNothingAnew: what is drawn anew while somebody presses a button takes the button away.
+// TestServices_TimeAloneDrawsNothingAnew: what is drawn anew while a person presses a button takes the button away.
 func TestServices_TimeAloneDrawsNothingAnew(t *testing.T) {
 	s := newStage(t)
 	s.furnish()

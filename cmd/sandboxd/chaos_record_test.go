@@ -210,7 +210,7 @@ func (r *record) restLines(log string) []restLine {
 // answer on a busy machine sees it late.
 const restSlack = time.Second
 
-// during gives a use that falls into the time for which sandboxd says that there was none, or goes on when it is over.
+// during gives a use that falls into the time for which sandboxd says that there was none, or outlasts it.
 func (r *record) during(l restLine) (span, bool) {
 	to := l.Time.Add(-restSlack)
 	for _, u := range r.uses[l.Sandbox] {

@@ -50,7 +50,7 @@ func (c *chaos) ways() (traefik, straight way) {
 	return traefik, straight
 }
 
-// pause waits between the two times, and says whether ctx goes on.
+// pause waits between the two times, and reports whether ctx has not ended.
 func pause(ctx context.Context, least, most time.Duration) bool {
 	timer := time.NewTimer(least + rand.N(most-least+1))
 	defer timer.Stop()

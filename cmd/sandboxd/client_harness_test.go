@@ -107,7 +107,7 @@ func (l *laptop) file(name string, content []byte) string {
 	return path
 }
 
-// screenful is a command on a terminal, before which somebody sits.
+// screenful is a command on a terminal that a person uses.
 type screenful struct {
 	t        *testing.T
 	l        *laptop

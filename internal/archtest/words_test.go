@@ -18,7 +18,7 @@ var retired = map[string]string{
 	"doors": "sessions, or access", "evict": "clear stale site data", "evicts": "clears stale site data", "gauge": "counting reader",
 	"grave": "tombstone", "graves": "tombstones", "ignite": "start", "ignites": "starts", "kids": "dependents", "knock": "request",
 	"knocks": "requests", "lookalike": "ttyd-compatible server", "meter": "frame limiter", "mould": "fingerprint",
-	"relent": "undo, or resync", "relents": "undoes, or resyncs", "rouse": "wake", "rouses": "wakes", "spot": "directory entry",
+	"somebody": "a person, a user, the caller", "relent": "undo, or resync", "relents": "undoes, or resyncs", "rouse": "wake", "rouses": "wakes", "spot": "directory entry",
 	"squeeze": "limit", "strangers": "outsiders", "tenant": "sandbox", "tenants": "sandboxes", "twin": "duplicate network",
 	"twins": "duplicate networks", "vigil": "keep-alive", "voices": "poll detection", "wall": "firewall",
 	"whoever": "the user, the caller, or a sentence without it",

@@ -204,7 +204,7 @@ func TestHarden_LimitsAreApplied(t *testing.T) {
 	checkAll(t, e, b.ID, checks)
 }
 
-// A fork bomb and a hoarder end inside; the sandbox goes on, and so does its neighbour.
+// A fork bomb and a hoarder end inside; the sandbox and its neighbour keep running.
 func TestHarden_ABombStaysInside(t *testing.T) {
 	e := openTest(t)
 	b, neighbour := running(t, e, "patient"), running(t, e, "patient")

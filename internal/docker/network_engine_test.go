@@ -141,7 +141,7 @@ func TestNetwork_CreateMeetsTheRemoveOfTheLast(t *testing.T) {
 	}
 }
 
-// Somebody prunes the networks while all sandboxes are stopped. The next start puts the sandbox back on its network.
+// The networks are pruned while all sandboxes are stopped. The next start puts the sandbox back on its network.
 func TestNetwork_PrunedIsMadeAgain(t *testing.T) {
 	e := openTest(t)
 	b, other := running(t, e, "patient"), running(t, e, "patient")

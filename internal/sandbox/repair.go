@@ -56,7 +56,7 @@ func (r *reconciler) repair(ctx context.Context, s Sandbox, i Instance, exists, 
 }
 
 // adopt takes in an instance of ours that has no row: the database was lost or is an old copy. It is never removed
-// unasked, since it holds somebody's work.
+// unasked, since it holds a user's work.
 func (r *reconciler) adopt(ctx context.Context, i Instance) {
 	if _, err := r.rows.ByName(ctx, i.Name); !fault.Is(err, fault.NotFound) {
 		return

@@ -246,7 +246,7 @@ func (b *box) idle(seats chan struct{}) {
 		select {
 		case seats <- struct{}{}:
 		case <-time.After(patience):
-			b.t.Fatal("somebody goes on")
+			b.t.Fatal("it continues")
 		}
 	}
 	for range cap(seats) {

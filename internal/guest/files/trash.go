@@ -182,19 +182,8 @@ func (b *bin) forget(id string) error {
 
 func (b *bin) emptyAll() error {
 	for _, w := range []*walk{b.files, b.info} {
-		for {
-			list, err := w.some()
-			if err != nil {
-				return err
-			}
-			if len(list) == 0 {
-				break
-			}
-			for _, c := range list {
-				if err := absent(w.removeTree(c.name)); err != nil {
-					return err
-				}
-			}
+		if err := w.drain(func(c child) error { return w.removeTree(c.name) }); err != nil {
+			return err
 		}
 	}
 	return nil

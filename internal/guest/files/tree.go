@@ -91,22 +91,25 @@ func (w *walk) removeHere(name string, from int) error {
 	if w.force {
 		unix.Chmod(ownFD(w.fd()), 0o700) // what cannot be had so cannot be emptied, which is seen below
 	}
+	if err := w.drain(func(c child) error { return w.removeChild(c, from) }); err != nil {
+		return err
+	}
+	return again(func() error { return unix.Unlinkat(w.levels[depth-2].fd, name, unix.AT_REMOVEDIR) })
+}
+
+// drain calls remove for the names of the folder where w is until there are none. A name that is gone already is no error.
+func (w *walk) drain(remove func(child) error) error {
 	for {
 		list, err := w.some()
-		if err != nil {
+		if err != nil || len(list) == 0 {
 			return err
 		}
-		if len(list) == 0 {
-			break
-		}
 		for _, c := range list {
-			if err := w.removeChild(c, from); err != nil && err != unix.ENOENT {
+			if err := absent(remove(c)); err != nil {
 				return err
 			}
 		}
 	}
-	err := again(func() error { return unix.Unlinkat(w.levels[depth-2].fd, name, unix.AT_REMOVEDIR) })
-	return err
 }
 
 func (w *walk) removeChild(c child, from int) error {
