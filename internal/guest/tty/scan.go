@@ -6,7 +6,7 @@ import "bytes"
 // clipboard) is passed on in pieces and not interpreted.
 const maxSequence = 8 << 10
 
-// kind says what a piece of a terminal's output is.
+// kind is that of a piece of a terminal's output.
 type kind uint8
 
 const (
@@ -80,7 +80,7 @@ func emitText(p []byte, emit func(kind, []byte)) {
 	}
 }
 
-// scanSequence continues the current sequence and gives the rest after its end.
+// scanSequence reads on in the sequence under way and gives the rest after its end.
 func (s *scanner) scanSequence(p []byte, emit func(kind, []byte)) []byte {
 	for i, c := range p {
 		switch {
