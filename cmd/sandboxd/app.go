@@ -88,13 +88,16 @@ func (a *app) open(ctx context.Context) (err error) {
 	if a.hosts, err = c.hosts(); err != nil {
 		return err
 	}
+	if err := a.lock(); err != nil {
+		return err
+	}
+	if err := sqlite.Recover(ctx, databasePath(c), a.log); err != nil {
+		return err
+	}
 	if a.db, err = openDatabase(ctx, c); err != nil {
 		return err
 	}
 	a.closers = append(a.closers, a.db.Close)
-	if err := a.lock(); err != nil {
-		return err
-	}
 	a.accounts = newAccounts(a.db)
 	if err := a.openEngine(ctx); err != nil {
 		return err
@@ -120,8 +123,11 @@ func (a *app) close() (err error) {
 	return err
 }
 
-// lock keeps a second server off the data folder.
+// lock keeps a second server off the data folder, which it makes when needed.
 func (a *app) lock() error {
+	if err := makeData(a.config); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(filepath.Join(a.config.Data, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return fault.Wrap(err, fault.Unavailable, "The data folder cannot be locked: %v.", err)
