@@ -163,7 +163,7 @@ func TestObserve_ARemovedContainerIsNoticedAtOnceAlsoOfOneAtRest(t *testing.T) {
 		pass(time.Second)
 		w.engine.Destroy(s.ID)
 		synctest.Wait()
-		if s = settled(t, m, "lab", sandbox.Failed); !strings.Contains(s.Problem, "removed it") {
+		if s = settled(t, m, "lab", sandbox.Failed); !strings.Contains(s.Problem, "removed from outside") {
 			t.Errorf("problem %q", s.Problem)
 		}
 	})
@@ -221,6 +221,28 @@ func TestReconcile_AnInstanceWithoutARecordIsTakenInAndNeverRemovedUnasked(t *te
 		mustDo(t, func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), ref(t, m, "half")) })
 		if _, err := m.Wait(t.Context(), ref(t, m, "half")); !fault.Is(err, fault.Gone) {
 			t.Errorf("after the delete: %v", err)
+		}
+	})
+}
+
+func TestReconcile_ADeleteBetweenItsTwoReadsLeavesNoRow(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		lab := create(t, m, sandbox.Request{Name: "lab"})
+		settled(t, m, "lab", sandbox.Running)
+		w.fate.between("list", func() {
+			if _, err := m.Delete(t.Context(), lab.Ref()); err != nil {
+				t.Error(err)
+			}
+			if _, err := m.Wait(t.Context(), lab.Ref()); !fault.Is(err, fault.Gone) {
+				t.Error(err)
+			}
+		})
+		if err := m.Reconcile(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if s, err := m.Sandbox(t.Context(), "lab"); !fault.Is(err, fault.NotFound) {
+			t.Errorf("the deleted sandbox is there again: %+v, %v", s, err)
 		}
 	})
 }

@@ -157,7 +157,9 @@ func (e *engine) List(ctx context.Context) ([]sandbox.Instance, error) {
 	if err := e.failing(sandboxtest.OpList); err != nil {
 		return nil, err
 	}
-	return e.Runtime.List(ctx)
+	list, err := e.Runtime.List(ctx)
+	e.fate.wasRead("list")
+	return list, err
 }
 
 func (e *engine) Remove(ctx context.Context, id string) error {

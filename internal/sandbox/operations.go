@@ -1,0 +1,166 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"sandboxd/internal/event"
+	"sandboxd/internal/fault"
+)
+
+// operations runs the work on sandboxes in the background, one operation per name at a time.
+type operations struct {
+	*records
+	turns turns
+	life  context.Context // ends when Run ends; all operations end with it
+	end   context.CancelFunc
+}
+
+func newOperations(s Store, log *slog.Logger) *operations {
+	life, end := context.WithCancel(context.Background())
+	r := &records{rows: newRows(s), bus: event.NewBus[Event](eventBuffer), log: log, progress: map[string]Progress{}}
+	return &operations{records: r, life: life, end: end}
+}
+
+// operation works in the turn of a sandbox's name. It calls accept once its intent is stored, at the latest when it returns.
+type operation func(ctx context.Context, accept func(Sandbox)) error
+
+// change is an operation on a sandbox; s is the row as it is in its turn.
+type change func(ctx context.Context, s Sandbox, accept func(Sandbox)) error
+
+// on makes an operation of a change to the sandbox of ref: Gone when it is deleted by the time of its turn.
+func (o *operations) on(ref Ref, c change) operation {
+	return func(ctx context.Context, accept func(Sandbox)) error {
+		s, err := o.Current(ctx, ref)
+		if err != nil {
+			return err
+		}
+		return c(ctx, s, accept)
+	}
+}
+
+// usable makes a change that refuses a sandbox that is being deleted.
+func usable(c change) change {
+	return func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
+		if s.State == Deleting {
+			return fault.New(fault.Conflict, "%s is being deleted.", s.Name)
+		}
+		return c(ctx, s, accept)
+	}
+}
+
+// Wait blocks until no operation on a sandbox is under way or in line, or ctx ends, and gives the row as it is then. Gone
+// once it is deleted.
+func (o *operations) Wait(ctx context.Context, ref Ref) (Sandbox, error) {
+	if err := o.turns.wait(ctx, ref.name); err != nil {
+		return Sandbox{}, late(ctx, ref.name)
+	}
+	return o.Current(ctx, ref)
+}
+
+// pending is an operation that has been queued.
+type pending struct {
+	name     string
+	accepted chan Sandbox
+	ended    chan error // one error at most, then closed
+}
+
+// begin queues op for the sandbox of ref.
+func (o *operations) begin(ref Ref, op operation) (pending, error) {
+	p := pending{name: ref.name, accepted: make(chan Sandbox, 1), ended: make(chan error, 1)}
+	accept := func(s Sandbox) {
+		select {
+		case p.accepted <- s:
+		default:
+		}
+	}
+	queued := o.turns.run(o.life, ref, func(ctx context.Context) {
+		defer close(p.ended)
+		if err := op(ctx, accept); err != nil {
+			p.ended <- err
+		}
+	})
+	if !queued {
+		return p, errClosing
+	}
+	return p, nil
+}
+
+var errClosing = fault.New(fault.Unavailable, "sandboxd is shutting down. Try again in a moment.")
+
+// wait blocks until the operation is accepted or has ended, ctx ends, or after fires: then ok is false. An operation that was
+// accepted gives the row of that moment, also when it has failed since.
+func (p pending) wait(ctx context.Context, after <-chan time.Time) (s Sandbox, ok bool, err error) {
+	select {
+	case s = <-p.accepted:
+		return s, true, nil
+	case err = <-p.ended:
+	case <-after:
+		return Sandbox{}, false, nil
+	case <-ctx.Done():
+		return Sandbox{}, false, late(ctx, p.name)
+	}
+	select {
+	case s = <-p.accepted:
+		return s, true, nil
+	default:
+		return Sandbox{}, true, err
+	}
+}
+
+// late is the answer to a caller who leaves before an operation has ended.
+func late(ctx context.Context, name string) error {
+	return fault.Wrap(ctx.Err(), fault.Timeout, "%s is still being worked on. Ask again later.", name)
+}
+
+// do queues a change, and returns once it is accepted, has failed before that, or patience is over; then it gives the row
+// as it is.
+func (o *operations) do(ctx context.Context, ref Ref, c change) (Sandbox, error) {
+	p, err := o.begin(ref, o.on(ref, c))
+	if err != nil {
+		return Sandbox{}, err
+	}
+	s, ok, err := p.wait(ctx, time.After(patience))
+	if ok || err != nil {
+		return s, err
+	}
+	return o.Current(ctx, ref)
+}
+
+// attend queues an operation, and returns once it is accepted or has failed before that, however long that takes.
+func (o *operations) attend(ctx context.Context, ref Ref, op operation) (Sandbox, error) {
+	p, err := o.begin(ref, op)
+	if err != nil {
+		return Sandbox{}, err
+	}
+	s, _, err := p.wait(ctx, nil)
+	return s, err
+}
+
+// perform works in the turn of a sandbox's name and waits for the end.
+func (o *operations) perform(ctx context.Context, ref Ref, work func(ctx context.Context) error) error {
+	p, err := o.begin(ref, func(ctx context.Context, _ func(Sandbox)) error { return work(ctx) })
+	if err != nil {
+		return err
+	}
+	select {
+	case err := <-p.ended:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// fail stores s as failed for the reason that err gives, unless the operation was cut off by the end of sandboxd: then
+// the intent stays, and the next start of sandboxd finishes it.
+func (o *operations) fail(ctx context.Context, s Sandbox, err error) error {
+	if o.life.Err() != nil {
+		return err
+	}
+	o.log.Warn("sandbox failed", "sandbox", s.Name, "error", err)
+	s.Cause = fault.KindOf(err)
+	_, setErr := o.set(ctx, s, Failed, fault.Message(err))
+	return errors.Join(err, setErr)
+}
