@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -375,16 +376,23 @@ func (a *app) prebuildOne(ctx context.Context, t catalog.Template) {
 	}
 }
 
-// recallLinks lets the guests come back, and removes link folders that belong to no sandbox any more.
+// recallLinks lets the guests come back, and removes link folders that belong neither to a sandbox nor to a container.
 func (a *app) recallLinks(ctx context.Context) error {
 	known, err := a.manager.Recall(ctx)
-	if known == nil {
+	left, leftErr := a.links.Left()
+	if err := errors.Join(err, leftErr); err != nil {
 		return err
 	}
-	left, leftErr := a.links.Left()
-	err = errors.Join(err, leftErr)
+	left = slices.DeleteFunc(left, func(id string) bool { return known[id] })
+	if len(left) == 0 {
+		return nil
+	}
+	found, err := a.engine.List(ctx)
+	if err != nil {
+		return err
+	}
 	for _, id := range left {
-		if !known[id] {
+		if !slices.ContainsFunc(found, func(i sandbox.Instance) bool { return i.ID == id }) {
 			err = errors.Join(err, a.links.Forget(id))
 		}
 	}

@@ -61,6 +61,7 @@ type Manager struct {
 	*rester     // freezes, thaws and puts to sleep
 	*waker      // wakes on use
 	*remover    // deletes
+	*orphans    // adopts and removes what has no row
 	*reconciler // follows the engine
 }
 
@@ -78,12 +79,14 @@ func New(c Config) *Manager {
 	del := &remover{operations: o, settings: s, containers: cs}
 	health := &health{err: errNotWatched}
 	p := &pools{operations: o, pool: newPool(), settings: s, containers: cs, rester: r, remover: del, health: health}
+	left := &orphans{operations: o, settings: s, containers: cs, found: map[string]Instance{}, taken: map[string]bool{}}
 	return &Manager{
+		orphans:    left,
 		operations: o, settings: s, rester: r, remover: del, pools: p,
 		creator:    &creator{operations: o, settings: s, containers: cs, pools: p},
 		power:      &power{operations: o, containers: cs, rester: r},
 		waker:      &waker{operations: o, containers: cs, rester: r, wakes: map[Ref]*wake{}},
-		reconciler: &reconciler{operations: o, settings: s, containers: cs, rester: r, remover: del, pools: p, health: health},
+		reconciler: &reconciler{operations: o, settings: s, containers: cs, rester: r, remover: del, pools: p, orphans: left, health: health},
 	}
 }
 

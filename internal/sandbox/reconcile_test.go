@@ -204,27 +204,6 @@ func TestReconcile_MissedChangesAreSeenWithinAMinute(t *testing.T) {
 	})
 }
 
-func TestReconcile_AnInstanceWithoutARecordIsTakenInAndNeverRemovedUnasked(t *testing.T) {
-	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
-		for id, name := range map[string]string{"feedfeedfeedfeed": "lost", "deaddeaddeaddead": "half"} {
-			if err := w.engine.Create(t.Context(), sandbox.Box{ID: id, Name: name, Template: "base", Image: "debian"}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := w.engine.Start(t.Context(), "feedfeedfeedfeed"); err != nil {
-			t.Fatal(err)
-		}
-		w.engine.Destroy("deaddeaddeaddead")
-		pass(2 * time.Minute)
-		settled(t, m, "lost", sandbox.Running)
-		settled(t, m, "half", sandbox.Failed)
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), ref(t, m, "half")) })
-		if _, err := m.Wait(t.Context(), ref(t, m, "half")); !fault.Is(err, fault.Gone) {
-			t.Errorf("after the delete: %v", err)
-		}
-	})
-}
-
 func TestReconcile_ADeleteBetweenItsTwoReadsLeavesNoRow(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		lab := create(t, m, sandbox.Request{Name: "lab"})
@@ -243,6 +222,9 @@ func TestReconcile_ADeleteBetweenItsTwoReadsLeavesNoRow(t *testing.T) {
 		synctest.Wait()
 		if s, err := m.Sandbox(t.Context(), "lab"); !fault.Is(err, fault.NotFound) {
 			t.Errorf("the deleted sandbox is there again: %+v, %v", s, err)
+		}
+		if left := m.Orphans(); len(left) != 0 {
+			t.Errorf("the deleted sandbox is offered as an orphan: %+v", left)
 		}
 	})
 }
