@@ -237,6 +237,7 @@ type fakeBoxes struct {
 	progress map[string]sandbox.Progress
 	err      error // what every change gives
 	last     sandbox.Request
+	orphans  []sandbox.Instance
 }
 
 func newFakeBoxes() *fakeBoxes {
