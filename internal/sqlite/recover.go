@@ -55,6 +55,21 @@ func replace(path, aside string) error {
 	return os.Rename(path+".new", path)
 }
 
+// SandboxIDs gives the ids that the database at path has, without changing it; none when there is no file.
+func SandboxIDs(ctx context.Context, path string) (ids []string, err error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	d, err := sql.Open("sqlite", address(path, asIs))
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	var all string
+	err = d.QueryRowContext(ctx, `SELECT coalesce(group_concat(id), '') FROM sandboxes`).Scan(&all)
+	return strings.Split(all, ","), err
+}
+
 func damaged(err error) bool {
 	return primary(err) == lib.SQLITE_CORRUPT || primary(err) == lib.SQLITE_NOTADB
 }
