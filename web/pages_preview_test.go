@@ -93,7 +93,7 @@ func (s *stage) keepServices() {
 	}
 	for _, name := range []string{"brave-otter", "old-forest", "silver-heron"} {
 		if _, err := s.boxes.change(s.t.Context(), s.ref(name), func(b *sandbox.Sandbox) {
-			b.Own.Services, b.Own.HasServices = declared, true
+			b.Overrides.Services, b.Overrides.HasServices = declared, true
 			b.Changed = b.Changed.Add(-time.Second) // as it was
 		}); err != nil {
 			s.t.Fatal(err)

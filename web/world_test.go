@@ -259,8 +259,8 @@ func (e *fakeEngine) fail(err error) {
 	e.away = err
 }
 
-func (e *fakeEngine) Create(ctx context.Context, _ sandbox.Box) error { return e.ask(ctx) }
-func (e *fakeEngine) Start(ctx context.Context, _ string) error       { return e.ask(ctx) }
+func (e *fakeEngine) Create(ctx context.Context, _ sandbox.ContainerSpec) error { return e.ask(ctx) }
+func (e *fakeEngine) Start(ctx context.Context, _ string) error                 { return e.ask(ctx) }
 
 func (e *fakeEngine) Remove(ctx context.Context, _ string) error {
 	e.mu.Lock()

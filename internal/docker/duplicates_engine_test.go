@@ -39,7 +39,7 @@ func makeTwin(t *testing.T, e *Engine) {
 func TestNetwork_TwinsOfItAreRemovedAndNothingIsLost(t *testing.T) {
 	e := openTest(t)
 	rests, runs := testBox(t, "patient"), testBox(t, "patient")
-	for _, b := range []sandbox.Box{rests, runs} {
+	for _, b := range []sandbox.ContainerSpec{rests, runs} {
 		if err := e.Create(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}

@@ -60,7 +60,7 @@ func says(status int, message string) http.HandlerFunc {
 }
 
 func TestClassify_EnginesAnswersHaveKinds(t *testing.T) {
-	box := sandbox.Box{ID: "1", Name: "one", Profile: catalog.Strict}
+	box := sandbox.ContainerSpec{ID: "1", Name: "one", Profile: catalog.Strict}
 	for _, c := range []struct {
 		status int
 		word   string
@@ -246,7 +246,7 @@ func TestCreate_IsOneCall(t *testing.T) {
 	})
 	for _, p := range []catalog.Profile{catalog.Dev, catalog.Strict} {
 		calls.Store(0)
-		if err := e.Create(t.Context(), sandbox.Box{ID: sandbox.NewID(), Profile: p}); err != nil || calls.Load() != 1 {
+		if err := e.Create(t.Context(), sandbox.ContainerSpec{ID: sandbox.NewID(), Profile: p}); err != nil || calls.Load() != 1 {
 			t.Errorf("%s: %d calls, %v", p, calls.Load(), err)
 		}
 	}
@@ -258,7 +258,7 @@ func TestCreate_IsOneCall(t *testing.T) {
 func TestCreate_NeedsAnInstance(t *testing.T) {
 	e := playEngine(t, says(500, "not to be asked"))
 	e.c.Instance = ""
-	if err := e.Create(t.Context(), sandbox.Box{ID: "1"}); !fault.Is(err, fault.Internal) {
+	if err := e.Create(t.Context(), sandbox.ContainerSpec{ID: "1"}); !fault.Is(err, fault.Internal) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -274,7 +274,7 @@ func TestCreate_StrangersContainerIsLeftAlone(t *testing.T) {
 		}
 		says(409, "the name is in use")(w, r)
 	})
-	if err := e.Create(t.Context(), sandbox.Box{ID: "1"}); !fault.Is(err, fault.Invalid) {
+	if err := e.Create(t.Context(), sandbox.ContainerSpec{ID: "1"}); !fault.Is(err, fault.Invalid) {
 		t.Errorf("got %v (%v)", err, fault.KindOf(err))
 	}
 }

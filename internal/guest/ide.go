@@ -174,19 +174,19 @@ func (i *ide) status() wire.IDEStatus {
 	return st
 }
 
-func (g *Guest) serveIDE(w http.ResponseWriter, _ *http.Request) {
-	st := g.ide.status()
+func (i *ide) serveStatus(w http.ResponseWriter, _ *http.Request) {
+	st := i.status()
 	answer(w, &st)
 }
 
-func (g *Guest) serveIDEDial(w http.ResponseWriter, r *http.Request) {
+func (i *ide) serveDial(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	s := wire.IDEStart{Version: query.Get(wire.IDEVersion), Ports: query.Get(wire.IDEPorts)}
 	if err := s.Check(); err != nil {
 		fail(w, problem(wire.CodeInvalid, "VS Code cannot be started with that: "+err.Error()))
 		return
 	}
-	conn, err := g.ide.dial(r.Context(), s)
+	conn, err := i.dial(r.Context(), s)
 	if err != nil {
 		fail(w, err)
 		return
@@ -194,8 +194,8 @@ func (g *Guest) serveIDEDial(w http.ResponseWriter, r *http.Request) {
 	join(w, r, conn, 0)
 }
 
-func (g *Guest) serveIDEStop(w http.ResponseWriter, _ *http.Request) {
-	g.ide.stop()
+func (i *ide) serveStop(w http.ResponseWriter, _ *http.Request) {
+	i.stop()
 	w.WriteHeader(http.StatusNoContent)
 }
 

@@ -206,14 +206,14 @@ func isDone(c <-chan struct{}) bool {
 }
 
 // spawnIDE starts code-server as the sandbox's user. What it keeps is on the volume, where that user's home is, or is not.
-func (g *Guest) spawnIDE(c ideCommand) (*process, error) {
-	home := g.workFolder("")
+func (p *spawner) spawnIDE(c ideCommand) (*process, error) {
+	home := p.workFolder("")
 	data := filepath.Join(home, ".local/share/code-server")
 	env := map[string]string{}
 	if c.Ports != "" {
-		env["VSCODE_PROXY_URI"] = strings.ReplaceAll(c.Ports, wire.NamePlace, g.newest().Name)
+		env["VSCODE_PROXY_URI"] = strings.ReplaceAll(c.Ports, wire.NamePlace, p.setup.Load().Name)
 	}
-	return g.spawnPlain(wire.ExecStart{Env: env, Command: []string{filepath.Join(c.tree, ideProgram), filepath.Join(c.tree, ideScript),
+	return p.spawnPlain(wire.ExecStart{Env: env, Command: []string{filepath.Join(c.tree, ideProgram), filepath.Join(c.tree, ideScript),
 		"--auth", "none", "--disable-telemetry", "--disable-update-check", "--disable-getting-started-override",
 		"--disable-workspace-trust", "--disable-proxy", "--user-data-dir", data, "--extensions-dir", filepath.Join(data, "extensions"),
 		"--reconnection-grace-time", "43200", home}}, c.listen, c.ready)

@@ -225,19 +225,19 @@ func programName(path string) string {
 	return strings.TrimSpace(slurp(path + "/comm"))
 }
 
-func (g *Guest) servePorts(w http.ResponseWriter, _ *http.Request) {
-	l := g.ports.list()
+func (p *ports) serveList(w http.ResponseWriter, _ *http.Request) {
+	l := p.list()
 	answer(w, &l)
 }
 
-// serveWatchPorts tells the open ports whenever they change, until nobody listens. Only then is looked.
-func (g *Guest) serveWatchPorts(w http.ResponseWriter, r *http.Request) {
+// serveWatch sends the open ports whenever they change, until the request ends.
+func (p *ports) serveWatch(w http.ResponseWriter, r *http.Request) {
 	frames := newFramer(w)
 	tick := time.NewTicker(portsPause)
 	defer tick.Stop()
 	var told wire.Ports
 	for first := true; ; first = false {
-		if l := g.ports.list(); first || !slices.Equal(l, told) {
+		if l := p.list(); first || !slices.Equal(l, told) {
 			b, err := wire.Encode(wire.MaxPorts, &l)
 			if err != nil || frames.send(wire.FramePorts, b) != nil {
 				return

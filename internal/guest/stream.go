@@ -28,7 +28,7 @@ const linger = time.Second
 
 // servePort answers CONNECT: it connects to whatever listens on that port and passes the connection, where that is
 // asked for and possible, or joins the stream to it.
-func (g *Guest) servePort(w http.ResponseWriter, r *http.Request, link *descriptorConn) {
+func servePort(w http.ResponseWriter, r *http.Request, link *descriptorConn) {
 	host, portText, err := net.SplitHostPort(r.Host)
 	port, err2 := strconv.ParseUint(portText, 10, 16)
 	if err != nil || err2 != nil || host != "127.0.0.1" || port == 0 {

@@ -111,8 +111,8 @@ const longestOutput = 200
 // clean makes foreign output fit to be shown.
 func clean(output string) string { return text.Excerpt(output, longestOutput) }
 
-func (c *containers) spec(s Sandbox, t catalog.Template, ref, folder string) Box {
-	return Box{
+func (c *containers) spec(s Sandbox, t catalog.Template, ref, folder string) ContainerSpec {
+	return ContainerSpec{
 		ID: s.ID, Name: s.Name, Template: s.Spec.Template, Image: ref, Limits: s.Spec.Limits, Profile: t.Profile,
 		Namespaces: t.Namespaces, Env: t.Env, Labels: c.labels(s.ID, s.Name), LinkPath: folder,
 	}
@@ -131,8 +131,8 @@ func (c *containers) fingerprint(spec Spec) (string, error) {
 	}
 	s := Sandbox{ID: "0000000000000000", Name: "pool", Spec: spec}
 	text, err := json.Marshal(struct {
-		Box   Box
-		Setup Setup
+		Container ContainerSpec
+		Setup     Setup
 	}{c.spec(s, t, ref, ""), setup(s, t)})
 	if err != nil {
 		return "", fmt.Errorf("fingerprint template %s: %w", t.Name, err)

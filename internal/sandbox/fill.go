@@ -75,7 +75,7 @@ func (p *pools) FillPools(ctx context.Context, templates []catalog.Template) err
 	if err != nil {
 		return err
 	}
-	p.wish(templates)
+	p.resize(templates)
 	names := map[string]bool{}
 	for _, s := range list {
 		names[s.Spec.Template] = true
@@ -194,7 +194,7 @@ func (p *pools) model(ctx context.Context, template string) (Sandbox, error) {
 func fits(s, model Sandbox) bool {
 	switch s.State {
 	case Creating, Running, Frozen:
-		return s.Label == model.Label && s.Spec.Equal(model.Spec) && s.Own.empty()
+		return s.Label == model.Label && s.Spec.Equal(model.Spec) && s.Overrides.empty()
 	default:
 		return false
 	}

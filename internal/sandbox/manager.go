@@ -18,7 +18,7 @@ const (
 	storeLimit  = 15 * time.Second       // one write to the store
 	claimLimit  = 5 * time.Second        // to make a pooled sandbox usable, before one is created instead
 	stopGrace   = 5 * time.Second        // between asking a sandbox to end and ending it
-	roomLimit   = 10 * time.Second       // finding out whether the host has room, and making some
+	roomLimit   = 10 * time.Second       // checking that the host has room, and making some
 	recheck     = time.Minute            // between two passes of reconciling
 )
 

@@ -20,7 +20,7 @@ const (
 func orphaned(t *testing.T, f func(t *testing.T, w *world, m *sandbox.Manager)) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		for id, name := range map[string]string{runsID: "runs", restID: "rests", halfID: "half"} {
-			if err := w.engine.Create(t.Context(), sandbox.Box{ID: id, Name: name, Template: "base", Image: "debian"}); err != nil {
+			if err := w.engine.Create(t.Context(), sandbox.ContainerSpec{ID: id, Name: name, Template: "base", Image: "debian"}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 // How a pool behaves in trouble.
 const (
 	poolBackoff    = time.Minute      // before the next try after a failure; doubles
-	poolBackoffMax = 30 * time.Minute // what it doubles to
+	poolBackoffMax = 30 * time.Minute // its maximum
 	poolHold       = 5 * time.Minute  // without refilling after the host was short of memory
 )
 
@@ -47,8 +47,8 @@ func newPool() *pool {
 	}
 }
 
-// wish replaces what is wanted.
-func (p *pool) wish(templates []catalog.Template) {
+// resize replaces the wanted sizes.
+func (p *pool) resize(templates []catalog.Template) {
 	want := map[string]int{}
 	for _, t := range templates {
 		if t.Standby.Pool > 0 {

@@ -13,6 +13,9 @@ import (
 // backoff is the wait before the engine is watched again after it was lost.
 const backoff = time.Second
 
+// restartGap is longer than an engine that is asked for a restart leaves between an end and the start.
+const restartGap = 2 * time.Second
+
 // freezing is longer than freezing takes: an older look at a frozen sandbox may have been from before it was.
 const freezing = 2 * engineLimit
 
@@ -195,6 +198,13 @@ func (r *reconciler) observe(i Instance) {
 		s, err := r.rows.ByName(ctx, name)
 		if err != nil || s.ID != i.ID || s.Changed.After(at) || !s.State.Settled() || !differs(s.State, i, true) {
 			return
+		}
+		if s.State == Running && !i.Running && i.ExitCode == 0 { // "docker restart" starts it again by itself
+			select {
+			case <-time.After(restartGap):
+			case <-ctx.Done():
+				return
+			}
 		}
 		now, exists, err := r.containers.find(ctx, s.ID) // the event may be old
 		if err == nil {

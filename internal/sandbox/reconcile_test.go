@@ -140,15 +140,56 @@ func TestReconcile_AnEngineThatGoesAgainWhileItStartsWhatRanMakesNothingFail(t *
 }
 
 func TestObserve_AnEndThatNobodyAskedForIsAFailureWithItsCause(t *testing.T) {
-	for cause, oom := range map[string]bool{"exit code 3": false, "more memory": true} {
+	for cause, oom := range map[string]bool{"exit code 0": false, "more memory": true} {
 		play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 			s := create(t, m, sandbox.Request{Name: "lab"})
 			settled(t, m, "lab", sandbox.Running)
 			pass(time.Second)
-			w.engine.Exit(s.ID, 3, oom)
-			synctest.Wait()
+			w.engine.Exit(s.ID, 0, oom)
+			pass(5 * time.Second)
 			if s = settled(t, m, "lab", sandbox.Failed); !strings.Contains(s.Problem, cause) {
 				t.Errorf("problem %q, want %q in it", s.Problem, cause)
+			}
+		})
+	}
+}
+
+func TestObserve_AKilledGuestIsStartedAgainOnceAMinute(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		s := create(t, m, sandbox.Request{Name: "lab"})
+		settled(t, m, "lab", sandbox.Running)
+		for range 2 {
+			pass(2 * time.Minute)
+			w.engine.Exit(s.ID, 137, false)
+			pass(5 * time.Second)
+			settled(t, m, "lab", sandbox.Running)
+		}
+		w.engine.Exit(s.ID, 137, false)
+		pass(5 * time.Second)
+		if s = settled(t, m, "lab", sandbox.Failed); !strings.Contains(s.Problem, "exit code 137") {
+			t.Errorf("problem %q", s.Problem)
+		}
+	})
+}
+
+func TestObserve_ARestartFromOutsideIsAStart(t *testing.T) {
+	for what, gap := range map[string]time.Duration{"quick": 500 * time.Millisecond, "slow": 20 * time.Second} {
+		play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+			s := create(t, m, sandbox.Request{Name: "lab"})
+			settled(t, m, "lab", sandbox.Running)
+			pass(time.Second)
+			w.engine.Exit(s.ID, 0, false)
+			pass(gap)
+			if now, err := m.Sandbox(t.Context(), "lab"); err != nil || what == "quick" && now.State != sandbox.Running {
+				t.Errorf("%s: in between it is %s, %v", what, now.State, err)
+			}
+			if err := w.engine.Runtime.Start(t.Context(), s.ID); err != nil {
+				t.Fatal(err)
+			}
+			pass(5 * time.Second)
+			settled(t, m, "lab", sandbox.Running)
+			if now, err := w.engine.List(t.Context()); err != nil || !now[0].Running {
+				t.Errorf("%s: the engine has %+v, %v", what, now, err)
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// records keeps sandboxes, and publishes what changes of them.
+// records stores sandboxes and publishes their changes.
 type records struct {
 	rows *rows
 	bus  *event.Bus[Event]

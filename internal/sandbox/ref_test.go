@@ -58,7 +58,7 @@ func TestRef_AChangeThatWaitsBehindADeleteDoesNotReachWhoHasTheNameThen(t *testi
 				}
 				mine := <-made
 				now := settled(t, m, "lab", sandbox.Running)
-				if now.ID != mine.ID || now.Own.HasServices || now.Own.IDE != nil || now.Label != "" || now.Rest != mine.Rest {
+				if now.ID != mine.ID || now.Overrides.HasServices || now.Overrides.IDE != nil || now.Label != "" || now.Rest != mine.Rest {
 					t.Errorf("ada's sandbox is %+v; it was %+v", now, mine)
 				}
 			})

@@ -61,25 +61,25 @@ func (g *settings) template(spec Spec) (catalog.Template, error) {
 	return g.templates.Template(spec.Template)
 }
 
-// Own is what a sandbox has of its own in place of its template's. It is a value: do not change what it refers to.
-type Own struct {
+// Overrides is what a sandbox has of its own in place of its template's. It is a value: do not change what it refers to.
+type Overrides struct {
 	Services    []catalog.Service // in place of the template's, when HasServices
 	HasServices bool
 	IDE         *bool // whether VS Code is offered; nil leaves it to the template
 }
 
 // empty reports whether the template alone counts.
-func (o Own) empty() bool { return !o.HasServices && o.IDE == nil }
+func (o Overrides) empty() bool { return !o.HasServices && o.IDE == nil }
 
 // services gives the list that counts beside the template's.
-func (o Own) services(template []catalog.Service) []catalog.Service {
+func (o Overrides) services(template []catalog.Service) []catalog.Service {
 	if o.HasServices {
 		return o.Services
 	}
 	return template
 }
 
-func (o Own) ide(template bool) bool {
+func (o Overrides) ide(template bool) bool {
 	if o.IDE != nil {
 		return *o.IDE
 	}
@@ -89,15 +89,15 @@ func (o Own) ide(template bool) bool {
 // Services gives the services that count for s: its own list, else its template's. A template that is gone or broken has
 // none. The list is the caller's, the memory its entries refer to is not. It is quick enough to be asked for every request.
 func (g *settings) Services(s Sandbox) []catalog.Service {
-	if s.Own.HasServices {
-		return slices.Clone(s.Own.Services)
+	if s.Overrides.HasServices {
+		return slices.Clone(s.Overrides.Services)
 	}
 	return slices.Clone(g.defaultsOf(s.Spec.Template).services)
 }
 
 // OffersIDE reports whether VS Code is offered in s: as it says itself, else its template.
 func (g *settings) OffersIDE(s Sandbox) bool {
-	return s.Own.ide(s.Own.IDE == nil && g.defaultsOf(s.Spec.Template).ide)
+	return s.Overrides.ide(s.Overrides.IDE == nil && g.defaultsOf(s.Spec.Template).ide)
 }
 
 // Where a time of rest comes from.
@@ -195,14 +195,14 @@ func (g *settings) ChangeServices(ctx context.Context, ref Ref, change func([]ca
 		if err != nil {
 			return err
 		}
-		s.Own.Services, s.Own.HasServices = cloneServices(list), list != nil
-		return catalog.CheckServices(s.Own.Services)
+		s.Overrides.Services, s.Overrides.HasServices = cloneServices(list), list != nil
+		return catalog.CheckServices(s.Overrides.Services)
 	})))
 }
 
 // SetIDE switches VS Code on or off in a sandbox, in place of its template. The guest is told as for ChangeServices.
 func (g *settings) SetIDE(ctx context.Context, ref Ref, on bool) (Sandbox, error) {
-	return g.attend(ctx, ref, g.on(ref, g.edit(true, func(s *Sandbox) error { s.Own.IDE = &on; return nil })))
+	return g.attend(ctx, ref, g.on(ref, g.edit(true, func(s *Sandbox) error { s.Overrides.IDE = &on; return nil })))
 }
 
 // edit changes settings of a sandbox, and pushes the setup to its guest if that shows the change.
@@ -268,7 +268,7 @@ func setup(s Sandbox, t catalog.Template) Setup {
 		env = map[string]string{}
 	}
 	maps.Copy(env, s.Spec.Env)
-	return Setup{Name: s.Name, Env: env, Services: s.Own.services(t.Services), IDE: s.Own.ide(t.IDE)}
+	return Setup{Name: s.Name, Env: env, Services: s.Overrides.services(t.Services), IDE: s.Overrides.ide(t.IDE)}
 }
 
 // cloneServices gives a list that shares nothing with list, as a store gives it back.

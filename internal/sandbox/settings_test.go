@@ -46,7 +46,7 @@ func TestChangeServices_ARunningGuestIsToldAtOnceAndAnotherManagerKnows(t *testi
 		own := service("api", 8000)
 		own.Env, own.Health = map[string]string{"A": "b"}, &catalog.Health{Path: "/healthz"}
 		got := setServices(t, m, "lab", own, service("worker", 0))
-		if diff := cmp.Diff([]catalog.Service{own, service("worker", 0)}, m.Services(got)); diff != "" || !got.Own.HasServices {
+		if diff := cmp.Diff([]catalog.Service{own, service("worker", 0)}, m.Services(got)); diff != "" || !got.Overrides.HasServices {
 			t.Errorf("services that count differ:\n%s", diff)
 		}
 		if told := w.guests.told(s.ID); told != "api worker " || w.engine.Starts(s.ID) != 1 {
@@ -58,7 +58,7 @@ func TestChangeServices_ARunningGuestIsToldAtOnceAndAnotherManagerKnows(t *testi
 		synctest.Wait()
 		kept, err := m.Sandbox(t.Context(), "lab")
 		if err != nil || names(m.Services(kept)) != "api worker " {
-			t.Errorf("kept %+v, %v", kept.Own, err)
+			t.Errorf("kept %+v, %v", kept.Overrides, err)
 		}
 		if setup, _ := w.guests.setup(s.ID); names(setup.Services) != "api worker " {
 			t.Errorf("expected with %+v", setup)
@@ -100,12 +100,12 @@ func TestChangeServices_NilIsTheTemplatesAgainAndNoneIsAList(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		s := brought(t, m, sandbox.Running)
 		got, err := m.ChangeServices(t.Context(), ref(t, m, "lab"), to([]catalog.Service{}))
-		if err != nil || !got.Own.HasServices || len(m.Services(got)) != 0 || w.guests.told(s.ID) != "" {
-			t.Errorf("none: %+v, told %q, %v", got.Own, w.guests.told(s.ID), err)
+		if err != nil || !got.Overrides.HasServices || len(m.Services(got)) != 0 || w.guests.told(s.ID) != "" {
+			t.Errorf("none: %+v, told %q, %v", got.Overrides, w.guests.told(s.ID), err)
 		}
 		got, err = m.ChangeServices(t.Context(), ref(t, m, "lab"), to(nil))
-		if err != nil || got.Own.HasServices || names(m.Services(got)) != "web " || w.guests.told(s.ID) != "web " {
-			t.Errorf("nil: %+v, told %q, %v", got.Own, w.guests.told(s.ID), err)
+		if err != nil || got.Overrides.HasServices || names(m.Services(got)) != "web " || w.guests.told(s.ID) != "web " {
+			t.Errorf("nil: %+v, told %q, %v", got.Overrides, w.guests.told(s.ID), err)
 		}
 	})
 }
@@ -133,7 +133,7 @@ func TestChangeServices_OfManyEditsAtOnceNoneIsLost(t *testing.T) {
 		no := errors.New("no")
 		_, err = m.ChangeServices(t.Context(), ref(t, m, "lab"), func(l []catalog.Service) ([]catalog.Service, error) { return nil, no })
 		if now, _ := m.Sandbox(t.Context(), "lab"); !errors.Is(err, no) || len(m.Services(now)) != 11 {
-			t.Errorf("after a refusal: %+v, %v", now.Own, err)
+			t.Errorf("after a refusal: %+v, %v", now.Overrides, err)
 		}
 	})
 }
@@ -235,7 +235,7 @@ func TestPool_NothingWithServicesOfItsOwnIsClaimed(t *testing.T) {
 		}
 		end()
 		odd := list[0]
-		odd.Own = sandbox.Own{HasServices: true}
+		odd.Overrides = sandbox.Overrides{HasServices: true}
 		if err := w.store.Update(t.Context(), odd); err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +243,7 @@ func TestPool_NothingWithServicesOfItsOwnIsClaimed(t *testing.T) {
 		defer end()
 		pass(time.Minute)
 		got, _, err := m.Create(t.Context(), sandbox.Request{Template: "base"})
-		if err != nil || got.ID == odd.ID || got.Own.HasServices {
+		if err != nil || got.ID == odd.ID || got.Overrides.HasServices {
 			t.Errorf("claimed %+v, %v", got, err)
 		}
 	})

@@ -18,9 +18,9 @@ type waker struct {
 	wakes map[Ref]*wake // under way or in line
 }
 
-// Awake gives a sandbox that runs. One that runs costs a look into memory; one at rest by our doing is woken, one that
-// is on its way is waited for. Many callers share one wake, which goes on when ctx ends. A caller that does not want
-// the sandbox to be put to rest again at once says that it uses it before it calls. Kinds: Conflict (it was stopped by
+// Awake gives a sandbox that runs. One that runs costs a look into memory; one at rest is woken, one that is starting
+// is waited for. Many callers share one wake, which continues when ctx ends. A caller registers its use
+// first, so that the sandbox is not put to rest again at once. Kinds: Conflict (it was stopped by
 // its owner, or has failed; the message says so), Gone (deleted), Unavailable (the host is full, or the engine does not
 // answer), Timeout.
 func (w *waker) Awake(ctx context.Context, ref Ref) (Sandbox, error) {

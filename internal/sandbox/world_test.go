@@ -118,7 +118,7 @@ func (e *engine) failing(op sandboxtest.Op) error {
 	return e.fail[op]
 }
 
-func (e *engine) Create(ctx context.Context, b sandbox.Box) error {
+func (e *engine) Create(ctx context.Context, b sandbox.ContainerSpec) error {
 	if err := e.failing(sandboxtest.OpCreate); err != nil {
 		return err
 	}

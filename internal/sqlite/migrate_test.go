@@ -109,16 +109,16 @@ var samples = map[int]func(t *testing.T, d *DB){
 	},
 	4: func(t *testing.T, d *DB) {
 		on := true
-		want := sandbox.Own{HasServices: true, IDE: &on, Services: []catalog.Service{{
+		want := sandbox.Overrides{HasServices: true, IDE: &on, Services: []catalog.Service{{
 			Name: "web", Command: []string{"npm", "start"}, Port: 3000, Cwd: "/srv", Env: map[string]string{"A": "b"},
 			Autostart: true, Health: &catalog.Health{Path: "/healthz", Interval: 5 * time.Second},
 		}}}
 		b, err := d.Sandboxes().ByName(t.Context(), "ml")
-		if diff := cmp.Diff(want, b.Own); err != nil || diff != "" {
+		if diff := cmp.Diff(want, b.Overrides); err != nil || diff != "" {
 			t.Errorf("own services differ, %v:\n%s", err, diff)
 		}
 		b, err = d.Sandboxes().ByName(t.Context(), "bare")
-		if diff := cmp.Diff(sandbox.Own{HasServices: true}, b.Own); err != nil || diff != "" {
+		if diff := cmp.Diff(sandbox.Overrides{HasServices: true}, b.Overrides); err != nil || diff != "" {
 			t.Errorf("the empty list differs, %v:\n%s", err, diff)
 		}
 	},

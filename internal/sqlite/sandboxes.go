@@ -162,7 +162,7 @@ func sandboxValues(b sandbox.Sandbox) ([]any, error) {
 		}
 		env = string(text)
 	}
-	own, err := ownText(b.Own)
+	own, err := overridesText(b.Overrides)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func scanSandbox(r row) (b sandbox.Sandbox, err error) {
 			return b, fmt.Errorf("read environment of %s: %w", b.Name, errBadJSON)
 		}
 	}
-	b.Own, err = ownOf(b.Name, own)
+	b.Overrides, err = overridesOf(b.Name, own)
 	return b, err
 }
 
