@@ -20,6 +20,8 @@ const (
 	stopGrace   = 5 * time.Second        // between asking a sandbox to end and ending it
 	roomLimit   = 10 * time.Second       // checking that the host has room, and making some
 	recheck     = time.Minute            // between two passes of reconciling
+	pulse       = 3 * time.Second        // between two questions whether the engine still answers, while a caller waits
+	pingLimit   = 6 * time.Second        // for its answer: with pulse, a caller hears in less than ten seconds
 )
 
 // eventBuffer is how many events a subscriber may fall behind: some seconds of a burst of creates.
@@ -67,7 +69,7 @@ type Manager struct {
 
 // New makes a Manager. It does no I/O; Run keeps it in step with the engine.
 func New(c Config) *Manager {
-	o := newOperations(c.Store, c.Log)
+	o := newOperations(c.Store, c.Runtime.Ping, c.Log)
 	s := &settings{
 		operations: o, templates: c.Templates, guests: c.Guests, host: c.Host,
 		rest: c.Rest.Over(catalog.Rest{FreezeAfter: catalog.Never, StopAfter: catalog.Never}),
