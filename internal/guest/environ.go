@@ -16,7 +16,7 @@ const marker = "SANDBOXD_EXEC"
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// environment is what a process gets.
+// environment is that of a process.
 type environment map[string]string
 
 func (e environment) list() []string {
@@ -27,7 +27,7 @@ func (e environment) list() []string {
 	return l
 }
 
-// baseEnv is what the image and the engine gave us, without what is about ourselves.
+// baseEnv is the environment from the image and the engine, without the guest's own variables.
 func baseEnv(environ []string) map[string]string {
 	env := map[string]string{}
 	for _, kv := range environ {

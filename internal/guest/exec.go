@@ -20,8 +20,8 @@ const (
 	// quiet is how long the pipes of a program that has ended must be still before they are given up, when something
 	// that it left in the background holds them open.
 	quiet = 50 * time.Millisecond
-	// drainTime bounds that for background programs that never are still. What was in the pipe when the program ended
-	// is delivered however long that takes.
+	// drainTime bounds that for background programs that never are still. Bytes that were in the pipe when the program
+	// ended are delivered however long that takes.
 	drainTime = 500 * time.Millisecond
 )
 
@@ -108,7 +108,7 @@ type chunk struct {
 }
 
 // run moves bytes both ways until the program has ended and its output is delivered, or ctx has ended and so has the tree,
-// unless it is let go. Each output has one buffer, so a reader that stands still makes the program stand still.
+// unless it is let go. Each output has one buffer, so a reader that stops makes the program stop.
 func (x *execution) run(ctx context.Context, w http.ResponseWriter, body io.Closer, frames *wire.FrameReader) {
 	var pumps, others sync.WaitGroup
 	var how exit
@@ -143,7 +143,7 @@ func (x *execution) run(ctx context.Context, w http.ResponseWriter, body io.Clos
 	}
 }
 
-// lose does what was asked for the case that the stream ends before the program.
+// lose ends, hangs up or keeps the program, as was asked, when the stream has ended first.
 func (x *execution) lose() {
 	if x.loss == wire.LossKill {
 		x.kill()
@@ -202,7 +202,7 @@ func (x *execution) pump(o stream) {
 	}
 }
 
-// drain bounds what is read after the program has ended.
+// drain bounds the reading after the program has ended.
 type drain struct {
 	until time.Time
 	owed  int // bytes that were in the pipe when this began
@@ -223,7 +223,7 @@ func (d *drain) more(f *os.File) bool {
 }
 
 // over says whether err ends the reading: not a deadline that has passed, in a freeze or for want of the processor,
-// before what was owed could be read.
+// before the bytes of that moment could be read.
 func (d *drain) over(err error, ended bool) bool {
 	late := errors.Is(err, os.ErrDeadlineExceeded)
 	return err != nil && (!late || ended && d.read >= d.owed)
@@ -239,7 +239,7 @@ func waiting(f *os.File) (n int) {
 	return n
 }
 
-// feed gives the stream's input to the program. A program that does not want it does not hold up who sends it.
+// feed gives the stream's input to the program. A program that does not read it does not hold up the sender.
 func (x *execution) feed(frames *wire.FrameReader) {
 	broken := false
 	for {

@@ -66,8 +66,8 @@ func (p *spawner) spawn(s wire.ExecStart) (*process, error) {
 	return p.start(s, &process{id: hex.EncodeToString(id[:]), mark: descent.NewMark(binary.BigEndian.Uint64(id[:])), tty: s.TTY})
 }
 
-// spawnPlain is spawn for a program whose descendants may outlive it: nothing is marked. It inherits files as its descriptors
-// from 3 on.
+// spawnPlain is spawn for a program whose descendants may outlive it: nothing is marked. It inherits files as its
+// descriptors from 3 on.
 func (p *spawner) spawnPlain(s wire.ExecStart, inherit ...*os.File) (*process, error) {
 	return p.start(s, &process{tty: s.TTY}, inherit...)
 }

@@ -10,7 +10,8 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// serveSetup takes the set-up and describes the sandbox. The same set-up again, after a reconnect, changes nothing that runs.
+// serveSetup takes the set-up and describes the sandbox. The same set-up again, after a reconnect, changes nothing that
+// runs.
 func (g *Guest) serveSetup(w http.ResponseWriter, r *http.Request, link *descriptorConn) {
 	var s wire.Setup
 	if err := wire.Decode(r.Body, wire.MaxSetup, &s); err != nil {

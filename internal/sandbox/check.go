@@ -12,7 +12,7 @@ import (
 	"sandboxd/internal/text"
 )
 
-// The least that a sandbox can work with, whatever is asked for.
+// The least that a sandbox can work with.
 const (
 	minCPUs   = 0.1
 	minMemory = 64 << 20

@@ -10,8 +10,8 @@ import (
 // errClaimed says that a sandbox is not pooled, or not any more.
 var errClaimed = errors.New("not in the pool")
 
-// claim gives the owner of s a pooled sandbox, when there is one that is as s would be created now. ok is false when there is
-// none, or it could not be thawed: then s has to be created.
+// claim gives the owner of s a pooled sandbox, when there is one that is as s would be created now. ok is false when there
+// is none, or it could not be thawed: then s has to be created.
 func (p *pools) claim(ctx context.Context, s Sandbox) (got Sandbox, ok bool, err error) {
 	if p.empty(s.Spec.Template) {
 		return Sandbox{}, false, nil
@@ -43,8 +43,8 @@ func (p *pools) claim(ctx context.Context, s Sandbox) (got Sandbox, ok bool, err
 	}
 }
 
-// assign gives a pooled sandbox the owner of s, in its turn: thawed first, so that it can be used once it is published. After
-// a crash before the row is stored it still has no owner.
+// assign gives a pooled sandbox the owner of s, in its turn: thawed first, so that it can be used once it is published.
+// After a crash before the row is stored it still has no owner.
 func (p *pools) assign(ctx context.Context, one Ref, s Sandbox, accept func(Sandbox)) error {
 	row, err := p.rows.ByName(ctx, one.name)
 	if err != nil || row.ID != one.id || !row.Pooled || !row.Overrides.empty() || row.State != Running && row.State != Frozen {
@@ -53,7 +53,7 @@ func (p *pools) assign(ctx context.Context, one Ref, s Sandbox, accept func(Sand
 	thawing, cancel := context.WithTimeout(ctx, claimLimit)
 	defer cancel()
 	if row.State == Frozen {
-		err = p.rester.unfreeze(thawing, row.ID)
+		err = p.rester.thawContainer(thawing, row.ID)
 	}
 	if err == nil {
 		err = p.containers.guests.Ready(thawing, row.ID)

@@ -34,8 +34,8 @@ func (c *containers) checkRoom(ctx context.Context) error {
 	return c.room(ctx)
 }
 
-// create creates and starts s, also when an interrupted create has left a part of it. When that fails, what was created is
-// removed and s is stored as failed with the cause.
+// create creates and starts s, also when an interrupted create has left a part of it. When that fails, all of it is removed
+// and s is stored as failed with the cause.
 func (c *containers) create(ctx context.Context, s Sandbox) error {
 	err := c.createContainer(ctx, s)
 	if err == nil {
@@ -86,7 +86,7 @@ func (c *containers) image(ctx context.Context, s Sandbox, t catalog.Template) (
 	defer cancel()
 	var last time.Time
 	return c.images.Ensure(ctx, t, func(e catalog.BuildEvent) {
-		if now := time.Now(); now.Sub(last) > patience {
+		if now := time.Now(); now.Sub(last) > reportEvery {
 			last = now
 			c.report(s, Progress{Phase: PhaseImage, Fraction: fraction(e), Detail: clean(e.Line)})
 		}
@@ -118,8 +118,8 @@ func (c *containers) spec(s Sandbox, t catalog.Template, ref, folder string) Con
 	}
 }
 
-// fingerprint is the hash of all that a sandbox of a spec would be created from now: image, limits and setup. It is the label
-// of a pooled sandbox, so that it outlives a restart. It does not ask the engine.
+// fingerprint is the hash of all that a sandbox of a spec would be created from now: image, limits and setup. It is the
+// label of a pooled sandbox, so that it outlives a restart. It does not ask the engine.
 func (c *containers) fingerprint(spec Spec) (string, error) {
 	t, err := c.settings.template(spec)
 	if err != nil {

@@ -59,7 +59,7 @@ func (c *creator) createNamed(ctx context.Context, s Sandbox) (got Sandbox, crea
 	})
 	for err == nil {
 		var ok bool
-		if got, ok, err = p.wait(ctx, time.After(patience)); ok || err != nil {
+		if got, ok, err = p.wait(ctx, time.After(acceptLimit)); ok || err != nil {
 			break
 		}
 		got, err = c.rows.ByName(ctx, s.Name)

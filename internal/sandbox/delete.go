@@ -38,7 +38,9 @@ func (r *remover) Delete(ctx context.Context, ref Ref) (Sandbox, error) {
 func (r *remover) remove(ctx context.Context, s Sandbox) error {
 	err := r.containers.remove(ctx, s.ID)
 	if err == nil {
-		err = r.rows.Delete(ctx, s.ID)
+		deleting, cancel := context.WithTimeout(ctx, storeLimit)
+		defer cancel()
+		err = r.rows.Delete(deleting, s.ID)
 	}
 	if err != nil {
 		r.log.Warn("sandbox is not deleted yet", "sandbox", s.Name, "error", err)

@@ -11,8 +11,8 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// afterClaim is how long a pool is left alone after a claim: claims often come in bursts, and creating the next sandbox takes
-// resources that they need.
+// afterClaim is how long a pool is left alone after a claim: claims often come in bursts, and creating the next sandbox
+// takes resources that they need.
 const afterClaim = time.Second
 
 // pools keeps sandboxes that were created in advance, a pool for each template that wants one.
@@ -68,8 +68,8 @@ func (p *pools) pooled(ctx context.Context, template string) ([]Sandbox, error) 
 	}), nil
 }
 
-// FillPools reconciles the pools of all templates once: it drops sandboxes that are too many or differ from one that would be
-// created now, and creates missing ones. It does not wait for that work, which runs for all templates at the same time.
+// FillPools reconciles the pools of all templates once: it drops sandboxes that are too many or differ from one that would
+// be created now, and creates missing ones. It does not wait for that work, which runs for all templates at the same time.
 func (p *pools) FillPools(ctx context.Context, templates []catalog.Template) error {
 	list, err := p.pooled(ctx, "")
 	if err != nil {
@@ -91,8 +91,8 @@ func (p *pools) FillPools(ctx context.Context, templates []catalog.Template) err
 	return nil
 }
 
-// reconcilePoolLater reconciles a template's pool in the background, once more when that is under way. false when sandboxd is
-// shutting down.
+// reconcilePoolLater reconciles a template's pool in the background, once more when that is under way. false when sandboxd
+// is shutting down.
 func (p *pools) reconcilePoolLater(template string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,8 +133,8 @@ func (p *pool) next(template string, more bool) bool {
 	return false
 }
 
-// reconcilePoolOnce drops the surplus of a template's pool, offers the rest, and creates one if one is missing; then there may
-// be more to do.
+// reconcilePoolOnce drops the surplus of a template's pool, offers the rest, and creates one if one is missing; then there
+// may be more to do.
 func (p *pools) reconcilePoolOnce(ctx context.Context, template string) (more bool, err error) {
 	list, err := p.pooled(ctx, template)
 	if err != nil {

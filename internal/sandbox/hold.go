@@ -15,8 +15,7 @@ type Hold struct {
 	Expires   time.Time
 }
 
-// HoldStore keeps holds beyond a restart. All methods are safe for concurrent use. A hold is deleted with its
-// sandbox.
+// HoldStore keeps holds beyond a restart. All methods are safe for concurrent use. A hold is deleted with its sandbox.
 // Kinds as for Store.
 type HoldStore interface {
 	// PutHold adds the hold, or replaces that of its id; NotFound when its sandbox is not there.

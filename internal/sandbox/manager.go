@@ -11,7 +11,8 @@ import (
 
 // How long things may take. Each bounds one call or one operation, so that nothing hangs for ever.
 const (
-	patience    = 100 * time.Millisecond // how long a caller waits for its operation to be accepted
+	acceptLimit = 100 * time.Millisecond // how long a caller waits for its operation to be accepted
+	reportEvery = 100 * time.Millisecond // between two reports of a build
 	imageLimit  = 45 * time.Minute       // building a large template from nothing on a slow line
 	engineLimit = 90 * time.Second       // one call to the engine
 	readyLimit  = 60 * time.Second       // from the container's start to the guest's report

@@ -43,8 +43,8 @@ func (o *operations) on(ref Ref, c change) operation {
 	}
 }
 
-// usable makes a change that refuses a sandbox that is being deleted.
-func usable(c change) change {
+// unlessDeleting makes a change that refuses a sandbox that is being deleted.
+func unlessDeleting(c change) change {
 	return func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
 		if s.State == Deleting {
 			return fault.New(fault.Conflict, "%s is being deleted.", s.Name)
@@ -94,8 +94,8 @@ func (o *operations) begin(ref Ref, op operation) (pending, error) {
 
 var errClosing = fault.New(fault.Unavailable, "sandboxd is shutting down. Try again in a moment.")
 
-// wait blocks until the operation is accepted or has ended, ctx ends, or after fires: then ok is false. An operation that was
-// accepted gives the row of that moment, also when it has failed since.
+// wait blocks until the operation is accepted or has ended, ctx ends, or after fires: then ok is false. An operation that
+// was accepted gives the row of that moment, also when it has failed since.
 func (p pending) wait(ctx context.Context, after <-chan time.Time) (s Sandbox, ok bool, err error) {
 	select {
 	case s = <-p.accepted:
@@ -146,14 +146,14 @@ func late(ctx context.Context, name string) error {
 	return fault.Wrap(ctx.Err(), fault.Timeout, "%s is still being worked on. Ask again later.", name)
 }
 
-// do queues a change, and returns once it is accepted, has failed before that, or patience is over; then it gives the row
+// do queues a change, and returns once it is accepted, has failed before that, or acceptLimit is over: then it gives the row
 // as it is.
 func (o *operations) do(ctx context.Context, ref Ref, c change) (Sandbox, error) {
 	p, err := o.begin(ref, o.on(ref, c))
 	if err != nil {
 		return Sandbox{}, err
 	}
-	s, ok, err := p.wait(ctx, time.After(patience))
+	s, ok, err := p.wait(ctx, time.After(acceptLimit))
 	if ok || err != nil {
 		return s, err
 	}

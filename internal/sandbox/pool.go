@@ -15,8 +15,8 @@ const (
 	poolHold       = 5 * time.Minute  // without refilling after the host was short of memory
 )
 
-// pool remembers the sandboxes that are ready to be claimed, and what else the rows do not say. A pooled sandbox has no owner
-// until a claim, in its turn, gives it one, once.
+// pool remembers the sandboxes that are ready to be claimed, and what else the rows do not say. A pooled sandbox has no
+// owner until a claim, in its turn, gives it one, once.
 type pool struct {
 	nudge chan struct{} // holds a token when one has been claimed
 

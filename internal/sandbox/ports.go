@@ -25,8 +25,8 @@ type Store interface {
 }
 
 // Runtime is a container engine, or another program that can hold a sandbox. All methods are safe for concurrent use, end
-// when ctx does, and are idempotent: a repeat after a crash finishes the work. They touch only objects that this
-// sandboxd created. Kinds: NotFound, Invalid (the engine refuses the container; the message is the engine's own), Unavailable,
+// when ctx does, and are idempotent: a repeat after a crash finishes the work. They touch only objects that this sandboxd
+// created. Kinds: NotFound, Invalid (the engine refuses the container; the message is the engine's own), Unavailable,
 // Timeout.
 type Runtime interface {
 	// Create creates container, volume and all else that c needs, without starting it. If all exist it does nothing;
@@ -55,7 +55,8 @@ type Freezer interface {
 	// of its memory that the kernel can spare. Freezing a frozen one is no error; NotFound when it is not there, Conflict
 	// when it does not run.
 	Freeze(ctx context.Context, id string) error
-	// Thaw resumes them. Thawing one that is not frozen is no error; NotFound when it is not there, Conflict when it does not run.
+	// Thaw resumes them. Thawing one that is not frozen is no error; NotFound when it is not there, Conflict when it does
+	// not run.
 	Thaw(ctx context.Context, id string) error
 	// Usage gives that of a running sandbox since it was started; NotFound when it is not there or does not run.
 	Usage(ctx context.Context, id string) (Usage, error)

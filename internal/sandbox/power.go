@@ -12,7 +12,7 @@ type power struct {
 // Start starts a stopped, sleeping or failed sandbox, and thaws a frozen one. Starting one that runs is no error.
 // Unavailable when the host is full.
 func (p *power) Start(ctx context.Context, ref Ref) (Sandbox, error) {
-	return p.do(ctx, ref, usable(func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
+	return p.do(ctx, ref, unlessDeleting(func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
 		switch s.State {
 		case Running:
 		case Frozen:
@@ -31,7 +31,7 @@ func (p *power) Start(ctx context.Context, ref Ref) (Sandbox, error) {
 // Stop stops a sandbox by its owner's wish: use does not wake it. Stopping one that is stopped is no error; a failed one has
 // nothing to stop, and stays failed. Of one that is asleep only the wish is stored.
 func (p *power) Stop(ctx context.Context, ref Ref) (Sandbox, error) {
-	return p.do(ctx, ref, usable(func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
+	return p.do(ctx, ref, unlessDeleting(func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
 		switch s.State {
 		case Stopped, Failed:
 		case Asleep:
@@ -49,7 +49,7 @@ func (p *power) Stop(ctx context.Context, ref Ref) (Sandbox, error) {
 
 // Restart stops a sandbox and starts it again; one that does not run is started. One that it has stopped itself has room.
 func (p *power) Restart(ctx context.Context, ref Ref) (Sandbox, error) {
-	return p.do(ctx, ref, usable(func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
+	return p.do(ctx, ref, unlessDeleting(func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
 		if s.State != Running && s.State != Frozen {
 			_, err = p.containers.startIfRoom(ctx, s, accept)
 		} else if s, err = p.containers.stop(ctx, s, accept); err == nil {

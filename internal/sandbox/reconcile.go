@@ -166,10 +166,10 @@ type look struct {
 	back bool
 }
 
-// compare starts an operation when s's row and its instance differ. Inside its turn it leaves alone what has changed
-// since the look.
+// compare starts an operation when s's row and its instance differ. Inside its turn it does nothing if the row has changed
+// since then.
 func (r *reconciler) compare(s Sandbox, i Instance, exists bool, l look) {
-	if !differs(s.State, i, exists) && !r.settings.behind(s.ID) && !(l.back && (s.State == Running || s.State == Frozen)) {
+	if !differs(s.State, i, exists) && !r.settings.pushPending(s.ID) && !(l.back && (s.State == Running || s.State == Frozen)) {
 		return
 	}
 	r.turns.run(r.life, s.Ref(), func(ctx context.Context) {

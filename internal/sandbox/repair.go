@@ -48,5 +48,5 @@ func (r *reconciler) repair(ctx context.Context, s Sandbox, i Instance, exists, 
 		_, err := r.containers.start(ctx, s, func(Sandbox) {})
 		return err
 	}
-	return r.rester.follow(ctx, s, i, exists)
+	return r.rester.syncState(ctx, s, i, exists)
 }

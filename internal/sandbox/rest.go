@@ -124,7 +124,7 @@ func (r *rester) Thaw(ctx context.Context, ref Ref, used func() bool) (Sandbox, 
 // thaw thaws s. One that the engine has lost is started. When the engine does not thaw it, the result has the state that the
 // engine tells.
 func (r *rester) thaw(ctx context.Context, s Sandbox) (Sandbox, error) {
-	err := r.unfreeze(ctx, s.ID)
+	err := r.thawContainer(ctx, s.ID)
 	switch {
 	case fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict):
 		if s, err = r.set(ctx, s, Asleep, ""); err != nil {
@@ -148,7 +148,7 @@ func (r *rester) thaw(ctx context.Context, s Sandbox) (Sandbox, error) {
 	return s, err
 }
 
-func (r *rester) unfreeze(ctx context.Context, id string) error {
+func (r *rester) thawContainer(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, engineLimit)
 	defer cancel()
 	if r.freezer == nil {
@@ -165,7 +165,7 @@ func (r *rester) resync(ctx context.Context, s Sandbox, err error) (Sandbox, err
 	r.log.Warn("engine call for a sandbox did not succeed", "sandbox", s.Name, "state", s.State, "error", err)
 	i, exists, findErr := r.containers.find(ctx, s.ID)
 	if findErr == nil {
-		findErr = r.follow(ctx, s, i, exists)
+		findErr = r.syncState(ctx, s, i, exists)
 	}
 	now, rowErr := r.rows.ByName(ctx, s.Name)
 	if findErr != nil || rowErr != nil {
@@ -174,15 +174,15 @@ func (r *rester) resync(ctx context.Context, s Sandbox, err error) (Sandbox, err
 	return now, err
 }
 
-// follow stores the state that the engine tells of a settled sandbox.
-func (r *rester) follow(ctx context.Context, s Sandbox, i Instance, exists bool) (err error) {
+// syncState stores the state that the engine tells of a settled sandbox.
+func (r *rester) syncState(ctx context.Context, s Sandbox, i Instance, exists bool) (err error) {
 	whole, runs := i.stands(exists)
 	switch {
 	case runs && s.State == Failed: // as by "docker start", or after a stop that did not succeed
 		r.log.Info("failed sandbox was started from outside", "sandbox", s.Name)
 		_, err = r.containers.start(ctx, s, func(Sandbox) {})
 	case runs:
-		return r.followUp(ctx, s, i)
+		return r.syncRunning(ctx, s, i)
 	case s.State == Failed:
 	case !whole:
 		_, err = r.set(ctx, s, Failed, goneProblem)
@@ -207,8 +207,8 @@ func (r *rester) restarts(id string, i Instance) bool {
 	return !before || time.Since(last.(time.Time)) > restartEvery
 }
 
-// followUp takes over a sandbox whose processes are there: its guest may dial in, and its row says whether it is frozen.
-func (r *rester) followUp(ctx context.Context, s Sandbox, i Instance) error {
+// syncRunning takes over a sandbox whose processes are there: its guest may dial in, and its row says whether it is frozen.
+func (r *rester) syncRunning(ctx context.Context, s Sandbox, i Instance) error {
 	if err := r.settings.expect(s); err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (r *rester) followUp(ctx context.Context, s Sandbox, i Instance) error {
 		r.log.Info("sandbox was changed from outside", "sandbox", s.Name, "state", s.State, "now", now)
 		_, err := r.set(ctx, s, now, "")
 		return err
-	case now == Running && r.settings.behind(s.ID):
+	case now == Running && r.settings.pushPending(s.ID):
 		return r.settings.push(ctx, s)
 	}
 	return nil

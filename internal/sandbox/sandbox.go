@@ -1,8 +1,8 @@
 // Package sandbox says what a sandbox is, which states it has, and is the only place that changes them.
 //
-// It knows nothing of containers, SQL, HTTP or pages: the engine is behind Runtime and Freezer, the database behind Store, the
-// program inside behind Guests, images behind Images. Nor does it know what a use is: a caller that puts a sandbox to rest
-// says whether it still is unused, and a caller that uses one asks for it awake.
+// It knows nothing of containers, SQL, HTTP or pages: the engine is behind Runtime and Freezer, the database behind Store,
+// the program inside behind Guests, images behind Images. Nor does it know what a use is: a caller that puts a sandbox to
+// rest says whether it still is unused, and a caller that uses one asks for it awake.
 //
 // Invariant: only Manager changes a sandbox's state, one operation per name at a time, intent written before the
 // engine is asked; so a crash at any line leaves a row from which Reconcile can finish the operation. A pooled sandbox
@@ -42,10 +42,10 @@ func (s State) Settled() bool {
 	return s == Running || s == Frozen || s == Stopped || s == Asleep || s == Failed
 }
 
-// Resting reports whether it is at rest by our doing, so that use wakes it.
+// Resting reports whether sandboxd has put it to rest, so that use wakes it.
 func (s State) Resting() bool { return s == Frozen || s == Asleep || s == Sleeping }
 
-// Sleeps reports whether it is at rest by our doing with its programs ended, or about to be.
+// Sleeps reports whether sandboxd has put it to rest with its programs ended, or is about to.
 func (s State) Sleeps() bool { return s == Asleep || s == Sleeping }
 
 // Sandbox is one sandbox as it is stored. It is a value: do not change its maps.

@@ -18,7 +18,7 @@ const pushLimit = 5 * time.Second
 // defaultsFor is how long a template is believed without reading it again.
 const defaultsFor = time.Second
 
-// settings knows what a sandbox is set to, by itself, its template or the server, and changes what it says itself.
+// settings gives the settings of a sandbox, from itself, its template or the server, and changes its own.
 type settings struct {
 	*operations
 	templates Templates
@@ -61,7 +61,7 @@ func (g *settings) template(spec Spec) (catalog.Template, error) {
 	return g.templates.Template(spec.Template)
 }
 
-// Overrides is what a sandbox has of its own in place of its template's. It is a value: do not change what it refers to.
+// Overrides are a sandbox's own settings in place of its template's. It is a value: do not change its slices and pointers.
 type Overrides struct {
 	Services    []catalog.Service // in place of the template's, when HasServices
 	HasServices bool
@@ -207,7 +207,7 @@ func (g *settings) SetIDE(ctx context.Context, ref Ref, on bool) (Sandbox, error
 
 // edit changes settings of a sandbox, and pushes the setup to its guest if that shows the change.
 func (g *settings) edit(pushes bool, apply func(*Sandbox) error) change {
-	return usable(func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
+	return unlessDeleting(func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
 		if err := apply(&s); err != nil {
 			return err
 		}
@@ -244,8 +244,8 @@ func (g *settings) push(ctx context.Context, s Sandbox) (err error) {
 	return g.guests.Ready(ctx, s.ID)
 }
 
-// behind reports whether the last push to the guest of that id has failed.
-func (g *settings) behind(id string) bool {
+// pushPending reports whether the last push to the guest of that id has failed.
+func (g *settings) pushPending(id string) bool {
 	_, pending := g.unpushed.Load(id)
 	return pending
 }

@@ -216,7 +216,7 @@ func TestServices_OfATemplateThatIsGoneAreNone(t *testing.T) {
 	})
 }
 
-// What a pooled sandbox has of its own would come with it to whoever claims it.
+// The overrides of a pooled sandbox would come with it to its new owner.
 func TestPool_NothingWithServicesOfItsOwnIsClaimed(t *testing.T) {
 	pooling(t, 1, func(t *testing.T, w *world, m *sandbox.Manager) {
 		warmSandbox := ready(t, w, m, 1, "at first")[0]

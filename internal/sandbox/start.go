@@ -131,8 +131,8 @@ func (c *containers) stop(ctx context.Context, s Sandbox, accept func(Sandbox)) 
 	return c.finishStop(ctx, s)
 }
 
-// finishStop finishes a stop or a sleep whose intent is stored. When the engine does not answer the intent stays, and the next
-// reconcile tries again.
+// finishStop finishes a stop or a sleep whose intent is stored. When the engine does not answer the intent stays, and the
+// next reconcile tries again.
 func (c *containers) finishStop(ctx context.Context, s Sandbox) (Sandbox, error) {
 	stopping, cancel := context.WithTimeout(ctx, engineLimit)
 	defer cancel()

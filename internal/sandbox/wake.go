@@ -35,7 +35,7 @@ func (w *waker) Awake(ctx context.Context, ref Ref) (Sandbox, error) {
 		case s.State.Resting() || !s.State.Settled() && w.waking(ref):
 			return w.wake(ctx, ref)
 		case s.State.Settled() || stuck:
-			return s, dormant(s)
+			return s, unwakeable(s)
 		}
 		// Without an operation under way the row is read once more, since its operation may just have ended.
 		stuck = !w.turns.busy(ref.name)
@@ -48,8 +48,8 @@ func (w *waker) Awake(ctx context.Context, ref Ref) (Sandbox, error) {
 	}
 }
 
-// dormant says why use does not wake s.
-func dormant(s Sandbox) error {
+// unwakeable says why use does not wake s.
+func unwakeable(s Sandbox) error {
 	switch s.State {
 	case Failed:
 		return fault.New(fault.Conflict, "%s has failed: %s Start it again or delete it.", s.Name, s.Problem)
@@ -128,7 +128,7 @@ func (w *waker) wakeNow(ctx context.Context, ref Ref) (Sandbox, error) {
 	case Asleep, Sleeping:
 		s, err = w.containers.startIfRoom(ctx, s, func(Sandbox) {})
 	default:
-		return s, dormant(s)
+		return s, unwakeable(s)
 	}
 	if err == nil {
 		return s, nil
@@ -140,7 +140,7 @@ func (w *waker) wakeNow(ctx context.Context, ref Ref) (Sandbox, error) {
 		s = now
 	}
 	if s.State == Failed && !fault.Is(err, fault.Gone) {
-		err = errors.Join(dormant(s), err)
+		err = errors.Join(unwakeable(s), err)
 	}
 	return s, err
 }

@@ -24,7 +24,7 @@ type actor struct {
 // act calls f as the sandbox's user, for something that is over soon.
 func (t *Tree) act(ctx context.Context, f func(*actor) error) error { return t.actIn(ctx, t.brief, f) }
 
-// labour calls f as the sandbox's user, for something that goes on until ctx ends.
+// labour calls f as the sandbox's user, for long work, until ctx ends.
 func (t *Tree) labour(ctx context.Context, f func(*actor) error) error {
 	return t.actIn(ctx, t.long, f)
 }
@@ -38,11 +38,11 @@ func (t *Tree) actIn(ctx context.Context, seats chan struct{}, f func(*actor) er
 	return a.user.become(func() error { return f(a) })
 }
 
-// ownGroups are those of every thread that is nobody else. The first call must come from such a thread.
+// ownGroups are those of every thread with the guest's own identity. The first call must come from such a thread.
 var ownGroups = sync.OnceValues(unix.Getgroups)
 
 // become calls f on a locked thread with the file system identity of u. The thread has its own identity back afterwards, or
-// ends with its goroutine. Somebody who is not root can only be who he is.
+// ends with its goroutine. A guest that is not root has its own identity alone.
 func (u User) become(f func() error) error {
 	own := os.Geteuid()
 	if own != 0 {
@@ -74,7 +74,7 @@ func (u User) enter(groups []int) bool {
 	return isNow(u.UID, u.GID)
 }
 
-// leave reports whether the thread is what it was.
+// leave reports whether the thread has its own identity back.
 func (u User) leave(groups []int) bool {
 	unix.SetfsuidRetUid(os.Geteuid()) // first: only root may take the rest
 	if !slices.Equal(groups, u.Groups) && unix.Setgroups(groups) != nil {

@@ -31,8 +31,8 @@ func (q *ask) remove() error {
 		return nil
 	})
 	if err != nil {
-		q.reply.begin() // so that what is in the trash by now has been told of; what is wrong with that is told of the problem
-		return about("what was to be deleted", err)
+		q.reply.begin() // so that the entries in the trash by now are reported; a failure of that is reported with the problem
+		return about("the list of files to delete", err)
 	}
 	q.reply.end(nil)
 	return nil
@@ -76,7 +76,7 @@ func (a *actor) discard(p string, to *reply) error {
 	return to.record(wire.RecordTrashed, wire.AppendTrashed(nil, &t))
 }
 
-// lookAtAll finds out what is wrong with any of the paths, as far as that can be seen, before something is done with the first.
+// lookAtAll checks all paths, as far as that is possible, before the first is deleted.
 func (a *actor) lookAtAll(paths []string, permanent bool) error {
 	var trash *bin
 	if !permanent {
@@ -107,7 +107,7 @@ func (a *actor) lookAt(p string, trash *bin) error {
 	return trash.refuses(s, p, &st)
 }
 
-// refuses says why what is at s, known as p, cannot be put into the trash, if that can be seen.
+// refuses says why the entry at s, with the path p, cannot be put into the trash, if that can be seen.
 func (b *bin) refuses(s dirEntry, p string, st *unix.Stat_t) error {
 	if s.walk.through(b.home()) || isFolder(st) && b.files.through(st.Dev, st.Ino) {
 		return problem(wire.CodeConflict, "%s is the trash itself or in it: delete it for good.", text.OneLine(p, 200))

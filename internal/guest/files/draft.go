@@ -20,7 +20,7 @@ type draft struct {
 	kept     bool // it stays as it is when it is closed
 }
 
-// replaceable looks at what is in place of s, which is only replaced when it is a file.
+// replaceable looks at the entry in place of s, which is only replaced when it is a file.
 func (s dirEntry) replaceable() (st unix.Stat_t, there bool, err error) {
 	if s.name == "" {
 		return st, true, errFolder
@@ -35,7 +35,7 @@ func (s dirEntry) replaceable() (st unix.Stat_t, there bool, err error) {
 	return st, true, err
 }
 
-// begin makes a draft named own for s, empty unless it goes on with what is there.
+// begin makes a draft named own for s, empty unless it continues an upload.
 func (s dirEntry) begin(own string, more bool, mode uint32) (*draft, error) {
 	old, there, err := s.replaceable()
 	if err != nil {
@@ -58,7 +58,7 @@ func (s dirEntry) begin(own string, more bool, mode uint32) (*draft, error) {
 	return d, nil
 }
 
-// make opens the draft's file. One that is there is only taken when it can be nobody else's: a file with one name, the
+// make opens the draft's file. An existing one is only taken when it is surely ours: a file with one name, the
 // user's own.
 func (d *draft) make(more bool) (int, error) {
 	dir := d.walk.fd()
@@ -95,7 +95,7 @@ type condition struct {
 
 var errChanged = errors.New("changed")
 
-// holds says whether the condition holds of what is there.
+// holds is an error unless the existing entry meets the condition.
 func (c condition) holds(st *unix.Stat_t, there bool) error {
 	switch {
 	case c.none && there:
@@ -129,8 +129,8 @@ func (d *draft) publish(c condition) (wire.Entry, error) {
 	return d.walk.actor.viewer().of(d.name, &st), nil
 }
 
-// settle renames the draft. Somebody else's rename may come between a look and ours, so what was exchanged is looked at
-// afterwards, and given back when it is not what the condition says.
+// settle renames the draft. Another rename may come between a look and ours, so the replaced file is looked at
+// afterwards, and put back when it does not meet the condition.
 func (d *draft) settle(c condition) error {
 	dir := d.walk.fd()
 	mu := d.walk.actor.tree.places.of(d.walk.key(d.name))

@@ -1,11 +1,11 @@
 // Package files is what the guest does with the sandbox's files: it lists, reads, writes, moves, deletes, packs, unpacks,
 // searches and watches them for sandboxd, all of it as the sandbox's user.
 //
-// It is no security boundary between sandboxd and the sandbox (whatever it says is checked again over there), and decides
-// nothing about who may ask.
+// It is no security boundary between sandboxd and the sandbox (sandboxd checks its replies again), and does not decide who
+// may ask.
 //
-// Invariant: nothing outside the root of its tree is read or changed, whatever paths, links and archives say and whoever
-// changes folders meanwhile: every path is walked name by name from a descriptor of the root without following, and every
+// Invariant: nothing outside the root of its tree is read or changed, also with hostile paths, links and archives, and when
+// folders change meanwhile: every path is walked name by name from a descriptor of the root without following, and every
 // operation is on a name in an open folder, or on an open file. Every one of them happens with the file system identity of
 // the user, on a thread that is locked for it.
 package files
@@ -23,8 +23,8 @@ type Config struct {
 	User   func() User              // who everything is done as
 	Find   func(name string) string // absolute path of a program that the user could run, or ""
 	Env    func() []string          // the environment of such a program
-	Passwd string                   // who users are, a path; "" means /etc/passwd
-	Group  string                   // what groups are, a path; "" means /etc/group
+	Passwd string                   // path of the users; "" means /etc/passwd
+	Group  string                   // path of the groups; "" means /etc/group
 }
 
 // User is the user of the sandbox.
@@ -39,14 +39,14 @@ type User struct {
 const (
 	briefSeats  = 4
 	longSeats   = 2
-	searchSeats = 2 // apart, because who searches may be slow to hear what is found
+	searchSeats = 2 // apart, because the reader of a search may be slow
 )
 
 // Tree is the files of a sandbox. Safe for concurrent use.
 type Tree struct {
 	cfg   Config
-	brief chan struct{} // seats for what is over soon
-	long  chan struct{} // seats for what goes on
+	brief chan struct{} // seats for short work
+	long  chan struct{} // seats for long work
 	seeks chan struct{} // seats for searches
 	names *names
 	busy  busy
@@ -100,7 +100,7 @@ type busyKey struct {
 	name     string
 }
 
-// busy knows what is being written, so that nobody else writes it and no sweep takes it.
+// busy holds the names that are being written, so that no other request writes them and no sweep takes them.
 type busy struct {
 	mu   sync.Mutex
 	keys map[busyKey]struct{}

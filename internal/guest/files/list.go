@@ -83,7 +83,7 @@ func (r row) bare() wire.Entry {
 
 // page keeps the first rows of those it is given, in room for twice as many.
 type page struct {
-	after row // only what comes behind it; the zero row when everything does
+	after row // only rows behind it; the zero row for all
 	limit int
 	rows  []row
 	more  bool // some were dropped
@@ -103,7 +103,7 @@ func (p *page) free() {
 	rowRoom.Put(&p.rows)
 }
 
-// add takes a row. What is on the page is settled only by close.
+// add takes a row. Only close settles which rows are on the page.
 func (p *page) add(r row) {
 	if p.after.name != "" && compareRows(r, p.after) <= 0 {
 		return
@@ -153,7 +153,7 @@ func (q *ask) list() error {
 	return nil
 }
 
-// list fills the page and tells of what is on it.
+// list fills the page and sends its entries.
 func (a *actor) list(p string, view *page, to *reply) error {
 	s, err := a.find(p, true)
 	if err != nil {
@@ -191,7 +191,7 @@ func (p *page) end(rows int) {
 	}
 }
 
-// names calls f for everything in the folder where w is, but for what is ours.
+// names calls f for every entry in the folder where w is, but for ours.
 func (w *walk) names(f func(name string, folder bool)) error {
 	fd, err := openFolder(w.fd(), "")
 	if err != nil {

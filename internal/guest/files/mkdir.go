@@ -52,7 +52,7 @@ func (w *walk) into(name string) error {
 	return w.enter(last)
 }
 
-// chmod sets the permissions of a file or a folder: of what was looked at, even when its name means something else by then.
+// chmod sets the permissions of a file or a folder: the one that was looked at, even when its name is another's by then.
 func (q *ask) chmod() error {
 	p, err := q.path("path")
 	if err != nil {
@@ -88,5 +88,5 @@ func (q *ask) chmod() error {
 	})
 }
 
-// ownFD is a path that leads to what is open as fd, whatever has become of its name.
+// ownFD is a path to the file that is open as fd, also when its name is another's by now.
 func ownFD(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }

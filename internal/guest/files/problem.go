@@ -28,7 +28,7 @@ func problem(code, format string, args ...any) error {
 	return &wire.Problem{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// about gives an error the path that it is about. What is a problem already stays so.
+// about gives an error its path. A Problem stays as it is.
 func about(path string, err error) error {
 	var known *wire.Problem
 	if err == nil || errors.As(err, &known) || errors.Is(err, context.Canceled) {
@@ -63,7 +63,7 @@ var sentences = []struct {
 	{errDeep, wire.CodeConflict, "%s holds folders that are nested too deeply."},
 	{errMount, wire.CodeConflict, "%s holds another file system."},
 	{errChanging, wire.CodeConflict, "%s changes while it is moved to another file system: nothing was moved. Try again."},
-	{errKept, wire.CodeConflict, "%s was copied to the other file system, but has changed since: what is not the same there is still here, too."},
+	{errKept, wire.CodeConflict, "%s was copied to the other file system, but has changed since: the changed parts are still here, too."},
 	{unix.ELOOP, wire.CodeInvalid, "%s leads through too many links, or became one just now."},
 	{unix.ENAMETOOLONG, wire.CodeInvalid, "A name in %s is too long."},
 	{unix.EINVAL, wire.CodeInvalid, "The file system does not allow that with %s."},
@@ -87,7 +87,7 @@ func problemOf(err error) *wire.Problem {
 	return p
 }
 
-// statusOf is for whoever looks at the protocol; sandboxd goes by the code.
+// statusOf is for people who debug the protocol; sandboxd reads the code.
 func statusOf(code string) int {
 	switch code {
 	case wire.CodeInvalid:

@@ -19,7 +19,7 @@ type ask struct {
 	v     url.Values
 }
 
-// verb is what a request can ask for. It answers, or gives an error that is answered for it.
+// verb is an operation on files. It answers, or gives an error that is answered for it.
 type verb func(*ask) error
 
 // verbs is everything that sandboxd can ask; those with true have their parameters in the body.
@@ -130,10 +130,10 @@ func (q *ask) brief(path string, f func(*actor) error) error {
 	return nil
 }
 
-// labour does something that may go on, and answers nothing.
+// labour does long work without an answer.
 func (q *ask) labour(f func(*actor) error) error {
 	if err := q.tree.labour(q.Context(), f); err != nil {
-		return about("what was asked for", err)
+		return about("the request", err)
 	}
 	q.reply.end(nil)
 	return nil

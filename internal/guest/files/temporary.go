@@ -11,8 +11,8 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// What is being made has a name of its own until it is complete: the name it will have, and between temporaryMark and
-// temporaryEnd that it is ours.
+// An incomplete entry has a temporary name: its later name, and a part between temporaryMark and temporaryEnd that says that
+// it is ours.
 const (
 	temporaryMark = ".sandboxd-"
 	temporaryEnd  = "~"
@@ -33,7 +33,7 @@ func temporaryName(name string) string {
 	return around(name, temporaryMark+hex.EncodeToString(b[:]))
 }
 
-// uploadName is the name of what has arrived of a resumable upload. Names that are cut short differ by their sums.
+// uploadName is the name of the draft of a resumable upload. Names that are cut short differ by their sums.
 func uploadName(name, id string) string {
 	h := fnv.New64a()
 	h.Write([]byte(name))

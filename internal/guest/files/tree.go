@@ -51,8 +51,8 @@ func (w *walk) some() (list []child, err error) {
 	return list, err
 }
 
-// removeTree removes name, in the folder where w is, with all that is in it. It follows nothing and leaves other file systems
-// alone.
+// removeTree removes name, in the folder where w is, with all that is in it. It follows nothing and leaves other file
+// systems alone.
 func (w *walk) removeTree(name string) error {
 	err := unlink(w.fd(), name)
 	if err != unix.EISDIR && err != unix.EPERM {
@@ -69,10 +69,10 @@ func (w *walk) removeTree(name string) error {
 	return w.removeHere(name, from)
 }
 
-// tidyLimit bounds how long something of ours is cleared away for which nobody waits.
+// tidyLimit bounds a clean-up in the background.
 const tidyLimit = 30 * time.Second
 
-// tidy removes something of ours, in the folder where w is, that is of no use, also when nobody wants the answer any more.
+// tidy removes an unused file of ours, in the folder where w is, also when the request has ended.
 func (w *walk) tidy(name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.actor.ctx), tidyLimit)
 	defer cancel()

@@ -19,7 +19,7 @@ func (q *ask) upload() error {
 	}, &size)
 }
 
-// abandon removes what has arrived of a resumable upload.
+// abandon removes the draft of a resumable upload.
 func (q *ask) abandon() error {
 	return q.partial(func(s dirEntry, own string) error {
 		key := s.walk.key(own)
@@ -31,7 +31,7 @@ func (q *ask) abandon() error {
 	}, nil)
 }
 
-// partial calls f with where an upload goes and the name of what has arrived.
+// partial calls f with the target of an upload and the name of its draft.
 func (q *ask) partial(f func(s dirEntry, own string) error, number *int64) error {
 	p, err := q.path("path")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// errBody says that what was to be written did not arrive.
+// errBody says that the content to write did not arrive.
 var errBody = errors.New("the content did not arrive")
 
 // write takes a file, or a piece of one. It answers first that it will, and at the end that it has.
@@ -44,7 +44,7 @@ func (q *ask) write() error {
 func writeProblem(p string, err error) error {
 	switch {
 	case errors.Is(err, errChanged):
-		return problem(wire.CodeChanged, "%s is not what it was any more.", text.OneLine(p, 200))
+		return problem(wire.CodeChanged, "%s has changed meanwhile.", text.OneLine(p, 200))
 	case errors.Is(err, errBody):
 		return problem(wire.CodeUnavailable, "The content did not arrive as a whole.")
 	}
@@ -82,10 +82,10 @@ func (a *actor) draft(put *wire.FilePut) (d *draft, err error) {
 		return nil, err
 	}
 	d.kept = true
-	return d, d.goOn(a, put)
+	return d, d.resume(a, put)
 }
 
-// early refuses what is bound to be refused, before anything is sent.
+// early refuses a write that is bound to fail, before content is sent.
 func (a *actor) early(s dirEntry, put *wire.FilePut) error {
 	st, there, err := s.replaceable()
 	if err != nil {
@@ -99,14 +99,14 @@ func (a *actor) early(s dirEntry, put *wire.FilePut) error {
 
 func conditionOf(put *wire.FilePut) condition { return condition{put.IfMatch, put.IfNone} }
 
-// goOn puts a piece of an upload behind what has arrived.
-func (d *draft) goOn(a *actor, put *wire.FilePut) error {
+// resume appends a piece to an upload.
+func (d *draft) resume(a *actor, put *wire.FilePut) error {
 	at, err := unix.Seek(d.fd, 0, io.SeekEnd)
 	if err == nil && at != put.Offset {
 		if at == 0 {
 			d.kept = false
 		}
-		err = problem(wire.CodeConflict, "The upload has %d bytes: go on from there.", at)
+		err = problem(wire.CodeConflict, "The upload has %d bytes: continue from there.", at)
 	}
 	if err != nil {
 		d.close(a)
@@ -117,7 +117,7 @@ func (d *draft) goOn(a *actor, put *wire.FilePut) error {
 // take reads the content into the draft and ends it, one way or the other.
 func (q *ask) take(d *draft, put *wire.FilePut) (w wire.Written, err error) {
 	defer func() {
-		q.tree.brief <- struct{}{} // without regard to who has given up: it must be cleaned up
+		q.tree.brief <- struct{}{} // also when the request has ended: it must be cleaned up
 		defer func() { <-q.tree.brief }()
 		d.walk.actor.user.become(func() error { d.close(d.walk.actor); return nil })
 	}()

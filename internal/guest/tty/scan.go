@@ -6,7 +6,7 @@ import "bytes"
 // clipboard) is passed on in pieces and not interpreted.
 const maxSequence = 8 << 10
 
-// kind says what a piece of a terminal's output is.
+// kind is that of a piece of a terminal's output.
 type kind uint8
 
 const (
@@ -53,7 +53,7 @@ func (s *scanner) scan(p []byte, emit func(kind, []byte)) {
 	}
 }
 
-// scanText emits everything up to the next sequence and gives what is left.
+// scanText emits everything up to the next sequence and gives the rest.
 func (s *scanner) scanText(p []byte, emit func(kind, []byte)) []byte {
 	end := bytes.IndexByte(p, esc)
 	if end < 0 {
@@ -80,7 +80,7 @@ func emitText(p []byte, emit func(kind, []byte)) {
 	}
 }
 
-// scanSequence reads on in the sequence under way and gives what is left after its end.
+// scanSequence reads on in the sequence under way and gives the rest after its end.
 func (s *scanner) scanSequence(p []byte, emit func(kind, []byte)) []byte {
 	for i, c := range p {
 		switch {

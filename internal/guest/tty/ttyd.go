@@ -34,7 +34,7 @@ type ttyd struct {
 	tab    string
 	socket string
 	tabs   *Tabs
-	turn   chan struct{} // held by the one who looks whether it runs, and starts it
+	turn   chan struct{} // held while it is checked and started
 
 	mu      sync.Mutex
 	process *process // nil before the first start
@@ -92,7 +92,7 @@ func (t *Tabs) prune(ctx context.Context) {
 	}
 }
 
-// dial connects to the tab's ttyd, started when it does not run. ttyd's own death is mended here: by whoever needs it.
+// dial connects to the tab's ttyd, started when it does not run. One that has died is started again here.
 func (d *ttyd) dial(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, ttydStart)
 	defer cancel()

@@ -86,7 +86,7 @@ func (v *viewer) push(p []byte) (full bool) {
 	return len(v.queue) > highWater
 }
 
-// finish makes the writer send what is queued, say goodbye and end. Only the first call counts.
+// finish makes the writer send its queue, say goodbye and end. Only the first call counts.
 func (v *viewer) finish(code int, reason string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -96,7 +96,7 @@ func (v *viewer) finish(code int, reason string) {
 	signal(v.wake)
 }
 
-// drop is finish without what is queued: the viewer is too slow and gets a replay when it comes again.
+// drop is finish without the queue: the viewer is too slow and gets a replay when it comes again.
 func (v *viewer) drop(code int, reason string) {
 	v.mu.Lock()
 	v.queue, v.dropped = nil, true
@@ -135,7 +135,7 @@ func (v *viewer) caughtUp() bool {
 	return was
 }
 
-// write sends what is queued until the connection or the session ends. After a goodbye the connection is left to read,
+// write sends the queue until the connection or the session ends. After a goodbye the connection is left to read,
 // which sees the answer.
 func (v *viewer) write() {
 	defer close(v.gone)
@@ -282,7 +282,7 @@ func (v *viewer) handle(s *session, p []byte) error {
 		}
 		v.acked(n)
 	}
-	return nil // PAUSE, RESUME and what is not known mean nothing here
+	return nil // PAUSE, RESUME and unknown messages are ignored
 }
 
 func signal(c chan struct{}) {
