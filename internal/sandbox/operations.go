@@ -16,7 +16,7 @@ type operations struct {
 	*records
 	turns turns
 	ping  func(ctx context.Context) error // whether the engine answers
-	life  context.Context // ends when Run ends; all operations end with it
+	life  context.Context                 // ends when Run ends; all operations end with it
 	end   context.CancelFunc
 }
 
