@@ -9,6 +9,7 @@ import (
 
 	"sandboxd/internal/docker"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sqlite"
 )
 
@@ -23,11 +24,11 @@ func lookOrphans(ctx context.Context, c *Config) (f finding) {
 		return problem("Start sandboxd: it recovers what can be read.", "the records cannot be read: %v", err)
 	}
 	e, err := docker.Open(ctx, docker.Config{Instance: id})
-	if err != nil {
-		return problem("See the check of the engine.", "%s", fault.Message(err))
+	var found []sandbox.Instance
+	if err == nil {
+		defer e.Close()
+		found, err = e.List(ctx)
 	}
-	defer e.Close()
-	found, err := e.List(ctx)
 	if err != nil {
 		return problem("See the check of the engine.", "%s", fault.Message(err))
 	}

@@ -96,12 +96,26 @@ func salvage(ctx context.Context, old *sql.DB, path string, log *slog.Logger) (e
 	if err := d.migrate(ctx, version); err != nil {
 		return err
 	}
-	tables, err := d.tables(ctx)
+	var tables string // each after those that it refers to, with what its rows are stored by
+	err = d.writer.QueryRowContext(ctx, `SELECT group_concat(name || iif(sql LIKE '%WITHOUT ROWID', ' 1', ' rowid'), ',' ORDER BY rowid)
+		FROM sqlite_schema WHERE type = 'table' AND name <> 'migrations'`).Scan(&tables)
 	if err != nil {
 		return err
 	}
-	for _, t := range tables {
-		err := d.write(ctx, func(ctx context.Context, tx *sql.Tx) error { return t.copy(ctx, old, tx, log) })
+	for _, t := range strings.Split(tables, ",") {
+		name, order, _ := strings.Cut(t, " ")
+		err := d.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+			kept := 0
+			for _, direction := range []string{" ASC", " DESC"} { // from the first on, and where that breaks off, from the last back
+				n, err := copyRows(ctx, old, tx, name, order+direction)
+				if kept += n; err == nil {
+					break
+				}
+				log.Error("rows of the damaged database are lost", "table", name, "reading", direction, "error", err)
+			}
+			log.Warn("recovered a table", "table", name, "rows", kept)
+			return ctx.Err()
+		})
 		if err != nil {
 			return err
 		}
@@ -109,52 +123,18 @@ func salvage(ctx context.Context, old *sql.DB, path string, log *slog.Logger) (e
 	return d.migrate(ctx, newest())
 }
 
-// table is one table, and what its rows are stored by.
-type table struct{ name, order string }
-
-// tables gives the tables with content, each after those that it refers to.
-func (d *DB) tables(ctx context.Context) (all []table, err error) {
-	rows, err := d.writer.QueryContext(ctx, `SELECT name, iif(sql LIKE '%WITHOUT ROWID', '1', 'rowid') FROM sqlite_schema
-		WHERE type = 'table' AND name <> 'migrations' ORDER BY rowid`)
+// copyRows copies the rows of a table until one cannot be read. One that belongs to a lost one, or makes no sense, is left out.
+func copyRows(ctx context.Context, old *sql.DB, tx *sql.Tx, table, order string) (kept int, err error) {
+	rows, err := old.QueryContext(ctx, "SELECT * FROM "+table+" ORDER BY "+order)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var t table
-		if err := rows.Scan(&t.name, &t.order); err != nil {
-			return nil, err
-		}
-		all = append(all, t)
-	}
-	return all, rows.Err()
-}
-
-// copy copies the rows that can be read: from the first on, and where that breaks off, from the last back.
-func (t table) copy(ctx context.Context, old *sql.DB, tx *sql.Tx, log *slog.Logger) error {
-	kept := 0
-	for _, direction := range []string{" ASC", " DESC"} {
-		rows, err := old.QueryContext(ctx, "SELECT * FROM "+t.name+" ORDER BY "+t.order+direction)
-		if err == nil {
-			err = t.copyRows(ctx, rows, tx, &kept)
-		}
-		if err == nil {
-			break
-		}
-		log.Error("rows of the damaged database are lost", "table", t.name, "reading", direction, "error", err)
-	}
-	log.Warn("recovered a table", "table", t.name, "rows", kept)
-	return ctx.Err()
-}
-
-// copyRows copies rows until one cannot be read. One that belongs to a lost one, or makes no sense, is left out; kept counts.
-func (t table) copyRows(ctx context.Context, rows *sql.Rows, tx *sql.Tx, kept *int) error {
 	defer rows.Close()
 	columns, err := rows.Columns()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	insert := "INSERT OR IGNORE INTO " + t.name + " VALUES (?" + strings.Repeat(", ?", len(columns)-1) + ")"
+	insert := "INSERT OR IGNORE INTO " + table + " VALUES (?" + strings.Repeat(", ?", len(columns)-1) + ")"
 	values, targets := make([]any, len(columns)), make([]any, len(columns))
 	for i := range values {
 		targets[i] = &values[i]
@@ -162,7 +142,7 @@ func (t table) copyRows(ctx context.Context, rows *sql.Rows, tx *sql.Tx, kept *i
 	var refused error
 	for rows.Next() {
 		if err := rows.Scan(targets...); err != nil {
-			return err
+			return kept, err
 		}
 		done, err := tx.ExecContext(ctx, insert, values...)
 		if err != nil {
@@ -170,7 +150,7 @@ func (t table) copyRows(ctx context.Context, rows *sql.Rows, tx *sql.Tx, kept *i
 			continue
 		}
 		n, _ := done.RowsAffected() // SQLite's never fails
-		*kept += int(n)
+		kept += int(n)
 	}
-	return errors.Join(rows.Err(), refused)
+	return kept, errors.Join(rows.Err(), refused)
 }
