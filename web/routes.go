@@ -100,6 +100,9 @@ func (s *Server) sandboxRoutes() []route {
 		{get, apiPrefix + "/sandboxes/:name" + filesPart + `\:watch`, token, s.live.watch(s.files.apiWatchFiles)},
 		{post, apiPrefix + "/sandboxes/:name/exec", token, apiLong(s.commands.apiExec)},
 		{get, apiPrefix + "/sandboxes/:name/exec", token, s.live.longSocket(s.commands.apiExecSocket)},
+		{get, apiPrefix + "/orphans", tokenAdmin, api(s.orphans.apiOrphans)},
+		{post, apiPrefix + "/orphans/:id/adopt", tokenAdmin, api(s.orphans.apiAdoptOrphan)},
+		{del, apiPrefix + "/orphans/:id", tokenAdmin, api(s.orphans.apiRemoveOrphan)},
 	}
 }
 
@@ -223,6 +226,9 @@ func (s *Server) sandboxPages() []route {
 	boxes := s.cfg.Sandboxes
 	return []route{
 		{get, "/", signedIn, page(s.sandboxes.pageSandboxes)},
+		{post, "/orphans/:id/adopt", adminOnly, form(s.orphans.submitAdoptOrphan, s.orphans.againAdoptOrphan)},
+		{get, "/orphans/:id/remove", adminOnly, page(s.orphans.pageRemoveOrphan)},
+		{post, "/orphans/:id/remove", adminOnly, form(s.orphans.submitRemoveOrphan, nil)},
 		{get, "/new", signedIn, page(s.sandboxes.pageNew)},
 		{post, "/sandboxes", signedIn, form(s.sandboxes.submitNew, s.sandboxes.againNew)},
 		{get, "/sandboxes/:name", signedIn, page(s.workspace.pageWorkspace)},

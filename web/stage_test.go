@@ -238,6 +238,7 @@ type fakeBoxes struct {
 	err      error // what every change gives
 	unlisted error // what List gives
 	last     sandbox.Request
+	orphans  []sandbox.Instance
 }
 
 func newFakeBoxes(store *sqlite.Sandboxes) *fakeBoxes {

@@ -281,6 +281,8 @@ func (e *fakeEngine) Usage(ctx context.Context, _ string) (sandbox.Usage, error)
 	return sandbox.Usage{}, e.ask(ctx)
 }
 
+func (e *fakeEngine) Ping(context.Context) error { return nil }
+
 func (e *fakeEngine) List(context.Context) ([]sandbox.Instance, error) { return nil, errUnseen }
 
 // Watch sees nothing, so that the Manager leaves the fake alone.

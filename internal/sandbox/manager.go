@@ -21,6 +21,8 @@ const (
 	stopGrace   = 5 * time.Second        // between asking a sandbox to end and ending it
 	roomLimit   = 10 * time.Second       // checking that the host has room, and making some
 	recheck     = time.Minute            // between two passes of reconciling
+	pulse       = 3 * time.Second        // between two questions whether the engine still answers, while a caller waits
+	pingLimit   = 6 * time.Second        // for its answer: with pulse, a caller hears in less than ten seconds
 )
 
 // eventBuffer is how many events a subscriber may fall behind: some seconds of a burst of creates.
@@ -62,12 +64,13 @@ type Manager struct {
 	*rester     // freezes, thaws and puts to sleep
 	*waker      // wakes on use
 	*remover    // deletes
+	*orphans    // adopts and removes what has no row
 	*reconciler // follows the engine
 }
 
 // New makes a Manager. It does no I/O; Run keeps it in step with the engine.
 func New(c Config) *Manager {
-	o := newOperations(c.Store, c.Log)
+	o := newOperations(c.Store, c.Runtime.Ping, c.Log)
 	s := &settings{
 		operations: o, templates: c.Templates, guests: c.Guests, host: c.Host,
 		rest: c.Rest.Over(catalog.Rest{FreezeAfter: catalog.Never, StopAfter: catalog.Never}),
@@ -79,12 +82,14 @@ func New(c Config) *Manager {
 	del := &remover{operations: o, settings: s, containers: cs}
 	health := &health{err: errNotWatched}
 	p := &pools{operations: o, pool: newPool(), settings: s, containers: cs, rester: r, remover: del, health: health}
+	left := &orphans{operations: o, settings: s, containers: cs, found: map[string]Instance{}, taken: map[string]bool{}}
 	return &Manager{
+		orphans:    left,
 		operations: o, settings: s, rester: r, remover: del, pools: p,
 		creator:    &creator{operations: o, settings: s, containers: cs, pools: p},
 		power:      &power{operations: o, containers: cs, rester: r},
 		waker:      &waker{operations: o, containers: cs, rester: r, wakes: map[Ref]*wake{}},
-		reconciler: &reconciler{operations: o, settings: s, containers: cs, rester: r, remover: del, pools: p, health: health},
+		reconciler: &reconciler{operations: o, settings: s, containers: cs, rester: r, remover: del, pools: p, orphans: left, health: health},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"sandboxd/internal/event"
@@ -14,14 +15,15 @@ import (
 type operations struct {
 	*records
 	turns turns
-	life  context.Context // ends when Run ends; all operations end with it
+	ping  func(ctx context.Context) error // whether the engine answers
+	life  context.Context                 // ends when Run ends; all operations end with it
 	end   context.CancelFunc
 }
 
-func newOperations(s Store, log *slog.Logger) *operations {
+func newOperations(s Store, ping func(context.Context) error, log *slog.Logger) *operations {
 	life, end := context.WithCancel(context.Background())
 	r := &records{rows: newRows(s), bus: event.NewBus[Event](eventBuffer), log: log, progress: map[string]Progress{}}
-	return &operations{records: r, life: life, end: end}
+	return &operations{records: r, ping: ping, life: life, end: end}
 }
 
 // operation works in the turn of a sandbox's name. It calls accept once its intent is stored, at the latest when it returns.
@@ -52,8 +54,10 @@ func unlessDeleting(c change) change {
 }
 
 // Wait blocks until no operation on a sandbox is under way or in line, or ctx ends, and gives the row as it is then. Gone
-// once it is deleted.
+// once it is deleted; Unavailable within ten seconds when the engine does not answer.
 func (o *operations) Wait(ctx context.Context, ref Ref) (Sandbox, error) {
+	ctx, release := o.whileAnswered(ctx)
+	defer release()
 	if err := o.turns.wait(ctx, ref.name); err != nil {
 		return Sandbox{}, late(ctx, ref.name)
 	}
@@ -110,8 +114,35 @@ func (p pending) wait(ctx context.Context, after <-chan time.Time) (s Sandbox, o
 	}
 }
 
+var errNoAnswer = errors.New("the engine does not answer")
+
+// whileAnswered gives a context for waiting that ends with ctx, and with errNoAnswer when the engine does not answer. The
+// caller must release it.
+func (o *operations) whileAnswered(ctx context.Context) (waiting context.Context, release func()) {
+	waiting, cancel := context.WithCancelCause(ctx)
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		for {
+			select {
+			case <-time.After(pulse):
+			case <-waiting.Done():
+				return
+			}
+			ctx, end := context.WithTimeout(waiting, pingLimit)
+			if err := o.ping(ctx); err != nil {
+				cancel(errors.Join(errNoAnswer, err))
+			}
+			end()
+		}
+	})
+	return waiting, func() { cancel(nil); asking.Wait() }
+}
+
 // late is the answer to a caller who leaves before an operation has ended.
 func late(ctx context.Context, name string) error {
+	if err := context.Cause(ctx); errors.Is(err, errNoAnswer) {
+		return fault.Wrap(err, fault.Unavailable, "The container engine does not answer. %s is still being worked on; ask again later.", name)
+	}
 	return fault.Wrap(ctx.Err(), fault.Timeout, "%s is still being worked on. Ask again later.", name)
 }
 
@@ -135,6 +166,8 @@ func (o *operations) attend(ctx context.Context, ref Ref, op operation) (Sandbox
 	if err != nil {
 		return Sandbox{}, err
 	}
+	ctx, release := o.whileAnswered(ctx)
+	defer release()
 	s, _, err := p.wait(ctx, nil)
 	return s, err
 }

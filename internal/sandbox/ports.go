@@ -41,6 +41,8 @@ type Runtime interface {
 	Remove(ctx context.Context, id string) error
 	// List gives all instances of this sandboxd, partial ones included.
 	List(ctx context.Context) ([]Instance, error)
+	// Ping asks the engine for a sign of life.
+	Ping(ctx context.Context) error
 	// Watch calls seen for every change of an instance until ctx or the connection to the engine ends; the latter is
 	// an Unavailable error. It calls ready once when nothing that happens from then on is missed.
 	Watch(ctx context.Context, ready func(), seen func(Instance)) error

@@ -13,6 +13,9 @@ import (
 // backoff is the wait before the engine is watched again after it was lost.
 const backoff = time.Second
 
+// restartGap is longer than an engine that is asked for a restart leaves between an end and the start.
+const restartGap = 2 * time.Second
+
 // freezing is longer than freezing takes: an older look at a frozen sandbox may have been from before it was.
 const freezing = 2 * engineLimit
 
@@ -25,6 +28,7 @@ type reconciler struct {
 	rester     *rester
 	remover    *remover
 	pools      *pools
+	orphans    *orphans
 }
 
 // health is whether the engine is being watched.
@@ -130,7 +134,8 @@ func (r *reconciler) sweep(ctx context.Context, ready <-chan struct{}, lost cont
 
 // Reconcile compares the rows with the engine, once, and starts an operation for every sandbox where
 // they differ. With back, sandboxes that should run and do not are started (the engine or sandboxd was away);
-// without, they have ended by themselves and are stored as failed. It does not wait for the operations.
+// without, they have ended by themselves and are stored as failed. It does not wait for the operations. Instances without a
+// row become orphans.
 func (r *reconciler) Reconcile(ctx context.Context, back bool) error {
 	asked := time.Now().UTC()
 	listing, cancel := context.WithTimeout(ctx, engineLimit)
@@ -152,21 +157,7 @@ func (r *reconciler) Reconcile(ctx context.Context, back bool) error {
 		delete(found, s.ID)
 		r.compare(s, i, ok, look{at: asked, back: back})
 	}
-	for _, i := range found {
-		r.turns.run(r.life, Ref{i.ID, i.Name}, func(ctx context.Context) { r.adoptIfThere(ctx, i.ID) })
-	}
-	return nil
-}
-
-// adoptIfThere asks the engine again before it takes in an instance: a delete may have removed it, and then its row, between
-// the look at the engine and the look at the rows.
-func (r *reconciler) adoptIfThere(ctx context.Context, id string) {
-	i, exists, err := r.containers.find(ctx, id)
-	if err != nil {
-		r.log.Warn("sandbox without a record cannot be looked at", "id", id, "error", err)
-	} else if exists {
-		r.adopt(ctx, i)
-	}
+	return r.orphans.note(listing, found)
 }
 
 // look is the circumstance of a comparison: when the engine was asked, and whether it was away before.
@@ -202,10 +193,18 @@ func (r *reconciler) compare(s Sandbox, i Instance, exists bool, l look) {
 // observe handles an event of the engine: an instance has changed. It must not block the watch.
 func (r *reconciler) observe(i Instance) {
 	at := time.Now().UTC()
-	r.turns.run(r.life, Ref{i.ID, i.Name}, func(ctx context.Context) {
-		s, err := r.rows.ByName(ctx, i.Name)
+	name := r.rows.nameOf(i.ID, i.Name)
+	r.turns.run(r.life, Ref{i.ID, name}, func(ctx context.Context) {
+		s, err := r.rows.ByName(ctx, name)
 		if err != nil || s.ID != i.ID || s.Changed.After(at) || !s.State.Settled() || !differs(s.State, i, true) {
 			return
+		}
+		if s.State == Running && !i.Running && i.ExitCode == 0 { // "docker restart" starts it again by itself
+			select {
+			case <-time.After(restartGap):
+			case <-ctx.Done():
+				return
+			}
 		}
 		now, exists, err := r.containers.find(ctx, s.ID) // the event may be old
 		if err == nil {

@@ -1,10 +1,6 @@
 package sandbox
 
-import (
-	"context"
-
-	"sandboxd/internal/fault"
-)
+import "context"
 
 // stands tells whether the engine has all of an instance, and whether that runs.
 func (i Instance) stands(exists bool) (whole, runs bool) {
@@ -53,32 +49,4 @@ func (r *reconciler) repair(ctx context.Context, s Sandbox, i Instance, exists, 
 		return err
 	}
 	return r.rester.syncState(ctx, s, i, exists)
-}
-
-// adopt takes in an instance of ours that has no row: the database was lost or is an old copy. It is never removed
-// unasked, since it holds a user's work.
-func (r *reconciler) adopt(ctx context.Context, i Instance) {
-	if _, err := r.rows.ByName(ctx, i.Name); !fault.Is(err, fault.NotFound) {
-		return
-	}
-	now := stamp()
-	s := Sandbox{
-		ID: i.ID, Name: i.Name, Label: "recovered", State: Stopped, Created: now, Changed: now,
-		Spec: Spec{Template: i.Template, Limits: r.settings.host},
-	}
-	if i.Template == "" {
-		s.Spec.Image = i.Image
-	}
-	if i.Partial {
-		s.State, s.Problem = Failed, "It was found on the engine without a record, and not complete. Start makes it whole, delete removes it."
-	}
-	r.log.Warn("found a sandbox on the engine that has no record; taking it in", "sandbox", i.Name, "id", i.ID)
-	if err := r.rows.Insert(ctx, s); err != nil {
-		r.log.Error("take in a sandbox", "sandbox", i.Name, "error", err)
-		return
-	}
-	r.publish(Event{Sandbox: s})
-	if err := r.repair(ctx, s, i, true, false); err != nil {
-		r.log.Warn("repair of a sandbox did not succeed", "sandbox", s.Name, "error", err)
-	}
 }

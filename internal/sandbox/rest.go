@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"sandboxd/internal/fault"
@@ -15,12 +16,16 @@ const (
 	thawPause = 200 * time.Millisecond
 )
 
+// restartEvery is how long a sandbox must have run for a second end by itself to be followed by a start.
+const restartEvery = time.Minute
+
 // rester freezes and thaws sandboxes, and puts them to sleep. Its unexported methods need the turn of the sandbox's name.
 type rester struct {
 	*operations
 	settings   *settings
 	containers *containers
-	freezer    Freezer // nil when the engine cannot freeze
+	freezer    Freezer  // nil when the engine cannot freeze
+	restarted  sync.Map // when those were that have ended by themselves, by id
 }
 
 // Freeze freezes a running sandbox, and returns when that is done. It changes nothing of one in another state. unused says
@@ -173,21 +178,33 @@ func (r *rester) resync(ctx context.Context, s Sandbox, err error) (Sandbox, err
 func (r *rester) syncState(ctx context.Context, s Sandbox, i Instance, exists bool) (err error) {
 	whole, runs := i.stands(exists)
 	switch {
-	case runs && s.State == Failed:
-		stopping, cancel := context.WithTimeout(ctx, engineLimit)
-		defer cancel()
-		return r.containers.runtime.Stop(stopping, s.ID, stopGrace)
+	case runs && s.State == Failed: // as by "docker start", or after a stop that did not succeed
+		r.log.Info("failed sandbox was started from outside", "sandbox", s.Name)
+		_, err = r.containers.start(ctx, s, func(Sandbox) {})
 	case runs:
 		return r.syncRunning(ctx, s, i)
 	case s.State == Failed:
 	case !whole:
 		_, err = r.set(ctx, s, Failed, goneProblem)
+	case s.State == Running && r.restarts(s.ID, i):
+		r.log.Warn("sandbox is started again", "sandbox", s.Name, "cause", ended(i))
+		_, err = r.containers.start(ctx, s, func(Sandbox) {})
 	case s.State == Running:
 		_, err = r.set(ctx, s, Failed, ended(i))
 	case s.State == Frozen: // it wakes on use as if it had been asleep
 		_, err = r.set(ctx, s, Asleep, "")
 	}
 	return err
+}
+
+// restarts says whether a sandbox that has ended by itself is started again: when its guest was killed or has crashed, once
+// within restartEvery.
+func (r *rester) restarts(id string, i Instance) bool {
+	if i.OOM || i.ExitCode == 0 {
+		return false
+	}
+	last, before := r.restarted.Swap(id, time.Now())
+	return !before || time.Since(last.(time.Time)) > restartEvery
 }
 
 // syncRunning takes over a sandbox whose processes are there: its guest may dial in, and its row says whether it is frozen.

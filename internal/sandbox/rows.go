@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -44,6 +45,14 @@ func (r *rows) ByName(ctx context.Context, name string) (Sandbox, error) {
 		r.put(s)
 	}
 	return s, nil
+}
+
+// nameOf gives the name of the sandbox with that id when it is remembered, else label: one that was adopted under another
+// name keeps the old one on its label.
+func (r *rows) nameOf(id, label string) string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return cmp.Or(r.names[id], label)
 }
 
 // Insert adds a sandbox. See Store.

@@ -39,8 +39,11 @@ func (w *waker) Awake(ctx context.Context, ref Ref) (Sandbox, error) {
 		}
 		// Without an operation under way the row is read once more, since its operation may just have ended.
 		stuck = !w.turns.busy(ref.name)
-		if err := w.turns.wait(ctx, ref.name); err != nil {
-			return s, late(ctx, ref.name)
+		waiting, release := w.whileAnswered(ctx)
+		err = w.turns.wait(waiting, ref.name)
+		release()
+		if err != nil {
+			return s, late(waiting, ref.name)
 		}
 	}
 }
@@ -72,11 +75,13 @@ func (w *waker) wake(ctx context.Context, ref Ref) (Sandbox, error) {
 	if err != nil {
 		return Sandbox{}, err
 	}
+	ctx, release := w.whileAnswered(ctx)
+	defer release()
 	select {
 	case <-one.done:
 		return one.s, one.err
 	case <-ctx.Done():
-		return Sandbox{}, fault.Wrap(ctx.Err(), fault.Timeout, "%s is still waking up. Try again in a moment.", ref.name)
+		return Sandbox{}, late(ctx, ref.name)
 	}
 }
 

@@ -240,6 +240,9 @@ func (f *fakeBox) fact() sandbox.Instance {
 	}
 }
 
+// Ping implements sandbox.Runtime.
+func (r *Runtime) Ping(ctx context.Context) error { return r.engine.enter(ctx, OpPing) }
+
 // Watch implements sandbox.Runtime.
 func (r *Runtime) Watch(ctx context.Context, ready func(), seen func(sandbox.Instance)) error {
 	if err := r.engine.enter(ctx, OpWatch); err != nil {

@@ -19,6 +19,7 @@ const (
 	OpStop   Op = "stop"
 	OpRemove Op = "remove"
 	OpList   Op = "list"
+	OpPing   Op = "ping"
 	OpWatch  Op = "watch"
 	OpFreeze Op = "freeze"
 	OpThaw   Op = "thaw"
