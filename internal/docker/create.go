@@ -16,8 +16,8 @@ import (
 
 // Create makes b's container and volume, in one call to the engine. See sandbox.Runtime.
 //
-// The engine does not stop making a container when its caller hangs up. So when ctx ends early, Create returns, the call
-// continues, and a Remove of the same id waits for it: no container appears after its removal.
+// An engine goes on making a container whose caller has hung up. So when ctx ends before it is made, Create leaves,
+// the call goes on, and a Remove of the same id waits for it: nothing appears behind a Remove's back.
 func (e *Engine) Create(ctx context.Context, b sandbox.ContainerSpec) error {
 	if err := e.own(); err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Package descent marks processes started in a sandbox so that all their descendants can be found, wherever they went.
+// Package descent marks a process, so that all its descendants are known even when they have left its tree.
 //
 // The mark is the soft limit on file locks (RLIMIT_LOCKS), which Linux has ignored since 2.4.25: a process gives it to
 // its children, and neither a fork, nor a session of its own, nor another environment or user takes it away. It is no

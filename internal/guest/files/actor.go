@@ -24,7 +24,7 @@ type actor struct {
 // act calls f as the sandbox's user, for something that is over soon.
 func (t *Tree) act(ctx context.Context, f func(*actor) error) error { return t.actIn(ctx, t.brief, f) }
 
-// labour calls f as the sandbox's user, for long work that ends with ctx.
+// labour calls f as the sandbox's user, for long work, until ctx ends.
 func (t *Tree) labour(ctx context.Context, f func(*actor) error) error {
 	return t.actIn(ctx, t.long, f)
 }
@@ -42,7 +42,7 @@ func (t *Tree) actIn(ctx context.Context, seats chan struct{}, f func(*actor) er
 var ownGroups = sync.OnceValues(unix.Getgroups)
 
 // become calls f on a locked thread with the file system identity of u. The thread has its own identity back afterwards, or
-// ends with its goroutine. A process that is not root keeps its own.
+// ends with its goroutine. A guest that is not root has its own identity alone.
 func (u User) become(f func() error) error {
 	own := os.Geteuid()
 	if own != 0 {

@@ -7,7 +7,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// copyPiece is how much of a file is copied between two checks of the context.
+// copyPiece is how much of a file is copied between two checks whether the request has ended, in bytes.
 const copyPiece = 8 << 20
 
 // copyOne makes a copy beside the place that it will have, and puts it there when it is complete. Special files are
@@ -44,7 +44,7 @@ type copier struct {
 	whole    bool // nothing is passed over
 }
 
-// copy copies the entry name to as.
+// copy copies the entry name to the new entry as.
 func (c *copier) copy(name, as string) error {
 	if err := c.from.actor.ctx.Err(); err != nil {
 		return err

@@ -76,7 +76,7 @@ func (a *actor) discard(p string, to *reply) error {
 	return to.record(wire.RecordTrashed, wire.AppendTrashed(nil, &t))
 }
 
-// lookAtAll checks all paths, as far as that is possible, before the first is touched.
+// lookAtAll checks all paths, as far as that is possible, before the first is deleted.
 func (a *actor) lookAtAll(paths []string, permanent bool) error {
 	var trash *bin
 	if !permanent {
@@ -107,7 +107,7 @@ func (a *actor) lookAt(p string, trash *bin) error {
 	return trash.refuses(s, p, &st)
 }
 
-// refuses gives the reason, if it can be seen, why the entry at s, known as p, cannot be put into the trash.
+// refuses says why the entry at s, with the path p, cannot be put into the trash, if that can be seen.
 func (b *bin) refuses(s dirEntry, p string, st *unix.Stat_t) error {
 	if s.walk.through(b.home()) || isFolder(st) && b.files.through(st.Dev, st.Ino) {
 		return problem(wire.CodeConflict, "%s is the trash itself or in it: delete it for good.", text.OneLine(p, 200))

@@ -20,7 +20,7 @@ type draft struct {
 	kept     bool // it stays as it is when it is closed
 }
 
-// replaceable checks that s is absent or a file: nothing else is replaced.
+// replaceable looks at the entry in place of s, which is only replaced when it is a file.
 func (s dirEntry) replaceable() (st unix.Stat_t, there bool, err error) {
 	if s.name == "" {
 		return st, true, errFolder
@@ -95,7 +95,7 @@ type condition struct {
 
 var errChanged = errors.New("changed")
 
-// holds reports whether the condition is true of the existing file.
+// holds is an error unless the existing entry meets the condition.
 func (c condition) holds(st *unix.Stat_t, there bool) error {
 	switch {
 	case c.none && there:
@@ -129,7 +129,7 @@ func (d *draft) publish(c condition) (wire.Entry, error) {
 	return d.walk.actor.viewer().of(d.name, &st), nil
 }
 
-// settle renames the draft. Another rename may come between the check and ours, so the replaced file is checked again
+// settle renames the draft. Another rename may come between a look and ours, so the replaced file is looked at
 // afterwards, and put back when it does not meet the condition.
 func (d *draft) settle(c condition) error {
 	dir := d.walk.fd()

@@ -4,8 +4,8 @@
 // It is no security boundary between sandboxd and the sandbox (sandboxd checks its replies again), and does not decide who
 // may ask.
 //
-// Invariant: nothing outside the root of its tree is read or changed, whatever paths, links and archives say, and even
-// if folders change meanwhile: every path is walked name by name from a descriptor of the root without following, and every
+// Invariant: nothing outside the root of its tree is read or changed, also with hostile paths, links and archives, and when
+// folders change meanwhile: every path is walked name by name from a descriptor of the root without following, and every
 // operation is on a name in an open folder, or on an open file. Every one of them happens with the file system identity of
 // the user, on a thread that is locked for it.
 package files
@@ -39,7 +39,7 @@ type User struct {
 const (
 	briefSeats  = 4
 	longSeats   = 2
-	searchSeats = 2 // apart, because a client may read results slowly
+	searchSeats = 2 // apart, because the reader of a search may be slow
 )
 
 // Tree is the files of a sandbox. Safe for concurrent use.
@@ -100,7 +100,7 @@ type busyKey struct {
 	name     string
 }
 
-// busy holds the files being written, so that no other call writes them and no sweep takes them.
+// busy holds the names that are being written, so that no other request writes them and no sweep takes them.
 type busy struct {
 	mu   sync.Mutex
 	keys map[busyKey]struct{}

@@ -103,7 +103,7 @@ func (p *page) free() {
 	rowRoom.Put(&p.rows)
 }
 
-// add takes a row. Only close settles the page.
+// add takes a row. Only close settles which rows are on the page.
 func (p *page) add(r row) {
 	if p.after.name != "" && compareRows(r, p.after) <= 0 {
 		return
@@ -153,7 +153,7 @@ func (q *ask) list() error {
 	return nil
 }
 
-// list fills the page and sends it.
+// list fills the page and sends its entries.
 func (a *actor) list(p string, view *page, to *reply) error {
 	s, err := a.find(p, true)
 	if err != nil {

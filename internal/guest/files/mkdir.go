@@ -88,5 +88,5 @@ func (q *ask) chmod() error {
 	})
 }
 
-// ownFD is a path to the open file fd, whatever has become of its name.
+// ownFD is a path to the file that is open as fd, also when its name is another's by now.
 func ownFD(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }

@@ -28,7 +28,7 @@ func problem(code, format string, args ...any) error {
 	return &wire.Problem{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// about adds the path to an error, unless it is a problem already.
+// about gives an error its path. A Problem stays as it is.
 func about(path string, err error) error {
 	var known *wire.Problem
 	if err == nil || errors.As(err, &known) || errors.Is(err, context.Canceled) {
@@ -87,7 +87,7 @@ func problemOf(err error) *wire.Problem {
 	return p
 }
 
-// statusOf is for people who read the protocol; sandboxd goes by the code.
+// statusOf is for people who debug the protocol; sandboxd reads the code.
 func statusOf(code string) int {
 	switch code {
 	case wire.CodeInvalid:

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// beatPace is the pause between two signs of life to sandboxd; it must be shorter than sandboxd's patience.
+	// beatPace is between two keep-alives of long work: less than sandboxd's timeout.
 	beatPace = 4 * time.Second
 	// replyPiece is how much of a reply is gathered before it is sent.
 	replyPiece = 32 << 10

@@ -48,7 +48,7 @@ func (f *finding) ripgrep(w *walk, program string) error {
 	if err := cmd.Start(); err != nil {
 		return problem(wire.CodeUnavailable, "The search cannot be started in the sandbox: %v.", errors.Unwrap(err))
 	}
-	deaf := context.AfterFunc(w.actor.ctx, func() { out.Close() }) // a process that left the group may still hold it open
+	deaf := context.AfterFunc(w.actor.ctx, func() { out.Close() }) // a process that has left the group may still hold it open
 	err = f.hear(out)
 	deaf()
 	kill()

@@ -130,7 +130,7 @@ func (q *ask) brief(path string, f func(*actor) error) error {
 	return nil
 }
 
-// labour runs long work and answers without a body.
+// labour does long work without an answer.
 func (q *ask) labour(f func(*actor) error) error {
 	if err := q.tree.labour(q.Context(), f); err != nil {
 		return about("the request", err)

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newFolder and newFile are the permissions of new entries, less the umask.
+// newFolder and newFile are the permissions of new ones, less the umask.
 const (
 	newFolder = 0o755
 	newFile   = 0o644
@@ -74,7 +74,7 @@ func openFile(dir int, name string, st *unix.Stat_t) (int, error) {
 	return fd, nil
 }
 
-// wantFile is the error for an entry that is not a file.
+// wantFile is an error unless st is of a file.
 func wantFile(st *unix.Stat_t) error {
 	switch {
 	case isFile(st):
@@ -109,7 +109,7 @@ func exchange(dir int, one, other string) error {
 	return again(func() error { return unix.Renameat2(dir, one, dir, other, unix.RENAME_EXCHANGE) })
 }
 
-// cannot says that a file system or a kernel lacks an operation.
+// cannot reports whether a file system or a kernel lacks the operation.
 func cannot(err error) bool {
 	return err == unix.EINVAL || err == unix.ENOSYS || err == unix.EOPNOTSUPP
 }

@@ -19,7 +19,7 @@ const (
 	partBytes = 1 << 20 // of a part of it
 )
 
-// telling is a page on its way to sandboxd, in parts that any worker may look up.
+// telling is a page on its way to sandboxd, in parts; the first free worker takes the next one.
 type telling struct {
 	walk    *walk
 	view    viewer

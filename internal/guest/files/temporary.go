@@ -33,7 +33,7 @@ func temporaryName(name string) string {
 	return around(name, temporaryMark+hex.EncodeToString(b[:]))
 }
 
-// uploadName is the name of a partial upload's file. Names that are cut short differ by their sums.
+// uploadName is the name of the draft of a resumable upload. Names that are cut short differ by their sums.
 func uploadName(name, id string) string {
 	h := fnv.New64a()
 	h.Write([]byte(name))

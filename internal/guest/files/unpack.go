@@ -162,7 +162,7 @@ func (u *unpacking) next(archive *tar.Reader) error {
 	return nil
 }
 
-// flush makes the entries read so far.
+// flush makes the entries that have been read.
 func (u *unpacking) flush() error {
 	batch := u.batch
 	u.batch, u.used = u.batch[:0], 0

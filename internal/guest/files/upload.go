@@ -19,7 +19,7 @@ func (q *ask) upload() error {
 	}, &size)
 }
 
-// abandon removes a partial upload.
+// abandon removes the draft of a resumable upload.
 func (q *ask) abandon() error {
 	return q.partial(func(s dirEntry, own string) error {
 		key := s.walk.key(own)
@@ -31,7 +31,7 @@ func (q *ask) abandon() error {
 	}, nil)
 }
 
-// partial calls f with an upload's destination and the name of its partial file.
+// partial calls f with the target of an upload and the name of its draft.
 func (q *ask) partial(f func(s dirEntry, own string) error, number *int64) error {
 	p, err := q.path("path")
 	if err != nil {

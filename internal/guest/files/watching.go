@@ -11,8 +11,8 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// watchFor is what counts as a change in a folder. Equal events that wait are one to the kernel, so a program that writes
-// without end costs little.
+// watchFor are the events that count as a change in a folder. The kernel merges equal events in its queue, so that a program
+// that writes without end costs little.
 const watchFor = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_MODIFY | unix.IN_ATTRIB |
 	unix.IN_CLOSE_WRITE | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
 

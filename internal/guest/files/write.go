@@ -12,7 +12,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// errBody says that the content did not arrive.
+// errBody says that the content to write did not arrive.
 var errBody = errors.New("the content did not arrive")
 
 // write takes a file, or a piece of one. It answers first that it will, and at the end that it has.
@@ -85,7 +85,7 @@ func (a *actor) draft(put *wire.FilePut) (d *draft, err error) {
 	return d, d.resume(a, put)
 }
 
-// early refuses what can be refused before the content is sent.
+// early refuses a write that is bound to fail, before content is sent.
 func (a *actor) early(s dirEntry, put *wire.FilePut) error {
 	st, there, err := s.replaceable()
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package thaw keeps a freeze from passing for a timeout. The kernel's clock keeps running while a sandbox is frozen; at
-// the thaw every timer that is due fires at once, before any program inside could act.
+// Package thaw keeps a freeze from passing for a timeout. The kernel's clock runs while a sandbox is frozen; at its
+// thaw every timer that is due fires at once, before the awaited program could run.
 //
 // It does not know of freezes beforehand, and needs not to be told: a wait that ends much later than it was to end has
 // been frozen, and begins again. It is for bounds on the work of others; a pause that is over in the freeze is just over.
 //
-// Invariant: a peer that does nothing for a whole bound while awake still times out.
+// Invariant: a program that does nothing for the whole of a bound, awake, still runs out of time.
 package thaw
 
 import (

@@ -80,7 +80,7 @@ func emitText(p []byte, emit func(kind, []byte)) {
 	}
 }
 
-// scanSequence continues the current sequence and gives the rest after its end.
+// scanSequence reads on in the sequence under way and gives the rest after its end.
 func (s *scanner) scanSequence(p []byte, emit func(kind, []byte)) []byte {
 	for i, c := range p {
 		switch {

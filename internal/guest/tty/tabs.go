@@ -204,7 +204,7 @@ func (t *Tabs) closeOwn(tab string) error {
 
 // session gives a tab's shell, started with the size of its first viewer.
 func (t *Tabs) session(tab string, z wire.TTYSize) (*session, error) {
-	t.turn <- struct{}{} // held only while a process starts
+	t.turn <- struct{}{} // its holder only starts a process
 	defer func() { <-t.turn }()
 	if s, err := t.present(tab); s != nil || err != nil {
 		return s, err

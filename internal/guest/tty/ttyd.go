@@ -92,7 +92,7 @@ func (t *Tabs) prune(ctx context.Context) {
 	}
 }
 
-// dial connects to the tab's ttyd, started when it does not run. A ttyd that died is started again here, on demand.
+// dial connects to the tab's ttyd, started when it does not run. One that has died is started again here.
 func (d *ttyd) dial(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, ttydStart)
 	defer cancel()

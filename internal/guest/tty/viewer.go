@@ -282,7 +282,7 @@ func (v *viewer) handle(s *session, p []byte) error {
 		}
 		v.acked(n)
 	}
-	return nil // PAUSE, RESUME and unknown messages mean nothing here
+	return nil // PAUSE, RESUME and unknown messages are ignored
 }
 
 func signal(c chan struct{}) {
