@@ -97,7 +97,7 @@ func (w withOrphans) RemoveOrphan(ctx context.Context, id string) error {
 
 func TestOrphans_API(t *testing.T) {
 	w := newWorld(t)
-	fake := newFakeBoxes()
+	fake := newFakeBoxes(newDatabase(t).Sandboxes())
 	fake.orphans = someOrphans
 	w.server.cfg.Sandboxes = withOrphans{w.manager, fake}
 	const one = "/api/v1/orphans/feedfeedfeedfeed"
