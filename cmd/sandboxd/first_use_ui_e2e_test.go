@@ -84,6 +84,9 @@ func TestWorkspace_ADeadLineIsSaidOnce(t *testing.T) {
 		return chromedp.Void{}, err
 	})
 	p.workspacePage(s)
+	if p.reads(`sent.some((m) => m.includes("columns"))`) != "true" {
+		t.Fatal("what is sent was not noted")
+	}
 	for _, answer := range []string{`0\x1b[?`, `0\x1b[>`, `0\x1bP`} {
 		if got := p.reads(`JSON.stringify(sent.filter((m) => m.startsWith("` + answer + `") && /c$|>\|/.test(m)))`); got != "[]" {
 			t.Errorf("tmux is told what the terminal is: %s", got)
