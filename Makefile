@@ -14,7 +14,7 @@ ENGINE    := internal/setup/engine.sh
 TRAEFIK   := internal/setup/traefik
 TEST_TIME := 20m
 FUZZ_TIME ?= 20s
-WORKSPACE := ^Test(Files|FilesPage|Workspace|Services|IDE|Doors)_
+WORKSPACE := ^Test(Files|FilesPage|Workspace|Services|IDE|Client)_
 TRAEFIK_VERSION = $(shell sed -n 's|.*github.com/traefik/traefik/v3 v\([^ ]*\).*|\1|p' $(TRAEFIK)/go.mod)
 BASE_IMAGE = bin/sandboxd template build base --data artifacts/data
 VSCODE     = bin/sandboxd ide build --data artifacts/data
@@ -54,7 +54,7 @@ test-e2e: build bin/traefik bin/pebble ## what a person and a program do, with t
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(GO) test -tags e2e -p 1 -count 1 -timeout $(TEST_TIME) -skip 'TestChaos|$(WORKSPACE)' ./cmd/... ./compose ./internal/terminal
 
-test-workspace: images bin/traefik ## the same for files, services, VS Code and the doors from other machines
+test-workspace: images bin/traefik ## the same for files, services, VS Code and access from other machines
 	$(ENGINE) $(GO) test -tags e2e -count 1 -timeout $(TEST_TIME) -run '$(WORKSPACE)' ./cmd/sandboxd
 
 test-chaos: build bin/traefik ## five minutes of kills, on an engine of its own

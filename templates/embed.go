@@ -24,7 +24,7 @@ var sandbox embed.FS
 var ide embed.FS
 
 // Unpack makes folder hold the built-in templates and nothing else. What is right already is left
-// as it is, with its time stamps; what somebody changed in it is put back, so it is no place for own templates.
+// as it is, with its time stamps; changes to it are undone, so it is no place for templates of your own.
 func Unpack(folder string) error { return unpack(folder, sandbox, "sandbox") }
 
 // UnpackIDE is Unpack for what the image of VS Code is built from: a template's folder of its own.

@@ -12,7 +12,7 @@ import templruntime "github.com/a-h/templ/runtime"
 type Files struct {
 	Base  string // path of the files' own routes: "/sandboxes/NAME/files"
 	Home  string // folder in the sandbox that it opens on
-	State string // how the sandbox stands: "running", "asleep" …
+	State string // the sandbox's state: "running", "asleep" …
 	Box   string // the sandbox's id, which another one of its name has not
 }
 

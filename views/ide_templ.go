@@ -26,7 +26,7 @@ type IDEStand struct {
 	State   State
 	Line    string // the last line of its building
 	Problem string
-	Moving  bool // it changes by itself, so that it is worth looking again
+	Moving  bool // it changes by itself, so the page polls
 }
 
 // IDEPage is the sheet as a page.

@@ -596,7 +596,7 @@ func PortsPart(l PortList) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if l.Live {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "Nothing listens. What does shows up here by itself.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "Nothing listens. Ports appear here when they open.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1039,7 +1039,7 @@ func PortSheetPart(p PortSheet) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = visibilityChoice(p, "public", "globe", "Public", "Anybody who knows the address, without signing in. Every visit wakes the sandbox and uses its host.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = visibilityChoice(p, "public", "globe", "Public", "Anyone who knows the address, without signing in. Every request wakes the sandbox and uses its host.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

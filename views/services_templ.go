@@ -137,7 +137,7 @@ func ServicesPage(s Services) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "Add service</a></div><p>A service is a program that the sandbox starts by itself and keeps running, also after it has slept.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "Add service</a></div><p>A service is a program that the sandbox starts and keeps running, also after a sleep.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

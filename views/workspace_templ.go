@@ -26,7 +26,7 @@ type Workspace struct {
 type Pane struct {
 	Label     string
 	State     string // of the sandbox
-	Kind      string // "terminals", "files", "work", or the state that it stands still in; a change of it redraws the pane
+	Kind      string // "terminals", "files", "work", or the state of a sandbox at rest; a change of it redraws the pane
 	Terminals Terminals
 	Files     Files
 	Still     Still

@@ -60,7 +60,7 @@ func (s *templateHandlers) apiBuildLog(ctx context.Context, r *request, _ none) 
 
 // followBuild writes the log so far and then new lines, until the build is over or the client leaves.
 func (s *templateHandlers) followBuild(ctx context.Context, r *request, name string) error {
-	leave, err := s.streams.enter(r.who.User.ID)
+	leave, err := s.open.enter(r.who, streams)
 	if err != nil {
 		return err
 	}

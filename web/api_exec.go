@@ -83,7 +83,7 @@ func (s *commandHandlers) apiExec(ctx context.Context, r *request, in execBody) 
 	if err != nil {
 		return reply{}, err
 	}
-	leave, err := s.streams.enter(r.who.User.ID)
+	leave, err := s.open.enter(r.who, commands)
 	if err != nil {
 		return reply{}, err
 	}

@@ -147,7 +147,7 @@ func (w *world) serve() *httptest.Server {
 	return s
 }
 
-// open begins a request as user that is read while it goes on.
+// open begins a request as user that is read while it lasts.
 func (w *world) open(ctx context.Context, user, method, path, body, accept string) *http.Response {
 	w.t.Helper()
 	s := w.serve()

@@ -37,7 +37,7 @@ func (s *fileHandlers) onFiles(act func(ctx context.Context, r *request, h acces
 		if err != nil {
 			return err
 		}
-		leave, err := s.streams.enter(r.who.User.ID)
+		leave, err := s.open.enter(r.who, fileCalls)
 		if err != nil {
 			return err
 		}

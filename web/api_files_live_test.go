@@ -117,7 +117,7 @@ func TestWatch_EndsWithItsReader(t *testing.T) {
 // settled waits until nothing is open.
 func (w *world) settled() {
 	w.t.Helper()
-	w.until("nothing is open", func() bool { return w.server.streams.users.Len() == 0 })
+	w.until("nothing is open", func() bool { return w.server.open.users.Len() == 0 })
 }
 
 func (w *world) until(what string, cond func() bool) {

@@ -14,7 +14,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// portsOf lists a sandbox's ports as somebody is shown them.
+// portsOf lists a sandbox's ports as a user sees them.
 func (w *world) portsOf(user, name string) map[int]openPortShape {
 	w.t.Helper()
 	var l openPortsShape
@@ -32,8 +32,8 @@ func (w *world) portsOf(user, name string) map[int]openPortShape {
 func TestPorts_MergeWhatListensWhatIsDeclaredAndWhatIsOpen(t *testing.T) {
 	w := newWorld(t)
 	w.box("ada", "lab")
-	if _, err := w.manager.SetServices(t.Context(), w.ref("lab"), []catalog.Service{
-		{Name: "api", Command: []string{"x"}, Port: 8000}, {Name: "worker", Command: []string{"x"}},
+	if _, err := w.manager.ChangeServices(t.Context(), w.ref("lab"), func([]catalog.Service) ([]catalog.Service, error) {
+		return []catalog.Service{{Name: "api", Command: []string{"x"}, Port: 8000}, {Name: "worker", Command: []string{"x"}}}, nil
 	}); err != nil {
 		t.Fatal(err)
 	}

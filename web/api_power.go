@@ -15,6 +15,9 @@ const (
 	maxWait     = 30 * time.Minute
 )
 
+// acceptTime bounds the wait until a change of power is accepted, such as behind another operation. It is done all the same.
+const acceptTime = 9 * time.Second
+
 // waiting is what a request says about waiting for what it asks for.
 type waiting struct {
 	asked bool
@@ -107,7 +110,7 @@ func (s *sandboxHandlers) accept(
 	if err != nil {
 		return reply{}, err
 	}
-	accepting, cancel := context.WithTimeout(ctx, handlerTime)
+	accepting, cancel := context.WithTimeout(ctx, acceptTime)
 	defer cancel()
 	h, err := s.resolve(accepting, r.who, r.param("name"))
 	if err != nil {

@@ -41,7 +41,7 @@ func TestRest_TimesAreSetAndTakenBackOneByOne(t *testing.T) {
 	}
 }
 
-// overtaken lets somebody else's change come between the look at a sandbox and the change of its times.
+// overtaken lets another user's change come between the look at a sandbox and the change of its times.
 type overtaken struct {
 	Sandboxes
 	first func()
@@ -211,7 +211,7 @@ func TestStart_SaysWhenTheHostIsFull(t *testing.T) {
 	}
 }
 
-func TestGone_IsToldToWhoeverCouldSeeItOnly(t *testing.T) {
+func TestGone_IsToldOnlyToThoseWhoCouldSeeIt(t *testing.T) {
 	w := newWorld(t)
 	w.box("ada", "lab")
 	w.call("ada", "DELETE", lab+"?wait=gone", "").is(http.StatusNoContent)

@@ -168,7 +168,7 @@ func (s *serviceHandlers) apiServiceLog(ctx context.Context, r *request, _ none)
 	if err != nil {
 		return reply{}, err
 	}
-	err = admit(s.live, r, func(context.Context, *request) (access.Handle, func(), error) { return h, func() {}, nil },
+	err = admit(s.live, r, streams, func(context.Context, *request) (access.Handle, func(), error) { return h, func() {}, nil },
 		func(ctx context.Context, _ func(), h access.Handle) error {
 			return s.sendLog(ctx, r, h, follow)
 		})

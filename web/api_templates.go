@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 
 	"sandboxd/internal/catalog"
@@ -136,7 +137,8 @@ func (s *templateHandlers) entry(name string) (catalog.Entry, error) {
 			return e, nil
 		}
 	}
-	return catalog.Entry{}, fault.New(fault.NotFound, "There is no template called %.64q.", name)
+	_, err := s.cfg.Templates.Template(name) // also says when a folder of templates cannot be read
+	return catalog.Entry{}, cmp.Or(err, fault.New(fault.NotFound, "There is no template called %.64q.", name))
 }
 
 // apiTemplate answers with one template and its README.

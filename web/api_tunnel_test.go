@@ -104,7 +104,7 @@ func TestSSH_EndsWithTheToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-f.ended; err == nil {
-		t.Error("it goes on")
+		t.Error("it continues")
 	}
 }
 

@@ -16,7 +16,7 @@ type fakeCommands struct {
 	mu    sync.Mutex
 	asked []exec.Start
 	last  *fakeCommand
-	began chan struct{} // is closed when a command starts, if somebody waits for that
+	began chan struct{} // is closed when a command starts, if a test waits for that
 }
 
 // onStart gives what is closed when the next command has started.

@@ -14,7 +14,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
 )
 
 // problem is an error as a client is told it: RFC 9457, with our stable code.
@@ -110,6 +112,9 @@ func (s *Server) fail(err error, c echo.Context) {
 	s.report(r, p, err)
 	if c.Response().Committed {
 		return
+	}
+	if errors.Is(err, auth.ErrMixed) {
+		hostname.ForgetCookie(r.head, s.sessionCookie(), s.cfg.Hosts.Domain, r.http.URL.EscapedPath())
 	}
 	askLater(r.head, p.Status, err)
 	if p.Status != http.StatusRequestTimeout { // then enough was waited

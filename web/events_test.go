@@ -192,19 +192,42 @@ func TestEvents_EndWithTheTokenAndBeatMeanwhile(t *testing.T) {
 	}
 }
 
-func TestEvents_TooManyStreamsAreRefused(t *testing.T) {
-	w := newWorld(t)
-	for range maxStreams {
-		leave, err := w.server.streams.enter(w.ids["bob"])
-		if err != nil {
-			t.Fatal(err)
+// crowd opens event streams as user until one is refused, and gives how many are open.
+func (w *world) crowd(user string) int {
+	w.t.Helper()
+	for n := range 2 * maxOpen {
+		switch got := w.open(w.t.Context(), user, "GET", "/api/v1/events", "", ""); got.StatusCode {
+		case http.StatusOK:
+		case http.StatusTooManyRequests:
+			if got.Header.Get("Retry-After") == "" {
+				w.t.Error("no Retry-After")
+			}
+			return n
+		default:
+			w.t.Fatalf("status %d", got.StatusCode)
 		}
-		defer leave()
 	}
-	got := w.call("bob", "GET", "/api/v1/events", "")
-	got.problem(429, "rate_limited", "")
-	if got.Header().Get("Retry-After") == "" {
-		t.Error("no Retry-After")
+	w.t.Fatal("there is no end")
+	return 0
+}
+
+func TestEvents_TokenForOneSandboxTakesNothingOfItsOwnersShare(t *testing.T) {
+	w := newFilesWorld(t)
+	for _, name := range []string{"one", "two"} {
+		w.tokens[name] = w.token("ada", auth.NewToken{Name: name, Sandbox: "lab"})
+		if n := w.crowd(name); n != maxLimited {
+			t.Errorf("%d streams of the token %s", n, name)
+		}
+	}
+	if n := w.crowd("ada"); n != maxOpen {
+		t.Errorf("%d streams of the owner", n)
+	}
+	for _, user := range []string{"one", "ada"} { // who may do all else
+		w.call(user, "POST", "/api/v1/sandboxes/lab/exec", `{"command":["true"]}`).is(200)
+		w.call(user, "GET", labFiles+"?path=src", "").is(200)
+	}
+	if n := w.crowd("bob"); n != maxOpen {
+		t.Errorf("%d streams of another user", n)
 	}
 }
 

@@ -49,7 +49,7 @@ func TestGone_IsToldToWhoAsksDuringTheDelete(t *testing.T) {
 	}
 }
 
-// vanishing deletes each sandbox, by somebody else's wish, just before it is started.
+// vanishing deletes each sandbox, for another user, just before it is started.
 type vanishing struct{ *fakeBoxes }
 
 func (v vanishing) Start(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {

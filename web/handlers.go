@@ -11,6 +11,7 @@ type (
 	templateHandlers  struct{ *Server } // and their images
 	sandboxHandlers   struct{ *Server } // their list, what they are, and their power
 	workspaceHandlers struct{ *Server } // the pages of one sandbox
+	orphanHandlers    struct{ *Server } // sandboxes without a record
 	liveHandlers      struct{ *Server } // live connections, and streams of events
 	processHandlers   struct{ *Server } // sandboxd itself
 )
@@ -26,6 +27,7 @@ type handlers struct {
 	templates *templateHandlers
 	sandboxes *sandboxHandlers
 	workspace *workspaceHandlers
+	orphans   *orphanHandlers
 	live      *liveHandlers
 	process   *processHandlers
 }
@@ -33,6 +35,6 @@ type handlers struct {
 func newHandlers(s *Server) handlers {
 	return handlers{
 		files: &fileHandlers{s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
-		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, live: &liveHandlers{s}, process: &processHandlers{s},
+		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, process: &processHandlers{s},
 	}
 }

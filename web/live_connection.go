@@ -152,7 +152,7 @@ func (l *liveConnection) leave(id int) {
 
 // follow tells of a topic until the channel is closed or there is no more to tell.
 func (l *liveConnection) follow(ctx context.Context, ask channelAsk) error {
-	leave, err := l.server.follows.enter(l.request.who.User.ID)
+	leave, err := l.server.follows.enter(l.request.who, followed)
 	if err != nil {
 		return err
 	}

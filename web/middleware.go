@@ -163,19 +163,13 @@ func (a admission) check(who auth.Principal) error {
 	return nil
 }
 
-// maxSessionCookies bounds how many cookies of one name are tried.
-const maxSessionCookies = 4
-
-// sessionOf tells who is signed in, and puts the secret that proved it into r. Without HTTPS a sandbox could set a
-// cookie of the same name beside ours, so all of them are tried.
-func (s *Server) sessionOf(ctx context.Context, r *request) (who auth.Principal, err error) {
-	err = fault.New(fault.Unauthenticated, "Please sign in.")
-	cookies := r.http.CookiesNamed(s.sessionCookie())
-	for _, c := range cookies[:min(len(cookies), maxSessionCookies)] {
-		if who, err = s.cfg.Accounts.Session(ctx, c.Value); !fault.Is(err, fault.Unauthenticated) {
-			r.secret = c.Value
-			break
-		}
+// sessionOf tells who is signed in, and puts the secret that proved it into r.
+func (s *Server) sessionOf(ctx context.Context, r *request) (auth.Principal, error) {
+	who, cookie, err := auth.Sole(r.http.CookiesNamed(s.sessionCookie()), func(c *http.Cookie) (auth.Principal, error) {
+		return s.cfg.Accounts.Session(ctx, c.Value)
+	})
+	if err == nil {
+		r.secret = cookie.Value
 	}
 	return who, err
 }

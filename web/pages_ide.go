@@ -63,18 +63,22 @@ func ideStand(box sandbox.Sandbox, st ide.Status) views.IDEStand {
 	return v
 }
 
+// ideOf gives the sandbox that the path names, and the state of its VS Code.
+func (s *ideHandlers) ideOf(ctx context.Context, r *request) (box sandbox.Sandbox, st ide.Status, err error) {
+	h, err := s.resolve(ctx, r.who, r.param("name"))
+	if err == nil {
+		st, err = s.cfg.IDE.Status(ctx, h)
+	}
+	return h.Sandbox(), st, err
+}
+
 // pageIDE shows what VS Code is and how it stands, and switches it; a script gets it as a sheet.
 func (s *ideHandlers) pageIDE(ctx context.Context, r *request) (templ.Component, error) {
 	return s.ideForm(ctx, r, "")
 }
 
 func (s *ideHandlers) ideForm(ctx context.Context, r *request, problem string) (templ.Component, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
-	if err != nil {
-		return nil, err
-	}
-	box := h.Sandbox()
-	st, err := s.cfg.IDE.Status(ctx, h)
+	box, st, err := s.ideOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -91,12 +95,7 @@ func (s *ideHandlers) ideForm(ctx context.Context, r *request, problem string) (
 
 // partIDE is how VS Code stands, for the sheet that asks for it again and again.
 func (s *ideHandlers) partIDE(ctx context.Context, r *request) (templ.Component, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
-	if err != nil {
-		return nil, err
-	}
-	box := h.Sandbox()
-	st, err := s.cfg.IDE.Status(ctx, h)
+	box, st, err := s.ideOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,8 @@ func (s *workspaceHandlers) submitPower(act change) func(context.Context, *reque
 			return "", err
 		}
 		box := h.Sandbox()
+		ctx, cancel := context.WithTimeout(ctx, acceptTime)
+		defer cancel()
 		if _, err := act(ctx, h.Ref()); err != nil {
 			return "", err
 		}

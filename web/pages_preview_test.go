@@ -93,7 +93,7 @@ func (s *stage) keepServices() {
 	}
 	for _, name := range []string{"brave-otter", "old-forest", "silver-heron"} {
 		if _, err := s.boxes.change(s.t.Context(), s.ref(name), func(b *sandbox.Sandbox) {
-			b.Own.Services, b.Own.HasServices = declared, true
+			b.Overrides.Services, b.Overrides.HasServices = declared, true
 			b.Changed = b.Changed.Add(-time.Second) // as it was
 		}); err != nil {
 			s.t.Fatal(err)
@@ -188,7 +188,7 @@ func inlined(n *html.Node) string {
 	return ""
 }
 
-// TestPreview_ServesEveryPage draws every page. With SANDBOXD_PREVIEW=127.0.0.1:8088 it goes on to serve them, signed in
+// TestPreview_ServesEveryPage draws every page. With SANDBOXD_PREVIEW=127.0.0.1:8088 it then serves them, signed in
 // as root, until it is interrupted: to look at pages while working on them.
 func TestPreview_ServesEveryPage(t *testing.T) {
 	s := newStage(t)

@@ -184,6 +184,6 @@ func (s *sandboxHandlers) pageSandboxes(ctx context.Context, r *request) (templ.
 		return templ.Join(views.ListPart(part), views.Part("chips", views.Replace, views.Chips(l.chips()))), nil
 	}
 	return views.SandboxesPage(views.Sandboxes{
-		Frame: s.frame(r, "Sandboxes", "sandboxes"), Filter: l.chips(), List: part,
+		Frame: s.frame(r, "Sandboxes", "sandboxes"), Filter: l.chips(), List: part, Orphans: s.orphans.notice(r),
 	}), nil
 }

@@ -69,8 +69,8 @@ func TestSandboxes_OfferOneActionForEachState(t *testing.T) {
 		if got := textOf(in(in(row, "div.row-acts"), ".button")); got != want {
 			t.Errorf("%s: %q, want %q", state, got, want)
 		}
-		if doors := in(row, "a.quick-link") != nil; doors != (want == "Open") {
-			t.Errorf("%s: doors %v", state, doors)
+		if opens := in(row, "a.quick-link") != nil; opens != (want == "Open") {
+			t.Errorf("%s: offers to open it: %v", state, opens)
 		}
 	}
 }
@@ -156,15 +156,15 @@ func TestRemote_LeadPastTheTerminalsOwnPassword(t *testing.T) {
 		"plain": nil, "named": {"TTYD_USER": "dev"}, "locked": {"TTYD_USER": "dev", "TTYD_PASS": "letmein"},
 	} {
 		s.put("ada", name, func(b *sandbox.Sandbox) { b.Spec.Env = env })
-		door := s.get("ada", "/sandboxes/"+name).is(http.StatusOK).need("a.quick-link")
+		link := s.get("ada", "/sandboxes/"+name).is(http.StatusOK).need("a.quick-link")
 		want := "http://" + name + ".localhost:8080/"
-		if attr(door, "title") != want {
-			t.Errorf("%s: tells %q", name, attr(door, "title"))
+		if attr(link, "title") != want {
+			t.Errorf("%s: tells %q", name, attr(link, "title"))
 		}
 		if name == "locked" {
 			want += ".sandboxd/sign-in"
 		}
-		if got := attr(door, "href"); got != want {
+		if got := attr(link, "href"); got != want {
 			t.Errorf("%s: leads to %q, want %q", name, got, want)
 		}
 	}

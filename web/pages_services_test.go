@@ -19,7 +19,7 @@ import (
 // declare gives a sandbox on the stage services of its own.
 func (s *stage) declare(name string, list ...catalog.Service) {
 	s.t.Helper()
-	if _, err := s.boxes.change(s.t.Context(), s.ref(name), func(b *sandbox.Sandbox) { b.Own.Services, b.Own.HasServices = list, true }); err != nil {
+	if _, err := s.boxes.change(s.t.Context(), s.ref(name), func(b *sandbox.Sandbox) { b.Overrides.Services, b.Overrides.HasServices = list, true }); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -31,7 +31,7 @@ func (s *stage) declared(name string) []catalog.Service {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return box.Own.Services
+	return box.Overrides.Services
 }
 
 func TestServices_SayHowTheyStand(t *testing.T) {
@@ -124,7 +124,7 @@ func TestServices_AreAddedEditedAndDeleted(t *testing.T) {
 		t.Errorf("left %+v", list)
 	}
 	s.post("ada", "/sandboxes/mine/services-reset", nil).leads("/sandboxes/mine/services")
-	if box, _ := s.boxes.Sandbox(t.Context(), "mine"); box.Own.HasServices {
+	if box, _ := s.boxes.Sandbox(t.Context(), "mine"); box.Overrides.HasServices {
 		t.Error("the template's services are not back")
 	}
 }
@@ -294,7 +294,7 @@ func TestServices_PageFollowsWhatHappens(t *testing.T) {
 	f.until("Deleted")
 }
 
-// TestServices_TimeAloneDrawsNothingAnew: what is drawn anew while somebody presses a button takes the button away.
+// TestServices_TimeAloneDrawsNothingAnew: what is drawn anew while a person presses a button takes the button away.
 func TestServices_TimeAloneDrawsNothingAnew(t *testing.T) {
 	s := newStage(t)
 	s.furnish()

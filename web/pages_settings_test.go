@@ -180,7 +180,7 @@ func TestUsers_NobodyTakesTheirOwnRights(t *testing.T) {
 	s.get("root", "/settings/users").is(http.StatusOK)
 }
 
-func TestMishap_IsFramedForWhoeverIsSignedIn(t *testing.T) {
+func TestMishap_IsFramedForASignedInUser(t *testing.T) {
 	s := newStage(t)
 	page := s.get("ada", "/no/such/page").is(http.StatusNotFound)
 	if page.find("nav.nav") == nil || !strings.Contains(textOf(page.need(".error-page")), "Not found") {

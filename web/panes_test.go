@@ -74,7 +74,7 @@ func TestPanes_AreDrawnAsThePersonLeftThem(t *testing.T) {
 		t.Errorf("the script gets %s", got)
 	}
 	if got := places(s.get("root", "/sandboxes/mine")); got != "files 450 first, terminal 550 front" {
-		t.Errorf("somebody else has %s", got)
+		t.Errorf("another user has %s", got)
 	}
 }
 

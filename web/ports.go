@@ -34,6 +34,10 @@ type Sandboxes interface {
 	SetRest(ctx context.Context, ref sandbox.Ref, c sandbox.RestChange) (sandbox.Sandbox, error)
 	Resting(s sandbox.Sandbox) sandbox.Resting // the times that count, and who says so
 
+	Orphans() []sandbox.Instance // that have no row
+	Adopt(ctx context.Context, id, name, owner string) (sandbox.Sandbox, error)
+	RemoveOrphan(ctx context.Context, id string) error
+
 	Wait(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
 	Subscribe() *event.Subscription[sandbox.Event]
 }

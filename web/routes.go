@@ -54,7 +54,7 @@ const (
 
 // routes is the table of contents: the only place with paths, pages and API side by side.
 func (s *Server) routes() []route {
-	return slices.Concat(s.processRoutes(), s.accountRoutes(), s.sandboxRoutes(), s.doorRoutes(), s.templateRoutes(),
+	return slices.Concat(s.processRoutes(), s.accountRoutes(), s.sandboxRoutes(), s.protocolRoutes(), s.templateRoutes(),
 		s.fileRoutes(apiPrefix, token), s.fileRoutes("", scripted),
 		s.serviceRoutes(apiPrefix, token), s.insidePages(),
 		s.portRoutes(apiPrefix, token), s.portRoutes("", scripted),
@@ -100,6 +100,9 @@ func (s *Server) sandboxRoutes() []route {
 		{get, apiPrefix + "/sandboxes/:name" + filesPart + `\:watch`, token, s.live.watch(s.files.apiWatchFiles)},
 		{post, apiPrefix + "/sandboxes/:name/exec", token, apiLong(s.commands.apiExec)},
 		{get, apiPrefix + "/sandboxes/:name/exec", token, s.live.longSocket(s.commands.apiExecSocket)},
+		{get, apiPrefix + "/orphans", tokenAdmin, api(s.orphans.apiOrphans)},
+		{post, apiPrefix + "/orphans/:id/adopt", tokenAdmin, api(s.orphans.apiAdoptOrphan)},
+		{del, apiPrefix + "/orphans/:id", tokenAdmin, api(s.orphans.apiRemoveOrphan)},
 	}
 }
 
@@ -121,8 +124,8 @@ func (s *Server) fileRoutes(prefix string, who admission) []route {
 	}
 }
 
-// doorRoutes are for programs that bring their own protocol.
-func (s *Server) doorRoutes() []route {
+// protocolRoutes are for programs that bring their own protocol.
+func (s *Server) protocolRoutes() []route {
 	return []route{
 		{get, apiPrefix + "/ssh/host-key", token, api(s.commands.apiHostKey)},
 		{get, apiPrefix + "/sandboxes/:name/ssh", token, s.live.longSocket(s.commands.apiSSH)},
@@ -215,7 +218,7 @@ func (s *Server) entryPages() []route {
 		{get, handoverPath, signedIn, s.accounts.handover},
 		{post, "/theme", public, form(s.accounts.submitTheme, nil)},
 		{put, "/preferences/workspace", scripted, api(s.workspace.apiSetLayout)},
-		{get, "/live", scripted, explained(otherPerson, s.live.socket(s.live.openLive))},
+		{get, "/live", scripted, explained(otherPerson, s.live.socket(streams, s.live.openLive))},
 	}
 }
 
@@ -223,6 +226,9 @@ func (s *Server) sandboxPages() []route {
 	boxes := s.cfg.Sandboxes
 	return []route{
 		{get, "/", signedIn, page(s.sandboxes.pageSandboxes)},
+		{post, "/orphans/:id/adopt", adminOnly, form(s.orphans.submitAdoptOrphan, s.orphans.againAdoptOrphan)},
+		{get, "/orphans/:id/remove", adminOnly, page(s.orphans.pageRemoveOrphan)},
+		{post, "/orphans/:id/remove", adminOnly, form(s.orphans.submitRemoveOrphan, nil)},
 		{get, "/new", signedIn, page(s.sandboxes.pageNew)},
 		{post, "/sandboxes", signedIn, form(s.sandboxes.submitNew, s.sandboxes.againNew)},
 		{get, "/sandboxes/:name", signedIn, page(s.workspace.pageWorkspace)},
@@ -238,7 +244,7 @@ func (s *Server) sandboxPages() []route {
 		{get, "/sandboxes/:name/delete", signedIn, page(s.workspace.pageDelete)},
 		{post, "/sandboxes/:name/delete", signedIn, form(s.workspace.submitDelete, s.workspace.againDelete)},
 		{get, "/sandboxes/:name/terminals", signedIn, api(s.workspace.apiTabs)},
-		{get, "/sandboxes/:name/terminals/:tab/ws", signedIn, explained(s.commands.noTerminal, s.live.socket(s.commands.openTerminal, terminal.Subprotocol))},
+		{get, "/sandboxes/:name/terminals/:tab/ws", signedIn, explained(s.commands.noTerminal, s.live.socket(commands, s.commands.openTerminal, terminal.Subprotocol))},
 		{get, "/sandboxes/:name/terminals/:tab/text", scripted, s.workspace.terminalText},
 		{put, "/sandboxes/:name/terminals/:tab/name", scripted, api(s.commands.apiNameTab)},
 		{post, "/sandboxes/:name/terminals/:tab/close", signedIn, form(s.workspace.submitCloseTab, nil)},

@@ -76,7 +76,7 @@ type Server struct {
 	echo    *echo.Echo
 	log     *slog.Logger
 	cross   *http.CrossOriginProtection
-	streams counter
+	open    counter
 	follows counter       // the channels of all live connections
 	beat    time.Duration // between two signs of life in a stream
 	check   time.Duration // between two checks of a stream's access
@@ -97,7 +97,7 @@ func New(cfg Config) *Server {
 		cfg: cfg, log: cfg.Log, echo: echo.New(),
 		cross: http.NewCrossOriginProtection(), beat: beatEvery, check: checkEvery, arrival: arrivalLimit, move: moveLimit,
 		reasons: reasonsEvery, alarm: alarm{grace: cfg.Now().Add(alarmGrace)},
-		panes: workspacePanes, streams: counter{most: maxStreams}, follows: counter{most: maxFollowed},
+		panes: workspacePanes, open: counter{most: maxOpen}, follows: counter{most: maxFollowed},
 	}
 	s.handlers = newHandlers(s)
 	if err := s.cross.AddTrustedOrigin(cfg.Hosts.DashboardURL()); err != nil {

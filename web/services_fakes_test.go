@@ -122,7 +122,7 @@ func (f *fakeRooms) WatchPorts(ctx context.Context, emit func([]wire.PortOpen) e
 	}
 }
 
-// listen says what listens from now on, and tells whoever watches.
+// listen says what listens from now on, and tells the watchers.
 func (f *fakeRooms) listen(open ...wire.PortOpen) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,7 +132,7 @@ func (f *fakeRooms) listen(open ...wire.PortOpen) {
 }
 
 // Services implements services.Boxes for a stage: there is no template that would have any.
-func (f *fakeBoxes) Services(s sandbox.Sandbox) []catalog.Service { return s.Own.Services }
+func (f *fakeBoxes) Services(s sandbox.Sandbox) []catalog.Service { return s.Overrides.Services }
 
 // ChangeServices implements services.Boxes.
 func (f *fakeBoxes) ChangeServices(ctx context.Context, ref sandbox.Ref, change func([]catalog.Service) ([]catalog.Service, error)) (sandbox.Sandbox, error) {
@@ -140,13 +140,13 @@ func (f *fakeBoxes) ChangeServices(ctx context.Context, ref sandbox.Ref, change 
 	if err != nil {
 		return box, err
 	}
-	list, err := change(box.Own.Services)
+	list, err := change(box.Overrides.Services)
 	if err == nil {
 		err = catalog.CheckServices(list)
 	}
 	if err != nil {
 		return box, err
 	}
-	box.Own.Services, box.Own.HasServices = list, list != nil
+	box.Overrides.Services, box.Overrides.HasServices = list, list != nil
 	return box, f.store.Update(ctx, box)
 }

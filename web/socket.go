@@ -27,18 +27,18 @@ type talk func(ctx context.Context, conn *websocket.Conn) error
 
 // socket adapts a websocket. begin does everything that can fail and gives the conversation to hold once the
 // connection is upgraded, and release, which is called at the very end. Pings are sent meanwhile; talk must read, so
-// that pongs are seen. subprotocols are those that the conversation speaks, if it has any.
-func (s *liveHandlers) socket(begin func(ctx context.Context, r *request) (t talk, release func(), err error), subprotocols ...string) echo.HandlerFunc {
-	return s.upgrading(begin, writeLimit, subprotocols...)
+// that pongs are seen. what is the share that it counts in. subprotocols are those that the conversation speaks, if it has any.
+func (s *liveHandlers) socket(what string, begin func(ctx context.Context, r *request) (t talk, release func(), err error), subprotocols ...string) echo.HandlerFunc {
+	return s.upgrading(what, begin, writeLimit, subprotocols...)
 }
 
-// longSocket is socket for what may be held up for long by a client that takes nothing: until patience is over.
+// longSocket is socket, among commands, for what may be held up for long by a client that takes nothing: until patience is over.
 func (s *liveHandlers) longSocket(begin func(ctx context.Context, r *request) (t talk, release func(), err error)) echo.HandlerFunc {
-	return s.upgrading(begin, patience)
+	return s.upgrading(commands, begin, patience)
 }
 
 func (s *liveHandlers) upgrading(
-	begin func(ctx context.Context, r *request) (t talk, release func(), err error), limit time.Duration, subprotocols ...string,
+	what string, begin func(ctx context.Context, r *request) (t talk, release func(), err error), limit time.Duration, subprotocols ...string,
 ) echo.HandlerFunc {
 	upgrader := websocket.Upgrader{
 		HandshakeTimeout: writeLimit, ReadBufferSize: 4 << 10, WriteBufferSize: 32 << 10, WriteBufferPool: &sync.Pool{}, Subprotocols: subprotocols,
@@ -50,7 +50,7 @@ func (s *liveHandlers) upgrading(
 		if err := s.checkSocket(r); err != nil {
 			return err
 		}
-		return admit(s, r, begin, func(ctx context.Context, end func(), t talk) error {
+		return admit(s, r, what, begin, func(ctx context.Context, end func(), t talk) error {
 			conn, err := upgrader.Upgrade(r.w, r.http, nil)
 			if err != nil {
 				return fault.Wrap(err, fault.Invalid, "The websocket handshake was not understood.")

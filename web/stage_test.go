@@ -227,7 +227,7 @@ func (v view) leads(path string) view {
 	return v
 }
 
-// fakeBoxes stands for the Manager: what is asked of it happens at once up to the state that work goes on in.
+// fakeBoxes stands for the Manager: what is asked of it happens at once up to the state in which work continues.
 type fakeBoxes struct {
 	store *sqlite.Sandboxes
 	bus   *event.Bus[sandbox.Event]
@@ -238,6 +238,7 @@ type fakeBoxes struct {
 	err      error // what every change gives
 	unlisted error // what List gives
 	last     sandbox.Request
+	orphans  []sandbox.Instance
 }
 
 func newFakeBoxes(store *sqlite.Sandboxes) *fakeBoxes {

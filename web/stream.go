@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/semaphore"
 )
@@ -23,10 +24,19 @@ const (
 	checkEvery = 2 * time.Second  // how soon an open stream ends after access is lost; a check is one small read
 )
 
-// Bounds of what one user has open, so that nobody takes every connection.
+// How much one user may have open of each kind, so that nobody takes every connection.
 const (
-	maxStreams  = 200
-	maxFollowed = 3 * maxStreams // by all pages
+	maxOpen     = 200
+	maxLimited  = 24          // by a token for one sandbox alone, which takes nothing of its owner's share
+	maxFollowed = 3 * maxOpen // by all pages
+)
+
+// The kinds of requests that last, each with a share of its own: one kind cannot use up another's.
+const (
+	streams   = "streams"
+	commands  = "commands and connections"
+	fileCalls = "requests about files"
+	followed  = "live parts of pages"
 )
 
 // flow is a response that is written bit by bit. Safe for concurrent use.
@@ -124,7 +134,7 @@ type pump func(ctx context.Context, out events) error
 func (s *liveHandlers) watch(begin opener) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := requestOf(c)
-		return admit(s, r, begin, func(ctx context.Context, end func(), p pump) error {
+		return admit(s, r, streams, begin, func(ctx context.Context, end func(), p pump) error {
 			f := r.openFlow("text/event-stream; charset=utf-8")
 			defer s.keepBeating(ctx, end, func() error { return f.comment("beat") })()
 			if err := p(ctx, f); err != nil && ctx.Err() == nil && f.err == nil {
@@ -135,14 +145,14 @@ func (s *liveHandlers) watch(begin opener) echo.HandlerFunc {
 	}
 }
 
-// admit lets in a client that stays, as one of its user's streams and for as long as it is welcome. begin does
-// everything that can fail, hold stays with what begin gave; end ends the stay. What begin says to release is released
-// at the very end.
+// admit lets in a client that stays, within its share of what and for as long as it is welcome. begin does everything
+// that can fail, hold stays with what begin gave; end ends the stay. What begin says to release is released at the very
+// end.
 func admit[T any](
-	s *liveHandlers, r *request, begin func(ctx context.Context, r *request) (T, func(), error),
+	s *liveHandlers, r *request, what string, begin func(ctx context.Context, r *request) (T, func(), error),
 	hold func(ctx context.Context, end func(), t T) error,
 ) error {
-	leave, err := s.streams.enter(r.who.User.ID)
+	leave, err := s.open.enter(r.who, what)
 	if err != nil {
 		return err
 	}
@@ -209,9 +219,7 @@ func (s *liveHandlers) turnedAway(ctx context.Context, r *request) error {
 	who, err := s.identify(ctx, r, r.access)
 	switch {
 	case err != nil:
-	case who.User.ID != r.who.User.ID: // another session that the client has is good
-		return fault.New(fault.Unauthenticated, "Please sign in.")
-	case who.User.Role != r.who.User.Role, who.SandboxID != r.who.SandboxID:
+	case who.User.ID != r.who.User.ID, who.User.Role != r.who.User.Role, who.SandboxID != r.who.SandboxID:
 		return fault.New(fault.Unavailable, "What you may do has changed. Connect again.")
 	default:
 		err = r.access.check(who)
@@ -231,14 +239,18 @@ func whyEnded(ctx context.Context, err error) error {
 	return err
 }
 
-// counter bounds what each user has open. Safe for concurrent use.
+// counter bounds what each user has open of each kind. Safe for concurrent use.
 type counter struct {
-	most  int // of one user
+	most  int // of one user and kind
 	users semaphore.Keyed
 }
 
-// enter counts one in. The caller must call leave. It never waits.
-func (n *counter) enter(user string) (leave func(), err error) {
-	leave, err = n.users.Acquire(context.Background(), user, n.most, 0)
-	return leave, fault.Wrap(err, fault.Limited, "You have %d streams open. Close some first.", n.most)
+// enter counts one of what in. The caller must call leave. It never waits.
+func (n *counter) enter(who auth.Principal, what string) (leave func(), err error) {
+	key, most := who.User.ID, n.most
+	if who.Token != "" && who.SandboxID != "" {
+		key, most = who.Token, maxLimited
+	}
+	leave, err = n.users.Acquire(context.Background(), what+" "+key, most, 0)
+	return leave, fault.Wrap(err, fault.Limited, "You have %d %s open. Close some first.", most, what)
 }

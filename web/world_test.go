@@ -259,8 +259,8 @@ func (e *fakeEngine) fail(err error) {
 	e.away = err
 }
 
-func (e *fakeEngine) Create(ctx context.Context, _ sandbox.Box) error { return e.ask(ctx) }
-func (e *fakeEngine) Start(ctx context.Context, _ string) error       { return e.ask(ctx) }
+func (e *fakeEngine) Create(ctx context.Context, _ sandbox.ContainerSpec) error { return e.ask(ctx) }
+func (e *fakeEngine) Start(ctx context.Context, _ string) error                 { return e.ask(ctx) }
 
 func (e *fakeEngine) Remove(ctx context.Context, _ string) error {
 	e.mu.Lock()
@@ -280,6 +280,8 @@ func (e *fakeEngine) Thaw(ctx context.Context, _ string) error   { return e.ask(
 func (e *fakeEngine) Usage(ctx context.Context, _ string) (sandbox.Usage, error) {
 	return sandbox.Usage{}, e.ask(ctx)
 }
+
+func (e *fakeEngine) Ping(context.Context) error { return nil }
 
 func (e *fakeEngine) List(context.Context) ([]sandbox.Instance, error) { return nil, errUnseen }
 

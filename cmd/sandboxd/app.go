@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -88,13 +89,16 @@ func (a *app) open(ctx context.Context) (err error) {
 	if a.hosts, err = c.hosts(); err != nil {
 		return err
 	}
+	if err := a.lock(); err != nil {
+		return err
+	}
+	if err := sqlite.Recover(ctx, databasePath(c), a.log); err != nil {
+		return err
+	}
 	if a.db, err = openDatabase(ctx, c); err != nil {
 		return err
 	}
 	a.closers = append(a.closers, a.db.Close)
-	if err := a.lock(); err != nil {
-		return err
-	}
 	a.accounts = newAccounts(a.db)
 	if err := a.openEngine(ctx); err != nil {
 		return err
@@ -120,8 +124,11 @@ func (a *app) close() (err error) {
 	return err
 }
 
-// lock keeps a second server off the data folder.
+// lock keeps a second server off the data folder, which it makes when needed.
 func (a *app) lock() error {
+	if err := makeData(a.config); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(filepath.Join(a.config.Data, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return fault.Wrap(err, fault.Unavailable, "The data folder cannot be locked: %v.", err)
@@ -369,16 +376,23 @@ func (a *app) prebuildOne(ctx context.Context, t catalog.Template) {
 	}
 }
 
-// recallLinks lets the guests come back, and removes link folders that belong to no sandbox any more.
+// recallLinks lets the guests come back, and removes link folders that belong neither to a sandbox nor to a container.
 func (a *app) recallLinks(ctx context.Context) error {
 	known, err := a.manager.Recall(ctx)
-	if known == nil {
+	left, leftErr := a.links.Left()
+	if err := errors.Join(err, leftErr); err != nil {
 		return err
 	}
-	left, leftErr := a.links.Left()
-	err = errors.Join(err, leftErr)
+	left = slices.DeleteFunc(left, func(id string) bool { return known[id] })
+	if len(left) == 0 {
+		return nil
+	}
+	found, err := a.engine.List(ctx)
+	if err != nil {
+		return err
+	}
 	for _, id := range left {
-		if !known[id] {
+		if !slices.ContainsFunc(found, func(i sandbox.Instance) bool { return i.ID == id }) {
 			err = errors.Join(err, a.links.Forget(id))
 		}
 	}

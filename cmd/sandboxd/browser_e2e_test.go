@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// person is somebody with a browser of their own. Their dialogs are answered with yes.
+// person is a user with a browser of their own. Their dialogs are answered with yes.
 type person struct {
 	t   *testing.T
 	ctx context.Context

@@ -227,8 +227,8 @@ func (c *chaos) everybody(ctx context.Context, traffic *sync.WaitGroup) {
 	traffic.Go(func() { c.sockets(ctx, c.straight, "sockets") })
 	traffic.Go(func() { c.downloads(ctx, "loads", c.traefik, c.straight) })
 	traffic.Go(func() { c.commands(ctx, "commands") })
-	traffic.Go(func() { c.knocks(ctx, c.traefik, "stopped") })
-	traffic.Go(func() { c.knocks(ctx, c.straight, "stopped") })
+	traffic.Go(func() { c.askStopped(ctx, c.traefik, "stopped") })
+	traffic.Go(func() { c.askStopped(ctx, c.straight, "stopped") })
 }
 
 // owner looks at the list all the time, which uses nothing, and starts what has failed.

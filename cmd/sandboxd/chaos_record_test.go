@@ -206,11 +206,11 @@ func (r *record) restLines(log string) []restLine {
 	return out
 }
 
-// restSlack is by how much the two records may differ: the log's idle time is in whole seconds, and whoever waits for an
+// restSlack is by how much the two records may differ: the log's idle time is in whole seconds, and a caller that waits for an
 // answer on a busy machine sees it late.
 const restSlack = time.Second
 
-// during gives a use that falls into the time for which sandboxd says that there was none, or goes on when it is over.
+// during gives a use that falls into the time for which sandboxd says that there was none, or outlasts it.
 func (r *record) during(l restLine) (span, bool) {
 	to := l.Time.Add(-restSlack)
 	for _, u := range r.uses[l.Sandbox] {

@@ -50,7 +50,7 @@ func (c *chaos) ways() (traefik, straight way) {
 	return traefik, straight
 }
 
-// pause waits between the two times, and says whether ctx goes on.
+// pause waits between the two times, and reports whether ctx has not ended.
 func pause(ctx context.Context, least, most time.Duration) bool {
 	timer := time.NewTimer(least + rand.N(most-least+1))
 	defer timer.Stop()
@@ -275,8 +275,8 @@ func (c *chaos) api(ctx context.Context, method, path string, in any) (int, []by
 	return resp.StatusCode, body, err
 }
 
-// knocks asks for a page of a sandbox that its owner has stopped: it says so, and stays stopped.
-func (c *chaos) knocks(ctx context.Context, f way, sandbox string) {
+// askStopped asks for a page of a sandbox that its owner has stopped: it says so, and stays stopped.
+func (c *chaos) askStopped(ctx context.Context, f way, sandbox string) {
 	for pause(ctx, time.Second, 3*time.Second) {
 		if c.page(ctx, f, sandbox) {
 			c.wrong("%s: %s answers, although its owner has stopped it", f.name, sandbox)

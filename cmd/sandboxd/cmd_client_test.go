@@ -174,7 +174,7 @@ func TestSSHConfig_NoShellReadsANamesText(t *testing.T) {
 	}
 }
 
-func TestSpot_TellsSandboxesFromFiles(t *testing.T) {
+func TestCopyEnd_TellsSandboxesFromFiles(t *testing.T) {
 	for text, want := range map[string]endpoint{
 		"lab:/x": {"lab", "/x"}, "lab:": {"lab", "."}, "lab:a:b": {"lab", "a:b"}, "./lab:x": {"", "./lab:x"}, "/lab:x": {"", "/lab:x"},
 		"file": {"", "file"}, "-": {"", "-"}, "Not-A-Name:x": {"", "Not-A-Name:x"}, "..:x": {"", "..:x"}, ":x": {"", ":x"},

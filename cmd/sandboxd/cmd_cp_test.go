@@ -109,7 +109,7 @@ func TestCopy_TheSandboxNamesNothingHere(t *testing.T) {
 		{[]string{"lab:/data/up/"}, []string{"up", "up/.ssh", "up/.ssh/authorized_keys"}},
 		{[]string{"lab:/data/root/"}, []string{"root", "root/.ssh", "root/.ssh/authorized_keys"}},
 		{[]string{"-L", "lab:/data/notes.txt"}, []string{"notes.txt"}},
-		{[]string{"lab:/data/results/."}, []string{".ssh", ".ssh/authorized_keys"}}, // as whoever copies wants it
+		{[]string{"lab:/data/results/."}, []string{".ssh", ".ssh/authorized_keys"}}, // as the caller wants it
 	} {
 		b := newHostileBox(t)
 		to := t.TempDir()

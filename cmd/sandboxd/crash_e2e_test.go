@@ -125,7 +125,7 @@ func (s *server) checkNothingLeft() {
 	}
 }
 
-// TestRestart_RunningSandboxesStayReachable ends sandboxd in the polite way and in the rude way; what ran goes on.
+// TestRestart_RunningSandboxesStayReachable ends sandboxd in the polite way and in the rude way; what ran keeps running.
 func TestRestart_RunningSandboxesStayReachable(t *testing.T) {
 	s := newServer(t, "--prebuild", "")
 	s.create(map[string]any{"name": "steady", "image": "debian:trixie-slim"})

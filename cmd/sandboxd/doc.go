@@ -7,7 +7,7 @@
 //   - web serves pages and API (routes.go lists every path), internal/proxy the sandboxes' own hosts; seams.go here
 //     tells the two apart by internal/hostname.
 //   - internal/sandbox is the heart: Manager is the one writer, Store and Runtime are its ports. Start with
-//     manager.go, then create.go, power.go, delete.go and reconcile.go.
+//     manager.go, which lists the type of each step, then create.go, power.go, rest.go, delete.go and reconcile.go.
 //   - internal/sqlite keeps intent, internal/docker asks the engine; nobody else imports their drivers.
 //   - internal/link talks to the guest (cmd/guest, internal/guest) that runs in every sandbox; internal/wire is their
 //     language; internal/access is how everybody else gets a link.

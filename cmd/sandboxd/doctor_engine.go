@@ -32,6 +32,7 @@ var checks = []check{
 	{"dns", lookDNS},
 	{"port", lookPort},
 	{"data", lookData},
+	{"orphans", lookOrphans},
 	{"disk", lookDisk},
 }
 

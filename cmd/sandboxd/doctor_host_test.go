@@ -22,7 +22,7 @@ func TestDoctor_KnowsTheSandboxdThatHasThePort(t *testing.T) {
 		want   level
 	}{
 		"behind a proxy":   {Config{Listen: at, PublicURL: "https://" + host}, good},
-		"somebody else's":  {Config{Listen: at, PublicURL: "https://other.example.com"}, bad},
+		"another server's": {Config{Listen: at, PublicURL: "https://other.example.com"}, bad},
 		"without a domain": {Config{Listen: at, Domain: "localhost"}, bad},
 	} {
 		if f := lookPort(t.Context(), &c.config); f.Level != c.want {

@@ -115,8 +115,8 @@ func straight(addr string) *http.Client {
 	}
 }
 
-// visit asks a sandbox's host with the token.
-func (s *server) visit(method, sub, path string, header http.Header, body *os.File) (*http.Response, error) {
+// request asks a sandbox's host with the token.
+func (s *server) request(method, sub, path string, header http.Header, body *os.File) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), callLimit)
 	s.t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.host(sub)+path, nil)

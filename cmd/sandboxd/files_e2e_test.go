@@ -439,7 +439,7 @@ func TestFiles_ASandboxDeletedUnderAnUploadSaysSo(t *testing.T) {
 			t.Errorf("told %d %s, %v", got.status, got.text, got.err)
 		}
 	case <-time.After(callLimit):
-		t.Fatal("the upload goes on")
+		t.Fatal("the upload continues")
 	}
 	s.checkNothingLeft()
 }

@@ -111,7 +111,7 @@ func (p *filesPage) slow(rate float64) {
 	})
 }
 
-// TestFilesPage_EditsAndSaves changes a file as a person does, beside somebody else who changes it on the disk.
+// TestFilesPage_EditsAndSaves changes a file as a person does, while another user changes it on the disk.
 func TestFilesPage_EditsAndSaves(t *testing.T) {
 	p := openFiles(t, `mkdir src && printf 'package main\n\nfunc main() {}\n' > src/main.go && printf '\357\273\277one\r\ntwo' > dos.txt`)
 	p.clicks("src")

@@ -56,7 +56,7 @@ func (s *server) gone(limit time.Duration) bool {
 }
 
 // destroy deletes every sandbox as a person would, ends the process, and removes the data folder and whatever the engine
-// still has for it: what was made in advance, and what a test that failed has left. It goes on whatever does not succeed.
+// still has for it: what was made in advance, and what a test that failed has left. It continues after a failure.
 func (s *server) destroy() {
 	if s.t.Failed() {
 		s.t.Logf("log of sandboxd:\n%s", s.tail())
@@ -107,7 +107,7 @@ func (s *server) removeBelongings() {
 	}
 }
 
-// docker runs the docker command for clean-up: what does not succeed fails the test, which goes on.
+// docker runs the docker command for clean-up: a failure fails the test, which continues.
 func (s *server) docker(args ...string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), removeLimit)
 	defer cancel()

@@ -327,11 +327,11 @@ func TestIDE_AFreezeLastsUnderAnOpenTabUntilAKeyIsPressed(t *testing.T) {
 	if status, text := s.raw("PATCH", "/sandboxes/lab", map[string]any{"freeze_after": "10s"}); status != http.StatusOK {
 		t.Fatalf("patch: %d %s", status, text)
 	}
-	for range 8 { // somebody who writes, slowly, for longer than that
+	for range 8 { // a person who writes, slowly, for longer than that
 		p.writes("x")
 		p.unusedFor(3 * time.Second)
 		if state := s.rest("lab").State; state != "running" {
-			t.Fatalf("while somebody writes it is %s", state)
+			t.Fatalf("while a person writes it is %s", state)
 		}
 	}
 	p.presses("s", chromedp.ModifierCtrl)

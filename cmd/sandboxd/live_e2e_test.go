@@ -145,7 +145,7 @@ func TestLive_TenWorkspacesWithADownloadAndAnUpload(t *testing.T) {
 	p.s.hasLive(10)
 }
 
-func TestLive_SaysWhenNobodyIsSignedInAnyMoreOrSomebodyElse(t *testing.T) {
+func TestLive_SaysWhenNoOneOrAnotherUserIsSignedIn(t *testing.T) {
 	p := openLive(t)
 	p.follows("/")
 	p.script("make a second user", `fetch("/settings/users", { method: "POST", body: new URLSearchParams({ name: "bea", password: "`+journeyPassword+`", role: "member" }) }).then((a) => { window.made = a.ok; })`)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"sandboxd/internal/fault"
@@ -15,13 +14,8 @@ import (
 // version is set by the build.
 var version = "dev"
 
-// gcPercent makes the collector run at half the usual growth: live pages come and go in hundreds, and leave much garbage.
-const gcPercent = 50
-
 func main() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
+	tuneGC()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:])
 	stop()

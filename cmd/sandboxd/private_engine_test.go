@@ -47,7 +47,7 @@ type engineProcess struct {
 	ended chan struct{}
 }
 
-// The space of a private engine: a /run of its own, and somebody who takes care of orphans.
+// The space of a private engine: a /run of its own, and an init that reaps orphans.
 const engineSpace = `mount -t tmpfs tmpfs /run && ip link set lo up && echo ready && while :; do sleep 3600; done`
 
 // containerdConfig keeps everything of it in the test's folder, but for what a restart of the machine takes.

@@ -66,7 +66,7 @@ func (r *rawEngine) CreateStart(ctx context.Context, image, network string) (*ra
 	return c, nil
 }
 
-// Container is the container of that name or id, whoever made it. It need not be removed.
+// Container is the container of that name or id, of any origin. It need not be removed.
 func (r *rawEngine) Container(id string) *rawContainer { return &rawContainer{cli: r.cli, id: id} }
 
 // Pause freezes the container's processes.

@@ -41,7 +41,7 @@ services:
 type contender struct {
 	*server
 	name    string
-	visits  *http.Client
+	proxied *http.Client
 	reached [2]atomic.Int64 // how often what they asked for was answered by a sandbox
 }
 
@@ -55,14 +55,14 @@ func TestReplaced_NobodyReachesTheNextOwnersSandbox(t *testing.T) {
 	for i, name := range []string{"ada", "bob"} {
 		s.addUser(name)
 		token := strings.TrimSpace(s.cli("token", "create", "race", "--user", name))
-		both[i] = &contender{server: &server{t: t, data: s.data, addr: s.addr, http: s.http, token: token, log: s.log}, name: name, visits: straight(s.addr)}
+		both[i] = &contender{server: &server{t: t, data: s.data, addr: s.addr, http: s.http, token: token, log: s.log}, name: name, proxied: straight(s.addr)}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var asking, racing sync.WaitGroup
 	for n := range raceNames {
 		box := fmt.Sprintf("race-%d", n)
 		for _, c := range both {
-			asking.Go(func() { c.keepAsking(ctx, 0, func() (int, string, error) { return c.visitOwn(ctx, box) }) })
+			asking.Go(func() { c.keepAsking(ctx, 0, func() (int, string, error) { return c.requestOwn(ctx, box) }) })
 			asking.Go(func() { c.keepAsking(ctx, 1, func() (int, string, error) { return c.execOwn(box) }) })
 		}
 		racing.Go(func() {
@@ -109,7 +109,7 @@ func (c *contender) turn(box string) {
 		}
 	}
 	c.until(startLimit, "the port of "+box+" answers", func() bool {
-		status, _, err := c.visitOwn(c.t.Context(), box)
+		status, _, err := c.requestOwn(c.t.Context(), box)
 		return err == nil && status == http.StatusOK
 	})
 	if status, body, err := c.try("DELETE", "/sandboxes/"+box, nil); err != nil || status != http.StatusAccepted {
@@ -135,13 +135,13 @@ func (c *contender) keepAsking(ctx context.Context, way int, ask func() (status 
 	}
 }
 
-func (c *contender) visitOwn(ctx context.Context, box string) (int, string, error) {
+func (c *contender) requestOwn(ctx context.Context, box string) (int, string, error) {
 	req, err := http.NewRequestWithContext(ctx, "GET", "http://"+c.host("3000-"+box)+"/", nil)
 	if err != nil {
 		return 0, "", err
 	}
 	req.Header.Set("X-Api-Key", c.token)
-	resp, err := c.visits.Do(req)
+	resp, err := c.proxied.Do(req)
 	if err != nil {
 		return 0, "", err
 	}

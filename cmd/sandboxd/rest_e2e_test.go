@@ -24,10 +24,10 @@ import (
 // uploadSize is what is sent into a sandbox that sleeps.
 const uploadSize = 200 << 20
 
-// get gives the status and body of a visit with the token.
+// get gives the status and body of a request with the token.
 func (s *server) get(sub, path string, header http.Header) (int, string, http.Header) {
 	s.t.Helper()
-	resp, err := s.visit("GET", sub, path, header, nil)
+	resp, err := s.request("GET", sub, path, header, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestRest_ManyWaitersStartOnce(t *testing.T) {
 	var g errgroup.Group
 	for range 100 {
 		g.Go(func() error {
-			resp, err := s.visit("GET", "3000-lab", "/small", nil, nil)
+			resp, err := s.request("GET", "3000-lab", "/small", nil, nil)
 			if err != nil {
 				return err
 			}
@@ -176,7 +176,7 @@ func (s *server) uploads(addr, name, path, want string) {
 		s.t.Fatal(err)
 	}
 	defer f.Close()
-	resp, err := s.visit("PUT", echoPort+"-"+name, "/sum", nil, f)
+	resp, err := s.request("PUT", echoPort+"-"+name, "/sum", nil, f)
 	if err != nil {
 		s.t.Fatalf("upload into %s: %v\n%s", name, err, s.tail())
 	}
@@ -231,7 +231,7 @@ func TestRest_WhatIsInUseStaysUpAndSaysWhy(t *testing.T) {
 	}
 	stays("a command", "exec", func() { s.exec("lab", map[string]any{"command": "sleep 8"}) })
 	stays("an event stream", "stream", func() {
-		resp, err := s.visit("GET", "3000-lab", "/events", nil, nil)
+		resp, err := s.request("GET", "3000-lab", "/events", nil, nil)
 		if err != nil {
 			t.Error(err)
 			return
@@ -316,7 +316,7 @@ func (s *server) hasReason(name, kind string) bool {
 // flowsOn holds a stream open, stops it by stop again and again, and reads on.
 func (s *server) flowsOn(name string, stop func()) {
 	s.t.Helper()
-	resp, err := s.visit("GET", echoPort+"-"+name, "/events", nil, nil)
+	resp, err := s.request("GET", echoPort+"-"+name, "/events", nil, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -77,9 +77,14 @@ func bootstrap(ctx context.Context, accounts *auth.Service) error {
 	return err
 }
 
+func makeData(c *Config) error {
+	err := os.MkdirAll(c.Data, 0o700)
+	return fault.Wrap(err, fault.Unavailable, "The data folder %s cannot be made: %v. Choose another with --data.", c.Data, err)
+}
+
 func openDatabase(ctx context.Context, c *Config) (*sqlite.DB, error) {
-	if err := os.MkdirAll(c.Data, 0o700); err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, "The data folder %s cannot be made: %v. Choose another with --data.", c.Data, err)
+	if err := makeData(c); err != nil {
+		return nil, err
 	}
 	return sqlite.Open(ctx, databasePath(c))
 }

@@ -21,7 +21,7 @@ type echoed struct {
 	Header                 http.Header
 }
 
-// ask gives the answer of whoever a URL leads to, and what that says of the request. "" is for one that is no stand-in's.
+// ask gives the answer of the server at a URL, and what it says of the request. "" is for one that is no stand-in's.
 func ask(client *http.Client, req *http.Request) (*http.Response, echoed, error) {
 	resp, err := client.Do(req)
 	if err != nil {

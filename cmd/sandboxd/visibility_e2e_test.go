@@ -59,8 +59,8 @@ func (s *server) anonymous(client *http.Client, url string, header http.Header) 
 	return resp.StatusCode, string(text)
 }
 
-// visits asks a host of this server's as somebody without a session or a token.
-func (s *server) visits(sub, path string, header http.Header) (int, string) {
+// outsider sends a request without a session or a token to a host of this server.
+func (s *server) outsider(sub, path string, header http.Header) (int, string) {
 	s.t.Helper()
 	return s.anonymous(straight(s.addr), "http://"+s.host(sub)+path, header)
 }
@@ -87,10 +87,10 @@ func (s *server) submits(origin string, client *http.Client, header http.Header)
 	return resp.StatusCode, string(text)
 }
 
-// wantVisit wants a status of such a visit.
-func (s *server) wantVisit(what, sub, path string, header http.Header, status int) string {
+// wantStatus wants a status of such a request.
+func (s *server) wantStatus(what, sub, path string, header http.Header, status int) string {
 	s.t.Helper()
-	got, text := s.visits(sub, path, header)
+	got, text := s.outsider(sub, path, header)
 	if got != status {
 		s.t.Errorf("%s: %s%s answers %d, want %d: %.300s", what, sub, path, got, status, text)
 	}
@@ -128,13 +128,13 @@ func TestVisibility_PrivatePublicShared(t *testing.T) {
 	others := func(what string, header http.Header) {
 		t.Helper()
 		for _, sub := range []string{"lab", "code-lab", "3001-lab", "22-lab"} {
-			s.wantVisit(what, sub, "/", header, http.StatusUnauthorized)
+			s.wantStatus(what, sub, "/", header, http.StatusUnauthorized)
 		}
 	}
 	const lab = echoPort + "-lab"
-	s.wantVisit("private", lab, "/small", nil, http.StatusUnauthorized)
-	s.wantVisit("private", "echo--lab", "/small", nil, http.StatusUnauthorized)
-	s.wantVisit("private, a person", lab, "/", http.Header{"Accept": {"text/html"}}, http.StatusSeeOther)
+	s.wantStatus("private", lab, "/small", nil, http.StatusUnauthorized)
+	s.wantStatus("private", "echo--lab", "/small", nil, http.StatusUnauthorized)
+	s.wantStatus("private, a person", lab, "/", http.Header{"Accept": {"text/html"}}, http.StatusSeeOther)
 
 	s.setVisibility(echoPort, "public")
 	for _, state := range []string{"frozen", "asleep"} {
@@ -147,31 +147,31 @@ func TestVisibility_PrivatePublicShared(t *testing.T) {
 			t.Errorf("public %s: %d %.300s", state, status, text)
 		}
 	}
-	s.wantVisit("public, by its service", "echo--lab", "/small", nil, http.StatusOK)
+	s.wantStatus("public, by its service", "echo--lab", "/small", nil, http.StatusOK)
 	conn := s.openSocket(http.Header{"Origin": {"https://elsewhere.example"}})
 	s.setVisibility(echoPort, "private")
-	s.wantVisit("private again", lab, "/small", nil, http.StatusUnauthorized)
+	s.wantStatus("private again", lab, "/small", nil, http.StatusUnauthorized)
 	s.ends("private again", conn)
 
 	link := s.sharePort(echoPort, "1h")
 	secret := http.Header{"X-Sandboxd-Share": {link.Secret}}
 	s.sleeps("lab", "asleep")
 	others("shared", secret)
-	s.wantVisit("shared, without", lab, "/small", nil, http.StatusUnauthorized)
-	if text := s.wantVisit("shared", lab, "/head", secret, http.StatusOK); strings.Contains(text, link.Secret) || strings.Contains(text, "X-Sandboxd") {
+	s.wantStatus("shared, without", lab, "/small", nil, http.StatusUnauthorized)
+	if text := s.wantStatus("shared", lab, "/head", secret, http.StatusOK); strings.Contains(text, link.Secret) || strings.Contains(text, "X-Sandboxd") {
 		t.Errorf("the program is told:\n%s", text)
 	}
 	conn = s.openSocket(secret)
 	if status, text := s.raw("DELETE", "/sandboxes/lab/ports/"+echoPort+"/shares/"+link.ID, nil); status != http.StatusNoContent {
 		t.Errorf("revoke: %d %s", status, text)
 	}
-	s.wantVisit("revoked", lab, "/small", secret, http.StatusUnauthorized)
+	s.wantStatus("revoked", lab, "/small", secret, http.StatusUnauthorized)
 	s.ends("revoked", conn)
 
 	brief := s.sharePort(echoPort, "10s")
 	conn = s.openSocket(http.Header{"X-Sandboxd-Share": {brief.Secret}})
 	s.ends("expired", keepOpen(t, conn, brief.Expires))
-	s.wantVisit("expired", lab, "/small", http.Header{"X-Sandboxd-Share": {brief.Secret}}, http.StatusUnauthorized)
+	s.wantStatus("expired", lab, "/small", http.Header{"X-Sandboxd-Share": {brief.Secret}}, http.StatusUnauthorized)
 }
 
 // keepOpen says something every second until then, which must be answered.
@@ -204,17 +204,17 @@ func TestVisibility_IsKeptAndGoesWithTheSandbox(t *testing.T) {
 	s.call("PATCH", "/sandboxes/lab", map[string]any{"label": "Something else"}, nil)
 	s.stop()
 	s.start()
-	s.wantVisit("after a restart", lab, "/small", secret, http.StatusOK)
-	s.wantVisit("after a restart, without", lab, "/small", nil, http.StatusUnauthorized)
+	s.wantStatus("after a restart", lab, "/small", secret, http.StatusOK)
+	s.wantStatus("after a restart, without", lab, "/small", nil, http.StatusUnauthorized)
 	s.setVisibility(echoPort, "public")
 	s.stop()
 	s.start()
-	s.wantVisit("public after a restart", lab, "/small", nil, http.StatusOK)
+	s.wantStatus("public after a restart", lab, "/small", nil, http.StatusOK)
 	s.call("DELETE", "/sandboxes/lab?wait=gone", nil, nil)
-	s.wantVisit("deleted", lab, "/small", nil, http.StatusUnauthorized)
+	s.wantStatus("deleted", lab, "/small", nil, http.StatusUnauthorized)
 	s.createEcho("lab", program)
-	s.wantVisit("a new one of the name", lab, "/small", nil, http.StatusUnauthorized)
-	s.wantVisit("a new one of the name, with the old link", lab, "/small", secret, http.StatusUnauthorized)
+	s.wantStatus("a new one of the name", lab, "/small", nil, http.StatusUnauthorized)
+	s.wantStatus("a new one of the name, with the old link", lab, "/small", secret, http.StatusUnauthorized)
 	var list struct {
 		Ports []struct{ Visibility, Service string }
 	}
@@ -232,21 +232,21 @@ func TestVisibility_ServicesHaveHosts(t *testing.T) {
 	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
 	s.createEcho("lab", echoProgram(t))
 	bearer := http.Header{"Authorization": {"Bearer " + s.token}}
-	if text := s.wantVisit("the service", "echo--lab", "/x", bearer, http.StatusOK); !strings.Contains(text, "Here is echo--lab.localhost:"+s.port()) {
+	if text := s.wantStatus("the service", "echo--lab", "/x", bearer, http.StatusOK); !strings.Contains(text, "Here is echo--lab.localhost:"+s.port()) {
 		t.Errorf("it shows %s", text)
 	}
-	s.wantVisit("no service", "other--lab", "/", bearer, http.StatusNotFound)
-	s.wantVisit("the service's former host", "echo-lab", "/x", bearer, http.StatusTemporaryRedirect)
+	s.wantStatus("no service", "other--lab", "/", bearer, http.StatusNotFound)
+	s.wantStatus("the service's former host", "echo-lab", "/x", bearer, http.StatusTemporaryRedirect)
 	status, text := s.raw("PUT", "/sandboxes/lab/services/second", map[string]any{"command": []string{"/home/agent/echo", ":4000"}, "port": 4000})
 	if status != http.StatusCreated {
 		t.Fatalf("declare: %d %s", status, text)
 	}
 	s.until(startLimit, "the new service answers at its host", func() bool {
-		status, _ := s.visits("second--lab", "/small", bearer)
+		status, _ := s.outsider("second--lab", "/small", bearer)
 		return status == http.StatusOK
 	})
 	s.sleeps("lab", "asleep")
-	s.wantVisit("the service of a sleeping sandbox", "echo--lab", "/small", bearer, http.StatusOK)
+	s.wantStatus("the service of a sleeping sandbox", "echo--lab", "/small", bearer, http.StatusOK)
 	var list struct {
 		Ports []struct {
 			Port       int
@@ -262,7 +262,7 @@ func TestVisibility_ServicesHaveHosts(t *testing.T) {
 	if p := list.Ports[1]; p.Port != 4000 || p.Service != "second" || p.ServiceURL != "http://second--lab.localhost:"+s.port()+"/" {
 		t.Errorf("listed is %+v", p)
 	}
-	s.wantVisit("VS Code that is off", "code-lab", "/", bearer, http.StatusConflict)
+	s.wantStatus("VS Code that is off", "code-lab", "/", bearer, http.StatusConflict)
 }
 
 // TestVisibility_ALinkInABrowser is what the person sees who is given a link.
@@ -307,7 +307,7 @@ func TestVisibility_ALinkInABrowser(t *testing.T) {
 	p.publicAsleepAndOff(s, host)
 }
 
-// publicAsleepAndOff looks at what strangers are shown of a public port, and at VS Code's host where that is off.
+// publicAsleepAndOff looks at what outsiders are shown of a public port, and at VS Code's host where that is off.
 func (p *person) publicAsleepAndOff(s *server, host string) {
 	p.t.Helper()
 	stranger := newPerson(p.t)

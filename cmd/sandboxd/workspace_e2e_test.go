@@ -115,7 +115,7 @@ func TestWorkspace_ADayInTheBrowser(t *testing.T) {
 	t.Run("a terminal is named for everybody", func(t *testing.T) { p.on(t).namesATerminal() })
 	t.Run("a port is offered as it opens, and shared", func(t *testing.T) { p.on(t).sharesAPort(s) })
 	t.Run("a service is declared, and opens", func(t *testing.T) { p.on(t).declaresAService(s) })
-	t.Run("nothing wakes until somebody says so", func(t *testing.T) { p.on(t).wakesFiles(s) })
+	t.Run("nothing wakes until asked to", func(t *testing.T) { p.on(t).wakesFiles(s) })
 }
 
 // TestWorkspace_APageThatDoesNotArriveAsAWholeSaysSo keeps the workspace's script from the browser for a while.

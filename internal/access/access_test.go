@@ -263,7 +263,7 @@ func TestAttend_KeepsAwakeWhatRunsAndWakesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer e.Release()
-		for range 10 * 60 { // hours of somebody who watches without a key
+		for range 10 * 60 { // hours of watching without a key
 			time.Sleep(time.Minute)
 			e.Attend(t.Context())
 		}
@@ -364,7 +364,7 @@ func TestHandle_AnotherSandboxOfTheNameIsNeitherOpenedNorWoken(t *testing.T) {
 		}
 		s.Release()
 	}
-	h.id = "second" // deleted, and made anew under the same name by somebody else
+	h.id = "second" // deleted, and made anew under the same name by another user
 	h.becomes(sandbox.Asleep)
 	for way, open := range lab.ways() {
 		if _, err := open(t.Context()); !fault.Is(err, fault.Gone) {

@@ -2,8 +2,8 @@ package auth
 
 import (
 	"context"
-	"crypto/subtle"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -114,14 +114,13 @@ func (s *Service) IssueCode(ctx context.Context, sessionSecret string, at Place,
 
 // RedeemCode opens a session at host for the user who got the code, and gives its secret and the sandbox that it is for, which is good for nothing
 // but HostSession at that host and ends with the dashboard session. Unauthenticated if the code is used up, too old,
-// or made for another host or nonce; trying it uses it up in any case.
-func (s *Service) RedeemCode(ctx context.Context, oneTime, host, nonce string) (secret, sandboxID string, err error) {
+// or made for another host or none of the nonces; trying it uses it up in any case.
+func (s *Service) RedeemCode(ctx context.Context, oneTime, host string, nonces ...string) (secret, sandboxID string, err error) {
 	if !plausible(oneTime) {
 		return "", "", badCode()
 	}
 	c, ok := s.codes.take(keyOf(oneTime), time.Now())
-	h, n := keyOf(host), keyOf(nonce)
-	if subtle.ConstantTimeCompare(h[:], c.host[:])&subtle.ConstantTimeCompare(n[:], c.nonce[:]) != 1 || !ok {
+	if !ok || c.host != keyOf(host) || !slices.ContainsFunc(nonces, func(n string) bool { return c.nonce == keyOf(n) }) {
 		return "", "", badCode()
 	}
 	parent, err := s.store.Session(ctx, c.session)

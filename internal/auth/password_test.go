@@ -137,19 +137,6 @@ func TestSecrets_Differ(t *testing.T) {
 	}
 }
 
-func TestLimiter_MemoryIsBounded(t *testing.T) {
-	l := newLimiter()
-	for i := range limiterMemory + 500 {
-		_, _ = l.take(fmt.Sprintf("host %d", i), "x") // two entries each
-	}
-	if len(l.buckets) > limiterMemory {
-		t.Errorf("%d remembered, want at most %d", len(l.buckets), limiterMemory)
-	}
-	if _, ok := l.buckets[attempt{from: fmt.Sprintf("host %d", limiterMemory+499)}]; !ok {
-		t.Error("the latest was forgotten")
-	}
-}
-
 func TestTouches_MemoryIsBounded(t *testing.T) {
 	u, now := newTouches(), time.Now()
 	for i := range touchMemory*2 + 1 {

@@ -42,6 +42,37 @@ func (s *Service) HostSession(ctx context.Context, secret, host string) (Princip
 	return Principal{User: u, Session: n.ID, SandboxID: n.SandboxID}, nil
 }
 
+// MaxShown bounds how many cookies of one name are tried. No browser has as many of ours.
+const MaxShown = 50
+
+// ErrMixed says that a browser shows sessions of several users. Without HTTPS a sandbox's page can set a cookie beside
+// ours, and nobody can tell which of them is the person's.
+var ErrMixed = fault.New(fault.Conflict,
+	"Your browser sent more than one sign-in. A page of a sandbox may have set one. They were removed, so sign in again.")
+
+// Sole asks for each secret that a browser shows whose session it is, and gives the one user with the first secret that
+// is theirs. Secrets that are not good (Unauthenticated) do not count. ErrMixed for sessions of several users, and for
+// more than MaxShown.
+func Sole[T any](shown []T, ask func(T) (Principal, error)) (who Principal, by T, err error) {
+	if len(shown) > MaxShown {
+		return who, by, ErrMixed
+	}
+	err = fault.New(fault.Unauthenticated, "Please sign in.")
+	for _, one := range shown {
+		next, wrong := ask(one)
+		switch {
+		case fault.Is(wrong, fault.Unauthenticated):
+		case wrong != nil:
+			return Principal{}, by, wrong
+		case err != nil:
+			who, by, err = next, one, nil
+		case next.User.ID != who.User.ID:
+			return Principal{}, by, ErrMixed
+		}
+	}
+	return who, by, err
+}
+
 func signIn() error {
 	return fault.New(fault.Unauthenticated, "Your session has ended. Sign in again.")
 }

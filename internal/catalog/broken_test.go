@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"sandboxd/internal/fault"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -103,4 +105,21 @@ func TestScan_RefusesLinksOutAndSpecialFiles(t *testing.T) {
 			t.Errorf("it was refused: %v", e.Problem)
 		}
 	})
+}
+
+// Too many open files, or a disk that is away, must not look as if there were no templates.
+func TestTemplate_FolderThatCannotBeReadIsUnavailable(t *testing.T) {
+	dir := tree(t, minimal("one", "", "FROM scratch"))
+	c := open(t, dir)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "a file, which cannot be listed, not even by root")
+	_, err := c.Template("one")
+	if !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.Message(err), "not a directory") {
+		t.Errorf("got %v, want Unavailable with the cause", err)
+	}
+	if all := c.List(); len(all) != 1 || all[0].Problem == nil {
+		t.Errorf("the folder is not listed as broken: %+v", all)
+	}
 }

@@ -131,7 +131,7 @@ func TestEnsure_TwoOnOneBaseBuildItOnce(t *testing.T) {
 	})
 }
 
-func TestEnsure_WaitingForABaseThatIsBuiltForSomebodyElseHearsOfIt(t *testing.T) {
+func TestEnsure_WaitingForABaseThatIsBuiltForAnotherHearsOfIt(t *testing.T) {
 	bubble(t, func(r *rig) {
 		go r.ensure("base")
 		synctest.Wait()

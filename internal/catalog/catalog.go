@@ -2,7 +2,9 @@ package catalog
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -55,7 +57,8 @@ func Open(folders ...string) (*Catalog, error) {
 	return c, nil
 }
 
-// Template gives the template of this name. NotFound names the templates there are; Invalid says what is broken.
+// Template gives the template of this name. NotFound names the templates there are; Invalid says what is broken;
+// Unavailable says which folder of templates cannot be read now.
 func (c *Catalog) Template(name string) (Template, error) {
 	found, err := c.find(name)
 	if err != nil {
@@ -64,9 +67,10 @@ func (c *Catalog) Template(name string) (Template, error) {
 	return found.entry.Template, nil
 }
 
-// List gives every template by name, the broken ones with their Problem.
+// List gives every template by name, the broken ones with their Problem. A folder of templates that cannot be read is
+// listed as a broken one.
 func (c *Catalog) List() []Entry {
-	all := c.look()
+	all, _ := c.look()
 	entries := make([]Entry, 0, len(all))
 	for _, r := range all {
 		entries = append(entries, r.entry)
@@ -84,7 +88,10 @@ type resolved struct {
 
 // find gives a usable template.
 func (c *Catalog) find(name string) (*resolved, error) {
-	all := c.look()
+	all, err := c.look()
+	if err != nil {
+		return nil, err
+	}
 	found, ok := all[name]
 	if !ok {
 		return nil, fault.New(fault.NotFound, "There is no template %q. There are: %s.", shorten(name, maxName),
@@ -96,12 +103,19 @@ func (c *Catalog) find(name string) (*resolved, error) {
 	return found, nil
 }
 
-// look reads what changed and ties templates to their bases.
-func (c *Catalog) look() map[string]*resolved {
-	all := map[string]*resolved{}
+// look reads what changed and ties templates to their bases. Unavailable when a folder cannot be read: which templates
+// there are is then not known.
+func (c *Catalog) look() (all map[string]*resolved, err error) {
+	all = map[string]*resolved{}
 	seen := map[string]bool{}
 	for _, dir := range c.folders {
-		for name, path := range templateFolders(dir) {
+		folders, readErr := templateFolders(dir)
+		if readErr != nil {
+			err = fault.Wrap(readErr, fault.Unavailable, "The template folder %s cannot be read now: %s.", dir, reason(readErr))
+			r := brokenReading(dir, filepath.Base(dir), readErr)
+			all[filepath.Base(dir)] = &resolved{read: r, entry: r.entry()}
+		}
+		for name, path := range folders {
 			r := c.reading(path, name)
 			seen[path] = true
 			next := &resolved{read: r, entry: r.entry()}
@@ -115,13 +129,16 @@ func (c *Catalog) look() map[string]*resolved {
 	for name := range all {
 		link(all, name)
 	}
-	return all
+	return all, err
 }
 
 // templateFolders gives the folders in dir that are meant as templates. A folder that has gone since Open has none.
-func templateFolders(dir string) map[string]string {
-	found := map[string]string{}
-	entries, _ := os.ReadDir(dir)
+func templateFolders(dir string) (found map[string]string, err error) {
+	found = map[string]string{}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		if strings.HasPrefix(e.Name(), ".") || len(found) == maxTemplates {
@@ -131,7 +148,7 @@ func templateFolders(dir string) map[string]string {
 			found[e.Name()] = path
 		}
 	}
-	return found
+	return found, nil
 }
 
 func holds(dir, name string) bool {

@@ -37,7 +37,7 @@ type spec struct {
 }
 
 // spec gives b's container. addr is its address; an invalid one means no network.
-func (e *Engine) spec(b sandbox.Box, addr netip.Addr) spec {
+func (e *Engine) spec(b sandbox.ContainerSpec, addr netip.Addr) spec {
 	labels := e.labels(b)
 	for k, v := range b.Labels {
 		if _, own := labels[k]; !own {
@@ -66,7 +66,7 @@ func endpoint(addr netip.Addr) *network.EndpointSettings {
 	return &network.EndpointSettings{IPAMConfig: &network.EndpointIPAMConfig{IPv4Address: addr.String()}}
 }
 
-func (e *Engine) host(b sandbox.Box) *container.HostConfig {
+func (e *Engine) host(b sandbox.ContainerSpec) *container.HostConfig {
 	f := e.facts.Load()
 	h := &container.HostConfig{
 		NetworkMode:   network.NetworkNone,
@@ -94,7 +94,7 @@ func logConfig(local bool) container.LogConfig {
 	return container.LogConfig{Type: driver, Config: map[string]string{"max-size": logSize, "max-file": "2"}}
 }
 
-func (e *Engine) mounts(b sandbox.Box) []mount.Mount {
+func (e *Engine) mounts(b sandbox.ContainerSpec) []mount.Mount {
 	m := []mount.Mount{
 		{Type: mount.TypeBind, Source: e.c.GuestBinary, Target: wire.GuestPath, ReadOnly: true},
 		{Type: mount.TypeBind, Source: b.LinkPath, Target: path.Dir(wire.SocketPath), ReadOnly: true},
@@ -111,7 +111,7 @@ func (e *Engine) mounts(b sandbox.Box) []mount.Mount {
 }
 
 // env is b's environment, sorted. What b itself says of certificates wins.
-func (e *Engine) env(b sandbox.Box) []string {
+func (e *Engine) env(b sandbox.ContainerSpec) []string {
 	var out []string
 	for k, v := range b.Env {
 		out = append(out, k+"="+v)

@@ -18,7 +18,7 @@ import (
 //
 // The engine does not stop making a container when its caller hangs up. So when ctx ends early, Create returns, the call
 // continues, and a Remove of the same id waits for it: no container appears after its removal.
-func (e *Engine) Create(ctx context.Context, b sandbox.Box) error {
+func (e *Engine) Create(ctx context.Context, b sandbox.ContainerSpec) error {
 	if err := e.own(); err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (e *Engine) Create(ctx context.Context, b sandbox.Box) error {
 	}
 }
 
-func (e *Engine) create(ctx context.Context, b sandbox.Box) error {
+func (e *Engine) create(ctx context.Context, b sandbox.ContainerSpec) error {
 	addr, err := e.address(ctx, b)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (e *Engine) create(ctx context.Context, b sandbox.Box) error {
 }
 
 // address reserves b's address, if its profile has a network.
-func (e *Engine) address(ctx context.Context, b sandbox.Box) (netip.Addr, error) {
+func (e *Engine) address(ctx context.Context, b sandbox.ContainerSpec) (netip.Addr, error) {
 	if !hasNetwork(b.Profile) {
 		return netip.Addr{}, nil
 	}
@@ -73,7 +73,7 @@ func (e *Engine) address(ctx context.Context, b sandbox.Box) (netip.Addr, error)
 }
 
 // make asks for the container, and gives the engine's bare error.
-func (e *Engine) make(ctx context.Context, b sandbox.Box, addr netip.Addr) error {
+func (e *Engine) make(ctx context.Context, b sandbox.ContainerSpec, addr netip.Addr) error {
 	s := e.spec(b, addr)
 	made, err := e.client.Load().ContainerCreate(ctx, s.config, s.host, s.network, nil, e.resource(b.ID))
 	for _, w := range made.Warnings {
@@ -84,7 +84,7 @@ func (e *Engine) make(ctx context.Context, b sandbox.Box, addr netip.Addr) error
 
 // adopt handles a name that is taken: by the container that an earlier create of b has made, which is what was asked
 // for; by the remains of one that the engine could not remove, which make place; or by a stranger.
-func (e *Engine) adopt(ctx context.Context, b sandbox.Box, conflict error) error {
+func (e *Engine) adopt(ctx context.Context, b sandbox.ContainerSpec, conflict error) error {
 	found, err := e.client.Load().ContainerInspect(ctx, e.resource(b.ID))
 	if err != nil {
 		return refused(conflict, "make the container")

@@ -13,9 +13,9 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// makeTwin makes a second network of the instance's name, as a killed sandboxd's last request does: the client library
+// makeDuplicate makes a second network of the instance's name, as a killed sandboxd's last request does: the client library
 // asks the engine to refuse, so this goes past it.
-func makeTwin(t *testing.T, e *Engine) {
+func makeDuplicate(t *testing.T, e *Engine) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{
 		"Name": e.network.name, "Driver": "bridge", "CheckDuplicate": false,
@@ -36,10 +36,10 @@ func makeTwin(t *testing.T, e *Engine) {
 	}
 }
 
-func TestNetwork_TwinsOfItAreRemovedAndNothingIsLost(t *testing.T) {
+func TestNetwork_DuplicatesOfItAreRemovedAndNothingIsLost(t *testing.T) {
 	e := openTest(t)
 	rests, runs := testBox(t, "patient"), testBox(t, "patient")
-	for _, b := range []sandbox.Box{rests, runs} {
+	for _, b := range []sandbox.ContainerSpec{rests, runs} {
 		if err := e.Create(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestNetwork_TwinsOfItAreRemovedAndNothingIsLost(t *testing.T) {
 	if err := e.Start(t.Context(), runs.ID); err != nil {
 		t.Fatal(err)
 	}
-	makeTwin(t, e)
+	makeDuplicate(t, e)
 	if err := e.Start(t.Context(), rests.ID); err != nil {
 		t.Fatalf("start with a duplicate about: %v", err)
 	}
@@ -55,7 +55,7 @@ func TestNetwork_TwinsOfItAreRemovedAndNothingIsLost(t *testing.T) {
 	if err != nil || !found.State.Running {
 		t.Errorf("the running one: %v", err)
 	}
-	makeTwin(t, e)
+	makeDuplicate(t, e)
 	for _, id := range []string{rests.ID, runs.ID} {
 		if err := e.Remove(t.Context(), id); err != nil {
 			t.Errorf("remove with a duplicate about: %v", err)

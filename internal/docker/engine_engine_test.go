@@ -149,9 +149,9 @@ func leftovers(t *testing.T, e *Engine) []string {
 	return out
 }
 
-func testBox(t *testing.T, behaviour string) sandbox.Box {
+func testBox(t *testing.T, behaviour string) sandbox.ContainerSpec {
 	n := boxes.Add(1)
-	return sandbox.Box{
+	return sandbox.ContainerSpec{
 		ID: sandbox.NewID(), Name: fmt.Sprintf("engine-test-%d", n), Template: "base", Image: testImage,
 		Limits: sandbox.Limits{CPUs: 1, Memory: 96 << 20, Pids: 64}, Profile: catalog.Dev,
 		Env: map[string]string{"BEHAVIOUR": behaviour}, LinkPath: t.TempDir(),
@@ -160,7 +160,7 @@ func testBox(t *testing.T, behaviour string) sandbox.Box {
 }
 
 // running makes and starts a sandbox.
-func running(t *testing.T, e *Engine, behaviour string, change ...func(*sandbox.Box)) sandbox.Box {
+func running(t *testing.T, e *Engine, behaviour string, change ...func(*sandbox.ContainerSpec)) sandbox.ContainerSpec {
 	t.Helper()
 	b := testBox(t, behaviour)
 	for _, f := range change {
@@ -175,7 +175,7 @@ func running(t *testing.T, e *Engine, behaviour string, change ...func(*sandbox.
 	return b
 }
 
-func strictly(b *sandbox.Box) { b.Profile = catalog.Strict }
+func strictly(b *sandbox.ContainerSpec) { b.Profile = catalog.Strict }
 
 // inside runs a shell command in a sandbox as user and gives its exit code and output.
 func inside(t *testing.T, e *Engine, id, user, command string) (int, string) {
@@ -304,8 +304,8 @@ func engineSubject(t *testing.T) sandboxtest.RuntimeSubject {
 	e, other := openTest(t), openTest(t)
 	return sandboxtest.RuntimeSubject{
 		Runtime: e, Other: other, Hang: p.hang,
-		Box: func(b sandboxtest.Behaviour) sandbox.Box { return testBox(t, string(b)) },
-		Cut: func(t *testing.T, b sandbox.Box) {
+		Spec: func(b sandboxtest.Behaviour) sandbox.ContainerSpec { return testBox(t, string(b)) },
+		Cut: func(t *testing.T, b sandbox.ContainerSpec) {
 			_, err := e.client.Load().VolumeCreate(t.Context(), volume.CreateOptions{Name: e.resource(b.ID), Labels: e.labels(b)})
 			if err != nil {
 				t.Fatal(err)

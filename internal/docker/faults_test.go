@@ -60,7 +60,7 @@ func says(status int, message string) http.HandlerFunc {
 }
 
 func TestClassify_EnginesAnswersHaveKinds(t *testing.T) {
-	box := sandbox.Box{ID: "1", Name: "one", Profile: catalog.Strict}
+	box := sandbox.ContainerSpec{ID: "1", Name: "one", Profile: catalog.Strict}
 	for _, c := range []struct {
 		status int
 		word   string
@@ -243,7 +243,7 @@ func TestCreate_IsOneCall(t *testing.T) {
 	})
 	for _, p := range []catalog.Profile{catalog.Dev, catalog.Strict} {
 		calls.Store(0)
-		if err := e.Create(t.Context(), sandbox.Box{ID: sandbox.NewID(), Profile: p}); err != nil || calls.Load() != 1 {
+		if err := e.Create(t.Context(), sandbox.ContainerSpec{ID: sandbox.NewID(), Profile: p}); err != nil || calls.Load() != 1 {
 			t.Errorf("%s: %d calls, %v", p, calls.Load(), err)
 		}
 	}
@@ -255,12 +255,12 @@ func TestCreate_IsOneCall(t *testing.T) {
 func TestCreate_NeedsAnInstance(t *testing.T) {
 	e := playEngine(t, says(500, "not to be asked"))
 	e.c.Instance = ""
-	if err := e.Create(t.Context(), sandbox.Box{ID: "1"}); !fault.Is(err, fault.Internal) {
+	if err := e.Create(t.Context(), sandbox.ContainerSpec{ID: "1"}); !fault.Is(err, fault.Internal) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestCreate_StrangersContainerIsLeftAlone(t *testing.T) {
+func TestCreate_AForeignContainerIsLeftAlone(t *testing.T) {
 	e := playEngine(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			io.WriteString(w, `{"Id":"1","Name":"/sandboxd-i-1","State":{"Status":"dead"},"Config":{"Labels":{}}}`)
@@ -271,7 +271,7 @@ func TestCreate_StrangersContainerIsLeftAlone(t *testing.T) {
 		}
 		says(409, "the name is in use")(w, r)
 	})
-	if err := e.Create(t.Context(), sandbox.Box{ID: "1"}); !fault.Is(err, fault.Invalid) {
+	if err := e.Create(t.Context(), sandbox.ContainerSpec{ID: "1"}); !fault.Is(err, fault.Invalid) {
 		t.Errorf("got %v (%v)", err, fault.KindOf(err))
 	}
 }

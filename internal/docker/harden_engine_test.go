@@ -52,7 +52,7 @@ func checkAll(t *testing.T, e *Engine, id string, checks []check) {
 }
 
 // everywhere holds for every profile.
-func everywhere(b sandbox.Box) []check {
+func everywhere(b sandbox.ContainerSpec) []check {
 	return []check{
 		{"host name", "0", "cat /etc/hostname", 0, b.Name},
 		{"no engine socket", "0", "test -e /var/run/docker.sock || test -e /run/docker.sock", -1, ""},
@@ -95,7 +95,7 @@ func TestHarden_DevLetsRootInstallButNotLeave(t *testing.T) {
 }
 
 // probe builds the program of that name for arch into the folder that b's sandbox sees, and gives its path in there.
-func probe(t *testing.T, b sandbox.Box, arch string) string {
+func probe(t *testing.T, b sandbox.ContainerSpec, arch string) string {
 	t.Helper()
 	name := "probe-" + arch
 	cmd := exec.Command("go", "build", "-o", filepath.Join(b.LinkPath, name), "./testdata/probe")
@@ -151,7 +151,7 @@ func TestHarden_StrictRefusesForeignSocketsTo32BitPrograms(t *testing.T) {
 
 func TestHarden_UserNamespacesAreForTemplatesThatAsk(t *testing.T) {
 	e := openTest(t)
-	b := running(t, e, "patient", func(b *sandbox.Box) { b.Namespaces = true })
+	b := running(t, e, "patient", func(b *sandbox.ContainerSpec) { b.Namespaces = true })
 	checkAll(t, e, b.ID, []check{
 		{"a namespace of its own", "1000", "unshare --user --map-root-user --net --uts sh -c 'hostname inner && id -u'", 0, "0"},
 		{"by clone", "1000", "unshare --user --map-root-user --fork --pid id -u", 0, "0"},
@@ -184,7 +184,7 @@ func TestHarden_StrictGivesNothing(t *testing.T) {
 
 func TestHarden_LimitsAreApplied(t *testing.T) {
 	e := openTest(t)
-	b := running(t, e, "patient", func(b *sandbox.Box) {
+	b := running(t, e, "patient", func(b *sandbox.ContainerSpec) {
 		b.Limits = sandbox.Limits{CPUs: 0.5, Memory: 80 << 20, Pids: 40}
 	})
 	checks := []check{
@@ -204,7 +204,7 @@ func TestHarden_LimitsAreApplied(t *testing.T) {
 	checkAll(t, e, b.ID, checks)
 }
 
-// A fork bomb and a hoarder end inside; the sandbox goes on, and so does its neighbour.
+// A fork bomb and a hoarder end inside; the sandbox and its neighbour keep running.
 func TestHarden_ABombStaysInside(t *testing.T) {
 	e := openTest(t)
 	b, neighbour := running(t, e, "patient"), running(t, e, "patient")
@@ -246,7 +246,7 @@ func TestHarden_SandboxesDoNotReachEachOther(t *testing.T) {
 func TestHarden_ImageCannotDecideHowItRuns(t *testing.T) {
 	e := openTest(t)
 	tag := buildTest(t, e, "FROM "+testImage+"\nRUN useradd -m someone && echo hi > /home/note\nUSER someone\nWORKDIR /var/tmp\nENTRYPOINT [\"/bin/false\"]\nCMD [\"x\"]\nHEALTHCHECK --interval=1s CMD touch /healthy\nSTOPSIGNAL SIGKILL\nVOLUME /data\n")
-	b := running(t, e, "patient", func(b *sandbox.Box) { b.Image = tag })
+	b := running(t, e, "patient", func(b *sandbox.ContainerSpec) { b.Image = tag })
 	checkAll(t, e, b.ID, []check{
 		{"runs as root", "", "id -u", 0, "0"},
 		{"guest is the command", "", "tr '\\0' ' ' < /proc/1/cmdline", 0, wire.GuestPath},
@@ -274,7 +274,7 @@ func TestHarden_NothingOfTheHostIsMounted(t *testing.T) {
 	ide := t.TempDir()
 	e := openTest(t, func(c *Config) { c.CAFile, c.IDEFolder = ca, ide })
 	for _, profile := range []catalog.Profile{catalog.Dev, catalog.Strict} {
-		b := running(t, e, "patient", func(b *sandbox.Box) { b.Profile = profile })
+		b := running(t, e, "patient", func(b *sandbox.ContainerSpec) { b.Profile = profile })
 		found, err := e.client.Load().ContainerInspect(t.Context(), e.resource(b.ID))
 		if err != nil {
 			t.Fatal(err)

@@ -20,7 +20,7 @@ const inspecting = 8
 const exitKilled = 137
 
 // List gives all sandboxes of this instance. See sandbox.Runtime. A frozen one counts as running: its processes and
-// its memory are there.
+// its memory are there. One that somebody has taken off the sandboxes' network is put back on it, at its address.
 func (e *Engine) List(ctx context.Context) ([]sandbox.Instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -67,6 +67,9 @@ func (e *Engine) look(ctx context.Context, containers []container.Summary, found
 		i.Partial = broken(c.State)
 		i.Running, i.Frozen = alive(c.State), c.State == container.StatePaused
 		found[id] = &i
+		if e.offNetwork(c) {
+			g.Go(func() error { e.putBack(ctx, id, c.ID); return nil })
+		}
 		g.Go(func() error {
 			d, err := e.detail(ctx, id, c)
 			i.Started, i.ExitCode, i.OOM = d.started, d.exitCode, d.oom

@@ -27,7 +27,7 @@ func (e *connection) idOf(name string, labels map[string]string) (string, bool) 
 }
 
 // labels are b's own, for container and volume alike.
-func (e *connection) labels(b sandbox.Box) map[string]string {
+func (e *connection) labels(b sandbox.ContainerSpec) map[string]string {
 	return map[string]string{
 		labelInstance: e.c.Instance, labelID: b.ID, labelName: b.Name, labelTemplate: b.Template, labelImage: b.Image,
 	}

@@ -180,11 +180,16 @@ func (n *sandboxNetwork) ensure(ctx context.Context, cli *client.Client) error {
 	if err != nil {
 		return err
 	}
+	n.settle(ctx, cli, subnet)
+	return nil
+}
+
+// settle notes that the network is there, and guards it.
+func (n *sandboxNetwork) settle(ctx context.Context, cli *client.Client, subnet netip.Prefix) {
 	n.guard(ctx, cli)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.there, n.plan = true, planFor(subnet)
-	return nil
 }
 
 // see looks whether the network is there, and makes nothing.
@@ -194,14 +199,10 @@ func (n *sandboxNetwork) see(ctx context.Context, cli *client.Client) error {
 	}
 	defer n.unlock()
 	subnet, err := n.find(ctx, cli)
-	if err != nil || !subnet.IsValid() {
-		return err
+	if err == nil && subnet.IsValid() {
+		n.settle(ctx, cli, subnet)
 	}
-	n.guard(ctx, cli)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.there, n.plan = true, planFor(subnet)
-	return nil
+	return err
 }
 
 // find looks for the network; the zero Prefix means that there is none. The caller has the turn.

@@ -64,6 +64,31 @@ func TestNetwork_AddressStaysWithTheSandbox(t *testing.T) {
 	}
 }
 
+// As by "docker network disconnect", while it runs, is frozen, or does not run.
+func TestNetwork_WhatWasTakenOffItIsPutBackAtTheNextLook(t *testing.T) {
+	e := openTest(t)
+	for what, do := range map[string]func(id string) error{
+		"running": func(string) error { return nil },
+		"frozen":  func(id string) error { return e.client.Load().ContainerPause(t.Context(), e.resource(id)) },
+		"stopped": func(id string) error { return e.Stop(t.Context(), id, time.Second) },
+	} {
+		b := running(t, e, "patient")
+		addr := addressOf(t, e, b.ID)
+		if err := do(b.ID); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.client.Load().NetworkDisconnect(t.Context(), e.network.name, e.resource(b.ID), true); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if _, err := e.List(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := addressOf(t, e, b.ID); got != addr {
+			t.Errorf("%s: its address was %s and is %s", what, addr, got)
+		}
+	}
+}
+
 func TestNetwork_GoesWithTheLastAndComesBack(t *testing.T) {
 	e := openTest(t)
 	for range 3 {
@@ -141,7 +166,7 @@ func TestNetwork_CreateMeetsTheRemoveOfTheLast(t *testing.T) {
 	}
 }
 
-// Somebody prunes the networks while all sandboxes are stopped. The next start puts the sandbox back on its network.
+// The networks are pruned while all sandboxes are stopped. The next start puts the sandbox back on its network.
 func TestNetwork_PrunedIsMadeAgain(t *testing.T) {
 	e := openTest(t)
 	b, other := running(t, e, "patient"), running(t, e, "patient")

@@ -87,6 +87,23 @@ func (e *Engine) reconnect(ctx context.Context, id string, found container.Inspe
 	return err == nil, refused(err, "put the container on its network")
 }
 
+// offNetwork reports whether somebody has taken a container off the sandboxes' network.
+func (e *Engine) offNetwork(c container.Summary) bool {
+	return c.HostConfig.NetworkMode == e.network.name && c.NetworkSettings != nil &&
+		c.NetworkSettings.Networks[e.network.name] == nil && !broken(c.State)
+}
+
+// putBack puts a container on the sandboxes' network again, best effort: the next List tries again.
+func (e *Engine) putBack(ctx context.Context, id, containerID string) {
+	found, err := e.client.Load().ContainerInspect(ctx, containerID)
+	if err == nil {
+		_, err = e.reconnect(ctx, id, found)
+	}
+	if err != nil {
+		e.c.Log.Warn("sandbox was taken off its network, and cannot be put back yet", "container", e.resource(id), "error", err)
+	}
+}
+
 // Stop ends a sandbox's processes. See sandbox.Runtime. A frozen one is thawed by the engine, once the signal waits for it.
 func (e *Engine) Stop(ctx context.Context, id string, grace time.Duration) error {
 	grace = max(grace, 0)

@@ -257,7 +257,7 @@ func TestReclaims_TheLaterTakesTheEarliersPlace(t *testing.T) {
 	firstDone()
 	r.end("2")
 	if r.end("1"); second.Err() == nil {
-		t.Error("the second goes on")
+		t.Error("the second continues")
 	}
 	secondDone()
 	r.end("1")

@@ -30,7 +30,7 @@ func TestPublish_ASlowSubscriberIsDroppedAndToldSo(t *testing.T) {
 		t.Errorf("got %d, want what fitted the buffer", *got)
 	}
 	if _, open := <-slow.C; open || !slow.Dropped() {
-		t.Error("the slow subscriber goes on")
+		t.Error("the slow subscriber is not ended")
 	}
 	if got := <-quick.C; *got != 2 || quick.Dropped() {
 		t.Error("the quick subscriber suffers for the slow one")

@@ -175,7 +175,7 @@ func (f *full) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestArchive_OfAnEndlessGuestFlowsOnlyWhileSomebodyTakesIt(t *testing.T) {
+func TestArchive_OfAnEndlessGuestFlowsOnlyWhileItIsRead(t *testing.T) {
 	for _, f := range Formats {
 		guest := &endless{}
 		err := sent(guest, f).Copy(&full{left: 1 << 20})

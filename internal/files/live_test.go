@@ -405,7 +405,7 @@ func TestService_ALinkThatBreaksEndsWhatIsUnderWay(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	case <-time.After(patience):
-		t.Fatal("the upload goes on")
+		t.Fatal("the upload continues")
 	}
 	if _, err := io.Copy(io.Discard, c); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("got %v", err)

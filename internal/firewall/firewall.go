@@ -38,8 +38,8 @@ const (
 // machine its secrets, and the other places where some do.
 var private = []string{"169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32"}
 
-// Wall is the rules for one instance of sandboxd. Safe for concurrent use.
-type Wall struct {
+// Rules are those of one instance of sandboxd. Safe for concurrent use.
+type Rules struct {
 	tables *iptables.IPTables
 	chains chains
 	public []int // TCP ports of this host that sandboxes may use as anybody may
@@ -52,7 +52,7 @@ type chains struct{ host, outside string }
 
 // Open finds the tool that changes the kernel's rules. Sandboxes keep the way to the TCP ports public of this host, where
 // sandboxd's own addresses are served. Unavailable, with what to do, when there is no such tool or we may not use it.
-func Open(instance string, public ...int) (*Wall, error) {
+func Open(instance string, public ...int) (*Rules, error) {
 	if _, err := exec.LookPath("iptables"); err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "iptables is not installed, so sandboxes can reach services of this host that listen on all addresses. Install iptables.")
 	}
@@ -66,40 +66,40 @@ func Open(instance string, public ...int) (*Wall, error) {
 	h := fnv.New64a()
 	h.Write([]byte(instance))
 	id := strconv.FormatUint(h.Sum64(), 36)
-	return &Wall{tables: t, chains: chains{host: "SANDBOXD-" + id + "-H", outside: "SANDBOXD-" + id + "-O"}, public: public}, nil
+	return &Rules{tables: t, chains: chains{host: "SANDBOXD-" + id + "-H", outside: "SANDBOXD-" + id + "-O"}, public: public}, nil
 }
 
 // Guard sets the rules for traffic that comes in on bridge. Repeating it is no error and costs little; with another bridge
 // the rules for the former are gone. It blocks for some milliseconds, and for some seconds when others hold the kernel's lock.
-func (w *Wall) Guard(ctx context.Context, bridge string) error {
+func (r *Rules) Guard(ctx context.Context, bridge string) error {
 	if bridge == "" || len(bridge) > 15 || strings.ContainsAny(bridge, " /!+") {
 		return fault.New(fault.Invalid, "%q is not the name of an interface.", bridge)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err := w.chain(w.chains.host, w.hostRules())
+	err := r.chain(r.chains.host, r.hostRules())
 	if err == nil {
-		err = w.chain(w.chains.outside, outsideRules())
+		err = r.chain(r.chains.outside, outsideRules())
 	}
 	if err == nil {
-		err = w.lead(input, w.chains.host, bridge)
+		err = r.lead(input, r.chains.host, bridge)
 	}
 	var from string
 	if err == nil {
-		from, err = w.passage()
+		from, err = r.passage()
 	}
 	if err == nil {
-		err = w.lead(from, w.chains.outside, bridge)
+		err = r.lead(from, r.chains.outside, bridge)
 	}
 	return refused(err, "keep sandboxes off this host")
 }
 
 // passage is the chain that judges first what goes through this host.
-func (w *Wall) passage() (string, error) {
-	exists, err := w.tables.ChainExists(table, engines)
+func (r *Rules) passage() (string, error) {
+	exists, err := r.tables.ChainExists(table, engines)
 	if err != nil {
 		return "", fmt.Errorf("look for chain %s: %w", engines, err)
 	}
@@ -110,9 +110,9 @@ func (w *Wall) passage() (string, error) {
 }
 
 // hostRules judge what a sandbox sends to this host itself: answers to what the host asked for pass.
-func (w *Wall) hostRules() [][]string {
+func (r *Rules) hostRules() [][]string {
 	rules := [][]string{{"-m", "conntrack", "--ctstate", "ESTABLISHED,RELATED", "-j", "RETURN"}}
-	for _, port := range w.public {
+	for _, port := range r.public {
 		rules = append(rules, []string{"-p", "tcp", "-m", "tcp", "--dport", strconv.Itoa(port), "-j", "RETURN"})
 	}
 	return append(rules, refusals()...)
@@ -137,32 +137,32 @@ func outsideRules() [][]string {
 }
 
 // chain makes a chain of ours hold just these rules. One that holds them already is left alone.
-func (w *Wall) chain(name string, rules [][]string) error {
-	exists, err := w.tables.ChainExists(table, name)
+func (r *Rules) chain(name string, rules [][]string) error {
+	exists, err := r.tables.ChainExists(table, name)
 	if err != nil {
 		return fmt.Errorf("look for chain %s: %w", name, err)
 	}
-	if exists && w.holds(name, rules) {
+	if exists && r.holds(name, rules) {
 		return nil
 	}
-	if err := w.tables.ClearChain(table, name); err != nil { // makes it too
+	if err := r.tables.ClearChain(table, name); err != nil { // makes it too
 		return fmt.Errorf("make chain %s: %w", name, err)
 	}
 	for _, rule := range rules {
-		if err := w.tables.Append(table, name, rule...); err != nil {
+		if err := r.tables.Append(table, name, rule...); err != nil {
 			return fmt.Errorf("add to chain %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-func (w *Wall) holds(name string, rules [][]string) bool {
-	list, err := w.tables.List(table, name)
+func (r *Rules) holds(name string, rules [][]string) bool {
+	list, err := r.tables.List(table, name)
 	if err != nil || len(list) != len(rules)+1 { // the first line is the chain's own
 		return false
 	}
 	for _, rule := range rules {
-		if ok, err := w.tables.Exists(table, name, rule...); err != nil || !ok {
+		if ok, err := r.tables.Exists(table, name, rule...); err != nil || !ok {
 			return false
 		}
 	}
@@ -170,24 +170,24 @@ func (w *Wall) holds(name string, rules [][]string) bool {
 }
 
 // lead sends traffic from bridge through our chain before any other rule.
-func (w *Wall) lead(from, to, bridge string) error {
+func (r *Rules) lead(from, to, bridge string) error {
 	rule := []string{"-i", bridge, "-j", to}
-	list, err := w.tables.List(table, from)
+	list, err := r.tables.List(table, from)
 	if err != nil {
 		return fmt.Errorf("list chain %s: %w", from, err)
 	}
 	if len(list) > 1 && list[1] == "-A "+from+" "+strings.Join(rule, " ") {
 		return nil // first in its chain: nothing can let a packet through before
 	}
-	if err := w.tables.Insert(table, from, 1, rule...); err != nil {
+	if err := r.tables.Insert(table, from, 1, rule...); err != nil {
 		return fmt.Errorf("insert into chain %s: %w", from, err)
 	}
-	return w.unlead(from, to, 1)
+	return r.unlead(from, to, 1)
 }
 
 // unlead removes the rules that lead to a chain of ours, but the first keep.
-func (w *Wall) unlead(from, to string, keep int) error {
-	list, err := w.tables.List(table, from)
+func (r *Rules) unlead(from, to string, keep int) error {
+	list, err := r.tables.List(table, from)
 	if err != nil {
 		return fmt.Errorf("list chain %s: %w", from, err)
 	}
@@ -198,7 +198,7 @@ func (w *Wall) unlead(from, to string, keep int) error {
 		}
 	}
 	for n := len(places) - 1; n >= keep; n-- {
-		if err := w.tables.DeleteById(table, from, places[n]); err != nil {
+		if err := r.tables.DeleteById(table, from, places[n]); err != nil {
 			return fmt.Errorf("delete from chain %s: %w", from, err)
 		}
 	}
@@ -206,20 +206,20 @@ func (w *Wall) unlead(from, to string, keep int) error {
 }
 
 // Lift removes the rules. No rules is no error.
-func (w *Wall) Lift(ctx context.Context) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (r *Rules) Lift(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	from, err := w.passage()
+	from, err := r.passage()
 	if err == nil {
-		err = errors.Join(w.unlead(input, w.chains.host, 0), w.unlead(from, w.chains.outside, 0))
+		err = errors.Join(r.unlead(input, r.chains.host, 0), r.unlead(from, r.chains.outside, 0))
 	}
-	for _, name := range []string{w.chains.host, w.chains.outside} {
-		exists, findErr := w.tables.ChainExists(table, name)
+	for _, name := range []string{r.chains.host, r.chains.outside} {
+		exists, findErr := r.tables.ChainExists(table, name)
 		if err = errors.Join(err, findErr); exists {
-			err = errors.Join(err, w.tables.ClearAndDeleteChain(table, name))
+			err = errors.Join(err, r.tables.ClearAndDeleteChain(table, name))
 		}
 	}
 	return refused(err, "take the rules for the sandboxes' network down")

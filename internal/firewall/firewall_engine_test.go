@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestWall_StandsFirstOnceAndGoesWithoutATrace changes the rules of the kernel that the test runs on, for an interface
+// TestRules_StandsFirstOnceAndGoesWithoutATrace changes the rules of the kernel that the test runs on, for an interface
 // that there is none of.
-func TestWall_StandsFirstOnceAndGoesWithoutATrace(t *testing.T) {
+func TestRules_StandsFirstOnceAndGoesWithoutATrace(t *testing.T) {
 	w, err := Open("a test of the firewall", 80, 443)
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func TestWall_StandsFirstOnceAndGoesWithoutATrace(t *testing.T) {
 	if n := strings.Count(once, "-i sbx-no-such-0 "); n != 2 {
 		t.Errorf("it leads %d times:\n%s", n, once)
 	}
-	run(t, "iptables", "-I", "INPUT", "1", "-i", "sbx-no-such-9", "-j", "ACCEPT") // somebody puts theirs before ours
+	run(t, "iptables", "-I", "INPUT", "1", "-i", "sbx-no-such-9", "-j", "ACCEPT") // a foreign rule before ours
 	run(t, "iptables", "-F", w.chains.outside)                                    // and empties one
 	if err := w.Guard(t.Context(), "sbx-no-such-0"); err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestWall_StandsFirstOnceAndGoesWithoutATrace(t *testing.T) {
 	}
 }
 
-func TestWall_RefusesWhatIsNoInterface(t *testing.T) {
+func TestRules_RefusesWhatIsNoInterface(t *testing.T) {
 	w, err := Open("a test of the firewall")
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ type account struct {
 	shell  string // absolute and runnable, or "" when the image has none
 }
 
-// accounts knows the image's users. It keeps what it has read until a file changes. Safe for concurrent use.
+// accounts knows the image's users. It rereads a file when it has changed. Safe for concurrent use.
 type accounts struct {
 	passwd, group string // paths
 
@@ -115,7 +115,7 @@ func stampOf(path string) fileStamp {
 	return fileStamp{st.Size(), st.ModTime().UnixNano()}
 }
 
-// slurp reads a file that anybody in the sandbox may have made huge.
+// slurp reads a file that a program in the sandbox may have made huge.
 func slurp(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -126,7 +126,7 @@ func slurp(path string) string {
 	return string(b)
 }
 
-// parseAccounts reads passwd(5) and group(5), passing over what it does not understand. It never gives nil.
+// parseAccounts reads passwd(5) and group(5), skipping lines that it does not understand. It never gives nil.
 func parseAccounts(passwd, group string) []account {
 	users := []account{}
 	for line := range strings.Lines(passwd) {

@@ -19,8 +19,8 @@ const maxWaiting = maxStreams
 // passPause is how long nothing is passed after that has failed.
 const passPause = time.Minute
 
-// descriptorConn is the link's connection, which carries descriptors beside its bytes: a connection into the sandbox that
-// sandboxd has itself costs nobody in here anything any more. Safe for concurrent use.
+// descriptorConn is the link's connection, which carries descriptors beside its bytes: a connection into the sandbox
+// whose descriptor sandboxd has costs the guest nothing any more. Safe for concurrent use.
 type descriptorConn struct {
 	net.Conn
 	link *net.UnixConn // the same; nil when it cannot carry
@@ -65,7 +65,7 @@ func cookieOf(conn *net.TCPConn) (cookie uint64, err error) {
 	return cookie, errors.Join(ctlErr, err)
 }
 
-// Write writes p, and beside it whatever is to be passed.
+// Write writes p, and beside it the descriptors in the queue.
 func (c *descriptorConn) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	conns := c.waiting
@@ -98,7 +98,7 @@ func (c *descriptorConn) Write(p []byte) (int, error) {
 }
 
 // rest passes nothing for a while: sandboxd sees that something has not come, and does without. The kernel takes no more
-// descriptors for now, or what poses as one takes none at all.
+// descriptors for now, or one that emulates Linux takes none at all.
 func (c *descriptorConn) rest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

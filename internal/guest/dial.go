@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// firstPause is short so that a restart of sandboxd is noticed at once; the longest is so that a sandbox does not
-	// work while nobody is there.
+	// firstPause is short so that a restart of sandboxd is noticed at once; the longest is so that a sandbox stays idle
+	// while sandboxd is away.
 	firstPause   = 40 * time.Millisecond
 	longestPause = time.Second
-	// steady is how long a connection must have lived for the pauses to begin anew.
+	// steady is how long a connection must have lived for the pauses to begin again.
 	steady      = 5 * time.Second
 	dialTimeout = 5 * time.Second
 )
 
-// Flow control. A stream whose reader stands still (a command that does not read its input) must not stop the others,
-// so the connection has room for every stream's window. Windows and frames are large, because what is uploaded costs less the
-// fewer pieces it comes in.
+// Flow control. A stream whose reader stops (a command that does not read its input) must not stop the others,
+// so the connection has room for every stream's window. Windows and frames are large, because an upload costs less in fewer
+// pieces.
 const (
 	maxStreams   = 1000
 	streamWindow = 1 << 20
@@ -32,7 +32,7 @@ const (
 )
 
 // link dials sandboxd for ever and serves each connection until it ends. After a good connection, and after a freeze in
-// which a good one may have been lost, it dials at once: who thaws a sandbox waits for it.
+// which a good one may have been lost, it dials at once: the thaw waits for it.
 func (g *Guest) link(ctx context.Context) {
 	pause := time.Duration(0)
 	for ctx.Err() == nil {
@@ -57,7 +57,7 @@ func (g *Guest) connect(ctx context.Context) {
 	d := net.Dialer{Timeout: dialTimeout}
 	dialled, err := d.DialContext(ctx, "unix", g.cfg.Socket)
 	if err != nil {
-		return // sandboxd is not there now; nobody wants a log line for every try
+		return // sandboxd is not there now; a log line for every try would be too much
 	}
 	conn := newDescriptorConn(dialled)
 	defer conn.Close()

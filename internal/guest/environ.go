@@ -11,12 +11,12 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// marker is the variable by which the processes of an exec or a service are known again, wherever they went.
+// marker is the variable that marks the processes of an exec or a service.
 const marker = "SANDBOXD_EXEC"
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// environment is what a process gets.
+// environment is that of a process.
 type environment map[string]string
 
 func (e environment) list() []string {
@@ -27,7 +27,7 @@ func (e environment) list() []string {
 	return l
 }
 
-// baseEnv is what the image and the engine gave us, without what is about ourselves.
+// baseEnv is the environment from the image and the engine, without the guest's own variables.
 func baseEnv(environ []string) map[string]string {
 	env := map[string]string{}
 	for _, kv := range environ {
@@ -42,10 +42,10 @@ func baseEnv(environ []string) map[string]string {
 	return env
 }
 
-// environ is the environment of a process of who's: the image's, the set-up's, the user's, and extra on top.
-func (g *Guest) environ(who account, extra map[string]string, tty bool) environment {
-	env := maps.Clone(g.base)
-	maps.Copy(env, g.setUpEnv())
+// environ is the environment of a process of an account: the image's, the set-up's, the user's, and extra on top.
+func (p *spawner) environ(who account, extra map[string]string, tty bool) environment {
+	env := maps.Clone(p.base)
+	maps.Copy(env, p.setup.Load().Env)
 	env["HOME"], env["USER"], env["LOGNAME"] = who.home, who.name, who.name
 	if who.shell != "" {
 		env["SHELL"] = who.shell
@@ -60,15 +60,15 @@ func (g *Guest) environ(who account, extra map[string]string, tty bool) environm
 
 // workFolder is where a process starts: where it was asked to, else the volume, else the root. Whether the
 // user may enter it, only starting shows.
-func (g *Guest) workFolder(asked string) string {
+func (p *spawner) workFolder(asked string) string {
 	if asked != "" {
 		if !filepath.IsAbs(asked) {
-			return filepath.Join(g.cfg.Home, asked)
+			return filepath.Join(p.home, asked)
 		}
 		return asked
 	}
-	if st, err := os.Stat(g.cfg.Home); err == nil && st.IsDir() {
-		return g.cfg.Home
+	if st, err := os.Stat(p.home); err == nil && st.IsDir() {
+		return p.home
 	}
 	return "/"
 }

@@ -20,18 +20,19 @@ const (
 	// quiet is how long the pipes of a program that has ended must be still before they are given up, when something
 	// that it left in the background holds them open.
 	quiet = 50 * time.Millisecond
-	// drainTime bounds that for background programs that never are still. What was in the pipe when the program ended
-	// is delivered however long that takes.
+	// drainTime bounds that for background programs that never are still. Bytes that were in the pipe when the program
+	// ended are delivered however long that takes.
 	drainTime = 500 * time.Millisecond
 )
 
-// execs are the commands that run now, by id. Safe for concurrent use.
+// execs serves commands. Safe for concurrent use.
 type execs struct {
-	mu   sync.Mutex
-	byID map[string]*process
-}
+	spawn   spawnFunc
+	serving *sync.WaitGroup // for the programs too, which may outlive their streams
 
-func newExecs() *execs { return &execs{byID: map[string]*process{}} }
+	mu   sync.Mutex
+	byID map[string]*process // those that run now
+}
 
 func (e *execs) add(p *process) {
 	e.mu.Lock()
@@ -54,27 +55,27 @@ func (e *execs) find(id string) (*process, error) {
 	return nil, problem(wire.CodeNotFound, "The command has ended.")
 }
 
-// serveExec runs a command for as long as the stream lives. The reply's head is sent when the program runs; what
+// serveStart runs a command for as long as the stream lives. The reply's head is sent when the program runs; an error that
 // prevents that is the reply instead.
-func (g *Guest) serveExec(w http.ResponseWriter, r *http.Request) {
+func (e *execs) serveStart(w http.ResponseWriter, r *http.Request) {
 	frames := wire.NewFrameReader(r.Body)
 	start, err := readStart(frames)
 	if err != nil {
 		fail(w, err)
 		return
 	}
-	p, err := g.spawn(start)
+	p, err := e.spawn(start)
 	if err != nil {
 		fail(w, err)
 		return
 	}
-	g.execs.add(p)
-	defer g.execs.remove(p)
+	e.add(p)
+	defer e.remove(p)
 	w.Header().Set(wire.ExecHeader, p.id)
 	w.WriteHeader(http.StatusOK)
 	http.NewResponseController(w).Flush()
 	x := execution{process: p, loss: start.Loss, chunks: make(chan chunk), lost: make(chan struct{}), exited: make(chan exit, 1)}
-	g.serving.Go(func() { x.exited <- p.wait() }) // which may be long after the stream
+	e.serving.Go(func() { x.exited <- p.wait() })
 	x.run(r.Context(), w, r.Body, frames)
 }
 
@@ -107,7 +108,7 @@ type chunk struct {
 }
 
 // run moves bytes both ways until the program has ended and its output is delivered, or ctx has ended and so has the tree,
-// unless it is let go. Each output has one buffer, so a reader that stands still makes the program stand still.
+// unless it is let go. Each output has one buffer, so a reader that stops makes the program stop.
 func (x *execution) run(ctx context.Context, w http.ResponseWriter, body io.Closer, frames *wire.FrameReader) {
 	var pumps, others sync.WaitGroup
 	var how exit
@@ -142,7 +143,7 @@ func (x *execution) run(ctx context.Context, w http.ResponseWriter, body io.Clos
 	}
 }
 
-// lose does what was asked for the case that the stream ends before the program.
+// lose ends, hangs up or keeps the program, as was asked, when the stream has ended first.
 func (x *execution) lose() {
 	if x.loss == wire.LossKill {
 		x.kill()
@@ -201,7 +202,7 @@ func (x *execution) pump(o stream) {
 	}
 }
 
-// drain bounds what is read after the program has ended.
+// drain bounds the reading after the program has ended.
 type drain struct {
 	until time.Time
 	owed  int // bytes that were in the pipe when this began
@@ -222,7 +223,7 @@ func (d *drain) more(f *os.File) bool {
 }
 
 // over says whether err ends the reading: not a deadline that has passed, in a freeze or for want of the processor,
-// before what was owed could be read.
+// before the bytes of that moment could be read.
 func (d *drain) over(err error, ended bool) bool {
 	late := errors.Is(err, os.ErrDeadlineExceeded)
 	return err != nil && (!late || ended && d.read >= d.owed)
@@ -238,7 +239,7 @@ func waiting(f *os.File) (n int) {
 	return n
 }
 
-// feed gives the stream's input to the program. A program that does not want it does not hold up who sends it.
+// feed gives the stream's input to the program. A program that does not read it does not hold up the sender.
 func (x *execution) feed(frames *wire.FrameReader) {
 	broken := false
 	for {
@@ -261,39 +262,34 @@ type buffer [wire.FrameHead + wire.MaxFrame]byte
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-func (g *Guest) serveSignal(w http.ResponseWriter, r *http.Request) {
-	p, err := g.execs.find(r.PathValue("id"))
-	if err != nil {
-		fail(w, err)
-		return
+// on serves a request about one command.
+func (e *execs) on(serve func(r *http.Request, p *process) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		p, err := e.find(r.PathValue("id"))
+		if err == nil {
+			err = serve(r, p)
+		}
+		if err != nil {
+			fail(w, err)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
 	}
-	name := r.URL.Query().Get("name")
-	if err := wire.CheckSignal(name); err != nil {
-		fail(w, problem(wire.CodeInvalid, "There is no such signal."))
-		return
-	}
-	if err := p.signal(name); err != nil {
-		fail(w, err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
 }
 
-func (g *Guest) serveResize(w http.ResponseWriter, r *http.Request) {
-	p, err := g.execs.find(r.PathValue("id"))
-	if err != nil {
-		fail(w, err)
-		return
+func serveSignal(r *http.Request, p *process) error {
+	name := r.URL.Query().Get("name")
+	if wire.CheckSignal(name) != nil {
+		return problem(wire.CodeInvalid, "There is no such signal.")
 	}
+	return p.signal(name)
+}
+
+func serveResize(r *http.Request, p *process) error {
 	cols, _ := strconv.Atoi(r.URL.Query().Get("cols"))
 	rows, _ := strconv.Atoi(r.URL.Query().Get("rows"))
 	if wire.CheckSize(cols, rows) != nil {
-		fail(w, problem(wire.CodeInvalid, "A terminal cannot have that size."))
-		return
+		return problem(wire.CodeInvalid, "A terminal cannot have that size.")
 	}
-	if err := p.resize(cols, rows); err != nil {
-		fail(w, err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
+	return p.resize(cols, rows)
 }

@@ -1,23 +1,13 @@
 package guest
 
-import (
-	"net/http"
+import "sandboxd/internal/guest/files"
 
-	"sandboxd/internal/guest/files"
-	"sandboxd/internal/wire"
-)
-
-// fileRoutes lets sandboxd ask for files.
-func (g *Guest) fileRoutes(mux *http.ServeMux) {
-	mux.Handle("POST "+wire.PathFiles+"{verb}", g.files)
-}
-
-// filesConfig says whose files they are: those of the user as whom everything in the sandbox runs, as he is now.
-func (g *Guest) filesConfig() files.Config {
+// filesConfig serves files as the user as whom everything in the sandbox runs, as its account is at each request.
+func (p *spawner) filesConfig(root string) files.Config {
 	return files.Config{
-		Root: g.cfg.Root,
+		Root: root,
 		User: func() files.User {
-			who, _ := g.accounts.find("") // the default user always exists
+			who, _ := p.accounts.find("") // the default user always exists
 			u := files.User{UID: who.uid, GID: who.gid, Home: who.home}
 			for _, group := range who.groups {
 				u.Groups = append(u.Groups, int(group))
@@ -25,12 +15,12 @@ func (g *Guest) filesConfig() files.Config {
 			return u
 		},
 		Find: func(name string) string {
-			path, _ := lookPath(name, g.base["PATH"], "/")
+			path, _ := lookPath(name, p.base["PATH"], "/")
 			return path
 		},
 		Env: func() []string {
-			who, _ := g.accounts.find("")
-			return g.environ(who, nil, false).list()
+			who, _ := p.accounts.find("")
+			return p.environ(who, nil, false).list()
 		},
 	}
 }

@@ -21,7 +21,7 @@ func newFramer(w http.ResponseWriter) *framer {
 	return f
 }
 
-// send writes one frame. An error means that nobody listens any more.
+// send writes one frame. An error means that the stream has ended.
 func (f *framer) send(t wire.FrameType, payload []byte) error {
 	f.buf = wire.AppendFrame(f.buf[:0], t, payload)
 	if _, err := f.w.Write(f.buf); err != nil {

@@ -1,11 +1,11 @@
-// Package guest is the program inside every sandbox: it dials out to sandboxd and does there what has to happen in the
-// sandbox: commands, files, ports, terminals and declared services.
+// Package guest is the program inside every sandbox: it dials out to sandboxd and serves commands,
+// files, ports, terminals and declared services.
 //
-// It decides nothing: who may ask, when a sandbox lives and what it is called is sandboxd's. It needs nothing from the
-// image, neither a shell nor /etc/passwd nor a writable root.
+// It decides nothing: sandboxd knows who may ask, when a sandbox runs and its name. It needs nothing from the image,
+// neither a shell nor /etc/passwd nor a writable root.
 //
-// Invariant: what a client asked for never outlives the client's wish: a stream that is reset ends its whole process
-// tree. What a command left running on purpose, and services, outlive every connection.
+// Invariant: a stream that is reset ends its whole process tree, unless its request says otherwise. Background processes of
+// a command that has ended, and services, outlive every connection.
 package guest
 
 import (
@@ -26,24 +26,24 @@ import (
 
 // How long the end may take.
 const (
-	lastWait  = 3 * time.Second // what hangs in the kernel must not keep a sandbox from stopping
-	otherWait = time.Minute     // where nothing waits to be stopped
+	lastWait  = 3 * time.Second // a process that hangs in the kernel must not keep a sandbox from stopping
+	otherWait = time.Minute     // in tests, where no engine waits
 )
 
 // Terminals are the sandbox's terminal tabs. Implemented by tty.Tabs. Safe for concurrent use.
 type Terminals interface {
 	// Dial connects to the tab's server, starting it when needed. Closing the connection leaves the tab alive.
 	Dial(ctx context.Context, tab string) (net.Conn, error)
-	// List gives the tabs that there are.
+	// List gives all tabs.
 	List() []wire.Terminal
-	// Text writes the end of what a tab shows and has scrolled away, with its colours; NotFound where only viewers have that.
+	// Text writes the last lines of a tab and its scrollback, with colours; NotFound when only viewers have them.
 	Text(ctx context.Context, tab string, w io.Writer) error
-	// Close ends a tab and what runs in it; an unknown tab is no error.
+	// Close ends a tab and its programs; an unknown tab is no error.
 	Close(tab string) error
 }
 
-// Tabs makes the terminals of a sandbox, and gives what lets them live: run owns the tabs' processes, ends them with
-// its ctx and returns when they have ended.
+// Tabs makes the terminals of a sandbox. run owns the tabs' processes, ends them with its ctx and returns when they have
+// ended.
 type Tabs func(Shell) (t Terminals, run func(ctx context.Context) error)
 
 // Config says how a guest works. Own means that this process is a sandbox's guest and nothing else: when idle it gives
@@ -59,7 +59,7 @@ type Config struct {
 	Log       *slog.Logger // nil means no log
 }
 
-// Shell is what a terminal needs to know of the sandbox.
+// Shell is the user and the environment of terminals.
 type Shell struct {
 	User   string
 	UID    uint32
@@ -75,30 +75,20 @@ type Shell struct {
 
 // Guest is one sandbox's guest.
 type Guest struct {
-	cfg      Config
-	accounts *accounts
-	base     map[string]string // the environment that the image and the engine gave
-	programs
-	settler settler
-	serving sync.WaitGroup                   // handlers and terminals
-	gate    sync.Mutex                       // guards ending
-	ending  bool                             // no handler begins any more
-	opened  chan func(context.Context) error // lets the terminals live, sent at most once
+	cfg Config
+	*spawner
+	execs     *execs
+	terminals *terminals
+	services  *supervisor
+	ports     *ports
+	ide       *ide
+	files     *files.Tree
+	settler   settler
+	order     order          // of set-ups
+	serving   sync.WaitGroup // handlers, terminals and commands
 
-	order order // of set-ups
-
-	mu        sync.Mutex
-	setup     wire.Setup // the newest
-	terminals Terminals
-}
-
-// programs is what runs in the sandbox.
-type programs struct {
-	execs    *execs
-	services *supervisor
-	ports    *ports
-	ide      *ide
-	files    *files.Tree
+	mu     sync.Mutex
+	ending bool // no handler begins any more
 }
 
 // New makes a guest; Run lets it live.
@@ -115,12 +105,14 @@ func New(cfg Config) *Guest {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Guest{cfg: cfg, accounts: newAccounts("/etc/passwd", "/etc/group"),
-		base: baseEnv(os.Environ()), programs: programs{execs: newExecs(), ports: newPorts()},
-		opened: make(chan func(context.Context) error, 1)}
-	g.services = newSupervisor(g.spawn)
-	g.ide = newIDE(cfg.IDE, g.spawnIDE)
-	g.files = files.New(g.filesConfig())
+	p := &spawner{accounts: newAccounts("/etc/passwd", "/etc/group"), base: baseEnv(os.Environ()), home: cfg.Home}
+	p.setup.Store(&wire.Setup{})
+	g := &Guest{
+		cfg: cfg, spawner: p, services: newSupervisor(p.spawn), ports: newPorts(), ide: newIDE(cfg.IDE, p.spawnIDE),
+		files:     files.New(p.filesConfig(cfg.Root)),
+		terminals: &terminals{open: cfg.Terminals, opened: make(chan func(context.Context) error, 1), log: cfg.Log},
+	}
+	g.execs = &execs{spawn: p.spawn, serving: &g.serving, byID: map[string]*process{}}
 	settle, started := func() {}, func() {}
 	if cfg.Own {
 		settle, started = giveBack, unmapProgram
@@ -130,7 +122,7 @@ func New(cfg Config) *Guest {
 }
 
 // hearIgnored catches and drops signals that this process inherited as ignored, as under nohup. A child would inherit that
-// too, and then never get such a signal; what is caught is reset to its default in a child.
+// too, and then never get such a signal; a caught signal is reset to its default in a child.
 var hearIgnored = sync.OnceFunc(func() {
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} { // of the others the runtime hears all
 		if signal.Ignored(s) {
@@ -150,7 +142,7 @@ func (g *Guest) Run(ctx context.Context) error {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	defer g.settler.stop()
-	g.serving.Go(func() { g.runTerminals(life) })
+	g.serving.Go(func() { g.terminals.run(life) })
 	g.serving.Go(func() { g.files.Sweep(life) })
 	linked := make(chan struct{})
 	go func() {
@@ -164,9 +156,9 @@ func (g *Guest) Run(ctx context.Context) error {
 	go func() {
 		defer close(ended)
 		<-linked
-		g.gate.Lock()
+		g.mu.Lock()
 		g.ending = true
-		g.gate.Unlock()
+		g.mu.Unlock()
 		g.serving.Wait()
 	}()
 	select {
@@ -179,8 +171,8 @@ func (g *Guest) Run(ctx context.Context) error {
 
 // begin counts a handler, unless the end is already waited for.
 func (g *Guest) begin() bool {
-	g.gate.Lock()
-	defer g.gate.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if !g.ending {
 		g.serving.Add(1)
 	}

@@ -149,7 +149,7 @@ func TestEnviron_LaterWordsWin(t *testing.T) {
 	t.Setenv("BOTH", "image")
 	t.Setenv(marker, "ours")
 	g := New(Config{Home: "/"})
-	g.setup = wire.Setup{Env: map[string]string{"BOTH": "setup", "HOME": "/wrong", "ASKED": "setup"}}
+	g.setup.Store(&wire.Setup{Env: map[string]string{"BOTH": "setup", "HOME": "/wrong", "ASKED": "setup"}})
 	env := g.environ(account{name: "agent", home: "/home/agent", shell: "/bin/sh"}, map[string]string{"ASKED": "exec"}, true)
 	for k, want := range map[string]string{"FROM_IMAGE": "image", "BOTH": "setup", "ASKED": "exec", "HOME": "/home/agent",
 		"USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/sh", "TERM": "xterm-256color", marker: ""} {

@@ -26,8 +26,8 @@ var (
 )
 
 // ide is VS Code in the sandbox: one code-server, started when it is dialled and not there. It listens on a socket that the
-// guest itself has made in a folder that only root may enter: nobody else in the sandbox comes in by it, and nobody can put
-// something in its place. Safe for concurrent use.
+// guest itself has made in a folder that only root may enter, so that programs in the sandbox can neither reach nor replace
+// it. Safe for concurrent use.
 type ide struct {
 	root  string // of the versions
 	spawn func(ideCommand) (*process, error)
@@ -42,7 +42,7 @@ type ide struct {
 	next    time.Time
 }
 
-// ideCommand is what a start needs besides the sandbox's user.
+// ideCommand holds the parameters of a start.
 type ideCommand struct {
 	wire.IDEStart
 	tree   string // the version's folder
@@ -149,7 +149,7 @@ func (i *ide) begin(s wire.IDEStart) (*ideRun, error) {
 	return run, nil
 }
 
-// live stays with a run until its end, and keeps how it ended when nobody wanted it to.
+// live waits for the end of a run, and keeps the reason unless it was asked to end.
 func (i *ide) live(run *ideRun) {
 	run.live()
 	i.mu.Lock()
@@ -174,19 +174,19 @@ func (i *ide) status() wire.IDEStatus {
 	return st
 }
 
-func (g *Guest) serveIDE(w http.ResponseWriter, _ *http.Request) {
-	st := g.ide.status()
+func (i *ide) serveStatus(w http.ResponseWriter, _ *http.Request) {
+	st := i.status()
 	answer(w, &st)
 }
 
-func (g *Guest) serveIDEDial(w http.ResponseWriter, r *http.Request) {
+func (i *ide) serveDial(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	s := wire.IDEStart{Version: query.Get(wire.IDEVersion), Ports: query.Get(wire.IDEPorts)}
 	if err := s.Check(); err != nil {
 		fail(w, problem(wire.CodeInvalid, "VS Code cannot be started with that: "+err.Error()))
 		return
 	}
-	conn, err := g.ide.dial(r.Context(), s)
+	conn, err := i.dial(r.Context(), s)
 	if err != nil {
 		fail(w, err)
 		return
@@ -194,8 +194,8 @@ func (g *Guest) serveIDEDial(w http.ResponseWriter, r *http.Request) {
 	join(w, r, conn, 0)
 }
 
-func (g *Guest) serveIDEStop(w http.ResponseWriter, _ *http.Request) {
-	g.ide.stop()
+func (i *ide) serveStop(w http.ResponseWriter, _ *http.Request) {
+	i.stop()
 	w.WriteHeader(http.StatusNoContent)
 }
 

@@ -16,7 +16,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// What a version's folder holds: its own Node, and what starts code-server.
+// The contents of a version's folder: its own Node, and the script that starts code-server.
 const (
 	ideProgram = "lib/node"
 	ideScript  = "start.js"
@@ -38,7 +38,7 @@ type ideRun struct {
 	socket  string
 	log     ring
 	process *process
-	said    *os.File // the guest's end of what it says that it is ready by
+	said    *os.File // the guest's end of the pipe on which it reports ready
 
 	isUp  chan struct{} // closed once it answers
 	ended chan struct{} // closed at its end, when all has been noted
@@ -56,7 +56,7 @@ func newIDERun(version string) (*ideRun, error) {
 		isUp: make(chan struct{}), ended: make(chan struct{}), stop: make(chan struct{})}, nil
 }
 
-// ideFolder makes a folder with a name that nobody could foresee, for root alone.
+// ideFolder makes a folder with an unpredictable name, for root alone.
 func ideFolder() (string, error) {
 	for _, in := range ideFolders {
 		if folder, err := os.MkdirTemp(in, ".sandboxd-ide-"); err == nil {
@@ -156,7 +156,7 @@ func (r *ideRun) listenForReady() {
 	}
 }
 
-// await blocks until it answers. A start that comes to nothing is an error that says what it said last.
+// await blocks until it answers. The error of a failed start holds its last output.
 func (r *ideRun) await(ctx context.Context) error {
 	select {
 	case <-r.isUp:
@@ -205,15 +205,15 @@ func isDone(c <-chan struct{}) bool {
 	}
 }
 
-// spawnIDE starts code-server as the sandbox's user. What it keeps is on the volume, where that user's home is, or is not.
-func (g *Guest) spawnIDE(c ideCommand) (*process, error) {
-	home := g.workFolder("")
+// spawnIDE starts code-server as the sandbox's user. Its data is on the volume, also when that user's home is elsewhere.
+func (p *spawner) spawnIDE(c ideCommand) (*process, error) {
+	home := p.workFolder("")
 	data := filepath.Join(home, ".local/share/code-server")
 	env := map[string]string{}
 	if c.Ports != "" {
-		env["VSCODE_PROXY_URI"] = strings.ReplaceAll(c.Ports, wire.NamePlace, g.newest().Name)
+		env["VSCODE_PROXY_URI"] = strings.ReplaceAll(c.Ports, wire.NamePlace, p.setup.Load().Name)
 	}
-	return g.spawnPlain(wire.ExecStart{Env: env, Command: []string{filepath.Join(c.tree, ideProgram), filepath.Join(c.tree, ideScript),
+	return p.spawnPlain(wire.ExecStart{Env: env, Command: []string{filepath.Join(c.tree, ideProgram), filepath.Join(c.tree, ideScript),
 		"--auth", "none", "--disable-telemetry", "--disable-update-check", "--disable-getting-started-override",
 		"--disable-workspace-trust", "--disable-proxy", "--user-data-dir", data, "--extensions-dir", filepath.Join(data, "extensions"),
 		"--reconnection-grace-time", "43200", home}}, c.listen, c.ready)

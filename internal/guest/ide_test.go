@@ -17,7 +17,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// fakeIDE makes the test binary a code-server: it says its pid to everybody who connects, until they hang up.
+// fakeIDE makes the test binary a code-server: it sends its pid on every connection, until that ends.
 const fakeIDE = "GUEST_TEST_IDE"
 
 func TestMain(m *testing.M) {

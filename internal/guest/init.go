@@ -19,9 +19,9 @@ func LinkWorkspace() {
 	}
 }
 
-// Init is PID 1 where the engine gave none: it starts the guest as its child, passes signals on, reaps whatever loses
-// its parent, and gives the guest's exit code when that ends. The guest cannot do so itself, because reaping everything
-// would take the exit codes from those who wait for them.
+// Init is PID 1 where the engine gave none: it starts the guest as its child, passes signals on, reaps orphaned processes,
+// and gives the guest's exit code when that ends. The guest cannot do so itself, because reaping everything
+// would take the exit codes from their waiters.
 func Init() int {
 	caught := make(chan os.Signal, 8)
 	signal.Notify(caught, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)

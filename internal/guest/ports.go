@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// portsPause is between two looks while somebody watches. portsFresh is a little less: all watchers share a look.
+	// portsPause is between two reads for a watcher. portsFresh is a little less: all watchers share a read.
 	portsPause = time.Second
 	portsFresh = 900 * time.Millisecond
-	// maxPortLines bounds what is read of the kernel's tables: a busy server has as many connections.
+	// maxPortLines bounds the lines that are read of the kernel's tables: a busy server has as many connections.
 	maxPortLines = 1 << 18
-	// maxLinks bounds how many open files of programs are looked at to tell whose a port is.
+	// maxLinks bounds the open files of programs that are searched for the owner of a port.
 	maxLinks = 1 << 14
-	// maxFound bounds the ports that are sorted out: of more, only some are told.
+	// maxFound bounds the ports that are sorted: of more, only some are listed.
 	maxFound = 16 * wire.MaxOpenPorts
-	// strangerFor is how long a port counts as nobody's before its owner is looked for again.
-	strangerFor = 10 * time.Second
+	// ownerlessFor is how long a port stays without an owner before the search is repeated.
+	ownerlessFor = 10 * time.Second
 )
 
 // listens is the kernel's word for a socket that takes connections.
@@ -44,17 +44,17 @@ type ports struct {
 	owners map[string]owner // by inode, of the sockets in last
 }
 
-// owner is the program that has a socket; zero when it cannot be told.
+// owner is the program that has a socket; zero when it is not known.
 type owner struct {
 	pid  int
 	name string
-	seen time.Time // when it was looked for
+	seen time.Time // when it was searched for
 }
 
-// stands reports whether it need not be looked for anew.
-func (o owner) stands() bool {
+// fresh reports whether the search need not be repeated.
+func (o owner) fresh() bool {
 	if o.pid == 0 {
-		return time.Since(o.seen) < strangerFor
+		return time.Since(o.seen) < ownerlessFor
 	}
 	_, err := os.Stat("/proc/" + strconv.Itoa(o.pid))
 	return err == nil
@@ -172,12 +172,12 @@ func kernelAddr(text string) (netip.Addr, bool) {
 	return addr.Unmap(), ok
 }
 
-// learn finds out whose the sockets with these inodes are, where that is not known yet, and forgets the others. It needs mu.
+// learn finds the unknown owners of sockets with these inodes, and forgets the other sockets. It needs mu.
 func (p *ports) learn(inodes map[string]bool) {
 	owners := make(map[string]owner, len(inodes))
 	unknown := map[string]bool{}
 	for inode := range inodes {
-		if who, ok := p.owners[inode]; ok && who.stands() {
+		if who, ok := p.owners[inode]; ok && who.fresh() {
 			owners[inode] = who
 		} else {
 			owners[inode], unknown[inode] = owner{seen: time.Now()}, true
@@ -209,7 +209,7 @@ func (p *ports) search(inodes map[string]bool) {
 	}
 }
 
-// programName is what a process is called: by its command line, else by the kernel.
+// programName is the name of a process: from its command line, else the kernel's.
 func programName(path string) string {
 	const most = 4096
 	f, err := os.Open(path + "/cmdline")
@@ -225,19 +225,19 @@ func programName(path string) string {
 	return strings.TrimSpace(slurp(path + "/comm"))
 }
 
-func (g *Guest) servePorts(w http.ResponseWriter, _ *http.Request) {
-	l := g.ports.list()
+func (p *ports) serveList(w http.ResponseWriter, _ *http.Request) {
+	l := p.list()
 	answer(w, &l)
 }
 
-// serveWatchPorts tells the open ports whenever they change, until nobody listens. Only then is looked.
-func (g *Guest) serveWatchPorts(w http.ResponseWriter, r *http.Request) {
+// serveWatch sends the open ports whenever they change, until the request ends.
+func (p *ports) serveWatch(w http.ResponseWriter, r *http.Request) {
 	frames := newFramer(w)
 	tick := time.NewTicker(portsPause)
 	defer tick.Stop()
 	var told wire.Ports
 	for first := true; ; first = false {
-		if l := g.ports.list(); first || !slices.Equal(l, told) {
+		if l := p.list(); first || !slices.Equal(l, told) {
 			b, err := wire.Encode(wire.MaxPorts, &l)
 			if err != nil || frames.send(wire.FramePorts, b) != nil {
 				return

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/creack/pty"
@@ -28,7 +29,7 @@ type process struct {
 
 	mu     sync.Mutex
 	os     *os.Process
-	reaped bool // its pid may belong to somebody else now
+	reaped bool // its pid may be another process's now
 }
 
 // stream is one output of a process.
@@ -44,38 +45,46 @@ type plumbing struct {
 	output []stream
 }
 
-// ownProgram is this very program, whatever stands at its path by now.
+// ownProgram is this very program, also when its path holds another one by now.
 const ownProgram = "/proc/self/exe"
 
 // SFTPArgument makes this program an SFTP server, which its main has to heed.
 const SFTPArgument = "sftp"
 
-// spawn starts a program in a session of its own, marked, so that all that comes of it is known again. Errors are Problems.
-func (g *Guest) spawn(s wire.ExecStart) (*process, error) {
+// spawner starts programs as a user of the sandbox. Safe for concurrent use.
+type spawner struct {
+	accounts *accounts
+	base     map[string]string // the environment that the image and the engine gave
+	home     string            // default working folder
+	setup    atomic.Pointer[wire.Setup]
+}
+
+// spawn starts a program in a session of its own, with a mark by which all its descendants are known. Errors are Problems.
+func (p *spawner) spawn(s wire.ExecStart) (*process, error) {
 	var id [8]byte
 	rand.Read(id[:])
-	return g.launch(s, &process{id: hex.EncodeToString(id[:]), mark: descent.NewMark(binary.BigEndian.Uint64(id[:])), tty: s.TTY})
+	return p.start(s, &process{id: hex.EncodeToString(id[:]), mark: descent.NewMark(binary.BigEndian.Uint64(id[:])), tty: s.TTY})
 }
 
-// spawnPlain is spawn for a program in which people start others, that may outlive it: nothing is marked. It inherits files
-// as its descriptors from 3 on.
-func (g *Guest) spawnPlain(s wire.ExecStart, inherit ...*os.File) (*process, error) {
-	return g.launch(s, &process{tty: s.TTY}, inherit...)
+// spawnPlain is spawn for a program whose descendants may outlive it: nothing is marked. It inherits files as its
+// descriptors from 3 on.
+func (p *spawner) spawnPlain(s wire.ExecStart, inherit ...*os.File) (*process, error) {
+	return p.start(s, &process{tty: s.TTY}, inherit...)
 }
 
-func (g *Guest) launch(s wire.ExecStart, p *process, inherit ...*os.File) (*process, error) {
-	who, err := g.accounts.find(s.User)
+func (p *spawner) start(s wire.ExecStart, proc *process, inherit ...*os.File) (*process, error) {
+	who, err := p.accounts.find(s.User)
 	if err != nil {
 		return nil, err
 	}
 	if s.SFTP {
 		s.Command = []string{ownProgram, SFTPArgument}
 	}
-	env := g.environ(who, s.Env, s.TTY)
-	if p.id != "" {
-		env[marker] = p.id
+	env := p.environ(who, s.Env, s.TTY)
+	if proc.id != "" {
+		env[marker] = proc.id
 	}
-	cwd := g.workFolder(s.Cwd)
+	cwd := p.workFolder(s.Cwd)
 	path, err := lookPath(s.Command[0], env["PATH"], cwd)
 	if err != nil {
 		return nil, startProblem(s.Command[0], cwd, err)
@@ -85,18 +94,18 @@ func (g *Guest) launch(s wire.ExecStart, p *process, inherit ...*os.File) (*proc
 		return nil, problem(wire.CodeUnavailable, "The sandbox has no room for another command: "+reason(err)+".")
 	}
 	attr := &os.ProcAttr{Dir: cwd, Env: env.list(), Files: append(pipes.child, inherit...), Sys: sysAttr(who, s.TTY)}
-	err = p.start(path, s.Command, attr)
-	if os.IsPermission(err) && s.Cwd == "" && cwd != "/" { // the volume may be closed to its own user, who wants to mend it
+	err = proc.start(path, s.Command, attr)
+	if os.IsPermission(err) && s.Cwd == "" && cwd != "/" { // the volume may be closed to its own user, who has to mend it
 		attr.Dir = "/"
-		err = p.start(path, s.Command, attr)
+		err = proc.start(path, s.Command, attr)
 	}
 	pipes.closeChild()
 	if err != nil {
 		pipes.closeOurs()
 		return nil, startProblem(s.Command[0], cwd, err)
 	}
-	p.pid, p.stdin, p.output = p.os.Pid, pipes.stdin, pipes.output
-	return p, nil
+	proc.pid, proc.stdin, proc.output = proc.os.Pid, pipes.stdin, pipes.output
+	return proc, nil
 }
 
 func (p *process) start(path string, command []string, attr *os.ProcAttr) error {

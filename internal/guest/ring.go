@@ -13,7 +13,7 @@ type ring struct {
 	mu    sync.Mutex
 	buf   []byte        // grows to twice ringSize before its first half is dropped
 	end   uint64        // how many bytes were ever written
-	news  chan struct{} // closed at the next write, or when it is over; nil while nobody waits for that
+	news  chan struct{} // closed at the next write, or when it is over; nil while there is no waiter
 	ended bool          // nothing more will be written
 }
 
@@ -49,15 +49,15 @@ func (r *ring) tell() {
 	}
 }
 
-// bytes gives a copy of what is kept, from the beginning of a line where something was dropped.
+// bytes gives a copy of all that is kept, from the beginning of a line if a part was dropped.
 func (r *ring) bytes() []byte {
 	b, _, _ := r.since(0, 2*ringSize)
 	return b
 }
 
-// since gives a copy of what was written from a position on, most bytes at most, and the position behind it. What is not
-// kept any more is left out, up to the beginning of a line. When there is nothing, news is closed when there may be; it is
-// nil when nothing will come.
+// since gives a copy of the bytes from a position on, most bytes at most, and the position behind them. Bytes that were
+// dropped are left out, up to the beginning of a line. When there are none, news is closed when there may be; it is nil when
+// none will come.
 func (r *ring) since(from uint64, most int) (b []byte, next uint64, news <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

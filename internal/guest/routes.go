@@ -8,29 +8,29 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// routes is everything that sandboxd can ask over the link.
+// routes are all requests that sandboxd can send over the link.
 func (g *Guest) routes(link *descriptorConn) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+wire.PathSetup, func(w http.ResponseWriter, r *http.Request) { g.serveSetup(w, r, link) })
-	mux.HandleFunc("POST "+wire.PathExec, g.serveExec)
-	mux.HandleFunc("POST "+wire.PathExecs+"{id}/signal", g.serveSignal)
-	mux.HandleFunc("POST "+wire.PathExecs+"{id}/resize", g.serveResize)
-	mux.HandleFunc("GET "+wire.PathTerminals, g.serveTerminals)
-	mux.HandleFunc("POST "+wire.PathTerminals+"/{tab}/dial", g.serveTerminal)
-	mux.HandleFunc("GET "+wire.PathTerminals+"/{tab}/text", g.serveTerminalText)
-	mux.HandleFunc("DELETE "+wire.PathTerminals+"/{tab}", g.serveCloseTerminal)
-	mux.HandleFunc("GET "+wire.PathIDE, g.serveIDE)
-	mux.HandleFunc("POST "+wire.PathIDE+"/dial", g.serveIDEDial)
-	mux.HandleFunc("DELETE "+wire.PathIDE, g.serveIDEStop)
-	mux.HandleFunc("GET "+wire.PathServices, g.serveServices)
-	mux.HandleFunc("GET "+wire.PathServices+"/{name}/log", g.serveServiceLog)
-	mux.HandleFunc("GET "+wire.PathServices+"/{name}/follow", g.serveServiceFollow)
-	mux.HandleFunc("POST "+wire.PathServices+"/{name}/start", g.serveServiceStart)
-	mux.HandleFunc("POST "+wire.PathServices+"/{name}/restart", g.serveServiceRestart)
-	mux.HandleFunc("POST "+wire.PathServices+"/{name}/stop", g.serveServiceStop)
-	mux.HandleFunc("GET "+wire.PathPorts, g.servePorts)
-	mux.HandleFunc("GET "+wire.PathPortsWatch, g.serveWatchPorts)
-	g.fileRoutes(mux)
+	mux.HandleFunc("POST "+wire.PathExec, g.execs.serveStart)
+	mux.HandleFunc("POST "+wire.PathExecs+"{id}/signal", g.execs.on(serveSignal))
+	mux.HandleFunc("POST "+wire.PathExecs+"{id}/resize", g.execs.on(serveResize))
+	mux.HandleFunc("GET "+wire.PathTerminals, g.terminals.serveList)
+	mux.HandleFunc("POST "+wire.PathTerminals+"/{tab}/dial", g.terminals.serveDial)
+	mux.HandleFunc("GET "+wire.PathTerminals+"/{tab}/text", g.terminals.serveText)
+	mux.HandleFunc("DELETE "+wire.PathTerminals+"/{tab}", g.terminals.serveClose)
+	mux.HandleFunc("GET "+wire.PathIDE, g.ide.serveStatus)
+	mux.HandleFunc("POST "+wire.PathIDE+"/dial", g.ide.serveDial)
+	mux.HandleFunc("DELETE "+wire.PathIDE, g.ide.serveStop)
+	mux.HandleFunc("GET "+wire.PathServices, g.services.serveList)
+	mux.HandleFunc("GET "+wire.PathServices+"/{name}/log", g.services.on(serveServiceLog))
+	mux.HandleFunc("GET "+wire.PathServices+"/{name}/follow", g.services.on(serveServiceFollow))
+	mux.HandleFunc("POST "+wire.PathServices+"/{name}/start", g.services.on(serveServiceStart))
+	mux.HandleFunc("POST "+wire.PathServices+"/{name}/restart", g.services.on(serveServiceRestart))
+	mux.HandleFunc("POST "+wire.PathServices+"/{name}/stop", g.services.on(serveServiceStop))
+	mux.HandleFunc("GET "+wire.PathPorts, g.ports.serveList)
+	mux.HandleFunc("GET "+wire.PathPortsWatch, g.ports.serveWatch)
+	mux.Handle("POST "+wire.PathFiles+"{verb}", g.files)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !g.begin() {
 			return // its connection is closed
@@ -39,14 +39,14 @@ func (g *Guest) routes(link *descriptorConn) http.Handler {
 		defer g.settler.worked()
 		g.settler.worked()
 		if r.Method == http.MethodConnect {
-			g.servePort(w, r, link)
+			servePort(w, r, link)
 			return
 		}
 		mux.ServeHTTP(w, r)
 	})
 }
 
-// statusOf gives each code its own status, for whoever looks at the protocol; sandboxd goes by the code.
+// statusOf gives each code its own status, for people who debug the protocol; sandboxd reads the code.
 func statusOf(code string) int {
 	switch code {
 	case wire.CodeInvalid:
@@ -61,7 +61,7 @@ func statusOf(code string) int {
 	return http.StatusServiceUnavailable
 }
 
-// fail answers with the problem that err is, or with an unavailable one.
+// fail answers with err's Problem, or with an unavailable one.
 func fail(w http.ResponseWriter, err error) {
 	var p *wire.Problem
 	if !errors.As(err, &p) {

@@ -38,7 +38,7 @@ type service struct {
 	idle   chan struct{} // closed when the last run has ended; nil when there was none
 }
 
-// start lets it run until stop. Starting what runs, or is about to, does nothing; what waits to be started again is
+// start lets it run until stop. Starting one that runs, or is about to, does nothing; one that waits to be started again is
 // started now. From here on it counts as waiting, not as stopped.
 func (s *service) start() {
 	s.mu.Lock()
@@ -62,8 +62,8 @@ func (s *service) start() {
 	})
 }
 
-// stop asks the run to end, and kills it after grace. It does not wait, and gives what is closed when that run has ended,
-// whatever is started meanwhile.
+// stop asks the run to end, and kills it after grace. It does not wait; ended is closed when that run has ended, also if
+// another is started meanwhile.
 func (s *service) stop(grace time.Duration) (ended <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *service) close(grace time.Duration) {
 	s.stop(grace)
 }
 
-// restart is stop and start, and gives what is closed when the old run has ended.
+// restart is stop and start; ended is closed when the old run has ended.
 func (s *service) restart(grace time.Duration) (ended <-chan struct{}) {
 	ended = s.stop(grace)
 	s.start()
@@ -97,7 +97,7 @@ func (s *service) wanted() bool {
 	return s.halt != nil
 }
 
-// definition is what it is now.
+// definition is the present one.
 func (s *service) definition() wire.Service {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +244,7 @@ func (s *service) once(halt <-chan struct{}) (e ending) {
 	e.healthy = checks.stop()
 	p.kill()
 	<-exited
-	for _, o := range p.output { // its last words are logged; whoever has slipped away with the pipe gets no more time
+	for _, o := range p.output { // its last output is logged; a process that has left the tree with the pipe gets no more time
 		o.file.SetReadDeadline(time.Now().Add(drainTime))
 	}
 	pumps.Wait()

@@ -112,7 +112,7 @@ func (c *checker) run(ctx context.Context) {
 	close(c.sick)
 }
 
-// look says in a sentence what is wrong with what listens on a port; "" when nothing is.
+// look says in a sentence why a port is not healthy; "" when it is.
 func look(ctx context.Context, port int, path string) string {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
@@ -142,7 +142,7 @@ func look(ctx context.Context, port int, path string) string {
 	return ""
 }
 
-// mark notes what was found out of a run.
+// mark notes the health of a run.
 func (s *service) mark(h wire.ServiceHealth, problem string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -204,11 +204,10 @@ func TestServices_StopGivesTheEndOfItsOwnRunAlthoughTheNextGoesOn(t *testing.T) 
 	within(t, "the next run", func() bool { return status(s, "deaf").State == wire.ServiceRunning })
 }
 
-func TestServices_WhoeverLeavesDoesNotWaitForAStop(t *testing.T) {
+func TestServices_ALostRequestDoesNotWaitForAStop(t *testing.T) {
 	s := supervise(t)
 	deaf(t, s)
-	g := &Guest{programs: programs{services: s}}
-	for what, serve := range map[string]http.HandlerFunc{"stop": g.serveServiceStop, "restart": g.serveServiceRestart} {
+	for what, serve := range map[string]http.HandlerFunc{"stop": s.on(serveServiceStop), "restart": s.on(serveServiceRestart)} {
 		ctx, leave := context.WithCancel(t.Context())
 		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", nil)
 		r.SetPathValue("name", "deaf")

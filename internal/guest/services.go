@@ -132,50 +132,42 @@ func list(names []string) string {
 	return l
 }
 
-func (g *Guest) serveServices(w http.ResponseWriter, r *http.Request) {
-	l := g.services.list()
+func (s *supervisor) serveList(w http.ResponseWriter, _ *http.Request) {
+	l := s.list()
 	answer(w, &l)
 }
 
-func (g *Guest) serveServiceLog(w http.ResponseWriter, r *http.Request) {
-	sv, err := g.services.find(r.PathValue("name"))
-	if err != nil {
-		fail(w, err)
-		return
+// on serves a request about one service.
+func (s *supervisor) on(serve func(w http.ResponseWriter, r *http.Request, sv *service)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		sv, err := s.find(r.PathValue("name"))
+		if err != nil {
+			fail(w, err)
+			return
+		}
+		serve(w, r, sv)
 	}
+}
+
+func serveServiceLog(w http.ResponseWriter, _ *http.Request, sv *service) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Write(sv.log.bytes())
 }
 
-func (g *Guest) serveServiceStart(w http.ResponseWriter, r *http.Request) {
-	sv, err := g.services.find(r.PathValue("name"))
-	if err != nil {
-		fail(w, err)
-		return
-	}
+func serveServiceStart(w http.ResponseWriter, _ *http.Request, sv *service) {
 	sv.start()
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func (g *Guest) serveServiceStop(w http.ResponseWriter, r *http.Request) {
-	sv, err := g.services.find(r.PathValue("name"))
-	if err != nil {
-		fail(w, err)
-		return
-	}
+func serveServiceStop(w http.ResponseWriter, r *http.Request, sv *service) {
 	afterwards(w, r, sv.stop(wire.StopGrace))
 }
 
-func (g *Guest) serveServiceRestart(w http.ResponseWriter, r *http.Request) {
-	sv, err := g.services.find(r.PathValue("name"))
-	if err != nil {
-		fail(w, err)
-		return
-	}
+func serveServiceRestart(w http.ResponseWriter, r *http.Request, sv *service) {
 	afterwards(w, r, sv.restart(wire.StopGrace))
 }
 
-// afterwards answers when a run has ended, if anybody still waits for that.
+// afterwards answers when a run has ended, unless the request has ended before.
 func afterwards(w http.ResponseWriter, r *http.Request, ended <-chan struct{}) {
 	select {
 	case <-ended:
@@ -184,13 +176,8 @@ func afterwards(w http.ResponseWriter, r *http.Request, ended <-chan struct{}) {
 	}
 }
 
-// serveServiceFollow passes on a log as it grows, until the service is gone or nobody listens.
-func (g *Guest) serveServiceFollow(w http.ResponseWriter, r *http.Request) {
-	sv, err := g.services.find(r.PathValue("name"))
-	if err != nil {
-		fail(w, err)
-		return
-	}
+// serveServiceFollow passes on a log as it grows, until the service or the request ends.
+func serveServiceFollow(w http.ResponseWriter, r *http.Request, sv *service) {
 	frames := newFramer(w)
 	for at, first := uint64(0), true; ; first = false { // the first frame says, be it empty, that there is a log
 		b, next, news := sv.log.since(at, wire.MaxFrame)

@@ -16,19 +16,19 @@ import (
 // portTimeout bounds connecting to a port of our own machine.
 const portTimeout = 5 * time.Second
 
-// A program that writes line by line makes a piece of each. terminalPause is how long a terminal's next piece waits for
-// company after a small one: nobody sees it, and it spares everybody on the way most of the work.
+// A program that writes line by line makes a piece of each. terminalPause is how long a terminal's next piece is
+// delayed after a small one, to be sent with others: too short to be seen, and it saves most of the work on the way.
 const (
 	terminalPause = 2 * time.Millisecond
 	smallPiece    = 24 << 10
 )
 
-// linger is how long what came before a reset may take to be passed on.
+// linger is how long bytes from before a reset may take to be passed on.
 const linger = time.Second
 
-// servePort answers CONNECT: it connects to whatever listens on that port and passes the connection, where that is
+// servePort answers CONNECT: it connects to the program that listens on that port and passes the connection, if that is
 // asked for and possible, or joins the stream to it.
-func (g *Guest) servePort(w http.ResponseWriter, r *http.Request, link *descriptorConn) {
+func servePort(w http.ResponseWriter, r *http.Request, link *descriptorConn) {
 	host, portText, err := net.SplitHostPort(r.Host)
 	port, err2 := strconv.ParseUint(portText, 10, 16)
 	if err != nil || err2 != nil || host != "127.0.0.1" || port == 0 {
@@ -79,14 +79,14 @@ func dialPort(ctx context.Context, port string) (net.Conn, error) {
 }
 
 // join moves bytes between a stream and a connection until both directions are done or the stream is reset, and closes
-// the connection. What goes to sandboxd is framed, because the end of an HTTP/2 reply would also end what comes from
-// it; what comes is bare, its end is the end of the request.
+// the connection. Bytes to sandboxd are framed, because the end of an HTTP/2 reply would also end the request; bytes from it
+// are bare, and end with the request.
 //
-// With a pause, what conn gives in small pieces is read that much later each time, so that it comes in larger ones.
+// With a pause, the read after a small piece is delayed by that much, so that the next piece is larger.
 func join(w http.ResponseWriter, r *http.Request, conn net.Conn, pause time.Duration) {
 	defer conn.Close()
 	ctx := r.Context()
-	defer context.AfterFunc(ctx, func() { // what has arrived is still passed on, as a closed TCP connection does
+	defer context.AfterFunc(ctx, func() { // bytes that have arrived are still passed on, as by a closed TCP connection
 		conn.SetReadDeadline(time.Now())
 		conn.SetWriteDeadline(time.Now().Add(linger))
 	})()
@@ -115,7 +115,7 @@ func upload(conn net.Conn, body io.Reader) {
 	for {
 		n, err := body.Read(buf[:])
 		if n > 0 && lost == nil {
-			_, lost = conn.Write(buf[:n]) // goes on reading, so that who sends is not held up
+			_, lost = conn.Write(buf[:n]) // reading continues, so that the sender is not held up
 		}
 		if err != nil {
 			closeWrite(conn, err)
@@ -124,7 +124,7 @@ func upload(conn net.Conn, body io.Reader) {
 	}
 }
 
-// closeWrite passes on the end of what comes from sandboxd: a clean end closes that direction, a reset everything.
+// closeWrite passes on the end of the bytes from sandboxd: a clean end closes that direction, a reset both.
 func closeWrite(conn net.Conn, err error) {
 	half, ok := conn.(interface{ CloseWrite() error })
 	if ok && err == io.EOF {

@@ -10,15 +10,15 @@ import (
 // sweepPace is how often a sweep looks whether everything has ended.
 const sweepPace = 5 * time.Millisecond
 
-// sweep ends every other process of the PID namespace but the first: it asks, and kills after grace. Processes of
-// people come by exec and terminals and are nobody's children any more, so the whole namespace is the only true list.
+// sweep ends every other process of the PID namespace but the first: it asks, and kills after grace. Processes from
+// exec and terminals may have lost their parents, so the whole namespace is the only complete list.
 func sweep(grace time.Duration) {
 	if !others() {
 		return
 	}
 	syscall.Kill(-1, syscall.SIGTERM)
 	syscall.Kill(-1, syscall.SIGHUP)  // interactive shells do not hear TERM
-	syscall.Kill(-1, syscall.SIGCONT) // nor does hear anything who is stopped
+	syscall.Kill(-1, syscall.SIGCONT) // nor do stopped processes
 	for left := thaw.NewBudget(grace); others() && !left.Spent(); {
 		time.Sleep(sweepPace)
 	}

@@ -29,7 +29,7 @@ func reserveThreads() {
 	done.Wait()
 }
 
-// awaitExit blocks until pid, a child that nobody has reaped, has ended. It takes no thread for that; where the kernel
+// awaitExit blocks until pid, a child that is not reaped yet, has ended. It takes no thread for that; where the kernel
 // cannot, it returns at once, and reaping blocks instead.
 func awaitExit(pid int) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)

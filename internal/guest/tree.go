@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// killTime bounds how long a tree is hunted: what is still there then hangs in the kernel and dies later.
+	// killTime bounds how long a tree is hunted: a process that is left then hangs in the kernel and dies later.
 	killTime = 5 * time.Second
 	killPace = 2 * time.Millisecond
 )
@@ -26,11 +26,11 @@ type proc struct {
 	zombie             bool
 }
 
-// killTree ends the process root and everything that came of it: its descendants, its session, and whatever carries
-// its mark or, in the environment, its id (those that made a session of their own and lost their parents). It first stops
-// what it finds until nothing new appears, so that a process that forks for ever cannot run away from it, and then kills.
+// killTree ends the process root and all that it started: its descendants, its session, and processes with its mark or, in
+// the environment, its id (those that made a session of their own and lost their parents). It first stops all that it finds
+// until nothing new appears, so that a process that forks for ever cannot run away from it, and then kills.
 //
-// alive says whether root has not been reaped: afterwards its number may be somebody else's.
+// alive says whether root has not been reaped: afterwards its number may be another process's.
 func killTree(root int, id string, mark descent.Mark, alive func() bool) {
 	h := hunt{root: root, mark: mark, found: map[int]bool{}}
 	if id != "" {
@@ -81,7 +81,7 @@ func (h *hunt) look(rootAlive bool) bool {
 	return fresh
 }
 
-// adopt adds to members who belongs to the tree now.
+// adopt adds the processes that belong to the tree now to members.
 func (h *hunt) adopt(table []proc, members map[int]bool, rootAlive bool) {
 	kin := map[int]bool{}
 	for pid := range members {
@@ -245,7 +245,7 @@ func (e *environs) scan(f *os.File, entry []byte) bool {
 			b = b[i+1:]
 		}
 		if len(b) == len(e.buf) {
-			b[0], b = '\n', b[:1] // a variable longer than the buffer is not ours, nor is what its rest looks like
+			b[0], b = '\n', b[:1] // a variable longer than the buffer is not ours, nor is its rest
 		}
 		kept = copy(e.buf, b)
 	}

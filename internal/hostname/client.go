@@ -9,10 +9,9 @@ import (
 // maxHops is how many addresses of a chain of proxies are looked at: more than any chain of ours has.
 const maxHops = 32
 
-// Client gives the client's address. peer is the other end of the connection, as http.Request.RemoteAddr has it;
-// forwarded are the values of X-Forwarded-For, which count only as far as proxies in trusted have written them: the
-// client is the last address that is not a trusted proxy's. The zero address means that peer is none, such as a unix
-// socket's.
+// Client gives the address of the client. peer is the other end of the connection, as in http.Request.RemoteAddr; forwarded has the
+// values of X-Forwarded-For, believed only as far as trusted proxies wrote them: the client is the last address that is not a trusted
+// proxy's. The zero address means that peer is not an IP address, such as a unix socket's.
 func Client(peer string, forwarded []string, trusted []netip.Prefix) netip.Addr {
 	client := parseHop(peer)
 	for hops := 0; hops < maxHops && client.IsValid() && isTrusted(client, trusted); hops++ {

@@ -62,7 +62,7 @@ func TestLabels_TraefikReadsThemBack(t *testing.T) {
 	}
 }
 
-// The labels as the engine keeps them: whoever reads this knows what stands on a container.
+// The labels as the engine keeps them, on each kind of container.
 func TestLabels_AreAsInTheGoldenFiles(t *testing.T) {
 	public, local := mustNew(t, "https://box.example.com"), mustNew(t, "http://localhost:8080")
 	for golden, labels := range map[string]map[string]string{

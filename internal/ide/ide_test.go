@@ -237,7 +237,7 @@ func TestEnable_BuildsOnceForManyAndTellsHowFarItHasCome(t *testing.T) {
 	}
 }
 
-func TestEnable_ATryThatFailsTellsWhyAndIsRepeatedWhenSomebodyAsks(t *testing.T) {
+func TestEnable_ATryThatFailsTellsWhyAndIsRepeatedOnRequest(t *testing.T) {
 	w := newTestWorld(t)
 	w.live()
 	for what, c := range map[string]struct {

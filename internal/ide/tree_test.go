@@ -96,7 +96,7 @@ func TestPut_MakesAVersionWithoutItsOwners(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(tr.folder, "v2/lib/link")); string(text) != "text" {
 		t.Errorf("through the link: %q, %v", text, err)
 	}
-	if err := tr.put("v2", from(b)); err != nil { // somebody else was quicker
+	if err := tr.put("v2", from(b)); err != nil { // another one was quicker
 		t.Errorf("again: %v", err)
 	}
 }
@@ -174,7 +174,7 @@ func TestExtract_IsBounded(t *testing.T) {
 	}
 }
 
-func TestClean_RemovesWhatBrokeOffUnlessSomebodyIsAtWork(t *testing.T) {
+func TestClean_RemovesWhatBrokeOffUnlessAnotherIsAtWork(t *testing.T) {
 	tr := tree{t.TempDir()}
 	for _, name := range []string{newPrefix + "1/lib", oldPrefix + "v0", "v1/lib"} {
 		if err := os.MkdirAll(filepath.Join(tr.folder, name), 0o755); err != nil {
@@ -186,7 +186,7 @@ func TestClean_RemovesWhatBrokeOffUnlessSomebodyIsAtWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := tr.clean(); err != nil || len(names(t, tr.folder)) != 5 {
-		t.Errorf("while somebody is at work: %v, %q", err, names(t, tr.folder))
+		t.Errorf("while another is at work: %v, %q", err, names(t, tr.folder))
 	}
 	unlock()
 	if err := tr.clean(); err != nil || strings.Join(names(t, tr.folder), " ") != "v1 v1/lib" {

@@ -9,8 +9,8 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// What the doors of sandboxd do with a tracker, for the stories. Each begins at a time of the story, and those that last
-// go on beside it.
+// What the users of a tracker do with it, for the stories. Each begins at a time of the story; those that last
+// run beside it.
 
 // begin runs f from a time of the story on.
 func (w *world) begin(at time.Duration, f func()) {
@@ -22,7 +22,7 @@ func (w *world) begin(at time.Duration, f func()) {
 	}()
 }
 
-// rest waits, and says whether the story goes on.
+// rest waits, and reports whether the story continues.
 func rest(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -47,7 +47,7 @@ func (w *world) each(during span, every time.Duration, f func()) {
 	})
 }
 
-// wake is what the manager does for a use that counts: a frozen one goes on at once, one that is asleep takes a second.
+// wake is what the manager does for a use that counts: a frozen one continues at once, one that is asleep takes a second.
 func (w *world) wake(u idle.Use) bool {
 	s := w.row(box)
 	switch {
@@ -140,7 +140,7 @@ func (w *world) stream(open span, u idle.Use, through ...traffic) {
 	})
 }
 
-// work is what runs inside, whoever has started it. It stands still while the sandbox does.
+// work is a program inside, which stands still while the sandbox is frozen.
 func (w *world) work(during span, cores float64, network int64) {
 	w.begin(during.from, func() { w.bend(func(f *fake) { f.cores, f.network = f.cores+cores, f.network+network }) })
 	w.begin(during.to, func() { w.bend(func(f *fake) { f.cores, f.network = f.cores-cores, f.network-network }) })

@@ -73,7 +73,7 @@ var holdCases = []story{
 	},
 }
 
-// handCases are sandboxes that somebody puts to rest by hand.
+// handCases are sandboxes that are put to rest by hand.
 var handCases = []story{
 	{
 		name: "slept by hand with a polling tab open, stays asleep",

@@ -7,7 +7,7 @@ import (
 )
 
 // terminalCases are terminals. A terminal counts its input, its output while its tab has the focus, and, for as long as
-// somebody may be there, its output otherwise.
+// a person may be there, its output otherwise.
 var terminalCases = []story{
 	{
 		name: "long compile in a terminal without output, nobody watching, stays until it is done",
@@ -50,7 +50,7 @@ var terminalCases = []story{
 	{
 		name: "sleep 3600 as a command, stays until its end",
 		play: func(w *world) { w.use(0, time.Hour, idle.Use{Kind: idle.Exec, Detail: "sleep 3600"}) },
-		// Whoever runs a command waits for its end.
+		// The caller of a command waits for its end.
 		until: 6 * time.Hour,
 		want:  []string{"1h15m0s frozen", "5h0m3s asleep"},
 	},
@@ -148,7 +148,7 @@ var programCases = []story{
 	},
 }
 
-// workCases are what goes on inside by itself.
+// workCases are about programs that work by themselves.
 var workCases = []story{
 	{
 		name: "Jupyter cell that runs with its tab closed, stays until it is done",

@@ -43,7 +43,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// How long a story goes on: what stays has to outlast the hour and the time to the freeze
+// How long a story lasts: what stays has to outlast the hour and the time to the freeze
 // twice, and what rests is asleep four hours after that.
 const (
 	evening = 3 * time.Hour
@@ -62,7 +62,7 @@ var (
 // always is a part of a story that lasts as long as it does.
 func always(from time.Duration) span { return span{from, 1000 * time.Hour} }
 
-// pageCases are pages: somebody may look at them, or has gone home.
+// pageCases are pages, with a person before them or not.
 var pageCases = []story{
 	{
 		name:  "created and never used, rests",
@@ -160,7 +160,7 @@ var pageCases = []story{
 			w.click(0)
 			w.use(time.Second, night, idle.Use{Kind: idle.Web, Detail: "GET /wait", Unattended: true})
 		},
-		// The page was answered at 200ms: for an hour from then on somebody may wait for the poll.
+		// The page was answered at 200ms: for an hour from then on a person may wait for the poll.
 		until: night,
 		want:  []string{"1h15m0.2s frozen", "5h0m3.2s asleep"},
 	},
@@ -236,7 +236,7 @@ var streamCases = []story{
 		want:  []string{"1h14m51s frozen", "4h59m54s asleep"},
 	},
 	{
-		name: "SSE feed of a page before somebody who does something every 50 minutes, stays",
+		name: "SSE feed of a page before a person who does something every 50 minutes, stays",
 		play: func(w *world) {
 			w.stream(always(0), pageFeed, traffic{during: always(0), every: 10 * time.Second, unattended: true})
 			for at := time.Duration(0); at < evening; at += 50 * time.Minute {
@@ -282,7 +282,7 @@ var streamCases = []story{
 				traffic{during: span{0, 20 * time.Minute}, every: 3 * time.Second},
 				traffic{during: always(0), every: 5 * time.Second, unattended: true})
 		},
-		// The last key at 20m0s; until 1h20m0s somebody may read.
+		// The last key at 20m0s; until 1h20m0s a person may read.
 		until: night,
 		want:  []string{"1h35m0s frozen", "5h20m3s asleep"},
 	},

@@ -29,8 +29,8 @@ func clockwork(every, jitter time.Duration, tabs int, until time.Duration) []tim
 	}
 }
 
-// somebody gives when a person asks: now and then, on average every so often.
-func somebody(every, until time.Duration) []time.Duration {
+// person gives the times of a person's requests, on average every so often.
+func person(every, until time.Duration) []time.Duration {
 	chance := rand.New(rand.NewPCG(3, 4))
 	var all []time.Duration
 	for at := time.Duration(0); at <= until; at += time.Second + time.Duration(chance.ExpFloat64()*float64(every)) {
@@ -77,10 +77,10 @@ var timerCases = []story{
 		want:  []string{"1h16m13.339s frozen", "5h1m16.339s asleep"},
 	},
 	{
-		name: "telemetry by POST every 30s before somebody who saves, stays",
+		name: "telemetry by POST every 30s before a person who saves, stays",
 		play: func(w *world) {
 			w.posts("POST /telemetry", true, clockwork(30*time.Second, 2*time.Second, 1, evening))
-			w.posts("POST /save", true, somebody(14*time.Minute, evening))
+			w.posts("POST /save", true, person(14*time.Minute, evening))
 		},
 		until: evening,
 	},
@@ -160,20 +160,20 @@ var timerCases = []story{
 	},
 	{
 		name:  "person who saves by POST now and then for 3 hours, stays",
-		play:  func(w *world) { w.posts("POST /save", true, somebody(2*time.Minute, 3*time.Hour)) },
+		play:  func(w *world) { w.posts("POST /save", true, person(2*time.Minute, 3*time.Hour)) },
 		until: 3 * time.Hour,
 	},
 	{
 		name:  "person who saves by POST now and then, and has gone home, rests",
-		play:  func(w *world) { w.posts("POST /save", true, somebody(2*time.Minute, 3*time.Hour)) },
+		play:  func(w *world) { w.posts("POST /save", true, person(2*time.Minute, 3*time.Hour)) },
 		until: 9 * time.Hour,
 		want:  []string{"3h12m59.342s frozen", "6h58m2.342s asleep"},
 	},
 	{
 		name: "person who saves by POST after a 7*time.Hour, wakes",
 		play: func(w *world) {
-			next := after(13*time.Hour, somebody(2*time.Minute, time.Hour))
-			w.posts("POST /save", true, append(somebody(2*time.Minute, 3*time.Hour), next...))
+			next := after(13*time.Hour, person(2*time.Minute, time.Hour))
+			w.posts("POST /save", true, append(person(2*time.Minute, 3*time.Hour), next...))
 		},
 		until: 13*time.Hour + 30*time.Minute,
 		want:  []string{"3h12m59.342s frozen", "6h58m2.342s asleep", "13h0m1s running"},

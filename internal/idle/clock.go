@@ -13,7 +13,7 @@ const tellEvery = time.Second
 // clock is one sandbox's part of the tracker.
 type clock struct {
 	mu    sync.Mutex
-	gone  bool // taken out of the tracker; a caller that found it earlier must look again
+	gone  bool // removed from the tracker; those who found it before look it up again
 	known bool // the reaper or a start has vouched that there is such a sandbox
 	stamps
 	first, last *Lease   // in the order of their beginning
@@ -32,7 +32,7 @@ type stamps struct {
 	dismissed  time.Time // when it was put to rest by hand; zero since the next attended use,
 	rested     time.Time // which leaves it here
 	unattended time.Time // the last unattended use that counted
-	unaided    time.Time // the last use that was nobody's doing: work, a hold
+	unaided    time.Time // the last use by no one: work, a hold
 }
 
 // limit is until when unattended use counts.
@@ -57,8 +57,8 @@ type doing uint8
 
 const (
 	byPerson doing = iota // attended: a person's, or a program's that asks for something
-	byPage                // unattended: perhaps a forgotten page's; it counts for as long as a person may be there
-	byNobody              // it counts, but nobody need be there
+	byPage                // unattended: perhaps a forgotten page's; it counts as long as a person may be there
+	byNone                // it counts, but no person need be there
 )
 
 func whose(unattended bool) doing {
@@ -73,7 +73,7 @@ func (s *stamps) stamp(at time.Time, by doing) bool {
 	switch {
 	case by == byPerson:
 		s.attended, s.rested, s.dismissed = later(s.attended, at), later(s.rested, s.dismissed), time.Time{}
-	case by == byNobody:
+	case by == byNone:
 		s.unaided = later(s.unaided, at)
 	case at.After(s.limit()):
 		return false

@@ -58,7 +58,7 @@ func TestHeartbeats_ATimerIsOneAndAPersonIsNot(t *testing.T) {
 		"every 30s":                  {steady(30*time.Second, 2*time.Second), true},
 		"every 5 min":                {steady(5*time.Minute, time.Second), true},
 		"every half hour":            {steady(30*time.Minute, time.Second), true},
-		"somebody who does much, 5s": {moody(5 * time.Second), false},
+		"a person who does much, 5s": {moody(5 * time.Second), false},
 		"now and then, 20s":          {moody(20 * time.Second), false},
 		"now and then, 2 min":        {moody(2 * time.Minute), false},
 		"now and then, 8 min":        {moody(8 * time.Minute), false},

@@ -43,7 +43,7 @@ func (t *Tracker) unhold(one Hold) {
 	before := len(c.holds)
 	c.holds = slices.DeleteFunc(c.holds, func(h Hold) bool { return h.ID == one.ID })
 	if len(c.holds) < before {
-		c.stamp(now, byNobody)
+		c.stamp(now, byNone)
 	}
 }
 

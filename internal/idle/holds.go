@@ -11,7 +11,7 @@ import (
 	"sandboxd/internal/text"
 )
 
-// Bounds on holds. A hold ends by itself, so a crashed agent keeps nothing awake for ever; renew it to hold longer.
+// Bounds on holds. A hold ends by itself, so that a crashed agent keeps nothing up for ever; clients renew it.
 const (
 	maxHolds    = 32 // of one sandbox
 	maxHoldText = 200
@@ -25,7 +25,7 @@ const holdLimit = 5 * time.Second
 // adrift is the age from which a hold that is not in the store is believed to be gone from it, and not on its way.
 const adrift = time.Minute
 
-// Hold declares a sandbox in use until Expires.
+// Hold declares that a sandbox is in use until Expires.
 type Hold = sandbox.Hold
 
 // Holds are the uses that people and agents declare: "training, two more hours". They outlive a restart of sandboxd, end

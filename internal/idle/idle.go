@@ -1,15 +1,14 @@
 // Package idle says when a sandbox is in use, what uses it, and since when nothing does; and it puts unused ones to rest.
 //
-// What counts. A request that a sandbox is answering, a running command and a hold count until they end, however long that
-// takes and however quiet they are. A stream, a WebSocket and a terminal count when something goes through them, not
-// because they are open. A forgotten page's requests are unattended: they count for an hour after the last deliberate
-// action of a person or a program, and not at all once a person has put the sandbox to rest by hand. Work inside counts by
-// itself: before a sandbox is put to rest the engine is asked for its use of processor, network and disk. Looking does not
-// count: dashboards, lists, metrics, health checks and probes begin no use here.
+// A request in flight, a running command and a hold count until they end, however long and quiet. A stream, a WebSocket and a
+// terminal count when bytes flow, not because they are open. Use that a forgotten page may have made is unattended: it counts for
+// an hour after the last deliberate action of a person or a program, and not at all after the sandbox was put to rest by hand.
+// Work inside counts by itself: before a sandbox is put to rest, the engine is asked for its use of processor, network and disk.
+// Dashboards, lists, metrics, health checks and probes are no use.
 //
-// It does not decide what is attended (the code that sees the use does; idle only detects equal pauses), it keeps no history,
-// it wakes only sandboxes that were frozen from outside during a request or a stream, and it changes no state itself:
-// sandbox.Manager does, and asks again inside its turn.
+// It does not decide what is attended (its callers do; it only recognises equal pauses), keeps no history, wakes nothing except a
+// sandbox frozen behind its back under a request in flight or a stream, and changes no state itself: sandbox.Manager does, and
+// asks again inside its turn.
 //
 // Invariant: what is not in use can be told by the time since when; so a use is registered before the sandbox is asked to
 // be awake, an attended use never moves that time back, and a use that has ended is never named as a reason.
@@ -30,8 +29,8 @@ const (
 	Terminal Kind = "terminal" // input or output of a terminal
 	Exec     Kind = "exec"     // a command that runs
 	Files    Kind = "files"    // reading or writing files
-	Held     Kind = "hold"     // a declaration, for a limited time
-	Work     Kind = "work"     // processor, network or disk in use, by whatever
+	Held     Kind = "hold"     // declared, for a limited time
+	Work     Kind = "work"     // processor, network or disk in use
 )
 
 var kinds = []Kind{Web, Stream, Terminal, Exec, Files, Held, Work}
@@ -47,8 +46,8 @@ func (k Kind) bit() kindSet {
 }
 
 const (
-	// Attention is how long after its last attended use the unattended use of a sandbox counts: a person may
-	// read a page or watch a terminal that long without touching it.
+	// Attention is how long after the last attended use unattended use counts: as long as a person may read a page or watch a
+	// terminal without touching it.
 	Attention = time.Hour
 	// Pulse is how long a moment of use shows as one, so that a page does not flicker between two keys or packets.
 	Pulse = 15 * time.Second
@@ -76,8 +75,8 @@ type Status struct {
 	Because []Reason  // what uses it now, oldest first, at most 16, and one at least of each kind
 	Idle    time.Time // since when nothing does; zero while Because is not empty
 
-	// What is to come if nothing new uses it: from free on nothing does, which is then idle since last. free is zero while
-	// something lasts of which nobody knows the end; last is now then.
+	// The forecast without new use: from free on it is unused, and idle since last. free is zero while a use lasts whose end is
+	// unknown; last is now then.
 	last, free time.Time
 }
 

@@ -6,7 +6,7 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// Outlook is what a person is told: what keeps a sandbox awake, or when it will be put to rest if nobody uses it.
+// Outlook says what keeps a sandbox awake, or when it will be put to rest if unused.
 type Outlook struct {
 	Because            []Reason  // oldest first
 	FreezesAt, StopsAt time.Time // zero: not while this lasts, or never

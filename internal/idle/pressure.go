@@ -92,7 +92,7 @@ func (r *Reaper) dropPooled(ctx context.Context) bool {
 	return dropped
 }
 
-// memory gives the available memory and the free swap; not ok when unknown or not configured.
+// memory gives the available memory and the free swap; not ok when they are unknown or not asked for.
 func (r *Reaper) memory() (available, swap int64, ok bool) {
 	if r.c.Memory == nil || r.c.Reserve <= 0 {
 		return 0, 0, false

@@ -38,7 +38,7 @@ type sample struct {
 func (b *probe) span() time.Duration { return b.last.at.Sub(b.first.at) }
 
 // wantsProbe reports whether p is to be asked about now: it runs, and is about to be due, or was working when it was
-// last asked and nobody else uses it.
+// last asked and has no other use.
 func (r *Reaper) wantsProbe(p *plan) bool {
 	if p.s.State != sandbox.Running {
 		return false

@@ -22,7 +22,7 @@ const (
 	listLimit = 5 * time.Second
 	askLimit  = 2 * time.Second  // one question to the engine or a guest
 	restLimit = 15 * time.Second // a freeze; or the acceptance of a sleep
-	thawLimit = 5 * time.Second  // how long a thaw is waited for; it continues afterwards
+	thawLimit = 5 * time.Second  // the wait for a thaw, which continues after it
 )
 
 const (
@@ -70,8 +70,8 @@ type Config struct {
 	Log        *slog.Logger
 }
 
-// Reaper puts unused sandboxes to rest: first frozen, then asleep, at the times that a sandbox, its template or the
-// server says. It thaws sandboxes that were frozen from outside while in use. Its methods are safe for concurrent use.
+// Reaper puts to rest what is not in use: first frozen, then asleep, at the times that a sandbox, its template or the
+// server says. It thaws a sandbox that was frozen behind its back while in use. Its methods are safe for concurrent use.
 type Reaper struct {
 	c      Config
 	turn   chan struct{} // holds a token while a pass is under way

@@ -10,8 +10,8 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// thawUsed thaws sandboxes that were frozen behind sandboxd's back while they answered or streamed, and gives their names.
-// Nothing else would: their clients have asked already. A sandbox that a person put to rest stays so.
+// thawUsed thaws sandboxes that were frozen behind sandboxd's back while a request was in flight or output flowed, and gives their
+// names. Nothing else would thaw them, because those requests were made before. A sandbox put to rest by hand is left so.
 func (r *Reaper) thawUsed(ctx context.Context, plans []*plan) (thawed []string) {
 	var mu sync.Mutex
 	side(plans, r.isFrozenInUse, func(p *plan) {
@@ -24,7 +24,7 @@ func (r *Reaper) thawUsed(ctx context.Context, plans []*plan) (thawed []string) 
 	return thawed
 }
 
-// isFrozenInUse reports whether p is frozen while a client waits for it.
+// isFrozenInUse reports whether p is frozen while a use waits for it.
 func (r *Reaper) isFrozenInUse(p *plan) bool {
 	if p.s.State != sandbox.Frozen || !r.c.Tracker.awaited(p.s.ID) {
 		return false
@@ -62,9 +62,8 @@ func (r *Reaper) thaw(ctx context.Context, p *plan) bool {
 	return true
 }
 
-// awaited reports whether a client waits for the sandbox: a request or a command in flight that counts now, or a
-// stream that did a moment ago, and that began after the sandbox was last put to rest by hand, whatever used it then. What
-// still flows at that very moment is a use of its own, and no reason to undo it.
+// awaited reports whether a use waits for the sandbox: a request or a command in flight that counts now, or a stream that did a
+// moment ago. It must have begun after the sandbox was last put to rest by hand: what still flowed then is no reason to undo that.
 func (t *Tracker) awaited(id string) bool {
 	now := time.Now()
 	c := t.shard(id).find(id)

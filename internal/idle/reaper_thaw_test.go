@@ -74,7 +74,7 @@ func TestReaper_WhatNobodyWaitsForStaysFrozen(t *testing.T) {
 			w.pass(time.Minute + 5*time.Second)
 			download.Touch(false)
 		},
-		"a terminal that goes on as it is put to rest by hand": func(w *world) {
+		"a terminal in use as it is put to rest by hand": func(w *world) {
 			shell := w.tracker.Watch(box, terminal)
 			w.tracker.Dismiss(box)
 			shell.Touch(true)

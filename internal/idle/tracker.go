@@ -60,13 +60,13 @@ func (t *Tracker) lease(id string, u Use, watch bool) *Lease {
 	return l
 }
 
-// Touch registers a moment of use. Work is nobody's doing: it counts, and makes no page attended.
+// Touch registers a moment of use. Work counts, but makes no page attended.
 func (t *Tracker) Touch(id string, u Use) {
 	now := time.Now()
 	by := byPerson
 	switch {
 	case u.Kind == Work:
-		by = byNobody
+		by = byNone
 	case u.Unattended:
 		by = byPage
 	}
@@ -84,8 +84,8 @@ func (t *Tracker) Reset(id string) {
 	c.fresh, c.known = now, true
 }
 
-// Dismiss notes that a person put a sandbox to rest: open pages count no more. Until the next attended use no unattended one
-// counts. The end of an earlier use is not a next one.
+// Dismiss notes that a sandbox is put to rest by hand. Until the next attended use no unattended one counts. The end of a use that
+// was under way is no new use.
 func (t *Tracker) Dismiss(id string) {
 	now := time.Now()
 	c := t.lock(id, now)

@@ -72,7 +72,7 @@ type engineFake struct {
 	used      sandbox.Usage
 	cores     float64   // in use now, by all sandboxes together
 	network   int64     // bytes a second now
-	metered   time.Time // until when used is reckoned
+	counted   time.Time // until when used is reckoned
 }
 
 // within runs a story in fake time, with the sandboxes that it names, all running and fresh.
@@ -97,7 +97,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w.rows = map[string]sandbox.Sandbox{}
 	w.memory.available = 8 << 30
-	w.metered = w.began
+	w.counted = w.began
 	w.config = idle.Config{
 		Tracker: w.tracker, Sandboxes: w, Usage: w.usage, Memory: w.free, DropPooled: w.dropPooled,
 		Settle: settle, Reserve: 1 << 30, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -180,7 +180,7 @@ func (w *world) row(name string) sandbox.Sandbox {
 func (w *world) bend(f func(*fake)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.meter()
+	w.count()
 	f(&w.fake)
 }
 
@@ -277,19 +277,19 @@ func (w *world) EngineHealth() error {
 	return w.engine
 }
 
-// meter brings what is used up to date, under w.mu.
-func (w *world) meter() {
+// count adds the use since the last call; it needs w.mu.
+func (w *world) count() {
 	now := time.Now()
-	span := now.Sub(w.metered)
+	span := now.Sub(w.counted)
 	w.used.CPU += time.Duration(w.cores * float64(span))
 	w.used.Network += int64(float64(w.network) * span.Seconds())
-	w.metered = now
+	w.counted = now
 }
 
 func (w *world) usage(context.Context, string) (sandbox.Usage, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.meter()
+	w.count()
 	w.asked++
 	if w.uncounted != nil {
 		return sandbox.Usage{}, w.uncounted

@@ -45,7 +45,7 @@ func TestFiles_ALargeFileCostsLittleMemory(t *testing.T) {
 			_, err := s.FileWrite(ctx, wire.FilePut{Path: "/big", Size: size}, &endless{size})
 			return err
 		},
-		"read by somebody slow": func() error {
+		"read slowly": func() error {
 			s.FileWrite(ctx, wire.FilePut{Path: "/big", Size: size}, &endless{size})
 			_, r, err := s.FileRead(ctx, "/big", 0, -1)
 			if err != nil {

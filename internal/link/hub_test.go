@@ -206,7 +206,7 @@ func TestAccept_OneSandboxCannotKeepTheHubBusy(t *testing.T) {
 	<-flapped
 }
 
-func TestMeter_FollowsFramesHoweverTheyAreCut(t *testing.T) {
+func TestFrameLimiter_FollowsFramesHoweverTheyAreCut(t *testing.T) {
 	var stream []byte
 	add := func(kind byte, n int) {
 		stream = append(stream, byte(n>>16), byte(n>>8), byte(n), kind, 0, 0, 0, 0, 1)

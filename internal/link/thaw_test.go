@@ -280,7 +280,7 @@ func TestFreeze_StreamsGoOnAndNoByteIsLost(t *testing.T) {
 	}
 }
 
-// What fills the socket is one command's input. Nobody else may wait for it, and whoever has had enough may leave.
+// What fills the socket is one command's input. No one else may wait for it, and its caller may give up.
 func TestFreeze_HoldsUpNobodyLongerThanTheyWant(t *testing.T) {
 	w := freezable(t)
 	g, s := w.guest, w.session

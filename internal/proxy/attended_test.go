@@ -51,7 +51,7 @@ func TestAttended_OneRequest(t *testing.T) {
 		"a program that knows a cookie":                {"GET", "/api/c", header{"Cookie", cookie, "Accept", "*/*"}, true},
 		"a page on plain HTTP":                         {"GET", "/p", header{"Cookie", cookie, "Accept", "text/html,*/*;q=0.8"}, true},
 		"a frame":                                      {"GET", "/f", append(page, "Cookie", cookie, "Sec-Fetch-Dest", "iframe"), false},
-		"a frame that somebody has led":                {"GET", "/f", append(page, "Cookie", cookie, "Sec-Fetch-Dest", "iframe", "Sec-Fetch-User", "?1"), true},
+		"a frame that a person navigated":              {"GET", "/f", append(page, "Cookie", cookie, "Sec-Fetch-Dest", "iframe", "Sec-Fetch-User", "?1"), true},
 		"a person's, whatever it is":                   {"GET", "/api/u", append(script(cookie), "Sec-Fetch-User", "?1"), true},
 		"a script that asks for a WebSocket's address": {"GET", "/ws", append(script(cookie), "Origin", port3000), false},
 	} {
@@ -94,7 +94,7 @@ func paced(start time.Duration, pause func() time.Duration, times int, path stri
 	return all
 }
 
-// lately is somebody who asks twice in a while at the end of the day.
+// lately is a person who sends two requests at the end of the day.
 func lately(path string) []asking {
 	return []asking{{day + 13*time.Second, path}, {day + 16*time.Second, path}}
 }
@@ -168,7 +168,7 @@ type dayOf struct {
 }
 
 // TestAttended_WhoIsThere has the same asked for two hours long, then puts the sandbox to sleep, and lets it be asked for
-// once more. Whoever is taken to be there keeps it up all the time, and wakes it; all else does neither.
+// once more. What counts as a person keeps it up all the time, and wakes it; all else does neither.
 func TestAttended_WhoIsThere(t *testing.T) {
 	for what, c := range daysOf {
 		t.Run(what, func(t *testing.T) {
@@ -219,7 +219,7 @@ func asleep(t *testing.T, method, path string, h header, then func(t *testing.T,
 		beat(90)
 		w.boxes.set("ml", sandbox.Asleep, "")
 		if path == "/telemetry" {
-			beat(600) // a script goes on trying
+			beat(600) // a script keeps trying
 		} else {
 			beat(1) // and then our page stands there
 			time.Sleep(10 * time.Hour)
@@ -240,7 +240,7 @@ func TestAttended_APersonAlwaysWakes(t *testing.T) {
 		"reload of a forgotten page":                    {left: shown, by: shownTo, path: "/", method: "GET"},
 		"reload, in a browser that does not say so":     {left: shown, by: shown, path: "/", method: "GET"},
 		"reload on plain HTTP":                          {left: plainPage, by: plainPage, path: "/", method: "GET"},
-		"a page beside a script that goes on":           {left: fetched, by: shown, path: "/telemetry", method: "GET"},
+		"a page beside a script that keeps trying":      {left: fetched, by: shown, path: "/telemetry", method: "GET"},
 		"a form beside a script that posts to the same": {left: fetched, by: shownTo, path: "/telemetry", method: "POST"},
 		"a form on plain HTTP":                          {left: plain, by: plainPage, path: "/telemetry", method: "POST"},
 		"a form":                                        {left: shown, by: shownTo, path: "/", method: "POST"},
@@ -293,7 +293,7 @@ func TestAttended_WhatAStopCutsOffLooksForItInVain(t *testing.T) {
 		"a ping, until the server is back":        {method: "GET", path: "/", h: fetched, after: time.Second},
 		"a ping from a tab in the background":     {method: "HEAD", path: "/", h: fetched, after: time.Minute},
 		"a ping on plain HTTP":                    {method: "GET", path: "/ping", h: plain, after: time.Second},
-		"a ping while somebody is there":          {method: "GET", path: "/", h: fetched, after: time.Second, there: true},
+		"a ping while a person is there":          {method: "GET", path: "/", h: fetched, after: time.Second, there: true},
 		"a script's first request, an hour later": {method: "GET", path: "/new", h: fetched, after: time.Hour},
 		"a person's save at that moment":          {method: "POST", path: "/save", h: fetched, after: time.Second, wakes: true},
 		"a person's reload at that moment":        {method: "GET", path: "/", h: shown, after: time.Second, wakes: true},

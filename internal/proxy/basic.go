@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"sandboxd/internal/auth"
@@ -15,14 +14,14 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// password is what opens one sandbox's terminal, as a hash: all comparing then takes the same time.
+// password is the user name and password of one sandbox's terminal, as hashes, so that each comparison takes the same time.
 type password [2][sha256.Size]byte
 
 func hashPassword(user, pass string) password {
 	return password{sha256.Sum256([]byte(user)), sha256.Sum256([]byte(pass))}
 }
 
-// passwordOf gives what opens the sandbox's terminal, if anything of the kind does.
+// passwordOf gives the password of the sandbox's terminal, if it has one.
 func passwordOf(sb sandbox.Sandbox) (password, bool) {
 	user, pass, ok := sb.TerminalPassword()
 	return hashPassword(user, pass), ok
@@ -33,44 +32,44 @@ func (p password) is(o password) bool {
 	return user&subtle.ConstantTimeCompare(p[1][:], o[1][:]) == 1
 }
 
-// byPassword lets in who gives the sandbox's own user name and password: to its terminal and nothing else. Otherwise the
-// error is why, or unknown.
-func (v visit) byPassword(ctx context.Context, sb sandbox.Sandbox, unknown error) (visitor, error) {
-	user, pass, given := v.r.BasicAuth()
+// byPassword identifies a caller by the sandbox's own user name and password, for its terminal and nothing else. Without them the
+// error is unknown.
+func (c *claim) byPassword(ctx context.Context, sb sandbox.Sandbox, unknown error) (caller, error) {
+	user, pass, given := c.r.BasicAuth()
 	if !given {
-		return visitor{}, unknown
+		return caller{}, unknown
 	}
 	want, ok := passwordOf(sb)
 	if !ok {
-		return visitor{}, unknown
+		return caller{}, unknown
 	}
-	giveBack, err := v.attempts.take(v.from()+" "+sb.ID, time.Now())
-	if err != nil {
-		return visitor{}, err
+	wait, giveBack := c.proxy.attempts.Take(c.network() + " " + sb.ID) // before it is checked, so that many at once cannot slip through
+	if wait > 0 {
+		return caller{}, fault.Later(fault.Limited, wait, "Too many wrong passwords. Try again in a minute.")
 	}
 	if !want.is(hashPassword(user, pass)) {
-		return visitor{}, fault.New(fault.Unauthenticated, "This user name and password do not open this terminal.")
+		return caller{}, fault.New(fault.Unauthenticated, "This user name and password do not open this terminal.")
 	}
 	giveBack()
-	owner, err := v.cfg.Accounts.User(ctx, sb.Owner)
+	owner, err := c.proxy.cfg.Accounts.User(ctx, sb.Owner)
 	if fault.Is(err, fault.NotFound) || err == nil && owner.Disabled {
-		return visitor{}, unknown // whoever is locked out has no password for anybody to give
+		return caller{}, unknown // the password ends with its owner's account
 	}
-	return visitor{Principal: auth.Principal{User: auth.User{ID: sb.Owner}, Sandbox: sb.Name, SandboxID: sb.ID}, byBasic: true}, err
+	return caller{Principal: auth.Principal{User: auth.User{ID: sb.Owner}, Sandbox: sb.Name, SandboxID: sb.ID}, byBasic: true}, err
 }
 
-// askPassword makes browsers ask for the sandbox's password, and shows the other way in to whoever has none.
-func (v visit) askPassword(why string) {
-	v.w.Header().Set("WWW-Authenticate", fmt.Sprintf("Basic realm=%q, charset=\"UTF-8\"", v.target.Name))
+// askPassword makes browsers ask for the sandbox's password, and links to the dashboard's sign-in as the other way.
+func (s *signIn) askPassword(why string) {
+	s.w.Header().Set("WWW-Authenticate", fmt.Sprintf("Basic realm=%q, charset=\"UTF-8\"", s.target.Name))
 	n := notice{Status: http.StatusUnauthorized, Code: fault.Unauthenticated.String(), Title: "Sign in needed", Text: why,
 		Hint: "Give the terminal's user name and password, or sign in to sandboxd."}
-	if isNavigation(v.r) {
-		n.Links = []link{{"Sign in through the dashboard", v.handover()}}
+	if isNavigation(s.r) {
+		n.Links = []link{{"Sign in through the dashboard", s.handoverURL()}}
 	}
-	v.show(n)
+	s.show(n)
 }
 
-// dropPassword takes a terminal's password out of a request that goes there.
+// dropPassword removes a terminal's password from a request to it.
 func dropPassword(h http.Header) {
 	if scheme, _, _ := strings.Cut(h.Get("Authorization"), " "); strings.EqualFold(scheme, "Basic") {
 		h.Del("Authorization")
@@ -80,52 +79,4 @@ func dropPassword(h http.Header) {
 const (
 	attemptsBurst = 10              // wrong passwords at once, from one address at one sandbox
 	attemptsEvery = 6 * time.Second // and one more each
-	maxAttempts   = 4096            // addresses and sandboxes remembered
 )
-
-// attempts bounds wrong passwords by address and sandbox. The zero value is ready for use.
-type attempts struct {
-	mu   sync.Mutex
-	free map[string]time.Time // when all attempts will be forgotten again
-}
-
-// take counts an attempt before it is known whether it is right, so that many at once cannot slip through; the caller
-// gives it back when it was. Limited when there were too many.
-func (a *attempts) take(who string, now time.Time) (giveBack func(), err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	free := a.free[who]
-	if free.Before(now) {
-		free = now
-	}
-	if wait := free.Sub(now) - (attemptsBurst-1)*attemptsEvery; wait > 0 {
-		return nil, fault.Later(fault.Limited, wait, "Too many wrong passwords. Try again in a minute.")
-	}
-	if a.free == nil || len(a.free) >= maxAttempts {
-		a.forget(now)
-	}
-	a.free[who] = free.Add(attemptsEvery)
-	return func() { a.giveBack(who) }, nil
-}
-
-func (a *attempts) giveBack(who string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if free, ok := a.free[who]; ok {
-		a.free[who] = free.Add(-attemptsEvery)
-	}
-}
-
-// forget makes room: what is free again goes, and everything when that is not enough.
-func (a *attempts) forget(now time.Time) {
-	kept := map[string]time.Time{}
-	for who, free := range a.free {
-		if free.After(now) {
-			kept[who] = free
-		}
-	}
-	if len(kept) >= maxAttempts {
-		clear(kept)
-	}
-	a.free = kept
-}

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"encoding/base64"
-	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
@@ -55,7 +54,7 @@ func TestPassword_WhoHasNoneIsAskedAndShownTheOtherWay(t *testing.T) {
 	if !contains(a.Header.Get("WWW-Authenticate"), `Basic realm="ml"`) || !contains(a.body, "Sign in through the dashboard", "http://localhost:8080/handover?nonce=") {
 		t.Errorf("%v %s", a.Header, a.body)
 	}
-	if cookies := a.Cookies(); len(cookies) != 1 || cookies[0].Name != w.proxy.nonceCookie() {
+	if cookies := a.Cookies(); len(cookies) != 1 || cookies[0].Name != w.cookie(nonceCookie) {
 		t.Errorf("cookies: %v", cookies)
 	}
 	a = w.ask("GET", terminal+"/ws", header{"Accept", "*/*"})
@@ -160,7 +159,7 @@ func TestPassword_AChangedOneEndsWhatIsOpen(t *testing.T) {
 		w.lock("guest", "other")
 		begun := time.Now()
 		if _, _, err := conn.ReadMessage(); err == nil || time.Since(begun) > askAgain {
-			t.Errorf("it goes on for %v: %v", time.Since(begun), err)
+			t.Errorf("it lasts for %v: %v", time.Since(begun), err)
 		}
 		w.wantReleased()
 	})
@@ -177,12 +176,12 @@ func TestPassword_OfADisabledOwnerOpensNothing(t *testing.T) {
 		w.accounts.mu.Unlock()
 		begun := time.Now()
 		if _, _, err := conn.ReadMessage(); err == nil || time.Since(begun) > 2*askAgain {
-			t.Errorf("what is open goes on for %v: %v", time.Since(begun), err)
+			t.Errorf("an open stream lasts for %v: %v", time.Since(begun), err)
 		}
 		w.boxes.set("ml", sandbox.Asleep, "")
 		w.wantStatus(w.ask("GET", terminal+"/", basic("guest", "hush")), 401)
 		if w.boxes.woken() != 0 {
-			t.Error("the password of somebody who is locked out wakes the sandbox")
+			t.Error("the password of a disabled user wakes the sandbox")
 		}
 		w.wantReleased()
 	})
@@ -196,20 +195,9 @@ func TestPassword_WakesTheSandbox(t *testing.T) {
 	w.wantStatus(w.ask("GET", terminal+"/", page), 401)
 	w.wantStatus(w.ask("GET", terminal+"/", basic("guest", "wrong")), 401)
 	if w.boxes.woken() != 0 {
-		t.Error("an anonymous visitor wakes it")
+		t.Error("an anonymous request wakes it")
 	}
 	w.wantStatus(w.ask("GET", terminal+"/", basic("guest", "hush")), 200)
-}
-
-func TestAttempts_MemoryIsBounded(t *testing.T) {
-	var a attempts
-	now := time.Now()
-	for i := range 3 * maxAttempts {
-		_, _ = a.take(strings.Repeat("x", i%7)+http.StatusText(i)+time.Duration(i).String(), now)
-		if len(a.free) > maxAttempts {
-			t.Fatalf("%d are remembered", len(a.free))
-		}
-	}
 }
 
 func TestKnown_ACredentialIsAskedForOnceInAMomentAndRefusalsAlways(t *testing.T) {
@@ -239,10 +227,10 @@ func TestKnown_ACredentialIsAskedForOnceInAMomentAndRefusalsAlways(t *testing.T)
 }
 
 func TestKnown_MemoryIsBounded(t *testing.T) {
-	k := newKnown(newAccounts())
-	for i := range 2 * maxKnown {
-		k.note([32]byte{byte(i), byte(i >> 8), byte(i >> 16)}, acquaintance{})
-		if len(k.who) > maxKnown {
+	k := newCredentialCache(newAccounts())
+	for i := range 2 * maxCredentials {
+		k.put([32]byte{byte(i), byte(i >> 8), byte(i >> 16)}, cachedPrincipal{})
+		if len(k.who) > maxCredentials {
 			t.Fatalf("%d are remembered", len(k.who))
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// fakeBoxes is Manager, tracker, door and hub at once, and keeps what they promise.
+// fakeBoxes is Manager, tracker, access and hub at once, and keeps their contracts.
 type fakeBoxes struct {
 	uses *idle.Tracker
 
@@ -29,18 +29,18 @@ type fakeBoxes struct {
 	afterLookup func()        // called once, with mu held
 	session     *fakeSession
 	fate
-	visits
+	openings
 }
 
-// fate is what comes of opening doors.
+// fate is the result of opening a sandbox.
 type fate struct {
-	openErr error         // instead of any door
+	openErr error         // instead of any session
 	takes   time.Duration // how long a wake takes
 	wakeErr error         // what comes of it
 }
 
-// visits is what has happened at the doors.
-type visits struct {
+// openings counts how sandboxes were opened.
+type openings struct {
 	wakes   int
 	opened  int
 	inside  int
@@ -254,7 +254,7 @@ func (b *fakeBoxes) setState(name string, state sandbox.State, problem string) {
 	}
 }
 
-// entered tells how many doors have been opened, and how many uses there are.
+// entered tells how many sessions were opened, and how many uses there are.
 func (b *fakeBoxes) entered() (opened, inside int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -294,7 +294,7 @@ func (b *fakeBoxes) state(name string) sandbox.State {
 	return b.boxes[name].State
 }
 
-// usesSeen tells how the doors were opened.
+// usesSeen tells how the sessions were opened.
 func (b *fakeBoxes) usesSeen() []idle.Use {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,22 +9,23 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// claim is the grounds of a request for a sandbox: its sender may use the sandbox as a whole, knows its
-// terminal's password, or comes to a port that is open to them. What it finds out stands in it.
+// claim is the grounds of a request for a sandbox: its caller may use the whole sandbox, knows its terminal's password, or asks
+// for a port that is open to them. It holds what judging it found out.
 type claim struct {
-	visit
+	request
+	proxy    *Proxy
 	accounts Accounts
+	handle   access.Handle
 	password bool            // the host has a password of its own
-	at       string          // id of the sandbox that is there, also when the request may not come to it
-	movedTo  hostname.Target // where a service is that was at this host before; else the zero one
+	at       string          // id of the sandbox of that name, even one that the caller may not use
+	movedTo  hostname.Target // the new host of a service that was at this one, or the zero target
 }
 
-// judge finds out from accounts who asks, and that they may use the sandbox, or else that the port is open to them.
-func (v visit) judge(ctx context.Context, accounts Accounts) (*claim, error) {
-	c := &claim{visit: v, accounts: accounts}
-	c.who = visitor{}
-	h, err := v.cfg.Access.Resolve(ctx, v.target.Name, c)
-	c.handle = h
+// judge identifies the caller with accounts, and checks that they may use the sandbox or at least the port.
+func (p *Proxy) judge(ctx context.Context, q request, accounts Accounts) (c *claim, err error) {
+	c = &claim{request: q, proxy: p, accounts: accounts}
+	c.who = caller{}
+	c.handle, err = p.cfg.Access.Resolve(ctx, q.target.Name, c)
 	return c, err
 }
 
@@ -34,7 +35,7 @@ func (c *claim) Admits(ctx context.Context, sb sandbox.Sandbox) error {
 	_, c.password = passwordOf(sb)
 	c.password = c.password && c.target.Kind == hostname.Terminal
 	if c.target.Kind == hostname.Service {
-		c.target.Port = portOf(c.cfg.Sandboxes.Services(sb), c.target.Service)
+		c.target.Port = portOf(c.proxy.cfg.Sandboxes.Services(sb), c.target.Service)
 	}
 	who, err := c.insider(ctx, sb)
 	switch fault.KindOf(err) {
@@ -49,9 +50,9 @@ func (c *claim) Admits(ctx context.Context, sb sandbox.Sandbox) error {
 	return err
 }
 
-// insider finds out who asks that may use the sandbox as a whole. One that is not theirs looks like one that is not there,
-// and so does one without the service that the host names.
-func (c *claim) insider(ctx context.Context, sb sandbox.Sandbox) (visitor, error) {
+// insider identifies a caller who may use the whole sandbox. A sandbox of another owner looks like none, and so does one without
+// the service that the host names.
+func (c *claim) insider(ctx context.Context, sb sandbox.Sandbox) (caller, error) {
 	who, err := c.identify(ctx, c.accounts, sb)
 	if err == nil {
 		err = c.checkOrigin(who)
@@ -62,15 +63,15 @@ func (c *claim) insider(ctx context.Context, sb sandbox.Sandbox) (visitor, error
 	return who, err
 }
 
-// Missing implements access.Claim. Who is not known hears nothing of what is there. A former host of a service leads those
-// who may use the service to its host.
+// Missing implements access.Claim. Unknown callers learn nothing. Those who may use a service are redirected from its former host
+// to its present one.
 func (c *claim) Missing(ctx context.Context, name string, deleted *sandbox.Tombstone) error {
 	who, err := c.identify(ctx, c.accounts, sandbox.Sandbox{})
 	if err == nil {
 		err = c.checkOrigin(who)
 	}
-	for to, sb := range renamed(ctx, c.cfg.Sandboxes, c.target) {
-		if err == nil && who.May(sb.Owner, sb.ID) || c.cfg.Ports.Public(sb.ID, to.Port) {
+	for to, sb := range renamed(ctx, c.proxy.cfg.Sandboxes, c.target) {
+		if err == nil && who.May(sb.Owner, sb.ID) || c.proxy.cfg.Ports.Public(sb.ID, to.Port) {
 			c.movedTo = to
 			break
 		}

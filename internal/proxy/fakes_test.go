@@ -110,18 +110,19 @@ func (a *fakeAccounts) IssueCode(_ context.Context, session string, at auth.Plac
 	return code, nil
 }
 
-func (a *fakeAccounts) RedeemCode(_ context.Context, code, host, nonce string) (secret, sandboxID string, err error) {
+func (a *fakeAccounts) RedeemCode(_ context.Context, code, host string, nonces ...string) (secret, sandboxID string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	key := code + " " + host + " " + nonce
-	p, ok := a.codes[key]
-	if !ok {
-		return "", "", unauthenticated()
+	for _, nonce := range nonces {
+		key := code + " " + host + " " + nonce
+		if p, ok := a.codes[key]; ok {
+			delete(a.codes, key)
+			secret = random()
+			a.sessions[host+" "+secret] = auth.Principal{User: p.User, SandboxID: p.SandboxID}
+			return secret, p.SandboxID, nil
+		}
 	}
-	delete(a.codes, key)
-	secret = random()
-	a.sessions[host+" "+secret] = auth.Principal{User: p.User, SandboxID: p.SandboxID}
-	return secret, p.SandboxID, nil
+	return "", "", unauthenticated()
 }
 
 func (a *fakeAccounts) revoke(user string) {
@@ -332,8 +333,11 @@ func (w *world) signIn(host string) string {
 		id = "2"
 	}
 	w.accounts.sessions[host+" "+secret] = auth.Principal{User: people[annToken].User, SandboxID: id}
-	return w.proxy.hostCookie() + "=" + secret
+	return w.cookie(hostCookie) + "=" + secret
 }
+
+// cookie is the full name of one of our cookies.
+func (w *world) cookie(name string) string { return cookieName(w.proxy.cfg.Hosts, name) }
 
 // header is what a request has beside its URL: pairs of name and value.
 type header []string

@@ -20,54 +20,54 @@ import (
 // flushAfter is how long a piece of an answer of known length may wait for the next, so that a small answer is one write.
 const flushAfter = 5 * time.Millisecond
 
-// observeLimit bounds a request that only looks: the sandbox may be frozen under it, and nothing thaws it for that.
+// observeLimit bounds a probe: the sandbox may be frozen under it, and a probe does not thaw.
 const observeLimit = 30 * time.Second
 
-// newReverse makes the reverse proxy that all requests go through; what is a request's own is in its stay.
+// newReverse makes the reverse proxy for all requests; what belongs to one request is in its proxied.
 func newReverse(log *slog.Logger) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
-		Rewrite:        func(pr *httputil.ProxyRequest) { stayOf(pr.In.Context()).rewrite(pr) },
-		Transport:      carry{},
-		FlushInterval:  flushAfter, // events and answers of unknown length are passed on at once anyhow
+		Rewrite:        func(pr *httputil.ProxyRequest) { proxiedOf(pr.In.Context()).rewrite(pr) },
+		Transport:      sandboxTransport{},
+		FlushInterval:  flushAfter, // events and answers of unknown length are flushed at once anyhow
 		BufferPool:     &buffers,
-		ModifyResponse: func(res *http.Response) error { return stayOf(res.Request.Context()).checkResponse(res) },
-		ErrorHandler:   func(_ http.ResponseWriter, r *http.Request, err error) { stayOf(r.Context()).failed(err) },
+		ModifyResponse: func(res *http.Response) error { return proxiedOf(res.Request.Context()).checkResponse(res) },
+		ErrorHandler:   func(_ http.ResponseWriter, r *http.Request, err error) { proxiedOf(r.Context()).failed(err) },
 		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }
 
 // forward sends the request to the sandbox and its answer back, however long that takes.
-func (s *stay) forward(way passage) {
-	s.way = way
-	ctx, cancel := s.bound(context.WithValue(boundInterim(s.r.Context()), stayKey{}, s))
-	defer s.watch(ctx, cancel)()
-	control := http.NewResponseController(s.w)
-	_ = control.EnableFullDuplex()           // a program may answer while it is still being sent to
+func (p *proxied) forward(to upstream) {
+	p.to = to
+	ctx, cancel := p.bound(context.WithValue(boundInterim(p.r.Context()), proxiedKey{}, p))
+	defer p.watch(ctx, cancel)()
+	control := http.NewResponseController(p.w)
+	_ = control.EnableFullDuplex()           // a program may answer before it has read the whole request
 	_ = control.SetReadDeadline(time.Time{}) // streams have no end; a writer without deadlines needs none
 	_ = control.SetWriteDeadline(time.Time{})
 
-	r := s.r.WithContext(ctx)
+	r := p.r.WithContext(ctx)
 	if isUpgrade(r) && !isWebSocket(r) {
 		r.Header = r.Header.Clone()
-		r.Header.Del("Upgrade") // to anything but WebSocket, such as h2c, would lead past us
+		r.Header.Del("Upgrade") // anything but WebSocket, such as h2c, would bypass us
 	}
-	if isWebSocket(r) && s.use.Kind != "" {
-		s.stream.Store(s.session)
+	if isWebSocket(r) && p.use.Kind != "" {
+		p.stream.Store(p.session)
 	}
 	if r.ContentLength != 0 {
-		s.sending.Store(true)
-		s.inwards.set(attended) // until it is asked for
-		r.Body = &upload{ReadCloser: r.Body, ctx: ctx, stay: s, control: control}
+		p.sending.Store(true)
+		p.inwards.set(attended) // until it is asked for
+		r.Body = &upload{ReadCloser: r.Body, ctx: ctx, proxied: p, control: control}
 	}
-	s.out = &final{ResponseWriter: s.w}
-	if s.who.outside() {
-		s.out.pause = outsiderPause
+	p.out = &final{ResponseWriter: p.w}
+	if p.who.outside() {
+		p.out.pause = outsiderPause
 	}
-	s.reverse.ServeHTTP(s.out, r)
+	p.proxy.reverse.ServeHTTP(p.out, r)
 }
 
-func (v visit) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	if v.observes() {
+func (q *request) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if q.observes() {
 		return context.WithTimeout(ctx, observeLimit)
 	}
 	return context.WithCancel(ctx)
@@ -76,28 +76,28 @@ func (v visit) bound(ctx context.Context) (context.Context, context.CancelFunc) 
 // maxStatus is the last status that HTTP knows a class for.
 const maxStatus = 599
 
-// checkResponse makes a sandbox's answer fit to be seen, or says that it is none.
-func (s *stay) checkResponse(res *http.Response) error {
+// checkResponse scrubs a sandbox's answer, or gives an error when it is no valid one.
+func (p *proxied) checkResponse(res *http.Response) error {
 	switched := res.StatusCode == http.StatusSwitchingProtocols
 	switch {
-	case switched && !isWebSocket(s.r):
+	case switched && !isWebSocket(p.r):
 		return errors.New("the program switched protocols unasked")
 	case !switched && (res.StatusCode < http.StatusOK || res.StatusCode > maxStatus):
 		return fmt.Errorf("the program answered with the status %d", res.StatusCode)
 	}
 	scrubResponse(res.Header)
 	scrubTrailer(res.Trailer) // the names that were announced
-	s.answered.Store(time.Now().UnixNano())
+	p.answered.Store(time.Now().UnixNano())
 	ctx := res.Request.Context()
 	if !switched {
-		body := &download{ReadCloser: res.Body, ctx: ctx, stay: s}
-		res.Body = &trailed{ReadCloser: body, res: res, came: func(n int) { s.came(ctx, n) }}
+		body := &download{ReadCloser: res.Body, ctx: ctx, proxied: p}
+		res.Body = &trailed{ReadCloser: body, res: res, came: func(n int) { p.received(ctx, n) }}
 		return nil
 	}
-	// What was switched to has no trailers, and has to stay writable.
+	// A switched protocol has no trailers, and its body has to remain writable.
 	if end, ok := res.Body.(io.ReadWriteCloser); ok {
-		t := &tunnel{ReadWriteCloser: end, ctx: ctx, stay: s}
-		if res.Body = t; s.toEditor() {
+		t := &tunnel{ReadWriteCloser: end, ctx: ctx, proxied: p}
+		if res.Body = t; p.toEditor() {
 			res.Body = newKeepAlive(t)
 		}
 	}
@@ -110,16 +110,16 @@ func isWebSocket(r *http.Request) bool {
 	return r.Method == http.MethodGet && len(upgrade) == 1 && strings.EqualFold(upgrade[0], "websocket")
 }
 
-// final holds back informational answers (103 Early Hints): they would pass by checkResponse. Flushes and writes of a body
-// may come from different goroutines.
+// final drops informational answers (103 Early Hints): they would bypass checkResponse. Flushes and writes of a body may come
+// from different goroutines.
 type final struct {
 	http.ResponseWriter
-	pause time.Duration // how long the visitor may take nothing, if that is bounded
+	pause time.Duration // how long the client may read nothing; 0 is for ever
 
 	mu sync.Mutex
 }
 
-// hurry bounds what is written next; done ends that, for no deadline may pass while nothing is written.
+// hurry bounds the next write. done ends that, so that no deadline passes while nothing is written.
 func (f *final) hurry() (done func()) {
 	if f.pause == 0 {
 		return func() {}
@@ -155,37 +155,37 @@ func (f *final) FlushError() error {
 // Unwrap lets http.ResponseController hijack.
 func (f *final) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
-// failed answers when the sandbox did not.
-func (s *stay) failed(err error) {
+// failed answers a request that the sandbox did not answer.
+func (p *proxied) failed(err error) {
 	var refused *dialError
 	var slow net.Error
-	port, isPort := strings.CutPrefix(s.way.upstream, portPrefix)
+	port, isPort := strings.CutPrefix(p.to.host, portPrefix)
 	switch {
 	case errors.Is(err, errStalled):
-		s.refuse(errStalled)
-	case s.r.Context().Err() != nil:
-		s.refuse(fault.Wrap(err, fault.Unavailable, "The request was given up."))
+		p.refuse(errStalled)
+	case p.r.Context().Err() != nil:
+		p.refuse(fault.Wrap(err, fault.Unavailable, "The request was given up."))
 	case errors.Is(err, errLate):
-		s.late(s.session.Sandbox())
-	case s.unread.Load():
-		s.show(badBody)
-	case s.target.Kind == hostname.IDE && errors.As(err, &refused):
-		s.show(s.noIDE(err))
+		p.timedOut(p.session.Sandbox())
+	case p.unread.Load():
+		p.show(badBody)
+	case p.target.Kind == hostname.IDE && errors.As(err, &refused):
+		p.show(p.noIDE(err))
 	case isRefused(err) && isPort:
-		s.show(s.nothingListens(port))
+		p.show(p.nothingListens(port))
 	case isRefused(err):
-		s.show(s.noTab(fault.Message(err)))
+		p.show(p.noTab(fault.Message(err)))
 	case errors.As(err, &refused) && fault.KindOf(err) != fault.Internal, fault.Is(err, fault.Unavailable):
-		s.refuse(err)
+		p.refuse(err)
 	case errors.As(err, &refused):
-		s.refuse(fault.Wrap(err, fault.Unavailable, "%s cannot be reached now.", s.target.Name))
+		p.refuse(fault.Wrap(err, fault.Unavailable, "%s cannot be reached now.", p.target.Name))
 	case errors.As(err, &slow) && slow.Timeout():
-		s.refuse(fault.Wrap(err, fault.Timeout, "The program in %s took too long to answer.", s.target.Name))
-	case errors.Is(err, context.Canceled): // the visitor has lost the right to it
-		s.refuse(fault.Wrap(err, fault.Unavailable, "The request was given up."))
+		p.refuse(fault.Wrap(err, fault.Timeout, "The program in %s took too long to answer.", p.target.Name))
+	case errors.Is(err, context.Canceled): // the caller has lost access
+		p.refuse(fault.Wrap(err, fault.Unavailable, "The request was given up."))
 	default:
-		s.cfg.Log.Debug("sandbox gave no proper answer", "sandbox", s.target.Name, "upstream", s.way.upstream, "err", err)
-		s.show(s.badAnswer())
+		p.log.Debug("sandbox gave no proper answer", "sandbox", p.target.Name, "upstream", p.to.host, "err", err)
+		p.show(p.badAnswer())
 	}
 }
 

@@ -75,7 +75,7 @@ func TestForward_EventsArriveAsTheyAreSent(t *testing.T) {
 	w.wantReleased()
 }
 
-// wantReleased waits until every use has ended, as it does soon after the visitor has left.
+// wantReleased waits until every use has ended, as it does soon after the client has left.
 func (w *world) wantReleased() {
 	w.t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -178,7 +178,7 @@ func TestForward_EveryUseIsReleased(t *testing.T) {
 	}
 	w.wantReleased()
 	if opened, _ := w.boxes.entered(); opened != 3 {
-		t.Errorf("opened %d doors", opened)
+		t.Errorf("opened %d sessions", opened)
 	}
 }
 

@@ -6,33 +6,33 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// frames follows one direction of a WebSocket by the heads of its frames, however they are cut into pieces. It neither
-// holds nor changes a byte. A stream that is no valid WebSocket is taken for content as a whole from there on.
+// frames parses one direction of a WebSocket, however its frames are cut into pieces. It neither holds nor changes a byte. From the
+// first violation of the protocol on, everything is content.
 type frames struct {
 	head   [14]byte
-	have   int    // bytes of the head that have come
-	left   uint64 // bytes of the frame's payload that are to come
+	have   int    // bytes of the head so far
+	left   uint64 // bytes of the frame's payload still to come
 	mask   [maskLength]byte
-	at     int  // bytes of the frame's payload that have come, by the mask's length
+	at     int  // bytes of the frame's payload so far, modulo the mask's length
 	data   bool // the frame is a message's, not a ping, pong or close
-	open   bool // a message has begun and more frames of it will come
+	open   bool // more frames of the message will come
 	first  bool // the message's first byte is still to come
 	typed  bool // the message is a terminal's input
 	broken bool
-	inner  *ideProtocol // what VS Code's messages are made of; nil for all others
+	inner  *ideProtocol // parses VS Code's messages; nil for all others
 }
 
-// piece is what some bytes of the stream are.
+// piece describes some bytes of the stream.
 type piece struct {
 	content int  // bytes of messages
-	data    bool // something of a message is among them, be it an empty one
-	typed   bool // something of a terminal's input is among them
+	data    bool // they have part of a message, even of an empty one
+	typed   bool // they have part of a terminal's input
 }
 
 // Parts of a frame's head, RFC 6455 section 5.2.
 const (
 	frameFin       = 0x80
-	frameDeflated  = 0x40 // the message is compressed, so what it begins with cannot be told
+	frameDeflated  = 0x40 // the message is compressed, and its beginning unreadable
 	frameOpcode    = 0x0f
 	frameControl   = 0x08
 	frameMasked    = 0x80
@@ -47,7 +47,7 @@ const (
 	shortHead      = 2
 )
 
-// read says what the next bytes of the stream are.
+// read parses the next bytes of the stream.
 func (f *frames) read(p []byte) piece {
 	var out piece
 	for len(p) > 0 {
@@ -92,7 +92,7 @@ func (f *frames) payload(p []byte, out *piece) {
 	f.at = (f.at + len(p)) % maskLength
 }
 
-// valid judges the first two bytes of a head.
+// valid checks the first two bytes of a head.
 func (f *frames) valid() bool {
 	op, fin := f.head[0]&frameOpcode, f.head[0]&frameFin != 0
 	switch {
@@ -104,7 +104,7 @@ func (f *frames) valid() bool {
 	return op <= opBinary && !f.open
 }
 
-// headLength is 0 as long as it cannot be told.
+// headLength is 0 as long as it is unknown.
 func (f *frames) headLength() int {
 	if f.have < shortHead {
 		return 0
@@ -122,7 +122,7 @@ func (f *frames) headLength() int {
 	return n
 }
 
-// begin takes in a head that is whole.
+// begin reads a complete head.
 func (f *frames) begin(out *piece) {
 	switch length := f.head[1] & frameLength; length {
 	case frameLength16:
@@ -151,7 +151,7 @@ func (f *frames) begin(out *piece) {
 	out.data = out.data || f.inner == nil
 }
 
-// rests reports whether no frame and no message is under way.
+// rests reports whether the last frame and message are complete.
 func (f *frames) rests() bool {
 	return f.have == 0 && f.left == 0 && !f.open && !f.broken && (f.inner == nil || f.inner.rests())
 }

@@ -15,10 +15,10 @@ import (
 	"sandboxd/internal/hostname"
 )
 
-// A browser comes to a sandbox's host without a session there. The host gives it a nonce in a cookie and sends it to
-// the dashboard with the nonce's hash (challenge). The dashboard, which knows the person, issues a one-time code for
-// person, host and hash, and sends it back (Handover.URL). The host sees that cookie and code belong together, and
-// turns the code into a cookie of its own (comeBack). So a code is of no use to whoever sees it pass by.
+// A browser comes to a sandbox's host without a session there. The host sets a nonce in a cookie and redirects to the dashboard
+// with the nonce's hash (challenge). The dashboard, where the person is signed in, issues a one-time code for person, host and
+// hash, and redirects back (Handover.URL). The host checks that cookie and code belong together, and exchanges the code for a
+// session cookie of its own (finish). So a stolen code is of no use without the cookie.
 
 const (
 	handoverPath  = "/handover"                // at the dashboard
@@ -35,7 +35,7 @@ type Codes interface {
 	IssueCode(ctx context.Context, sessionSecret string, at auth.Place, nonce string) (code string, err error)
 }
 
-// Handover is the dashboard's side of leading a person to a sandbox's host.
+// Handover is the dashboard's side of signing a person in at a sandbox's host.
 type Handover struct {
 	Hosts     hostname.Hosts
 	Sandboxes Finder
@@ -43,9 +43,9 @@ type Handover struct {
 	Codes     Codes
 }
 
-// URL gives the address to redirect to, for the query parameters "to" and "nonce" of /handover, when who (signed in
-// with session) may use the sandbox. Invalid when the parameters are not of our making, NotFound when there is no such
-// sandbox for this person, Gone when they might have used it and it was deleted.
+// URL gives the address to redirect to, for the query parameters "to" and "nonce" of /handover, if who (signed in with session)
+// may use the sandbox. Invalid for parameters that we did not make, NotFound if there is no such sandbox for this person, Gone if
+// there was one and it was deleted.
 func (h Handover) URL(ctx context.Context, who auth.Principal, session, to, nonce string) (string, error) {
 	target, rest, err := h.destination(to)
 	if err != nil {
@@ -73,7 +73,7 @@ func (h Handover) URL(ctx context.Context, who auth.Principal, session, to, nonc
 	return h.Hosts.Origin(target) + returnPath + "?" + query.Encode(), nil
 }
 
-// destination takes only what challenge makes: an address at one of the sandboxes' hosts.
+// destination accepts only what challenge makes: an address at a sandbox's host.
 func (h Handover) destination(to string) (target hostname.Target, rest string, err error) {
 	refused := fault.Field("to", "This link does not lead to a sandbox.")
 	u, err := url.Parse(to)
@@ -87,7 +87,7 @@ func (h Handover) destination(to string) (target hostname.Target, rest string, e
 	return target, safePath(u.RequestURI()), nil
 }
 
-// safePath gives to when it is a path (with query) at this very host, outside our own paths; else "/".
+// safePath gives to if it is a path (with query) at this very host and none of our own; else "/".
 func safePath(to string) string {
 	if len(to) > maxReturnPath || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.Contains(to, "\\") {
 		return "/"
@@ -96,110 +96,121 @@ func safePath(to string) string {
 	if err != nil || u.Host != "" || u.Scheme != "" || ownPath(u.Path) {
 		return "/"
 	}
-	if to = u.RequestURI(); strings.HasPrefix(to, "//") { // an escaped slash, written anew as the host of another address
+	if to = u.RequestURI(); strings.HasPrefix(to, "//") { // an escaped slash has become the host of another address
 		return "/"
 	}
 	return to
 }
 
-// challenge answers a visitor whom nobody knows: a navigation goes to the dashboard and back, all else is told how to
-// be known. The answer is the same whether there is such a sandbox or not, unless it has a password of its own.
-func (v visit) challenge(err error, password bool) {
-	switch token := tokenOf(v.r.Header) != ""; {
-	case !token && v.hadShare():
-		v.shareEnded()
+// signIn gives a person a session at a sandbox's host.
+type signIn struct {
+	responder
+	proxy *Proxy
+}
+
+// challenge answers a caller without valid credentials. A navigation is redirected to the dashboard and back; all else gets 401 with
+// the ways to authenticate. The answer is the same without such a sandbox, unless that has a password of its own.
+func (s *signIn) challenge(err error, password bool) {
+	switch token := tokenOf(s.r.Header) != ""; {
+	case !token && s.showsShare():
+		s.shareEnded()
 	case !token && password:
-		v.askPassword(fault.Message(err))
-	case token || !isNavigation(v.r):
-		v.w.Header().Set("WWW-Authenticate", `Bearer realm="sandboxd"`)
-		v.show(notice{Status: http.StatusUnauthorized, Code: fault.Unauthenticated.String(), Title: "Sign in needed",
+		s.askPassword(fault.Message(err))
+	case token || !isNavigation(s.r):
+		s.w.Header().Set("WWW-Authenticate", `Bearer realm="sandboxd"`)
+		s.show(notice{Status: http.StatusUnauthorized, Code: fault.Unauthenticated.String(), Title: "Sign in needed",
 			Text: fault.Message(err),
-			Hint: "Open " + v.cfg.Hosts.Origin(v.target) + "/ in a browser and sign in, or send an API token as " +
+			Hint: "Open " + s.hosts.Origin(s.target) + "/ in a browser and sign in, or send an API token as " +
 				"\"Authorization: Bearer sbx_…\" or \"X-API-Key: sbx_…\"."})
 	default:
-		v.redirect(v.handover())
+		s.redirect(s.handoverURL())
 	}
 }
 
-// signIn leads a person to "/" by way of the dashboard, also at a terminal that would ask for its own password there. Whoever
-// has a session here goes on at once.
-func (v visit) signIn() {
-	ctx, cancel := context.WithTimeout(v.r.Context(), askLimit)
+// start signs a person in through the dashboard, even at a terminal that would ask for its own password, and redirects to "/". With
+// a session here it redirects at once.
+func (s *signIn) start() {
+	ctx, cancel := context.WithTimeout(s.r.Context(), askLimit)
 	defer cancel()
-	switch _, err := v.judge(ctx, v.known); {
+	switch _, err := s.proxy.judge(ctx, *s.request, s.proxy.credentials); {
 	case err == nil:
-		v.redirect(v.cfg.Hosts.Origin(v.target) + "/")
+		s.redirect(s.hosts.Origin(s.target) + "/")
 	case fault.Is(err, fault.Unauthenticated):
-		v.redirect(v.handover())
+		s.redirect(s.handoverURL())
 	default:
-		v.refuse(err)
+		s.refuse(err)
 	}
 }
 
-// handover gives the address at the dashboard that leads a person who signs in there back to where they are.
-func (v visit) handover() string {
-	to := v.cfg.Hosts.Origin(v.target) + safePath(v.r.URL.RequestURI())
-	query := url.Values{"to": {to}, "nonce": {hashOf(v.nonce())}}
-	return v.cfg.Hosts.DashboardURL() + handoverPath + "?" + query.Encode()
+// handoverURL gives the address at the dashboard that signs a person in and returns them to the address they asked for.
+func (s *signIn) handoverURL() string {
+	to := s.hosts.Origin(s.target) + safePath(s.r.URL.RequestURI())
+	query := url.Values{"to": {to}, "nonce": {hashOf(s.nonce())}}
+	return s.hosts.DashboardURL() + handoverPath + "?" + query.Encode()
 }
 
-// nonce gives the one that the browser has, so that several tabs may be on their way at once, or a fresh one.
-func (v visit) nonce() string {
-	if c, err := v.r.Cookie(v.nonceCookie()); err == nil && isHash(c.Value) {
+// nonce gives the browser's nonce, so that several tabs may sign in at once, or sets a fresh one.
+func (s *signIn) nonce() string {
+	if c, err := s.r.Cookie(cookieName(s.hosts, nonceCookie)); err == nil && isHash(c.Value) {
 		return c.Value
 	}
 	var b [nonceBytes]byte
 	rand.Read(b[:]) // never fails since Go 1.24
 	nonce := base64.RawURLEncoding.EncodeToString(b[:])
-	v.setCookie(v.nonceCookie(), nonce, nonceSeconds)
+	s.setCookie(nonceCookie, nonce, nonceSeconds)
 	return nonce
 }
 
-// comeBack turns a code into this host's cookie and goes on to where the visitor wanted to go.
-func (v visit) comeBack() {
-	query := v.r.URL.Query()
-	next := v.cfg.Hosts.Origin(v.target) + safePath(query.Get("to"))
-	ctx, cancel := context.WithTimeout(v.r.Context(), askLimit)
+// finish exchanges a code for this host's session cookie, and redirects to the address first asked for.
+func (s *signIn) finish() {
+	query := s.r.URL.Query()
+	next := s.hosts.Origin(s.target) + safePath(query.Get("to"))
+	ctx, cancel := context.WithTimeout(s.r.Context(), askLimit)
 	defer cancel()
-	secret, sandboxID, err := v.redeem(ctx, query.Get("code"))
+	secret, sandboxID, err := s.redeem(ctx, query.Get("code"))
 	if err == nil {
-		v.setCookie(v.hostCookie(), secret, 0)
-		v.setCookie(v.nonceCookie(), "", -1)
-		v.moveIn(sandboxID)
-		v.redirect(next)
+		s.setCookie(hostCookie, secret, 0)
+		s.setCookie(nonceCookie, "", -1)
+		s.clearOthers(sandboxID)
+		s.redirect(next)
 		return
 	}
-	if _, known := v.session(ctx, v.cfg.Accounts, ""); known == nil { // another tab was quicker, or the person went back
-		v.redirect(next)
+	if _, known := s.session(ctx, s.proxy.cfg.Accounts, ""); known == nil { // another tab was quicker, or the person went back
+		s.redirect(next)
 		return
 	}
 	if !fault.Is(err, fault.Unauthenticated) && !fault.Is(err, fault.Invalid) && !fault.Is(err, fault.NotFound) {
-		v.refuse(err)
+		s.refuse(err)
 		return
 	}
-	v.show(notice{Status: http.StatusUnauthorized, Code: fault.Unauthenticated.String(), Title: "Signing in did not work",
+	s.show(notice{Status: http.StatusUnauthorized, Code: fault.Unauthenticated.String(), Title: "Signing in did not work",
 		Text:  "The link back to this sandbox has been used already, is too old, or was made for another browser.",
 		Hint:  "Cookies must be allowed for this address.",
-		Links: []link{{"Try again", next}, v.dashboard("Dashboard", "")}})
+		Links: []link{{"Try again", next}, s.dashboard("Dashboard", "")}})
 }
 
-func (v visit) redeem(ctx context.Context, code string) (secret, sandboxID string, err error) {
-	c, err := v.r.Cookie(v.nonceCookie())
-	if err != nil || !isHash(c.Value) || code == "" || len(code) > maxCode {
+func (s *signIn) redeem(ctx context.Context, code string) (secret, sandboxID string, err error) {
+	var nonces []string
+	for _, c := range s.cookies(nonceCookie) {
+		if isHash(c.Value) && len(nonces) < auth.MaxShown {
+			nonces = append(nonces, hashOf(c.Value))
+		}
+	}
+	if len(nonces) == 0 || code == "" || len(code) > maxCode {
 		return "", "", fault.New(fault.Unauthenticated, "The sign-in link and this browser do not belong together.")
 	}
-	return v.cfg.Accounts.RedeemCode(ctx, code, v.cfg.Hosts.Host(v.target), hashOf(c.Value))
+	return s.proxy.cfg.Accounts.RedeemCode(ctx, code, s.hosts.Host(s.target), nonces...)
 }
 
-func (v visit) redirect(to string) {
-	h := v.w.Header()
+func (a *responder) redirect(to string) {
+	h := a.w.Header()
 	h.Set("Location", to)
 	h.Set("Cache-Control", "no-store")
-	h.Set("Referrer-Policy", "no-referrer") // the address that we come from has a code in it
-	v.w.WriteHeader(http.StatusSeeOther)
+	h.Set("Referrer-Policy", "no-referrer") // this address has a code in it
+	a.w.WriteHeader(http.StatusSeeOther)
 }
 
-// hashOf gives what the dashboard is told of a nonce.
+// hashOf is the hash of a nonce, which the dashboard gets instead of it.
 func hashOf(nonce string) string {
 	sum := sha256.Sum256([]byte(nonce))
 	return base64.RawURLEncoding.EncodeToString(sum[:])

@@ -22,7 +22,7 @@ type journey struct {
 	hash  string
 }
 
-// begin visits an address without being known, and follows up to the dashboard.
+// begin opens an address without credentials, and follows up to the dashboard.
 func (w *world) begin(address string, h header) journey {
 	w.t.Helper()
 	a := w.ask("GET", address, append(h, page...))
@@ -33,7 +33,7 @@ func (w *world) begin(address string, h header) journey {
 	}
 	j := journey{world: w, to: u.Query().Get("to"), hash: u.Query().Get("nonce")}
 	for _, c := range a.Cookies() {
-		if c.Name == w.proxy.nonceCookie() {
+		if c.Name == w.cookie(nonceCookie) {
 			j.nonce = c.Name + "=" + c.Value
 		}
 	}
@@ -83,6 +83,18 @@ func TestHandover_LeadsAPersonInAndBackToThePath(t *testing.T) {
 	}
 	w.wantStatus(w.ask("GET", port3000+"/", header{"Cookie", session}), 200)
 	w.wantStatus(w.ask("GET", "http://ml.localhost:8080/", header{"Cookie", session}), 401)
+}
+
+// A page on another sandbox's host can set a nonce of its own for the whole domain, and for the path of the way back.
+func TestHandover_ATossedNonceLocksNobodyOut(t *testing.T) {
+	w := newWorld(t)
+	w.serve(portHost(3000), greet)
+	name, foreign, _ := strings.Cut(w.begin(port3000+"/", nil).nonce, "=")
+	for _, tossed := range []string{foreign, "evil"} {
+		j := w.begin(port3000+"/", nil)
+		a := w.ask("GET", j.mustPass(), append(header{"Cookie", name + "=" + tossed + "; " + j.nonce}, page...))
+		w.wantStatus(a, 303)
+	}
 }
 
 func TestHandover_OnHTTPSCookiesAreBoundToTheHost(t *testing.T) {

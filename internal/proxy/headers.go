@@ -10,7 +10,7 @@ import (
 	"sandboxd/internal/hostname"
 )
 
-// scrubRequest takes out of a request to a sandbox whatever is meant for sandboxd or pretends to come from it.
+// scrubRequest removes the headers that are for sandboxd, or pretend to come from it, from a request to a sandbox.
 func scrubRequest(h http.Header) {
 	dropOurCookies(h)
 	for name, values := range h {
@@ -20,7 +20,7 @@ func scrubRequest(h http.Header) {
 	}
 }
 
-// carriesOurToken looks at the two headers in which we take tokens. A program's own keys pass.
+// carriesOurToken looks at the two headers that may carry our tokens. A program's own keys pass.
 func carriesOurToken(name string, values []string) bool {
 	if !beginsWith(name, "ax") {
 		return false
@@ -37,8 +37,7 @@ func carriesOurToken(name string, values []string) bool {
 	return false
 }
 
-// trailed is the body of a response: it tells what comes, and its trailers, known only at its end, are scrubbed before
-// anybody can see them.
+// trailed is the body of a response. It counts the bytes, and scrubs the trailers, which are known only at the end.
 type trailed struct {
 	io.ReadCloser
 	res  *http.Response
@@ -55,7 +54,7 @@ func (b *trailed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close scrubs too: closing may read what is left.
+// Close scrubs too: closing may read the rest.
 func (b *trailed) Close() error {
 	err := b.ReadCloser.Close()
 	scrubTrailer(b.res.Trailer)
@@ -63,29 +62,29 @@ func (b *trailed) Close() error {
 }
 
 // rewrite makes the request that the sandbox gets.
-func (s *stay) rewrite(pr *httputil.ProxyRequest) {
+func (p *proxied) rewrite(pr *httputil.ProxyRequest) {
 	h := pr.Out.Header
 	scrubRequest(h)
-	if s.target.Kind == hostname.Terminal {
-		if _, ok := passwordOf(s.session.Sandbox()); ok {
+	if p.target.Kind == hostname.Terminal {
+		if _, ok := passwordOf(p.session.Sandbox()); ok {
 			dropPassword(h)
 		}
 	}
-	if s.target.Port == 0 {
-		h.Del("Sec-Websocket-Extensions") // compressed, it could not be told what is typed, or a heartbeat
+	if p.target.Port == 0 {
+		h.Del("Sec-Websocket-Extensions") // compressed, input and heartbeats could not be recognised
 	}
-	pr.Out.URL = &url.URL{Scheme: "http", Host: s.way.upstream, Path: s.way.path, RawPath: s.way.rawPath,
-		RawQuery: s.r.URL.RawQuery, ForceQuery: s.r.URL.ForceQuery}
-	outside := s.outsideHost()
+	pr.Out.URL = &url.URL{Scheme: "http", Host: p.to.host, Path: p.to.path, RawPath: p.to.rawPath,
+		RawQuery: p.r.URL.RawQuery, ForceQuery: p.r.URL.ForceQuery}
+	outside := p.outsideHost()
 	pr.Out.Host = outside
 	h.Set("X-Forwarded-Host", outside)
-	h.Set("X-Forwarded-Proto", s.cfg.Hosts.Scheme)
-	if client := s.client(); client.IsValid() {
+	h.Set("X-Forwarded-Proto", p.hosts.Scheme)
+	if client := p.client(); client.IsValid() {
 		h.Set("X-Forwarded-For", client.String())
 	}
 }
 
 // outsideHost is the Host as browsers send it.
-func (v visit) outsideHost() string {
-	return strings.TrimPrefix(v.cfg.Hosts.Origin(v.target), v.cfg.Hosts.Scheme+"://")
+func (q *request) outsideHost() string {
+	return strings.TrimPrefix(q.hosts.Origin(q.target), q.hosts.Scheme+"://")
 }

@@ -10,39 +10,37 @@ import (
 	"sandboxd/internal/hostname"
 )
 
-// VS Code's page and its server talk over WebSockets that stay open for as long as the page is. They say all the time that
-// they are still there, in both directions: that is no use of the sandbox. What is said beside it counts as on any other
-// WebSocket when the page says it for a person (a key, a click, a file that is saved; a heartbeat in it does not), and as
-// unattended when the sandbox does.
+// VS Code's page and its server talk over WebSockets that are open as long as the page. Both send keep-alives all the time, which
+// are no use of the sandbox. Other messages of the page count as on any WebSocket when a person causes them (a key, a click, a
+// saved file, but no heartbeat); those of the sandbox count as unattended.
 
-// toEditor reports whether the request is for one of the WebSockets over which VS Code itself talks, and not for one of what
-// is shown in it.
-func (v visit) toEditor() bool {
-	return v.target.Kind == hostname.IDE && isWebSocket(v.r) && v.r.URL.Query().Has("reconnectionToken")
+// toEditor reports whether the request is for one of VS Code's own WebSockets, and not for one of a page shown in it.
+func (q *request) toEditor() bool {
+	return q.target.Kind == hostname.IDE && isWebSocket(q.r) && q.r.URL.Query().Has("reconnectionToken")
 }
 
 // A message of VS Code's protocol (src/vs/base/parts/ipc/common/ipc.net.ts there) has a head of 13 bytes: its type, two
-// numbers, and the length of what follows. Any number of messages, or parts of one, may be in one of the WebSocket's.
+// numbers, and the length of the body. One message of the WebSocket may have any number of these, or a part of one.
 const (
 	ideHead    = 13
 	ideLength  = 9 // where the length stands
-	ideRegular = 1 // the only type that says anything; the others are about the connection
+	ideRegular = 1 // the only type with content; the others are about the connection
 	ideLast    = 9 // keep-alive
 	ideMost    = 1 << 30
 )
 
-// ideProtocol follows one direction of it. What is no such protocol is taken for content from there on.
+// ideProtocol follows one direction of it. From the first violation of the protocol on, everything is content.
 type ideProtocol struct {
-	page    bool // it is what the page says, of which some it says by itself
+	page    bool // the direction is from the page, which sends some messages by itself
 	head    [ideHead]byte
 	have    int
 	left    int  // of the message's body
-	regular bool // the message says something
+	regular bool // the message has content
 	broken  bool
 	words   ideWords
 }
 
-// read gives how many of the next bytes say something. They are masked, beginning with mask[at].
+// read gives how many of the next bytes are content. They are masked, beginning with mask[at].
 func (p *ideProtocol) read(b []byte, mask [maskLength]byte, at int) (said int) {
 	for i := 0; i < len(b); {
 		switch {
@@ -68,7 +66,7 @@ func (p *ideProtocol) read(b []byte, mask [maskLength]byte, at int) (said int) {
 	return said
 }
 
-// begin takes in a head that is whole.
+// begin reads a complete head.
 func (p *ideProtocol) begin() {
 	if p.have < ideHead {
 		return
@@ -78,19 +76,19 @@ func (p *ideProtocol) begin() {
 	p.have, p.left, p.regular, p.words = 0, int(length), p.head[0] == ideRegular, ideWords{}
 }
 
-// rests reports whether no message is under way.
+// rests reports whether the last message is complete.
 func (p *ideProtocol) rests() bool { return p.have == 0 && p.left == 0 && !p.broken }
 
-// ideWords is what a message of the page begins with, enough to tell what the page says by itself.
+// ideWords is the beginning of a message of the page, enough to recognise one that it sends by itself.
 type ideWords struct {
 	first  [48]byte
 	have   int
-	held   int // bytes of the body that have come before it could be told
+	held   int // bytes of the body that came before it was judged
 	judged bool
 	own    bool
 }
 
-// add takes the next bytes of the body and gives how many are somebody's. Those before it can be told come later.
+// add takes the next bytes of the body, and gives how many are now known to be a person's.
 func (w *ideWords) add(b []byte, mask [maskLength]byte, at int, last bool) int {
 	if !w.judged {
 		for i := 0; i < len(b) && w.have < len(w.first); i++ {
@@ -112,21 +110,21 @@ func (w *ideWords) add(b []byte, mask [maskLength]byte, at int, last bool) int {
 	return len(b)
 }
 
-// The page's answers to what its extensions' host asks and tells are of these types (rpcProtocol.ts).
+// Types of the page's answers to its extensions' host (rpcProtocol.ts).
 const (
 	ideFirstAnswer = 5
 	ideLastAnswer  = 12
 )
 
-// idePageWords are what the page says when nobody does anything: that files have changed, which it was told itself or, of its
-// own log, has changed; that the window is not used any more; how long an answer takes.
+// idePageWords are in the messages that the page sends by itself: that files changed, its own log included; that the window lost
+// the focus; how long an answer took.
 var idePageWords = [][]byte{
 	[]byte("$onFileEvent\x00"),
 	[]byte("$onDidChangeWindowActive\x00\x00\x00\x07[false]"),
 	[]byte("\x01\ttelemetry\x01\x04ping"),
 }
 
-// pagesOwn reports whether a message that begins so is the page's own. Of a VS Code that says it otherwise it counts.
+// pagesOwn reports whether the page sends a message that begins so by itself. Unknown messages are taken for a person's.
 func pagesOwn(first []byte) bool {
 	if len(first) > 0 && first[0] >= ideFirstAnswer && first[0] <= ideLastAnswer {
 		return true
@@ -134,14 +132,14 @@ func pagesOwn(first []byte) bool {
 	return slices.ContainsFunc(idePageWords, func(words []byte) bool { return bytes.Contains(first, words) })
 }
 
-// errOff says that VS Code is switched off in a sandbox, which is not woken to find that out.
+// errOff says that VS Code is off in a sandbox. Saying so wakes nothing.
 var errOff = fault.New(fault.Conflict, "It is not switched on in this sandbox.")
 
-// noIDE says why there is no VS Code.
-func (v visit) noIDE(err error) notice {
-	name := v.target.Name
+// noIDE explains why VS Code cannot be reached.
+func (a *responder) noIDE(err error) notice {
+	name := a.target.Name
 	n := notice{Status: http.StatusServiceUnavailable, Code: fault.Unavailable.String(), Refresh: true,
-		Title: "VS Code is not ready in " + name, Text: fault.Message(err), Links: []link{v.dashboard("Open the workspace", name)}}
+		Title: "VS Code is not ready in " + name, Text: fault.Message(err), Links: []link{a.dashboard("Open the workspace", name)}}
 	switch fault.KindOf(err) {
 	case fault.Conflict:
 		n.Status, n.Code, n.Refresh = http.StatusConflict, "ide_off", false
@@ -149,7 +147,7 @@ func (v visit) noIDE(err error) notice {
 	case fault.Timeout, fault.Unavailable:
 	default:
 		n.Text = "It could not be started."
-		v.cfg.Log.Warn("VS Code is not reached", "sandbox", name, "err", err)
+		a.log.Warn("VS Code is not reached", "sandbox", name, "err", err)
 	}
 	return n
 }

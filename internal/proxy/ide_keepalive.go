@@ -9,29 +9,28 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// VS Code's page takes a server that has said nothing for 20 seconds for lost, and connects again and again. One that stands
-// still is not lost.
+// VS Code's page takes a server for lost after 20 silent seconds, and reconnects again and again. A frozen one is not lost.
 const keepAliveEvery = 5 * time.Second // as its own server does
 
 // keepAliveFrame is a keep-alive of VS Code's protocol in a frame of its own, as a server sends it. It acknowledges nothing.
 var keepAliveFrame = append([]byte{frameFin | opBinary, ideHead, ideLast}, make([]byte, ideHead-1)...)
 
-// keepAlive is a tunnel to an editor that says, as long as the sandbox is frozen, in its place that it is there. One reads it.
+// keepAlive is a tunnel to VS Code that sends keep-alives in place of a frozen sandbox. One goroutine reads it.
 type keepAlive struct {
 	*tunnel
-	wants  chan struct{} // asks for one read of the tunnel
+	wants  chan struct{} // requests one read of the tunnel
 	reads  chan editorRead
 	begin  sync.Once
 	end    sync.Once
 	closed chan struct{}
-	ended  chan struct{} // closed when nobody reads the tunnel any more
+	ended  chan struct{} // closed when the tunnel is read no more
 
 	asked bool       // a read is under way
-	last  editorRead // what has come and not been given yet
-	rests bool       // what has been given ends with a message
+	last  editorRead // read from the tunnel and not returned yet
+	rests bool       // the bytes returned end with a complete message
 }
 
-// editorRead is what a read of the tunnel has given.
+// editorRead is the result of one read of the tunnel.
 type editorRead struct {
 	bytes []byte
 	err   error
@@ -44,7 +43,7 @@ func newKeepAlive(t *tunnel) *keepAlive {
 		closed: make(chan struct{}), ended: make(chan struct{})}
 }
 
-// listen reads the tunnel, each time that it is wanted, until Close.
+// listen reads the tunnel on request, until Close.
 func (k *keepAlive) listen() {
 	defer close(k.ended)
 	buf := make([]byte, bufferSize)
@@ -59,7 +58,7 @@ func (k *keepAlive) listen() {
 	}
 }
 
-// Read implements io.Reader: it gives what the sandbox sends, or a word in its place.
+// Read implements io.Reader: it gives the sandbox's bytes, or a keep-alive in their place.
 func (k *keepAlive) Read(p []byte) (int, error) {
 	k.begin.Do(func() { go k.listen() })
 	if len(k.last.bytes) == 0 && k.last.err == nil {
@@ -73,7 +72,7 @@ func (k *keepAlive) Read(p []byte) (int, error) {
 	return n, k.last.err
 }
 
-// await gives what has come out of the sandbox, or a word when that is due.
+// await gives the next bytes of the sandbox, or a keep-alive when one is due.
 func (k *keepAlive) await() editorRead {
 	if !k.asked {
 		k.asked = true
@@ -99,16 +98,16 @@ func (k *keepAlive) await() editorRead {
 func (k *keepAlive) frozen() bool {
 	ctx, cancel := context.WithTimeout(k.ctx, askLimit)
 	defer cancel()
-	sb, err := k.stay.handle.Current(ctx)
+	sb, err := k.proxied.handle.Current(ctx)
 	return err == nil && sb.State == sandbox.Frozen
 }
 
-// Close implements io.Closer. It ends the read under way, and waits for that.
+// Close implements io.Closer. It ends the read under way and waits for it.
 func (k *keepAlive) Close() error {
 	err := k.tunnel.Close()
 	k.end.Do(func() {
 		close(k.closed)
-		k.begin.Do(func() { close(k.ended) }) // nobody has read
+		k.begin.Do(func() { close(k.ended) }) // it was never read
 		<-k.ended
 	})
 	return err

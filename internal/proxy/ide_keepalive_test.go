@@ -118,7 +118,7 @@ func TestKeepAlive_WhatComesAfterAThawIsWhole(t *testing.T) {
 
 func TestKeepAlive_EndsWithEitherEnd(t *testing.T) {
 	for what, end := range map[string]func(w *world, conn *websocket.Conn, server *websocket.Conn){
-		"the visitor leaves":   func(_ *world, conn, _ *websocket.Conn) { _ = conn.Close() },
+		"the client leaves":    func(_ *world, conn, _ *websocket.Conn) { _ = conn.Close() },
 		"the sandbox hangs up": func(_ *world, _, server *websocket.Conn) { _ = server.NetConn().Close() },
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -122,7 +122,7 @@ func TestIDE_CountsWhileItIsUsedAndNotByBeingOpen(t *testing.T) {
 	}{
 		"keep-alives":   {5 * time.Second, alive, false},
 		"frequent ones": {10 * time.Millisecond, alive, false},
-		"somebody who writes": {7 * time.Second, func(c *websocket.Conn) error {
+		"a person who writes": {7 * time.Second, func(c *websocket.Conn) error {
 			written++
 			return c.WriteMessage(websocket.BinaryMessage, ideMessage(1, strings.Repeat("x", 100+written*37%401)))
 		}, true},

@@ -14,8 +14,8 @@ import (
 	"sandboxd/internal/hostname"
 )
 
-// notice is what a visitor is told instead of the sandbox's answer: a person as a page, a program as a problem
-// document with the same content.
+// notice is an answer of our own in place of the sandbox's: a page for a person, a problem document with the same content for a
+// program.
 type notice struct {
 	Status  int
 	Code    string // stable, for programs
@@ -24,20 +24,20 @@ type notice struct {
 	Hint    string // what to do next
 	Sample  string // a command that would help
 	Links   []link
-	Refresh bool // it will pass: the page looks again by itself, a program may try again
-	Waits   bool // the sandbox is on its way: the page asks until it is there, and goes on
+	Refresh bool // it will pass: the page reloads by itself, a program may try again
+	Waits   bool // the sandbox is starting: the page polls, and loads the address when it is ready
 	Retry   int  // seconds after which a program may try again; retrySeconds without it
 }
 
 type link struct{ Text, URL string }
 
-// toOrigin reports whether the link leads to a web origin.
+// toOrigin reports whether the link is to a web origin.
 func (l link) toOrigin(origin string) bool { return strings.HasPrefix(l.URL, origin+"/") }
 
 // retrySeconds is when a program may try again.
 const retrySeconds = 2
 
-// noticeHeader tells the notice's script which notice an address shows now.
+// noticeHeader has the code of the notice that an address shows now, for the notice's script.
 const noticeHeader = "Sandboxd-Notice"
 
 // scriptPath is where the notice's script is served, so that its policy needs no inline script.
@@ -62,9 +62,9 @@ func hashSource(text string) string {
 }
 
 // show answers with the notice.
-func (v visit) show(n notice) {
-	n = v.outward(n)
-	h := v.w.Header()
+func (a *responder) show(n notice) {
+	n = a.forOutsider(n)
+	h := a.w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -76,34 +76,38 @@ func (v visit) show(n notice) {
 	if n.Retry > 0 {
 		h.Set("Retry-After", strconv.Itoa(n.Retry))
 	}
-	if acceptsHTML(v.r) && !isUpgrade(v.r) {
-		v.showPage(n)
+	if acceptsHTML(a.r) && !isUpgrade(a.r) {
+		a.showPage(n)
 		return
 	}
-	v.showProblem(n)
+	a.showProblem(n)
 }
 
-func (v visit) showPage(n notice) {
-	var page bytes.Buffer
-	err := noticePage.Execute(&page, struct {
+func (a *responder) showPage(n notice) {
+	a.page(n.Status, noticePage, struct {
 		notice
 		Name, Script, Wait string
 		Style              template.CSS
-	}{n, v.target.Name, scriptPath, waitPath, noticeStyle})
-	if err != nil {
-		v.cfg.Log.Error("render notice", "code", n.Code, "err", err)
-		v.showProblem(n)
-		return
+	}{n, a.target.Name, scriptPath, waitPath, noticeStyle},
+		"style-src "+styleHash+"; script-src 'self'; connect-src 'self'; frame-ancestors 'self' "+a.hosts.DashboardURL())
+}
+
+// page answers with a page of our own, which may load what policy says and nothing else.
+func (a *responder) page(status int, t *template.Template, data any, policy string) {
+	var page bytes.Buffer
+	if err := t.Execute(&page, data); err != nil { // our own template and plain values
+		panic(err)
 	}
-	h := v.w.Header()
+	h := a.w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src "+styleHash+"; script-src 'self'; connect-src 'self'; "+
-		"base-uri 'none'; form-action 'none'; frame-ancestors 'self' "+v.cfg.Hosts.DashboardURL())
-	v.write(n.Status, page.Bytes())
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; "+policy)
+	a.write(status, page.Bytes())
 }
 
 // showProblem writes an RFC 9457 document, with the fields that the API's have.
-func (v visit) showProblem(n notice) {
+func (a *responder) showProblem(n notice) {
 	body, err := json.Marshal(struct {
 		Type   string `json:"type"`
 		Title  string `json:"title"`
@@ -115,23 +119,23 @@ func (v visit) showProblem(n notice) {
 	if err != nil { // strings and a number
 		panic(err)
 	}
-	v.w.Header().Set("Content-Type", "application/problem+json")
-	v.write(n.Status, append(body, '\n'))
+	a.w.Header().Set("Content-Type", "application/problem+json")
+	a.write(n.Status, append(body, '\n'))
 }
 
-// write is the end of an answer of ours. It fails only when the visitor has gone.
-func (v visit) write(status int, body []byte) {
-	v.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	v.w.WriteHeader(status)
-	if v.r.Method != http.MethodHead {
-		_, _ = v.w.Write(body)
+// write sends an answer of our own. It fails only when the client has gone, which is no matter.
+func (a *responder) write(status int, body []byte) {
+	a.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	a.w.WriteHeader(status)
+	if a.r.Method != http.MethodHead {
+		_, _ = a.w.Write(body)
 	}
 }
 
-func (v visit) serveScript() {
-	h := v.w.Header()
+func (a *responder) serveScript() {
+	h := a.w.Header()
 	h.Set("Content-Type", "text/javascript; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "public, max-age=300")
-	v.write(http.StatusOK, noticeJS)
+	a.write(http.StatusOK, noticeJS)
 }

@@ -42,7 +42,7 @@ func TestNotice_EachStateSaysWhatToDo(t *testing.T) {
 		}
 	}
 	if opened, _ := w.boxes.entered(); opened != 0 {
-		t.Errorf("a visit opened %d doors", opened)
+		t.Errorf("a request opened %d sessions", opened)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestNotice_ThePolicyAllowsOurStyleAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestNotice_WhatTheDoorSaysIsShown(t *testing.T) {
+func TestNotice_AnErrorOfOpeningIsShown(t *testing.T) {
 	w := newWorld(t)
 	for _, c := range []struct {
 		err     error

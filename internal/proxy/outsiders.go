@@ -9,39 +9,34 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// Who may not use a sandbox may still use a port of it that is public, or shared by a link. Such an outsider is known by the
-// port's visibility, or by the share, and by nothing else.
+// An outsider may not use the sandbox, but may use one port of it that is public or shared by a link. The port's visibility or the
+// share is all that identifies them.
 //
-// A public port asks nobody for anything, so nothing of ours is at stake when a page of another website makes a browser send
-// a request there: what it could do by that it can do without the browser. Its cross-origin rules (CORS, preflights, the
-// Origin of a WebSocket) are the program's own, as on any public host; whoever is signed in here and comes from elsewhere
-// comes as anybody. A share's cookie is a credential like ours for people, so where it is what lets a request in, the
-// request must come from the port's own pages: sandboxes are neighbours on one site. A share's secret in a header is no
-// browser's doing.
+// A public port needs no credentials, so a page of another website gains nothing by making a browser send a request there. The
+// cross-origin rules (CORS, preflights, the Origin of a WebSocket) are the program's own, as on any public host; a signed-in person
+// whose request comes from elsewhere counts as an outsider. A share's cookie is a credential like a session, so a request that needs
+// it must come from the port's own pages: sandboxes are neighbours on one site. No browser sends a share's secret in a header.
 //
-// A share opens the host <port>-<name> and no other, so its cookie is bound to one host by what it opens.
+// A share opens the host <port>-<name> and no other, so its cookie is bound to that host.
 
-// outsider is what lets somebody in who may not use the sandbox. The zero value is for those who may.
+// outsider says how a caller may use one port without the sandbox. The zero value is for those who may use the sandbox.
 type outsider struct {
-	anybody bool   // the port is public
-	share   string // id of the share
-	byLink  bool   // by the share's secret in a header
+	anyone bool   // the port is public
+	share  string // id of the share
+	byLink bool   // by the share's secret in a header
 }
 
-// outside reports whether the visitor may use this port alone.
-func (o outsider) outside() bool { return o.anybody || o.share != "" }
+// outside reports whether the caller may use this port alone.
+func (o outsider) outside() bool { return o.anyone || o.share != "" }
 
-// shareCookie names the cookie that stands for a share.
-func (p *Proxy) shareCookie() string { return p.cookieName(ourCookies + "_share") }
-
-// outsider finds out whether the port is open to somebody who may not use the sandbox. ok is false when it is not; the error
-// is one of the store's, or says that a share's cookie was sent by a foreign page.
-func (c *claim) outsider(ctx context.Context, sb sandbox.Sandbox) (who visitor, ok bool, err error) {
+// outsider reports as ok whether the port is open to a caller who may not use the sandbox. The error is one of the store's, or says
+// that a foreign page sent a share's cookie.
+func (c *claim) outsider(ctx context.Context, sb sandbox.Sandbox) (who caller, ok bool, err error) {
 	if c.target.Port == 0 {
 		return who, false, nil
 	}
-	if c.cfg.Ports.Public(sb.ID, c.target.Port) {
-		who.anybody = true
+	if c.proxy.cfg.Ports.Public(sb.ID, c.target.Port) {
+		who.anyone = true
 		ok, err = answersFor(ctx, c.accounts, sb.Owner, sb)
 		return who, ok, err
 	}
@@ -56,8 +51,7 @@ func (c *claim) outsider(ctx context.Context, sb sandbox.Sandbox) (who visitor, 
 	return who, true, c.checkOrigin(who)
 }
 
-// answersFor reports whether the user who has opened a port may do so: who is locked out, or has lost the sandbox, gives
-// nobody access to it.
+// answersFor reports whether the user who opened a port still may: a disabled user, or one who lost the sandbox, gives no access.
 func answersFor(ctx context.Context, accounts Accounts, user string, sb sandbox.Sandbox) (bool, error) {
 	u, err := accounts.User(ctx, user)
 	if fault.Is(err, fault.NotFound) {
@@ -66,35 +60,35 @@ func answersFor(ctx context.Context, accounts Accounts, user string, sb sandbox.
 	return err == nil && !u.Disabled && auth.Principal{User: u}.May(sb.Owner, sb.ID), err
 }
 
-// shownShare gives the share of the port that the request shows.
-func (v visit) shownShare(sb sandbox.Sandbox) (share sandbox.Share, byLink, ok bool) {
-	if v.target.Kind != hostname.Port {
+// shownShare gives the port's share whose secret or cookie the request has.
+func (c *claim) shownShare(sb sandbox.Sandbox) (share sandbox.Share, byLink, ok bool) {
+	if c.target.Kind != hostname.Port {
 		return share, false, false
 	}
-	if secrets := v.r.Header.Values(hostname.ShareHeader); len(secrets) == 1 {
-		share, _, ok = v.cfg.Ports.Redeem(sb.ID, v.target.Port, secrets[0])
+	if secrets := c.r.Header.Values(hostname.ShareHeader); len(secrets) == 1 {
+		share, _, ok = c.proxy.cfg.Ports.Redeem(sb.ID, c.target.Port, secrets[0])
 		return share, true, ok
 	}
-	for i, c := range v.r.CookiesNamed(v.shareCookie()) { // a neighbour may have set one of the name, see session
-		if i >= maxCandidates {
+	for i, cookie := range c.cookies(shareCookie) { // a neighbour may have set one of the name, see session
+		if i >= auth.MaxShown {
 			break
 		}
-		if share, ok = v.cfg.Ports.Admits(sb.ID, v.target.Port, c.Value); ok {
+		if share, ok = c.proxy.cfg.Ports.Admits(sb.ID, c.target.Port, cookie.Value); ok {
 			return share, false, true
 		}
 	}
 	return share, false, false
 }
 
-// outward is a notice as it is told to outsiders: without what only those can do who may use the sandbox.
-func (v visit) outward(n notice) notice {
-	if !v.who.outside() {
+// forOutsider removes from a notice, if the caller is an outsider, what only users of the sandbox can do.
+func (a *responder) forOutsider(n notice) notice {
+	if !a.who.outside() {
 		return n
 	}
 	n.Hint, n.Sample = "", ""
 	var here []link
 	for _, l := range n.Links {
-		if l.toOrigin(v.cfg.Hosts.Origin(v.target)) {
+		if l.toOrigin(a.hosts.Origin(a.target)) {
 			here = append(here, l)
 		}
 	}

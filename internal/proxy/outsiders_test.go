@@ -62,8 +62,8 @@ func TestPublic_AnybodyMayUseThatPortAndNothingElse(t *testing.T) {
 		"a program":                    nil,
 		"a browser":                    page,
 		"a bad token":                  {"Authorization", "Bearer sbx_bad"},
-		"somebody else's token":        {"Authorization", "Bearer " + bobToken},
-		"somebody else's browser":      {"Cookie", "sandboxd_host=whatever; sandboxd_share=whatever"},
+		"another's token":              {"Authorization", "Bearer " + bobToken},
+		"another's browser":            {"Cookie", "sandboxd_host=whatever; sandboxd_share=whatever"},
 		"a share that opens nothing":   {hostname.ShareHeader, strings.Repeat("A", 43)},
 		"a foreign page":               {"Origin", sibling, "Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "cors"},
 		"a foreign page, with session": {"Origin", sibling, "Sec-Fetch-Site", "same-site", "Cookie", w.signIn("3000-ml.localhost")},
@@ -395,7 +395,7 @@ func TestOutsiders_AStreamEndsSoonAfterItsEnd(t *testing.T) {
 			c.end(w)
 			begun := time.Now()
 			if _, _, err := conn.ReadMessage(); err == nil {
-				t.Errorf("%s: it goes on", what)
+				t.Errorf("%s: it continues", what)
 			}
 			if took := time.Since(begun); took > 3*time.Second {
 				t.Errorf("%s: it ends after %v", what, took)

@@ -8,7 +8,7 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// waits says whose bytes wait to be taken.
+// waits says what kind of bytes wait to be read.
 type waits int
 
 const (
@@ -17,10 +17,10 @@ const (
 	attended
 )
 
-// stuckAfter is how long bytes wait before that is more than the moment that each takes.
+// stuckAfter is how long bytes wait before they count as blocked.
 const stuckAfter = time.Second
 
-// pending tells what waits to be taken in one direction. Safe for concurrent use; the zero value is nothing.
+// pending is what waits to be read in one direction. Safe for concurrent use; the zero value is nothing.
 type pending struct {
 	mu    sync.Mutex
 	by    waits
@@ -34,7 +34,7 @@ func (p *pending) set(by waits) {
 	p.by, p.since = by, now
 }
 
-// stuck gives what has been waiting for stuckAfter.
+// stuck gives what has waited for stuckAfter.
 func (p *pending) stuck(now time.Time) waits {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,26 +44,26 @@ func (p *pending) stuck(now time.Time) waits {
 	return p.by
 }
 
-// hold counts what cannot flow because its taker does not take it. Where that is the sandbox, it owes the work, for which
-// it must not be frozen: attended, for as long as it lasts. Where that is the visitor, they may have left a page behind. VS Code
-// counts so by being open: somebody may read what it shows.
-func (s *stay) hold(ctx context.Context) {
+// touchBlocked counts bytes that are not being read. If the sandbox does not read them it still has work to do, and must not be
+// frozen: they count as attended. If the client does not, the page may be forgotten: they count as unattended. VS Code counts as
+// unattended while it is open, because a person may be reading.
+func (p *proxied) touchBlocked(ctx context.Context) {
 	now := time.Now()
-	stream, in := s.stream.Load(), s.inwards.stuck(now)
-	if !s.sending.Load() && !isWebSocket(s.r) {
-		in = nothing // nobody wants the rest of the body
+	stream, in := p.stream.Load(), p.inwards.stuck(now)
+	if !p.sending.Load() && !isWebSocket(p.r) {
+		in = nothing // the rest of the body is not wanted
 	}
-	if stream == nil || in == nothing && s.outwards.stuck(now) == nothing && !s.toEditor() {
+	if stream == nil || in == nothing && p.outwards.stuck(now) == nothing && !p.toEditor() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	sb, err := s.handle.Current(ctx)
+	sb, err := p.handle.Current(ctx)
 	switch {
 	case err != nil:
-	case sb.State == sandbox.Running: // what somebody has put to rest by hand stays there
-		_ = stream.Touch(ctx, in != attended) // what waits goes on to wait, whatever happens there
-	case sb.State == sandbox.Frozen && in == attended && s.cfg.Tracker.Counts(s.handle.ID()):
-		_ = s.thaw(ctx) // it was frozen between two looks; the next look tries again
+	case sb.State == sandbox.Running: // a sandbox put to rest by hand is left so
+		_ = stream.Touch(ctx, in != attended) // the bytes wait on in any case
+	case sb.State == sandbox.Frozen && in == attended && p.proxy.cfg.Tracker.Counts(p.handle.ID()):
+		_ = p.thaw(ctx) // it was frozen between two checks; the next one tries again
 	}
 }

@@ -11,36 +11,35 @@ import (
 )
 
 const (
-	// stateHeader tells a probe, and whoever is not to wake a sandbox, how it stands.
+	// stateHeader has the sandbox's state, for probes and for requests that may not wake it.
 	stateHeader = "X-Sandboxd-State"
-	// pollSeconds is when something that repeats by itself may try again.
+	// pollSeconds is when an automatic request may try again.
 	pollSeconds = 60
-	// maxDetail bounds what is told of a request.
+	// maxDetail bounds the description of a request.
 	maxDetail = 80
 )
 
-// observes reports whether the request only looks.
-func (v visit) observes() bool { return v.r.Header.Get(hostname.ObserveHeader) == "1" }
+// observes reports whether the request is a probe.
+func (q *request) observes() bool { return q.r.Header.Get(hostname.ObserveHeader) == "1" }
 
-// use says what use of the sandbox the request is.
-func (v visit) use() idle.Use {
-	u := idle.Use{Kind: idle.Web, Detail: detail(v.r.Method, v.r.URL.Path), Unattended: !v.attended()}
+// use is the use of the sandbox that the request makes.
+func (i *inbound) use() idle.Use {
+	u := idle.Use{Kind: idle.Web, Detail: detail(i.r.Method, i.r.URL.Path), Unattended: !i.attended()}
 	switch {
-	case isWebSocket(v.r) && v.target.Kind == hostname.Terminal:
-		u.Kind, u.Detail = idle.Terminal, tabOf(v.r.URL.EscapedPath())
-	case v.toEditor():
+	case isWebSocket(i.r) && i.target.Kind == hostname.Terminal:
+		u.Kind, u.Detail = idle.Terminal, tabOf(i.r.URL.EscapedPath())
+	case i.toEditor():
 		u.Kind, u.Detail = idle.Stream, "VS Code"
-	case isWebSocket(v.r):
-		u.Kind, u.Detail = idle.Stream, detail("WebSocket", v.r.URL.Path)
+	case isWebSocket(i.r):
+		u.Kind, u.Detail = idle.Stream, detail("WebSocket", i.r.URL.Path)
 	}
 	return u
 }
 
-// detail is what a person is told of a request: without its query, which may hold secrets, and without whatever could
-// spoil a line.
+// detail describes a request in one line, without its query, which may hold secrets.
 func detail(what, path string) string { return what + " " + text.Excerpt(path, maxDetail) }
 
-// atRest is what a sandbox at rest is called.
+// atRest names the state of a sandbox at rest.
 func atRest(state sandbox.State) string {
 	if state == sandbox.Frozen {
 		return string(sandbox.Frozen)
@@ -48,49 +47,49 @@ func atRest(state sandbox.State) string {
 	return string(sandbox.Asleep)
 }
 
-// resting tells whom it does not wake that the sandbox is at rest. Its code is "frozen" or "asleep".
-func (v visit) resting(state sandbox.State, why, hint string) notice {
+// resting says that the sandbox is at rest and was not woken. Its code is "frozen" or "asleep".
+func (a *responder) resting(state sandbox.State, why, hint string) notice {
 	word := atRest(state)
-	return notice{Status: http.StatusServiceUnavailable, Code: word, Title: v.target.Name + " is " + word, Retry: pollSeconds,
-		Text: why, Hint: hint, Links: []link{v.dashboard("Open in the dashboard", v.target.Name)}}
+	return notice{Status: http.StatusServiceUnavailable, Code: word, Title: a.target.Name + " is " + word, Retry: pollSeconds,
+		Text: why, Hint: hint, Links: []link{a.dashboard("Open in the dashboard", a.target.Name)}}
 }
 
-// leave tells a page that repeats itself that it wakes nobody.
-func (v visit) leave(state sandbox.State) {
-	v.w.Header().Set(stateHeader, string(state))
-	n := v.resting(state, "What a page asks for by itself does not wake it.", "Reload the page.")
-	if isNavigation(v.r) { // a click is a person's
-		n.Links = append([]link{v.here("Wake it")}, n.Links...)
+// refuseWake answers an automatic request, which does not wake the sandbox.
+func (a *responder) refuseWake(state sandbox.State) {
+	a.w.Header().Set(stateHeader, string(state))
+	n := a.resting(state, "What a page asks for by itself does not wake it.", "Reload the page.")
+	if isNavigation(a.r) { // a person may click
+		n.Links = append([]link{a.here("Wake it")}, n.Links...)
 	}
-	v.show(n)
+	a.show(n)
 }
 
-// unseen tells a probe that the sandbox is not awake.
-func (v visit) unseen(sb sandbox.Sandbox) notice {
-	v.w.Header().Set(stateHeader, string(sb.State)) // it may have changed since it came in
-	n := v.resting(sb.State, "A request that only observes does not wake it.", "Leave out the header "+hostname.ObserveHeader+" to wake it.")
+// notAwake answers a probe of a sandbox that is not awake.
+func (a *responder) notAwake(sb sandbox.Sandbox) notice {
+	a.w.Header().Set(stateHeader, string(sb.State)) // it may have changed meanwhile
+	n := a.resting(sb.State, "A request that only observes does not wake it.", "Leave out the header "+hostname.ObserveHeader+" to wake it.")
 	if !sb.State.Resting() {
-		n.Code, n.Title, n.Text = string(sb.State), v.target.Name+" is not awake", "It is "+string(sb.State)+"."
+		n.Code, n.Title, n.Text = string(sb.State), a.target.Name+" is not awake", "It is "+string(sb.State)+"."
 		n.Hint = ""
 	}
 	return n
 }
 
-// look goes to a sandbox that is awake without using it.
-func (v visit) look(sb sandbox.Sandbox) (*access.Session, bool) {
+// observe opens an awake sandbox for a probe, which is no use of it.
+func (i *inbound) observe(sb sandbox.Sandbox) (*access.Session, bool) {
 	if sb.State != sandbox.Running {
-		v.show(v.unseen(sb))
+		i.show(i.notAwake(sb))
 		return nil, false
 	}
-	ctx := v.r.Context()
-	session, err := v.handle.Look(ctx)
+	ctx := i.r.Context()
+	session, err := i.handle.Look(ctx)
 	if err == nil {
 		return session, true
 	}
-	if now, gone := v.handle.Current(ctx); gone == nil && now.State != sandbox.Running {
-		v.show(v.unseen(now))
+	if now, gone := i.handle.Current(ctx); gone == nil && now.State != sandbox.Running {
+		i.show(i.notAwake(now))
 	} else {
-		v.refuse(err)
+		i.refuse(err)
 	}
 	return nil, false
 }

@@ -27,7 +27,7 @@ func TestPoll_AForgottenPageDoesNotWakeAndAPersonDoes(t *testing.T) {
 			w.wantStatus(poll(), 200)
 			time.Sleep(20 * time.Minute)
 			w.boxes.set("ml", state, "")
-			want := map[sandbox.State]int{sandbox.Frozen: 200, sandbox.Asleep: 503}[state] // somebody was here within the hour
+			want := map[sandbox.State]int{sandbox.Frozen: 200, sandbox.Asleep: 503}[state] // used within the hour
 			w.wantStatus(poll(), want)
 			w.boxes.set("ml", sandbox.Running, "")
 			for range 4 {
@@ -94,7 +94,7 @@ func TestPoll_WhatConnectsAgainByItselfWakesNobody(t *testing.T) {
 				h := append(cookie, c.h...)
 				conn := w.socket(c.address+"/ws", append(cookie, "Origin", c.address))
 				time.Sleep(5 * time.Hour)
-				w.boxes.uses.Touch("1", idle.Use{Kind: idle.Exec}) // somebody is there
+				w.boxes.uses.Touch("1", idle.Use{Kind: idle.Exec}) // a person is there
 				w.boxes.set("ml", sandbox.Sleeping, "")
 				_ = conn.Close()
 				synctest.Wait()
@@ -153,7 +153,7 @@ func TestObserve_NeitherCountsNorWakes(t *testing.T) {
 		}
 	}
 	if opened, _ := w.boxes.entered(); opened != 0 || w.boxes.woken() != 0 {
-		t.Errorf("%d doors, %d wakes", opened, w.boxes.woken())
+		t.Errorf("%d sessions, %d wakes", opened, w.boxes.woken())
 	}
 	w.boxes.set("ml", sandbox.Running, "")
 	w.wantStatus(w.ask("GET", port3000+"/health", header{hostname.ObserveHeader, "1"}), 401)

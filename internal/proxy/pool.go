@@ -13,16 +13,16 @@ import (
 	"sandboxd/internal/access"
 )
 
-// Bounds of the connections into one sandbox. What serves at their other end is not to be trusted.
+// Bounds on the connections into one sandbox. The program at the other end is not trusted.
 const (
 	dialLimit      = 10 * time.Second
 	ideLimit       = 60 * time.Second // VS Code may have to be started
-	headerLimit    = 10 * time.Minute // a long poll may take its time; a hung program may not take for ever
+	headerLimit    = 10 * time.Minute // long enough for a long poll, but not for ever
 	idleConnection = 30 * time.Second
 	idlePool       = 5 * time.Minute
 	sweepEvery     = time.Minute
 	maxIdle        = 192 // each takes a stream of the link, of 512
-	maxIdlePerPort = 128 // above what a load of 64 connections wavers by
+	maxIdlePerPort = 128 // more than a load of 64 connections needs at its peaks
 	maxPerPort     = 200 // streams and WebSockets included
 	maxHeader      = 256 << 10
 	bufferSize     = 32 << 10 // of a body on its way
@@ -47,7 +47,7 @@ type pool struct {
 
 func newPools() *pools { return &pools{byID: map[string]*pool{}} }
 
-// of gives the pool of a sandbox's link. A new link gets a new one; the old one's connections died with it.
+// of gives the pool of a sandbox's link. A new link gets a new pool: the old connections died with the old link.
 func (p *pools) of(id string, s access.Guest) *pool {
 	now := time.Now()
 	p.mu.Lock()
@@ -65,7 +65,7 @@ func (p *pools) of(id string, s access.Guest) *pool {
 	return have
 }
 
-// sweep forgets those that nobody has used for long. Requests under way go on.
+// sweep drops pools that were unused for long. Requests under way continue.
 func (p *pools) sweep(now time.Time) {
 	p.swept = now
 	for id, have := range p.byID {
@@ -82,7 +82,7 @@ func (p *pool) close() {
 	}
 }
 
-// gate is where requests wait for a port.
+// gate gives the gate at which requests wait for a port.
 func (p *pool) gate(port int) *gate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +94,7 @@ func (p *pool) gate(port int) *gate {
 	return g
 }
 
-// dial connects, and lets through whoever waits for the same.
+// dial connects, and opens the port's gate if that succeeds.
 func (p *pool) dial(ctx context.Context, address string) (net.Conn, error) {
 	conn, port, err := dial(ctx, p.session, address)
 	if err == nil {
@@ -123,7 +123,7 @@ func newPool(s access.Guest) *pool {
 		MaxResponseHeaderBytes: maxHeader,
 		ReadBufferSize:         connBuffer,
 		WriteBufferSize:        connBuffer,
-		DisableCompression:     true, // what the sandbox says goes out as it is
+		DisableCompression:     true, // answers pass unchanged
 	}
 	return p
 }
@@ -138,13 +138,13 @@ const (
 func portHost(port int) string  { return portPrefix + strconv.Itoa(port) }
 func tabHost(tab string) string { return tabPrefix + tab }
 
-// dialError tells that there is no connection, as against a connection that went wrong.
+// dialError says that no connection was made, in contrast to one that failed later.
 type dialError struct{ err error }
 
 func (e *dialError) Error() string { return "dial: " + e.err.Error() }
 func (e *dialError) Unwrap() error { return e.err }
 
-// dial connects to the host of an upstream URL. port is 0 for what is no port's.
+// dial connects to the host of an upstream URL. port is 0 for a terminal and VS Code.
 func dial(ctx context.Context, s access.Guest, address string) (conn net.Conn, port int, err error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -169,6 +169,5 @@ func dial(ctx context.Context, s access.Guest, address string) (conn net.Conn, p
 	return whole{conn}, port, nil
 }
 
-// whole hides CloseWrite: when a visitor's end of a WebSocket is gone, the tunnel is torn down at once, and not when
-// the sandbox feels like it.
+// whole hides CloseWrite: when a client closes its end of a WebSocket, the tunnel ends at once and not when the sandbox closes it.
 type whole struct{ net.Conn }

@@ -18,47 +18,47 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// A sandbox that has just been woken runs before its services listen. For as long as it is fresh, a port that refuses is
-// asked again if a declared service is to listen there; any other port that refuses is known to have nobody.
+// A woken sandbox runs before its services listen. While it is fresh, a refused connection is tried again if a declared service
+// should listen there. Any other refusing port has no listener.
 
 const (
 	freshFor     = time.Minute            // after the start or the thaw
-	shortPause   = 20 * time.Millisecond  // between two dials at first; then an eighth of the time that has passed
-	longPause    = 250 * time.Millisecond // and never more than this
-	servicesLast = time.Second            // how long it is believed how the services stand
-	justDeclared = 2 * time.Second        // a service that was set up so lately is yet to be started
-	hangUps      = 2                      // answers that may fail to come before a request is given up
+	shortPause   = 20 * time.Millisecond  // between two dials at first; later an eighth of the time waited
+	longPause    = 250 * time.Millisecond // and this at most
+	servicesLast = time.Second            // how long the state of the services is remembered
+	justDeclared = 2 * time.Second        // a service declared so recently may not have been started yet
+	hangUps      = 2                      // connections that may close without an answer before the request fails
 	hangUpPause  = 100 * time.Millisecond
 	interimMost  = 100 // interim answers to a request
 )
 
-// errLate says that the service did not answer before the request's patience was over.
+// errLate says that the service did not answer before the request's deadline.
 var errLate = errors.New("the service is not ready yet")
 
-// fresh reports whether the sandbox has come up so lately that its services may not be there yet.
-func (v visit) fresh(sb sandbox.Sandbox, woken bool) bool {
+// fresh reports whether the sandbox started so recently that its services may not listen yet.
+func fresh(sb sandbox.Sandbox, woken bool) bool {
 	return woken || time.Since(sb.Changed) < freshFor
 }
 
-// carry is the reverse proxy's way into a sandbox.
-type carry struct{}
+// sandboxTransport sends the reverse proxy's requests to their sandboxes.
+type sandboxTransport struct{}
 
 // RoundTrip implements http.RoundTripper.
-func (carry) RoundTrip(r *http.Request) (*http.Response, error) {
-	s := stayOf(r.Context())
-	sb := s.session.Sandbox()
-	pool := s.pools.of(sb.ID, s.session.Guest)
-	if s.target.Port == 0 || !s.fresh(sb, s.woken) {
+func (sandboxTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	p := proxiedOf(r.Context())
+	sb := p.session.Sandbox()
+	pool := p.proxy.pools.of(sb.ID, p.session.Guest)
+	if p.target.Port == 0 || !fresh(sb, p.woken) {
 		return pool.transport.RoundTrip(r)
 	}
-	return s.insist(r, pool)
+	return p.retry(r, pool)
 }
 
-// errInterim says that a program goes on saying that it is about to answer.
+// errInterim says that a program sends interim answers without end.
 var errInterim = errors.New("too many interim answers")
 
-// boundInterim gives a context with which no more than interimMost interim answers (1xx) are read, which otherwise may come without
-// end. It must be there before the reverse proxy: of two hooks the error of the first one counts.
+// boundInterim gives a context that reads at most interimMost interim answers (1xx), which otherwise are unbounded. It must be set
+// before the reverse proxy's: of two hooks the error of the first one counts.
 func boundInterim(ctx context.Context) context.Context {
 	left := interimMost
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got1xxResponse: func(int, textproto.MIMEHeader) error {
@@ -69,20 +69,20 @@ func boundInterim(ctx context.Context) context.Context {
 	}})
 }
 
-// insist asks until the service answers, is known not to be there, or the request's patience is over. Until there is a
-// connection nothing of the request's body has been read.
-func (s *stay) insist(r *http.Request, p *pool) (*http.Response, error) {
-	ctx, cancel := context.WithDeadlineCause(r.Context(), s.deadline(), errLate)
+// retry sends the request until the service answers, is known not to exist, or the request's deadline passes. Before there is a
+// connection, nothing of the request's body is read.
+func (p *proxied) retry(r *http.Request, conns *pool) (*http.Response, error) {
+	ctx, cancel := context.WithDeadlineCause(r.Context(), p.deadline(), errLate)
 	defer cancel()
 	if r.Body != nil {
 		open := *r
 		open.Body = keptOpen{r.Body}
 		r = &open
 	}
-	gate := p.gate(s.target.Port)
+	gate := conns.gate(p.target.Port)
 	leave := func() {}
 	for hungUp := 0; ; {
-		res, err := p.transport.RoundTrip(r)
+		res, err := conns.transport.RoundTrip(r)
 		leave()
 		switch {
 		case err == nil:
@@ -103,19 +103,19 @@ func (s *stay) insist(r *http.Request, p *pool) (*http.Response, error) {
 	}
 }
 
-// isRefused reports whether nothing listens where a connection was to go.
+// isRefused reports whether nothing listens at the dialled address.
 func isRefused(err error) bool {
 	var refused *dialError
 	return errors.As(err, &refused) && fault.Is(err, fault.NotFound)
 }
 
-// isHangUp reports whether a program took the connection and closed it without an answer.
+// isHangUp reports whether a program accepted the connection and closed it without an answer.
 func isHangUp(err error) bool {
 	var refused *dialError
 	return !errors.As(err, &refused) && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET))
 }
 
-// keptOpen is a body that a failed try does not close. Whoever made the request closes it.
+// keptOpen is a body that a failed try does not close. The server closes it.
 type keptOpen struct{ io.Reader }
 
 // Close implements io.Closer.
@@ -132,17 +132,16 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// gate is where requests wait for one port of a fresh sandbox. One of them dials; when it gets through, all others follow
-// at once.
+// gate is where requests wait for one port of a fresh sandbox. One of them dials; when it connects, all others follow at once.
 type gate struct {
 	session access.Guest
 	port    int
-	turn    chan struct{} // held by the one who dials
+	turn    chan struct{} // held by the request that dials
 
 	mu       sync.Mutex
-	opened   chan struct{} // closed when a dial got through
+	opened   chan struct{} // closed when a dial succeeded
 	since    time.Time     // the first refusal
-	asked    time.Time     // when expected was found out
+	asked    time.Time     // when expected was determined
 	expected bool
 }
 
@@ -150,7 +149,7 @@ func newGate(s access.Guest, port int) *gate {
 	return &gate{session: s, port: port, turn: make(chan struct{}, 1), opened: make(chan struct{})}
 }
 
-// pass says that a dial got through.
+// pass notes that a dial succeeded.
 func (g *gate) pass() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -161,12 +160,12 @@ func (g *gate) pass() {
 	}
 }
 
-// refused says that a dial did not.
+// refused notes that a dial was refused.
 func (g *gate) refused() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
-	case <-g.opened: // it got through before, and closed again
+	case <-g.opened: // the service listened before, and has ended
 		g.opened, g.since = make(chan struct{}), time.Now()
 	default:
 	}
@@ -175,15 +174,15 @@ func (g *gate) refused() {
 	}
 }
 
-// next gives what opens the gate, and how long to wait before the next dial.
+// next gives the channel that closes when the gate opens, and how long to wait before the next dial.
 func (g *gate) next() (opened <-chan struct{}, wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.opened, min(max(time.Since(g.since)/8, shortPause), longPause)
 }
 
-// again returns when it is sensible to try again: in one's turn after a pause, or because somebody got through. The caller
-// must call leave after its try. The error is errLate or ctx's.
+// again returns when it is time to try again: in turn after a pause, or at once when another dial succeeded. The caller must call
+// leave after its try. The error is errLate or ctx's.
 func (g *gate) again(ctx context.Context) (leave func(), err error) {
 	opened, wait := g.next()
 	select {
@@ -200,7 +199,7 @@ func (g *gate) again(ctx context.Context) (leave func(), err error) {
 	return func() { <-g.turn }, nil
 }
 
-// expects reports whether a declared service is to listen at the port.
+// expects reports whether a declared service should listen at the port.
 func (g *gate) expects(ctx context.Context) bool {
 	now := time.Now()
 	g.mu.Lock()
@@ -224,8 +223,8 @@ func (g *gate) expects(ctx context.Context) bool {
 	return expected
 }
 
-// await returns when the port's service answers, or none is declared. Only a declared service is dialled: a program that
-// takes one connection in its life must not lose it.
+// await returns when the port's service answers, or none is declared. Only a declared service is dialled: some programs accept one
+// connection in their life.
 func (g *gate) await(ctx context.Context) error {
 	for g.expects(ctx) {
 		conn, err := g.session.DialPort(ctx, g.port)

@@ -123,7 +123,7 @@ func TestReady_AServiceThatGoesAwayAgainIsNotDialledWithoutPause(t *testing.T) {
 		w.wantStatus(w.ask("GET", port3000+"/", bearer), 200)
 		w.session.lead(portHost(3000), nil)
 		for _, p := range w.proxy.pools.byID {
-			p.gate(3000).pass() // as if somebody had waited
+			p.gate(3000).pass() // as if one had waited
 			p.close()
 		}
 		before := w.session.dials

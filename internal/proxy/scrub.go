@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// What would reach beyond a sandbox's own host is taken out of requests to it and of its answers. Names are judged as leniently as
-// any server or browser might read them, so that nothing passes by spelling.
+// Headers that would reach beyond a sandbox's own host are removed from requests to it and from its answers. Names are read as
+// leniently as any server or browser might, so that no spelling passes.
 
 // ourCookies begins the names of all cookies of sandboxd, the dashboard's included.
 const ourCookies = "sandboxd"
@@ -20,11 +20,11 @@ func ourCookie(name string) bool {
 	return strings.HasPrefix(name, ourCookies)
 }
 
-// isForwarding reports whether a header is one by which a proxy tells its backend who and where. Underscores count as
-// hyphens: CGI-like servers cannot tell them apart.
+// isForwarding reports whether a proxy uses the header to describe a request to its backend. Underscores count as hyphens:
+// CGI-like servers cannot tell them apart.
 func isForwarding(name string) bool {
 	if !beginsWith(name, "frstx") {
-		return false // as most do
+		return false // most headers
 	}
 	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
 	switch name {
@@ -35,16 +35,16 @@ func isForwarding(name string) bool {
 		strings.HasPrefix(name, "sandboxd-") || strings.HasPrefix(name, "x-auth-request-")
 }
 
-// beginsWith reports whether a header's name begins with one of these small letters, in either case.
+// beginsWith reports whether a header's name begins with one of these lower-case letters, in either case.
 func beginsWith(name, letters string) bool {
 	return name != "" && strings.IndexByte(letters, name[0]|0x20) >= 0
 }
 
-// scrubResponse takes out of an answer's head what would reach beyond the sandbox's own host.
+// scrubResponse removes from an answer's head what would reach beyond the sandbox's own host.
 func scrubResponse(h http.Header) {
 	dropTossedCookies(h)
 	h.Del("Clear-Site-Data") // "cookies" clears those of all sibling hosts, the dashboard's too
-	h.Del("Alt-Svc")         // would lead browsers past us
+	h.Del("Alt-Svc")         // would make browsers bypass us
 	for name := range h {
 		if !beginsWith(name, "sx") {
 			continue
@@ -55,14 +55,14 @@ func scrubResponse(h http.Header) {
 	}
 }
 
-// scrubTrailer takes out of an answer's trailers what scrubResponse takes out of its head, and all cookies: no server has a reason
+// scrubTrailer removes from an answer's trailers what scrubResponse removes from its head, and all cookies: no server has a reason
 // to set one there.
 func scrubTrailer(h http.Header) {
 	h.Del("Set-Cookie")
 	scrubResponse(h)
 }
 
-// dropTossedCookies takes out of a response every cookie that is not for its own host alone or that bears our name.
+// dropTossedCookies removes from a response every cookie that is not for its own host alone or has one of our names.
 func dropTossedCookies(h http.Header) {
 	var kept []string
 	for _, line := range h.Values("Set-Cookie") {

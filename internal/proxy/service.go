@@ -20,8 +20,8 @@ func portOf(services []catalog.Service, name string) int {
 	return 0
 }
 
-// renamed gives the declared services whose host was that of t before: <service>-<name>, which may be read in several ways.
-// It asks nothing of who may use them, and not whether there is a sandbox of that very name, which comes first.
+// renamed gives the declared services whose former host was that of t: <service>-<name>, which may be read in several ways. It
+// checks neither access nor whether a sandbox of that very name exists, which has precedence.
 func renamed(ctx context.Context, in Finder, t hostname.Target) iter.Seq2[hostname.Target, sandbox.Sandbox] {
 	return func(yield func(hostname.Target, sandbox.Sandbox) bool) {
 		for at := range t.Name {
@@ -40,8 +40,8 @@ func renamed(ctx context.Context, in Finder, t hostname.Target) iter.Seq2[hostna
 	}
 }
 
-// lead sends a visitor to the same path at another host. The answer is not kept: a sandbox may get this host's name.
-func (v visit) lead(to hostname.Target) {
-	v.w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(v.w, v.r, v.cfg.Hosts.Origin(to)+safePath(v.r.URL.RequestURI()), http.StatusTemporaryRedirect)
+// redirectHost redirects to the same path at another host. The answer is not cached: a sandbox may get this host's name.
+func (a *responder) redirectHost(to hostname.Target) {
+	a.w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(a.w, a.r, a.hosts.Origin(to)+safePath(a.r.URL.RequestURI()), http.StatusTemporaryRedirect)
 }

@@ -47,7 +47,7 @@ func TestService_ACookieIsForThatHostAndLeadsThroughTheDashboard(t *testing.T) {
 	w.wantStatus(w.ask("GET", webHost, header{"Cookie", a.Cookies()[0].Name + "=" + a.Cookies()[0].Value}), 200)
 }
 
-// What was the host of a service before leads to it whoever may use it, and tells nobody else that there is one.
+// A former host of a service redirects those who may use it, and tells no one else that it exists.
 func TestService_ItsFormerHostLeadsToItsHost(t *testing.T) {
 	w := newWorld(t)
 	w.serve(tabHost("main"), tty("main"))
@@ -75,7 +75,7 @@ func TestService_ItsFormerHostLeadsToItsHost(t *testing.T) {
 		t.Errorf("a stranger by way of the dashboard: %v", err)
 	}
 	w.expose(3000, sandbox.Public)
-	led("anybody, to a public port", w.ask("GET", former, nil))
+	led("anyone, to a public port", w.ask("GET", former, nil))
 	w.boxes.put("web-ml", sandbox.Sandbox{ID: "3", Name: "web-ml", Owner: "u-ann", State: sandbox.Running})
 	w.wantStatus(w.ask("GET", former, nil), 401)
 	w.wantStatus(w.ask("GET", "http://web-ml.localhost:8080/", bearer), 200)

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	_ "embed" // the page
 	"html/template"
@@ -15,12 +14,12 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// A link to a shared port has its secret in the fragment, which browsers send nowhere: it is in no log, no Referer, and no
-// history of ours. A page of ours takes it from there, forgets the address, and posts it; the answer is a cookie for this
-// host, which stands for the share while that is good. None of this asks anything of the sandbox: it may sleep.
+// A link to a shared port has its secret in the fragment, which browsers do not send: it is in no log, Referer or history. A page of
+// ours reads it, removes it from the address, and posts it; the answer sets a cookie for this host, valid as long as the share. None
+// of this needs the sandbox, which may be asleep.
 //
-// The page is on the port's own origin, where the cookie has to be set. So a service worker that the port's program has put
-// into a browser before can see the page's address; what it learns is a key to itself.
+// The page is on the port's own origin, where the cookie must be set. A service worker of the port's program, installed earlier,
+// can therefore read the page's address; the secret opens nothing but that same port.
 
 var (
 	//go:embed assets/share.html
@@ -33,90 +32,71 @@ var (
 )
 
 const (
-	maxSecret  = 256 // bytes of what is posted; a secret has 43
+	maxSecret  = 256 // bytes posted; a secret has 43
 	shareLimit = 10 * time.Second
 )
 
-// share answers at the address of links to a shared port: the page for a browser, which then posts the secret.
-func (v visit) share() {
-	switch v.r.Method {
+// shareLink answers at the address of links to a shared port.
+type shareLink struct {
+	responder
+	proxy *Proxy
+}
+
+// serve answers GET with the page, and POST with the cookie.
+func (l *shareLink) serve() {
+	switch l.r.Method {
 	case http.MethodGet, http.MethodHead:
-		v.showShare()
+		l.servePage()
 	case http.MethodPost:
-		v.redeemShare()
+		l.post()
 	default:
-		v.show(methodRefused("This address does not take that method."))
+		l.show(methodRefused("This address does not take that method."))
 	}
 }
 
-// showShare answers with the page, which is the same for every host and every link.
-func (v visit) showShare() {
-	var page bytes.Buffer
-	err := sharePage.Execute(&page, struct {
+// servePage answers with the page, the same for every host and link.
+func (l *shareLink) servePage() {
+	l.w.Header().Set("Referrer-Policy", "no-referrer")
+	l.w.Header().Set("Cross-Origin-Opener-Policy", "same-origin") // no other page keeps a handle to this window
+	l.page(http.StatusOK, sharePage, struct {
 		Style  template.CSS
 		Script template.JS
-	}{noticeStyle, template.JS(shareJS)}) // our own files
-	if err != nil {
-		v.refuse(err)
-		return
-	}
-	h := v.w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin") // no other page holds on to this one's window
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src "+styleHash+"; script-src "+shareHash+"; connect-src 'self'; "+
-		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-	v.write(http.StatusOK, page.Bytes())
+	}{noticeStyle, template.JS(shareJS)}, // our own files
+		"style-src "+styleHash+"; script-src "+shareHash+"; connect-src 'self'; frame-ancestors 'none'")
 }
 
-// redeemShare turns the secret of a link into this host's cookie. A link that opens nothing is told of in the same words
-// whether there is such a sandbox or not.
-func (v visit) redeemShare() {
-	if !v.fromHere() {
-		v.refuse(fault.New(fault.Forbidden, "This request came from another website and was refused."))
+// post exchanges the secret of a link for this host's cookie. The answer to an invalid link does not reveal whether the sandbox
+// exists.
+func (l *shareLink) post() {
+	if !l.fromHere() {
+		l.refuse(fault.New(fault.Forbidden, "This request came from another website and was refused."))
 		return
 	}
-	ctx, cancel := context.WithTimeout(v.r.Context(), shareLimit)
+	ctx, cancel := context.WithTimeout(l.r.Context(), shareLimit)
 	defer cancel()
-	_ = http.NewResponseController(v.w).SetReadDeadline(time.Now().Add(shareLimit)) // no body takes longer
-	secret, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, maxSecret))
+	_ = http.NewResponseController(l.w).SetReadDeadline(time.Now().Add(shareLimit)) // no body takes longer
+	secret, err := io.ReadAll(http.MaxBytesReader(l.w, l.r.Body, maxSecret))
 	if err != nil {
-		v.show(notice{Status: http.StatusBadRequest, Code: fault.Invalid.String(), Title: "Not a link", Text: "This is not the secret of a link."})
+		l.show(notice{Status: http.StatusBadRequest, Code: fault.Invalid.String(), Title: "Not a link", Text: "This is not the secret of a link."})
 		return
 	}
-	share, pass, ok, err := v.redeemable(ctx, string(secret))
-	if err != nil {
-		v.refuse(err)
-		return
+	c := &shareClaim{shareLink: l, secret: string(secret)}
+	switch _, err = l.proxy.cfg.Access.Resolve(ctx, l.target.Name, c); {
+	case fault.Is(err, fault.NotFound):
+		l.show(notice{Status: http.StatusNotFound, Code: fault.NotFound.String(), Title: "This link does not work",
+			Text: "It has expired, was revoked, or is not complete. Ask the sender for a new one."})
+	case err != nil:
+		l.refuse(err)
+	default:
+		l.setCookie(shareCookie, c.pass, max(int(time.Until(c.share.Expires).Seconds()), 1))
+		l.w.Header().Set("Cache-Control", "no-store")
+		l.w.WriteHeader(http.StatusNoContent)
 	}
-	if !ok {
-		v.show(notice{Status: http.StatusNotFound, Code: fault.NotFound.String(), Title: "This link does not work",
-			Text: "It has expired, was revoked, or is not complete. Ask whoever gave it to you for a new one."})
-		return
-	}
-	v.setCookie(v.shareCookie(), pass, max(int(time.Until(share.Expires).Seconds()), 1))
-	v.w.Header().Set("Cache-Control", "no-store")
-	v.w.WriteHeader(http.StatusNoContent)
-}
-
-// redeemable gives the share that a secret opens at this host, and its pass.
-func (v visit) redeemable(ctx context.Context, secret string) (share sandbox.Share, pass string, ok bool, err error) {
-	if v.target.Kind != hostname.Port {
-		return share, "", false, nil
-	}
-	c := &shareClaim{visit: v, secret: secret}
-	_, err = v.cfg.Access.Resolve(ctx, v.target.Name, c)
-	if fault.Is(err, fault.NotFound) {
-		return share, "", false, nil
-	}
-	return c.share, c.pass, err == nil, err
 }
 
 // shareClaim is the secret of a link to a port.
 type shareClaim struct {
-	visit
+	*shareLink
 	secret string
 	share  sandbox.Share
 	pass   string
@@ -124,9 +104,12 @@ type shareClaim struct {
 
 // Admits implements access.Claim.
 func (c *shareClaim) Admits(ctx context.Context, sb sandbox.Sandbox) (err error) {
-	var ok bool
-	if c.share, c.pass, ok = c.cfg.Ports.Redeem(sb.ID, c.target.Port, c.secret); ok {
-		ok, err = answersFor(ctx, c.known, c.share.Owner, sb)
+	ok := c.target.Kind == hostname.Port
+	if ok {
+		c.share, c.pass, ok = c.proxy.cfg.Ports.Redeem(sb.ID, c.target.Port, c.secret)
+	}
+	if ok {
+		ok, err = answersFor(ctx, c.proxy.credentials, c.share.Owner, sb)
 	}
 	if err == nil && !ok {
 		err = access.NotFound(sb.Name)
@@ -139,18 +122,18 @@ func (*shareClaim) Missing(_ context.Context, name string, _ *sandbox.Tombstone)
 	return access.NotFound(name)
 }
 
-// hadShare reports whether the request shows a share, as it seems: one that is good would have let it in.
-func (v visit) hadShare() bool {
-	return v.target.Kind == hostname.Port && (v.r.Header.Get(hostname.ShareHeader) != "" || len(v.r.CookiesNamed(v.shareCookie())) > 0)
+// showsShare reports whether the request has a share's secret or cookie. It is asked after access was denied, so they are invalid.
+func (q *request) showsShare() bool {
+	return q.target.Kind == hostname.Port && (q.r.Header.Get(hostname.ShareHeader) != "" || len(q.cookies(shareCookie)) > 0)
 }
 
-// shareEnded answers a visitor whose share is not good any more, in the same words whether there is such a sandbox or not.
-func (v visit) shareEnded() {
+// shareEnded answers a request with an invalid share. It does not reveal whether the sandbox exists.
+func (s *signIn) shareEnded() {
 	n := notice{Status: http.StatusUnauthorized, Code: "share_ended", Title: "This link does not work any more",
-		Text: "It has expired or was revoked. Ask whoever gave it to you for a new one."}
-	if isNavigation(v.r) {
-		v.setCookie(v.shareCookie(), "", -1)
-		n.Links = []link{{"Sign in", v.handover()}}
+		Text: "It has expired or was revoked. Ask the sender for a new one."}
+	if isNavigation(s.r) {
+		s.setCookie(shareCookie, "", -1)
+		n.Links = []link{{"Sign in", s.handoverURL()}}
 	}
-	v.show(n)
+	s.show(n)
 }

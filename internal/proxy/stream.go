@@ -12,19 +12,19 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// What comes out of a stream or a WebSocket counts as use when it is more than a heartbeat: slotBytes of content within slotLength.
+// The output of a stream or a WebSocket counts as use if it is more than a heartbeat: slotBytes of content within slotLength.
 const (
 	slotLength = 10 * time.Second
 	slotBytes  = 128
 )
 
-// slot adds up what comes. The zero value is ready for use; it belongs to one goroutine.
+// slot adds up the output. The zero value is ready for use; it belongs to one goroutine.
 type slot struct {
 	begun time.Time
 	bytes int
 }
 
-// add reports whether these bytes make the present slot count: true once in each slot.
+// add reports whether these bytes make the slot count: true once in each.
 func (s *slot) add(n int, now time.Time) bool {
 	if now.Sub(s.begun) >= slotLength {
 		s.begun, s.bytes = now, 0
@@ -34,130 +34,136 @@ func (s *slot) add(n int, now time.Time) bool {
 	return before < slotBytes && s.bytes == slotBytes
 }
 
-// greets reports whether what is sent now may be what a page says by itself when it has connected.
-func (s *stay) greets(now time.Time) bool {
-	return s.use.Unattended && now.Sub(s.since) < slotLength
+// justConnected reports whether a page may be sending by itself, because it connected just now.
+func (p *proxied) justConnected(now time.Time) bool {
+	return p.use.Unattended && now.Sub(p.since) < slotLength
 }
 
-// ends reports whether the sandbox has been put to sleep by now, or is on its way there.
-func (s *stay) ends(ctx context.Context) bool {
-	sb, err := s.handle.Current(ctx)
+// sleeps reports whether the sandbox is asleep by now, or about to be.
+func (p *proxied) sleeps(ctx context.Context) bool {
+	sb, err := p.handle.Current(ctx)
 	return err == nil && sb.State.Sleeps()
 }
 
-// came notes bytes that have come out of the sandbox: somebody's when they have asked for them, and unattended where it may
-// be that nobody looks (a terminal, an editor, what a page has asked for). The last words of one that is being stopped are no
-// use of it.
-func (s *stay) came(ctx context.Context, n int) {
-	stream := s.stream.Load()
+// received counts bytes from the sandbox: as attended if the request is, and as unattended where perhaps no one looks (a terminal,
+// VS Code, a page's own request). The last output of a sandbox being stopped is no use of it.
+func (p *proxied) received(ctx context.Context, n int) {
+	stream := p.stream.Load()
 	if stream == nil || n == 0 {
 		return
 	}
-	if s.slot.add(n, time.Now()) {
-		unseen := s.use.Unattended || s.use.Kind == idle.Terminal || s.toEditor()
-		_ = stream.Touch(ctx, unseen || s.ends(ctx)) // what has come is here, whatever happens there
+	if p.slot.add(n, time.Now()) {
+		unseen := p.use.Unattended || p.use.Kind == idle.Terminal || p.toEditor()
+		_ = stream.Touch(ctx, unseen || p.sleeps(ctx)) // the bytes are here in any case
 	}
 }
 
-// goes makes the sandbox ready for what the visitor sends. What is not attended thaws it only as long as it counts.
-func (s *stay) goes(ctx context.Context, attended bool) error {
-	stream := s.stream.Load()
+// prepare makes the sandbox ready for bytes of the client. Unattended ones thaw it only while they count.
+func (p *proxied) prepare(ctx context.Context, attended bool) error {
+	stream := p.stream.Load()
 	switch {
 	case stream == nil: // in flight, so it is awake
 		return nil
+	case attended && p.who.outside():
+		sb, err := p.handle.Current(ctx)
+		if err != nil {
+			return err
+		}
+		return p.proxy.wakes.limit(ctx, p.who, sb, func() error { return stream.Touch(ctx, false) })
 	case attended:
 		return stream.Touch(ctx, false)
-	case !s.cfg.Tracker.Counts(s.handle.ID()):
+	case !p.proxy.cfg.Tracker.Counts(p.handle.ID()):
 		return nil
 	}
 	if err := stream.Touch(ctx, true); err != nil {
 		return err
 	}
-	return s.thaw(ctx)
+	return p.thaw(ctx)
 }
 
 // thaw resumes a frozen sandbox, for an unattended use.
-func (s *stay) thaw(ctx context.Context) error {
-	sb, err := s.handle.Current(ctx)
+func (p *proxied) thaw(ctx context.Context) error {
+	sb, err := p.handle.Current(ctx)
 	if err != nil || sb.State != sandbox.Frozen {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, wakeLimit)
 	defer cancel()
-	use := s.use
+	use := p.use
 	use.Unattended = true
-	session, err := s.handle.Open(ctx, use)
-	if err != nil {
+	return p.proxy.wakes.limit(ctx, p.who, sb, func() error {
+		session, err := p.handle.Open(ctx, use)
+		if err == nil {
+			session.Release()
+		}
 		return err
-	}
-	session.Release()
-	return nil
+	})
 }
 
 // upload is a request's body.
 type upload struct {
 	io.ReadCloser
 	ctx     context.Context
-	stay    *stay
+	proxied *proxied
 	control *http.ResponseController
 }
 
-// Read implements io.Reader. Whenever it is not being asked, it is the sandbox that is waited for.
+// Read implements io.Reader. Between two Reads, the client waits for the sandbox.
 func (u *upload) Read(p []byte) (int, error) {
-	u.stay.inwards.set(nothing)
+	u.proxied.inwards.set(nothing)
 	n, err := u.next(p)
 	if n > 0 {
-		if shut := u.stay.goes(u.ctx, true); shut != nil {
-			return 0, shut
+		if err := u.proxied.prepare(u.ctx, true); err != nil {
+			return 0, err
 		}
 	}
 	if err != nil {
-		u.stay.sending.Store(false)
-		u.stay.unread.Store(err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose))
+		u.proxied.sending.Store(false)
+		u.proxied.unread.Store(err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose))
 		return n, err
 	}
-	u.stay.inwards.set(attended)
+	u.proxied.inwards.set(attended)
 	return n, nil
 }
 
-// next reads what comes next. An outsider has to send something now and then.
+// next reads the next bytes. An outsider must send some within outsiderPause.
 func (u *upload) next(p []byte) (int, error) {
-	if !u.stay.who.outside() {
+	if !u.proxied.who.outside() {
 		return u.ReadCloser.Read(p)
 	}
 	_ = u.control.SetReadDeadline(time.Now().Add(outsiderPause))
 	n, err := u.ReadCloser.Read(p)
-	_ = u.control.SetReadDeadline(time.Time{}) // it is the sandbox that is waited for
+	_ = u.control.SetReadDeadline(time.Time{}) // now the client waits for the sandbox
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = errStalled
 	}
 	return n, err
 }
 
-// Close ends the body early: the sandbox wants no more of it.
+// Close ends the body early: the sandbox reads no more of it.
 func (u *upload) Close() error {
-	u.stay.sending.Store(false)
+	u.proxied.sending.Store(false)
 	return u.ReadCloser.Close()
 }
 
 // download is an answer's body.
 type download struct {
 	io.ReadCloser
-	ctx  context.Context
-	stay *stay
-	cut  error // how it broke off, while that is still to be told
+	ctx     context.Context
+	proxied *proxied
+	cut     error // how it broke off, until that is returned
 }
 
-// Read implements io.Reader. Between two Reads it is the visitor who is waited for. Of an answer that breaks off they get
-// what there is: with the error, the connection is cut and all that has not been flushed is lost.
+// Read implements io.Reader. Between two Reads, the sandbox waits for the client. If the answer breaks off, the client still gets
+// what arrived: the error comes one Read later, because it cuts the connection and drops what is not flushed.
 func (d *download) Read(p []byte) (int, error) {
 	if d.cut != nil {
 		return 0, d.cutOff()
 	}
-	d.stay.outwards.set(nothing)
+	d.proxied.outwards.set(nothing)
 	n, err := d.ReadCloser.Read(p)
 	if n > 0 {
-		d.stay.outwards.set(unattended)
+		d.proxied.outwards.set(unattended)
 	}
 	if err == nil || errors.Is(err, io.EOF) {
 		return n, err
@@ -169,11 +175,11 @@ func (d *download) Read(p []byte) (int, error) {
 	return 0, d.cutOff()
 }
 
-// cutOff sends what the visitor has not been sent yet, unless it is they who have left or may not have it.
+// cutOff flushes what arrived, unless the client has left or lost access.
 func (d *download) cutOff() error {
 	if d.ctx.Err() == nil {
-		d.stay.outwards.set(unattended)
-		_ = d.stay.out.FlushError() // it is cut in any case
+		d.proxied.outwards.set(unattended)
+		_ = d.proxied.out.FlushError() // it is cut in any case
 	}
 	return d.cut
 }
@@ -182,45 +188,45 @@ func (d *download) cutOff() error {
 type tunnel struct {
 	io.ReadWriteCloser
 	ctx      context.Context
-	stay     *stay
+	proxied  *proxied
 	up, down frames
 	hearts   idle.Heartbeats[int]
 }
 
-// Write implements io.Writer: it takes what the visitor sends.
+// Write implements io.Writer: it takes the client's bytes.
 func (t *tunnel) Write(p []byte) (int, error) {
 	by, err := t.admit(t.up.read(p))
 	if err != nil {
 		return 0, err
 	}
-	t.stay.inwards.set(by)
-	defer t.stay.inwards.set(nothing)
+	t.proxied.inwards.set(by)
+	defer t.proxied.inwards.set(nothing)
 	return t.ReadWriteCloser.Write(p)
 }
 
-// admit has the sandbox awake for what is said, and tells whose it is: a person's, unless it comes at equal pauses or is what a
-// page says when it has connected, and on a terminal what is typed. Pings, pongs, and what a terminal's page tells
-// beside, do not wake: a frozen sandbox gets them when it is thawed.
+// admit wakes the sandbox for a message, and judges it. On a terminal only input is attended. Elsewhere a message is, unless it
+// comes at equal pauses or right after a page has connected. Pings, pongs and a terminal page's other messages do not wake: a frozen
+// sandbox gets them when it is thawed.
 func (t *tunnel) admit(p piece) (waits, error) {
-	terminal := t.stay.use.Kind == idle.Terminal
+	terminal := t.proxied.use.Kind == idle.Terminal
 	if !p.data || terminal && !p.typed {
 		return unattended, nil
 	}
 	now := time.Now()
-	mayBeat := p.content < slotBytes || t.stay.use.Unattended // a program may send much at equal pauses
-	if !terminal && (mayBeat && t.hearts.Is(p.content, now) || t.stay.greets(now)) {
-		return unattended, t.stay.goes(t.ctx, false)
+	mayBeat := p.content < slotBytes || t.proxied.use.Unattended // a program may send much at equal pauses
+	if !terminal && (mayBeat && t.hearts.Is(p.content, now) || t.proxied.justConnected(now)) {
+		return unattended, t.proxied.prepare(t.ctx, false)
 	}
-	return attended, t.stay.goes(t.ctx, true)
+	return attended, t.proxied.prepare(t.ctx, true)
 }
 
-// Read implements io.Reader: it gives what the sandbox sends.
+// Read implements io.Reader: it gives the sandbox's bytes.
 func (t *tunnel) Read(p []byte) (int, error) {
-	t.stay.outwards.set(nothing)
+	t.proxied.outwards.set(nothing)
 	n, err := t.ReadWriteCloser.Read(p)
 	if n > 0 {
-		t.stay.outwards.set(unattended)
+		t.proxied.outwards.set(unattended)
 	}
-	t.stay.came(t.ctx, t.down.read(p[:n]).content)
+	t.proxied.received(t.ctx, t.down.read(p[:n]).content)
 	return n, err
 }

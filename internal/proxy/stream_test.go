@@ -32,7 +32,7 @@ func (w *world) stillSince() time.Duration {
 	return 0
 }
 
-// drip serves a page that goes on for ever: n bytes every pause.
+// drip serves a page without end: n bytes every pause.
 func drip(n int, pause time.Duration) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusOK)
@@ -47,7 +47,7 @@ func drip(n int, pause time.Duration) http.HandlerFunc {
 	}
 }
 
-// stream opens an answer that goes on, and reads it until stop.
+// stream opens an endless answer, and reads it until stop.
 func (w *world) stream(path string, h header) (stop func()) {
 	w.t.Helper()
 	res, err := w.client.Do(w.request("GET", port3000+path, nil, h))
@@ -218,7 +218,7 @@ func TestWebSocket_CountsByContentAndNotByPings(t *testing.T) {
 	}
 }
 
-func TestWebSocket_OfAPageCountsByWhatSomebodySays(t *testing.T) {
+func TestWebSocket_OfAPageCountsByWhatAPersonSays(t *testing.T) {
 	for what, c := range map[string]struct {
 		pause func() time.Duration
 		bytes int
@@ -226,8 +226,8 @@ func TestWebSocket_OfAPageCountsByWhatSomebodySays(t *testing.T) {
 	}{
 		"a timer":                    {steady(25*time.Second, time.Second), 20, false},
 		"a timer that says much":     {steady(time.Minute, time.Second), 5000, false},
-		"somebody":                   {moody(2 * time.Minute), 20, true},
-		"somebody who says much":     {moody(10 * time.Minute), 5000, true},
+		"a person":                   {moody(2 * time.Minute), 20, true},
+		"a person who says much":     {moody(10 * time.Minute), 5000, true},
 		"what only the sandbox says": {func() time.Duration { return time.Minute }, 0, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -319,7 +319,7 @@ func (w *world) beats(conn *websocket.Conn, pause, during time.Duration) {
 	synctest.Wait()
 }
 
-func TestWebSocket_AHeartbeatThawsAsLongAsSomebodyMayBeThere(t *testing.T) {
+func TestWebSocket_AHeartbeatThawsAsLongAsAPersonMayBeThere(t *testing.T) {
 	for _, pause := range []time.Duration{5 * time.Second, 25 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newStillWorld(t)
@@ -353,7 +353,7 @@ func TestWebSocket_AHeartbeatThawsAsLongAsSomebodyMayBeThere(t *testing.T) {
 			if w.boxes.state("ml") != sandbox.Frozen {
 				t.Errorf("every %v: a forgotten page's thaws", pause)
 			}
-			time.Sleep(2*pause + time.Second) // somebody presses the button that says the same
+			time.Sleep(2*pause + time.Second) // a person presses the button that says the same
 			w.beats(conn, time.Nanosecond, time.Nanosecond)
 			if w.boxes.state("ml") != sandbox.Running {
 				t.Errorf("every %v: a person's message does not thaw", pause)
@@ -364,7 +364,7 @@ func TestWebSocket_AHeartbeatThawsAsLongAsSomebodyMayBeThere(t *testing.T) {
 	}
 }
 
-// After "sleep now" nobody is taken to be there. Whoever then says something that is no heartbeat is.
+// After "sleep now" nobody is taken to be there. A message that is no heartbeat shows a person.
 func TestWebSocket_WhatThawsAfterAFreezeByHandCountsAsBefore(t *testing.T) {
 	for name, h := range map[string]func(w *world) header{
 		"a program": func(*world) header { return bearer },

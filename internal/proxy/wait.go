@@ -13,32 +13,32 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// A person who opens a sandbox that is not there at once sees a page that stays as it is until the sandbox is, and then
-// loads the same address again: with its fragment, and without a step in the history. The page asks waitPath, each time
-// for at most waitLimit; without scripts it reloads now and then.
+// A person who opens a sandbox that is not ready sees a waiting page. When the sandbox is ready, the page loads the same address
+// again, with its fragment and without a step in the history. It polls waitPath, for at most waitLimit each time; without scripts it
+// reloads now and then.
 
-// waitPath is where a waiting page asks whether to go on.
+// waitPath is what a waiting page polls.
 const waitPath = hostname.OwnPath + "/wait"
 
 const waitLimit = 2 * time.Second
 
-// waiting is the page's content.
-func (v visit) waiting(sb sandbox.Sandbox) notice {
-	n := notice{Status: http.StatusServiceUnavailable, Code: "waking", Title: "Waking " + v.target.Name + "…", Text: v.phase(sb),
-		Waits: true, Retry: retrySeconds, Links: []link{v.dashboard("Open in the dashboard", v.target.Name)}}
+// waiting is the waiting page's content.
+func (a *responder) waiting(sb sandbox.Sandbox) notice {
+	n := notice{Status: http.StatusServiceUnavailable, Code: "waking", Title: "Waking " + a.target.Name + "…", Text: a.phase(sb),
+		Waits: true, Retry: retrySeconds, Links: []link{a.dashboard("Open in the dashboard", a.target.Name)}}
 	if sb.State == sandbox.Creating {
-		n.Title = v.target.Name + " is being made…"
+		n.Title = a.target.Name + " is being created…"
 	}
 	return n
 }
 
-// phase says how far the sandbox is, in a sentence.
-func (v visit) phase(sb sandbox.Sandbox) string {
-	switch v.cfg.Sandboxes.Progress(sb.ID).Phase {
+// phase says in a sentence how far the sandbox's start is.
+func (a *responder) phase(sb sandbox.Sandbox) string {
+	switch a.sandboxes.Progress(sb.ID).Phase {
 	case sandbox.PhaseImage:
-		return "Its image is being made, which may take minutes the first time."
+		return "Its image is being built, which may take minutes the first time."
 	case sandbox.PhaseVolume:
-		return "Its container is being made."
+		return "Its container is being created."
 	case sandbox.PhaseStart:
 		return "It is being started."
 	case sandbox.PhaseReady:
@@ -47,69 +47,69 @@ func (v visit) phase(sb sandbox.Sandbox) string {
 	if sb.State == sandbox.Running {
 		return "It is awake, and the program that was asked for is about to answer."
 	}
-	return "It will be here in a moment."
+	return "It will be ready in a moment."
 }
 
-// waitAnswer is what a waiting page is told.
+// waitAnswer is the answer to a waiting page.
 type waitAnswer struct {
 	Go    bool   `json:"go"`              // load the address again
-	Text  string `json:"text,omitempty"`  // show this meanwhile
-	Again int    `json:"again,omitempty"` // ask again after so many seconds; at once without it
-	Stay  bool   `json:"stay,omitempty"`  // ask no more
+	Text  string `json:"text,omitempty"`  // show this
+	Again int    `json:"again,omitempty"` // poll again after so many seconds; at once without it
+	Stay  bool   `json:"stay,omitempty"`  // poll no more
 }
 
-// wait answers a waiting page. What it keeps awake by that is unattended: the visit that it came from was not.
-func (v visit) wait() {
-	ctx, cancel := context.WithTimeout(v.r.Context(), waitLimit)
+// serveWait answers a waiting page. Its use is unattended: the request that showed the page was judged already.
+func (i *inbound) serveWait() {
+	ctx, cancel := context.WithTimeout(i.r.Context(), waitLimit)
 	defer cancel()
-	v, sb, ok := v.recognise()
+	sb, ok := i.authorize()
 	if !ok {
 		return
 	}
-	body, err := json.Marshal(v.progress(ctx, sb))
+	body, err := json.Marshal(i.awaitOpen(ctx, sb))
 	if err != nil {
-		v.refuse(err)
+		i.refuse(err)
 		return
 	}
-	h := v.w.Header()
+	h := i.w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	v.write(http.StatusOK, body)
+	i.write(http.StatusOK, body)
 }
 
-// progress waits until ctx ends at most.
-func (v visit) progress(ctx context.Context, sb sandbox.Sandbox) waitAnswer {
+// awaitOpen opens the sandbox and waits for the service, until ctx ends.
+func (i *inbound) awaitOpen(ctx context.Context, sb sandbox.Sandbox) waitAnswer {
 	use := idle.Use{Kind: idle.Web, Detail: "a page that waits", Unattended: true}
-	if _, closed := v.closedNotice(sb); closed {
+	if _, closed := i.closedNotice(sb); closed {
 		return waitAnswer{Go: true}
 	}
-	if sb.State.Resting() && !v.cfg.Tracker.Counts(v.handle.ID()) {
-		return waitAnswer{Text: v.target.Name + " is " + atRest(sb.State) + ". Reload the page to wake it.", Stay: true}
+	if sb.State.Resting() && !i.proxy.cfg.Tracker.Counts(i.handle.ID()) {
+		return waitAnswer{Text: i.target.Name + " is " + atRest(sb.State) + ". Reload the page to wake it.", Stay: true}
 	}
-	session, err := v.knock(ctx, sb, v.handle.Open, use)
+	session, err := i.openLimited(ctx, sb, i.handle.Open, use)
 	if err == nil {
 		defer session.Release()
-		err = v.awaitService(ctx, session)
+		err = i.awaitService(ctx, session)
 	}
-	now, rowErr := v.handle.Current(v.r.Context())
+	now, rowErr := i.handle.Current(i.r.Context())
 	switch {
 	case err == nil, rowErr != nil:
 		return waitAnswer{Go: true}
 	case ctx.Err() != nil:
-		return waitAnswer{Text: v.phase(now)}
+		return waitAnswer{Text: i.phase(now)}
 	case fault.Is(err, fault.Unavailable):
-		n := v.full(err)
+		n := i.noRoom(err)
 		return waitAnswer{Text: n.Text, Again: n.Retry}
 	}
 	return waitAnswer{Go: true} // the page itself says why
 }
 
-// awaitService returns when the service that the host leads to answers, or is known not to exist.
-func (v visit) awaitService(ctx context.Context, session *access.Session) error {
+// awaitService returns when the host's service answers, or is known not to exist.
+func (i *inbound) awaitService(ctx context.Context, session *access.Session) error {
 	sb := session.Sandbox()
-	if v.target.Port == 0 || !v.fresh(sb, false) {
+	if i.target.Port == 0 || !fresh(sb, false) {
 		return nil
 	}
-	return v.pools.of(sb.ID, session.Guest).gate(v.target.Port).await(ctx)
+	return i.proxy.pools.of(sb.ID, session.Guest).gate(i.target.Port).await(ctx)
 }

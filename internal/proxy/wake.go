@@ -12,86 +12,86 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// How long a request waits for its sandbox and for the service that it asks for, from when it came.
+// How long a request waits for its sandbox and service, from its arrival.
 const (
 	pageAfter = 1500 * time.Millisecond // then a person sees a page that continues by itself
 	wakeLimit = 60 * time.Second        // everything else is held
 )
 
-// fullSeconds is when to try again on a host that is full.
+// fullSeconds is when to try again while the host is full.
 const fullSeconds = 10
 
-// patience is how long this request waits.
-func (v visit) patience() time.Duration {
-	if isNavigation(v.r) {
+// patience is how long the request waits.
+func (q *request) patience() time.Duration {
+	if isNavigation(q.r) {
 		return pageAfter
 	}
 	return wakeLimit
 }
 
-// deadline is when this request stops waiting to be let through.
-func (v visit) deadline() time.Time { return v.begun.Add(v.patience()) }
+// deadline is when the request stops waiting.
+func (q *request) deadline() time.Time { return q.begun.Add(q.patience()) }
 
-// open opens the sandbox: the use is registered first, then the sandbox is woken. It answers whom it does not lead in.
-func (v visit) open(sb sandbox.Sandbox) (*access.Session, idle.Use, bool) {
-	if v.observes() {
-		session, ok := v.look(sb)
+// open registers the use, then wakes and opens the sandbox. If it cannot it answers, and gives false.
+func (i *inbound) open(sb sandbox.Sandbox) (*access.Session, idle.Use, bool) {
+	if i.observes() {
+		session, ok := i.observe(sb)
 		return session, idle.Use{}, ok
 	}
-	use := v.use()
-	if !v.mayWake(use, sb) {
-		v.leave(sb.State)
+	use := i.use()
+	if !i.mayWake(use, sb) {
+		i.refuseWake(sb.State)
 		return nil, use, false
 	}
-	open := opener(v.handle.Open)
-	if isWebSocket(v.r) {
-		open = v.handle.OpenStream
+	open := opener(i.handle.Open)
+	if isWebSocket(i.r) {
+		open = i.handle.OpenStream
 	}
-	ctx, cancel := context.WithDeadline(v.r.Context(), v.deadline())
+	ctx, cancel := context.WithDeadline(i.r.Context(), i.deadline())
 	defer cancel()
-	session, err := v.knock(ctx, sb, open, use)
+	session, err := i.openLimited(ctx, sb, open, use)
 	if err != nil {
-		v.shut(ctx, sb, err)
+		i.refuseOpen(ctx, sb, err)
 		return nil, use, false
 	}
 	return session, use, true
 }
 
-// shut answers a request whose sandbox was not opened before ctx ended. sb is the sandbox as it was when it came.
-func (v visit) shut(ctx context.Context, sb sandbox.Sandbox, err error) {
-	now, rowErr := v.handle.Current(v.r.Context())
+// refuseOpen answers a request whose sandbox was not opened. sb is the sandbox as it was on the request's arrival.
+func (i *inbound) refuseOpen(ctx context.Context, sb sandbox.Sandbox, err error) {
+	now, rowErr := i.handle.Current(i.r.Context())
 	if rowErr == nil {
 		sb = now
 	}
-	n, closed := v.closedNotice(sb)
+	n, closed := i.closedNotice(sb)
 	switch {
-	case ctx.Err() != nil && v.r.Context().Err() == nil:
-		v.late(sb)
+	case ctx.Err() != nil && i.r.Context().Err() == nil:
+		i.timedOut(sb)
 	case closed && fault.Is(err, fault.Conflict):
-		v.show(n)
+		i.show(n)
 	case sb.State != sandbox.Running && fault.Is(err, fault.Unavailable):
-		v.show(v.full(err))
+		i.show(i.noRoom(err))
 	default:
-		v.refuse(err)
+		i.refuse(err)
 	}
 }
 
-// late answers a request that has waited for as long as it may.
-func (v visit) late(sb sandbox.Sandbox) {
-	if isNavigation(v.r) {
-		v.show(v.waiting(sb))
+// timedOut answers a request at its deadline.
+func (a *responder) timedOut(sb sandbox.Sandbox) {
+	if isNavigation(a.r) {
+		a.show(a.waiting(sb))
 		return
 	}
-	v.refuse(fault.New(fault.Timeout, "%s is not ready yet. %s Try again in a moment.", v.target.Name, v.phase(sb)))
+	a.refuse(fault.New(fault.Timeout, "%s is not ready yet. %s Try again in a moment.", a.target.Name, a.phase(sb)))
 }
 
-// full tells that a sandbox cannot be woken just now, for a reason that passes.
-func (v visit) full(err error) notice {
+// noRoom says that a sandbox cannot be woken now, for a temporary reason.
+func (a *responder) noRoom(err error) notice {
 	text := fault.Message(err)
-	if v.who.outside() {
+	if a.who.outside() {
 		text = "There is no room for it just now, or it could not be started."
 	}
 	return notice{Status: http.StatusServiceUnavailable, Code: fault.Unavailable.String(), Waits: true, Retry: cmp.Or(int(fault.RetryAfter(err).Seconds()), fullSeconds),
-		Title: v.target.Name + " cannot be woken now", Text: text,
-		Links: []link{v.dashboard("Open in the dashboard", v.target.Name), v.dashboard("All sandboxes", "")}}
+		Title: a.target.Name + " cannot be woken now", Text: text,
+		Links: []link{a.dashboard("Open in the dashboard", a.target.Name), a.dashboard("All sandboxes", "")}}
 }

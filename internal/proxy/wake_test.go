@@ -20,7 +20,7 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// wayIn is how somebody asks.
+// wayIn is one way to send a request.
 type wayIn struct {
 	name   string
 	method string
@@ -28,8 +28,8 @@ type wayIn struct {
 	h      header
 }
 
-// doorsIn are the ways in of Ann's, who is signed in with cookie.
-func doorsIn(cookie string) []wayIn {
+// waysIn are the ways in of Ann's, who is signed in with cookie.
+func waysIn(cookie string) []wayIn {
 	return []wayIn{
 		{"page", "GET", "", header{"Cookie", cookie, "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Site", "none", "Accept", "text/html"}},
 		{"api", "GET", "", header{"Authorization", "Bearer " + annToken, "Accept", "application/json"}},
@@ -48,7 +48,7 @@ func answersAs(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "%s %s", r.Method, body)
 }
 
-func TestWake_EveryDoorInEveryState(t *testing.T) {
+func TestWake_EveryWayInEveryState(t *testing.T) {
 	const quick, slow = 100 * time.Millisecond, 5 * time.Second
 	through := map[string]int{"page": 200, "api": 200, "post": 200, "form": 200, "events": 200, "probe": 503}
 	started := map[string]int{"page": 200, "api": 200, "post": 200, "form": 200, "events": 503, "probe": 503} // a script starts nothing
@@ -77,14 +77,14 @@ func TestWake_EveryDoorInEveryState(t *testing.T) {
 		"a wake that fails":     {sandbox.Asleep, quick, fault.New(fault.Conflict, "The disk is broken."), refused, true, "The disk is broken."},
 		"a full host":           {sandbox.Asleep, 0, fault.New(fault.Unavailable, "The host is full."), refused, false, "The host is full."},
 	} {
-		for _, d := range doorsIn("") {
+		for _, d := range waysIn("") {
 			t.Run(what+"/"+d.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newStillWorld(t)
 					w.serve(portHost(3000), answersAs)
 					w.boxes.takes, w.boxes.wakeErr = c.takes, c.err
 					w.boxes.set("ml", c.state, "")
-					d := doorsIn(w.signIn("3000-ml.localhost"))[indexOf(d.name)]
+					d := waysIn(w.signIn("3000-ml.localhost"))[indexOf(d.name)]
 					a := w.send(w.request(d.method, port3000+"/x", strings.NewReader(d.body), d.h))
 					want := map[string]int{"anonymous": 401, "stranger": 404}[d.name]
 					if want == 0 {
@@ -110,7 +110,7 @@ func TestWake_EveryDoorInEveryState(t *testing.T) {
 }
 
 func indexOf(name string) int {
-	for i, d := range doorsIn("") {
+	for i, d := range waysIn("") {
 		if d.name == name {
 			return i
 		}
@@ -248,7 +248,7 @@ func TestWake_ADeletedSandboxIsGoneForThoseWhoHadIt(t *testing.T) {
 	}
 	w.wantStatus(w.ask("POST", port3000+"/", nil), 401)
 	if opened, _ := w.boxes.entered(); opened != 0 {
-		t.Errorf("%d doors were opened", opened)
+		t.Errorf("%d sessions were opened", opened)
 	}
 }
 

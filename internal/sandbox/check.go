@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"maps"
 	"math"
 	"regexp"
 	"strings"
@@ -8,9 +9,10 @@ import (
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
+	"sandboxd/internal/text"
 )
 
-// The least that a sandbox can work with, whatever is asked for.
+// The least that a sandbox can work with.
 const (
 	minCPUs   = 0.1
 	minMemory = 64 << 20
@@ -42,8 +44,32 @@ func (r Request) check() error {
 	return CheckEnv(r.Env)
 }
 
-// CheckEnv reports the first thing that is wrong with environment variables that somebody asks for, a sandbox's or a
-// command's, as an Invalid fault of the field "env": a name that is none, a NUL byte, more than 200, or 64 KiB in all.
+// plan gives the sandbox that a request asks for.
+func (g *settings) plan(r Request) (Sandbox, error) {
+	err := r.check()
+	if err != nil {
+		return Sandbox{}, err
+	}
+	if r.Rest, err = checkRest(r.Rest); err != nil {
+		return Sandbox{}, err
+	}
+	spec := Spec{Template: r.Template, Image: r.Image, Env: maps.Clone(r.Env)}
+	t, err := g.template(spec)
+	if err != nil {
+		return Sandbox{}, err
+	}
+	if spec.Limits, err = r.limits(t.Size, g.host); err != nil {
+		return Sandbox{}, err
+	}
+	now := stamp()
+	return Sandbox{
+		ID: NewID(), Name: r.Name, Label: text.Trim(r.Label), Owner: r.Owner, Spec: spec, Rest: r.Rest,
+		State: Creating, Created: now, Changed: now,
+	}, nil
+}
+
+// CheckEnv reports the first thing that is wrong with environment variables of a sandbox or a command,
+// as an Invalid fault of the field "env": a name that is none, a NUL byte, more than 200, or 64 KiB in all.
 func CheckEnv(env map[string]string) error {
 	if len(env) > maxEnvCount {
 		return fault.Field("env", "There are more than %d environment variables.", maxEnvCount)

@@ -8,43 +8,47 @@ import (
 
 var errDeleted = fault.New(fault.Gone, "It was deleted before it was ready.")
 
-// Delete ends a sandbox and removes everything of it, its volume too. It interrupts a create, a start, a wake or a
-// falling asleep under way. Gone when it is deleted already.
-func (m *Manager) Delete(ctx context.Context, ref Ref) (Sandbox, error) {
-	if s, err := m.Current(ctx, ref); err != nil {
+// remover deletes sandboxes.
+type remover struct {
+	*operations
+	settings   *settings
+	containers *containers
+}
+
+// Delete ends a sandbox and removes everything of it, its volume too. It interrupts its create, start, wake or way to
+// sleep. Gone when it is deleted already.
+func (r *remover) Delete(ctx context.Context, ref Ref) (Sandbox, error) {
+	if s, err := r.Current(ctx, ref); err != nil {
 		return Sandbox{}, err
 	} else if s.State == Creating || s.State == Starting || s.State.Resting() {
-		m.turns.interrupt(ref.name, errDeleted)
+		r.turns.interrupt(ref, errDeleted)
 	}
-	return m.do(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
-		s, err := m.set(ctx, s, Deleting, "")
+	return r.do(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
+		s, err := r.set(ctx, s, Deleting, "")
 		if err != nil {
 			return err
 		}
 		accept(s)
-		return m.remove(ctx, s)
+		return r.remove(ctx, s)
 	})
 }
 
-// remove finishes a delete whose intent is kept: first everything outside, the row last. When the engine does not
-// answer the intent stays, and the next look at everything tries again.
-func (m *Manager) remove(ctx context.Context, s Sandbox) error {
-	removing, cancel := context.WithTimeout(ctx, engineLimit)
-	defer cancel()
-	err := m.c.Runtime.Remove(removing, s.ID)
+// remove finishes a delete whose intent is stored: first everything outside, the row last. When the engine does not
+// answer the intent stays, and the next reconcile tries again.
+func (r *remover) remove(ctx context.Context, s Sandbox) error {
+	err := r.containers.remove(ctx, s.ID)
 	if err == nil {
-		err = m.c.Guests.Forget(s.ID)
-	}
-	if err == nil {
-		err = m.rows.Delete(removing, s.ID)
+		deleting, cancel := context.WithTimeout(ctx, storeLimit)
+		defer cancel()
+		err = r.rows.Delete(deleting, s.ID)
 	}
 	if err != nil {
-		m.c.Log.Warn("sandbox is not deleted yet", "sandbox", s.Name, "error", err)
-		m.report(s, Progress{Detail: "Not deleted yet: " + clean(fault.Message(err)) + " Trying again."})
+		r.log.Warn("sandbox is not deleted yet", "sandbox", s.Name, "error", err)
+		r.report(s, Progress{Detail: "Not deleted yet: " + clean(fault.Message(err)) + " Trying again."})
 		return err
 	}
-	m.clearProgress(s.ID)
-	m.own.owe(s.ID, false)
-	m.publish(Event{Sandbox: s, Deleted: true})
+	r.clearProgress(s.ID)
+	r.settings.unpushed.Delete(s.ID)
+	r.publish(Event{Sandbox: s, Deleted: true})
 	return nil
 }

@@ -21,6 +21,24 @@ type fate struct {
 	lethal bool
 	err    error
 	struck string // what it has struck first; "" when nothing
+	after  map[string]func()
+}
+
+// between runs f once, between the next read of that kind ("list" of the engine, "row" of the store) and its caller.
+func (f *fate) between(read string, do func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.after = map[string]func(){read: do}
+}
+
+func (f *fate) wasRead(what string) {
+	f.mu.Lock()
+	do := f.after[what]
+	delete(f.after, what)
+	f.mu.Unlock()
+	if do != nil {
+		do()
+	}
 }
 
 // arm makes it strike after so many calls.
@@ -80,4 +98,10 @@ func (s fatedStore) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	return s.MemStore.Delete(ctx, id)
+}
+
+func (s fatedStore) ByName(ctx context.Context, name string) (sandbox.Sandbox, error) {
+	got, err := s.MemStore.ByName(ctx, name)
+	s.fate.wasRead("row")
+	return got, err
 }

@@ -4,30 +4,42 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 )
 
-// afterClaim is how long a pool is left alone after a claim: seldom does one come alone, and making the next sandbox takes
-// what claiming needs.
+// afterClaim is how long a pool is left alone after a claim: claims often come in bursts, and creating the next sandbox
+// takes resources that they need.
 const afterClaim = time.Second
 
-// RunPools keeps the pools of the templates that list gives until ctx ends: now, a moment after one of them was
-// claimed, and once a minute, while the engine is there.
-func (m *Manager) RunPools(ctx context.Context, list func() []catalog.Template) error {
+// pools keeps sandboxes that were created in advance, a pool for each template that wants one.
+type pools struct {
+	*operations
+	*pool
+	settings   *settings
+	containers *containers
+	rester     *rester
+	remover    *remover
+	health     *health
+}
+
+// RunPools keeps the pools of the templates that list gives until ctx ends: now, a moment after a claim, and once a minute,
+// while the engine is there.
+func (p *pools) RunPools(ctx context.Context, list func() []catalog.Template) error {
 	for {
 		wait := recheck
-		if m.EngineHealth() != nil {
+		if p.health.EngineHealth() != nil {
 			wait = backoff
-		} else if err := m.FillPools(ctx, list()); err != nil && ctx.Err() == nil {
-			m.c.Log.Warn("pools cannot be looked at", "error", err)
+		} else if err := p.FillPools(ctx, list()); err != nil && ctx.Err() == nil {
+			p.log.Warn("pools cannot be reconciled", "error", err)
 		}
 		select {
 		case <-time.After(wait):
-		case <-m.pool.nudge:
-			select { // whoever claims one is served first
+		case <-p.nudge:
+			select { // further claims first
 			case <-time.After(afterClaim):
 			case <-ctx.Done():
 				return nil
@@ -38,21 +50,32 @@ func (m *Manager) RunPools(ctx context.Context, list func() []catalog.Template) 
 	}
 }
 
-func (m *Manager) wakePools() {
+func (p *pools) wakePools() {
 	select {
-	case m.pool.nudge <- struct{}{}:
+	case p.nudge <- struct{}{}:
 	default:
 	}
 }
 
-// FillPools looks at the pools of all templates once: it drops what is too many or not as it would be made now, and
-// makes what is missing. It returns when that is begun; the work goes on in the background, templates side by side.
-func (m *Manager) FillPools(ctx context.Context, templates []catalog.Template) error {
-	list, _, err := m.c.Store.List(ctx, Filter{Pooled: true})
+// pooled lists the pooled sandboxes of a template, "" for all, but those that are being deleted.
+func (p *pools) pooled(ctx context.Context, template string) ([]Sandbox, error) {
+	list, _, err := p.List(ctx, Filter{Pooled: true})
 	if err != nil {
-		return fmt.Errorf("list pooled sandboxes: %w", err)
+		return nil, fmt.Errorf("list pooled sandboxes: %w", err)
 	}
-	m.pool.wish(templates)
+	return slices.DeleteFunc(list, func(s Sandbox) bool {
+		return s.State == Deleting || template != "" && s.Spec.Template != template
+	}), nil
+}
+
+// FillPools reconciles the pools of all templates once: it drops sandboxes that are too many or differ from one that would
+// be created now, and creates missing ones. It does not wait for that work, which runs for all templates at the same time.
+func (p *pools) FillPools(ctx context.Context, templates []catalog.Template) error {
+	list, err := p.pooled(ctx, "")
+	if err != nil {
+		return err
+	}
+	p.resize(templates)
 	names := map[string]bool{}
 	for _, s := range list {
 		names[s.Spec.Template] = true
@@ -61,45 +84,44 @@ func (m *Manager) FillPools(ctx context.Context, templates []catalog.Template) e
 		names[t.Name] = names[t.Name] || t.Standby.Pool > 0
 	}
 	for name, needed := range names {
-		if needed && !m.reconcilePoolLater(name) {
+		if needed && !p.reconcilePoolLater(name) {
 			return errClosing
 		}
 	}
 	return nil
 }
 
-// reconcilePoolLater has a template's pool looked at in the background, once more when that is under way. false when sandboxd is
-// shutting down.
-func (m *Manager) reconcilePoolLater(template string) bool {
-	p := &m.pool
+// reconcilePoolLater reconciles a template's pool in the background, once more when that is under way. false when sandboxd
+// is shutting down.
+func (p *pools) reconcilePoolLater(template string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, under := p.reconciling[template]; under {
 		p.reconciling[template] = true
 		return true
 	}
-	// No sandbox has such a name, so this line is the pool's own.
-	queued := m.turns.run(m.life, "pool of "+template, func(ctx context.Context) { m.reconcilePool(ctx, template) })
+	// No sandbox has such a name, so these turns are the pool's own.
+	queued := p.turns.run(p.life, Ref{name: "pool of " + template}, func(ctx context.Context) { p.reconcilePool(ctx, template) })
 	if queued {
 		p.reconciling[template] = false
 	}
 	return queued
 }
 
-// reconcilePool looks at a template's pool until nothing is left to do.
-func (m *Manager) reconcilePool(ctx context.Context, template string) {
+// reconcilePool reconciles a template's pool until nothing is left to do.
+func (p *pools) reconcilePool(ctx context.Context, template string) {
 	for {
-		more, err := m.reconcilePoolOnce(ctx, template)
+		more, err := p.reconcilePoolOnce(ctx, template)
 		if err != nil && ctx.Err() == nil {
-			m.c.Log.Warn("pool of a template is not as it should be", "template", template, "error", err)
+			p.log.Warn("pool of a template cannot be reconciled", "template", template, "error", err)
 		}
-		if !m.pool.next(template, more && err == nil && ctx.Err() == nil) {
+		if !p.next(template, more && err == nil && ctx.Err() == nil) {
 			return
 		}
 	}
 }
 
-// next reports whether a template's pool has to be looked at again at once.
+// next reports whether a template's pool needs another pass at once.
 func (p *pool) next(template string, more bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,116 +133,114 @@ func (p *pool) next(template string, more bool) bool {
 	return false
 }
 
-// reconcilePoolOnce drops what a template's pool should not have, offers what it has, and makes one if one is missing; then
-// there may be more to do.
-func (m *Manager) reconcilePoolOnce(ctx context.Context, template string) (more bool, err error) {
-	list, _, err := m.c.Store.List(ctx, Filter{Pooled: true})
+// reconcilePoolOnce drops the surplus of a template's pool, offers the rest, and creates one if one is missing; then there
+// may be more to do.
+func (p *pools) reconcilePoolOnce(ctx context.Context, template string) (more bool, err error) {
+	list, err := p.pooled(ctx, template)
 	if err != nil {
-		return false, fmt.Errorf("list pooled sandboxes: %w", err)
+		return false, err
 	}
-	m.pool.retain(template, list)
-	want := m.pool.wanted(template)
+	p.keep(template, func(id string) bool { return slices.ContainsFunc(list, func(s Sandbox) bool { return s.ID == id }) })
+	want := p.wanted(template)
 	var model Sandbox
 	if want > 0 {
-		if m.pool.waits(template) {
+		if p.waits(template) {
 			return false, nil
 		}
-		if model, err = m.model(ctx, template); err != nil {
-			m.pool.made(template, err)
+		if model, err = p.model(ctx, template); err != nil {
+			p.created(template, err)
 			return false, err
 		}
-		want = m.pool.wanted(template) // making the image may have taken long
+		want = p.wanted(template) // building the image may have taken long
 	}
 	have := 0
 	for _, s := range list {
-		if s.Spec.Template != template || s.State == Deleting {
-			continue
-		}
+		var oneErr error
 		if have < want && fits(s, model) {
 			have++
-			err = errors.Join(err, m.present(ctx, s))
-		} else if dropErr := m.drop(ctx, s); !errors.Is(dropErr, errClaimed) {
-			err = errors.Join(err, dropErr)
+			oneErr = p.offerFrozen(ctx, s)
+		} else {
+			_, oneErr = p.drop(ctx, s)
 		}
+		err = errors.Join(err, oneErr)
 	}
 	if have >= want || err != nil {
 		return false, err
 	}
-	return m.addWarm(ctx, model)
+	return p.createOne(ctx, model)
 }
 
-// model is the pooled sandbox that would be made now, without its name. Its image is there.
-func (m *Manager) model(ctx context.Context, template string) (Sandbox, error) {
-	s, err := m.plan(Request{Template: template})
+// model is the pooled sandbox that would be created now, without its name. Its image is there.
+func (p *pools) model(ctx context.Context, template string) (Sandbox, error) {
+	s, err := p.settings.plan(Request{Template: template})
 	if err != nil {
 		return s, err
 	}
-	t, err := m.template(s.Spec)
+	t, err := p.settings.template(s.Spec)
 	if err != nil {
 		return s, err
 	}
-	making, cancel := context.WithTimeout(ctx, imageLimit)
+	building, cancel := context.WithTimeout(ctx, imageLimit)
 	defer cancel()
-	if _, err := m.c.Images.Ensure(making, t, func(catalog.BuildEvent) {}); err != nil {
+	if _, err := p.containers.images.Ensure(building, t, func(catalog.BuildEvent) {}); err != nil {
 		return s, err
 	}
 	s.Pooled = true
-	s.Label, err = m.fingerprint(s.Spec)
+	s.Fingerprint, err = p.containers.fingerprint(s.Spec)
 	return s, err
 }
 
-// fits reports whether a pooled sandbox is, or is about to be, as one that would be made now.
+// fits reports whether a pooled sandbox is, or is about to be, as one that would be created now.
 func fits(s, model Sandbox) bool {
 	switch s.State {
 	case Creating, Running, Frozen:
-		return s.Label == model.Label && s.Spec.Equal(model.Spec) && s.Own.empty()
+		return s.Fingerprint == model.Fingerprint && s.Spec.Equal(model.Spec) && s.Overrides.empty()
 	default:
 		return false
 	}
 }
 
-// present offers a pooled sandbox to who claims it, frozen when the engine can. One that is still being made is left
-// to who makes it.
-func (m *Manager) present(ctx context.Context, s Sandbox) error {
+// offerFrozen offers a pooled sandbox, frozen when the engine can. One that is still being created is left to its create.
+func (p *pools) offerFrozen(ctx context.Context, s Sandbox) error {
 	if !s.State.Settled() {
 		return nil
 	}
-	if s.State == Running && m.c.Freezer != nil {
-		err := m.perform(ctx, s.Name, func(ctx context.Context) error {
-			now, err := m.rows.ByName(ctx, s.Name)
+	if s.State == Running && p.rester.freezer != nil {
+		err := p.perform(ctx, s.Ref(), func(ctx context.Context) error {
+			now, err := p.rows.ByName(ctx, s.Name)
 			if err != nil || now.ID != s.ID || !now.Pooled || now.State != Running {
 				return err
 			}
-			_, err = m.freeze(ctx, now, nil)
+			_, err = p.rester.freeze(ctx, now, nil)
 			return err
 		})
 		if err != nil {
 			return err
 		}
 	}
-	m.pool.offer(s)
+	p.offer(s)
 	return nil
 }
 
-// addWarm makes one more pooled sandbox like model, if the host has room for it.
-func (m *Manager) addWarm(ctx context.Context, model Sandbox) (more bool, err error) {
-	// Room may have taken one of these back to make some: then this is not the time.
-	if err := m.room(ctx); err != nil || m.pool.waits(model.Spec.Template) {
+// createOne creates one more pooled sandbox like model, if the host has room for it.
+func (p *pools) createOne(ctx context.Context, model Sandbox) (more bool, err error) {
+	// To make room, one of these may have been dropped: then none is created for now.
+	if err := p.containers.checkRoom(ctx); err != nil || p.waits(model.Spec.Template) {
 		return false, nil
 	}
-	err = m.make(ctx, model)
-	m.pool.made(model.Spec.Template, err)
+	err = p.createPooled(ctx, model)
+	p.created(model.Spec.Template, err)
 	return err == nil, err
 }
 
 var errTaken = errors.New("name is taken")
 
-// make makes a pooled sandbox like model, under a name that is free, and offers it. What cannot be made is removed.
-func (m *Manager) make(ctx context.Context, s Sandbox) error {
+// createPooled creates a pooled sandbox like model, under a name that is free, and offers it. A failed one is removed.
+func (p *pools) createPooled(ctx context.Context, s Sandbox) error {
 	for attempt := range autoTries {
 		s.ID, s.Name, s.Created = NewID(), autoName(attempt), stamp()
 		s.Changed = s.Created
-		err := m.perform(ctx, s.Name, func(ctx context.Context) error { return m.makeNamed(ctx, s) })
+		err := p.perform(ctx, s.Ref(), func(ctx context.Context) error { return p.createNamed(ctx, s) })
 		if !errors.Is(err, errTaken) {
 			return err
 		}
@@ -228,66 +248,55 @@ func (m *Manager) make(ctx context.Context, s Sandbox) error {
 	return errTaken
 }
 
-func (m *Manager) makeNamed(ctx context.Context, s Sandbox) error {
-	err := m.rows.Insert(ctx, s)
+func (p *pools) createNamed(ctx context.Context, s Sandbox) error {
+	err := p.rows.Insert(ctx, s)
 	if fault.Is(err, fault.Conflict) {
 		return errTaken
 	}
 	if err != nil {
 		return err
 	}
-	if err = m.build(ctx, s); err == nil {
+	if err = p.containers.create(ctx, s); err == nil {
 		// The template may have changed while it was read twice.
-		if now, mouldErr := m.fingerprint(s.Spec); mouldErr != nil || now != s.Label {
-			err = errors.Join(errors.New("template has changed meanwhile"), mouldErr)
+		if now, printErr := p.containers.fingerprint(s.Spec); printErr != nil || now != s.Fingerprint {
+			err = errors.Join(errors.New("template has changed meanwhile"), printErr)
 		}
 	}
-	row, rowErr := m.rows.ByName(ctx, s.Name)
-	if err = errors.Join(err, rowErr); err != nil || row.State != Running {
-		return errors.Join(err, m.discard(ctx, s.ID, s.Name))
+	row, rowErr := p.rows.ByName(ctx, s.Name)
+	err = errors.Join(err, rowErr)
+	if err == nil && row.State == Running && p.rester.freezer != nil {
+		row, err = p.rester.freeze(ctx, row, nil)
 	}
-	if m.c.Freezer != nil {
-		if _, err := m.freeze(ctx, row, nil); err != nil {
-			return errors.Join(err, m.discard(ctx, s.ID, s.Name))
-		}
+	if err != nil || row.State != Running && row.State != Frozen {
+		return errors.Join(err, p.discard(ctx, s.Ref()))
 	}
-	m.pool.offer(s)
+	p.offer(s)
 	return nil
 }
 
-// RenewPool has a template's pooled sandboxes made anew by and by, although nothing that can be seen of the template
-// has changed: its image was rebuilt under the same reference.
-func (m *Manager) RenewPool(ctx context.Context, template string) error {
-	list, _, err := m.c.Store.List(ctx, Filter{Pooled: true})
-	if err != nil {
-		return fmt.Errorf("list pooled sandboxes: %w", err)
-	}
+// RenewPool replaces a template's pooled sandboxes one after another, although the template has not changed: its image was
+// built again under the same reference.
+func (p *pools) RenewPool(ctx context.Context, template string) error {
+	list, err := p.pooled(ctx, template)
 	for _, s := range list {
-		if s.Spec.Template != template || s.State == Deleting {
-			continue
-		}
-		if dropErr := m.drop(ctx, s); !errors.Is(dropErr, errClaimed) {
-			err = errors.Join(err, dropErr)
-		}
+		_, dropErr := p.drop(ctx, s)
+		err = errors.Join(err, dropErr)
 	}
-	m.wakePools()
+	p.wakePools()
 	return err
 }
 
-// DropPooled gives the host back what one pooled sandbox takes, the oldest first, and has none made for some minutes.
-// false when there is none to give back. It waits for the removal, but for no sandbox that is being made.
-func (m *Manager) DropPooled(ctx context.Context) (bool, error) {
-	list, _, err := m.c.Store.List(ctx, Filter{Pooled: true})
-	if err != nil {
-		return false, fmt.Errorf("list pooled sandboxes: %w", err)
-	}
-	for i := len(list) - 1; i >= 0; i-- {
-		if s := list[i]; s.State == Running || s.State == Frozen {
-			m.pool.hold()
-			if err := m.drop(ctx, s); !errors.Is(err, errClaimed) {
-				return err == nil, err
+// DropPooled removes one pooled sandbox for its memory, the oldest first, and has none created for some minutes. false when
+// there is none to remove. It waits for the removal, but for no sandbox that is being created.
+func (p *pools) DropPooled(ctx context.Context) (bool, error) {
+	list, err := p.pooled(ctx, "")
+	for _, s := range slices.Backward(list) {
+		if s.State == Running || s.State == Frozen {
+			p.hold()
+			if dropped, err := p.drop(ctx, s); dropped || err != nil {
+				return dropped, err
 			}
 		}
 	}
-	return false, nil
+	return false, err
 }

@@ -13,7 +13,7 @@ import (
 // maxLabel bounds a label, in characters: what fits a row without wrapping twice.
 const maxLabel = 60
 
-// CheckLabel reports what is wrong with the free text beside a name. Empty is fine; one that shows nothing is kept as such.
+// CheckLabel reports what is wrong with the free text beside a name. Empty is fine; one of spaces alone is stored as empty.
 func CheckLabel(label string) error {
 	if !utf8.ValidString(label) {
 		return fault.Field("label", "The label is not valid UTF-8 text.")
@@ -27,7 +27,7 @@ func CheckLabel(label string) error {
 	return nil
 }
 
-// unprintable holds for what could forge or garble a line of text: controls, line breaks, direction marks.
+// unprintable holds for characters that could forge or garble a line of text: controls, line breaks, direction marks.
 func unprintable(r rune) bool {
 	const joiner = '\u200d' // holds composed emoji together
 	return r != joiner && !unicode.IsGraphic(r) || unicode.In(r, unicode.Zl, unicode.Zp, unicode.Bidi_Control)

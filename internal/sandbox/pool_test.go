@@ -397,7 +397,7 @@ func TestRun_ACrashInAPoolLeavesNothingHalf(t *testing.T) {
 	}
 }
 
-// whole wants one sandbox in the pool, and all others to be somebody's and true.
+// whole wants one sandbox in the pool, and all others to have an owner and to agree with the engine.
 func whole(t *testing.T, w *world, m *sandbox.Manager, when string) {
 	t.Helper()
 	list := ready(t, w, m, 1, when)

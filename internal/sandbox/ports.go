@@ -8,15 +8,15 @@ import (
 )
 
 // Store keeps sandboxes. All methods are safe for concurrent use. Kinds: NotFound, Conflict (the name or id is
-// taken), Unavailable (the store is locked, full or gone; what was there before is intact).
+// taken), Unavailable (the store is locked, full or gone; its former content is intact).
 type Store interface {
 	// Insert adds a sandbox; Conflict if its name or id exists.
 	Insert(ctx context.Context, s Sandbox) error
 	// Update replaces the row of s.ID; NotFound if there is none.
 	Update(ctx context.Context, s Sandbox) error
-	// Delete removes the row and leaves a Tombstone; deleting what is not there is no error and leaves none.
+	// Delete removes the row and leaves a Tombstone; deleting a missing one is no error and leaves none.
 	Delete(ctx context.Context, id string) error
-	// Tombstone gives what is known of the last deleted sandbox of that name; NotFound when there was none lately.
+	// Tombstone gives that of the last deleted sandbox of a name; NotFound when there was none lately.
 	Tombstone(ctx context.Context, name string) (Tombstone, error)
 	// ByName finds one.
 	ByName(ctx context.Context, name string) (Sandbox, error)
@@ -24,42 +24,45 @@ type Store interface {
 	List(ctx context.Context, f Filter) ([]Sandbox, int, error)
 }
 
-// Runtime is a container engine, or whatever else can hold a sandbox. All methods are safe for concurrent use, end
-// when ctx does, and are idempotent: a repeat after a crash finishes the work. They touch only what this sandboxd
-// made. Kinds: NotFound, Invalid (the engine refuses the box; the message is the engine's own), Unavailable,
+// Runtime is a container engine, or another program that can hold a sandbox. All methods are safe for concurrent use, end
+// when ctx does, and are idempotent: a repeat after a crash finishes the work. They touch only objects that this sandboxd
+// created. Kinds: NotFound, Invalid (the engine refuses the container; the message is the engine's own), Unavailable,
 // Timeout.
 type Runtime interface {
-	// Create makes container, volume and whatever else b needs, without starting it. If all exist it does nothing;
+	// Create creates container, volume and all else that c needs, without starting it. If all exist it does nothing;
 	// if parts of an interrupted create exist it completes them.
-	Create(ctx context.Context, b Box) error
-	// Start starts it, or thaws it when it is frozen. Starting what runs is no error.
+	Create(ctx context.Context, c ContainerSpec) error
+	// Start starts it, or thaws it when it is frozen. Starting a running one is no error.
 	Start(ctx context.Context, id string) error
-	// Stop asks it to end, and ends it after grace (at least a second is sensible). Stopping what does not run, or is
-	// not there, is no error.
+	// Stop asks it to end, and ends it after grace (at least a second is sensible). Stopping one that does not run, or
+	// is not there, is no error.
 	Stop(ctx context.Context, id string, grace time.Duration) error
-	// Remove ends it and deletes it with its volume. Removing what is not there is no error.
+	// Remove ends it and deletes it with its volume. Removing a missing one is no error.
 	Remove(ctx context.Context, id string) error
 	// List gives all instances of this sandboxd, partial ones included.
 	List(ctx context.Context) ([]Instance, error)
+	// Ping asks the engine for a sign of life.
+	Ping(ctx context.Context) error
 	// Watch calls seen for every change of an instance until ctx or the connection to the engine ends; the latter is
 	// an Unavailable error. It calls ready once when nothing that happens from then on is missed.
 	Watch(ctx context.Context, ready func(), seen func(Instance)) error
 }
 
-// Freezer is what an engine can do for a sandbox between running and stopped. All methods are safe for concurrent
+// Freezer freezes sandboxes on an engine. All methods are safe for concurrent
 // use, end when ctx does, and are idempotent. Kinds as for Runtime. An engine may have none: then nothing is frozen.
 type Freezer interface {
-	// Freeze makes all processes of a running sandbox stand still, memory and connections kept, and gives back to the
-	// host what of its memory the kernel can spare. Freezing what is frozen is no error; NotFound when it is not
-	// there, Conflict when it does not run.
+	// Freeze suspends all processes of a running sandbox, memory and connections kept, and gives back to the host the part
+	// of its memory that the kernel can spare. Freezing a frozen one is no error; NotFound when it is not there, Conflict
+	// when it does not run.
 	Freeze(ctx context.Context, id string) error
-	// Thaw lets them go on. Thawing what is not frozen is no error; NotFound when it is not there, Conflict when it does not run.
+	// Thaw resumes them. Thawing one that is not frozen is no error; NotFound when it is not there, Conflict when it does
+	// not run.
 	Thaw(ctx context.Context, id string) error
-	// Usage gives what a running sandbox has used since it was started; NotFound when it is not there or does not run.
+	// Usage gives that of a running sandbox since it was started; NotFound when it is not there or does not run.
 	Usage(ctx context.Context, id string) (Usage, error)
 }
 
-// Usage is what a sandbox has used since its start. It only grows until the next start.
+// Usage is how much a sandbox has used since its start. It only grows until the next start.
 type Usage struct {
 	CPU     time.Duration // of one core
 	Network int64         // bytes, both directions, without loopback
@@ -67,7 +70,7 @@ type Usage struct {
 	Memory  int64         // bytes held now; the one that may shrink
 }
 
-// Tombstone is what is left of a deleted sandbox, for some weeks: so that who still has its address hears that it is gone.
+// Tombstone is the record of a deleted sandbox, for some weeks: its addresses answer 410 meanwhile.
 type Tombstone struct {
 	ID      string // "" for one that an older version has left
 	Name    string
@@ -75,17 +78,17 @@ type Tombstone struct {
 	Deleted time.Time
 }
 
-// Images makes a template's image present. Implemented by catalog.Images.
+// Images gets the images of templates. Implemented by catalog.Images.
 type Images interface {
 	// Ensure gives the reference of t's image, building or pulling it first if needed; concurrent callers share one
-	// build, which goes on when a caller leaves.
+	// build, which continues when a caller leaves.
 	Ensure(ctx context.Context, t catalog.Template, report func(catalog.BuildEvent)) (ref string, err error)
 	// Reference gives what Ensure would, without asking the engine.
 	Reference(t catalog.Template) (ref string, err error)
 }
 
 // Templates finds templates. Implemented by catalog.Catalog. NotFound names the templates there are; Invalid says
-// what is broken.
+// where one is broken.
 type Templates interface {
 	Template(name string) (catalog.Template, error)
 }
@@ -98,11 +101,11 @@ type Guests interface {
 	// Ready blocks until the guest of id is connected, knows the set-up that was last expected of it, and has said that it
 	// is ready, or ctx ends. For one id it is not called twice at a time.
 	Ready(ctx context.Context, id string) error
-	// Forget stops listening for id and removes its folder. Forgetting what is not known is no error.
+	// Forget stops listening for id and removes its folder. Forgetting an unknown one is no error.
 	Forget(id string) error
 }
 
-// Setup is what a guest is told when it connects.
+// Setup is the configuration that a guest gets when it connects.
 type Setup struct {
 	Name     string
 	Env      map[string]string

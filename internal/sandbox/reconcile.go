@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"sandboxd/internal/fault"
@@ -12,22 +13,56 @@ import (
 // backoff is the wait before the engine is watched again after it was lost.
 const backoff = time.Second
 
+// restartGap is longer than an engine that is asked for a restart leaves between an end and the start.
+const restartGap = 2 * time.Second
+
 // freezing is longer than freezing takes: an older look at a frozen sandbox may have been from before it was.
 const freezing = 2 * engineLimit
 
-// Run keeps the list true until ctx ends: it finishes what a crash has cut off, watches the engine, and looks at
-// everything again whenever the engine comes back and once a minute. When ctx ends it takes no more operations, ends
-// those under way (their intent is kept) and returns when they have ended.
-func (m *Manager) Run(ctx context.Context) error {
-	defer m.turns.close()
-	defer m.end()
+// reconciler follows the engine, and brings rows and engine together where they differ.
+type reconciler struct {
+	*operations
+	*health
+	settings   *settings
+	containers *containers
+	rester     *rester
+	remover    *remover
+	pools      *pools
+	orphans    *orphans
+}
+
+// health is whether the engine is being watched.
+type health struct {
+	mu  sync.Mutex
+	err error
+}
+
+// EngineHealth is nil while the engine is being watched, else says why not, as an Unavailable fault.
+func (h *health) EngineHealth() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+func (h *health) setEngine(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.err = err
+}
+
+// Run reconciles until ctx ends: it finishes operations that a crash has cut off, watches the engine, and compares all
+// sandboxes again when the engine comes back and once a minute. When ctx ends it takes no more operations, ends those
+// under way (their intent is stored) and returns when they have ended.
+func (r *reconciler) Run(ctx context.Context) error {
+	defer r.turns.close()
+	defer r.end()
 	for {
-		err := m.watch(ctx)
+		err := r.watch(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		m.setEngine(fault.Wrap(err, fault.Unavailable, "The container engine does not answer. Start it; sandboxd goes on by itself when it is back."))
-		m.c.Log.Warn("engine lost", "error", err)
+		r.setEngine(fault.Wrap(err, fault.Unavailable, "The container engine does not answer. Start it; sandboxd continues by itself when it is back."))
+		r.log.Warn("engine lost", "error", err)
 		select {
 		case <-time.After(backoff):
 		case <-ctx.Done():
@@ -38,8 +73,8 @@ func (m *Manager) Run(ctx context.Context) error {
 
 // Recall lets the guests of all sandboxes that are awake dial in, so that those can be used before the engine has been
 // looked at. It gives the ids of all sandboxes that there are, also of the pooled ones. To be called once, before Run.
-func (m *Manager) Recall(ctx context.Context) (ids map[string]bool, err error) {
-	rows, err := m.all(ctx)
+func (r *reconciler) Recall(ctx context.Context) (ids map[string]bool, err error) {
+	rows, err := r.all(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -47,23 +82,23 @@ func (m *Manager) Recall(ctx context.Context) (ids map[string]bool, err error) {
 	for id, s := range rows {
 		ids[id] = true
 		if s.State == Running || s.State == Frozen {
-			err = errors.Join(err, m.expect(s))
+			err = errors.Join(err, r.settings.expect(s))
 		}
 	}
 	return ids, err
 }
 
 // watch follows the engine until it is lost or ctx ends.
-func (m *Manager) watch(ctx context.Context) error {
+func (r *reconciler) watch(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ready := make(chan struct{})
 	swept := make(chan struct{})
 	go func() {
 		defer close(swept)
-		m.sweep(ctx, ready, cancel)
+		r.sweep(ctx, ready, cancel)
 	}()
-	err := m.c.Runtime.Watch(ctx, func() { close(ready) }, m.observe)
+	err := r.containers.runtime.Watch(ctx, func() { close(ready) }, r.observe)
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
@@ -72,9 +107,8 @@ func (m *Manager) watch(ctx context.Context) error {
 	return err
 }
 
-// sweep looks at everything once the watch is on, and then from time to time. An engine that cannot be listed counts
-// as lost.
-func (m *Manager) sweep(ctx context.Context, ready <-chan struct{}, lost context.CancelCauseFunc) {
+// sweep reconciles once the watch is on, and then from time to time. An engine that cannot be listed counts as lost.
+func (r *reconciler) sweep(ctx context.Context, ready <-chan struct{}, lost context.CancelCauseFunc) {
 	select {
 	case <-ready:
 	case <-ctx.Done():
@@ -84,11 +118,11 @@ func (m *Manager) sweep(ctx context.Context, ready <-chan struct{}, lost context
 	ticker := time.NewTicker(recheck)
 	defer ticker.Stop()
 	for {
-		if err := m.Reconcile(ctx, back); err != nil {
+		if err := r.Reconcile(ctx, back); err != nil {
 			lost(err)
 			return
 		}
-		m.setEngine(nil)
+		r.setEngine(nil)
 		back = false
 		select {
 		case <-ticker.C:
@@ -98,24 +132,19 @@ func (m *Manager) sweep(ctx context.Context, ready <-chan struct{}, lost context
 	}
 }
 
-func (m *Manager) setEngine(err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.engineErr = err
-}
-
-// Reconcile compares what is kept with what the engine has, once, and starts an operation for every sandbox where
+// Reconcile compares the rows with the engine, once, and starts an operation for every sandbox where
 // they differ. With back, sandboxes that should run and do not are started (the engine or sandboxd was away);
-// without, they have ended by themselves and are kept as failed. It does not wait for the operations.
-func (m *Manager) Reconcile(ctx context.Context, back bool) error {
+// without, they have ended by themselves and are stored as failed. It does not wait for the operations. Instances without a
+// row become orphans.
+func (r *reconciler) Reconcile(ctx context.Context, back bool) error {
 	asked := time.Now().UTC()
 	listing, cancel := context.WithTimeout(ctx, engineLimit)
 	defer cancel()
-	instances, err := m.c.Runtime.List(listing)
+	instances, err := r.containers.runtime.List(listing)
 	if err != nil {
 		return fmt.Errorf("list instances: %w", err)
 	}
-	rows, err := m.all(listing)
+	rows, err := r.all(listing)
 	if err != nil {
 		return err
 	}
@@ -126,28 +155,9 @@ func (m *Manager) Reconcile(ctx context.Context, back bool) error {
 	for _, s := range rows {
 		i, ok := found[s.ID]
 		delete(found, s.ID)
-		m.compare(s, i, ok, look{at: asked, back: back})
+		r.compare(s, i, ok, look{at: asked, back: back})
 	}
-	for _, i := range found {
-		m.turns.run(m.life, i.Name, func(ctx context.Context) { m.adopt(ctx, i) })
-	}
-	return nil
-}
-
-// all gives every row, once. The pooled ones are asked for first: what is claimed in between is then there twice, and
-// nothing is missed.
-func (m *Manager) all(ctx context.Context) (map[string]Sandbox, error) {
-	rows := map[string]Sandbox{}
-	for _, pooled := range []bool{true, false} {
-		list, _, err := m.c.Store.List(ctx, Filter{Pooled: pooled})
-		if err != nil {
-			return nil, fmt.Errorf("list rows: %w", err)
-		}
-		for _, s := range list {
-			rows[s.ID] = s
-		}
-	}
-	return rows, nil
+	return r.orphans.note(listing, found)
 }
 
 // look is the circumstance of a comparison: when the engine was asked, and whether it was away before.
@@ -156,55 +166,52 @@ type look struct {
 	back bool
 }
 
-// compare starts an operation when s's row and its instance differ. Inside its turn it leaves alone what has changed
-// since the look.
-func (m *Manager) compare(s Sandbox, i Instance, exists bool, l look) {
-	if !differs(s.State, i, exists) && !m.own.owes(s.ID) && !(l.back && (s.State == Running || s.State == Frozen)) {
+// compare starts an operation when s's row and its instance differ. Inside its turn it does nothing if the row has changed
+// since then.
+func (r *reconciler) compare(s Sandbox, i Instance, exists bool, l look) {
+	if !differs(s.State, i, exists) && !r.settings.pushPending(s.ID) && !(l.back && (s.State == Running || s.State == Frozen)) {
 		return
 	}
-	m.turns.run(m.life, s.Name, func(ctx context.Context) {
-		now, err := m.rows.ByName(ctx, s.Name)
+	r.turns.run(r.life, s.Ref(), func(ctx context.Context) {
+		now, err := r.rows.ByName(ctx, s.Name)
 		if err != nil || now.ID != s.ID || now.Changed.After(l.at) {
 			return
 		}
 		// A row is Frozen before the engine is asked, so the look may be from between the two.
 		if now.State == Frozen && differs(Frozen, i, exists) && l.at.Sub(now.Changed) < freezing {
-			err = m.confirm(ctx, now, l.back)
-		} else {
-			err = m.repair(ctx, now, i, exists, l.back)
+			i, exists, err = r.containers.find(ctx, s.ID)
+		}
+		if err == nil {
+			err = r.repair(ctx, now, i, exists, l.back)
 		}
 		if err != nil {
-			m.c.Log.Warn("repair of a sandbox did not succeed", "sandbox", s.Name, "state", now.State, "error", err)
+			r.log.Warn("repair of a sandbox did not succeed", "sandbox", s.Name, "state", now.State, "error", err)
 		}
 	})
 }
 
-// observe handles the engine's word that an instance has changed. It must not block the watch.
-func (m *Manager) observe(i Instance) {
+// observe handles an event of the engine: an instance has changed. It must not block the watch.
+func (r *reconciler) observe(i Instance) {
 	at := time.Now().UTC()
-	m.turns.run(m.life, i.Name, func(ctx context.Context) {
-		s, err := m.rows.ByName(ctx, i.Name)
+	name := r.rows.nameOf(i.ID, i.Name)
+	r.turns.run(r.life, Ref{i.ID, name}, func(ctx context.Context) {
+		s, err := r.rows.ByName(ctx, name)
 		if err != nil || s.ID != i.ID || s.Changed.After(at) || !s.State.Settled() || !differs(s.State, i, true) {
 			return
 		}
-		if err := m.confirm(ctx, s, false); err != nil {
-			m.c.Log.Warn("change of a sandbox cannot be confirmed", "sandbox", s.Name, "error", err)
+		if s.State == Running && !i.Running && i.ExitCode == 0 { // "docker restart" starts it again by itself
+			select {
+			case <-time.After(restartGap):
+			case <-ctx.Done():
+				return
+			}
+		}
+		now, exists, err := r.containers.find(ctx, s.ID) // the event may be old
+		if err == nil {
+			err = r.repair(ctx, s, now, exists, false)
+		}
+		if err != nil {
+			r.log.Warn("change of a sandbox cannot be confirmed", "sandbox", s.Name, "error", err)
 		}
 	})
-}
-
-// confirm asks the engine anew before an event or an old look is believed, and brings row and engine together.
-func (m *Manager) confirm(ctx context.Context, s Sandbox, back bool) error {
-	listing, cancel := context.WithTimeout(ctx, engineLimit)
-	defer cancel()
-	all, err := m.c.Runtime.List(listing)
-	if err != nil {
-		return err
-	}
-	for _, i := range all {
-		if i.ID == s.ID {
-			return m.repair(ctx, s, i, true, back)
-		}
-	}
-	return m.repair(ctx, s, Instance{}, false, back)
 }

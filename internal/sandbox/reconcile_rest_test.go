@@ -60,7 +60,7 @@ func TestReconcile_WhatIsDoneToOneAtRestFromOutsideIsSeen(t *testing.T) {
 					pass(5 * time.Minute)
 				}
 				s = settled(t, m, "lab", c.want)
-				if c.want == sandbox.Failed && !strings.Contains(s.Problem, "removed it") {
+				if c.want == sandbox.Failed && !strings.Contains(s.Problem, "removed from outside") {
 					t.Errorf("%s, %s: problem %q", what, how, s.Problem)
 				}
 				if _, ok := w.guests.setup(s.ID); !ok && (c.want == sandbox.Running || c.want == sandbox.Frozen) {
@@ -170,7 +170,7 @@ func TestRun_ACrashBeforeAnyCallLeavesATrueState(t *testing.T) {
 				synctest.Wait()
 				s := brought(t, m, c.from)
 				w.fate.arm(n, true, errFate)
-				_ = c.do(t, m) // whoever asked has lost sandboxd
+				_ = c.do(t, m) // the caller has lost sandboxd
 				pass(10 * time.Second)
 				end()
 				struck = w.fate.rest()
@@ -210,7 +210,7 @@ func TestManager_AnyCallThatFailsOnceLeavesATrueState(t *testing.T) {
 	}
 }
 
-// truly wants row and engine to agree, nothing to be under way, and whatever is at rest by our doing to wake.
+// truly wants row and engine to agree, nothing to be under way, and all sandboxes at rest to wake.
 func truly(t *testing.T, w *world, m *sandbox.Manager, s sandbox.Sandbox, when string) {
 	t.Helper()
 	now, err := m.Wait(t.Context(), ref(t, m, s.Name))

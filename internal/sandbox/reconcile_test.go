@@ -140,15 +140,56 @@ func TestReconcile_AnEngineThatGoesAgainWhileItStartsWhatRanMakesNothingFail(t *
 }
 
 func TestObserve_AnEndThatNobodyAskedForIsAFailureWithItsCause(t *testing.T) {
-	for cause, oom := range map[string]bool{"exit code 3": false, "more memory": true} {
+	for cause, oom := range map[string]bool{"exit code 0": false, "more memory": true} {
 		play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 			s := create(t, m, sandbox.Request{Name: "lab"})
 			settled(t, m, "lab", sandbox.Running)
 			pass(time.Second)
-			w.engine.Exit(s.ID, 3, oom)
-			synctest.Wait()
+			w.engine.Exit(s.ID, 0, oom)
+			pass(5 * time.Second)
 			if s = settled(t, m, "lab", sandbox.Failed); !strings.Contains(s.Problem, cause) {
 				t.Errorf("problem %q, want %q in it", s.Problem, cause)
+			}
+		})
+	}
+}
+
+func TestObserve_AKilledGuestIsStartedAgainOnceAMinute(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		s := create(t, m, sandbox.Request{Name: "lab"})
+		settled(t, m, "lab", sandbox.Running)
+		for range 2 {
+			pass(2 * time.Minute)
+			w.engine.Exit(s.ID, 137, false)
+			pass(5 * time.Second)
+			settled(t, m, "lab", sandbox.Running)
+		}
+		w.engine.Exit(s.ID, 137, false)
+		pass(5 * time.Second)
+		if s = settled(t, m, "lab", sandbox.Failed); !strings.Contains(s.Problem, "exit code 137") {
+			t.Errorf("problem %q", s.Problem)
+		}
+	})
+}
+
+func TestObserve_ARestartFromOutsideIsAStart(t *testing.T) {
+	for what, gap := range map[string]time.Duration{"quick": 500 * time.Millisecond, "slow": 20 * time.Second} {
+		play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+			s := create(t, m, sandbox.Request{Name: "lab"})
+			settled(t, m, "lab", sandbox.Running)
+			pass(time.Second)
+			w.engine.Exit(s.ID, 0, false)
+			pass(gap)
+			if now, err := m.Sandbox(t.Context(), "lab"); err != nil || what == "quick" && now.State != sandbox.Running {
+				t.Errorf("%s: in between it is %s, %v", what, now.State, err)
+			}
+			if err := w.engine.Runtime.Start(t.Context(), s.ID); err != nil {
+				t.Fatal(err)
+			}
+			pass(5 * time.Second)
+			settled(t, m, "lab", sandbox.Running)
+			if now, err := w.engine.List(t.Context()); err != nil || !now[0].Running {
+				t.Errorf("%s: the engine has %+v, %v", what, now, err)
 			}
 		})
 	}
@@ -163,7 +204,7 @@ func TestObserve_ARemovedContainerIsNoticedAtOnceAlsoOfOneAtRest(t *testing.T) {
 		pass(time.Second)
 		w.engine.Destroy(s.ID)
 		synctest.Wait()
-		if s = settled(t, m, "lab", sandbox.Failed); !strings.Contains(s.Problem, "removed it") {
+		if s = settled(t, m, "lab", sandbox.Failed); !strings.Contains(s.Problem, "removed from outside") {
 			t.Errorf("problem %q", s.Problem)
 		}
 	})
@@ -204,23 +245,27 @@ func TestReconcile_MissedChangesAreSeenWithinAMinute(t *testing.T) {
 	})
 }
 
-func TestReconcile_AnInstanceWithoutARecordIsTakenInAndNeverRemovedUnasked(t *testing.T) {
+func TestReconcile_ADeleteBetweenItsTwoReadsLeavesNoRow(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
-		for id, name := range map[string]string{"feedfeedfeedfeed": "lost", "deaddeaddeaddead": "half"} {
-			if err := w.engine.Create(t.Context(), sandbox.Box{ID: id, Name: name, Template: "base", Image: "debian"}); err != nil {
-				t.Fatal(err)
+		lab := create(t, m, sandbox.Request{Name: "lab"})
+		settled(t, m, "lab", sandbox.Running)
+		w.fate.between("list", func() {
+			if _, err := m.Delete(t.Context(), lab.Ref()); err != nil {
+				t.Error(err)
 			}
-		}
-		if err := w.engine.Start(t.Context(), "feedfeedfeedfeed"); err != nil {
+			if _, err := m.Wait(t.Context(), lab.Ref()); !fault.Is(err, fault.Gone) {
+				t.Error(err)
+			}
+		})
+		if err := m.Reconcile(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
-		w.engine.Destroy("deaddeaddeaddead")
-		pass(2 * time.Minute)
-		settled(t, m, "lost", sandbox.Running)
-		settled(t, m, "half", sandbox.Failed)
-		mustDo(t, func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), ref(t, m, "half")) })
-		if _, err := m.Wait(t.Context(), ref(t, m, "half")); !fault.Is(err, fault.Gone) {
-			t.Errorf("after the delete: %v", err)
+		synctest.Wait()
+		if s, err := m.Sandbox(t.Context(), "lab"); !fault.Is(err, fault.NotFound) {
+			t.Errorf("the deleted sandbox is there again: %+v, %v", s, err)
+		}
+		if left := m.Orphans(); len(left) != 0 {
+			t.Errorf("the deleted sandbox is offered as an orphan: %+v", left)
 		}
 	})
 }

@@ -58,7 +58,7 @@ func TestRef_AChangeThatWaitsBehindADeleteDoesNotReachWhoHasTheNameThen(t *testi
 				}
 				mine := <-made
 				now := settled(t, m, "lab", sandbox.Running)
-				if now.ID != mine.ID || now.Own.HasServices || now.Own.IDE != nil || now.Label != "" || now.Rest != mine.Rest {
+				if now.ID != mine.ID || now.Overrides.HasServices || now.Overrides.IDE != nil || now.Label != "" || now.Rest != mine.Rest {
 					t.Errorf("ada's sandbox is %+v; it was %+v", now, mine)
 				}
 			})
@@ -83,5 +83,33 @@ func TestCreate_OneThatWasRefusedIsNotMadeWhenTheNameIsFreeLater(t *testing.T) {
 		if _, err := m.Wait(t.Context(), ref(t, m, "lab")); !fault.Is(err, fault.Gone) {
 			t.Errorf("afterwards: %v", err)
 		}
+	})
+}
+
+func TestDelete_OfAnOldRefDoesNotInterruptTheNextSandboxOfTheName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		m, end := w.run(t)
+		old := create(t, m, sandbox.Request{Name: "lab", Owner: "mallory"})
+		settled(t, m, "lab", sandbox.Running)
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Sleep(t.Context(), old.Ref(), nil) })
+		settled(t, m, "lab", sandbox.Asleep)
+		end()
+		m, end = w.run(t) // one that has to read the row
+		defer end()
+		synctest.Wait()
+		w.fate.between("row", func() {
+			mustDo(t, func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), old.Ref()) })
+			if _, err := m.Wait(t.Context(), old.Ref()); !fault.Is(err, fault.Gone) {
+				t.Error(err)
+			}
+			w.images.set(time.Minute, nil)
+			create(t, m, sandbox.Request{Name: "lab", Owner: "ada"})
+			synctest.Wait()
+		})
+		if _, err := m.Delete(t.Context(), old.Ref()); !fault.Is(err, fault.Gone) {
+			t.Errorf("the second delete gave %v", err)
+		}
+		settled(t, m, "lab", sandbox.Running)
 	})
 }

@@ -3,53 +3,72 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"time"
 
-	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 )
 
-// Freeze makes a running sandbox stand still, and returns when that is done. It changes nothing of one that does not
-// run. still says whether nobody uses it; it is asked in the sandbox's turn, and once more when the sandbox is frozen:
-// a use that has come in between finds it thawed again. nil is for "whoever uses it". Conflict when the engine cannot.
-func (m *Manager) Freeze(ctx context.Context, ref Ref, still func() bool) (Sandbox, error) {
-	if m.c.Freezer == nil {
+// Bounds of a thaw that a use waits for, and that nothing else would repeat.
+const (
+	thawTries = 3
+	thawPause = 200 * time.Millisecond
+)
+
+// restartEvery is how long a sandbox must have run for a second end by itself to be followed by a start.
+const restartEvery = time.Minute
+
+// rester freezes and thaws sandboxes, and puts them to sleep. Its unexported methods need the turn of the sandbox's name.
+type rester struct {
+	*operations
+	settings   *settings
+	containers *containers
+	freezer    Freezer  // nil when the engine cannot freeze
+	restarted  sync.Map // when those were that have ended by themselves, by id
+}
+
+// Freeze freezes a running sandbox, and returns when that is done. It changes nothing of one in another state. unused says
+// whether the sandbox still is; it is asked in the sandbox's turn, and once more when the sandbox is frozen: a use that has
+// come in between finds it thawed again. nil freezes one in use too. Conflict when the engine cannot.
+func (r *rester) Freeze(ctx context.Context, ref Ref, unused func() bool) (Sandbox, error) {
+	if r.freezer == nil {
 		return Sandbox{}, fault.New(fault.Conflict, "This container engine cannot freeze a sandbox.")
 	}
-	return m.attend(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
-		if s.State == Running && (still == nil || still()) {
-			s, err = m.freeze(ctx, s, still)
+	return r.attend(ctx, ref, r.on(ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
+		if s.State == Running && (unused == nil || unused()) {
+			s, err = r.freeze(ctx, s, unused)
 		}
 		if err == nil {
 			accept(s)
 		}
 		return err
-	})
+	}))
 }
 
-// freeze freezes s in its turn. The row comes first: whoever finds it Running from before has said already that they use
-// it, so the second question hears of them; whoever comes later finds it Frozen and waits for the turn that thaws it.
-func (m *Manager) freeze(ctx context.Context, s Sandbox, still func() bool) (Sandbox, error) {
-	s, err := m.set(ctx, s, Frozen, "")
+// freeze freezes s. The row comes first: a use that finds it Running from before is registered already, so the second
+// question counts it; a later use finds it Frozen and waits for the turn that thaws it.
+func (r *rester) freeze(ctx context.Context, s Sandbox, unused func() bool) (Sandbox, error) {
+	s, err := r.set(ctx, s, Frozen, "")
 	if err != nil {
 		return s, err
 	}
 	freezing, cancel := context.WithTimeout(ctx, engineLimit)
 	defer cancel()
-	if err := m.c.Freezer.Freeze(freezing, s.ID); err != nil {
-		return m.truth(ctx, s, err)
+	if err := r.freezer.Freeze(freezing, s.ID); err != nil {
+		return r.resync(ctx, s, err)
 	}
-	if still == nil || still() {
+	if unused == nil || unused() {
 		return s, nil
 	}
-	return m.undoFreeze(ctx, s)
+	return r.undoFreeze(ctx, s)
 }
 
-// undoFreeze thaws what has just been frozen under somebody who uses it. Nothing else would bring them out, so it is tried
-// more than once.
-func (m *Manager) undoFreeze(ctx context.Context, s Sandbox) (Sandbox, error) {
+// undoFreeze thaws a sandbox that has just been frozen under a use. Nothing else would thaw it, so it is tried more than
+// once.
+func (r *rester) undoFreeze(ctx context.Context, s Sandbox) (Sandbox, error) {
 	for try := 1; ; try++ {
-		now, err := m.thaw(ctx, s)
+		now, err := r.thaw(ctx, s)
 		if err == nil || now.State != Frozen || try == thawTries {
 			return now, err
 		}
@@ -62,136 +81,159 @@ func (m *Manager) undoFreeze(ctx context.Context, s Sandbox) (Sandbox, error) {
 }
 
 // Sleep puts a running or frozen sandbox to sleep, and returns when that is accepted; its processes end in the
-// background. It changes nothing of one in another state. still says whether nobody uses it; it is asked in the
-// sandbox's turn, and once more when whoever comes later can see that it falls asleep, before anything is ended. nil is
-// for "whoever uses it".
-func (m *Manager) Sleep(ctx context.Context, ref Ref, still func() bool) (Sandbox, error) {
-	return m.attend(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
-		if s.State != Running && s.State != Frozen || still != nil && !still() {
+// background. It changes nothing of one in another state. unused says whether the sandbox still is; it is asked in the
+// sandbox's turn, and once more when a later use can see that it goes to sleep, before anything is ended. nil ends one
+// in use too.
+func (r *rester) Sleep(ctx context.Context, ref Ref, unused func() bool) (Sandbox, error) {
+	return r.attend(ctx, ref, r.on(ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
+		if s.State != Running && s.State != Frozen || unused != nil && !unused() {
 			accept(s)
 			return nil
 		}
 		was := s.State
-		if s, err = m.set(ctx, s, Sleeping, ""); err != nil {
+		if s, err = r.set(ctx, s, Sleeping, ""); err != nil {
 			return err
 		}
-		if still != nil && !still() {
-			if s, err = m.set(ctx, s, was, ""); err == nil {
+		if unused != nil && !unused() {
+			if s, err = r.set(ctx, s, was, ""); err == nil {
 				accept(s)
 			}
 			return err
 		}
 		accept(s)
-		_, err = m.finishStop(ctx, s)
+		_, err = r.containers.finishStop(ctx, s)
 		return err
-	})
+	}))
 }
 
-// Where a time of rest comes from.
-const (
-	FromSandbox  = "sandbox"
-	FromTemplate = "template"
-	FromServer   = "server"
-)
-
-// Resting is when a sandbox is put to rest while nobody uses it, and who says so. Its times are never 0.
-type Resting struct {
-	catalog.Rest
-	FreezeFrom string // FromSandbox, FromTemplate or FromServer
-	StopFrom   string
+// Thaw thaws a frozen sandbox that is in use, and returns when that is done: it may have been frozen from outside, under
+// requests in flight. It changes nothing of one in another state. used says whether it is in use; it is asked in the
+// sandbox's turn, so that it says no when a freeze that was under way has ended otherwise.
+func (r *rester) Thaw(ctx context.Context, ref Ref, used func() bool) (Sandbox, error) {
+	return r.attend(ctx, ref, r.on(ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
+		if s.State == Frozen && used() {
+			s, err = r.thaw(ctx, s)
+		}
+		if err == nil {
+			accept(s)
+		}
+		return err
+	}))
 }
 
-// Resting gives the times that count for s: its own, else its template's, else the server's. A template that is gone
-// or broken says nothing. It is quick enough to be asked for every sandbox of a list.
-func (m *Manager) Resting(s Sandbox) Resting {
-	template := m.defaultsOf(s.Spec.Template).rest
-	r := Resting{Rest: s.Rest.Over(template).Over(m.c.Rest), FreezeFrom: FromServer, StopFrom: FromServer}
-	if template.FreezeAfter != 0 {
-		r.FreezeFrom = FromTemplate
+// thaw thaws s. One that the engine has lost is started. When the engine does not thaw it, the result has the state that the
+// engine tells.
+func (r *rester) thaw(ctx context.Context, s Sandbox) (Sandbox, error) {
+	err := r.thawContainer(ctx, s.ID)
+	switch {
+	case fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict):
+		if s, err = r.set(ctx, s, Asleep, ""); err != nil {
+			return s, err
+		}
+		return r.containers.startIfRoom(ctx, s, func(Sandbox) {})
+	case err != nil:
+		if s, err = r.resync(ctx, s, err); s.State != Running {
+			return s, err
+		}
 	}
-	if template.StopAfter != 0 {
-		r.StopFrom = FromTemplate
+	// It runs, whether or not its guest answers: its processes are not ended for that.
+	err = r.containers.awaitGuest(ctx, s)
+	if r.life.Err() != nil {
+		return s, err
 	}
-	if s.Rest.FreezeAfter != 0 {
-		r.FreezeFrom = FromSandbox
+	s, setErr := r.set(ctx, s, Running, "")
+	if setErr != nil { // a full disk must not lock people out of a sandbox that runs; the next reconcile stores it
+		r.log.Warn("sandbox is thawed, but that cannot be stored", "sandbox", s.Name, "error", setErr)
 	}
-	if s.Rest.StopAfter != 0 {
-		r.StopFrom = FromSandbox
-	}
-	return r
+	return s, err
 }
 
-// defaultsFor is how long a template is believed without reading it again.
-const defaultsFor = time.Second
-
-// templateDefaults is what a template said, when it was read last, of what is asked often.
-type templateDefaults struct {
-	rest     catalog.Rest
-	services []catalog.Service
-	ide      bool
-	read     time.Time
+func (r *rester) thawContainer(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, engineLimit)
+	defer cancel()
+	if r.freezer == nil {
+		return r.containers.runtime.Start(ctx, id) // it was frozen from outside
+	}
+	return r.freezer.Thaw(ctx, id)
 }
 
-func (m *Manager) defaultsOf(name string) templateDefaults {
-	if name == "" {
-		return templateDefaults{}
+// resync stores the state that the engine tells of s after a call has failed with err, which it gives back.
+func (r *rester) resync(ctx context.Context, s Sandbox, err error) (Sandbox, error) {
+	if cause := context.Cause(ctx); cause != nil {
+		return s, cause // of a delete, or the end of sandboxd
 	}
-	m.own.mu.Lock()
-	known, ok := m.own.templateDefaults[name]
-	m.own.mu.Unlock()
-	if ok && time.Since(known.read) < defaultsFor {
-		return known
+	r.log.Warn("engine call for a sandbox did not succeed", "sandbox", s.Name, "state", s.State, "error", err)
+	i, exists, findErr := r.containers.find(ctx, s.ID)
+	if findErr == nil {
+		findErr = r.syncState(ctx, s, i, exists)
 	}
-	now := templateDefaults{read: time.Now()}
-	if t, err := m.c.Templates.Template(name); err == nil {
-		now.rest, now.services, now.ide = t.Standby.Rest, t.Services, t.IDE
+	now, rowErr := r.rows.ByName(ctx, s.Name)
+	if findErr != nil || rowErr != nil {
+		return s, errors.Join(err, findErr, rowErr)
 	}
-	m.own.mu.Lock()
-	defer m.own.mu.Unlock()
-	m.own.templateDefaults[name] = now
-	return now
+	return now, err
 }
 
-// RestChange is what is to be different of a sandbox's own times of rest: nil stays, 0 is left to its template or the
-// server.
-type RestChange struct{ FreezeAfter, StopAfter *catalog.After }
-
-// Over gives r with what c says instead.
-func (c RestChange) Over(r catalog.Rest) catalog.Rest {
-	if c.FreezeAfter != nil {
-		r.FreezeAfter = *c.FreezeAfter
+// syncState stores the state that the engine tells of a settled sandbox.
+func (r *rester) syncState(ctx context.Context, s Sandbox, i Instance, exists bool) (err error) {
+	whole, runs := i.stands(exists)
+	switch {
+	case runs && s.State == Failed: // as by "docker start", or after a stop that did not succeed
+		r.log.Info("failed sandbox was started from outside", "sandbox", s.Name)
+		_, err = r.containers.start(ctx, s, func(Sandbox) {})
+	case runs:
+		return r.syncRunning(ctx, s, i)
+	case s.State == Failed:
+	case !whole:
+		_, err = r.set(ctx, s, Failed, goneProblem)
+	case s.State == Running && r.restarts(s.ID, i):
+		r.log.Warn("sandbox is started again", "sandbox", s.Name, "cause", ended(i))
+		_, err = r.containers.start(ctx, s, func(Sandbox) {})
+	case s.State == Running:
+		_, err = r.set(ctx, s, Failed, ended(i))
+	case s.State == Frozen: // it wakes on use as if it had been asleep
+		_, err = r.set(ctx, s, Asleep, "")
 	}
-	if c.StopAfter != nil {
-		r.StopAfter = *c.StopAfter
-	}
-	return r
+	return err
 }
 
-// SetRest changes when a sandbox is put to rest. While a long operation is under way the change waits its turn and shows
-// when that is over; changes of one time each do not undo each other. Invalid names the field that is wrong.
-func (m *Manager) SetRest(ctx context.Context, ref Ref, c RestChange) (Sandbox, error) {
-	c, err := c.check()
-	if err != nil {
-		return Sandbox{}, err
+// restarts says whether a sandbox that has ended by itself is started again: when its guest was killed or has crashed, once
+// within restartEvery.
+func (r *rester) restarts(id string, i Instance) bool {
+	if i.OOM || i.ExitCode == 0 {
+		return false
 	}
-	return m.amend(ctx, ref, func(s *Sandbox) { s.Rest = c.Over(s.Rest) })
+	last, before := r.restarted.Swap(id, time.Now())
+	return !before || time.Since(last.(time.Time)) > restartEvery
 }
 
-// check gives c with its times as they are kept, or says which of them is out of bounds.
-func (c RestChange) check() (RestChange, error) {
-	r, err := checkRest(c.Over(catalog.Rest{}))
-	if c.FreezeAfter != nil {
-		c.FreezeAfter = &r.FreezeAfter
+// syncRunning takes over a sandbox whose processes are there: its guest may dial in, and its row says whether it is frozen.
+func (r *rester) syncRunning(ctx context.Context, s Sandbox, i Instance) error {
+	if err := r.settings.expect(s); err != nil {
+		return err
 	}
-	if c.StopAfter != nil {
-		c.StopAfter = &r.StopAfter
+	now := Running
+	if i.Frozen {
+		now = Frozen
 	}
-	return c, err
+	switch {
+	case now != s.State:
+		r.log.Info("sandbox was changed from outside", "sandbox", s.Name, "state", s.State, "now", now)
+		_, err := r.set(ctx, s, now, "")
+		return err
+	case now == Running && r.settings.pushPending(s.ID):
+		return r.settings.push(ctx, s)
+	}
+	return nil
 }
 
-// checkRest gives r as it is kept, or says which of its times is out of bounds.
-func checkRest(r catalog.Rest) (catalog.Rest, error) {
-	freeze, freezeErr := catalog.ParseAfter("freeze_after", r.FreezeAfter.String())
-	stop, stopErr := catalog.ParseAfter("stop_after", r.StopAfter.String())
-	return catalog.Rest{FreezeAfter: freeze, StopAfter: stop}, errors.Join(freezeErr, stopErr)
+// goneProblem is why a sandbox failed whose container was removed from outside.
+const goneProblem = "The engine does not have its container any more; it was removed from outside."
+
+// ended says why an instance that should run has ended.
+func ended(i Instance) string {
+	if i.OOM {
+		return "It ended because it used more memory than its limit."
+	}
+	return fmt.Sprintf("It ended by itself (exit code %d).", i.ExitCode)
 }

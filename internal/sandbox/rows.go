@@ -1,24 +1,25 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
 )
 
-// maxRows bounds the rows that are remembered.
+// maxRows bounds the cached rows.
 const maxRows = 10_000
 
-// rows is the Store with what it holds remembered by name, so that finding a sandbox costs no question to the store.
-// That is right because Manager, which is the only writer, writes through it, and writes a name only in its turn. What
-// it gives shares its maps with what it remembers: they must not be changed.
+// rows is the Store with a cache by name, so that finding a sandbox costs no query. That is right because Manager, the only
+// writer, writes through it, and writes a name only in its turn. A row that it gives shares its maps with the cache: they
+// must not be changed.
 type rows struct {
 	store Store
 
 	mu     sync.RWMutex
 	byName map[string]Sandbox
 	names  map[string]string // by id, of those in byName
-	writes uint64            // counts writes that have ended, so that a read that one has overtaken is not kept
+	writes uint64            // counts writes that have ended, so that a read that one has overtaken is not cached
 }
 
 func newRows(s Store) *rows {
@@ -46,15 +47,23 @@ func (r *rows) ByName(ctx context.Context, name string) (Sandbox, error) {
 	return s, nil
 }
 
+// nameOf gives the name of the sandbox with that id when it is remembered, else label: one that was adopted under another
+// name keeps the old one on its label.
+func (r *rows) nameOf(id, label string) string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return cmp.Or(r.names[id], label)
+}
+
 // Insert adds a sandbox. See Store.
 func (r *rows) Insert(ctx context.Context, s Sandbox) error {
-	s = asKept(s)
+	s = asStored(s)
 	return r.wrote(s, r.store.Insert(ctx, s))
 }
 
 // Update replaces the row of s.ID. See Store.
 func (r *rows) Update(ctx context.Context, s Sandbox) error {
-	s = asKept(s)
+	s = asStored(s)
 	return r.wrote(s, r.store.Update(ctx, s))
 }
 
@@ -68,7 +77,7 @@ func (r *rows) Delete(ctx context.Context, id string) error {
 	return err
 }
 
-// wrote remembers what a write has kept. Of one that failed nobody knows whether it was kept: nothing is remembered.
+// wrote caches the row of a write. One that failed may have been stored or not: nothing is cached.
 func (r *rows) wrote(s Sandbox, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +90,7 @@ func (r *rows) wrote(s Sandbox, err error) error {
 	return nil
 }
 
-// put remembers s, and forgets another one when there are too many. It needs mu.
+// put caches s, and drops another row when there are too many. It needs mu.
 func (r *rows) put(s Sandbox) {
 	r.drop(s.Name)
 	if len(r.byName) >= maxRows {
@@ -93,7 +102,7 @@ func (r *rows) put(s Sandbox) {
 	r.byName[s.Name], r.names[s.ID] = s, s.Name
 }
 
-// drop forgets a name. It needs mu.
+// drop removes a name from the cache. It needs mu.
 func (r *rows) drop(name string) {
 	if s, ok := r.byName[name]; ok {
 		delete(r.byName, name)
@@ -101,8 +110,8 @@ func (r *rows) drop(name string) {
 	}
 }
 
-// asKept gives s as a store gives it back.
-func asKept(s Sandbox) Sandbox {
+// asStored gives s as a store gives it back.
+func asStored(s Sandbox) Sandbox {
 	s.Created, s.Changed = s.Created.UTC().Truncate(time.Microsecond), s.Changed.UTC().Truncate(time.Microsecond)
 	if len(s.Spec.Env) == 0 {
 		s.Spec.Env = nil
@@ -110,5 +119,5 @@ func asKept(s Sandbox) Sandbox {
 	return s
 }
 
-// stamp is the present as a store keeps it.
+// stamp is the present as a store returns it.
 func stamp() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }

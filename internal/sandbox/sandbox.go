@@ -1,12 +1,12 @@
 // Package sandbox says what a sandbox is, which states it has, and is the only place that changes them.
 //
-// It knows nothing of containers, SQL, HTTP or pages: the engine is behind Runtime and Freezer, what is kept behind Store,
-// the program inside behind Guests, images behind Images. Nor does it know what a use is: whoever asks it to put a
-// sandbox to rest says whether it still is unused, and whoever uses one asks for it awake.
+// It knows nothing of containers, SQL, HTTP or pages: the engine is behind Runtime and Freezer, the database behind Store,
+// the program inside behind Guests, images behind Images. Nor does it know what a use is: a caller that puts a sandbox to
+// rest says whether it still is unused, and a caller that uses one asks for it awake.
 //
 // Invariant: only Manager changes a sandbox's state, one operation per name at a time, intent written before the
-// engine is asked; so a crash at any line leaves a row from which Reconcile can finish what was begun. A pooled sandbox
-// is nobody's until one claim makes it somebody's, and never is pooled again.
+// engine is asked; so a crash at any line leaves a row from which Reconcile can finish the operation. A pooled sandbox
+// has no owner until one claim gives it one, and is never pooled again.
 package sandbox
 
 import (
@@ -19,20 +19,20 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// State is where a sandbox stands.
+// State is the state of a sandbox.
 type State string
 
-// The states. Creating, Starting, Stopping, Sleeping and Deleting are intents under way: whoever finds one after a crash
-// finishes it.
+// The states. Creating, Starting, Stopping, Sleeping and Deleting are intents under way: after a crash the next Run
+// finishes them.
 const (
 	Creating State = "creating"
 	Starting State = "starting"
 	Running  State = "running"
 	Stopping State = "stopping"
-	Stopped  State = "stopped"  // its owner's wish; does not wake
-	Frozen   State = "frozen"   // ours; its processes and memory are there but stand still; wakes on use, at once
+	Stopped  State = "stopped"  // its owner's wish; use does not wake it
+	Frozen   State = "frozen"   // by us; its processes keep their memory but do not run; wakes on use, at once
 	Sleeping State = "sleeping" // on its way to Asleep
-	Asleep   State = "asleep"   // ours; its processes have ended; wakes on use
+	Asleep   State = "asleep"   // by us; its processes have ended; wakes on use
 	Failed   State = "failed"   // Problem says why; can be started again or deleted
 	Deleting State = "deleting"
 )
@@ -42,43 +42,45 @@ func (s State) Settled() bool {
 	return s == Running || s == Frozen || s == Stopped || s == Asleep || s == Failed
 }
 
-// Resting reports whether it is at rest by our doing, so that use wakes it.
+// Resting reports whether sandboxd has put it to rest, so that use wakes it.
 func (s State) Resting() bool { return s == Frozen || s == Asleep || s == Sleeping }
 
-// Sleeps reports whether it is at rest by our doing with its programs ended, or about to be.
+// Sleeps reports whether sandboxd has put it to rest with its programs ended, or is about to.
 func (s State) Sleeps() bool { return s == Asleep || s == Sleeping }
 
-// Sandbox is one sandbox as it is kept. It is a value: do not change its maps.
+// Sandbox is one sandbox as it is stored. It is a value: do not change its maps.
 type Sandbox struct {
-	ID      string // 16 hex digits; names everything that the engine keeps for it; never reused
+	ID      string // 16 hex digits; names everything of it on the engine; never reused
 	Name    string // DNS label, unique
 	Label   string // free text beside the name, may be ""
 	Owner   string // user id
 	Spec    Spec
 	State   State
 	Problem string // why it failed, a sentence for a person; "" otherwise
-	// Cause is the kind of the fault that Problem tells of, Internal when it is not known: it is not kept over a restart.
-	Cause   fault.Kind
-	Created time.Time
-	Changed time.Time    // when State last changed
-	Rest    catalog.Rest // its own times; what they leave open its template or the server says
-	Own     Own          // its own services and switches; what they leave open its template says
-	Pooled  bool         // made in advance and nobody's yet: not listed, not entered, until a create claims it
+	// Cause is the kind of the fault behind Problem; Internal when it is not known, as after a restart of sandboxd.
+	Cause     fault.Kind
+	Created   time.Time
+	Changed   time.Time    // when State last changed
+	Rest      catalog.Rest // its own times; its template or the server gives those that it leaves open
+	Overrides Overrides    // in place of its template's
+	Pooled    bool         // created in advance and without an owner: not listed, not reachable, until a create claims it
+
+	Fingerprint string // of what a pooled one was made from; "" otherwise
 }
 
-// TerminalPassword gives the user name and the password of its own environment (TTYD_USER, TTYD_PASS) with which its
-// terminal lets in whoever knows them. ok is false when there are none.
+// TerminalPassword gives the user name and password that let anyone into its terminal: TTYD_USER and TTYD_PASS of its own
+// environment. ok is false when there are none.
 func (s Sandbox) TerminalPassword() (user, password string, ok bool) {
 	user, password = s.Spec.Env["TTYD_USER"], s.Spec.Env["TTYD_PASS"]
 	return user, password, user != "" && password != ""
 }
 
-// Spec is what was asked for. Two creates of one name are the same when their specs are equal.
+// Spec is the request that a sandbox was created for. Two creates of one name are the same when their specs are equal.
 type Spec struct {
 	Template string // "" for a plain image
 	Image    string // "" for a template
 	Limits   Limits
-	Env      map[string]string // the creator's; the template's own is added when the container is made
+	Env      map[string]string // the creator's; the template's own is added when the container is created
 }
 
 // Limits bound what a sandbox may use. All are above zero once a sandbox exists.
@@ -129,7 +131,7 @@ type Phase string
 // The phases of a create and a start, in order.
 const (
 	PhaseImage  Phase = "image"  // building or pulling
-	PhaseVolume Phase = "volume" // making the container and its volume
+	PhaseVolume Phase = "volume" // creating the container and its volume
 	PhaseStart  Phase = "start"
 	PhaseReady  Phase = "ready" // waiting for the guest to say so
 )
@@ -148,8 +150,8 @@ type Event struct {
 	Deleted  bool
 }
 
-// Box is what an engine needs to make a sandbox.
-type Box struct {
+// ContainerSpec is what an engine needs to create a sandbox.
+type ContainerSpec struct {
 	ID         string
 	Name       string
 	Template   string // "" for a plain image
@@ -162,16 +164,16 @@ type Box struct {
 	LinkPath   string            // host folder of the guest link, mounted read-only
 }
 
-// Instance is what an engine has of a sandbox: fact, where Sandbox is intent.
+// Instance is a sandbox on an engine: fact, where Sandbox is intent.
 type Instance struct {
 	ID       string
 	Name     string
 	Template string
 	Image    string
 	Running  bool      // its processes are there, frozen or not
-	Frozen   bool      // they stand still
+	Frozen   bool      // they do not run
 	ExitCode int       // of the last run, when not running
 	OOM      bool      // the last run was ended for want of memory
-	Partial  bool      // some of its parts are there, but it cannot be started: a create or a removal was cut off
+	Partial  bool      // some of its parts are missing, so that it cannot be started: a create or a removal was cut off
 	Started  time.Time // of the last start; zero if never
 }

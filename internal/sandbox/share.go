@@ -8,11 +8,11 @@ import (
 // Visibility says who may use a port.
 type Visibility string
 
-// The visibilities. Private is what a port has of which nothing is kept.
+// The visibilities. A port without a rule is Private.
 const (
-	Private Visibility = "private" // whoever may use the sandbox
-	Shared  Visibility = "shared"  // and whoever has a link to the port that has not expired
-	Public  Visibility = "public"  // anybody
+	Private Visibility = "private" // the owner of the sandbox, and admins
+	Shared  Visibility = "shared"  // and visitors with a link to the port that has not expired
+	Public  Visibility = "public"  // everyone
 )
 
 // PortRule says that a port is shared or public.
@@ -22,7 +22,7 @@ type PortRule struct {
 	Visibility Visibility // Shared or Public
 }
 
-// Share is a link to a port, for whoever has its secret. The secret is kept as its hash.
+// Share is a link to a port; its secret lets visitors in, and is stored as its hash.
 type Share struct {
 	ID        string
 	SandboxID string
@@ -34,8 +34,8 @@ type Share struct {
 	Expires   time.Time
 }
 
-// PortStore keeps the rules and shares of ports. All methods are safe for concurrent use. What it keeps goes with its
-// sandbox. Times are kept to the microsecond. Kinds as for Store.
+// PortStore keeps the rules and shares of ports. All methods are safe for concurrent use. Rules and shares are deleted
+// with their sandbox. Times are stored to the microsecond. Kinds as for Store.
 type PortStore interface {
 	// PutRule adds the rule of a port, or replaces it; NotFound when its sandbox is not there.
 	PutRule(ctx context.Context, r PortRule) error
@@ -44,7 +44,7 @@ type PortStore interface {
 	// PutShare adds a share, and the rule Shared for a port that has none; NotFound when its sandbox is not there,
 	// Conflict when there is a share of that id.
 	PutShare(ctx context.Context, s Share) error
-	// DeleteShare removes it; removing what is not there is no error. The port's rule stays.
+	// DeleteShare removes it; removing a missing one is no error. The port's rule stays.
 	DeleteShare(ctx context.Context, id string) error
 	// Rules gives all, by sandbox and port, and all shares, expired ones included, the oldest first.
 	Rules(ctx context.Context) ([]PortRule, []Share, error)

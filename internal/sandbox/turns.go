@@ -14,16 +14,17 @@ type turns struct {
 	wg     sync.WaitGroup
 }
 
-// queue is what is known of one name with operations under way. It is forgotten when the last one ends.
+// queue holds the operations of one name. It is forgotten when the last one ends.
 type queue struct {
 	tail   chan struct{} // closed when the last operation in line has ended
 	length int
-	cancel context.CancelCauseFunc // of the operation that has its turn; nil between two
+	id     string                  // of the sandbox that the operation which has its turn is for
+	cancel context.CancelCauseFunc // of that operation; nil between two
 }
 
-// run queues f for name and returns at once; false once the turns are closed. f gets a context that ends with ctx, or
-// when interrupt is called while f has its turn.
-func (t *turns) run(ctx context.Context, name string, f func(ctx context.Context)) bool {
+// run queues f for ref's name and returns at once; false once the turns are closed. f gets a context that ends with ctx, or
+// when interrupt is called for ref while f has its turn.
+func (t *turns) run(ctx context.Context, ref Ref, f func(ctx context.Context)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -32,10 +33,10 @@ func (t *turns) run(ctx context.Context, name string, f func(ctx context.Context
 	if t.queues == nil {
 		t.queues = map[string]*queue{}
 	}
-	q := t.queues[name]
+	q := t.queues[ref.name]
 	if q == nil {
 		q = &queue{}
-		t.queues[name] = q
+		t.queues[ref.name] = q
 	}
 	before, done := q.tail, make(chan struct{})
 	q.tail = done
@@ -45,33 +46,33 @@ func (t *turns) run(ctx context.Context, name string, f func(ctx context.Context
 		if before != nil {
 			<-before
 		}
-		t.take(ctx, name, q, f)
+		t.take(ctx, ref, q, f)
 	})
 	return true
 }
 
-func (t *turns) take(ctx context.Context, name string, q *queue, f func(ctx context.Context)) {
+func (t *turns) take(ctx context.Context, ref Ref, q *queue, f func(ctx context.Context)) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	t.mu.Lock()
-	q.cancel = cancel
+	q.id, q.cancel = ref.id, cancel
 	t.mu.Unlock()
 	defer func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		q.cancel = nil
 		if q.length--; q.length == 0 {
-			delete(t.queues, name)
+			delete(t.queues, ref.name)
 		}
 	}()
 	f(ctx)
 }
 
-// interrupt ends the context of the operation that has name's turn now, if there is one.
-func (t *turns) interrupt(name string, cause error) {
+// interrupt ends the context of the operation that has its turn now, if that is for the sandbox of ref.
+func (t *turns) interrupt(ref Ref, cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if q := t.queues[name]; q != nil && q.cancel != nil {
+	if q := t.queues[ref.name]; q != nil && q.cancel != nil && q.id == ref.id {
 		q.cancel(cause)
 	}
 }

@@ -17,7 +17,7 @@ func TestTurns_OneNameInOrderOtherNamesSideBySide(t *testing.T) {
 		start := time.Now()
 		for i := range 3 {
 			for _, name := range []string{"a", "b"} {
-				turns.run(t.Context(), name, func(context.Context) {
+				turns.run(t.Context(), Ref{"1", name}, func(context.Context) {
 					<-time.After(time.Second)
 					if name == "a" {
 						got[name] = append(got[name], i)
@@ -40,7 +40,7 @@ func TestTurns_WaitCoversWhatIsInLineAndLeavesWithItsCaller(t *testing.T) {
 		var turns turns
 		start := time.Now()
 		for range 2 {
-			turns.run(t.Context(), "a", func(context.Context) { <-time.After(time.Second) })
+			turns.run(t.Context(), Ref{"1", "a"}, func(context.Context) { <-time.After(time.Second) })
 		}
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
@@ -66,7 +66,7 @@ func TestTurns_InterruptEndsOnlyTheOneThatHasItsTurn(t *testing.T) {
 		cause := errors.New("deleted")
 		var causes []error
 		for range 2 {
-			turns.run(t.Context(), "a", func(ctx context.Context) {
+			turns.run(t.Context(), Ref{"1", "a"}, func(ctx context.Context) {
 				select {
 				case <-ctx.Done():
 				case <-time.After(time.Second):
@@ -75,13 +75,14 @@ func TestTurns_InterruptEndsOnlyTheOneThatHasItsTurn(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		turns.interrupt("a", cause)
-		turns.interrupt("nobody", cause)
+		turns.interrupt(Ref{"2", "a"}, errors.New("of another sandbox that had the name"))
+		turns.interrupt(Ref{"1", "a"}, cause)
+		turns.interrupt(Ref{"1", "nobody"}, cause)
 		turns.close()
 		if len(causes) != 2 || causes[0] != cause || causes[1] != nil {
 			t.Errorf("causes %v", causes)
 		}
-		if turns.run(t.Context(), "a", func(context.Context) {}) {
+		if turns.run(t.Context(), Ref{"1", "a"}, func(context.Context) {}) {
 			t.Error("closed turns take more")
 		}
 	})

@@ -404,9 +404,9 @@ func TestThaw_OnlyWhatIsFrozenAndUsed(t *testing.T) {
 	})
 }
 
-// TestThaw_DuringAFreezeThatRelentsFindsItRunning asks for a thaw while a freeze is under way, whose second question
+// TestThaw_DuringAFreezeThatIsUndoneFindsItRunning asks for a thaw while a freeze is under way, whose second question
 // hears of the use.
-func TestThaw_DuringAFreezeThatRelentsFindsItRunning(t *testing.T) {
+func TestThaw_DuringAFreezeThatIsUndoneFindsItRunning(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		s := brought(t, m, sandbox.Running)
 		var used atomic.Bool

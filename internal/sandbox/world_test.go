@@ -118,7 +118,7 @@ func (e *engine) failing(op sandboxtest.Op) error {
 	return e.fail[op]
 }
 
-func (e *engine) Create(ctx context.Context, b sandbox.Box) error {
+func (e *engine) Create(ctx context.Context, b sandbox.ContainerSpec) error {
 	if err := e.failing(sandboxtest.OpCreate); err != nil {
 		return err
 	}
@@ -157,7 +157,9 @@ func (e *engine) List(ctx context.Context) ([]sandbox.Instance, error) {
 	if err := e.failing(sandboxtest.OpList); err != nil {
 		return nil, err
 	}
-	return e.Runtime.List(ctx)
+	list, err := e.Runtime.List(ctx)
+	e.fate.wasRead("list")
+	return list, err
 }
 
 func (e *engine) Remove(ctx context.Context, id string) error {

@@ -64,7 +64,7 @@ type freezerTest struct {
 }
 
 // counting makes and starts a program that counts, and waits until it does.
-func (f *freezerTest) counting() sandbox.Box {
+func (f *freezerTest) counting() sandbox.ContainerSpec {
 	f.t.Helper()
 	b := f.made(Counting)
 	f.start(b.ID)
@@ -180,7 +180,7 @@ func freezeStopped(t *testing.T, f *freezerTest) {
 }
 
 func freezeAbsent(t *testing.T, f *freezerTest) {
-	partial := f.Box(Patient)
+	partial := f.Spec(Patient)
 	f.Cut(t, partial)
 	for _, id := range []string{sandbox.NewID(), partial.ID} {
 		f.kind(f.s.Freezer.Freeze(f.ctx, id), fault.NotFound)

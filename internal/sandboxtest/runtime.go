@@ -24,7 +24,7 @@ import (
 type Runtime struct {
 	// OnStart is called with each sandbox whose processes have just begun, from the goroutine that called Start,
 	// before Start returns. Here a test plays the guest: says that it is ready, or ends it with Exit.
-	OnStart func(sandbox.Box)
+	OnStart func(sandbox.ContainerSpec)
 
 	engine   *fakeEngine
 	instance string
@@ -44,7 +44,7 @@ type boxKey struct{ instance, id string }
 
 // fakeBox is a sandbox on the fake engine: a volume, perhaps a container, perhaps running.
 type fakeBox struct {
-	box       sandbox.Box
+	box       sandbox.ContainerSpec
 	volume    bool
 	container bool
 	running   bool
@@ -83,7 +83,7 @@ func (e *fakeEngine) runtime() *Runtime {
 }
 
 // Create implements sandbox.Runtime.
-func (r *Runtime) Create(ctx context.Context, b sandbox.Box) error {
+func (r *Runtime) Create(ctx context.Context, b sandbox.ContainerSpec) error {
 	if err := r.engine.enter(ctx, OpCreate); err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 	return r.engine.cutAfter(AfterStart)
 }
 
-func (e *fakeEngine) start(key boxKey) (box sandbox.Box, begun bool, err error) {
+func (e *fakeEngine) start(key boxKey) (box sandbox.ContainerSpec, begun bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	f := e.boxes[key]
@@ -239,6 +239,9 @@ func (f *fakeBox) fact() sandbox.Instance {
 		Frozen: f.frozen, ExitCode: f.exitCode, OOM: f.oom, Partial: !f.volume || !f.container, Started: f.started,
 	}
 }
+
+// Ping implements sandbox.Runtime.
+func (r *Runtime) Ping(ctx context.Context) error { return r.engine.enter(ctx, OpPing) }
 
 // Watch implements sandbox.Runtime.
 func (r *Runtime) Watch(ctx context.Context, ready func(), seen func(sandbox.Instance)) error {

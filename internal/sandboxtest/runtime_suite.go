@@ -30,10 +30,10 @@ const BriefExit = 3
 // RuntimeSubject is an engine under test, with two instances on it and the means to trouble it.
 type RuntimeSubject struct {
 	Runtime sandbox.Runtime
-	Other   sandbox.Runtime                   // of another instance on the same engine
-	Box     func(b Behaviour) sandbox.Box     // a fresh box whose program behaves so
-	Cut     func(t *testing.T, b sandbox.Box) // leaves of b what a create leaves that is cut off half-way
-	Destroy func(t *testing.T, id string)     // removes the container behind Runtime's back, not the volume
+	Other   sandbox.Runtime                             // of another instance on the same engine
+	Spec    func(b Behaviour) sandbox.ContainerSpec     // of a fresh sandbox whose program behaves so
+	Cut     func(t *testing.T, b sandbox.ContainerSpec) // leaves of b what a create leaves that is cut off half-way
+	Destroy func(t *testing.T, id string)               // removes the container behind Runtime's back, not the volume
 	Freeze  func(t *testing.T, id string)
 	Listens func(t *testing.T, id string) bool // tells whether a Patient program can be asked to end: an engine says sooner that it runs
 	Hang    func() (finishStart func())        // the engine takes calls of Runtime and does not answer
@@ -87,7 +87,7 @@ type runtimeTest struct {
 	ctx context.Context
 }
 
-func (r *runtimeTest) create(b sandbox.Box) {
+func (r *runtimeTest) create(b sandbox.ContainerSpec) {
 	r.t.Helper()
 	if err := r.Runtime.Create(r.ctx, b); err != nil {
 		r.t.Fatalf("create: %v", err)
@@ -129,9 +129,9 @@ func (r *runtimeTest) remove(id string) {
 	}
 }
 
-func (r *runtimeTest) made(b Behaviour) sandbox.Box {
+func (r *runtimeTest) made(b Behaviour) sandbox.ContainerSpec {
 	r.t.Helper()
-	box := r.Box(b)
+	box := r.Spec(b)
 	r.create(box)
 	return box
 }
@@ -171,7 +171,7 @@ func (r *runtimeTest) kind(err error, want fault.Kind) {
 }
 
 func createMakes(t *testing.T, r *runtimeTest) {
-	b := r.Box(Patient)
+	b := r.Spec(Patient)
 	b.Template = "" // a plain image
 	r.create(b)
 	r.create(b)
@@ -186,7 +186,7 @@ func createMakes(t *testing.T, r *runtimeTest) {
 }
 
 func createFinishes(t *testing.T, r *runtimeTest) {
-	b := r.Box(Patient)
+	b := r.Spec(Patient)
 	r.Cut(t, b)
 	if i := r.the(b.ID); !i.Partial || i.Running || i.Name != b.Name {
 		t.Errorf("cut off, it is %+v", i)
@@ -203,7 +203,7 @@ func createFinishes(t *testing.T, r *runtimeTest) {
 }
 
 func createMissingImage(_ *testing.T, r *runtimeTest) {
-	b := r.Box(Patient)
+	b := r.Spec(Patient)
 	b.Image = MissingImage
 	r.kind(r.Runtime.Create(r.ctx, b), fault.NotFound)
 	r.remove(b.ID)
@@ -216,7 +216,7 @@ const MissingImage = "sandboxd-test/no-such-image:none"
 // createLeft leaves creates at various moments. Whatever the engine made of them, nothing comes after the remove.
 func createLeft(t *testing.T, r *runtimeTest) {
 	for n := range 8 {
-		b := r.Box(Patient)
+		b := r.Spec(Patient)
 		ctx, cancel := context.WithTimeout(r.ctx, time.Duration(n)*4*time.Millisecond)
 		err := r.Runtime.Create(ctx, b)
 		if err != nil && !fault.Is(err, fault.Timeout) {
@@ -231,11 +231,11 @@ func createLeft(t *testing.T, r *runtimeTest) {
 
 func createMany(t *testing.T, r *runtimeTest) {
 	const many = 20
-	boxes := make([]sandbox.Box, many)
+	boxes := make([]sandbox.ContainerSpec, many)
 	errs := make([]error, many)
 	var all sync.WaitGroup
 	for n := range many {
-		boxes[n] = r.Box(Patient)
+		boxes[n] = r.Spec(Patient)
 		all.Go(func() {
 			if errs[n] = r.Runtime.Create(r.ctx, boxes[n]); errs[n] == nil {
 				errs[n] = r.Runtime.Start(r.ctx, boxes[n].ID)
@@ -357,7 +357,7 @@ func removeAll(t *testing.T, r *runtimeTest) {
 }
 
 func removeCutOff(t *testing.T, r *runtimeTest) {
-	b := r.Box(Patient)
+	b := r.Spec(Patient)
 	r.Cut(t, b)
 	r.remove(b.ID)
 	r.empty()

@@ -105,7 +105,7 @@ func turns(all []sandbox.Instance, id string) (begun, over int) {
 func watchAll(t *testing.T, r *runtimeTest) {
 	const times = 4
 	w := r.watch()
-	b, brief := r.Box(Patient), r.made(Brief)
+	b, brief := r.Spec(Patient), r.made(Brief)
 	r.create(b)
 	for range times {
 		r.start(b.ID)
@@ -184,7 +184,7 @@ func apart(t *testing.T, r *runtimeTest) {
 }
 
 // methods are all that can be asked of a runtime.
-func (r *runtimeTest) methods(b sandbox.Box) map[string]func(context.Context) error {
+func (r *runtimeTest) methods(b sandbox.ContainerSpec) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"create": func(ctx context.Context) error { return r.Runtime.Create(ctx, b) },
 		"start":  func(ctx context.Context) error { return r.Runtime.Start(ctx, b.ID) },

@@ -18,7 +18,7 @@ func fakeSubject(*testing.T) RuntimeSubject {
 	r := NewRuntime()
 	other := r.Beside()
 	r.NoImage(MissingImage)
-	r.OnStart = func(b sandbox.Box) {
+	r.OnStart = func(b sandbox.ContainerSpec) {
 		switch Behaviour(b.Env["BEHAVIOUR"]) {
 		case Brief:
 			r.Exit(b.ID, BriefExit, false)
@@ -32,14 +32,14 @@ func fakeSubject(*testing.T) RuntimeSubject {
 	return RuntimeSubject{
 		Listens: func(*testing.T, string) bool { return true },
 		Runtime: r, Other: other, Hang: r.Hang, Lose: r.Lose,
-		Box: func(b Behaviour) sandbox.Box {
-			return sandbox.Box{
+		Spec: func(b Behaviour) sandbox.ContainerSpec {
+			return sandbox.ContainerSpec{
 				ID: sandbox.NewID(), Name: fmt.Sprintf("box%d", n.Add(1)), Template: "base", Image: "image:1",
 				Limits: sandbox.Limits{CPUs: 1, Memory: 64 << 20, Pids: 64}, Profile: catalog.Dev,
 				Env: map[string]string{"BEHAVIOUR": string(b)}, LinkPath: "/nowhere",
 			}
 		},
-		Cut: func(t *testing.T, b sandbox.Box) {
+		Cut: func(t *testing.T, b sandbox.ContainerSpec) {
 			r.CutAfter(AfterVolume)
 			if err := r.Create(t.Context(), b); !errors.Is(err, ErrCut) {
 				t.Fatalf("cut: %v", err)
@@ -72,16 +72,16 @@ func TestRuntime_EveryStepCanBeCutOffAndFinished(t *testing.T) {
 	for _, c := range []struct {
 		step  Step
 		state sandbox.Instance // what the list has after the cut
-		do    func(*Runtime, sandbox.Box) error
+		do    func(*Runtime, sandbox.ContainerSpec) error
 	}{
-		{AfterVolume, sandbox.Instance{Partial: true}, func(r *Runtime, b sandbox.Box) error { return r.Create(t.Context(), b) }},
-		{AfterContainer, sandbox.Instance{}, func(r *Runtime, b sandbox.Box) error { return r.Create(t.Context(), b) }},
-		{AfterStart, sandbox.Instance{Running: true}, func(r *Runtime, b sandbox.Box) error { return r.Start(t.Context(), b.ID) }},
-		{AfterStop, sandbox.Instance{}, func(r *Runtime, b sandbox.Box) error { return r.Stop(t.Context(), b.ID, time.Second) }},
-		{AfterDestroy, sandbox.Instance{Partial: true}, func(r *Runtime, b sandbox.Box) error { return r.Remove(t.Context(), b.ID) }},
+		{AfterVolume, sandbox.Instance{Partial: true}, func(r *Runtime, b sandbox.ContainerSpec) error { return r.Create(t.Context(), b) }},
+		{AfterContainer, sandbox.Instance{}, func(r *Runtime, b sandbox.ContainerSpec) error { return r.Create(t.Context(), b) }},
+		{AfterStart, sandbox.Instance{Running: true}, func(r *Runtime, b sandbox.ContainerSpec) error { return r.Start(t.Context(), b.ID) }},
+		{AfterStop, sandbox.Instance{}, func(r *Runtime, b sandbox.ContainerSpec) error { return r.Stop(t.Context(), b.ID, time.Second) }},
+		{AfterDestroy, sandbox.Instance{Partial: true}, func(r *Runtime, b sandbox.ContainerSpec) error { return r.Remove(t.Context(), b.ID) }},
 	} {
 		r := NewRuntime()
-		b := sandbox.Box{ID: "1", Name: "one"}
+		b := sandbox.ContainerSpec{ID: "1", Name: "one"}
 		if c.step == AfterStart || c.step == AfterStop || c.step == AfterDestroy {
 			if err := r.Create(t.Context(), b); err != nil {
 				t.Fatal(err)
@@ -107,7 +107,7 @@ func TestRuntime_TroubleIsAsOrdered(t *testing.T) {
 		r.Delay(OpCreate, time.Hour)
 		r.Fail(OpStart, fault.New(fault.Invalid, "no"))
 		began := time.Now()
-		if err := r.Create(t.Context(), sandbox.Box{ID: "1"}); err != nil || time.Since(began) != time.Hour {
+		if err := r.Create(t.Context(), sandbox.ContainerSpec{ID: "1"}); err != nil || time.Since(began) != time.Hour {
 			t.Errorf("got %v after %s", err, time.Since(began))
 		}
 		if err := r.Start(t.Context(), "1"); !fault.Is(err, fault.Invalid) {
@@ -121,7 +121,7 @@ func TestRuntime_TroubleIsAsOrdered(t *testing.T) {
 		if err := r.Stop(t.Context(), "1", time.Minute); err != nil || time.Since(began) != time.Minute {
 			t.Errorf("got %v after %s", err, time.Since(began))
 		}
-		if b, ok := r.Box("1"); !ok || b.ID != "1" {
+		if b, ok := r.Spec("1"); !ok || b.ID != "1" {
 			t.Errorf("got %+v", b)
 		}
 	})

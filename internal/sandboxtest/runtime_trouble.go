@@ -19,6 +19,7 @@ const (
 	OpStop   Op = "stop"
 	OpRemove Op = "remove"
 	OpList   Op = "list"
+	OpPing   Op = "ping"
 	OpWatch  Op = "watch"
 	OpFreeze Op = "freeze"
 	OpThaw   Op = "thaw"
@@ -206,13 +207,13 @@ func (r *Runtime) Starts(id string) int {
 	return 0
 }
 
-// Box gives what a sandbox was made from; false when the engine has nothing of it.
-func (r *Runtime) Box(id string) (sandbox.Box, bool) {
+// Spec gives what a sandbox was made from; false when the engine has nothing of it.
+func (r *Runtime) Spec(id string) (sandbox.ContainerSpec, bool) {
 	r.engine.mu.Lock()
 	defer r.engine.mu.Unlock()
 	f := r.engine.boxes[r.key(id)]
 	if f == nil {
-		return sandbox.Box{}, false
+		return sandbox.ContainerSpec{}, false
 	}
 	return f.box, true
 }

@@ -25,8 +25,8 @@ func Sandbox(name string, minutes int) sandbox.Sandbox {
 		Spec: sandbox.Spec{Template: "base", Limits: sandbox.Limits{CPUs: 1.5, Memory: 2 << 30, Pids: 512},
 			Env: map[string]string{"GREETING": "hello"}},
 		State: sandbox.Running, Created: made, Changed: made.Add(time.Second),
-		Rest: catalog.Rest{FreezeAfter: catalog.After(90 * time.Second), StopAfter: catalog.Never},
-		Own:  own(),
+		Rest:      catalog.Rest{FreezeAfter: catalog.After(90 * time.Second), StopAfter: catalog.Never},
+		Overrides: overrides(),
 	}
 }
 
@@ -81,7 +81,7 @@ func storeRoundTrip(t *testing.T, s sandbox.Store) {
 		wantByName(t, s, full)
 	}
 	for _, rest := range []catalog.Rest{{}, {FreezeAfter: catalog.Never}, {FreezeAfter: 1, StopAfter: catalog.After(365 * 24 * time.Hour)}} {
-		full.Rest, full.Pooled = rest, !full.Pooled
+		full.Rest, full.Pooled, full.Fingerprint = rest, !full.Pooled, full.Fingerprint+"a1"
 		must(t, s.Update(t.Context(), full))
 		wantByName(t, s, full)
 	}
@@ -293,18 +293,18 @@ func storeCopies(t *testing.T, s sandbox.Store) {
 	b := Sandbox("b", 0)
 	mustInsert(t, s, b)
 	want := b
-	want.Spec.Env, want.Own = map[string]string{"GREETING": "hello"}, own()
+	want.Spec.Env, want.Overrides = map[string]string{"GREETING": "hello"}, overrides()
 	b.Spec.Env["GREETING"] = "changed by who put it in"
-	spoil(b.Own)
+	spoil(b.Overrides)
 	got, err := s.ByName(t.Context(), "b")
 	must(t, err)
 	got.Spec.Env["GREETING"] = "changed by who took it out"
-	spoil(got.Own)
+	spoil(got.Overrides)
 	wantByName(t, s, want)
 	list, _, err := s.List(t.Context(), sandbox.Filter{})
 	must(t, err)
 	list[0].Spec.Env["GREETING"] = "changed in the list"
-	spoil(list[0].Own)
+	spoil(list[0].Overrides)
 	wantByName(t, s, want)
 }
 

@@ -185,11 +185,11 @@ func copied(s sandbox.Sandbox) sandbox.Sandbox {
 	if len(s.Spec.Env) == 0 {
 		s.Spec.Env = nil
 	}
-	s.Own = copiedOwn(s.Own)
+	s.Overrides = copiedOverrides(s.Overrides)
 	return s
 }
 
-func copiedOwn(o sandbox.Own) sandbox.Own {
+func copiedOverrides(o sandbox.Overrides) sandbox.Overrides {
 	if o.IDE != nil {
 		on := *o.IDE
 		o.IDE = &on

@@ -1,8 +1,8 @@
-// Package semaphore bounds concurrency per key. Callers beyond the bound wait.
+// Package semaphore limits concurrency by key. A caller over the limit waits in a bounded queue.
 //
-// It does not know what it bounds, and has no texts for people: its users word the refusal.
+// It does not know what it limits, and has no message for people: its users word the refusal.
 //
-// Invariant: a key takes memory only while it is held or waited for.
+// Invariant: a key takes memory only while it is in use.
 package semaphore
 
 import (
@@ -14,7 +14,7 @@ import (
 // ErrFull says that too many wait already.
 var ErrFull = errors.New("too many wait already")
 
-// Keyed is a semaphore for each key. What nobody uses takes no memory. The zero value is ready; safe for concurrent use.
+// Keyed is a semaphore for each key. The zero value is ready; safe for concurrent use.
 type Keyed struct {
 	mu     sync.Mutex
 	places map[string]*place

@@ -92,7 +92,7 @@ func (s *Service) List(ctx context.Context, h access.Handle) (List, error) {
 
 func (s *Service) listOf(ctx context.Context, h access.Handle, box sandbox.Sandbox) List {
 	declared := s.boxes.Services(box)
-	l := List{Services: make([]Status, 0, len(declared)), Own: box.Own.HasServices, ETag: etag(declared)}
+	l := List{Services: make([]Status, 0, len(declared)), Own: box.Overrides.HasServices, ETag: etag(declared)}
 	live, known := s.live(ctx, h, box)
 	for _, d := range declared {
 		l.Services = append(l.Services, status(d, box.State, live, known))

@@ -64,8 +64,8 @@ func (h *house) set(change func()) {
 var template = []catalog.Service{{Name: "web", Command: []string{"serve"}, Port: 80, Autostart: true}}
 
 func (h *house) Services(s sandbox.Sandbox) []catalog.Service {
-	if s.Own.HasServices {
-		return slices.Clone(s.Own.Services)
+	if s.Overrides.HasServices {
+		return slices.Clone(s.Overrides.Services)
 	}
 	return slices.Clone(template)
 }
@@ -82,7 +82,10 @@ func (h *house) ChangeServices(ctx context.Context, ref sandbox.Ref, change func
 	if err != nil {
 		return s, err
 	}
-	h.Change(func(row *sandbox.Sandbox) { row.Own.Services, row.Own.HasServices = list, list != nil; s = *row })
+	h.Change(func(row *sandbox.Sandbox) {
+		row.Overrides.Services, row.Overrides.HasServices = list, list != nil
+		s = *row
+	})
 	return s, nil
 }
 

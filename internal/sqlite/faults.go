@@ -61,8 +61,8 @@ func (d *DB) classify(err error) error {
 		return fault.Wrap(err, fault.Unavailable, "The database %s is in use by another program that does not let go of it. "+
 			"Try again in a moment.", d.path)
 	case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB:
-		return fault.Wrap(err, fault.Unavailable, "The database %s is damaged. Stop sandboxd and bring the file back from "+
-			"a copy, or move it away to begin with an empty one.", d.path)
+		return fault.Wrap(err, fault.Unavailable, "The database %s is damaged. Start sandboxd again: it keeps the file aside, "+
+			"and goes on with what can be read of it.", d.path)
 	case lib.SQLITE_IOERR, lib.SQLITE_CANTOPEN:
 		if d.noSpace() {
 			return d.full(err)

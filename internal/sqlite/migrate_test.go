@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -109,16 +110,16 @@ var samples = map[int]func(t *testing.T, d *DB){
 	},
 	4: func(t *testing.T, d *DB) {
 		on := true
-		want := sandbox.Own{HasServices: true, IDE: &on, Services: []catalog.Service{{
+		want := sandbox.Overrides{HasServices: true, IDE: &on, Services: []catalog.Service{{
 			Name: "web", Command: []string{"npm", "start"}, Port: 3000, Cwd: "/srv", Env: map[string]string{"A": "b"},
 			Autostart: true, Health: &catalog.Health{Path: "/healthz", Interval: 5 * time.Second},
 		}}}
 		b, err := d.Sandboxes().ByName(t.Context(), "ml")
-		if diff := cmp.Diff(want, b.Own); err != nil || diff != "" {
+		if diff := cmp.Diff(want, b.Overrides); err != nil || diff != "" {
 			t.Errorf("own services differ, %v:\n%s", err, diff)
 		}
 		b, err = d.Sandboxes().ByName(t.Context(), "bare")
-		if diff := cmp.Diff(sandbox.Own{HasServices: true}, b.Own); err != nil || diff != "" {
+		if diff := cmp.Diff(sandbox.Overrides{HasServices: true}, b.Overrides); err != nil || diff != "" {
 			t.Errorf("the empty list differs, %v:\n%s", err, diff)
 		}
 	},
@@ -153,6 +154,28 @@ var samples = map[int]func(t *testing.T, d *DB){
 			t.Errorf("tombstone %+v, %v", g, err)
 		}
 	},
+	8: func(t *testing.T, d *DB) {
+		b, err := d.Sandboxes().ByName(t.Context(), "spare")
+		if err != nil || b.Label != "" || b.Fingerprint != "0123456789abcdef0123456789abcdef" {
+			t.Errorf("pooled: %+v, %v", b, err)
+		}
+	},
+}
+
+func TestMigrate_PooledSandboxKeepsWhatItWasMadeFrom(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sandboxd.db")
+	makeVersion(t, path, 7)
+	old, err := connect(path)
+	if err == nil {
+		_, err = old.writer.ExecContext(t.Context(), `UPDATE sandboxes SET label = 'f1' WHERE name = 'spare'`)
+		err = errors.Join(err, old.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := open(t, path).Sandboxes().ByName(t.Context(), "spare"); err != nil || b.Label != "" || b.Fingerprint != "f1" {
+		t.Errorf("pooled: %+v, %v", b, err)
+	}
 }
 
 func checkSamples(t *testing.T, d *DB, version int) {

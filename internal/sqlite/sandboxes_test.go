@@ -84,7 +84,7 @@ func thousand(t testing.TB) *Sandboxes {
 			if err != nil {
 				return err
 			}
-			const insert = `INSERT INTO sandboxes (` + sandboxColumns + `, search) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
+			const insert = `INSERT INTO sandboxes (` + sandboxColumns + `, search) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
 			if _, err := tx.ExecContext(ctx, insert, values...); err != nil {
 				return err
 			}
@@ -163,7 +163,7 @@ func BenchmarkByName(b *testing.B) {
 
 // Earlier versions kept when services began to count.
 func TestOwn_ReadsARowWithAFieldOfEarlierVersions(t *testing.T) {
-	o, err := ownOf("lab", []byte(`{"services":[{"name":"web","command":["x"],"port":80}],"since":{"web":"2026-05-04T03:02:01Z"}}`))
+	o, err := overridesOf("lab", []byte(`{"services":[{"name":"web","command":["x"],"port":80}],"since":{"web":"2026-05-04T03:02:01Z"}}`))
 	if err != nil || len(o.Services) != 1 || o.Services[0].Port != 80 {
 		t.Errorf("%+v, %v", o, err)
 	}

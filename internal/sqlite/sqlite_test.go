@@ -290,7 +290,7 @@ func TestWrite_FullDiskIsUnavailableAndLosesNothing(t *testing.T) {
 	})
 }
 
-// fillUp inserts until the disk is full, checks that all is still there, makes room, and goes on.
+// fillUp inserts until the disk is full, checks that all is still there, makes room, and inserts again.
 func fillUp(t *testing.T, d *DB, limit func(full bool)) {
 	t.Helper()
 	limit(true)

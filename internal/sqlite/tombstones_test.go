@@ -10,8 +10,8 @@ import (
 	"sandboxd/internal/sandboxtest"
 )
 
-// buried puts a tombstone into d as if it had been dug at that time.
-func buried(t *testing.T, d *DB, name string, at time.Time) {
+// insertTombstone stores one as of that time.
+func insertTombstone(t *testing.T, d *DB, name string, at time.Time) {
 	t.Helper()
 	err := d.write(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO tombstones (name, owner, deleted) VALUES (?, 'owner', ?)`, name, stamp(at))
@@ -44,8 +44,8 @@ func deleteOne(t *testing.T, d *DB, name string) {
 
 func TestTombstone_IsKeptThirtyDays(t *testing.T) {
 	d := fresh(t)
-	buried(t, d, "old", time.Now().Add(-tombstoneLife-time.Hour))
-	buried(t, d, "young", time.Now().Add(-tombstoneLife+time.Hour))
+	insertTombstone(t, d, "old", time.Now().Add(-tombstoneLife-time.Hour))
+	insertTombstone(t, d, "young", time.Now().Add(-tombstoneLife+time.Hour))
 	if _, err := d.Sandboxes().Tombstone(t.Context(), "old"); !fault.Is(err, fault.NotFound) {
 		t.Errorf("old: %v", err)
 	}

@@ -135,7 +135,7 @@ func (w *world) clientOf(h access.Handle) *ssh.Client {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	c, channels, requests, err := ssh.NewClientConn(w.connectTo(h), "lab", &ssh.ClientConfig{User: "whoever", HostKeyCallback: ssh.FixedHostKey(key)})
+	c, channels, requests, err := ssh.NewClientConn(w.connectTo(h), "lab", &ssh.ClientConfig{User: "any", HostKeyCallback: ssh.FixedHostKey(key)})
 	if err != nil {
 		w.t.Fatal(err)
 	}

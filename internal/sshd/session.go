@@ -108,7 +108,7 @@ func (s *session) start(f func()) bool {
 
 // startSFTP begins a session of SFTP, if there may be one more.
 func (s *session) startSFTP(ctx context.Context) bool {
-	leave, ok := s.server.tally.enter(boundsOf("sftp", s.box, maxSFTP, maxOwnerSFTP, maxBoxSFTP))
+	leave, ok := s.server.enter(openSFTP, s.box)
 	if !ok {
 		return false
 	}

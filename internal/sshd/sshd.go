@@ -24,6 +24,7 @@ import (
 	"sandboxd/internal/fault"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/semaphore"
 	"sandboxd/internal/tunnel"
 )
 
@@ -52,9 +53,9 @@ type Config struct {
 
 // Server serves SSH. Safe for concurrent use.
 type Server struct {
-	cfg   Config
-	ssh   *ssh.ServerConfig
-	tally tally
+	cfg  Config
+	ssh  *ssh.ServerConfig
+	open semaphore.Keyed // what is open at once, by bound
 }
 
 // New makes a Server. It does no I/O.
@@ -62,7 +63,7 @@ func New(cfg Config) *Server {
 	c := &ssh.ServerConfig{NoClientAuth: true, ServerVersion: "SSH-2.0-sandboxd"}
 	c.Ciphers = ciphers
 	c.AddHostKey(cfg.Key.signer)
-	return &Server{cfg: cfg, ssh: c, tally: tally{open: map[string]int{}}}
+	return &Server{cfg: cfg, ssh: c}
 }
 
 // HostKey is the server's public key as known_hosts and authorized_keys have it: "ssh-ed25519 AAAA…".
@@ -74,7 +75,7 @@ func (s *Server) Serve(ctx context.Context, h access.Handle, conn net.Conn) erro
 	box := h.Sandbox()
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	leave, ok := s.tally.enter(boundsOf("connections", box, maxConnections, maxOwnerConnections, maxBoxConnections))
+	leave, ok := s.enter(openConnections, box)
 	if !ok {
 		return fault.New(fault.Limited, "Too many SSH connections to %s are open: close some first.", box.Name)
 	}
@@ -169,7 +170,7 @@ func (c *connection) enter() (leave func(), ok bool) {
 	default:
 		return nil, false
 	}
-	out, ok := c.server.tally.enter(boundsOf("channels", c.box, maxAtOnce, maxOwnerChannels, maxBoxChannels))
+	out, ok := c.server.enter(openChannels, c.box)
 	if !ok {
 		<-c.slots
 		return nil, false

@@ -135,7 +135,7 @@ func (b *box) openHub(t testing.TB) (folder string) {
 	return folder
 }
 
-// thaw lets the box go on when somebody types.
+// thaw resumes the box when a person types.
 func (b *box) thaw(ctx context.Context) error {
 	if b.sandbox.Row().State != sandbox.Frozen {
 		return nil

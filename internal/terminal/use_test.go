@@ -145,7 +145,7 @@ func TestPump_AViewerWhoseTypingCannotWakeIsTold(t *testing.T) {
 	}{
 		{"the host is full", sandbox.Asleep, fault.New(fault.Unavailable, "The host is full."), CloseAsleep, "The host is full."},
 		{"stopped meanwhile", sandbox.Stopped, fault.New(fault.Conflict, "box is stopped."), CloseStopped, "The sandbox was stopped."},
-		{"woken by somebody else meanwhile", sandbox.Running, errors.New("the connection has ended"), CloseInterrupted, interrupted.reason},
+		{"woken by another use meanwhile", sandbox.Running, errors.New("the connection has ended"), CloseInterrupted, interrupted.reason},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w, got := hears(t)

@@ -79,7 +79,7 @@ func (w *world) wantKind(what string, err error, kind fault.Kind, field string) 
 	}
 }
 
-func TestPorts_ArePrivateUntilSomebodySaysOtherwise(t *testing.T) {
+func TestPorts_ArePrivateUntilSetOtherwise(t *testing.T) {
 	w := newWorld(t)
 	if w.ports.Public(w.ml.ID, 3000) || w.ports.List(w.ml.ID) != nil {
 		t.Error("a port is open to begin with")

@@ -141,11 +141,11 @@ test("a new version takes the focus only from the merge", async () => {
   document.activeElement = document.body;
   w.put(path, "unseen\n");
   await w.tab.refresh();
-  assert.equal(w.shown().focused, 0, "somebody types elsewhere");
+  assert.equal(w.shown().focused, 0, "the user types elsewhere");
   document.activeElement = w.shown().parent;
   w.put(path, "unseen too\n");
   await w.tab.refresh();
-  assert.equal(w.shown().focused, 1, "somebody types in it");
+  assert.equal(w.shown().focused, 1, "the user types in it");
 });
 
 test("resolving a conflict by its buttons returns the focus", async () => {

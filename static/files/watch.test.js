@@ -60,7 +60,7 @@ test("a new channel takes over without a gap and without reporting unchanged fol
   tell(streams[0], "/a");
   want("/a", "/b");
   t.mock.timers.tick(300);
-  assert.equal(open().length, 2, "the first goes on until the second watches");
+  assert.equal(open().length, 2, "the first continues until the second watches");
   told.length = 0;
   tell(streams[1], "/a");
   tell(streams[1], "/b");

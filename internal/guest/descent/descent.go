@@ -2,7 +2,7 @@
 //
 // The mark is the soft limit on file locks (RLIMIT_LOCKS), which Linux has ignored since 2.4.25: a process gives it to
 // its children, and neither a fork, nor a session of its own, nor another environment or user takes it away. It is no
-// guard: who sets that limit by hand gets rid of the mark. It decides nothing about who is ended.
+// guard: a process that sets that limit by hand gets rid of the mark. It does not decide which processes are ended.
 //
 // Invariant: the mark is the guest's own for as long as a start takes, so every start in the guest goes through this
 // package. Otherwise a terminal could be born with the mark of a command, and die with it.
@@ -20,10 +20,10 @@ import (
 // starts is held while something is started; it guards the limit of this process.
 var starts sync.Mutex
 
-// Mark tells what processes come of. 0 is none.
+// Mark names the ancestor of processes. 0 is none.
 type Mark uint64
 
-// NewMark makes a mark of 64 random bits. It never is what means "unlimited".
+// NewMark makes a mark of 64 random bits. It never is the value that means "unlimited".
 func NewMark(bits uint64) Mark { return Mark(bits >> 1) }
 
 // Start calls start, which starts a process, so that it and all that comes of it carry the mark. Where the kernel does
@@ -35,7 +35,7 @@ func Start(m Mark, start func() error) error {
 	if unix.Getrlimit(unix.RLIMIT_LOCKS, &had) == nil {
 		marked := unix.Rlimit{Cur: uint64(m), Max: had.Max}
 		if m != 0 && had.Max == unix.RLIM_INFINITY && unix.Setrlimit(unix.RLIMIT_LOCKS, &marked) == nil {
-			defer unix.Setrlimit(unix.RLIMIT_LOCKS, &had) // back to what was allowed before
+			defer unix.Setrlimit(unix.RLIMIT_LOCKS, &had) // back to the old limit
 		}
 	}
 	return start()

@@ -38,7 +38,7 @@ func (t *Tree) actIn(ctx context.Context, seats chan struct{}, f func(*actor) er
 	return a.user.become(func() error { return f(a) })
 }
 
-// ownGroups are those of every thread that is nobody else. The first call must come from such a thread.
+// ownGroups are those of every thread with the guest's own identity. The first call must come from such a thread.
 var ownGroups = sync.OnceValues(unix.Getgroups)
 
 // become calls f on a locked thread with the file system identity of u. The thread has its own identity back afterwards, or
@@ -74,7 +74,7 @@ func (u User) enter(groups []int) bool {
 	return isNow(u.UID, u.GID)
 }
 
-// leave reports whether the thread is what it was.
+// leave reports whether the thread has its own identity back.
 func (u User) leave(groups []int) bool {
 	unix.SetfsuidRetUid(os.Geteuid()) // first: only root may take the rest
 	if !slices.Equal(groups, u.Groups) && unix.Setgroups(groups) != nil {

@@ -13,8 +13,8 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// The trash is what freedesktop.org's specification says, so that programs in the sandbox share it: things in one folder, and
-// for each a text in another that says where it was.
+// The trash is what freedesktop.org's specification says, so that programs in the sandbox share it: things in one folder,
+// and for each a text in another that says where it was.
 const (
 	trashFolder = ".local/share/Trash"
 	trashSuffix = ".trashinfo"

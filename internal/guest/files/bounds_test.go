@@ -93,7 +93,7 @@ func TestTrash_IsToldOfInBoundsTheNewestFirst(t *testing.T) {
 	}
 }
 
-// fillLongSeats takes all seats of what goes on.
+// fillLongSeats takes all seats for long work.
 func (b *box) fillLongSeats() {
 	for range longSeats {
 		b.tree.long <- struct{}{}

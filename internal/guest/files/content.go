@@ -46,13 +46,13 @@ func (t *Tree) findProgram(name string) string {
 	return t.cfg.Find(name)
 }
 
-// neverSearched are folders of which nobody wants to know.
+// neverSearched reports whether a folder is left out of searches.
 func neverSearched(name string) bool { return name == ".git" || name == "node_modules" }
 
 // matcher says where in a line the first match is; start is negative when there is none.
 type matcher func(line []byte) (start, end int)
 
-// matcher makes one for what is searched for. A regular expression takes ripgrep: a package for them would make the guest,
+// matcher makes one for a query. A regular expression takes ripgrep: a package for them would make the guest,
 // which is in every sandbox, noticeably larger.
 func (f *finding) matcher() (matcher, error) {
 	query := []byte(f.Query)

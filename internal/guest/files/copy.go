@@ -10,8 +10,8 @@ import (
 // copyPiece is how much of a file is copied between two checks of the context.
 const copyPiece = 8 << 20
 
-// copyOne makes a copy beside the place that it will have, and puts it there when it is complete. What is neither file, folder nor
-// link is passed over.
+// copyOne makes a copy beside the place that it will have, and puts it there when it is complete. Special files are
+// left out.
 func copyOne(from, to dirEntry, overwrite bool) error { return copyTo(from, to, overwrite, false) }
 
 // copyTo is copyOne; with whole, what cannot be copied as it is, or changes meanwhile, is an error.
@@ -106,8 +106,8 @@ func (c *copier) folder(name, as string, st *unix.Stat_t) error {
 	return dress(c.to.levels[to-1].fd, as, c.to.fd(), st)
 }
 
-// dress gives a copy the permissions and the time of its original. dir and name are where it is, fd is of it, or of a path to
-// it.
+// dress gives a copy the permissions and the time of its original. dir and name are where it is, fd is of it, or of a path
+// to it.
 func dress(dir int, name string, fd int, st *unix.Stat_t) error {
 	if err := again(func() error { return unix.Chmod(ownFD(fd), st.Mode&0o777) }); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (c *copier) file(name, as string) error {
 	return dress(c.to.fd(), as, out, &st)
 }
 
-// sameStill says whether the file in is what it was, and out all of it.
+// sameStill is an error unless the file in is as it was, and out is all of it.
 func sameStill(in, out int, was *unix.Stat_t) error {
 	var now, copied unix.Stat_t
 	if err := unix.Fstat(in, &now); err != nil {

@@ -33,7 +33,7 @@ type trap struct {
 	outside string
 }
 
-// newTrap makes one that is used as root: only the walls of the tree keep anybody in.
+// newTrap makes one that is used as root: only the bounds of the tree hold.
 func newTrap(t testing.TB) *trap {
 	t.Helper()
 	base := t.TempDir()

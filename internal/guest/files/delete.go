@@ -31,8 +31,8 @@ func (q *ask) remove() error {
 		return nil
 	})
 	if err != nil {
-		q.reply.begin() // so that what is in the trash by now has been told of; what is wrong with that is told of the problem
-		return about("what was to be deleted", err)
+		q.reply.begin() // so that the entries in the trash by now are reported; a failure of that is reported with the problem
+		return about("the list of files to delete", err)
 	}
 	q.reply.end(nil)
 	return nil

@@ -58,7 +58,7 @@ func (s dirEntry) begin(own string, more bool, mode uint32) (*draft, error) {
 	return d, nil
 }
 
-// make opens the draft's file. One that is there is only taken when it can be nobody else's: a file with one name, the
+// make opens the draft's file. An existing one is only taken when it is surely ours: a file with one name, the
 // user's own.
 func (d *draft) make(more bool) (int, error) {
 	dir := d.walk.fd()

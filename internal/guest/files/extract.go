@@ -39,7 +39,7 @@ func (u *unpacking) goTo(folders []string) error {
 	return u.descend(folders[same:])
 }
 
-// act does something as the user, also when nobody wants it any more: an entry is made as a whole.
+// act does something as the user, also when the request has ended: an entry is made as a whole.
 func (u *unpacking) act(f func() error) error {
 	return u.tree.act(u.walk.actor.ctx, func(*actor) error { return f() })
 }
@@ -110,7 +110,7 @@ func (u *unpacking) hardLink(e *member) error {
 	})
 }
 
-// stillFile removes what a target has become between the look and the link.
+// stillFile removes a target that has become no file between the look and the link.
 func (u *unpacking) stillFile(name string) bool {
 	var st unix.Stat_t
 	if lstatAt(u.walk.fd(), name, &st) == nil && isFile(&st) {
@@ -120,7 +120,7 @@ func (u *unpacking) stillFile(name string) bool {
 	return false
 }
 
-// put makes something by its name, or, where that is taken, by another and then in place of what was there. A folder is not
+// put makes an entry by its name, or, if that is taken, by another and then in place of the old entry. A folder is not
 // replaced.
 func (u *unpacking) put(e *member, make func(name string) error) error {
 	err := u.walk.checkTop(e.name)

@@ -1,8 +1,8 @@
 // Package files is what the guest does with the sandbox's files: it lists, reads, writes, moves, deletes, packs, unpacks,
 // searches and watches them for sandboxd, all of it as the sandbox's user.
 //
-// It is no security boundary between sandboxd and the sandbox (whatever it says is checked again over there), and decides
-// nothing about who may ask.
+// It is no security boundary between sandboxd and the sandbox (sandboxd checks its replies again), and does not decide who
+// may ask.
 //
 // Invariant: nothing outside the root of its tree is read or changed, whatever paths, links and archives say, and even
 // if folders change meanwhile: every path is walked name by name from a descriptor of the root without following, and every
@@ -23,8 +23,8 @@ type Config struct {
 	User   func() User              // who everything is done as
 	Find   func(name string) string // absolute path of a program that the user could run, or ""
 	Env    func() []string          // the environment of such a program
-	Passwd string                   // who users are, a path; "" means /etc/passwd
-	Group  string                   // what groups are, a path; "" means /etc/group
+	Passwd string                   // path of the users; "" means /etc/passwd
+	Group  string                   // path of the groups; "" means /etc/group
 }
 
 // User is the user of the sandbox.

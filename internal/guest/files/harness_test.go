@@ -72,7 +72,7 @@ func must(t testing.TB, err error) {
 // host is a path of the tree as the test sees it.
 func (b *box) host(p string) string { return filepath.Join(b.root, p) }
 
-// put makes a file from outside, as whoever the test is.
+// put makes a file from outside, as the user of the test.
 func (b *box) put(p, content string) {
 	b.t.Helper()
 	must(b.t, os.MkdirAll(filepath.Dir(b.host(p)), 0o755))

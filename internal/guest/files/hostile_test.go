@@ -340,7 +340,7 @@ func TestSweep_TakesWhatIsOldFromFoldersThatAreUsedAndThoseOfTheJournal(t *testi
 	begin("e/f", "old", old)
 	begin("e/f", "new", time.Now())
 	begin("g/h", "old", old)
-	must(t, os.WriteFile(b.host("home/e/.mine.sandboxd-x~"), nil, 0o644)) // somebody's own
+	must(t, os.WriteFile(b.host("home/e/.mine.sandboxd-x~"), nil, 0o644)) // a user's own file
 	must(t, os.Chtimes(b.host("home/e/.mine.sandboxd-x~"), old, old))
 	killed := b.host("home/e/" + temporaryName("k")) // of a guest that was killed
 	must(t, os.WriteFile(killed, nil, 0o644))
@@ -363,7 +363,7 @@ func TestSweep_TakesWhatIsOldFromFoldersThatAreUsedAndThoseOfTheJournal(t *testi
 	}
 }
 
-// oddNames are names that somebody or something could take for more than names.
+// oddNames are names that a program could misread.
 var oddNames = []string{"new\nline", "\x1b[31mred\x1b]0;title\x07", "\u202egpj.exe", "<img src=x onerror=alert(1)>", "\xff\xfe\x80", "%2e%2e", "a%00b",
 	" ", "-rf", "~", "$(id)", "back\\slash", "'\"`", "\u00e9", "e\u0301", strings.Repeat("n", 255), strings.Repeat("\u00fc", 127), ".hidden", "con", "a:b", "&amp;"}
 
@@ -433,7 +433,7 @@ func TestPage_HoldsNoMoreThanTwiceWhatItShows(t *testing.T) {
 	}
 }
 
-// FuzzFind: whatever a path says, the walk ends in a folder of the root.
+// FuzzFind: with any path, the walk ends in a folder of the root.
 func FuzzFind(f *testing.F) {
 	r := newTrap(f)
 	for _, p := range r.attempts() {

@@ -83,7 +83,7 @@ func (r row) bare() wire.Entry {
 
 // page keeps the first rows of those it is given, in room for twice as many.
 type page struct {
-	after row // only what comes behind it; the zero row when everything does
+	after row // only rows behind it; the zero row for all
 	limit int
 	rows  []row
 	more  bool // some were dropped
@@ -191,7 +191,7 @@ func (p *page) end(rows int) {
 	}
 }
 
-// names calls f for everything in the folder where w is, but for what is ours.
+// names calls f for every entry in the folder where w is, but for ours.
 func (w *walk) names(f func(name string, folder bool)) error {
 	fd, err := openFolder(w.fd(), "")
 	if err != nil {

@@ -52,7 +52,7 @@ func (w *walk) into(name string) error {
 	return w.enter(last)
 }
 
-// chmod sets the permissions of a file or a folder: of what was looked at, even when its name means something else by then.
+// chmod sets the permissions of a file or a folder: the one that was looked at, even when its name is another's by then.
 func (q *ask) chmod() error {
 	p, err := q.path("path")
 	if err != nil {

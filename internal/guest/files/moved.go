@@ -4,8 +4,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removeCopied removes what was copied from one place to another, thing by thing, each only while it and its copy are the same: what
-// has come or changed since stays, and is an error.
+// removeCopied removes the original of a copy, entry by entry, each only while it and its copy are the same: an entry that
+// is new or has changed since stays, and is an error.
 func removeCopied(from, to dirEntry) error {
 	m := mover{from: from.walk.fork(), to: to.walk.fork(), depth: len(from.walk.levels)}
 	defer m.from.close()
@@ -17,7 +17,7 @@ func removeCopied(from, to dirEntry) error {
 	return err
 }
 
-// mover removes below one folder what is below another too, each where its walk is.
+// mover removes the entries below one folder that are below another too, each where its walk is.
 type mover struct {
 	from, to *walk
 	depth    int // of from at the beginning

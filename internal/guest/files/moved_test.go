@@ -206,7 +206,7 @@ func TestUnpack_AnEntryThatLooksOldIsNotSweptBeforeItIsInItsPlace(t *testing.T) 
 			must(t, os.WriteFile(b.host("home/"+name), []byte("new"), 0o644))
 			must(t, os.Chtimes(b.host("home/"+name), past, past))
 			must(t, os.Chown(b.host("home/"+name), 1000, 1000))
-			w.sweep([]string{name}) // as whoever lists the folder does
+			w.sweep([]string{name}) // as a listing of the folder does
 			return nil
 		})
 	}))
@@ -246,7 +246,7 @@ func (b *box) idle(seats chan struct{}) {
 		select {
 		case seats <- struct{}{}:
 		case <-time.After(patience):
-			b.t.Fatal("somebody goes on")
+			b.t.Fatal("it continues")
 		}
 	}
 	for range cap(seats) {

@@ -12,7 +12,7 @@ import (
 // namesAge is how long names are believed without a look at the files that have them.
 const namesAge = 2 * time.Second
 
-// names tells who numbers are. Safe for concurrent use.
+// names gives the names of user and group ids. Safe for concurrent use.
 type names struct {
 	passwd, group string // paths
 
@@ -53,7 +53,7 @@ func stampOf(path string) stamp {
 	return stamp{st.Size(), st.ModTime()}
 }
 
-// readNames reads passwd(5) or group(5), which both have the name first and its number third. Anybody in the sandbox may
+// readNames reads passwd(5) or group(5), which both have the name first and its number third. A program in the sandbox may
 // have made it huge, or something else than a file.
 func readNames(path string) map[uint32]string {
 	list := map[uint32]string{}

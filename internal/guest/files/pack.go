@@ -21,8 +21,8 @@ const (
 	smallFile   = 32 << 10  // larger ones are read when they are written
 )
 
-// pack answers with a tar of a folder, or of some names in it, which must be there. What is neither file, folder nor link is
-// left out, and so is what the user may not read.
+// pack answers with a tar of a folder, or of some names in it, which must be there. Special files are left out,
+// and so are files that the user may not read.
 func (q *ask) pack() error {
 	base, err := q.path("path")
 	if err != nil {
@@ -96,7 +96,7 @@ type packing struct {
 	err   error       // of find; to be seen when order is closed
 }
 
-// folderFD is an open folder, closed when nobody needs it any more.
+// folderFD is an open folder, closed after its last use.
 type folderFD struct {
 	fd   int
 	mu   sync.Mutex
@@ -131,7 +131,7 @@ type batch struct {
 	ready  chan struct{} // closed when they have been read
 }
 
-// find goes through the folders. It holds no thread while it waits for who reads the archive, which may be for long.
+// find goes through the folders. It holds no thread while it waits for the reader of the archive.
 func (p *packing) find(base string, names []string) {
 	defer close(p.order)
 	defer close(p.todo)
@@ -168,7 +168,7 @@ func (p *packing) find(base string, names []string) {
 
 func (p *packing) act(f func(*actor) error) error { return p.tree.act(p.ctx, f) }
 
-// folder packs what is in the folder where w is, open as folder.
+// folder packs the entries of the folder where w is, open as folder.
 func (p *packing) folder(w *walk, folder *folderFD, below string, from int) error {
 	for {
 		var things []packed
@@ -189,7 +189,7 @@ func (p *packing) folder(w *walk, folder *folderFD, below string, from int) erro
 	}
 }
 
-// thing packs one name, and what is in it.
+// thing packs one name, a folder with its entries.
 func (p *packing) thing(w *walk, folder *folderFD, below string, from int, x packed) error {
 	if w.checkTop(x.name) != nil {
 		return nil
@@ -293,7 +293,7 @@ func (p *packing) drop() {
 	}
 }
 
-// drain waits for everybody and gives up what was not written.
+// drain waits for all workers and releases the batches that were not written.
 func (p *packing) drain(workers *sync.WaitGroup) {
 	for b := range p.order {
 		<-b.ready
@@ -302,7 +302,7 @@ func (p *packing) drain(workers *sync.WaitGroup) {
 	workers.Wait()
 }
 
-// end gives up what a batch holds.
+// end releases a batch.
 func (b *batch) end() {
 	if b.room != nil {
 		batchRooms.Put(b.room)

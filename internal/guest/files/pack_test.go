@@ -138,7 +138,7 @@ func TestPack_ThatNobodyReadsHoldsNothingUpAndLeavesNothing(t *testing.T) {
 	await(t, "the end of all", func() bool { return descriptors(t, b.root) == 0 })
 }
 
-// FuzzPackNames: whatever things are called, the archive says so.
+// FuzzPackNames: the archive has every name as it is.
 func FuzzPackNames(f *testing.F) {
 	f.Add("a", "", int64(5), int64(1), uint32(1000))
 	f.Add(strings.Repeat("d/", 60)+"f", "target", int64(0), int64(-1), uint32(1<<32-1))

@@ -56,7 +56,7 @@ func (b *batch) readFile(x *packed) bool {
 		return true
 	}
 	n, err := io.ReadFull(reader(fd), x.small)
-	clear(x.small[n:]) // what it has lost since the look, as tar does
+	clear(x.small[n:]) // zeros for the part that it has lost since the look, as tar does
 	return err == nil || err == io.EOF || err == io.ErrUnexpectedEOF
 }
 
@@ -120,7 +120,7 @@ func (x *packed) header(view viewer) *tar.Header {
 	return h
 }
 
-// writeLarge writes a file while it reads it. What it loses meanwhile becomes zeros, what it gains is left out.
+// writeLarge writes a file while it reads it. A part that it loses meanwhile becomes zeros, one that it gains is left out.
 func (p *packing) writeLarge(archive *tar.Writer, view viewer, b *batch, x *packed) error {
 	fd := -1
 	err := p.act(func(*actor) (err error) {

@@ -63,7 +63,7 @@ var sentences = []struct {
 	{errDeep, wire.CodeConflict, "%s holds folders that are nested too deeply."},
 	{errMount, wire.CodeConflict, "%s holds another file system."},
 	{errChanging, wire.CodeConflict, "%s changes while it is moved to another file system: nothing was moved. Try again."},
-	{errKept, wire.CodeConflict, "%s was copied to the other file system, but has changed since: what is not the same there is still here, too."},
+	{errKept, wire.CodeConflict, "%s was copied to the other file system, but has changed since: the changed parts are still here, too."},
 	{unix.ELOOP, wire.CodeInvalid, "%s leads through too many links, or became one just now."},
 	{unix.ENAMETOOLONG, wire.CodeInvalid, "A name in %s is too long."},
 	{unix.EINVAL, wire.CodeInvalid, "The file system does not allow that with %s."},

@@ -73,7 +73,7 @@ func (a *actor) open(p string) (fd int, e wire.Entry, err error) {
 	return fd, e, nil
 }
 
-// pour sends left bytes of a file from offset on. What the file gains is not sent; what it loses breaks the stream.
+// pour sends left bytes of a file from offset on. Bytes that the file gains are not sent; a loss breaks the stream.
 func (q *ask) pour(fd int, offset, left int64) error {
 	buf := pieces.Get().(*[pieceSize]byte)
 	defer pieces.Put(buf)
@@ -92,7 +92,7 @@ func (q *ask) pour(fd int, offset, left int64) error {
 			panic(http.ErrAbortHandler)
 		}
 		if _, err := q.reply.w.Write(want[:n]); err != nil {
-			return nil // nobody wants it any more
+			return nil // the request has ended
 		}
 		offset, left = offset+int64(n), left-int64(n)
 	}

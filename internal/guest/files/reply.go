@@ -47,7 +47,7 @@ func (r *reply) beat() {
 	r.beats.Reset(beatPace)
 }
 
-// begin sends the status, which says that what follows is worth sending.
+// begin sends the status, which says that the request is accepted.
 func (r *reply) begin() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,7 +86,7 @@ func (r *reply) end(payload []byte) {
 	r.send()
 }
 
-// bare ends the records; what is written to the reply's writer from now on follows them.
+// bare ends the records; bytes that are written to the reply's writer from now on follow them.
 func (r *reply) bare(payload []byte) error {
 	r.end(payload)
 	return r.err
@@ -132,14 +132,14 @@ func (r *reply) flush() {
 	}
 }
 
-// quit ends the beats, whatever happened.
+// quit ends the keep-alives in any case.
 func (r *reply) quit() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stop()
 }
 
-// hush ends the beats of a reply that nobody loses patience with.
+// hush ends the keep-alives of a reply without a timeout.
 func (r *reply) hush() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

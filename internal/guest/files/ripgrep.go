@@ -20,7 +20,7 @@ import (
 // ripgrepLine bounds what ripgrep says of one line; it is passed over when it says more.
 const ripgrepLine = 256 << 10
 
-// kernelFolders are what a search of the root passes over, as ripgrep's globs.
+// kernelFolders are left out of a search of the root, as ripgrep's globs.
 var kernelFolders = []string{"--glob=!/proc", "--glob=!/sys", "--glob=!/dev", "--glob=!/" + hiddenTop}
 
 // ripgrep lets ripgrep search the folder where w is, as the user, and ends it with the search.
@@ -36,7 +36,7 @@ func (f *finding) ripgrep(w *walk, program string) error {
 		cmd.Env = w.actor.tree.cfg.Env()
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	kill := func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) } // also what it has started, where it wraps another
+	kill := func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) } // also its children, if it wraps another
 	cmd.Cancel = kill
 	if os.Geteuid() == 0 {
 		cmd.SysProcAttr.Credential = w.actor.user.credential()
@@ -65,8 +65,8 @@ func (f *finding) ripgrep(w *walk, program string) error {
 	return err
 }
 
-// ripgrepFailed is its exit code when there was an error: the expression's, before it has said anything, or that of a file or
-// folder which it may not read.
+// ripgrepFailed is its exit code when there was an error: the expression's, before it has said anything, or that of a file
+// or folder which it may not read.
 const ripgrepFailed = 2
 
 func (f *finding) arguments(root bool) []string {
@@ -118,7 +118,7 @@ func (t ripgrepText) String() string {
 	return t.Text
 }
 
-// ripgrepMessage is what matters to us in a line of its JSON.
+// ripgrepMessage is the part of a line of its JSON that we need.
 type ripgrepMessage struct {
 	Type string `json:"type"`
 	Data struct {

@@ -19,7 +19,7 @@ type ask struct {
 	v     url.Values
 }
 
-// verb is what a request can ask for. It answers, or gives an error that is answered for it.
+// verb is an operation on files. It answers, or gives an error that is answered for it.
 type verb func(*ask) error
 
 // verbs is everything that sandboxd can ask; those with true have their parameters in the body.
@@ -133,7 +133,7 @@ func (q *ask) brief(path string, f func(*actor) error) error {
 // labour runs long work and answers without a body.
 func (q *ask) labour(f func(*actor) error) error {
 	if err := q.tree.labour(q.Context(), f); err != nil {
-		return about("what was asked for", err)
+		return about("the request", err)
 	}
 	q.reply.end(nil)
 	return nil

@@ -13,7 +13,7 @@ const searchTime = 30 * time.Second
 
 var errTime = errors.New("it takes too long")
 
-// search tells of what it finds, and at the end whether there may be more.
+// search sends the matches, and at the end whether there may be more.
 func (q *ask) search() error {
 	s, err := wire.SearchOf(q.v)
 	if err != nil {

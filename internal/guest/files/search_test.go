@@ -153,7 +153,7 @@ func TestSearchContents_OnlyABadExpressionIsOne(t *testing.T) {
 	}
 }
 
-// FuzzSearchLine: whatever a line holds, a result is within its bounds.
+// FuzzSearchLine: with any line, a result is within its bounds.
 func FuzzSearchLine(f *testing.F) {
 	f.Add([]byte("a Needle b"), "needle", false)
 	f.Add([]byte("GR\u00dcN\xff"), "gr\u00fcn", false)

@@ -56,7 +56,7 @@ func (v viewer) entry(w *walk, name string) (wire.Entry, error) {
 	return e, nil
 }
 
-// of is the entry of what has been looked at, which of a link is not all.
+// of is the entry for a stat, which for a link is incomplete.
 func (v viewer) of(name string, st *unix.Stat_t) wire.Entry {
 	e := wire.Entry{Name: name, Type: typeOf(st.Mode), Size: max(st.Size, 0), Modified: time.Unix(st.Mtim.Unix()),
 		Mode: st.Mode & wire.MaxFileMode, UID: st.Uid, GID: st.Gid, Owner: nameOf(v.users, st.Uid), Group: nameOf(v.groups, st.Gid)}

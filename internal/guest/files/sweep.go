@@ -12,13 +12,13 @@ import (
 )
 
 // journal is a file in the user's home that names the folders in which resumable uploads were begun, one in a line,
-// percent-encoded, so that a later guest finds what was never finished.
+// percent-encoded, so that a later guest finds unfinished ones.
 const (
 	journal    = ".cache/sandboxd/uploads"
 	journalMax = 256 << 10
 )
 
-// sweep removes those of our names, in the folder where w is, that nobody works on and that are too old, and reports whether
+// sweep removes those of our names, in the folder where w is, that are too old and not in use, and reports whether
 // uploads are left.
 func (w *walk) sweep(names []string) (left bool) {
 	for _, name := range names {
@@ -40,7 +40,7 @@ func (w *walk) sweep(names []string) (left bool) {
 	return left
 }
 
-// key is what a name in the folder where w is is reserved by.
+// key reserves a name in the folder where w is.
 func (w *walk) key(name string) busyKey {
 	l := w.levels[len(w.levels)-1]
 	return busyKey{l.dev, l.ino, name}
@@ -92,7 +92,7 @@ func (w *walk) sweepHere() bool {
 	return w.sweep(ours)
 }
 
-// readJournal gives the folders, absolute. Anybody may have written into it what he likes.
+// readJournal gives the folders, absolute. Programs in the sandbox may have written anything into it.
 func (a *actor) readJournal(home string) []string {
 	s, err := a.find(path.Join(home, journal), false)
 	if err != nil {

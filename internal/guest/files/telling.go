@@ -12,8 +12,8 @@ import (
 // rowsAtOnce is how many rows are looked at by one of the two who look at a large folder.
 const rowsAtOnce = 1000
 
-// Bounds of a page in bytes, of its entries and of the paths that they have: links may say four thousand bytes each. A page ends
-// behind the part in which one of the bounds is reached.
+// Bounds of a page in bytes, of its entries and of the paths that they have: links may say four thousand bytes each. A page
+// ends behind the part in which one of the bounds is reached.
 const (
 	pageBytes = 3 << 20
 	partBytes = 1 << 20 // of a part of it
@@ -36,11 +36,11 @@ type part struct {
 	size    int // of the records and the paths
 }
 
-// partRoom has room for the records of parts: what is thrown away makes the guest, which has little, collect all the time.
+// partRoom holds buffers for the records of parts: garbage makes the guest, which has little memory, collect all the time.
 var partRoom = sync.Pool{New: func() any { return new(make([]byte, 0, rowsAtOnce*96)) }}
 
-// tellAll sends the entries of rows, in the folder p where w is, and gives how many rows it has come to: not all of them when they
-// are large. What has gone meanwhile is left out.
+// tellAll sends the entries of rows, in the folder p where w is, and gives how many rows it has come to: not all of them
+// when they are large. Entries that are gone meanwhile are left out.
 func tellAll(w *walk, p string, rows []row, to *reply) (done int, err error) {
 	n := (len(rows) + rowsAtOnce - 1) / rowsAtOnce
 	t := &telling{walk: w, view: w.actor.viewer(), rows: rows, taken: make([]atomic.Bool, n), encoded: make([]chan part, n), below: len(p)}

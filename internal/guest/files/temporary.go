@@ -11,8 +11,8 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// What is being made has a name of its own until it is complete: the name it will have, and between temporaryMark and
-// temporaryEnd that it is ours.
+// An incomplete entry has a temporary name: its later name, and a part between temporaryMark and temporaryEnd that says that
+// it is ours.
 const (
 	temporaryMark = ".sandboxd-"
 	temporaryEnd  = "~"

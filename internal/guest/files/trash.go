@@ -10,7 +10,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// trash lists what is in it, the newest first.
+// trash lists its entries, the newest first.
 func (q *ask) trash() error {
 	var list []wire.Trashed
 	err := q.tree.act(q.Context(), func(a *actor) error {
@@ -40,7 +40,7 @@ func (q *ask) trash() error {
 	return nil
 }
 
-// list gives the newest of what is in the trash, and holds no more than twice as many.
+// list gives the newest entries of the trash, and holds no more than twice as many.
 func (b *bin) list() ([]wire.Trashed, error) {
 	var list []wire.Trashed
 	newest := func() {
@@ -96,8 +96,7 @@ func (q *ask) ids() ([]string, error) {
 	return list, nil
 }
 
-// inTrash does f, which is over soon or goes on, with the trash. That there is none is an error only when something in it was asked
-// for.
+// inTrash does f, which is short or long, with the trash. A missing one is an error only when something in it was asked for.
 func (q *ask) inTrash(ids []string, do func(func(*actor) error) error, f func(*bin) error) error {
 	return do(func(a *actor) error {
 		b, err := a.openTrash(false)
@@ -153,7 +152,7 @@ func (b *bin) restore(id string) error {
 	return nil
 }
 
-// empty deletes things in the trash for good: some, or all, also what has no text.
+// empty deletes things in the trash for good: some, or all, also those without a text.
 func (q *ask) empty() error {
 	ids, err := q.ids()
 	if err != nil {
@@ -183,19 +182,8 @@ func (b *bin) forget(id string) error {
 
 func (b *bin) emptyAll() error {
 	for _, w := range []*walk{b.files, b.info} {
-		for {
-			list, err := w.some()
-			if err != nil {
-				return err
-			}
-			if len(list) == 0 {
-				break
-			}
-			for _, c := range list {
-				if err := absent(w.removeTree(c.name)); err != nil {
-					return err
-				}
-			}
+		if err := w.drain(func(c child) error { return w.removeTree(c.name) }); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -51,8 +51,8 @@ func (w *walk) some() (list []child, err error) {
 	return list, err
 }
 
-// removeTree removes name, in the folder where w is, with all that is in it. It follows nothing and leaves other file systems
-// alone.
+// removeTree removes name, in the folder where w is, with all that is in it. It follows nothing and leaves other file
+// systems alone.
 func (w *walk) removeTree(name string) error {
 	err := unlink(w.fd(), name)
 	if err != unix.EISDIR && err != unix.EPERM {
@@ -69,10 +69,10 @@ func (w *walk) removeTree(name string) error {
 	return w.removeHere(name, from)
 }
 
-// tidyLimit bounds how long something of ours is cleared away for which nobody waits.
+// tidyLimit bounds a clean-up in the background.
 const tidyLimit = 30 * time.Second
 
-// tidy removes something of ours, in the folder where w is, that is of no use, also when nobody wants the answer any more.
+// tidy removes an unused file of ours, in the folder where w is, also when the request has ended.
 func (w *walk) tidy(name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.actor.ctx), tidyLimit)
 	defer cancel()
@@ -91,22 +91,25 @@ func (w *walk) removeHere(name string, from int) error {
 	if w.force {
 		unix.Chmod(ownFD(w.fd()), 0o700) // what cannot be had so cannot be emptied, which is seen below
 	}
+	if err := w.drain(func(c child) error { return w.removeChild(c, from) }); err != nil {
+		return err
+	}
+	return again(func() error { return unix.Unlinkat(w.levels[depth-2].fd, name, unix.AT_REMOVEDIR) })
+}
+
+// drain calls remove for the names of the folder where w is until there are none. A name that is gone already is no error.
+func (w *walk) drain(remove func(child) error) error {
 	for {
 		list, err := w.some()
-		if err != nil {
+		if err != nil || len(list) == 0 {
 			return err
 		}
-		if len(list) == 0 {
-			break
-		}
 		for _, c := range list {
-			if err := w.removeChild(c, from); err != nil && err != unix.ENOENT {
+			if err := absent(remove(c)); err != nil {
 				return err
 			}
 		}
 	}
-	err := again(func() error { return unix.Unlinkat(w.levels[depth-2].fd, name, unix.AT_REMOVEDIR) })
-	return err
 }
 
 func (w *walk) removeChild(c child, from int) error {

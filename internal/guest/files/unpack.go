@@ -14,7 +14,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// unpack makes what a tar holds. It answers first that it will, and at the end what it has made.
+// unpack extracts a tar. It answers first that it will, and at the end how much it has made.
 func (q *ask) unpack() error {
 	p, err := q.path("path")
 	if err != nil {
@@ -32,7 +32,7 @@ func (q *ask) unpack() error {
 	if err := u.all(); err != nil {
 		return unpackProblem(p, err)
 	}
-	io.Copy(io.Discard, q.Body) // what pads the archive
+	io.Copy(io.Discard, q.Body) // the padding of the archive
 	q.reply.end(wire.AppendNumbers(nil, u.entries, u.bytes))
 	return nil
 }
@@ -91,7 +91,7 @@ type unpacking struct {
 	used      int              // of room
 }
 
-// all makes all entries. What has arrived is made together, so that nothing waits for an archive that comes slowly.
+// all makes all entries. Entries that have arrived are made together, so that none waits for a slow archive.
 func (u *unpacking) all() error {
 	in := bufio.NewReaderSize(endless{u.body}, pieceSize/4)
 	archive := tar.NewReader(in)
@@ -115,7 +115,8 @@ func (u *unpacking) all() error {
 	}
 }
 
-// endless makes an error of an end that comes before the archive's own, which an archive's reader takes for that in some places.
+// endless makes an error of an end that comes before the archive's own, which an archive's reader takes for that in some
+// places.
 type endless struct{ r io.Reader }
 
 // Read implements io.Reader.
@@ -130,7 +131,7 @@ func (e endless) Read(p []byte) (int, error) {
 // next takes an entry. io.EOF says that there are no more.
 func (u *unpacking) next(archive *tar.Reader) error {
 	h, err := archive.Next()
-	if err != nil || h.Typeflag == tar.TypeXGlobalHeader { // what it says of all that follows is not for us
+	if err != nil || h.Typeflag == tar.TypeXGlobalHeader { // it is about all later entries, and ignored
 		return err
 	}
 	if u.entries++; u.entries > wire.MaxUnpacked {

@@ -28,7 +28,7 @@ type walk struct {
 	levels []level // the first is the root's
 	base   int     // levels that are not the walk's own to close
 	links  int     // left to follow
-	force  bool    // what is removed is ours: also folders that may not be changed are emptied
+	force  bool    // the removed entries are ours: also read-only folders are emptied
 }
 
 func (a *actor) walk() (*walk, error) {
@@ -137,7 +137,7 @@ func (a *actor) find(path string, follow bool) (dirEntry, error) {
 	return dirEntry{w, name}, nil
 }
 
-// findNamed is find of what has a name in a folder, and so can be taken from it: not the root.
+// findNamed is find for an entry with a name in a folder: not the root.
 func (a *actor) findNamed(path string) (dirEntry, error) {
 	s, err := a.find(path, false)
 	if err == nil && s.name == "" {
@@ -204,7 +204,7 @@ func (w *walk) checkTop(name string) error {
 	return nil
 }
 
-// turn follows a link: what is left to go is its target and then rest.
+// turn follows a link: the walk continues with its target and then rest.
 func (w *walk) turn(target, rest string) (string, error) {
 	if w.links--; w.links < 0 {
 		return "", unix.ELOOP

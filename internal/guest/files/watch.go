@@ -14,7 +14,7 @@ const (
 	maxWatches = 32
 )
 
-// watch tells of folders in which something changes, until nobody listens any more.
+// watch sends the names of folders that change, until the request ends.
 func (q *ask) watch() error {
 	asked := q.v["path"]
 	if len(asked) == 0 || len(asked) > wire.MaxWatched {
@@ -45,7 +45,7 @@ func (q *ask) watch() error {
 	return q.pass(watch)
 }
 
-// pass tells of what changes.
+// pass sends the changes.
 func (q *ask) pass(watch *watch) error {
 	for {
 		if err := q.Context().Err(); err != nil {

@@ -16,7 +16,7 @@ import (
 const watchFor = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_MODIFY | unix.IN_ATTRIB |
 	unix.IN_CLOSE_WRITE | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
 
-// watching is all watches, on one inotify instance, of which a machine has few: there is none while nobody watches. Safe for
+// watching is all watches, on one inotify instance, of which a machine has few: there is none without watches. Safe for
 // concurrent use.
 type watching struct {
 	mu      sync.Mutex

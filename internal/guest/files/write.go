@@ -44,7 +44,7 @@ func (q *ask) write() error {
 func writeProblem(p string, err error) error {
 	switch {
 	case errors.Is(err, errChanged):
-		return problem(wire.CodeChanged, "%s is not what it was any more.", text.OneLine(p, 200))
+		return problem(wire.CodeChanged, "%s has changed meanwhile.", text.OneLine(p, 200))
 	case errors.Is(err, errBody):
 		return problem(wire.CodeUnavailable, "The content did not arrive as a whole.")
 	}
@@ -82,7 +82,7 @@ func (a *actor) draft(put *wire.FilePut) (d *draft, err error) {
 		return nil, err
 	}
 	d.kept = true
-	return d, d.goOn(a, put)
+	return d, d.resume(a, put)
 }
 
 // early refuses what can be refused before the content is sent.
@@ -99,8 +99,8 @@ func (a *actor) early(s dirEntry, put *wire.FilePut) error {
 
 func conditionOf(put *wire.FilePut) condition { return condition{put.IfMatch, put.IfNone} }
 
-// goOn appends a piece to an upload.
-func (d *draft) goOn(a *actor, put *wire.FilePut) error {
+// resume appends a piece to an upload.
+func (d *draft) resume(a *actor, put *wire.FilePut) error {
 	at, err := unix.Seek(d.fd, 0, io.SeekEnd)
 	if err == nil && at != put.Offset {
 		if at == 0 {
@@ -117,7 +117,7 @@ func (d *draft) goOn(a *actor, put *wire.FilePut) error {
 // take reads the content into the draft and ends it, one way or the other.
 func (q *ask) take(d *draft, put *wire.FilePut) (w wire.Written, err error) {
 	defer func() {
-		q.tree.brief <- struct{}{} // without regard to who has given up: it must be cleaned up
+		q.tree.brief <- struct{}{} // also when the request has ended: it must be cleaned up
 		defer func() { <-q.tree.brief }()
 		d.walk.actor.user.become(func() error { d.close(d.walk.actor); return nil })
 	}()

@@ -2,7 +2,7 @@
 // the thaw every timer that is due fires at once, before any program inside could act.
 //
 // It does not know of freezes beforehand, and needs not to be told: a wait that ends much later than it was to end has
-// been frozen, and begins anew. It is for bounds on what others do; a pause that is over in the freeze is just over.
+// been frozen, and begins again. It is for bounds on the work of others; a pause that is over in the freeze is just over.
 //
 // Invariant: a peer that does nothing for a whole bound while awake still times out.
 package thaw
@@ -92,7 +92,7 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
-// CloseWrite ends what is sent, where the connection can, so that the other side hears all of it out.
+// CloseWrite ends the sending side, where the connection can, so that the other side can read the rest.
 func (c *Conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -40,7 +40,7 @@ func init() {
 	}
 }
 
-// A process that is stopped sees what a frozen sandbox does: time goes on, and it does not.
+// A process that is stopped sees time jump, as a frozen sandbox does.
 func TestWaits_BeginAnewAfterAFreeze(t *testing.T) {
 	for mode, want := range map[string]string{"wait": "false\n", "read": "true\n"} {
 		t.Run(mode, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 const (
 	mainBytes  = 1 << 20   // the ordinary screen with its scrollback
 	altBytes   = 256 << 10 // the alternate screen, since it began; the program redraws it anyway
-	blockBytes = 32 << 10  // what is forgotten at once
+	blockBytes = 32 << 10  // is dropped at once
 )
 
 // block is a run of output together with the modes that hold at its beginning, so that everything before it can be
@@ -26,7 +26,7 @@ type outputLog struct {
 	blocks []block
 }
 
-// write adds one piece; m is what holds before it.
+// write adds one piece; m is the state before it.
 func (r *outputLog) write(p []byte, whole bool, m *modes) {
 	if !whole && len(r.blocks) > 0 {
 		p = r.complete(p)
@@ -87,9 +87,8 @@ func characters(p []byte, limit int) int {
 	return limit
 }
 
-// history is what a session remembers of its output: enough to give a new viewer the screen of those who are there
-// already, and its scrollback. The alternate screen has a log of its own, so that an editor or a monitor does not push out
-// what stands on the ordinary screen behind it.
+// history is the kept output of a session: enough to give a new viewer the screen of the others, and its scrollback. The
+// alternate screen has a log of its own, so that an editor or a monitor does not push out the ordinary screen behind it.
 type history struct {
 	modes modes
 	main  outputLog
@@ -101,7 +100,7 @@ func newHistory() *history {
 	return &history{modes: freshModes(), main: outputLog{limit: mainBytes}}
 }
 
-// add notes one piece of output and says what becomes of it.
+// add notes one piece of output and says how it is treated.
 func (h *history) add(k kind, p []byte) effect {
 	switch k {
 	case chars:

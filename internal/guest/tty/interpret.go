@@ -7,7 +7,7 @@ import (
 	"sandboxd/internal/text"
 )
 
-// effect says what becomes of an escape sequence.
+// effect is how an escape sequence is treated.
 type effect uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 	wipe                  // the terminal is reset
 )
 
-// interpret notes what a whole escape sequence changes in m and says what becomes of it.
+// interpret applies a whole escape sequence to m and says how it is treated.
 func (m *modes) interpret(seq []byte) effect {
 	if len(seq) < 2 {
 		return keep

@@ -4,7 +4,7 @@ import (
 	"strconv"
 )
 
-// modes is what a terminal remembers besides its characters, as far as a new viewer must be told of it. It is a value;
+// modes is the state of a terminal besides its characters, as far as a new viewer needs it. It is a value;
 // its strings are bounded, because a program in the sandbox chooses them.
 type modes struct {
 	private  [len(privateModes)]bool

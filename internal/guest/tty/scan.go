@@ -6,7 +6,7 @@ import "bytes"
 // clipboard) is passed on in pieces and not interpreted.
 const maxSequence = 8 << 10
 
-// kind says what a piece of a terminal's output is.
+// kind is that of a piece of a terminal's output.
 type kind uint8
 
 const (

@@ -19,14 +19,14 @@ import (
 
 // How long the program waits for a viewer that is behind before that viewer is let go, to come again and get a replay.
 const (
-	patienceAlone  = 15 * time.Second // without any progress, when nobody else watches
-	patienceShared = 3 * time.Second  // in all, when others watch
+	patienceAlone  = 15 * time.Second // without any progress, for a single viewer
+	patienceShared = 3 * time.Second  // in all, for one of several
 )
 
 // Ending a session.
 const (
 	hangUpGrace = time.Second            // after SIGHUP, before SIGKILL
-	lastOutput  = 500 * time.Millisecond // after the shell has ended, for what others on its terminal still write
+	lastOutput  = 500 * time.Millisecond // after the shell has ended, for output of others on its terminal
 	maxLate     = 1 << 20                // bytes of that
 	nudgeFor    = 40 * time.Millisecond  // how long a program sees another size, so that it redraws
 )
@@ -49,7 +49,7 @@ type session struct {
 	over    bool
 }
 
-// output is what a session makes of its program's output.
+// output processes the output of a session's program.
 type output struct {
 	scan    scanner
 	history *history
@@ -101,7 +101,7 @@ func (s *session) run(ctx context.Context) {
 	s.farewell()
 }
 
-// pump reads until the terminal ends. When the shell has ended but others keep its terminal open, what stands in the
+// pump reads until the terminal ends. When the shell has ended but others keep its terminal open, the rest in the
 // terminal's buffer is still read, and then no more.
 func (s *session) pump(exited <-chan struct{}) {
 	buf := make([]byte, 16<<10)
@@ -274,7 +274,7 @@ func (s *session) fit() {
 	}
 }
 
-// nudge makes a full-screen program draw itself anew. s.mu is held.
+// nudge makes a full-screen program redraw. s.mu is held.
 func (s *session) nudge() {
 	other := s.size
 	other.Rows += pick(other.Rows > 1, -1, 1)
@@ -317,7 +317,7 @@ func (s *session) farewell() {
 	}
 }
 
-// describe is what others are told of the session.
+// describe gives the public state of the session.
 func (s *session) describe() (viewers int, title string, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,7 +32,7 @@ const Main = "main"
 // Errors of Dial, Text and Close, to be told apart with errors.Is; sandboxd is told them as they are.
 var (
 	ErrBadName error = &wire.Problem{Code: wire.CodeInvalid, Message: "A terminal cannot have that name."}
-	ErrNoText  error = &wire.Problem{Code: wire.CodeNotFound, Message: "What this terminal has shown is with its viewers."}
+	ErrNoText  error = &wire.Problem{Code: wire.CodeNotFound, Message: "Only the viewers of this terminal have its text."}
 	ErrTooMany error = &wire.Problem{Code: wire.CodeConflict, Message: "There are as many terminals as may be. Close one first."}
 	errNoTab   error = &wire.Problem{Code: wire.CodeNotFound, Message: "There is no such terminal."}
 	errEnded   error = &wire.Problem{Code: wire.CodeUnavailable, Message: "The sandbox is stopping."}
@@ -58,7 +58,7 @@ type Tabs struct {
 	ctx    context.Context // the children's; ends with Run
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // the children
-	turn   chan struct{}  // held by the one who starts a shell of our own
+	turn   chan struct{}  // held during the start of a shell of our own
 
 	mu       sync.Mutex
 	ended    bool
@@ -123,8 +123,8 @@ func (t *Tabs) List() []wire.Terminal {
 	return all[:min(len(all), wire.MaxTabs)]
 }
 
-// Text writes the end of what a tab shows and has scrolled away, with its colours. A shell of our own gives all of that to
-// each viewer that comes: ErrNoText.
+// Text writes the last lines of a tab and its scrollback, with colours. ErrNoText for a shell of our own, which sends all of
+// that to each new viewer.
 func (t *Tabs) Text(ctx context.Context, tab string, w io.Writer) error {
 	if wire.CheckTab(tab) != nil {
 		return ErrBadName
@@ -285,7 +285,7 @@ func (c *Config) home() string {
 	return c.Home
 }
 
-// environment is Env with what a terminal of ours needs, and without what an outer terminal may have left.
+// environment is Env with the variables of our terminal, and without those of an outer one.
 func (c *Config) environment() []string {
 	env := slices.DeleteFunc(slices.Clone(c.Env), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

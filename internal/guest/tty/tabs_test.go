@@ -56,7 +56,7 @@ type screen struct {
 	t    *testing.T
 	conn *websocket.Conn
 	all  []byte // output so far
-	rest int    // where expect goes on
+	rest int    // where expect continues
 }
 
 func view(t *testing.T, tabs *Tabs, tab string, columns, rows int) *screen {
@@ -133,7 +133,7 @@ func (s *screen) end() int {
 	}
 }
 
-func TestLookalike_SpeaksAsTTYDDoes(t *testing.T) {
+func TestOwnServer_SpeaksAsTTYDDoes(t *testing.T) {
 	tabs := own(t)
 	s := view(t, tabs, "", 93, 31)
 	for _, want := range []byte{wire.TTYTitle, wire.TTYPrefs, wire.TTYOutput} {
@@ -160,7 +160,7 @@ func TestLookalike_SpeaksAsTTYDDoes(t *testing.T) {
 	}
 }
 
-func TestLookalike_AnswersToken(t *testing.T) {
+func TestOwnServer_AnswersToken(t *testing.T) {
 	tabs := own(t)
 	client := http.Client{Timeout: testLimit, Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return tabs.Dial(ctx, "main") }}}

@@ -25,7 +25,7 @@ var tmuxConf []byte
 
 const (
 	tmuxLimit  = 3 * time.Second // a tmux command takes about 3 ms
-	tmuxOutput = 64 << 10        // more sessions than that is nobody's list
+	tmuxOutput = 64 << 10        // more sessions than a person has
 	tmuxLines  = "-20000"        // of scrollback: as many as tmux.conf keeps
 )
 
@@ -56,7 +56,7 @@ func (c *Config) prepare() (conf string, err error) {
 	return conf, nil
 }
 
-// share lets the sandbox's user add to the folder, but not remove what is the guest's.
+// share lets the sandbox's user add to the folder, but not remove the guest's files.
 func (c *Config) share() error {
 	if c.Credential == nil {
 		return nil
@@ -126,7 +126,7 @@ func (c *Config) tmuxFolders(ctx context.Context) map[string]string {
 	return folders
 }
 
-// tmuxText gives the end of what a session's active pane shows and has scrolled away, with its colours, whole lines.
+// tmuxText gives the last lines of a session's active pane and its scrollback, with colours, whole lines.
 func (c *Config) tmuxText(ctx context.Context, tab string) ([]byte, error) {
 	out := &lastBytes{limit: wire.MaxText}
 	if err := c.tmuxInto(ctx, out, "capture-pane", "-p", "-e", "-J", "-S", tmuxLines, "-t", "="+tab+":"); err != nil {
@@ -138,7 +138,7 @@ func (c *Config) tmuxText(ctx context.Context, tab string) ([]byte, error) {
 	return out.text(), nil
 }
 
-// tmux runs a tmux command as the sandbox's user and gives the beginning of what it prints.
+// tmux runs a tmux command as the sandbox's user and gives the beginning of its output.
 func (c *Config) tmux(ctx context.Context, args ...string) (string, error) {
 	out := &beginning{limit: tmuxOutput}
 	err := c.tmuxInto(ctx, out, args...)
@@ -148,7 +148,7 @@ func (c *Config) tmux(ctx context.Context, args ...string) (string, error) {
 	return string(out.bytes), nil
 }
 
-// tmuxInto runs a tmux command as the sandbox's user and writes what it prints to out.
+// tmuxInto runs a tmux command as the sandbox's user and writes its output to out.
 func (c *Config) tmuxInto(ctx context.Context, out io.Writer, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, tmuxLimit)
 	defer cancel()
@@ -184,7 +184,7 @@ func (l *lastBytes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// text is what was kept, from the beginning of a line on.
+// text is the kept output, from the beginning of a line on.
 func (l *lastBytes) text() []byte {
 	if !l.cut {
 		return l.bytes

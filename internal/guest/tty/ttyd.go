@@ -34,7 +34,7 @@ type ttyd struct {
 	tab    string
 	socket string
 	tabs   *Tabs
-	turn   chan struct{} // held by the one who looks whether it runs, and starts it
+	turn   chan struct{} // held while it is checked and started
 
 	mu      sync.Mutex
 	process *process // nil before the first start

@@ -70,7 +70,7 @@ func (l *ttydServer) dial(tab string) (net.Conn, error) {
 }
 
 // close ends the server. The viewers' connections end with their sessions.
-func (l *ttydServer) close() { _ = l.server.Close() } // its connections end, whatever it says
+func (l *ttydServer) close() { _ = l.server.Close() } // its connections end even if it fails
 
 // Accept, Close and Addr make a net.Listener of the dialled connections.
 func (l *ttydServer) Accept() (net.Conn, error) {

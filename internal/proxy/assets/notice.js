@@ -1,5 +1,5 @@
-// Goes on by itself: once the sandbox is there (a page that waits), or once this address shows anything else (all other
-// pages; they only look, which wakes nothing). Reloading keeps the address, its fragment and the history.
+// Reloads by itself: a waiting page when the sandbox is ready, any other when its address shows something else (it sends probes,
+// which wake nothing). Reloading keeps the address, its fragment and the history.
 const every = 2000;
 const page = document.documentElement.dataset;
 const text = document.getElementById("text");
@@ -7,7 +7,7 @@ const status = document.getElementById("wait");
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
-// seen resolves once the person looks at this tab.
+// seen resolves once this tab is visible.
 const seen = () => new Promise((done) => {
   const look = () => {
     if (document.hidden) return;
@@ -18,7 +18,7 @@ const seen = () => new Promise((done) => {
   look();
 });
 
-// wait says whether to go on.
+// wait reports whether to reload.
 async function wait() {
   const answer = await fetch(page.wait, { cache: "no-store", redirect: "manual", headers: { Accept: "application/json" } });
   if (answer.status >= 500) throw new Error("not now");
@@ -36,7 +36,7 @@ async function wait() {
   return outlook.go === true;
 }
 
-// changed says whether this address shows something else now. That a sandbox is at rest is no reason to wake it.
+// changed reports whether this address shows something else now. A sandbox at rest is no reason to wake it.
 async function changed() {
   await pause(every);
   await seen();
@@ -52,7 +52,7 @@ for (;;) {
   try {
     if (await (page.wait ? wait() : changed())) break;
   } catch {
-    await pause(every); // sandboxd itself does not answer just now
+    await pause(every); // sandboxd does not answer now
   }
 }
 location.reload();

@@ -1,4 +1,4 @@
-// Takes the secret out of the address, gives it to sandboxd for a cookie, and goes on to the shared page.
+// Removes the secret from the address, exchanges it for a cookie, and opens the shared page.
 const secret = location.hash.slice(1);
 history.replaceState(null, "", location.pathname); // the page that comes next can read this tab's history
 
@@ -25,7 +25,7 @@ async function open() {
   if (answer.status === 204) {
     location.replace("/");
   } else if (answer.status === 404) {
-    tell("This link does not work", "It has expired, was revoked, or is not complete. Ask whoever gave it to you for a new one.", false);
+    tell("This link does not work", "It has expired, was revoked, or is not complete. Ask the sender for a new one.", false);
   } else {
     tell("Not now", "The server could not open this link just now. Try again in a moment.", true);
   }
@@ -36,5 +36,5 @@ at("again").addEventListener("click", open);
 if (/^[A-Za-z0-9_-]{43}$/.test(secret)) {
   open();
 } else {
-  tell("This link is not complete", "Open it again as it was given to you, with everything that stands behind the #.", false);
+  tell("This link is not complete", "Open it again as you received it, with everything after the #.", false);
 }

@@ -16,8 +16,8 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// hall serves a port whose every path but /now keeps its visitors until the returned leave.
-func hall(w *world, port int) (leave func()) {
+// hold serves a port that holds every request but /now until the returned leave.
+func hold(w *world, port int) (leave func()) {
 	over := make(chan struct{})
 	w.serve(portHost(port), func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/now" {
@@ -31,8 +31,8 @@ func hall(w *world, port int) (leave func()) {
 	return sync.OnceFunc(func() { close(over) })
 }
 
-// visits lets so many come at once, each from an address of its own network, and gives what each is answered.
-func (w *world) visits(many, networks int) (statuses func() map[int]int) {
+// requests sends so many at once, from that many networks, and gives the status of each.
+func (w *world) requests(many, networks int) (statuses func() map[int]int) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	got := map[int]int{}
@@ -57,54 +57,54 @@ func crowdedWorld(t *testing.T) *world {
 	return w
 }
 
-func TestAudience_OneClientDoesNotFillAPort(t *testing.T) {
+func TestConcurrency_OneClientDoesNotFillAPort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := crowdedWorld(t)
-		leave := hall(w, 3000)
-		got := w.visits(audiencePerClient, 1)
+		leave := hold(w, 3000)
+		got := w.requests(outsidersPerClient, 1)
 		begun := time.Now()
 		from := header{"X-Forwarded-For", "198.51.100.1"}
 		w.wantStatus(w.ask("GET", port3000+"/now", from), 429)
-		if waited := time.Since(begun); waited != audiencePatience {
+		if waited := time.Since(begun); waited != outsiderPatience {
 			t.Errorf("it waits for %v", waited)
 		}
 		w.wantStatus(w.ask("GET", port3000+"/now", header{"X-Forwarded-For", "198.51.100.2"}), 200)
 		w.wantStatus(w.ask("GET", port3000+"/now", append(from, bearer...)), 200)
-		time.AfterFunc(audiencePatience/2, leave)
+		time.AfterFunc(outsiderPatience/2, leave)
 		w.wantStatus(w.ask("GET", port3000+"/now", from), 200) // as soon as there is room
-		if s := got(); s[200] != audiencePerClient {
+		if s := got(); s[200] != outsidersPerClient {
 			t.Errorf("%v", s)
 		}
 		w.wantReleased()
-		if n := w.proxy.audience.Len(); n != 0 {
+		if n := w.proxy.outsiders.Len(); n != 0 {
 			t.Errorf("%d places are remembered", n)
 		}
 	})
 }
 
-func TestAudience_AllOutsidersTogetherLeaveRoomForWhoMayUseTheSandbox(t *testing.T) {
+func TestConcurrency_AllOutsidersTogetherLeaveRoomForWhoMayUseTheSandbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := crowdedWorld(t)
-		leave := hall(w, 3000)
-		got := w.visits(maxPerPort, maxPerPort)
-		if _, inside := w.boxes.entered(); inside != audiencePerPort {
+		leave := hold(w, 3000)
+		got := w.requests(maxPerPort, maxPerPort)
+		if _, inside := w.boxes.entered(); inside != outsidersPerPort {
 			t.Errorf("%d are inside", inside)
 		}
 		w.wantStatus(w.ask("GET", port3000+"/now", bearer), 200)
-		time.Sleep(audiencePatience + time.Second)
+		time.Sleep(outsiderPatience + time.Second)
 		leave()
-		if s := got(); s[200] != audiencePerPort || s[503] != maxPerPort-audiencePerPort {
+		if s := got(); s[200] != outsidersPerPort || s[503] != maxPerPort-outsidersPerPort {
 			t.Errorf("%v", s)
 		}
 	})
 }
 
-func TestAudience_APageMayAskForAsMuchAsItsConnectionCan(t *testing.T) {
+func TestConcurrency_APageMayAskForAsMuchAsItsConnectionCan(t *testing.T) {
 	const streams = 250 // of HTTP/2, as net/http and Traefik let a browser have
 	synctest.Test(t, func(t *testing.T) {
 		w := crowdedWorld(t)
-		leave := hall(w, 3000)
-		got := w.visits(streams, 1)
+		leave := hold(w, 3000)
+		got := w.requests(streams, 1)
 		leave()
 		if s := got(); s[200] != streams {
 			t.Errorf("%v", s)
@@ -112,24 +112,24 @@ func TestAudience_APageMayAskForAsMuchAsItsConnectionCan(t *testing.T) {
 	})
 }
 
-func TestAudience_BeyondAQueueNobodyWaits(t *testing.T) {
+func TestConcurrency_BeyondAQueueNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := crowdedWorld(t)
-		leave := hall(w, 3000)
-		got := w.visits(audiencePerClient+audienceQueue, 1)
+		leave := hold(w, 3000)
+		got := w.requests(outsidersPerClient+outsiderQueue, 1)
 		begun := time.Now()
 		w.wantStatus(w.ask("GET", port3000+"/now", header{"X-Forwarded-For", "198.51.100.1"}), 429)
 		if waited := time.Since(begun); waited != 0 {
 			t.Errorf("it waits for %v", waited)
 		}
 		leave()
-		if s := got(); s[200] != audiencePerClient+audienceQueue {
+		if s := got(); s[200] != outsidersPerClient+outsiderQueue {
 			t.Errorf("%v", s)
 		}
 	})
 }
 
-func TestAudience_AnOutsiderWhoSendsNothingMoreIsLetGo(t *testing.T) {
+func TestConcurrency_AnOutsiderWhoSendsNothingMoreIsLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := crowdedWorld(t)
 		w.serve(portHost(3000), func(rw http.ResponseWriter, r *http.Request) {
@@ -139,7 +139,7 @@ func TestAudience_AnOutsiderWhoSendsNothingMoreIsLetGo(t *testing.T) {
 		body, begin := io.Pipe()
 		defer begin.Close()
 		go func() {
-			for range 5 { // slowly, but it goes on
+			for range 5 { // slowly, but without end
 				_, _ = io.WriteString(begin, "a")
 				time.Sleep(outsiderPause - time.Second)
 			}
@@ -164,12 +164,12 @@ type bare struct {
 func (b bare) Write(p []byte) (int, error) { return b.Conn.Write(p) }
 
 // On a pipe, because an HTTP server waits on a lock meanwhile, at which fake time stands still.
-func TestAudience_AnOutsiderWhoTakesNothingMoreIsLetGo(t *testing.T) {
+func TestConcurrency_AnOutsiderWhoTakesNothingMoreIsLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
 		defer near.Close()
 		out := &final{ResponseWriter: bare{Conn: far}, pause: outsiderPause}
-		go func() { // slowly, but it goes on
+		go func() { // slowly, but without end
 			for range 3 {
 				time.Sleep(outsiderPause - time.Second)
 				_, _ = near.Read(make([]byte, 1))
@@ -189,7 +189,7 @@ func TestAudience_AnOutsiderWhoTakesNothingMoreIsLetGo(t *testing.T) {
 }
 
 // A stream in which nothing happens is no reason: it is the sandbox that is waited for.
-func TestAudience_AQuietStreamOfAnOutsidersGoesOn(t *testing.T) {
+func TestConcurrency_AQuietStreamOfAnOutsidersLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := crowdedWorld(t)
 		w.serve(portHost(3000), func(rw http.ResponseWriter, r *http.Request) {

@@ -2,10 +2,15 @@ package proxy
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"net/netip"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/gorilla/websocket"
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
@@ -13,7 +18,7 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-func TestStrangers_WakeAPublicPortsSandbox(t *testing.T) {
+func TestOutsiders_WakeAPublicPortsSandbox(t *testing.T) {
 	for _, state := range []sandbox.State{sandbox.Frozen, sandbox.Asleep} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newStillWorld(t)
@@ -32,7 +37,7 @@ func TestStrangers_WakeAPublicPortsSandbox(t *testing.T) {
 	}
 }
 
-func TestStrangers_AForgottenPageKeepsNothingAwakeAndWakesNothing(t *testing.T) {
+func TestOutsiders_AForgottenPageKeepsNothingAwakeAndWakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStillWorld(t)
 		w.serve(portHost(3000), greet)
@@ -67,7 +72,7 @@ func TestStrangers_AForgottenPageKeepsNothingAwakeAndWakesNothing(t *testing.T) 
 	})
 }
 
-func TestStrangers_AProgramWithALinkIsNoForgottenPage(t *testing.T) {
+func TestOutsiders_AProgramWithALinkIsNoForgottenPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStillWorld(t)
 		w.serve(portHost(3000), greet)
@@ -83,7 +88,7 @@ func TestStrangers_AProgramWithALinkIsNoForgottenPage(t *testing.T) {
 	})
 }
 
-func TestStrangers_AreToldApartByWhereTheyComeFrom(t *testing.T) {
+func TestOutsiders_AreToldApartByWhereTheyComeFrom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStillWorld(t)
 		w.proxy.cfg.Trusted = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}
@@ -107,7 +112,7 @@ func TestStrangers_AreToldApartByWhereTheyComeFrom(t *testing.T) {
 	})
 }
 
-func TestStrangers_ManyAtOnceWakeOnceAndCountAsOneWake(t *testing.T) {
+func TestWakeLimit_ManyAtOnceWakeOnceAndCountAsOneWake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStillWorld(t)
 		w.serve(portHost(3000), greet)
@@ -115,7 +120,7 @@ func TestStrangers_ManyAtOnceWakeOnceAndCountAsOneWake(t *testing.T) {
 		w.boxes.takes = time.Second
 		w.boxes.set("ml", sandbox.Asleep, "")
 		done := make(chan int)
-		const many = 3 * strangeBurst
+		const many = 3 * wakeBurst
 		for i := range many {
 			go func() { done <- w.ask("GET", fmt.Sprintf("%s/%d", port3000, i), nil).StatusCode }()
 		}
@@ -130,7 +135,7 @@ func TestStrangers_ManyAtOnceWakeOnceAndCountAsOneWake(t *testing.T) {
 	})
 }
 
-func TestStrangers_AWakeThatFailsIsNotRepeatedForEachRequest(t *testing.T) {
+func TestWakeLimit_AWakeThatFailsIsNotRepeatedForEachRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStillWorld(t)
 		w.serve(portHost(3000), greet)
@@ -151,7 +156,7 @@ func TestStrangers_AWakeThatFailsIsNotRepeatedForEachRequest(t *testing.T) {
 				t.Fatalf("after %ds: not one try", pause)
 			}
 			if !tried(bearer) {
-				t.Error("whoever may use it is held back")
+				t.Error("the owner is held back")
 			}
 			time.Sleep(pause*time.Second - time.Millisecond)
 			if tried(nil) {
@@ -171,7 +176,7 @@ func TestStrangers_AWakeThatFailsIsNotRepeatedForEachRequest(t *testing.T) {
 	})
 }
 
-func TestStrangers_AreBoundedInHowOftenTheyWake(t *testing.T) {
+func TestWakeLimit_BoundsHowOftenOutsidersWake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStillWorld(t)
 		w.serve(portHost(3000), greet)
@@ -180,7 +185,7 @@ func TestStrangers_AreBoundedInHowOftenTheyWake(t *testing.T) {
 		visit := func(h header) int {
 			return w.ask("GET", fmt.Sprintf("%s/%d", port3000, time.Now().UnixNano()), append(h, "Sec-Fetch-User", "?1")).StatusCode
 		}
-		for range strangeBurst {
+		for range wakeBurst {
 			asleep()
 			if status := visit(nil); status != 200 {
 				t.Fatalf("status %d", status)
@@ -194,21 +199,103 @@ func TestStrangers_AreBoundedInHowOftenTheyWake(t *testing.T) {
 			t.Errorf("the owner: %d", status)
 		}
 		asleep()
-		time.Sleep(strangeEvery)
+		time.Sleep(wakeEvery)
 		if status := visit(nil); status != 200 {
 			t.Errorf("after a while: %d", status)
 		}
 	})
 }
 
-func TestStrangers_AreForgotten(t *testing.T) {
-	var s strangers
+// spend has outsiders wake the sandbox as often as they may.
+func (w *world) spend() {
+	w.t.Helper()
+	for range wakeBurst {
+		<-time.After(time.Millisecond)
+		w.boxes.set("ml", sandbox.Frozen, "")
+		w.wantStatus(w.ask("GET", fmt.Sprintf("%s/%d", port3000, time.Now().UnixNano()), header{"Sec-Fetch-User", "?1"}), 200)
+	}
+	<-time.After(time.Millisecond)
+	w.boxes.set("ml", sandbox.Frozen, "")
+}
+
+// mirror answers a WebSocket's messages with the same, and every other request with nothing.
+func mirror(rw http.ResponseWriter, r *http.Request) {
+	conn, err := (&websocket.Upgrader{}).Upgrade(rw, r, nil)
+	for err == nil {
+		var kind int
+		var message []byte
+		if kind, message, err = conn.ReadMessage(); err == nil {
+			err = conn.WriteMessage(kind, message)
+		}
+	}
+}
+
+func TestOutsiders_MessagesOnAnOpenSocketAreLimitedAsNewRequestsAre(t *testing.T) {
+	for beats, message := range map[bool]string{false: strings.Repeat("large ", 100), true: "x"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newStillWorld(t)
+			w.serve(portHost(3000), func(rw http.ResponseWriter, r *http.Request) {
+				if websocket.IsWebSocketUpgrade(r) {
+					mirror(rw, r)
+				}
+			})
+			w.expose(3000, sandbox.Public)
+			conn, owners := w.socket(port3000+"/ws", nil), w.socket(port3000+"/ws", bearer)
+			says := func(conn *websocket.Conn) error {
+				err := conn.WriteMessage(websocket.TextMessage, []byte(message))
+				if err == nil {
+					_, _, err = conn.ReadMessage()
+				}
+				return err
+			}
+			for range 5 {
+				time.Sleep(10 * time.Second)
+				if err := says(conn); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.spend()
+			before := w.boxes.woken()
+			if beats {
+				time.Sleep(10 * time.Second)
+			}
+			if err := says(conn); err == nil || w.boxes.woken() != before {
+				t.Errorf("beats %v: %v, %d wakes more", beats, err, w.boxes.woken()-before)
+			}
+			if err := says(owners); err != nil || w.boxes.woken() != before+1 {
+				t.Errorf("the owner: %v, %d wakes more", err, w.boxes.woken()-before)
+			}
+		})
+	}
+}
+
+func TestOutsiders_AnUploadIsLimitedAsNewRequestsAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStillWorld(t)
+		w.serve(portHost(3000), answersAs)
+		w.expose(3000, sandbox.Public)
+		body, feed := io.Pipe()
+		go func() {
+			_, _ = feed.Write([]byte("first "))
+			time.Sleep(30 * time.Second)
+			w.spend()
+			_, _ = feed.Write([]byte("second"))
+			_ = feed.Close()
+		}()
+		if a := w.send(w.request("POST", port3000+"/", body, nil)); a.StatusCode == 200 || w.boxes.woken() != wakeBurst {
+			t.Errorf("%d %q, %d wakes", a.StatusCode, a.body, w.boxes.woken())
+		}
+	})
+}
+
+func TestWakeLimit_ForgetsOldSandboxes(t *testing.T) {
+	s := newWakeLimiter()
 	now := time.Now()
-	for i := range 3 * maxStrange {
+	for i := range 3 * maxLimited {
 		if err := s.take(sandbox.Sandbox{ID: fmt.Sprint(i), Changed: now}, now); err != nil {
 			t.Fatal(err)
 		}
-		if len(s.by) > maxStrange {
+		if len(s.by) > maxLimited {
 			t.Fatalf("%d are remembered", len(s.by))
 		}
 	}

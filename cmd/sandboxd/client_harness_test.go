@@ -19,8 +19,8 @@ import (
 	"github.com/creack/pty"
 )
 
-// doorLimit bounds one command of a person's.
-const doorLimit = 2 * time.Minute
+// commandLimit bounds one command of a person's.
+const commandLimit = 2 * time.Minute
 
 // laptop is another machine, as far as the commands for anywhere can tell: a home of its own, signed in at a server.
 type laptop struct {
@@ -72,7 +72,7 @@ func (l *laptop) command(ctx context.Context, name string, args ...string) *exec
 
 func (l *laptop) run(in, name string, args ...string) said {
 	l.t.Helper()
-	ctx, cancel := context.WithTimeout(l.t.Context(), doorLimit)
+	ctx, cancel := context.WithTimeout(l.t.Context(), commandLimit)
 	defer cancel()
 	var out, errs bytes.Buffer
 	cmd := l.command(ctx, name, args...)
@@ -107,7 +107,7 @@ func (l *laptop) file(name string, content []byte) string {
 	return path
 }
 
-// screenful is a command on a terminal, before which somebody sits.
+// screenful is a command on a terminal that a person uses.
 type screenful struct {
 	t        *testing.T
 	l        *laptop
@@ -169,7 +169,7 @@ func (s *screenful) types(keys string) {
 // shows waits until text is seen.
 func (s *screenful) shows(text string) {
 	s.t.Helper()
-	deadline := time.Now().Add(doorLimit)
+	deadline := time.Now().Add(commandLimit)
 	for !strings.Contains(s.text(), text) {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("the screen does not show %q:\n%s\n%s", text, s.text(), s.l.tail())
@@ -184,7 +184,7 @@ func (s *screenful) ends() int {
 	select {
 	case <-s.ended:
 		return s.cmd.ProcessState.ExitCode()
-	case <-time.After(doorLimit):
+	case <-time.After(commandLimit):
 		s.t.Fatalf("it does not end:\n%s", s.text())
 		return -1
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandboxd/internal/auth"
 	"sandboxd/internal/sandbox"
 )
 
@@ -24,7 +25,7 @@ func (w *world) arrive(address string, before header) (back answer, cookies head
 	return a, cookies
 }
 
-func tenantOf(a answer) string {
+func sandboxOf(a answer) string {
 	for _, c := range a.Cookies() {
 		if strings.HasSuffix(c.Name, "sandboxd_box") {
 			return c.Value
@@ -33,31 +34,31 @@ func tenantOf(a answer) string {
 	return ""
 }
 
-func TestTenants_TheFirstComeBackEmptiesWhatOthersHaveLeftAndTheNextDoesNot(t *testing.T) {
+func TestStaleData_TheFirstSignInClearsWhatOthersHaveLeftAndTheNextDoesNot(t *testing.T) {
 	w := newWorld(t)
 	w.serve(portHost(3000), greet)
 	a, cookies := w.arrive(port3000+"/", nil)
-	if a.Header.Get("Clear-Site-Data") != emptied || tenantOf(a) != "1" {
+	if a.Header.Get("Clear-Site-Data") != emptied || sandboxOf(a) != "1" {
 		t.Errorf("the first time: %v", a.Header)
 	}
 	for _, c := range a.Cookies() {
-		if c.Name == w.proxy.tenantCookie() && (!c.HttpOnly || c.Domain != "" || c.Path != "/" || c.MaxAge < 86400) {
+		if c.Name == w.cookie(sandboxCookie) && (!c.HttpOnly || c.Domain != "" || c.Path != "/" || c.MaxAge < 86400) {
 			t.Errorf("cookie = %q", c.Raw)
 		}
 	}
 	w.wantStatus(w.ask("GET", port3000+"/", append(cookies, page...)), 200)
 	var known header // without the session, which has ended
 	for i := 1; i < len(cookies); i += 2 {
-		if strings.HasPrefix(cookies[i], w.proxy.tenantCookie()) {
+		if strings.HasPrefix(cookies[i], w.cookie(sandboxCookie)) {
 			known = header{"Cookie", cookies[i]}
 		}
 	}
-	if a, _ = w.arrive(port3000+"/", known); a.Header.Get("Clear-Site-Data") != "" || tenantOf(a) != "" {
+	if a, _ = w.arrive(port3000+"/", known); a.Header.Get("Clear-Site-Data") != "" || sandboxOf(a) != "" {
 		t.Errorf("once more: %v", a.Header)
 	}
 }
 
-func TestTenants_ANewSandboxAtTheHostIsEnteredByWayOfTheDashboard(t *testing.T) {
+func TestStaleData_ANewSandboxAtTheHostIsEnteredByWayOfTheDashboard(t *testing.T) {
 	w := newWorld(t)
 	w.serve(portHost(3000), greet)
 	_, cookies := w.arrive(port3000+"/", nil)
@@ -65,13 +66,13 @@ func TestTenants_ANewSandboxAtTheHostIsEnteredByWayOfTheDashboard(t *testing.T) 
 	w.wantStatus(w.ask("GET", port3000+"/", append(cookies, "Accept", "*/*")), 401) // of a page that is open already
 	w.wantStatus(w.ask("GET", port3000+"/", append(cookies, page...)), 303)
 	a, cookies := w.arrive(port3000+"/x", cookies)
-	if a.Header.Get("Clear-Site-Data") != emptied || tenantOf(a) != "9" || a.Header.Get("Location") != port3000+"/x" {
+	if a.Header.Get("Clear-Site-Data") != emptied || sandboxOf(a) != "9" || a.Header.Get("Location") != port3000+"/x" {
 		t.Errorf("%v", a.Header)
 	}
 	w.wantStatus(w.ask("GET", port3000+"/x", append(cookies, page...)), 200)
 }
 
-func TestTenants_AFormerSandboxsServiceWorkerEndsAndANewOneWorks(t *testing.T) {
+func TestStaleData_AFormerSandboxsServiceWorkerEndsAndANewOneWorks(t *testing.T) {
 	w := newWorld(t)
 	w.serve(portHost(3000), greet)
 	worker := header{"Service-Worker", "script", "Sec-Fetch-Site", "same-origin"}
@@ -85,17 +86,17 @@ func TestTenants_AFormerSandboxsServiceWorkerEndsAndANewOneWorks(t *testing.T) {
 	w.wantStatus(w.ask("GET", port3000+"/sw.js", append(cookies, worker...)), 200)
 }
 
-func TestTenants_AnUnknownBrowserDoesNotLearnWhichSandboxesThereAre(t *testing.T) {
+func TestStaleData_AnUnknownBrowserDoesNotLearnWhichSandboxesThereAre(t *testing.T) {
 	w := newWorld(t)
 	for _, value := range []string{"", "x"} {
-		h := header{"Service-Worker", "script", "Cookie", w.proxy.tenantCookie() + "=" + value}
+		h := header{"Service-Worker", "script", "Cookie", w.cookie(sandboxCookie) + "=" + value}
 		for _, host := range []string{"3000-ml", "3000-nobodys", "web--ml", "nothing--ml"} {
 			w.wantStatus(w.ask("GET", "http://"+host+".localhost:8080/sw.js", h), 403)
 		}
 	}
 }
 
-func TestTenants_NoServiceWorkerComesToATerminal(t *testing.T) {
+func TestStaleData_NoServiceWorkerComesToATerminal(t *testing.T) {
 	w := newWorld(t)
 	w.serve(tabHost("main"), greet)
 	for _, path := range []string{"/sw.js", "/t/x/sw.js", "/.sandboxd/static/sw.js"} {
@@ -106,12 +107,12 @@ func TestTenants_NoServiceWorkerComesToATerminal(t *testing.T) {
 	}
 }
 
-func TestTenants_NeighboursCookiesMakeNoCircle(t *testing.T) {
+func TestStaleData_NeighboursCookiesMakeNoCircle(t *testing.T) {
 	w := newWorld(t)
 	w.serve(portHost(3000), greet)
 	_, cookies := w.arrive(port3000+"/", nil)
-	tossed := append(header{"Cookie", w.proxy.tenantCookie() + "=evil"}, cookies...)
+	tossed := append(header{"Cookie", w.cookie(sandboxCookie) + "=evil"}, cookies...)
 	w.wantStatus(w.ask("GET", port3000+"/", append(tossed, page...)), 200)
-	many := header{"Cookie", strings.Repeat(w.proxy.tenantCookie()+"=evil; ", maxCandidates+1) + w.signIn("3000-ml.localhost")}
+	many := header{"Cookie", strings.Repeat(w.cookie(sandboxCookie)+"=evil; ", auth.MaxShown+1) + w.signIn("3000-ml.localhost")}
 	w.wantStatus(w.ask("GET", port3000+"/", append(many, page...)), 200)
 }

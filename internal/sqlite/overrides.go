@@ -9,8 +9,8 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// ownRow is a sandbox's Own as the column holds it. A list that is there, empty or not, replaces the template's.
-type ownRow struct {
+// overridesRow is the overrides of a sandbox as the column holds it. A list that is there, empty or not, replaces the template's.
+type overridesRow struct {
 	Services *[]serviceRow `json:"services,omitempty"`
 	IDE      *bool         `json:"ide,omitempty"`
 }
@@ -30,9 +30,9 @@ type healthRow struct {
 	Interval time.Duration `json:"interval,omitempty"` // nanoseconds
 }
 
-// ownText gives the column of o, "" when there is nothing to keep.
-func ownText(o sandbox.Own) (string, error) {
-	row := ownRow{IDE: o.IDE}
+// overridesText gives the column of o, "" when there is nothing to keep.
+func overridesText(o sandbox.Overrides) (string, error) {
+	row := overridesRow{IDE: o.IDE}
 	if o.HasServices {
 		list := make([]serviceRow, 0, len(o.Services))
 		for _, s := range o.Services {
@@ -51,12 +51,12 @@ func ownText(o sandbox.Own) (string, error) {
 	return string(text), nil
 }
 
-// ownOf reads the column of a sandbox.
-func ownOf(name string, text []byte) (o sandbox.Own, err error) {
+// overridesOf reads the column of a sandbox.
+func overridesOf(name string, text []byte) (o sandbox.Overrides, err error) {
 	if len(text) == 0 {
 		return o, nil
 	}
-	var row ownRow
+	var row overridesRow
 	if err := json.Unmarshal(text, &row); err != nil {
 		return o, fmt.Errorf("read own services of %s: %w", name, errBadJSON)
 	}

@@ -81,8 +81,8 @@ func TestNotice_WhatIsNoPageHasNoButton(t *testing.T) {
 func TestNotice_AnAddressIsAlwaysAtItsOwnHost(t *testing.T) {
 	w := newWorld(t)
 	for _, at := range []string{"a:@evil.example/", "http://evil.example/a?b", "//evil.example", "/", "x:evil.example"} {
-		v := visit{Proxy: w.proxy, r: &http.Request{URL: parseURL(t, at)}, target: mustParse(t, w, "3000-ml.localhost:8080")}
-		if got := parseURL(t, v.here("x").URL); got.Host != "3000-ml.localhost:8080" || got.User != nil || got.Scheme != "http" {
+		q := request{hosts: w.hosts, r: &http.Request{URL: parseURL(t, at)}, target: mustParse(t, w, "3000-ml.localhost:8080")}
+		if got := parseURL(t, q.here("x").URL); got.Host != "3000-ml.localhost:8080" || got.User != nil || got.Scheme != "http" {
 			t.Errorf("%s leads to %s", at, got)
 		}
 	}

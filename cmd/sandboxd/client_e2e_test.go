@@ -24,8 +24,8 @@ import (
 // bigSize is what is sent through and compared.
 const bigSize = 100 << 20
 
-// TestDoors_PlainSSHTools uses Debian's ssh, scp, sftp and rsync on a sandbox whose image has no sshd.
-func TestDoors_PlainSSHTools(t *testing.T) {
+// TestClient_PlainSSHTools uses Debian's ssh, scp, sftp and rsync on a sandbox whose image has no sshd.
+func TestClient_PlainSSHTools(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--prebuild", "")
 	s.create(map[string]any{"name": "lab", "template": "base"})
@@ -61,7 +61,7 @@ func (l *laptop) testCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { cancel(); _ = master.Wait() }()
-	l.until(doorLimit, "the shared connection is there", func() bool { return l.run("", "ssh", "-S", mux, "-O", "check", "lab.sandboxd").code == 0 })
+	l.until(commandLimit, "the shared connection is there", func() bool { return l.run("", "ssh", "-S", mux, "-O", "check", "lab.sandboxd").code == 0 })
 	for _, word := range []string{"one", "two", "three"} {
 		if got := l.run("", "ssh", "-S", mux, "lab.sandboxd", "echo "+word); got.out != word+"\n" {
 			t.Errorf("over the shared connection: %+v", got)
@@ -199,9 +199,9 @@ func (l *laptop) testSFTP(t *testing.T) {
 	}
 }
 
-// TestDoors_SFTPWhereTheImageHasNothing has a plain image, and a sandbox that is held strictly: as its user, in its home, and with
+// TestClient_SFTPWhereTheImageHasNothing has a plain image, and a sandbox that is held strictly: as its user, in its home, and with
 // nothing more than that user may.
-func TestDoors_SFTPWhereTheImageHasNothing(t *testing.T) {
+func TestClient_SFTPWhereTheImageHasNothing(t *testing.T) {
 	t.Parallel()
 	templates := t.TempDir()
 	writeTemplate(t, templates, "closed", "name: closed\ntitle: Closed\ndescription: Held strictly.\nimage: debian:trixie-slim\nprofile: strict\n")
@@ -235,7 +235,7 @@ func (l *laptop) testForwarding(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { cancel(); _ = tunnel.Wait() }()
-	l.until(doorLimit, "the page comes through -L", func() bool { return page("http://"+at+"/page") == "hello\n" })
+	l.until(commandLimit, "the page comes through -L", func() bool { return page("http://"+at+"/page") == "hello\n" })
 	if got := l.run("", "curl", "-sS", "--socks5-hostname", socks, "http://localhost:8123/page"); got.out != "hello\n" {
 		t.Errorf("through -D: %+v", got)
 	}
@@ -253,7 +253,7 @@ func (l *laptop) testForwarding(t *testing.T) {
 	forward.shows("Nothing listens on port 9")
 	l.stop()
 	l.start()
-	l.until(doorLimit, "a new connection after a restart of sandboxd", func() bool { return page("http://"+found[1]+"/page") == "hello\n" })
+	l.until(commandLimit, "a new connection after a restart of sandboxd", func() bool { return page("http://"+found[1]+"/page") == "hello\n" })
 	forward.types("\x03")
 	if code := forward.ends(); code != 0 {
 		t.Errorf("it ends with %d", code)
@@ -334,8 +334,8 @@ func (l *laptop) testForeignToken(t *testing.T) {
 	}
 }
 
-// TestDoors_WakeAndLetSleep opens a sleeping sandbox by ssh, and leaves a shell open until it is frozen.
-func TestDoors_WakeAndLetSleep(t *testing.T) {
+// TestClient_WakeAndLetSleep opens a sleeping sandbox by ssh, and leaves a shell open until it is frozen.
+func TestClient_WakeAndLetSleep(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--prebuild", "", "--settle", "1s")
 	s.create(map[string]any{"name": "lab", "template": "base"})
@@ -388,8 +388,8 @@ func TestDoors_WakeAndLetSleep(t *testing.T) {
 	}
 }
 
-// TestDoors_Copy goes by docker's rules, and keeps what a sandbox sends in the folder that was named.
-func TestDoors_Copy(t *testing.T) {
+// TestClient_Copy goes by docker's rules, and keeps what a sandbox sends in the folder that was named.
+func TestClient_Copy(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--prebuild", "")
 	s.create(map[string]any{"name": "lab", "template": "base"})
@@ -438,8 +438,8 @@ func TestDoors_Copy(t *testing.T) {
 	}
 }
 
-// TestDoors_ExecAndLogs runs programs as users do, and reads what services write.
-func TestDoors_ExecAndLogs(t *testing.T) {
+// TestClient_ExecAndLogs runs programs as users do, and reads what services write.
+func TestClient_ExecAndLogs(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--prebuild", "")
 	s.create(map[string]any{"name": "lab", "template": "base"})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
 )
 
@@ -33,15 +34,40 @@ func TestAccess_ByCookieOfThisHostOnly(t *testing.T) {
 	}
 }
 
-func TestAccess_ATossedCookieOfTheSameNameLocksNobodyOut(t *testing.T) {
+func TestAccess_TossedCookiesOfTheSameNameLockNobodyOut(t *testing.T) {
 	w := newWorld(t)
 	w.serve(portHost(3000), greet)
-	tossed := w.proxy.hostCookie() + "=evil; "
-	w.wantStatus(w.ask("GET", port3000+"/", header{"Cookie", tossed + tossed + w.signIn("3000-ml.localhost")}), 200)
-	w.wantStatus(w.ask("GET", port3000+"/", header{"Cookie", strings.Repeat(tossed, 100) + w.signIn("3000-ml.localhost")}), 401)
+	tossed := w.cookie(hostCookie) + "=evil; "
+	for _, many := range []int{2, 9, auth.MaxShown - 1} {
+		w.wantStatus(w.ask("GET", port3000+"/", header{"Cookie", strings.Repeat(tossed, many) + w.signIn("3000-ml.localhost")}), 200)
+	}
 }
 
-func TestAccess_SomebodyElsesSandboxLooksLikeNone(t *testing.T) {
+func TestAccess_TossedCookiesBeyondMeasureAndOfTwoUsersAreRemoved(t *testing.T) {
+	w := newWorldAt(t, "http://box.example.com")
+	w.serve(portHost(3000), greet)
+	const host = "3000-ml.box.example.com"
+	mine, theirs := w.signIn(host), random()
+	w.accounts.sessions[host+" "+theirs] = auth.Principal{User: people[rootToken].User, SandboxID: "1"}
+	for _, cookies := range []string{
+		strings.Repeat(w.cookie(hostCookie)+"=evil; ", auth.MaxShown) + mine,
+		mine + "; " + w.cookie(hostCookie) + "=" + theirs, w.cookie(hostCookie) + "=" + theirs + "; " + mine,
+	} {
+		a := w.ask("GET", "http://"+host+"/app/x", append(header{"Cookie", cookies}, page...))
+		w.wantStatus(a, 409)
+		gone := map[string]bool{}
+		for _, c := range a.Cookies() {
+			gone[c.Domain+c.Path] = c.Name == w.cookie(hostCookie) && c.MaxAge < 0
+		}
+		for _, key := range []string{"/", "/app", "/app/", "/app/x", host + "/", "box.example.com/", "box.example.com/app", "example.com/app/x/"} {
+			if !gone[key] {
+				t.Errorf("%s stays", key)
+			}
+		}
+	}
+}
+
+func TestAccess_AnothersSandboxLooksLikeNone(t *testing.T) {
 	w := newWorld(t)
 	w.serve(portHost(3000), greet)
 	theirs := w.ask("GET", port3000+"/", header{"Authorization", "Bearer " + bobToken})
@@ -54,7 +80,7 @@ func TestAccess_SomebodyElsesSandboxLooksLikeNone(t *testing.T) {
 		}
 	}
 	if opened, _ := w.boxes.entered(); opened != 0 {
-		t.Errorf("a door was opened %d times", opened)
+		t.Errorf("a session was opened %d times", opened)
 	}
 }
 

@@ -20,16 +20,21 @@ func service(name string, port int) catalog.Service {
 	return catalog.Service{Name: name, Command: []string{"run", name}, Port: port, Autostart: true}
 }
 
+// to changes any list of services to list.
+func to(list []catalog.Service) func([]catalog.Service) ([]catalog.Service, error) {
+	return func([]catalog.Service) ([]catalog.Service, error) { return list, nil }
+}
+
 func setServices(t *testing.T, m *sandbox.Manager, name string, list ...catalog.Service) sandbox.Sandbox {
 	t.Helper()
-	s, err := m.SetServices(t.Context(), ref(t, m, name), list)
+	s, err := m.ChangeServices(t.Context(), ref(t, m, name), to(list))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func TestSetServices_ARunningGuestIsToldAtOnceAndAnotherManagerKnows(t *testing.T) {
+func TestChangeServices_ARunningGuestIsToldAtOnceAndAnotherManagerKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		m, end := w.run(t)
@@ -41,7 +46,7 @@ func TestSetServices_ARunningGuestIsToldAtOnceAndAnotherManagerKnows(t *testing.
 		own := service("api", 8000)
 		own.Env, own.Health = map[string]string{"A": "b"}, &catalog.Health{Path: "/healthz"}
 		got := setServices(t, m, "lab", own, service("worker", 0))
-		if diff := cmp.Diff([]catalog.Service{own, service("worker", 0)}, m.Services(got)); diff != "" || !got.Own.HasServices {
+		if diff := cmp.Diff([]catalog.Service{own, service("worker", 0)}, m.Services(got)); diff != "" || !got.Overrides.HasServices {
 			t.Errorf("services that count differ:\n%s", diff)
 		}
 		if told := w.guests.told(s.ID); told != "api worker " || w.engine.Starts(s.ID) != 1 {
@@ -53,7 +58,7 @@ func TestSetServices_ARunningGuestIsToldAtOnceAndAnotherManagerKnows(t *testing.
 		synctest.Wait()
 		kept, err := m.Sandbox(t.Context(), "lab")
 		if err != nil || names(m.Services(kept)) != "api worker " {
-			t.Errorf("kept %+v, %v", kept.Own, err)
+			t.Errorf("kept %+v, %v", kept.Overrides, err)
 		}
 		if setup, _ := w.guests.setup(s.ID); names(setup.Services) != "api worker " {
 			t.Errorf("expected with %+v", setup)
@@ -61,7 +66,7 @@ func TestSetServices_ARunningGuestIsToldAtOnceAndAnotherManagerKnows(t *testing.
 	})
 }
 
-func TestSetServices_OneAtRestHearsItWhenItWakes(t *testing.T) {
+func TestChangeServices_OneAtRestHearsItWhenItWakes(t *testing.T) {
 	for _, state := range []sandbox.State{sandbox.Frozen, sandbox.Asleep} {
 		t.Run(string(state), func(t *testing.T) {
 			play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
@@ -91,16 +96,16 @@ func restarted(t *testing.T, m *sandbox.Manager) {
 	settled(t, m, "lab", sandbox.Running)
 }
 
-func TestSetServices_NilIsTheTemplatesAgainAndNoneIsAList(t *testing.T) {
+func TestChangeServices_NilIsTheTemplatesAgainAndNoneIsAList(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		s := brought(t, m, sandbox.Running)
-		got, err := m.SetServices(t.Context(), ref(t, m, "lab"), []catalog.Service{})
-		if err != nil || !got.Own.HasServices || len(m.Services(got)) != 0 || w.guests.told(s.ID) != "" {
-			t.Errorf("none: %+v, told %q, %v", got.Own, w.guests.told(s.ID), err)
+		got, err := m.ChangeServices(t.Context(), ref(t, m, "lab"), to([]catalog.Service{}))
+		if err != nil || !got.Overrides.HasServices || len(m.Services(got)) != 0 || w.guests.told(s.ID) != "" {
+			t.Errorf("none: %+v, told %q, %v", got.Overrides, w.guests.told(s.ID), err)
 		}
-		got, err = m.SetServices(t.Context(), ref(t, m, "lab"), nil)
-		if err != nil || got.Own.HasServices || names(m.Services(got)) != "web " || w.guests.told(s.ID) != "web " {
-			t.Errorf("nil: %+v, told %q, %v", got.Own, w.guests.told(s.ID), err)
+		got, err = m.ChangeServices(t.Context(), ref(t, m, "lab"), to(nil))
+		if err != nil || got.Overrides.HasServices || names(m.Services(got)) != "web " || w.guests.told(s.ID) != "web " {
+			t.Errorf("nil: %+v, told %q, %v", got.Overrides, w.guests.told(s.ID), err)
 		}
 	})
 }
@@ -128,30 +133,30 @@ func TestChangeServices_OfManyEditsAtOnceNoneIsLost(t *testing.T) {
 		no := errors.New("no")
 		_, err = m.ChangeServices(t.Context(), ref(t, m, "lab"), func(l []catalog.Service) ([]catalog.Service, error) { return nil, no })
 		if now, _ := m.Sandbox(t.Context(), "lab"); !errors.Is(err, no) || len(m.Services(now)) != 11 {
-			t.Errorf("after a refusal: %+v, %v", now.Own, err)
+			t.Errorf("after a refusal: %+v, %v", now.Overrides, err)
 		}
 	})
 }
 
-func TestSetServices_MistakesNameTheServiceAndTheField(t *testing.T) {
+func TestChangeServices_MistakesNameTheServiceAndTheField(t *testing.T) {
 	play(t, func(t *testing.T, _ *world, m *sandbox.Manager) {
 		brought(t, m, sandbox.Running)
 		before, _ := m.Sandbox(t.Context(), "lab")
 		bad := service("api", 70000)
-		_, err := m.SetServices(t.Context(), ref(t, m, "lab"), []catalog.Service{service("fine", 1), bad})
+		_, err := m.ChangeServices(t.Context(), ref(t, m, "lab"), to([]catalog.Service{service("fine", 1), bad}))
 		if !fault.Is(err, fault.Invalid) || fault.FieldOf(err) != "port" || fault.Message(err) != "Service api: Port 70000 does not exist. It is between 1 and 65535." {
 			t.Errorf("got %v", err)
 		}
 		if after, _ := m.Sandbox(t.Context(), "lab"); !cmp.Equal(before, after) {
 			t.Errorf("it was changed: %+v", after)
 		}
-		if _, err := m.SetServices(t.Context(), ref(t, m, "nobody"), nil); !fault.Is(err, fault.Gone) {
+		if _, err := m.ChangeServices(t.Context(), ref(t, m, "nobody"), to(nil)); !fault.Is(err, fault.Gone) {
 			t.Errorf("got %v", err)
 		}
 	})
 }
 
-func TestSetServices_AGuestThatDoesNotAnswerIsToldLater(t *testing.T) {
+func TestChangeServices_AGuestThatDoesNotAnswerIsToldLater(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		s := brought(t, m, sandbox.Running)
 		w.guests.silence("lab", true)
@@ -211,11 +216,11 @@ func TestServices_OfATemplateThatIsGoneAreNone(t *testing.T) {
 	})
 }
 
-// What a pooled sandbox has of its own would come with it to whoever claims it.
+// The overrides of a pooled sandbox would come with it to its new owner.
 func TestPool_NothingWithServicesOfItsOwnIsClaimed(t *testing.T) {
 	pooling(t, 1, func(t *testing.T, w *world, m *sandbox.Manager) {
 		warmSandbox := ready(t, w, m, 1, "at first")[0]
-		if _, err := m.SetServices(t.Context(), warmSandbox.Ref(), nil); !fault.Is(err, fault.Gone) {
+		if _, err := m.ChangeServices(t.Context(), warmSandbox.Ref(), to(nil)); !fault.Is(err, fault.Gone) {
 			t.Errorf("a pooled one can be changed: %v", err)
 		}
 	})
@@ -230,7 +235,7 @@ func TestPool_NothingWithServicesOfItsOwnIsClaimed(t *testing.T) {
 		}
 		end()
 		odd := list[0]
-		odd.Own = sandbox.Own{HasServices: true}
+		odd.Overrides = sandbox.Overrides{HasServices: true}
 		if err := w.store.Update(t.Context(), odd); err != nil {
 			t.Fatal(err)
 		}
@@ -238,7 +243,7 @@ func TestPool_NothingWithServicesOfItsOwnIsClaimed(t *testing.T) {
 		defer end()
 		pass(time.Minute)
 		got, _, err := m.Create(t.Context(), sandbox.Request{Template: "base"})
-		if err != nil || got.ID == odd.ID || got.Own.HasServices {
+		if err != nil || got.ID == odd.ID || got.Overrides.HasServices {
 			t.Errorf("claimed %+v, %v", got, err)
 		}
 	})

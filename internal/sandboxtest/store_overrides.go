@@ -9,9 +9,9 @@ import (
 )
 
 // own gives what a sandbox can have of its own, with every field set.
-func own() sandbox.Own {
+func overrides() sandbox.Overrides {
 	on := true
-	return sandbox.Own{HasServices: true, IDE: &on, Services: []catalog.Service{
+	return sandbox.Overrides{HasServices: true, IDE: &on, Services: []catalog.Service{
 		{Name: "web", Command: []string{"npm", "start"}, Port: 3000, Cwd: "/srv", Env: map[string]string{"MODE": "dev"},
 			Autostart: true, Health: &catalog.Health{Path: "/healthz", Interval: 5 * time.Second}},
 		{Name: "side", Command: []string{"true"}, Health: &catalog.Health{}},
@@ -21,24 +21,24 @@ func own() sandbox.Own {
 func storeOwn(t *testing.T, s sandbox.Store) {
 	b := Sandbox("b", 0)
 	mustInsert(t, s, b)
-	odd := own()
+	odd := overrides()
 	odd.Services[0].Command = []string{"a b", "", "'; DROP TABLE sandboxes; --", "日本\u202e", "line\nfeed"}
 	odd.Services[0].Env = map[string]string{"JSON": `{"a":"</script>"}`, "EMPTY": ""}
 	off := false
-	for _, o := range []sandbox.Own{{}, {IDE: &off}, {HasServices: true}, odd, own(), {HasServices: true, IDE: &off}, {}} {
-		b.Own = o
+	for _, o := range []sandbox.Overrides{{}, {IDE: &off}, {HasServices: true}, odd, overrides(), {HasServices: true, IDE: &off}, {}} {
+		b.Overrides = o
 		must(t, s.Update(t.Context(), b))
 		wantByName(t, s, b)
 		list, _, err := s.List(t.Context(), sandbox.Filter{})
 		must(t, err)
-		if len(list) != 1 || list[0].Own.HasServices != o.HasServices || len(list[0].Own.Services) != len(o.Services) {
+		if len(list) != 1 || list[0].Overrides.HasServices != o.HasServices || len(list[0].Overrides.Services) != len(o.Services) {
 			t.Errorf("listed as %+v, want %+v", list, o)
 		}
 	}
 }
 
 // spoil changes everything that o refers to.
-func spoil(o sandbox.Own) {
+func spoil(o sandbox.Overrides) {
 	*o.IDE = !*o.IDE
 	for i := range o.Services {
 		o.Services[i].Name = "spoilt"
