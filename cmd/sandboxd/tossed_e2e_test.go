@@ -14,7 +14,7 @@ import (
 )
 
 // TestTossed_CookiesOfASandboxsPageLockNobodyOut lets a page of one sandbox set cookies for the whole domain, over plain
-// HTTP, in the browser of somebody who is signed in and visits it.
+// HTTP, in the browser of a user who is signed in and opens it.
 func TestTossed_CookiesOfASandboxsPageLockNobodyOut(t *testing.T) {
 	t.Setenv(adminPasswordEnv, journeyPassword)
 	const domain = "sandboxd.test"

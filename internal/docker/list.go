@@ -20,7 +20,7 @@ const inspecting = 8
 const exitKilled = 137
 
 // List gives all sandboxes of this instance. See sandbox.Runtime. A frozen one counts as running: its processes and
-// its memory are there. One that somebody has taken off the sandboxes' network is put back on it, at its address.
+// its memory are there. One that was taken off the sandboxes' network is put back on it, at its address.
 func (e *Engine) List(ctx context.Context) ([]sandbox.Instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()

@@ -87,7 +87,7 @@ func (e *Engine) reconnect(ctx context.Context, id string, found container.Inspe
 	return err == nil, refused(err, "put the container on its network")
 }
 
-// offNetwork reports whether somebody has taken a container off the sandboxes' network.
+// offNetwork reports whether a container was taken off the sandboxes' network.
 func (e *Engine) offNetwork(c container.Summary) bool {
 	return c.HostConfig.NetworkMode == e.network.name && c.NetworkSettings != nil &&
 		c.NetworkSettings.Networks[e.network.name] == nil && !broken(c.State)
