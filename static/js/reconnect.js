@@ -3,11 +3,18 @@ import { onResume, pageSignal } from "./page_lifecycle.js";
 
 const steady = 5000; // ms after which a connection counts as stable
 const pingEvery = 5000; // ms
-const silence = 10_000; // ms without an answer to a ping after which a connection counts as lost
+const silence = 9000; // ms without an answer to a ping after which a connection counts as lost: two pings, less what timers are late
 const sleep = 90_000; // ms without a message after which the computer was asleep; hidden pages ping once a minute
 
-const sockets = new Set(); // checked by one timer, so that a dead line ends all of them at once
+const sockets = new Set();
 let pinging = 0;
+
+// pingAll pings, and drops what did not answer the last ping: all at once, since they share the line.
+function pingAll() {
+  const silent = [...sockets].filter((s) => s.silentFor);
+  if (silent.some((s) => s.silentFor >= silence)) for (const s of silent) s.drop();
+  for (const s of sockets) if (!silent.includes(s)) s.ask();
+}
 
 // delayAfter returns how long to wait before the next attempt, in ms, after that many failures. chance is from 0 to 1.
 export function delayAfter(failures, { first = 250, longest = 10_000, chance = Math.random() } = {}) {
@@ -75,7 +82,7 @@ export class ReconnectingSocket extends EventTarget {
     socket.onopen = () => {
       this.#openedAt = this.#pingAt = this.#heardAt = Date.now();
       sockets.add(this);
-      pinging ||= setInterval(() => sockets.forEach((s) => s.check()), pingEvery);
+      pinging ||= setInterval(pingAll, pingEvery);
       this.opened();
     };
     socket.onmessage = (event) => {
@@ -90,11 +97,13 @@ export class ReconnectingSocket extends EventTarget {
     return 15_000;
   }
 
-  // check pings, or drops the connection when the last ping was not answered.
-  check() {
-    const now = Date.now();
-    if (this.#heardAt < this.#pingAt) return now - this.#pingAt >= silence && this.drop();
-    this.#pingAt = now;
+  // silentFor returns for how long the last ping has had no answer, in ms.
+  get silentFor() {
+    return this.#heardAt < this.#pingAt ? Date.now() - this.#pingAt : 0;
+  }
+
+  ask() {
+    this.#pingAt = Date.now();
     this.ping();
   }
 
