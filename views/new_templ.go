@@ -500,7 +500,7 @@ func newOptions(n New) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = textInput(input{ID: "new-image", Name: "image", Label: "Or a plain image", Field: n.Image, Placeholder: "debian:trixie-slim", Optional: true, Mono: true, Hint: "Any image instead of a template."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = textInput(input{ID: "new-image", Name: "image", Label: "Or a plain image", Field: n.Image, Focus: n.Image.Fault != "" && n.Name.Fault == "", Placeholder: "debian:trixie-slim", Optional: true, Mono: true, Hint: "Any image instead of a template."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

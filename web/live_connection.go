@@ -29,7 +29,8 @@ type channelAsk struct {
 }
 
 // channelEvent is what the script gets. The kinds are those of the channel's topic, and two more: "ended" on any channel,
-// whose data is the problem as JSON, or "" when nothing more will come; and "alive" on channel 0, every beatEvery.
+// whose data is the problem as JSON, or "" when nothing more will come; and "alive" on channel 0, in answer to
+// the closing of that: a page's ping.
 type channelEvent struct {
 	ID   int    `json:"id"`
 	Kind string `json:"kind"`
@@ -87,9 +88,6 @@ func (l *liveConnection) run(ctx context.Context) error {
 	defer running.Wait()
 	defer cancel()
 	l.conn.SetReadLimit(maxChannelAsk)
-	running.Go(func() {
-		_ = every(ctx, l.server.beat, func() error { return l.send(channelEvent{Kind: "alive"}) }) // reading finds a lost connection
-	})
 	for {
 		_, text, err := l.conn.ReadMessage()
 		if err != nil {
@@ -101,6 +99,9 @@ func (l *liveConnection) run(ctx context.Context) error {
 		}
 		if ask.Topic == "" {
 			l.close(ask.ID)
+			if ask.ID == 0 && l.send(channelEvent{Kind: "alive"}) != nil {
+				return nil // the page is gone
+			}
 			continue
 		}
 		mine, err := l.enter(ctx, ask.ID)

@@ -147,14 +147,13 @@ func TestLive_AnswersOnlyPagesOfOursThatAreSignedIn(t *testing.T) {
 	s.get("ada", "/live").is(http.StatusUpgradeRequired)
 }
 
-func TestLive_SaysThatItIsThere(t *testing.T) {
-	s := newStage(t)
-	s.server.beat = time.Millisecond
-	p := s.page("ada")
-	f := &feed{t: t, events: make(chan channelEvent, 100_000), ended: p.ended}
+func TestLive_AnswersAPing(t *testing.T) {
+	p := newStage(t).page("ada")
+	f := &feed{t: t, events: make(chan channelEvent, 1), ended: p.ended}
 	p.mu.Lock()
 	p.feeds[0] = f
 	p.mu.Unlock()
+	p.asks(channelAsk{})
 	if e := f.event(); e.Kind != "alive" {
 		t.Errorf("got %+v", e)
 	}

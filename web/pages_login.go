@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"crypto/subtle"
 	"net/http"
 	"net/url"
 
@@ -66,9 +67,12 @@ func (s *accountHandlers) pageSetup(ctx context.Context, r *request) (templ.Comp
 }
 
 func (s *accountHandlers) setupForm(ctx context.Context, r *request, v views.Setup) (templ.Component, error) {
-	_, needed, err := s.cfg.Accounts.SetupCode(ctx)
+	code, needed, err := s.cfg.Accounts.SetupCode(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if needed && v.Code != "" && subtle.ConstantTimeCompare([]byte(v.Code), []byte(code)) != 1 {
+		v.Code, v.Fault = "", "This set-up link is not valid, or was used already."
 	}
 	v.Frame, v.Needed = s.frame(r, "Set-up", ""), needed
 	return views.SetupPage(v), nil

@@ -69,8 +69,11 @@ func TestSetup_ShowsWhatIsWrongAndKeepsTheName(t *testing.T) {
 	if attr(page.need("#name"), "value") != "chief" || attr(page.need("#password"), "value") != "" {
 		t.Error("the name is kept, the password is not sent back")
 	}
+	both := s.post("", "/setup", fields("code", code, "name", "No Name", "password", "short")).is(http.StatusBadRequest)
+	both.need("#name-fault")
+	both.need("#password-fault")
 	wrong := s.post("", "/setup", fields("code", "wrong", "name", "chief", "password", testPassword))
-	if wrong.Code != http.StatusBadRequest || wrong.find(".notice") == nil || wrong.find("#password") == nil {
+	if wrong.Code != http.StatusBadRequest || wrong.find(".notice") == nil || wrong.find("#password") != nil {
 		t.Errorf("status %d: %s", wrong.Code, textOf(wrong.need("main")))
 	}
 }
@@ -93,6 +96,9 @@ func TestSetup_SaysWhenItIsDoneOrHasNoCode(t *testing.T) {
 		if got := textOf(s.get("", path).is(http.StatusOK).need("main")); !strings.Contains(got, "Open the set-up link") {
 			t.Errorf("%s says %q", path, got)
 		}
+	}
+	if got := textOf(s.get("", "/setup?code=old").is(http.StatusOK).need("main")); !strings.Contains(got, "not valid") || !strings.Contains(got, "Open the set-up link") {
+		t.Errorf("of a wrong code it says %q", got)
 	}
 	if got := textOf(newStage(t).get("", "/setup?code=x").is(http.StatusOK).need("main")); !strings.Contains(got, "has been done") {
 		t.Errorf("says %q", got)

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/hostname"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/text"
 	"sandboxd/views"
@@ -107,18 +109,17 @@ func readNew(r *request) (sandbox.Request, error) {
 	if ask.Template == "" {
 		ask.Image = r.field("image")
 	}
+	var errs [5]error // all of them, so that all is mended at once
+	if ask.Name != "" {
+		errs[0] = hostname.CheckName(ask.Name)
+	}
 	if ask.Template == "" && ask.Image == "" {
-		return ask, fault.New(fault.Invalid, "Pick a template, or give a plain image.")
+		errs[1] = fault.Field("image", "Pick a template, or give a plain image.")
 	}
-	var err error
-	if ask.Limits, err = readLimits(r); err != nil {
-		return ask, err
-	}
-	if ask.Rest, err = readRest(r); err != nil {
-		return ask, err
-	}
-	ask.Env, err = readEnv(r.form("env"))
-	return ask, err
+	ask.Limits, errs[2] = readLimits(r)
+	ask.Rest, errs[3] = readRest(r)
+	ask.Env, errs[4] = readEnv(r.form("env"))
+	return ask, errors.Join(errs[:]...)
 }
 
 // field gives a field of the posted form without the spaces around it.
@@ -187,18 +188,31 @@ func (s *sandboxHandlers) againNew(ctx context.Context, r *request, err error) (
 	return s.newForm(r, n), nil
 }
 
-// fill puts what was posted into fields, and err's message beside the one that it is about. It gives the message back
-// when it is about none of them.
+// fill puts what was posted into fields, and the message of each error that err joins beside the one that it is about. It
+// gives a message back that is about none of them.
 func (r *request) fill(fields map[string]*views.Field, err error) string {
 	for name, f := range fields {
 		f.Value = r.form(name)
 	}
+	general := ""
+	for _, err := range joined(err) {
+		if f, ok := fields[fault.FieldOf(err)]; ok {
+			f.Fault = fault.Message(err)
+		} else {
+			general = fault.Message(err)
+		}
+	}
+	return general
+}
+
+// joined gives the errors that err joins, or err.
+func joined(err error) []error {
+	var all interface{ Unwrap() []error }
+	if errors.As(err, &all) {
+		return all.Unwrap()
+	}
 	if err == nil {
-		return ""
+		return nil
 	}
-	if f, ok := fields[fault.FieldOf(err)]; ok {
-		f.Fault = fault.Message(err)
-		return ""
-	}
-	return fault.Message(err)
+	return []error{err}
 }

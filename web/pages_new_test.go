@@ -85,8 +85,12 @@ func TestNew_ShowsWhatTheDomainRefuses(t *testing.T) {
 	}
 	s.boxes.refuse(nil)
 	page = s.post("ada", "/sandboxes", fields("template", "")).is(http.StatusBadRequest)
-	if got := textOf(page.need(".notice")); !strings.Contains(got, "Pick a template") {
+	if got := textOf(page.need("#new-image-fault")); !strings.Contains(got, "Pick a template") {
 		t.Errorf("says %q", got)
+	}
+	page = s.post("ada", "/sandboxes", fields("template", "base", "name", "A b", "memory", "much", "env", "x")).is(http.StatusBadRequest)
+	for _, field := range []string{"name", "memory", "env"} {
+		page.need("#new-" + field + "-fault")
 	}
 }
 

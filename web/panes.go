@@ -90,6 +90,7 @@ func (s *workspaceHandlers) filesPane(_ context.Context, h access.Handle, p sand
 	case box.State == sandbox.Stopped:
 		v.Text, v.Acts = "Its files are kept. Opening them starts it.", []views.Action{start}
 	case box.State == sandbox.Failed:
+		v.Cause = box.Problem
 	default:
 		kind = "waits"
 	}

@@ -139,7 +139,7 @@ func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err
 // listen takes the port first, so that a second server fails before it touches anything.
 func listen(ctx context.Context, c *Config) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
-	return l, fault.Wrap(err, fault.Unavailable, "Cannot serve on %s: %v. Choose another address with --listen.", c.Listen, err)
+	return l, fault.Wrap(err, fault.Unavailable, "Cannot serve on %s: %v. Choose another address with --listen, or make run ARGS=\"--listen …\".", c.Listen, err)
 }
 
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/text"
 )
@@ -18,28 +20,25 @@ import (
 const lowDisk = 5 << 30
 
 func lookData(_ context.Context, c *Config) finding {
-	if err := os.MkdirAll(c.Data, 0o700); err != nil {
-		return problem("Choose another folder with --data, or make it writable.", "the data folder %s cannot be made: %v", c.Data, err)
-	}
-	f, err := os.CreateTemp(c.Data, ".doctor-*")
-	if err != nil {
-		return problem("Make it writable for this user, or choose another with --data.", "the data folder %s is not writable: %v", c.Data, err)
-	}
-	err = errors.Join(f.Close(), os.Remove(f.Name()))
-	if err != nil {
-		return problem("Look at the file system.", "the data folder %s: %v", c.Data, err)
+	folder := existing(c.Data)
+	if err := unix.Access(folder, unix.W_OK|unix.X_OK); err != nil {
+		return problem("Make it writable for this user, or choose another with --data.", "%s is not writable: %v", folder, err)
 	}
 	return ok("data in %s", c.Data)
 }
 
-func lookDisk(_ context.Context, c *Config) finding {
-	folder := c.Data
-	for folder != "/" {
+// existing gives the folder, or the one that it would be made in.
+func existing(folder string) string {
+	for folder = filepath.Clean(folder); folder != "/" && folder != "."; folder = filepath.Dir(folder) {
 		if _, err := os.Stat(folder); err == nil {
 			break
 		}
-		folder = filepath.Dir(folder)
 	}
+	return folder
+}
+
+func lookDisk(_ context.Context, c *Config) finding {
+	folder := existing(c.Data)
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(folder, &st); err != nil {
 		return warn("", "free space under %s cannot be told: %v", folder, err)

@@ -3,6 +3,8 @@ package main
 import (
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -26,5 +28,15 @@ func TestDoctor_KnowsTheSandboxdThatHasThePort(t *testing.T) {
 		if f := lookPort(t.Context(), &c.config); f.Level != c.want {
 			t.Errorf("%s: %+v", name, f)
 		}
+	}
+}
+
+func TestDoctor_MakesNoDataFolder(t *testing.T) {
+	above := t.TempDir()
+	if f := lookData(t.Context(), &Config{Data: filepath.Join(above, "var", "data")}); f.Level != good {
+		t.Errorf("%+v", f)
+	}
+	if left, err := os.ReadDir(above); err != nil || len(left) > 0 {
+		t.Errorf("it has made %v: %v", left, err)
 	}
 }

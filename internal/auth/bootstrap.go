@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"time"
 
@@ -94,7 +95,7 @@ func (s *Service) setCode(code string) {
 
 // claim gives the unclaimed admin u a name and a password. Of several at once one wins; the others are Forbidden.
 func (s *Service) claim(ctx context.Context, u User, name, password string) (User, error) {
-	if err := firstOf(CheckUserName(name), CheckPassword(name, password)); err != nil {
+	if err := errors.Join(CheckUserName(name), CheckPassword(name, password)); err != nil {
 		return User{}, err
 	}
 	hash, err := s.hash.make(ctx, password)

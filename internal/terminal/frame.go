@@ -22,11 +22,15 @@ const (
 // a minute at most; it is for sandboxd alone, and never reaches a terminal.
 const viewerWatched = '5'
 
+// ping asks sandboxd, not the terminal, for the same message back: a viewer cannot tell a dead line from a silent terminal.
+const ping = '6'
+
 // incoming is a viewer's message, parsed. Zero fields are not asked for.
 type incoming struct {
 	message []byte // for the terminal
 	typed   bool   // message is what a person has typed or pasted, not what the viewer's terminal says by itself
 	watched bool   // a person looks
+	ping    bool   // the viewer wants an answer
 	acked   int    // bytes
 	window  int    // bytes, with the first message
 }
@@ -64,6 +68,8 @@ func (i *inspector) inspect(p []byte) (in incoming, ok bool) {
 		in.acked = n
 	case viewerWatched:
 		in.watched = true
+	case ping:
+		in.ping = true
 	}
 	return in, true
 }

@@ -11,7 +11,7 @@ import (
 
 // FuzzFromViewer: nothing that a viewer sends reaches a terminal except a first message, input and sizes within bounds.
 func FuzzFromViewer(f *testing.F) {
-	for _, m := range []string{"", "0ls", "1{}", "2", "3", `{"columns":-1,"rows":1e9}`, `{"window":99999999999}`, "4-1", "5", "5x", "{", "1[", "\xff"} {
+	for _, m := range []string{"", "0ls", "1{}", "2", "3", `{"columns":-1,"rows":1e9}`, `{"window":99999999999}`, "4-1", "5", "5x", "6", "{", "1[", "\xff"} {
 		f.Add([]byte(m), true)
 		f.Add([]byte(m), false)
 	}

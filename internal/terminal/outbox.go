@@ -22,6 +22,7 @@ type outbox struct {
 	window   int // output that may be unacknowledged; 0 for any
 	unacked  int
 	end      *ending
+	ping     bool // to be answered
 }
 
 func newOutbox() *outbox {
@@ -84,6 +85,10 @@ func (o *outbox) take(used []byte) ([]byte, *ending) {
 	if o.end != nil && o.end.discard {
 		o.messages = nil
 	}
+	if o.ping {
+		o.ping = false
+		return []byte{ping}, o.end
+	}
 	if len(o.messages) == 0 || o.end == nil && o.window > 0 && o.unacked >= o.window {
 		return nil, o.end
 	}
@@ -97,6 +102,14 @@ func (o *outbox) take(used []byte) ([]byte, *ending) {
 	}
 	signal(o.room)
 	return m, o.end
+}
+
+// answer answers a ping, ahead of the queue.
+func (o *outbox) answer() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ping = true
+	signal(o.wake)
 }
 
 func (o *outbox) setWindow(n int) {

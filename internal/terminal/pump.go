@@ -107,6 +107,9 @@ func (p *pump) obey(ctx context.Context, in incoming) {
 	if in.acked > 0 {
 		p.box.acked(in.acked)
 	}
+	if in.ping {
+		p.box.answer()
+	}
 	if p.refusal != nil {
 		return
 	}

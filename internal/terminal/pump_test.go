@@ -64,6 +64,31 @@ func TestPump_PassesATerminalsConversation(t *testing.T) {
 	}
 }
 
+// TestPump_AnswersAPing also of a viewer that has not acknowledged what it got: its window is full.
+func TestPump_AnswersAPing(t *testing.T) {
+	w := ttydWorld(t, func(conn *websocket.Conn) {
+		_, _, _ = conn.ReadMessage()
+		_ = say(conn, "0"+strings.Repeat("x", minWindow))
+		_, p, err := conn.ReadMessage()
+		if err == nil {
+			_ = say(conn, "0the terminal got "+string(p))
+		}
+	})
+	v := watch(t, w)
+	v.send(`{"columns":80,"rows":24,"window":1}`)
+	for got := 0; got < minWindow; {
+		m, err := v.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got += len(m) - 1
+	}
+	v.send("6")
+	if m, err := v.next(); m != "6" || err != nil {
+		t.Errorf("got %q, %v", m, err)
+	}
+}
+
 func TestPump_LosesNoByte(t *testing.T) {
 	sum := sha256.New()
 	w := ttydWorld(t, func(conn *websocket.Conn) {

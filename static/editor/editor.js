@@ -188,6 +188,7 @@ class SandboxEditor extends HTMLElement {
     this.#shown = tab;
     for (const t of this.#tabs) t.element.hidden = t !== tab;
     this.#redraw();
+    const covers = !document.activeElement?.checkVisibility(); // a narrow pane shows the tree or the editor
     this.#remember();
     if (held) tab.askBeforeRendering();
     else if (tab.state === "idle" || tab.state === "error") await tab.load(at);
@@ -196,7 +197,7 @@ class SandboxEditor extends HTMLElement {
       if (at.line) await tab.goTo(at);
     }
     if (this.#shown !== tab) return;
-    if (!keepFocus) tab.focus();
+    if (!keepFocus || covers) tab.focus();
     tab.view?.shown?.();
     tab.row.scrollIntoView({ block: "nearest", inline: "nearest" });
   }

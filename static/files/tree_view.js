@@ -20,6 +20,7 @@ export class TreeView {
   #press = null;
   #spring = null;
   #over = "";
+  #clicked = null; // the file of the last click
 
   // owner: {tree, open(node, {pin}), toggle(node, open), menu(nodes, at), key(event) → handled, moved(paths, folder, copy),
   // dropped(transfer, folder), retry(node), more(node)}
@@ -168,10 +169,9 @@ export class TreeView {
     e.addEventListener("pointerdown", (event) => this.#pointer(event));
     for (const kind of ["pointerup", "pointercancel", "pointermove"]) e.addEventListener(kind, (event) => this.#release(event));
     e.addEventListener("click", (event) => this.#click(event));
-    e.addEventListener("dblclick", (event) => {
-      const node = this.#nodeOf(event);
-      if (node && !node.folder) this.owner.open(node, { pin: true });
-    });
+    const { signal } = this.owner.away; // opening a file moves the rows, so that the second click of a double click may hit anything
+    document.addEventListener("click", (event) => event.detail < 2 && (this.#clicked = null), { capture: true, signal });
+    document.addEventListener("dblclick", () => this.#clicked && this.owner.open(this.#clicked, { pin: true }), { capture: true, signal });
     e.addEventListener("contextmenu", (event) => {
       event.preventDefault();
       if (event.button !== 2 && event.target === e) this.menuAtCursor(); // the menu key
@@ -191,7 +191,7 @@ export class TreeView {
 
   #click(event) {
     const node = this.#nodeOf(event);
-    if (this.#press?.spent) return;
+    if (this.#press?.spent || (this.#clicked && event.detail > 1)) return;
     if (!node) {
       if (!event.target.closest("button")) this.#clearSelection();
       return;
@@ -201,7 +201,10 @@ export class TreeView {
     this.show();
     if (how !== "one" || event.detail > 1) return;
     if (node.folder) this.owner.toggle(node, !node.open);
-    else this.owner.open(node, { pin: false });
+    else {
+      this.#clicked = node;
+      this.owner.open(node, { pin: false, keepFocus: true });
+    }
   }
 
   #clearSelection() {

@@ -16,8 +16,8 @@ export class UploadPanel {
 
   constructor(uploads) {
     this.uploads = uploads;
-    this.title = h("span", { class: "clip" });
-    this.details = h("span", { class: "clip" });
+    this.title = h("span");
+    this.details = h("span");
     this.bar = h("progress", { max: "1", "aria-label": "Uploads" });
     this.fold = button("down", "Show details", () => this.#toggle(), { "aria-expanded": "false" });
     this.stop = button("close", "Cancel all", () => this.#close());

@@ -3,9 +3,6 @@
 import { pageSignal } from "./page_lifecycle.js";
 import { ReconnectingSocket, refusal, socketURL } from "./reconnect.js";
 
-const silence = 40_000; // ms; the server sends a keep-alive every 15 s
-const checkEvery = 10_000; // ms
-
 // Channel follows one topic. Its events: "opened", also after each reconnect; the topic's own events, with data; "lost" when
 // the connection is lost; "ended" when no more follows, whose data is the problem as JSON, or "".
 class Channel extends EventTarget {
@@ -33,8 +30,6 @@ class Channel extends EventTarget {
 export class Live extends ReconnectingSocket {
   #channels = new Map(); // id → Channel
   #last = 0;
-  #heardAt = 0; // when the last message came
-  #timer = 0;
 
   // open follows a topic. seen is a query that says what the page already shows of it; it is valid until the first reply.
   open(topic, seen = "") {
@@ -57,29 +52,19 @@ export class Live extends ReconnectingSocket {
   }
 
   makeSocket() {
-    this.#heardAt = Date.now();
-    this.#timer ||= setInterval(() => this.#check(), checkEvery);
     return new WebSocket(address());
   }
 
-  hurry() {
-    this.#check();
-    super.hurry();
-  }
-
-  // A computer that was asleep notices a lost connection only much later, so a long silence counts as one.
-  #check() {
-    if (Date.now() - this.#heardAt > silence) this.drop();
+  ping() {
+    this.send(JSON.stringify({ id: 0 }));
   }
 
   opened() {
-    this.#heardAt = Date.now();
     this.dispatchEvent(new Event("connected"));
     for (const channel of [...this.#channels.values()]) this.#begin(channel);
   }
 
   received(text) {
-    this.#heardAt = Date.now();
     const { id, kind, data } = JSON.parse(text);
     const channel = this.#channels.get(id);
     if (!channel) return; // closed meanwhile

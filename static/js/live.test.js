@@ -84,12 +84,13 @@ test("a page has no connection after it was left, and reconnects when it is back
   assert.deepEqual(events, ["connected", "connected"], "leaving is not a loss");
 });
 
-test("silence counts as a lost connection, at once after the computer was asleep", (t) => {
-  const { live } = world(t);
+test("an unanswered ping means a lost connection, at once after the computer was asleep", (t) => {
+  const { live, events } = world(t);
   live.open("/sandboxes");
   last().opens();
   for (let i = 0; i < 20; i++) {
-    t.mock.timers.tick(15_000);
+    t.mock.timers.tick(5000);
+    assert.deepEqual(sent().at(-1), { id: 0 });
     says(0, "alive");
   }
   assert.equal(sockets.length, 1);
@@ -97,6 +98,10 @@ test("silence counts as a lost connection, at once after the computer was asleep
   fires("online");
   assert.equal(sockets[0].closed, 1000);
   assert.equal(sockets.length, 2);
+  last().opens();
+  for (let i = 0; i < 3; i++) t.mock.timers.tick(5000);
+  assert.equal(sockets[1].closed, 1000);
+  assert.equal(events.at(-1), "lost");
 });
 
 test("a page whose user signed out, or changed, says so", async (t) => {

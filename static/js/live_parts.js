@@ -19,10 +19,16 @@ function show(id) {
   }
 }
 
+// sayOffline reports a lost connection, unless a terminal's bar already does.
+function sayOffline() {
+  timer = 0;
+  if (!document.querySelector(".link-state[data-state=reconnecting]")?.checkVisibility()) show("offline");
+}
+
 live.addEventListener("connected", () => show(""));
 for (const why of refusals) live.addEventListener(why, () => show(why));
 live.addEventListener("lost", () => {
-  if (refusals.every((why) => document.getElementById(why)?.hidden !== false)) timer ||= setTimeout(() => show("offline"), patience);
+  if (refusals.every((why) => document.getElementById(why)?.hidden !== false)) timer ||= setTimeout(sayOffline, patience);
 });
 
 class SandboxLive extends HTMLElement {

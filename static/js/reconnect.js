@@ -2,6 +2,19 @@
 import { onResume, pageSignal } from "./page_lifecycle.js";
 
 const steady = 5000; // ms after which a connection counts as stable
+const pingEvery = 5000; // ms
+const silence = 9000; // ms without an answer to a ping after which a connection counts as lost: two pings, less what timers are late
+const sleep = 90_000; // ms without a message after which the computer was asleep; hidden pages ping once a minute
+
+const sockets = new Set();
+let pinging = 0;
+
+// pingAll pings, and drops what did not answer the last ping: all at once, since they share the line.
+function pingAll() {
+  const silent = [...sockets].filter((s) => s.silentFor);
+  if (silent.some((s) => s.silentFor >= silence)) for (const s of silent) s.drop();
+  for (const s of sockets) if (!silent.includes(s)) s.ask();
+}
 
 // delayAfter returns how long to wait before the next attempt, in ms, after that many failures. chance is from 0 to 1.
 export function delayAfter(failures, { first = 250, longest = 10_000, chance = Math.random() } = {}) {
@@ -18,20 +31,24 @@ export function socketURL(path) {
 // Browsers do not tell scripts why a WebSocket was refused.
 export function refusal(url, headers = {}) {
   const address = String(url).replace(/^ws/, "http");
-  return fetch(address, { headers: { Accept: "application/problem+json", ...headers }, redirect: "manual", signal: pageSignal() }).catch(() => null);
+  return fetch(address, { headers: { Accept: "application/problem+json", ...headers }, redirect: "manual", signal: AbortSignal.any([pageSignal(), AbortSignal.timeout(silence)]) }).catch(() => null);
 }
 
 // ReconnectingSocket holds one WebSocket. Once started it is reopened until stop() or dispose(): with backoff, and at once
 // when the browser is online again or the page is visible. It is closed while the page is in the back/forward cache, because
 // browsers keep such pages with everything they have open.
 //
-// Subclasses have makeSocket(how), which returns a new WebSocket; opened(); received(data); left(), for a page that is left
+// It pings, since a line can be dead without being closed.
+//
+// Subclasses have makeSocket(how), which returns a new WebSocket; ping(), which asks for any message; opened(); received(data); left(), for a page that is left
 // while connected; and lost(event, opened), which calls retry() or stop(), maybe later. opened says whether there was a
 // connection.
 export class ReconnectingSocket extends EventTarget {
   #socket = null;
   #openedAt = 0;
-  #timer = 0; // of the next attempt
+  #timer = 0; // of this attempt, or the next
+  #pingAt = 0;
+  #heardAt = 0;
   #failures = 0;
   #wanted = false; // open, or to be reopened
   #disposed = new AbortController();
@@ -61,12 +78,33 @@ export class ReconnectingSocket extends EventTarget {
     const socket = this.makeSocket(how);
     this.#socket = socket;
     this.#openedAt = 0;
+    this.#timer = setTimeout(() => socket.readyState === 0 && socket.close(), this.openLimit(how));
     socket.onopen = () => {
-      this.#openedAt = Date.now();
+      this.#openedAt = this.#pingAt = this.#heardAt = Date.now();
+      sockets.add(this);
+      pinging ||= setInterval(pingAll, pingEvery);
       this.opened();
     };
-    socket.onmessage = (event) => this.received(event.data);
+    socket.onmessage = (event) => {
+      this.#heardAt = Date.now();
+      this.received(event.data);
+    };
     socket.onclose = (event) => this.#socket === socket && this.drop(event);
+  }
+
+  // openLimit returns how long an attempt may take, in ms.
+  openLimit() {
+    return 15_000;
+  }
+
+  // silentFor returns for how long the last ping has had no answer, in ms.
+  get silentFor() {
+    return this.#heardAt < this.#pingAt ? Date.now() - this.#pingAt : 0;
+  }
+
+  ask() {
+    this.#pingAt = Date.now();
+    this.ping();
   }
 
   // send reports whether there is a connection; without one the message is dropped.
@@ -94,6 +132,7 @@ export class ReconnectingSocket extends EventTarget {
 
   // hurry reconnects without waiting for the next attempt.
   hurry() {
+    if (this.#socket?.readyState === 1 && Date.now() - this.#heardAt > sleep) this.drop();
     if (this.#wanted) this.start();
   }
 
@@ -104,6 +143,8 @@ export class ReconnectingSocket extends EventTarget {
 
   #close() {
     clearTimeout(this.#timer);
+    sockets.delete(this);
+    if (!sockets.size) pinging = clearInterval(pinging);
     const socket = this.#socket;
     this.#socket = null;
     socket?.close(1000);

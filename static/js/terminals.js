@@ -228,7 +228,7 @@ class SandboxTerminals extends HTMLElement {
     const t = this.#tabs.get(this.#shown);
     if (!t) return;
     const [tone, shape, text] = stateLabels[t.state] ?? ["still", "state-todo", t.state];
-    const state = h("span", { class: `state link-state tone-${tone}` }, icon(shape));
+    const state = h("span", { class: `state link-state tone-${tone}`, "data-state": t.state }, icon(shape));
     state.append(t.viewers > 1 && t.state === "connected" ? `${text} · ${t.viewers} viewers` : text);
     this.end.replaceChildren(state);
   }

@@ -4,8 +4,8 @@
 // States: "connecting" (the first time), "connected", "reconnecting", "asleep" (wake() wakes the sandbox; reason says why
 // the last attempt to wake it failed), "waking", and "closed" (reason says why; wake() tries again).
 import { ReconnectingSocket, refusal } from "../js/reconnect.js";
+import { ping } from "./protocol.js";
 
-const openTimeout = 15_000; // ms
 const wakeTimeout = 70_000; // ms; sandboxd gives up after 60 s, and says so
 
 // Close codes after which reconnecting makes no sense (internal/terminal/ending.go lists all).
@@ -26,7 +26,6 @@ export function addressOf(url, wake) {
 }
 
 export class Connection extends ReconnectingSocket {
-  #timer = 0; // of the attempt to connect
   #state = "";
   #woke = false; // the last attempt was to wake the sandbox
   #heard = false; // it received something
@@ -58,9 +57,15 @@ export class Connection extends ReconnectingSocket {
     socket.binaryType = "arraybuffer";
     this.#woke = wake;
     this.#heard = false;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => socket.readyState === 0 && socket.close(), wake ? wakeTimeout : openTimeout);
     return socket;
+  }
+
+  openLimit(wake) {
+    return wake ? wakeTimeout : super.openLimit();
+  }
+
+  ping() {
+    this.send(ping());
   }
 
   opened() {

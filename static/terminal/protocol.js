@@ -1,11 +1,12 @@
 // The client side of ttyd's wire protocol. No DOM in here.
 //
-// It has three extensions, which a real ttyd ignores. The first message names a window; ACK says how much output was drawn,
+// It has four extensions, which a real ttyd ignores. The first message names a window; ACK says how much output was drawn,
 // so that sandboxd sends at most a window ahead (browsers have no backpressure on WebSockets); WATCHED says that a user is
-// looking at the terminal, which keeps the sandbox awake. PAUSE and RESUME are never sent, because a real ttyd loses output
+// looking at the terminal, which keeps the sandbox awake; and sandboxd answers a PING. PAUSE and RESUME are never sent, because a real ttyd loses output
 // on them.
 const inputType = 0x30; // "0"
 const outputType = 0x30;
+const preferencesType = 0x32;
 const pasteChunk = 16 * 1024; // bytes of input per message
 
 const encoder = new TextEncoder();
@@ -28,6 +29,11 @@ export function watched() {
   return encoder.encode("5");
 }
 
+// ping is answered by sandboxd itself.
+export function ping() {
+  return encoder.encode("6");
+}
+
 // input returns the messages for typed text or bytes.
 export function* input(data) {
   const bytes = typeof data === "string" ? encoder.encode(data) : data;
@@ -43,6 +49,12 @@ export function* input(data) {
 // bytesOf converts a "binary string", which xterm.js uses for old mouse protocols, to bytes.
 export function bytesOf(binary) {
   return Uint8Array.from(binary, (c) => c.charCodeAt(0) & 0xff);
+}
+
+// isTTYD says whether a message is a real ttyd's, which runs tmux (internal/guest/tty): its preferences. The guest's are empty.
+export function isTTYD(buffer) {
+  const bytes = new Uint8Array(buffer);
+  return bytes[0] === preferencesType && bytes.length > 3;
 }
 
 // output returns the bytes of an output message, or null. Other messages are ignored: ttyd's title is its own command line,

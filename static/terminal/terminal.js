@@ -54,6 +54,7 @@ export function mount(element, options) {
 class MountedTerminal {
   #away = new AbortController();
   #resizeTimer = 0;
+  #tmux = false; // runs in the sandbox
   #awaitingScreen = false; // the next output is the first of its connection
   #webgl = null;
   #rest = ""; // how the sandbox rests, if known: "asleep" or "frozen"
@@ -206,6 +207,8 @@ class MountedTerminal {
     this.screen.onData((data) => this.#type(this.keys?.typed(data) ?? data));
     this.screen.onBinary((data) => this.#type(protocol.bytesOf(data)));
     this.screen.onResize(({ cols, rows }) => this.connection?.send(protocol.resize(cols, rows)));
+    // tmux asks what the terminal is, needs none of the answers (tmux.conf), and types those that are late into the shell.
+    for (const id of [{ final: "c" }, { prefix: ">", final: "c" }, { prefix: ">", final: "q" }]) this.screen.parser.registerCsiHandler(id, () => this.#tmux);
     this.screen.onTitleChange((title) => this.#emit("title", title, this.options.onTitle));
   }
 
@@ -338,6 +341,7 @@ class MountedTerminal {
 
   // #received clears the screen before the first output: every connection starts with a full redraw.
   #received(buffer) {
+    this.#tmux ||= protocol.isTTYD(buffer);
     const bytes = protocol.output(buffer);
     if (!bytes) return;
     if (this.#awaitingScreen) {
@@ -351,7 +355,7 @@ class MountedTerminal {
     this.#reason = reason;
     const shown = shownAs(state, this.#rest);
     this.root.dataset.state = shown;
-    this.notice.show(shown, reason);
+    this.notice.show(shown === "reconnecting" && this.options.onState ? "connected" : shown, reason); // the owner shows it
     this.#emit("state", shown, (value) => this.options.onState?.(value, reason));
   }
 
