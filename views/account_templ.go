@@ -83,7 +83,7 @@ func AccountPage(a Account) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = textInput(input{ID: "old", Name: "old", Type: "password", Label: "Present password", Auto: "current-password", Field: a.Old, Required: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = textInput(input{ID: "old", Name: "old", Type: "password", Label: "Current password", Auto: "current-password", Field: a.Old, Required: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

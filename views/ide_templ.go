@@ -227,14 +227,14 @@ func IDEPart(i IDESheet) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<p>An editor in the browser, with its own terminal, debugger and extensions (code-server). It runs inside this sandbox, beside its programs.</p><ul class=\"bullets small\"><li>The first time it is turned on anywhere, it is built on the server: some minutes, and about ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<p>An editor in the browser, with its own terminal, debugger and extensions (code-server). It runs inside this sandbox, beside its programs.</p><ul class=\"bullets small\"><li>The first time it is turned on anywhere, it is built on the server: a few minutes, and about ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var10 string
 			templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(i.Size)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `ide.templ`, Line: 64, Col: 108}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `ide.templ`, Line: 64, Col: 109}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 			if templ_7745c5c3_Err != nil {

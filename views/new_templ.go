@@ -393,7 +393,7 @@ func newOptions(n New) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = textInput(input{ID: "new-label", Name: "label", Label: "Label", Field: n.Label, Placeholder: "ML Experiments", Hint: "Free text to know it by.", Optional: true}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = textInput(input{ID: "new-label", Name: "label", Label: "Label", Field: n.Label, Placeholder: "ML Experiments", Hint: "Any text. It is shown beside the name.", Optional: true}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -441,15 +441,15 @@ func newOptions(n New) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = textInput(input{ID: "new-cpus", Name: "cpus", Label: "CPU cores", Type: "number", Field: n.Size.CPUs, Placeholder: "as the template"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = textInput(input{ID: "new-cpus", Name: "cpus", Label: "CPU cores", Type: "number", Field: n.Size.CPUs, Placeholder: "template default"}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = textInput(input{ID: "new-memory", Name: "memory", Label: "Memory", Field: n.Size.Memory, Placeholder: "as the template", Hint: "Such as 512 MiB or 4 GiB."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = textInput(input{ID: "new-memory", Name: "memory", Label: "Memory", Field: n.Size.Memory, Placeholder: "template default", Hint: "For example 512 MiB or 4 GiB."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = textInput(input{ID: "new-pids", Name: "pids", Label: "Processes", Type: "number", Field: n.Size.Pids, Placeholder: "as the template"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = textInput(input{ID: "new-pids", Name: "pids", Label: "Processes", Type: "number", Field: n.Size.Pids, Placeholder: "template default"}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

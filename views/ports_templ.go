@@ -83,7 +83,7 @@ func PortMenu(p Ports) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "><summary class=\"button bare low\" title=\"What listens in the sandbox\" aria-label=\"Ports\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "><summary class=\"button bare low\" title=\"Ports that are open in the sandbox\" aria-label=\"Ports\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1172,7 +1172,7 @@ func shareSecret(p PortSheet) templ.Component {
 			templ_7745c5c3_Var53 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 90, "<div class=\"secret\"><div><h3>The link was made</h3><p class=\"small\">Copy it now: it is shown this once. It ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 90, "<div class=\"secret\"><div><h3>Link created</h3><p class=\"small\">Copy it now: it is shown this once. It ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1244,7 +1244,7 @@ func shares(p PortSheet) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(p.Shares) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 95, "<p class=\"quiet small\">There are none. Making one shares the port.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 95, "<p class=\"quiet small\">No links yet. Creating one shares the port.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1307,7 +1307,7 @@ func shares(p PortSheet) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = textInput(input{ID: "share-label", Name: "label", Label: "For", Field: p.Label, Placeholder: "whom it is for", Optional: true, Auto: "off"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = textInput(input{ID: "share-label", Name: "label", Label: "For", Field: p.Label, Placeholder: "who it is for", Optional: true, Auto: "off"}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1359,7 +1359,7 @@ func shares(p PortSheet) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 106, "Make a link</button></form></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 106, "Create link</button></form></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -254,7 +254,7 @@ func ServicesPart(l ServiceList) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<p>No services are declared.</p><a class=\"button\" href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<p>No services yet.</p><a class=\"button\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -952,7 +952,7 @@ func ServiceSheet(f ServiceForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 70, "</h2><p class=\"quiet small\">It is started with the sandbox, and again when it ends: after a second at first, then more rarely.</p></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 70, "</h2><p class=\"quiet small\">It starts with the sandbox and restarts when it ends: after a second at first, then less often.</p></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1010,11 +1010,11 @@ func ServiceSheet(f ServiceForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = textInput(input{ID: "service-name", Name: "name", Label: "Name", Field: f.Name, Placeholder: "web", Required: true, Mono: true, Auto: "off", Focus: f.focus() == "name", Hint: "Small letters, digits and hyphens. It is part of its address."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = textInput(input{ID: "service-name", Name: "name", Label: "Name", Field: f.Name, Placeholder: "web", Required: true, Mono: true, Auto: "off", Focus: f.focus() == "name", Hint: "Lowercase letters, digits and hyphens. Part of its address."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = textInput(input{ID: "service-port", Name: "port", Label: "Port", Field: f.Port, Placeholder: "3000", Type: "number", Mono: true, Optional: true, Auto: "off", Focus: f.focus() == "port", Hint: "What it listens on, if anything."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = textInput(input{ID: "service-port", Name: "port", Label: "Port", Field: f.Port, Placeholder: "3000", Type: "number", Mono: true, Optional: true, Auto: "off", Focus: f.focus() == "port", Hint: "The port it listens on, if any."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1022,7 +1022,7 @@ func ServiceSheet(f ServiceForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = textArea(input{ID: "service-command", Name: "command", Label: "Command", Field: f.Command, Placeholder: "npm start", Required: true, Focus: f.focus() == "command", Hint: "As in a terminal: your shell runs it."}, 2).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = textArea(input{ID: "service-command", Name: "command", Label: "Command", Field: f.Command, Placeholder: "npm start", Required: true, Focus: f.focus() == "command", Hint: "Run by your shell, as in a terminal."}, 2).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1030,7 +1030,7 @@ func ServiceSheet(f ServiceForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = textInput(input{ID: "service-cwd", Name: "cwd", Label: "Folder", Field: f.Cwd, Placeholder: "/home/agent", Mono: true, Optional: true, Auto: "off", Focus: f.focus() == "cwd", Hint: "Where it runs. Left empty: the home."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = textInput(input{ID: "service-cwd", Name: "cwd", Label: "Folder", Field: f.Cwd, Placeholder: "/home/agent", Mono: true, Optional: true, Auto: "off", Focus: f.focus() == "cwd", Hint: "Where it runs. Leave it empty for the home folder."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1050,7 +1050,7 @@ func ServiceSheet(f ServiceForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = check("health", "Restart it when it does not answer", f.Health).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = check("health", "Restart it if it stops responding", f.Health).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1058,7 +1058,7 @@ func ServiceSheet(f ServiceForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = textInput(input{ID: "service-health-path", Name: "health_path", Label: "Ask for", Field: f.Path, Placeholder: "/healthz", Mono: true, Optional: true, Auto: "off", Focus: f.focus() == "health_path", Hint: "A path by HTTP. Left empty: a connection to its port is enough."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = textInput(input{ID: "service-health-path", Name: "health_path", Label: "Check path", Field: f.Path, Placeholder: "/healthz", Mono: true, Optional: true, Auto: "off", Focus: f.focus() == "health_path", Hint: "An HTTP path. Leave it empty to check only that the port accepts connections."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -86,7 +86,7 @@ func RenameSheet(r Rename) templ.Component {
 			templ_7745c5c3_Var3 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"sheet\" aria-labelledby=\"rename-title\" data-sheet-part><div class=\"sheet-head\"><div><h2 id=\"rename-title\">Rename label</h2><p class=\"quiet small\">The name <code>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"sheet\" aria-labelledby=\"rename-title\" data-sheet-part><div class=\"sheet-head\"><div><h2 id=\"rename-title\">Rename</h2><p class=\"quiet small\">The name <code>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -1005,7 +1005,7 @@ func BuildLog(log string) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if log == "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 76, "It has not been built since sandboxd started.")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 76, "No builds yet.")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

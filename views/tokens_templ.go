@@ -84,12 +84,12 @@ func TokensPage(t Tokens) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, " <section class=\"card card-pad section\" aria-labelledby=\"tokens-title\"><div class=\"section-head\"><h2 id=\"tokens-title\">API tokens</h2><p>For programs and the command line. A token may do what you may, or only use one sandbox.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, " <section class=\"card card-pad section\" aria-labelledby=\"tokens-title\"><div class=\"section-head\"><h2 id=\"tokens-title\">API tokens</h2><p>For programs and the command line. A token can do what you can, or use one sandbox only.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			if len(t.Items) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p class=\"quiet small\">There are none yet.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p class=\"quiet small\">No tokens yet.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

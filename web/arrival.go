@@ -55,7 +55,7 @@ func (b *arriving) Read(p []byte) (int, error) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = errLate
 	case damaged(err):
-		err = fault.Wrap(err, fault.Invalid, "The request's body is not sent as HTTP has it.")
+		err = fault.Wrap(err, fault.Invalid, "The request's body is malformed.")
 	}
 	return n, err
 }

@@ -24,7 +24,7 @@ const (
 var outcomes = map[string]string{
 	"password": "Your password was changed.",
 	"revoked":  "The token was revoked.",
-	"added":    "The user was added. Tell them the first password.",
+	"added":    "The user was added. Tell them the initial password.",
 	"changed":  "The user was changed.",
 	"deleted":  "The user was deleted.",
 }

@@ -11,12 +11,12 @@ import (
 
 // mishapTitles say what happened in words for a person; the problem's own sentence follows.
 var mishapTitles = map[int]string{
-	http.StatusBadRequest:            "This could not be understood",
-	http.StatusForbidden:             "You may not do this",
+	http.StatusBadRequest:            "This request is invalid",
+	http.StatusForbidden:             "You don't have access",
 	http.StatusNotFound:              "Not found",
 	http.StatusMethodNotAllowed:      "This cannot be done here",
 	http.StatusRequestTimeout:        "This took too long",
-	http.StatusConflict:              "This does not go now",
+	http.StatusConflict:              "This isn't possible right now",
 	http.StatusGone:                  "This sandbox was deleted",
 	http.StatusRequestEntityTooLarge: "This is too large",
 	http.StatusTooManyRequests:       "Too many attempts",

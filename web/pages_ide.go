@@ -38,7 +38,7 @@ func (s *ideHandlers) ideHead(ctx context.Context, h access.Handle) views.IDE {
 // ideLooks are the words, tones and shapes of how VS Code stands.
 var ideLooks = map[ide.State]views.State{
 	ide.Off:      {Tone: "still", Icon: "state-stopped", Text: "Off"},
-	ide.Building: {Tone: "busy", Icon: "state-busy", Text: "Being built, once for this server"},
+	ide.Building: {Tone: "busy", Icon: "state-busy", Text: "Building (once per server)"},
 	ide.Failed:   {Tone: "bad", Icon: "state-failed", Text: "It could not be built"},
 	ide.Ready:    {Tone: "good", Icon: "state-done", Text: "Ready: it starts when it is opened"},
 	ide.Starting: {Tone: "busy", Icon: "state-busy", Text: "Starting"},

@@ -30,7 +30,7 @@ func TestIDEPage_SaysWhatItDoesAndSwitchesIt(t *testing.T) {
 	f, _ := s.follow("ada", s.topicOf("ada", "/sandboxes/mine"))
 	on := s.post("ada", "/sandboxes/mine/vscode", fields("on", "yes"), "HX-Request", "true").is(http.StatusOK)
 	stand := on.need("#ide-stand")
-	if attr(stand, "hx-get") != "/sandboxes/mine/vscode/stand" || !strings.Contains(textOf(stand), "built") {
+	if attr(stand, "hx-get") != "/sandboxes/mine/vscode/stand" || !strings.Contains(textOf(stand), "Building") {
 		t.Errorf("stands %s", textOf(stand))
 	}
 	s.boxes.report(box, sandbox.Progress{}) // as the Manager tells of the switch

@@ -63,7 +63,7 @@ func (s *sandboxHandlers) newForm(r *request, n views.New) templ.Component {
 
 // newChoices are the times of rest of a sandbox to be made. Which template it is made from is not known yet.
 func newChoices() views.RestChoices {
-	const byDefault = "As the template says"
+	const byDefault = "Template default"
 	return views.RestChoices{Freeze: freezeChoice(byDefault, ""), Stop: stopChoice(byDefault, "")}
 }
 

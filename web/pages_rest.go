@@ -67,7 +67,7 @@ func (s *workspaceHandlers) restForm(ctx context.Context, r *request, box sandbo
 	if r.byScript() {
 		return views.RestSheet(v), nil
 	}
-	v.Frame = s.frame(r, "Rest of "+box.Name, "sandboxes")
+	v.Frame = s.frame(r, "Sleep settings of "+box.Name, "sandboxes")
 	return views.RestPage(v), nil
 }
 
@@ -88,14 +88,14 @@ func defaultText(from string, a catalog.After) string {
 func freezeChoice(byDefault, value string) views.RestChoice {
 	return views.RestChoice{
 		ID: "freeze_after", Label: "Freeze after", Options: afterOptions(byDefault, listedAfter(value)), Custom: customField(value),
-		Hint: "Programs pause with their memory kept, and resume at once.",
+		Hint: "Programs pause in memory and resume instantly.",
 	}
 }
 
 func stopChoice(byDefault, value string) views.RestChoice {
 	return views.RestChoice{
 		ID: "stop_after", Label: "Sleep after", Options: afterOptions(byDefault, listedAfter(value)), Custom: customField(value),
-		Hint: "Programs end and give their memory back; files stay. Waking starts it.",
+		Hint: "Programs end and free their memory. Files stay. Waking starts it again.",
 	}
 }
 
@@ -105,7 +105,7 @@ func afterOptions(byDefault, chosen string) []views.Option {
 	for _, a := range afters {
 		list = append(list, views.Option{Value: a.value, Text: a.text, Selected: chosen == a.value})
 	}
-	return append(list, views.Option{Value: customAfter, Text: "Another time…", Selected: chosen == customAfter})
+	return append(list, views.Option{Value: customAfter, Text: "Custom…", Selected: chosen == customAfter})
 }
 
 // listedAfter gives the value in the list that says the same time as text, "" for the default, or customAfter.

@@ -109,7 +109,7 @@ func TestRestSheet_ListsHoldsAndRevokesThem(t *testing.T) {
 	s.post("root", revoke, nil).leads("/sandboxes/brave-otter/rest")
 	s.post("root", revoke, nil).is(http.StatusNotFound)
 	sheet := s.post("root", attr(in(items[1], "form"), "action"), fields("next", "/"), "HX-Request", "true").is(http.StatusOK)
-	if got := textOf(sheet.need(".sheet")); !strings.Contains(got, "The hold was revoked") || !strings.Contains(got, "Nothing is declared") {
+	if got := textOf(sheet.need(".sheet")); !strings.Contains(got, "The hold was revoked") || !strings.Contains(got, "No holds") {
 		t.Errorf("says %q", got)
 	}
 	if got := attr(sheet.need("form.form"), "action"); got != "/sandboxes/brave-otter/rest" {
@@ -119,7 +119,7 @@ func TestRestSheet_ListsHoldsAndRevokesThem(t *testing.T) {
 
 func TestNew_TakesTheTimesOfRest(t *testing.T) {
 	s := newStage(t)
-	if value, words := chosen(s.get("ada", "/new").is(http.StatusOK), "#freeze_after"); value != "" || words != "As the template says" {
+	if value, words := chosen(s.get("ada", "/new").is(http.StatusOK), "#freeze_after"); value != "" || words != "Template default" {
 		t.Errorf("freeze %q %q", value, words)
 	}
 	s.post("ada", "/sandboxes", fields("template", "base", "freeze_after", "5m", "stop_after", "custom", "stop_after_custom", "3d"))
@@ -221,7 +221,7 @@ func TestSandboxes_OfferRestInTheMenu(t *testing.T) {
 	s.put("ada", "mine", nil)
 	row := s.get("ada", "/").need("li.row")
 	got := textOf(in(row, "div.menu-list"))
-	if got != "Sleep now Stop Restart Rest and holds… Rename label… Delete…" {
+	if got != "Sleep now Stop Restart Sleep settings… Rename… Delete…" {
 		t.Errorf("offers %q", got)
 	}
 }

@@ -219,7 +219,7 @@ func (s *serviceHandlers) pageDeleteService(ctx context.Context, r *request) (te
 		return nil, err
 	}
 	name := r.param("name")
-	v := views.DeleteService{Box: name, Name: one.Name, Next: r.origin(servicesURL(name)), Lost: []string{"How it is declared: its command, folder and environment."}}
+	v := views.DeleteService{Box: name, Name: one.Name, Next: r.origin(servicesURL(name)), Lost: []string{"Its command, folder and environment."}}
 	if one.State == services.Running {
 		v.Lost = append(v.Lost, "Its program, which runs now, is ended.")
 	}

@@ -134,7 +134,7 @@ func TestServices_AFormThatIsRefusedLosesNothing(t *testing.T) {
 	s.put("ada", "mine", nil)
 	s.declare("mine", catalog.Service{Name: "taken", Command: []string{"true"}, Port: 8000})
 	for name, c := range map[string]struct{ field, value, fault, says string }{
-		"name": {"name", "No Name", "#service-name-fault", "is not a name"}, "twice": {"name", "taken", "#service-name-fault", "two services"},
+		"name": {"name", "No Name", "#service-name-fault", "is not a valid name"}, "twice": {"name", "taken", "#service-name-fault", "two services"},
 		"command": {"command", " ", "#service-command-fault", "Enter a command"}, "port": {"port", "70000", "#service-port-fault", "does not exist"},
 		"word": {"port", "http", "#service-port-fault", "number"}, "same port": {"port", "8000", "#service-port-fault", "same port"},
 		"folder": {"cwd", "srv", "#service-cwd-fault", "absolute"}, "env": {"env", "A=b\nnothing", "#service-env-fault", "Line 2"},

@@ -59,7 +59,7 @@ func TestBuildButton_IsForAdmins(t *testing.T) {
 func TestPassword_ChangeKeepsThisBrowserSignedIn(t *testing.T) {
 	s := newStage(t)
 	wrong := s.post("ada", "/settings/password", fields("old", "no", "new", "another long password")).is(http.StatusBadRequest)
-	if got := textOf(wrong.need("#old-fault")); !strings.Contains(got, "wrong") {
+	if got := textOf(wrong.need("#old-fault")); !strings.Contains(got, "isn't your current password") {
 		t.Errorf("says %q", got)
 	}
 	short := s.post("ada", "/settings/password", fields("old", testPassword, "new", "short")).is(http.StatusBadRequest)

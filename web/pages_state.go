@@ -60,7 +60,7 @@ func (s *workspaceHandlers) state(box sandbox.Sandbox, p sandbox.Progress) views
 // phaseNames are what the phases of a create and a start are called while they last.
 var phaseNames = map[sandbox.Phase]string{
 	sandbox.PhaseImage:  "Preparing the image",
-	sandbox.PhaseVolume: "Making its volume",
+	sandbox.PhaseVolume: "Creating its volume",
 	sandbox.PhaseStart:  "Starting it",
 	sandbox.PhaseReady:  "Waiting until it is ready",
 }
@@ -152,8 +152,8 @@ func (p *presenter) acts(box sandbox.Sandbox) views.Acts {
 		sleep   = views.Action{Icon: "moon", Text: "Sleep now", URL: url + "/sleep", Post: true}
 		stop    = views.Action{Icon: "stop", Text: "Stop", URL: url + "/stop", Post: true}
 		restart = views.Action{Icon: "restart", Text: "Restart", URL: url + "/restart", Post: true}
-		rest    = views.Action{Icon: "clock", Text: "Rest and holds…", URL: url + "/rest", Sheet: true}
-		rename  = views.Action{Icon: "pencil", Text: "Rename label…", URL: url + "/rename", Sheet: true}
+		rest    = views.Action{Icon: "clock", Text: "Sleep settings…", URL: url + "/rest", Sheet: true}
+		rename  = views.Action{Icon: "pencil", Text: "Rename…", URL: url + "/rename", Sheet: true}
 		remove  = views.Action{Icon: "trash", Text: "Delete…", URL: url + "/delete", Sheet: true, Danger: true}
 	)
 	a := views.Acts{Next: p.next}

@@ -89,7 +89,7 @@ func (s *workspaceHandlers) still(box sandbox.Sandbox) views.Still {
 	start := views.Action{Icon: "play", URL: url + "/start", Post: true, Primary: true}
 	switch box.State {
 	case sandbox.Failed:
-		v.Title, v.Text, v.Cause = "This sandbox failed", "Retry tries again. Its files are kept until you delete it.", box.Problem
+		v.Title, v.Text, v.Cause = "This sandbox failed", "Its files are kept. Retry creates its container again.", box.Problem
 		start.Icon, start.Text = "restart", "Retry"
 		v.Acts = []views.Action{start, {Icon: "trash", Text: "Delete…", URL: url + "/delete", Sheet: true}}
 		v.Log = s.buildLog(box.Spec.Template)
@@ -98,7 +98,7 @@ func (s *workspaceHandlers) still(box sandbox.Sandbox) views.Still {
 		start.Icon, start.Text = "sun", "Wake and open terminal"
 		v.Acts = []views.Action{start}
 	case sandbox.Sleeping:
-		v.Title, v.Text = "This sandbox is going to sleep", "Programs are asked to end, and ended after a while. Its files are kept."
+		v.Title, v.Text = "This sandbox is going to sleep", "Programs are asked to end, then killed. Files are kept."
 		start.Icon, start.Text = "sun", "Wake and open terminal"
 		v.Acts = []views.Action{start}
 	case sandbox.Asleep:
@@ -128,7 +128,7 @@ func (s *workspaceHandlers) buildLog(template string) string {
 
 // work is the panel of an operation under way.
 func (s *workspaceHandlers) work(box sandbox.Sandbox, p sandbox.Progress) views.Work {
-	w := views.Work{Detail: p.Detail, Text: "It continues when you leave this page."}
+	w := views.Work{Detail: p.Detail, Text: "You can leave this page; this continues."}
 	switch box.State {
 	case sandbox.Stopping:
 		w.Title, w.Text = "Stopping", "Programs are asked to end, and ended after a while."

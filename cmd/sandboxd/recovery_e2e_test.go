@@ -225,13 +225,18 @@ func newEngineProxy(t *testing.T) *engineProxy {
 	return p
 }
 
+// wait returns once the gate is open.
+func (p *engineProxy) wait() {
+	p.gate.RLock()
+	defer p.gate.RUnlock()
+}
+
 func (p *engineProxy) pass(from, to net.Conn) {
 	defer to.Close()
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
-		p.gate.RLock()
-		p.gate.RUnlock()
+		p.wait()
 		if n > 0 {
 			if _, err := to.Write(buffer[:n]); err != nil {
 				return

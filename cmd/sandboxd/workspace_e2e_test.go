@@ -333,7 +333,7 @@ func (p *person) declaresAService(s *server) {
 	p.sees("the form", `document.querySelector("#sheet[open] #service-name") !== null`, 10*time.Second)
 	p.does("fill it in", chromedp.SendKeys("#service-name", "Docs"), chromedp.SendKeys("#service-port", "8001"),
 		chromedp.SendKeys("#service-command", "python3 -u -m http.server 8001 --bind 127.0.0.1"), chromedp.Click(`#sheet .button.primary`))
-	p.sees("what is wrong beside its field", `document.querySelector("#service-name-fault")?.innerText.includes("not a name")`, 10*time.Second)
+	p.sees("what is wrong beside its field", `document.querySelector("#service-name-fault")?.innerText.includes("not a valid name")`, 10*time.Second)
 	p.pictures("services-form")
 	p.runs("mend it", `document.querySelector("#service-name").value = "docs"; document.querySelector('#sheet [name="health"]').checked = true;
 		document.querySelector("#service-health-interval").value = "1s"`)

@@ -42,7 +42,7 @@ func (s *Service) Login(ctx context.Context, from, name, password string) (secre
 		return "", User{}, fmt.Errorf("sign in: %w", err)
 	}
 	if !ok {
-		return "", User{}, fault.New(fault.Unauthenticated, "The name or the password is wrong.")
+		return "", User{}, fault.New(fault.Unauthenticated, "Wrong name or password.")
 	}
 	giveBack()
 	if a.Disabled {

@@ -78,7 +78,7 @@ func (s *Service) insertUser(ctx context.Context, a Account) error {
 }
 
 func nameTaken(name string) error {
-	return &fault.Error{Kind: fault.Conflict, Field: "name", Message: fmt.Sprintf("There is a user %q already. Choose another name.", name)}
+	return &fault.Error{Kind: fault.Conflict, Field: "name", Message: fmt.Sprintf("A user named %q already exists. Choose another name.", name)}
 }
 
 // Users gives all users, oldest first.
@@ -222,7 +222,7 @@ func (s *Service) ChangePassword(ctx context.Context, userID, old, password stri
 		return fmt.Errorf("check password of %s: %w", a.Name, err)
 	}
 	if !ok {
-		return fault.Field("old", "The present password is wrong.")
+		return fault.Field("old", "That isn't your current password.")
 	}
 	giveBack()
 	return s.setPassword(ctx, a.User, password, func(now Account) error {

@@ -118,7 +118,7 @@ func (c *checker) icon(icon string) string {
 		return "box"
 	}
 	if !iconForm.MatchString(icon) {
-		c.bad("$.icon", "The icon %q is not an icon's name: small letters, digits and hyphens.", shorten(icon, maxName))
+		c.bad("$.icon", "The icon %q is not an icon's name: lowercase letters, digits and hyphens.", shorten(icon, maxName))
 	}
 	return icon
 }

@@ -170,7 +170,7 @@ func nameMistake(what, name string) string {
 	case len(name) > maxName:
 		return fmt.Sprintf("%s is longer than %d characters.", what, maxName)
 	case !nameForm.MatchString(name) || strings.Contains(name, "--"):
-		return fmt.Sprintf("%s %q is not a name: small letters a to z, digits and single hyphens, a letter first.", what, shorten(name, maxName))
+		return fmt.Sprintf("%s %q is not a valid name: lowercase letters, digits and single hyphens, a letter first.", what, shorten(name, maxName))
 	}
 	return ""
 }

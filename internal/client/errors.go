@@ -92,7 +92,7 @@ func (c *Client) refusal(res *http.Response) error {
 func (c *Client) refused(kind fault.Kind, detail string) error {
 	detail = text.OneLine(detail, maxDetail)
 	if kind == fault.Unauthenticated {
-		return fault.New(kind, "%s does not take the token: %s", c.base, detail)
+		return fault.New(kind, "%s rejected the token: %s", c.base, detail)
 	}
 	return fault.New(kind, "%s", detail)
 }

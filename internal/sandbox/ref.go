@@ -17,6 +17,6 @@ func (r Ref) Name() string { return r.name }
 
 // Gone says that a sandbox was deleted.
 func (t Tombstone) Gone() error {
-	return fault.New(fault.Gone, "%s was deleted on %s, with everything in it. It does not come back.",
+	return fault.New(fault.Gone, "%s was deleted on %s, with everything in it. It cannot be restored.",
 		t.Name, t.Deleted.UTC().Format("2 January 2006 at 15:04 MST"))
 }

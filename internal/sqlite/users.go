@@ -130,5 +130,5 @@ func userTaken(err error, a auth.Account) error {
 	if !taken(err) {
 		return err
 	}
-	return fault.Wrap(err, fault.Conflict, "There is a user %q already.", a.Name)
+	return fault.Wrap(err, fault.Conflict, "A user named %q already exists.", a.Name)
 }

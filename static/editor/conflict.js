@@ -74,7 +74,7 @@ export class Conflict {
     if (view.beside) place.before(h("div", { class: "compare-heads" }, h("span", {}, "On disk"), h("span", {}, "Yours")));
     this.comparing = { view, etag, mine: before?.mine ?? tab.code.text };
     const again = before && before.etag !== etag ? "The file has changed on disk again. " : "";
-    this.#tell(again + (view.beside ? "The version on disk is on the left, yours on the right. Edit yours and save it." : "Red lines are on disk, green lines are yours. Edit and save."));
+    this.#tell(again + (view.beside ? "The version on disk is on the left, yours on the right. Edit yours and save it." : "Red lines are on disk, green lines are yours. Edit, then save."));
     if (focus || there) view.focus();
   }
 
