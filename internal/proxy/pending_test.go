@@ -59,7 +59,7 @@ func TestStream_AnUploadThatTheProgramDoesNotTakeDoesNotUndoAHand(t *testing.T) 
 			time.Sleep(time.Hour)
 			_, _ = io.Copy(io.Discard, r.Body)
 		})
-		time.AfterFunc(20*time.Minute, func() {
+		time.AfterFunc(20*time.Minute+time.Second, func() {
 			w.boxes.uses.Dismiss("1")
 			w.boxes.set("ml", sandbox.Frozen, "")
 		})
