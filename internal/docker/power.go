@@ -95,6 +95,11 @@ func (e *Engine) offNetwork(c container.Summary) bool {
 
 // putBack puts a container on the sandboxes' network again, best effort: the next List tries again.
 func (e *Engine) putBack(ctx context.Context, id, containerID string) {
+	unlock, ok := e.ids.Try(id, 1)
+	if !ok {
+		return // it is being created or removed
+	}
+	defer unlock()
 	found, err := e.client.Load().ContainerInspect(ctx, containerID)
 	if err == nil {
 		_, err = e.reconnect(ctx, id, found)

@@ -5,12 +5,19 @@ import (
 	"strings"
 )
 
-// maxDepth is how many parts of a path a cookie's path is looked for in.
-const maxDepth = 8
+// Bounds on the paths that a cookie is forgotten for.
+const (
+	maxDepth  = 8   // parts
+	maxPrefix = 256 // bytes
+)
 
 // ForgetCookie makes a browser forget the cookies of a name that it sends to host with a request for path, whichever
-// host in the domain has set them. Of those for a path of more than maxDepth parts it may keep some.
+// host in the domain has set them. Of those for a path beyond the bounds it may keep some. A name that begins with "__Host-" needs
+// none of this: only host itself can set such a cookie, and one of them.
 func ForgetCookie(h http.Header, name, host, path string) {
+	if strings.HasPrefix(name, "__Host-") {
+		return
+	}
 	domains, paths := []string{""}, []string{"/"}
 	for domain := host; strings.Contains(domain, "."); _, domain, _ = strings.Cut(domain, ".") {
 		domains = append(domains, domain)
@@ -18,6 +25,9 @@ func ForgetCookie(h http.Header, name, host, path string) {
 	parts := strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 	for n := range min(len(parts), maxDepth) {
 		to := "/" + strings.Join(parts[:n+1], "/")
+		if len(to) > maxPrefix {
+			break
+		}
 		paths = append(paths, to, to+"/")
 	}
 	for _, d := range domains {

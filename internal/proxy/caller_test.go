@@ -8,6 +8,7 @@ import (
 
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
 )
 
 const port3000 = "http://3000-ml.localhost:8080"
@@ -154,4 +155,12 @@ func TestOrigin_RefusesWhatForeignPagesMakeABrowserSend(t *testing.T) {
 	}
 	a := w.ask("POST", port3000+"/", append(header{"Origin", sibling, "Sec-Fetch-Site", "same-site"}, bearer...))
 	w.wantStatus(a, 200) // a token is not sent by accident
+}
+
+func TestPublic_TossedCookiesKeepNobodyFromAPublicPort(t *testing.T) {
+	w := newWorldAt(t, "http://box.example.com")
+	w.serve(portHost(3000), greet)
+	w.expose(3000, sandbox.Public)
+	many := strings.Repeat(w.cookie(hostCookie)+"=evil; ", auth.MaxShown+1)
+	w.wantStatus(w.ask("GET", "http://3000-ml.box.example.com/", append(header{"Cookie", many}, page...)), 200)
 }

@@ -2,8 +2,10 @@ package proxy
 
 import (
 	"context"
+	"errors"
 
 	"sandboxd/internal/access"
+	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/sandbox"
@@ -38,8 +40,8 @@ func (c *claim) Admits(ctx context.Context, sb sandbox.Sandbox) error {
 		c.target.Port = portOf(c.proxy.cfg.Sandboxes.Services(sb), c.target.Service)
 	}
 	who, err := c.insider(ctx, sb)
-	switch fault.KindOf(err) {
-	case fault.Unauthenticated, fault.Forbidden, fault.NotFound:
+	switch kind := fault.KindOf(err); {
+	case kind == fault.Unauthenticated, kind == fault.Forbidden, kind == fault.NotFound, errors.Is(err, auth.ErrMixed):
 		if out, ok, outErr := c.outsider(ctx, sb); ok || outErr != nil {
 			who, err = out, outErr
 		}

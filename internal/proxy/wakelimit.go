@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -91,7 +92,7 @@ func (s *wakeLimiter) limit(ctx context.Context, who caller, sb sandbox.Sandbox,
 		return err
 	}
 	err := wake()
-	if err == nil || ctx.Err() == nil { // else the client left, or the wake continues
+	if err == nil || ctx.Err() == nil && !errors.Is(err, sandbox.ErrNoAnswer) { // else the client left, or the wake continues
 		s.ended(sb.ID, err, time.Now())
 	}
 	return err

@@ -114,23 +114,29 @@ func (p pending) wait(ctx context.Context, after <-chan time.Time) (s Sandbox, o
 	}
 }
 
-var errNoAnswer = errors.New("the engine does not answer")
+// ErrNoAnswer is in the Unavailable fault of a caller who stopped waiting because the engine does not answer. The operation
+// continues.
+var ErrNoAnswer = errors.New("the engine does not answer")
 
-// whileAnswered gives a context for waiting that ends with ctx, and with errNoAnswer when the engine does not answer. The
+// whileAnswered gives a context for waiting that ends with ctx, and with ErrNoAnswer when the engine does not answer. The
 // caller must release it.
 func (o *operations) whileAnswered(ctx context.Context) (waiting context.Context, release func()) {
 	waiting, cancel := context.WithCancelCause(ctx)
 	var asking sync.WaitGroup
 	asking.Go(func() {
-		for {
+		for refused := 0; ; {
 			select {
 			case <-time.After(pulse):
 			case <-waiting.Done():
 				return
 			}
 			ctx, end := context.WithTimeout(waiting, pingLimit)
-			if err := o.ping(ctx); err != nil {
-				cancel(errors.Join(errNoAnswer, err))
+			err := o.ping(ctx)
+			if refused++; err == nil {
+				refused = 0
+			}
+			if ctx.Err() != nil || refused > 1 { // it hangs, or is away for longer than a restart of it takes
+				cancel(errors.Join(ErrNoAnswer, err))
 			}
 			end()
 		}
@@ -140,7 +146,7 @@ func (o *operations) whileAnswered(ctx context.Context) (waiting context.Context
 
 // late is the answer to a caller who leaves before an operation has ended.
 func late(ctx context.Context, name string) error {
-	if err := context.Cause(ctx); errors.Is(err, errNoAnswer) {
+	if err := context.Cause(ctx); errors.Is(err, ErrNoAnswer) {
 		return fault.Wrap(err, fault.Unavailable, "The container engine does not answer. %s is still being worked on; ask again later.", name)
 	}
 	return fault.Wrap(ctx.Err(), fault.Timeout, "%s is still being worked on. Ask again later.", name)

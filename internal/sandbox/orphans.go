@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
 )
@@ -79,10 +80,17 @@ func (o *orphans) row(i Instance, name, owner string) Sandbox {
 	now := stamp()
 	s := Sandbox{
 		ID: i.ID, Name: name, Owner: owner, State: Stopped, Created: now, Changed: now,
-		Spec: Spec{Template: i.Template, Limits: o.settings.host},
+		Spec: Spec{Template: i.Template},
 	}
 	if i.Template == "" {
 		s.Spec.Image = i.Image
+	}
+	t, err := o.settings.template(s.Spec)
+	if err != nil { // its template is gone; it has its container all the same
+		t = catalog.PlainImage(i.Image)
+	}
+	if s.Spec.Limits, err = (Request{}).limits(t.Size, o.settings.host); err != nil {
+		o.log.Warn("adopted sandbox does not fit this host", "sandbox", name, "error", err)
 	}
 	switch _, runs := i.stands(true); {
 	case runs:

@@ -54,7 +54,7 @@ func TestAdopt_MakesItASandboxThatWorks(t *testing.T) {
 		orphaned(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 			starts := w.engine.Starts(id)
 			s, err := m.Adopt(t.Context(), id, "", "ada")
-			if err != nil || s.Owner != "ada" || s.Spec.Template != "base" {
+			if err != nil || s.Owner != "ada" || s.Spec.Template != "base" || s.Spec.Limits.Pids == 0 {
 				t.Fatalf("adopted: %+v, %v", s, err)
 			}
 			pass(5 * time.Second)

@@ -154,12 +154,12 @@ func TestObserve_AnEndThatNobodyAskedForIsAFailureWithItsCause(t *testing.T) {
 	}
 }
 
-func TestObserve_AKilledGuestIsStartedAgainOnceAMinute(t *testing.T) {
+func TestObserve_AKilledGuestIsStartedAgainOnceAnHour(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		s := create(t, m, sandbox.Request{Name: "lab"})
 		settled(t, m, "lab", sandbox.Running)
 		for range 2 {
-			pass(2 * time.Minute)
+			pass(2 * time.Hour)
 			w.engine.Exit(s.ID, 137, false)
 			pass(5 * time.Second)
 			settled(t, m, "lab", sandbox.Running)

@@ -17,7 +17,7 @@ const (
 )
 
 // restartEvery is how long a sandbox must have run for a second end by itself to be followed by a start.
-const restartEvery = time.Minute
+const restartEvery = time.Hour
 
 // rester freezes and thaws sandboxes, and puts them to sleep. Its unexported methods need the turn of the sandbox's name.
 type rester struct {
@@ -187,6 +187,10 @@ func (r *rester) syncState(ctx context.Context, s Sandbox, i Instance, exists bo
 	case !whole:
 		_, err = r.set(ctx, s, Failed, goneProblem)
 	case s.State == Running && r.restarts(s.ID, i):
+		if r.containers.checkRoom(ctx) != nil { // it wakes on use
+			_, err = r.set(ctx, s, Asleep, "")
+			break
+		}
 		r.log.Warn("sandbox is started again", "sandbox", s.Name, "cause", ended(i))
 		_, err = r.containers.start(ctx, s, func(Sandbox) {})
 	case s.State == Running:

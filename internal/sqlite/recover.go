@@ -47,7 +47,10 @@ func Recover(ctx context.Context, path string, log *slog.Logger) error {
 
 // replace moves the damaged database aside, and the new one to its place.
 func replace(path, aside string) error {
-	for _, part := range []string{"", "-wal", "-shm"} {
+	if err := os.Link(path, aside); err != nil { // not a rename: a crash now must leave a database at path
+		return err
+	}
+	for _, part := range []string{"-wal", "-shm"} {
 		if err := os.Rename(path+part, aside+part); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

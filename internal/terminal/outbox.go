@@ -85,7 +85,7 @@ func (o *outbox) take(used []byte) ([]byte, *ending) {
 	if o.end != nil && o.end.discard {
 		o.messages = nil
 	}
-	if o.ping {
+	if o.ping && o.end == nil {
 		o.ping = false
 		return []byte{ping}, o.end
 	}
