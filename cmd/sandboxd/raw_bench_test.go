@@ -74,7 +74,7 @@ func (c *rawContainer) Pause(ctx context.Context) error {
 	return c.cli.ContainerPause(ctx, c.id)
 }
 
-// Unpause lets them go on.
+// Unpause resumes them.
 func (c *rawContainer) Unpause(ctx context.Context) error {
 	return c.cli.ContainerUnpause(ctx, c.id)
 }

@@ -70,7 +70,7 @@ func (c *Catalog) Template(name string) (Template, error) {
 // List gives every template by name, the broken ones with their Problem. A folder of templates that cannot be read is
 // listed as a broken one.
 func (c *Catalog) List() []Entry {
-	all, _ := c.look()
+	all, _ := c.look() // the error is in the list
 	entries := make([]Entry, 0, len(all))
 	for _, r := range all {
 		entries = append(entries, r.entry)

@@ -15,11 +15,11 @@ func (p *spawner) filesConfig(root string) files.Config {
 			return u
 		},
 		Find: func(name string) string {
-			path, _ := lookPath(name, p.base["PATH"], "/")
+			path, _ := lookPath(name, p.base["PATH"], "/") // "" when there is none
 			return path
 		},
 		Env: func() []string {
-			who, _ := p.accounts.find("")
+			who, _ := p.accounts.find("") // always exists
 			return p.environ(who, nil, false).list()
 		},
 	}

@@ -140,7 +140,7 @@ func (w *world) stream(open span, u idle.Use, through ...traffic) {
 	})
 }
 
-// work is a program inside, which stands still while the sandbox is frozen.
+// work is a program inside, which is paused while the sandbox is frozen.
 func (w *world) work(during span, cores float64, network int64) {
 	w.begin(during.from, func() { w.bend(func(f *fake) { f.cores, f.network = f.cores+cores, f.network+network }) })
 	w.begin(during.to, func() { w.bend(func(f *fake) { f.cores, f.network = f.cores-cores, f.network-network }) })

@@ -124,7 +124,7 @@ func (o *operations) whileAnswered(ctx context.Context) (waiting context.Context
 	waiting, cancel := context.WithCancelCause(ctx)
 	var asking sync.WaitGroup
 	asking.Go(func() {
-		for refused := 0; ; {
+		for refused := false; ; {
 			select {
 			case <-time.After(pulse):
 			case <-waiting.Done():
@@ -132,12 +132,10 @@ func (o *operations) whileAnswered(ctx context.Context) (waiting context.Context
 			}
 			ctx, end := context.WithTimeout(waiting, pingLimit)
 			err := o.ping(ctx)
-			if refused++; err == nil {
-				refused = 0
-			}
-			if ctx.Err() != nil || refused > 1 { // it hangs, or is away for longer than a restart of it takes
+			if err != nil && (refused || ctx.Err() != nil) { // it is away for longer than a restart of it takes, or hangs
 				cancel(errors.Join(ErrNoAnswer, err))
 			}
+			refused = err != nil
 			end()
 		}
 	})

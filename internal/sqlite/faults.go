@@ -62,7 +62,7 @@ func (d *DB) classify(err error) error {
 			"Try again in a moment.", d.path)
 	case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB:
 		return fault.Wrap(err, fault.Unavailable, "The database %s is damaged. Start sandboxd again: it keeps the file aside, "+
-			"and goes on with what can be read of it.", d.path)
+			"and continues with what can be read of it.", d.path)
 	case lib.SQLITE_IOERR, lib.SQLITE_CANTOPEN:
 		if d.noSpace() {
 			return d.full(err)
