@@ -317,11 +317,11 @@ func TestCompose_EveryFlagCanBeSet(t *testing.T) {
 		more[f[2]] = "7"
 	}
 	_, said, _ := strings.Cut(string(page), "except those that compose.yaml sets:")
-	said, _, _ = strings.Cut(said, ".\n")
+	said, _, _ = strings.Cut(said, "\n## ")
 	service := mustLoad(t, more).Services["sandboxd"]
 	for _, f := range flags {
 		got := service.Environment[f[2]]
-		if fixed := strings.Contains(said, "`"+f[1]+"`"); fixed == (got != nil && *got == "7") {
+		if fixed := strings.Contains(said, "`--"+f[1]+"`"); fixed == (got != nil && *got == "7") {
 			t.Errorf("%s reaches sandboxd as %v, but docs/configuration.md says that compose.yaml sets it: %v", f[2], got, fixed)
 		}
 	}

@@ -3,7 +3,7 @@
 //
 // It does not read or check them: that is internal/catalog, which reads folders. Unpack makes the folder.
 //
-// Invariant: what Unpack leaves on the disk is exactly what was embedded, so that the images' content hashes are the
+// Invariant: Unpack leaves exactly the embedded files on the disk, so that the images' content hashes are the
 // same from an unpacked folder and from the source tree.
 package templates
 
@@ -23,7 +23,7 @@ var sandbox embed.FS
 //go:embed all:ide
 var ide embed.FS
 
-// Unpack makes folder hold the built-in templates and nothing else. What is right already is left
+// Unpack makes folder hold the built-in templates and nothing else. Files that are right already are left
 // as it is, with its time stamps; changes to it are undone, so it is no place for templates of your own.
 func Unpack(folder string) error { return unpack(folder, sandbox, "sandbox") }
 
@@ -52,7 +52,7 @@ func unpack(folder string, from embed.FS, sub string) error {
 	return nil
 }
 
-// prune removes what content does not have, and what is a file here and a folder there.
+// prune removes names that content does not have, and those that are a file here and a folder there.
 func prune(root *os.Root, content fs.FS) error {
 	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || name == "." {

@@ -14,7 +14,7 @@ type Login struct {
 	Name  string
 	Next  string // path to go to afterwards
 	Fault string
-	Done  string // something that went well before, such as the set-up; or ""
+	Done  string // something that went well before, such as the setup; or ""
 }
 
 // LoginPage asks for name and password.
@@ -116,7 +116,7 @@ func LoginPage(l Login) templ.Component {
 type Setup struct {
 	Frame    Frame
 	Code     string
-	Needed   bool // false when the set-up has been done
+	Needed   bool // false when the setup has been done
 	Name     Field
 	Password Field
 	Fault    string // about the link or the form as a whole
@@ -186,7 +186,7 @@ func SetupPage(s Setup) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if !s.Needed {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<p>The set-up has been done. Sign in with the account that was made.</p><a class=\"button primary tall full\" href=\"/login\">Sign in</a>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<p>The setup has been done. Sign in with the account that was created.</p><a class=\"button primary tall full\" href=\"/login\">Sign in</a>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -199,7 +199,7 @@ func SetupPage(s Setup) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<div class=\"notice-body\"><strong>Open the set-up link</strong><p>sandboxd has no admin yet. It printed a link with a one-time code where it was started: open that link.</p></div></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<div class=\"notice-body\"><strong>Open the setup link</strong><p>sandboxd has no admin yet. It printed a link with a one-time code where it was started: open that link.</p></div></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -11,9 +11,9 @@ import (
 // The ways in which a part takes its place in the page.
 const (
 	Replace = "outerHTML"  // instead of the element
-	Fill    = "innerHTML"  // instead of what is in the element
-	Prepend = "afterbegin" // before what is in the element
-	Append  = "beforeend"  // after what is in the element
+	Fill    = "innerHTML"  // replaces the element's content
+	Prepend = "afterbegin" // before the element's content
+	Append  = "beforeend"  // after the element's content
 	Remove  = "delete"     // the element goes
 )
 

@@ -371,7 +371,7 @@ func RemoveOrphanSheet(f OrphanForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = loss("This cannot be undone. What will be lost:", []string{"Its volume with everything in /home/agent and /workspace.", "Its container, and every program that runs in it."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = loss("This cannot be undone. What will be lost:", []string{"Everything in /home/agent and /workspace (its volume).", "Its container, and every program that runs in it."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -43,7 +43,7 @@ func (f ServiceForm) focus() string {
 }
 
 // resets says whether there is anything to go back to the template's services from.
-func (l ServiceList) resets() bool { return l.Own && (!l.Bare || len(l.Items) > 0) }
+func (l ServiceList) resets() bool { return l.Overridden && (!l.Bare || len(l.Items) > 0) }
 
 func (l ServiceList) resetQuestion() string {
 	if l.Bare {

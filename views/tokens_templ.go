@@ -84,7 +84,7 @@ func TokensPage(t Tokens) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, " <section class=\"card card-pad section\" aria-labelledby=\"tokens-title\"><div class=\"section-head\"><h2 id=\"tokens-title\">API tokens</h2><p>For programs and the command line. A token can do what you can, or use one sandbox only.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, " <section class=\"card card-pad section\" aria-labelledby=\"tokens-title\"><div class=\"section-head\"><h2 id=\"tokens-title\">API tokens</h2><p>For programs and the command line. A token can do what you can. Limited to one sandbox, it can do everything with that sandbox, including deleting it and making its ports public.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -181,7 +181,7 @@ func tokenSecret(t Tokens) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, " was made</h2><p class=\"small\">Copy it now: it is shown this once and cannot be read again.</p></div><div class=\"secret-line\"><label class=\"visually-hidden\" for=\"secret\">Token</label> <input class=\"input\" id=\"secret\" value=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, " created</h2><p class=\"small\">Copy it now: it is shown this once and cannot be read again.</p></div><div class=\"secret-line\"><label class=\"visually-hidden\" for=\"secret\">Token</label> <input class=\"input\" id=\"secret\" value=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -286,7 +286,7 @@ func tokenItem(t Token) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "</span> <span class=\"facts\"><span>made")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "</span> <span class=\"facts\"><span>created")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -46,8 +46,8 @@ type Person struct {
 // Time is a moment, in three forms.
 type Time struct {
 	Machine  string // RFC 3339
-	Absolute string // for the tooltip
-	Relative string // "2 h ago"
+	Absolute string `json:"-"` // for the tooltip
+	Relative string `json:"-"` // "2 h ago"; not JSON, since pages compare that to see changes, and keep this fresh themselves
 	Form     string // how Relative is written, for the module that keeps it fresh: "", SpanForm or AheadForm
 }
 

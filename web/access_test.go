@@ -140,7 +140,9 @@ func TestErrors_UnknownAddressesAndMethodsAreProblems(t *testing.T) {
 	w.call("ada", "GET", "/api/v1/nothing", "").problem(404, "not_found", "")
 	w.call("ada", "GET", "/api", "").problem(404, "not_found", "")
 	got := w.call("ada", "PUT", "/api/v1/sandboxes", `{}`)
-	got.problem(405, "method_not_allowed", "")
+	if p := got.problem(405, "method_not_allowed", ""); p.Detail != "This address does not support PUT." {
+		t.Errorf("says %q", p.Detail)
+	}
 	if allow := got.Header().Get("Allow"); !strings.Contains(allow, "POST") {
 		t.Errorf("allow %q", allow)
 	}

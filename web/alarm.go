@@ -9,9 +9,9 @@ import (
 
 // Times of looking whether sandboxd has what it needs.
 const (
-	alarmEvery = 10 * time.Second // between two looks of pages while all is well
-	alarmSoon  = time.Second      // while something is wrong, so that a page says soon that it is over
-	alarmGrace = 5 * time.Second  // after the start: the first look at the engine is still under way
+	alarmEvery = 5 * time.Second // between two looks of pages while all is well: with checkTime, a page hears in less than ten
+	alarmSoon  = time.Second     // while something is wrong, so that a page says soon that it is over
+	alarmGrace = 5 * time.Second // after the start: the first look at the engine is still under way
 )
 
 // alarm caches sandboxd's own trouble for all pages. Pages show the cached state and never wait for a check; their
@@ -26,7 +26,7 @@ type alarm struct {
 	text   string
 }
 
-// last is what was found, while that is recent. Without any stream nobody has asked since.
+// last is the last finding, while it is recent. Without any stream nobody has asked since.
 func (a *alarm) last(now time.Time) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,7 +61,7 @@ func (a *alarm) begin(now time.Time) bool {
 	return true
 }
 
-// done takes in what was found.
+// done takes in a finding.
 func (a *alarm) done(now time.Time, text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -66,6 +66,29 @@ func TestAlarm_IsOverAsSoonAsAllIsWell(t *testing.T) {
 	})
 }
 
+func TestAlarm_AHungEngineIsToldWithinTenSeconds(t *testing.T) {
+	for after := range 10 {
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now().Add(time.Duration(after) * time.Second)
+			s := &Server{cfg: Config{Now: time.Now, Checks: []Check{{Name: "engine", Ask: func(ctx context.Context) error {
+				if time.Now().Before(begun) {
+					return nil
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			}}}}}
+			tells := make(chan string)
+			go s.watchAlarm(t.Context(), "", tells)
+			if text := <-tells; text != alarmText([]string{"engine"}) {
+				t.Errorf("said %q", text)
+			}
+			if took := time.Since(begun); took >= 10*time.Second {
+				t.Errorf("hung after %d s, told %v later", after, took)
+			}
+		})
+	}
+}
+
 func TestAlarm_IsNotShownWhenNobodyHasAskedForLong(t *testing.T) {
 	s := newStage(t)
 	s.engine.fail(errUnseen)

@@ -65,7 +65,7 @@ func (s *templateHandlers) followBuild(ctx context.Context, r *request, name str
 		return err
 	}
 	defer leave()
-	ctx, end := s.live.whileWelcome(ctx, r)
+	ctx, end := s.live.whileAllowed(ctx, r)
 	defer end()
 	changes := s.cfg.Images.Subscribe()
 	defer changes.Close()

@@ -79,7 +79,7 @@ func (s *commandHandlers) apiExec(ctx context.Context, r *request, in execBody) 
 	if ask.MaxOutput, err = r.intQuery("max_output", 0, 1, exec.MaxOutput); err != nil {
 		return reply{}, err
 	}
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return reply{}, err
 	}
@@ -88,7 +88,7 @@ func (s *commandHandlers) apiExec(ctx context.Context, r *request, in execBody) 
 		return reply{}, err
 	}
 	defer leave()
-	ctx, end := s.live.whileWelcome(ctx, r)
+	ctx, end := s.live.whileAllowed(ctx, r)
 	defer end()
 	if r.accepts(lineType) {
 		return reply{}, s.execLive(ctx, end, r, h, ask)

@@ -145,10 +145,10 @@ func (d *dialogue) read() (socketMessage, error) {
 // listen reads messages until the client leaves (errLeft) or says what nobody understands. What goes to the command's
 // terminal is done at once; input waits its turn.
 func (d *dialogue) listen(ctx context.Context, input chan<- socketMessage) error {
-	hear := func(string) error { return d.conn.SetReadDeadline(time.Now().Add(d.silence)) }
-	d.conn.SetPongHandler(hear)
+	extend := func(string) error { return d.conn.SetReadDeadline(time.Now().Add(d.silence)) }
+	d.conn.SetPongHandler(extend)
 	for {
-		_ = hear("") // reading finds what is wrong
+		_ = extend("") // reading finds what is wrong
 		m, err := d.read()
 		if err != nil {
 			return err

@@ -168,7 +168,7 @@ func (w *world) open(ctx context.Context, user, method, path, body, accept strin
 	return got
 }
 
-func TestExecLive_BeatsWhileSilentAndDiesWithItsReader(t *testing.T) {
+func TestExecLive_KeepsAliveWhileSilentAndDiesWithItsReader(t *testing.T) {
 	w := newWorld(t)
 	w.box("ada", "lab")
 	w.server.beat, w.server.check = 5*time.Millisecond, 5*time.Millisecond
@@ -176,12 +176,12 @@ func TestExecLive_BeatsWhileSilentAndDiesWithItsReader(t *testing.T) {
 	defer cancel()
 	got := w.open(ctx, "ada", "POST", "/api/v1/sandboxes/lab/exec", `{"command":["hang"]}`, "application/x-ndjson")
 	scan := bufio.NewScanner(got.Body)
-	for beats := 0; beats < 2; {
+	for keepAlives := 0; keepAlives < 2; {
 		if !scan.Scan() {
 			t.Fatalf("the stream ended: %v", scan.Err())
 		}
 		if strings.Contains(scan.Text(), "heartbeat") {
-			beats++
+			keepAlives++
 		}
 	}
 	cancel()

@@ -33,7 +33,7 @@ func (s *fileHandlers) onFiles(act func(ctx context.Context, r *request, h acces
 		if err := r.checkQuery(); err != nil {
 			return err
 		}
-		h, err := s.resolve(r.http.Context(), r.who, r.param("name"))
+		h, err := named(r.http.Context(), s.Server, r)
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (s *fileHandlers) onFiles(act func(ctx context.Context, r *request, h acces
 			return err
 		}
 		defer leave()
-		ctx, end := s.live.whileWelcome(r.http.Context(), r)
+		ctx, end := s.live.whileAllowed(r.http.Context(), r)
 		defer end()
 		defer s.keepMoving(ctx, r)()
 		out, err := act(ctx, r, h)
@@ -103,9 +103,9 @@ func (s *fileHandlers) fileError(ctx context.Context, r *request, h access.Handl
 	case cause != nil: // the client has left, or its body failed, which net/http takes for that
 		return err
 	case errors.Is(err, files.ErrDiskFull):
-		left := "What was there before is as it was."
+		left := "The old files are unchanged."
 		if r.http.Method != http.MethodPut || r.query("extract") != "" {
-			left = "What was done until then stays."
+			left = "Changes made until then stay."
 		}
 		return &statusError{http.StatusInsufficientStorage, "disk_full", "The sandbox's disk is full. Delete something in it and try again. " + left}
 	case fault.Is(err, fault.Unavailable), fault.Is(err, fault.NotFound):
@@ -116,7 +116,7 @@ func (s *fileHandlers) fileError(ctx context.Context, r *request, h access.Handl
 	return err
 }
 
-// whatHappened says what has become of a sandbox under an action on its files, when that explains why it failed.
+// whatHappened says what happened to a sandbox during an action on its files, when that explains why it failed.
 func (s *fileHandlers) whatHappened(ctx context.Context, h access.Handle) error {
 	now, err := h.Current(ctx)
 	switch {

@@ -156,7 +156,7 @@ func (s *fileHandlers) openFolders(ctx context.Context, r *request) (pump, func(
 	if err := r.checkQuery(); err != nil {
 		return nil, nil, err
 	}
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return nil, nil, err
 	}

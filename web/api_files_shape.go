@@ -91,7 +91,7 @@ func appendEntry(b, at []byte, e *wire.Entry) []byte {
 	return append(b, '}')
 }
 
-// typeName is a type as the API names it: what is neither file, folder nor link is of no use through it. "" is a link's that
+// typeName is a type as the API names it: a file of any other type is of no use through it. "" is a link's that
 // leads nowhere.
 func typeName(t wire.FileType) string {
 	switch t {

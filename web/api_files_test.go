@@ -308,7 +308,7 @@ func TestFiles_AFullDiskIsSaidSo(t *testing.T) {
 		return nil
 	}
 	p := w.call("ada", "PUT", labFiles+"?path=notes.txt", "x").problem(507, "disk_full", "")
-	if !strings.Contains(p.Detail, "is as it was") || w.files.content("/home/agent/notes.txt") != "hello" {
+	if !strings.Contains(p.Detail, "are unchanged") || w.files.content("/home/agent/notes.txt") != "hello" {
 		t.Errorf("got %+v", p)
 	}
 	w.files.lie = func(verb string) error {
@@ -318,7 +318,7 @@ func TestFiles_AFullDiskIsSaidSo(t *testing.T) {
 		return nil
 	}
 	p = w.call("ada", "POST", labFiles+":move", `{"from":["notes.txt"],"to":"src"}`).problem(507, "disk_full", "")
-	if !strings.Contains(p.Detail, "until then stays") {
+	if !strings.Contains(p.Detail, "until then stay") {
 		t.Errorf("got %+v", p)
 	}
 }

@@ -229,7 +229,7 @@ func (s *fileHandlers) apiDeleteFiles(ctx context.Context, r *request, h access.
 	return reply{body: trashBody(gone)}, nil
 }
 
-// partlyTrashed is why not everything was moved to the trash, and what was: it can be brought back.
+// partlyTrashed says why not everything was moved to the trash, and names the files that were: they can be brought back.
 type partlyTrashed struct {
 	error
 	gone []wire.Trashed
@@ -238,7 +238,7 @@ type partlyTrashed struct {
 // Unwrap gives why.
 func (e *partlyTrashed) Unwrap() error { return e.error }
 
-// stillTrashed lets an error that is told in the place of another tell what is in the trash, too.
+// stillTrashed adds the names in the trash to an error that replaces another.
 func stillTrashed(told, was error) error {
 	var part, already *partlyTrashed
 	if !errors.As(was, &part) || errors.As(told, &already) {

@@ -51,7 +51,7 @@ func (d *holdTTL) UnmarshalJSON(b []byte) error {
 
 // apiHolds lists the holds on a sandbox that have not ended.
 func (s *sandboxHandlers) apiHolds(ctx context.Context, r *request, _ none) (reply, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return reply{}, err
 	}
@@ -107,7 +107,7 @@ func (s *sandboxHandlers) apiRenewHold(ctx context.Context, r *request, in renew
 
 // hold answers with the hold that do makes of a sandbox.
 func (s *sandboxHandlers) hold(ctx context.Context, r *request, status int, do func(sandbox.Sandbox) (sandbox.Hold, error)) (reply, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return reply{}, err
 	}
@@ -122,7 +122,7 @@ func (s *sandboxHandlers) hold(ctx context.Context, r *request, status int, do f
 
 // apiRevokeHold ends a hold now.
 func (s *sandboxHandlers) apiRevokeHold(ctx context.Context, r *request, _ none) (reply, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return reply{}, err
 	}

@@ -39,7 +39,7 @@ func ideReply(st ide.Status) reply {
 
 // onIDE answers with how VS Code stands for the sandbox that the path names, after act.
 func (s *ideHandlers) onIDE(ctx context.Context, r *request, act func(ctx context.Context, h access.Handle) (ide.Status, error)) (reply, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return reply{}, err
 	}

@@ -43,7 +43,7 @@ func (r *request) portParam() (int, error) {
 
 // onPort answers with what act makes of the port that the path names, of a sandbox that the caller may use.
 func (s *portHandlers) onPort(ctx context.Context, r *request, act func(h access.Handle, port int) (reply, error)) (reply, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return reply{}, err
 	}
@@ -56,7 +56,7 @@ func (s *portHandlers) onPort(ctx context.Context, r *request, act func(h access
 
 // apiPorts lists the ports of a sandbox that there is something to tell of. It wakes nothing.
 func (s *portHandlers) apiPorts(ctx context.Context, r *request, _ none) (reply, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return reply{}, err
 	}

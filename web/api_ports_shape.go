@@ -70,7 +70,7 @@ func (l openPortsShape) find(port int, other openPortShape) openPortShape {
 	return other
 }
 
-// portsOf merges what listens in a sandbox, what its template and its services declare, and what is not private.
+// portsOf merges the ports that listen in a sandbox, that its template and its services declare, and that are not private.
 func (s *portHandlers) portsOf(ctx context.Context, h access.Handle) (openPortsShape, error) {
 	box := h.Sandbox()
 	all := map[int]openPortShape{}

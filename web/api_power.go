@@ -112,7 +112,7 @@ func (s *sandboxHandlers) accept(
 	}
 	accepting, cancel := context.WithTimeout(ctx, acceptTime)
 	defer cancel()
-	h, err := s.resolve(accepting, r.who, r.param("name"))
+	h, err := named(accepting, s.Server, r)
 	if err != nil {
 		return reply{}, err
 	}

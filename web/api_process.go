@@ -7,7 +7,7 @@ import (
 )
 
 // checkTime bounds each question that /readyz asks.
-const checkTime = 3 * time.Second
+const checkTime = 4 * time.Second
 
 type readiness struct {
 	Ready  bool              `json:"ready"`

@@ -90,8 +90,8 @@ func (s *sandboxHandlers) rest(frozen bool) change {
 		if frozen {
 			do = s.cfg.Sandboxes.Freeze
 		}
-		s.cfg.Uses.Dismiss(ref.ID()) // before: a page that its end cuts off comes back at once
-		box, err := do(ctx, ref, nil)
+		again := s.cfg.Uses.Dismiss(ref.ID()) // before: a page that its end cuts off comes back at once
+		box, err := do(ctx, ref, func() bool { again(); return true })
 		if err == nil && (box.State == sandbox.Stopped || box.State == sandbox.Failed) {
 			err = fault.New(fault.Conflict, "%s does not run: it is %s, and use does not wake it.", ref.Name(), box.State)
 		}

@@ -207,7 +207,7 @@ func knownState(s sandbox.State) bool {
 
 // apiSandbox answers with one sandbox.
 func (s *sandboxHandlers) apiSandbox(ctx context.Context, r *request, _ none) (reply, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return reply{}, err
 	}
@@ -224,7 +224,7 @@ type changeBody struct {
 
 // apiChangeSandbox changes what the body has. All of it is checked before anything is changed.
 func (s *sandboxHandlers) apiChangeSandbox(ctx context.Context, r *request, in changeBody) (reply, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return reply{}, err
 	}

@@ -18,7 +18,7 @@ var errServicesChanged = &statusError{http.StatusPreconditionFailed, "preconditi
 
 // onServices answers with what act makes of the services of the sandbox that the path names.
 func (s *serviceHandlers) onServices(ctx context.Context, r *request, act func(ctx context.Context, h access.Handle) (reply, error)) (reply, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return reply{}, err
 	}
@@ -46,7 +46,7 @@ func (s *serviceHandlers) changeServices(ctx context.Context, r *request, act fu
 // servicesReply answers with a whole list.
 func (s *serviceHandlers) servicesReply(ctx context.Context, r *request, l services.List) reply {
 	r.head.Set("ETag", l.ETag)
-	out := servicesShape{Services: make([]serviceShape, 0, len(l.Services)), Own: l.Own}
+	out := servicesShape{Services: make([]serviceShape, 0, len(l.Services)), Overridden: l.Overridden}
 	for _, one := range l.Services {
 		out.Services = append(out.Services, s.serviceShape(ctx, r.param("name"), one))
 	}
@@ -164,7 +164,7 @@ func (s *serviceHandlers) apiServiceLog(ctx context.Context, r *request, _ none)
 	if err != nil {
 		return reply{}, err
 	}
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return reply{}, err
 	}
@@ -193,7 +193,7 @@ func (s *serviceHandlers) sendLog(ctx context.Context, r *request, h access.Hand
 
 // openLog follows a service's output, as text, for a page. Characters that a read has cut in two are put together again.
 func (s *serviceHandlers) openLog(ctx context.Context, r *request) (pump, func(), error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -13,8 +13,8 @@ import (
 
 // servicesShape is the services of a sandbox as programs see them.
 type servicesShape struct {
-	Services []serviceShape `json:"services"`
-	Own      bool           `json:"own"` // the sandbox has a list of its own in place of its template's
+	Services   []serviceShape `json:"services"`
+	Overridden bool           `json:"own"` // the sandbox has a list of its own in place of its template's
 }
 
 // serviceShape is a declared service with its status.

@@ -57,13 +57,13 @@ func TestServices_AreDeclaredReadAndDeletedOneByOne(t *testing.T) {
 	}
 	w.call("ada", "PUT", labServices+"/worker", `{"command":["work"]}`).is(http.StatusCreated)
 	all := w.call("ada", "GET", labServices, "").is(http.StatusOK).services()
-	if len(all.Services) != 2 || !all.Own || all.Services[1].Name != "worker" {
+	if len(all.Services) != 2 || !all.Overridden || all.Services[1].Name != "worker" {
 		t.Errorf("listed %+v", all)
 	}
 	w.call("ada", "DELETE", labServices+"/web", "").is(http.StatusNoContent)
 	w.call("ada", "GET", labServices+"/web", "").problem(http.StatusNotFound, "not_found", "")
 	w.call("ada", "DELETE", labServices+"/web", "").problem(http.StatusNotFound, "not_found", "")
-	if all := w.call("ada", "DELETE", labServices, "").is(http.StatusOK).services(); all.Own || len(all.Services) != 1 {
+	if all := w.call("ada", "DELETE", labServices, "").is(http.StatusOK).services(); all.Overridden || len(all.Services) != 1 {
 		t.Errorf("reset to %+v", all)
 	}
 }

@@ -31,7 +31,7 @@ func (s *commandHandlers) apiHostKey(context.Context, *request, none) (reply, er
 func (s *commandHandlers) reachable(ctx context.Context, r *request) (access.Handle, error) {
 	ctx, cancel := context.WithTimeout(ctx, handlerTime)
 	defer cancel()
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return h, err
 	}

@@ -32,7 +32,7 @@ func (f fakeSSH) Serve(ctx context.Context, h access.Handle, conn net.Conn) erro
 type fakeTunnels struct{}
 
 func (fakeTunnels) Dial(_ context.Context, _ access.Handle, port int) (*tunnel.Conn, error) {
-	return nil, fault.New(fault.NotFound, "Nothing listens on port %d in the sandbox.", port)
+	return nil, fault.New(fault.NotFound, "Nothing is listening on port %d in the sandbox.", port)
 }
 
 // remoteWorld is a world with SSH and tunnels.

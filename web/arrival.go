@@ -92,7 +92,7 @@ const (
 	moreTime  = 10 * time.Second
 )
 
-// readOn sends what has been answered, and reads what still comes of a body that nobody wants.
+// readOn sends the answer so far, and reads the rest of a body that nobody wants.
 func (r *request) readOn() {
 	if r.body == nil || r.body.whole || r.http.ProtoMajor > 1 { // HTTP/2 tells the client to stop
 		return

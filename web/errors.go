@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -44,16 +45,13 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.message }
 
-// retryAfter is how long a client is asked to wait, in seconds, when something is overloaded or away and nobody knows until when.
-const retryAfter = 5
-
 // askLater says when a request that was answered with status because of err can succeed.
 func askLater(h http.Header, status int, err error) {
 	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
 		return
 	}
-	seconds := int(fault.RetryAfter(err) / time.Second)
-	h.Set("Retry-After", strconv.Itoa(cmp.Or(seconds, retryAfter)))
+	wait := cmp.Or(fault.RetryAfter(err), fault.DefaultRetry)
+	h.Set("Retry-After", strconv.Itoa(int(wait/time.Second)))
 }
 
 var kindStatus = map[fault.Kind]int{
@@ -80,7 +78,7 @@ func problemOf(err error) problem {
 	case errors.As(err, &framework) && framework.Code == http.StatusNotFound:
 		return newProblem(http.StatusNotFound, fault.NotFound.String(), "There is nothing at this address.", "")
 	case errors.As(err, &framework) && framework.Code == http.StatusMethodNotAllowed:
-		return newProblem(framework.Code, "method_not_allowed", "This address does not take that method.", "")
+		return newProblem(framework.Code, "method_not_allowed", "This address does not support this method.", "")
 	}
 	kind := fault.KindOf(err)
 	return newProblem(kindStatus[kind], kind.String(), fault.Message(err), fault.FieldOf(err))
@@ -103,6 +101,9 @@ func (s *Server) fail(err error, c echo.Context) {
 		p = problemOf(ErrStopping)
 	case r.left(err):
 		p = newProblem(statusLeft, "client_left", "The request ended before it was answered.", "")
+	}
+	if p.Status == http.StatusMethodNotAllowed {
+		p.Detail = fmt.Sprintf("This address does not support %.32s.", r.http.Method)
 	}
 	p.RequestID = r.id
 	var part *partlyTrashed

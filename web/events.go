@@ -53,7 +53,7 @@ type changes struct {
 	boxes  *event.Subscription[sandbox.Event]
 	images *event.Subscription[catalog.ImageEvent]
 	uses   *event.Subscription[idle.Change] // only of pages
-	told   map[string]templateImage         // by template: what was told last
+	told   map[string]templateImage         // by template: the last one sent
 	inside <-chan news                      // what changes in a sandbox itself; nil for none
 }
 
@@ -145,7 +145,7 @@ func (s *liveHandlers) tellChanges(ctx context.Context, out events, who auth.Pri
 	}
 }
 
-// tellImage hands on what has changed in how an image stands; the lines of its log are to be had elsewhere.
+// tellImage passes on changes of an image's state; the lines of its log are elsewhere.
 func (c *changes) tellImage(out events, e catalog.ImageEvent) error {
 	now := newTemplateImage(e.Status)
 	if c.told[e.Template] == *now {

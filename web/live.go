@@ -35,7 +35,7 @@ func (p *parts) add(id, how string, c templ.Component) {
 
 func (p *parts) gone(id string) { p.list = append(p.list, views.Gone(id)) }
 
-// send renders what has been collected into one event. Nothing collected is nothing sent.
+// send renders the collected parts into one event. It sends nothing when there are none.
 func (p *parts) send(ctx context.Context, to events) error {
 	if len(p.list) == 0 {
 		return nil
@@ -61,7 +61,7 @@ type news struct {
 
 // livePage is what differs from page to page about being kept up to date. It is used by one goroutine.
 type livePage interface {
-	// begin collects what has changed since the page was drawn.
+	// begin collects the changes since the page was drawn.
 	begin(ctx context.Context, out *parts) error
 	// take takes in one change, and says whether the page shows it.
 	take(n news) bool

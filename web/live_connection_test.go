@@ -165,21 +165,21 @@ func TestLiveWorkspace_OfADeletedSandboxIsNotTheNextOfItsName(t *testing.T) {
 	box := s.put("ada", "mine", nil)
 	topic := s.topicOf("ada", "/sandboxes/mine")
 	s.boxes.drop(box)
-	farewell := func() {
+	wantDeleted := func() {
 		t.Helper()
 		_, first := s.follow("ada", topic)
 		if !strings.Contains(first, "This sandbox was deleted") || strings.Contains(first, "<sandbox-terminals") {
 			t.Errorf("begins with %s", first)
 		}
 	}
-	farewell()
+	wantDeleted()
 	s.put("bob", "mine", nil)
 	if p := s.refused("ada", topic); p.Status != http.StatusNotFound {
 		t.Errorf("told %+v", p)
 	}
 	s.boxes.drop(mustBox(t, s, "mine"))
 	s.put("ada", "mine", func(b *sandbox.Sandbox) { b.ID = "another" })
-	farewell()
+	wantDeleted()
 }
 
 func mustBox(t *testing.T, s *stage, name string) sandbox.Sandbox {
@@ -212,7 +212,7 @@ func TestLive_AFaultEndsItsChannelOnly(t *testing.T) {
 func TestLive_TellsAStrangerNothing(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", nil)
-	for _, topic := range []string{"/sandboxes/mine?id=" + box.ID, "/sandboxes/mine?id=x", "/sandboxes/none?id=" + box.ID, "/sandboxes/none?id=x"} {
+	for _, topic := range []string{"/sandboxes/mine?sandbox_id=" + box.ID, "/sandboxes/mine?sandbox_id=x", "/sandboxes/none?sandbox_id=" + box.ID, "/sandboxes/none?sandbox_id=x"} {
 		if p := s.refused("bob", topic); p.Status != http.StatusNotFound {
 			t.Errorf("%s: told %+v", topic, p)
 		}
@@ -226,7 +226,7 @@ func TestLiveWorkspace_ADeletedSandboxIsSilent(t *testing.T) {
 	s.boxes.drop(box)
 	s.put("ada", "mine", func(b *sandbox.Sandbox) { b.ID = "another" })
 	p := s.page("ada")
-	gone := p.opens(1, "/sandboxes/mine?id="+box.ID)
+	gone := p.opens(1, "/sandboxes/mine?sandbox_id="+box.ID)
 	list := p.opens(2, "/sandboxes")
 	gone.next()
 	if _, err := s.boxes.Rename(t.Context(), s.ref("mine"), "Secret"); err != nil {

@@ -12,7 +12,7 @@ import (
 // looked waits until what keeps sandboxes awake has been asked for n times more.
 func (s *stage) looked(n int) {
 	s.t.Helper()
-	until, deadline := s.idle.count()+n, time.Now().Add(5*time.Second)
+	until, deadline := s.idle.count()+n, time.Now().Add(time.Minute)
 	for tick := time.NewTicker(5 * time.Millisecond); s.idle.count() < until; <-tick.C {
 		if time.Now().After(deadline) {
 			s.t.Fatal("nobody looks")

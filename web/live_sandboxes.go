@@ -71,7 +71,7 @@ func (l *liveList) begin(ctx context.Context, out *parts) error {
 		return nil
 	}
 	rows := l.show.rows(ctx, l.list.boxes)
-	if l.request.query("reasons") == rowsPrint(rows) {
+	if l.request.query("reasons") == statesPrint(rows) {
 		l.shown(rows...)
 	}
 	l.look(out)
@@ -90,7 +90,7 @@ func (l *liveList) whole(ctx context.Context, out *parts) {
 func (l *liveList) shown(rows ...views.Row) {
 	for _, r := range rows {
 		if d := l.drawn[r.ID]; d != nil {
-			d.state = statePrint(r.State)
+			d.state = printOf(r.State)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func (l *liveList) look(out *parts) {
 // tellState collects the state of a row when it is not the one that the page shows.
 func (l *liveList) tellState(d *drawnRow, p sandbox.Progress, out *parts) {
 	state := l.server.workspace.state(d.box, p)
-	if now := statePrint(state); now != d.state {
+	if now := printOf(state); now != d.state {
 		d.state = now
 		out.add("state-"+d.box.ID, views.Replace, views.RowState(d.box.ID, state))
 	}

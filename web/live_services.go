@@ -2,9 +2,10 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"time"
+
+	"github.com/a-h/templ"
 
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/services"
@@ -25,7 +26,7 @@ type liveServices struct {
 }
 
 func (s *serviceHandlers) openLiveServices(ctx context.Context, r *request) (livePage, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return nil, err
 	}
@@ -74,13 +75,14 @@ func (l *liveServices) take(n news) bool {
 }
 
 func (l *liveServices) tell(ctx context.Context, _ bool, out *parts) error {
+	if l.gone {
+		l.tellGone(out)
+		return nil
+	}
 	s := l.server.services
 	state := s.workspace.state(l.box, s.cfg.Sandboxes.Progress(l.box.ID))
-	if l.gone {
-		state = views.State{Tone: "still", Icon: "state-stopped", Text: "Deleted", Bar: views.BarNone}
-	}
 	list, ports := s.serviceList(ctx, l.box, l.list), s.ports.portList(l.box, l.listens)
-	now := [3]string{statePrint(state), printOf(l.list) + string(l.box.State), printOf(ports)} // not how long ago something was: the page counts
+	now := [3]string{printOf(state), printOf(l.list, l.box.State), printOf(ports)} // not how long ago something was: the page counts
 	if now[0] != l.drawn[0] {
 		out.add("services-state", views.Replace, views.ServicesState(state))
 	}
@@ -94,11 +96,15 @@ func (l *liveServices) tell(ctx context.Context, _ bool, out *parts) error {
 	return nil
 }
 
-// printOf is a fingerprint of what a view shows.
-func printOf(view any) string {
-	text, err := json.Marshal(view)
-	if err != nil { // views hold texts, numbers and lists of them
-		return ""
+// tellGone takes away all that could be done with the sandbox, once.
+func (l *liveServices) tellGone(out *parts) {
+	if l.drawn[0] == printOf(deletedState) {
+		return
 	}
-	return shortPrint(string(text))
+	l.drawn[0] = printOf(deletedState)
+	out.add("services-state", views.Replace, views.ServicesState(deletedState))
+	out.add("services", views.Replace, views.ServicesGone())
+	for _, id := range []string{"services-add", "ports"} {
+		out.add(id, views.Remove, templ.NopComponent)
+	}
 }

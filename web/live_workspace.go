@@ -27,9 +27,9 @@ type liveWorkspace struct {
 	stale    bool   // something has happened that may change them
 }
 
-// openLiveWorkspace follows the very sandbox that the page was drawn of, by its id: what has its name by now may be another.
+// openLiveWorkspace follows the sandbox that the page was drawn of, by its id: another one may have its name by now.
 func (s *workspaceHandlers) openLiveWorkspace(ctx context.Context, r *request) (livePage, error) {
-	id := r.query("id")
+	id := r.query("sandbox_id")
 	h, err := s.resolve(ctx, r.who, r.param("name"))
 	if id != "" && (fault.Is(err, fault.Gone) || err == nil && h.ID() != id) {
 		return &deletedWorkspace{server: s.Server, name: r.param("name")}, nil
@@ -52,7 +52,7 @@ type deletedWorkspace struct {
 }
 
 func (d *deletedWorkspace) begin(_ context.Context, out *parts) error {
-	d.server.workspace.farewell(d.name, out)
+	d.server.workspace.lastUpdate(d.name, out)
 	return nil
 }
 
@@ -72,7 +72,7 @@ func (l *liveWorkspace) begin(ctx context.Context, out *parts) error {
 // look collects the state when the page does not show it as it is.
 func (l *liveWorkspace) look(ctx context.Context, out *parts) {
 	state, rest := l.server.workspace.state(l.box, l.progress), l.server.workspace.restMenu(ctx, l.box)
-	if now := shortPrint(statePrint(state), restPrint(rest)); now != l.reasons {
+	if now := printOf(state, rest); now != l.reasons {
 		l.reasons = now
 		out.add("ws-state", views.Replace, views.WorkspaceState(state, rest))
 	}
@@ -127,7 +127,7 @@ func (l *liveWorkspace) tellPorts(ctx context.Context, out *parts) {
 	}
 	l.stale = false
 	menu := l.server.ports.ports(ctx, l.handle.With(l.box), l.listens)
-	if now := portsPrint(menu); now != l.ports {
+	if now := printOf(menu); now != l.ports {
 		l.ports = now
 		out.add("ws-links", views.Replace, views.WorkspaceLinks(l.show.row(ctx, l.box, l.progress), menu))
 	}
@@ -136,31 +136,33 @@ func (l *liveWorkspace) tellPorts(ctx context.Context, out *parts) {
 // whole draws all parts anew. The browser leaves running terminals as they are.
 func (l *liveWorkspace) whole(ctx context.Context, out *parts) {
 	if l.deleted {
-		l.server.workspace.farewell(l.box.Name, out)
+		l.server.workspace.lastUpdate(l.box.Name, out)
 		return
 	}
 	row := l.show.row(ctx, l.box, l.progress)
 	out.add("ws-name", views.Replace, views.WorkspaceName(row))
 	rest := l.server.workspace.restMenu(ctx, l.box)
-	l.reasons = shortPrint(statePrint(row.State), restPrint(rest))
+	l.reasons = printOf(row.State, rest)
 	out.add("ws-state", views.Replace, views.WorkspaceState(row.State, rest))
 	out.add("ws-acts", views.Replace, views.WorkspaceActs(row))
 	menu := l.server.ports.ports(ctx, l.handle.With(l.box), l.listens)
-	l.ports, l.stale = portsPrint(menu), false
+	l.ports, l.stale = printOf(menu), false
 	out.add("ws-links", views.Replace, views.WorkspaceLinks(row, menu))
 	for _, e := range l.server.panes {
 		out.add("pane-"+e.id, views.Replace, views.PanePart(e.id, l.server.workspace.pane(ctx, e, l.handle.With(l.box), l.progress)))
 	}
 }
 
-// farewell is a workspace's last update, when the sandbox is gone.
-func (s *workspaceHandlers) farewell(name string, out *parts) {
-	gone := views.State{Tone: "still", Icon: "state-stopped", Text: "Deleted", Bar: views.BarNone}
-	out.add("ws-state", views.Replace, views.WorkspaceState(gone, views.Rest{}))
+// deletedState is shown of a sandbox that is gone.
+var deletedState = views.State{Tone: "still", Icon: "state-stopped", Text: "Deleted", Bar: views.BarNone}
+
+// lastUpdate is a workspace's last update, when the sandbox is gone.
+func (s *workspaceHandlers) lastUpdate(name string, out *parts) {
+	out.add("ws-state", views.Replace, views.WorkspaceState(deletedState, views.Rest{}))
 	out.add("ws-acts", views.Fill, templ.NopComponent)
 	out.add("ws-links", views.Fill, templ.NopComponent)
 	still := views.Still{
-		State: gone, Title: "This sandbox was deleted", Text: name + " and everything in it is gone.",
+		State: deletedState, Title: "This sandbox was deleted", Text: name + " and everything in it is gone.",
 		Acts: []views.Action{{Text: "Go to sandboxes", URL: "/", Primary: true}},
 	}
 	for _, e := range s.panes {

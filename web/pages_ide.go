@@ -32,7 +32,7 @@ func (s *ideHandlers) ideHead(ctx context.Context, h access.Handle) views.IDE {
 		s.log.Debug("ask for VS Code", "sandbox", h.Name(), "err", err)
 		return views.IDE{}
 	}
-	return views.IDE{On: st.Enabled, URL: st.URL, Sheet: ideURL(h.Name())}
+	return views.IDE{On: st.Enabled, URL: st.URL, Sheet: sameURL(h.Sandbox(), "/vscode")}
 }
 
 // ideLooks are the words, tones and shapes of how VS Code stands.
@@ -65,7 +65,7 @@ func ideStand(box sandbox.Sandbox, st ide.Status) views.IDEStand {
 
 // ideOf gives the sandbox that the path names, and the state of its VS Code.
 func (s *ideHandlers) ideOf(ctx context.Context, r *request) (box sandbox.Sandbox, st ide.Status, err error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err == nil {
 		st, err = s.cfg.IDE.Status(ctx, h)
 	}
@@ -83,7 +83,7 @@ func (s *ideHandlers) ideForm(ctx context.Context, r *request, problem string) (
 		return nil, err
 	}
 	v := views.IDESheet{
-		Box: box.Name, On: st.Enabled, URL: st.URL, Size: ideSize, Stand: ideStand(box, st), Fault: problem,
+		Box: box.Name, ID: box.ID, On: st.Enabled, URL: st.URL, Size: ideSize, Stand: ideStand(box, st), Fault: problem,
 		Next: r.origin(sandboxURL(box.Name)),
 	}
 	if r.byScript() {
@@ -104,7 +104,7 @@ func (s *ideHandlers) partIDE(ctx context.Context, r *request) (templ.Component,
 
 // submitIDE switches VS Code on or off, and shows the sheet again. The page's live connection brings the link to it.
 func (s *ideHandlers) submitIDE(ctx context.Context, r *request) (string, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return "", err
 	}

@@ -14,14 +14,14 @@ import (
 
 const setupPath = "/setup"
 
-// pageLogin asks for name and password; before the set-up is done it says how to do that.
+// pageLogin asks for name and password; before the setup is done it says how to do that.
 func (s *accountHandlers) pageLogin(ctx context.Context, r *request) (templ.Component, error) {
 	_, needed, err := s.cfg.Accounts.SetupCode(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if needed {
-		return views.SetupPage(views.Setup{Frame: s.frame(r, "Set-up", ""), Needed: true}), nil
+		return views.SetupPage(views.Setup{Frame: s.frame(r, "Setup", ""), Needed: true}), nil
 	}
 	l := views.Login{Next: localPath(r.query("next"))}
 	if r.query("done") == "setup" {
@@ -72,9 +72,9 @@ func (s *accountHandlers) setupForm(ctx context.Context, r *request, v views.Set
 		return nil, err
 	}
 	if needed && v.Code != "" && subtle.ConstantTimeCompare([]byte(v.Code), []byte(code)) != 1 {
-		v.Code, v.Fault = "", "This set-up link is not valid, or was used already."
+		v.Code, v.Fault = "", "This setup link is not valid, or was used already."
 	}
-	v.Frame, v.Needed = s.frame(r, "Set-up", ""), needed
+	v.Frame, v.Needed = s.frame(r, "Setup", ""), needed
 	return views.SetupPage(v), nil
 }
 
@@ -90,7 +90,7 @@ func (s *accountHandlers) submitSetup(ctx context.Context, r *request) (string, 
 	}
 	secret, _, err := s.cfg.Accounts.Login(ctx, r.from, name, password)
 	if err != nil { // the admin is there all the same
-		s.log.Warn("sign in after the set-up", "err", err)
+		s.log.Warn("sign in after the setup", "err", err)
 		return loginPath + "?" + url.Values{"done": {"setup"}}.Encode(), nil
 	}
 	s.setSession(r, secret)

@@ -17,7 +17,7 @@ func fields(pairs ...string) url.Values {
 	return v
 }
 
-// unclaimed makes a stage as it is on the first run, and gives the code of the set-up link.
+// unclaimed makes a stage as it is on the first run, and gives the code of the setup link.
 func unclaimed(t *testing.T) (*stage, string) {
 	t.Helper()
 	s := newEmptyStage(t)
@@ -93,11 +93,11 @@ func TestSetup_BeginsWithWhatIsWrong(t *testing.T) {
 func TestSetup_SaysWhenItIsDoneOrHasNoCode(t *testing.T) {
 	s, _ := unclaimed(t)
 	for _, path := range []string{"/setup", "/login"} {
-		if got := textOf(s.get("", path).is(http.StatusOK).need("main")); !strings.Contains(got, "Open the set-up link") {
+		if got := textOf(s.get("", path).is(http.StatusOK).need("main")); !strings.Contains(got, "Open the setup link") {
 			t.Errorf("%s says %q", path, got)
 		}
 	}
-	if got := textOf(s.get("", "/setup?code=old").is(http.StatusOK).need("main")); !strings.Contains(got, "not valid") || !strings.Contains(got, "Open the set-up link") {
+	if got := textOf(s.get("", "/setup?code=old").is(http.StatusOK).need("main")); !strings.Contains(got, "not valid") || !strings.Contains(got, "Open the setup link") {
 		t.Errorf("of a wrong code it says %q", got)
 	}
 	if got := textOf(newStage(t).get("", "/setup?code=x").is(http.StatusOK).need("main")); !strings.Contains(got, "has been done") {

@@ -188,7 +188,7 @@ func (s *sandboxHandlers) againNew(ctx context.Context, r *request, err error) (
 	return s.newForm(r, n), nil
 }
 
-// fill puts what was posted into fields, and the message of each error that err joins beside the one that it is about. It
+// fill puts the posted values into fields, and the message of each error that err joins beside the one that it is about. It
 // gives a message back that is about none of them.
 func (r *request) fill(fields map[string]*views.Field, err error) string {
 	for name, f := range fields {

@@ -93,7 +93,7 @@ func (s *portHandlers) portList(box sandbox.Sandbox, l listening) views.PortList
 	for _, number := range slices.Sorted(maps.Keys(ports)) {
 		p := ports[number]
 		p.Number, p.URL = strconv.Itoa(number), s.cfg.Hosts.PortURL(box.Name, number)
-		p.Sheet = portURL(box.Name, p.Number)
+		p.Sheet = sameURL(box, "/ports/"+p.Number)
 		if p.Who.Icon == "" {
 			p.Who = visibilityLooks[sandbox.Private]
 		}
@@ -104,12 +104,6 @@ func (s *portHandlers) portList(box sandbox.Sandbox, l listening) views.PortList
 
 // portURL is the page of who may use a port.
 func portURL(name, port string) string { return sandboxURL(name) + "/ports/" + port }
-
-// portsPrint is a fingerprint of what a page shows of ports.
-func portsPrint(p views.Ports) string {
-	p.Asked = nil // for the one page that was asked for with it
-	return printOf(p)
-}
 
 // portOf reads the port that the path names.
 func (r *request) portOf() (int, error) {
@@ -143,7 +137,7 @@ func (s *portHandlers) portsBehind(ctx context.Context, r *request, h access.Han
 
 // portForm is the sheet with what v has to say.
 func (s *portHandlers) portForm(ctx context.Context, r *request, v views.PortSheet) (templ.Component, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +146,7 @@ func (s *portHandlers) portForm(ctx context.Context, r *request, v views.PortShe
 	if err != nil {
 		return nil, err
 	}
-	v.Box, v.Number, v.URL = box.Name, strconv.Itoa(number), s.cfg.Hosts.PortURL(box.Name, number)
+	v.Box, v.ID, v.Number, v.URL = box.Name, box.ID, strconv.Itoa(number), s.cfg.Hosts.PortURL(box.Name, number)
 	v.Next, v.TTL.Value = r.origin(sandboxURL(box.Name)), cmp.Or(v.TTL.Value, "24h")
 	present := s.portRule(box, number)
 	v.Choice = cmp.Or(v.Choice, string(present.Visibility))
@@ -182,7 +176,7 @@ func (s *portHandlers) portRule(box sandbox.Sandbox, number int) visibility.Port
 // changePort lets act change something about the port that the path names, and shows the sheet with what it says of it. Without
 // scripts it leads to the sheet's page.
 func (s *portHandlers) changePort(ctx context.Context, r *request, act func(box sandbox.Sandbox, number int) (views.PortSheet, error)) (string, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return "", err
 	}

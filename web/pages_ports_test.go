@@ -62,7 +62,7 @@ func TestPorts_AreMadePublicAndPrivateAgain(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", nil)
 	page := s.get("ada", "/sandboxes/mine/ports/3000").is(http.StatusOK)
-	for _, words := range []string{"Only people who may use this sandbox", "no terminal, no files", "without signing in"} {
+	for _, words := range []string{"Only people who may use this sandbox", "no terminal, no files", "without signing in", "Creating one shares the port"} {
 		if !strings.Contains(textOf(page.need("main")), words) {
 			t.Errorf("does not say %q", words)
 		}
@@ -124,7 +124,7 @@ func TestPorts_ALinkIsShownOnceAndCanBeRevoked(t *testing.T) {
 		t.Error("the link opens nothing")
 	}
 	page := s.get("ada", "/sandboxes/mine/ports/3000").is(http.StatusOK)
-	if strings.Contains(page.Body.String(), secret) || !strings.Contains(textOf(page.need("main")), "Grace made") {
+	if strings.Contains(page.Body.String(), secret) || !strings.Contains(textOf(page.need("main")), "Grace created") {
 		t.Errorf("shows %s", textOf(page.need("main")))
 	}
 	for _, c := range []struct{ ttl, label, fault string }{
@@ -136,7 +136,10 @@ func TestPorts_ALinkIsShownOnceAndCanBeRevoked(t *testing.T) {
 		}
 	}
 	id := s.ports.List(box.ID)[0].Shares[0].ID
-	s.post("ada", "/sandboxes/mine/ports/3000/shares/"+id+"/revoke", nil).is(http.StatusOK)
+	last := s.post("ada", "/sandboxes/mine/ports/3000/shares/"+id+"/revoke", nil).is(http.StatusOK)
+	if says := textOf(last.doc); !strings.Contains(says, "No links.") || strings.Contains(says, "Creating one") {
+		t.Errorf("without links it says %q", says)
+	}
 	if _, _, ok := s.ports.Redeem(box.ID, 3000, secret); ok {
 		t.Error("a revoked link opens the port")
 	}

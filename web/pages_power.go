@@ -15,7 +15,7 @@ import (
 // submitPower starts, stops or restarts a sandbox and comes back to where the button was.
 func (s *workspaceHandlers) submitPower(act change) func(context.Context, *request) (string, error) {
 	return func(ctx context.Context, r *request) (string, error) {
-		h, err := s.resolve(ctx, r.who, r.param("name"))
+		h, err := named(ctx, s.Server, r)
 		if err != nil {
 			return "", err
 		}
@@ -31,7 +31,7 @@ func (s *workspaceHandlers) submitPower(act change) func(context.Context, *reque
 
 // pageRename shows the form for the label; a script gets it as a sheet.
 func (s *workspaceHandlers) pageRename(ctx context.Context, r *request) (templ.Component, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return nil, err
 	}
@@ -40,17 +40,17 @@ func (s *workspaceHandlers) pageRename(ctx context.Context, r *request) (templ.C
 }
 
 func (s *workspaceHandlers) renameForm(r *request, box sandbox.Sandbox, label views.Field) templ.Component {
-	v := views.Rename{Name: box.Name, Label: label, Next: r.origin(sandboxURL(box.Name))}
+	v := views.Rename{Name: box.Name, ID: box.ID, Label: label, Next: r.origin(sandboxURL(box.Name))}
 	if r.byScript() {
 		return views.RenameSheet(v)
 	}
-	v.Frame = s.frame(r, "Rename "+box.Name, "sandboxes")
+	v.Frame = s.frame(r, "Edit label of "+box.Name, "sandboxes")
 	return views.RenamePage(v)
 }
 
 // submitRename changes the label.
 func (s *workspaceHandlers) submitRename(ctx context.Context, r *request) (string, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return "", err
 	}
@@ -62,7 +62,7 @@ func (s *workspaceHandlers) submitRename(ctx context.Context, r *request) (strin
 }
 
 func (s *workspaceHandlers) againRename(ctx context.Context, r *request, cause error) (templ.Component, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (s *workspaceHandlers) againRename(ctx context.Context, r *request, cause e
 
 // pageDelete asks before a sandbox goes; a script gets the question as a sheet.
 func (s *workspaceHandlers) pageDelete(ctx context.Context, r *request) (templ.Component, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (s *workspaceHandlers) deleteForm(r *request, box sandbox.Sandbox, typed vi
 	if box.Label != "" {
 		title = fmt.Sprintf("%s (%s)", box.Label, box.Name)
 	}
-	v := views.Delete{Name: box.Name, Title: title, Typed: typed, Next: r.origin("/"), Lost: s.lost(box)}
+	v := views.Delete{Name: box.Name, ID: box.ID, Title: title, Typed: typed, Next: r.origin("/"), Lost: s.lost(box)}
 	if v.Next == sandboxURL(box.Name) { // that page will be gone
 		v.Next = "/"
 	}
@@ -98,16 +98,17 @@ func (s *workspaceHandlers) deleteForm(r *request, box sandbox.Sandbox, typed vi
 
 // lost says what goes with a sandbox.
 func (s *workspaceHandlers) lost(box sandbox.Sandbox) []string {
-	lost := []string{"Its volume with everything in /home/agent and /workspace."}
+	lost := []string{"Everything in /home/agent and /workspace (its volume)."}
 	if slices.Contains([]sandbox.State{sandbox.Running, sandbox.Frozen, sandbox.Starting}, box.State) {
 		lost = append(lost, "All its terminals, and every program that runs in them.")
 	}
-	return append(lost, "What was installed or changed in its system.", "Its addresses, such as "+s.cfg.Hosts.TerminalURL(box.Name))
+	return append(lost, "Everything installed or changed in its system.", "Its addresses, such as "+s.cfg.Hosts.TerminalURL(box.Name),
+		"Tokens limited to it, and links to its ports.")
 }
 
 // submitDelete deletes a sandbox whose name was typed.
 func (s *workspaceHandlers) submitDelete(ctx context.Context, r *request) (string, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return "", err
 	}
@@ -122,7 +123,7 @@ func (s *workspaceHandlers) submitDelete(ctx context.Context, r *request) (strin
 }
 
 func (s *workspaceHandlers) againDelete(ctx context.Context, r *request, cause error) (templ.Component, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return nil, err
 	}

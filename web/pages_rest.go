@@ -39,7 +39,7 @@ func (s *workspaceHandlers) restMenu(ctx context.Context, box sandbox.Sandbox) v
 
 // pageRest shows a sandbox's rest times and holds; a script gets it as a sheet.
 func (s *workspaceHandlers) pageRest(ctx context.Context, r *request) (templ.Component, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (s *workspaceHandlers) pageRest(ctx context.Context, r *request) (templ.Com
 }
 
 func (s *workspaceHandlers) restForm(ctx context.Context, r *request, box sandbox.Sandbox, v views.RestForm) (templ.Component, error) {
-	v.Name, v.Next = box.Name, r.origin(sandboxURL(box.Name))
+	v.Name, v.ID, v.Next = box.Name, box.ID, r.origin(sandboxURL(box.Name))
 	v.Order = restOrder(s.cfg.Sandboxes.Resting(box).Rest)
 	holds, err := s.cfg.Holds.List(ctx, box)
 	if err != nil {
@@ -95,7 +95,7 @@ func freezeChoice(byDefault, value string) views.RestChoice {
 func stopChoice(byDefault, value string) views.RestChoice {
 	return views.RestChoice{
 		ID: "stop_after", Label: "Sleep after", Options: afterOptions(byDefault, listedAfter(value)), Custom: customField(value),
-		Hint: "Programs end and free their memory. Files stay. Waking starts it again.",
+		Hint: "Programs end and free their memory. Files stay. Waking starts the sandbox again, not its programs.",
 	}
 }
 
@@ -138,7 +138,7 @@ func (r *request) after(field string) (catalog.After, error) {
 	return catalog.ParseAfter(field, text)
 }
 
-// afterEntered is what was chosen or entered for it.
+// afterEntered is the choice or entry for it.
 func (r *request) afterEntered(field string) string {
 	if text := r.field(field); text != customAfter {
 		return text
@@ -156,7 +156,7 @@ func readRest(r *request) (rest catalog.Rest, err error) {
 
 // submitRest sets a sandbox's own times.
 func (s *workspaceHandlers) submitRest(ctx context.Context, r *request) (string, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return "", err
 	}
@@ -173,7 +173,7 @@ func (s *workspaceHandlers) submitRest(ctx context.Context, r *request) (string,
 }
 
 func (s *workspaceHandlers) againRest(ctx context.Context, r *request, cause error) (templ.Component, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (s *workspaceHandlers) againRest(ctx context.Context, r *request, cause err
 	return s.restForm(ctx, r, box, v)
 }
 
-// refill puts what was posted into the choices, and err's message beside the one that it is about. It gives the message
+// refill puts the posted values into the choices, and err's message beside the one that it is about. It gives the message
 // back when it is about neither.
 func (r *request) refill(c *views.RestChoices, err error) string {
 	message := fault.Message(err)
@@ -206,7 +206,7 @@ func (r *request) refill(c *views.RestChoices, err error) string {
 
 // submitRevokeHold ends a hold. A sheet shows the remaining ones.
 func (s *workspaceHandlers) submitRevokeHold(ctx context.Context, r *request) (string, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return "", err
 	}

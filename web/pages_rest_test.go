@@ -112,7 +112,7 @@ func TestRestSheet_ListsHoldsAndRevokesThem(t *testing.T) {
 	if got := textOf(sheet.need(".sheet")); !strings.Contains(got, "The hold was revoked") || !strings.Contains(got, "No holds") {
 		t.Errorf("says %q", got)
 	}
-	if got := attr(sheet.need("form.form"), "action"); got != "/sandboxes/brave-otter/rest" {
+	if got := attr(sheet.need("form.form"), "action"); !strings.HasPrefix(got, "/sandboxes/brave-otter/rest?sandbox_id=") {
 		t.Errorf("form leads to %q", got)
 	}
 }
@@ -169,6 +169,16 @@ func TestWorkspace_NamesEveryReason(t *testing.T) {
 	}
 }
 
+func TestWorkspace_SaysWhyOneThatRunsWasStartedAgain(t *testing.T) {
+	s := newStage(t)
+	const why = "Its container was killed, and it was started again."
+	s.put("ada", "mine", func(b *sandbox.Sandbox) { b.State, b.Problem = sandbox.Running, why })
+	state := s.get("ada", "/sandboxes/mine").is(http.StatusOK).need("#ws-state")
+	if got := textOf(in(state, "summary")); got != "Running · "+why || attr(in(state, "summary"), "title") != why {
+		t.Errorf("says %q, in full %q", got, attr(in(state, "summary"), "title"))
+	}
+}
+
 func TestWorkspace_OffersSleepAndWake(t *testing.T) {
 	s := newStage(t)
 	for state, want := range map[sandbox.State]string{
@@ -221,7 +231,7 @@ func TestSandboxes_OfferRestInTheMenu(t *testing.T) {
 	s.put("ada", "mine", nil)
 	row := s.get("ada", "/").need("li.row")
 	got := textOf(in(row, "div.menu-list"))
-	if got != "Sleep now Stop Restart Sleep settings… Rename… Delete…" {
+	if got != "Sleep now Stop Restart Sleep settings… Label… Delete…" {
 		t.Errorf("offers %q", got)
 	}
 }

@@ -150,7 +150,7 @@ func (l listing) chips() views.Filter {
 // part is the list ready to show.
 func (l listing) part(ctx context.Context, p *presenter) views.List {
 	v := views.List{Rows: p.rows(ctx, l.boxes), Owners: p.admin}
-	v.Live = views.Live{Topic: l.query.url("/sandboxes"), Seen: "seen=" + l.print() + "&reasons=" + rowsPrint(v.Rows)}
+	v.Live = views.Live{Topic: l.query.url("/sandboxes"), Seen: "seen=" + l.print() + "&reasons=" + statesPrint(v.Rows)}
 	if len(l.boxes) == 0 {
 		v.None = true
 		if l.query.all() && l.query.page == 0 {

@@ -39,7 +39,7 @@ func (s *serviceHandlers) pageEditService(ctx context.Context, r *request) (temp
 
 // servicesOf are the services of the sandbox that the path names.
 func (s *serviceHandlers) servicesOf(ctx context.Context, r *request) (services.List, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return services.List{}, err
 	}
@@ -51,7 +51,7 @@ func (s *serviceHandlers) serviceForm(ctx context.Context, r *request, v views.S
 	if err != nil {
 		return nil, err
 	}
-	v.Box, v.ETag = r.param("name"), list.ETag
+	v.Box, v.ID, v.ETag = r.param("name"), r.query("sandbox_id"), list.ETag
 	v.Next = r.origin(servicesURL(v.Box))
 	if r.byScript() {
 		return views.ServiceSheet(v), nil
@@ -151,7 +151,7 @@ func (s *serviceHandlers) submitEditService(ctx context.Context, r *request) (st
 
 // keepService declares the posted service in the place of the one called was, or as the last.
 func (s *serviceHandlers) keepService(ctx context.Context, r *request, was string) (string, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return "", err
 	}
@@ -219,7 +219,7 @@ func (s *serviceHandlers) pageDeleteService(ctx context.Context, r *request) (te
 		return nil, err
 	}
 	name := r.param("name")
-	v := views.DeleteService{Box: name, Name: one.Name, Next: r.origin(servicesURL(name)), Lost: []string{"Its command, folder and environment."}}
+	v := views.DeleteService{Box: name, ID: r.query("sandbox_id"), Name: one.Name, Next: r.origin(servicesURL(name)), Lost: []string{"Its command, folder and environment."}}
 	if one.State == services.Running {
 		v.Lost = append(v.Lost, "Its program, which runs now, is ended.")
 	}
@@ -235,7 +235,7 @@ func (s *serviceHandlers) pageDeleteService(ctx context.Context, r *request) (te
 
 // submitDeleteService takes a service away.
 func (s *serviceHandlers) submitDeleteService(ctx context.Context, r *request) (string, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return "", err
 	}

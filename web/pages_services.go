@@ -24,7 +24,7 @@ func servicesURL(name string) string { return sandboxURL(name) + "/services" }
 
 // pageServices shows what a sandbox runs by itself, and what listens in it. It wakes nothing.
 func (s *serviceHandlers) pageServices(ctx context.Context, r *request) (templ.Component, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (s *serviceHandlers) servicesPage(ctx context.Context, r *request, h access
 		State: s.workspace.state(box, s.cfg.Sandboxes.Progress(box.ID)), List: s.serviceList(ctx, box, list), Fault: problem,
 		Ports: s.ports.portList(box, s.ports.whatListens(ctx, h)),
 	}
-	v.Frame.Live.Topic = servicesURL(box.Name)
+	v.Frame.Live.Topic = sameURL(box, "/services")
 	return views.ServicesPage(v), nil
 }
 
@@ -56,7 +56,7 @@ func boxTitle(box sandbox.Sandbox) string {
 
 // serviceList shows a sandbox's services.
 func (s *serviceHandlers) serviceList(ctx context.Context, box sandbox.Sandbox, list services.List) views.ServiceList {
-	v := views.ServiceList{Name: box.Name, Own: list.Own, Bare: len(s.workspace.templateOf(box.Spec).Services) == 0}
+	v := views.ServiceList{Name: box.Name, ID: box.ID, Overridden: list.Overridden, Bare: len(s.workspace.templateOf(box.Spec).Services) == 0}
 	switch {
 	case box.State.Resting():
 		v.Rests = "The sandbox is at rest. Starting a service wakes it."
@@ -87,7 +87,7 @@ var healthLooks = map[wire.ServiceHealth]views.State{
 
 // serviceView shows one service.
 func (s *serviceHandlers) serviceView(ctx context.Context, box sandbox.Sandbox, one services.Status) views.Service {
-	url := servicesURL(box.Name) + "/" + one.Name
+	url := "/services/" + one.Name
 	v := views.Service{
 		Name: one.Name, State: serviceLooks[one.State], Health: healthLooks[one.Health], Problem: one.Problem,
 		Command: commandText(one.Command), Facts: serviceFacts(one), Auto: one.Autostart,
@@ -100,9 +100,9 @@ func (s *serviceHandlers) serviceView(ctx context.Context, box sandbox.Sandbox, 
 		v.Address = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(v.URL, "https://"), "http://"), "/")
 	}
 	now := s.cfg.Now()
-	start := views.Action{Icon: "play", Text: "Start", URL: url + "/start", Post: true}
-	stop := views.Action{Icon: "stop", Text: "Stop", URL: url + "/stop", Post: true}
-	restart := views.Action{Icon: "restart", Text: "Restart", URL: url + "/restart", Post: true}
+	start := views.Action{Icon: "play", Text: "Start", URL: sameURL(box, url+"/start"), Post: true}
+	stop := views.Action{Icon: "stop", Text: "Stop", URL: sameURL(box, url+"/stop"), Post: true}
+	restart := views.Action{Icon: "restart", Text: "Restart", URL: sameURL(box, url+"/restart"), Post: true}
 	switch one.State {
 	case services.Running:
 		v.Notes, v.Acts = []views.Note{{Text: "for", Time: spanOf(one.Since, now)}}, []views.Action{restart, stop}
@@ -170,7 +170,7 @@ func quoteWord(w string) string {
 // submitService starts, stops or restarts a service; that wakes the sandbox. The page's stream shows what comes of it.
 func (s *serviceHandlers) submitService(do func(ctx context.Context, h access.Handle, service string) (services.Status, error)) func(context.Context, *request) (string, error) {
 	return func(ctx context.Context, r *request) (string, error) {
-		h, err := s.resolve(ctx, r.who, r.param("name"))
+		h, err := named(ctx, s.Server, r)
 		if err != nil {
 			return "", err
 		}
@@ -187,7 +187,7 @@ func (s *serviceHandlers) againServices(ctx context.Context, r *request, cause e
 	if r.byScript() {
 		return nil, cause // said over the page that is there
 	}
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (s *serviceHandlers) againServices(ctx context.Context, r *request, cause e
 
 // submitResetServices gives a sandbox its template's services again.
 func (s *serviceHandlers) submitResetServices(ctx context.Context, r *request) (string, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return "", err
 	}
@@ -209,7 +209,7 @@ func (s *serviceHandlers) submitResetServices(ctx context.Context, r *request) (
 
 // pageServiceLog shows the newest output of a service. It wakes nothing.
 func (s *serviceHandlers) pageServiceLog(ctx context.Context, r *request) (templ.Component, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +226,7 @@ func (s *serviceHandlers) pageServiceLog(ctx context.Context, r *request) (templ
 	case err != nil:
 		return nil, err
 	default:
-		v.Topic = servicesURL(box.Name) + "/" + service + "/log"
+		v.Topic = sameURL(box, "/services/"+service+"/log")
 	}
 	return views.ServiceLogPage(v), nil
 }

@@ -206,7 +206,7 @@ func TestServices_OfferTheTemplatesWhereThatChangesThem(t *testing.T) {
 		t.Errorf("says %s", foot())
 	}
 	s.declare("mine", catalog.Service{Name: "web", Command: []string{"true"}})
-	if !strings.Contains(foot(), "Remove all and follow the template (which has none)…") {
+	if !strings.Contains(foot(), "Remove all services (the template has none)…") {
 		t.Errorf("says %s", foot())
 	}
 	s.post("ada", "/sandboxes/mine/services/web/delete", nil).leads("/sandboxes/mine/services")
@@ -291,7 +291,15 @@ func TestServices_PageFollowsWhatHappens(t *testing.T) {
 		t.Errorf("brings %s", e)
 	}
 	s.boxes.drop(box)
-	f.until("Deleted")
+	e := f.until("Deleted")
+	for _, target := range []string{"services outerHTML", "services-add delete", "ports delete"} {
+		if !has(e, target) {
+			t.Errorf("a deleted one's page keeps %s: %s", target, e)
+		}
+	}
+	if strings.Contains(e, "<form") || strings.Contains(e, "data-service") {
+		t.Errorf("a deleted one's page still offers %s", e)
+	}
 }
 
 // TestServices_TimeAloneDrawsNothingAnew: what is drawn anew while a person presses a button takes the button away.

@@ -38,8 +38,11 @@ func stateOf(box sandbox.Sandbox, p sandbox.Progress, o idle.Outlook, now time.T
 		look.Why = box.Problem
 	case box.State == sandbox.Creating, box.State == sandbox.Starting:
 		look.Why, look.Bar = phaseText(p), phaseBar(p)
-	case box.State == sandbox.Running && len(o.Because) > 0:
-		look.Title = allReasons(o.Because)
+	case box.State == sandbox.Running:
+		look.Why = box.Problem
+		if len(o.Because) > 0 {
+			look.Title = allReasons(o.Because)
+		}
 	}
 	return look
 }
@@ -115,6 +118,11 @@ func (s *workspaceHandlers) templateOf(spec sandbox.Spec) catalog.Template {
 // sandboxURL is the page of a sandbox.
 func sandboxURL(name string) string { return "/sandboxes/" + name }
 
+// sameURL is what a page asks of the very sandbox that it shows, which another one of its name must not answer.
+func sameURL(box sandbox.Sandbox, path string) string {
+	return sandboxURL(box.Name) + path + "?sandbox_id=" + box.ID
+}
+
 // quickLinks are the links into a sandbox that can be used now.
 func (s *workspaceHandlers) quickLinks(box sandbox.Sandbox, t catalog.Template) []views.Link {
 	if box.State != sandbox.Running && !box.State.Resting() { // using one that rests wakes it
@@ -146,15 +154,15 @@ func (p *presenter) acts(box sandbox.Sandbox) views.Acts {
 	var (
 		open    = views.Action{Text: "Open", URL: url}
 		look    = views.Action{Text: "View", URL: url}
-		start   = views.Action{Icon: "play", Text: "Start", URL: url + "/start", Post: true}
-		wake    = views.Action{Icon: "sun", Text: "Wake", URL: url + "/start", Post: true}
-		retry   = views.Action{Icon: "restart", Text: "Retry", URL: url + "/start", Post: true}
-		sleep   = views.Action{Icon: "moon", Text: "Sleep now", URL: url + "/sleep", Post: true}
-		stop    = views.Action{Icon: "stop", Text: "Stop", URL: url + "/stop", Post: true}
-		restart = views.Action{Icon: "restart", Text: "Restart", URL: url + "/restart", Post: true}
-		rest    = views.Action{Icon: "clock", Text: "Sleep settings…", URL: url + "/rest", Sheet: true}
-		rename  = views.Action{Icon: "pencil", Text: "Rename…", URL: url + "/rename", Sheet: true}
-		remove  = views.Action{Icon: "trash", Text: "Delete…", URL: url + "/delete", Sheet: true, Danger: true}
+		start   = views.Action{Icon: "play", Text: "Start", URL: sameURL(box, "/start"), Post: true}
+		wake    = views.Action{Icon: "sun", Text: "Wake", URL: sameURL(box, "/start"), Post: true}
+		retry   = views.Action{Icon: "restart", Text: "Retry", URL: sameURL(box, "/start"), Post: true}
+		sleep   = views.Action{Icon: "moon", Text: "Sleep now", URL: sameURL(box, "/sleep"), Post: true}
+		stop    = views.Action{Icon: "stop", Text: "Stop", URL: sameURL(box, "/stop"), Post: true}
+		restart = views.Action{Icon: "restart", Text: "Restart", URL: sameURL(box, "/restart"), Post: true}
+		rest    = views.Action{Icon: "clock", Text: "Sleep settings…", URL: sameURL(box, "/rest"), Sheet: true}
+		rename  = views.Action{Icon: "pencil", Text: "Label…", URL: sameURL(box, "/rename"), Sheet: true}
+		remove  = views.Action{Icon: "trash", Text: "Delete…", URL: sameURL(box, "/delete"), Sheet: true, Danger: true}
 	)
 	a := views.Acts{Next: p.next}
 	inside := p.place == "workspace"
@@ -179,7 +187,7 @@ func (p *presenter) acts(box sandbox.Sandbox) views.Acts {
 	usable := box.State == sandbox.Running || box.State.Resting()
 	switch {
 	case usable && inside:
-		code := views.Action{Icon: "code", Text: "VS Code…", URL: ideURL(box.Name), Sheet: true}
+		code := views.Action{Icon: "code", Text: "VS Code…", URL: sameURL(box, "/vscode"), Sheet: true}
 		a.More = slices.Insert(a.More, slices.Index(a.More, rest), code)
 	case usable: // the list opens; its menu does the rest
 		a.First, a.More = open, slices.Insert(a.More, 0, a.First)

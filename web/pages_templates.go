@@ -27,7 +27,7 @@ const askImages = 8
 var imageLooks = map[catalog.ImageState]views.State{
 	catalog.ImageMissing:  {Tone: "still", Icon: "state-todo", Text: "Not built", Why: "built on first use"},
 	catalog.ImageBuilt:    {Tone: "good", Icon: "state-done", Text: "Built"},
-	catalog.ImageStale:    {Tone: "calm", Icon: "state-stale", Text: "Stale", Why: "the template has changed since; built anew on next use"},
+	catalog.ImageStale:    {Tone: "calm", Icon: "state-stale", Text: "Stale", Why: "the template has changed since; rebuilt on next use"},
 	catalog.ImageBuilding: {Tone: "busy", Icon: "state-busy", Text: "Building"},
 	catalog.ImageFailed:   {Tone: "bad", Icon: "state-failed", Text: "Failed"},
 }

@@ -19,7 +19,7 @@ func timeOf(t, now time.Time) views.Time {
 	}
 }
 
-// spanOf is timeOf for what has lasted since t: "2 h".
+// spanOf is timeOf for a span since t: "2 h".
 func spanOf(t, now time.Time) views.Time {
 	v := timeOf(t, now)
 	if v.Machine == "" {
@@ -29,7 +29,7 @@ func spanOf(t, now time.Time) views.Time {
 	return v
 }
 
-// aheadOf is timeOf for what is due at t: "in 2 h", to the last second "in 8 s", and "now" once that is over.
+// aheadOf is timeOf for a moment ahead, t: "in 2 h", to the last second "in 8 s", and "now" once that is over.
 func aheadOf(t, now time.Time) views.Time {
 	v := timeOf(t, now)
 	if v.Machine == "" {

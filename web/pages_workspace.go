@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,7 +33,7 @@ const workspacePolicy = "default-src 'self'; style-src 'self' 'unsafe-inline'; i
 
 // pageWorkspace is the page of one sandbox. It starts nothing and wakes nothing.
 func (s *workspaceHandlers) pageWorkspace(ctx context.Context, r *request) (templ.Component, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +48,8 @@ func (s *workspaceHandlers) pageWorkspace(ctx context.Context, r *request) (temp
 		Ports: s.ports.ports(ctx, h, s.ports.whatListens(ctx, h)), Slots: s.slots(ctx, arranged, h, progress), Files: filesPlace(box), Preferences: preferences,
 	}
 	w.Frame.Live = views.Live{
-		Topic: sandboxURL(box.Name) + "?id=" + url.QueryEscape(box.ID),
-		Seen:  "seen=" + boxPrint(box) + "&reasons=" + shortPrint(statePrint(w.Row.State), restPrint(w.Rest)) + "&ports=" + portsPrint(w.Ports),
+		Topic: sameURL(box, ""),
+		Seen:  "seen=" + boxPrint(box) + "&reasons=" + printOf(w.Row.State, w.Rest) + "&ports=" + printOf(w.Ports),
 	}
 	if port, err := strconv.Atoi(r.query("port")); err == nil && port > 0 && port < 1<<16 {
 		url := s.cfg.Hosts.PortURL(box.Name, port)
@@ -84,14 +83,13 @@ func (s *workspaceHandlers) tabNames(ctx context.Context, h access.Handle) []str
 
 // still is the panel of a sandbox that does not run: why, and what to do.
 func (s *workspaceHandlers) still(box sandbox.Sandbox) views.Still {
-	url := sandboxURL(box.Name)
-	v := views.Still{State: s.state(box, sandbox.Progress{}), Next: url}
-	start := views.Action{Icon: "play", URL: url + "/start", Post: true, Primary: true}
+	v := views.Still{State: s.state(box, sandbox.Progress{}), Next: sandboxURL(box.Name)}
+	start := views.Action{Icon: "play", URL: sameURL(box, "/start"), Post: true, Primary: true}
 	switch box.State {
 	case sandbox.Failed:
 		v.Title, v.Text, v.Cause = "This sandbox failed", "Its files are kept. Retry creates its container again.", box.Problem
 		start.Icon, start.Text = "restart", "Retry"
-		v.Acts = []views.Action{start, {Icon: "trash", Text: "Delete…", URL: url + "/delete", Sheet: true}}
+		v.Acts = []views.Action{start, {Icon: "trash", Text: "Delete…", URL: sameURL(box, "/delete"), Sheet: true}}
 		v.Log = s.buildLog(box.Spec.Template)
 	case sandbox.Frozen:
 		v.Title, v.Text = "This sandbox is frozen", "Its programs and terminals are paused, and resume where they were as soon as it is used."
@@ -170,7 +168,7 @@ func phases(present sandbox.Progress, order ...sandbox.Phase) []views.Phase {
 
 // apiTabs tells the workspace's script which terminals are open.
 func (s *workspaceHandlers) apiTabs(ctx context.Context, r *request, _ none) (reply, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return reply{}, err
 	}
@@ -203,7 +201,7 @@ func (s *workspaceHandlers) terminalText(c echo.Context) error {
 	r := requestOf(c)
 	ctx, cancel := context.WithTimeout(r.http.Context(), handlerTime)
 	defer cancel()
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return err
 	}
@@ -221,7 +219,7 @@ func (s *workspaceHandlers) terminalText(c echo.Context) error {
 
 // submitCloseTab ends one terminal and what runs in it.
 func (s *workspaceHandlers) submitCloseTab(ctx context.Context, r *request) (string, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return "", err
 	}

@@ -160,7 +160,7 @@ func TestDelete_SaysWhatIsLostAndAsksForTheName(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", func(b *sandbox.Sandbox) { b.Label = "Mine" })
 	sheet := s.get("ada", "/sandboxes/mine/delete", "HX-Request", "true", "HX-Current-URL", "http://localhost:8080/sandboxes/mine").is(http.StatusOK)
-	for _, words := range []string{"Delete Mine (mine)?", "/home/agent", "terminals", "http://mine.localhost:8080/"} {
+	for _, words := range []string{"Delete Mine (mine)?", "/home/agent", "terminals", "http://mine.localhost:8080/", "Tokens limited to it, and links"} {
 		if !strings.Contains(textOf(sheet.doc), words) {
 			t.Errorf("no %q in %q", words, textOf(sheet.doc))
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // paneEntry is one pane of the workspace. One more entry is all that one more pane needs: the page's frame, its
-// splitters, the tabs of a phone and what is remembered of the layout go by the list.
+// splitters, the tabs of a phone and the stored layout go by the list.
 type paneEntry struct {
 	id    string // the section is "pane-ID"
 	title string
@@ -66,7 +66,7 @@ func (s *workspaceHandlers) terminalPane(ctx context.Context, h access.Handle, p
 	switch {
 	case box.State == sandbox.Running:
 		return views.Pane{Kind: "terminals", Terminals: views.Terminals{
-			Path: sandboxURL(box.Name) + "/terminals/", Names: s.tabNames(ctx, h), Labels: labelsText(s.commands.tabLabels(ctx, box)),
+			Path: sandboxURL(box.Name) + "/terminals/", Box: box.ID, Names: s.tabNames(ctx, h), Labels: labelsText(s.commands.tabLabels(ctx, box)),
 		}}
 	case still(box.State):
 		return views.Pane{Kind: string(box.State), Still: s.still(box)}
@@ -82,13 +82,13 @@ func (s *workspaceHandlers) filesPane(_ context.Context, h access.Handle, p sand
 	}
 	kind := string(box.State)
 	v := views.Still{State: s.state(box, p), Next: sandboxURL(box.Name), Title: "Files", Text: "Its files can be opened once it runs."}
-	start := views.Action{Icon: "play", Text: "Start and open files", URL: sandboxURL(box.Name) + "/start", Post: true}
+	start := views.Action{Icon: "play", Text: "Start and open files", URL: sameURL(box, "/start"), Post: true}
 	switch {
 	case box.State.Resting():
 		start.Icon, start.Text = "sun", "Wake and open files"
 		v.Text, v.Acts = "Its files are kept. Opening them wakes it.", []views.Action{start}
 	case box.State == sandbox.Stopped:
-		v.Text, v.Acts = "Its files are kept. Opening them starts it.", []views.Action{start}
+		v.Text, v.Acts = "Its files are kept. Start the sandbox to open them.", []views.Action{start}
 	case box.State == sandbox.Failed:
 		v.Cause = box.Problem
 	default:

@@ -93,7 +93,7 @@ func page(show func(ctx context.Context, r *request) (templ.Component, error)) e
 	}
 }
 
-// form adapts a posted form. submit gives where to go next (303). When it fails because of what was entered and again
+// form adapts a posted form. submit gives where to go next (303). When it fails because of an entry and again
 // is not nil, again shows the same form with the error beside its field (fault.FieldOf, fault.Message).
 func form(
 	submit func(ctx context.Context, r *request) (to string, err error),
@@ -128,7 +128,7 @@ func form(
 }
 
 // leadTo leads the browser to a page of ours. A script that asked is told so in its own way; when the person is on that
-// page already it stays, because the page's stream brings what has changed.
+// page already it stays, because the page's stream brings the changes.
 func (r *request) leadTo(c echo.Context, to string) error {
 	if !r.byScript() {
 		return c.Redirect(http.StatusSeeOther, to)
@@ -191,7 +191,7 @@ func apiLong[In any](act func(ctx context.Context, r *request, in In) (reply, er
 		if err := readJSON(r.http, &in); err != nil {
 			return err
 		}
-		r.unhurry()
+		r.liftDeadlines()
 		out, err := act(r.http.Context(), r, in)
 		if out.location != "" { // also a failure may have a place where it can be looked at
 			r.head.Set("Location", out.location)

@@ -35,6 +35,7 @@ type fakeIdle struct {
 	outlooks map[string]idle.Outlook // by name
 	asked    int
 	gone     []string // the sandboxes that were dismissed
+	again    []string // and once more
 }
 
 func newFakeIdle() *fakeIdle {
@@ -55,17 +56,22 @@ func (f *fakeIdle) count() int {
 	return f.asked
 }
 
-func (f *fakeIdle) Dismiss(id string) {
+func (f *fakeIdle) Dismiss(id string) (again func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.gone = append(f.gone, id)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.again = append(f.again, id)
+	}
 }
 
-// dismissed gives the sandboxes that were dismissed, in order.
-func (f *fakeIdle) dismissed() []string {
+// dismissed gives the sandboxes that were dismissed, in order, and those once more.
+func (f *fakeIdle) dismissed() (gone, again []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.gone)
+	return slices.Clone(f.gone), slices.Clone(f.again)
 }
 
 func (f *fakeIdle) Subscribe() *event.Subscription[idle.Change] { return f.bus.Subscribe() }

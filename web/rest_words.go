@@ -48,7 +48,7 @@ func reasonText(r idle.Reason) string {
 	}
 }
 
-// keptBy says what keeps a sandbox awake in a few words: what has for longest, and how many others do.
+// keptBy says in a few words what keeps a sandbox awake: the oldest reason, and how many others there are.
 func keptBy(because []idle.Reason) string {
 	text := "kept awake by " + shortReason(because[0])
 	if n := len(because) - 1; n > 0 {
@@ -116,7 +116,7 @@ func restView(box sandbox.Sandbox, o idle.Outlook, r sandbox.Resting, holds []sa
 	if box.State != sandbox.Running && !box.State.Resting() {
 		return views.Rest{}
 	}
-	v := views.Rest{URL: sandboxURL(box.Name) + "/rest", Rule: restRule(r)}
+	v := views.Rest{URL: sameURL(box, "/rest"), Rule: restRule(r)}
 	switch {
 	case box.State == sandbox.Sleeping:
 		v.Title, v.Text = "Going to sleep", "Its programs are asked to end. Any use wakes it."
@@ -164,9 +164,9 @@ func heldUntil(r idle.Reason, holds []sandbox.Hold) (until time.Time) {
 func restRule(r sandbox.Resting) string {
 	freeze, sleep := restWords(r.Rest)
 	if r.FreezeFrom != r.StopFrom {
-		freeze += sayer(r.FreezeFrom)
+		freeze += setBy(r.FreezeFrom)
 	}
-	rule := "Unused, it " + freeze + " and " + sleep + sayer(r.StopFrom) + "."
+	rule := "Unused, it " + freeze + " and " + sleep + setBy(r.StopFrom) + "."
 	if note := restOrder(r.Rest); note != "" {
 		rule += " " + note
 	}
@@ -193,12 +193,12 @@ func restOrder(r catalog.Rest) string {
 	return ""
 }
 
-// sayer names who set a time, where that is not the sandbox itself.
-func sayer(from string) string {
+// setBy names who set a time, where that is not the sandbox itself.
+func setBy(from string) string {
 	if from == sandbox.FromSandbox {
 		return ""
 	}
-	return " (" + from + "'s default)"
+	return " (the " + from + "'s default)"
 }
 
 // afterText is a time of rest in words: "15 min", "1 h 30 min", "3 d", "never".

@@ -121,10 +121,10 @@ func TestRestRule_SaysTheTimesAndWhoSetThem(t *testing.T) {
 		freeze, stop string
 		want         string
 	}{
-		{serverRest, sandbox.FromServer, sandbox.FromServer, "Unused, it freezes after 15 min and sleeps after 4 h (server's default)."},
-		{serverRest, sandbox.FromTemplate, sandbox.FromServer, "Unused, it freezes after 15 min (template's default) and sleeps after 4 h (server's default)."},
+		{serverRest, sandbox.FromServer, sandbox.FromServer, "Unused, it freezes after 15 min and sleeps after 4 h (the server's default)."},
+		{serverRest, sandbox.FromTemplate, sandbox.FromServer, "Unused, it freezes after 15 min (the template's default) and sleeps after 4 h (the server's default)."},
 		{serverRest, sandbox.FromSandbox, sandbox.FromSandbox, "Unused, it freezes after 15 min and sleeps after 4 h."},
-		{never, sandbox.FromSandbox, sandbox.FromTemplate, "Unused, it never freezes and never sleeps (template's default)."},
+		{never, sandbox.FromSandbox, sandbox.FromTemplate, "Unused, it never freezes and never sleeps (the template's default)."},
 		{catalog.Rest{FreezeAfter: serverRest.StopAfter, StopAfter: serverRest.FreezeAfter}, sandbox.FromSandbox, sandbox.FromSandbox,
 			"Unused, it freezes after 4 h and sleeps after 15 min. It sleeps before it would freeze."},
 	} {

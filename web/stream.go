@@ -27,7 +27,7 @@ const (
 // How much one user may have open of each kind, so that nobody takes every connection.
 const (
 	maxOpen     = 200
-	maxLimited  = 24          // by a token for one sandbox alone, which takes nothing of its owner's share
+	maxLimited  = 24          // by a token for one sandbox alone; all of a user's such tokens together have maxOpen, apart from the user's own
 	maxFollowed = 3 * maxOpen // by all pages
 )
 
@@ -51,7 +51,7 @@ type flow struct {
 // openFlow sends the head of a stream. From here on errors can only be told within it.
 func (r *request) openFlow(contentType string) *flow {
 	f := &flow{w: r.w, ctl: http.NewResponseController(r.w)}
-	r.unhurry()
+	r.liftDeadlines()
 	r.head.Set("Content-Type", contentType)
 	r.head.Set("Cache-Control", "no-cache, no-transform")
 	r.head.Set("X-Accel-Buffering", "no")
@@ -59,10 +59,10 @@ func (r *request) openFlow(contentType string) *flow {
 	return f
 }
 
-// unhurry lifts the server's own deadlines from this request, which bounds itself: a read deadline that passes would
+// liftDeadlines lifts the server's own deadlines from this request, which bounds itself: a read deadline that passes would
 // look as if the client had hung up. Only a body that is not here yet, and will be of no use, keeps its own. Where
 // deadlines are not supported there are none.
-func (r *request) unhurry() {
+func (r *request) liftDeadlines() {
 	ctl := http.NewResponseController(r.w)
 	if r.arrived() {
 		_ = ctl.SetReadDeadline(time.Time{})
@@ -145,9 +145,8 @@ func (s *liveHandlers) watch(begin opener) echo.HandlerFunc {
 	}
 }
 
-// admit lets in a client that stays, within its share of what and for as long as it is welcome. begin does everything
-// that can fail, hold stays with what begin gave; end ends the stay. What begin says to release is released at the very
-// end.
+// admit serves a long-lived client, within its share of what and for as long as it has access. begin does everything that
+// can fail. hold serves what begin gave until it ends; end makes it end. What begin gives to release is released last.
 func admit[T any](
 	s *liveHandlers, r *request, what string, begin func(ctx context.Context, r *request) (T, func(), error),
 	hold func(ctx context.Context, end func(), t T) error,
@@ -157,7 +156,7 @@ func admit[T any](
 		return err
 	}
 	defer leave()
-	ctx, end := s.whileWelcome(r.http.Context(), r)
+	ctx, end := s.whileAllowed(r.http.Context(), r)
 	defer end()
 	t, release, err := begin(ctx, r)
 	if err != nil {
@@ -167,24 +166,24 @@ func admit[T any](
 	return hold(ctx, end, t)
 }
 
-// whileWelcome gives a context that ends when the caller loses access; the cause says why. The caller must call
+// whileAllowed gives a context that ends when the caller loses access; the cause says why. The caller must call
 // end, which ends it too, and waits.
-func (s *liveHandlers) whileWelcome(ctx context.Context, r *request) (welcome context.Context, end func()) {
-	welcome, cancel := context.WithCancelCause(ctx)
+func (s *liveHandlers) whileAllowed(ctx context.Context, r *request) (allowed context.Context, end func()) {
+	allowed, cancel := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
-		every(welcome, s.check, func() error {
-			err := s.turnedAway(welcome, r)
+		every(allowed, s.check, func() error {
+			err := s.accessLost(allowed, r)
 			if err != nil {
 				cancel(err)
 			}
 			return err
 		})
 	})
-	return welcome, func() { cancel(nil); running.Wait() }
+	return allowed, func() { cancel(nil); running.Wait() }
 }
 
-// keepBeating calls beat now and then, and end when it fails. It does not wait for whileWelcome's checks, nor they for
+// keepBeating calls beat now and then, and end when it fails. It does not wait for the checks of whileAllowed, nor they for
 // it: a client that takes nothing holds up a beat. The caller must call stop, which waits.
 func (s *liveHandlers) keepBeating(ctx context.Context, end func(), beat func() error) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -213,9 +212,9 @@ func every(ctx context.Context, pace time.Duration, do func() error) error {
 	}
 }
 
-// turnedAway says why the session or token of a long-lived request is not good any more, or nil. What cannot be told
+// accessLost says why the session or token of a long-lived request is not good any more, or nil. What cannot be told
 // now counts as good: the store may be busy.
-func (s *liveHandlers) turnedAway(ctx context.Context, r *request) error {
+func (s *liveHandlers) accessLost(ctx context.Context, r *request) error {
 	who, err := s.identify(ctx, r, r.access)
 	switch {
 	case err != nil:
@@ -247,10 +246,18 @@ type counter struct {
 
 // enter counts one of what in. The caller must call leave. It never waits.
 func (n *counter) enter(who auth.Principal, what string) (leave func(), err error) {
-	key, most := who.User.ID, n.most
-	if who.Token != "" && who.SandboxID != "" {
-		key, most = who.Token, maxLimited
+	if who.Token == "" || who.SandboxID == "" {
+		leave, err = n.users.Acquire(context.Background(), what+" "+who.User.ID, n.most, 0)
+		return leave, fault.Wrap(err, fault.Limited, "You have %d %s open. Close some first.", n.most, what)
 	}
-	leave, err = n.users.Acquire(context.Background(), what+" "+key, most, 0)
-	return leave, fault.Wrap(err, fault.Limited, "You have %d %s open. Close some first.", most, what)
+	all, err := n.users.Acquire(context.Background(), what+" by limited tokens "+who.User.ID, n.most, 0)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Limited, "Your tokens for one sandbox have %d %s open together. Close some first.", n.most, what)
+	}
+	one, err := n.users.Acquire(context.Background(), what+" "+who.Token, maxLimited, 0)
+	if err != nil {
+		all()
+		return nil, fault.Wrap(err, fault.Limited, "You have %d %s open. Close some first.", maxLimited, what)
+	}
+	return func() { one(); all() }, nil
 }

@@ -2,9 +2,13 @@ package web
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"sandboxd/internal/auth"
+	"sandboxd/internal/fault"
 )
 
 // recordedFlow gives a flow and what has been written to it.
@@ -39,5 +43,37 @@ func TestFlow_StaysBroken(t *testing.T) {
 		if err := f.line("x"); !errors.Is(err, errGone) {
 			t.Errorf("got %v", err)
 		}
+	}
+}
+
+func TestCounter_TokensForOneSandboxHaveOneShareTogether(t *testing.T) {
+	n := counter{most: maxOpen}
+	enter := func(user, token, sandboxID string) (leave func(), err error) {
+		return n.enter(auth.Principal{User: auth.User{ID: user}, Token: token, SandboxID: sandboxID}, streams)
+	}
+	var leaves []func()
+	open := 0
+	for token := range 2 * maxOpen / maxLimited {
+		for range maxLimited + 1 {
+			if leave, err := enter("ada", fmt.Sprint(token), "1"); err == nil {
+				leaves, open = append(leaves, leave), open+1
+			} else if !fault.Is(err, fault.Limited) {
+				t.Fatal(err)
+			}
+		}
+	}
+	if open != maxOpen {
+		t.Errorf("%d are open", open)
+	}
+	for what, who := range map[string][3]string{"ada": {"ada"}, "ada's token": {"ada", "all"}, "bob's token": {"bob", "one", "1"}} {
+		if _, err := enter(who[0], who[1], who[2]); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, leave := range leaves {
+		leave()
+	}
+	if _, err := enter("ada", "last", "1"); err != nil || n.users.Len() != 5 {
+		t.Errorf("after they have left: %v, %d keys", err, n.users.Len())
 	}
 }

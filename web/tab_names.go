@@ -4,11 +4,11 @@ import (
 	"context"
 	"net/http"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/text"
 	"sandboxd/internal/wire"
 )
 
@@ -26,7 +26,7 @@ type tabName struct {
 
 // apiNameTab names a terminal for all who see it. It asks nothing of the sandbox.
 func (s *commandHandlers) apiNameTab(ctx context.Context, r *request, in tabName) (reply, error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return reply{}, err
 	}
@@ -35,7 +35,7 @@ func (s *commandHandlers) apiNameTab(ctx context.Context, r *request, in tabName
 	if err := wire.CheckTab(tab); err != nil {
 		return reply{}, fault.Wrap(err, fault.NotFound, "There is no such terminal.")
 	}
-	if utf8.RuneCountInString(name) > maxTabName || strings.ContainsFunc(name, unprintable) {
+	if utf8.RuneCountInString(name) > maxTabName || text.Unprintable(name) {
 		return reply{}, fault.Field("name", "A terminal's name is one line of at most %d characters.", maxTabName)
 	}
 	if names := s.tabLabels(ctx, box); name != "" && names[tab] == "" && len(names) >= maxTabNames {
@@ -54,10 +54,4 @@ func (s *commandHandlers) tabLabels(ctx context.Context, box sandbox.Sandbox) ma
 		s.log.Warn("list names of terminals", "sandbox", box.Name, "err", err)
 	}
 	return names
-}
-
-// unprintable says whether a character has no place in a name of one line: controls, and what turns the direction of a
-// text around or breaks its line.
-func unprintable(c rune) bool {
-	return unicode.IsControl(c) || unicode.In(c, unicode.Cf, unicode.Zl, unicode.Zp) || c == utf8.RuneError
 }

@@ -12,7 +12,7 @@ import (
 // openTerminal attaches a viewer to a terminal. Everything that can fail has failed before the upgrade. What a page does by
 // itself says wake=0: then a sandbox that is asleep stays so, and the viewer is told.
 func (s *commandHandlers) openTerminal(ctx context.Context, r *request) (talk, func(), error) {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -29,7 +29,7 @@ func (s *commandHandlers) openTerminal(ctx context.Context, r *request) (talk, f
 
 // noTerminal says why there is no terminal now, or nil. It wakes nothing.
 func (s *commandHandlers) noTerminal(ctx context.Context, r *request) error {
-	h, err := s.resolve(ctx, r.who, r.param("name"))
+	h, err := named(ctx, s.Server, r)
 	if err != nil {
 		return err
 	}

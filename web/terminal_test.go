@@ -100,7 +100,7 @@ func (s *stage) viewer(server *httptest.Server, user, path, origin string) (*web
 	s.t.Helper()
 	h := http.Header{"Origin": {origin}}
 	h.Set("Cookie", s.server.sessionCookie()+"="+s.sessions[user])
-	d := websocket.Dialer{Subprotocols: []string{terminal.Subprotocol}, HandshakeTimeout: 5 * time.Second}
+	d := websocket.Dialer{Subprotocols: []string{terminal.Subprotocol}, HandshakeTimeout: time.Minute}
 	return d.DialContext(s.t.Context(), "ws"+strings.TrimPrefix(server.URL, "http")+path, h)
 }
 
@@ -125,7 +125,7 @@ func TestTerminal_CarriesWhatIsTypedAndShown(t *testing.T) {
 	say(`{"AuthToken":"","columns":80,"rows":24}`)
 	say("0ls\r")
 	var shown strings.Builder
-	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 	for shown.String() != greeting+"ls\r" {
 		_, message, err := conn.ReadMessage()
 		if err != nil {
@@ -147,7 +147,7 @@ func TestTerminal_APageThatComesBackByItselfWakesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 	_, _, err = conn.ReadMessage()
 	if !websocket.IsCloseError(err, terminal.CloseAsleep) || s.terminals.asked != 0 {
 		t.Errorf("%v; opened %d times", err, s.terminals.asked)

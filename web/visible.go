@@ -14,6 +14,16 @@ func (s *Server) resolve(ctx context.Context, who auth.Principal, name string) (
 	return s.cfg.Access.Resolve(ctx, name, access.By(who))
 }
 
+// named resolves the sandbox that the request names. A page adds "?sandbox_id=" to say which one it shows: Gone when that one was
+// deleted and another has its name.
+func named(ctx context.Context, s *Server, r *request) (access.Handle, error) {
+	h, err := s.resolve(ctx, r.who, r.param("name"))
+	if id := r.query("sandbox_id"); err == nil && id != "" && id != h.ID() {
+		return access.Handle{}, fault.New(fault.Gone, "The sandbox %s that this page shows was deleted. Another one has its name now.", h.Name())
+	}
+	return h, err
+}
+
 // owners gives the names of users by id, asking for each once. It belongs to one request.
 type owners struct {
 	from  *auth.Service

@@ -62,7 +62,7 @@ func TestWelcome_LockedOutUsersExecSocketEnds(t *testing.T) {
 // untilClosed reads until the other side has ended the conversation, with one of codes.
 func untilClosed(t *testing.T, conn *websocket.Conn, codes ...int) {
 	t.Helper()
-	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 	for {
 		if _, _, err := conn.ReadMessage(); err != nil {
 			if !websocket.IsCloseError(err, codes...) {

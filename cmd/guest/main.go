@@ -46,7 +46,7 @@ func main() {
 	defer stop()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // caught and dropped; ignoring it would be inherited
 	guest.LinkWorkspace()
-	g := guest.New(guest.Config{Version: version, Terminals: openTerminals(log), Own: inSandbox(), Log: log})
+	g := guest.New(guest.Config{Version: version, Terminals: openTerminals(log), InSandbox: inSandbox(), Log: log})
 	if err := g.Run(ctx); err != nil {
 		log.Error("guest has failed", "err", err)
 		os.Exit(1)

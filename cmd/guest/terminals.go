@@ -26,7 +26,7 @@ func openTerminals(log *slog.Logger) guest.Tabs {
 	}
 }
 
-// runtimeFolder gives the first folder that can be made. Everybody may write to /tmp and /dev/shm, so what is there
+// runtimeFolder gives the first folder that can be made. Everybody may write to /tmp and /dev/shm, so a folder there
 // already may be another user's; a folder that is left from before a restart is removed first.
 func runtimeFolder() string {
 	for _, folder := range runtimeFolders {

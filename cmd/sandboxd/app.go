@@ -75,8 +75,8 @@ func newAccounts(db *sqlite.DB) *auth.Service {
 	}})
 }
 
-// assemble opens database, engine and sockets and wires the parts. It starts nothing. The caller must close it.
-func assemble(ctx context.Context, c *Config, log *slog.Logger) (*app, error) {
+// openApp opens database, engine and sockets and wires the parts. It starts nothing. The caller must close it.
+func openApp(ctx context.Context, c *Config, log *slog.Logger) (*app, error) {
 	a := &app{config: c, log: log}
 	if err := a.open(ctx); err != nil {
 		return nil, errors.Join(err, a.close())
@@ -320,7 +320,7 @@ func (a *app) newHandler() (http.Handler, error) {
 		Hosts:    a.hosts, Assets: assets,
 		Checks: []web.Check{
 			{Name: "store", Ask: func(ctx context.Context) error { _, err := a.db.Instance(ctx); return err }},
-			{Name: "engine", Ask: func(context.Context) error { return a.manager.EngineHealth() }},
+			{Name: "engine", Ask: a.manager.CheckEngine},
 		},
 		Version: web.Version{Version: version, Commit: commit(), Go: runtime.Version()},
 		Log:     a.log,

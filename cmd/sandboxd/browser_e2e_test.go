@@ -64,7 +64,7 @@ func (p *person) opens() {
 // loading is loaded again.
 func (p *person) does(what string, actions ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(p.ctx, eventLimit)
 	defer cancel()
 	err := chromedp.Do(ctx, actions...)
 	for err != nil && strings.Contains(err.Error(), "ERR_NETWORK_CHANGED") && ctx.Err() == nil {
@@ -78,7 +78,7 @@ func (p *person) does(what string, actions ...chromedp.Action[chromedp.Void]) {
 
 // reads evaluates a script that gives text.
 func (p *person) reads(script string) string {
-	ctx, cancel := context.WithTimeout(p.ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(p.ctx, eventLimit)
 	defer cancel()
 	out, err := chromedp.Run(ctx, chromedp.Evaluate[string]("String("+script+")"))
 	if err != nil {
@@ -94,8 +94,13 @@ const interrupted = `location.protocol === "chrome-error:" && document.body.inne
 // partLate is a script that tells that the page says that it has not arrived as a whole: the same happens to its scripts.
 const partLate = `(document.getElementById("late")?.checkVisibility({visibilityProperty: true}) ?? false)`
 
-// sees waits until a script gives true.
-func (p *person) sees(what, script string, limit time.Duration) {
+// sees waits until a script gives true, as an event on the page makes it.
+func (p *person) sees(what, script string) {
+	p.t.Helper()
+	p.seesWithin(what, script, eventLimit)
+}
+
+func (p *person) seesWithin(what, script string, limit time.Duration) {
 	p.t.Helper()
 	deadline := time.Now().Add(limit)
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -155,7 +160,7 @@ func (p *person) settles() {
 // picture keeps a screenshot as the window is.
 func (p *person) picture(name, size string) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(p.ctx, eventLimit)
 	defer cancel()
 	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 	if err != nil {
@@ -190,25 +195,25 @@ func TestBrowser_FromFirstRunToDelete(t *testing.T) {
 	p.pictures("setup")
 	p.does("make the admin", chromedp.SetValue(`[name="name"]`, "ann"), chromedp.SendKeys(`[name="password"]`, journeyPassword))
 	p.does("submit", chromedp.Submit(`[name="password"]`))
-	p.sees("the sandboxes page, empty, with the templates", at("/")+` && document.querySelector('button[value="base"]') !== null`, 10*time.Second)
+	p.sees("the sandboxes page, empty, with the templates", at("/")+` && document.querySelector('button[value="base"]') !== null`)
 	p.pictures("sandboxes-empty")
 	p.signsOutAndIn()
 
 	p.does("one click on a template", chromedp.Click(`button[value="base"]`))
-	p.sees("the workspace", `location.pathname.startsWith("/sandboxes/")`, 10*time.Second)
+	p.sees("the workspace", `location.pathname.startsWith("/sandboxes/")`)
 	p.picture("creating", "desktop")
-	p.sees("a terminal with a prompt", `(document.querySelector("sandbox-terminals")?.text() ?? []).some((l) => l.includes("$"))`, buildLimit)
+	p.seesWithin("a terminal with a prompt", `(document.querySelector("sandbox-terminals")?.text() ?? []).some((l) => l.includes("$"))`, buildLimit)
 	name := strings.TrimPrefix(p.reads("location.pathname"), "/sandboxes/")
 	p.types("echo $((6*7))")
-	p.sees("42", showsLine("42"), 10*time.Second)
+	p.sees("42", showsLine("42"))
 	p.pictures("workspace")
 	p.does("reload", chromedp.Reload())
-	p.sees("42 after the reload", showsLine("42"), 20*time.Second)
+	p.sees("42 after the reload", showsLine("42"))
 	second := p.window()
 	second.does("open a second window", chromedp.Navigate(p.reads("location.href")))
-	second.sees("the same in a second window", showsLine("42"), 20*time.Second)
+	second.sees("the same in a second window", showsLine("42"))
 	second.types("echo from-the-second")
-	p.sees("what the second window types", showsLine("from-the-second"), 10*time.Second)
+	p.sees("what the second window types", showsLine("from-the-second"))
 
 	p.visitsHosts(s, name)
 	p.stopsStartsDeletes(s, name)
@@ -219,7 +224,7 @@ func (p *person) signsIn(dashboard string) {
 	p.t.Helper()
 	p.does("sign in", chromedp.Navigate(dashboard+"/login"), chromedp.SetValue(`[name="name"]`, "admin"),
 		chromedp.SendKeys(`[name="password"]`, journeyPassword), chromedp.Submit(`[name="password"]`))
-	p.sees("the dashboard", at("/")+` && document.querySelector('form[action="/logout"]') !== null`, 10*time.Second)
+	p.sees("the dashboard", at("/")+` && document.querySelector('form[action="/logout"]') !== null`)
 }
 
 func (p *person) signsOutAndIn() {
@@ -228,12 +233,12 @@ func (p *person) signsOutAndIn() {
 		_, err := chromedp.Run(ctx, chromedp.Evaluate[any](`void fetch("/logout", {method: "POST"}).then(() => location.assign("/"))`))
 		return chromedp.Void{}, err
 	})
-	p.sees("the login page", at("/login"), 10*time.Second)
+	p.sees("the login page", at("/login"))
 	p.pictures("login")
 	p.does("a wrong password", chromedp.SetValue(`[name="name"]`, "ann"), chromedp.SendKeys(`[name="password"]`, "not this one at all"), chromedp.Submit(`[name="password"]`))
-	p.sees("why not", `document.querySelector("[role=alert]") !== null`, 10*time.Second)
+	p.sees("why not", `document.querySelector("[role=alert]") !== null`)
 	p.does("the right one", chromedp.SetValue(`[name="name"]`, "ann"), chromedp.SendKeys(`[name="password"]`, journeyPassword), chromedp.Submit(`[name="password"]`))
-	p.sees("the sandboxes page", at("/"), 10*time.Second)
+	p.sees("the sandboxes page", at("/"))
 }
 
 // visitsHosts opens the sandbox's own hosts: ttyd's page, and a port on which nothing listens at first.
@@ -242,31 +247,31 @@ func (p *person) visitsHosts(s *server, name string) {
 	_, port, _ := strings.Cut(s.addr, ":")
 	w := p.window()
 	w.does("open the terminal's own host", chromedp.Navigate("http://"+name+".localhost:"+port+"/"))
-	w.sees("ttyd's page on the sandbox's origin", `location.host.startsWith("`+name+`.") && document.querySelector(".xterm") !== null`, 20*time.Second)
+	w.sees("ttyd's page on the sandbox's origin", `location.host.startsWith("`+name+`.") && document.querySelector(".xterm") !== null`)
 	w.picture("terminal-host", "desktop")
 	w.does("open a port", chromedp.Navigate("http://8000-"+name+".localhost:"+port+"/hello.txt"))
-	w.sees("that nothing listens", `document.body.innerText.includes("8000")`, 20*time.Second)
+	w.sees("that nothing listens", `document.body.innerText.includes("8000")`)
 	w.pictures("port-nothing")
 	s.exec(name, map[string]any{"command": "cd /tmp; echo hi there > hello.txt; nohup python3 -m http.server 8000 --bind 127.0.0.1 >/dev/null 2>&1 & sleep 0.2"})
-	w.sees("the page by itself once something listens, on the loopback", `document.body.innerText.includes("hi there")`, 30*time.Second)
+	w.sees("the page by itself once something listens, on the loopback", `document.body.innerText.includes("hi there")`)
 	other := newPerson(p.t)
 	other.does("a stranger opens the same", chromedp.Navigate("http://8000-"+name+".localhost:"+port+"/hello.txt"))
-	other.sees("the login", at("/login"), 10*time.Second)
+	other.sees("the login", at("/login"))
 	other.does("sign in", chromedp.SetValue(`[name="name"]`, "ann"), chromedp.SendKeys(`[name="password"]`, journeyPassword), chromedp.Submit(`[name="password"]`))
-	other.sees("and is led on to the sandbox", `document.body.innerText.includes("hi there")`, 20*time.Second)
+	other.sees("and is led on to the sandbox", `document.body.innerText.includes("hi there")`)
 }
 
 func (p *person) stopsStartsDeletes(s *server, name string) {
 	p.t.Helper()
-	post := func(what string) string { return `form[action="/sandboxes/` + name + `/` + what + `"] button` }
-	p.does("open the menu", chromedp.Click(`details:has(form[action$="/stop"]) > summary`))
+	post := func(what string) string { return `form[action^="/sandboxes/` + name + `/` + what + `?"] button` }
+	p.does("open the menu", chromedp.Click(`details:has(form[action*="/stop?"]) > summary`))
 	p.does("stop", chromedp.Click(post("stop")))
-	p.sees("that it is stopped, and how to start it", `document.querySelector('form[action$="/start"]') !== null && /stopped/i.test(document.body.innerText)`, 30*time.Second)
+	p.sees("that it is stopped, and how to start it", `document.querySelector('form[action*="/start?"]') !== null && /stopped/i.test(document.body.innerText)`)
 	p.pictures("stopped")
 	p.does("start", chromedp.Click(post("start")))
-	p.sees("the terminal again", `(document.querySelector("sandbox-terminals")?.text() ?? []).some((l) => l.includes("$"))`, time.Minute)
+	p.sees("the terminal again", `(document.querySelector("sandbox-terminals")?.text() ?? []).some((l) => l.includes("$"))`)
 	p.does("the list", chromedp.Navigate("http://localhost:"+strings.Split(s.addr, ":")[1]+"/"))
-	p.sees("it in the list, running", `/running/i.test(document.querySelector("[data-name='`+name+`']").innerText)`, 10*time.Second)
+	p.sees("it in the list, running", `/running/i.test(document.querySelector("[data-name='`+name+`']").innerText)`)
 	p.pictures("sandboxes")
 	for _, path := range []string{"/new", "/templates", "/settings"} {
 		p.does("open "+path, chromedp.Navigate("http://localhost:"+strings.Split(s.addr, ":")[1]+path))
@@ -274,8 +279,8 @@ func (p *person) stopsStartsDeletes(s *server, name string) {
 	}
 	p.does("delete", chromedp.Navigate("http://localhost:"+strings.Split(s.addr, ":")[1]+"/sandboxes/"+name+"/delete"))
 	p.pictures("delete")
-	p.does("its name", chromedp.SendKeys(`form[action$="/delete"] input[type="text"]`, name), chromedp.Submit(`form[action$="/delete"] input[type="text"]`))
-	p.sees("the list without it", at("/")+` && document.querySelector("[data-name='`+name+`']") === null`, 30*time.Second)
+	p.does("its name", chromedp.SendKeys(`form[action*="/delete?"] input[type="text"]`, name), chromedp.Submit(`form[action*="/delete?"] input[type="text"]`))
+	p.sees("the list without it", at("/")+` && document.querySelector("[data-name='`+name+`']") === null`)
 }
 
 // TestBrowser_TheListIsLive: what programs do over the API shows in an open page without a reload.
@@ -285,7 +290,7 @@ func TestBrowser_TheListIsLive(t *testing.T) {
 	p := newPerson(t)
 	p.does("open the dashboard", chromedp.Navigate("http://localhost:"+strings.Split(s.addr, ":")[1]+"/"))
 	p.does("sign in", chromedp.SetValue(`[name="name"]`, "admin"), chromedp.SendKeys(`[name="password"]`, journeyPassword), chromedp.Submit(`[name="password"]`))
-	p.sees("the list", at("/"), 10*time.Second)
+	p.sees("the list", at("/"))
 	p.does("mark the page, to see a reload", chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
 		_, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("window.same = true"))
 		return err
@@ -300,15 +305,15 @@ func TestBrowser_TheListIsLive(t *testing.T) {
 		{"image": "debian:trixie-slim", "name": "silver-heron", "label": "Edge experiments"},
 	} {
 		s.create(in)
-		p.sees("the new one running", row(in["name"].(string), "Running"), 10*time.Second)
+		p.sees("the new one running", row(in["name"].(string), "Running"))
 	}
 	s.call("POST", "/sandboxes", map[string]any{"image": "sandboxd.invalid/none:1", "name": "tall-birch", "label": "Nightly import"}, nil)
-	p.sees("one fail, and why", row("tall-birch", "Failed"), time.Minute)
+	p.sees("one fail, and why", row("tall-birch", "Failed"))
 	s.call("POST", "/sandboxes/silver-heron/stop?wait=stopped", nil, nil)
-	p.sees("one stop", row("silver-heron", "Stopped"), 10*time.Second)
+	p.sees("one stop", row("silver-heron", "Stopped"))
 	s.call("PATCH", "/sandboxes/quick-lynx", map[string]any{"label": "Scratch"}, nil)
-	p.sees("a new label", row("quick-lynx", "Scratch"), 10*time.Second)
+	p.sees("a new label", row("quick-lynx", "Scratch"))
 	p.pictures("list")
 	s.call("DELETE", "/sandboxes/quick-lynx?wait=gone", nil, nil)
-	p.sees("one vanish", `window.same && document.querySelector("[data-name='quick-lynx']") === null`, 10*time.Second)
+	p.sees("one vanish", `window.same && document.querySelector("[data-name='quick-lynx']") === null`)
 }

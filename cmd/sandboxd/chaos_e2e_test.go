@@ -210,7 +210,7 @@ func (c *chaos) makeAll() {
 		for _, path := range []string{file, program} {
 			engine(c.t, "cp", path, c.s.container(name)+":/home/agent/")
 		}
-		c.s.until(startLimit, name+" answers", func() bool { return c.page(c.t.Context(), c.straight, name) })
+		c.s.until(name+" answers", func() bool { return c.page(c.t.Context(), c.straight, name) })
 	}
 	if status := c.s.call("POST", "/sandboxes/stopped/stop?wait=stopped", nil, nil); status != http.StatusOK {
 		c.t.Fatalf("stop: %d", status)
@@ -325,11 +325,11 @@ func (c *chaos) recovers(from string) {
 	begun := time.Now()
 	c.e.await()
 	for _, f := range []way{c.traefik, c.straight} {
-		c.s.until(backLimit-time.Since(begun), "after the end of "+from+" pages come by way of "+f.name, func() bool {
+		c.s.untilWithin(backLimit-time.Since(begun), "after the end of "+from+" pages come by way of "+f.name, func() bool {
 			return c.page(c.t.Context(), f, "pages")
 		})
 	}
-	c.s.until(backLimit-time.Since(begun), "after the end of "+from+" no sandbox is on its way", func() bool { return c.settled(begun) })
+	c.s.untilWithin(backLimit-time.Since(begun), "after the end of "+from+" no sandbox is on its way", func() bool { return c.settled(begun) })
 	c.t.Logf("%s: back after %s", c.at(time.Now()), time.Since(begun).Round(time.Millisecond))
 }
 

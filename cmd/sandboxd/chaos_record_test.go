@@ -103,7 +103,7 @@ func (r *record) kills(sandbox string) {
 
 // What a sandbox says that has failed for a reason of the test's making.
 const (
-	endedByKill = "It ended by itself (exit code 137)"
+	endedByKill = "It was killed (exit code 137)"
 	// An engine that is killed while it starts a container comes back with remains of it, which it needs some seconds to
 	// get rid of; until then it starts that container for nobody.
 	refusedStart = "The container engine could not start the container: "

@@ -103,7 +103,7 @@ func TestTokenCreate_PrintsTheTokenAloneBeforeAnybodySignedIn(t *testing.T) {
 	if err != nil || !regexp.MustCompile(`^sbx_[0-9A-Za-z]{43}\n$`).MatchString(out) {
 		t.Fatalf("%q, %v", out, err)
 	}
-	if secret := strings.TrimSpace(out); strings.Contains(errs, secret) || !strings.Contains(errs, "ci of admin") {
+	if secret := strings.TrimSpace(out); strings.Contains(errs, secret) || !strings.Contains(errs, `Token "ci" for admin: full access, never expires.`) {
 		t.Errorf("beside it stands %q", errs)
 	}
 	o.with(func(s *auth.Service) {

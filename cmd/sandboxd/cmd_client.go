@@ -42,7 +42,7 @@ func remoteCmd(cmd *cobra.Command) (*cobra.Command, *remote) {
 	f := cmd.Flags()
 	f.StringVar(&r.url, "url", "", "the dashboard's address, such as https://box.example.com (default: where you signed in last)")
 	f.StringVar(&r.token, "token", "", "an API token; better in SANDBOXD_TOKEN, as a command line can be read by all (default: as signed in)")
-	f.BoolVar(&r.insecure, "insecure", false, "send the token over plain http, where everybody on the way can read it")
+	f.BoolVar(&r.insecure, "insecure", false, "send the token over plain http, where anyone along the way can read it")
 	usual := cmd.HelpFunc()
 	cmd.SetHelpFunc(func(c *cobra.Command, args []string) {
 		_ = c.Root().PersistentFlags().MarkHidden("data") // it is the server's; there is one
@@ -68,7 +68,7 @@ func (r *remote) dial() (*client.Client, error) {
 	return client.New(o)
 }
 
-// recall fills in what was saved. A saved token goes to its own server only.
+// recall fills in the saved options. A saved token goes to its own server only.
 func (r *remote) recall(o *client.Options) error {
 	path, err := client.SavedPath()
 	if err != nil {

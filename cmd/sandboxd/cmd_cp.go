@@ -312,11 +312,11 @@ func (o *copying) archive(ctx context.Context, from endpoint) error {
 		return err
 	}
 	defer text.Close()
-	if s.Name != base { // a link was followed, and is what was asked for
+	if s.Name != base { // a link was followed, and is the requested name
 		return client.CopyTree(os.Stdout, text, s.Name, base, o.report())
 	}
 	if _, err := io.Copy(os.Stdout, o.progress.watch(text)); err != nil {
-		return fault.Wrap(err, fault.Unavailable, "The archive was cut off: what has been written is not whole.")
+		return fault.Wrap(err, fault.Unavailable, "The archive was cut off: the files written are incomplete.")
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err
 			err = errors.Join(err, closeErr)
 		}
 	}()
-	a, err := assemble(ctx, c, log)
+	a, err := openApp(ctx, c, log)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (a *app) welcome(ctx context.Context, out io.Writer) error {
 	dashboard := a.hosts.DashboardURL()
 	fmt.Fprintf(out, "\n  sandboxd %s\n\n  Dashboard   %s\n", version, dashboard)
 	if needed {
-		fmt.Fprintf(out, "  First run   %s/setup?code=%s\n              makes the admin, and is of no use afterwards\n", dashboard, code)
+		fmt.Fprintf(out, "  First run   %s/setup?code=%s\n              creates the admin account; works only once\n", dashboard, code)
 	}
 	_, err = fmt.Fprintf(out, "  API         %s/api/v1  (a token: %s)\n  Stop        Ctrl-C; sandboxes keep running\n\n", dashboard, a.tokenHint())
 	return err

@@ -142,7 +142,7 @@ func installConfig(cmd *cobra.Command, text string) error {
 	if err := client.ReplaceConfig(path, []byte(now)); err != nil {
 		return fault.Wrap(err, fault.Unavailable, "%s cannot be written: %v.", path, err)
 	}
-	return say(cmd, "Written to %s. Now 'ssh NAME.sandboxd' leads into a sandbox.", path)
+	return say(cmd, "Written to %s. Now 'ssh NAME.sandboxd' opens a shell in a sandbox.", path)
 }
 
 // replaceBlock puts text where the block stands, or at the beginning: ssh takes of every option what it finds first.

@@ -19,7 +19,8 @@ func newTokenCmd(open openAuth) *cobra.Command {
 		Use:   "token",
 		Short: "Create, list and revoke API tokens",
 		Long: `token manages the tokens with which programs use the API. A program sends one as 'Authorization: Bearer TOKEN' or as
-'X-API-Key: TOKEN'. It may do what its user may, or less if it is limited to one sandbox.
+'X-API-Key: TOKEN'. It can do what its user can. Limited to one sandbox, it can do everything with that sandbox, including
+deleting it and making its ports public.
 
 It works on the data folder, with or without a running server. Changes take effect at once.`,
 		Example: `  TOKEN=$(sandboxd token create ci)
@@ -56,7 +57,7 @@ before anyone has signed in.`,
 	}
 	cmd.Flags().StringVar(&user, "user", "", "the user it belongs to (default: the first admin)")
 	cmd.Flags().StringVar(&wish.Sandbox, "sandbox", "", "limit it to the sandbox of this name")
-	cmd.Flags().StringVar(&ttl, "ttl", "", "how long it is good: 12h, 30d, 8w (default: for ever)")
+	cmd.Flags().StringVar(&ttl, "ttl", "", "how long it is valid: 12h, 30d, 8w (default: forever)")
 	return cmd
 }
 
@@ -90,14 +91,16 @@ func createToken(ctx context.Context, cmd *cobra.Command, s accounts, user strin
 	if _, err := fmt.Fprintln(cmd.OutOrStdout(), secret); err != nil { // a token that nobody has seen must not stay
 		return errors.Join(err, s.RevokeToken(ctx, owner.ID, t.ID))
 	}
-	limit := "all sandboxes of " + owner.Name
-	if owner.Role == auth.Admin {
-		limit = "everything"
-	}
+	limit, end := "full access", "never expires"
 	if t.Sandbox != "" {
-		limit = "the sandbox " + t.Sandbox
+		limit = "sandbox " + t.Sandbox + " only"
+	} else if owner.Role != auth.Admin {
+		limit = "all their sandboxes"
 	}
-	return say(cmd, "Token %s of %s: good for %s, expires: %s. It is not shown again.", t.Name, owner.Name, limit, day(t.Expires, "never"))
+	if !t.Expires.IsZero() {
+		end = "expires " + day(t.Expires, "")
+	}
+	return say(cmd, "Token %q for %s: %s, %s. It won't be shown again.", t.Name, owner.Name, limit, end)
 }
 
 func tokenOwner(ctx context.Context, s *auth.Service, name string) (auth.User, error) {

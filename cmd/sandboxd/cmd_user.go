@@ -244,7 +244,7 @@ func withUser(cmd *cobra.Command, open openAuth, name string, f func(ctx context
 	})
 }
 
-// say tells a person what was done, beside the output that a program reads.
+// say tells a person about the change, beside the output that a program reads.
 func say(cmd *cobra.Command, format string, args ...any) error {
 	_, err := fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...)
 	return err

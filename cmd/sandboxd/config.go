@@ -46,7 +46,7 @@ type Config struct {
 // envPrefix begins the variable of every flag: --log-level is SANDBOXD_LOG_LEVEL.
 const envPrefix = "SANDBOXD_"
 
-// adminPasswordEnv claims the first admin without the set-up link. It is no flag: a command line can be read by all.
+// adminPasswordEnv claims the first admin without the setup link. It is no flag: a command line can be read by all.
 const adminPasswordEnv = envPrefix + "ADMIN_PASSWORD"
 
 // dataFlags adds what every command needs that looks at the data folder.
@@ -69,7 +69,7 @@ func (c *Config) serveFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.Prebuild, "prebuild", []string{"base"}, "templates whose images are built at start rather than on first use")
 	f.StringVar(&c.FreezeAfter, "freeze-after", "15m", `how long a sandbox must be unused before it is frozen: a duration such as "15m", or "never"`)
 	f.StringVar(&c.StopAfter, "stop-after", "4h", `how long a sandbox must be unused before it is put to sleep, its processes ended: a duration such as "4h" or "3d", or "never"`)
-	f.DurationVar(&c.Settle, "settle", time.Minute, "how long after a start of sandboxd or of the engine nothing is put to rest")
+	f.DurationVar(&c.Settle, "settle", time.Minute, "how long after sandboxd or the engine starts nothing is put to rest")
 	f.StringVar(&c.MemoryReserve, "memory-reserve", "5%", `memory of this host that is kept free by putting unused sandboxes to rest early: "5%", "512MiB", or "0" for none`)
 	f.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil, "networks of proxies in front whose X-Forwarded-For is believed, such as 127.0.0.1/32")
 	f.StringVar(&c.LogLevel, "log-level", "info", "least level that is logged: debug, info, warn or error")

@@ -114,7 +114,7 @@ func (s *server) checkNothingLeft() {
 	s.t.Helper()
 	filter := "label=sandboxd.instance=" + s.instance()
 	for _, b := range belongings {
-		s.until(30*time.Second, "there are no "+b.what+" left over", func() bool { return engine(s.t, append(b.list, "--filter", filter)...) == "" })
+		s.until("there are no "+b.what+" left over", func() bool { return engine(s.t, append(b.list, "--filter", filter)...) == "" })
 	}
 	links, err := os.ReadDir(filepath.Join(s.data, "link"))
 	if err != nil && !os.IsNotExist(err) {

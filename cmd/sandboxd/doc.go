@@ -12,7 +12,7 @@
 //   - internal/link talks to the guest (cmd/guest, internal/guest) that runs in every sandbox; internal/wire is their
 //     language; internal/access is how everybody else gets a link.
 //   - internal/terminal and internal/exec are what people and programs do inside; internal/files is their files,
-//     internal/services what is kept running, internal/ide is VS Code.
+//     internal/services keeps programs running, internal/ide is VS Code.
 //   - internal/sshd terminates SSH for every sandbox and internal/tunnel leads to ports; the commands for anywhere (cmd_ssh.go,
 //     cmd_exec.go, cmd_cp.go, cmd_forward.go, cmd_logs.go) ask a server through internal/client.
 //   - internal/visibility says which of a sandbox's ports are shared or public; internal/proxy is where that counts.

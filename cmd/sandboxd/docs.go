@@ -69,7 +69,8 @@ func configTable(root *cobra.Command) string {
 	}
 	serve.Flags().VisitAll(row)
 	root.PersistentFlags().VisitAll(row)
-	fmt.Fprintf(&b, "| | `%s` | | password of the first admin, instead of the set-up link |\n", adminPasswordEnv)
+	fmt.Fprintf(&b, "| | `%s` | | password of the first admin, instead of the setup link |\n", adminPasswordEnv)
+	b.WriteString("| | `GOGC` | chosen by sandboxd | Go's setting of how much garbage is kept before it is collected, in per cent |\n")
 	b.WriteString("| | `DOCKER_HOST` | the local socket | the engine to use |\n")
 	return b.String()
 }

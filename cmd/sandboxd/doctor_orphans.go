@@ -17,7 +17,7 @@ import (
 func lookOrphans(ctx context.Context, c *Config) (f finding) {
 	id, err := sqlite.ReadInstance(filepath.Join(c.Data, sqlite.InstanceFile))
 	if id == "" && err == nil {
-		return ok("no sandboxd has served from %s yet", c.Data)
+		return ok("the data folder %s has not been used yet", c.Data)
 	}
 	known, knownErr := sqlite.SandboxIDs(ctx, databasePath(c))
 	if err := errors.Join(err, knownErr); err != nil {

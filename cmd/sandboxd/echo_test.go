@@ -81,7 +81,7 @@ func (s *server) createEchoAt(name, program, host string) {
 	s.create(map[string]any{"name": name, "template": "echo"})
 	engine(s.t, "cp", program, s.container(name)+":/home/agent/echo")
 	client := straight(s.addr)
-	s.until(startLimit, "the echo service of "+name+" answers", func() bool {
+	s.until("the echo service of "+name+" answers", func() bool {
 		_, err := firstByte(client, "http://"+host+"/small", s.token)
 		return err == nil
 	})
@@ -193,7 +193,7 @@ func (s *server) sleeps(name, state string) {
 	body := map[string]any{"frozen": state == "frozen"}
 	want := map[string]string{"frozen": "paused", "asleep": "exited"}[state]
 	container := s.container(name)
-	s.until(startLimit, name+" is "+state, func() bool {
+	s.until(name+" is "+state, func() bool {
 		status, text := s.raw("POST", "/sandboxes/"+name+"/sleep?wait="+state, body)
 		if status != http.StatusOK && status != http.StatusConflict {
 			s.t.Fatalf("sleep %s: %d %s", name, status, text)

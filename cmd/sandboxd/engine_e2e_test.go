@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
 // haltingRuntime starts nothing while the file beside it is there, and then fails.
@@ -48,14 +47,14 @@ func startsAfterAKill(t *testing.T, containerd bool) {
 	if status, text := s.raw("POST", "/sandboxes/lab/start", nil); status != http.StatusAccepted {
 		t.Fatalf("start: %d %s", status, text)
 	}
-	s.until(startLimit, "the start is under way", func() bool { _, err := os.Stat(program + ".halts"); return err == nil })
+	s.until("the start is under way", func() bool { _, err := os.Stat(program + ".halts"); return err == nil })
 	e.kill(containerd)
 	if err := os.Remove(program + ".halt"); err != nil {
 		t.Fatal(err)
 	}
 	e.start()
 	e.await()
-	s.until(time.Minute, "it runs after all", func() bool {
+	s.until("it runs after all", func() bool {
 		s.raw("POST", "/sandboxes/lab/start?wait=ready", nil)
 		return s.rest("lab").State == "running"
 	})

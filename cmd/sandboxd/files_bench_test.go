@@ -49,10 +49,10 @@ func (b *benches) files(raw *rawEngine) {
 	f := &filesBench{benches: b, s: s, container: s.container("files"), client: &http.Client{Transport: &http.Transport{
 		WriteBufferSize: 256 << 10, ReadBufferSize: 256 << 10, DisableCompression: true,
 	}}}
-	f.big()
-	f.lists()
-	f.trees(raw)
-	f.small()
+	b.group(s, "big", f.big)
+	b.group(s, "lists", f.lists)
+	b.group(s, "trees", func() { f.trees(raw) })
+	b.group(s, "small", f.small)
 	s.call("DELETE", "/sandboxes/files?wait=gone", nil, nil)
 }
 

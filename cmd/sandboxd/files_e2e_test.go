@@ -192,12 +192,12 @@ func TestFiles_AnUploadGoesOnWhereItWasCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	var at struct{ Offset int }
-	s.until(callLimit, "most of it has arrived", func() bool {
+	s.untilWithin(callLimit, "most of it has arrived", func() bool {
 		s.file("GET", "?path=big&upload=u1", "").is(200).into(&at)
 		return at.Offset >= 2<<20
 	})
 	conn.Close()
-	s.until(callLimit, "the rest of the upload is taken", func() bool {
+	s.untilWithin(callLimit, "the rest of the upload is taken", func() bool {
 		s.file("GET", "?path=big&upload=u1", "").is(200).into(&at)
 		got := s.file("PUT", "?path=big&upload=u1", content[at.Offset:], "Content-Range", fmt.Sprintf("bytes %d-%d/%d", at.Offset, len(content)-1, len(content)))
 		return got.status == 201
@@ -382,7 +382,7 @@ func TestFiles_AnyUseWakesAndAGlanceDoesNot(t *testing.T) {
 				t.Errorf("a glance made it %s", now)
 			}
 			ask()
-			s.until(startLimit, "it runs", func() bool { return s.rest("lab").State == "running" })
+			s.until("it runs", func() bool { return s.rest("lab").State == "running" })
 		}
 	}
 	s.call("POST", "/sandboxes/lab/stop?wait=stopped", nil, nil)
@@ -431,7 +431,7 @@ func TestFiles_ASandboxDeletedUnderAnUploadSaysSo(t *testing.T) {
 		text, err := io.ReadAll(resp.Body)
 		ended <- end{resp.StatusCode, text, err}
 	}()
-	s.until(callLimit, "the upload is under way", func() bool { return s.in("ls -A | grep -c sandboxd || true") == "1\n" })
+	s.untilWithin(callLimit, "the upload is under way", func() bool { return s.in("ls -A | grep -c sandboxd || true") == "1\n" })
 	s.call("DELETE", "/sandboxes/lab?wait=gone", nil, nil)
 	select {
 	case got := <-ended:

@@ -57,8 +57,8 @@ func (p *filesPage) loads() {
 	if p.reads(`customElements.get("sandbox-files") !== undefined`) != "true" {
 		p.does("load it again", chromedp.Reload())
 	}
-	p.sees("the tree", `document.querySelector("sandbox-files [role=treeitem], sandbox-files .note") !== null`, 30*time.Second)
-	p.sees("the terminal", `document.querySelector(".tabs-end")?.innerText.includes("Connected")`, 30*time.Second)
+	p.sees("the tree", `document.querySelector("sandbox-files [role=treeitem], sandbox-files .note") !== null`)
+	p.sees("the terminal", `document.querySelector(".tabs-end")?.innerText.includes("Connected")`)
 }
 
 // in runs a command in the sandbox's home and gives what it writes.
@@ -105,7 +105,7 @@ func inRow(text string) string {
 // clicks clicks on something in the tree, when it is there.
 func (p *filesPage) clicks(path string) {
 	p.t.Helper()
-	p.sees(path+" in the tree", has(row(path)), 20*time.Second)
+	p.sees(path+" in the tree", has(row(path)))
 	p.points("click "+path, row(path), "pointerdown", "pointerup", "click")
 }
 
@@ -123,17 +123,17 @@ func (p *filesPage) points(what, selector string, events ...string) {
 // opensFile opens a file for good.
 func (p *filesPage) opensFile(path string) {
 	p.t.Helper()
-	p.sees(path+" in the tree", has(row(path)), 20*time.Second)
+	p.sees(path+" in the tree", has(row(path)))
 	p.points("open "+path, row(path), "pointerdown", "pointerup", "click", "pointerdown", "pointerup", "click", "dblclick")
 	name := path[strings.LastIndex(path, "/")+1:]
-	p.sees(name+" open", fmt.Sprintf(`document.querySelector('sandbox-editor [role=tab][aria-selected=true]')?.textContent.includes(%q) && document.activeElement?.closest('.editor-host:not([hidden]) .cm-content') != null`, name), 20*time.Second)
+	p.sees(name+" open", fmt.Sprintf(`document.querySelector('sandbox-editor [role=tab][aria-selected=true]')?.textContent.includes(%q) && document.activeElement?.closest('.editor-host:not([hidden]) .cm-content') != null`, name))
 }
 
 // button presses the button of a text that can be seen.
 func (p *filesPage) button(text string) {
 	p.t.Helper()
 	find := fmt.Sprintf(`[...document.querySelectorAll("button")].find((b) => b.checkVisibility() && b.textContent.trim() === %q)`, text)
-	p.sees("the button "+text, find+" !== undefined", 10*time.Second)
+	p.sees("the button "+text, find+" !== undefined")
 	p.script("press "+text, find+".click()")
 }
 
@@ -170,7 +170,7 @@ func (p *filesPage) focuses() {
 // drops drags files of this machine over something in the tree, and lets go.
 func (p *filesPage) drops(onto string, files ...string) {
 	p.t.Helper()
-	p.sees(onto+" in the tree", has(row(onto)), 20*time.Second)
+	p.sees(onto+" in the tree", has(row(onto)))
 	var at struct{ X, Y float64 }
 	place := p.reads(fmt.Sprintf(`(() => { const b = document.querySelector(%q).getBoundingClientRect(); return JSON.stringify({X: b.left + 60, Y: b.top + b.height / 2}) })()`, row(onto)))
 	if err := json.Unmarshal([]byte(place), &at); err != nil {

@@ -26,13 +26,13 @@ func TestNavigationsBench(t *testing.T) { (&benches{t: t}).navigations() }
 // take the next key, in a real browser.
 func (b *benches) filesPage() {
 	p := openFiles(b.t, fmt.Sprintf("mkdir many && cd many && seq -f 'file-%%05g.txt' %d | xargs touch", benchListed), "--freeze-after", "never")
-	b.firstWorkspace(p)
+	b.group(p.s, "firstWorkspace", func() { b.firstWorkspace(p) })
 	var times []time.Duration
 	for round := range benchFolders + 1 {
 		p.does("load the page anew", chromedp.Reload())
-		p.sees("the tree", has(row("many"))+` && document.querySelector(".tabs-end")?.innerText.includes("Connected")`, 30*time.Second)
+		p.sees("the tree", has(row("many"))+` && document.querySelector(".tabs-end")?.innerText.includes("Connected")`)
 		p.script("let it come to rest", `window.atRest = false; requestIdleCallback(() => setTimeout(() => requestIdleCallback(() => (window.atRest = true)), 300))`)
-		p.sees("the page at rest", "window.atRest", 30*time.Second)
+		p.sees("the page at rest", "window.atRest")
 		p.script("open it by the keyboard", `const tree = document.querySelector("sandbox-files [role=tree]");
 			const press = (key) => tree.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
 			const at = () => document.getElementById(tree.getAttribute("aria-activedescendant"))?.dataset.path ?? "";
@@ -44,7 +44,7 @@ func (b *benches) filesPage() {
 				if (at().endsWith("/many/file-00001.txt")) window.usable = performance.now() - began;
 			};
 			requestAnimationFrame(look)`)
-		p.sees("its rows", "window.usable > 0", 20*time.Second)
+		p.sees("its rows", "window.usable > 0")
 		ms, err := strconv.ParseFloat(p.reads("window.usable"), 64)
 		if err != nil {
 			b.t.Fatal(err)
@@ -64,7 +64,7 @@ func (b *benches) navigations() {
 	for i := range 40 {
 		took = append(took, p.follows(livePages[i%len(livePages)]))
 	}
-	b.add("from page to page, over all pages", "each ≤ 2 s", took, nil)
+	b.each("from page to page, over all pages", navigationGoal, took)
 }
 
 // firstWorkspace measures what the page of a sandbox costs a browser that has nothing of ours, as it is sent: the page and all
@@ -75,7 +75,7 @@ func (b *benches) firstWorkspace(p *filesPage) {
 	fresh.signsIn(p.dashboard())
 	fresh.loads()
 	fresh.script("let it come to rest", `requestIdleCallback(() => setTimeout(() => requestIdleCallback(() => (window.atRest = true)), 300))`)
-	fresh.sees("the page at rest", "window.atRest", 30*time.Second)
+	fresh.sees("the page at rest", "window.atRest")
 	var loaded []struct {
 		URL         string
 		Sent, Plain float64

@@ -17,9 +17,9 @@ import (
 // TestFilesPage_ADoubleClickOpensTheFileOfItsFirstClick uses a real mouse: the first click makes the rows move.
 func TestFilesPage_ADoubleClickOpensTheFileOfItsFirstClick(t *testing.T) {
 	p := openFiles(t, "touch a.txt b.txt c.txt d.txt")
-	p.sees("the files", has(row("a.txt"))+" && "+has(".tree-head"), 20*time.Second)
+	p.sees("the files", has(row("a.txt"))+" && "+has(".tree-head"))
 	p.clicksTwice(row("a.txt"))
-	p.sees("a.txt open for editing", opened("a.txt")+` && document.querySelector(".tab.passing") === null`, 20*time.Second)
+	p.sees("a.txt open for editing", opened("a.txt")+` && document.querySelector(".tab.passing") === null`)
 	p.pictures("files-double-click")
 	if names := p.reads(`[...document.querySelectorAll("sandbox-editor [role=tab]")].map((t) => t.textContent).join()`); names != "a.txt" {
 		t.Errorf("open are %s", names)
@@ -56,15 +56,15 @@ func (p *filesPage) clicksTwice(selector string) {
 // TestFilesPage_AClickPreviewsAFileAndKeysStayInTheTree presses Del after a click: it is for the file, not for its text.
 func TestFilesPage_AClickPreviewsAFileAndKeysStayInTheTree(t *testing.T) {
 	p := openFiles(t, "echo one > a.txt && echo two > b.txt")
-	p.sees("the files", has(row("b.txt")), 20*time.Second)
+	p.sees("the files", has(row("b.txt")))
 	p.does("click", chromedp.Click(row("a.txt")))
-	p.sees("a preview", previewed("a.txt")+` && document.activeElement?.matches("[role=tree]")`, 20*time.Second)
+	p.sees("a preview", previewed("a.txt")+` && document.activeElement?.matches("[role=tree]")`)
 	p.does("press Delete", chromedp.KeyEvent("\u007f"))
-	p.sees("the file gone", "!"+has(row("a.txt")), 20*time.Second)
+	p.sees("the file gone", "!"+has(row("a.txt")))
 	p.does("click", chromedp.Click(row("b.txt")))
-	p.sees("a preview", previewed("b.txt"), 20*time.Second)
+	p.sees("a preview", previewed("b.txt"))
 	p.does("press Enter", chromedp.KeyEvent("\r"))
-	p.sees("b.txt open for editing", opened("b.txt")+` && document.querySelector(".tab.passing") === null`, 20*time.Second)
+	p.sees("b.txt open for editing", opened("b.txt")+` && document.querySelector(".tab.passing") === null`)
 	if got := p.content("/home/agent/b.txt"); got != "two\n" {
 		t.Errorf("b.txt has %q", got)
 	}
@@ -97,15 +97,15 @@ func TestWorkspace_ADeadLineIsSaidOnce(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = s.cmd.Process.Signal(syscall.SIGCONT) })
 	stopped := time.Now()
-	p.sees("the terminal's bar say so", linkState("reconnecting"), time.Minute)
+	p.sees("the terminal's bar say so", linkState("reconnecting"))
 	t.Logf("after %s", time.Since(stopped))
-	p.sees("that live updates have noticed too", `document.querySelector("#live:not([data-current])") !== null`, time.Minute)
+	p.sees("that live updates have noticed too", `document.querySelector("#live:not([data-current])") !== null`)
 	p.never("it said elsewhere", `document.querySelector("#offline").checkVisibility() || document.querySelector(".terminal-notice").checkVisibility()`, 5*time.Second)
 	p.pictures("workspace-reconnecting")
 	if err := s.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	p.sees("it connected again", linkState("connected")+" && "+current, 2*time.Minute)
+	p.seesWithin("it connected again", linkState("connected")+" && "+current, 2*time.Minute)
 	if got := p.reads(screenText); got == "" || p.reads(`/;276;|1;2c/.test(`+screenText+`)`) != "false" {
 		t.Errorf("the shell shows %s", got)
 	}

@@ -54,7 +54,7 @@ func TestHarness_AStartThatFailsLeavesNoProcess(t *testing.T) {
 			s.patience = 3 * time.Second
 			s.start()
 		})
-		if len(d.faults) != 1 || s.cmd == nil || s.runs() || time.Since(began) > startLimit {
+		if len(d.faults) != 1 || s.cmd == nil || s.runs() || time.Since(began) > eventLimit {
 			t.Errorf("%v: it runs on, or more went wrong: %q", flag, d.faults)
 		}
 	}
@@ -73,7 +73,7 @@ func TestHarness_LeavesNothingOnTheEngine(t *testing.T) {
 			s.create(map[string]any{"name": name, "image": "debian:trixie-slim"})
 		}
 		s.sleeps("two", "frozen")
-		s.until(time.Minute, "the pool is full", func() bool { return len(has([]string{"ps", "-q", "--filter", "status=paused"})) == 3 })
+		s.until("the pool is full", func() bool { return len(has([]string{"ps", "-q", "--filter", "status=paused"})) == 3 })
 	})
 	for _, b := range belongings {
 		if left := has(b.list); len(left) > 0 {

@@ -30,7 +30,7 @@ func (s *server) end(signal syscall.Signal) {
 	if err := s.cmd.Process.Signal(signal); err != nil {
 		s.t.Fatal(err)
 	}
-	if !s.gone(startLimit) {
+	if !s.gone(eventLimit) {
 		s.t.Fatalf("sandboxd did not end on %v; its log:\n%s", signal, s.tail())
 	}
 }
@@ -89,7 +89,7 @@ func (s *server) deleteAll() {
 func (s *server) finish() {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		_ = s.cmd.Process.Signal(signal) // it may have ended by now
-		if s.gone(startLimit) {
+		if s.gone(eventLimit) {
 			return
 		}
 		s.t.Errorf("sandboxd did not end on %v; its log:\n%s", signal, s.tail())

@@ -48,7 +48,7 @@ type server struct {
 type process struct {
 	cmd      *exec.Cmd     // nil before the first start
 	ended    chan struct{} // closed when it has
-	patience time.Duration // how long a start may take; 0 for startLimit
+	patience time.Duration // how long a start may take; 0 for eventLimit
 }
 
 // place is where the processes of a test run: here when it is zero, else in a network of its own.
@@ -73,7 +73,7 @@ func (p place) dial(ctx context.Context, network, address string) (net.Conn, err
 
 const (
 	binary      = "../../bin/sandboxd"
-	startLimit  = 30 * time.Second
+	eventLimit  = time.Minute      // how long a test waits for an event, however busy the machine is
 	buildLimit  = 15 * time.Minute // the first template build on a bare machine
 	callLimit   = 2 * time.Minute
 	removeLimit = 2 * time.Minute
@@ -188,7 +188,7 @@ func (s *server) start() {
 		<-read
 		_ = cmd.Wait() // a test that wants to know how it ended looks at its log
 	}()
-	s.until(cmp.Or(s.patience, startLimit), "sandboxd is ready", func() bool {
+	s.untilWithin(cmp.Or(s.patience, eventLimit), "sandboxd is ready", func() bool {
 		if !s.runs() {
 			s.t.Fatalf("sandboxd ends at its start; its log:\n%s", s.tail())
 		}
@@ -321,8 +321,14 @@ func (s *server) exec(name string, in map[string]any) execBody {
 	return out
 }
 
-// until polls cond: the tests look from outside, where nothing can be waited on.
-func (s *server) until(limit time.Duration, what string, cond func() bool) {
+// until waits for an event.
+func (s *server) until(what string, cond func() bool) {
+	s.t.Helper()
+	s.untilWithin(eventLimit, what, cond)
+}
+
+// untilWithin polls cond: the tests look from outside, where nothing can be waited on.
+func (s *server) untilWithin(limit time.Duration, what string, cond func() bool) {
 	s.t.Helper()
 	deadline := time.Now().Add(limit)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -407,7 +413,7 @@ func (s *server) settle() []sandboxBody {
 	var list struct {
 		Items []sandboxBody `json:"sandboxes"`
 	}
-	s.until(3*time.Minute, "every sandbox has settled", func() bool {
+	s.untilWithin(3*time.Minute, "every sandbox has settled", func() bool {
 		list.Items = nil
 		s.call("GET", "/sandboxes?limit=1000", nil, &list)
 		return !slices.ContainsFunc(list.Items, func(b sandboxBody) bool {

@@ -59,7 +59,7 @@ func ideConfig(c *Config, engine *docker.Engine, log *slog.Logger) (ide.Config, 
 		Images: catalog.NewImages(source, engine, catalog.ImageOptions{CA: certs, Log: log})}, nil
 }
 
-// newIDE puts together what has VS Code at hand. The Manager and the tracker are there already.
+// newIDE wires the parts for VS Code. The Manager and the tracker are there already.
 func (a *app) newIDE() error {
 	c, err := ideConfig(a.config, a.engine, a.log)
 	if err != nil {

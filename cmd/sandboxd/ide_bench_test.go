@@ -35,7 +35,7 @@ func (b *benches) ide() {
 	s.create(map[string]any{"template": benchImage, "name": "editor"})
 	s.exec("editor", map[string]any{"command": "echo hello > hello.txt"})
 	s.codes("editor", true)
-	s.until(buildLimit, "VS Code is ready", func() bool {
+	s.untilWithin(buildLimit, "VS Code is ready", func() bool {
 		var st struct{ State string }
 		s.call("GET", "/sandboxes/editor/ide", nil, &st)
 		return st.State == "ready"
@@ -66,7 +66,7 @@ func (s *server) codes(name string, on bool) {
 func (s *server) stillCode() {
 	s.t.Helper()
 	s.codes("editor", false)
-	s.until(time.Minute, "VS Code has ended", func() bool {
+	s.until("VS Code has ended", func() bool {
 		return s.exec("editor", map[string]any{"command": "pgrep -f start.js"}).ExitCode != 0
 	})
 	s.codes("editor", true)

@@ -31,7 +31,7 @@ func (s *server) live() int {
 
 func (s *server) hasLive(n int) {
 	s.t.Helper()
-	s.until(time.Minute, fmt.Sprintf("there are %d live connections", n), func() bool { return s.live() == n })
+	s.until(fmt.Sprintf("there are %d live connections", n), func() bool { return s.live() == n })
 }
 
 func TestLive_FortyNavigationsInOneTab(t *testing.T) {
@@ -112,7 +112,7 @@ func (p *filesPage) backAndForward() (kept int) {
 			kept++
 		}
 		if at == 0 {
-			p.sees("what changed meanwhile", fmt.Sprintf(`document.querySelector("[data-name='otter']").innerText.includes(%q)`, label), navigationLimit)
+			p.seesWithin("what changed meanwhile", fmt.Sprintf(`document.querySelector("[data-name='otter']").innerText.includes(%q)`, label), navigationLimit)
 		}
 	}
 	p.t.Logf("%s; %d from the browser's cache", summary(took), kept)
@@ -128,20 +128,20 @@ func TestLive_TenWorkspacesWithADownloadAndAnUpload(t *testing.T) {
 		tabs = append(tabs, tab)
 	}
 	tabs[0].script("begin a download that takes its time", `fetch("/sandboxes/otter/files?path=big").then((answer) => { window.download = answer; })`)
-	tabs[0].sees("that it has begun", `window.download?.ok`, time.Minute)
+	tabs[0].sees("that it has begun", `window.download?.ok`)
 	tabs[1].script("begin an upload", `fetch("/sandboxes/otter/files?path=up", { method: "PUT", body: new Blob([new Uint8Array(64 << 20)]) }).then((answer) => { window.upload = answer.status; })`)
 	p.s.call("PATCH", "/sandboxes/otter", map[string]any{"label": "Busy otter"}, nil)
 	for _, tab := range tabs {
-		tab.sees("the change", `document.getElementById("ws-name").innerText.includes("Busy otter")`, navigationLimit)
+		tab.seesWithin("the change", `document.getElementById("ws-name").innerText.includes("Busy otter")`, navigationLimit)
 	}
 	var took []time.Duration
 	for _, tab := range tabs[2:] {
 		took = append(took, tab.follows("/"))
 	}
 	t.Log(summary(took))
-	tabs[1].sees("that the upload has arrived", `window.upload === 201`, time.Minute)
+	tabs[1].sees("that the upload has arrived", `window.upload === 201`)
 	tabs[0].script("take the rest of the download", `window.download.arrayBuffer().then((b) => { window.took = b.byteLength; })`)
-	tabs[0].sees("that the download is whole", `window.took === 64 << 20`, time.Minute)
+	tabs[0].sees("that the download is whole", `window.took === 64 << 20`)
 	p.s.hasLive(10)
 }
 
@@ -149,19 +149,19 @@ func TestLive_SaysWhenNoOneOrAnotherUserIsSignedIn(t *testing.T) {
 	p := openLive(t)
 	p.follows("/")
 	p.script("make a second user", `fetch("/settings/users", { method: "POST", body: new URLSearchParams({ name: "bea", password: "`+journeyPassword+`", role: "member" }) }).then((a) => { window.made = a.ok; })`)
-	p.sees("that there is one", "window.made", time.Minute)
+	p.sees("that there is one", "window.made")
 	other := &filesPage{person: p.window(), s: p.s, name: p.name}
 	other.does("open the list", chromedp.Navigate(p.dashboard()+"/"))
 	shows := func(note string) string { return fmt.Sprintf(`document.getElementById(%q).checkVisibility()`, note) }
 	other.script("sign out", `void fetch("/logout", {method: "POST"})`)
-	p.sees("that it is signed out", shows("signed-out"), time.Minute)
+	p.sees("that it is signed out", shows("signed-out"))
 	p.pictures("signed-out")
 	other.signsIn(p.dashboard())
-	p.sees("that it is signed in again", "!"+shows("signed-out")+" && "+current, time.Minute)
+	p.sees("that it is signed in again", "!"+shows("signed-out")+" && "+current)
 	other.script("sign in as the other", `fetch("/login", { method: "POST", body: new URLSearchParams({ name: "bea", password: "`+journeyPassword+`" }) }).then((a) => { window.other = a.ok; })`)
-	other.sees("that it is", "window.other", time.Minute)
+	other.sees("that it is", "window.other")
 	p.script("leave the page and come back", `dispatchEvent(new PageTransitionEvent("pagehide")); dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true }))`)
-	p.sees("that it is for another account", shows("other-account"), time.Minute)
+	p.sees("that it is for another account", shows("other-account"))
 	p.pictures("other-account")
 }
 
@@ -172,8 +172,8 @@ func TestLive_AnEndlessLogLeavesItsPageUsable(t *testing.T) {
 		t.Fatalf("service: %d %s", status, body)
 	}
 	p.follows("/sandboxes/otter/services/flood/log")
-	p.sees("a part of it, which is not all", `document.querySelector("pre.log").textContent.length >= 384 * 1024 && document.querySelector("pre.log").textContent.length <= 512 * 1024`, time.Minute)
-	p.sees("that it is followed", `document.getElementById("log-state").innerText === "Following"`, time.Minute)
+	p.sees("a part of it, which is not all", `document.querySelector("pre.log").textContent.length >= 384 * 1024 && document.querySelector("pre.log").textContent.length <= 512 * 1024`)
+	p.sees("that it is followed", `document.getElementById("log-state").innerText === "Following"`)
 	began := time.Now()
 	for range 20 {
 		p.reads("document.body.offsetHeight")

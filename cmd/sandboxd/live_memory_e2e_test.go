@@ -28,7 +28,7 @@ func TestLive_TwoHundredPagesTakeLittleMemory(t *testing.T) {
 	t.Setenv(adminPasswordEnv, journeyPassword)
 	profiles := freeAddr(t)
 	s := newServer(t, "--prebuild", "", "--pprof-address", profiles)
-	names := []string{"one", "two", "three", "four"}
+	names := []string{"one", "two", "three", "four", "five", "six", "seven"} // in each as many may watch its folders as pages show it
 	ids := map[string]string{}
 	for _, name := range names {
 		s.create(map[string]any{"name": name, "image": "debian:trixie-slim"})
@@ -36,7 +36,7 @@ func TestLive_TwoHundredPagesTakeLittleMemory(t *testing.T) {
 	}
 	before := residentMiB(t, s.cmd.Process.Pid)
 	heard := s.openPages(names, ids)
-	s.until(callLimit, "every page has been told", func() bool { return heard.all(1) })
+	s.untilWithin(callLimit, "every page has been told of its sandbox and its folder", func() bool { return heard.all(1, 2) })
 	opened := residentMiB(t, s.cmd.Process.Pid)
 	most := opened
 	for n := range 10 {
@@ -44,7 +44,7 @@ func TestLive_TwoHundredPagesTakeLittleMemory(t *testing.T) {
 		for _, name := range names {
 			s.call("PATCH", "/sandboxes/"+name, map[string]any{"label": fmt.Sprint("change ", n)}, nil)
 		}
-		s.until(callLimit, "every page has been told", func() bool { return heard.all(1) })
+		s.untilWithin(callLimit, "every page has been told", func() bool { return heard.all(1) })
 		most = max(most, residentMiB(t, s.cmd.Process.Pid))
 	}
 	t.Logf("resident: %.0f MiB before, %.0f MiB with %d pages, %.0f MiB at most while they change", before, opened, manyPages, most)
@@ -91,7 +91,7 @@ func (s *server) openPages(names []string, ids map[string]string) *count {
 		}
 		s.t.Cleanup(func() { conn.Close() })
 		reading.Go(func() { heard.read(n, conn) })
-		for id, topic := range []string{"/sandboxes/" + name + "?id=" + ids[name], "/sandboxes/" + name + "/files?path=" + url.QueryEscape("/home/agent")} {
+		for id, topic := range []string{"/sandboxes/" + name + "?sandbox_id=" + ids[name], "/sandboxes/" + name + "/files?path=" + url.QueryEscape("/home/agent")} {
 			if err := conn.WriteJSON(map[string]any{"id": id + 1, "topic": topic}); err != nil {
 				s.t.Fatal(err)
 			}

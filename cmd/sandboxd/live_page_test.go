@@ -16,9 +16,12 @@ var livePages = []string{
 	"/sandboxes/otter/vscode", "/settings/tokens", "/sandboxes/otter/rename", "/settings/users", "/sandboxes/otter/delete",
 }
 
-// navigationLimit bounds one navigation on a busy machine. One that waits for a leaked connection takes a minute; `make bench`
-// measures what it should take.
-const navigationLimit = 30 * time.Second
+// navigationLimit bounds one navigation on a busy machine. It is shorter than eventLimit, as a navigation that waits for a leaked
+// connection ends after a minute. navigationGoal is what `make bench` holds it to.
+const (
+	navigationLimit = 30 * time.Second
+	navigationGoal  = 2 * time.Second
+)
 
 // current is a script that tells that the page is up to date, if it changes at all.
 const current = `document.querySelector("#live:not([data-current])") === null`
@@ -39,7 +42,7 @@ func (p *filesPage) goes(path, script string) time.Duration {
 	p.script("mark the page", `window.left = true; window.kept = false; addEventListener("pageshow", () => { window.left = false; window.kept = true; }, { once: true })`)
 	began := time.Now()
 	p.script("go to "+path, "setTimeout(() => "+script+")")
-	p.sees("the page "+path, fmt.Sprintf(`!window.left && location.pathname === %q && document.readyState === "complete" && %s`, path, current), navigationLimit)
+	p.seesWithin("the page "+path, fmt.Sprintf(`!window.left && location.pathname === %q && document.readyState === "complete" && %s`, path, current), navigationLimit)
 	return time.Since(began)
 }
 

@@ -144,7 +144,7 @@ func cloud(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = serve.Process.Kill(); _ = serve.Wait() })
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(eventLimit); ; {
 		c, err := net.DialTimeout("tcp", metadata+":80", time.Second)
 		if err == nil {
 			c.Close()

@@ -95,7 +95,7 @@ func (e *privateEngine) boot() {
 	e.t.Helper()
 	e.space = e.run(exec.Command("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private",
 		"sh", "-c", engineSpace), "space.log")
-	e.until(startLimit, "its namespaces are there", func() bool {
+	e.until("its namespaces are there", func() bool {
 		text, err := os.ReadFile(filepath.Join(e.dir, "space.log"))
 		return err == nil && strings.HasPrefix(string(text), "ready")
 	})
@@ -110,7 +110,7 @@ func (e *privateEngine) start() {
 	e.t.Helper()
 	if e.containerd == nil {
 		e.containerd = e.run(e.inside("containerd", "--config", filepath.Join(e.dir, "containerd.toml")), "containerd.log")
-		e.until(startLimit, "containerd answers", func() bool { return e.inside("test", "-S", "/run/containerd/containerd.sock").Run() == nil })
+		e.until("containerd answers", func() bool { return e.inside("test", "-S", "/run/containerd/containerd.sock").Run() == nil })
 	}
 	if e.dockerd == nil {
 		e.dockerd = e.run(e.inside("dockerd", "--config-file", filepath.Join(e.dir, "daemon.json"), "--data-root", filepath.Join(e.dir, "docker"),
@@ -122,7 +122,7 @@ func (e *privateEngine) start() {
 // await waits until the engine answers.
 func (e *privateEngine) await() {
 	e.t.Helper()
-	e.until(startLimit, "the engine answers", func() bool { return exec.Command("docker", "-H", e.host, "version").Run() == nil })
+	e.until("the engine answers", func() bool { return exec.Command("docker", "-H", e.host, "version").Run() == nil })
 }
 
 // kill ends dockerd as a crash would, and with it containerd when that is wished. The containers' processes go on.
@@ -145,11 +145,11 @@ func (e *privateEngine) cut() {
 		return
 	}
 	_ = e.space.cmd.Process.Kill()
-	e.until(startLimit, "its processes have ended", func() bool {
+	e.until("its processes have ended", func() bool {
 		e.thaw()
 		return e.space.over() && e.containerd.over() && e.dockerd.over()
 	})
-	e.until(startLimit, "its control groups are gone", e.sweep)
+	e.until("its control groups are gone", e.sweep)
 	e.space, e.containerd, e.dockerd = nil, nil, nil
 }
 
@@ -323,14 +323,15 @@ func child(t testing.TB, p *engineProcess) int {
 	return pid
 }
 
-func (e *privateEngine) until(limit time.Duration, what string, cond func() bool) {
+// until waits for an event.
+func (e *privateEngine) until(what string, cond func() bool) {
 	e.t.Helper()
-	deadline := time.Now().Add(limit)
+	deadline := time.Now().Add(eventLimit)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for !cond() {
 		if time.Now().After(deadline) {
-			e.t.Fatalf("within %s it was not so that %s", limit, what)
+			e.t.Fatalf("within %s it was not so that %s", eventLimit, what)
 		}
 		<-tick.C
 	}

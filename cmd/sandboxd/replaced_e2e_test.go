@@ -98,7 +98,7 @@ func (s *server) addUser(name string) {
 // turn makes the sandbox as soon as its name is free, and deletes it as soon as its port has answered.
 func (c *contender) turn(box string) {
 	in := map[string]any{"name": box, "template": "own", "env": map[string]string{"OWNER": c.name}}
-	for deadline := time.Now().Add(startLimit); ; <-time.After(5 * time.Millisecond) {
+	for deadline := time.Now().Add(eventLimit); ; <-time.After(5 * time.Millisecond) {
 		status, body, err := c.try("POST", "/sandboxes?wait=ready", in)
 		if err == nil && status == http.StatusCreated {
 			break
@@ -108,7 +108,7 @@ func (c *contender) turn(box string) {
 			return
 		}
 	}
-	c.until(startLimit, "the port of "+box+" answers", func() bool {
+	c.until("the port of "+box+" answers", func() bool {
 		status, _, err := c.requestOwn(c.t.Context(), box)
 		return err == nil && status == http.StatusOK
 	})

@@ -44,9 +44,9 @@ func (b *benches) rests(raw *rawEngine) {
 	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
 	s.createEcho("lab", echoProgram(t))
 	c := raw.Container(s.container("lab"))
-	b.thaws(s, c)
-	b.wakes(s, c)
-	b.waiters(s)
+	b.group(s, "thaws", func() { b.thaws(s, c) })
+	b.group(s, "wakes", func() { b.wakes(s, c) })
+	b.group(s, "waiters", func() { b.waiters(s) })
 }
 
 // thaws measures the first byte from a frozen sandbox, beside a raw unpause of the same container.
@@ -59,13 +59,13 @@ func (b *benches) thaws(s *server, c *rawContainer) {
 		if err := c.Pause(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s.until(startLimit, "it is seen to be frozen", func() bool { return s.rest("lab").State == "frozen" })
+		s.until("it is seen to be frozen", func() bool { return s.rest("lab").State == "frozen" })
 		began := time.Now()
 		if err := c.Unpause(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		two := time.Since(began)
-		s.until(startLimit, "it is seen to run", func() bool { return s.rest("lab").State == "running" })
+		s.until("it is seen to run", func() bool { return s.rest("lab").State == "running" })
 		if n >= 2 {
 			ours, base = append(ours, one), append(base, two)
 		}
@@ -98,9 +98,9 @@ func (b *benches) wakes(s *server, c *rawContainer) {
 			t.Fatal(err)
 		}
 		client := &http.Client{Timeout: time.Second}
-		s.until(startLimit, "the container answers", func() bool { _, err := firstByte(client, url, ""); return err == nil })
+		s.until("the container answers", func() bool { _, err := firstByte(client, url, ""); return err == nil })
 		two := time.Since(began)
-		s.until(startLimit, "it is seen to run", func() bool { return s.rest("lab").State == "running" })
+		s.until("it is seen to run", func() bool { return s.rest("lab").State == "running" })
 		if n > 0 {
 			ours, base = append(ours, one), append(base, two)
 		}
@@ -136,12 +136,12 @@ func (b *benches) claims(raw *rawEngine) {
 	base := func(int) (func() error, func() error) {
 		var c *rawContainer
 		return func() (err error) {
-				if c, err = raw.CreateStart(t.Context(), "debian:trixie-slim", ""); err == nil {
-					err = c.Exec(t.Context(), "true")
+				if c, err = raw.CreateStart(b.t.Context(), "debian:trixie-slim", ""); err == nil {
+					err = c.Exec(b.t.Context(), "true")
 				}
 				return err
 			},
-			func() error { return c.Remove(t.Context()) }
+			func() error { return c.Remove(b.t.Context()) }
 	}
 	ours := func(int) (func() error, func() error) {
 		var made struct{ Name string }
@@ -154,15 +154,17 @@ func (b *benches) claims(raw *rawEngine) {
 			func() error { return s.ask("DELETE", "/sandboxes/"+made.Name+"?wait=gone", nil) }
 	}
 	for width, goal := range map[int]string{1: "p50 ≤ 40 ms", 10: "p95 ≤ 120 ms"} {
-		var a, z []time.Duration
-		for round := range benchClaims/width + 2 {
-			s.until(2*time.Minute, "the pool is full", func() bool { return s.paused() == 10 })
-			one, two := b.together(width, ours), b.together(width, base)
-			if round > 0 {
-				a, z = append(a, one...), append(z, two...)
+		b.group(s, "claims c="+strconv.Itoa(width), func() {
+			var a, z []time.Duration
+			for round := range benchClaims/width + 2 {
+				s.untilWithin(2*time.Minute, "the pool is full", func() bool { return s.paused() == 10 })
+				one, two := b.together(width, ours), b.together(width, base)
+				if round > 0 {
+					a, z = append(a, one...), append(z, two...)
+				}
 			}
-		}
-		b.add("claim from the pool to the first command answered, c="+strconv.Itoa(width), goal, a, z)
+			b.add("claim from the pool to the first command answered, c="+strconv.Itoa(width), goal, a, z)
+		})
 	}
 }
 

@@ -50,7 +50,7 @@ func TestRest_FreezesAndSleepsByItselfAndEveryWayInWakes(t *testing.T) {
 	}
 	reaches := func(state string) {
 		t.Helper()
-		s.until(time.Minute, "lab is "+state, func() bool { return s.rest("lab").State == state })
+		s.until("lab is "+state, func() bool { return s.rest("lab").State == state })
 	}
 	page := func() error {
 		status, text, _ := s.get("3000-lab", "/some/page", nil)
@@ -219,7 +219,7 @@ func TestRest_WhatIsInUseStaysUpAndSaysWhy(t *testing.T) {
 		t.Helper()
 		var done sync.WaitGroup
 		done.Go(use)
-		s.until(10*time.Second, "it is kept awake by "+kind, func() bool { return strings.Contains(kinds(), kind) })
+		s.until("it is kept awake by "+kind, func() bool { return strings.Contains(kinds(), kind) })
 		if state := s.rest("lab").State; state != "running" {
 			t.Errorf("%s: it is %s", what, state)
 		}
@@ -227,7 +227,7 @@ func TestRest_WhatIsInUseStaysUpAndSaysWhy(t *testing.T) {
 		if state := s.rest("lab").State; state != "running" {
 			t.Errorf("after %s it is %s", what, state)
 		}
-		s.until(time.Minute, "it rests after "+what, func() bool { return s.rest("lab").State != "running" })
+		s.until("it rests after "+what, func() bool { return s.rest("lab").State != "running" })
 	}
 	stays("a command", "exec", func() { s.exec("lab", map[string]any{"command": "sleep 8"}) })
 	stays("an event stream", "stream", func() {
@@ -248,13 +248,13 @@ func TestRest_WhatIsInUseStaysUpAndSaysWhy(t *testing.T) {
 	if status, text := s.raw("POST", "/sandboxes/lab/start?wait=ready", nil); status != http.StatusOK {
 		t.Fatalf("start: %d %s", status, text)
 	}
-	held := time.NewTimer(8 * time.Second)
+	held := time.NewTimer(8 * time.Second) // only time shows that it does not rest
 	<-held.C
 	if r := s.rest("lab"); r.State != "running" || len(r.Because) != 1 || r.Because[0].Kind != "hold" || r.Because[0].Detail != "nightly job" {
 		t.Errorf("under a hold: %+v", r)
 	}
 	s.call("DELETE", "/sandboxes/lab/holds/"+hold.ID, nil, nil)
-	s.until(time.Minute, "it rests after the hold", func() bool { return s.rest("lab").State != "running" })
+	s.until("it rests after the hold", func() bool { return s.rest("lab").State != "running" })
 }
 
 // TestRest_WhatIsPausedFromOutsideUnderACommandGoesOn freezes a sandbox behind sandboxd's back.
@@ -265,7 +265,7 @@ func TestRest_WhatIsPausedFromOutsideUnderACommandGoesOn(t *testing.T) {
 	container := s.container("lab")
 	is := func(state, paused string) {
 		t.Helper()
-		s.until(5*time.Second, "it is "+state, func() bool {
+		s.until("it is "+state, func() bool {
 			return engine(t, "inspect", "--format", "{{.State.Paused}}", container) == paused && s.rest("lab").State == state
 		})
 	}
@@ -283,7 +283,7 @@ func TestRest_WhatIsPausedFromOutsideUnderACommandGoesOn(t *testing.T) {
 		engine(t, "pause", container)
 		is("running", "false")
 	})
-	s.until(5*time.Second, "nobody waits for it", func() bool { return !s.hasReason("lab", "stream") })
+	s.until("nobody waits for it", func() bool { return !s.hasReason("lab", "stream") })
 	for range 5 {
 		engine(t, "pause", container)
 		is("frozen", "true")
@@ -300,7 +300,7 @@ func TestRest_WhatIsPausedFromOutsideUnderACommandGoesOn(t *testing.T) {
 // usedBy waits until a use of that kind keeps a sandbox awake.
 func (s *server) usedBy(name, kind string) {
 	s.t.Helper()
-	s.until(20*time.Second, name+" is used by "+kind, func() bool { return s.hasReason(name, kind) })
+	s.until(name+" is used by "+kind, func() bool { return s.hasReason(name, kind) })
 }
 
 func (s *server) hasReason(name, kind string) bool {
@@ -343,11 +343,11 @@ func TestRest_TheBrowserSeesThePageItAskedFor(t *testing.T) {
 	for _, state := range []string{"asleep", "frozen"} {
 		s.sleeps("lab", state)
 		p.does("open the page", chromedp.Navigate("http://"+s.host("3000-lab")+"/the/page?x=1#part"))
-		p.sees("the page it asked for", `document.querySelector("h1")?.innerText.startsWith("Here is 3000-lab") && location.pathname + location.search + location.hash === "/the/page?x=1#part"`, 30*time.Second)
+		p.sees("the page it asked for", `document.querySelector("h1")?.innerText.startsWith("Here is 3000-lab") && location.pathname + location.search + location.hash === "/the/page?x=1#part"`)
 	}
 	s.sleeps("lab", "asleep")
 	p.does("open the workspace", chromedp.Navigate("http://localhost:"+s.port()+"/sandboxes/lab"))
-	p.sees("that it is asleep", `document.body.innerText.toLowerCase().includes("asleep")`, 10*time.Second)
+	p.sees("that it is asleep", `document.body.innerText.toLowerCase().includes("asleep")`)
 	if state := s.rest("lab").State; state != "asleep" {
 		t.Errorf("opening its page made it %s", state)
 	}

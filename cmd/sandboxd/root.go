@@ -55,7 +55,7 @@ Every flag can be given as a variable too: --log-level is SANDBOXD_LOG_LEVEL. A 
 // A folder that no server has used is refused: no server would see the changes.
 func openAccounts(ctx context.Context, c *Config) (accounts, error) {
 	if _, err := os.Stat(databasePath(c)); errors.Is(err, fs.ErrNotExist) {
-		return accounts{}, fault.New(fault.NotFound, "No sandboxd has served from the data folder %s. Start 'sandboxd serve' first, or name its folder with --data.", c.Data)
+		return accounts{}, fault.New(fault.NotFound, "The data folder %s has not been used yet. Start 'sandboxd serve' first, or name its folder with --data.", c.Data)
 	}
 	db, err := openDatabase(ctx, c)
 	if err != nil {

@@ -67,7 +67,7 @@ func (s *server) service(name string) serviceBody {
 // reaches waits until a service is as wanted.
 func (s *server) reaches(name, what string, as func(serviceBody) bool) (b serviceBody) {
 	s.t.Helper()
-	s.until(time.Minute, name+" "+what, func() bool { b = s.service(name); return as(b) })
+	s.until(name+" "+what, func() bool { b = s.service(name); return as(b) })
 	return b
 }
 
@@ -139,7 +139,7 @@ func TestServices_RunComeBackAndEnd(t *testing.T) {
 	if status, _ := s.raw("DELETE", "/sandboxes/lab/services/web", nil); status != http.StatusNoContent {
 		t.Errorf("delete: %d", status)
 	}
-	s.until(20*time.Second, "its process has ended", func() bool {
+	s.until("its process has ended", func() bool {
 		return s.exec("lab", map[string]any{"command": fmt.Sprintf("test -e /proc/%d || echo gone", back.Status.PID)}).Stdout == "gone\n"
 	})
 }
@@ -259,13 +259,13 @@ func TestServices_ListeningPortsAreFound(t *testing.T) {
 		t.Errorf("a fresh one listens on %v", open)
 	}
 	s.exec("lab", map[string]any{"command": "nohup python3 -m http.server 8123 --bind 127.0.0.1 >/dev/null 2>&1 & echo $! > ~/pid"})
-	s.until(20*time.Second, "port 8123 is found", func() bool { return slices.Contains(s.open(), 8123) })
+	s.until("port 8123 is found", func() bool { return slices.Contains(s.open(), 8123) })
 	_, text := s.raw("GET", "/sandboxes/lab/ports", nil)
 	if !strings.Contains(string(text), `"python3"`) {
 		t.Errorf("whose it is, is not told: %s", text)
 	}
 	s.exec("lab", map[string]any{"command": "kill $(cat ~/pid)"})
-	s.until(20*time.Second, "port 8123 is gone", func() bool { return len(s.open()) == 0 })
+	s.until("port 8123 is gone", func() bool { return len(s.open()) == 0 })
 }
 
 // TestServices_OfTheBuiltInTemplatesAreHealthy starts each template that declares services.
@@ -293,7 +293,7 @@ func TestServices_NeitherChecksNorLookingKeepASandboxAwake(t *testing.T) {
 	}
 	looks := 0
 	for _, state := range []string{"frozen", "asleep"} {
-		s.until(time.Minute, "lab is "+state, func() bool {
+		s.until("lab is "+state, func() bool {
 			if looks++; looks%10 == 0 { // as often as several pages would
 				s.open()
 				s.service("web")

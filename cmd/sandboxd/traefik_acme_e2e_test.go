@@ -17,7 +17,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
 )
@@ -122,9 +121,9 @@ func startPebble(t *testing.T, k *traefikProcess, d *dnsStandIn, certificate, ke
 		}
 		cmd.Wait()
 	})
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: 5 * time.Second}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: eventLimit}
 	defer client.CloseIdleConnections()
-	k.until(startLimit, "the ACME server gives its root", func() bool {
+	k.until("the ACME server gives its root", func() bool {
 		resp, err := client.Get("https://" + manage + "/roots/0")
 		if err != nil {
 			return false
@@ -163,7 +162,7 @@ exec %[3]s --configFile=%[2]s/traefik.yaml
 	k.start(newSandboxdStandIn(t))
 
 	client := k.client()
-	k.until(startLimit, "the wildcard certificate is there", func() bool { return via(client, k.url("lab."+k.domain, "/")) == "sandboxd" })
+	k.until("the wildcard certificate is there", func() bool { return via(client, k.url("lab."+k.domain, "/")) == "sandboxd" })
 	for host, want := range map[string]string{k.domain: k.domain, "lab." + k.domain: "*." + k.domain, "3000-x." + k.domain: "*." + k.domain} {
 		conn, err := tls.Dial("tcp", k.websecure, &tls.Config{RootCAs: k.roots, ServerName: host})
 		if err != nil {

@@ -145,7 +145,7 @@ func (k *traefikProcess) start(sandboxd string) {
 	k.cmd, k.ended = cmd, make(chan error, 1)
 	go func(ended chan<- error) { ended <- cmd.Wait() }(k.ended)
 	client := k.client()
-	k.until(startLimit, "Traefik routes the dashboard's host", func() bool {
+	k.until("Traefik routes the dashboard's host", func() bool {
 		resp, err := client.Get(k.url(k.domain, "/"))
 		if err != nil {
 			return false
@@ -164,7 +164,7 @@ func (k *traefikProcess) end(signal syscall.Signal) {
 	select {
 	case <-k.ended:
 		k.cmd = nil
-	case <-time.After(startLimit):
+	case <-time.After(eventLimit):
 		k.t.Fatalf("Traefik did not end on %v; its log:\n%s", signal, k.tail())
 	}
 }
@@ -218,15 +218,15 @@ func (k *traefikProcess) tail() string {
 	return text[max(0, len(text)-16_000):]
 }
 
-// until polls cond, as a server's does.
-func (k *traefikProcess) until(limit time.Duration, what string, cond func() bool) {
+// until waits for an event, as a server's does.
+func (k *traefikProcess) until(what string, cond func() bool) {
 	k.t.Helper()
-	deadline := time.Now().Add(limit)
+	deadline := time.Now().Add(eventLimit)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !cond() {
 		if time.Now().After(deadline) {
-			k.t.Fatalf("within %s it was not so that %s; Traefik's log:\n%s", limit, what, k.tail())
+			k.t.Fatalf("within %s it was not so that %s; Traefik's log:\n%s", eventLimit, what, k.tail())
 		}
 		<-tick.C
 	}

@@ -65,17 +65,17 @@ func TestTraefik_LabelsLeadToSandboxdWhileTheContainerRuns(t *testing.T) {
 			t.Errorf("without the container %s leads to %s", host, got)
 		}
 		box := newLabelled(t, k, network, labels, "--network", network)
-		k.until(startLimit, "the labels lead to sandboxd", func() bool { return via(client, k.url(host, "/")) == "sandboxd" })
+		k.until("the labels lead to sandboxd", func() bool { return via(client, k.url(host, "/")) == "sandboxd" })
 		engine(t, "stop", "-t", "0", box.container)
-		k.until(startLimit, "the route is gone", func() bool { return via(client, k.url(host, "/")) == "404 Not Found" })
+		k.until("the route is gone", func() bool { return via(client, k.url(host, "/")) == "404 Not Found" })
 		engine(t, "start", box.container)
-		k.until(startLimit, "the route is back", func() bool { return via(client, k.url(host, "/")) == "sandboxd" })
+		k.until("the route is back", func() bool { return via(client, k.url(host, "/")) == "sandboxd" })
 	}
 	labels, host := k.ownLabels("foreign")
 	newLabelled(t, k, "foreign", labels, "--label", "sandboxd.instance=")
 	later, laterHost := k.ownLabels("later")
 	newLabelled(t, k, "later", later)
-	k.until(startLimit, "a later container's labels lead to sandboxd", func() bool { return via(client, k.url(laterHost, "/")) == "sandboxd" })
+	k.until("a later container's labels lead to sandboxd", func() bool { return via(client, k.url(laterHost, "/")) == "sandboxd" })
 	if got := via(client, k.url(host, "/")); got != "404 Not Found" {
 		t.Errorf("the labels of a container that is no sandbox lead to %s", got)
 	}
@@ -96,7 +96,7 @@ func TestTraefik_LabelsOfAnEarlierVersionLeadToSandboxd(t *testing.T) {
 			box := newLabelled(t, k, "earlier", earlier)
 			labels, marker := k.ownLabels("later")
 			newLabelled(t, k, "later", labels)
-			k.until(startLimit, "a later container's labels lead to sandboxd", func() bool {
+			k.until("a later container's labels lead to sandboxd", func() bool {
 				if got := via(client, k.url(host, "/")); got != "sandboxd" {
 					t.Fatalf("the labels of an earlier version lead to %s", got)
 				}

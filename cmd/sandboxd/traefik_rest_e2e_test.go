@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/gorilla/websocket"
@@ -70,7 +69,7 @@ func (b behind) page(path string) {
 // reports waits until lab is in a state.
 func (b behind) reports(state string) {
 	b.t.Helper()
-	b.until(time.Minute, "lab is "+state, func() bool { return b.rest("lab").State == state })
+	b.until("lab is "+state, func() bool { return b.rest("lab").State == state })
 }
 
 // TestBehind_EveryRouteWakes puts a sandbox to rest behind Traefik and asks at once, again and again: whichever route
@@ -213,6 +212,6 @@ func TestBehind_TheBrowserSeesThePageItAskedFor(t *testing.T) {
 	for _, state := range []string{"asleep", "frozen"} {
 		b.sleeps("lab", state)
 		p.does("open the page", chromedp.Navigate("https://"+b.echoHost()+"/the/page?x=1#part"))
-		p.sees("the page it asked for", `document.querySelector("h1")?.innerText.startsWith("Here is 3000-lab") && location.pathname + location.search + location.hash === "/the/page?x=1#part"`, 30*time.Second)
+		p.sees("the page it asked for", `document.querySelector("h1")?.innerText.startsWith("Here is 3000-lab") && location.pathname + location.search + location.hash === "/the/page?x=1#part"`)
 	}
 }

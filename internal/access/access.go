@@ -40,6 +40,7 @@ type Uses interface {
 // Lease is a use under way. Implemented by idle.Lease.
 type Lease interface {
 	Touch(unattended bool)
+	// End may be called more than once.
 	End()
 }
 

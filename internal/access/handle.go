@@ -64,8 +64,32 @@ func (h Handle) Open(ctx context.Context, u idle.Use) (*Session, error) {
 		lease.End()
 		return nil, err
 	}
-	return s.leased(lease), nil
+	s.lease = lease
+	return s, nil
 }
+
+// OpenNow is Open for a sandbox that runs and whose guest is connected at this moment, without waiting or waking. ok is false
+// for any other.
+func (h Handle) OpenNow(u idle.Use) (s *Session, ok bool) {
+	lease := h.control.uses.Begin(h.ID(), u)
+	row, err := h.running(ended)
+	if err == nil {
+		s, err = h.link(ended, row)
+	}
+	if err != nil {
+		lease.End()
+		return nil, false
+	}
+	s.lease = lease
+	return s, true
+}
+
+// ended is a context for a look that must not wait.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
 
 // OpenStream is Open for what may be open for hours without being used: from when it is open, it counts only around its
 // Touches.
@@ -88,35 +112,42 @@ func (h Handle) Look(ctx context.Context) (*Session, error) {
 	return h.connect(ctx, h.running)
 }
 
-func (h Handle) stream(ctx context.Context, u idle.Use, up uprise) (*Session, error) {
+func (h Handle) stream(ctx context.Context, u idle.Use, up ensureRunning) (*Session, error) {
 	opening := h.control.uses.Begin(h.ID(), u)
 	defer opening.End()
 	s, err := h.connect(ctx, up)
 	if err != nil {
 		return nil, err
 	}
-	return s.leased(h.control.uses.Watch(h.ID(), u)), nil
+	s.lease = h.control.uses.Watch(h.ID(), u)
+	return s, nil
 }
 
-// uprise gives the row of a sandbox that runs, by whatever means are allowed.
-type uprise func(ctx context.Context) (sandbox.Sandbox, error)
+// ensureRunning gives the row of a sandbox that runs, by whatever means are allowed.
+type ensureRunning func(ctx context.Context) (sandbox.Sandbox, error)
 
-func (h Handle) connect(ctx context.Context, up uprise) (*Session, error) {
+func (h Handle) connect(ctx context.Context, up ensureRunning) (*Session, error) {
 	s, err := up(ctx)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	guest, err := h.control.links(ctx, s.ID)
+	session, err := h.link(ctx, s)
 	if err != nil && ctx.Err() != nil {
 		err = fault.Wrap(err, fault.Unavailable, "%s runs, but the program inside it does not answer. Restart it if this lasts.", s.Name)
 	}
+	return session, err
+}
+
+// link gives the session of a sandbox whose row is s now.
+func (h Handle) link(ctx context.Context, s sandbox.Sandbox) (*Session, error) {
+	guest, err := h.control.links(ctx, s.ID)
 	if err != nil {
 		return nil, err
 	}
 	h.sandbox = s
-	return &Session{Guest: guest, handle: h, release: func() {}}, nil
+	return &Session{Guest: guest, handle: h}, nil
 }
 
 func (h Handle) awake(ctx context.Context) (sandbox.Sandbox, error) {

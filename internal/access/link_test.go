@@ -16,7 +16,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // linked gives a hub with a real guest, which is this very process, until cut.
 func linked(t *testing.T) (hub *link.Hub, start func() (cut func())) {

@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"sync"
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
@@ -12,21 +11,19 @@ import (
 type Session struct {
 	Guest Guest
 
-	handle  Handle
-	lease   Lease // nil for one that only looks
-	release func()
-}
-
-func (s *Session) leased(l Lease) *Session {
-	s.lease, s.release = l, sync.OnceFunc(l.End)
-	return s
+	handle Handle
+	lease  Lease // nil for one that only looks
 }
 
 // Sandbox is the row as it was when the session was opened.
 func (s *Session) Sandbox() sandbox.Sandbox { return s.handle.sandbox }
 
 // Release ends the use. It may be called more than once.
-func (s *Session) Release() { s.release() }
+func (s *Session) Release() {
+	if s.lease != nil {
+		s.lease.End()
+	}
+}
 
 // Touch counts a moment of use.
 //
@@ -36,8 +33,8 @@ func (s *Session) Release() { s.release() }
 // and nothing is woken for it: Unavailable, as for a link that broke. Other kinds are Open's.
 //
 // An unattended one is for everything else: what comes out, and what a page sends without its person. It counts as the
-// tracker says, never wakes and never waits, and gives no error: what is sent to a frozen sandbox waits in the
-// link, within its bounds, until something else thaws it; and nothing comes out of it.
+// tracker says, never wakes and never waits, and gives no error: bytes sent to a frozen sandbox wait in the
+// link, within its bounds, until something else thaws it; nothing comes out of it.
 func (s *Session) Touch(ctx context.Context, unattended bool) error {
 	if s.lease == nil {
 		return nil

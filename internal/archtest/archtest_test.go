@@ -174,6 +174,17 @@ func f() {
 		"internal/fault/a_test.go:4 sleep", "internal/fault/a_test.go:5 skip")
 }
 
+func TestBanned_ARowIsNoHandle(t *testing.T) {
+	source := `
+func f() {
+	_ = box.Ref()
+	_ = h.Ref()
+	_ = a.handle.Ref()
+}
+`
+	want(t, rules(t, map[string]string{"internal/ide/a.go": good("ide", source), "internal/idle/a.go": good("idle", source)}), "internal/ide/a.go:9 row")
+}
+
 func TestBanned_FakeTimeMaySleep(t *testing.T) {
 	want(t, rules(t, map[string]string{
 		"internal/fault/a.go": good("fault", ""),

@@ -48,6 +48,8 @@ func (f *file) checkCall(call *ast.CallExpr) []Violation {
 	name := target.Sel.Name
 	of, _ := target.X.(*ast.Ident)
 	switch {
+	case !f.test && name == "Ref" && len(call.Args) == 0 && slices.Contains(judging, f.folder()) && !isHandle(target.X):
+		return []Violation{f.violation(call.Pos(), "row", "a change goes to the sandbox that was judged: h.Ref(), of a handle")}
 	case f.test && isCall(call, "time", "Sleep"):
 		return []Violation{f.violation(call.Pos(), "sleep", "a test waits for what happens, or uses testing/synctest")}
 	case f.test && of != nil && slices.Contains(testers, of.Name) && slices.Contains(skips, name):
@@ -78,6 +80,20 @@ func isCall(call *ast.CallExpr, pkg, name string) bool {
 	of, ok := target.X.(*ast.Ident)
 	return ok && of.Name == pkg
 }
+
+// isHandle reports whether an expression is named as handles of package access are.
+func isHandle(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name == "h"
+	case *ast.SelectorExpr:
+		return e.Sel.Name == "handle"
+	}
+	return false
+}
+
+// judging are the packages that ask package access who may do what, and tell the Manager by the handle's Ref.
+var judging = []string{"web", "internal/proxy", "internal/sshd", "internal/services", "internal/ide", "internal/terminal"}
 
 var (
 	testers      = []string{"t", "b", "f", "tb"}

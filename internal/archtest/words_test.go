@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"path"
@@ -13,21 +14,33 @@ import (
 
 // retired are words that a newcomer would have to ask about, and what to say instead.
 var retired = map[string]string{
-	"audience": "concurrency limit", "brake": "activity probe", "brakes": "activity probes", "breath": "minimum uptime",
+	"assemble": "open, or wire", "audience": "concurrency limit", "beats": "keep-alives", "brake": "activity probe", "brakes": "activity probes", "breath": "minimum uptime",
 	"buried": "deleted", "bury": "store a tombstone", "deed": "action", "deeds": "actions", "door": "session, or access",
 	"doors": "sessions, or access", "evict": "clear stale site data", "evicts": "clears stale site data", "gauge": "counting reader",
 	"grave": "tombstone", "graves": "tombstones", "ignite": "start", "ignites": "starts", "kids": "dependents", "knock": "request",
-	"knocks": "requests", "lookalike": "ttyd-compatible server", "meter": "frame limiter", "mould": "fingerprint",
-	"somebody": "a person, a user, the caller", "relent": "undo, or resync", "relents": "undoes, or resyncs", "rouse": "wake", "rouses": "wakes", "spot": "directory entry",
+	"knocks": "requests", "launch": "start", "lookalike": "ttyd-compatible server", "meter": "frame limiter", "mould": "fingerprint",
+	"somebody": "a person, a user, the caller", "relent": "undo, or resync", "relents": "undoes, or resyncs", "rise": "start", "rouse": "wake", "rouses": "wakes", "spot": "directory entry",
 	"squeeze": "limit", "strangers": "outsiders", "tenant": "sandbox", "tenants": "sandboxes", "twin": "duplicate network",
-	"twins": "duplicate networks", "vigil": "keep-alive", "voices": "poll detection", "wall": "firewall",
+	"twins": "duplicate networks", "uprise": "start", "vigil": "keep-alive", "visit": "request", "voices": "poll detection", "wall": "firewall",
 	"whoever": "the user, the caller, or a sentence without it",
 }
 
+// retiredNames are ordinary words in a text, but say too little as the name of a function or type.
+var retiredNames = map[string]string{"hear": "read, or the event", "raise": "start", "stay": "await"}
+
 // allowed are places that may use a retired word: a file, or a folder with all below it. An entry that nothing needs is an error.
 var allowed = []struct{ word, place string }{
+	{"assemble", "templates"}, // a script of the image of VS Code
+	{"beats", "internal/proxy"},
 	{"kids", "cmd/sandboxd/files_ui_hostile_e2e_test.go"}, // a key of PDF
+	{"visit", "cmd/sandboxd/config.go"},                   // pflag's
+	{"visit", "cmd/sandboxd/docs.go"},                     // pflag's
+	{"visit", "internal/proxy/wakelimit_test.go"},
+	{"visit", "web/document_test.go"}, // kin-openapi's
 }
+
+// named finds the name of a function or type.
+var named = regexp.MustCompile(`^(?:func (?:\([^)]*\) )?|type )(\w+)`)
 
 // words finds the words of prose and the parts of identifiers.
 var words = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
@@ -43,7 +56,7 @@ func TestWords_RetiredOnesAreNotUsed(t *testing.T) {
 			return enter(root, name, entry.Name())
 		}
 		at := strings.TrimPrefix(filepath.ToSlash(name), "../../")
-		if !slices.Contains([]string{".go", ".templ", ".js", ".html", ".md", ".yaml", ".css"}, path.Ext(at)) || strings.HasSuffix(at, "_templ.go") ||
+		if !slices.Contains([]string{".go", ".templ", ".js", ".html", ".md", ".yaml", ".css", ".py", ".sh", "Dockerfile", "Makefile"}, cmp.Or(path.Ext(at), path.Base(at))) || strings.HasSuffix(at, "_templ.go") ||
 			at == "internal/archtest/words_test.go" {
 			return nil
 		}
@@ -52,6 +65,9 @@ func TestWords_RetiredOnesAreNotUsed(t *testing.T) {
 			return err
 		}
 		for i, line := range strings.Split(string(text), "\n") {
+			if name := named.FindStringSubmatch(line); name != nil && path.Ext(at) == ".go" && !strings.HasSuffix(at, "_test.go") && retiredNames[name[1]] != "" {
+				t.Errorf("%s:%d: a function or type named %q says too little, say %s", at, i+1, name[1], retiredNames[name[1]])
+			}
 			for _, word := range words.FindAllString(line, -1) {
 				word = strings.ToLower(word)
 				if say := retired[word]; say != "" && !mayUse(used, word, at) {

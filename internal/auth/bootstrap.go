@@ -16,7 +16,7 @@ const firstAdmin = "admin"
 
 // Bootstrap makes the unclaimed first admin when there is no user, so that tokens can be made before anybody has
 // signed in. With a password it claims that admin; a password of an admin who is claimed already is left alone, so the
-// same configuration may stand for ever. It voids the set-up code that this Service gave out before.
+// same configuration may stand for ever. It voids the setup code that this Service gave out before.
 func (s *Service) Bootstrap(ctx context.Context, adminPassword string) error {
 	s.setCode("")
 	accounts, err := s.store.Users(ctx)
@@ -56,7 +56,7 @@ func (s *Service) SetupCode(ctx context.Context) (code string, needed bool, err 
 	return s.setup, true, nil
 }
 
-// Setup claims the unclaimed admin with the set-up code, under a name of their choice ("" for "admin"). Forbidden if
+// Setup claims the unclaimed admin with the setup code, under a name of their choice ("" for "admin"). Forbidden if
 // the code is wrong or was used, Invalid about "name" or "password".
 func (s *Service) Setup(ctx context.Context, code, name, password string) (User, error) {
 	s.mu.Lock()
@@ -84,7 +84,7 @@ func (s *Service) Setup(ctx context.Context, code, name, password string) (User,
 }
 
 func badSetup() error {
-	return fault.New(fault.Forbidden, "This set-up link is not valid, or was used already. Sign in, or restart sandboxd to get a new link.")
+	return fault.New(fault.Forbidden, "This setup link is not valid, or was used already. Sign in, or restart sandboxd to get a new link.")
 }
 
 func (s *Service) setCode(code string) {

@@ -55,7 +55,7 @@ func TestBootstrap_PasswordClaimsOnceAndIsThenLeftAlone(t *testing.T) {
 	wantKind(t, "the configured password after a change", err, fault.Unauthenticated)
 	_, needed, err := s.SetupCode(t.Context())
 	if err != nil || needed {
-		t.Errorf("a set-up code is still given out: %v", err)
+		t.Errorf("a setup code is still given out: %v", err)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestSetup_CodeClaimsTheAdminOnce(t *testing.T) {
 	must(t, err)
 	must(t, s.Bootstrap(t.Context(), ""))
 	if _, needed, err := s.SetupCode(t.Context()); err != nil || needed {
-		t.Errorf("after a restart set-up is asked for again: %v", err)
+		t.Errorf("after a restart setup is asked for again: %v", err)
 	}
 }
 

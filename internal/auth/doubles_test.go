@@ -3,6 +3,7 @@ package auth_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sandboxd/internal/auth"
@@ -14,6 +15,17 @@ type brokenTouch struct{ auth.Store }
 func (brokenTouch) TouchSession(context.Context, string, time.Time, time.Time) error { return errTouch }
 
 func (brokenTouch) TouchToken(context.Context, string, time.Time) error { return errTouch }
+
+// countingStore counts the questions for a session.
+type countingStore struct {
+	auth.Store
+	asked atomic.Int32
+}
+
+func (c *countingStore) SessionByKey(ctx context.Context, key auth.Key) (auth.Session, auth.Account, error) {
+	c.asked.Add(1)
+	return c.Store.SessionByKey(ctx, key)
+}
 
 // changingStore lets something happen once, right before a session is kept.
 type changingStore struct {

@@ -259,3 +259,23 @@ func TestLogin_SessionOfAPasswordChangedMeanwhileIsNotOpened(t *testing.T) {
 }
 
 var errTouch = errors.New("the disk is full")
+
+func TestSole_BadSessionsCostTheStoreOneLookEach(t *testing.T) {
+	w := newWorld(t)
+	store := &countingStore{Store: w.store}
+	s := auth.New(store, auth.Options{Cost: cheap})
+	shown := []string{"evil", strings.Repeat("!", 43), w.login(t, "ada")}
+	for i := range auth.MaxShown - len(shown) {
+		shown = append(shown, fmt.Sprintf("%043d", i))
+	}
+	for request, want := range []int32{auth.MaxShown - 2, 1, 1} {
+		store.asked.Store(0)
+		who, _, err := auth.Sole(shown, func(secret string) (auth.Principal, error) { return s.Session(t.Context(), secret) })
+		if err != nil || who.User.ID != w.ada.ID {
+			t.Errorf("request %d: %+v, %v", request, who, err)
+		}
+		if n := store.asked.Load(); n != want {
+			t.Errorf("request %d: %d questions, want %d", request, n, want)
+		}
+	}
+}

@@ -29,9 +29,10 @@ type Service struct {
 	limits  *limiter
 	codes   *codes
 	touches *touches
+	unknown unknownKeys
 
 	mu    sync.Mutex
-	setup string // the set-up code of this process, "" until made
+	setup string // the setup code of this process, "" until made
 }
 
 // New makes a Service over store. It does no I/O: call Bootstrap before anything else.

@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"sandboxd/internal/fault"
@@ -82,8 +83,13 @@ func (s *Service) session(ctx context.Context, secret, host string) (Session, Us
 	if !plausible(secret) {
 		return Session{}, User{}, signIn()
 	}
-	n, a, err := s.store.SessionByKey(ctx, keyOf(secret))
+	key := keyOf(secret)
+	if s.unknown.has(key) {
+		return Session{}, User{}, signIn()
+	}
+	n, a, err := s.store.SessionByKey(ctx, key)
 	if fault.Is(err, fault.NotFound) {
+		s.unknown.add(key)
 		return Session{}, User{}, signIn()
 	}
 	if err != nil {
@@ -93,6 +99,31 @@ func (s *Service) session(ctx context.Context, secret, host string) (Session, Us
 		return Session{}, User{}, signIn()
 	}
 	return n, a.User, enabled(a.User)
+}
+
+// mostUnknown is how many keys are remembered until all are forgotten: of 80 browsers with MaxShown bad cookies.
+const mostUnknown = 80 * MaxShown
+
+// unknownKeys remembers keys that no session has, so that a browser's bad cookies cost the store one look each. No session gets
+// such a key later: its secret is made at random. Safe for concurrent use.
+type unknownKeys struct {
+	mu   sync.Mutex
+	keys map[Key]bool
+}
+
+func (u *unknownKeys) has(k Key) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.keys[k]
+}
+
+func (u *unknownKeys) add(k Key) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.keys == nil || len(u.keys) >= mostUnknown {
+		u.keys = map[Key]bool{}
+	}
+	u.keys[k] = true
 }
 
 func (s *Service) prolong(ctx context.Context, n Session) {

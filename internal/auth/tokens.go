@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"sandboxd/internal/fault"
@@ -39,7 +38,7 @@ func (n NewToken) check() error {
 		return fault.Field("name", "Give the token a name that says what it is for.")
 	case length > maxTokenName:
 		return fault.Field("name", "The token's name is too long: use at most %d characters.", maxTokenName)
-	case !utf8.ValidString(n.Name) || strings.ContainsFunc(n.Name, func(r rune) bool { return !unicode.IsPrint(r) }):
+	case text.Unprintable(n.Name):
 		return fault.Field("name", "The token's name holds characters that cannot be shown.")
 	case (n.Sandbox == "") != (n.SandboxID == ""):
 		return fault.Field("sandbox", "A token is limited to a sandbox by its name and its id.")
@@ -108,7 +107,7 @@ func (s *Service) Authenticate(ctx context.Context, tokenSecret string) (Princip
 }
 
 func badToken() error {
-	return fault.New(fault.Unauthenticated, "This API token is not valid. It may be mistyped or revoked.")
+	return fault.New(fault.Unauthenticated, "This API token is not valid. It may be mistyped or revoked, or its sandbox was deleted.")
 }
 
 // Tokens gives a user's tokens, expired ones included, newest first; of all users if userID is "".

@@ -27,7 +27,7 @@ type User struct {
 	ID       string
 	Name     string
 	Role     Role
-	Claimed  bool // has a password; the first admin is unclaimed until the set-up link is used
+	Claimed  bool // has a password; the first admin is unclaimed until the setup link is used
 	Disabled bool
 	Created  time.Time
 }

@@ -26,8 +26,7 @@ func CheckUserName(name string) error {
 	case len(name) > maxUserName:
 		return fault.Field("name", "The user name is too long: use at most %d characters.", maxUserName)
 	case !userName.MatchString(name):
-		return fault.Field("name", "A user name is made of letters a to z, digits, dots, dashes and underscores, and "+
-			"begins with a letter or a digit.")
+		return fault.Field("name", "Use a–z, digits, dots, dashes and underscores; start with a letter or digit.")
 	}
 	return nil
 }

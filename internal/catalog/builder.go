@@ -48,7 +48,7 @@ type Images struct {
 	ended bool
 }
 
-// history is what is remembered of a template's last job.
+// history is the record of a template's last job.
 type history struct {
 	log     buildLog
 	ref     string

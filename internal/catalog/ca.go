@@ -26,7 +26,7 @@ const caFolder = ownFolder + "/ca/"
 
 const caReadme = "Certificates that the host trusts beyond its distribution's own, one in each .crt file. There may be none.\n"
 
-// Bounds of what is read: a host's bundle has some 150 certificates in 250 KiB.
+// Bounds on reading: a host's bundle has some 150 certificates in 250 KiB.
 const (
 	maxBundle       = 8 << 20
 	maxCertificates = 2000

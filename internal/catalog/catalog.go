@@ -79,7 +79,7 @@ func (c *Catalog) List() []Entry {
 	return entries
 }
 
-// resolved is a template with what was read of it and of the templates below it.
+// resolved is a template with the readings of it and of the templates below it.
 type resolved struct {
 	entry  Entry
 	read   *reading
@@ -156,7 +156,7 @@ func holds(dir, name string) bool {
 	return err == nil
 }
 
-// reading gives what was read of the template in path, reading it again when anything in it changed.
+// reading gives the contents of the template in path, reading it again when anything in it changed.
 func (c *Catalog) reading(path, name string) *reading {
 	f, err := scan(path)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/docker/go-units"
@@ -90,7 +89,7 @@ func (c *checker) identity(name string, m manifest) {
 	}
 }
 
-// name reports what is wrong with a DNS label.
+// name reports a faulty DNS label.
 func (c *checker) name(path, what, name string) {
 	if wrong := nameMistake(what, name); wrong != "" {
 		c.bad(path, "%s", wrong)
@@ -103,14 +102,9 @@ func (c *checker) text(path, field, value string, limit int) {
 		c.bad(path, "The field %s is missing or empty.", field)
 	case utf8.RuneCountInString(value) > limit:
 		c.bad(path, "The %s is longer than %d characters.", field, limit)
-	case !utf8.ValidString(value) || strings.ContainsFunc(value, unshowable):
+	case text.Unprintable(strings.ReplaceAll(value, "\n", " ")):
 		c.bad(path, "The %s has a character that cannot be shown.", field)
 	}
-}
-
-// unshowable holds for what could garble a page or a terminal: controls (but a line break) and direction marks.
-func unshowable(r rune) bool {
-	return r != '\n' && r != ' ' && !unicode.IsGraphic(r) || unicode.Is(unicode.Bidi_Control, r)
 }
 
 func (c *checker) icon(icon string) string {
@@ -213,7 +207,7 @@ func (c *checker) env(env map[string]string) {
 	c.mistakes("$", m)
 }
 
-// mistakes reports what was found below a path.
+// mistakes reports the mistakes found below a path.
 func (c *checker) mistakes(path string, m mistakes) {
 	for _, wrong := range m {
 		c.bad(path+"."+wrong.field, "%s", wrong.message)
@@ -233,7 +227,7 @@ func (c *checker) ports(list []manifestPort) []Port {
 		if seen[p.Port] && p.Port > 0 {
 			c.bad(at+".port", "Port %d is listed twice.", p.Port)
 		}
-		if utf8.RuneCountInString(p.Title) > maxTitle || strings.ContainsFunc(p.Title, unshowable) || strings.Contains(p.Title, "\n") {
+		if utf8.RuneCountInString(p.Title) > maxTitle || text.Unprintable(p.Title) {
 			c.bad(at+".title", "The title of port %d is longer than %d characters or cannot be shown.", p.Port, maxTitle)
 		}
 		seen[p.Port] = true

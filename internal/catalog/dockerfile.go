@@ -197,7 +197,7 @@ func allDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$([A-Za-z_][A-Za-z0-9_]*)`)
 
-// expand puts arguments into a reference. What has no value stays as it is.
+// expand puts arguments into a reference. Those without a value stay as they are.
 func expand(ref string, args map[string]string) string {
 	return variable.ReplaceAllStringFunc(ref, func(found string) string {
 		m := variable.FindStringSubmatch(found)

@@ -51,7 +51,7 @@ type folder struct {
 	Settled bool          // Print proves that the contents are the same, too
 }
 
-// scan reads the names and stamps of a template's folder. A Problem says what is not allowed in one.
+// scan reads the names and stamps of a template's folder. A Problem names a file that is not allowed.
 func scan(dir string) (*folder, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -63,7 +63,7 @@ func scan(dir string) (*folder, error) {
 		return nil, err
 	}
 	s := &scanner{root: root, dir: dir, ignored: ignored}
-	if err := fs.WalkDir(root.FS(), ".", s.visit); err != nil {
+	if err := fs.WalkDir(root.FS(), ".", s.add); err != nil {
 		return nil, err
 	}
 	return s.folder(time.Now()), nil
@@ -78,7 +78,7 @@ type scanner struct {
 	bytes   int64
 }
 
-func (s *scanner) visit(name string, d fs.DirEntry, err error) error {
+func (s *scanner) add(name string, d fs.DirEntry, err error) error {
 	if err != nil {
 		return fmt.Errorf("read template folder: %w", err)
 	}
@@ -126,7 +126,7 @@ func (s *scanner) skip(name string, d fs.DirEntry) (bool, error) {
 	return out && !d.IsDir(), nil
 }
 
-// allowed refuses links that leave the folder, and what is neither a file nor a link.
+// allowed refuses links that leave the folder, and anything that is neither a file, a folder nor a link.
 func (s *scanner) allowed(name string, info fs.FileInfo) error {
 	switch {
 	case info.Mode().IsRegular():

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// reading is what was read of one template's folder. It is never changed once made.
+// reading is the content of one template's folder. It is never changed once made.
 type reading struct {
 	dir      string
 	print    string

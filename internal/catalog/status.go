@@ -48,7 +48,7 @@ func (i *Images) lookUp(ctx context.Context, r *recipe) (present, older bool, er
 	return slices.Contains(tags, r.ref), len(tags) > 0, nil
 }
 
-// settled puts together what is known of an image that nobody is building.
+// settled gives the status of an image that nobody is building.
 func settled(ref string, last history, present, older bool, err error) ImageStatus {
 	s := ImageStatus{State: ImageMissing, Ref: ref}
 	if last.ref == ref {

@@ -4,8 +4,8 @@
 // It decides nothing about sandboxes, shows nothing to anybody, and knows no flags.
 //
 // Invariant: a token goes to the server that it was given for and nowhere else: not over plain HTTP beyond this machine, not to
-// where a redirect leads, and into no error. A server's answers are hostile input: text for people is cleaned, and what is
-// written to this machine stays in the folder that was named.
+// where a redirect leads, and into no error. A server's answers are hostile input: text for people is cleaned, and files
+// are written only below the folder that was named.
 package client
 
 import (
@@ -57,7 +57,7 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	if base.Scheme == "http" && !o.Insecure && !isLoopback(base.Hostname()) {
-		return nil, fault.Field("url", "%s is not encrypted, so everybody on the way could read the token. Use https, or say --insecure.", base)
+		return nil, fault.Field("url", "%s is not encrypted, so anyone along the way could read the token. Use https, or say --insecure.", base)
 	}
 	if strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, fault.Field("token", "The token has characters that no token has.")

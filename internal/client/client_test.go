@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -146,17 +147,19 @@ func TestAgain_OnlyWhileNobodyAnswers(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	gone := s.URL
 	s.Close()
-	c, err := New(Options{URL: gone, Token: secret})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
-	began := time.Now()
-	_, err = c.Sandboxes(ctx)
-	if !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.Message(err), "refused") || time.Since(began) < firstPause {
-		t.Errorf("%v after %v", err, time.Since(began))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c, err := New(Options{URL: gone, Token: secret})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		_, err = c.Sandboxes(ctx)
+		if !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.Message(err), "refused") || time.Since(began) < firstPause {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
 }
 
 func TestUnpack_IsSentOnce(t *testing.T) {

@@ -25,7 +25,7 @@ func SavedPath() (string, error) {
 	return filepath.Join(folder, "sandboxd", "client.json"), nil
 }
 
-// Load reads what is kept in the file path; nothing when there is none. A file that others may read is refused: the tokens
+// Load reads the file path; it gives nothing when there is no such file. A file that others may read is refused: the tokens
 // in it are not secret any more.
 func Load(path string) (Saved, error) {
 	s := Saved{Tokens: map[string]string{}}

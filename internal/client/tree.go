@@ -168,7 +168,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// CopyTree writes the tar that r is to w, with what is called from in it called to there: "" for all that is in the archive, or
+// CopyTree writes the tar that r is to w, with from in it renamed to to: "" for all that is in the archive, or
 // right there. Names that do not fit are refused.
 func CopyTree(w io.Writer, r io.Reader, from, to string, report Report) error {
 	in, out := tar.NewReader(r), tar.NewWriter(w)

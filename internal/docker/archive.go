@@ -54,7 +54,7 @@ func writeContext(w io.Writer, b catalog.Build) (err error) {
 	if a.ignored, err = readIgnored(root); err != nil {
 		return err
 	}
-	if err := fs.WalkDir(root.FS(), ".", a.visit); err != nil {
+	if err := fs.WalkDir(root.FS(), ".", a.addEntry); err != nil {
 		return unreadable(err)
 	}
 	if err := a.addExtra(); err != nil {
@@ -89,7 +89,7 @@ func readIgnored(root *os.Root) (*patternmatcher.PatternMatcher, error) {
 	return m, fault.Wrap(err, fault.Invalid, "A pattern in %s cannot be read: %v.", ignoreFile, err)
 }
 
-func (a *archive) visit(name string, d fs.DirEntry, err error) error {
+func (a *archive) addEntry(name string, d fs.DirEntry, err error) error {
 	if err != nil || name == "." {
 		return err
 	}

@@ -34,7 +34,7 @@ const (
 // bootstrapTool makes a Debian file system from packages; it is the name of its Debian package, too.
 const bootstrapTool = "mmdebstrap"
 
-// bootstrapOptions are dpkg's, for the base image and for what is installed on it: no manuals and translations, as in the
+// bootstrapOptions are dpkg's, for the base image and for packages installed on it: no manuals and translations, as in the
 // registry's. The tool reads them too, and only with an equals sign.
 var bootstrapOptions = []string{
 	"path-exclude=/usr/share/doc/*", "path-include=/usr/share/doc/*/copyright", "path-exclude=/usr/share/info/*",

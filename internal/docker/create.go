@@ -82,8 +82,8 @@ func (e *Engine) make(ctx context.Context, b sandbox.ContainerSpec, addr netip.A
 	return err
 }
 
-// adopt handles a name that is taken: by the container that an earlier create of b has made, which is what was asked
-// for; by the remains of one that the engine could not remove, which make place; or by a stranger.
+// adopt handles a name that is taken: by the container that an earlier create of b has made, which is then
+// used; by the remains of one that the engine could not remove, which are removed; or by a container that is not ours.
 func (e *Engine) adopt(ctx context.Context, b sandbox.ContainerSpec, conflict error) error {
 	found, err := e.client.Load().ContainerInspect(ctx, e.resource(b.ID))
 	if err != nil {

@@ -54,7 +54,7 @@ func refused(err error, what string) error {
 	return err
 }
 
-// lost reports whether err is about the connection, not about what was asked.
+// lost reports whether err is about the connection, not about the request.
 func lost(err error) bool {
 	if client.IsErrConnectionFailed(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return true

@@ -228,7 +228,7 @@ func TestOpen_TellsTheAbsentFromTheUnusable(t *testing.T) {
 	}
 	began := time.Now()
 	t.Setenv(client.EnvOverrideHost, "unix://"+t.TempDir()+"/docker.sock")
-	if _, err := Open(t.Context(), Config{}); !fault.Is(err, fault.Unavailable) || time.Since(began) > time.Second {
+	if _, err := Open(t.Context(), Config{}); !fault.Is(err, fault.Unavailable) || time.Since(began) > time.Minute {
 		t.Errorf("no engine: %v (%v) after %s", err, fault.KindOf(err), time.Since(began))
 	}
 }
@@ -249,6 +249,44 @@ func TestCreate_IsOneCall(t *testing.T) {
 	}
 	if err := e.Start(t.Context(), "1"); err != nil {
 		t.Error(err)
+	}
+}
+
+// The look that finds a container off its network may be older than a create or a remove of the same sandbox.
+func TestPutBack_LeavesASandboxThatIsBeingCreatedOrRemovedAlone(t *testing.T) {
+	for what, change := range map[string]func(*Engine) error{
+		"create": func(e *Engine) error { return e.Create(t.Context(), sandbox.ContainerSpec{ID: "1"}) },
+		"remove": func(e *Engine) error { return e.Remove(t.Context(), "1") },
+	} {
+		t.Run(what, func(t *testing.T) {
+			begun, resume := make(chan struct{}, 100), make(chan struct{})
+			var inspected atomic.Int64
+			e := playEngine(t, func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "/containers/seen/json") {
+					inspected.Add(1)
+				} else {
+					begun <- struct{}{}
+					<-resume
+				}
+				says(404, "No such container")(w, r)
+			})
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_ = change(e)
+			}()
+			<-begun
+			e.putBack(t.Context(), "1", "seen")
+			if inspected.Load() != 0 {
+				t.Error("it is not left alone")
+			}
+			close(resume)
+			<-ended
+			e.putBack(t.Context(), "1", "seen")
+			if inspected.Load() != 1 {
+				t.Error("it is not looked at afterwards")
+			}
+		})
 	}
 }
 

@@ -70,9 +70,9 @@ func (e imageStore) pull(ctx context.Context, ref string, out func(catalog.Build
 
 // unlessSilent runs do and ends it with errSilent when it does not call heard often enough.
 func unlessSilent(ctx context.Context, do func(ctx context.Context, heard func()) error) error {
-	ctx, hush := context.WithCancelCause(ctx)
-	defer hush(nil)
-	watchdog := time.AfterFunc(registryLimit, func() { hush(errSilent) })
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watchdog := time.AfterFunc(registryLimit, func() { cancel(errSilent) })
 	defer watchdog.Stop()
 	err := do(ctx, func() { watchdog.Reset(silenceLimit) })
 	if err != nil && errors.Is(context.Cause(ctx), errSilent) {

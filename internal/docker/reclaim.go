@@ -155,7 +155,7 @@ func (k kernel) group(id string, pid int) (string, error) {
 	return "", errNoGroup
 }
 
-// minContainerID is well below the 64 digits of a container's id, and far above what is in a path by chance.
+// minContainerID is well below the 64 digits of a container's id, and far more than a path has by chance.
 const minContainerID = 32
 
 var errNoGroup = errors.New("the container's cgroup is not seen from here")
@@ -202,7 +202,7 @@ func (k kernel) reclaim(ctx context.Context, group string) (freed int64, err err
 	return before - now, nil
 }
 
-// lendSwap lets a group swap out more bytes than it has, until giveBack. What is swapped out then stays so.
+// lendSwap lets a group swap out more bytes than it has, until giveBack. Pages swapped out then stay so.
 func lendSwap(group string, more int64) (giveBack func() error, err error) {
 	limit := filepath.Join(group, "memory.swap.max")
 	if !exists(limit) { // the kernel keeps no account of swap, so there is no limit

@@ -28,7 +28,7 @@ func (e *Engine) Watch(ctx context.Context, ready func(), seen func(sandbox.Inst
 	defer cancel()
 	e.seen.reset()
 	defer e.seen.reset()
-	// The engine sends again what has happened since it was asked for the time: its subscription may begin a moment
+	// The engine repeats the events since it was asked for the time: its subscription may begin a moment
 	// after its answer does.
 	messages, ended := e.client.Load().Events(ctx, events.ListOptions{Since: stamp(e.facts.Load().asked), Filters: e.changes()})
 	if err := e.Ping(ctx); err != nil {

@@ -20,7 +20,7 @@ func NewBus[T any](buffer int) *Bus[T] {
 	return &Bus[T]{buffer: max(buffer, 1), subs: map[*Subscription[T]]struct{}{}}
 }
 
-// Subscription receives what is published after Subscribe. C is closed when the subscriber was too slow, or closed
+// Subscription receives the events published after Subscribe. C is closed when the subscriber was too slow, or closed
 // itself; Dropped tells which. All subscribers share what a pointer leads to: they must not change it. So a subscription costs
 // a word for each value that it may fall behind, however large a value is.
 type Subscription[T any] struct {

@@ -53,7 +53,7 @@ func (s *Service) begin(ctx context.Context, h access.Handle, r Request, size Si
 		return nil, err
 	}
 	start := Start{Command: r.Command, Cwd: r.Cwd, User: r.User, Env: r.Env, TTY: tty, Cols: size.Cols, Rows: size.Rows}
-	session, err := s.launch(ctx, h, start, r.timeout())
+	session, err := s.startProcess(ctx, h, start, r.timeout())
 	if err != nil {
 		leave()
 		return nil, err
@@ -69,8 +69,8 @@ func (r Request) timeout() time.Duration {
 	return r.Timeout
 }
 
-// launch starts the command under one context, which bounds first the opening and then the command.
-func (s *Service) launch(ctx context.Context, h access.Handle, start Start, timeout time.Duration) (*Session, error) {
+// startProcess starts the command under one context, which bounds first the opening and then the command.
+func (s *Service) startProcess(ctx context.Context, h access.Handle, start Start, timeout time.Duration) (*Session, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	opening := time.AfterFunc(openLimit, func() { cancel(errOpening) })
 	process, err := s.starter.Start(ctx, h, start)

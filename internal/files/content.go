@@ -158,8 +158,8 @@ func (s *Service) Read(ctx context.Context, h access.Handle, file string, offset
 }
 
 // Write replaces or makes a file as a whole or not at all, or adds a piece to a resumable upload: see wire.FilePut. It reads
-// body in this goroutine to its end; what body fails with comes back as it is, and everything is as it was, but for what had
-// arrived of a resumable upload. ErrChanged when a condition does not hold, ErrDiskFull, ErrIsFolder.
+// body in this goroutine to its end; an error of body comes back as it is, and everything is as it was, except that
+// a resumable upload keeps its bytes. ErrChanged when a condition does not hold, ErrDiskFull, ErrIsFolder.
 // Timeout when the guest takes nothing for a minute.
 func (s *Service) Write(ctx context.Context, h access.Handle, put wire.FilePut, body io.Reader) (Written, error) {
 	if err := checkPut(&put); err != nil {

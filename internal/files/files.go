@@ -5,9 +5,9 @@
 // It does not decide who may use which sandbox (delivery does, before), it knows nothing about HTTP, and it never touches a
 // file itself.
 //
-// Invariant: both ends contain. A path is judged here by its text before it goes to a guest, and there by what is on the
-// disk; an archive is judged here entry by entry in either direction, so that no entry of one reaches outside of what was
-// asked. Whatever comes from a guest is bounded in size, flows only as fast as it is read, and ends when nothing moves for
+// Invariant: both ends contain. A path is judged here by its text before it goes to a guest, and there by the files on the
+// disk; an archive is judged here entry by entry in either direction, so that no entry of one reaches outside the requested
+// folder. Whatever comes from a guest is bounded in size, flows only as fast as it is read, and ends when nothing moves for
 // a minute; what it cuts off is an error and never looks whole.
 package files
 
@@ -43,7 +43,7 @@ var buffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
 
 // Service uses files. Every method takes the sandbox first and a path that CheckPath takes. Unless it says otherwise it
 // wakes the sandbox and counts as its use; kinds are NotFound (no such file), Gone (the sandbox is), Conflict (the sandbox does not
-// run, or what is there does not allow it), Invalid, Forbidden (the sandbox's user may not), Limited (too much at once),
+// run, or the existing file does not allow it), Invalid, Forbidden (the sandbox's user may not), Limited (too much at once),
 // Unavailable, Timeout. Safe for concurrent use.
 type Service struct {
 	stall  time.Duration

@@ -29,7 +29,7 @@ import (
 )
 
 // patience bounds every wait of a test.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // place is a Service over a real link to a real guest, which is this very process and serves a folder.
 type place struct {

@@ -196,7 +196,7 @@ func strange(name string, err error) error {
 	return fault.Wrap(err, fault.Unavailable, "The sandbox sent an archive that is not safe to pass on: %q %v.", text.OneLine(name, 200), err)
 }
 
-// cutOff says that a guest's archive is no archive, or only the beginning of one. What has a kind keeps it.
+// cutOff says that a guest's archive is no archive, or only the beginning of one. An error that has a kind keeps it.
 func cutOff(err error) error {
 	var known *fault.Error
 	if errors.As(err, &known) {

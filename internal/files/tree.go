@@ -34,7 +34,7 @@ func (s *Service) onPath(ctx context.Context, h access.Handle, doing, path strin
 	return s.call(ctx, h, doing, callLimit, func(ctx context.Context, g access.Guest) error { return do(ctx, g, clean) })
 }
 
-// Move moves things as mv does: into the folder to, where that is one, else to that very path. What is there already is a
+// Move moves things as mv does: into the folder to, where that is one, else to that very path. A file that exists already is a
 // Conflict, or replaced with overwrite, but never a folder that is not empty.
 func (s *Service) Move(ctx context.Context, h access.Handle, from []string, to string, overwrite bool) error {
 	return s.onPaths(ctx, h, "move", from, to, func(ctx context.Context, g access.Guest, from []string, to string) error {

@@ -36,12 +36,12 @@ const (
 	encodedZstd = "zstd"
 )
 
-// Unpack makes what an archive holds in the folder path, which is made if need be: files replace what is there, folders are
+// Unpack makes what an archive holds in the folder path, which is made if need be: files replace existing ones, folders are
 // merged. The archive is tar, plain or compressed with gzip or zstd, as coding says (a body's Content-Encoding, or "") or its
 // first bytes. It reads
 // body in another goroutine, which has ended when it returns. An entry that would lie outside, a link that would lead there
-// (with keepLinks symbolic ones may), and what is neither file, folder nor link is refused by name: Invalid; what came before
-// it stays. TooLarge for a bomb. What body fails with comes back as it is.
+// (with keepLinks symbolic ones may), and an entry that is neither file, folder nor link is refused by name: Invalid. Entries
+// before it stay. TooLarge for a bomb. An error of body comes back as it is.
 func (s *Service) Unpack(ctx context.Context, h access.Handle, in Unpacking, body io.Reader) (wire.Unpacked, error) {
 	folder, err := CheckPath(in.Folder)
 	if err != nil {
@@ -161,7 +161,7 @@ func unzstd(body io.Reader) (io.Reader, func(), error) {
 	return z, z.Close, nil
 }
 
-// unpackError turns what a decompressor or the archive's reader says into a sentence. What has a kind keeps it.
+// unpackError turns what a decompressor or the archive's reader says into a sentence. An error that has a kind keeps it.
 func unpackError(err error) error {
 	var known *fault.Error
 	switch {

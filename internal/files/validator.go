@@ -26,7 +26,7 @@ const modeBits = 0o1777
 type entryValidator struct {
 	anywhere bool                     // symbolic links may lead where they like
 	rename   func(name string) string // what a plain name becomes before it is judged; nil leaves it
-	fixed    bool                     // what was a link stays one: nothing takes its place
+	fixed    bool                     // a link stays a link: nothing takes its place
 	seed     maphash.Seed
 	links    map[uint64]struct{}
 	count    int

@@ -42,7 +42,7 @@ func baseEnv(environ []string) map[string]string {
 	return env
 }
 
-// environ is the environment of a process of an account: the image's, the set-up's, the user's, and extra on top.
+// environ is the environment of a process of an account: the image's, the setup's, the user's, and extra on top.
 func (p *spawner) environ(who account, extra map[string]string, tty bool) environment {
 	env := maps.Clone(p.base)
 	maps.Copy(env, p.setup.Load().Env)

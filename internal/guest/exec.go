@@ -204,18 +204,18 @@ func (x *execution) pump(o stream) {
 
 // drain bounds the reading after the program has ended.
 type drain struct {
-	until time.Time
-	owed  int // bytes that were in the pipe when this began
-	read  int
+	until   time.Time
+	pending int // bytes that were in the pipe when this began
+	read    int
 }
 
 // more says whether to read on, for as long as the output is not still.
 func (d *drain) more(f *os.File) bool {
 	now := time.Now()
 	if d.until.IsZero() {
-		*d = drain{until: now.Add(drainTime), owed: waiting(f)}
+		*d = drain{until: now.Add(drainTime), pending: waiting(f)}
 	}
-	if now.After(d.until) && d.read >= d.owed {
+	if now.After(d.until) && d.read >= d.pending {
 		return false
 	}
 	f.SetReadDeadline(now.Add(quiet))
@@ -226,7 +226,7 @@ func (d *drain) more(f *os.File) bool {
 // before the bytes of that moment could be read.
 func (d *drain) over(err error, ended bool) bool {
 	late := errors.Is(err, os.ErrDeadlineExceeded)
-	return err != nil && (!late || ended && d.read >= d.owed)
+	return err != nil && (!late || ended && d.read >= d.pending)
 }
 
 // waiting is how many bytes are in a pipe.

@@ -46,7 +46,7 @@ type Terminals interface {
 // ended.
 type Tabs func(Shell) (t Terminals, run func(ctx context.Context) error)
 
-// Config says how a guest works. Own means that this process is a sandbox's guest and nothing else: when idle it gives
+// Config says how a guest works. InSandbox means that this process is a sandbox's guest and nothing else: when idle it gives
 // memory back, and at its end it ends every other process of its PID namespace. It must never be set elsewhere.
 type Config struct {
 	Socket    string // sandboxd's socket; "" means wire.SocketPath
@@ -54,8 +54,8 @@ type Config struct {
 	IDE       string // where the versions of VS Code are; "" means wire.IDEPath
 	Version   string
 	Root      string       // of the files that are served; "" means /
-	Terminals Tabs         // called once, when the set-up is known; nil means that there are none
-	Own       bool         // see above
+	Terminals Tabs         // called once, when the setup is known; nil means that there are none
+	InSandbox bool         // see above
 	Log       *slog.Logger // nil means no log
 }
 
@@ -114,7 +114,7 @@ func New(cfg Config) *Guest {
 	}
 	g.execs = &execs{spawn: p.spawn, serving: &g.serving, byID: map[string]*process{}}
 	settle, started := func() {}, func() {}
-	if cfg.Own {
+	if cfg.InSandbox {
 		settle, started = giveBack, unmapProgram
 	}
 	g.settler = newSettler(settle, started)
@@ -131,10 +131,10 @@ var hearIgnored = sync.OnceFunc(func() {
 	}
 })
 
-// Run serves sandboxd until ctx ends, then ends services and, with Config.Own, everything else in the sandbox.
+// Run serves sandboxd until ctx ends, then ends services and, with Config.InSandbox, everything else in the sandbox.
 func (g *Guest) Run(ctx context.Context) error {
 	limit := otherWait
-	if g.cfg.Own {
+	if g.cfg.InSandbox {
 		limit = lastWait
 		reserveThreads()
 	}
@@ -190,7 +190,7 @@ func (g *Guest) stop() {
 		ended.Go(func() { g.services.stop(grace) })
 		ended.Wait()
 	}()
-	if g.cfg.Own {
+	if g.cfg.InSandbox {
 		sweep(grace)
 	}
 	<-stopped

@@ -64,23 +64,14 @@ func (i *ide) allow(on bool) {
 	}
 }
 
-// stop ends it, and waits for its end.
-func (i *ide) stop() {
-	i.mu.Lock()
-	run := i.run
-	i.mu.Unlock()
-	if run != nil {
-		run.halt()
-		<-run.ended
-	}
-}
-
-// close is stop for good.
+// close ends it for good, and waits for its end.
 func (i *ide) close() {
 	i.mu.Lock()
 	i.closed = true
+	if i.run != nil {
+		i.run.halt()
+	}
 	i.mu.Unlock()
-	i.stop()
 	i.runs.Wait()
 }
 
@@ -136,7 +127,7 @@ func (i *ide) running(s wire.IDEStart) (*ideRun, error) {
 func (i *ide) begin(s wire.IDEStart) (*ideRun, error) {
 	tree := filepath.Join(i.root, s.Version)
 	if _, err := os.Stat(filepath.Join(tree, ideProgram)); err != nil {
-		return nil, problem(wire.CodeUnavailable, "This sandbox was made without VS Code, by an older sandboxd. Make a new one.")
+		return nil, problem(wire.CodeUnavailable, "This sandbox was created without VS Code, by an older sandboxd. Create a new one.")
 	}
 	run, err := newIDERun(s.Version)
 	if err != nil {
@@ -192,11 +183,6 @@ func (i *ide) serveDial(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	join(w, r, conn, 0)
-}
-
-func (i *ide) serveStop(w http.ResponseWriter, _ *http.Request) {
-	i.stop()
-	w.WriteHeader(http.StatusNoContent)
 }
 
 // errNoFolder says that no folder could be made for the socket.

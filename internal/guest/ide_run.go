@@ -102,7 +102,7 @@ func (r *ideRun) live() {
 		defer close(exited)
 		r.code = r.process.wait().code
 	}()
-	r.stay(exited)
+	r.awaitEnd(exited)
 	r.process.kill()
 	<-exited
 	for _, o := range r.process.output {
@@ -114,8 +114,8 @@ func (r *ideRun) live() {
 	r.process.close()
 }
 
-// stay returns when it is to be killed, or has ended.
-func (r *ideRun) stay(exited <-chan struct{}) {
+// awaitEnd blocks until it has to be killed, or has ended.
+func (r *ideRun) awaitEnd(exited <-chan struct{}) {
 	late := make(chan struct{})
 	go func() { // ends with the start
 		if !thaw.Wait(r.begun(exited), ideStart) {

@@ -241,7 +241,7 @@ func TestIDE_ADeafOneIsKilledWithWhatItHasStarted(t *testing.T) {
 		child, err = strconv.Atoi(strings.TrimSpace(string(w.run.log.bytes())))
 		return err == nil
 	})
-	w.stop()
+	w.close()
 	if st := w.status(); st.State != wire.IDEStopped {
 		t.Errorf("status %+v", st)
 	}
@@ -255,7 +255,7 @@ func TestIDE_LeavesNoSocketBehindAndNobodyElseEnters(t *testing.T) {
 	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v %v", info, err)
 	}
-	w.stop()
+	w.close()
 	if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is left: %v", folder, err)
 	}

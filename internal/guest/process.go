@@ -38,8 +38,8 @@ type stream struct {
 	kind wire.FrameType
 }
 
-// plumbing is both ends of a process's pipes.
-type plumbing struct {
+// pipeSet is both ends of a process's pipes.
+type pipeSet struct {
 	child  []*os.File // stdin, stdout, stderr as the process sees them
 	stdin  *os.File
 	output []stream
@@ -89,7 +89,7 @@ func (p *spawner) start(s wire.ExecStart, proc *process, inherit ...*os.File) (*
 	if err != nil {
 		return nil, startProblem(s.Command[0], cwd, err)
 	}
-	pipes, err := plumb(s, who)
+	pipes, err := openPipes(s, who)
 	if err != nil {
 		return nil, problem(wire.CodeUnavailable, "The sandbox has no room for another command: "+reason(err)+".")
 	}
@@ -124,11 +124,11 @@ func sysAttr(who account, tty bool) *syscall.SysProcAttr {
 	return a
 }
 
-func plumb(s wire.ExecStart, who account) (*plumbing, error) {
+func openPipes(s wire.ExecStart, who account) (*pipeSet, error) {
 	if s.TTY {
-		return plumbTerminal(s, who)
+		return openTerminal(s, who)
 	}
-	p := &plumbing{}
+	p := &pipeSet{}
 	var files [6]*os.File
 	for i := 0; i < len(files); i += 2 {
 		r, w, err := os.Pipe()
@@ -146,7 +146,7 @@ func plumb(s wire.ExecStart, who account) (*plumbing, error) {
 	return p, nil
 }
 
-func plumbTerminal(s wire.ExecStart, who account) (*plumbing, error) {
+func openTerminal(s wire.ExecStart, who account) (*pipeSet, error) {
 	master, slave, err := pty.Open()
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func plumbTerminal(s wire.ExecStart, who account) (*plumbing, error) {
 		return nil, err
 	}
 	slave.Chown(int(who.uid), -1) // so that programs can open it again by name; they work without
-	return &plumbing{child: []*os.File{slave, slave, slave}, stdin: master,
+	return &pipeSet{child: []*os.File{slave, slave, slave}, stdin: master,
 		output: []stream{{master, wire.FrameStdout}}}, nil
 }
 
@@ -190,13 +190,13 @@ func setSize(master *os.File, cols, rows int) error {
 	return errors.Join(controlErr, err)
 }
 
-func (p *plumbing) closeChild() {
+func (p *pipeSet) closeChild() {
 	for _, f := range p.child {
 		f.Close()
 	}
 }
 
-func (p *plumbing) closeOurs() {
+func (p *pipeSet) closeOurs() {
 	p.stdin.Close()
 	for _, s := range p.output {
 		s.file.Close()
@@ -233,10 +233,10 @@ func (p *process) wait() exit {
 	return exit{code: state.ExitCode() & 0xff}
 }
 
-// signal sends to the process group; KILL goes to the whole tree.
+// signal sends to the process group; KILL goes to the whole tree, and does not wait until that has ended.
 func (p *process) signal(name string) error {
 	if name == "KILL" {
-		p.kill()
+		go p.kill()
 		return nil
 	}
 	p.mu.Lock()

@@ -21,7 +21,6 @@ func (g *Guest) routes(link *descriptorConn) http.Handler {
 	mux.HandleFunc("DELETE "+wire.PathTerminals+"/{tab}", g.terminals.serveClose)
 	mux.HandleFunc("GET "+wire.PathIDE, g.ide.serveStatus)
 	mux.HandleFunc("POST "+wire.PathIDE+"/dial", g.ide.serveDial)
-	mux.HandleFunc("DELETE "+wire.PathIDE, g.ide.serveStop)
 	mux.HandleFunc("GET "+wire.PathServices, g.services.serveList)
 	mux.HandleFunc("GET "+wire.PathServices+"/{name}/log", g.services.on(serveServiceLog))
 	mux.HandleFunc("GET "+wire.PathServices+"/{name}/follow", g.services.on(serveServiceFollow))
@@ -46,21 +45,6 @@ func (g *Guest) routes(link *descriptorConn) http.Handler {
 	})
 }
 
-// statusOf gives each code its own status, for people who debug the protocol; sandboxd reads the code.
-func statusOf(code string) int {
-	switch code {
-	case wire.CodeInvalid:
-		return http.StatusBadRequest
-	case wire.CodeNotFound:
-		return http.StatusNotFound
-	case wire.CodeConflict:
-		return http.StatusConflict
-	case wire.CodeRefused:
-		return http.StatusBadGateway
-	}
-	return http.StatusServiceUnavailable
-}
-
 // fail answers with err's Problem, or with an unavailable one.
 func fail(w http.ResponseWriter, err error) {
 	var p *wire.Problem
@@ -69,7 +53,7 @@ func fail(w http.ResponseWriter, err error) {
 	}
 	p.Check()
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(statusOf(p.Code))
+	w.WriteHeader(p.Status())
 	json.NewEncoder(w).Encode(p)
 }
 

@@ -10,12 +10,12 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// serveSetup takes the set-up and describes the sandbox. The same set-up again, after a reconnect, changes nothing that
+// serveSetup takes the setup and describes the sandbox. The same setup again, after a reconnect, changes nothing that
 // runs.
 func (g *Guest) serveSetup(w http.ResponseWriter, r *http.Request, link *descriptorConn) {
 	var s wire.Setup
 	if err := wire.Decode(r.Body, wire.MaxSetup, &s); err != nil {
-		fail(w, problem(wire.CodeInvalid, "The set-up cannot be read: "+err.Error()))
+		fail(w, problem(wire.CodeInvalid, "The setup cannot be read: "+err.Error()))
 		return
 	}
 	hello := wire.Hello{Protocol: wire.Protocol, Version: g.cfg.Version}
@@ -26,7 +26,7 @@ func (g *Guest) serveSetup(w http.ResponseWriter, r *http.Request, link *descrip
 	g.order.mu.Lock()
 	defer g.order.mu.Unlock()
 	if r.Context().Err() != nil {
-		return // the connection has ended: another one may have sent a newer set-up
+		return // the connection has ended: another one may have sent a newer setup
 	}
 	if g.order.from == link && s.Revision < g.order.revision {
 		s = *g.setup.Load() // it was overtaken

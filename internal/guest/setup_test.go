@@ -10,7 +10,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// says gives a guest a set-up of one service on a connection.
+// says gives a guest a setup of one service on a connection.
 func (g *Guest) says(t *testing.T, ctx context.Context, link *descriptorConn, service string, revision int64) {
 	t.Helper()
 	s := wire.Setup{Protocol: wire.Protocol, Revision: revision, Services: []wire.Service{{Name: service, Command: []string{"true"}}}}

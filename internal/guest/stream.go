@@ -37,7 +37,7 @@ func servePort(w http.ResponseWriter, r *http.Request, link *descriptorConn) {
 	}
 	conn, err := dialPort(r.Context(), strconv.Itoa(int(port)))
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		fail(w, problem(wire.CodeRefused, "Nothing listens on port "+portText+" in the sandbox."))
+		fail(w, problem(wire.CodeRefused, "Nothing is listening on port "+portText+" in the sandbox."))
 		return
 	}
 	if err != nil {

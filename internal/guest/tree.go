@@ -15,7 +15,9 @@ import (
 )
 
 const (
-	// killTime bounds how long a tree is hunted: a process that is left then hangs in the kernel and dies later.
+	// stopTime bounds how long a tree is hunted while it grows: on a busy host a fork bomb leaves us little time to compute.
+	stopTime = time.Minute
+	// killTime bounds how long it is killed then: a process that is left hangs in the kernel and dies later.
 	killTime = 5 * time.Second
 	killPace = 2 * time.Millisecond
 )
@@ -36,10 +38,9 @@ func killTree(root int, id string, mark descent.Mark, alive func() bool) {
 	if id != "" {
 		h.entry = []byte(marker + "=" + id)
 	}
-	left := thaw.NewBudget(killTime)
-	for h.look(alive()) && !left.Spent() {
+	for left := thaw.NewBudget(stopTime); h.look(alive()) && !left.Spent(); {
 	}
-	for !left.Spent() {
+	for left := thaw.NewBudget(killTime); !left.Spent(); {
 		for pid := range h.found {
 			syscall.Kill(pid, syscall.SIGKILL)
 		}

@@ -130,11 +130,15 @@ func (h Hosts) Host(t Target) string {
 
 // Origin gives the web origin of t, exactly as browsers write it in an Origin header.
 func (h Hosts) Origin(t Target) string {
-	origin := h.Scheme + "://" + h.Host(t)
-	if h.Port != "" {
-		origin += ":" + h.Port
+	return h.Scheme + "://" + h.Authority(t)
+}
+
+// Authority gives the host of t with its port, if that is not the scheme's own: what browsers send as Host.
+func (h Hosts) Authority(t Target) string {
+	if h.Port == "" {
+		return h.Host(t)
 	}
-	return origin
+	return h.Host(t) + ":" + h.Port
 }
 
 // DashboardURL gives the dashboard's address without a slash at its end: "http://localhost:8080".

@@ -43,7 +43,7 @@ func checkForm(name string) error {
 	case len(name) > MaxName:
 		return fault.Field(field, "The name is too long: %d characters at most.", MaxName)
 	case !isLower(name[0]):
-		return fault.Field(field, "A name starts with a lowercase letter, a to z.")
+		return fault.Field(field, "A name starts with a lowercase letter, a to z. Digits and hyphens may follow.")
 	case strings.IndexFunc(name, notNameRune) >= 0:
 		return fault.Field(field, "A name has only lowercase letters a to z, digits and hyphens.")
 	case strings.HasSuffix(name, "-"):

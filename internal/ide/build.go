@@ -19,7 +19,7 @@ func tagOf(ref string) string { return ref[strings.LastIndexByte(ref, ':')+1:] }
 
 // build makes the image and takes the folder out of it.
 func (s *Service) build(ctx context.Context, f *job) (version string, err error) {
-	ref, err := s.cfg.Images.Ensure(ctx, catalog.Template{Name: Template}, func(e catalog.BuildEvent) { s.hear(f, e) })
+	ref, err := s.cfg.Images.Ensure(ctx, catalog.Template{Name: Template}, func(e catalog.BuildEvent) { s.noteBuild(f, e) })
 	if err != nil {
 		return "", err
 	}
@@ -40,8 +40,8 @@ func (s *Service) build(ctx context.Context, f *job) (version string, err error)
 	return version, nil
 }
 
-// hear notes what the building of the image says.
-func (s *Service) hear(f *job, e catalog.BuildEvent) {
+// noteBuild notes what the building of the image says.
+func (s *Service) noteBuild(f *job, e catalog.BuildEvent) {
 	if s.cfg.Report != nil {
 		s.cfg.Report(e)
 	}

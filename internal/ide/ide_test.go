@@ -24,7 +24,7 @@ import (
 )
 
 // patience bounds every wait of a test.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // world is a server with one sandbox, "lab", and an engine that builds what it is told to.
 type world struct {

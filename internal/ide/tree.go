@@ -25,7 +25,7 @@ const (
 	maxBytes   = 2 << 30
 )
 
-// What is not a version begins with a dot, which no version does.
+// Everything but a version begins with a dot, which no version does.
 const (
 	lockFile  = ".lock"
 	newPrefix = ".new-"

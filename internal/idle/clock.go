@@ -14,7 +14,7 @@ const tellEvery = time.Second
 type clock struct {
 	mu    sync.Mutex
 	gone  bool // removed from the tracker; those who found it before look it up again
-	known bool // the reaper or a start has vouched that there is such a sandbox
+	known bool // the reaper or a start has confirmed that there is such a sandbox
 	stamps
 	first, last *Lease   // in the order of their beginning
 	moments     []moment // at most one for each kind
@@ -24,7 +24,7 @@ type clock struct {
 	toldAt      time.Time
 }
 
-// stamps are the times from which idleness is reckoned. Uses that do not count leave none.
+// stamps are the times from which idleness is computed. Uses that do not count leave none.
 type stamps struct {
 	seen       time.Time // when sandboxd first heard of it
 	fresh      time.Time // its last start
@@ -167,8 +167,8 @@ func (c *clock) expire(now time.Time) {
 	c.holds = kept
 }
 
-// wipe leaves only the leases that have not ended.
-func (c *clock) wipe(now time.Time) {
+// keepLeases leaves only the leases that have not ended.
+func (c *clock) keepLeases(now time.Time) {
 	c.known, c.stamps, c.moments, c.holds, c.heartbeats = false, stamps{seen: now, fresh: now}, nil, nil, Heartbeats[uint64]{}
 }
 

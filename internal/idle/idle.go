@@ -6,11 +6,11 @@
 // Work inside counts by itself: before a sandbox is put to rest, the engine is asked for its use of processor, network and disk.
 // Dashboards, lists, metrics, health checks and probes are no use.
 //
-// It does not decide what is attended (its callers do; it only recognises equal pauses), keeps no history, wakes nothing except a
-// sandbox frozen behind its back under a request in flight or a stream, and changes no state itself: sandbox.Manager does, and
-// asks again inside its turn.
+// It does not decide whether a use is attended (its callers do; it only recognises equal pauses), keeps no history, wakes
+// nothing except a sandbox frozen behind its back under a request in flight or a stream, and changes no state itself:
+// sandbox.Manager does, and asks again inside its turn.
 //
-// Invariant: what is not in use can be told by the time since when; so a use is registered before the sandbox is asked to
+// Invariant: a sandbox without a use has a time since when it is unused. So a use is registered before the sandbox is asked to
 // be awake, an attended use never moves that time back, and a use that has ended is never named as a reason.
 package idle
 

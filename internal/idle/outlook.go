@@ -13,7 +13,7 @@ type Outlook struct {
 }
 
 // Outlook tells the next steps of s. Empty for one that is not up; one that is frozen has no Because. The times are the
-// earliest at which it can happen, with what has to be waited for before, and never in the past.
+// earliest at which it can happen, with the reason for waiting until then, and never in the past.
 func (r *Reaper) Outlook(s sandbox.Sandbox) Outlook {
 	if s.State != sandbox.Running && s.State != sandbox.Frozen {
 		return Outlook{}
@@ -51,7 +51,7 @@ func (r *Reaper) Outlook(s sandbox.Sandbox) Outlook {
 	return o
 }
 
-// ground is floor by what is known beside the passes, under r.mu: that the engine is away, or that s has been thawed.
+// ground is floor with news that came between the passes, under r.mu: that the engine is away, or that s has been thawed.
 func (r *Reaper) ground(w *watched, s sandbox.Sandbox, away bool) time.Time {
 	now, floor := time.Now(), r.floor(w)
 	if away {

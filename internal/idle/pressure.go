@@ -20,9 +20,9 @@ const (
 	dropLimit = 15 * time.Second
 )
 
-// press looks at the host's memory and says whether it is short. When it is, one sandbox that was made in advance goes
+// checkMemory looks at the host's memory and says whether it is short. When it is, one sandbox that was made in advance goes
 // first; then those that are unused for the longest are due at once, whatever their times say but never.
-func (r *Reaper) press(ctx context.Context, plans []*plan, report *Report) bool {
+func (r *Reaper) checkMemory(ctx context.Context, plans []*plan, report *Report) bool {
 	available, swap, ok := r.memory()
 	if !ok || available >= r.c.Reserve {
 		return false
@@ -58,8 +58,8 @@ func (r *Reaper) pick(plans []*plan, swap bool) {
 	r.mu.Unlock()
 	slices.SortStableFunc(idlest, func(a, b *plan) int { return a.status.Idle.Compare(b.status.Idle) })
 	for _, p := range idlest[:min(reliefs, len(idlest))] {
-		p.pressed = able[p]
-		r.reckon(p)
+		p.memoryRest = able[p]
+		r.setStep(p)
 	}
 }
 

@@ -61,11 +61,11 @@ func onlyProbes(because []Reason) bool {
 	return !slices.ContainsFunc(because, func(r Reason) bool { return r.Kind != Work })
 }
 
-// ask asks the engine, counts what it says as use, and reckons p anew. p waits when it could not say enough.
+// ask asks the engine, counts what it says as use, and sets the next step of p anew. p waits when it could not say enough.
 func (r *Reaper) ask(ctx context.Context, p *plan) {
 	near := p.step.to != ""
 	known := r.askEngine(ctx, p)
-	r.reckon(p)
+	r.setStep(p)
 	p.waits = !near || !known
 }
 
@@ -81,7 +81,7 @@ func (r *Reaper) askEngine(ctx context.Context, p *plan) bool {
 		return true
 	}
 	if err != nil {
-		r.unheard(p, err)
+		r.probeFailed(p, err)
 		return false
 	}
 	b.failing = false
@@ -109,8 +109,8 @@ func (p *plan) early(now time.Time) bool {
 	return now.Before(p.step.due) && (p.near(now) || len(p.status.Because) == 0)
 }
 
-// unheard begins the samples anew after an engine that did not answer, and says so once.
-func (r *Reaper) unheard(p *plan, err error) {
+// probeFailed begins the samples anew after an engine that did not answer, and says so once.
+func (r *Reaper) probeFailed(p *plan, err error) {
 	b := p.probe
 	b.first, b.last = sample{}, sample{}
 	if !b.failing && !fault.Is(err, fault.NotFound) {

@@ -34,7 +34,7 @@ func TestPrune_NamesOfNoSandboxAreForgotten(t *testing.T) {
 			t.Errorf("%d names are remembered, want asleep, awake, busy and held", got)
 		}
 		time.Sleep(2 * time.Hour)
-		tracker.vouch(map[string]bool{})
+		tracker.setExisting(map[string]bool{})
 		tracker.prune()
 		if got := tracker.remembered(); got != 2 {
 			t.Errorf("%d names are remembered, want busy, and held for an hour after its hold", got)

@@ -70,7 +70,7 @@ type Config struct {
 	Log        *slog.Logger
 }
 
-// Reaper puts to rest what is not in use: first frozen, then asleep, at the times that a sandbox, its template or the
+// Reaper puts unused sandboxes to rest: first frozen, then asleep, at the times that a sandbox, its template or the
 // server says. It thaws a sandbox that was frozen behind its back while in use. Its methods are safe for concurrent use.
 type Reaper struct {
 	c      Config
@@ -242,7 +242,7 @@ func (r *Reaper) catchUp(ctx context.Context) {
 	for _, s := range rows {
 		ids[s.ID] = true
 	}
-	r.c.Tracker.vouch(ids)
+	r.c.Tracker.setExisting(ids)
 }
 
 // healthy follows the engine's health: whatever was up when it went away gets all its time once it is back.

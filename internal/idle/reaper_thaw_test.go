@@ -59,6 +59,15 @@ func TestReaper_WhatNobodyWaitsForStaysFrozen(t *testing.T) {
 			w.tracker.Begin(box, idle.Use{Kind: idle.Web, Unattended: true})
 		},
 		"what was put to rest by hand": func(w *world) { w.tracker.Begin(box, page); w.pass(5 * time.Minute); w.tracker.Dismiss(box) },
+		"one that another use has met on its way to a hand's rest": func(w *world) {
+			w.tracker.Begin(box, page)
+			w.pass(5 * time.Minute)
+			again := w.tracker.Dismiss(box)
+			w.pass(5*time.Minute + 20*time.Millisecond)
+			w.tracker.Begin(box, page).End()
+			again()
+			w.tracker.Begin(box, idle.Use{Kind: idle.Web, Unattended: true})
+		},
 		"a stream that flows on as it is put to rest by hand": func(w *world) {
 			download := w.tracker.Watch(box, stream)
 			w.pass(5 * time.Minute)
@@ -96,6 +105,19 @@ func TestReaper_WhatNobodyWaitsForStaysFrozen(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestReaper_AUseThatBeginsOnTheWayToAHandsRestWakesIt(t *testing.T) {
+	within(t, nil, func(w *world) {
+		w.pass(time.Minute)
+		again := w.tracker.Dismiss(box)
+		w.pass(time.Minute + 20*time.Millisecond)
+		w.tracker.Begin(box, page)
+		w.move(box, sandbox.Frozen)
+		again()
+		w.pass(5 * time.Minute)
+		w.wantLog("1m0.02s frozen", "1m0.25s running")
+	})
 }
 
 // TestReaper_WhatIsFrozenFromOutsideUnderAStreamGoesOnEachTime has something flow on whenever the sandbox runs.

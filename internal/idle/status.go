@@ -49,8 +49,8 @@ func (c *clock) ahead(now time.Time) (last, free time.Time) {
 	return last, later(free, last)
 }
 
-// reasons gathers what is in use under the lock, details as they came; those that are alike are one. The reckoning of
-// idle is for when there are none: an unattended lease that counts no more was a use as long as it counted.
+// reasons gathers the uses under the lock, details as they came; those that are alike are one. idle
+// is for when there are none: an unattended lease that counts no more was a use as long as it counted.
 func (c *clock) reasons(now time.Time) (found []Reason, idle time.Time) {
 	c.expire(now)
 	limit := c.limit()

@@ -24,14 +24,14 @@ type Report struct {
 
 // plan is the next step of one sandbox that is up.
 type plan struct {
-	s       sandbox.Sandbox
-	w       *watched
-	probe   *probe
-	rest    catalog.Rest
-	status  Status
-	step    step
-	pressed sandbox.State // where the host's want of memory sends it; "" when it does not
-	waits   bool          // it has not been probed for long enough
+	s          sandbox.Sandbox
+	w          *watched
+	probe      *probe
+	rest       catalog.Rest
+	status     Status
+	step       step
+	memoryRest sandbox.State // where the host sends it because memory is short; "" when it does not
+	waits      bool          // it has not been probed for long enough
 }
 
 // step is the next one down: frozen, then asleep.
@@ -60,7 +60,7 @@ func (r *Reaper) Sweep(ctx context.Context) (Report, error) {
 	}
 	r.upkeep(ctx)
 	report := Report{Up: len(plans), Thawed: r.thawUsed(ctx, plans)}
-	pressed := r.press(ctx, plans, &report)
+	short := r.checkMemory(ctx, plans, &report)
 	side(plans, r.wantsProbe, func(p *plan) { r.ask(ctx, p) })
 	var mu sync.Mutex
 	side(plans, r.isDue, func(p *plan) {
@@ -74,7 +74,7 @@ func (r *Reaper) Sweep(ctx context.Context) (Report, error) {
 			report.Slept = append(report.Slept, p.s.Name)
 		}
 	})
-	report.Next = next(plans, pressed)
+	report.Next = next(plans, short)
 	return report, nil
 }
 
@@ -107,7 +107,7 @@ func (r *Reaper) plans(ctx context.Context) ([]*plan, error) {
 	for _, p := range r.meet(rows) {
 		r.c.Tracker.note(p.s.ID)
 		p.rest = r.c.Sandboxes.Resting(p.s).Rest
-		r.reckon(p)
+		r.setStep(p)
 		plans = append(plans, p)
 	}
 	return plans, nil
@@ -134,15 +134,15 @@ func (r *Reaper) meet(rows []sandbox.Sandbox) []*plan {
 	return plans
 }
 
-// reckon sets p's next step and its time from the tracker.
-func (r *Reaper) reckon(p *plan) {
+// setStep sets p's next step and its time from the tracker.
+func (r *Reaper) setStep(p *plan) {
 	p.status = r.c.Tracker.Status(p.s.ID)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p.w.sampled = p.probe.first.at
 	p.step = nextStep(p.s.State, p.rest, p.status, p.w.cannotFreeze)
-	if p.pressed != "" && len(p.status.Because) == 0 {
-		p.step = step{to: p.pressed, due: p.status.Idle.Add(leastIdle), lead: longestLead}
+	if p.memoryRest != "" && len(p.status.Because) == 0 {
+		p.step = step{to: p.memoryRest, due: p.status.Idle.Add(leastIdle), lead: longestLead}
 	}
 	p.step.due = later(p.step.due, r.floor(p.w))
 }
@@ -206,7 +206,7 @@ func (r *Reaper) rest(ctx context.Context, p *plan) (sandbox.State, bool) {
 	}
 	r.mu.Lock()
 	r.see(s)
-	if p.pressed != "" {
+	if p.memoryRest != "" {
 		r.relieved = time.Now()
 	}
 	r.mu.Unlock()
@@ -214,7 +214,7 @@ func (r *Reaper) rest(ctx context.Context, p *plan) (sandbox.State, bool) {
 		return s.State, false
 	}
 	why := "unused"
-	if p.pressed != "" {
+	if p.memoryRest != "" {
 		why = "the host is short of memory"
 	}
 	r.c.Log.Info("put a sandbox to rest", "sandbox", p.s.Name, "state", s.State, "why", why, "idle", time.Since(since).Round(time.Second))
@@ -238,10 +238,10 @@ func (r *Reaper) refused(p *plan, err error) {
 }
 
 // next gives when to look again.
-func next(plans []*plan, pressed bool) time.Time {
+func next(plans []*plan, short bool) time.Time {
 	now := time.Now()
 	at := now.Add(longestPause)
-	if pressed {
+	if short {
 		at = now.Add(busyPause)
 	}
 	for _, p := range plans {
@@ -254,7 +254,7 @@ func next(plans []*plan, pressed bool) time.Time {
 
 // next gives when there is something to be done about p.
 func (p *plan) next(now time.Time) (time.Time, bool) {
-	if p.step.to == "" { // its use may end at any time, and what is due shortly after is not to be late
+	if p.step.to == "" { // its use may end at any time, and a step due shortly after must not be late
 		after := p.rest.FreezeAfter
 		if after <= 0 {
 			after = p.rest.StopAfter

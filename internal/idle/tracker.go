@@ -85,12 +85,22 @@ func (t *Tracker) Reset(id string) {
 }
 
 // Dismiss notes that a sandbox is put to rest by hand. Until the next attended use no unattended one counts. The end of a use that
-// was under way is no new use.
-func (t *Tracker) Dismiss(id string) {
+// was under way is no new use. again, called once it is at rest, makes up for attended uses that have begun and ended meanwhile:
+// what had begun before Dismiss still is no reason to wake it.
+func (t *Tracker) Dismiss(id string) (again func()) {
 	now := time.Now()
-	c := t.lock(id, now)
-	defer c.mu.Unlock()
-	c.dismissed, c.known = now, true
+	again = func() {
+		c := t.lock(id, now)
+		defer c.mu.Unlock()
+		for l := c.first; l != nil; l = l.next {
+			if !l.watch && !l.use.Unattended && l.since.After(now) {
+				return // it is under way, and wakes the sandbox
+			}
+		}
+		c.dismissed, c.known = now, true
+	}
+	again()
+	return again
 }
 
 // Forget drops a deleted sandbox with its holds, except leases that have not ended.
@@ -105,7 +115,7 @@ func (t *Tracker) Forget(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.first != nil {
-		c.wipe(time.Now())
+		c.keepLeases(time.Now())
 		return
 	}
 	c.gone = true
@@ -166,8 +176,8 @@ func (t *Tracker) note(id string) {
 	t.tell(id, changed)
 }
 
-// vouch says which sandboxes there are, all others being gone.
-func (t *Tracker) vouch(ids map[string]bool) {
+// setExisting says which sandboxes exist: all others are gone.
+func (t *Tracker) setExisting(ids map[string]bool) {
 	t.each(func(id string, c *clock) { c.known = c.known && ids[id] })
 }
 

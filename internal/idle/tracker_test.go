@@ -330,3 +330,20 @@ func TestWatch_IsAReasonSinceItsPresentStretch(t *testing.T) {
 		}
 	})
 }
+
+func TestDismiss_AUseThatWakesItMeanwhileCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker := idle.New()
+		again := tracker.Dismiss("a")
+		time.Sleep(time.Millisecond)
+		page := tracker.Begin("a", idle.Use{Kind: idle.Web}) // it waits for the freeze to end, and thaws
+		time.Sleep(time.Millisecond)
+		again()
+		tracker.Reset("a")
+		page.End()
+		time.Sleep(time.Millisecond)
+		if !tracker.Counts("a") {
+			t.Error("what the page sends by itself does not count, though a person has just opened it")
+		}
+	})
+}

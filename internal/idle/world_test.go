@@ -72,7 +72,7 @@ type engineFake struct {
 	used      sandbox.Usage
 	cores     float64   // in use now, by all sandboxes together
 	network   int64     // bytes a second now
-	counted   time.Time // until when used is reckoned
+	counted   time.Time // until when used is counted
 }
 
 // within runs a story in fake time, with the sandboxes that it names, all running and fresh.

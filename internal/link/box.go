@@ -91,7 +91,7 @@ func (b *box) run(ctx context.Context) {
 	})
 	room := make(chan struct{}, greetings)
 	for {
-		if b.accepts.Wait(ctx) != nil || !b.unhindered(ctx) {
+		if b.accepts.Wait(ctx) != nil || !b.awaitCloser(ctx) {
 			return
 		}
 		l := b.listener()
@@ -122,8 +122,8 @@ func (b *box) run(ctx context.Context) {
 	}
 }
 
-// unhindered waits while what the guest has left behind cannot be closed. It is false when ctx ends.
-func (b *box) unhindered(ctx context.Context) bool {
+// awaitCloser waits while what the guest has left behind cannot be closed. It is false when ctx ends.
+func (b *box) awaitCloser(ctx context.Context) bool {
 	for b.closer.stuck() {
 		b.complaints.Do(func() { b.hub.log.Warn("guest holds up its own end", "sandbox", b.id) })
 		select {

@@ -67,7 +67,7 @@ func (c *closer) stuck() bool {
 // discard has a descriptor closed that nobody wants.
 func (c *closer) discard(fd int) {
 	c.later(func() {
-		disarm(fd)
+		dropUnsent(fd)
 		drain(fd)
 		_ = syscall.Close(fd)
 	})
@@ -95,16 +95,16 @@ func (c *closer) end(s guestSocket) {
 	})
 }
 
-// disarm makes the close of a TCP socket drop unsent data at once. Only a guest that sets it anew in the moment before
+// dropUnsent makes the close of a TCP socket drop unsent data at once. Only a guest that sets it anew in the moment before
 // the close undoes that.
-func disarm(fd int) {
+func dropUnsent(fd int) {
 	_ = syscall.SetsockoptLinger(fd, syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{Onoff: 1})
 }
 
-// calm disarms a socket that would linger, and leaves others alone: their data still arrives.
-func calm(fd int) {
+// dropIfLingering is dropUnsent for a socket that would linger. It leaves others alone: their data still arrives.
+func dropIfLingering(fd int) {
 	if l, err := unix.GetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER); err != nil || l.Onoff != 0 {
-		disarm(fd)
+		dropUnsent(fd)
 	}
 }
 
@@ -133,7 +133,7 @@ func drain(fd int) {
 		}
 		fds, _ := rights(beside[:max(oob, 0)])
 		for _, fd := range fds {
-			disarm(fd)
+			dropUnsent(fd)
 		}
 		for _, fd := range fds {
 			_ = syscall.Close(fd)

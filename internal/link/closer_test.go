@@ -61,13 +61,13 @@ func trap(t *testing.T, conn net.Conn) {
 	_, _, err := conn.(*net.UnixConn).WriteMsgUnix([]byte{0, 0, 0, 0xee, 0, 0, 0, 0, 0}, syscall.UnixRights(all...), nil)
 	for _, fd := range all {
 		if err != nil { // then these are the last ones
-			disarm(fd)
+			dropUnsent(fd)
 		}
 		_ = syscall.Close(fd)
 	}
 }
 
-// prompt fails when f takes its time.
+// prompt fails when f waits for what a guest has made linger, which is an hour.
 func prompt(t *testing.T, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -77,7 +77,7 @@ func prompt(t *testing.T, what string, f func()) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Fatalf("%s takes longer than a guest may make it", what)
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // ErrNothingListens says that the sandbox refuses connections to a port. Its kind is NotFound.
-var ErrNothingListens = fault.New(fault.NotFound, "Nothing listens on that port in the sandbox.")
+var ErrNothingListens = fault.New(fault.NotFound, "Nothing is listening on that port in the sandbox.")
 
 // linger is how long a closed connection may take to deliver its data.
 const linger = 2 * time.Second
@@ -32,7 +32,7 @@ func (s *transport) DialPort(ctx context.Context, port int) (net.Conn, error) {
 		c, err = s.dialPort(ctx, fmt.Sprintf("127.0.0.1:%d", port))
 	}
 	if errors.Is(err, ErrNothingListens) {
-		return nil, fault.Wrap(ErrNothingListens, fault.NotFound, "Nothing listens on port %d in the sandbox.", port)
+		return nil, fault.Wrap(ErrNothingListens, fault.NotFound, "Nothing is listening on port %d in the sandbox.", port)
 	}
 	return c, err
 }

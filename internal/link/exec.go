@@ -111,7 +111,7 @@ func (p *Process) Next() (wire.ExecFrame, error) {
 	if p.ended {
 		return wire.ExecFrame{}, io.EOF
 	}
-	h := p.hear()
+	h := p.receive()
 	if h.err != nil {
 		err := p.session.failed(p.ctx, h.err)
 		p.reply.close()
@@ -124,8 +124,8 @@ func (p *Process) Next() (wire.ExecFrame, error) {
 	return h.frame, nil
 }
 
-// hear resumes listen and waits for the next frame, until the stream is over.
-func (p *Process) hear() heard {
+// receive resumes listen and waits for the next frame, until the stream is over.
+func (p *Process) receive() heard {
 	if p.begun {
 		select {
 		case p.done <- struct{}{}:
@@ -147,7 +147,7 @@ func (p *Process) Signal(name string) error {
 	if err := wire.CheckSignal(name); err != nil {
 		return fault.Wrap(err, fault.Invalid, "There is no signal %q.", name)
 	}
-	return p.tell("signal", url.Values{"name": {name}})
+	return p.control("signal", url.Values{"name": {name}})
 }
 
 // Resize tells the command's terminal its size. Kinds: Invalid, NotFound (it has ended), Unavailable.
@@ -155,11 +155,11 @@ func (p *Process) Resize(cols, rows int) error {
 	if err := wire.CheckSize(cols, rows); err != nil {
 		return fault.Wrap(err, fault.Invalid, "A terminal cannot have %d columns and %d rows.", cols, rows)
 	}
-	return p.tell("resize", url.Values{"cols": {strconv.Itoa(cols)}, "rows": {strconv.Itoa(rows)}})
+	return p.control("resize", url.Values{"cols": {strconv.Itoa(cols)}, "rows": {strconv.Itoa(rows)}})
 }
 
-// tell goes beside the command's own stream, which may be full of input that it does not read.
-func (p *Process) tell(verb string, v url.Values) error {
+// control goes beside the command's own stream, which may be full of input that it does not read.
+func (p *Process) control(verb string, v url.Values) error {
 	path := wire.PathExecs + url.PathEscape(p.id) + "/" + verb + "?" + v.Encode()
 	return p.session.call(p.ctx, http.MethodPost, path, nil, nil)
 }

@@ -98,7 +98,7 @@ func (s fileClient) FileRead(ctx context.Context, path string, offset, length in
 }
 
 // FileWrite replaces or makes a file, or adds a piece to a resumable upload; see wire.FilePut. It reads body, in this
-// goroutine, to its end; an error of body leaves everything as it was, and of a resumable upload what had arrived.
+// goroutine, to its end; an error of body leaves everything as it was, except that a resumable upload keeps its bytes.
 // ErrFileChanged when a condition does not hold; ErrDiskFull; ErrIsFolder; Conflict with another offset than the upload has.
 func (s fileClient) FileWrite(ctx context.Context, put wire.FilePut, body io.Reader) (wire.Written, error) {
 	if err := put.Check(); err != nil {

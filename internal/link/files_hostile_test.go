@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -120,10 +121,10 @@ func TestFiles_WhatAGuestShouldNotSayIsAnError(t *testing.T) {
 
 func TestFiles_AGuestThatDoesNotEndCostsNeitherMemoryNorTime(t *testing.T) {
 	for name, said := range map[string][]byte{
-		"entries": entryRecord(func(*wire.Entry) {}),
-		"beats":   wire.AppendRecord(nil, wire.RecordBeat, nil),
-		"found":   wire.AppendRecord(nil, wire.RecordFound, wire.AppendFound(nil, &wire.Found{Path: "x", Type: wire.TypeFile})),
-		"trashed": wire.AppendRecord(nil, wire.RecordTrashed, wire.AppendTrashed(nil, &wire.Trashed{ID: "a", Path: "/x", Type: wire.TypeFile})),
+		"entries":     entryRecord(func(*wire.Entry) {}),
+		"keep-alives": wire.AppendRecord(nil, wire.RecordKeepAlive, nil),
+		"found":       wire.AppendRecord(nil, wire.RecordFound, wire.AppendFound(nil, &wire.Found{Path: "x", Type: wire.TypeFile})),
+		"trashed":     wire.AppendRecord(nil, wire.RecordTrashed, wire.AppendTrashed(nil, &wire.Trashed{ID: "a", Path: "/x", Type: wire.TypeFile})),
 	} {
 		_, s := liarSession(t, func(w http.ResponseWriter, r *http.Request) { endless(w, strings.Repeat(string(said), 100)) })
 		for call, do := range fileCalls {
@@ -152,14 +153,18 @@ func TestFiles_ASilentGuestIsGivenUp(t *testing.T) {
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		})
+		var asking sync.WaitGroup
 		for call, do := range fileCalls {
 			if call == "watch" {
 				continue // waits for as long as its caller does
 			}
-			if err := do(within(t), s); fault.KindOf(err) != fault.Unavailable {
-				t.Errorf("%s, %s: %v", name, call, err)
-			}
+			asking.Go(func() {
+				if err := do(within(t), s); fault.KindOf(err) != fault.Unavailable {
+					t.Errorf("%s, %s: %v", name, call, err)
+				}
+			})
 		}
+		asking.Wait()
 		if !s.alive() {
 			t.Error("a guest that may just be frozen is dropped")
 		}
@@ -193,16 +198,16 @@ func TestFileRead_AnotherLengthThanAnnouncedIsAnError(t *testing.T) {
 	size := func(n int64) []byte { return wire.AppendRecord(nil, wire.RecordEnd, wire.AppendNumbers(nil, n)) }
 	entry := entryRecord(func(*wire.Entry) {})
 	for name, said := range map[string][]byte{
-		"more":              joined(entry, size(10), make([]byte, 11)),
-		"far more":          joined(entry, size(10), make([]byte, 1<<20)),
-		"less":              joined(entry, size(10), make([]byte, 9)),
-		"nothing":           joined(entry, size(10)),
-		"not the file's":    joined(entry, size(11), make([]byte, 11)),
-		"negative":          joined(entry, wire.AppendRecord(nil, wire.RecordEnd, wire.AppendNumbers(nil, -1))),
-		"of a folder":       joined(entryRecord(func(e *wire.Entry) { e.Type = wire.TypeFolder }), size(10), make([]byte, 10)),
-		"without an entry":  joined(size(10), make([]byte, 10)),
-		"with two of them":  joined(entry, entry, size(10), make([]byte, 10)),
-		"the end is a beat": joined(entry, wire.AppendRecord(nil, wire.RecordBeat, nil)),
+		"more":                    joined(entry, size(10), make([]byte, 11)),
+		"far more":                joined(entry, size(10), make([]byte, 1<<20)),
+		"less":                    joined(entry, size(10), make([]byte, 9)),
+		"nothing":                 joined(entry, size(10)),
+		"not the file's":          joined(entry, size(11), make([]byte, 11)),
+		"negative":                joined(entry, wire.AppendRecord(nil, wire.RecordEnd, wire.AppendNumbers(nil, -1))),
+		"of a folder":             joined(entryRecord(func(e *wire.Entry) { e.Type = wire.TypeFolder }), size(10), make([]byte, 10)),
+		"without an entry":        joined(size(10), make([]byte, 10)),
+		"with two of them":        joined(entry, entry, size(10), make([]byte, 10)),
+		"the end is a keep-alive": joined(entry, wire.AppendRecord(nil, wire.RecordKeepAlive, nil)),
 	} {
 		_, s := liarSession(t, func(w http.ResponseWriter, r *http.Request) { w.Write(said) })
 		if err := fileCalls["read"](within(t), s); fault.KindOf(err) != fault.Unavailable {

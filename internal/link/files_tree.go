@@ -22,7 +22,7 @@ func (s fileClient) FileMove(ctx context.Context, from []string, to string, over
 	return s.doForm(ctx, wire.FilesMove, url.Values{"from": from, "to": {to}, "overwrite": {strconv.FormatBool(overwrite)}})
 }
 
-// FileCopy copies as FileMove moves: folders with all that is in them, links as links, and of what is neither nothing.
+// FileCopy copies as FileMove moves: folders with everything in them, links as links, and files of other types not at all.
 func (s fileClient) FileCopy(ctx context.Context, from []string, to string, overwrite bool) error {
 	return s.doForm(ctx, wire.FilesCopy, url.Values{"from": from, "to": {to}, "overwrite": {strconv.FormatBool(overwrite)}})
 }
@@ -49,8 +49,8 @@ func (s fileClient) FileEmptyTrash(ctx context.Context, ids []string) error {
 }
 
 // FilePack gives a plain tar of a folder, or of those names in it, as the guest makes it: it is hostile input, unbounded and
-// unchecked. What is neither file, folder nor link is left out, and so is what the user may not read. The caller closes it; it
-// otherwise lives until ctx ends.
+// unchecked. Entries that are neither file, folder nor link are left out, and so are those that the user may not read. The caller closes
+// it; it otherwise lives until ctx ends.
 func (s fileClient) FilePack(ctx context.Context, base string, names []string) (io.ReadCloser, error) {
 	form, err := formOf(url.Values{"path": {base}, "name": names})
 	if err != nil {

@@ -138,7 +138,7 @@ func TestReady_AGuestThatNeverTakesTheNewsCostsItsCallerTheirTime(t *testing.T) 
 	if _, err := h.Expect("box", wire.Setup{Name: "another"}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*tellPause)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*pushPause)
 	defer cancel()
 	if err := h.Ready(ctx, "box"); err == nil {
 		t.Error("it is ready")

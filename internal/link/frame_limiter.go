@@ -21,7 +21,7 @@ const (
 	// idlePerSecond and idleAtOnce bound bytes while no request is in flight.
 	idlePerSecond = 16 << 10
 	idleAtOnce    = 256 << 10
-	// idlePerRequest is added when a request ends: what was on its way when its stream was reset.
+	// idlePerRequest is added when a request ends: for frames on their way when its stream was reset.
 	idlePerRequest = 2 * streamWindow
 	idleMost       = 2 * connWindow
 )

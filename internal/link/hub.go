@@ -39,8 +39,8 @@ type Hub struct {
 	over  bool            // Run has ended
 }
 
-// tellPause is before a guest is told its set-up once more.
-const tellPause = 200 * time.Millisecond
+// pushPause is the pause before a guest is sent its setup again.
+const pushPause = 200 * time.Millisecond
 
 // pace holds every bound in time.
 type pace struct {
@@ -84,7 +84,7 @@ func (h *Hub) Run(ctx context.Context) error {
 }
 
 // Expect lets the guest of id dial in from now on and tells it s when it does; the folder is to be mounted at the
-// directory of wire.SocketPath. Repeating it replaces the set-up, which a guest that is connected hears at the next Ready,
+// directory of wire.SocketPath. Repeating it replaces the setup, which a guest that is connected hears at the next Ready,
 // and makes the folder and the socket again if they were removed. Kinds: Invalid, Unavailable
 // (the folder cannot be made, or the hub has ended).
 func (h *Hub) Expect(id string, s wire.Setup) (folder string, err error) {
@@ -142,7 +142,7 @@ var errOver = fault.New(fault.Unavailable, "sandboxd is stopping.")
 
 func (h *Hub) folder(id string) string { return filepath.Join(h.root, id) }
 
-// Ready blocks until the guest of id is connected, has said hello and was told the set-up that was expected last. Kinds:
+// Ready blocks until the guest of id is connected, has said hello and was told the setup that was expected last. Kinds:
 // Unavailable when that does not happen before ctx ends; the message gives the cause, if known.
 func (h *Hub) Ready(ctx context.Context, id string) error {
 	for {
@@ -154,12 +154,12 @@ func (h *Hub) Ready(ctx context.Context, id string) error {
 		if b == nil {
 			continue // Session says why
 		}
-		told, err := b.tell(ctx, s)
+		told, err := b.push(ctx, s)
 		if told || ctx.Err() != nil {
 			return err
 		}
 		select { // it has said no, or has just gone
-		case <-time.After(tellPause):
+		case <-time.After(pushPause):
 		case <-ctx.Done():
 		}
 	}
@@ -174,7 +174,7 @@ func (h *Hub) Session(ctx context.Context, id string) (*Session, error) {
 	return b.await(ctx)
 }
 
-// Forget stops listening for id, drops its guest and removes its folder. Forgetting what is not known removes a folder
+// Forget stops listening for id, drops its guest and removes its folder. Forgetting an unknown id removes a folder
 // that an earlier sandboxd left. Kinds: Invalid, Unavailable.
 func (h *Hub) Forget(id string) error {
 	if !validID(id) {

@@ -48,8 +48,3 @@ func (s *Session) IDE(ctx context.Context) (wire.IDEStatus, error) {
 	err := s.call(ctx, http.MethodGet, wire.PathIDE, nil, &st)
 	return st, err
 }
-
-// StopIDE ends VS Code in the sandbox and returns when it has ended. One that does not run is no error.
-func (s *Session) StopIDE(ctx context.Context) error {
-	return s.call(ctx, http.MethodDelete, wire.PathIDE, nil, nil)
-}

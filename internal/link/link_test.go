@@ -21,7 +21,7 @@ import (
 )
 
 // patience bounds every wait of a test.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func testContext(t testing.TB) context.Context {
 	t.Helper()
@@ -223,7 +223,7 @@ func TestExec_NoisyBackgroundProcessDoesNotHoldItUp(t *testing.T) {
 	pid, _ := strconv.Atoi(strings.TrimSpace(r.stderr.String()))
 	process, _ := os.FindProcess(pid)
 	defer process.Kill()
-	if d := time.Since(began); d > 5*time.Second {
+	if d := time.Since(began); d > patience {
 		t.Errorf("took %v", d)
 	}
 }

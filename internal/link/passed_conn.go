@@ -108,7 +108,7 @@ func (c *passedConn) last() {
 	}
 	c.session.descriptors.closer.later(func() {
 		<-c.left
-		_ = c.raw.Control(func(fd uintptr) { calm(int(fd)) })
+		_ = c.raw.Control(func(fd uintptr) { dropIfLingering(int(fd)) })
 		c.tcp.Close()
 		c.session.descriptors.release()
 	})

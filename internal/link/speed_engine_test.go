@@ -49,8 +49,8 @@ func TestContainer_SpeedAndSize(t *testing.T) {
 	} else {
 		t.Logf("binary %d bytes", st.Size())
 	}
-	if link50 > 5*time.Millisecond {
-		t.Errorf("exec p50 %v", link50)
+	if link50 > raw50/2 { // a tenth on a machine that does nothing else: see docs/benchmarks.md
+		t.Errorf("exec p50 %v, raw %v", link50, raw50)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// terms is a set-up as it goes over the wire.
+// terms is a setup as it goes over the wire.
 type terms struct {
 	wire.Setup
 	text []byte
@@ -19,7 +19,7 @@ type terms struct {
 func newTerms(s wire.Setup) (terms, error) {
 	text, err := wire.Encode(wire.MaxSetup, &s)
 	if err != nil {
-		return terms{}, fault.Wrap(err, fault.Invalid, "The sandbox's set-up is not valid: %v.", err)
+		return terms{}, fault.Wrap(err, fault.Invalid, "The sandbox's setup is not valid: %v.", err)
 	}
 	return terms{s, text}, nil
 }
@@ -41,9 +41,9 @@ func (b *box) replaceSetup(s wire.Setup) error {
 	return err
 }
 
-// tell lets a connected guest know the set-up that counts now, and reports whether it knows it then. A guest that refuses
+// push lets a connected guest know the setup that counts now, and reports whether it knows it then. A guest that refuses
 // it has heard it: what ran before runs on, and the error says why.
-func (b *box) tell(ctx context.Context, s *Session) (told bool, err error) {
+func (b *box) push(ctx context.Context, s *Session) (told bool, err error) {
 	b.mu.Lock()
 	now := b.setup
 	b.mu.Unlock()
@@ -65,13 +65,13 @@ func (b *box) tell(ctx context.Context, s *Session) (told bool, err error) {
 // greeting is what the two ends have said of themselves.
 type greeting struct {
 	hello wire.Hello   // the guest's
-	told  atomic.Int64 // revision of the set-up that the guest has heard last
+	told  atomic.Int64 // revision of the setup that the guest has heard last
 }
 
-// knows reports whether the guest was told the set-up of a revision, or a later one.
+// knows reports whether the guest was told the setup of a revision, or a later one.
 func (g *greeting) knows(revision int64) bool { return g.told.Load() >= revision }
 
-// learn notes that the guest has heard the set-up of a revision.
+// learn notes that the guest has heard the setup of a revision.
 func (g *greeting) learn(revision int64) {
 	for old := g.told.Load(); old < revision && !g.told.CompareAndSwap(old, revision); old = g.told.Load() {
 	}

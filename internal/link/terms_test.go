@@ -32,7 +32,7 @@ func sleeper(name, seconds string) wire.Service {
 	return wire.Service{Name: name, Command: []string{"sleep", seconds}, Autostart: true}
 }
 
-func tell(t *testing.T, h *link.Hub, services ...wire.Service) {
+func push(t *testing.T, h *link.Hub, services ...wire.Service) {
 	t.Helper()
 	if _, err := h.Expect("box", wire.Setup{Services: services}); err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestReady_TellsAConnectedGuestWhatHasChanged(t *testing.T) {
 	same := awaitService(t, s, "same", isRunning)
 	other := awaitService(t, s, "other", isRunning)
 	gone := awaitService(t, s, "gone", isRunning)
-	tell(t, h, sleeper("same", "1000"), sleeper("other", "2000"), sleeper("new", "1000"))
+	push(t, h, sleeper("same", "1000"), sleeper("other", "2000"), sleeper("new", "1000"))
 	awaitService(t, s, "new", isRunning)
 	awaitService(t, s, "other", func(st wire.ServiceStatus) bool { return isRunning(st) && st.PID != other.PID })
 	if now := awaitService(t, s, "same", isRunning); now.PID != same.PID || now.Restarts != 0 {
@@ -72,13 +72,13 @@ func TestReady_TheLastOfManyChangesCounts(t *testing.T) {
 		if i%2 == 0 {
 			names = append(names, sleeper("b", "1000"))
 		}
-		tell(t, h, names...)
+		push(t, h, names...)
 		all, err := s.Services(testContext(t))
 		if err != nil || len(all) != len(names) {
 			t.Fatalf("after change %d: %+v, %v", i, all, err)
 		}
 	}
-	tell(t, h)
+	push(t, h)
 	if all, err := s.Services(testContext(t)); err != nil || len(all) != 0 {
 		t.Errorf("got %+v, %v", all, err)
 	}
@@ -106,7 +106,7 @@ func TestServiceLog_IsFollowedOverARestartUntilTheServiceIsGone(t *testing.T) {
 	if second := <-lines; second == first {
 		t.Errorf("got %q twice", second)
 	}
-	tell(t, h)
+	push(t, h)
 	if err := <-ended; err != nil {
 		t.Errorf("got %v", err)
 	}

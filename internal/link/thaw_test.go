@@ -349,12 +349,8 @@ func TestFreeze_AnotherHubIsFoundAfterTheThaw(t *testing.T) {
 		t.Errorf("a frozen guest dials: %v", err)
 	}
 	w.guest.thaw(t)
-	began := time.Now()
 	if err := next.Ready(testContext(t), "box"); err != nil {
 		t.Fatal(err)
-	}
-	if d := time.Since(began); d > 2*time.Second {
-		t.Errorf("it took %v", d)
 	}
 }
 

@@ -25,6 +25,7 @@ type fakeBoxes struct {
 	progress    sandbox.Progress
 	services    map[string][]catalog.Service // by id
 	ideOff      bool
+	starts      bool          // a start is in line
 	changed     chan struct{} // closed at the next change of a state
 	afterLookup func()        // called once, with mu held
 	session     *fakeSession
@@ -46,7 +47,6 @@ type openings struct {
 	inside  int
 	seen    []idle.Use
 	touched []bool // unattended or not
-	again   bool   // the next to be asked for is touched
 }
 
 func newBoxes(s *fakeSession) *fakeBoxes {
@@ -70,6 +70,12 @@ func (b *fakeBoxes) Services(s sandbox.Sandbox) []catalog.Service {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.services[s.ID]
+}
+
+func (b *fakeBoxes) Starts(string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.starts
 }
 
 func (b *fakeBoxes) OffersIDE(sandbox.Sandbox) bool {
@@ -117,6 +123,10 @@ func (b *fakeBoxes) Progress(string) sandbox.Progress {
 func (b *fakeBoxes) link(context.Context, string) (access.Guest, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.openErr != nil {
+		return nil, b.openErr
+	}
+	b.opened++
 	return b.session, nil
 }
 
@@ -163,7 +173,6 @@ func (l *fakeLease) Touch(unattended bool) {
 	l.boxes.mu.Lock()
 	defer l.boxes.mu.Unlock()
 	l.boxes.touched = append(l.boxes.touched, unattended)
-	l.boxes.again = l.boxes.again || !unattended
 }
 
 func (l *fakeLease) End() {
@@ -175,26 +184,8 @@ func (l *fakeLease) End() {
 	})
 }
 
+// Awake is Manager's: one start for many.
 func (b *fakeBoxes) Awake(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
-	b.mu.Lock()
-	touched := b.again // by what is open already
-	b.again = false
-	err := b.openErr
-	b.mu.Unlock()
-	if err != nil {
-		return sandbox.Sandbox{}, err
-	}
-	sb, err := b.awake(ctx, ref)
-	if err == nil && !touched {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.opened++
-	}
-	return sb, err
-}
-
-// awake is Manager's: one start for many.
-func (b *fakeBoxes) awake(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
 	name := ref.Name()
 	for {
 		b.mu.Lock()
@@ -204,7 +195,7 @@ func (b *fakeBoxes) awake(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox
 		case err != nil, sb.State == sandbox.Running:
 			b.mu.Unlock()
 			return sb, err
-		case sb.State == sandbox.Stopped || sb.State == sandbox.Failed:
+		case !b.starts && (sb.State == sandbox.Stopped || sb.State == sandbox.Failed):
 			b.mu.Unlock()
 			return sb, fault.New(fault.Conflict, "%s is %s. Start it first.", name, sb.State)
 		case sb.State.Resting() && b.wakeErr != nil && b.takes == 0:

@@ -40,6 +40,10 @@ func (c *claim) Admits(ctx context.Context, sb sandbox.Sandbox) error {
 		c.target.Port = portOf(c.proxy.cfg.Sandboxes.Services(sb), c.target.Service)
 	}
 	who, err := c.insider(ctx, sb)
+	if err == nil {
+		c.who = who
+		return nil
+	}
 	switch kind := fault.KindOf(err); {
 	case kind == fault.Unauthenticated, kind == fault.Forbidden, kind == fault.NotFound, errors.Is(err, auth.ErrMixed):
 		if out, ok, outErr := c.outsider(ctx, sb); ok || outErr != nil {

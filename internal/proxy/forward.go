@@ -39,7 +39,7 @@ func newReverse(log *slog.Logger) *httputil.ReverseProxy {
 // forward sends the request to the sandbox and its answer back, however long that takes.
 func (p *proxied) forward(to upstream) {
 	p.to = to
-	ctx, cancel := p.bound(context.WithValue(boundInterim(p.r.Context()), proxiedKey{}, p))
+	ctx, cancel := p.bound(context.WithValue(p.r.Context(), proxiedKey{}, p))
 	defer p.watch(ctx, cancel)()
 	control := http.NewResponseController(p.w)
 	_ = control.EnableFullDuplex()           // a program may answer before it has read the whole request
@@ -59,7 +59,7 @@ func (p *proxied) forward(to upstream) {
 		p.inwards.set(attended) // until it is asked for
 		r.Body = &upload{ReadCloser: r.Body, ctx: ctx, proxied: p, control: control}
 	}
-	p.out = &final{ResponseWriter: p.w}
+	p.out = &final{ResponseWriter: p.w, interim: interimMost, flood: cancel}
 	if p.who.outside() {
 		p.out.pause = outsiderPause
 	}
@@ -80,23 +80,27 @@ const maxStatus = 599
 func (p *proxied) checkResponse(res *http.Response) error {
 	switched := res.StatusCode == http.StatusSwitchingProtocols
 	switch {
+	case p.out.interim < 0:
+		return errors.New("too many interim answers")
 	case switched && !isWebSocket(p.r):
 		return errors.New("the program switched protocols unasked")
 	case !switched && (res.StatusCode < http.StatusOK || res.StatusCode > maxStatus):
 		return fmt.Errorf("the program answered with the status %d", res.StatusCode)
 	}
 	scrubResponse(res.Header)
+	if p.observes() { // again, since an interim answer clears what is set
+		p.w.Header().Del(stateHeader)
+		res.Header.Set(stateHeader, string(p.handle.Sandbox().State))
+	}
 	scrubTrailer(res.Trailer) // the names that were announced
 	p.answered.Store(time.Now().UnixNano())
-	ctx := res.Request.Context()
 	if !switched {
-		body := &download{ReadCloser: res.Body, ctx: ctx, proxied: p}
-		res.Body = &trailed{ReadCloser: body, res: res, came: func(n int) { p.received(ctx, n) }}
+		res.Body = &download{ReadCloser: res.Body, res: res, proxied: p}
 		return nil
 	}
 	// A switched protocol has no trailers, and its body has to remain writable.
 	if end, ok := res.Body.(io.ReadWriteCloser); ok {
-		t := &tunnel{ReadWriteCloser: end, ctx: ctx, proxied: p}
+		t := &tunnel{ReadWriteCloser: end, ctx: res.Request.Context(), proxied: p}
 		if res.Body = t; p.toEditor() {
 			res.Body = newKeepAlive(t)
 		}
@@ -114,7 +118,9 @@ func isWebSocket(r *http.Request) bool {
 // from different goroutines.
 type final struct {
 	http.ResponseWriter
-	pause time.Duration // how long the client may read nothing; 0 is for ever
+	pause   time.Duration // how long the client may read nothing; 0 is for ever
+	interim int           // how many more informational answers are read
+	flood   func()        // called for one more
 
 	mu sync.Mutex
 }
@@ -133,6 +139,10 @@ func (f *final) hurry() (done func()) {
 func (f *final) WriteHeader(status int) {
 	if status >= http.StatusOK || status == http.StatusSwitchingProtocols {
 		f.ResponseWriter.WriteHeader(status)
+		return
+	}
+	if f.interim--; f.interim < 0 {
+		f.flood()
 	}
 }
 
@@ -165,6 +175,8 @@ func (p *proxied) failed(err error) {
 		p.refuse(errStalled)
 	case p.r.Context().Err() != nil:
 		p.refuse(fault.Wrap(err, fault.Unavailable, "The request was given up."))
+	case p.out.interim < 0:
+		p.show(p.badAnswer())
 	case errors.Is(err, errLate):
 		p.timedOut(p.session.Sandbox())
 	case p.unread.Load():

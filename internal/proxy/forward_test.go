@@ -80,7 +80,7 @@ func (w *world) wantReleased() {
 	w.t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); <-tick.C {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-tick.C {
 		if _, inside := w.boxes.entered(); inside == 0 {
 			return
 		}
@@ -208,11 +208,11 @@ func (w *world) dial(address string, h header) (*websocket.Conn, *http.Response,
 	for i := 0; i < len(h); i += 2 {
 		head.Add(h[i], h[i+1])
 	}
-	d := websocket.Dialer{NetDialContext: transport.DialContext, Subprotocols: []string{"tty"}, HandshakeTimeout: 10 * time.Second}
+	d := websocket.Dialer{NetDialContext: transport.DialContext, Subprotocols: []string{"tty"}, HandshakeTimeout: time.Minute}
 	conn, res, err := d.DialContext(w.t.Context(), strings.Replace(address, "http", "ws", 1), head)
 	if err == nil {
 		w.t.Cleanup(func() { _ = conn.Close() })
-		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 	}
 	return conn, res, err
 }

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"io"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -37,30 +36,6 @@ func carriesOurToken(name string, values []string) bool {
 	return false
 }
 
-// trailed is the body of a response. It counts the bytes, and scrubs the trailers, which are known only at the end.
-type trailed struct {
-	io.ReadCloser
-	res  *http.Response
-	came func(n int)
-}
-
-// Read implements io.Reader.
-func (b *trailed) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.came(n)
-	if err != nil {
-		scrubTrailer(b.res.Trailer)
-	}
-	return n, err
-}
-
-// Close scrubs too: closing may read the rest.
-func (b *trailed) Close() error {
-	err := b.ReadCloser.Close()
-	scrubTrailer(b.res.Trailer)
-	return err
-}
-
 // rewrite makes the request that the sandbox gets.
 func (p *proxied) rewrite(pr *httputil.ProxyRequest) {
 	h := pr.Out.Header
@@ -86,5 +61,5 @@ func (p *proxied) rewrite(pr *httputil.ProxyRequest) {
 
 // outsideHost is the Host as browsers send it.
 func (q *request) outsideHost() string {
-	return strings.TrimPrefix(q.hosts.Origin(q.target), q.hosts.Scheme+"://")
+	return q.hosts.Authority(q.target)
 }

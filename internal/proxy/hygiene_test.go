@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sandboxd/internal/hostname"
 )
 
 // seen is what a program in the sandbox got.
@@ -139,7 +141,7 @@ func (w *world) raw(text string) net.Conn {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := io.WriteString(conn, text); err != nil {
 		w.t.Fatal(err)
 	}
@@ -170,7 +172,7 @@ func TestHygiene_AmbiguousRequestsReachTheSandboxAtMostOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = conn.Close() }()
-			_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+			_ = conn.SetDeadline(time.Now().Add(time.Minute))
 			go func() { _, _ = io.WriteString(conn, head+rest) }()
 			res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err == nil && (res.StatusCode < 400 || res.StatusCode >= 500 && res.StatusCode != 501) {
@@ -240,4 +242,13 @@ func FuzzDropOurCookies(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestHygiene_AProbesStateOutlivesEarlyHints(t *testing.T) {
+	w := newWorld(t)
+	w.lie(portHost(3000), "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nX-Sandboxd-State: lie\r\nContent-Length: 2\r\n\r\nok")
+	a := w.ask("GET", port3000+"/", append(header{hostname.ObserveHeader, "1"}, bearer...))
+	if state := a.Header.Values(stateHeader); len(state) != 1 || state[0] != "running" {
+		t.Errorf("%d, states %q", a.StatusCode, state)
+	}
 }

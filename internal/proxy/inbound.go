@@ -27,7 +27,7 @@ func (i *inbound) serveOwn() {
 	case i.r.URL.Path == hostname.SharePath:
 		(&shareLink{i.responder, i.proxy}).serve()
 	case i.r.Method != http.MethodGet && i.r.Method != http.MethodHead:
-		i.show(methodRefused("This address does not take that method."))
+		i.show(methodRefused("This address does", i.r.Method))
 	case i.r.URL.Path == returnPath:
 		i.signIn().finish()
 	case i.r.URL.Path == hostname.SignInPath:

@@ -66,7 +66,7 @@ func TestNotice_WhereNothingListensAProgramIsToldTheSame(t *testing.T) {
 	w := newWorld(t)
 	a := w.ask("GET", port3000+"/", asProgram)
 	w.wantStatus(a, 502)
-	if !contains(a.body, `"detail":"Nothing listens on port 3000 in ml. Start a program`, `"hint":"For example, in the terminal: python3 -m http.server 3000"`) {
+	if !contains(a.body, `"detail":"Nothing is listening on port 3000 in ml. Start a program`, `"hint":"For example, in the terminal: python3 -m http.server 3000"`) {
 		t.Error(a.body)
 	}
 }
@@ -75,7 +75,7 @@ func TestNotice_WhereNothingListensThePageSaysSoAndLooksAgain(t *testing.T) {
 	w := newWorld(t)
 	a := w.ask("GET", port3000+"/", asPerson)
 	w.wantStatus(a, 502)
-	if !contains(a.body, "Nothing listens on port 3000 in ml", "python3 -m http.server 3000", "http://ml.localhost:8080/", scriptPath) {
+	if !contains(a.body, "Nothing is listening on port 3000 in ml", "python3 -m http.server 3000", "http://ml.localhost:8080/", scriptPath) {
 		t.Error(a.body)
 	}
 	if got := a.Header.Get(noticeHeader); got != "nothing_listens" || !contains(a.body, `data-notice="`+got+`"`) {

@@ -289,7 +289,7 @@ func TestShare_WhoseEndHasComeIsToldSo(t *testing.T) {
 	}
 	a := w.ask("GET", port3000+"/x", append(page, cookie...))
 	w.wantStatus(a, 401)
-	if !contains(a.body, "does not work any more", "Sign in", w.hosts.DashboardURL()+"/handover") || strings.Contains(a.body, "/sandboxes/ml") {
+	if !contains(a.body, "no longer works", "Sign in", w.hosts.DashboardURL()+"/handover") || strings.Contains(a.body, "/sandboxes/ml") {
 		t.Error(a.body)
 	}
 	dropped := false

@@ -152,8 +152,8 @@ func TestObserve_NeitherCountsNorWakes(t *testing.T) {
 			t.Errorf("%s: %d %v %s", state, a.StatusCode, a.Header, a.body)
 		}
 	}
-	if opened, _ := w.boxes.entered(); opened != 0 || w.boxes.woken() != 0 {
-		t.Errorf("%d sessions, %d wakes", opened, w.boxes.woken())
+	if uses := w.boxes.usesSeen(); len(uses) != 0 || w.boxes.woken() != 0 {
+		t.Errorf("uses %v, %d wakes", uses, w.boxes.woken())
 	}
 	w.boxes.set("ml", sandbox.Running, "")
 	w.wantStatus(w.ask("GET", port3000+"/health", header{hostname.ObserveHeader, "1"}), 401)

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,7 @@ type proxied struct {
 	to      upstream        // where it goes
 	out     *final          // what the answer is written to, from forward on
 
+	checks sync.WaitGroup                 // ends with the watch
 	lease  *access.Session                // held in place of session after reclassify; only the watch uses it
 	stream atomic.Pointer[access.Session] // nil while the request is in flight
 	transfer
@@ -76,15 +78,15 @@ const streamAfter = 5 * time.Second
 // watch rechecks a request that lasts longer than askAgain; any other costs a timer. It cancels the request when its caller has
 // signed out, was disabled, or lost the sandbox. The returned stop ends ctx and waits for a check under way; it must be called.
 func (p *proxied) watch(ctx context.Context, cancel func()) (stop func()) {
-	ended := make(chan struct{})
+	p.checks.Add(1)
 	timer := time.AfterFunc(askAgain, func() {
-		defer close(ended)
+		defer p.checks.Done()
 		p.recheck(ctx, cancel)
 	})
 	return func() {
 		cancel()
 		if !timer.Stop() {
-			<-ended
+			p.checks.Wait()
 		}
 	}
 }

@@ -38,6 +38,8 @@ type Sandboxes interface {
 	Finder
 	// Progress gives how far the start of a sandbox has come, by id.
 	Progress(id string) sandbox.Progress
+	// Starts reports whether a start of it is under way or in line.
+	Starts(id string) bool
 	// OffersIDE reports whether VS Code is on.
 	OffersIDE(s sandbox.Sandbox) bool
 }
@@ -137,7 +139,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case q.unsupported():
-		i.show(methodRefused("Sandboxes do not take this method."))
+		i.show(methodRefused("Sandboxes do", r.Method))
 	case target.Kind == hostname.Terminal && fetchesWorker(r):
 		i.refuseWorker("There are no service workers at a terminal's address.")
 	case ownPath(r.URL.Path):

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
-	"net/textproto"
 	"sync"
 	"syscall"
 	"time"
@@ -54,35 +52,23 @@ func (sandboxTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.retry(r, pool)
 }
 
-// errInterim says that a program sends interim answers without end.
-var errInterim = errors.New("too many interim answers")
-
-// boundInterim gives a context that reads at most interimMost interim answers (1xx), which otherwise are unbounded. It must be set
-// before the reverse proxy's: of two hooks the error of the first one counts.
-func boundInterim(ctx context.Context) context.Context {
-	left := interimMost
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got1xxResponse: func(int, textproto.MIMEHeader) error {
-		if left--; left < 0 {
-			return errInterim
-		}
-		return nil
-	}})
-}
-
 // retry sends the request until the service answers, is known not to exist, or the request's deadline passes. Before there is a
 // connection, nothing of the request's body is read.
 func (p *proxied) retry(r *http.Request, conns *pool) (*http.Response, error) {
-	ctx, cancel := context.WithDeadlineCause(r.Context(), p.deadline(), errLate)
-	defer cancel()
 	if r.Body != nil {
 		open := *r
 		open.Body = keptOpen{r.Body}
 		r = &open
 	}
+	res, err := conns.transport.RoundTrip(r)
+	if err == nil {
+		return res, nil
+	}
+	ctx, cancel := context.WithDeadlineCause(r.Context(), p.deadline(), errLate)
+	defer cancel()
 	gate := conns.gate(p.target.Port)
 	leave := func() {}
-	for hungUp := 0; ; {
-		res, err := conns.transport.RoundTrip(r)
+	for hungUp := 0; ; res, err = conns.transport.RoundTrip(r) {
 		leave()
 		switch {
 		case err == nil:

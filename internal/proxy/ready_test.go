@@ -56,7 +56,7 @@ func TestReady_WhatIsKnownNotToListenIsToldAtOnce(t *testing.T) {
 			w := newStillWorld(t)
 			c(w)
 			begun := time.Now()
-			if a := w.ask("GET", port3000+"/", asPerson); a.StatusCode != 502 || time.Since(begun) != 0 || !contains(a.body, "Nothing listens on port 3000") {
+			if a := w.ask("GET", port3000+"/", asPerson); a.StatusCode != 502 || time.Since(begun) != 0 || !contains(a.body, "Nothing is listening on port 3000") {
 				t.Errorf("%s: %d after %v: %s", what, a.StatusCode, time.Since(begun), a.body)
 			}
 		})

@@ -48,9 +48,13 @@ func (a *responder) closedNotice(sb sandbox.Sandbox) (notice, bool) {
 	if sb.State == sandbox.Running && a.target.Kind != hostname.IDE { // most requests
 		return notice{}, false
 	}
+	state := sb.State
+	if state != sandbox.Deleting && a.sandboxes.Starts(sb.ID) {
+		state = sandbox.Starting
+	}
 	name := a.target.Name
 	n := notice{Status: http.StatusServiceUnavailable, Code: string(sb.State), Links: []link{a.dashboard("Open in the dashboard", name)}}
-	switch sb.State {
+	switch state {
 	case sandbox.Stopping, sandbox.Stopped:
 		n.Code = string(sandbox.Stopped)
 		n.Title, n.Text = name+" is stopped", "Its owner has stopped it, so opening it does not start it."
@@ -73,19 +77,20 @@ func (a *responder) closedNotice(sb sandbox.Sandbox) (notice, bool) {
 	return n, true
 }
 
-// methodRefused says that a method is not allowed.
-func methodRefused(why string) notice {
-	return notice{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Title: "Not possible", Text: why}
+// methodRefused says that a method is not allowed. The text begins with what, such as "This address does".
+func methodRefused(what, method string) notice {
+	return notice{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Title: "Not possible",
+		Text: fmt.Sprintf("%s not support %.32s.", what, method)}
 }
 
 func (a *responder) nothingListens(port string) notice {
 	if a.who.outside() {
 		return notice{Status: http.StatusBadGateway, Code: "nothing_listens", Refresh: true, Title: "Nothing is served here now",
-			Text: "The sandbox is awake, but the program that answers at this address does not run."}
+			Text: "The sandbox is awake, but the program that answers at this address is not running."}
 	}
 	return notice{Status: http.StatusBadGateway, Code: "nothing_listens", Refresh: true,
-		Title:  fmt.Sprintf("Nothing listens on port %s in %s", port, a.target.Name),
-		Text:   "Start a program there that serves this port, on any address, also 127.0.0.1.",
+		Title:  fmt.Sprintf("Nothing is listening on port %s in %s", port, a.target.Name),
+		Text:   "Start a program there that serves this port, on any address, including 127.0.0.1.",
 		Hint:   "For example, in the terminal:",
 		Sample: "python3 -m http.server " + port,
 		Links:  []link{{"Open the terminal", a.hosts.TerminalURL(a.target.Name)}, a.dashboard("Dashboard", a.target.Name)}}

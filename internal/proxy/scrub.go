@@ -43,8 +43,8 @@ func beginsWith(name, letters string) bool {
 // scrubResponse removes from an answer's head what would reach beyond the sandbox's own host.
 func scrubResponse(h http.Header) {
 	dropTossedCookies(h)
-	h.Del("Clear-Site-Data") // "cookies" clears those of all sibling hosts, the dashboard's too
-	h.Del("Alt-Svc")         // would make browsers bypass us
+	delete(h, "Clear-Site-Data") // "cookies" clears those of all sibling hosts, the dashboard's too
+	delete(h, "Alt-Svc")         // would make browsers bypass us
 	for name := range h {
 		if !beginsWith(name, "sx") {
 			continue
@@ -58,19 +58,19 @@ func scrubResponse(h http.Header) {
 // scrubTrailer removes from an answer's trailers what scrubResponse removes from its head, and all cookies: no server has a reason
 // to set one there.
 func scrubTrailer(h http.Header) {
-	h.Del("Set-Cookie")
+	delete(h, "Set-Cookie")
 	scrubResponse(h)
 }
 
 // dropTossedCookies removes from a response every cookie that is not for its own host alone or has one of our names.
 func dropTossedCookies(h http.Header) {
 	var kept []string
-	for _, line := range h.Values("Set-Cookie") {
+	for _, line := range h["Set-Cookie"] {
 		if ownCookie(line) {
 			kept = append(kept, line)
 		}
 	}
-	h.Del("Set-Cookie")
+	delete(h, "Set-Cookie")
 	if len(kept) > 0 {
 		h["Set-Cookie"] = kept
 	}

@@ -50,7 +50,7 @@ func (l *shareLink) serve() {
 	case http.MethodPost:
 		l.post()
 	default:
-		l.show(methodRefused("This address does not take that method."))
+		l.show(methodRefused("This address does", l.r.Method))
 	}
 }
 
@@ -129,7 +129,7 @@ func (q *request) showsShare() bool {
 
 // shareEnded answers a request with an invalid share. It does not reveal whether the sandbox exists.
 func (s *signIn) shareEnded() {
-	n := notice{Status: http.StatusUnauthorized, Code: "share_ended", Title: "This link does not work any more",
+	n := notice{Status: http.StatusUnauthorized, Code: "share_ended", Title: "This link no longer works",
 		Text: "It has expired or was revoked. Ask the sender for a new one."}
 	if isNavigation(s.r) {
 		s.setCookie(shareCookie, "", -1)

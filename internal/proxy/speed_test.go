@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"slices"
 	"strings"
 	"sync"
@@ -26,7 +27,11 @@ func BenchmarkForward_Awake(b *testing.B) {
 	defer backend.Close()
 	w.session.lead(portHost(3000), dialTCP(backend.Listener.Addr().String()))
 	cookie := w.signIn("3000-ml.localhost")
-	for name, address := range map[string]string{"proxied": w.front.Listener.Addr().String(), "raw": backend.Listener.Addr().String()} {
+	bare := httptest.NewServer(&httputil.ReverseProxy{Transport: &http.Transport{MaxIdleConnsPerHost: crowd}, BufferPool: &buffers,
+		Rewrite: func(pr *httputil.ProxyRequest) { pr.SetURL(parseURL(b, backend.URL)) }})
+	defer bare.Close()
+	for name, address := range map[string]string{"proxied": w.front.Listener.Addr().String(), "bare reverse proxy": bare.Listener.Addr().String(),
+		"raw": backend.Listener.Addr().String()} {
 		b.Run(name, func(b *testing.B) { storm(b, address, header{"Cookie", cookie}) })
 	}
 }

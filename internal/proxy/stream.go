@@ -146,17 +146,34 @@ func (u *upload) Close() error {
 	return u.ReadCloser.Close()
 }
 
-// download is an answer's body.
+// download is an answer's body. Its trailers are known, and scrubbed, only at its end.
 type download struct {
 	io.ReadCloser
-	ctx     context.Context
+	res     *http.Response
 	proxied *proxied
 	cut     error // how it broke off, until that is returned
 }
 
-// Read implements io.Reader. Between two Reads, the sandbox waits for the client. If the answer breaks off, the client still gets
-// what arrived: the error comes one Read later, because it cuts the connection and drops what is not flushed.
+// Read implements io.Reader: it counts the bytes.
 func (d *download) Read(p []byte) (int, error) {
+	n, err := d.next(p)
+	d.proxied.received(d.res.Request.Context(), n)
+	if err != nil {
+		scrubTrailer(d.res.Trailer)
+	}
+	return n, err
+}
+
+// Close scrubs too: closing may read the rest.
+func (d *download) Close() error {
+	err := d.ReadCloser.Close()
+	scrubTrailer(d.res.Trailer)
+	return err
+}
+
+// next reads the next bytes. Between two, the sandbox waits for the client. If the answer breaks off, the client still gets what
+// arrived: the error comes one Read later, because it cuts the connection and drops what is not flushed.
+func (d *download) next(p []byte) (int, error) {
 	if d.cut != nil {
 		return 0, d.cutOff()
 	}
@@ -177,7 +194,7 @@ func (d *download) Read(p []byte) (int, error) {
 
 // cutOff flushes what arrived, unless the client has left or lost access.
 func (d *download) cutOff() error {
-	if d.ctx.Err() == nil {
+	if d.res.Request.Context().Err() == nil {
 		d.proxied.outwards.set(unattended)
 		_ = d.proxied.out.FlushError() // it is cut in any case
 	}

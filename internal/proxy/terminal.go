@@ -31,7 +31,7 @@ func (p *proxied) serveTerminal() {
 		var below bool
 		tab, rest, below = strings.Cut(rest, "/")
 		if !isTab(tab) {
-			p.show(p.noTab("A terminal's name has small letters, digits and hyphens, 32 characters at most."))
+			p.show(p.noTab("A terminal's name has lowercase letters, digits and hyphens, 32 characters at most."))
 			return
 		}
 		base = tabFolder + tab + "/"

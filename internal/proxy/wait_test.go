@@ -113,7 +113,7 @@ func TestWaitingPage_EndsWhenThereIsNothingToWaitFor(t *testing.T) {
 	}
 	w.boxes.set("ml", sandbox.Asleep, "")
 	w.boxes.openErr = fault.New(fault.Unavailable, "The host is full.")
-	if o, _ := w.askWait(bearer); o.Go || o.Again != fullSeconds || o.Text != "The host is full." {
+	if o, _ := w.askWait(bearer); o.Go || o.Again != int(fault.DefaultRetry.Seconds()) || o.Text != "The host is full." {
 		t.Errorf("on a full host: %+v", o)
 	}
 	w.boxes.put("ml", sandbox.Sandbox{})

@@ -18,9 +18,6 @@ const (
 	wakeLimit = 60 * time.Second        // everything else is held
 )
 
-// fullSeconds is when to try again while the host is full.
-const fullSeconds = 10
-
 // patience is how long the request waits.
 func (q *request) patience() time.Duration {
 	if isNavigation(q.r) {
@@ -46,6 +43,10 @@ func (i *inbound) open(sb sandbox.Sandbox) (*access.Session, idle.Use, bool) {
 	open := opener(i.handle.Open)
 	if isWebSocket(i.r) {
 		open = i.handle.OpenStream
+	} else if sb.State == sandbox.Running { // nearly always, and then two contexts are saved
+		if session, ok := i.handle.OpenNow(use); ok {
+			return session, use, true
+		}
 	}
 	ctx, cancel := context.WithDeadline(i.r.Context(), i.deadline())
 	defer cancel()
@@ -91,7 +92,7 @@ func (a *responder) noRoom(err error) notice {
 	if a.who.outside() {
 		text = "There is no room for it just now, or it could not be started."
 	}
-	return notice{Status: http.StatusServiceUnavailable, Code: fault.Unavailable.String(), Waits: true, Retry: cmp.Or(int(fault.RetryAfter(err).Seconds()), fullSeconds),
+	return notice{Status: http.StatusServiceUnavailable, Code: fault.Unavailable.String(), Waits: true, Retry: int(cmp.Or(fault.RetryAfter(err), fault.DefaultRetry).Seconds()),
 		Title: a.target.Name + " cannot be woken now", Text: text,
 		Links: []link{a.dashboard("Open in the dashboard", a.target.Name), a.dashboard("All sandboxes", "")}}
 }

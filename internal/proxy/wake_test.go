@@ -141,6 +141,24 @@ func TestWake_ManyWaitersStartOnceAndAllAreAnswered(t *testing.T) {
 	})
 }
 
+func TestWake_AnAcceptedStartIsWaitedForAlsoBeforeItsTurn(t *testing.T) {
+	for _, state := range []sandbox.State{sandbox.Stopping, sandbox.Stopped, sandbox.Failed} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newStillWorld(t)
+			w.serve(portHost(3000), greet)
+			w.boxes.starts = true
+			w.boxes.set("ml", state, "")
+			time.AfterFunc(20*time.Second, func() { w.boxes.set("ml", sandbox.Running, "") })
+			if a := w.ask("GET", port3000+"/", header{"Cookie", w.signIn("3000-ml.localhost"), "Sec-Fetch-Mode", "navigate"}); !contains(a.body, "Waking ml…") {
+				t.Errorf("%s, a page: %d %s", state, a.StatusCode, a.body)
+			}
+			if a := w.ask("GET", port3000+"/", bearer); a.body != "hello" {
+				t.Errorf("%s: %d %s", state, a.StatusCode, a.body)
+			}
+		})
+	}
+}
+
 func TestWake_TheUseIsRegisteredBeforeTheWake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStillWorld(t)
@@ -269,7 +287,7 @@ func TestWake_AFullHostSaysWhenToTryAgain(t *testing.T) {
 	w.boxes.set("ml", sandbox.Asleep, "")
 	w.boxes.wakeErr = fault.New(fault.Unavailable, "The host has no memory left.")
 	a := w.ask("GET", port3000+"/", asProgram)
-	if a.StatusCode != 503 || a.Header.Get("Retry-After") != "10" || !contains(a.body, `"code":"unavailable"`, "The host has no memory left.") {
+	if a.StatusCode != 503 || a.Header.Get("Retry-After") != "5" || !contains(a.body, `"code":"unavailable"`, "The host has no memory left.") {
 		t.Errorf("%d %v %s", a.StatusCode, a.Header, a.body)
 	}
 	a = w.ask("GET", port3000+"/", asPerson)

@@ -176,6 +176,25 @@ func TestWakeLimit_AWakeThatFailsIsNotRepeatedForEachRequest(t *testing.T) {
 	})
 }
 
+// The wake continues, and the sandbox may run before a pause would be over.
+func TestWakeLimit_AnEngineThatDoesNotAnswerInTimeHoldsNobodyBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStillWorld(t)
+		w.serve(portHost(3000), greet)
+		w.expose(3000, sandbox.Public)
+		w.boxes.wakeErr = fault.Wrap(sandbox.ErrNoAnswer, fault.Unavailable, "The container engine does not answer.")
+		w.boxes.set("ml", sandbox.Asleep, "")
+		for i := range 3 {
+			w.wantStatus(w.ask("GET", port3000+"/", nil), 503)
+			if got := len(w.boxes.usesSeen()); got != i+1 {
+				t.Errorf("request %d: the sandbox was asked for %d times", i+1, got)
+			}
+		}
+		w.boxes.wakeErr = nil
+		w.wantStatus(w.ask("GET", port3000+"/", nil), 200)
+	})
+}
+
 func TestWakeLimit_BoundsHowOftenOutsidersWake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStillWorld(t)

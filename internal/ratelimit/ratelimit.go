@@ -1,6 +1,6 @@
 // Package ratelimit bounds how often something is done, for each key: a burst at once, and one more after each pause.
 //
-// It does not know what is counted, and it says nothing to people: its users word the refusal.
+// It does not know what it counts, and it says nothing to people: its users word the refusal.
 //
 // Invariant: it remembers a bounded number of keys, and forgets first those that are as good as new.
 package ratelimit

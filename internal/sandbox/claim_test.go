@@ -128,6 +128,25 @@ func TestCreate_AClaimThatCannotBeThawedIsMadeAnew(t *testing.T) {
 	}
 }
 
+func TestCreate_AClaimThatTheEngineDoesNotAnswerGivesOneSandboxAtMost(t *testing.T) {
+	pooling(t, 1, func(t *testing.T, w *world, m *sandbox.Manager) {
+		one := ready(t, w, m, 1, "at first")[0]
+		w.engine.Delay(sandboxtest.OpList, 30*time.Second) // in its turn after the thaw from outside, which is not the claim's
+		w.engine.Delay(sandboxtest.OpPing, time.Hour)
+		if err := w.engine.Thaw(t.Context(), one.ID); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if _, _, err := m.Create(t.Context(), sandbox.Request{Template: "base", Owner: "ann"}); !errors.Is(err, sandbox.ErrNoAnswer) {
+			t.Errorf("heard %v", err)
+		}
+		pass(5 * time.Minute)
+		if list, _, err := m.List(t.Context(), sandbox.Filter{Owner: "ann"}); err != nil || len(list) != 1 || list[0].ID != one.ID {
+			t.Errorf("ann has %+v, %v", list, err)
+		}
+	})
+}
+
 func TestPool_NeverTakesBackWhatWasClaimed(t *testing.T) {
 	pooling(t, 1, func(t *testing.T, w *world, m *sandbox.Manager) {
 		w.engine.Delay(sandboxtest.OpThaw, 2*time.Second)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"sandboxd/internal/catalog"
@@ -16,12 +17,13 @@ import (
 // containers creates, starts and stops the containers of sandboxes. All its methods need the turn of the sandbox's name.
 type containers struct {
 	*operations
-	settings *settings
-	runtime  Runtime
-	guests   Guests
-	images   Images
-	labels   func(id, name string) map[string]string
-	room     func(ctx context.Context) error // may be nil
+	settings  *settings
+	runtime   Runtime
+	guests    Guests
+	images    Images
+	labels    func(id, name string) map[string]string
+	room      func(ctx context.Context) error // may be nil
+	restarted sync.Map                        // when those were that have ended by themselves, by id
 }
 
 // checkRoom is Unavailable when the host has no room for another sandbox that runs.
@@ -148,5 +150,6 @@ func (c *containers) remove(ctx context.Context, id string) error {
 	if err := c.runtime.Remove(ctx, id); err != nil {
 		return err
 	}
+	c.restarted.Delete(id)
 	return c.guests.Forget(id)
 }

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -109,7 +110,7 @@ func sameAsked(old, s Sandbox) error {
 	}
 	if !old.Spec.Equal(s.Spec) {
 		return &fault.Error{Kind: fault.Conflict, Field: "name",
-			Message: "You have a sandbox " + s.Name + " that was asked for differently. Choose another name, or delete that one."}
+			Message: fmt.Sprintf("You already have a sandbox %q with other settings. Choose another name, or delete that one.", s.Name)}
 	}
 	return nil
 }

@@ -96,9 +96,9 @@ type Templates interface {
 // Guests is the sandboxes' end of the guest link. Safe for concurrent use.
 type Guests interface {
 	// Expect lets the guest of id dial in from now on, and tells it how to set itself up when it does; it gives the
-	// folder to mount. Repeating it replaces the set-up; one that is connected hears the new one at the next Ready.
+	// folder to mount. Repeating it replaces the setup; one that is connected hears the new one at the next Ready.
 	Expect(id string, setup Setup) (folder string, err error)
-	// Ready blocks until the guest of id is connected, knows the set-up that was last expected of it, and has said that it
+	// Ready blocks until the guest of id is connected, knows the setup that was last expected of it, and has said that it
 	// is ready, or ctx ends. For one id it is not called twice at a time.
 	Ready(ctx context.Context, id string) error
 	// Forget stops listening for id and removes its folder. Forgetting an unknown one is no error.

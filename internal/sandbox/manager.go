@@ -64,7 +64,7 @@ type Manager struct {
 	*rester     // freezes, thaws and puts to sleep
 	*waker      // wakes on use
 	*remover    // deletes
-	*orphans    // adopts and removes what has no row
+	*orphans    // adopts and removes containers without a row
 	*reconciler // follows the engine
 }
 

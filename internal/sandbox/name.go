@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/text"
 )
 
 // maxLabel bounds a label, in characters: what fits a row without wrapping twice.
@@ -21,16 +21,10 @@ func CheckLabel(label string) error {
 	if utf8.RuneCountInString(label) > maxLabel {
 		return fault.Field("label", "The label is longer than %d characters. Shorten it.", maxLabel)
 	}
-	if strings.ContainsFunc(label, unprintable) {
+	if text.Unprintable(label) {
 		return fault.Field("label", "The label has a character that cannot be shown (a line break, a control or a direction mark). Remove it.")
 	}
 	return nil
-}
-
-// unprintable holds for characters that could forge or garble a line of text: controls, line breaks, direction marks.
-func unprintable(r rune) bool {
-	const joiner = '\u200d' // holds composed emoji together
-	return r != joiner && !unicode.IsGraphic(r) || unicode.In(r, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
 }
 
 // autoName makes a name that reads well, such as "calm-otter"; after some tries (attempt counts from 0) one that is

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"sandboxd/internal/event"
 	"sandboxd/internal/fault"
 )
@@ -16,14 +18,18 @@ type operations struct {
 	*records
 	turns turns
 	ping  func(ctx context.Context) error // whether the engine answers
+	pings singleflight.Group              // one ping at a time, for all who wait
 	life  context.Context                 // ends when Run ends; all operations end with it
 	end   context.CancelFunc
+
+	startsMu sync.Mutex
+	starts   map[string]int // starts and restarts that have not ended, by the sandbox's id
 }
 
 func newOperations(s Store, ping func(context.Context) error, log *slog.Logger) *operations {
 	life, end := context.WithCancel(context.Background())
 	r := &records{rows: newRows(s), bus: event.NewBus[Event](eventBuffer), log: log, progress: map[string]Progress{}}
-	return &operations{records: r, ping: ping, life: life, end: end}
+	return &operations{records: r, ping: ping, life: life, end: end, starts: map[string]int{}}
 }
 
 // operation works in the turn of a sandbox's name. It calls accept once its intent is stored, at the latest when it returns.
@@ -130,16 +136,36 @@ func (o *operations) whileAnswered(ctx context.Context) (waiting context.Context
 			case <-waiting.Done():
 				return
 			}
-			ctx, end := context.WithTimeout(waiting, pingLimit)
-			err := o.ping(ctx)
-			if err != nil && (refused || ctx.Err() != nil) { // it is away for longer than a restart of it takes, or hangs
+			err := o.sharedPing(waiting)
+			if err != nil && (refused || errors.Is(err, errHangs)) { // it is away for longer than a restart of it takes, or hangs
 				cancel(errors.Join(ErrNoAnswer, err))
 			}
 			refused = err != nil
-			end()
 		}
 	})
 	return waiting, func() { cancel(nil); asking.Wait() }
+}
+
+var errHangs = errors.New("no answer to a ping in time")
+
+// sharedPing asks the engine for a sign of life, or joins a ping that is under way. It gives errHangs after pingLimit, and nil when ctx
+// ends first.
+func (o *operations) sharedPing(ctx context.Context) error {
+	pinged := o.pings.DoChan("", func() (any, error) {
+		ctx, end := context.WithTimeoutCause(o.life, pingLimit, errHangs)
+		defer end()
+		err := o.ping(ctx)
+		if err != nil && ctx.Err() != nil {
+			err = errors.Join(err, context.Cause(ctx))
+		}
+		return nil, err
+	})
+	select {
+	case p := <-pinged:
+		return p.Err
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // late is the answer to a caller who leaves before an operation has ended.
@@ -153,7 +179,36 @@ func late(ctx context.Context, name string) error {
 // do queues a change, and returns once it is accepted, has failed before that, or acceptLimit is over: then it gives the row
 // as it is.
 func (o *operations) do(ctx context.Context, ref Ref, c change) (Sandbox, error) {
-	p, err := o.begin(ref, o.on(ref, c))
+	return o.submit(ctx, ref, o.on(ref, c))
+}
+
+// doStart is do for a change that starts a sandbox: Starts reports it until it has ended.
+func (o *operations) doStart(ctx context.Context, ref Ref, c change) (Sandbox, error) {
+	o.countStarts(ref.id, 1)
+	return o.submit(ctx, ref, func(ctx context.Context, accept func(Sandbox)) error {
+		defer o.countStarts(ref.id, -1)
+		return o.on(ref, unlessDeleting(c))(ctx, accept)
+	})
+}
+
+func (o *operations) countStarts(id string, more int) {
+	o.startsMu.Lock()
+	defer o.startsMu.Unlock()
+	if o.starts[id] += more; o.starts[id] == 0 {
+		delete(o.starts, id)
+	}
+}
+
+// Starts reports whether a start or a restart of the sandbox with this id, by its owner's wish, is under way or in line.
+func (o *operations) Starts(id string) bool {
+	o.startsMu.Lock()
+	defer o.startsMu.Unlock()
+	return o.starts[id] > 0
+}
+
+// submit queues op, and returns as do does.
+func (o *operations) submit(ctx context.Context, ref Ref, op operation) (Sandbox, error) {
+	p, err := o.begin(ref, op)
 	if err != nil {
 		return Sandbox{}, err
 	}

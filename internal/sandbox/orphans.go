@@ -50,7 +50,7 @@ func (o *orphans) Adopt(ctx context.Context, id, name, owner string) (Sandbox, e
 	return o.attend(ctx, s.Ref(), func(ctx context.Context, accept func(Sandbox)) error {
 		_, exists, err := o.containers.find(ctx, id)
 		if err == nil && !exists {
-			return errNoOrphan
+			err = errNoOrphan
 		}
 		if err == nil {
 			err = o.rows.Insert(ctx, s)
@@ -110,6 +110,9 @@ func (o *orphans) RemoveOrphan(ctx context.Context, id string) error {
 	}
 	_, err = o.attend(ctx, Ref{id, i.Name}, func(ctx context.Context, _ func(Sandbox)) error {
 		err := o.containers.remove(ctx, id)
+		if err == nil {
+			err = o.rows.Delete(ctx, id) // there may be tokens for it
+		}
 		if err != nil {
 			o.giveBack(id)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/sandboxtest"
 )
 
 // The orphans of these tests: one that runs, one that is stopped, and one of which only the volume is left.
@@ -115,6 +116,33 @@ func TestRemoveOrphan_LeavesNothing(t *testing.T) {
 		}
 		if left := m.Orphans(); len(left) != 0 {
 			t.Errorf("still offered: %+v", left)
+		}
+	})
+}
+
+func TestAdopt_OneThatTheEngineHasNotIsOfferedAgainOnceItHas(t *testing.T) {
+	orphaned(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		if err := w.engine.Remove(t.Context(), restID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Adopt(t.Context(), restID, "", "ada"); !fault.Is(err, fault.NotFound) {
+			t.Errorf("one that is gone: %v", err)
+		}
+		if err := w.engine.Create(t.Context(), sandbox.ContainerSpec{ID: restID, Name: "rests", Template: "base", Image: "debian"}); err != nil {
+			t.Fatal(err)
+		}
+		pass(2 * time.Minute)
+		if _, err := m.Adopt(t.Context(), restID, "", "ada"); err != nil {
+			t.Errorf("one that is back: %v", err)
+		}
+	})
+}
+
+func TestRemoveOrphan_OneThatCannotBeRemovedIsOfferedAgain(t *testing.T) {
+	orphaned(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		w.engine.refuse(sandboxtest.OpRemove, fault.New(fault.Unavailable, "Away."))
+		if err := m.RemoveOrphan(t.Context(), restID); !fault.Is(err, fault.Unavailable) || len(m.Orphans()) != 3 {
+			t.Errorf("%v; offered: %+v", err, m.Orphans())
 		}
 	})
 }

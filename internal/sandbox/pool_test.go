@@ -200,7 +200,7 @@ func TestPool_OutlivesARestartAsFarAsItFits(t *testing.T) {
 	}{
 		"nothing":        {func(*world, string) {}, true},
 		"another image":  {func(w *world, _ string) { w.images.retag(":new") }, false},
-		"another set-up": {func(w *world, _ string) { w.templates.change(func(c *templates) { c.env = "new" }) }, false},
+		"another setup":  {func(w *world, _ string) { w.templates.change(func(c *templates) { c.env = "new" }) }, false},
 		"it ended":       {func(w *world, id string) { w.engine.Exit(id, 137, false) }, false},
 		"it was removed": {func(w *world, id string) { w.engine.Destroy(id) }, false},
 	} {

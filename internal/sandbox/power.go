@@ -12,7 +12,7 @@ type power struct {
 // Start starts a stopped, sleeping or failed sandbox, and thaws a frozen one. Starting one that runs is no error.
 // Unavailable when the host is full.
 func (p *power) Start(ctx context.Context, ref Ref) (Sandbox, error) {
-	return p.do(ctx, ref, unlessDeleting(func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
+	return p.doStart(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
 		switch s.State {
 		case Running:
 		case Frozen:
@@ -25,7 +25,7 @@ func (p *power) Start(ctx context.Context, ref Ref) (Sandbox, error) {
 		}
 		accept(s)
 		return nil
-	}))
+	})
 }
 
 // Stop stops a sandbox by its owner's wish: use does not wake it. Stopping one that is stopped is no error; a failed one has
@@ -49,12 +49,12 @@ func (p *power) Stop(ctx context.Context, ref Ref) (Sandbox, error) {
 
 // Restart stops a sandbox and starts it again; one that does not run is started. One that it has stopped itself has room.
 func (p *power) Restart(ctx context.Context, ref Ref) (Sandbox, error) {
-	return p.do(ctx, ref, unlessDeleting(func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
+	return p.doStart(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
 		if s.State != Running && s.State != Frozen {
 			_, err = p.containers.startIfRoom(ctx, s, accept)
 		} else if s, err = p.containers.stop(ctx, s, accept); err == nil {
 			_, err = p.containers.start(ctx, s, accept)
 		}
 		return err
-	}))
+	})
 }

@@ -50,6 +50,23 @@ func (h *health) setEngine(err error) {
 	h.err = err
 }
 
+// checkLimit bounds CheckEngine. With the time between two looks of a page it is less than ten seconds.
+const checkLimit = 4 * time.Second
+
+// CheckEngine gives an error unless the engine answers now. Unlike EngineHealth it also finds one that hangs, whose events only
+// stay away. It blocks until the engine answers, ctx ends, or for four seconds.
+func (r *reconciler) CheckEngine(ctx context.Context) error {
+	if err := r.EngineHealth(); err != nil {
+		return err
+	}
+	ctx, end := context.WithTimeout(ctx, checkLimit)
+	defer end()
+	if err := r.sharedPing(ctx); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
 // Run reconciles until ctx ends: it finishes operations that a crash has cut off, watches the engine, and compares all
 // sandboxes again when the engine comes back and once a minute. When ctx ends it takes no more operations, ends those
 // under way (their intent is stored) and returns when they have ended.

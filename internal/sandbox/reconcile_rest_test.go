@@ -60,7 +60,7 @@ func TestReconcile_WhatIsDoneToOneAtRestFromOutsideIsSeen(t *testing.T) {
 					pass(5 * time.Minute)
 				}
 				s = settled(t, m, "lab", c.want)
-				if c.want == sandbox.Failed && !strings.Contains(s.Problem, "removed from outside") {
+				if c.want == sandbox.Failed && !strings.Contains(s.Problem, "outside sandboxd removed it") {
 					t.Errorf("%s, %s: problem %q", what, how, s.Problem)
 				}
 				if _, ok := w.guests.setup(s.ID); !ok && (c.want == sandbox.Running || c.want == sandbox.Frozen) {

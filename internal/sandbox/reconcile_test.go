@@ -103,6 +103,9 @@ func TestReconcile_AnEngineRestartBringsBackWhatRan(t *testing.T) {
 		if err := m.EngineHealth(); !fault.Is(err, fault.Unavailable) {
 			t.Errorf("health while it is away: %v", err)
 		}
+		if err, pings := m.CheckEngine(t.Context()), w.engine.Calls(sandboxtest.OpPing); !fault.Is(err, fault.Unavailable) || pings != 0 {
+			t.Errorf("a check while it is away: %v, with %d pings", err, pings)
+		}
 		pass(10 * time.Second)
 		settled(t, m, "runs", sandbox.Running)
 		settled(t, m, "rests", sandbox.Stopped)
@@ -162,12 +165,40 @@ func TestObserve_AKilledGuestIsStartedAgainOnceAnHour(t *testing.T) {
 			pass(2 * time.Hour)
 			w.engine.Exit(s.ID, 137, false)
 			pass(5 * time.Second)
-			settled(t, m, "lab", sandbox.Running)
+			if s = settled(t, m, "lab", sandbox.Running); s.Problem != "It was killed (exit code 137) and started again. Programs and terminals in it ended." {
+				t.Errorf("problem %q", s.Problem)
+			}
 		}
 		w.engine.Exit(s.ID, 137, false)
 		pass(5 * time.Second)
 		if s = settled(t, m, "lab", sandbox.Failed); !strings.Contains(s.Problem, "exit code 137") {
 			t.Errorf("problem %q", s.Problem)
+		}
+	})
+}
+
+func TestObserve_NothingIsRememberedOfWhenADeletedSandboxWasStartedAgain(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		s := create(t, m, sandbox.Request{Name: "lab"})
+		settled(t, m, "lab", sandbox.Running)
+		for range 2 {
+			pass(time.Second)
+			w.engine.Exit(s.ID, 137, false)
+			pass(5 * time.Second)
+			s = settled(t, m, "lab", sandbox.Running)
+			mustDo(t, func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), s.Ref()) })
+			pass(5 * time.Second)
+			// Only with the same id can a test see that nothing was kept.
+			if err := w.engine.Create(t.Context(), sandbox.ContainerSpec{ID: s.ID, Name: s.Name, Template: "base", Image: "debian"}); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.engine.Start(t.Context(), s.ID); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.store.Insert(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			pass(2 * time.Minute)
 		}
 	})
 }
@@ -204,7 +235,7 @@ func TestObserve_ARemovedContainerIsNoticedAtOnceAlsoOfOneAtRest(t *testing.T) {
 		pass(time.Second)
 		w.engine.Destroy(s.ID)
 		synctest.Wait()
-		if s = settled(t, m, "lab", sandbox.Failed); !strings.Contains(s.Problem, "removed from outside") {
+		if s = settled(t, m, "lab", sandbox.Failed); !strings.Contains(s.Problem, "outside sandboxd removed it") {
 			t.Errorf("problem %q", s.Problem)
 		}
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"sandboxd/internal/fault"
@@ -24,8 +23,7 @@ type rester struct {
 	*operations
 	settings   *settings
 	containers *containers
-	freezer    Freezer  // nil when the engine cannot freeze
-	restarted  sync.Map // when those were that have ended by themselves, by id
+	freezer    Freezer // nil when the engine cannot freeze
 }
 
 // Freeze freezes a running sandbox, and returns when that is done. It changes nothing of one in another state. unused says
@@ -192,9 +190,11 @@ func (r *rester) syncState(ctx context.Context, s Sandbox, i Instance, exists bo
 			break
 		}
 		r.log.Warn("sandbox is started again", "sandbox", s.Name, "cause", ended(i))
-		_, err = r.containers.start(ctx, s, func(Sandbox) {})
+		if s, err = r.containers.start(ctx, s, func(Sandbox) {}); err == nil {
+			_, err = r.set(ctx, s, Running, ended(i)+" and started again. Programs and terminals in it ended.")
+		}
 	case s.State == Running:
-		_, err = r.set(ctx, s, Failed, ended(i))
+		_, err = r.set(ctx, s, Failed, ended(i)+".")
 	case s.State == Frozen: // it wakes on use as if it had been asleep
 		_, err = r.set(ctx, s, Asleep, "")
 	}
@@ -207,7 +207,7 @@ func (r *rester) restarts(id string, i Instance) bool {
 	if i.OOM || i.ExitCode == 0 {
 		return false
 	}
-	last, before := r.restarted.Swap(id, time.Now())
+	last, before := r.containers.restarted.Swap(id, time.Now())
 	return !before || time.Since(last.(time.Time)) > restartEvery
 }
 
@@ -232,12 +232,19 @@ func (r *rester) syncRunning(ctx context.Context, s Sandbox, i Instance) error {
 }
 
 // goneProblem is why a sandbox failed whose container was removed from outside.
-const goneProblem = "The engine does not have its container any more; it was removed from outside."
+const goneProblem = "Its container no longer exists; something outside sandboxd removed it."
 
-// ended says why an instance that should run has ended.
+// exitKilled is the exit code of an instance that SIGKILL has ended.
+const exitKilled = 128 + 9
+
+// ended says why an instance that should run has ended, as a sentence without its full stop.
 func ended(i Instance) string {
 	if i.OOM {
-		return "It ended because it used more memory than its limit."
+		return "It ended because it used more memory than its limit"
 	}
-	return fmt.Sprintf("It ended by itself (exit code %d).", i.ExitCode)
+	how := "ended"
+	if i.ExitCode == exitKilled {
+		how = "was killed"
+	}
+	return fmt.Sprintf("It %s (exit code %d)", how, i.ExitCode)
 }

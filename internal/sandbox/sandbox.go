@@ -56,7 +56,7 @@ type Sandbox struct {
 	Owner   string // user id
 	Spec    Spec
 	State   State
-	Problem string // why it failed, a sentence for a person; "" otherwise
+	Problem string // why it failed, or why it was started again until State changes, for a person; "" otherwise
 	// Cause is the kind of the fault behind Problem; Internal when it is not known, as after a restart of sandboxd.
 	Cause     fault.Kind
 	Created   time.Time

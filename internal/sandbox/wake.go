@@ -18,14 +18,15 @@ type waker struct {
 	wakes map[Ref]*wake // under way or in line
 }
 
-// Awake gives a sandbox that runs. One that runs costs a look into memory; one at rest is woken, one that is starting
-// is waited for. Many callers share one wake, which continues when ctx ends. A caller registers its use
+// Awake gives a sandbox that runs. One that runs costs a look into memory; one at rest is woken, one that is starting,
+// or whose start is in line, is waited for. Many callers share one wake, which continues when ctx ends. A caller registers its use
 // first, so that the sandbox is not put to rest again at once. Kinds: Conflict (it was stopped by
 // its owner, or has failed; the message says so), Gone (deleted), Unavailable (the host is full, or the engine does not
 // answer), Timeout.
 func (w *waker) Awake(ctx context.Context, ref Ref) (Sandbox, error) {
 	stuck := false
 	for {
+		starts := w.Starts(ref.id) // asked first: the row of one that has ended is read after it
 		s, err := w.Current(ctx, ref)
 		switch {
 		case err != nil:
@@ -34,7 +35,7 @@ func (w *waker) Awake(ctx context.Context, ref Ref) (Sandbox, error) {
 			return s, nil
 		case s.State.Resting() || !s.State.Settled() && w.waking(ref):
 			return w.wake(ctx, ref)
-		case s.State.Settled() || stuck:
+		case s.State.Settled() && !starts || stuck:
 			return s, unwakeable(s)
 		}
 		// Without an operation under way the row is read once more, since its operation may just have ended.

@@ -72,6 +72,26 @@ func TestAwake_SaysWhyOneDoesNotRun(t *testing.T) {
 	})
 }
 
+func TestAwake_WaitsForAStartInLine(t *testing.T) {
+	play(t, func(t *testing.T, _ *world, m *sandbox.Manager) {
+		s := brought(t, m, sandbox.Running)
+		if _, err := m.Stop(t.Context(), s.Ref()); err != nil || m.Starts(s.ID) {
+			t.Fatalf("stop: %v; starts %v", err, m.Starts(s.ID))
+		}
+		go func() { _, _ = m.Start(t.Context(), s.Ref()) }()
+		synctest.Wait()
+		if now, _ := m.Current(t.Context(), s.Ref()); now.State != sandbox.Stopping || !m.Starts(s.ID) {
+			t.Errorf("%s, starts %v", now.State, m.Starts(s.ID))
+		}
+		if now, err := m.Awake(t.Context(), s.Ref()); err != nil || now.State != sandbox.Running {
+			t.Errorf("%s, %v", now.State, err)
+		}
+		if _, err := m.Wait(t.Context(), s.Ref()); err != nil || m.Starts(s.ID) {
+			t.Errorf("%v; it still starts", err)
+		}
+	})
+}
+
 func TestAwake_OneThatRunsCostsNoQuestionToAnybody(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		brought(t, m, sandbox.Running)

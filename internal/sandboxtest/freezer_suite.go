@@ -301,7 +301,7 @@ func (f *freezerTest) calls(id string) map[string]func(context.Context) error {
 
 func freezeHung(t *testing.T, f *freezerTest) {
 	b := f.counting()
-	finishStart := f.Hang()
+	resume := f.Hang()
 	for name, call := range f.calls(b.ID) {
 		ctx, cancel := context.WithTimeout(f.ctx, 150*time.Millisecond)
 		if err := call(ctx); !fault.Is(err, fault.Timeout) {
@@ -314,7 +314,7 @@ func freezeHung(t *testing.T, f *freezerTest) {
 			t.Errorf("%s: got %v, want context.Canceled", name, err)
 		}
 	}
-	finishStart()
+	resume()
 	f.freeze(b.ID)
 	f.thaw(b.ID)
 }

@@ -57,7 +57,7 @@ type fakeBox struct {
 	fakeRun
 }
 
-// fakeRun is what is told of the time between a start and an end.
+// fakeRun describes the time between a start and an end.
 type fakeRun struct {
 	usage sandbox.Usage // as the test has it
 	ran   time.Duration // how long it was not frozen, until since

@@ -36,7 +36,7 @@ type RuntimeSubject struct {
 	Destroy func(t *testing.T, id string)               // removes the container behind Runtime's back, not the volume
 	Freeze  func(t *testing.T, id string)
 	Listens func(t *testing.T, id string) bool // tells whether a Patient program can be asked to end: an engine says sooner that it runs
-	Hang    func() (finishStart func())        // the engine takes calls of Runtime and does not answer
+	Hang    func() (resume func())             // the engine takes calls of Runtime and does not answer
 	Lose    func() (back func())               // the engine is away for Runtime
 }
 

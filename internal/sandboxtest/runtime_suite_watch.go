@@ -60,7 +60,7 @@ func (w *watcher) told() []sandbox.Instance {
 	return slices.Clone(w.all)
 }
 
-// until waits for what has been told to fulfil cond.
+// until waits until the reported instances fulfil cond.
 func (w *watcher) until(t *testing.T, what string, cond func([]sandbox.Instance) bool) {
 	t.Helper()
 	for !cond(w.told()) {
@@ -199,7 +199,7 @@ func (r *runtimeTest) methods(b sandbox.ContainerSpec) map[string]func(context.C
 
 func hung(t *testing.T, r *runtimeTest) {
 	b := r.made(Patient)
-	finishStart := r.Hang()
+	resume := r.Hang()
 	for name, method := range r.methods(b) {
 		ctx, cancel := context.WithTimeout(r.ctx, 150*time.Millisecond)
 		began := time.Now()
@@ -212,7 +212,7 @@ func hung(t *testing.T, r *runtimeTest) {
 		}
 		cancel()
 	}
-	finishStart()
+	resume()
 	r.remove(b.ID)
 	r.empty()
 }

@@ -143,7 +143,7 @@ func (r *Runtime) NoImage(ref string) {
 }
 
 // Hang makes the engine take calls and not answer them, until resume is called. Open watches stay, silent.
-func (r *Runtime) Hang() (finishStart func()) {
+func (r *Runtime) Hang() (resume func()) {
 	hung := make(chan struct{})
 	r.engine.mu.Lock()
 	defer r.engine.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"sandboxd/internal/catalog"
 )
 
-// Match says whether a change may be made to what has this ETag; nil is for whatever there is. A change that may not is
+// Match says whether a change may be made to the list with this ETag; nil allows any. A change that may not be made is
 // ErrChanged.
 type Match func(etag string) bool
 

@@ -1,8 +1,8 @@
-// Package services is what people and programs do with the services and ports of a sandbox: see what is declared and how
-// it stands, change it, start, stop and read it, and learn which ports are open.
+// Package services is what people and programs do with the services and ports of a sandbox: see which are declared and how
+// they stand, change, start, stop and read them, and learn which ports are open.
 //
-// It keeps nothing: what is declared is the Manager's, what runs is the guest's. It does not decide who may ask, and what
-// addresses and rules a port has is not its business.
+// It keeps nothing: the Manager has the declarations, the guest the processes. It does not decide who may ask, or which
+// addresses and rules a port has.
 //
 // Invariant: reading wakes nothing and counts as no use. Only Start, Stop and Restart do, as using a sandbox does.
 package services
@@ -58,9 +58,9 @@ type Status struct {
 
 // List is the services of a sandbox, in the order of their declaration.
 type List struct {
-	Services []Status
-	Own      bool   // the sandbox has a list of its own in place of its template's
-	ETag     string // of what is declared, in quotes
+	Services   []Status
+	Overridden bool   // the sandbox has a list of its own in place of its template's
+	ETag       string // of the declared services, in quotes
 }
 
 // Boxes is the part of sandbox.Manager that this package uses.
@@ -92,7 +92,7 @@ func (s *Service) List(ctx context.Context, h access.Handle) (List, error) {
 
 func (s *Service) listOf(ctx context.Context, h access.Handle, box sandbox.Sandbox) List {
 	declared := s.boxes.Services(box)
-	l := List{Services: make([]Status, 0, len(declared)), Own: box.Overrides.HasServices, ETag: etag(declared)}
+	l := List{Services: make([]Status, 0, len(declared)), Overridden: box.Overrides.HasServices, ETag: etag(declared)}
 	live, known := s.live(ctx, h, box)
 	for _, d := range declared {
 		l.Services = append(l.Services, status(d, box.State, live, known))

@@ -184,7 +184,7 @@ func TestList_TellsWhatIsDeclaredInEveryStateAndWakesNothing(t *testing.T) {
 		h.live = []wire.ServiceStatus{{Name: "web", State: wire.ServiceWaiting, Restarts: 3, Problem: "it ended"}}
 		h.becomes(state)
 		l, err := s.List(t.Context(), s.lab)
-		if err != nil || len(l.Services) != 1 || l.Own || l.Services[0].State != want || l.Services[0].Port != 80 {
+		if err != nil || len(l.Services) != 1 || l.Overridden || l.Services[0].State != want || l.Services[0].Port != 80 {
 			t.Errorf("%s: %+v, %v", state, l, err)
 		}
 		if live := l.Services[0].Restarts == 3; live != (state == sandbox.Running) {
@@ -223,7 +223,7 @@ func TestList_AGuestThatDoesNotSayIsUnknown(t *testing.T) {
 func TestSet_AddsReplacesAndDeletesOneOfMany(t *testing.T) {
 	_, s := newHouse(t)
 	l, created, err := s.Set(t.Context(), s.lab, worker("a"), nil)
-	if err != nil || !created || len(l.Services) != 2 || !l.Own {
+	if err != nil || !created || len(l.Services) != 2 || !l.Overridden {
 		t.Fatalf("%+v, %v, %v", l, created, err)
 	}
 	changed := worker("web")
@@ -237,13 +237,13 @@ func TestSet_AddsReplacesAndDeletesOneOfMany(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(l.Services) != 0 || !l.Own {
+	if len(l.Services) != 0 || !l.Overridden {
 		t.Errorf("the last one deleted, the template's are back: %+v", l)
 	}
 	if _, err := s.Delete(t.Context(), s.lab, "a", nil); !fault.Is(err, fault.NotFound) {
 		t.Errorf("got %v", err)
 	}
-	if l, err = s.Put(t.Context(), s.lab, nil, nil); err != nil || l.Own || len(l.Services) != 1 {
+	if l, err = s.Put(t.Context(), s.lab, nil, nil); err != nil || l.Overridden || len(l.Services) != 1 {
 		t.Errorf("reset: %+v, %v", l, err)
 	}
 }

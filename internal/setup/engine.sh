@@ -6,8 +6,8 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 probe=$root/bin/sandboxd
 
-say() { printf 'set-up: %s\n' "$*" >&2; }
-stop() { printf 'set-up: %s\n' "$*" >&2; exit 1; }
+say() { printf 'setup: %s\n' "$*" >&2; }
+stop() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 reachable() { "$probe" doctor --only engine --quiet >/dev/null 2>&1; }
 
 sudo=()
@@ -19,7 +19,7 @@ may_root() { [ "$(id -u)" = 0 ] || { [ ${#sudo[@]} -gt 0 ] && { [ -t 0 ] || sudo
 agree() {
   [ -t 0 ] && [ -t 2 ] || return 0
   local answer
-  read -r -p "set-up: $1 [Y/n] " answer >&2 || return 1
+  read -r -p "setup: $1 [Y/n] " answer >&2 || return 1
   case "$answer" in ''|[Yy]*) return 0 ;; *) return 1 ;; esac
 }
 
@@ -56,13 +56,15 @@ start_engine() {
   else
     say "starting the Docker engine (log: /var/log/dockerd.log)"
     drop_stale_pid
-    "${sudo[@]}" sh -c 'setsid dockerd >>/var/log/dockerd.log 2>&1 </dev/null &'
+    # Without the files that we have open: one may be a lock of our caller's, which would last as long as the engine.
+    "${sudo[@]}" bash -c 'for fd in /proc/$$/fd/*; do fd=${fd##*/}; ((fd < 3)) || exec {fd}>&-; done
+      setsid dockerd >>/var/log/dockerd.log 2>&1 </dev/null &'
   fi
 }
 
 wait_engine() {
   local i
-  for i in $(seq 120); do
+  for i in $(seq 240); do # a minute
     reachable && return 0
     [ -S /var/run/docker.sock ] && [ ! -w /var/run/docker.sock ] && return 1
     sleep 0.25

@@ -19,9 +19,9 @@ fi
 sudo=()
 [ "$(id -u)" = 0 ] || sudo=(sudo)
 if ! command -v apt-get >/dev/null || { [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; }; then
-  echo "set-up: the tests need ${want[*]}. Install them, then repeat." >&2
+  echo "setup: the tests need ${want[*]}. Install them, then repeat." >&2
   exit 1
 fi
-echo "set-up: installing ${want[*]} from your distribution's packages" >&2
+echo "setup: installing ${want[*]} from your distribution's packages" >&2
 "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq >/dev/null
 "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${want[@]}" >/dev/null

@@ -15,7 +15,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // ends gives both ends of a websocket.
 func ends(t *testing.T) (client, server *websocket.Conn) {

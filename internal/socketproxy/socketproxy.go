@@ -32,7 +32,7 @@ const (
 	maxIdle   = 8
 )
 
-// call is the form of a path of the engine's API: the version that is asked for, or "", and what is asked.
+// call is the form of a path of the engine's API: the requested version, or "", and the rest.
 var call = regexp.MustCompile(`^(/v[0-9]{1,2}\.[0-9]{1,3})?(/_ping|/version|/events|/containers/json|/containers/([a-zA-Z0-9][a-zA-Z0-9_.-]{0,127})/json)$`)
 
 // Proxy is the handler. Safe for concurrent use; make it with New.

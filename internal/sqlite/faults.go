@@ -77,7 +77,7 @@ func (d *DB) classify(err error) error {
 }
 
 func (d *DB) full(err error) error {
-	return fault.Wrap(err, fault.Unavailable, "The disk that holds %s is full: free some space and try again. What was kept "+
+	return fault.Wrap(err, fault.Unavailable, "The disk that holds %s is full: free some space and try again. Data stored "+
 		"before is intact.", d.path)
 }
 

@@ -21,7 +21,7 @@ var instancePattern = regexp.MustCompile(`^[0-9a-f]{8}$`)
 
 // Instance gives the random name of this data folder, 8 hex digits, made once. What sandboxd makes on an engine
 // carries it, so that two sandboxds on one engine tell theirs apart. It also stands in InstanceFile: a database without one
-// takes that, so that what is on the engine is still known as ours after the database was lost.
+// takes that, so that our containers on the engine are still known as ours after the database was lost.
 func (d *DB) Instance(ctx context.Context) (id string, err error) {
 	file := filepath.Join(filepath.Dir(d.path), InstanceFile)
 	kept, err := ReadInstance(file)

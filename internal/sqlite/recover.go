@@ -6,24 +6,42 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/url"
 	"os"
 	"strings"
-	"time"
 
 	lib "modernc.org/sqlite/lib"
 
 	"sandboxd/internal/fault"
 )
 
+// asideSuffix and a time follow the name of the database in the name of a damaged one.
+const asideSuffix = ".damaged-"
+
 // asIs opens a file without changing it.
 var asIs = url.Values{"mode": {"ro"}, "_journal_mode": nil, "_synchronous": nil}
 
 // Recover replaces a damaged database by a new one that has every row that can still be read from either end of its
 // table. The damaged file stays beside it, as "<path>.damaged-<time>". A healthy file, or none, is left alone. No other
-// process may have the file open. Unavailable when the disk does not let it.
+// process may have the file open. If it is cut off, the next call loses no more rows than one would. Unavailable when the
+// disk does not let it.
 func Recover(ctx context.Context, path string, log *slog.Logger) error {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	_, missing := os.Stat(path)
+	if whole, err := os.Stat(path + ".recovered"); err == nil { // the last call was cut off between its renames
+		left := moves(path, whole)[1:]
+		aside := left[0][1]
+		if _, err := os.Stat(aside); err != nil || missing != nil {
+			log.Warn("finishing a recovery of the database that was cut off", "database", path)
+			return rename(left)
+		}
+		log.Error("a database was put in place of one whose recovery was cut off; keeping it, and what was recovered aside",
+			"database", path, "recovered_file", aside+"-recovered")
+		if err := os.Rename(path+".recovered", aside+"-recovered"); err != nil {
+			return err
+		}
+	}
+	if errors.Is(missing, fs.ErrNotExist) {
 		return nil
 	}
 	old, err := sql.Open("sqlite", address(path, asIs))
@@ -36,26 +54,35 @@ func Recover(ctx context.Context, path string, log *slog.Logger) error {
 	if err == nil && found == "ok" || err != nil && !damaged(err) {
 		return nil // also what only Open can say
 	}
-	aside := path + ".damaged-" + time.Now().UTC().Format("20060102-150405")
-	log.Error("the database is damaged; keeping what can be read of it", "database", path, "damaged_file", aside, "found", found, "error", err)
+	log.Error("the database is damaged; keeping what can be read of it", "database", path, "damaged_file", path+asideSuffix+"*", "found", found, "error", err)
 	if err = salvage(ctx, old, path+".new", log); err == nil {
-		err = replace(path, aside)
+		var whole fs.FileInfo
+		if whole, err = os.Stat(path + ".new"); err == nil {
+			err = rename(moves(path, whole))
+		}
 	}
 	return fault.Wrap(err, fault.Unavailable, "The database %s is damaged, and cannot be recovered from: %v. Bring it back from a copy, "+
 		"or move it away to begin with an empty one.", path, err)
 }
 
-// replace moves the damaged database aside, and the new one to its place.
-func replace(path, aside string) error {
-	if err := os.Link(path, aside); err != nil { // not a rename: a crash now must leave a database at path
-		return err
+// moves are the renames that put whole, the finished new database, in place. The first says that it is whole. From then on
+// the damaged one, which has lost rows once its -wal is moved, is never read again.
+func moves(path string, whole fs.FileInfo) [][2]string {
+	aside := path + asideSuffix + whole.ModTime().UTC().Format("20060102-150405") // the same after a crash
+	return [][2]string{
+		{path + ".new", path + ".recovered"}, {path, aside}, {path + "-wal", aside + "-wal"}, {path + "-shm", aside + "-shm"},
+		{path + ".recovered", path},
 	}
-	for _, part := range []string{"-wal", "-shm"} {
-		if err := os.Rename(path+part, aside+part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+}
+
+// rename makes the moves in order. Files that are not there are left out.
+func rename(moves [][2]string) error {
+	for _, m := range moves {
+		if err := os.Rename(m[0], m[1]); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	return os.Rename(path+".new", path)
+	return nil
 }
 
 // SandboxIDs gives the ids that the database at path has, without changing it; none when there is no file.
@@ -63,7 +90,11 @@ func SandboxIDs(ctx context.Context, path string) (ids []string, err error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	d, err := sql.Open("sqlite", address(path, asIs))
+	how := maps.Clone(asIs)
+	if _, err := os.Stat(path + "-wal"); errors.Is(err, fs.ErrNotExist) {
+		how.Set("immutable", "1") // nobody has it open; SQLite would make a "-wal"
+	}
+	d, err := sql.Open("sqlite", address(path, how))
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +154,16 @@ func salvage(ctx context.Context, old *sql.DB, path string, log *slog.Logger) (e
 			return err
 		}
 	}
-	return d.migrate(ctx, newest())
+	if err := d.migrate(ctx, newest()); err != nil {
+		return err
+	}
+	// All of it has to be in the file that is renamed. Close would move it there as well, but say nothing when the disk is full.
+	var busy, frames, moved int
+	err = d.writer.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &frames, &moved)
+	if err == nil && busy != 0 {
+		err = errors.New("the new database is in use")
+	}
+	return err
 }
 
 // copyRows copies the rows of a table until one cannot be read. One that belongs to a lost one, or makes no sense, is left out.

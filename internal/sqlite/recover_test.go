@@ -1,13 +1,18 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sandboxtest"
@@ -168,5 +173,151 @@ func TestInstance_OutlivesTheDatabase(t *testing.T) {
 	}
 	if kept, err := ReadInstance(file); err != nil || kept != first {
 		t.Errorf("the file holds %q (%v), want %q", kept, err, first)
+	}
+}
+
+// A crash between any two renames must not cost the rows that only the WAL has.
+func TestRecover_CutOffBetweenItsRenamesKeepsTheRowsOfTheWAL(t *testing.T) {
+	const before, late = 40, 50
+	source, instance := damagedFile(t, before, func([]byte) {})
+	main, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(main[leafOf(t, source, "sessions"):], strings.Repeat("\xa5", 4096))
+	if err := os.WriteFile(source, main, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, err := connect(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close() // not sooner: it would move the rows into the database
+	for i := range late {
+		if err := d.Sandboxes().Insert(t.Context(), sandboxtest.Sandbox(fmt.Sprintf("late%04d", i), 1000+i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wal, err := os.ReadFile(source + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := range 6 {
+		t.Run(fmt.Sprintf("after %d", cut), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "sandboxd.db")
+			if err := errors.Join(os.WriteFile(path, main, 0o600), os.WriteFile(path+"-wal", wal, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			old, err := sql.Open("sqlite", address(path, asIs))
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = salvage(t.Context(), old, path+".new", slog.New(slog.DiscardHandler))
+			if err := errors.Join(err, old.Close()); err != nil {
+				t.Fatal(err)
+			}
+			whole, err := os.Stat(path + ".new")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := rename(moves(path, whole)[:cut]); err != nil {
+				t.Fatal(err)
+			}
+			if boxes, _ := recovered(t, path, instance); len(boxes) != before+late {
+				t.Errorf("%d of %d sandboxes are kept", len(boxes), before+late)
+			}
+			aside, err := filepath.Glob(path + asideSuffix + "*")
+			if err != nil || len(aside) < 2 || aside[1] != aside[0]+"-wal" && aside[1] != aside[0]+"-shm" {
+				t.Errorf("kept aside: %q (%v)", aside, err)
+			}
+			left, err := filepath.Glob(path + ".[nr]e*")
+			if err != nil || len(left) > 0 {
+				t.Errorf("left: %q (%v)", left, err)
+			}
+		})
+	}
+}
+
+// A disk that fills up while the rows are moved must not be taken for a recovery.
+func TestRecover_OnADiskThatIsTooSmallKeepsTheDamagedFile(t *testing.T) {
+	source, _ := damagedFile(t, 1500, func([]byte) {})
+	main, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(main[leafOf(t, source, "sessions"):], strings.Repeat("\xa5", 4096))
+	dir := t.TempDir()
+	err = unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=700", len(main)*13/5))
+	if errors.Is(err, unix.EPERM) {
+		return // only root may mount
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	path := filepath.Join(dir, "sandboxd.db")
+	if err := os.WriteFile(path, main, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Recover(t.Context(), path, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("recovered on a disk without room")
+	}
+	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, main) {
+		t.Errorf("the damaged file is changed (%v)", err)
+	}
+	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, "size=64m"); err != nil {
+		t.Fatal(err)
+	}
+	if err := Recover(t.Context(), path, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, path)
+	if _, total, err := d.Sandboxes().List(t.Context(), sandbox.Filter{Limit: 1}); err != nil || total != 1500 {
+		t.Errorf("with room: %d of 1500 sandboxes, %v", total, err)
+	}
+}
+
+// A database that was put in place after a recovery had been cut off is newer than what that has saved.
+func TestRecover_ADatabasePutInPlaceMeanwhileIsKept(t *testing.T) {
+	path, _ := damagedFile(t, 40, func([]byte) {})
+	for _, suffix := range []string{".recovered", asideSuffix} {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path+suffix, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole, err := os.Stat(path + ".recovered")
+	if err != nil {
+		t.Fatal(err)
+	}
+	aside := moves(path, whole)[1][1]
+	if err := errors.Join(os.Rename(path+asideSuffix, aside), os.Remove(path)); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, path)
+	if err := d.Sandboxes().Insert(t.Context(), sandboxtest.Sandbox("newer", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Recover(t.Context(), path, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	boxes, _, err := open(t, path).Sandboxes().List(t.Context(), sandbox.Filter{Limit: 100})
+	if err != nil || len(boxes) != 1 || boxes[0].Name != "newer" {
+		t.Errorf("%d sandboxes, %v", len(boxes), err)
+	}
+	for _, name := range []string{aside, aside + "-recovered"} {
+		if _, err := os.Stat(name); err != nil {
+			t.Error(err)
+		}
 	}
 }

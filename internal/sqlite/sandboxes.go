@@ -63,14 +63,17 @@ func (s *Sandboxes) Update(ctx context.Context, b sandbox.Sandbox) error {
 	return nil
 }
 
-// Delete removes the row and leaves a tombstone, except for a pooled one, which was nobody's; deleting what is not there is
-// no error.
+// Delete removes the row, and the tokens that were limited to it. It leaves a tombstone, except for a pooled one, which nobody
+// owned; deleting a missing one is no error.
 func (s *Sandboxes) Delete(ctx context.Context, id string) error {
 	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if err := addTombstone(ctx, tx, id); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `DELETE FROM sandboxes WHERE id = ?`, id)
+		if _, err := tx.ExecContext(ctx, `DELETE FROM sandboxes WHERE id = ?`, id); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `DELETE FROM tokens WHERE sandbox_id = ?`, id)
 		return err
 	})
 	if err != nil {

@@ -3,10 +3,14 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"sandboxd/internal/auth"
+	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sandboxtest"
 )
@@ -166,5 +170,31 @@ func TestOwn_ReadsARowWithAFieldOfEarlierVersions(t *testing.T) {
 	o, err := overridesOf("lab", []byte(`{"services":[{"name":"web","command":["x"],"port":80}],"since":{"web":"2026-05-04T03:02:01Z"}}`))
 	if err != nil || len(o.Services) != 1 || o.Services[0].Port != 80 {
 		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+func TestSandboxes_DeleteRevokesTheTokensThatWereLimitedToIt(t *testing.T) {
+	d := fresh(t)
+	if err := d.Auth().InsertUser(t.Context(), account("ada", auth.Admin, 0)); err != nil {
+		t.Fatal(err)
+	}
+	lab, other := sandboxtest.Sandbox("lab", 0), sandboxtest.Sandbox("other", 1)
+	if err := errors.Join(d.Sandboxes().Insert(t.Context(), lab), d.Sandboxes().Insert(t.Context(), other)); err != nil {
+		t.Fatal(err)
+	}
+	const lost = "lost" // of a sandbox whose row a recovery has lost: it may be adopted
+	keys := map[string]auth.Key{"": randomKey(), lab.ID: randomKey(), other.ID: randomKey(), lost: randomKey()}
+	for id, key := range keys {
+		if err := d.Auth().InsertToken(t.Context(), key, auth.Token{ID: "t" + id, User: "id-ada", SandboxID: id, Created: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Sandboxes().Delete(t.Context(), lab.ID); err != nil {
+		t.Fatal(err)
+	}
+	for id, key := range keys {
+		if _, _, err := d.Auth().TokenByKey(t.Context(), key); fault.Is(err, fault.NotFound) != (id == lab.ID) {
+			t.Errorf("token for %q: %v", id, err)
+		}
 	}
 }

@@ -57,7 +57,7 @@ func (s *Accounts) Session(ctx context.Context, id string) (n auth.Session, err 
 	return n, err
 }
 
-// TouchSession notes its use. Touching what is not there is no error.
+// TouchSession notes its use. Touching a missing one is no error.
 func (s *Accounts) TouchSession(ctx context.Context, id string, seen, expires time.Time) error {
 	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE sessions SET seen = ?, expires = ? WHERE id = ?`, stamp(seen), stamp(expires), id)

@@ -1,6 +1,6 @@
 // Package sqlite keeps what must outlive the process: sandboxes, their ports' rules, users, sessions and tokens, in one SQLite file.
 //
-// It decides nothing: which states a sandbox may have and who may do what is the domain's. No SQL and no driver's word
+// It decides nothing: the domain knows which states a sandbox may have and who may do what. No SQL and no driver's word
 // leaves it.
 //
 // Invariant: what write has reported as done is in the file, whole; what it has reported as failed is not in it at all.

@@ -399,7 +399,7 @@ func TestMain(m *testing.M) {
 }
 
 func otherProcess(path, writer string) (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	d, err := Open(ctx, path)
 	if err != nil {

@@ -43,7 +43,7 @@ func (s *Accounts) TokenByKey(ctx context.Context, key auth.Key) (t auth.Token, 
 	return t, a, err
 }
 
-// TouchToken notes its use. Touching what is not there is no error.
+// TouchToken notes its use. Touching a missing one is no error.
 func (s *Accounts) TouchToken(ctx context.Context, id string, used time.Time) error {
 	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE tokens SET used = ? WHERE id = ?`, stamp(used), id)

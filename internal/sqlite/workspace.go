@@ -31,7 +31,7 @@ func (s *Workspace) Preference(ctx context.Context, user, name string) (value st
 	return value, nil
 }
 
-// SetPreference keeps value instead of what was there; NotFound when the user is gone.
+// SetPreference keeps value instead of the old one; NotFound when the user is gone.
 func (s *Workspace) SetPreference(ctx context.Context, user, name, value string) error {
 	const put = `INSERT INTO preferences (user, name, value) VALUES (?,?,?) ON CONFLICT (user, name) DO UPDATE SET value = excluded.value`
 	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {

@@ -15,7 +15,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// lostStatus is the exit status of what has not exited, as ssh itself has it.
+// lostStatus is the exit status of a command without one, as ssh itself has it.
 const lostStatus = 255
 
 // pieceSize is how much input is taken at once.
@@ -68,7 +68,7 @@ func (s *session) begin(ctx context.Context, j job) (c *command, life func(), er
 	}
 	p, err := opened.Guest.Exec(ctx, start)
 	if j.sftp && fault.Is(err, fault.Invalid) { // a guest that does not know SFTP misses the command
-		err = fault.Wrap(err, fault.Conflict, "%s was made by an older sandboxd and has no SFTP server: "+
+		err = fault.Wrap(err, fault.Conflict, "%s was created by an older sandboxd and has no SFTP server: "+
 			"use rsync, scp -O or sandboxd cp, or create it anew.", s.box.Name)
 	}
 	if err != nil {

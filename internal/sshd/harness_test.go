@@ -26,7 +26,7 @@ import (
 )
 
 // patience bounds every wait of a test.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // TestMain is also what the guest makes of its own program, which here is this one, for SFTP.
 func TestMain(m *testing.M) {

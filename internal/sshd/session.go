@@ -14,8 +14,8 @@ import (
 	"sandboxd/internal/wire"
 )
 
-// session is one session channel. Its requests are read by one goroutine, which owns all but what mu guards; what was asked
-// for runs in another.
+// session is one session channel. Its requests are read by one goroutine, which owns all but what mu guards; the command or
+// subsystem runs in another.
 type session struct {
 	*connection
 	channel ssh.Channel

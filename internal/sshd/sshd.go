@@ -5,9 +5,9 @@
 // It authenticates nobody: the holder of the connection is the sandbox's user, whatever name is given. It carries nothing from the
 // sandbox back to the client's machine: no agent, no X11, no remote forwarding; those are refused as SSH provides for.
 //
-// Invariant: a connection reaches the one sandbox that it was made for, by its id, and nothing else. It is no use of it by
-// lying open: what is typed is, a command until it ends, SFTP while something goes through it. Whatever it opens is bounded in
-// number, and has ended when Serve returns.
+// Invariant: a connection reaches the one sandbox that it was made for, by its id, and nothing else. Being open
+// is no use of it. Typing is, a command until it ends, and SFTP while something goes through it. Whatever it opens is bounded
+// in number, and has ended when Serve returns.
 package sshd
 
 import (
@@ -55,7 +55,7 @@ type Config struct {
 type Server struct {
 	cfg  Config
 	ssh  *ssh.ServerConfig
-	open semaphore.Keyed // what is open at once, by bound
+	open semaphore.Keyed // how many are open at once, by bound
 }
 
 // New makes a Server. It does no I/O.

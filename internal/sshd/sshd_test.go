@@ -220,7 +220,7 @@ func TestForward_ReachesThePortsOfTheSandboxOnly(t *testing.T) {
 			t.Errorf("%s: %v", to, err)
 		}
 	}
-	if _, err := c.Dial("tcp", "localhost:1"); err == nil || !strings.Contains(err.Error(), "Nothing listens on port 1 ") {
+	if _, err := c.Dial("tcp", "localhost:1"); err == nil || !strings.Contains(err.Error(), "Nothing is listening on port 1 ") {
 		t.Errorf("a closed port: %v", err)
 	}
 }

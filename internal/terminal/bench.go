@@ -34,7 +34,7 @@ type Bench struct {
 	Bytes  int
 }
 
-// FloodBytes is how much output the issue speaks of.
+// FloodBytes is how much output throughput is measured with.
 const FloodBytes = 50_000_000
 
 // floodLine is the length of a line of the flood: a number and its end.

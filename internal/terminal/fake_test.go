@@ -23,7 +23,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-const testLimit = 20 * time.Second
+const testLimit = time.Minute
 
 // world is the sandbox "box", as far as terminals go: manager and guest in one.
 type world struct {

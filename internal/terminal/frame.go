@@ -39,7 +39,7 @@ type incoming struct {
 type inspector struct{ greeted bool }
 
 // inspect checks one message. Sizes are read and written anew, within bounds; everything that a terminal does not need to
-// know is dropped: what is not known, a second first message, and PAUSE and RESUME. ok is false for a message
+// know is dropped: unknown messages, a second first message, and PAUSE and RESUME. ok is false for a message
 // that no viewer of ours sends; the message it gives may share p's bytes.
 func (i *inspector) inspect(p []byte) (in incoming, ok bool) {
 	if len(p) == 0 {

@@ -21,7 +21,7 @@ const (
 	writeLimit    = 30 * time.Second // one message may take so long to send, at either end
 	pingEvery     = 30 * time.Second
 	silenceLimit  = 90 * time.Second // a viewer that answers no ping is gone
-	farewell      = 2 * time.Second  // for the viewer's answer to the close frame
+	closeLimit    = 2 * time.Second  // for the viewer's answer to the close frame
 )
 
 // pump is one attachment with its viewer.
@@ -46,7 +46,7 @@ func (a *Attachment) Pump(ctx context.Context, viewer *websocket.Conn) error {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
 		p.box.finish(aborted(ctx))
-		_ = viewer.NetConn().SetWriteDeadline(time.Now().Add(farewell)) // ends a write that is stuck
+		_ = viewer.NetConn().SetWriteDeadline(time.Now().Add(closeLimit)) // ends a write that is stuck
 	})
 	defer stop()
 	var readers sync.WaitGroup
@@ -97,8 +97,8 @@ func (p *pump) extend() error {
 	return p.viewer.SetReadDeadline(time.Now().Add(silenceLimit))
 }
 
-// obey does what a message asks for. What was typed wakes the sandbox first: a frozen one does not read. Everything else
-// that is for the terminal is short, and waits for a frozen one in the link. A terminal that takes no more input is
+// obey does what a message asks for. Typing wakes the sandbox first: a frozen one does not read. Everything else
+// for the terminal is short, and waits for a frozen one in the link. A terminal that takes no more input is
 // closed, which its reader finds.
 func (p *pump) obey(ctx context.Context, in incoming) {
 	if in.window > 0 {
@@ -258,7 +258,7 @@ func (p *pump) idle(ping <-chan time.Time) {
 
 // goodbye sends the close frame; the viewer's reader waits for the answer.
 func (p *pump) goodbye(e ending) {
-	until := time.Now().Add(farewell)
+	until := time.Now().Add(closeLimit)
 	if e.code != 0 && p.viewer.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(e.code, e.reason), until) == nil {
 		_ = p.viewer.SetReadDeadline(until)
 		return

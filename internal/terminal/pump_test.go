@@ -264,7 +264,11 @@ func TestAttach_ErrorsComeBeforeTheUpgrade(t *testing.T) {
 		{"silent", hangs, "main", fault.Timeout},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			limit := testLimit
+			if c.kind == fault.Timeout {
+				limit = 300 * time.Millisecond
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			_, err := New(c.w, slog.New(slog.DiscardHandler)).Attach(ctx, c.w.handle(), c.tab)
 			if !fault.Is(err, c.kind) && !(c.kind == fault.Timeout && fault.Is(err, fault.Unavailable)) {

@@ -8,7 +8,7 @@
 // is use for as long as a person may be watching, and what terminals and pages send by themselves (answers to
 // programs, sizes, acknowledgements, a connection made again) wakes nothing.
 //
-// Invariant: no byte of output is lost or reordered between the terminal and the viewer; what is queued in between is
+// Invariant: no byte of output is lost or reordered between the terminal and the viewer; the queue in between is
 // bounded, and a viewer that does not read holds its terminal back instead. PAUSE and RESUME never reach a real ttyd, which
 // loses output on them.
 package terminal

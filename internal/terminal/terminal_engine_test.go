@@ -277,7 +277,7 @@ func TestTerminal_SurvivesTheLink(t *testing.T) {
 	}
 }
 
-// TestTerminal_ReachesItsFigures measures what the issue asks for; the figures are for reading, the bytes are checked.
+// TestTerminal_ReachesItsFigures logs the figures, which are for reading, and checks every byte.
 func TestTerminal_ReachesItsFigures(t *testing.T) {
 	b := startBox(t, ttydImage(t), nil)
 	const bytes = terminal.FloodBytes / 10

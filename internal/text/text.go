@@ -1,10 +1,10 @@
-// Package text is about the texts that people write and read: how a stranger's is made safe to show, whether one shows anything, and
-// how figures are written in one.
+// Package text handles text that people write and read: it makes untrusted text safe to show, tells whether a text shows anything,
+// and formats sizes.
 //
-// It refuses nothing: the caller says what may be empty or too long. What is written to a page is escaped there.
+// It refuses nothing: the caller decides what may be empty or too long. Pages escape text themselves.
 //
-// Invariant: what a stranger wrote becomes a line of a page, a terminal or a log by OneLine and no other rule, and what a person has to
-// give is nowhere given by a text that looks like none.
+// Invariant: untrusted text becomes a line of a page, a terminal or a log by OneLine alone, and a text that shows nothing never
+// passes for an answer.
 package text
 
 import (
@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// OneLine gives s as one line that is safe to show: at most limit bytes, valid UTF-8, without controls, line breaks and whatever has no
-// shape of its own, such as marks that turn the direction of a text around.
+// OneLine gives s as one line that is safe to show: at most limit bytes, valid UTF-8, without controls, line breaks and invisible
+// characters, such as direction marks.
 func OneLine(s string, limit int) string {
 	s = strings.ToValidUTF8(cut(s, limit), "?")
 	return strings.Map(func(r rune) rune {
@@ -36,6 +36,19 @@ func Excerpt(s string, limit int) string {
 		line = cut(line, limit) + "…"
 	}
 	return line
+}
+
+// printable reports whether a name or label of one line may hold a character: no control, line break or direction mark, which could
+// forge or garble a line.
+func printable(r rune) bool {
+	const joiner = '\u200d' // holds composed emoji together
+	return r == joiner || unicode.IsGraphic(r) && r != utf8.RuneError && !unicode.In(r, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
+}
+
+// Unprintable reports whether s is unfit for a name or label of one line: it is not valid UTF-8, or holds a control, a line break or a
+// direction mark.
+func Unprintable(s string) bool {
+	return !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !printable(r) })
 }
 
 // cut gives at most limit bytes of s, and no part of a character at their end.

@@ -83,3 +83,14 @@ func TestSize_HasNoNeedlessDecimals(t *testing.T) {
 		}
 	}
 }
+
+func TestUnprintable_IsWhatForgesOrGarblesALine(t *testing.T) {
+	for s, want := range map[string]bool{
+		"": false, "Ünïcode ✓ 名": false, "family 👩‍👩‍👧": false, "a b": false,
+		"a\nb": true, "a\tb": true, "\x1b[2J": true, "a\u202eb": true, "a\u2028b": true, "a\u00adb": true, "\ufeffa": true, "\xff": true,
+	} {
+		if Unprintable(s) != want {
+			t.Errorf("%q: %v", s, !want)
+		}
+	}
+}

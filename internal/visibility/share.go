@@ -15,8 +15,8 @@ import (
 	"sandboxd/internal/text"
 )
 
-// A link has a random secret of 256 bits. What a browser keeps that has come by the link is not the secret but its pass,
-// which is made of it one way; and what is kept here is the pass's hash. So neither a cookie nor the store tells the link.
+// A link has a random secret of 256 bits. A browser that came by the link keeps not the secret but its pass,
+// which is derived from it one way; the pass's hash is kept here. So neither a cookie nor the store tells the link.
 
 // NewShare is a link that is to be made.
 type NewShare struct {

@@ -29,7 +29,7 @@ const (
 	maxTTL    = 365 * 24 * time.Hour
 )
 
-// sweepEvery is how often what has expired, or has gone with its sandbox, is forgotten.
+// sweepEvery is how often shares are forgotten that have expired, or have gone with their sandbox.
 const sweepEvery = 5 * time.Minute
 
 // storeLimit is how long one look or write of the store may take.
@@ -42,7 +42,7 @@ type Ports struct {
 	turn  chan struct{} // held while writing, so that store and memory change in the same order
 
 	mu   sync.RWMutex
-	byID map[string]map[int]port // by sandbox, by port; the inner maps and what is in them are never changed
+	byID map[string]map[int]port // by sandbox, by port; the inner maps and their values are never changed
 }
 
 // port is the rule and the shares of one port.
@@ -87,7 +87,7 @@ func (p *Ports) Run(ctx context.Context) error {
 	}
 }
 
-// Sweep removes what has expired, and forgets what the store has lost with its sandbox.
+// Sweep removes expired shares, and forgets those that the store has lost with their sandbox.
 func (p *Ports) Sweep(ctx context.Context) error {
 	return p.write(ctx, func(ctx context.Context) error {
 		shares, err := p.reload(ctx)
@@ -187,7 +187,7 @@ func (p port) live(now time.Time) []sandbox.Share {
 }
 
 // Set makes a port private, shared or public. Private ends every access that was given to it before: its shares are gone.
-// Shared opens it to no one as long as there is no share; the shares of one that was public are what is left. Invalid with
+// Shared opens it to no one as long as there is no share; one that was public keeps its shares. Invalid with
 // the field ("port", "visibility"), Conflict when s is being deleted or has too many such ports, NotFound when it is gone.
 func (p *Ports) Set(ctx context.Context, s sandbox.Sandbox, number int, v sandbox.Visibility) error {
 	switch v {

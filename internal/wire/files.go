@@ -125,13 +125,13 @@ type Trashed struct {
 	Size    int64 // of a file
 }
 
-// Unpacked says what was made of an archive.
+// Unpacked says what an archive was unpacked to.
 type Unpacked struct {
 	Entries int64
 	Bytes   int64 // of the files' contents
 }
 
-// SearchIn says what is searched.
+// SearchIn says what to search.
 type SearchIn string
 
 // What can be searched.

@@ -92,7 +92,7 @@ func someEntries() []Entry {
 func TestRecords_ComeOutAsTheyWentIn(t *testing.T) {
 	var b []byte
 	for _, e := range someEntries() {
-		b = AppendRecord(AppendRecord(b, RecordBeat, nil), RecordEntry, AppendEntry(nil, &e))
+		b = AppendRecord(AppendRecord(b, RecordKeepAlive, nil), RecordEntry, AppendEntry(nil, &e))
 	}
 	b = append(AppendRecord(b, RecordEnd, AppendNumbers(nil, 0, 7, 1<<62)), "bare"...)
 	r := NewRecordReader(bytes.NewReader(b))

@@ -28,7 +28,7 @@ const (
 	MaxFrame = 32 << 10
 )
 
-// ErrFrame says that what was read is no frame, or one that is larger than its type allows.
+// ErrFrame means that the bytes are no frame, or one that is larger than its type allows.
 var ErrFrame = errors.New("malformed frame")
 
 func (t FrameType) limit() int {
@@ -94,7 +94,7 @@ func (f *FrameReader) Next() (FrameType, []byte, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	const step = 64 << 10 // of growth, so that memory follows what has really been sent
+	const step = 64 << 10 // of growth, so that memory follows the bytes really sent
 	b := f.buf[:0]
 	for len(b) < n {
 		from, to := len(b), min(n, len(b)+step)

@@ -11,7 +11,7 @@ import (
 const IDEPath = "/.sandboxd/ide"
 
 // PathIDE is VS Code in the sandbox: GET answers IDEStatus; POST /dial takes IDEStart and connects to its HTTP server, which
-// is started when needed; DELETE ends it.
+// is started when needed.
 const PathIDE = "/v1/ide"
 
 // What IDEStart is told by in the query of a dial.

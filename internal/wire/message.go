@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 
 	"sandboxd/internal/text"
 )
@@ -82,6 +83,23 @@ func (p *Problem) Check() error {
 	}
 	p.Message = text.OneLine(p.Message, 500)
 	return nil
+}
+
+// Status gives the code's HTTP status, for people who debug the protocol: sandboxd reads the code.
+func (p *Problem) Status() int {
+	switch p.Code {
+	case CodeInvalid:
+		return http.StatusBadRequest
+	case CodeNotFound, CodeNoProgram, CodeNoCommand:
+		return http.StatusNotFound
+	case CodeForbidden:
+		return http.StatusForbidden
+	case CodeConflict, CodeChanged, CodeFolder, CodeFull:
+		return http.StatusConflict
+	case CodeRefused:
+		return http.StatusBadGateway
+	}
+	return http.StatusServiceUnavailable
 }
 
 // Error gives the message, so that a Problem can be passed on as an error.

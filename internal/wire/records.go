@@ -15,22 +15,22 @@ type RecordKind uint8
 // The records of which the reply to a verb of PathFiles consists: a byte of kind, the payload's length as a uvarint, and
 // the payload.
 const (
-	RecordBeat    RecordKind = 'b' // nothing: it takes longer
-	RecordEntry   RecordKind = 'e' // Entry
-	RecordTrashed RecordKind = 't' // Trashed
-	RecordFound   RecordKind = 'f' // Found
-	RecordFolder  RecordKind = 'c' // the path of a folder that has changed
-	RecordProblem RecordKind = 'p' // code and message; the last one
-	RecordEnd     RecordKind = 'z' // what is left to say; the last one, or bare bytes follow
+	RecordKeepAlive RecordKind = 'b' // nothing: it takes longer
+	RecordEntry     RecordKind = 'e' // Entry
+	RecordTrashed   RecordKind = 't' // Trashed
+	RecordFound     RecordKind = 'f' // Found
+	RecordFolder    RecordKind = 'c' // the path of a folder that has changed
+	RecordProblem   RecordKind = 'p' // code and message; the last one
+	RecordEnd       RecordKind = 'z' // the summary; the last one, or bare bytes follow
 )
 
 // maxRecord bounds a record's payload: three paths fit.
 const maxRecord = 16 << 10
 
-// maxBeats bounds the beats of one reply.
-const maxBeats = 1 << 17
+// maxKeepAlives bounds the keep-alives of one reply.
+const maxKeepAlives = 1 << 17
 
-// ErrRecord says that what was read is no record, or not the one that it should be.
+// ErrRecord means that the bytes are no record, or not the expected one.
 var ErrRecord = errors.New("malformed record")
 
 // AppendRecord appends a record.
@@ -41,9 +41,9 @@ func AppendRecord(b []byte, k RecordKind, payload []byte) []byte {
 
 // RecordReader reads records from a stream and holds one at a time. Not safe for concurrent use.
 type RecordReader struct {
-	r     *bufio.Reader
-	buf   []byte
-	beats int
+	r          *bufio.Reader
+	buf        []byte
+	keepAlives int
 }
 
 // NewRecordReader reads from r, ahead.
@@ -51,16 +51,16 @@ func NewRecordReader(r io.Reader) *RecordReader {
 	return &RecordReader{r: bufio.NewReaderSize(r, 4<<10)}
 }
 
-// Next reads a record, past beats, of which there may be enough for days. The payload is valid until the next call. A stream
+// Next reads a record, past keep-alives, of which there may be enough for days. The payload is valid until the next call. A stream
 // that ends before its last record is cut off, which is an error.
 func (r *RecordReader) Next() (RecordKind, []byte, error) {
-	for ; r.beats < maxBeats; r.beats++ {
+	for ; r.keepAlives < maxKeepAlives; r.keepAlives++ {
 		k, payload, err := r.one()
-		if err != nil || k != RecordBeat {
+		if err != nil || k != RecordKeepAlive {
 			return k, payload, err
 		}
 	}
-	return 0, nil, fmt.Errorf("%w: nothing but beats", ErrRecord)
+	return 0, nil, fmt.Errorf("%w: nothing but keep-alives", ErrRecord)
 }
 
 func (r *RecordReader) one() (RecordKind, []byte, error) {
@@ -155,7 +155,7 @@ func (f *fields) time() time.Time {
 	return time.Unix(min(max(sec, minUnix), maxUnix), int64(nsec)).UTC()
 }
 
-// end gives the error of the payload as a whole; newer ends may say more behind what is known.
+// end gives the error of the payload as a whole; newer ends may add more after the known fields.
 func (f *fields) end(what string) error {
 	if f.bad {
 		return fmt.Errorf("%w: %s", ErrRecord, what)

@@ -73,7 +73,7 @@ type ServiceStatus struct {
 	Port     int          `json:"port,omitempty"`
 	PID      int          `json:"pid,omitempty"`       // while running
 	ExitCode int          `json:"exit_code,omitempty"` // of the last run that ended; 128+n for a signal
-	Restarts int          `json:"restarts,omitempty"`  // since it was last started by hand or by a set-up
+	Restarts int          `json:"restarts,omitempty"`  // since it was last started by hand or by a setup
 	Since    time.Time    `json:"since"`               // when State began
 	Retry    time.Time    `json:"retry,omitzero"`      // while waiting after a run that ended
 	Problem  string       `json:"problem,omitempty"`   // why it could not be started or is unhealthy, a sentence

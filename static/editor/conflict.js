@@ -78,7 +78,7 @@ export class Conflict {
     if (focus || there) view.focus();
   }
 
-  // closeComparison keeps what was merged.
+  // closeComparison keeps the merged text.
   closeComparison() {
     if (!this.comparing) return;
     this.#close();

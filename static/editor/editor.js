@@ -33,7 +33,7 @@ class SandboxEditor extends HTMLElement {
     this.away = new AbortController();
     this.home = encodePath(this.dataset.home || "/");
     this.user = "";
-    this.files = new Files(this.dataset.base, this.home);
+    this.files = new Files(this.dataset.base, this.home, this.dataset.box);
     this.drafts = new Drafts(this.owner);
     this.kept = new KeptTabs(localStorage, this.owner);
     this.watch = watchOf(this.files);

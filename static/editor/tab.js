@@ -152,7 +152,8 @@ export class Tab {
     await this.#edit(text);
     if (draft && this.readOnly) this.#offerDraft(draft, text);
     else if (draft) this.#restore(draft, text);
-    if (sources.has(this.kind) && !at.line && !at.source && !this.dirty && this.owner.likes(this.kind) === "preview") await this.setMode("preview");
+    const empty = !text && this.mode === "source"; // there is nothing to preview, and the user wants to type
+    if (sources.has(this.kind) && !empty && !at.line && !at.source && !this.dirty && this.owner.likes(this.kind) === "preview") await this.setMode("preview");
     if (at.line) this.code.goTo(at);
   }
 
@@ -299,7 +300,7 @@ export class Tab {
     }
   }
 
-  // #saved updates the state after text was saved or loaded. What was typed meanwhile stays unsaved.
+  // #saved updates the state after text was saved or loaded. Text typed meanwhile stays unsaved.
   #saved(text) {
     this.conflict.clear();
     this.gone = false;

@@ -240,7 +240,7 @@ test("the language is found by the file's name or first line", async () => {
     ["run", "#!/usr/bin/env bash\ntrue\n", "Shell"], ["tool", "#!/usr/bin/python3\n", "Python"],
   ]) {
     const { code } = (await open({ name: `/home/agent/${name}`, text })).tab;
-    for (const late = Date.now() + 20_000; !code.view.state.facet(language) && Date.now() < late; ) await turns(); // loaded asynchronously
+    for (const late = Date.now() + 60_000; !code.view.state.facet(language) && Date.now() < late; ) await turns(); // loaded asynchronously
     assert.equal(code.language, want, name);
     assert.ok(code.view.state.facet(language), `${name} is read as ${want}`);
   }
@@ -418,4 +418,14 @@ test("a file that crashed the last page is only rendered on request", async () =
   assert.deepEqual(rendered, []);
   await w.tab.setMode("preview");
   assert.deepEqual(rendered, ["/home/agent/a.md"], "and is noted before it is rendered");
+});
+
+test("an empty file opens as source, also where previews are liked", async () => {
+  const w = await open({ name: "/home/agent/a.md", text: "" });
+  w.owner.likes = () => "preview";
+  await w.tab.load();
+  assert.equal(w.tab.mode, "source");
+  w.put("/home/agent/a.md", "# a\n");
+  await w.tab.load();
+  assert.equal(w.tab.mode, "preview");
 });

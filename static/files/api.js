@@ -60,9 +60,10 @@ export function refusal(status, kind, body) {
 }
 
 export class Files {
-  // base: "/sandboxes/NAME/files". home: the encoded path of the user's home.
-  constructor(base, home) {
+  // base: "/sandboxes/NAME/files". home: the encoded path of the user's home. box: the sandbox's id, which the server compares.
+  constructor(base, home, box) {
     this.base = base;
+    this.box = box;
     this.home = home;
   }
 
@@ -75,7 +76,12 @@ export class Files {
         query += `&${key}=${key === "name" ? v : encodeURIComponent(v)}`;
       }
     }
-    return `${this.base}?${query}`;
+    return this.#at("", query);
+  }
+
+  #at(verb, query = "") {
+    const all = [query, this.box && `sandbox_id=${this.box}`].filter(Boolean).join("&");
+    return `${this.base}${verb}${all ? `?${all}` : ""}`;
   }
 
   // ask sends a request. It throws a Problem.
@@ -104,7 +110,7 @@ export class Files {
   }
 
   post(verb, body, options) {
-    return this.json(`${this.base}:${verb}`, { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" }, ...options });
+    return this.json(this.#at(`:${verb}`), { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" }, ...options });
   }
 
   // stat returns an entry with its ETag. quiet is for automatic refreshes: it does not count as use of the sandbox and never
@@ -164,12 +170,12 @@ export class Files {
   // remove moves paths to the trash and returns [{id, path}]; permanently: null.
   async remove(paths, permanent = false) {
     const query = paths.map((p) => `path=${p}`).join("&") + (permanent ? "&permanent=true" : "");
-    const gone = await this.json(`${this.base}?${query}`, { method: "DELETE", limit: 0 });
+    const gone = await this.json(this.#at("", query), { method: "DELETE", limit: 0 });
     return gone?.trashed?.map(trashedOf) ?? null;
   }
 
   async trash(options) {
-    const list = await this.json(`${this.base}:trash`, options);
+    const list = await this.json(this.#at(":trash"), options);
     return (list.trashed ?? list.entries ?? []).map(trashedOf);
   }
 
@@ -180,12 +186,12 @@ export class Files {
   // emptyTrash permanently deletes the items with these ids, or all.
   emptyTrash(ids = []) {
     const query = ids.map((id) => `id=${id}`).join("&");
-    return this.json(`${this.base}:trash${query ? `?${query}` : ""}`, { method: "DELETE", limit: 0 });
+    return this.json(this.#at(":trash", query), { method: "DELETE", limit: 0 });
   }
 
   // search yields results as they are found.
   async *search(query, signal) {
-    const answer = await this.ask(`${this.base}:search`, {
+    const answer = await this.ask(this.#at(":search"), {
       method: "POST", body: JSON.stringify(query), signal, limit: 0,
       headers: { "Content-Type": "application/json", Accept: "application/x-ndjson" },
     });
@@ -203,7 +209,7 @@ export class Files {
   }
 
   watch(paths) {
-    return live.open(`${this.base}?${paths.map((p) => `path=${p}`).join("&")}`);
+    return live.open(this.#at("", paths.map((p) => `path=${p}`).join("&")));
   }
 }
 

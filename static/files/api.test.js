@@ -36,3 +36,9 @@ test("no more of a file is read than requested, even when the server sends all",
   body = () => null;
   assert.equal((await files.read("/x", { most: 9 })).part, false);
 });
+
+test("requests name the very sandbox that the page shows", () => {
+  const files = new Files("/sandboxes/lab/files", "/home/agent", "b1");
+  assert.equal(files.url("/a", { stat: "true" }), "/sandboxes/lab/files?path=/a&stat=true&sandbox_id=b1");
+  assert.equal(files.archive("/a", "tar"), "/sandboxes/lab/files?path=/a&archive=tar&sandbox_id=b1");
+});

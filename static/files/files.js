@@ -31,7 +31,7 @@ class SandboxFiles extends HTMLElement {
     this.away = new AbortController();
     this.home = encodePath(this.dataset.home || "/");
     this.base = this.dataset.base;
-    this.files = new Files(this.base, this.home);
+    this.files = new Files(this.base, this.home, this.dataset.box);
     this.tree = new Tree();
     this.loader = new Loader(this);
     this.uploads = new Uploads(this.files, {

@@ -56,7 +56,7 @@ export class Loader {
       clearTimeout(waits);
       const problem = problemOf(err);
       if (problem.code === "left") return;
-      if (node.children && (quiet || problem.passing) && problem.status !== 404) return; // keep showing what is known
+      if (node.children && (quiet || problem.passing) && problem.status !== 404) return; // keep showing the known entries
       tree.fail(node, problem);
     }
     this.#notBefore.set(node.path, Date.now() + Math.max(pause, (node.children?.length ?? 0) * perEntry));

@@ -3,6 +3,11 @@
 import { pageSignal } from "./page_lifecycle.js";
 import { ReconnectingSocket, refusal, socketURL } from "./reconnect.js";
 
+// present leaves out the parts of work whose panel is not shown: a pane that is kept while its sandbox wakes has none.
+export function present(html, shown) {
+  return html.replace(/<hx-partial hx-target="#(work-[a-z]+)"[^]*?<\/hx-partial>/g, (part, id) => (shown(id) ? part : ""));
+}
+
 // Channel follows one topic. Its events: "opened", also after each reconnect; the topic's own events, with data; "lost" when
 // the connection is lost; "ended" when no more follows, whose data is the problem as JSON, or "".
 class Channel extends EventTarget {

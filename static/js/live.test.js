@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fires, last, settled, sockets } from "./fake_window.js";
-import { Live } from "./live.js";
+import { Live, present } from "./live.js";
 
 function world(t, status = 426) {
   t.mock.timers.enable({ apis: ["setTimeout", "setInterval", "Date"] });
@@ -122,4 +122,11 @@ test("a page whose user signed out, or changed, says so", async (t) => {
   last().ends();
   await settled();
   assert.deepEqual(other.events, ["lost", "other-account"]);
+});
+
+test("the steps of work are left out where no pane shows them", () => {
+  const part = (id, text) => `<hx-partial hx-target="#${id}" hx-swap="outerHTML">${text}</hx-partial>`;
+  const [state, steps, log] = [part("ws-state", "<p>Starting</p>"), part("work-steps", "<div>\n</div>"), part("work-log", "line\n")];
+  assert.equal(present(state + steps + log, () => false), state);
+  assert.equal(present(steps + state + log, (id) => id === "work-log"), state + log);
 });

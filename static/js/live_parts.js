@@ -1,7 +1,7 @@
 // <sandbox-live> keeps parts of the page up to date. It tells the user when they are not, and preserves the focus, an open
 // menu and edited fields when parts are replaced.
 import htmx from "./htmx.js";
-import { live } from "./live.js";
+import { live, present } from "./live.js";
 import { delayAfter } from "./reconnect.js";
 
 const patience = 3000; // ms; shorter interruptions are not reported
@@ -56,7 +56,7 @@ class SandboxLive extends HTMLElement {
   #swap(html) {
     this.#failures = 0;
     this.#told = true;
-    htmx.swap(this, html, { swapStyle: "none", swapDelay: 0, settleDelay: 20 }, { contextElement: this });
+    htmx.swap(this, present(html, (id) => document.getElementById(id)), { swapStyle: "none", swapDelay: 0, settleDelay: 20 }, { contextElement: this });
     this.dataset.current = ""; // the page is up to date
     document.dispatchEvent(new CustomEvent("sandboxd:parts"));
   }

@@ -1,4 +1,4 @@
-// JSON in a Storage, which may be missing, full or blocked. Losing what is stored must be harmless.
+// JSON in a Storage, which may be missing, full or blocked. Losing the stored values must be harmless.
 
 export function parseJSON(text, otherwise = {}) {
   try {

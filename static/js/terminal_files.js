@@ -15,9 +15,9 @@ export async function scrollbackOf(url) {
 // resolves to the working directory of the visible terminal. awake() says whether the sandbox is running: looking up a path
 // must not wake it.
 export function filesOf(panes, folder, awake) {
-  const { filesBase: base, filesHome: home } = panes?.dataset ?? {};
+  const { filesBase: base, filesHome: home, filesBox: box } = panes?.dataset ?? {};
   if (!base) return undefined;
-  const files = new Files(base, encodePath(home));
+  const files = new Files(base, encodePath(home), box);
   let last = { at: 0, path: "" };
   return {
     home,

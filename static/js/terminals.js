@@ -22,6 +22,7 @@ const stateLabels = {
   frozen: ["still", "state-frozen", "Frozen"],
   waking: ["busy", "state-busy", "Waking…"],
   closed: ["still", "state-stopped", "Ended"],
+  deleted: ["still", "state-stopped", "Deleted"],
 };
 
 class SandboxTerminals extends HTMLElement {
@@ -117,11 +118,16 @@ class SandboxTerminals extends HTMLElement {
     if (t) renameIn(t.tab, this.#labels[name] ?? "", labelOf(name), (label) => this.#label(name, label));
   }
 
+  // #url returns the address of a terminal, or of all, in the very sandbox that the page shows.
+  #url(name = "", rest = "") {
+    return `${this.dataset.path}${encodeURIComponent(name)}${rest}?sandbox_id=${this.dataset.box}`;
+  }
+
   async #label(name, label) {
     const before = this.#labels[name];
     this.#labels[name] = label;
     this.#draw(name);
-    const answer = await fetch(`${this.dataset.path}${encodeURIComponent(name)}/name`, {
+    const answer = await fetch(this.#url(name, "/name"), {
       method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ name: label }),
     }).catch(() => null);
     if (answer?.ok) return;
@@ -138,7 +144,7 @@ class SandboxTerminals extends HTMLElement {
   }
 
   async #list() {
-    const answer = await fetch(this.dataset.path.replace(/\/$/, ""), { signal: this.#away.signal });
+    const answer = await fetch(this.#url().replace("/?", "?"), { signal: this.#away.signal });
     if (!answer.ok || answer.redirected) throw new Error("there is no list");
     return answer.json();
   }
@@ -163,11 +169,11 @@ class SandboxTerminals extends HTMLElement {
 
   #mount(name, t) {
     const terminal = mount(t.screen, {
-      url: socketURL(`${this.dataset.path}${encodeURIComponent(name)}/ws`).href,
+      url: socketURL(this.#url(name, "/ws")).href,
       tab: name,
       wake: t.fresh, // the user has just asked for it
       files: this.files,
-      history: () => scrollbackOf(`${this.dataset.path}${encodeURIComponent(name)}/text`),
+      history: () => scrollbackOf(this.#url(name, "/text")),
       copyOnSelect: () => preference("copy_on_select", false),
       onState: (state) => {
         if (t.state !== state && name === this.#shown && state !== "connected") announce(stateLabels[state]?.[2] ?? state);
@@ -185,7 +191,7 @@ class SandboxTerminals extends HTMLElement {
 
   async #close(name) {
     if (!confirm("Close this terminal? Programs running in it will be stopped.")) return;
-    const answer = await fetch(`${this.dataset.path}${encodeURIComponent(name)}/close`, { method: "POST", redirect: "manual" });
+    const answer = await fetch(this.#url(name, "/close"), { method: "POST", redirect: "manual" });
     if (answer.type === "opaqueredirect" || answer.ok || answer.status === 404) this.#drop(name);
     else announce("The terminal could not be closed.");
   }

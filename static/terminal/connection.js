@@ -2,7 +2,8 @@
 // on request: a forgotten page must not keep a sandbox awake.
 //
 // States: "connecting" (the first time), "connected", "reconnecting", "asleep" (wake() wakes the sandbox; reason says why
-// the last attempt to wake it failed), "waking", and "closed" (reason says why; wake() tries again).
+// the last attempt to wake it failed), "waking", "closed" (reason says why; wake() tries again), and "deleted"
+// (the sandbox is gone).
 import { ReconnectingSocket, refusal } from "../js/reconnect.js";
 import { ping } from "./protocol.js";
 
@@ -10,7 +11,8 @@ const wakeTimeout = 70_000; // ms; sandboxd gives up after 60 s, and says so
 
 // Close codes after which reconnecting makes no sense (internal/terminal/ending.go lists all).
 const asleep = 4003;
-const final = new Set([1000, 1008, 1011, 4001, 4002, asleep, 4004]);
+const deleted = 4004;
+const final = new Set([1000, 1008, 1011, 4001, 4002, asleep, deleted]);
 
 const resting = new Set(["asleep", "frozen"]); // codes of problems
 
@@ -80,6 +82,7 @@ export class Connection extends ReconnectingSocket {
 
   async lost({ code, reason }, opened) {
     if (code === asleep) return this.#stop("asleep", this.#woke && !this.#heard ? reason : "");
+    if (code === deleted) return this.#stop("deleted");
     if (isFinal(code)) return this.#stop("closed", reason || "The connection was closed.");
     this.#set("reconnecting", reason);
     const final = opened ? null : await this.#refusal();
@@ -92,7 +95,7 @@ export class Connection extends ReconnectingSocket {
     this.#set("reconnecting");
   }
 
-  #stop(state, reason) {
+  #stop(state, reason = "") {
     this.stop();
     this.#set(state, reason);
   }
@@ -108,7 +111,8 @@ export class Connection extends ReconnectingSocket {
       this.on.rest?.(problem.code);
       return ["asleep", ""];
     }
-    if (![403, 404, 409, 410].includes(response.status)) return null;
+    if (response.status === 410) return ["deleted", ""];
+    if (![403, 404, 409].includes(response.status)) return null;
     return ["closed", problem?.detail || problem?.title || "The terminal cannot be opened."];
   }
 

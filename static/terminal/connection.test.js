@@ -169,3 +169,14 @@ test("returning to a page does not reconnect to a sleeping sandbox", () => {
   fires("pageshow", { persisted: true });
   assert.equal(sockets.length, 1);
 });
+
+test("a terminal of a deleted sandbox says so once, and does not offer to connect", async () => {
+  for (const code of [4004, 1006]) {
+    const { connection, states } = open();
+    answer = { type: "basic", status: 410, ok: false, json: async () => ({ code: "gone", detail: "box was deleted." }) };
+    connection.connect();
+    last().ends(code, "The sandbox was deleted.");
+    await settled();
+    assert.equal(states.at(-1), "deleted", code);
+  }
+});

@@ -5,6 +5,7 @@ const texts = {
   connecting: "Connecting…",
   reconnecting: "Reconnecting…",
   waking: "Waking…",
+  deleted: "This sandbox was deleted.",
 };
 const patience = 400; // ms before a connection attempt is worth showing
 

@@ -1,5 +1,5 @@
 // OutputQueue feeds output to the screen in pieces that keep the page responsive, never more than xterm.js can hold, and
-// acknowledges what was drawn. No DOM in here.
+// acknowledges drawn output. No DOM in here.
 const inFlightLimit = 256 * 1024; // bytes not drawn yet
 const pieceLimit = 64 * 1024;
 const ackEvery = 128 * 1024;
@@ -21,7 +21,7 @@ export class OutputQueue {
     this.#move();
   }
 
-  // restart drops what is queued: a new connection redraws the whole screen.
+  // restart drops the queue: a new connection redraws the whole screen.
   restart() {
     this.#queue = [];
     this.#drawn = 0;

@@ -73,6 +73,7 @@ test("the notice says why, and what to do", () => {
   assert.equal(textOf("closed", "The shell has ended."), "Disconnected: The shell has ended. Press Enter to connect again.");
   assert.equal(textOf("reconnecting", ""), "Reconnecting…");
   assert.equal(textOf("waking", ""), "Waking…");
+  assert.equal(textOf("deleted", ""), "This sandbox was deleted.");
   assert.equal(textOf("asleep", ""), "Asleep. Press Enter or click to wake.");
   assert.equal(textOf("asleep", "The host is full."), "Still asleep: The host is full. Press Enter or click to try again.");
   assert.equal(textOf("connected", ""), "");
@@ -94,7 +95,7 @@ test("an unavailable terminal is shown as asleep or frozen", () => {
 });
 
 test("only sleeping and closed terminals wait for the user", () => {
-  const states = ["connecting", "connected", "reconnecting", "waking", "asleep", "frozen", "closed"];
+  const states = ["connecting", "connected", "reconnecting", "waking", "asleep", "frozen", "closed", "deleted"];
   assert.deepEqual(states.filter(waits), ["asleep", "frozen", "closed"]);
 });
 

@@ -24,8 +24,8 @@ type actor struct {
 // act calls f as the sandbox's user, for something that is over soon.
 func (t *Tree) act(ctx context.Context, f func(*actor) error) error { return t.actIn(ctx, t.brief, f) }
 
-// labour calls f as the sandbox's user, for long work that ends with ctx.
-func (t *Tree) labour(ctx context.Context, f func(*actor) error) error {
+// actLong calls f as the sandbox's user, for long work that ends with ctx.
+func (t *Tree) actLong(ctx context.Context, f func(*actor) error) error {
 	return t.actIn(ctx, t.long, f)
 }
 

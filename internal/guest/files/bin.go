@@ -76,7 +76,7 @@ func (b *bin) home() (dev, ino uint64) {
 	return l.dev, l.ino
 }
 
-// take moves what is at s, known as p, into the trash. Its text is written first: without one it could not be restored.
+// take moves the file at s, known as p, into the trash. Its text is written first: without one it could not be restored.
 func (b *bin) take(s dirEntry, p string, st *unix.Stat_t) (wire.Trashed, error) {
 	t := wire.Trashed{Path: p, Deleted: time.Now().Truncate(time.Second), Type: typeOf(st.Mode)}
 	if t.Type == wire.TypeFile {

@@ -103,12 +103,12 @@ func (c *copier) folder(name, as string, st *unix.Stat_t) error {
 	if err != nil {
 		return err
 	}
-	return dress(c.to.levels[to-1].fd, as, c.to.fd(), st)
+	return copyAttributes(c.to.levels[to-1].fd, as, c.to.fd(), st)
 }
 
-// dress gives a copy the permissions and the time of its original. dir and name are where it is, fd is of it, or of a path
+// copyAttributes gives a copy the permissions and the time of its original. dir and name are where it is, fd is of it, or of a path
 // to it.
-func dress(dir int, name string, fd int, st *unix.Stat_t) error {
+func copyAttributes(dir int, name string, fd int, st *unix.Stat_t) error {
 	if err := again(func() error { return unix.Chmod(ownFD(fd), st.Mode&0o777) }); err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (c *copier) file(name, as string) error {
 			return err
 		}
 	}
-	return dress(c.to.fd(), as, out, &st)
+	return copyAttributes(c.to.fd(), as, out, &st)
 }
 
 // sameStill is an error unless the file in is as it was, and out is all of it.

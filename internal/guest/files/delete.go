@@ -14,7 +14,7 @@ func (q *ask) remove() error {
 		return err
 	}
 	permanent := q.flag("permanent")
-	err = q.tree.labour(q.Context(), func(a *actor) error {
+	err = q.tree.actLong(q.Context(), func(a *actor) error {
 		if err := a.lookAtAll(paths, permanent); err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ import (
 )
 
 // patience bounds every wait of a test.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // box is a tree below a folder of its own, served as the guest serves it.
 type box struct {

@@ -25,7 +25,7 @@ func (q *ask) transfer(one transfer) error {
 		return err
 	}
 	overwrite := q.flag("overwrite")
-	return q.labour(func(a *actor) error {
+	return q.actLong(func(a *actor) error {
 		into, err := a.isFolder(to)
 		if err != nil {
 			return about(to, err)

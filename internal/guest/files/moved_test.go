@@ -46,7 +46,7 @@ func TestMove_ToAnotherFileSystemLosesNothingThatCannotBeCopied(t *testing.T) {
 
 // between calls f when a folder has been copied to another file system, before it is removed from where it was.
 func (b *box) between(f func()) error {
-	return b.tree.labour(b.t.Context(), func(a *actor) error {
+	return b.tree.actLong(b.t.Context(), func(a *actor) error {
 		from, err := a.find("/home/d", false)
 		must(b.t, err)
 		defer from.walk.close()
@@ -141,7 +141,7 @@ func TestCopy_ACancelledOneLeavesNothing(t *testing.T) {
 	must(t, os.Chmod(b.host("home/d/e"), 0o500))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	err := b.tree.labour(ctx, func(a *actor) error {
+	err := b.tree.actLong(ctx, func(a *actor) error {
 		from, err := a.find("/home/d/e", false)
 		must(t, err)
 		defer from.walk.close()

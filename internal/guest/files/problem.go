@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 
 	"golang.org/x/sys/unix"
 
@@ -85,19 +84,4 @@ func problemOf(err error) *wire.Problem {
 	}
 	p.Check()
 	return p
-}
-
-// statusOf is for people who read the protocol; sandboxd goes by the code.
-func statusOf(code string) int {
-	switch code {
-	case wire.CodeInvalid:
-		return http.StatusBadRequest
-	case wire.CodeNotFound:
-		return http.StatusNotFound
-	case wire.CodeForbidden:
-		return http.StatusForbidden
-	case wire.CodeConflict, wire.CodeChanged, wire.CodeFolder, wire.CodeFull:
-		return http.StatusConflict
-	}
-	return http.StatusServiceUnavailable
 }

@@ -10,41 +10,41 @@ import (
 )
 
 const (
-	// beatPace is the pause between two signs of life to sandboxd; it must be shorter than sandboxd's patience.
-	beatPace = 4 * time.Second
+	// keepAlivePace is the pause between two keep-alives to sandboxd; it must be shorter than sandboxd waits.
+	keepAlivePace = 4 * time.Second
 	// replyPiece is how much of a reply is gathered before it is sent.
 	replyPiece = 32 << 10
 )
 
-// reply is the answer to one verb: records, and between them beats while it takes long. Safe for concurrent use.
+// reply is the answer to one verb: records, and between them keep-alives while it takes long. Safe for concurrent use.
 type reply struct {
 	w http.ResponseWriter
 
-	mu    sync.Mutex
-	begun bool // the status is sent
-	over  bool
-	buf   []byte
-	beats *time.Timer
-	err   error // of writing
+	mu         sync.Mutex
+	begun      bool // the status is sent
+	over       bool
+	buf        []byte
+	keepAlives *time.Timer
+	err        error // of writing
 }
 
 func newReply(w http.ResponseWriter) *reply {
 	r := &reply{w: w}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.beats = time.AfterFunc(beatPace, r.beat)
+	r.keepAlives = time.AfterFunc(keepAlivePace, r.sendKeepAlive)
 	return r
 }
 
-func (r *reply) beat() {
+func (r *reply) sendKeepAlive() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over || r.err != nil {
 		return
 	}
-	r.buf = wire.AppendRecord(r.buf, wire.RecordBeat, nil)
+	r.buf = wire.AppendRecord(r.buf, wire.RecordKeepAlive, nil)
 	r.flush()
-	r.beats.Reset(beatPace)
+	r.keepAlives.Reset(keepAlivePace)
 }
 
 // begin sends the status, which says that the request is accepted.
@@ -108,13 +108,13 @@ func (r *reply) fail(err error) {
 	}
 	r.buf = nil
 	r.w.Header().Set("Content-Type", "application/json")
-	r.w.WriteHeader(statusOf(p.Code))
+	r.w.WriteHeader(p.Status())
 	json.NewEncoder(r.w).Encode(p)
 }
 
 func (r *reply) stop() {
 	r.over = true
-	r.beats.Stop()
+	r.keepAlives.Stop()
 }
 
 func (r *reply) send() {
@@ -139,9 +139,9 @@ func (r *reply) quit() {
 	r.stop()
 }
 
-// hush ends the keep-alives of a reply without a timeout.
-func (r *reply) hush() {
+// stopKeepAlives ends the keep-alives of a reply without a timeout.
+func (r *reply) stopKeepAlives() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.beats.Stop()
+	r.keepAlives.Stop()
 }

@@ -49,7 +49,7 @@ func (f *finding) ripgrep(w *walk, program string) error {
 		return problem(wire.CodeUnavailable, "The search cannot be started in the sandbox: %v.", errors.Unwrap(err))
 	}
 	deaf := context.AfterFunc(w.actor.ctx, func() { out.Close() }) // a process that left the group may still hold it open
-	err = f.hear(out)
+	err = f.read(out)
 	deaf()
 	kill()
 	waited := cmd.Wait()
@@ -84,8 +84,8 @@ func (f *finding) arguments(root bool) []string {
 	return append(args, "--regexp="+f.Query, "./")
 }
 
-// hear reads what ripgrep says.
-func (f *finding) hear(out io.Reader) error {
+// read reads what ripgrep says.
+func (f *finding) read(out io.Reader) error {
 	lines := bufio.NewReaderSize(out, ripgrepLine)
 	for {
 		line, err := lines.ReadSlice('\n')

@@ -130,9 +130,9 @@ func (q *ask) brief(path string, f func(*actor) error) error {
 	return nil
 }
 
-// labour runs long work and answers without a body.
-func (q *ask) labour(f func(*actor) error) error {
-	if err := q.tree.labour(q.Context(), f); err != nil {
+// actLong runs long work and answers without a body.
+func (q *ask) actLong(f func(*actor) error) error {
+	if err := q.tree.actLong(q.Context(), f); err != nil {
 		return about("the request", err)
 	}
 	q.reply.end(nil)

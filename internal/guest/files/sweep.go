@@ -56,7 +56,7 @@ func (w *walk) discard(name string) {
 // Sweep removes what an earlier guest left of uploads that were never finished.
 func (t *Tree) Sweep(ctx context.Context) {
 	home := t.cfg.User().Home
-	t.labour(ctx, func(a *actor) error {
+	t.actLong(ctx, func(a *actor) error {
 		var left []string
 		for _, folder := range a.readJournal(home) {
 			if a.sweepIn(folder) {

@@ -158,7 +158,7 @@ func (q *ask) empty() error {
 	if err != nil {
 		return err
 	}
-	return q.inTrash(ids, q.labour, func(b *bin) error {
+	return q.inTrash(ids, q.actLong, func(b *bin) error {
 		if len(ids) == 0 {
 			return about(path.Base(trashFolder), b.emptyAll())
 		}

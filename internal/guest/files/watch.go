@@ -30,7 +30,7 @@ func (q *ask) watch() error {
 		return err
 	}
 	defer q.tree.watching.end(watch)
-	q.reply.hush() // a watch may be silent for as long as nothing changes
+	q.reply.stopKeepAlives() // a watch may be silent for as long as nothing changes
 	err = q.tree.act(q.Context(), func(a *actor) error {
 		for _, p := range asked {
 			full, _ := q.clean(p)

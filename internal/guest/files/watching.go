@@ -131,7 +131,7 @@ func (l *watching) listen(queue *os.File) {
 		}
 		l.mu.Lock()
 		if l.queue == queue {
-			l.hear(buf[:n])
+			l.dispatch(buf[:n])
 		}
 		l.mu.Unlock()
 	}
@@ -144,8 +144,8 @@ const (
 	eventHead = 16
 )
 
-// hear tells the watches of events. After an overflow everything may have changed.
-func (l *watching) hear(b []byte) {
+// dispatch passes events to the watches. After an overflow everything may have changed.
+func (l *watching) dispatch(b []byte) {
 	for len(b) >= eventHead {
 		number := int32(binary.NativeEndian.Uint32(b))
 		mask := binary.NativeEndian.Uint32(b[eventMask:])

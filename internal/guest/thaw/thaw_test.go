@@ -60,7 +60,7 @@ func TestWaits_BeginAnewAfterAFreeze(t *testing.T) {
 				t.Fatalf("got %q, %v", l, err)
 			}
 			cmd.Process.Signal(syscall.SIGSTOP)
-			<-time.After(span + 1500*time.Millisecond)
+			<-time.After(span + 1500*time.Millisecond) // a freeze is nothing but time that passes without the process
 			thawed := time.Now()
 			cmd.Process.Signal(syscall.SIGCONT)
 			if l, err := lines.ReadString('\n'); l != want || err != nil {

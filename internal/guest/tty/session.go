@@ -98,7 +98,7 @@ func (s *session) run(ctx context.Context) {
 	s.kill(exited) // the terminal is gone: so must be the shell
 	stop()
 	<-exited
-	s.farewell()
+	s.close()
 }
 
 // pump reads until the terminal ends. When the shell has ended but others keep its terminal open, the rest in the
@@ -297,13 +297,13 @@ func (s *session) kill(exited <-chan struct{}) {
 
 func (s *session) signal(sig syscall.Signal) { _ = syscall.Kill(-s.cmd.Process.Pid, sig) }
 
-// farewell tells the viewers that the shell has ended, after all of its output, and waits for them to go.
-func (s *session) farewell() {
+// close tells the viewers that the shell has ended, after all of its output, and waits for them to go.
+func (s *session) close() {
 	s.mu.Lock()
 	s.over = true
 	viewers := slices.Clone(s.viewers)
 	s.mu.Unlock()
-	until := time.NewTimer(farewell)
+	until := time.NewTimer(closeLimit)
 	defer until.Stop()
 	for _, v := range viewers {
 		v.finish(closeNormal, "The shell has ended.")

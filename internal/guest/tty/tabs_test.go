@@ -23,7 +23,7 @@ import (
 	"sandboxd/internal/wire"
 )
 
-const testLimit = 20 * time.Second
+const testLimit = time.Minute
 
 // shown is in every replay.
 const shown = "\x1b[?2004l"

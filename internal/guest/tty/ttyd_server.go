@@ -190,7 +190,7 @@ func reason(err error) string {
 }
 
 func refuse(conn *websocket.Conn, code int, reason string) {
-	until := time.Now().Add(farewell)
+	until := time.Now().Add(closeLimit)
 	_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), until)
 }
 

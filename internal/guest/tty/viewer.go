@@ -22,7 +22,7 @@ const (
 	pingEvery    = 30 * time.Second
 	silenceLimit = 90 * time.Second // a viewer that answers no ping is gone
 	inputLimit   = 10 * time.Second // a program that takes no input for so long loses it
-	farewell     = 2 * time.Second  // the last output and the close frame may take so long
+	closeLimit   = 2 * time.Second  // the last output and the close frame may take so long
 )
 
 // Close codes beyond those of RFC 6455's use here: normal (the shell ended) and internal error.
@@ -230,7 +230,7 @@ func (v *viewer) reserve(want int) (n int, dropped bool) {
 
 // goodbye sends the close frame and lets the viewer answer it, so that nothing sent before is lost to a reset.
 func (v *viewer) goodbye(e *ending) {
-	until := time.Now().Add(farewell)
+	until := time.Now().Add(closeLimit)
 	_ = v.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(e.code, e.reason), until)
 	_ = v.conn.NetConn().SetReadDeadline(until)
 }
@@ -292,9 +292,9 @@ func signal(c chan struct{}) {
 	}
 }
 
-// settle waits for the writer, which has been told to finish, and is not waited for longer than a farewell takes.
+// settle waits for the writer, which has been told to finish, and is not waited for longer than closeLimit.
 func (v *viewer) settle() {
-	t := time.NewTimer(farewell)
+	t := time.NewTimer(closeLimit)
 	defer t.Stop()
 	select {
 	case <-v.gone:

@@ -1,4 +1,4 @@
-// Command echo is what the end-to-end tests run in sandboxes: a page, a check sum of what is uploaded, a WebSocket and an
+// Command echo runs in the sandboxes of the end-to-end tests: a page, a checksum of an upload, a WebSocket and an
 // event stream. It is built static, so that it runs in any image.
 package main
 

@@ -1,6 +1,6 @@
-# The notebook server listens on the sandbox's loopback alone. Whoever reaches it has come through sandboxd, which
-# checks who it is, so there is no second password. The server's own check that requests come from its own page
-# (Origin against Host) stays on.
+# The notebook server listens on the sandbox's loopback only. Requests reach it through sandboxd, which checks
+# access, so there is no second password. The server's own check that requests come from its own page (Origin against
+# Host) stays on.
 c.NotebookApp.ip = "127.0.0.1"
 c.NotebookApp.port = 8888
 c.NotebookApp.port_retries = 0
