@@ -36,7 +36,7 @@ func (a *alarm) last(now time.Time) string {
 	return a.text
 }
 
-// pace is the time to the next look.
+// pace is the time to the next look. While another page asks it is short, so that all pages hear of what that one finds.
 func (a *alarm) pace() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -44,7 +44,7 @@ func (a *alarm) pace() time.Duration {
 }
 
 func (a *alarm) wait() time.Duration {
-	if a.amiss {
+	if a.amiss || a.asking {
 		return alarmSoon
 	}
 	return alarmEvery
@@ -111,15 +111,21 @@ func alarmText(silent []string) string {
 
 // watchAlarm tells when what sandboxd lacks differs from told, and from then on when it changes, until ctx ends.
 func (s *Server) watchAlarm(ctx context.Context, told string, tell chan<- string) {
-	for {
-		if now := s.checkAlarm(ctx); now != told {
-			select {
-			case tell <- now:
-				told = now
-			case <-ctx.Done():
-				return
-			}
+	say := func(now string) {
+		if now == told {
+			return
 		}
+		select {
+		case tell <- now:
+			told = now
+		case <-ctx.Done():
+		}
+	}
+	for {
+		if known := s.alarm.last(s.cfg.Now()); known != "" { // a check takes seconds
+			say(known)
+		}
+		say(s.checkAlarm(ctx))
 		select {
 		case <-ctx.Done():
 			return

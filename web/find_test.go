@@ -60,6 +60,18 @@ func attr(n *html.Node, name string) string {
 	return ""
 }
 
+// choice gives the value of the option with this text.
+func (v view) choice(text string) string {
+	v.t.Helper()
+	for _, n := range v.all("option") {
+		if textOf(n) == text {
+			return attr(n, "value")
+		}
+	}
+	v.t.Fatalf("no choice %q in %s", text, v.Body)
+	return ""
+}
+
 // textOf is what a person reads in n, with single spaces.
 func textOf(n *html.Node) string {
 	if n == nil {

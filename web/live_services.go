@@ -7,6 +7,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/services"
 	"sandboxd/views"
@@ -27,6 +28,9 @@ type liveServices struct {
 
 func (s *serviceHandlers) openLiveServices(ctx context.Context, r *request) (livePage, error) {
 	h, err := named(ctx, s.Server, r)
+	if fault.Is(err, fault.Gone) && r.query("sandbox_id") != "" {
+		return &deletedPage{last: new(liveServices).tellGone}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

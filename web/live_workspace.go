@@ -29,10 +29,9 @@ type liveWorkspace struct {
 
 // openLiveWorkspace follows the sandbox that the page was drawn of, by its id: another one may have its name by now.
 func (s *workspaceHandlers) openLiveWorkspace(ctx context.Context, r *request) (livePage, error) {
-	id := r.query("sandbox_id")
-	h, err := s.resolve(ctx, r.who, r.param("name"))
-	if id != "" && (fault.Is(err, fault.Gone) || err == nil && h.ID() != id) {
-		return &deletedWorkspace{server: s.Server, name: r.param("name")}, nil
+	h, err := named(ctx, s.Server, r)
+	if fault.Is(err, fault.Gone) && r.query("sandbox_id") != "" {
+		return &deletedPage{last: func(out *parts) { s.lastUpdate(r.param("name"), out) }}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -44,20 +43,19 @@ func (s *workspaceHandlers) openLiveWorkspace(ctx context.Context, r *request) (
 	}, nil
 }
 
-// deletedWorkspace is the page of a sandbox that was deleted before it was followed. It is told so, and nothing else ever.
-type deletedWorkspace struct {
+// deletedPage is a page of a sandbox that was deleted before it was followed. It is told so, and nothing else ever.
+type deletedPage struct {
 	nothingBeside
-	server *Server
-	name   string
+	last func(*parts)
 }
 
-func (d *deletedWorkspace) begin(_ context.Context, out *parts) error {
-	d.server.workspace.lastUpdate(d.name, out)
+func (d *deletedPage) begin(_ context.Context, out *parts) error {
+	d.last(out)
 	return nil
 }
 
-func (*deletedWorkspace) take(news) bool                           { return false }
-func (*deletedWorkspace) tell(context.Context, bool, *parts) error { return nil }
+func (*deletedPage) take(news) bool                           { return false }
+func (*deletedPage) tell(context.Context, bool, *parts) error { return nil }
 
 func (l *liveWorkspace) begin(ctx context.Context, out *parts) error {
 	if l.request.query("seen") != boxPrint(l.box) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -88,7 +89,7 @@ func (s *accountHandlers) tokensForm(ctx context.Context, r *request, v views.To
 			Expired: !t.Expires.IsZero() && t.Expires.Before(now),
 		})
 	}
-	if v.Sandboxes, err = s.ownNames(ctx, r); err != nil {
+	if v.Sandboxes, err = s.tokenSandboxes(ctx, r); err != nil {
 		return nil, err
 	}
 	v.Frame = s.frame(r, "API tokens", "settings")
@@ -99,8 +100,9 @@ func (s *accountHandlers) tokensForm(ctx context.Context, r *request, v views.To
 // mostChoices bounds the sandboxes that a token can be limited to by picking from a list.
 const mostChoices = 1000
 
-// ownNames are the sandboxes that one may limit a token to, sorted.
-func (s *accountHandlers) ownNames(ctx context.Context, r *request) ([]string, error) {
+// tokenSandboxes are the sandboxes that one may limit a token to, sorted. Each is named with its id: another one may have the
+// name once the form is sent.
+func (s *accountHandlers) tokenSandboxes(ctx context.Context, r *request) ([]views.Option, error) {
 	f := sandbox.Filter{Limit: mostChoices}
 	if !r.isAdmin() {
 		f.Owner = r.who.User.ID
@@ -109,12 +111,12 @@ func (s *accountHandlers) ownNames(ctx context.Context, r *request) ([]string, e
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, 0, len(boxes))
+	choices := make([]views.Option, 0, len(boxes))
 	for _, box := range boxes {
-		names = append(names, box.Name)
+		choices = append(choices, views.Option{Value: box.Name + " " + box.ID, Text: box.Name})
 	}
-	slices.Sort(names)
-	return names, nil
+	slices.SortFunc(choices, func(a, b views.Option) int { return strings.Compare(a.Text, b.Text) })
+	return choices, nil
 }
 
 // submitToken makes a token and shows its secret on the very page: it is kept nowhere and cannot be shown again.
@@ -128,7 +130,9 @@ func (s *accountHandlers) submitToken(ctx context.Context, r *request) (string, 
 		if err != nil {
 			return "", fault.Wrap(err, fault.Invalid, "%s", fault.Message(err))
 		}
-		ask.SandboxID = h.ID()
+		if h.ID() != ask.SandboxID {
+			return "", fault.Field("sandbox", "The sandbox %s that was listed here was deleted. Choose again: another one has its name now.", h.Name())
+		}
 	}
 	secret, t, err := s.cfg.Accounts.CreateToken(ctx, r.who.User.ID, ask)
 	if err != nil {
@@ -142,7 +146,8 @@ func (s *accountHandlers) submitToken(ctx context.Context, r *request) (string, 
 const maxDays = 3650
 
 func readToken(r *request) (auth.NewToken, error) {
-	ask := auth.NewToken{Name: r.field("name"), Sandbox: r.field("sandbox")}
+	ask := auth.NewToken{Name: r.field("name")}
+	ask.Sandbox, ask.SandboxID, _ = strings.Cut(r.field("sandbox"), " ")
 	if text := r.field("days"); text != "" {
 		days, err := strconv.Atoi(text)
 		if err != nil || days < 1 || days > maxDays {

@@ -26,7 +26,7 @@ func (s *serviceHandlers) pageNewService(ctx context.Context, r *request) (templ
 
 // pageEditService shows the form of a service that there is.
 func (s *serviceHandlers) pageEditService(ctx context.Context, r *request) (templ.Component, error) {
-	list, err := s.servicesOf(ctx, r)
+	list, _, err := s.servicesOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -37,21 +37,22 @@ func (s *serviceHandlers) pageEditService(ctx context.Context, r *request) (temp
 	return s.serviceForm(ctx, r, views.ServiceForm{Was: one.Name, ServiceFields: serviceFields(one.Service)})
 }
 
-// servicesOf are the services of the sandbox that the path names.
-func (s *serviceHandlers) servicesOf(ctx context.Context, r *request) (services.List, error) {
+// servicesOf are the services of the sandbox that the path names, and its id.
+func (s *serviceHandlers) servicesOf(ctx context.Context, r *request) (list services.List, id string, err error) {
 	h, err := named(ctx, s.Server, r)
 	if err != nil {
-		return services.List{}, err
+		return services.List{}, "", err
 	}
-	return s.cfg.Services.List(ctx, h)
+	list, err = s.cfg.Services.List(ctx, h)
+	return list, h.ID(), err
 }
 
 func (s *serviceHandlers) serviceForm(ctx context.Context, r *request, v views.ServiceForm) (templ.Component, error) {
-	list, err := s.servicesOf(ctx, r)
+	list, id, err := s.servicesOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	v.Box, v.ID, v.ETag = r.param("name"), r.query("sandbox_id"), list.ETag
+	v.Box, v.ID, v.ETag = r.param("name"), id, list.ETag
 	v.Next = r.origin(servicesURL(v.Box))
 	if r.byScript() {
 		return views.ServiceSheet(v), nil
@@ -210,7 +211,7 @@ func eachOf(err error) []error {
 
 // pageDeleteService asks before a service goes; a script gets the question as a sheet.
 func (s *serviceHandlers) pageDeleteService(ctx context.Context, r *request) (templ.Component, error) {
-	list, err := s.servicesOf(ctx, r)
+	list, id, err := s.servicesOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +220,7 @@ func (s *serviceHandlers) pageDeleteService(ctx context.Context, r *request) (te
 		return nil, err
 	}
 	name := r.param("name")
-	v := views.DeleteService{Box: name, ID: r.query("sandbox_id"), Name: one.Name, Next: r.origin(servicesURL(name)), Lost: []string{"Its command, folder and environment."}}
+	v := views.DeleteService{Box: name, ID: id, Name: one.Name, Next: r.origin(servicesURL(name)), Lost: []string{"Its command, folder and environment."}}
 	if one.State == services.Running {
 		v.Lost = append(v.Lost, "Its program, which runs now, is ended.")
 	}

@@ -77,7 +77,8 @@ func TestPassword_ChangeKeepsThisBrowserSignedIn(t *testing.T) {
 func TestTokens_ShowTheSecretOnceAndRevoke(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)
-	made := s.post("ada", "/settings/tokens", fields("name", "laptop", "sandbox", "mine", "days", "30")).is(http.StatusOK)
+	mine := s.get("ada", "/settings/tokens").choice("Only mine")
+	made := s.post("ada", "/settings/tokens", fields("name", "laptop", "sandbox", mine, "days", "30")).is(http.StatusOK)
 	secret := attr(made.need("#secret"), "value")
 	who, err := s.accounts.Authenticate(t.Context(), secret)
 	if err != nil || who.Sandbox != "mine" || who.User.Name != "ada" {
@@ -97,6 +98,18 @@ func TestTokens_ShowTheSecretOnceAndRevoke(t *testing.T) {
 	s.post("ada", attr(in(item, "form"), "action"), nil).leads("/settings/tokens?done=revoked")
 	if _, err := s.accounts.Authenticate(t.Context(), secret); err == nil {
 		t.Error("it is good still")
+	}
+}
+
+func TestTokens_AreNotMadeForTheNextSandboxOfAName(t *testing.T) {
+	s := newStage(t)
+	old := s.put("ada", "lab", nil)
+	choice := s.get("root", "/settings/tokens").choice("Only lab")
+	s.boxes.drop(old)
+	s.put("bob", "lab", nil)
+	page := s.post("root", "/settings/tokens", fields("name", "x", "sandbox", choice)).is(http.StatusBadRequest)
+	if got := textOf(page.need("#token-sandbox-fault")); !strings.Contains(got, "was deleted") {
+		t.Errorf("says %q", got)
 	}
 }
 

@@ -20,12 +20,11 @@ func TestStalePage_DoesNothingToTheNextSandboxOfItsName(t *testing.T) {
 	topics := []string{s.topicOf("root", "/sandboxes/lab/services"), attr(s.get("root", "/sandboxes/lab/services/web/log").need("pre"), "data-log-topic")}
 	files := attr(workspace.need("sandbox-files"), "data-base") + "?path=notes.txt&sandbox_id=" + attr(workspace.need("sandbox-files"), "data-box")
 	terminals := attr(workspace.need("sandbox-terminals"), "data-path") + "main/%s?sandbox_id=" + attr(workspace.need("sandbox-terminals"), "data-box")
-	var posts, sheets []string
-	for _, page := range []view{workspace, about} {
-		for _, f := range page.all("form") {
-			if to := attr(f, "action"); strings.Contains(to, "/lab/") {
-				posts = append(posts, to)
-			}
+	form := attr(s.get("root", "/sandboxes/lab/services/new").need("form.form"), "action") // of a page without an id in its address
+	posts, sheets := []string{form}, []string(nil)
+	for _, to := range append(formsOf(workspace), formsOf(about)...) {
+		if strings.Contains(to, "/lab/") {
+			posts = append(posts, to)
 		}
 	}
 	for _, a := range append(append(workspace.all("a"), about.all("a")...), s.get("root", "/sandboxes/lab/ports/3000").all("form")...) {
@@ -39,10 +38,9 @@ func TestStalePage_DoesNothingToTheNextSandboxOfItsName(t *testing.T) {
 			posts = append(posts, formsOf(s.get("root", to, "HX-Request", "true").is(http.StatusOK))...)
 		}
 	}
-	if len(posts) < 12 || len(sheets) < 8 {
+	if s.boxes.drop(old); len(posts) < 12 || len(sheets) < 8 {
 		t.Fatalf("forms %q, sheets %q", posts, sheets)
 	}
-	s.boxes.drop(old)
 	next := s.put("bob", "lab", nil)
 	declare()
 	for _, to := range posts {
@@ -59,10 +57,13 @@ func TestStalePage_DoesNothingToTheNextSandboxOfItsName(t *testing.T) {
 	if _, res, err := s.viewer(server, "root", strings.ReplaceAll(terminals, "%s", "ws"), server.URL); err == nil || res.StatusCode != http.StatusGone {
 		t.Errorf("a terminal: %v, %v", res, err)
 	}
-	for _, topic := range append(topics, files) {
+	for _, topic := range append(topics[1:], files) {
 		if p := s.refused("root", topic); p.Status != http.StatusGone {
 			t.Errorf("%s: told %+v", topic, p)
 		}
+	}
+	if _, told := s.follow("root", topics[0]); !strings.Contains(told, "This sandbox was deleted") || strings.Contains(told, next.ID) {
+		t.Errorf("the services are told %s", told)
 	}
 	if box, err := s.boxes.Sandbox(t.Context(), "lab"); err != nil || box.ID != next.ID || box.State != next.State || len(s.rooms.asked()) != 0 {
 		t.Errorf("done: %+v, %v, %v", box, s.rooms.asked(), err)

@@ -27,6 +27,8 @@ type process struct {
 	output []stream // what to read
 	tty    bool
 
+	killing atomic.Bool // for a signal: one hunt at a time
+
 	mu     sync.Mutex
 	os     *os.Process
 	reaped bool // its pid may be another process's now
@@ -236,7 +238,12 @@ func (p *process) wait() exit {
 // signal sends to the process group; KILL goes to the whole tree, and does not wait until that has ended.
 func (p *process) signal(name string) error {
 	if name == "KILL" {
-		go p.kill()
+		if p.killing.CompareAndSwap(false, true) {
+			go func() {
+				defer p.killing.Store(false)
+				p.kill()
+			}()
+		}
 		return nil
 	}
 	p.mu.Lock()

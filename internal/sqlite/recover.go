@@ -27,22 +27,13 @@ var asIs = url.Values{"mode": {"ro"}, "_journal_mode": nil, "_synchronous": nil}
 // process may have the file open. If it is cut off, the next call loses no more rows than one would. Unavailable when the
 // disk does not let it.
 func Recover(ctx context.Context, path string, log *slog.Logger) error {
-	_, missing := os.Stat(path)
-	if whole, err := os.Stat(path + ".recovered"); err == nil { // the last call was cut off between its renames
-		left := moves(path, whole)[1:]
-		aside := left[0][1]
-		if _, err := os.Stat(aside); err != nil || missing != nil {
-			log.Warn("finishing a recovery of the database that was cut off", "database", path)
-			return rename(left)
+	whole, cutOff := os.Stat(path + ".recovered") // there if the last call was cut off between its renames
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if cutOff != nil {
+			return nil
 		}
-		log.Error("a database was put in place of one whose recovery was cut off; keeping it, and what was recovered aside",
-			"database", path, "recovered_file", aside+"-recovered")
-		if err := os.Rename(path+".recovered", aside+"-recovered"); err != nil {
-			return err
-		}
-	}
-	if errors.Is(missing, fs.ErrNotExist) {
-		return nil
+		log.Warn("finishing a recovery of the database that was cut off", "database", path)
+		return unavailable(path, rename(moves(path, whole)[1:]))
 	}
 	old, err := sql.Open("sqlite", address(path, asIs))
 	if err != nil {
@@ -51,22 +42,31 @@ func Recover(ctx context.Context, path string, log *slog.Logger) error {
 	defer old.Close()
 	var found string
 	err = old.QueryRowContext(ctx, `PRAGMA quick_check(1)`).Scan(&found)
-	if err == nil && found == "ok" || err != nil && !damaged(err) {
-		return nil // also what only Open can say
+	if err == nil && found == "ok" || err != nil && !damaged(err) { // also what only Open can say
+		if cutOff != nil {
+			return nil
+		}
+		aside := moves(path, whole)[1][1] + "-recovered"
+		log.Error("a database was put in place of one whose recovery was cut off; keeping it, and what was recovered aside",
+			"database", path, "recovered_file", aside)
+		return unavailable(path, os.Rename(path+".recovered", aside))
 	}
 	log.Error("the database is damaged; keeping what can be read of it", "database", path, "damaged_file", path+asideSuffix+"*", "found", found, "error", err)
 	if err = salvage(ctx, old, path+".new", log); err == nil {
-		var whole fs.FileInfo
 		if whole, err = os.Stat(path + ".new"); err == nil {
 			err = rename(moves(path, whole))
 		}
 	}
+	return unavailable(path, err)
+}
+
+func unavailable(path string, err error) error {
 	return fault.Wrap(err, fault.Unavailable, "The database %s is damaged, and cannot be recovered from: %v. Bring it back from a copy, "+
 		"or move it away to begin with an empty one.", path, err)
 }
 
-// moves are the renames that put whole, the finished new database, in place. The first says that it is whole. From then on
-// the damaged one, which has lost rows once its -wal is moved, is never read again.
+// moves are the renames that put whole, the finished new database, in place. The first says that it is whole. After the
+// second the damaged one, which then loses its -wal, is never read again.
 func moves(path string, whole fs.FileInfo) [][2]string {
 	aside := path + asideSuffix + whole.ModTime().UTC().Format("20060102-150405") // the same after a crash
 	return [][2]string{
@@ -140,7 +140,7 @@ func salvage(ctx context.Context, old *sql.DB, path string, log *slog.Logger) (e
 		name, order, _ := strings.Cut(t, " ")
 		err := d.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 			kept := 0
-			for _, direction := range []string{" ASC", " DESC"} { // from the first on, and where that breaks off, from the last back
+			for _, direction := range []string{" ASC", " DESC", " DESC"} { // from the first on; where that breaks off, from the last back, and once more for rows that came before their parents
 				n, err := copyRows(ctx, old, tx, name, order+direction)
 				if kept += n; err == nil {
 					break

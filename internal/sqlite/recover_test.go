@@ -238,6 +238,66 @@ func TestRecover_CutOffBetweenItsRenamesKeepsTheRowsOfTheWAL(t *testing.T) {
 	}
 }
 
+// A row can stand before the one that it refers to in the table that is read backwards.
+func TestRecover_KeepsTheHostSessionsOfSessionsThatItKeeps(t *testing.T) {
+	const all, last = 600, 100 // sessions; of so many of them, the last, there are host sessions
+	path, instance := damagedFile(t, 1, func([]byte) {})
+	d := open(t, path)
+	err := d.write(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO users (id, name, role, password, disabled, created) VALUES ('u', 'u', 'admin', '', 0, 0)`)
+		for i := range all + last {
+			parent := sql.NullString{String: fmt.Sprint("s", i-last), Valid: i >= all}
+			_, e := tx.ExecContext(ctx, `INSERT INTO sessions (id, key, user, parent, host, origin, created, seen, expires) VALUES (?, randomblob(32), 'u', ?, '', '', 0, 0, 0)`,
+				fmt.Sprint("s", i), parent)
+			err = errors.Join(err, e)
+		}
+		return err
+	})
+	if err := errors.Join(err, d.Close()); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(b[leafOf(t, path, "sessions"):], strings.Repeat("\xa5", 4096))
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	recovered(t, path, instance)
+	var parents, children int
+	err = open(t, path).reader.QueryRowContext(t.Context(), `SELECT count(*) FILTER (WHERE parent IS NULL), count(parent) FROM sessions`).Scan(&parents, &children)
+	if err != nil || parents == all || parents < all-100 || children != last {
+		t.Errorf("%d of %d sessions and %d of %d host sessions are kept (%v)", parents, all, children, last, err)
+	}
+}
+
+// A database that is written to after the recovery was cut off, and before the next, is newer than what that has saved.
+func TestRecover_CutOffBeforeTheDamagedFileIsMovedBeginsAgain(t *testing.T) {
+	path, instance := damagedFile(t, 40, func([]byte) {})
+	main, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path+".recovered", main, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, path)
+	if err := errors.Join(d.Sandboxes().Insert(t.Context(), sandboxtest.Sandbox("newer", 1000)), d.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if main, err = os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	copy(main[leafOf(t, path, "sessions"):], strings.Repeat("\xa5", 4096))
+	if err := os.WriteFile(path, main, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if boxes, _ := recovered(t, path, instance); len(boxes) != 41 {
+		t.Errorf("%d of 41 sandboxes are kept", len(boxes))
+	}
+}
+
 // A disk that fills up while the rows are moved must not be taken for a recovery.
 func TestRecover_OnADiskThatIsTooSmallKeepsTheDamagedFile(t *testing.T) {
 	source, _ := damagedFile(t, 1500, func([]byte) {})
