@@ -2,16 +2,20 @@
 import { h } from "../js/dom.js";
 import { encodeName, join } from "./paths.js";
 
-// fromDrop reads a drop, with folders and all they contain. The entries must be read during the event; reading the folders
+// fromDrop reads a drop, with folders and all they contain. The items must be read during the event; reading the folders
 // takes longer.
 export function fromDrop(transfer) {
   const items = [...transfer.items].filter((i) => i.kind === "file");
-  const entries = items.map((i) => i.webkitGetAsEntry?.()).filter(Boolean);
-  const files = [...transfer.files];
+  const dropped = items.map((i) => {
+    const entry = i.webkitGetAsEntry?.();
+    return entry?.isDirectory ? entry : i.getAsFile();
+  });
   return async (folder) => {
-    if (!entries.length) return files.map((file) => ({ file, path: join(folder, encodeName(file.name)) }));
     const out = [];
-    for (const entry of entries) await walk(entry, folder, out);
+    for (const d of dropped.filter(Boolean)) {
+      if (d instanceof File) out.push({ file: d, path: join(folder, encodeName(d.name)) });
+      else await walk(d, folder, out);
+    }
     return out;
   };
 }
