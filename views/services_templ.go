@@ -372,7 +372,7 @@ func ServicesPart(l ServiceList) templ.Component {
 	})
 }
 
-// ServicesGone stands in place of the services once their sandbox is deleted.
+// ServicesGone replaces the services once their sandbox is deleted.
 func ServicesGone() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -49,7 +49,7 @@ type Idle interface {
 
 // Uses is what the delivery asks of idle.Tracker.
 type Uses interface {
-	Dismiss(id string) (again func()) // nobody is there, whatever page is open
+	Dismiss(id string) (again func()) // the user has left, even if a page is open
 	Subscribe() *event.Subscription[idle.Change]
 }
 

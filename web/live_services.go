@@ -7,7 +7,6 @@ import (
 
 	"github.com/a-h/templ"
 
-	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/services"
 	"sandboxd/views"
@@ -28,7 +27,7 @@ type liveServices struct {
 
 func (s *serviceHandlers) openLiveServices(ctx context.Context, r *request) (livePage, error) {
 	h, err := named(ctx, s.Server, r)
-	if fault.Is(err, fault.Gone) && r.query("sandbox_id") != "" {
+	if showsDeleted(r, err) {
 		return &deletedPage{last: new(liveServices).tellGone}, nil
 	}
 	if err != nil {

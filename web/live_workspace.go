@@ -30,7 +30,7 @@ type liveWorkspace struct {
 // openLiveWorkspace follows the sandbox that the page was drawn of, by its id: another one may have its name by now.
 func (s *workspaceHandlers) openLiveWorkspace(ctx context.Context, r *request) (livePage, error) {
 	h, err := named(ctx, s.Server, r)
-	if fault.Is(err, fault.Gone) && r.query("sandbox_id") != "" {
+	if showsDeleted(r, err) {
 		return &deletedPage{last: func(out *parts) { s.lastUpdate(r.param("name"), out) }}, nil
 	}
 	if err != nil {
@@ -41,6 +41,11 @@ func (s *workspaceHandlers) openLiveWorkspace(ctx context.Context, r *request) (
 		interior: interior{s.Server, h}, show: s.presenter(r, "workspace", sandboxURL(box.Name)), request: r,
 		box: box, progress: s.cfg.Sandboxes.Progress(box.ID), drawn: markOf(box), ports: r.query("ports"),
 	}, nil
+}
+
+// showsDeleted says whether err, of named, means that the page shows a sandbox that was deleted.
+func showsDeleted(r *request, err error) bool {
+	return fault.Is(err, fault.Gone) && r.query("sandbox_id") != ""
 }
 
 // deletedPage is a page of a sandbox that was deleted before it was followed. It is told so, and nothing else ever.

@@ -14,9 +14,9 @@ import (
 // firstAdmin is the name of the unclaimed admin until it is claimed under another name.
 const firstAdmin = "admin"
 
-// Bootstrap makes the unclaimed first admin when there is no user, so that tokens can be made before anybody has
-// signed in. With a password it claims that admin; a password of an admin who is claimed already is left alone, so the
-// same configuration may stand for ever. It voids the setup code that this Service gave out before.
+// Bootstrap makes the unclaimed first admin when there is no user, so that tokens can be made before the first
+// sign-in. With a password it claims that admin; a password of an admin who is claimed already is left alone, so the
+// same configuration can stay in place. It voids the setup code that this Service gave out before.
 func (s *Service) Bootstrap(ctx context.Context, adminPassword string) error {
 	s.setCode("")
 	accounts, err := s.store.Users(ctx)

@@ -16,9 +16,6 @@ import (
 // inspecting is how many containers are looked at side by side.
 const inspecting = 8
 
-// exitKilled is the exit code of a process that the kernel killed.
-const exitKilled = 137
-
 // List gives all sandboxes of this instance. See sandbox.Runtime. A frozen one counts as running: its processes and
 // its memory are there. One that was taken off the sandboxes' network is put back on it, at its address.
 func (e *Engine) List(ctx context.Context) ([]sandbox.Instance, error) {
@@ -118,7 +115,7 @@ func newDetail(r container.InspectResponse) detail {
 	if !alive(r.State.Status) {
 		d.exitCode = r.State.ExitCode
 		// The engine notes that memory ran out also when that killed another process than the first.
-		d.oom = r.State.OOMKilled && r.State.ExitCode == exitKilled
+		d.oom = r.State.OOMKilled && r.State.ExitCode == sandbox.ExitKilled
 	}
 	return d
 }

@@ -83,7 +83,7 @@ func Later(kind Kind, wait time.Duration, format string, args ...any) error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...), Wait: wait}
 }
 
-// DefaultRetry is how long a client is asked to wait when something is overloaded, full or away and nobody knows until when.
+// DefaultRetry is how long a client is asked to wait when something is overloaded, full or away and the end is not known.
 const DefaultRetry = 5 * time.Second
 
 // RetryAfter gives after how long a retry can succeed, rounded up to whole seconds; 0 when nobody knows.

@@ -108,7 +108,7 @@ func (c *passedConn) last() {
 	}
 	c.session.descriptors.closer.later(func() {
 		<-c.left
-		_ = c.raw.Control(func(fd uintptr) { dropIfLingering(int(fd)) })
+		_ = c.raw.Control(func(fd uintptr) { dropIfLingering(int(fd)) }) // fails only on a closed socket
 		c.tcp.Close()
 		c.session.descriptors.release()
 	})

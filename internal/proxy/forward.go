@@ -118,7 +118,7 @@ func isWebSocket(r *http.Request) bool {
 // from different goroutines.
 type final struct {
 	http.ResponseWriter
-	pause   time.Duration // how long the client may read nothing; 0 is for ever
+	pause   time.Duration // how long the client may read nothing; 0 is without limit
 	interim int           // how many more informational answers are read
 	flood   func()        // called for one more
 

@@ -234,16 +234,13 @@ func (r *rester) syncRunning(ctx context.Context, s Sandbox, i Instance) error {
 // goneProblem is why a sandbox failed whose container was removed from outside.
 const goneProblem = "Its container no longer exists; something outside sandboxd removed it."
 
-// exitKilled is the exit code of an instance that SIGKILL has ended.
-const exitKilled = 128 + 9
-
 // ended says why an instance that should run has ended, as a sentence without its full stop.
 func ended(i Instance) string {
 	if i.OOM {
 		return "It ended because it used more memory than its limit"
 	}
 	how := "ended"
-	if i.ExitCode == exitKilled {
+	if i.ExitCode == ExitKilled {
 		how = "was killed"
 	}
 	return fmt.Sprintf("It %s (exit code %d)", how, i.ExitCode)

@@ -164,6 +164,9 @@ type ContainerSpec struct {
 	LinkPath   string            // host folder of the guest link, mounted read-only
 }
 
+// ExitKilled is the exit code of an instance that SIGKILL has ended.
+const ExitKilled = 128 + 9
+
 // Instance is a sandbox on an engine: fact, where Sandbox is intent.
 type Instance struct {
 	ID       string

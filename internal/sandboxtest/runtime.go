@@ -161,14 +161,11 @@ func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) erro
 		if err := wait(ctx, grace); err != nil {
 			return err
 		}
-		code = killed
+		code = sandbox.ExitKilled
 	}
 	r.engine.end(r.key(id), code, false)
 	return r.engine.cutAfter(AfterStop)
 }
-
-// killed is the exit code of what the engine has ended.
-const killed = 137
 
 func (e *fakeEngine) isDeaf(key boxKey) bool {
 	e.mu.Lock()
@@ -195,7 +192,7 @@ func (r *Runtime) Remove(ctx context.Context, id string) error {
 	if err := r.engine.enter(ctx, OpRemove); err != nil {
 		return err
 	}
-	r.engine.end(r.key(id), killed, false)
+	r.engine.end(r.key(id), sandbox.ExitKilled, false)
 	r.engine.destroy(r.key(id))
 	if err := r.engine.cutAfter(AfterDestroy); err != nil {
 		return err

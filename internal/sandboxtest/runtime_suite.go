@@ -330,7 +330,7 @@ func stopDeaf(t *testing.T, r *runtimeTest) {
 	if took := time.Since(began); took < 900*time.Millisecond {
 		t.Errorf("it had %s of its second", took)
 	}
-	if i := r.the(b.ID); i.Running || i.ExitCode != killed || i.OOM {
+	if i := r.the(b.ID); i.Running || i.ExitCode != sandbox.ExitKilled || i.OOM {
 		t.Errorf("stopped, it is %+v", i)
 	}
 }
@@ -379,7 +379,7 @@ func listEnds(t *testing.T, r *runtimeTest) {
 	if i := r.the(brief.ID); i.Running || i.ExitCode != BriefExit || i.OOM || i.Started.IsZero() {
 		t.Errorf("the brief one is %+v", i)
 	}
-	if i := r.the(greedy.ID); i.Running || i.ExitCode != killed || !i.OOM {
+	if i := r.the(greedy.ID); i.Running || i.ExitCode != sandbox.ExitKilled || !i.OOM {
 		t.Errorf("the greedy one is %+v", i)
 	}
 }

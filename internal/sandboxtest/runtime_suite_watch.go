@@ -136,7 +136,7 @@ func watchEnds(t *testing.T, r *runtimeTest) {
 	for _, i := range w.told() {
 		switch {
 		case i.Running:
-		case i.ID == brief.ID && (i.ExitCode != BriefExit || i.OOM), i.ID == greedy.ID && (i.ExitCode != killed || !i.OOM):
+		case i.ID == brief.ID && (i.ExitCode != BriefExit || i.OOM), i.ID == greedy.ID && (i.ExitCode != sandbox.ExitKilled || !i.OOM):
 			t.Errorf("told of an end: %s", r.describe(i))
 		}
 	}

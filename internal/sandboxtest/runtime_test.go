@@ -23,7 +23,7 @@ func fakeSubject(*testing.T) RuntimeSubject {
 		case Brief:
 			r.Exit(b.ID, BriefExit, false)
 		case Greedy:
-			r.Exit(b.ID, killed, true)
+			r.Exit(b.ID, sandbox.ExitKilled, true)
 		case Deaf:
 			r.Deafen(b.ID)
 		}

@@ -177,7 +177,7 @@ func (r *Runtime) Exit(id string, code int, oom bool) { r.engine.end(r.key(id), 
 
 // Destroy removes a sandbox's container behind everybody's back; its volume stays.
 func (r *Runtime) Destroy(id string) {
-	r.engine.end(r.key(id), killed, false)
+	r.engine.end(r.key(id), sandbox.ExitKilled, false)
 	r.engine.destroy(r.key(id))
 }
 

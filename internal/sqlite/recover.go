@@ -92,7 +92,7 @@ func SandboxIDs(ctx context.Context, path string) (ids []string, err error) {
 	}
 	how := maps.Clone(asIs)
 	if _, err := os.Stat(path + "-wal"); errors.Is(err, fs.ErrNotExist) {
-		how.Set("immutable", "1") // nobody has it open; SQLite would make a "-wal"
+		how.Set("immutable", "1") // it is not open anywhere; SQLite would make a "-wal"
 	}
 	d, err := sql.Open("sqlite", address(path, how))
 	if err != nil {

@@ -65,6 +65,20 @@ func leafOf(t *testing.T, path, table string) int {
 	return (page - 1) * 4096
 }
 
+// damagePage overwrites the middle one of the pages that hold rows of a table, and gives the file as it is then.
+func damagePage(t *testing.T, path, table string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(b[leafOf(t, path, table):], strings.Repeat("\xa5", 4096))
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 func recovered(t *testing.T, path, instance string) (boxes []sandbox.Sandbox, log string) {
 	t.Helper()
 	var out strings.Builder
@@ -89,15 +103,7 @@ func recovered(t *testing.T, path, instance string) (boxes []sandbox.Sandbox, lo
 func TestRecover_KeepsAllButTheRowsOfADamagedPage(t *testing.T) {
 	const all = 400
 	path, instance := damagedFile(t, all, func([]byte) {})
-	at := leafOf(t, path, "sandboxes")
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	copy(b[at:], strings.Repeat("\xa5", 4096))
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	b := damagePage(t, path, "sandboxes")
 	boxes, log := recovered(t, path, instance)
 	if len(boxes) < all-30 || len(boxes) == all {
 		t.Errorf("%d of %d sandboxes are kept", len(boxes), all)
@@ -139,14 +145,7 @@ func TestRecover_LeavesHealthyFilesAlone(t *testing.T) {
 func TestRecover_OlderVersion(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sandboxd.db")
 	makeVersion(t, path, 6)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	copy(b[leafOf(t, path, "sessions"):], strings.Repeat("\xa5", 4096))
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	damagePage(t, path, "sessions")
 	if err := Recover(t.Context(), path, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
@@ -180,14 +179,7 @@ func TestInstance_OutlivesTheDatabase(t *testing.T) {
 func TestRecover_CutOffBetweenItsRenamesKeepsTheRowsOfTheWAL(t *testing.T) {
 	const before, late = 40, 50
 	source, instance := damagedFile(t, before, func([]byte) {})
-	main, err := os.ReadFile(source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	copy(main[leafOf(t, source, "sessions"):], strings.Repeat("\xa5", 4096))
-	if err := os.WriteFile(source, main, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	main := damagePage(t, source, "sessions")
 	d, err := connect(source)
 	if err != nil {
 		t.Fatal(err)
@@ -256,14 +248,7 @@ func TestRecover_KeepsTheHostSessionsOfSessionsThatItKeeps(t *testing.T) {
 	if err := errors.Join(err, d.Close()); err != nil {
 		t.Fatal(err)
 	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	copy(b[leafOf(t, path, "sessions"):], strings.Repeat("\xa5", 4096))
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	damagePage(t, path, "sessions")
 	recovered(t, path, instance)
 	var parents, children int
 	err = open(t, path).reader.QueryRowContext(t.Context(), `SELECT count(*) FILTER (WHERE parent IS NULL), count(parent) FROM sessions`).Scan(&parents, &children)
@@ -286,13 +271,7 @@ func TestRecover_CutOffBeforeTheDamagedFileIsMovedBeginsAgain(t *testing.T) {
 	if err := errors.Join(d.Sandboxes().Insert(t.Context(), sandboxtest.Sandbox("newer", 1000)), d.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if main, err = os.ReadFile(path); err != nil {
-		t.Fatal(err)
-	}
-	copy(main[leafOf(t, path, "sessions"):], strings.Repeat("\xa5", 4096))
-	if err := os.WriteFile(path, main, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	damagePage(t, path, "sessions")
 	if boxes, _ := recovered(t, path, instance); len(boxes) != 41 {
 		t.Errorf("%d of 41 sandboxes are kept", len(boxes))
 	}
@@ -301,13 +280,9 @@ func TestRecover_CutOffBeforeTheDamagedFileIsMovedBeginsAgain(t *testing.T) {
 // A disk that fills up while the rows are moved must not be taken for a recovery.
 func TestRecover_OnADiskThatIsTooSmallKeepsTheDamagedFile(t *testing.T) {
 	source, _ := damagedFile(t, 1500, func([]byte) {})
-	main, err := os.ReadFile(source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	copy(main[leafOf(t, source, "sessions"):], strings.Repeat("\xa5", 4096))
+	main := damagePage(t, source, "sessions")
 	dir := t.TempDir()
-	err = unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=700", len(main)*13/5))
+	err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=700", len(main)*13/5))
 	if errors.Is(err, unix.EPERM) {
 		return // only root may mount
 	}
