@@ -253,7 +253,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func TestUnpack_AMillionEntriesCostNoMemory(t *testing.T) {
+func TestUnpack_ManyEntriesCostNoMemory(t *testing.T) {
 	b := newBox(t, 0)
 	entry := tarOf(folder("./"))[:tarHeader]
 	heap := func() uint64 {
@@ -263,12 +263,12 @@ func TestUnpack_AMillionEntriesCostNoMemory(t *testing.T) {
 		return m.HeapAlloc
 	}
 	before, grown := heap(), uint64(0)
-	many := &repeated{piece: bytes.Repeat(entry, 1000), times: 1000, half: func() { grown = heap() }}
+	many := &repeated{piece: bytes.Repeat(entry, 1000), times: 200, half: func() { grown = heap() }}
 	u := unpacking{tree: b.tree, body: io.MultiReader(many, bytes.NewReader(make([]byte, 2*tarHeader)))}
 	must(t, b.tree.act(t.Context(), func(a *actor) (err error) { u.walk, err = a.openIn("/home", false); return err }))
 	defer u.walk.close()
 	must(t, u.all())
-	if u.entries != 1_000_000 || grown > before+8<<20 {
+	if u.entries != 200_000 || grown > before+2<<20 {
 		t.Errorf("%d entries, %d bytes more", u.entries, grown-before)
 	}
 	u.entries, u.body = wire.MaxUnpacked-1, bytes.NewReader(tarOf(folder("a"), folder("b")))
