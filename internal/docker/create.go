@@ -31,10 +31,11 @@ func (e *Engine) Create(ctx context.Context, b sandbox.ContainerSpec) error {
 	}
 	done := make(chan error, 1)
 	e.running.Go(func() {
-		defer unlock()
 		ctx, cancel := context.WithTimeout(e.life, createLimit)
 		defer cancel()
-		done <- e.create(ctx, b)
+		err := e.create(ctx, b)
+		unlock() // before the caller hears of it, who may go on with this sandbox
+		done <- err
 	})
 	select {
 	case err := <-done:
