@@ -108,7 +108,7 @@ func (s *templateHandlers) templateShape(ctx context.Context, e catalog.Entry, r
 		out.Problem = &templateProblem{File: e.Problem.File, Line: e.Problem.Line, Message: e.Problem.Message}
 		return out
 	}
-	out.Image = newTemplateImage(s.cfg.Images.Status(ctx, e.Name))
+	out.Image = newTemplateImage(s.imageStatus(ctx, e))
 	return out
 }
 
@@ -122,6 +122,8 @@ func (s *templateHandlers) apiTemplates(ctx context.Context, _ *request, _ none)
 	if err != nil {
 		return reply{}, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, imagesTime) // for all of them
+	defer cancel()
 	entries := s.cfg.Templates.List()
 	out := templatesShape{Templates: make([]templateShape, 0, len(entries))}
 	for _, e := range entries {

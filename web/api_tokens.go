@@ -2,9 +2,11 @@ package web
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
 )
@@ -75,21 +77,35 @@ type newTokenBody struct {
 // apiCreateToken makes a token for the caller. Its secret is in this answer and nowhere else.
 func (s *accountHandlers) apiCreateToken(ctx context.Context, r *request, in newTokenBody) (reply, error) {
 	ask := auth.NewToken{Name: in.Name, Sandbox: in.Sandbox, TTL: time.Duration(in.TTL)}
+	var to access.Handle
 	if in.Sandbox != "" {
 		h, err := s.resolve(ctx, r.who, in.Sandbox)
 		if err != nil {
 			return reply{}, err
 		}
-		ask.SandboxID = h.ID()
+		ask.SandboxID, to = h.ID(), h
 	}
 	if in.TTL < 0 {
 		return reply{}, fault.Field("ttl", "A token cannot expire before it is made.")
 	}
-	secret, t, err := s.cfg.Accounts.CreateToken(ctx, r.who.User.ID, ask)
+	secret, t, err := s.createToken(ctx, r, ask, to)
 	if err != nil {
 		return reply{}, err
 	}
 	return reply{status: http.StatusCreated, location: apiPrefix + "/tokens/" + t.ID, body: newTokenShape(t, secret)}, nil
+}
+
+// createToken makes a token for the caller, limited to a sandbox if ask says so, which is then the handle's. The delete of that
+// sandbox may have revoked its tokens a moment before this one was made.
+func (s *accountHandlers) createToken(ctx context.Context, r *request, ask auth.NewToken, to access.Handle) (secret string, t auth.Token, err error) {
+	secret, t, err = s.cfg.Accounts.CreateToken(ctx, r.who.User.ID, ask)
+	if err != nil || ask.SandboxID == "" {
+		return secret, t, err
+	}
+	if _, err = to.Current(ctx); err != nil {
+		return "", t, errors.Join(err, s.cfg.Accounts.RevokeToken(context.WithoutCancel(ctx), r.who.User.ID, t.ID))
+	}
+	return secret, t, nil
 }
 
 // apiRevokeToken ends one of the caller's tokens at once, also the one in use.

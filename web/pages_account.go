@@ -9,6 +9,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
@@ -125,6 +126,7 @@ func (s *accountHandlers) submitToken(ctx context.Context, r *request) (string, 
 	if err != nil {
 		return "", err
 	}
+	var to access.Handle
 	if ask.Sandbox != "" {
 		h, err := s.resolve(ctx, r.who, ask.Sandbox)
 		if err != nil {
@@ -133,8 +135,9 @@ func (s *accountHandlers) submitToken(ctx context.Context, r *request) (string, 
 		if h.ID() != ask.SandboxID {
 			return "", fault.Field("sandbox", "The sandbox %s that was listed here was deleted. Choose again: another one has its name now.", h.Name())
 		}
+		to = h
 	}
-	secret, t, err := s.cfg.Accounts.CreateToken(ctx, r.who.User.ID, ask)
+	secret, t, err := s.createToken(ctx, r, ask, to)
 	if err != nil {
 		return "", err
 	}

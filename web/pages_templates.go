@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 	"golang.org/x/sync/errgroup"
@@ -101,10 +102,15 @@ func (s *templateHandlers) pageTemplates(ctx context.Context, r *request) (templ
 	return views.TemplatesPage(v), nil
 }
 
+// imagesTime bounds the wait for an engine that does not answer, of who asks after images: it is told in their status.
+const imagesTime = 8 * time.Second
+
 func (s *templateHandlers) imageStatus(ctx context.Context, e catalog.Entry) catalog.ImageStatus {
 	if e.Problem != nil {
 		return catalog.ImageStatus{State: catalog.ImageFailed, Problem: "The template is broken."}
 	}
+	ctx, cancel := context.WithTimeout(ctx, imagesTime)
+	defer cancel()
 	return s.cfg.Images.Status(ctx, e.Name)
 }
 

@@ -246,7 +246,7 @@ type counter struct {
 
 // enter counts one of what in. The caller must call leave. It never waits.
 func (n *counter) enter(who auth.Principal, what string) (leave func(), err error) {
-	if who.Token == "" || who.SandboxID == "" {
+	if !who.LimitedToken() {
 		leave, err = n.users.Acquire(context.Background(), what+" "+who.User.ID, n.most, 0)
 		return leave, fault.Wrap(err, fault.Limited, "You have %d %s open. Close some first.", n.most, what)
 	}

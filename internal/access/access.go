@@ -85,7 +85,8 @@ func (c *Control) Resolve(ctx context.Context, name string, by Claim) (Handle, e
 	if err != nil {
 		return Handle{}, err
 	}
-	return Handle{control: c, sandbox: s}, nil
+	p, ok := by.(principal)
+	return Handle{control: c, sandbox: s, limited: ok && p.who.LimitedToken()}, nil
 }
 
 func (c *Control) missing(ctx context.Context, name string, by Claim) error {

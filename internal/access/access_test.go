@@ -13,6 +13,7 @@ import (
 	"sandboxd/internal/fault"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/semaphore"
 )
 
 var (
@@ -416,5 +417,41 @@ func TestResolve_WhoMightHaveUsedItHearsThatItWasDeleted(t *testing.T) {
 		if _, err := h.control.Resolve(t.Context(), "lab", By(c.who)); !fault.Is(err, c.kind) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+func TestAcquire_LimitedTokensLeaveTheOwnerRoom(t *testing.T) {
+	h := newHouse(sandbox.Running)
+	var places semaphore.Keyed
+	take := func(token string) (release func(), ok bool) {
+		who := user("ann")
+		if token != "" {
+			who.Token, who.SandboxID = token, "first"
+		}
+		got, err := h.control.Resolve(t.Context(), "lab", By(who))
+		if err != nil {
+			t.Fatal(err)
+		}
+		release, err = got.Acquire(t.Context(), &places, 4, 0)
+		return release, err == nil
+	}
+	var releases []func()
+	for i, step := range []struct {
+		token string
+		ok    bool
+	}{{"one", true}, {"two", true}, {"two", false}, {"three", false}, {"", true}, {"", true}, {"", false}, {"one", false}} {
+		release, ok := take(step.token)
+		if ok != step.ok {
+			t.Errorf("step %d by %q: %v", i, step.token, ok)
+		}
+		if ok {
+			releases = append(releases, release)
+		}
+	}
+	for _, release := range releases {
+		release()
+	}
+	if n := places.Len(); n > 0 {
+		t.Errorf("%d keys are kept", n)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sandboxd/internal/fault"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/semaphore"
 )
 
 const (
@@ -26,6 +27,7 @@ var ErrAsleep = fault.New(fault.Conflict, "The sandbox is asleep. Use it, or sta
 type Handle struct {
 	control *Control
 	sandbox sandbox.Sandbox
+	limited bool // for a token that is limited to this sandbox
 }
 
 // Sandbox is the row as it was judged.
@@ -47,6 +49,24 @@ func (h Handle) ID() string { return h.sandbox.ID }
 
 // Name is the sandbox's.
 func (h Handle) Name() string { return h.sandbox.Name }
+
+// Acquire takes one of the most places that the sandbox has, as semaphore.Keyed does. Tokens that are limited to it get half of
+// them together, so that they never keep its owner out.
+func (h Handle) Acquire(ctx context.Context, places *semaphore.Keyed, most, queue int) (release func(), err error) {
+	if !h.limited {
+		return places.Acquire(ctx, h.ID(), most, queue)
+	}
+	half, err := places.Acquire(ctx, h.ID()+" by limited tokens", most/2, queue/2)
+	if err != nil {
+		return nil, err
+	}
+	one, err := places.Acquire(ctx, h.ID(), most, queue)
+	if err != nil {
+		half()
+		return nil, err
+	}
+	return func() { one(); half() }, nil
+}
 
 // Current gives the row as it is now. Gone once the sandbox is deleted.
 func (h Handle) Current(ctx context.Context) (sandbox.Sandbox, error) {

@@ -31,6 +31,8 @@ type Service struct {
 	touches *touches
 	unknown unknownKeys
 
+	creating sync.Mutex // held while a token is made
+
 	mu    sync.Mutex
 	setup string // the setup code of this process, "" until made
 }

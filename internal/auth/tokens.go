@@ -63,6 +63,8 @@ func (s *Service) CreateToken(ctx context.Context, userID string, n NewToken) (s
 	if u.Disabled {
 		return "", Token{}, fault.New(fault.Conflict, "The user %s is disabled and cannot have new tokens.", u.Name)
 	}
+	s.creating.Lock() // so that the count holds
+	defer s.creating.Unlock()
 	if have, err := s.Tokens(ctx, userID); err != nil {
 		return "", Token{}, err
 	} else if len(have) >= tokensPerUser {

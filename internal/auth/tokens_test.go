@@ -3,6 +3,7 @@ package auth_test
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -137,10 +138,18 @@ func TestCreateToken_SaysWhatIsWrong(t *testing.T) {
 	}
 	_, _, err := w.CreateToken(t.Context(), "nobody", auth.NewToken{Name: "n"})
 	wantKind(t, "a token for nobody", err, fault.NotFound)
-	for range 300 {
-		if _, _, err = w.CreateToken(t.Context(), w.ada.ID, auth.NewToken{Name: "n"}); err != nil {
-			break
-		}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 30 {
+				_, _, _ = w.CreateToken(t.Context(), w.ada.ID, auth.NewToken{Name: "n"})
+			}
+		})
 	}
+	all.Wait()
+	_, _, err = w.CreateToken(t.Context(), w.ada.ID, auth.NewToken{Name: "n"})
 	wantKind(t, "too many tokens", err, fault.Conflict)
+	if have, err := w.Tokens(t.Context(), w.ada.ID); err != nil || len(have) != 200 {
+		t.Errorf("%d tokens, %v", len(have), err)
+	}
 }

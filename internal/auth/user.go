@@ -68,6 +68,9 @@ type Principal struct {
 	SandboxID string // its id, which is what counts
 }
 
+// LimitedToken reports whether p has come with a token for one sandbox alone.
+func (p Principal) LimitedToken() bool { return p.Token != "" && p.SandboxID != "" }
+
 // May reports whether p may see and use the sandbox with that id, which belongs to owner (a user id).
 func (p Principal) May(owner, sandboxID string) bool {
 	if p.SandboxID != "" && p.SandboxID != sandboxID {

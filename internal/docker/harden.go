@@ -81,6 +81,7 @@ var strictSeccomp = sync.OnceValue(func() string {
 // (AF_VSOCK, to a hypervisor's services) are refused by the default profile's rules for socket.
 var deniedDev = []string{
 	"bpf", "perf_event_open", "io_uring_setup", "io_uring_enter", "io_uring_register", "keyctl", "add_key", "request_key",
+	"userfaultfd",
 }
 
 // namespaceCalls are what programs that hold others apart need within a user namespace of theirs.

@@ -106,8 +106,8 @@ func New(s Starter) *Service { return &Service{starter: s} }
 
 // enter counts a command in, or refuses it when too many are under way. The caller must call leave.
 func (s *Service) enter(h access.Handle) (leave func(), err error) {
-	leave, ok := s.now.Try(h.ID(), maxAtOnce)
-	if !ok {
+	leave, err = h.Acquire(context.Background(), &s.now, maxAtOnce, 0)
+	if err != nil {
 		return nil, fault.New(fault.Limited, "%d commands are under way in %s. Wait until one has ended.", maxAtOnce, h.Name())
 	}
 	return leave, nil

@@ -89,7 +89,7 @@ func open(ctx context.Context, h access.Handle, doing string) (*access.Session, 
 func (s *Service) enterCall(ctx context.Context, h access.Handle) (leave func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, callPatience)
 	defer cancel()
-	leave, err = s.calls.Acquire(waiting, h.ID(), maxCalls, maxWaiting)
+	leave, err = h.Acquire(waiting, &s.calls, maxCalls, maxWaiting)
 	switch {
 	case errors.Is(err, semaphore.ErrFull):
 		err = tooMuch(maxCalls+maxWaiting, "requests about files", h.Name())
@@ -107,8 +107,8 @@ func tooMuch(most int, what, name string) error {
 
 // enter counts something in, or refuses it when too much is under way. The caller must call leave.
 func enter(n *semaphore.Keyed, h access.Handle, most int, what string) (leave func(), err error) {
-	leave, ok := n.Try(h.ID(), most)
-	if !ok {
+	leave, err = h.Acquire(context.Background(), n, most, 0)
+	if err != nil {
 		return nil, tooMuch(most, what, h.Name())
 	}
 	return leave, nil

@@ -128,6 +128,9 @@ func (h *Holds) Sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, holdLimit)
 	defer cancel()
 	asked := time.Now()
+	if err := h.store.DeleteExpiredHolds(ctx, asked); err != nil {
+		return fmt.Errorf("sweep holds: %w", err)
+	}
 	stored, err := h.store.Holds(ctx)
 	if err != nil {
 		return fmt.Errorf("sweep holds: %w", err)
@@ -135,12 +138,6 @@ func (h *Holds) Sweep(ctx context.Context) error {
 	there := make(map[string]bool, len(stored))
 	for _, one := range stored {
 		there[one.ID] = true
-		if asked.Before(one.Expires) {
-			continue
-		}
-		if err := h.store.DeleteHold(ctx, one.ID); err != nil {
-			return fmt.Errorf("sweep holds: %w", err)
-		}
 	}
 	h.t.keepHolds(func(one Hold) bool { return there[one.ID] || asked.Sub(one.Created) < adrift })
 	return nil

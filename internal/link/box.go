@@ -124,7 +124,7 @@ func (b *box) run(ctx context.Context) {
 
 // awaitCloser waits while what the guest has left behind cannot be closed. It is false when ctx ends.
 func (b *box) awaitCloser(ctx context.Context) bool {
-	for b.closer.stuck() {
+	for b.closer.stuck() || b.closer.waiting() > maxPassed {
 		b.complaints.Do(func() { b.hub.log.Warn("guest holds up its own end", "sandbox", b.id) })
 		select {
 		case <-time.After(closeSlow):

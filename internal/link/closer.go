@@ -64,6 +64,13 @@ func (c *closer) stuck() bool {
 	return c.working && time.Since(c.since) > closeSlow
 }
 
+// waiting gives how much there is still to close.
+func (c *closer) waiting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.queue)
+}
+
 // discard has a descriptor closed that nobody wants.
 func (c *closer) discard(fd int) {
 	c.later(func() {

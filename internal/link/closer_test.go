@@ -178,3 +178,29 @@ func TestCloser_NothingNewComesWhileACloseIsHeldUp(t *testing.T) {
 	}
 	l.Close()
 }
+
+func TestBacklog_WhatAProgramHasLeftThereHoldsUpNobodyForLong(t *testing.T) {
+	h, _ := quick(t)
+	h.pace.accepts, h.pace.acceptMax = 20, 2
+	folder, err := h.Expect("slow", wire.Setup{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(folder, wire.SocketName)
+	for range 3000 {
+		if conn, err := net.Dial("unix", socket); err == nil {
+			conn.Close()
+		}
+	}
+	conn, err := net.Dial("unix", socket)
+	for late := time.Now().Add(patience); err != nil && time.Now().Before(late); conn, err = net.Dial("unix", socket) {
+		<-time.After(50 * time.Millisecond) // as a guest does
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lieOn(t, conn, nil, nil)
+	if _, err := h.Session(within(t), "slow"); err != nil {
+		t.Error(err)
+	}
+}

@@ -16,6 +16,8 @@ import (
 const (
 	// maxPassed bounds the connections of one sandbox that its guest has passed to us. More go through the link.
 	maxPassed = 256
+	// maxClosing bounds what of one sandbox waits to be closed, before its guest may pass more.
+	maxClosing = 2 * maxPassed
 	// passPause is how long nothing is asked to be passed after it did not come.
 	passPause = time.Minute
 )
@@ -53,12 +55,13 @@ func (d *descriptorConn) Read(p []byte) (int, error) {
 	return max(n, 0), err
 }
 
-// keep parks descriptors until they are claimed, or nobody wants them any more. Too many end the connection.
+// keep parks descriptors until they are claimed, or nobody wants them any more. Too many end the connection, also when they
+// come faster than they can be closed.
 func (d *descriptorConn) keep(beside []byte) error {
 	fds, err := rights(beside)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.parked)+len(fds) > maxPassed {
+	if len(d.parked)+len(fds) > maxPassed || d.closer.waiting()+len(fds) > maxClosing {
 		err = errors.Join(err, errFlood)
 	}
 	for _, fd := range fds {

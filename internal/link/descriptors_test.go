@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -256,4 +257,28 @@ func TestDescriptors_FloodEndsTheLink(t *testing.T) {
 	if n := len(s.descriptors.parked); n > 0 {
 		t.Errorf("%d descriptors are kept", n)
 	}
+}
+
+// TestDescriptors_ThatComeFasterThanTheyAreClosedEndTheLink passes one that nobody keeps again and again.
+func TestDescriptors_ThatComeFasterThanTheyAreClosedEndTheLink(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { r.Close(); w.Close() }()
+	before := openFiles(t)
+	l, s, replies := passing(t)
+	held := make(chan struct{})
+	s.descriptors.closer.later(func() { <-held })
+	for range maxClosing/wire.MaxDescriptors + 1 {
+		l.beside <- slices.Repeat([]int{int(r.Fd())}, wire.MaxDescriptors)
+		replies <- func(http.ResponseWriter) {}
+		s.Terminals(within(t)) // any bytes of the guest's carry them
+	}
+	awaitEnd(t, s)
+	if n := openFiles(t) - before; n > maxClosing+2*wire.MaxDescriptors {
+		t.Errorf("%d descriptors are kept", n)
+	}
+	close(held)
+	falls(t, before+20) // the link's own, which other tests see to
 }

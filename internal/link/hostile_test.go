@@ -111,7 +111,13 @@ func goodHello() wire.Hello { return wire.Hello{Protocol: wire.Protocol, Version
 // lie lets a liar live.
 func lie(t *testing.T, socket string, setup, rest http.HandlerFunc) *liar {
 	t.Helper()
-	l := &liar{Conn: dialIn(t, socket), paused: make(chan struct{}), beside: make(chan []int, 1)}
+	return lieOn(t, dialIn(t, socket), setup, rest)
+}
+
+// lieOn is lie on a connection that there is.
+func lieOn(t *testing.T, conn net.Conn, setup, rest http.HandlerFunc) *liar {
+	t.Helper()
+	l := &liar{Conn: conn, paused: make(chan struct{}), beside: make(chan []int, 1)}
 	if setup == nil {
 		setup = func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(goodHello()) }
 	}

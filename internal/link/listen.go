@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"sandboxd/internal/wire"
 )
@@ -56,6 +57,10 @@ func listen(root, folder string) (*listener, error) {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	l.SetUnlinkOnClose(false) // the short path means another folder by then
+	if err := shorten(l); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("listen: %w", err)
+	}
 	if err := os.Chmod(path, socketMode); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("set socket mode: %w", err)
@@ -66,6 +71,20 @@ func listen(root, folder string) (*listener, error) {
 		return nil, fmt.Errorf("look at the socket: %w", err)
 	}
 	return &listener{UnixListener: l, path: path, file: file}, nil
+}
+
+// maxBacklog bounds the connections that wait to be accepted. They are accepted slowly: what a program has left there must not
+// hold up the guest of the next start for long. One that finds it full dials again.
+const maxBacklog = 16
+
+// shorten bounds the backlog, which Go makes as long as the kernel allows.
+func shorten(l *net.UnixListener) error {
+	raw, err := l.SyscallConn()
+	if err != nil {
+		return err
+	}
+	controlErr := raw.Control(func(fd uintptr) { err = syscall.Listen(int(fd), maxBacklog) })
+	return errors.Join(controlErr, err)
 }
 
 // makeFolder makes a folder with just that mode, whatever the umask is and whatever mode it had.

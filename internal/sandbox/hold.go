@@ -22,6 +22,8 @@ type HoldStore interface {
 	PutHold(ctx context.Context, h Hold) error
 	// DeleteHold removes it; removing a missing one is no error.
 	DeleteHold(ctx context.Context, id string) error
+	// DeleteExpiredHolds removes those that have expired at that time.
+	DeleteExpiredHolds(ctx context.Context, at time.Time) error
 	// Holds gives all, expired ones included, the oldest first.
 	Holds(ctx context.Context) ([]Hold, error)
 }

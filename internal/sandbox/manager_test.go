@@ -221,7 +221,7 @@ func TestStopStartRestartDelete(t *testing.T) {
 			{func() (sandbox.Sandbox, error) { return m.Stop(t.Context(), ref(t, m, "lab")) }, sandbox.Stopped, sandbox.Stopped},
 			{func() (sandbox.Sandbox, error) { return m.Start(t.Context(), ref(t, m, "lab")) }, sandbox.Starting, sandbox.Running},
 			{func() (sandbox.Sandbox, error) { return m.Start(t.Context(), ref(t, m, "lab")) }, sandbox.Running, sandbox.Running},
-			{func() (sandbox.Sandbox, error) { return m.Restart(t.Context(), ref(t, m, "lab")) }, sandbox.Stopping, sandbox.Running},
+			{func() (sandbox.Sandbox, error) { return m.Restart(t.Context(), ref(t, m, "lab")) }, sandbox.Starting, sandbox.Running},
 		} {
 			got, err := step.do()
 			if err != nil || got.State != step.accept {

@@ -52,9 +52,8 @@ func (p *power) Restart(ctx context.Context, ref Ref) (Sandbox, error) {
 	return p.doStart(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
 		if s.State != Running && s.State != Frozen {
 			_, err = p.containers.startIfRoom(ctx, s, accept)
-		} else if s, err = p.containers.stop(ctx, s, accept); err == nil {
-			_, err = p.containers.start(ctx, s, accept)
+			return err
 		}
-		return err
+		return p.containers.restart(ctx, s, accept)
 	})
 }

@@ -191,7 +191,7 @@ func (r *reconciler) compare(s Sandbox, i Instance, exists bool, l look) {
 	}
 	r.turns.run(r.life, s.Ref(), func(ctx context.Context) {
 		now, err := r.rows.ByName(ctx, s.Name)
-		if err != nil || now.ID != s.ID || now.Changed.After(l.at) {
+		if err != nil || now.ID != s.ID || changedSince(now, l.at) {
 			return
 		}
 		// A row is Frozen before the engine is asked, so the look may be from between the two.
@@ -207,13 +207,18 @@ func (r *reconciler) compare(s Sandbox, i Instance, exists bool, l look) {
 	})
 }
 
+// changedSince reports whether s has changed after at. A row from the future tells nothing: the clock has been set back.
+func changedSince(s Sandbox, at time.Time) bool {
+	return s.Changed.After(at) && !s.Changed.After(time.Now())
+}
+
 // observe handles an event of the engine: an instance has changed. It must not block the watch.
 func (r *reconciler) observe(i Instance) {
 	at := time.Now().UTC()
 	name := r.rows.nameOf(i.ID, i.Name)
 	r.turns.run(r.life, Ref{i.ID, name}, func(ctx context.Context) {
 		s, err := r.rows.ByName(ctx, name)
-		if err != nil || s.ID != i.ID || s.Changed.After(at) || !s.State.Settled() || !differs(s.State, i, true) {
+		if err != nil || s.ID != i.ID || changedSince(s, at) || !s.State.Settled() || !differs(s.State, i, true) {
 			return
 		}
 		if s.State == Running && !i.Running && i.ExitCode == 0 { // "docker restart" starts it again by itself

@@ -145,6 +145,10 @@ var crashing = map[string]struct {
 		_, err := m.Stop(t.Context(), ref(t, m, "lab"))
 		return err
 	}},
+	"restart of running": {sandbox.Running, func(t *testing.T, m *sandbox.Manager) error {
+		_, err := m.Restart(t.Context(), ref(t, m, "lab"))
+		return err
+	}},
 	"restart of frozen": {sandbox.Frozen, func(t *testing.T, m *sandbox.Manager) error {
 		_, err := m.Restart(t.Context(), ref(t, m, "lab"))
 		return err
@@ -178,8 +182,9 @@ func TestRun_ACrashBeforeAnyCallLeavesATrueState(t *testing.T) {
 				defer end()
 				pass(10 * time.Minute)
 				truly(t, w, m, s, what+" killed before "+struck)
-				if now, _ := m.Sandbox(t.Context(), "lab"); now.State == sandbox.Failed {
-					t.Errorf("%s killed before %s: failed, %s", what, struck, now.Problem)
+				now, _ := m.Sandbox(t.Context(), "lab")
+				if now.State == sandbox.Failed || strings.HasPrefix(what, "restart") && now.State == sandbox.Stopped {
+					t.Errorf("%s killed before %s: %s, %s", what, struck, now.State, now.Problem)
 				}
 			})
 			if n > 20 {

@@ -91,6 +91,27 @@ func TestRun_TakesInRunningSandboxesAfterARestart(t *testing.T) {
 	})
 }
 
+func TestReconcile_ARowFromTheFutureIsRepaired(t *testing.T) { // the clock has been set back
+	for state, want := range map[sandbox.State]sandbox.State{sandbox.Deleting: "", sandbox.Starting: sandbox.Running, sandbox.Stopping: sandbox.Stopped} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			m, end := w.run(t)
+			s := brought(t, m, sandbox.Running)
+			end()
+			s.State, s.Changed = state, time.Now().Add(time.Hour)
+			if err := w.store.Update(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			m, end = w.run(t)
+			defer end()
+			pass(2 * time.Minute)
+			if now, _ := m.Sandbox(t.Context(), "lab"); now.State != want {
+				t.Errorf("%s became %q", state, now.State)
+			}
+		})
+	}
+}
+
 func TestReconcile_AnEngineRestartBringsBackWhatRan(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		runs, rests := create(t, m, sandbox.Request{Name: "runs"}), create(t, m, sandbox.Request{Name: "rests"})

@@ -134,9 +134,7 @@ func (c *containers) stop(ctx context.Context, s Sandbox, accept func(Sandbox)) 
 // finishStop finishes a stop or a sleep whose intent is stored. When the engine does not answer the intent stays, and the
 // next reconcile tries again.
 func (c *containers) finishStop(ctx context.Context, s Sandbox) (Sandbox, error) {
-	stopping, cancel := context.WithTimeout(ctx, engineLimit)
-	defer cancel()
-	if err := c.runtime.Stop(stopping, s.ID, stopGrace); err != nil {
+	if err := c.stopContainer(ctx, s); err != nil {
 		c.log.Warn("sandbox does not stop yet", "sandbox", s.Name, "error", err)
 		c.report(s, Progress{Detail: "The engine did not stop it: " + clean(fault.Message(err)) + " Trying again."})
 		return s, err
@@ -146,4 +144,27 @@ func (c *containers) finishStop(ctx context.Context, s Sandbox) (Sandbox, error)
 		end = Asleep
 	}
 	return c.set(ctx, s, end, "")
+}
+
+func (c *containers) stopContainer(ctx context.Context, s Sandbox) error {
+	ctx, cancel := context.WithTimeout(ctx, engineLimit)
+	defer cancel()
+	return c.runtime.Stop(ctx, s.ID, stopGrace)
+}
+
+// restart stops s and starts it again. The intent that is stored is the start, so that s runs afterwards also when this is
+// cut off, or the engine does not stop it.
+func (c *containers) restart(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
+	s, err := c.set(ctx, s, Starting, "")
+	if err != nil {
+		return err
+	}
+	accept(s)
+	if err := c.stopContainer(ctx, s); err != nil {
+		c.log.Warn("sandbox does not restart", "sandbox", s.Name, "error", err)
+		c.report(s, Progress{Detail: "The engine did not stop it: " + clean(fault.Message(err))})
+		return err
+	}
+	_, err = c.finishStart(ctx, s, s.State)
+	return err
 }

@@ -32,6 +32,7 @@ func RunHolds(t *testing.T, open func(t *testing.T) HoldStores) {
 		{"EveryFieldComesBackOldestFirst", holdsRoundTrip},
 		{"PutReplacesByID", holdsReplace},
 		{"DeleteTwiceIsNoError", holdsDelete},
+		{"DeleteExpiredLeavesWhatIsRenewed", holdsDeleteExpired},
 		{"HoldsGoWithTheirSandbox", holdsCascade},
 		{"HoldOnNothingIsNotFound", holdsOrphan},
 	} {
@@ -83,6 +84,21 @@ func holdsDelete(t *testing.T, s HoldStores) {
 	must(t, s.Holds.DeleteHold(t.Context(), h.ID))
 	must(t, s.Holds.DeleteHold(t.Context(), h.ID))
 	wantHolds(t, s, other)
+}
+
+func holdsDeleteExpired(t *testing.T, s HoldStores) {
+	a := Sandbox("a", 0)
+	mustInsert(t, s.Sandboxes, a)
+	over, renewed, later := Hold(a.ID, "over", 0), Hold(a.ID, "renewed", 1), Hold(a.ID, "later", 2)
+	at := over.Expires
+	renewed.Expires, later.Expires = at, at.Add(time.Microsecond)
+	for _, h := range []sandbox.Hold{over, renewed, later} {
+		must(t, s.Holds.PutHold(t.Context(), h))
+	}
+	renewed.Expires = at.Add(time.Hour)
+	must(t, s.Holds.PutHold(t.Context(), renewed))
+	must(t, s.Holds.DeleteExpiredHolds(t.Context(), at))
+	wantHolds(t, s, renewed, later)
 }
 
 func holdsCascade(t *testing.T, s HoldStores) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
@@ -42,6 +43,17 @@ func (s *MemHolds) DeleteHold(ctx context.Context, id string) error {
 		return err
 	}
 	delete(s.m.holds, id)
+	return nil
+}
+
+// DeleteExpiredHolds implements sandbox.HoldStore.
+func (s *MemHolds) DeleteExpiredHolds(ctx context.Context, at time.Time) error {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	if err := s.m.enter(ctx, "DeleteExpiredHolds"); err != nil {
+		return err
+	}
+	maps.DeleteFunc(s.m.holds, func(_ string, h sandbox.Hold) bool { return !h.Expires.After(at) })
 	return nil
 }
 

@@ -146,8 +146,8 @@ func (w *portWatch) see(l []wire.PortOpen) error {
 
 // enter counts a stream in, or refuses it when too many are open. The caller must call leave.
 func (s *Service) enter(h access.Handle) (leave func(), err error) {
-	leave, ok := s.streams.Try(h.ID(), maxStreams)
-	if !ok {
+	leave, err = h.Acquire(context.Background(), &s.streams, maxStreams, 0)
+	if err != nil {
 		return nil, fault.New(fault.Limited, "%d logs and ports of %s are followed already. End some first.", maxStreams, h.Name())
 	}
 	return leave, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"time"
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
@@ -41,6 +42,18 @@ func (s *Holds) DeleteHold(ctx context.Context, id string) error {
 	})
 	if err != nil {
 		return fmt.Errorf("delete hold %s: %w", id, err)
+	}
+	return nil
+}
+
+// DeleteExpiredHolds removes those that have expired at that time. One that is renewed meanwhile stays.
+func (s *Holds) DeleteExpiredHolds(ctx context.Context, at time.Time) error {
+	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `DELETE FROM holds WHERE expires <= ?`, stamp(at))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("delete expired holds: %w", err)
 	}
 	return nil
 }

@@ -18,6 +18,9 @@ import (
 // lostStatus is the exit status of a command without one, as ssh itself has it.
 const lostStatus = 255
 
+// maxSignals bounds the signals of one command that wait to be sent.
+const maxSignals = 16
+
 // pieceSize is how much input is taken at once.
 const pieceSize = 32 << 10
 
@@ -28,6 +31,7 @@ type command struct {
 	stream  bool
 	unread  atomic.Bool   // the client takes no more output
 	sizes   chan struct{} // says that the terminal's size has changed
+	signals chan string   // names of signals to send
 }
 
 // run runs a job to its end, and tells the client how that was.
@@ -45,6 +49,7 @@ func (s *session) run(ctx context.Context, j job) {
 	c.wantsSize() // it may have changed meanwhile
 	end := make(chan struct{})
 	s.running.Go(func() { s.keepSize(c, end) })
+	s.running.Go(func() { c.sendSignals(ctx, end) })
 	s.running.Go(func() { s.feed(ctx, c) })
 	err = s.tell(ctx, c)
 	close(end)
@@ -75,7 +80,7 @@ func (s *session) begin(ctx context.Context, j job) (c *command, life func(), er
 		opened.Release()
 		return nil, nil, err
 	}
-	c = &command{process: p, opened: opened, stream: j.stream, sizes: make(chan struct{}, 1)}
+	c = &command{process: p, opened: opened, stream: j.stream, sizes: make(chan struct{}, 1), signals: make(chan string, maxSignals)}
 	return c, func() { p.Close(); opened.Release() }, nil
 }
 
@@ -164,6 +169,18 @@ func (s *session) fail(err error) {
 func (c *command) signal(ctx context.Context, name string) {
 	if c.awake(ctx) == nil {
 		_ = c.process.Signal(name)
+	}
+}
+
+// sendSignals sends what the client signals, one after the other: each may have to wake the sandbox.
+func (c *command) sendSignals(ctx context.Context, end <-chan struct{}) {
+	for {
+		select {
+		case <-end:
+			return
+		case name := <-c.signals:
+			c.signal(ctx, name)
+		}
 	}
 }
 

@@ -89,7 +89,7 @@ func (s *session) answer(ctx context.Context, r *ssh.Request) bool {
 		}
 	case "signal":
 		name, ok := payloadText(r.Payload)
-		return ok && s.signal(ctx, name)
+		return ok && s.signal(name)
 	case "eow@openssh.com":
 		s.unread()
 	}
@@ -139,13 +139,18 @@ func (s *session) takeSize() (size, bool) {
 	return z, z != size{}
 }
 
-func (s *session) signal(ctx context.Context, name string) bool {
+// signal has a signal sent to the command. It is false when there is no such signal or command, or too many wait already.
+func (s *session) signal(name string) bool {
 	c := s.now()
 	if c == nil || wire.CheckSignal(name) != nil {
 		return false
 	}
-	s.running.Go(func() { c.signal(ctx, name) }) // it may have to wake the sandbox
-	return true
+	select {
+	case c.signals <- name:
+		return true
+	default:
+		return false
+	}
 }
 
 // unread is told that the client takes no more output.

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -68,6 +69,33 @@ func TestCommand_ASignalIsPassedOn(t *testing.T) {
 	}
 	if got := exitOf(s.Wait()); got != 4 || rest() != "caught\n" {
 		t.Errorf("exit status %d", got)
+	}
+}
+
+func TestCommand_OnlySoManySignalsWait(t *testing.T) {
+	w := newWorld(t)
+	s := w.session(w.client())
+	out, err := s.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start("echo ready; sleep 600"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, 6)); err != nil {
+		t.Fatal(err)
+	}
+	w.lab.OnAwake(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }) // it does not wake
+	taken, before := 0, runtime.NumGoroutine()
+	for range 200 {
+		if ok, err := s.SendRequest("signal", true, ssh.Marshal(struct{ Name string }{"USR1"})); err != nil {
+			t.Fatal(err)
+		} else if ok {
+			taken++
+		}
+	}
+	if now := runtime.NumGoroutine(); taken < 16 || taken > 17 || now > before+20 {
+		t.Errorf("%d were taken, with %d goroutines more", taken, now-before)
 	}
 }
 

@@ -75,8 +75,8 @@ func (s *Service) dial(ctx context.Context, h access.Handle, port int) (*Conn, e
 }
 
 func (s *Service) enter(h access.Handle) (leave func(), err error) {
-	leave, ok := s.now.Try(h.ID(), maxAtOnce)
-	if !ok {
+	leave, err = h.Acquire(context.Background(), &s.now, maxAtOnce, 0)
+	if err != nil {
 		return nil, fault.New(fault.Limited, "%d connections are open to ports of %s. Close some first.", maxAtOnce, h.Name())
 	}
 	return leave, nil
