@@ -1,9 +1,12 @@
 package web
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -90,6 +93,30 @@ func TestTokens_MakeListAndRevokeOnesOwn(t *testing.T) {
 	w.call("bob", "POST", "/api/v1/tokens", `{"name":""}`).problem(400, "invalid", "name")
 	w.call("bob", "POST", "/api/v1/tokens", `{"name":"x","ttl":-5}`).problem(400, "invalid", "ttl")
 	w.call("bob", "POST", "/api/v1/tokens", `{"name":"x","ttl":"soon"}`).problem(400, "invalid", "ttl")
+}
+
+// tokenRace deletes a sandbox while a token for it is being stored.
+type tokenRace struct {
+	auth.Store
+	meanwhile func()
+}
+
+func (r tokenRace) InsertToken(ctx context.Context, key auth.Key, t auth.Token) error {
+	r.meanwhile()
+	return r.Store.InsertToken(ctx, key, t)
+}
+
+func TestTokens_OneForASandboxThatIsDeletedMeanwhileDoesNotStay(t *testing.T) {
+	w := newWorld(t)
+	w.box("ada", "lab")
+	w.server.cfg.Accounts = auth.New(tokenRace{w.users, func() {
+		w.call("ada", "DELETE", lab+"?wait=gone", "").is(http.StatusNoContent)
+	}}, auth.Options{Log: slog.New(slog.DiscardHandler)})
+	w.call("ada", "POST", "/api/v1/tokens", `{"name":"late","sandbox":"lab"}`).problem(410, "gone", "")
+	list, err := w.accounts.Tokens(t.Context(), w.ids["ada"])
+	if err != nil || slices.ContainsFunc(list, func(t auth.Token) bool { return t.Name == "late" }) {
+		t.Errorf("there is %+v, %v", list, err)
+	}
 }
 
 func TestSession_IsNotAcceptedAtTheAPI(t *testing.T) {

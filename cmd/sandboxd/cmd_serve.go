@@ -146,7 +146,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, log *slog.Lo
 	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: headerLimit, IdleTimeout: keepIdle, MaxHeaderBytes: maxHeader,
+		Handler: h, ReadHeaderTimeout: headerLimit, IdleTimeout: keepIdle, MaxHeaderBytes: maxHeader, ConnState: newQuietConns().track,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		// Streams end with the server: Shutdown waits for them only a moment.
 		BaseContext: func(net.Listener) context.Context { return base },

@@ -248,6 +248,36 @@ func (p *engineProxy) pass(from, to net.Conn) {
 	}
 }
 
+// hearsOfHungEngine makes a call that needs the engine.
+func (s *server) hearsOfHungEngine(name, call string) {
+	begun := time.Now()
+	method, path, _ := strings.Cut(call, " ")
+	var body any
+	if strings.HasSuffix(path, "/exec") {
+		body = map[string]any{"command": "echo here"}
+	}
+	status, text, err := s.try(method, path, body)
+	var problem struct{ Detail string }
+	if err == nil {
+		err = json.Unmarshal(text, &problem)
+	}
+	if took := time.Since(begun); err != nil || took > eventLimit || status != http.StatusServiceUnavailable ||
+		!strings.Contains(problem.Detail, "engine does not answer") {
+		s.t.Errorf("%s: %d %s after %s, %v", name, status, text, took, err)
+	}
+}
+
+// showsTemplates asks for what can be answered without the engine, but for the state of images.
+func (s *server) showsTemplates(path string) {
+	begun := time.Now()
+	if status, text, err := s.try("GET", path, nil); err != nil || status != http.StatusOK || time.Since(begun) > hungTemplates {
+		s.t.Errorf("%s: %d %s after %s, %v", path, status, text, time.Since(begun), err)
+	}
+}
+
+// hungTemplates is far less than the engine's own deadlines.
+const hungTemplates = 15 * time.Second
+
 // TestHungEngine_PageAndAPIHearOfItAndTheWorkGoesOn stops the engine's answers under every change of power.
 func TestHungEngine_PageAndAPIHearOfItAndTheWorkGoesOn(t *testing.T) {
 	t.Setenv(adminPasswordEnv, journeyPassword)
@@ -276,23 +306,10 @@ func TestHungEngine_PageAndAPIHearOfItAndTheWorkGoesOn(t *testing.T) {
 	hung := time.Now()
 	var asking sync.WaitGroup
 	for name, call := range calls {
-		asking.Go(func() {
-			begun := time.Now()
-			method, path, _ := strings.Cut(call, " ")
-			var body any
-			if strings.HasSuffix(path, "/exec") {
-				body = map[string]any{"command": "echo here"}
-			}
-			status, text, err := s.try(method, path, body)
-			var problem struct{ Detail string }
-			if err == nil {
-				err = json.Unmarshal(text, &problem)
-			}
-			if took := time.Since(begun); err != nil || took > eventLimit || status != http.StatusServiceUnavailable ||
-				!strings.Contains(problem.Detail, "engine does not answer") {
-				t.Errorf("%s: %d %s after %s, %v", name, status, text, took, err)
-			}
-		})
+		asking.Go(func() { s.hearsOfHungEngine(name, call) })
+	}
+	for _, path := range []string{"/templates", "/templates/base"} {
+		asking.Go(func() { s.showsTemplates(path) })
 	}
 	p.sees("that the engine does not answer", `document.getElementById("alarm")?.textContent.includes("engine does not answer")`)
 	t.Logf("the page said so after %s", time.Since(hung).Round(time.Millisecond))

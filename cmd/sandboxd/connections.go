@@ -1,0 +1,47 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+)
+
+// maxQuiet bounds the connections of one server without a request, at half of the descriptors that this process may have or less.
+const maxQuiet = 10_000
+
+// quietConns are a server's connections on which no request is under way. When there are too many one of them is closed, so that
+// who opens a lot of them takes neither descriptors from sandboxes nor the way in from everybody else. Safe for concurrent use.
+type quietConns struct {
+	most int
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+}
+
+func newQuietConns() *quietConns {
+	q := &quietConns{most: maxQuiet, conns: make(map[net.Conn]struct{})}
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err == nil {
+		q.most = int(min(maxQuiet, limit.Cur/2))
+	}
+	return q
+}
+
+// track is a server's ConnState.
+func (q *quietConns) track(conn net.Conn, state http.ConnState) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if state != http.StateNew && state != http.StateIdle {
+		delete(q.conns, conn)
+		return
+	}
+	if len(q.conns) >= q.most {
+		for other := range q.conns { // any of them
+			other.Close()
+			delete(q.conns, other)
+			break
+		}
+	}
+	q.conns[conn] = struct{}{}
+}
