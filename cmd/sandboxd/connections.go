@@ -30,18 +30,25 @@ func newQuietConns() *quietConns {
 
 // track is a server's ConnState.
 func (q *quietConns) track(conn net.Conn, state http.ConnState) {
+	if surplus := q.note(conn, state); surplus != nil {
+		surplus.Close()
+	}
+}
+
+// note counts conn in or out, and gives a connection that is to be closed for it, if there are too many.
+func (q *quietConns) note(conn net.Conn, state http.ConnState) (surplus net.Conn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if state != http.StateNew && state != http.StateIdle {
 		delete(q.conns, conn)
-		return
+		return nil
 	}
 	if len(q.conns) >= q.most {
-		for other := range q.conns { // any of them
-			other.Close()
-			delete(q.conns, other)
+		for surplus = range q.conns { // any of them
 			break
 		}
+		delete(q.conns, surplus)
 	}
 	q.conns[conn] = struct{}{}
+	return surplus
 }
