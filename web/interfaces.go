@@ -11,6 +11,7 @@ import (
 	"sandboxd/internal/event"
 	"sandboxd/internal/ide"
 	"sandboxd/internal/idle"
+	"sandboxd/internal/metrics"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/tunnel"
 )
@@ -109,4 +110,13 @@ type IDE interface {
 	Status(ctx context.Context, h access.Handle) (ide.Status, error)
 	// Enable switches it on or off, and has it built when it is not there.
 	Enable(ctx context.Context, h access.Handle, on bool) (ide.Status, error)
+}
+
+// Metrics is what the delivery asks of metrics.Recorder. It asks nothing of a sandbox and counts as no use.
+type Metrics interface {
+	Series(ctx context.Context, id string, r metrics.Range) (metrics.Series, error) // also of metrics.HostID
+	Recent(id string) []metrics.Point                                              // see metrics.Recorder
+	Latest(id string) (metrics.Point, bool)
+	Host(ctx context.Context) (metrics.Host, error)
+	Subscribe() *event.Subscription[metrics.Tick]
 }

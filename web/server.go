@@ -44,6 +44,7 @@ type Config struct {
 	Idle      Idle
 	Uses      Uses
 	Holds     Holds
+	Metrics   Metrics
 
 	Preferences Preferences
 	TabNames    TabNames

@@ -42,9 +42,10 @@ type world struct {
 	images   *fakeImages
 	inside
 	resting
-	log    *lockedBuffer
-	tokens map[string]string // by user name: an API token
-	ids    map[string]string // by user name: the user's id
+	metrics *fakeMetrics
+	log     *lockedBuffer
+	tokens  map[string]string // by user name: an API token
+	ids     map[string]string // by user name: the user's id
 }
 
 // inside is what is in the sandboxes.
@@ -61,7 +62,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
 		t: t, store: sandboxtest.NewMemStore(), engine: &fakeEngine{}, images: newFakeImages(), inside: inside{guests: &fakeCommands{}, files: newFakeGuest()}, resting: resting{newFakeIdle(), &fakeEngine{}, newFakeRooms()},
-		log: &lockedBuffer{}, tokens: map[string]string{}, ids: map[string]string{},
+		metrics: newFakeMetrics(), log: &lockedBuffer{}, tokens: map[string]string{}, ids: map[string]string{},
 	}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.users = newDatabase(t).Auth()
@@ -79,6 +80,7 @@ func newWorld(t *testing.T) *world {
 	holds := idle.NewHolds(w.store.Holds(), idle.New())
 	w.access = &fakeAccess{rows: w.manager, guest: wholeGuest{fakeGuest: w.files, fakeRooms: w.rooms}}
 	w.server = New(Config{
+		Metrics:   w.metrics,
 		Access:    access.New(w.access, w.access.link, access.Tracked(idle.New())),
 		Sandboxes: w.manager, Accounts: w.accounts, Templates: templates, Images: w.images, Commands: exec.New(w.guests),
 		Hosts: hosts, Assets: static.New(), Version: Version{Version: "1.2.3", Commit: "abcdef", Go: "go1"}, Log: log,
