@@ -47,6 +47,9 @@ func (t *track) enter(state sandbox.State, now time.Time) (Change, bool) {
 	if state == sandbox.Starting { // its counters begin anew
 		t.last, t.based = Reading{Time: now}, true
 	}
+	if t.state == sandbox.Frozen { // nothing was used meanwhile
+		t.last.Time = now
+	}
 	t.state, t.changed = state, c.Time
 	if state.Settled() {
 		t.settled = state
