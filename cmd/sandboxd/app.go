@@ -313,7 +313,7 @@ func (a *app) newHandler() (http.Handler, error) {
 	}
 	dashboard := web.New(web.Config{
 		Access: control, Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images,
-		Commands: exec.New(exec.InGuest()), Terminals: terminal.New(a.manager, a.log),
+		Commands: exec.New(exec.Config{Starter: exec.InGuest()}), Terminals: terminal.New(a.manager, a.log),
 		Files: inside, SSH: ssh, Tunnels: ports, Services: services.New(a.manager), IDE: a.ide, Ports: a.ports,
 		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),
 		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Access: control, Codes: a.accounts},
