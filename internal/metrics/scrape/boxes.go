@@ -37,13 +37,11 @@ var states = []sandbox.State{sandbox.Creating, sandbox.Starting, sandbox.Running
 
 // boxes follows the sandboxes that there are, and sums up what they use.
 type boxes struct {
-	sandboxes Sandboxes
-	figures   Figures // may be nil
-
-	mu    sync.Mutex
-	byID  map[string]*box
-	named int
-	rest  use // counters of those without a name of their own, also of deleted ones
+	mu       sync.Mutex
+	byID     map[string]*box
+	measured bool // there are figures of their use
+	named    int
+	rest     use // counters of those without a name of their own, also of deleted ones
 }
 
 // box is one sandbox.
@@ -60,17 +58,15 @@ type use struct {
 	cpu, rx, tx, read, written float64
 }
 
-func newBoxes(s Sandboxes, f Figures) *boxes {
-	return &boxes{sandboxes: s, figures: f, byID: map[string]*box{}}
-}
+func newBoxes() *boxes { return &boxes{byID: map[string]*box{}} }
 
 // relisten is the pause before the sandboxes are listed again, after that has failed.
 const relisten = 5 * time.Second
 
-// Run follows sandboxes and their use until ctx ends.
-func (b *boxes) Run(ctx context.Context) error {
+// Run follows sandboxes and their use until ctx ends. f is nil when their use is not measured.
+func (b *boxes) Run(ctx context.Context, s Sandboxes, f Figures) error {
 	for ctx.Err() == nil {
-		if b.follow(ctx) != nil {
+		if b.follow(ctx, s, f) != nil {
 			select {
 			case <-time.After(relisten):
 			case <-ctx.Done():
@@ -81,19 +77,19 @@ func (b *boxes) Run(ctx context.Context) error {
 }
 
 // follow lists the sandboxes and notes changes, until ctx ends or it has missed some.
-func (b *boxes) follow(ctx context.Context) error {
-	changes := b.sandboxes.Subscribe()
+func (b *boxes) follow(ctx context.Context, s Sandboxes, f Figures) error {
+	changes := s.Subscribe()
 	defer changes.Close()
-	rows, _, err := b.sandboxes.List(ctx, sandbox.Filter{})
+	rows, _, err := s.List(ctx, sandbox.Filter{})
 	if err != nil {
 		return err
 	}
-	b.reset(rows)
+	b.reset(rows, f != nil)
 	var ticks <-chan *metrics.Tick
-	if b.figures != nil {
-		s := b.figures.Subscribe()
-		defer s.Close()
-		ticks = s.C
+	if f != nil {
+		read := f.Subscribe()
+		defer read.Close()
+		ticks = read.C
 	}
 	for {
 		select {
@@ -106,7 +102,7 @@ func (b *boxes) follow(ctx context.Context) error {
 			if !open {
 				return nil
 			}
-			b.read()
+			b.read(f)
 		case <-ctx.Done():
 			return nil
 		}
@@ -114,9 +110,10 @@ func (b *boxes) follow(ctx context.Context) error {
 }
 
 // reset takes the rows for all that there is.
-func (b *boxes) reset(rows []sandbox.Sandbox) {
+func (b *boxes) reset(rows []sandbox.Sandbox, measured bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.measured = measured
 	there := make(map[string]bool, len(rows))
 	for _, s := range rows {
 		there[s.ID] = true
@@ -164,11 +161,11 @@ func (b *boxes) drop(id string) {
 }
 
 // read adds what sandboxes have used since the last time.
-func (b *boxes) read() {
+func (b *boxes) read(f Figures) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for id, one := range b.byID {
-		p, known := b.figures.Latest(id)
+		p, known := f.Latest(id)
 		if !known || p.Time.Before(one.last.Time) {
 			continue
 		}
@@ -254,7 +251,7 @@ func (b *boxes) present() []prometheus.Metric {
 		switch {
 		case !one.named:
 			memory, limit = memory+held, limit+most
-		case b.figures != nil && !shown[one.name]:
+		case b.measured && !shown[one.name]:
 			shown[one.name] = true
 			g.sandbox(one.name, one.use, held, most)
 		}
@@ -262,7 +259,7 @@ func (b *boxes) present() []prometheus.Metric {
 	for _, s := range states {
 		g.gauge(descStates, float64(count[s]), string(s))
 	}
-	if b.figures != nil && (len(b.byID) > b.named || b.rest != use{}) {
+	if b.measured && (len(b.byID) > b.named || b.rest != use{}) {
 		g.sandbox(others, b.rest, memory, limit)
 	}
 	return g.metrics

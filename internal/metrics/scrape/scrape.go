@@ -21,15 +21,8 @@ type Build struct {
 	Version, Commit, Go string
 }
 
-// Config is what a Registry works with.
-type Config struct {
-	Build     Build
-	Sandboxes Sandboxes // needed
-	Figures   Figures   // nil when the use of sandboxes is not measured
-}
-
-// Registry has all figures. Its methods are safe for concurrent use, and none blocks. Run must run for those of sandboxes to
-// be right.
+// Registry has all figures. Its methods are safe for concurrent use, and none but Run blocks. Those of sandboxes are there while
+// Run runs.
 type Registry struct {
 	*work
 	*requests
@@ -38,14 +31,14 @@ type Registry struct {
 }
 
 // New makes a Registry. It does no I/O.
-func New(c Config) *Registry {
+func New(b Build) *Registry {
 	all := prometheus.NewRegistry()
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "sandboxd_build_info", Help: "Which sandboxd this is. The value is always 1.",
-		ConstLabels: prometheus.Labels{"version": c.Build.Version, "commit": c.Build.Commit, "go_version": c.Build.Go},
+		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "go_version": b.Go},
 	})
 	build.Set(1)
-	r := &Registry{registry: all, boxes: newBoxes(c.Sandboxes, c.Figures)}
+	r := &Registry{registry: all, boxes: newBoxes()}
 	failures := counter("errors_total", "Operations and requests that failed, by the part of sandboxd and the kind of error.", "part", "kind")
 	r.work, r.requests = newWork(failures), newRequests(failures)
 	all.MustRegister(build, failures, r.boxes, collectors.NewGoCollector(),

@@ -75,19 +75,22 @@ func (h *host) measure(id string, p metrics.Point) {
 	synctest.Wait()
 }
 
-func (h *host) registry() *scrape.Registry {
-	return scrape.New(scrape.Config{
-		Build: scrape.Build{Version: "v1", Commit: "abc", Go: "go1.26"}, Sandboxes: h, Figures: figures{h},
-	})
+func newRegistry() *scrape.Registry {
+	return scrape.New(scrape.Build{Version: "v1", Commit: "abc", Go: "go1.26"})
 }
 
 // run runs the registry until the test ends. It must be called in a bubble.
 func (h *host) run(t *testing.T) *scrape.Registry {
 	t.Helper()
-	r := h.registry()
+	return h.runWith(t, figures{h})
+}
+
+func (h *host) runWith(t *testing.T, f scrape.Figures) *scrape.Registry {
+	t.Helper()
+	r := newRegistry()
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
+	go func() { ended <- r.Run(ctx, h, f) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
@@ -185,7 +188,7 @@ func use(r *scrape.Registry) {
 
 func TestAction_CountsByOutcomeAndMeasures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newHost().registry()
+		r := newRegistry()
 		read(t, r.Handler()).has(t, 0, "sandboxd_wakes_total", "from", "frozen", "outcome", "ok")
 		done := r.Action(t.Context(), sandbox.ActionWake, sandbox.Frozen)
 		time.Sleep(20 * time.Millisecond)
@@ -216,7 +219,7 @@ func TestAction_CountsByOutcomeAndMeasures(t *testing.T) {
 }
 
 func TestAnswered_OnlyOurOwnErrorsAreErrors(t *testing.T) {
-	r := newHost().registry()
+	r := newRegistry()
 	ended := r.Opened(scrape.IDE)
 	r.Answered(scrape.API, 429, time.Millisecond)
 	r.Answered(scrape.API, 418, time.Millisecond)
@@ -322,9 +325,12 @@ func TestRun_AListThatCannotBeReadIsReadLater(t *testing.T) {
 	})
 }
 
-func TestNew_WithoutFiguresThereIsNoUse(t *testing.T) {
-	h := newHost()
-	h.rows = []sandbox.Sandbox{row("1", "otter", sandbox.Running)}
-	f := read(t, scrape.New(scrape.Config{Sandboxes: h}).Handler())
-	f.has(t, math.NaN(), "sandboxd_sandbox_cpu_seconds_total", "sandbox", "otter")
+func TestRun_WithoutFiguresThereIsNoUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost()
+		h.rows = []sandbox.Sandbox{row("1", "otter", sandbox.Running)}
+		f := read(t, h.runWith(t, nil).Handler())
+		f.has(t, 1, "sandboxd_sandboxes", "state", "running")
+		f.has(t, math.NaN(), "sandboxd_sandbox_cpu_seconds_total", "sandbox", "otter")
+	})
 }
