@@ -180,6 +180,7 @@ func use(r *scrape.Registry) {
 		r.Action(context.Background(), a, sandbox.Frozen)(nil)
 	}
 	r.Command(time.Second, nil)
+	r.Command(time.Second, fault.New(fault.Unavailable, "The link was lost."))
 	r.Image(true, time.Second, nil)
 	r.Image(false, time.Second, nil)
 	r.Opened(scrape.Port)()
