@@ -126,6 +126,7 @@ func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err
 	g.Go(func() error { return a.prebuild(ctx) })
 	g.Go(func() error { return a.reaper.Run(ctx) })
 	g.Go(func() error { return a.ports.Run(ctx) })
+	g.Go(func() error { return a.recorder.Run(ctx) })
 	g.Go(func() error { return a.engine.RunFirewall(ctx) })
 	g.Go(func() error { return a.manager.RunPools(ctx, a.standbys) })
 	g.Go(func() error { return a.renewPools(ctx) })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -131,11 +132,22 @@ func (k kernel) obstacle() string {
 	return ""
 }
 
-// group finds a container's cgroup by its first process. Where that number means another process (sandboxd has its own
-// number space in a container) it looks where engines put groups. The container's id must be in the path.
+// group finds a container's cgroup by its first process, where its memory can be reclaimed. See groupIn.
 func (k kernel) group(id string, pid int) (string, error) {
+	return k.groupIn(groupTree{file: "memory.reclaim"}, id, pid)
+}
+
+// groupTree is a tree of cgroups.
+type groupTree struct {
+	folder string // below the mount of all, named for its controller; "" in cgroup v2
+	file   string // that a group must have
+}
+
+// groupIn finds a container's cgroup by its first process. Where that number means another process (sandboxd has its own
+// number space in a container) it looks where engines put groups. The container's id must be in the path.
+func (k kernel) groupIn(t groupTree, id string, pid int) (string, error) {
 	var tries []string
-	if at := k.pathOf(pid); at != "" {
+	if at := k.pathOf(t, pid); at != "" {
 		tries = append(tries, at)
 	}
 	tries = append(tries, "/system.slice/docker-"+id+".scope", "/docker/"+id)
@@ -148,7 +160,7 @@ func (k kernel) group(id string, pid int) (string, error) {
 		if end := strings.IndexByte(at[n:], '/'); end >= 0 {
 			at = at[:n+end]
 		}
-		if full := filepath.Join(k.cgroup, at); exists(filepath.Join(full, "memory.reclaim")) {
+		if full := filepath.Join(k.cgroup, t.folder, at); exists(filepath.Join(full, t.file)) {
 			return full, nil
 		}
 	}
@@ -160,18 +172,28 @@ const minContainerID = 32
 
 var errNoGroup = errors.New("the container's cgroup is not seen from here")
 
-// pathOf gives the path of a process in cgroup v2, or "".
-func (k kernel) pathOf(pid int) string {
+// pathOf gives the path of a process in a tree, or "".
+func (k kernel) pathOf(t groupTree, pid int) string {
 	text, err := os.ReadFile(filepath.Join(k.proc, strconv.Itoa(pid), "cgroup"))
 	if err != nil || pid <= 0 {
 		return ""
 	}
 	for line := range strings.Lines(string(text)) {
-		if at, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+		if at, ok := t.path(strings.TrimSpace(line)); ok {
 			return at
 		}
 	}
 	return ""
+}
+
+// path gives that of a line of /proc/<pid>/cgroup, if it is the tree's: "0::/path", or "4:cpu,cpuacct:/path" in cgroup v1.
+func (t groupTree) path(line string) (string, bool) {
+	if t.folder == "" {
+		return strings.CutPrefix(line, "0::")
+	}
+	_, rest, _ := strings.Cut(line, ":")
+	controllers, at, _ := strings.Cut(rest, ":")
+	return at, slices.Contains(strings.Split(controllers, ","), t.folder)
 }
 
 // reclaim makes the kernel move a group's memory to swap, step by step, until it finds no more, the host's swap runs

@@ -22,24 +22,32 @@ const (
 
 // Usage gives what a running sandbox has used since its start. See sandbox.Freezer. It also works for a frozen one.
 func (e *Engine) Usage(ctx context.Context, id string) (sandbox.Usage, error) {
+	s, err := e.stats(ctx, id)
+	if err != nil {
+		return sandbox.Usage{}, err
+	}
+	return newUsage(s), nil
+}
+
+// stats gives the engine's statistics of a running sandbox; NotFound when it is not there or does not run.
+func (e *Engine) stats(ctx context.Context, id string) (s container.StatsResponse, err error) {
 	ctx, cancel := context.WithTimeout(ctx, usageLimit)
 	defer cancel()
 	answer, err := e.client.Load().ContainerStatsOneShot(ctx, e.resource(id))
 	if errdefs.IsNotFound(err) {
-		return sandbox.Usage{}, fault.Wrap(err, fault.NotFound, "The container engine does not have this sandbox's container.")
+		return s, fault.Wrap(err, fault.NotFound, "The container engine does not have this sandbox's container.")
 	}
 	if err != nil {
-		return sandbox.Usage{}, classify(err, "tell a container's usage")
+		return s, classify(err, "tell a container's usage")
 	}
-	var s container.StatsResponse
 	err = json.NewDecoder(io.LimitReader(answer.Body, usageAnswer)).Decode(&s)
 	if err := errors.Join(err, answer.Body.Close()); err != nil {
-		return sandbox.Usage{}, classify(err, "tell a container's usage")
+		return s, classify(err, "tell a container's usage")
 	}
 	if s.Read.IsZero() { // the engine's way to say that it does not run
-		return sandbox.Usage{}, fault.New(fault.NotFound, "The sandbox does not run.")
+		return s, fault.New(fault.NotFound, "The sandbox does not run.")
 	}
-	return newUsage(s), nil
+	return s, nil
 }
 
 func newUsage(s container.StatsResponse) sandbox.Usage {

@@ -1,0 +1,156 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"sandboxd/internal/fault"
+)
+
+// replaceable is a database file of its own that sandboxd can do without: one that is found damaged, also while it is open,
+// is set aside as "<path>.damaged-<time>", and a new one takes its place. Safe for concurrent use.
+type replaceable struct {
+	path    string
+	schema  string // of an empty one
+	version int    // of the schema; a file with another one is set aside too
+	log     *slog.Logger
+
+	mu sync.RWMutex // held while a file takes the place of another
+	db *DB
+}
+
+// open opens the file, or a new one in its place. Unavailable when the disk lets it do neither.
+func (r *replaceable) open(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reopen(ctx)
+}
+
+func (r *replaceable) reopen(ctx context.Context) (err error) {
+	for range 2 {
+		if r.db, err = r.connect(ctx); err == nil || !damaged(err) && !errors.Is(err, errOtherVersion) {
+			break
+		}
+		r.log.Error("a database is damaged or of another version; keeping it aside and beginning a new one", "database", r.path, "error", err)
+		if err := setAside(r.path); err != nil {
+			return unavailable(r.path, err)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("open %s: %w", r.path, err)
+	}
+	return nil
+}
+
+var errOtherVersion = errors.New("it was written by another version of sandboxd")
+
+func (r *replaceable) connect(ctx context.Context) (*DB, error) {
+	d, err := connect(r.path)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := r.prepare(ctx, d); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+func (r *replaceable) prepare(ctx context.Context, d *DB) error {
+	if err := d.converge(ctx); err != nil {
+		return d.fault(ctx, err)
+	}
+	err := d.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		var version, tables int
+		if err := tx.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version); err != nil {
+			return err
+		}
+		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&tables); err != nil {
+			return err
+		}
+		if version == r.version {
+			return nil
+		}
+		if version != 0 || tables != 0 {
+			return errOtherVersion
+		}
+		_, err := tx.ExecContext(ctx, r.schema+fmt.Sprintf("; PRAGMA user_version = %d", r.version))
+		return err
+	})
+	return errors.Join(err, d.fault(ctx, d.reader.PingContext(ctx)))
+}
+
+// write runs change in a transaction; see DB.write.
+func (r *replaceable) write(ctx context.Context, change func(ctx context.Context, tx *sql.Tx) error) error {
+	return r.within(ctx, func(d *DB) error { return d.write(ctx, change) })
+}
+
+// read runs look in a transaction; see DB.read.
+func (r *replaceable) read(ctx context.Context, look func(ctx context.Context, tx *sql.Tx) error) error {
+	return r.within(ctx, func(d *DB) error { return d.read(ctx, look) })
+}
+
+func (r *replaceable) within(ctx context.Context, f func(d *DB) error) error {
+	r.mu.RLock()
+	d := r.db
+	err := errClosed
+	if d != nil {
+		err = f(d)
+	}
+	r.mu.RUnlock()
+	if damaged(err) {
+		return errors.Join(err, r.replace(ctx, d))
+	}
+	return err
+}
+
+var errClosed = fault.New(fault.Unavailable, "The database is closed, since a damaged one could not be replaced. See the log.")
+
+// replace puts a new file in the place of one that was found damaged while it was open.
+func (r *replaceable) replace(ctx context.Context, found *DB) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.db != found { // another call has done it
+		return nil
+	}
+	r.log.Error("a database is damaged; keeping it aside and beginning a new one", "database", r.path)
+	r.db = nil
+	if err := found.Close(); err != nil {
+		r.log.Warn("close of a damaged database", "database", r.path, "error", err)
+	}
+	if err := setAside(r.path); err != nil {
+		return unavailable(r.path, err)
+	}
+	return r.reopen(context.WithoutCancel(ctx))
+}
+
+// close closes the file.
+func (r *replaceable) close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.db == nil {
+		return nil
+	}
+	d := r.db
+	r.db = nil
+	return d.Close()
+}
+
+// setAside moves a database away, with what belongs to it.
+func setAside(path string) error {
+	aside := path + asideSuffix + time.Now().UTC().Format("20060102-150405.000")
+	for _, part := range []string{"", "-wal", "-shm"} {
+		if err := os.Rename(path+part, aside+part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
