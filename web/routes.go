@@ -59,6 +59,7 @@ func (s *Server) routes() []route {
 		s.serviceRoutes(apiPrefix, token), s.insidePages(),
 		s.portRoutes(apiPrefix, token), s.portRoutes("", scripted),
 		s.ideRoutes(apiPrefix, token), s.ideRoutes("", scripted),
+		s.metrics.table(),
 		s.entryPages(), s.sandboxPages(), s.templatePages(), s.settingsPages())
 }
 
@@ -195,6 +196,14 @@ func (s *Server) ideRoutes(prefix string, who admission) []route {
 	return []route{
 		{get, base, who, api(s.ide.apiIDE)},
 		{put, base, who, api(s.ide.apiSetIDE)},
+	}
+}
+
+// table is what a sandbox and the host use, for programs and as pages.
+func (s *metricsHandlers) table() []route {
+	return []route{
+		{get, apiPrefix + "/sandboxes/:name/metrics", token, api(s.apiMetrics)},
+		{get, apiPrefix + "/host/metrics", tokenAdmin, api(s.apiHostMetrics)},
 	}
 }
 
