@@ -33,8 +33,6 @@ var allowed = []struct{ word, place string }{
 	{"assemble", "templates"}, // a script of the image of VS Code
 	{"beats", "internal/proxy"},
 	{"kids", "cmd/sandboxd/files_ui_hostile_e2e_test.go"}, // a key of PDF
-	{"gauge", "cmd/sandboxd/prometheus_test.go"},          // Prometheus's
-	{"gauge", "internal/metrics/scrape"},                  // Prometheus's
 	{"visit", "cmd/sandboxd/config.go"},                   // pflag's
 	{"visit", "cmd/sandboxd/docs.go"},                     // pflag's
 	{"visit", "internal/proxy/wakelimit_test.go"},
