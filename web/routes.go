@@ -60,7 +60,7 @@ func (s *Server) routes() []route {
 		s.portRoutes(apiPrefix, token), s.portRoutes("", scripted),
 		s.ideRoutes(apiPrefix, token), s.ideRoutes("", scripted),
 		s.metrics.table(),
-		s.entryPages(), s.sandboxPages(), s.templatePages(), s.settingsPages())
+		s.entryPages(), s.sandboxPages(), s.templatePages(), s.host.pages(), s.settingsPages())
 }
 
 func (s *Server) processRoutes() []route {
@@ -268,6 +268,16 @@ func (s *Server) templatePages() []route {
 	}
 }
 
+// pages are about the whole host, for admins.
+func (s *hostHandlers) pages() []route {
+	return []route{
+		{get, hostPath, adminOnly, page(s.pageHost)},
+		{get, hostPath + "/series", adminOnly, api(s.metrics.apiHostMetrics)},
+		{get, hostPath + "/saving", adminOnly, page(s.partSaving)},
+		{post, hostPath + "/sleep", adminOnly, form(s.submitHostSleep, s.againHost)},
+	}
+}
+
 func (s *Server) settingsPages() []route {
 	return []route{
 		{get, settingsPath, signedIn, page(s.accounts.pageAccount)},
@@ -294,6 +304,7 @@ func (s *Server) liveTopics() []topic {
 		{"/sandboxes/:name/services", s.live.live(s.services.openLiveServices)},
 		{"/sandboxes/:name/services/:service/log", s.services.openLog},
 		{"/templates", s.live.live(s.templates.openLiveTemplates)},
+		{hostPath, s.live.live(s.host.openLiveHost)},
 		{"/templates/:name", s.live.live(s.templates.openLiveTemplate)},
 	}
 }
