@@ -103,7 +103,7 @@ func newEmptyStage(t *testing.T) *stage {
 	s.server = New(Config{
 		Access:    access.New(s.access, s.access.link, access.Tracked(idle.New())),
 		Sandboxes: s.boxes, Accounts: s.accounts, Templates: stageTemplates{}, Images: s.images, Terminals: s.terminals.Service,
-		Commands: exec.New(&fakeCommands{}), Hosts: hosts, Assets: static.New(), Log: log,
+		Commands: exec.New(exec.Config{Starter: &fakeCommands{}}), Hosts: hosts, Assets: static.New(), Log: log,
 		Version: Version{Version: "1.2.3"}, Now: func() time.Time { return stageTime },
 		Checks: []Check{{Name: "engine", Ask: s.engine.ask}}, Idle: s.idle, Uses: s.idle, Holds: s.holds, Files: files.New(""),
 		Services:    services.New(s.boxes),
