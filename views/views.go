@@ -17,6 +17,15 @@ type Frame struct {
 	Live   Live
 	Alarm  string // sandboxd's own trouble, such as an engine that does not answer; or ""
 	Here   string // path and query of this page, to come back to
+	Plots  bool   // it has plots
+}
+
+// awaited names the scripts of the page.
+func (f Frame) awaited() string {
+	if f.Plots {
+		return "app plots"
+	}
+	return "app"
 }
 
 // Live says how a page is kept up to date. The zero value is for pages that do not change.
@@ -35,6 +44,9 @@ type Assets struct {
 	// Only the workspace loads these.
 	WorkspaceStyle  string
 	WorkspaceScript string
+	// Only pages with plots load these.
+	PlotsStyle  string
+	PlotsScript string
 }
 
 // Person is a user as others see one.

@@ -204,6 +204,8 @@ func (s *metricsHandlers) table() []route {
 	return []route{
 		{get, apiPrefix + "/sandboxes/:name/metrics", token, api(s.apiMetrics)},
 		{get, apiPrefix + "/host/metrics", tokenAdmin, api(s.apiHostMetrics)},
+		{get, "/sandboxes/:name/metrics", signedIn, page(s.pageMetrics)},
+		{get, "/sandboxes/:name/metrics/series", scripted, api(s.apiColumns)},
 	}
 }
 
@@ -303,6 +305,8 @@ func (s *Server) liveTopics() []topic {
 		{"/sandboxes/:name/files", s.files.openFolders},
 		{"/sandboxes/:name/services", s.live.live(s.services.openLiveServices)},
 		{"/sandboxes/:name/services/:service/log", s.services.openLog},
+		{"/sandboxes/:name/metrics", s.live.live(s.metrics.openLiveMetrics)},
+		{"/sandboxes/:name/metrics/points", s.metrics.openPoints},
 		{"/templates", s.live.live(s.templates.openLiveTemplates)},
 		{hostPath, s.live.live(s.host.openLiveHost)},
 		{"/templates/:name", s.live.live(s.templates.openLiveTemplate)},
