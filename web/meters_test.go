@@ -39,6 +39,10 @@ func (s *stage) keepFigures() {
 	s.metrics.uses(s.ref("checkout-api").ID(), wave(0, 0.4), wave(2e8, 6e8))
 	s.metrics.uses(s.ref("quick-lynx").ID(), steadily(0.002), steadily(4<<20))
 	s.metrics.mu.Lock()
+	s.metrics.host = metrics.Host{
+		Cores: 8, CPU: 3.42, Memory: 11 << 30, MemoryTotal: 16 << 30, SwapUsed: 1 << 28, SwapTotal: 4 << 30, DiskUsed: 187 << 30, DiskFree: 13 << 30,
+		Load: [3]float64{3.5, 2.25, 1}, Pressure: &metrics.Pressure{CPU: 0.042, IO: 0.31},
+	}
 	for i := range 8 { // it started late
 		s.metrics.recent[s.ref("quick-lynx").ID()][i].Measured = 0
 	}

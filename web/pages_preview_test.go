@@ -142,6 +142,7 @@ func pagesOfRoot(s *stage) []string {
 		"/sandboxes/brave-otter/services/new", "/sandboxes/brave-otter/services/web/edit", "/sandboxes/brave-otter/services/web/delete",
 		"/sandboxes/brave-otter/services/web/log", "/sandboxes/old-forest/services/web/log", "/sandboxes/brave-otter/ports/3000", "/sandboxes/brave-otter/ports/9999",
 		"/sandboxes/brave-otter/rename", "/sandboxes/brave-otter/delete",
+		"/host", "/host?sort=owner",
 		"/settings", "/settings/tokens", "/settings/users", "/settings/users/" + s.users["bob"].ID + "/delete",
 	}
 }

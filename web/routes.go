@@ -60,7 +60,7 @@ func (s *Server) routes() []route {
 		s.portRoutes(apiPrefix, token), s.portRoutes("", scripted),
 		s.ideRoutes(apiPrefix, token), s.ideRoutes("", scripted),
 		s.metrics.table(),
-		s.entryPages(), s.sandboxPages(), s.templatePages(), s.settingsPages())
+		s.entryPages(), s.sandboxPages(), s.templatePages(), s.host.pages(), s.settingsPages())
 }
 
 func (s *Server) processRoutes() []route {
@@ -204,6 +204,8 @@ func (s *metricsHandlers) table() []route {
 	return []route{
 		{get, apiPrefix + "/sandboxes/:name/metrics", token, api(s.apiMetrics)},
 		{get, apiPrefix + "/host/metrics", tokenAdmin, api(s.apiHostMetrics)},
+		{get, "/sandboxes/:name/metrics", signedIn, page(s.pageMetrics)},
+		{get, "/sandboxes/:name/metrics/series", scripted, api(s.apiColumns)},
 	}
 }
 
@@ -268,6 +270,16 @@ func (s *Server) templatePages() []route {
 	}
 }
 
+// pages are about the whole host, for admins.
+func (s *hostHandlers) pages() []route {
+	return []route{
+		{get, hostPath, adminOnly, page(s.pageHost)},
+		{get, hostPath + "/series", adminOnly, api(s.metrics.apiHostMetrics)},
+		{get, hostPath + "/saving", adminOnly, page(s.partSaving)},
+		{post, hostPath + "/sleep", adminOnly, form(s.submitHostSleep, s.againHost)},
+	}
+}
+
 func (s *Server) settingsPages() []route {
 	return []route{
 		{get, settingsPath, signedIn, page(s.accounts.pageAccount)},
@@ -293,7 +305,10 @@ func (s *Server) liveTopics() []topic {
 		{"/sandboxes/:name/files", s.files.openFolders},
 		{"/sandboxes/:name/services", s.live.live(s.services.openLiveServices)},
 		{"/sandboxes/:name/services/:service/log", s.services.openLog},
+		{"/sandboxes/:name/metrics", s.live.live(s.metrics.openLiveMetrics)},
+		{"/sandboxes/:name/metrics/points", s.metrics.openPoints},
 		{"/templates", s.live.live(s.templates.openLiveTemplates)},
+		{hostPath, s.live.live(s.host.openLiveHost)},
 		{"/templates/:name", s.live.live(s.templates.openLiveTemplate)},
 	}
 }
