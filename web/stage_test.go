@@ -44,6 +44,7 @@ type stage struct {
 	engine   *fakeEngine
 	idle     *fakeIdle
 	holds    *fakeHolds
+	metrics  *fakeMetrics
 	insides
 }
 
@@ -89,7 +90,7 @@ func newEmptyStage(t *testing.T) *stage {
 	db := newDatabase(t)
 	s := &stage{
 		t: t, boxes: newFakeBoxes(db.Sandboxes()), images: newFakeImages(), seen: seen{newFakeTerminals(t), newFakeGuest()}, engine: &fakeEngine{},
-		idle: newFakeIdle(), holds: &fakeHolds{},
+		idle: newFakeIdle(), holds: &fakeHolds{}, metrics: newFakeMetrics(),
 		users: map[string]auth.User{}, sessions: map[string]string{},
 	}
 	log := slog.New(slog.DiscardHandler)
@@ -102,12 +103,13 @@ func newEmptyStage(t *testing.T) *stage {
 	s.server = New(Config{
 		Access:    access.New(s.access, s.access.link, access.Tracked(idle.New())),
 		Sandboxes: s.boxes, Accounts: s.accounts, Templates: stageTemplates{}, Images: s.images, Terminals: s.terminals.Service,
-		Commands: exec.New(&fakeCommands{}), Hosts: hosts, Assets: static.New(), Log: log,
+		Commands: exec.New(exec.Config{Starter: &fakeCommands{}}), Hosts: hosts, Assets: static.New(), Log: log,
 		Version: Version{Version: "1.2.3"}, Now: func() time.Time { return stageTime },
 		Checks: []Check{{Name: "engine", Ask: s.engine.ask}}, Idle: s.idle, Uses: s.idle, Holds: s.holds, Files: files.New(""),
 		Services:    services.New(s.boxes),
 		Ports:       s.ports,
 		IDE:         &fakeIDE{},
+		Metrics:     s.metrics,
 		Preferences: s.workspace, TabNames: s.workspace,
 	})
 	s.server.alarm.grace = time.Time{} // it has run for long

@@ -82,7 +82,7 @@ func newWorld(t *testing.T) *world {
 	w.server = New(Config{
 		Metrics:   w.metrics,
 		Access:    access.New(w.access, w.access.link, access.Tracked(idle.New())),
-		Sandboxes: w.manager, Accounts: w.accounts, Templates: templates, Images: w.images, Commands: exec.New(w.guests),
+		Sandboxes: w.manager, Accounts: w.accounts, Templates: templates, Images: w.images, Commands: exec.New(exec.Config{Starter: w.guests}),
 		Hosts: hosts, Assets: static.New(), Version: Version{Version: "1.2.3", Commit: "abcdef", Go: "go1"}, Log: log,
 		Checks: []Check{{Name: "store", Ask: func(context.Context) error { return nil }}, {Name: "engine", Ask: w.engine.ask}},
 		Idle:   w.idle, Uses: w.idle, Holds: holds, Files: files.New(""), Services: services.New(w.manager),

@@ -49,6 +49,7 @@ type app struct {
 	catalog  *catalog.Catalog
 	images   *catalog.Images
 	links    *link.Hub
+	watch
 	lifecycle
 	recorder *metrics.Recorder
 	handler  http.Handler // answers HTTP
@@ -79,7 +80,7 @@ func newAccounts(db *sqlite.DB) *auth.Service {
 
 // openApp opens database, engine and sockets and wires the parts. It starts nothing. The caller must close it.
 func openApp(ctx context.Context, c *Config, log *slog.Logger) (*app, error) {
-	a := &app{config: c, log: log}
+	a := &app{config: c, log: log, watch: newWatch(c)}
 	if err := a.open(ctx); err != nil {
 		return nil, errors.Join(err, a.close())
 	}
@@ -172,7 +173,7 @@ func (a *app) openEngine(ctx context.Context) error {
 	if a.catalog, err = openCatalog(a.config); err != nil {
 		return err
 	}
-	a.images = catalog.NewImages(a.catalog, a.engine, catalog.ImageOptions{CA: certs, Log: a.log})
+	a.images = catalog.NewImages(a.catalog, a.engine, catalog.ImageOptions{CA: certs, Log: a.log, Made: a.image()})
 	return a.checkPrebuild()
 }
 
@@ -296,7 +297,7 @@ func (a *app) newManager() (*sandbox.Manager, error) {
 		Store: a.db.Sandboxes(), Runtime: a.engine, Freezer: freezer, Guests: guests{a.links}, Images: a.images,
 		Templates: a.catalog, Labels: a.hosts.Labels, Rest: rest, Room: a.room,
 		Host: sandbox.Limits{CPUs: float64(runtime.NumCPU()), Memory: memory},
-		Log:  a.log,
+		Log:  a.log, Observe: a.action(),
 	}), nil
 }
 
@@ -318,7 +319,7 @@ func (a *app) newHandler() (http.Handler, error) {
 	}
 	dashboard := web.New(web.Config{
 		Access: control, Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images,
-		Commands: exec.New(exec.InGuest()), Terminals: terminal.New(a.manager, a.log),
+		Commands: exec.New(exec.Config{Starter: exec.InGuest(), Ended: a.command()}), Terminals: terminal.New(a.manager, a.log),
 		Files: inside, SSH: ssh, Tunnels: ports, Services: services.New(a.manager), IDE: a.ide, Ports: a.ports,
 		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: a.recorder, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),
 		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Access: control, Codes: a.accounts},
@@ -336,7 +337,7 @@ func (a *app) newHandler() (http.Handler, error) {
 		Assets:  proxy.Assets{Files: assets, Scripts: []string{assets.URL("solo.js")}, Styles: []string{assets.URL("solo.css")}},
 		Log:     a.log,
 	})
-	return split{hosts: a.hosts, dashboard: dashboard, boxes: boxes, trusted: trusted}, nil
+	return a.requests(a.hosts, split{hosts: a.hosts, dashboard: dashboard, boxes: boxes, trusted: trusted}), nil
 }
 
 // prebuild builds the configured images at start and logs each.

@@ -31,6 +31,7 @@ const (
 	aftershocks  = 3                // one in so many kills is followed by another
 	shockLatest  = 2 * time.Second  // after the start
 	backLimit    = 45 * time.Second // from the start until everything answers again
+	remainsLimit = 25 * time.Second // that an engine may take to get rid of what is left of a start that it was killed in
 	quietLimit   = 2 * time.Minute  // from the end of the traffic until all is as it stays
 	lookEvery    = 500 * time.Millisecond
 )
@@ -324,13 +325,44 @@ func (c *chaos) recovers(from string) {
 	c.t.Helper()
 	begun := time.Now()
 	c.e.await()
-	for _, f := range []way{c.traefik, c.straight} {
-		c.s.untilWithin(backLimit-time.Since(begun), "after the end of "+from+" pages come by way of "+f.name, func() bool {
-			return c.page(c.t.Context(), f, "pages")
-		})
+	restarted := false
+	for missing := c.missing(begun); missing != ""; missing = c.missing(begun) {
+		took := time.Since(begun)
+		if took > backLimit {
+			c.t.Fatalf("%s after the end of %s: %s", backLimit, from, missing)
+		}
+		if took > remainsLimit && c.remains() && !restarted {
+			c.restartEngine()
+			restarted, begun = true, time.Now()
+		}
+		pause(c.t.Context(), lookEvery, lookEvery)
 	}
-	c.s.untilWithin(backLimit-time.Since(begun), "after the end of "+from+" no sandbox is on its way", func() bool { return c.settled(begun) })
 	c.t.Logf("%s: back after %s", c.at(time.Now()), time.Since(begun).Round(time.Millisecond))
+}
+
+// missing says what does not answer yet, or "".
+func (c *chaos) missing(begun time.Time) string {
+	for _, f := range []way{c.traefik, c.straight} {
+		if !c.page(c.t.Context(), f, "pages") {
+			return "no pages come by way of " + f.name
+		}
+	}
+	if !c.settled(begun) {
+		return "sandboxes are on their way: " + c.listed()
+	}
+	return ""
+}
+
+// restartEngine does what an administrator does with an engine that keeps remains of a start: it and its containerd are
+// started anew.
+func (c *chaos) restartEngine() {
+	c.t.Helper()
+	c.count("restarted", "the engine, because it kept remains of a start")
+	c.t.Logf("%s: the engine keeps remains of a start: restart it", c.at(time.Now()))
+	c.e.kill(true)
+	c.mends()
+	c.e.start()
+	c.e.await()
 }
 
 // killGuest kills the guest of a sandbox that runs.
@@ -364,8 +396,12 @@ func (c *chaos) boot() {
 func (c *chaos) settles() {
 	c.t.Helper()
 	c.e.await()
-	begun := time.Now()
+	begun, restarted := time.Now(), false
 	for !c.all(begun, func(name, state string) bool { return state == chaosEnd(name) }) {
+		if time.Since(begun) > remainsLimit && c.remains() && !restarted {
+			c.restartEngine()
+			restarted, begun = true, time.Now()
+		}
 		if time.Since(begun) > quietLimit {
 			c.wrong("%s after the traffic not all are as they should be: %s", quietLimit, c.listed())
 			return

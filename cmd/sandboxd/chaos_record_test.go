@@ -48,12 +48,13 @@ type seenBody struct {
 
 // outages are the times at which not all answers can be right ones.
 type outages struct {
-	mended time.Time // when the engine was last started
+	mended  time.Time      // when the engine was last started
+	refused map[string]int // how often it has refused to start a sandbox since
 }
 
 func newRecord() *record {
 	return &record{begun: time.Now(), uses: map[string][]span{}, counts: map[string]int{},
-		list: sight{states: map[string]string{}, killed: map[string]time.Time{}, because: map[string]int{}}}
+		list: sight{states: map[string]string{}, killed: map[string]time.Time{}, because: map[string]int{}}, outages: outages{refused: map[string]int{}}}
 }
 
 // at says when something was, as the test's log does.
@@ -92,6 +93,19 @@ func (r *record) mends() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.mended = time.Now()
+	clear(r.refused)
+}
+
+// remains reports whether the engine has refused to start a sandbox more than once since it was started.
+func (r *record) remains() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, n := range r.refused {
+		if n > 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // kills notes that a guest is about to be killed.
@@ -105,7 +119,7 @@ func (r *record) kills(sandbox string) {
 const (
 	endedByKill = "It was killed (exit code 137)"
 	// An engine that is killed while it starts a container comes back with remains of it, which it needs some seconds to
-	// get rid of; until then it starts that container for nobody.
+	// get rid of; until then it starts that container for nobody. Some it keeps until its containerd is started anew.
 	refusedStart = "The container engine could not start the container: "
 )
 
@@ -140,6 +154,7 @@ func (r *record) seesOne(sb seenBody) (fault string) {
 		delete(r.list.killed, sb.Name)
 	case sb.State == "failed" && time.Since(r.mended) < backLimit && strings.HasPrefix(sb.Problem, refusedStart):
 		r.counts["failed: the engine had remains"]++
+		r.refused[sb.Name]++
 	case sb.State == "failed":
 		return "has failed, and nobody has killed it: " + sb.Problem
 	case sb.Name == "stopped" && before != "":

@@ -116,6 +116,10 @@ func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err
 	if err != nil {
 		return err
 	}
+	scraped, err := a.openMetrics(ctx)
+	if err != nil {
+		return err
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	// Links and builds end after the Manager, so that it sees its own end first and takes theirs for no failure.
 	under, last := context.WithCancel(context.WithoutCancel(ctx))
@@ -132,6 +136,10 @@ func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err
 	g.Go(func() error { return a.renewPools(ctx) })
 	if profiled != nil {
 		g.Go(func() error { return serveHTTP(ctx, profiled, profiles(), log) })
+	}
+	if a.figures != nil {
+		g.Go(func() error { return a.figures.Run(ctx, a.manager, a.recorder) })
+		g.Go(func() error { return serveHTTP(ctx, scraped.listener, scraped.handler, log) })
 	}
 	g.Go(func() error { return serveHTTP(ctx, listener, a.handler, log) })
 	return g.Wait()

@@ -33,6 +33,9 @@ type Config struct {
 
 	PprofAddress string
 
+	MetricsListen    string
+	MetricsTokenFile string
+
 	Prebuild []string
 
 	FreezeAfter   string
@@ -74,6 +77,8 @@ func (c *Config) serveFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil, "networks of proxies in front whose X-Forwarded-For is believed, such as 127.0.0.1/32")
 	f.StringVar(&c.LogLevel, "log-level", "info", "least level that is logged: debug, info, warn or error")
 	f.StringVar(&c.PprofAddress, "pprof-address", "", "loopback address at which profiles of sandboxd are read below /debug/pprof/, such as 127.0.0.1:6060 (default: nowhere)")
+	f.StringVar(&c.MetricsListen, "metrics-listen", "", "address at which Prometheus reads figures below /metrics, such as 127.0.0.1:9464 (default: nowhere)")
+	f.StringVar(&c.MetricsTokenFile, "metrics-token-file", "", "file with the bearer token that --metrics-listen asks for; needed unless that is a loopback address")
 	f.StringVar(&c.LogFormat, "log-format", "text", "how the log is written: text or json")
 	f.String("traefik-listen", "", "")
 	_ = f.MarkDeprecated("traefik-listen", "Traefik leads everything to --listen") // fails for a flag that is not there
@@ -154,6 +159,9 @@ func (c *Config) check() error {
 		return err
 	}
 	if err := c.checkPprof(); err != nil {
+		return err
+	}
+	if err := c.checkMetrics(); err != nil {
 		return err
 	}
 	_, err := c.trusted()

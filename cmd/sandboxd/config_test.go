@@ -19,6 +19,8 @@ func TestServe_AValueThatIsNoneIsRefusedByItsFlag(t *testing.T) {
 		"--settle=soon":            `"--settle"`,
 		"--memory-reserve=-5%":     `--memory-reserve is "-5%"`,
 		"--memory-reserve=-1MiB":   `--memory-reserve is "-1MiB"`,
+		"--metrics-listen=9464":    `--metrics-listen is "9464"`,
+		"--metrics-listen=:9464":   `Name a file with a token as --metrics-token-file`,
 		"--trusted-proxies=banana": `--trusted-proxies has "banana"`,
 	} {
 		root := newRootCmd()

@@ -42,15 +42,20 @@ func profiles() http.Handler {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return byLoopback(mux, "Profiles are read by a loopback address.")
+}
+
+// byLoopback refuses requests that come with a host name, in these words.
+func byLoopback(next http.Handler, refusal string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)
 		if err != nil {
 			host = r.Host
 		}
 		if !isLoopback(host) {
-			http.Error(w, "Profiles are read by a loopback address.", http.StatusForbidden)
+			http.Error(w, refusal, http.StatusForbidden)
 			return
 		}
-		mux.ServeHTTP(w, r)
+		next.ServeHTTP(w, r)
 	})
 }

@@ -76,6 +76,8 @@ var drivers = map[string]string{
 	"github.com/google/cadvisor":          "internal/metrics/...",
 	"github.com/modelcontextprotocol":     "internal/mcp",
 	"github.com/prometheus/client_golang": "internal/metrics/...",
+	"github.com/prometheus/common":        "tests",
+	"github.com/prometheus/client_model":  "tests",
 }
 
 // shared are formats, protocols and extensions of the standard library, which say nothing about a technology.

@@ -16,9 +16,9 @@ import (
 var retired = map[string]string{
 	"assemble": "open, or wire", "audience": "concurrency limit", "beats": "keep-alives", "brake": "activity probe", "brakes": "activity probes", "breath": "minimum uptime",
 	"buried": "deleted", "bury": "store a tombstone", "deed": "action", "deeds": "actions", "door": "session, or access",
-	"doors": "sessions, or access", "evict": "clear stale site data", "evicts": "clears stale site data", "gauge": "counting reader",
+	"doors": "sessions, or access", "evict": "clear stale site data", "evicts": "clears stale site data",
 	"grave": "tombstone", "graves": "tombstones", "ignite": "start", "ignites": "starts", "kids": "dependents", "knock": "request",
-	"knocks": "requests", "launch": "start", "lookalike": "ttyd-compatible server", "meter": "frame limiter", "mould": "fingerprint",
+	"knocks": "requests", "launch": "start", "lookalike": "ttyd-compatible server", "mould": "fingerprint",
 	"somebody": "a person, a user, the caller", "relent": "undo, or resync", "relents": "undoes, or resyncs", "rise": "start", "rouse": "wake", "rouses": "wakes", "spot": "directory entry",
 	"squeeze": "limit", "strangers": "outsiders", "tenant": "sandbox", "tenants": "sandboxes", "twin": "duplicate network",
 	"twins": "duplicate networks", "uprise": "start", "vigil": "keep-alive", "visit": "request", "voices": "poll detection", "wall": "firewall",

@@ -28,6 +28,9 @@ const (
 type ImageOptions struct {
 	CA  []Certificate // given to every build, beyond what the images trust themselves
 	Log *slog.Logger  // needed
+	// Made is told of every build and pull that the engine was asked for: how long it took, and why it failed. It must not
+	// block. nil for none.
+	Made func(pulled bool, took time.Duration, err error)
 }
 
 // Images keeps the images of templates present. Safe for concurrent use. It builds one image at a time, so that
@@ -38,6 +41,7 @@ type Images struct {
 	extra      map[string][]byte // files for every build context
 	extraPrint string            // names the content of extra in hashes
 	log        *slog.Logger
+	made       func(pulled bool, took time.Duration, err error)
 	bus        *event.Bus[ImageEvent]
 	builds     chan *job
 	pulls      chan *job
@@ -59,8 +63,11 @@ type history struct {
 // NewImages makes an Images. It does no I/O; nothing is built before Run.
 func NewImages(c *Catalog, e Engine, o ImageOptions) *Images {
 	extra := buildFiles(o.CA)
+	if o.Made == nil {
+		o.Made = func(bool, time.Duration, error) {}
+	}
 	return &Images{
-		catalog: c, engine: e, extra: extra, extraPrint: printFiles(extra), log: o.Log,
+		catalog: c, engine: e, extra: extra, extraPrint: printFiles(extra), log: o.Log, made: o.Made,
 		bus:    event.NewBus[ImageEvent](imageBacklog),
 		builds: make(chan *job, queueLength), pulls: make(chan *job, queueLength),
 		jobs: map[string]*job{}, past: map[string]*history{},
@@ -257,21 +264,28 @@ func (i *Images) make(ctx, life context.Context, f *job) error {
 	if err != nil || ctx.Err() != nil {
 		return errors.Join(err, ctx.Err())
 	}
+	if err := i.ask(ctx, f, before); err != nil {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		return f.failure(err)
+	}
+	return nil
+}
+
+// ask has the engine make f's image. before is how many steps f needed first.
+func (i *Images) ask(ctx context.Context, f *job, before int) (err error) {
+	begun, pulled := time.Now(), f.recipe.docker == nil
+	defer func() { i.made(pulled, time.Since(begun), err) }()
 	out := func(e BuildEvent) { i.emit(f, e, before) }
-	if f.recipe.docker == nil {
+	if pulled {
 		err = i.engine.PullImage(ctx, f.recipe.ref, out)
 	} else {
 		err = i.engine.BuildImage(ctx, f.recipe.build(i.extra), out)
 	}
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = fault.Wrap(err, fault.Timeout, "It took longer than it may and was given up.")
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return f.failure(err)
+	return err
 }
 
 // makeNeeds makes the images below f's that are missing, the lowest first, and gives how many steps that were.

@@ -95,14 +95,28 @@ type Starter interface {
 	Start(ctx context.Context, h access.Handle, s Start) (Process, error)
 }
 
+// Config is what a Service works with.
+type Config struct {
+	Starter Starter // needed
+	// Ended is told of every command, and of every request for one that was refused: how long it took, and the error that
+	// its caller has got. A command that exited by itself has none, whatever its exit code; one whose caller has left has
+	// context.Canceled. It must not block. nil for none.
+	Ended func(took time.Duration, err error)
+}
+
 // Service runs commands. Safe for concurrent use.
 type Service struct {
-	starter Starter
-	now     semaphore.Keyed // commands under way, by sandbox
+	cfg Config
+	now semaphore.Keyed // commands under way, by sandbox
 }
 
 // New makes a Service. It does no I/O.
-func New(s Starter) *Service { return &Service{starter: s} }
+func New(c Config) *Service {
+	if c.Ended == nil {
+		c.Ended = func(time.Duration, error) {}
+	}
+	return &Service{cfg: c}
+}
 
 // enter counts a command in, or refuses it when too many are under way. The caller must call leave.
 func (s *Service) enter(h access.Handle) (leave func(), err error) {

@@ -24,7 +24,7 @@ func TestRun_GivesExitCodeAndBothStreams(t *testing.T) {
 		p := newFakeProcess(out(Stdout, "a"), out(Stderr, "oops"), out(Stdout, "b"), Event{Kind: Exited, Exit: 3})
 		f := &fakeStarter{process: p}
 		r := Request{Command: []string{"x", "-y"}, Cwd: "/workspace", User: "agent", Env: map[string]string{"A": "1"}, Stdin: []byte("in")}
-		got, err := New(f).Run(t.Context(), access.Handle{}, r)
+		got, err := New(Config{Starter: f}).Run(t.Context(), access.Handle{}, r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestRun_KeepsTheFirstBytesAndReadsTheRest(t *testing.T) {
 		}
 		p.script <- Event{Kind: Exited}
 	}()
-	got, err := New(&fakeStarter{process: p}).Run(t.Context(), access.Handle{}, Request{Command: []string{"yes"}})
+	got, err := New(Config{Starter: &fakeStarter{process: p}}).Run(t.Context(), access.Handle{}, Request{Command: []string{"yes"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestRun_KeepsTheFirstBytesAndReadsTheRest(t *testing.T) {
 
 func TestRun_OutputOfExactlyTheBoundIsNotTruncated(t *testing.T) {
 	p := newFakeProcess(out(Stdout, "12345"), Event{Kind: Exited})
-	got, err := New(&fakeStarter{process: p}).Run(t.Context(), access.Handle{}, Request{Command: []string{"x"}, MaxOutput: 5})
+	got, err := New(Config{Starter: &fakeStarter{process: p}}).Run(t.Context(), access.Handle{}, Request{Command: []string{"x"}, MaxOutput: 5})
 	if err != nil || got.Truncated || string(got.Stdout) != "12345" {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -75,7 +75,7 @@ func TestRun_OutputOfExactlyTheBoundIsNotTruncated(t *testing.T) {
 func TestRun_TimeoutKillsAndKeepsWhatWasWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakeProcess(out(Stdout, "so far"))
-		got, err := New(&fakeStarter{process: p}).Run(t.Context(), access.Handle{}, Request{Command: []string{"sleep"}, Timeout: 3 * time.Second})
+		got, err := New(Config{Starter: &fakeStarter{process: p}}).Run(t.Context(), access.Handle{}, Request{Command: []string{"sleep"}, Timeout: 3 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestRun_TimeoutKillsAndKeepsWhatWasWritten(t *testing.T) {
 
 func TestRun_DefaultTimeoutApplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		got, err := New(&fakeStarter{process: newFakeProcess()}).Run(t.Context(), access.Handle{}, Request{Command: []string{"sleep"}})
+		got, err := New(Config{Starter: &fakeStarter{process: newFakeProcess()}}).Run(t.Context(), access.Handle{}, Request{Command: []string{"sleep"}})
 		if err != nil || !got.TimedOut || got.Duration != DefaultTimeout {
 			t.Errorf("got %+v, %v", got, err)
 		}
@@ -103,7 +103,7 @@ func TestRun_CallerWhoLeavesKillsTheCommand(t *testing.T) {
 		p := newFakeProcess()
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		_, err := New(&fakeStarter{process: p}).Run(ctx, access.Handle{}, Request{Command: []string{"sleep"}})
+		_, err := New(Config{Starter: &fakeStarter{process: p}}).Run(ctx, access.Handle{}, Request{Command: []string{"sleep"}})
 		if !errors.Is(err, context.Canceled) || !p.isClosed() {
 			t.Errorf("error %v, closed %v", err, p.isClosed())
 		}
@@ -114,7 +114,7 @@ func TestRun_CommandThatReadsNoInputDoesNotHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakeProcess(Event{Kind: Exited})
 		p.deaf = true
-		_, err := New(&fakeStarter{process: p}).Run(t.Context(), access.Handle{}, Request{Command: []string{"true"}, Stdin: []byte("unread")})
+		_, err := New(Config{Starter: &fakeStarter{process: p}}).Run(t.Context(), access.Handle{}, Request{Command: []string{"true"}, Stdin: []byte("unread")})
 		if err != nil {
 			t.Error(err)
 		}
@@ -125,7 +125,7 @@ func TestRun_LostLinkIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakeProcess(out(Stdout, "half"))
 		time.AfterFunc(time.Second, p.Close) // the guest is gone
-		_, err := New(&fakeStarter{process: p}).Run(t.Context(), access.Handle{}, Request{Command: []string{"x"}})
+		_, err := New(Config{Starter: &fakeStarter{process: p}}).Run(t.Context(), access.Handle{}, Request{Command: []string{"x"}})
 		if !fault.Is(err, fault.Unavailable) {
 			t.Errorf("got %v", err)
 		}
@@ -135,7 +135,7 @@ func TestRun_LostLinkIsUnavailable(t *testing.T) {
 func TestRun_SandboxThatNeverAnswersIsATimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		_, err := New(&fakeStarter{hang: true}).Run(t.Context(), access.Handle{}, Request{Command: []string{"x"}})
+		_, err := New(Config{Starter: &fakeStarter{hang: true}}).Run(t.Context(), access.Handle{}, Request{Command: []string{"x"}})
 		if !fault.Is(err, fault.Timeout) || time.Since(began) != openLimit {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
@@ -144,7 +144,7 @@ func TestRun_SandboxThatNeverAnswersIsATimeout(t *testing.T) {
 
 func TestRun_StartersErrorComesThrough(t *testing.T) {
 	stopped := fault.New(fault.Conflict, "box is stopped. Start it first.")
-	_, err := New(&fakeStarter{err: stopped}).Run(t.Context(), access.Handle{}, Request{Command: []string{"x"}})
+	_, err := New(Config{Starter: &fakeStarter{err: stopped}}).Run(t.Context(), access.Handle{}, Request{Command: []string{"x"}})
 	if !errors.Is(err, stopped) {
 		t.Errorf("got %v", err)
 	}
@@ -152,7 +152,7 @@ func TestRun_StartersErrorComesThrough(t *testing.T) {
 
 func TestRun_TooManyAtOnceAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(&fakeStarter{process: newFakeProcess()})
+		s := New(Config{Starter: &fakeStarter{process: newFakeProcess()}})
 		var sessions []*Session
 		for range maxAtOnce {
 			session, err := s.Open(t.Context(), access.Handle{}, Request{Command: []string{"x"}}, Size{})
@@ -180,7 +180,7 @@ func TestRun_TooManyAtOnceAreRefused(t *testing.T) {
 func TestStream_TellsWhatHappensInOrder(t *testing.T) {
 	p := newFakeProcess(out(Stdout, "a"), out(Stderr, "b"), Event{Kind: Exited, Exit: 1})
 	var got []string
-	_, err := New(&fakeStarter{process: p}).Stream(t.Context(), access.Handle{}, Request{Command: []string{"x"}}, func(e Event) error {
+	_, err := New(Config{Starter: &fakeStarter{process: p}}).Stream(t.Context(), access.Handle{}, Request{Command: []string{"x"}}, func(e Event) error {
 		got = append(got, fmt.Sprintf("%d %q %d", e.Kind, e.Data, e.Exit))
 		return nil
 	})
@@ -196,7 +196,7 @@ func TestStream_TellsWhatHappensInOrder(t *testing.T) {
 func TestStream_ReceiverWhoFailsKillsTheCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, gone := newFakeProcess(out(Stdout, "a")), errors.New("gone")
-		_, err := New(&fakeStarter{process: p}).Stream(t.Context(), access.Handle{}, Request{Command: []string{"x"}}, func(e Event) error {
+		_, err := New(Config{Starter: &fakeStarter{process: p}}).Stream(t.Context(), access.Handle{}, Request{Command: []string{"x"}}, func(e Event) error {
 			if e.Kind == Stdout {
 				return gone
 			}
@@ -211,7 +211,7 @@ func TestStream_ReceiverWhoFailsKillsTheCommand(t *testing.T) {
 func TestStream_TimeoutKillsWhileTheReceiverIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakeProcess(out(Stdout, "a"))
-		_, _ = New(&fakeStarter{process: p}).Stream(t.Context(), access.Handle{}, Request{Command: []string{"x"}, Timeout: time.Second},
+		_, _ = New(Config{Starter: &fakeStarter{process: p}}).Stream(t.Context(), access.Handle{}, Request{Command: []string{"x"}, Timeout: time.Second},
 			func(e Event) error {
 				if e.Kind == Stdout {
 					<-p.closed // a client that takes nothing
@@ -227,7 +227,7 @@ func TestStream_TimeoutKillsWhileTheReceiverIsStuck(t *testing.T) {
 func TestOpen_CarriesInputSignalsAndSizes(t *testing.T) {
 	p := newFakeProcess(Event{Kind: Exited})
 	f := &fakeStarter{process: p}
-	s, err := New(f).Open(t.Context(), access.Handle{}, Request{Command: []string{"sh"}}, Size{80, 24})
+	s, err := New(Config{Starter: f}).Open(t.Context(), access.Handle{}, Request{Command: []string{"sh"}}, Size{80, 24})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestRun_BadRequestsNameTheField(t *testing.T) {
 			c.r.Command = []string{"x"}
 		}
 		f := &fakeStarter{process: newFakeProcess(Event{Kind: Exited})}
-		_, err := New(f).Run(t.Context(), access.Handle{}, c.r)
+		_, err := New(Config{Starter: f}).Run(t.Context(), access.Handle{}, c.r)
 		if !fault.Is(err, fault.Invalid) || fault.FieldOf(err) != c.field {
 			t.Errorf("%s: got %v about %q", c.field, err, fault.FieldOf(err))
 		}

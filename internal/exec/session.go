@@ -29,6 +29,10 @@ type Session struct {
 	leave   func()
 	feeders sync.WaitGroup
 	close   func()
+
+	mu      sync.Mutex
+	exited  bool
+	failure error // the first that Next gave
 }
 
 // Open starts a command for a dialogue, with a terminal when size is given. The command lives until it ends, its
@@ -39,6 +43,21 @@ func (s *Service) Open(ctx context.Context, h access.Handle, r Request, size Siz
 }
 
 func (s *Service) begin(ctx context.Context, h access.Handle, r Request, size Size) (*Session, error) {
+	begun := time.Now()
+	session, err := s.open(ctx, h, r, size)
+	if err != nil {
+		s.cfg.Ended(time.Since(begun), err)
+		return nil, err
+	}
+	leave := session.leave
+	session.leave = func() {
+		leave()
+		s.cfg.Ended(time.Since(begun), session.outcome())
+	}
+	return session, nil
+}
+
+func (s *Service) open(ctx context.Context, h access.Handle, r Request, size Size) (*Session, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
@@ -73,7 +92,7 @@ func (r Request) timeout() time.Duration {
 func (s *Service) startProcess(ctx context.Context, h access.Handle, start Start, timeout time.Duration) (*Session, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	opening := time.AfterFunc(openLimit, func() { cancel(errOpening) })
-	process, err := s.starter.Start(ctx, h, start)
+	process, err := s.cfg.Starter.Start(ctx, h, start)
 	opening.Stop()
 	if err != nil {
 		if context.Cause(ctx) == errOpening { // it is this very value
@@ -94,9 +113,37 @@ func (s *Service) startProcess(ctx context.Context, h access.Handle, start Start
 func (s *Session) Next() (Event, error) {
 	e, err := s.process.Next()
 	if err != nil {
-		return Event{}, s.lost(err)
+		err = s.lost(err)
+		s.note(false, err)
+		return Event{}, err
+	}
+	if e.Kind == Exited {
+		s.note(true, nil)
 	}
 	return e, nil
+}
+
+// note keeps how the command has ended.
+func (s *Session) note(exited bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.exited = s.exited || exited
+	if s.failure == nil {
+		s.failure = err
+	}
+}
+
+// outcome is why the command did not end by itself, after the session has.
+func (s *Session) outcome() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.exited:
+		return nil
+	case s.failure != nil:
+		return s.failure
+	}
+	return context.Cause(s.ctx)
 }
 
 // Write gives the command input. It blocks while the command does not read.

@@ -42,7 +42,7 @@ func live(t *testing.T) *place {
 	g := guest.New(guest.Config{Socket: filepath.Join(folder, wire.SocketName), Home: t.TempDir(), Version: "test"})
 	accesstest.Run(t, hub.Run, g.Run)
 	box := accesstest.Linked("box", "box", access.FromHub(hub))
-	return &place{Service: exec.New(exec.InGuest()), box: box, handle: box.Handle(t)}
+	return &place{Service: exec.New(exec.Config{Starter: exec.InGuest()}), box: box, handle: box.Handle(t)}
 }
 
 func (p *place) asked() int {

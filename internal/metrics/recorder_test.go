@@ -14,14 +14,6 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-func bubble(t *testing.T, f func(t *testing.T, l *lab)) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, newMemStore())
-		defer func() { l.end() }()
-		f(t, l)
-	})
-}
-
 func near(t *testing.T, what string, got, want, within float64) {
 	t.Helper()
 	if math.Abs(got-want) > within {
@@ -30,7 +22,8 @@ func near(t *testing.T, what string, got, want, within float64) {
 }
 
 func TestSeries_HasTheSameSumsInEachStep(t *testing.T) {
-	bubble(t, func(t *testing.T, l *lab) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
 		l.start("lab")
 		time.Sleep(3 * time.Hour)
 		for _, r := range []Range{
@@ -53,7 +46,8 @@ func TestSeries_HasTheSameSumsInEachStep(t *testing.T) {
 }
 
 func TestSeries_OfAMonthAndOverRestarts(t *testing.T) {
-	bubble(t, func(t *testing.T, l *lab) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
 		began := time.Now()
 		l.start("lab")
 		for range 31 {
@@ -75,7 +69,8 @@ func TestSeries_OfAMonthAndOverRestarts(t *testing.T) {
 }
 
 func TestRecorder_AsksOnlyThoseThatRunAndMarksWhatHappens(t *testing.T) {
-	bubble(t, func(t *testing.T, l *lab) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
 		l.set("lab", sandbox.Creating)
 		l.start("lab")
 		time.Sleep(time.Minute)
@@ -126,7 +121,8 @@ func TestRecorder_AsksOnlyThoseThatRunAndMarksWhatHappens(t *testing.T) {
 }
 
 func TestRecorder_CountsKillsForWantOfMemory(t *testing.T) {
-	bubble(t, func(t *testing.T, l *lab) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
 		l.start("lab")
 		time.Sleep(time.Minute)
 		l.mu.Lock()
@@ -150,7 +146,8 @@ func TestRecorder_CountsKillsForWantOfMemory(t *testing.T) {
 }
 
 func TestRecorder_CountersThatGoBackCountFromZero(t *testing.T) {
-	bubble(t, func(t *testing.T, l *lab) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
 		l.start("lab")
 		time.Sleep(time.Minute)
 		l.mu.Lock()
@@ -163,7 +160,8 @@ func TestRecorder_CountersThatGoBackCountFromZero(t *testing.T) {
 }
 
 func TestRecorder_KeepsFiguresWhileTheDiskIsFull(t *testing.T) {
-	bubble(t, func(t *testing.T, l *lab) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
 		l.start("lab")
 		l.store.mu.Lock()
 		l.store.full = true
@@ -191,7 +189,8 @@ func TestRecorder_KeepsFiguresWhileTheDiskIsFull(t *testing.T) {
 }
 
 func TestRecorder_SaysThatASourceFailsAndGoesOn(t *testing.T) {
-	bubble(t, func(t *testing.T, l *lab) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
 		l.start("lab")
 		time.Sleep(time.Minute)
 		l.mu.Lock()
@@ -216,7 +215,8 @@ func TestRecorder_SaysThatASourceFailsAndGoesOn(t *testing.T) {
 }
 
 func TestRecorder_RecentAndLatest(t *testing.T) {
-	bubble(t, func(t *testing.T, l *lab) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
 		l.start("lab")
 		time.Sleep(20 * time.Minute)
 		recent := l.recorder.Recent("lab")
@@ -234,7 +234,8 @@ func TestRecorder_RecentAndLatest(t *testing.T) {
 }
 
 func TestRecorder_ADeletedOneKeepsItsHistory(t *testing.T) {
-	bubble(t, func(t *testing.T, l *lab) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
 		l.start("lab")
 		time.Sleep(10 * time.Minute)
 		l.mu.Lock()
@@ -253,7 +254,8 @@ func TestRecorder_ADeletedOneKeepsItsHistory(t *testing.T) {
 }
 
 func TestSeries_RefusesWhatMakesNoSense(t *testing.T) {
-	bubble(t, func(t *testing.T, l *lab) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
 		time.Sleep(40 * 24 * time.Hour)
 		now := time.Now()
 		for field, r := range map[string]Range{

@@ -19,8 +19,7 @@ type memStore struct {
 	seq     int64
 	rows    map[string]map[Tier][]Row
 	changes map[string][]Change
-	full    bool          // Add fails
-	gate    chan struct{} // Add waits for it, when there is one
+	full    bool // Add fails
 }
 
 func newMemStore() *memStore {
@@ -85,8 +84,8 @@ func (m *memStore) Changes(_ context.Context, id string, _, until time.Time) (ou
 // Sweep implements Store.
 func (m *memStore) Sweep(context.Context, time.Time) error { return nil }
 
-// meterBox is a running sandbox that uses half a core and sends 100 bytes a second.
-type meterBox struct {
+// measured is a running sandbox that uses half a core and sends 100 bytes a second.
+type measured struct {
 	began time.Time
 	kills int64
 }
@@ -100,7 +99,7 @@ type lab struct {
 	end      func()
 
 	mu    sync.Mutex
-	boxes map[string]*meterBox
+	boxes map[string]*measured
 	rows  map[string]sandbox.Sandbox
 	fail  error
 	asked map[string]int
@@ -140,7 +139,7 @@ func (l *lab) set(id string, state sandbox.State) {
 	s := sandbox.Sandbox{ID: id, Name: id, State: state}
 	l.rows[id] = s
 	if state == sandbox.Starting {
-		l.boxes[id] = &meterBox{began: time.Now()}
+		l.boxes[id] = &measured{began: time.Now()}
 	}
 	l.mu.Unlock()
 	l.bus.Publish(sandbox.Event{Sandbox: s})
@@ -152,10 +151,11 @@ func (l *lab) start(id string) {
 	l.set(id, sandbox.Running)
 }
 
-// newLab runs a Recorder over store.
-func newLab(t *testing.T, store *memStore) *lab {
-	l := &lab{t: t, store: store, bus: event.NewBus[sandbox.Event](64), boxes: map[string]*meterBox{}, rows: map[string]sandbox.Sandbox{}, asked: map[string]int{}}
+// newLab runs a Recorder.
+func newLab(t *testing.T) *lab {
+	l := &lab{t: t, store: newMemStore(), bus: event.NewBus[sandbox.Event](64), boxes: map[string]*measured{}, rows: map[string]sandbox.Sandbox{}, asked: map[string]int{}}
 	l.run()
+	t.Cleanup(func() { l.end() })
 	return l
 }
 

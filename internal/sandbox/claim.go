@@ -50,6 +50,11 @@ func (p *pools) assign(ctx context.Context, one Ref, s Sandbox, accept func(Sand
 	if err != nil || row.ID != one.id || !row.Pooled || !row.Overrides.empty() || row.State != Running && row.State != Frozen {
 		return errors.Join(errClaimed, err)
 	}
+	return p.observed(ctx, ActionCreate, "", func() error { return p.assignNow(ctx, row, s, accept) })
+}
+
+// assignNow gives the pooled sandbox row the owner of s.
+func (p *pools) assignNow(ctx context.Context, row, s Sandbox, accept func(Sandbox)) (err error) {
 	thawing, cancel := context.WithTimeout(ctx, claimLimit)
 	defer cancel()
 	if row.State == Frozen {

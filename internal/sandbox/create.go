@@ -89,18 +89,21 @@ func (c *creator) createNow(ctx context.Context, s Sandbox, accept func(Sandbox)
 		}
 		return err
 	}
-	if fault.Is(err, fault.NotFound) {
-		err = c.containers.checkRoom(ctx)
-	}
-	if err == nil {
-		err = c.rows.Insert(ctx, s)
-	}
-	if err != nil {
+	if !fault.Is(err, fault.NotFound) {
 		return err
 	}
-	c.publish(Event{Sandbox: s})
-	accept(s)
-	return c.containers.create(ctx, s)
+	return c.observed(ctx, ActionCreate, "", func() error {
+		err := c.containers.checkRoom(ctx)
+		if err == nil {
+			err = c.rows.Insert(ctx, s)
+		}
+		if err != nil {
+			return err
+		}
+		c.publish(Event{Sandbox: s})
+		accept(s)
+		return c.containers.create(ctx, s)
+	})
 }
 
 // sameAsked is a Conflict unless old is of the same owner and spec as s. Of another owner's sandbox it tells nothing more.

@@ -24,12 +24,14 @@ func (r *remover) Delete(ctx context.Context, ref Ref) (Sandbox, error) {
 		r.turns.interrupt(ref, errDeleted)
 	}
 	return r.do(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
-		s, err := r.set(ctx, s, Deleting, "")
-		if err != nil {
-			return err
-		}
-		accept(s)
-		return r.remove(ctx, s)
+		return r.observed(ctx, ActionDelete, s.State, func() error {
+			s, err := r.set(ctx, s, Deleting, "")
+			if err != nil {
+				return err
+			}
+			accept(s)
+			return r.remove(ctx, s)
+		})
 	})
 }
 

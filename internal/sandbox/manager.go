@@ -48,6 +48,10 @@ type Config struct {
 	// Room is asked before a container is started, not before a thaw: an Unavailable fault when the host is full. nil
 	// when there always is room. It must not wait for an operation on the sandbox that it is asked for.
 	Room func(ctx context.Context) error
+	// Observe is told when an action begins in its turn, of a sandbox that was in that state ("" before a create), and through
+	// done how it ended. ctx is that of the caller who has caused a wake; it has no meaning for other actions. Both
+	// calls must not block. nil for none.
+	Observe func(ctx context.Context, a Action, was State) (done func(error))
 }
 
 // Manager is the one writer of sandboxes. Its methods are safe for concurrent use. A method that changes something
@@ -71,6 +75,7 @@ type Manager struct {
 // New makes a Manager. It does no I/O; Run keeps it in step with the engine.
 func New(c Config) *Manager {
 	o := newOperations(c.Store, c.Runtime.Ping, c.Log)
+	o.observe = c.Observe
 	s := &settings{
 		operations: o, templates: c.Templates, guests: c.Guests, host: c.Host,
 		rest: c.Rest.Over(catalog.Rest{FreezeAfter: catalog.Never, StopAfter: catalog.Never}),

@@ -22,6 +22,8 @@ type operations struct {
 	life  context.Context                 // ends when Run ends; all operations end with it
 	end   context.CancelFunc
 
+	observe func(ctx context.Context, a Action, was State) (done func(error)) // may be nil
+
 	startsMu sync.Mutex
 	starts   map[string]int // starts and restarts that have not ended, by the sandbox's id
 }

@@ -35,13 +35,24 @@ func (r *rester) Freeze(ctx context.Context, ref Ref, unused func() bool) (Sandb
 	}
 	return r.attend(ctx, ref, r.on(ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
 		if s.State == Running && (unused == nil || unused()) {
-			s, err = r.freeze(ctx, s, unused)
+			s, err = r.freezeObserved(ctx, s, unused)
 		}
 		if err == nil {
 			accept(s)
 		}
 		return err
 	}))
+}
+
+// freezeObserved is freeze, told to Observe.
+func (r *rester) freezeObserved(ctx context.Context, s Sandbox, unused func() bool) (now Sandbox, err error) {
+	_ = r.observed(ctx, ActionFreeze, s.State, func() error {
+		if now, err = r.freeze(ctx, s, unused); err == nil && now.State != Frozen {
+			return errUsedAgain
+		}
+		return err
+	})
+	return now, err
 }
 
 // freeze freezes s. The row comes first: a use that finds it Running from before is registered already, so the second
@@ -88,20 +99,31 @@ func (r *rester) Sleep(ctx context.Context, ref Ref, unused func() bool) (Sandbo
 			accept(s)
 			return nil
 		}
-		was := s.State
-		if s, err = r.set(ctx, s, Sleeping, ""); err != nil {
-			return err
+		err = r.observed(ctx, ActionSleep, s.State, func() error { return r.sleep(ctx, s, unused, accept) })
+		if errors.Is(err, errUsedAgain) {
+			return nil // sleep has accepted it as it is
 		}
-		if unused != nil && !unused() {
-			if s, err = r.set(ctx, s, was, ""); err == nil {
-				accept(s)
-			}
+		return err
+	}))
+}
+
+// sleep puts s to sleep, or gives errUsedAgain.
+func (r *rester) sleep(ctx context.Context, s Sandbox, unused func() bool, accept func(Sandbox)) error {
+	was := s.State
+	s, err := r.set(ctx, s, Sleeping, "")
+	if err != nil {
+		return err
+	}
+	if unused != nil && !unused() {
+		if s, err = r.set(ctx, s, was, ""); err != nil {
 			return err
 		}
 		accept(s)
-		_, err = r.containers.finishStop(ctx, s)
-		return err
-	}))
+		return errUsedAgain
+	}
+	accept(s)
+	_, err = r.containers.finishStop(ctx, s)
+	return err
 }
 
 // Thaw thaws a frozen sandbox that is in use, and returns when that is done: it may have been frozen from outside, under
@@ -110,7 +132,7 @@ func (r *rester) Sleep(ctx context.Context, ref Ref, unused func() bool) (Sandbo
 func (r *rester) Thaw(ctx context.Context, ref Ref, used func() bool) (Sandbox, error) {
 	return r.attend(ctx, ref, r.on(ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
 		if s.State == Frozen && used() {
-			s, err = r.thaw(ctx, s)
+			err = r.observed(ctx, ActionWake, Frozen, func() error { s, err = r.thaw(ctx, s); return err })
 		}
 		if err == nil {
 			accept(s)

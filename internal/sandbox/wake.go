@@ -72,7 +72,7 @@ type wake struct {
 
 // wake waits until a sandbox has been woken.
 func (w *waker) wake(ctx context.Context, ref Ref) (Sandbox, error) {
-	one, err := w.joinWake(ref)
+	one, err := w.joinWake(ctx, ref)
 	if err != nil {
 		return Sandbox{}, err
 	}
@@ -93,8 +93,8 @@ func (w *waker) waking(ref Ref) bool {
 	return w.wakes[ref] != nil
 }
 
-// joinWake gives the wake that is under way or in line, or queues one.
-func (w *waker) joinWake(ref Ref) (*wake, error) {
+// joinWake gives the wake that is under way or in line, or queues one, for the caller whose context by is.
+func (w *waker) joinWake(by context.Context, ref Ref) (*wake, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if one := w.wakes[ref]; one != nil {
@@ -102,7 +102,7 @@ func (w *waker) joinWake(ref Ref) (*wake, error) {
 	}
 	one := &wake{done: make(chan struct{})}
 	queued := w.turns.run(w.life, ref, func(ctx context.Context) {
-		one.s, one.err = w.wakeNow(ctx, ref)
+		one.s, one.err = w.wakeNow(ctx, by, ref)
 		w.mu.Lock()
 		delete(w.wakes, ref)
 		w.mu.Unlock()
@@ -116,21 +116,25 @@ func (w *waker) joinWake(ref Ref) (*wake, error) {
 }
 
 // wakeNow wakes a sandbox in its turn. The row and error that it gives are those of all later callers too.
-func (w *waker) wakeNow(ctx context.Context, ref Ref) (Sandbox, error) {
+func (w *waker) wakeNow(ctx, by context.Context, ref Ref) (Sandbox, error) {
 	s, err := w.Current(ctx, ref)
 	if err != nil {
 		return s, err
 	}
-	switch s.State {
-	case Running:
+	if s.State == Running {
 		return s, nil
-	case Frozen:
-		s, err = w.rester.thaw(ctx, s)
-	case Asleep, Sleeping:
-		s, err = w.containers.startIfRoom(ctx, s, func(Sandbox) {})
-	default:
+	}
+	if !s.State.Resting() {
 		return s, unwakeable(s)
 	}
+	err = w.observed(by, ActionWake, s.State, func() (err error) {
+		if s.State == Frozen {
+			s, err = w.rester.thaw(ctx, s)
+		} else {
+			s, err = w.containers.startIfRoom(ctx, s, func(Sandbox) {})
+		}
+		return err
+	})
 	if err == nil {
 		return s, nil
 	}

@@ -27,6 +27,7 @@ type world struct {
 	fate      *fate
 	room      atomic.Pointer[error] // why there is none, or nil
 	stiff     bool                  // the engine cannot freeze
+	observe   func(ctx context.Context, a sandbox.Action, was sandbox.State) func(error)
 }
 
 func newWorld() *world {
@@ -67,6 +68,7 @@ func (w *world) run(t *testing.T) (m *sandbox.Manager, end func()) {
 			return nil
 		},
 	}
+	c.Observe = w.observe
 	if w.stiff {
 		c.Freezer = nil
 	}

@@ -322,18 +322,31 @@ func startAbsent(_ *testing.T, r *runtimeTest) {
 	r.kind(r.Runtime.Start(r.ctx, sandbox.NewID()), fault.NotFound)
 }
 
+// stopDeaf stops one that hears no signal. On a busy machine the signal may come before the process ignores it, and ends it
+// at once; then it is tried again.
 func stopDeaf(t *testing.T, r *runtimeTest) {
 	b := r.made(Deaf)
-	r.start(b.ID)
-	began := time.Now()
-	r.stop(b.ID, time.Second)
-	if took := time.Since(began); took < 900*time.Millisecond {
-		t.Errorf("it had %s of its second", took)
+	for range 5 {
+		r.start(b.ID)
+		began := time.Now()
+		r.stop(b.ID, time.Second)
+		i := r.the(b.ID)
+		if i.ExitCode == exitTerminated {
+			continue
+		}
+		if took := time.Since(began); took < 900*time.Millisecond {
+			t.Errorf("it had %s of its second", took)
+		}
+		if i.Running || i.ExitCode != sandbox.ExitKilled || i.OOM {
+			t.Errorf("stopped, it is %+v", i)
+		}
+		return
 	}
-	if i := r.the(b.ID); i.Running || i.ExitCode != sandbox.ExitKilled || i.OOM {
-		t.Errorf("stopped, it is %+v", i)
-	}
+	t.Error("it never ignores the signal")
 }
+
+// exitTerminated is the exit code of a process that SIGTERM has ended.
+const exitTerminated = 128 + 15
 
 func stopRemoveAbsent(_ *testing.T, r *runtimeTest) {
 	r.stop(sandbox.NewID(), time.Second)

@@ -111,7 +111,7 @@ func TestTerminal_HasASizeThatFollows(t *testing.T) {
 	}
 	var out lockedBuffer
 	s.Stdout = &out
-	if err := s.Start(`stty size; echo $TERM; read line; stty size; echo "got $line"; exit 3`); err != nil {
+	if err := s.Start(`stty size; echo $TERM; until [ "$(stty size)" = "40 120" ]; do :; done; read line; stty size; echo "got $line"; exit 3`); err != nil {
 		t.Fatal(err)
 	}
 	w.until("it tells its size", func() bool {
