@@ -85,7 +85,7 @@ func newWorld(t *testing.T) *world {
 	w.logs = w.keepLogs(log)
 	w.access = &fakeAccess{rows: w.manager, guest: wholeGuest{fakeGuest: w.files, fakeRooms: w.rooms}}
 	w.server = New(Config{
-		Metrics:   w.metrics,
+		Metrics: w.metrics, Logs: w.logs,
 		Access:    access.New(w.access, w.access.link, access.Tracked(idle.New())),
 		Sandboxes: w.manager, Accounts: w.accounts, Templates: templates, Images: w.images, Commands: exec.New(exec.Config{Starter: w.guests}),
 		Hosts: hosts, Assets: static.New(), Version: Version{Version: "1.2.3", Commit: "abcdef", Go: "go1"}, Log: log,
