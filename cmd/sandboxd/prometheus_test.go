@@ -140,7 +140,10 @@ func counted(t *testing.T, h http.HandlerFunc) (address string, scrape func() fa
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWatch(&Config{MetricsListen: "127.0.0.1:0"})
+	w := &app{config: &Config{MetricsListen: "127.0.0.1:0"}}
+	if err := w.newWatch(); err != nil {
+		t.Fatal(err)
+	}
 	server := httptest.NewServer(w.requests(hosts, h))
 	t.Cleanup(server.Close)
 	return server.Listener.Addr().String(), func() families {
