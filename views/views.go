@@ -10,13 +10,22 @@ package views
 // Frame is the part around every page.
 type Frame struct {
 	Title  string
-	Nav    string // the part of the site that the page belongs to: "sandboxes", "templates", "settings" or ""
+	Nav    string // the part of the site that the page belongs to: "sandboxes", "templates", "host", "settings" or ""
 	Viewer Person // the zero value when nobody is signed in
 	Theme  string // "auto", "light" or "dark"
 	Assets Assets
 	Live   Live
 	Alarm  string // sandboxd's own trouble, such as an engine that does not answer; or ""
 	Here   string // path and query of this page, to come back to
+	Plots  bool   // it has plots
+}
+
+// awaited names the scripts of the page.
+func (f Frame) awaited() string {
+	if f.Plots {
+		return "app plots"
+	}
+	return "app"
 }
 
 // Live says how a page is kept up to date. The zero value is for pages that do not change.
@@ -35,6 +44,9 @@ type Assets struct {
 	// Only the workspace loads these.
 	WorkspaceStyle  string
 	WorkspaceScript string
+	// Only pages with plots load these.
+	PlotsStyle  string
+	PlotsScript string
 }
 
 // Person is a user as others see one.

@@ -14,6 +14,8 @@ type (
 	orphanHandlers    struct{ *Server } // sandboxes without a record
 	liveHandlers      struct{ *Server } // live connections, and streams of events
 	processHandlers   struct{ *Server } // sandboxd itself
+	metricsHandlers   struct{ *Server } // what a sandbox and the host use
+	hostHandlers      struct{ *Server } // the page of the host
 )
 
 // handlers are all of them.
@@ -30,11 +32,14 @@ type handlers struct {
 	orphans   *orphanHandlers
 	live      *liveHandlers
 	process   *processHandlers
+	metrics   *metricsHandlers
+	host      *hostHandlers
 }
 
 func newHandlers(s *Server) handlers {
 	return handlers{
 		files: &fileHandlers{s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
 		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, process: &processHandlers{s},
+		metrics: &metricsHandlers{s}, host: &hostHandlers{s},
 	}
 }

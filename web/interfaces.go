@@ -115,7 +115,7 @@ type IDE interface {
 // Metrics is what the delivery asks of metrics.Recorder. It asks nothing of a sandbox and counts as no use.
 type Metrics interface {
 	Series(ctx context.Context, id string, r metrics.Range) (metrics.Series, error) // also of metrics.HostID
-	Recent(id string) []metrics.Point                                              // see metrics.Recorder
+	Recent(id string) []metrics.Point                                               // see metrics.Recorder
 	Latest(id string) (metrics.Point, bool)
 	Host(ctx context.Context) (metrics.Host, error)
 	Subscribe() *event.Subscription[metrics.Tick]

@@ -50,13 +50,14 @@ func (p *parts) send(ctx context.Context, to events) error {
 	return to.event("parts", b.String())
 }
 
-// news is one change: of a sandbox, of an image, of what uses a sandbox, of what listens in one, or of its services.
+// news is one change: of a sandbox, of an image, of what uses a sandbox, of what listens in one, of its services, or of all figures.
 type news struct {
 	box      *sandbox.Event
 	image    *catalog.ImageEvent
 	uses     *idle.Change
 	ports    *[]wire.PortOpen
 	services *services.List
+	figures  bool
 }
 
 // livePage is what differs from page to page about being kept up to date. It is used by one goroutine.

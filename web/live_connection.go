@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -26,6 +27,8 @@ const (
 type channelAsk struct {
 	ID    int    `json:"id"`    // of the channel; the script chooses it
 	Topic string `json:"topic"` // address of what to follow (liveTopics); "" closes the channel
+
+	Hidden *bool `json:"hidden,omitempty"` // says instead whether the page is hidden, as behind another tab
 }
 
 // channelEvent is what the script gets. The kinds are those of the channel's topic, and two more: "ended" on any channel,
@@ -56,6 +59,7 @@ func (s *liveHandlers) openLive(ctx context.Context, r *request) (talk, func(), 
 	hold := func(ctx context.Context, conn *websocket.Conn) error {
 		s.log.Debug("live connection opened", "request_id", r.id) // its end is in the access log
 		l := &liveConnection{server: s.Server, request: r, conn: conn, channels: map[int]context.CancelFunc{}}
+		r.hidden = l.hidden.Load
 		return l.run(ctx)
 	}
 	return hold, func() {}, nil
@@ -74,6 +78,7 @@ type liveConnection struct {
 	server  *Server
 	request *request
 	conn    *websocket.Conn
+	hidden  atomic.Bool // the page is, as it said last
 
 	writing sync.Mutex // guards writing to conn
 
@@ -96,6 +101,10 @@ func (l *liveConnection) run(ctx context.Context) error {
 		var ask channelAsk
 		if err := json.Unmarshal(text, &ask); err != nil {
 			return nil // no script of ours
+		}
+		if ask.Hidden != nil {
+			l.hidden.Store(*ask.Hidden)
+			continue
 		}
 		if ask.Topic == "" {
 			l.close(ask.ID)
@@ -236,7 +245,7 @@ func (s *liveHandlers) topicOf(r *request, address string) (*request, opener, er
 			asked := r.http.WithContext(r.http.Context()) // a copy
 			asked.URL = u
 			param := func(name string) string { return params[name] }
-			return &request{http: asked, head: http.Header{}, id: r.id, from: r.from, who: r.who, access: r.access, param: param}, t.open, nil
+			return &request{http: asked, head: http.Header{}, id: r.id, from: r.from, who: r.who, access: r.access, hidden: r.hidden, param: param}, t.open, nil
 		}
 	}
 	return nil, nil, fault.New(fault.NotFound, "There is nothing to follow at this address.")

@@ -25,13 +25,13 @@ func markOf(box sandbox.Sandbox) mark {
 
 // drawnRow is what the page shows of a sandbox.
 type drawnRow struct {
-	box   sandbox.Sandbox
-	state string // print of its state
+	box    sandbox.Sandbox
+	state  string // print of its state
+	meters views.Meters
 }
 
 // liveList keeps the list of sandboxes up to date as one person has narrowed it.
 type liveList struct {
-	nothingBeside
 	server  *Server
 	request *request
 	show    *presenter
@@ -39,6 +39,7 @@ type liveList struct {
 	drawn   map[string]*drawnRow // by sandbox id
 	newest  time.Time            // of the sandboxes that it shows
 	pending []sandbox.Event      // the latest of each sandbox, in order
+	figures bool                 // there are new ones
 }
 
 func (s *sandboxHandlers) openLiveList(ctx context.Context, r *request) (livePage, error) {
@@ -90,7 +91,7 @@ func (l *liveList) whole(ctx context.Context, out *parts) {
 func (l *liveList) shown(rows ...views.Row) {
 	for _, r := range rows {
 		if d := l.drawn[r.ID]; d != nil {
-			d.state = printOf(r.State)
+			d.state, d.meters = printOf(r.State), r.Meters
 		}
 	}
 }
@@ -111,7 +112,26 @@ func (l *liveList) tellState(d *drawnRow, p sandbox.Progress, out *parts) {
 	}
 }
 
+// tellMeters collects the meters of the rows in which they differ.
+func (l *liveList) tellMeters(out *parts) {
+	for id, d := range l.drawn {
+		if now := metersOf(l.server.cfg.Metrics, d.box); now != d.meters && d.box.State == sandbox.Running {
+			d.meters = now
+			out.add(views.MetersID(id), views.Replace, views.MetersPart(views.MetersID(id), now))
+		}
+	}
+}
+
+// beside tells when there are new figures.
+func (l *liveList) beside(ctx context.Context, hand func(news)) {
+	tellFigures(ctx, l.server, l.request, hand)
+}
+
 func (l *liveList) take(n news) bool {
+	l.figures = l.figures || n.figures
+	if n.figures {
+		return true
+	}
 	if n.uses != nil {
 		return l.drawn[n.uses.ID] != nil
 	}
@@ -128,7 +148,6 @@ func (l *liveList) take(n news) bool {
 	return true
 }
 
-// shows says whether the page has a row of that name.
 func (l *liveList) tell(ctx context.Context, reasons bool, out *parts) error {
 	pending := l.pending
 	l.pending = nil
@@ -152,6 +171,10 @@ func (l *liveList) tell(ctx context.Context, reasons bool, out *parts) error {
 	out.list = append(out.list, changes.list...)
 	if reasons {
 		l.look(out)
+	}
+	if l.figures {
+		l.figures = false
+		l.tellMeters(out)
 	}
 	if counts {
 		return l.recount(ctx, out)

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"strings"
+	"sync"
 
 	"github.com/a-h/templ"
 
@@ -25,6 +26,8 @@ type liveWorkspace struct {
 	listens  listening
 	ports    string // print of what it shows of ports
 	stale    bool   // something has happened that may change them
+	figures  bool   // there are new ones
+	meters   views.Meters
 }
 
 // openLiveWorkspace follows the sandbox that the page was drawn of, by its id: another one may have its name by now.
@@ -83,6 +86,9 @@ func (l *liveWorkspace) look(ctx context.Context, out *parts) {
 
 func (l *liveWorkspace) take(n news) bool {
 	switch {
+	case n.figures:
+		l.figures = true
+		return true
 	case n.ports != nil:
 		l.listens, l.stale = listening{open: *n.ports, known: true}, true
 		return true
@@ -101,6 +107,26 @@ func (l *liveWorkspace) take(n news) bool {
 	return false
 }
 
+// beside tells what listens in the sandbox, and when there are new figures.
+func (l *liveWorkspace) beside(ctx context.Context, hand func(news)) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { l.interior.beside(ctx, hand) })
+	tellFigures(ctx, l.server, l.request, hand)
+}
+
+// tellMeters collects the meters when the page shows others. A change of state brings them by itself.
+func (l *liveWorkspace) tellMeters(out *parts) {
+	if !l.figures || l.box.State != sandbox.Running {
+		return
+	}
+	l.figures = false
+	if now := metersOf(l.server.cfg.Metrics, l.box); now != l.meters {
+		l.meters = now
+		out.add("ws-meters", views.Replace, views.MetersPart("ws-meters", now))
+	}
+}
+
 func (l *liveWorkspace) tell(ctx context.Context, reasons bool, out *parts) error {
 	lines := l.lines
 	l.lines = nil
@@ -113,6 +139,7 @@ func (l *liveWorkspace) tell(ctx context.Context, reasons bool, out *parts) erro
 	if reasons {
 		l.look(ctx, out)
 	}
+	l.tellMeters(out)
 	if l.box.State == sandbox.Running || still(l.box.State) { // no pane shows steps
 		return nil
 	}

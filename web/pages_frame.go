@@ -30,6 +30,7 @@ func (s *Server) assets() views.Assets {
 		Style: a.URL("app.css"), Script: a.URL("app.js"), Icon: a.URL("icon.svg"),
 		Licences: a.URL("third-party.txt"), Problem: a.Problem(),
 		WorkspaceStyle: a.URL("workspace.css"), WorkspaceScript: a.URL("workspace.js"),
+		PlotsStyle: a.URL("plots.css"), PlotsScript: a.URL("plots.js"),
 	}
 }
 

@@ -40,7 +40,7 @@ func (s *stage) furnish() {
 	} {
 		owner := [...]string{"root", "ada", "bob"}[i%3]
 		made := s.put(owner, b.Name, func(to *sandbox.Sandbox) {
-			b.ID, b.Owner = to.ID, to.Owner
+			b.ID, b.Owner, b.Spec.Limits = to.ID, to.Owner, to.Spec.Limits
 			b.Created = ago(time.Duration(90-i*11) * time.Hour)
 			if b.Created.After(b.Changed) {
 				b.Created = b.Changed
@@ -53,6 +53,7 @@ func (s *stage) furnish() {
 	}
 	s.keepBusy()
 	s.keepServices()
+	s.keepFigures()
 	s.images.log = buildLines()
 	for i, n := range []auth.NewToken{{Name: "laptop"}, {Name: "ci", Sandbox: "checkout-api", SandboxID: "1", TTL: 30 * 24 * time.Hour}} {
 		if _, _, err := s.accounts.CreateToken(s.t.Context(), s.users["root"].ID, n); err != nil {
@@ -141,6 +142,7 @@ func pagesOfRoot(s *stage) []string {
 		"/sandboxes/brave-otter/services/new", "/sandboxes/brave-otter/services/web/edit", "/sandboxes/brave-otter/services/web/delete",
 		"/sandboxes/brave-otter/services/web/log", "/sandboxes/old-forest/services/web/log", "/sandboxes/brave-otter/ports/3000", "/sandboxes/brave-otter/ports/9999",
 		"/sandboxes/brave-otter/rename", "/sandboxes/brave-otter/delete",
+		"/host", "/host?sort=owner",
 		"/settings", "/settings/tokens", "/settings/users", "/settings/users/" + s.users["bob"].ID + "/delete",
 	}
 }

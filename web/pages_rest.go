@@ -34,7 +34,9 @@ func (s *workspaceHandlers) restMenu(ctx context.Context, box sandbox.Sandbox) v
 		}
 		break
 	}
-	return restView(box, o, s.cfg.Sandboxes.Resting(box), holds, s.cfg.Now())
+	v := restView(box, o, s.cfg.Sandboxes.Resting(box), holds, s.cfg.Now())
+	v.Meters = metersOf(s.cfg.Metrics, box)
+	return v
 }
 
 // pageRest shows a sandbox's rest times and holds; a script gets it as a sheet.

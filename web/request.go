@@ -35,6 +35,7 @@ type request struct {
 	access admission
 	param  func(name string) string
 	body   *arriving       // nil when it has none
+	hidden func() bool     // of a page's live connection: whether nobody sees the page; nil when it cannot be told
 	answer templ.Component // what a form shows instead of leading elsewhere, such as a secret that is shown once
 }
 
@@ -63,6 +64,9 @@ func (r *request) query(name string) string { return r.http.URL.Query().Get(name
 
 // wantsHead says whether only the head of the answer is wanted.
 func (r *request) wantsHead() bool { return r.http.Context().Value(headOnly{}) != nil }
+
+// unseen says whether nobody sees the page that asks.
+func (r *request) unseen() bool { return r.hidden != nil && r.hidden() }
 
 // form gives a field of the posted form, or "". Fields of the query are not looked at.
 func (r *request) form(name string) string { return r.http.PostFormValue(name) }

@@ -116,7 +116,7 @@ func restView(box sandbox.Sandbox, o idle.Outlook, r sandbox.Resting, holds []sa
 	if box.State != sandbox.Running && !box.State.Resting() {
 		return views.Rest{}
 	}
-	v := views.Rest{URL: sameURL(box, "/rest"), Rule: restRule(r)}
+	v := views.Rest{URL: sameURL(box, "/rest"), Metrics: metricsURL(box), Rule: restRule(r)}
 	switch {
 	case box.State == sandbox.Sleeping:
 		v.Title, v.Text = "Going to sleep", "Its programs are asked to end. Any use wakes it."

@@ -59,7 +59,8 @@ func (s *Server) routes() []route {
 		s.serviceRoutes(apiPrefix, token), s.insidePages(),
 		s.portRoutes(apiPrefix, token), s.portRoutes("", scripted),
 		s.ideRoutes(apiPrefix, token), s.ideRoutes("", scripted),
-		s.entryPages(), s.sandboxPages(), s.templatePages(), s.settingsPages())
+		s.metrics.table(),
+		s.entryPages(), s.sandboxPages(), s.templatePages(), s.host.pages(), s.settingsPages())
 }
 
 func (s *Server) processRoutes() []route {
@@ -198,6 +199,16 @@ func (s *Server) ideRoutes(prefix string, who admission) []route {
 	}
 }
 
+// table is what a sandbox and the host use, for programs and as pages.
+func (s *metricsHandlers) table() []route {
+	return []route{
+		{get, apiPrefix + "/sandboxes/:name/metrics", token, api(s.apiMetrics)},
+		{get, apiPrefix + "/host/metrics", tokenAdmin, api(s.apiHostMetrics)},
+		{get, "/sandboxes/:name/metrics", signedIn, page(s.pageMetrics)},
+		{get, "/sandboxes/:name/metrics/series", scripted, api(s.apiColumns)},
+	}
+}
+
 func (s *Server) templateRoutes() []route {
 	return []route{
 		{get, apiPrefix + "/templates", token, api(s.templates.apiTemplates)},
@@ -259,6 +270,16 @@ func (s *Server) templatePages() []route {
 	}
 }
 
+// pages are about the whole host, for admins.
+func (s *hostHandlers) pages() []route {
+	return []route{
+		{get, hostPath, adminOnly, page(s.pageHost)},
+		{get, hostPath + "/series", adminOnly, api(s.metrics.apiHostMetrics)},
+		{get, hostPath + "/saving", adminOnly, page(s.partSaving)},
+		{post, hostPath + "/sleep", adminOnly, form(s.submitHostSleep, s.againHost)},
+	}
+}
+
 func (s *Server) settingsPages() []route {
 	return []route{
 		{get, settingsPath, signedIn, page(s.accounts.pageAccount)},
@@ -284,7 +305,10 @@ func (s *Server) liveTopics() []topic {
 		{"/sandboxes/:name/files", s.files.openFolders},
 		{"/sandboxes/:name/services", s.live.live(s.services.openLiveServices)},
 		{"/sandboxes/:name/services/:service/log", s.services.openLog},
+		{"/sandboxes/:name/metrics", s.live.live(s.metrics.openLiveMetrics)},
+		{"/sandboxes/:name/metrics/points", s.metrics.openPoints},
 		{"/templates", s.live.live(s.templates.openLiveTemplates)},
+		{hostPath, s.live.live(s.host.openLiveHost)},
 		{"/templates/:name", s.live.live(s.templates.openLiveTemplate)},
 	}
 }

@@ -44,6 +44,7 @@ type stage struct {
 	engine   *fakeEngine
 	idle     *fakeIdle
 	holds    *fakeHolds
+	metrics  *fakeMetrics
 	insides
 }
 
@@ -89,7 +90,7 @@ func newEmptyStage(t *testing.T) *stage {
 	db := newDatabase(t)
 	s := &stage{
 		t: t, boxes: newFakeBoxes(db.Sandboxes()), images: newFakeImages(), seen: seen{newFakeTerminals(t), newFakeGuest()}, engine: &fakeEngine{},
-		idle: newFakeIdle(), holds: &fakeHolds{},
+		idle: newFakeIdle(), holds: &fakeHolds{}, metrics: newFakeMetrics(),
 		users: map[string]auth.User{}, sessions: map[string]string{},
 	}
 	log := slog.New(slog.DiscardHandler)
@@ -108,6 +109,7 @@ func newEmptyStage(t *testing.T) *stage {
 		Services:    services.New(s.boxes),
 		Ports:       s.ports,
 		IDE:         &fakeIDE{},
+		Metrics:     s.metrics,
 		Preferences: s.workspace, TabNames: s.workspace,
 	})
 	s.server.alarm.grace = time.Time{} // it has run for long

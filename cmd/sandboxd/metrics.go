@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sandboxd/internal/docker"
+	"sandboxd/internal/host"
 	"sandboxd/internal/metrics"
 	"sandboxd/internal/sqlite"
 )
@@ -22,7 +23,8 @@ func (a *app) newRecorder(ctx context.Context) error {
 		return err
 	}
 	a.closers = append(a.closers, history.Close)
-	c := metrics.Config{Sandboxes: a.manager, Store: history, Log: a.log}
+	machine := host.New(a.config.Data)
+	c := metrics.Config{Sandboxes: a.manager, Store: history, HostUsage: machine.Usage, HostNow: machine.Now, Log: a.log}
 	c.Source, c.Every = a.metricsSource()
 	a.recorder = metrics.New(c)
 	return nil

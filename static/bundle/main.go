@@ -29,6 +29,7 @@ var entries = []api.EntryPoint{
 	{InputPath: "css/app.css", OutputPath: "app"},
 	{InputPath: "js/app.js", OutputPath: "app"},
 	{InputPath: "js/workspace.js", OutputPath: "workspace"},
+	{InputPath: "plots/plots.js", OutputPath: "plots"},
 	{InputPath: "terminal/page.js", OutputPath: "solo"}, // a sandbox's own host
 	{InputPath: "icon.svg", OutputPath: "icon"},
 }

@@ -66,7 +66,13 @@ export class Live extends ReconnectingSocket {
 
   opened() {
     this.dispatchEvent(new Event("connected"));
+    if (globalThis.document?.hidden) this.tellHidden();
     for (const channel of [...this.#channels.values()]) this.#begin(channel);
+  }
+
+  // tellHidden says whether the page is hidden, so that figures that nobody sees are not sent.
+  tellHidden() {
+    this.send(JSON.stringify({ hidden: document.hidden }));
   }
 
   received(text) {
@@ -94,3 +100,5 @@ export class Live extends ReconnectingSocket {
 const address = () => socketURL(`/live?person=${encodeURIComponent(document.body.dataset.person ?? "")}`);
 
 export const live = new Live();
+
+globalThis.document?.addEventListener?.("visibilitychange", () => live.tellHidden());

@@ -42,6 +42,18 @@ test("all topics of a page share one connection, and each channel gets its own e
   assert.deepEqual(two, ["changed: {}"]);
 });
 
+test("a page says whether it is hidden, also when it connects", (t) => {
+  const { live } = world(t);
+  document.hidden = true;
+  t.after(() => (document.hidden = false));
+  live.open("/sandboxes");
+  last().opens();
+  assert.deepEqual(sent(), [{ hidden: true }, { id: 1, topic: "/sandboxes" }]);
+  document.hidden = false;
+  live.tellHidden();
+  assert.deepEqual(sent().at(-1), { hidden: false });
+});
+
 test("an ended topic is not requested again", (t) => {
   const { live } = world(t);
   const channel = live.open("/gone");

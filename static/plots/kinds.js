@@ -1,0 +1,28 @@
+// The plots of the page: their lines, limits and units.
+import { cores, coresLimit, rate, size } from "./format.js";
+import { lastOf } from "./series.js";
+
+const MiB = 2 ** 20;
+const binary = Array.from({ length: 50 }, (_, n) => 2 ** n);
+
+// Lines have a colour of the look, and a dash so that they can be told apart without it.
+export const kinds = {
+  cpu: {
+    lines: [{ name: "cpu", label: "Used", colour: "first", fill: true }],
+    format: cores, unit: " cores", least: 0.1,
+    limit: (series) => series.cpu_limit, limitText: coresLimit,
+  },
+  memory: {
+    lines: [{ name: "memory", label: "Working set", colour: "first", fill: true }, { name: "cache", label: "Cache", colour: "quiet", dash: [4, 4] }],
+    format: size, unit: "", least: 16 * MiB, steps: binary,
+    limit: (series) => lastOf(series, "limit"), limitText: size,
+  },
+  network: {
+    lines: [{ name: "rx", label: "Received", colour: "first", fill: true }, { name: "tx", label: "Sent", colour: "second", dash: [6, 3] }],
+    format: rate, unit: "", least: 1024, steps: binary,
+  },
+  disk: {
+    lines: [{ name: "read", label: "Read", colour: "first", fill: true }, { name: "write", label: "Written", colour: "second", dash: [6, 3] }],
+    format: rate, unit: "", least: 1024, steps: binary,
+  },
+};

@@ -1,0 +1,102 @@
+// The signs in plots: what happened (marks), and that a sandbox did not run (bands). The server has the same words for its
+// table (web/metrics_table.go). A new kind, such as a deployment, is a line here.
+import { h, icon } from "../js/dom.js";
+import { exact } from "./format.js";
+import { bands, grouped, marks } from "./series.js";
+
+export const signs = {
+  start: { icon: "play", label: "Started", text: "Started" },
+  wake: { icon: "sun", label: "Woken", text: "Woken by use" },
+  restart: { icon: "restart", label: "Restarted", text: "Restarted" },
+  oom: { icon: "warn", label: "Out of memory", text: "Out of memory: a process was killed" },
+};
+
+export const bandNames = { frozen: "Frozen", asleep: "Asleep", stopped: "Stopped", failed: "Failed" };
+
+const apart = 18; // px between two signs
+const roomForLabel = (text) => 28 + 7.5 * text.length; // px
+
+// placeMarks puts signs above a plot, each with a label where there is room.
+export function placeMarks(row, series, toX, width) {
+  row.replaceChildren(
+    ...grouped(marks(series), toX, width, apart).map(({ x, mark, time, count, room }) => {
+      const sign = signs[mark] ?? { icon: "note", label: mark, text: mark };
+      const text = `${sign.text}, ${exact(time)}${count > 1 ? `, and ${count - 1} more` : ""}`;
+      const element = h("span", { class: `plot-mark mark-${mark}`, title: text }, icon(sign.icon), room >= roomForLabel(sign.label) && h("span", {}, sign.label), count > 1 && h("b", {}, `×${count}`));
+      element.style.left = `${Math.round(x)}px`;
+      return element;
+    }),
+  );
+}
+
+// hatches draws the pattern of a kind of band on a square, so that bands can be told apart without colour.
+const hatches = {
+  frozen(context, n) { // dots
+    for (const [x, y] of [[n / 4, n / 4], [(3 * n) / 4, (3 * n) / 4]]) {
+      context.beginPath();
+      context.arc(x, y, n / 9, 0, 2 * Math.PI);
+      context.fill();
+    }
+  },
+  asleep(context, n) { // rising lines
+    lines(context, [[-n, n, n, -n], [0, n, n, 0], [0, 2 * n, 2 * n, 0]]);
+  },
+  stopped(context, n) { // level lines
+    lines(context, [[0, n / 2, n, n / 2]]);
+  },
+  failed(context, n) { // crossed lines
+    lines(context, [[0, n, n, 0], [0, 0, n, n]]);
+  },
+};
+
+function lines(context, list) {
+  context.beginPath();
+  for (const [x, y, toX, toY] of list) {
+    context.moveTo(x, y);
+    context.lineTo(toX, toY);
+  }
+  context.stroke();
+}
+
+function pattern(context, kind, colour, ratio) {
+  const n = Math.round(8 * ratio);
+  const tile = Object.assign(document.createElement("canvas"), { width: n, height: n });
+  const ink = tile.getContext("2d");
+  Object.assign(ink, { fillStyle: colour, strokeStyle: colour, lineWidth: ratio });
+  hatches[kind](ink, n);
+  return context.createPattern(tile, "repeat");
+}
+
+// drawBands draws the bands of a series on a plot's canvas, with their names where there is room.
+export function drawBands(u, series, look, ratio) {
+  const { ctx, bbox } = u;
+  for (const { kind, from, to } of bands(series)) {
+    const left = Math.max(u.valToPos(from, "x", true), bbox.left);
+    const right = Math.min(u.valToPos(to, "x", true), bbox.left + bbox.width);
+    const width = Math.max(right - left, ratio);
+    ctx.save();
+    ctx.fillStyle = look.band;
+    ctx.fillRect(left, bbox.top, width, bbox.height);
+    ctx.fillStyle = pattern(ctx, kind, look.hatch, ratio);
+    ctx.fillRect(left, bbox.top, width, bbox.height);
+    nameBand(ctx, bandNames[kind], { left, width, top: bbox.top, height: bbox.height }, look, ratio);
+    ctx.restore();
+  }
+}
+
+// nameBand writes a band's name in its middle, upright where it is too narrow, and not where there is no room at all.
+function nameBand(ctx, name, { left, width, top, height }, look, ratio) {
+  ctx.font = look.font(ratio);
+  const long = ctx.measureText(name).width + 10 * ratio;
+  const high = 18 * ratio;
+  const upright = long > width;
+  if (upright && (high > width || long > height)) return;
+  ctx.translate(left + width / 2, top + height / 2);
+  if (upright) ctx.rotate(-Math.PI / 2);
+  ctx.fillStyle = look.surface;
+  ctx.fillRect(-long / 2, -high / 2, long, high);
+  ctx.textAlign = "center";
+  ctx.textBaseline = "middle";
+  ctx.fillStyle = look.text;
+  ctx.fillText(name, 0, 0);
+}

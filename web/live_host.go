@@ -1,0 +1,130 @@
+package web
+
+import (
+	"context"
+	"math"
+	"strconv"
+
+	"sandboxd/internal/auth"
+	"sandboxd/internal/fault"
+	"sandboxd/internal/metrics"
+	"sandboxd/views"
+)
+
+// hostNow is what the host has and uses now.
+func (s *hostHandlers) hostNow(ctx context.Context) views.HostNow {
+	h, err := s.cfg.Metrics.Host(ctx)
+	if err != nil { // the rest of the page is of use without
+		s.log.Warn("read the host's figures", "err", err)
+		return views.HostNow{Problem: fault.Message(err)}
+	}
+	return hostView(h)
+}
+
+// unknown stands for a figure that the host does not tell.
+const unknown = "unknown"
+
+func hostView(h metrics.Host) views.HostNow {
+	n := views.HostNow{Resources: []views.Resource{hostCPU(h), hostMemory(h), hostSwap(h), hostDisk(h)}}
+	if p := h.Pressure; p != nil {
+		n.Pressure = []views.Figure{{Name: "CPU", Text: shareText(p.CPU)}, {Name: "Memory", Text: shareText(p.Memory)}, {Name: "Disk", Text: shareText(p.IO)}}
+	}
+	return n
+}
+
+func shareText(share float64) string { return partText(share) + " %" }
+
+func hostCPU(h metrics.Host) views.Resource {
+	r := views.Resource{Name: "CPU", Now: cores(h.CPU), Of: "of " + coresText(float64(h.Cores))}
+	if h.Cores > 0 {
+		r.Part = partText(h.CPU / float64(h.Cores))
+		if h.CPU >= fullShare*float64(h.Cores) {
+			r.Tone, r.Word = "busy", "busy"
+		}
+	}
+	r.Note = "Load " + loadText(h.Load[0]) + " · " + loadText(h.Load[1]) + " · " + loadText(h.Load[2])
+	return r
+}
+
+func loadText(n float64) string { return strconv.FormatFloat(math.Round(100*n)/100, 'f', 2, 64) }
+
+func hostMemory(h metrics.Host) views.Resource {
+	if h.MemoryTotal == 0 {
+		return views.Resource{Name: "Memory", Now: unknown}
+	}
+	return full(views.Resource{
+		Name: "Memory", Now: bytesText(h.Memory), Of: "of " + bytesText(h.MemoryTotal), Note: bytesText(max(0, h.MemoryTotal-h.Memory)) + " available",
+	}, h.Memory, h.MemoryTotal)
+}
+
+func hostSwap(h metrics.Host) views.Resource {
+	if h.SwapTotal == 0 {
+		return views.Resource{Name: "Swap", Now: "none"}
+	}
+	return full(views.Resource{Name: "Swap", Now: bytesText(h.SwapUsed), Of: "of " + bytesText(h.SwapTotal)}, h.SwapUsed, h.SwapTotal)
+}
+
+func hostDisk(h metrics.Host) views.Resource {
+	total := h.DiskUsed + h.DiskFree
+	if total == 0 {
+		return views.Resource{Name: "Disk", Now: unknown}
+	}
+	return full(views.Resource{
+		Name: "Disk", Now: bytesText(h.DiskUsed), Of: "of " + bytesText(total), Note: bytesText(h.DiskFree) + " free",
+	}, h.DiskUsed, total)
+}
+
+// full completes a resource with how much of it is used, and a word when little is left.
+func full(r views.Resource, used, total int64) views.Resource {
+	share := float64(used) / float64(total)
+	r.Part = partText(share)
+	switch {
+	case share >= fullestShare:
+		r.Tone, r.Word = "bad", "full"
+	case share >= fullShare:
+		r.Tone, r.Word = "bad", "nearly full"
+	}
+	return r
+}
+
+// fullestShare is the share from which nothing useful is left.
+const fullestShare = 0.99
+
+// liveHost keeps what the host uses now up to date. The table stays as it was drawn: what moves cannot be ticked.
+type liveHost struct {
+	handlers *hostHandlers
+	request  *request
+	shown    string // print of what the page shows
+	figures  bool   // there are new ones
+}
+
+func (s *hostHandlers) openLiveHost(_ context.Context, r *request) (livePage, error) {
+	if r.who.User.Role != auth.Admin {
+		return nil, adminOnly.check(r.who)
+	}
+	return &liveHost{handlers: s, request: r}, nil
+}
+
+func (l *liveHost) begin(context.Context, *parts) error { return nil } // figures come soon
+
+func (l *liveHost) take(n news) bool {
+	l.figures = l.figures || n.figures
+	return n.figures
+}
+
+func (l *liveHost) tell(ctx context.Context, _ bool, out *parts) error {
+	if !l.figures {
+		return nil
+	}
+	l.figures = false
+	now := l.handlers.hostNow(ctx)
+	if seen := printOf(now); seen != l.shown {
+		l.shown = seen
+		out.add("host-now", views.Replace, views.HostNowPart(now))
+	}
+	return nil
+}
+
+func (l *liveHost) beside(ctx context.Context, hand func(news)) {
+	tellFigures(ctx, l.handlers.Server, l.request, hand)
+}
