@@ -100,7 +100,7 @@ func sequenceEnd(line string) int {
 }
 
 func (s *styler) add(class, text string) {
-	if len(s.out.Runs) >= maxRuns-1 {
+	if len(s.out.Runs) >= maxRuns-2 {
 		class = ""
 	}
 	if class != s.class {

@@ -198,7 +198,7 @@ func hueOf(r, g, b int) string {
 		}
 		return ""
 	}
-	near := low + (high-low)*3/5 // a part above it counts
+	near := low + (high-low)*2/5 // a part above it counts
 	switch up := [3]bool{r > near, g > near, b > near}; up {
 	case [3]bool{true, false, false}:
 		return "red"
