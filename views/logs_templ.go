@@ -806,12 +806,12 @@ func logList(l LogList) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if l.Tail.Topic != "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 64, "<div class=\"log-tail\" data-tail hidden><button class=\"switch\" type=\"button\" role=\"switch\" aria-checked=\"false\" data-live><span class=\"switch-track\" aria-hidden=\"true\"></span> Live</button> <button class=\"button low\" type=\"button\" data-pause hidden>Pause</button> <span class=\"log-tail-state\" role=\"status\" data-state></span></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 64, "<div class=\"log-tail\" data-tail hidden><button class=\"switch\" type=\"button\" role=\"switch\" aria-checked=\"false\" data-live><span class=\"switch-track\" aria-hidden=\"true\"></span> Live</button> <button class=\"button low\" type=\"button\" data-pause hidden>Pause</button> <button class=\"button low primary\" type=\"button\" data-new hidden></button> <span class=\"log-tail-state\" role=\"status\" data-state></span></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 65, "<button class=\"button primary log-new\" type=\"button\" data-new hidden></button><div class=\"notice tone-busy\" role=\"alert\" data-behind hidden>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 65, "<div class=\"notice tone-busy\" role=\"alert\" data-behind hidden>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -78,7 +78,7 @@ func (s *styler) escape(line string) string {
 		s.style = s.now.class()
 		return line[end:]
 	}
-	s.add("log-sign", "␛"+line[1:end])
+	s.add("log-sign", "‹ESC›"+line[1:end])
 	return line[end:]
 }
 
@@ -117,6 +117,10 @@ func (s *styler) end() {
 	}
 }
 
+// controls are the names of the control characters of ASCII. Few fonts have signs for them.
+var controls = [...]string{"NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "BEL", "BS", "HT", "LF", "VT", "FF", "CR", "SO", "SI",
+	"DLE", "DC1", "DC2", "DC3", "DC4", "NAK", "SYN", "ETB", "CAN", "EM", "SUB", "ESC", "FS", "GS", "RS", "US"}
+
 // signOf gives what is shown for a character that acts, or that is not seen. Joiners and variation selectors stay: scripts and
 // pictures are made of them.
 func signOf(r rune, n int) (string, bool) {
@@ -126,9 +130,9 @@ func signOf(r rune, n int) (string, bool) {
 	case r == '\t', r >= ' ' && r < 0x7f, r == '\u200c', r == '\u200d':
 		return "", false
 	case r < ' ':
-		return string('\u2400' + r), true
+		return "‹" + controls[r] + "›", true
 	case r == 0x7f:
-		return "\u2421", true
+		return "‹DEL›", true
 	case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Cs), blank(r):
 		return fmt.Sprintf("‹U+%04X›", r), true
 	}

@@ -305,7 +305,7 @@ func servicesIn(lines []logs.Line) (names []string) {
 
 // Bytes of a line's text, and of the value of a field, that a list shows.
 const (
-	shownText  = 1000
+	shownText  = 600
 	shownValue = 400
 )
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/net/html"
 
 	"sandboxd/internal/logs"
+	"sandboxd/internal/sqlite"
 )
 
 // logStage is a stage whose sandboxes write.
@@ -100,13 +102,13 @@ func TestLogsPage_AMemberSeesOnlyTheirOwn(t *testing.T) {
 func TestLogsPage_FiltersAndSaysWhatIsWrong(t *testing.T) {
 	s := newLogStage(t)
 	for query, want := range map[string]string{
-		"q=get&service=web":                    "GET /x 404|GET / 200",
-		"q=%22no+disk%22":                      "error: no disk <b>",
-		"level=warn,error,fatal":               "slow query|error: no disk <b>",
-		"sandbox=lab&service=db&range=15m":     "slow query",
+		"q=get&service=web":                      "GET /x 404|GET / 200",
+		"q=%22no+disk%22":                        "error: no disk <b>",
+		"level=warn,error,fatal":                 "slow query|error: no disk <b>",
+		"sandbox=lab&service=db&range=15m":       "slow query",
 		"range=15m&since=2001-01-01T00:00&q=404": "GET /x 404",
-		"until=2001-01-01T00:00":               "",
-		"q=&sandbox=&service=db&level=&range=": "slow query",
+		"until=2001-01-01T00:00":                 "",
+		"q=&sandbox=&service=db&level=&range=":   "slow query",
 	} {
 		if got := strings.Join(texts(s.get("ada", "/logs?"+query).is(http.StatusOK)), "|"); !strings.HasPrefix(got, want) || (want == "") != (got == "") {
 			t.Errorf("%s finds %q, want %q", query, got, want)
@@ -168,6 +170,38 @@ func TestLogsPage_PagesToTheOldestLine(t *testing.T) {
 	}
 }
 
+func TestLogsPage_SaysHowFarASearchWentBackAndGoesOn(t *testing.T) {
+	s := newLogStage(t)
+	store, err := sqlite.OpenLogs(t.Context(), filepath.Join(t.TempDir(), "logs.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	for i := range 5 {
+		l := logs.Line{ID: logs.ID(time.Now().UnixMicro()), Time: time.Now(), Sandbox: s.ref("lab").ID(), Text: fmt.Sprintf("old %d", i)}
+		if err := store.Add(t.Context(), []logs.Line{l}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.server.cfg.Logs = logs.New(logs.Config{Store: store, Budget: time.Nanosecond})
+	v := s.get("ada", "/logs?q=old").is(http.StatusOK)
+	end := v.need("div.log-end")
+	if got := textOf(end); !strings.HasPrefix(got, "Searched back to ") || !strings.HasSuffix(got, " Search further back") || v.find("div.empty") != nil {
+		t.Errorf("the end says %q", got)
+	}
+	s.server.cfg.Logs = logs.New(logs.Config{Store: store})
+	if got := texts(s.get("ada", attr(in(end, "a"), "href")).is(http.StatusOK)); len(got) != 5 {
+		t.Errorf("further back are %q", got)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	v = s.get("ada", "/logs?q=old").is(http.StatusOK)
+	if got := textOf(v.find("div.notice")); !strings.Contains(got, "Try again") || attr(v.need("#filter"), "value") != "old" {
+		t.Errorf("without a store the page says %q", got)
+	}
+}
+
 func TestLogsPage_HostileLinesDoNothing(t *testing.T) {
 	s := newLogStage(t)
 	for _, text := range []string{
@@ -194,7 +228,7 @@ func TestLogsPage_HostileLinesDoNothing(t *testing.T) {
 		}
 	}
 	body := textOf(lines)
-	for _, sign := range []string{"␛]0;title␇", "␛[2J", "␀", "‹U+202E›", "‹U+2066›", "‹U+200B›", "␡", "‹U+0085›"} {
+	for _, sign := range []string{"‹ESC›]0;title‹BEL›", "‹ESC›[2J", "‹NUL›", "‹U+202E›", "‹U+2066›", "‹U+200B›", "‹DEL›", "‹U+0085›"} {
 		if !strings.Contains(body, strings.Split(sign, ";")[0]) && !strings.Contains(strings.ReplaceAll(body, " ", ""), sign) {
 			t.Errorf("no %s", sign)
 		}

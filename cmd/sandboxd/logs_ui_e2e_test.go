@@ -98,7 +98,7 @@ func (p *person) hostileLines(dashboard string) {
 	for what, script := range map[string]string{
 		"the title stays":         `!document.title.includes("owned")`,
 		"no element is made":      `document.querySelector(".log-lines b, .log-lines script") === null`,
-		"escapes are signs":       rowWith("not bold") + `.textContent.includes("␛[2J")`,
+		"escapes are signs":       rowWith("not bold") + `.textContent.includes("‹ESC›[2J")`,
 		"direction marks are too": rowWith("photo_") + `.textContent.includes("‹U+202E›gpj.exe")`,
 		"colours are kept":        rowWith("ready") + `.querySelector(".fg-green")?.textContent === "ready"`,
 		"the level has a word":    rowWith("upstream") + `.querySelector(".log-level").textContent === "error"`,

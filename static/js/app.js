@@ -14,6 +14,6 @@ import "./state_changes.js";
 import "./theme.js";
 import "./times.js";
 
-if (document.querySelector("sandbox-logs")) import("./logs.js");
+if (document.querySelector("sandbox-logs, #log-form")) import("./logs.js");
 
 loaded("app");
