@@ -138,7 +138,7 @@ func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err
 		g.Go(func() error { return serveHTTP(ctx, profiled, profiles(), log) })
 	}
 	if a.figures != nil {
-		g.Go(func() error { return a.figures.Run(ctx, a.manager, nil) })
+		g.Go(func() error { return a.figures.Run(ctx, a.manager, a.recorder) })
 		g.Go(func() error { return serveHTTP(ctx, scraped.listener, scraped.handler, log) })
 	}
 	g.Go(func() error { return serveHTTP(ctx, listener, a.handler, log) })

@@ -62,7 +62,11 @@ func TestPrometheus_SeesWhatIsDone(t *testing.T) {
 			t.Errorf("page of one that is %s: %d %s", state, status, text)
 		}
 	}
-	s.exec("lab", map[string]any{"command": "exit 3"})
+	s.exec("lab", map[string]any{"command": "timeout 1 yes > /dev/null; exit 3"})
+	s.until("its use is told", func() bool {
+		f := s.scrape(address, token)
+		return f.value("sandboxd_sandbox_cpu_seconds_total", "sandbox", "lab") > .2 && f.value("sandboxd_sandbox_memory_bytes", "sandbox", "lab") > 0
+	})
 	if status, _ := s.raw("GET", "/sandboxes/none", nil); status != http.StatusNotFound {
 		t.Errorf("a sandbox that is not there: %d", status)
 	}

@@ -211,8 +211,8 @@ func (u *use) add(v use) {
 var (
 	descStates  = desc("sandboxes", "Sandboxes by state.", "state")
 	descCPU     = desc("sandbox_cpu_seconds_total", "CPU time that a sandbox has used.", "sandbox")
-	descMemory  = desc("sandbox_memory_bytes", "Memory that a sandbox holds (the working set).", "sandbox")
-	descLimit   = desc("sandbox_memory_limit_bytes", "Memory that a sandbox may hold.", "sandbox")
+	descMemory  = desc("sandbox_memory_bytes", "Memory that a running sandbox holds (the working set).", "sandbox")
+	descLimit   = desc("sandbox_memory_limit_bytes", "Memory that a running sandbox may hold.", "sandbox")
 	descRx      = desc("sandbox_network_receive_bytes_total", "Bytes that a sandbox has received.", "sandbox")
 	descTx      = desc("sandbox_network_transmit_bytes_total", "Bytes that a sandbox has sent.", "sandbox")
 	descRead    = desc("sandbox_disk_read_bytes_total", "Bytes that a sandbox has read from disk.", "sandbox")
@@ -243,35 +243,34 @@ func (b *boxes) present() []prometheus.Metric {
 	defer b.mu.Unlock()
 	g := &gathered{}
 	count := make(map[sandbox.State]int, len(states))
-	var memory, limit float64
+	var memory, limit int64
 	shown := map[string]bool{} // a name may have changed hands a moment ago
 	for _, one := range b.byID {
 		count[one.state]++
-		held, most := one.holds()
 		switch {
-		case !one.named:
-			memory, limit = memory+held, limit+most
-		case b.measured && !shown[one.name]:
+		case !b.measured:
+		case one.named && !shown[one.name]:
 			shown[one.name] = true
-			g.sandbox(one.name, one.use, held, most)
+			g.used(one.name, one.use)
+			if one.runs() {
+				g.holds(one.name, one.last.Memory, one.last.MemoryLimit)
+			}
+		case !one.named && one.runs():
+			memory, limit = memory+one.last.Memory, limit+one.last.MemoryLimit
 		}
 	}
 	for _, s := range states {
 		g.gauge(descStates, float64(count[s]), string(s))
 	}
 	if b.measured && (len(b.byID) > b.named || b.rest != use{}) {
-		g.sandbox(others, b.rest, memory, limit)
+		g.used(others, b.rest)
+		g.holds(others, memory, limit)
 	}
 	return g.metrics
 }
 
-// holds is the memory that a sandbox holds now, and may hold. One without processes holds none.
-func (o *box) holds() (held, most float64) {
-	if o.state != sandbox.Running && o.state != sandbox.Frozen || o.last.Measured <= 0 {
-		return 0, float64(o.last.MemoryLimit)
-	}
-	return float64(o.last.Memory), float64(o.last.MemoryLimit)
-}
+// runs reports whether it runs and what it holds is known. One that rests is not asked.
+func (o *box) runs() bool { return o.state == sandbox.Running && o.last.Measured > 0 }
 
 // gathered collects metrics.
 type gathered struct{ metrics []prometheus.Metric }
@@ -284,12 +283,15 @@ func (g *gathered) counter(d *prometheus.Desc, v float64, label string) {
 	g.metrics = append(g.metrics, prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, label))
 }
 
-func (g *gathered) sandbox(name string, u use, memory, limit float64) {
+func (g *gathered) used(name string, u use) {
 	g.counter(descCPU, u.cpu, name)
-	g.gauge(descMemory, memory, name)
-	g.gauge(descLimit, limit, name)
 	g.counter(descRx, u.rx, name)
 	g.counter(descTx, u.tx, name)
 	g.counter(descRead, u.read, name)
 	g.counter(descWritten, u.written, name)
+}
+
+func (g *gathered) holds(name string, memory, limit int64) {
+	g.gauge(descMemory, float64(memory), name)
+	g.gauge(descLimit, float64(limit), name)
 }

@@ -270,7 +270,8 @@ func TestRun_FollowsSandboxesAndTheirUse(t *testing.T) {
 		h.events.Publish(sandbox.Event{Sandbox: row("2", "heron", sandbox.Deleting), Deleted: true})
 		synctest.Wait()
 		f = read(t, r.Handler())
-		f.has(t, 0, "sandboxd_sandbox_memory_bytes", "sandbox", "otter")
+		f.has(t, math.NaN(), "sandboxd_sandbox_memory_bytes", "sandbox", "otter") // it rests
+		f.has(t, 3, "sandboxd_sandbox_cpu_seconds_total", "sandbox", "otter")
 		f.has(t, 1, "sandboxd_sandboxes", "state", "asleep")
 		f.has(t, math.NaN(), "sandboxd_sandbox_cpu_seconds_total", "sandbox", "heron")
 	})
