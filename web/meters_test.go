@@ -90,9 +90,9 @@ func TestList_ShowsWhatRunningSandboxesUse(t *testing.T) {
 func TestWorkspace_ShowsWhatItUsesBelowItsState(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", nil)
-	s.metrics.uses(box.ID, steadily(1.25), steadily(64<<20))
+	s.metrics.uses(box.ID, steadily(1.25), steadily(3.7*(1<<20)))
 	page := s.get("ada", "/sandboxes/mine").is(http.StatusOK)
-	if got := textOf(page.need("#ws-meters")); got != "CPU 1.25 / 2 Mem 0.06 / 2 GiB" {
+	if got := textOf(page.need("#ws-meters")); got != "CPU 1.25 / 2 Mem 4 MiB / 2 GiB" {
 		t.Errorf("it says %q", got)
 	}
 }
