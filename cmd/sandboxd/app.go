@@ -80,8 +80,12 @@ func newAccounts(db *sqlite.DB) *auth.Service {
 
 // openApp opens database, engine and sockets and wires the parts. It starts nothing. The caller must close it.
 func openApp(ctx context.Context, c *Config, log *slog.Logger) (*app, error) {
-	a := &app{config: c, log: log, watch: newWatch(c)}
-	if err := a.open(ctx); err != nil {
+	a := &app{config: c, log: log}
+	err := a.newWatch()
+	if err == nil {
+		err = a.open(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, a.close())
 	}
 	return a, nil
@@ -335,7 +339,7 @@ func (a *app) newHandler() (http.Handler, error) {
 		Hosts: a.hosts, Sandboxes: a.manager, Accounts: a.accounts, Ports: a.ports, Access: control, Tracker: a.tracker,
 		Trusted: trusted,
 		Assets:  proxy.Assets{Files: assets, Scripts: []string{assets.URL("solo.js")}, Styles: []string{assets.URL("solo.css")}},
-		Log:     a.log,
+		Log:     a.log, Step: a.step(),
 	})
 	return a.requests(a.hosts, split{hosts: a.hosts, dashboard: dashboard, boxes: boxes, trusted: trusted}), nil
 }

@@ -141,6 +141,9 @@ func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err
 		g.Go(func() error { return a.figures.Run(ctx, a.manager, a.recorder) })
 		g.Go(func() error { return serveHTTP(ctx, scraped.listener, scraped.handler, log) })
 	}
+	if a.tracer != nil {
+		g.Go(func() error { return a.tracer.Run(ctx) })
+	}
 	g.Go(func() error { return serveHTTP(ctx, listener, a.handler, log) })
 	return g.Wait()
 }

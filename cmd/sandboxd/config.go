@@ -35,6 +35,7 @@ type Config struct {
 
 	MetricsListen    string
 	MetricsTokenFile string
+	OTLPEndpoint     string
 
 	Prebuild []string
 
@@ -79,6 +80,7 @@ func (c *Config) serveFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.PprofAddress, "pprof-address", "", "loopback address at which profiles of sandboxd are read below /debug/pprof/, such as 127.0.0.1:6060 (default: nowhere)")
 	f.StringVar(&c.MetricsListen, "metrics-listen", "", "address at which Prometheus reads figures below /metrics, such as 127.0.0.1:9464 (default: nowhere)")
 	f.StringVar(&c.MetricsTokenFile, "metrics-token-file", "", "file with the bearer token that --metrics-listen asks for; needed unless that is a loopback address")
+	f.StringVar(&c.OTLPEndpoint, "otlp-endpoint", "", "collector that gets traces of requests to sandboxes over OTLP/HTTP, such as http://127.0.0.1:4318 (default: none)")
 	f.StringVar(&c.LogFormat, "log-format", "text", "how the log is written: text or json")
 	f.String("traefik-listen", "", "")
 	_ = f.MarkDeprecated("traefik-listen", "Traefik leads everything to --listen") // fails for a flag that is not there
@@ -162,6 +164,9 @@ func (c *Config) check() error {
 		return err
 	}
 	if err := c.checkMetrics(); err != nil {
+		return err
+	}
+	if _, err := c.collector(); err != nil {
 		return err
 	}
 	_, err := c.trusted()

@@ -21,6 +21,7 @@ func TestServe_AValueThatIsNoneIsRefusedByItsFlag(t *testing.T) {
 		"--memory-reserve=-1MiB":   `--memory-reserve is "-1MiB"`,
 		"--metrics-listen=9464":    `--metrics-listen is "9464"`,
 		"--metrics-listen=:9464":   `Name a file with a token as --metrics-token-file`,
+		"--otlp-endpoint=a:4317":   `--otlp-endpoint: It must be`,
 		"--trusted-proxies=banana": `--trusted-proxies has "banana"`,
 	} {
 		root := newRootCmd()
