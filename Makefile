@@ -47,7 +47,7 @@ images: build ## the browser and the images that the tests use
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(VSCODE)
 
-test-engine: build ## tests on a real engine
+test-engine: build bin/cadvisor ## tests on a real engine
 	@internal/setup/tools.sh
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(RACE_TEST) -tags engine -p 1 $$(ls -d internal/*/ internal/*/*/ | while read d; do ls $$d*_engine_test.go >/dev/null 2>&1 && echo ./$$d; done)
@@ -125,3 +125,6 @@ bin/traefik: $(TRAEFIK)/go.mod $(TRAEFIK)/go.sum
 bin/pebble: $(TRAEFIK)/go.mod $(TRAEFIK)/go.sum
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -C $(TRAEFIK) -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ github.com/letsencrypt/pebble/v2/cmd/pebble
+
+bin/cadvisor: internal/setup/cadvisor.sh
+	internal/setup/cadvisor.sh $@
