@@ -59,7 +59,7 @@ func (s *Server) routes() []route {
 		s.serviceRoutes(apiPrefix, token), s.insidePages(),
 		s.portRoutes(apiPrefix, token), s.portRoutes("", scripted),
 		s.ideRoutes(apiPrefix, token), s.ideRoutes("", scripted),
-		s.metrics.table(),
+		s.metrics.table(), s.logs.table(),
 		s.entryPages(), s.sandboxPages(), s.templatePages(), s.host.table(), s.settingsPages())
 }
 
@@ -206,6 +206,14 @@ func (s *metricsHandlers) table() []route {
 		{get, apiPrefix + "/host/metrics", tokenAdmin, api(s.apiHostMetrics)},
 		{get, "/sandboxes/:name/metrics", signedIn, page(s.pageMetrics)},
 		{get, "/sandboxes/:name/metrics/series", scripted, api(s.apiColumns)},
+	}
+}
+
+// table is what the services of sandboxes write.
+func (s *logHandlers) table() []route {
+	return []route{
+		{get, apiPrefix + "/logs", token, apiLong(s.apiLogs)},
+		{get, apiPrefix + "/logs/:id", token, api(s.apiLogsAround)},
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	"sandboxd/internal/firewall"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/link"
+	"sandboxd/internal/logs"
 	"sandboxd/internal/metrics"
 	"sandboxd/internal/proxy"
 	"sandboxd/internal/sandbox"
@@ -51,9 +52,11 @@ type app struct {
 	links    *link.Hub
 	watch
 	lifecycle
-	recorder *metrics.Recorder
-	handler  http.Handler // answers HTTP
-	closers  []func() error
+	recorder  *metrics.Recorder
+	logs      *logs.Keeper
+	collector *logs.Collector
+	handler   http.Handler // answers HTTP
+	closers   []func() error
 }
 
 // The parts of the data folder.
@@ -121,6 +124,9 @@ func (a *app) open(ctx context.Context) (err error) {
 		return err
 	}
 	if err := a.newRecorder(ctx); err != nil {
+		return err
+	}
+	if err := a.newLogs(ctx); err != nil {
 		return err
 	}
 	a.handler, err = a.newHandler()
@@ -325,7 +331,7 @@ func (a *app) newHandler() (http.Handler, error) {
 		Access: control, Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images,
 		Commands: exec.New(exec.Config{Starter: exec.InGuest(), Ended: a.command()}), Terminals: terminal.New(a.manager, a.log),
 		Files: inside, SSH: ssh, Tunnels: ports, Services: services.New(a.manager), IDE: a.ide, Ports: a.ports,
-		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: a.recorder, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),
+		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: a.recorder, Logs: a.logs, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),
 		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Access: control, Codes: a.accounts},
 		Hosts:    a.hosts, Assets: assets,
 		Checks: []web.Check{

@@ -77,7 +77,7 @@ func (f *file) foreignImport(name string) string {
 		return ""
 	case owner == "tests":
 		return "only tests may import it"
-	case owner != "" && !matches(owner, f.folder()):
+	case owner != "" && !slices.ContainsFunc(strings.Fields(owner), func(o string) bool { return matches(o, f.folder()) }):
 		return "only " + owner + " may import it"
 	case owner == "" && !isStandard(name) && !slices.ContainsFunc(shared, func(s string) bool { return within(s, name) }):
 		return "it is in no table: give it one owner in drivers, or a reason in shared"

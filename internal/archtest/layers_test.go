@@ -37,7 +37,7 @@ var layers = []layer{
 		"static", "views", "web", "proxy", "sshd", "client", "socket proxy", "templates"}},
 }
 
-// drivers tie us to a technology: each is imported by one package only, so that it can be replaced there.
+// drivers tie us to a technology: each is imported by one package only, so that it can be replaced there. Two need a reason.
 var drivers = map[string]string{
 	"database/sql":                        "internal/sqlite",
 	"modernc.org/sqlite":                  "internal/sqlite",
@@ -53,6 +53,7 @@ var drivers = map[string]string{
 	"golang.org/x/crypto/ssh":             "internal/sshd",
 	"github.com/pkg/sftp":                 "internal/guest/sftp",
 	"github.com/klauspost/compress":       "internal/files",
+	"github.com/klauspost/compress/zstd":  "internal/files internal/sqlite", // archives, and chunks of log lines: packing them is part of how they are stored
 	"github.com/creack/pty":               "internal/guest/...",
 	"github.com/evanw/esbuild":            "static/bundle",
 	"github.com/coreos/go-iptables":       "internal/firewall",

@@ -25,8 +25,6 @@ CREATE TABLE changes (series INTEGER NOT NULL, time INTEGER NOT NULL, state TEXT
 CREATE TABLE last_batch (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL) STRICT;
 INSERT INTO last_batch VALUES (1, 0)`
 
-const historyVersion = 1
-
 // History keeps what sandboxes and their host have used, in a file of its own that may be deleted. It implements
 // metrics.Store. A row takes about 64 bytes.
 type History struct{ file replaceable }
@@ -34,7 +32,7 @@ type History struct{ file replaceable }
 // OpenHistory opens the file, making it if it is not there. A damaged one is set aside. Unavailable when that cannot be
 // done. The caller must Close it.
 func OpenHistory(ctx context.Context, path string, log *slog.Logger) (*History, error) {
-	h := &History{file: replaceable{path: path, schema: historySchema, version: historyVersion, log: log}}
+	h := &History{file: replaceable{path: path, steps: []string{historySchema}, log: log}}
 	if err := h.file.open(ctx); err != nil {
 		return nil, err
 	}

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,10 +19,10 @@ import (
 // replaceable is a database file of its own that sandboxd can do without: one that is found damaged, also while it is open,
 // is set aside as "<path>.damaged-<time>", and a new one takes its place. Safe for concurrent use.
 type replaceable struct {
-	path    string
-	schema  string // of an empty one
-	version int    // of the schema; a file with another one is set aside too
-	log     *slog.Logger
+	path  string
+	steps []string   // of the schema: each turns one version into the next, from an empty file on; a file of a newer version is set aside too
+	more  url.Values // pragmas of its writer
+	log   *slog.Logger
 
 	mu sync.RWMutex // held while a file takes the place of another
 	db *DB
@@ -52,7 +54,7 @@ func (r *replaceable) reopen(ctx context.Context) (err error) {
 var errOtherVersion = errors.New("it was written by another version of sandboxd")
 
 func (r *replaceable) connect(ctx context.Context) (*DB, error) {
-	d, err := connect(r.path)
+	d, err := connectWith(r.path, r.more)
 	if err != nil {
 		return nil, err
 	}
@@ -76,13 +78,14 @@ func (r *replaceable) prepare(ctx context.Context, d *DB) error {
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&tables); err != nil {
 			return err
 		}
-		if version == r.version {
+		if version == len(r.steps) {
 			return nil
 		}
-		if version != 0 || tables != 0 {
+		if version < 0 || version > len(r.steps) || version == 0 && tables != 0 {
 			return errOtherVersion
 		}
-		_, err := tx.ExecContext(ctx, r.schema+fmt.Sprintf("; PRAGMA user_version = %d", r.version))
+		steps := strings.Join(r.steps[version:], ";\n")
+		_, err := tx.ExecContext(ctx, steps+fmt.Sprintf(";\nPRAGMA user_version = %d", len(r.steps)))
 		return err
 	})
 	return errors.Join(err, d.fault(ctx, d.reader.PingContext(ctx)))

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -53,7 +54,10 @@ func Open(ctx context.Context, path string) (*DB, error) {
 }
 
 // connect makes the file and both handles, without using them yet.
-func connect(path string) (*DB, error) {
+func connect(path string) (*DB, error) { return connectWith(path, nil) }
+
+// connectWith is connect with more pragmas for the writer.
+func connectWith(path string, more url.Values) (*DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("find path: %w", err)
@@ -63,7 +67,9 @@ func connect(path string) (*DB, error) {
 			"write to its folder, and that the disk is not full.", path)
 	}
 	d := &DB{path: path}
-	if d.writer, err = sql.Open("sqlite", address(path, url.Values{"_txlock": {"immediate"}})); err != nil {
+	own := url.Values{"_txlock": {"immediate"}}
+	maps.Copy(own, more)
+	if d.writer, err = sql.Open("sqlite", address(path, own)); err != nil {
 		return nil, fmt.Errorf("make writer: %w", err)
 	}
 	if d.reader, err = sql.Open("sqlite", address(path, url.Values{"_query_only": {"on"}})); err != nil {
