@@ -52,7 +52,7 @@ test-engine: build bin/cadvisor ## tests on a real engine
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(RACE_TEST) -tags engine -p 1 $$(ls -d internal/*/ internal/*/*/ | while read d; do ls $$d*_engine_test.go >/dev/null 2>&1 && echo ./$$d; done)
 
-test-e2e: build bin/traefik bin/pebble ## what a person and a program do, with the real binary, engine and browser
+test-e2e: build bin/traefik bin/pebble bin/cadvisor ## what a person and a program do, with the real binary, engine and browser
 	@internal/setup/tools.sh chromium
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(GO) test -tags e2e -p 1 -count 1 -timeout $(TEST_TIME) -skip 'TestChaos|$(WORKSPACE)' ./cmd/... ./compose ./internal/terminal
