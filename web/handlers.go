@@ -13,6 +13,7 @@ type (
 	workspaceHandlers struct{ *Server } // the pages of one sandbox
 	orphanHandlers    struct{ *Server } // sandboxes without a record
 	liveHandlers      struct{ *Server } // live connections, and streams of events
+	logHandlers       struct{ *Server }
 	processHandlers   struct{ *Server } // sandboxd itself
 	metricsHandlers   struct{ *Server } // what a sandbox and the host use
 	hostHandlers      struct{ *Server } // the page of the host
@@ -31,6 +32,7 @@ type handlers struct {
 	workspace *workspaceHandlers
 	orphans   *orphanHandlers
 	live      *liveHandlers
+	logs      *logHandlers
 	process   *processHandlers
 	metrics   *metricsHandlers
 	host      *hostHandlers
@@ -39,7 +41,7 @@ type handlers struct {
 func newHandlers(s *Server) handlers {
 	return handlers{
 		files: &fileHandlers{s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
-		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, process: &processHandlers{s},
+		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s}, process: &processHandlers{s},
 		metrics: &metricsHandlers{s}, host: &hostHandlers{s},
 	}
 }

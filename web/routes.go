@@ -59,8 +59,8 @@ func (s *Server) routes() []route {
 		s.serviceRoutes(apiPrefix, token), s.insidePages(),
 		s.portRoutes(apiPrefix, token), s.portRoutes("", scripted),
 		s.ideRoutes(apiPrefix, token), s.ideRoutes("", scripted),
-		s.metrics.table(),
-		s.entryPages(), s.sandboxPages(), s.templatePages(), s.host.pages(), s.settingsPages())
+		s.metrics.table(), s.logs.table(),
+		s.entryPages(), s.sandboxPages(), s.templatePages(), s.host.table(), s.settingsPages())
 }
 
 func (s *Server) processRoutes() []route {
@@ -209,6 +209,14 @@ func (s *metricsHandlers) table() []route {
 	}
 }
 
+// table is what the services of sandboxes write.
+func (s *logHandlers) table() []route {
+	return []route{
+		{get, apiPrefix + "/logs", token, apiLong(s.apiLogs)},
+		{get, apiPrefix + "/logs/:id", token, api(s.apiLogsAround)},
+	}
+}
+
 func (s *Server) templateRoutes() []route {
 	return []route{
 		{get, apiPrefix + "/templates", token, api(s.templates.apiTemplates)},
@@ -270,11 +278,11 @@ func (s *Server) templatePages() []route {
 	}
 }
 
-// pages are about the whole host, for admins.
-func (s *hostHandlers) pages() []route {
+// table is about the whole host, for admins.
+func (s *hostHandlers) table() []route {
 	return []route{
 		{get, hostPath, adminOnly, page(s.pageHost)},
-		{get, hostPath + "/series", adminOnly, api(s.metrics.apiHostMetrics)},
+		{get, hostPath + "/series", adminOnly, api(s.apiHostColumns)},
 		{get, hostPath + "/saving", adminOnly, page(s.partSaving)},
 		{post, hostPath + "/sleep", adminOnly, form(s.submitHostSleep, s.againHost)},
 	}
@@ -309,6 +317,7 @@ func (s *Server) liveTopics() []topic {
 		{"/sandboxes/:name/metrics/points", s.metrics.openPoints},
 		{"/templates", s.live.live(s.templates.openLiveTemplates)},
 		{hostPath, s.live.live(s.host.openLiveHost)},
+		{hostPath + "/points", s.host.openHostPoints},
 		{"/templates/:name", s.live.live(s.templates.openLiveTemplate)},
 	}
 }

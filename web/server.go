@@ -20,6 +20,7 @@ import (
 	"sandboxd/internal/exec"
 	"sandboxd/internal/files"
 	"sandboxd/internal/hostname"
+	"sandboxd/internal/logs"
 	"sandboxd/internal/services"
 	"sandboxd/internal/terminal"
 	"sandboxd/internal/visibility"
@@ -45,6 +46,7 @@ type Config struct {
 	Uses      Uses
 	Holds     Holds
 	Metrics   Metrics
+	Logs      *logs.Keeper
 
 	Preferences Preferences
 	TabNames    TabNames

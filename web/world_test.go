@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -23,9 +24,11 @@ import (
 	"sandboxd/internal/files"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/idle"
+	"sandboxd/internal/logs"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sandboxtest"
 	"sandboxd/internal/services"
+	"sandboxd/internal/sqlite"
 	"sandboxd/internal/visibility"
 	"sandboxd/static"
 )
@@ -43,6 +46,7 @@ type world struct {
 	inside
 	resting
 	metrics *fakeMetrics
+	logs    *logs.Keeper
 	log     *lockedBuffer
 	tokens  map[string]string // by user name: an API token
 	ids     map[string]string // by user name: the user's id
@@ -78,9 +82,10 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	holds := idle.NewHolds(w.store.Holds(), idle.New())
+	w.logs = w.keepLogs(log)
 	w.access = &fakeAccess{rows: w.manager, guest: wholeGuest{fakeGuest: w.files, fakeRooms: w.rooms}}
 	w.server = New(Config{
-		Metrics:   w.metrics,
+		Metrics: w.metrics, Logs: w.logs,
 		Access:    access.New(w.access, w.access.link, access.Tracked(idle.New())),
 		Sandboxes: w.manager, Accounts: w.accounts, Templates: templates, Images: w.images, Commands: exec.New(exec.Config{Starter: w.guests}),
 		Hosts: hosts, Assets: static.New(), Version: Version{Version: "1.2.3", Commit: "abcdef", Go: "go1"}, Log: log,
@@ -93,6 +98,26 @@ func newWorld(t *testing.T) *world {
 	w.user("ada", auth.Member)
 	w.user("bob", auth.Member)
 	return w
+}
+
+// keepLogs runs a Keeper of its own until the test ends.
+func (w *world) keepLogs(log *slog.Logger) *logs.Keeper {
+	store, err := sqlite.OpenLogs(w.t.Context(), filepath.Join(w.t.TempDir(), "logs.db"), log)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	k := logs.New(logs.Config{Store: store, Log: log})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = k.Run(ctx) })
+	w.t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		if err := store.Close(); err != nil {
+			w.t.Error(err)
+		}
+	})
+	return k
 }
 
 // live runs the Manager until the test ends.

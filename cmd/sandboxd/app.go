@@ -27,6 +27,7 @@ import (
 	"sandboxd/internal/firewall"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/link"
+	"sandboxd/internal/logs"
 	"sandboxd/internal/metrics"
 	"sandboxd/internal/proxy"
 	"sandboxd/internal/sandbox"
@@ -51,9 +52,11 @@ type app struct {
 	links    *link.Hub
 	watch
 	lifecycle
-	recorder *metrics.Recorder
-	handler  http.Handler // answers HTTP
-	closers  []func() error
+	recorder  *metrics.Recorder
+	logs      *logs.Keeper
+	collector *logs.Collector
+	handler   http.Handler // answers HTTP
+	closers   []func() error
 }
 
 // The parts of the data folder.
@@ -80,8 +83,12 @@ func newAccounts(db *sqlite.DB) *auth.Service {
 
 // openApp opens database, engine and sockets and wires the parts. It starts nothing. The caller must close it.
 func openApp(ctx context.Context, c *Config, log *slog.Logger) (*app, error) {
-	a := &app{config: c, log: log, watch: newWatch(c)}
-	if err := a.open(ctx); err != nil {
+	a := &app{config: c, log: log}
+	err := a.newWatch()
+	if err == nil {
+		err = a.open(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, a.close())
 	}
 	return a, nil
@@ -117,6 +124,9 @@ func (a *app) open(ctx context.Context) (err error) {
 		return err
 	}
 	if err := a.newRecorder(ctx); err != nil {
+		return err
+	}
+	if err := a.newLogs(ctx); err != nil {
 		return err
 	}
 	a.handler, err = a.newHandler()
@@ -321,7 +331,7 @@ func (a *app) newHandler() (http.Handler, error) {
 		Access: control, Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images,
 		Commands: exec.New(exec.Config{Starter: exec.InGuest(), Ended: a.command()}), Terminals: terminal.New(a.manager, a.log),
 		Files: inside, SSH: ssh, Tunnels: ports, Services: services.New(a.manager), IDE: a.ide, Ports: a.ports,
-		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: a.recorder, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),
+		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: a.recorder, Logs: a.logs, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),
 		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Access: control, Codes: a.accounts},
 		Hosts:    a.hosts, Assets: assets,
 		Checks: []web.Check{
@@ -335,7 +345,7 @@ func (a *app) newHandler() (http.Handler, error) {
 		Hosts: a.hosts, Sandboxes: a.manager, Accounts: a.accounts, Ports: a.ports, Access: control, Tracker: a.tracker,
 		Trusted: trusted,
 		Assets:  proxy.Assets{Files: assets, Scripts: []string{assets.URL("solo.js")}, Styles: []string{assets.URL("solo.css")}},
-		Log:     a.log,
+		Log:     a.log, Step: a.step(),
 	})
 	return a.requests(a.hosts, split{hosts: a.hosts, dashboard: dashboard, boxes: boxes, trusted: trusted}), nil
 }

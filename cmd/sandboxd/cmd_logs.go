@@ -37,7 +37,7 @@ only lines, tabs and colours are shown.`,
 		if err != nil {
 			return err
 		}
-		err = logs(cmd, c, args, *follow)
+		err = printLogs(cmd, c, args, *follow)
 		if cmd.Context().Err() != nil {
 			return nil // Ctrl-C ends --follow
 		}
@@ -46,7 +46,7 @@ only lines, tabs and colours are shown.`,
 	return cmd
 }
 
-func logs(cmd *cobra.Command, c *client.Client, args []string, follow bool) error {
+func printLogs(cmd *cobra.Command, c *client.Client, args []string, follow bool) error {
 	ctx, name := cmd.Context(), args[0]
 	out, rest := forScreen(cmd.OutOrStdout())
 	defer rest()

@@ -36,6 +36,9 @@ type Config struct {
 	MetricsListen    string
 	MetricsTokenFile string
 
+	CAdvisor     string
+	OTLPEndpoint string
+
 	Prebuild []string
 
 	FreezeAfter   string
@@ -77,8 +80,10 @@ func (c *Config) serveFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil, "networks of proxies in front whose X-Forwarded-For is believed, such as 127.0.0.1/32")
 	f.StringVar(&c.LogLevel, "log-level", "info", "least level that is logged: debug, info, warn or error")
 	f.StringVar(&c.PprofAddress, "pprof-address", "", "loopback address at which profiles of sandboxd are read below /debug/pprof/, such as 127.0.0.1:6060 (default: nowhere)")
+	f.StringVar(&c.CAdvisor, "cadvisor", "", "address of a cAdvisor on the engine's host from which figures of sandboxes are read, such as http://127.0.0.1:8081 (default: the cgroup files, or the engine)")
 	f.StringVar(&c.MetricsListen, "metrics-listen", "", "address at which Prometheus reads figures below /metrics, such as 127.0.0.1:9464 (default: nowhere)")
 	f.StringVar(&c.MetricsTokenFile, "metrics-token-file", "", "file with the bearer token that --metrics-listen asks for; needed unless that is a loopback address")
+	f.StringVar(&c.OTLPEndpoint, "otlp-endpoint", "", "collector that gets traces of requests to sandboxes over OTLP/HTTP, such as http://127.0.0.1:4318 (default: none)")
 	f.StringVar(&c.LogFormat, "log-format", "text", "how the log is written: text or json")
 	f.String("traefik-listen", "", "")
 	_ = f.MarkDeprecated("traefik-listen", "Traefik leads everything to --listen") // fails for a flag that is not there
@@ -162,6 +167,12 @@ func (c *Config) check() error {
 		return err
 	}
 	if err := c.checkMetrics(); err != nil {
+		return err
+	}
+	if _, err := c.cadvisor(""); err != nil {
+		return err
+	}
+	if _, err := c.collector(); err != nil {
 		return err
 	}
 	_, err := c.trusted()

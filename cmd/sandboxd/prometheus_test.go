@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -140,7 +141,10 @@ func counted(t *testing.T, h http.HandlerFunc) (address string, scrape func() fa
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWatch(&Config{MetricsListen: "127.0.0.1:0"})
+	w := &app{config: &Config{MetricsListen: "127.0.0.1:0"}}
+	if err := w.newWatch(); err != nil {
+		t.Fatal(err)
+	}
 	server := httptest.NewServer(w.requests(hosts, h))
 	t.Cleanup(server.Close)
 	return server.Listener.Addr().String(), func() families {
@@ -189,6 +193,36 @@ func TestRequests_AreCountedByWhatTheyAreFor(t *testing.T) {
 		f.has(t, 0, "sandboxd_http_requests_open", "to", to)
 	}
 	f.has(t, 1, "sandboxd_errors_total", "part", "api", "kind", "conflict")
+}
+
+// TestRequests_NobodyCanMakeSeries sends what scanners and hostile clients do.
+func TestRequests_NobodyCanMakeSeries(t *testing.T) {
+	hosts, err := hostname.New("http://box.example:80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &app{config: &Config{MetricsListen: "127.0.0.1:0"}}
+	if err := a.newWatch(); err != nil {
+		t.Fatal(err)
+	}
+	h := a.requests(hosts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(200 + len(r.URL.Path)) }))
+	count := func() (n int) {
+		w := httptest.NewRecorder()
+		a.figures.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		for _, f := range readFamilies(t, w.Body) {
+			n += len(f.GetMetric())
+		}
+		return n
+	}
+	before := count()
+	for i := range 2000 {
+		r := httptest.NewRequest("METHOD"+strconv.Itoa(i), "/"+strings.Repeat("x", i%700)+`"\n{}`, nil)
+		r.Host = []string{strconv.Itoa(i) + "-otter.box.example", "otter" + strconv.Itoa(i) + ".box.example", "code-x" + strconv.Itoa(i) + ".box.example", strconv.Itoa(i) + `"\nup 1`, "box.example"}[i%5]
+		h.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if more := count() - before; more > 40 { // some of 8 kinds, each of 6 classes
+		t.Errorf("%d more series", more)
+	}
 }
 
 func TestRequests_AWebSocketIsOneThatSwitches(t *testing.T) {

@@ -10,29 +10,80 @@ import (
 	"sync"
 	"time"
 
+	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/metrics/scrape"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/trace"
 )
 
 // watch is told of what the server does. What is off is nil, and its parts then cost nothing.
 type watch struct {
 	figures *scrape.Registry
+	tracer  *trace.Tracer
 }
 
-func newWatch(c *Config) watch {
-	if c.MetricsListen == "" {
-		return watch{}
+// collector gives the address that traces are sent to; "" for none.
+func (c *Config) collector() (string, error) {
+	if c.OTLPEndpoint == "" {
+		return "", nil
 	}
-	return watch{figures: scrape.New(scrape.Build{Version: version, Commit: commit(), Go: runtime.Version()})}
+	endpoint, err := trace.ParseEndpoint(c.OTLPEndpoint)
+	if err != nil {
+		return "", fault.Field("otlp-endpoint", "--otlp-endpoint: %s", fault.Message(err))
+	}
+	return endpoint, nil
+}
+
+// newWatch makes what the configuration asks for.
+func (a *app) newWatch() error {
+	endpoint, err := a.config.collector()
+	if err != nil {
+		return err
+	}
+	if endpoint != "" {
+		a.tracer = trace.New(trace.Config{Endpoint: endpoint, Version: version, Log: a.log})
+	}
+	if a.config.MetricsListen != "" {
+		a.figures = scrape.New(scrape.Build{Version: version, Commit: commit(), Go: runtime.Version()})
+	}
+	return nil
 }
 
 // action is for sandbox.Config's Observe.
 func (w watch) action() func(ctx context.Context, a sandbox.Action, was sandbox.State) func(error) {
-	if w.figures == nil {
+	switch {
+	case w.tracer == nil && w.figures == nil:
+		return nil
+	case w.tracer == nil:
+		return w.figures.Action
+	}
+	return func(ctx context.Context, a sandbox.Action, was sandbox.State) func(error) {
+		counted, traced := func(error) {}, func(error) {}
+		if w.figures != nil {
+			counted = w.figures.Action(ctx, a, was)
+		}
+		if a == sandbox.ActionWake { // for others, ctx is of no request
+			_, traced = w.tracer.Step(ctx, wakeStep(was))
+		}
+		return func(err error) { counted(err); traced(err) }
+	}
+}
+
+// wakeStep is what a wake from a state does.
+func wakeStep(was sandbox.State) string {
+	if was == sandbox.Frozen {
+		return "thaw"
+	}
+	return "start"
+}
+
+// step is for proxy.Config's Step.
+func (w watch) step() func(ctx context.Context, name string) (context.Context, func(error)) {
+	if w.tracer == nil {
 		return nil
 	}
-	return w.figures.Action
+	return w.tracer.Step
 }
 
 // command is for exec.Config's Ended.
@@ -51,39 +102,54 @@ func (w watch) image() func(pulled bool, took time.Duration, err error) {
 	return w.figures.Image
 }
 
-// requests gives next, whose requests are counted.
+// requests gives next, whose requests are counted and traced.
 func (w watch) requests(hosts hostname.Hosts, next http.Handler) http.Handler {
-	if w.figures == nil {
+	if w.figures == nil && w.tracer == nil {
 		return next
 	}
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		begun, to := time.Now(), purpose(hosts, r)
-		defer w.figures.Opened(to)()
-		a := &answer{ResponseWriter: rw, head: func(status int) { w.figures.Answered(to, status, time.Since(begun)) }}
+		begun := time.Now()
+		to, name := purpose(hosts, r)
+		answered := func(int) {}
+		if w.tracer != nil && name != "" {
+			var traced context.Context
+			traced, answered = w.tracer.Request(r.Context(), trace.Request{Method: r.Method, To: string(to), Sandbox: name})
+			r = r.WithContext(traced)
+		}
+		defer answered(0) // of one that is not answered
+		if w.figures != nil {
+			defer w.figures.Opened(to)()
+		}
+		a := &answer{ResponseWriter: rw, head: func(status int) {
+			answered(status)
+			if w.figures != nil {
+				w.figures.Answered(to, status, time.Since(begun))
+			}
+		}}
 		next.ServeHTTP(a, r)
 		a.begin(http.StatusOK) // nothing was written, unless it panicked
 	})
 }
 
-// purpose says what a request is for.
-func purpose(hosts hostname.Hosts, r *http.Request) scrape.To {
+// purpose says what a request is for, and the sandbox that its host names; "" when it names none.
+func purpose(hosts hostname.Hosts, r *http.Request) (to scrape.To, name string) {
 	target, err := hosts.Parse(r.Host)
 	if err != nil {
-		return scrape.Unknown
+		return scrape.Unknown, ""
 	}
 	switch target.Kind {
 	case hostname.Terminal:
-		return scrape.Terminal
+		return scrape.Terminal, target.Name
 	case hostname.Port:
-		return scrape.Port
+		return scrape.Port, target.Name
 	case hostname.Service:
-		return scrape.Service
+		return scrape.Service, target.Name
 	case hostname.IDE:
-		return scrape.IDE
+		return scrape.IDE, target.Name
 	case hostname.Dashboard:
-		return onDashboard(r.URL.Path)
+		return onDashboard(r.URL.Path), ""
 	}
-	return scrape.Unknown
+	return scrape.Unknown, ""
 }
 
 func onDashboard(path string) scrape.To {

@@ -27,6 +27,7 @@ func (g *Guest) routes(link *descriptorConn) http.Handler {
 	mux.HandleFunc("POST "+wire.PathServices+"/{name}/start", g.services.on(serveServiceStart))
 	mux.HandleFunc("POST "+wire.PathServices+"/{name}/restart", g.services.on(serveServiceRestart))
 	mux.HandleFunc("POST "+wire.PathServices+"/{name}/stop", g.services.on(serveServiceStop))
+	mux.HandleFunc("GET "+wire.PathLogs, g.services.lines.serve)
 	mux.HandleFunc("GET "+wire.PathPorts, g.ports.serveList)
 	mux.HandleFunc("GET "+wire.PathPortsWatch, g.ports.serveWatch)
 	mux.Handle("POST "+wire.PathFiles+"{verb}", g.files)

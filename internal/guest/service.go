@@ -27,6 +27,7 @@ type service struct {
 	spawn spawnFunc
 	pace  pace
 	log   *ring // also that of later definitions
+	lines *journal
 	runs  *sync.WaitGroup
 
 	mu     sync.Mutex
@@ -180,6 +181,7 @@ func (s *service) run(halt <-chan struct{}) {
 			pause = s.pace.first
 		}
 		if !s.pauses(e, pause, halt) {
+			s.lines.note(s.definition().Name, "It was stopped (exit code %d).", e.code)
 			return
 		}
 		retry := time.NewTimer(pause)
@@ -211,6 +213,7 @@ func (s *service) pauses(e ending, pause time.Duration, halt <-chan struct{}) bo
 		s.status.Health = wire.HealthUnhealthy
 	}
 	s.status.Restarts++
+	s.lines.note(s.def.Name, "It has ended with exit code %d, and is started again in %s. %s", e.code, pause, e.problem)
 	return true
 }
 
@@ -219,13 +222,19 @@ func (s *service) once(halt <-chan struct{}) (e ending) {
 	def := s.definition()
 	p, err := s.spawn(wire.ExecStart{Command: def.Command, Cwd: def.Cwd, Env: def.Env})
 	if err != nil {
+		s.lines.note(def.Name, "It cannot be started: %v", err)
 		return ending{code: 127, problem: err.Error()}
 	}
+	s.lines.note(def.Name, "It has started as process %d.", p.pid)
 	p.stdin.Close()
 	s.begun(p.pid)
 	var pumps sync.WaitGroup
 	for _, o := range p.output {
-		pumps.Go(func() { io.Copy(s.log, o.file) })
+		pumps.Go(func() {
+			lines := &lineWriter{journal: s.lines, service: def.Name}
+			io.Copy(io.MultiWriter(s.log, lines), o.file)
+			lines.flush()
+		})
 	}
 	checks := s.check(def)
 	exited := make(chan struct{})

@@ -17,6 +17,7 @@ type spawnFunc func(wire.ExecStart) (*process, error)
 type supervisor struct {
 	spawn spawnFunc
 	pace  pace
+	lines *journal
 	runs  sync.WaitGroup
 
 	mu      sync.Mutex
@@ -26,7 +27,7 @@ type supervisor struct {
 }
 
 func newSupervisor(spawn spawnFunc) *supervisor {
-	return &supervisor{spawn: spawn, pace: defaultPace, byName: map[string]*service{}}
+	return &supervisor{spawn: spawn, pace: defaultPace, lines: newJournal(), byName: map[string]*service{}}
 }
 
 // apply makes the declared services the ones there are. One whose definition is as before is left alone, whether it
@@ -64,7 +65,7 @@ func (s *supervisor) apply(defs []wire.Service) {
 
 // declare makes a service that takes the place of before, if there is one, and says whether it is to be started.
 func (s *supervisor) declare(def wire.Service, before *service) (sv *service, start bool) {
-	sv = &service{def: def, spawn: s.spawn, pace: s.pace, runs: &s.runs, log: &ring{}}
+	sv = &service{def: def, spawn: s.spawn, pace: s.pace, runs: &s.runs, log: &ring{}, lines: s.lines}
 	sv.status = wire.ServiceStatus{Name: def.Name, Port: def.Port, State: wire.ServiceStopped, Since: time.Now()}
 	if before == nil {
 		return sv, def.Autostart

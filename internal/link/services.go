@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
+	"time"
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/wire"
@@ -27,6 +29,33 @@ func (s *Session) ServiceLog(ctx context.Context, name string) ([]byte, error) {
 // older than the question.
 func (s *Session) FollowServiceLog(ctx context.Context, name string, emit func([]byte) error) error {
 	return s.follow(ctx, servicePath(name, "follow"), wire.FrameData, emit)
+}
+
+// FollowLogs gives the lines of all services that are later than after to emit, and then those that they write, as they come, until ctx or
+// the connection ends, or emit fails, whose error it gives back. A service's name and the order of the times are checked,
+// nothing else: lines may hold anything. They are emit's only until it returns. NotFound says that the guest is older than
+// the question.
+func (s *Session) FollowLogs(ctx context.Context, after time.Time, emit func([]wire.LogLine) error) error {
+	path := wire.PathLogs + "?after=" + strconv.FormatInt(max(after.UnixMicro(), 0), 10)
+	var lines []wire.LogLine
+	return s.follow(ctx, path, wire.FrameLines, func(payload []byte) error {
+		lines = lines[:0]
+		for len(payload) > 0 {
+			l, rest, err := wire.NextLogLine(payload)
+			if err == nil && !l.Time.After(after) {
+				err = wire.ErrFrame
+			}
+			if err != nil {
+				return s.failed(ctx, err)
+			}
+			after, payload = l.Time, rest
+			lines = append(lines, l)
+		}
+		if len(lines) == 0 {
+			return nil
+		}
+		return emit(lines)
+	})
 }
 
 // StartService lets a service run until it is stopped, also one that waits to be started again.

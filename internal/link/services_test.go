@@ -1,6 +1,7 @@
 package link_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -70,5 +71,37 @@ func TestServices_WhatCannotStartSaysWhyAndWaits(t *testing.T) {
 	st := awaitService(t, s, "bad", func(st wire.ServiceStatus) bool { return st.Restarts > 0 })
 	if st.Problem == "" || st.ExitCode != 127 || !st.Retry.After(st.Since) {
 		t.Errorf("got %+v", st)
+	}
+}
+
+func TestFollowLogs_GoesOnWhereItWas(t *testing.T) {
+	s := connect(t, wire.Setup{Services: []wire.Service{
+		{Name: "talks", Command: []string{"sh", "-c", "echo one; echo two; read x < /dev/zero"}, Autostart: true}}})
+	collect := func(after time.Time, until string) (texts []string, last time.Time) {
+		enough := errors.New("enough")
+		err := s.FollowLogs(testContext(t), after, func(lines []wire.LogLine) error {
+			for _, l := range lines {
+				texts, last = append(texts, l.Service+": "+string(l.Text)), l.Time
+				if string(l.Text) == until {
+					return enough
+				}
+			}
+			return nil
+		})
+		if err != enough {
+			t.Fatal(err)
+		}
+		return texts, last
+	}
+	first, last := collect(time.Time{}, "two")
+	if len(first) != 3 || first[1] != "talks: one" {
+		t.Errorf("got %q", first)
+	}
+	if err := s.StopService(testContext(t), "talks"); err != nil {
+		t.Fatal(err)
+	}
+	again, _ := collect(last, "[sandboxd] It was stopped (exit code 143).")
+	if len(again) != 1 {
+		t.Errorf("then %q", again)
 	}
 }

@@ -39,7 +39,10 @@ func newReverse(log *slog.Logger) *httputil.ReverseProxy {
 // forward sends the request to the sandbox and its answer back, however long that takes.
 func (p *proxied) forward(to upstream) {
 	p.to = to
-	ctx, cancel := p.bound(context.WithValue(p.r.Context(), proxiedKey{}, p))
+	within, answered := p.proxy.cfg.Step(p.r.Context(), "proxy")
+	p.head = answered
+	defer answered(nil)
+	ctx, cancel := p.bound(context.WithValue(within, proxiedKey{}, p))
 	defer p.watch(ctx, cancel)()
 	control := http.NewResponseController(p.w)
 	_ = control.EnableFullDuplex()           // a program may answer before it has read the whole request
@@ -94,6 +97,7 @@ func (p *proxied) checkResponse(res *http.Response) error {
 	}
 	scrubTrailer(res.Trailer) // the names that were announced
 	p.answered.Store(time.Now().UnixNano())
+	p.head(nil)
 	if !switched {
 		res.Body = &download{ReadCloser: res.Body, res: res, proxied: p}
 		return nil
@@ -167,6 +171,7 @@ func (f *final) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
 // failed answers a request that the sandbox did not answer.
 func (p *proxied) failed(err error) {
+	p.head(err)
 	var refused *dialError
 	var slow net.Error
 	port, isPort := strings.CutPrefix(p.to.host, portPrefix)

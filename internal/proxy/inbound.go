@@ -90,7 +90,9 @@ func (i *inbound) serve() {
 
 // authorize identifies the caller and checks that they may use the sandbox or the port. Otherwise it answers, and ok is false.
 func (i *inbound) authorize() (sb sandbox.Sandbox, ok bool) {
-	c, err := i.proxy.judge(i.r.Context(), *i.request, i.proxy.credentials)
+	ctx, resolved := i.proxy.cfg.Step(i.r.Context(), "resolve")
+	c, err := i.proxy.judge(ctx, *i.request, i.proxy.credentials)
+	resolved(err)
 	i.who, i.handle, i.target = c.who, c.handle, c.target
 	sb = i.handle.Sandbox()
 	switch {

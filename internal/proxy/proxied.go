@@ -25,6 +25,7 @@ type proxied struct {
 	since   time.Time       // when it was opened
 	to      upstream        // where it goes
 	out     *final          // what the answer is written to, from forward on
+	head    func(error)     // ends the step of a trace, from forward on
 
 	checks sync.WaitGroup                 // ends with the watch
 	lease  *access.Session                // held in place of session after reclassify; only the watch uses it

@@ -100,6 +100,10 @@ type Config struct {
 	Trusted   []netip.Prefix // proxies whose X-Forwarded-For is believed
 	Assets    Assets
 	Log       *slog.Logger
+	// Step is told when a step of a request begins ("resolve", "wake" or "open", "proxy"), with the request's context, and through done how it
+	// ended; done may be called more than once, and only the first call counts. The step goes on under the context that it gives.
+	// Both calls must not block. nil for none.
+	Step func(ctx context.Context, name string) (within context.Context, done func(error))
 }
 
 // Proxy serves the hosts of sandboxes. Safe for concurrent use. It bounds no request as a whole, because streams may last: the
@@ -119,11 +123,16 @@ func New(cfg Config) *Proxy {
 	if cfg.Assets.Files == nil {
 		cfg.Assets.Files = http.NotFoundHandler()
 	}
+	if cfg.Step == nil {
+		cfg.Step = func(ctx context.Context, _ string) (context.Context, func(error)) { return ctx, noStep }
+	}
 	p := &Proxy{cfg: cfg, credentials: newCredentialCache(cfg.Accounts), pools: newPools(),
 		attempts: ratelimit.Keyed{Burst: attemptsBurst, Every: attemptsEvery}, wakes: newWakeLimiter()}
 	p.reverse = newReverse(cfg.Log)
 	return p
 }
+
+func noStep(error) {}
 
 // askLimit bounds each lookup before a request reaches its sandbox: of the caller and of the sandbox.
 const askLimit = 10 * time.Second

@@ -48,9 +48,15 @@ func (i *inbound) open(sb sandbox.Sandbox) (*access.Session, idle.Use, bool) {
 			return session, use, true
 		}
 	}
-	ctx, cancel := context.WithDeadline(i.r.Context(), i.deadline())
+	step := "wake"
+	if sb.State == sandbox.Running {
+		step = "open"
+	}
+	ctx, opened := i.proxy.cfg.Step(i.r.Context(), step)
+	ctx, cancel := context.WithDeadline(ctx, i.deadline())
 	defer cancel()
 	session, err := i.openLimited(ctx, sb, open, use)
+	opened(err)
 	if err != nil {
 		i.refuseOpen(ctx, sb, err)
 		return nil, use, false

@@ -203,25 +203,25 @@ func benchSearch(t *testing.T) {
 	if disk > text/2 {
 		t.Error("want at most half")
 	}
-	for _, c := range benchCases(int(lines)) {
+	for _, c := range searchCases(lines) {
 		c.run(t, k)
 	}
 }
 
-// benchCase is a sort of search.
-type benchCase struct {
+// searchCase is a kind of query.
+type searchCase struct {
 	name  string
 	query func() logs.Query
 	least int  // lines that it finds
 	late  bool // it may need more than the limit
 }
 
-func benchCases(lines int) []benchCase {
+func searchCases(lines int64) []searchCase {
 	r := rand.New(rand.NewPCG(3, 3))
 	all, member := logs.All(), logs.Only("sandbox000000003")
-	return []benchCase{
+	return []searchCase{
 		{"rare word", func() logs.Query {
-			return logs.Query{Scope: all, Filter: logs.Filter{Text: requestID(4 + 4*r.IntN(lines/4-1))}}
+			return logs.Query{Scope: all, Filter: logs.Filter{Text: requestID(4 + 4*r.IntN(int(lines)/4-1))}}
 		}, 1, false},
 		{"no such word", func() logs.Query {
 			return logs.Query{Scope: all, Filter: logs.Filter{Text: requestID(-2 - r.IntN(1e6))}}
@@ -231,14 +231,14 @@ func benchCases(lines int) []benchCase {
 			return logs.Query{Scope: all, Filter: logs.Filter{Text: pickOf(r, `"connection refused"`, `"refused by upstream database"`, `"by upstream database after"`, `"GET /api/v1"`, `"worker-7"`)}}
 		}, 100, false},
 		{"phrase with a rare word", func() logs.Query {
-			n := 4 + 4*r.IntN(lines/4-1)
+			n := 4 + 4*r.IntN(int(lines)/4-1)
 			return logs.Query{Scope: all, Filter: logs.Filter{Text: `"request=` + requestID(n) + `"`}}
 		}, 1, false},
 		{"phrase and a short prefix", func() logs.Query {
 			return logs.Query{Scope: all, Filter: logs.Filter{Text: fmt.Sprintf(`"connection refused" %d*`, 1+r.IntN(9))}}
 		}, 100, false},
 		{"prefix", func() logs.Query {
-			return logs.Query{Scope: all, Filter: logs.Filter{Text: requestID(4 + 4*r.IntN(lines/4-1))[:12] + "*"}}
+			return logs.Query{Scope: all, Filter: logs.Filter{Text: requestID(4 + 4*r.IntN(int(lines)/4-1))[:12] + "*"}}
 		}, 1, false},
 		{"errors", func() logs.Query {
 			return logs.Query{Scope: all, Filter: logs.Filter{Levels: []logs.Level{logs.Error}}}
@@ -256,7 +256,8 @@ func benchCases(lines int) []benchCase {
 	}
 }
 
-func (c benchCase) run(t *testing.T, k *logs.Keeper) {
+func (c searchCase) run(t *testing.T, k *logs.Keeper) {
+	t.Helper()
 	var took []time.Duration
 	var partial int
 	for range 40 {

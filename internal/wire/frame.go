@@ -18,6 +18,7 @@ const (
 	FrameExit     FrameType = 18 // last: exit code
 	FrameData     FrameType = 32 // bytes of a port or a terminal
 	FramePorts    FrameType = 48 // from the guest: Ports as JSON
+	FrameLines    FrameType = 49 // from the guest: whole lines, see AppendLogLine
 	FrameDataDone FrameType = 33 // empty: the port's side has sent all, but may still read
 )
 
@@ -37,7 +38,7 @@ func (t FrameType) limit() int {
 		return MaxStart
 	case FramePorts:
 		return MaxPorts
-	case FrameStdin, FrameStdout, FrameStderr, FrameData:
+	case FrameStdin, FrameStdout, FrameStderr, FrameData, FrameLines:
 		return MaxFrame
 	case FrameExit:
 		return 4

@@ -34,6 +34,7 @@ const (
 	PathExecs      = "/v1/execs/"      // POST <id>/signal?name=, POST <id>/resize?cols=&rows=
 	PathTerminals  = "/v1/terminals"   // GET; POST /<tab>/dial; GET /<tab>/text; DELETE /<tab>
 	PathServices   = "/v1/services"    // GET; GET /<name>/log; GET /<name>/follow FrameData; POST /<name>/start, /stop and /restart
+	PathLogs       = "/v1/logs"        // GET ?after=<microseconds> FrameLines, as lines are written
 	PathPorts      = "/v1/ports"       // GET Ports
 	PathPortsWatch = "/v1/ports/watch" // GET FramePorts, whenever they change
 )

@@ -224,3 +224,30 @@ func TestFrames_AnnouncedLengthCostsNothing(t *testing.T) {
 		t.Errorf("%d bytes held, %v allocations", cap(r.buf), n)
 	}
 }
+
+func TestLogLines_ComeBackAndBadOnesDoNot(t *testing.T) {
+	at := time.UnixMicro(1_700_000_000_123_456)
+	lines := []LogLine{{at, "web", []byte("one")}, {at, "", nil}, {at, "a-1", bytes.Repeat([]byte{0xff}, MaxLogText)}}
+	var b []byte
+	for _, l := range lines {
+		b = AppendLogLine(b, l)
+	}
+	for _, want := range lines {
+		got, rest, err := NextLogLine(b)
+		if err != nil || !got.Time.Equal(at) || got.Service != want.Service || !bytes.Equal(got.Text, want.Text) {
+			t.Fatalf("%v: %+v", err, got)
+		}
+		b = rest
+	}
+	good := AppendLogLine(nil, lines[0])
+	for what, bad := range map[string][]byte{
+		"none": nil, "cut": good[:len(good)-1], "head": good[:5],
+		"name":  AppendLogLine(nil, LogLine{at, "../x", nil}),
+		"long":  append(bytes.Clone(good[:9]), 0xff, 0xff, 'w', 'e', 'b'),
+		"names": append(bytes.Clone(good[:8]), 0xff, 0, 0),
+	} {
+		if l, _, err := NextLogLine(bad); err == nil {
+			t.Errorf("%s: %+v", what, l)
+		}
+	}
+}

@@ -238,6 +238,25 @@ func TestAnswered_OnlyOurOwnErrorsAreErrors(t *testing.T) {
 	read(t, r.Handler()).has(t, 0, "sandboxd_http_requests_open", "to", "ide")
 }
 
+func TestRegistry_IsReadWhileItIsWritten(t *testing.T) {
+	r := newRegistry()
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 200 {
+				use(r)
+			}
+		})
+		all.Go(func() {
+			for range 10 { // more at once than are answered are told so
+				r.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/metrics", nil))
+			}
+		})
+	}
+	all.Wait()
+	read(t, r.Handler()).has(t, 800, "sandboxd_creates_total", "outcome", "ok")
+}
+
 func TestRun_FollowsSandboxesAndTheirUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()

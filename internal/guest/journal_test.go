@@ -1,0 +1,172 @@
+package guest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sandboxd/internal/wire"
+)
+
+// texts decodes lines as "service text".
+func texts(t *testing.T, b []byte) (out []string) {
+	t.Helper()
+	last := time.Time{}
+	for len(b) > 0 {
+		l, rest, err := wire.NextLogLine(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !l.Time.After(last) {
+			t.Errorf("%q is not later than the line before", l.Text)
+		}
+		last, b = l.Time, rest
+		out = append(out, l.Service+" "+string(l.Text))
+	}
+	return out
+}
+
+// kept gives all lines of a journal that one who has read none gets.
+func kept(t *testing.T, j *journal) (out []string) {
+	t.Helper()
+	at, _ := j.find(time.Time{})
+	for {
+		b, next, _, news := j.since(at)
+		if news != nil {
+			return out
+		}
+		if len(b) > wire.MaxFrame {
+			t.Errorf("%d bytes at once", len(b))
+		}
+		at = next
+		out = append(out, texts(t, b)...)
+	}
+}
+
+func TestLineWriter_SplitsAndCuts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		w := &lineWriter{journal: j, service: "web"}
+		long := strings.Repeat("x", 3*wire.MaxLogText)
+		for _, p := range []string{"one\ntw", "o\r\n", "\n", "10 %\r50 %\r100 %\n", "\xff\x00\x1b[31mred\n", long, "yyy\nafter\n", "no end"} {
+			if n, err := io.WriteString(w, p); n != len(p) || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+		w.flush()
+		got := kept(t, j)
+		want := []string{"web one", "web two", "web ", "web 100 %", "web \xff\x00\x1b[31mred",
+			"web " + long[:wire.MaxLogText-cutMark] + fmt.Sprintf("… [%d bytes cut]", 2*wire.MaxLogText+cutMark+3), "web after", "web no end"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff[:min(len(diff), 2000)])
+		}
+	})
+}
+
+func TestJournal_KeepsTheNewestAndSaysWhatIsMissing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		for i := range 30_000 {
+			j.append("web", fmt.Appendf(nil, "line %05d %s", i, strings.Repeat(".", 100)))
+		}
+		got := kept(t, j)
+		if n := len(got); n < 5000 || !strings.HasPrefix(got[n-1], "web line 29999") {
+			t.Fatalf("%d lines, the last is %q", n, got[n-1])
+		}
+		if size := cap(j.buf); size > 3*journalSize {
+			t.Errorf("it holds %d bytes", size)
+		}
+		if _, missing := j.find(time.Time{}); !missing {
+			t.Error("nothing is said to be missing")
+		}
+		if _, missing := j.find(j.last); missing {
+			t.Error("to one who has all, something is said to be missing")
+		}
+	})
+}
+
+func TestJournal_DropsWhatIsTooMuchAndSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		for i := range 25_000 {
+			j.add("web", fmt.Append(nil, i))
+		}
+		time.Sleep(2 * reportsEvery)
+		j.add("web", []byte("later"))
+		synctest.Wait()
+		got := kept(t, j)
+		if n := len(got); n != 10_002 || got[n-1] != "web later" || !strings.HasPrefix(got[n-2], "web [sandboxd] 15000 lines (") {
+			t.Errorf("%d lines, at the end %q", n, got[n-2:])
+		}
+		time.Sleep(time.Minute)
+		big := bytes.Repeat([]byte("y"), wire.MaxLogText)
+		for range 1000 {
+			j.add("db", big)
+		}
+		time.Sleep(2 * reportsEvery)
+		synctest.Wait()
+		got = kept(t, j)
+		if last := got[len(got)-1]; !strings.HasPrefix(last, "db [sandboxd] ") {
+			t.Errorf("at the end %.100q", last)
+		}
+	})
+}
+
+func TestJournal_ServesFromATimeOn(t *testing.T) {
+	j := newJournal()
+	for i := range 100 {
+		j.add("web", fmt.Append(nil, i))
+	}
+	server := httptest.NewServer(http.HandlerFunc(j.serve))
+	defer server.Close()
+	read := func(after int64, until string) (out []string) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprint(server.URL, "?after=", after), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		frames := wire.NewFrameReader(r.Body)
+		for {
+			kind, payload, err := frames.Next()
+			if err != nil || kind != wire.FrameLines {
+				t.Fatal(kind, err)
+			}
+			out = append(out, texts(t, payload)...)
+			if n := len(out); n > 0 && out[n-1] == until {
+				return out
+			}
+		}
+	}
+	if got := read(0, "web 99"); len(got) != 100 || got[0] != "web 0" {
+		t.Errorf("%d lines from %q", len(got), got[0])
+	}
+	j.mu.Lock()
+	first, _, _ := wire.NextLogLine(j.buf)
+	last := j.last
+	j.mu.Unlock()
+	go j.add("web", []byte("news"))
+	if got := read(last.UnixMicro(), "web news"); len(got) != 1 {
+		t.Errorf("%q", got)
+	}
+	for i := range 20_000 {
+		j.append("web", fmt.Append(nil, strings.Repeat("z", 200), i))
+	}
+	if got := read(first.Time.UnixMicro(), "web "+strings.Repeat("z", 200)+"19999"); got[0] != " "+gap {
+		t.Errorf("it begins with %.80q", got[0])
+	}
+}

@@ -1,0 +1,181 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"time"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/logs"
+)
+
+// logShape is a line of the log as programs see it.
+type logShape struct {
+	ID      string    `json:"id"`
+	Time    time.Time `json:"time"`
+	Sandbox string    `json:"sandbox"` // its name; its id when it was deleted
+	Service string    `json:"service"` // "" for what has none
+	Level   string    `json:"level"`
+	Text    string    `json:"text"` // may have control characters and terminal escapes
+}
+
+// logsShape is what a search has found, newest first.
+type logsShape struct {
+	Lines          []logShape `json:"lines"`
+	SearchedBackTo *time.Time `json:"searched_back_to"` // null when all was searched
+	Next           *string    `json:"next"`             // continues the search; null when nothing is left
+}
+
+func newLogShape(l logs.Line, names map[string]string) logShape {
+	name := names[l.Sandbox]
+	if name == "" {
+		name = l.Sandbox
+	}
+	return logShape{ID: l.ID.String(), Time: l.Time.UTC(), Sandbox: name, Service: l.Service, Level: l.Level.String(), Text: l.Text}
+}
+
+func newLogsShape(found logs.Result, names map[string]string) logsShape {
+	out := logsShape{Lines: make([]logShape, 0, len(found.Lines))}
+	for _, l := range found.Lines {
+		out.Lines = append(out.Lines, newLogShape(l, names))
+	}
+	if !found.SearchedBackTo.IsZero() {
+		at := found.SearchedBackTo.UTC()
+		out.SearchedBackTo = &at
+	}
+	if found.Next != 0 {
+		next := found.Next.String()
+		out.Next = &next
+	}
+	return out
+}
+
+// apiLogs answers with the newest lines that match, newest first; with follow it sends lines as they come, one JSON object each,
+// oldest first.
+func (s *logHandlers) apiLogs(ctx context.Context, r *request, _ none) (reply, error) {
+	follow, err := r.boolQuery("follow")
+	if err != nil {
+		return reply{}, err
+	}
+	if follow {
+		err := admit(s.live, r, streams, s.beginFollow, func(ctx context.Context, end func(), f *logFollow) error {
+			return s.sendFollow(ctx, end, r, f)
+		})
+		return reply{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, handlerTime)
+	defer cancel()
+	q, err := s.readLogsQuery(ctx, r)
+	if err != nil {
+		return reply{}, err
+	}
+	found, err := s.cfg.Logs.Search(ctx, q.Query)
+	if err != nil {
+		return reply{}, err
+	}
+	if !r.accepts(lineType) {
+		return reply{body: newLogsShape(found, q.names)}, nil
+	}
+	out := r.openFlow(lineType)
+	for _, l := range found.Lines {
+		if out.line(newLogShape(l, q.names)) != nil {
+			break // the client is gone
+		}
+	}
+	return reply{}, nil
+}
+
+// apiLogsAround answers with a line and those before and after it, of the same sandbox, oldest first.
+func (s *logHandlers) apiLogsAround(ctx context.Context, r *request, _ none) (reply, error) {
+	id, err := logs.ParseID(r.param("id"))
+	if err != nil {
+		return reply{}, err
+	}
+	n, err := r.intQuery("lines", 20, 0, logs.MaxLimit)
+	if err != nil {
+		return reply{}, err
+	}
+	scope, names, err := s.logsScope(ctx, r)
+	if err != nil {
+		return reply{}, err
+	}
+	line, err := s.cfg.Logs.Line(ctx, scope, id)
+	if err != nil {
+		return reply{}, err
+	}
+	lines, err := s.cfg.Logs.Around(ctx, scope, line.Sandbox, id, n)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{body: newLogsShape(logs.Result{Lines: lines}, names)}, nil
+}
+
+// scopeEvery is how often one who follows the log is given the lines of sandboxes that are new.
+const scopeEvery = 5 * time.Second
+
+// logFollow is a live tail.
+type logFollow struct {
+	query    logsQuery
+	follower *logs.Follower
+}
+
+// beginFollow begins a live tail.
+func (s *logHandlers) beginFollow(ctx context.Context, r *request) (*logFollow, func(), error) {
+	q, err := s.readLogsQuery(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	f := &logFollow{query: q}
+	if f.follower, err = s.cfg.Logs.Follow(q.Scope, q.Filter); err != nil {
+		return nil, nil, err
+	}
+	return f, func() { f.follower.Close() }, nil
+}
+
+// next waits for lines, and now and then looks which sandboxes there are. No lines means neither came.
+func (s *logHandlers) next(ctx context.Context, r *request, f *logFollow) ([]logs.Line, error) {
+	waiting, cancel := context.WithTimeout(ctx, scopeEvery)
+	defer cancel()
+	lines, err := f.follower.Next(waiting)
+	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		return lines, err
+	}
+	scope, names, err := s.logsScope(ctx, r)
+	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Gone) {
+		return nil, err // the sandbox that was asked for was deleted
+	}
+	if err != nil || maps.Equal(names, f.query.names) {
+		return nil, nil
+	}
+	follower, err := s.cfg.Logs.Follow(scope, f.query.Filter)
+	if err != nil {
+		return nil, nil
+	}
+	f.follower.Close()
+	f.follower, f.query.Scope, f.query.names = follower, scope, names
+	return nil, nil
+}
+
+// sendFollow sends lines as JSON until the reader leaves.
+func (s *logHandlers) sendFollow(ctx context.Context, end func(), r *request, f *logFollow) error {
+	r.head.Set("X-Content-Type-Options", "nosniff")
+	out := r.openFlow(lineType)
+	defer s.live.keepBeating(ctx, end, func() error { return out.write([]byte("\n")) })()
+	for {
+		lines, err := s.next(ctx, r, f)
+		if err != nil {
+			if ctx.Err() == nil { // the head is out: the last line tells of it
+				p := problemOf(err)
+				p.RequestID = r.id
+				_ = out.line(map[string]any{"type": "error", "problem": p})
+			}
+			return nil
+		}
+		for _, l := range lines {
+			if out.line(newLogShape(l, f.query.names)) != nil {
+				return nil // the reader has left
+			}
+		}
+	}
+}
