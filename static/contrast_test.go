@@ -34,8 +34,8 @@ func tokens(t *testing.T) map[string][2]string {
 func TestColours_HaveTheContrastOfLevelAA(t *testing.T) {
 	colours := tokens(t)
 	for _, c := range []struct {
-		least    float64
-		ink, bgs string
+		least     float64
+		inks, bgs string
 	}{
 		{aaText, "ink", "bg surface raised sunken hover picked bad-soft good-soft busy-soft calm-soft"},
 		{aaText, "ink-2", "bg surface raised sunken hover bad-soft good-soft"},
@@ -52,18 +52,21 @@ func TestColours_HaveTheContrastOfLevelAA(t *testing.T) {
 		{aaText, "code-keyword", "terminal-bg code-selection"}, {aaText, "code-string", "terminal-bg"}, {aaText, "code-number", "terminal-bg"},
 		{aaText, "code-comment", "terminal-bg"}, {aaText, "code-function", "terminal-bg"}, {aaText, "code-type", "terminal-bg"},
 		{aaText, "code-property", "terminal-bg"}, {aaText, "code-invalid", "terminal-bg"},
+		{aaText, "bad good busy calm code-keyword code-type ink-2 accent", "surface hover accent-soft"}, {aaText, "ink", "tint-5-soft tint-2-soft"}, // logs
 		{aaShape, "focus", "bg surface raised sunken"},
 		{aaShape, "tint-1", "tint-1-soft"}, {aaShape, "tint-2", "tint-2-soft"}, {aaShape, "tint-3", "tint-3-soft"},
 		{aaShape, "tint-4", "tint-4-soft"}, {aaShape, "tint-5", "tint-5-soft"}, {aaShape, "tint-6", "tint-6-soft"},
 	} {
-		for bg := range strings.FieldsSeq(c.bgs) {
-			for theme, name := range []string{"light", "dark"} {
-				ink, under := colours[c.ink][theme], colours[bg][theme]
-				if ink == "" || under == "" {
-					t.Fatalf("no colour %s or %s", c.ink, bg)
-				}
-				if got := contrast(t, ink, under); got < c.least {
-					t.Errorf("%s: %s on %s has %.2f, needs %.1f", name, c.ink, bg, got, c.least)
+		for name := range strings.FieldsSeq(c.inks) {
+			for bg := range strings.FieldsSeq(c.bgs) {
+				for theme, word := range []string{"light", "dark"} {
+					ink, under := colours[name][theme], colours[bg][theme]
+					if ink == "" || under == "" {
+						t.Fatalf("no colour %s or %s", name, bg)
+					}
+					if got := contrast(t, ink, under); got < c.least {
+						t.Errorf("%s: %s on %s has %.2f, needs %.1f", word, name, bg, got, c.least)
+					}
 				}
 			}
 		}

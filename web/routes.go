@@ -209,11 +209,15 @@ func (s *metricsHandlers) table() []route {
 	}
 }
 
-// table is what the services of sandboxes write.
+// table is what the services of sandboxes write, for programs and as pages.
 func (s *logHandlers) table() []route {
 	return []route{
 		{get, apiPrefix + "/logs", token, apiLong(s.apiLogs)},
 		{get, apiPrefix + "/logs/:id", token, api(s.apiLogsAround)},
+		{get, logsPath, signedIn, page(s.pageLogs)},
+		{get, logsPath + "/download", scripted, apiLong(s.downloadLogs)},
+		{get, logsPath + "/lines/:id", signedIn, page(s.pageLogLine)},
+		{get, logsPath + "/lines/:id/text", scripted, page(s.partLogText)},
 	}
 }
 
@@ -316,6 +320,7 @@ func (s *Server) liveTopics() []topic {
 		{"/sandboxes/:name/metrics", s.live.live(s.metrics.openLiveMetrics)},
 		{"/sandboxes/:name/metrics/points", s.metrics.openPoints},
 		{"/templates", s.live.live(s.templates.openLiveTemplates)},
+		{logsPath, s.logs.openTail},
 		{hostPath, s.live.live(s.host.openLiveHost)},
 		{hostPath + "/points", s.host.openHostPoints},
 		{"/templates/:name", s.live.live(s.templates.openLiveTemplate)},

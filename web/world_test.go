@@ -82,7 +82,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	holds := idle.NewHolds(w.store.Holds(), idle.New())
-	w.logs = w.keepLogs(log)
+	w.logs = keepLogs(t, log)
 	w.access = &fakeAccess{rows: w.manager, guest: wholeGuest{fakeGuest: w.files, fakeRooms: w.rooms}}
 	w.server = New(Config{
 		Metrics: w.metrics, Logs: w.logs,
@@ -101,20 +101,21 @@ func newWorld(t *testing.T) *world {
 }
 
 // keepLogs runs a Keeper of its own until the test ends.
-func (w *world) keepLogs(log *slog.Logger) *logs.Keeper {
-	store, err := sqlite.OpenLogs(w.t.Context(), filepath.Join(w.t.TempDir(), "logs.db"), log)
+func keepLogs(t *testing.T, log *slog.Logger) *logs.Keeper {
+	t.Helper()
+	store, err := sqlite.OpenLogs(t.Context(), filepath.Join(t.TempDir(), "logs.db"), log)
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	k := logs.New(logs.Config{Store: store, Log: log})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = k.Run(ctx) })
-	w.t.Cleanup(func() {
+	t.Cleanup(func() {
 		cancel()
 		running.Wait()
 		if err := store.Close(); err != nil {
-			w.t.Error(err)
+			t.Error(err)
 		}
 	})
 	return k

@@ -14,4 +14,6 @@ import "./state_changes.js";
 import "./theme.js";
 import "./times.js";
 
+if (document.querySelector("sandbox-logs")) import("./logs.js");
+
 loaded("app");

@@ -7,6 +7,8 @@ test("keys have their actions", () => {
   assert.deepEqual(shortcut("/", 0), { focus: "filter" });
   shortcut("g", 1000);
   assert.deepEqual(shortcut("s", 1500), { go: "/" });
+  shortcut("g", 1600);
+  assert.deepEqual(shortcut("l", 1700), { go: "/logs" });
   shortcut("g", 2000);
   assert.equal(shortcut("s", 3000), null, "too late");
 });

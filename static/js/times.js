@@ -24,7 +24,7 @@ export function relative(then, now, form = "") {
 // refresh updates all times, or only those counted in seconds.
 function refresh(seconds) {
   const now = Date.now();
-  for (const time of document.querySelectorAll("time[datetime]")) {
+  for (const time of document.querySelectorAll("time[datetime]:not([data-exact])")) {
     if (seconds && !time.textContent.endsWith(" s")) continue;
     const text = relative(Date.parse(time.dateTime), now, time.dataset.form);
     if (text && text !== time.textContent) time.textContent = text;

@@ -1,0 +1,199 @@
+// <sandbox-logs> is a list of log lines, newest first. It follows the log: new lines are added on top, but not while the user
+// reads further down, has selected text, or has paused it.
+import { dateTime } from "./log_times.js";
+import { live } from "./live.js";
+import { onResume } from "./page_lifecycle.js";
+import { delayAfter } from "./reconnect.js";
+import { Waiting, mostRows } from "./log_waiting.js";
+
+const readFrom = 80; // px that the page may be scrolled before new lines wait
+
+class SandboxLogs extends HTMLElement {
+  #left = new AbortController();
+  #channel = null;
+  #waiting = new Waiting();
+  #on = false;
+  #paused = false;
+  #failures = 0;
+  #timer = 0;
+  #seen = "";
+
+  connectedCallback() {
+    const { signal } = this.#left;
+    localise(this);
+    if (!this.dataset.topic) return;
+    this.#seen = this.dataset.seen;
+    this.#on = this.dataset.on !== undefined;
+    this.querySelector("[data-tail]").hidden = false;
+    this.querySelector("[data-live]").addEventListener("click", () => this.#switch(!this.#on));
+    this.querySelector("[data-pause]").addEventListener("click", () => this.#pause(!this.#paused));
+    this.querySelector("[data-new]").addEventListener("click", () => this.#catchUp());
+    addEventListener("scroll", () => this.#flush(), { signal, passive: true });
+    document.addEventListener("selectionchange", () => this.#flush(), { signal });
+    document.addEventListener("visibilitychange", () => this.#follow(), { signal });
+    onResume(() => this.#follow(), { signal });
+    this.#follow();
+  }
+
+  disconnectedCallback() {
+    this.#left.abort();
+    this.#stop();
+  }
+
+  get #rows() {
+    return this.querySelector(".log-lines");
+  }
+
+  #switch(on) {
+    this.#on = on;
+    this.#paused = false;
+    this.querySelector("[data-behind]").hidden = true;
+    this.#follow();
+  }
+
+  #pause(paused) {
+    this.#paused = paused;
+    this.#flush();
+    this.#show();
+  }
+
+  // #follow follows the log while it is seen. Each time it asks for what came since the newest line that is here.
+  #follow() {
+    if (!this.#on || document.hidden) this.#stop();
+    else if (!this.#channel) this.#open();
+    this.#show();
+  }
+
+  #open() {
+    clearTimeout(this.#timer);
+    const channel = live.open(this.dataset.topic, this.#seen);
+    this.#channel = channel;
+    channel.addEventListener("opened", () => this.#show("Live"));
+    channel.addEventListener("lines", (event) => this.#take(event.data));
+    channel.addEventListener("lost", () => {
+      this.#stop();
+      this.#open(); // asks from the newest line on, once there is a connection
+      this.#show("Reconnecting…");
+    });
+    channel.addEventListener("ended", (event) => this.#ended(event.data));
+  }
+
+  #stop() {
+    clearTimeout(this.#timer);
+    this.#channel?.close();
+    this.#channel = null;
+  }
+
+  #ended(problem) {
+    this.#channel = null;
+    const { status, detail } = problem ? JSON.parse(problem) : {};
+    if (status >= 400 && status < 500) {
+      this.#on = false;
+      this.querySelector("[data-behind-text]").textContent = detail;
+      this.querySelector("[data-behind]").hidden = false;
+      return this.#show();
+    }
+    this.#timer = setTimeout(() => this.#follow(), delayAfter(this.#failures++));
+    this.#show("Reconnecting…");
+  }
+
+  #take(html) {
+    this.#failures = 0;
+    const part = document.createElement("template");
+    part.innerHTML = html; // of the server, which escapes
+    localise(part.content);
+    const rows = [...part.content.children];
+    const newest = rows.find((row) => row.dataset.id);
+    if (newest) this.#seen = `after=${newest.dataset.id}`;
+    this.#waiting.add(rows);
+    this.#flush();
+  }
+
+  // #reading tells whether adding lines would move what the user looks at.
+  get #reading() {
+    const selection = getSelection();
+    if (selection && !selection.isCollapsed && this.#rows.contains(selection.anchorNode)) return true;
+    return this.#rows.getBoundingClientRect().top < readFrom - 40 && scrollY > readFrom;
+  }
+
+  #flush() {
+    if (!this.#waiting.count) return;
+    if (this.#paused || this.#reading) return this.#show();
+    const rows = this.#rows;
+    rows.prepend(...this.#waiting.take());
+    this.querySelector("[data-empty]")?.remove();
+    while (rows.childElementCount > mostRows) rows.lastElementChild.remove();
+    this.#moveEnd();
+    this.#show();
+  }
+
+  // #moveEnd lets the link to older lines begin after the last one that is still here.
+  #moveEnd() {
+    const last = [...this.#rows.children].findLast((row) => row.dataset.id);
+    const link = this.querySelector("[data-older]");
+    if (!last || !link || this.#rows.childElementCount < mostRows) return;
+    const url = new URL(link.href);
+    url.searchParams.set("next", last.dataset.id);
+    link.href = url;
+  }
+
+  #catchUp() {
+    this.#paused = false;
+    getSelection()?.removeAllRanges();
+    scrollTo({ top: 0 });
+    this.#flush();
+    this.#show();
+  }
+
+  #show(word = this.#channel ? this.querySelector("[data-state]").dataset.word : "") {
+    const { count } = this.#waiting;
+    const state = this.querySelector("[data-state]");
+    state.dataset.word = word;
+    const text = !this.#on ? "" : this.#paused ? "Paused" : word === "Live" ? "" : word;
+    if (state.textContent !== text) state.textContent = text;
+    this.querySelector("[data-live]").setAttribute("aria-checked", this.#on);
+    const pause = this.querySelector("[data-pause]");
+    pause.hidden = !this.#on;
+    pause.textContent = this.#paused ? "Resume" : "Pause";
+    const more = this.querySelector("[data-new]");
+    more.hidden = !count;
+    more.textContent = this.#waiting.text;
+    this.toggleAttribute("data-following", this.#on && word === "Live" && !this.#paused);
+  }
+}
+
+// localise writes times in the reader's own zone.
+function localise(root) {
+  for (const time of root.querySelectorAll("time[data-exact]")) {
+    const date = new Date(time.dateTime);
+    time.textContent = dateTime(date, new Date());
+    const link = time.closest("[title]");
+    if (link) link.title = date.toLocaleString(undefined, { dateStyle: "full", timeStyle: "long" });
+  }
+}
+
+customElements.define("sandbox-logs", SandboxLogs);
+
+// The fields of the form are in the reader's own zone; what is sent has one.
+const form = document.getElementById("log-form");
+for (const field of form?.querySelectorAll("[type=datetime-local]") ?? []) {
+  if (field.value) field.value = new Date(Date.parse(`${field.value}Z`) - new Date(`${field.value}Z`).getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+}
+for (const zone of form?.querySelectorAll("[data-utc]") ?? []) zone.remove();
+form?.addEventListener("formdata", ({ formData }) => {
+  for (const [name, value] of [...formData]) {
+    if (!value) formData.delete(name);
+    else if (["since", "until"].includes(name)) formData.set(name, new Date(value).toISOString());
+  }
+  if (formData.get("range") !== "custom") for (const name of ["since", "until"]) formData.delete(name);
+});
+form?.addEventListener("submit", () => busy(true));
+addEventListener("pageshow", (event) => event.persisted && busy(false));
+
+// busy shows that a search is under way.
+function busy(on) {
+  document.querySelector("sandbox-logs")?.setAttribute("aria-busy", on);
+  const button = form.querySelector("[type=submit]");
+  button.classList.toggle("going", on);
+  button.textContent = on ? "Searching…" : "Search";
+}

@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { dateTime } from "./log_times.js";
+import { Waiting, mostRows } from "./log_waiting.js";
+
+const rows = (from, n) => Array.from({ length: n }, (_, i) => ({ dataset: { id: String(from + n - i) } }));
+
+test("lines wait newest first", () => {
+  const w = new Waiting();
+  w.add(rows(0, 2));
+  w.add([...rows(2, 1), { dataset: {} }]); // with a note
+  assert.equal(w.text, "3 new lines");
+  assert.deepEqual(w.take().map((r) => r.dataset.id), ["3", undefined, "2", "1"]);
+  assert.equal(w.count, 0);
+  w.add(rows(0, 1));
+  assert.equal(w.text, "1 new line");
+});
+
+test("no more lines wait than a page shows", () => {
+  const w = new Waiting();
+  for (let i = 0; i < 30; i++) w.add(rows(i * 100, 100));
+  assert.equal(w.count, 3000);
+  assert.equal(w.text, "3,000 new lines");
+  const kept = w.take();
+  assert.equal(kept.length, mostRows);
+  assert.equal(kept[0].dataset.id, "3000");
+});
+
+test("times have their date when it is not today's", () => {
+  const now = new Date(2026, 10, 21, 12);
+  assert.equal(dateTime(new Date(2026, 10, 21, 9, 5, 7, 31), now), "09:05:07.031");
+  assert.equal(dateTime(new Date(2026, 10, 20, 9, 5, 7, 31), now), "20 Nov 09:05:07");
+});
