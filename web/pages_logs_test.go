@@ -100,13 +100,13 @@ func TestLogsPage_AMemberSeesOnlyTheirOwn(t *testing.T) {
 func TestLogsPage_FiltersAndSaysWhatIsWrong(t *testing.T) {
 	s := newLogStage(t)
 	for query, want := range map[string]string{
-		"q=get&service=web":                    "GET /x 404|GET / 200",
-		"q=%22no+disk%22":                      "error: no disk <b>",
-		"level=warn,error,fatal":               "slow query|error: no disk <b>",
-		"sandbox=lab&service=db&range=15m":     "slow query",
+		"q=get&service=web":                      "GET /x 404|GET / 200",
+		"q=%22no+disk%22":                        "error: no disk <b>",
+		"level=warn,error,fatal":                 "slow query|error: no disk <b>",
+		"sandbox=lab&service=db&range=15m":       "slow query",
 		"range=15m&since=2001-01-01T00:00&q=404": "GET /x 404",
-		"until=2001-01-01T00:00":               "",
-		"q=&sandbox=&service=db&level=&range=": "slow query",
+		"until=2001-01-01T00:00":                 "",
+		"q=&sandbox=&service=db&level=&range=":   "slow query",
 	} {
 		if got := strings.Join(texts(s.get("ada", "/logs?"+query).is(http.StatusOK)), "|"); !strings.HasPrefix(got, want) || (want == "") != (got == "") {
 			t.Errorf("%s finds %q, want %q", query, got, want)
