@@ -47,12 +47,12 @@ images: build ## the browser and the images that the tests use
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(VSCODE)
 
-test-engine: build ## tests on a real engine
+test-engine: build bin/cadvisor ## tests on a real engine
 	@internal/setup/tools.sh
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(RACE_TEST) -tags engine -p 1 $$(ls -d internal/*/ internal/*/*/ | while read d; do ls $$d*_engine_test.go >/dev/null 2>&1 && echo ./$$d; done)
 
-test-e2e: build bin/traefik bin/pebble ## what a person and a program do, with the real binary, engine and browser
+test-e2e: build bin/traefik bin/pebble bin/cadvisor ## what a person and a program do, with the real binary, engine and browser
 	@internal/setup/tools.sh chromium
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(GO) test -tags e2e -p 1 -count 1 -timeout $(TEST_TIME) -skip 'TestChaos|$(WORKSPACE)' ./cmd/... ./compose ./internal/terminal
@@ -74,7 +74,7 @@ fuzz: $(ASSETS) ## let every Fuzz function look for new faults (FUZZ_TIME=20s ea
 bench: build bin/traefik ## measure beside the raw engine, into bench.json
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(VSCODE)
-	$(ENGINE) $(GO) test -tags bench -count 1 -timeout 30m -run TestBench -v -p 1 ./web ./cmd/sandboxd
+	$(ENGINE) $(GO) test -tags bench -count 1 -timeout 30m -run TestBench -v -p 1 ./web ./internal/sqlite ./cmd/sandboxd
 
 image: build ## build sandboxd's container image, for compose/compose.yaml
 	$(ENGINE) docker build --quiet --network host --file compose/Dockerfile --tag sandboxd:local .
@@ -125,3 +125,6 @@ bin/traefik: $(TRAEFIK)/go.mod $(TRAEFIK)/go.sum
 bin/pebble: $(TRAEFIK)/go.mod $(TRAEFIK)/go.sum
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -C $(TRAEFIK) -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ github.com/letsencrypt/pebble/v2/cmd/pebble
+
+bin/cadvisor: internal/setup/cadvisor.sh
+	internal/setup/cadvisor.sh $@

@@ -5,7 +5,6 @@ import (
 	"math"
 	"strconv"
 
-	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/metrics"
 	"sandboxd/views"
@@ -90,6 +89,59 @@ func full(r views.Resource, used, total int64) views.Resource {
 // fullestShare is the share from which nothing useful is left.
 const fullestShare = 0.99
 
+// hostPlots are the plots of the host's history.
+func (s *hostHandlers) hostPlots(ctx context.Context, r *request, q useQuery) (views.Metrics, error) {
+	q.span = nil // the plots have it
+	url := q.url(hostPath)
+	if url == hostPath {
+		url += "?sort=" + q.sort // they add to a query
+	}
+	v := views.Metrics{Series: hostPath + "/series?", Points: hostPath + "/points", Page: url}
+	var err error
+	v.Range, _, err = s.metrics.rangePart(ctx, r, metrics.HostID, url)
+	v.Range.Here = url
+	v.Range.None = views.Still{Title: "No figures in this time", Text: "The first come a few seconds after sandboxd starts."}
+	return v, err
+}
+
+// apiHostColumns gives the page's script the history that the page's address asks for.
+func (s *hostHandlers) apiHostColumns(ctx context.Context, r *request, _ none) (reply, error) {
+	out, err := s.metrics.columns(ctx, r, metrics.HostID)
+	if err != nil {
+		return reply{}, err
+	}
+	h, err := s.cfg.Metrics.Host(ctx)
+	if err != nil { // only the limit is missing
+		s.log.Warn("read the host's figures", "err", err)
+	}
+	out.CPULimit = float64(h.Cores)
+	return reply{body: out}, nil
+}
+
+// openHostPoints follows what the host uses, for the plots of its page: an event "tick" at once and for every reading.
+func (s *hostHandlers) openHostPoints(_ context.Context, r *request) (pump, func(), error) {
+	if err := adminOnly.check(r.who); err != nil {
+		return nil, nil, err
+	}
+	ticks := s.cfg.Metrics.Subscribe()
+	f := &pointFeed{metrics: s.cfg.Metrics, id: metrics.HostID}
+	return func(ctx context.Context, out events) error {
+		err := eventJSON(out, "tick", f.tick(s.cfg.Now()))
+		for err == nil {
+			select {
+			case <-ctx.Done():
+				return nil
+			case t, ok := <-ticks.C:
+				if !ok {
+					return nil // the page was too slow, and asks anew
+				}
+				err = eventJSON(out, "tick", f.tick(t.Time))
+			}
+		}
+		return err
+	}, ticks.Close, nil
+}
+
 // liveHost keeps what the host uses now up to date. The table stays as it was drawn: what moves cannot be ticked.
 type liveHost struct {
 	handlers *hostHandlers
@@ -99,8 +151,8 @@ type liveHost struct {
 }
 
 func (s *hostHandlers) openLiveHost(_ context.Context, r *request) (livePage, error) {
-	if r.who.User.Role != auth.Admin {
-		return nil, adminOnly.check(r.who)
+	if err := adminOnly.check(r.who); err != nil {
+		return nil, err
 	}
 	return &liveHost{handlers: s, request: r}, nil
 }

@@ -123,13 +123,15 @@ func bytesText(bytes int64) string {
 	return sizeNumber(float64(bytes)/size) + " " + sizeUnits[unit]
 }
 
-// sizeBeside is a number of bytes in the unit of another that follows: "0.31" before "/ 2 GiB".
+// sizeBeside is a number of bytes in the unit of another that follows: "0.31" before "/ 2 GiB". One that is too small for that
+// has a unit of its own.
 func sizeBeside(bytes, other int64) string {
 	_, size := unitOf(other)
 	if number := sizeNumber(float64(bytes) / size); number != "0" {
 		return number
 	}
-	return bytesText(bytes)
+	unit, size := unitOf(bytes)
+	return strconv.FormatFloat(float64(bytes)/size, 'f', 0, 64) + " " + sizeUnits[unit]
 }
 
 func sizeNumber(n float64) string {

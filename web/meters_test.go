@@ -43,6 +43,14 @@ func (s *stage) keepFigures() {
 		Cores: 8, CPU: 3.42, Memory: 11 << 30, MemoryTotal: 16 << 30, SwapUsed: 1 << 28, SwapTotal: 4 << 30, DiskUsed: 187 << 30, DiskFree: 13 << 30,
 		Load: [3]float64{3.5, 2.25, 1}, Pressure: &metrics.Pressure{CPU: 0.042, IO: 0.31},
 	}
+	history := metrics.Series{Step: 15 * time.Second}
+	for i := range 240 {
+		p := metrics.Point{Time: stageTime.Add(time.Duration(i-240) * 15 * time.Second), Measured: 15 * time.Second}
+		p.CPU, p.Memory, p.MemoryLimit, p.Cache = wave(2, 6)(i/5), int64(wave(8, 12)(i/9)*(1<<30)), 16<<30, 5<<30
+		p.NetworkRx, p.NetworkTx, p.DiskRead, p.DiskWrite = int64(wave(0, 4e7)(i)), int64(wave(0, 1e7)(i/2)), 3e6, int64(wave(0, 2e7)(i/3))
+		history.Points = append(history.Points, p)
+	}
+	s.metrics.series[metrics.HostID] = history
 	for i := range 8 { // it started late
 		s.metrics.recent[s.ref("quick-lynx").ID()][i].Measured = 0
 	}
@@ -82,9 +90,9 @@ func TestList_ShowsWhatRunningSandboxesUse(t *testing.T) {
 func TestWorkspace_ShowsWhatItUsesBelowItsState(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", nil)
-	s.metrics.uses(box.ID, steadily(1.25), steadily(64<<20))
+	s.metrics.uses(box.ID, steadily(1.25), steadily(3.7*(1<<20)))
 	page := s.get("ada", "/sandboxes/mine").is(http.StatusOK)
-	if got := textOf(page.need("#ws-meters")); got != "CPU 1.25 / 2 Mem 0.06 / 2 GiB" {
+	if got := textOf(page.need("#ws-meters")); got != "CPU 1.25 / 2 Mem 4 MiB / 2 GiB" {
 		t.Errorf("it says %q", got)
 	}
 }

@@ -59,19 +59,25 @@ func (s *metricsHandlers) apiColumns(ctx context.Context, r *request, _ none) (r
 	if err != nil {
 		return reply{}, err
 	}
+	out, err := s.columns(ctx, r, h.ID())
+	out.CPULimit = h.Sandbox().Spec.Limits.CPUs
+	return reply{body: out}, err
+}
+
+// columns is the stretch of the history of an id that a page's address asks for.
+func (s *metricsHandlers) columns(ctx context.Context, r *request, id string) (columnsShape, error) {
 	now := s.cfg.Now()
 	asked, err := readPageRange(r, now)
 	if err != nil {
-		return reply{}, err
+		return columnsShape{}, err
 	}
-	series, err := s.cfg.Metrics.Series(ctx, h.ID(), asked.Range)
+	series, err := s.cfg.Metrics.Series(ctx, id, asked.Range)
 	if err != nil {
-		return reply{}, err
+		return columnsShape{}, err
 	}
 	out := newColumns(series)
 	out.Since, out.Until, out.Live = unix(asked.Since), unix(asked.until(now)), asked.Until.IsZero()
-	out.CPULimit = h.Sandbox().Spec.Limits.CPUs
-	return reply{body: out}, nil
+	return out, nil
 }
 
 func unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

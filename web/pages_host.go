@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -41,6 +42,13 @@ func sleptText(n int) string {
 
 // hostPage draws the page in the order and with the choice of q.
 func (s *hostHandlers) hostPage(ctx context.Context, r *request, q useQuery, v views.Host) (templ.Component, error) {
+	var err error
+	if v.Plots, err = s.hostPlots(ctx, r, q); err != nil {
+		return nil, err
+	}
+	if r.byScript() { // which shows another range
+		return views.MetricsRangePart(v.Plots.Range), nil
+	}
 	all, err := s.uses(ctx)
 	if err != nil {
 		return nil, err
@@ -48,6 +56,7 @@ func (s *hostHandlers) hostPage(ctx context.Context, r *request, q useQuery, v v
 	v.Frame = s.frame(r, "Host", "host")
 	v.Frame.Here = q.url(hostPath)
 	v.Frame.Live = views.Live{Topic: hostPath}
+	v.Frame.Plots = true
 	v.Now = s.hostNow(ctx)
 	v.Owners = useSums(all, func(u boxUse) (string, string) { return u.box.Owner, u.owner })
 	v.Templates = useSums(all, func(u boxUse) (string, string) { return u.from, u.kind })
@@ -138,6 +147,9 @@ func deletedSince(h access.Handle) error {
 	return fault.New(fault.Gone, "The sandbox that the page showed was deleted. Another one has the name %s now.", h.Name())
 }
 
+// maxSpanText bounds each part of a stretch of time in an address.
+const maxSpanText = 40
+
 // choice is a sandbox that was ticked.
 type choice struct{ name, id string }
 
@@ -148,11 +160,17 @@ type useQuery struct {
 	sort   string
 	page   int // from 0
 	chosen []choice
-	slept  int // how many were just put to sleep
+	slept  int        // how many were just put to sleep
+	span   url.Values // the stretch of time that the plots show
 }
 
 func readUseQuery(v url.Values) useQuery {
-	q := useQuery{sort: v.Get("sort")}
+	q := useQuery{sort: v.Get("sort"), span: url.Values{}}
+	for _, name := range []string{"range", "since", "until"} {
+		if text := v.Get(name); text != "" && len(text) <= maxSpanText {
+			q.span.Set(name, text)
+		}
+	}
 	if !slices.ContainsFunc(useColumns, func(c useColumn) bool { return c.name == q.sort }) {
 		q.sort = defaultSort
 	}
@@ -174,6 +192,7 @@ func readUseQuery(v url.Values) useQuery {
 // url is the address of the table in this order, without what is chosen.
 func (q useQuery) url(path string) string {
 	v := url.Values{}
+	maps.Copy(v, q.span)
 	if q.sort != defaultSort {
 		v.Set("sort", q.sort)
 	}
@@ -193,12 +212,12 @@ func (q useQuery) url(path string) string {
 func (q useQuery) table(all []boxUse) views.UseTable {
 	q.page = min(q.page, max(0, len(all)-1)/pageRows)
 	sortUses(all, q.sort)
-	t := views.UseTable{Here: q.url(hostPath), Sort: q.sort, Saving: q.saving(all)}
+	t := views.UseTable{Sort: q.sort, Saving: q.saving(all)}
 	if q.page > 0 {
 		t.Page = strconv.Itoa(q.page + 1)
 	}
 	for _, c := range useColumns {
-		at := views.UseColumn{Text: c.text, URL: useQuery{sort: c.name}.url(hostPath), Class: c.class}
+		at := views.UseColumn{Text: c.text, URL: useQuery{sort: c.name, span: q.span}.url(hostPath), Class: c.class}
 		if c.name == q.sort {
 			at.Sorted = c.sorted()
 		}
@@ -212,10 +231,10 @@ func (q useQuery) table(all []boxUse) views.UseTable {
 	if len(all) > pageRows {
 		t.Span = fmt.Sprintf("%d–%d of %d", from+1, to, len(all))
 		if q.page > 0 {
-			t.Earlier = useQuery{sort: q.sort, page: q.page - 1}.url(hostPath)
+			t.Earlier = useQuery{sort: q.sort, page: q.page - 1, span: q.span}.url(hostPath)
 		}
 		if to < len(all) {
-			t.Later = useQuery{sort: q.sort, page: q.page + 1}.url(hostPath)
+			t.Later = useQuery{sort: q.sort, page: q.page + 1, span: q.span}.url(hostPath)
 		}
 	}
 	return t

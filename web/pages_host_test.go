@@ -299,3 +299,35 @@ func TestLiveHost_RefreshesWhatItUses(t *testing.T) {
 		t.Errorf("refreshed %v", got)
 	}
 }
+
+func TestHost_PlotsItsHistory(t *testing.T) {
+	s := newStage(t)
+	s.put("ada", "mine", nil)
+	s.metrics.host = metrics.Host{Cores: 4}
+	s.metrics.series[metrics.HostID] = metrics.Series{Step: recentStep, Points: []metrics.Point{{Time: stageTime, Measured: recentStep, CPU: 1.5, MemoryLimit: 1 << 30}}}
+	page := s.get("root", "/host?sort=cpu&range=6h").is(http.StatusOK)
+	plots := page.need("sandbox-metrics")
+	if got := attr(plots, "data-page"); got != "/host?sort=cpu" {
+		t.Errorf("its page is %s", got)
+	}
+	if body := page.Body.String(); !strings.Contains(body, `href="/host?sort=cpu&amp;range=24h"`) || !strings.Contains(body, `href="/host?range=6h&amp;sort=name"`) {
+		t.Error("the links to ranges and columns do not keep each other")
+	}
+	part := s.get("root", "/host?sort=cpu&range=15m", "HX-Request", "true").is(http.StatusOK)
+	if part.find("#metrics-table") == nil || part.find("#host-now") != nil {
+		t.Error("a script that shows another range gets the whole page, or not that")
+	}
+	var out columnsShape
+	answer{s.get("root", attr(plots, "data-series")+"&range=6h").is(http.StatusOK).ResponseRecorder, t}.into(&out)
+	if out.CPULimit != 4 || !out.Live || !slices.Equal(out.Columns["cpu"], column{1.5}) || !slices.Equal(out.Columns["limit"], column{1 << 30}) {
+		t.Errorf("the series is %+v", out)
+	}
+	s.get("root", "/host?range=never").is(http.StatusBadRequest)
+	if p := s.refused("ada", "/host/points"); p.Status != http.StatusForbidden {
+		t.Errorf("the topic: %+v", p)
+	}
+	s.metrics.uses(metrics.HostID, steadily(2), steadily(1<<30))
+	if e := s.page("root").opens(1, "/host/points").event(); e.Kind != "tick" || !strings.Contains(e.Data, `"cpu":2`) {
+		t.Errorf("it begins with %+v", e)
+	}
+}

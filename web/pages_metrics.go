@@ -74,24 +74,12 @@ func (s *metricsHandlers) pageMetrics(ctx context.Context, r *request) (templ.Co
 	if err != nil {
 		return nil, err
 	}
-	now := s.cfg.Now()
-	asked, err := readPageRange(r, now)
-	if err != nil {
-		return nil, err
-	}
-	series, err := s.cfg.Metrics.Series(ctx, h.ID(), asked.Range)
-	problem := ""
-	if fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Timeout) {
-		problem, err = fault.Message(err), nil
-	}
-	if err != nil {
-		return nil, err
-	}
 	box := h.Sandbox()
-	v := views.MetricsRange{
-		Ranges: rangeChips(box, asked), Span: spanText(asked, now), Wider: metricsURL(box) + "&range=" + usualRange, Problem: problem, Here: r.here(),
-		Table: metricsTable(series), Empty: problem == "" && !anyMeasured(series.Points), None: noFigures(box, asked),
+	v, asked, err := s.rangePart(ctx, r, h.ID(), metricsURL(box))
+	if err != nil {
+		return nil, err
 	}
+	v.None = noFigures(box, asked)
 	if r.byScript() {
 		return views.MetricsRangePart(v), nil
 	}
@@ -105,12 +93,31 @@ func (s *metricsHandlers) pageMetrics(ctx context.Context, r *request) (templ.Co
 	return views.MetricsPage(page), nil
 }
 
-// rangeChips are the links to the ranges.
-func rangeChips(box sandbox.Sandbox, asked pageRange) []views.Chip {
+// rangePart shows the stretch of the history of an id that a page's address asks for. url is that address without it, with a
+// query. None is left to the caller.
+func (s *metricsHandlers) rangePart(ctx context.Context, r *request, id, url string) (views.MetricsRange, pageRange, error) {
+	now := s.cfg.Now()
+	asked, err := readPageRange(r, now)
+	if err != nil {
+		return views.MetricsRange{}, asked, err
+	}
+	series, err := s.cfg.Metrics.Series(ctx, id, asked.Range)
+	problem := ""
+	if fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Timeout) {
+		problem, err = fault.Message(err), nil
+	}
+	return views.MetricsRange{
+		Ranges: rangeChips(url, asked), Span: spanText(asked, now), Wider: url + "&range=" + usualRange, Problem: problem, Here: r.here(),
+		Table: metricsTable(series), Empty: problem == "" && !anyMeasured(series.Points),
+	}, asked, err
+}
+
+// rangeChips are the links to the ranges, at a page's address.
+func rangeChips(url string, asked pageRange) []views.Chip {
 	chips := make([]views.Chip, 0, len(pageRanges))
 	for _, one := range pageRanges {
 		chips = append(chips, views.Chip{Text: one.text, Value: one.value, Current: one.value == asked.name,
-			URL: metricsURL(box) + "&range=" + one.value})
+			URL: url + "&range=" + one.value})
 	}
 	return chips
 }

@@ -60,7 +60,7 @@ func (s *Server) routes() []route {
 		s.portRoutes(apiPrefix, token), s.portRoutes("", scripted),
 		s.ideRoutes(apiPrefix, token), s.ideRoutes("", scripted),
 		s.metrics.table(), s.logs.table(),
-		s.entryPages(), s.sandboxPages(), s.templatePages(), s.host.pages(), s.settingsPages())
+		s.entryPages(), s.sandboxPages(), s.templatePages(), s.host.table(), s.settingsPages())
 }
 
 func (s *Server) processRoutes() []route {
@@ -282,11 +282,11 @@ func (s *Server) templatePages() []route {
 	}
 }
 
-// pages are about the whole host, for admins.
-func (s *hostHandlers) pages() []route {
+// table is about the whole host, for admins.
+func (s *hostHandlers) table() []route {
 	return []route{
 		{get, hostPath, adminOnly, page(s.pageHost)},
-		{get, hostPath + "/series", adminOnly, api(s.metrics.apiHostMetrics)},
+		{get, hostPath + "/series", adminOnly, api(s.apiHostColumns)},
 		{get, hostPath + "/saving", adminOnly, page(s.partSaving)},
 		{post, hostPath + "/sleep", adminOnly, form(s.submitHostSleep, s.againHost)},
 	}
@@ -322,6 +322,7 @@ func (s *Server) liveTopics() []topic {
 		{"/templates", s.live.live(s.templates.openLiveTemplates)},
 		{logsPath, s.logs.openTail},
 		{hostPath, s.live.live(s.host.openLiveHost)},
+		{hostPath + "/points", s.host.openHostPoints},
 		{"/templates/:name", s.live.live(s.templates.openLiveTemplate)},
 	}
 }

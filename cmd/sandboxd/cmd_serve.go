@@ -128,14 +128,12 @@ func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err
 	g.Go(func() error { return a.logs.Run(under) })
 	g.Go(func() error { return a.ide.Run(under) })
 	g.Go(func() error { defer last(); return a.manager.Run(ctx) })
-	g.Go(func() error { return a.prebuild(ctx) })
-	g.Go(func() error { return a.reaper.Run(ctx) })
-	g.Go(func() error { return a.ports.Run(ctx) })
-	g.Go(func() error { return a.recorder.Run(ctx) })
-	g.Go(func() error { return a.collector.Run(ctx) })
-	g.Go(func() error { return a.engine.RunFirewall(ctx) })
+	for _, run := range []func(context.Context) error{
+		a.prebuild, a.reaper.Run, a.ports.Run, a.recorder.Run, a.collector.Run, a.engine.RunFirewall, a.renewPools,
+	} {
+		g.Go(func() error { return run(ctx) })
+	}
 	g.Go(func() error { return a.manager.RunPools(ctx, a.standbys) })
-	g.Go(func() error { return a.renewPools(ctx) })
 	if profiled != nil {
 		g.Go(func() error { return serveHTTP(ctx, profiled, profiles(), log) })
 	}

@@ -35,7 +35,9 @@ type Config struct {
 
 	MetricsListen    string
 	MetricsTokenFile string
-	OTLPEndpoint     string
+
+	CAdvisor     string
+	OTLPEndpoint string
 
 	Prebuild []string
 
@@ -78,6 +80,7 @@ func (c *Config) serveFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil, "networks of proxies in front whose X-Forwarded-For is believed, such as 127.0.0.1/32")
 	f.StringVar(&c.LogLevel, "log-level", "info", "least level that is logged: debug, info, warn or error")
 	f.StringVar(&c.PprofAddress, "pprof-address", "", "loopback address at which profiles of sandboxd are read below /debug/pprof/, such as 127.0.0.1:6060 (default: nowhere)")
+	f.StringVar(&c.CAdvisor, "cadvisor", "", "address of a cAdvisor on the engine's host from which figures of sandboxes are read, such as http://127.0.0.1:8081 (default: the cgroup files, or the engine)")
 	f.StringVar(&c.MetricsListen, "metrics-listen", "", "address at which Prometheus reads figures below /metrics, such as 127.0.0.1:9464 (default: nowhere)")
 	f.StringVar(&c.MetricsTokenFile, "metrics-token-file", "", "file with the bearer token that --metrics-listen asks for; needed unless that is a loopback address")
 	f.StringVar(&c.OTLPEndpoint, "otlp-endpoint", "", "collector that gets traces of requests to sandboxes over OTLP/HTTP, such as http://127.0.0.1:4318 (default: none)")
@@ -164,6 +167,9 @@ func (c *Config) check() error {
 		return err
 	}
 	if err := c.checkMetrics(); err != nil {
+		return err
+	}
+	if _, err := c.cadvisor(""); err != nil {
 		return err
 	}
 	if _, err := c.collector(); err != nil {

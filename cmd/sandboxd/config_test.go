@@ -11,18 +11,19 @@ import (
 // TestServe_AValueThatIsNoneIsRefusedByItsFlag starts servers that would take a port otherwise.
 func TestServe_AValueThatIsNoneIsRefusedByItsFlag(t *testing.T) {
 	for arg, says := range map[string]string{
-		"--freeze-after=banana":    `--freeze-after: "banana" is no idle time.`,
-		"--freeze-after=":          `--freeze-after needs a duration`,
-		"--stop-after=0s":          `--stop-after: "0s" is no idle time.`,
-		"--stop-after=-4h":         `--stop-after: "-4h" is no idle time.`,
-		"--settle=-1s":             `--settle is -1s; it must be a duration such as "1m"`,
-		"--settle=soon":            `"--settle"`,
-		"--memory-reserve=-5%":     `--memory-reserve is "-5%"`,
-		"--memory-reserve=-1MiB":   `--memory-reserve is "-1MiB"`,
-		"--metrics-listen=9464":    `--metrics-listen is "9464"`,
-		"--metrics-listen=:9464":   `Name a file with a token as --metrics-token-file`,
-		"--otlp-endpoint=a:4317":   `--otlp-endpoint: It must be`,
-		"--trusted-proxies=banana": `--trusted-proxies has "banana"`,
+		"--freeze-after=banana":     `--freeze-after: "banana" is no idle time.`,
+		"--freeze-after=":           `--freeze-after needs a duration`,
+		"--stop-after=0s":           `--stop-after: "0s" is no idle time.`,
+		"--stop-after=-4h":          `--stop-after: "-4h" is no idle time.`,
+		"--settle=-1s":              `--settle is -1s; it must be a duration such as "1m"`,
+		"--settle=soon":             `"--settle"`,
+		"--memory-reserve=-5%":      `--memory-reserve is "-5%"`,
+		"--memory-reserve=-1MiB":    `--memory-reserve is "-1MiB"`,
+		"--metrics-listen=9464":     `--metrics-listen is "9464"`,
+		"--metrics-listen=:9464":    `Name a file with a token as --metrics-token-file`,
+		"--otlp-endpoint=a:4317":    `--otlp-endpoint: It must be`,
+		"--cadvisor=127.0.0.1:8081": `--cadvisor must be the address of a cAdvisor`,
+		"--trusted-proxies=banana":  `--trusted-proxies has "banana"`,
 	} {
 		root := newRootCmd()
 		root.SetArgs([]string{"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:no-port", arg})

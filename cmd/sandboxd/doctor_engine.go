@@ -25,6 +25,7 @@ var checks = []check{
 	{"freezing", withEngine(lookFreezing)},
 	{"isolation", withEngine(lookIsolation)},
 	{"base-image", withEngine(lookBaseImage)},
+	{"figures", lookFigures},
 	{"bridge", lookBridge},
 	{"firewall", lookFirewall},
 	{"swap", lookSwap},

@@ -69,7 +69,7 @@ func bytesOf(kb *uint64) int64 {
 }
 
 // network sums the interfaces that lead out of the machine: those with a device behind them. Where none has, as in a container,
-// it sums all but loopback.
+// it sums all but loopback, bridges and what hangs on a bridge, which pass the same bytes on.
 func (r *Reader) network(fs procfs.FS) (rx, tx int64) {
 	all, err := fs.NetDev()
 	if err != nil {
@@ -78,11 +78,11 @@ func (r *Reader) network(fs procfs.FS) (rx, tx int64) {
 	real, any := [2]int64{}, [2]int64{}
 	found := false
 	for name, n := range all {
-		if name == "lo" {
+		if name == "lo" || r.interfaceHas(name, "bridge") || r.interfaceHas(name, "brport") && !r.interfaceHas(name, "device") {
 			continue
 		}
 		any[0], any[1] = any[0]+int64(n.RxBytes), any[1]+int64(n.TxBytes)
-		if _, err := os.Stat(filepath.Join(r.sys, "class/net", name, "device")); err == nil {
+		if r.interfaceHas(name, "device") {
 			real[0], real[1] = real[0]+int64(n.RxBytes), real[1]+int64(n.TxBytes)
 			found = true
 		}
@@ -91,6 +91,12 @@ func (r *Reader) network(fs procfs.FS) (rx, tx int64) {
 		return real[0], real[1]
 	}
 	return any[0], any[1]
+}
+
+// interfaceHas reports whether the kernel shows a part of that name below a network interface.
+func (r *Reader) interfaceHas(name, part string) bool {
+	_, err := os.Stat(filepath.Join(r.sys, "class/net", name, part))
+	return err == nil
 }
 
 // disks sums the disks, without their partitions and without what is made of other disks.
@@ -115,7 +121,7 @@ func (r *Reader) disks() (read, written int64) {
 
 // whole reports whether a block device is a disk: it stands in /sys/block, and is none of those that store on others.
 func (r *Reader) whole(name string) bool {
-	for _, made := range []string{"loop", "ram", "zram", "dm-", "md", "sr", "fd"} {
+	for _, made := range []string{"loop", "ram", "zram", "dm-", "md", "bcache", "drbd", "zd", "sr", "fd"} {
 		if strings.HasPrefix(name, made) {
 			return false
 		}

@@ -1,8 +1,10 @@
 package host
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,12 +14,19 @@ import (
 	"sandboxd/internal/metrics"
 )
 
-// machine writes the files of a kernel.
+// machine writes the files of a kernel; a name that ends in a slash is an empty folder.
 func machine(t *testing.T, files map[string]string) *Reader {
 	t.Helper()
 	root := t.TempDir()
 	for name, text := range files {
+		folder := strings.HasSuffix(name, "/")
 		name = filepath.Join(root, name)
+		if folder {
+			if err := os.MkdirAll(name, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -61,6 +70,33 @@ func TestUsage_WithoutADeviceAllInterfacesCount(t *testing.T) {
 	got, err := machine(t, inside).Usage(t.Context())
 	if err != nil || got.NetworkRx != 1077 || got.NetworkTx != 2088 || got.MemoryLimit != 0 {
 		t.Errorf("%+v %v", got, err)
+	}
+}
+
+func TestUsage_WithoutADeviceBridgesAreNotCountedTwice(t *testing.T) {
+	inside := map[string]string{"proc/stat": files["proc/stat"],
+		"proc/net/dev":                files["proc/net/dev"] + "docker0:  500       5    0    0    0     0          0         0   600       6    0    0    0     0       0          0\n",
+		"sys/class/net/eth0/mtu":      "1500",
+		"sys/class/net/veth1/brport/": "", "sys/class/net/docker0/bridge/": "",
+	}
+	got, err := machine(t, inside).Usage(t.Context())
+	if err != nil || got.NetworkRx != 1000 || got.NetworkTx != 2000 {
+		t.Errorf("%+v %v", got, err)
+	}
+}
+
+func TestUsage_WholeDisksOfAllKindsOnce(t *testing.T) {
+	stats, system := "", map[string]string{"proc/stat": files["proc/stat"]}
+	for i, name := range []string{"nvme0n1", "nvme0n1p1", "vda", "mmcblk0", "md0", "zram0", "ram0", "sr0", "bcache0", "dm-1"} {
+		stats += fmt.Sprintf(" 259 %d %s 1 0 %d 5 1 0 %d 6 0 7 8\n", i, name, 1<<i, 2<<i)
+		if name != "nvme0n1p1" {
+			system["sys/block/"+name+"/size"] = "1"
+		}
+	}
+	system["proc/diskstats"] = stats
+	got, err := machine(t, system).Usage(t.Context())
+	if want := int64(1|4|8) * 512; err != nil || got.DiskRead != want || got.DiskWrite != 2*want {
+		t.Errorf("read %d, written %d, want %d and twice that, %v", got.DiskRead, got.DiskWrite, want, err)
 	}
 }
 

@@ -25,14 +25,19 @@ func (k *Keeper) Follow(scope Scope, f Filter) (*Follower, error) {
 
 var errTooSlow = fault.New(fault.Limited, "The lines came faster than they were read. Some are missing here; the search has them.")
 
+var errEnded = fault.New(fault.Gone, "The live log has ended.")
+
 // Next waits for lines that match, and gives them, oldest first. Kinds: Limited when the reader was too slow, which ends the tail;
-// else the error is that of ctx.
+// Gone after Close; else the error is that of ctx.
 func (f *Follower) Next(ctx context.Context) ([]Line, error) {
 	for {
 		select {
 		case lines, ok := <-f.sub.C:
-			if !ok {
+			if !ok && f.sub.Dropped() {
 				return nil, errTooSlow
+			}
+			if !ok {
+				return nil, errEnded
 			}
 			if found := f.matching(*lines); len(found) > 0 {
 				return found, nil

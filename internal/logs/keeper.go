@@ -18,8 +18,9 @@ const (
 	sweepEvery  = time.Minute
 	sweepLimit  = time.Minute
 	batchBytes  = 8 << 20
-	queueBytes  = 32 << 20 // of lines that wait for the disk
-	lineCost    = 160      // bytes that a line takes in memory besides its text
+	leastBatch  = BatchLines / 32 // lines; one that is too much for a slow disk is tried in parts
+	queueBytes  = 32 << 20        // of lines that wait for the disk
+	lineCost    = 160             // bytes that a line takes in memory besides its text
 	budget      = 2 * time.Second
 	followEvery = 100 * time.Millisecond
 	followBytes = 1 << 20 // of lines in one event
@@ -53,6 +54,7 @@ type Keeper struct {
 	dropped map[string]int // lines by sandbox that no line tells of yet
 	lost    int64          // lines dropped since the start
 	problem error          // why the last batch was not written
+	most    int            // lines of the next batch; fewer after one that was not written
 }
 
 // New makes a Keeper. Run starts it.
@@ -67,7 +69,7 @@ func New(c Config) *Keeper {
 		c.Queue = queueBytes
 	}
 	return &Keeper{c: c, bus: event.NewBus[[]Line](followLag), turn: make(chan struct{}, 1), appended: make(chan struct{}, 1), plenty: make(chan struct{}, 1),
-		last: c.Store.Last(), sizes: map[string]int{}, dropped: map[string]int{}}
+		most: BatchLines, last: c.Store.Last(), sizes: map[string]int{}, dropped: map[string]int{}}
 }
 
 // Append takes lines in the order in which they were written, and gives each its ID. It never waits. When the disk is too slow, or
@@ -212,7 +214,7 @@ func (k *Keeper) batch() []Line {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	n, size := 0, 0
-	for n < len(k.queue) && n < BatchLines && size < batchBytes {
+	for n < len(k.queue) && n < k.most && size < batchBytes {
 		size += len(k.queue[n].Text)
 		n++
 	}
@@ -236,8 +238,11 @@ func (k *Keeper) noteProblem(ctx context.Context, err error) {
 		return
 	}
 	k.mu.Lock()
-	before, waiting := k.problem, len(k.queue)
-	k.problem = err
+	before, waiting, tried := k.problem, len(k.queue), k.most
+	k.problem, k.most = err, BatchLines
+	if err != nil {
+		k.most = max(tried/2, leastBatch)
+	}
 	k.mu.Unlock()
 	switch {
 	case before == nil && err != nil:

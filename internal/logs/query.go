@@ -15,6 +15,7 @@ const (
 	MaxLimit     = 1000
 	maxQuery     = 1 << 10 // bytes of its text
 	maxTerms     = 32
+	minPrefix    = 3 // bytes of one that the index is asked for: too many words begin with a shorter one
 )
 
 // Filter says which lines are wanted. An empty field wants any.
@@ -111,7 +112,9 @@ func (m *matcher) words() (out []Word) {
 		from := len(out)
 		Words(t.text, func(w []byte) { out = append(out, Word{Text: string(w)}) })
 		if last := len(out) - 1; last >= from && t.prefix && len(out[last].Text) < maxWord && strings.HasSuffix(string(t.text), out[last].Text) {
-			out[last].Prefix = true
+			if out[last].Prefix = true; len(out[last].Text) < minPrefix {
+				out = out[:last]
+			}
 		}
 	}
 	slices.SortFunc(out, func(a, b Word) int { return strings.Compare(a.Text, b.Text) })

@@ -25,7 +25,8 @@ CREATE TABLE bodies (number INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE TABLE tail (id INTEGER PRIMARY KEY, source INTEGER NOT NULL, first INTEGER NOT NULL, oldest INTEGER NOT NULL,
 	lines INTEGER NOT NULL, text INTEGER NOT NULL, body BLOB NOT NULL) STRICT;
 CREATE INDEX tail_of ON tail (source);
-CREATE VIRTUAL TABLE words USING fts5(word, content='', contentless_delete=1, detail=none, tokenize="ascii tokenchars '_#@!'")`
+CREATE VIRTUAL TABLE words USING fts5(word, content='', contentless_delete=1, detail=none, tokenize="ascii tokenchars '_#@!'");
+INSERT INTO words (words, rank) VALUES ('deletemerge', 40)` // percent: parts of the index with more of deleted chunks are written anew; with the usual 10 that is too often
 
 const (
 	chunkLines = 500

@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	deleteChunks = 128      // in one transaction, so that lines are written in between
-	freePages    = 1024     // given back to the disk in one transaction
-	freeSpare    = 4 * 1024 // pages that are kept for lines to come
+	deleteChunks = 128  // in one transaction, so that lines are written in between
+	mergePages   = 250  // of the index, written anew in one transaction
+	freePages    = 1024 // given back to the disk in one transaction
+	freeSpare    = 512  // pages that are kept for lines to come
 )
 
 // Delete implements logs.Store.
@@ -184,6 +185,15 @@ func (l *Logs) dropOldest(ctx context.Context, excess int64, query string, value
 // giveBack lets the index forget what was deleted, and gives free pages back to the disk, but for a spare.
 func (l *Logs) giveBack(ctx context.Context) error {
 	for more := true; more; {
+		err := l.file.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+			more, err = mergeIndex(ctx, tx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for more := true; more; {
 		err := l.file.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 			var free, all int64
 			if err := tx.QueryRowContext(ctx, `SELECT f.freelist_count, p.page_count FROM pragma_freelist_count f, pragma_page_count p`).Scan(&free, &all); err != nil {
@@ -199,6 +209,19 @@ func (l *Logs) giveBack(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// mergeIndex writes a part of the index anew, and reports whether there is more to do. SQLite says so by counting a second change.
+func mergeIndex(ctx context.Context, tx *sql.Tx) (more bool, err error) {
+	var before, after int
+	if err := tx.QueryRowContext(ctx, `SELECT total_changes()`).Scan(&before); err != nil {
+		return false, err
+	}
+	if _, err := tx.ExecContext(ctx, `INSERT INTO words (words, rank) VALUES ('merge', ?)`, mergePages); err != nil {
+		return false, err
+	}
+	err = tx.QueryRowContext(ctx, `SELECT total_changes()`).Scan(&after)
+	return after-before >= 2, err
 }
 
 // vacuumPages gives pages back: one for each row that the statement gives.

@@ -16,13 +16,23 @@ export const bandNames = { frozen: "Frozen", asleep: "Asleep", stopped: "Stopped
 const apart = 18; // px between two signs
 const roomForLabel = (text) => 28 + 7.5 * text.length; // px
 
+const mostNamed = 8; // marks in one title
+
+const signOf = (mark) => signs[mark] ?? { icon: "note", label: mark, text: mark };
+
+// titleOf says what happened, a line each.
+function titleOf(all) {
+  const lines = all.slice(0, mostNamed).map(({ mark, time }) => `${signOf(mark).text}, ${exact(time)}`);
+  if (all.length > mostNamed) lines.push(`and ${all.length - mostNamed} more`);
+  return lines.join("\n");
+}
+
 // placeMarks puts signs above a plot, each with a label where there is room.
 export function placeMarks(row, series, toX, width) {
   row.replaceChildren(
-    ...grouped(marks(series), toX, width, apart).map(({ x, mark, time, count, room }) => {
-      const sign = signs[mark] ?? { icon: "note", label: mark, text: mark };
-      const text = `${sign.text}, ${exact(time)}${count > 1 ? `, and ${count - 1} more` : ""}`;
-      const element = h("span", { class: `plot-mark mark-${mark}`, title: text }, icon(sign.icon), room >= roomForLabel(sign.label) && h("span", {}, sign.label), count > 1 && h("b", {}, `×${count}`));
+    ...grouped(marks(series), toX, width, apart).map(({ x, mark, all, room }) => {
+      const { icon: name, label } = signOf(mark);
+      const element = h("span", { class: `plot-mark mark-${mark}`, title: titleOf(all) }, icon(name), all.length === 1 && room >= roomForLabel(label) && h("span", {}, label), all.length > 1 && h("b", {}, `×${all.length}`));
       element.style.left = `${Math.round(x)}px`;
       return element;
     }),

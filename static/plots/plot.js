@@ -7,7 +7,7 @@ import { kinds } from "./kinds.js";
 import { fade } from "./look.js";
 import { bandNames, drawBands, placeMarks, signs } from "./marks.js";
 import { followTouches } from "./pinch.js";
-import { marks, peak, presentOf, stateAt, top } from "./series.js";
+import { marks, peak, present, stateAt, top } from "./series.js";
 
 const axisWidth = 64; // px
 const stateNames = { ...bandNames, creating: "Creating", starting: "Starting", running: "Running", stopping: "Stopping", sleeping: "Going to sleep" };
@@ -196,8 +196,8 @@ export class Plot {
   #show(i) {
     const { format, unit, lines, limitText } = this.#kind;
     lines.forEach(({ name }, n) => {
-      const value = i === null || i === undefined ? presentOf(this.#series, name) : this.#series.columns[name][i];
-      this.#values[n].textContent = value === null || value === undefined ? "–" : format(value) + (n === 0 ? unit : "");
+      const value = this.#series.columns[name][i ?? present(this.#series)] ?? null;
+      this.#values[n].textContent = value === null ? "–" : format(value) + (n === 0 ? unit : "");
     });
     if (this.limitText) this.limitText.textContent = this.#limit() ? `limit ${limitText(this.#limit())}` : "no limit";
     this.#showTip(i);
@@ -239,7 +239,7 @@ export class Plot {
     const last = time.length - 1;
     const now = this.#u.cursor.left >= 0 ? (this.#u.cursor.idx ?? last) : last + 1;
     const by = event.shiftKey ? 10 : 1;
-    const to = { ArrowLeft: now - by, ArrowRight: now + by, Home: first, End: last }[event.key];
+    const to = { ArrowLeft: now - by, ArrowRight: now + by, Home: first, End: present(this.#series) }[event.key];
     if (to !== undefined) this.#go(Math.max(first, Math.min(to, last)));
     else if (event.key === "+" || event.key === "=") this.#owner.zoomBy(0.5, this.#around());
     else if (event.key === "-") this.#owner.zoomBy(2, this.#around());

@@ -23,11 +23,22 @@ function fill(series, now) {
   for (const column of [measured, ...Object.values(columns)]) while (column.length < time.length) column.push(null);
 }
 
-// add puts figures into their step.
+// add puts figures into the steps that they are of, each as far as it is.
 function add(series, { time: at, measured: seconds, figures }) {
-  const { time, step, measured, columns } = series;
-  const i = Math.floor((at - time[0]) / step);
-  if (i < 0 || i >= time.length) return false;
+  const { time, step } = series;
+  let came = false;
+  for (let i = Math.max(0, Math.floor((at - time[0]) / step)); i < time.length && time[i] < at + seconds; i++) {
+    const part = Math.min(at + seconds, time[i] + step) - Math.max(at, time[i]);
+    if (part <= 0) continue;
+    merge(series, i, part, figures);
+    came = true;
+  }
+  if (came) series.known = at + seconds;
+  return came;
+}
+
+// merge adds figures of some seconds to those of a step.
+function merge({ measured, columns }, i, seconds, figures) {
   const before = measured[i] ?? 0;
   for (const [name, column] of Object.entries(columns)) {
     const value = figures[name] ?? 0;
@@ -36,8 +47,6 @@ function add(series, { time: at, measured: seconds, figures }) {
     else column[i] = name === "limit" ? value : Math.max(column[i], value);
   }
   measured[i] = before + seconds;
-  series.known = at + seconds;
-  return true;
 }
 
 // trim removes steps that are over before the series begins.
@@ -85,16 +94,16 @@ export function marks({ changes, since, until }) {
   return changes.filter(({ mark, time }) => mark && time >= since && time <= until);
 }
 
-// grouped puts marks that would overlap together: [{x, mark, count, room}]. room is how far it is to the next one, or the end.
+// grouped puts marks that would overlap together: [{x, mark, all, room}]. room is how far it is to the next one, or the end.
 export function grouped(list, toX, width, apart) {
   const groups = [];
-  for (const { time, mark } of list) {
-    const x = toX(time);
+  for (const one of list) {
+    const x = toX(one.time);
     const last = groups.at(-1);
     if (last && x - last.x < apart) {
-      last.count++;
-      if (mark === "oom") last.mark = mark; // the one that matters most
-    } else groups.push({ x, mark, time, count: 1 });
+      last.all.push(one);
+      if (one.mark === "oom") last.mark = one.mark; // the one that matters most
+    } else groups.push({ x, mark: one.mark, all: [one] });
   }
   groups.forEach((group, i) => (group.room = (groups[i + 1]?.x ?? width) - group.x));
   return groups;
@@ -115,9 +124,15 @@ export function lastOf(series, name) {
   return series.columns[name].findLast((value) => value !== null) ?? null;
 }
 
-// presentOf returns the figure of a column at the end of the series, or null when nothing has been measured lately.
-export function presentOf(series, name) {
-  return series.columns[name].slice(-3).findLast((value) => value !== null) ?? null;
+const recent = 30; // s within which a figure is of now: some are read every ten seconds only
+
+// present returns the step with the figures of now. While nothing is measured it is the last one.
+export function present(series) {
+  const { time, measured, step, until, changes } = series;
+  const last = time.length - 1;
+  if (!["", "running"].includes(stateAt(changes, until))) return last;
+  const i = measured.findLastIndex((seconds) => seconds !== null);
+  return i >= 0 && time[i] >= until - Math.max(recent, 2 * step) ? i : last;
 }
 
 // top returns where the axis of a plot ends. A limit is in sight once a quarter of it is used; else it would flatten the rest.

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { anything, append, bands, grouped, lastOf, marks, peak, presentOf, scaled, stateAt, top, within } from "./series.js";
+import { anything, append, bands, grouped, lastOf, marks, peak, present, scaled, stateAt, top, within } from "./series.js";
 
 // small is a series of 1000 to 1030 in steps of ten seconds, of which the last has no figures yet.
 const small = (more = {}) => ({
@@ -61,8 +61,8 @@ test("bands are the stretches without running, in sight; going to sleep is aslee
 test("marks are those in sight, and overlapping ones are put together with the worst sign", () => {
   const list = marks(small({ changes }));
   assert.deepEqual(list.map(({ mark }) => mark), ["wake", "oom"]);
-  assert.deepEqual(grouped(list, (t) => t - 1000, 100, 3).map(({ mark, count, room }) => [mark, count, room]), [["wake", 1, 5], ["oom", 1, 75]]);
-  assert.deepEqual(grouped(list, (t) => t - 1000, 100, 10).map(({ mark, count }) => [mark, count]), [["oom", 2]]);
+  assert.deepEqual(grouped(list, (t) => t - 1000, 100, 3).map(({ mark, all, room }) => [mark, all.length, room]), [["wake", 1, 5], ["oom", 1, 75]]);
+  assert.deepEqual(grouped(list, (t) => t - 1000, 100, 10).map(({ mark, all }) => [mark, all.length]), [["oom", 2]]);
 });
 
 test("the state at a time is that of the last change", () => {
@@ -81,9 +81,18 @@ test("a limit is in sight once a quarter of it is used", () => {
   assert.equal(lastOf(small({ columns: { limit: [null] } }), "limit"), null);
 });
 
-test("present figures are those of the last steps only", () => {
-  assert.equal(presentOf(small(), "cpu"), 2);
-  assert.equal(presentOf(small({ columns: { cpu: [2, null, null, null] } }), "cpu"), null);
+test("figures of more than one step are shared out", () => {
+  const s = small({ until: 1020, known: 1005, measured: [5, null, null], columns: { cpu: [1, null, null], memory: [1, null, null], rx: [1, null, null], limit: [0, null, null] } });
+  append(s, { now: 1025, time: 1005, measured: 20, figures: figures(3, 7, 0) });
+  assert.deepEqual(s.measured, [10, 10, 5]);
+  assert.deepEqual(s.columns.cpu, [2, 3, 3]);
+});
+
+test("figures are present while they are recent and it runs", () => {
+  assert.equal(present(small()), 1);
+  assert.equal(present(small({ until: 1100 })), 2);
+  assert.equal(present(small({ changes: [{ time: 1015, state: "asleep", mark: "" }] })), 2);
+  assert.equal(present(small({ changes: [{ time: 1015, state: "running", mark: "" }] })), 1);
 });
 
 test("a stretch is kept within bounds and not too short", () => {
