@@ -10,8 +10,8 @@ import (
 // When the collector runs: once the heap has grown by gcPercent, but not before it has heapFloor. A small heap would be collected
 // dozens of times a second under load; a large one with the usual 100 percent would hold much garbage.
 const (
-	gcPercent = 50
-	heapFloor = 32 << 20
+	gcPercent = 30
+	heapFloor = 28 << 20
 
 	runtimeFloor = 4 << 20 // the heap that Go itself starts with, times the percentage
 )

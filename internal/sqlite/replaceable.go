@@ -58,6 +58,7 @@ func (r *replaceable) connect(ctx context.Context) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.reader.SetMaxIdleConns(1) // it is read now and then, and each keeps its pages
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := r.prepare(ctx, d); err != nil {
