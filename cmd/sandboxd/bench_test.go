@@ -7,11 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,6 +137,8 @@ func TestBench(t *testing.T) {
 		{"ide", b.ide},
 		{"routes", b.routes},
 		{"sweeps", b.sweeps},
+		{"metrics", b.metrics},
+		{"logs", b.logs},
 	} {
 		b.group(s, group.name, group.measure)
 	}
@@ -282,73 +281,11 @@ func sandboxID(t *testing.T, s *server, name string) string {
 }
 
 // terminals measures viewers of a terminal, beside ttyd dialled directly.
-func (b *benches) terminals() {
-	t := b.t
-	a, stop := b.inside()
-	defer stop()
-	var g errgroup.Group
-	ctx, end := context.WithCancel(t.Context())
-	g.Go(func() error { return a.links.Run(ctx) })
-	g.Go(func() error { return a.images.Run(ctx) })
-	g.Go(func() error { return a.manager.Run(ctx) })
-	ref := b.terminal(a)
-	if _, err := a.manager.Delete(ctx, ref); err != nil {
-		t.Error(err)
-	}
-	if _, err := a.manager.Wait(ctx, ref); err == nil {
-		t.Error("the benchmark's sandbox is left over")
-	}
-	end()
-	if err := g.Wait(); err != nil {
-		t.Error(err)
-	}
-}
-
-// inside puts the parts of a server together in this process, on a data folder of their own. Nothing lives yet.
-func (b *benches) inside() (a *app, stop func()) {
-	b.t.Helper()
-	dir, err := os.MkdirTemp("", "sbx-bench-")
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	placeGuest(b.t)
-	c := &Config{Data: dir, Listen: "127.0.0.1:1", Domain: "localhost", FreezeAfter: "never", StopAfter: "never", MemoryReserve: "0"}
-	a, err = openApp(b.t.Context(), c, slog.New(slog.DiscardHandler))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return a, func() {
-		if err := errors.Join(a.close(), os.RemoveAll(dir)); err != nil {
-			b.t.Error(err)
-		}
-	}
-}
-
-// placeGuest puts the guest beside this test's binary, as the build puts it beside sandboxd.
-func placeGuest(t *testing.T) {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(binary), "guest"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(filepath.Dir(self), "guest"), text, 0o755); err != nil {
-		t.Fatal(err)
-	}
-}
+func (b *benches) terminals() { b.within(b.terminal) }
 
 func (b *benches) terminal(a *app) sandbox.Ref {
 	t := b.t
-	made, _, err := a.manager.Create(t.Context(), sandbox.Request{Name: "bench", Template: benchImage})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s, err := a.manager.Wait(t.Context(), made.Ref()); err != nil || s.State != sandbox.Running {
-		t.Fatalf("%s: %s, %v", s.State, s.Problem, err)
-	}
+	made := b.made(a)
 	control := access.New(a.manager, access.FromHub(a.links), access.Tracked(a.tracker))
 	h, err := control.Resolve(t.Context(), "bench", access.By(auth.Principal{User: auth.User{Role: auth.Admin}}))
 	if err != nil {

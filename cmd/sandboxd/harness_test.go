@@ -426,12 +426,18 @@ func (s *server) settle() []sandboxBody {
 // residentMiB is a process's resident size.
 func residentMiB(t testing.TB, pid int) float64 {
 	t.Helper()
+	return statusMiB(t, pid, "VmRSS")
+}
+
+// statusMiB is a size that the kernel tells of a process.
+func statusMiB(t testing.TB, pid int, field string) float64 {
+	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, field+":"); ok {
 			kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
 			if err != nil {
 				t.Fatal(err)
@@ -439,6 +445,6 @@ func residentMiB(t testing.TB, pid int) float64 {
 			return kib / 1024
 		}
 	}
-	t.Fatal("no VmRSS")
+	t.Fatal("no " + field)
 	return 0
 }
