@@ -9,15 +9,17 @@ package views
 
 // Frame is the part around every page.
 type Frame struct {
-	Title  string
-	Nav    string // the part of the site that the page belongs to: "sandboxes", "templates", "logs", "host", "settings" or ""
-	Viewer Person // the zero value when nobody is signed in
-	Theme  string // "auto", "light" or "dark"
-	Assets Assets
-	Live   Live
-	Alarm  string // sandboxd's own trouble, such as an engine that does not answer; or ""
-	Here   string // path and query of this page, to come back to
-	Plots  bool   // it has plots
+	Title    string
+	Nav      string // the part of the site that the page belongs to: "sandboxes", "templates", "logs", "activity", "alerts", "host", "settings" or ""
+	Viewer   Person // the zero value when nobody is signed in
+	Theme    string // "auto", "light" or "dark"
+	Assets   Assets
+	Live     Live
+	Followed bool   // a part of the page follows for the frame too
+	Alarm    string // sandboxd's own trouble, such as an engine that does not answer; or ""
+	Alerts   int    // how many fire
+	Here     string // path and query of this page, to come back to
+	Plots    bool   // it has plots
 }
 
 // awaited names the scripts of the page.
@@ -28,7 +30,7 @@ func (f Frame) awaited() string {
 	return "app"
 }
 
-// Live says how a page is kept up to date. The zero value is for pages that do not change.
+// Live says how a page is kept up to date. The zero value is for pages that do not change, but for their frame.
 type Live struct {
 	Topic string // what to follow over the page's live connection
 	Seen  string // query that says what the page shows, so that nothing is sent twice

@@ -72,6 +72,7 @@ type execShape struct {
 
 // apiExec runs a command to its end, or live as lines of JSON when the caller accepts those.
 func (s *commandHandlers) apiExec(ctx context.Context, r *request, in execBody) (reply, error) {
+	r.object = program(in.Command)
 	ask, err := in.request()
 	if err != nil {
 		return reply{}, err

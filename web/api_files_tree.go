@@ -3,7 +3,9 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"strings"
 
 	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
@@ -16,11 +18,12 @@ type makeFolderBody struct {
 }
 
 // apiMakeFolder makes a folder.
-func (s *fileHandlers) apiMakeFolder(ctx context.Context, _ *request, h access.Handle, in makeFolderBody) (reply, error) {
+func (s *fileHandlers) apiMakeFolder(ctx context.Context, r *request, h access.Handle, in makeFolderBody) (reply, error) {
 	path, err := pathInput("path", in.Path, in.PathEncoded)
 	if err != nil {
 		return reply{}, err
 	}
+	r.object = path
 	if err := s.cfg.Files.Mkdir(ctx, h, path, in.Parents); err != nil {
 		return reply{}, err
 	}
@@ -37,17 +40,17 @@ type moveBody struct {
 }
 
 // apiMoveFiles moves or renames.
-func (s *fileHandlers) apiMoveFiles(ctx context.Context, _ *request, h access.Handle, in moveBody) (reply, error) {
-	return carry(ctx, h, in, s.cfg.Files.Move)
+func (s *fileHandlers) apiMoveFiles(ctx context.Context, r *request, h access.Handle, in moveBody) (reply, error) {
+	return carry(ctx, r, h, in, s.cfg.Files.Move)
 }
 
 // apiCopyFiles copies.
-func (s *fileHandlers) apiCopyFiles(ctx context.Context, _ *request, h access.Handle, in moveBody) (reply, error) {
-	return carry(ctx, h, in, s.cfg.Files.Copy)
+func (s *fileHandlers) apiCopyFiles(ctx context.Context, r *request, h access.Handle, in moveBody) (reply, error) {
+	return carry(ctx, r, h, in, s.cfg.Files.Copy)
 }
 
 func carry(
-	ctx context.Context, h access.Handle, in moveBody, do func(ctx context.Context, h access.Handle, from []string, to string, overwrite bool) error,
+	ctx context.Context, r *request, h access.Handle, in moveBody, do func(ctx context.Context, h access.Handle, from []string, to string, overwrite bool) error,
 ) (reply, error) {
 	from, err := pathInputs("from", in.From, in.FromEncoded)
 	if err != nil {
@@ -57,6 +60,7 @@ func carry(
 	if err != nil {
 		return reply{}, err
 	}
+	r.object = strings.Join(from, ", ") + " to " + to
 	return reply{status: http.StatusNoContent}, do(ctx, h, from, to, in.Overwrite)
 }
 
@@ -81,7 +85,7 @@ type changeModeBody struct {
 }
 
 // apiChangeMode sets permissions.
-func (s *fileHandlers) apiChangeMode(ctx context.Context, _ *request, h access.Handle, in changeModeBody) (reply, error) {
+func (s *fileHandlers) apiChangeMode(ctx context.Context, r *request, h access.Handle, in changeModeBody) (reply, error) {
 	path, err := pathInput("path", in.Path, in.PathEncoded)
 	if err != nil {
 		return reply{}, err
@@ -89,6 +93,7 @@ func (s *fileHandlers) apiChangeMode(ctx context.Context, _ *request, h access.H
 	if in.Mode == nil {
 		return reply{}, fault.Field("mode", "A mode is needed, such as \"0644\".")
 	}
+	r.object = fmt.Sprintf("%s to %04o", path, uint32(*in.Mode))
 	return reply{status: http.StatusNoContent}, s.cfg.Files.Chmod(ctx, h, path, uint32(*in.Mode))
 }
 

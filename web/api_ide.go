@@ -60,6 +60,7 @@ func (s *ideHandlers) apiSetIDE(ctx context.Context, r *request, in ideBody) (re
 	if in.Enabled == nil {
 		return reply{}, fault.Field("enabled", "enabled must be true or false.")
 	}
+	r.object = onOff[*in.Enabled]
 	return s.onIDE(ctx, r, func(ctx context.Context, h access.Handle) (ide.Status, error) {
 		return s.cfg.IDE.Enable(ctx, h, *in.Enabled)
 	})

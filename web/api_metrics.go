@@ -16,7 +16,7 @@ func (s *metricsHandlers) apiMetrics(ctx context.Context, r *request, _ none) (r
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{body: newMetricsShape(series)}, nil
+	return reply{body: boxMetricsShape{newMetricsShape(series), s.sizeOf(h.ID())}}, nil
 }
 
 // apiHostMetrics answers with what the host used in a stretch of time, and with what it has and uses now.

@@ -63,6 +63,27 @@ func newMetricsPointShape(p metrics.Point) metricsPointShape {
 	return out
 }
 
+// boxMetricsShape is a sandbox's history with its size.
+type boxMetricsShape struct {
+	metricsShape
+	*sizedShape // nil when it was not measured yet
+}
+
+// sizedShape is metrics.Size as programs see it.
+type sizedShape struct {
+	Home  int64     `json:"home_bytes"`
+	Layer int64     `json:"layer_bytes"`
+	At    time.Time `json:"sized_at"`
+}
+
+func (s *metricsHandlers) sizeOf(id string) *sizedShape {
+	size, at, ok := s.cfg.Metrics.Size(id)
+	if !ok {
+		return nil
+	}
+	return &sizedShape{Home: size.Home, Layer: size.Layer, At: at.UTC()}
+}
+
 // hostMetricsShape is the host's history with what it has and uses now.
 type hostMetricsShape struct {
 	metricsShape

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -71,6 +72,7 @@ func (s *portHandlers) apiPorts(ctx context.Context, r *request, _ none) (reply,
 func (s *portHandlers) apiSetVisibility(ctx context.Context, r *request, in visibilityBody) (reply, error) {
 	return s.onPort(ctx, r, func(h access.Handle, port int) (reply, error) {
 		box := h.Sandbox()
+		r.object = fmt.Sprintf("%d: %s", port, in.Visibility)
 		if err := s.cfg.Ports.Set(ctx, box, port, in.Visibility); err != nil {
 			return reply{}, err
 		}

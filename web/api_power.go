@@ -65,6 +65,9 @@ func (s *sandboxHandlers) await(ctx context.Context, w waiting, box sandbox.Sand
 	return reply{}, s.unwanted(now)
 }
 
+// sandboxFailed is the code of an answer that the sandbox has failed.
+const sandboxFailed = "sandbox_failed"
+
 // unwanted says why a sandbox is not as was wanted.
 func (s *sandboxHandlers) unwanted(box sandbox.Sandbox) error {
 	if box.State == sandbox.Failed {
@@ -72,7 +75,7 @@ func (s *sandboxHandlers) unwanted(box sandbox.Sandbox) error {
 		if box.Cause == fault.Unavailable || box.Cause == fault.Timeout { // it is not the request's fault
 			status = kindStatus[box.Cause]
 		}
-		return &statusError{status, "sandbox_failed", box.Name + " failed: " + box.Problem}
+		return &statusError{status, sandboxFailed, box.Name + " failed: " + box.Problem}
 	}
 	if box.State.Settled() {
 		return fault.New(fault.Conflict, "%s is %s now, so waiting for something else is of no use.", box.Name, box.State)

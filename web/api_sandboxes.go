@@ -54,6 +54,7 @@ func (s *sandboxHandlers) apiCreateSandbox(ctx context.Context, r *request, in c
 	if err != nil {
 		return reply{}, err
 	}
+	r.about, r.object = box, cmp.Or(box.Spec.Template, box.Spec.Image)
 	if w.asked {
 		return s.createdReply(ctx, r, w, box, created)
 	}

@@ -98,6 +98,7 @@ func (s *accountHandlers) apiCreateToken(ctx context.Context, r *request, in new
 // createToken makes a token for the caller, limited to a sandbox if ask says so, which is then the handle's. The delete of that
 // sandbox may have revoked its tokens a moment before this one was made.
 func (s *accountHandlers) createToken(ctx context.Context, r *request, ask auth.NewToken, to access.Handle) (secret string, t auth.Token, err error) {
+	r.object = ask.Name
 	secret, t, err = s.cfg.Accounts.CreateToken(ctx, r.who.User.ID, ask)
 	if err != nil || ask.SandboxID == "" {
 		return secret, t, err

@@ -95,13 +95,7 @@ func newProblem(status int, code, detail, field string) problem {
 // fail is the one place where an error becomes a response.
 func (s *Server) fail(err error, c echo.Context) {
 	r := requestOf(c)
-	p := problemOf(err)
-	switch {
-	case r.left(err) && errors.Is(context.Cause(r.http.Context()), ErrStopping):
-		p = problemOf(ErrStopping)
-	case r.left(err):
-		p = newProblem(statusLeft, "client_left", "The request ended before it was answered.", "")
-	}
+	p := problemFor(r, err)
 	if p.Status == http.StatusMethodNotAllowed {
 		p.Detail = fmt.Sprintf("This address does not support %.32s.", r.http.Method)
 	}
@@ -129,6 +123,17 @@ func (s *Server) fail(err error, c echo.Context) {
 		return
 	}
 	s.failPage(c, r, p)
+}
+
+// problemFor is what the client of r is told of err.
+func problemFor(r *request, err error) problem {
+	switch {
+	case r.left(err) && errors.Is(context.Cause(r.http.Context()), ErrStopping):
+		return problemOf(ErrStopping)
+	case r.left(err):
+		return newProblem(statusLeft, "client_left", "The request ended before it was answered.", "")
+	}
+	return problemOf(err)
 }
 
 // statusLeft is what the log has for a request whose client left, after nginx; hardly anybody is there to read it.

@@ -53,6 +53,7 @@ type changes struct {
 	boxes  *event.Subscription[sandbox.Event]
 	images *event.Subscription[catalog.ImageEvent]
 	uses   *event.Subscription[idle.Change] // only of pages
+	alerts *alertFeed                       // only of pages
 	told   map[string]templateImage         // by template: the last one sent
 	inside <-chan news                      // what changes in a sandbox itself; nil for none
 }
@@ -75,6 +76,9 @@ func (c *changes) close() {
 	c.images.Close()
 	if c.uses != nil {
 		c.uses.Close()
+	}
+	if c.alerts != nil {
+		c.alerts.Close()
 	}
 }
 

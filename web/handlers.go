@@ -2,40 +2,46 @@ package web
 
 // Handlers of one resource each. What they share is in Server, through which they also reach each other.
 type (
-	fileHandlers      struct{ *Server }
-	commandHandlers   struct{ *Server } // commands, terminals, ports and SSH
-	serviceHandlers   struct{ *Server }
-	portHandlers      struct{ *Server }
-	ideHandlers       struct{ *Server }
-	accountHandlers   struct{ *Server } // signing in, users and tokens
-	templateHandlers  struct{ *Server } // and their images
-	sandboxHandlers   struct{ *Server } // their list, what they are, and their power
-	workspaceHandlers struct{ *Server } // the pages of one sandbox
-	orphanHandlers    struct{ *Server } // sandboxes without a record
-	liveHandlers      struct{ *Server } // live connections, and streams of events
-	logHandlers       struct{ *Server }
-	processHandlers   struct{ *Server } // sandboxd itself
-	metricsHandlers   struct{ *Server } // what a sandbox and the host use
-	hostHandlers      struct{ *Server } // the page of the host
+	fileHandlers         struct{ *Server }
+	commandHandlers      struct{ *Server } // commands, terminals, ports and SSH
+	serviceHandlers      struct{ *Server }
+	portHandlers         struct{ *Server }
+	ideHandlers          struct{ *Server }
+	accountHandlers      struct{ *Server } // signing in, users and tokens
+	templateHandlers     struct{ *Server } // and their images
+	sandboxHandlers      struct{ *Server } // their list, what they are, and their power
+	workspaceHandlers    struct{ *Server } // the pages of one sandbox
+	orphanHandlers       struct{ *Server } // sandboxes without a record
+	liveHandlers         struct{ *Server } // live connections, and streams of events
+	logHandlers          struct{ *Server }
+	processHandlers      struct{ *Server } // sandboxd itself
+	metricsHandlers      struct{ *Server } // what a sandbox and the host use
+	hostHandlers         struct{ *Server } // the page of the host
+	activityHandlers     struct{ *Server } // who did what
+	alertHandlers        struct{ *Server }
+	alertSettingHandlers struct{ *Server } // rules and channels
 )
 
 // handlers are all of them.
 type handlers struct {
-	files     *fileHandlers
-	commands  *commandHandlers
-	services  *serviceHandlers
-	ports     *portHandlers
-	ide       *ideHandlers
-	accounts  *accountHandlers
-	templates *templateHandlers
-	sandboxes *sandboxHandlers
-	workspace *workspaceHandlers
-	orphans   *orphanHandlers
-	live      *liveHandlers
-	logs      *logHandlers
-	process   *processHandlers
-	metrics   *metricsHandlers
-	host      *hostHandlers
+	files         *fileHandlers
+	commands      *commandHandlers
+	services      *serviceHandlers
+	ports         *portHandlers
+	ide           *ideHandlers
+	accounts      *accountHandlers
+	templates     *templateHandlers
+	sandboxes     *sandboxHandlers
+	workspace     *workspaceHandlers
+	orphans       *orphanHandlers
+	live          *liveHandlers
+	logs          *logHandlers
+	process       *processHandlers
+	metrics       *metricsHandlers
+	host          *hostHandlers
+	activity      *activityHandlers
+	alerts        *alertHandlers
+	alertSettings *alertSettingHandlers
 }
 
 func newHandlers(s *Server) handlers {
@@ -43,5 +49,6 @@ func newHandlers(s *Server) handlers {
 		files: &fileHandlers{s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
 		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s}, process: &processHandlers{s},
 		metrics: &metricsHandlers{s}, host: &hostHandlers{s},
+		activity: &activityHandlers{s}, alerts: &alertHandlers{s}, alertSettings: &alertSettingHandlers{s},
 	}
 }

@@ -21,6 +21,8 @@ type boxUse struct {
 	kind  string // the title of that
 	now   metrics.Point
 	known bool // now is
+	size  metrics.Size
+	sized bool // size is known
 }
 
 // uses gives all sandboxes with what they use now, from memory and the store. It asks nothing of a sandbox.
@@ -46,6 +48,7 @@ func (s *hostHandlers) uses(ctx context.Context) ([]boxUse, error) {
 		if box.State == sandbox.Running {
 			u.now, u.known = s.cfg.Metrics.Latest(box.ID)
 		}
+		u.size, _, u.sized = s.cfg.Metrics.Size(box.ID)
 		all = append(all, u)
 	}
 	return all, nil
@@ -59,7 +62,11 @@ func (u boxUse) row(chosen bool) views.UseRow {
 		look = views.State{Tone: "still", Icon: "state-stopped", Text: string(u.box.State)}
 	}
 	r := views.UseRow{
-		Name: u.box.Name, Title: u.title, State: look, Owner: u.owner, Template: u.kind, Chosen: chosen, CPU: "–", Memory: "–",
+		Name: u.box.Name, Title: u.title, State: look, Owner: u.owner, Template: u.kind, Chosen: chosen, CPU: "–", Memory: "–", Disk: "–",
+	}
+	if u.sized {
+		r.Disk = bytesText(u.disk())
+		r.Sizes = "Home " + bytesText(u.size.Home) + ", writable layer " + bytesText(u.size.Layer)
 	}
 	if u.box.State == sandbox.Running || u.box.State == sandbox.Frozen {
 		r.Value = u.choice().value()
@@ -71,6 +78,14 @@ func (u boxUse) row(chosen bool) views.UseRow {
 		r.Unknown = "Not measured while it is frozen"
 	}
 	return r
+}
+
+// disk is what it has on disk, -1 when that was not measured yet.
+func (u boxUse) disk() int64 {
+	if !u.sized {
+		return -1
+	}
+	return u.size.Home + u.size.Layer
 }
 
 // useColumn is a column of the table.
@@ -95,6 +110,7 @@ var useColumns = []useColumn{
 	{"name", "Sandbox", "", false, func(a, b boxUse) int { return compareText(a.title, b.title) }},
 	{"cpu", "CPU", "num", true, func(a, b boxUse) int { return cmp.Or(byKnown(a, b), cmp.Compare(b.now.CPU, a.now.CPU)) }},
 	{defaultSort, "Memory", "num", true, func(a, b boxUse) int { return cmp.Or(byKnown(a, b), cmp.Compare(b.now.Memory, a.now.Memory)) }},
+	{"disk", "Disk", "num", true, func(a, b boxUse) int { return cmp.Compare(b.disk(), a.disk()) }},
 	{"state", "State", "", false, func(a, b boxUse) int { return cmp.Compare(stateOrder(a), stateOrder(b)) }},
 	{"owner", "Owner", "use-owner", false, func(a, b boxUse) int { return compareText(a.owner, b.owner) }},
 	{"template", "Template", "use-kind", false, func(a, b boxUse) int { return compareText(a.kind, b.kind) }},

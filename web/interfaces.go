@@ -117,6 +117,7 @@ type Metrics interface {
 	Series(ctx context.Context, id string, r metrics.Range) (metrics.Series, error) // also of metrics.HostID
 	Recent(id string) []metrics.Point                                               // see metrics.Recorder
 	Latest(id string) (metrics.Point, bool)
+	Size(id string) (size metrics.Size, at time.Time, ok bool) // see metrics.Sizer
 	Host(ctx context.Context) (metrics.Host, error)
 	Subscribe() *event.Subscription[metrics.Tick]
 }

@@ -2,12 +2,14 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"sync"
 	"time"
 
 	"github.com/a-h/templ"
 
+	"sandboxd/internal/alert"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
@@ -50,13 +52,15 @@ func (p *parts) send(ctx context.Context, to events) error {
 	return to.event("parts", b.String())
 }
 
-// news is one change: of a sandbox, of an image, of what uses a sandbox, of what listens in one, of its services, or of all figures.
+// news is one change: of a sandbox, of an image, of what uses a sandbox, of what listens in one, of its services, of an
+// alert that the reader may see, or of all figures.
 type news struct {
 	box      *sandbox.Event
 	image    *catalog.ImageEvent
 	uses     *idle.Change
 	ports    *[]wire.PortOpen
 	services *services.List
+	alert    *alert.Alert
 	figures  bool
 }
 
@@ -81,7 +85,7 @@ func (nothingBeside) beside(context.Context, func(news)) {}
 // live makes a topic of a page's parts: open does what can fail.
 func (s *liveHandlers) live(open func(ctx context.Context, r *request) (livePage, error)) opener {
 	return func(ctx context.Context, r *request) (pump, func(), error) {
-		from := s.listen().withUses(s.cfg.Uses) // before the page looks at the store, so that no change falls between
+		from := s.listen().withUses(s.cfg.Uses).follow(s.cfg.Alerts, r, s.cfg.Now()) // before the page looks at the store, so that no change falls between
 		page, err := open(ctx, r)
 		if err != nil {
 			from.close()
@@ -105,6 +109,7 @@ func (s *liveHandlers) pump(ctx context.Context, to events, page livePage, from 
 
 	var out parts
 	out.add("alarm", views.Replace, views.Alarm(now))
+	from.alerts.tell(&out)
 	if err := page.begin(ctx, &out); err != nil {
 		return err
 	}
@@ -128,9 +133,9 @@ func (s *liveHandlers) relay(ctx context.Context, to events, page livePage, from
 	glance := time.NewTicker(s.reasons)
 	defer glance.Stop()
 	var pace, reasonPace <-chan time.Time // not nil while the last event is too recent for another
+	var alertPace <-chan time.Time        // not nil while more alerts are awaited, to be told together
 	var out parts
-	changed, reasons := false, false
-	for {
+	for changed, reasons := false, false; ; {
 		more := true
 		select {
 		case <-ctx.Done():
@@ -146,6 +151,15 @@ func (s *liveHandlers) relay(ctx context.Context, to events, page livePage, from
 			if !ok { // too many at once: looking is as good
 				from.withUses(s.cfg.Uses)
 			}
+		case e, ok := <-from.alerts.C:
+			more = ok
+			if ok && from.alerts.take(*e) {
+				changed = page.take(news{alert: e}) || changed
+				alertPace = cmp.Or(alertPace, time.After(livePace))
+			}
+		case <-alertPace:
+			alertPace = nil
+			from.alerts.tell(&out)
 		case n := <-from.inside:
 			changed = page.take(n) || changed
 		case <-glance.C:

@@ -21,7 +21,7 @@ const (
 
 // openTail follows the log for a page: an event "lines" has rows, newest first. "after" says which line the page had last.
 func (s *logHandlers) openTail(ctx context.Context, r *request) (pump, func(), error) {
-	a := readLogAddress(r.http.URL.Query(), s.cfg.Now())
+	a := readLogAddress(r.http.URL.Query(), logFields, s.cfg.Now())
 	q, err := s.read(ctx, r, a)
 	if err != nil {
 		return nil, nil, err

@@ -28,7 +28,7 @@ func TestLiveReasons_TheListFollowsThem(t *testing.T) {
 	s := newStage(t)
 	box, other := s.put("ada", "mine", nil), s.put("ada", "other", nil)
 	f, first := s.follow("ada", s.topicOf("ada", "/"))
-	if got := strings.Join(targets(first), ", "); got != "alarm outerHTML" {
+	if got := strings.Join(targets(first), ", "); got != "alarm outerHTML, alert-count outerHTML" {
 		t.Fatalf("begins with %s", got)
 	}
 	s.used("mine", by(idle.Terminal, "main"))

@@ -170,7 +170,7 @@ func TestLiveList_BringsNothingThatThePageHas(t *testing.T) {
 	s := newStage(t)
 	s.put("ada", "mine", nil)
 	_, first := s.follow("ada", s.topicOf("ada", "/"))
-	if got := strings.Join(targets(first), ", "); got != "alarm outerHTML" {
+	if got := strings.Join(targets(first), ", "); got != "alarm outerHTML, alert-count outerHTML" {
 		t.Errorf("begins with %s", got)
 	}
 }

@@ -28,6 +28,7 @@ type liveWorkspace struct {
 	stale    bool   // something has happened that may change them
 	figures  bool   // there are new ones
 	meters   views.Meters
+	alerts   int // that it shows to fire
 }
 
 // openLiveWorkspace follows the sandbox that the page was drawn of, by its id: another one may have its name by now.
@@ -42,7 +43,7 @@ func (s *workspaceHandlers) openLiveWorkspace(ctx context.Context, r *request) (
 	box := h.Sandbox()
 	return &liveWorkspace{
 		interior: interior{s.Server, h}, show: s.presenter(r, "workspace", sandboxURL(box.Name)), request: r,
-		box: box, progress: s.cfg.Sandboxes.Progress(box.ID), drawn: markOf(box), ports: r.query("ports"),
+		box: box, progress: s.cfg.Sandboxes.Progress(box.ID), drawn: markOf(box), ports: r.query("ports"), alerts: seenNumber(r, "alerts"),
 	}, nil
 }
 
@@ -66,6 +67,7 @@ func (*deletedPage) take(news) bool                           { return false }
 func (*deletedPage) tell(context.Context, bool, *parts) error { return nil }
 
 func (l *liveWorkspace) begin(ctx context.Context, out *parts) error {
+	l.tellAlerts(out)
 	if l.request.query("seen") != boxPrint(l.box) {
 		l.whole(ctx, out)
 		return nil
@@ -84,8 +86,18 @@ func (l *liveWorkspace) look(ctx context.Context, out *parts) {
 	}
 }
 
+// tellAlerts collects the sign of alerts when the page shows another number.
+func (l *liveWorkspace) tellAlerts(out *parts) {
+	if now := l.server.alerts.alertSign(l.request, l.box); now.Count != l.alerts {
+		l.alerts = now.Count
+		out.add("ws-alerts", views.Replace, views.AlertSign(now))
+	}
+}
+
 func (l *liveWorkspace) take(n news) bool {
 	switch {
+	case n.alert != nil:
+		return n.alert.Target.SandboxID == l.box.ID
 	case n.figures:
 		l.figures = true
 		return true
@@ -130,6 +142,7 @@ func (l *liveWorkspace) tellMeters(out *parts) {
 func (l *liveWorkspace) tell(ctx context.Context, reasons bool, out *parts) error {
 	lines := l.lines
 	l.lines = nil
+	l.tellAlerts(out)
 	if l.deleted || markOf(l.box) != l.drawn {
 		l.drawn = markOf(l.box)
 		l.whole(ctx, out) // the log comes with it

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"sync"
+	"time"
 
 	"sandboxd/internal/event"
 	"sandboxd/internal/metrics"
@@ -15,6 +16,7 @@ type fakeMetrics struct {
 	asked  []metrics.Range
 	recent map[string][]metrics.Point
 	host   metrics.Host
+	sizes  map[string]metrics.Sized
 	err    error
 	ticks  *event.Bus[metrics.Tick]
 }
@@ -45,6 +47,14 @@ func (f *fakeMetrics) Latest(id string) (metrics.Point, bool) {
 		return metrics.Point{}, false
 	}
 	return points[len(points)-1], true
+}
+
+// Size implements Metrics.
+func (f *fakeMetrics) Size(id string) (metrics.Size, time.Time, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s, ok := f.sizes[id]
+	return s.Size, s.Time, ok
 }
 
 // Host implements Metrics.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"sandboxd/internal/activity"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
 )
@@ -115,6 +116,7 @@ func (s *Server) admit(a admission) echo.MiddlewareFunc {
 				return err
 			}
 			r.who = who
+			c.SetRequest(r.http.WithContext(activity.With(r.http.Context(), callerOf(r))))
 			if err := a.check(who); err != nil {
 				return err
 			}

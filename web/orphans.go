@@ -49,6 +49,7 @@ func (s *orphanHandlers) apiAdoptOrphan(ctx context.Context, r *request, in adop
 	if err != nil {
 		return reply{}, err
 	}
+	r.about = box
 	out, err := s.sandboxes.sandboxReply(ctx, http.StatusCreated, box)
 	out.location = apiPrefix + "/sandboxes/" + box.Name
 	return out, err
@@ -106,6 +107,7 @@ func (s *orphanHandlers) pageRemoveOrphan(_ context.Context, r *request) (templ.
 // submitAdoptOrphan makes an orphan the person's sandbox, and leads there.
 func (s *orphanHandlers) submitAdoptOrphan(ctx context.Context, r *request) (string, error) {
 	box, err := s.cfg.Sandboxes.Adopt(ctx, r.param("id"), r.field("name"), r.who.User.ID)
+	r.about = box
 	return sandboxURL(box.Name), err
 }
 

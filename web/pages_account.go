@@ -29,6 +29,13 @@ var outcomes = map[string]string{
 	"added":    "The user was added. Tell them the initial password.",
 	"changed":  "The user was changed.",
 	"deleted":  "The user was deleted.",
+
+	"rule-saved":      "The rule was saved.",
+	"rule-changed":    "The rule was changed.",
+	"rule-deleted":    "The rule was deleted. Its alerts are resolved.",
+	"rules-reset":     "The rules are the defaults now.",
+	"channel-saved":   "The channel was saved.",
+	"channel-deleted": "The channel was deleted.",
 }
 
 func done(path, outcome string) string { return path + "?done=" + outcome }

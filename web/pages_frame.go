@@ -20,7 +20,7 @@ func (s *Server) frame(r *request, title, nav string) views.Frame {
 	return views.Frame{
 		Title: title, Nav: nav, Theme: themeOf(r.cookie(themeCookie)),
 		Viewer: views.Person{Name: r.who.User.Name, Admin: r.who.User.Role == auth.Admin},
-		Assets: s.assets(), Alarm: s.alarm.last(s.cfg.Now()), Here: r.here(),
+		Assets: s.assets(), Alarm: s.alarm.last(s.cfg.Now()), Alerts: s.cfg.Alerts.Firing(alertScope(r.who)), Here: r.here(),
 	}
 }
 

@@ -65,6 +65,9 @@ func hostStage(t *testing.T) (s *stage, big, small, frozen, old sandbox.Sandbox)
 	for _, b := range []sandbox.Sandbox{frozen, old} { // from before
 		s.metrics.uses(b.ID, steadily(1), steadily(1<<30))
 	}
+	s.metrics.sizes = map[string]metrics.Sized{ // big was not measured yet
+		small.ID: {Size: metrics.Size{Home: 3 << 20, Layer: 1 << 20}}, frozen.ID: {Size: metrics.Size{Home: 5 << 20}}, old.ID: {Size: metrics.Size{Layer: 7 << 30}},
+	}
 	return s, big, small, frozen, old
 }
 
@@ -95,10 +98,10 @@ func TestHost_ListsAndAddsUpWhatSandboxesUse(t *testing.T) {
 	s, _, _, _, _ := hostStage(t)
 	page := s.get("root", "/host").is(http.StatusOK)
 	want := [][]string{
-		{"big", "0.25", "1.5 GiB", "Running", "ada", "Base"},
-		{"small", "1.5", "256 MiB", "Running", "bob", "alpine"},
-		{"frozen", "–", "–", "Frozen", "ada", "Base"},
-		{"old", "–", "–", "Asleep", "bob", "Base"},
+		{"big", "0.25", "1.5 GiB", "–", "Running", "ada", "Base"},
+		{"small", "1.5", "256 MiB", "4 MiB", "Running", "bob", "alpine"},
+		{"frozen", "–", "–", "5 MiB", "Frozen", "ada", "Base"},
+		{"old", "–", "–", "7 GiB", "Asleep", "bob", "Base"},
 	}
 	if got := page.cellsOf("uses"); !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("the table: %q", got)
@@ -126,7 +129,7 @@ func TestHost_ListsAndAddsUpWhatSandboxesUse(t *testing.T) {
 func TestHost_SortsByAColumn(t *testing.T) {
 	s, _, _, _, _ := hostStage(t)
 	for sort, want := range map[string]string{
-		"": "big small frozen old", "cpu": "small big frozen old", "name": "big frozen old small", "state": "big small frozen old",
+		"": "big small frozen old", "cpu": "small big frozen old", "disk": "old frozen small big", "name": "big frozen old small", "state": "big small frozen old",
 		"owner": "big frozen small old", "template": "small big frozen old", "nonsense": "big small frozen old",
 	} {
 		page := s.get("root", "/host?sort="+sort).is(http.StatusOK)
@@ -256,7 +259,7 @@ func TestHost_ShowsHostileNamesAsText(t *testing.T) {
 	const evil = `"><script>alert(1)</script>`
 	s.put("ada", "evil", func(b *sandbox.Sandbox) { b.Label, b.Spec = evil, sandbox.Spec{Image: evil} })
 	page := s.get("root", "/host").is(http.StatusOK)
-	if got := page.cellsOf("uses"); got[0][0] != evil+" evil" || got[0][5] != evil {
+	if got := page.cellsOf("uses"); got[0][0] != evil+" evil" || got[0][6] != evil {
 		t.Errorf("the table: %q", got)
 	}
 	for n := range page.doc.Descendants() {

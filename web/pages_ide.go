@@ -109,6 +109,7 @@ func (s *ideHandlers) submitIDE(ctx context.Context, r *request) (string, error)
 		return "", err
 	}
 	box := h.Sandbox()
+	r.object = onOff[r.field("on") == "yes"]
 	if _, err := s.cfg.IDE.Enable(ctx, h, r.field("on") == "yes"); err != nil {
 		return "", err
 	}

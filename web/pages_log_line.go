@@ -85,7 +85,7 @@ func (s *logHandlers) downloadLogs(ctx context.Context, r *request, _ none) (rep
 		return reply{}, fault.Field("format", "The format is text or json.")
 	}
 	begin := func(ctx context.Context, r *request) (logsQuery, func(), error) {
-		q, err := s.read(ctx, r, readLogAddress(r.http.URL.Query(), s.cfg.Now()))
+		q, err := s.read(ctx, r, readLogAddress(r.http.URL.Query(), logFields, s.cfg.Now()))
 		return q, func() {}, err
 	}
 	return reply{}, admit(s.live, r, streams, begin, func(ctx context.Context, _ func(), q logsQuery) error {

@@ -38,10 +38,11 @@ func (s *accountHandlers) loginForm(r *request, l views.Login) templ.Component {
 
 // submitLogin opens a browser session and leads to where the person wanted to go.
 func (s *accountHandlers) submitLogin(ctx context.Context, r *request) (string, error) {
-	secret, _, err := s.cfg.Accounts.Login(ctx, r.from, r.field("name"), r.form("password"))
+	secret, u, err := s.cfg.Accounts.Login(ctx, r.from, r.field("name"), r.form("password"))
 	if err != nil {
 		return "", err
 	}
+	r.as = u
 	s.setSession(r, secret)
 	return r.back("/"), nil
 }
@@ -88,11 +89,12 @@ func (s *accountHandlers) submitSetup(ctx context.Context, r *request) (string, 
 	if err != nil {
 		return "", err
 	}
-	secret, _, err := s.cfg.Accounts.Login(ctx, r.from, name, password)
+	secret, u, err := s.cfg.Accounts.Login(ctx, r.from, name, password)
 	if err != nil { // the admin is there all the same
 		s.log.Warn("sign in after the setup", "err", err)
 		return loginPath + "?" + url.Values{"done": {"setup"}}.Encode(), nil
 	}
+	r.as = u
 	s.setSession(r, secret)
 	return "/", nil
 }

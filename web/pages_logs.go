@@ -45,16 +45,17 @@ var logLevels = []views.Option{
 // logFields are the fields of the form, which an address of the page carries.
 var logFields = []string{"q", "sandbox", "owner", "service", "level", "range", "since", "until"}
 
-// logAddress is what an address of the page asks for, each field at most once.
+// logAddress is what an address of a page asks for, each field at most once.
 type logAddress struct {
 	url.Values
+	fields       []string  // that it may have
 	since, until time.Time // of a range that is no named one
 }
 
-// readLogAddress reads it from a query. What is no time is left for the search to refuse.
-func readLogAddress(v url.Values, now time.Time) logAddress {
-	a := logAddress{Values: url.Values{}}
-	for _, name := range logFields {
+// readLogAddress reads the fields of a form from a query. What is no time is left for the search to refuse.
+func readLogAddress(v url.Values, fields []string, now time.Time) logAddress {
+	a := logAddress{Values: url.Values{}, fields: fields}
+	for _, name := range fields {
 		values := v[name]
 		if name == "q" {
 			values = values[:min(len(values), 1)]
@@ -111,13 +112,16 @@ func (a logAddress) url(path string, more ...string) string {
 	return path + "?" + v.Encode()
 }
 
-// request is r with the query that the search knows.
-func (a logAddress) request(r *request, now time.Time) (*request, error) {
+// request is r with the query that the search knows. cursor names the parameter that continues one.
+func (a logAddress) request(r *request, cursor string, now time.Time) (*request, error) {
 	v := url.Values{}
-	for _, name := range []string{"q", "sandbox", "owner", "service", "level", "since", "until"} {
-		if value := a.Get(name); value != "" {
+	for _, name := range a.fields {
+		if value := a.Get(name); value != "" && name != "range" {
 			v.Set(name, value)
 		}
+	}
+	if at := r.query(cursor); at != "" {
+		v.Set(cursor, at)
 	}
 	if name := a.Get("range"); name != "" && name != customRange {
 		at := slices.IndexFunc(logRanges, func(one struct {
@@ -131,9 +135,6 @@ func (a logAddress) request(r *request, now time.Time) (*request, error) {
 		}
 		v.Set("since", now.Add(-logRanges[at].span).UTC().Format(time.RFC3339))
 	}
-	if next := r.query("next"); next != "" {
-		v.Set("next", next)
-	}
 	asked := *r
 	asked.http = r.http.WithContext(r.http.Context()) // a copy
 	u := *r.http.URL
@@ -144,7 +145,7 @@ func (a logAddress) request(r *request, now time.Time) (*request, error) {
 
 // read reads what the address asks of the log. Kinds: as readLogsQuery.
 func (s *logHandlers) read(ctx context.Context, r *request, a logAddress) (logsQuery, error) {
-	asked, err := a.request(r, s.cfg.Now())
+	asked, err := a.request(r, "next", s.cfg.Now())
 	if err != nil {
 		return logsQuery{}, err
 	}
@@ -157,7 +158,7 @@ func (s *logHandlers) read(ctx context.Context, r *request, a logAddress) (logsQ
 // pageLogs shows the newest lines that match.
 func (s *logHandlers) pageLogs(ctx context.Context, r *request) (templ.Component, error) {
 	now := s.cfg.Now()
-	a := readLogAddress(r.http.URL.Query(), now)
+	a := readLogAddress(r.http.URL.Query(), logFields, now)
 	v := views.Logs{Frame: s.frame(r, "Logs", "logs")}
 	var err error
 	if v.Form, err = s.logForm(ctx, r, a); err != nil {
@@ -239,11 +240,7 @@ func (s *logHandlers) logForm(ctx context.Context, r *request, a logAddress) (vi
 		Query: views.Field{Value: a.Get("q")}, Service: views.Field{Value: a.Get("service")}, Clear: len(a.Values) > 0,
 		Level: choiceOf(a.Get("level"), logLevels),
 	}
-	ranges := []views.Option{{Text: "All"}}
-	for _, one := range logRanges {
-		ranges = append(ranges, views.Option{Value: one.value, Text: one.text})
-	}
-	f.Range = choiceOf(a.Get("range"), append(ranges, views.Option{Value: customRange, Text: "From … to …"}))
+	f.Range = rangeChoice(a)
 	f.Since, f.Until = views.Field{Value: localText(a.since, a.Get("since"))}, views.Field{Value: localText(a.until, a.Get("until"))}
 	var filter sandbox.Filter
 	if r.who.User.Role == auth.Admin {
@@ -274,6 +271,15 @@ func (s *logHandlers) logForm(ctx context.Context, r *request, a logAddress) (vi
 	}
 	f.Sandbox = choiceOf(a.Get("sandbox"), names)
 	return f, nil
+}
+
+// rangeChoice is the choice of the stretch of time.
+func rangeChoice(a logAddress) views.LogChoice {
+	ranges := []views.Option{{Text: "All"}}
+	for _, one := range logRanges {
+		ranges = append(ranges, views.Option{Value: one.value, Text: one.text})
+	}
+	return choiceOf(a.Get("range"), append(ranges, views.Option{Value: customRange, Text: "From … to …"}))
 }
 
 // choiceOf is a choice that also has the value that the address names.

@@ -9,6 +9,7 @@ import (
 	"sandboxd/internal/fault"
 	"sandboxd/internal/metrics"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/text"
 	"sandboxd/views"
 )
 
@@ -87,6 +88,10 @@ func (s *metricsHandlers) pageMetrics(ctx context.Context, r *request) (templ.Co
 		Frame: s.frame(r, "Metrics of "+boxTitle(box), "sandboxes"), Name: box.Name, Title: boxTitle(box), Range: v,
 		State:  s.workspace.state(box, s.cfg.Sandboxes.Progress(box.ID)),
 		Series: sameURL(box, "/metrics/series"), Points: sameURL(box, "/metrics/points"), Page: metricsURL(box),
+	}
+	if size, at, ok := s.cfg.Metrics.Size(box.ID); ok {
+		page.Size = "Home " + text.Size(size.Home) + ", writable layer " + text.Size(size.Layer)
+		page.Sized = timeOf(at, s.cfg.Now())
 	}
 	page.Frame.Plots = true
 	page.Frame.Live.Topic = metricsURL(box)

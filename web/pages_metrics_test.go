@@ -37,6 +37,18 @@ func TestMetricsPage_IsOfTheOwnerAndAdminsOnly(t *testing.T) {
 	}
 }
 
+func TestMetricsPage_TellsTheSizesOnceTheyAreMeasured(t *testing.T) {
+	s := newStage(t)
+	box := s.measured()
+	if n := len(s.get("ada", "/sandboxes/lab/metrics").all("#metrics-size")); n != 0 {
+		t.Error("it tells sizes that were not measured")
+	}
+	s.metrics.sizes = map[string]metrics.Sized{box.ID: {Size: metrics.Size{Home: 1229 << 20, Layer: 30 << 20}, Time: stageTime.Add(-12 * time.Minute)}}
+	if got := textOf(s.get("ada", "/sandboxes/lab/metrics").need("#metrics-size")); got != "Home 1.2 GiB, writable layer 30 MiB, measured 12 min ago" {
+		t.Errorf("says %q", got)
+	}
+}
+
 func TestMetricsPage_RangesAreAddresses(t *testing.T) {
 	s := newStage(t)
 	box := s.measured()

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -80,6 +81,7 @@ func (s *sandboxHandlers) submitNew(ctx context.Context, r *request) (string, er
 	if err != nil {
 		return "", err
 	}
+	r.about, r.object = box, cmp.Or(box.Spec.Template, box.Spec.Image)
 	return sandboxURL(box.Name), nil
 }
 

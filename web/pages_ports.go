@@ -197,6 +197,7 @@ func (s *portHandlers) changePort(ctx context.Context, r *request, act func(box 
 func (s *portHandlers) submitPort(ctx context.Context, r *request) (string, error) {
 	return s.changePort(ctx, r, func(box sandbox.Sandbox, number int) (views.PortSheet, error) {
 		choice := sandbox.Visibility(r.field("visibility"))
+		r.object = fmt.Sprintf("%d: %s", number, choice)
 		if err := s.cfg.Ports.Set(ctx, box, number, choice); err != nil {
 			return views.PortSheet{}, err
 		}

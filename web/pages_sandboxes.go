@@ -183,7 +183,9 @@ func (s *sandboxHandlers) pageSandboxes(ctx context.Context, r *request) (templ.
 	if r.byScript() {
 		return templ.Join(views.ListPart(part), views.Part("chips", views.Replace, views.Chips(l.chips()))), nil
 	}
+	frame := s.frame(r, "Sandboxes", "sandboxes")
+	frame.Followed = true
 	return views.SandboxesPage(views.Sandboxes{
-		Frame: s.frame(r, "Sandboxes", "sandboxes"), Filter: l.chips(), List: part, Orphans: s.orphans.notice(r),
+		Frame: frame, Filter: l.chips(), List: part, Orphans: s.orphans.notice(r),
 	}), nil
 }

@@ -163,6 +163,7 @@ func (p *presenter) acts(box sandbox.Sandbox) views.Acts {
 		rest    = views.Action{Icon: "clock", Text: "Sleep settings…", URL: sameURL(box, "/rest"), Sheet: true}
 		figures = views.Action{Icon: "chart", Text: "Metrics", URL: metricsURL(box)}
 		log     = views.Action{Icon: "note", Text: "Logs", URL: logsURL(box)}
+		acts    = views.Action{Icon: "list", Text: "Activity", URL: activityURL(box)}
 		rename  = views.Action{Icon: "pencil", Text: "Label…", URL: sameURL(box, "/rename"), Sheet: true}
 		remove  = views.Action{Icon: "trash", Text: "Delete…", URL: sameURL(box, "/delete"), Sheet: true, Danger: true}
 	)
@@ -170,15 +171,15 @@ func (p *presenter) acts(box sandbox.Sandbox) views.Acts {
 	inside := p.place == "workspace"
 	switch box.State {
 	case sandbox.Running:
-		a.First, a.More = sleep, []views.Action{stop, restart, figures, log, rest, rename, remove}
+		a.First, a.More = sleep, []views.Action{stop, restart, figures, log, acts, rest, rename, remove}
 	case sandbox.Frozen:
-		a.First, a.More = wake, []views.Action{sleep, stop, restart, figures, log, rest, rename, remove}
+		a.First, a.More = wake, []views.Action{sleep, stop, restart, figures, log, acts, rest, rename, remove}
 	case sandbox.Asleep, sandbox.Sleeping:
-		a.First, a.More = wake, []views.Action{stop, figures, log, rest, rename, remove}
+		a.First, a.More = wake, []views.Action{stop, figures, log, acts, rest, rename, remove}
 	case sandbox.Stopped:
-		a.First, a.More = start, []views.Action{figures, log, rest, rename, remove}
+		a.First, a.More = start, []views.Action{figures, log, acts, rest, rename, remove}
 	case sandbox.Failed:
-		a.First, a.More = retry, []views.Action{figures, log, rest, rename, remove}
+		a.First, a.More = retry, []views.Action{figures, log, acts, rest, rename, remove}
 	case sandbox.Deleting:
 	default:
 		a.More = []views.Action{rename, remove}

@@ -67,6 +67,7 @@ func (s *accountHandlers) submitRole(ctx context.Context, r *request) (string, e
 	if err := r.notSelf(); err != nil {
 		return "", err
 	}
+	s.objectUser(ctx, r, r.form("value"))
 	return done(usersPath, "changed"), s.cfg.Accounts.SetRole(ctx, r.param("id"), auth.Role(r.form("value")))
 }
 
@@ -75,6 +76,7 @@ func (s *accountHandlers) submitDisabled(ctx context.Context, r *request) (strin
 	if err := r.notSelf(); err != nil {
 		return "", err
 	}
+	s.objectUser(ctx, r, map[bool]string{true: "disabled", false: "enabled"}[r.form("value") == "true"])
 	return done(usersPath, "changed"), s.cfg.Accounts.SetDisabled(ctx, r.param("id"), r.form("value") == "true")
 }
 
@@ -119,6 +121,7 @@ func (s *accountHandlers) submitDeleteUser(ctx context.Context, r *request) (str
 	if err != nil {
 		return "", err
 	}
+	r.object = u.Name
 	if r.field("confirm") != u.Name {
 		return "", fault.Field("confirm", "This is not the name. Type %s to delete the account.", u.Name)
 	}

@@ -46,10 +46,11 @@ func (s *workspaceHandlers) pageWorkspace(ctx context.Context, r *request) (temp
 	w := views.Workspace{
 		Frame: s.frame(r, row.Title, "sandboxes"), Row: row, Rest: s.restMenu(ctx, box),
 		Ports: s.ports.ports(ctx, h, s.ports.whatListens(ctx, h)), Slots: s.slots(ctx, arranged, h, progress), Files: filesPlace(box), Preferences: preferences,
+		Alerts: s.alerts.alertSign(r, box),
 	}
 	w.Frame.Live = views.Live{
 		Topic: sameURL(box, ""),
-		Seen:  "seen=" + boxPrint(box) + "&reasons=" + printOf(w.Row.State, w.Rest) + "&ports=" + printOf(w.Ports),
+		Seen:  "seen=" + boxPrint(box) + "&reasons=" + printOf(w.Row.State, w.Rest) + "&ports=" + printOf(w.Ports) + "&alerts=" + strconv.Itoa(w.Alerts.Count),
 	}
 	if port, err := strconv.Atoi(r.query("port")); err == nil && port > 0 && port < 1<<16 {
 		url := s.cfg.Hosts.PortURL(box.Name, port)

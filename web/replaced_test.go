@@ -22,11 +22,7 @@ func TestStalePage_DoesNothingToTheNextSandboxOfItsName(t *testing.T) {
 	terminals := attr(workspace.need("sandbox-terminals"), "data-path") + "main/%s?sandbox_id=" + attr(workspace.need("sandbox-terminals"), "data-box")
 	form := attr(s.get("root", "/sandboxes/lab/services/new").need("form.form"), "action") // of a page without an id in its address
 	posts, sheets := []string{form}, []string(nil)
-	for _, to := range append(formsOf(workspace), formsOf(about)...) {
-		if strings.Contains(to, "/lab/") {
-			posts = append(posts, to)
-		}
-	}
+	posts = append(append(posts, formsOf(workspace)...), formsOf(about)...)
 	for _, a := range append(append(workspace.all("a"), about.all("a")...), s.get("root", "/sandboxes/lab/ports/3000").all("form")...) {
 		to := attr(a, "href") + attr(a, "action")
 		named := strings.Contains(to, "?sandbox_id=")
@@ -71,10 +67,10 @@ func TestStalePage_DoesNothingToTheNextSandboxOfItsName(t *testing.T) {
 	s.post("root", "/sandboxes/lab/stop?sandbox_id="+next.ID, nil).is(http.StatusSeeOther)
 }
 
-// formsOf gives where the forms of a page go.
+// formsOf gives where the forms of a page go that change something of the sandbox lab.
 func formsOf(page view) (actions []string) {
 	for _, f := range page.all("form") {
-		if to := attr(f, "action"); to != "" {
+		if to := attr(f, "action"); strings.Contains(to, "/lab/") && attr(f, "method") != "get" {
 			actions = append(actions, to)
 		}
 	}

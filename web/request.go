@@ -37,6 +37,7 @@ type request struct {
 	body   *arriving       // nil when it has none
 	hidden func() bool     // of a page's live connection: whether nobody sees the page; nil when it cannot be told
 	answer templ.Component // what a form shows instead of leading elsewhere, such as a secret that is shown once
+	note
 }
 
 const requestKey = "sandboxd.request"
@@ -118,6 +119,7 @@ func form(
 		if err == nil {
 			return r.leadTo(c, to)
 		}
+		r.problem = err
 		if again == nil || !mendable(err) {
 			return err
 		}
@@ -132,12 +134,12 @@ func form(
 }
 
 // leadTo leads the browser to a page of ours. A script that asked is told so in its own way; when the person is on that
-// page already it stays, because the page's stream brings the changes.
+// page already it stays, because the page's stream brings the changes, unless it is to say what was done.
 func (r *request) leadTo(c echo.Context, to string) error {
 	if !r.byScript() {
 		return c.Redirect(http.StatusSeeOther, to)
 	}
-	if here, err := url.Parse(r.http.Header.Get("HX-Current-URL")); err == nil && here.RequestURI() == to {
+	if here, err := url.Parse(r.http.Header.Get("HX-Current-URL")); err == nil && here.RequestURI() == to && !here.Query().Has("done") {
 		r.head.Set("HX-Trigger", "sheet-done")
 	} else {
 		r.head.Set("HX-Redirect", to)

@@ -59,7 +59,7 @@ func (s *Server) routes() []route {
 		s.serviceRoutes(apiPrefix, token), s.insidePages(),
 		s.portRoutes(apiPrefix, token), s.portRoutes("", scripted),
 		s.ideRoutes(apiPrefix, token), s.ideRoutes("", scripted),
-		s.metrics.table(), s.logs.table(),
+		s.metrics.table(), s.logs.table(), s.activity.table(), s.alerts.table(), s.alertSettings.table(),
 		s.entryPages(), s.sandboxPages(), s.templatePages(), s.host.table(), s.settingsPages())
 }
 
@@ -221,6 +221,58 @@ func (s *logHandlers) table() []route {
 	}
 }
 
+// table is who did what, for programs and as pages.
+func (s *activityHandlers) table() []route {
+	return []route{
+		{get, apiPrefix + "/activity", token, apiLong(s.apiActivity)},
+		{get, apiPrefix + "/log", tokenAdmin, api(s.process.apiOwnLog)},
+		{get, activityPath, signedIn, page(s.pageActivity)},
+		{get, activityPath + "/download", scripted, apiLong(s.downloadActivity)},
+		{get, "/sandboxes/:name/activity", signedIn, page(s.pageSandboxActivity)},
+		{get, ownLogPath, adminOnly, page(s.process.pageOwnLog)},
+	}
+}
+
+// table is alerts, for programs and as a page.
+func (s *alertHandlers) table() []route {
+	return []route{
+		{get, apiPrefix + "/alerts", token, api(s.apiAlerts)},
+		{post, apiPrefix + "/alerts/:id/mute", tokenWide, api(s.apiMuteAlert)},
+		{get, alertsPath, signedIn, page(s.pageAlerts)},
+		{post, alertsPath + "/:id/mute", signedIn, form(s.submitMuteAlert, nil)},
+	}
+}
+
+// table is the rules and channels of alerts, for programs and as pages.
+func (s *alertSettingHandlers) table() []route {
+	list, channel, pages := apiPrefix+"/alerts", apiPrefix+"/alerts/channels/:id", alertSettingsPath
+	return []route{
+		{get, list + "/rules", tokenWide, api(s.apiAlertRules)},
+		{put, list + "/rules", tokenWide, api(s.apiSetAlertRules)},
+		{get, list + "/channels", tokenWide, api(s.apiAlertChannels)},
+		{post, list + "/channels", tokenWide, api(s.apiCreateAlertChannel)},
+		{put, channel, tokenWide, api(s.apiChangeAlertChannel)},
+		{del, channel, tokenWide, api(s.apiDeleteAlertChannel)},
+		{post, channel + "/test", tokenWide, apiLong(s.apiTestAlertChannel)},
+		{get, channel + "/deliveries", tokenWide, api(s.apiAlertDeliveries)},
+		{get, pages, signedIn, page(s.pageAlertSettings)},
+		{post, pages + "/reset", signedIn, form(s.submitResetRules, s.againAlertSettings)},
+		{get, pages + "/rules/new", signedIn, page(s.pageNewRule)},
+		{post, pages + "/rules", signedIn, form(s.submitRule, s.againRule)},
+		{get, pages + "/rules/:id", signedIn, page(s.pageRule)},
+		{post, pages + "/rules/:id", signedIn, form(s.submitRule, s.againRule)},
+		{post, pages + "/rules/:id/switch", signedIn, form(s.submitSwitchRule, s.againAlertSettings)},
+		{post, pages + "/rules/:id/mute", signedIn, form(s.submitMuteRule, s.againAlertSettings)},
+		{post, pages + "/rules/:id/delete", signedIn, form(s.submitDeleteRule, s.againAlertSettings)},
+		{get, pages + "/channels/new", signedIn, page(s.pageNewChannel)},
+		{post, pages + "/channels", signedIn, form(s.submitChannel, s.againChannel)},
+		{get, pages + "/channels/:id", signedIn, page(s.pageChannel)},
+		{post, pages + "/channels/:id", signedIn, form(s.submitChannel, s.againChannel)},
+		{post, pages + "/channels/:id/test", signedIn, form(s.submitTestChannel, s.againAlertSettings)},
+		{post, pages + "/channels/:id/delete", signedIn, form(s.submitDeleteChannel, s.againAlertSettings)},
+	}
+}
+
 func (s *Server) templateRoutes() []route {
 	return []route{
 		{get, apiPrefix + "/templates", token, api(s.templates.apiTemplates)},
@@ -321,6 +373,10 @@ func (s *Server) liveTopics() []topic {
 		{"/sandboxes/:name/metrics/points", s.metrics.openPoints},
 		{"/templates", s.live.live(s.templates.openLiveTemplates)},
 		{logsPath, s.logs.openTail},
+		{activityPath, s.activity.openTail},
+		{ownLogPath, s.process.openOwnLog},
+		{alertsPath, s.live.live(s.alerts.openLiveAlerts)},
+		{framePath, s.live.live(openLiveFrame)},
 		{hostPath, s.live.live(s.host.openLiveHost)},
 		{hostPath + "/points", s.host.openHostPoints},
 		{"/templates/:name", s.live.live(s.templates.openLiveTemplate)},

@@ -16,6 +16,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"sandboxd/internal/access"
+	"sandboxd/internal/activity"
+	"sandboxd/internal/alert"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/files"
@@ -47,6 +49,9 @@ type Config struct {
 	Holds     Holds
 	Metrics   Metrics
 	Logs      *logs.Keeper
+	OwnLog    *logs.Recent // of sandboxd itself
+	Activity  *activity.Log
+	Alerts    *alert.Service
 
 	Preferences Preferences
 	TabNames    TabNames
@@ -111,7 +116,7 @@ func New(cfg Config) *Server {
 	s.echo.HTTPErrorHandler = s.fail
 	s.echo.Use(s.requestID, s.accessLog, s.recoverPanic, s.secureHeaders, s.limitArrival, s.refuseCrossSite)
 	for _, r := range s.routes() {
-		limits := []echo.MiddlewareFunc{s.admit(r.access)}
+		limits := []echo.MiddlewareFunc{s.activity.record(r), s.admit(r.access)}
 		if !r.bulky() {
 			limits = append(limits, s.limitBody)
 		}

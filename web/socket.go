@@ -56,6 +56,7 @@ func (s *liveHandlers) upgrading(
 				return fault.Wrap(err, fault.Invalid, "The websocket handshake was not understood.")
 			}
 			c.Response().Committed, c.Response().Status = true, http.StatusSwitchingProtocols // the framework does not see it
+			r.begins()
 			return s.converse(ctx, end, conn, limit, t)
 		})
 	}

@@ -15,6 +15,8 @@ import (
 	"golang.org/x/net/html"
 
 	"sandboxd/internal/access"
+	"sandboxd/internal/activity"
+	"sandboxd/internal/activity/activitytest"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/event"
@@ -45,6 +47,7 @@ type stage struct {
 	idle     *fakeIdle
 	holds    *fakeHolds
 	metrics  *fakeMetrics
+	alerts   *fakeAlerts
 	insides
 }
 
@@ -99,6 +102,7 @@ func newEmptyStage(t *testing.T) *stage {
 	s.ports = visibility.New(db.Ports(), log)
 	s.accounts = auth.New(db.Auth(), auth.Options{Cost: auth.Cost{Memory: 64, Passes: 1}, Log: log})
 	s.terminals.Service = terminal.New(s.boxes, log)
+	s.alerts = newFakeAlerts(t, s.boxes.List)
 	s.access = &fakeAccess{rows: s.boxes, guest: wholeGuest{fakeGuest: s.files, fakeRooms: s.rooms, fakeTerminals: s.terminals}}
 	s.server = New(Config{
 		Access:    access.New(s.access, s.access.link, access.Tracked(idle.New())),
@@ -110,6 +114,8 @@ func newEmptyStage(t *testing.T) *stage {
 		Ports:       s.ports,
 		IDE:         &fakeIDE{},
 		Metrics:     s.metrics,
+		Activity:    activity.New(activity.Config{Store: &activitytest.Memory{}}),
+		Alerts:      s.alerts.Service,
 		Preferences: s.workspace, TabNames: s.workspace,
 	})
 	s.server.alarm.grace = time.Time{} // it has run for long

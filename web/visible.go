@@ -21,6 +21,9 @@ func named(ctx context.Context, s *Server, r *request) (access.Handle, error) {
 	if id := r.query("sandbox_id"); err == nil && id != "" && id != h.ID() {
 		return access.Handle{}, fault.New(fault.Gone, "The sandbox %s that this page shows was deleted. Another one has its name now.", h.Name())
 	}
+	if err == nil {
+		r.about = h.Sandbox()
+	}
 	return h, err
 }
 

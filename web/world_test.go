@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"sandboxd/internal/access"
+	"sandboxd/internal/activity"
+	"sandboxd/internal/activity/activitytest"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/event"
@@ -47,6 +49,7 @@ type world struct {
 	resting
 	metrics *fakeMetrics
 	logs    *logs.Keeper
+	alerts  *fakeAlerts
 	log     *lockedBuffer
 	tokens  map[string]string // by user name: an API token
 	ids     map[string]string // by user name: the user's id
@@ -83,9 +86,10 @@ func newWorld(t *testing.T) *world {
 	}
 	holds := idle.NewHolds(w.store.Holds(), idle.New())
 	w.logs = keepLogs(t, log)
+	w.alerts = newFakeAlerts(t, w.manager.List)
 	w.access = &fakeAccess{rows: w.manager, guest: wholeGuest{fakeGuest: w.files, fakeRooms: w.rooms}}
 	w.server = New(Config{
-		Metrics: w.metrics, Logs: w.logs,
+		Metrics: w.metrics, Logs: w.logs, Activity: activity.New(activity.Config{Store: &activitytest.Memory{}}), Alerts: w.alerts.Service,
 		Access:    access.New(w.access, w.access.link, access.Tracked(idle.New())),
 		Sandboxes: w.manager, Accounts: w.accounts, Templates: templates, Images: w.images, Commands: exec.New(exec.Config{Starter: w.guests}),
 		Hosts: hosts, Assets: static.New(), Version: Version{Version: "1.2.3", Commit: "abcdef", Go: "go1"}, Log: log,

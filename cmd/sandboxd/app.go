@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"sandboxd/internal/access"
+	"sandboxd/internal/activity"
+	"sandboxd/internal/alert"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/docker"
@@ -43,6 +45,7 @@ import (
 type app struct {
 	config   *Config
 	log      *slog.Logger
+	recent   *logs.Recent
 	hosts    hostname.Hosts
 	db       *sqlite.DB
 	accounts *auth.Service
@@ -52,9 +55,14 @@ type app struct {
 	links    *link.Hub
 	watch
 	lifecycle
+	outgoing
 	recorder  *metrics.Recorder
+	sizer     *metrics.Sizer
 	logs      *logs.Keeper
 	collector *logs.Collector
+	activity  *activity.Log
+	alerts    *alert.Service
+	alerting  *alertSources
 	handler   http.Handler // answers HTTP
 	closers   []func() error
 }
@@ -82,8 +90,8 @@ func newAccounts(db *sqlite.DB) *auth.Service {
 }
 
 // openApp opens database, engine and sockets and wires the parts. It starts nothing. The caller must close it.
-func openApp(ctx context.Context, c *Config, log *slog.Logger) (*app, error) {
-	a := &app{config: c, log: log}
+func openApp(ctx context.Context, c *Config, log logger) (*app, error) {
+	a := &app{config: c, log: log.Logger, recent: log.recent}
 	err := a.newWatch()
 	if err == nil {
 		err = a.open(ctx)
@@ -99,6 +107,9 @@ func (a *app) open(ctx context.Context) (err error) {
 	if a.hosts, err = c.hosts(); err != nil {
 		return err
 	}
+	if err := a.newOutgoing(); err != nil {
+		return err
+	}
 	if err := a.lock(); err != nil {
 		return err
 	}
@@ -111,6 +122,9 @@ func (a *app) open(ctx context.Context) (err error) {
 	a.closers = append(a.closers, a.db.Close)
 	a.accounts = newAccounts(a.db)
 	if err := a.openEngine(ctx); err != nil {
+		return err
+	}
+	if err := a.newActivity(ctx); err != nil {
 		return err
 	}
 	a.links = link.NewHub(linkPath(c), a.log)
@@ -129,6 +143,7 @@ func (a *app) open(ctx context.Context) (err error) {
 	if err := a.newLogs(ctx); err != nil {
 		return err
 	}
+	a.newAlerts()
 	a.handler, err = a.newHandler()
 	return err
 }
@@ -275,16 +290,33 @@ func installGuest(c *Config) (path string, err error) {
 	return path, writeProgram(path, text)
 }
 
+// programPiece is how much of a program is written at once. Linux keeps what came in one piece in large pages of its cache, and maps
+// such a page as a whole: of a program in one piece, each guest would hold megabytes that it never uses.
+const programPiece = 64 << 10
+
 // writeProgram writes an executable file whole or not at all.
 func writeProgram(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("make folder for the guest: %w", err)
 	}
 	next := path + ".new"
-	if err := os.WriteFile(next, text, 0o755); err != nil {
+	if err := writePieces(next, text); err != nil {
 		return fault.Wrap(err, fault.Unavailable, "The guest cannot be written to the data folder: %v.", err)
 	}
 	return os.Rename(next, path)
+}
+
+func writePieces(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755)
+	if err != nil {
+		return err
+	}
+	for piece := range slices.Chunk(text, programPiece) {
+		if _, err = f.Write(piece); err != nil {
+			break
+		}
+	}
+	return errors.Join(err, f.Close())
 }
 
 // newManager puts the Manager together. No sandbox gets more than this host has.
@@ -307,7 +339,7 @@ func (a *app) newManager() (*sandbox.Manager, error) {
 		Store: a.db.Sandboxes(), Runtime: a.engine, Freezer: freezer, Guests: guests{a.links}, Images: a.images,
 		Templates: a.catalog, Labels: a.hosts.Labels, Rest: rest, Room: a.room,
 		Host: sandbox.Limits{CPUs: float64(runtime.NumCPU()), Memory: memory},
-		Log:  a.log, Observe: a.action(),
+		Log:  a.log, Observe: a.observe,
 	}), nil
 }
 
@@ -331,7 +363,7 @@ func (a *app) newHandler() (http.Handler, error) {
 		Access: control, Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images,
 		Commands: exec.New(exec.Config{Starter: exec.InGuest(), Ended: a.command()}), Terminals: terminal.New(a.manager, a.log),
 		Files: inside, SSH: ssh, Tunnels: ports, Services: services.New(a.manager), IDE: a.ide, Ports: a.ports,
-		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: a.recorder, Logs: a.logs, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),
+		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: measures{a.recorder, a.sizer}, Logs: a.logs, OwnLog: a.recent, Activity: a.activity, Alerts: a.alerts, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),
 		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Access: control, Codes: a.accounts},
 		Hosts:    a.hosts, Assets: assets,
 		Checks: []web.Check{

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/logs"
 	"sandboxd/internal/text"
 	"sandboxd/web"
 )
@@ -44,7 +45,7 @@ the first admin. Sandboxes keep running while sandboxd is stopped.`,
 			if err := c.check(); err != nil {
 				return err
 			}
-			takeStray(log)
+			takeStray(log.Logger)
 			return serve(cmd.Context(), c, log, cmd.OutOrStdout())
 		},
 	}
@@ -53,19 +54,29 @@ the first admin. Sandboxes keep running while sandboxd is stopped.`,
 	return cmd
 }
 
-func newLogger(c *Config, w io.Writer) (*slog.Logger, error) {
+// logger is sandboxd's own log, with the newest records in memory for the page of it.
+type logger struct {
+	*slog.Logger
+	recent *logs.Recent
+}
+
+func newLogger(c *Config, w io.Writer) (logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
-		return nil, fault.Field("log-level", "--log-level is %q; it must be debug, info, warn or error.", c.LogLevel)
+		return logger{}, fault.Field("log-level", "--log-level is %q; it must be debug, info, warn or error.", c.LogLevel)
 	}
 	options := &slog.HandlerOptions{Level: level}
+	var out slog.Handler
 	switch c.LogFormat {
 	case "text":
-		return slog.New(slog.NewTextHandler(w, options)), nil
+		out = slog.NewTextHandler(w, options)
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, options)), nil
+		out = slog.NewJSONHandler(w, options)
+	default:
+		return logger{}, fault.Field("log-format", "--log-format is %q; it must be text or json.", c.LogFormat)
 	}
-	return nil, fault.Field("log-format", "--log-format is %q; it must be text or json.", c.LogFormat)
+	recent := logs.NewRecent()
+	return logger{slog.New(slog.NewMultiHandler(out, recent.Handler(level))), recent}, nil
 }
 
 // strayLimit bounds a line from the standard library's logger, in bytes.
@@ -88,7 +99,7 @@ func takeStray(log *slog.Logger) {
 }
 
 // serve runs sandboxd until ctx ends. The errgroup is the process model: all that lives stands in it.
-func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err error) {
+func serve(ctx context.Context, c *Config, log logger, out io.Writer) (err error) {
 	listener, err := listen(ctx, c)
 	if err != nil {
 		return err
@@ -120,6 +131,7 @@ func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err
 	if err != nil {
 		return err
 	}
+	defer a.runActivity(ctx)()
 	g, ctx := errgroup.WithContext(ctx)
 	// Links and builds end after the Manager, so that it sees its own end first and takes theirs for no failure.
 	under, last := context.WithCancel(context.WithoutCancel(ctx))
@@ -129,22 +141,22 @@ func serve(ctx context.Context, c *Config, log *slog.Logger, out io.Writer) (err
 	g.Go(func() error { return a.ide.Run(under) })
 	g.Go(func() error { defer last(); return a.manager.Run(ctx) })
 	for _, run := range []func(context.Context) error{
-		a.prebuild, a.reaper.Run, a.ports.Run, a.recorder.Run, a.collector.Run, a.engine.RunFirewall, a.renewPools,
+		a.prebuild, a.reaper.Run, a.ports.Run, a.recorder.Run, a.sizer.Run, a.collector.Run, a.engine.RunFirewall, a.renewPools, a.alerting.Run, a.alerts.Run,
 	} {
 		g.Go(func() error { return run(ctx) })
 	}
 	g.Go(func() error { return a.manager.RunPools(ctx, a.standbys) })
 	if profiled != nil {
-		g.Go(func() error { return serveHTTP(ctx, profiled, profiles(), log) })
+		g.Go(func() error { return serveHTTP(ctx, profiled, profiles(), log.Logger) })
 	}
 	if a.figures != nil {
-		g.Go(func() error { return a.figures.Run(ctx, a.manager, a.recorder) })
-		g.Go(func() error { return serveHTTP(ctx, scraped.listener, scraped.handler, log) })
+		g.Go(func() error { return a.figures.Run(ctx, a.manager, measures{a.recorder, a.sizer}) })
+		g.Go(func() error { return serveHTTP(ctx, scraped.listener, scraped.handler, log.Logger) })
 	}
 	if a.tracer != nil {
 		g.Go(func() error { return a.tracer.Run(ctx) })
 	}
-	g.Go(func() error { return serveHTTP(ctx, listener, a.handler, log) })
+	g.Go(func() error { return serveHTTP(ctx, listener, a.handler, log.Logger) })
 	return g.Wait()
 }
 

@@ -47,6 +47,14 @@ type Config struct {
 	MemoryReserve string
 
 	TrustedProxies []string
+
+	SMTP                  string
+	SMTPTLS               string
+	SMTPUser              string
+	SMTPPasswordFile      string
+	SMTPFrom              string
+	AlertPrivateAddresses bool
+	ActivityKeep          string
 }
 
 // envPrefix begins the variable of every flag: --log-level is SANDBOXD_LOG_LEVEL.
@@ -84,6 +92,8 @@ func (c *Config) serveFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.MetricsListen, "metrics-listen", "", "address at which Prometheus reads figures below /metrics, such as 127.0.0.1:9464 (default: nowhere)")
 	f.StringVar(&c.MetricsTokenFile, "metrics-token-file", "", "file with the bearer token that --metrics-listen asks for; needed unless that is a loopback address")
 	f.StringVar(&c.OTLPEndpoint, "otlp-endpoint", "", "collector that gets traces of requests to sandboxes over OTLP/HTTP, such as http://127.0.0.1:4318 (default: none)")
+	c.alertFlags(f)
+	f.StringVar(&c.ActivityKeep, "activity-keep", "180d", `how long is kept who did what, at most 500,000 entries: a duration such as "48h" or "180d"`)
 	f.StringVar(&c.LogFormat, "log-format", "text", "how the log is written: text or json")
 	f.String("traefik-listen", "", "")
 	_ = f.MarkDeprecated("traefik-listen", "Traefik leads everything to --listen") // fails for a flag that is not there
@@ -157,6 +167,9 @@ func (c *Config) check() error {
 	if c.Settle < 0 {
 		return fault.Field("settle", "--settle is %s; it must be a duration such as \"1m\", or \"0s\" for none.", c.Settle)
 	}
+	if _, err := c.activityKeep(); err != nil {
+		return err
+	}
 	if _, err := c.rest(); err != nil {
 		return err
 	}
@@ -173,6 +186,9 @@ func (c *Config) check() error {
 		return err
 	}
 	if _, err := c.collector(); err != nil {
+		return err
+	}
+	if _, err := c.mail(nil); err != nil {
 		return err
 	}
 	_, err := c.trusted()

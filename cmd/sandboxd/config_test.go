@@ -23,6 +23,9 @@ func TestServe_AValueThatIsNoneIsRefusedByItsFlag(t *testing.T) {
 		"--metrics-listen=:9464":    `Name a file with a token as --metrics-token-file`,
 		"--otlp-endpoint=a:4317":    `--otlp-endpoint: It must be`,
 		"--cadvisor=127.0.0.1:8081": `--cadvisor must be the address of a cAdvisor`,
+		"--smtp=mail.example.com":   `--smtp is "mail.example.com"; it must be a mail server with its port`,
+		"--smtp=m.example.com:587":  `--smtp-from is ""`,
+		"--smtp-user=ada":           `--smtp-user needs --smtp`,
 		"--trusted-proxies=banana":  `--trusted-proxies has "banana"`,
 	} {
 		root := newRootCmd()

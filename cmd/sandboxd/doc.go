@@ -16,6 +16,7 @@
 //   - internal/sshd terminates SSH for every sandbox and internal/tunnel leads to ports; the commands for anywhere (cmd_ssh.go,
 //     cmd_exec.go, cmd_cp.go, cmd_forward.go, cmd_logs.go) ask a server through internal/client.
 //   - internal/visibility says which of a sandbox's ports are shared or public; internal/proxy is where that counts.
+//   - internal/activity keeps who did what: web's activity_actions.go says which requests, and activity.go here what else.
 //   - internal/catalog reads templates and keeps their images built; internal/auth knows users and credentials.
 //
 // Invariant: everything that lives is started in serve and waited for there.

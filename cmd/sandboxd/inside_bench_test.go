@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"sandboxd/internal/logs"
 	"sandboxd/internal/sandbox"
 )
 
@@ -47,7 +48,7 @@ func (b *benches) inside() (a *app, stop func()) {
 	}
 	placeGuest(b.t)
 	c := &Config{Data: dir, Listen: "127.0.0.1:1", Domain: "localhost", FreezeAfter: "never", StopAfter: "never", MemoryReserve: "0"}
-	a, err = openApp(b.t.Context(), c, slog.New(slog.DiscardHandler))
+	a, err = openApp(b.t.Context(), c, logger{slog.New(slog.DiscardHandler), logs.NewRecent()})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -19,6 +19,12 @@ const statsEvery = 10 * time.Second
 // measured anew counts once.
 const cadvisorEvery = metrics.FineStep
 
+// measures is all that is measured of sandboxes and of the host.
+type measures struct {
+	*metrics.Recorder
+	*metrics.Sizer
+}
+
 func historyPath(c *Config) string { return filepath.Join(c.Data, "history.db") }
 
 // newRecorder puts together what knows the use of sandboxes and of the host.
@@ -38,6 +44,7 @@ func (a *app) newRecorder(ctx context.Context) error {
 		return err
 	}
 	a.recorder = metrics.New(c)
+	a.sizer = metrics.NewSizer(docker.NewSizes(a.engine).Measure, a.log)
 	return nil
 }
 

@@ -28,6 +28,7 @@ type metricsBody struct {
 		Cores       int   `json:"cores"`
 		MemoryTotal int64 `json:"memory_total_bytes"`
 	} `json:"now"`
+	Home int64 `json:"home_bytes"`
 }
 
 // metrics gives the last minutes of a path's figures.
@@ -112,4 +113,5 @@ func TestMetrics_TellWhatASandboxUsedAlsoWhileItSleepsAndAfterACrash(t *testing.
 	if cores := kept(); cores > before/2 {
 		t.Errorf("%.3f cores out of a damaged file", cores)
 	}
+	s.until("its home is measured", func() bool { return s.metrics(path).Home > 1<<20 }) // its program is there
 }

@@ -50,24 +50,17 @@ func (a *app) newWatch() error {
 	return nil
 }
 
-// action is for sandbox.Config's Observe.
-func (w watch) action() func(ctx context.Context, a sandbox.Action, was sandbox.State) func(error) {
-	switch {
-	case w.tracer == nil && w.figures == nil:
-		return nil
-	case w.tracer == nil:
-		return w.figures.Action
+// observe is for sandbox.Config's Observe.
+func (a *app) observe(ctx context.Context, act sandbox.Action, was sandbox.State, s sandbox.Sandbox) func(error) {
+	counted, traced := func(error) {}, func(error) {}
+	if a.figures != nil {
+		counted = a.figures.Action(ctx, act, was)
 	}
-	return func(ctx context.Context, a sandbox.Action, was sandbox.State) func(error) {
-		counted, traced := func(error) {}, func(error) {}
-		if w.figures != nil {
-			counted = w.figures.Action(ctx, a, was)
-		}
-		if a == sandbox.ActionWake { // for others, ctx is of no request
-			_, traced = w.tracer.Step(ctx, wakeStep(was))
-		}
-		return func(err error) { counted(err); traced(err) }
+	if a.tracer != nil && act == sandbox.ActionWake { // the step of a request that waits for it
+		_, traced = a.tracer.Step(ctx, wakeStep(was))
 	}
+	recorded := a.record(ctx, act, s)
+	return func(err error) { counted(err); traced(err); recorded(err) }
 }
 
 // wakeStep is what a wake from a state does.

@@ -1,11 +1,8 @@
 package docker
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -13,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/metrics"
@@ -179,18 +177,18 @@ func (g *Groups) usage(p place) (u metrics.Usage, ok bool) {
 }
 
 func (f groupFolders) readV2() (u metrics.Usage, ok bool) {
-	cpu, err := pairs(filepath.Join(f.cpu, "cpu.stat"))
-	memory, err2 := pairs(filepath.Join(f.memory, "memory.stat"))
-	held, err3 := readNumber(filepath.Join(f.memory, "memory.current"))
+	cpu, err := readPairs(filepath.Join(f.cpu, "cpu.stat"))
+	memory, err2 := readPairs(filepath.Join(f.memory, "memory.stat"))
+	held, err3 := groupNumber(filepath.Join(f.memory, "memory.current"))
 	if errors.Join(err, err2, err3) != nil {
 		return u, false
 	}
-	u.CPU, u.Throttled = time.Duration(cpu["usage_usec"])*time.Microsecond, time.Duration(cpu["throttled_usec"])*time.Microsecond
-	u.Memory, u.Cache = max(held-memory["inactive_file"], 0), memory["file"]
-	u.MemoryLimit, _ = readNumber(filepath.Join(f.memory, "memory.max")) // "max" is no number: no limit
-	events, _ := pairs(filepath.Join(f.memory, "memory.events"))
-	u.OOMKills = events["oom_kill"]
-	u.Processes, _ = readNumber(filepath.Join(f.pids, "pids.current"))
+	u.CPU, u.Throttled = time.Duration(cpu.of("usage_usec"))*time.Microsecond, time.Duration(cpu.of("throttled_usec"))*time.Microsecond
+	u.Memory, u.Cache = max(held-memory.of("inactive_file"), 0), memory.of("file")
+	u.MemoryLimit, _ = groupNumber(filepath.Join(f.memory, "memory.max")) // "max" is no number: no limit
+	events, _ := readPairs(filepath.Join(f.memory, "memory.events"))
+	u.OOMKills = events.of("oom_kill")
+	u.Processes, _ = groupNumber(filepath.Join(f.pids, "pids.current"))
 	text, _ := readGroupFile(filepath.Join(f.blkio, "io.stat")) // without the controller there is none
 	for line := range strings.Lines(text) {
 		for _, field := range strings.Fields(line) {
@@ -211,21 +209,21 @@ func (f groupFolders) readV2() (u metrics.Usage, ok bool) {
 const noLimit = 1 << 60
 
 func (f groupFolders) readV1() (u metrics.Usage, ok bool) {
-	cpu, err := readNumber(filepath.Join(f.cpu, "cpuacct.usage"))
-	memory, err2 := pairs(filepath.Join(f.memory, "memory.stat"))
-	held, err3 := readNumber(filepath.Join(f.memory, "memory.usage_in_bytes"))
+	cpu, err := groupNumber(filepath.Join(f.cpu, "cpuacct.usage"))
+	memory, err2 := readPairs(filepath.Join(f.memory, "memory.stat"))
+	held, err3 := groupNumber(filepath.Join(f.memory, "memory.usage_in_bytes"))
 	if errors.Join(err, err2, err3) != nil {
 		return u, false
 	}
-	throttle, _ := pairs(filepath.Join(f.throttle, "cpu.stat"))
-	u.CPU, u.Throttled = time.Duration(cpu), time.Duration(throttle["throttled_time"])
-	u.Memory, u.Cache = max(held-memory["total_inactive_file"], 0), memory["total_cache"]
-	if limit := memory["hierarchical_memory_limit"]; limit < noLimit {
+	throttle, _ := readPairs(filepath.Join(f.throttle, "cpu.stat"))
+	u.CPU, u.Throttled = time.Duration(cpu), time.Duration(throttle.of("throttled_time"))
+	u.Memory, u.Cache = max(held-memory.of("total_inactive_file"), 0), memory.of("total_cache")
+	if limit := memory.of("hierarchical_memory_limit"); limit < noLimit {
 		u.MemoryLimit = limit
 	}
-	oom, _ := pairs(filepath.Join(f.memory, "memory.oom_control"))
-	u.OOMKills = oom["oom_kill"]
-	u.Processes, _ = readNumber(filepath.Join(f.pids, "pids.current"))
+	oom, _ := readPairs(filepath.Join(f.memory, "memory.oom_control"))
+	u.OOMKills = oom.of("oom_kill")
+	u.Processes, _ = groupNumber(filepath.Join(f.pids, "pids.current"))
 	text, err := readGroupFile(filepath.Join(f.blkio, "blkio.throttle.io_service_bytes_recursive"))
 	if err != nil { // of an old kernel
 		text, _ = readGroupFile(filepath.Join(f.blkio, "blkio.throttle.io_service_bytes"))
@@ -265,26 +263,63 @@ func traffic(file string) (rx, tx int64, ok bool) {
 	return rx, tx, true
 }
 
+// groupBuffers are for the files of all sandboxes, one after another.
+var groupBuffers = sync.Pool{New: func() any { return new([groupFile]byte) }}
+
+// readGroupFile reads a file of the kernel's. It does so with plain calls, because package os would have each file watched by the
+// poller: that costs as much as the read, and there are some ten files for each sandbox every two seconds.
 func readGroupFile(name string) (string, error) {
-	f, err := os.Open(name)
+	fd, err := retried(func() (int, error) { return unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, groupFile))
-	return string(text), err
+	defer unix.Close(fd)
+	buffer := groupBuffers.Get().(*[groupFile]byte)
+	defer groupBuffers.Put(buffer)
+	n := 0
+	for n < len(buffer) {
+		more, err := retried(func() (int, error) { return unix.Read(fd, buffer[n:]) })
+		if err != nil || more <= 0 {
+			return string(buffer[:n]), err
+		}
+		n += more
+	}
+	return string(buffer[:n]), nil
 }
 
-// pairs reads a file with a word and a number in each line.
-func pairs(name string) (map[string]int64, error) {
-	text, err := readGroupFile(name)
-	out := map[string]int64{}
-	lines := bufio.NewScanner(strings.NewReader(text))
-	for lines.Scan() {
-		key, value, _ := strings.Cut(lines.Text(), " ")
-		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
-			out[key] = n
+// retried does a call again for as long as a signal interrupts it.
+func retried(call func() (int, error)) (int, error) {
+	for {
+		if n, err := call(); err != unix.EINTR {
+			return n, err
 		}
 	}
-	return out, err
+}
+
+// groupNumber reads a file with nothing but a number.
+func groupNumber(name string) (int64, error) {
+	text, err := readGroupFile(name)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+}
+
+// pairs is the text of a file with a word and a number in each line.
+type pairs string
+
+func readPairs(name string) (pairs, error) {
+	text, err := readGroupFile(name)
+	return pairs(text), err
+}
+
+// of gives the number behind a word; 0 for none.
+func (p pairs) of(word string) int64 {
+	for line := range strings.Lines(string(p)) {
+		if rest, found := strings.CutPrefix(line, word); found && strings.HasPrefix(rest, " ") {
+			n, _ := strconv.ParseInt(strings.TrimSpace(rest), 10, 64) // no number: none
+			return n
+		}
+	}
+	return 0
 }

@@ -116,6 +116,7 @@ func New(cfg Config) *Guest {
 	settle, started := func() {}, func() {}
 	if cfg.InSandbox {
 		settle, started = giveBack, unmapProgram
+		g.services.lines.tidy = tidy
 	}
 	g.settler = newSettler(settle, started)
 	return g

@@ -15,27 +15,36 @@ import (
 
 // Bounds of a journal.
 const (
-	journalSize  = 1 << 20 // bytes that are kept for a sandboxd that is away or slow
-	linesPerSec  = 5000    // that a sandbox may write on and on; at once twice as many
-	bytesPerSec  = 2 << 20
-	bytesAtOnce  = journalSize / 2        // so that a reader gets what comes at once
-	reportsEvery = time.Second            // about lines that were dropped
-	journalPause = 100 * time.Millisecond // between two frames that are not full: it saves most of the work
+	journalSize   = journalBlocks * wire.MaxFrame // bytes that are kept for a sandboxd that is away or slow: a MiB
+	journalBlocks = 32
+	linesPerSec   = 5000 // that a sandbox may write on and on; at once twice as many
+	bytesPerSec   = 2 << 20
+	bytesAtOnce   = journalSize / 2        // so that a reader gets what comes at once
+	reportsEvery  = time.Second            // about lines that were dropped
+	sentLife      = 2 * time.Second        // of lines that were sent: sandboxd has them on its disk in one, and is told again what it had not
+	journalPause  = 100 * time.Millisecond // before more is sent to one who has read all: it saves most of the work
 )
 
 // journal keeps the newest lines of all services, for sandboxd to store. Each has a time of its own, by which a reader goes on
 // where it was. Safe for concurrent use.
 type journal struct {
 	mu      sync.Mutex
-	buf     []byte // encoded lines; what is before first was dropped
-	first   int
-	base    uint64    // position of buf[0]
+	blocks  []block   // oldest first, journalBlocks at most
+	spare   [][]byte  // memory of former blocks, for others
+	base    uint64    // position of the first block's lines
 	last    time.Time // of the newest line
 	gone    time.Time // of the newest line that was dropped
 	news    chan struct{}
 	lines   allowance
 	bytes   allowance
 	dropped map[string]drops // by service, since the last report
+	tidy    func()           // called now and then while it is read; set before
+}
+
+// block is lines that follow each other. A journal lets go of a whole block at a time, and uses its memory again.
+type block struct {
+	lines []byte    // encoded, each of them whole; wire.MaxFrame bytes at most, so that a frame can hold them
+	last  time.Time // of the newest
 }
 
 // drops is what was dropped of a service.
@@ -60,7 +69,7 @@ func (a *allowance) take(n float64, now time.Time) bool {
 
 func newJournal() *journal {
 	now := time.Now()
-	return &journal{lines: allowance{linesPerSec, 2 * linesPerSec, 2 * linesPerSec, now}, bytes: allowance{bytesPerSec, bytesAtOnce, bytesAtOnce, now}, dropped: map[string]drops{}}
+	return &journal{lines: allowance{linesPerSec, 2 * linesPerSec, 2 * linesPerSec, now}, bytes: allowance{bytesPerSec, bytesAtOnce, bytesAtOnce, now}, dropped: map[string]drops{}, tidy: func() {}}
 }
 
 // add keeps a line of a service, unless the sandbox writes too much.
@@ -105,23 +114,48 @@ func (j *journal) append(service string, text []byte) {
 		at = j.last.Add(time.Microsecond)
 	}
 	j.last = at
-	if j.first > journalSize {
-		j.buf = append(j.buf[:0], j.buf[j.first:]...)
-		j.base += uint64(j.first)
-		j.first = 0
+	line := wire.LogLine{Time: at, Service: service, Text: text}
+	if n := len(j.blocks); n == 0 || len(j.blocks[n-1].lines)+line.Size() > wire.MaxFrame {
+		j.turn()
 	}
-	j.buf = wire.AppendLogLine(j.buf, wire.LogLine{Time: at, Service: service, Text: text})
-	for len(j.buf)-j.first > journalSize {
-		l, rest, err := wire.NextLogLine(j.buf[j.first:])
-		if err != nil { // never: they were encoded here
-			j.first = len(j.buf)
-			break
-		}
-		j.gone, j.first = l.Time, len(j.buf)-len(rest)
-	}
+	b := &j.blocks[len(j.blocks)-1]
+	b.lines, b.last = wire.AppendLogLine(b.lines, line), at
 	if j.news != nil {
 		close(j.news)
 		j.news = nil
+	}
+}
+
+// turn begins a block, in the place of the oldest when there are enough. It needs mu.
+func (j *journal) turn() {
+	if len(j.blocks) == journalBlocks {
+		j.drop()
+	}
+	var memory []byte // of the first, it grows: most sandboxes write little
+	if n := len(j.spare); n > 0 {
+		memory, j.spare = j.spare[n-1], j.spare[:n-1]
+	} else if len(j.blocks) > 0 {
+		memory = make([]byte, 0, wire.MaxFrame)
+	}
+	j.blocks = append(j.blocks, block{lines: memory})
+}
+
+// drop lets go of the oldest block. It needs mu.
+func (j *journal) drop() {
+	oldest := j.blocks[0]
+	j.gone = oldest.last
+	j.base += uint64(len(oldest.lines))
+	j.blocks = slices.Delete(j.blocks, 0, 1)
+	j.spare = append(j.spare, oldest.lines[:0])
+}
+
+// forget lets go of blocks before a position, but for the newest.
+func (j *journal) forget(before uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.spare = nil // more than was needed since the last time
+	for len(j.blocks) > 1 && j.base+uint64(len(j.blocks[0].lines)) <= before {
+		j.drop()
 	}
 }
 
@@ -129,42 +163,54 @@ func (j *journal) append(service string, text []byte) {
 func (j *journal) find(after time.Time) (at uint64, missing bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	rest := j.buf[j.first:]
-	for len(rest) > 0 {
-		l, next, err := wire.NextLogLine(rest)
-		if err != nil || l.Time.After(after) {
-			break
+	at, missing = j.base, j.gone.After(after)
+	for _, b := range j.blocks {
+		if !b.last.After(after) {
+			at += uint64(len(b.lines))
+			continue
 		}
-		rest = next
+		rest := b.lines
+		for len(rest) > 0 {
+			l, next, err := wire.NextLogLine(rest)
+			if err != nil || l.Time.After(after) {
+				break
+			}
+			rest = next
+		}
+		return at + uint64(len(b.lines)-len(rest)), missing
 	}
-	return j.base + uint64(len(j.buf)-len(rest)), j.gone.After(after)
+	return at, missing
 }
 
-// since gives a copy of whole lines from a position on, wire.MaxFrame bytes at most, and the position behind them. missing
-// says that some in between were dropped. Where there are none, news is closed when there are.
-func (j *journal) since(at uint64) (b []byte, next uint64, missing bool, news <-chan struct{}) {
+// portion is some lines of a journal.
+type portion struct {
+	lines   []byte          // encoded, each of them whole; wire.MaxFrame bytes at most
+	next    uint64          // the position behind them
+	missing bool            // some before them were dropped
+	more    bool            // there are others after them
+	news    <-chan struct{} // closed when there are some; nil unless there are none
+}
+
+// since gives the lines from a position on, copied to the memory of buf.
+func (j *journal) since(at uint64, buf []byte) portion {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if first := j.base + uint64(j.first); at < first {
-		at, missing = first, true
-	}
-	rest := j.buf[at-j.base:]
-	if len(rest) == 0 {
-		if j.news == nil {
-			j.news = make(chan struct{})
+	p := portion{next: max(at, j.base), missing: at < j.base}
+	begin := j.base
+	for i, b := range j.blocks {
+		end := begin + uint64(len(b.lines))
+		if p.next < end {
+			p.lines, p.next = append(buf[:0], b.lines[p.next-begin:]...), end
+			p.more = i+1 < len(j.blocks)
+			return p
 		}
-		return nil, at, missing, j.news
+		begin = end
 	}
-	end := 0
-	for end < len(rest) {
-		_, after, err := wire.NextLogLine(rest[end:])
-		if n := len(rest) - len(after); err != nil || n > wire.MaxFrame {
-			break
-		} else {
-			end = n
-		}
+	if j.news == nil {
+		j.news = make(chan struct{})
 	}
-	return bytes.Clone(rest[:end]), at + uint64(end), missing, nil
+	p.news = j.news
+	return p
 }
 
 // gap is what a reader is told in the place of lines that were dropped before it had them.
@@ -182,32 +228,57 @@ func (j *journal) serve(w http.ResponseWriter, r *http.Request) {
 	if frames.send(wire.FrameLines, nil) != nil { // says that there is a journal
 		return
 	}
+	care := caretaker{journal: j, sent: at, noted: time.Now(), tidied: time.Now()}
+	var buf []byte
 	for {
-		b, next, lost, news := j.since(at)
-		missing = missing || lost
-		if missing && len(b) > 0 {
-			if frames.send(wire.FrameLines, gapBefore(b)) != nil {
+		p := j.since(at, buf)
+		missing = missing || p.missing
+		if missing && len(p.lines) > 0 {
+			if frames.send(wire.FrameLines, gapBefore(p.lines)) != nil {
 				return
 			}
 			missing = false
 		}
-		at = next
+		at = p.next
 		var pause <-chan time.Time
-		if len(b) > 0 {
-			if frames.send(wire.FrameLines, b) != nil {
+		if len(p.lines) > 0 {
+			buf = p.lines
+			if frames.send(wire.FrameLines, p.lines) != nil {
 				return
 			}
-			if len(b) > wire.MaxFrame/2 {
+			care.look(at)
+			if p.more {
 				continue
 			}
 			pause = time.After(journalPause)
 		}
 		select {
-		case <-news:
+		case <-p.news:
 		case <-pause:
 		case <-r.Context().Done():
 			return
 		}
+	}
+}
+
+// caretaker keeps the memory small that goes into lines while they are read.
+type caretaker struct {
+	journal *journal
+	sent    uint64    // lines before it were sent when that was noted
+	noted   time.Time // when
+	tidied  time.Time // when memory was given back
+}
+
+// look is called when lines before a position were sent.
+func (c *caretaker) look(sent uint64) {
+	now := time.Now()
+	if now.Sub(c.noted) > sentLife {
+		c.journal.forget(c.sent)
+		c.sent, c.noted = sent, now
+	}
+	if now.Sub(c.tidied) > tidyEvery {
+		c.tidied = now
+		c.journal.tidy()
 	}
 }
 

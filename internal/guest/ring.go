@@ -11,7 +11,7 @@ const ringSize = 64 << 10
 // ring keeps the last ringSize bytes that were written to it. Safe for concurrent use.
 type ring struct {
 	mu    sync.Mutex
-	buf   []byte        // grows to twice ringSize before its first half is dropped
+	buf   []byte        // grows beyond ringSize by a quarter before its beginning is dropped
 	end   uint64        // how many bytes were ever written
 	news  chan struct{} // closed at the next write, or when it is over; nil while there is no waiter
 	ended bool          // nothing more will be written
@@ -25,8 +25,8 @@ func (r *ring) Write(p []byte) (int, error) {
 	if n > ringSize {
 		p = p[n-ringSize:]
 	}
-	if len(r.buf)+len(p) > 2*ringSize {
-		r.buf = append(r.buf[:0], r.buf[len(r.buf)-ringSize:]...)
+	if len(r.buf)+len(p) > ringSize*5/4 {
+		r.buf = append(r.buf[:0], r.buf[max(0, len(r.buf)+len(p)-ringSize):]...)
 	}
 	r.buf = append(r.buf, p...)
 	r.tell()

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"context"
 	"io"
 	"sync"
 	"time"
@@ -229,15 +230,19 @@ func (s *service) once(halt <-chan struct{}) (e ending) {
 	p.stdin.Close()
 	s.begun(p.pid)
 	var pumps sync.WaitGroup
+	exited := make(chan struct{})
+	reading, cut := context.WithCancel(context.Background())
+	defer cut()
 	for _, o := range p.output {
 		pumps.Go(func() {
 			lines := &lineWriter{journal: s.lines, service: def.Name}
-			io.Copy(io.MultiWriter(s.log, lines), o.file)
+			if err := pump(reading, io.MultiWriter(s.log, lines), o.file, exited); err != nil && reading.Err() == nil {
+				s.lines.note(def.Name, "Its output cannot be read: %v", err)
+			}
 			lines.flush()
 		})
 	}
 	checks := s.check(def)
-	exited := make(chan struct{})
 	go func() {
 		defer close(exited)
 		e.code = p.wait().code
@@ -253,9 +258,7 @@ func (s *service) once(halt <-chan struct{}) (e ending) {
 	e.healthy = checks.stop()
 	p.kill()
 	<-exited
-	for _, o := range p.output { // its last output is logged; a process that has left the tree with the pipe gets no more time
-		o.file.SetReadDeadline(time.Now().Add(drainTime))
-	}
+	defer time.AfterFunc(drainTime, cut).Stop() // its last output is logged; a process that has left the tree with the pipe gets no more time
 	pumps.Wait()
 	p.close()
 	return e

@@ -38,11 +38,16 @@ func awaitExit(pid int) {
 	}
 	f := os.NewFile(uintptr(fd), "pidfd")
 	defer f.Close()
+	awaitReadable(f)
+}
+
+// awaitReadable blocks until f has something to read or has ended, and reads nothing. f must not block by itself.
+func awaitReadable(f *os.File) error {
 	c, err := f.SyscallConn()
 	if err != nil {
-		return
+		return err
 	}
-	c.Read(func(fd uintptr) bool {
+	return c.Read(func(fd uintptr) bool {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 		return n > 0 || err != nil && err != unix.EINTR
 	})

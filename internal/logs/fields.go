@@ -19,26 +19,8 @@ type Field struct{ Name, Value string }
 // Fields takes a line that is a JSON object apart: its message, which is "" when it has none, and the other fields in their order.
 // ok is false for any other line.
 func Fields(line string) (message string, fields []Field, ok bool) {
-	line = strings.TrimSpace(line)
-	if !strings.HasPrefix(line, "{") || !strings.HasSuffix(line, "}") || !json.Valid([]byte(line)) {
+	if fields, ok = members(line); !ok {
 		return "", nil, false
-	}
-	dec := json.NewDecoder(strings.NewReader(line))
-	if _, err := dec.Token(); err != nil {
-		return "", nil, false
-	}
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return "", nil, false
-		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return "", nil, false
-		}
-		if text, isText := name.(string); isText && len(fields) < maxFields {
-			fields = append(fields, Field{text, plainValue(value)})
-		}
 	}
 	for _, name := range messageNames {
 		at := slices.IndexFunc(fields, func(f Field) bool { return strings.EqualFold(f.Name, name) && f.Value != "" })
@@ -48,6 +30,32 @@ func Fields(line string) (message string, fields []Field, ok bool) {
 		}
 	}
 	return "", fields, true
+}
+
+// members gives the names and values of a line that is a JSON object, in their order, up to maxFields.
+func members(line string) (fields []Field, ok bool) {
+	line = strings.TrimSpace(line)
+	if !strings.HasPrefix(line, "{") || !strings.HasSuffix(line, "}") || !json.Valid([]byte(line)) {
+		return nil, false
+	}
+	dec := json.NewDecoder(strings.NewReader(line))
+	if _, err := dec.Token(); err != nil {
+		return nil, false
+	}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return nil, false
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return nil, false
+		}
+		if text, isText := name.(string); isText && len(fields) < maxFields {
+			fields = append(fields, Field{text, plainValue(value)})
+		}
+	}
+	return fields, true
 }
 
 // plainValue gives a value as people read it.

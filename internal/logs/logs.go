@@ -1,6 +1,8 @@
 // Package logs keeps what the services, containers and commands of all sandboxes write, line by line: it takes lines, hands them
 // to a Store in batches, searches them, and shows them live.
 //
+// It also keeps the newest records of sandboxd's own log, in memory (Recent).
+//
 // It collects nothing itself and judges nobody: a caller appends lines, and says by a Scope whose lines a search may see. It knows
 // no SQL.
 //

@@ -144,3 +144,12 @@ func (m *matcher) match(l *Line) bool {
 	}
 	return true
 }
+
+// CheckText reads a Filter's Text, and gives how many words or quotes it asks for. Kind: Invalid, with the field "q".
+func CheckText(text string) (terms int, err error) {
+	m, err := newMatcher(Query{Filter: Filter{Text: text}})
+	if err != nil {
+		return 0, err
+	}
+	return len(m.terms), nil
+}

@@ -38,6 +38,16 @@ func (r *Recorder) Latest(id string) (Point, bool) {
 	return t.fine[(t.next+n-1)%n].point(t.state), true
 }
 
+// OOMKills counts the processes of a sandbox that were killed for want of memory since sandboxd was started, as far as it was measured.
+func (r *Recorder) OOMKills(id string) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t := r.tracks[id]; t != nil {
+		return t.kills
+	}
+	return 0
+}
+
 // latestAge is how old the host's last reading may be to be its use of now.
 const latestAge = time.Minute
 

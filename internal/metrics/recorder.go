@@ -257,6 +257,7 @@ func (r *Recorder) take(id string, now Reading) {
 	rows, kills := t.read(now)
 	r.keep(id, rows)
 	if kills > 0 {
+		t.kills += int64(kills)
 		r.next.Changes = append(r.next.Changes, SandboxChange{id, Change{Time: now.Time.Round(0), State: t.state, Mark: OOMKilled}})
 	}
 }

@@ -142,6 +142,9 @@ func TestRecorder_CountsKillsForWantOfMemory(t *testing.T) {
 		if kills != 2 || marks != 1 {
 			t.Errorf("%d kills, %d marks", kills, marks)
 		}
+		if n := l.recorder.OOMKills("lab"); n != 2 {
+			t.Errorf("%d kills since the start", n)
+		}
 	})
 }
 

@@ -16,6 +16,7 @@ type track struct {
 	last    Reading
 	based   bool // last counts
 	changed time.Time
+	kills   int64 // processes killed for want of memory since sandboxd was started
 
 	fine   []span // a ring, once it is full
 	next   int    // where the next one goes

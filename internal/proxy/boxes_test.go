@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sandboxd/internal/access"
+	"sandboxd/internal/activity"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/idle"
@@ -25,9 +26,10 @@ type fakeBoxes struct {
 	progress    sandbox.Progress
 	services    map[string][]catalog.Service // by id
 	ideOff      bool
-	starts      bool          // a start is in line
-	changed     chan struct{} // closed at the next change of a state
-	afterLookup func()        // called once, with mu held
+	starts      bool            // a start is in line
+	changed     chan struct{}   // closed at the next change of a state
+	afterLookup func()          // called once, with mu held
+	by          activity.Caller // of the last wake
 	session     *fakeSession
 	fate
 	openings
@@ -203,6 +205,7 @@ func (b *fakeBoxes) Awake(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox
 			return sb, b.wakeErr
 		case sb.State.Resting():
 			b.wakes++
+			b.by, _ = activity.CallerOf(ctx)
 			b.setState(name, sandbox.Starting, "")
 			time.AfterFunc(b.takes, func() { b.woke(name) })
 			changed = b.change()

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"sandboxd/internal/activity"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
@@ -21,6 +22,11 @@ type caller struct {
 
 // tokenPrefix begins every API token, so that ours can be told from those that a sandbox's program takes.
 const tokenPrefix = "sbx_"
+
+// asked gives ctx with who asks, for the record of a wake.
+func (q *request) asked(ctx context.Context) context.Context {
+	return activity.With(ctx, activity.Caller{UserID: q.who.User.ID, User: q.who.User.Name, Token: q.who.Token, Via: activity.Address, From: q.client().String()})
+}
 
 // byHeader reports whether the caller is known by a header that no foreign page can make a browser send.
 func (w caller) byHeader() bool { return w.byToken || w.byLink }

@@ -65,13 +65,14 @@ func (p *proxied) prepare(ctx context.Context, attended bool) error {
 	case stream == nil: // in flight, so it is awake
 		return nil
 	case attended && p.who.outside():
+		ctx = p.asked(ctx)
 		sb, err := p.handle.Current(ctx)
 		if err != nil {
 			return err
 		}
 		return p.proxy.wakes.limit(ctx, p.who, sb, func() error { return stream.Touch(ctx, false) })
 	case attended:
-		return stream.Touch(ctx, false)
+		return stream.Touch(p.asked(ctx), false)
 	case !p.proxy.cfg.Tracker.Counts(p.handle.ID()):
 		return nil
 	}
@@ -87,7 +88,7 @@ func (p *proxied) thaw(ctx context.Context) error {
 	if err != nil || sb.State != sandbox.Frozen {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, wakeLimit)
+	ctx, cancel := context.WithTimeout(p.asked(ctx), wakeLimit)
 	defer cancel()
 	use := p.use
 	use.Unattended = true

@@ -87,7 +87,7 @@ func (i *inbound) awaitOpen(ctx context.Context, sb sandbox.Sandbox) waitAnswer 
 	if sb.State.Resting() && !i.proxy.cfg.Tracker.Counts(i.handle.ID()) {
 		return waitAnswer{Text: i.target.Name + " is " + atRest(sb.State) + ". Reload the page to wake it.", Stay: true}
 	}
-	session, err := i.openLimited(ctx, sb, i.handle.Open, use)
+	session, err := i.openLimited(i.asked(ctx), sb, i.handle.Open, use)
 	if err == nil {
 		defer session.Release()
 		err = i.awaitService(ctx, session)

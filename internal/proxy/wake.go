@@ -52,7 +52,7 @@ func (i *inbound) open(sb sandbox.Sandbox) (*access.Session, idle.Use, bool) {
 	if sb.State == sandbox.Running {
 		step = "open"
 	}
-	ctx, opened := i.proxy.cfg.Step(i.r.Context(), step)
+	ctx, opened := i.proxy.cfg.Step(i.asked(i.r.Context()), step)
 	ctx, cancel := context.WithDeadline(ctx, i.deadline())
 	defer cancel()
 	session, err := i.openLimited(ctx, sb, open, use)

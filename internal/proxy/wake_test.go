@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sandboxd/internal/activity"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/idle"
@@ -116,6 +117,24 @@ func indexOf(name string) int {
 		}
 	}
 	return -1
+}
+
+func TestWake_TellsWhoWakes(t *testing.T) {
+	for name, want := range map[string]activity.Caller{
+		"page": {UserID: "u-ann", User: "ann", Via: activity.Address, From: "127.0.0.1"},
+		"api":  {UserID: "u-ann", User: "ann", Token: "t1", Via: activity.Address, From: "127.0.0.1"},
+	} {
+		w := newWorld(t)
+		w.serve(portHost(3000), answersAs)
+		w.boxes.set("ml", sandbox.Frozen, "")
+		d := waysIn(w.signIn("3000-ml.localhost"))[indexOf(name)]
+		w.send(w.request(d.method, port3000+"/x", nil, d.h))
+		w.boxes.mu.Lock()
+		if got := w.boxes.by; got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+		w.boxes.mu.Unlock()
+	}
 }
 
 func TestWake_ManyWaitersStartOnceAndAllAreAnswered(t *testing.T) {

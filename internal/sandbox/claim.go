@@ -38,7 +38,7 @@ func (p *pools) claim(ctx context.Context, s Sandbox) (got Sandbox, ok bool, err
 			return Sandbox{}, false, err
 		}
 		p.log.Warn("pooled sandbox could not be claimed; creating one instead", "sandbox", one.name, "error", err)
-		_, err = p.begin(one, func(ctx context.Context, _ func(Sandbox)) error { return p.discard(ctx, one) })
+		_, err = p.begin(ctx, one, func(ctx context.Context, _ func(Sandbox)) error { return p.discard(ctx, one) })
 		return Sandbox{}, false, err
 	}
 }
@@ -50,7 +50,7 @@ func (p *pools) assign(ctx context.Context, one Ref, s Sandbox, accept func(Sand
 	if err != nil || row.ID != one.id || !row.Pooled || !row.Overrides.empty() || row.State != Running && row.State != Frozen {
 		return errors.Join(errClaimed, err)
 	}
-	return p.observed(ctx, ActionCreate, "", func() error { return p.assignNow(ctx, row, s, accept) })
+	return p.observed(ctx, ActionCreate, "", row, func() error { return p.assignNow(ctx, row, s, accept) })
 }
 
 // assignNow gives the pooled sandbox row the owner of s.

@@ -52,7 +52,7 @@ func (c *creator) Create(ctx context.Context, r Request) (s Sandbox, created boo
 // new one follows.
 func (c *creator) createNamed(ctx context.Context, s Sandbox) (got Sandbox, created bool, err error) {
 	var decided atomic.Bool // by the turn, or by a refusal before it came
-	p, err := c.begin(s.Ref(), func(ctx context.Context, accept func(Sandbox)) error {
+	p, err := c.begin(ctx, s.Ref(), func(ctx context.Context, accept func(Sandbox)) error {
 		if decided.Swap(true) {
 			return nil
 		}
@@ -92,7 +92,7 @@ func (c *creator) createNow(ctx context.Context, s Sandbox, accept func(Sandbox)
 	if !fault.Is(err, fault.NotFound) {
 		return err
 	}
-	return c.observed(ctx, ActionCreate, "", func() error {
+	return c.observed(ctx, ActionCreate, "", s, func() error {
 		err := c.containers.checkRoom(ctx)
 		if err == nil {
 			err = c.rows.Insert(ctx, s)

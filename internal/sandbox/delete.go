@@ -24,7 +24,7 @@ func (r *remover) Delete(ctx context.Context, ref Ref) (Sandbox, error) {
 		r.turns.interrupt(ref, errDeleted)
 	}
 	return r.do(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
-		return r.observed(ctx, ActionDelete, s.State, func() error {
+		return r.observed(ctx, ActionDelete, s.State, s, func() error {
 			s, err := r.set(ctx, s, Deleting, "")
 			if err != nil {
 				return err

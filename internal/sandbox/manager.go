@@ -48,10 +48,10 @@ type Config struct {
 	// Room is asked before a container is started, not before a thaw: an Unavailable fault when the host is full. nil
 	// when there always is room. It must not wait for an operation on the sandbox that it is asked for.
 	Room func(ctx context.Context) error
-	// Observe is told when an action begins in its turn, of a sandbox that was in that state ("" before a create), and through
-	// done how it ended. ctx is that of the caller who has caused a wake; it has no meaning for other actions. Both
-	// calls must not block. nil for none.
-	Observe func(ctx context.Context, a Action, was State) (done func(error))
+	// Observe is told when an action begins in its turn, of the sandbox s, which was in that state ("" before a create), and
+	// through done how it ended. ctx has the values of the context of the caller who has asked for it; for wakes it is that
+	// context itself. Both calls must not block. nil for none.
+	Observe func(ctx context.Context, a Action, was State, s Sandbox) (done func(error))
 }
 
 // Manager is the one writer of sandboxes. Its methods are safe for concurrent use. A method that changes something

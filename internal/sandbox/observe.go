@@ -9,7 +9,7 @@ import (
 // Action is a kind of work on a sandbox, as a Config's Observe is told of it.
 type Action string
 
-// The actions. The work of the pools, of reconciling, and what is resumed after a crash are none.
+// The actions. The work of the pools, of reconciling, and what is resumed after a crash are none, but for a failure.
 const (
 	ActionCreate Action = "create"
 	ActionStart  Action = "start" // or a restart
@@ -18,20 +18,35 @@ const (
 	ActionSleep  Action = "sleep"
 	ActionStop   Action = "stop"
 	ActionDelete Action = "delete"
+	ActionFail   Action = "fail" // it has failed, for whatever reason: the row has it; this takes no time
 )
 
 // errUsedAgain is how a rest ends that a use has come between.
 var errUsedAgain = fault.New(fault.Conflict, "It was used again meanwhile.")
 
 // observed does work, and tells Observe of it.
-func (o *operations) observed(ctx context.Context, a Action, was State, work func() error) error {
+func (o *operations) observed(ctx context.Context, a Action, was State, s Sandbox, work func() error) error {
 	if o.observe == nil {
 		return work()
 	}
-	done := o.observe(ctx, a, was)
+	done := o.observe(ctx, a, was, s)
 	err := work()
 	done(err)
 	return err
+}
+
+// asked is the context of an operation, with the values of the context of its caller, who may leave before it ends.
+type asked struct {
+	context.Context
+	by context.Context
+}
+
+// Value implements context.Context.
+func (a asked) Value(key any) any {
+	if v := a.Context.Value(key); v != nil {
+		return v
+	}
+	return a.by.Value(key)
 }
 
 // upFrom is the action that takes a sandbox from a state to Running.

@@ -22,7 +22,7 @@ type notes struct {
 	seen []string
 }
 
-func (n *notes) observe(ctx context.Context, a sandbox.Action, was sandbox.State) func(error) {
+func (n *notes) observe(ctx context.Context, a sandbox.Action, was sandbox.State, _ sandbox.Sandbox) func(error) {
 	by, _ := ctx.Value(callerKey{}).(string)
 	begun := time.Now()
 	return func(err error) {
@@ -77,7 +77,7 @@ func TestObserve_IsToldOfEveryActionOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		settled(t, m, "lab", sandbox.Asleep)
-		n.has(t, `sleep from "running" by "": ok after 1s`)
+		n.has(t, `sleep from "running" by "otter": ok after 1s`)
 		w.full(fault.New(fault.Unavailable, "The host is full."))
 		if _, err := m.Awake(ctx, ref(t, m, "lab")); !fault.Is(err, fault.Unavailable) {
 			t.Errorf("on a full host: %v", err)
@@ -87,7 +87,7 @@ func TestObserve_IsToldOfEveryActionOnce(t *testing.T) {
 		if _, err := m.Delete(ctx, ref(t, m, "lab")); err != nil {
 			t.Fatal(err)
 		}
-		n.has(t, `delete from "asleep" by "": ok after 0s`)
+		n.has(t, `delete from "asleep" by "otter": ok after 0s`)
 	})
 }
 
@@ -116,7 +116,7 @@ func TestObserve_StartsStopsAndWhatCameBetween(t *testing.T) {
 			t.Fatal(err)
 		}
 		settled(t, m, "lab", sandbox.Failed)
-		n.has(t, `start from "running" by "": invalid after 2s`)
+		n.has(t, `fail from "starting" by "": ok after 0s`, `start from "running" by "": invalid after 2s`)
 	})
 }
 

@@ -22,8 +22,6 @@ type operations struct {
 	life  context.Context                 // ends when Run ends; all operations end with it
 	end   context.CancelFunc
 
-	observe func(ctx context.Context, a Action, was State) (done func(error)) // may be nil
-
 	startsMu sync.Mutex
 	starts   map[string]int // starts and restarts that have not ended, by the sandbox's id
 }
@@ -79,8 +77,8 @@ type pending struct {
 	ended    chan error // one error at most, then closed
 }
 
-// begin queues op for the sandbox of ref.
-func (o *operations) begin(ref Ref, op operation) (pending, error) {
+// begin queues op for the sandbox of ref, for the caller whose context by is.
+func (o *operations) begin(by context.Context, ref Ref, op operation) (pending, error) {
 	p := pending{name: ref.name, accepted: make(chan Sandbox, 1), ended: make(chan error, 1)}
 	accept := func(s Sandbox) {
 		select {
@@ -90,7 +88,7 @@ func (o *operations) begin(ref Ref, op operation) (pending, error) {
 	}
 	queued := o.turns.run(o.life, ref, func(ctx context.Context) {
 		defer close(p.ended)
-		if err := op(ctx, accept); err != nil {
+		if err := op(asked{ctx, by}, accept); err != nil {
 			p.ended <- err
 		}
 	})
@@ -210,7 +208,7 @@ func (o *operations) Starts(id string) bool {
 
 // submit queues op, and returns as do does.
 func (o *operations) submit(ctx context.Context, ref Ref, op operation) (Sandbox, error) {
-	p, err := o.begin(ref, op)
+	p, err := o.begin(ctx, ref, op)
 	if err != nil {
 		return Sandbox{}, err
 	}
@@ -223,7 +221,7 @@ func (o *operations) submit(ctx context.Context, ref Ref, op operation) (Sandbox
 
 // attend queues an operation, and returns once it is accepted or has failed before that, however long that takes.
 func (o *operations) attend(ctx context.Context, ref Ref, op operation) (Sandbox, error) {
-	p, err := o.begin(ref, op)
+	p, err := o.begin(ctx, ref, op)
 	if err != nil {
 		return Sandbox{}, err
 	}
@@ -235,7 +233,7 @@ func (o *operations) attend(ctx context.Context, ref Ref, op operation) (Sandbox
 
 // perform works in the turn of a sandbox's name and waits for the end.
 func (o *operations) perform(ctx context.Context, ref Ref, work func(ctx context.Context) error) error {
-	p, err := o.begin(ref, func(ctx context.Context, _ func(Sandbox)) error { return work(ctx) })
+	p, err := o.begin(ctx, ref, func(ctx context.Context, _ func(Sandbox)) error { return work(ctx) })
 	if err != nil {
 		return err
 	}

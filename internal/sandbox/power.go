@@ -17,7 +17,7 @@ func (p *power) Start(ctx context.Context, ref Ref) (Sandbox, error) {
 			accept(s)
 			return nil
 		}
-		return p.observed(ctx, upFrom(s.State), s.State, func() (err error) {
+		return p.observed(ctx, upFrom(s.State), s.State, s, func() (err error) {
 			if s.State != Frozen {
 				_, err = p.containers.startIfRoom(ctx, s, accept)
 			} else if s, err = p.rester.thaw(ctx, s); err == nil {
@@ -36,7 +36,7 @@ func (p *power) Stop(ctx context.Context, ref Ref) (Sandbox, error) {
 			accept(s)
 			return nil
 		}
-		return p.observed(ctx, ActionStop, s.State, func() (err error) {
+		return p.observed(ctx, ActionStop, s.State, s, func() (err error) {
 			if s.State != Asleep {
 				_, err = p.containers.stop(ctx, s, accept)
 			} else if s, err = p.set(ctx, s, Stopped, ""); err == nil {
@@ -50,7 +50,7 @@ func (p *power) Stop(ctx context.Context, ref Ref) (Sandbox, error) {
 // Restart stops a sandbox and starts it again; one that does not run is started. One that it has stopped itself has room.
 func (p *power) Restart(ctx context.Context, ref Ref) (Sandbox, error) {
 	return p.doStart(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
-		return p.observed(ctx, ActionStart, s.State, func() error {
+		return p.observed(ctx, ActionStart, s.State, s, func() error {
 			if s.State != Running && s.State != Frozen {
 				_, err := p.containers.startIfRoom(ctx, s, accept)
 				return err

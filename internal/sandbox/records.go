@@ -16,6 +16,8 @@ type records struct {
 	bus  *event.Bus[Event]
 	log  *slog.Logger
 
+	observe func(ctx context.Context, a Action, was State, s Sandbox) (done func(error)) // may be nil
+
 	mu       sync.Mutex
 	progress map[string]Progress // by id
 }
@@ -86,6 +88,7 @@ func (r *records) Progress(id string) Progress {
 // set stores s in a new state and publishes it. It works under its own deadline, so that the state is stored also when
 // the operation has run out of time.
 func (r *records) set(ctx context.Context, s Sandbox, state State, problem string) (Sandbox, error) {
+	was, by := s.State, ctx
 	s.State, s.Problem, s.Changed = state, problem, stamp()
 	if state != Failed {
 		s.Cause = fault.Internal
@@ -99,6 +102,9 @@ func (r *records) set(ctx context.Context, s Sandbox, state State, problem strin
 		r.clearProgress(s.ID)
 	}
 	r.publish(Event{Sandbox: s})
+	if state == Failed && was != Failed && r.observe != nil && !s.Pooled {
+		r.observe(by, ActionFail, was, s)(nil)
+	}
 	return s, nil
 }
 

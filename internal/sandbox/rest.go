@@ -46,7 +46,7 @@ func (r *rester) Freeze(ctx context.Context, ref Ref, unused func() bool) (Sandb
 
 // freezeObserved is freeze, told to Observe.
 func (r *rester) freezeObserved(ctx context.Context, s Sandbox, unused func() bool) (now Sandbox, err error) {
-	_ = r.observed(ctx, ActionFreeze, s.State, func() error {
+	_ = r.observed(ctx, ActionFreeze, s.State, s, func() error {
 		if now, err = r.freeze(ctx, s, unused); err == nil && now.State != Frozen {
 			return errUsedAgain
 		}
@@ -99,7 +99,7 @@ func (r *rester) Sleep(ctx context.Context, ref Ref, unused func() bool) (Sandbo
 			accept(s)
 			return nil
 		}
-		err = r.observed(ctx, ActionSleep, s.State, func() error { return r.sleep(ctx, s, unused, accept) })
+		err = r.observed(ctx, ActionSleep, s.State, s, func() error { return r.sleep(ctx, s, unused, accept) })
 		if errors.Is(err, errUsedAgain) {
 			return nil // sleep has accepted it as it is
 		}
@@ -132,7 +132,7 @@ func (r *rester) sleep(ctx context.Context, s Sandbox, unused func() bool, accep
 func (r *rester) Thaw(ctx context.Context, ref Ref, used func() bool) (Sandbox, error) {
 	return r.attend(ctx, ref, r.on(ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) (err error) {
 		if s.State == Frozen && used() {
-			err = r.observed(ctx, ActionWake, Frozen, func() error { s, err = r.thaw(ctx, s); return err })
+			err = r.observed(ctx, ActionWake, Frozen, s, func() error { s, err = r.thaw(ctx, s); return err })
 		}
 		if err == nil {
 			accept(s)

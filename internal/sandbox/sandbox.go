@@ -143,11 +143,12 @@ type Progress struct {
 	Detail   string  // the last line of output, cleaned of control characters
 }
 
-// Event says that a sandbox has changed: its row, its progress, or that it is gone.
+// Event says that a sandbox has changed: its row, its progress, or that it is gone; or that a wake of it has failed.
 type Event struct {
 	Sandbox  Sandbox
 	Progress Progress
 	Deleted  bool
+	Failed   error // of a wake, which may have left the row as it was; nil otherwise
 }
 
 // ContainerSpec is what an engine needs to create a sandbox.

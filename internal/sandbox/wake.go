@@ -127,7 +127,7 @@ func (w *waker) wakeNow(ctx, by context.Context, ref Ref) (Sandbox, error) {
 	if !s.State.Resting() {
 		return s, unwakeable(s)
 	}
-	err = w.observed(by, ActionWake, s.State, func() (err error) {
+	err = w.observed(by, ActionWake, s.State, s, func() (err error) {
 		if s.State == Frozen {
 			s, err = w.rester.thaw(ctx, s)
 		} else {
@@ -144,6 +144,7 @@ func (w *waker) wakeNow(ctx, by context.Context, ref Ref) (Sandbox, error) {
 	if now, rowErr := w.Current(ctx, ref); rowErr == nil {
 		s = now
 	}
+	w.publish(Event{Sandbox: s, Failed: err})
 	if s.State == Failed && !fault.Is(err, fault.Gone) {
 		err = errors.Join(unwakeable(s), err)
 	}

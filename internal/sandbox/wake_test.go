@@ -212,6 +212,36 @@ func TestAwake_AFullHostLeavesItAsleepAndOneFrozenNeedsNoRoom(t *testing.T) {
 	})
 }
 
+func TestAwake_ThatFailsIsToldToSubscribers(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		s := brought(t, m, sandbox.Asleep)
+		events := m.Subscribe()
+		defer events.Close()
+		w.full(fault.New(fault.Unavailable, "The host is full."))
+		awake(t, m, 3)
+		synctest.Wait()
+		failed := 0
+		for len(events.C) > 0 {
+			if e := <-events.C; e.Failed != nil {
+				failed++
+				if e.Sandbox.ID != s.ID || fault.Message(e.Failed) != "The host is full." {
+					t.Errorf("told of %+v", e)
+				}
+			}
+		}
+		if failed == 0 {
+			t.Error("nothing is told")
+		}
+		w.full(nil)
+		awake(t, m, 1)
+		for len(events.C) > 0 {
+			if e := <-events.C; e.Failed != nil {
+				t.Errorf("a wake that did not fail: %v", e.Failed)
+			}
+		}
+	})
+}
+
 func TestAwake_TellsDeletedFromUnknown(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		brought(t, m, sandbox.Asleep)

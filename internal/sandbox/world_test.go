@@ -27,7 +27,7 @@ type world struct {
 	fate      *fate
 	room      atomic.Pointer[error] // why there is none, or nil
 	stiff     bool                  // the engine cannot freeze
-	observe   func(ctx context.Context, a sandbox.Action, was sandbox.State) func(error)
+	observe   func(ctx context.Context, a sandbox.Action, was sandbox.State, s sandbox.Sandbox) func(error)
 }
 
 func newWorld() *world {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"sandboxd/internal/alert"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
@@ -158,6 +159,23 @@ var samples = map[int]func(t *testing.T, d *DB){
 		b, err := d.Sandboxes().ByName(t.Context(), "spare")
 		if err != nil || b.Label != "" || b.Fingerprint != "0123456789abcdef0123456789abcdef" {
 			t.Errorf("pooled: %+v, %v", b, err)
+		}
+	},
+	9: func(t *testing.T, d *DB) {
+		rules, err := d.Alerts().Rules(t.Context())
+		if err != nil || len(rules) != 2 || rules[0].For != time.Minute || !rules[0].Disabled || rules[1].Remind != time.Hour || len(rules[1].Channels) != 1 {
+			t.Errorf("rules %+v, %v", rules, err)
+		}
+		open, err := d.Alerts().Open(t.Context())
+		if err != nil || len(open) != 1 || open[0].State != alert.Firing || open[0].Target.Sandbox != "ml" {
+			t.Errorf("alerts %+v, %v", open, err)
+		}
+		list, err := d.Alerts().Deliveries(t.Context(), "00000000000000e1", 10)
+		if err != nil || len(list) != 1 || len(list[0].Message.Firing) != 1 || list[0].Message.Kind != alert.LogLine {
+			t.Fatalf("deliveries %+v, %v", list, err)
+		}
+		if diff := cmp.Diff(open[0], list[0].Message.Firing[0]); diff != "" {
+			t.Errorf("what a message tells of it differs:\n%s", diff)
 		}
 	},
 }

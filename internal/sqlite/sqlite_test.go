@@ -395,6 +395,10 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if path := os.Getenv(envActivity); path != "" {
+		fmt.Fprintln(os.Stderr, writeActivity(path))
+		os.Exit(1) // it is to be killed
+	}
 	if path := os.Getenv(envLogs); path != "" {
 		fmt.Fprintln(os.Stderr, writeLogs(path))
 		os.Exit(1) // it is to be killed

@@ -19,6 +19,11 @@ type LogLine struct {
 	Text    []byte    // as it was written, without its end
 }
 
+// Size is how many bytes AppendLogLine appends.
+func (l LogLine) Size() int {
+	return logHead + min(len(l.Service), MaxLogService) + min(len(l.Text), MaxLogText)
+}
+
 // AppendLogLine appends a line to the payload of a FrameLines. What is too long is cut.
 func AppendLogLine(b []byte, l LogLine) []byte {
 	service, text := l.Service[:min(len(l.Service), MaxLogService)], l.Text[:min(len(l.Text), MaxLogText)]

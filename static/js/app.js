@@ -1,6 +1,7 @@
 // Loaded by every page. Pages work without it; it keeps them up to date and saves round trips.
 import "./htmx.js";
 import { loaded } from "./loaded.js";
+import "./alert_news.js";
 import "./copy.js";
 import "./follow.js";
 import "./keyboard.js";
@@ -15,5 +16,8 @@ import "./theme.js";
 import "./times.js";
 
 if (document.querySelector("sandbox-logs, #log-form")) import("./logs.js");
+
+// On a phone the links scroll sideways.
+document.querySelector(".nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 
 loaded("app");

@@ -3,9 +3,10 @@
 import { pageSignal } from "./page_lifecycle.js";
 import { ReconnectingSocket, refusal, socketURL } from "./reconnect.js";
 
-// present leaves out the parts of work whose panel is not shown: a pane that is kept while its sandbox wakes has none.
+// present leaves out parts whose place is not shown: a pane that is kept while its sandbox wakes has no panel, and a workspace has no
+// number of alerts.
 export function present(html, shown) {
-  return html.replace(/<hx-partial hx-target="#(work-[a-z]+)"[^]*?<\/hx-partial>/g, (part, id) => (shown(id) ? part : ""));
+  return html.replace(/<hx-partial hx-target="#(work-[a-z]+|alert-count)"[^]*?<\/hx-partial>/g, (part, id) => (shown(id) ? part : ""));
 }
 
 // Channel follows one topic. Its events: "opened", also after each reconnect; the topic's own events, with data; "lost" when
@@ -40,7 +41,8 @@ export class Live extends ReconnectingSocket {
   open(topic, seen = "") {
     const channel = new Channel(this, ++this.#last, topic, seen);
     this.#channels.set(channel.id, channel);
-    if (!this.#begin(channel) && !this.wanted) this.start();
+    if (this.#begin(channel)) queueMicrotask(() => channel.emit("opened")); // the caller listens once it has the channel
+    else if (!this.wanted) this.start();
     return channel;
   }
 
@@ -52,7 +54,6 @@ export class Live extends ReconnectingSocket {
     const { id, topic, seen } = channel;
     if (!this.send(JSON.stringify({ id, topic: seen ? `${topic}${topic.includes("?") ? "&" : "?"}${seen}` : topic }))) return false;
     channel.seen = "";
-    channel.emit("opened");
     return true;
   }
 
@@ -67,7 +68,7 @@ export class Live extends ReconnectingSocket {
   opened() {
     this.dispatchEvent(new Event("connected"));
     if (globalThis.document?.hidden) this.tellHidden();
-    for (const channel of [...this.#channels.values()]) this.#begin(channel);
+    for (const channel of [...this.#channels.values()]) if (this.#begin(channel)) channel.emit("opened");
   }
 
   // tellHidden says whether the page is hidden, so that figures that nobody sees are not sent.

@@ -42,6 +42,15 @@ test("all topics of a page share one connection, and each channel gets its own e
   assert.deepEqual(two, ["changed: {}"]);
 });
 
+test("a channel hears that it is open, also where the connection was there before it", async (t) => {
+  const { live } = world(t);
+  live.open("/frame");
+  last().opens();
+  const list = heard(live.open("/logs"), "opened");
+  await settled();
+  assert.deepEqual(list, ["opened"]);
+});
+
 test("a page says whether it is hidden, also when it connects", (t) => {
   const { live } = world(t);
   document.hidden = true;

@@ -1,6 +1,6 @@
-// <sandbox-logs> is a list of log lines, newest first. It follows the log: new lines are added on top, but not while the user
-// reads further down, has selected text, or has paused it.
-import { dateTime } from "./log_times.js";
+// <sandbox-logs> is a list of log lines, or of entries of the activity, newest first. It follows them: new ones are added on top,
+// but not while the user reads further down, has selected text, or has paused it.
+import { clock, dateTime, day } from "./log_times.js";
 import { live } from "./live.js";
 import { onResume } from "./page_lifecycle.js";
 import { delayAfter } from "./reconnect.js";
@@ -11,7 +11,7 @@ const readFrom = 80; // px that the page may be scrolled before new lines wait
 class SandboxLogs extends HTMLElement {
   #left = new AbortController();
   #channel = null;
-  #waiting = new Waiting();
+  #waiting = null;
   #on = false;
   #paused = false;
   #failures = 0;
@@ -20,7 +20,9 @@ class SandboxLogs extends HTMLElement {
 
   connectedCallback() {
     const { signal } = this.#left;
+    this.#waiting = new Waiting(this.dataset.one, this.dataset.many);
     localise(this);
+    groupByDay(this.#rows);
     if (!this.dataset.topic) return;
     this.#seen = this.dataset.seen;
     this.#on = this.dataset.on !== undefined;
@@ -123,6 +125,7 @@ class SandboxLogs extends HTMLElement {
     rows.prepend(...this.#waiting.take());
     this.querySelector("[data-empty]")?.remove();
     while (rows.childElementCount > mostRows) rows.lastElementChild.remove();
+    groupByDay(rows);
     this.#moveEnd();
     this.#show();
   }
@@ -133,7 +136,7 @@ class SandboxLogs extends HTMLElement {
     const link = this.querySelector("[data-older]");
     if (!last || !link || this.#rows.childElementCount < mostRows) return;
     const url = new URL(link.href);
-    url.searchParams.set("next", last.dataset.id);
+    url.searchParams.set(link.dataset.older || "next", last.dataset.id);
     link.href = url;
   }
 
@@ -145,7 +148,7 @@ class SandboxLogs extends HTMLElement {
     this.#show();
   }
 
-  #show(word = this.#channel ? this.querySelector("[data-state]").dataset.word : "") {
+  #show(word = this.#channel ? this.querySelector("[data-state]").dataset.word ?? "" : "") {
     const { count } = this.#waiting;
     const state = this.querySelector("[data-state]");
     state.dataset.word = word;
@@ -166,9 +169,24 @@ class SandboxLogs extends HTMLElement {
 function localise(root) {
   for (const time of root.querySelectorAll("time[data-exact]")) {
     const date = new Date(time.dateTime);
-    time.textContent = dateTime(date, new Date());
+    time.textContent = time.dataset.clock === undefined ? dateTime(date, new Date()) : clock(date);
     const link = time.closest("[title]");
     if (link) link.title = date.toLocaleString(undefined, { dateStyle: "full", timeStyle: "long" });
+  }
+}
+
+// groupByDay puts a heading over the entries of each day, in the reader's own zone.
+function groupByDay(rows) {
+  if (!rows?.classList.contains("activity")) return;
+  for (const old of rows.querySelectorAll("[data-day]")) old.remove();
+  let above = "";
+  for (const time of rows.querySelectorAll("time[data-clock]")) {
+    const text = day(new Date(time.dateTime), new Date());
+    if (text === above) continue;
+    above = text;
+    const heading = Object.assign(document.createElement("li"), { className: "activity-day", textContent: text });
+    heading.dataset.day = "";
+    time.closest("li").before(heading);
   }
 }
 

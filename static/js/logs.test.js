@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { dateTime } from "./log_times.js";
+import { clock, dateTime, day } from "./log_times.js";
 import { Waiting, mostRows } from "./log_waiting.js";
 
 const rows = (from, n) => Array.from({ length: n }, (_, i) => ({ dataset: { id: String(from + n - i) } }));
@@ -30,4 +30,17 @@ test("times have their date when it is not today's", () => {
   const now = new Date(2026, 10, 21, 12);
   assert.equal(dateTime(new Date(2026, 10, 21, 9, 5, 7, 31), now), "09:05:07.031");
   assert.equal(dateTime(new Date(2026, 10, 20, 9, 5, 7, 31), now), "20 Nov 09:05:07");
+});
+
+test("entries have the time of day, under their day", () => {
+  const now = new Date(2026, 2, 1, 12);
+  assert.equal(clock(new Date(2026, 2, 1, 9, 5, 59)), "09:05");
+  assert.equal(day(new Date(2026, 2, 1, 0, 0, 1), now), "Today");
+  assert.equal(day(new Date(2026, 1, 28, 23, 59), now), "Yesterday");
+  assert.equal(day(new Date(2026, 1, 27, 23, 59), now), "Friday 27 February 2026");
+  const w = new Waiting("entry", "entries");
+  w.add(rows(0, 1));
+  assert.equal(w.text, "1 new entry");
+  w.add(rows(1, 1));
+  assert.equal(w.text, "2 new entries");
 });

@@ -18,14 +18,16 @@ type Sandboxes interface {
 	Subscribe() *event.Subscription[sandbox.Event]
 }
 
-// Figures is what is asked of metrics.Recorder. It answers from memory.
+// Figures is what is asked of metrics.Recorder and metrics.Sizer. It answers from memory.
 type Figures interface {
 	// Latest gives the newest point of a sandbox; ok is false when there is none.
 	Latest(id string) (p metrics.Point, ok bool)
 	Subscribe() *event.Subscription[metrics.Tick]
+	// Size gives the size of a sandbox and when it was measured; ok is false when it was not yet.
+	Size(id string) (size metrics.Size, at time.Time, ok bool)
 }
 
-// maxNamed is how many sandboxes have series of their own. Each has seven.
+// maxNamed is how many sandboxes have series of their own. Each has nine.
 const maxNamed = 500
 
 // others is the label of all further sandboxes together. It cannot be a name.
@@ -51,6 +53,8 @@ type box struct {
 	state sandbox.State
 	use   use // counters
 	last  metrics.Point
+	size  metrics.Size
+	sized bool // size is known
 }
 
 // use is what was used since the beginning.
@@ -165,6 +169,7 @@ func (b *boxes) read(f Figures) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for id, one := range b.byID {
+		one.size, _, one.sized = f.Size(id)
 		p, known := f.Latest(id)
 		if !known || p.Time.Before(one.last.Time) {
 			continue
@@ -217,6 +222,8 @@ var (
 	descTx      = desc("sandbox_network_transmit_bytes_total", "Bytes that a sandbox has sent.", "sandbox")
 	descRead    = desc("sandbox_disk_read_bytes_total", "Bytes that a sandbox has read from disk.", "sandbox")
 	descWritten = desc("sandbox_disk_written_bytes_total", "Bytes that a sandbox has written to disk.", "sandbox")
+	descHome    = desc("sandbox_home_bytes", "Size of a sandbox's home.", "sandbox")
+	descLayer   = desc("sandbox_layer_bytes", "Size of a sandbox's writable layer.", "sandbox")
 )
 
 func desc(name, help, label string) *prometheus.Desc {
@@ -225,7 +232,7 @@ func desc(name, help, label string) *prometheus.Desc {
 
 // Describe implements prometheus.Collector.
 func (b *boxes) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descStates, descCPU, descMemory, descLimit, descRx, descTx, descRead, descWritten} {
+	for _, d := range []*prometheus.Desc{descStates, descCPU, descMemory, descLimit, descRx, descTx, descRead, descWritten, descHome, descLayer} {
 		out <- d
 	}
 }
@@ -244,6 +251,7 @@ func (b *boxes) present() []prometheus.Metric {
 	g := &gathered{}
 	count := make(map[sandbox.State]int, len(states))
 	var memory, limit int64
+	var rest metrics.Size
 	shown := map[string]bool{} // a name may have changed hands a moment ago
 	for _, one := range b.byID {
 		count[one.state]++
@@ -255,8 +263,14 @@ func (b *boxes) present() []prometheus.Metric {
 			if one.runs() {
 				g.holds(one.name, one.last.Memory, one.last.MemoryLimit)
 			}
-		case !one.named && one.runs():
-			memory, limit = memory+one.last.Memory, limit+one.last.MemoryLimit
+			if one.sized {
+				g.stores(one.name, one.size)
+			}
+		case !one.named:
+			rest.Home, rest.Layer = rest.Home+one.size.Home, rest.Layer+one.size.Layer
+			if one.runs() {
+				memory, limit = memory+one.last.Memory, limit+one.last.MemoryLimit
+			}
 		}
 	}
 	for _, s := range states {
@@ -265,6 +279,7 @@ func (b *boxes) present() []prometheus.Metric {
 	if b.measured && (len(b.byID) > b.named || b.rest != use{}) {
 		g.used(others, b.rest)
 		g.holds(others, memory, limit)
+		g.stores(others, rest)
 	}
 	return g.metrics
 }
@@ -294,4 +309,9 @@ func (g *gathered) used(name string, u use) {
 func (g *gathered) holds(name string, memory, limit int64) {
 	g.gauge(descMemory, float64(memory), name)
 	g.gauge(descLimit, float64(limit), name)
+}
+
+func (g *gathered) stores(name string, s metrics.Size) {
+	g.gauge(descHome, float64(s.Home), name)
+	g.gauge(descLayer, float64(s.Layer), name)
 }

@@ -49,6 +49,7 @@ func TestDashboard_AsksOnlyForWhatIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()
 		h.rows = []sandbox.Sandbox{row("1", "otter", sandbox.Running)}
+		h.sizes = map[string]metrics.Size{"1": {Home: 1}}
 		r := h.run(t)
 		h.measure("1", metrics.Point{Time: time.Now(), Measured: time.Second})
 		use(r)

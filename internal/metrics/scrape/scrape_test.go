@@ -32,6 +32,7 @@ type host struct {
 	mu     sync.Mutex
 	rows   []sandbox.Sandbox
 	latest map[string]metrics.Point
+	sizes  map[string]metrics.Size
 	broken bool // the list cannot be read
 }
 
@@ -58,6 +59,14 @@ func (h *host) Latest(id string) (metrics.Point, bool) {
 	defer h.mu.Unlock()
 	p, ok := h.latest[id]
 	return p, ok
+}
+
+// Size implements scrape.Figures.
+func (h *host) Size(id string) (metrics.Size, time.Time, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s, ok := h.sizes[id]
+	return s, time.Time{}, ok
 }
 
 // figures is the host as scrape.Figures.
@@ -158,6 +167,7 @@ func TestScrape_NamesAreAsPrometheusWantsThem(t *testing.T) {
 		h := newHost()
 		h.rows = []sandbox.Sandbox{row("1", "otter", sandbox.Running)}
 		r := h.run(t)
+		h.sizes = map[string]metrics.Size{"1": {Home: 1}}
 		h.measure("1", metrics.Point{Time: time.Now(), Measured: time.Second})
 		use(r)
 		var families []*dto.MetricFamily
@@ -261,6 +271,7 @@ func TestRun_FollowsSandboxesAndTheirUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()
 		h.rows = []sandbox.Sandbox{row("1", "otter", sandbox.Running), row("2", "heron", sandbox.Asleep)}
+		h.sizes = map[string]metrics.Size{"2": {Home: 1000, Layer: 30}}
 		r := h.run(t)
 		at := time.Now()
 		h.measure("1", metrics.Point{Time: at, Measured: 2 * time.Second, CPU: .5, Memory: 100, MemoryLimit: 200, NetworkRx: 7, NetworkTx: 8, DiskRead: 9, DiskWrite: 10})
@@ -277,6 +288,9 @@ func TestRun_FollowsSandboxesAndTheirUse(t *testing.T) {
 		f.has(t, 150, "sandboxd_sandbox_memory_bytes", "sandbox", "otter")
 		f.has(t, 200, "sandboxd_sandbox_memory_limit_bytes", "sandbox", "otter")
 		f.has(t, 0, "sandboxd_sandbox_cpu_seconds_total", "sandbox", "heron")
+		f.has(t, 1000, "sandboxd_sandbox_home_bytes", "sandbox", "heron")
+		f.has(t, 30, "sandboxd_sandbox_layer_bytes", "sandbox", "heron")
+		f.has(t, math.NaN(), "sandboxd_sandbox_home_bytes", "sandbox", "otter") // it was not measured yet
 		f.has(t, 1, "sandboxd_sandboxes", "state", "running")
 		f.has(t, 1, "sandboxd_sandboxes", "state", "asleep")
 		f.has(t, 0, "sandboxd_sandboxes", "state", "failed")
@@ -299,8 +313,10 @@ func TestRun_FollowsSandboxesAndTheirUse(t *testing.T) {
 func TestRun_OnlySoManySandboxesHaveSeriesOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()
+		h.sizes = map[string]metrics.Size{}
 		for i := range 700 {
 			id := fmt.Sprint(i)
+			h.sizes[id] = metrics.Size{Home: 3, Layer: 2}
 			h.rows = append(h.rows, row(id, "box-"+id, sandbox.Running))
 			h.latest[id] = metrics.Point{Time: time.Now(), Measured: time.Second, CPU: 1, Memory: 10}
 		}
@@ -312,6 +328,8 @@ func TestRun_OnlySoManySandboxesHaveSeriesOfTheirOwn(t *testing.T) {
 		}
 		f.has(t, 200, "sandboxd_sandbox_cpu_seconds_total", "sandbox", "_other")
 		f.has(t, 2000, "sandboxd_sandbox_memory_bytes", "sandbox", "_other")
+		f.has(t, 600, "sandboxd_sandbox_home_bytes", "sandbox", "_other")
+		f.has(t, 400, "sandboxd_sandbox_layer_bytes", "sandbox", "_other")
 		f.has(t, 700, "sandboxd_sandboxes", "state", "running")
 		for i := range 700 { // more events than fit: they are listed again
 			h.events.Publish(sandbox.Event{Sandbox: row(fmt.Sprint(i), "", sandbox.Deleting), Deleted: true})

@@ -1,0 +1,121 @@
+package activity
+
+// Lost is the Action of an entry that says how many could not be kept.
+const Lost Action = "activity.lost"
+
+// What happens in a sandbox without a request for it.
+const (
+	SandboxWake   Action = "sandbox.wake"
+	SandboxFreeze Action = "sandbox.freeze"
+	SandboxSleep  Action = "sandbox.sleep"
+	SandboxFail   Action = "sandbox.fail"
+)
+
+// Known is one of Actions.
+type Known struct {
+	Action  Action
+	Words   string // for people, behind the user's name: "created the sandbox"
+	Routine bool   // scripts do it all day: it is summed up from the first repetition on
+}
+
+// Actions are all that is recorded, by noun.
+var Actions = []Known{
+	{"sandbox.create", "created the sandbox", false},
+	{"sandbox.change", "changed the sandbox", false},
+	{"sandbox.rename", "renamed the sandbox", false},
+	{"sandbox.start", "started the sandbox", false},
+	{"sandbox.stop", "stopped the sandbox", false},
+	{"sandbox.restart", "restarted the sandbox", false},
+	{SandboxWake, "woke the sandbox", false},
+	{SandboxFreeze, "froze the sandbox", false},
+	{SandboxSleep, "put the sandbox to sleep", false},
+	{"sandbox.rest", "changed the sleep settings", false},
+	{SandboxFail, "found that the sandbox failed", false},
+	{"sandbox.delete", "deleted the sandbox", false},
+
+	{"hold.place", "kept the sandbox awake", false},
+	{"hold.renew", "kept the sandbox awake for longer", true},
+	{"hold.revoke", "let the sandbox rest again", false},
+
+	{"command.run", "ran a command", true},
+	{"terminal.open", "opened a terminal", true},
+	{"terminal.name", "named a terminal", false},
+	{"terminal.close", "closed a terminal", false},
+	{"ssh.open", "connected with SSH", true},
+	{"tunnel.open", "connected to a port", true},
+
+	{"file.write", "wrote a file", true},
+	{"file.mkdir", "made a folder", true},
+	{"file.move", "moved files", true},
+	{"file.copy", "copied files", true},
+	{"file.chmod", "changed the mode of files", true},
+	{"file.delete", "deleted files", true},
+	{"file.restore", "took files out of the trash", false},
+	{"file.empty-trash", "emptied the trash", false},
+
+	{"service.set", "changed all services", false},
+	{"service.reset", "reset the services to the template's", false},
+	{"service.add", "added a service", false},
+	{"service.change", "changed a service", false},
+	{"service.delete", "deleted a service", false},
+	{"service.start", "started a service", false},
+	{"service.stop", "stopped a service", false},
+	{"service.restart", "restarted a service", false},
+
+	{"ide.change", "switched VS Code on or off", false},
+	{"port.visibility", "changed who may use a port", false},
+	{"port.share", "shared a port", false},
+	{"port.unshare", "ended a share of a port", false},
+
+	{"orphan.adopt", "adopted a sandbox without a record", false},
+	{"orphan.remove", "removed a sandbox without a record", false},
+	{"template.build", "built the image of a template", false},
+	{"host.sleep", "put unused sandboxes to sleep", false},
+
+	{"alert.mute", "muted or unmuted an alert", false},
+	{"rule.set", "set all alert rules", false},
+	{"rule.reset", "reset the alert rules", false},
+	{"rule.add", "added an alert rule", false},
+	{"rule.change", "changed an alert rule", false},
+	{"rule.mute", "muted or unmuted an alert rule", false},
+	{"rule.delete", "deleted an alert rule", false},
+	{"channel.add", "added an alert channel", false},
+	{"channel.change", "changed an alert channel", false},
+	{"channel.test", "tested an alert channel", false},
+	{"channel.delete", "deleted an alert channel", false},
+
+	{"account.setup", "created the first admin", false},
+	{"account.login", "signed in", false},
+	{"account.logout", "signed out", false},
+	{"account.password", "changed their password", false},
+	{"token.create", "created an API token", false},
+	{"token.revoke", "revoked an API token", false},
+	{"user.add", "added a user", false},
+	{"user.role", "changed a user's role", false},
+	{"user.disable", "disabled or enabled a user", false},
+	{"user.delete", "deleted a user", false},
+
+	{Lost, "lost entries of this log", false},
+}
+
+var known = func() map[Action]Known {
+	m := make(map[Action]Known, len(Actions))
+	for _, k := range Actions {
+		m[k.Action] = k
+	}
+	return m
+}()
+
+// Known reports whether a is in Actions.
+func (a Action) Known() bool { return known[a].Action != "" }
+
+// Words says for people what was done; an Action that is not in Actions says itself.
+func (a Action) Words() string {
+	if k := known[a]; k.Action != "" {
+		return k.Words
+	}
+	return string(a)
+}
+
+// Routine reports whether scripts do it all day.
+func (a Action) Routine() bool { return known[a].Routine }

@@ -1,0 +1,87 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"syscall"
+)
+
+// errPrivate says that an address is not public.
+var errPrivate = errors.New("the address is not public")
+
+// reserved are networks that are not public, beside those that netip tells of. See IANA's registries of special-purpose addresses.
+var reserved = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),       // this network
+	netip.MustParsePrefix("100.64.0.0/10"),   // behind a carrier's NAT
+	netip.MustParsePrefix("192.0.0.0/24"),    // protocols
+	netip.MustParsePrefix("192.0.2.0/24"),    // documentation
+	netip.MustParsePrefix("192.88.99.0/24"),  // relays of 6to4
+	netip.MustParsePrefix("198.18.0.0/15"),   // benchmarks
+	netip.MustParsePrefix("198.51.100.0/24"), // documentation
+	netip.MustParsePrefix("203.0.113.0/24"),  // documentation
+	netip.MustParsePrefix("240.0.0.0/4"),     // future use, and broadcast
+	netip.MustParsePrefix("2001::/23"),       // protocols, Teredo among them
+	netip.MustParsePrefix("2001:db8::/32"),   // documentation
+	netip.MustParsePrefix("2002::/16"),       // 6to4
+	netip.MustParsePrefix("3fff::/20"),       // documentation
+}
+
+var (
+	nat64   = netip.MustParsePrefix("64:ff9b::/96") // the well-known prefix, behind which an IPv4 address stands
+	global6 = netip.MustParsePrefix("2000::/3")     // all that IPv6 has given out
+)
+
+// public reports whether everyone can reach an address over the Internet.
+func public(a netip.Addr) bool {
+	a = a.WithZone("").Unmap()
+	if nat64.Contains(a) {
+		whole := a.As16()
+		a = netip.AddrFrom4([4]byte(whole[12:]))
+	}
+	if !a.IsGlobalUnicast() || a.IsPrivate() || a.Is6() && !global6.Contains(a) { // the first: loopback, link-local, multicast, unspecified
+		return false
+	}
+	for _, p := range reserved {
+		if p.Contains(a) {
+			return false
+		}
+	}
+	return true
+}
+
+// refusePrivate is a net.Dialer's Control. It sees the very address that is connected to, so no second look at a name can slip by.
+func refusePrivate(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("address to connect to: %w", err)
+	}
+	if !public(at.Addr()) || own(at.Addr()) {
+		return errPrivate
+	}
+	return nil
+}
+
+// own reports whether an address is one of this host's, behind which may be what only its firewall keeps from others.
+func own(a netip.Addr) bool {
+	interfaces, err := net.InterfaceAddrs()
+	for _, i := range interfaces {
+		if p, ok := i.(*net.IPNet); ok {
+			if mine, ok := netip.AddrFromSlice(p.IP); ok && mine.Unmap() == a.Unmap() {
+				return true
+			}
+		}
+	}
+	return err != nil // it cannot be told
+}
+
+// literallyPrivate reports whether a host is private by what is written, so that it can be said before anything is sent.
+func literallyPrivate(host string) bool {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if a, err := netip.ParseAddr(host); err == nil {
+		return !public(a)
+	}
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+}

@@ -1,0 +1,144 @@
+package web
+
+import (
+	"strings"
+
+	"sandboxd/internal/activity"
+	"sandboxd/internal/text"
+)
+
+// recording says as what the requests to a route are recorded, or why they are not. API and pages share a line where their paths are the
+// same but for apiPrefix.
+type recording struct {
+	method, path string
+	action       activity.Action
+	object       object // what it is about besides its sandbox; nil when the handler says it, or nothing does
+	not          string // why they are not recorded
+}
+
+// object tells from a request what it is about.
+type object func(r *request) string
+
+func parameter(name string) object { return func(r *request) string { return r.param(name) } }
+func queried(name string) object {
+	return func(r *request) string { return strings.Join(r.http.URL.Query()[name], ", ") }
+}
+func entered(name string) object {
+	return func(r *request) string { return text.OneLine(r.form(name), maxEntered) }
+}
+
+// maxEntered bounds what is kept of an entry of a form, in bytes: a tried name may be anything.
+const maxEntered = 64
+
+// Why requests are not recorded.
+const (
+	onlyReads  = "it changes nothing"
+	howItLooks = "it changes only how pages look for its user"
+	eachOfThem = "each sandbox that is put to sleep by it is recorded"
+)
+
+// recordings are all routes that change something, or open a session inside a sandbox.
+var recordings = []recording{
+	{post, setupPath, "account.setup", entered("name"), ""},
+	{post, loginPath, "account.login", entered("name"), ""},
+	{post, "/logout", "account.logout", nil, ""},
+	{post, "/theme", "", nil, howItLooks},
+	{put, "/preferences/workspace", "", nil, howItLooks},
+	{post, settingsPath + "/password", "account.password", nil, ""},
+	{post, "/tokens", "token.create", nil, ""},
+	{del, "/tokens/:id", "token.revoke", parameter("id"), ""},
+	{post, tokensPath, "token.create", nil, ""},
+	{post, tokensPath + "/:id/revoke", "token.revoke", parameter("id"), ""},
+	{post, usersPath, "user.add", entered("name"), ""},
+	{post, usersPath + "/:id/role", "user.role", nil, ""},
+	{post, usersPath + "/:id/disabled", "user.disable", nil, ""},
+	{post, usersPath + "/:id/delete", "user.delete", nil, ""},
+
+	{post, "/sandboxes", "sandbox.create", nil, ""},
+	{patch, "/sandboxes/:name", "sandbox.change", nil, ""},
+	{del, "/sandboxes/:name", "sandbox.delete", nil, ""},
+	{post, "/sandboxes/:name/delete", "sandbox.delete", nil, ""},
+	{post, "/sandboxes/:name/rename", "sandbox.rename", entered("label"), ""},
+	{post, "/sandboxes/:name/start", "sandbox.start", nil, ""},
+	{post, "/sandboxes/:name/stop", "sandbox.stop", nil, ""},
+	{post, "/sandboxes/:name/restart", "sandbox.restart", nil, ""},
+	{post, "/sandboxes/:name/sleep", activity.SandboxSleep, nil, ""},
+	{post, "/sandboxes/:name/rest", "sandbox.rest", nil, ""},
+	{post, "/sandboxes/:name/holds", "hold.place", nil, ""},
+	{put, "/sandboxes/:name/holds/:id", "hold.renew", parameter("id"), ""},
+	{del, "/sandboxes/:name/holds/:id", "hold.revoke", parameter("id"), ""},
+	{post, "/sandboxes/:name/holds/:id/revoke", "hold.revoke", parameter("id"), ""},
+
+	{post, "/sandboxes/:name/exec", "command.run", nil, ""},
+	{get, "/sandboxes/:name/exec", "command.run", nil, ""},
+	{get, "/sandboxes/:name/ssh", "ssh.open", nil, ""},
+	{get, "/sandboxes/:name/ports/:port/tunnel", "tunnel.open", parameter("port"), ""},
+	{get, "/sandboxes/:name/terminals/:tab/ws", "terminal.open", parameter("tab"), ""},
+	{put, "/sandboxes/:name/terminals/:tab/name", "terminal.name", parameter("tab"), ""},
+	{post, "/sandboxes/:name/terminals/:tab/close", "terminal.close", parameter("tab"), ""},
+
+	{put, "/sandboxes/:name/files", "file.write", queried("path"), ""},
+	{del, "/sandboxes/:name/files", "file.delete", queried("path"), ""},
+	{post, `/sandboxes/:name/files\:mkdir`, "file.mkdir", nil, ""},
+	{post, `/sandboxes/:name/files\:move`, "file.move", nil, ""},
+	{post, `/sandboxes/:name/files\:copy`, "file.copy", nil, ""},
+	{post, `/sandboxes/:name/files\:chmod`, "file.chmod", nil, ""},
+	{post, `/sandboxes/:name/files\:search`, "", nil, onlyReads},
+	{del, `/sandboxes/:name/files\:trash`, "file.empty-trash", nil, ""},
+	{post, `/sandboxes/:name/files\:restore`, "file.restore", nil, ""},
+
+	{put, "/sandboxes/:name/services", "service.set", nil, ""},
+	{del, "/sandboxes/:name/services", "service.reset", nil, ""},
+	{post, "/sandboxes/:name/services-reset", "service.reset", nil, ""},
+	{post, "/sandboxes/:name/services", "service.add", entered("name"), ""},
+	{put, "/sandboxes/:name/services/:service", "service.change", parameter("service"), ""},
+	{post, "/sandboxes/:name/services/:service", "service.change", parameter("service"), ""},
+	{del, "/sandboxes/:name/services/:service", "service.delete", parameter("service"), ""},
+	{post, "/sandboxes/:name/services/:service/delete", "service.delete", parameter("service"), ""},
+	{post, "/sandboxes/:name/services/:service/start", "service.start", parameter("service"), ""},
+	{post, "/sandboxes/:name/services/:service/stop", "service.stop", parameter("service"), ""},
+	{post, "/sandboxes/:name/services/:service/restart", "service.restart", parameter("service"), ""},
+
+	{put, "/sandboxes/:name/ide", "ide.change", nil, ""},
+	{post, "/sandboxes/:name/vscode", "ide.change", nil, ""},
+	{put, "/sandboxes/:name/ports/:port", "port.visibility", parameter("port"), ""},
+	{post, "/sandboxes/:name/ports/:port", "port.visibility", parameter("port"), ""},
+	{post, "/sandboxes/:name/ports/:port/shares", "port.share", parameter("port"), ""},
+	{post, "/sandboxes/:name/ports/:port/share", "port.share", parameter("port"), ""},
+	{del, "/sandboxes/:name/ports/:port/shares/:id", "port.unshare", parameter("port"), ""},
+	{post, "/sandboxes/:name/ports/:port/shares/:id/revoke", "port.unshare", parameter("port"), ""},
+
+	{post, "/orphans/:id/adopt", "orphan.adopt", parameter("id"), ""},
+	{del, "/orphans/:id", "orphan.remove", parameter("id"), ""},
+	{post, "/orphans/:id/remove", "orphan.remove", parameter("id"), ""},
+	{post, "/templates/:name/build", "template.build", parameter("name"), ""},
+	{post, "/alerts/:id/mute", "alert.mute", parameter("id"), ""},
+	{put, "/alerts/rules", "rule.set", nil, ""},
+	{post, alertSettingsPath + "/reset", "rule.reset", nil, ""},
+	{post, alertSettingsPath + "/rules", "rule.add", entered("name"), ""},
+	{post, alertSettingsPath + "/rules/:id", "rule.change", entered("name"), ""},
+	{post, alertSettingsPath + "/rules/:id/switch", "rule.change", parameter("id"), ""},
+	{post, alertSettingsPath + "/rules/:id/mute", "rule.mute", parameter("id"), ""},
+	{post, alertSettingsPath + "/rules/:id/delete", "rule.delete", parameter("id"), ""},
+	{post, "/alerts/channels", "channel.add", nil, ""},
+	{put, "/alerts/channels/:id", "channel.change", parameter("id"), ""},
+	{del, "/alerts/channels/:id", "channel.delete", parameter("id"), ""},
+	{post, "/alerts/channels/:id/test", "channel.test", parameter("id"), ""},
+	{post, alertSettingsPath + "/channels", "channel.add", entered("name"), ""},
+	{post, alertSettingsPath + "/channels/:id", "channel.change", entered("name"), ""},
+	{post, alertSettingsPath + "/channels/:id/test", "channel.test", parameter("id"), ""},
+	{post, alertSettingsPath + "/channels/:id/delete", "channel.delete", parameter("id"), ""},
+
+	{post, hostPath + "/sleep", "host.sleep", nil, eachOfThem},
+}
+
+// recordingOf gives the line about a route; ok is false when there is none.
+func recordingOf(method, path string) (d recording, ok bool) {
+	path = strings.TrimPrefix(path, apiPrefix)
+	for _, d := range recordings {
+		if d.method == method && d.path == path {
+			return d, true
+		}
+	}
+	return recording{}, false
+}

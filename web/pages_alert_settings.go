@@ -1,0 +1,176 @@
+package web
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"sandboxd/internal/alert"
+	"sandboxd/internal/fault"
+	"sandboxd/views"
+)
+
+// alertSettingsPath is the page of rules and channels.
+const alertSettingsPath = "/settings/alerts"
+
+// alertSettingsURL is the page of an owner's, with what has just been done there or "".
+func alertSettingsURL(owner, outcome string) string {
+	url, sign := alertSettingsPath, "?"
+	if owner == "" {
+		url, sign = url+"?owner="+installation, "&"
+	}
+	if outcome != "" {
+		url += sign + "done=" + outcome
+	}
+	return url
+}
+
+// ownerQuery is what an address says of an owner.
+func ownerQuery(owner string) string {
+	if owner == "" {
+		return installation
+	}
+	return ""
+}
+
+// pageAlertSettings lists an owner's rules and channels.
+func (s *alertSettingHandlers) pageAlertSettings(ctx context.Context, r *request) (templ.Component, error) {
+	return s.alertSettings(ctx, r, views.AlertSettings{Done: outcomes[r.query("done")]})
+}
+
+func (s *alertSettingHandlers) alertSettings(ctx context.Context, r *request, v views.AlertSettings) (templ.Component, error) {
+	owner, err := alertOwner(r, r.query("owner"))
+	if err != nil {
+		return nil, err
+	}
+	rules, err := s.cfg.Alerts.Rules(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	channels, err := s.cfg.Alerts.Channels(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	boxes, err := s.ruleBoxes(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	for _, rule := range rules {
+		v.Rules = append(v.Rules, ruleView(rule, boxName(boxes, rule.SandboxID), channels, s.cfg.Now()))
+	}
+	for _, c := range channels {
+		one, err := s.channelView(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		v.Channels = append(v.Channels, one)
+	}
+	v.Owner, v.Frame = ownerQuery(owner), s.frame(r, "Alert settings", "settings")
+	v.Frame.Here = alertSettingsURL(owner, "")
+	return views.AlertSettingsPage(v), nil
+}
+
+// againAlertSettings shows the page with what went wrong.
+func (s *alertSettingHandlers) againAlertSettings(ctx context.Context, r *request, cause error) (templ.Component, error) {
+	if r.byScript() {
+		return nil, cause // said over the page that is there
+	}
+	return s.alertSettings(ctx, r, views.AlertSettings{Fault: fault.Message(cause)})
+}
+
+// submitResetRules gives the installation the default rules again.
+func (s *alertSettingHandlers) submitResetRules(ctx context.Context, r *request) (string, error) {
+	owner, err := alertOwner(r, r.query("owner"))
+	if err == nil && owner != "" {
+		err = fault.New(fault.Invalid, "Only the installation has default rules.")
+	}
+	if err != nil {
+		return "", err
+	}
+	_, err = s.cfg.Alerts.SetRules(ctx, owner, alert.Defaults())
+	return alertSettingsURL(owner, "rules-reset"), err
+}
+
+// changeRule changes one of an owner's rules, which the path names; change gives false to take it away.
+func (s *alertSettingHandlers) changeRule(ctx context.Context, r *request, outcome string, change func(*alert.Rule) (keep bool)) (string, error) {
+	owner, err := alertOwner(r, r.query("owner"))
+	if err != nil {
+		return "", err
+	}
+	rules, at, err := s.findRule(ctx, r, owner)
+	if err != nil {
+		return "", err
+	}
+	r.object = rules[at].Name
+	if !change(&rules[at]) {
+		rules = slices.Delete(rules, at, at+1)
+	}
+	_, err = s.cfg.Alerts.SetRules(ctx, owner, rules)
+	return alertSettingsURL(owner, outcome), err
+}
+
+// findRule gives an owner's rules, and which of them the path names.
+func (s *alertSettingHandlers) findRule(ctx context.Context, r *request, owner string) (rules []alert.Rule, at int, err error) {
+	if rules, err = s.cfg.Alerts.Rules(ctx, owner); err != nil {
+		return nil, 0, err
+	}
+	at = slices.IndexFunc(rules, func(rule alert.Rule) bool { return rule.ID == r.param("id") })
+	if at < 0 {
+		return nil, 0, fault.New(fault.NotFound, "There is no such rule. It may have been deleted.")
+	}
+	return rules, at, nil
+}
+
+// submitSwitchRule turns a rule on or off.
+func (s *alertSettingHandlers) submitSwitchRule(ctx context.Context, r *request) (string, error) {
+	return s.changeRule(ctx, r, "rule-changed", func(rule *alert.Rule) bool {
+		rule.Disabled = r.form("on") != "true"
+		return true
+	})
+}
+
+// submitMuteRule keeps a rule from sending messages for a while, or no longer.
+func (s *alertSettingHandlers) submitMuteRule(ctx context.Context, r *request) (string, error) {
+	until, err := muteUntil(r, s.cfg.Now())
+	if err != nil {
+		return "", err
+	}
+	return s.changeRule(ctx, r, "rule-changed", func(rule *alert.Rule) bool {
+		rule.Muted = until
+		return true
+	})
+}
+
+// submitDeleteRule takes a rule away.
+func (s *alertSettingHandlers) submitDeleteRule(ctx context.Context, r *request) (string, error) {
+	return s.changeRule(ctx, r, "rule-deleted", func(*alert.Rule) bool { return false })
+}
+
+// ruleView makes a rule ready to show.
+func ruleView(rule alert.Rule, box string, channels []alert.Channel, now time.Time) views.AlertRule {
+	v := views.AlertRule{ID: rule.ID, Name: rule.Name, What: ruleText(rule), Off: rule.Disabled, Facts: []string{ruleScopeText(rule, box)}}
+	if rule.Remind > 0 {
+		v.Facts = append(v.Facts, "reminds every "+spanWords(rule.Remind))
+	}
+	names := ""
+	for _, c := range channels {
+		if !slices.Contains(rule.Channels, c.ID) {
+			continue
+		}
+		if names != "" {
+			names += ", "
+		}
+		names += c.Name
+	}
+	if names == "" {
+		v.Facts = append(v.Facts, "on the pages only")
+	} else {
+		v.Facts = append(v.Facts, "sends to "+names)
+	}
+	if rule.Muted.After(now) {
+		v.Muted = aheadOf(rule.Muted, now)
+	}
+	return v
+}
