@@ -8,6 +8,7 @@ import (
 	"sandboxd/internal/alert"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
 )
 
 // maxMute bounds how long an alert or a rule can be muted.
@@ -127,10 +128,18 @@ func (s *alertHandlers) apiMuteAlert(ctx context.Context, r *request, in muteBod
 	if err != nil {
 		return reply{}, err
 	}
-	if err := s.cfg.Alerts.Mute(ctx, alertScope(r.who), r.param("id"), until); err != nil {
-		return reply{}, err
+	return reply{status: http.StatusNoContent}, s.mute(ctx, r, until)
+}
+
+// mute mutes the alert that the path names until a time; zero ends that.
+func (s *alertHandlers) mute(ctx context.Context, r *request, until time.Time) error {
+	a, err := s.cfg.Alerts.Mute(ctx, alertScope(r.who), r.param("id"), until)
+	if err != nil {
+		return err
 	}
-	return reply{status: http.StatusNoContent}, nil
+	r.object = a.Rule
+	r.about = sandbox.Sandbox{ID: a.Target.SandboxID, Name: a.Target.Sandbox, Owner: a.Target.Owner}
+	return nil
 }
 
 // installation is what a query names the owner of rules and channels that admins keep for all.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"sandboxd/internal/activity"
 	"sandboxd/internal/alert"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/sandbox"
@@ -138,6 +139,15 @@ func TestAlerts_OnlyTheOwnerOfARuleAndAdminsMute(t *testing.T) {
 	} {
 		mute("root", "lab-all", body).problem(http.StatusBadRequest, "invalid", field)
 	}
+	var done []string
+	for _, e := range recorded(t, w.server) {
+		if e.Outcome == activity.Done {
+			done = append(done, entryLine(e))
+		}
+	}
+	if want := []string{"ada api alert.mute lab Ada's done", "root api alert.mute lab Memory nearly full done", "ada api alert.mute lab Ada's done"}; !slices.Equal(done, want) {
+		t.Errorf("recorded is %q, want %q", done, want)
+	}
 }
 
 func TestAlertRules_AreKeptAndChecked(t *testing.T) {
@@ -223,6 +233,15 @@ func TestAlertChannels_ShowSecretsOnce(t *testing.T) {
 	w.call("ada", "GET", one+"/deliveries", "").is(http.StatusOK).into(&sent)
 	if len(sent.Deliveries) != 2 || sent.Deliveries[0].SentAt != nil || !sent.Deliveries[0].GivenUp || sent.Deliveries[1].SentAt == nil {
 		t.Errorf("deliveries %+v", sent)
+	}
+	var tests []string // the outcome of each, as recorded
+	for _, e := range recorded(t, w.server) {
+		if e.Action == "channel.test" && e.User == "ada" {
+			tests = append(tests, string(e.Outcome)+": "+e.Problem)
+		}
+	}
+	if len(tests) != 2 || tests[0] != "done: " || !strings.Contains(tests[1], "failed: ") || !strings.Contains(tests[1], "503") {
+		t.Errorf("recorded of the tests is %q", tests)
 	}
 	w.call("ada", "DELETE", one, "").is(http.StatusNoContent)
 	w.call("ada", "DELETE", one, "").problem(http.StatusNotFound, "not_found", "")

@@ -209,10 +209,14 @@ func (s *alertHandlers) alertView(r *request, a alert.Alert) views.Alert {
 		if end := a.Resolved.Add(alertMargin); !a.Resolved.IsZero() && end.Before(now) {
 			span += "&until=" + stamp(end)
 		}
+		log := logsURL(box) + "&" + span
+		if a.Kind == alert.ServiceDown {
+			log += "&service=" + url.QueryEscape(a.Target.Part)
+		}
 		v.About, v.URL = box.Name, sameURL(box, "")
 		v.Links = []views.Link{
 			{Text: "Metrics", Title: "Its metrics at that time", URL: metricsURL(box) + "&" + span},
-			{Text: "Log", Title: "Its log at that time", URL: logsURL(box) + "&" + span},
+			{Text: "Log", Title: "Its log at that time", URL: log},
 		}
 	case a.Target.Template != "":
 		v.About, v.URL = "template "+a.Target.Template, "/templates/"+url.PathEscape(a.Target.Template)
@@ -236,7 +240,7 @@ func (s *alertHandlers) submitMuteAlert(ctx context.Context, r *request) (string
 	if err != nil {
 		return "", err
 	}
-	return r.back(alertsPath), s.cfg.Alerts.Mute(ctx, alertScope(r.who), r.param("id"), until)
+	return r.back(alertsPath), s.mute(ctx, r, until)
 }
 
 // muteUntil gives the end of the muting that a form asks for; zero ends it now.

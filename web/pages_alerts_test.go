@@ -135,6 +135,15 @@ func TestAlertsPage_FiltersAndLeadsToWhatHappened(t *testing.T) {
 	if n := v.find("sandbox-live"); attr(n, "data-topic") != "/alerts" {
 		t.Error("the page is not live")
 	}
+	box, _ := s.boxes.Sandbox(t.Context(), "lab")
+	down := over(firing("lab-down", alert.Rule{ID: "down", Kind: alert.ServiceDown}, box, "web is down"), time.Hour)
+	down.Target.Part = "we&b"
+	s.alerts.put("", []alert.Rule{{ID: "down", Kind: alert.ServiceDown}}, down)
+	for n := range alertOn(s.get("ada", "/alerts"), "lab-down").Descendants() {
+		if n.Data == "a" && textOf(n) == "Log" && !strings.HasSuffix(attr(n, "href"), "&service=we%26b") {
+			t.Errorf("the log of a service leads to %q", attr(n, "href"))
+		}
+	}
 }
 
 func TestAlertsPage_LoadsOlder(t *testing.T) {

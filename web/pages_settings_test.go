@@ -162,6 +162,10 @@ func TestUsers_CanBeAddedChangedAndDeleted(t *testing.T) {
 	at := "/settings/users/" + eve.ID
 	s.post("root", at+"/role", fields("value", "admin")).leads("/settings/users?done=changed")
 	s.post("root", at+"/disabled", fields("value", "true")).leads("/settings/users?done=changed")
+	again := s.post("root", at+"/disabled", fields("value", "true"), "HX-Request", "true", "HX-Current-URL", "http://localhost:8080/settings/users?done=changed")
+	if got := again.Header().Get("HX-Redirect"); got != "/settings/users?done=changed" {
+		t.Errorf("a second change on a page that told of the first leads to %q, which would show neither", got)
+	}
 	if eve, _ = s.accounts.User(t.Context(), eve.ID); eve.Role != auth.Admin || !eve.Disabled {
 		t.Errorf("eve is %+v", eve)
 	}

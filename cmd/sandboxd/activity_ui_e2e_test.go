@@ -69,7 +69,7 @@ func TestActivityPage_TwoUsersSeeWhatTheyMay(t *testing.T) {
 	})
 	mia.seesAnEntry("Done mia created web-1 echo by API token “mias-ci” from 127.0.0.1")
 	mia.seesAnEntry("mia ran a command in web-1 make")
-	mia.seesAnEntry("mia wrote a file in web-1 ]0;owned<b>not bold<script>")
+	mia.seesAnEntry("mia tried to write a file in web-1 ]0;owned<b>not bold<script>")
 	mia.seesAnEntry("Refused mia tried to delete")
 	s.call("POST", "/sandboxes/web-1/stop?wait=stopped", nil, nil)
 	mia.seesAnEntry("Done admin stopped web-1 by an API token")

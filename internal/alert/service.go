@@ -277,33 +277,33 @@ func (s *Service) Firing(scope Scope) int {
 }
 
 // Mute keeps an alert that fires from sending messages until a time; a zero one ends that. Only the owner of its rule may do so, and
-// an admin. Kinds: NotFound, Forbidden, Invalid (field "until").
-func (s *Service) Mute(ctx context.Context, scope Scope, id string, until time.Time) error {
+// an admin. It gives the alert as it is then. Kinds: NotFound, Forbidden, Invalid (field "until").
+func (s *Service) Mute(ctx context.Context, scope Scope, id string, until time.Time) (Alert, error) {
 	if until.After(time.Now().Add(mutedLimit)) {
-		return fault.Field("until", "An alert can be muted for at most a year.")
+		return Alert{}, fault.Field("until", "An alert can be muted for at most a year.")
 	}
 	if err := s.begin(ctx); err != nil {
-		return err
+		return Alert{}, err
 	}
 	defer s.release()
 	e := s.state.byID(id)
 	switch {
 	case e == nil || e.State != Firing || !scope.Has(e.Alert):
-		return fault.New(fault.NotFound, "There is no such alert that fires. It may have been resolved.")
+		return Alert{}, fault.New(fault.NotFound, "There is no such alert that fires. It may have been resolved.")
 	case !scope.All && e.Owner != scope.User:
-		return fault.New(fault.Forbidden, "This alert is of a rule of the installation. Only admins can mute it.")
+		return Alert{}, fault.New(fault.Forbidden, "This alert is of a rule of the installation. Only admins can mute it.")
 	}
 	changed := e.Alert
 	if changed.Muted = until.Round(0); until.IsZero() {
 		changed.Muted = time.Time{}
 	}
 	if err := s.c.Store.PutAlerts(ctx, []Alert{changed}, nil); err != nil {
-		return err
+		return Alert{}, err
 	}
 	e.Alert = changed
 	s.show()
 	s.bus.Publish(changed)
-	return nil
+	return changed, nil
 }
 
 // Subscribe tells of alerts that begin to fire or are resolved, or whose muting changes. The caller must Close it.

@@ -378,14 +378,14 @@ func TestMute_IsForOwnersOfTheRuleAndAdmins(t *testing.T) {
 		}
 		id, until := found[0].ID, time.Now().Add(3*time.Hour)
 		for user, kind := range map[string]fault.Kind{"ann": fault.Forbidden, "bob": fault.NotFound} {
-			if err := w.Mute(t.Context(), alert.Scope{User: user}, id, until); !fault.Is(err, kind) {
+			if _, err := w.Mute(t.Context(), alert.Scope{User: user}, id, until); !fault.Is(err, kind) {
 				t.Errorf("%s: %v", user, err)
 			}
 		}
-		if err := w.Mute(t.Context(), alert.Scope{All: true}, id, time.Now().Add(9000*time.Hour)); fault.FieldOf(err) != "until" {
+		if _, err := w.Mute(t.Context(), alert.Scope{All: true}, id, time.Now().Add(9000*time.Hour)); fault.FieldOf(err) != "until" {
 			t.Errorf("for ever: %v", err)
 		}
-		if err := w.Mute(t.Context(), alert.Scope{All: true}, id, until); err != nil {
+		if _, err := w.Mute(t.Context(), alert.Scope{All: true}, id, until); err != nil {
 			t.Fatal(err)
 		}
 		if n := w.Firing(alert.Scope{All: true}); n != 0 {
@@ -398,7 +398,7 @@ func TestMute_IsForOwnersOfTheRuleAndAdmins(t *testing.T) {
 			t.Errorf("%d fire when it is not muted any more", n)
 		}
 		w.sent("then", "Still after 3 h: lab: memory nearly full")
-		if err := w.Mute(t.Context(), alert.Scope{All: true}, id, until.Add(time.Hour)); err != nil {
+		if _, err := w.Mute(t.Context(), alert.Scope{All: true}, id, until.Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 		w.again()

@@ -88,10 +88,10 @@ func writeActivity(path string) error {
 	}
 	l := activity.New(activity.Config{Store: store})
 	go func() { _ = l.Run(context.Background()) }() // until the process ends
-	tick := time.NewTicker(time.Millisecond)
+	tick := time.NewTicker(2 * time.Millisecond)
 	for n := 1; ; n++ {
 		<-tick.C
-		l.Add(activity.Entry{Action: "sandbox.create", SandboxID: strconv.Itoa(n), Outcome: activity.Done})
+		l.Add(activity.Entry{Via: activity.Itself, Action: "sandbox.create", SandboxID: strconv.Itoa(n), Outcome: activity.Done}) // which sums up nothing
 		fmt.Println(n, time.Now().UnixMilli())
 	}
 }
@@ -111,7 +111,7 @@ func TestActivity_SIGKILLLosesTheLastSecondAtMost(t *testing.T) {
 		if _, err := fmt.Sscan(scan.Text(), &n, &at); err != nil {
 			t.Fatal(err)
 		}
-		if times = append(times, at); n == 3000 {
+		if times = append(times, at); n == 4000 { // after 8 s
 			must(t, c.Process.Kill())
 		}
 	}
@@ -126,7 +126,8 @@ func TestActivity_SIGKILLLosesTheLastSecondAtMost(t *testing.T) {
 	}
 	t.Logf("killed after %d entries; %d lost", len(times), len(lost))
 	got, err := a.Find(t.Context(), activity.Query{Scope: activity.Scope{All: true}, Limit: activity.MaxLimit})
-	if err != nil || len(got) != activity.MaxLimit || got[0].ID != last || got[len(got)-1].ID != last-activity.MaxLimit+1 {
+	want := min(int(last), activity.MaxLimit)
+	if err != nil || want == 0 || len(got) != want || got[0].ID != last || got[want-1].ID != last-activity.ID(want)+1 {
 		t.Errorf("%d entries before %d, %v", len(got), last, err)
 	}
 }

@@ -145,9 +145,10 @@ test("a page whose user signed out, or changed, says so", async (t) => {
   assert.deepEqual(other.events, ["lost", "other-account"]);
 });
 
-test("the steps of work are left out where no pane shows them", () => {
+test("the steps of work and the number of alerts are left out where nothing shows them", () => {
   const part = (id, text) => `<hx-partial hx-target="#${id}" hx-swap="outerHTML">${text}</hx-partial>`;
   const [state, steps, log] = [part("ws-state", "<p>Starting</p>"), part("work-steps", "<div>\n</div>"), part("work-log", "line\n")];
   assert.equal(present(state + steps + log, () => false), state);
   assert.equal(present(steps + state + log, (id) => id === "work-log"), state + log);
+  assert.equal(present(part("alert-count", "2") + state, () => false), state);
 });
