@@ -10,10 +10,10 @@ import (
 	"sandboxd/internal/text"
 )
 
-// Limits of channels.
 // noSender says that there is no Sender of a kind. In sandboxd only that for e-mail may be missing.
 const noSender = "This server is not set up to send messages to channels of the kind %s. E-mail needs the flag --smtp."
 
+// Limits of channels.
 const (
 	MaxChannels = 20 // of one owner
 	MaxAddress  = 2048
