@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 
 	"sandboxd/internal/access"
 	"sandboxd/internal/catalog"
@@ -156,59 +155,4 @@ func (s *serviceHandlers) switchService(do func(ctx context.Context, h access.Ha
 			return reply{body: s.serviceShape(ctx, h.Name(), one)}, nil
 		})
 	}
-}
-
-// apiServiceLog answers with the newest output of a service, and with what comes when the caller follows it.
-func (s *serviceHandlers) apiServiceLog(ctx context.Context, r *request, _ none) (reply, error) {
-	follow, err := r.boolQuery("follow")
-	if err != nil {
-		return reply{}, err
-	}
-	h, err := named(ctx, s.Server, r)
-	if err != nil {
-		return reply{}, err
-	}
-	err = admit(s.live, r, streams, func(context.Context, *request) (access.Handle, func(), error) { return h, func() {}, nil },
-		func(ctx context.Context, _ func(), h access.Handle) error {
-			return s.sendLog(ctx, r, h, follow)
-		})
-	return reply{}, err
-}
-
-// sendLog writes a log as text that no browser takes for anything else.
-func (s *serviceHandlers) sendLog(ctx context.Context, r *request, h access.Handle, follow bool) error {
-	r.guard()
-	var out *flow
-	err := s.cfg.Services.Log(ctx, h, r.param("service"), follow, func(b []byte) error {
-		if out == nil {
-			out = r.openFlow("text/plain; charset=utf-8")
-		}
-		return out.write(b)
-	})
-	if out != nil && (ctx.Err() != nil || out.err != nil || fault.Is(err, fault.Unavailable)) {
-		return nil // the reader has left, or the sandbox has gone to rest: the text ends here
-	}
-	return err
-}
-
-// openLog follows a service's output, as text, for a page. Characters that a read has cut in two are put together again.
-func (s *serviceHandlers) openLog(ctx context.Context, r *request) (pump, func(), error) {
-	h, err := named(ctx, s.Server, r)
-	if err != nil {
-		return nil, nil, err
-	}
-	return func(ctx context.Context, out events) error {
-		var partial []byte
-		began := false
-		err := s.cfg.Services.Log(ctx, h, r.param("service"), true, func(b []byte) error {
-			began = true
-			whole, rest := splitText(append(partial, b...))
-			partial = slices.Clone(rest)
-			return out.event("text", string(whole))
-		})
-		if began && fault.Is(err, fault.Unavailable) {
-			return nil // the sandbox has gone to rest: the text ends here
-		}
-		return err
-	}, func() {}, nil
 }

@@ -1,10 +1,13 @@
 package web
 
 import (
+	"bufio"
+	"context"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sandboxd/internal/auth"
 	"sandboxd/internal/exec"
@@ -171,26 +174,49 @@ func TestServiceLog_IsTextThatNoBrowserTakesForAnythingElse(t *testing.T) {
 	w := newWorld(t)
 	w.emptyLab()
 	w.call("ada", "PUT", labServices+"/web", webService).is(http.StatusCreated)
-	w.rooms.log = []string{"<script>alert(1)</script>\n", "\xff\x1b[31mred\n"}
-	for _, path := range []string{"/web/log", "/web/log?follow=true"} {
-		got := w.call("ada", "GET", labServices+path, "").is(http.StatusOK)
-		if got.Body.String() != strings.Join(w.rooms.log, "") {
-			t.Errorf("%s: %q", path, got.Body)
-		}
-		for name, want := range map[string]string{"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff",
-			"Content-Security-Policy": sandboxPolicy} {
-			if got := got.Header().Get(name); got != want {
-				t.Errorf("%s: %s is %q", path, name, got)
-			}
+	w.rooms.asleep = true
+	w.say("lab", "other", "of another service")
+	w.say("lab", "web", "<script>alert(1)</script>", "\x1b[31mred")
+	got := w.call("ada", "GET", labServices+"/web/log", "").is(http.StatusOK)
+	if got.Body.String() != "<script>alert(1)</script>\n\x1b[31mred\n" {
+		t.Errorf("got %q", got.Body)
+	}
+	for name, want := range map[string]string{"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff",
+		"Content-Security-Policy": sandboxPolicy} {
+		if got := got.Header().Get(name); got != want {
+			t.Errorf("%s is %q", name, got)
 		}
 	}
 	w.call("ada", "GET", labServices+"/web/log?follow=perhaps", "").problem(http.StatusBadRequest, "invalid", "follow")
 	w.call("ada", "GET", labServices+"/none/log", "").problem(http.StatusNotFound, "not_found", "")
-	w.rooms.asleep = true
-	for _, path := range []string{"/web/log", "/web/log?follow=true"} {
-		w.call("ada", "GET", labServices+path, "").problem(http.StatusConflict, "conflict", "")
-	}
 	if asked := w.rooms.asked(); len(asked) != 0 {
 		t.Errorf("reading has woken it: %q", asked)
+	}
+}
+
+func TestServiceLog_IsFollowedUntilTheServiceIsDeleted(t *testing.T) {
+	w := newWorld(t)
+	w.emptyLab()
+	w.call("ada", "PUT", labServices+"/web", webService).is(http.StatusCreated)
+	w.say("lab", "web", "one", "two")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	resp := w.open(ctx, "ada", "GET", labServices+"/web/log?follow=true", "", "")
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	next := func(want string) {
+		t.Helper()
+		if !lines.Scan() || lines.Text() != want {
+			t.Fatalf("got %q, %v; want %q", lines.Text(), lines.Err(), want)
+		}
+	}
+	next("one")
+	w.say("lab", "other", "of another service")
+	w.say("lab", "web", "three")
+	next("two")
+	next("three")
+	w.call("ada", "DELETE", labServices+"/web", "").is(http.StatusNoContent)
+	if lines.Scan() || lines.Err() != nil {
+		t.Errorf("goes on with %q, %v", lines.Text(), lines.Err())
 	}
 }

@@ -107,7 +107,6 @@ func (s *stage) keepServices() {
 		st.State, st.PID, st.ExitCode, st.Restarts, st.Since, st.Retry = wire.ServiceWaiting, 0, 1, 4, at(-2*time.Second), at(8*time.Second)
 	})
 	s.rooms.runs("docs", func(st *wire.ServiceStatus) { st.State, st.PID, st.ExitCode = wire.ServiceStopped, 0, 143 })
-	s.rooms.log = []string{"\x1b[32m> app@1.0.0 dev\x1b[0m\n", "> vite --host 127.0.0.1\n\n  ready in 312 ms\n  http://127.0.0.1:3000/\n"}
 	s.rooms.listen(wire.PortOpen{Port: 3000, Address: "127.0.0.1", Process: "node"}, wire.PortOpen{Port: 5432, Address: "0.0.0.0", Process: "postgres"},
 		wire.PortOpen{Port: 8888, Address: "127.0.0.1", Process: "jupyter-lab"})
 	box, err := s.boxes.Sandbox(s.t.Context(), "brave-otter")
@@ -140,7 +139,7 @@ func pagesOfRoot(s *stage) []string {
 		"/sandboxes/checkout-api", "/sandboxes/quick-lynx", "/sandboxes/brave-otter/rest", "/sandboxes/old-forest/rest", "/sandboxes/brave-otter?port=5000",
 		"/sandboxes/brave-otter/services", "/sandboxes/old-forest/services", "/sandboxes/silver-heron/services", "/sandboxes/quick-lynx/services",
 		"/sandboxes/brave-otter/services/new", "/sandboxes/brave-otter/services/web/edit", "/sandboxes/brave-otter/services/web/delete",
-		"/sandboxes/brave-otter/services/web/log", "/sandboxes/old-forest/services/web/log", "/sandboxes/brave-otter/ports/3000", "/sandboxes/brave-otter/ports/9999",
+		"/sandboxes/brave-otter/ports/3000", "/sandboxes/brave-otter/ports/9999",
 		"/sandboxes/brave-otter/rename", "/sandboxes/brave-otter/delete",
 		"/host", "/host?sort=owner",
 		"/settings", "/settings/tokens", "/settings/users", "/settings/users/" + s.users["bob"].ID + "/delete",

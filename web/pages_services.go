@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -205,37 +204,4 @@ func (s *serviceHandlers) submitResetServices(ctx context.Context, r *request) (
 		return "", err
 	}
 	return servicesURL(box.Name), nil
-}
-
-// pageServiceLog shows the newest output of a service. It wakes nothing.
-func (s *serviceHandlers) pageServiceLog(ctx context.Context, r *request) (templ.Component, error) {
-	h, err := named(ctx, s.Server, r)
-	if err != nil {
-		return nil, err
-	}
-	box := h.Sandbox()
-	service := r.param("service")
-	v := views.ServiceLog{Box: box.Name, Title: boxTitle(box), Service: service, Frame: s.frame(r, "Log of "+service, "sandboxes")}
-	err = s.cfg.Services.Log(ctx, h, service, false, func(b []byte) error {
-		v.Text += logText(b)
-		return nil
-	})
-	switch {
-	case fault.Is(err, fault.Conflict), fault.Is(err, fault.Unavailable):
-		v.Note = "The sandbox is not running: a log ends with the programs that wrote it."
-	case err != nil:
-		return nil, err
-	default:
-		v.Topic = sameURL(box, "/services/"+service+"/log")
-	}
-	return views.ServiceLogPage(v), nil
-}
-
-// sequences are what a terminal takes for commands, and characters that show as nothing or, being controls (U+0080 to U+009F
-// too), begin such commands.
-var sequences = regexp.MustCompile(`(?s)\x1b\[[0-?]*[ -/]*[@-~]?|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.?|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x{9f}]`)
-
-// logText is what a program has written, as text without colours. static/js/service_log.js does the same with what comes.
-func logText(b []byte) string {
-	return sequences.ReplaceAllString(strings.ToValidUTF8(string(b), "\ufffd"), "")
 }

@@ -251,29 +251,6 @@ func (v view) byAttr(tag, name, value string) *html.Node {
 	return &html.Node{}
 }
 
-func TestServices_LogsAreTextOnly(t *testing.T) {
-	s := newStage(t)
-	s.put("ada", "mine", nil)
-	s.declare("mine", catalog.Service{Name: "web", Command: []string{"true"}})
-	s.rooms.log = []string{"\x1b[31m<b>red</b>\x1b[0m\x1b]0;title\x07\n", "\xff\x00end\u009b2J\u009d0;\u009c\u0085"}
-	page := s.get("ada", "/sandboxes/mine/services/web/log").is(http.StatusOK)
-	log := page.need("pre.log")
-	if got := textOf(log); got != "<b>red</b> \ufffdend2J0;" {
-		t.Errorf("log %q", got)
-	}
-	f := s.page("ada").opens(1, attr(log, "data-log-topic"))
-	if e := f.event(); e.Kind != "text" || !strings.Contains(e.Data, "<b>red</b>") {
-		t.Errorf("follows with %+v", e)
-	}
-	s.put("ada", "idle", func(b *sandbox.Sandbox) { b.State = sandbox.Asleep })
-	s.declare("idle", catalog.Service{Name: "web", Command: []string{"true"}})
-	s.rooms.asleep = true
-	idle := s.get("ada", "/sandboxes/idle/services/web/log").is(http.StatusOK)
-	if !strings.Contains(textOf(idle.need("main")), "is not running") || attr(idle.need("pre.log"), "data-log-topic") != "" || len(s.rooms.asked()) != 0 {
-		t.Errorf("says %s; did %v", textOf(idle.need("main")), s.rooms.asked())
-	}
-}
-
 func TestServices_PageFollowsWhatHappens(t *testing.T) {
 	s := newStage(t)
 	box := s.put("ada", "mine", nil)

@@ -105,7 +105,7 @@ func TestWorkspace_IsNotThereForOthers(t *testing.T) {
 	for _, path := range []string{"/start", "/stop", "/restart", "/rename", "/delete", "/terminals/main/close"} {
 		s.post("bob", "/sandboxes/mine"+path, fields("confirm", "mine", "label", "x")).is(http.StatusNotFound)
 	}
-	for _, topic := range []string{"", "/services", "/services/web/log", "/files?path=src"} {
+	for _, topic := range []string{"", "/services", "/files?path=src"} {
 		if p := s.refused("bob", "/sandboxes/mine"+topic); p.Status != http.StatusNotFound {
 			t.Errorf("%s: told %+v", topic, p)
 		}

@@ -17,7 +17,7 @@ func TestStalePage_DoesNothingToTheNextSandboxOfItsName(t *testing.T) {
 	declare()
 	workspace := s.get("root", "/sandboxes/lab").is(http.StatusOK)
 	about := s.get("root", "/sandboxes/lab/services").is(http.StatusOK)
-	topics := []string{s.topicOf("root", "/sandboxes/lab/services"), attr(s.get("root", "/sandboxes/lab/services/web/log").need("pre"), "data-log-topic")}
+	topics := []string{s.topicOf("root", "/sandboxes/lab/services")}
 	files := attr(workspace.need("sandbox-files"), "data-base") + "?path=notes.txt&sandbox_id=" + attr(workspace.need("sandbox-files"), "data-box")
 	terminals := attr(workspace.need("sandbox-terminals"), "data-path") + "main/%s?sandbox_id=" + attr(workspace.need("sandbox-terminals"), "data-box")
 	form := attr(s.get("root", "/sandboxes/lab/services/new").need("form.form"), "action") // of a page without an id in its address
@@ -26,7 +26,7 @@ func TestStalePage_DoesNothingToTheNextSandboxOfItsName(t *testing.T) {
 	for _, a := range append(append(workspace.all("a"), about.all("a")...), s.get("root", "/sandboxes/lab/ports/3000").all("form")...) {
 		to := attr(a, "href") + attr(a, "action")
 		named := strings.Contains(to, "?sandbox_id=")
-		if strings.HasPrefix(to, "/sandboxes/lab/") && !named && !strings.HasSuffix(to, "/log") && !strings.HasSuffix(to, "/services") {
+		if strings.HasPrefix(to, "/sandboxes/lab/") && !named && !strings.HasSuffix(to, "/services") {
 			t.Errorf("a link to anything that has its name: %s", to)
 		}
 		if named && !strings.Contains(to, "/share?") {

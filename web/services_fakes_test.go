@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"sandboxd/internal/catalog"
-	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
 )
@@ -16,7 +15,6 @@ type fakeRooms struct {
 	mu     sync.Mutex
 	asleep bool                          // until it is used
 	live   map[string]wire.ServiceStatus // by service
-	log    []string                      // pieces of every service's log
 	ports  []wire.PortOpen
 	fails  error         // instead of any look
 	did    []string      // what was asked of the guest
@@ -76,28 +74,6 @@ func (f *fakeRooms) Services(context.Context) ([]wire.ServiceStatus, error) {
 		all = append(all, st)
 	}
 	return all, nil
-}
-
-func (f *fakeRooms) ServiceLog(context.Context, string) ([]byte, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var b []byte
-	for _, piece := range f.log {
-		b = append(b, piece...)
-	}
-	return b, nil
-}
-
-func (f *fakeRooms) FollowServiceLog(ctx context.Context, _ string, emit func([]byte) error) error {
-	f.mu.Lock()
-	pieces := f.log
-	f.mu.Unlock()
-	for _, piece := range pieces {
-		if err := emit([]byte(piece)); err != nil {
-			return err
-		}
-	}
-	return fault.New(fault.Unavailable, "The connection to the sandbox was lost.")
 }
 
 func (f *fakeRooms) Ports(context.Context) ([]wire.PortOpen, error) {

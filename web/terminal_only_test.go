@@ -25,7 +25,7 @@ func TestTerminalsAndServices_WhoMayUseOneSandboxUsesNoOtherOfItsName(t *testing
 	s.get("ada", "/sandboxes/mine/terminals/main/text").is(http.StatusGone)
 	s.post("ada", "/sandboxes/mine/terminals/main/close", nil).is(http.StatusGone)
 	s.post("ada", "/sandboxes/mine/services/web/stop", nil).is(http.StatusGone)
-	if p := s.refused("ada", "/sandboxes/mine/services/web/log"); p.Status != http.StatusGone {
+	if p := s.refused("ada", "/sandboxes/mine/services"); p.Status != http.StatusGone {
 		t.Errorf("told %+v", p)
 	}
 	if len(s.terminals.closed) != 0 || len(s.rooms.asked()) != 0 {

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -12,7 +13,7 @@ import (
 // livePages are all pages of one sandbox and the server around it.
 var livePages = []string{
 	"/", "/templates", "/sandboxes/otter", "/sandboxes/otter/rest", "/sandboxes/otter/services", "/", "/templates", "/sandboxes/otter", "/",
-	"/templates/base", "/sandboxes/otter/services/clock/log", "/sandboxes/otter/ports/8000", "/new", "/settings",
+	"/templates/base", "/logs?sandbox=otter&service=clock", "/sandboxes/otter/ports/8000", "/new", "/settings",
 	"/sandboxes/otter/vscode", "/settings/tokens", "/sandboxes/otter/rename", "/settings/users", "/sandboxes/otter/delete",
 }
 
@@ -41,8 +42,9 @@ func (p *filesPage) goes(path, script string) time.Duration {
 	p.t.Helper()
 	p.script("mark the page", `window.left = true; window.kept = false; addEventListener("pageshow", () => { window.left = false; window.kept = true; }, { once: true })`)
 	began := time.Now()
+	where, _, _ := strings.Cut(path, "?")
 	p.script("go to "+path, "setTimeout(() => "+script+")")
-	p.seesWithin("the page "+path, fmt.Sprintf(`!window.left && location.pathname === %q && document.readyState === "complete" && %s`, path, current), navigationLimit)
+	p.seesWithin("the page "+path, fmt.Sprintf(`!window.left && location.pathname === %q && document.readyState === "complete" && %s`, where, current), navigationLimit)
 	return time.Since(began)
 }
 

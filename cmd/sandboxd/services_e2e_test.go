@@ -125,7 +125,7 @@ func TestServices_RunComeBackAndEnd(t *testing.T) {
 		if open := s.open(); len(open) != 0 {
 			t.Errorf("asleep its ports are %v", open)
 		}
-		if status, text := s.raw("GET", "/sandboxes/lab/services/web/log", nil); status != http.StatusConflict {
+		if status, text := s.raw("GET", "/sandboxes/lab/services/web/log", nil); status != http.StatusOK || !strings.Contains(string(text), "has started as process") {
 			t.Errorf("log while asleep: %d %s", status, text)
 		}
 	}

@@ -50,8 +50,6 @@ type Guest interface {
 	// Declared services.
 
 	Services(ctx context.Context) ([]wire.ServiceStatus, error)
-	ServiceLog(ctx context.Context, name string) ([]byte, error)
-	FollowServiceLog(ctx context.Context, name string, emit func([]byte) error) error
 	StartService(ctx context.Context, name string) error
 	StopService(ctx context.Context, name string) error
 	RestartService(ctx context.Context, name string) error

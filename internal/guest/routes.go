@@ -22,8 +22,6 @@ func (g *Guest) routes(link *descriptorConn) http.Handler {
 	mux.HandleFunc("GET "+wire.PathIDE, g.ide.serveStatus)
 	mux.HandleFunc("POST "+wire.PathIDE+"/dial", g.ide.serveDial)
 	mux.HandleFunc("GET "+wire.PathServices, g.services.serveList)
-	mux.HandleFunc("GET "+wire.PathServices+"/{name}/log", g.services.on(serveServiceLog))
-	mux.HandleFunc("GET "+wire.PathServices+"/{name}/follow", g.services.on(serveServiceFollow))
 	mux.HandleFunc("POST "+wire.PathServices+"/{name}/start", g.services.on(serveServiceStart))
 	mux.HandleFunc("POST "+wire.PathServices+"/{name}/restart", g.services.on(serveServiceRestart))
 	mux.HandleFunc("POST "+wire.PathServices+"/{name}/stop", g.services.on(serveServiceStop))

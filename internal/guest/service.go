@@ -2,7 +2,6 @@ package guest
 
 import (
 	"context"
-	"io"
 	"sync"
 	"time"
 
@@ -27,7 +26,6 @@ var defaultPace = pace{first: 500 * time.Millisecond, longest: 30 * time.Second,
 type service struct {
 	spawn spawnFunc
 	pace  pace
-	log   *ring // also that of later definitions
 	lines *journal
 	runs  *sync.WaitGroup
 
@@ -236,7 +234,7 @@ func (s *service) once(halt <-chan struct{}) (e ending) {
 	for _, o := range p.output {
 		pumps.Go(func() {
 			lines := &lineWriter{journal: s.lines, service: def.Name}
-			if err := pump(reading, io.MultiWriter(s.log, lines), o.file, exited); err != nil && reading.Err() == nil {
+			if err := pump(reading, lines, o.file, exited); err != nil && reading.Err() == nil {
 				s.lines.note(def.Name, "Its output cannot be read: %v", err)
 			}
 			lines.flush()

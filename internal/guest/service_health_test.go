@@ -1,11 +1,11 @@
 package guest
 
 import (
-	"bytes"
 	"context"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -60,7 +60,7 @@ func TestHealth_UnhealthyThreeTimesInARowIsRestarted(t *testing.T) {
 		return st.Health == wire.HealthHealthy && st.PID != first.PID && st.Problem == ""
 	})
 	sv, _ := s.find("web")
-	within(t, "the second run's word", func() bool { return bytes.Count(sv.log.bytes(), []byte("run\n")) > 1 })
+	within(t, "the second run's word", func() bool { return len(said(t, s)) > 1 })
 	sv.stop(time.Second)
 	within(t, "the end", func() bool {
 		st := status(s, "web")
@@ -195,7 +195,7 @@ func deaf(t *testing.T, s *supervisor) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	within(t, "the start", func() bool { return bytes.Contains(sv.log.bytes(), []byte("up")) })
+	within(t, "the start", func() bool { return slices.Contains(said(t, s), "deaf up") })
 	return sv
 }
 
@@ -234,7 +234,7 @@ func TestServices_AnotherDefinitionRunsOnWhereTheOldOneDid(t *testing.T) {
 	s.apply([]wire.Service{manual})
 	sv, _ := s.find("manual")
 	sv.start()
-	within(t, "the start", func() bool { return len(sv.log.bytes()) > 0 })
+	within(t, "the start", func() bool { return len(said(t, s)) > 0 })
 	before := sv.now().PID
 	manual.Autostart = true
 	s.apply([]wire.Service{manual})
@@ -243,42 +243,5 @@ func TestServices_AnotherDefinitionRunsOnWhereTheOldOneDid(t *testing.T) {
 	}
 	manual.Autostart, manual.Command = false, []string{"sh", "-c", "echo two; exec sleep 1000"}
 	s.apply([]wire.Service{manual})
-	now, _ := s.find("manual")
-	within(t, "the second run", func() bool { return string(now.log.bytes()) == "one\ntwo\n" })
-}
-
-func TestRing_IsFollowedWithoutGapsOrFromTheNextLine(t *testing.T) {
-	r := &ring{}
-	r.Write([]byte("one\ntwo\n"))
-	b, at, _ := r.since(0, 5)
-	if string(b) != "one\nt" || at != 5 {
-		t.Errorf("got %q, %d", b, at)
-	}
-	b, at, _ = r.since(at, 100)
-	if string(b) != "wo\n" {
-		t.Errorf("got %q", b)
-	}
-	b, at, news := r.since(at, 100)
-	if len(b) != 0 || news == nil {
-		t.Fatalf("got %q, %v", b, news)
-	}
-	r.Write([]byte("three\n"))
-	<-news
-	if b, at, _ = r.since(at, 100); string(b) != "three\n" {
-		t.Errorf("got %q", b)
-	}
-	for i := range 20_000 {
-		r.Write([]byte("line " + strconv.Itoa(i) + "\n"))
-	}
-	if b, at, _ = r.since(at, 100); !strings.HasPrefix(string(b), "line ") {
-		t.Errorf("got %q", b)
-	}
-	for len(b) > 0 {
-		b, at, news = r.since(at, 1<<20)
-	}
-	r.close()
-	<-news
-	if b, _, news = r.since(at, 100); len(b) != 0 || news != nil {
-		t.Errorf("got %q, %v", b, news)
-	}
+	within(t, "the second run", func() bool { return slices.Equal(said(t, s), []string{"manual one", "manual two"}) })
 }

@@ -55,23 +55,19 @@ func (s *supervisor) apply(defs []wire.Service) {
 			sv.start()
 		}
 	}
-	for name, gone := range old {
+	for _, gone := range old {
 		gone.close(wire.StopGrace)
-		if s.byName[name] == nil {
-			gone.log.close()
-		}
 	}
 }
 
 // declare makes a service that takes the place of before, if there is one, and says whether it is to be started.
 func (s *supervisor) declare(def wire.Service, before *service) (sv *service, start bool) {
-	sv = &service{def: def, spawn: s.spawn, pace: s.pace, runs: &s.runs, log: &ring{}, lines: s.lines}
+	sv = &service{def: def, spawn: s.spawn, pace: s.pace, runs: &s.runs, lines: s.lines}
 	sv.status = wire.ServiceStatus{Name: def.Name, Port: def.Port, State: wire.ServiceStopped, Since: time.Now()}
 	if before == nil {
 		return sv, def.Autostart
 	}
 	sv.idle = before.whenIdle() // two versions do not run at the same time
-	sv.log = before.log
 	return sv, def.Autostart || before.wanted()
 }
 
@@ -150,11 +146,6 @@ func (s *supervisor) on(serve func(w http.ResponseWriter, r *http.Request, sv *s
 	}
 }
 
-func serveServiceLog(w http.ResponseWriter, _ *http.Request, sv *service) {
-	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Write(sv.log.bytes())
-}
-
 func serveServiceStart(w http.ResponseWriter, _ *http.Request, sv *service) {
 	sv.start()
 	w.WriteHeader(http.StatusNoContent)
@@ -174,28 +165,5 @@ func afterwards(w http.ResponseWriter, r *http.Request, ended <-chan struct{}) {
 	case <-ended:
 		w.WriteHeader(http.StatusNoContent)
 	case <-r.Context().Done():
-	}
-}
-
-// serveServiceFollow passes on a log as it grows, until the service or the request ends.
-func serveServiceFollow(w http.ResponseWriter, r *http.Request, sv *service) {
-	frames := newFramer(w)
-	for at, first := uint64(0), true; ; first = false { // the first frame says, be it empty, that there is a log
-		b, next, news := sv.log.since(at, wire.MaxFrame)
-		at = next
-		if len(b) > 0 || first {
-			if frames.send(wire.FrameData, b) != nil {
-				return
-			}
-			continue
-		}
-		if news == nil {
-			return
-		}
-		select {
-		case <-news:
-		case <-r.Context().Done():
-			return
-		}
 	}
 }

@@ -249,9 +249,7 @@ func TestContainer_ServiceIsRestartedAndSurvivesTheHub(t *testing.T) {
 	if again.PID != pid || again.Restarts != 0 {
 		t.Errorf("the service was restarted: %d, %+v", pid, again)
 	}
-	if log, err := s.ServiceLog(testContext(t), "steady"); string(log) != "up\n" || err != nil {
-		t.Errorf("log %q, %v", log, err)
-	}
+	awaitLine(t, s, "steady", "up")
 	if st := awaitService(t, s, "asleep", func(wire.ServiceStatus) bool { return true }); st.State != wire.ServiceStopped {
 		t.Errorf("got %+v", st)
 	}

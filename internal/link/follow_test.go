@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/wire"
@@ -94,9 +95,9 @@ func TestWatchPorts_IsUnknownToAnOlderGuest(t *testing.T) {
 	_, s := liarSession(t, http.NotFound)
 	_, portsErr := s.Ports(within(t))
 	for what, err := range map[string]error{
-		"ports":  portsErr,
-		"watch":  s.WatchPorts(within(t), func([]wire.PortOpen) error { return nil }),
-		"follow": s.FollowServiceLog(within(t), "a", func([]byte) error { return nil }),
+		"ports": portsErr,
+		"watch": s.WatchPorts(within(t), func([]wire.PortOpen) error { return nil }),
+		"logs":  s.FollowLogs(within(t), time.Time{}, func([]wire.LogLine) error { return nil }),
 	} {
 		if fault.KindOf(err) != fault.NotFound || !strings.Contains(fault.Message(err), "older") {
 			t.Errorf("%s: got %v", what, err)
@@ -106,12 +107,12 @@ func TestWatchPorts_IsUnknownToAnOlderGuest(t *testing.T) {
 
 func TestFollow_EndsWithWhatItsReaderSays(t *testing.T) {
 	_, s := liarSession(t, func(w http.ResponseWriter, r *http.Request) {
-		for r.Context().Err() == nil {
-			w.Write(wire.AppendFrame(nil, wire.FrameData, []byte("line\n")))
+		for at := time.Now(); r.Context().Err() == nil; at = at.Add(time.Millisecond) {
+			w.Write(wire.AppendFrame(nil, wire.FrameLines, wire.AppendLogLine(nil, wire.LogLine{Time: at, Service: "a", Text: []byte("line")})))
 		}
 	})
 	enough, n := errors.New("enough"), 0
-	err := s.FollowServiceLog(within(t), "a", func([]byte) error {
+	err := s.FollowLogs(within(t), time.Time{}, func([]wire.LogLine) error {
 		if n++; n == 1000 {
 			return enough
 		}

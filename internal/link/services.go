@@ -18,19 +18,6 @@ func (s *Session) Services(ctx context.Context) ([]wire.ServiceStatus, error) {
 	return l, err
 }
 
-// ServiceLog gives the newest output of a service, bytes as it wrote them, at most wire.MaxLog.
-func (s *Session) ServiceLog(ctx context.Context, name string) ([]byte, error) {
-	return s.fetch(ctx, http.MethodGet, servicePath(name, "log"), nil, wire.MaxLog)
-}
-
-// FollowServiceLog gives the newest output of a service to emit, at once and be it empty, and then what it writes, as it comes, also over restarts,
-// until ctx or the connection ends, the service is not declared any more (nil) or emit fails, whose error it gives back. A
-// reader that is slow misses what a log does not keep. NotFound says that there is no such service, or that the guest is
-// older than the question.
-func (s *Session) FollowServiceLog(ctx context.Context, name string, emit func([]byte) error) error {
-	return s.follow(ctx, servicePath(name, "follow"), wire.FrameData, emit)
-}
-
 // FollowLogs gives the lines of all services that are later than after to emit, and then those that they write, as they come, until ctx or
 // the connection ends, or emit fails, whose error it gives back. A service's name and the order of the times are checked,
 // nothing else: lines may hold anything. They are emit's only until it returns. NotFound says that the guest is older than

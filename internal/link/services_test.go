@@ -34,6 +34,23 @@ func awaitService(t *testing.T, s *link.Session, name string, as func(wire.Servi
 	}
 }
 
+// awaitLine waits until a service has written a line.
+func awaitLine(t *testing.T, s *link.Session, service, text string) {
+	t.Helper()
+	found := errors.New("found")
+	err := s.FollowLogs(testContext(t), time.Time{}, func(lines []wire.LogLine) error {
+		for _, l := range lines {
+			if l.Service == service && string(l.Text) == text {
+				return found
+			}
+		}
+		return nil
+	})
+	if err != found {
+		t.Errorf("%s does not write %q: %v", service, text, err)
+	}
+}
+
 func isRunning(st wire.ServiceStatus) bool { return st.State == wire.ServiceRunning }
 
 func TestServices_StartStopAndLog(t *testing.T) {
@@ -58,9 +75,7 @@ func TestServices_StartStopAndLog(t *testing.T) {
 	if st := awaitService(t, s, "auto", func(wire.ServiceStatus) bool { return true }); st.State != wire.ServiceStopped {
 		t.Errorf("got %+v", st)
 	}
-	if log, err := s.ServiceLog(ctx, "auto"); string(log) != "b\n" || err != nil {
-		t.Errorf("log %q, %v", log, err)
-	}
+	awaitLine(t, s, "auto", "b")
 	if err := s.StopService(ctx, "none"); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("got %v", err)
 	}

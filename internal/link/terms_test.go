@@ -84,34 +84,6 @@ func TestReady_TheLastOfManyChangesCounts(t *testing.T) {
 	}
 }
 
-func TestServiceLog_IsFollowedOverARestartUntilTheServiceIsGone(t *testing.T) {
-	chatty := wire.Service{Name: "chatty", Command: []string{"sh", "-c", "echo run $$; exec sleep 1000"}, Autostart: true}
-	h, s := expecting(t, wire.Setup{Services: []wire.Service{chatty}})
-	ctx := testContext(t)
-	awaitService(t, s, "chatty", isRunning)
-	lines := make(chan string, 10)
-	ended := make(chan error, 1)
-	go func() {
-		ended <- s.FollowServiceLog(ctx, "chatty", func(b []byte) error {
-			if len(b) > 0 { // the first is empty when nothing has been written yet
-				lines <- string(b)
-			}
-			return nil
-		})
-	}()
-	first := <-lines
-	if err := s.RestartService(ctx, "chatty"); err != nil {
-		t.Fatal(err)
-	}
-	if second := <-lines; second == first {
-		t.Errorf("got %q twice", second)
-	}
-	push(t, h)
-	if err := <-ended; err != nil {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestPorts_AppearAndGoWhileTheyAreWatched(t *testing.T) {
 	_, s := expecting(t, wire.Setup{})
 	ctx := testContext(t)

@@ -48,34 +48,6 @@ func (s *Service) power(ctx context.Context, h access.Handle, service, verb stri
 	return s.Find(ctx, h, service)
 }
 
-// Log gives the newest output of a service to emit, bytes as it wrote them; with follow also what comes, until ctx ends, the
-// service is not declared any more (nil), emit fails, or the link ends (Unavailable). Conflict when the sandbox does not
-// run: a log does not outlive its guest.
-func (s *Service) Log(ctx context.Context, h access.Handle, service string, follow bool, emit func([]byte) error) error {
-	if _, err := s.Find(ctx, h, service); err != nil {
-		return err
-	}
-	session, err := h.Look(ctx)
-	if err != nil {
-		return err
-	}
-	if !follow {
-		ctx, cancel := context.WithTimeout(ctx, lookLimit)
-		defer cancel()
-		b, err := session.Guest.ServiceLog(ctx, service)
-		if err != nil {
-			return err
-		}
-		return emit(b)
-	}
-	leave, err := s.enter(h)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	return session.Guest.FollowServiceLog(ctx, service, emit)
-}
-
 // Ports gives the ports on which something listens now; none for a sandbox that does not run.
 func (s *Service) Ports(ctx context.Context, h access.Handle) ([]wire.PortOpen, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
@@ -148,7 +120,7 @@ func (w *portWatch) see(l []wire.PortOpen) error {
 func (s *Service) enter(h access.Handle) (leave func(), err error) {
 	leave, err = h.Acquire(context.Background(), &s.streams, maxStreams, 0)
 	if err != nil {
-		return nil, fault.New(fault.Limited, "%d logs and ports of %s are followed already. End some first.", maxStreams, h.Name())
+		return nil, fault.New(fault.Limited, "%d lists of ports of %s are followed already. End some first.", maxStreams, h.Name())
 	}
 	return leave, nil
 }

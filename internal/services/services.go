@@ -28,7 +28,7 @@ import (
 const (
 	useLimit   = 90 * time.Second // to wake a sandbox and have a service started or ended
 	lookLimit  = 5 * time.Second  // to read
-	maxStreams = 64               // logs and ports of one sandbox that are followed at once
+	maxStreams = 64               // lists of ports of one sandbox that are followed at once
 )
 
 // State is where a service stands.

@@ -129,18 +129,6 @@ func (g guest) Services(context.Context) ([]wire.ServiceStatus, error) {
 	return slices.Clone(g.h.live), nil
 }
 
-func (g guest) ServiceLog(_ context.Context, name string) ([]byte, error) {
-	return []byte("log of " + name), nil
-}
-
-func (g guest) FollowServiceLog(ctx context.Context, _ string, emit func([]byte) error) error {
-	if err := emit(nil); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	return ctx.Err()
-}
-
 func (g guest) Ports(context.Context) ([]wire.PortOpen, error) {
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
@@ -297,48 +285,6 @@ func TestPower_WakesAndIsAUseUntilItIsDone(t *testing.T) {
 	if _, err := s.Start(t.Context(), s.lab, "none"); !fault.Is(err, fault.NotFound) || h.woken() != 0 {
 		t.Errorf("one that is not declared: %v, woken %d times", err, h.woken())
 	}
-}
-
-func TestLog_WakesNothing(t *testing.T) {
-	h, s := newHouse(t)
-	var got []byte
-	keep := func(b []byte) error { got = append(got, b...); return nil }
-	if err := s.Log(t.Context(), s.lab, "web", false, keep); err != nil || string(got) != "log of web" {
-		t.Errorf("%q, %v", got, err)
-	}
-	if err := s.Log(t.Context(), s.lab, "none", false, keep); !fault.Is(err, fault.NotFound) {
-		t.Errorf("got %v", err)
-	}
-	h.becomes(sandbox.Asleep)
-	for _, follow := range []bool{true, false} {
-		if err := s.Log(t.Context(), s.lab, "web", follow, keep); !errors.Is(err, access.ErrAsleep) {
-			t.Errorf("asleep, follow %v: %v", follow, err)
-		}
-	}
-	if h.woken() != 0 || h.used() != 0 {
-		t.Errorf("it was woken %d times", h.woken())
-	}
-}
-
-func TestLog_OnlySoManyAreFollowedAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, s := newHouse(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		var following sync.WaitGroup
-		for range 64 {
-			following.Go(func() { s.Log(ctx, s.lab, "web", true, func([]byte) error { return nil }) })
-		}
-		synctest.Wait()
-		if err := s.Log(ctx, s.lab, "web", true, func([]byte) error { return nil }); !fault.Is(err, fault.Limited) {
-			t.Errorf("got %v", err)
-		}
-		cancel()
-		following.Wait()
-		enough := errors.New("enough")
-		if err := s.Log(t.Context(), s.lab, "web", true, func([]byte) error { return enough }); err != enough {
-			t.Errorf("got %v", err)
-		}
-	})
 }
 
 func TestPorts_OfOneThatDoesNotRunAreNone(t *testing.T) {

@@ -33,7 +33,7 @@ const (
 	PathExec       = "/v1/exec"        // POST frames both ways
 	PathExecs      = "/v1/execs/"      // POST <id>/signal?name=, POST <id>/resize?cols=&rows=
 	PathTerminals  = "/v1/terminals"   // GET; POST /<tab>/dial; GET /<tab>/text; DELETE /<tab>
-	PathServices   = "/v1/services"    // GET; GET /<name>/log; GET /<name>/follow FrameData; POST /<name>/start, /stop and /restart
+	PathServices   = "/v1/services"    // GET; POST /<name>/start, /stop and /restart
 	PathLogs       = "/v1/logs"        // GET ?after=<microseconds> FrameLines, as lines are written
 	PathPorts      = "/v1/ports"       // GET Ports
 	PathPortsWatch = "/v1/ports/watch" // GET FramePorts, whenever they change
@@ -52,13 +52,12 @@ const MaxDescriptors = 253
 
 // Bounds of the messages, in bytes. Decoding refuses larger ones.
 const (
-	MaxSetup  = 1 << 20   // Setup as JSON
-	MaxStart  = 1 << 20   // ExecStart as JSON; Linux takes no more than 128 KiB per argument anyway
-	MaxReply  = 1 << 20   // every JSON reply of a guest
-	MaxLog    = 256 << 10 // a service's log
-	MaxText   = 2 << 20   // the end of a terminal's scrollback, with its colours
-	MaxPorts  = 64 << 10  // Ports as JSON
-	MaxHeader = 16 << 10  // headers of a request or a reply
+	MaxSetup  = 1 << 20  // Setup as JSON
+	MaxStart  = 1 << 20  // ExecStart as JSON; Linux takes no more than 128 KiB per argument anyway
+	MaxReply  = 1 << 20  // every JSON reply of a guest
+	MaxText   = 2 << 20  // the end of a terminal's scrollback, with its colours
+	MaxPorts  = 64 << 10 // Ports as JSON
+	MaxHeader = 16 << 10 // headers of a request or a reply
 )
 
 // StopGrace is how long a guest that is asked to end waits for the sandbox's processes before it kills them, unless

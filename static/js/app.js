@@ -9,7 +9,6 @@ import "./live_parts.js";
 import "./menus.js";
 import "./submit_once.js";
 import "./request_errors.js";
-import "./service_log.js";
 import "./sheets.js";
 import "./state_changes.js";
 import "./theme.js";
