@@ -45,6 +45,7 @@ type execBody struct {
 	Cwd     string            `json:"cwd"`
 	Env     map[string]string `json:"env"`
 	User    string            `json:"user"`
+	Log     string            `json:"log"`
 	Stdin   string            `json:"stdin"`
 	Timeout execTimeout       `json:"timeout"`
 }
@@ -54,7 +55,7 @@ func (b execBody) request() (exec.Request, error) {
 		return exec.Request{}, fault.Field("timeout", "The timeout cannot be negative.")
 	}
 	return exec.Request{
-		Command: b.Command, Cwd: b.Cwd, Env: b.Env, User: b.User, Stdin: []byte(b.Stdin), Timeout: time.Duration(b.Timeout),
+		Command: b.Command, Cwd: b.Cwd, Env: b.Env, User: b.User, Log: b.Log, Stdin: []byte(b.Stdin), Timeout: time.Duration(b.Timeout),
 	}, nil
 }
 

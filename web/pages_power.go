@@ -103,7 +103,7 @@ func (s *workspaceHandlers) lost(box sandbox.Sandbox) []string {
 		lost = append(lost, "All its terminals, and every program that runs in them.")
 	}
 	return append(lost, "Everything installed or changed in its system.", "Its addresses, such as "+s.cfg.Hosts.TerminalURL(box.Name),
-		"Tokens limited to it, and links to its ports.")
+		"Tokens limited to it, and links to its ports.", "Its log.")
 }
 
 // submitDelete deletes a sandbox whose name was typed.

@@ -165,6 +165,9 @@ func TestDelete_SaysWhatIsLostAndAsksForTheName(t *testing.T) {
 			t.Errorf("no %q in %q", words, textOf(sheet.doc))
 		}
 	}
+	if sheet.byAttr("a", "href", "/logs/download?format=text&sandbox=mine").Data == "" {
+		t.Error("its log cannot be kept")
+	}
 	again := s.post("ada", "/sandboxes/mine/delete", fields("confirm", "Mine")).is(http.StatusBadRequest)
 	if got := textOf(again.need("#delete-name-fault")); !strings.Contains(got, "Type mine") {
 		t.Errorf("says %q", got)

@@ -22,6 +22,7 @@ type execOptions struct {
 	user   string
 	cwd    string
 	env    []string
+	log    string
 	screen screen
 }
 
@@ -47,6 +48,7 @@ killed with all its children. It wakes a sandbox that is asleep, and keeps it aw
 	f.StringVarP(&o.user, "user", "u", "", "run it as this user (default: the sandbox's own)")
 	f.StringVarP(&o.cwd, "workdir", "w", "", "run it in this folder (default: the home)")
 	f.StringArrayVarP(&o.env, "env", "e", nil, "set a variable, K=V; K alone takes it from here (repeat for more)")
+	f.StringVar(&o.log, "log", "", "keep its output in the sandbox's log too, under this `NAME`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.screen = newScreen()
 		return orLost(cmd, runExec(cmd, r, o, args))
@@ -58,7 +60,7 @@ func runExec(cmd *cobra.Command, r *remote, o *execOptions, args []string) error
 	if err := checkBox(args[0]); err != nil {
 		return err
 	}
-	command := client.Command{Args: afterName(args), Cwd: o.cwd, User: o.user, Env: environment(o.env), TTY: o.tty}
+	command := client.Command{Args: afterName(args), Cwd: o.cwd, User: o.user, Env: environment(o.env), Log: o.log, TTY: o.tty}
 	if len(command.Args) == 0 {
 		return fault.Field("command", "A command is needed.")
 	}

@@ -174,7 +174,7 @@ func TestLive_AnEndlessLogLeavesItsPageUsable(t *testing.T) {
 	const flood = "/logs?sandbox=otter&service=flood"
 	p.follows(flood)
 	p.sees("that it is followed", isFollowed)
-	p.sees("a part of it, which is not all", `document.querySelectorAll("li.log-line").length === 1000`)
+	p.sees("a part of it, which is not all", `((n) => n > 500 && n <= 1000)(document.querySelectorAll("li.log-line").length)`)
 	began := time.Now()
 	for range 20 {
 		p.reads("document.body.offsetHeight")

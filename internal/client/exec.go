@@ -21,6 +21,7 @@ type Command struct {
 	Cwd  string // "" for the home
 	User string // "" for the sandbox's own
 	Env  map[string]string
+	Log  string // a name under which its output is kept in the sandbox's log too; "" for nowhere
 	TTY  bool
 	Cols int // of the terminal
 	Rows int
@@ -53,6 +54,7 @@ type message struct {
 	Cwd      string            `json:"cwd,omitempty"`
 	User     string            `json:"user,omitempty"`
 	Env      map[string]string `json:"env,omitempty"`
+	Log      string            `json:"log,omitempty"`
 	TTY      bool              `json:"tty,omitempty"`
 	Cols     int               `json:"cols,omitempty"`
 	Rows     int               `json:"rows,omitempty"`
@@ -77,7 +79,7 @@ func (c *Client) Exec(ctx context.Context, name string, command Command) (*Runni
 		ws.Close()
 		answered()
 	})
-	start := message{Type: "start", Command: command.Args, Cwd: command.Cwd, User: command.User, Env: command.Env,
+	start := message{Type: "start", Command: command.Args, Cwd: command.Cwd, User: command.User, Env: command.Env, Log: command.Log,
 		TTY: command.TTY, Cols: command.Cols, Rows: command.Rows}
 	if err := r.say(start); err != nil {
 		r.Close()

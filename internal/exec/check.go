@@ -18,6 +18,9 @@ const (
 	maxStdin   = 1 << 20
 )
 
+// logName is what a service may be called too.
+var logName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+
 var userName = regexp.MustCompile(`^([a-z_][a-z0-9_-]{0,31}|[0-9]{1,9})$`)
 
 // check reports the first thing that is wrong with r, as an Invalid fault with the field it is about.
@@ -30,6 +33,9 @@ func (r Request) check() error {
 	}
 	if r.User != "" && !userName.MatchString(r.User) {
 		return fault.Field("user", "%.40q is not the name or the number of a user.", r.User)
+	}
+	if r.Log != "" && !logName.MatchString(r.Log) {
+		return fault.Field("log", "%.40q cannot be a name in the log. Use lower-case letters, digits and hyphens.", r.Log)
 	}
 	if len(r.Stdin) > maxStdin {
 		return fault.Field("stdin", "The input is larger than 1 MiB. Use a websocket, or a file.")

@@ -34,6 +34,7 @@ type Request struct {
 	Cwd       string            // absolute path
 	User      string            // name or number
 	Env       map[string]string // added to the sandbox's
+	Log       string            // a name like a service's, under which its output is kept in the sandbox's log too; "" for nowhere
 	Stdin     []byte
 	Timeout   time.Duration // 0 for DefaultTimeout
 	MaxOutput int           // bytes that Run keeps of each stream; 0 for DefaultOutput
@@ -72,6 +73,7 @@ type Start struct {
 	Cwd     string
 	User    string
 	Env     map[string]string
+	Log     string
 	TTY     bool // one stream (Stdout) with a terminal on it, of Cols × Rows
 	Cols    int
 	Rows    int

@@ -30,7 +30,7 @@ func (inGuest) Start(ctx context.Context, h access.Handle, s Start) (Process, er
 		return nil, err
 	}
 	p, err := session.Guest.Exec(ctx, wire.ExecStart{
-		Command: s.Command, Cwd: s.Cwd, User: s.User, Env: s.Env, TTY: s.TTY, Cols: s.Cols, Rows: s.Rows,
+		Command: s.Command, Cwd: s.Cwd, User: s.User, Env: s.Env, Log: s.Log, TTY: s.TTY, Cols: s.Cols, Rows: s.Rows,
 	})
 	if err != nil {
 		session.Release()

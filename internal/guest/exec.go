@@ -28,6 +28,7 @@ const (
 // execs serves commands. Safe for concurrent use.
 type execs struct {
 	spawn   spawnFunc
+	lines   *journal
 	serving *sync.WaitGroup // for the programs too, which may outlive their streams
 
 	mu   sync.Mutex
@@ -74,7 +75,7 @@ func (e *execs) serveStart(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(wire.ExecHeader, p.id)
 	w.WriteHeader(http.StatusOK)
 	http.NewResponseController(w).Flush()
-	x := execution{process: p, loss: start.Loss, chunks: make(chan chunk), lost: make(chan struct{}), exited: make(chan exit, 1)}
+	x := execution{process: p, loss: start.Loss, log: start.Log, lines: e.lines, chunks: make(chan chunk), lost: make(chan struct{}), exited: make(chan exit, 1)}
 	e.serving.Go(func() { x.exited <- p.wait() })
 	x.run(r.Context(), w, r.Body, frames)
 }
@@ -95,6 +96,8 @@ func readStart(frames *wire.FrameReader) (wire.ExecStart, error) {
 type execution struct {
 	*process
 	loss   wire.Loss
+	log    string // under which lines keeps its output; "" for nowhere
+	lines  *journal
 	chunks chan chunk    // to the one writer of the stream
 	ended  atomic.Bool   // the program itself
 	exited chan exit     // gives how it did
@@ -184,6 +187,8 @@ func (x *execution) pump(o stream) {
 	defer buffers.Put(buf)
 	written := make(chan struct{}, 1)
 	var rest drain
+	kept := &lineWriter{journal: x.lines, service: x.log}
+	defer kept.flush()
 	for {
 		ended := x.ended.Load()
 		if ended && !rest.more(o.file) {
@@ -191,6 +196,9 @@ func (x *execution) pump(o stream) {
 		}
 		n, err := o.file.Read(buf[wire.FrameHead:])
 		rest.read += n
+		if n > 0 && x.log != "" {
+			kept.Write(buf[wire.FrameHead : wire.FrameHead+n])
+		}
 		if n > 0 {
 			wire.PutHead(buf[:], o.kind, n)
 			x.chunks <- chunk{buf[:wire.FrameHead+n], written}

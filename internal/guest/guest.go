@@ -112,7 +112,7 @@ func New(cfg Config) *Guest {
 		files:     files.New(p.filesConfig(cfg.Root)),
 		terminals: &terminals{open: cfg.Terminals, opened: make(chan func(context.Context) error, 1), log: cfg.Log},
 	}
-	g.execs = &execs{spawn: p.spawn, serving: &g.serving, byID: map[string]*process{}}
+	g.execs = &execs{spawn: p.spawn, lines: g.services.lines, serving: &g.serving, byID: map[string]*process{}}
 	settle, started := func() {}, func() {}
 	if cfg.InSandbox {
 		settle, started = giveBack, unmapProgram

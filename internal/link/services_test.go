@@ -51,6 +51,26 @@ func awaitLine(t *testing.T, s *link.Session, service, text string) {
 	}
 }
 
+func TestFollowLogs_HasCommandsThatAskForIt(t *testing.T) {
+	s := connect(t, wire.Setup{})
+	for name, log := range map[string]string{"quiet": "", "loud": "build"} {
+		if got := run(t, s, wire.ExecStart{Command: []string{"sh", "-c", "echo " + name + "; printf '10 %%\\rdone'"}, Log: log}); got.stdout.String() != name+"\n10 %\rdone" {
+			t.Errorf("the caller gets %q", &got.stdout)
+		}
+	}
+	awaitLine(t, s, "build", "done")
+	_ = s.FollowLogs(testContext(t), time.Time{}, func(lines []wire.LogLine) error {
+		var got []string
+		for _, l := range lines {
+			got = append(got, l.Service+" "+string(l.Text))
+		}
+		if !slices.Equal(got, []string{"build loud", "build done"}) {
+			t.Errorf("kept is %q", got)
+		}
+		return errors.New("enough")
+	})
+}
+
 func isRunning(st wire.ServiceStatus) bool { return st.State == wire.ServiceRunning }
 
 func TestServices_StartStopAndLog(t *testing.T) {

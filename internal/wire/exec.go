@@ -12,6 +12,7 @@ type ExecStart struct {
 	TTY     bool              `json:"tty,omitempty"`  // on a terminal of its own; there is no stderr then
 	Cols    int               `json:"cols,omitempty"` // of that terminal; 0 means 80
 	Rows    int               `json:"rows,omitempty"` // of that terminal; 0 means 24
+	Log     string            `json:"log,omitempty"`  // a name like a service's, under which its output is kept as lines too; "" for nowhere
 	Loss    Loss              `json:"loss,omitempty"` // what becomes of it when its stream ends before it does
 }
 
@@ -54,6 +55,11 @@ func (s *ExecStart) Check() error {
 	}
 	if s.Cols != 0 || s.Rows != 0 {
 		if err := CheckSize(s.Cols, s.Rows); err != nil {
+			return err
+		}
+	}
+	if s.Log != "" {
+		if err := checkLabel("log", s.Log, MaxLogService); err != nil {
 			return err
 		}
 	}

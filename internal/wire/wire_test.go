@@ -130,6 +130,7 @@ func TestCheck_RefusesWhatIsOutOfBounds(t *testing.T) {
 		"env value":         &ExecStart{Command: ok, Env: map[string]string{"a": long}},
 		"env zero byte":     &ExecStart{Command: ok, Env: map[string]string{"a": "\x00"}},
 		"no command":        &ExecStart{},
+		"log":               &ExecStart{Command: ok, Log: "a b"},
 		"SFTP and command":  &ExecStart{SFTP: true, Command: ok},
 		"SFTP on terminal":  &ExecStart{SFTP: true, TTY: true},
 		"empty program":     &ExecStart{Command: []string{""}},
