@@ -47,7 +47,7 @@ func (b *benches) inside() (a *app, stop func()) {
 		b.t.Fatal(err)
 	}
 	placeGuest(b.t)
-	c := &Config{Data: dir, Listen: "127.0.0.1:1", Domain: "localhost", FreezeAfter: "never", StopAfter: "never", MemoryReserve: "0"}
+	c := &Config{Data: dir, Listen: "127.0.0.1:1", Domain: "localhost", FreezeAfter: "never", StopAfter: "never", MemoryReserve: "0", ActivityKeep: "180d"}
 	a, err = openApp(b.t.Context(), c, logger{slog.New(slog.DiscardHandler), logs.NewRecent()})
 	if err != nil {
 		b.t.Fatal(err)
