@@ -136,8 +136,13 @@ func (p *person) types(text string) {
 
 func (p *person) resize(size, theme string) {
 	p.t.Helper()
+	p.resizeTo(sizes[size], theme)
+}
+
+func (p *person) resizeTo(size [2]int64, theme string) {
+	p.t.Helper()
 	look := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}}
-	p.does("resize", chromedp.EmulateViewport(sizes[size][0], sizes[size][1]), func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+	p.does("resize", chromedp.EmulateViewport(size[0], size[1]), func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
 		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, look)
 		return chromedp.Void{}, err
 	})

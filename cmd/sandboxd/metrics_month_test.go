@@ -167,7 +167,11 @@ func (p *past) Read(_ context.Context, ids []string) (map[string]metrics.Reading
 	for _, id := range ids {
 		n := float64(slices.Index(p.ids, id))
 		load := 0.05 + 0.4*max(0, -math.Cos((hours-n)*math.Pi/12)) + 0.4*max(0, math.Sin(hours*math.Pi*(2.3+n/10))-0.8)
-		u := p.used[id]
+		u, known := p.used[id]
+		took := took
+		if !known {
+			took = min(took, wakeTime) // since its start
+		}
 		u.CPU += time.Duration(load * float64(took))
 		u.NetworkRx += int64(load * took.Seconds() * (200 << 10))
 		u.NetworkTx += int64(load * took.Seconds() * (50 << 10))

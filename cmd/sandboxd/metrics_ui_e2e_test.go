@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"sandboxd/internal/metrics"
 )
 
 // Scripts that look at the page of a sandbox's metrics.
@@ -129,6 +132,40 @@ func TestMetrics_ZoomsHaveAddresses(t *testing.T) {
 	p.pictures("metrics-30d")
 	if got := p.reads("document.documentElement.scrollWidth <= innerWidth"); got != "true" {
 		t.Errorf("the page is wider than its window: %s", got)
+	}
+}
+
+// TestMetrics_AMonthAndTwoHoursOfItAreDrawn looks at a month that was made in fake time, in which the sandbox sleeps at night.
+func TestMetrics_AMonthAndTwoHoursOfItAreDrawn(t *testing.T) {
+	t.Setenv(adminPasswordEnv, journeyPassword)
+	s := newServer(t, "--prebuild", "")
+	s.create(map[string]any{"name": "lab", "image": "debian:trixie-slim"})
+	id := engine(t, "ps", "--filter", "label=sandboxd.instance="+s.instance(), "--format", `{{.Label "sandboxd.id"}}`)
+	s.stop()
+	seedHistory(t, historyPath(&Config{Data: s.data}), metrics.CoarseLife, metrics.MediumStep, id)
+	s.start()
+	p := newPerson(t)
+	p.signsIn("http://localhost:" + s.port())
+	wake := time.Now().UTC().Add(-12 * time.Hour).Truncate(24 * time.Hour).Add(morning * time.Hour) // of a morning that is over
+	for name, query := range map[string]string{
+		"month": "range=30d", "two-hours": "since=" + wake.Add(-time.Hour).Format(time.RFC3339) + "&until=" + wake.Add(time.Hour).Format(time.RFC3339),
+	} {
+		p.does("open the "+name, chromedp.Navigate("http://localhost:"+s.port()+"/sandboxes/lab/metrics?"+query))
+		p.sees("four plots with lines", plotsDrawn+` && [...document.querySelectorAll(".plot canvas")].every((c) => new Set(c.getContext("2d").getImageData(0, 0, c.width, c.height).data).size > 16)`)
+		p.does("open the table", chromedp.Click("[data-table] summary"))
+		p.sees("a sleep and what was used after it", `/Running[^]*Asleep/.test(document.getElementById("metrics-table").innerText)`)
+		p.does("close the table", chromedp.Click("[data-table] summary"))
+		for _, theme := range []string{"light", "dark"} {
+			for size, by := range map[string][2]int64{"desktop": {1280, 800}, "tablet": {1024, 768}, "narrow": {900, 700}, "phone": {390, 844}} {
+				p.resizeTo(by, theme)
+				p.settles()
+				if got := p.reads("document.documentElement.scrollWidth <= innerWidth"); got != "true" {
+					t.Errorf("%s, %s: the page is wider than its window", name, size)
+				}
+				p.picture("metrics-"+name+"-"+theme, size)
+			}
+		}
+		p.resize("desktop", "light")
 	}
 }
 

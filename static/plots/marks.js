@@ -14,6 +14,7 @@ export const signs = {
 export const bandNames = { frozen: "Frozen", asleep: "Asleep", stopped: "Stopped", failed: "Failed" };
 
 const apart = 18; // px between two signs
+const farApart = 48; // the same where some stand for several, which takes a number
 const roomForLabel = (text) => 28 + 7.5 * text.length; // px
 
 const mostNamed = 8; // marks in one title
@@ -27,10 +28,17 @@ function titleOf(all) {
   return lines.join("\n");
 }
 
-// placeMarks puts signs above a plot, each with a label where there is room.
-export function placeMarks(row, series, toX, width) {
+// placed returns the signs of a plot, each for one mark or several: see grouped.
+export function placed(series, toX, width) {
+  const list = marks(series);
+  const close = grouped(list, toX, width, apart);
+  return close.length < list.length ? grouped(list, toX, width, farApart) : close;
+}
+
+// showSigns puts signs above a plot, each with a label where there is room.
+export function showSigns(row, list) {
   row.replaceChildren(
-    ...grouped(marks(series), toX, width, apart).map(({ x, mark, all, room }) => {
+    ...list.map(({ x, mark, all, room }) => {
       const { icon: name, label } = signOf(mark);
       const element = h("span", { class: `plot-mark mark-${mark}`, title: titleOf(all) }, icon(name), all.length === 1 && room >= roomForLabel(label) && h("span", {}, label), all.length > 1 && h("b", {}, `×${all.length}`));
       element.style.left = `${Math.round(x)}px`;

@@ -5,9 +5,9 @@ import { h } from "../js/dom.js";
 import { axisTimes, exact } from "./format.js";
 import { kinds } from "./kinds.js";
 import { fade } from "./look.js";
-import { bandNames, drawBands, placeMarks, signs } from "./marks.js";
+import { bandNames, drawBands, placed, showSigns, signs } from "./marks.js";
 import { followTouches } from "./pinch.js";
-import { marks, peak, present, stateAt, top } from "./series.js";
+import { peak, present, stateAt, top } from "./series.js";
 
 const axisWidth = 64; // px
 const stateNames = { ...bandNames, creating: "Creating", starting: "Starting", running: "Running", stopping: "Stopping", sleeping: "Going to sleep" };
@@ -148,7 +148,7 @@ export class Plot {
     };
   }
 
-  // #drawn adds what stands above the lines: the limit, the marks, and a line below each mark.
+  // #drawn adds what stands above the lines: the limit, the marks, and a line below each sign.
   #drawn(u) {
     const ratio = uPlot.pxRatio;
     const { ctx, bbox } = u;
@@ -157,7 +157,8 @@ export class Plot {
     ctx.lineWidth = ratio;
     ctx.strokeStyle = look.quiet;
     ctx.setLineDash([2 * ratio, 3 * ratio]);
-    for (const { time } of marks(this.#series)) stroke(ctx, [u.valToPos(time, "x", true), bbox.top], [0, bbox.height]);
+    const list = placed(this.#series, (time) => u.valToPos(time, "x"), u.over.clientWidth);
+    for (const { all } of list) stroke(ctx, [u.valToPos(all[0].time, "x", true), bbox.top], [0, bbox.height]);
     const limit = this.#limit();
     if (limit && limit <= u.scales.y.max) {
       const y = u.valToPos(limit, "y", true);
@@ -171,7 +172,7 @@ export class Plot {
       ctx.fillText("Limit", bbox.left + bbox.width - 4 * ratio, y + 4 * ratio);
     }
     ctx.restore();
-    placeMarks(this.#row, this.#series, (time) => u.valToPos(time, "x"), u.over.clientWidth);
+    showSigns(this.#row, list);
   }
 
   #selected(u) {
