@@ -318,6 +318,9 @@ func TestBrowser_TheListIsLive(t *testing.T) {
 	p.sees("one stop", row("silver-heron", "Stopped"))
 	s.call("PATCH", "/sandboxes/quick-lynx", map[string]any{"label": "Scratch"}, nil)
 	p.sees("a new label", row("quick-lynx", "Scratch"))
+	for _, name := range []string{"brave-otter", "checkout", "quick-lynx"} {
+		p.sees("what it uses", row(name, "CPU"))
+	}
 	p.pictures("list")
 	s.call("DELETE", "/sandboxes/quick-lynx?wait=gone", nil, nil)
 	p.sees("one vanish", `window.same && document.querySelector("[data-name='quick-lynx']") === null`)
