@@ -17,7 +17,7 @@ TEST_TIME := 20m
 # generic functions could be linked into the rest of the test, and the detector would then miss what they synchronise.
 RACE_TEST = $(GO) test -race -gcflags='modernc.org/sqlite/lib=-race=false' -timeout $(TEST_TIME)
 FUZZ_TIME ?= 20s
-WORKSPACE := ^Test(Files|FilesPage|Workspace|Services|IDE|Client)_
+WORKSPACE := ^Test(Files|FilesPage|Workspace|Services|IDE|Client|Metrics|Logs|LogsPage|Activity|ActivityPage|Alerts)_
 TRAEFIK_VERSION = $(shell sed -n 's|.*github.com/traefik/traefik/v3 v\([^ ]*\).*|\1|p' $(TRAEFIK)/go.mod)
 BASE_IMAGE = bin/sandboxd template build base --data artifacts/data
 VSCODE     = bin/sandboxd ide build --data artifacts/data
@@ -57,7 +57,7 @@ test-e2e: build bin/traefik bin/pebble bin/cadvisor ## what a person and a progr
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(GO) test -tags e2e -p 1 -count 1 -timeout $(TEST_TIME) -skip 'TestChaos|$(WORKSPACE)' ./cmd/... ./compose ./internal/terminal
 
-test-workspace: images bin/traefik ## the same for files, services, VS Code and access from other machines
+test-workspace: images bin/traefik ## the same for files, services, VS Code, access from other machines, metrics, logs, activity and alerts
 	$(ENGINE) $(GO) test -tags e2e -count 1 -timeout $(TEST_TIME) -run '$(WORKSPACE)' ./cmd/sandboxd
 
 test-chaos: build bin/traefik ## five minutes of kills, on an engine of its own
