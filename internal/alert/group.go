@@ -202,10 +202,10 @@ func (m *Message) add(fired, ended []*entry) {
 	slices.SortFunc(firing, byName)
 	slices.SortFunc(resolved, byName)
 	m.Firing, m.Resolved = firing, resolved
-	m.Event, m.Subject = Fired, subject(m.Kind, firing)
+	m.Event, m.Subject = Fired, m.subject(firing)
 	switch {
 	case len(firing) == 0:
-		m.Event, m.Subject = Ended, "Resolved: "+subject(m.Kind, resolved)
+		m.Event, m.Subject = Ended, "Resolved: "+m.subject(resolved)
 	case len(resolved) > 0:
 		m.Subject += fmt.Sprintf("; %d resolved", len(resolved))
 	}
@@ -214,9 +214,13 @@ func (m *Message) add(fired, ended []*entry) {
 // name is what a target is called.
 func (t Target) name() string { return cmp.Or(t.Sandbox, t.SandboxID, t.Template) }
 
-// subject says in a line what is wrong with whom.
-func subject(k Kind, list []Alert) string {
+// subject says in a line what is wrong with whom. Of a log line the rule's name says more than its kind.
+func (m *Message) subject(list []Alert) string {
+	k := m.Kind
 	noun, phrase := "sandboxes", kinds[k].phrase
+	if k == LogLine {
+		phrase = m.Rule
+	}
 	if k == ServiceDown {
 		noun = "services"
 	}

@@ -336,6 +336,7 @@ func TestLogLines_AreCountedForEachSandbox(t *testing.T) {
 		w.pass(10 * time.Second)
 		w.want("three within five minutes", "firing den: 3 times within 5 minutes, the last one: error 3", "firing lab: 1000 times within 5 minutes, the last one: error 3999")
 		w.pass(11 * time.Minute)
+		w.sent("the rule's name", "lab: log-line", "den: log-line", "Resolved: lab: log-line", "Resolved: den: log-line")
 		w.line("den", "error 4")
 		w.line("den", "error 5")
 		w.pass(time.Minute)
