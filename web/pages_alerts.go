@@ -152,14 +152,15 @@ func (s *alertHandlers) history(ctx context.Context, r *request, ask alertAsk) (
 
 func (s *alertHandlers) alertViews(ctx context.Context, r *request, found []alert.Alert) ([]views.Alert, error) {
 	out, names, now := make([]views.Alert, 0, len(found)), newOwners(s.cfg.Accounts), s.cfg.Now()
-	muted, err := s.mutedRules(ctx, found)
+	rules, err := s.rulesOf(ctx, found)
 	if err != nil {
 		return nil, err
 	}
 	for _, a := range found {
-		v := s.alertView(r, a)
-		if until := muted[a.RuleID]; a.State == alert.Firing && until.After(now) {
-			v.Quiet = aheadOf(until, now)
+		rule := rules[a.RuleID]
+		v := s.alertView(r, a, rule)
+		if a.State == alert.Firing && rule.Muted.After(now) {
+			v.Quiet = aheadOf(rule.Muted, now)
 		}
 		if a.Owner != "" && a.Owner != r.who.User.ID {
 			if v.Of, err = names.name(ctx, a.Owner); err != nil {
@@ -171,11 +172,11 @@ func (s *alertHandlers) alertViews(ctx context.Context, r *request, found []aler
 	return out, nil
 }
 
-// mutedRules gives until when the rules of the alerts that fire are muted, by id.
-func (s *alertHandlers) mutedRules(ctx context.Context, found []alert.Alert) (map[string]time.Time, error) {
-	muted, asked := map[string]time.Time{}, map[string]bool{}
+// rulesOf gives the rules of alerts, by id, as far as there still are such.
+func (s *alertHandlers) rulesOf(ctx context.Context, found []alert.Alert) (map[string]alert.Rule, error) {
+	out, asked := map[string]alert.Rule{}, map[string]bool{}
 	for _, a := range found {
-		if a.State != alert.Firing || asked[a.Owner] {
+		if asked[a.Owner] {
 			continue
 		}
 		asked[a.Owner] = true
@@ -184,14 +185,14 @@ func (s *alertHandlers) mutedRules(ctx context.Context, found []alert.Alert) (ma
 			return nil, err
 		}
 		for _, rule := range rules {
-			muted[rule.ID] = rule.Muted
+			out[rule.ID] = rule
 		}
 	}
-	return muted, nil
+	return out, nil
 }
 
-// alertView makes an alert ready to show.
-func (s *alertHandlers) alertView(r *request, a alert.Alert) views.Alert {
+// alertView makes an alert ready to show. Its rule may be one without an id, when there is no such rule any more.
+func (s *alertHandlers) alertView(r *request, a alert.Alert, rule alert.Rule) views.Alert {
 	now := s.cfg.Now()
 	v := views.Alert{
 		ID: a.ID, Rule: a.Rule, Mutes: r.isAdmin() || a.Owner == r.who.User.ID, Part: plainText(a.Target.Part), Text: plainText(a.Text), Begun: timeOf(a.Since, now), Over: timeOf(a.Resolved, now),
@@ -210,8 +211,11 @@ func (s *alertHandlers) alertView(r *request, a alert.Alert) views.Alert {
 			span += "&until=" + stamp(end)
 		}
 		log := logsURL(box) + "&" + span
-		if a.Kind == alert.ServiceDown {
+		switch {
+		case a.Kind == alert.ServiceDown:
 			log += "&service=" + url.QueryEscape(a.Target.Part)
+		case rule.Pattern != "" && v.Mutes: // else the rule is not for them to see
+			log += "&q=" + url.QueryEscape(rule.Pattern)
 		}
 		v.About, v.URL = box.Name, sameURL(box, "")
 		v.Links = []views.Link{

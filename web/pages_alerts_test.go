@@ -129,6 +129,9 @@ func TestAlertsPage_FiltersAndLeadsToWhatHappened(t *testing.T) {
 			s.get("ada", links["Metrics"]).is(http.StatusOK)
 		}
 	}
+	if q := links["Log"]; !strings.Contains(q, "&q="+url.QueryEscape(`"no <i>disk"`)) {
+		t.Errorf("the lines that match are not looked for: %q", q)
+	}
 	if got := textOf(alertOn(v, "lab-over")); !strings.Contains(got, "lasted 12 min") || !strings.Contains(got, "1 h ago") {
 		t.Errorf("what is over says %q", got)
 	}
