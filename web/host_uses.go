@@ -62,7 +62,7 @@ func (u boxUse) row(chosen bool) views.UseRow {
 		look = views.State{Tone: "still", Icon: "state-stopped", Text: string(u.box.State)}
 	}
 	r := views.UseRow{
-		Name: u.box.Name, Title: u.title, State: look, Owner: u.owner, Template: u.kind, Chosen: chosen, CPU: "–", Memory: "–", Disk: "–",
+		Name: u.box.Name, Title: u.title, State: look, Owner: u.owner, Template: u.kind, Chosen: chosen, CPU: "–", Memory: "–", Disk: "–", Sizes: "Not measured yet. Sizes are measured each hour.",
 	}
 	if u.sized {
 		r.Disk = bytesText(u.disk())
