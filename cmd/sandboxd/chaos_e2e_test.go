@@ -452,7 +452,7 @@ func (c *chaos) judgeRests() {
 			c.t.Errorf("%s: %s became %s as unused for %s, but there was a %s from %s to %s",
 				c.at(l.Time), l.Sandbox, l.State, l.Idle, use.what, c.at(use.from), c.at(use.to))
 		}
-		if (l.Sandbox == "pages" || l.Sandbox == "sockets") && l.Time.Before(c.ended) {
+		if (l.Sandbox == "pages" || l.Sandbox == "sockets") && c.within(l) {
 			c.t.Errorf("%s: %s became %s as unused for %s, although it is used all the time", c.at(l.Time), l.Sandbox, l.State, l.Idle)
 		}
 	}

@@ -239,3 +239,9 @@ func (r *record) during(l restLine) (span, bool) {
 	}
 	return span{}, false
 }
+
+// within reports whether the whole time for which sandboxd says that there was no use is inside that of the traffic. A sandbox
+// may be put to rest in the first instant of it: the last use that counts was made before, while the others were made.
+func (r *record) within(l restLine) bool {
+	return l.Time.Add(-l.Idle).After(r.begun) && l.Time.Before(r.ended)
+}
