@@ -108,6 +108,8 @@ var recordings = []recording{
 	{del, "/sandboxes/:name/ports/:port/shares/:id", "port.unshare", parameter("port"), ""},
 	{post, "/sandboxes/:name/ports/:port/shares/:id/revoke", "port.unshare", parameter("port"), ""},
 
+	{del, "/logs/kept/:id", "log.delete", parameter("id"), ""},
+	{post, logsPath + "/kept/:id/delete", "log.delete", parameter("id"), ""},
 	{post, "/orphans/:id/adopt", "orphan.adopt", parameter("id"), ""},
 	{del, "/orphans/:id", "orphan.remove", parameter("id"), ""},
 	{post, "/orphans/:id/remove", "orphan.remove", parameter("id"), ""},

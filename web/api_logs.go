@@ -27,18 +27,14 @@ type logsShape struct {
 	Next           *string    `json:"next"`             // continues the search; null when nothing is left
 }
 
-func newLogShape(l logs.Line, names map[string]string) logShape {
-	name := names[l.Sandbox]
-	if name == "" {
-		name = l.Sandbox
-	}
-	return logShape{ID: l.ID.String(), Time: l.Time.UTC(), Sandbox: name, Service: l.Service, Level: l.Level.String(), Text: l.Text}
+func newLogShape(l logs.Line, boxes logBoxes) logShape {
+	return logShape{ID: l.ID.String(), Time: l.Time.UTC(), Sandbox: boxes.param(l.Sandbox), Service: l.Service, Level: l.Level.String(), Text: l.Text}
 }
 
-func newLogsShape(found logs.Result, names map[string]string) logsShape {
+func newLogsShape(found logs.Result, boxes logBoxes) logsShape {
 	out := logsShape{Lines: make([]logShape, 0, len(found.Lines))}
 	for _, l := range found.Lines {
-		out.Lines = append(out.Lines, newLogShape(l, names))
+		out.Lines = append(out.Lines, newLogShape(l, boxes))
 	}
 	if !found.SearchedBackTo.IsZero() {
 		at := found.SearchedBackTo.UTC()
@@ -75,11 +71,11 @@ func (s *logHandlers) apiLogs(ctx context.Context, r *request, _ none) (reply, e
 		return reply{}, err
 	}
 	if !r.accepts(lineType) {
-		return reply{body: newLogsShape(found, q.names)}, nil
+		return reply{body: newLogsShape(found, q.boxes)}, nil
 	}
 	out := r.openFlow(lineType)
 	for _, l := range found.Lines {
-		if out.line(newLogShape(l, q.names)) != nil {
+		if out.line(newLogShape(l, q.boxes)) != nil {
 			break // the client is gone
 		}
 	}
@@ -96,7 +92,7 @@ func (s *logHandlers) apiLogsAround(ctx context.Context, r *request, _ none) (re
 	if err != nil {
 		return reply{}, err
 	}
-	scope, names, err := s.logsScope(ctx, r)
+	scope, boxes, err := s.logsScope(ctx, r)
 	if err != nil {
 		return reply{}, err
 	}
@@ -108,7 +104,7 @@ func (s *logHandlers) apiLogsAround(ctx context.Context, r *request, _ none) (re
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{body: newLogsShape(logs.Result{Lines: lines}, names)}, nil
+	return reply{body: newLogsShape(logs.Result{Lines: lines}, boxes)}, nil
 }
 
 // scopeEvery is how often one who follows the log is given the lines of sandboxes that are new.
@@ -141,11 +137,11 @@ func (s *logHandlers) next(ctx context.Context, r *request, f *logFollow) ([]log
 	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 		return lines, err
 	}
-	scope, names, err := s.logsScope(ctx, r)
+	scope, boxes, err := s.logsScope(ctx, r)
 	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Gone) {
 		return nil, err // the sandbox that was asked for was deleted
 	}
-	if err != nil || maps.Equal(names, f.query.names) {
+	if err != nil || maps.Equal(boxes, f.query.boxes) {
 		return nil, nil
 	}
 	follower, err := s.cfg.Logs.Follow(scope, f.query.Filter)
@@ -153,7 +149,7 @@ func (s *logHandlers) next(ctx context.Context, r *request, f *logFollow) ([]log
 		return nil, nil
 	}
 	f.follower.Close()
-	f.follower, f.query.Scope, f.query.names = follower, scope, names
+	f.follower, f.query.Scope, f.query.boxes = follower, scope, boxes
 	return nil, nil
 }
 
@@ -173,7 +169,7 @@ func (s *logHandlers) sendFollow(ctx context.Context, end func(), r *request, f 
 			return nil
 		}
 		for _, l := range lines {
-			if out.line(newLogShape(l, f.query.names)) != nil {
+			if out.line(newLogShape(l, f.query.boxes)) != nil {
 				return nil // the reader has left
 			}
 		}

@@ -174,3 +174,44 @@ func TestLogs_FollowGivesWhatComesAlsoOfANewSandbox(t *testing.T) {
 	}()
 	next("line of a new one")
 }
+
+func TestLogs_AKeptLogOutlivesItsSandbox(t *testing.T) {
+	w := logWorld(t)
+	id := w.ref("lab").ID()
+	w.call("ada", "DELETE", "/api/v1/sandboxes/lab?keep_log=maybe", "").problem(http.StatusBadRequest, "invalid", "keep_log")
+	w.call("bob", "DELETE", "/api/v1/sandboxes/lab?keep_log=true", "").problem(http.StatusNotFound, "not_found", "")
+	w.call("ada", "DELETE", "/api/v1/sandboxes/lab?wait=gone&keep_log=true", "").is(http.StatusNoContent)
+	if body := w.call("ada", "GET", "/api/v1/logs/kept", "").is(http.StatusOK).Body.String(); !strings.Contains(body, `"sandbox_id":"`+id+`","name":"lab"`) {
+		t.Errorf("kept: %s", body)
+	}
+	if body := w.call("bob", "GET", "/api/v1/logs/kept", "").is(http.StatusOK).Body.String(); strings.Contains(body, id) {
+		t.Errorf("bob is told of it: %s", body)
+	}
+	for _, c := range []struct {
+		user, query string
+		want        int
+	}{{"ada", "", 4}, {"ada", "?sandbox=lab", 4}, {"ada", "?sandbox=" + id, 4}, {"bob", "", 1}, {"root", "", 5}, {"root", "?owner=ada", 4}, {"root", "?owner=bob", 1}} {
+		if got := w.logOf(c.user, c.query); len(got) != c.want {
+			t.Errorf("%s finds %q with %q, want %d lines", c.user, got, c.query, c.want)
+		}
+	}
+	w.call("bob", "GET", "/api/v1/logs?sandbox="+id, "").problem(http.StatusNotFound, "not_found", "")
+	w.call("bob", "DELETE", "/api/v1/logs/kept/"+id, "").problem(http.StatusNotFound, "not_found", "")
+	w.call("bob", "DELETE", "/api/v1/logs/kept/"+w.ref("den").ID(), "").problem(http.StatusNotFound, "not_found", "")
+
+	w.box("bob", "lab") // the name is another's now
+	w.say("lab", "web", "of the new one")
+	for query, want := range map[string]int{"?sandbox=lab": 4, "?sandbox=" + id: 4, "": 4} {
+		if got := w.logOf("ada", query); len(got) != want {
+			t.Errorf("ada finds %q with %q", got, query)
+		}
+	}
+	if got := w.logOf("bob", "?sandbox=lab"); len(got) != 1 {
+		t.Errorf("bob finds %q", got)
+	}
+	w.call("ada", "DELETE", "/api/v1/logs/kept/"+id, "").is(http.StatusNoContent)
+	w.call("ada", "DELETE", "/api/v1/logs/kept/"+id, "").problem(http.StatusNotFound, "not_found", "")
+	if got := w.logOf("ada", ""); len(got) != 0 {
+		t.Errorf("deleted, and ada finds %q", got)
+	}
+}

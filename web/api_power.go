@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 )
@@ -89,10 +90,14 @@ func (s *sandboxHandlers) unwanted(box sandbox.Sandbox) error {
 // change is what the Manager is asked to do with a sandbox.
 type change func(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
 
+func (c change) of(ctx context.Context, h access.Handle) (sandbox.Sandbox, error) {
+	return c(ctx, h.Ref())
+}
+
 // power makes the action that starts, stops or restarts a sandbox.
 func (s *sandboxHandlers) power(do change, word string, want sandbox.State) func(context.Context, *request, none) (reply, error) {
 	return func(ctx context.Context, r *request, _ none) (reply, error) {
-		return s.accept(ctx, r, word, do, func(w waiting, box sandbox.Sandbox) (reply, error) {
+		return s.accept(ctx, r, word, do.of, func(w waiting, box sandbox.Sandbox) (reply, error) {
 			return s.await(ctx, w, box, want, http.StatusOK)
 		})
 	}
@@ -100,14 +105,25 @@ func (s *sandboxHandlers) power(do change, word string, want sandbox.State) func
 
 // apiDeleteSandbox accepts a delete (202), or waits until nothing of it is left (204).
 func (s *sandboxHandlers) apiDeleteSandbox(ctx context.Context, r *request, _ none) (reply, error) {
-	return s.accept(ctx, r, "gone", s.cfg.Sandboxes.Delete, func(w waiting, box sandbox.Sandbox) (reply, error) {
+	keep, err := r.boolQuery("keep_log")
+	if err != nil {
+		return reply{}, err
+	}
+	do := func(ctx context.Context, h access.Handle) (sandbox.Sandbox, error) {
+		if err := keepLog(ctx, s.Server, h.Sandbox(), keep); err != nil {
+			return sandbox.Sandbox{}, err
+		}
+		return s.cfg.Sandboxes.Delete(ctx, h.Ref())
+	}
+	return s.accept(ctx, r, "gone", do, func(w waiting, box sandbox.Sandbox) (reply, error) {
 		return s.awaitGone(ctx, w, box)
 	})
 }
 
 // accept asks for a change and answers that it is accepted (202), or as await does when the client waits for word.
 func (s *sandboxHandlers) accept(
-	ctx context.Context, r *request, word string, do change, await func(waiting, sandbox.Sandbox) (reply, error),
+	ctx context.Context, r *request, word string, do func(context.Context, access.Handle) (sandbox.Sandbox, error),
+	await func(waiting, sandbox.Sandbox) (reply, error),
 ) (reply, error) {
 	w, err := r.waiting(word)
 	if err != nil {
@@ -119,7 +135,7 @@ func (s *sandboxHandlers) accept(
 	if err != nil {
 		return reply{}, err
 	}
-	box, err := do(accepting, h.Ref())
+	box, err := do(accepting, h)
 	if err != nil {
 		return reply{}, err
 	}

@@ -75,7 +75,7 @@ func (s *sandboxHandlers) apiSleep(ctx context.Context, r *request, in sleepBody
 	if in.Frozen {
 		word, want = "frozen", sandbox.Frozen
 	}
-	return s.accept(ctx, r, word, s.rest(in.Frozen), func(w waiting, box sandbox.Sandbox) (reply, error) {
+	return s.accept(ctx, r, word, s.rest(in.Frozen).of, func(w waiting, box sandbox.Sandbox) (reply, error) {
 		if in.Frozen && box.State.Sleeps() {
 			return reply{}, fault.New(fault.Conflict, "%s is asleep, and only a sandbox that is awake can be frozen. Wake it first.", box.Name)
 		}

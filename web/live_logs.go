@@ -127,14 +127,14 @@ func (t *logTail) send(ctx context.Context, out events, lines []logs.Line, note 
 		return nil
 	}
 	t.last, t.sent = lines[len(lines)-1].ID, time.Now()
-	if slices.ContainsFunc(lines, func(l logs.Line) bool { return t.query.names[l.Sandbox] == "" }) {
-		if scope, names, err := t.handlers.logsScope(ctx, t.request); err == nil { // one of them is new
-			t.query.Scope, t.query.names = scope, names
+	if slices.ContainsFunc(lines, func(l logs.Line) bool { return t.query.boxes[l.Sandbox].name == "" }) {
+		if scope, boxes, err := t.handlers.logsScope(ctx, t.request); err == nil { // one of them is new
+			t.query.Scope, t.query.boxes = scope, boxes
 		}
 	}
 	slices.Reverse(lines)
 	var b bytes.Buffer
-	if err := views.LogRows(logLines(lines, t.query.names, t.handlers.cfg.Now())).Render(ctx, &b); err != nil {
+	if err := views.LogRows(logLines(lines, t.query.boxes, t.handlers.cfg.Now())).Render(ctx, &b); err != nil {
 		return err
 	}
 	if note != "" {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,11 +12,42 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// logsQuery is what a request asks of the log, and the names of the sandboxes that it may see.
+// logsQuery is what a request asks of the log, and the sandboxes that it may see.
 type logsQuery struct {
 	logs.Query
-	names map[string]string // by id
+	boxes logBoxes
 }
+
+// logBox is a sandbox that has a log.
+type logBox struct {
+	name    string
+	deleted bool // its log was kept
+}
+
+// logBoxes are those that a request may see, by id.
+type logBoxes map[string]logBox
+
+// param is how the parameter sandbox names one: its name, or its id once it was deleted, as its name may be another's by then.
+func (b logBoxes) param(id string) string {
+	if box := b[id]; !box.deleted && box.name != "" {
+		return box.name
+	}
+	return id
+}
+
+// title names one for people.
+func (b logBoxes) title(id string) string {
+	switch box := b[id]; {
+	case box.name == "":
+		return id
+	case box.deleted:
+		return box.name + " (deleted)"
+	default:
+		return box.name
+	}
+}
+
+func (b logBoxes) scope() logs.Scope { return logs.Only(slices.Collect(maps.Keys(b))...) }
 
 // readLogsQuery reads what a request asks for. Kinds: Invalid with the parameter's name; NotFound for a sandbox that the caller
 // cannot see.
@@ -44,7 +76,7 @@ func (s *logHandlers) readLogsQuery(ctx context.Context, r *request) (q logsQuer
 		}
 		q.Levels = append(q.Levels, level)
 	}
-	q.Scope, q.names, err = s.logsScope(ctx, r)
+	q.Scope, q.boxes, err = s.logsScope(ctx, r)
 	return q, err
 }
 
@@ -60,19 +92,15 @@ func (r *request) listQuery(name string) (out []string) {
 	return out
 }
 
-// logsScope gives the sandboxes whose lines a request may see and asks for, with their names.
-func (s *logHandlers) logsScope(ctx context.Context, r *request) (logs.Scope, map[string]string, error) {
-	names := map[string]string{}
-	wanted := r.listQuery("sandbox")
-	for _, name := range wanted {
-		h, err := s.resolve(ctx, r.who, name)
-		if err != nil {
-			return logs.Scope{}, nil, err
-		}
-		names[h.ID()] = h.Name()
+// logsScope gives the sandboxes whose lines a request may see and asks for. Kinds: Invalid; NotFound and Gone for a sandbox.
+func (s *logHandlers) logsScope(ctx context.Context, r *request) (logs.Scope, logBoxes, error) {
+	kept, err := s.keptLogs(ctx, r)
+	if err != nil {
+		return logs.Scope{}, nil, err
 	}
-	if len(wanted) > 0 {
-		return scopeOf(names), names, nil
+	if wanted := r.listQuery("sandbox"); len(wanted) > 0 {
+		boxes, err := s.namedLogs(ctx, r, wanted, kept)
+		return boxes.scope(), boxes, err
 	}
 	f := sandbox.Filter{}
 	if owner := r.query("owner"); owner != "" {
@@ -89,25 +117,52 @@ func (s *logHandlers) logsScope(ctx context.Context, r *request) (logs.Scope, ma
 	if r.who.User.Role != auth.Admin {
 		f.Owner = r.who.User.ID
 	}
-	boxes, _, err := s.cfg.Sandboxes.List(ctx, f)
+	list, _, err := s.cfg.Sandboxes.List(ctx, f)
 	if err != nil {
 		return logs.Scope{}, nil, err
 	}
-	for _, box := range boxes {
+	boxes := logBoxes{}
+	for _, k := range kept {
+		if f.Owner == "" || f.Owner == k.Owner {
+			boxes[k.Sandbox] = logBox{k.Name, true}
+		}
+	}
+	for _, box := range list {
 		if r.who.May(box.Owner, box.ID) {
-			names[box.ID] = box.Name
+			boxes[box.ID] = logBox{box.Name, false}
 		}
 	}
 	if everything {
-		return logs.All(), names, nil
+		return logs.All(), boxes, nil
 	}
-	return scopeOf(names), names, nil
+	return boxes.scope(), boxes, nil
 }
 
-func scopeOf(names map[string]string) logs.Scope {
-	ids := make([]string, 0, len(names))
-	for id := range names {
-		ids = append(ids, id)
+// namedLogs finds sandboxes by name, and those whose logs were kept also by id. A name of one that there is means that one.
+func (s *logHandlers) namedLogs(ctx context.Context, r *request, wanted []string, kept []logs.Kept) (logBoxes, error) {
+	boxes := logBoxes{}
+	for _, name := range wanted {
+		h, err := s.resolve(ctx, r.who, name)
+		if err == nil {
+			boxes[h.ID()] = logBox{h.Name(), false}
+			continue
+		}
+		found := false
+		for _, k := range kept {
+			if k.Name == name || k.Sandbox == name {
+				boxes[k.Sandbox], found = logBox{k.Name, true}, true
+			}
+		}
+		if !found {
+			return nil, err
+		}
 	}
-	return logs.Only(ids...)
+	return boxes, nil
+}
+
+// keptLogs gives the logs that were kept and that a request may see, newest first. A sandbox whose delete was asked for may still be
+// there.
+func (s *logHandlers) keptLogs(ctx context.Context, r *request) ([]logs.Kept, error) {
+	kept, err := s.cfg.Logs.Kept(ctx)
+	return slices.DeleteFunc(kept, func(k logs.Kept) bool { return !r.who.May(k.Owner, k.Sandbox) }), err
 }

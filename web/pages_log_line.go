@@ -17,14 +17,14 @@ import (
 // logContexts are how many lines around one a page shows, from the fewest on.
 var logContexts = []int{20, 100, 500}
 
-// lineOf gives the line that a request names, with the names of the sandboxes that it may see. Kind: NotFound.
+// lineOf gives the line that a request names, with the sandboxes that it may see. Kind: NotFound.
 func (s *logHandlers) lineOf(ctx context.Context, r *request) (logs.Line, logsQuery, error) {
 	id, err := logs.ParseID(r.param("id"))
 	if err != nil {
 		return logs.Line{}, logsQuery{}, fault.Wrap(err, fault.NotFound, "This is not the address of a log line.")
 	}
 	var q logsQuery
-	if q.Scope, q.names, err = s.logsScope(ctx, r); err != nil {
+	if q.Scope, q.boxes, err = s.logsScope(ctx, r); err != nil {
 		return logs.Line{}, q, err
 	}
 	line, err := s.cfg.Logs.Line(ctx, q.Scope, id)
@@ -46,10 +46,10 @@ func (s *logHandlers) pageLogLine(ctx context.Context, r *request) (templ.Compon
 		return nil, err
 	}
 	now := s.cfg.Now()
-	v := views.LogLinePage{Frame: s.frame(r, "Log line", "logs"), Lines: logLines(lines, q.names, now)}
+	v := views.LogLinePage{Frame: s.frame(r, "Log line", "logs"), Lines: logLines(lines, q.boxes, now)}
 	for i, l := range lines {
 		if l.ID == line.ID {
-			v.Lines[i] = logLine(l, q.names, now, true)
+			v.Lines[i] = logLine(l, q.boxes, now, true)
 			v.Lines[i].Chosen = true
 			v.Title, v.Log = v.Lines[i].Box, v.Lines[i].BoxURL
 		}
@@ -69,7 +69,7 @@ func (s *logHandlers) partLogText(ctx context.Context, r *request) (templ.Compon
 	if err != nil {
 		return nil, err
 	}
-	return views.LogText(logLine(line, q.names, s.cfg.Now(), true)), nil
+	return views.LogText(logLine(line, q.boxes, s.cfg.Now(), true)), nil
 }
 
 // Bounds of a download.
@@ -104,7 +104,7 @@ func (s *logHandlers) downloadLogs(ctx context.Context, r *request, _ none) (rep
 		}
 		r.head.Set("Content-Disposition", attachment(name))
 		r.head.Set("X-Content-Type-Options", "nosniff")
-		d := download{out: r.openFlow(kind), json: format == "json", names: q.names}
+		d := download{out: r.openFlow(kind), json: format == "json", boxes: q.boxes}
 		if err := s.sendAll(ctx, &d, q, first); err != nil {
 			s.files.cut(r, err)
 		}
@@ -137,7 +137,7 @@ func (s *logHandlers) sendAll(ctx context.Context, d *download, q logsQuery, fou
 type download struct {
 	out   *flow
 	json  bool
-	names map[string]string
+	boxes logBoxes
 	sent  int
 }
 
@@ -146,7 +146,7 @@ func (d *download) send(lines []logs.Line) error {
 	d.sent += len(lines)
 	var b strings.Builder
 	for _, l := range lines {
-		v := newLogShape(l, d.names)
+		v := newLogShape(l, d.boxes)
 		if d.json {
 			if err := d.out.line(v); err != nil {
 				return err

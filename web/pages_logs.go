@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -160,8 +159,11 @@ func (s *logHandlers) pageLogs(ctx context.Context, r *request) (templ.Component
 	now := s.cfg.Now()
 	a := readLogAddress(r.http.URL.Query(), logFields, now)
 	v := views.Logs{Frame: s.frame(r, "Logs", "logs")}
-	var err error
-	if v.Form, err = s.logForm(ctx, r, a); err != nil {
+	kept, err := s.deletedLogs(ctx, r)
+	if err != nil && !fault.Is(err, fault.Unavailable) { // else the search will say so
+		return nil, err
+	}
+	if v.Form, err = s.logForm(ctx, r, a, kept); err != nil {
 		return nil, err
 	}
 	var found logs.Result
@@ -178,7 +180,7 @@ func (s *logHandlers) pageLogs(ctx context.Context, r *request) (templ.Component
 	case err != nil:
 		return nil, err
 	default:
-		v.List = s.logList(r, a, q, found, now)
+		v.List, v.Kept = s.logList(r, a, q, found, now), keptNotice(q.boxes, kept, now)
 		v.Form.Services = servicesIn(found.Lines)
 	}
 	return views.LogsPage(v), nil
@@ -187,7 +189,7 @@ func (s *logHandlers) pageLogs(ctx context.Context, r *request) (templ.Component
 // logList makes what was found ready to show.
 func (s *logHandlers) logList(r *request, a logAddress, q logsQuery, found logs.Result, now time.Time) views.LogList {
 	l := views.LogList{
-		Lines: logLines(found.Lines, q.names, now), Any: len(a.Values) == 0, Here: r.here(),
+		Lines: logLines(found.Lines, q.boxes, now), Any: len(a.Values) == 0, Here: r.here(),
 		Text: a.url(logsPath+"/download", "format", "text"), JSON: a.url(logsPath+"/download", "format", "json"),
 	}
 	if found.Next != 0 {
@@ -235,7 +237,7 @@ func blame(f *views.LogForm, err error) bool {
 const mostOptions = 1000
 
 // logForm is the form with what may be chosen.
-func (s *logHandlers) logForm(ctx context.Context, r *request, a logAddress) (views.LogForm, error) {
+func (s *logHandlers) logForm(ctx context.Context, r *request, a logAddress, kept []logs.Kept) (views.LogForm, error) {
 	f := views.LogForm{
 		Query: views.Field{Value: a.Get("q")}, Service: views.Field{Value: a.Get("service")}, Clear: len(a.Values) > 0,
 		Level: choiceOf(a.Get("level"), logLevels),
@@ -269,7 +271,7 @@ func (s *logHandlers) logForm(ctx context.Context, r *request, a logAddress) (vi
 		}
 		names = append(names, views.Option{Value: box.Name, Text: text})
 	}
-	f.Sandbox = choiceOf(a.Get("sandbox"), names)
+	f.Sandbox = choiceOf(a.Get("sandbox"), append(names, keptOptions(kept, s.cfg.Now())...))
 	return f, nil
 }
 
@@ -316,19 +318,19 @@ const (
 )
 
 // logLines makes lines ready to show.
-func logLines(lines []logs.Line, names map[string]string, now time.Time) []views.LogLine {
+func logLines(lines []logs.Line, boxes logBoxes, now time.Time) []views.LogLine {
 	out := make([]views.LogLine, 0, len(lines))
 	for _, l := range lines {
-		out = append(out, logLine(l, names, now, false))
+		out = append(out, logLine(l, boxes, now, false))
 	}
 	return out
 }
 
 // logLine makes a line ready to show, all of it or its beginning.
-func logLine(l logs.Line, names map[string]string, now time.Time, whole bool) views.LogLine {
-	v := views.LogLine{ID: l.ID.String(), Time: clockOf(l.Time, now), Box: cmp.Or(names[l.Sandbox], l.Sandbox), Service: l.Service, Whole: whole}
-	if name := names[l.Sandbox]; name != "" {
-		v.BoxURL = logsPath + "?sandbox=" + url.QueryEscape(name)
+func logLine(l logs.Line, boxes logBoxes, now time.Time, whole bool) views.LogLine {
+	v := views.LogLine{ID: l.ID.String(), Time: clockOf(l.Time, now), Box: boxes.title(l.Sandbox), Service: l.Service, Whole: whole}
+	if boxes[l.Sandbox].name != "" {
+		v.BoxURL = logsPath + "?sandbox=" + url.QueryEscape(boxes.param(l.Sandbox))
 	}
 	if l.Level != logs.Unknown {
 		v.Level = l.Level.String()

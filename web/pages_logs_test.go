@@ -401,3 +401,42 @@ func TestLogsTail_SendsNothingToAHiddenPage(t *testing.T) {
 	case <-time.After(2 * tailPace):
 	}
 }
+
+func TestLogsPage_TheLogOfADeletedSandboxCanBeKeptAndDeleted(t *testing.T) {
+	s := newLogStage(t)
+	id := s.ref("lab").ID()
+	keep := func(v view) *html.Node {
+		for _, n := range v.all("input") {
+			if attr(n, "name") == "keep_log" {
+				return n
+			}
+		}
+		t.Fatal("no choice")
+		return nil
+	}
+	if hasAttr(keep(s.get("ada", "/sandboxes/lab/delete")), "checked") {
+		t.Error("it is kept unless asked otherwise")
+	}
+	again := s.post("ada", "/sandboxes/lab/delete?sandbox_id="+id, url.Values{"confirm": {"la"}, "keep_log": {"on"}})
+	if !hasAttr(keep(again), "checked") {
+		t.Error("a wrong name forgets the choice")
+	}
+	s.post("ada", "/sandboxes/lab/delete?sandbox_id="+id, url.Values{"confirm": {"lab"}, "keep_log": {"on"}}).is(http.StatusSeeOther)
+	box, err := s.boxes.Sandbox(t.Context(), "lab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.boxes.drop(box)
+	v := s.get("ada", "/logs?sandbox="+id).is(http.StatusOK)
+	if got := texts(v); len(got) != 4 || !strings.Contains(textOf(v.need("div.notice")), "lab was deleted") || textOf(v.need(".log-box")) != "lab (deleted)" {
+		t.Errorf("%q, %s", got, textOf(v.find("div.notice")))
+	}
+	if v := s.get("bob", "/logs"); strings.Contains(v.Body.String(), id) {
+		t.Error("bob is told of it")
+	}
+	s.post("bob", "/logs/kept/"+id+"/delete", nil).is(http.StatusNotFound)
+	s.post("ada", "/logs/kept/"+id+"/delete", nil).is(http.StatusSeeOther)
+	if v := s.get("ada", "/logs").is(http.StatusOK); len(texts(v)) != 0 || strings.Contains(v.Body.String(), id) {
+		t.Error("it is still there")
+	}
+}

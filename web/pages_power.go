@@ -85,7 +85,7 @@ func (s *workspaceHandlers) deleteForm(r *request, box sandbox.Sandbox, typed vi
 	if box.Label != "" {
 		title = fmt.Sprintf("%s (%s)", box.Label, box.Name)
 	}
-	v := views.Delete{Name: box.Name, ID: box.ID, Title: title, Typed: typed, Next: r.origin("/"), Lost: s.lost(box)}
+	v := views.Delete{Name: box.Name, ID: box.ID, Title: title, Typed: typed, Keep: r.form("keep_log") != "", Next: r.origin("/"), Lost: s.lost(box)}
 	if v.Next == sandboxURL(box.Name) { // that page will be gone
 		v.Next = "/"
 	}
@@ -103,7 +103,7 @@ func (s *workspaceHandlers) lost(box sandbox.Sandbox) []string {
 		lost = append(lost, "All its terminals, and every program that runs in them.")
 	}
 	return append(lost, "Everything installed or changed in its system.", "Its addresses, such as "+s.cfg.Hosts.TerminalURL(box.Name),
-		"Tokens limited to it, and links to its ports.", "Its log.")
+		"Tokens limited to it, and links to its ports.", "Its log, unless you keep it.")
 }
 
 // submitDelete deletes a sandbox whose name was typed.
@@ -115,6 +115,9 @@ func (s *workspaceHandlers) submitDelete(ctx context.Context, r *request) (strin
 	box := h.Sandbox()
 	if r.field("confirm") != box.Name {
 		return "", fault.Field("confirm", "This is not its name. Type %s to delete it.", box.Name)
+	}
+	if err := keepLog(ctx, s.Server, box, r.form("keep_log") != ""); err != nil {
+		return "", err
 	}
 	if _, err := s.cfg.Sandboxes.Delete(ctx, h.Ref()); err != nil {
 		return "", err

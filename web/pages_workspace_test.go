@@ -1,6 +1,7 @@
 package web
 
 import (
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -158,6 +159,7 @@ func TestRename_ChangesTheLabelOnly(t *testing.T) {
 
 func TestDelete_SaysWhatIsLostAndAsksForTheName(t *testing.T) {
 	s := newStage(t)
+	s.server.cfg.Logs = keepLogs(t, slog.New(slog.DiscardHandler))
 	s.put("ada", "mine", func(b *sandbox.Sandbox) { b.Label = "Mine" })
 	sheet := s.get("ada", "/sandboxes/mine/delete", "HX-Request", "true", "HX-Current-URL", "http://localhost:8080/sandboxes/mine").is(http.StatusOK)
 	for _, words := range []string{"Delete Mine (mine)?", "/home/agent", "terminals", "http://mine.localhost:8080/", "Tokens limited to it, and links"} {

@@ -212,9 +212,12 @@ func (s *metricsHandlers) table() []route {
 func (s *logHandlers) table() []route {
 	return []route{
 		{get, apiPrefix + "/logs", token, apiLong(s.apiLogs)},
+		{get, apiPrefix + "/logs/kept", token, api(s.apiKeptLogs)},
+		{del, apiPrefix + "/logs/kept/:id", token, api(s.apiDropLog)},
 		{get, apiPrefix + "/logs/:id", token, api(s.apiLogsAround)},
 		{get, logsPath, signedIn, page(s.pageLogs)},
 		{get, logsPath + "/download", scripted, apiLong(s.downloadLogs)},
+		{post, logsPath + "/kept/:id/delete", signedIn, form(s.submitDropLog, nil)},
 		{get, logsPath + "/lines/:id", signedIn, page(s.pageLogLine)},
 		{get, logsPath + "/lines/:id/text", scripted, page(s.partLogText)},
 	}

@@ -67,6 +67,7 @@ var Actions = []Known{
 	{"port.share", "shared a port", false},
 	{"port.unshare", "ended a share of a port", false},
 
+	{"log.delete", "deleted the log of a deleted sandbox", false},
 	{"orphan.adopt", "adopted a sandbox without a record", false},
 	{"orphan.remove", "removed a sandbox without a record", false},
 	{"template.build", "built the image of a template", false},

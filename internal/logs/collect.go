@@ -28,7 +28,7 @@ type Sandboxes interface {
 // or the connection ends. Their Sandbox is set by the Collector. Kinds: NotFound when its guest is too old to tell.
 type Follow func(ctx context.Context, sandbox string, after time.Time, emit func([]Line) error) error
 
-// Collector reads the lines of all running sandboxes into a Keeper, and deletes those of deleted ones.
+// Collector reads the lines of all running sandboxes into a Keeper, and deletes those of deleted ones, unless they are kept.
 type Collector struct {
 	keeper    *Keeper
 	sandboxes Sandboxes
@@ -123,7 +123,7 @@ func (c *Collector) see(ctx context.Context, s sandbox.Sandbox, deleted bool) {
 		}
 		ctx, cancel := context.WithTimeout(ctx, deleteLimit)
 		defer cancel()
-		if err := c.keeper.Delete(ctx, s.ID); err != nil && ctx.Err() == nil {
+		if err := c.keeper.DeleteUnlessKept(ctx, s.ID); err != nil && ctx.Err() == nil {
 			c.log.Warn("the log of a deleted sandbox is still there; it is deleted at the next start", "sandbox", s.ID, "error", err)
 		}
 	})

@@ -41,8 +41,14 @@ type Store interface {
 	From(ctx context.Context, sandbox string, id ID, n int) ([]Line, error)
 	// Line gives the line with an ID, of any sandbox. Kind: NotFound.
 	Line(ctx context.Context, id ID) (Line, error)
-	// Delete forgets all lines of a sandbox.
+	// Delete forgets all lines of a sandbox, and that they are kept.
 	Delete(ctx context.Context, sandbox string) error
+	// Keep notes that the log of a sandbox is kept; a note from before is replaced.
+	Keep(ctx context.Context, k Kept) error
+	// Unkeep takes such a note away. One that is not there is no error.
+	Unkeep(ctx context.Context, sandbox string) error
+	// Kept gives those notes, newest first. A Sweep takes away those of which no line is left.
+	Kept(ctx context.Context) ([]Kept, error)
 	// Sweep forgets the oldest lines, as limits at now want.
 	Sweep(ctx context.Context, l Limits, now time.Time) error
 	// Usage gives what each sandbox that has lines takes, and the size of the file or files with all that belongs to them.

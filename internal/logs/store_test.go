@@ -16,6 +16,7 @@ type memory struct {
 	hang   chan struct{} // Add waits for it, if it is set
 	slow   time.Duration // for each block
 	sweeps []Limits
+	kept   []Kept
 	adds   int
 	most   int // lines that Add takes at once; 0 is any
 }
@@ -122,6 +123,26 @@ func (m *memory) Sweep(_ context.Context, l Limits, _ time.Time) error {
 	defer m.mu.Unlock()
 	m.sweeps = append(m.sweeps, l)
 	return nil
+}
+
+func (m *memory) Keep(_ context.Context, k Kept) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kept = append(m.kept, k)
+	return nil
+}
+
+func (m *memory) Unkeep(_ context.Context, sandbox string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kept = slices.DeleteFunc(m.kept, func(k Kept) bool { return k.Sandbox == sandbox })
+	return nil
+}
+
+func (m *memory) Kept(context.Context) ([]Kept, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.kept), nil
 }
 
 func (m *memory) Usage(context.Context) (each []Use, disk int64, err error) {

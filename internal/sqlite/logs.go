@@ -46,7 +46,7 @@ var _ logs.Store = (*Logs)(nil)
 // caller must Close it.
 func OpenLogs(ctx context.Context, path string, log *slog.Logger) (*Logs, error) {
 	more := url.Values{"_auto_vacuum": {"incremental"}, "_pragma": {"journal_size_limit(67108864)"}}
-	l := &Logs{file: replaceable{path: path, steps: []string{logsSchema}, more: more, log: log}}
+	l := &Logs{file: replaceable{path: path, steps: []string{logsSchema, keptSchema}, more: more, log: log}}
 	if err := l.file.open(ctx); err != nil {
 		return nil, err
 	}

@@ -219,6 +219,37 @@ func TestCollector_DeletesTheLinesOfDeletedSandboxes(t *testing.T) {
 	c.has("b")
 }
 
+func TestCollector_KeepsTheLinesThatAreToBeKept(t *testing.T) {
+	path, f := filepath.Join(t.TempDir(), "logs.db"), newTalkers()
+	for _, id := range []string{"a", "b"} {
+		f.set(id, sandbox.Running, false)
+		f.say(id, "1")
+	}
+	c := collectFrom(t, path, f)
+	c.has("a", "1")
+	c.has("b", "1")
+	must(t, c.keeper.Keep(t.Context(), logs.Kept{Sandbox: "a", Name: "lab", Owner: "u", Since: noon}))
+	f.set("a", sandbox.Deleting, true)
+	f.set("b", sandbox.Deleting, true)
+	c.has("b")
+	c.end()
+	f.mu.Lock()
+	clear(f.rows)
+	f.mu.Unlock()
+	c = collectFrom(t, path, f)
+	c.has("a", "1")
+	kept, err := c.keeper.Kept(t.Context())
+	must(t, err)
+	if diff := cmp.Diff([]logs.Kept{{Sandbox: "a", Name: "lab", Owner: "u", Since: noon}}, kept); diff != "" {
+		t.Error(diff)
+	}
+	must(t, c.keeper.Delete(t.Context(), "a"))
+	c.has("a")
+	if kept, err := c.keeper.Kept(t.Context()); err != nil || len(kept) != 0 {
+		t.Errorf("%v %v", kept, err)
+	}
+}
+
 func TestCollector_LeavesAGuestAloneThatIsTooOld(t *testing.T) {
 	path, f := filepath.Join(t.TempDir(), "logs.db"), newTalkers()
 	f.old["a"] = true

@@ -50,7 +50,7 @@ func (l *Logs) Delete(ctx context.Context, sandbox string) error {
 			return err
 		}
 	}
-	return nil
+	return l.Unkeep(ctx, sandbox)
 }
 
 // sized is a chunk by its number, with what it takes.
@@ -120,6 +120,9 @@ func (l *Logs) Sweep(ctx context.Context, limits logs.Limits, now time.Time) err
 		if err := l.dropOldest(ctx, total-limits.Total, `SELECT number, stored FROM chunks ORDER BY number LIMIT ?`, deleteChunks); err != nil {
 			return err
 		}
+	}
+	if err := l.sweepKept(ctx, now); err != nil {
+		return err
 	}
 	return l.giveBack(ctx)
 }

@@ -234,6 +234,35 @@ func TestLogs_DeleteForgetsOneSandbox(t *testing.T) {
 	}
 }
 
+func TestLogs_KeptLogsAreForgottenWithTheirLastLine(t *testing.T) {
+	w := newLogWorld(t, 5)
+	w.add(20)
+	sandbox, age := w.all[0].Sandbox, logs.Limits{Age: 24 * time.Hour}
+	for _, k := range []logs.Kept{{Sandbox: sandbox, Name: "old", Since: noon}, {Sandbox: sandbox, Name: "lab", Since: noon}, {Sandbox: "silent", Name: "silent", Since: noon}} {
+		must(t, w.store.Keep(t.Context(), k))
+	}
+	wantKept := func(names ...string) {
+		t.Helper()
+		kept, err := w.store.Kept(t.Context())
+		must(t, err)
+		var got []string
+		for _, k := range kept {
+			got = append(got, k.Name)
+		}
+		slices.Sort(got)
+		if diff := gocmp.Diff(names, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	must(t, w.store.Sweep(t.Context(), age, noon.Add(time.Minute)))
+	wantKept("lab", "silent") // a line may be on its way
+	must(t, w.store.Sweep(t.Context(), age, noon.Add(2*time.Hour)))
+	wantKept("lab")
+	must(t, w.store.Sweep(t.Context(), age, noon.Add(25*time.Hour)))
+	wantKept()
+	must(t, w.store.Unkeep(t.Context(), sandbox))
+}
+
 func TestLogs_AddTwiceKeepsOnce(t *testing.T) {
 	w := newLogWorld(t, 4)
 	w.add(1200)
