@@ -181,6 +181,9 @@ func (s *logHandlers) pageLogs(ctx context.Context, r *request) (templ.Component
 		return nil, err
 	default:
 		v.List, v.Kept = s.logList(r, a, q, found, now), keptNotice(q.boxes, kept, now)
+		if v.Kept.ID != "" { // nothing comes any more
+			v.List.Tail = views.LogTail{}
+		}
 		v.Form.Services = servicesIn(found.Lines)
 	}
 	return views.LogsPage(v), nil

@@ -428,7 +428,7 @@ func TestLogsPage_TheLogOfADeletedSandboxCanBeKeptAndDeleted(t *testing.T) {
 	}
 	s.boxes.drop(box)
 	v := s.get("ada", "/logs?sandbox="+id).is(http.StatusOK)
-	if got := texts(v); len(got) != 4 || !strings.Contains(textOf(v.need("div.notice")), "lab was deleted") || textOf(v.need(".log-box")) != "lab (deleted)" {
+	if got := texts(v); len(got) != 4 || !strings.Contains(textOf(v.need("div.notice")), "lab was deleted now") || textOf(v.need(".log-box")) != "lab (deleted)" {
 		t.Errorf("%q, %s", got, textOf(v.find("div.notice")))
 	}
 	if v := s.get("bob", "/logs"); strings.Contains(v.Body.String(), id) {

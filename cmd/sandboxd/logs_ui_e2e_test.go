@@ -58,6 +58,7 @@ func TestLogsPage_SearchesFollowsAndLinks(t *testing.T) {
 
 	p.hostileLines(dashboard)
 	p.lineInContext(dashboard)
+	p.keepsTheLog(dashboard)
 }
 
 func (p *person) seesARow(text string) {
@@ -132,4 +133,21 @@ func (p *person) lineInContext(dashboard string) {
 	p.does("make a mistake", chromedp.Navigate(dashboard+"/logs?sandbox=none&since=2026-01-02T00:00&until=2026-01-01T00:00"))
 	p.sees("what is wrong", `document.querySelector(".fault") !== null`)
 	p.pictures("logs-fault")
+}
+
+// keepsTheLog deletes a sandbox and keeps its log, which is found until it is deleted too.
+func (p *person) keepsTheLog(dashboard string) {
+	p.t.Helper()
+	p.does("ask for the delete", chromedp.Navigate(dashboard+"/sandboxes/lab/delete"))
+	p.does("keep the log", chromedp.Click(`[name="keep_log"]`), chromedp.SendKeys("#delete-name", "lab"))
+	p.pictures("logs-keep")
+	p.does("delete", chromedp.Submit("#delete-name"))
+	p.sees("the list without it", at("/")+` && !document.body.innerText.includes("lab")`)
+	p.does("look for its log", chromedp.Navigate(dashboard+"/logs?service=web"))
+	p.seesARow("not bold")
+	p.does("show it alone", chromedp.Click(".log-box"))
+	p.sees("that it was deleted", `document.querySelector(".notice")?.innerText.includes("lab was deleted")`)
+	p.pictures("logs-kept")
+	p.does("delete the log", chromedp.Click(".notice summary"), chromedp.Click(".notice .danger"))
+	p.sees("nothing any more", `document.querySelector("[data-empty]")?.innerText.includes("No lines yet")`)
 }
