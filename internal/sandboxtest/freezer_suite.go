@@ -229,14 +229,18 @@ func freezeRemove(t *testing.T, f *freezerTest) {
 func freezeWatch(t *testing.T, f *freezerTest) {
 	b := f.counting()
 	w := f.watch()
-	f.freeze(b.ID)
-	w.until(t, "it is frozen", func(all []sandbox.Instance) bool { return len(all) > 0 })
-	f.thaw(b.ID)
-	w.until(t, "it is thawed", func(all []sandbox.Instance) bool { return len(all) > 1 })
 	want := f.the(b.ID)
 	frozen := want
 	frozen.Frozen = true
-	if got := w.told(); !slices.Equal(got, []sandbox.Instance{frozen, want}) {
+	f.freeze(b.ID)
+	w.until(t, "it is frozen", func(all []sandbox.Instance) bool { return slices.Contains(all, frozen) })
+	f.thaw(b.ID)
+	w.until(t, "it is thawed", func(all []sandbox.Instance) bool { return all[len(all)-1] == want })
+	got := slices.Compact(w.told()) // the same may be told twice,
+	if len(got) > 0 && got[0] == want {
+		got = got[1:] // and its start late
+	}
+	if !slices.Equal(got, []sandbox.Instance{frozen, want}) {
 		t.Errorf("told %+v, want frozen and then thawed %+v", got, want)
 	}
 	f.freeze(b.ID)
