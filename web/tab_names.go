@@ -50,8 +50,8 @@ func (s *commandHandlers) apiNameTab(ctx context.Context, r *request, in tabName
 // tabLabels are the names that its people gave a sandbox's terminals. Without them the page is of use all the same.
 func (s *commandHandlers) tabLabels(ctx context.Context, box sandbox.Sandbox) map[string]string {
 	names, err := s.cfg.TabNames.TabNames(ctx, box.ID)
-	if err != nil {
-		s.log.Warn("list names of terminals", "sandbox", box.Name, "err", err)
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("the names of terminals cannot be read", "sandbox", box.Name, "err", err)
 	}
 	return names
 }

@@ -32,7 +32,7 @@ const (
 
 // newAlerts puts together what watches sandboxes and the host.
 func (a *app) newAlerts() {
-	a.alerting = &alertSources{boxes: a.manager, images: a.images, catalog: a.catalog, links: a.links, builds: map[string]alert.Build{}}
+	a.alerting = &alertSources{boxes: a.manager, images: a.images, catalog: a.catalog, links: a.links, builds: map[string]alert.Build{}, listed: make(chan struct{})}
 	from := alert.Sources{
 		Sandboxes: a.alerting.sandboxes, Services: a.alerting.services, Usage: a.recorder.Latest, OOMKills: a.recorder.OOMKills, HomeSize: a.homeSize,
 		Failures: a.alerting.takeFailures, Builds: a.alerting.lastBuilds, Host: a.recorder.Host, Lines: a.logs.Search,
@@ -62,6 +62,7 @@ type alertSources struct {
 	images  *catalog.Images
 	catalog *catalog.Catalog
 	links   *link.Hub
+	listed  chan struct{} // closed when the sandboxes were asked for once
 
 	mu       sync.Mutex
 	rows     map[string]sandbox.Sandbox // by id; nil while they are not known
@@ -77,6 +78,7 @@ func (w *alertSources) Run(ctx context.Context) error {
 	retry := time.NewTicker(relistEvery)
 	defer retry.Stop()
 	w.relist(ctx)
+	close(w.listed)
 	for {
 		select {
 		case e, ok := <-changes.C:
@@ -179,7 +181,12 @@ func (w *alertSources) lastBuilds() map[string]alert.Build {
 var errNotListed = fault.New(fault.Unavailable, "The sandboxes cannot be listed now. Try again in a moment.")
 
 // sandboxes gives all, from memory: reading the rows of a thousand takes longer than all else that a look does.
-func (w *alertSources) sandboxes(context.Context) ([]sandbox.Sandbox, error) {
+func (w *alertSources) sandboxes(ctx context.Context) ([]sandbox.Sandbox, error) {
+	select {
+	case <-w.listed:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.rows == nil {

@@ -52,7 +52,7 @@ func TestAlertSources_NoteFailedWakesAndAskNobodyWhoRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := alertWorld{event.NewBus[sandbox.Event](8), func() ([]sandbox.Sandbox, error) { return nil, nil }}
 		images := catalog.NewImages(nil, nil, catalog.ImageOptions{Log: slog.New(slog.DiscardHandler)})
-		a := &alertSources{boxes: w, images: images, builds: map[string]alert.Build{}}
+		a := &alertSources{boxes: w, images: images, builds: map[string]alert.Build{}, listed: make(chan struct{})}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- a.Run(ctx) }()
@@ -96,7 +96,7 @@ func TestAlertSources_FollowTheSandboxes(t *testing.T) {
 			}
 			return []sandbox.Sandbox{{ID: "1"}, {ID: "2"}}, nil
 		}}
-		a := &alertSources{boxes: w, images: catalog.NewImages(nil, nil, catalog.ImageOptions{Log: slog.New(slog.DiscardHandler)})}
+		a := &alertSources{boxes: w, listed: make(chan struct{}), images: catalog.NewImages(nil, nil, catalog.ImageOptions{Log: slog.New(slog.DiscardHandler)})}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- a.Run(ctx) }()

@@ -1,15 +1,25 @@
 package activity
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // What repeats is summed up.
 const (
 	floodWindow = 10 * time.Minute
 	floodLimit  = 100    // entries of one sort within a window that are kept one by one; of a routine action with the same object, 1
 	floodUser   = 300    // entries of one user within a window that are kept one by one
+	floodOut    = 300    // the same of all callers together who are not signed in
+	floodFrom   = 20     // and of one sort of those from one network
 	floodSorts  = 10_000 // whose windows are open before users' actions are summed up whatever they are about; each takes less than 1 KiB
 	floodSeen   = 20     // sums of one sort within a window that are told early, because a person reads
+	floodEarly  = 3      // and after floodWait, so that what a person does now and then is told of soon; they count as floodUser's do
+	floodWait   = time.Minute
 )
+
+// outside is the user of all callers who are not signed in.
+const outside = "outside"
 
 // sort is what entries have in common that are summed up.
 type sort struct {
@@ -24,9 +34,10 @@ type sort struct {
 // window is what has come of one sort since it was opened.
 type window struct {
 	ends time.Time
-	n    int   // kept one by one
-	told int   // sums that were told early
-	sum  Entry // the last one, with how many there were that nothing tells of yet
+	n    int       // kept one by one
+	told int       // sums that were told early
+	sum  Entry     // the last one, with how many there were that nothing tells of yet
+	from time.Time // when the sum was begun
 }
 
 // flood sums up what repeats, in bounded memory.
@@ -39,24 +50,24 @@ func newFlood() flood { return flood{windows: map[sort]*window{}} }
 
 // take gives what is to be kept when e comes: e itself, or nothing as long as its window lasts, and sums that are due.
 func (f *flood) take(e Entry) []Entry {
-	user := e.UserID
-	if user == "" {
-		user = "from " + e.From // so that one who tries to sign in hides no other
+	user, everybody, most, limit := e.UserID, e.UserID, floodUser, floodLimit
+	if user == "" && e.Via != Itself {
+		user, everybody, most, limit = "from "+network(e.From), outside, floodOut, floodFrom
 	}
-	all, out := f.window(sort{user: user}, nil)
-	if e.Via != Itself && (all.n >= floodUser || len(f.windows) >= floodSorts) {
-		all, out = f.window(sort{user: e.UserID, action: e.Action, outcome: e.Outcome}, out)
-		all.add(e)
+	all, out := f.window(sort{user: everybody}, nil)
+	if e.Via != Itself && (all.n >= most || len(f.windows) >= floodSorts) {
+		w, out := f.window(sort{user: everybody, action: e.Action, outcome: e.Outcome}, out)
+		f.add(w, e)
 		return out
 	}
 	key := sort{user: user, token: e.Token, via: e.Via, action: e.Action, sandbox: e.SandboxID, outcome: e.Outcome}
 	w, out := f.window(key, out)
-	limit, named := floodLimit, e.Action.Routine() && e.Object != ""
+	named := e.Action.Routine() && e.Object != ""
 	if e.Action.Routine() && !named {
 		limit = 1
 	}
 	if w.n >= limit {
-		w.add(e)
+		f.add(w, e)
 		return out
 	}
 	w.n++
@@ -64,13 +75,22 @@ func (f *flood) take(e Entry) []Entry {
 		key.object = e.Object
 		one, due := f.window(key, out)
 		if out = due; one.n > 0 {
-			one.add(e)
+			f.add(one, e)
 			return out
 		}
 		one.n++
 	}
 	all.n++
 	return append(out, e)
+}
+
+// network is what one who sends from many addresses has: of IPv6 the first half of an address.
+func network(from string) string {
+	addr, err := netip.ParseAddr(from)
+	if err != nil || addr.Unmap().Is4() {
+		return from
+	}
+	return netip.PrefixFrom(addr.WithZone(""), 64).Masked().String()
 }
 
 // window gives the window of a sort, and appends sums that are due by that.
@@ -87,10 +107,23 @@ func (f *flood) window(key sort, out []Entry) (*window, []Entry) {
 	}
 	w = &window{ends: now.Add(floodWindow)}
 	f.windows[key] = w
-	if f.next.IsZero() || w.ends.Before(f.next) {
-		f.next = w.ends
-	}
+	f.due(w.ends)
 	return w, out
+}
+
+// due sees to it that over looks at the windows at that time.
+func (f *flood) due(at time.Time) {
+	if f.next.IsZero() || at.Before(f.next) {
+		f.next = at
+	}
+}
+
+// add adds an entry to a window's sum.
+func (f *flood) add(w *window, e Entry) {
+	w.add(e)
+	if w.told < floodEarly {
+		f.due(w.from.Add(floodWait))
+	}
 }
 
 // add adds an entry to the sum, which names only what all have in common.
@@ -109,6 +142,9 @@ func (w *window) add(e Entry) {
 			e.From = ""
 		}
 		e.Count += sum.Count
+	}
+	if w.sum.Count == 0 {
+		w.from = time.Now()
 	}
 	w.sum = e
 }
@@ -133,8 +169,18 @@ func (f *flood) over(now time.Time) (out []Entry) {
 		if !now.Before(w.ends) {
 			out = w.take(out)
 			delete(f.windows, key)
-		} else if f.next.IsZero() || w.ends.Before(f.next) {
-			f.next = w.ends
+			continue
+		}
+		f.due(w.ends)
+		if w.sum.Count == 0 || w.told >= floodEarly {
+			continue
+		}
+		if soon := w.from.Add(floodWait); now.Before(soon) {
+			f.due(soon)
+		} else if all := f.windows[sort{user: key.user}]; all != nil && all.n < floodUser {
+			w.told++
+			all.n++
+			out = w.take(out)
 		}
 	}
 	return out

@@ -20,6 +20,7 @@ const (
 	certificateLimit = 10 * time.Second
 	restartsWithin   = 10 * time.Minute
 	restartsMany     = 3
+	restartsMost     = 30 // that are counted
 )
 
 // looks is what is known from sources between two looks. What was found stays until it has come to the Store.
@@ -34,6 +35,7 @@ type looks struct {
 	lines       poll[map[string]map[string]hit]
 
 	restarts map[service]*restarts
+	up       map[string]bool // sandboxes that were up with the last look at services, and whether their services were told of since; nil before the first
 	hits     map[string]map[string]hit // by rule and sandbox, that are not told of yet
 	kills    map[string]int64          // by sandbox, that are told of
 	failures map[string]Failure        // by sandbox, that are not told of yet
@@ -53,14 +55,14 @@ type restarts struct {
 
 // note takes a count.
 func (t *restarts) note(count int, now time.Time) {
-	for range min(max(count-t.last, 0), restartsMany) {
+	for range min(max(count-t.last, 0), restartsMost) {
 		t.times = append(t.times, now)
 	}
 	if count < t.last { // it was started by hand
 		t.times = nil
 	}
 	t.last = count
-	t.times = t.times[max(0, len(t.times)-10*restartsMany):]
+	t.times = t.times[max(0, len(t.times)-restartsMost):]
 }
 
 // recent counts those of the last ten minutes.
@@ -173,18 +175,33 @@ func (l *looks) view() *view {
 
 // noteRestarts counts the restarts of services, and forgets those that are not there.
 func (l *looks) noteRestarts(now time.Time) {
-	before := l.restarts
-	l.restarts = map[service]*restarts{}
+	before, up := l.restarts, l.up
+	l.restarts, l.up = map[service]*restarts{}, map[string]bool{}
+	for _, b := range l.sandboxes.value {
+		if b.State == sandbox.Running || b.State == sandbox.Frozen {
+			l.up[b.ID] = up[b.ID]
+		}
+	}
+	for name, t := range before {
+		if _, told := l.services.value[name.sandbox]; !told && l.up[name.sandbox] { // it is frozen, or did not answer
+			l.restarts[name] = t
+		}
+	}
 	for id, list := range l.services.value {
+		told, wasUp := up[id]
 		for _, one := range list {
 			name := service{id, one.Name}
 			t := before[name]
 			if t == nil {
-				t = &restarts{last: one.Restarts}
+				t = &restarts{}
+				if up == nil || wasUp && !told { // since when, nobody knows
+					t.last = one.Restarts
+				}
 			}
 			t.note(one.Restarts, now)
 			l.restarts[name] = t
 		}
+		l.up[id] = true
 	}
 }
 

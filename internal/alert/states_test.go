@@ -160,7 +160,9 @@ func TestAlert_OfAServiceThatIsRestartedAgainAndAgain(t *testing.T) {
 			})
 			w.pass(3 * time.Minute)
 		}
-		restarted(7) // from before
+		w.again()
+		w.services["lab"] = []wire.ServiceStatus{{Name: "web", State: wire.ServiceRunning, Restarts: 7}} // nobody knows since when
+		w.run()
 		restarted(8)
 		restarted(9)
 		w.want("two restarts")
@@ -171,6 +173,50 @@ func TestAlert_OfAServiceThatIsRestartedAgainAndAgain(t *testing.T) {
 		restarted(0)
 		restarted(1)
 		w.want("started by hand", "resolved lab/web: was restarted 3 times within 10 minutes")
+	})
+}
+
+func TestAlert_OfANewServiceThatDoesNotStayUp(t *testing.T) {
+	for what, begin := range map[string]func(w *world){
+		"a new service": func(w *world) { w.box("den", "ann"); w.pass(time.Minute) },
+		"a new sandbox": func(w *world) {},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := watching(t, alert.Rule{Kind: alert.ServiceDown})
+				w.pass(time.Minute)
+				begin(w)
+				w.set(func() {
+					w.services["den"] = []wire.ServiceStatus{{Name: "web", State: wire.ServiceRunning, Restarts: 5}}
+				})
+				w.box("den", "ann")
+				w.pass(time.Minute)
+				w.want("at once", "firing den/web: was restarted 5 times within 10 minutes")
+				w.state("den", sandbox.Frozen, "")
+				w.pass(time.Hour)
+				w.state("den", sandbox.Running, "")
+				w.pass(time.Minute)
+				w.want("thawed", "resolved den/web: was restarted 5 times within 10 minutes")
+				w.set(func() {
+					w.services["den"] = []wire.ServiceStatus{{Name: "web", State: wire.ServiceRunning, Restarts: 1000}}
+				})
+				w.pass(time.Minute)
+				w.want("many", "firing den/web: was restarted 30 times or more within 10 minutes", "resolved den/web: was restarted 5 times within 10 minutes")
+			})
+		})
+	}
+}
+
+func TestAlert_IsOverWhenItsSandboxIsDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watching(t, alert.Rule{Kind: alert.OOMKill}, alert.Rule{Kind: alert.Broken}, alert.Rule{Kind: alert.ServiceDown})
+		w.set(func() { w.kills["lab"] = 1 })
+		unhealthy(true)(w)
+		w.pass(time.Minute)
+		w.want("before", "firing lab/web: is unhealthy: no answer", "firing lab: 1 process was killed for lack of memory")
+		w.gone("lab")
+		w.pass(time.Minute)
+		w.want("deleted", "resolved lab/web: is unhealthy: no answer", "resolved lab: 1 process was killed for lack of memory")
 	})
 }
 

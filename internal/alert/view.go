@@ -41,7 +41,7 @@ type findings struct {
 	known  bool // otherwise it says nothing
 	told   []reading
 	unsure map[string]bool           // sandboxes
-	cured  func(sandbox string) bool // whether it is well without waiting for more; nil for none
+	cured  func(sandbox string) bool // whether it is well, or gone, without waiting for more; nil for none
 }
 
 // view is what is known at one look.
@@ -104,7 +104,7 @@ func (v *view) of(r *Rule) findings {
 	case BuildFailed:
 		return v.build(r)
 	}
-	f := &findings{known: v.known, unsure: map[string]bool{}}
+	f := &findings{known: v.known, unsure: map[string]bool{}, cured: v.gone}
 	if !v.known {
 		return *f
 	}
@@ -121,7 +121,7 @@ func (v *view) of(r *Rule) findings {
 		see = func(b *sandbox.Sandbox) { v.home(f, r, b) }
 	case Broken:
 		see = func(b *sandbox.Sandbox) { v.broken(f, b) }
-		f.cured = v.runs
+		f.cured = func(id string) bool { return v.runs(id) || v.gone(id) }
 	case LogLine:
 		_, searched := v.looks.lines.value[r.ID]
 		f.known = searched && v.looks.lines.fresh || v.from.Lines == nil
@@ -166,6 +166,9 @@ func (v *view) service(f *findings, b *sandbox.Sandbox) {
 			say = "is unhealthy"
 		case again >= restartsMany:
 			say = fmt.Sprintf("was restarted %s within 10 minutes", times(again))
+			if again >= restartsMost {
+				say = fmt.Sprintf("was restarted %d times or more within 10 minutes", again)
+			}
 		default:
 			continue
 		}
@@ -249,6 +252,11 @@ func (v *view) broken(f *findings, b *sandbox.Sandbox) {
 // runs reports whether a sandbox runs.
 func (v *view) runs(id string) bool {
 	return slices.ContainsFunc(v.boxes, func(b sandbox.Sandbox) bool { return b.ID == id && b.State == sandbox.Running })
+}
+
+// gone reports whether a sandbox was deleted, or is about to be.
+func (v *view) gone(id string) bool {
+	return !slices.ContainsFunc(v.boxes, func(b sandbox.Sandbox) bool { return b.ID == id && b.State != sandbox.Deleting })
 }
 
 // build: an image is not built from when its build failed until one succeeds.

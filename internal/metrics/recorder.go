@@ -86,7 +86,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 				r.relist(ctx)
 				continue
 			}
-			r.see(e.Sandbox, e.Deleted)
+			r.see(e.Sandbox, e.Deleted, false)
 		case <-tick.C:
 			r.read(ctx)
 		case <-ctx.Done():
@@ -128,7 +128,7 @@ func (r *Recorder) relist(ctx context.Context) {
 	there := map[string]bool{HostID: true}
 	for _, s := range all {
 		there[s.ID] = true
-		r.see(s, false)
+		r.see(s, false, true)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,8 +139,8 @@ func (r *Recorder) relist(ctx context.Context) {
 	}
 }
 
-// see notes the state of a sandbox.
-func (r *Recorder) see(s sandbox.Sandbox, deleted bool) {
+// see notes the state of a sandbox. One that is found in the list was there before: that it runs is no start.
+func (r *Recorder) see(s sandbox.Sandbox, deleted, found bool) {
 	if s.Pooled {
 		return // it is nobody's yet
 	}
@@ -151,11 +151,15 @@ func (r *Recorder) see(s sandbox.Sandbox, deleted bool) {
 		return
 	}
 	t := r.tracks[s.ID]
-	if t == nil {
+	known := t != nil
+	if !known {
 		t = &track{}
 		r.tracks[s.ID] = t
 	}
 	c, changed := t.enter(s.State, time.Now())
+	if found && !known {
+		c.Mark = ""
+	}
 	if changed {
 		r.next.Changes = append(r.next.Changes, SandboxChange{s.ID, c})
 	}
