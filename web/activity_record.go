@@ -124,7 +124,11 @@ var onOff = map[bool]string{true: "on", false: "off"}
 // programName is what the name of a program looks like.
 var programName = regexp.MustCompile(`^[\w./+-]{1,64}$`)
 
-// program is the name of the program that a command runs. What follows may hold secrets, as may variables before it.
+// quoted are the signs with which a word may go on over spaces.
+const quoted = "'\"`\\$("
+
+// program is the name of the program that a command runs. What follows may hold secrets, as may variables before it: with quotes in
+// those it is not told.
 func program(command []string) string {
 	line, ok := exec.ShellLine(command)
 	if ok {
@@ -132,6 +136,9 @@ func program(command []string) string {
 	}
 	for _, word := range command {
 		if ok && strings.Contains(word, "=") {
+			if strings.ContainsAny(word, quoted) {
+				return ""
+			}
 			continue
 		}
 		return programName.FindString(word)

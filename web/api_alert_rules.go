@@ -88,29 +88,33 @@ func (s *alertSettingHandlers) apiSetAlertRules(ctx context.Context, r *request,
 	if err != nil {
 		return reply{}, err
 	}
+	if in.Rules == nil {
+		return reply{}, fault.Field("rules", "Send the whole list of rules; [] for none.")
+	}
 	boxes, err := s.ruleBoxes(ctx, owner)
 	if err != nil {
 		return reply{}, err
 	}
-	before, err := s.cfg.Alerts.Rules(ctx, owner)
+	rules, err := s.cfg.Alerts.ChangeRules(ctx, owner, func(before []alert.Rule) ([]alert.Rule, error) {
+		return readRules(in.Rules, boxes, before, s.cfg.Now())
+	})
 	if err != nil {
-		return reply{}, err
+		return reply{}, asSent(err)
 	}
-	rules, faults := make([]alert.Rule, 0, len(in.Rules)), []error(nil)
-	for i, shape := range in.Rules {
-		rule, err := shape.rule(boxes, before, s.cfg.Now())
+	return s.rulesReply(ctx, owner, rules)
+}
+
+// readRules reads rules from what a program sent.
+func readRules(sent []ruleShape, boxes []sandbox.Sandbox, before []alert.Rule, now time.Time) ([]alert.Rule, error) {
+	rules, faults := make([]alert.Rule, 0, len(sent)), []error(nil)
+	for i, shape := range sent {
+		rule, err := shape.rule(boxes, before, now)
 		if err != nil {
 			faults = append(faults, fault.Field(fmt.Sprintf("rules[%d].%s", i, fault.FieldOf(err)), "%s", fault.Message(err)))
 		}
 		rules = append(rules, rule)
 	}
-	if err := errors.Join(faults...); err != nil {
-		return reply{}, err
-	}
-	if rules, err = s.cfg.Alerts.SetRules(ctx, owner, rules); err != nil {
-		return reply{}, asSent(err)
-	}
-	return s.rulesReply(ctx, owner, rules)
+	return rules, errors.Join(faults...)
 }
 
 // asSent names the field that an error is about as a program sent it.

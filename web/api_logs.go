@@ -114,6 +114,7 @@ const scopeEvery = 5 * time.Second
 type logFollow struct {
 	query    logsQuery
 	follower *logs.Follower
+	looked   time.Time // when it was last looked which sandboxes there are
 }
 
 // beginFollow begins a live tail.
@@ -122,35 +123,33 @@ func (s *logHandlers) beginFollow(ctx context.Context, r *request) (*logFollow, 
 	if err != nil {
 		return nil, nil, err
 	}
-	f := &logFollow{query: q}
+	f := &logFollow{query: q, looked: time.Now()}
 	if f.follower, err = s.cfg.Logs.Follow(q.Scope, q.Filter); err != nil {
 		return nil, nil, err
 	}
 	return f, func() { f.follower.Close() }, nil
 }
 
-// next waits for lines, and now and then looks which sandboxes there are. No lines means neither came.
+// next waits for lines, and now and then looks which sandboxes there are. No lines means that none came for a while.
 func (s *logHandlers) next(ctx context.Context, r *request, f *logFollow) ([]logs.Line, error) {
 	waiting, cancel := context.WithTimeout(ctx, scopeEvery)
 	defer cancel()
 	lines, err := f.follower.Next(waiting)
-	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-		return lines, err
+	if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
+		return nil, err
 	}
-	scope, boxes, err := s.logsScope(ctx, r)
-	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Gone) {
-		return nil, err // the sandbox that was asked for was deleted
+	if now := time.Now(); now.Sub(f.looked) >= scopeEvery {
+		f.looked = now
+		scope, boxes, err := s.logsScope(ctx, r)
+		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Gone) {
+			return nil, err // the sandbox that was asked for was deleted
+		}
+		if err == nil && !maps.Equal(boxes, f.query.boxes) {
+			f.follower.Rescope(scope)
+			f.query.Scope, f.query.boxes = scope, boxes
+		}
 	}
-	if err != nil || maps.Equal(boxes, f.query.boxes) {
-		return nil, nil
-	}
-	follower, err := s.cfg.Logs.Follow(scope, f.query.Filter)
-	if err != nil {
-		return nil, nil
-	}
-	f.follower.Close()
-	f.follower, f.query.Scope, f.query.boxes = follower, scope, boxes
-	return nil, nil
+	return lines, nil
 }
 
 // sendFollow sends lines as JSON until the reader leaves.

@@ -26,7 +26,7 @@ func (s *logHandlers) openTail(ctx context.Context, r *request) (pump, func(), e
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &logTail{handlers: s, request: r, logFollow: &logFollow{query: q}}
+	t := &logTail{handlers: s, request: r, logFollow: &logFollow{query: q, looked: time.Now()}}
 	if after := r.query("after"); after != "" {
 		if t.last, err = logs.ParseID(after); err != nil {
 			return nil, nil, err

@@ -165,7 +165,11 @@ func (s *alertSettingHandlers) pageRule(ctx context.Context, r *request) (templ.
 	if err != nil {
 		return nil, err
 	}
-	rules, at, err := s.findRule(ctx, r, owner)
+	rules, err := s.cfg.Alerts.Rules(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	at, err := findRule(r, rules)
 	if err != nil {
 		return nil, err
 	}
@@ -280,31 +284,31 @@ func (s *alertSettingHandlers) submitRule(ctx context.Context, r *request) (stri
 	if err != nil {
 		return "", err
 	}
-	rules, at, err := s.rulesWith(ctx, r, owner)
+	at := 0
+	_, err = s.cfg.Alerts.ChangeRules(ctx, owner, func(rules []alert.Rule) ([]alert.Rule, error) {
+		if rules, at, err = rulesWith(r, owner, rules); err != nil {
+			return nil, err
+		}
+		var faults []error
+		rules[at], faults = readRule(r, rules[at])
+		if _, known := ruleKinds[rules[at].Kind]; !known {
+			return nil, fault.Field("kind", "Choose what the rule watches.")
+		}
+		return rules, errors.Join(faults...)
+	})
 	if err != nil {
-		return "", err
-	}
-	var faults []error
-	rules[at], faults = readRule(r, rules[at])
-	if _, known := ruleKinds[rules[at].Kind]; !known {
-		return "", fault.Field("kind", "Choose what the rule watches.")
-	}
-	if len(faults) > 0 {
-		return "", errors.Join(faults...)
-	}
-	if _, err := s.cfg.Alerts.SetRules(ctx, owner, rules); err != nil {
 		return "", ofRule(err, at)
 	}
 	return alertSettingsURL(owner, "rule-saved"), nil
 }
 
-// rulesWith gives an owner's rules, and which of them the form is about: the one that the path names, or a new one at the end.
-func (s *alertSettingHandlers) rulesWith(ctx context.Context, r *request, owner string) ([]alert.Rule, int, error) {
+// rulesWith says which of an owner's rules the form is about: the one that the path names, or a new one at the end. Kind: NotFound.
+func rulesWith(r *request, owner string, rules []alert.Rule) ([]alert.Rule, int, error) {
 	if r.param("id") != "" {
-		return s.findRule(ctx, r, owner)
+		at, err := findRule(r, rules)
+		return rules, at, err
 	}
-	rules, err := s.cfg.Alerts.Rules(ctx, owner)
-	return append(rules, alert.Rule{Owner: owner, Kind: alert.Kind(r.form("kind"))}), len(rules), err
+	return append(rules, alert.Rule{Owner: owner, Kind: alert.Kind(r.form("kind"))}), len(rules), nil
 }
 
 // ofRule names the field of an error about one of several rules as its form does.
@@ -322,7 +326,11 @@ func (s *alertSettingHandlers) againRule(ctx context.Context, r *request, cause 
 	if err != nil {
 		return nil, err
 	}
-	rules, at, err := s.rulesWith(ctx, r, owner)
+	rules, err := s.cfg.Alerts.Rules(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	rules, at, err := rulesWith(r, owner, rules)
 	if err != nil {
 		return nil, err
 	}

@@ -99,28 +99,27 @@ func (s *alertSettingHandlers) changeRule(ctx context.Context, r *request, outco
 	if err != nil {
 		return "", err
 	}
-	rules, at, err := s.findRule(ctx, r, owner)
-	if err != nil {
-		return "", err
-	}
-	r.object = rules[at].Name
-	if !change(&rules[at]) {
-		rules = slices.Delete(rules, at, at+1)
-	}
-	_, err = s.cfg.Alerts.SetRules(ctx, owner, rules)
+	_, err = s.cfg.Alerts.ChangeRules(ctx, owner, func(rules []alert.Rule) ([]alert.Rule, error) {
+		at, err := findRule(r, rules)
+		if err != nil {
+			return nil, err
+		}
+		r.object = rules[at].Name
+		if !change(&rules[at]) {
+			rules = slices.Delete(rules, at, at+1)
+		}
+		return rules, nil
+	})
 	return alertSettingsURL(owner, outcome), err
 }
 
-// findRule gives an owner's rules, and which of them the path names.
-func (s *alertSettingHandlers) findRule(ctx context.Context, r *request, owner string) (rules []alert.Rule, at int, err error) {
-	if rules, err = s.cfg.Alerts.Rules(ctx, owner); err != nil {
-		return nil, 0, err
-	}
+// findRule says which of an owner's rules the path names. Kind: NotFound.
+func findRule(r *request, rules []alert.Rule) (at int, err error) {
 	at = slices.IndexFunc(rules, func(rule alert.Rule) bool { return rule.ID == r.param("id") })
 	if at < 0 {
-		return nil, 0, fault.New(fault.NotFound, "There is no such rule. It may have been deleted.")
+		return 0, fault.New(fault.NotFound, "There is no such rule. It may have been deleted.")
 	}
-	return rules, at, nil
+	return at, nil
 }
 
 // submitSwitchRule turns a rule on or off.

@@ -367,7 +367,7 @@ func (a *app) newHandler() (http.Handler, error) {
 		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Access: control, Codes: a.accounts},
 		Hosts:    a.hosts, Assets: assets,
 		Checks: []web.Check{
-			{Name: "store", Ask: func(ctx context.Context) error { _, err := a.db.Instance(ctx); return err }},
+			{Name: "store", Ask: a.db.Ready},
 			{Name: "engine", Ask: a.manager.CheckEngine},
 		},
 		Version: web.Version{Version: version, Commit: commit(), Go: runtime.Version()},

@@ -25,7 +25,7 @@ type clocks struct {
 func (c *clocks) after(d time.Duration, r Rule, f findings) {
 	c.now, c.clock = c.now.Add(d), c.clock.Add(d)
 	x := c.m.change(c.now, c.clock)
-	x.has = func(string) bool { return true }
+	x.find = func(id string) (Channel, bool) { return Channel{ID: id}, true }
 	x.judge(&r, f)
 	x.tell(&r, x.fired, x.ended)
 	x.remind(&r)

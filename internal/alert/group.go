@@ -18,10 +18,22 @@ type group struct {
 	deliveries []Delivery
 }
 
-// quota counts what a channel is sent.
+// quota counts what a channel is sent, or an address, or by whom.
 type quota struct {
 	queued []time.Time // within the last hour
 	held   *held
+	said   time.Time // when the last held one was begun
+	left   time.Time // when it was last put on record that a message was left out
+}
+
+// The quotas of more than a channel.
+func quotaOwner(c Channel) string { return "owner " + c.Owner }
+func quotaTests(c Channel) string { return "tests " + c.Owner }
+func quotaTo(c Channel) string    { return "to " + c.Owner + " " + string(c.Kind) + " " + c.Address } // of each owner: else one could use up that of another
+
+// quiet reports whether what it last said is more than an hour ago.
+func (q *quota) quiet(now time.Time) bool {
+	return now.Sub(q.said) >= hour && now.Sub(q.left) >= hour
 }
 
 // held is the message that says how many were not sent.
@@ -47,6 +59,7 @@ func (q *quota) at(now time.Time) *quota {
 	if q == nil {
 		return out
 	}
+	out.said, out.left = q.said, q.left
 	for _, t := range q.queued {
 		if now.Sub(t) < hour {
 			out.queued = append(out.queued, t)
@@ -59,21 +72,12 @@ func (q *quota) at(now time.Time) *quota {
 	return out
 }
 
-// admit counts one more message, if there is room.
-func (q *quota) admit(now time.Time) bool {
-	if len(q.queued) >= perHour {
-		return false
-	}
-	q.queued = append(q.queued, now)
-	return true
-}
-
-// free is how long it takes until there is room again.
-func (q *quota) free(now time.Time) time.Duration {
-	if len(q.queued) < perHour {
+// free is how long it takes until there is room for one of so many within an hour; 0 when there is.
+func (q *quota) free(most int, now time.Time) time.Duration {
+	if len(q.queued) < most {
 		return 0
 	}
-	return q.queued[0].Add(hour).Sub(now)
+	return q.queued[len(q.queued)-most].Add(hour).Sub(now)
 }
 
 // silent reports whether nothing is to be told of an alert.
@@ -123,30 +127,61 @@ func (c *change) message(r *Rule) Message {
 
 // deliver makes deliveries of a message to the channels of a rule that have room for one.
 func (c *change) deliver(r *Rule, m Message, next time.Time) (out []Delivery) {
-	for _, channel := range r.Channels {
-		if !c.has(channel) {
-			continue
-		}
-		q, ok := c.quotas[channel]
+	for _, id := range r.Channels {
+		channel, ok := c.find(id)
 		if !ok {
-			q = c.m.quotas[channel].at(c.now)
-			c.quotas[channel] = q
-		}
-		if !q.admit(c.now) {
-			c.hold(channel, q)
 			continue
 		}
-		out = append(out, Delivery{ID: sandbox.NewID(), Channel: channel, Message: m, Created: c.clock, Next: next})
+		q, d := c.quota(id), Delivery{ID: sandbox.NewID(), Channel: id, Message: m, Created: c.clock, Next: next}
+		switch {
+		case q.free(perHour, c.now) > 0:
+			c.hold(channel, q)
+		case c.admit(channel, perHour):
+			q.queued = append(q.queued, c.now)
+			out = append(out, d)
+		case c.now.Sub(q.left) >= hour:
+			q.left = c.now
+			d.GivenUp, d.Next, d.Problem = true, time.Time{}, tooMany
+			out = append(out, d)
+		}
 	}
 	return out
 }
 
-// hold counts a message that is not sent.
-func (c *change) hold(channel string, q *quota) {
+// tooMany is why a message is given up, and others within the next hour without a word.
+var tooMany = fmt.Sprintf("Not sent: more than %d messages to this address, or more than %d to all your channels, within an hour.", perHour, perOwner)
+
+// quota gives one that may be changed.
+func (c *change) quota(key string) *quota {
+	q, ok := c.quotas[key]
+	if !ok {
+		q = c.m.quotas[key].at(c.now)
+		c.quotas[key] = q
+	}
+	return q
+}
+
+// admit counts a message to an address, and of a user, to wherever, if both have room. Without it, who deletes channels and adds them
+// again could send without end.
+func (c *change) admit(channel Channel, most int) bool {
+	to, of := c.quota(quotaTo(channel)), c.quota(quotaOwner(channel))
+	if to.free(most, c.now) > 0 || channel.Owner != "" && of.free(perOwner, c.now) > 0 {
+		return false
+	}
+	to.queued, of.queued = append(to.queued, c.now), append(of.queued, c.now)
+	return true
+}
+
+// hold counts a message that is not sent. At most once in an hour another one says how many there were.
+func (c *change) hold(channel Channel, q *quota) {
 	if q.held == nil {
-		wait := q.free(c.now)
+		wait := max(q.free(perHour, c.now), q.said.Add(hour).Sub(c.now))
+		if !c.admit(channel, perHour+1) {
+			return
+		}
+		q.said = c.now
 		m := Message{ID: sandbox.NewID(), Time: c.clock, Event: Held, Link: c.link}
-		q.held = &held{until: c.now.Add(wait), delivery: Delivery{ID: sandbox.NewID(), Channel: channel, Message: m, Created: c.clock, Next: c.clock.Add(wait)}}
+		q.held = &held{until: c.now.Add(wait), delivery: Delivery{ID: sandbox.NewID(), Channel: channel.ID, Message: m, Created: c.clock, Next: c.clock.Add(wait)}}
 	}
 	h := q.held
 	h.n++
@@ -162,7 +197,7 @@ func (c *change) remind(r *Rule) {
 	var list []key
 	due := false
 	for k := range c.m.open[r.ID] {
-		e := c.find(r.ID, k)
+		e := c.entry(r.ID, k)
 		if e == nil || e.State != Firing || c.silent(r, e) {
 			continue
 		}

@@ -18,6 +18,8 @@ type Sender interface {
 type Store interface {
 	// Rules gives the rules of all owners, in the order in which their owners put them.
 	Rules(ctx context.Context) ([]Rule, error)
+	// Begin gives the installation its first rules, once ever: after that it changes nothing, also when they were all deleted.
+	Begin(ctx context.Context, first []Rule) error
 	// SetRules puts an owner's rules in the place of those before, in this order. Kind: NotFound when the owner is gone.
 	SetRules(ctx context.Context, owner string, rules []Rule) error
 	// Channels gives the channels of all owners, by name.

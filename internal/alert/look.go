@@ -35,7 +35,7 @@ type looks struct {
 	lines       poll[map[string]map[string]hit]
 
 	restarts map[service]*restarts
-	up       map[string]bool // sandboxes that were up with the last look at services, and whether their services were told of since; nil before the first
+	up       map[string]bool           // sandboxes that were up with the last look at services, and whether their services were told of since; nil before the first
 	hits     map[string]map[string]hit // by rule and sandbox, that are not told of yet
 	kills    map[string]int64          // by sandbox, that are told of
 	failures map[string]Failure        // by sandbox, that are not told of yet
@@ -235,7 +235,7 @@ func (s *Service) judge(ctx context.Context, v *view) error {
 	now := time.Now()
 	c := s.state.change(now, now)
 	channels := s.channelsNow()
-	c.link, c.has = s.c.Link, func(id string) bool { _, ok := channels[id]; return ok }
+	c.link, c.find = s.c.Link, func(id string) (Channel, bool) { found, ok := channels[id]; return found, ok }
 	for i := range s.state.rules {
 		r := &s.state.rules[i]
 		if r.Disabled {

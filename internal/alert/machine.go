@@ -14,7 +14,8 @@ const (
 	maxOpen   = 1000             // alerts of one rule that are pending or firing
 	quiet     = 10 * time.Minute // after which something that happens once is over
 	collect   = 30 * time.Second // alerts of a rule that change within it are in one message
-	perHour   = 30               // messages of one channel
+	perHour   = 30               // messages of one channel, or to one address
+	perOwner  = 100              // messages of all channels of one user, who could add channels without end
 	hour      = time.Hour
 	textLimit = 300 // bytes of what a sandbox or the engine says
 )
@@ -43,7 +44,7 @@ type machine struct {
 	rules  []Rule
 	open   map[string]map[key]*entry // by rule
 	groups map[string]*group         // by rule; those that are still added to
-	quotas map[string]*quota         // by channel
+	quotas map[string]*quota         // by channel, and by quotaOwner and quotaTo
 }
 
 func newMachine() *machine {
@@ -77,14 +78,28 @@ func (m *machine) adopt(a Alert, now, clock time.Time) {
 	of[keyOf(a.Target)] = &entry{Alert: a, seen: now, told: now.Add(-age)}
 }
 
-// admitTest counts a message that a user has asked for.
-func (m *machine) admitTest(channel string, now time.Time) error {
-	q := m.quotas[channel].at(now)
-	m.quotas[channel] = q
-	if !q.admit(now) {
-		return fault.Later(fault.Limited, q.free(now), "%d messages went to this channel within the last hour. Try again later.", perHour)
+// admitTest counts a message that a user has asked for, if there is room for it.
+func (m *machine) admitTest(c Channel, now time.Time) error {
+	tests, to, of := m.quotas[quotaTests(c)].at(now), m.quotas[quotaTo(c)].at(now), m.quotas[c.ID].at(now)
+	if wait := tests.free(perHour, now); wait > 0 {
+		return fault.Later(fault.Limited, wait, "You sent %d test messages within the last hour. Try again later.", perHour)
+	}
+	if wait := max(to.free(perHour, now), of.free(perHour, now)); wait > 0 {
+		return fault.Later(fault.Limited, wait, "%d messages went to this channel or its address within the last hour. Try again later.", perHour)
+	}
+	for key, q := range map[string]*quota{quotaTests(c): tests, quotaTo(c): to, c.ID: of} {
+		q.queued = append(q.queued, now)
+		m.quotas[key] = q
 	}
 	return nil
+}
+
+// forget lets go of quotas that bound nothing any more.
+func (m *machine) forget(now time.Time) {
+	maps.DeleteFunc(m.quotas, func(_ string, q *quota) bool {
+		q = q.at(now)
+		return len(q.queued) == 0 && q.held == nil && q.quiet(now)
+	})
 }
 
 // change is what one look changes. Nothing of it is in the machine before it is kept.
@@ -93,7 +108,7 @@ type change struct {
 	now   time.Time // of a clock that cannot be set
 	clock time.Time
 	link  string
-	has   func(channel string) bool
+	find  func(channel string) (Channel, bool)
 
 	edited map[string]map[key]*entry // by rule
 	groups map[string]*group
@@ -112,8 +127,8 @@ func (m *machine) change(now, clock time.Time) *change {
 		quotas: map[string]*quota{}, dirty: map[*entry]bool{}, queue: map[string]Delivery{}, begun: map[string]int{}, over: map[string]int{}}
 }
 
-// find gives an alert that is open as it is after the change so far; nil when there is none.
-func (c *change) find(rule string, k key) *entry {
+// entry gives an alert that is open as it is after the change so far; nil when there is none.
+func (c *change) entry(rule string, k key) *entry {
 	if e, ok := c.edited[rule][k]; ok {
 		return e
 	}
@@ -167,7 +182,7 @@ func (c *change) judge(r *Rule, f findings) {
 
 // take brings one alert in step with one reading.
 func (c *change) take(r *Rule, k key, t reading) {
-	e := c.find(r.ID, k)
+	e := c.entry(r.ID, k)
 	if t.verdict == bad {
 		c.bad(r, k, e, t)
 		return

@@ -11,7 +11,7 @@ import (
 
 const (
 	lookEvery   = 10 * time.Second
-	reloadEvery = time.Minute // so that rules of users who are deleted end
+	reloadEvery = lookEvery // so that rules of users who are deleted or disabled end
 	sweepEvery  = time.Hour
 	storeLimit  = 15 * time.Second // for one change of the Store
 )
@@ -50,15 +50,11 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) load(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storeLimit)
 	defer cancel()
-	installation, err := s.Rules(ctx, "")
-	if err == nil && len(installation) == 0 {
-		first := Defaults()
-		for i := range first {
-			first[i].ID = sandbox.NewID()
-		}
-		err = s.c.Store.SetRules(ctx, "", first)
+	first := Defaults()
+	for i := range first {
+		first[i].ID = sandbox.NewID()
 	}
-	if err != nil {
+	if err := s.c.Store.Begin(ctx, first); err != nil {
 		return err
 	}
 	open, err := s.c.Store.Open(ctx)
@@ -74,8 +70,16 @@ func (s *Service) load(ctx context.Context) error {
 		m.adopt(a, now, now.Round(0))
 	}
 	for _, c := range channels {
-		if m.quotas[c.ID], err = s.quotaOf(ctx, c.ID, now); err != nil {
+		q, err := s.quotaOf(ctx, c.ID, now)
+		if err != nil {
 			return err
+		}
+		m.quotas[c.ID] = q
+		for _, key := range []string{quotaTo(c), quotaOwner(c)} {
+			of := m.quotas[key].at(now)
+			of.queued = append(of.queued, q.queued...)
+			slices.SortFunc(of.queued, time.Time.Compare)
+			m.quotas[key] = of
 		}
 	}
 	s.state = m
@@ -143,6 +147,7 @@ func (s *Service) update(ctx context.Context) error {
 		return err
 	}
 	s.state.rules = rules
+	s.state.forget(now)
 	if !same {
 		s.state.groups = map[string]*group{} // they may be for other channels now
 	}

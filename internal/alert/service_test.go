@@ -166,6 +166,15 @@ func TestTest_SaysHowItWentAndIsLimited(t *testing.T) {
 		if err := w.Test(t.Context(), "bob", w.channel("bob").ID); err != nil {
 			t.Errorf("by another owner: %v", err)
 		}
+		other := w.channel("ann")
+		other.Address = "https://example.com/other"
+		if _, err := w.PutChannel(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		w.rules("ann", alert.Rule{Name: "x", Kind: alert.Memory, Threshold: 90, Channels: []string{other.ID}})
+		if err := w.Test(t.Context(), "ann", other.ID); !fault.Is(err, fault.Limited) {
+			t.Errorf("by a channel to another address: %v", err)
+		}
 		if err := w.Test(t.Context(), "ann", c.ID); !fault.Is(err, fault.Limited) || fault.RetryAfter(err) < 58*time.Minute {
 			t.Errorf("the 31st within an hour: %v", err)
 		}

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"sandboxd/internal/event"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
@@ -16,6 +18,14 @@ const (
 	longestPause = 15 * time.Second
 	recentLines  = 50 // in which the last one of a guest is found
 	deleteLimit  = time.Minute
+)
+
+// How much of a sandbox is read. Its guest keeps to less, but a sandbox may speak for it; what is above waits there.
+const (
+	readLines      = 6000 // in a second
+	readLinesBurst = 30_000
+	readBytes      = 3 << 20 // in a second
+	readBytesBurst = 4 << 20
 )
 
 // Sandboxes is what a Collector asks of sandbox.Manager.
@@ -147,7 +157,7 @@ func (c *Collector) read(ctx context.Context, id string, before *reader) *reader
 // readAll reads a sandbox's lines, from where it ended, until ctx ends, also when the connection is lost meanwhile.
 func (c *Collector) readAll(ctx context.Context, id string) {
 	var after time.Time
-	known := false
+	known, pace := false, newPace()
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
 		if !known {
 			at, err := c.newest(ctx, id)
@@ -159,9 +169,12 @@ func (c *Collector) readAll(ctx context.Context, id string) {
 					lines[i].Sandbox = id
 					after = lines[i].Time
 				}
+				if now := time.Now(); after.After(now) { // its guest tells nonsense
+					after = now
+				}
 				c.keeper.Append(lines...)
 				pause = firstPause
-				return nil
+				return pace.wait(ctx, lines)
 			})
 			if fault.Is(err, fault.NotFound) {
 				return // until it is started again, with a newer guest
@@ -176,14 +189,49 @@ func (c *Collector) readAll(ctx context.Context, id string) {
 
 // newest is the time of the last line that a sandbox's guest has told, zero for none.
 func (c *Collector) newest(ctx context.Context, id string) (time.Time, error) {
-	r, err := c.keeper.Search(ctx, Query{Scope: Only(id), Limit: recentLines})
-	if err != nil {
-		return time.Time{}, err
-	}
-	for _, l := range r.Lines {
-		if l.Service != Own {
-			return l.Time, nil
+	for q := (Query{Scope: Only(id), Limit: recentLines}); ; {
+		r, err := c.keeper.Search(ctx, q)
+		if err != nil {
+			return time.Time{}, err
+		}
+		for _, l := range r.Lines {
+			if l.Service != Own {
+				return l.Time, nil
+			}
+		}
+		if q.Before = r.Next; r.Next == 0 {
+			return time.Time{}, nil
 		}
 	}
-	return time.Time{}, nil
+}
+
+// pace bounds how fast the lines of one sandbox are read.
+type pace struct{ lines, bytes *rate.Limiter }
+
+func newPace() pace {
+	return pace{rate.NewLimiter(readLines, readLinesBurst), rate.NewLimiter(readBytes, readBytesBurst)}
+}
+
+// wait waits until more lines may be read after these.
+func (p pace) wait(ctx context.Context, lines []Line) error {
+	bytes := 0
+	for _, l := range lines {
+		bytes += len(l.Text)
+	}
+	if err := takeAll(ctx, p.lines, len(lines)); err != nil {
+		return err
+	}
+	return takeAll(ctx, p.bytes, bytes)
+}
+
+// takeAll takes n, however large.
+func takeAll(ctx context.Context, l *rate.Limiter, n int) error {
+	for n > 0 {
+		part := min(n, l.Burst())
+		if err := l.WaitN(ctx, part); err != nil {
+			return err
+		}
+		n -= part
+	}
+	return nil
 }

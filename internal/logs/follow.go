@@ -8,7 +8,7 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// Follower reads lines as they come. Not safe for concurrent use.
+// Follower reads lines as they come. It is for one goroutine at a time.
 type Follower struct {
 	m   *matcher
 	sub *event.Subscription[[]Line]
@@ -22,6 +22,9 @@ func (k *Keeper) Follow(scope Scope, f Filter) (*Follower, error) {
 	}
 	return &Follower{m, k.bus.Subscribe()}, nil
 }
+
+// Rescope changes of which sandboxes lines are given. No line of one that was in scope before and still is gets lost by that.
+func (f *Follower) Rescope(scope Scope) { f.m.q.Scope = scope }
 
 var errTooSlow = fault.New(fault.Limited, "The lines came faster than they were read. Some are missing here; the search has them.")
 

@@ -12,19 +12,20 @@ import (
 )
 
 const (
-	writeEvery  = 800 * time.Millisecond // so that a line is on the disk within a second
-	writeLimit  = 15 * time.Second       // for one batch
-	closeLimit  = 5 * time.Second        // for what is left at the end
-	sweepEvery  = time.Minute
-	sweepLimit  = time.Minute
-	batchBytes  = 8 << 20
-	leastBatch  = BatchLines / 32 // lines; one that is too much for a slow disk is tried in parts
-	queueBytes  = 32 << 20        // of lines that wait for the disk
-	lineCost    = 160             // bytes that a line takes in memory besides its text
-	budget      = 2 * time.Second
-	followEvery = 100 * time.Millisecond
-	followBytes = 1 << 20 // of lines in one event
-	followLag   = 32      // events that a reader may fall behind
+	writeEvery     = 800 * time.Millisecond // so that a line is on the disk within a second
+	writeLimit     = 15 * time.Second       // for one batch
+	closeLimit     = 5 * time.Second        // for what is left at the end
+	sweepEvery     = time.Minute
+	sweepLimit     = time.Minute
+	batchBytes     = 8 << 20
+	leastBatch     = BatchLines / 32 // lines; one that is too much for a slow disk is tried in parts
+	queueBytes     = 32 << 20        // of lines that wait for the disk
+	lineCost       = 160             // bytes that a line takes in memory besides its text
+	budget         = 2 * time.Second
+	searchesAtOnce = 3
+	followEvery    = 100 * time.Millisecond
+	followBytes    = 1 << 20 // of lines in one event
+	followLag      = 32      // events that a reader may fall behind
 )
 
 // Config is what a Keeper works with.
@@ -42,6 +43,7 @@ type Keeper struct {
 	c        Config
 	bus      *event.Bus[[]Line]
 	turn     chan struct{} // held by who writes or deletes, so that a deleted sandbox's lines do not come back
+	searches chan struct{} // a place for each search under way: the Store's readers are few
 	appended chan struct{} // wakes who publishes
 	plenty   chan struct{} // wakes who writes
 
@@ -68,7 +70,7 @@ func New(c Config) *Keeper {
 	if c.Queue <= 0 {
 		c.Queue = queueBytes
 	}
-	return &Keeper{c: c, bus: event.NewBus[[]Line](followLag), turn: make(chan struct{}, 1), appended: make(chan struct{}, 1), plenty: make(chan struct{}, 1),
+	return &Keeper{c: c, bus: event.NewBus[[]Line](followLag), turn: make(chan struct{}, 1), searches: make(chan struct{}, searchesAtOnce), appended: make(chan struct{}, 1), plenty: make(chan struct{}, 1),
 		most: BatchLines, last: c.Store.Last(), sizes: map[string]int{}, dropped: map[string]int{}}
 }
 
@@ -127,7 +129,7 @@ func (k *Keeper) note(sandbox string, now time.Time) {
 	}
 	text := fmt.Sprintf("%d lines were dropped here: they came faster than the disk takes them.", n)
 	if k.problem != nil {
-		text = fmt.Sprintf("%d lines were dropped here: the disk took none.", n)
+		text = fmt.Sprintf("%d lines were dropped here: they could not be written to the disk.", n)
 	}
 	if k.push(Line{Time: now.UTC().Truncate(time.Microsecond), Sandbox: sandbox, Service: Own, Level: Warn, Text: text}, now) {
 		delete(k.dropped, sandbox)

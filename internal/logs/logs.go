@@ -53,8 +53,8 @@ type Line struct {
 	Text    string // valid UTF-8 without its line break; may have controls and terminal escapes
 }
 
-// Own is the Service of lines that sandboxd itself writes into a sandbox's log.
-const Own = "sandboxd"
+// Own is the Service of lines that sandboxd itself writes into a sandbox's log. No service of a sandbox can have that name.
+const Own = "[sandboxd]"
 
 // Level is how serious a line is.
 type Level uint8

@@ -26,6 +26,12 @@ func (k *Keeper) Search(ctx context.Context, q Query) (Result, error) {
 		}
 	}
 	look := Look{Scope: q.Scope, Services: q.Services, Levels: q.Levels, Words: m.words(), Since: q.Since, Until: q.Until, Before: q.Before}
+	select { // before the budget begins
+	case k.searches <- struct{}{}:
+		defer func() { <-k.searches }()
+	case <-ctx.Done():
+		return Result{}, ctx.Err()
+	}
 	limited, cancel := context.WithTimeout(ctx, k.c.Budget)
 	defer cancel()
 	s := &search{ctx: limited, m: m, found: f, reached: k.lastID()}

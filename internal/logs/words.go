@@ -71,11 +71,12 @@ func escapeLen(s string) int {
 		}
 		return len(s)
 	case ']':
-		if i := strings.IndexByte(s, '\a'); i >= 0 {
-			return i + 1
+		bell, end := strings.IndexByte(s, '\a'), strings.Index(s, "\x1b\\")
+		if bell >= 0 && (end < 0 || bell < end) {
+			return bell + 1
 		}
-		if i := strings.Index(s, "\x1b\\"); i >= 0 {
-			return i + 2
+		if end >= 0 {
+			return end + 2
 		}
 	}
 	return 1 + utf8.RuneLen(firstRune(s[1:]))

@@ -51,6 +51,8 @@ type Recorder struct {
 	seq     int64   // of the last batch that was made
 	lost    int     // batches that were dropped since the Store took one
 	problem error   // why the last reading failed
+
+	unwritten bool // the last batch was not; only flush uses it
 }
 
 // New makes a Recorder. Run starts it.
@@ -300,8 +302,13 @@ func (r *Recorder) flush(ctx context.Context, all bool) {
 		err := r.c.Store.Add(ctx, b)
 		cancel()
 		if err != nil {
+			r.unwritten = true
 			r.c.Log.Warn("figures cannot be written; they wait in memory", "batches", r.waiting(), "error", err)
 			return
+		}
+		if r.unwritten {
+			r.unwritten = false
+			r.c.Log.Info("figures can be written again", "batches", r.waiting())
 		}
 		if lost := r.written(b.Seq); lost > 0 {
 			r.c.Log.Error("figures of a time are lost: the disk took none for too long", "lost", time.Duration(lost)*MediumStep)

@@ -51,7 +51,7 @@ func (r Range) resolve(now time.Time) (stretch, error) {
 			}
 		}
 	}
-	step = max(step, FineStep).Round(time.Second)
+	step = max(min(step, until.Sub(since)), FineStep).Round(time.Second)
 	if until.Sub(since)/step > MaxPoints {
 		return stretch{}, fault.Field("step", "A step of %s gives more than %d points. Choose a longer step or a shorter range.", step, MaxPoints)
 	}

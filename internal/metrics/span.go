@@ -67,6 +67,13 @@ func (s span) point(state sandbox.State) Point {
 	return p
 }
 
+// What is above all that can be used from one reading to the next. A source that says more tells nonsense, which must not pass the end
+// of a sum.
+const (
+	mostBytes = 1 << 46
+	mostCores = 4096
+)
+
 // maxGap is the longest time between two readings that is spread over the time between them.
 const maxGap = time.Hour
 
@@ -82,17 +89,18 @@ func between(before, now Reading) (s span, ok bool) {
 	if now.CPU < b.CPU {
 		b = Usage{}
 	}
-	up := func(from, to int64) int64 {
+	up := func(from, to, most int64) int64 {
 		if to < from { // one counter alone, such as that of a network that was put in the place of another
-			return max(to, 0)
+			from = 0
 		}
-		return to - from
+		return min(max(to-from, 0), most)
 	}
 	return span{
-		from: now.Time.Add(-took).UnixNano(), took: int64(took), oomKills: int32(up(b.OOMKills, now.OOMKills)),
+		from: now.Time.Add(-took).UnixNano(), took: int64(took), oomKills: int32(up(b.OOMKills, now.OOMKills, 1<<31-1)),
 		usage: used{
-			up(int64(b.CPU), int64(now.CPU)), up(int64(b.Throttled), int64(now.Throttled)),
-			up(b.NetworkRx, now.NetworkRx), up(b.NetworkTx, now.NetworkTx), up(b.DiskRead, now.DiskRead), up(b.DiskWrite, now.DiskWrite),
+			up(int64(b.CPU), int64(now.CPU), mostCores*int64(took)), up(int64(b.Throttled), int64(now.Throttled), mostCores*int64(took)),
+			up(b.NetworkRx, now.NetworkRx, mostBytes), up(b.NetworkTx, now.NetworkTx, mostBytes),
+			up(b.DiskRead, now.DiskRead, mostBytes), up(b.DiskWrite, now.DiskWrite, mostBytes),
 		},
 		peak: held{now.Memory, now.Cache, now.MemoryLimit, int32(min(now.Processes, 1<<31-1))},
 	}, true

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"sandboxd/internal/alert"
 	"sandboxd/internal/fault"
@@ -28,10 +29,13 @@ func userGone(err error) error {
 
 const ruleColumns = `id, owner, name, kind, sandbox, template, threshold, pattern, lasts, remind, disabled, muted, channels`
 
-// Rules gives those of all owners, in the order in which their owners put them.
+// ofTheEnabled leaves out what belongs to a user who is disabled: nothing is sent to them.
+const ofTheEnabled = `(owner IS NULL OR owner IN (SELECT id FROM users WHERE disabled = 0))`
+
+// Rules gives those of all owners but disabled ones, in the order in which their owners put them.
 func (s *Alerts) Rules(ctx context.Context) (list []alert.Rule, err error) {
 	err = s.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		rows, err := tx.QueryContext(ctx, `SELECT `+ruleColumns+` FROM alert_rules ORDER BY owner, position`)
+		rows, err := tx.QueryContext(ctx, `SELECT `+ruleColumns+` FROM alert_rules WHERE `+ofTheEnabled+` ORDER BY owner, position`)
 		if err != nil {
 			return err
 		}
@@ -59,25 +63,36 @@ func scanAlertRule(r row) (a alert.Rule, err error) {
 	return a, nil
 }
 
+// Begin implements alert.Store.
+func (s *Alerts) Begin(ctx context.Context, first []alert.Rule) error {
+	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		var done bool
+		err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM alert_rules_begun)`).Scan(&done)
+		if err != nil || done {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT INTO alert_rules_begun VALUES (?)`, stamp(time.Now())); err != nil {
+			return err
+		}
+		err = tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM alert_rules WHERE owner IS NULL)`).Scan(&done)
+		if err != nil || done {
+			return err
+		}
+		return insertRules(ctx, tx, "", first)
+	})
+	if err != nil {
+		return fmt.Errorf("keep the first alert rules: %w", err)
+	}
+	return nil
+}
+
 // SetRules puts an owner's in the place of those before; NotFound when the owner is gone.
 func (s *Alerts) SetRules(ctx context.Context, owner string, rules []alert.Rule) error {
 	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `DELETE FROM alert_rules WHERE owner IS ?`, ownerOrNull(owner)); err != nil {
 			return err
 		}
-		for i, r := range rules {
-			channels, err := json.Marshal(r.Channels)
-			if err != nil {
-				return err
-			}
-			_, err = tx.ExecContext(ctx, `INSERT INTO alert_rules (`+ruleColumns+`, position) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
-				r.ID, ownerOrNull(owner), r.Name, string(r.Kind), r.SandboxID, r.Template, r.Threshold, r.Pattern, int64(r.For), int64(r.Remind), r.Disabled,
-				stampOrNull(r.Muted), string(channels), i)
-			if err != nil {
-				return userGone(err)
-			}
-		}
-		return nil
+		return insertRules(ctx, tx, owner, rules)
 	})
 	if err != nil {
 		return fmt.Errorf("keep alert rules: %w", err)
@@ -85,10 +100,26 @@ func (s *Alerts) SetRules(ctx context.Context, owner string, rules []alert.Rule)
 	return nil
 }
 
-// Channels gives those of all owners, by name.
+func insertRules(ctx context.Context, tx *sql.Tx, owner string, rules []alert.Rule) error {
+	for i, r := range rules {
+		channels, err := json.Marshal(r.Channels)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO alert_rules (`+ruleColumns+`, position) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
+			r.ID, ownerOrNull(owner), r.Name, string(r.Kind), r.SandboxID, r.Template, r.Threshold, r.Pattern, int64(r.For), int64(r.Remind), r.Disabled,
+			stampOrNull(r.Muted), string(channels), i)
+		if err != nil {
+			return userGone(err)
+		}
+	}
+	return nil
+}
+
+// Channels gives those of all owners but disabled ones, by name.
 func (s *Alerts) Channels(ctx context.Context) (list []alert.Channel, err error) {
 	err = s.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		rows, err := tx.QueryContext(ctx, `SELECT id, coalesce(owner, ''), name, kind, address, secret FROM alert_channels ORDER BY name, id`)
+		rows, err := tx.QueryContext(ctx, `SELECT id, coalesce(owner, ''), name, kind, address, secret FROM alert_channels WHERE `+ofTheEnabled+` ORDER BY name, id`)
 		if err != nil {
 			return err
 		}

@@ -38,6 +38,7 @@ type DB struct {
 	path   string
 	writer *sql.DB // one connection
 	reader *sql.DB
+	ready  readiness
 }
 
 // Open opens the file, making it with its folder if it is not there, and brings it to this program's version. Kinds:

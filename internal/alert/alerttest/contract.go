@@ -22,6 +22,7 @@ func StoreContract(t *testing.T, open func(t *testing.T) alert.Store) {
 	t.Helper()
 	for name, run := range map[string]func(*testing.T, alert.Store){
 		"RulesComeBackInTheirOrder":         contractRules,
+		"BeginGivesTheFirstRulesOnce":       contractBegin,
 		"ChannelsComeBackByName":            contractChannels,
 		"DeletingAChannelTakesDeliveries":   contractDeleteChannel,
 		"AlertsComeBackAndOpenAreThoseLeft": contractOpen,
@@ -35,6 +36,18 @@ func StoreContract(t *testing.T, open func(t *testing.T) alert.Store) {
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}
+}
+
+func contractBegin(t *testing.T, s alert.Store) {
+	ctx := t.Context()
+	ok(t, s.SetRules(ctx, Owners[0], []alert.Rule{{ID: "own", Name: "Own", Kind: alert.OOMKill, Owner: Owners[0]}}))
+	for range 2 {
+		ok(t, s.Begin(ctx, []alert.Rule{{ID: "first", Name: "First", Kind: alert.OOMKill}}))
+		same(t, "rules", len(must[[]alert.Rule](t)(s.Rules(ctx))), 2)
+	}
+	ok(t, s.SetRules(ctx, "", nil))
+	ok(t, s.Begin(ctx, []alert.Rule{{ID: "first", Name: "First", Kind: alert.OOMKill}}))
+	same(t, "rules after they were deleted", len(must[[]alert.Rule](t)(s.Rules(ctx))), 1)
 }
 
 // must gives what a call gave, and ends the test when it failed.

@@ -20,6 +20,7 @@ import (
 // Store is an alert.Store in memory. The zero value is not ready: use NewStore.
 type Store struct {
 	mu         sync.Mutex
+	begun      bool
 	rules      []alert.Rule
 	channels   map[string]alert.Channel
 	alerts     map[string]alert.Alert
@@ -63,6 +64,20 @@ func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
 		return nil, err
 	}
 	return s.mu.Unlock, nil
+}
+
+// Begin implements alert.Store.
+func (s *Store) Begin(ctx context.Context, first []alert.Rule) error {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if !s.begun && !slices.ContainsFunc(s.rules, func(r alert.Rule) bool { return r.Owner == "" }) {
+		s.rules = append(s.rules, first...)
+	}
+	s.begun = true
+	return nil
 }
 
 // Rules implements alert.Store.

@@ -18,6 +18,9 @@ CREATE TABLE alert_rules (
 
 CREATE INDEX alert_rules_of_owner ON alert_rules (owner, position);
 
+-- It has a row once the installation was given its first rules.
+CREATE TABLE alert_rules_begun (at INTEGER PRIMARY KEY) STRICT;
+
 -- Where messages go. The address of a chat service is a secret.
 CREATE TABLE alert_channels (
   id      TEXT PRIMARY KEY,
