@@ -88,7 +88,7 @@ func (s *activityHandlers) addEntry(r *request, d recording, err error) {
 	if who.UserID == "" && !slices.Contains(signsIn, d.action) {
 		return
 	}
-	e := who.Entry(d.action)
+	e := who.Entry(cmp.Or(r.action, d.action))
 	if err != nil {
 		e.Outcome, e.Problem = outcomeOf(r, err)
 	}

@@ -164,7 +164,7 @@ func TestRecord_ACallerIsKnownBelow(t *testing.T) {
 func TestProgram_TellsNoSecrets(t *testing.T) {
 	for line, want := range map[string]string{
 		`"make test"`: "make", `"A=1 B=2 make"`: "make", `"$(cat secret)"`: "", `""`: "", `["a b"]`: "", `["/bin/ls", "x"]`: "/bin/ls", `["A=1"]`: "",
-		`"\"my program\" x"`: "",
+		`"\"my program\" x"`: "", `"PASSWORD='my hunter2 pass' true"`: "", `"A=\"tok sekrit z\" ls"`: "", `"A=\\ b ls"`: "", `"A=$(cat secret) ls"`: "",
 	} {
 		var c commandLine
 		if err := c.UnmarshalJSON([]byte(line)); err != nil {

@@ -153,6 +153,9 @@ func TestAlerts_OnlyTheOwnerOfARuleAndAdminsMute(t *testing.T) {
 func TestAlertRules_AreKeptAndChecked(t *testing.T) {
 	w := alertWorld(t)
 	path := "/api/v1/alerts/rules"
+	for _, body := range []string{"", "{}", `{"rules":null}`} {
+		w.call("ada", "PUT", path, body).problem(http.StatusBadRequest, "invalid", "rules")
+	}
 	var mine rulesShape
 	w.call("ada", "PUT", path, `{"rules":[{"name":"Full","kind":"memory","sandbox":"lab","threshold":80,"for_seconds":60,"remind_seconds":3600}]}`).is(http.StatusOK).into(&mine)
 	got := mine.Rules[0]

@@ -66,7 +66,7 @@ func (s *logHandlers) apiLogs(ctx context.Context, r *request, _ none) (reply, e
 	if err != nil {
 		return reply{}, err
 	}
-	found, err := s.cfg.Logs.Search(ctx, q.Query)
+	found, err := s.search(ctx, r, q.Query)
 	if err != nil {
 		return reply{}, err
 	}

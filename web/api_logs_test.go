@@ -160,19 +160,25 @@ func TestLogs_FollowGivesWhatComesAlsoOfANewSandbox(t *testing.T) {
 	w.box("ada", "more")
 	stop := make(chan struct{})
 	defer close(stop)
-	go func() { // it is seen within some seconds
+	go func() { // it is seen within some seconds, also while another one writes
 		tick := time.NewTicker(100 * time.Millisecond)
 		defer tick.Stop()
 		for {
 			select {
 			case <-tick.C:
+				w.say("lab", "web", "line of an old one")
 				w.say("more", "web", "line of a new one")
 			case <-stop:
 				return
 			}
 		}
 	}()
-	next("line of a new one")
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "line of a new one") {
+			return
+		}
+	}
+	t.Error("the tail has ended without a line of the new one")
 }
 
 func TestLogs_AKeptLogOutlivesItsSandbox(t *testing.T) {

@@ -126,6 +126,7 @@ func (s *serviceHandlers) apiPutService(ctx context.Context, r *request, in serv
 		if !created {
 			return s.serviceReply(ctx, r, http.StatusOK, l)
 		}
+		r.action = "service.add"
 		out, err := s.serviceReply(ctx, r, http.StatusCreated, l)
 		out.location = sandboxPath(h.Name()) + "/services/" + called
 		return out, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"sandboxd/internal/access"
@@ -111,8 +112,17 @@ func (s *accountHandlers) createToken(ctx context.Context, r *request, ask auth.
 
 // apiRevokeToken ends one of the caller's tokens at once, also the one in use.
 func (s *accountHandlers) apiRevokeToken(ctx context.Context, r *request, _ none) (reply, error) {
-	if err := s.cfg.Accounts.RevokeToken(ctx, r.who.User.ID, r.param("id")); err != nil {
-		return reply{}, err
+	return reply{status: http.StatusNoContent}, s.revokeToken(ctx, r)
+}
+
+// revokeToken ends the caller's token that the path names, and records its name.
+func (s *accountHandlers) revokeToken(ctx context.Context, r *request) error {
+	tokens, err := s.cfg.Accounts.Tokens(ctx, r.who.User.ID)
+	if err != nil {
+		return err
 	}
-	return reply{status: http.StatusNoContent}, nil
+	if at := slices.IndexFunc(tokens, func(t auth.Token) bool { return t.ID == r.param("id") }); at >= 0 {
+		r.object = tokens[at].Name
+	}
+	return s.cfg.Accounts.RevokeToken(ctx, r.who.User.ID, r.param("id"))
 }

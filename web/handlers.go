@@ -1,19 +1,24 @@
 package web
 
+import "sandboxd/internal/semaphore"
+
 // Handlers of one resource each. What they share is in Server, through which they also reach each other.
 type (
-	fileHandlers         struct{ *Server }
-	commandHandlers      struct{ *Server } // commands, terminals, ports and SSH
-	serviceHandlers      struct{ *Server }
-	portHandlers         struct{ *Server }
-	ideHandlers          struct{ *Server }
-	accountHandlers      struct{ *Server } // signing in, users and tokens
-	templateHandlers     struct{ *Server } // and their images
-	sandboxHandlers      struct{ *Server } // their list, what they are, and their power
-	workspaceHandlers    struct{ *Server } // the pages of one sandbox
-	orphanHandlers       struct{ *Server } // sandboxes without a record
-	liveHandlers         struct{ *Server } // live connections, and streams of events
-	logHandlers          struct{ *Server }
+	fileHandlers      struct{ *Server }
+	commandHandlers   struct{ *Server } // commands, terminals, ports and SSH
+	serviceHandlers   struct{ *Server }
+	portHandlers      struct{ *Server }
+	ideHandlers       struct{ *Server }
+	accountHandlers   struct{ *Server } // signing in, users and tokens
+	templateHandlers  struct{ *Server } // and their images
+	sandboxHandlers   struct{ *Server } // their list, what they are, and their power
+	workspaceHandlers struct{ *Server } // the pages of one sandbox
+	orphanHandlers    struct{ *Server } // sandboxes without a record
+	liveHandlers      struct{ *Server } // live connections, and streams of events
+	logHandlers       struct {
+		*Server
+		searching *semaphore.Keyed // by user
+	}
 	processHandlers      struct{ *Server } // sandboxd itself
 	metricsHandlers      struct{ *Server } // what a sandbox and the host use
 	hostHandlers         struct{ *Server } // the page of the host
@@ -47,7 +52,7 @@ type handlers struct {
 func newHandlers(s *Server) handlers {
 	return handlers{
 		files: &fileHandlers{s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
-		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s}, process: &processHandlers{s},
+		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{s},
 		metrics: &metricsHandlers{s}, host: &hostHandlers{s},
 		activity: &activityHandlers{s}, alerts: &alertHandlers{s}, alertSettings: &alertSettingHandlers{s},
 	}

@@ -85,7 +85,7 @@ func (t *logTail) catchUp(ctx context.Context, out events) error {
 	if since := time.UnixMicro(int64(t.last)).Add(-tailBack); since.After(q.Since) {
 		q.Since = since
 	}
-	found, err := t.handlers.cfg.Logs.Search(ctx, q)
+	found, err := t.handlers.search(ctx, t.request, q)
 	if err != nil {
 		return err
 	}

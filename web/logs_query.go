@@ -2,14 +2,17 @@ package web
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/logs"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/semaphore"
 )
 
 // logsQuery is what a request asks of the log, and the sandboxes that it may see.
@@ -78,6 +81,25 @@ func (s *logHandlers) readLogsQuery(ctx context.Context, r *request) (q logsQuer
 	}
 	q.Scope, q.boxes, err = s.logsScope(ctx, r)
 	return q, err
+}
+
+// Searches of one user: each may take all of its time budget, and a reader of the store.
+const (
+	searchesAtOnce  = 2
+	searchesWaiting = 8
+)
+
+// search searches the log for a caller. Kinds: Limited when too many of theirs wait already; those of logs.Keeper.
+func (s *logHandlers) search(ctx context.Context, r *request, q logs.Query) (logs.Result, error) {
+	release, err := s.searching.Acquire(ctx, r.who.User.ID, searchesAtOnce, searchesWaiting)
+	if errors.Is(err, semaphore.ErrFull) {
+		return logs.Result{}, fault.Later(fault.Limited, time.Second, "Too many of your searches are under way. Try again in a moment.")
+	}
+	if err != nil {
+		return logs.Result{}, err
+	}
+	defer release()
+	return s.cfg.Logs.Search(ctx, q)
 }
 
 // listQuery gives the values of a parameter that may be there several times, or have commas.

@@ -176,8 +176,5 @@ func (s *accountHandlers) againToken(ctx context.Context, r *request, err error)
 
 // submitRevoke revokes one of one's own tokens.
 func (s *accountHandlers) submitRevoke(ctx context.Context, r *request) (string, error) {
-	if err := s.cfg.Accounts.RevokeToken(ctx, r.who.User.ID, r.param("id")); err != nil {
-		return "", err
-	}
-	return done(tokensPath, "revoked"), nil
+	return done(tokensPath, "revoked"), s.revokeToken(ctx, r)
 }

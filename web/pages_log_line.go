@@ -92,7 +92,7 @@ func (s *logHandlers) downloadLogs(ctx context.Context, r *request, _ none) (rep
 		ctx, cancel := context.WithTimeout(ctx, downloadTime)
 		defer cancel()
 		q.Limit = logs.MaxLimit
-		first, err := s.cfg.Logs.Search(ctx, q.Query)
+		first, err := s.search(ctx, r, q.Query)
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (s *logHandlers) downloadLogs(ctx context.Context, r *request, _ none) (rep
 		r.head.Set("Content-Disposition", attachment(name))
 		r.head.Set("X-Content-Type-Options", "nosniff")
 		d := download{out: r.openFlow(kind), json: format == "json", boxes: q.boxes}
-		if err := s.sendAll(ctx, &d, q, first); err != nil {
+		if err := s.sendAll(ctx, r, &d, q, first); err != nil {
 			s.files.cut(r, err)
 		}
 		return nil
@@ -113,7 +113,7 @@ func (s *logHandlers) downloadLogs(ctx context.Context, r *request, _ none) (rep
 }
 
 // sendAll sends what was found first, and searches on.
-func (s *logHandlers) sendAll(ctx context.Context, d *download, q logsQuery, found logs.Result) error {
+func (s *logHandlers) sendAll(ctx context.Context, r *request, d *download, q logsQuery, found logs.Result) error {
 	for {
 		if err := d.send(found.Lines); err != nil {
 			return err
@@ -127,7 +127,7 @@ func (s *logHandlers) sendAll(ctx context.Context, d *download, q logsQuery, fou
 		q.Before = found.Next
 		q.Limit = min(logs.MaxLimit, mostDownloaded-d.sent)
 		var err error
-		if found, err = s.cfg.Logs.Search(ctx, q.Query); err != nil {
+		if found, err = s.search(ctx, r, q.Query); err != nil {
 			return err
 		}
 	}

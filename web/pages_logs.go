@@ -169,11 +169,11 @@ func (s *logHandlers) pageLogs(ctx context.Context, r *request) (templ.Component
 	var found logs.Result
 	q, err := s.read(ctx, r, a)
 	if err == nil {
-		found, err = s.cfg.Logs.Search(ctx, q.Query)
+		found, err = s.search(ctx, r, q.Query)
 	}
 	v.List.Here = r.here()
 	switch {
-	case fault.Is(err, fault.Unavailable):
+	case fault.Is(err, fault.Unavailable), fault.Is(err, fault.Limited):
 		v.List.Problem = fault.Message(err)
 	case err != nil && blame(&v.Form, err):
 		v.List.Faulty = true

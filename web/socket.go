@@ -52,8 +52,11 @@ func (s *liveHandlers) upgrading(
 		}
 		return admit(s, r, what, begin, func(ctx context.Context, end func(), t talk) error {
 			conn, err := upgrader.Upgrade(r.w, r.http, nil)
-			if err != nil {
-				return fault.Wrap(err, fault.Invalid, "The websocket handshake was not understood.")
+			if err != nil && ctx.Err() == nil {
+				err = fault.Wrap(err, fault.Invalid, "The websocket handshake was not understood.")
+			}
+			if err != nil { // or the client has left
+				return err
 			}
 			c.Response().Committed, c.Response().Status = true, http.StatusSwitchingProtocols // the framework does not see it
 			r.begins()

@@ -423,3 +423,51 @@ func TestCaller_GoesWithTheContext(t *testing.T) {
 		t.Error("nobody is a caller")
 	}
 }
+
+func TestAdd_CallersWhoAreNotSignedInDoNotFillTheLog(t *testing.T) {
+	for how, from := range map[string]func(i int) string{
+		"from one address":   func(int) string { return "192.0.2.1" },
+		"from many":          func(i int) string { return fmt.Sprintf("127.10.%d.%d", i/250, i%250) },
+		"from one network":   func(i int) string { return fmt.Sprintf("2001:db8::%x", i) },
+		"from many networks": func(i int) string { return fmt.Sprintf("2001:db8:0:%x::1", i) },
+	} {
+		t.Run(how, func(t *testing.T) {
+			running(t, func(w *world) {
+				for i := range 5000 {
+					w.log.Add(activity.Entry{Via: activity.Page, From: from(i % 500), Action: "account.login", Object: "ada", Outcome: activity.Refused})
+				}
+				w.log.Add(entry("sandbox.start"))
+				w.pass(time.Hour)
+				all, sum := w.counts(), 0
+				for _, n := range all {
+					sum += n
+				}
+				if len(all) > 330 || sum != 5001 {
+					t.Errorf("%d entries of %d", len(all), sum)
+				}
+			})
+		})
+	}
+}
+
+func TestAdd_WhatAPersonRepeatsIsToldOfWithinAMinute(t *testing.T) {
+	running(t, func(w *world) {
+		e := entry("command.run")
+		e.Object = "make"
+		for range 2 {
+			w.log.Add(e)
+		}
+		w.pass(time.Minute + time.Second)
+		if got := w.counts(); !slices.Equal(got, []int{1, 1}) {
+			t.Errorf("counts %v", got)
+		}
+		for range 60 {
+			w.log.Add(e)
+			w.pass(8 * time.Second)
+		}
+		w.pass(10 * time.Minute)
+		if got := w.counts(); len(got) > 5 { // at most three sums come early
+			t.Errorf("counts %v", got)
+		}
+	})
+}

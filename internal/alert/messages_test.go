@@ -345,3 +345,73 @@ func TestLogLines_AreCountedForEachSandbox(t *testing.T) {
 		}
 	})
 }
+
+// TestMessages_OfAMemberAreBounded lets a member delete channels and add them again, to pass the bound of each.
+func TestMessages_OfAMemberAreBounded(t *testing.T) {
+	for how, c := range map[string]struct {
+		address func(i int) string
+		most    int
+	}{
+		"to one address": {func(int) string { return "https://example.com/victim" }, 31}, // with the one that says how many were not sent
+		"to many":        {func(i int) string { return fmt.Sprint("https://example.com/", i) }, 101},
+	} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := watching(t)
+				w.box("a", "ann")
+				n := 0
+				for range 12 {
+					var ids []string
+					for i := range 20 {
+						ch, err := w.PutChannel(t.Context(), alert.Channel{Owner: "ann", Name: "x", Kind: alert.Webhook, Address: c.address(i)})
+						if err != nil {
+							t.Fatal(err)
+						}
+						ids = append(ids, ch.ID)
+					}
+					w.rules("ann", alert.Rule{Name: "m", Kind: alert.Memory, Threshold: 90, Channels: ids})
+					w.full("a")
+					w.pass(time.Minute)
+					w.free("a")
+					w.pass(time.Minute)
+					n += len(w.sender.take())
+					for _, id := range ids {
+						if err := w.DeleteChannel(t.Context(), "ann", id); err != nil {
+							t.Fatal(err)
+						}
+					}
+					w.rules("ann")
+				}
+				if n > c.most || n < 20 {
+					t.Errorf("%d messages within half an hour", n)
+				}
+			})
+		})
+	}
+}
+
+// TestMessages_SaysOnceInAnHourHowManyWereNotSent has one message a minute for hours.
+func TestMessages_SaysOnceInAnHourHowManyWereNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watching(t, alert.Rule{Kind: alert.Memory, Threshold: 90})
+		w.box("a", "ann")
+		for hour := range 6 {
+			for range 30 {
+				w.full("a")
+				w.pass(time.Minute)
+				w.free("a")
+				w.pass(time.Minute)
+			}
+			got := w.sender.take()
+			notes := 0
+			for _, m := range got {
+				if m.Event == alert.Held {
+					notes++
+				}
+			}
+			if len(got) > 32 || notes > 1 {
+				t.Errorf("hour %d: %d messages, %d of them about others", hour, len(got), notes)
+			}
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -217,4 +218,64 @@ func TestService_AnswersWhileTheStoreFails(t *testing.T) {
 	if _, err := w.SetRules(t.Context(), "ann", nil); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestChangeRules_ManyAtOnceLoseNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var adding sync.WaitGroup
+		for i := range 20 {
+			adding.Go(func() {
+				_, err := w.ChangeRules(t.Context(), "ann", func(rules []alert.Rule) ([]alert.Rule, error) {
+					return append(rules, alert.Rule{Name: fmt.Sprint(i), Kind: alert.OOMKill}), nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		adding.Wait()
+		if rules, err := w.Rules(t.Context(), "ann"); err != nil || len(rules) != 20 {
+			t.Errorf("%d rules, %v", len(rules), err)
+		}
+	})
+}
+
+func TestRestart_DoesNotBringBackTheFirstRules(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.rules("")
+		w.again()
+		w.run()
+		w.pass(time.Minute)
+		if rules, err := w.Rules(t.Context(), ""); err != nil || len(rules) != 0 {
+			t.Errorf("%d rules, %v", len(rules), err)
+		}
+	})
+}
+
+func TestTest_ThatIsRefusedTakesNoMessageOfItsChannel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watching(t)
+		other, c := w.channel(""), w.channel("")
+		c.Address = "https://example.com/other"
+		if _, err := w.PutChannel(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		for range 30 {
+			if err := w.Test(t.Context(), "", other.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 30 {
+			if err := w.Test(t.Context(), "", c.ID); !fault.Is(err, fault.Limited) {
+				t.Fatal(err)
+			}
+		}
+		w.sender.take()
+		w.rules("", alert.Rule{Name: "m", Kind: alert.Memory, Threshold: 90, Channels: []string{c.ID}})
+		w.full("a")
+		w.pass(2 * time.Minute)
+		w.sent("all the same", "a: memory nearly full")
+	})
 }

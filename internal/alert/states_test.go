@@ -211,7 +211,7 @@ func TestAlert_IsOverWhenItsSandboxIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watching(t, alert.Rule{Kind: alert.OOMKill}, alert.Rule{Kind: alert.Broken}, alert.Rule{Kind: alert.ServiceDown})
 		w.set(func() { w.kills["lab"] = 1 })
-		unhealthy(true)(w)
+		w.set(func() { unhealthy(true)(w) })
 		w.pass(time.Minute)
 		w.want("before", "firing lab/web: is unhealthy: no answer", "firing lab: 1 process was killed for lack of memory")
 		w.gone("lab")

@@ -1,10 +1,13 @@
 package logs
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 	"testing/quick"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	"sandboxd/internal/fault"
@@ -121,5 +124,40 @@ func TestID(t *testing.T) {
 	}
 	if _, err := ParseLevel("loud"); !fault.Is(err, fault.Invalid) {
 		t.Error(err)
+	}
+}
+
+func TestMatch_TextBetweenCommandsOfTheTerminalIsFound(t *testing.T) {
+	line := Line{Text: "\x1b]8;;http://x/\x1b\\ERROR needle\x1b]8;;\x1b\\ done \a \x1b]0;title\a after"}
+	for text, want := range map[string]bool{"needle": true, "done": true, "after": true, "title": false, "http": false} {
+		m, err := newMatcher(Query{Scope: All(), Filter: Filter{Text: text}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.match(&line); got != want {
+			t.Errorf("%s is found: %t", text, got)
+		}
+	}
+}
+
+func TestPace_AnswersForWhatASandboxSays(t *testing.T) {
+	for what, c := range map[string]struct {
+		line  Line
+		most  int // lines within ten seconds
+		least int
+	}{"short lines": {plain("a", ""), readLinesBurst + 10*readLines, 10 * readLines}, "long lines": {plain("a", strings.Repeat("x", MaxText)), (readBytesBurst + 10*readBytes) / MaxText, 10 * readBytes / MaxText}} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				p, n := newPace(), 0
+				for frame := slices.Repeat([]Line{c.line}, 100); p.wait(ctx, frame) == nil; {
+					n += len(frame)
+				}
+				if n > c.most || n < c.least-100 {
+					t.Errorf("%d lines, want %d to %d", n, c.least, c.most)
+				}
+			})
+		})
 	}
 }

@@ -272,11 +272,62 @@ func TestSeries_RefusesWhatMakesNoSense(t *testing.T) {
 				t.Errorf("%s: %v", field, err)
 			}
 		}
+		for _, step := range []time.Duration{1664400 * time.Hour, 2562047 * time.Hour, 40 * 24 * time.Hour} { // longer than all that is kept
+			s, err := l.recorder.Series(context.Background(), "lab", Range{Since: now.Add(-30 * 24 * time.Hour), Step: step})
+			if err != nil || len(s.Points) == 0 || len(s.Points) > 2 || s.Points[0].Time.Before(now.Add(-61*24*time.Hour)) {
+				t.Errorf("a step of %s: %v, %d points", step, err, len(s.Points))
+			}
+		}
 		s := l.series("nobody", Range{})
 		for _, p := range s.Points {
 			if p.Measured != 0 || p.State != "" {
 				t.Fatalf("%+v", p)
 			}
+		}
+	})
+}
+
+func TestBetween_NonsenseStaysInBounds(t *testing.T) {
+	now := time.Now()
+	all := func(n int64) Usage {
+		return Usage{CPU: time.Duration(n), Throttled: time.Duration(n), NetworkRx: n, NetworkTx: n, DiskRead: n, DiskWrite: n, OOMKills: n}
+	}
+	sum := span{from: now.UnixNano()}
+	for i := range 1000 { // counters that jump from nothing to all and back
+		before, after := all(0), all(math.MaxInt64)
+		if i%2 == 1 {
+			before, after = after, before
+		}
+		s, ok := between(Reading{Time: now, Usage: before}, Reading{Time: now.Add(time.Hour), Usage: after})
+		if !ok {
+			t.Fatal("it tells nothing")
+		}
+		sum.add(s)
+	}
+	u := sum.usage
+	for _, n := range []int64{u.cpu, u.throttled, u.networkRx, u.networkTx, u.diskRead, u.diskWrite} {
+		if n < 0 {
+			t.Errorf("a sum has passed its end: %+v", u)
+		}
+	}
+}
+
+func TestRecorder_ItsOwnStartIsNoStartOfSandboxes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		l.start("lab")
+		time.Sleep(time.Minute)
+		l.end()
+		l.run()
+		time.Sleep(time.Minute)
+		starts := 0
+		for _, c := range l.series("lab", Range{}).Changes {
+			if c.Mark != "" {
+				starts++
+			}
+		}
+		if starts != 1 {
+			t.Errorf("%d starts, and it was started once", starts)
 		}
 	})
 }

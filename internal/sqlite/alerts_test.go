@@ -56,3 +56,24 @@ func TestAlerts_RulesAndChannelsGoWithTheirOwner(t *testing.T) {
 		t.Errorf("a rule of one who is gone: %v", err)
 	}
 }
+
+func TestAlerts_OfADisabledUserAreLeftOut(t *testing.T) {
+	d := withOwners(t)
+	s, owner := d.Alerts(), alerttest.Owners[0]
+	err := errors.Join(s.SetRules(t.Context(), owner, []alert.Rule{{ID: "r", Name: "r", Kind: alert.OOMKill}}),
+		s.PutChannel(t.Context(), alert.Channel{ID: "c", Owner: owner, Name: "c", Kind: alert.Webhook, Address: "https://x"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, disabled := range []bool{true, false} {
+		if _, err := d.writer.ExecContext(t.Context(), `UPDATE users SET disabled = ? WHERE id = ?`, disabled, owner); err != nil {
+			t.Fatal(err)
+		}
+		rules, err := s.Rules(t.Context())
+		channels, channelsErr := s.Channels(t.Context())
+		want := map[bool]int{true: 0, false: 1}[disabled]
+		if err := errors.Join(err, channelsErr); err != nil || len(rules) != want || len(channels) != want {
+			t.Errorf("disabled %t: %d rules and %d channels, %v", disabled, len(rules), len(channels), err)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -248,6 +249,34 @@ func TestCollector_KeepsTheLinesThatAreToBeKept(t *testing.T) {
 	if kept, err := c.keeper.Kept(t.Context()); err != nil || len(kept) != 0 {
 		t.Errorf("%v %v", kept, err)
 	}
+}
+
+// TestCollector_ReadsOnAfterNonsense has a guest that tells a time far ahead, and lines of sandboxd's own that are the last ones.
+func TestCollector_ReadsOnAfterNonsense(t *testing.T) {
+	path, f := filepath.Join(t.TempDir(), "logs.db"), newTalkers()
+	f.set("a", sandbox.Running, false)
+	f.say("a", "1")
+	tell := func(text string, at time.Time) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.lines["a"] = append(f.lines["a"][:1:1], logs.Line{Service: "web", Text: text, Time: at})
+		f.tell()
+	}
+	tell("ahead", time.UnixMicro(math.MaxInt64))
+	c := collectFrom(t, path, f)
+	c.has("a", "1", "ahead")
+	f.lose()
+	tell("2", time.Now().Add(time.Hour))
+	want := []string{"1", "ahead", "2"}
+	c.has("a", want...)
+	for range 60 { // more than are looked at together
+		c.keeper.Append(logs.Line{Sandbox: "a", Service: logs.Own, Text: "note"})
+		want = append(want, "note")
+	}
+	c.end()
+	tell("3", time.Now().Add(2*time.Hour))
+	c = collectFrom(t, path, f)
+	c.has("a", append(want, "3")...)
 }
 
 func TestCollector_LeavesAGuestAloneThatIsTooOld(t *testing.T) {

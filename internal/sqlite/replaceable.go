@@ -110,10 +110,13 @@ func (r *replaceable) within(ctx context.Context, f func(d *DB) error) error {
 		err = f(d)
 	}
 	r.mu.RUnlock()
-	if damaged(err) {
-		return errors.Join(err, r.replace(ctx, d))
+	if !damaged(err) {
+		return err
 	}
-	return err
+	if err := r.replace(ctx, d); err != nil {
+		return err
+	}
+	return fault.Wrap(err, fault.Unavailable, "The database %s was damaged. It was set aside, and a new one begun. Try again.", r.path)
 }
 
 var errClosed = fault.New(fault.Unavailable, "The database is closed, since a damaged one could not be replaced. See the log.")

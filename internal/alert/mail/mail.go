@@ -43,8 +43,12 @@ func (s Security) Check() error {
 	return nil
 }
 
-// sendLimit bounds one mail, with all that is said about it.
-const sendLimit = 30 * time.Second
+// Bounds of one mail.
+const (
+	sendLimit   = 30 * time.Second // with all that is said about it
+	quitLimit   = 2 * time.Second
+	answerLimit = 256 << 10 // bytes of all that the server says, with what TLS adds
+)
 
 // addressLimit bounds an address, in bytes. See RFC 5321.
 const addressLimit = 254
@@ -129,15 +133,31 @@ func (s *Sender) Send(ctx context.Context, c alert.Channel, m alert.Message) err
 	defer conn.Close()
 	// The library has no contexts: an end of ctx ends all reads and writes.
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	client, at, err := s.open(ctx, conn)
+	client, at, err := s.open(ctx, &bounded{conn, answerLimit})
 	if err != nil {
 		return s.problem(ctx, at, err)
 	}
 	if at, err := deliver(client, s.from.Address, c.Address, letter); err != nil {
 		return s.problem(ctx, at, err)
 	}
+	_ = conn.SetDeadline(time.Now().Add(quitLimit))
 	_ = client.Quit() // the mail was taken; what comes after does not matter
 	return nil
+}
+
+// bounded is a connection from which only so much is read: the library would keep a line without an end in memory.
+type bounded struct {
+	net.Conn
+	left int
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errTooLong
+	}
+	n, err := b.Conn.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
 }
 
 // open greets the server at conn, begins TLS and signs in. When that fails, it says at which step.

@@ -169,6 +169,43 @@ func TestSend_EndsWithItsContext(t *testing.T) {
 	}
 }
 
+// TestSend_AnAnswerWithoutAnEndIsCutOff speaks to servers that never stop talking.
+func TestSend_AnAnswerWithoutAnEndIsCutOff(t *testing.T) {
+	for what, said := range map[string]string{"a line": "2", "lines of a greeting": "220-hello\r\n"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		written := make(chan int64, 1)
+		go func() {
+			conn, err := l.Accept()
+			if err != nil {
+				written <- 0
+				return
+			}
+			defer conn.Close()
+			part, n := []byte(strings.Repeat(said, 4096/len(said))), int64(0)
+			for err == nil {
+				var k int
+				k, err = conn.Write(part)
+				n += int64(k)
+			}
+			written <- n
+		}()
+		s := &server{address: l.Addr().String()}
+		err = s.sender(t, None).Send(t.Context(), channel, firing)
+		if !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.Message(err), "without an end") {
+			t.Errorf("%s: %v", what, err)
+		}
+		if n := <-written; n > 64<<20 { // what the kernel takes for both sides is beside it
+			t.Errorf("%s: %d bytes were taken", what, n)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestSend_ACancelIsNoTimeout(t *testing.T) {
 	s := (&server{}).serve(t, STARTTLS)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -30,6 +30,7 @@ const (
 
 var (
 	errNoSTARTTLS = errors.New("no STARTTLS is offered")
+	errTooLong    = errors.New("the server says too much")
 	errNoWay      = errors.New("neither PLAIN nor LOGIN is offered")
 )
 
@@ -54,6 +55,8 @@ func (s *Sender) problem(ctx context.Context, at step, err error) error {
 		return s.refusal(at, reply)
 	case errors.Is(err, errNoSTARTTLS):
 		return fault.Wrap(err, fault.Unavailable, "The mail server at %s does not offer STARTTLS. An administrator can set --smtp-tls=implicit for its TLS port, or --smtp-tls=none.", server)
+	case errors.Is(err, errTooLong):
+		return fault.Wrap(err, fault.Unavailable, "The mail server at %s answers without an end.", server)
 	case errors.Is(err, errNoWay):
 		return fault.Wrap(err, fault.Unavailable, "The mail server at %s offers no sign-in with a password (PLAIN or LOGIN). An administrator can leave out --smtp-user, or use another port.", server)
 	case errors.As(err, &certificate):
