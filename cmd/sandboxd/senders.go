@@ -90,7 +90,7 @@ func (a *app) newOutgoing() (err error) {
 func (a *app) senders() map[alert.ChannelKind]alert.Sender {
 	out := map[alert.ChannelKind]alert.Sender{
 		alert.Webhook:  webhook.New(webhook.Config{Private: a.config.AlertPrivateAddresses, RootCAs: a.cas}),
-		alert.Shoutrrr: &shoutrrr.Sender{},
+		alert.Shoutrrr: &shoutrrr.Sender{Program: []string{ownProgram, sendChat}},
 	}
 	if a.mail != nil {
 		out[alert.Email] = a.mail

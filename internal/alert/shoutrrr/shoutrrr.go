@@ -1,28 +1,24 @@
 // Package shoutrrr sends messages about alerts to chat and push services, by the addresses of the library of that name, such as
-// "slack://…" or "ntfy://…".
+// "slack://…" or "ntfy://…". The library cannot be interrupted and reads answers without bound, so it sends each message in a child
+// process: this program again, with an argument that makes it run Main.
 //
 // It keeps no queue and tries once: what failed is tried again by package alert. It does not keep the library off private addresses,
 // so only admins may have such channels; that is for package alert to see to.
 //
-// Invariant: an address is a secret. Neither it nor anything that the library says, which may contain it, is in an error or a log.
+// Invariant: this process connects to no service. A child is bounded in time and memory, and Send returns only once it has ended. An
+// address is a secret: neither it nor anything that the library says, which may contain it, is in an error, a log, an argument or a
+// variable.
 package shoutrrr
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
-	"fmt"
-	"net"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/nicholas-fedor/shoutrrr/pkg/router"
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
-	"github.com/nicholas-fedor/shoutrrr/pkg/util/jsonclient"
 
 	"sandboxd/internal/alert"
 	"sandboxd/internal/alert/plain"
@@ -33,13 +29,14 @@ import (
 
 const (
 	sendLimit    = 20 * time.Second // most services give up by themselves after 10 s
+	waitLimit    = 10 * time.Second // with sendLimit, as long as package alert waits
 	addressLimit = 2048             // bytes
 	memberLimit  = 10               // alerts that a message names; the smallest service takes 2,000 characters
 )
 
-// Bounds on the messages under way. The library has no contexts, so one that hangs goes on after its deadline and counts until it ends.
+// Bounds on the messages under way.
 const (
-	mostUnderWay    = 16
+	mostUnderWay    = 4 // each may take memoryLimit
 	mostToOneTarget = 1
 )
 
@@ -49,8 +46,11 @@ var titled = []string{"bark", "discord", "gotify", "join", "lark", "ntfy", "push
 // unusable are services of the library that carry a message nowhere.
 var unusable = []string{"logger"}
 
-// Sender sends by the library. It implements alert.Sender. The zero value is ready.
+// Sender sends by the library. It implements alert.Sender.
 type Sender struct {
+	Program []string      // with its arguments; runs Main. Check does without.
+	Limit   time.Duration // for one message, without the wait for those before it; 20 s when 0
+
 	underWay semaphore.Keyed // by address; "" for all
 }
 
@@ -104,49 +104,33 @@ func open(address, service string) (out types.Service, err error) {
 	return out, nil
 }
 
-// Send implements alert.Sender. It takes 20 s at most. Kinds: Invalid (the service refuses it for good), Unavailable, Timeout.
+// Send implements alert.Sender. It takes 30 s at most. Kinds: Invalid (the service refuses it for good), Unavailable, Timeout.
 func (s *Sender) Send(ctx context.Context, c alert.Channel, m alert.Message) error {
 	service, _, err := parse(c.Address)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, sendLimit)
-	defer cancel()
 	release, err := s.enter(ctx, c.Address, service)
 	if err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
-	go func() { // it ends when the library's call does, and then gives its place free
-		defer release()
-		ended <- send(c.Address, service, m)
-	}()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-		return late(ctx, service)
-	}
+	defer release()
+	return s.run(ctx, service, newRequest(service, c.Address, m))
 }
 
-func late(ctx context.Context, service string) error {
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return fault.New(fault.Unavailable, "It is not known whether %s took the message: sending was interrupted.", service)
-	}
-	return fault.New(fault.Timeout, "%s did not answer in time.", service)
-}
-
-// enter takes a place among the messages under way. It waits for the one before to the same address.
+// enter takes a place among the messages under way. It waits for those before.
 func (s *Sender) enter(ctx context.Context, address, service string) (release func(), err error) {
 	const waiting = 8
+	ctx, cancel := context.WithTimeout(ctx, waitLimit)
+	defer cancel()
 	one, err := s.underWay.Acquire(ctx, address, mostToOneTarget, waiting)
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "An earlier message to %s is still under way. This one is tried later.", service)
 	}
-	all, ok := s.underWay.Try("", mostUnderWay)
-	if !ok {
+	all, err := s.underWay.Acquire(ctx, "", mostUnderWay, -1)
+	if err != nil {
 		one()
-		return nil, fault.New(fault.Unavailable, "Too many messages to chat services hang. This one is tried later.")
+		return nil, fault.New(fault.Unavailable, "Too many messages to chat services are under way. This one is tried later.")
 	}
 	return func() { all(); one() }, nil // in this order: those who wait for one want all next
 }
@@ -154,66 +138,16 @@ func (s *Sender) enter(ctx context.Context, address, service string) (release fu
 // harmless takes from text what services act on: what a sandbox writes must neither call everyone in a channel nor become a link.
 var harmless = strings.NewReplacer("@", "＠", "<", "‹", ">", "›", "](", "] (", "://", "：//")
 
-// send hands a message to the library.
-func send(address, service string, m alert.Message) (err error) {
-	defer func() {
-		if recover() != nil {
-			err = failed(service)
-		}
-	}()
-	to, err := open(address, service)
-	if err != nil && service == "matrix" {
-		return failed(service) // Check has found the address good, so it is the sign-in that failed
-	}
-	if err != nil {
-		return err
-	}
+// newRequest words a message for a service.
+func newRequest(service, address string, m alert.Message) request {
 	link := m.Link // the only one that leads anywhere
 	m.Link = ""
-	title, body, params := harmless.Replace(plain.Subject(m)), harmless.Replace(plain.Text(m, memberLimit)), types.Params{}
+	r := request{Address: address, Title: harmless.Replace(plain.Subject(m)), Text: harmless.Replace(plain.Text(m, memberLimit))}
 	if link != "" {
-		body += link + "\n"
+		r.Text += link + "\n"
 	}
-	if slices.Contains(titled, service) {
-		params.SetTitle(title)
-	} else {
-		body = title + "\n" + body
+	if !slices.Contains(titled, service) {
+		r.Title, r.Text = "", r.Title+"\n"+r.Text
 	}
-	return problem(service, to.Send(body, &params))
-}
-
-func failed(service string) error {
-	return fault.New(fault.Unavailable, "%s did not take the message. Check the address and what it allows.", service)
-}
-
-// problem words the library's error without what it says.
-func problem(service string, err error) error {
-	var status jsonclient.Error
-	var certificate *tls.CertificateVerificationError
-	var name *net.DNSError
-	var slow net.Error
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &status) && status.StatusCode >= 400:
-		return refusal(service, status.StatusCode)
-	case errors.As(err, &certificate):
-		return fault.New(fault.Unavailable, "The certificate of the server for %s is not trusted.", service)
-	case errors.As(err, &name) && name.IsNotFound:
-		return fault.New(fault.Unavailable, "The server for %s cannot be found: there is no such name.", service)
-	case errors.As(err, &slow) && slow.Timeout():
-		return fault.New(fault.Timeout, "%s did not answer in time.", service)
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return fault.New(fault.Unavailable, "The server for %s refuses connections.", service)
-	}
-	return failed(service)
-}
-
-// refusal says what a status means for the message.
-func refusal(service string, status int) error {
-	kind := fault.Unavailable
-	if status < 500 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests {
-		kind = fault.Invalid
-	}
-	return fault.New(kind, "%s answers %s. Check the address and what it allows.", service, strings.TrimSpace(fmt.Sprint(status, " ", http.StatusText(status))))
+	return r
 }

@@ -8,6 +8,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,14 @@ var firing = alert.Message{
 }
 
 const lines = "Firing:\n  lab: uses 96 %\nhttps://box.example.com/alerts\n"
+
+// patience bounds every wait of a test, but for what is to end early.
+const patience = time.Minute
+
+// sender gives one whose children are this test's program.
+func sender() *Sender {
+	return &Sender{Program: []string{os.Args[0], asChild}, Limit: patience}
+}
 
 func to(address string) alert.Channel {
 	return alert.Channel{ID: "c1", Name: "chat", Kind: alert.Shoutrrr, Address: address}
@@ -61,7 +70,7 @@ func listen(t *testing.T, status int, free <-chan struct{}) (host string, got ch
 
 func TestSend_ByNtfyAndGeneric(t *testing.T) {
 	host, got := listen(t, http.StatusOK, nil)
-	var s Sender
+	s := sender()
 	for _, c := range []struct{ address, path, title, body string }{
 		{"ntfy://ada:" + token + "@" + host + "/topic?scheme=http", "/topic", "lab: memory nearly full  X-Evil: 1", lines},
 		{"generic+http://" + host + "/" + token, "/" + token, "", "lab: memory nearly full  X-Evil: 1\n" + lines},
@@ -84,7 +93,7 @@ func TestSend_ASandboxCallsNobody(t *testing.T) {
 	m := firing
 	m.Subject = "@everyone"
 	m.Firing = []alert.Alert{{Target: alert.Target{Sandbox: "lab"}, Text: "@everyone <!channel> [safe](https://eve.example.net)"}}
-	if err := new(Sender).Send(t.Context(), to("generic+http://"+host+"/"), m); err != nil {
+	if err := sender().Send(t.Context(), to("generic+http://"+host+"/"), m); err != nil {
 		t.Fatal(err)
 	}
 	if body := (<-got).body; strings.ContainsAny(body, "@<>") || strings.Contains(body, "](") || strings.Contains(body, "://eve") || strings.Count(body, "everyone") != 2 {
@@ -100,7 +109,7 @@ func TestSend_NoErrorHasTheAddress(t *testing.T) {
 	t.Cleanup(func() { log.SetOutput(before) })
 	broken, _ := listen(t, http.StatusInternalServerError, nil)
 	forbidding, _ := listen(t, http.StatusForbidden, nil)
-	var s Sender
+	s := sender()
 	for _, c := range []struct {
 		address string
 		kind    fault.Kind
@@ -152,7 +161,7 @@ func TestCheck_RefusesWhatIsNoAddressAndSaysNothingOfIt(t *testing.T) {
 		if !fault.Is(err, fault.Invalid) || fault.FieldOf(err) != "address" || strings.Contains(strings.ToLower(err.Error()), strings.ToLower(token[:8])) {
 			t.Errorf("%s: %v", address, err)
 		}
-		if sent := s.Send(t.Context(), to(address), firing); sent == nil || strings.Contains(strings.ToLower(sent.Error()), strings.ToLower(token[:8])) {
+		if sent := send(request{Address: address, Text: "hello"}); sent == nil || strings.Contains(strings.ToLower(sent.Error()), strings.ToLower(token[:8])) {
 			t.Errorf("send to %s: %v", address, sent)
 		}
 	}
@@ -176,49 +185,39 @@ func TestCheck_TakesAddressesOfKnownServices(t *testing.T) {
 func TestSend_AMessageThatHangsHoldsUpOnlyItsAddress(t *testing.T) {
 	free := make(chan struct{})
 	host, got := listen(t, http.StatusOK, free)
-	var s Sender
-	hanging := to("generic+http://" + host + "/" + token)
-	send := func(c alert.Channel, limit time.Duration) error {
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
+	other, _ := listen(t, http.StatusOK, nil)
+	s := sender()
+	send := func(address string, wait time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), wait)
 		defer cancel()
-		return s.Send(ctx, c, firing)
+		return s.Send(ctx, to(address), firing)
 	}
-	if err := send(hanging, 50*time.Millisecond); !fault.Is(err, fault.Timeout) {
-		t.Errorf("hanging: %v", err)
+	ended := make(chan error)
+	hang := func(path string) string {
+		address := "generic+http://" + host + "/" + path
+		go func() { ended <- send(address, patience) }()
+		<-got
+		return address
 	}
-	<-got
-	if err := send(hanging, 10*time.Millisecond); !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.Message(err), "still under way") {
+	if err := send(hang(token), 10*time.Millisecond); !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.Message(err), "still under way") {
 		t.Errorf("behind it: %v", err)
 	}
-	other, _ := listen(t, http.StatusOK, nil)
-	if err := send(to("generic+http://"+other+"/"), sendLimit); err != nil {
+	if err := send("generic+http://"+other+"/", patience); err != nil {
 		t.Errorf("elsewhere: %v", err)
 	}
 	for i := 1; i < mostUnderWay; i++ {
-		if err := send(to(fmt.Sprint("generic+http://", host, "/", i)), 10*time.Millisecond); !fault.Is(err, fault.Timeout) {
-			t.Errorf("hanging %d: %v", i, err)
-		}
-		<-got
+		hang(fmt.Sprint(i))
 	}
-	if err := send(to("generic+http://"+other+"/"), sendLimit); !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.Message(err), "Too many messages") {
+	if err := send("generic+http://"+other+"/", 10*time.Millisecond); !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.Message(err), "Too many messages") {
 		t.Errorf("one too many: %v", err)
 	}
 	close(free)
-	if err := send(hanging, sendLimit); err != nil {
-		t.Errorf("after it: %v", err)
+	for range mostUnderWay {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	}
-	if n := len(got); n != 1 {
+	if n := len(got); n != 0 {
 		t.Errorf("%d more requests", n)
-	}
-}
-
-func TestSend_ACancelIsNoTimeout(t *testing.T) {
-	free := make(chan struct{})
-	defer close(free)
-	host, got := listen(t, http.StatusOK, free)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() { <-got; cancel() }()
-	if err := new(Sender).Send(ctx, to("generic+http://"+host+"/"), firing); !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.Message(err), "interrupted") {
-		t.Error(err)
 	}
 }
