@@ -172,10 +172,7 @@ func TestLogsPage_PagesToTheOldestLine(t *testing.T) {
 
 func TestLogsPage_SaysHowFarASearchWentBackAndGoesOn(t *testing.T) {
 	s := newLogStage(t)
-	store, err := sqlite.OpenLogs(t.Context(), filepath.Join(t.TempDir(), "logs.db"), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := sqlite.OpenLogs(t.Context(), filepath.Join(t.TempDir(), "logs.db"), slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { _ = store.Close() })
 	for i := range 5 {
 		l := logs.Line{ID: logs.ID(time.Now().UnixMicro()), Time: time.Now(), Sandbox: s.ref("lab").ID(), Text: fmt.Sprintf("old %d", i)}

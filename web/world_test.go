@@ -107,10 +107,7 @@ func newWorld(t *testing.T) *world {
 // keepLogs runs a Keeper of its own until the test ends.
 func keepLogs(t *testing.T, log *slog.Logger) *logs.Keeper {
 	t.Helper()
-	store, err := sqlite.OpenLogs(t.Context(), filepath.Join(t.TempDir(), "logs.db"), log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := sqlite.OpenLogs(t.Context(), filepath.Join(t.TempDir(), "logs.db"), log)
 	k := logs.New(logs.Config{Store: store, Log: log})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

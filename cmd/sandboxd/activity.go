@@ -30,10 +30,7 @@ func (a *app) newActivity(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, err := sqlite.OpenActivity(ctx, activityPath(a.config), a.log)
-	if err != nil {
-		return err
-	}
+	store := sqlite.OpenActivity(ctx, activityPath(a.config), a.log)
 	a.closers = append(a.closers, store.Close)
 	a.activity = activity.New(activity.Config{Store: store, Keep: keep, Log: a.log})
 	return nil

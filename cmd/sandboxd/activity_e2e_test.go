@@ -20,10 +20,7 @@ import (
 // entries gives all that is recorded on the disk, oldest first.
 func (s *server) entries() []activity.Entry {
 	s.t.Helper()
-	store, err := sqlite.OpenActivity(s.t.Context(), activityPath(&Config{Data: s.data}), slog.New(slog.DiscardHandler))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	store := sqlite.OpenActivity(s.t.Context(), activityPath(&Config{Data: s.data}), slog.New(slog.DiscardHandler))
 	defer store.Close()
 	all, err := store.Find(s.t.Context(), activity.Query{Scope: activity.Scope{All: true}, Limit: activity.MaxLimit})
 	if err != nil {

@@ -140,9 +140,7 @@ func (a *app) open(ctx context.Context) (err error) {
 	if err := a.newRecorder(ctx); err != nil {
 		return err
 	}
-	if err := a.newLogs(ctx); err != nil {
-		return err
-	}
+	a.newLogs(ctx)
 	a.newAlerts()
 	a.handler, err = a.newHandler()
 	return err

@@ -13,15 +13,11 @@ import (
 func logsPath(c *Config) string { return filepath.Join(c.Data, "logs.db") }
 
 // newLogs puts together what collects and keeps the lines of all sandboxes.
-func (a *app) newLogs(ctx context.Context) error {
-	store, err := sqlite.OpenLogs(ctx, logsPath(a.config), a.log)
-	if err != nil {
-		return err
-	}
+func (a *app) newLogs(ctx context.Context) {
+	store := sqlite.OpenLogs(ctx, logsPath(a.config), a.log)
 	a.closers = append(a.closers, store.Close)
 	a.logs = logs.New(logs.Config{Store: store, Limits: logs.DefaultLimits, Log: a.log})
 	a.collector = logs.NewCollector(a.logs, a.manager, a.followLogs, a.log)
-	return nil
 }
 
 // followLogs gives the lines that a sandbox's guest tells of. See logs.Follow.

@@ -33,10 +33,7 @@ func (a *app) newRecorder(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	history, err := sqlite.OpenHistory(ctx, historyPath(a.config), a.log)
-	if err != nil {
-		return err
-	}
+	history := sqlite.OpenHistory(ctx, historyPath(a.config), a.log)
 	a.closers = append(a.closers, history.Close)
 	machine := host.New(a.config.Data)
 	c := metrics.Config{Sandboxes: a.manager, Store: history, HostUsage: machine.Usage, HostNow: machine.Now, Log: a.log}

@@ -103,10 +103,7 @@ func (b *benches) source(a *app) sandbox.Ref {
 // record lets a Recorder read and keep the figures for a while.
 func (m many) record(t *testing.T, path string, span time.Duration) {
 	t.Helper()
-	history, err := sqlite.OpenHistory(t.Context(), path, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	history := sqlite.OpenHistory(t.Context(), path, slog.New(slog.DiscardHandler))
 	recorder := metrics.New(metrics.Config{Source: m, Every: metrics.FineStep, Sandboxes: m, Store: history, HostUsage: host.New(filepath.Dir(path)).Usage})
 	ctx, end := context.WithTimeout(t.Context(), span)
 	defer end()

@@ -33,10 +33,7 @@ func seedHistory(t *testing.T, path string, span, every time.Duration, ids ...st
 	until := time.Now()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(until.Add(-span)))
-		history, err := sqlite.OpenHistory(t.Context(), path, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		history := sqlite.OpenHistory(t.Context(), path, slog.New(slog.DiscardHandler))
 		store := &gathered{History: history, day: until.Add(-metrics.MediumLife)}
 		p := newPast(ids)
 		recorder := metrics.New(metrics.Config{Source: p, Every: every, Sandboxes: p, Store: store})

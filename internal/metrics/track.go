@@ -96,7 +96,7 @@ func (t *track) read(r Reading) (rows []tierSpan, kills int) {
 }
 
 // staleReading is how far back the time of a reading may be and be taken for an old one; further back, the clock was changed.
-const staleReading = 5 * time.Minute
+const staleReading = 30 * time.Second
 
 // tierSpan is a span of a tier.
 type tierSpan struct {

@@ -44,14 +44,12 @@ type Activity struct{ file replaceable }
 
 var _ activity.Store = (*Activity)(nil)
 
-// OpenActivity opens the file, making it if it is not there. A damaged one is set aside. Unavailable when that cannot be done. The
-// caller must Close it.
-func OpenActivity(ctx context.Context, path string, log *slog.Logger) (*Activity, error) {
+// OpenActivity opens the file, making it if it is not there. A damaged one is set aside. When that cannot be done now, such as on a
+// full disk, calls are Unavailable until it can be. The caller must Close it.
+func OpenActivity(ctx context.Context, path string, log *slog.Logger) *Activity {
 	a := &Activity{file: replaceable{path: path, steps: []string{activitySchema}, log: log}}
-	if err := a.file.open(ctx); err != nil {
-		return nil, err
-	}
-	return a, nil
+	a.file.open(ctx)
+	return a
 }
 
 // Close waits for running transactions and closes the file.

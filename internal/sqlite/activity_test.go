@@ -20,10 +20,7 @@ import (
 
 func openActivity(t testing.TB, path string) *Activity {
 	t.Helper()
-	a, err := OpenActivity(t.Context(), path, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := OpenActivity(t.Context(), path, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		if err := a.Close(); err != nil {
 			t.Error(err)
@@ -82,10 +79,7 @@ const envActivity = "SANDBOXD_TEST_ACTIVITY"
 
 // writeActivity adds entries for ever, and says of each when it was added.
 func writeActivity(path string) error {
-	store, err := OpenActivity(context.Background(), path, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
+	store := OpenActivity(context.Background(), path, slog.New(slog.DiscardHandler))
 	l := activity.New(activity.Config{Store: store})
 	go func() { _ = l.Run(context.Background()) }() // until the process ends
 	tick := time.NewTicker(2 * time.Millisecond)

@@ -29,14 +29,12 @@ INSERT INTO last_batch VALUES (1, 0)`
 // metrics.Store. A row takes about 64 bytes.
 type History struct{ file replaceable }
 
-// OpenHistory opens the file, making it if it is not there. A damaged one is set aside. Unavailable when that cannot be
-// done. The caller must Close it.
-func OpenHistory(ctx context.Context, path string, log *slog.Logger) (*History, error) {
+// OpenHistory opens the file, making it if it is not there. A damaged one is set aside. When that cannot be done now, such as on a
+// full disk, calls are Unavailable until it can be. The caller must Close it.
+func OpenHistory(ctx context.Context, path string, log *slog.Logger) *History {
 	h := &History{file: replaceable{path: path, steps: []string{historySchema}, log: log}}
-	if err := h.file.open(ctx); err != nil {
-		return nil, err
-	}
-	return h, nil
+	h.file.open(ctx)
+	return h
 }
 
 // Close waits for running transactions and closes the file.

@@ -20,8 +20,7 @@ var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
 func openHistory(t *testing.T, path string) *History {
 	t.Helper()
-	h, err := OpenHistory(t.Context(), path, slog.New(slog.DiscardHandler))
-	must(t, err)
+	h := OpenHistory(t.Context(), path, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { must(t, h.Close()) })
 	return h
 }
@@ -146,8 +145,7 @@ func wantAside(t *testing.T, path string) {
 
 func TestHistory_ADamagedFileIsSetAside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.db")
-	h, err := OpenHistory(t.Context(), path, slog.New(slog.DiscardHandler))
-	must(t, err)
+	h := OpenHistory(t.Context(), path, slog.New(slog.DiscardHandler))
 	must(t, h.Add(t.Context(), metrics.Batch{Seq: 7, Rows: []metrics.TierRow{{ID: "a", Tier: metrics.Medium, Row: historyRow(noon, 0)}}}))
 	must(t, h.Close())
 	spoil(t, path)
@@ -178,9 +176,8 @@ func TestHistory_OneFoundDamagedWhileOpenIsReplaced(t *testing.T) {
 
 func TestHistory_AFileOfAnotherVersionIsSetAside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.db")
-	h, err := OpenHistory(t.Context(), path, slog.New(slog.DiscardHandler))
-	must(t, err)
-	_, err = h.file.db.writer.Exec(`PRAGMA user_version = 99`)
+	h := OpenHistory(t.Context(), path, slog.New(slog.DiscardHandler))
+	_, err := h.file.db.writer.Exec(`PRAGMA user_version = 99`)
 	must(t, err)
 	must(t, h.Close())
 	openHistory(t, path)

@@ -42,23 +42,21 @@ type Logs struct {
 
 var _ logs.Store = (*Logs)(nil)
 
-// OpenLogs opens the file, making it if it is not there. A damaged one is set aside. Unavailable when that cannot be done. The
-// caller must Close it.
-func OpenLogs(ctx context.Context, path string, log *slog.Logger) (*Logs, error) {
+// OpenLogs opens the file, making it if it is not there. A damaged one is set aside. When that cannot be done now, such as on a full
+// disk, calls are Unavailable until it can be. The caller must Close it.
+func OpenLogs(ctx context.Context, path string, log *slog.Logger) *Logs {
 	more := url.Values{"_auto_vacuum": {"incremental"}, "_pragma": {"journal_size_limit(67108864)"}}
 	l := &Logs{file: replaceable{path: path, steps: []string{logsSchema, keptSchema}, more: more, log: log}}
-	if err := l.file.open(ctx); err != nil {
-		return nil, err
-	}
+	l.file.open(ctx)
 	err := l.file.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		last, err := lastLine(ctx, tx)
 		l.last.Store(last)
 		return err
 	})
-	if err != nil && !damaged(err) { // a damaged one has been replaced
-		return nil, errors.Join(err, l.Close())
+	if err != nil {
+		log.Warn("it is not known which line of the logs is the last one", "error", err)
 	}
-	return l, nil
+	return l
 }
 
 // Close waits for running transactions and closes the file.

@@ -127,8 +127,7 @@ type collected struct {
 
 func collectFrom(t *testing.T, path string, f *talkers) *collected {
 	t.Helper()
-	store, err := OpenLogs(t.Context(), path, slog.New(slog.DiscardHandler))
-	must(t, err)
+	store := OpenLogs(t.Context(), path, slog.New(slog.DiscardHandler))
 	c := &collected{t: t, keeper: logs.New(logs.Config{Store: store})}
 	ctx, cancel := context.WithCancel(context.Background())
 	under, last := context.WithCancel(context.Background())

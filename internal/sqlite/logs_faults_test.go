@@ -29,10 +29,7 @@ const (
 
 // writeLogs appends lines for ever, and says of each ten when they were appended.
 func writeLogs(path string) error {
-	store, err := OpenLogs(context.Background(), path, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
+	store := OpenLogs(context.Background(), path, slog.New(slog.DiscardHandler))
 	k := logs.New(logs.Config{Store: store})
 	go func() { _ = k.Run(context.Background()) }() // until the process ends
 	start := int(store.Last() % 1000)
@@ -374,7 +371,7 @@ func TestReplaceable_StepsLeadFromEachVersionToTheNewest(t *testing.T) {
 	steps := []string{`CREATE TABLE a (x); INSERT INTO a VALUES (1)`, `ALTER TABLE a ADD COLUMN y DEFAULT 2`, `INSERT INTO a VALUES (3, 4)`}
 	for _, n := range []int{1, 1, 3} {
 		r := &replaceable{path: path, steps: steps[:n], log: slog.New(slog.DiscardHandler)}
-		must(t, r.open(t.Context()))
+		r.open(t.Context())
 		var rows int
 		must(t, r.db.writer.QueryRow(`SELECT count(*) FROM a`).Scan(&rows))
 		if want := max(1, n-1); rows != want {
@@ -384,6 +381,24 @@ func TestReplaceable_StepsLeadFromEachVersionToTheNewest(t *testing.T) {
 	}
 	if aside, _ := filepath.Glob(path + asideSuffix + "*"); len(aside) != 0 {
 		t.Errorf("set aside: %v", aside)
+	}
+}
+
+// TestReplaceable_OneThatCannotBeOpenedIsOpenedLater has something else in the file's place for a while.
+func TestReplaceable_OneThatCannotBeOpenedIsOpenedLater(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "logs.db")
+	must(t, os.Mkdir(path, 0o700))
+	l := OpenLogs(t.Context(), path, slog.New(slog.DiscardHandler))
+	line := logs.Line{ID: logs.ID(noon.UnixMicro()), Time: noon, Sandbox: "a", Text: "x"}
+	if err := l.Add(t.Context(), []logs.Line{line}); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("add: %v", err)
+	}
+	must(t, os.Remove(path))
+	l.file.tried = time.Now().Add(-reopenEvery)
+	must(t, l.Add(t.Context(), []logs.Line{line}))
+	must(t, l.Close())
+	if err := l.Add(t.Context(), []logs.Line{line}); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("add after the end: %v", err)
 	}
 }
 

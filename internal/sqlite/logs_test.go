@@ -18,10 +18,7 @@ import (
 
 func openLogs(t testing.TB, path string) *Logs {
 	t.Helper()
-	l, err := OpenLogs(t.Context(), path, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := OpenLogs(t.Context(), path, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)

@@ -17,22 +17,48 @@ import (
 )
 
 // replaceable is a database file of its own that sandboxd can do without: one that is found damaged, also while it is open,
-// is set aside as "<path>.damaged-<time>", and a new one takes its place. Safe for concurrent use.
+// is set aside as "<path>.damaged-<time>", and a new one takes its place. One that cannot be opened, such as on a full disk, is tried
+// again when it is used. Safe for concurrent use.
 type replaceable struct {
 	path  string
 	steps []string   // of the schema: each turns one version into the next, from an empty file on; a file of a newer version is set aside too
 	more  url.Values // pragmas of its writer
 	log   *slog.Logger
 
-	mu sync.RWMutex // held while a file takes the place of another
-	db *DB
+	mu     sync.RWMutex // held while a file takes the place of another
+	db     *DB          // nil while it cannot be opened
+	failed error        // why
+	tried  time.Time
+	closed bool
 }
 
-// open opens the file, or a new one in its place. Unavailable when the disk lets it do neither.
-func (r *replaceable) open(ctx context.Context) error {
+const reopenEvery = 5 * time.Second
+
+// open opens the file, or a new one in its place. When the disk lets it do neither, that is logged, and done later.
+func (r *replaceable) open(ctx context.Context) {
+	if err := r.again(ctx); err != nil {
+		r.log.Error("a database cannot be opened; all else goes on, and it is tried again", "database", r.path, "error", err)
+	}
+}
+
+// again opens the file if it is not open, at most every few seconds. Kind: Unavailable.
+func (r *replaceable) again(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.reopen(ctx)
+	switch {
+	case r.db != nil:
+		return nil
+	case r.closed:
+		return errClosed
+	case time.Since(r.tried) < reopenEvery:
+		return r.failed
+	}
+	late := !r.tried.IsZero()
+	r.failed, r.tried = r.reopen(ctx), time.Now()
+	if r.failed == nil && late {
+		r.log.Info("a database can be opened again", "database", r.path)
+	}
+	return r.failed
 }
 
 func (r *replaceable) reopen(ctx context.Context) (err error) {
@@ -105,6 +131,14 @@ func (r *replaceable) read(ctx context.Context, look func(ctx context.Context, t
 func (r *replaceable) within(ctx context.Context, f func(d *DB) error) error {
 	r.mu.RLock()
 	d := r.db
+	if d == nil {
+		r.mu.RUnlock()
+		if err := r.again(context.WithoutCancel(ctx)); err != nil {
+			return err
+		}
+		r.mu.RLock()
+		d = r.db
+	}
 	err := errClosed
 	if d != nil {
 		err = f(d)
@@ -119,7 +153,7 @@ func (r *replaceable) within(ctx context.Context, f func(d *DB) error) error {
 	return fault.Wrap(err, fault.Unavailable, "The database %s was damaged. It was set aside, and a new one begun. Try again.", r.path)
 }
 
-var errClosed = fault.New(fault.Unavailable, "The database is closed, since a damaged one could not be replaced. See the log.")
+var errClosed = fault.New(fault.Unavailable, "The database is closed.")
 
 // replace puts a new file in the place of one that was found damaged while it was open.
 func (r *replaceable) replace(ctx context.Context, found *DB) error {
@@ -129,20 +163,22 @@ func (r *replaceable) replace(ctx context.Context, found *DB) error {
 		return nil
 	}
 	r.log.Error("a database is damaged; keeping it aside and beginning a new one", "database", r.path)
-	r.db = nil
+	r.db, r.tried = nil, time.Time{}
 	if err := found.Close(); err != nil {
 		r.log.Warn("close of a damaged database", "database", r.path, "error", err)
 	}
 	if err := setAside(r.path); err != nil {
 		return unavailable(r.path, err)
 	}
-	return r.reopen(context.WithoutCancel(ctx))
+	r.failed, r.tried = r.reopen(context.WithoutCancel(ctx)), time.Now()
+	return r.failed
 }
 
 // close closes the file.
 func (r *replaceable) close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.closed = true
 	if r.db == nil {
 		return nil
 	}
