@@ -156,9 +156,17 @@ func (s *alertHandlers) alertViews(ctx context.Context, r *request, found []aler
 	if err != nil {
 		return nil, err
 	}
+	there := map[string]bool{}
 	for _, a := range found {
-		rule := rules[a.RuleID]
+		rule, id := rules[a.RuleID], a.Target.SandboxID
+		if _, known := there[id]; !known && id != "" {
+			h, err := s.resolve(ctx, r.who, a.Target.Sandbox)
+			there[id] = err == nil && h.ID() == id
+		}
 		v := s.alertView(r, a, rule)
+		if id != "" && !there[id] { // its pages are gone with it
+			v.URL, v.Links = "", nil
+		}
 		if a.State == alert.Firing && rule.Muted.After(now) {
 			v.Quiet = aheadOf(rule.Muted, now)
 		}

@@ -257,3 +257,27 @@ func TestLiveAlerts_TellTheFrameAndThePage(t *testing.T) {
 		t.Errorf("bob's page gets %s", got)
 	}
 }
+
+func TestAlertsPage_LinksLeadToNoDeletedSandbox(t *testing.T) {
+	s := newAlertStage(t)
+	links := func() (out []string) {
+		for n := range alertOn(s.get("ada", "/alerts").is(http.StatusOK), "lab-over").Descendants() {
+			if href := attr(n, "href"); n.Data == "a" && strings.Contains(href, "lab") {
+				out = append(out, href)
+			}
+		}
+		return out
+	}
+	if got := links(); len(got) != 3 {
+		t.Errorf("links %q", got)
+	}
+	box, err := s.boxes.Sandbox(t.Context(), "lab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.boxes.drop(box)
+	s.put("ada", "lab", nil) // another one
+	if got := links(); len(got) != 0 {
+		t.Errorf("deleted, and it links to %q", got)
+	}
+}
