@@ -30,8 +30,6 @@ var outcomes = map[string]string{
 	"changed":  "The user was changed.",
 	"deleted":  "The user was deleted.",
 
-	"rule-saved":      "The rule was saved.",
-	"rule-changed":    "The rule was changed.",
 	"rule-deleted":    "The rule was deleted. Its alerts are resolved.",
 	"rules-reset":     "The rules are the defaults now.",
 	"channel-saved":   "The channel was saved.",

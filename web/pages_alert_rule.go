@@ -292,10 +292,11 @@ func (s *alertSettingHandlers) submitRule(ctx context.Context, r *request) (stri
 	if len(faults) > 0 {
 		return "", errors.Join(faults...)
 	}
-	if _, err := s.cfg.Alerts.SetRules(ctx, owner, rules); err != nil {
+	saved, err := s.cfg.Alerts.SetRules(ctx, owner, rules)
+	if err != nil {
 		return "", ofRule(err, at)
 	}
-	return alertSettingsURL(owner, "rule-saved"), nil
+	return alertSettingsURL(owner, "rule-saved") + ofThatRule(saved[at].ID), nil
 }
 
 // rulesWith gives an owner's rules, and which of them the form is about: the one that the path names, or a new one at the end.
