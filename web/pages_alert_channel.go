@@ -69,7 +69,11 @@ func (s *alertSettingHandlers) pageNewChannel(_ context.Context, r *request) (te
 		return nil, err
 	}
 	if kind := alert.ChannelKind(r.query("kind")); kind != "" {
-		return s.channelForm(r, alert.Channel{Owner: owner, Kind: kind}, nil)
+		return s.channelForm(r, alert.Channel{Owner: owner, Kind: kind}, func(v *views.ChannelForm) {
+			if off := s.channelOff(kind); off != "" {
+				v.Fault = off + "."
+			}
+		})
 	}
 	v := views.AlertKinds{Title: "Add channel", Text: "Where should messages go?", Next: alertSettingsURL(owner, "")}
 	for _, kind := range []alert.ChannelKind{alert.Email, alert.Webhook, alert.Shoutrrr} {
@@ -80,9 +84,17 @@ func (s *alertSettingHandlers) pageNewChannel(_ context.Context, r *request) (te
 			continue // those lead anywhere, so only the installation has them
 		}
 		k := channelKinds[kind]
-		v.Items = append(v.Items, views.KindChoice{Icon: k.icon, Title: k.title, Text: k.text, URL: url})
+		v.Items = append(v.Items, views.KindChoice{Icon: k.icon, Title: k.title, Text: k.text, URL: url, Off: s.channelOff(kind)})
 	}
 	return s.kindsPage(r, v)
+}
+
+// channelOff says why no channel of a kind can be added, or "". Only the sender of e-mail may be missing.
+func (s *alertSettingHandlers) channelOff(kind alert.ChannelKind) string {
+	if kind != alert.Email || s.cfg.Alerts.Sends(kind) {
+		return ""
+	}
+	return "Needs --smtp on the server"
 }
 
 // pageChannel shows the form of a channel that there is.

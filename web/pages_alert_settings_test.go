@@ -271,3 +271,105 @@ func TestAlertSettings_ChatServicesAreTheInstallationsAndTheirAddressIsASecret(t
 		t.Errorf("the address is %q", addresses)
 	}
 }
+
+func TestAlertSettings_EMailCannotBeChosenWithoutAServerForIt(t *testing.T) {
+	s := newAlertStage(t)
+	s.server.cfg.Alerts = alert.New(alert.Config{Store: s.alerts.store, Senders: map[alert.ChannelKind]alert.Sender{alert.Webhook: s.alerts.sent}})
+	kinds := s.get("ada", "/settings/alerts/channels/new").is(http.StatusOK).all("a.kind")
+	if len(kinds) != 2 || hasAttr(kinds[0], "href") || !strings.Contains(textOf(kinds[0]), "E-mail") || !strings.Contains(textOf(kinds[0]), "Needs --smtp on the server") {
+		t.Errorf("%d are offered, the first is %q", len(kinds), textOf(kinds[0]))
+	}
+	if len(kinds) == 2 && (!hasAttr(kinds[1], "href") || strings.Contains(textOf(kinds[1]), "smtp")) {
+		t.Error("a webhook cannot be chosen")
+	}
+	for _, v := range []view{
+		s.get("ada", "/settings/alerts/channels/new?kind=email"),
+		s.post("ada", "/settings/alerts/channels", fields("kind", "email", "name", "me", "address", "ada@example.com")).is(http.StatusBadRequest),
+	} {
+		if !strings.Contains(textOf(v.need(".notice")), "--smtp") {
+			t.Errorf("the form says %q", textOf(v.need(".notice")))
+		}
+	}
+}
+
+func TestAlertSettings_AChangeLeadsBackToItsRuleAndNamesIt(t *testing.T) {
+	s := newAlertStage(t)
+	one := "/settings/alerts/rules/adas"
+	for _, c := range []struct{ path, name, value, said string }{
+		{one + "/mute", "for", "1h", "is muted."}, {one + "/mute", "for", "0", "is no longer muted."},
+		{one + "/switch", "on", "false", "is off."}, {one + "/switch", "on", "true", "is on."},
+	} {
+		to := s.post("ada", c.path, fields(c.name, c.value)).is(http.StatusSeeOther).Header().Get("Location")
+		page, mark, _ := strings.Cut(to, "#")
+		v := s.get("ada", page).is(http.StatusOK)
+		row := v.need("#" + mark)
+		if attr(row, "data-rule") != "adas" || !strings.Contains(textOf(row), "Ada's <b>rule</b> "+c.said) {
+			t.Errorf("%s %s leads to %s, which says %q", c.path, c.value, to, textOf(row))
+		}
+		if v.find(".notice") != nil {
+			t.Errorf("%s: it is said twice", c.path)
+		}
+	}
+	form := url.Values{"kind": {"memory"}, "name": {"New"}, "threshold": {"80"}, "on": {"on"}}
+	to := s.post("ada", "/settings/alerts/rules", form).is(http.StatusSeeOther).Header().Get("Location")
+	page, mark, _ := strings.Cut(to, "#")
+	if got := textOf(s.get("ada", page).need("#" + mark)); !strings.Contains(got, "New was saved.") {
+		t.Errorf("the new rule says %q", got)
+	}
+	to = s.post("root", "/settings/alerts/rules/all/mute?owner=installation", fields("for", "1h")).Header().Get("Location")
+	if to != "/settings/alerts?owner=installation&done=rule-muted&rule=all#rule-all" {
+		t.Errorf("the installation's leads to %s", to)
+	}
+	if got := s.get("ada", "/settings/alerts?done=rule-muted&rule=bobs").is(http.StatusOK).Body.String(); strings.Contains(got, "Bob") {
+		t.Error("an address names another's rule")
+	}
+	// In a dialog, on the page that the answer leads to: the browser would only scroll there.
+	v := s.post("ada", "/settings/alerts/rules/adas", url.Values{"name": {"A"}, "pattern": {"x"}, "threshold": {"2"}}, "HX-Request", "true",
+		"HX-Current-URL", "http://localhost/settings/alerts?done=rule-saved&rule=adas#rule-adas").is(http.StatusNoContent)
+	if v.Header().Get("HX-Redirect") != "/settings/alerts?done=rule-saved&rule=adas#rule-adas" || v.Header().Get("HX-Refresh") != "true" {
+		t.Errorf("the script is told %v", v.Header())
+	}
+	v = s.post("ada", "/settings/alerts/rules/adas", url.Values{"name": {"A"}, "pattern": {"x"}, "threshold": {"2"}}, "HX-Request", "true",
+		"HX-Current-URL", "http://localhost/settings/alerts").is(http.StatusNoContent)
+	if v.Header().Get("HX-Redirect") == "" || v.Header().Get("HX-Refresh") != "" {
+		t.Errorf("the script is told %v", v.Header())
+	}
+}
+
+func TestAlertSettings_TheFirstFaultyFieldHasTheFocus(t *testing.T) {
+	s := newAlertStage(t)
+	focused := func(v view) string {
+		var ids []string
+		for n := range v.doc.Descendants() {
+			if hasAttr(n, "autofocus") {
+				ids = append(ids, attr(n, "id")+attr(n, "value"))
+			}
+		}
+		return strings.Join(ids, " ")
+	}
+	rules, channels := "/settings/alerts/rules", "/settings/alerts/channels"
+	hook := s.channel("ada", "", "email", "me", "ada@example.com")
+	for _, c := range []struct {
+		path, field, bad, want string
+	}{
+		{rules, "name", "", "rule-name"}, {rules, "threshold", "many", "rule-thresholdmany"}, {rules, "for", "soon", "rule-forsoon"},
+		{rules, "remind", "1s", "rule-remind1s"}, {rules, "scope", "sandbox nowhere", "rule-scope"}, {rules, "channel", "nobody", hook.ID},
+		{rules + "/adas", "pattern", " ", "rule-pattern "},
+	} {
+		form := url.Values{"kind": {"memory"}, "name": {"x"}, "threshold": {"90"}, "pattern": {"x"}}
+		if c.path == rules {
+			form.Del("pattern")
+		}
+		form.Set(c.field, c.bad)
+		if got := focused(s.post("ada", c.path, form, "HX-Request", "true").is(http.StatusBadRequest)); got != c.want {
+			t.Errorf("with %s %q the focus is at %q, want %q", c.field, c.bad, got, c.want)
+		}
+	}
+	v := s.post("ada", channels, fields("kind", "email", "name", "x", "address", "nobody")).is(http.StatusBadRequest)
+	if got := focused(v); got != "channel-addressnobody" {
+		t.Errorf("the focus is at %q", got)
+	}
+	if got := focused(s.get("ada", rules+"/new?kind=memory")) + " " + focused(s.get("ada", rules+"/adas")) + focused(s.get("ada", channels+"/new?kind=email")); got != "rule-nameMemory nearly full channel-name" {
+		t.Errorf("without a fault the focus is at %q", got)
+	}
+}

@@ -122,7 +122,7 @@ func tidyRule(r Rule, field func(string) string) (Rule, error) {
 	case !ok:
 		return r, fault.Field(field("kind"), "There is no kind %.40q of rules.", string(r.Kind))
 	case r.Owner != "" && k.host:
-		return r, fault.Field(field("kind"), "Only admins can watch the host, in the rules of the installation.")
+		return r, fault.Field(field("kind"), "Only the installation's rules can watch the host.")
 	case r.SandboxID != "" && (k.host || r.Kind == BuildFailed):
 		return r, fault.Field(field("sandbox"), "Such a rule is about no sandbox.")
 	case r.Template != "" && k.host:
