@@ -498,7 +498,7 @@ func RuleSheet(f RuleForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if f.Lines {
-				templ_7745c5c3_Err = textInput(input{ID: "rule-pattern", Name: "pattern", Label: "Text in the line", Field: f.Pattern, Placeholder: "\"connection refused\"", Required: true, Mono: true, Auto: "off", Focus: f.focus() == "pattern", Hint: "As in the search of the log: all words, \"a phrase\", or the beginnings of words*."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = textInput(input{ID: "rule-pattern", Name: "pattern", Label: "Text to find", Field: f.Pattern, Placeholder: "\"connection refused\"", Required: true, Mono: true, Auto: "off", Focus: f.focus() == "pattern", Hint: "As in the log search: all words, \"a phrase\", or the beginning of a word*."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -514,12 +514,12 @@ func RuleSheet(f RuleForm) templ.Component {
 				}
 			}
 			if f.Lasts {
-				templ_7745c5c3_Err = textInput(input{ID: "rule-for", Name: "for", Label: "For at least", Field: f.For, Placeholder: "at once", Optional: true, Auto: "off", Focus: f.focus() == "for", Hint: "Such as 90s, 5m or 1h. Empty: fires at once."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = textInput(input{ID: "rule-for", Name: "for", Label: "For at least", Field: f.For, Placeholder: "at once", Optional: true, Auto: "off", Focus: f.focus() == "for", Hint: "Such as 90s, 5m or 1h. Leave it empty to fire at once."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = textInput(input{ID: "rule-remind", Name: "remind", Label: "Remind every", Field: f.Remind, Placeholder: "never", Optional: true, Auto: "off", Focus: f.focus() == "remind", Hint: "While it fires, such as 4h. Empty: never."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = textInput(input{ID: "rule-remind", Name: "remind", Label: "Remind every", Field: f.Remind, Placeholder: "never", Optional: true, Auto: "off", Focus: f.focus() == "remind", Hint: "While it fires, such as 4h. Leave it empty for no reminders."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -528,7 +528,7 @@ func RuleSheet(f RuleForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(f.Channels) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<p class=\"hint\">No channels yet: its alerts are shown on the pages only.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<p class=\"hint\">No channels yet, so it sends no messages. Its alerts are shown on the page Alerts.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1197,7 +1197,7 @@ func ChannelSecretSheet(c ChannelSecret, scripts bool) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 78, " created</h2><p class=\"small\">Its messages are signed with this secret. Copy it now: it is shown this once and cannot be read again.</p></div><div class=\"secret-line\"><label class=\"visually-hidden\" for=\"secret\">Signing secret</label> <input class=\"input\" id=\"secret\" value=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 78, " created</h2><p class=\"small\">Its messages are signed with this secret. Copy it now: it is not shown again.</p></div><div class=\"secret-line\"><label class=\"visually-hidden\" for=\"secret\">Signing secret</label> <input class=\"input\" id=\"secret\" value=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -31,7 +31,7 @@ var outcomes = map[string]string{
 	"deleted":  "The user was deleted.",
 
 	"rule-deleted":    "The rule was deleted. Its alerts are resolved.",
-	"rules-reset":     "The rules are the defaults now.",
+	"rules-reset":     "The rules were reset to the defaults.",
 	"channel-saved":   "The channel was saved.",
 	"channel-deleted": "The channel was deleted.",
 }

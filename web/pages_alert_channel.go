@@ -19,16 +19,16 @@ type channelKind struct {
 // channelKinds has every kind.
 var channelKinds = map[alert.ChannelKind]channelKind{
 	alert.Email: {
-		icon: "mail", title: "E-mail", text: "Messages go to one address, by the server's mail relay.",
+		icon: "mail", title: "E-mail", text: "Sends to one address, through the server's mail relay.",
 		label: "Address", placeholder: "ada@example.com",
 	},
 	alert.Webhook: {
-		icon: "globe", title: "Webhook", text: "Messages are posted as JSON, signed as Standard Webhooks are.",
+		icon: "globe", title: "Webhook", text: "Posts messages as JSON, signed as Standard Webhooks describes.",
 		label: "URL", placeholder: "https://example.com/alerts", hint: "A signing secret is shown once, after you save.",
 	},
 	alert.Shoutrrr: {
-		icon: "note", title: "Chat service", text: "Slack, Discord, Telegram, ntfy and others, by an address of shoutrrr.",
-		label: "Address", placeholder: "discord://token@id", hint: "It holds the service's secret, so it is not shown again.",
+		icon: "note", title: "Chat service", text: "Slack, Discord, Telegram, ntfy and others, through a shoutrrr address.",
+		label: "Address", placeholder: "discord://token@id", hint: "It contains a secret, so it is not shown again.",
 	},
 }
 
@@ -127,7 +127,7 @@ func (s *alertSettingHandlers) channelForm(r *request, c alert.Channel, mend fun
 	if c.Kind == alert.Shoutrrr {
 		v.Address.Value = ""
 		if v.Kept = c.ID != ""; v.Kept {
-			v.Placeholder, v.Hint = shownAddress(c)+"://…", "Leave it empty to keep the address. It is not shown, because it holds a secret."
+			v.Placeholder, v.Hint = shownAddress(c)+"://…", "Leave it empty to keep the address, which is not shown because it contains a secret."
 		}
 	}
 	if mend != nil {

@@ -34,7 +34,9 @@ var ruleOutcomes = map[string]string{
 }
 
 // ofThatRule adds to an address with an outcome of which rule it is, and leads to that one.
-func ofThatRule(id string) string { return "&rule=" + url.QueryEscape(id) + "#rule-" + url.PathEscape(id) }
+func ofThatRule(id string) string {
+	return "&rule=" + url.QueryEscape(id) + "#rule-" + url.PathEscape(id)
+}
 
 // ownerQuery is what an address says of an owner.
 func ownerQuery(owner string) string {
@@ -188,12 +190,12 @@ func ruleView(rule alert.Rule, box string, channels []alert.Channel, now time.Ti
 		names += c.Name
 	}
 	if names == "" {
-		v.Facts = append(v.Facts, "on the pages only")
+		v.Facts = append(v.Facts, "sends no messages")
 	} else {
 		v.Facts = append(v.Facts, "sends to "+names)
 	}
 	if rule.Muted.After(now) {
-		v.Muted = aheadOf(rule.Muted, now)
+		v.Muted = leftOf(rule.Muted, now)
 	}
 	return v
 }

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"sandboxd/internal/alert"
 )
@@ -43,7 +44,7 @@ func (s *stage) channel(user, query, kind, name, address string) alert.Channel {
 func TestAlertSettings_OneSeesOneselfAndAdminsTheInstallation(t *testing.T) {
 	s := newAlertStage(t)
 	v := s.get("ada", "/settings/alerts").is(http.StatusOK)
-	if got := textOf(v.need("#rules")); !strings.Contains(got, "A log line matches, at least 2 times in five minutes") || strings.Contains(got, "Bob's") || strings.Contains(got, "Reset") {
+	if got := textOf(v.need("#rules")); !strings.Contains(got, "A log line matches, at least 2 times in five minutes") || !strings.Contains(got, "all my sandboxes") || strings.Contains(got, "Bob's") || strings.Contains(got, "Reset") {
 		t.Errorf("ada's rules are %q", got)
 	}
 	if v.find("nav.owner-chips") != nil {
@@ -104,7 +105,7 @@ func TestAlertSettings_RulesAreAddedChangedAndDeletedWithoutScripts(t *testing.T
 	s.post("ada", one+"/mute", fields("for", "8h")).is(http.StatusSeeOther)
 	s.post("ada", one+"/switch", fields("on", "false")).is(http.StatusSeeOther)
 	v := s.get("ada", "/settings/alerts")
-	if got := textOf(v.need("#rules")); !strings.Contains(got, "Full off muted, ends in 8 h") || !strings.Contains(got, "only lab sends to me") {
+	if got := textOf(v.need("#rules")); !strings.Contains(got, "Full off muted for 8 h more") || !strings.Contains(got, "only lab sends to me") {
 		t.Errorf("the list says %q", got)
 	}
 	s.post("ada", one, url.Values{"name": {"Fuller"}, "scope": {"template base"}, "threshold": {"85"}, "on": {"on"}}).is(http.StatusSeeOther)
@@ -225,7 +226,7 @@ func TestAlertSettings_ChannelsShowSecretsOnceAndTestsTheirResult(t *testing.T) 
 		t.Error("no word of success")
 	}
 	item := textOf(s.get("ada", "/settings/alerts").need("#channels"))
-	if strings.Count(item, "Not sent") != 2 || !strings.Contains(item, "Sent now Test message") || !strings.Contains(item, "503") {
+	if strings.Count(item, "Not sent") != 2 || !strings.Contains(item, "Sent just now Test message") || !strings.Contains(item, "503") {
 		t.Errorf("the last messages are %q", item)
 	}
 	v := s.post("ada", "/settings/alerts/channels", fields("kind", "email", "name", "typed", "address", "nobody")).is(http.StatusBadRequest)
@@ -371,5 +372,20 @@ func TestAlertSettings_TheFirstFaultyFieldHasTheFocus(t *testing.T) {
 	}
 	if got := focused(s.get("ada", rules+"/new?kind=memory")) + " " + focused(s.get("ada", rules+"/adas")) + focused(s.get("ada", channels+"/new?kind=email")); got != "rule-nameMemory nearly full channel-name" {
 		t.Errorf("without a fault the focus is at %q", got)
+	}
+}
+
+func TestRuleText_SaysOneAndMany(t *testing.T) {
+	for want, rule := range map[string]alert.Rule{
+		"A log line matches, at least once in five minutes: 1 times": {Kind: alert.LogLine, Threshold: 1, Pattern: "1 times"},
+		"A log line matches, at least 21 times in five minutes: x":   {Kind: alert.LogLine, Threshold: 21, Pattern: "x"},
+		"The dashboard's certificate expires within 1 day":           {Kind: alert.Certificate, Threshold: 1},
+		"The dashboard's certificate expires within 14 days":         {Kind: alert.Certificate, Threshold: 14},
+		"At least 90 % of the host's disk is used, for 5 min":        {Kind: alert.HostDisk, Threshold: 90, For: 5 * time.Minute},
+		"The home is at least 1 GiB":                                 {Kind: alert.HomeSize, Threshold: 1},
+	} {
+		if got := ruleText(rule); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

@@ -41,7 +41,7 @@ var kinds = map[Kind]kindOf{
 	BuildFailed: {once: true, phrase: "image not built"},
 	HostDisk:    {least: 10, most: 100, unit: "percent", host: true, phrase: "disk nearly full"},
 	HostMemory:  {least: 10, most: 100, unit: "percent", host: true, phrase: "memory nearly full"},
-	Certificate: {least: 1, most: 90, whole: true, unit: "days", host: true, phrase: "certificate ends soon"},
+	Certificate: {least: 1, most: 90, whole: true, unit: "days", host: true, phrase: "certificate expires soon"},
 	LogLine:     {least: 1, most: 1000, whole: true, unit: "times", once: true, phrase: "log line"},
 }
 
@@ -70,7 +70,7 @@ func Defaults() []Rule {
 		{Name: "Image not built", Kind: BuildFailed, Remind: 24 * time.Hour},
 		{Name: "Host: disk nearly full", Kind: HostDisk, Threshold: 90, For: 5 * time.Minute, Remind: 12 * time.Hour},
 		{Name: "Host: memory nearly full", Kind: HostMemory, Threshold: 95, For: 10 * time.Minute, Remind: 12 * time.Hour},
-		{Name: "Certificate ends soon", Kind: Certificate, Threshold: 14, Remind: 24 * time.Hour},
+		{Name: "Certificate expires soon", Kind: Certificate, Threshold: 14, Remind: 24 * time.Hour},
 	}
 }
 
