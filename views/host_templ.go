@@ -366,7 +366,7 @@ func HostNowPart(n HostNow) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "</dl><p class=\"quiet\">How much of the last 10 seconds some program had to wait for it.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "</dl><p class=\"quiet\">How much of the last 10 seconds a program had to wait for it.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -578,7 +578,7 @@ func useTable(t UseTable) templ.Component {
 			templ_7745c5c3_Var20 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "<section class=\"card host-part\" aria-labelledby=\"by-use\"><div class=\"section-head\"><h2 id=\"by-use\">Sandboxes by use</h2><p>What would sleeping these save? Choose some. Sleeping ends their programs and frees their memory. Files stay, and use wakes them.</p></div><form method=\"post\" action=\"/host/sleep\" data-once hx-get=\"/host/saving\" hx-trigger=\"change\" hx-target=\"#saving\" hx-swap=\"outerHTML\" hx-sync=\"this:replace\"><input type=\"hidden\" name=\"sort\" value=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "<section class=\"card host-part\" aria-labelledby=\"by-use\"><div class=\"section-head\"><h2 id=\"by-use\">Sandboxes by use</h2><p>Choose sandboxes to see how much memory their sleep would free. Sleep ends their programs. Files stay, and the next use wakes them.</p></div><form method=\"post\" action=\"/host/sleep\" data-once hx-get=\"/host/saving\" hx-trigger=\"change\" hx-target=\"#saving\" hx-swap=\"outerHTML\" hx-sync=\"this:replace\"><input type=\"hidden\" name=\"sort\" value=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

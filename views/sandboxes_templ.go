@@ -366,7 +366,7 @@ func ListBody(l List) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<h2>Nothing matches</h2><p>No sandbox fits this filter.</p><a class=\"button\" href=\"/\">Show all sandboxes</a></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<h2>Nothing matches</h2><p>No sandboxes match this filter.</p><a class=\"button\" href=\"/\">Show all sandboxes</a></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -25,21 +25,8 @@ func (f *ServiceFields) FieldOf(name string) *Field {
 
 // focus gives the name of the input to begin with: the first that is wrong, else the first of a new service.
 func (f ServiceForm) focus() string {
-	for _, one := range []struct {
-		name  string
-		field Field
-	}{
-		{"name", f.Name}, {"port", f.Port}, {"command", f.Command}, {"cwd", f.Cwd}, {"env", f.Env},
-		{"health_path", f.Path}, {"health_interval", f.Interval},
-	} {
-		if one.field.Fault != "" {
-			return one.name
-		}
-	}
-	if f.Was == "" {
-		return "name"
-	}
-	return ""
+	return firstFault(f.Was == "", namedField{"name", f.Name}, namedField{"port", f.Port}, namedField{"command", f.Command}, namedField{"cwd", f.Cwd},
+		namedField{"env", f.Env}, namedField{"health_path", f.Path}, namedField{"health_interval", f.Interval})
 }
 
 // resets says whether there is anything to go back to the template's services from.

@@ -62,12 +62,13 @@ type Time struct {
 	Machine  string // RFC 3339
 	Absolute string `json:"-"` // for the tooltip
 	Relative string `json:"-"` // "2 h ago"; not JSON, since pages compare that to see changes, and keep this fresh themselves
-	Form     string // how Relative is written, for the module that keeps it fresh: "", SpanForm or AheadForm
+	Form     string // how Relative is written, for the module that keeps it fresh: "", SpanForm, AheadForm or LeftForm
 }
 
 // The forms of Time.Relative that are not the usual one.
 const (
 	SpanForm  = "span"  // how long it has lasted: "2 h", also beyond a week
+	LeftForm  = "left"  // how long it is until then: "2 h", also beyond a week
 	AheadForm = "ahead" // when it is due: "in 2 h", "in 8 s", and "now" once that is over
 )
 

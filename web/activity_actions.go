@@ -119,7 +119,7 @@ var recordings = []recording{
 	{post, alertSettingsPath + "/reset", "rule.reset", nil, ""},
 	{post, alertSettingsPath + "/rules", "rule.add", entered("name"), ""},
 	{post, alertSettingsPath + "/rules/:id", "rule.change", entered("name"), ""},
-	{post, alertSettingsPath + "/rules/:id/switch", "rule.change", parameter("id"), ""},
+	{post, alertSettingsPath + "/rules/:id/switch", "rule.enable", parameter("id"), ""},
 	{post, alertSettingsPath + "/rules/:id/mute", "rule.mute", parameter("id"), ""},
 	{post, alertSettingsPath + "/rules/:id/delete", "rule.delete", parameter("id"), ""},
 	{post, "/alerts/channels", "channel.add", nil, ""},

@@ -19,11 +19,13 @@ import (
 
 // note is what handlers tell of a request, so that it can be recorded.
 type note struct {
-	action  activity.Action // as which it is recorded; "" when it is not
+	action  activity.Action // as which it is recorded, which a handler may say more exactly; "" when it is not
 	about   sandbox.Sandbox // that it is about
 	object  string          // what else it is about: no secret, and no content
 	as      auth.User       // who has signed in by it
+	ofAll   bool            // it is about a rule or a channel of the installation
 	problem error           // with which a form is shown again
+	failed  bool            // problem is no refusal, whatever its kind: what was asked for was tried
 	begun   func()          // of a websocket: it has begun
 }
 
@@ -88,7 +90,7 @@ func (s *activityHandlers) addEntry(r *request, d recording, err error) {
 	if who.UserID == "" && !slices.Contains(signsIn, d.action) {
 		return
 	}
-	e := who.Entry(cmp.Or(r.action, d.action))
+	e := who.Entry(r.action)
 	if err != nil {
 		e.Outcome, e.Problem = outcomeOf(r, err)
 	}
@@ -99,13 +101,16 @@ func (s *activityHandlers) addEntry(r *request, d recording, err error) {
 	if e.Object == "" && d.object != nil {
 		e.Object = d.object(r)
 	}
+	if r.ofAll {
+		e.Object = strings.TrimSpace(e.Object + " (installation)")
+	}
 	s.cfg.Activity.Add(e)
 }
 
 // outcomeOf says what has become of a request that ended with err, and what its caller was told.
 func outcomeOf(r *request, err error) (activity.Outcome, string) {
 	p := problemFor(r, err)
-	if p.Status >= http.StatusInternalServerError || p.Status == statusLeft || p.Code == sandboxFailed {
+	if r.failed || p.Status >= http.StatusInternalServerError || p.Status == statusLeft || p.Code == sandboxFailed {
 		return activity.Failed, p.Detail
 	}
 	return activity.Refused, p.Detail

@@ -175,3 +175,51 @@ func TestProgram_TellsNoSecrets(t *testing.T) {
 		}
 	}
 }
+
+func TestRecord_TellsWhatIsDoneToAlertsAndWhose(t *testing.T) {
+	s := newAlertStage(t)
+	mail := s.channel("ada", "", "email", "me", "down@example.com")
+	rules, channels := "/settings/alerts/rules/", "/settings/alerts/channels"
+	for _, c := range []struct{ user, path, name, value string }{
+		{"ada", "/alerts/lab-adas/mute", "for", "1h"}, {"ada", "/alerts/lab-adas/mute", "for", "0"},
+		{"ada", rules + "adas/mute", "for", "1h"}, {"ada", rules + "adas/mute", "for", "0"},
+		{"root", rules + "all/switch?owner=installation", "on", "false"}, {"root", rules + "all/switch?owner=installation", "on", "true"},
+		{"root", rules + "nowhere/mute?owner=installation", "for", "1h"}, {"ada", rules + "all/delete?owner=installation", "", ""},
+		{"root", "/settings/alerts/reset?owner=installation", "", ""},
+		{"ada", channels + "/" + mail.ID + "/test", "", ""}, {"bob", channels + "/" + mail.ID + "/test", "", ""},
+	} {
+		s.post(c.user, c.path, fields(c.name, c.value))
+	}
+	s.channel("root", "?owner=installation", "webhook", "ops", "https://example.com")
+	checkRecorded(t, s.server,
+		"ada page channel.add  me done",
+		"ada page alert.mute lab Ada's <b>rule</b> done", "ada page alert.unmute lab Ada's <b>rule</b> done",
+		"ada page rule.mute  Ada's <b>rule</b> done", "ada page rule.unmute  Ada's <b>rule</b> done",
+		"root page rule.disable  Memory nearly full (installation) done", "root page rule.enable  Memory nearly full (installation) done",
+		"root page rule.mute  nowhere (installation) refused", "ada page rule.delete  all (installation) refused",
+		"root page rule.reset  (installation) done",
+		"ada page channel.test  me failed", "bob page channel.test  "+mail.ID+" refused",
+		"root page channel.add  ops (installation) done")
+}
+
+func TestRecord_ATestThatIsNotTakenHasFailedWhateverIsAnswered(t *testing.T) {
+	s := newAlertStage(t)
+	mail := s.channel("ada", "", "email", "me", "refused@example.com")
+	path := "/settings/alerts/channels/" + mail.ID + "/test"
+	for range 31 {
+		s.post("ada", path, nil)
+	}
+	all := recorded(t, s.server)
+	failed, refused := 0, 0
+	for _, e := range all {
+		switch {
+		case e.Outcome == activity.Failed && e.Problem == "The receiver refuses it.":
+			failed++
+		case e.Outcome == activity.Refused && strings.Contains(e.Problem, "within the last hour"):
+			refused++
+		}
+	}
+	if failed != 30 || refused != 1 {
+		t.Errorf("%d failed, and %d were refused as too many: %+v", failed, refused, all[len(all)-1])
+	}
+}

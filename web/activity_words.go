@@ -37,10 +37,10 @@ func sentenceOf(e activity.Entry) sentence {
 var infinitives = map[string]string{
 	"added": "add", "adopted": "adopt", "built": "build", "connected": "connect", "copied": "copy", "emptied": "empty", "ended": "end", "froze": "freeze",
 	"kept": "keep", "let": "let", "made": "make", "opened": "open", "put": "put", "ran": "run", "reset": "reset", "restarted": "restart", "set": "set",
-	"signed": "sign", "started": "start", "stopped": "stop", "switched": "switch", "tested": "test", "took": "take", "woke": "wake", "wrote": "write",
+	"signed": "sign", "started": "start", "stopped": "stop", "switched": "switch", "tested": "test", "took": "take", "turned": "turn", "woke": "wake", "wrote": "write",
 }
 
-// infinitive gives words such as "muted or unmuted an alert" as "mute or unmute an alert".
+// infinitive gives words such as "disabled or enabled a user" as "disable or enable a user".
 func infinitive(words string) string {
 	verb, rest, _ := strings.Cut(words, " ")
 	if plain := infinitives[verb]; plain != "" {

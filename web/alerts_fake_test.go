@@ -72,7 +72,7 @@ func over(a alert.Alert, ago time.Duration) alert.Alert {
 	return a
 }
 
-// fakeSender takes messages, but for those to addresses that have "down" in them.
+// fakeSender takes messages, but for those to addresses that have "down" or "refused" in them.
 type fakeSender struct {
 	mu   sync.Mutex
 	sent []alert.Message
@@ -88,6 +88,9 @@ func (s *fakeSender) Check(c alert.Channel) error {
 func (s *fakeSender) Send(_ context.Context, c alert.Channel, m alert.Message) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if strings.Contains(c.Address, "refused") {
+		return fault.New(fault.Forbidden, "The receiver refuses it.")
+	}
 	if strings.Contains(c.Address, "down") {
 		return fault.New(fault.Unavailable, "The receiver <b>answered</b> 503.")
 	}

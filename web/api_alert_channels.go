@@ -161,7 +161,7 @@ func (s *alertSettingHandlers) apiTestAlertChannel(ctx context.Context, r *reque
 // testChannel sends a test message, and says why that did not go well, or "".
 func (s *alertSettingHandlers) testChannel(ctx context.Context, r *request, c alert.Channel) string {
 	err := s.cfg.Alerts.Test(ctx, c.Owner, c.ID)
-	r.problem = err
+	r.problem, r.failed = err, !fault.Is(err, fault.Limited) && !fault.Is(err, fault.NotFound)
 	switch {
 	case err == nil:
 		return ""

@@ -133,6 +133,9 @@ func (s *alertHandlers) apiMuteAlert(ctx context.Context, r *request, in muteBod
 
 // mute mutes the alert that the path names until a time; zero ends that.
 func (s *alertHandlers) mute(ctx context.Context, r *request, until time.Time) error {
+	if until.IsZero() {
+		r.action = "alert.unmute"
+	}
 	a, err := s.cfg.Alerts.Mute(ctx, alertScope(r.who), r.param("id"), until)
 	if err != nil {
 		return err
@@ -145,9 +148,10 @@ func (s *alertHandlers) mute(ctx context.Context, r *request, until time.Time) e
 // installation is what a query names the owner of rules and channels that admins keep for all.
 const installation = "installation"
 
-// alertOwner gives the owner whose rules or channels a request is about: the caller's id, or "" for the installation. Kinds: Invalid,
-// Forbidden.
+// alertOwner gives the owner whose rules or channels a request is about: the caller's id, or "" for the installation, which it notes
+// for the record. Kinds: Invalid, Forbidden.
 func alertOwner(r *request, name string) (string, error) {
+	r.ofAll = name == installation
 	switch {
 	case name == "":
 		return r.who.User.ID, nil

@@ -145,7 +145,7 @@ func TestAlerts_OnlyTheOwnerOfARuleAndAdminsMute(t *testing.T) {
 			done = append(done, entryLine(e))
 		}
 	}
-	if want := []string{"ada api alert.mute lab Ada's done", "root api alert.mute lab Memory nearly full done", "ada api alert.mute lab Ada's done"}; !slices.Equal(done, want) {
+	if want := []string{"ada api alert.mute lab Ada's done", "root api alert.mute lab Memory nearly full done", "ada api alert.unmute lab Ada's done"}; !slices.Equal(done, want) {
 		t.Errorf("recorded is %q, want %q", done, want)
 	}
 }

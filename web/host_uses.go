@@ -9,6 +9,7 @@ import (
 
 	"sandboxd/internal/metrics"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/text"
 	"sandboxd/views"
 )
 
@@ -65,15 +66,15 @@ func (u boxUse) row(chosen bool) views.UseRow {
 		Name: u.box.Name, Title: u.title, State: look, Owner: u.owner, Template: u.kind, Chosen: chosen, CPU: "–", Memory: "–", Disk: "–", Sizes: "Not measured yet. Sizes are measured each hour.",
 	}
 	if u.sized {
-		r.Disk = bytesText(u.disk())
-		r.Sizes = "Home " + bytesText(u.size.Home) + ", writable layer " + bytesText(u.size.Layer)
+		r.Disk = text.Size(u.disk())
+		r.Sizes = "Home " + text.Size(u.size.Home) + ", writable layer " + text.Size(u.size.Layer)
 	}
 	if u.box.State == sandbox.Running || u.box.State == sandbox.Frozen {
 		r.Value = u.choice().value()
 	}
 	switch {
 	case u.known:
-		r.CPU, r.Memory = cores(u.now.CPU), bytesText(u.now.Memory)
+		r.CPU, r.Memory = cores(u.now.CPU), text.Size(u.now.Memory)
 	case u.box.State == sandbox.Frozen:
 		r.Unknown = "Not measured while it is frozen"
 	}
@@ -195,7 +196,7 @@ func useSums(all []boxUse, common func(boxUse) (key, name string)) []views.UseSu
 	out := make([]views.UseSum, 0, len(sums))
 	for _, s := range sums {
 		out = append(out, views.UseSum{
-			Name: s.name, Running: strconv.Itoa(s.running) + " of " + strconv.Itoa(s.all), CPU: cores(s.cpu), Memory: bytesText(s.memory),
+			Name: s.name, Running: strconv.Itoa(s.running) + " of " + strconv.Itoa(s.all), CPU: cores(s.cpu), Memory: text.Size(s.memory),
 		})
 	}
 	return out

@@ -7,6 +7,7 @@ import (
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/metrics"
+	"sandboxd/internal/text"
 	"sandboxd/views"
 )
 
@@ -52,7 +53,7 @@ func hostMemory(h metrics.Host) views.Resource {
 		return views.Resource{Name: "Memory", Now: unknown}
 	}
 	return full(views.Resource{
-		Name: "Memory", Now: bytesText(h.Memory), Of: "of " + bytesText(h.MemoryTotal), Note: bytesText(max(0, h.MemoryTotal-h.Memory)) + " available",
+		Name: "Memory", Now: text.Size(h.Memory), Of: "of " + text.Size(h.MemoryTotal), Note: text.Size(max(0, h.MemoryTotal-h.Memory)) + " available",
 	}, h.Memory, h.MemoryTotal)
 }
 
@@ -60,7 +61,7 @@ func hostSwap(h metrics.Host) views.Resource {
 	if h.SwapTotal == 0 {
 		return views.Resource{Name: "Swap", Now: "none"}
 	}
-	return full(views.Resource{Name: "Swap", Now: bytesText(h.SwapUsed), Of: "of " + bytesText(h.SwapTotal)}, h.SwapUsed, h.SwapTotal)
+	return full(views.Resource{Name: "Swap", Now: text.Size(h.SwapUsed), Of: "of " + text.Size(h.SwapTotal)}, h.SwapUsed, h.SwapTotal)
 }
 
 func hostDisk(h metrics.Host) views.Resource {
@@ -69,7 +70,7 @@ func hostDisk(h metrics.Host) views.Resource {
 		return views.Resource{Name: "Disk", Now: unknown}
 	}
 	return full(views.Resource{
-		Name: "Disk", Now: bytesText(h.DiskUsed), Of: "of " + bytesText(total), Note: bytesText(h.DiskFree) + " free",
+		Name: "Disk", Now: text.Size(h.DiskUsed), Of: "of " + text.Size(total), Note: text.Size(h.DiskFree) + " free",
 	}, h.DiskUsed, total)
 }
 

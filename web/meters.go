@@ -10,6 +10,7 @@ import (
 
 	"sandboxd/internal/metrics"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/text"
 	"sandboxd/views"
 )
 
@@ -66,11 +67,11 @@ func cpuUse(now, limit float64, lately []metrics.Point) views.Use {
 
 func memoryUse(now, limit int64, lately []metrics.Point) views.Use {
 	line, peak := sparkline(lately, float64(cmp.Or(limit, usualMemory)), func(p metrics.Point) float64 { return float64(p.Memory) })
-	u := views.Use{Name: "Mem", Now: bytesText(now), Line: line}
+	u := views.Use{Name: "Mem", Now: text.Size(now), Line: line}
 	u.Label = "Memory: " + u.Now
 	most := max(int64(peak), now)
 	if limit > 0 {
-		u.Now, u.Of = sizeBeside(now, limit), bytesText(limit)
+		u.Now, u.Of = text.SizeBeside(now, limit), text.Size(limit)
 		share := float64(now) / float64(limit)
 		u.Part = partText(share)
 		u.Label += " of " + u.Of + ", " + u.Part + " %"
@@ -82,7 +83,7 @@ func memoryUse(now, limit int64, lately []metrics.Point) views.Use {
 			u.Tone = "busy"
 		}
 	}
-	u.Label += ". Most in the last 15 minutes: " + bytesText(most) + "."
+	u.Label += ". Most in the last 15 minutes: " + text.Size(most) + "."
 	return u
 }
 
@@ -95,53 +96,7 @@ func cores(n float64) string {
 	if n >= 10 {
 		decimals = 1
 	}
-	return shorten(strconv.FormatFloat(n, 'f', decimals, 64))
-}
-
-// shorten leaves out the zeros at the end of a decimal fraction.
-func shorten(number string) string {
-	if !strings.Contains(number, ".") {
-		return number
-	}
-	return strings.TrimSuffix(strings.TrimRight(number, "0"), ".")
-}
-
-var sizeUnits = []string{"B", "KiB", "MiB", "GiB", "TiB"}
-
-// unitOf is the unit in which to write a number of bytes: its index in sizeUnits, and its bytes.
-func unitOf(bytes int64) (unit int, size float64) {
-	size = 1
-	for unit < len(sizeUnits)-1 && float64(bytes) >= 1000*size { // so that no number has four digits
-		unit, size = unit+1, size*1024
-	}
-	return unit, size
-}
-
-// bytesText is a number of bytes, short: "312 MiB", "1.9 GiB".
-func bytesText(bytes int64) string {
-	unit, size := unitOf(bytes)
-	return sizeNumber(float64(bytes)/size) + " " + sizeUnits[unit]
-}
-
-// sizeBeside is a number of bytes in the unit of another that follows: "0.31" before "/ 2 GiB". One that is too small for that
-// has a unit of its own.
-func sizeBeside(bytes, other int64) string {
-	_, size := unitOf(other)
-	if number := sizeNumber(float64(bytes) / size); number != "0" {
-		return number
-	}
-	unit, size := unitOf(bytes)
-	return strconv.FormatFloat(float64(bytes)/size, 'f', 0, 64) + " " + sizeUnits[unit]
-}
-
-func sizeNumber(n float64) string {
-	switch {
-	case n >= 100:
-		return strconv.FormatFloat(n, 'f', 0, 64)
-	case n >= 10:
-		return shorten(strconv.FormatFloat(n, 'f', 1, 64))
-	}
-	return shorten(strconv.FormatFloat(n, 'f', 2, 64))
+	return text.Shorten(strconv.FormatFloat(n, 'f', decimals, 64))
 }
 
 // sparkline draws points as steps over the last metrics.FineLife, and gives the largest figure. Its top is a quarter of

@@ -41,7 +41,7 @@ func newRecordShape(l logs.Line) recordShape {
 }
 
 // ownLevels are the least levels to choose from.
-var ownLevels = []views.Option{{Text: "Any"}, {Value: "info", Text: "Info and worse"}, {Value: "warn", Text: "Warnings and worse"}, {Value: "error", Text: "Errors"}}
+var ownLevels = []views.Option{{Text: "Any"}, {Value: "info", Text: "Info and above"}, {Value: "warn", Text: "Warnings and above"}, {Value: "error", Text: "Errors"}}
 
 // readOwnLog reads what a request asks of sandboxd's own log. Kind: Invalid with the parameter's name.
 func readOwnLog(r *request) (q logs.RecentQuery, err error) {

@@ -30,10 +30,8 @@ var outcomes = map[string]string{
 	"changed":  "The user was changed.",
 	"deleted":  "The user was deleted.",
 
-	"rule-saved":      "The rule was saved.",
-	"rule-changed":    "The rule was changed.",
 	"rule-deleted":    "The rule was deleted. Its alerts are resolved.",
-	"rules-reset":     "The rules are the defaults now.",
+	"rules-reset":     "The rules were reset to the defaults.",
 	"channel-saved":   "The channel was saved.",
 	"channel-deleted": "The channel was deleted.",
 }

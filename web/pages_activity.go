@@ -53,6 +53,17 @@ var kindOptions = func() []views.Option {
 	return out
 }()
 
+// adminNouns are nouns of actions that only admins can do, and so only admins see.
+var adminNouns = []string{"user.", "host.", "orphan.", "template."}
+
+// kindsFor are the kinds that a person can see.
+func kindsFor(admin bool) []views.Option {
+	if admin {
+		return kindOptions
+	}
+	return slices.DeleteFunc(slices.Clone(kindOptions), func(o views.Option) bool { return slices.Contains(adminNouns, o.Value) })
+}
+
 // askedOnPage reads what a page's address asks for. Kind: Invalid with the field.
 func (s *activityHandlers) askedOnPage(r *request, a logAddress) (activity.Query, error) {
 	asked, err := a.request(r, "before", s.cfg.Now())
@@ -148,7 +159,7 @@ func blameActivity(f *views.ActivityForm, err error) bool {
 func (s *activityHandlers) activityForm(ctx context.Context, r *request, a logAddress) (views.ActivityForm, error) {
 	f := views.ActivityForm{
 		Query: views.Field{Value: a.Get("q")}, Sandbox: views.Field{Value: a.Get("sandbox")}, User: views.Field{Value: a.Get("user")},
-		Way: choiceOf(a.Get("via"), wayOptions), Kind: choiceOf(a.Get("action"), kindOptions), Outcome: choiceOf(a.Get("outcome"), outcomeOptions),
+		Way: choiceOf(a.Get("via"), wayOptions), Kind: choiceOf(a.Get("action"), kindsFor(r.isAdmin())), Outcome: choiceOf(a.Get("outcome"), outcomeOptions),
 		Range: rangeChoice(a), Clear: len(a.Values) > 0, Users: []string{r.who.User.Name},
 	}
 	f.Since, f.Until = views.Field{Value: localText(a.since, a.Get("since"))}, views.Field{Value: localText(a.until, a.Get("until"))}

@@ -147,6 +147,17 @@ func TestActivityPage_ShowsOnlyWhatOneMaySee(t *testing.T) {
 			t.Errorf("%s downloads %q", query, got)
 		}
 	}
+	for user, want := range map[string]bool{"ada": false, "root": true} {
+		kinds := textOf(s.get(user, "/activity").need("#log-action"))
+		for _, kind := range []string{"Users", "Host", "Sandboxes without a record", "Templates"} {
+			if strings.Contains(kinds, kind) != want {
+				t.Errorf("%s can choose %q", user, kinds)
+			}
+		}
+		if !strings.Contains(kinds, "Alert rules") {
+			t.Errorf("%s can choose %q", user, kinds)
+		}
+	}
 	s.get("ada", "/sandboxes/den/activity").is(http.StatusNotFound)
 	s.get("", "/activity").is(http.StatusSeeOther)
 	if got := s.get("bob", "/activity/download?q=secret"); strings.Count(got.Body.String(), "\n") != 1 || !strings.HasPrefix(got.Header().Get("Content-Disposition"), `attachment; filename="activity-`) {
@@ -317,7 +328,7 @@ func TestInfinitive_OfEachAction(t *testing.T) {
 			}
 		}
 	}
-	if got := infinitive("muted or unmuted an alert"); got != "mute or unmute an alert" {
+	if got := infinitive("disabled or enabled a user"); got != "disable or enable a user" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -19,16 +19,16 @@ type channelKind struct {
 // channelKinds has every kind.
 var channelKinds = map[alert.ChannelKind]channelKind{
 	alert.Email: {
-		icon: "mail", title: "E-mail", text: "Messages go to one address, by the server's mail relay.",
+		icon: "mail", title: "E-mail", text: "Sends to one address, through the server's mail relay.",
 		label: "Address", placeholder: "ada@example.com",
 	},
 	alert.Webhook: {
-		icon: "globe", title: "Webhook", text: "Messages are posted as JSON, signed as Standard Webhooks are.",
+		icon: "globe", title: "Webhook", text: "Posts messages as JSON, signed as Standard Webhooks describes.",
 		label: "URL", placeholder: "https://example.com/alerts", hint: "A signing secret is shown once, after you save.",
 	},
 	alert.Shoutrrr: {
-		icon: "note", title: "Chat service", text: "Slack, Discord, Telegram, ntfy and others, by an address of shoutrrr.",
-		label: "Address", placeholder: "discord://token@id", hint: "It holds the service's secret, so it is not shown again.",
+		icon: "note", title: "Chat service", text: "Slack, Discord, Telegram, ntfy and others, through a shoutrrr address.",
+		label: "Address", placeholder: "discord://token@id", hint: "It contains a secret, so it is not shown again.",
 	},
 }
 
@@ -69,7 +69,11 @@ func (s *alertSettingHandlers) pageNewChannel(_ context.Context, r *request) (te
 		return nil, err
 	}
 	if kind := alert.ChannelKind(r.query("kind")); kind != "" {
-		return s.channelForm(r, alert.Channel{Owner: owner, Kind: kind}, nil)
+		return s.channelForm(r, alert.Channel{Owner: owner, Kind: kind}, func(v *views.ChannelForm) {
+			if off := s.channelOff(kind); off != "" {
+				v.Fault = off + "."
+			}
+		})
 	}
 	v := views.AlertKinds{Title: "Add channel", Text: "Where should messages go?", Next: alertSettingsURL(owner, "")}
 	for _, kind := range []alert.ChannelKind{alert.Email, alert.Webhook, alert.Shoutrrr} {
@@ -80,9 +84,17 @@ func (s *alertSettingHandlers) pageNewChannel(_ context.Context, r *request) (te
 			continue // those lead anywhere, so only the installation has them
 		}
 		k := channelKinds[kind]
-		v.Items = append(v.Items, views.KindChoice{Icon: k.icon, Title: k.title, Text: k.text, URL: url})
+		v.Items = append(v.Items, views.KindChoice{Icon: k.icon, Title: k.title, Text: k.text, URL: url, Off: s.channelOff(kind)})
 	}
 	return s.kindsPage(r, v)
+}
+
+// channelOff says why no channel of a kind can be added, or "". Only the sender of e-mail may be missing.
+func (s *alertSettingHandlers) channelOff(kind alert.ChannelKind) string {
+	if kind != alert.Email || s.cfg.Alerts.Sends(kind) {
+		return ""
+	}
+	return "Needs --smtp on the server"
 }
 
 // pageChannel shows the form of a channel that there is.
@@ -115,7 +127,7 @@ func (s *alertSettingHandlers) channelForm(r *request, c alert.Channel, mend fun
 	if c.Kind == alert.Shoutrrr {
 		v.Address.Value = ""
 		if v.Kept = c.ID != ""; v.Kept {
-			v.Placeholder, v.Hint = shownAddress(c)+"://…", "Leave it empty to keep the address. It is not shown, because it holds a secret."
+			v.Placeholder, v.Hint = shownAddress(c)+"://…", "Leave it empty to keep the address, which is not shown because it contains a secret."
 		}
 	}
 	if mend != nil {

@@ -32,7 +32,7 @@ const hour = time.Hour
 // ruleKinds has every kind.
 var ruleKinds = map[alert.Kind]ruleKind{
 	alert.ServiceDown: {
-		icon: "server", title: "Service down", what: "A service is unhealthy, or restarts again and again.", short: "A service is unhealthy or keeps restarting",
+		icon: "server", title: "Service down", what: "A service is unhealthy or keeps restarting.", short: "A service is unhealthy or keeps restarting",
 		first: alert.Rule{For: time.Minute, Remind: 4 * hour},
 	},
 	alert.Memory: {
@@ -40,10 +40,10 @@ var ruleKinds = map[alert.Kind]ruleKind{
 		bound: "At least", unit: "% of the limit", first: alert.Rule{Threshold: 90, For: 5 * time.Minute, Remind: 12 * hour},
 	},
 	alert.OOMKill: {
-		icon: "warn", title: "Out of memory", what: "A process in a sandbox was killed because there was no memory left.", short: "A process was killed for lack of memory",
+		icon: "warn", title: "Out of memory", what: "A process in a sandbox was killed for lack of memory.", short: "A process was killed for lack of memory",
 	},
 	alert.HomeSize: {
-		icon: "folder", title: "Home nearly full", what: "The files in a sandbox's home take much space.", short: "The home has at least %s GiB",
+		icon: "folder", title: "Home nearly full", what: "The files in a sandbox's home take a lot of space.", short: "The home is at least %s GiB",
 		bound: "At least", unit: "GiB", first: alert.Rule{Threshold: 20, Remind: 24 * hour},
 	},
 	alert.Broken: {
@@ -55,19 +55,19 @@ var ruleKinds = map[alert.Kind]ruleKind{
 		first: alert.Rule{Remind: 24 * hour},
 	},
 	alert.HostDisk: {
-		icon: "database", title: "Host: disk nearly full", what: "The host's disk is nearly full.", short: "The host's disk is used to at least %s %%",
-		bound: "Used to at least", unit: "%", first: alert.Rule{Threshold: 90, For: 5 * time.Minute, Remind: 12 * hour},
+		icon: "database", title: "Host: disk nearly full", what: "The host's disk is nearly full.", short: "At least %s %% of the host's disk is used",
+		bound: "At least", unit: "% used", first: alert.Rule{Threshold: 90, For: 5 * time.Minute, Remind: 12 * hour},
 	},
 	alert.HostMemory: {
-		icon: "size", title: "Host: memory nearly full", what: "The host's memory is nearly full.", short: "The host's memory is used to at least %s %%",
-		bound: "Used to at least", unit: "%", first: alert.Rule{Threshold: 95, For: 10 * time.Minute, Remind: 12 * hour},
+		icon: "size", title: "Host: memory nearly full", what: "The host's memory is nearly full.", short: "At least %s %% of the host's memory is used",
+		bound: "At least", unit: "% used", first: alert.Rule{Threshold: 95, For: 10 * time.Minute, Remind: 12 * hour},
 	},
 	alert.Certificate: {
-		icon: "lock", title: "Certificate ends soon", what: "The dashboard's certificate was not renewed in time.", short: "The dashboard's certificate ends within %s days",
-		bound: "Ends within", unit: "days", first: alert.Rule{Threshold: 14, Remind: 24 * hour},
+		icon: "lock", title: "Certificate expires soon", what: "The dashboard's certificate was not renewed in time.", short: "The dashboard's certificate expires within %s days",
+		bound: "Expires within", unit: "days", first: alert.Rule{Threshold: 14, Remind: 24 * hour},
 	},
 	alert.LogLine: {
-		icon: "note", title: "Log line", what: "What a service writes has a text, a number of times within five minutes.", short: "A log line matches, at least %s times in five minutes",
+		icon: "note", title: "Log line", what: "A service writes a text to its log, a number of times in five minutes.", short: "A log line matches, at least %s times in five minutes",
 		bound: "At least", unit: "times in five minutes", first: alert.Rule{Threshold: 1, Remind: 4 * hour},
 	},
 }
@@ -78,6 +78,9 @@ func ruleText(rule alert.Rule) string {
 	text := k.short
 	if k.unit != "" {
 		text = fmt.Sprintf(k.short, figureText(rule.Threshold))
+	}
+	if rule.Threshold == 1 { // of a kind that counts
+		text = strings.NewReplacer("1 times", "once", "1 days", "1 day").Replace(text)
 	}
 	if rule.Kind == alert.LogLine {
 		text += ": " + rule.Pattern
@@ -118,6 +121,9 @@ func ruleScopeText(rule alert.Rule, box string) string {
 	case rule.Kind == alert.BuildFailed:
 		return "all templates"
 	}
+	if rule.Owner != "" {
+		return "all my sandboxes"
+	}
 	return "all sandboxes"
 }
 
@@ -136,7 +142,7 @@ func (s *alertSettingHandlers) pageNewRule(ctx context.Context, r *request) (tem
 		rule.Owner, rule.Kind, rule.Name = owner, kind, first.title
 		return s.ruleForm(ctx, r, rule, nil)
 	}
-	v := views.AlertKinds{Title: "Add rule", Text: "What do you want to know of?", Next: alertSettingsURL(owner, "")}
+	v := views.AlertKinds{Title: "Add rule", Text: "What should sandboxd watch?", Next: alertSettingsURL(owner, "")}
 	for _, kind := range alert.Kinds() {
 		if owner != "" && kind.OfHost() {
 			continue
@@ -285,7 +291,7 @@ func (s *alertSettingHandlers) submitRule(ctx context.Context, r *request) (stri
 		return "", err
 	}
 	at := 0
-	_, err = s.cfg.Alerts.ChangeRules(ctx, owner, func(rules []alert.Rule) ([]alert.Rule, error) {
+	saved, err := s.cfg.Alerts.ChangeRules(ctx, owner, func(rules []alert.Rule) ([]alert.Rule, error) {
 		if rules, at, err = rulesWith(r, owner, rules); err != nil {
 			return nil, err
 		}
@@ -299,7 +305,7 @@ func (s *alertSettingHandlers) submitRule(ctx context.Context, r *request) (stri
 	if err != nil {
 		return "", ofRule(err, at)
 	}
-	return alertSettingsURL(owner, "rule-saved"), nil
+	return alertSettingsURL(owner, "rule-saved") + ofThatRule(saved[at].ID), nil
 }
 
 // rulesWith says which of an owner's rules the form is about: the one that the path names, or a new one at the end. Kind: NotFound.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"net/url"
 	"slices"
 	"time"
 
@@ -25,6 +26,16 @@ func alertSettingsURL(owner, outcome string) string {
 		url += sign + "done=" + outcome
 	}
 	return url
+}
+
+// ruleOutcomes are what the page says of a rule, behind its name.
+var ruleOutcomes = map[string]string{
+	"rule-saved": "was saved.", "rule-muted": "is muted.", "rule-unmuted": "is no longer muted.", "rule-on": "is on.", "rule-off": "is off.",
+}
+
+// ofThatRule adds to an address with an outcome of which rule it is, and leads to that one.
+func ofThatRule(id string) string {
+	return "&rule=" + url.QueryEscape(id) + "#rule-" + url.PathEscape(id)
 }
 
 // ownerQuery is what an address says of an owner.
@@ -58,7 +69,11 @@ func (s *alertSettingHandlers) alertSettings(ctx context.Context, r *request, v 
 		return nil, err
 	}
 	for _, rule := range rules {
-		v.Rules = append(v.Rules, ruleView(rule, boxName(boxes, rule.SandboxID), channels, s.cfg.Now()))
+		one := ruleView(rule, boxName(boxes, rule.SandboxID), channels, s.cfg.Now())
+		if said := ruleOutcomes[r.query("done")]; said != "" && r.query("rule") == rule.ID {
+			one.Done = rule.Name + " " + said
+		}
+		v.Rules = append(v.Rules, one)
 	}
 	for _, c := range channels {
 		one, err := s.channelView(ctx, c)
@@ -124,10 +139,15 @@ func findRule(r *request, rules []alert.Rule) (at int, err error) {
 
 // submitSwitchRule turns a rule on or off.
 func (s *alertSettingHandlers) submitSwitchRule(ctx context.Context, r *request) (string, error) {
-	return s.changeRule(ctx, r, "rule-changed", func(rule *alert.Rule) bool {
-		rule.Disabled = r.form("on") != "true"
+	off, outcome := r.form("on") != "true", "rule-on"
+	if r.action = "rule.enable"; off {
+		r.action, outcome = "rule.disable", "rule-off"
+	}
+	to, err := s.changeRule(ctx, r, outcome, func(rule *alert.Rule) bool {
+		rule.Disabled = off
 		return true
 	})
+	return to + ofThatRule(r.param("id")), err
 }
 
 // submitMuteRule keeps a rule from sending messages for a while, or no longer.
@@ -136,10 +156,15 @@ func (s *alertSettingHandlers) submitMuteRule(ctx context.Context, r *request) (
 	if err != nil {
 		return "", err
 	}
-	return s.changeRule(ctx, r, "rule-changed", func(rule *alert.Rule) bool {
+	outcome := "rule-muted"
+	if until.IsZero() {
+		r.action, outcome = "rule.unmute", "rule-unmuted"
+	}
+	to, err := s.changeRule(ctx, r, outcome, func(rule *alert.Rule) bool {
 		rule.Muted = until
 		return true
 	})
+	return to + ofThatRule(r.param("id")), err
 }
 
 // submitDeleteRule takes a rule away.
@@ -164,12 +189,12 @@ func ruleView(rule alert.Rule, box string, channels []alert.Channel, now time.Ti
 		names += c.Name
 	}
 	if names == "" {
-		v.Facts = append(v.Facts, "on the pages only")
+		v.Facts = append(v.Facts, "sends no messages")
 	} else {
 		v.Facts = append(v.Facts, "sends to "+names)
 	}
 	if rule.Muted.After(now) {
-		v.Muted = aheadOf(rule.Muted, now)
+		v.Muted = leftOf(rule.Muted, now)
 	}
 	return v
 }

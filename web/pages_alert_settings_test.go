@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"sandboxd/internal/alert"
 )
@@ -43,7 +44,7 @@ func (s *stage) channel(user, query, kind, name, address string) alert.Channel {
 func TestAlertSettings_OneSeesOneselfAndAdminsTheInstallation(t *testing.T) {
 	s := newAlertStage(t)
 	v := s.get("ada", "/settings/alerts").is(http.StatusOK)
-	if got := textOf(v.need("#rules")); !strings.Contains(got, "A log line matches, at least 2 times in five minutes") || strings.Contains(got, "Bob's") || strings.Contains(got, "Reset") {
+	if got := textOf(v.need("#rules")); !strings.Contains(got, "A log line matches, at least 2 times in five minutes") || !strings.Contains(got, "all my sandboxes") || strings.Contains(got, "Bob's") || strings.Contains(got, "Reset") {
 		t.Errorf("ada's rules are %q", got)
 	}
 	if v.find("nav.owner-chips") != nil {
@@ -104,7 +105,7 @@ func TestAlertSettings_RulesAreAddedChangedAndDeletedWithoutScripts(t *testing.T
 	s.post("ada", one+"/mute", fields("for", "8h")).is(http.StatusSeeOther)
 	s.post("ada", one+"/switch", fields("on", "false")).is(http.StatusSeeOther)
 	v := s.get("ada", "/settings/alerts")
-	if got := textOf(v.need("#rules")); !strings.Contains(got, "Full off muted, ends in 8 h") || !strings.Contains(got, "only lab sends to me") {
+	if got := textOf(v.need("#rules")); !strings.Contains(got, "Full off muted for 8 h more") || !strings.Contains(got, "only lab sends to me") {
 		t.Errorf("the list says %q", got)
 	}
 	s.post("ada", one, url.Values{"name": {"Fuller"}, "scope": {"template base"}, "threshold": {"85"}, "on": {"on"}}).is(http.StatusSeeOther)
@@ -225,7 +226,7 @@ func TestAlertSettings_ChannelsShowSecretsOnceAndTestsTheirResult(t *testing.T) 
 		t.Error("no word of success")
 	}
 	item := textOf(s.get("ada", "/settings/alerts").need("#channels"))
-	if strings.Count(item, "Not sent") != 2 || !strings.Contains(item, "Sent now Test message") || !strings.Contains(item, "503") {
+	if strings.Count(item, "Not sent") != 2 || !strings.Contains(item, "Sent just now Test message") || !strings.Contains(item, "503") {
 		t.Errorf("the last messages are %q", item)
 	}
 	v := s.post("ada", "/settings/alerts/channels", fields("kind", "email", "name", "typed", "address", "nobody")).is(http.StatusBadRequest)
@@ -269,5 +270,122 @@ func TestAlertSettings_ChatServicesAreTheInstallationsAndTheirAddressIsASecret(t
 	}
 	if len(addresses) != 1 || addresses[0] != "" {
 		t.Errorf("the address is %q", addresses)
+	}
+}
+
+func TestAlertSettings_EMailCannotBeChosenWithoutAServerForIt(t *testing.T) {
+	s := newAlertStage(t)
+	s.server.cfg.Alerts = alert.New(alert.Config{Store: s.alerts.store, Senders: map[alert.ChannelKind]alert.Sender{alert.Webhook: s.alerts.sent}})
+	kinds := s.get("ada", "/settings/alerts/channels/new").is(http.StatusOK).all("a.kind")
+	if len(kinds) != 2 || hasAttr(kinds[0], "href") || !strings.Contains(textOf(kinds[0]), "E-mail") || !strings.Contains(textOf(kinds[0]), "Needs --smtp on the server") {
+		t.Errorf("%d are offered, the first is %q", len(kinds), textOf(kinds[0]))
+	}
+	if len(kinds) == 2 && (!hasAttr(kinds[1], "href") || strings.Contains(textOf(kinds[1]), "smtp")) {
+		t.Error("a webhook cannot be chosen")
+	}
+	for _, v := range []view{
+		s.get("ada", "/settings/alerts/channels/new?kind=email"),
+		s.post("ada", "/settings/alerts/channels", fields("kind", "email", "name", "me", "address", "ada@example.com")).is(http.StatusBadRequest),
+	} {
+		if !strings.Contains(textOf(v.need(".notice")), "--smtp") {
+			t.Errorf("the form says %q", textOf(v.need(".notice")))
+		}
+	}
+}
+
+func TestAlertSettings_AChangeLeadsBackToItsRuleAndNamesIt(t *testing.T) {
+	s := newAlertStage(t)
+	one := "/settings/alerts/rules/adas"
+	for _, c := range []struct{ path, name, value, said string }{
+		{one + "/mute", "for", "1h", "is muted."}, {one + "/mute", "for", "0", "is no longer muted."},
+		{one + "/switch", "on", "false", "is off."}, {one + "/switch", "on", "true", "is on."},
+	} {
+		to := s.post("ada", c.path, fields(c.name, c.value)).is(http.StatusSeeOther).Header().Get("Location")
+		page, mark, _ := strings.Cut(to, "#")
+		v := s.get("ada", page).is(http.StatusOK)
+		row := v.need("#" + mark)
+		if attr(row, "data-rule") != "adas" || !strings.Contains(textOf(row), "Ada's <b>rule</b> "+c.said) {
+			t.Errorf("%s %s leads to %s, which says %q", c.path, c.value, to, textOf(row))
+		}
+		if v.find(".notice") != nil {
+			t.Errorf("%s: it is said twice", c.path)
+		}
+	}
+	form := url.Values{"kind": {"memory"}, "name": {"New"}, "threshold": {"80"}, "on": {"on"}}
+	to := s.post("ada", "/settings/alerts/rules", form).is(http.StatusSeeOther).Header().Get("Location")
+	page, mark, _ := strings.Cut(to, "#")
+	if got := textOf(s.get("ada", page).need("#" + mark)); !strings.Contains(got, "New was saved.") {
+		t.Errorf("the new rule says %q", got)
+	}
+	to = s.post("root", "/settings/alerts/rules/all/mute?owner=installation", fields("for", "1h")).Header().Get("Location")
+	if to != "/settings/alerts?owner=installation&done=rule-muted&rule=all#rule-all" {
+		t.Errorf("the installation's leads to %s", to)
+	}
+	if got := s.get("ada", "/settings/alerts?done=rule-muted&rule=bobs").is(http.StatusOK).Body.String(); strings.Contains(got, "Bob") {
+		t.Error("an address names another's rule")
+	}
+	// In a dialog, on the page that the answer leads to: the browser would only scroll there.
+	v := s.post("ada", "/settings/alerts/rules/adas", url.Values{"name": {"A"}, "pattern": {"x"}, "threshold": {"2"}}, "HX-Request", "true",
+		"HX-Current-URL", "http://localhost/settings/alerts?done=rule-saved&rule=adas#rule-adas").is(http.StatusNoContent)
+	if v.Header().Get("HX-Redirect") != "/settings/alerts?done=rule-saved&rule=adas#rule-adas" || v.Header().Get("HX-Refresh") != "true" {
+		t.Errorf("the script is told %v", v.Header())
+	}
+	v = s.post("ada", "/settings/alerts/rules/adas", url.Values{"name": {"A"}, "pattern": {"x"}, "threshold": {"2"}}, "HX-Request", "true",
+		"HX-Current-URL", "http://localhost/settings/alerts").is(http.StatusNoContent)
+	if v.Header().Get("HX-Redirect") == "" || v.Header().Get("HX-Refresh") != "" {
+		t.Errorf("the script is told %v", v.Header())
+	}
+}
+
+func TestAlertSettings_TheFirstFaultyFieldHasTheFocus(t *testing.T) {
+	s := newAlertStage(t)
+	focused := func(v view) string {
+		var ids []string
+		for n := range v.doc.Descendants() {
+			if hasAttr(n, "autofocus") {
+				ids = append(ids, attr(n, "id")+attr(n, "value"))
+			}
+		}
+		return strings.Join(ids, " ")
+	}
+	rules, channels := "/settings/alerts/rules", "/settings/alerts/channels"
+	hook := s.channel("ada", "", "email", "me", "ada@example.com")
+	for _, c := range []struct {
+		path, field, bad, want string
+	}{
+		{rules, "name", "", "rule-name"}, {rules, "threshold", "many", "rule-thresholdmany"}, {rules, "for", "soon", "rule-forsoon"},
+		{rules, "remind", "1s", "rule-remind1s"}, {rules, "scope", "sandbox nowhere", "rule-scope"}, {rules, "channel", "nobody", hook.ID},
+		{rules + "/adas", "pattern", " ", "rule-pattern "},
+	} {
+		form := url.Values{"kind": {"memory"}, "name": {"x"}, "threshold": {"90"}, "pattern": {"x"}}
+		if c.path == rules {
+			form.Del("pattern")
+		}
+		form.Set(c.field, c.bad)
+		if got := focused(s.post("ada", c.path, form, "HX-Request", "true").is(http.StatusBadRequest)); got != c.want {
+			t.Errorf("with %s %q the focus is at %q, want %q", c.field, c.bad, got, c.want)
+		}
+	}
+	v := s.post("ada", channels, fields("kind", "email", "name", "x", "address", "nobody")).is(http.StatusBadRequest)
+	if got := focused(v); got != "channel-addressnobody" {
+		t.Errorf("the focus is at %q", got)
+	}
+	if got := focused(s.get("ada", rules+"/new?kind=memory")) + " " + focused(s.get("ada", rules+"/adas")) + focused(s.get("ada", channels+"/new?kind=email")); got != "rule-nameMemory nearly full channel-name" {
+		t.Errorf("without a fault the focus is at %q", got)
+	}
+}
+
+func TestRuleText_SaysOneAndMany(t *testing.T) {
+	for want, rule := range map[string]alert.Rule{
+		"A log line matches, at least once in five minutes: 1 times": {Kind: alert.LogLine, Threshold: 1, Pattern: "1 times"},
+		"A log line matches, at least 21 times in five minutes: x":   {Kind: alert.LogLine, Threshold: 21, Pattern: "x"},
+		"The dashboard's certificate expires within 1 day":           {Kind: alert.Certificate, Threshold: 1},
+		"The dashboard's certificate expires within 14 days":         {Kind: alert.Certificate, Threshold: 14},
+		"At least 90 % of the host's disk is used, for 5 min":        {Kind: alert.HostDisk, Threshold: 90, For: 5 * time.Minute},
+		"The home is at least 1 GiB":                                 {Kind: alert.HomeSize, Threshold: 1},
+	} {
+		if got := ruleText(rule); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

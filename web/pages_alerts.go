@@ -168,7 +168,7 @@ func (s *alertHandlers) alertViews(ctx context.Context, r *request, found []aler
 			v.URL, v.Links = "", nil
 		}
 		if a.State == alert.Firing && rule.Muted.After(now) {
-			v.Quiet = aheadOf(rule.Muted, now)
+			v.Quiet = leftOf(rule.Muted, now)
 		}
 		if a.Owner != "" && a.Owner != r.who.User.ID {
 			if v.Of, err = names.name(ctx, a.Owner); err != nil {
@@ -209,7 +209,7 @@ func (s *alertHandlers) alertView(r *request, a alert.Alert, rule alert.Rule) vi
 		v.Long = lasted(a.Resolved.Sub(a.Since))
 	}
 	if a.Muted.After(now) && a.State == alert.Firing {
-		v.Muted = aheadOf(a.Muted, now)
+		v.Muted = leftOf(a.Muted, now)
 	}
 	switch {
 	case a.Target.SandboxID != "":

@@ -82,7 +82,7 @@ func TestAlertsPage_AMemberSeesAndMutesOnlyTheirOwn(t *testing.T) {
 		t.Errorf("leads to %s", to)
 	}
 	v = s.get("ada", "/alerts")
-	if got := textOf(alertOn(v, "lab-adas")); !strings.Contains(got, "muted, ends in 8 h") || !strings.Contains(got, "End mute") {
+	if got := textOf(alertOn(v, "lab-adas")); !strings.Contains(got, "muted for 8 h more") || !strings.Contains(got, "Unmute") {
 		t.Errorf("says %q", got)
 	}
 	if got := textOf(v.need("#alert-count")); got != "1 firing" {
@@ -97,7 +97,7 @@ func TestAlertsPage_SaysThatARuleIsMuted(t *testing.T) {
 	s := newAlertStage(t)
 	s.post("ada", "/settings/alerts/rules/adas/mute", fields("for", "24h")).is(http.StatusSeeOther)
 	v := s.get("ada", "/alerts")
-	if got := textOf(alertOn(v, "lab-adas")); !strings.Contains(got, "rule muted, ends in 1 d") {
+	if got := textOf(alertOn(v, "lab-adas")); !strings.Contains(got, "rule muted for 1 d more") {
 		t.Errorf("says %q", got)
 	}
 	if got := textOf(v.need("#alert-count")); got != "1 firing" {
@@ -185,14 +185,14 @@ func TestAlertsPage_LoadsOlder(t *testing.T) {
 func TestAlertsPage_SaysHonestlyThatThereAreNone(t *testing.T) {
 	s := newStage(t)
 	v := s.get("ada", "/alerts").is(http.StatusOK)
-	if got := textOf(v.need("#alerts-firing")); !strings.Contains(got, "No rule is on") {
+	if got := textOf(v.need("#alerts-firing")); !strings.Contains(got, "No rules are on") {
 		t.Errorf("without rules it says %q", got)
 	}
 	if got := textOf(v.need("#alerts-none")); !strings.Contains(got, "No past alerts yet") {
 		t.Errorf("without a history it says %q", got)
 	}
 	s.alerts.put("", []alert.Rule{{ID: "all", Name: "x", Kind: alert.Memory, Threshold: 90}})
-	if got := textOf(s.get("ada", "/alerts").need("#alerts-firing")); !strings.Contains(got, "Nothing fires") {
+	if got := textOf(s.get("ada", "/alerts").need("#alerts-firing")); !strings.Contains(got, "No alerts") {
 		t.Errorf("with one it says %q", got)
 	}
 	if textOf(s.get("ada", "/").need("#alert-count")) != "" {

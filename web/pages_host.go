@@ -15,6 +15,7 @@ import (
 	"sandboxd/internal/access"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/text"
 	"sandboxd/views"
 )
 
@@ -261,9 +262,9 @@ func (q useQuery) saving(all []boxUse) views.Saving {
 	if n == 0 {
 		return views.Saving{Text: "None chosen"}
 	}
-	s := views.Saving{Text: fmt.Sprintf("Sleeping these %d frees %s of memory", n, bytesText(memory))}
+	s := views.Saving{Text: fmt.Sprintf("Sleeping these %d frees %s of memory", n, text.Size(memory))}
 	if n == 1 {
-		s.Text = fmt.Sprintf("Sleeping this one frees %s of memory", bytesText(memory))
+		s.Text = fmt.Sprintf("Sleeping this one frees %s of memory", text.Size(memory))
 	}
 	if frozen > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("And what the frozen ones still hold (%d), which is not measured.", frozen))

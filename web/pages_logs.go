@@ -36,7 +36,7 @@ const customRange = "custom"
 
 // logLevels are the levels to choose from.
 var logLevels = []views.Option{
-	{Text: "Any"}, {Value: "error,fatal", Text: "Errors and worse"}, {Value: "warn,error,fatal", Text: "Warnings and worse"},
+	{Text: "Any"}, {Value: "error,fatal", Text: "Errors and above"}, {Value: "warn,error,fatal", Text: "Warnings and above"},
 	{Value: "fatal", Text: "Fatal"}, {Value: "error", Text: "Error"}, {Value: "warn", Text: "Warning"}, {Value: "info", Text: "Info"}, {Value: "debug", Text: "Debug"},
 	{Value: "unknown", Text: "Unknown"},
 }

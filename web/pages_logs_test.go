@@ -122,6 +122,9 @@ func TestLogsPage_FiltersAndSaysWhatIsWrong(t *testing.T) {
 		if textOf(v.find("#"+id)) == "" || v.find("sandbox-logs") != nil {
 			t.Errorf("%s: no fault, or lines with it", query)
 		}
+		if name, _, _ := strings.Cut(query, "="); strings.Contains("sandbox level range", name) && attr(v.find("#"+id).Parent, "class") != "log-fields" {
+			t.Errorf("%s: the fault has no more room than the field", query)
+		}
 	}
 	if v := s.get("root", "/logs?owner=nobody"); textOf(v.find("#log-owner-fault")) == "" {
 		t.Error("nothing beside the owner")
@@ -425,7 +428,7 @@ func TestLogsPage_TheLogOfADeletedSandboxCanBeKeptAndDeleted(t *testing.T) {
 	}
 	s.boxes.drop(box)
 	v := s.get("ada", "/logs?sandbox="+id).is(http.StatusOK)
-	if got := texts(v); len(got) != 4 || !strings.Contains(textOf(v.need("div.notice")), "lab was deleted now") || textOf(v.need(".log-box")) != "lab (deleted)" {
+	if got := texts(v); len(got) != 4 || !strings.Contains(textOf(v.need("div.notice")), "lab was deleted just now") || textOf(v.need(".log-box")) != "lab (deleted)" {
 		t.Errorf("%q, %s", got, textOf(v.find("div.notice")))
 	}
 	if v := s.get("bob", "/logs"); strings.Contains(v.Body.String(), id) {

@@ -45,6 +45,15 @@ func aheadOf(t, now time.Time) views.Time {
 	return v
 }
 
+// leftOf is timeOf for a moment ahead, as what is left until then: "2 h", also beyond a week, and "0 s" once that is over.
+func leftOf(t, now time.Time) views.Time {
+	v := timeOf(t, now)
+	if v.Machine != "" {
+		v.Form, v.Relative = views.LeftForm, lasted(t.Sub(now))
+	}
+	return v
+}
+
 // lasted says how long something has lasted, in the nearest whole unit.
 func lasted(d time.Duration) string {
 	const day = 24 * time.Hour
@@ -70,8 +79,10 @@ func relative(t, now time.Time) string {
 	const week = 7 * 24 * time.Hour
 	text := lasted(d)
 	switch {
-	case d < 10*time.Second:
+	case d < 10*time.Second && ahead:
 		return "now"
+	case d < 10*time.Second:
+		return "just now"
 	case d < week:
 	case t.Year() == now.Year():
 		return t.Format("2 Jan")

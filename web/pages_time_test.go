@@ -8,7 +8,7 @@ import (
 func TestRelative_SaysHowLongAgo(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for ago, want := range map[time.Duration]string{
-		0: "now", 9 * time.Second: "now", 42 * time.Second: "42 s ago", 90 * time.Second: "2 min ago",
+		0: "just now", 9 * time.Second: "just now", -9 * time.Second: "now", 42 * time.Second: "42 s ago", 90 * time.Second: "2 min ago",
 		2 * time.Hour: "2 h ago", 3 * 24 * time.Hour: "3 d ago", 10 * 24 * time.Hour: "11 Nov",
 		400 * 24 * time.Hour: "17 Oct 2025", -time.Hour: "in 1 h", -40 * 24 * time.Hour: "31 Dec",
 	} {
@@ -50,7 +50,12 @@ func TestSpanAndAhead_SayHowLongAndWhen(t *testing.T) {
 			t.Errorf("in %v: %+v, want %q", ahead, got, want)
 		}
 	}
-	if spanOf(time.Time{}, now).Machine != "" || aheadOf(time.Time{}, now).Machine != "" {
+	for ahead, want := range map[time.Duration]string{8 * time.Hour: "8 h", 40 * 24 * time.Hour: "40 d", 5 * time.Second: "5 s", -time.Hour: "0 s"} {
+		if got := leftOf(now.Add(ahead), now); got.Relative != want || got.Form != "left" {
+			t.Errorf("%v ahead: %+v, want %q", ahead, got, want)
+		}
+	}
+	if leftOf(time.Time{}, now).Machine != "" || spanOf(time.Time{}, now).Machine != "" || aheadOf(time.Time{}, now).Machine != "" {
 		t.Error("no time is a time")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -139,10 +140,16 @@ func (r *request) leadTo(c echo.Context, to string) error {
 	if !r.byScript() {
 		return c.Redirect(http.StatusSeeOther, to)
 	}
-	if here, err := url.Parse(r.http.Header.Get("HX-Current-URL")); err == nil && here.RequestURI() == to && !here.Query().Has("done") {
+	here, err := url.Parse(r.http.Header.Get("HX-Current-URL"))
+	path, _, hasMark := strings.Cut(to, "#")
+	same := err == nil && here.RequestURI() == path
+	if same && !here.Query().Has("done") {
 		r.head.Set("HX-Trigger", "sheet-done")
-	} else {
-		r.head.Set("HX-Redirect", to)
+		return c.NoContent(http.StatusNoContent)
+	}
+	r.head.Set("HX-Redirect", to)
+	if same && hasMark { // else the browser only scrolls
+		r.head.Set("HX-Refresh", "true")
 	}
 	return c.NoContent(http.StatusNoContent)
 }

@@ -26,7 +26,7 @@ const (
 	BuildFailed Kind = "build-failed" // the image of a template could not be built
 	HostDisk    Kind = "host-disk"    // the host's disk is used to [percent]
 	HostMemory  Kind = "host-memory"  // the host's memory is used to [percent]
-	Certificate Kind = "certificate"  // the dashboard's certificate ends within [days]
+	Certificate Kind = "certificate"  // the dashboard's certificate expires within [days]
 	LogLine     Kind = "log-line"     // a line of a log matches Pattern [times within five minutes]
 )
 

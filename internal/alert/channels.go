@@ -11,7 +11,7 @@ import (
 )
 
 // noSender says that there is no Sender of a kind. In sandboxd only that for e-mail may be missing.
-const noSender = "This server is not set up to send messages to channels of the kind %s. E-mail needs the flag --smtp."
+const noSender = "This server cannot send e-mail: it was started without --smtp."
 
 // Limits of channels.
 const (
@@ -20,6 +20,9 @@ const (
 	maxSecret   = 256
 	secretBytes = 24 // of a webhook that gets one
 )
+
+// Sends reports whether messages can be sent to channels of a kind.
+func (s *Service) Sends(kind ChannelKind) bool { return s.c.Senders[kind] != nil }
 
 // checkChannel gives a channel as it is kept. Kinds: Invalid, NotFound.
 func (s *Service) checkChannel(ctx context.Context, c Channel) (Channel, error) {
@@ -43,9 +46,9 @@ func (s *Service) checkChannel(ctx context.Context, c Channel) (Channel, error) 
 	case c.Kind != Email && c.Kind != Webhook && c.Kind != Shoutrrr:
 		return c, fault.Field("kind", "The kind is %s, %s or %s.", Email, Webhook, Shoutrrr)
 	case c.Kind == Shoutrrr && c.Owner != "":
-		return c, fault.Field("kind", "Only admins can use chat services, in the channels of the installation.")
+		return c, fault.Field("kind", "Chat services are only for the installation's channels.")
 	case s.c.Senders[c.Kind] == nil:
-		return c, fault.Field("kind", noSender, c.Kind)
+		return c, fault.Field("kind", noSender)
 	}
 	return s.checkSecrets(c, before)
 }

@@ -139,7 +139,7 @@ func backoff(attempts int) time.Duration {
 func (s *Service) send(ctx context.Context, c Channel, m Message) error {
 	sender := s.c.Senders[c.Kind]
 	if sender == nil {
-		return fault.New(fault.Invalid, noSender, c.Kind)
+		return fault.New(fault.Invalid, noSender)
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()

@@ -44,7 +44,7 @@ type held struct {
 }
 
 // heldWhy is what follows their number in the subject.
-var heldWhy = fmt.Sprintf(" not sent: more than %d within an hour. The page of alerts has them.", perHour)
+var heldWhy = fmt.Sprintf(" not sent: more than %d within an hour. The Alerts page has them.", perHour)
 
 // adoptHeld takes one from before a restart, whose subject has the number.
 func adoptHeld(d Delivery, until time.Time) *held {

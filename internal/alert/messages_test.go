@@ -134,7 +134,7 @@ func TestMessages_AreAtMostThirtyAnHour(t *testing.T) {
 			t.Errorf("%d messages within 50 minutes", n)
 		}
 		w.pass(11 * time.Minute)
-		m := w.sent("an hour after the first", "20 messages were not sent: more than 30 within an hour. The page of alerts has them.")
+		m := w.sent("an hour after the first", "20 messages were not sent: more than 30 within an hour. The Alerts page has them.")
 		if len(m) == 1 && m[0].Event != alert.Held {
 			t.Errorf("message %+v", m[0])
 		}
@@ -159,7 +159,7 @@ func TestMessages_OfAnHourAreCountedOverARestart(t *testing.T) {
 			t.Errorf("%d messages within 34 minutes", n)
 		}
 		w.pass(30 * time.Minute)
-		w.sent("an hour after the first", "10 messages were not sent: more than 30 within an hour. The page of alerts has them.")
+		w.sent("an hour after the first", "10 messages were not sent: more than 30 within an hour. The Alerts page has them.")
 	})
 }
 

@@ -41,7 +41,7 @@ var kinds = map[Kind]kindOf{
 	BuildFailed: {once: true, phrase: "image not built"},
 	HostDisk:    {least: 10, most: 100, unit: "percent", host: true, phrase: "disk nearly full"},
 	HostMemory:  {least: 10, most: 100, unit: "percent", host: true, phrase: "memory nearly full"},
-	Certificate: {least: 1, most: 90, whole: true, unit: "days", host: true, phrase: "certificate ends soon"},
+	Certificate: {least: 1, most: 90, whole: true, unit: "days", host: true, phrase: "certificate expires soon"},
 	LogLine:     {least: 1, most: 1000, whole: true, unit: "times", once: true, phrase: "log line"},
 }
 
@@ -70,7 +70,7 @@ func Defaults() []Rule {
 		{Name: "Image not built", Kind: BuildFailed, Remind: 24 * time.Hour},
 		{Name: "Host: disk nearly full", Kind: HostDisk, Threshold: 90, For: 5 * time.Minute, Remind: 12 * time.Hour},
 		{Name: "Host: memory nearly full", Kind: HostMemory, Threshold: 95, For: 10 * time.Minute, Remind: 12 * time.Hour},
-		{Name: "Certificate ends soon", Kind: Certificate, Threshold: 14, Remind: 24 * time.Hour},
+		{Name: "Certificate expires soon", Kind: Certificate, Threshold: 14, Remind: 24 * time.Hour},
 	}
 }
 
@@ -122,7 +122,7 @@ func tidyRule(r Rule, field func(string) string) (Rule, error) {
 	case !ok:
 		return r, fault.Field(field("kind"), "There is no kind %.40q of rules.", string(r.Kind))
 	case r.Owner != "" && k.host:
-		return r, fault.Field(field("kind"), "Only admins can watch the host, in the rules of the installation.")
+		return r, fault.Field(field("kind"), "Only the installation's rules can watch the host.")
 	case r.SandboxID != "" && (k.host || r.Kind == BuildFailed):
 		return r, fault.Field(field("sandbox"), "Such a rule is about no sandbox.")
 	case r.Template != "" && k.host:

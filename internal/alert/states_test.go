@@ -109,7 +109,7 @@ func TestAlert_OfEachKind(t *testing.T) {
 			func(w *world) { w.host.DiskUsed, w.host.DiskFree = 50, 50 }, 11 * time.Second},
 		{alert.Rule{Kind: alert.HostMemory, Threshold: 90}, func(w *world) { w.host.Memory = 91 }, "/: 91 % of the memory are used, 9 B are free",
 			func(w *world) { w.host.Memory = 3 }, 11 * time.Second},
-		{alert.Rule{Kind: alert.Certificate, Threshold: 14}, func(w *world) { w.ends = time.Date(2000, 1, 10, 12, 0, 0, 0, time.UTC) }, "/: ends on 10 January 2000, in 9 days",
+		{alert.Rule{Kind: alert.Certificate, Threshold: 14}, func(w *world) { w.ends = time.Date(2000, 1, 10, 12, 0, 0, 0, time.UTC) }, "/: expires on 10 January 2000, in 9 days",
 			func(w *world) { w.ends = w.ends.Add(90 * 24 * time.Hour) }, 2 * time.Hour},
 		{alert.Rule{Kind: alert.LogLine, Threshold: 1, Pattern: "panic"}, logged("panic: \x1b[31moh"), "lab: panic: [31moh", func(*world) {}, 11 * time.Minute},
 	} {

@@ -305,9 +305,9 @@ func (v *view) certificate(r *Rule) findings {
 	if days := left.Hours() / 24; days > r.Threshold {
 		return f
 	}
-	say := fmt.Sprintf("ends on %s, in %s", end.UTC().Format("2 January 2006"), roughly(left))
+	say := fmt.Sprintf("expires on %s, in %s", end.UTC().Format("2 January 2006"), roughly(left))
 	if left <= 0 {
-		say = "ended on " + end.UTC().Format("2 January 2006")
+		say = "expired on " + end.UTC().Format("2 January 2006")
 	}
 	f.say(Target{}, bad, say)
 	return f

@@ -259,6 +259,23 @@ func TestSearch_EndsWithItsBudgetAndGoesOn(t *testing.T) {
 	})
 }
 
+func TestSearch_AFullPageWasSearchedBackToItsLastLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, _ := running(t, Config{Store: &memory{}})
+		begun := time.Now().Add(-time.Minute)
+		for i := range 5 { // which come late
+			k.Append(Line{Sandbox: "a", Text: fmt.Sprint(i), Time: begun.Add(time.Duration(i) * time.Second)})
+		}
+		r := find(t, k, Query{Scope: All(), Limit: 3})
+		if texts(r.Lines) != "4,3,2" || !r.SearchedBackTo.Equal(r.Lines[2].Time) || r.Next != r.Lines[2].ID {
+			t.Errorf("%+v", r)
+		}
+		if r = find(t, k, Query{Scope: All(), Limit: 3, Before: r.Next}); texts(r.Lines) != "1,0" || !r.SearchedBackTo.IsZero() || r.Next != 0 {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
 func TestSearch_TheCallersEndIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{slow: time.Second, lines: make([]Line, 1000)}

@@ -41,8 +41,8 @@ type Query struct {
 type Result struct {
 	Lines []Line // newest first
 
-	// SearchedBackTo is the time back to which all lines were looked at: the budget, or enough lines, ended the search there. Zero
-	// when all were.
+	// SearchedBackTo is the time back to which lines were looked at: the budget, or enough lines, ended the search there. It is never
+	// later than the Time of one of Lines. Zero when all lines were looked at.
 	SearchedBackTo time.Time
 
 	// Next is the Before that continues the search; 0 when nothing is left to look at.

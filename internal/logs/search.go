@@ -98,8 +98,12 @@ func (s *search) result(cutOff bool) Result {
 	if len(lines) < s.found.limit {
 		return Result{Lines: lines}
 	}
-	last := lines[len(lines)-1].ID
-	return Result{Lines: lines, SearchedBackTo: last.time(), Next: last}
+	last := lines[len(lines)-1]
+	back := last.ID.time()
+	if last.Time.Before(back) { // it came late, and is among what was looked at
+		back = last.Time.UTC()
+	}
+	return Result{Lines: lines, SearchedBackTo: back, Next: last.ID}
 }
 
 // time is about when a line was appended.

@@ -8,7 +8,6 @@
 package text
 
 import (
-	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -75,13 +74,4 @@ func seen(r rune) bool {
 	const brailleBlank, nullNotehead = '\u2800', '\U0001d159' // symbols that are drawn empty
 	return r != brailleBlank && r != nullNotehead && unicode.IsGraphic(r) && !unicode.IsSpace(r) &&
 		!unicode.In(r, unicode.Zs, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
-}
-
-// Size writes a number of bytes in binary units, without decimals that say nothing: "21.78 GiB".
-func Size(bytes int64) string {
-	n, units := float64(bytes), []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
-	for ; n >= 1024 && len(units) > 1; units = units[1:] {
-		n /= 1024
-	}
-	return fmt.Sprintf("%.4g %s", n, units[0])
 }

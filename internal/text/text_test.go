@@ -74,9 +74,10 @@ func TestTrim_LeavesWhatIsSeenAsItIs(t *testing.T) {
 	}
 }
 
-func TestSize_HasNoNeedlessDecimals(t *testing.T) {
+func TestSize_HasThreeDigits(t *testing.T) {
 	for n, want := range map[int64]string{
-		0: "0 B", 1023: "1023 B", 512 << 20: "512 MiB", 1536 << 20: "1.5 GiB", 2 << 30: "2 GiB", 23388000000: "21.78 GiB", 1000 << 20: "1000 MiB",
+		0: "0 B", 999: "999 B", 1000: "0.98 KiB", 1247: "1.22 KiB", 4 << 20: "4 MiB", 312 << 20: "312 MiB", 512 << 20: "512 MiB", 1000 << 20: "0.98 GiB",
+		1023 << 20: "1 GiB", 3 << 29: "1.5 GiB", 2 << 30: "2 GiB", 23388000000: "21.8 GiB", 40 << 30: "40 GiB", 3 << 50: "3 PiB",
 	} {
 		if got := Size(n); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)

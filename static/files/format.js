@@ -2,15 +2,15 @@
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
-// size formats bytes in binary units.
+// size formats bytes in binary units with three digits, as internal/text/size.go does.
 export function size(bytes) {
-  let n = bytes;
+  let n = Math.round(bytes);
   let unit = 0;
-  while (n >= 1024 && unit < units.length - 1) {
+  while (n >= 1000 && unit < units.length - 1) {
     n /= 1024;
     unit++;
   }
-  return `${unit && n < 10 ? n.toFixed(1) : Math.round(n)} ${units[unit]}`;
+  return `${Number(n.toFixed(n >= 100 ? 0 : n >= 10 ? 1 : 2))} ${units[unit]}`;
 }
 
 // permissions formats a mode as ls does: "rw-r--r--".

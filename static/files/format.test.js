@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { kindName, octal, permissions, size } from "./format.js";
 
-test("sizes are in binary units", () => {
-  assert.deepEqual([0, 1023, 1024, 1536, 10_240, 5 << 20, 3 * 2 ** 40].map(size), ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "10 KiB", "5.0 MiB", "3.0 TiB"]);
+test("sizes are in binary units, with three digits as the server writes them", () => {
+  assert.deepEqual([0, 999, 1000, 1247, 1536, 10_240, 5 << 20, 312 * 2 ** 20, 23388000000, 3 * 2 ** 40].map(size), ["0 B", "999 B", "0.98 KiB", "1.22 KiB", "1.5 KiB", "10 KiB", "5 MiB", "312 MiB", "21.8 GiB", "3 TiB"]);
 });
 
 test("permissions are formatted as by ls", () => {

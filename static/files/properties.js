@@ -38,7 +38,7 @@ function facts(entry, path) {
   const rows = [
     ["Kind", kindName(entry)],
     ["Where", textElement(decodeText(parentOf(path)))],
-    entry.type === "file" && ["Size", `${size(entry.size)}${entry.size >= 1024 ? ` (${entry.size.toLocaleString("en")} bytes)` : ""}`],
+    entry.type === "file" && ["Size", `${size(entry.size)}${entry.size >= 1000 ? ` (${entry.size.toLocaleString("en")} bytes)` : ""}`],
     entry.type === "link" && ["Target", textElement(entry.target ?? "")],
     ["Modified", fullTime(entry.modified)],
     ["Owner", `${entry.owner}, group ${entry.group}`],

@@ -7,17 +7,19 @@ const steps = [
 ];
 const week = 7 * 86400;
 
-// relative formats a time in one of the forms of views.Time: "" (past or future), "span" (elapsed), "ahead" (due, to the
-// second, then "now").
+// relative formats a time in one of the forms of views.Time: "" (past or future), "span" (elapsed), "left" (until then), "ahead"
+// (due, to the second, then "now").
 export function relative(then, now, form = "") {
   const seconds = Math.round((now - then) / 1000);
-  const size = form === "span" ? Math.max(seconds, 0) : Math.abs(seconds);
-  if (form === "ahead" ? seconds >= 0 : form !== "span" && size < 10) return "now";
-  if (form !== "span" && size >= week) return null; // shown as a date, which does not change
+  const length = form === "span" || form === "left";
+  const size = length ? Math.max(form === "span" ? seconds : -seconds, 0) : Math.abs(seconds);
+  if (form === "ahead" && seconds >= 0) return "now";
+  if (form === "" && size < 10) return seconds < 0 ? "now" : "just now";
+  if (!length && size >= week) return null; // shown as a date, which does not change
   const nearest = (unit) => Math.round(size / unit);
   const [, unit, word] = steps.find(([bound, unit]) => nearest(unit) * unit < bound);
   const text = `${nearest(unit)} ${word}`;
-  if (form === "span") return text;
+  if (length) return text;
   return seconds < 0 ? `in ${text}` : `${text} ago`;
 }
 

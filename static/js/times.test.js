@@ -6,7 +6,8 @@ const now = Date.parse("2026-11-21T12:00:00Z");
 const ago = (seconds) => relative(now - seconds * 1000, now);
 
 test("times are formatted as by the server", () => {
-  assert.equal(ago(3), "now");
+  assert.equal(ago(3), "just now");
+  assert.equal(ago(-3), "now");
   assert.equal(ago(42), "42 s ago");
   assert.equal(ago(90), "2 min ago");
   assert.equal(ago(2 * 3600), "2 h ago");
@@ -32,6 +33,14 @@ test("spans have no limit", () => {
   assert.equal(span(-2), "0 s");
   assert.equal(span(2 * 3600 + 60), "2 h");
   assert.equal(span(40 * 86400), "40 d");
+});
+
+test("what is left ends at nothing", () => {
+  const left = (seconds) => relative(now + seconds * 1000, now, "left");
+  assert.equal(left(8 * 3600), "8 h");
+  assert.equal(left(40 * 86400), "40 d");
+  assert.equal(left(5), "5 s");
+  assert.equal(left(-2), "0 s");
 });
 
 test("due times are never in the past", () => {

@@ -8,7 +8,7 @@ const at = (...parts) => new Date(...parts).getTime() / 1000;
 test("cores have as many digits as tell small ones apart", () => {
   assert.deepEqual([0, 0.004, 0.25, 1.5, 12.34, 128].map(cores), ["0.00", "0.00", "0.25", "1.50", "12.3", "128"]);
   assert.deepEqual([1, 0.5, 2].map(coresLimit), ["1 core", "0.5 cores", "2 cores"]);
-  assert.equal(rate(2048), "2.0 KiB/s");
+  assert.equal(rate(2048), "2 KiB/s");
 });
 
 test("an axis has the date where a day begins, and seconds only when they differ", () => {

@@ -155,7 +155,7 @@ class SandboxMetrics extends HTMLElement {
     notes.querySelector("[data-problem]")?.remove();
     notes.prepend(
       h("div", { class: "notice tone-bad", role: "alert", "data-problem": true }, icon("warn"),
-        h("div", { class: "notice-body" }, h("strong", {}, "The figures cannot be shown now"), h("p", {}, text)),
+        h("div", { class: "notice-body" }, h("strong", {}, "The figures cannot be shown right now"), h("p", {}, text)),
         !final && h("button", { class: "button low", type: "button", click: () => this.#loadSoon(0) }, "Try again")),
     );
   }

@@ -68,7 +68,7 @@ func why(c alert.Channel, m alert.Message) string {
 	case m.Event == alert.Test:
 		return fmt.Sprintf("You get this mail because a test of the channel %q was asked for in sandboxd.", channel)
 	case rule == "":
-		return fmt.Sprintf("You get this mail because rules of sandboxd send to the channel %q. Change or delete it on the page of alerts.", channel)
+		return fmt.Sprintf("You get this mail because rules of sandboxd send to the channel %q. Change or delete it in Settings → Alerts.", channel)
 	}
-	return fmt.Sprintf("You get this mail because the rule %q of sandboxd sends to the channel %q. Change or delete either on the page of alerts.", rule, channel)
+	return fmt.Sprintf("You get this mail because the rule %q of sandboxd sends to the channel %q. Change or delete either in Settings → Alerts.", rule, channel)
 }

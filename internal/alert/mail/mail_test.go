@@ -258,7 +258,7 @@ Resolved:
   web: used 95 % of its 1 GiB (lasted 1 h, until 24 Nov 2026, 09:00 UTC)
 https://box.example.com/alerts
 
-You get this mail because the rule "Memory" of sandboxd sends to the channel "Ada's mail". Change or delete either on the page of alerts.
+You get this mail because the rule "Memory" of sandboxd sends to the channel "Ada's mail". Change or delete either in Settings → Alerts.
 `
 	if text != want {
 		t.Errorf("%s", text)
