@@ -528,7 +528,7 @@ func RuleSheet(f RuleForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(f.Channels) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<p class=\"hint\">No channels yet, so it sends no messages. Its alerts are shown on the page Alerts.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<p class=\"hint\">No channels yet, so it sends no messages. Its alerts are shown on the Alerts page.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

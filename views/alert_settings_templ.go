@@ -764,7 +764,7 @@ func alertChannels(a AlertSettings) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(a.Channels) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 56, "<p class=\"quiet small\">No channels yet, so no messages are sent. Alerts are shown on the page Alerts.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 56, "<p class=\"quiet small\">No channels yet, so no messages are sent. Alerts are shown on the Alerts page.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
