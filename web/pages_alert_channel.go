@@ -70,7 +70,7 @@ func (s *alertSettingHandlers) pageNewChannel(_ context.Context, r *request) (te
 	}
 	if kind := alert.ChannelKind(r.query("kind")); kind != "" {
 		return s.channelForm(r, alert.Channel{Owner: owner, Kind: kind}, func(v *views.ChannelForm) {
-			if off := s.channelOff(kind); off != "" {
+			if off := channelOff(s.cfg.Alerts, kind); off != "" {
 				v.Fault = off + "."
 			}
 		})
@@ -84,14 +84,14 @@ func (s *alertSettingHandlers) pageNewChannel(_ context.Context, r *request) (te
 			continue // those lead anywhere, so only the installation has them
 		}
 		k := channelKinds[kind]
-		v.Items = append(v.Items, views.KindChoice{Icon: k.icon, Title: k.title, Text: k.text, URL: url, Off: s.channelOff(kind)})
+		v.Items = append(v.Items, views.KindChoice{Icon: k.icon, Title: k.title, Text: k.text, URL: url, Off: channelOff(s.cfg.Alerts, kind)})
 	}
 	return s.kindsPage(r, v)
 }
 
 // channelOff says why no channel of a kind can be added, or "". Only the sender of e-mail may be missing.
-func (s *alertSettingHandlers) channelOff(kind alert.ChannelKind) string {
-	if kind != alert.Email || s.cfg.Alerts.Sends(kind) {
+func channelOff(alerts *alert.Service, kind alert.ChannelKind) string {
+	if kind != alert.Email || alerts.Sends(kind) {
 		return ""
 	}
 	return "Needs --smtp on the server"

@@ -99,6 +99,13 @@ func TestMetricsPage_HasATableForThoseWithoutPlots(t *testing.T) {
 	if page.need("details.fold"); attr(page.find("details.fold"), "open") != "" || page.find("noscript") == nil {
 		t.Error("the table is open, or nothing is said without scripts")
 	}
+	if hasAttr(page.need(".plots"), "hidden") {
+		t.Error("the plots have no place until their script runs")
+	}
+	s.put("ada", "new", nil)
+	if !hasAttr(s.get("ada", "/sandboxes/new/metrics").is(http.StatusOK).need(".plots"), "hidden") {
+		t.Error("there are plots of nothing")
+	}
 	part := s.get("ada", "/sandboxes/lab/metrics", "HX-Request", "true").is(http.StatusOK)
 	if part.find("main") != nil || part.find("#metrics-table") == nil || part.find("#metrics-ranges") == nil || part.find("#metrics-notes") == nil {
 		t.Errorf("a script gets %s", part.Body)

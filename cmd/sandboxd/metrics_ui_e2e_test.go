@@ -125,6 +125,11 @@ func TestMetrics_ZoomsHaveAddresses(t *testing.T) {
 		p.runs("go back", "history.back()")
 		p.sees("the range from before, drawn", `location.search.includes("range=15m") && document.querySelector("[data-range='15m'][aria-current]") !== null && `+plotsDrawn)
 	}
+	p.runs("focus a plot", `document.querySelector("[data-plot=cpu] [data-area]").focus()`)
+	p.does("zoom in twice", chromedp.KeyEvent("+"), chromedp.KeyEvent("+"))
+	p.sees("the zoom", zoomedIn)
+	p.runs("double-click", `document.querySelector("[data-plot=cpu] .u-over").dispatchEvent(new MouseEvent("dblclick", {bubbles: true}))`)
+	p.sees("the range from before the zoom", `location.search.includes("range=15m") && document.querySelector("[data-range='15m'][aria-current]") !== null && `+plotsDrawn)
 	for _, r := range []string{"1h", "6h", "24h", "7d", "30d"} {
 		p.does("choose "+r, chromedp.Click(`[data-range="`+r+`"]`))
 		p.sees("that range", `location.search.includes("range=`+r+`") && document.querySelector("[data-range='`+r+`'][aria-current]") !== null && `+plotsDrawn)

@@ -13,7 +13,7 @@ const axisWidth = 64; // px
 const stateNames = { ...bandNames, creating: "Creating", starting: "Starting", running: "Running", stopping: "Stopping", sleeping: "Going to sleep" };
 
 // Plot draws one kind of figures into a section of the page. Its owner has pointed(plot, time), zoom(stretch), preview(stretch),
-// zoomOut() and signal.
+// reset() and signal.
 export class Plot {
   #owner;
   #kind;
@@ -58,7 +58,7 @@ export class Plot {
       activate(false)();
       this.#owner.pointed(this, null);
     });
-    on("dblclick", () => this.#owner.zoomOut());
+    on("dblclick", () => this.#owner.reset());
     on("keydown", (event) => this.#key(event));
     new ResizeObserver(() => this.#resize()).observe(this.#area);
   }

@@ -22,6 +22,7 @@ class SandboxMetrics extends HTMLElement {
   #plots = [];
   #look = null;
   #series = null;
+  #unzoomed = ""; // the query before the zoom; the server's usual range without one
   #shown = null; // the query that #series answers
   #channel = null;
   #timer = 0; // of the next load
@@ -151,6 +152,7 @@ class SandboxMetrics extends HTMLElement {
 
   // #complain says why there are no figures, or no newer ones.
   #complain(text, final = true) {
+    if (!this.#series) this.#showPlots(false);
     const notes = this.querySelector("#metrics-notes");
     notes.querySelector("[data-problem]")?.remove();
     notes.prepend(
@@ -163,9 +165,13 @@ class SandboxMetrics extends HTMLElement {
   #draw() {
     if (!this.#series) return;
     const some = anything(this.#series);
-    this.querySelector("[data-plots]").hidden = this.querySelector("[data-legend]").hidden = !some;
+    this.#showPlots(some);
     this.querySelector("[data-empty]").hidden = some;
     if (some) for (const plot of this.#plots) plot.draw(this.#series, this.#look);
+  }
+
+  #showPlots(shown) {
+    this.querySelector("[data-plots]").hidden = this.querySelector("[data-legend]").hidden = !shown;
   }
 
   // pointed moves the cursors of all plots together.
@@ -193,8 +199,9 @@ class SandboxMetrics extends HTMLElement {
     if (this.#series) this.zoom(scaled(this.#series, factor, around));
   }
 
-  zoomOut() {
-    this.zoomBy(2);
+  // reset ends the zoom.
+  reset() {
+    if (zoomed(this.#query())) this.#go(this.#unzoomed);
   }
 
   #bounded(stretch) {
@@ -211,11 +218,13 @@ class SandboxMetrics extends HTMLElement {
     const link = event.target.closest("a[data-range], a[data-reset]");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
+    if (link.hasAttribute("data-reset")) return this.reset();
     this.#go(new URLSearchParams({ range: new URL(link.href).searchParams.get("range") }));
   }
 
   // #go leads to another stretch of time, from which the browser's button leads back.
   #go(query) {
+    if (!zoomed(this.#query())) this.#unzoomed = this.#query();
     history.pushState(null, "", `${this.dataset.page}&${query}`);
     this.#show();
   }
@@ -240,6 +249,11 @@ class SandboxMetrics extends HTMLElement {
     localise(this);
     this.#draw();
   }
+}
+
+// zoomed says whether a query names a stretch of time that is none of the ranges.
+function zoomed(query) {
+  return /(^|&)(since|until)=/.test(query);
 }
 
 // localise writes times in the reader's own time.
