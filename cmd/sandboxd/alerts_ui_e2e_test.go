@@ -112,6 +112,7 @@ func TestAlerts_AreSeenMailedAndResolved(t *testing.T) {
 	p.pictures("alerts-none")
 	p.addsAChannel(dashboard, mails)
 	p.addsARule()
+	p.mutesTheRule()
 
 	p.does("look at another page", chromedp.Navigate(dashboard+"/"))
 	p.sees("the sandboxes, and no badge", at("/")+" && "+current+" && "+badge+` === ""`)
@@ -166,7 +167,7 @@ func (p *person) addsAChannel(dashboard string, mails *postbox) {
 	p.does("choose e-mail", chromedp.Click(`#sheet .kind[href*="kind=email"]`))
 	p.sees("its form", `document.querySelector("#sheet #channel-address") !== null`)
 	p.does("make a mistake", chromedp.SetValue("#channel-name", "Ops <b>team"), chromedp.SetValue("#channel-address", "nobody"), chromedp.Click("#sheet .button.primary"))
-	p.sees("what is wrong, and what was typed", sheetIsOpen+` && document.querySelector("#channel-address-fault") !== null && document.querySelector("#channel-name").value === "Ops <b>team"`)
+	p.sees("what is wrong, and what was typed", sheetIsOpen+` && document.querySelector("#channel-address-fault") !== null && document.activeElement.id === "channel-address" && document.querySelector("#channel-name").value === "Ops <b>team"`)
 	p.pictures("alert-channel-fault")
 	p.does("mend it", chromedp.SetValue("#channel-address", "ops@example.com"), chromedp.Click("#sheet .button.primary"))
 	p.sees("the channel", at("/settings/alerts")+` && !(`+sheetIsOpen+`) && document.querySelector(".channel")?.textContent.includes("Ops <b>team")`)
@@ -192,11 +193,24 @@ func (p *person) addsARule() {
 	p.runs("choose the sandbox", `(() => { const s = document.querySelector("#rule-scope"); s.value = [...s.options].find((o) => o.text === "Only lab").value; })()`)
 	p.runs("make it fire at once", `document.querySelector("#rule-for").value = ""`)
 	p.does("save it", chromedp.Click("#sheet .button.primary"))
-	p.sees("what is wrong, and all that was chosen", `document.querySelector("#rule-threshold-fault") !== null && document.querySelector("#rule-threshold").value === "many" &&
+	p.sees("what is wrong, and all that was chosen", `document.querySelector("#rule-threshold-fault") !== null && document.activeElement.id === "rule-threshold" && document.querySelector("#rule-threshold").value === "many" &&
 		document.querySelector("#rule-scope").selectedOptions[0].text === "Only lab" && document.querySelector('#sheet [name="channel"]').checked`)
 	p.pictures("alert-rule")
 	p.does("mend it", chromedp.SetValue("#rule-threshold", "30"), chromedp.Click("#sheet .button.primary"))
 	p.sees("the rule", `!(`+sheetIsOpen+`) && [...document.querySelectorAll("#rules .item")].some((i) => i.textContent.includes("Uses at least 30 % of its memory limit") && i.textContent.includes("only lab") && i.textContent.includes("sends to Ops <b>team"))`)
+}
+
+// mutesTheRule mutes it where it stands in the list, and ends that.
+func (p *person) mutesTheRule() {
+	p.t.Helper()
+	row := `[...document.querySelectorAll("#rules .item")].find((i) => i.textContent.includes("Memory of lab"))`
+	inSight := fmt.Sprintf(`((box) => box.top > 0 && box.bottom < innerHeight)((%s).getBoundingClientRect())`, row)
+	for _, c := range []struct{ button, said string }{{`[value="8h"]`, "Memory of lab is muted."}, {`[value="0"]`, "Memory of lab is no longer muted."}} {
+		p.runs("open the menu", fmt.Sprintf(`(%s).querySelector("summary").click()`, row))
+		p.runs("choose", fmt.Sprintf(`(%s).querySelector('%s').click()`, row, c.button))
+		p.sees("in its place: "+c.said, fmt.Sprintf(`(%s)?.textContent.includes(%q) && %s`, row, c.said, inSight))
+		p.pictures("alert-rule-" + c.button[8:9])
+	}
 }
 
 // mutesAndEndsIt mutes the alert on the page, which stays as it is.
