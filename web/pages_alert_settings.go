@@ -175,9 +175,6 @@ func (s *alertSettingHandlers) submitDeleteRule(ctx context.Context, r *request)
 // ruleView makes a rule ready to show.
 func ruleView(rule alert.Rule, box string, channels []alert.Channel, now time.Time) views.AlertRule {
 	v := views.AlertRule{ID: rule.ID, Name: rule.Name, What: ruleText(rule), Off: rule.Disabled, Facts: []string{ruleScopeText(rule, box)}}
-	if rule.Remind > 0 {
-		v.Facts = append(v.Facts, "reminds every "+spanWords(rule.Remind))
-	}
 	names := ""
 	for _, c := range channels {
 		if !slices.Contains(rule.Channels, c.ID) {
@@ -192,6 +189,9 @@ func ruleView(rule alert.Rule, box string, channels []alert.Channel, now time.Ti
 		v.Facts = append(v.Facts, "sends no messages")
 	} else {
 		v.Facts = append(v.Facts, "sends to "+names)
+		if rule.Remind > 0 {
+			v.Facts = append(v.Facts, "reminds every "+spanWords(rule.Remind))
+		}
 	}
 	if rule.Muted.After(now) {
 		v.Muted = leftOf(rule.Muted, now)

@@ -51,7 +51,7 @@ func TestAlertSettings_OneSeesOneselfAndAdminsTheInstallation(t *testing.T) {
 		t.Error("a member may choose the installation")
 	}
 	v = s.get("root", "/settings/alerts?owner=installation").is(http.StatusOK)
-	if got := textOf(v.need("#rules")); !strings.Contains(got, "Uses at least 90 % of its memory limit, for 5 min") || !strings.Contains(got, "reminds every 12 h") || !strings.Contains(got, "the host") {
+	if got := textOf(v.need("#rules")); !strings.Contains(got, "Uses at least 90 % of its memory limit, for 5 min") || !strings.Contains(got, "sends no messages") || strings.Contains(got, "reminds") || !strings.Contains(got, "the host") {
 		t.Errorf("the installation's rules are %q", got)
 	}
 	s.get("root", "/settings/alerts").is(http.StatusOK)

@@ -192,9 +192,9 @@ func TestAlert_OfANewServiceThatDoesNotStayUp(t *testing.T) {
 				w.box("den", "ann")
 				w.pass(time.Minute)
 				w.want("at once", "firing den/web: was restarted 5 times within 10 minutes")
-				w.state("den", sandbox.Frozen, "")
+				w.becomes("den", sandbox.Frozen, "")
 				w.pass(time.Hour)
-				w.state("den", sandbox.Running, "")
+				w.becomes("den", sandbox.Running, "")
 				w.pass(time.Minute)
 				w.want("thawed", "resolved den/web: was restarted 5 times within 10 minutes")
 				w.set(func() {

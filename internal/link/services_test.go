@@ -86,6 +86,7 @@ func TestServices_StartStopAndLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitService(t, s, "manual", isRunning)
+	awaitLine(t, s, "auto", "b")
 	if err := s.StopService(ctx, "auto"); err != nil {
 		t.Fatal(err)
 	}
