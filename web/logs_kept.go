@@ -18,6 +18,9 @@ func keepLog(ctx context.Context, s *Server, box sandbox.Sandbox, keep bool) err
 	if keep {
 		return s.cfg.Logs.Keep(ctx, logs.Kept{Sandbox: box.ID, Name: box.Name, Owner: box.Owner, Since: s.cfg.Now()})
 	}
+	if box.State == sandbox.Deleting { // as an earlier request said
+		return nil
+	}
 	if err := s.cfg.Logs.Unkeep(ctx, box.ID); err != nil { // from an earlier delete that failed; it must not hold up this one
 		s.log.Warn("the log of a deleted sandbox may be kept, although nobody asked for it", "sandbox", box.Name, "error", err)
 	}

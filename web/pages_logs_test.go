@@ -422,6 +422,7 @@ func TestLogsPage_TheLogOfADeletedSandboxCanBeKeptAndDeleted(t *testing.T) {
 		t.Error("a wrong name forgets the choice")
 	}
 	s.post("ada", "/sandboxes/lab/delete?sandbox_id="+id, url.Values{"confirm": {"lab"}, "keep_log": {"on"}}).is(http.StatusSeeOther)
+	s.post("ada", "/sandboxes/lab/delete?sandbox_id="+id, url.Values{"confirm": {"lab"}}).is(http.StatusSeeOther) // again: what was asked first stands
 	box, err := s.boxes.Sandbox(t.Context(), "lab")
 	if err != nil {
 		t.Fatal(err)

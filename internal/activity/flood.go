@@ -2,6 +2,7 @@ package activity
 
 import (
 	"net/netip"
+	"strings"
 	"time"
 )
 
@@ -177,13 +178,30 @@ func (f *flood) over(now time.Time) (out []Entry) {
 		}
 		if soon := w.from.Add(floodWait); now.Before(soon) {
 			f.due(soon)
-		} else if all := f.windows[sort{user: key.user}]; all != nil && all.n < floodUser {
+		} else if f.early(key) {
 			w.told++
-			all.n++
 			out = w.take(out)
 		}
 	}
 	return out
+}
+
+// early reports whether a sum of a sort may be told before its window ends, and counts it. One of all that somebody did beyond their
+// limit always may.
+func (f *flood) early(key sort) bool {
+	if key.via == "" {
+		return true
+	}
+	user, most := key.user, floodUser
+	if strings.HasPrefix(user, "from ") {
+		user, most = outside, floodOut
+	}
+	all := f.windows[sort{user: user}]
+	if all == nil || all.n >= most {
+		return false
+	}
+	all.n++
+	return true
 }
 
 // all ends all windows.

@@ -436,6 +436,14 @@ func TestAdd_CallersWhoAreNotSignedInDoNotFillTheLog(t *testing.T) {
 				for i := range 5000 {
 					w.log.Add(activity.Entry{Via: activity.Page, From: from(i % 500), Action: "account.login", Object: "ada", Outcome: activity.Refused})
 				}
+				w.pass(time.Minute + time.Second)
+				early := 0
+				for _, n := range w.counts() {
+					early += n
+				}
+				if early != 5000 {
+					t.Errorf("%d of 5000 are told within a minute", early)
+				}
 				w.log.Add(entry("sandbox.start"))
 				w.pass(time.Hour)
 				all, sum := w.counts(), 0
