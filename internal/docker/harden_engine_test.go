@@ -3,6 +3,7 @@
 package docker
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/docker/docker/api/types/container"
@@ -106,11 +108,25 @@ func probe(t *testing.T, b sandbox.ContainerSpec, arch string) string {
 	return path.Join(path.Dir(wire.SocketPath), name)
 }
 
+// runsOn reports whether this host's kernel runs programs for arch. Where it does not, there must be no way to run one in b either.
+func runsOn(t *testing.T, e *Engine, b sandbox.ContainerSpec, arch string) bool {
+	t.Helper()
+	program := probe(t, b, arch)
+	err := exec.Command(filepath.Join(b.LinkPath, path.Base(program))).Run()
+	if !errors.Is(err, syscall.ENOEXEC) {
+		return true
+	}
+	if code, out := inside(t, e, b.ID, "0", program); code != 126 {
+		t.Errorf("a program for %s, which this host cannot run, ended in a sandbox with %d: %s", arch, code, out)
+	}
+	return false
+}
+
 func TestHarden_DevRefusesCornersOfTheKernel(t *testing.T) {
 	e := openTest(t)
 	b := running(t, e, "patient")
 	arches := []string{runtime.GOARCH}
-	if runtime.GOARCH == "amd64" {
+	if runtime.GOARCH == "amd64" && runsOn(t, e, b, "386") {
 		arches = append(arches, "386") // its sockets come by another call
 	}
 	for _, arch := range arches {
@@ -143,6 +159,9 @@ func TestHarden_StrictRefusesForeignSocketsTo32BitPrograms(t *testing.T) {
 	e := openTest(t)
 	b := running(t, e, "patient", strictly)
 	for arch, want := range map[string]string{"amd64": "vsock EPERM\n", "386": "vsock ENOSYS\n"} {
+		if runtime.GOARCH == "amd64" && !runsOn(t, e, b, arch) {
+			continue
+		}
 		if code, out := inside(t, e, b.ID, "0", probe(t, b, arch)); runtime.GOARCH == "amd64" && (code != 0 || !strings.HasPrefix(out, want)) {
 			t.Errorf("%s: got %d and %s", arch, code, out)
 		}
