@@ -50,6 +50,7 @@ type seenBody struct {
 type outages struct {
 	mended  time.Time      // when the engine was last started
 	refused map[string]int // how often it has refused to start a sandbox since
+	down    []span         // from a kill until all answered again
 }
 
 func newRecord() *record {
@@ -207,14 +208,14 @@ type restLine struct {
 	Idle    time.Duration
 }
 
-// restLines finds in sandboxd's log, of all its lives, what it has put to rest since the record began.
-func (r *record) restLines(log string) []restLine {
+// restLines finds in sandboxd's log, of all its lives, what it has put to rest.
+func restLines(log string) []restLine {
 	var out []restLine
 	lines := bufio.NewScanner(strings.NewReader(log))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var l restLine
-		if json.Unmarshal(lines.Bytes(), &l) == nil && l.Msg == "put a sandbox to rest" && l.Time.After(r.begun) {
+		if json.Unmarshal(lines.Bytes(), &l) == nil && l.Msg == "put a sandbox to rest" {
 			out = append(out, l)
 		}
 	}
@@ -240,8 +241,14 @@ func (r *record) during(l restLine) (span, bool) {
 	return span{}, false
 }
 
-// within reports whether the whole time for which sandboxd says that there was no use is inside that of the traffic. A sandbox
-// may be put to rest in the first instant of it: the last use that counts was made before, while the others were made.
-func (r *record) within(l restLine) bool {
-	return l.Time.Add(-l.Idle).After(r.begun) && l.Time.Before(r.ended)
+// calm reports whether the whole time for which sandboxd says that there was no use is inside that of the traffic, and nothing was
+// down in it: what is asked for all the time must be seen in it then. Otherwise all that was asked for may have failed.
+func (r *record) calm(l restLine) bool {
+	from := l.Time.Add(-l.Idle - restSlack)
+	for _, d := range r.down {
+		if from.Before(d.to) && l.Time.After(d.from) {
+			return false
+		}
+	}
+	return from.After(r.begun) && l.Time.Before(r.ended)
 }
