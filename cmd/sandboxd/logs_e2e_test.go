@@ -80,6 +80,9 @@ func TestLogs_AreKeptOverRestartsAndCrashesAndGoWithTheSandbox(t *testing.T) {
 	if err := inOrder(kept); err != nil || len(kept) < before {
 		t.Errorf("of a stopped sandbox there are %d lines, %v", len(kept), err)
 	}
+	if status, text := s.raw("POST", "/sandboxes/lab/start?wait=ready", nil); status != http.StatusOK {
+		t.Fatalf("start: %d %s", status, text)
+	}
 	s.exec("lab", map[string]any{"command": "echo built; echo failed >&2", "log": "build"})
 	s.until("what a command has written is found", func() bool { return len(s.found(url.Values{"sandbox": {"lab"}, "service": {"build"}})) == 2 })
 	if status, text := s.raw("DELETE", "/sandboxes/lab", nil); status >= 300 {
