@@ -412,17 +412,6 @@ func (c *chaos) settles() {
 	}
 }
 
-// chaosEnd is the state that a sandbox has when nobody asks for anything any more.
-func chaosEnd(name string) string {
-	switch name {
-	case "held", "busy":
-		return "running"
-	case "stopped":
-		return "stopped"
-	}
-	return "asleep"
-}
-
 // judge compares what the engine has, and what was logged, with what was done and seen.
 func (c *chaos) judge() {
 	c.t.Helper()

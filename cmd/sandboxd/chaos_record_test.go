@@ -252,3 +252,14 @@ func (r *record) calm(l restLine) bool {
 	}
 	return from.After(r.begun) && l.Time.Before(r.ended)
 }
+
+// chaosEnd is the state that a sandbox has when nobody asks for anything any more.
+func chaosEnd(name string) string {
+	switch name {
+	case "held", "busy":
+		return "running"
+	case "stopped":
+		return "stopped"
+	}
+	return "asleep"
+}

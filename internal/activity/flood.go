@@ -186,7 +186,7 @@ func (f *flood) over(now time.Time) (out []Entry) {
 	return out
 }
 
-// early reports whether a sum of a sort may be told before its window ends, and counts it. One of all that somebody did beyond their
+// early reports whether a sum of a sort may be told before its window ends, and counts it. That of all that a user did beyond their
 // limit always may.
 func (f *flood) early(key sort) bool {
 	if key.via == "" {

@@ -29,7 +29,9 @@ type quota struct {
 // The quotas of more than a channel.
 func quotaOwner(c Channel) string { return "owner " + c.Owner }
 func quotaTests(c Channel) string { return "tests " + c.Owner }
-func quotaTo(c Channel) string    { return "to " + c.Owner + " " + string(c.Kind) + " " + strings.ToLower(c.Address) } // of each owner: else one could use up that of another
+func quotaTo(c Channel) string {
+	return "to " + c.Owner + " " + string(c.Kind) + " " + strings.ToLower(c.Address)
+} // of each owner: else one could use up that of another
 
 // quiet reports whether what it last said is more than an hour ago.
 func (q *quota) quiet(now time.Time) bool {
