@@ -30,6 +30,16 @@ func (s *server) entries() []activity.Entry {
 	return all
 }
 
+// triesToSignIn sends the sign-in form.
+func (s *server) triesToSignIn(name, password string) {
+	s.t.Helper()
+	resp, err := http.PostForm("http://"+s.addr+"/login", url.Values{"name": {name}, "password": {password}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	resp.Body.Close()
+}
+
 // TestActivity_TellsWhoDidWhat does something in every way, and finds all of it.
 func TestActivity_TellsWhoDidWhat(t *testing.T) {
 	t.Parallel()
@@ -50,11 +60,7 @@ func TestActivity_TellsWhoDidWhat(t *testing.T) {
 	l.must(l.run("", "sandboxd", "ssh", "lab", "--", "true"))
 	s.raw("PATCH", "/sandboxes/lab", map[string]any{"freeze_after": "1s"})
 	s.until("it is frozen by itself", func() bool { return s.rest("lab").State == "frozen" })
-	resp, err := http.PostForm("http://"+s.addr+"/login", url.Values{"name": {"mallory"}, "password": {"hush hush hush"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
+	s.triesToSignIn("mallory", "hush hush hush")
 	s.raw("DELETE", "/sandboxes/nothing", nil)
 	s.raw("DELETE", "/sandboxes/lab?wait=gone", nil)
 	s.stop() // what waits is written

@@ -1,9 +1,10 @@
 package activity
 
 import (
-	"net/netip"
 	"strings"
 	"time"
+
+	"sandboxd/internal/auth"
 )
 
 // What repeats is summed up.
@@ -53,7 +54,7 @@ func newFlood() flood { return flood{windows: map[sort]*window{}} }
 func (f *flood) take(e Entry) []Entry {
 	user, everybody, most, limit := e.UserID, e.UserID, floodUser, floodLimit
 	if user == "" && e.Via != Itself {
-		user, everybody, most, limit = "from "+network(e.From), outside, floodOut, floodFrom
+		user, everybody, most, limit = "from "+auth.Network(e.From), outside, floodOut, floodFrom
 	}
 	all, out := f.window(sort{user: everybody}, nil)
 	if e.Via != Itself && (all.n >= most || len(f.windows) >= floodSorts) {
@@ -83,15 +84,6 @@ func (f *flood) take(e Entry) []Entry {
 	}
 	all.n++
 	return append(out, e)
-}
-
-// network is what one who sends from many addresses has: of IPv6 the first half of an address.
-func network(from string) string {
-	addr, err := netip.ParseAddr(from)
-	if err != nil || addr.Unmap().Is4() {
-		return from
-	}
-	return netip.PrefixFrom(addr.WithZone(""), 64).Masked().String()
 }
 
 // window gives the window of a sort, and appends sums that are due by that.

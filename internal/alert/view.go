@@ -3,7 +3,6 @@ package alert
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"sandboxd/internal/sandbox"
@@ -54,14 +53,16 @@ type view struct {
 	known   bool // boxes is
 	boxes   []sandbox.Sandbox
 	byOwner map[string][]int
+	states  map[string]sandbox.State // by sandbox
 	kills   map[string]int64
 }
 
 // index takes the sandboxes.
 func (v *view) index(boxes []sandbox.Sandbox) {
 	v.known, v.boxes = true, boxes
-	v.byOwner, v.kills = map[string][]int{}, map[string]int64{}
+	v.byOwner, v.kills, v.states = map[string][]int{}, map[string]int64{}, make(map[string]sandbox.State, len(boxes))
 	for i := range boxes {
+		v.states[boxes[i].ID] = boxes[i].State
 		v.byOwner[boxes[i].Owner] = append(v.byOwner[boxes[i].Owner], i)
 		if v.from.OOMKills != nil {
 			if n := v.from.OOMKills(boxes[i].ID); n > 0 {
@@ -250,13 +251,12 @@ func (v *view) broken(f *findings, b *sandbox.Sandbox) {
 }
 
 // runs reports whether a sandbox runs.
-func (v *view) runs(id string) bool {
-	return slices.ContainsFunc(v.boxes, func(b sandbox.Sandbox) bool { return b.ID == id && b.State == sandbox.Running })
-}
+func (v *view) runs(id string) bool { return v.states[id] == sandbox.Running }
 
 // gone reports whether a sandbox was deleted, or is about to be.
 func (v *view) gone(id string) bool {
-	return !slices.ContainsFunc(v.boxes, func(b sandbox.Sandbox) bool { return b.ID == id && b.State != sandbox.Deleting })
+	state, there := v.states[id]
+	return !there || state == sandbox.Deleting
 }
 
 // build: an image is not built from when its build failed until one succeeds.

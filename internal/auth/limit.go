@@ -22,7 +22,7 @@ func newLimiter() *limiter {
 // take counts one attempt before it is known whether it is right, so that many at once cannot slip through; the caller
 // gives it back when it was. A Limited fault counts nothing.
 func (l *limiter) take(from, name string) (giveBack func(), err error) {
-	from = network(from)
+	from = Network(from)
 	wait, giveAddress := l.perAddress.Take(from)
 	waitName, giveName := l.perName.Take(from + "\x00" + name)
 	giveBack = func() { giveAddress(); giveName() }
@@ -33,8 +33,8 @@ func (l *limiter) take(from, name string) (giveBack func(), err error) {
 	return giveBack, nil
 }
 
-// network is what one customer usually has: an IPv4 address, or a /64 of IPv6. Other text stands for itself, bounded.
-func network(from string) string {
+// Network is what one customer usually has: an IPv4 address, or a /64 of IPv6. Other text stands for itself, bounded.
+func Network(from string) string {
 	addr, err := netip.ParseAddr(from)
 	if err != nil {
 		if ap, err := netip.ParseAddrPort(from); err == nil {

@@ -153,7 +153,7 @@ func TestNetwork_IsWhatOneCustomerHas(t *testing.T) {
 		"2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64", "[2001:db8:1:2::9]:443": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64",
 		"::1": "::/64", "unix": "unix", "": "", strings.Repeat("x", 100): strings.Repeat("x", 64),
 	} {
-		if got := network(in); got != want {
+		if got := Network(in); got != want {
 			t.Errorf("%q is %q, want %q", in, got, want)
 		}
 	}

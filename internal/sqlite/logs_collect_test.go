@@ -199,15 +199,22 @@ func TestCollector_ReadsEachLineOnceOverLossesAndRestarts(t *testing.T) {
 	}
 }
 
-func TestCollector_DeletesTheLinesOfDeletedSandboxes(t *testing.T) {
-	path, f := filepath.Join(t.TempDir(), "logs.db"), newTalkers()
+// collectTwo collects from two sandboxes with a line each, a and b.
+func collectTwo(t *testing.T) (path string, f *talkers, c *collected) {
+	t.Helper()
+	path, f = filepath.Join(t.TempDir(), "logs.db"), newTalkers()
 	for _, id := range []string{"a", "b"} {
 		f.set(id, sandbox.Running, false)
 		f.say(id, "1")
 	}
-	c := collectFrom(t, path, f)
+	c = collectFrom(t, path, f)
 	c.has("a", "1")
 	c.has("b", "1")
+	return path, f, c
+}
+
+func TestCollector_DeletesTheLinesOfDeletedSandboxes(t *testing.T) {
+	path, f, c := collectTwo(t)
 	f.set("a", sandbox.Deleting, true)
 	c.has("a")
 	c.has("b", "1")
@@ -220,14 +227,7 @@ func TestCollector_DeletesTheLinesOfDeletedSandboxes(t *testing.T) {
 }
 
 func TestCollector_KeepsTheLinesThatAreToBeKept(t *testing.T) {
-	path, f := filepath.Join(t.TempDir(), "logs.db"), newTalkers()
-	for _, id := range []string{"a", "b"} {
-		f.set(id, sandbox.Running, false)
-		f.say(id, "1")
-	}
-	c := collectFrom(t, path, f)
-	c.has("a", "1")
-	c.has("b", "1")
+	path, f, c := collectTwo(t)
 	must(t, c.keeper.Keep(t.Context(), logs.Kept{Sandbox: "a", Name: "lab", Owner: "u", Since: noon}))
 	f.set("a", sandbox.Deleting, true)
 	f.set("b", sandbox.Deleting, true)

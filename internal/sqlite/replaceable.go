@@ -37,7 +37,7 @@ const reopenEvery = 5 * time.Second
 // open opens the file, or a new one in its place. When the disk lets it do neither, that is logged, and done later.
 func (r *replaceable) open(ctx context.Context) {
 	if err := r.again(ctx); err != nil {
-		r.log.Error("a database cannot be opened; all else goes on, and it is tried again", "database", r.path, "error", err)
+		r.log.Error("a database cannot be opened; sandboxd runs without it and tries again", "database", r.path, "error", err)
 	}
 }
 
