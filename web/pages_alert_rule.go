@@ -340,7 +340,7 @@ func (s *alertSettingHandlers) againRule(ctx context.Context, r *request, cause 
 	if err != nil {
 		return nil, err
 	}
-	rule, _ := readRule(r, rules[at])
+	rule, _ := readRule(r, rules[at]) // its faults are in cause, and it has what could be read
 	if _, known := ruleKinds[rule.Kind]; !known {
 		return nil, cause
 	}

@@ -47,7 +47,7 @@ func (a *app) runActivity(ctx context.Context) (end func()) {
 // record records what happens to a sandbox without a request for that. A request is recorded once, by web, as it was answered: so a
 // start by its owner is no wake here, and only what a request sets off on its way to something else is.
 func (a *app) record(ctx context.Context, act sandbox.Action, s sandbox.Sandbox) (done func(error)) {
-	who, _ := activity.CallerOf(ctx)
+	who, _ := activity.CallerOf(ctx) // without a request there is none, and its Via is empty
 	itself := activity.Caller{Via: activity.Itself}
 	var e activity.Entry
 	switch {

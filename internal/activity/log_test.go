@@ -50,7 +50,7 @@ func (w *world) start(s activity.Store) {
 	w.end = sync.OnceFunc(func() { stop(); running.Wait() })
 }
 
-// pass lets time pass.
+// pass lets the bubble's time pass.
 func (w *world) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

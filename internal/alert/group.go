@@ -51,7 +51,7 @@ var heldWhy = fmt.Sprintf(" not sent: more than %d within an hour. The Alerts pa
 // adoptHeld takes one from before a restart, whose subject has the number.
 func adoptHeld(d Delivery, until time.Time) *held {
 	number, _, _ := strings.Cut(d.Message.Subject, " ")
-	n, _ := strconv.Atoi(number)
+	n, _ := strconv.Atoi(number) // another text counts as none, and the next one that is held rewrites it
 	return &held{until: until, n: n, delivery: d}
 }
 

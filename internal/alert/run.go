@@ -177,7 +177,7 @@ func (s *Service) refresh(ctx context.Context) {
 	defer cancel()
 	if s.begin(ctx) == nil {
 		defer s.release()
-		_ = s.reload(ctx)
+		_ = s.reload(ctx) // what is known stays until the next look, which tries again
 	}
 }
 

@@ -106,7 +106,7 @@ func (w *world) run() {
 	synctest.Wait()
 }
 
-// pass lets time pass, and a moment more, so that a look that falls on its end is over.
+// pass lets the bubble's time pass, and a moment more, so that a look that falls on its end is over.
 func (w *world) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

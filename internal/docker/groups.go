@@ -186,6 +186,7 @@ func (f groupFolders) readV2() (u metrics.Usage, ok bool) {
 	u.CPU, u.Throttled = time.Duration(cpu.of("usage_usec"))*time.Microsecond, time.Duration(cpu.of("throttled_usec"))*time.Microsecond
 	u.Memory, u.Cache = max(held-memory.of("inactive_file"), 0), memory.of("file")
 	u.MemoryLimit, _ = groupNumber(filepath.Join(f.memory, "memory.max")) // "max" is no number: no limit
+	// The rest is of controllers that need not be there: what cannot be read counts as 0.
 	events, _ := readPairs(filepath.Join(f.memory, "memory.events"))
 	u.OOMKills = events.of("oom_kill")
 	u.Processes, _ = groupNumber(filepath.Join(f.pids, "pids.current"))
@@ -215,6 +216,7 @@ func (f groupFolders) readV1() (u metrics.Usage, ok bool) {
 	if errors.Join(err, err2, err3) != nil {
 		return u, false
 	}
+	// What follows is of controllers that need not be there: what cannot be read counts as 0.
 	throttle, _ := readPairs(filepath.Join(f.throttle, "cpu.stat"))
 	u.CPU, u.Throttled = time.Duration(cpu), time.Duration(throttle.of("throttled_time"))
 	u.Memory, u.Cache = max(held-memory.of("total_inactive_file"), 0), memory.of("total_cache")

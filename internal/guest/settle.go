@@ -82,7 +82,7 @@ func programMappings(exe string) (found []mapping) {
 			}
 			if f[1] == "r-xp" || f[1] == "r--p" {
 				low, high, _ := strings.Cut(f[0], "-")
-				from, _ := strconv.ParseUint(low, 16, 64)
+				from, _ := strconv.ParseUint(low, 16, 64) // the kernel wrote them; 0 for both is left out below
 				to, _ := strconv.ParseUint(high, 16, 64)
 				at = mapping{uintptr(from), uintptr(to)}
 			}

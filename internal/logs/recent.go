@@ -111,8 +111,8 @@ func (r *Recent) Find(q RecentQuery) (found []Line, next ID) {
 
 // RecentFields takes a record of a Recent apart: its message, and the other fields in their order, but not the level.
 func RecentFields(l Line) (message string, fields []Field) {
-	fields, _ = members(l.Text)
-	if len(fields) < 2 { // slog.JSONHandler begins with the level and the message
+	fields, _ = members(l.Text) // of a text that is no object there are none
+	if len(fields) < 2 {        // slog.JSONHandler begins with the level and the message
 		return l.Text, nil
 	}
 	return fields[1].Value, fields[2:]

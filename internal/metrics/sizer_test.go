@@ -48,7 +48,7 @@ func (d *disk) measure(ctx context.Context) (map[string]metrics.Size, error) {
 	}
 }
 
-// run runs a Sizer until the test ends, for some time already.
+// run runs a Sizer until the test ends, for some of the bubble's time already.
 func (d *disk) run(t *testing.T, already time.Duration) *metrics.Sizer {
 	t.Helper()
 	s := metrics.NewSizer(d.measure, nil)

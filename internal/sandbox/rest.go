@@ -46,6 +46,7 @@ func (r *rester) Freeze(ctx context.Context, ref Ref, unused func() bool) (Sandb
 
 // freezeObserved is freeze, told to Observe.
 func (r *rester) freezeObserved(ctx context.Context, s Sandbox, unused func() bool) (now Sandbox, err error) {
+	// What observed gives is in err too, but for errUsedAgain, which is for the observer only.
 	_ = r.observed(ctx, ActionFreeze, s.State, s, func() error {
 		if now, err = r.freeze(ctx, s, unused); err == nil && now.State != Frozen {
 			return errUsedAgain

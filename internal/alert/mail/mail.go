@@ -132,7 +132,7 @@ func (s *Sender) Send(ctx context.Context, c alert.Channel, m alert.Message) err
 	}
 	defer conn.Close()
 	// The library has no contexts: an end of ctx ends all reads and writes.
-	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })() // fails only once conn is closed, which ends them too
 	client, at, err := s.open(ctx, &bounded{conn, answerLimit})
 	if err != nil {
 		return s.problem(ctx, at, err)
@@ -140,8 +140,8 @@ func (s *Sender) Send(ctx context.Context, c alert.Channel, m alert.Message) err
 	if at, err := deliver(client, s.from.Address, c.Address, letter); err != nil {
 		return s.problem(ctx, at, err)
 	}
-	_ = conn.SetDeadline(time.Now().Add(quitLimit))
-	_ = client.Quit() // the mail was taken; what comes after does not matter
+	_ = conn.SetDeadline(time.Now().Add(quitLimit)) // fails only once conn is closed
+	_ = client.Quit()                               // the mail was taken; what comes after does not matter
 	return nil
 }
 
