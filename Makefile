@@ -74,6 +74,7 @@ fuzz: $(ASSETS) ## let every Fuzz function look for new faults (FUZZ_TIME=20s ea
 bench: build bin/traefik ## measure beside the raw engine, into bench.json
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(VSCODE)
+	@rm -f bench.json
 	$(ENGINE) $(GO) test -tags bench -count 1 -timeout 30m -run TestBench -v -p 1 ./web ./internal/sqlite ./cmd/sandboxd
 
 image: build ## build sandboxd's container image, for compose/compose.yaml

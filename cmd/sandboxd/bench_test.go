@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,6 +19,7 @@ import (
 	"sandboxd/internal/access"
 	"sandboxd/internal/access/accesstest"
 	"sandboxd/internal/auth"
+	"sandboxd/internal/benchtest"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/terminal"
@@ -36,44 +36,25 @@ const (
 	benchImage   = "base"
 )
 
-// benchCase is one line of bench.json. Bases that there are none of are 0.
-type benchCase struct {
-	Name  string  `json:"name"`
-	N     int     `json:"n"`
-	P50   float64 `json:"p50_ms"`
-	P95   float64 `json:"p95_ms"`
-	Base  float64 `json:"base_p50_ms"`
-	Ratio float64 `json:"ratio"`
-	Unit  string  `json:"unit,omitempty"` // when p50 is no time
-	Goal  string  `json:"goal"`
-	Base9 float64 `json:"base_p95_ms,omitempty"`
-
-	P99    float64 `json:"p99_ms,omitempty"` // where the goal is about the slowest
-	Base99 float64 `json:"base_p99_ms,omitempty"`
-
-	Worst  float64 `json:"worst_ms,omitempty"` // where the goal is about each
-	Missed string  `json:"missed,omitempty"`   // how a goal about each was missed
-}
-
-// benches collects the cases of one run.
+// benches measures the cases of one run.
 type benches struct {
 	t      *testing.T
-	path   string // of the file that they are written to; "" for none
-	cases  []benchCase
+	path   string   // of the file that they are written to; "" for none
 	failed []string // groups of which some case could not be measured
 }
 
-// record adds a case, and writes it at once: what comes after it may take the whole run down.
-func (b *benches) record(c benchCase) {
+// record adds a case.
+func (b *benches) record(c benchtest.Case) {
 	b.t.Helper()
-	b.cases = append(b.cases, c)
-	b.write()
+	if b.path != "" {
+		benchtest.Record(b.t, b.path, c)
+	}
 }
 
 func (b *benches) add(name, goal string, ours, base []time.Duration) {
-	c := benchCase{Name: name, Goal: goal, N: len(ours), P50: percentile(ours, 50), P95: percentile(ours, 95)}
+	c := benchtest.Times(name, goal, ours)
 	if len(base) > 0 {
-		c.Base, c.Base9 = percentile(base, 50), percentile(base, 95)
+		c.Base, c.Base9 = benchtest.Percentile(base, 50), benchtest.Percentile(base, 95)
 		c.Ratio = c.P50 / c.Base
 	}
 	b.record(c)
@@ -82,7 +63,8 @@ func (b *benches) add(name, goal string, ours, base []time.Duration) {
 
 // each adds a case of which every single one has a limit. A miss is recorded, and fails nothing: the machine may be to blame.
 func (b *benches) each(name string, limit time.Duration, took []time.Duration) {
-	c := benchCase{Name: name, Goal: fmt.Sprintf("each ≤ %v", limit), N: len(took), P50: percentile(took, 50), P95: percentile(took, 95), Worst: percentile(took, 100)}
+	c := benchtest.Times(name, fmt.Sprintf("each ≤ %v", limit), took)
+	c.Worst = benchtest.Percentile(took, 100)
 	slow := 0
 	for _, d := range took {
 		if d > limit {
@@ -100,19 +82,14 @@ func (b *benches) each(name string, limit time.Duration, took []time.Duration) {
 func (b *benches) size(name, goal string, mib float64) { b.sizeIn("MiB", name, goal, mib) }
 
 func (b *benches) sizeIn(unit, name, goal string, n float64) {
-	b.record(benchCase{Name: name, Goal: goal, N: 1, P50: n, P95: n, Unit: unit})
+	b.record(benchtest.Amount(name, goal, unit, n))
 	b.t.Logf("%-44s %.1f %s  (%s)", name, n, unit, goal)
-}
-
-func percentile(d []time.Duration, p int) float64 {
-	d = slices.Sorted(slices.Values(d))
-	return float64(d[min(len(d)*p/100, len(d)-1)]) / float64(time.Millisecond)
 }
 
 // TestBench measures everything that docs/benchmarks.md claims and writes bench.json as it goes. A case, or a group of them, that
 // cannot be measured fails by itself; the others are measured all the same.
 func TestBench(t *testing.T) {
-	b := &benches{t: t, path: "../../bench.json"}
+	b := &benches{t: t, path: benchtest.Deep}
 	s := newServer(t)
 	s.cli("template", "build", benchImage)
 	raw, err := openRaw(t.Context())

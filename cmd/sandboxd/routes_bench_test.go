@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"sandboxd/internal/benchtest"
 )
 
 // How the routes to a sandbox are measured: with 64 connections, each asking as soon as it is answered, which gives the
@@ -185,14 +187,15 @@ func median(x []float64) float64 { return slices.Sorted(slices.Values(x))[len(x)
 
 // rate adds a case of requests per second: more is better, so the ratio is ours over the base.
 func (b *benches) rate(name, goal string, ours, base float64) {
-	b.record(benchCase{Name: name, Goal: goal, N: loadRounds, P50: ours, Base: base, Ratio: ours / base, Unit: "requests/s"})
+	b.record(benchtest.Case{Name: name, Goal: goal, N: loadRounds, P50: ours, Base: base, Ratio: ours / base, Unit: "requests/s"})
 	b.t.Logf("%-44s %8.0f /s  base %8.0f /s  ratio %.2f  (%s)", name, ours, base, ours/base, goal)
 }
 
 // tail adds a case about the slowest.
 func (b *benches) tail(name, goal string, ours, base []time.Duration) {
-	c := benchCase{Name: name, Goal: goal, N: len(ours), P50: percentile(ours, 50), P99: percentile(ours, 99), P95: percentile(ours, 95)}
-	c.Base, c.Base99 = percentile(base, 50), percentile(base, 99)
+	c := benchtest.Times(name, goal, ours)
+	c.P99 = benchtest.Percentile(ours, 99)
+	c.Base, c.Base99 = benchtest.Percentile(base, 50), benchtest.Percentile(base, 99)
 	c.Ratio = c.P50 / c.Base
 	b.record(c)
 	b.t.Logf("%-44s p50 %8.2f ms  p99 %8.2f ms  base p50 %8.2f ms  p99 %8.2f ms  (%s)", name, c.P50, c.P99, c.Base, c.Base99, goal)

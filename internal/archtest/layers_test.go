@@ -31,7 +31,7 @@ var layers = []layer{
 	{"proxy", []string{"internal/proxy"}, []string{"base", "hostname", "domain", "idle", "access", "feature", "record", "static", "views"}},
 	{"sshd", []string{"internal/sshd"}, []string{"base", "hostname", "link", "domain", "idle", "access", "feature"}},
 	{"client", []string{"internal/client"}, []string{"base"}},
-	{"test", []string{"internal/sandboxtest", "internal/archtest"}, []string{"base", "hostname", "domain"}},
+	{"test", []string{"internal/sandboxtest", "internal/archtest", "internal/benchtest"}, []string{"base", "hostname", "domain"}},
 	{"access test", []string{"internal/access/accesstest"}, []string{"base", "hostname", "domain", "idle", "access"}},
 	{"templates", []string{"templates/..."}, nil},
 	{"socket proxy", []string{"internal/socketproxy"}, nil},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sandboxd/internal/activity"
+	"sandboxd/internal/benchtest"
 )
 
 const (
@@ -134,6 +135,7 @@ func (c activityCase) run(t *testing.T, a *Activity) {
 		must(t, err)
 		took, found = append(took, time.Since(begun)), len(got)
 	}
+	benchtest.Record(t, benchtest.Deep, benchtest.Times("activity, 500,000 entries: "+c.name, fmt.Sprintf("p95 ≤ %v", c.most), took))
 	slices.Sort(took)
 	p95 := took[len(took)*95/100]
 	t.Logf("%-34s %3d entries: p50 %6.1f ms, p95 %6.1f ms", c.name, found, ms(took[len(took)/2]), ms(p95))

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandboxd/internal/benchtest"
 	"sandboxd/internal/logs"
 )
 
@@ -178,15 +179,22 @@ func benchWrite(t *testing.T) {
 	}
 	t.Logf("%d lines in %s: %.1f %% of a core, %.0f MiB more, %.2f of the lines' bytes on the disk, %d dropped", lines, took.Round(time.Second/10),
 		100*cpu.Seconds()/took.Seconds(), peak, float64(disk)/float64(text), k.Dropped())
+	for _, c := range []benchtest.Case{
+		benchtest.Amount("log: 20,000 lines/s for a minute, lost", "0", "lines", float64(seconds*benchRate-lines)),
+		benchtest.Amount("log: 20,000 lines/s for a minute", "≤ 50", "% of a core", 100*cpu.Seconds()/took.Seconds()),
+		benchtest.Amount("log: 20,000 lines/s for a minute, memory more", "≤ 100", "MiB", peak),
+	} {
+		benchtest.Record(t, benchtest.Deep, c)
+	}
 	if lines != seconds*benchRate || k.Dropped() > 0 || cpu > took/2 || peak > 100 {
 		t.Error("want all lines, at most half of a core, and at most 100 MiB more")
 	}
 }
 
-// benchSearch searches LOGS_MB of lines (512 if unset), in the file LOGS_DB, which is made if it is not there and kept.
+// benchSearch searches LOGS_MB of lines (5,000 if unset), in the file LOGS_DB, which is made if it is not there and kept.
 func benchSearch(t *testing.T) {
 	path := cmp.Or(os.Getenv("LOGS_DB"), filepath.Join(t.TempDir(), "logs.db"))
-	megabytes, err := strconv.Atoi(cmp.Or(os.Getenv("LOGS_MB"), "512"))
+	megabytes, err := strconv.Atoi(cmp.Or(os.Getenv("LOGS_MB"), "5000"))
 	must(t, err)
 	store := openLogs(t, path)
 	if store.Last() == 0 {
@@ -200,11 +208,12 @@ func benchSearch(t *testing.T) {
 		lines, text, stored = lines+u.Lines, text+u.Text, stored+u.Stored
 	}
 	t.Logf("%d lines of %d MiB: %.3f of the lines' bytes on the disk (estimated %.3f)", lines, text>>20, float64(disk)/float64(text), float64(stored)/float64(text))
+	benchtest.Record(t, benchtest.Deep, benchtest.Amount("log: disk, index included", "≤ 0.5", "of the lines' bytes", float64(disk)/float64(text)))
 	if disk > text/2 {
 		t.Error("want at most half")
 	}
 	for _, c := range searchCases(lines) {
-		c.run(t, k)
+		c.run(t, k, megabytes)
 	}
 }
 
@@ -256,7 +265,7 @@ func searchCases(lines int64) []searchCase {
 	}
 }
 
-func (c searchCase) run(t *testing.T, k *logs.Keeper) {
+func (c searchCase) run(t *testing.T, k *logs.Keeper, megabytes int) {
 	t.Helper()
 	var took []time.Duration
 	var partial int
@@ -273,6 +282,11 @@ func (c searchCase) run(t *testing.T, k *logs.Keeper) {
 			partial++
 		}
 	}
+	goal := fmt.Sprintf("p95 ≤ %v", benchMost)
+	if c.late {
+		goal = ""
+	}
+	benchtest.Record(t, benchtest.Deep, benchtest.Times(fmt.Sprintf("log: newest 100 hits in %d MB: %s", megabytes, c.name), goal, took))
 	slices.Sort(took)
 	p95 := took[len(took)*95/100]
 	t.Logf("%-30s p50 %6.1f ms, p95 %6.1f ms, most %6.1f ms; %d of %d ended by the budget", c.name, ms(took[len(took)/2]), ms(p95), ms(took[len(took)-1]), partial, len(took))
