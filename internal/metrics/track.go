@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"slices"
 	"time"
 
 	"sandboxd/internal/sandbox"
@@ -8,6 +9,9 @@ import (
 
 // fineKept is how many spans between two readings are kept of a sandbox; a source that is read less often needs fewer.
 const fineKept = int(FineLife / FineStep)
+
+// fineFirst is how many there is room for at first. After that there is room for all: growing by and by leaves garbage of every step.
+const fineFirst = 32
 
 // track is what is in memory of one sandbox, or of the host.
 type track struct {
@@ -83,6 +87,9 @@ func (t *track) read(r Reading) (rows []tierSpan, kills int) {
 	s, ok := between(before, r)
 	if !ok {
 		return nil, 0
+	}
+	if len(t.fine) == fineFirst {
+		t.fine = slices.Grow(t.fine, fineKept-fineFirst)
 	}
 	if len(t.fine) < fineKept {
 		t.fine = append(t.fine, s)
