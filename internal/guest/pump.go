@@ -16,7 +16,7 @@ const (
 	pumpPiece   = 16 << 10 // bytes of a read; as much as that at once means that the pause was too long
 	promptReads = 50       // without a pause
 	firstRest   = time.Millisecond
-	longestRest = 50 * time.Millisecond
+	longestRest = 150 * time.Millisecond
 )
 
 // pump passes on what comes out of a pipe, which it closes, until its end or that of ctx. Nothing pauses once the program has
