@@ -267,6 +267,15 @@ func TestReady_SaysWhichPartIsAway(t *testing.T) {
 		t.Errorf("got %s", got.Body)
 	}
 	w.call("", "GET", "/healthz", "").is(200)
+	w.call("", "GET", "/readyz", "").is(503)
+	if n := strings.Count(w.log.String(), "not ready"); n != 1 {
+		t.Errorf("the log says so %d times, and anybody may ask", n)
+	}
+	w.engine.fail(nil)
+	w.call("", "GET", "/readyz", "").is(200)
+	if !strings.Contains(w.log.String(), "ready again") {
+		t.Errorf("the log has %s", w.log)
+	}
 }
 
 func TestHead_IsAnsweredAsGetWithoutABody(t *testing.T) {

@@ -27,6 +27,7 @@ type note struct {
 	problem error           // with which a form is shown again
 	failed  bool            // problem is no refusal, whatever its kind: what was asked for was tried
 	begun   func()          // of a websocket: it has begun
+	tells   bool            // its handler says when it has begun, as that needs its first message
 }
 
 // begins notes that a websocket has begun.

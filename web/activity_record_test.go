@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gorilla/websocket"
+
 	"sandboxd/internal/activity"
 	"sandboxd/internal/auth"
 )
@@ -132,15 +134,17 @@ func TestRecord_SaysThatAWebsocketHasBegun(t *testing.T) {
 	w := newWorld(t)
 	w.box("ada", "lab")
 	server := w.serve()
-	if _, _, err := w.dial(server, "ada", "/api/v1/sandboxes/lab/exec"); err != nil {
+	conn, _, err := w.dial(server, "ada", "/api/v1/sandboxes/lab/exec")
+	if err != nil {
 		t.Fatal(err)
 	}
+	write(t, conn, websocket.TextMessage, `{"type":"start","command":["/bin/cat","hush"],"tty":true}`)
 	w.until("it is recorded while it is open", func() bool { return len(recorded(t, w.server)) == 1 })
 	if _, _, err := w.dial(server, "bob", "/api/v1/sandboxes/lab/ssh"); err == nil {
 		t.Fatal("bob is let in")
 	}
 	w.until("a refused one is recorded, too", func() bool { return len(recorded(t, w.server)) == 2 })
-	checkRecorded(t, w.server, "ada api command.run lab  done", "bob ssh ssh.open lab  refused")
+	checkRecorded(t, w.server, "ada api command.run lab /bin/cat done", "bob ssh ssh.open lab  refused")
 }
 
 // TestRecord_ACallerIsKnownBelow looks at what a request sets off with its context.

@@ -43,8 +43,12 @@ func (s *commandHandlers) apiExecSocket(ctx context.Context, r *request) (talk, 
 	if err != nil {
 		return nil, nil, err
 	}
+	r.tells = true
 	return func(ctx context.Context, conn *websocket.Conn) error {
-		d := &dialogue{conn: conn, id: r.id, silence: pongLimit, stall: writeLimit}
+		d := &dialogue{conn: conn, id: r.id, silence: pongLimit, stall: writeLimit, asked: func(ask exec.Request) {
+			r.object = program(ask.Command)
+			r.begins()
+		}}
 		if r.query("patient") == "true" {
 			d.silence, d.stall = patience, patience
 		}
@@ -62,7 +66,8 @@ var errLeft = errors.New("client left")
 // dialogue is one command over one websocket. Only the goroutine that holds it writes to conn.
 type dialogue struct {
 	conn    *websocket.Conn
-	id      string // of the request
+	id      string                 // of the request
+	asked   func(ask exec.Request) // called with what the first message asks
 	session *exec.Session
 	began   time.Time
 	running sync.WaitGroup
@@ -73,6 +78,7 @@ type dialogue struct {
 // hold starts what the first message asks for and carries bytes both ways until the command ends or the client leaves.
 func (d *dialogue) hold(ctx context.Context, commands *exec.Service, h access.Handle) error {
 	ask, size, err := d.first()
+	d.asked(ask)
 	if err != nil {
 		return err
 	}

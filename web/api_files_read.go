@@ -336,8 +336,15 @@ func (w steady) Write(p []byte) (int, error) {
 	if err := w.hurry(); err != nil {
 		return 0, err
 	}
-	return w.w.Write(p)
+	n, err := w.w.Write(p)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errNotTaken, err)
+	}
+	return n, err
 }
+
+// errNotTaken says that a client does not take its answer: it has left, or is too slow.
+var errNotTaken = errors.New("the client does not take the answer")
 
 // hurry sets the deadline for the client to take the next write.
 func (w steady) hurry() error {

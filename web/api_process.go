@@ -24,8 +24,9 @@ func (s *processHandlers) apiReady(ctx context.Context, r *request, _ none) (rep
 	out := readiness{Ready: true, Checks: map[string]string{}}
 	for _, check := range s.cfg.Checks {
 		out.Checks[check.Name] = "ok"
-		if err := s.ask(ctx, check); err != nil {
-			s.log.Warn("not ready", "part", check.Name, "err", err)
+		err := s.ask(ctx, check)
+		s.noteAnswer(check.Name, err)
+		if err != nil {
 			out.Ready, out.Checks[check.Name] = false, "does not answer"
 		}
 	}
@@ -34,6 +35,19 @@ func (s *processHandlers) apiReady(ctx context.Context, r *request, _ none) (rep
 		return reply{status: http.StatusServiceUnavailable, body: out}, nil
 	}
 	return reply{body: out}, nil
+}
+
+// noteAnswer logs that a part does not answer, or answers again, once each: anybody may ask, and often.
+func (s *processHandlers) noteAnswer(part string, err error) {
+	if err == nil {
+		if _, failed := s.failing.LoadAndDelete(part); failed {
+			s.log.Info("ready again", "part", part)
+		}
+		return
+	}
+	if _, known := s.failing.LoadOrStore(part, true); !known {
+		s.log.Warn("not ready", "part", part, "err", err)
+	}
 }
 
 func (s *processHandlers) ask(ctx context.Context, check Check) error {

@@ -145,7 +145,7 @@ var ErrStopping = fault.New(fault.Unavailable, "sandboxd is stopping, so the req
 
 // left says whether err comes of the request's end: its client has left, or sandboxd stops.
 func (r *request) left(err error) bool {
-	return r.http.Context().Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, io.ErrUnexpectedEOF))
+	return errors.Is(err, errNotTaken) || r.http.Context().Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, io.ErrUnexpectedEOF))
 }
 
 // report writes to the log what only the log may know.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -104,6 +105,14 @@ func TestLog_OnlyWhatIsOursIsAnError(t *testing.T) {
 		if log := w.log.String(); !strings.Contains(log, "level="+level+` msg="request failed"`) {
 			t.Errorf("%s: the log has %s", kind, log)
 		}
+	}
+}
+
+func TestLog_AClientThatDoesNotTakeItsAnswerIsNoError(t *testing.T) {
+	w := newWorld(t)
+	w.handling("/api/v1/x", func(echo.Context) error { return fmt.Errorf("%w: broken pipe", errNotTaken) })
+	if log := w.log.String(); !strings.Contains(log, `level=DEBUG msg="request failed"`) {
+		t.Errorf("the log has %s", log)
 	}
 }
 

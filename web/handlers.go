@@ -1,6 +1,10 @@
 package web
 
-import "sandboxd/internal/semaphore"
+import (
+	"sync"
+
+	"sandboxd/internal/semaphore"
+)
 
 // Handlers of one resource each. What they share is in Server, through which they also reach each other.
 type (
@@ -19,7 +23,10 @@ type (
 		*Server
 		searching *semaphore.Keyed // by user
 	}
-	processHandlers      struct{ *Server } // sandboxd itself
+	processHandlers struct { // sandboxd itself
+		*Server
+		failing sync.Map // parts that did not answer when they were last asked, by name
+	}
 	metricsHandlers      struct{ *Server } // what a sandbox and the host use
 	hostHandlers         struct{ *Server } // the page of the host
 	activityHandlers     struct{ *Server } // who did what
@@ -52,7 +59,7 @@ type handlers struct {
 func newHandlers(s *Server) handlers {
 	return handlers{
 		files: &fileHandlers{s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
-		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{s},
+		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{Server: s},
 		metrics: &metricsHandlers{s}, host: &hostHandlers{s},
 		activity: &activityHandlers{s}, alerts: &alertHandlers{s}, alertSettings: &alertSettingHandlers{s},
 	}

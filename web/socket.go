@@ -59,7 +59,9 @@ func (s *liveHandlers) upgrading(
 				return err
 			}
 			c.Response().Committed, c.Response().Status = true, http.StatusSwitchingProtocols // the framework does not see it
-			r.begins()
+			if !r.tells {
+				r.begins()
+			}
 			return s.converse(ctx, end, conn, limit, t)
 		})
 	}

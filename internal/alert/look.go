@@ -18,9 +18,9 @@ const (
 	certificateEvery = time.Hour
 	certificateAgain = 5 * time.Minute // when it could not be told
 	certificateLimit = 10 * time.Second
-	restartsWithin   = 10 * time.Minute
+	countedWithin    = 10 * time.Minute
 	restartsMany     = 3
-	restartsMost     = 30 // that are counted
+	countedMost      = 30 // of one counter
 )
 
 // looks is what is known from sources between two looks. What was found stays until it has come to the Store.
@@ -34,10 +34,11 @@ type looks struct {
 	certificate poll[time.Time]
 	lines       poll[map[string]map[string]hit]
 
-	restarts map[service]*restarts
+	restarts map[service]*counter
 	up       map[string]bool           // sandboxes that were up with the last look at services, and whether their services were told of since; nil before the first
 	hits     map[string]map[string]hit // by rule and sandbox, that are not told of yet
 	kills    map[string]int64          // by sandbox, that are told of
+	killed   map[string]*counter       // by sandbox
 	failures map[string]Failure        // by sandbox, that are not told of yet
 	watched  map[string]*watched       // by rule; of the search that is under way, if one is
 	failing  map[string]bool           // sources
@@ -47,32 +48,44 @@ type looks struct {
 // service names one.
 type service struct{ sandbox, name string }
 
-// restarts follows those of one service.
-type restarts struct {
+// counter follows a number that grows by one each time something happens: the restarts of a service, or the kills in a sandbox.
+type counter struct {
+	since time.Time // when it was first seen, where it had grown by then; else zero
 	last  int
 	times []time.Time
 }
 
 // note takes a count.
-func (t *restarts) note(count int, now time.Time) {
-	for range min(max(count-t.last, 0), restartsMost) {
+func (t *counter) note(count int, now time.Time) {
+	for range min(max(count-t.last, 0), countedMost) {
 		t.times = append(t.times, now)
 	}
-	if count < t.last { // it was started by hand
-		t.times = nil
+	if count < t.last { // a service was started by hand
+		t.since, t.times = time.Time{}, nil
 	}
 	t.last = count
-	t.times = t.times[max(0, len(t.times)-restartsMost):]
+	t.times = t.times[max(0, len(t.times)-countedMost):]
 }
 
-// recent counts those of the last ten minutes.
-func (t *restarts) recent(now time.Time) (n int) {
+// recent counts those of the last ten minutes. sure is false when there may be others of them, from before it was first seen.
+func (t *counter) recent(now time.Time) (n int, sure bool) {
+	if t == nil {
+		return 0, true
+	}
 	for _, at := range t.times {
-		if now.Sub(at) < restartsWithin {
+		if now.Sub(at) < countedWithin {
 			n++
 		}
 	}
-	return n
+	return n, t.since.IsZero() || now.Sub(t.since) >= countedWithin
+}
+
+// orMore says with a number of recent that it may be higher.
+func orMore(n int) string {
+	if n >= countedMost {
+		return " or more"
+	}
+	return ""
 }
 
 // look asks the sources, and brings the alerts in step with what they say.
@@ -152,6 +165,7 @@ func (l *looks) view() *view {
 	v := &view{now: now, looks: l, from: &l.c.Sources}
 	if l.sandboxes.fresh {
 		v.index(l.sandboxes.value)
+		l.noteKills(v)
 	}
 	if l.services.fresh {
 		l.noteRestarts(now)
@@ -176,7 +190,7 @@ func (l *looks) view() *view {
 // noteRestarts counts the restarts of services, and forgets those that are not there.
 func (l *looks) noteRestarts(now time.Time) {
 	before, up := l.restarts, l.up
-	l.restarts, l.up = map[service]*restarts{}, map[string]bool{}
+	l.restarts, l.up = map[service]*counter{}, map[string]bool{}
 	for _, b := range l.sandboxes.value {
 		if b.State == sandbox.Running || b.State == sandbox.Frozen {
 			l.up[b.ID] = up[b.ID]
@@ -193,15 +207,31 @@ func (l *looks) noteRestarts(now time.Time) {
 			name := service{id, one.Name}
 			t := before[name]
 			if t == nil {
-				t = &restarts{}
+				t = &counter{}
 				if up == nil || wasUp && !told { // since when, nobody knows
-					t.last = one.Restarts
+					if t.last = one.Restarts; t.last > 0 {
+						t.since = now
+					}
 				}
 			}
 			t.note(one.Restarts, now)
 			l.restarts[name] = t
 		}
 		l.up[id] = true
+	}
+}
+
+// noteKills counts the processes that were killed, and forgets those of sandboxes that are not there.
+func (l *looks) noteKills(v *view) {
+	before := l.killed
+	l.killed = make(map[string]*counter, len(v.kills))
+	for id, n := range v.kills {
+		t := before[id]
+		if t == nil {
+			t = &counter{}
+		}
+		t.note(int(n), v.now)
+		l.killed[id] = t
 	}
 }
 

@@ -95,7 +95,7 @@ func TestAlert_OfEachKind(t *testing.T) {
 		ends  time.Duration // after well
 	}{
 		{alert.Rule{Kind: alert.ServiceDown}, unhealthy(true), "lab/web: is unhealthy: no answer", unhealthy(false), 40 * time.Second},
-		{alert.Rule{Kind: alert.OOMKill}, func(w *world) { w.kills["lab"] += 2 }, "lab: 2 processes were killed for lack of memory", func(*world) {}, 11 * time.Minute},
+		{alert.Rule{Kind: alert.OOMKill}, func(w *world) { w.kills["lab"] += 2 }, "lab: 2 processes were killed for lack of memory within 10 minutes", func(*world) {}, 11 * time.Minute},
 		{alert.Rule{Kind: alert.HomeSize, Threshold: 2}, func(w *world) { w.homes["lab"] = 3 << 30 }, "lab: its home has 3 GiB", func(w *world) { w.homes["lab"] = 1 << 30 }, 11 * time.Second},
 		{alert.Rule{Kind: alert.Broken}, func(w *world) { w.state("lab", sandbox.Failed, "The image is gone.") }, "lab: The image is gone.",
 			func(w *world) { w.state("lab", sandbox.Running, "") }, 11 * time.Second},
@@ -149,62 +149,6 @@ func unhealthy(yes bool) func(*world) {
 		one.Health, one.Problem = wire.HealthUnhealthy, "no answer"
 	}
 	return func(w *world) { w.services["lab"] = []wire.ServiceStatus{one} }
-}
-
-func TestAlert_OfAServiceThatIsRestartedAgainAndAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := watching(t, alert.Rule{Kind: alert.ServiceDown})
-		restarted := func(n int) {
-			w.set(func() {
-				w.services["lab"] = []wire.ServiceStatus{{Name: "web", State: wire.ServiceRunning, Restarts: n}}
-			})
-			w.pass(3 * time.Minute)
-		}
-		w.again()
-		w.services["lab"] = []wire.ServiceStatus{{Name: "web", State: wire.ServiceRunning, Restarts: 7}} // nobody knows since when
-		w.run()
-		restarted(8)
-		restarted(9)
-		w.want("two restarts")
-		restarted(10)
-		w.want("three within nine minutes", "firing lab/web: was restarted 3 times within 10 minutes")
-		w.pass(10 * time.Minute)
-		w.want("when it runs", "resolved lab/web: was restarted 3 times within 10 minutes")
-		restarted(0)
-		restarted(1)
-		w.want("started by hand", "resolved lab/web: was restarted 3 times within 10 minutes")
-	})
-}
-
-func TestAlert_OfANewServiceThatDoesNotStayUp(t *testing.T) {
-	for what, begin := range map[string]func(w *world){
-		"a new service": func(w *world) { w.box("den", "ann"); w.pass(time.Minute) },
-		"a new sandbox": func(w *world) {},
-	} {
-		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := watching(t, alert.Rule{Kind: alert.ServiceDown})
-				w.pass(time.Minute)
-				begin(w)
-				w.set(func() {
-					w.services["den"] = []wire.ServiceStatus{{Name: "web", State: wire.ServiceRunning, Restarts: 5}}
-				})
-				w.box("den", "ann")
-				w.pass(time.Minute)
-				w.want("at once", "firing den/web: was restarted 5 times within 10 minutes")
-				w.becomes("den", sandbox.Frozen, "")
-				w.pass(time.Hour)
-				w.becomes("den", sandbox.Running, "")
-				w.pass(time.Minute)
-				w.want("thawed", "resolved den/web: was restarted 5 times within 10 minutes")
-				w.set(func() {
-					w.services["den"] = []wire.ServiceStatus{{Name: "web", State: wire.ServiceRunning, Restarts: 1000}}
-				})
-				w.pass(time.Minute)
-				w.want("many", "firing den/web: was restarted 30 times or more within 10 minutes", "resolved den/web: was restarted 5 times within 10 minutes")
-			})
-		})
-	}
 }
 
 func TestAlert_IsOverWhenItsSandboxIsDeleted(t *testing.T) {

@@ -157,26 +157,24 @@ func (v *view) service(f *findings, b *sandbox.Sandbox) {
 		return
 	}
 	for _, one := range list {
-		again := 0
-		if t := v.looks.restarts[service{b.ID, one.Name}]; t != nil {
-			again = t.recent(v.now)
-		}
+		target := targetOf(b, text.OneLine(one.Name, MaxName))
+		again, sure := v.looks.restarts[service{b.ID, one.Name}].recent(v.now)
 		say := ""
 		switch {
 		case one.Health == wire.HealthUnhealthy:
 			say = "is unhealthy"
 		case again >= restartsMany:
-			say = fmt.Sprintf("was restarted %s within 10 minutes", times(again))
-			if again >= restartsMost {
-				say = fmt.Sprintf("was restarted %d times or more within 10 minutes", again)
-			}
+			say = fmt.Sprintf("was restarted %s%s within 10 minutes", times(again), orMore(again))
+		case !sure: // sandboxd was restarted less than ten minutes ago
+			f.say(target, unsure, "")
+			continue
 		default:
 			continue
 		}
 		if one.Problem != "" {
 			say += ": " + text.Excerpt(one.Problem, textLimit)
 		}
-		f.say(targetOf(b, text.OneLine(one.Name, MaxName)), bad, say)
+		f.say(target, bad, say)
 	}
 }
 
@@ -214,9 +212,15 @@ func (f *findings) percent(r *Rule, t Target, used, of int64, say func(percent i
 }
 
 func (v *view) oom(f *findings, b *sandbox.Sandbox) {
-	if n := v.kills[b.ID] - v.looks.kills[b.ID]; n > 0 {
-		f.say(targetOf(b, ""), bad, counted(int(n), "process was", "processes were")+" killed for lack of memory")
+	if v.kills[b.ID] <= v.looks.kills[b.ID] {
+		return
 	}
+	n, _ := v.looks.killed[b.ID].recent(v.now) // how many before nobody knows, and it does not matter
+	say := "1 process was killed for lack of memory"
+	if n > 1 {
+		say = fmt.Sprintf("%d processes%s were killed for lack of memory within 10 minutes", n, orMore(n))
+	}
+	f.say(targetOf(b, ""), bad, say)
 }
 
 func (v *view) home(f *findings, r *Rule, b *sandbox.Sandbox) {

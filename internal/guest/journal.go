@@ -92,7 +92,7 @@ func (j *journal) add(service string, text []byte) {
 func (j *journal) note(service, format string, args ...any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.append(service, fmt.Appendf(nil, "[sandboxd] "+format, args...))
+	j.append(service, bytes.TrimRight(fmt.Appendf(nil, "[sandboxd] "+format, args...), " "))
 }
 
 // report says how much was dropped.

@@ -34,6 +34,8 @@ func Guess(line string) Level {
 		return Unknown
 	case line[0] == '{':
 		return fromJSON(line)
+	case strings.HasPrefix(line, ownMark):
+		return fromOwn(line)
 	case isKlog(line):
 		return levelWords[strings.ToLower(line[:1])]
 	}
@@ -41,6 +43,19 @@ func Guess(line string) Level {
 		return l
 	}
 	return fromStart(line)
+}
+
+// ownMark begins the lines that the guest writes itself.
+const ownMark = "[sandboxd] "
+
+// fromOwn finds the level of such a line: a warning when something was lost or went wrong.
+func fromOwn(line string) Level {
+	for _, part := range []string{" dropped ", " missing ", " cannot ", "exit code"} {
+		if strings.Contains(line, part) {
+			return Warn
+		}
+	}
+	return Info
 }
 
 // fromJSON finds `"level": "warn"` or `"level": 40` (pino's and bunyan's numbers).

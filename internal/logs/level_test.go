@@ -15,6 +15,8 @@ func TestGuess(t *testing.T) {
 		"2026-01-02 10:00:00,123 - root - ERROR - x": Error, "2026-01-02T10:00:00Z INFO x": Info, "[2026-01-02 10:00:00] [info] x": Info,
 		"2026/01/02 10:00:00 [error] 7#7: x": Error, "[12345] LOG:  database system is ready": Info, "TypeError: x is not a function": Error,
 		"Traceback (most recent call last):": Error, "java.lang.RuntimeException: x": Unknown, "\x1b[31mERROR\x1b[0m x": Error, "\x1b[32mINFO": Info,
+		"[sandboxd] 40 lines (900 bytes) were dropped here: this sandbox writes more": Warn, "[sandboxd] It has ended with exit code 1, and is started again": Warn,
+		"[sandboxd] It has started as process 7.": Info,
 		"[[[[": Unknown, "   \t": Unknown, "Information about x": Info, "12:00 the ERROR x": Error,
 	} {
 		if got := Guess(line); got != want {

@@ -1,6 +1,9 @@
-// Forms with data-once are sent once: their buttons are disabled until the response, or until the page is shown again. Forms
-// with data-confirm ask first.
+// Forms with data-once are sent once, also by a double click: their buttons are disabled until the response, or until the page is
+// shown again. Forms with data-confirm ask first.
+const sent = new WeakSet();
+
 function disable(form, pressed) {
+  sent.add(form);
   pressed?.classList.add("going");
   // After the browser has collected the fields: the value of a disabled button is not sent.
   setTimeout(() => {
@@ -9,6 +12,7 @@ function disable(form, pressed) {
 }
 
 function enable(form) {
+  sent.delete(form);
   for (const button of form.querySelectorAll("button")) {
     button.disabled = false;
     button.classList.remove("going");
@@ -19,6 +23,11 @@ document.addEventListener(
   "submit",
   (event) => {
     const form = event.target;
+    if (sent.has(form)) {
+      event.preventDefault();
+      event.stopPropagation();
+      return;
+    }
     if (form.dataset.confirm && !confirm(form.dataset.confirm)) {
       event.preventDefault();
       event.stopPropagation();
