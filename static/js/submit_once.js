@@ -1,5 +1,11 @@
 // Forms with data-once are sent once: their buttons are disabled until the response, or until the page is shown again. Forms
-// with data-confirm ask first.
+// with data-confirm ask first. A button with data-needs is disabled while its form has no element that matches this selector.
+const lacks = (button) => button.dataset.needs !== undefined && !button.form?.querySelector(button.dataset.needs);
+
+function checkNeeds(root) {
+  for (const button of root.querySelectorAll("button[data-needs]")) button.disabled = lacks(button);
+}
+
 function disable(form, pressed) {
   pressed?.classList.add("going");
   // After the browser has collected the fields: the value of a disabled button is not sent.
@@ -10,7 +16,7 @@ function disable(form, pressed) {
 
 function enable(form) {
   for (const button of form.querySelectorAll("button")) {
-    button.disabled = false;
+    button.disabled = lacks(button);
     button.classList.remove("going");
   }
 }
@@ -34,6 +40,11 @@ document.addEventListener("htmx:afterRequest", (event) => {
   if (form && !event.detail.xhr?.getResponseHeader("HX-Redirect")) enable(form);
 });
 
+document.addEventListener("change", (event) => {
+  if (event.target.form) checkNeeds(event.target.form);
+});
+
+checkNeeds(document);
 addEventListener("pageshow", (event) => {
   if (!event.persisted) return;
   for (const form of document.querySelectorAll("form[data-once]")) enable(form);
