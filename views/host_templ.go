@@ -677,7 +677,7 @@ func useTable(t UseTable) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 50, "<div class=\"buttons\"><noscript><button class=\"button\" type=\"submit\" formmethod=\"get\" formaction=\"/host\">Add up</button></noscript><button class=\"button primary\" type=\"submit\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 50, "<div class=\"buttons\"><noscript><button class=\"button\" type=\"submit\" formmethod=\"get\" formaction=\"/host\">Add up</button></noscript><button class=\"button primary\" type=\"submit\" data-needs=\"[name=box]:checked\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -170,7 +170,7 @@ func (s *alertHandlers) alertViews(ctx context.Context, r *request, found []aler
 		if a.State == alert.Firing && rule.Muted.After(now) {
 			v.Quiet = leftOf(rule.Muted, now)
 		}
-		if a.Owner != "" && a.Owner != r.who.User.ID {
+		if v.Own = a.Owner != "" && a.Owner == r.who.User.ID; a.Owner != "" && !v.Own {
 			if v.Of, err = names.name(ctx, a.Owner); err != nil {
 				return nil, err
 			}

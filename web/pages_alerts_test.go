@@ -93,6 +93,18 @@ func TestAlertsPage_AMemberSeesAndMutesOnlyTheirOwn(t *testing.T) {
 	s.get("", "/alerts").is(http.StatusSeeOther)
 }
 
+func TestAlertsPage_SaysWhoseRuleItIsUnlessTheInstallations(t *testing.T) {
+	s := newAlertStage(t)
+	for _, c := range []struct{ user, id, want string }{
+		{"ada", "lab-adas", "your rule"}, {"ada", "lab-over", "your rule"}, {"ada", "lab-all", ""},
+		{"root", "lab-adas", "ada’s rule"}, {"root", "lab-all", ""}, {"root", "of-host", ""},
+	} {
+		if got := textOf(in(alertOn(s.get(c.user, "/alerts"), c.id), "span.tag")); got != c.want {
+			t.Errorf("%s reads %q at %s, want %q", c.user, got, c.id, c.want)
+		}
+	}
+}
+
 func TestAlertsPage_SaysThatARuleIsMuted(t *testing.T) {
 	s := newAlertStage(t)
 	s.post("ada", "/settings/alerts/rules/adas/mute", fields("for", "24h")).is(http.StatusSeeOther)

@@ -194,6 +194,11 @@ func TestHost_SaysWhatSleepingSaves(t *testing.T) {
 	if ticked != 1 {
 		t.Errorf("%d boxes are ticked", ticked)
 	}
+	for _, n := range s.get("root", "/host").all("button") {
+		if textOf(n) == "Put to sleep" && (attr(n, "data-needs") != "[name=box]:checked" || hasAttr(n, "disabled")) {
+			t.Error("a script does not disable the button while nothing is ticked, or it is of no use without scripts")
+		}
+	}
 }
 
 func TestHost_PutsTheChosenOnesToSleep(t *testing.T) {

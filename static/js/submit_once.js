@@ -1,6 +1,13 @@
 // Forms with data-once are sent once, also by a double click: their buttons are disabled until the response, or until the page is
-// shown again. Forms with data-confirm ask first.
+// shown again. Forms with data-confirm ask first. A button with data-needs is disabled while its form has no element that matches
+// this selector.
 const sent = new WeakSet();
+
+const lacks = (button) => button.dataset.needs !== undefined && !button.form?.querySelector(button.dataset.needs);
+
+function checkNeeds(root) {
+  for (const button of root.querySelectorAll("button[data-needs]")) button.disabled = lacks(button);
+}
 
 function disable(form, pressed) {
   sent.add(form);
@@ -14,7 +21,7 @@ function disable(form, pressed) {
 function enable(form) {
   sent.delete(form);
   for (const button of form.querySelectorAll("button")) {
-    button.disabled = false;
+    button.disabled = lacks(button);
     button.classList.remove("going");
   }
 }
@@ -43,6 +50,11 @@ document.addEventListener("htmx:afterRequest", (event) => {
   if (form && !event.detail.xhr?.getResponseHeader("HX-Redirect")) enable(form);
 });
 
+document.addEventListener("change", (event) => {
+  if (event.target.form) checkNeeds(event.target.form);
+});
+
+checkNeeds(document);
 addEventListener("pageshow", (event) => {
   if (!event.persisted) return;
   for (const form of document.querySelectorAll("form[data-once]")) enable(form);

@@ -8,7 +8,7 @@ globalThis.addEventListener = (kind, listener) => (listeners[kind] = listener);
 await import("./submit_once.js");
 
 function form(once) {
-  const button = { disabled: false, classList: { add() {}, remove() {} } };
+  const button = { disabled: false, dataset: {}, classList: { add() {}, remove() {} } };
   const made = { dataset: once ? { once: "" } : {}, querySelectorAll: () => [button], closest: () => made };
   return made;
 }

@@ -16,6 +16,7 @@ export const bandNames = { frozen: "Frozen", asleep: "Asleep", stopped: "Stopped
 const apart = 18; // px between two signs
 const farApart = 48; // the same where some stand for several, which takes a number
 const roomForLabel = (text) => 28 + 7.5 * text.length; // px
+const roomForCount = 36; // px that a number takes at the left of its sign
 
 const mostNamed = 8; // marks in one title
 
@@ -35,12 +36,14 @@ export function placed(series, toX, width) {
   return close.length < list.length ? grouped(list, toX, width, farApart) : close;
 }
 
-// showSigns puts signs above a plot, each with a label where there is room.
+// showSigns puts signs above a plot, each with a label where there is room. A number stands at the left of its sign, where there
+// is room for it also at both ends of the plot.
 export function showSigns(row, list) {
   row.replaceChildren(
-    ...list.map(({ x, mark, all, room }) => {
+    ...list.map(({ x, mark, all, room }, i) => {
       const { icon: name, label } = signOf(mark);
-      const element = h("span", { class: `plot-mark mark-${mark}`, title: titleOf(all) }, icon(name), all.length === 1 && room >= roomForLabel(label) && h("span", {}, label), all.length > 1 && h("b", {}, `×${all.length}`));
+      const free = list[i + 1]?.all.length > 1 ? room - roomForCount : room;
+      const element = h("span", { class: `plot-mark mark-${mark}`, title: titleOf(all) }, icon(name), all.length === 1 && free >= roomForLabel(label) && h("span", {}, label), all.length > 1 && h("b", {}, `${all.length}×`));
       element.style.left = `${Math.round(x)}px`;
       return element;
     }),
@@ -85,20 +88,34 @@ function pattern(context, kind, colour, ratio) {
   return context.createPattern(tile, "repeat");
 }
 
-// drawBands draws the bands of a series on a plot's canvas, with their names where there is room.
+// boxes returns where the bands of a series are on a plot's canvas.
+function boxes({ bbox, valToPos }, series, ratio) {
+  return bands(series).map(({ kind, from, to }) => {
+    const left = Math.max(valToPos(from, "x", true), bbox.left);
+    const right = Math.min(valToPos(to, "x", true), bbox.left + bbox.width);
+    return { kind, left, width: Math.max(right - left, ratio), top: bbox.top, height: bbox.height };
+  });
+}
+
+// drawBands draws the bands of a series on a plot's canvas, below all else.
 export function drawBands(u, series, look, ratio) {
-  const { ctx, bbox } = u;
-  for (const { kind, from, to } of bands(series)) {
-    const left = Math.max(u.valToPos(from, "x", true), bbox.left);
-    const right = Math.min(u.valToPos(to, "x", true), bbox.left + bbox.width);
-    const width = Math.max(right - left, ratio);
+  const { ctx } = u;
+  for (const { kind, left, top, width, height } of boxes(u, series, ratio)) {
     ctx.save();
     ctx.fillStyle = look.band;
-    ctx.fillRect(left, bbox.top, width, bbox.height);
+    ctx.fillRect(left, top, width, height);
     ctx.fillStyle = pattern(ctx, kind, look.hatch, ratio);
-    ctx.fillRect(left, bbox.top, width, bbox.height);
-    nameBand(ctx, bandNames[kind], { left, width, top: bbox.top, height: bbox.height }, look, ratio);
+    ctx.fillRect(left, top, width, height);
     ctx.restore();
+  }
+}
+
+// nameBands writes the names of bands where there is room, above all else, so that nothing runs through them.
+export function nameBands(u, series, look, ratio) {
+  for (const box of boxes(u, series, ratio)) {
+    u.ctx.save();
+    nameBand(u.ctx, bandNames[box.kind], box, look, ratio);
+    u.ctx.restore();
   }
 }
 
