@@ -2,7 +2,6 @@ package alert
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"time"
 
@@ -32,7 +31,7 @@ type looks struct {
 	services    poll[map[string][]wire.ServiceStatus]
 	host        poll[metrics.Host]
 	certificate poll[time.Time]
-	lines       poll[map[string]map[string]hit]
+	lines       poll[map[string]lineFinding] // by rule
 
 	restarts map[service]*counter
 	up       map[string]bool           // sandboxes that were up with the last look at services, and whether their services were told of since; nil before the first
@@ -40,7 +39,8 @@ type looks struct {
 	kills    map[string]int64          // by sandbox, that are told of
 	killed   map[string]*counter       // by sandbox
 	failures map[string]Failure        // by sandbox, that are not told of yet
-	watched  map[string]*watched       // by rule; of the search that is under way, if one is
+	watched  map[string]*watched       // by rule; of the search that is under way, if one is, as is served
+	served   map[string]time.Time      // by owner: when the search for its log lines had its last turn
 	failing  map[string]bool           // sources
 	crowded  map[string]bool           // rules with too many alerts
 }
@@ -240,11 +240,8 @@ func (l *looks) noteHits() {
 	if l.hits == nil {
 		l.hits = map[string]map[string]hit{}
 	}
-	for rule, hits := range l.lines.value {
-		if l.hits[rule] == nil {
-			l.hits[rule] = map[string]hit{}
-		}
-		maps.Copy(l.hits[rule], hits)
+	for rule, found := range l.lines.value {
+		l.hits[rule] = addHits(l.hits[rule], found.hits)
 	}
 }
 

@@ -317,35 +317,6 @@ func TestDelivery_ThatCannotBeKeptIsNotSentAgainAndAgain(t *testing.T) {
 	})
 }
 
-func TestLogLines_AreCountedForEachSandbox(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := watching(t, alert.Rule{Kind: alert.LogLine, Pattern: "error", Threshold: 3})
-		w.box("den", "bob")
-		w.line("lab", "error from before")
-		w.pass(11 * time.Second)
-		for i := range 4000 { // one that would hide the others
-			w.line("lab", fmt.Sprint("error ", i))
-		}
-		w.line("den", "error 1")
-		w.line("den", "no e")
-		w.pass(10 * time.Second)
-		w.want("a thousand of one", "firing lab: 1000 times within 5 minutes, the last one: error 3999")
-		w.line("den", "error 2")
-		w.pass(4 * time.Minute)
-		w.line("den", "error 3")
-		w.pass(10 * time.Second)
-		w.want("three within five minutes", "firing den: 3 times within 5 minutes, the last one: error 3", "firing lab: 1000 times within 5 minutes, the last one: error 3999")
-		w.pass(11 * time.Minute)
-		w.sent("the rule's name", "lab: log-line", "den: log-line", "Resolved: lab: log-line", "Resolved: den: log-line")
-		w.line("den", "error 4")
-		w.line("den", "error 5")
-		w.pass(time.Minute)
-		if n := w.Firing(alert.Scope{All: true}); n != 0 {
-			t.Errorf("%d fire: %q", n, w.alerts())
-		}
-	})
-}
-
 // TestMessages_OfAMemberAreBounded lets a member delete channels and add them again, to pass the bound of each.
 func TestMessages_OfAMemberAreBounded(t *testing.T) {
 	for how, c := range map[string]struct {

@@ -32,7 +32,7 @@ type Sources struct {
 	Host func(ctx context.Context) (metrics.Host, error)
 	// Certificate gives when the certificate of the dashboard ends.
 	Certificate func(ctx context.Context) (end time.Time, err error)
-	// Lines searches the logs.
+	// Lines searches the logs, without waiting for the searches of users. One call is under way at a time.
 	Lines func(ctx context.Context, q logs.Query) (logs.Result, error)
 }
 

@@ -399,13 +399,3 @@ func TestMute_IsForOwnersOfTheRuleAndAdmins(t *testing.T) {
 		w.want("but", "resolved lab: uses 95 % of its 100 B")
 	})
 }
-
-func TestLogLines_SlowSearchOfOneRuleKeepsNoOtherFromItsTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := watching(t, alert.Rule{Kind: alert.LogLine, Pattern: "slow", Threshold: 1}, alert.Rule{Kind: alert.LogLine, Pattern: "quick", Threshold: 1})
-		w.set(func() { w.slow = "slow" })
-		w.line("lab", "quick")
-		w.pass(25 * time.Second)
-		w.want("the other rule", "firing lab: quick")
-	})
-}

@@ -124,10 +124,9 @@ func (v *view) of(r *Rule) findings {
 		see = func(b *sandbox.Sandbox) { v.broken(f, b) }
 		f.cured = func(id string) bool { return v.runs(id) || v.gone(id) }
 	case LogLine:
-		_, searched := v.looks.lines.value[r.ID]
-		f.known = searched && v.looks.lines.fresh || v.from.Lines == nil
-		hits := v.looks.hits[r.ID]
-		see = func(b *sandbox.Sandbox) { v.line(f, r, b, hits) }
+		f.known = v.looks.lines.fresh || v.from.Lines == nil
+		found := lineFinding{hits: v.looks.hits[r.ID], whole: v.looks.lines.value[r.ID].whole || v.from.Lines == nil}
+		see = func(b *sandbox.Sandbox) { v.line(f, r, b, found) }
 	default:
 		return *f
 	}
@@ -317,9 +316,12 @@ func (v *view) certificate(r *Rule) findings {
 	return f
 }
 
-func (v *view) line(f *findings, r *Rule, b *sandbox.Sandbox, hits map[string]hit) {
-	h, ok := hits[b.ID]
+func (v *view) line(f *findings, r *Rule, b *sandbox.Sandbox, found lineFinding) {
+	h, ok := found.hits[b.ID]
 	if !ok || float64(h.count) < r.Threshold {
+		if !found.whole {
+			f.unsure[b.ID] = true
+		}
 		return
 	}
 	say := text.Excerpt(h.last, textLimit)

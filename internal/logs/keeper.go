@@ -44,6 +44,7 @@ type Keeper struct {
 	bus      *event.Bus[[]Line]
 	turn     chan struct{} // held by who writes or deletes, so that a deleted sandbox's lines do not come back
 	searches chan struct{} // a place for each search under way: the Store's readers are few
+	apart    chan struct{} // the place of SearchApart
 	appended chan struct{} // wakes who publishes
 	plenty   chan struct{} // wakes who writes
 
@@ -70,7 +71,7 @@ func New(c Config) *Keeper {
 	if c.Queue <= 0 {
 		c.Queue = queueBytes
 	}
-	return &Keeper{c: c, bus: event.NewBus[[]Line](followLag), turn: make(chan struct{}, 1), searches: make(chan struct{}, searchesAtOnce), appended: make(chan struct{}, 1), plenty: make(chan struct{}, 1),
+	return &Keeper{c: c, bus: event.NewBus[[]Line](followLag), turn: make(chan struct{}, 1), searches: make(chan struct{}, searchesAtOnce), apart: make(chan struct{}, 1), appended: make(chan struct{}, 1), plenty: make(chan struct{}, 1),
 		most: BatchLines, last: c.Store.Last(), sizes: map[string]int{}, dropped: map[string]int{}}
 }
 

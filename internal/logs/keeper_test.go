@@ -287,6 +287,24 @@ func TestSearch_TheCallersEndIsAnError(t *testing.T) {
 	})
 }
 
+func TestSearchApart_WaitsForNoSearchOfUsers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{slow: time.Second, lines: make([]Line, 1000)}
+		k := New(Config{Store: m})
+		q := Query{Scope: All(), Filter: Filter{Text: "x"}}
+		for range 20 {
+			go func() { _, _ = k.Search(t.Context(), q) }() // which ends by itself
+		}
+		synctest.Wait()
+		begun := time.Now()
+		q.Budget = 500 * time.Millisecond
+		if r, err := k.SearchApart(t.Context(), q); err != nil || r.Next == 0 || time.Since(begun) > time.Second {
+			t.Errorf("%+v %v after %s", r, err, time.Since(begun))
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
 func TestScope_NothingOutsideOfItIsGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}

@@ -32,9 +32,10 @@ type Filter struct {
 type Query struct {
 	Scope Scope
 	Filter
-	Since, Until time.Time // within [Since, Until); zero is open
-	Limit        int       // DefaultLimit when 0, at most MaxLimit
-	Before       ID        // only lines before this one, which is Next of the Result before; 0 begins with the newest
+	Since, Until time.Time     // within [Since, Until); zero is open
+	Limit        int           // DefaultLimit when 0, at most MaxLimit
+	Before       ID            // only lines before this one, which is Next of the Result before; 0 begins with the newest
+	Budget       time.Duration // of the search, if less than the Keeper's; 0 for that
 }
 
 // Result is what a search has found.

@@ -12,6 +12,15 @@ import (
 // Search finds the newest lines that match. It takes no longer than the budget, about: then Result.SearchedBackTo and Next say
 // where it ended. Kinds: Invalid, Unavailable.
 func (k *Keeper) Search(ctx context.Context, q Query) (Result, error) {
+	return k.search(ctx, q, k.searches)
+}
+
+// SearchApart is Search for one caller that must not wait for the searches of users. A second call waits for the first.
+func (k *Keeper) SearchApart(ctx context.Context, q Query) (Result, error) {
+	return k.search(ctx, q, k.apart)
+}
+
+func (k *Keeper) search(ctx context.Context, q Query, places chan struct{}) (Result, error) {
 	m, err := newMatcher(q)
 	if err != nil {
 		return Result{}, err
@@ -27,12 +36,12 @@ func (k *Keeper) Search(ctx context.Context, q Query) (Result, error) {
 	}
 	look := Look{Scope: q.Scope, Services: q.Services, Levels: q.Levels, Words: m.words(), Since: q.Since, Until: q.Until, Before: q.Before}
 	select { // before the budget begins
-	case k.searches <- struct{}{}:
-		defer func() { <-k.searches }()
+	case places <- struct{}{}:
+		defer func() { <-places }()
 	case <-ctx.Done():
 		return Result{}, ctx.Err()
 	}
-	limited, cancel := context.WithTimeout(ctx, k.c.Budget)
+	limited, cancel := context.WithTimeout(ctx, min(cmp.Or(q.Budget, k.c.Budget), k.c.Budget))
 	defer cancel()
 	s := &search{ctx: limited, m: m, found: f, reached: k.lastID()}
 	if q.Before != 0 {

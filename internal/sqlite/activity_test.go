@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,6 +68,12 @@ func TestActivity_ADamagedFileIsSetAside(t *testing.T) {
 	_, err := a.Find(t.Context(), activity.Query{Scope: activity.Scope{All: true}}) // where it is found at the latest
 	if err != nil {
 		wantKind(t, "find in a damaged file", err, fault.Unavailable)
+		if want := "The database activity.db was damaged. It was set aside, and a new one begun. Try again."; fault.Message(err) != want {
+			t.Errorf("says %q, want %q", fault.Message(err), want)
+		}
+		if said := err.Error(); !strings.Contains(said, path) || strings.Contains(said, "Start sandboxd again") {
+			t.Errorf("logs %q", said)
+		}
 	}
 	wantAside(t, path)
 	must(t, a.Add(t.Context(), many[:10]))

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -48,7 +49,7 @@ func (d *DB) fault(ctx context.Context, err error) error {
 		return ended
 	}
 	if errors.Is(err, context.DeadlineExceeded) { // our own patience
-		return fault.Wrap(err, fault.Unavailable, "The database %s does not answer in time. Try again in a moment.", d.path)
+		return d.unavailable(err, "The database %s does not answer in time. Try again in a moment.")
 	}
 	return d.classify(err)
 }
@@ -58,27 +59,33 @@ func (d *DB) classify(err error) error {
 	case lib.SQLITE_FULL:
 		return d.full(err)
 	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED:
-		return fault.Wrap(err, fault.Unavailable, "The database %s is in use by another program that does not let go of it. "+
-			"Try again in a moment.", d.path)
+		return d.unavailable(err, "The database %s is in use by another program that does not let go of it. Try again in a moment.")
 	case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB:
-		return fault.Wrap(err, fault.Unavailable, "The database %s is damaged. Start sandboxd again: it keeps the file aside, "+
-			"and continues with what can be read of it.", d.path)
+		if d.aside {
+			return d.unavailable(err, "The database %s was damaged. It was set aside, and a new one begun. Try again.")
+		}
+		return d.unavailable(err, "The database %s is damaged. Start sandboxd again: it keeps the file aside, and continues with what can "+
+			"be read of it.")
 	case lib.SQLITE_IOERR, lib.SQLITE_CANTOPEN:
 		if d.noSpace() {
 			return d.full(err)
 		}
-		return fault.Wrap(err, fault.Unavailable, "The database %s cannot be read or written. Check the disk, and that "+
-			"sandboxd may use the file and its folder.", d.path)
+		return d.unavailable(err, "The database %s cannot be read or written. Check the disk, and that sandboxd may use the file and its "+
+			"folder.")
 	case lib.SQLITE_READONLY, lib.SQLITE_PERM:
-		return fault.Wrap(err, fault.Unavailable, "The database %s cannot be written. Check that sandboxd may write to the "+
-			"file and its folder, and that the disk is not mounted read-only.", d.path)
+		return d.unavailable(err, "The database %s cannot be written. Check that sandboxd may write to the file and its folder, and that "+
+			"the disk is not mounted read-only.")
 	}
 	return err
 }
 
 func (d *DB) full(err error) error {
-	return fault.Wrap(err, fault.Unavailable, "The disk that holds %s is full: free some space and try again. Data stored "+
-		"before is intact.", d.path)
+	return d.unavailable(err, "The disk that holds %s is full: free some space and try again. Data stored before is intact.")
+}
+
+// unavailable classifies err. The message names the database where it has "%s"; the log has its path.
+func (d *DB) unavailable(err error, message string) error {
+	return fault.Wrap(fmt.Errorf("%s: %w", d.path, err), fault.Unavailable, message, d.name)
 }
 
 // noSpace reports whether the disk has no room for even a few pages. SQLite calls a log that cannot grow an I/O error.

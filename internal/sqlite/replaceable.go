@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -68,7 +70,7 @@ func (r *replaceable) reopen(ctx context.Context) (err error) {
 		}
 		r.log.Error("a database is damaged or of another version; keeping it aside and beginning a new one", "database", r.path, "error", err)
 		if err := setAside(r.path); err != nil {
-			return unavailable(r.path, err)
+			return r.stuck(err)
 		}
 	}
 	if err != nil {
@@ -80,11 +82,12 @@ func (r *replaceable) reopen(ctx context.Context) (err error) {
 var errOtherVersion = errors.New("it was written by another version of sandboxd")
 
 func (r *replaceable) connect(ctx context.Context) (*DB, error) {
-	d, err := connectWith(r.path, r.more)
-	if err != nil {
+	d := &DB{path: r.path, name: filepath.Base(r.path), aside: true}
+	if err := d.connect(r.more); err != nil {
 		return nil, err
 	}
-	d.reader.SetMaxIdleConns(1) // it is read now and then, and each keeps its pages
+	d.reader.SetMaxOpenConns(readers + 1) // for the search of the alerts
+	d.reader.SetMaxIdleConns(1)           // it is read now and then, and each keeps its pages
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := r.prepare(ctx, d); err != nil {
@@ -147,10 +150,12 @@ func (r *replaceable) within(ctx context.Context, f func(d *DB) error) error {
 	if !damaged(err) {
 		return err
 	}
-	if err := r.replace(ctx, d); err != nil {
-		return err
-	}
-	return fault.Wrap(err, fault.Unavailable, "The database %s was damaged. It was set aside, and a new one begun. Try again.", r.path)
+	return cmp.Or(r.replace(ctx, d), err)
+}
+
+// stuck is for a damaged file that cannot be moved.
+func (r *replaceable) stuck(err error) error {
+	return fault.Wrap(err, fault.Unavailable, "The database %s is damaged, and cannot be set aside. An administrator can move it away.", filepath.Base(r.path))
 }
 
 var errClosed = fault.New(fault.Unavailable, "The database is closed.")
@@ -168,7 +173,7 @@ func (r *replaceable) replace(ctx context.Context, found *DB) error {
 		r.log.Warn("close of a damaged database", "database", r.path, "error", err)
 	}
 	if err := setAside(r.path); err != nil {
-		return unavailable(r.path, err)
+		return r.stuck(err)
 	}
 	r.failed, r.tried = r.reopen(context.WithoutCancel(ctx)), time.Now()
 	return r.failed

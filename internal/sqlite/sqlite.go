@@ -21,8 +21,6 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
-
-	"sandboxd/internal/fault"
 )
 
 const (
@@ -36,6 +34,8 @@ const (
 // open.
 type DB struct {
 	path   string
+	name   string  // in messages: the path for who starts sandboxd, then that of the file alone, for all users
+	aside  bool    // a damaged one is replaced at once
 	writer *sql.DB // one connection
 	reader *sql.DB
 	ready  readiness
@@ -51,35 +51,40 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err := d.prepare(ctx); err != nil {
 		return nil, fmt.Errorf("open database: %w", errors.Join(err, d.Close()))
 	}
+	d.name = filepath.Base(d.path)
 	return d, nil
 }
 
 // connect makes the file and both handles, without using them yet.
-func connect(path string) (*DB, error) { return connectWith(path, nil) }
-
-// connectWith is connect with more pragmas for the writer.
-func connectWith(path string, more url.Values) (*DB, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return nil, fmt.Errorf("find path: %w", err)
-	}
-	if err := makeFile(path); err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, "The database %s cannot be made or used: check that sandboxd may "+
-			"write to its folder, and that the disk is not full.", path)
-	}
+func connect(path string) (*DB, error) {
 	d := &DB{path: path}
+	return d, d.connect(nil)
+}
+
+// connect makes the file and both handles. more are pragmas for the writer.
+func (d *DB) connect(more url.Values) (err error) {
+	if d.path, err = filepath.Abs(d.path); err != nil {
+		return fmt.Errorf("find path: %w", err)
+	}
+	if d.name == "" {
+		d.name = d.path
+	}
+	if err := makeFile(d.path); err != nil {
+		return d.unavailable(err, "The database %s cannot be made or used: check that sandboxd may write to its folder, and that the disk "+
+			"is not full.")
+	}
 	own := url.Values{"_txlock": {"immediate"}}
 	maps.Copy(own, more)
-	if d.writer, err = sql.Open("sqlite", address(path, own)); err != nil {
-		return nil, fmt.Errorf("make writer: %w", err)
+	if d.writer, err = sql.Open("sqlite", address(d.path, own)); err != nil {
+		return fmt.Errorf("make writer: %w", err)
 	}
-	if d.reader, err = sql.Open("sqlite", address(path, url.Values{"_query_only": {"on"}})); err != nil {
-		return nil, fmt.Errorf("make readers: %w", errors.Join(err, d.writer.Close()))
+	if d.reader, err = sql.Open("sqlite", address(d.path, url.Values{"_query_only": {"on"}})); err != nil {
+		return fmt.Errorf("make readers: %w", errors.Join(err, d.writer.Close()))
 	}
 	d.writer.SetMaxOpenConns(1)
 	d.reader.SetMaxOpenConns(readers)
 	d.reader.SetMaxIdleConns(readers)
-	return d, nil
+	return nil
 }
 
 // prepare connects for the first time, writer first: it turns the file to WAL, which readers then find.

@@ -302,7 +302,7 @@ func fillUp(t *testing.T, d *DB, limit func(full bool)) {
 		err = s.Insert(t.Context(), b)
 	}
 	kept--
-	if !fault.Is(err, fault.Unavailable) || !strings.HasPrefix(fault.Message(err), "The disk that holds "+d.path+" is full: ") {
+	if !fault.Is(err, fault.Unavailable) || !strings.HasPrefix(fault.Message(err), "The disk that holds "+filepath.Base(d.path)+" is full: ") {
 		t.Fatalf("after %d inserts: %v", kept, err)
 	}
 	for i := range kept {

@@ -2,10 +2,12 @@ package mail
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"html/template"
 	netmail "net/mail"
 	"strings"
+	"unicode/utf8"
 
 	gomail "github.com/wneessen/go-mail"
 
@@ -48,7 +50,7 @@ func (s *Sender) compose(c alert.Channel, m alert.Message) ([]byte, error) {
 	letter := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	letter.FromMailAddress(s.from)
 	letter.ToMailAddress(&netmail.Address{Address: c.Address})
-	letter.Subject(subject)
+	letter.Subject(header(subject))
 	letter.SetDateWithValue(m.Time)
 	letter.SetMessageIDWithValue(m.ID + "@" + s.from.Address[strings.LastIndexByte(s.from.Address, '@')+1:])
 	letter.SetGenHeader("Auto-Submitted", "auto-generated") // so that no absence note comes back
@@ -59,6 +61,27 @@ func (s *Sender) compose(c alert.Channel, m alert.Message) ([]byte, error) {
 		return nil, fmt.Errorf("write mail: %w", err)
 	}
 	return out.Bytes(), nil
+}
+
+// wordLimit bounds the bytes of text in one encoded word, so that the word has at most 75 bytes. See RFC 2047.
+const wordLimit = 45
+
+// header gives text as it stands in a header. What looks like an encoded word is encoded itself, since a mail program would decode it; the
+// rest is encoded when it is written, if it must be.
+func header(s string) string {
+	if !strings.Contains(s, "=?") {
+		return s
+	}
+	var words []string
+	for from := 0; from < len(s); {
+		end := min(from+wordLimit, len(s))
+		for end < len(s) && !utf8.RuneStart(s[end]) {
+			end--
+		}
+		words = append(words, "=?utf-8?b?"+base64.StdEncoding.EncodeToString([]byte(s[from:end]))+"?=")
+		from = end
+	}
+	return strings.Join(words, " ") // which a mail program leaves out
 }
 
 // why says why the mail is sent, and where to end that.

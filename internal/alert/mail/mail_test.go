@@ -325,6 +325,21 @@ func TestMail_NothingInAMessageChangesItsHeaderOrPage(t *testing.T) {
 	}
 }
 
+func TestMail_SubjectIsReadAsItIsWritten(t *testing.T) {
+	for _, subject := range []string{
+		"=?utf-8?q?a=0d=0aBcc:x=E2=80=AE?=", "lab: =?utf-8?b?4oCu?= =?utf-8?b?4oCu?=", "é =?utf-8?q?=0d=0a?= 日本", "lab =? ?=", "=", "50 % = half?",
+		strings.TrimSpace(strings.Repeat("日=?", 33)), strings.TrimSpace(strings.Repeat("=?utf-8?q?a?= ", 14)),
+	} {
+		m := firing
+		m.Subject = subject
+		header, _, _ := parsed(t, channel, m)
+		got, err := new(mime.WordDecoder).DecodeHeader(header.Get("Subject"))
+		if err != nil || got != subject {
+			t.Errorf("%q is read as %q, %v", subject, got, err)
+		}
+	}
+}
+
 func TestMail_OfAThousandMembersNamesAHundred(t *testing.T) {
 	m := firing
 	m.Firing = nil
