@@ -191,7 +191,7 @@ func (s *alertSettingHandlers) againChannel(ctx context.Context, r *request, cau
 	})
 }
 
-// submitTestChannel sends a test message. A script gets the result alone, to stand beside the button.
+// submitTestChannel sends a test message. A script gets the result, to stand below the channel, and the messages with the new one.
 func (s *alertSettingHandlers) submitTestChannel(ctx context.Context, r *request) (string, error) {
 	c, err := s.postedChannel(ctx, r)
 	if err != nil {
@@ -200,7 +200,11 @@ func (s *alertSettingHandlers) submitTestChannel(ctx context.Context, r *request
 	result := views.ChannelResult{ID: c.ID, Problem: s.testChannel(ctx, r, c)}
 	result.Sent = result.Problem == ""
 	if r.byScript() {
-		r.answer = views.ChannelTested(result)
+		v, err := s.channelView(ctx, c)
+		if err != nil {
+			return "", err
+		}
+		r.answer = views.ChannelTested(result, v)
 		return "", nil
 	}
 	r.answer, err = s.alertSettings(ctx, r, views.AlertSettings{Result: &result})

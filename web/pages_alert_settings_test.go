@@ -220,6 +220,13 @@ func TestAlertSettings_ChannelsShowSecretsOnceAndTestsTheirResult(t *testing.T) 
 		if isPart := v.find("nav.nav") == nil; isPart != (script != "") {
 			t.Errorf("a part: %t", isPart)
 		}
+		list, last := v.need("#sent-"+hook.ID), v.need("#last-sent-"+hook.ID)
+		if got := textOf(list); !strings.Contains(got, "Not sent just now Test message") || textOf(last) != "Not sent" {
+			t.Errorf("the last messages are %q, %q", textOf(last), got)
+		}
+		if hasAttr(list, "hx-swap-oob") != (script != "") || hasAttr(last, "hx-swap-oob") != (script != "") {
+			t.Error("a script does not put the messages where they stand in the page, or the page is one for scripts")
+		}
 	}
 	s.post("ada", one, fields("name", "hook", "address", "https://example.com/y")).is(http.StatusSeeOther)
 	if v := s.post("ada", one+"/test", nil, "HX-Request", "true"); textOf(v.need("#tested-"+hook.ID)) != "Test message sent" {
