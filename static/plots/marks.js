@@ -16,6 +16,7 @@ export const bandNames = { frozen: "Frozen", asleep: "Asleep", stopped: "Stopped
 const apart = 18; // px between two signs
 const farApart = 48; // the same where some stand for several, which takes a number
 const roomForLabel = (text) => 28 + 7.5 * text.length; // px
+const roomForCount = 36; // px that a number takes at the left of its sign
 
 const mostNamed = 8; // marks in one title
 
@@ -35,12 +36,14 @@ export function placed(series, toX, width) {
   return close.length < list.length ? grouped(list, toX, width, farApart) : close;
 }
 
-// showSigns puts signs above a plot, each with a label where there is room.
+// showSigns puts signs above a plot, each with a label where there is room. A number stands at the left of its sign, where there
+// is room for it also at both ends of the plot.
 export function showSigns(row, list) {
   row.replaceChildren(
-    ...list.map(({ x, mark, all, room }) => {
+    ...list.map(({ x, mark, all, room }, i) => {
       const { icon: name, label } = signOf(mark);
-      const element = h("span", { class: `plot-mark mark-${mark}`, title: titleOf(all) }, icon(name), all.length === 1 && room >= roomForLabel(label) && h("span", {}, label), all.length > 1 && h("b", {}, `×${all.length}`));
+      const free = list[i + 1]?.all.length > 1 ? room - roomForCount : room;
+      const element = h("span", { class: `plot-mark mark-${mark}`, title: titleOf(all) }, icon(name), all.length === 1 && free >= roomForLabel(label) && h("span", {}, label), all.length > 1 && h("b", {}, `${all.length}×`));
       element.style.left = `${Math.round(x)}px`;
       return element;
     }),
