@@ -88,20 +88,34 @@ function pattern(context, kind, colour, ratio) {
   return context.createPattern(tile, "repeat");
 }
 
-// drawBands draws the bands of a series on a plot's canvas, with their names where there is room.
+// boxes returns where the bands of a series are on a plot's canvas.
+function boxes({ bbox, valToPos }, series, ratio) {
+  return bands(series).map(({ kind, from, to }) => {
+    const left = Math.max(valToPos(from, "x", true), bbox.left);
+    const right = Math.min(valToPos(to, "x", true), bbox.left + bbox.width);
+    return { kind, left, width: Math.max(right - left, ratio), top: bbox.top, height: bbox.height };
+  });
+}
+
+// drawBands draws the bands of a series on a plot's canvas, below all else.
 export function drawBands(u, series, look, ratio) {
-  const { ctx, bbox } = u;
-  for (const { kind, from, to } of bands(series)) {
-    const left = Math.max(u.valToPos(from, "x", true), bbox.left);
-    const right = Math.min(u.valToPos(to, "x", true), bbox.left + bbox.width);
-    const width = Math.max(right - left, ratio);
+  const { ctx } = u;
+  for (const { kind, left, top, width, height } of boxes(u, series, ratio)) {
     ctx.save();
     ctx.fillStyle = look.band;
-    ctx.fillRect(left, bbox.top, width, bbox.height);
+    ctx.fillRect(left, top, width, height);
     ctx.fillStyle = pattern(ctx, kind, look.hatch, ratio);
-    ctx.fillRect(left, bbox.top, width, bbox.height);
-    nameBand(ctx, bandNames[kind], { left, width, top: bbox.top, height: bbox.height }, look, ratio);
+    ctx.fillRect(left, top, width, height);
     ctx.restore();
+  }
+}
+
+// nameBands writes the names of bands where there is room, above all else, so that nothing runs through them.
+export function nameBands(u, series, look, ratio) {
+  for (const box of boxes(u, series, ratio)) {
+    u.ctx.save();
+    nameBand(u.ctx, bandNames[box.kind], box, look, ratio);
+    u.ctx.restore();
   }
 }
 

@@ -5,7 +5,7 @@ import { h } from "../js/dom.js";
 import { axisTimes, exact } from "./format.js";
 import { kinds } from "./kinds.js";
 import { fade } from "./look.js";
-import { bandNames, drawBands, placed, showSigns, signs } from "./marks.js";
+import { bandNames, drawBands, nameBands, placed, showSigns, signs } from "./marks.js";
 import { followTouches } from "./pinch.js";
 import { peak, present, stateAt, top } from "./series.js";
 
@@ -148,7 +148,7 @@ export class Plot {
     };
   }
 
-  // #drawn adds what stands above the lines: the limit, the marks, and a line below each sign.
+  // #drawn adds what stands above the lines: the limit, the marks, a line below each sign, and the names of bands.
   #drawn(u) {
     const ratio = uPlot.pxRatio;
     const { ctx, bbox } = u;
@@ -172,6 +172,7 @@ export class Plot {
       ctx.fillText("Limit", bbox.left + bbox.width - 4 * ratio, y + 4 * ratio);
     }
     ctx.restore();
+    nameBands(u, this.#series, look, ratio);
     showSigns(this.#row, list);
   }
 
