@@ -4,6 +4,7 @@ import { announce } from "../js/announce.js";
 import { h } from "../js/dom.js";
 import { axisTimes, exact } from "./format.js";
 import { kinds } from "./kinds.js";
+import { drawLimit } from "./limit.js";
 import { fade } from "./look.js";
 import { bandNames, drawBands, nameBands, placed, showSigns, signs } from "./marks.js";
 import { followTouches } from "./pinch.js";
@@ -159,20 +160,11 @@ export class Plot {
     ctx.setLineDash([2 * ratio, 3 * ratio]);
     const list = placed(this.#series, (time) => u.valToPos(time, "x"), u.over.clientWidth);
     for (const { all } of list) stroke(ctx, [u.valToPos(all[0].time, "x", true), bbox.top], [0, bbox.height]);
-    const limit = this.#limit();
-    if (limit && limit <= u.scales.y.max) {
-      const y = u.valToPos(limit, "y", true);
-      ctx.strokeStyle = ctx.fillStyle = look.limit;
-      ctx.lineWidth = 1.5 * ratio;
-      ctx.setLineDash([8 * ratio, 4 * ratio]);
-      stroke(ctx, [bbox.left, y], [bbox.width, 0]);
-      ctx.font = look.font(ratio);
-      ctx.textAlign = "right";
-      ctx.textBaseline = "top";
-      ctx.fillText("Limit", bbox.left + bbox.width - 4 * ratio, y + 4 * ratio);
-    }
     ctx.restore();
-    nameBands(u, this.#series, look, ratio);
+    const limit = this.#limit();
+    const series = this.#series;
+    if (limit && limit <= u.scales.y.max) drawLimit(u, limit, { series, names: this.#kind.lines.map(({ name }) => name), look, ratio });
+    nameBands(u, series, look, ratio);
     showSigns(this.#row, list);
   }
 

@@ -119,6 +119,19 @@ export function peak(series, names) {
   return most;
 }
 
+// crossed says whether a line of some columns runs through a box of times and values.
+export function crossed({ time, columns }, names, { from, to, low, high }) {
+  const through = (values, i) => {
+    const [a, b] = [values[i - 1] ?? null, values[i] ?? null];
+    if (b === null || time[i] < from || (time[i - 1] ?? time[i]) > to) return false;
+    if (a === null) return time[i] <= to && b >= low && b <= high; // a point alone, or the first of a line
+    const at = (t) => a + ((b - a) * (t - time[i - 1])) / (time[i] - time[i - 1]);
+    const [start, end] = [at(Math.max(from, time[i - 1])), at(Math.min(to, time[i]))];
+    return Math.max(start, end) >= low && Math.min(start, end) <= high;
+  };
+  return names.some((name) => time.some((_, i) => through(columns[name], i)));
+}
+
 // lastOf returns the newest figure of a column, or null.
 export function lastOf(series, name) {
   return series.columns[name].findLast((value) => value !== null) ?? null;

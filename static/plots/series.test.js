@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { anything, append, bands, grouped, lastOf, marks, peak, present, scaled, stateAt, top, within } from "./series.js";
+import { anything, append, bands, crossed, grouped, lastOf, marks, peak, present, scaled, stateAt, top, within } from "./series.js";
 
 // small is a series of 1000 to 1030 in steps of ten seconds, of which the last has no figures yet.
 const small = (more = {}) => ({
@@ -15,6 +15,14 @@ test("append puts figures into their step: means by time, the most of the others
   assert.equal(append(s, { now: 1028, time: 1022, measured: 6, figures: figures(3, 8, 0, 32) }), true);
   assert.deepEqual([s.columns.cpu[2], s.columns.memory[2], s.columns.rx[2], s.columns.limit[2], s.measured[2]], [2.5, 10, 50, 32, 8]);
   assert.deepEqual([s.since, s.until], [1000, 1030], "the series moved before its end came");
+});
+
+test("crossed finds the line that runs through a box, also between two steps", () => {
+  const s = { time: [0, 10, 20, 30], columns: { cpu: [0, 10, null, 5], memory: [1, 1, 1, 1] } };
+  const box = (from, to, low, high) => crossed(s, ["cpu"], { from, to, low, high });
+  assert.deepEqual([box(4, 6, 4, 6), box(4, 6, 7, 9), box(4, 6, 1, 3), box(12, 18, 0, 10)], [true, false, false, false]);
+  assert.deepEqual([box(28, 32, 4, 6), box(28, 32, 6, 7), box(31, 40, 0, 9)], [true, false, false], "a point alone");
+  assert.equal(crossed(s, ["cpu", "memory"], { from: 12, to: 18, low: 0, high: 2 }), true);
 });
 
 test("append takes no figures twice", () => {
