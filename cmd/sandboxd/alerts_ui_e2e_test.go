@@ -149,7 +149,7 @@ func TestAlerts_AreSeenMailedAndResolved(t *testing.T) {
 	}
 	p.does("look at the figures of that time", chromedp.Navigate(dashboard+p.reads(`document.querySelector("#alerts-history .alert .facts a").getAttribute("href")`)))
 	p.sees("the figures", at("/sandboxes/lab/metrics"))
-	p.does("look at the channel", chromedp.Navigate(dashboard+"/settings/alerts?owner=installation"), chromedp.Click(".deliveries summary"))
+	p.does("look at the channel", chromedp.Navigate(dashboard+"/settings/alerts?owner=installation"), chromedp.Click(".deliveries:has(.delivery) summary"))
 	p.sees("the last messages", `document.querySelectorAll(".delivery").length === 3 && [...document.querySelectorAll(".delivery .state-word")].every((w) => w.textContent === "Sent")`)
 	p.runs("go to the end", `document.querySelector("#channels").scrollIntoView()`)
 	p.pictures("alert-channels")
