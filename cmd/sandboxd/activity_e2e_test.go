@@ -59,7 +59,11 @@ func TestActivity_TellsWhoDidWhat(t *testing.T) {
 	l := newLaptop(s)
 	l.must(l.run("", "sandboxd", "ssh", "lab", "--", "true"))
 	s.raw("PATCH", "/sandboxes/lab", map[string]any{"freeze_after": "1s"})
-	s.until("it is frozen by itself", func() bool { return s.rest("lab").State == "frozen" })
+	s.until("it is frozen by itself, and that is over", func() bool {
+		var found struct{ Entries []struct{ Action string } }
+		s.call("GET", "/activity?action=sandbox.freeze&outcome=done", nil, &found)
+		return len(found.Entries) > 0
+	})
 	s.triesToSignIn("mallory", "hush hush hush")
 	s.raw("DELETE", "/sandboxes/nothing", nil)
 	s.raw("DELETE", "/sandboxes/lab?wait=gone", nil)
