@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"time"
@@ -20,9 +21,8 @@ type logShape struct {
 	Text    string    `json:"text"` // may have control characters and terminal escapes
 }
 
-// logsShape is what a search has found, newest first.
-type logsShape struct {
-	Lines          []logShape `json:"lines"`
+// logsEnd is what stands behind the lines that a search has found.
+type logsEnd struct {
 	SearchedBackTo *time.Time `json:"searched_back_to"` // null when all was searched
 	Next           *string    `json:"next"`             // continues the search; null when nothing is left
 }
@@ -31,20 +31,26 @@ func newLogShape(l logs.Line, boxes logBoxes) logShape {
 	return logShape{ID: l.ID.String(), Time: l.Time.UTC(), Sandbox: boxes.param(l.Sandbox), Service: l.Service, Level: l.Level.String(), Text: l.Text}
 }
 
-func newLogsShape(found logs.Result, boxes logBoxes) logsShape {
-	out := logsShape{Lines: make([]logShape, 0, len(found.Lines))}
-	for _, l := range found.Lines {
-		out.Lines = append(out.Lines, newLogShape(l, boxes))
-	}
+// logsBody is what was found as an answer, which is not held as a whole: as JSON a text may take six times its bytes.
+func logsBody(found logs.Result, boxes logBoxes) pieces {
+	var end logsEnd
 	if !found.SearchedBackTo.IsZero() {
 		at := found.SearchedBackTo.UTC()
-		out.SearchedBackTo = &at
+		end.SearchedBackTo = &at
 	}
 	if found.Next != 0 {
 		next := found.Next.String()
-		out.Next = &next
+		end.Next = &next
 	}
-	return out
+	return elements([]byte(`{"lines":[`), len(found.Lines), func(b []byte, i int) []byte {
+		return appendJSON(b, newLogShape(found.Lines[i], boxes))
+	}, append([]byte("],"), appendJSON(nil, end)[1:]...))
+}
+
+// appendJSON writes a shape that has only texts and times of this age, which cannot fail.
+func appendJSON(b []byte, shape any) []byte {
+	text, _ := json.Marshal(shape)
+	return append(b, text...)
 }
 
 // apiLogs answers with the newest lines that match, newest first; with follow it sends lines as they come, one JSON object each,
@@ -66,12 +72,13 @@ func (s *logHandlers) apiLogs(ctx context.Context, r *request, _ none) (reply, e
 	if err != nil {
 		return reply{}, err
 	}
-	found, err := s.search(ctx, r, q.Query)
+	found, leave, err := s.search(ctx, r, q.Query)
 	if err != nil {
 		return reply{}, err
 	}
+	r.atEnd(leave)
 	if !r.accepts(lineType) {
-		return reply{body: newLogsShape(found, q.boxes)}, nil
+		return reply{body: logsBody(found, q.boxes)}, nil
 	}
 	out := r.openFlow(lineType)
 	for _, l := range found.Lines {
@@ -96,15 +103,11 @@ func (s *logHandlers) apiLogsAround(ctx context.Context, r *request, _ none) (re
 	if err != nil {
 		return reply{}, err
 	}
-	line, err := s.cfg.Logs.Line(ctx, scope, id)
+	lines, err := s.around(ctx, r, scope, id, logs.Page{Lines: n, Text: logs.MaxPage / 2})
 	if err != nil {
 		return reply{}, err
 	}
-	lines, err := s.cfg.Logs.Around(ctx, scope, line.Sandbox, id, n)
-	if err != nil {
-		return reply{}, err
-	}
-	return reply{body: newLogsShape(logs.Result{Lines: lines}, boxes)}, nil
+	return reply{body: logsBody(logs.Result{Lines: lines}, boxes)}, nil
 }
 
 // scopeEvery is how often one who follows the log is given the lines of sandboxes that are new.

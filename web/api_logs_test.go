@@ -13,6 +13,12 @@ import (
 	"sandboxd/internal/logs"
 )
 
+// logsShape is what a search answers.
+type logsShape struct {
+	Lines []logShape `json:"lines"`
+	logsEnd
+}
+
 // say appends lines of a service, a second apart, the last one now.
 func (w *world) say(name, service string, texts ...string) {
 	w.t.Helper()

@@ -21,7 +21,7 @@ func (s *serviceHandlers) apiServiceLog(ctx context.Context, r *request, _ none)
 		return reply{}, err
 	}
 	err = admit(s.live, r, streams, func(ctx context.Context, r *request) (*serviceTail, func(), error) {
-		t, err := s.beginTail(ctx, h, r.param("service"))
+		t, err := s.beginTail(ctx, r, h, r.param("service"))
 		return t, t.close, err
 	}, func(ctx context.Context, _ func(), t *serviceTail) error {
 		t.send(ctx, r, follow)
@@ -36,13 +36,14 @@ type serviceTail struct {
 	h        access.Handle
 	query    logs.Query
 	follower *logs.Follower
-	newest   []logs.Line      // oldest first
+	newest   []logs.Line      // oldest first, until they are sent
+	leave    func()           // the place of the search for them
 	sent     map[logs.ID]bool // those of newest, which the follower may give again
 }
 
-// beginTail reads the newest lines of a declared service. Kinds: NotFound, Unavailable.
-func (s *serviceHandlers) beginTail(ctx context.Context, h access.Handle, service string) (*serviceTail, error) {
-	t := &serviceTail{serviceHandlers: s, h: h, sent: map[logs.ID]bool{}}
+// beginTail reads the newest lines of a declared service. Kinds: NotFound, Unavailable; Limited when too many searches are under way.
+func (s *serviceHandlers) beginTail(ctx context.Context, r *request, h access.Handle, service string) (*serviceTail, error) {
+	t := &serviceTail{serviceHandlers: s, h: h, sent: map[logs.ID]bool{}, leave: func() {}}
 	if _, err := s.cfg.Services.Find(ctx, h, service); err != nil {
 		return t, err
 	}
@@ -51,11 +52,12 @@ func (s *serviceHandlers) beginTail(ctx context.Context, h access.Handle, servic
 	if t.follower, err = s.cfg.Logs.Follow(t.query.Scope, t.query.Filter); err != nil {
 		return t, err
 	}
-	found, err := s.cfg.Logs.Search(ctx, t.query)
+	found, leave, err := s.logs.search(ctx, r, t.query)
 	if err != nil {
 		t.close()
 		return t, err
 	}
+	t.leave = leave
 	slices.Reverse(found.Lines)
 	for _, l := range found.Lines {
 		t.sent[l.ID] = true
@@ -65,6 +67,7 @@ func (s *serviceHandlers) beginTail(ctx context.Context, h access.Handle, servic
 }
 
 func (t *serviceTail) close() {
+	t.leave()
 	if t.follower != nil {
 		t.follower.Close()
 	}
@@ -74,11 +77,13 @@ func (t *serviceTail) close() {
 func (t *serviceTail) send(ctx context.Context, r *request, follow bool) {
 	r.guard()
 	out := r.openFlow("text/plain; charset=utf-8")
-	err := out.write(lineTexts(t.newest))
+	err := sendTexts(out, t.newest)
+	t.newest = nil
+	t.leave()
 	for follow && err == nil {
 		var lines []logs.Line
-		if lines, err = t.next(ctx); err == nil && len(lines) > 0 {
-			err = out.write(lineTexts(lines))
+		if lines, err = t.next(ctx); err == nil {
+			err = sendTexts(out, lines)
 		}
 	}
 }
@@ -104,9 +109,6 @@ func (t *serviceTail) next(ctx context.Context) ([]logs.Line, error) {
 	return slices.DeleteFunc(lines, func(l logs.Line) bool { return t.sent[l.ID] }), err
 }
 
-func lineTexts(lines []logs.Line) (text []byte) {
-	for _, l := range lines {
-		text = append(append(text, l.Text...), '\n')
-	}
-	return text
+func sendTexts(out *flow, lines []logs.Line) error {
+	return out.lines(len(lines), func(b []byte, i int) []byte { return append(append(b, lines[i].Text...), '\n') })
 }

@@ -85,10 +85,11 @@ func (t *logTail) catchUp(ctx context.Context, out events) error {
 	if since := time.UnixMicro(int64(t.last)).Add(-tailBack); since.After(q.Since) {
 		q.Since = since
 	}
-	found, err := t.handlers.search(ctx, t.request, q)
+	found, leave, err := t.handlers.search(ctx, t.request, q)
 	if err != nil {
 		return err
 	}
+	defer leave()
 	note := ""
 	if n := len(found.Lines); n == tailMost && found.Lines[n-1].ID > t.last {
 		note = "Some lines are left out here. The search has them."

@@ -89,17 +89,45 @@ const (
 	searchesWaiting = 8
 )
 
-// search searches the log for a caller. Kinds: Limited when too many of theirs wait already; those of logs.Keeper.
-func (s *logHandlers) search(ctx context.Context, r *request, q logs.Query) (logs.Result, error) {
-	release, err := s.searching.Acquire(ctx, r.who.User.ID, searchesAtOnce, searchesWaiting)
+// place takes one of the places for a caller's searches, those by tokens for one sandbox apart from the others. The caller leaves it
+// once what was found is written: so long it is in memory. Kind: Limited when too many of theirs wait already.
+func (s *logHandlers) place(ctx context.Context, r *request) (leave func(), err error) {
+	key := r.who.User.ID
+	if r.who.LimitedToken() {
+		key += " by limited tokens"
+	}
+	leave, err = s.searching.Acquire(ctx, key, searchesAtOnce, searchesWaiting)
 	if errors.Is(err, semaphore.ErrFull) {
-		return logs.Result{}, fault.Later(fault.Limited, time.Second, "Too many of your searches are under way. Try again in a moment.")
+		err = fault.Later(fault.Limited, time.Second, "Too many of your searches are under way. Try again in a moment.")
 	}
+	return leave, err
+}
+
+// search searches the log for a caller, who leaves the place once what was found is written. Kinds: those of place and of logs.Keeper.
+func (s *logHandlers) search(ctx context.Context, r *request, q logs.Query) (found logs.Result, leave func(), err error) {
+	if leave, err = s.place(ctx, r); err != nil {
+		return logs.Result{}, nil, err
+	}
+	if found, err = s.cfg.Logs.Search(ctx, q); err != nil {
+		leave()
+		return logs.Result{}, nil, err
+	}
+	return found, leave, nil
+}
+
+// around gives a line with those before and after it, each page as bounded, and takes a place until the request has ended. Kinds:
+// NotFound; those of place and of logs.Keeper.
+func (s *logHandlers) around(ctx context.Context, r *request, scope logs.Scope, id logs.ID, each logs.Page) ([]logs.Line, error) {
+	leave, err := s.place(ctx, r)
 	if err != nil {
-		return logs.Result{}, err
+		return nil, err
 	}
-	defer release()
-	return s.cfg.Logs.Search(ctx, q)
+	r.atEnd(leave)
+	line, err := s.cfg.Logs.Line(ctx, scope, id)
+	if err != nil {
+		return nil, err
+	}
+	return s.cfg.Logs.Around(ctx, scope, line.Sandbox, id, each)
 }
 
 // listQuery gives the values of a parameter that may be there several times, or have commas.

@@ -17,18 +17,20 @@ import (
 // logContexts are how many lines around one a page shows, from the fewest on.
 var logContexts = []int{20, 100, 500}
 
-// lineOf gives the line that a request names, with the sandboxes that it may see. Kind: NotFound.
-func (s *logHandlers) lineOf(ctx context.Context, r *request) (logs.Line, logsQuery, error) {
-	id, err := logs.ParseID(r.param("id"))
+// contextText is how many bytes of text a page shows before a line, and after it: as HTML they take much more.
+const contextText = 256 << 10
+
+// lineAround gives the line that a request names with those before and after it, and the sandboxes that it may see. Kind: NotFound.
+func (s *logHandlers) lineAround(ctx context.Context, r *request, each logs.Page) (id logs.ID, lines []logs.Line, boxes logBoxes, err error) {
+	if id, err = logs.ParseID(r.param("id")); err != nil {
+		return id, nil, nil, fault.Wrap(err, fault.NotFound, "This is not the address of a log line.")
+	}
+	scope, boxes, err := s.logsScope(ctx, r)
 	if err != nil {
-		return logs.Line{}, logsQuery{}, fault.Wrap(err, fault.NotFound, "This is not the address of a log line.")
+		return id, nil, nil, err
 	}
-	var q logsQuery
-	if q.Scope, q.boxes, err = s.logsScope(ctx, r); err != nil {
-		return logs.Line{}, q, err
-	}
-	line, err := s.cfg.Logs.Line(ctx, q.Scope, id)
-	return line, q, err
+	lines, err = s.around(ctx, r, scope, id, each)
+	return id, lines, boxes, err
 }
 
 // pageLogLine shows a line with those before and after it.
@@ -37,26 +39,22 @@ func (s *logHandlers) pageLogLine(ctx context.Context, r *request) (templ.Compon
 	if err != nil {
 		return nil, err
 	}
-	line, q, err := s.lineOf(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	lines, err := s.cfg.Logs.Around(ctx, q.Scope, line.Sandbox, line.ID, n)
+	id, lines, boxes, err := s.lineAround(ctx, r, logs.Page{Lines: n, Text: contextText})
 	if err != nil {
 		return nil, err
 	}
 	now := s.cfg.Now()
-	v := views.LogLinePage{Frame: s.frame(r, "Log line", "logs"), Lines: logLines(lines, q.boxes, now)}
+	v := views.LogLinePage{Frame: s.frame(r, "Log line", "logs"), Lines: logLines(lines, boxes, now)}
 	for i, l := range lines {
-		if l.ID == line.ID {
-			v.Lines[i] = logLine(l, q.boxes, now, true)
+		if l.ID == id {
+			v.Lines[i] = logLine(l, boxes, now, true)
 			v.Lines[i].Chosen = true
 			v.Title, v.Log = v.Lines[i].Box, v.Lines[i].BoxURL
 		}
 	}
 	for _, more := range logContexts {
 		if more > n && len(lines) > n {
-			v.More = fmt.Sprintf("%s/lines/%s?lines=%d#l-%[2]s", logsPath, line.ID, more)
+			v.More = fmt.Sprintf("%s/lines/%s?lines=%d#l-%[2]s", logsPath, id, more)
 			break
 		}
 	}
@@ -65,11 +63,11 @@ func (s *logHandlers) pageLogLine(ctx context.Context, r *request) (templ.Compon
 
 // partLogText is all of a line's text, for the script of the page.
 func (s *logHandlers) partLogText(ctx context.Context, r *request) (templ.Component, error) {
-	line, q, err := s.lineOf(ctx, r)
+	_, lines, boxes, err := s.lineAround(ctx, r, logs.Page{})
 	if err != nil {
 		return nil, err
 	}
-	return views.LogText(logLine(line, q.boxes, s.cfg.Now(), true)), nil
+	return views.LogText(logLine(lines[0], boxes, s.cfg.Now(), true)), nil
 }
 
 // Bounds of a download.
@@ -92,7 +90,7 @@ func (s *logHandlers) downloadLogs(ctx context.Context, r *request, _ none) (rep
 		ctx, cancel := context.WithTimeout(ctx, downloadTime)
 		defer cancel()
 		q.Limit = logs.MaxLimit
-		first, err := s.search(ctx, r, q.Query)
+		first, leave, err := s.search(ctx, r, q.Query)
 		if err != nil {
 			return err
 		}
@@ -105,17 +103,19 @@ func (s *logHandlers) downloadLogs(ctx context.Context, r *request, _ none) (rep
 		r.head.Set("Content-Disposition", attachment(name))
 		r.head.Set("X-Content-Type-Options", "nosniff")
 		d := download{out: r.openFlow(kind), json: format == "json", boxes: q.boxes}
-		if err := s.sendAll(ctx, r, &d, q, first); err != nil {
+		if err := s.sendAll(ctx, r, &d, q, first, leave); err != nil {
 			s.files.cut(r, err)
 		}
 		return nil
 	})
 }
 
-// sendAll sends what was found first, and searches on.
-func (s *logHandlers) sendAll(ctx context.Context, r *request, d *download, q logsQuery, found logs.Result) error {
+// sendAll sends what was found first, and searches on. It leaves the place of each search.
+func (s *logHandlers) sendAll(ctx context.Context, r *request, d *download, q logsQuery, found logs.Result, leave func()) error {
 	for {
-		if err := d.send(found.Lines); err != nil {
+		err := d.send(found.Lines)
+		leave()
+		if err != nil {
 			return err
 		}
 		if found.Next == 0 {
@@ -126,8 +126,7 @@ func (s *logHandlers) sendAll(ctx context.Context, r *request, d *download, q lo
 		}
 		q.Before = found.Next
 		q.Limit = min(logs.MaxLimit, mostDownloaded-d.sent)
-		var err error
-		if found, err = s.search(ctx, r, q.Query); err != nil {
+		if found, leave, err = s.search(ctx, r, q.Query); err != nil {
 			return err
 		}
 	}
@@ -144,21 +143,13 @@ type download struct {
 // send writes lines. Text has no control characters: it may be shown on a terminal.
 func (d *download) send(lines []logs.Line) error {
 	d.sent += len(lines)
-	var b strings.Builder
-	for _, l := range lines {
-		v := newLogShape(l, d.boxes)
+	return d.out.lines(len(lines), func(b []byte, i int) []byte {
+		v := newLogShape(lines[i], d.boxes)
 		if d.json {
-			if err := d.out.line(v); err != nil {
-				return err
-			}
-			continue
+			return append(appendJSON(b, v), '\n')
 		}
-		fmt.Fprintf(&b, "%s %s %s %s %s\n", v.Time.Format(time.RFC3339Nano), v.Sandbox, cell(v.Service), v.Level, views.Plain(v.Text, 0))
-	}
-	if b.Len() == 0 {
-		return nil
-	}
-	return d.out.write([]byte(b.String()))
+		return fmt.Appendf(b, "%s %s %s %s %s\n", v.Time.Format(time.RFC3339Nano), v.Sandbox, cell(v.Service), v.Level, views.Plain(v.Text, 0))
+	})
 }
 
 // end says that there are more lines.

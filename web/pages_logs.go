@@ -169,7 +169,10 @@ func (s *logHandlers) pageLogs(ctx context.Context, r *request) (templ.Component
 	var found logs.Result
 	q, err := s.read(ctx, r, a)
 	if err == nil {
-		found, err = s.search(ctx, r, q.Query)
+		var leave func()
+		if found, leave, err = s.search(ctx, r, q.Query); err == nil {
+			r.atEnd(leave)
+		}
 	}
 	v.List.Here = r.here()
 	switch {
@@ -314,10 +317,11 @@ func servicesIn(lines []logs.Line) (names []string) {
 	return slices.Compact(names)
 }
 
-// Bytes of a line's text, and of the value of a field, that a list shows.
+// Bytes of a line's text, of the name or value of a field, and of all fields of a line, that a list shows.
 const (
-	shownText  = 600
-	shownValue = 400
+	shownText   = 600
+	shownValue  = 400
+	shownFields = 2000
 )
 
 // logLines makes lines ready to show.
@@ -347,7 +351,13 @@ func logLine(l logs.Line, boxes logBoxes, now time.Time, whole bool) views.LogLi
 		message = l.Text
 	}
 	v.Text = views.Style(message, most)
+	shown := 0
 	for _, f := range fields {
+		if !whole && shown >= shownFields {
+			v.Text.More = true
+			break
+		}
+		shown += min(len(f.Name), shownValue) + min(len(f.Value), shownValue)
 		value := views.Style(f.Value, mostValue)
 		v.Fields = append(v.Fields, views.LogField{Name: views.Plain(f.Name, shownValue), Value: value})
 		v.Text.More = v.Text.More || value.More

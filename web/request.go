@@ -39,6 +39,7 @@ type request struct {
 	hidden func() bool     // of a page's live connection: whether nobody sees the page; nil when it cannot be told
 	answer templ.Component // what a form shows instead of leading elsewhere, such as a secret that is shown once
 	note
+	ending
 }
 
 const requestKey = "sandboxd.request"
@@ -59,6 +60,18 @@ func newRequest(c echo.Context) *request {
 		http: c.Request(), w: c.Response(), head: c.Response().Header(), param: c.Param,
 		id: hex.EncodeToString(b[:]), from: c.RealIP(),
 	}
+}
+
+// ending is what is left to do once the answer is written, or the request has failed. Pages and API actions do it.
+type ending struct{ left []func() }
+
+func (e *ending) atEnd(f func()) { e.left = append(e.left, f) }
+
+func (e *ending) end() {
+	for _, f := range e.left {
+		f()
+	}
+	e.left = nil
 }
 
 // query gives a query parameter, or "".
@@ -89,6 +102,7 @@ func (r *request) setCookie(c *http.Cookie) { r.head.Add("Set-Cookie", c.String(
 func page(show func(ctx context.Context, r *request) (templ.Component, error)) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := requestOf(c)
+		defer r.end()
 		ctx, cancel := context.WithTimeout(r.http.Context(), handlerTime)
 		defer cancel()
 		component, err := show(ctx, r)
@@ -200,6 +214,7 @@ func api[In any](act func(ctx context.Context, r *request, in In) (reply, error)
 func apiLong[In any](act func(ctx context.Context, r *request, in In) (reply, error)) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := requestOf(c)
+		defer r.end()
 		var in In
 		if err := readJSON(r.http, &in); err != nil {
 			return err

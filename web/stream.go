@@ -96,6 +96,21 @@ func (f *flow) line(v any) error {
 	return f.write(append(b, '\n'))
 }
 
+// lines sends n lines in pieces, so that they are never held as a whole.
+func (f *flow) lines(n int, each func(b []byte, i int) []byte) error {
+	var b []byte
+	for i := range n {
+		if b = each(b, i); len(b) < bodyPiece && i < n-1 {
+			continue
+		}
+		if err := f.write(b); err != nil {
+			return err
+		}
+		b = b[:0]
+	}
+	return nil
+}
+
 // event sends a server-sent event. data may have several lines.
 func (f *flow) event(kind, data string) error {
 	var b strings.Builder

@@ -91,6 +91,44 @@ func TestLogs_AreKeptOverRestartsAndCrashesAndGoWithTheSandbox(t *testing.T) {
 	s.until("its lines are gone", func() bool { return len(s.found(url.Values{"q": {"count*"}})) == 0 })
 }
 
+// TestLogs_TheLastLinesBeforeAnEndAreKept lets commands and a service write just before their sandbox stops or is deleted.
+func TestLogs_TheLastLinesBeforeAnEndAreKept(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
+	s.create(map[string]any{"name": "lab", "template": "echo"})
+	s.declare("polite", map[string]any{"command": "trap 'trap : TERM; echo bye; exit' TERM; echo ready; while :; do sleep 0.1; done"})
+	has := func(sandbox, service, text string, want int) {
+		t.Helper()
+		s.until(fmt.Sprintf("%d lines of %s are found", want, service), func() bool {
+			return len(s.found(url.Values{"sandbox": {sandbox}, "service": {service}, "q": {text}, "limit": {"1000"}})) == want
+		})
+	}
+	has("lab", "polite", "ready", 1)
+	write := func(as string) {
+		s.exec("lab", map[string]any{"command": "for i in $(seq 300); do echo line $i; done", "log": as})
+	}
+	for i, end := range []string{"stop?wait=stopped", "sleep?wait=asleep", "restart?wait=ready"} {
+		as := fmt.Sprint("end", i)
+		write(as)
+		if status, text := s.raw("POST", "/sandboxes/lab/"+end, nil); status != http.StatusOK {
+			t.Fatalf("%s: %d %s", end, status, text)
+		}
+		has("lab", as, "line", 300)
+		has("lab", "polite", "bye", i+1)
+		if status, text := s.raw("POST", "/sandboxes/lab/start?wait=ready", nil); status != http.StatusOK {
+			t.Fatalf("start: %d %s", status, text)
+		}
+		has("lab", "polite", "ready", i+2)
+	}
+	var box struct{ ID string }
+	s.call("GET", "/sandboxes/lab", nil, &box)
+	write("deleted")
+	if status, text := s.raw("DELETE", "/sandboxes/lab?wait=gone&keep_log=true", nil); status >= 300 {
+		t.Fatalf("delete: %d %s", status, text)
+	}
+	has(box.ID, "deleted", "line", 300)
+}
+
 // TestLogs_ATailShowsALineAtOnceAndATorrentIsThrottled follows the log while a sandbox writes lines with their time, and then as
 // much as it can.
 func TestLogs_ATailShowsALineAtOnceAndATorrentIsThrottled(t *testing.T) {

@@ -152,6 +152,7 @@ func (g *Guest) Run(ctx context.Context) error {
 	}()
 	<-ctx.Done()
 	g.stop()
+	g.services.lines.drain()
 	end()
 	ended := make(chan struct{})
 	go func() {

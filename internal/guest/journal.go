@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"sandboxd/internal/guest/thaw"
 	"sandboxd/internal/wire"
 )
 
@@ -19,10 +20,11 @@ const (
 	journalBlocks = 32
 	linesPerSec   = 5000 // that a sandbox may write on and on; at once twice as many
 	bytesPerSec   = 2 << 20
-	bytesAtOnce   = journalSize / 2       // so that a reader gets what comes at once
-	reportsEvery  = time.Second           // about lines that were dropped
-	sentLife      = 2 * time.Second       // of lines that were sent: sandboxd has them on its disk in one, and is told again what it had not
-	journalPause  = 20 * time.Millisecond // between what is sent to one who has read all, at least: many services cost as little as one
+	bytesAtOnce   = journalSize / 2        // so that a reader gets what comes at once
+	reportsEvery  = time.Second            // about lines that were dropped
+	sentLife      = 2 * time.Second        // of lines that were sent: sandboxd has them on its disk in one, and is told again what it had not
+	lastSend      = 500 * time.Millisecond // for what is not sent yet when the sandbox ends
+	journalPause  = 20 * time.Millisecond  // between what is sent to one who has read all, at least: many services cost as little as one
 )
 
 // journal keeps the newest lines of all services, for sandboxd to store. Each has a time of its own, by which a reader goes on
@@ -38,13 +40,20 @@ type journal struct {
 	lines   allowance
 	bytes   allowance
 	dropped map[string]drops // by service, since the last report
-	tidy    func()           // called now and then while it is read; set before
+	readers map[*reading]struct{}
+	tidy    func() // called now and then while it is read; set before
 }
 
 // block is lines that follow each other. A journal lets go of a whole block at a time, and uses its memory again.
 type block struct {
 	lines []byte    // encoded, each of them whole; wire.MaxFrame bytes at most, so that a frame can hold them
 	last  time.Time // of the newest
+}
+
+// reading is how far one who reads a journal is.
+type reading struct {
+	at   uint64    // lines before it were sent
+	sent time.Time // the last of them
 }
 
 // drops is what was dropped of a service.
@@ -69,7 +78,7 @@ func (a *allowance) take(n float64, now time.Time) bool {
 
 func newJournal() *journal {
 	now := time.Now()
-	return &journal{lines: allowance{linesPerSec, 2 * linesPerSec, 2 * linesPerSec, now}, bytes: allowance{bytesPerSec, bytesAtOnce, bytesAtOnce, now}, dropped: map[string]drops{}, tidy: func() {}}
+	return &journal{lines: allowance{linesPerSec, 2 * linesPerSec, 2 * linesPerSec, now}, bytes: allowance{bytesPerSec, bytesAtOnce, bytesAtOnce, now}, dropped: map[string]drops{}, readers: map[*reading]struct{}{}, tidy: func() {}}
 }
 
 // add keeps a line of a service, unless the sandbox writes too much.
@@ -219,17 +228,62 @@ var already = func() chan struct{} {
 func (j *journal) beyond(at uint64) <-chan struct{} {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	end := j.base
-	for _, b := range j.blocks {
-		end += uint64(len(b.lines))
-	}
-	if end > at {
+	if j.end() > at {
 		return already
 	}
 	if j.news == nil {
 		j.news = make(chan struct{})
 	}
 	return j.news
+}
+
+// end is the position behind the last line. It needs mu.
+func (j *journal) end() uint64 {
+	end := j.base
+	for _, b := range j.blocks {
+		end += uint64(len(b.lines))
+	}
+	return end
+}
+
+// drain waits until all who read have been sent all lines, for lastSend at most.
+func (j *journal) drain() {
+	j.report()
+	for left := thaw.NewBudget(lastSend); !j.isRead() && !left.Spent(); {
+		time.Sleep(sweepPace)
+	}
+}
+
+// isRead says whether all who read have been sent all lines. What was sent just now may still be on its way to the connection.
+func (j *journal) isRead() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for r := range j.readers {
+		if r.at < j.end() || time.Since(r.sent) < journalPause {
+			return false
+		}
+	}
+	return true
+}
+
+// beginReading counts one who reads from a position on, until done is called.
+func (j *journal) beginReading(at uint64) (r *reading, done func()) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r = &reading{at: at}
+	j.readers[r] = struct{}{}
+	return r, func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		delete(j.readers, r)
+	}
+}
+
+// wasSent notes that lines before a position were sent.
+func (j *journal) wasSent(r *reading, at uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r.at, r.sent = at, time.Now()
 }
 
 // gap is what a reader is told in the place of lines that were dropped before it had them.
@@ -244,6 +298,8 @@ func (j *journal) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	frames := newFramer(w)
 	at, missing := j.find(time.UnixMicro(after))
+	reader, done := j.beginReading(at)
+	defer done()
 	if frames.send(wire.FrameLines, nil) != nil { // says that there is a journal
 		return
 	}
@@ -266,6 +322,7 @@ func (j *journal) serve(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 			sent = time.Now()
+			j.wasSent(reader, at)
 			care.look(at)
 			if p.more {
 				continue

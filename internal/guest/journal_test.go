@@ -216,3 +216,67 @@ func TestJournal_ForgetsWhatWasSentLongAgo(t *testing.T) {
 		}
 	})
 }
+
+func TestJournal_DrainWaitsForThoseWhoRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		takes := func(want time.Duration) {
+			t.Helper()
+			begun := time.Now()
+			if j.drain(); time.Since(begun) < want || time.Since(begun) > want+2*sweepPace {
+				t.Errorf("it took %s, want %s", time.Since(begun), want)
+			}
+		}
+		j.add("web", []byte("one"))
+		takes(0) // nobody reads
+		at, _ := j.find(time.Time{})
+		r, done := j.beginReading(at)
+		takes(lastSend) // who does not get on
+		go func() {
+			time.Sleep(100 * time.Millisecond)
+			j.wasSent(r, j.since(at, nil).next)
+		}()
+		takes(100*time.Millisecond + journalPause)
+		takes(0) // all was sent before
+		j.add("web", []byte("two"))
+		go func() {
+			time.Sleep(100 * time.Millisecond)
+			done()
+		}()
+		takes(100 * time.Millisecond) // the connection is lost
+	})
+}
+
+// TestJournal_ServeCountsAsReadingUntilItEnds has a reader who gets what was written just before the end.
+func TestJournal_ServeCountsAsReadingUntilItEnds(t *testing.T) {
+	j := newJournal()
+	server := httptest.NewServer(http.HandlerFunc(j.serve))
+	defer server.Close()
+	r, err := http.Get(server.URL + "?after=0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	frames := wire.NewFrameReader(r.Body)
+	if _, _, err := frames.Next(); err != nil {
+		t.Fatal(err)
+	}
+	j.add("web", []byte("bye"))
+	for !j.isRead() {
+		time.Sleep(sweepPace)
+	}
+	j.mu.Lock()
+	if len(j.readers) != 1 {
+		t.Errorf("%d read", len(j.readers))
+	}
+	j.mu.Unlock()
+	if _, b, err := frames.Next(); err != nil || len(texts(t, b)) != 1 {
+		t.Errorf("%q %v", b, err)
+	}
+	r.Body.Close()
+	server.Close()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.readers) != 0 {
+		t.Error("who has left counts on")
+	}
+}

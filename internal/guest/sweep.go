@@ -17,8 +17,12 @@ func sweep(grace time.Duration) {
 		return
 	}
 	syscall.Kill(-1, syscall.SIGTERM)
-	syscall.Kill(-1, syscall.SIGHUP)  // interactive shells do not hear TERM
-	syscall.Kill(-1, syscall.SIGCONT) // nor do stopped processes
+	for _, p := range processes() {
+		if p.terminal { // interactive shells do not hear TERM; of others HUP would cut the end short
+			syscall.Kill(p.pid, syscall.SIGHUP)
+		}
+	}
+	syscall.Kill(-1, syscall.SIGCONT) // stopped processes hear neither
 	for left := thaw.NewBudget(grace); others() && !left.Spent(); {
 		time.Sleep(sweepPace)
 	}

@@ -26,6 +26,7 @@ const (
 type proc struct {
 	pid, ppid, session int
 	zombie             bool
+	terminal           bool // it has one that controls it
 }
 
 // killTree ends the process root and all that it started: its descendants, its session, and processes with its mark or, in
@@ -147,12 +148,12 @@ func readStat(pid int) (proc, bool) {
 		return proc{}, false
 	}
 	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(f) < 4 {
+	if len(f) < 5 {
 		return proc{}, false
 	}
 	ppid, _ := strconv.Atoi(string(f[1]))
 	session, _ := strconv.Atoi(string(f[3]))
-	return proc{pid: pid, ppid: ppid, session: session, zombie: f[0][0] == 'Z' || f[0][0] == 'X'}, true
+	return proc{pid: pid, ppid: ppid, session: session, zombie: f[0][0] == 'Z' || f[0][0] == 'X', terminal: string(f[4]) != "0"}, true
 }
 
 // environs reads other processes' environments. The kernel lets root read another user's only with CAP_SYS_PTRACE,

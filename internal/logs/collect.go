@@ -18,6 +18,7 @@ const (
 	longestPause = 15 * time.Second
 	recentLines  = 50 // in which the last one of a guest is found
 	deleteLimit  = time.Minute
+	lastLines    = 15 * time.Second // for what a sandbox still writes when it is to end
 )
 
 // How much of a sandbox is read. Its guest keeps to less, but a sandbox may speak for it; what is above waits there.
@@ -51,9 +52,19 @@ type Collector struct {
 
 // reader reads the lines of one sandbox.
 type reader struct {
-	cancel context.CancelFunc
-	asked  bool // to end
-	ended  chan struct{}
+	cancel  context.CancelFunc
+	asked   bool          // to end; of Run alone
+	leaving chan struct{} // closed then
+	ended   chan struct{}
+}
+
+// leave has it end with the connection: a sandbox that is to end may have more to say. It is cut off after lastLines.
+func (r *reader) leave() {
+	if !r.asked {
+		r.asked = true
+		close(r.leaving)
+		time.AfterFunc(lastLines, r.cancel)
+	}
 }
 
 // NewCollector makes one. Run starts it.
@@ -112,7 +123,8 @@ func (c *Collector) relist(ctx context.Context) {
 	}
 }
 
-// see reads what runs, and lets go of what does not.
+// see reads what runs, and lets go of what does not. The lines of a deleted one are deleted once its reader has ended: none comes
+// back.
 func (c *Collector) see(ctx context.Context, s sandbox.Sandbox, deleted bool) {
 	r := c.readers[s.ID]
 	up := !deleted && !s.Pooled && (s.State == sandbox.Running || s.State == sandbox.Frozen)
@@ -120,8 +132,7 @@ func (c *Collector) see(ctx context.Context, s sandbox.Sandbox, deleted bool) {
 	case up && (r == nil || r.asked):
 		c.readers[s.ID] = c.read(ctx, s.ID, r)
 	case !up && r != nil:
-		r.cancel()
-		r.asked = true
+		r.leave()
 	}
 	if !deleted {
 		return
@@ -142,20 +153,21 @@ func (c *Collector) see(ctx context.Context, s sandbox.Sandbox, deleted bool) {
 // read begins to read the lines of a sandbox, once the reader before has ended, if there was one.
 func (c *Collector) read(ctx context.Context, id string, before *reader) *reader {
 	ctx, cancel := context.WithCancel(ctx)
-	r := &reader{cancel: cancel, ended: make(chan struct{})}
+	r := &reader{cancel: cancel, leaving: make(chan struct{}), ended: make(chan struct{})}
 	c.running.Go(func() {
 		defer close(r.ended)
 		defer cancel()
 		if before != nil {
 			<-before.ended
 		}
-		c.readAll(ctx, id)
+		c.readAll(ctx, id, r.leaving)
 	})
 	return r
 }
 
-// readAll reads a sandbox's lines, from where it ended, until ctx ends, also when the connection is lost meanwhile.
-func (c *Collector) readAll(ctx context.Context, id string) {
+// readAll reads a sandbox's lines, from where it ended, until ctx ends, also when the connection is lost meanwhile. Once leaving is
+// closed it ends with the connection; between two it looks once more.
+func (c *Collector) readAll(ctx context.Context, id string, leaving <-chan struct{}) {
 	var after time.Time
 	known, pace := false, newPace()
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
@@ -179,9 +191,15 @@ func (c *Collector) readAll(ctx context.Context, id string) {
 			if fault.Is(err, fault.NotFound) {
 				return // until it is started again, with a newer guest
 			}
+			select {
+			case <-leaving:
+				return
+			default:
+			}
 		}
 		select {
 		case <-time.After(pause):
+		case <-leaving:
 		case <-ctx.Done():
 		}
 	}

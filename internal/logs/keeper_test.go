@@ -325,7 +325,7 @@ func TestScope_NothingOutsideOfItIsGiven(t *testing.T) {
 					if l, err := k.Line(t.Context(), scope, id); !fault.Is(err, fault.NotFound) {
 						t.Errorf("%v %v", l, err)
 					}
-					if l, err := k.Around(t.Context(), scope, "b", id, 5); !fault.Is(err, fault.NotFound) {
+					if l, err := k.Around(t.Context(), scope, "b", id, Page{5, MaxPage}); !fault.Is(err, fault.NotFound) {
 						t.Errorf("%v %v", l, err)
 					}
 				}
@@ -357,7 +357,7 @@ func TestAround_CrossesTheQueue(t *testing.T) {
 		}
 		four := find(t, k, Query{Scope: All(), Filter: Filter{Text: "4"}}).Lines[0]
 		for n, want := range map[int]string{0: "4", 1: "3,4,5", 3: "1,2,3,4,5", 5000: "0,1,2,3,4,5"} {
-			if got, err := k.Around(t.Context(), Only("a"), "a", four.ID, n); err != nil || texts(got) != want {
+			if got, err := k.Around(t.Context(), Only("a"), "a", four.ID, Page{n, MaxPage}); err != nil || texts(got) != want {
 				t.Errorf("%d: %s %v", n, texts(got), err)
 			}
 		}

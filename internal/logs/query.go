@@ -13,6 +13,7 @@ import (
 const (
 	DefaultLimit = 100
 	MaxLimit     = 1000
+	MaxPage      = 4 << 20 // bytes of text in one Result
 	maxQuery     = 1 << 10 // bytes of its text
 	maxTerms     = 32
 	minPrefix    = 3 // bytes of one that the index is asked for: too many words begin with a shorter one
@@ -38,7 +39,28 @@ type Query struct {
 	Budget       time.Duration // of the search, if less than the Keeper's; 0 for that
 }
 
-// Result is what a search has found.
+// Page bounds what is given at once: it ends with the line with which it has so many lines, or so many bytes of their text.
+type Page struct{ Lines, Text int }
+
+// Take puts a line on it.
+func (p *Page) Take(l *Line) {
+	p.Lines--
+	p.Text -= len(l.Text)
+}
+
+// Full says whether it takes no further line.
+func (p Page) Full() bool { return p.Lines <= 0 || p.Text <= 0 }
+
+// fill gives how many of lines it takes, from the first on, and whether it is full then.
+func (p Page) fill(lines []Line) (n int, full bool) {
+	for n < len(lines) && !p.Full() {
+		p.Take(&lines[n])
+		n++
+	}
+	return n, p.Full()
+}
+
+// Result is what a search has found: a Page of it, of Query.Limit lines and MaxPage bytes.
 type Result struct {
 	Lines []Line // newest first
 

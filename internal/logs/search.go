@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"sandboxd/internal/fault"
@@ -28,7 +29,7 @@ func (k *Keeper) search(ctx context.Context, q Query, places chan struct{}) (Res
 	if q.Limit <= 0 {
 		q.Limit = DefaultLimit
 	}
-	f := &found{limit: min(q.Limit, MaxLimit)}
+	f := &found{page: Page{min(q.Limit, MaxLimit), MaxPage}}
 	for _, l := range k.waiting(q.Scope) {
 		if m.match(&l) {
 			f.add(l)
@@ -98,13 +99,12 @@ func (s *search) see(b Block) bool {
 // result gives what was found, without what stands beyond lines that were not looked at.
 func (s *search) result(cutOff bool) Result {
 	lines := s.found.newestFirst()
-	if cutOff {
+	least, full := s.found.least()
+	if cutOff && (!full || least <= s.reached) {
 		lines = slices.DeleteFunc(lines, func(l Line) bool { return l.ID <= s.reached })
-		if len(lines) < s.found.limit {
-			return Result{Lines: lines, SearchedBackTo: min(s.reached, ID(time.Now().UnixMicro())).time(), Next: s.reached + 1}
-		}
+		return Result{Lines: lines, SearchedBackTo: min(s.reached, ID(time.Now().UnixMicro())).time(), Next: s.reached + 1}
 	}
-	if len(lines) < s.found.limit {
+	if !full {
 		return Result{Lines: lines}
 	}
 	last := lines[len(lines)-1]
@@ -120,27 +120,38 @@ func (i ID) time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 
 // found keeps the newest lines of those that are added.
 type found struct {
-	limit int
-	lines []Line // at least the newest ones; sorted up to sorted
-	small ID     // the least ID of the newest, when they are sorted and full
+	page  Page
+	lines []Line // at least the newest ones
+	text  int    // bytes of their texts
+	small ID     // the least ID of a full page; 0 before there is one
 }
 
-// add notes a line.
+// add notes a line. It keeps a copy of the text, so that one line does not keep all those in memory that it was read with.
 func (f *found) add(l Line) {
+	l.Text = strings.Clone(l.Text)
 	f.lines = append(f.lines, l)
-	if len(f.lines) == f.limit || len(f.lines) >= 2*f.limit {
+	f.text += len(l.Text)
+	lines, text := f.page.Lines, f.page.Text
+	if f.small != 0 {
+		lines, text = 2*lines, 2*text
+	}
+	if len(f.lines) >= lines || f.text >= text {
 		f.trim()
 	}
 }
 
-// trim keeps the newest, each once.
+// trim keeps a page of the newest, each once.
 func (f *found) trim() {
 	slices.SortFunc(f.lines, func(a, b Line) int { return cmp.Compare(b.ID, a.ID) })
 	f.lines = slices.CompactFunc(f.lines, func(a, b Line) bool { return a.ID == b.ID })
-	if len(f.lines) >= f.limit {
-		clear(f.lines[f.limit:])
-		f.lines = f.lines[:f.limit]
-		f.small = f.lines[f.limit-1].ID
+	n, full := f.page.fill(f.lines)
+	if full {
+		f.small = f.lines[n-1].ID
+	}
+	clear(f.lines[n:])
+	f.lines, f.text = f.lines[:n], 0
+	for i := range f.lines {
+		f.text += len(f.lines[i].Text)
 	}
 }
 
@@ -161,7 +172,7 @@ func (k *Keeper) Line(ctx context.Context, scope Scope, id ID) (Line, error) {
 	}
 	if ids, all := scope.Sandboxes(); !all {
 		for _, sandbox := range ids[:min(len(ids), maxEach)] {
-			lines, err := k.c.Store.From(ctx, sandbox, id, 1)
+			lines, err := k.c.Store.From(ctx, sandbox, id, Page{1, MaxText})
 			if err != nil {
 				return Line{}, err
 			}
@@ -184,19 +195,19 @@ const maxEach = 8 // sandboxes that are asked one by one for a line, rather than
 
 var errNoLine = fault.New(fault.NotFound, "There is no such log line. It may have been deleted, as old lines are.")
 
-// Around gives a line with up to n lines before and n after it, of the same sandbox, oldest first. Kinds: NotFound, also when the
-// sandbox is outside of the scope; Unavailable.
-func (k *Keeper) Around(ctx context.Context, scope Scope, sandbox string, id ID, n int) ([]Line, error) {
+// Around gives a line with a page of the lines before and one of those after it, of the same sandbox, oldest first. Kinds: NotFound,
+// also when the sandbox is outside of the scope; Unavailable.
+func (k *Keeper) Around(ctx context.Context, scope Scope, sandbox string, id ID, each Page) ([]Line, error) {
 	if !scope.Has(sandbox) {
 		return nil, errNoLine
 	}
-	n = max(0, min(n, MaxLimit))
+	each = Page{min(each.Lines, MaxLimit), min(each.Text, MaxPage/2)}
 	waiting := k.waiting(Only(sandbox)) // before the Store is asked: a line moves from here to there
-	before, err := k.c.Store.Before(ctx, sandbox, id, n)
+	before, err := k.c.Store.Before(ctx, sandbox, id, each)
 	if err != nil {
 		return nil, err
 	}
-	after, err := k.c.Store.From(ctx, sandbox, id, n+1)
+	after, err := k.c.Store.From(ctx, sandbox, id, Page{each.Lines + 1, each.Text + MaxText}) // the line itself too
 	if err != nil {
 		return nil, err
 	}
@@ -207,5 +218,9 @@ func (k *Keeper) Around(ctx context.Context, scope Scope, sandbox string, id ID,
 	if !ok {
 		return nil, errNoLine
 	}
-	return lines[max(0, at-n):min(len(lines), at+n+1)], nil
+	older := slices.Clone(lines[:at])
+	slices.Reverse(older)
+	n, _ := each.fill(older)
+	m, _ := each.fill(lines[at+1:])
+	return lines[at-n : at+1+m], nil
 }

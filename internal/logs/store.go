@@ -35,10 +35,10 @@ type Store interface {
 	// Walk calls see with blocks that together have all lines that look describes, and others, until see returns false or ctx ends.
 	// Bounds never grow.
 	Walk(ctx context.Context, look Look, see func(Block) bool) error
-	// Before gives the last n lines of a sandbox below an ID, oldest first.
-	Before(ctx context.Context, sandbox string, id ID, n int) ([]Line, error)
-	// From gives the first n lines of a sandbox from an ID on, oldest first.
-	From(ctx context.Context, sandbox string, id ID, n int) ([]Line, error)
+	// Before gives the last lines of a sandbox below an ID, oldest first: a page of them, which fills from the last one on.
+	Before(ctx context.Context, sandbox string, id ID, page Page) ([]Line, error)
+	// From gives the first lines of a sandbox from an ID on, oldest first: a page of them.
+	From(ctx context.Context, sandbox string, id ID, page Page) ([]Line, error)
 	// Line gives the line with an ID, of any sandbox. Kind: NotFound.
 	Line(ctx context.Context, id ID) (Line, error)
 	// Delete forgets all lines of a sandbox, and that they are kept.

@@ -93,14 +93,18 @@ func (m *memory) of(sandbox string) []Line {
 	return slices.DeleteFunc(m.all(), func(l Line) bool { return l.Sandbox != sandbox })
 }
 
-func (m *memory) Before(_ context.Context, sandbox string, id ID, n int) ([]Line, error) {
+func (m *memory) Before(_ context.Context, sandbox string, id ID, page Page) ([]Line, error) {
 	lines := slices.DeleteFunc(m.of(sandbox), func(l Line) bool { return l.ID >= id })
-	return lines[max(0, len(lines)-n):], nil
+	slices.Reverse(lines)
+	n, _ := page.fill(lines)
+	slices.Reverse(lines[:n])
+	return lines[:n], nil
 }
 
-func (m *memory) From(_ context.Context, sandbox string, id ID, n int) ([]Line, error) {
+func (m *memory) From(_ context.Context, sandbox string, id ID, page Page) ([]Line, error) {
 	lines := slices.DeleteFunc(m.of(sandbox), func(l Line) bool { return l.ID < id })
-	return lines[:min(len(lines), n)], nil
+	n, _ := page.fill(lines)
+	return lines[:n], nil
 }
 
 func (m *memory) Line(_ context.Context, id ID) (Line, error) {

@@ -187,7 +187,7 @@ func TestLogs_GivesLinesAroundOne(t *testing.T) {
 		own := slices.DeleteFunc(slices.Clone(w.all), func(o logs.Line) bool { return o.Sandbox != l.Sandbox })
 		at, _ := slices.BinarySearchFunc(own, l.ID, func(l logs.Line, id logs.ID) int { return cmp.Compare(l.ID, id) })
 		n := pick(w, 0, 1, 30, 600)
-		got, err := k.Around(t.Context(), logs.Only(l.Sandbox), l.Sandbox, l.ID, n)
+		got, err := k.Around(t.Context(), logs.Only(l.Sandbox), l.Sandbox, l.ID, logs.Page{Lines: n, Text: logs.MaxPage})
 		must(t, err)
 		if diff := gocmp.Diff(own[max(0, at-n):min(len(own), at+n+1)], got); diff != "" {
 			t.Fatalf("%d lines around %d of %s: %.1000s", n, l.ID, l.Sandbox, diff)
@@ -196,6 +196,34 @@ func TestLogs_GivesLinesAroundOne(t *testing.T) {
 			if found, err := k.Line(t.Context(), scope, l.ID); err != nil || found != l {
 				t.Errorf("line %d: %+v %v", l.ID, found, err)
 			}
+		}
+	}
+}
+
+// TestLogs_APageEndsWithItsText asks for more lines than their text lets through.
+func TestLogs_APageEndsWithItsText(t *testing.T) {
+	w := newLogWorld(t, 11)
+	for range 6 {
+		w.add(700)
+	}
+	l := w.all[len(w.all)/2]
+	own := slices.DeleteFunc(slices.Clone(w.all), func(o logs.Line) bool { return o.Sandbox != l.Sandbox })
+	at, _ := slices.BinarySearchFunc(own, l.ID, func(l logs.Line, id logs.ID) int { return cmp.Compare(l.ID, id) })
+	for _, most := range []int{1, 300, 20_000} {
+		from, text := at, 0
+		for ; text < most && from > 0; from-- {
+			text += len(own[from-1].Text)
+		}
+		to, text := at, 0
+		for ; text < most && to < len(own); to++ {
+			text += len(own[to].Text)
+		}
+		before, err := w.store.Before(t.Context(), l.Sandbox, l.ID, logs.Page{Lines: 5000, Text: most})
+		must(t, err)
+		after, err := w.store.From(t.Context(), l.Sandbox, l.ID, logs.Page{Lines: 5000, Text: most})
+		must(t, err)
+		if diff := gocmp.Diff([][]logs.Line{own[from:at], own[at:to]}, [][]logs.Line{before, after}); diff != "" {
+			t.Errorf("%d bytes: %.1000s", most, diff)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 
 	"sandboxd/internal/fault"
@@ -240,33 +241,53 @@ func (w *walk) eachOf(source int64, id logs.ID, see func([]logs.Line) bool, quer
 }
 
 // Before implements logs.Store.
-func (l *Logs) Before(ctx context.Context, sandbox string, id logs.ID, n int) (out []logs.Line, err error) {
+func (l *Logs) Before(ctx context.Context, sandbox string, id logs.ID, page logs.Page) (out []logs.Line, err error) {
 	err = l.near(ctx, sandbox, func(w *walk, source int64) error {
 		out = nil
+		page := page
 		return w.each(source, id, func(lines []logs.Line) bool {
-			end := startAfter(lines, int64(id)-1)
-			out = append(lines[:end:end], out...)
-			return len(out) < n
+			for _, l := range slices.Backward(lines[:startAfter(lines, int64(id)-1)]) {
+				if page.Full() {
+					break
+				}
+				page.Take(&l)
+				out = append(out, alone(l))
+			}
+			return !page.Full()
 		},
 			`SELECT id, body FROM tail WHERE source = ?1 AND first < ?2 ORDER BY id DESC`,
 			`SELECT number, body FROM chunks JOIN bodies USING (number) WHERE source = ?1 AND first < ?2 AND
 				last <= coalesce((SELECT min(last) FROM chunks WHERE source = ?1 AND last >= ?2), ?2) ORDER BY last DESC`)
 	})
-	return out[max(0, len(out)-n):], err
+	slices.Reverse(out)
+	return out, err
+}
+
+// alone is a line that does not keep those in memory that it was read with.
+func alone(l logs.Line) logs.Line {
+	l.Text = strings.Clone(l.Text)
+	return l
 }
 
 // From implements logs.Store.
-func (l *Logs) From(ctx context.Context, sandbox string, id logs.ID, n int) (out []logs.Line, err error) {
+func (l *Logs) From(ctx context.Context, sandbox string, id logs.ID, page logs.Page) (out []logs.Line, err error) {
 	err = l.near(ctx, sandbox, func(w *walk, source int64) error {
 		out = nil
+		page := page
 		return w.each(source, id, func(lines []logs.Line) bool {
-			out = append(out, lines[startAfter(lines, int64(id)-1):]...)
-			return len(out) < n
+			for _, l := range lines[startAfter(lines, int64(id)-1):] {
+				if page.Full() {
+					break
+				}
+				page.Take(&l)
+				out = append(out, alone(l))
+			}
+			return !page.Full()
 		},
 			`SELECT number, body FROM chunks JOIN bodies USING (number) WHERE source = ?1 AND last >= ?2 ORDER BY last`,
 			`SELECT id, body FROM tail WHERE source = ?1 AND id >= ?2 ORDER BY id`)
 	})
-	return out[:min(len(out), n)], err
+	return out, err
 }
 
 // near runs f for one sandbox, if there are lines of it.
