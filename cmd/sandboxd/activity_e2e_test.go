@@ -40,6 +40,14 @@ func (s *server) triesToSignIn(name, password string) {
 	resp.Body.Close()
 }
 
+// recorded says whether there is an entry that matches.
+func (s *server) recorded(query string) bool {
+	s.t.Helper()
+	var found struct{ Entries []struct{ Action string } }
+	s.call("GET", "/activity?"+query, nil, &found)
+	return len(found.Entries) > 0
+}
+
 // TestActivity_TellsWhoDidWhat does something in every way, and finds all of it.
 func TestActivity_TellsWhoDidWhat(t *testing.T) {
 	t.Parallel()
@@ -59,11 +67,7 @@ func TestActivity_TellsWhoDidWhat(t *testing.T) {
 	l := newLaptop(s)
 	l.must(l.run("", "sandboxd", "ssh", "lab", "--", "true"))
 	s.raw("PATCH", "/sandboxes/lab", map[string]any{"freeze_after": "1s"})
-	s.until("it is frozen by itself, and that is over", func() bool {
-		var found struct{ Entries []struct{ Action string } }
-		s.call("GET", "/activity?action=sandbox.freeze&outcome=done", nil, &found)
-		return len(found.Entries) > 0
-	})
+	s.until("it is frozen by itself, and that is over", func() bool { return s.recorded("action=sandbox.freeze&outcome=done") })
 	s.triesToSignIn("mallory", "hush hush hush")
 	s.raw("DELETE", "/sandboxes/nothing", nil)
 	s.raw("DELETE", "/sandboxes/lab?wait=gone", nil)
