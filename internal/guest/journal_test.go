@@ -262,7 +262,7 @@ func TestJournal_ServeCountsAsReadingUntilItEnds(t *testing.T) {
 	}
 	j.add("web", []byte("bye"))
 	for !j.isRead() {
-		time.Sleep(sweepPace)
+		<-time.After(sweepPace)
 	}
 	j.mu.Lock()
 	if len(j.readers) != 1 {

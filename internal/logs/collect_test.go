@@ -109,11 +109,11 @@ func TestCollector_ReadsOnWhileASandboxEnds(t *testing.T) {
 			said := f.connect()
 			said <- "1"
 			f.becomes(state, false)
-			time.Sleep(5 * time.Second)
+			<-time.After(5 * time.Second)
 			said <- "2"
 			close(said)
 			synctest.Wait()
-			time.Sleep(lastLines)
+			<-time.After(lastLines)
 			if f.asked != 1 {
 				t.Errorf("%s: asked %d times", state, f.asked)
 			}
@@ -130,9 +130,9 @@ func TestCollector_ASandboxThatDoesNotEndIsCutOff(t *testing.T) {
 	collecting(t, func(t *testing.T, k *Keeper, f *talker) {
 		said := f.connect()
 		f.becomes(sandbox.Stopping, false)
-		time.Sleep(lastLines - time.Millisecond)
+		<-time.After(lastLines - time.Millisecond)
 		said <- "1"
-		time.Sleep(2 * time.Millisecond)
+		<-time.After(2 * time.Millisecond)
 		select {
 		case said <- "2":
 			t.Error("it is still read")
@@ -141,7 +141,7 @@ func TestCollector_ASandboxThatDoesNotEndIsCutOff(t *testing.T) {
 		f.becomes(sandbox.Running, false)
 		said <- "3"
 		close(said)
-		time.Sleep(firstPause / 2) // before it is asked again
+		<-time.After(firstPause / 2) // before it is asked again
 		f.becomes(sandbox.Stopping, false)
 		said = f.connect()
 		said <- "4"
@@ -171,7 +171,7 @@ func TestCollector_LateLinesOfADeletedSandboxAreDeletedOrKeptWithTheOthers(t *te
 					want = "3,2,1"
 				}
 				wantLines(t, k, want)
-				time.Sleep(time.Minute)
+				<-time.After(time.Minute)
 				wantLines(t, k, want)
 			})
 		})
@@ -194,7 +194,7 @@ func TestCollector_ALogThatIsDeletedWhileItsLastLinesComeIsGone(t *testing.T) {
 		}
 		said <- "2"
 		close(said)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		wantLines(t, k, "")
 	})
 }
