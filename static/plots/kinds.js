@@ -3,13 +3,14 @@ import { cores, coresLimit, rate, size } from "./format.js";
 import { lastOf } from "./series.js";
 
 const MiB = 2 ** 20;
+const decimal = [0.01, 0.1, 1, 10, 100].flatMap((n) => [n, 2 * n, 5 * n]); // two digits tell them apart
 const binary = Array.from({ length: 50 }, (_, n) => 2 ** n);
 
 // Lines have a colour of the look, and a dash so that they can be told apart without it.
 export const kinds = {
   cpu: {
     lines: [{ name: "cpu", label: "Used", colour: "first", fill: true }],
-    format: cores, unit: " cores", least: 0.1,
+    format: cores, unit: " cores", least: 0.1, steps: decimal,
     limit: (series) => series.cpu_limit, limitText: coresLimit,
   },
   memory: {
