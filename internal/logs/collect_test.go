@@ -79,20 +79,29 @@ func (f *talker) follow(ctx context.Context, _ string, _ time.Time, emit func([]
 	}
 }
 
+// say tells a line, and fails the test when nobody reads it.
+func say(t *testing.T, to chan<- string, text string) {
+	t.Helper()
+	select {
+	case to <- text:
+	case <-time.After(time.Minute):
+		t.Fatalf("nobody reads %q", text)
+	}
+}
+
 // collecting runs a Collector for a talker, within a bubble.
-func collecting(t *testing.T, f func(t *testing.T, k *Keeper, f *talker)) {
-	synctest.Test(t, func(t *testing.T) {
-		k, stop := running(t, Config{Store: &memory{}})
-		from := &talker{bus: event.NewBus[sandbox.Event](64), joined: make(chan struct{})}
-		ctx, cancel := context.WithCancel(t.Context())
-		var g sync.WaitGroup
-		g.Go(func() { _ = NewCollector(k, from, from.follow, slog.New(slog.DiscardHandler)).Run(ctx) })
-		synctest.Wait()
-		f(t, k, from)
+func collecting(t *testing.T) (*Keeper, *talker) {
+	k, _ := running(t, Config{Store: &memory{}})
+	f := &talker{bus: event.NewBus[sandbox.Event](64), joined: make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	var g sync.WaitGroup
+	g.Go(func() { _ = NewCollector(k, f, f.follow, slog.New(slog.DiscardHandler)).Run(ctx) })
+	t.Cleanup(func() {
 		cancel()
 		g.Wait()
-		stop()
 	})
+	synctest.Wait()
+	return k, f
 }
 
 func wantLines(t *testing.T, k *Keeper, want string) {
@@ -105,12 +114,13 @@ func wantLines(t *testing.T, k *Keeper, want string) {
 
 func TestCollector_ReadsOnWhileASandboxEnds(t *testing.T) {
 	for _, state := range []sandbox.State{sandbox.Stopping, sandbox.Sleeping, sandbox.Starting, sandbox.Deleting} {
-		collecting(t, func(t *testing.T, k *Keeper, f *talker) {
+		synctest.Test(t, func(t *testing.T) {
+			k, f := collecting(t)
 			said := f.connect()
-			said <- "1"
+			say(t, said, "1")
 			f.becomes(state, false)
-			<-time.After(5 * time.Second)
-			said <- "2"
+			time.Sleep(5 * time.Second)
+			say(t, said, "2")
 			close(said)
 			synctest.Wait()
 			<-time.After(lastLines)
@@ -119,7 +129,7 @@ func TestCollector_ReadsOnWhileASandboxEnds(t *testing.T) {
 			}
 			f.becomes(sandbox.Running, false)
 			said = f.connect()
-			said <- "3"
+			say(t, said, "3")
 			wantLines(t, k, "3,2,1")
 		})
 	}
@@ -127,24 +137,25 @@ func TestCollector_ReadsOnWhileASandboxEnds(t *testing.T) {
 
 // TestCollector_ASandboxThatDoesNotEndIsCutOff has one that writes on and on, and one that is not connected at that moment.
 func TestCollector_ASandboxThatDoesNotEndIsCutOff(t *testing.T) {
-	collecting(t, func(t *testing.T, k *Keeper, f *talker) {
+	synctest.Test(t, func(t *testing.T) {
+		k, f := collecting(t)
 		said := f.connect()
 		f.becomes(sandbox.Stopping, false)
-		<-time.After(lastLines - time.Millisecond)
-		said <- "1"
-		<-time.After(2 * time.Millisecond)
+		time.Sleep(lastLines - time.Millisecond)
+		say(t, said, "1")
+		time.Sleep(2 * time.Millisecond)
 		select {
 		case said <- "2":
 			t.Error("it is still read")
 		case <-time.After(time.Second):
 		}
 		f.becomes(sandbox.Running, false)
-		said <- "3"
+		say(t, said, "3")
 		close(said)
 		<-time.After(firstPause / 2) // before it is asked again
 		f.becomes(sandbox.Stopping, false)
 		said = f.connect()
-		said <- "4"
+		say(t, said, "4")
 		close(said)
 		wantLines(t, k, "4,3,1")
 	})
@@ -153,18 +164,19 @@ func TestCollector_ASandboxThatDoesNotEndIsCutOff(t *testing.T) {
 func TestCollector_LateLinesOfADeletedSandboxAreDeletedOrKeptWithTheOthers(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		t.Run(fmt.Sprint(keep), func(t *testing.T) {
-			collecting(t, func(t *testing.T, k *Keeper, f *talker) {
+			synctest.Test(t, func(t *testing.T) {
+				k, f := collecting(t)
 				if keep {
 					if err := k.Keep(t.Context(), Kept{Sandbox: "a"}); err != nil {
 						t.Fatal(err)
 					}
 				}
 				said := f.connect()
-				said <- "1"
+				say(t, said, "1")
 				f.becomes(sandbox.Deleting, false)
-				said <- "2"
+				say(t, said, "2")
 				f.becomes(sandbox.Deleting, true)
-				said <- "3"
+				say(t, said, "3")
 				close(said)
 				want := ""
 				if keep {
@@ -179,12 +191,13 @@ func TestCollector_LateLinesOfADeletedSandboxAreDeletedOrKeptWithTheOthers(t *te
 }
 
 func TestCollector_ALogThatIsDeletedWhileItsLastLinesComeIsGone(t *testing.T) {
-	collecting(t, func(t *testing.T, k *Keeper, f *talker) {
+	synctest.Test(t, func(t *testing.T) {
+		k, f := collecting(t)
 		if err := k.Keep(t.Context(), Kept{Sandbox: "a"}); err != nil {
 			t.Fatal(err)
 		}
 		said := f.connect()
-		said <- "1"
+		say(t, said, "1")
 		f.becomes(sandbox.Deleting, true)
 		if err := k.Unkeep(t.Context(), "a"); err != nil { // as Delete does in a Store
 			t.Fatal(err)
@@ -192,7 +205,7 @@ func TestCollector_ALogThatIsDeletedWhileItsLastLinesComeIsGone(t *testing.T) {
 		if err := k.Delete(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
-		said <- "2"
+		say(t, said, "2")
 		close(said)
 		<-time.After(time.Minute)
 		wantLines(t, k, "")
