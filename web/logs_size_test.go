@@ -136,9 +136,10 @@ func TestLogs_ASearchHasItsPlaceUntilItsAnswerIsTaken(t *testing.T) {
 		begun.Add(searchesAtOnce)
 		for range searchesAtOnce {
 			r := httptest.NewRequest("GET", "http://localhost:8080"+c.path, nil)
-			server, user = c.as(r)
+			of, who := c.as(r)
+			server, user = of, who
 			out := &stuckReader{ResponseRecorder: httptest.NewRecorder(), begun: &begun, may: may}
-			ended.Go(func() { server.ServeHTTP(out, r) })
+			ended.Go(func() { of.ServeHTTP(out, r) })
 		}
 		begun.Wait()
 		if leave, ok := server.handlers.logs.searching.Try(user, searchesAtOnce); ok {

@@ -47,6 +47,7 @@ func TestHealth_UnhealthyThreeTimesInARowIsRestarted(t *testing.T) {
 	s.apply([]wire.Service{web})
 	within(t, "health", func() bool { return status(s, "web").Health == wire.HealthHealthy })
 	first := status(s, "web")
+	within(t, "the first run's word", func() bool { return len(said(t, s)) > 0 }) // before the run is ended
 	answer.Store(http.StatusInternalServerError)
 	within(t, "the restart", func() bool { return status(s, "web").Restarts > 0 })
 	within(t, "a pause of a sick one", func() bool {
