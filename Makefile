@@ -12,7 +12,7 @@ JS_FILES  := $(shell git ls-files -co --exclude-standard 'static/*' 2>/dev/null)
 ASSETS    := static/dist/manifest.json
 ENGINE    := internal/setup/engine.sh
 TRAEFIK   := internal/setup/traefik
-TEST_TIME := 20m
+TEST_TIME := 40m
 # SQLite is C translated to Go, and several times as slow under the race detector. Leave out that one package only: another's
 # generic functions could be linked into the rest of the test, and the detector would then miss what they synchronise.
 RACE_TEST = $(GO) test -race -gcflags='modernc.org/sqlite/lib=-race=false' -timeout $(TEST_TIME)
