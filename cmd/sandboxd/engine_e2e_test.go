@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 )
 
 // haltingRuntime starts nothing while the file beside it is there, and then fails.
@@ -54,8 +56,16 @@ func startsAfterAKill(t *testing.T, containerd bool) {
 	}
 	e.start()
 	e.await()
+	begun, restarted := time.Now(), false
 	s.until("it runs after all", func() bool {
-		s.raw("POST", "/sandboxes/lab/start?wait=ready", nil)
+		_, text := s.raw("POST", "/sandboxes/lab/start?wait=ready", nil)
+		if !restarted && time.Since(begun) > remainsLimit && strings.Contains(string(text), "file exists") { // containerd's, which only its restart removes
+			t.Log("the engine keeps remains of the start: restart it, as its administrator would")
+			e.kill(true)
+			e.start()
+			e.await()
+			restarted = true
+		}
 		return s.rest("lab").State == "running"
 	})
 	if out := s.exec("lab", map[string]any{"command": "cat ~/file"}); out.Stdout != "kept\n" {
