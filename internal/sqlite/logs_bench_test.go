@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
@@ -145,6 +146,7 @@ func benchWrite(t *testing.T) {
 	store := openLogs(t, filepath.Join(t.TempDir(), "logs.db"))
 	k := logs.New(logs.Config{Store: store, Limits: logs.DefaultLimits})
 	w := &writer{rand: rand.New(rand.NewPCG(1, 1))}
+	debug.FreeOSMemory() // what other benchmarks have left
 	resetPeak(t)
 	cpu, memory := cpuTime(t), resident(t, "VmRSS")
 	var running sync.WaitGroup
