@@ -50,7 +50,7 @@ type block struct {
 	last  time.Time // of the newest
 }
 
-// reading is how far one who reads a journal is.
+// reading is how far one who reads a journal is. It changes with mu, by who reads alone.
 type reading struct {
 	at   uint64    // lines before it were sent
 	sent time.Time // the last of them
@@ -305,7 +305,6 @@ func (j *journal) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	care := caretaker{journal: j, sent: at, noted: time.Now(), tidied: time.Now()}
 	var buf []byte
-	var sent time.Time
 	for {
 		p := j.since(at, buf)
 		missing = missing || p.missing
@@ -321,7 +320,6 @@ func (j *journal) serve(w http.ResponseWriter, r *http.Request) {
 			if frames.send(wire.FrameLines, p.lines) != nil {
 				return
 			}
-			sent = time.Now()
 			j.wasSent(reader, at)
 			care.look(at)
 			if p.more {
@@ -333,7 +331,7 @@ func (j *journal) serve(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		}
-		if rest := journalPause - time.Since(sent); rest > 0 {
+		if rest := journalPause - time.Since(reader.sent); rest > 0 {
 			doze(rest, r.Context().Done())
 		}
 	}

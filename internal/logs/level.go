@@ -46,7 +46,7 @@ func Guess(line string) Level {
 }
 
 // ownMark begins the lines that the guest writes itself.
-const ownMark = "[sandboxd] "
+const ownMark = Own + " "
 
 // fromOwn finds the level of such a line: a warning when something was lost or went wrong.
 func fromOwn(line string) Level {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -246,13 +247,7 @@ func (l *Logs) Before(ctx context.Context, sandbox string, id logs.ID, page logs
 		out = nil
 		page := page
 		return w.each(source, id, func(lines []logs.Line) bool {
-			for _, l := range slices.Backward(lines[:startAfter(lines, int64(id)-1)]) {
-				if page.Full() {
-					break
-				}
-				page.Take(&l)
-				out = append(out, alone(l))
-			}
+			out = take(out, &page, slices.Backward(lines[:startAfter(lines, int64(id)-1)]))
 			return !page.Full()
 		},
 			`SELECT id, body FROM tail WHERE source = ?1 AND first < ?2 ORDER BY id DESC`,
@@ -261,6 +256,18 @@ func (l *Logs) Before(ctx context.Context, sandbox string, id logs.ID, page logs
 	})
 	slices.Reverse(out)
 	return out, err
+}
+
+// take adds lines to those of a page, until that is full.
+func take(out []logs.Line, page *logs.Page, lines iter.Seq2[int, logs.Line]) []logs.Line {
+	for _, l := range lines {
+		if page.Full() {
+			break
+		}
+		page.Take(&l)
+		out = append(out, alone(l))
+	}
+	return out
 }
 
 // alone is a line that does not keep those in memory that it was read with.
@@ -275,13 +282,7 @@ func (l *Logs) From(ctx context.Context, sandbox string, id logs.ID, page logs.P
 		out = nil
 		page := page
 		return w.each(source, id, func(lines []logs.Line) bool {
-			for _, l := range lines[startAfter(lines, int64(id)-1):] {
-				if page.Full() {
-					break
-				}
-				page.Take(&l)
-				out = append(out, alone(l))
-			}
+			out = take(out, &page, slices.All(lines[startAfter(lines, int64(id)-1):]))
 			return !page.Full()
 		},
 			`SELECT number, body FROM chunks JOIN bodies USING (number) WHERE source = ?1 AND last >= ?2 ORDER BY last`,
