@@ -54,10 +54,10 @@ func TestAlert_OfAServiceThatDoesNotStayUpOutlivesARestart(t *testing.T) {
 		w.run()
 		for range 3 {
 			restarted()
-			w.want("for ten minutes nobody knows", "firing lab/web: was restarted 3 times within 10 minutes")
+			w.want("it cannot be told for ten minutes", "firing lab/web: was restarted 3 times within 10 minutes")
 		}
 		restarted()
-		w.want("it goes on", "firing lab/web: was restarted 4 times within 10 minutes")
+		w.want("it keeps restarting", "firing lab/web: was restarted 4 times within 10 minutes")
 		w.again()
 		w.run()
 		w.pass(9 * time.Minute)

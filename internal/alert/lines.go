@@ -79,7 +79,7 @@ func (l *looks) askLines(ctx context.Context, all []Rule) {
 		l.watched[r.ID] = w
 		look.rules[r.Owner] = append(look.rules[r.Owner], w)
 		if served[r.Owner] = l.served[r.Owner]; served[r.Owner].IsZero() {
-			served[r.Owner] = now // so that nobody is first by coming anew
+			served[r.Owner] = now // so that a new owner does not come first
 		}
 	}
 	l.served = served

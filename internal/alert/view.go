@@ -214,7 +214,7 @@ func (v *view) oom(f *findings, b *sandbox.Sandbox) {
 	if v.kills[b.ID] <= v.looks.kills[b.ID] {
 		return
 	}
-	n, _ := v.looks.killed[b.ID].recent(v.now) // how many before nobody knows, and it does not matter
+	n, _ := v.looks.killed[b.ID].recent(v.now) // there may have been more before a restart of sandboxd, which changes only the text
 	say := "1 process was killed for lack of memory"
 	if n > 1 {
 		say = fmt.Sprintf("%d processes%s were killed for lack of memory within 10 minutes", n, orMore(n))

@@ -166,7 +166,7 @@ func (w *watched) say(log *slog.Logger) {
 			log.Warn("not all log lines are searched for an alert rule", "rule", w.rule.Name, "owner", w.rule.Owner, "error", w.problem)
 		}
 		w.failing = now
-	case !w.failing.IsZero() && now.Sub(w.failing) >= linesWithin: // it may be on the verge
+	case !w.failing.IsZero() && now.Sub(w.failing) >= linesWithin: // a search that is only just quick enough may be too slow again
 		log.Info("all log lines are searched for an alert rule again", "rule", w.rule.Name, "owner", w.rule.Owner)
 		w.failing = time.Time{}
 	}
