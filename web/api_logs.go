@@ -80,12 +80,9 @@ func (s *logHandlers) apiLogs(ctx context.Context, r *request, _ none) (reply, e
 	if !r.accepts(lineType) {
 		return reply{body: logsBody(found, q.boxes)}, nil
 	}
-	out := r.openFlow(lineType)
-	for _, l := range found.Lines {
-		if out.line(newLogShape(l, q.boxes)) != nil {
-			break // the client is gone
-		}
-	}
+	_ = r.openFlow(lineType).lines(len(found.Lines), func(b []byte, i int) []byte { // it fails only when the client is gone
+		return append(appendJSON(b, newLogShape(found.Lines[i], q.boxes)), '\n')
+	})
 	return reply{}, nil
 }
 
