@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/api/types/volume"
@@ -115,9 +116,32 @@ func cleanUp(t *testing.T, e *Engine) {
 			t.Error(err)
 		}
 	}
-	for _, left := range leftovers(t, fresh) {
-		t.Errorf("left over: %s", left)
+	nothingLeft(t, fresh)
+}
+
+// nothingLeft fails the test for what carries e's instance, which has no sandboxes any more.
+func nothingLeft(t *testing.T, e *Engine) {
+	t.Helper()
+	for _, left := range leftovers(t, e) {
+		if left != "network "+e.network.name || !miscounted(t, e) {
+			t.Errorf("left over: %s", left)
+		}
 	}
+}
+
+// miscounted reports whether the engine keeps e's network for containers that it does not have. Engine 20.10 counts
+// wrongly at times when many are started and removed at once, and puts that right when it is started.
+func miscounted(t *testing.T, e *Engine) bool {
+	ctx, cli := context.Background(), e.client.Load()
+	if err := cli.NetworkRemove(ctx, e.network.name); !errdefs.IsPermissionDenied(err) {
+		return false // it could have been removed
+	}
+	found, err := cli.NetworkInspect(ctx, e.network.name, network.InspectOptions{})
+	if err != nil {
+		t.Error(err)
+	}
+	t.Logf("the engine refuses to remove its network with %d containers on it", len(found.Containers))
+	return len(found.Containers) == 0
 }
 
 // leftovers asks the engine directly what carries e's instance.

@@ -161,9 +161,7 @@ func TestNetwork_CreateMeetsTheRemoveOfTheLast(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if left := leftovers(t, e); len(left) > 0 {
-		t.Errorf("left over: %v", left)
-	}
+	nothingLeft(t, e)
 }
 
 // The networks are pruned while all sandboxes are stopped. The next start puts the sandbox back on its network.
