@@ -13,11 +13,13 @@ ASSETS    := static/dist/manifest.json
 ENGINE    := internal/setup/engine.sh
 TRAEFIK   := internal/setup/traefik
 TEST_TIME := 40m
+E2E_TEST  = $(GO) test -tags e2e -count 1 -timeout $(TEST_TIME)
 # SQLite is C translated to Go, and several times as slow under the race detector. Leave out that one package only: another's
 # generic functions could be linked into the rest of the test, and the detector would then miss what they synchronise.
 RACE_TEST = $(GO) test -race -gcflags='modernc.org/sqlite/lib=-race=false' -timeout $(TEST_TIME)
 FUZZ_TIME ?= 20s
-WORKSPACE := ^Test(Files|FilesPage|Workspace|Services|IDE|Client|Metrics|Logs|LogsPage|Activity|ActivityPage|Alerts)_
+WORKSPACE := ^Test(Files|FilesPage|Workspace|Services|IDE|Client|Metrics|Logs|LogsPage|Activity|ActivityPage|Alerts|BackupsPage|SnapshotsPage)_
+CHAOS := ^Test(Chaos|Snapshots)_
 TRAEFIK_VERSION = $(shell sed -n 's|.*github.com/traefik/traefik/v3 v\([^ ]*\).*|\1|p' $(TRAEFIK)/go.mod)
 BASE_IMAGE = bin/sandboxd template build base --data artifacts/data
 VSCODE     = bin/sandboxd ide build --data artifacts/data
@@ -50,19 +52,20 @@ images: build ## the browser and the images that the tests use
 test-engine: build bin/cadvisor ## tests on a real engine
 	@internal/setup/tools.sh
 	$(ENGINE) $(BASE_IMAGE)
-	$(ENGINE) $(RACE_TEST) -tags engine -p 1 $$(ls -d internal/*/ internal/*/*/ | while read d; do ls $$d*_engine_test.go >/dev/null 2>&1 && echo ./$$d; done)
+	$(ENGINE) $(RACE_TEST) -tags engine -p 2 $$(ls -d internal/*/ internal/*/*/ | while read d; do ls $$d*_engine_test.go >/dev/null 2>&1 && echo ./$$d; done)
 
 test-e2e: build bin/traefik bin/pebble bin/cadvisor ## what a person and a program do, with the real binary, engine and browser
 	@internal/setup/tools.sh chromium
 	$(ENGINE) $(BASE_IMAGE)
-	$(ENGINE) $(GO) test -tags e2e -p 1 -count 1 -timeout $(TEST_TIME) -skip 'TestChaos|$(WORKSPACE)' ./cmd/... ./compose ./internal/terminal
+	$(ENGINE) $(E2E_TEST) -p 1 -skip '$(CHAOS)|$(WORKSPACE)' ./cmd/... ./compose ./internal/terminal
 
-test-workspace: images bin/traefik ## the same for files, services, VS Code, access from other machines, metrics, logs, activity and alerts
-	$(ENGINE) $(GO) test -tags e2e -count 1 -timeout $(TEST_TIME) -run '$(WORKSPACE)' ./cmd/sandboxd
+test-workspace: images bin/traefik ## the same for files, services, VS Code, access from other machines, metrics, logs, activity, alerts, backups and snapshots
+	$(ENGINE) $(E2E_TEST) -run '$(WORKSPACE)' ./cmd/sandboxd
 
-test-chaos: build bin/traefik ## five minutes of kills, on an engine of its own
+test-chaos: build bin/traefik ## kills of sandboxd and of an engine of its own, and snapshots
 	@internal/setup/tools.sh
-	$(ENGINE) $(GO) test -tags e2e -count 1 -timeout $(TEST_TIME) -run TestChaos ./cmd/sandboxd
+	$(ENGINE) $(BASE_IMAGE)
+	$(ENGINE) $(E2E_TEST) -run '$(CHAOS)' ./cmd/sandboxd
 
 fuzz: $(ASSETS) ## let every Fuzz function look for new faults (FUZZ_TIME=20s each)
 	@ran=0 failed=0; while IFS=: read -r file func; do \

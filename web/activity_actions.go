@@ -33,11 +33,15 @@ const maxEntered = 64
 // Why requests are not recorded.
 const (
 	onlyReads  = "it changes nothing"
+	onlyNotes  = "it only takes a note off a page"
 	howItLooks = "it changes only how pages look for its user"
 	eachOfThem = "each sandbox that is put to sleep by it is recorded"
 )
 
-// recordings are all routes that change something, or open a session inside a sandbox.
+// handsOut are the actions of a GET that is recorded although it opens no session: it gives away all that is in a sandbox.
+var handsOut = []activity.Action{"sandbox.backup", "backup.download"}
+
+// recordings are all routes that change something, open a session inside a sandbox, or hand out a backup.
 var recordings = []recording{
 	{post, setupPath, "account.setup", entered("name"), ""},
 	{post, loginPath, "account.login", entered("name"), ""},
@@ -86,6 +90,28 @@ var recordings = []recording{
 	{post, `/sandboxes/:name/files\:search`, "", nil, onlyReads},
 	{del, `/sandboxes/:name/files\:trash`, "file.empty-trash", nil, ""},
 	{post, `/sandboxes/:name/files\:restore`, "file.restore", nil, ""},
+
+	{get, "/sandboxes/:name/backup", "sandbox.backup", nil, ""},
+	{post, "/sandboxes/:name/backups", "sandbox.backup", nil, ""},
+	{put, "/sandboxes/:name/restore", "sandbox.restore", queried("backup"), ""},
+	{del, "/sandboxes/:name/restore", "sandbox.cancel-restore", nil, ""},
+	{post, "/restore", "sandbox.create", nil, ""},
+	{get, "/backups/:id/archive", "backup.download", parameter("id"), ""},
+	{del, "/backups/:id", "backup.delete", parameter("id"), ""},
+	{post, "/sandboxes/:name/restore/cancel", "sandbox.cancel-restore", nil, ""},
+	{post, "/sandboxes/:name/restore/dismiss", "", nil, onlyNotes},
+	{post, "/backups/:id/restore", "sandbox.restore", parameter("id"), ""},
+	{post, "/backups/:id/new", "sandbox.create", nil, ""},
+	{post, "/backups/:id/delete", "backup.delete", parameter("id"), ""},
+
+	{post, "/sandboxes/:name/snapshots", "sandbox.snapshot", nil, ""},
+	{patch, "/sandboxes/:name/snapshots/:id", "snapshot.change", nil, ""},
+	{post, "/sandboxes/:name/snapshots/:id/edit", "snapshot.change", nil, ""},
+	{del, "/sandboxes/:name/snapshots/:id", "snapshot.delete", nil, ""},
+	{post, "/sandboxes/:name/snapshots/:id/delete", "snapshot.delete", nil, ""},
+	{post, "/sandboxes/:name/snapshots/:id/restore", "sandbox.revert", nil, ""},
+	{post, "/sandboxes/:name/snapshots/:id/undo", "sandbox.revert", nil, ""},
+	{post, "/sandboxes/:name/clone", "sandbox.clone", nil, ""},
 
 	{put, "/sandboxes/:name/services", "service.set", nil, ""},
 	{del, "/sandboxes/:name/services", "service.reset", nil, ""},

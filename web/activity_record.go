@@ -54,7 +54,8 @@ func callerOf(r *request) activity.Caller {
 // signsIn are the actions by which a caller who is not known yet becomes known.
 var signsIn = []activity.Action{"account.setup", "account.login"}
 
-// record adds an entry for each request to a route, at the response's end, or at the begin of a websocket. What an unknown caller asks
+// record adds an entry for each request to a route, at the response's end, or at the begin of a websocket. A GET that is neither one nor
+// in handsOut only looks. What an unknown caller asks
 // for is refused, and not recorded, so that nobody fills the log from outside; only attempts to sign in are.
 func (s *activityHandlers) record(to route) echo.MiddlewareFunc {
 	d, ok := recordingOf(to.method, to.path)
@@ -64,7 +65,7 @@ func (s *activityHandlers) record(to route) echo.MiddlewareFunc {
 		}
 		return func(c echo.Context) error {
 			r := requestOf(c)
-			if to.method == http.MethodGet && !websocket.IsWebSocketUpgrade(r.http) {
+			if to.method == http.MethodGet && !websocket.IsWebSocketUpgrade(r.http) && (r.wantsHead() || !slices.Contains(handsOut, d.action)) {
 				return next(c)
 			}
 			r.action = d.action

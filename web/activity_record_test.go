@@ -41,16 +41,17 @@ func checkRecorded(t *testing.T, s *Server, want ...string) {
 	}
 }
 
-// TestRecordings_AreOfEveryRoute wants a line for each route that changes something, and for each that opens a session in a sandbox.
+// TestRecordings_AreOfEveryRoute wants a line for each route that changes something, for each that opens a session in a sandbox, and for
+// each that hands out a backup.
 func TestRecordings_AreOfEveryRoute(t *testing.T) {
-	sessions := []string{"exec", "ssh", "tunnel", "ws"} // what the paths of those end with that are websockets into a sandbox
+	named := []string{"exec", "ssh", "tunnel", "ws", "backup", "archive"} // what the paths of such GETs end with
 	used := map[string]bool{}
 	for _, r := range newWorld(t).server.routes() {
 		rec, ok := recordingOf(r.method, r.path)
 		if ok {
 			used[rec.method+rec.path] = true
 		}
-		if wanted := r.method != http.MethodGet || slices.Contains(sessions, path.Base(r.path)); wanted != ok {
+		if wanted := r.method != http.MethodGet || slices.Contains(named, path.Base(r.path)); wanted != ok {
 			t.Errorf("%s %s: there is a line about it in recordings: %v, want %v", r.method, r.path, ok, wanted)
 		}
 	}

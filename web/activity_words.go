@@ -35,7 +35,8 @@ func sentenceOf(e activity.Entry) sentence {
 
 // infinitives are those of the verbs of actions that do not just lose a "d" or "ed".
 var infinitives = map[string]string{
-	"added": "add", "adopted": "adopt", "built": "build", "connected": "connect", "copied": "copy", "emptied": "empty", "ended": "end", "froze": "freeze",
+	"added": "add", "adopted": "adopt", "backed": "back", "built": "build", "cancelled": "cancel", "connected": "connect", "copied": "copy",
+	"downloaded": "download", "emptied": "empty", "ended": "end", "froze": "freeze",
 	"kept": "keep", "let": "let", "made": "make", "opened": "open", "put": "put", "ran": "run", "reset": "reset", "restarted": "restart", "set": "set",
 	"signed": "sign", "started": "start", "stopped": "stop", "switched": "switch", "tested": "test", "took": "take", "turned": "turn", "woke": "wake", "wrote": "write",
 }

@@ -23,12 +23,12 @@ var changing = []struct {
 	as string
 }{
 	{regexp.MustCompile(`"\d{4}-\d\d-\d\dT[^"]*Z"`), `"2026-01-02T03:04:05Z"`},
-	{regexp.MustCompile(`"(id|request_id)": "[0-9a-f]+"`), `"$1": "0123456789abcdef"`},
+	{regexp.MustCompile(`"(id|request_id|parent|safety|head)": "[0-9a-f]+"`), `"$1": "0123456789abcdef"`},
 	{regexp.MustCompile(`"sbx_[^"]{6}"`), `"sbx_prefix"`},
 	{regexp.MustCompile(`"sbx_[^"]{20,}"`), `"sbx_secret"`},
 	{regexp.MustCompile(`"secret": "[\w-]{43}"`), `"secret": "secret"`},
 	{regexp.MustCompile(`share#[\w-]{43}"`), `share#secret"`},
-	{regexp.MustCompile(`"duration_ms": \d+`), `"duration_ms": 7`},
+	{regexp.MustCompile(`"(duration_ms|paused_ms)": \d+`), `"$1": 7`},
 }
 
 // golden holds a piece of JSON against web/testdata/NAME.json.

@@ -10,16 +10,17 @@ import (
 
 // sandboxShape is a sandbox as programs see it. Golden files pin it.
 type sandboxShape struct {
-	Name      string      `json:"name"`
-	Label     string      `json:"label"`
-	Template  string      `json:"template"` // "" for a plain image
-	Image     string      `json:"image"`    // "" for a template
-	State     string      `json:"state"`
-	Problem   string      `json:"problem"`
-	Owner     string      `json:"owner"` // user name
-	CreatedAt time.Time   `json:"created_at"`
-	URLs      urlsShape   `json:"urls"`
-	Limits    limitsShape `json:"limits"`
+	Name       string      `json:"name"`
+	Label      string      `json:"label"`
+	Template   string      `json:"template"` // "" for a plain image
+	Image      string      `json:"image"`    // "" for a template
+	State      string      `json:"state"`
+	Problem    string      `json:"problem"`
+	Owner      string      `json:"owner"` // user name
+	CreatedAt  time.Time   `json:"created_at"`
+	ClonedFrom string      `json:"cloned_from"` // name then of the sandbox that it is a clone of; "" for none
+	URLs       urlsShape   `json:"urls"`
+	Limits     limitsShape `json:"limits"`
 	restShape
 }
 
@@ -43,7 +44,7 @@ func (s *sandboxHandlers) shape(ctx context.Context, names *owners, box sandbox.
 	}
 	return sandboxShape{
 		Name: box.Name, Label: box.Label, Template: box.Spec.Template, Image: box.Spec.Image,
-		State: string(box.State), Problem: box.Problem, Owner: owner, CreatedAt: box.Created.UTC(),
+		State: string(box.State), Problem: box.Problem, Owner: owner, CreatedAt: box.Created.UTC(), ClonedFrom: box.ClonedFrom,
 		URLs: urlsShape{
 			Terminal:  s.cfg.Hosts.TerminalURL(box.Name),
 			Dashboard: s.cfg.Hosts.DashboardURL() + "/sandboxes/" + box.Name,

@@ -187,6 +187,7 @@ func matches(box sandbox.Sandbox, f sandbox.Filter) bool {
 var allStates = []sandbox.State{
 	sandbox.Creating, sandbox.Starting, sandbox.Running, sandbox.Frozen, sandbox.Sleeping, sandbox.Asleep,
 	sandbox.Stopping, sandbox.Stopped, sandbox.Failed, sandbox.Deleting,
+	sandbox.Capturing, sandbox.Restoring,
 }
 
 func stateNames() []string {

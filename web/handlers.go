@@ -31,6 +31,10 @@ type (
 	hostHandlers         struct{ *Server } // the page of the host
 	activityHandlers     struct{ *Server } // who did what
 	alertHandlers        struct{ *Server }
+	backupHandlers       struct{ *Server } // and what is made of them
+	backupFormHandlers   struct{ *Server } // what people do with them
+	snapshotHandlers     struct{ *Server } // and clones
+	snapshotFormHandlers struct{ *Server } // what people do with them
 	alertSettingHandlers struct{ *Server } // rules and channels
 )
 
@@ -53,6 +57,10 @@ type handlers struct {
 	host          *hostHandlers
 	activity      *activityHandlers
 	alerts        *alertHandlers
+	backups       *backupHandlers
+	backupForms   *backupFormHandlers
+	snapshots     *snapshotHandlers
+	snapshotForms *snapshotFormHandlers
 	alertSettings *alertSettingHandlers
 }
 
@@ -61,6 +69,7 @@ func newHandlers(s *Server) handlers {
 		files: &fileHandlers{s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
 		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{Server: s},
 		metrics: &metricsHandlers{s}, host: &hostHandlers{s},
-		activity: &activityHandlers{s}, alerts: &alertHandlers{s}, alertSettings: &alertSettingHandlers{s},
+		activity: &activityHandlers{s}, alerts: &alertHandlers{s}, backups: &backupHandlers{s}, backupForms: &backupFormHandlers{s}, snapshots: &snapshotHandlers{s}, snapshotForms: &snapshotFormHandlers{s},
+		alertSettings: &alertSettingHandlers{s},
 	}
 }

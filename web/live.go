@@ -10,10 +10,12 @@ import (
 	"github.com/a-h/templ"
 
 	"sandboxd/internal/alert"
+	"sandboxd/internal/backup"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/idle"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/services"
+	"sandboxd/internal/snapshot"
 	"sandboxd/internal/wire"
 	"sandboxd/views"
 )
@@ -53,7 +55,7 @@ func (p *parts) send(ctx context.Context, to events) error {
 }
 
 // news is one change: of a sandbox, of an image, of what uses a sandbox, of what listens in one, of its services, of an
-// alert that the reader may see, or of all figures.
+// alert that the reader may see, of a backup, of a snapshot, or of all figures.
 type news struct {
 	box      *sandbox.Event
 	image    *catalog.ImageEvent
@@ -61,6 +63,8 @@ type news struct {
 	ports    *[]wire.PortOpen
 	services *services.List
 	alert    *alert.Alert
+	backup   *backup.Change   // the zero value says that any may have changed
+	snapshot *snapshot.Change // the same
 	figures  bool
 }
 

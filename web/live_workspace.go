@@ -28,7 +28,8 @@ type liveWorkspace struct {
 	stale    bool   // something has happened that may change them
 	figures  bool   // there are new ones
 	meters   views.Meters
-	alerts   int // that it shows to fire
+	alerts   int    // that it shows to fire
+	failed   string // why the last restore has failed, as it shows that
 }
 
 // openLiveWorkspace follows the sandbox that the page was drawn of, by its id: another one may have its name by now.
@@ -41,8 +42,12 @@ func (s *workspaceHandlers) openLiveWorkspace(ctx context.Context, r *request) (
 		return nil, err
 	}
 	box := h.Sandbox()
+	failed := ""
+	if r.query("failed") != "" {
+		failed = s.cfg.Backups.Problem(box.ID)
+	}
 	return &liveWorkspace{
-		interior: interior{s.Server, h}, show: s.presenter(r, "workspace", sandboxURL(box.Name)), request: r,
+		failed: failed, interior: interior{s.Server, h}, show: s.presenter(r, "workspace", sandboxURL(box.Name)), request: r,
 		box: box, progress: s.cfg.Sandboxes.Progress(box.ID), drawn: markOf(box), ports: r.query("ports"), alerts: seenNumber(r, "alerts"),
 	}, nil
 }
@@ -68,6 +73,7 @@ func (*deletedPage) tell(context.Context, bool, *parts) error { return nil }
 
 func (l *liveWorkspace) begin(ctx context.Context, out *parts) error {
 	l.tellAlerts(out)
+	l.tellRestore(out)
 	if l.request.query("seen") != boxPrint(l.box) {
 		l.whole(ctx, out)
 		return nil
@@ -86,6 +92,14 @@ func (l *liveWorkspace) look(ctx context.Context, out *parts) {
 	}
 }
 
+// tellRestore collects the sign of a restore that has failed when the page shows it otherwise.
+func (l *liveWorkspace) tellRestore(out *parts) {
+	if now := l.server.backups.failedRestore(l.box); now.Problem != l.failed {
+		l.failed = now.Problem
+		out.add("ws-restore", views.Replace, views.RestoreSign(now))
+	}
+}
+
 // tellAlerts collects the sign of alerts when the page shows another number.
 func (l *liveWorkspace) tellAlerts(out *parts) {
 	if now := l.server.alerts.alertSign(l.request, l.box); now.Count != l.alerts {
@@ -98,6 +112,8 @@ func (l *liveWorkspace) take(n news) bool {
 	switch {
 	case n.alert != nil:
 		return n.alert.Target.SandboxID == l.box.ID
+	case n.backup != nil:
+		return anyBackup(n.backup) || n.backup.Restore == l.box.ID
 	case n.figures:
 		l.figures = true
 		return true
@@ -124,6 +140,7 @@ func (l *liveWorkspace) beside(ctx context.Context, hand func(news)) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { l.interior.beside(ctx, hand) })
+	running.Go(func() { followBackups(ctx, l.server, hand) })
 	tellFigures(ctx, l.server, l.request, hand)
 }
 
@@ -143,6 +160,7 @@ func (l *liveWorkspace) tell(ctx context.Context, reasons bool, out *parts) erro
 	lines := l.lines
 	l.lines = nil
 	l.tellAlerts(out)
+	l.tellRestore(out)
 	if l.deleted || markOf(l.box) != l.drawn {
 		l.drawn = markOf(l.box)
 		l.whole(ctx, out) // the log comes with it

@@ -85,7 +85,8 @@ func (s *workspaceHandlers) deleteForm(r *request, box sandbox.Sandbox, typed vi
 	if box.Label != "" {
 		title = fmt.Sprintf("%s (%s)", box.Label, box.Name)
 	}
-	v := views.Delete{Name: box.Name, ID: box.ID, Title: title, Typed: typed, Keep: r.form("keep_log") != "", Next: r.origin("/"), Lost: s.lost(box)}
+	v := views.Delete{Name: box.Name, ID: box.ID, Title: title, Typed: typed, Keep: r.form("keep_log") != "", Next: r.origin("/"), Lost: s.lost(box),
+		Backups: s.backups.keptBackups(box, s.cfg.Now())}
 	if v.Next == sandboxURL(box.Name) { // that page will be gone
 		v.Next = "/"
 	}
@@ -101,6 +102,9 @@ func (s *workspaceHandlers) lost(box sandbox.Sandbox) []string {
 	lost := []string{"Everything in /home/agent and /workspace (its volume)."}
 	if slices.Contains([]sandbox.State{sandbox.Running, sandbox.Frozen, sandbox.Starting}, box.State) {
 		lost = append(lost, "All its terminals, and every program that runs in them.")
+	}
+	if snapshots := s.snapshots.lostSnapshots(box); snapshots != "" {
+		lost = append(lost, snapshots)
 	}
 	return append(lost, "Everything installed or changed in its system.", "Its addresses, such as "+s.cfg.Hosts.TerminalURL(box.Name),
 		"Tokens limited to it, and links to its ports.", "Its log, unless you keep it.")

@@ -24,6 +24,9 @@ var stateLooks = map[sandbox.State]views.State{
 	sandbox.Asleep:   {Tone: "calm", Icon: "state-asleep", Text: "Asleep"},
 	sandbox.Failed:   {Tone: "bad", Icon: "state-failed", Text: "Failed"},
 	sandbox.Deleting: {Tone: "busy", Icon: "state-busy", Text: "Deleting"},
+
+	sandbox.Capturing: {Tone: "busy", Icon: "state-busy", Text: "Being copied"},
+	sandbox.Restoring: {Tone: "busy", Icon: "state-busy", Text: "Being restored"},
 }
 
 // stateOf shows how a sandbox stands and why.
@@ -36,7 +39,7 @@ func stateOf(box sandbox.Sandbox, p sandbox.Progress, o idle.Outlook, now time.T
 	switch {
 	case box.State == sandbox.Failed:
 		look.Why = box.Problem
-	case box.State == sandbox.Creating, box.State == sandbox.Starting:
+	case slices.Contains(phased, box.State):
 		look.Why, look.Bar = phaseText(p), phaseBar(p)
 	case box.State == sandbox.Running:
 		look.Why = box.Problem
@@ -57,15 +60,29 @@ func (s *workspaceHandlers) outlook(box sandbox.Sandbox) idle.Outlook {
 
 // state shows how a sandbox stands now.
 func (s *workspaceHandlers) state(box sandbox.Sandbox, p sandbox.Progress) views.State {
-	return stateOf(box, p, s.outlook(box), s.cfg.Now())
+	v := stateOf(box, p, s.outlook(box), s.cfg.Now())
+	if box.State == sandbox.Capturing && s.backups.making(box.ID) {
+		v.Text = backedUp
+	}
+	return v
 }
 
-// phaseNames are what the phases of a create and a start are called while they last.
+// backedUp is what Capturing is called while it is for a backup.
+const backedUp = "Being backed up"
+
+// phased are the states of work that has phases.
+var phased = []sandbox.State{sandbox.Creating, sandbox.Starting, sandbox.Capturing, sandbox.Restoring}
+
+// phaseNames are what the phases are called while they last.
 var phaseNames = map[sandbox.Phase]string{
 	sandbox.PhaseImage:  "Preparing the image",
 	sandbox.PhaseVolume: "Creating its volume",
 	sandbox.PhaseStart:  "Starting it",
 	sandbox.PhaseReady:  "Waiting until it is ready",
+
+	sandbox.PhaseBackup:   "Reading its home",
+	sandbox.PhaseSnapshot: "Copying its home",
+	sandbox.PhaseRestore:  "Writing its home",
 }
 
 func phaseText(p sandbox.Progress) string {
@@ -164,6 +181,9 @@ func (p *presenter) acts(box sandbox.Sandbox) views.Acts {
 		figures = views.Action{Icon: "chart", Text: "Metrics", URL: metricsURL(box)}
 		log     = views.Action{Icon: "note", Text: "Logs", URL: logsURL(box)}
 		acts    = views.Action{Icon: "list", Text: "Activity", URL: activityURL(box)}
+		backups = views.Action{Icon: "archive", Text: "Backups", URL: sameURL(box, backupsPath)}
+		shots   = views.Action{Icon: "camera", Text: "Snapshots", URL: sameURL(box, snapshotsPart)}
+		clone   = views.Action{Icon: "copy", Text: "Clone…", URL: sameURL(box, clonePart), Sheet: true}
 		rename  = views.Action{Icon: "pencil", Text: "Label…", URL: sameURL(box, "/rename"), Sheet: true}
 		remove  = views.Action{Icon: "trash", Text: "Delete…", URL: sameURL(box, "/delete"), Sheet: true, Danger: true}
 	)
@@ -171,18 +191,18 @@ func (p *presenter) acts(box sandbox.Sandbox) views.Acts {
 	inside := p.place == "workspace"
 	switch box.State {
 	case sandbox.Running:
-		a.First, a.More = sleep, []views.Action{stop, restart, figures, log, acts, rest, rename, remove}
+		a.First, a.More = sleep, []views.Action{stop, restart, figures, log, acts, shots, backups, clone, rest, rename, remove}
 	case sandbox.Frozen:
-		a.First, a.More = wake, []views.Action{sleep, stop, restart, figures, log, acts, rest, rename, remove}
+		a.First, a.More = wake, []views.Action{sleep, stop, restart, figures, log, acts, shots, backups, clone, rest, rename, remove}
 	case sandbox.Asleep, sandbox.Sleeping:
-		a.First, a.More = wake, []views.Action{stop, figures, log, acts, rest, rename, remove}
+		a.First, a.More = wake, []views.Action{stop, figures, log, acts, shots, backups, clone, rest, rename, remove}
 	case sandbox.Stopped:
-		a.First, a.More = start, []views.Action{figures, log, acts, rest, rename, remove}
+		a.First, a.More = start, []views.Action{figures, log, acts, shots, backups, clone, rest, rename, remove}
 	case sandbox.Failed:
-		a.First, a.More = retry, []views.Action{figures, log, acts, rest, rename, remove}
+		a.First, a.More = retry, []views.Action{figures, log, acts, shots, backups, clone, rest, rename, remove}
 	case sandbox.Deleting:
 	default:
-		a.More = []views.Action{rename, remove}
+		a.More = []views.Action{shots, backups, rename, remove}
 		if !inside {
 			a.First = look
 		}

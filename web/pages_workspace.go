@@ -46,11 +46,14 @@ func (s *workspaceHandlers) pageWorkspace(ctx context.Context, r *request) (temp
 	w := views.Workspace{
 		Frame: s.frame(r, row.Title, "sandboxes"), Row: row, Rest: s.restMenu(ctx, box),
 		Ports: s.ports.ports(ctx, h, s.ports.whatListens(ctx, h)), Slots: s.slots(ctx, arranged, h, progress), Files: filesPlace(box), Preferences: preferences,
-		Alerts: s.alerts.alertSign(r, box),
+		Alerts: s.alerts.alertSign(r, box), Restore: s.backups.failedRestore(box),
 	}
 	w.Frame.Live = views.Live{
 		Topic: sameURL(box, ""),
 		Seen:  "seen=" + boxPrint(box) + "&reasons=" + printOf(w.Row.State, w.Rest) + "&ports=" + printOf(w.Ports) + "&alerts=" + strconv.Itoa(w.Alerts.Count),
+	}
+	if w.Restore.Problem != "" {
+		w.Frame.Live.Seen += "&failed=1"
 	}
 	if port, err := strconv.Atoi(r.query("port")); err == nil && port > 0 && port < 1<<16 {
 		url := s.cfg.Hosts.PortURL(box.Name, port)
@@ -127,17 +130,30 @@ func (s *workspaceHandlers) buildLog(template string) string {
 
 // work is the panel of an operation under way.
 func (s *workspaceHandlers) work(box sandbox.Sandbox, p sandbox.Progress) views.Work {
-	w := views.Work{Detail: p.Detail, Text: "You can leave this page; this continues."}
+	w := views.Work{Detail: p.Detail, Next: sandboxURL(box.Name), Text: "You can leave this page; this continues."}
 	switch box.State {
 	case sandbox.Stopping:
 		w.Title, w.Text = "Stopping", "Programs are asked to end, and ended after a while."
 	case sandbox.Deleting:
 		w.Title, w.Text = "Deleting", "Its container and its volume are being removed."
+	case sandbox.Capturing:
+		s.snapshots.captured(&w, box, p)
+	case sandbox.Restoring:
+		w.Detail = detailed(p, " written")
+		w.Title, w.Text = "Creating "+box.Name, "Its home is unpacked from the backup, and then it starts. You can leave this page; this continues."
+		if s.cfg.Backups.Restoring(box.ID) { // one that there was before
+			w.Title, w.Text = "Being restored", "Its new home is written beside the old one, and takes its place when it is complete."
+		}
+		s.snapshots.snapshotted(&w, box)
+		w.Phases = phases(p, sandbox.PhaseRestore, sandbox.PhaseStart, sandbox.PhaseReady)
 	case sandbox.Starting:
 		w.Title, w.Phases = "Starting", phases(p, sandbox.PhaseStart, sandbox.PhaseReady)
 	default:
 		w.Title = "Creating " + box.Name
 		w.Phases = phases(p, sandbox.PhaseImage, sandbox.PhaseVolume, sandbox.PhaseStart, sandbox.PhaseReady)
+	}
+	if s.cfg.Backups.Restoring(box.ID) {
+		w.Acts = append(w.Acts, views.Action{Icon: "close", Text: "Cancel restore", URL: sameURL(box, restorePart+"/cancel"), Post: true})
 	}
 	if p.Phase == sandbox.PhaseImage {
 		w.Log = s.buildLog(box.Spec.Template)
@@ -146,8 +162,17 @@ func (s *workspaceHandlers) work(box sandbox.Sandbox, p sandbox.Progress) views.
 	return w
 }
 
+// detailed says what is done with the home, as far as that has begun.
+func detailed(p sandbox.Progress, did string) string {
+	if p.Detail == "" || !slices.Contains([]sandbox.Phase{sandbox.PhaseBackup, sandbox.PhaseRestore, sandbox.PhaseSnapshot}, p.Phase) {
+		return p.Detail
+	}
+	return p.Detail + did
+}
+
 var phaseTitles = map[sandbox.Phase]string{
 	sandbox.PhaseImage: "Image", sandbox.PhaseVolume: "Volume", sandbox.PhaseStart: "Start", sandbox.PhaseReady: "Ready",
+	sandbox.PhaseBackup: "Home", sandbox.PhaseRestore: "Home", sandbox.PhaseSnapshot: "Home",
 }
 
 // phases shows steps in order: those before the present one are done.

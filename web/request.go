@@ -156,7 +156,7 @@ func (r *request) leadTo(c echo.Context, to string) error {
 	}
 	here, err := url.Parse(r.http.Header.Get("HX-Current-URL"))
 	path, _, hasMark := strings.Cut(to, "#")
-	same := err == nil && here.RequestURI() == path
+	same := err == nil && samePage(here, path)
 	if same && !here.Query().Has("done") {
 		r.head.Set("HX-Trigger", "sheet-done")
 		return c.NoContent(http.StatusNoContent)
@@ -166,6 +166,20 @@ func (r *request) leadTo(c echo.Context, to string) error {
 		r.head.Set("HX-Refresh", "true")
 	}
 	return c.NoContent(http.StatusNoContent)
+}
+
+// samePage says whether a path, with its query, leads to where the person is. Only one of both may name the sandbox's id.
+func samePage(here *url.URL, path string) bool {
+	to, err := url.Parse(path)
+	if err != nil {
+		return false
+	}
+	is, wants := here.Query(), to.Query()
+	if !is.Has("sandbox_id") || !wants.Has("sandbox_id") {
+		is.Del("sandbox_id")
+		wants.Del("sandbox_id")
+	}
+	return here.Path == to.Path && is.Encode() == wants.Encode()
 }
 
 // byScript says whether our own script asks, which swaps the answer into a page, rather than a person's navigation.

@@ -84,7 +84,7 @@ func stateNotes(box sandbox.Sandbox, o idle.Outlook, now time.Time) []views.Note
 		return []views.Note{{Text: "wakes on use"}}
 	case sandbox.Asleep:
 		return []views.Note{{Time: spanOf(box.Changed, now)}, {Text: "wakes on use"}}
-	case sandbox.Creating, sandbox.Starting, sandbox.Failed:
+	case sandbox.Creating, sandbox.Starting, sandbox.Failed, sandbox.Capturing, sandbox.Restoring:
 		return nil // they have a Why
 	}
 	return []views.Note{{Time: timeOf(box.Changed, now)}}

@@ -19,11 +19,13 @@ import (
 	"sandboxd/internal/activity"
 	"sandboxd/internal/alert"
 	"sandboxd/internal/auth"
+	"sandboxd/internal/backup"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/files"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/logs"
 	"sandboxd/internal/services"
+	"sandboxd/internal/snapshot"
 	"sandboxd/internal/terminal"
 	"sandboxd/internal/visibility"
 	"sandboxd/static"
@@ -52,6 +54,8 @@ type Config struct {
 	OwnLog    *logs.Recent // of sandboxd itself
 	Activity  *activity.Log
 	Alerts    *alert.Service
+	Backups   *backup.Service
+	Snapshots *snapshot.Service
 
 	Preferences Preferences
 	TabNames    TabNames

@@ -57,6 +57,7 @@ type insides struct {
 	rooms     *fakeRooms
 	access    *fakeAccess
 	ports     *visibility.Ports
+	homes     *stageHomes
 }
 
 // seen is what pages see of the inside of sandboxes.
@@ -103,6 +104,7 @@ func newEmptyStage(t *testing.T) *stage {
 	s.accounts = auth.New(db.Auth(), auth.Options{Cost: auth.Cost{Memory: 64, Passes: 1}, Log: log})
 	s.terminals.Service = terminal.New(s.boxes, log)
 	s.alerts = newFakeAlerts(t, s.boxes.List)
+	s.homes = newStageHomes(s.boxes)
 	s.access = &fakeAccess{rows: s.boxes, guest: wholeGuest{fakeGuest: s.files, fakeRooms: s.rooms, fakeTerminals: s.terminals}}
 	s.server = New(Config{
 		Access:    access.New(s.access, s.access.link, access.Tracked(idle.New())),
@@ -116,8 +118,11 @@ func newEmptyStage(t *testing.T) *stage {
 		Metrics:     s.metrics,
 		Activity:    activity.New(activity.Config{Store: &activitytest.Memory{}}),
 		Alerts:      s.alerts.Service,
+		Backups:     keepBackups(t, s.homes, log),
+		Snapshots:   keepSnapshots(t, s.homes, log),
 		Preferences: s.workspace, TabNames: s.workspace,
 	})
+	s.server.cfg.Backups.Quota = 1 << 30
 	s.server.alarm.grace = time.Time{} // it has run for long
 	return s
 }

@@ -59,6 +59,7 @@ type world struct {
 type inside struct {
 	guests *fakeCommands
 	files  *fakeGuest
+	homes  *fakeHomes
 	access *fakeAccess
 }
 
@@ -68,7 +69,7 @@ const testPassword = "a long enough password"
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		t: t, store: sandboxtest.NewMemStore(), engine: &fakeEngine{}, images: newFakeImages(), inside: inside{guests: &fakeCommands{}, files: newFakeGuest()}, resting: resting{newFakeIdle(), &fakeEngine{}, newFakeRooms()},
+		t: t, store: sandboxtest.NewMemStore(), engine: &fakeEngine{}, images: newFakeImages(), inside: inside{guests: &fakeCommands{}, files: newFakeGuest(), homes: &fakeHomes{}}, resting: resting{newFakeIdle(), &fakeEngine{}, newFakeRooms()},
 		metrics: newFakeMetrics(), log: &lockedBuffer{}, tokens: map[string]string{}, ids: map[string]string{},
 	}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -79,6 +80,7 @@ func newWorld(t *testing.T) *world {
 		Store: w.store, Runtime: w.engine, Guests: fakeGuests{}, Images: w.images, Templates: templates,
 		Labels: func(string, string) map[string]string { return nil },
 		Host:   sandbox.Limits{CPUs: 4, Memory: 8 << 30, Pids: 4096}, Rest: serverRest, Freezer: w.engine, Room: w.room.ask, Log: log,
+		Homes: w.homes, Snapshots: allParts{},
 	})
 	hosts, err := hostname.New("http://localhost:8080")
 	if err != nil {
@@ -89,7 +91,8 @@ func newWorld(t *testing.T) *world {
 	w.alerts = newFakeAlerts(t, w.manager.List)
 	w.access = &fakeAccess{rows: w.manager, guest: wholeGuest{fakeGuest: w.files, fakeRooms: w.rooms}}
 	w.server = New(Config{
-		Metrics: w.metrics, Logs: w.logs, Activity: activity.New(activity.Config{Store: &activitytest.Memory{}}), Alerts: w.alerts.Service,
+		Metrics: w.metrics, Logs: w.logs, Activity: activity.New(activity.Config{Store: &activitytest.Memory{}}), Alerts: w.alerts.Service, Backups: keepBackups(t, w.manager, log),
+		Snapshots: keepSnapshots(t, w.manager, log),
 		Access:    access.New(w.access, w.access.link, access.Tracked(idle.New())),
 		Sandboxes: w.manager, Accounts: w.accounts, Templates: templates, Images: w.images, Commands: exec.New(exec.Config{Starter: w.guests}),
 		Hosts: hosts, Assets: static.New(), Version: Version{Version: "1.2.3", Commit: "abcdef", Go: "go1"}, Log: log,
@@ -289,7 +292,9 @@ func (e *fakeEngine) fail(err error) {
 }
 
 func (e *fakeEngine) Create(ctx context.Context, _ sandbox.ContainerSpec) error { return e.ask(ctx) }
-func (e *fakeEngine) Start(ctx context.Context, _ string) error                 { return e.ask(ctx) }
+
+func (e *fakeEngine) Recreate(ctx context.Context, _ sandbox.ContainerSpec) error { return e.ask(ctx) }
+func (e *fakeEngine) Start(ctx context.Context, _ string) error                   { return e.ask(ctx) }
 
 func (e *fakeEngine) Remove(ctx context.Context, _ string) error {
 	e.mu.Lock()
@@ -304,6 +309,7 @@ func (e *fakeEngine) Remove(ctx context.Context, _ string) error {
 func (e *fakeEngine) Stop(ctx context.Context, _ string, _ time.Duration) error { return e.ask(ctx) }
 
 func (e *fakeEngine) Freeze(ctx context.Context, _ string) error { return e.ask(ctx) }
+func (e *fakeEngine) Pause(ctx context.Context, _ string) error  { return e.ask(ctx) }
 func (e *fakeEngine) Thaw(ctx context.Context, _ string) error   { return e.ask(ctx) }
 
 func (e *fakeEngine) Usage(ctx context.Context, _ string) (sandbox.Usage, error) {

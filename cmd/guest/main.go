@@ -1,8 +1,9 @@
 // Command guest is the program that sandboxd puts into every sandbox and runs there as its main process; see
 // internal/guest.
 //
-// It is not meant to be run by hand: everything it needs to know sandboxd tells it. Its one argument, sftp, makes it an SFTP
-// server on stdin and stdout, which it starts itself as the sandbox's user; see internal/guest/sftp.
+// It is not meant to be run by hand: everything it needs to know sandboxd tells it. Of its arguments, sftp makes it an SFTP
+// server on stdin and stdout, which it starts itself as the sandbox's user (see internal/guest/sftp); mover, in a container beside a
+// sandbox, makes it what reads and replaces that one's home (see internal/guest/mover).
 //
 // Invariant: it needs nothing from the image and starts with nothing but the link's folder, so that a sandbox of any
 // image can be reached.
@@ -18,6 +19,7 @@ import (
 	"syscall"
 
 	"sandboxd/internal/guest"
+	"sandboxd/internal/guest/mover"
 	"sandboxd/internal/guest/sftp"
 	"sandboxd/internal/wire"
 )
@@ -30,12 +32,17 @@ const (
 	gcPercent   = 50
 	memoryLimit = 32 << 20
 	threads     = 2
+	moverLimit  = 192 << 20
 )
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == guest.SFTPArgument {
 		limitMemory()
 		os.Exit(sftp.Main())
+	}
+	if len(os.Args) == 2 && os.Args[1] == wire.MoverArgument {
+		debug.SetMemoryLimit(moverLimit)
+		os.Exit(mover.Main())
 	}
 	if os.Getpid() == 1 {
 		os.Exit(guest.Init())

@@ -36,7 +36,6 @@ const isFollowed = `document.querySelector("sandbox-logs[data-following]") !== n
 
 // TestActivityPage_TwoUsersSeeWhatTheyMay does things as an admin and as a member, and reads of them in two browsers.
 func TestActivityPage_TwoUsersSeeWhatTheyMay(t *testing.T) {
-	t.Setenv(adminPasswordEnv, journeyPassword)
 	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
 	s.addUser("mia")
 	admins, mias := s.token, strings.TrimSpace(s.cli("token", "create", "mias-ci", "--user", "mia"))

@@ -99,7 +99,7 @@ const lastLimit = 2 * time.Minute
 
 // TestAlerts_AreSeenMailedAndResolved is the life of an alert, as a person sees it: rule and channel, badge and toast, two mails.
 func TestAlerts_AreSeenMailedAndResolved(t *testing.T) {
-	t.Setenv(adminPasswordEnv, journeyPassword)
+	t.Parallel()
 	mails := newPostbox(t)
 	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t), "--smtp", mails.addr, "--smtp-tls", "none", "--smtp-from", "alerts@example.com")
 	s.create(map[string]any{"name": "lab", "template": "echo", "memory": "256MiB"})

@@ -17,6 +17,7 @@ import (
 
 // TestAPI_WhatAProgramDoes is the main job over the API: create, run, stop, start, rename, delete.
 func TestAPI_WhatAProgramDoes(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	sb := s.create(map[string]any{"template": "base", "name": "lab", "label": "ML Experiments", "env": map[string]string{"GREETING": "hi"}})
 	if sb.State != "running" || sb.Name != "lab" || sb.Label != "ML Experiments" || sb.Template != "base" || sb.Owner != "admin" {
@@ -99,6 +100,7 @@ func TestAPI_LimitsAndWallsHold(t *testing.T) {
 
 // TestAPI_ExecKillsWholeTreesAndBoundsOutput plays commands that do not want to end.
 func TestAPI_ExecKillsWholeTreesAndBoundsOutput(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "--prebuild", "")
 	s.create(map[string]any{"image": "debian:trixie-slim", "name": "lab"})
 	start := time.Now() // its sleeps take 500 s
@@ -215,6 +217,7 @@ func (c *cable) cut() {
 
 // TestTwoServers_LiveSideBySideOnOneEngine and never see each other's sandboxes.
 func TestTwoServers_LiveSideBySideOnOneEngine(t *testing.T) {
+	t.Parallel()
 	one, two := newServer(t, "--prebuild", ""), newServer(t, "--prebuild", "")
 	body := map[string]any{"image": "debian:trixie-slim", "name": "same"}
 	one.create(body)

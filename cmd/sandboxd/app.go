@@ -21,6 +21,7 @@ import (
 	"sandboxd/internal/activity"
 	"sandboxd/internal/alert"
 	"sandboxd/internal/auth"
+	"sandboxd/internal/backup"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/docker"
 	"sandboxd/internal/exec"
@@ -34,6 +35,7 @@ import (
 	"sandboxd/internal/proxy"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/services"
+	"sandboxd/internal/snapshot"
 	"sandboxd/internal/sqlite"
 	"sandboxd/internal/terminal"
 	"sandboxd/static"
@@ -63,6 +65,8 @@ type app struct {
 	activity  *activity.Log
 	alerts    *alert.Service
 	alerting  *alertSources
+	backups   *backup.Service
+	snapshots *snapshot.Service
 	handler   http.Handler // answers HTTP
 	closers   []func() error
 }
@@ -121,13 +125,13 @@ func (a *app) open(ctx context.Context) (err error) {
 	}
 	a.closers = append(a.closers, a.db.Close)
 	a.accounts = newAccounts(a.db)
+	a.links = link.NewHub(linkPath(c), a.log)
 	if err := a.openEngine(ctx); err != nil {
 		return err
 	}
 	if err := a.newActivity(ctx); err != nil {
 		return err
 	}
-	a.links = link.NewHub(linkPath(c), a.log)
 	if a.manager, err = a.newManager(); err != nil {
 		return err
 	}
@@ -142,6 +146,12 @@ func (a *app) open(ctx context.Context) (err error) {
 	}
 	a.newLogs(ctx)
 	a.newAlerts()
+	if err := a.newBackups(ctx); err != nil {
+		return err
+	}
+	if err := a.newSnapshots(ctx); err != nil {
+		return err
+	}
 	a.handler, err = a.newHandler()
 	return err
 }
@@ -187,7 +197,7 @@ func (a *app) openEngine(ctx context.Context) error {
 	}
 	a.engine, err = a.awaitEngine(ctx, docker.Config{
 		Instance: instance, GuestBinary: guest, IDEFolder: versions, CAFile: bundle, Subnet: a.config.Subnet, Log: a.log, NetworkLinger: networkLinger,
-		Firewall: a.firewall(instance),
+		Firewall: a.firewall(instance), Listen: a.listen, Watchdog: []string{ownProgram, thawOrphan},
 	})
 	if err != nil {
 		return err
@@ -336,8 +346,8 @@ func (a *app) newManager() (*sandbox.Manager, error) {
 	return sandbox.New(sandbox.Config{
 		Store: a.db.Sandboxes(), Runtime: a.engine, Freezer: freezer, Guests: guests{a.links}, Images: a.images,
 		Templates: a.catalog, Labels: a.hosts.Labels, Rest: rest, Room: a.room,
-		Host: sandbox.Limits{CPUs: float64(runtime.NumCPU()), Memory: memory},
-		Log:  a.log, Observe: a.observe,
+		Homes: a.engine, Snapshots: a.engine, Host: sandbox.Limits{CPUs: float64(runtime.NumCPU()), Memory: memory},
+		Log: a.log, Observe: a.observe,
 	}), nil
 }
 
@@ -361,7 +371,7 @@ func (a *app) newHandler() (http.Handler, error) {
 		Access: control, Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images,
 		Commands: exec.New(exec.Config{Starter: exec.InGuest(), Ended: a.command()}), Terminals: terminal.New(a.manager, a.log),
 		Files: inside, SSH: ssh, Tunnels: ports, Services: services.New(a.manager), IDE: a.ide, Ports: a.ports,
-		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: measures{a.recorder, a.sizer}, Logs: a.logs, OwnLog: a.recent, Activity: a.activity, Alerts: a.alerts, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),
+		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: measures{a.recorder, a.sizer}, Logs: a.logs, OwnLog: a.recent, Activity: a.activity, Alerts: a.alerts, Backups: a.backups, Snapshots: a.snapshots, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),
 		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Access: control, Codes: a.accounts},
 		Hosts:    a.hosts, Assets: assets,
 		Checks: []web.Check{

@@ -116,6 +116,7 @@ func TestBench(t *testing.T) {
 		{"sweeps", b.sweeps},
 		{"metrics", b.metrics},
 		{"logs", b.logs},
+		{"keeps", b.keeps},
 	} {
 		b.group(s, group.name, group.measure)
 	}

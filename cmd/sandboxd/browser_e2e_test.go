@@ -26,8 +26,6 @@ type person struct {
 // The two sizes that every page must be good at.
 var sizes = map[string][2]int64{"desktop": {1280, 800}, "phone": {390, 844}}
 
-const journeyPassword = "correct horse battery"
-
 func newPerson(t *testing.T, flags ...chromedp.ExecAllocatorOption) *person {
 	t.Helper()
 	flags = append([]chromedp.ExecAllocatorOption{chromedp.NoSandbox, chromedp.Headless, chromedp.DisableGPU, chromedp.NoFirstRun,
@@ -194,7 +192,7 @@ func at(path string) string { return fmt.Sprintf("location.pathname === %q", pat
 
 // TestBrowser_FromFirstRunToDelete is the main job as a person does it, in a real browser on a real engine.
 func TestBrowser_FromFirstRunToDelete(t *testing.T) {
-	s := newServer(t)
+	s := newUnclaimedServer(t)
 	p := newPerson(t)
 	p.does("open the printed link", chromedp.Navigate(s.setup))
 	p.pictures("setup")
@@ -290,7 +288,6 @@ func (p *person) stopsStartsDeletes(s *server, name string) {
 
 // TestBrowser_TheListIsLive: what programs do over the API shows in an open page without a reload.
 func TestBrowser_TheListIsLive(t *testing.T) {
-	t.Setenv(adminPasswordEnv, journeyPassword)
 	s := newServer(t)
 	p := newPerson(t)
 	p.does("open the dashboard", chromedp.Navigate("http://localhost:"+strings.Split(s.addr, ":")[1]+"/"))

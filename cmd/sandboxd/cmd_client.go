@@ -32,7 +32,8 @@ type remote struct {
 
 // newRemoteCmds makes the commands for anywhere.
 func newRemoteCmds() []*cobra.Command {
-	return []*cobra.Command{newLoginCmd(), newListCmd(), newSSHCmd(), newSSHConfigCmd(), newExecCmd(), newCopyCmd(), newForwardCmd(), newLogsCmd()}
+	return []*cobra.Command{newLoginCmd(), newListCmd(), newSSHCmd(), newSSHConfigCmd(), newExecCmd(), newCopyCmd(),
+		newForwardCmd(), newLogsCmd(), newBackupCmd(), newBackupsCmd(), newRestoreCmd()}
 }
 
 // remoteCmd makes a command that asks a server.

@@ -195,7 +195,7 @@ delete those first, or disable the user instead. At a terminal it asks for the n
 		Args: wantArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withUser(cmd, open, args[0], func(ctx context.Context, s *auth.Service, u auth.User) error {
-				if err := confirm(cmd, yes, u.Name); err != nil {
+				if err := confirm(cmd, yes, u.Name, "This deletes "+u.Name+" with all sessions and tokens."); err != nil {
 					return err
 				}
 				if err := s.DeleteUser(ctx, u.ID); err != nil {
@@ -269,21 +269,21 @@ func day(t time.Time, never string) string {
 	return t.Local().Format("2006-01-02 15:04")
 }
 
-// confirm asks at a terminal for the name to delete.
-func confirm(cmd *cobra.Command, yes bool, name string) error {
+// confirm says at a terminal what would be lost, and asks for the name of what it is about.
+func confirm(cmd *cobra.Command, yes bool, name, loss string) error {
 	if yes {
 		return nil
 	}
 	if _, ok := terminalOf(cmd); !ok {
-		return fault.New(fault.Invalid, "Deleting %s needs --yes when nobody can be asked.", name)
+		return fault.New(fault.Invalid, "%s Nobody can be asked here, so say --yes.", loss)
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "This deletes %s with all sessions and tokens. Type the name to confirm: ", name)
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s Type the name to confirm: ", loss)
 	answer, err := cancellable(cmd.Context(), func() (string, error) { return firstLine(cmd.InOrStdin()) })
 	if err != nil {
 		return err
 	}
 	if strings.TrimSpace(answer) != name {
-		return fault.New(fault.Invalid, "That is not the name. Nothing was deleted.")
+		return fault.New(fault.Invalid, "That is not the name. Nothing was changed.")
 	}
 	return nil
 }

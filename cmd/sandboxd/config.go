@@ -55,6 +55,12 @@ type Config struct {
 	SMTPFrom              string
 	AlertPrivateAddresses bool
 	ActivityKeep          string
+	BackupFolder          string
+	BackupKeep            string
+	BackupQuota           string
+	SnapshotKeep          string
+	SnapshotAutomatic     int
+	SnapshotMost          int
 }
 
 // envPrefix begins the variable of every flag: --log-level is SANDBOXD_LOG_LEVEL.
@@ -94,6 +100,8 @@ func (c *Config) serveFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.OTLPEndpoint, "otlp-endpoint", "", "collector that gets traces of requests to sandboxes over OTLP/HTTP, such as http://127.0.0.1:4318 (default: none)")
 	c.alertFlags(f)
 	f.StringVar(&c.ActivityKeep, "activity-keep", "180d", `how long is kept who did what, at most 500,000 entries: a duration such as "48h" or "180d"`)
+	c.backupFlags(f)
+	c.snapshotFlags(f)
 	f.StringVar(&c.LogFormat, "log-format", "text", "how the log is written: text or json")
 	f.String("traefik-listen", "", "")
 	_ = f.MarkDeprecated("traefik-listen", "Traefik leads everything to --listen") // fails for a flag that is not there
@@ -171,6 +179,12 @@ func (c *Config) check() error {
 		return err
 	}
 	if _, err := c.rest(); err != nil {
+		return err
+	}
+	if _, _, err := c.backupBounds(); err != nil {
+		return err
+	}
+	if _, err := c.snapshotKeep(); err != nil {
 		return err
 	}
 	if _, err := c.reserve(math.MaxInt64); err != nil {

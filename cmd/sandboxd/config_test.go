@@ -26,6 +26,9 @@ func TestServe_AValueThatIsNoneIsRefusedByItsFlag(t *testing.T) {
 		"--smtp=mail.example.com":   `--smtp is "mail.example.com"; it must be a mail server with its port`,
 		"--smtp=m.example.com:587":  `--smtp-from is ""`,
 		"--smtp-user=ada":           `--smtp-user needs --smtp`,
+		"--snapshot-keep=never":     `--snapshot-keep is "never"`,
+		"--snapshot-most=0":         `--snapshot-most is 0; it must be between 1 and`,
+		"--snapshot-automatic=-1":   `--snapshot-automatic is -1; it must be between 1 and`,
 		"--trusted-proxies=banana":  `--trusted-proxies has "banana"`,
 	} {
 		root := newRootCmd()

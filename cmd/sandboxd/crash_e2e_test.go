@@ -25,6 +25,7 @@ const (
 // TestCrash_KilledAtRandomTheListStaysTrue kills sandboxd with SIGKILL at random moments during random operations on
 // a real engine. After each restart everything settles; at the end the list, the engine and the disk agree.
 func TestCrash_KilledAtRandomTheListStaysTrue(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "--prebuild", "")
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

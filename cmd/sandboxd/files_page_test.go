@@ -26,7 +26,6 @@ type filesPage struct {
 // openFiles starts a server with one sandbox in which a command has been run, and opens its page.
 func openFiles(t *testing.T, command string, flags ...string) *filesPage {
 	t.Helper()
-	t.Setenv(adminPasswordEnv, journeyPassword)
 	s := newServer(t, append([]string{"--prebuild", ""}, flags...)...)
 	s.create(map[string]any{"name": "otter", "template": "base"})
 	p := &filesPage{person: newPerson(t), s: s, name: "otter"}

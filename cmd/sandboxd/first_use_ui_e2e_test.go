@@ -72,7 +72,6 @@ func TestFilesPage_AClickPreviewsAFileAndKeysStayInTheTree(t *testing.T) {
 
 // TestWorkspace_ADeadLineIsSaidOnce stops sandboxd, whose connections stay open but silent, as those of a lost network.
 func TestWorkspace_ADeadLineIsSaidOnce(t *testing.T) {
-	t.Setenv(adminPasswordEnv, journeyPassword)
 	s := newServer(t, "--prebuild", "")
 	s.create(map[string]any{"name": "lab", "template": "base"})
 	p := newPerson(t)

@@ -39,8 +39,10 @@ type server struct {
 	http  *http.Client
 	process
 
+	unclaimed bool // the first admin is to be made by the printed link
+
 	mu    sync.Mutex
-	setup string // the first-run link
+	setup string // the printed link
 	log   *bytes.Buffer
 }
 
@@ -81,6 +83,9 @@ const (
 
 var setupLink = regexp.MustCompile(`http://\S+/setup\?code=\S+`)
 
+// journeyPassword is the first admin's, unless the environment of the test has another one.
+const journeyPassword = "correct horse battery"
+
 // newServer starts sandboxd and removes all that it made when the test ends.
 func newServer(t testing.TB, extra ...string) *server {
 	t.Helper()
@@ -91,9 +96,24 @@ func newServer(t testing.TB, extra ...string) *server {
 func newServerNamed(t testing.TB, host string, extra ...string) *server {
 	t.Helper()
 	s := prepare(t, host, extra...)
+	s.begin()
+	return s
+}
+
+// newUnclaimedServer is newServer for one that nobody has set up.
+func newUnclaimedServer(t testing.TB, extra ...string) *server {
+	t.Helper()
+	s := prepare(t, "", extra...)
+	s.unclaimed = true
+	s.begin()
+	return s
+}
+
+// begin starts it for the first time.
+func (s *server) begin() {
+	s.t.Helper()
 	s.start()
 	s.token = strings.TrimSpace(s.cli("token", "create", "e2e"))
-	return s
 }
 
 // prepare is newServerNamed for one that is not started yet. Whatever comes of its start is removed when the test ends.
@@ -161,6 +181,9 @@ func (s *server) start() {
 	args := append(s.args("serve", "--listen", s.addr, "--log-level", "debug"), s.extra...)
 	cmd := s.place.command(binary, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if !s.unclaimed && os.Getenv(adminPasswordEnv) == "" {
+		cmd.Env = append(cmd.Environ(), adminPasswordEnv+"="+journeyPassword)
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		s.t.Fatal(err)

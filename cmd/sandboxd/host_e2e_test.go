@@ -17,7 +17,6 @@ const burn = `setsid sh -c 'while :; do :; done' >/dev/null 2>&1 </dev/null &`
 // TestHost_AnAdminSeesWhatIsUsedAndPutsSandboxesToSleep looks at the bars of the list, which follow without a reload, and at
 // the page of the host, and puts what works to sleep there.
 func TestHost_AnAdminSeesWhatIsUsedAndPutsSandboxesToSleep(t *testing.T) {
-	t.Setenv(adminPasswordEnv, journeyPassword)
 	s := newServer(t, "--prebuild", "")
 	p := newPerson(t)
 	dashboard := "http://localhost:" + strings.Split(s.addr, ":")[1]

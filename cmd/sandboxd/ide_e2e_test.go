@@ -127,7 +127,7 @@ func (p coder) opensFile(name string) {
 // TestIDE_FromOffToOff is VS Code as a person has it: switched on, a file edited, its terminal, an extension and a setting that
 // stay, and switched off again.
 func TestIDE_FromOffToOff(t *testing.T) {
-	t.Setenv(adminPasswordEnv, journeyPassword)
+	t.Parallel()
 	s := newServer(t, "--prebuild", "")
 	s.create(map[string]any{"template": "base", "name": "lab"})
 	s.exec("lab", map[string]any{"command": "printf 'first line\\n' > hello.txt"})
@@ -310,7 +310,7 @@ git -c user.name=Agent -c user.email=agent@lab.test commit -q -m First && echo t
 // TestIDE_AFreezeLastsUnderAnOpenTabUntilAKeyIsPressed leaves a tab open in an image that has nothing but Debian: neither Node
 // nor a user.
 func TestIDE_AFreezeLastsUnderAnOpenTabUntilAKeyIsPressed(t *testing.T) {
-	t.Setenv(adminPasswordEnv, journeyPassword)
+	t.Parallel()
 	s := newServer(t, "--prebuild", "", "--settle", "1s")
 	s.create(map[string]any{"image": "debian:trixie-slim", "name": "lab"})
 	s.exec("lab", map[string]any{"command": "echo one > hello.txt"})

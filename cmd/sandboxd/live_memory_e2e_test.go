@@ -17,15 +17,14 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// manyPages is how many pages are open at once, and manyPagesMiB how much memory sandboxd may take then, in MiB.
+// manyPages is how many pages are open at once, and manyPagesMiB how much memory sandboxd may take for them, in MiB.
 const (
 	manyPages    = 200
-	manyPagesMiB = 100
+	manyPagesMiB = 45
 )
 
 // TestLive_TwoHundredPagesTakeLittleMemory opens workspaces as browsers do: the page, its connection, and what it follows.
 func TestLive_TwoHundredPagesTakeLittleMemory(t *testing.T) {
-	t.Setenv(adminPasswordEnv, journeyPassword)
 	profiles := freeAddr(t)
 	s := newServer(t, "--prebuild", "", "--pprof-address", profiles)
 	names := []string{"one", "two", "three", "four", "five", "six", "seven"} // in each as many may watch its folders as pages show it
@@ -48,8 +47,8 @@ func TestLive_TwoHundredPagesTakeLittleMemory(t *testing.T) {
 		most = max(most, residentMiB(t, s.cmd.Process.Pid))
 	}
 	t.Logf("resident: %.0f MiB before, %.0f MiB with %d pages, %.0f MiB at most while they change", before, opened, manyPages, most)
-	if most > manyPagesMiB {
-		t.Errorf("sandboxd takes %.0f MiB, at most %d are wanted", most, manyPagesMiB)
+	if most-before > manyPagesMiB { // not of all that it takes: more and more of that is the program itself
+		t.Errorf("sandboxd takes %.0f MiB more, at most %d are wanted", most-before, manyPagesMiB)
 	}
 	resp, err := http.Get("http://" + profiles + "/debug/pprof/heap?gc=1")
 	if err != nil {

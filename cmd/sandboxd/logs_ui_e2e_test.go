@@ -29,7 +29,6 @@ func rowWith(text string) string {
 
 // TestLogsPage_SearchesFollowsAndLinks reads the log of two sandboxes in a browser.
 func TestLogsPage_SearchesFollowsAndLinks(t *testing.T) {
-	t.Setenv(adminPasswordEnv, journeyPassword)
 	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
 	s.create(map[string]any{"name": "lab", "template": "echo"})
 	s.declare("web", map[string]any{"command": talkerScript})

@@ -33,7 +33,6 @@ type metricsPage struct {
 
 func openMetrics(t *testing.T, query string) *metricsPage {
 	t.Helper()
-	t.Setenv(adminPasswordEnv, journeyPassword)
 	s := newServer(t, "--prebuild", "")
 	s.create(map[string]any{"name": "lab", "image": "debian:trixie-slim", "cpus": 1, "memory": "256MiB"})
 	p := &metricsPage{newPerson(t), s}
@@ -142,7 +141,6 @@ func TestMetrics_ZoomsHaveAddresses(t *testing.T) {
 
 // TestMetrics_AMonthAndTwoHoursOfItAreDrawn looks at a month that was made in fake time, in which the sandbox sleeps at night.
 func TestMetrics_AMonthAndTwoHoursOfItAreDrawn(t *testing.T) {
-	t.Setenv(adminPasswordEnv, journeyPassword)
 	s := newServer(t, "--prebuild", "")
 	s.create(map[string]any{"name": "lab", "image": "debian:trixie-slim"})
 	id := engine(t, "ps", "--filter", "label=sandboxd.instance="+s.instance(), "--format", `{{.Label "sandboxd.id"}}`)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +19,8 @@ type progress struct {
 	begun time.Time
 
 	mu    sync.Mutex
+	what  string // what is being done; "" when that is clear
+	total int64  // bytes that there will be; 0 when that is not known
 	bytes int64
 	shown time.Time
 }
@@ -45,7 +48,47 @@ func (p *progress) add(n int) {
 
 func (p *progress) show(now time.Time) {
 	rate := float64(p.bytes) / max(now.Sub(p.begun).Seconds(), showEvery.Seconds())
-	fmt.Fprintf(p.out, "\r\x1b[K%s  %s/s", text.Size(p.bytes), text.Size(int64(rate)))
+	far := text.Size(p.bytes)
+	if p.total > 0 {
+		far = fmt.Sprintf("%s %s of %s", bar(p.bytes, p.total), far, text.Size(p.total))
+	}
+	fmt.Fprintf(p.out, "\r\x1b[K%s%s  %s/s", p.what, far, text.Size(int64(rate)))
+}
+
+// bar draws how much of a whole there is.
+func bar(part, whole int64) string {
+	const cells = 20
+	share := min(float64(part)/float64(whole), 1)
+	full := int(share * cells)
+	return fmt.Sprintf("[%s%s] %3d %%", strings.Repeat("#", full), strings.Repeat("-", cells-full), int(100*share))
+}
+
+// step begins something of so many bytes; 0 when that is not known.
+func (p *progress) step(what string, total int64) {
+	p.clear()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.what, p.total, p.bytes, p.begun = what, total, 0, time.Now()
+}
+
+// note shows a line of words in place of figures.
+func (p *progress) note(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.out != nil {
+		p.shown = time.Now()
+		fmt.Fprint(p.out, "\r\x1b[K"+line)
+	}
+}
+
+// clear takes away what is shown.
+func (p *progress) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.out != nil && !p.shown.IsZero() {
+		fmt.Fprint(p.out, "\r\x1b[K")
+	}
+	p.shown = time.Time{}
 }
 
 // end shows the last figures, if any were shown.

@@ -49,7 +49,8 @@ func (s *server) loses(do func(database string)) {
 
 // TestOrphans_AfterTheDatabaseIsMovedAway begins with an empty database while sandboxes run.
 func TestOrphans_AfterTheDatabaseIsMovedAway(t *testing.T) {
-	s := newServer(t, "--prebuild", "")
+	t.Parallel()
+	s := newUnclaimedServer(t, "--prebuild", "")
 	for _, name := range []string{"works", "rests", "taken", "unwanted"} {
 		s.create(map[string]any{"name": name, "image": "debian:trixie-slim"})
 		s.exec(name, map[string]any{"command": "echo " + name + " >~/file; (sleep 1000 & echo $! >/tmp/pid)"})
@@ -280,7 +281,7 @@ const hungTemplates = 15 * time.Second
 
 // TestHungEngine_PageAndAPIHearOfItAndTheWorkGoesOn stops the engine's answers under every change of power.
 func TestHungEngine_PageAndAPIHearOfItAndTheWorkGoesOn(t *testing.T) {
-	t.Setenv(adminPasswordEnv, journeyPassword)
+	t.Parallel()
 	proxy := newEngineProxy(t)
 	s := prepare(t, "", "--prebuild", "")
 	s.place.enter = func(name string, args ...string) *exec.Cmd {
@@ -288,8 +289,7 @@ func TestHungEngine_PageAndAPIHearOfItAndTheWorkGoesOn(t *testing.T) {
 		cmd.Env = append(os.Environ(), "DOCKER_HOST=unix://"+proxy.path)
 		return cmd
 	}
-	s.start()
-	s.token = strings.TrimSpace(s.cli("token", "create", "e2e"))
+	s.begin()
 	calls := map[string]string{
 		"stops": "POST /sandboxes/stops/stop?wait=stopped", "starts": "POST /sandboxes/starts/start?wait=ready",
 		"sleeps": "POST /sandboxes/sleeps/sleep?wait=asleep", "goes": "DELETE /sandboxes/goes?wait=gone",

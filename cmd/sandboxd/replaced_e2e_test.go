@@ -48,6 +48,7 @@ type contender struct {
 // TestReplaced_NobodyReachesTheNextOwnersSandbox has two users make and delete sandboxes of the same names in turn, while both
 // go on asking for what is inside: whatever answers must be the asker's own.
 func TestReplaced_NobodyReachesTheNextOwnersSandbox(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	writeTemplate(t, dir, "own", ownManifest)
 	s := newServer(t, "--prebuild", "", "--templates", dir)

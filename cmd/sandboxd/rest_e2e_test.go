@@ -335,7 +335,6 @@ func (s *server) flowsOn(name string, stop func()) {
 
 // TestRest_TheBrowserSeesThePageItAskedFor puts a sandbox to sleep and opens its subdomain in a real browser.
 func TestRest_TheBrowserSeesThePageItAskedFor(t *testing.T) {
-	t.Setenv(adminPasswordEnv, journeyPassword)
 	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
 	s.createEcho("lab", echoProgram(t))
 	p := newPerson(t)

@@ -21,7 +21,7 @@ func (g guests) Expect(id string, s sandbox.Setup) (string, error) {
 	for _, v := range s.Services {
 		services = append(services, wireService(v))
 	}
-	return g.hub.Expect(id, wire.Setup{Name: s.Name, Env: s.Env, Services: services, IDE: s.IDE})
+	return g.hub.Expect(id, wire.Setup{Name: s.Name, Env: s.Env, Services: services, IDE: s.IDE, MachineID: s.MachineID})
 }
 
 func wireService(v catalog.Service) wire.Service {

@@ -15,7 +15,6 @@ import (
 // TestTossed_CookiesOfASandboxsPageLockNobodyOut lets a page of one sandbox set cookies for the whole domain, over plain
 // HTTP, in the browser of a user who is signed in and opens it.
 func TestTossed_CookiesOfASandboxsPageLockNobodyOut(t *testing.T) {
-	t.Setenv(adminPasswordEnv, journeyPassword)
 	const domain = "sandboxd.test"
 	s := newServerNamed(t, domain, "--prebuild", "", "--domain", domain, "--templates", echoTemplates(t))
 	program := echoProgram(t)

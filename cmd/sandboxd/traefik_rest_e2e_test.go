@@ -205,7 +205,6 @@ func TestBehind_ALongDownloadKeepsItAwake(t *testing.T) {
 
 // TestBehind_TheBrowserSeesThePageItAskedFor signs in behind Traefik and opens a sleeping subdomain.
 func TestBehind_TheBrowserSeesThePageItAskedFor(t *testing.T) {
-	t.Setenv(adminPasswordEnv, journeyPassword)
 	b := newBehind(t)
 	p := newPerson(t, chromedp.Flag("ignore-certificate-errors", true))
 	p.signsIn(b.k.publicURL())

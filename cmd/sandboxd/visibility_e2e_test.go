@@ -268,7 +268,6 @@ func TestVisibility_ServicesHaveHosts(t *testing.T) {
 
 // TestVisibility_ALinkInABrowser is what the person sees who is given a link.
 func TestVisibility_ALinkInABrowser(t *testing.T) {
-	t.Setenv(adminPasswordEnv, journeyPassword)
 	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
 	s.createEcho("lab", echoProgram(t))
 	host := "http://" + s.host(echoPort+"-lab")

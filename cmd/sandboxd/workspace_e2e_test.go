@@ -99,7 +99,6 @@ func (p *person) enters(text string) {
 
 // TestWorkspace_ADayInTheBrowser is what a person does in the one view, on a real engine.
 func TestWorkspace_ADayInTheBrowser(t *testing.T) {
-	t.Setenv(adminPasswordEnv, journeyPassword)
 	s := newServer(t, "--prebuild", "")
 	s.create(map[string]any{"name": "lab", "template": "base", "label": "One view"})
 	s.exec("lab", map[string]any{"command": `mkdir -p src && printf 'one\ntwo\nthree\nfour\n' > src/app.js`})
@@ -120,7 +119,6 @@ func TestWorkspace_ADayInTheBrowser(t *testing.T) {
 
 // TestWorkspace_APageThatDoesNotArriveAsAWholeSaysSo keeps the workspace's script from the browser for a while.
 func TestWorkspace_APageThatDoesNotArriveAsAWholeSaysSo(t *testing.T) {
-	t.Setenv(adminPasswordEnv, journeyPassword)
 	s := newServer(t, "--prebuild", "")
 	s.create(map[string]any{"name": "lab", "template": "base"})
 	p := newPerson(t)
@@ -186,6 +184,7 @@ func (p *person) arranges(s *server) {
 	p.sees("it where it began", splitterAt+` === "45"`)
 	p.does("hide the files", chromedp.Click(`[data-pane-toggle="files"]`))
 	p.sees("the terminal alone", panesShown+` === "terminal"`)
+	p.settles()
 	p.does("show them", chromedp.Click(`[data-pane-toggle="files"]`))
 	p.sees("both", panesShown+` === "files terminal"`)
 }

@@ -32,6 +32,18 @@ var Actions = []Known{
 	{"sandbox.rest", "changed the sleep settings", false},
 	{SandboxFail, "found that the sandbox failed", false},
 	{"sandbox.delete", "deleted the sandbox", false},
+	{"sandbox.backup", "backed up the sandbox", false},
+	{"sandbox.restore", "restored the sandbox", false},
+	{"sandbox.cancel-restore", "cancelled the restore of the sandbox", false},
+	{"sandbox.snapshot", "took a snapshot of the sandbox", false},
+	{"sandbox.revert", "restored the sandbox to a snapshot", false},
+	{"sandbox.clone", "cloned the sandbox", false},
+
+	{"snapshot.change", "changed a snapshot of the sandbox", false},
+	{"snapshot.delete", "deleted or cancelled a snapshot of the sandbox", false},
+
+	{"backup.download", "downloaded a backup of the sandbox", true},
+	{"backup.delete", "deleted or cancelled a backup of the sandbox", false},
 
 	{"hold.place", "kept the sandbox awake", false},
 	{"hold.renew", "kept the sandbox awake for longer", true},

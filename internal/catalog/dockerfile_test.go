@@ -48,7 +48,7 @@ func TestCheckImage(t *testing.T) {
 			t.Errorf("%s is refused: %v", ref, err)
 		}
 	}
-	for _, ref := range []string{"", "Debian", "a b", "../x", "-x", "debian:", "http://x/y", "sandboxd/base:1", "docker.io/sandboxd/base", repeat("a", 256), repeat("a", 64), "a\x00"} {
+	for _, ref := range []string{"", "Debian", "a b", "../x", "-x", "debian:", "http://x/y", "sandboxd/base:1", "docker.io/sandboxd/base", repeat("a", 256), repeat("a", 64), "sha256:" + repeat("a", 64), "a\x00"} {
 		if err := CheckImage(ref); err == nil {
 			t.Errorf("%q is taken", ref)
 		}

@@ -28,8 +28,11 @@ func CheckImage(ref string) error {
 	if err != nil {
 		return fault.Field(field, "%q is not an image reference. Write it as debian:trixie-slim or registry.example.com/name:tag.", shorten(ref, 80))
 	}
-	if strings.HasPrefix(reference.FamiliarName(named), repositoryPrefix) {
+	switch name := reference.FamiliarName(named); {
+	case strings.HasPrefix(name, repositoryPrefix):
 		return fault.Field(field, "Images of templates are used through their template, not by reference.")
+	case name == "sha256": // which an engine takes for the id of any image that it has
+		return fault.Field(field, "Name an image by its reference, such as debian:trixie-slim, not by its id.")
 	}
 	return nil
 }

@@ -46,12 +46,16 @@ func (c *Client) Sandboxes(ctx context.Context) (all []Sandbox, err error) {
 		}
 	}
 	for i := range all {
-		b := &all[i]
-		for _, field := range []*string{&b.Name, &b.Label, &b.Template, &b.Image, &b.State, &b.Owner} {
-			*field = text.OneLine(*field, maxDetail)
-		}
+		all[i].clean()
 	}
 	return all, nil
+}
+
+// clean makes a server's words fit to be shown.
+func (s *Sandbox) clean() {
+	for _, field := range []*string{&s.Name, &s.Label, &s.Template, &s.Image, &s.State, &s.Owner} {
+		*field = text.OneLine(*field, maxDetail)
+	}
 }
 
 // Me tells whom the token speaks for, and the one sandbox that it is limited to, or "".
@@ -113,7 +117,7 @@ func (e Entry) Folder() bool {
 func (c *Client) Stat(ctx context.Context, name, path string) (e Entry, err error) {
 	err = c.get(ctx, sandboxPath(name, "/files"), url.Values{"path": {path}, "stat": {"true"}}, &e)
 	if fault.Is(err, fault.NotFound) {
-		_, there := c.sandbox(ctx, name)
+		_, there := c.Sandbox(ctx, name)
 		if there == nil {
 			return Entry{}, nil
 		}
@@ -122,9 +126,10 @@ func (c *Client) Stat(ctx context.Context, name, path string) (e Entry, err erro
 	return e, err
 }
 
-// sandbox tells of one.
-func (c *Client) sandbox(ctx context.Context, name string) (s Sandbox, err error) {
+// Sandbox tells of one.
+func (c *Client) Sandbox(ctx context.Context, name string) (s Sandbox, err error) {
 	err = c.get(ctx, sandboxPath(name, ""), nil, &s)
+	s.clean()
 	return s, err
 }
 

@@ -312,3 +312,24 @@ func TestExec_AMessageWithoutEndIsNotRead(t *testing.T) {
 		t.Errorf("%d, %v, after %d bytes", code, err, sent.Load())
 	}
 }
+
+func TestStubborn_GivesUpWhenNothingComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun, tries := time.Now(), 0
+		away := fault.New(fault.Unavailable, "It is away.")
+		err := stubborn(t.Context(), func() (bool, error) { tries++; return tries == 5, away })
+		if took := time.Since(begun); err != away || tries != 5+maxFruitless-1 || took < 30*time.Second || took > 5*time.Minute {
+			t.Errorf("%v after %d tries, %v", err, tries, took)
+		}
+		tries = 0
+		gone := fault.New(fault.NotFound, "It is gone.")
+		if err := stubborn(t.Context(), func() (bool, error) { tries++; return false, gone }); err != gone || tries != 1 {
+			t.Errorf("%v after %d tries", err, tries)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if begun = time.Now(); stubborn(ctx, func() (bool, error) { return false, away }) != away || time.Since(begun) != 5*time.Second {
+			t.Errorf("it ends after %v", time.Since(begun))
+		}
+	})
+}

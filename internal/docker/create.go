@@ -19,21 +19,45 @@ import (
 // The engine does not stop making a container when its caller hangs up. So when ctx ends early, Create returns, the call
 // continues, and a Remove of the same id waits for it: no container appears after its removal.
 func (e *Engine) Create(ctx context.Context, b sandbox.ContainerSpec) error {
+	return e.detached(ctx, b.ID, "make the container", createLimit, func(ctx context.Context) error { return e.create(ctx, b) })
+}
+
+// Recreate makes b's container anew, with the volume and the address that it has. See sandbox.Runtime. When the image is missing, the
+// old container stays. It continues like Create when ctx ends.
+func (e *Engine) Recreate(ctx context.Context, b sandbox.ContainerSpec) error {
+	return e.detached(ctx, b.ID, "make the container", createLimit+removeLimit, func(ctx context.Context) error {
+		_, err := e.client.Load().ImageInspect(ctx, b.Image)
+		if err != nil {
+			return classify(err, "look for the image")
+		}
+		defer e.seen.drop(b.ID)
+		e.reclaims.end(b.ID)
+		if err := e.removeContainer(ctx, b.ID); err != nil {
+			return err
+		}
+		e.dropRetired(ctx)
+		return e.create(ctx, b)
+	})
+}
+
+// detached does something with what has a key, as the only one, and waits for it. When ctx ends early it returns, and what is done
+// continues until limit. what is as for classify.
+func (e *connection) detached(ctx context.Context, key, what string, limit time.Duration, do func(context.Context) error) error {
 	if err := e.own(); err != nil {
 		return err
 	}
 	if e.life.Err() != nil {
 		return fault.New(fault.Unavailable, "The connection to the container engine is closed.")
 	}
-	unlock, err := e.ids.Acquire(ctx, b.ID, 1, -1)
+	unlock, err := e.ids.Acquire(ctx, key, 1, -1)
 	if err != nil {
-		return classify(err, "make the container")
+		return classify(err, what)
 	}
 	done := make(chan error, 1)
 	e.running.Go(func() {
-		ctx, cancel := context.WithTimeout(e.life, createLimit)
+		ctx, cancel := context.WithTimeout(e.life, limit)
 		defer cancel()
-		err := e.create(ctx, b)
+		err := do(ctx)
 		unlock() // before the caller hears of it, who may go on with this sandbox
 		done <- err
 	})
@@ -41,7 +65,7 @@ func (e *Engine) Create(ctx context.Context, b sandbox.ContainerSpec) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return classify(ctx.Err(), "make the container")
+		return classify(ctx.Err(), what)
 	}
 }
 

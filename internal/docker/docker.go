@@ -1,10 +1,11 @@
-// Package docker drives a Docker engine. It implements sandbox.Runtime, sandbox.Freezer and catalog.Engine.
+// Package docker drives a Docker engine. It implements sandbox.Runtime, sandbox.Freezer, sandbox.Homes, sandbox.Snapshots
+// and catalog.Engine.
 //
 // It decides nothing about sandboxes and keeps nothing: the engine's labels are its memory. It is the only importer
 // of the engine's client library, and no type, id or word of the engine leaves it, but for the engine's own text in
 // messages about what it refuses.
 //
-// Invariant: it touches only what carries the label of its own instance. Every call to the engine has a deadline. A
+// Invariant: it touches only what carries the label of its own instance, or its name. Every call to the engine has a deadline. A
 // container gets no host path but the guest, its link folder, VS Code and the CA bundle, all read-only, no capability beyond
 // its profile's, and never the engine's socket.
 package docker
@@ -12,6 +13,7 @@ package docker
 import (
 	"context"
 	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +46,16 @@ type Config struct {
 	NetworkLinger time.Duration
 	// Firewall keeps sandboxes off this host; nil when nothing can.
 	Firewall Firewall
+	// Watchdog is the command that calls ThawOrphan, without the container's name, which follows; empty for none.
+	Watchdog []string
+	// Listen listens on a new socket in a folder of its own, which containers can be given; nil when no home is opened.
+	Listen func(name string) (Listener, error)
+}
+
+// Listener is a socket that a container dials, named as in wire.SocketPath. The one who has it removes the folder.
+type Listener struct {
+	net.Listener
+	Folder string // absolute path on the engine's host
 }
 
 // Firewall filters traffic from the sandboxes' network. Its methods may be repeated.
@@ -57,8 +69,14 @@ type Firewall interface {
 // Engine is a Docker engine. Its methods are safe for concurrent use. The caller must Close it.
 type Engine struct {
 	*connection
+	*freezer
 	imageStore
+	*homes
+	*snapshots
 }
+
+// freezer freezes and thaws, and gives memory back.
+type freezer struct{ *connection }
 
 // imageStore builds, pulls and reads images.
 type imageStore struct{ *connection }
@@ -72,6 +90,7 @@ type connection struct {
 	ids       semaphore.Keyed
 	seen      details
 	reclaims  *reclaims
+	watchdogs *watchdogs
 	lingering atomic.Bool     // a removal of the network is due
 	life      context.Context // ends with Close; creates whose caller has left and reclaims end with it
 	end       context.CancelFunc
@@ -89,8 +108,9 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn := &connection{c: c, network: n, reclaims: newReclaims(hostKernel())}
-	e := &Engine{conn, imageStore{conn}}
+	conn := &connection{c: c, network: n, reclaims: newReclaims(hostKernel()), watchdogs: &watchdogs{command: c.Watchdog}}
+	e := &Engine{conn, &freezer{conn}, imageStore{conn}, &homes{connection: conn, open: map[string]*home{}}, &snapshots{connection: conn}}
+	e.retired.Store(true) // by an earlier one, for all that is known
 	e.seen.reset()
 	e.life, e.end = context.WithCancel(context.Background())
 	if err := e.refresh(ctx); err != nil {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -73,7 +74,7 @@ func testConfig(t *testing.T) Config {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
-	return Config{Instance: "test" + randomHex(), GuestBinary: guest, Log: log}
+	return Config{Instance: "test" + randomHex(), GuestBinary: guest, Log: log, Listen: testListen(t)}
 }
 
 // openTest opens an engine with an instance of its own, and checks at the end that nothing of it is left.
@@ -163,12 +164,27 @@ func leftovers(t *testing.T, e *Engine) []string {
 	for _, v := range volumes.Volumes {
 		out = append(out, "volume "+v.Name)
 	}
+	movers, err := cli.ContainerList(ctx, container.ListOptions{All: true, Filters: moversOf(e)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range movers {
+		out = append(out, "mover "+firstName(c))
+	}
 	networks, err := cli.NetworkList(ctx, network.ListOptions{Filters: e.ours()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range networks {
 		out = append(out, "network "+n.Name)
+	}
+	copies, images, err := e.Parts(ctx)
+	used, listing := e.ImageTags(ctx, e.retiredImages())
+	if err != nil || listing != nil {
+		t.Fatal(err, listing)
+	}
+	for _, part := range slices.Concat(copies, images, used) {
+		out = append(out, "part of a snapshot "+part)
 	}
 	return out
 }

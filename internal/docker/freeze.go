@@ -12,31 +12,50 @@ import (
 
 // Freeze makes a running sandbox's processes stand still. See sandbox.Freezer. It is one call to the engine unless
 // something is amiss. The memory is given back to the host afterwards, in the background, until the sandbox is thawed.
-func (e *Engine) Freeze(ctx context.Context, id string) error {
+func (e *freezer) Freeze(ctx context.Context, id string) error {
+	err := e.pause(ctx, id)
+	if err == nil {
+		e.reclaimLater(id)
+	}
+	return err
+}
+
+// Pause freezes for a moment. See sandbox.Freezer.
+func (e *freezer) Pause(ctx context.Context, id string) error {
+	if err := e.watchdogs.begin(e.resource(id)); err != nil {
+		return err
+	}
+	err := e.pause(ctx, id)
+	if err != nil {
+		e.watchdogs.end(e.resource(id))
+	}
+	return err
+}
+
+func (e *freezer) pause(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	defer e.seen.drop(id)
-	err := e.turn(ctx, id, true, e.client.Load().ContainerPause)
-	if err != nil {
-		return classify(err, "freeze the container")
-	}
-	e.reclaimLater(id)
-	return nil
+	return classify(e.turn(ctx, id, true, e.client.Load().ContainerPause), "freeze the container")
 }
 
 // Thaw resumes a frozen sandbox's processes. See sandbox.Freezer. It is one call to the engine unless something is
 // amiss.
-func (e *Engine) Thaw(ctx context.Context, id string) error {
+func (e *freezer) Thaw(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	defer e.seen.drop(id)
 	e.reclaims.end(id)
-	return classify(e.turn(ctx, id, false, e.client.Load().ContainerUnpause), "thaw the container")
+	err := e.turn(ctx, id, false, e.client.Load().ContainerUnpause)
+	if err == nil || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) {
+		e.watchdogs.end(e.resource(id))
+	}
+	return classify(err, "thaw the container")
 }
 
 // turn freezes or thaws by change, and does it again when the engine, catching up after it hung, has done something else
 // in between for a caller who is gone.
-func (e *Engine) turn(ctx context.Context, id string, frozen bool, change func(context.Context, string) error) error {
+func (e *freezer) turn(ctx context.Context, id string, frozen bool, change func(context.Context, string) error) error {
 	err := change(ctx, e.resource(id))
 	if err == nil || ctx.Err() != nil || lost(err) {
 		return err
@@ -51,7 +70,7 @@ var errTurned = errors.New("it is neither as it was nor as it should be")
 
 // settle finds out why a freeze or a thaw was refused. That it is done already is no error; errTurned says that what the
 // engine refused can be done now.
-func (e *Engine) settle(ctx context.Context, id string, frozen bool, cause error) error {
+func (e *freezer) settle(ctx context.Context, id string, frozen bool, cause error) error {
 	now, err := e.client.Load().ContainerInspect(ctx, e.resource(id))
 	switch {
 	case errdefs.IsNotFound(err):
@@ -68,7 +87,7 @@ func (e *Engine) settle(ctx context.Context, id string, frozen bool, cause error
 
 // FreezeSupport tells whether sandboxes can be frozen on this engine, and whether the memory of frozen ones is given
 // back to the host. why gives the obstacle in a sentence, or "".
-func (e *Engine) FreezeSupport() (can, reclaims bool, why string) {
+func (e *freezer) FreezeSupport() (can, reclaims bool, why string) {
 	i := e.Info()
 	switch {
 	case i.Can.Rootless && (i.Cgroup == "1" || i.Driver == "none"):

@@ -21,6 +21,7 @@ type Info struct {
 	Host    string // the engine's address
 	System  string // operating system of its host
 	Kernel  string
+	Root    string  // the folder of its images and volumes, on its host
 	Storage string  // storage driver
 	Cgroup  string  // "1" or "2"
 	Driver  string  // who makes its cgroups: "systemd", "cgroupfs" or "none"
@@ -47,6 +48,7 @@ type Capabilities struct {
 type facts struct {
 	info     Info
 	localLog bool      // it has the log driver "local"
+	layers   bool      // it keeps images as layers of its own, not in containerd
 	asked    time.Time // the engine's clock when it was asked
 }
 
@@ -74,14 +76,14 @@ func learn(ctx context.Context, cli *client.Client) (*facts, error) {
 	if err != nil {
 		asked = time.Now()
 	}
-	f := &facts{info: newInfo(i, cli), localLog: slices.Contains(i.Plugins.Log, "local"), asked: asked}
+	f := &facts{info: newInfo(i, cli), localLog: slices.Contains(i.Plugins.Log, "local"), asked: asked, layers: !inContainerd(i)}
 	return f, nil
 }
 
 func newInfo(i system.Info, cli *client.Client) Info {
 	out := Info{
 		Version: i.ServerVersion, API: cli.ClientVersion(), Host: cli.DaemonHost(), System: i.OperatingSystem,
-		Kernel: i.KernelVersion, Storage: i.Driver, Cgroup: i.CgroupVersion, Driver: i.CgroupDriver, CPUs: float64(i.NCPU), Memory: i.MemTotal,
+		Kernel: i.KernelVersion, Root: i.DockerRootDir, Storage: i.Driver, Cgroup: i.CgroupVersion, Driver: i.CgroupDriver, CPUs: float64(i.NCPU), Memory: i.MemTotal,
 		Can: Capabilities{
 			MemoryLimit: i.MemoryLimit, SwapLimit: i.SwapLimit, CPULimit: i.CPUCfsQuota, PidsLimit: i.PidsLimit,
 			Seccomp: hasOption(i, "seccomp"), AppArmor: hasOption(i, "apparmor"),
@@ -99,5 +101,12 @@ func newInfo(i system.Info, cli *client.Client) Info {
 func hasOption(i system.Info, name string) bool {
 	return slices.ContainsFunc(i.SecurityOptions, func(o string) bool {
 		return slices.Contains(strings.Split(o, ","), "name="+name)
+	})
+}
+
+// inContainerd says whether an engine keeps its images in containerd.
+func inContainerd(i system.Info) bool {
+	return slices.ContainsFunc(i.DriverStatus, func(s [2]string) bool {
+		return s[0] == "driver-type" && strings.HasPrefix(s[1], "io.containerd.snapshotter.")
 	})
 }

@@ -140,9 +140,16 @@ func (e *Engine) Remove(ctx context.Context, id string) error {
 		return err
 	}
 	err = e.client.Load().VolumeRemove(ctx, e.resource(id), false)
+	if errdefs.IsConflict(err) { // a mover has it
+		if err := e.leave(ctx, id); err != nil {
+			return err
+		}
+		err = e.client.Load().VolumeRemove(ctx, e.resource(id), false)
+	}
 	if err != nil && !errdefs.IsNotFound(err) {
 		return classify(err, "remove the volume")
 	}
+	e.dropRetired(ctx)
 	if !e.network.release(id) {
 		return nil
 	}

@@ -66,7 +66,7 @@ func (r *reclaims) end(id string) {
 }
 
 // reclaimLater gives the memory of a frozen sandbox back to the host, where that can be done. It does not wait.
-func (e *Engine) reclaimLater(id string) {
+func (e *freezer) reclaimLater(id string) {
 	if _, can, _ := e.FreezeSupport(); !can || e.life.Err() != nil {
 		return
 	}
@@ -84,7 +84,7 @@ func (e *Engine) reclaimLater(id string) {
 	})
 }
 
-func (e *Engine) reclaim(ctx context.Context, id string) (freed int64, err error) {
+func (e *freezer) reclaim(ctx context.Context, id string) (freed int64, err error) {
 	r, err := e.client.Load().ContainerInspect(ctx, e.resource(id))
 	if err != nil {
 		return 0, err

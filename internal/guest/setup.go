@@ -47,6 +47,9 @@ func (g *Guest) setUp(s wire.Setup, hello *wire.Hello) {
 	g.setup.Store(&s)
 	sh := g.shell()
 	giveHome(g.home, sh.UID, sh.GID)
+	if g.cfg.InSandbox {
+		giveMachineID(machineID, s.MachineID)
+	}
 	hello.User, hello.Home, hello.Shell = sh.User, sh.Home, sh.Path
 	hello.HasTTYD, hello.HasTmux = sh.TTYD != "", sh.Tmux != ""
 	g.terminals.start(sh)
@@ -64,6 +67,15 @@ func giveHome(path string, uid, gid uint32) {
 	}
 	if owner, ok := st.Sys().(*syscall.Stat_t); ok && owner.Uid == 0 {
 		os.Lchown(path, int(uid), int(gid)) // a failure shows when the user writes
+	}
+}
+
+const machineID = "/etc/machine-id"
+
+// giveMachineID gives the sandbox an identity of its own when its image has one, which other sandboxes have too.
+func giveMachineID(path, id string) {
+	if was, err := os.ReadFile(path); err == nil && id != "" && len(was) > 0 {
+		os.WriteFile(path, []byte(id+"\n"), 0o444) // a failure leaves the image's
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"sandboxd/internal/fault"
 	"sandboxd/internal/wire"
 )
 
@@ -30,6 +31,22 @@ type listener struct {
 func (l *listener) stands() bool {
 	now, err := os.Lstat(l.path)
 	return err == nil && os.SameFile(now, l.file)
+}
+
+// Listen listens on a new socket in a folder of that name beside those of the sandboxes, for a container that is no sandbox. A name
+// that is no sandbox's id has a letter beyond f. The caller closes the listener and removes the folder; Left tells of one that was
+// not. Kinds: Invalid, Unavailable.
+func (h *Hub) Listen(name string) (l net.Listener, folder string, err error) {
+	if !validID(name) {
+		return nil, "", fault.New(fault.Invalid, "%q cannot name a folder.", name)
+	}
+	h.turn <- struct{}{}
+	defer func() { <-h.turn }()
+	made, err := listen(h.root, h.folder(name))
+	if err != nil {
+		return nil, "", fault.Wrap(err, fault.Unavailable, "A socket cannot be made.")
+	}
+	return made, h.folder(name), nil
 }
 
 // listen makes the folder and a new socket in it. The folder itself is never replaced, because containers have it

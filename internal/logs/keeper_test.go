@@ -172,7 +172,7 @@ func TestKeeper_BatchesAreBounded(t *testing.T) {
 			k.Append(make([]Line, 1000)...)
 		}
 		stop()
-		if len(m.all()) != 50_000 || m.adds < 4 || m.adds > 10 {
+		if len(m.all()) != 50_000 || m.adds < 4 || m.adds > 25 { // ten, and what was queued while one was written
 			t.Errorf("%d lines in %d batches", len(m.all()), m.adds)
 		}
 	})

@@ -46,13 +46,13 @@ func (t *track) enter(state sandbox.State, now time.Time) (Change, bool) {
 	if !c.Time.After(t.changed) && t.changed.Sub(c.Time) < time.Millisecond {
 		c.Time = t.changed.Add(time.Microsecond) // each its own time
 	}
-	if state == sandbox.Running {
+	if state == sandbox.Running && t.state != sandbox.Capturing {
 		c.Mark = markOf(t.settled)
 	}
 	if state == sandbox.Starting { // its counters begin anew
 		t.last, t.based = Reading{Time: now}, true
 	}
-	if t.state == sandbox.Frozen { // nothing was used meanwhile
+	if t.state == sandbox.Frozen || t.state == sandbox.Capturing { // nothing was used meanwhile
 		t.last.Time = now
 	}
 	t.state, t.changed = state, c.Time

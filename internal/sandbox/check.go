@@ -105,6 +105,11 @@ func (r Request) limits(d catalog.Size, host Limits) (Limits, error) {
 	return l, l.check(host)
 }
 
+// within gives limits that a host can keep; those of another host may be larger.
+func (l Limits) within(host Limits) Limits {
+	return Limits{CPUs: min(l.CPUs, host.CPUs), Memory: min(l.Memory, host.Memory), Pids: min(l.Pids, maxPids)}
+}
+
 func (l Limits) check(host Limits) error {
 	const mib = 1 << 20
 	switch {

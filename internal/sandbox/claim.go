@@ -47,7 +47,7 @@ func (p *pools) claim(ctx context.Context, s Sandbox) (got Sandbox, ok bool, err
 // After a crash before the row is stored it still has no owner.
 func (p *pools) assign(ctx context.Context, one Ref, s Sandbox, accept func(Sandbox)) error {
 	row, err := p.rows.ByName(ctx, one.name)
-	if err != nil || row.ID != one.id || !row.Pooled || !row.Overrides.empty() || row.State != Running && row.State != Frozen {
+	if err != nil || row.ID != one.id || !row.Pooled || !row.Overrides.Empty() || row.State != Running && row.State != Frozen {
 		return errors.Join(errClaimed, err)
 	}
 	return p.observed(ctx, ActionCreate, "", row, func() error { return p.assignNow(ctx, row, s, accept) })

@@ -64,11 +64,20 @@ func (c *containers) create(ctx context.Context, s Sandbox) error {
 
 // createContainer gets the image, and then creates the container with its volume.
 func (c *containers) createContainer(ctx context.Context, s Sandbox) error {
+	return c.withSpec(ctx, s, c.runtime.Create)
+}
+
+// recreate puts another container in the place of one that does not run. The volume stays.
+func (c *containers) recreate(ctx context.Context, s Sandbox) error {
+	return c.withSpec(ctx, s, c.runtime.Recreate)
+}
+
+// withSpec gets the image, and then has the engine do something with what the container is to be.
+func (c *containers) withSpec(ctx context.Context, s Sandbox, do func(context.Context, ContainerSpec) error) error {
 	t, err := c.settings.template(s.Spec)
 	if err != nil {
 		return err
 	}
-	c.report(s, Progress{Phase: PhaseImage})
 	ref, err := c.image(ctx, s, t)
 	if err != nil {
 		return err
@@ -80,10 +89,15 @@ func (c *containers) createContainer(ctx context.Context, s Sandbox) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, engineLimit)
 	defer cancel()
-	return c.runtime.Create(ctx, c.spec(s, t, ref, folder))
+	return do(ctx, c.spec(s, t, ref, folder))
 }
 
+// image gives what the container of s is made from.
 func (c *containers) image(ctx context.Context, s Sandbox, t catalog.Template) (string, error) {
+	if s.Root != "" {
+		return s.Root, nil
+	}
+	c.report(s, Progress{Phase: PhaseImage})
 	ctx, cancel := context.WithTimeout(ctx, imageLimit)
 	defer cancel()
 	var last time.Time

@@ -16,11 +16,11 @@ type remover struct {
 }
 
 // Delete ends a sandbox and removes everything of it, its volume too. It interrupts its create, start, wake or way to
-// sleep. Gone when it is deleted already.
+// sleep, and what is done with its home. Gone when it is deleted already.
 func (r *remover) Delete(ctx context.Context, ref Ref) (Sandbox, error) {
 	if s, err := r.Current(ctx, ref); err != nil {
 		return Sandbox{}, err
-	} else if s.State == Creating || s.State == Starting || s.State.Resting() {
+	} else if s.State == Creating || s.State == Starting || s.State.Resting() || s.State.moves() {
 		r.turns.interrupt(ref, errDeleted)
 	}
 	return r.do(ctx, ref, func(ctx context.Context, s Sandbox, accept func(Sandbox)) error {

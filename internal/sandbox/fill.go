@@ -194,7 +194,7 @@ func (p *pools) model(ctx context.Context, template string) (Sandbox, error) {
 func fits(s, model Sandbox) bool {
 	switch s.State {
 	case Creating, Running, Frozen:
-		return s.Fingerprint == model.Fingerprint && s.Spec.Equal(model.Spec) && s.Overrides.empty()
+		return s.Fingerprint == model.Fingerprint && s.Spec.Equal(model.Spec) && s.Overrides.Empty()
 	default:
 		return false
 	}

@@ -34,6 +34,8 @@ type Runtime interface {
 	Create(ctx context.Context, c ContainerSpec) error
 	// Start starts it, or thaws it when it is frozen. Starting a running one is no error.
 	Start(ctx context.Context, id string) error
+	// Recreate is Create for a sandbox that does not run, and whose container is to be another one: its volume is used again.
+	Recreate(ctx context.Context, c ContainerSpec) error
 	// Stop asks it to end, and ends it after grace (at least a second is sensible). Stopping one that does not run, or
 	// is not there, is no error.
 	Stop(ctx context.Context, id string, grace time.Duration) error
@@ -55,11 +57,28 @@ type Freezer interface {
 	// of its memory that the kernel can spare. Freezing a frozen one is no error; NotFound when it is not there, Conflict
 	// when it does not run.
 	Freeze(ctx context.Context, id string) error
+	// Pause is Freeze for a moment: no memory is given back, and when this process dies the sandbox is thawed.
+	Pause(ctx context.Context, id string) error
 	// Thaw resumes them. Thawing one that is not frozen is no error; NotFound when it is not there, Conflict when it does
 	// not run.
 	Thaw(ctx context.Context, id string) error
 	// Usage gives that of a running sandbox since it was started; NotFound when it is not there or does not run.
 	Usage(ctx context.Context, id string) (Usage, error)
+}
+
+// Snapshots holds the parts of snapshots on an engine: a copy of a sandbox's home, which Home.CopyOut makes, and its root file system
+// as an image. All methods are safe for concurrent use, end when ctx does, and are idempotent. Kinds as for Runtime.
+type Snapshots interface {
+	// Commit keeps the root file system of a sandbox, which must not run or be frozen, as the image of a snapshot, and gives the
+	// reference from which a container with it can be made, which ends with the snapshot's id. What has not changed since its
+	// container was made takes no room.
+	Commit(ctx context.Context, id, snapshot string) (image string, err error)
+	// RemoveCopy removes the copy of a home. Removing a missing one is no error, Conflict when it is in use.
+	RemoveCopy(ctx context.Context, snapshot string) error
+	// RemoveImage removes the image. Removing a missing one is no error. Containers made from it keep what they need of it.
+	RemoveImage(ctx context.Context, snapshot string) error
+	// Parts lists the snapshots that this sandboxd has a copy of a home of, and those that it has an image of.
+	Parts(ctx context.Context) (copies, images []string, err error)
 }
 
 // Usage is how much a sandbox has used since its start. It only grows until the next start.
@@ -111,4 +130,6 @@ type Setup struct {
 	Env      map[string]string
 	Services []catalog.Service
 	IDE      bool // whether VS Code is offered
+	// MachineID is 32 hex digits that no other sandbox has, and that are the same for as long as there is the sandbox.
+	MachineID string
 }

@@ -15,6 +15,7 @@ const (
 	reportEvery = 100 * time.Millisecond // between two reports of a build
 	imageLimit  = 45 * time.Minute       // building a large template from nothing on a slow line
 	engineLimit = 90 * time.Second       // one call to the engine
+	commitLimit = 10 * time.Minute       // keeping a root file system that has changed much
 	readyLimit  = 60 * time.Second       // from the container's start to the guest's report
 	storeLimit  = 15 * time.Second       // one write to the store
 	claimLimit  = 5 * time.Second        // to make a pooled sandbox usable, before one is created instead
@@ -42,6 +43,10 @@ type Config struct {
 	Log  *slog.Logger
 	// Freezer freezes sandboxes; nil when the engine cannot.
 	Freezer Freezer
+	// Homes opens the homes of sandboxes for backups and restores.
+	Homes Homes
+	// Snapshots holds their parts on the engine.
+	Snapshots Snapshots
 	// Rest is when unused sandboxes are put to rest if neither they nor their template say; a time that it leaves open
 	// is never.
 	Rest catalog.Rest
@@ -68,6 +73,7 @@ type Manager struct {
 	*rester     // freezes, thaws and puts to sleep
 	*waker      // wakes on use
 	*remover    // deletes
+	*keeper     // reads and replaces homes
 	*orphans    // adopts and removes containers without a row
 	*reconciler // follows the engine
 }
@@ -85,16 +91,17 @@ func New(c Config) *Manager {
 	}
 	r := &rester{operations: o, settings: s, containers: cs, freezer: c.Freezer}
 	del := &remover{operations: o, settings: s, containers: cs}
+	k := &keeper{operations: o, settings: s, containers: cs, rester: r, remover: del, homes: c.Homes, snapshots: c.Snapshots}
 	health := &health{err: errNotWatched}
 	p := &pools{operations: o, pool: newPool(), settings: s, containers: cs, rester: r, remover: del, health: health}
 	left := &orphans{operations: o, settings: s, containers: cs, found: map[string]Instance{}, taken: map[string]bool{}}
 	return &Manager{
 		orphans:    left,
-		operations: o, settings: s, rester: r, remover: del, pools: p,
+		operations: o, settings: s, rester: r, remover: del, keeper: k, pools: p,
 		creator:    &creator{operations: o, settings: s, containers: cs, pools: p},
 		power:      &power{operations: o, containers: cs, rester: r},
 		waker:      &waker{operations: o, containers: cs, rester: r, wakes: map[Ref]*wake{}},
-		reconciler: &reconciler{operations: o, settings: s, containers: cs, rester: r, remover: del, pools: p, orphans: left, health: health},
+		reconciler: &reconciler{operations: o, settings: s, containers: cs, rester: r, remover: del, keeper: k, pools: p, orphans: left, health: health},
 	}
 }
 

@@ -11,14 +11,18 @@ type Action string
 
 // The actions. The work of the pools, of reconciling, and what is resumed after a crash are none, but for a failure.
 const (
-	ActionCreate Action = "create"
-	ActionStart  Action = "start" // or a restart
-	ActionWake   Action = "wake"  // from a state of rest, on use or by its owner
-	ActionFreeze Action = "freeze"
-	ActionSleep  Action = "sleep"
-	ActionStop   Action = "stop"
-	ActionDelete Action = "delete"
-	ActionFail   Action = "fail" // it has failed, for whatever reason: the row has it; this takes no time
+	ActionCreate   Action = "create"
+	ActionStart    Action = "start" // or a restart
+	ActionWake     Action = "wake"  // from a state of rest, on use or by its owner
+	ActionFreeze   Action = "freeze"
+	ActionSleep    Action = "sleep"
+	ActionStop     Action = "stop"
+	ActionDelete   Action = "delete"
+	ActionBackup   Action = "backup"  // its home is read
+	ActionRestore  Action = "restore" // its home is replaced
+	ActionSnapshot Action = "snapshot"
+	ActionRevert   Action = "revert" // to a snapshot
+	ActionFail     Action = "fail"   // it has failed, for whatever reason: the row has it; this takes no time
 )
 
 // errUsedAgain is how a rest ends that a use has come between.

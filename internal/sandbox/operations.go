@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -243,6 +244,32 @@ func (o *operations) perform(ctx context.Context, ref Ref, work func(ctx context
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// performFor queues an operation and waits for its end. The operation ends when ctx does; one that has not begun by then never does.
+func (o *operations) performFor(ctx context.Context, ref Ref, op operation) error {
+	var decided atomic.Bool
+	p, err := o.begin(ctx, ref, func(life context.Context, accept func(Sandbox)) error {
+		if decided.Swap(true) {
+			return nil
+		}
+		life, cancel := context.WithCancelCause(life)
+		defer cancel(nil)
+		defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+		return op(life, accept)
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case err = <-p.ended:
+		return err
+	case <-ctx.Done():
+	}
+	if !decided.Swap(true) {
+		return context.Cause(ctx)
+	}
+	return <-p.ended
 }
 
 // fail stores s as failed for the reason that err gives, unless the operation was cut off by the end of sandboxd: then

@@ -34,6 +34,21 @@ func (o *orphans) Orphans() []Instance {
 	return all
 }
 
+// OnEngine gives the ids of all sandboxes that the engine has a part of, also of orphans. Kinds as for Runtime.
+func (o *orphans) OnEngine(ctx context.Context) (map[string]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, engineLimit)
+	defer cancel()
+	all, err := o.containers.runtime.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ids := make(map[string]bool, len(all))
+	for _, i := range all {
+		ids[i.ID] = true
+	}
+	return ids, nil
+}
+
 // Adopt stores a row for an orphan, which belongs to owner from then on. name is "" for the name that it has. One that runs
 // keeps running, and is ready once its guest has reported. It returns once the row is stored. Kinds: NotFound; Conflict of
 // the field "name" when another sandbox has it; Invalid.

@@ -27,6 +27,7 @@ type reconciler struct {
 	containers *containers
 	rester     *rester
 	remover    *remover
+	keeper     *keeper
 	pools      *pools
 	orphans    *orphans
 }
@@ -91,14 +92,14 @@ func (r *reconciler) Run(ctx context.Context) error {
 // Recall lets the guests of all sandboxes that are awake dial in, so that those can be used before the engine has been
 // looked at. It gives the ids of all sandboxes that there are, also of the pooled ones. To be called once, before Run.
 func (r *reconciler) Recall(ctx context.Context) (ids map[string]bool, err error) {
-	rows, err := r.all(ctx)
+	rows, err := r.All(ctx)
 	if err != nil {
 		return nil, err
 	}
 	ids = make(map[string]bool, len(rows))
 	for id, s := range rows {
 		ids[id] = true
-		if s.State == Running || s.State == Frozen {
+		if s.State == Running || s.State == Frozen || s.State == Capturing {
 			err = errors.Join(err, r.settings.expect(s))
 		}
 	}
@@ -161,7 +162,7 @@ func (r *reconciler) Reconcile(ctx context.Context, back bool) error {
 	if err != nil {
 		return fmt.Errorf("list instances: %w", err)
 	}
-	rows, err := r.all(listing)
+	rows, err := r.All(listing)
 	if err != nil {
 		return err
 	}

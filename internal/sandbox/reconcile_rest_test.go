@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -25,14 +26,14 @@ func TestReconcile_WhatIsDoneToOneAtRestFromOutsideIsSeen(t *testing.T) {
 		want sandbox.State
 	}{
 		"frozen, thawed":      {sandbox.Frozen, func(t *testing.T, w *world, id string) { start(t, w, id) }, sandbox.Running},
-		"running, paused":     {sandbox.Running, func(_ *testing.T, w *world, id string) { w.engine.Pause(id) }, sandbox.Frozen},
+		"running, paused":     {sandbox.Running, func(_ *testing.T, w *world, id string) { w.engine.FreezeOutside(id) }, sandbox.Frozen},
 		"frozen, ended":       {sandbox.Frozen, func(_ *testing.T, w *world, id string) { w.engine.Exit(id, 137, true) }, sandbox.Asleep},
 		"frozen, removed":     {sandbox.Frozen, func(_ *testing.T, w *world, id string) { w.engine.Destroy(id) }, sandbox.Failed},
 		"asleep, started":     {sandbox.Asleep, func(t *testing.T, w *world, id string) { start(t, w, id) }, sandbox.Running},
 		"asleep, removed":     {sandbox.Asleep, func(_ *testing.T, w *world, id string) { w.engine.Destroy(id) }, sandbox.Failed},
 		"asleep, left alone":  {sandbox.Asleep, func(*testing.T, *world, string) {}, sandbox.Asleep},
 		"frozen, left alone":  {sandbox.Frozen, func(*testing.T, *world, string) {}, sandbox.Frozen},
-		"stopped, and paused": {sandbox.Stopped, func(t *testing.T, w *world, id string) { start(t, w, id); w.engine.Pause(id) }, sandbox.Frozen},
+		"stopped, and paused": {sandbox.Stopped, func(t *testing.T, w *world, id string) { start(t, w, id); w.engine.FreezeOutside(id) }, sandbox.Frozen},
 	} {
 		for _, how := range []string{"watched", "deaf", "away"} {
 			synctest.Test(t, func(t *testing.T) {
@@ -157,6 +158,41 @@ var crashing = map[string]struct {
 		_, err := m.Restart(t.Context(), ref(t, m, "lab"))
 		return err
 	}},
+	"capture of running": {sandbox.Running, func(t *testing.T, m *sandbox.Manager) error {
+		return m.Capture(t.Context(), ref(t, m, "lab"), false, read)
+	}},
+	"capture of frozen": {sandbox.Frozen, func(t *testing.T, m *sandbox.Manager) error {
+		return m.Capture(t.Context(), ref(t, m, "lab"), false, read)
+	}},
+	"capture of asleep": {sandbox.Asleep, func(t *testing.T, m *sandbox.Manager) error {
+		return m.Capture(t.Context(), ref(t, m, "lab"), false, read)
+	}},
+	"home of running": {sandbox.Running, func(t *testing.T, m *sandbox.Manager) error {
+		return m.Restore(t.Context(), ref(t, m, "lab"), fill(t))
+	}},
+	"home of frozen": {sandbox.Frozen, func(t *testing.T, m *sandbox.Manager) error {
+		return m.Restore(t.Context(), ref(t, m, "lab"), fill(t))
+	}},
+	"home of stopped": {sandbox.Stopped, func(t *testing.T, m *sandbox.Manager) error {
+		return m.Restore(t.Context(), ref(t, m, "lab"), fill(t))
+	}},
+	"snapshot of running": {sandbox.Running, func(t *testing.T, m *sandbox.Manager) error {
+		_, err := m.Snapshot(t.Context(), ref(t, m, "lab"), "5a")
+		return err
+	}},
+	"snapshot of asleep": {sandbox.Asleep, func(t *testing.T, m *sandbox.Manager) error {
+		_, err := m.Snapshot(t.Context(), ref(t, m, "lab"), "5a")
+		return err
+	}},
+	"revert of running": {sandbox.Running, func(t *testing.T, m *sandbox.Manager) error {
+		return m.Revert(t.Context(), ref(t, m, "lab"), toSnapshot)
+	}},
+	"revert of frozen": {sandbox.Frozen, func(t *testing.T, m *sandbox.Manager) error {
+		return m.Revert(t.Context(), ref(t, m, "lab"), toSnapshot)
+	}},
+	"revert of stopped": {sandbox.Stopped, func(t *testing.T, m *sandbox.Manager) error {
+		return m.Revert(t.Context(), ref(t, m, "lab"), toSnapshot)
+	}},
 	"delete of frozen": {sandbox.Frozen, func(t *testing.T, m *sandbox.Manager) error {
 		_, err := m.Delete(t.Context(), ref(t, m, "lab"))
 		return err
@@ -172,7 +208,7 @@ func TestRun_ACrashBeforeAnyCallLeavesATrueState(t *testing.T) {
 				w := newWorld()
 				m, end := w.run(t)
 				synctest.Wait()
-				s := brought(t, m, c.from)
+				s := homed(t, w, m, c.from)
 				w.fate.arm(n, true, errFate)
 				_ = c.do(t, m) // the caller has lost sandboxd
 				pass(10 * time.Second)
@@ -187,7 +223,7 @@ func TestRun_ACrashBeforeAnyCallLeavesATrueState(t *testing.T) {
 					t.Errorf("%s killed before %s: %s, %s", what, struck, now.State, now.Problem)
 				}
 			})
-			if n > 20 {
+			if n > 30 {
 				t.Fatalf("%s does not come to an end", what)
 			}
 		}
@@ -200,7 +236,7 @@ func TestManager_AnyCallThatFailsOnceLeavesATrueState(t *testing.T) {
 		for _, trouble := range []error{errFate, fault.New(fault.Unavailable, "Away."), fault.New(fault.Timeout, "Slow.")} {
 			for n, struck := 0, "first"; struck != ""; n++ {
 				play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
-					s := brought(t, m, c.from)
+					s := homed(t, w, m, c.from)
 					w.fate.arm(n, false, trouble)
 					_ = c.do(t, m) // what it says of the failure is not the question here
 					pass(10 * time.Minute)
@@ -226,6 +262,10 @@ func truly(t *testing.T, w *world, m *sandbox.Manager, s sandbox.Sandbox, when s
 		}
 		return
 	}
+	if files, whole := w.engine.HomeFiles(s.ID); !whole || len(files) > 0 && !maps.Equal(files, oldFiles) && !maps.Equal(files, newFiles) {
+		t.Errorf("%s: its home has %v (whole: %v)", when, files, whole)
+	}
+	wantAsOneSnapshot(t, w, now, when)
 	runs := now.State == sandbox.Running || now.State == sandbox.Frozen
 	if err != nil || !now.State.Settled() || !exists || i.Running != runs || i.Frozen != (now.State == sandbox.Frozen) {
 		t.Errorf("%s: it is %s (%s), %v; the engine has %+v", when, now.State, now.Problem, err, i)

@@ -29,6 +29,12 @@ func TestRun_FinishesWhatACrashHasCutOff(t *testing.T) {
 			settled(t, m, "lab", sandbox.Stopped)
 			mustDo(t, func() (sandbox.Sandbox, error) { return m.Start(t.Context(), ref(t, m, "lab")) })
 		}, sandbox.Running},
+		"restart": {func(t *testing.T, w *world, m *sandbox.Manager) {
+			w.engine.Delay(sandboxtest.OpStart, 0)
+			mustDo(t, func() (sandbox.Sandbox, error) { return m.Restart(t.Context(), ref(t, m, "lab")) })
+			id := ref(t, m, "lab").ID()
+			time.AfterFunc(500*time.Millisecond, func() { w.engine.Exit(id, 0, false) }) // the engine carries on with the stop
+		}, sandbox.Running},
 		"delete": {func(t *testing.T, w *world, m *sandbox.Manager) {
 			w.engine.refuse(sandboxtest.OpRemove, fault.New(fault.Unavailable, "Away."))
 			mustDo(t, func() (sandbox.Sandbox, error) { return m.Delete(t.Context(), ref(t, m, "lab")) })

@@ -59,9 +59,9 @@ func (r *records) List(ctx context.Context, f Filter) ([]Sandbox, int, error) {
 	return r.rows.store.List(ctx, f)
 }
 
-// all gives every row, once. The pooled ones are asked for first: one that is claimed in between is then there twice, and
+// All gives every row, by id, those of the pools too. The pooled ones are asked for first: one that is claimed in between is then there twice, and
 // none is missed.
-func (r *records) all(ctx context.Context) (map[string]Sandbox, error) {
+func (r *records) All(ctx context.Context) (map[string]Sandbox, error) {
 	rows := map[string]Sandbox{}
 	for _, pooled := range []bool{true, false} {
 		list, _, err := r.List(ctx, Filter{Pooled: pooled})
@@ -90,8 +90,14 @@ func (r *records) Progress(id string) Progress {
 func (r *records) set(ctx context.Context, s Sandbox, state State, problem string) (Sandbox, error) {
 	was, by := s.State, ctx
 	s.State, s.Problem, s.Changed = state, problem, stamp()
-	if state != Failed {
+	if state != Failed && state != Capturing {
 		s.Cause = fault.Internal
+	}
+	if !state.moves() {
+		s.CutOff = ""
+	}
+	if state != Restoring {
+		s.Revert = Revert{}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit)
 	defer cancel()

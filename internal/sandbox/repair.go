@@ -36,13 +36,16 @@ func (r *reconciler) repair(ctx context.Context, s Sandbox, i Instance, exists, 
 	case Creating:
 		return r.containers.create(ctx, s)
 	case Starting:
-		_, err := r.containers.finishStart(ctx, s, s.State)
-		return err
+		return r.containers.finishRestart(ctx, s)
 	case Stopping, Sleeping:
 		_, err := r.containers.finishStop(ctx, s)
 		return err
 	case Deleting:
 		return r.remover.remove(ctx, s)
+	case Capturing:
+		return r.keeper.endCapture(ctx, s)
+	case Restoring:
+		return r.keeper.endRestore(ctx, s)
 	}
 	if whole, runs := i.stands(exists); s.State == Running && back && whole && !runs {
 		_, err := r.containers.start(ctx, s, func(Sandbox) {})

@@ -76,7 +76,7 @@ func TestFreeze_AnEngineThatCannotSaysSo(t *testing.T) {
 			t.Errorf("told %v", err)
 		}
 		pass(time.Second)
-		w.engine.Pause(s.ID) // from outside
+		w.engine.FreezeOutside(s.ID) // from outside
 		synctest.Wait()
 		settled(t, m, "lab", sandbox.Frozen)
 		if got, err := m.Awake(t.Context(), ref(t, m, "lab")); err != nil || got.State != sandbox.Running || w.engine.Frozen(s.ID) {

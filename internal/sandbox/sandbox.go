@@ -23,7 +23,7 @@ import (
 type State string
 
 // The states. Creating, Starting, Stopping, Sleeping and Deleting are intents under way: after a crash the next Run
-// finishes them.
+// finishes them. After one in Capturing or Restoring it gives the sandbox the state that CutOff says.
 const (
 	Creating State = "creating"
 	Starting State = "starting"
@@ -35,6 +35,9 @@ const (
 	Asleep   State = "asleep"   // by us; its processes have ended; wakes on use
 	Failed   State = "failed"   // Problem says why; can be started again or deleted
 	Deleting State = "deleting"
+
+	Capturing State = "capturing" // its home is being read, and nothing in it runs meanwhile
+	Restoring State = "restoring" // its home is being replaced
 )
 
 // Settled reports whether nothing is under way.
@@ -48,6 +51,9 @@ func (s State) Resting() bool { return s == Frozen || s == Asleep || s == Sleepi
 // Sleeps reports whether sandboxd has put it to rest with its programs ended, or is about to.
 func (s State) Sleeps() bool { return s == Asleep || s == Sleeping }
 
+// moves reports whether something is done with its home.
+func (s State) moves() bool { return s == Capturing || s == Restoring }
+
 // Sandbox is one sandbox as it is stored. It is a value: do not change its maps.
 type Sandbox struct {
 	ID      string // 16 hex digits; names everything of it on the engine; never reused
@@ -57,6 +63,9 @@ type Sandbox struct {
 	Spec    Spec
 	State   State
 	Problem string // why it failed, or why it was started again until State changes, for a person; "" otherwise
+	// CutOff is what State becomes when Capturing or Restoring ends before its time; "" in any other state. Deleting says of a
+	// new sandbox that none is to be left.
+	CutOff State
 	// Cause is the kind of the fault behind Problem; Internal when it is not known, as after a restart of sandboxd.
 	Cause     fault.Kind
 	Created   time.Time
@@ -64,6 +73,10 @@ type Sandbox struct {
 	Rest      catalog.Rest // its own times; its template or the server gives those that it leaves open
 	Overrides Overrides    // in place of its template's
 	Pooled    bool         // created in advance and without an owner: not listed, not reachable, until a create claims it
+
+	Root       string // image that its container is made from in place of its template's: a snapshot's; "" for the template's
+	ClonedFrom string // name then of the sandbox that it is a clone of; "" for none
+	Revert     Revert // what Restoring makes of it, if that is not cut off before; the zero value in any other state
 
 	Fingerprint string // of what a pooled one was made from; "" otherwise
 }
@@ -74,6 +87,16 @@ func (s Sandbox) TerminalPassword() (user, password string, ok bool) {
 	user, password = s.Spec.Env["TTYD_USER"], s.Spec.Env["TTYD_PASS"]
 	return user, password, user != "" && password != ""
 }
+
+// Revert is a snapshot that a sandbox is reverted to. The zero value stands for none.
+type Revert struct {
+	Snapshot  string    `json:"snapshot"` // its id: of the copy of its home
+	Root      string    `json:"root"`     // as Sandbox.Root
+	Overrides Overrides `json:"overrides"`
+}
+
+// Empty reports whether r stands for no snapshot.
+func (r Revert) Empty() bool { return r.Snapshot == "" }
 
 // Spec is the request that a sandbox was created for. Two creates of one name are the same when their specs are equal.
 type Spec struct {
@@ -128,12 +151,17 @@ type Filter struct {
 // Phase is a step of an operation under way, as people are shown it.
 type Phase string
 
-// The phases of a create and a start, in order.
+// The phases: of a create and a start, in order, and of what is done with a home.
 const (
 	PhaseImage  Phase = "image"  // building or pulling
 	PhaseVolume Phase = "volume" // creating the container and its volume
 	PhaseStart  Phase = "start"
 	PhaseReady  Phase = "ready" // waiting for the guest to say so
+
+	PhaseBackup  Phase = "backup"  // the home is being read
+	PhaseRestore Phase = "restore" // the home is being replaced
+
+	PhaseSnapshot Phase = "snapshot" // the home is being copied
 )
 
 // Progress is how far an operation under way has come. The zero value means nothing is under way.

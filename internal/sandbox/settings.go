@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"maps"
 	"slices"
@@ -68,8 +70,8 @@ type Overrides struct {
 	IDE         *bool // whether VS Code is offered; nil leaves it to the template
 }
 
-// empty reports whether the template alone counts.
-func (o Overrides) empty() bool { return !o.HasServices && o.IDE == nil }
+// Empty reports whether the template alone counts.
+func (o Overrides) Empty() bool { return !o.HasServices && o.IDE == nil }
 
 // services gives the list that counts beside the template's.
 func (o Overrides) services(template []catalog.Service) []catalog.Service {
@@ -268,7 +270,10 @@ func setup(s Sandbox, t catalog.Template) Setup {
 		env = map[string]string{}
 	}
 	maps.Copy(env, s.Spec.Env)
-	return Setup{Name: s.Name, Env: env, Services: s.Overrides.services(t.Services), IDE: s.Overrides.ide(t.IDE)}
+	machine := sha256.Sum256([]byte("machine " + s.ID))
+	return Setup{
+		Name: s.Name, Env: env, Services: s.Overrides.services(t.Services), IDE: s.Overrides.ide(t.IDE), MachineID: hex.EncodeToString(machine[:16]),
+	}
 }
 
 // cloneServices gives a list that shares nothing with list, as a store gives it back.

@@ -160,11 +160,17 @@ func (c *containers) restart(ctx context.Context, s Sandbox, accept func(Sandbox
 		return err
 	}
 	accept(s)
+	return c.finishRestart(ctx, s)
+}
+
+// finishRestart finishes a start or restart whose intent is stored, from the beginning: a container that already runs may be
+// one that the engine is about to end, for a stop that a crash of sandboxd has cut off.
+func (c *containers) finishRestart(ctx context.Context, s Sandbox) error {
 	if err := c.stopContainer(ctx, s); err != nil {
 		c.log.Warn("sandbox does not restart", "sandbox", s.Name, "error", err)
 		c.report(s, Progress{Detail: "The engine did not stop it: " + clean(fault.Message(err))})
 		return err
 	}
-	_, err = c.finishStart(ctx, s, s.State)
+	_, err := c.finishStart(ctx, s, s.State)
 	return err
 }

@@ -481,7 +481,7 @@ func TestThaw_OfWhatWasPausedFromOutside(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		s := brought(t, m, sandbox.Running)
 		pass(time.Second)
-		w.engine.Pause(s.ID)
+		w.engine.FreezeOutside(s.ID)
 		synctest.Wait()
 		settled(t, m, "lab", sandbox.Frozen)
 		if _, err := m.Thaw(t.Context(), ref(t, m, "lab"), func() bool { return true }); err != nil {

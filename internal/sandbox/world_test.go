@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"sandboxd/internal/archive"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
@@ -55,7 +56,7 @@ func (w *world) full(err error) {
 func (w *world) run(t *testing.T) (m *sandbox.Manager, end func()) {
 	t.Helper()
 	c := sandbox.Config{
-		Store: fatedStore{w.store, w.fate}, Runtime: w.engine, Freezer: w.engine,
+		Store: fatedStore{w.store, w.fate}, Runtime: w.engine, Freezer: w.engine, Homes: w.engine, Snapshots: w.engine,
 		Guests: w.guests, Images: w.images, Templates: w.templates,
 		Labels: func(_, name string) map[string]string { return map[string]string{"route": name} },
 		Host:   sandbox.Limits{CPUs: 4, Memory: 8 << 30, Pids: 4096},
@@ -148,11 +149,76 @@ func (e *engine) Freeze(ctx context.Context, id string) error {
 	return e.Runtime.Freeze(ctx, id)
 }
 
+func (e *engine) Pause(ctx context.Context, id string) error { return e.Freeze(ctx, id) }
+
 func (e *engine) Thaw(ctx context.Context, id string) error {
 	if err := e.failing(sandboxtest.OpThaw); err != nil {
 		return err
 	}
 	return e.Runtime.Thaw(ctx, id)
+}
+
+func (e *engine) OpenHome(ctx context.Context, id, snapshot string) (sandbox.Home, error) {
+	if err := e.failing(sandboxtest.OpOpenHome); err != nil {
+		return nil, err
+	}
+	h, err := e.Runtime.OpenHome(ctx, id, snapshot)
+	return fatedHome{h, e}, err
+}
+
+// fatedHome is a home whose work fate may strike.
+type fatedHome struct {
+	sandbox.Home
+	engine *engine
+}
+
+func (h fatedHome) Read(ctx context.Context, w io.Writer, prefix string, progress func(archive.Stats)) (archive.Stats, error) {
+	if err := h.engine.failing(sandboxtest.OpReadHome); err != nil {
+		return archive.Stats{}, err
+	}
+	return h.Home.Read(ctx, w, prefix, progress)
+}
+
+func (h fatedHome) CopyOut(ctx context.Context, progress func(archive.Stats)) (archive.Stats, error) {
+	if err := h.engine.failing(sandboxtest.OpCopyOut); err != nil {
+		return archive.Stats{}, err
+	}
+	return h.Home.CopyOut(ctx, progress)
+}
+
+func (h fatedHome) CopyIn(ctx context.Context, progress func(archive.Stats)) (archive.Stats, error) {
+	if err := h.engine.failing(sandboxtest.OpCopyIn); err != nil {
+		return archive.Stats{}, err
+	}
+	return h.Home.CopyIn(ctx, progress)
+}
+
+func (e *engine) Commit(ctx context.Context, id, snapshot string) (string, error) {
+	if err := e.failing(sandboxtest.OpCommit); err != nil {
+		return "", err
+	}
+	return e.Runtime.Commit(ctx, id, snapshot)
+}
+
+func (e *engine) Recreate(ctx context.Context, b sandbox.ContainerSpec) error {
+	if err := e.failing(sandboxtest.OpRecreate); err != nil {
+		return err
+	}
+	return e.Runtime.Recreate(ctx, b)
+}
+
+func (h fatedHome) Replace(ctx context.Context, r io.Reader, c sandbox.Content, progress func(archive.Stats)) (archive.Stats, error) {
+	if err := h.engine.failing(sandboxtest.OpReplaceHome); err != nil {
+		return archive.Stats{}, err
+	}
+	return h.Home.Replace(ctx, r, c, progress)
+}
+
+func (h fatedHome) Settle(ctx context.Context) (bool, error) {
+	if err := h.engine.failing(sandboxtest.OpSettleHome); err != nil {
+		return false, err
+	}
+	return h.Home.Settle(ctx)
 }
 
 func (e *engine) List(ctx context.Context) ([]sandbox.Instance, error) {

@@ -35,6 +35,7 @@ type fakeEngine struct {
 	mu       sync.Mutex
 	boxes    map[boxKey]*fakeBox
 	watchers map[*fakeWatch]bool
+	parts    fakeParts
 	troubles troubles
 	calls    map[Op]int
 	next     int // numbers instances
@@ -55,6 +56,7 @@ type fakeBox struct {
 	started   time.Time
 	starts    int
 	fakeRun
+	fakeVolume
 }
 
 // fakeRun describes the time between a start and an end.
@@ -68,6 +70,7 @@ type fakeRun struct {
 func NewRuntime() *Runtime {
 	e := &fakeEngine{
 		boxes: map[boxKey]*fakeBox{}, watchers: map[*fakeWatch]bool{}, troubles: newTroubles(), calls: map[Op]int{},
+		parts: fakeParts{copies: map[boxKey][]fakeEntry{}, images: map[boxKey]bool{}},
 	}
 	return e.runtime()
 }
@@ -106,7 +109,7 @@ func (r *Runtime) Create(ctx context.Context, b sandbox.ContainerSpec) error {
 	if e.troubles.cut(AfterVolume) {
 		return ErrCut
 	}
-	*f = fakeBox{box: b, volume: true, container: true, deaf: f.deaf}
+	*f = fakeBox{box: b, volume: true, container: true, deaf: f.deaf, fakeVolume: f.fakeVolume}
 	e.tell(r.key(b.ID), f)
 	if e.troubles.cut(AfterContainer) {
 		return ErrCut
@@ -199,6 +202,9 @@ func (r *Runtime) Remove(ctx context.Context, id string) error {
 	}
 	r.engine.mu.Lock()
 	defer r.engine.mu.Unlock()
+	if f := r.engine.boxes[r.key(id)]; f != nil {
+		f.leave()
+	}
 	delete(r.engine.boxes, r.key(id))
 	return nil
 }
@@ -208,7 +214,7 @@ func (e *fakeEngine) destroy(key boxKey) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if f := e.boxes[key]; f != nil && f.container {
-		*f = fakeBox{box: f.box, volume: f.volume, deaf: f.deaf}
+		*f = fakeBox{box: f.box, volume: f.volume, deaf: f.deaf, fakeVolume: f.fakeVolume}
 		e.tell(key, f)
 	}
 }

@@ -19,6 +19,9 @@ func (r *Runtime) Freeze(ctx context.Context, id string) error {
 	return r.engine.cutAfter(AfterFreeze)
 }
 
+// Pause implements sandbox.Freezer. It gives no memory back either way.
+func (r *Runtime) Pause(ctx context.Context, id string) error { return r.Freeze(ctx, id) }
+
 // Thaw implements sandbox.Freezer.
 func (r *Runtime) Thaw(ctx context.Context, id string) error {
 	if err := r.engine.enter(ctx, OpThaw); err != nil {
@@ -83,8 +86,8 @@ func (r *Runtime) Use(id string, more sandbox.Usage) {
 	}
 }
 
-// Pause freezes a running sandbox behind everybody's back.
-func (r *Runtime) Pause(id string) { _ = r.engine.still(r.key(id), true) }
+// FreezeOutside freezes a running sandbox behind everybody's back.
+func (r *Runtime) FreezeOutside(id string) { _ = r.engine.still(r.key(id), true) }
 
 // Awake tells how long the sandbox's processes had time to run since their last start: frozen time does not count.
 func (r *Runtime) Awake(id string) time.Duration {

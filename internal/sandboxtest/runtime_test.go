@@ -46,7 +46,7 @@ func fakeSubject(*testing.T) RuntimeSubject {
 			}
 		},
 		Destroy: func(_ *testing.T, id string) { r.Destroy(id) },
-		Freeze:  func(_ *testing.T, id string) { r.Pause(id) },
+		Freeze:  func(_ *testing.T, id string) { r.FreezeOutside(id) },
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"sandboxd/internal/sandbox"
 )
 
-// Op is a method of sandbox.Runtime or sandbox.Freezer, to be troubled or counted.
+// Op is a method of sandbox.Runtime, sandbox.Freezer, sandbox.Snapshots, sandbox.Homes or sandbox.Home, to be troubled or counted.
 type Op string
 
 // The methods.
@@ -24,6 +24,20 @@ const (
 	OpFreeze Op = "freeze"
 	OpThaw   Op = "thaw"
 	OpUsage  Op = "usage"
+
+	OpOpenHome    Op = "open home"
+	OpReadHome    Op = "read home"
+	OpReplaceHome Op = "replace home"
+	OpSettleHome  Op = "settle home"
+	OpCopyOut     Op = "copy out"
+	OpCopyIn      Op = "copy in"
+	OpCompareHome Op = "compare home"
+
+	OpRecreate    Op = "recreate"
+	OpCommit      Op = "commit"
+	OpRemoveCopy  Op = "remove copy"
+	OpRemoveImage Op = "remove image"
+	OpParts       Op = "parts"
 )
 
 // Step is a point within a method at which CutAfter can end it.
@@ -37,7 +51,8 @@ const (
 	AfterFreeze    Step = "freeze"    // Freeze has frozen it, and does not come to say so
 	AfterThaw      Step = "thaw"      // Thaw has thawed it, and does not come to say so
 	AfterStop      Step = "stop"      // Stop has ended it, and does not come to say so
-	AfterDestroy   Step = "destroy"   // Remove has removed the container, not yet the volume
+	AfterDestroy   Step = "destroy"   // Remove or Recreate has removed the container, and no more yet
+	AfterUnpack    Step = "unpack"    // Replace or CopyIn has all of the new home, and the old one is still there
 )
 
 // ErrCut is what a method gives that CutAfter has ended: its caller has crashed, so nobody should see it.

@@ -75,8 +75,10 @@ func storeRoundTrip(t *testing.T, s sandbox.Store) {
 		wantByName(t, s, b)
 	}
 	for _, state := range []sandbox.State{sandbox.Creating, sandbox.Starting, sandbox.Running, sandbox.Frozen, sandbox.Sleeping,
-		sandbox.Asleep, sandbox.Stopping, sandbox.Stopped, sandbox.Failed, sandbox.Deleting} {
-		full.State = state
+		sandbox.Asleep, sandbox.Stopping, sandbox.Stopped, sandbox.Failed, sandbox.Deleting, sandbox.Capturing, sandbox.Restoring} {
+		full.State, full.CutOff = state, state
+		full.Root, full.ClonedFrom = "root:"+string(state), string(state)
+		full.Revert = sandbox.Revert{Snapshot: string(state), Root: full.Root, Overrides: full.Overrides}
 		must(t, s.Update(t.Context(), full))
 		wantByName(t, s, full)
 	}

@@ -185,7 +185,7 @@ func copied(s sandbox.Sandbox) sandbox.Sandbox {
 	if len(s.Spec.Env) == 0 {
 		s.Spec.Env = nil
 	}
-	s.Overrides = copiedOverrides(s.Overrides)
+	s.Overrides, s.Revert.Overrides = copiedOverrides(s.Overrides), copiedOverrides(s.Revert.Overrides)
 	return s
 }
 

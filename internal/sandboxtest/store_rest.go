@@ -59,7 +59,7 @@ func storePooledTombstone(t *testing.T, s sandbox.Store) {
 
 func storeUp(t *testing.T, s sandbox.Store) {
 	for i, state := range []sandbox.State{sandbox.Creating, sandbox.Starting, sandbox.Running, sandbox.Frozen, sandbox.Sleeping,
-		sandbox.Asleep, sandbox.Stopping, sandbox.Stopped, sandbox.Failed, sandbox.Deleting} {
+		sandbox.Asleep, sandbox.Stopping, sandbox.Stopped, sandbox.Failed, sandbox.Deleting, sandbox.Capturing, sandbox.Restoring} {
 		b := Sandbox(string(state), i)
 		b.State = state
 		mustInsert(t, s, b)

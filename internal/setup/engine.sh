@@ -85,6 +85,7 @@ join_group() {
 }
 
 ensure_engine() {
+  [ -x "$probe" ] || stop "$probe is missing. Run 'make build', then repeat."
   reachable && return 0
   [ -z "${DOCKER_HOST:-}" ] || stop "DOCKER_HOST is $DOCKER_HOST, but no Docker engine answers there. Start it, or unset DOCKER_HOST, then repeat."
   [ -n "${SANDBOXD_SETUP_GROUP:-}" ] || join_group "$@" || true

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the tests need beyond Go, Node and an engine: tmux, ip, ssh, rsync, what reads archives, and with the argument
-# chromium a browser.
+# Installs what the tests need beyond Go, Node and an engine: tmux, ip, ssh, rsync, what reads archives, access lists and attributes,
+# and with the argument chromium a browser.
 set -euo pipefail
 
 want=()
@@ -10,6 +10,9 @@ command -v ssh >/dev/null || want+=(openssh-client)
 command -v rsync >/dev/null || want+=(rsync)
 command -v unzip >/dev/null || want+=(unzip)
 command -v zstd >/dev/null || want+=(zstd)
+command -v bsdtar >/dev/null || want+=(libarchive-tools)
+command -v getfacl >/dev/null || want+=(acl)
+command -v getfattr >/dev/null || want+=(attr)
 command -v python3 >/dev/null || want+=(python3)
 if [ "${1:-}" = chromium ] && ! command -v chromium >/dev/null && ! command -v google-chrome >/dev/null; then
   want+=(chromium fonts-dejavu-core fonts-noto-color-emoji)

@@ -17,6 +17,7 @@ import (
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/snapshot"
 )
 
 // For every version there is a file testdata/NNNN.sql, written when that version was the newest, which fills the tables
@@ -176,6 +177,35 @@ var samples = map[int]func(t *testing.T, d *DB){
 		}
 		if diff := cmp.Diff(open[0], list[0].Message.Firing[0]); diff != "" {
 			t.Errorf("what a message tells of it differs:\n%s", diff)
+		}
+	},
+	10: func(t *testing.T, d *DB) {
+		b, err := d.Sandboxes().ByName(t.Context(), "plain")
+		if err != nil || b.State != sandbox.Restoring || b.CutOff != sandbox.Running {
+			t.Errorf("sandbox %+v, %v", b, err)
+		}
+	},
+	11: func(t *testing.T, d *DB) {
+		b, err := d.Sandboxes().ByName(t.Context(), "plain")
+		no := false
+		want := sandbox.Revert{Snapshot: "0123456789abcdef", Root: "sandboxd/snapshot:two", Overrides: sandbox.Overrides{IDE: &no}}
+		if err != nil || b.Root != "sandboxd/snapshot:one" || b.ClonedFrom != "first" || !cmp.Equal(b.Revert, want) {
+			t.Errorf("sandbox %+v, %v", b, err)
+		}
+	},
+	12: func(t *testing.T, d *DB) {
+		list, err := d.Snapshots().List(t.Context())
+		if err != nil || len(list) != 2 {
+			t.Fatalf("snapshots %+v, %v", list, err)
+		}
+		one, two := list[0], list[1]
+		if one.Name != "first" || !one.Still || len(one.Stats.Lost) != 1 || one.Origin.Spec.Env["API_KEY"] != "x" || one.Origin.Rest.StopAfter != -1 ||
+			two.Parent != one.ID || two.Kind != snapshot.Automatic || two.Origin.Spec.Image != "debian" {
+			t.Errorf("snapshots %+v", list)
+		}
+		heads, err := d.Snapshots().Heads(t.Context())
+		if err != nil || heads["00000000000000aa"] != (snapshot.Head{Snapshot: two.ID, Undo: one.ID}) {
+			t.Errorf("heads %+v, %v", heads, err)
 		}
 	},
 }

@@ -19,13 +19,13 @@ type Sandboxes struct{ db *DB }
 func (d *DB) Sandboxes() *Sandboxes { return &Sandboxes{d} }
 
 const sandboxColumns = `id, name, label, owner, template, image, cpus, memory, pids, env, state, problem, created, changed,
-	freeze_after, stop_after, pooled, own, fingerprint`
+	freeze_after, stop_after, pooled, own, fingerprint, cut_off, root, cloned_from, revert`
 
 const sandboxOrder = ` ORDER BY created DESC, name LIMIT ? OFFSET ?`
 
 // Insert adds a sandbox; Conflict if its name or id exists.
 func (s *Sandboxes) Insert(ctx context.Context, b sandbox.Sandbox) error {
-	const insert = `INSERT INTO sandboxes (` + sandboxColumns + `, search) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
+	const insert = `INSERT INTO sandboxes (` + sandboxColumns + `, search) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
 	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		values, err := sandboxValues(b)
 		if err != nil {
@@ -42,7 +42,7 @@ func (s *Sandboxes) Insert(ctx context.Context, b sandbox.Sandbox) error {
 
 // Update replaces the row of b.ID; NotFound if there is none, Conflict if its new name is another's.
 func (s *Sandboxes) Update(ctx context.Context, b sandbox.Sandbox) error {
-	const update = `UPDATE sandboxes SET (` + sandboxColumns + `, search) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE id = ?`
+	const update = `UPDATE sandboxes SET (` + sandboxColumns + `, search) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE id = ?`
 	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		values, err := sandboxValues(b)
 		if err != nil {
@@ -169,20 +169,26 @@ func sandboxValues(b sandbox.Sandbox) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	revert, err := revertText(b.Revert)
+	if err != nil {
+		return nil, err
+	}
 	l := b.Spec.Limits
 	return []any{b.ID, b.Name, b.Label, b.Owner, b.Spec.Template, b.Spec.Image, l.CPUs, l.Memory, l.Pids, env,
 		string(b.State), b.Problem, stamp(b.Created), stamp(b.Changed),
-		int64(b.Rest.FreezeAfter), int64(b.Rest.StopAfter), b.Pooled, own, b.Fingerprint, searchText(b)}, nil
+		int64(b.Rest.FreezeAfter), int64(b.Rest.StopAfter), b.Pooled, own, b.Fingerprint, string(b.CutOff),
+		b.Root, b.ClonedFrom, revert, searchText(b)}, nil
 }
 
 // row is a *sql.Row or a *sql.Rows.
 type row interface{ Scan(dest ...any) error }
 
 func scanSandbox(r row) (b sandbox.Sandbox, err error) {
-	var env, own []byte
+	var env, own, revert []byte
 	l := &b.Spec.Limits
 	err = r.Scan(&b.ID, &b.Name, &b.Label, &b.Owner, &b.Spec.Template, &b.Spec.Image, &l.CPUs, &l.Memory, &l.Pids, &env,
-		&b.State, &b.Problem, into{t: &b.Created}, into{t: &b.Changed}, &b.Rest.FreezeAfter, &b.Rest.StopAfter, &b.Pooled, &own, &b.Fingerprint)
+		&b.State, &b.Problem, into{t: &b.Created}, into{t: &b.Changed}, &b.Rest.FreezeAfter, &b.Rest.StopAfter, &b.Pooled, &own, &b.Fingerprint,
+		&b.CutOff, &b.Root, &b.ClonedFrom, &revert)
 	if err != nil {
 		return b, err
 	}
@@ -191,7 +197,10 @@ func scanSandbox(r row) (b sandbox.Sandbox, err error) {
 			return b, fmt.Errorf("read environment of %s: %w", b.Name, errBadJSON)
 		}
 	}
-	b.Overrides, err = overridesOf(b.Name, own)
+	if b.Overrides, err = overridesOf(b.Name, own); err != nil {
+		return b, err
+	}
+	b.Revert, err = revertOf(b.Name, revert)
 	return b, err
 }
 

@@ -88,7 +88,7 @@ func thousand(t testing.TB) *Sandboxes {
 			if err != nil {
 				return err
 			}
-			const insert = `INSERT INTO sandboxes (` + sandboxColumns + `, search) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
+			const insert = `INSERT INTO sandboxes (` + sandboxColumns + `, search) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
 			if _, err := tx.ExecContext(ctx, insert, values...); err != nil {
 				return err
 			}

@@ -19,7 +19,8 @@ const (
 	FrameData     FrameType = 32 // bytes of a port or a terminal
 	FramePorts    FrameType = 48 // from the guest: Ports as JSON
 	FrameLines    FrameType = 49 // from the guest: whole lines, see AppendLogLine
-	FrameDataDone FrameType = 33 // empty: the port's side has sent all, but may still read
+	FrameDataDone FrameType = 33 // empty: the port's side has sent all, but may still read; the archive for a mover is complete
+	FrameReport   FrameType = 64 // from a mover: MoverReport as JSON
 )
 
 const (
@@ -27,6 +28,8 @@ const (
 	FrameHead = 4
 	// MaxFrame is the largest payload of every frame but FrameStart.
 	MaxFrame = 32 << 10
+	// MaxReport is that of FrameReport: a list of a thousand losses with long paths.
+	MaxReport = 8 << 20
 )
 
 // ErrFrame means that the bytes are no frame, or one that is larger than its type allows.
@@ -38,6 +41,8 @@ func (t FrameType) limit() int {
 		return MaxStart
 	case FramePorts:
 		return MaxPorts
+	case FrameReport:
+		return MaxReport
 	case FrameStdin, FrameStdout, FrameStderr, FrameData, FrameLines:
 		return MaxFrame
 	case FrameExit:

@@ -32,6 +32,8 @@ type Setup struct {
 	Revision int64 `json:"revision,omitempty"`
 	// IDE says whether VS Code is offered. A guest that is older than this offers none.
 	IDE bool `json:"ide,omitempty"`
+	// MachineID replaces the one that the image has, 32 hex digits, so that clones have another. A guest that is older than this leaves it.
+	MachineID string `json:"machine_id,omitempty"`
 }
 
 // Service is a program that the guest starts and keeps running.

@@ -1,11 +1,12 @@
 // send uploads a body with progress, which fetch cannot. It resolves to {status, body, problem}, also for refusals; without
-// a response it throws a Problem.
+// a response it throws a Problem. uploaded, if given, is called once the server has the whole body; from then on it may take as long
+// as it likes.
 import { onResume, pageSignal } from "../js/page_lifecycle.js";
 import { cancelled, Problem, refusal, signedOut } from "./api.js";
 
 const silence = 60_000; // ms without progress after which a connection counts as lost
 
-export function send({ url, headers, body, progress, signal }) {
+export function send({ method = "PUT", url, headers, body, progress, uploaded, signal }) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     let timer = 0;
@@ -16,12 +17,17 @@ export function send({ url, headers, body, progress, signal }) {
     const lost = () => reject(signal.aborted ? cancelled() : new Problem(0, "offline", "The connection was lost."));
     const stop = () => request.abort();
     const ends = AbortSignal.any([signal, pageSignal()]);
-    request.open("PUT", url);
+    request.open(method, url);
     request.setRequestHeader("Accept", "application/problem+json");
     for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
     request.upload.addEventListener("progress", (event) => {
       alive();
       progress(event.loaded);
+    });
+    request.upload.addEventListener("load", () => {
+      if (!uploaded) return;
+      clearTimeout(timer);
+      uploaded();
     });
     request.addEventListener("load", () => {
       const { status, responseText, responseURL } = request;

@@ -15,6 +15,7 @@ import "./theme.js";
 import "./times.js";
 
 if (document.querySelector("sandbox-logs, #log-form")) import("./logs.js");
+if (document.querySelector("[data-archive-upload]")) import("./archive_upload.js");
 
 // On a phone the links scroll sideways.
 document.querySelector(".nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });

@@ -2,7 +2,7 @@
 const patience = 900; // ms between the two keys of "g s"
 let goUntil = 0;
 
-const go = { s: "/", t: "/templates", l: "/logs", a: "/activity", n: "/alerts" };
+const go = { s: "/", t: "/templates", b: "/backups", l: "/logs", a: "/activity", n: "/alerts" };
 
 // shortcut returns the action of a key, or null. In a workspace most keys are meant for the terminal or the editor that had
 // the focus a moment ago, so only the help opens there.

@@ -3,7 +3,7 @@ package files
 import (
 	"cmp"
 	"encoding/base64"
-	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -118,7 +118,7 @@ func (p *page) add(r row) {
 }
 
 func (p *page) close() {
-	slices.SortFunc(p.rows, compareRows)
+	sort.Slice(p.rows, func(i, j int) bool { return compareRows(p.rows[i], p.rows[j]) < 0 }) // slices.SortFunc is 12 KB of code
 	if len(p.rows) > p.limit {
 		clear(p.rows[p.limit:])
 		p.rows, p.more = p.rows[:p.limit], true

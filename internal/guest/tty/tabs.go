@@ -14,6 +14,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -113,14 +114,18 @@ func (t *Tabs) Dial(ctx context.Context, tab string) (net.Conn, error) {
 
 // List gives the tabs, by name. Sessions that a user has made in tmux by hand are tabs too when their names can be.
 func (t *Tabs) List() []wire.Terminal {
-	var all []wire.Terminal
+	var byName map[string]wire.Terminal
 	if t.Real() {
-		all = t.config.tmuxSessions(t.ctx)
+		byName = t.config.tmuxSessions(t.ctx)
 	} else {
-		all = t.ownSessions()
+		byName = t.ownSessions()
 	}
-	slices.SortFunc(all, func(a, b wire.Terminal) int { return strings.Compare(a.Name, b.Name) })
-	return all[:min(len(all), wire.MaxTabs)]
+	names := slices.Sorted(maps.Keys(byName))
+	all := make([]wire.Terminal, min(len(names), wire.MaxTabs))
+	for i := range all {
+		all[i] = byName[names[i]]
+	}
+	return all
 }
 
 // Text writes the last lines of a tab and its scrollback, with colours. ErrNoText for a shell of our own, which sends all of
@@ -179,14 +184,14 @@ func (t *Tabs) enter() bool {
 	return true
 }
 
-func (t *Tabs) ownSessions() []wire.Terminal {
+func (t *Tabs) ownSessions() map[string]wire.Terminal {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := make([]wire.Terminal, 0, len(t.sessions))
+	all := make(map[string]wire.Terminal, len(t.sessions))
 	for name, s := range t.sessions {
 		viewers, title, over := s.describe()
 		if !over {
-			all = append(all, wire.Terminal{Name: name, Created: s.created, Viewers: viewers, Title: title, Folder: s.folder()})
+			all[name] = wire.Terminal{Name: name, Created: s.created, Viewers: viewers, Title: title, Folder: s.folder()}
 		}
 	}
 	return all

@@ -67,18 +67,18 @@ func (c *Config) share() error {
 	return os.Chmod(c.Dir, 0o770|os.ModeSticky)
 }
 
-// tmuxSessions gives the sessions of the user's tmux server whose names can be tabs; none when no server runs.
-func (c *Config) tmuxSessions(ctx context.Context) []wire.Terminal {
+// tmuxSessions gives the sessions of the user's tmux server whose names can be tabs, by name; none when no server runs.
+func (c *Config) tmuxSessions(ctx context.Context) map[string]wire.Terminal {
 	out, err := c.tmux(ctx, "list-sessions", "-F", "#{session_created} #{session_attached} #{session_name} #{?#{==:#{pane_title},#{host}},#{window_name},#{pane_title}}")
 	if err != nil {
 		return nil
 	}
-	var all []wire.Terminal
+	all := map[string]wire.Terminal{}
 	folders := c.tmuxFolders(ctx)
 	for line := range strings.Lines(out) {
 		if t, ok := parseSession(strings.TrimRight(line, "\n")); ok {
 			t.Folder = folders[t.Name]
-			all = append(all, t)
+			all[t.Name] = t
 		}
 	}
 	return all

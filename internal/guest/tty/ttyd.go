@@ -74,14 +74,11 @@ func (t *Tabs) known(tab string) (d *ttyd, full bool) {
 
 // prune forgets tabs whose tmux session has ended.
 func (t *Tabs) prune(ctx context.Context) {
-	alive := map[string]bool{}
-	for _, s := range t.config.tmuxSessions(ctx) {
-		alive[s.Name] = true
-	}
+	alive := t.config.tmuxSessions(ctx)
 	t.mu.Lock()
 	var dead []*ttyd
 	for name, d := range t.ttyds {
-		if !alive[name] {
+		if _, ok := alive[name]; !ok {
 			dead = append(dead, d)
 			delete(t.ttyds, name)
 		}

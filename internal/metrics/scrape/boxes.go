@@ -35,7 +35,7 @@ const others = "_other"
 
 // states are all that a sandbox may have.
 var states = []sandbox.State{sandbox.Creating, sandbox.Starting, sandbox.Running, sandbox.Stopping, sandbox.Stopped, sandbox.Frozen,
-	sandbox.Sleeping, sandbox.Asleep, sandbox.Failed, sandbox.Deleting}
+	sandbox.Sleeping, sandbox.Asleep, sandbox.Failed, sandbox.Deleting, sandbox.Capturing, sandbox.Restoring}
 
 // boxes follows the sandboxes that there are, and sums up what they use.
 type boxes struct {

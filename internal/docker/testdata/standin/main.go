@@ -1,4 +1,5 @@
-// Command standin takes the guest's place in tests of the engine: it does what the variable BEHAVIOUR says.
+// Command standin takes the guest's place in tests of the engine: it does what the variable BEHAVIOUR says. As a mover it is what the
+// guest is.
 package main
 
 import (
@@ -8,9 +9,15 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"sandboxd/internal/guest/mover"
+	"sandboxd/internal/wire"
 )
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == wire.MoverArgument {
+		os.Exit(mover.Main())
+	}
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGTERM)
 	switch os.Getenv("BEHAVIOUR") {

@@ -119,7 +119,7 @@ func TestWriteContext_RefusesWhatCannotBeSent(t *testing.T) {
 }
 
 func TestWriteContext_ManyFilesAreRefused(t *testing.T) {
-	a := &archive{}
+	a := &contextWriter{}
 	var err error
 	for range maxContextFiles + 1 {
 		err = a.count("x", 0)

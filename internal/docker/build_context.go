@@ -30,8 +30,8 @@ const (
 	ignoreFile = ".dockerignore"
 )
 
-// archive writes a build's context as a tar.
-type archive struct {
+// contextWriter writes a build's context as a tar.
+type contextWriter struct {
 	root    *os.Root
 	ignored *patternmatcher.PatternMatcher
 	extra   map[string][]byte
@@ -50,7 +50,7 @@ func writeContext(w io.Writer, b catalog.Build) (err error) {
 		return fault.Wrap(err, fault.Invalid, "The template's folder %s cannot be read: %v.", b.Folder, errors.Unwrap(err))
 	}
 	defer root.Close()
-	a := &archive{root: root, extra: b.Extra, out: tar.NewWriter(w), folders: map[string]bool{}}
+	a := &contextWriter{root: root, extra: b.Extra, out: tar.NewWriter(w), folders: map[string]bool{}}
 	if a.ignored, err = readIgnored(root); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func readIgnored(root *os.Root) (*patternmatcher.PatternMatcher, error) {
 	return m, fault.Wrap(err, fault.Invalid, "A pattern in %s cannot be read: %v.", ignoreFile, err)
 }
 
-func (a *archive) addEntry(name string, d fs.DirEntry, err error) error {
+func (a *contextWriter) addEntry(name string, d fs.DirEntry, err error) error {
 	if err != nil || name == "." {
 		return err
 	}
@@ -107,7 +107,7 @@ func (a *archive) addEntry(name string, d fs.DirEntry, err error) error {
 }
 
 // skip tells whether name is left out. A folder is left out as a whole when no pattern can take back a part of it.
-func (a *archive) skip(name string, d fs.DirEntry) (bool, error) {
+func (a *contextWriter) skip(name string, d fs.DirEntry) (bool, error) {
 	if _, replaced := a.extra[name]; replaced {
 		return true, nil
 	}
@@ -124,7 +124,7 @@ func (a *archive) skip(name string, d fs.DirEntry) (bool, error) {
 	return out && !d.IsDir(), nil
 }
 
-func (a *archive) add(name string, info fs.FileInfo) error {
+func (a *contextWriter) add(name string, info fs.FileInfo) error {
 	link := ""
 	var err error
 	switch {
@@ -157,7 +157,7 @@ func (a *archive) add(name string, info fs.FileInfo) error {
 }
 
 // copy writes one file: as many bytes as its header says, or it fails, since it changed while it was read.
-func (a *archive) copy(name string, header *tar.Header) (err error) {
+func (a *contextWriter) copy(name string, header *tar.Header) (err error) {
 	f, err := a.root.Open(name)
 	if err != nil {
 		return err
@@ -178,7 +178,7 @@ func (a *archive) copy(name string, header *tar.Header) (err error) {
 
 var errChanged = errors.New("file changed")
 
-func (a *archive) count(name string, size int64) error {
+func (a *contextWriter) count(name string, size int64) error {
 	a.files++
 	a.bytes += size
 	if a.files > maxContextFiles || a.bytes > maxContextBytes {
@@ -189,7 +189,7 @@ func (a *archive) count(name string, size int64) error {
 }
 
 // addExtra adds the extra files and the folders that they are in.
-func (a *archive) addExtra() error {
+func (a *contextWriter) addExtra() error {
 	for _, name := range slices.Sorted(maps.Keys(a.extra)) {
 		if !fs.ValidPath(name) || name == "." {
 			return fault.New(fault.Internal, "%q is not a path for an extra file of a build.", name)
@@ -212,7 +212,7 @@ func (a *archive) addExtra() error {
 }
 
 // addFolders adds the folders above name that are not there yet.
-func (a *archive) addFolders(name string) error {
+func (a *contextWriter) addFolders(name string) error {
 	for i, r := range name {
 		if dir := name[:i]; r == '/' && !a.folders[dir] {
 			a.folders[dir] = true

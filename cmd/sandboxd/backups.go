@@ -1,0 +1,67 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/docker/go-units"
+	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/backup"
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/docker"
+	"sandboxd/internal/fault"
+)
+
+func (c *Config) backupFlags(f *pflag.FlagSet) {
+	f.StringVar(&c.BackupFolder, "backup-folder", "", "folder that holds the backups of sandboxes and nothing else (default: backups in the data folder)")
+	f.StringVar(&c.BackupKeep, "backup-keep", "7d", `how long a backup is kept: a duration such as "24h" or "30d"`)
+	f.StringVar(&c.BackupQuota, "backup-quota", "100GiB", `disk that the backups of all sandboxes of one owner may take: "100GiB", or "0" for no bound`)
+}
+
+// backupBounds gives how long a backup is kept, and the bytes that those of one owner may take.
+func (c *Config) backupBounds() (keep time.Duration, quota int64, err error) {
+	after, err := catalog.ParseAfter("backup-keep", c.BackupKeep)
+	if err != nil || after <= 0 {
+		return 0, 0, fault.Field("backup-keep", "--backup-keep is %.40q; it must be a duration from 1s to 365d, such as \"24h\" or \"30d\".", c.BackupKeep)
+	}
+	if quota, err = units.RAMInBytes(c.BackupQuota); err != nil || quota < 0 {
+		return 0, 0, fault.Field("backup-quota", "--backup-quota is %.40q; it must be a size such as \"100GiB\", or \"0\" for no bound.", c.BackupQuota)
+	}
+	return time.Duration(after), quota, nil
+}
+
+func (a *app) newBackups(ctx context.Context) error {
+	if err := a.engine.SweepHomes(ctx); err != nil {
+		return err
+	}
+	keep, quota, err := a.config.backupBounds()
+	if err != nil {
+		return err
+	}
+	a.backups, err = backup.Open(backup.Config{
+		Folder:    cmp.Or(a.config.BackupFolder, filepath.Join(a.config.Data, "backups")),
+		Sandboxes: a.manager, Version: version, Keep: keep, Quota: quota, Disk: a.homesDisk, Log: a.log,
+	})
+	return err
+}
+
+// homesDisk gives the size of the disk that holds the homes, in bytes; of an engine on another machine that of the data folder.
+func (a *app) homesDisk() int64 {
+	var st unix.Statfs_t
+	for _, folder := range []string{a.engine.Info().Root, a.config.Data} {
+		if unix.Statfs(folder, &st) == nil {
+			return int64(st.Blocks) * st.Bsize
+		}
+	}
+	return 0
+}
+
+// listen makes a socket for a container that is no sandbox.
+func (a *app) listen(name string) (docker.Listener, error) {
+	l, folder, err := a.links.Listen(name)
+	return docker.Listener{Listener: l, Folder: folder}, err
+}

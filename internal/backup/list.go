@@ -1,0 +1,113 @@
+package backup
+
+import (
+	"cmp"
+	"os"
+	"slices"
+
+	"sandboxd/internal/fault"
+)
+
+// List gives the backups that are wanted, the newest first.
+func (s *Service) List(wanted func(Backup) bool) []Backup {
+	s.mu.Lock()
+	var list []Backup
+	for _, e := range s.all {
+		if wanted(e.Backup) {
+			list = append(list, e.Backup)
+		}
+	}
+	s.mu.Unlock()
+	slices.SortFunc(list, func(a, b Backup) int {
+		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))
+	})
+	return list
+}
+
+// Backup gives one. NotFound if there is none of that id.
+func (s *Service) Backup(id string) (Backup, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.all[id]; e != nil {
+		return e.Backup, nil
+	}
+	return Backup{}, NotFound(id)
+}
+
+// NotFound says that there is no such backup, or none that may be seen.
+func NotFound(id string) error {
+	return fault.New(fault.NotFound, "There is no backup %.64q. It may have been deleted, or was too old.", id)
+}
+
+// Open gives the file of a backup. The caller closes it; it can be read also when the backup is deleted meanwhile. NotFound, and
+// Conflict of one that is not ready.
+func (s *Service) Open(id string) (*os.File, Backup, error) {
+	b, err := s.Backup(id)
+	if err != nil {
+		return nil, b, err
+	}
+	if b.State != Ready {
+		return nil, b, fault.New(fault.Conflict, "The backup is %s.", b.State)
+	}
+	f, err := os.Open(s.fileOf(id))
+	if os.IsNotExist(err) {
+		return nil, b, NotFound(id)
+	}
+	return f, b, fault.Wrap(err, fault.Unavailable, "The backup cannot be read: %v.", err)
+}
+
+// Delete removes a backup; one that is being made is cancelled, and remembered as failed. NotFound if there is none of that id.
+func (s *Service) Delete(id string) error {
+	s.mu.Lock()
+	e := s.all[id]
+	if e == nil {
+		s.mu.Unlock()
+		return NotFound(id)
+	}
+	if e.State == Making {
+		s.mu.Unlock()
+		e.cancel(errCancelled)
+		return nil
+	}
+	if e.State == Ready {
+		if err := ignoreMissing(os.Remove(s.fileOf(id))); err != nil {
+			s.mu.Unlock()
+			return s.unwritable(err)
+		}
+		s.used[e.Owner] -= e.Size
+	}
+	delete(s.all, id)
+	s.mu.Unlock()
+	s.bus.Publish(Change{Backup: e.Backup, Deleted: true})
+	return nil
+}
+
+// forgetFailed drops the oldest of too many that have failed. It needs mu.
+func (s *Service) forgetFailed() {
+	var failed []*entry
+	for _, e := range s.all {
+		if e.State == Failed {
+			failed = append(failed, e)
+		}
+	}
+	if len(failed) <= keptFailed {
+		return
+	}
+	oldest := slices.MinFunc(failed, func(a, b *entry) int { return a.Created.Compare(b.Created) })
+	delete(s.all, oldest.ID)
+}
+
+// update changes a backup that is being made, and tells of it.
+func (s *Service) update(e *entry, change func(*Backup)) {
+	s.mu.Lock()
+	change(&e.Backup)
+	s.mu.Unlock()
+	s.publish(e)
+}
+
+func (s *Service) publish(e *entry) {
+	s.mu.Lock()
+	b := e.Backup
+	s.mu.Unlock()
+	s.bus.Publish(Change{Backup: b})
+}

@@ -1,0 +1,171 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+
+	"sandboxd/internal/catalog"
+	"sandboxd/internal/fault"
+)
+
+// Restore has fill replace the home of a sandbox, and returns when that is done. One that runs or is frozen is stopped before; one
+// that ran is started again, and one that was frozen or has failed is asleep or stopped afterwards. When fill fails or ctx ends, the
+// home is as it was, unless all of the new one was on the disk already. Kinds as for Capture.
+func (k *keeper) Restore(ctx context.Context, ref Ref, fill func(ctx context.Context, h Home) error) error {
+	return k.whenSettled(ctx, ref, func(ctx context.Context, s Sandbox) error {
+		return k.observed(ctx, ActionRestore, s.State, s, func() (err error) {
+			s.CutOff = restored[s.State]
+			if s, err = k.set(ctx, s, Restoring, ""); err == nil {
+				err = k.restore(ctx, s, fill)
+			}
+			return err
+		})
+	})
+}
+
+// restored is the state after a restore, by that before it.
+var restored = map[State]State{Running: Running, Frozen: Asleep, Asleep: Asleep, Stopped: Stopped, Failed: Stopped}
+
+func (k *keeper) restore(ctx context.Context, s Sandbox, fill func(context.Context, Home) error) error {
+	err := k.containers.stopContainer(ctx, s)
+	if err == nil {
+		err = k.fill(ctx, s, "", fill)
+	}
+	if err != nil && k.life.Err() == nil {
+		return errors.Join(err, k.endRestore(context.WithoutCancel(ctx), s))
+	}
+	if err != nil {
+		return err
+	}
+	return k.afterRestore(ctx, s)
+}
+
+// fill has fill replace the home; snapshot is as for OpenHome.
+func (k *keeper) fill(ctx context.Context, s Sandbox, snapshot string, fill func(context.Context, Home) error) error {
+	k.report(s, Progress{Phase: PhaseRestore})
+	home, err := k.open(ctx, s, PhaseRestore, snapshot)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fill(ctx, home), home.Close())
+}
+
+// endRestore ends one that has failed or was cut off, also after a crash: the home is then the old one or the new one. A revert is done
+// again instead. When the engine does not answer the intent stays, and the next reconcile tries again.
+func (k *keeper) endRestore(ctx context.Context, s Sandbox) error {
+	switch {
+	case s.CutOff == Deleting:
+		s, err := k.set(ctx, s, Deleting, "")
+		if err != nil {
+			return err
+		}
+		return k.remover.remove(ctx, s)
+	case !s.Revert.Empty():
+		err := k.containers.createContainer(ctx, s) // it may have been between the old and the new one
+		if fault.Is(err, fault.NotFound) {
+			return k.containers.fail(ctx, s, err)
+		}
+		if err != nil {
+			return err
+		}
+		return k.revert(ctx, s)
+	}
+	err := k.containers.stopContainer(ctx, s)
+	if err == nil {
+		_, err = k.settleHome(ctx, s)
+	}
+	if fault.Is(err, fault.NotFound) {
+		_, err = k.set(ctx, s, Failed, goneProblem)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	return k.afterRestore(ctx, s)
+}
+
+// settleHome finishes or undoes what was cut off while it replaced the home, and says whether it has finished it.
+func (k *keeper) settleHome(ctx context.Context, s Sandbox) (finished bool, err error) {
+	err = k.fill(ctx, s, "", func(ctx context.Context, h Home) (err error) {
+		finished, err = h.Settle(ctx)
+		return err
+	})
+	return finished, err
+}
+
+// afterRestore gives a sandbox whose home is whole the state that it is to have.
+func (k *keeper) afterRestore(ctx context.Context, s Sandbox) error {
+	if s.CutOff == Running {
+		_, err := k.containers.finishStart(ctx, s, s.CutOff)
+		return err
+	}
+	_, err := k.set(ctx, s, s.CutOff, "")
+	return err
+}
+
+// Origin is what a new sandbox is made from.
+type Origin struct {
+	Overrides  Overrides
+	Fill       func(ctx context.Context, h Home) error // makes its home
+	Snapshot   string                                  // id of the one that Fill copies in; "" for none
+	Root       string                                  // as Sandbox.Root
+	ClonedFrom string                                  // as Sandbox.ClonedFrom
+}
+
+// CreateFrom creates a sandbox, with no more than this host has, and has its home filled before it starts; it returns when that runs.
+// When the home cannot be filled, or ctx ends before, nothing is left of it. Kinds as for Create and Restore; Conflict when the name is
+// taken.
+func (k *keeper) CreateFrom(ctx context.Context, r Request, from Origin) (Sandbox, error) {
+	r.Limits = r.Limits.within(k.settings.host)
+	s, err := k.settings.plan(r)
+	if err != nil {
+		return s, err
+	}
+	if err := catalog.CheckServices(from.Overrides.Services); err != nil {
+		return s, err
+	}
+	s.Overrides, s.Root, s.ClonedFrom, s.State, s.CutOff = from.Overrides, from.Root, from.ClonedFrom, Restoring, Deleting
+	for attempt := range autoTries {
+		if r.Name == "" {
+			s.ID, s.Name = NewID(), autoName(attempt)
+		}
+		err = k.performFor(ctx, s.Ref(), func(ctx context.Context, _ func(Sandbox)) error { return k.createFrom(ctx, s, from) })
+		if r.Name != "" || !errors.Is(err, errTaken) {
+			break
+		}
+	}
+	if err != nil {
+		return s, err
+	}
+	return k.Current(ctx, s.Ref())
+}
+
+func (k *keeper) createFrom(ctx context.Context, s Sandbox, from Origin) error {
+	return k.observed(ctx, ActionCreate, "", s, func() error {
+		err := k.containers.checkRoom(ctx)
+		if err == nil {
+			err = k.rows.Insert(ctx, s)
+		}
+		if fault.Is(err, fault.Conflict) {
+			return errors.Join(err, errTaken)
+		}
+		if err != nil {
+			return err
+		}
+		k.publish(Event{Sandbox: s})
+		if err = k.containers.createContainer(ctx, s); err == nil {
+			err = k.fill(ctx, s, from.Snapshot, from.Fill)
+		}
+		if err == nil {
+			s.CutOff = Running // its home is whole from here on
+			s, err = k.set(ctx, s, Restoring, "")
+		}
+		if err == nil {
+			return k.afterRestore(ctx, s)
+		}
+		if k.life.Err() == nil {
+			err = errors.Join(err, k.endRestore(context.WithoutCancel(ctx), s))
+		}
+		return err
+	})
+}

@@ -1,0 +1,1 @@
+UPDATE sandboxes SET state = 'restoring', cut_off = 'running' WHERE name = 'plain';
