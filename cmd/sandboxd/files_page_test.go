@@ -145,10 +145,13 @@ func (p *filesPage) script(what, text string) {
 	})
 }
 
-// keys presses keys of the kb package one after the other.
+// keys presses keys of the kb package one after the other. All bear the time of the first, so that the letters of a name
+// are one word to the page, however long a busy machine takes to deliver them.
 func (p *filesPage) keys(keys string, modifiers ...chromedp.Modifier) {
 	p.t.Helper()
-	p.does("press keys", chromedp.KeyEvent(keys, chromedp.KeyModifiers(modifiers...)))
+	began := input.TimeSinceEpoch(float64(time.Now().UnixMicro()) / 1e6)
+	at := func(key *input.DispatchKeyEventParams) { key.Timestamp = began }
+	p.does("press keys", chromedp.KeyEvent(keys, chromedp.KeyModifiers(modifiers...), at))
 }
 
 // inserts puts text where the cursor is.

@@ -260,7 +260,7 @@ export class TreeView {
 
   #key(event) {
     if (event.target !== this.element || this.#edit) return;
-    if (event.key.length > 1 && event.key !== "Shift") this.#typed = "";
+    if (event.timeStamp >= this.#typedUntil || (event.key.length > 1 && event.key !== "Shift")) this.#typed = "";
     const { tree } = this;
     const node = tree.current();
     const how = event.shiftKey ? "range" : command(event) ? "move" : "one";
@@ -300,9 +300,8 @@ export class TreeView {
 
   #type(event) {
     if (event.key.length !== 1 || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return false;
-    this.#typed = event.timeStamp < this.#typedUntil ? this.#typed + event.key.toLowerCase() : event.key.toLowerCase();
+    this.#typed += event.key.toLowerCase();
     this.#typedUntil = event.timeStamp + typing;
-    setTimeout(() => performance.now() > this.#typedUntil && (this.#typed = ""), typing + 50);
     const same = [...this.#typed].every((c) => c === this.#typed[0]);
     this.#go(this.tree.findByPrefix(same ? this.#typed[0] : this.#typed), "one");
     return true;
