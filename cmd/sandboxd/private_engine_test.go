@@ -245,11 +245,6 @@ func (e *privateEngine) network() string {
 
 // reach connects to an address in the engine's network. Safe for concurrent use.
 func (e *privateEngine) reach(ctx context.Context, network, address string) (conn net.Conn, err error) {
-	here, err := os.Open("/proc/self/ns/net")
-	if err != nil {
-		return nil, err
-	}
-	defer here.Close()
 	there, err := os.Open(e.network())
 	if err != nil {
 		return nil, err
@@ -257,6 +252,12 @@ func (e *privateEngine) reach(ctx context.Context, network, address string) (con
 	defer there.Close()
 	// The thread comes back: were it to end, all that it has started would end with it (Pdeathsig).
 	runtime.LockOSThread()
+	here, err := os.Open("/proc/thread-self/ns/net") // that of /proc/self is the main thread's, which may be over there itself
+	if err != nil {
+		runtime.UnlockOSThread()
+		return nil, err
+	}
+	defer here.Close()
 	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
 		runtime.UnlockOSThread()
 		return nil, err
