@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,14 +59,18 @@ func (p *person) opens() {
 	}
 }
 
-// does runs actions, which must all succeed within a minute. A page that a change of this machine's networks kept from
-// loading is loaded again.
+// passing are errors that say nothing of the page: a change of this machine's networks kept it from loading, or it replaced an
+// element between the look for it and the click, which has not been sent then.
+var passing = []string{"ERR_NETWORK_CHANGED", "Could not find node with given id", "No node with given id"}
+
+// does runs actions, which must all succeed within a minute. After an error that passes all are run again.
 func (p *person) does(what string, actions ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, eventLimit)
 	defer cancel()
 	err := chromedp.Do(ctx, actions...)
-	for err != nil && strings.Contains(err.Error(), "ERR_NETWORK_CHANGED") && ctx.Err() == nil {
+	passes := func(words string) bool { return strings.Contains(err.Error(), words) }
+	for err != nil && slices.ContainsFunc(passing, passes) && ctx.Err() == nil {
 		err = chromedp.Do(ctx, actions...)
 	}
 	if err != nil {
