@@ -56,7 +56,7 @@ func RestoreBackupPage(r RestoreBackup) templ.Component {
 	})
 }
 
-// RestoreBackupSheet is the question as it stands in a dialog.
+// RestoreBackupSheet is the question in a dialog.
 func RestoreBackupSheet(r RestoreBackup) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -123,7 +123,7 @@ func RestoreBackupSheet(r RestoreBackup) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = check("save_first", "Back up what is there now first", r.SaveFirst).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = check("save_first", "Back up the current home first", r.SaveFirst).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -286,7 +286,7 @@ func NewFromBackupPage(n NewFromBackup) templ.Component {
 	})
 }
 
-// NewFromBackupSheet is the form as it stands in a dialog.
+// NewFromBackupSheet is the form in a dialog.
 func NewFromBackupSheet(n NewFromBackup) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -436,7 +436,7 @@ func DeleteBackupPage(d DeleteBackup) templ.Component {
 	})
 }
 
-// DeleteBackupSheet is the question as it stands in a dialog.
+// DeleteBackupSheet is the question in a dialog.
 func DeleteBackupSheet(d DeleteBackup) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -617,7 +617,7 @@ func archiveUpload(u ArchiveUpload) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = check("save_first", "Back up what is there now first", true).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = check("save_first", "Back up the current home first", true).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -71,7 +71,7 @@ func (s *backupFormHandlers) restoreForm(ctx context.Context, r *request, v view
 	return views.RestoreBackupPage(v), nil
 }
 
-// replaced says what a restore does to a sandbox as it stands.
+// replaced says what a restore does to a sandbox in its present state.
 func replaced(box sandbox.Sandbox) []string {
 	lost := []string{"Everything in the home of " + box.Name + " (/home/agent) is replaced."}
 	switch box.State {

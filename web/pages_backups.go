@@ -222,7 +222,7 @@ func lossesOf(found []lossShape, more int64) (list []views.Loss, lost string) {
 	return list, amount(n, "entry", "entries") + " could not be kept"
 }
 
-// backUp is the button that makes a backup of a sandbox as it stands.
+// backUp is the button that makes a backup of a sandbox.
 func (s *backupHandlers) backUp(box sandbox.Sandbox) views.BackUp {
 	v := views.BackUp{URL: sameURL(box, backupsPath), Next: backupsURL(box.Name)}
 	switch {

@@ -50,7 +50,7 @@ sandboxd's needs --template.`,
 	f := cmd.Flags()
 	f.BoolVar(&o.New, "new", false, "make a new sandbox")
 	f.StringVar(&o.Template, "template", "", "template of a new sandbox (default: that of the one that was backed up)")
-	f.BoolVar(&o.SaveFirst, "save-first", false, "have the server back up what is there before")
+	f.BoolVar(&o.SaveFirst, "save-first", false, "have the server back up the current home first")
 	f.BoolVar(&o.yes, "yes", false, "do not ask")
 	f.BoolVarP(&quiet, "quiet", "q", false, "show no progress")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {

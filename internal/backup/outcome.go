@@ -2,7 +2,7 @@ package backup
 
 import "sandboxd/internal/fault"
 
-// Restoring reports whether something is being restored to the sandbox with that id, or what is there is being backed up before.
+// Restoring reports whether something is being restored to the sandbox with that id, or its home is being backed up first.
 func (s *Service) Restoring(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

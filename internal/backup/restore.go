@@ -107,7 +107,7 @@ func (s *Service) Archive(id string) (*Archive, error) {
 }
 
 // Restore makes the home of a sandbox what an archive says, and returns when that is done or ctx ends; then it continues. The sandbox's
-// settings stay. saveFirst has a backup made of what is there, without which nothing is restored. It closes the archive. Conflict
+// settings stay. saveFirst has the current home backed up, without which nothing is restored. It closes the archive. Conflict
 // while another archive is being restored there; other kinds as for sandbox.Manager's.
 func (s *Service) Restore(ctx context.Context, box sandbox.Sandbox, a *Archive, saveFirst bool) error {
 	return s.detached(ctx, box.ID, a, func(ctx context.Context) error {

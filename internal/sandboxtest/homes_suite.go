@@ -26,7 +26,7 @@ type HomesSubject struct {
 	RuntimeSubject
 	Homes     sandbox.Homes
 	Snapshots sandbox.Snapshots           // on the same engine
-	Left      func(t *testing.T) []string // what is there of homes that were open
+	Left      func(t *testing.T) []string // what homes that were open have left
 }
 
 // RunHomes checks that what open gives keeps the contract of sandbox.Homes. open is as for RunRuntime.
