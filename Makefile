@@ -19,7 +19,7 @@ E2E_TEST  = $(GO) test -tags e2e -count 1 -timeout $(TEST_TIME)
 RACE_TEST = $(GO) test -race -gcflags='modernc.org/sqlite/lib=-race=false' -timeout $(TEST_TIME)
 FUZZ_TIME ?= 20s
 WORKSPACE := ^Test(Files|FilesPage|Workspace|Services|IDE|Client|Metrics|Logs|LogsPage|Activity|ActivityPage|Alerts|BackupsPage|SnapshotsPage)_
-CHAOS := ^Test(Chaos|Snapshots)_
+CHAOS := ^Test(Chaos|Snapshots|StoragePool)_
 TRAEFIK_VERSION = $(shell sed -n 's|.*github.com/traefik/traefik/v3 v\([^ ]*\).*|\1|p' $(TRAEFIK)/go.mod)
 BASE_IMAGE = bin/sandboxd template build base --data artifacts/data
 VSCODE     = bin/sandboxd ide build --data artifacts/data
@@ -62,7 +62,7 @@ test-e2e: build bin/traefik bin/pebble bin/cadvisor ## what a person and a progr
 test-workspace: images bin/traefik ## the same for files, services, VS Code, access from other machines, metrics, logs, activity, alerts, backups and snapshots
 	$(ENGINE) $(E2E_TEST) -run '$(WORKSPACE)' ./cmd/sandboxd
 
-test-chaos: build bin/traefik ## kills of sandboxd and of an engine of its own, and snapshots
+test-chaos: build bin/traefik ## kills of sandboxd and of an engine of its own, snapshots and the storage pool
 	@internal/setup/tools.sh
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(E2E_TEST) -run '$(CHAOS)' ./cmd/sandboxd

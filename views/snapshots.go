@@ -53,7 +53,7 @@ type Snapshot struct {
 	Ready    bool
 	Problem  string // why it failed
 	Size     string
-	Files    string // "3,400 files"
+	Files    string // "3,400 files"; "" when they were not counted
 	Paused   string // how long the sandbox was paused for it; or ""
 	Running  bool   // its programs ran meanwhile
 	Lost     string // "2 entries could not be kept"; or ""

@@ -29,7 +29,11 @@ func (s *metricsHandlers) apiHostMetrics(ctx context.Context, r *request, _ none
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{body: hostMetricsShape{newMetricsShape(series), newHostShape(now)}}, nil
+	out := hostMetricsShape{newMetricsShape(series), newHostShape(now)}
+	if used, size, ok := storagePool(ctx, s.Server); ok {
+		out.Now.Pool = &poolShape{used, size}
+	}
+	return reply{body: out}, nil
 }
 
 // seriesOf gives the stretch of an id's history that the query asks for.

@@ -107,6 +107,13 @@ type hostShape struct {
 	DiskWrite   int64          `json:"disk_write_bytes"`
 	Load        [3]float64     `json:"load"`
 	Pressure    *pressureShape `json:"pressure"` // null where it is not measured
+	Pool        *poolShape     `json:"storage_pool"`
+}
+
+// poolShape is the storage pool, in bytes.
+type poolShape struct {
+	Used int64 `json:"used_bytes"`
+	Size int64 `json:"size_bytes"`
 }
 
 // pressureShape is shares of the last ten seconds, 0 to 1.

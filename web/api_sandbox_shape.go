@@ -34,6 +34,11 @@ type limitsShape struct {
 	CPUs   float64 `json:"cpus"`
 	Memory int64   `json:"memory"` // bytes
 	Pids   int64   `json:"pids"`
+	Disk   int64   `json:"disk"` // bytes of the home, 0 for no limit
+}
+
+func limitsOf(l sandbox.Limits) limitsShape {
+	return limitsShape{CPUs: l.CPUs, Memory: l.Memory, Pids: l.Pids, Disk: l.Disk}
 }
 
 // shape gives a sandbox as programs see it.
@@ -50,7 +55,7 @@ func (s *sandboxHandlers) shape(ctx context.Context, names *owners, box sandbox.
 			Dashboard: s.cfg.Hosts.DashboardURL() + "/sandboxes/" + box.Name,
 			Ports:     s.portsTemplate(box.Name),
 		},
-		Limits:    limitsShape{CPUs: box.Spec.Limits.CPUs, Memory: box.Spec.Limits.Memory, Pids: box.Spec.Limits.Pids},
+		Limits:    limitsOf(box.Spec.Limits),
 		restShape: s.restShape(box),
 	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"sandboxd/internal/access"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
@@ -26,6 +27,7 @@ type createBody struct {
 	CPUs        float64           `json:"cpus"`
 	Memory      memorySize        `json:"memory"`
 	Pids        int64             `json:"pids"`
+	Disk        diskSize          `json:"disk"`
 	Env         map[string]string `json:"env"`
 	FreezeAfter *string           `json:"freeze_after"`
 	StopAfter   *string           `json:"stop_after"`
@@ -46,7 +48,7 @@ func (s *sandboxHandlers) apiCreateSandbox(ctx context.Context, r *request, in c
 	defer cancel()
 	box, created, err := s.cfg.Sandboxes.Create(accepting, sandbox.Request{
 		Name: in.Name, Label: in.Label, Owner: r.who.User.ID, Template: in.Template, Image: in.Image, Env: in.Env,
-		Limits: sandbox.Limits{CPUs: in.CPUs, Memory: int64(in.Memory), Pids: in.Pids}, Rest: rest.Over(catalog.Rest{}),
+		Limits: sandbox.Limits{CPUs: in.CPUs, Memory: int64(in.Memory), Pids: in.Pids, Disk: int64(in.Disk)}, Rest: rest.Over(catalog.Rest{}),
 	})
 	if err == nil && w.asked && box.State.Resting() { // it was there already, and is to be ready
 		box, err = s.cfg.Sandboxes.Start(accepting, box.Ref())
@@ -219,9 +221,10 @@ func (s *sandboxHandlers) apiSandbox(ctx context.Context, r *request, _ none) (r
 
 // changeBody holds the fields that can be changed; absent ones stay.
 type changeBody struct {
-	Label       *string `json:"label"`
-	FreezeAfter *string `json:"freeze_after"`
-	StopAfter   *string `json:"stop_after"`
+	Label       *string   `json:"label"`
+	Disk        *diskSize `json:"disk"` // 0 for no limit
+	FreezeAfter *string   `json:"freeze_after"`
+	StopAfter   *string   `json:"stop_after"`
 }
 
 // apiChangeSandbox changes what the body has. All of it is checked before anything is changed.
@@ -237,6 +240,16 @@ func (s *sandboxHandlers) apiChangeSandbox(ctx context.Context, r *request, in c
 		return reply{}, err
 	}
 	if in.Label != nil {
+		if err := sandbox.CheckLabel(*in.Label); err != nil {
+			return reply{}, err
+		}
+	}
+	if in.Disk != nil {
+		if box, err = s.setDisk(ctx, r, h, int64(*in.Disk)); err != nil {
+			return reply{}, err
+		}
+	}
+	if in.Label != nil {
 		if box, err = s.cfg.Sandboxes.Rename(ctx, h.Ref(), *in.Label); err != nil {
 			return reply{}, err
 		}
@@ -247,4 +260,12 @@ func (s *sandboxHandlers) apiChangeSandbox(ctx context.Context, r *request, in c
 		}
 	}
 	return s.sandboxReply(ctx, http.StatusOK, box)
+}
+
+// setDisk limits the home of a sandbox. A token that may be inside it cannot.
+func (s *sandboxHandlers) setDisk(ctx context.Context, r *request, h access.Handle, bytes int64) (sandbox.Sandbox, error) {
+	if r.who.SandboxID != "" {
+		return sandbox.Sandbox{}, fault.New(fault.Forbidden, "A token that is limited to a sandbox cannot change its limits.")
+	}
+	return s.cfg.Sandboxes.SetDisk(ctx, h.Ref(), bytes)
 }

@@ -63,7 +63,7 @@ type sizeShape struct {
 	CPUs   float64 `json:"cpus"`
 	Memory int64   `json:"memory"` // bytes
 	Pids   int64   `json:"pids"`
-	Disk   int64   `json:"disk"` // bytes, a hint
+	Disk   int64   `json:"disk"` // bytes of a home, 0 for no limit
 }
 
 type portShape struct {

@@ -17,6 +17,7 @@ type (
 	templateHandlers  struct{ *Server } // and their images
 	sandboxHandlers   struct{ *Server } // their list, what they are, and their power
 	workspaceHandlers struct{ *Server } // the pages of one sandbox
+	diskHandlers      struct{ *Server } // the limit of its home
 	orphanHandlers    struct{ *Server } // sandboxes without a record
 	liveHandlers      struct{ *Server } // live connections, and streams of events
 	logHandlers       struct {
@@ -49,6 +50,7 @@ type handlers struct {
 	templates     *templateHandlers
 	sandboxes     *sandboxHandlers
 	workspace     *workspaceHandlers
+	disk          *diskHandlers
 	orphans       *orphanHandlers
 	live          *liveHandlers
 	logs          *logHandlers
@@ -67,7 +69,7 @@ type handlers struct {
 func newHandlers(s *Server) handlers {
 	return handlers{
 		files: &fileHandlers{s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
-		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{Server: s},
+		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, disk: &diskHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{Server: s},
 		metrics: &metricsHandlers{s}, host: &hostHandlers{s},
 		activity: &activityHandlers{s}, alerts: &alertHandlers{s}, backups: &backupHandlers{s}, backupForms: &backupFormHandlers{s}, snapshots: &snapshotHandlers{s}, snapshotForms: &snapshotFormHandlers{s},
 		alertSettings: &alertSettingHandlers{s},

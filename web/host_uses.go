@@ -67,7 +67,7 @@ func (u boxUse) row(chosen bool) views.UseRow {
 	}
 	if u.sized {
 		r.Disk = text.Size(u.disk())
-		r.Sizes = "Home " + text.Size(u.size.Home) + ", writable layer " + text.Size(u.size.Layer)
+		r.Sizes = homeText(u.size.Home, u.box.Spec.Limits.Disk) + ", writable layer " + text.Size(u.size.Layer)
 	}
 	if u.box.State == sandbox.Running || u.box.State == sandbox.Frozen {
 		r.Value = u.choice().value()

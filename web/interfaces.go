@@ -32,6 +32,7 @@ type Sandboxes interface {
 
 	Freeze(ctx context.Context, ref sandbox.Ref, still func() bool) (sandbox.Sandbox, error)
 	Sleep(ctx context.Context, ref sandbox.Ref, still func() bool) (sandbox.Sandbox, error)
+	SetDisk(ctx context.Context, ref sandbox.Ref, bytes int64) (sandbox.Sandbox, error)
 	SetRest(ctx context.Context, ref sandbox.Ref, c sandbox.RestChange) (sandbox.Sandbox, error)
 	Resting(s sandbox.Sandbox) sandbox.Resting // the times that count, and who says so
 

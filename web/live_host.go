@@ -18,7 +18,34 @@ func (s *hostHandlers) hostNow(ctx context.Context) views.HostNow {
 		s.log.Warn("read the host's figures", "err", err)
 		return views.HostNow{Problem: fault.Message(err)}
 	}
-	return hostView(h)
+	n := hostView(h)
+	if s.cfg.Pool != nil {
+		n.Resources = append(n.Resources, s.hostPool(ctx))
+	}
+	return n
+}
+
+// hostPool is what the storage pool has, beside the host's disk, which may hold it.
+func (s *hostHandlers) hostPool(ctx context.Context) views.Resource {
+	r := views.Resource{Name: "Storage pool", Now: unknown}
+	used, size, ok := storagePool(ctx, s.Server)
+	if !ok {
+		return r
+	}
+	r.Now, r.Of, r.Note = text.Size(used), "of "+text.Size(size), text.Size(max(0, size-used))+" free"
+	return full(r, used, size)
+}
+
+// storagePool gives what of the storage pool is used, and its size, in bytes. ok is false when there is none, or it cannot be read.
+func storagePool(ctx context.Context, s *Server) (used, size int64, ok bool) {
+	if s.cfg.Pool == nil {
+		return 0, 0, false
+	}
+	used, size, err := s.cfg.Pool(ctx)
+	if err != nil {
+		s.log.Warn("read the figures of the storage pool", "err", err)
+	}
+	return used, size, err == nil && size > 0
 }
 
 // unknown stands for a figure that the host does not tell.

@@ -150,7 +150,7 @@ func (l *liveWorkspace) tellMeters(out *parts) {
 		return
 	}
 	l.figures = false
-	if now := metersOf(l.server.cfg.Metrics, l.box); now != l.meters {
+	if now := workspaceMeters(l.server.cfg.Metrics, l.box); now != l.meters {
 		l.meters = now
 		out.add("ws-meters", views.Replace, views.MetersPart("ws-meters", now))
 	}

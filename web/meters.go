@@ -50,6 +50,40 @@ func metersOf(m Metrics, box sandbox.Sandbox) views.Meters {
 	}
 }
 
+// workspaceMeters is metersOf with the use of the home, if that has a limit. Its size is measured from time to time.
+func workspaceMeters(m Metrics, box sandbox.Sandbox) views.Meters {
+	v := metersOf(m, box)
+	size, _, sized := m.Size(box.ID)
+	if limit := box.Spec.Limits.Disk; limit > 0 && sized && v != (views.Meters{}) {
+		v.Disk = diskUse(size.Home, limit)
+	}
+	return v
+}
+
+func diskUse(home, limit int64) views.Use {
+	u := views.Use{Name: "Disk", Now: text.SizeBeside(home, limit), Of: text.Size(limit)}
+	share := float64(home) / float64(limit)
+	u.Part = partText(share)
+	u.Label = "Home when it was last measured: " + text.Size(home) + " of " + u.Of + ", " + u.Part + " %"
+	switch {
+	case share >= fullShare:
+		u.Tone = "bad"
+		u.Label += ", near its limit"
+	case share >= busyShare:
+		u.Tone = "busy"
+	}
+	u.Label += "."
+	return u
+}
+
+// homeText is the size of a home, beside its limit if there is one.
+func homeText(home, limit int64) string {
+	if limit <= 0 {
+		return "Home " + text.Size(home)
+	}
+	return "Home " + text.Size(home) + " of " + text.Size(limit)
+}
+
 func cpuUse(now, limit float64, lately []metrics.Point) views.Use {
 	line, peak := sparkline(lately, cmp.Or(limit, usualCores), func(p metrics.Point) float64 { return p.CPU })
 	u := views.Use{Name: "CPU", Now: cores(now), Line: line}

@@ -55,7 +55,7 @@ var ruleKinds = map[alert.Kind]ruleKind{
 		first: alert.Rule{Remind: 24 * hour},
 	},
 	alert.HostDisk: {
-		icon: "database", title: "Host: disk nearly full", what: "The host's disk is nearly full.", short: "At least %s %% of the host's disk is used",
+		icon: "database", title: "Host: disk nearly full", what: "The host's disk, or the storage pool, is nearly full.", short: "At least %s %% of the host's disk is used",
 		bound: "At least", unit: "% used", first: alert.Rule{Threshold: 90, For: 5 * time.Minute, Remind: 12 * hour},
 	},
 	alert.HostMemory: {

@@ -90,7 +90,7 @@ func (s *metricsHandlers) pageMetrics(ctx context.Context, r *request) (templ.Co
 		Series: sameURL(box, "/metrics/series"), Points: sameURL(box, "/metrics/points"), Page: metricsURL(box),
 	}
 	if size, at, ok := s.cfg.Metrics.Size(box.ID); ok {
-		page.Size = "Home " + text.Size(size.Home) + ", writable layer " + text.Size(size.Layer)
+		page.Size = homeText(size.Home, box.Spec.Limits.Disk) + ", writable layer " + text.Size(size.Layer)
 		page.Sized = timeOf(at, s.cfg.Now())
 	}
 	page.Frame.Plots = true

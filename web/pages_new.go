@@ -51,7 +51,7 @@ func (s *sandboxHandlers) pageNew(_ context.Context, r *request) (templ.Componen
 }
 
 func (s *sandboxHandlers) newForm(r *request, n views.New) templ.Component {
-	n.Cards, n.Example = s.cards(), "quiet-otter"
+	n.Cards, n.Example, n.Size.Limited = s.cards(), "quiet-otter", s.cfg.Pool != nil
 	if n.Rest.Freeze.ID == "" {
 		n.Rest = newChoices()
 	}
@@ -147,7 +147,19 @@ func readLimits(r *request) (l sandbox.Limits, err error) {
 			return l, fault.Field("pids", "Processes must be a whole number such as 512.")
 		}
 	}
-	return l, nil
+	if text := r.field("disk"); text != "" {
+		l.Disk, err = readDisk(text)
+	}
+	return l, err
+}
+
+// readDisk reads the limit of a home.
+func readDisk(text string) (int64, error) {
+	n, err := units.RAMInBytes(text)
+	if err != nil || n <= 0 {
+		return 0, fault.Field("disk", "Disk must be a size such as 10 GiB.")
+	}
+	return n, nil
 }
 
 // readEnv reads lines of NAME=value. What a name may be is the domain's to say.
@@ -179,6 +191,9 @@ func (s *sandboxHandlers) againNew(ctx context.Context, r *request, err error) (
 	fields := map[string]*views.Field{
 		"label": &n.Label, "name": &n.Name, "cpus": &n.Size.CPUs, "memory": &n.Size.Memory, "pids": &n.Size.Pids,
 		"image": &n.Image, "env": &n.Env,
+	}
+	if s.cfg.Pool != nil {
+		fields["disk"] = &n.Size.Disk
 	}
 	n.Fault = r.fill(fields, err)
 	if elsewhere := r.refill(&n.Rest, err); elsewhere == "" {

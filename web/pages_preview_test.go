@@ -17,6 +17,7 @@ import (
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/exec"
 	"sandboxd/internal/idle"
+	"sandboxd/internal/metrics"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/visibility"
 	"sandboxd/internal/wire"
@@ -60,6 +61,16 @@ func (s *stage) furnish() {
 			s.t.Fatal(i, err)
 		}
 	}
+}
+
+// keepDisk puts a storage pool on the furnished stage, and a limit that is nearly reached.
+func (s *stage) keepDisk() {
+	s.keepPool()
+	box, err := s.boxes.SetDisk(s.t.Context(), s.ref("brave-otter"), 20*gib)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.metrics.sizes = map[string]metrics.Sized{box.ID: {Size: metrics.Size{Home: 18.5 * gib, Layer: 120 << 20}, Time: stageTime.Add(-20 * time.Minute)}}
 }
 
 // keepBusy says what keeps the furnished sandboxes awake, and when they rest.
@@ -140,7 +151,7 @@ func pagesOfRoot(s *stage) []string {
 		"/sandboxes/brave-otter/services", "/sandboxes/old-forest/services", "/sandboxes/silver-heron/services", "/sandboxes/quick-lynx/services",
 		"/sandboxes/brave-otter/services/new", "/sandboxes/brave-otter/services/web/edit", "/sandboxes/brave-otter/services/web/delete",
 		"/sandboxes/brave-otter/ports/3000", "/sandboxes/brave-otter/ports/9999",
-		"/sandboxes/brave-otter/rename", "/sandboxes/brave-otter/delete",
+		"/sandboxes/brave-otter/rename", "/sandboxes/brave-otter/disk", "/sandboxes/brave-otter/delete",
 		"/host", "/host?sort=owner",
 		"/settings", "/settings/tokens", "/settings/users", "/settings/users/" + s.users["bob"].ID + "/delete",
 	}
@@ -149,6 +160,7 @@ func pagesOfRoot(s *stage) []string {
 func TestPages_KeepTheStrictContentPolicy(t *testing.T) {
 	s := newStage(t)
 	s.furnish()
+	s.keepDisk()
 	pages := map[string]view{"/login": s.get("", "/login"), "/setup": s.get("", "/setup?code=x"), "/404": s.get("root", "/nowhere")}
 	for _, path := range pagesOfRoot(s) {
 		pages[path] = s.get("root", path).is(http.StatusOK)
@@ -199,6 +211,7 @@ func TestPreview_ServesEveryPage(t *testing.T) {
 		s.server.cfg.Now = time.Now
 	}
 	s.furnish()
+	s.keepDisk()
 	for _, path := range pagesOfRoot(s) {
 		if page := s.get("root", path).is(http.StatusOK); page.find("main") == nil {
 			t.Errorf("%s has no main part", path)

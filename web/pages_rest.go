@@ -35,7 +35,7 @@ func (s *workspaceHandlers) restMenu(ctx context.Context, box sandbox.Sandbox) v
 		break
 	}
 	v := restView(box, o, s.cfg.Sandboxes.Resting(box), holds, s.cfg.Now())
-	v.Meters = metersOf(s.cfg.Metrics, box)
+	v.Meters = workspaceMeters(s.cfg.Metrics, box)
 	return v
 }
 

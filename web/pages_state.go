@@ -207,6 +207,10 @@ func (p *presenter) acts(box sandbox.Sandbox) views.Acts {
 			a.First = look
 		}
 	}
+	if at := slices.Index(a.More, rest); at >= 0 && p.server.cfg.Pool != nil {
+		disk := views.Action{Icon: "database", Text: "Disk limit…", URL: sameURL(box, "/disk"), Sheet: true}
+		a.More = slices.Insert(a.More, at+1, disk)
+	}
 	usable := box.State == sandbox.Running || box.State.Resting()
 	switch {
 	case usable && inside:

@@ -123,7 +123,7 @@ func (s *templateHandlers) pageTemplate(ctx context.Context, r *request) (templ.
 	v := views.Template{
 		Frame: s.frame(r, cmp.Or(e.Template.Title, e.Name), "templates"),
 		Book:  s.book(r, e, s.imageStatus(ctx, e)),
-		Log:   s.workspace.buildLog(e.Name), Readme: views.Prose(e.Readme), Details: templateDetails(e.Template),
+		Log:   s.workspace.buildLog(e.Name), Readme: views.Prose(e.Readme), Details: templateDetails(e.Template, s.cfg.Pool != nil),
 	}
 	ready, err := s.poolReady(ctx)
 	if err != nil {
@@ -137,7 +137,8 @@ func (s *templateHandlers) pageTemplate(ctx context.Context, r *request) (templ.
 	return views.TemplatePage(v), nil
 }
 
-func templateDetails(t catalog.Template) []views.Detail {
+// templateDetails says what a template's sandboxes are; limited whether the size of a home can be.
+func templateDetails(t catalog.Template, limited bool) []views.Detail {
 	var d []views.Detail
 	add := func(name string, mono bool, values ...string) {
 		values = slices.DeleteFunc(values, func(v string) bool { return v == "" })
@@ -148,8 +149,10 @@ func templateDetails(t catalog.Template) []views.Detail {
 	add("CPU", false, coresText(t.Size.CPUs))
 	add("Memory", false, text.Size(t.Size.Memory))
 	add("Processes", false, strconv.FormatInt(t.Size.Pids, 10))
-	if t.Size.Disk > 0 {
-		add("Disk", false, "about "+text.Size(t.Size.Disk))
+	if t.Size.Disk > 0 && limited {
+		add("Disk", false, text.Size(t.Size.Disk))
+	} else if t.Size.Disk > 0 {
+		add("Disk", false, "about "+text.Size(t.Size.Disk)+", not limited")
 	}
 	add("Profile", false, profileText(t))
 	add("Builds on", true, t.Base)

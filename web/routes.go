@@ -397,6 +397,8 @@ func (s *Server) sandboxPages() []route {
 		{get, "/sandboxes/:name/rest", signedIn, page(s.workspace.pageRest)},
 		{post, "/sandboxes/:name/rest", signedIn, form(s.workspace.submitRest, s.workspace.againRest)},
 		{post, "/sandboxes/:name/holds/:id/revoke", signedIn, form(s.workspace.submitRevokeHold, nil)},
+		{get, "/sandboxes/:name/disk", signedIn, page(s.disk.pageDisk)},
+		{post, "/sandboxes/:name/disk", signedIn, form(s.disk.submitDisk, s.disk.againDisk)},
 		{get, "/sandboxes/:name/rename", signedIn, page(s.workspace.pageRename)},
 		{post, "/sandboxes/:name/rename", signedIn, form(s.workspace.submitRename, s.workspace.againRename)},
 		{get, "/sandboxes/:name/delete", signedIn, page(s.workspace.pageDelete)},

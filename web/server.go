@@ -64,9 +64,11 @@ type Config struct {
 	Hosts    hostname.Hosts
 	Assets   *static.Assets
 	Checks   []Check // what /readyz asks, in this order
-	Version  Version
-	Log      *slog.Logger
-	Now      func() time.Time // nil for time.Now
+	// Pool gives what of the storage pool is used, and its size, in bytes. It ends when ctx does. nil where there is no pool.
+	Pool    func(ctx context.Context) (used, size int64, err error)
+	Version Version
+	Log     *slog.Logger
+	Now     func() time.Time // nil for time.Now
 }
 
 // Check is one thing that sandboxd needs in order to be of use, such as its store or its engine.

@@ -359,6 +359,10 @@ func (f *fakeBoxes) Rename(ctx context.Context, ref sandbox.Ref, label string) (
 	return f.change(ctx, ref, func(b *sandbox.Sandbox) { b.Label = label })
 }
 
+func (f *fakeBoxes) SetDisk(ctx context.Context, ref sandbox.Ref, bytes int64) (sandbox.Sandbox, error) {
+	return f.change(ctx, ref, func(b *sandbox.Sandbox) { b.Spec.Limits.Disk = bytes })
+}
+
 func (f *fakeBoxes) Delete(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
 	return f.change(ctx, ref, func(b *sandbox.Sandbox) { b.State = sandbox.Deleting })
 }

@@ -19,11 +19,24 @@ type memorySize int64
 
 // UnmarshalJSON reads either form.
 func (m *memorySize) UnmarshalJSON(b []byte) error {
+	return readSize((*int64)(m), "memory", "memory", b)
+}
+
+// diskSize is a number of bytes, in JSON as for memorySize.
+type diskSize int64
+
+// UnmarshalJSON reads either form.
+func (d *diskSize) UnmarshalJSON(b []byte) error {
+	return readSize((*int64)(d), "disk", "limit of the home", b)
+}
+
+// readSize reads a size that a field has in JSON; what names it in a sentence.
+func readSize(into *int64, field, what string, b []byte) error {
 	n, err := parseSize(unquote(b))
 	if err != nil {
-		return fault.Field("memory", "The memory must be a number of bytes or a text such as \"512MiB\", not %.40s.", b)
+		return fault.Field(field, "The %s must be a number of bytes or a text such as \"512MiB\", not %.40s.", what, b)
 	}
-	*m = memorySize(n)
+	*into = n
 	return nil
 }
 

@@ -68,6 +68,12 @@ const testPassword = "a long enough password"
 // newWorld makes a world with the users root (admin), ada and bob (members).
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldWith(t, nil)
+}
+
+// newWorldWith makes one whose homes are in a storage pool when quota is not nil.
+func newWorldWith(t *testing.T, quota sandbox.Quota) *world {
+	t.Helper()
 	w := &world{
 		t: t, store: sandboxtest.NewMemStore(), engine: &fakeEngine{}, images: newFakeImages(), inside: inside{guests: &fakeCommands{}, files: newFakeGuest(), homes: &fakeHomes{}}, resting: resting{newFakeIdle(), &fakeEngine{}, newFakeRooms()},
 		metrics: newFakeMetrics(), log: &lockedBuffer{}, tokens: map[string]string{}, ids: map[string]string{},
@@ -80,7 +86,7 @@ func newWorld(t *testing.T) *world {
 		Store: w.store, Runtime: w.engine, Guests: fakeGuests{}, Images: w.images, Templates: templates,
 		Labels: func(string, string) map[string]string { return nil },
 		Host:   sandbox.Limits{CPUs: 4, Memory: 8 << 30, Pids: 4096}, Rest: serverRest, Freezer: w.engine, Room: w.room.ask, Log: log,
-		Homes: w.homes, Snapshots: allParts{},
+		Homes: w.homes, Snapshots: allParts{}, Quota: quota,
 	})
 	hosts, err := hostname.New("http://localhost:8080")
 	if err != nil {

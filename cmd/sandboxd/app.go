@@ -51,6 +51,7 @@ type app struct {
 	hosts    hostname.Hosts
 	db       *sqlite.DB
 	accounts *auth.Service
+	storage  storage
 	engine   *docker.Engine
 	catalog  *catalog.Catalog
 	images   *catalog.Images
@@ -126,6 +127,10 @@ func (a *app) open(ctx context.Context) (err error) {
 	a.closers = append(a.closers, a.db.Close)
 	a.accounts = newAccounts(a.db)
 	a.links = link.NewHub(linkPath(c), a.log)
+	if a.storage, err = openStorage(ctx, c, a.log); err != nil {
+		return err
+	}
+	a.closers = append(a.closers, a.storage.close)
 	if err := a.openEngine(ctx); err != nil {
 		return err
 	}
@@ -197,7 +202,7 @@ func (a *app) openEngine(ctx context.Context) error {
 	}
 	a.engine, err = a.awaitEngine(ctx, docker.Config{
 		Instance: instance, GuestBinary: guest, IDEFolder: versions, CAFile: bundle, Subnet: a.config.Subnet, Log: a.log, NetworkLinger: networkLinger,
-		Firewall: a.firewall(instance), Listen: a.listen, Watchdog: []string{ownProgram, thawOrphan},
+		Firewall: a.firewall(instance), Listen: a.listen, Watchdog: []string{ownProgram, thawOrphan}, Pool: a.storage.homes(),
 	})
 	if err != nil {
 		return err
@@ -346,7 +351,7 @@ func (a *app) newManager() (*sandbox.Manager, error) {
 	return sandbox.New(sandbox.Config{
 		Store: a.db.Sandboxes(), Runtime: a.engine, Freezer: freezer, Guests: guests{a.links}, Images: a.images,
 		Templates: a.catalog, Labels: a.hosts.Labels, Rest: rest, Room: a.room,
-		Homes: a.engine, Snapshots: a.engine, Host: sandbox.Limits{CPUs: float64(runtime.NumCPU()), Memory: memory},
+		Homes: a.engine, Snapshots: a.engine, Quota: a.storage.quota(a.engine), Host: sandbox.Limits{CPUs: float64(runtime.NumCPU()), Memory: memory},
 		Log: a.log, Observe: a.observe,
 	}), nil
 }
@@ -373,7 +378,7 @@ func (a *app) newHandler() (http.Handler, error) {
 		Files: inside, SSH: ssh, Tunnels: ports, Services: services.New(a.manager), IDE: a.ide, Ports: a.ports,
 		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: measures{a.recorder, a.sizer}, Logs: a.logs, OwnLog: a.recent, Activity: a.activity, Alerts: a.alerts, Backups: a.backups, Snapshots: a.snapshots, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),
 		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Access: control, Codes: a.accounts},
-		Hosts:    a.hosts, Assets: assets,
+		Hosts:    a.hosts, Assets: assets, Pool: a.storage.figures(),
 		Checks: []web.Check{
 			{Name: "store", Ask: a.db.Ready},
 			{Name: "engine", Ask: a.manager.CheckEngine},

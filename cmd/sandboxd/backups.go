@@ -51,6 +51,11 @@ func (a *app) newBackups(ctx context.Context) error {
 
 // homesDisk gives the size of the disk that holds the homes, in bytes; of an engine on another machine that of the data folder.
 func (a *app) homesDisk() int64 {
+	if a.storage.pool != nil {
+		if space, err := a.storage.pool.Space(); err == nil {
+			return space.Size
+		}
+	}
 	var st unix.Statfs_t
 	for _, folder := range []string{a.engine.Info().Root, a.config.Data} {
 		if unix.Statfs(folder, &st) == nil {

@@ -35,6 +35,7 @@ var checks = []check{
 	{"data", lookData},
 	{"orphans", lookOrphans},
 	{"disk", lookDisk},
+	{"storage-pool", lookPool},
 }
 
 // withEngine gives a check the engine, or makes its finding that there is none.

@@ -66,6 +66,7 @@ func (s *server) destroy() {
 		s.finish()
 	}
 	s.removeBelongings()
+	s.unmountPool()
 	if err := os.RemoveAll(s.data); err != nil {
 		s.t.Error(err)
 	}
@@ -104,6 +105,17 @@ func (s *server) removeBelongings() {
 		if len(left) > 0 {
 			s.docker(append(b.remove, left...)...)
 		}
+	}
+}
+
+// unmountPool unmounts the storage pool, if there is one: its folder cannot be removed otherwise.
+func (s *server) unmountPool() {
+	disk, err := poolDisk(&Config{Data: s.data})
+	if err == nil {
+		err = disk.Unmount()
+	}
+	if err != nil {
+		s.t.Error(err)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"sandboxd/internal/btrfs"
 )
 
 // How much is measured of backups, snapshots and clones.
@@ -39,8 +41,74 @@ func (b *benches) keeps() {
 	})
 	b.group(s, "clones", func() {
 		s.mixedHome("kept", 10)
-		b.clones(s)
+		b.clones(s, "home of 10 MiB")
 	})
+	b.group(nil, "pool", b.pool)
+}
+
+// pool measures snapshots, clones and restores of homes in a storage pool.
+func (b *benches) pool() {
+	s := newPoolServer(b.t, "14GiB", "--prebuild", "")
+	s.cli("template", "build", benchImage)
+	s.create(map[string]any{"name": "kept", "template": benchImage, "disk": "8GiB"})
+	for _, mib := range []int{100, 1000, 4000} {
+		s.mixedHome("kept", mib)
+		b.poolSnapshots(s, mib)
+	}
+	s.mixedHome("kept", 1000)
+	b.clones(s, "home of 1000 MiB in the pool")
+}
+
+// poolSnapshots measures those of a running sandbox, and of that the copy of its home alone.
+func (b *benches) poolSnapshots(s *server, mib int) {
+	t := b.t
+	disk, err := poolDisk(&Config{Data: s.data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := btrfs.Open(disk.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	home := filepath.Base(filepath.Dir(s.homeOf("kept"))) // its volume's name
+	var took, paused, copied []time.Duration
+	for n := range benchSnapshots + 1 {
+		s.asRoot("kept", fmt.Sprintf("seq %d 100000 > /home/agent/changed", n))
+		one, stopped := b.snapshot(s)
+		s.asRoot("kept", "echo changed >> /home/agent/changed")
+		if err := pool.Sync(t.Context()); err != nil { // as sandboxd does before it freezes a sandbox
+			t.Fatal(err)
+		}
+		beside := fmt.Sprintf("bench-%d-%d", mib, n) // it goes with the pool: a delete slows what comes after it down
+		two := timed(func() {
+			if err := pool.Copy(home, beside); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if n > 0 {
+			took, paused, copied = append(took, one), append(paused, stopped), append(copied, two)
+		}
+	}
+	of := fmt.Sprintf("home of %d MiB in the pool", mib)
+	b.add("snapshot of a running sandbox, "+of, "", took, nil)
+	b.add("its programs do not run meanwhile, "+of, "≤ 150 ms", paused, nil)
+	b.add("copy of the home alone, "+of, "≤ 50 ms", copied, nil)
+}
+
+// snapshot takes one and deletes it at the end of the group. It gives how long that took, and how long nothing ran meanwhile.
+func (b *benches) snapshot(s *server) (took, paused time.Duration) {
+	var body struct {
+		ID     string
+		Paused int64 `json:"paused_ms"`
+	}
+	took = timed(func() {
+		if status := s.call("POST", "/sandboxes/kept/snapshots?wait=ready", nil, &body); status != http.StatusCreated {
+			b.t.Fatalf("%d %+v", status, body)
+		}
+	})
+	b.t.Cleanup(func() { s.raw("DELETE", "/sandboxes/kept/snapshots/"+body.ID, nil) })
+	return took, time.Duration(body.Paused) * time.Millisecond
 }
 
 // mixedHome fills a home with files of all sizes, half of them noise and half text.
@@ -103,31 +171,22 @@ func (b *benches) snapshots(s *server, mib int) {
 	container, home := s.container("kept"), s.homeOf("kept")
 	var took, raw, paused []time.Duration
 	for n := range benchSnapshots + 1 {
-		var body struct {
-			ID     string
-			Paused int64 `json:"paused_ms"`
-		}
-		one := timed(func() {
-			if status := s.call("POST", "/sandboxes/kept/snapshots?wait=ready", nil, &body); status != http.StatusCreated {
-				t.Fatalf("%d %+v", status, body)
-			}
-		})
+		one, stopped := b.snapshot(s)
 		beside := filepath.Join(filepath.Dir(home), fmt.Sprint("raw", n))
 		two := shell(t, `docker commit -p=false "$1" raw-snapshot >/dev/null && cp -a --reflink=auto "$2" "$3" && sync -f "$3"`, container, home, beside)
 		shell(t, `docker rmi raw-snapshot >/dev/null`)
 		// What comes after the delete of a gigabyte waits for the disk to discard it: delete at the end.
 		defer shell(t, `rm -rf "$1"`, beside)
-		defer s.raw("DELETE", "/sandboxes/kept/snapshots/"+body.ID, nil)
 		if n > 0 {
-			took, raw, paused = append(took, one), append(raw, two), append(paused, time.Duration(body.Paused)*time.Millisecond)
+			took, raw, paused = append(took, one), append(raw, two), append(paused, stopped)
 		}
 	}
 	b.add(fmt.Sprintf("snapshot of a running sandbox, home of %d MiB", mib), "p50 ≤ docker commit + cp", took, raw)
 	b.add(fmt.Sprintf("its programs do not run meanwhile, home of %d MiB", mib), "≤ 150 ms where the disk shares blocks", paused, nil)
 }
 
-// clones measures a clone until its first command has ended, beside a plain create, one at a time and ten at once, and a restore.
-func (b *benches) clones(s *server) {
+// clones measures a clone of the sandbox, whose home is of a size, until its first command has ended, beside a plain create, one at a time and ten at once, and a restore.
+func (b *benches) clones(s *server, of string) {
 	t := b.t
 	var body struct{ ID string }
 	if status := s.call("POST", "/sandboxes/kept/snapshots?wait=ready", nil, &body); status != http.StatusCreated {
@@ -165,7 +224,7 @@ func (b *benches) clones(s *server) {
 			s.raw("DELETE", fmt.Sprintf("/sandboxes/many-%d?wait=gone", n+1), nil)
 		}
 	}
-	b.add("clone to its first command, home of 10 MiB", "p50 ≤ 1.6 × plain create", took, raw)
-	b.add("ten clones at once", "p50 ≤ 3 × one", ten, took)
-	b.add("restore of a snapshot in place, home of 10 MiB", "p50 ≤ 1 s", reverted, nil)
+	b.add("clone to its first command, "+of, "p50 ≤ 1.6 × plain create", took, raw)
+	b.add("ten clones at once, "+of, "p50 ≤ 3 × one", ten, took)
+	b.add("restore of a snapshot in place, "+of, "p50 ≤ 1 s", reverted, nil)
 }

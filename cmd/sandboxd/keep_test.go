@@ -4,8 +4,29 @@ package main
 
 import (
 	"net/http"
+	"path/filepath"
 	"strings"
+	"testing"
 )
+
+// newPoolServer is newServer with a storage pool.
+func newPoolServer(t testing.TB, size string, extra ...string) *server {
+	t.Helper()
+	s := prepare(t, "", extra...)
+	s.cli("pool", "create", size)
+	s.begin()
+	return s
+}
+
+// pooled lists the folders in the storage pool.
+func (s *server) pooled() []string {
+	s.t.Helper()
+	found, err := filepath.Glob(filepath.Join(s.data, "pool", "volumes", "*"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return found
+}
 
 // homeOf gives the folder that is a sandbox's home, on this host.
 func (s *server) homeOf(name string) string {

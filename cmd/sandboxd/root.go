@@ -41,7 +41,7 @@ Every flag can be given as a variable too: --log-level is SANDBOXD_LOG_LEVEL. A 
 	c.dataFlags(root.PersistentFlags())
 	open := func(ctx context.Context) (accounts, error) { return openAccounts(ctx, c) }
 	root.AddGroup(&cobra.Group{ID: serverGroup, Title: "On the server:"}, &cobra.Group{ID: clientGroup, Title: "From anywhere:"})
-	for _, cmd := range []*cobra.Command{newServeCmd(c), newDoctorCmd(c), newTokenCmd(open), newUserCmd(open), newTemplateCmd(c), newIDECmd(c),
+	for _, cmd := range []*cobra.Command{newServeCmd(c), newDoctorCmd(c), newTokenCmd(open), newUserCmd(open), newTemplateCmd(c), newIDECmd(c), newPoolCmd(c),
 		newSocketProxyCmd()} {
 		cmd.GroupID = serverGroup
 		root.AddCommand(cmd)

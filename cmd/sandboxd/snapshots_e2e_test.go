@@ -165,12 +165,19 @@ const (
 // TestSnapshots_StayWholeWhenSandboxdIsKilled kills sandboxd at random moments while snapshots are taken, restored, cloned and deleted. The home and
 // the root file system of each sandbox are of the same version then, nothing is left frozen, and nothing is left over.
 func TestSnapshots_StayWholeWhenSandboxdIsKilled(t *testing.T) {
-	t.Parallel()
-	s := newServer(t, "--prebuild", "")
-	random := seeded(t)
-	s.takesVersions()
-	s.killedDuring(random, often(200), func() (method, path string, body any) { return s.takenOperation(random) })
-	s.checkTaken()
+	for name, begin := range map[string]func(t *testing.T) *server{
+		"plain": func(t *testing.T) *server { return newServer(t, "--prebuild", "") },
+		"pool":  func(t *testing.T) *server { return newPoolServer(t, "1GiB", "--prebuild", "") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t)
+			random := seeded(t)
+			s.takesVersions()
+			s.killedDuring(random, often(200), func() (method, path string, body any) { return s.takenOperation(random) })
+			s.checkTaken()
+		})
+	}
 }
 
 // TestSnapshots_StayWholeWhenTheEngineIsKilled is the same with an engine that is killed, and sometimes its containerd with it.
@@ -243,7 +250,7 @@ func (s *server) checkTaken() {
 	for _, b := range list {
 		s.raw("DELETE", "/sandboxes/"+b.Name+"?wait=gone", nil)
 	}
-	s.until("nothing of a snapshot is left", func() bool { return s.snapshotParts() == "" })
+	s.until("nothing of a snapshot is left", func() bool { return s.snapshotParts() == "" && len(s.pooled()) == 0 })
 	s.checkNothingLeft()
 }
 

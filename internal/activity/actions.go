@@ -30,6 +30,7 @@ var Actions = []Known{
 	{SandboxFreeze, "froze the sandbox", false},
 	{SandboxSleep, "put the sandbox to sleep", false},
 	{"sandbox.rest", "changed the sleep settings", false},
+	{"sandbox.disk", "changed the disk limit", false},
 	{SandboxFail, "found that the sandbox failed", false},
 	{"sandbox.delete", "deleted the sandbox", false},
 	{"sandbox.backup", "backed up the sandbox", false},

@@ -24,7 +24,7 @@ const (
 	HomeSize    Kind = "home-size"    // size of the home [GiB]
 	Broken      Kind = "broken"       // a create, start or wake failed
 	BuildFailed Kind = "build-failed" // the image of a template could not be built
-	HostDisk    Kind = "host-disk"    // the host's disk is used to [percent]
+	HostDisk    Kind = "host-disk"    // the host's disk, or the storage pool, is used to [percent], or the pool is read-only
 	HostMemory  Kind = "host-memory"  // the host's memory is used to [percent]
 	Certificate Kind = "certificate"  // the dashboard's certificate expires within [days]
 	LogLine     Kind = "log-line"     // a line of a log matches Pattern [times within five minutes]

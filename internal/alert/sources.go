@@ -30,10 +30,18 @@ type Sources struct {
 	Builds func() map[string]Build
 	// Host gives the figures of the host.
 	Host func(ctx context.Context) (metrics.Host, error)
+	// Pool gives what the storage pool has, at once; nil where there is none.
+	Pool func() (Pool, error)
 	// Certificate gives when the certificate of the dashboard ends.
 	Certificate func(ctx context.Context) (end time.Time, err error)
 	// Lines searches the logs, without waiting for the searches of users. One call is under way at a time.
 	Lines func(ctx context.Context, q logs.Query) (logs.Result, error)
+}
+
+// Pool is the storage pool. Used and Size are in bytes.
+type Pool struct {
+	Used, Size int64
+	ReadOnly   bool // so that nothing can be written any more
 }
 
 // Failure is a create, start or wake that failed.

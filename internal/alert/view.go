@@ -287,15 +287,38 @@ func (v *view) host(r *Rule) findings {
 	used, of, what := h.Memory, h.MemoryTotal, "memory"
 	if r.Kind == HostDisk {
 		used, of, what = h.DiskUsed, h.DiskUsed+h.DiskFree, "disk"
+		v.pool(&f, r)
 	}
-	if of <= 0 { // this host does not tell
-		f.say(Target{}, unsure, "")
-		return f
+	f.space(r, Target{}, used, of, what)
+	return f
+}
+
+// pool is about the storage pool, which is a disk beside the host's. One that is read-only is as bad as a full one.
+func (v *view) pool(f *findings, r *Rule) {
+	if v.from.Pool == nil {
+		return
 	}
-	f.percent(r, Target{}, used, of, func(percent int) string {
+	t := Target{Part: "storage pool"}
+	p, err := v.from.Pool()
+	switch {
+	case err != nil:
+		f.say(t, unsure, "")
+	case p.ReadOnly:
+		f.say(t, bad, "the storage pool is read-only: the kernel's log (dmesg) says why")
+	default:
+		f.space(r, t, p.Used, p.Size, "storage pool")
+	}
+}
+
+// space is about something that fills up; of is 0 when the host does not tell.
+func (f *findings) space(r *Rule, t Target, used, of int64, what string) {
+	if of <= 0 {
+		f.say(t, unsure, "")
+		return
+	}
+	f.percent(r, t, used, of, func(percent int) string {
 		return fmt.Sprintf("%d %% of the %s are used, %s are free", percent, what, text.Size(of-used))
 	})
-	return f
 }
 
 func (v *view) certificate(r *Rule) findings {

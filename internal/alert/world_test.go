@@ -41,6 +41,7 @@ type world struct {
 	failures []alert.Failure
 	builds   map[string]alert.Build
 	host     metrics.Host
+	pool     alert.Pool
 	ends     time.Time // the certificate
 	lines    []logs.Line
 	slow     string           // a search for what begins so takes its whole budget, and sees the newest line only
@@ -74,7 +75,7 @@ func newWorld(t *testing.T) *world {
 		boxes: map[string]sandbox.Sandbox{}, services: map[string][]wire.ServiceStatus{}, used: map[string]int64{}, kills: map[string]int64{},
 		homes: map[string]int64{}, builds: map[string]alert.Build{}, fails: map[string]error{}, hangs: map[string]bool{}, end: func() {},
 	}
-	w.host = metrics.Host{MemoryTotal: 100, DiskFree: 100}
+	w.host, w.pool = metrics.Host{MemoryTotal: 100, DiskFree: 100}, alert.Pool{Size: 100}
 	w.ends = time.Now().Add(60 * 24 * time.Hour)
 	w.again()
 	return w
@@ -155,6 +156,10 @@ func (w *world) sources() alert.Sources {
 		Builds: func() (out map[string]alert.Build) {
 			_ = w.source(context.Background(), "builds", func() { out = maps.Clone(w.builds) })
 			return out
+		},
+		Pool: func() (p alert.Pool, err error) {
+			err = w.source(context.Background(), "pool", func() { p = w.pool })
+			return p, err
 		},
 		Host: func(ctx context.Context) (h metrics.Host, err error) {
 			err = w.source(ctx, "host", func() { h = w.host })

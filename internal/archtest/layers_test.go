@@ -26,7 +26,7 @@ var layers = []layer{
 	{"alert", []string{"internal/alert"}, []string{"base", "domain", "record", "text"}},
 	{"send", []string{"internal/alert/..."}, []string{"base", "alert", "text", "send"}},
 	{"measure", []string{"internal/host", "internal/metrics/...", "internal/trace/..."}, []string{"base", "domain", "record"}},
-	{"adapter", []string{"internal/docker", "internal/firewall", "internal/sqlite"}, []string{"base", "archive", "hostname", "domain", "snapshot", "record", "alert"}},
+	{"adapter", []string{"internal/btrfs", "internal/docker", "internal/firewall", "internal/sqlite"}, []string{"base", "archive", "hostname", "domain", "snapshot", "record", "alert"}},
 	{"static", []string{"static"}, nil},
 	{"bundle", []string{"static/bundle"}, []string{"static"}},
 	{"views", []string{"views"}, nil},

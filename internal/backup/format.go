@@ -63,6 +63,7 @@ type Settings struct {
 	CPUs        float64           `json:"cpus"`
 	Memory      int64             `json:"memory"`
 	Pids        int64             `json:"pids"`
+	Disk        int64             `json:"disk,omitempty"` // bytes that the home may take; 0 for no limit
 	Env         map[string]string `json:"env,omitempty"`
 	FreezeAfter string            `json:"freeze_after,omitempty"`
 	StopAfter   string            `json:"stop_after,omitempty"`
@@ -81,7 +82,7 @@ func manifestOf(c sandbox.Capture, e *entry, version string) *Manifest {
 		Format: formatName, Version: formatVersion, ID: e.ID, Made: e.Created, By: version, Consistent: c.Still, NotIncluded: notIncluded,
 		Sandbox: Settings{
 			ID: b.ID, Name: b.Name, Label: b.Label, Owner: b.Owner, Template: b.Spec.Template, Image: b.Spec.Image,
-			CPUs: b.Spec.Limits.CPUs, Memory: b.Spec.Limits.Memory, Pids: b.Spec.Limits.Pids, Env: b.Spec.Env,
+			CPUs: b.Spec.Limits.CPUs, Memory: b.Spec.Limits.Memory, Pids: b.Spec.Limits.Pids, Disk: b.Spec.Limits.Disk, Env: b.Spec.Env,
 			FreezeAfter: b.Rest.FreezeAfter.String(), StopAfter: b.Rest.StopAfter.String(), Overrides: b.Overrides,
 		},
 	}

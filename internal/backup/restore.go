@@ -218,7 +218,7 @@ func request(r sandbox.Request, a *Archive) (sandbox.Request, sandbox.Origin, er
 			r.Env = was.Env
 		}
 		if r.Limits == (sandbox.Limits{}) {
-			r.Limits = sandbox.Limits{CPUs: was.CPUs, Memory: was.Memory, Pids: was.Pids}
+			r.Limits = sandbox.Limits{CPUs: was.CPUs, Memory: was.Memory, Pids: was.Pids, Disk: was.Disk}
 		}
 		rest, err := was.rest()
 		if err != nil {

@@ -130,7 +130,7 @@ func (folder) CopyIn(context.Context, func(archive.Stats)) (archive.Stats, error
 func box(name string) sandbox.Sandbox {
 	return sandbox.Sandbox{
 		ID: "00000000000000aa", Name: name, Label: "Lab", Owner: "ann",
-		Spec: sandbox.Spec{Template: "base", Env: map[string]string{"A": "b"}, Limits: sandbox.Limits{CPUs: 1, Memory: 1 << 30, Pids: 100}},
+		Spec: sandbox.Spec{Template: "base", Env: map[string]string{"A": "b"}, Limits: sandbox.Limits{CPUs: 1, Memory: 1 << 30, Pids: 100, Disk: 5 << 30}},
 	}
 }
 

@@ -44,7 +44,7 @@ func checkSound(t *testing.T, tpl Template) {
 	if tpl.Name != "demo" || tpl.Title == "" || !utf8.ValidString(tpl.Title+tpl.Description) || len(tpl.Env) > maxEnv {
 		t.Errorf("template is %+v", tpl)
 	}
-	if s := tpl.Size; !(s.CPUs >= minCPUs && s.CPUs <= maxCPUs) || s.Memory < minMemory || s.Pids < minPids || s.Disk < minDisk {
+	if s := tpl.Size; !(s.CPUs >= minCPUs && s.CPUs <= maxCPUs) || s.Memory < minMemory || s.Pids < minPids || s.Disk != 0 && s.Disk < minDisk {
 		t.Errorf("size is %+v", s)
 	}
 	for _, p := range tpl.Ports {

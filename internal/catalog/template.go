@@ -53,7 +53,7 @@ type Size struct {
 	CPUs   float64 // cores
 	Memory int64   // bytes
 	Pids   int64   // processes and threads
-	Disk   int64   // bytes; a hint shown to people, not enforced by every engine
+	Disk   int64   // bytes that a home may take, where there is a storage pool; 0 for no limit
 }
 
 // Port is a port that a template's sandboxes are known to serve.
@@ -88,4 +88,4 @@ func PlainImage(ref string) Template {
 }
 
 // DefaultSize is what a sandbox gets when nobody says otherwise.
-var DefaultSize = Size{CPUs: 2, Memory: 2 << 30, Pids: 1024, Disk: 10 << 30}
+var DefaultSize = Size{CPUs: 2, Memory: 2 << 30, Pids: 1024}

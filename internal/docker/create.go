@@ -70,6 +70,9 @@ func (e *connection) detached(ctx context.Context, key, what string, limit time.
 }
 
 func (e *Engine) create(ctx context.Context, b sandbox.ContainerSpec) error {
+	if err := e.makeHome(ctx, b); err != nil {
+		return err
+	}
 	addr, err := e.address(ctx, b)
 	if err != nil {
 		return err

@@ -6,8 +6,9 @@
 // messages about what it refuses.
 //
 // Invariant: it touches only what carries the label of its own instance, or its name. Every call to the engine has a deadline. A
-// container gets no host path but the guest, its link folder, VS Code and the CA bundle, all read-only, no capability beyond
-// its profile's, and never the engine's socket.
+// container gets no host path but the guest, its link folder, VS Code and the CA bundle, all read-only, and its home, which may be in
+// the storage pool, no capability beyond its profile's, and never the engine's socket. A home that is in the pool is replaced only while
+// no container has it mounted.
 package docker
 
 import (
@@ -50,6 +51,34 @@ type Config struct {
 	Watchdog []string
 	// Listen listens on a new socket in a folder of its own, which containers can be given; nil when no home is opened.
 	Listen func(name string) (Listener, error)
+	// Pool has the homes and their copies as subvolumes; nil where they are plain volumes of the engine.
+	Pool Pool
+}
+
+// Pool keeps folders that are copied at once, whatever their size, and can be limited. A name is that of a volume. Nothing is done by
+// halves: a folder is there as a whole or not at all. A folder that is missing is fault.NotFound. All are safe for concurrent use.
+type Pool interface {
+	// Path is the absolute path of a folder, whether it is there or not.
+	Path(name string) string
+	Has(name string) (bool, error)
+	// Create makes an empty folder; Conflict when the name is taken.
+	Create(name string) error
+	// Copy makes to a copy of from; Conflict when to is taken.
+	Copy(from, to string) error
+	// Replace swaps a folder in for another, whose limit it gets, and which is removed. NotFound when either is missing.
+	Replace(name, with string) error
+	// Remove removes a folder; a missing one is none.
+	Remove(name string) error
+	// Limit bounds what a folder may take, in bytes; 0 lifts the bound.
+	Limit(name string, bytes int64) error
+	// LimitOf gives that bound, 0 for none.
+	LimitOf(name string) (int64, error)
+	// Used is what a folder takes, in bytes, with what it shares with others.
+	Used(name string) (int64, error)
+	// List lists the folders.
+	List() ([]string, error)
+	// Sync writes what was changed to the disk, so that a Copy soon after is quick. It returns when ctx ends.
+	Sync(ctx context.Context) error
 }
 
 // Listener is a socket that a container dials, named as in wire.SocketPath. The one who has it removes the folder.
@@ -109,7 +138,8 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 		return nil, err
 	}
 	conn := &connection{c: c, network: n, reclaims: newReclaims(hostKernel()), watchdogs: &watchdogs{command: c.Watchdog}}
-	e := &Engine{conn, &freezer{conn}, imageStore{conn}, &homes{connection: conn, open: map[string]*home{}}, &snapshots{connection: conn}}
+	h := &homes{connection: conn, open: map[string]*home{}}
+	e := &Engine{conn, &freezer{conn}, imageStore{conn}, h, &snapshots{connection: conn, opened: h}}
 	e.retired.Store(true) // by an earlier one, for all that is known
 	e.seen.reset()
 	e.life, e.end = context.WithCancel(context.Background())

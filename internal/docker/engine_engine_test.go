@@ -183,6 +183,13 @@ func leftovers(t *testing.T, e *Engine) []string {
 	if err != nil || listing != nil {
 		t.Fatal(err, listing)
 	}
+	homes, err := e.pooled(ctx, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, home := range homes {
+		out = append(out, "home in the pool "+home)
+	}
 	for _, part := range slices.Concat(copies, images, used) {
 		out = append(out, "part of a snapshot "+part)
 	}
@@ -338,15 +345,18 @@ func (p *troubleProxy) lose() {
 }
 
 // engineSubject is the real engine as the suite wants it. All clients of the test go through the proxy.
-func engineSubject(t *testing.T) sandboxtest.RuntimeSubject {
+func engineSubject(t *testing.T, change ...func(*Config)) sandboxtest.RuntimeSubject {
 	p := newTroubleProxy(t)
 	t.Setenv(client.EnvOverrideHost, "unix://"+p.path)
-	e, other := openTest(t), openTest(t)
+	e, other := openTest(t, change...), openTest(t, change...)
 	return sandboxtest.RuntimeSubject{
 		Runtime: e, Other: other, Hang: p.hang,
 		Spec: func(b sandboxtest.Behaviour) sandbox.ContainerSpec { return testBox(t, string(b)) },
 		Cut: func(t *testing.T, b sandbox.ContainerSpec) {
-			_, err := e.client.Load().VolumeCreate(t.Context(), volume.CreateOptions{Name: e.resource(b.ID), Labels: e.labels(b)})
+			err := e.makeHome(t.Context(), b)
+			if e.c.Pool == nil {
+				_, err = e.client.Load().VolumeCreate(t.Context(), volume.CreateOptions{Name: e.resource(b.ID), Labels: e.labels(b)})
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -403,5 +413,7 @@ func TestEngine_Freezes(t *testing.T) {
 }
 
 func TestEngine_KeepsTheContract(t *testing.T) {
-	sandboxtest.RunRuntime(t, engineSubject)
+	bothWays(t, func(t *testing.T, change ...func(*Config)) {
+		sandboxtest.RunRuntime(t, func(t *testing.T) sandboxtest.RuntimeSubject { return engineSubject(t, change...) })
+	})
 }

@@ -3,6 +3,7 @@ package docker
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -106,12 +107,42 @@ var (
 	})
 )
 
-// derive gives the library's default profile without its rules for the calls denied, and with more. 32-bit programs on x86 have no
+// The requests of ioctl that btrfs answers have this type, the second byte of their number. A sandbox could make subvolumes in a home in
+// the storage pool with them, which its quota would not count. Those that share blocks between files are of that type, too.
+const (
+	typeShift   = 8
+	typeOfBtrfs = 0x94
+
+	clone      = 0x40049409
+	cloneRange = 0x4020940d
+	sameRange  = 0xc0189436
+)
+
+// ioctlRules allow all requests but those that btrfs alone answers. A filter cannot say "another one than", so there is a rule for each
+// bit that the type of another one may have otherwise.
+func ioctlRules() (rules []*seccomp.Syscall) {
+	allow := func(mask, is uint64) {
+		rules = append(rules, &seccomp.Syscall{LinuxSyscall: specs.LinuxSyscall{
+			Names: []string{"ioctl"}, Action: specs.ActAllow,
+			Args: []specs.LinuxSeccompArg{{Index: 1, Value: mask, ValueTwo: is, Op: specs.OpMaskedEqual}},
+		}})
+	}
+	for bit := range typeShift {
+		mask := uint64(1) << (typeShift + bit)
+		allow(mask, ^uint64(typeOfBtrfs<<typeShift)&mask)
+	}
+	for _, request := range []uint64{clone, cloneRange, sameRange} {
+		allow(math.MaxUint32, request)
+	}
+	return rules
+}
+
+// derive gives the library's default profile without its rules for the calls denied, and with more. Requests of btrfs are refused. 32-bit programs on x86 have no
 // sockets with it, unless they ask for them as 64-bit ones do: by the call socketcall they get any family, since no filter
 // sees which, and a rule that allows some families of socket allows that call too.
 func derive(denied []string, more ...*seccomp.Syscall) string {
 	profile := seccomp.DefaultProfile()
-	denied = slices.Concat(denied, []string{"socketcall"})
+	denied = slices.Concat(denied, []string{"socketcall", "ioctl"})
 	var kept []*seccomp.Syscall
 	for _, rule := range profile.Syscalls {
 		rule.Names = slices.DeleteFunc(slices.Clone(rule.Names), func(name string) bool { return slices.Contains(denied, name) })
@@ -120,7 +151,7 @@ func derive(denied []string, more ...*seccomp.Syscall) string {
 		}
 	}
 	nosys := uint(unix.ENOSYS) // another answer than the default one: a rule that gives that is no rule
-	profile.Syscalls = slices.Concat(kept, more, []*seccomp.Syscall{{LinuxSyscall: specs.LinuxSyscall{
+	profile.Syscalls = slices.Concat(kept, more, ioctlRules(), []*seccomp.Syscall{{LinuxSyscall: specs.LinuxSyscall{
 		Names: []string{"socketcall"}, Action: specs.ActErrno, ErrnoRet: &nosys,
 	}}})
 	text, err := json.Marshal(profile)

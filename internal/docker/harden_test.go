@@ -52,6 +52,33 @@ func TestStrictSeccomp_AllowsNothingThatIsDenied(t *testing.T) {
 	}
 }
 
+// TestSeccomp_RefusesRequestsOfBtrfs asks each rule as the kernel does.
+func TestSeccomp_RefusesRequestsOfBtrfs(t *testing.T) {
+	for name, text := range map[string]string{"strict": strictSeccomp(), "dev": devSeccomp(false), "namespaces": devSeccomp(true)} {
+		var profile seccomp.Seccomp
+		if err := json.Unmarshal([]byte(text), &profile); err != nil {
+			t.Fatal(err)
+		}
+		allows := func(request uint64) bool {
+			return slices.ContainsFunc(profile.Syscalls, func(rule *seccomp.Syscall) bool {
+				return rule.Action == specs.ActAllow && slices.Contains(rule.Names, "ioctl") &&
+					!slices.ContainsFunc(rule.Args, func(a specs.LinuxSeccompArg) bool {
+						return a.Index != 1 || a.Op != specs.OpMaskedEqual || request&a.Value != a.ValueTwo
+					})
+			})
+		}
+		for request, want := range map[uint64]bool{
+			0x5000940e: false, 0x15000940e: false, 0x50009401: false, 0x50009417: false, 0x50009418: false, 0x942e: false,
+			0x5401: true, 0x541b: true, 0x8912: true, 0xc020660b: true, 0x40086602: true, 0x5421: true,
+			clone: true, cloneRange: true, sameRange: true,
+		} {
+			if allows(request) != want {
+				t.Errorf("%s: the request %#x is allowed: %t", name, request, !want)
+			}
+		}
+	}
+}
+
 func TestHarden_UnknownProfileIsHeldStrictly(t *testing.T) {
 	for _, p := range []catalog.Profile{catalog.Strict, "", "lax"} {
 		h := &container.HostConfig{}

@@ -39,6 +39,15 @@ func (e *Engine) List(ctx context.Context) ([]sandbox.Instance, error) {
 			found[id] = &i
 		}
 	}
+	homes, err := e.pooled(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range homes {
+		if found[id] == nil { // a removal was cut off, or the engine has lost its volumes
+			found[id] = &sandbox.Instance{ID: id, Name: id, Partial: true}
+		}
+	}
 	if err := e.look(ctx, containers, found); err != nil {
 		return nil, err
 	}

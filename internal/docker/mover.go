@@ -53,18 +53,28 @@ type homes struct {
 // home is a sandbox.Home: a mover's container and the connection with it.
 type home struct {
 	s        *homes
-	box      string      // the sandbox's id
-	snapshot string      // its id, "" for none
-	fresh    bool        // the snapshot had no volume before
-	kept     atomic.Bool // it has a copy of the home now
-	id       string      // of the container
-	folder   string      // of its socket
-	conn     net.Conn
+	box      string // the sandbox's id
+	snapshot string // its id, "" for none
+	image    string // for the container
+	at       location
+	mounted  bool        // a container has the home: that of the sandbox runs or is frozen, or the engine has left it so
+	kept     atomic.Bool // the snapshot has a copy of the home now
+	life     context.Context
+	end      context.CancelFunc
 	once     sync.Once
 	closed   error
+
+	mu     sync.Mutex
+	shut   bool
+	fresh  bool   // the snapshot had no volume before
+	id     string // of the container
+	folder string // of its socket
+	conn   net.Conn
+	target string // the folder in the pool that the mover has for the home; "" for the home itself
 }
 
-// OpenHome starts a mover beside a sandbox. See sandbox.Homes.
+// OpenHome starts a mover beside a sandbox. See sandbox.Homes. With a storage pool the mover starts when it is needed first: where both
+// a home and its copy are in there, the pool copies, and no program reads them.
 //
 // The engine does not stop making a container when its caller hangs up. So when ctx ends early, OpenHome returns, and what it has
 // begun continues and is undone; another OpenHome of the same id waits for that.
@@ -117,42 +127,77 @@ func (s *homes) closeLate(h *home) {
 
 // openHome ends an earlier Home of the sandbox first. ctx ends the wait for the mover; what is asked of the engine is waited for.
 func (s *homes) openHome(ctx context.Context, id, snapshot string) (*home, error) {
-	image, err := s.imageOf(ctx, id)
-	if err != nil {
+	h := &home{s: s, box: id, snapshot: snapshot}
+	if err := h.look(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.closeOpen(id); err != nil {
 		return nil, err
 	}
-	l, err := s.c.Listen("mover-" + id)
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
-	h := &home{s: s, box: id, snapshot: snapshot, folder: l.Folder}
-	if err := h.start(image); err != nil {
-		return nil, errors.Join(err, h.Close())
-	}
-	if err := h.accept(ctx, l); err != nil {
-		return nil, errors.Join(err, h.Close())
+	h.life, h.end = context.WithCancel(s.life)
+	if s.c.Pool == nil {
+		if err := h.connect(ctx, ""); err != nil {
+			return nil, errors.Join(err, h.Close())
+		}
+	} else {
+		h.mounted = h.mounted || s.leftMounted(ctx, id)
+		if snapshot != "" && h.mounted {
+			s.syncPool(ctx)
+		}
 	}
 	s.keep(h)
 	return h, nil
 }
 
-// imageOf gives the image of a sandbox's container, which is there as long as that is.
-func (s *homes) imageOf(ctx context.Context, id string) (string, error) {
+// syncPool has what was written so far put on the disk, so that the sandbox need not be frozen for that.
+func (s *homes) syncPool(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, syncLimit)
+	defer cancel()
+	if err := s.c.Pool.Sync(ctx); err != nil {
+		s.c.Log.Debug("the storage pool is not synced", "error", err)
+	}
+}
+
+// look learns what the sandbox's container is made from, and where the home is. The container's image is there as long as that is.
+func (h *home) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	box, err := s.client.Load().ContainerInspect(ctx, s.resource(id))
+	box, err := h.s.client.Load().ContainerInspect(ctx, h.s.resource(h.box))
 	if errdefs.IsNotFound(err) {
-		return "", fault.Wrap(err, fault.NotFound, "The container engine does not have this sandbox's container.")
+		return fault.Wrap(err, fault.NotFound, "The container engine does not have this sandbox's container.")
 	}
 	if err != nil {
-		return "", classify(err, "look at the container")
+		return classify(err, "look at the container")
 	}
-	return box.Image, nil
+	h.image, h.mounted = box.Image, box.State.Running
+	h.at, err = h.s.homePlace(ctx, h.box)
+	return err
 }
+
+// connect starts the mover, with a folder in the pool for the home, or the home itself when target is "", and waits for it. One that is
+// there already is used. ctx ends the wait for the mover.
+func (h *home) connect(ctx context.Context, target string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.conn != nil && h.target == target {
+		return nil
+	}
+	if h.shut || h.conn != nil {
+		return errClosedHome
+	}
+	l, err := h.s.c.Listen("mover-" + h.box)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	h.folder, h.target = l.Folder, target
+	if err := h.start(); err != nil {
+		return err
+	}
+	return h.accept(ctx, l)
+}
+
+var errClosedHome = fault.New(fault.Unavailable, "The sandbox's home was closed, or is in use for something else. Try again.")
 
 func (s *homes) keep(h *home) {
 	s.mu.Lock()
@@ -179,6 +224,18 @@ func (s *homes) closeOpen(id string) error {
 	return h.Close()
 }
 
+// uses reports whether the copy of a snapshot is in use.
+func (s *homes) uses(snapshot string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.open {
+		if h.snapshot == snapshot && s.c.Pool != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // leave ends what is done with a sandbox's home, so that its volume can be removed.
 func (s *homes) leave(ctx context.Context, id string) error {
 	unlock, err := s.opening.Acquire(ctx, id, 1, -1)
@@ -190,22 +247,27 @@ func (s *homes) leave(ctx context.Context, id string) error {
 }
 
 // start makes and starts the container. One that a crash has left is removed before.
-func (h *home) start(image string) error {
+func (h *home) start() error {
 	ctx, cancel := context.WithTimeout(h.s.life, createLimit)
 	defer cancel()
 	cli := h.s.client.Load()
-	if h.snapshot != "" {
+	pooled, err := h.copyInPool()
+	if err != nil {
+		return err
+	}
+	if h.snapshot != "" && !pooled {
 		_, err := cli.VolumeInspect(ctx, h.s.snapshotVolume(h.snapshot))
 		if h.fresh = errdefs.IsNotFound(err); err != nil && !h.fresh {
 			return classify(err, "look for the copy of the home")
 		}
 	}
-	made, err := h.s.makeMover(ctx, h, image)
+	mounts := h.s.moverMounts(h, pooled)
+	made, err := h.s.makeMover(ctx, h, mounts)
 	if errdefs.IsConflict(err) {
 		if err := h.s.removeMover(ctx, h.s.mover(h.box)); err != nil {
 			return err
 		}
-		made, err = h.s.makeMover(ctx, h, image)
+		made, err = h.s.makeMover(ctx, h, mounts)
 	}
 	if err != nil {
 		return refused(err, "make the container that moves the home")
@@ -218,12 +280,12 @@ func (h *home) start(image string) error {
 func (s *homes) mover(id string) string { return s.resource(id) + "-mover" }
 
 // makeMover gives the engine's bare error.
-func (s *homes) makeMover(ctx context.Context, h *home, image string) (containerID string, err error) {
+func (s *homes) makeMover(ctx context.Context, h *home, mounts []mount.Mount) (containerID string, err error) {
 	f := s.facts.Load()
 	pids := int64(moverPids)
 	made, err := s.client.Load().ContainerCreate(ctx,
 		&container.Config{
-			User: "0:0", WorkingDir: "/", Image: image, Labels: map[string]string{labelMover: s.c.Instance},
+			User: "0:0", WorkingDir: "/", Image: h.image, Labels: map[string]string{labelMover: s.c.Instance},
 			Entrypoint: strslice.StrSlice{wire.GuestPath, wire.MoverArgument}, NetworkDisabled: true,
 			Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 		},
@@ -231,7 +293,7 @@ func (s *homes) makeMover(ctx context.Context, h *home, image string) (container
 			NetworkMode: network.NetworkNone, AutoRemove: true, IpcMode: container.IPCModePrivate, OomScoreAdj: oomScore,
 			LogConfig: logConfig(f.localLog), ReadonlyRootfs: true, CapDrop: []string{"ALL"}, CapAdd: moverCapabilities,
 			SecurityOpt: []string{"no-new-privileges", "seccomp=" + strictSeccomp()},
-			Mounts:      s.moverMounts(h),
+			Mounts:      mounts,
 			Resources: container.Resources{
 				Memory: moverMemory, PidsLimit: &pids,
 				Ulimits: []*container.Ulimit{{Name: "core"}, {Name: "nofile", Soft: moverFiles, Hard: moverFiles}},
@@ -241,13 +303,24 @@ func (s *homes) makeMover(ctx context.Context, h *home, image string) (container
 }
 
 // moverMounts are what a mover sees of the host. The engine makes the volume of the snapshot if it has none.
-func (s *homes) moverMounts(h *home) []mount.Mount {
+func (s *homes) moverMounts(h *home, pooledCopy bool) []mount.Mount {
 	m := []mount.Mount{
 		{Type: mount.TypeBind, Source: s.c.GuestBinary, Target: wire.GuestPath, ReadOnly: true},
 		{Type: mount.TypeBind, Source: h.folder, Target: path.Dir(wire.SocketPath), ReadOnly: true},
-		{Type: mount.TypeVolume, Source: s.resource(h.box), Target: wire.HomePath, VolumeOptions: &mount.VolumeOptions{NoCopy: true}},
 	}
-	if h.snapshot != "" {
+	switch {
+	case h.target != "":
+		m = append(m, mount.Mount{Type: mount.TypeBind, Source: s.c.Pool.Path(h.target), Target: wire.HomePath})
+	case h.at == inNext:
+		m = append(m, mount.Mount{Type: mount.TypeBind, Source: s.c.Pool.Path(s.resource(h.box) + partNext), Target: wire.HomePath})
+	default:
+		m = append(m, mount.Mount{Type: mount.TypeVolume, Source: s.resource(h.box), Target: wire.HomePath, VolumeOptions: &mount.VolumeOptions{NoCopy: true}})
+	}
+	switch {
+	case h.snapshot == "":
+	case pooledCopy:
+		m = append(m, mount.Mount{Type: mount.TypeBind, Source: s.c.Pool.Path(s.snapshotVolume(h.snapshot)), Target: wire.SnapshotHome, ReadOnly: true})
+	default:
 		m = append(m, mount.Mount{Type: mount.TypeVolume, Source: s.snapshotVolume(h.snapshot), Target: wire.SnapshotPath,
 			VolumeOptions: &mount.VolumeOptions{NoCopy: true, Labels: s.snapshotLabels()}})
 	}
@@ -288,6 +361,10 @@ func (h *home) ended(ctx context.Context) bool {
 // Close implements sandbox.Home.
 func (h *home) Close() error {
 	h.once.Do(func() {
+		h.end()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.shut = true
 		if h.conn != nil {
 			h.conn.Close()
 		}
@@ -299,7 +376,12 @@ func (h *home) Close() error {
 		if h.fresh && !h.kept.Load() {
 			h.closed = errors.Join(h.closed, h.dropVolume(ctx))
 		}
-		h.closed = errors.Join(h.closed, os.RemoveAll(h.folder))
+		if h.target != "" {
+			h.closed = errors.Join(h.closed, h.s.c.Pool.Remove(h.target))
+		}
+		if h.folder != "" {
+			h.closed = errors.Join(h.closed, os.RemoveAll(h.folder))
+		}
 		h.s.forget(h)
 	})
 	return h.closed
@@ -332,7 +414,7 @@ func (s *homes) removeMover(ctx context.Context, ref string) error {
 	}
 }
 
-// SweepHomes removes the movers that a crash has left. To be called before the first OpenHome.
+// SweepHomes removes the movers that a crash has left, and what was being made in the pool. To be called before the first OpenHome.
 func (s *homes) SweepHomes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, removeLimit)
 	defer cancel()
@@ -346,5 +428,5 @@ func (s *homes) SweepHomes(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return s.sweepPool(ctx)
 }

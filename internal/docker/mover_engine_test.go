@@ -67,15 +67,19 @@ func movers(t *testing.T, e *Engine) (names []string) {
 }
 
 func TestHomes_KeepTheContract(t *testing.T) {
-	sandboxtest.RunHomes(t, func(t *testing.T) sandboxtest.HomesSubject {
-		s := engineSubject(t)
-		e := s.Runtime.(*Engine)
-		return homesSubject(s, e)
+	bothWays(t, func(t *testing.T, change ...func(*Config)) {
+		sandboxtest.RunHomes(t, func(t *testing.T) sandboxtest.HomesSubject {
+			s := engineSubject(t, change...)
+			return homesSubject(s, s.Runtime.(*Engine))
+		})
 	})
 }
 
 func homesSubject(s sandboxtest.RuntimeSubject, e *Engine) sandboxtest.HomesSubject {
-	return sandboxtest.HomesSubject{RuntimeSubject: s, Homes: e, Snapshots: e, Left: func(t *testing.T) []string { return movers(t, e) }}
+	return sandboxtest.HomesSubject{
+		RuntimeSubject: s, Homes: e, Snapshots: e, Uncounted: e.c.Pool != nil,
+		Left: func(t *testing.T) []string { return movers(t, e) },
+	}
 }
 
 // openHome opens a home, until the test's end at the latest.
@@ -141,8 +145,10 @@ func compile(t *testing.T, what, to string) {
 }
 
 // TestHome_MovesFilesOfEveryKind looks at the home with a program that knows nothing of archives.
-func TestHome_MovesFilesOfEveryKind(t *testing.T) {
-	e := openTest(t)
+func TestHome_MovesFilesOfEveryKind(t *testing.T) { bothWays(t, homeMovesFiles) }
+
+func homeMovesFiles(t *testing.T, change ...func(*Config)) {
+	e := openTest(t, change...)
 	from, to := running(t, e, "patient"), running(t, e, "patient")
 	oddHome(t, e, from, "plant")
 	want := oddHome(t, e, from, "describe")
@@ -253,8 +259,10 @@ func listed(t *testing.T, b []byte) (lines []string) {
 }
 
 // TestHome_IsOldOrNewAfterAKillAtAnyMoment kills the container that replaces it.
-func TestHome_IsOldOrNewAfterAKillAtAnyMoment(t *testing.T) {
-	e := openTest(t)
+func TestHome_IsOldOrNewAfterAKillAtAnyMoment(t *testing.T) { bothWays(t, homeIsOldOrNew) }
+
+func homeIsOldOrNew(t *testing.T, change ...func(*Config)) {
+	e := openTest(t, change...)
 	id, archives := twoHomes(t, e)
 	h := openHome(t, e, id)
 	began := time.Now()
@@ -298,8 +306,10 @@ func TestHome_IsOldOrNewAfterAKillAtAnyMoment(t *testing.T) {
 }
 
 // TestHome_IsReplacedWhateverIsInTheWay has a hostile sandbox prepare its home. More is in the mover's own tests.
-func TestHome_IsReplacedWhateverIsInTheWay(t *testing.T) {
-	e := openTest(t)
+func TestHome_IsReplacedWhateverIsInTheWay(t *testing.T) { bothWays(t, homeIsReplaced) }
+
+func homeIsReplaced(t *testing.T, change ...func(*Config)) {
+	e := openTest(t, change...)
 	b := running(t, e, "patient")
 	if code, out := inside(t, e, b.ID, "0", "chmod 777 /home/agent; touch /home/agent/file"); code != 0 {
 		t.Fatal(out)
@@ -337,8 +347,10 @@ func TestHome_IsReplacedWhateverIsInTheWay(t *testing.T) {
 }
 
 // TestOpenHome_ThatIsLeftLeavesNothing leaves it at every moment.
-func TestOpenHome_ThatIsLeftLeavesNothing(t *testing.T) {
-	e := openTest(t)
+func TestOpenHome_ThatIsLeftLeavesNothing(t *testing.T) { bothWays(t, openHomeThatIsLeft) }
+
+func openHomeThatIsLeft(t *testing.T, change ...func(*Config)) {
+	e := openTest(t, change...)
 	b := testBox(t, "patient")
 	if err := e.Create(t.Context(), b); err != nil {
 		t.Fatal(err)
@@ -408,7 +420,8 @@ func TestHomes_WhatACrashHasLeftIsNotInTheWay(t *testing.T) {
 		if err := e.Create(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
-		made, err := e.makeMover(t.Context(), &home{box: b.ID, folder: b.LinkPath}, b.Image)
+		h := &home{s: e.homes, box: b.ID, folder: b.LinkPath, image: b.Image}
+		made, err := e.makeMover(t.Context(), h, e.moverMounts(h, false))
 		if err == nil && start {
 			err = e.client.Load().ContainerStart(t.Context(), made, container.StartOptions{})
 		}

@@ -22,7 +22,11 @@ func (h *home) Read(ctx context.Context, w io.Writer, prefix string, progress fu
 
 // Replace implements sandbox.Home.
 func (h *home) Replace(ctx context.Context, r io.Reader, c sandbox.Content, progress func(archive.Stats)) (archive.Stats, error) {
-	return h.job(ctx, wire.MoverJob{Do: wire.MoverReplace, Prefix: c.Prefix, Own: c.Own}, r, nil, progress)
+	job := wire.MoverJob{Do: wire.MoverReplace, Prefix: c.Prefix, Own: c.Own}
+	if h.staged() && h.at != inVolume {
+		return h.beside(ctx, func() (archive.Stats, error) { return h.job(ctx, job, r, nil, progress) })
+	}
+	return h.job(ctx, job, r, nil, progress)
 }
 
 // Settle implements sandbox.Home.
@@ -32,8 +36,12 @@ func (h *home) Settle(ctx context.Context) (finished bool, err error) {
 }
 
 // CopyOut implements sandbox.Home.
-func (h *home) CopyOut(ctx context.Context, progress func(archive.Stats)) (archive.Stats, error) {
-	stats, err := h.job(ctx, wire.MoverJob{Do: wire.MoverCopyOut}, nil, nil, progress)
+func (h *home) CopyOut(ctx context.Context, progress func(archive.Stats)) (stats archive.Stats, err error) {
+	if h.snapshot != "" && h.at != inVolume {
+		stats, err = h.copyOutPooled(ctx)
+	} else {
+		stats, err = h.job(ctx, wire.MoverJob{Do: wire.MoverCopyOut}, nil, nil, progress)
+	}
 	if err == nil {
 		h.kept.Store(true)
 	}
@@ -42,6 +50,9 @@ func (h *home) CopyOut(ctx context.Context, progress func(archive.Stats)) (archi
 
 // CopyIn implements sandbox.Home.
 func (h *home) CopyIn(ctx context.Context, progress func(archive.Stats)) (archive.Stats, error) {
+	if h.staged() && h.snapshot != "" {
+		return h.copyInPooled(ctx, progress)
+	}
 	return h.job(ctx, wire.MoverJob{Do: wire.MoverCopyIn}, nil, nil, progress)
 }
 
@@ -62,6 +73,9 @@ func (h *home) job(ctx context.Context, job wire.MoverJob, from io.Reader, to io
 
 // report has the mover do something. from is sent to it, and to gets what it sends.
 func (h *home) report(ctx context.Context, job wire.MoverJob, from io.Reader, to io.Writer, progress func(archive.Stats)) (outcome, error) {
+	if err := h.ready(ctx); err != nil {
+		return outcome{}, err
+	}
 	defer context.AfterFunc(ctx, func() { h.conn.Close() })()
 	told, err := json.Marshal(job)
 	if err != nil {

@@ -16,6 +16,9 @@ func (e *Engine) Start(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	defer e.seen.drop(id)
+	if err := e.movedIn(ctx, id); err != nil {
+		return err
+	}
 	err := e.client.Load().ContainerStart(ctx, e.resource(id), container.StartOptions{})
 	if err == nil || ctx.Err() != nil || lost(err) {
 		return classify(err, "start the container")
@@ -139,15 +142,8 @@ func (e *Engine) Remove(ctx context.Context, id string) error {
 	if err := e.removeContainer(ctx, id); err != nil {
 		return err
 	}
-	err = e.client.Load().VolumeRemove(ctx, e.resource(id), false)
-	if errdefs.IsConflict(err) { // a mover has it
-		if err := e.leave(ctx, id); err != nil {
-			return err
-		}
-		err = e.client.Load().VolumeRemove(ctx, e.resource(id), false)
-	}
-	if err != nil && !errdefs.IsNotFound(err) {
-		return classify(err, "remove the volume")
+	if err := e.removeVolume(ctx, id); err != nil {
+		return err
 	}
 	e.dropRetired(ctx)
 	if !e.network.release(id) {
@@ -158,6 +154,24 @@ func (e *Engine) Remove(ctx context.Context, id string) error {
 	}
 	e.removeNetworkLater()
 	return nil
+}
+
+// removeVolume removes a sandbox's volume, and what is in the pool of its home after that.
+func (e *Engine) removeVolume(ctx context.Context, id string) error {
+	cli := e.client.Load()
+	err := cli.VolumeRemove(ctx, e.resource(id), false)
+	if errdefs.IsConflict(err) || e.c.Pool != nil { // a mover may have it, or its folder
+		if err := e.leave(ctx, id); err != nil {
+			return err
+		}
+	}
+	if errdefs.IsConflict(err) {
+		err = cli.VolumeRemove(ctx, e.resource(id), false)
+	}
+	if err != nil && !errdefs.IsNotFound(err) {
+		return classify(err, "remove the volume")
+	}
+	return e.removePooled(ctx, e.resource(id), e.resource(id)+partNext)
 }
 
 // removeNetworkLater removes the network when it is still unused after a while, or when the engine is closed: making

@@ -34,6 +34,9 @@ func (s *Sizes) Measure(ctx context.Context) (map[string]metrics.Size, error) {
 			out[id] = metrics.Size{Home: v.UsageData.Size}
 		}
 	}
+	if err := e.pooledSizes(ctx, out); err != nil {
+		return nil, err
+	}
 	for _, c := range used.Containers {
 		id, ours := e.idOf(firstName(*c), c.Labels)
 		size, known := out[id]

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -17,7 +16,6 @@ import (
 	"github.com/docker/docker/api/types/volume"
 
 	"sandboxd/internal/fault"
-	"sandboxd/internal/wire"
 )
 
 // labelSnapshot is on the volumes that have copies of homes; its value is the instance. They have none of the labels of sandboxes.
@@ -35,12 +33,13 @@ const (
 // snapshots keeps the parts of snapshots.
 type snapshots struct {
 	*connection
+	opened  *homes
 	retired atomic.Bool // there may be images that only wait for their containers to go
 }
 
 // snapshotVolume is the name of the volume with a snapshot's copy of a home.
 func (e *connection) snapshotVolume(snapshot string) string {
-	return e.resource(snapshot) + "-snapshot"
+	return e.resource(snapshot) + partSnapshot
 }
 
 // snapshotLabels are those of that volume.
@@ -79,11 +78,9 @@ func (e *snapshots) commit(ctx context.Context, id, ref, part string) error {
 	case box.State.Running && !box.State.Paused:
 		return fault.New(fault.Conflict, "The sandbox runs, and changes its files.")
 	}
-	changes, err := cli.ContainerDiff(ctx, box.ID)
-	if err != nil {
-		return classify(err, "say what has changed in the container")
-	}
-	if !slices.ContainsFunc(changes, changed) {
+	if is, err := e.rootChanged(ctx, box); err != nil {
+		return err
+	} else if !is {
 		return classify(cli.ImageTag(ctx, box.Image, ref), "name the image")
 	}
 	base, err := cli.ImageInspect(ctx, box.Image)
@@ -94,17 +91,6 @@ func (e *snapshots) commit(ctx context.Context, id, ref, part string) error {
 		return e.flatten(ctx, box.ID, base, ref)
 	}
 	return e.addLayer(ctx, box, base, ref, part)
-}
-
-// mountPoints are those that a container is given, by us and by the engine: its init is there, or where images have /sbin as a link.
-var mountPoints = []string{wire.HomePath, wire.GuestPath, path.Dir(wire.SocketPath), wire.IDEPath, wire.CAPath,
-	"/sbin/docker-init", "/usr/sbin/docker-init"}
-
-// changed says whether a change of a root file system is the sandbox's own. The engine makes places for what it mounts.
-func changed(c container.FilesystemChange) bool {
-	return c.Kind == container.ChangeDelete || !slices.ContainsFunc(mountPoints, func(at string) bool {
-		return c.Path == at || strings.HasPrefix(at, c.Path+"/")
-	})
 }
 
 // addLayer makes an image of a container's changes. The container's own labels and variables would be the image's, and those of every
@@ -141,10 +127,13 @@ func (e *snapshots) addLayer(ctx context.Context, box container.InspectResponse,
 func (e *snapshots) RemoveCopy(ctx context.Context, snapshot string) error {
 	ctx, cancel := context.WithTimeout(ctx, removeLimit)
 	defer cancel()
+	if e.opened.uses(snapshot) {
+		return fault.New(fault.Conflict, "The copy of the home is in use. Try again in a moment.")
+	}
 	err := e.client.Load().VolumeRemove(ctx, e.snapshotVolume(snapshot), false)
 	switch {
 	case err == nil || errdefs.IsNotFound(err):
-		return nil
+		return e.removePooled(ctx, e.snapshotVolume(snapshot))
 	case errdefs.IsConflict(err):
 		return fault.Wrap(err, fault.Conflict, "The copy of the home is in use. Try again in a moment.")
 	}
@@ -207,13 +196,16 @@ func (e *snapshots) Parts(ctx context.Context) (copies, images []string, err err
 	if err != nil {
 		return nil, nil, classify(err, "list its volumes")
 	}
-	before, after := e.resource(""), strings.TrimPrefix(e.snapshotVolume(""), e.resource(""))
 	for _, v := range volumes.Volumes {
-		id, prefixed := strings.CutPrefix(v.Name, before)
-		if id, ours := strings.CutSuffix(id, after); ours && prefixed {
+		if id, is, ours := e.parseVolume(v.Name); ours && is == partSnapshot {
 			copies = append(copies, id)
 		}
 	}
+	pooled, err := e.pooled(ctx, partSnapshot)
+	if err != nil {
+		return nil, nil, err
+	}
+	copies = slices.Concat(copies, pooled)
 	for _, repository := range []string{e.snapshotImages(), e.partialImages()} {
 		refs, err := imageStore{e.connection}.ImageTags(ctx, repository)
 		if err != nil {
@@ -227,5 +219,5 @@ func (e *snapshots) Parts(ctx context.Context) (copies, images []string, err err
 	}
 	slices.Sort(copies)
 	slices.Sort(images)
-	return copies, slices.Compact(images), nil
+	return slices.Compact(copies), slices.Compact(images), nil
 }

@@ -18,9 +18,11 @@ import (
 )
 
 func TestSnapshots_KeepTheContract(t *testing.T) {
-	sandboxtest.RunSnapshots(t, func(t *testing.T) sandboxtest.SnapshotsSubject {
-		s := engineSubject(t)
-		return sandboxtest.SnapshotsSubject{HomesSubject: homesSubject(s, s.Runtime.(*Engine)), Another: s.Other.(*Engine)}
+	bothWays(t, func(t *testing.T, change ...func(*Config)) {
+		sandboxtest.RunSnapshots(t, func(t *testing.T) sandboxtest.SnapshotsSubject {
+			s := engineSubject(t, change...)
+			return sandboxtest.SnapshotsSubject{HomesSubject: homesSubject(s, s.Runtime.(*Engine)), Another: s.Other.(*Engine)}
+		})
 	})
 }
 

@@ -58,7 +58,7 @@ func (g *settings) plan(r Request) (Sandbox, error) {
 	if err != nil {
 		return Sandbox{}, err
 	}
-	if spec.Limits, err = r.limits(t.Size, g.host); err != nil {
+	if spec.Limits, err = g.limits(r.Limits, t.Size); err != nil {
 		return Sandbox{}, err
 	}
 	now := stamp()
@@ -90,9 +90,10 @@ func CheckEnv(env map[string]string) error {
 	return nil
 }
 
-// limits gives the limits that r asks for, defaults filled in from the template's size and cut to what the host has.
-func (r Request) limits(d catalog.Size, host Limits) (Limits, error) {
-	l := r.Limits
+// limits fills in what l leaves open from the template's size, cut to what the host has. The size of a home is limited only where there
+// is a storage pool.
+func (g *settings) limits(l Limits, d catalog.Size) (Limits, error) {
+	host := g.host
 	if l.CPUs == 0 {
 		l.CPUs = min(d.CPUs, host.CPUs)
 	}
@@ -102,12 +103,22 @@ func (r Request) limits(d catalog.Size, host Limits) (Limits, error) {
 	if l.Pids == 0 {
 		l.Pids = d.Pids
 	}
-	return l, l.check(host)
+	if l.Disk == 0 && g.quota != nil {
+		l.Disk = d.Disk
+	}
+	if err := l.check(host); err != nil {
+		return l, err
+	}
+	return l, g.checkDisk(l.Disk)
 }
 
-// within gives limits that a host can keep; those of another host may be larger.
-func (l Limits) within(host Limits) Limits {
-	return Limits{CPUs: min(l.CPUs, host.CPUs), Memory: min(l.Memory, host.Memory), Pids: min(l.Pids, maxPids)}
+// within gives limits that this host can keep; those of another host may be larger, and it may have a storage pool.
+func (g *settings) within(l Limits) Limits {
+	l = Limits{CPUs: min(l.CPUs, g.host.CPUs), Memory: min(l.Memory, g.host.Memory), Pids: min(l.Pids, maxPids), Disk: min(l.Disk, maxDisk)}
+	if g.quota == nil {
+		l.Disk = 0
+	}
+	return l
 }
 
 func (l Limits) check(host Limits) error {

@@ -31,7 +31,7 @@ func (c *creator) Create(ctx context.Context, r Request) (s Sandbox, created boo
 		return Sandbox{}, false, err
 	}
 	if r.Name != "" {
-		return c.createNamed(ctx, s)
+		return c.createNamed(ctx, s, r.Limits.Disk == 0)
 	}
 	if r.claims() {
 		if got, claimed, err := c.pools.claim(ctx, s); claimed || err != nil {
@@ -40,7 +40,7 @@ func (c *creator) Create(ctx context.Context, r Request) (s Sandbox, created boo
 	}
 	for attempt := range autoTries {
 		s.ID, s.Name = NewID(), autoName(attempt)
-		got, created, err := c.createNamed(ctx, s)
+		got, created, err := c.createNamed(ctx, s, true)
 		if err == nil && created || err != nil && !fault.Is(err, fault.Conflict) {
 			return got, created, err
 		}
@@ -49,14 +49,14 @@ func (c *creator) Create(ctx context.Context, r Request) (s Sandbox, created boo
 }
 
 // createNamed queues the create of s. While the name's old sandbox is still being deleted it gives that one, and the
-// new one follows.
-func (c *creator) createNamed(ctx context.Context, s Sandbox) (got Sandbox, created bool, err error) {
+// new one follows. anyDisk is as for sameAsked.
+func (c *creator) createNamed(ctx context.Context, s Sandbox, anyDisk bool) (got Sandbox, created bool, err error) {
 	var decided atomic.Bool // by the turn, or by a refusal before it came
 	p, err := c.begin(ctx, s.Ref(), func(ctx context.Context, accept func(Sandbox)) error {
 		if decided.Swap(true) {
 			return nil
 		}
-		return c.createNow(ctx, s, accept)
+		return c.createNow(ctx, s, anyDisk, accept)
 	})
 	for err == nil {
 		var ok bool
@@ -69,7 +69,7 @@ func (c *creator) createNamed(ctx context.Context, s Sandbox) (got Sandbox, crea
 			continue
 		}
 		if err == nil && got.State != Deleting {
-			err = sameAsked(got, s)
+			err = sameAsked(got, s, anyDisk)
 		}
 		if err != nil && decided.Swap(true) {
 			err = nil // its turn has come meanwhile, and decides
@@ -81,10 +81,10 @@ func (c *creator) createNamed(ctx context.Context, s Sandbox) (got Sandbox, crea
 }
 
 // createNow creates s in its turn. When its name is taken it gives that sandbox, or a Conflict.
-func (c *creator) createNow(ctx context.Context, s Sandbox, accept func(Sandbox)) error {
+func (c *creator) createNow(ctx context.Context, s Sandbox, anyDisk bool, accept func(Sandbox)) error {
 	old, err := c.rows.ByName(ctx, s.Name)
 	if err == nil {
-		if err = sameAsked(old, s); err == nil {
+		if err = sameAsked(old, s, anyDisk); err == nil {
 			accept(old)
 		}
 		return err
@@ -106,10 +106,14 @@ func (c *creator) createNow(ctx context.Context, s Sandbox, accept func(Sandbox)
 	})
 }
 
-// sameAsked is a Conflict unless old is of the same owner and spec as s. Of another owner's sandbox it tells nothing more.
-func sameAsked(old, s Sandbox) error {
+// sameAsked is a Conflict unless old is of the same owner and spec as s. Of another owner's sandbox it tells nothing more. With
+// anyDisk no limit was asked for on the home: an old one from before there was a storage pool is the same then.
+func sameAsked(old, s Sandbox, anyDisk bool) error {
 	if old.Owner != s.Owner || old.Pooled {
 		return &fault.Error{Kind: fault.Conflict, Field: "name", Message: "The name " + s.Name + " is taken. Choose another name."}
+	}
+	if anyDisk && (old.Spec.Limits.Disk == 0 || s.Spec.Limits.Disk == 0) {
+		s.Spec.Limits.Disk = old.Spec.Limits.Disk
 	}
 	if !old.Spec.Equal(s.Spec) {
 		return &fault.Error{Kind: fault.Conflict, Field: "name",

@@ -33,9 +33,11 @@ type Home interface {
 	// Unavailable when the disk is full. An error of r comes back as it is.
 	Replace(ctx context.Context, r io.Reader, c Content, progress func(archive.Stats)) (archive.Stats, error)
 	// CopyOut makes the copy of the home for a snapshot, in the place of what is left of an earlier one. Unavailable when the disk
-	// is full. Blocks of files are shared with the home where the file system can.
+	// is full. Blocks of files are shared with the home where the file system can. In a storage pool it takes no longer for a large home,
+	// and of what was copied only Bytes is known, the room that it takes; so it is with CopyIn.
 	CopyOut(ctx context.Context, progress func(archive.Stats)) (archive.Stats, error)
-	// CopyIn is Replace with the copy of a snapshot. NotFound when it has none.
+	// CopyIn is Replace with the copy of a snapshot. NotFound when it has none. With a storage pool the home is in there afterwards; one that
+	// was not needs a Runtime.Recreate before the sandbox is started.
 	CopyIn(ctx context.Context, progress func(archive.Stats)) (archive.Stats, error)
 	// Compare gives what differs between the copy of a snapshot and the home, which is the later one, as archive.Compare tells it, but
 	// at most so many differences; more says that there are others. The sandbox may run meanwhile. NotFound as for CopyIn.

@@ -66,6 +66,14 @@ type Freezer interface {
 	Usage(ctx context.Context, id string) (Usage, error)
 }
 
+// Quota limits the homes that are in a storage pool. All methods are safe for concurrent use, end when ctx does, and are idempotent.
+// An engine may have none: then no home is limited. Runtime.Create sets the limit of ContainerSpec by itself.
+type Quota interface {
+	// LimitHome limits what the home of a sandbox may take, in bytes; 0 is no limit. Files that exceed it stay. Kinds as for Runtime;
+	// NotFound when there is no such home, Conflict when it is not in the storage pool.
+	LimitHome(ctx context.Context, id string, bytes int64) error
+}
+
 // Snapshots holds the parts of snapshots on an engine: a copy of a sandbox's home, which Home.CopyOut makes, and its root file system
 // as an image. All methods are safe for concurrent use, end when ctx does, and are idempotent. Kinds as for Runtime.
 type Snapshots interface {

@@ -17,6 +17,7 @@ const (
 	engineLimit = 90 * time.Second       // one call to the engine
 	commitLimit = 10 * time.Minute       // keeping a root file system that has changed much
 	readyLimit  = 60 * time.Second       // from the container's start to the guest's report
+	quotaLimit  = 10 * time.Second       // limiting a home
 	storeLimit  = 15 * time.Second       // one write to the store
 	claimLimit  = 5 * time.Second        // to make a pooled sandbox usable, before one is created instead
 	stopGrace   = 5 * time.Second        // between asking a sandbox to end and ending it
@@ -40,7 +41,9 @@ type Config struct {
 	Labels func(id, name string) map[string]string
 	// Host is the capacity of this host; no sandbox gets more.
 	Host Limits
-	Log  *slog.Logger
+	// Quota limits the homes; nil where there is no storage pool, and then a request that asks for a limit is refused.
+	Quota Quota
+	Log   *slog.Logger
 	// Freezer freezes sandboxes; nil when the engine cannot.
 	Freezer Freezer
 	// Homes opens the homes of sandboxes for backups and restores.
@@ -66,7 +69,7 @@ type Config struct {
 // Each step is a type of its own, whose exported methods are the Manager's.
 type Manager struct {
 	*operations // finds sandboxes, and runs one operation per name
-	*settings   // changes label, services, IDE and times of rest
+	*settings   // changes label, services, IDE, times of rest and the limit of the home
 	*creator    // creates
 	*pools      // keeps sandboxes that were created in advance
 	*power      // starts and stops by the owner's wish
@@ -83,7 +86,7 @@ func New(c Config) *Manager {
 	o := newOperations(c.Store, c.Runtime.Ping, c.Log)
 	o.observe = c.Observe
 	s := &settings{
-		operations: o, templates: c.Templates, guests: c.Guests, host: c.Host,
+		operations: o, templates: c.Templates, guests: c.Guests, host: c.Host, quota: c.Quota,
 		rest: c.Rest.Over(catalog.Rest{FreezeAfter: catalog.Never, StopAfter: catalog.Never}),
 	}
 	cs := &containers{

@@ -104,7 +104,7 @@ func (o *orphans) row(i Instance, name, owner string) Sandbox {
 	if err != nil { // its template is gone; it has its container all the same
 		t = catalog.PlainImage(i.Image)
 	}
-	if s.Spec.Limits, err = (Request{}).limits(t.Size, o.settings.host); err != nil {
+	if s.Spec.Limits, err = o.settings.limits(Limits{}, t.Size); err != nil {
 		o.log.Warn("adopted sandbox does not fit this host", "sandbox", name, "error", err)
 	}
 	switch _, runs := i.stands(true); {

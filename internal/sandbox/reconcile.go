@@ -199,6 +199,9 @@ func (r *reconciler) compare(s Sandbox, i Instance, exists bool, l look) {
 		if now.State == Frozen && differs(Frozen, i, exists) && l.at.Sub(now.Changed) < freezing {
 			i, exists, err = r.containers.find(ctx, s.ID)
 		}
+		if l.back && (now.State == Running || now.State == Frozen) {
+			r.settings.keepLimit(ctx, now)
+		}
 		if err == nil {
 			err = r.repair(ctx, now, i, exists, l.back)
 		}

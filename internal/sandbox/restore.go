@@ -113,13 +113,17 @@ type Origin struct {
 }
 
 // CreateFrom creates a sandbox, with no more than this host has, and has its home filled before it starts; it returns when that runs.
+// Its home has no limit when other limits are given and that is 0, or when there is no storage pool.
 // When the home cannot be filled, or ctx ends before, nothing is left of it. Kinds as for Create and Restore; Conflict when the name is
 // taken.
 func (k *keeper) CreateFrom(ctx context.Context, r Request, from Origin) (Sandbox, error) {
-	r.Limits = r.Limits.within(k.settings.host)
+	r.Limits = k.settings.within(r.Limits)
 	s, err := k.settings.plan(r)
 	if err != nil {
 		return s, err
+	}
+	if r.Limits != (Limits{}) { // an original without a limit may have more than the template's allows
+		s.Spec.Limits.Disk = r.Limits.Disk
 	}
 	if err := catalog.CheckServices(from.Overrides.Services); err != nil {
 		return s, err

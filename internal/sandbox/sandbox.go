@@ -106,11 +106,12 @@ type Spec struct {
 	Env      map[string]string // the creator's; the template's own is added when the container is created
 }
 
-// Limits bound what a sandbox may use. All are above zero once a sandbox exists.
+// Limits bound what a sandbox may use. All but Disk are above zero once a sandbox exists.
 type Limits struct {
 	CPUs   float64 // cores
 	Memory int64   // bytes
 	Pids   int64   // processes and threads
+	Disk   int64   // bytes that the home may take; 0 for no limit, as where there is no storage pool
 }
 
 // Equal reports whether two specs ask for the same.

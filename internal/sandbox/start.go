@@ -85,6 +85,7 @@ func (c *containers) startOrCreate(ctx context.Context, s Sandbox) error {
 
 func (c *containers) startContainer(ctx context.Context, s Sandbox) error {
 	c.report(s, Progress{Phase: PhaseStart})
+	c.settings.keepLimit(ctx, s) // a restore may have made another home, or a change of it been cut off
 	starting, cancel := context.WithTimeout(ctx, engineLimit)
 	defer cancel()
 	return c.runtime.Start(starting, s.ID)

@@ -28,6 +28,7 @@ type world struct {
 	fate      *fate
 	room      atomic.Pointer[error] // why there is none, or nil
 	stiff     bool                  // the engine cannot freeze
+	quota     sandbox.Quota         // nil: there is no storage pool
 	observe   func(ctx context.Context, a sandbox.Action, was sandbox.State, s sandbox.Sandbox) func(error)
 }
 
@@ -69,7 +70,7 @@ func (w *world) run(t *testing.T) (m *sandbox.Manager, end func()) {
 			return nil
 		},
 	}
-	c.Observe = w.observe
+	c.Observe, c.Quota = w.observe, w.quota
 	if w.stiff {
 		c.Freezer = nil
 	}
@@ -399,6 +400,7 @@ func (i *images) Reference(t catalog.Template) (string, error) {
 // templates is a catalog of one template that can be changed.
 type templates struct {
 	mu     sync.Mutex
+	disk   int64 // that a home may take
 	env    string
 	rest   catalog.Rest
 	pool   int
@@ -433,8 +435,10 @@ func (c *templates) Template(name string) (catalog.Template, error) {
 	if c.service != "" {
 		one.Name = c.service
 	}
+	size := catalog.DefaultSize
+	size.Disk = c.disk
 	return catalog.Template{
-		Name: "base", Size: catalog.DefaultSize, Profile: catalog.Dev, Env: map[string]string{"FROM": c.env, "BOTH": c.env},
+		Name: "base", Size: size, Profile: catalog.Dev, Env: map[string]string{"FROM": c.env, "BOTH": c.env},
 		Standby:  catalog.Standby{Rest: c.rest, Pool: c.pool},
 		Services: []catalog.Service{one},
 	}, nil

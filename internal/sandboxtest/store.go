@@ -22,7 +22,7 @@ func Sandbox(name string, minutes int) sandbox.Sandbox {
 	made := time.Date(2026, 11, 21, 9, 0, 0, 123456000, time.UTC).Add(time.Duration(minutes) * time.Minute)
 	return sandbox.Sandbox{
 		ID: sandbox.NewID(), Name: name, Label: "Label of " + name, Owner: "owner-1",
-		Spec: sandbox.Spec{Template: "base", Limits: sandbox.Limits{CPUs: 1.5, Memory: 2 << 30, Pids: 512},
+		Spec: sandbox.Spec{Template: "base", Limits: sandbox.Limits{CPUs: 1.5, Memory: 2 << 30, Pids: 512, Disk: 10 << 30},
 			Env: map[string]string{"GREETING": "hello"}},
 		State: sandbox.Running, Created: made, Changed: made.Add(time.Second),
 		Rest:      catalog.Rest{FreezeAfter: catalog.After(90 * time.Second), StopAfter: catalog.Never},

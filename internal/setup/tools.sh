@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests need beyond Go, Node and an engine: tmux, ip, ssh, rsync, what reads archives, access lists and attributes,
+# Installs what the tests need beyond Go, Node and an engine: tmux, ip, ssh, rsync, mkfs.btrfs, what reads archives, access lists and attributes,
 # and with the argument chromium a browser.
 set -euo pipefail
 
@@ -14,6 +14,7 @@ command -v bsdtar >/dev/null || want+=(libarchive-tools)
 command -v getfacl >/dev/null || want+=(acl)
 command -v getfattr >/dev/null || want+=(attr)
 command -v python3 >/dev/null || want+=(python3)
+command -v mkfs.btrfs >/dev/null || [ -x /usr/sbin/mkfs.btrfs ] || want+=(btrfs-progs)
 if [ "${1:-}" = chromium ] && ! command -v chromium >/dev/null && ! command -v google-chrome >/dev/null; then
   want+=(chromium fonts-dejavu-core fonts-noto-color-emoji)
 fi

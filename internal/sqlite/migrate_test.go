@@ -207,6 +207,16 @@ var samples = map[int]func(t *testing.T, d *DB){
 		if err != nil || heads["00000000000000aa"] != (snapshot.Head{Snapshot: two.ID, Undo: one.ID}) {
 			t.Errorf("heads %+v, %v", heads, err)
 		}
+		if one.Origin.Spec.Limits.Disk != 0 {
+			t.Errorf("limits of one from before there was one on the home: %+v", one.Origin.Spec.Limits)
+		}
+	},
+	13: func(t *testing.T, d *DB) {
+		limited, err := d.Sandboxes().ByName(t.Context(), "plain")
+		other, err2 := d.Sandboxes().ByName(t.Context(), "ml")
+		if err := errors.Join(err, err2); err != nil || limited.Spec.Limits.Disk != 10<<30 || other.Spec.Limits.Disk != 0 {
+			t.Errorf("limits %+v and %+v, %v", limited.Spec.Limits, other.Spec.Limits, err)
+		}
 	},
 }
 

@@ -149,6 +149,7 @@ type originRow struct {
 	CPUs        float64           `json:"cpus,omitempty"`
 	Memory      int64             `json:"memory,omitempty"`
 	Pids        int64             `json:"pids,omitempty"`
+	Disk        int64             `json:"disk,omitempty"`
 	Env         map[string]string `json:"env,omitempty"`
 	Overrides   sandbox.Overrides `json:"overrides"`
 	FreezeAfter time.Duration     `json:"freeze_after,omitempty"`
@@ -159,7 +160,7 @@ func snapshotValues(p snapshot.Snapshot) ([]any, error) {
 	o := p.Origin
 	origin, err := json.Marshal(originRow{
 		Name: o.Name, Label: o.Label, Template: o.Spec.Template, Image: o.Spec.Image, CPUs: o.Spec.Limits.CPUs, Memory: o.Spec.Limits.Memory,
-		Pids: o.Spec.Limits.Pids, Env: o.Spec.Env, Overrides: o.Overrides, FreezeAfter: o.Rest.FreezeAfter, StopAfter: o.Rest.StopAfter,
+		Pids: o.Spec.Limits.Pids, Disk: o.Spec.Limits.Disk, Env: o.Spec.Env, Overrides: o.Overrides, FreezeAfter: o.Rest.FreezeAfter, StopAfter: o.Rest.StopAfter,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("write what a snapshot is of: %w", err)
@@ -188,7 +189,7 @@ func scanSnapshot(r row) (p snapshot.Snapshot, err error) {
 	}
 	p.Origin = snapshot.Origin{
 		Name: o.Name, Label: o.Label, Overrides: o.Overrides, Rest: snapshot.RestTimes{FreezeAfter: o.FreezeAfter, StopAfter: o.StopAfter},
-		Spec: sandbox.Spec{Template: o.Template, Image: o.Image, Env: o.Env, Limits: sandbox.Limits{CPUs: o.CPUs, Memory: o.Memory, Pids: o.Pids}},
+		Spec: sandbox.Spec{Template: o.Template, Image: o.Image, Env: o.Env, Limits: sandbox.Limits{CPUs: o.CPUs, Memory: o.Memory, Pids: o.Pids, Disk: o.Disk}},
 	}
 	return p, nil
 }

@@ -9,6 +9,9 @@ const MoverArgument = "mover"
 // SnapshotPath is where a mover has the volume with a snapshot's copy of a home, if it is for one.
 const SnapshotPath = "/.sandboxd/snapshot"
 
+// SnapshotHome is the copy of a home in there. One that is in the storage pool is mounted at this place itself.
+const SnapshotHome = SnapshotPath + "/home"
+
 // What a mover can be told, as MoverJob.Do.
 const (
 	MoverRead     = "read"     // send the home as entries of a tar archive, without the archive's end

@@ -71,7 +71,7 @@ var sentences = []struct {
 	{unix.ETXTBSY, wire.CodeConflict, "%s is a program that is running."},
 	{unix.EFBIG, wire.CodeInvalid, "%s would be larger than the file system allows."},
 	{unix.ENOSPC, wire.CodeFull, "The disk of the sandbox is full: nothing was changed about %s."},
-	{unix.EDQUOT, wire.CodeFull, "The sandbox's user has as much on the disk as he may: nothing was changed about %s."},
+	{unix.EDQUOT, wire.CodeFull, "The sandbox has reached its disk limit: nothing was changed about %s."},
 	{unix.EMFILE, wire.CodeUnavailable, "Too many files are open in the sandbox to look at %s. Try again in a moment."},
 	{unix.ENFILE, wire.CodeUnavailable, "Too many files are open in the sandbox to look at %s. Try again in a moment."},
 }

@@ -51,7 +51,7 @@ func Snapshot(id string, minutes int) snapshot.Snapshot {
 		Still: true, Took: 1500 * time.Millisecond, Image: "image:" + id,
 		Origin: snapshot.Origin{
 			Name: "ml", Label: "ML", Rest: snapshot.RestTimes{FreezeAfter: time.Minute, StopAfter: -1},
-			Spec: sandbox.Spec{Template: "base", Image: "debian", Env: map[string]string{"A": "b=\n"}, Limits: sandbox.Limits{CPUs: 0.5, Memory: 1 << 30, Pids: 99}},
+			Spec: sandbox.Spec{Template: "base", Image: "debian", Env: map[string]string{"A": "b=\n"}, Limits: sandbox.Limits{CPUs: 0.5, Memory: 1 << 30, Pids: 99, Disk: 3 << 40}},
 			Overrides: sandbox.Overrides{IDE: &on, HasServices: true, Services: []catalog.Service{{Name: "web", Command: []string{"serve"}, Port: 80,
 				Env: map[string]string{"C": "d"}, Health: &catalog.Health{Path: "/", Interval: time.Second}}}},
 		},

@@ -1,0 +1,334 @@
+//go:build engine
+
+package btrfs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandboxd/internal/fault"
+)
+
+const testSize = 512 << 20
+
+// testDisk makes and mounts a pool, until the test's end.
+func testDisk(t *testing.T, host string, size int64) Disk {
+	t.Helper()
+	d := Disk{Dir: filepath.Join(host, "pool"), File: filepath.Join(host, "pool.img")}
+	if err := d.Format(t.Context(), size); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Unmount(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := d.Mount(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func openAt(t *testing.T, d Disk) *Pool {
+	t.Helper()
+	p, err := Open(d.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+func testPool(t *testing.T) (*Pool, Disk) {
+	t.Helper()
+	d := testDisk(t, t.TempDir(), testSize)
+	return openAt(t, d), d
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantKind(t *testing.T, err error, want fault.Kind) {
+	t.Helper()
+	if !fault.Is(err, want) {
+		t.Errorf("got %v, want the kind %s", err, want)
+	}
+}
+
+func write(t *testing.T, p *Pool, name, file, text string) {
+	t.Helper()
+	must(t, os.WriteFile(filepath.Join(p.Path(name), file), []byte(text), 0o600))
+}
+
+func reads(t *testing.T, p *Pool, name, file, want string) {
+	t.Helper()
+	if got, err := os.ReadFile(filepath.Join(p.Path(name), file)); err != nil || string(got) != want {
+		t.Errorf("%s in %s is %.40q (%v), want %.40q", file, name, got, err, want)
+	}
+}
+
+// fill writes until that fails, some megabytes at most, and says how much it was.
+func fill(t *testing.T, p *Pool, name string, most int) (wrote int, failed error) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(p.Path(name), fmt.Sprintf("filling-%d", time.Now().UnixNano())))
+	must(t, err)
+	defer f.Close()
+	piece := bytes.Repeat([]byte("0123456789abcdef"), 4<<10)
+	for wrote < most && err == nil {
+		var n int
+		n, err = f.Write(piece)
+		wrote += n
+	}
+	return wrote, errors.Join(err, f.Sync())
+}
+
+func TestPool_FoldersAreMadeCopiedSwappedAndRemoved(t *testing.T) {
+	p, d := testPool(t)
+	if has, err := p.Has("a"); err != nil || has {
+		t.Errorf("it has a: %v, %v", has, err)
+	}
+	must(t, p.Create("a"))
+	wantKind(t, p.Create("a"), fault.Conflict)
+	st, err := os.Stat(p.Path("a"))
+	if err != nil || st.Mode().Perm() != 0o755 {
+		t.Errorf("it is %v (%v)", st, err)
+	}
+	write(t, p, "a", "file", "one") // and no sync: the copy has it all the same
+	must(t, p.Copy("a", "b"))
+	wantKind(t, p.Copy("a", "b"), fault.Conflict)
+	wantKind(t, p.Copy("none", "c"), fault.NotFound)
+	write(t, p, "a", "file", "two")
+	write(t, p, "b", "more", "x")
+	reads(t, p, "b", "file", "one")
+	must(t, p.Copy("b", "c"))
+	must(t, p.Replace("a", "c"))
+	reads(t, p, "a", "file", "one")
+	wantKind(t, p.Replace("a", "c"), fault.NotFound)
+	wantKind(t, p.Replace("none", "b"), fault.NotFound)
+	reads(t, p, "b", "file", "one")
+	if list, err := p.List(); err != nil || !slices.Equal(list, []string{"a", "b"}) {
+		t.Errorf("there are %q (%v)", list, err)
+	}
+	must(t, p.Remove("b"), p.Remove("b"))
+	for _, name := range []string{"", ".", "..", "../x", "a/b", "x.new", string(make([]byte, 300)), ".hidden"} {
+		wantKind(t, p.Create(name), fault.Invalid)
+	}
+	space, err := p.Space()
+	if err != nil || space.Size < testSize*9/10 || space.Free <= 0 || space.Free > space.Size || space.ReadOnly {
+		t.Errorf("it has %+v (%v)", space, err)
+	}
+	if beside, err := d.Space(); err != nil || beside != space {
+		t.Errorf("it has %+v, from beside %+v (%v)", space, beside, err)
+	}
+	wantKind(t, d.Remove(), fault.Conflict)
+	wantKind(t, d.Unmount(), fault.Conflict)
+	must(t, p.Close())
+	again := openAt(t, d)
+	reads(t, again, "a", "file", "one")
+	must(t, again.Close())
+	must(t, d.Unmount(), d.Unmount(), d.Mount(t.Context()), d.Mount(t.Context()))
+	reads(t, openAt(t, d), "a", "more", "x")
+}
+
+func TestPool_CopiesTakeTheSameWhateverTheirSize(t *testing.T) {
+	p, _ := testPool(t)
+	must(t, p.Create("small"), p.Create("large"))
+	_, err := fill(t, p, "large", 150<<20)
+	must(t, err)
+	for i := range 3000 {
+		write(t, p, "large", fmt.Sprint("file-", i), "content of a file\n")
+	}
+	must(t, p.Sync(t.Context()))
+	took := map[string]time.Duration{}
+	for _, name := range []string{"small", "large"} {
+		var all []time.Duration
+		for i := range 9 {
+			began := time.Now()
+			must(t, p.Copy(name, fmt.Sprint(name, "-", i)))
+			all = append(all, time.Since(began))
+		}
+		slices.Sort(all)
+		took[name] = all[len(all)/2]
+		t.Logf("a copy of the %s one takes %s at p50, from %s to %s", name, took[name], all[0], all[8])
+	}
+	if took["large"] > 10*took["small"]+200*time.Millisecond {
+		t.Errorf("copies take %v", took)
+	}
+	must(t, p.Sync(t.Context()))
+	if used, err := p.Used("large-3"); err != nil || used < 150<<20 {
+		t.Errorf("the copy takes %d (%v)", used, err)
+	}
+}
+
+func TestPool_QuotasHoldAndAFullHomeCanBeEmptied(t *testing.T) {
+	p, _ := testPool(t)
+	must(t, p.Create("a"), p.Limit("a", 20<<20))
+	wrote, failed := fill(t, p, "a", 100<<20)
+	if !errors.Is(failed, unix.EDQUOT) || wrote > 21<<20 || wrote < 15<<20 {
+		t.Fatalf("it took %d MiB: %v", wrote>>20, failed)
+	}
+	for i := range 100000 { // the rest of it
+		if os.WriteFile(filepath.Join(p.Path("a"), fmt.Sprint("small-", i)), []byte("x"), 0o600) != nil {
+			break
+		}
+	}
+	must(t, p.Sync(t.Context()))
+	if used, err := p.Used("a"); err != nil || used < 15<<20 || used > 21<<20 {
+		t.Errorf("it takes %d MiB (%v)", used>>20, err)
+	}
+	must(t, p.Copy("a", "copy"), p.Limit("copy", 10<<20)) // less than it has
+	for _, name := range []string{"a", "copy"} {
+		entries, err := os.ReadDir(p.Path(name))
+		must(t, err)
+		for _, e := range entries {
+			must(t, os.Remove(filepath.Join(p.Path(name), e.Name())))
+		}
+		must(t, p.Sync(t.Context()))
+		if _, err := fill(t, p, name, 8<<20); err != nil {
+			t.Errorf("emptied, %s takes no more: %v", name, err)
+		}
+	}
+	must(t, p.Create("b"), p.Replace("a", "b")) // which gets the limit
+	if wrote, failed := fill(t, p, "a", 100<<20); !errors.Is(failed, unix.EDQUOT) {
+		t.Errorf("replaced, it took %d MiB: %v", wrote>>20, failed)
+	}
+	if limit, err := p.LimitOf("a"); err != nil || limit != 20<<20 {
+		t.Errorf("the limit is %d (%v)", limit, err)
+	}
+	must(t, p.Limit("a", 0))
+	if limit, err := p.LimitOf("a"); err != nil || limit != 0 {
+		t.Errorf("the limit is %d (%v)", limit, err)
+	}
+	if _, err := fill(t, p, "a", 30<<20); err != nil {
+		t.Errorf("without a limit: %v", err)
+	}
+	wantKind(t, p.Limit("none", 1), fault.NotFound)
+	wantKind(t, p.Limit("a", -1), fault.Invalid)
+}
+
+func TestPool_AFullOneSaysHowItIsMadeLarger(t *testing.T) {
+	p, _ := testPool(t)
+	must(t, p.Create("a"))
+	if _, err := fill(t, p, "a", 2*testSize); !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("got %v", err)
+	}
+	err := explain(unix.ENOSPC, "copy a folder")
+	wantKind(t, err, fault.Unavailable)
+	if !bytes.Contains([]byte(err.Error()), []byte("sandboxd pool grow")) {
+		t.Error(err)
+	}
+	must(t, p.Remove("a"), p.Sync(t.Context()), p.Create("b"))
+}
+
+// TestRemove_TakesNestedSubvolumesToo has a sandbox make some.
+func TestRemove_TakesNestedSubvolumesToo(t *testing.T) {
+	p, d := testPool(t)
+	outside := filepath.Join(d.Dir, "outside")
+	must(t, os.Mkdir(outside, 0o700), p.Create("a"), p.Create("other"))
+	write(t, p, "other", "file", "kept")
+	nest := func(at string) string {
+		t.Helper()
+		dir, err := os.Open(filepath.Dir(at))
+		must(t, err)
+		defer dir.Close()
+		must(t, createSubvolume(dir, filepath.Base(at)))
+		return at
+	}
+	must(t, os.MkdirAll(filepath.Join(p.Path("a"), "deep/er"), 0o700))
+	for i := range 120 { // more than one answer of the kernel's has
+		nest(filepath.Join(p.Path("a"), "deep/er", fmt.Sprintf("%0200d", i)))
+	}
+	inner := nest(filepath.Join(p.Path("a"), "deep/one"))
+	inner = nest(filepath.Join(inner, "two"))
+	must(t, os.Symlink(p.Path("other"), filepath.Join(inner, "link")), os.Chmod(filepath.Join(p.Path("a"), "deep"), 0))
+	must(t, os.WriteFile(filepath.Join(nest(filepath.Join(inner, "three")), "file"), []byte("x"), 0o600))
+	must(t, p.Copy("a", "copy"), p.Create("b"))
+	must(t, p.Replace("a", "b"), p.Remove("copy"))
+	reads(t, p, "other", "file", "kept")
+	if list, err := p.list(); err != nil || !slices.Equal(list, []string{"a", "other"}) {
+		t.Errorf("there are %q (%v)", list, err)
+	}
+	if ids, err := childrenOf(p.volumes, 5); err != nil || len(ids) != 2 {
+		t.Errorf("the subvolumes %d are left (%v)", ids, err)
+	}
+}
+
+func TestOpen_RemovesWhatACrashHasLeft(t *testing.T) {
+	p, d := testPool(t)
+	must(t, p.Create("a"))
+	for _, name := range []string{"a.new", "b.new"} {
+		must(t, createSubvolume(p.volumes, name))
+	}
+	write(t, p, "a", "file", "kept")
+	must(t, p.Create("b")) // whatever is under way of it
+	must(t, createSubvolume(p.volumes, "c.new"))
+	if list, err := p.List(); err != nil || !slices.Equal(list, []string{"a", "b"}) {
+		t.Errorf("there are %q (%v)", list, err)
+	}
+	must(t, p.Close())
+	again := openAt(t, d)
+	if list, err := again.list(); err != nil || !slices.Equal(list, []string{"a", "b"}) {
+		t.Errorf("there are %q (%v)", list, err)
+	}
+	reads(t, again, "a", "file", "kept")
+}
+
+func TestPool_AReadOnlyOneSaysSo(t *testing.T) {
+	p, d := testPool(t)
+	must(t, p.Create("a"), createSubvolume(p.volumes, "b.new"))
+	write(t, p, "a", "file", "kept")
+	must(t, unix.Mount("", d.Dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	for name, err := range map[string]error{
+		"create": p.Create("c"), "copy": p.Copy("a", "c"), "remove": p.Remove("a"), "limit": p.Limit("a", 1<<20),
+	} {
+		if !fault.Is(err, fault.Unavailable) || !bytes.Contains([]byte(err.Error()), []byte("read-only")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	must(t, p.Close(), d.Mount(t.Context()))
+	reads(t, openAt(t, d), "a", "file", "kept")
+}
+
+func TestOpen_RefusesWhatIsNoPool(t *testing.T) {
+	_, err := Open(t.TempDir())
+	wantKind(t, err, fault.Invalid)
+	_, err = Open(filepath.Join(t.TempDir(), "none"))
+	wantKind(t, err, fault.Invalid)
+}
+
+func TestPool_ManyAtOnce(t *testing.T) {
+	p, _ := testPool(t)
+	must(t, p.Create("a"))
+	write(t, p, "a", "file", "x")
+	failed := make(chan error)
+	for i := range 8 {
+		go func() {
+			one, two := fmt.Sprint("x-", i), fmt.Sprint("y-", i)
+			failed <- inTurn(
+				func() error { return p.Copy("a", one) },
+				func() error { return p.Copy("a", two) },
+				func() error { return p.Limit(one, 5<<20) },
+				func() error { return p.Replace(one, two) },
+				func() error { return p.Remove(one) },
+			)
+		}()
+	}
+	for range 8 {
+		must(t, <-failed)
+	}
+	if list, err := p.list(); err != nil || !slices.Equal(list, []string{"a"}) {
+		t.Errorf("there are %q (%v)", list, err)
+	}
+}

@@ -1,0 +1,1 @@
+UPDATE sandboxes SET disk = 10737418240 WHERE name = 'plain';
