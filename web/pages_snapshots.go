@@ -119,7 +119,7 @@ func (s *snapshotHandlers) item(box sandbox.Sandbox, n railed) views.Snapshot {
 		v.Rail.From = called(*n.parent)
 	}
 	if v.Ready {
-		v.Size, v.Files = text.Size(n.Stats.Bytes), filesText(n.Snapshot)
+		v.Size, v.Files = contentText(n.Snapshot)
 		v.Losses, v.Lost = lossesOf(lossShapes(n.Stats.Lost), n.Stats.MoreLost)
 		if v.Running = !n.Still; n.Still && n.Took > 0 {
 			v.Paused = pauseText(n.Took)
@@ -176,15 +176,16 @@ func (s *snapshotHandlers) snapshotState(n snapshot.Snapshot) views.State {
 
 // about says in a few words which snapshot a sheet is about.
 func (s *snapshotHandlers) about(n snapshot.Snapshot) views.AboutSnapshot {
-	return views.AboutSnapshot{Name: nameText(n), Made: timeOf(n.Created, s.cfg.Now()), Size: text.Size(n.Stats.Bytes), Files: filesText(n)}
+	size, files := contentText(n)
+	return views.AboutSnapshot{Name: nameText(n), Made: timeOf(n.Created, s.cfg.Now()), Size: size, Files: files}
 }
 
-// filesText says how many files a copy of a home has; "" for one that the storage pool has made, which counts none.
-func filesText(n snapshot.Snapshot) string {
-	if n.Stats.Files == 0 && n.Stats.Bytes > 0 {
-		return ""
+// contentText says what a copy of a home has; nothing for one that the storage pool has made, which counts nothing.
+func contentText(n snapshot.Snapshot) (size, files string) {
+	if n.Stats.Files == 0 && n.Stats.Bytes == 0 && n.Stats.Folders == 0 {
+		return "", ""
 	}
-	return amount(n.Stats.Files, "file")
+	return text.Size(n.Stats.Bytes), amount(n.Stats.Files, "file")
 }
 
 // lostSnapshots says how many snapshots go with a sandbox; "" for none.

@@ -25,7 +25,7 @@ func newPoolCmd(c *Config) *cobra.Command {
 		Long: `A storage pool is a btrfs file system that holds the homes of sandboxes. With it, snapshots and clones take milliseconds
 whatever the size of the home, and limits on the size of a home hold. It is a file in the data folder, or a block device.
 
-These commands need root, outside of a container, the same --data as 'sandboxd serve', and Linux 5.7 or newer with btrfs.
+These commands need root, outside of a container, the same --data as 'sandboxd serve', and Linux 6.7 or newer with btrfs.
 'sandboxd doctor --only storage-pool' says what this machine has.`,
 		Example: `  sandboxd pool create 50GiB                                make one in the data folder
   sandboxd pool create --device /dev/disk/by-id/nvme-…      make one on an empty block device

@@ -72,6 +72,9 @@ func judgePool(disk btrfs.Disk, space btrfs.Space) finding {
 	return ok("homes are in the storage pool on %s: %s of %s are free", disk, text.Size(space.Free), text.Size(space.Size))
 }
 
+// btrfsFeatures has a file for each thing that the kernel's btrfs can do, once that is loaded.
+const btrfsFeatures = "/sys/fs/btrfs/features"
+
 // lack is what keeps a machine from having a storage pool.
 type lack struct{ saw, mend string }
 
@@ -84,6 +87,8 @@ func (h poolHost) lacks() *lack {
 	switch {
 	case !h.knows("btrfs"):
 		return &lack{"its kernel has no btrfs", "Install a kernel with btrfs, and load the module: modprobe btrfs"}
+	case h.exists(btrfsFeatures) && !h.exists(btrfsFeatures+"/simple_quota"):
+		return &lack{"its kernel is older than Linux 6.7", "Install a newer kernel"}
 	case noProgram != nil:
 		return &lack{"the program mkfs.btrfs is missing", "Install it (apt install btrfs-progs, dnf install btrfs-progs), and run: sandboxd pool create"}
 	case !h.exists("/dev/loop-control") && !h.module("loop"):

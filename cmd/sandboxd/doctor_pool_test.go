@@ -38,6 +38,8 @@ func TestDoctor_SaysWhatAStoragePoolLacks(t *testing.T) {
 		"no btrfs": {machine("proc/filesystems", "nodev\tsysfs\n\text4\n"), "no btrfs"},
 		"a module": {machine("proc/filesystems", "\text4\n", modules, "kernel/fs/btrfs/btrfs.ko.zst: x\n"), "mkfs.btrfs"},
 		"built in": {machine("proc/filesystems", "\tbtrfs\n"), "mkfs.btrfs"},
+		"too old":  {machine("proc/filesystems", "\tbtrfs\n", "sys/fs/btrfs/features/acl", "0\n"), "Linux 6.7"},
+		"new":      {machine("proc/filesystems", "\tbtrfs\n", "sys/fs/btrfs/features/simple_quota", "0\n"), "mkfs.btrfs"},
 	} {
 		if got := c.host.lacks(); got == nil || !strings.Contains(got.saw, c.want) || got.mend == "" {
 			t.Errorf("%s: %+v", name, got)

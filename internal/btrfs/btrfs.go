@@ -40,8 +40,8 @@ type Pool struct {
 	names   semaphore.Keyed // one change at a time of a subvolume
 }
 
-// Open opens the file system that is mounted at dir, an absolute path, and removes what a crash has left in it. When its quotas have to
-// be counted anew, it waits up to rescanWait for that. Invalid when it is not btrfs, has no quotas, or this user may not use it.
+// Open opens the file system that is mounted at dir, an absolute path, and removes what a crash has left in it. Invalid when
+// it is not btrfs, has no quotas, or this user may not use it.
 func Open(dir string) (*Pool, error) {
 	if is, err := isBtrfs(dir); err != nil || !is {
 		return nil, fault.Wrap(errors.Join(err, errNoBtrfs), fault.Invalid, "There is no storage pool mounted at %s. Make one: sandboxd pool create SIZE", dir)

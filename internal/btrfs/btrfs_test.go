@@ -28,7 +28,7 @@ func TestExplain_SaysWhatToDo(t *testing.T) {
 		{unix.EEXIST, fault.Conflict, "already"},
 		{unix.EPERM, fault.Invalid, "root"},
 		{unix.ENOTCONN, fault.Invalid, "quotas"},
-		{unix.ENOTTY, fault.Invalid, "Linux 5.7"},
+		{unix.ENOTTY, fault.Invalid, "Linux 6.7"},
 		{fmt.Errorf("odd:\n%w", unix.EBUSY), fault.Unavailable, "copy a folder: device or resource busy."},
 		{fault.New(fault.Timeout, "As it was."), fault.Timeout, "As it was."},
 	} {

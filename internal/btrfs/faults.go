@@ -28,9 +28,9 @@ func explain(err error, what string) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fault.Wrap(err, fault.Invalid, "The storage pool could not %s: this takes the rights of root, and of the whole host. Run sandboxd as root, outside of a container.", what)
 	case errors.Is(err, unix.ENOTCONN):
-		return fault.Wrap(err, fault.Invalid, "The storage pool could not %s: its quotas have been disabled. Enable them (btrfs quota enable), or unmount it, so that sandboxd mounts it itself.", what)
+		return fault.Wrap(err, fault.Invalid, "The storage pool could not %s: its quotas have been disabled. Unmount it, so that sandboxd mounts it itself and enables them.", what)
 	case errors.Is(err, unix.ENOTTY), errors.Is(err, unix.EOPNOTSUPP):
-		return fault.Wrap(err, fault.Invalid, "The storage pool could not %s: the kernel is too old, or it is not a btrfs file system. It takes Linux 5.7 or newer.", what)
+		return fault.Wrap(err, fault.Invalid, "The storage pool could not %s: the kernel is too old, or it is not a btrfs file system. It takes Linux 6.7 or newer.", what)
 	}
 	return fault.Wrap(err, fault.Unavailable, "The storage pool could not %s: %s.", what, cause(err))
 }

@@ -3,6 +3,7 @@ package btrfs
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"unsafe"
 
@@ -21,8 +22,6 @@ const (
 	ioctlQuota           = 0xc0109428
 	ioctlGroupCreate     = 0x4010942a
 	ioctlGroupLimit      = 0x8030942b
-	ioctlRescan          = 0x4040942c
-	ioctlRescanWait      = 0x942e
 	ioctlDestroyByID     = 0x5000943f
 )
 
@@ -184,6 +183,10 @@ func fileSystemID(in *os.File) (id [16]byte, err error) {
 	err = ioctl(in, ioctlFileSystem, unsafe.Pointer(&a))
 	copy(id[:], a[16:])
 	return id, err
+}
+
+func uuid(id [16]byte) string {
+	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
 
 // resize makes the file system as large as its device.

@@ -17,8 +17,9 @@ const (
 	loopControl = "/dev/loop-control"
 	loopTries   = 16 // others may take the free one that we have just found
 	mountFlags  = unix.MS_NOATIME | unix.MS_NOSUID | unix.MS_NODEV
-	// Without discards the file stays reserved on the host's disk. Whatever the default subvolume is, all of the file system is mounted.
-	mountOptions = "nodiscard,subvolid=5"
+	// Without discards the file stays reserved on the host's disk. Whatever the default subvolume is, all of the file system is mounted. The
+	// seconds are how soon the room of what was removed is free.
+	mountOptions = "nodiscard,subvolid=5,commit=5"
 )
 
 // Mounted says whether a pool is mounted.

@@ -3,12 +3,9 @@ package btrfs
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -16,85 +13,44 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// rescanWait bounds the wait for a new count of what subvolumes take.
-const rescanWait = 10 * time.Second
-
 // Quotas, from linux/btrfs.h and linux/btrfs_tree.h.
 const (
-	quotaOn        = 1
-	limitUsage     = 1 << 0            // the only one of the limits that we set: on all that a subvolume has, shared or not
+	quotaSimple    = 4                 // each subvolume is charged for what was written in it, as long as any has it
+	limitUsage     = 1 << 0            // the only one of the limits that we set
 	noLimit        = ^uint64(0)        // lifts one
-	inconsistent   = 1 << 2            // of the status: a new count is needed
-	statusFlagsAt  = 16                // in the item
 	usageAt        = 8                 // in the item
 	limitFlagsAt   = 0                 // in the item
 	limitAt        = 8                 // in the item
-	maxTreeLevels  = "8"               // of any tree, so that none is too high to be counted when it is removed
 	firstSubvolume = uint64(rootInode) // the first number that is no tree of the file system's own
 	lastSubvolume  = ^uint64(255)
 )
 
-// enableQuotas has the kernel count and bound what subvolumes take. When it does already, nothing happens.
+// enableQuotas has the kernel count and bound what is written in subvolumes. When it does already, nothing happens. Full quotas, which
+// count what subvolumes share, are no choice: removing a subvolume with many files then makes all writers of the pool wait for seconds.
 func enableQuotas(in *os.File) error {
-	a := struct{ command, status uint64 }{command: quotaOn}
-	return ioctl(in, ioctlQuota, unsafe.Pointer(&a))
+	a := struct{ command, status uint64 }{command: quotaSimple}
+	err := ioctl(in, ioctlQuota, unsafe.Pointer(&a))
+	if errors.Is(err, unix.EINVAL) { // it does not know them
+		err = unix.EOPNOTSUPP
+	}
+	return err
 }
 
-// checkQuotas sees that limits hold, and has what subvolumes take counted anew if need be.
+// checkQuotas sees that limits hold.
 func (p *Pool) checkQuotas() error {
-	status, err := p.quotaItem(itemQuotaStatus, 0)
-	if errors.Is(err, unix.ENOENT) || err == nil && len(status) < statusFlagsAt+8 {
+	_, err := p.quotaItem(itemQuotaStatus, 0)
+	if errors.Is(err, unix.ENOENT) {
 		return fault.New(fault.Invalid, "The storage pool at %s has no quotas. Unmount it, so that sandboxd mounts it itself.", p.dir)
 	}
 	if err != nil {
 		return explain(err, "read its quotas")
 	}
-	p.countAll()
 	p.dropStale()
-	if binary.LittleEndian.Uint64(status[statusFlagsAt:])&inconsistent == 0 {
-		return nil
-	}
-	var a [64]byte
-	if err := ioctl(p.volumes, ioctlRescan, unsafe.Pointer(&a)); err != nil && !errors.Is(err, unix.EINPROGRESS) && !errors.Is(err, unix.EROFS) {
-		return explain(err, "count what its folders take")
-	}
-	return p.awaitCount()
-}
-
-// awaitCount waits for a count, but not for ever: limits hold again when it ends.
-func (p *Pool) awaitCount() error {
-	fd, err := unix.FcntlInt(p.volumes.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return explain(err, "count what its folders take")
-	}
-	f, done := os.NewFile(uintptr(fd), folder), make(chan struct{})
-	go func() {
-		defer close(done)
-		defer f.Close()
-		_ = ioctl(f, ioctlRescanWait, nil)
-	}()
-	select {
-	case <-done:
-	case <-time.After(rescanWait):
-	}
 	return nil
 }
 
-// countAll keeps the kernel from giving up its count when a large subvolume is removed, which later kernels do to be quicker. Kernels
-// before 6.1 always count.
-func (p *Pool) countAll() {
-	id, err := fileSystemID(p.volumes)
-	if err != nil {
-		return
-	}
-	_ = os.WriteFile(filepath.Join("/sys/fs/btrfs", uuid(id), "qgroups", "drop_subtree_threshold"), []byte(maxTreeLevels), 0)
-}
-
-func uuid(id [16]byte) string {
-	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
-}
-
-// dropStale removes the counts of subvolumes that are gone, best effort: kernels before 6.10 leave them.
+// dropStale removes the counts of subvolumes that are gone, best effort: the kernel refuses those of which others still have something,
+// and before 6.10 it removes none by itself.
 func (p *Pool) dropStale() {
 	var counted, there []uint64
 	add := func(list *[]uint64) func(uint64, []byte) {
@@ -134,7 +90,7 @@ func (p *Pool) idOf(name string) (uint64, error) {
 	return subvolumeID(f)
 }
 
-// Limit implements docker.Pool. It counts what is shared with others, too, and bounds only what is written from then on.
+// Limit implements docker.Pool. It bounds only what is written from then on.
 func (p *Pool) Limit(name string, bytes int64) error {
 	done, err := p.turn(name)
 	if err != nil {
@@ -199,7 +155,7 @@ func (p *Pool) keepLimit(of, to string) error {
 	return p.limit(id, most)
 }
 
-// Used implements docker.Pool. It is as of the last time that the kernel wrote its changes down, half a minute ago at most.
+// Used implements docker.Pool. It is as of the last time that the kernel wrote its changes down, some seconds ago.
 func (p *Pool) Used(name string) (int64, error) {
 	if err := check(name); err != nil {
 		return 0, err

@@ -69,11 +69,11 @@ type Pool interface {
 	Replace(name, with string) error
 	// Remove removes a folder; a missing one is none.
 	Remove(name string) error
-	// Limit bounds what a folder may take, in bytes; 0 lifts the bound.
+	// Limit bounds what a folder may take, in bytes, as Used counts it; 0 lifts the bound.
 	Limit(name string, bytes int64) error
 	// LimitOf gives that bound, 0 for none.
 	LimitOf(name string) (int64, error)
-	// Used is what a folder takes, in bytes, with what it shares with others.
+	// Used is what was written in a folder, in bytes, and is still in it or in a copy of it. A copy begins at 0.
 	Used(name string) (int64, error)
 	// List lists the folders.
 	List() ([]string, error)

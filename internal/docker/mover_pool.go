@@ -2,7 +2,6 @@ package docker
 
 import (
 	"context"
-	"math"
 
 	"github.com/containerd/errdefs"
 	"golang.org/x/sys/unix"
@@ -75,9 +74,9 @@ func (h *home) alone(do func() error) error {
 }
 
 // copyOutPooled is CopyOut of a home in the pool.
-func (h *home) copyOutPooled(ctx context.Context) (stats archive.Stats, err error) {
+func (h *home) copyOutPooled(ctx context.Context) (archive.Stats, error) {
 	copied := h.s.snapshotVolume(h.snapshot)
-	err = h.s.onPool(ctx, "copy the home", func() error {
+	err := h.s.onPool(ctx, "copy the home", func() error {
 		return h.alone(func() error {
 			staged, err := h.s.stage(h.name(), copied)
 			if err != nil {
@@ -86,10 +85,7 @@ func (h *home) copyOutPooled(ctx context.Context) (stats archive.Stats, err erro
 			return h.s.swap(copied, staged)
 		})
 	})
-	if err != nil {
-		return stats, err
-	}
-	return h.s.copied(copied)
+	return archive.Stats{}, err // the pool counts nothing
 }
 
 // copyInPooled is CopyIn with a pool, where the home is afterwards. One that is in a plain volume moves there with its next container.
@@ -116,10 +112,7 @@ func (h *home) copyInPooled(ctx context.Context, progress func(archive.Stats)) (
 		}
 		return h.s.swap(h.name(), staged)
 	})
-	if err != nil {
-		return stats, err
-	}
-	return h.s.copied(h.name())
+	return archive.Stats{}, err
 }
 
 // hasCopy is NotFound when the snapshot has no plain volume with a copy.
@@ -133,7 +126,7 @@ func (h *home) hasCopy(ctx context.Context) error {
 	return classify(err, "look for the copy of the home")
 }
 
-// beside has the mover replace a copy of the home, which then takes the home's place. So the home's limit does not count the old and the
+// beside has the mover replace a copy of the home, which then takes the home's place. So the limit does not count the old home and the
 // new one together, and it is the old one or the new one at any moment.
 func (h *home) beside(ctx context.Context, replace func() (archive.Stats, error)) (stats archive.Stats, err error) {
 	var staged string
@@ -176,8 +169,8 @@ func (h *home) begin() (string, error) {
 		return "", err
 	}
 	limit, err := pool.LimitOf(h.name())
-	if err == nil && limit <= math.MaxInt64/2 {
-		err = pool.Limit(staged, 2*limit) // it has both for a while
+	if err == nil {
+		err = pool.Limit(staged, limit)
 	}
 	return staged, err
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/volume"
 
-	"sandboxd/internal/archive"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/metrics"
 	"sandboxd/internal/sandbox"
@@ -110,7 +109,7 @@ func (e *connection) pooledNames(ctx context.Context) ([]string, error) {
 	return *all.Load(), nil
 }
 
-// pooledSizes puts what the homes in the pool take into out.
+// pooledSizes puts what sandboxes have written in their homes in the pool into out.
 func (e *connection) pooledSizes(ctx context.Context, out map[string]metrics.Size) error {
 	homes, err := e.pooled(ctx, "")
 	for _, id := range homes {
@@ -324,10 +323,4 @@ func (e *connection) stage(from, name string) (string, error) {
 		return "", err
 	}
 	return staged, e.c.Pool.Copy(from, staged)
-}
-
-// copied tells of a copy that the pool has made: it counts no files.
-func (e *connection) copied(name string) (archive.Stats, error) {
-	bytes, err := e.c.Pool.Used(name)
-	return archive.Stats{Bytes: bytes}, err
 }

@@ -27,7 +27,7 @@ type HomesSubject struct {
 	Homes     sandbox.Homes
 	Snapshots sandbox.Snapshots           // on the same engine
 	Left      func(t *testing.T) []string // what homes that were open have left
-	Uncounted bool                        // its copies tell the room that they take, and not what they have
+	Uncounted bool                        // its copies do not tell what they have
 }
 
 // RunHomes checks that what open gives keeps the contract of sandbox.Homes. open is as for RunRuntime.
