@@ -34,7 +34,7 @@ type Home interface {
 	Replace(ctx context.Context, r io.Reader, c Content, progress func(archive.Stats)) (archive.Stats, error)
 	// CopyOut makes the copy of the home for a snapshot, in the place of what is left of an earlier one. Unavailable when the disk
 	// is full. Blocks of files are shared with the home where the file system can. In a storage pool it takes no longer for a large home,
-	// and of what was copied only Bytes is known, the room that it takes; so it is with CopyIn.
+	// and tells nothing of what was copied; so it is with CopyIn.
 	CopyOut(ctx context.Context, progress func(archive.Stats)) (archive.Stats, error)
 	// CopyIn is Replace with the copy of a snapshot. NotFound when it has none. With a storage pool the home is in there afterwards; one that
 	// was not needs a Runtime.Recreate before the sandbox is started.
