@@ -167,8 +167,11 @@ func (p *person) namesAndDeletesIt(s *server, dashboard string) {
 	p.t.Helper()
 	p.does("look at the snapshots", chromedp.Navigate(dashboard+"/sandboxes/lab/snapshots"))
 	p.sees("them", current+` && document.querySelectorAll(".snapshot").length === 3`)
+	const menuOf = `[...document.querySelectorAll(".snapshot")].map((each) => each.querySelector("details.menu"))`
+	p.runs("open a menu", `const menu = `+menuOf+`[0].querySelector("summary"); menu.focus(); menu.click()`)
 	s.raw("POST", "/sandboxes/lab/snapshots?wait=ready", map[string]any{"name": strings.Repeat("A very long name ", 3), "note": strings.Repeat("unbreakable", 60), "automatic": true})
-	p.sees("another one", `document.querySelectorAll(".snapshot").length === 4`)
+	p.sees("another one", `document.querySelectorAll(".snapshot").length === 4 && !`+menuOf+`.includes(null)`)
+	p.sees("the menu still open for its snapshot", `((all) => all[1].open && !all[0].open && all[1].contains(document.activeElement))(`+menuOf+`)`)
 	p.does("open the menu of the newest", chromedp.Click("#snapshot-items summary"))
 	p.pictures("snapshots-menu")
 	p.runs("name it", `document.querySelector('#snapshot-items a[href*="/edit"]').click()`)

@@ -71,18 +71,26 @@ class SandboxLive extends HTMLElement {
 
 customElements.define("sandbox-live", SandboxLive);
 
+// nameOf tells an element from others of its kind, also when rows have been added before it.
+function nameOf(element) {
+  return element.tagName + (element.id || element.getAttribute("aria-label") || element.getAttribute("href") || element.textContent.trim());
+}
+
 htmx.on("htmx:partialBeforeSwap", (event) => {
   const { target, fragment } = event.detail;
   if (target.id === "rows") fragment.firstElementChild?.classList.add("fresh");
-  if (target.querySelector("details.menu[open]")) fragment.querySelector("details.menu")?.setAttribute("open", "");
+  for (const menu of target.querySelectorAll("details.menu[open] > summary")) {
+    [...fragment.querySelectorAll("details.menu > summary")].find((other) => nameOf(other) === nameOf(menu))?.parentElement.setAttribute("open", "");
+  }
   for (const input of target.querySelectorAll("input[id]")) { // keep what the user has typed
     const next = input.value === input.defaultValue ? null : fragment.querySelector(`#${CSS.escape(input.id)}`);
     if (next) next.value = input.value;
   }
   if (!target.id || !target.contains(document.activeElement)) return;
   const at = [...target.querySelectorAll(focusable)].indexOf(document.activeElement);
+  const name = nameOf(document.activeElement);
   queueMicrotask(() => {
-    const present = document.getElementById(target.id)?.querySelectorAll(focusable);
-    present?.[Math.min(at, present.length - 1)]?.focus({ preventScroll: true });
+    const present = [...(document.getElementById(target.id)?.querySelectorAll(focusable) ?? [])];
+    (present.find((other) => nameOf(other) === name) ?? present[Math.min(at, present.length - 1)])?.focus({ preventScroll: true });
   });
 });
