@@ -162,7 +162,7 @@ func DiskLimitSheet(d DiskLimit) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = textInput(input{ID: "disk-limit", Name: "disk", Label: "Disk", Field: d.Limit, Placeholder: "no limit", Hint: "A size such as 10 GiB; empty for no limit. What was deleted counts as long as a snapshot has it.", Focus: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = textInput(input{ID: "disk-limit", Name: "disk", Label: "Disk", Field: d.Limit, Placeholder: "no limit", Hint: "A size such as 10 GiB; empty for no limit. What was deleted counts as long as a snapshot or a clone has it.", Focus: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -107,7 +107,7 @@ func (s *fileHandlers) fileError(ctx context.Context, r *request, h access.Handl
 		if r.http.Method != http.MethodPut || r.query("extract") != "" {
 			left = "Changes made until then stay."
 		}
-		return &statusError{http.StatusInsufficientStorage, "disk_full", "The sandbox's disk is full. Delete something in it and try again. " + left}
+		return &statusError{http.StatusInsufficientStorage, "disk_full", "The sandbox's disk is full. Delete files permanently, or snapshots that still have deleted ones, and try again. " + left}
 	case fault.Is(err, fault.Unavailable), fault.Is(err, fault.NotFound):
 		if now := s.whatHappened(ctx, h); now != nil {
 			return now

@@ -166,6 +166,9 @@ func createInTurn(ctx context.Context, c *Config, out io.Writer, args []string, 
 	if err != nil || has {
 		return errors.Join(err, fault.New(fault.Conflict, "There is a storage pool already, on %s. Make it larger: sandboxd pool grow SIZE", disk))
 	}
+	if err := lostPool(disk); err != nil {
+		return err
+	}
 	var size int64
 	if device == "" {
 		if size, err = poolSize(disk, args); err != nil {

@@ -38,6 +38,8 @@ func lookPool(_ context.Context, c *Config) finding {
 	switch {
 	case has:
 		return lookMountedPool(disk, lacks)
+	case lostPool(disk) != nil:
+		return problem("", "%s", fault.Message(lostPool(disk)))
 	case lacks != nil:
 		return finding{Level: good, Saw: "no storage pool, and this machine cannot have one: " + lacks.saw, Mend: poolGain + ". " + lacks.mend}
 	}
@@ -51,6 +53,8 @@ func lookMountedPool(disk btrfs.Disk, lacks *lack) finding {
 		return problem("", "the storage pool cannot be looked at: %s", fault.Message(err))
 	case !is && lacks != nil:
 		return problem(lacks.mend, "the storage pool on %s cannot be mounted: %s", disk, lacks.saw)
+	case !is && disk.Formatted() != nil:
+		return problem("", "%s", fault.Message(disk.Formatted()))
 	case !is:
 		return ok("the storage pool on %s is not mounted; 'sandboxd serve' does that", disk)
 	}
@@ -69,7 +73,7 @@ func judgePool(disk btrfs.Disk, space btrfs.Space) finding {
 	case percentOf(used, space.Size) >= fullPool:
 		return warn("Delete snapshots or sandboxes, or make it larger: sandboxd pool grow SIZE", "the storage pool on %s is nearly full: %s of %s are free", disk, text.Size(space.Free), text.Size(space.Size))
 	}
-	return ok("homes are in the storage pool on %s: %s of %s are free", disk, text.Size(space.Free), text.Size(space.Size))
+	return ok("there is a storage pool on %s: %s of %s are free", disk, text.Size(space.Free), text.Size(space.Size))
 }
 
 // btrfsFeatures has a file for each thing that the kernel's btrfs can do, once that is loaded.

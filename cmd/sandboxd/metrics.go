@@ -41,7 +41,8 @@ func (a *app) newRecorder(ctx context.Context) error {
 		return err
 	}
 	a.recorder = metrics.New(c)
-	a.sizer = metrics.NewSizer(docker.NewSizes(a.engine).Measure, a.log)
+	sizes := docker.NewSizes(a.engine)
+	a.sizer = metrics.NewSizer(sizes.Measure, sizes.Homes, a.log)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -33,6 +34,9 @@ func poolDisk(c *Config) (btrfs.Disk, error) {
 	data, err := filepath.Abs(c.Data)
 	if err != nil {
 		return btrfs.Disk{}, err
+	}
+	if real, err := filepath.EvalSymlinks(data); err == nil { // the engine remembers the path
+		data = real
 	}
 	return btrfs.In(data)
 }
@@ -94,6 +98,8 @@ func openStorage(ctx context.Context, c *Config, log *slog.Logger) (storage, err
 	if err == nil && !has {
 		if has, err = disk.Mounted(); has {
 			log.Error("the storage pool is mounted, but what it is on has been removed: back the sandboxes up, all is lost when it is unmounted", "pool", disk.Dir)
+		} else if err == nil {
+			err = lostPool(disk)
 		}
 	}
 	if err != nil || !has {
@@ -124,6 +130,19 @@ func openStorage(ctx context.Context, c *Config, log *slog.Logger) (storage, err
 	}
 	log.Info("homes are in the storage pool", "pool", disk.Dir, "size", space.Size, "free", space.Free)
 	return storage{pool}, nil
+}
+
+// lostPool is NotFound when there was a storage pool and what it was on is gone: the folder that it was mounted on tells.
+func lostPool(disk btrfs.Disk) error {
+	_, err := os.Stat(disk.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return fault.New(fault.NotFound, "The storage pool is missing: there is neither %s nor %s.device. Put it back. When it is lost, remove the empty folder %s, and restore the sandboxes in it from backups (docs/server.md).",
+		disk.File, disk.Dir, disk.Dir)
 }
 
 // close leaves the pool mounted: sandboxes have it in use.

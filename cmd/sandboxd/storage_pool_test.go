@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +24,26 @@ func TestStorage_WithoutAPoolIsNothing(t *testing.T) {
 	}
 	if err := s.close(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestStorage_AServerWhosePoolIsGoneDoesNotStart(t *testing.T) {
+	c := &Config{Data: t.TempDir()}
+	pool := filepath.Join(c.Data, "pool")
+	if err := os.Mkdir(pool, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openStorage(t.Context(), c, slog.New(slog.DiscardHandler)); !fault.Is(err, fault.NotFound) || !strings.Contains(err.Error(), pool) {
+		t.Errorf("got %v", err)
+	}
+	if f := lookPool(t.Context(), c); f.Level != bad || !strings.Contains(f.Saw, "missing") {
+		t.Errorf("doctor says %+v", f)
+	}
+	if err := os.WriteFile(pool+".img", make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if f := lookPool(t.Context(), c); f.Level != bad || !strings.Contains(f.Saw, "damaged") {
+		t.Errorf("of a damaged one doctor says %+v", f)
 	}
 }
 

@@ -97,6 +97,8 @@ func TestAlert_OfEachKind(t *testing.T) {
 		{alert.Rule{Kind: alert.ServiceDown}, unhealthy(true), "lab/web: is unhealthy: no answer", unhealthy(false), 40 * time.Second},
 		{alert.Rule{Kind: alert.OOMKill}, func(w *world) { w.kills["lab"] += 2 }, "lab: 2 processes were killed for lack of memory within 10 minutes", func(*world) {}, 11 * time.Minute},
 		{alert.Rule{Kind: alert.HomeSize, Threshold: 2}, func(w *world) { w.homes["lab"] = 3 << 30 }, "lab: its home has 3 GiB", func(w *world) { w.homes["lab"] = 1 << 30 }, 11 * time.Second},
+		{alert.Rule{Kind: alert.HomeSize, Threshold: 2}, func(w *world) { w.limit("lab", 100<<20); w.homes["lab"] = 90 << 20 },
+			"lab: its home has 90 MiB of the 100 MiB that it may take", func(w *world) { w.limit("lab", 200<<20) }, 11 * time.Second},
 		{alert.Rule{Kind: alert.Broken}, func(w *world) { w.state("lab", sandbox.Failed, "The image is gone.") }, "lab: The image is gone.",
 			func(w *world) { w.state("lab", sandbox.Running, "") }, 11 * time.Second},
 		{alert.Rule{Kind: alert.Broken}, func(w *world) {
@@ -144,6 +146,13 @@ func TestAlert_OfEachKind(t *testing.T) {
 func (w *world) state(name string, state sandbox.State, problem string) {
 	b := w.boxes[name]
 	b.State, b.Problem = state, problem
+	w.boxes[name] = b
+}
+
+// limit is that of a home.
+func (w *world) limit(name string, bytes int64) {
+	b := w.boxes[name]
+	b.Spec.Limits.Disk = bytes
 	w.boxes[name] = b
 }
 

@@ -24,6 +24,7 @@ const (
 const (
 	nearPoints = 5    // of percent
 	nearShare  = 0.95 // of another threshold
+	fullHome   = 0.9  // of its limit
 	usageAge   = time.Minute
 	sizeAge    = 24 * time.Hour // they are measured each hour, or less often where that takes long
 )
@@ -227,12 +228,15 @@ func (v *view) home(f *findings, r *Rule, b *sandbox.Sandbox) {
 		return
 	}
 	size, at, ok := v.from.HomeSize(b.ID)
-	most := r.Threshold * (1 << 30)
+	most, of := r.Threshold*(1<<30), ""
+	if limit := b.Spec.Limits.Disk; limit > 0 {
+		most, of = min(most, fullHome*float64(limit)), " of the "+text.Size(limit)+" that it may take"
+	}
 	switch {
 	case !ok || v.now.Sub(at) > sizeAge:
 		f.unsure[b.ID] = true
 	case float64(size) >= most:
-		f.say(targetOf(b, ""), bad, "its home has "+text.Size(size))
+		f.say(targetOf(b, ""), bad, "its home has "+text.Size(size)+of)
 	case float64(size) >= most*nearShare:
 		f.say(targetOf(b, ""), near, "")
 	}

@@ -29,6 +29,7 @@ const (
 	underWay    = ".new"    // at the end of the name of what is being made, or removed
 	longestName = 200       // bytes, so that there is room for more in the 255 that a name may have
 	rootInode   = 256       // of every subvolume
+	reclaimed   = "30"      // percent: parts of the disk that have less data than that give their room back
 )
 
 // Pool is a mounted storage pool. Its methods are safe for concurrent use, do not end before the kernel has answered, which is a matter
@@ -55,10 +56,20 @@ func Open(dir string) (*Pool, error) {
 		return nil, explain(err, "be opened")
 	}
 	p := &Pool{dir: dir, volumes: volumes}
+	p.reclaim()
 	if err := errors.Join(p.checkQuotas(), p.sweep()); err != nil {
 		return nil, errors.Join(err, volumes.Close())
 	}
 	return p, nil
+}
+
+// reclaim has the kernel pack what little data is left in parts of the disk after deletes, best effort. Those parts would hold nothing else
+// otherwise: a sandbox could fill them, delete most of it, and leave no room for the names of files, with much of the pool free.
+func (p *Pool) reclaim() {
+	id, err := fileSystemID(p.volumes)
+	if err == nil {
+		_ = os.WriteFile(filepath.Join("/sys/fs/btrfs", uuid(id), "allocation/data/bg_reclaim_threshold"), []byte(reclaimed), 0)
+	}
 }
 
 var errNoBtrfs = errors.New("it is not a btrfs file system")
@@ -213,7 +224,20 @@ func (p *Pool) Copy(from, to string) error {
 	return explain(snapshot(source, p.volumes, to), "copy a folder") // the kernel writes the data out, and all is there or nothing
 }
 
-// Replace implements docker.Pool. What replaces the folder gets the limit of that, and is on the disk afterwards.
+// Move implements docker.Pool. The new name is on the disk afterwards.
+func (p *Pool) Move(name, to string) error {
+	done, err := p.turn(name, to)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if has, err := p.has(to); err != nil || has {
+		return taken(err, to)
+	}
+	return explain(inTurn(func() error { return p.rename(name, to, unix.RENAME_NOREPLACE) }, p.commit), "move a folder")
+}
+
+// Replace implements docker.Pool. What replaces the folder is on the disk afterwards.
 func (p *Pool) Replace(name, with string) error {
 	done, err := p.turn(name, with)
 	if err != nil {
@@ -222,7 +246,7 @@ func (p *Pool) Replace(name, with string) error {
 	defer done()
 	old := name + underWay
 	err = inTurn(
-		func() error { return p.keepLimit(name, with) },
+		func() error { return p.follow(name, with) },
 		func() error { return p.destroy(old) },
 		func() error { return p.rename(with, old, unix.RENAME_NOREPLACE) },
 		func() error {

@@ -21,6 +21,9 @@ const (
 	// MinSize is that of the smallest pool, in bytes: btrfs keeps some of it for itself.
 	MinSize = 256 << 20
 
+	magic   = "_BHRfS_M"
+	magicAt = 64<<10 + 64 // of the file system's first block that describes it
+
 	formatLimit = 5 * time.Minute
 	spared      = 20 // a part of so many of the host's file system stays free for others
 )
@@ -72,6 +75,24 @@ func (d Disk) Exists() (bool, error) {
 		return false, nil
 	}
 	return err == nil, explain(err, "be looked for")
+}
+
+// Formatted is Unavailable unless the file or the block device has a btrfs file system, mounted or not, as far as its head says.
+func (d Disk) Formatted() error {
+	at := d.File
+	if d.Path != "" {
+		at = d.Path
+	}
+	f, err := os.Open(at)
+	if err != nil {
+		return onHost(err, "open "+at)
+	}
+	defer f.Close()
+	head := make([]byte, len(magic))
+	if _, err := f.ReadAt(head, magicAt); err != nil || string(head) != magic {
+		return fault.New(fault.Unavailable, "%s has no btrfs file system: the storage pool on it is damaged. Restore it from a copy.", d)
+	}
+	return nil
 }
 
 // Format makes the file system: in a file of size bytes, all of which are reserved on the host's disk, or on all of the block device; then
@@ -171,6 +192,7 @@ func (d Disk) Remove() error {
 	if err := os.Remove(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return onHost(err, "remove "+at)
 	}
+	_ = os.Remove(d.Dir) // it is empty, or not ours
 	return onHost(syncDir(filepath.Dir(at)), "remove "+at)
 }
 
@@ -212,7 +234,7 @@ func (d Disk) roomFor(more int64) error {
 		return err
 	}
 	if free-keep < more {
-		return fault.New(fault.Unavailable, "The disk of %s has %d MiB free, of which %d MiB have to stay so. Choose a smaller size, or free some room.", filepath.Dir(d.File), free>>20, keep>>20)
+		return fault.New(fault.Unavailable, "The disk of %s has %.1f GiB free, of which %.1f GiB have to stay so. Choose a smaller size, or free some room.", filepath.Dir(d.File), gib(free), gib(keep))
 	}
 	return nil
 }
@@ -334,3 +356,5 @@ func (d Disk) String() string {
 	}
 	return fmt.Sprintf("the file %s", d.File)
 }
+
+func gib(bytes int64) float64 { return float64(bytes) / (1 << 30) }

@@ -20,6 +20,7 @@ const (
 	ioctlSnapshot        = 0x50009417
 	ioctlFileSystem      = 0x8400941f
 	ioctlQuota           = 0xc0109428
+	ioctlGroupAssign     = 0x40189429
 	ioctlGroupCreate     = 0x4010942a
 	ioctlGroupLimit      = 0x8030942b
 	ioctlDestroyByID     = 0x5000943f
@@ -35,6 +36,7 @@ const (
 	itemQuotaStatus = 240
 	itemGroupUsage  = 242
 	itemGroupLimit  = 244
+	itemMembership  = 246 // of a group, and of its members
 )
 
 const byID = 1 << 4 // a flag of argumentsV2

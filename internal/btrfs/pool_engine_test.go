@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,7 +85,9 @@ func reads(t *testing.T, p *Pool, name, file, want string) {
 func fill(t *testing.T, p *Pool, name string, most int) (wrote int, failed error) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(p.Path(name), fmt.Sprintf("filling-%d", time.Now().UnixNano())))
-	must(t, err)
+	if err != nil {
+		return 0, err
+	}
 	defer f.Close()
 	piece := bytes.Repeat([]byte("0123456789abcdef"), 4<<10)
 	for wrote < most && err == nil {
@@ -223,7 +227,7 @@ func TestPool_QuotasHoldAndAFullHomeCanBeEmptied(t *testing.T) {
 		t.Errorf("the copy took %d MiB: %v", wrote>>20, failed)
 	}
 	empty(t, p, "a")
-	if err := os.WriteFile(filepath.Join(p.Path("a"), "file"), nil, 0o600); !errors.Is(err, unix.EDQUOT) {
+	if _, err := fill(t, p, "a", 1<<20); !errors.Is(err, unix.EDQUOT) {
 		t.Errorf("the copy has what it had written, and it takes more: %v", err)
 	}
 	must(t, p.Remove("copy"))
@@ -231,7 +235,7 @@ func TestPool_QuotasHoldAndAFullHomeCanBeEmptied(t *testing.T) {
 	if _, err := fill(t, p, "a", 8<<20); err != nil {
 		t.Errorf("emptied, it takes no more: %v", err)
 	}
-	must(t, p.Create("b"), p.Replace("a", "b")) // which gets the limit
+	must(t, p.Create("b"), p.Replace("a", "b"), p.Move("a", "b"), p.Move("b", "a")) // which gets the limit
 	if wrote, failed := fill(t, p, "a", 100<<20); !errors.Is(failed, unix.EDQUOT) {
 		t.Errorf("replaced, it took %d MiB: %v", wrote>>20, failed)
 	}
@@ -247,6 +251,100 @@ func TestPool_QuotasHoldAndAFullHomeCanBeEmptied(t *testing.T) {
 	}
 	wantKind(t, p.Limit("none", 1), fault.NotFound)
 	wantKind(t, p.Limit("a", -1), fault.Invalid)
+}
+
+// TestPool_ALimitHoldsWhateverIsRestored fills a home, restores a copy of it, and fills that.
+func TestPool_ALimitHoldsWhateverIsRestored(t *testing.T) {
+	p, _ := testPool(t)
+	must(t, p.Create("home"), p.Limit("home", 20<<20))
+	_, err := fill(t, p, "home", 15<<20)
+	must(t, err)
+	for range 3 {
+		must(t, p.Copy("home", "copy"), p.Copy("copy", "next"), p.Replace("home", "next"), p.Remove("copy"), p.Sync(t.Context()))
+		if used, err := p.Used("home"); err != nil || used < 14<<20 {
+			t.Fatalf("it takes %d MiB (%v)", used>>20, err)
+		}
+		fill(t, p, "home", 100<<20)
+	}
+	var has int64
+	entries, err := os.ReadDir(p.Path("home"))
+	must(t, err)
+	for _, e := range entries {
+		info, err := e.Info()
+		must(t, err)
+		has += info.Size()
+	}
+	if room, err := p.Room("home"); err != nil || has > 21<<20 || room > 2<<20 {
+		t.Errorf("it has %d MiB, and room for %d (%v)", has>>20, room>>20, err)
+	}
+	must(t, p.Create("other"), p.Limit("other", 20<<20))
+	_, err = fill(t, p, "other", 10<<20)
+	must(t, err, p.Replace("home", "other")) // limited itself, as one that an archive was unpacked into
+	empty(t, p, "home")
+	waitUsed(t, p, "home", 1<<20)
+	must(t, p.Remove("home"), p.Sync(t.Context()))
+}
+
+// TestOpen_DropsTheCountsOfWhatIsGone looks at what the kernel has written down.
+func TestOpen_DropsTheCountsOfWhatIsGone(t *testing.T) {
+	p, d := testPool(t)
+	for i := range 5 {
+		name := fmt.Sprint("home-", i)
+		must(t, p.Create(name), p.Limit(name, 20<<20))
+		_, err := fill(t, p, name, 1<<20)
+		must(t, err, p.Remove(name))
+	}
+	must(t, p.Create("home"), p.Limit("home", 20<<20))
+	count := func() (n int) {
+		must(t, search(p.volumes, searchKey{tree: treeQuotas, minOffset: firstSubvolume, maxOffset: lastGroup, minType: itemGroupUsage, maxType: itemGroupUsage},
+			func(uint64, []byte) { n++ }))
+		return n
+	}
+	for end := time.Now().Add(time.Minute); ; <-time.After(50 * time.Millisecond) {
+		must(t, p.Sync(t.Context()), p.Close())
+		if p = openAt(t, d); count() == 2 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d are left, want that of the home and of its group", count())
+		}
+	}
+	if limit, err := p.LimitOf("home"); err != nil || limit != 20<<20 {
+		t.Errorf("the limit is %d (%v)", limit, err)
+	}
+}
+
+// TestPool_RoomOfDeletedFilesCanBeUsedForNames fills the pool with files and deletes most of each part of the disk.
+func TestPool_RoomOfDeletedFilesCanBeUsedForNames(t *testing.T) {
+	d := testDisk(t, t.TempDir(), 4*testSize) // a small one has few parts
+	p := openAt(t, d)
+	must(t, p.Create("a"))
+	piece := bytes.Repeat([]byte("0123456789abcdef"), 16<<10)
+	name := func(i int) string { return filepath.Join(p.Path("a"), fmt.Sprint("f-", i)) }
+	n := 0
+	for ; os.WriteFile(name(n), piece, 0o600) == nil; n++ {
+	}
+	must(t, p.Sync(t.Context()))
+	for i := range n + 1 {
+		if i%10 != 0 {
+			os.Remove(name(i))
+		}
+	}
+	id, err := fileSystemID(p.volumes)
+	must(t, err)
+	size := filepath.Join("/sys/fs/btrfs", uuid(id), "allocation/data/disk_total")
+	var left int
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-time.After(100 * time.Millisecond) {
+		must(t, p.Sync(t.Context()))
+		text, err := os.ReadFile(size)
+		must(t, err)
+		if left, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil || left < n*len(piece)/2 {
+			break
+		}
+	}
+	if left >= n*len(piece)/2 {
+		t.Errorf("of %d MiB, %d MiB of %s are for data", n*len(piece)>>20, left>>20, d)
+	}
 }
 
 func TestPool_AFullOneSaysHowItIsMadeLarger(t *testing.T) {

@@ -1,6 +1,7 @@
 package btrfs
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"os"
@@ -22,7 +23,8 @@ const (
 	limitFlagsAt   = 0                 // in the item
 	limitAt        = 8                 // in the item
 	firstSubvolume = uint64(rootInode) // the first number that is no tree of the file system's own
-	lastSubvolume  = ^uint64(255)
+	group          = uint64(1) << 48   // and the number of its first member is that of a group
+	lastGroup      = group<<1 - 1
 )
 
 // enableQuotas has the kernel count and bound what is written in subvolumes. When it does already, nothing happens. Full quotas, which
@@ -49,25 +51,79 @@ func (p *Pool) checkQuotas() error {
 	return nil
 }
 
-// dropStale removes the counts of subvolumes that are gone, best effort: the kernel refuses those of which others still have something,
-// and before 6.10 it removes none by itself.
+// dropStale removes the counts of subvolumes that are gone, and groups that are empty, best effort: the kernel refuses those that still count
+// something or have members, and before Linux 6.10 it removes none by itself.
 func (p *Pool) dropStale() {
 	var counted, there []uint64
 	add := func(list *[]uint64) func(uint64, []byte) {
 		return func(id uint64, _ []byte) { *list = append(*list, id) }
 	}
-	err := search(p.volumes, searchKey{tree: treeQuotas, minOffset: firstSubvolume, maxOffset: lastSubvolume >> 16, minType: itemGroupUsage, maxType: itemGroupUsage}, add(&counted))
+	err := search(p.volumes, searchKey{tree: treeQuotas, minOffset: firstSubvolume, maxOffset: lastGroup, minType: itemGroupUsage, maxType: itemGroupUsage}, add(&counted))
 	for _, id := range counted {
 		if err != nil {
 			return
 		}
-		err = search(p.volumes, searchKey{tree: treeRoots, minObject: id, maxObject: id, maxOffset: noLimit, minType: itemRoot, maxType: itemRoot},
-			func(uint64, []byte) { there = append(there, id) })
+		if id < group {
+			err = search(p.volumes, searchKey{tree: treeRoots, minObject: id, maxObject: id, maxOffset: noLimit, minType: itemRoot, maxType: itemRoot},
+				func(uint64, []byte) { there = append(there, id) })
+		}
 		if err == nil && !slices.Contains(there, id) {
-			a := struct{ create, id uint64 }{id: id}
-			_ = ioctl(p.volumes, ioctlGroupCreate, unsafe.Pointer(&a))
+			_ = p.changeGroup(id, false)
 		}
 	}
+}
+
+func (p *Pool) changeGroup(id uint64, create bool) error {
+	a := struct{ create, id uint64 }{id: id}
+	if create {
+		a.create = 1
+	}
+	return ioctl(p.volumes, ioctlGroupCreate, unsafe.Pointer(&a))
+}
+
+// groupOf gives the group of the subvolume id; 0 when it has none. A group counts what was written in all its members, also after they
+// were removed, as long as any subvolume has it. So what a home has of those that it replaced counts for it.
+func (p *Pool) groupOf(id uint64) (of uint64, err error) {
+	err = search(p.volumes, searchKey{tree: treeQuotas, minObject: id, maxObject: id, minOffset: group, maxOffset: lastGroup, minType: itemMembership, maxType: itemMembership},
+		func(parent uint64, _ []byte) { of = parent })
+	return of, err
+}
+
+// inGroup is groupOf, but makes a group for one that has none.
+func (p *Pool) inGroup(id uint64) (uint64, error) {
+	of, err := p.groupOf(id)
+	if err != nil || of != 0 {
+		return of, err
+	}
+	if err := p.changeGroup(group|id, true); err != nil && !errors.Is(err, unix.EEXIST) {
+		return 0, err
+	}
+	return group | id, p.join(id, group|id)
+}
+
+func (p *Pool) join(id, of uint64) error {
+	a := struct{ assign, member, group uint64 }{1, id, of}
+	return ioctl(p.volumes, ioctlGroupAssign, unsafe.Pointer(&a))
+}
+
+// follow puts a subvolume into the group of the one that it replaces, unless it has one.
+func (p *Pool) follow(replaced, name string) error {
+	id, err := p.idOf(name)
+	if err != nil {
+		return err
+	}
+	if of, err := p.groupOf(id); err != nil || of != 0 {
+		return err
+	}
+	old, err := p.idOf(replaced)
+	if err != nil {
+		return err
+	}
+	of, err := p.inGroup(old)
+	if err != nil {
+		return err
+	}
+	return p.join(id, of)
 }
 
 // quotaItem gives what the kernel has written down of a subvolume, or ENOENT.
@@ -100,16 +156,19 @@ func (p *Pool) Limit(name string, bytes int64) error {
 	if bytes < 0 {
 		return fault.New(fault.Invalid, "A limit cannot be below zero.")
 	}
-	id, err := p.idOf(name)
-	if err == nil {
-		err = p.limit(id, uint64(bytes))
-	}
-	return explain(err, "limit a folder")
+	return explain(p.limit(name, uint64(bytes)), "limit a folder")
 }
 
-// limit takes 0 for none.
-func (p *Pool) limit(id, bytes uint64) error {
-	a := struct{ id, flags, most, exclusive, reserved, reservedExclusive uint64 }{id: id, flags: limitUsage, most: bytes}
+func (p *Pool) limit(name string, bytes uint64) error {
+	id, err := p.idOf(name)
+	if err != nil {
+		return err
+	}
+	of, err := p.inGroup(id)
+	if err != nil {
+		return err
+	}
+	a := struct{ id, flags, most, exclusive, reserved, reservedExclusive uint64 }{id: of, flags: limitUsage, most: bytes}
 	if bytes == 0 {
 		a.most = noLimit
 	}
@@ -118,53 +177,19 @@ func (p *Pool) limit(id, bytes uint64) error {
 
 // LimitOf implements docker.Pool.
 func (p *Pool) LimitOf(name string) (int64, error) {
-	if err := check(name); err != nil {
-		return 0, err
-	}
-	most, err := p.limitOf(name)
-	return int64(most), explain(err, "read the limit of a folder")
-}
-
-func (p *Pool) limitOf(name string) (uint64, error) {
-	id, err := p.idOf(name)
-	if err != nil {
-		return 0, err
-	}
-	item, err := p.quotaItem(itemGroupLimit, id)
+	item, err := p.item(name, itemGroupLimit)
 	switch {
-	case errors.Is(err, unix.ENOENT):
-		return 0, nil
 	case err != nil:
-		return 0, err
+		return 0, explain(err, "read the limit of a folder")
 	case len(item) < limitAt+8 || binary.LittleEndian.Uint64(item[limitFlagsAt:])&limitUsage == 0:
 		return 0, nil
 	}
-	return binary.LittleEndian.Uint64(item[limitAt:]), nil
-}
-
-// keepLimit gives a subvolume the limit of another one.
-func (p *Pool) keepLimit(of, to string) error {
-	most, err := p.limitOf(of)
-	if err != nil {
-		return err
-	}
-	id, err := p.idOf(to)
-	if err != nil {
-		return err
-	}
-	return p.limit(id, most)
+	return int64(binary.LittleEndian.Uint64(item[limitAt:])), nil
 }
 
 // Used implements docker.Pool. It is as of the last time that the kernel wrote its changes down, some seconds ago.
 func (p *Pool) Used(name string) (int64, error) {
-	if err := check(name); err != nil {
-		return 0, err
-	}
-	id, err := p.idOf(name)
-	if err != nil {
-		return 0, explain(err, "say what a folder takes")
-	}
-	item, err := p.quotaItem(itemGroupUsage, id)
+	item, err := p.item(name, itemGroupUsage)
 	if err == nil && len(item) < usageAt+8 {
 		err = unix.EINVAL
 	}
@@ -172,6 +197,43 @@ func (p *Pool) Used(name string) (int64, error) {
 		return 0, explain(err, "say what a folder takes")
 	}
 	return int64(binary.LittleEndian.Uint64(item[usageAt:])), nil
+}
+
+// Room implements docker.Pool. Never below 0.
+func (p *Pool) Room(name string) (int64, error) {
+	used, err := p.Used(name)
+	if err != nil {
+		return 0, err
+	}
+	limit, err := p.LimitOf(name)
+	if err != nil {
+		return 0, err
+	}
+	space, err := p.Space()
+	if limit > 0 {
+		space.Free = min(space.Free, limit-used)
+	}
+	return max(0, space.Free), err
+}
+
+// item gives what the kernel has written down of a subvolume's group, or of itself when it has none; nil for nothing.
+func (p *Pool) item(name string, kind uint32) ([]byte, error) {
+	if err := check(name); err != nil {
+		return nil, err
+	}
+	id, err := p.idOf(name)
+	if err != nil {
+		return nil, err
+	}
+	of, err := p.groupOf(id)
+	if err != nil {
+		return nil, err
+	}
+	item, err := p.quotaItem(kind, cmp.Or(of, id))
+	if errors.Is(err, unix.ENOENT) {
+		err = nil
+	}
+	return item, err
 }
 
 // cut is text as one line, not too long.

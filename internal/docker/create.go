@@ -89,7 +89,7 @@ func (e *Engine) create(ctx context.Context, b sandbox.ContainerSpec) error {
 		}
 		err = e.make(ctx, b, addr)
 	}
-	return refused(err, "make the container")
+	return refused(e.withPoolFault(b.ID, err), "make the container")
 }
 
 // address reserves b's address, if its profile has a network.

@@ -65,7 +65,10 @@ type Pool interface {
 	Create(name string) error
 	// Copy makes to a copy of from; Conflict when to is taken.
 	Copy(from, to string) error
-	// Replace swaps a folder in for another, whose limit it gets, and which is removed. NotFound when either is missing.
+	// Move gives a folder another name; Conflict when that is taken.
+	Move(name, to string) error
+	// Replace swaps a folder in for another, which is removed. Unless it was limited itself, it gets the limit of that, and is charged for
+	// what Used counts of that. NotFound when either is missing.
 	Replace(name, with string) error
 	// Remove removes a folder; a missing one is none.
 	Remove(name string) error
@@ -73,8 +76,10 @@ type Pool interface {
 	Limit(name string, bytes int64) error
 	// LimitOf gives that bound, 0 for none.
 	LimitOf(name string) (int64, error)
-	// Used is what was written in a folder, in bytes, and is still in it or in a copy of it. A copy begins at 0.
+	// Used is what was written in a folder, in bytes, and is still in it or in any other. A copy begins at 0.
 	Used(name string) (int64, error)
+	// Room is what can still be written in a folder, in bytes: what its limit leaves, and the pool has.
+	Room(name string) (int64, error)
 	// List lists the folders.
 	List() ([]string, error)
 	// Sync writes what was changed to the disk, so that a Copy soon after is quick. It returns when ctx ends.

@@ -124,9 +124,16 @@ func (h *home) send(from io.Reader) error {
 			}
 			return buf.Flush()
 		case err != nil:
-			h.conn.Close()
+			h.cutOff()
 			return &callersError{err}
 		}
+	}
+}
+
+// cutOff ends what the mover is sent. It then leaves the home as it was, which is waited for, and says that it has failed.
+func (h *home) cutOff() {
+	if half, can := h.conn.(interface{ CloseWrite() error }); !can || half.CloseWrite() != nil {
+		h.conn.Close()
 	}
 }
 
@@ -166,7 +173,7 @@ func moverFault(r wire.MoverReport) error {
 	case r.Kind == wire.MoverInvalid:
 		return fault.Wrap(cause, fault.Invalid, "The archive cannot be unpacked: %s", clean(r.Error, longestWord))
 	case r.Kind == wire.MoverFull:
-		return fault.Wrap(cause, fault.Unavailable, "There is not enough room on the disk of the sandboxes' homes.")
+		return fault.Wrap(cause, fault.Unavailable, "There is not enough room: the disk of the sandboxes' homes is full, or the limit of this home is too low.")
 	case r.Kind == wire.MoverAbsent:
 		return fault.Wrap(cause, fault.NotFound, "There is no copy of the home for this snapshot.")
 	default:

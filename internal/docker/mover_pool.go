@@ -165,6 +165,10 @@ func (h *home) begin() (string, error) {
 		return staged, pool.Create(staged)
 	}
 	staged, err := h.s.stage(h.name(), h.name())
+	if fault.Is(err, fault.NotFound) { // it was lost with an earlier pool
+		staged = h.name() + partMaking
+		return staged, pool.Create(staged)
+	}
 	if err != nil {
 		return "", err
 	}

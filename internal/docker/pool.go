@@ -12,7 +12,6 @@ import (
 	"github.com/docker/docker/api/types/volume"
 
 	"sandboxd/internal/fault"
-	"sandboxd/internal/metrics"
 	"sandboxd/internal/sandbox"
 )
 
@@ -25,6 +24,9 @@ const (
 
 // syncLimit bounds what a snapshot waits for before its sandbox is frozen. What is not on the disk by then makes the freeze longer.
 const syncLimit = 10 * time.Second
+
+// noRoom is how many bytes are taken for none: the kernel reserves some for itself.
+const noRoom = 4 << 20
 
 // location says where a home is.
 type location string
@@ -110,7 +112,7 @@ func (e *connection) pooledNames(ctx context.Context) ([]string, error) {
 }
 
 // pooledSizes puts what sandboxes have written in their homes in the pool into out.
-func (e *connection) pooledSizes(ctx context.Context, out map[string]metrics.Size) error {
+func (e *connection) pooledSizes(ctx context.Context, out map[string]int64) error {
 	homes, err := e.pooled(ctx, "")
 	for _, id := range homes {
 		if err != nil || ctx.Err() != nil {
@@ -124,7 +126,7 @@ func (e *connection) pooledSizes(ctx context.Context, out map[string]metrics.Siz
 		}
 		switch {
 		case err == nil:
-			out[id] = metrics.Size{Home: bytes}
+			out[id] = bytes
 		case fault.Is(err, fault.NotFound): // it was removed meanwhile
 			err = nil
 		}
@@ -214,12 +216,9 @@ var errPlainHome = fault.New(fault.Conflict, "The sandbox's home is not in the s
 // missing, it keeps the old one: homes are opened by that.
 func (e *Engine) moveIn(ctx context.Context, b sandbox.ContainerSpec) error {
 	name := e.resource(b.ID)
-	v, err := e.client.Load().VolumeInspect(ctx, name)
+	_, err := e.client.Load().VolumeInspect(ctx, name)
 	if err != nil && !errdefs.IsNotFound(err) {
 		return classify(err, "look for the volume")
-	}
-	if err == nil && v.Options["device"] == e.c.Pool.Path(name) { // it was cut off at its end
-		return e.c.Pool.Remove(name + partNext)
 	}
 	if err == nil {
 		if _, err := e.client.Load().ImageInspect(ctx, b.Image); err != nil {
@@ -238,13 +237,40 @@ func (e *Engine) moveIn(ctx context.Context, b sandbox.ContainerSpec) error {
 	if err := e.c.Pool.Remove(name); err != nil { // no volume is it
 		return err
 	}
-	if err := e.c.Pool.Copy(name+partNext, name); err != nil {
+	if err := e.c.Pool.Move(name+partNext, name); err != nil {
 		return err
 	}
-	if err := e.makePooled(ctx, b); err != nil {
+	return e.makePooled(ctx, b)
+}
+
+// withPoolFault puts what is wrong with a home in the pool before an error of the engine's, which could not use it and does not say so.
+func (e *connection) withPoolFault(id string, err error) error {
+	if err == nil || e.c.Pool == nil {
 		return err
 	}
-	return e.c.Pool.Remove(name + partNext)
+	if why := e.poolFault(id); why != nil {
+		return errors.Join(why, err)
+	}
+	return err
+}
+
+func (e *connection) poolFault(id string) error {
+	ctx, cancel := context.WithTimeout(e.life, callLimit)
+	defer cancel()
+	return e.onPool(ctx, "look for the home", func() error {
+		if at, err := e.homePlace(ctx, id); err != nil || at != inPool {
+			return nil
+		}
+		room, err := e.c.Pool.Room(e.resource(id))
+		switch {
+		case fault.Is(err, fault.NotFound):
+			return fault.Wrap(err, fault.Invalid, "The sandbox's home is not in the storage pool any more. Restore it from a backup.")
+		case err == nil && room < noRoom:
+			return fault.New(fault.Unavailable, "There is no room for the sandbox's home: the storage pool is full, or the disk limit is too low. "+
+				"Raise the limit, delete snapshots or sandboxes, or make the pool larger: sandboxd pool grow SIZE")
+		}
+		return nil
+	})
 }
 
 // removePooled removes folders from the pool, and what was to take their places.
@@ -310,10 +336,7 @@ func (e *connection) swap(name, with string) error {
 	if has {
 		return pool.Replace(name, with)
 	}
-	if err := pool.Copy(with, name); err != nil {
-		return err
-	}
-	return pool.Remove(with)
+	return pool.Move(with, name)
 }
 
 // stage makes a copy of a folder that is to take the place of name, and gives its name.

@@ -23,7 +23,7 @@ func (e *Engine) Start(ctx context.Context, id string) error {
 	if err == nil || ctx.Err() != nil || lost(err) {
 		return classify(err, "start the container")
 	}
-	return e.revive(ctx, id, err)
+	return e.withPoolFault(id, e.revive(ctx, id, err))
 }
 
 // revive finds out why a start was refused, and mends what can be mended.

@@ -18,6 +18,14 @@ type Sizes struct{ engine *Engine }
 // NewSizes gives one that asks e.
 func NewSizes(e *Engine) *Sizes { return &Sizes{e} }
 
+// Homes gives what the homes in the storage pool have, in bytes by id, which the kernel knows; none without a pool. Kinds as for Measure.
+func (s *Sizes) Homes(ctx context.Context) (map[string]int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	out := map[string]int64{}
+	return out, s.engine.pooledSizes(ctx, out)
+}
+
 // Measure gives the sizes of all sandboxes, by id, also of those that do not run; none is woken. What the engine cannot tell is
 // left out. An engine older than 23 measures all its images as well. Kinds: Unavailable, Timeout.
 func (s *Sizes) Measure(ctx context.Context) (map[string]metrics.Size, error) {
@@ -34,8 +42,12 @@ func (s *Sizes) Measure(ctx context.Context) (map[string]metrics.Size, error) {
 			out[id] = metrics.Size{Home: v.UsageData.Size}
 		}
 	}
-	if err := e.pooledSizes(ctx, out); err != nil {
+	homes, err := s.Homes(ctx)
+	if err != nil {
 		return nil, err
+	}
+	for id, bytes := range homes {
+		out[id] = metrics.Size{Home: bytes}
 	}
 	for _, c := range used.Containers {
 		id, ours := e.idOf(firstName(*c), c.Labels)

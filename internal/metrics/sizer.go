@@ -23,6 +23,7 @@ type Sized struct {
 // When sizes are measured. It reads all files' lengths, so it must not be done often.
 const (
 	sizeFirst = 10 * time.Second // after the start
+	sizeHomes = time.Minute      // of homes of which it is known
 	sizeEvery = time.Hour
 	sizeAgain = 5 * time.Minute // after a failure
 	sizeRest  = 50              // the pause is at least so many times as long as the measuring: 2 % of the time
@@ -33,6 +34,7 @@ const (
 // use.
 type Sizer struct {
 	measure func(ctx context.Context) (map[string]Size, error)
+	homes   func(ctx context.Context) (map[string]int64, error)
 	log     *slog.Logger
 
 	mu      sync.Mutex
@@ -41,19 +43,24 @@ type Sizer struct {
 }
 
 // NewSizer makes a Sizer. measure gives the sizes of all sandboxes that there are, by id; those that it cannot tell are left
-// out. Run starts it.
-func NewSizer(measure func(ctx context.Context) (map[string]Size, error), log *slog.Logger) *Sizer {
+// out. homes gives the bytes of those homes of which they are known without reading anything; nil for none. Run starts it.
+func NewSizer(measure func(ctx context.Context) (map[string]Size, error), homes func(ctx context.Context) (map[string]int64, error), log *slog.Logger) *Sizer {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Sizer{measure: measure, log: log}
+	return &Sizer{measure: measure, homes: homes, log: log}
 }
 
 // Run measures again and again until ctx ends.
 func (s *Sizer) Run(ctx context.Context) error {
-	for pause := sizeFirst; ; {
+	tick := time.NewTicker(sizeHomes)
+	defer tick.Stop()
+	for next := time.After(sizeFirst); ; {
 		select {
-		case <-time.After(pause):
+		case <-next:
+		case <-tick.C:
+			s.lookAtHomes(ctx)
+			continue
 		case <-ctx.Done():
 			return nil
 		}
@@ -61,7 +68,28 @@ func (s *Sizer) Run(ctx context.Context) error {
 		if s.look(ctx) != nil {
 			usual = sizeAgain
 		}
-		pause = max(usual, sizeRest*time.Since(began))
+		next = time.After(max(usual, sizeRest*time.Since(began)))
+	}
+}
+
+// lookAtHomes renews what is known at once. The layer of a sandbox that was not measured yet counts as empty.
+func (s *Sizer) lookAtHomes(ctx context.Context) {
+	if s.homes == nil {
+		return
+	}
+	found, err := s.homes(ctx)
+	if err != nil {
+		s.log.Debug("the sizes of homes cannot be read", "error", err)
+		return
+	}
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sizes == nil {
+		s.sizes = map[string]Sized{}
+	}
+	for id, bytes := range found {
+		s.sizes[id] = Sized{Size{Home: bytes, Layer: s.sizes[id].Layer}, now}
 	}
 }
 

@@ -17,6 +17,7 @@ type disk struct {
 
 	mu    sync.Mutex
 	sizes map[string]metrics.Size
+	homes map[string]int64 // known at once
 	err   error
 	began []time.Time
 }
@@ -48,10 +49,16 @@ func (d *disk) measure(ctx context.Context) (map[string]metrics.Size, error) {
 	}
 }
 
+func (d *disk) known(context.Context) (map[string]int64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.homes, d.err
+}
+
 // run runs a Sizer until the test ends, for some of the bubble's time already.
 func (d *disk) run(t *testing.T, already time.Duration) *metrics.Sizer {
 	t.Helper()
-	s := metrics.NewSizer(d.measure, nil)
+	s := metrics.NewSizer(d.measure, d.known, nil)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -82,6 +89,23 @@ func TestSizer_MeasuresHourlyAndAtMostTwoPerCentOfTheTime(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestSizer_RenewsEachMinuteWhatIsKnownAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{takes: time.Second, sizes: map[string]metrics.Size{"1": {Home: 5, Layer: 6}, "2": {Home: 7}}}
+		s := d.run(t, 10*time.Minute)
+		d.mu.Lock()
+		d.homes = map[string]int64{"1": 50, "3": 9}
+		d.mu.Unlock()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for id, want := range map[string]metrics.Size{"1": {Home: 50, Layer: 6}, "2": {Home: 7}, "3": {Home: 9}} {
+			if got, at, _ := s.Size(id); got != want || (time.Since(at) <= time.Minute) != (id != "2") {
+				t.Errorf("%s has %+v of %s, want %+v", id, got, at, want)
+			}
+		}
+	})
 }
 
 func TestSizer_KeepsWhatItHasWhenMeasuringFails(t *testing.T) {

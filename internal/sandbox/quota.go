@@ -20,7 +20,7 @@ func (g *settings) checkDisk(bytes int64) error {
 		return nil
 	case g.quota == nil:
 		return fault.Field("disk", "This server has no storage pool, so the size of a home cannot be limited. "+
-			"Leave the limit out, or ask an admin to create a storage pool with “sandboxd pool create”.")
+			"Leave the limit out, or ask an admin to create a storage pool with “sandboxd pool create”, and to restart sandboxd.")
 	case bytes < minDisk || bytes > maxDisk:
 		return fault.Field("disk", "The limit of a home must be between %d MiB and 1 PiB.", minDisk>>20)
 	}

@@ -244,6 +244,10 @@ export class FileActions {
       const half = paths.filter((path) => trashed.some((t) => t.path === path));
       done.trashed.push(...trashed);
       done.gone.push(...half);
+      if (status === 507) { // to move it there takes room, which deleting it gives
+        for (const path of paths) if (!half.includes(path)) done.refused.set(path, "The sandbox's disk is full, so it cannot be moved to the trash.");
+        return;
+      }
       if (status !== 409) throw err;
       if (paths.length === 1) return done.refused.set(paths[0], message);
       for (const path of paths) if (!half.includes(path)) await this.#trash([path], done);

@@ -124,6 +124,18 @@ test("only files that the trash refuses are asked about and deleted permanently"
   assert.deepEqual(w.restored, ["/home/a", "/home/b"], "which are brought back together");
 });
 
+test("when the disk is full they are deleted permanently, after a question", async () => {
+  const w = fussy(true);
+  w.actions.owner.files.remove = async (paths, permanent) => {
+    w.sent.push([paths.join(), Boolean(permanent)]);
+    if (!permanent) throw new Problem(507, "disk_full", "The sandbox's disk is full.");
+    return null;
+  };
+  await w.actions.remove(nodesOf("/home/a", "/home/b"));
+  assert.deepEqual(w.asked.map((q) => q.title), ["Delete “a” and “b” permanently?"]);
+  assert.deepEqual(w.sent, [["/home/a,/home/b", false], ["/home/a,/home/b", true]]);
+});
+
 test("files that the trash refuses stay when the user declines", async () => {
   const w = fussy(false);
   await w.actions.remove(nodesOf("/home/.local/x", "/home/.local/y", "/home/a"));
