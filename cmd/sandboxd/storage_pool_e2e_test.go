@@ -58,7 +58,8 @@ func TestStoragePool_AFullHomeHarmsNoOther(t *testing.T) {
 	}
 	s.fills("full", "more", "80000000", true)
 	if names := s.clones("full", map[string]any{"name": "second"}); len(names) == 1 {
-		s.fills("second", "again", "200000000", false)
+		s.fills("second", "again", "150000000", true) // it begins at 0
+		s.fills("second", "more", "150000000", false)
 	}
 	s.deletesAll()
 }

@@ -146,7 +146,7 @@ func (p *Pool) idOf(name string) (uint64, error) {
 	return subvolumeID(f)
 }
 
-// Limit implements docker.Pool. It bounds only what is written from then on.
+// Limit implements docker.Pool. It bounds only what is written from then on. When the limit is that already, nothing is written.
 func (p *Pool) Limit(name string, bytes int64) error {
 	done, err := p.turn(name)
 	if err != nil {
@@ -155,6 +155,9 @@ func (p *Pool) Limit(name string, bytes int64) error {
 	defer done()
 	if bytes < 0 {
 		return fault.New(fault.Invalid, "A limit cannot be below zero.")
+	}
+	if has, err := p.LimitOf(name); err == nil && has == bytes && bytes > 0 {
+		return nil
 	}
 	return explain(p.limit(name, uint64(bytes)), "limit a folder")
 }

@@ -17,7 +17,7 @@ const (
 	engineLimit = 90 * time.Second       // one call to the engine
 	commitLimit = 10 * time.Minute       // keeping a root file system that has changed much
 	readyLimit  = 60 * time.Second       // from the container's start to the guest's report
-	quotaLimit  = 10 * time.Second       // limiting a home
+	quotaLimit  = 30 * time.Second       // limiting a home
 	storeLimit  = 15 * time.Second       // one write to the store
 	claimLimit  = 5 * time.Second        // to make a pooled sandbox usable, before one is created instead
 	stopGrace   = 5 * time.Second        // between asking a sandbox to end and ending it

@@ -132,7 +132,7 @@ test("when the disk is full they are deleted permanently, after a question", asy
     return null;
   };
   await w.actions.remove(nodesOf("/home/a", "/home/b"));
-  assert.deepEqual(w.asked.map((q) => q.title), ["Delete “a” and “b” permanently?"]);
+  assert.deepEqual(w.asked.map((q) => q.title), ["Delete 2 items permanently?"]);
   assert.deepEqual(w.sent, [["/home/a,/home/b", false], ["/home/a,/home/b", true]]);
 });
 
