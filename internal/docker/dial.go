@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"net/http"
 	"os"
 	"strings"
@@ -19,9 +20,9 @@ const (
 	answerLimit     = 15 * time.Minute
 )
 
-// dial prepares a client for the engine that the environment names. It does no I/O.
-func dial() (*client.Client, error) {
-	if host := os.Getenv(client.EnvOverrideHost); strings.HasPrefix(host, "ssh://") {
+// dial prepares a client for the engine at host, or that the environment names. It does no I/O.
+func dial(host string) (*client.Client, error) {
+	if host = cmp.Or(host, os.Getenv(client.EnvOverrideHost)); strings.HasPrefix(host, "ssh://") {
 		return nil, fault.New(fault.Invalid, "DOCKER_HOST is %s, but sandboxes need an engine on this machine: use unix:// or tcp://.", host)
 	}
 	transport := &http.Transport{
@@ -30,6 +31,6 @@ func dial() (*client.Client, error) {
 	}
 	hc := &http.Client{Transport: transport, CheckRedirect: client.CheckRedirect}
 	cli, err := client.NewClientWithOpts(client.WithHTTPClient(hc), client.WithHost(client.DefaultDockerHost),
-		client.FromEnv, client.WithAPIVersionNegotiation())
+		client.FromEnv, client.WithHost(cmp.Or(host, client.DefaultDockerHost)), client.WithAPIVersionNegotiation())
 	return cli, fault.Wrap(err, fault.Invalid, "The engine's address cannot be used: %v. Look at DOCKER_HOST.", err)
 }

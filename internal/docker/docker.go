@@ -37,6 +37,7 @@ const (
 
 // Config is what an Engine works with.
 type Config struct {
+	Host        string // the engine's address, as in DOCKER_HOST, which "" leaves to that
 	Instance    string // random id of this sandboxd, kept in its data folder; "" for one that only handles images
 	GuestBinary string // absolute path on the engine's host
 	IDEFolder   string // absolute path of the folder with the versions of VS Code, or ""
@@ -169,7 +170,7 @@ func NetworkName(instance string) string { return "sandboxd-" + instance }
 func (e *Engine) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	cli, err := dial()
+	cli, err := dial(e.c.Host)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,6 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/api/types/volume"
-	"github.com/docker/docker/client"
 	"github.com/docker/docker/pkg/stdcopy"
 
 	"sandboxd/internal/catalog"
@@ -347,7 +346,7 @@ func (p *troubleProxy) lose() {
 // engineSubject is the real engine as the suite wants it. All clients of the test go through the proxy.
 func engineSubject(t *testing.T, change ...func(*Config)) sandboxtest.RuntimeSubject {
 	p := newTroubleProxy(t)
-	t.Setenv(client.EnvOverrideHost, "unix://"+p.path)
+	change = append(change, func(c *Config) { c.Host = "unix://" + p.path })
 	e, other := openTest(t, change...), openTest(t, change...)
 	return sandboxtest.RuntimeSubject{
 		Runtime: e, Other: other, Hang: p.hang,

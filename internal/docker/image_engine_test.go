@@ -17,7 +17,7 @@ import (
 
 func removeImage(t *testing.T, e *Engine, ref string) {
 	t.Cleanup(func() {
-		cli, err := dial()
+		cli, err := dial("")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,11 +51,18 @@ func testPool(t *testing.T) *btrfs.Pool {
 
 func withPool(p Pool) func(*Config) { return func(c *Config) { c.Pool = p } }
 
-// bothWays runs tests without a pool, and in one.
+// bothWays runs tests without a pool and, beside them, in one, and beside other tests.
 func bothWays(t *testing.T, run func(t *testing.T, change ...func(*Config))) {
 	t.Helper()
-	t.Run("without a pool", func(t *testing.T) { run(t) })
-	t.Run("in a pool", func(t *testing.T) { run(t, withPool(testPool(t))) })
+	t.Parallel()
+	t.Run("without a pool", func(t *testing.T) {
+		t.Parallel()
+		run(t)
+	})
+	t.Run("in a pool", func(t *testing.T) {
+		t.Parallel()
+		run(t, withPool(testPool(t)))
+	})
 }
 
 // filesOf gives what is in a sandbox's home, a line for each entry.
@@ -216,7 +223,7 @@ func imageWithHome(t *testing.T, e *Engine) string {
 	_, err = cli.ContainerCommit(ctx, made.ID, container.CommitOptions{Reference: ref})
 	must(t, err, cli.ContainerRemove(ctx, made.ID, container.RemoveOptions{Force: true}))
 	t.Cleanup(func() {
-		fresh, err := dial()
+		fresh, err := dial("")
 		must(t, err)
 		_, err = fresh.ImageRemove(context.Background(), ref, image.RemoveOptions{Force: true})
 		must(t, err, fresh.Close())

@@ -69,7 +69,7 @@ func ThawOrphan(ctx context.Context, container string, in io.Reader) error {
 	if word, err := io.ReadAll(in); err != nil || len(word) > 0 {
 		return err
 	}
-	cli, err := dial()
+	cli, err := dial("")
 	if err != nil {
 		return err
 	}
