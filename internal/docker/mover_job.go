@@ -88,7 +88,7 @@ func (h *home) report(ctx context.Context, job wire.MoverJob, from io.Reader, to
 	go func() {
 		defer close(sent)
 		if from != nil {
-			sent <- h.send(from)
+			sent <- h.send(ctx, from)
 		}
 	}()
 	r, err := h.follow(to, progress)
@@ -104,13 +104,16 @@ func (h *home) report(ctx context.Context, job wire.MoverJob, from io.Reader, to
 	return r, h.lost(ctx, err)
 }
 
-// send sends an archive. When it cannot be read to its end, the mover is cut off. Only io.EOF itself is that end: io.ErrUnexpectedEOF
-// is how a reader says that what it unpacks is cut off.
-func (h *home) send(from io.Reader) error {
+// send sends an archive, but nothing that was read after ctx had ended. When it cannot be read to its end, the mover is cut off. Only
+// io.EOF itself is that end: io.ErrUnexpectedEOF is how a reader says that what it unpacks is cut off.
+func (h *home) send(ctx context.Context, from io.Reader) error {
 	buf := bufio.NewWriterSize(h.conn, moverBuffer)
 	piece := make([]byte, wire.FrameHead+wire.MaxFrame)
 	for {
 		n, err := from.Read(piece[wire.FrameHead:])
+		if ctx.Err() != nil {
+			return ctx.Err() // the connection is being closed
+		}
 		if n > 0 {
 			wire.PutHead(piece, wire.FrameData, n)
 			if _, err := buf.Write(piece[:wire.FrameHead+n]); err != nil {
