@@ -169,6 +169,18 @@ func (p *filesPage) focuses() {
 	p.script("focus the tree", `document.querySelector("sandbox-files [role=tree]").focus()`)
 }
 
+// within says whether something is so before a time has passed.
+func (p *filesPage) within(limit time.Duration, script string) bool {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(limit); time.Now().Before(end); <-tick.C {
+		if p.reads("Boolean("+script+")") == "true" {
+			return true
+		}
+	}
+	return false
+}
+
 // drops drags files of this machine over something in the tree, and lets go.
 func (p *filesPage) drops(onto string, files ...string) {
 	p.t.Helper()

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -132,7 +133,10 @@ func TestFilesPage_ACancelledUploadLeavesNothing(t *testing.T) {
 	p.sees("nothing to go on with after a reload", `Object.keys(localStorage).every((key) => !key.startsWith("uploads "))`)
 
 	p.slow(-1)
-	p.drops("inbox", filepath.Join(dir, "big.bin"))
+	p.s.until("the file is taken", func() bool { // it is not by a row that is drawn anew at that moment
+		p.drops("inbox", filepath.Join(dir, "big.bin"))
+		return p.within(5*time.Second, `document.querySelector("sandbox-files").uploads.list.length > 0`)
+	})
 	p.sees("the upload of the same again", says(`document.querySelector(".uploads").innerText`, "1 file uploaded"))
 	if got := p.in("ls -A inbox && wc -c < inbox/big.bin"); got != fmt.Sprintf("big.bin\n%d\n", len(big)) {
 		t.Errorf("then there are %q", got)

@@ -45,9 +45,6 @@ func TestRest_FreezesAndSleepsByItselfAndEveryWayInWakes(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--prebuild", "", "--settle", "1s", "--templates", echoTemplates(t))
 	s.createEcho("lab", echoProgram(t))
-	if status, text := s.raw("PATCH", "/sandboxes/lab", map[string]any{"freeze_after": "2s", "stop_after": "6s"}); status != http.StatusOK {
-		t.Fatalf("patch: %d %s", status, text)
-	}
 	reaches := func(state string) {
 		t.Helper()
 		s.until("lab is "+state, func() bool { return s.rest("lab").State == state })
@@ -77,7 +74,10 @@ func TestRest_FreezesAndSleepsByItselfAndEveryWayInWakes(t *testing.T) {
 		s.echoes(conn, "hello")
 		return conn.Close()
 	}
-	for _, state := range []string{"frozen", "asleep"} {
+	for state, stop := range map[string]string{"frozen": "10m", "asleep": "15s"} {
+		if status, text := s.raw("PATCH", "/sandboxes/lab", map[string]any{"freeze_after": "2s", "stop_after": stop}); status != http.StatusOK {
+			t.Fatalf("patch: %d %s", status, text)
+		}
 		for way, open := range map[string]func() error{"page": page, "exec": command, "start": start, "websocket": socket} {
 			reaches(state)
 			if err := open(); err != nil {
@@ -88,7 +88,7 @@ func TestRest_FreezesAndSleepsByItselfAndEveryWayInWakes(t *testing.T) {
 			}
 		}
 	}
-	reaches("asleep")
+	s.sleeps("lab", "asleep")
 	for range 3 { // what only looks never wakes
 		s.call("GET", "/sandboxes", nil, nil)
 		status, _, head := s.get("3000-lab", "/", http.Header{"X-Sandboxd-Observe": {"1"}})
