@@ -67,7 +67,7 @@ func DiskLimitPage(d DiskLimit) templ.Component {
 	})
 }
 
-// DiskLimitSheet is the form as it stands in a dialog.
+// DiskLimitSheet is the form as a dialog shows it.
 func DiskLimitSheet(d DiskLimit) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

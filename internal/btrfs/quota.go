@@ -40,8 +40,8 @@ func enableQuotas(in *os.File) error {
 
 // checkQuotas sees that limits hold.
 func (p *Pool) checkQuotas() error {
-	_, err := p.quotaItem(itemQuotaStatus, 0)
-	if errors.Is(err, unix.ENOENT) {
+	status, err := p.quotaItem(itemQuotaStatus, 0)
+	if err == nil && status == nil || errors.Is(err, unix.ENOENT) {
 		return fault.New(fault.Invalid, "The storage pool at %s has no quotas. Unmount it, so that sandboxd mounts it itself.", p.dir)
 	}
 	if err != nil {
@@ -126,13 +126,10 @@ func (p *Pool) follow(replaced, name string) error {
 	return p.join(id, of)
 }
 
-// quotaItem gives what the kernel has written down of a subvolume, or ENOENT.
+// quotaItem gives what the kernel has written down of a subvolume or a group, nil for nothing.
 func (p *Pool) quotaItem(kind uint32, id uint64) (item []byte, err error) {
 	err = search(p.volumes, searchKey{tree: treeQuotas, minOffset: id, maxOffset: id, minType: kind, maxType: kind},
 		func(_ uint64, b []byte) { item = slices.Clone(b) })
-	if err == nil && item == nil {
-		err = unix.ENOENT
-	}
 	return item, err
 }
 
@@ -232,11 +229,7 @@ func (p *Pool) item(name string, kind uint32) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	item, err := p.quotaItem(kind, cmp.Or(of, id))
-	if errors.Is(err, unix.ENOENT) {
-		err = nil
-	}
-	return item, err
+	return p.quotaItem(kind, cmp.Or(of, id))
 }
 
 // cut is text as one line, not too long.

@@ -157,16 +157,8 @@ func (h *home) beside(ctx context.Context, replace func() (archive.Stats, error)
 // begin makes the folder that the mover is given for the home.
 func (h *home) begin() (string, error) {
 	pool := h.s.c.Pool
-	if h.at == inVolume {
-		staged := h.name() + partMaking
-		if err := pool.Remove(staged); err != nil {
-			return "", err
-		}
-		return staged, pool.Create(staged)
-	}
 	staged, err := h.s.stage(h.name(), h.name())
-	if fault.Is(err, fault.NotFound) { // it was lost with an earlier pool
-		staged = h.name() + partMaking
+	if fault.Is(err, fault.NotFound) { // it is in a plain volume, or was lost with an earlier pool
 		return staged, pool.Create(staged)
 	}
 	if err != nil {
