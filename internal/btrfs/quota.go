@@ -51,15 +51,17 @@ func (p *Pool) checkQuotas() error {
 	return nil
 }
 
-// dropStale removes the counts of subvolumes that are gone, and groups that are empty, best effort: the kernel refuses those that still count
-// something or have members, and before Linux 6.10 it removes none by itself.
+// dropStale removes the counts of subvolumes that are gone, and groups without members, best effort, as long as they count nothing. Before
+// Linux 6.10 the kernel removes none by itself, and would also remove those that count something for their group.
 func (p *Pool) dropStale() {
-	var counted, there []uint64
-	add := func(list *[]uint64) func(uint64, []byte) {
-		return func(id uint64, _ []byte) { *list = append(*list, id) }
-	}
-	err := search(p.volumes, searchKey{tree: treeQuotas, minOffset: firstSubvolume, maxOffset: lastGroup, minType: itemGroupUsage, maxType: itemGroupUsage}, add(&counted))
-	for _, id := range counted {
+	var empty, there []uint64
+	err := search(p.volumes, searchKey{tree: treeQuotas, minOffset: firstSubvolume, maxOffset: lastGroup, minType: itemGroupUsage, maxType: itemGroupUsage},
+		func(id uint64, item []byte) {
+			if len(item) >= usageAt+8 && binary.LittleEndian.Uint64(item[usageAt:]) == 0 {
+				empty = append(empty, id)
+			}
+		})
+	for _, id := range empty {
 		if err != nil {
 			return
 		}
