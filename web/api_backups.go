@@ -131,7 +131,7 @@ func (s *backupHandlers) apiMakeBackup(ctx context.Context, r *request, in backu
 	if err != nil {
 		return reply{}, err
 	}
-	b, begun, err := s.cfg.Backups.Begin(h.Sandbox(), in.Live)
+	b, begun, err := s.cfg.Backups.Begin(h.Sandbox(), backup.Options{Live: in.Live})
 	if err != nil {
 		return reply{}, err
 	}
@@ -169,7 +169,7 @@ func (s *backupHandlers) apiDownload(ctx context.Context, r *request, _ none) (r
 	if r.wantsHead() { // there is none yet
 		return reply{status: http.StatusNoContent}, nil
 	}
-	b, _, err := s.cfg.Backups.Begin(h.Sandbox(), r.query("live") == "true")
+	b, _, err := s.cfg.Backups.Begin(h.Sandbox(), backup.Options{Live: r.query("live") == "true"})
 	if err != nil {
 		return reply{}, err
 	}
