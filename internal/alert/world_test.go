@@ -40,6 +40,7 @@ type world struct {
 	homes    map[string]int64
 	failures []alert.Failure
 	builds   map[string]alert.Build
+	troubles []alert.BackupTrouble
 	host     metrics.Host
 	pool     alert.Pool
 	ends     time.Time // the certificate
@@ -155,6 +156,10 @@ func (w *world) sources() alert.Sources {
 		},
 		Builds: func() (out map[string]alert.Build) {
 			_ = w.source(context.Background(), "builds", func() { out = maps.Clone(w.builds) })
+			return out
+		},
+		Backups: func() (out []alert.BackupTrouble) {
+			_ = w.source(context.Background(), "backups", func() { out = slices.Clone(w.troubles) })
 			return out
 		},
 		Pool: func() (p alert.Pool, err error) {

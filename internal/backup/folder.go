@@ -158,11 +158,11 @@ func (b *bounded) WriteAt(p []byte, at int64) (int, error) {
 func (b *bounded) Seek(offset int64, whence int) (int64, error) { return b.file.Seek(offset, whence) }
 
 // expires says how long a backup is kept that was made at a time, for a schedule or for none.
-func (s *Service) expires(made time.Time, schedule string) time.Time {
+func (c *Config) expires(made time.Time, schedule string) time.Time {
 	if schedule != "" {
 		return time.Time{}
 	}
-	return made.Add(s.Keep)
+	return made.Add(c.Keep)
 }
 
 // dropExpired removes the backups that are too old.

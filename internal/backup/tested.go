@@ -21,12 +21,19 @@ import (
 // testDelete bounds the removal of a sandbox that was made for a test, up to where it is sure to be removed.
 const testDelete = time.Minute
 
+// Tester tests that backups can be restored. Safe for concurrent use.
+type Tester struct{ s *Service }
+
+// NewTester gives one for the backups of a Service.
+func NewTester(s *Service) Tester { return Tester{s} }
+
 // TestRestore restores a backup into a new sandbox of that name, which its owner has until it is deleted again at the end, whatever
 // happens. The sandbox runs none of its services, no VS Code and has none of the old one's environment. The home is read again and
 // compared with the archive: each name, kind, mode, link and content. It blocks until that is done or ctx ends. The error says what is wrong;
 // kinds as for Archive and sandbox.Manager's CreateFrom and Capture, and Internal when the home differs. After a crash the sandbox
 // may be left: its name says whose it is.
-func (s *Service) TestRestore(ctx context.Context, id, name string) (err error) {
+func (t Tester) TestRestore(ctx context.Context, id, name string) (err error) {
+	s := t.s
 	a, err := s.Archive(id)
 	if err != nil {
 		return err
@@ -36,7 +43,7 @@ func (s *Service) TestRestore(ctx context.Context, id, name string) (err error) 
 	if err != nil {
 		return err
 	}
-	want, err := s.sumOf(ctx, a)
+	want, err := a.sum(ctx)
 	release()
 	if err != nil {
 		return err
@@ -60,11 +67,11 @@ func (s *Service) TestRestore(ctx context.Context, id, name string) (err error) 
 	if err != nil {
 		return err
 	}
-	return s.compare(ctx, box, a, want)
+	return t.compare(ctx, box, want)
 }
 
-// sumOf checks an archive as a whole, and gives the sum of what is in its home.
-func (s *Service) sumOf(ctx context.Context, a *Archive) (sum treeSum, err error) {
+// sum checks an archive as a whole, and gives the sum of what is in its home.
+func (a *Archive) sum(ctx context.Context) (sum treeSum, err error) {
 	got, err := check(ctx, a.file, 0)
 	if err == nil && !got.sealed {
 		err = fault.New(fault.Invalid, "The backup is cut off: its end is missing.")
@@ -81,9 +88,9 @@ func (s *Service) sumOf(ctx context.Context, a *Archive) (sum treeSum, err error
 }
 
 // compare reads the home of a sandbox again.
-func (s *Service) compare(ctx context.Context, box sandbox.Sandbox, a *Archive, want treeSum) error {
+func (t Tester) compare(ctx context.Context, box sandbox.Sandbox, want treeSum) error {
 	var got treeSum
-	err := s.Sandboxes.Capture(ctx, box.Ref(), false, func(ctx context.Context, c sandbox.Capture) error {
+	err := t.s.Sandboxes.Capture(ctx, box.Ref(), false, func(ctx context.Context, c sandbox.Capture) error {
 		r, w := io.Pipe()
 		read := make(chan error, 1)
 		go func() {

@@ -61,7 +61,7 @@ func TestTestRestore_ComparesWhatWasRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := scheduled(t, s)
-	if err := s.TestRestore(t.Context(), b.ID, "restore-test-1"); err != nil {
+	if err := NewTester(s).TestRestore(t.Context(), b.ID, "restore-test-1"); err != nil {
 		t.Fatal(err)
 	}
 	got := boxes.made[0]
@@ -82,7 +82,7 @@ func TestTestRestore_ComparesWhatWasRestored(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		err := s.TestRestore(t.Context(), b.ID, "restore-test-"+name)
+		err := NewTester(s).TestRestore(t.Context(), b.ID, "restore-test-"+name)
 		wantKind(t, name, err, fault.Internal)
 		if !slices.Contains(boxes.deleted, "restore-test-"+name) {
 			t.Errorf("%s: the sandbox of the test is left", name)
@@ -102,9 +102,9 @@ func TestTestRestore_FindsADamagedBackup(t *testing.T) {
 	if _, err := f.WriteAt([]byte("rotten"), b.Size-60); err != nil {
 		t.Fatal(err)
 	}
-	wantKind(t, "damaged", s.TestRestore(t.Context(), b.ID, "restore-test-1"), fault.Invalid)
+	wantKind(t, "damaged", NewTester(s).TestRestore(t.Context(), b.ID, "restore-test-1"), fault.Invalid)
 	if len(boxes.made) != 0 {
 		t.Error("a sandbox was made of it")
 	}
-	wantKind(t, "none", s.TestRestore(t.Context(), "none", "restore-test-1"), fault.NotFound)
+	wantKind(t, "none", NewTester(s).TestRestore(t.Context(), "none", "restore-test-1"), fault.NotFound)
 }

@@ -153,6 +153,10 @@ type Maker interface {
 	List(wanted func(backup.Backup) bool) []backup.Backup
 	Delete(id string) error
 	SetExpires(id string, at time.Time)
+}
+
+// Tester is what this asks of backup.Tester.
+type Tester interface {
 	TestRestore(ctx context.Context, id, name string) error
 }
 
@@ -166,6 +170,7 @@ type Sandboxes interface {
 type Config struct {
 	Store      Store
 	Backups    Maker
+	Tester     Tester
 	Sandboxes  Sandboxes
 	Keep       time.Duration                                          // of a backup that no schedule covers any more
 	Admin      func(ctx context.Context, userID string) (bool, error) // whether a user may cover the sandboxes of others

@@ -37,7 +37,9 @@ func TestCreate_RefusesWhatMakesNoSense(t *testing.T) {
 			{func(s *schedule.Schedule) { s.Target.Kind = schedule.All }, "target"},
 			{func(s *schedule.Schedule) { s.Target.SandboxID = "none" }, "sandbox"},
 			{func(s *schedule.Schedule) { s.Target.SandboxID = "cave-id" }, "sandbox"},
-			{func(s *schedule.Schedule) { s.Owner, s.Target = boss, schedule.Target{Kind: schedule.OfTemplate, Template: "x"} }, "template"},
+			{func(s *schedule.Schedule) {
+				s.Owner, s.Target = boss, schedule.Target{Kind: schedule.OfTemplate, Template: "x"}
+			}, "template"},
 		} {
 			s := nightly(c.change)
 			if _, err := w.Create(w.t.Context(), s); !fault.Is(err, fault.Invalid) || fault.FieldOf(err) != c.field {

@@ -150,7 +150,7 @@ func (s *Service) test(ctx context.Context, one Schedule, box sandbox.Sandbox, r
 	s.keep(ctx, r) // so that it is found after a crash
 	limited, cancel := context.WithTimeout(ctx, testLimit)
 	defer cancel()
-	if err := s.c.Backups.TestRestore(limited, i.Backup, i.Temporary); err != nil {
+	if err := s.c.Tester.TestRestore(limited, i.Backup, i.Temporary); err != nil {
 		i.Problem = fault.Message(err)
 	}
 	i.Ended = time.Now().UTC().Round(0)

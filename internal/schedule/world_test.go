@@ -57,7 +57,7 @@ func within(t *testing.T, test func(w *world)) {
 
 func (w *world) start() {
 	w.Service = schedule.New(schedule.Config{
-		Store: w.store, Backups: maker{w}, Sandboxes: boxes{w}, Keep: 7 * 24 * time.Hour, Log: slog.New(slog.DiscardHandler),
+		Store: w.store, Backups: maker{w}, Tester: maker{w}, Sandboxes: boxes{w}, Keep: 7 * 24 * time.Hour, Log: slog.New(slog.DiscardHandler),
 		Admin:    func(_ context.Context, user string) (bool, error) { return user == boss, nil },
 		Template: func(name string) bool { return name == "base" }, Repository: func(name string) bool { return name == "nas" },
 	})
