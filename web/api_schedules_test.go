@@ -45,7 +45,9 @@ func TestSchedules_AreMadeRunChangedAndDeleted(t *testing.T) {
 	if len(runs.Runs) != 1 || runs.Runs[0].State != "done" || len(runs.Runs[0].Items) != 1 || runs.Runs[0].Items[0].Problem != "" {
 		t.Fatalf("runs %+v", runs)
 	}
-	golden(t, "schedule_runs", []byte(strings.ReplaceAll(w.call("ada", "GET", one+"/runs", "").Body.String(), runs.Runs[0].Items[0].Backup, "b")))
+	item := runs.Runs[0].Items[0]
+	fixed := strings.NewReplacer(item.Backup, "backup", item.SandboxID, "sandbox")
+	golden(t, "schedule_runs", []byte(fixed.Replace(w.call("ada", "GET", one+"/runs", "").Body.String())))
 	var b backupShape
 	if w.call("ada", "GET", "/api/v1/backups/"+runs.Runs[0].Items[0].Backup, "").is(http.StatusOK).into(&b); b.Schedule != s.ID || b.ExpiresAt != nil {
 		t.Errorf("the backup is %+v", b)
@@ -54,7 +56,7 @@ func TestSchedules_AreMadeRunChangedAndDeleted(t *testing.T) {
 	if s.Enabled || len(s.Next) != 0 || s.Keep != (keepShape{Last: 1}) || s.TestCron != "@weekly" || s.Cron != "30 3 * * *" {
 		t.Errorf("changed %+v", s)
 	}
-	golden(t, "schedule", []byte(strings.ReplaceAll(w.call("ada", "GET", one, "").Body.String(), runs.Runs[0].Items[0].Backup, "b")))
+	golden(t, "schedule", []byte(fixed.Replace(w.call("ada", "GET", one, "").Body.String())))
 	w.call("ada", "DELETE", one, "").is(http.StatusNoContent)
 	w.call("ada", "GET", one, "").is(http.StatusNotFound)
 	w.call("ada", "POST", one+"/run", "").is(http.StatusNotFound)

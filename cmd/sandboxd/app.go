@@ -156,7 +156,7 @@ func (a *app) open(ctx context.Context) (err error) {
 	if err := a.newBackups(ctx); err != nil {
 		return err
 	}
-	a.newSchedules()
+	a.schedules = newSchedules(a)
 	if err := a.newSnapshots(ctx); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"sandboxd/internal/alert"
 	"sandboxd/internal/auth"
 	"sandboxd/internal/backup"
+	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/schedule"
@@ -15,25 +16,31 @@ import (
 // troubleLimit bounds the look at the sandboxes that troubles are about, which are in memory.
 const troubleLimit = 2 * time.Second
 
-func (a *app) newSchedules() {
-	a.schedules = schedule.New(schedule.Config{
+// newSchedules puts together what makes backups at set times.
+func newSchedules(a *app) *schedule.Service {
+	return schedule.New(schedule.Config{
 		Store: a.db.Schedules(), Backups: a.backups, Tester: backup.NewTester(a.backups), Sandboxes: a.manager, Keep: a.backups.Keep, Log: a.log,
-		Admin: a.isAdmin, Template: a.hasTemplate, Repository: func(string) bool { return false },
+		Admin: isAdmin(a.accounts), Template: hasTemplate(a.catalog), Repository: func(string) bool { return false },
 	})
 }
 
 // isAdmin reports whether a user is one; not of one who is deleted.
-func (a *app) isAdmin(ctx context.Context, id string) (bool, error) {
-	u, err := a.accounts.User(ctx, id)
-	if fault.Is(err, fault.NotFound) {
-		return false, nil
+func isAdmin(accounts *auth.Service) func(ctx context.Context, id string) (bool, error) {
+	return func(ctx context.Context, id string) (bool, error) {
+		u, err := accounts.User(ctx, id)
+		if fault.Is(err, fault.NotFound) {
+			return false, nil
+		}
+		return err == nil && u.Role == auth.Admin && !u.Disabled, err
 	}
-	return err == nil && u.Role == auth.Admin && !u.Disabled, err
 }
 
-func (a *app) hasTemplate(name string) bool {
-	_, err := a.catalog.Template(name)
-	return !fault.Is(err, fault.NotFound)
+// hasTemplate reports whether there is a template of a name, broken or not.
+func hasTemplate(templates *catalog.Catalog) func(name string) bool {
+	return func(name string) bool {
+		_, err := templates.Template(name)
+		return !fault.Is(err, fault.NotFound)
+	}
 }
 
 // troubleKinds are the alerts of what is wrong with schedules.
@@ -42,7 +49,7 @@ var troubleKinds = map[schedule.TroubleSort]alert.Kind{
 }
 
 // backupTroubles gives what is wrong with schedules, for alerts.
-func (a *app) backupTroubles() (list []alert.BackupTrouble) {
+func backupTroubles(a *app) (list []alert.BackupTrouble) {
 	found := a.schedules.Troubles()
 	if len(found) == 0 {
 		return nil

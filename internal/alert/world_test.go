@@ -115,6 +115,11 @@ func (w *world) pass(d time.Duration) {
 	synctest.Wait()
 }
 
+func (w *world) wrongBackups() (out []alert.BackupTrouble) {
+	_ = w.source(context.Background(), "backups", func() { out = slices.Clone(w.troubles) })
+	return out
+}
+
 func (w *world) sources() alert.Sources {
 	return alert.Sources{
 		Sandboxes: func(ctx context.Context) (out []sandbox.Sandbox, err error) {
@@ -158,10 +163,7 @@ func (w *world) sources() alert.Sources {
 			_ = w.source(context.Background(), "builds", func() { out = maps.Clone(w.builds) })
 			return out
 		},
-		Backups: func() (out []alert.BackupTrouble) {
-			_ = w.source(context.Background(), "backups", func() { out = slices.Clone(w.troubles) })
-			return out
-		},
+		Backups: w.wrongBackups,
 		Pool: func() (p alert.Pool, err error) {
 			err = w.source(context.Background(), "pool", func() { p = w.pool })
 			return p, err

@@ -33,6 +33,7 @@ func (s *Service) work(ctx context.Context, one Schedule, r *Run) {
 	for _, b := range boxes {
 		r.Items = append(r.Items, Item{SandboxID: b.ID, Sandbox: b.Name})
 	}
+	s.keep(ctx, r)
 	for try := range 2 {
 		if try > 0 && (r.Failed() == 0 || !sleep(ctx, retryAfter)) {
 			break
