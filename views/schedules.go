@@ -54,7 +54,7 @@ type ScheduleRun struct {
 	Problem string
 	Items   []RunItem
 	Summary string // "4 sandboxes"
-	Bad     bool   // some of the items failed
+	Open    bool   // they show at once: some failed, or are not done
 }
 
 // RunItem is what a run did for one sandbox.

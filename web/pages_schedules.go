@@ -102,14 +102,14 @@ func (s *scheduleHandlers) detail(ctx context.Context, r *request, one schedule.
 func (s *scheduleSights) item(ctx context.Context, r *request, one schedule.Schedule, back string) (v views.Schedule, err error) {
 	now := s.cfg.Now()
 	v = views.Schedule{
-		ID: one.ID, Name: one.Name, When: planOf(one.Cron).words(), Zone: one.Zone, Keep: "keeps " + keepText(one.Keep), Paused: !one.Enabled,
+		ID: one.ID, Name: one.Name, When: planOf(one.Cron).words(), Zone: one.Zone, Keep: "Keeps " + keepText(one.Keep), Paused: !one.Enabled,
 		Next: timeOf(one.Next, now), Back: back, Last: views.State{Tone: "still", Icon: "clock", Text: "Not run yet", Bar: views.BarNone},
 	}
 	if v.Next.Machine != "" {
 		v.Next = aheadOf(one.Next, now)
 	}
 	if one.TestCron != "" {
-		v.Test = "restore test " + lowerFirst(planOf(one.TestCron).words())
+		v.Test = "Restore test " + lowerFirst(planOf(one.TestCron).words())
 	}
 	v.Target, v.URL, v.Over = s.targetText(r, one)
 	if one.Owner != r.who.User.ID {
@@ -135,16 +135,16 @@ func (s *scheduleSights) targetText(r *request, one schedule.Schedule) (text, ur
 				return b.Name, backupsURL(b.Name), false
 			}
 		}
-		return "a deleted sandbox", "", true
+		return "A deleted sandbox", "", true
 	case schedule.Mine:
 		if one.Owner != r.who.User.ID {
-			return "all sandboxes of the owner", "", false
+			return "All sandboxes of the owner", "", false
 		}
-		return "all my sandboxes", "", false
+		return "All my sandboxes", "", false
 	case schedule.OfTemplate:
-		return "all of template " + one.Target.Template, "", false
+		return "All of template " + one.Target.Template, "", false
 	}
-	return "all sandboxes", "", false
+	return "All sandboxes", "", false
 }
 
 func lowerFirst(text string) string {
@@ -184,8 +184,10 @@ func runState(r schedule.Run) views.State {
 	switch {
 	case r.State == schedule.Running:
 		v.Tone, v.Icon, v.Text = "busy", "state-busy", "Running"
-		if len(r.Items) > 1 {
-			v.Why = fmt.Sprintf("%d of %d done", len(r.Items)-pending(r), len(r.Items))
+		if left := pending(r); left == 0 && failed > 0 {
+			v.Why = fmt.Sprintf("%d failed, trying once more soon", failed)
+		} else if len(r.Items) > 1 {
+			v.Why = fmt.Sprintf("%d of %d done", len(r.Items)-left, len(r.Items))
 		}
 	case r.State == schedule.Missed:
 		v.Tone, v.Icon, v.Text = "bad", "warn", "Missed"
@@ -215,7 +217,7 @@ func pending(r schedule.Run) (n int) {
 // runView makes a run ready to show.
 func (s *scheduleHandlers) runView(one schedule.Schedule, r schedule.Run) views.ScheduleRun {
 	now := s.cfg.Now()
-	v := views.ScheduleRun{ID: r.ID, Work: "Backups", State: runState(r), Began: timeOf(r.Began, now), Due: "started by hand", Problem: r.Problem, Bad: r.Failed() > 0}
+	v := views.ScheduleRun{ID: r.ID, Work: "Backups", State: runState(r), Began: timeOf(r.Began, now), Due: "started by hand", Problem: r.Problem, Open: r.Failed() > 0 || r.State == schedule.Running}
 	if r.Work == schedule.Tests {
 		v.Work = "Restore test"
 	}

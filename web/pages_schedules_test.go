@@ -48,7 +48,7 @@ func TestSchedulesPage_ShowsWhatIsPlannedAndHowItWent(t *testing.T) {
 		t.Fatalf("made %+v", one)
 	}
 	text := textOf(s.get("ada", "/schedules").is(http.StatusOK).need("#schedules"))
-	for _, want := range []string{"nightly", "lab", "Every day at 03:30", "keeps the last 2 and one a day for 7 days", "restore test every week on Sunday at 05:00", "Not run yet", "Next in", "Run now", "Pause"} {
+	for _, want := range []string{"nightly", "lab", "Every day at 03:30", "Keeps the last 2 and one a day for 7 days", "Restore test every week on Sunday at 05:00", "Not run yet", "Next in", "Run now", "Pause"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %q", want, text)
 		}

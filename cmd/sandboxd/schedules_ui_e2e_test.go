@@ -14,7 +14,7 @@ const firstSchedule = `document.querySelector("#schedules [data-schedule]")`
 
 // TestSchedulesPage_PlansRunsAndShows does what a person does with schedules, on a real engine.
 func TestSchedulesPage_PlansRunsAndShows(t *testing.T) {
-	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
+	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t), "--backup-quota", "500MiB")
 	s.create(map[string]any{"name": "lab", "template": "echo", "label": "Protein folding"})
 	s.create(map[string]any{"name": "den", "template": "echo"})
 	s.in("head -c 200M /dev/urandom >large; true")
@@ -52,7 +52,7 @@ func (p *person) plans(dashboard string) {
 		chromedp.SetValue("#schedule-target", "mine"), chromedp.SetValue("#schedule-daily", "0"), chromedp.SetValue("#schedule-weekly", "0"),
 		chromedp.SetValue("#schedule-test", "0 5 * * 0"), chromedp.Click("#sheet .button.primary"))
 	p.sees("it in the list", at("/schedules")+" && "+current+` && `+firstSchedule+`?.textContent.includes("Every day at 03:30")`)
-	if text := p.reads(firstSchedule + ".textContent"); !strings.Contains(text, "all my sandboxes") || !strings.Contains(text, "keeps the last one") || !strings.Contains(text, "Not run yet") {
+	if text := p.reads(firstSchedule + ".textContent"); !strings.Contains(text, "All my sandboxes") || !strings.Contains(text, "Keeps the last one") || !strings.Contains(text, "Not run yet") {
 		p.t.Errorf("it says %s", text)
 	}
 	p.pictures("schedules")
@@ -77,8 +77,7 @@ func (p *person) testsIt() {
 	p.does("open the menu", chromedp.Click("#schedule summary[aria-label^='More for']"))
 	p.runs("test it", `document.querySelector('#schedule [name="work"][value="test"]').form.requestSubmit()`)
 	p.sees("that it is restored", `document.querySelectorAll("[data-run]").length === 3 && document.querySelector("[data-run]").textContent.includes("Done")`)
-	p.runs("open all", `document.querySelectorAll("[data-run] details").forEach((d) => { d.open = true })`)
-	p.pictures("schedule")
+	p.pictures("schedule-menu")
 }
 
 // seesAFailure has a run fail, and looks at the backups that are left.
@@ -87,6 +86,15 @@ func (p *person) seesAFailure(s *server, dashboard string) {
 	p.does("look at the backups", chromedp.Navigate(dashboard+"/backups"))
 	p.sees("one of each, tested", current+` && document.querySelectorAll(".backup").length === 2 && document.querySelectorAll(".backup .tone-good").length >= 2 && document.body.textContent.includes("restore tested")`)
 	p.pictures("schedules-backups")
+	s.in("head -c 400M /dev/urandom >more; true")
+	p.does("back to the list", chromedp.Navigate(dashboard+"/schedules"))
+	p.sees("it", current)
+	p.does("run it", chromedp.Click(`#schedules form[action$="/run"] button`))
+	p.sees("that it failed", firstSchedule+`.textContent.includes("1 failed, trying once more soon")`)
+	p.does("open it", chromedp.Click("#schedules [data-schedule] .item-title a"))
+	p.sees("why", current+` && document.querySelector("[data-run] .backup-problem")?.textContent.includes("may take 500 MiB in all")`)
+	p.runs("open the rest", `document.querySelectorAll("[data-run] details").forEach((d) => { d.open = true })`)
+	p.pictures("schedule")
 	p.does("back to the list", chromedp.Navigate(dashboard+"/schedules"))
 	p.sees("it", current)
 	p.does("pause it", chromedp.Click("#schedules summary[aria-label^='More for']"))
@@ -98,10 +106,10 @@ func (p *person) seesAFailure(s *server, dashboard string) {
 func (p *person) deletesIt(dashboard string) {
 	p.t.Helper()
 	p.runs("ask to delete it", `document.querySelector('#schedules a[href$="/delete"]').click()`)
-	p.sees("what becomes of its backups", sheetIsOpen+` && document.querySelector("#sheet").textContent.includes("Its 2 backups are kept for 7 d more.")`)
+	p.sees("what becomes of its backups", sheetIsOpen+` && document.querySelector("#sheet").textContent.includes("Its 3 backups are kept for 7 d more.")`)
 	p.pictures("schedule-delete")
 	p.does("do so", chromedp.Click("#sheet .button.danger"))
 	p.sees("none", `document.querySelector("#schedules").textContent.includes("No schedules yet")`)
 	p.does("look at the backups", chromedp.Navigate(dashboard+"/backups"))
-	p.sees("that they stay for a while", current+` && document.querySelectorAll(".backup").length === 2 && document.querySelector("#backups").textContent.includes("kept for 7 d more")`)
+	p.sees("that they stay for a while", current+` && document.querySelectorAll(".backup").length === 4 && document.querySelector("#backups").textContent.split("kept for 7 d more").length === 4`)
 }
