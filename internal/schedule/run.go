@@ -140,6 +140,7 @@ func (s *Service) look(ctx context.Context) (wait time.Duration, err error) {
 	if err != nil {
 		return lookEvery, err
 	}
+	s.forget(all)
 	wait = lookEvery
 	for _, one := range all {
 		if !one.Enabled {

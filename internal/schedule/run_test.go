@@ -172,6 +172,25 @@ func TestRun_ClockThatIsPutBackIsFollowed(t *testing.T) {
 	})
 }
 
+func TestTroubles_NoGoodRunAtTwoDueTimesIsTold(t *testing.T) {
+	within(t, func(w *world) { // 21 November 2026 is a Saturday
+		s := w.create(nightly(func(s *schedule.Schedule) { s.Cron = "30 3 * * 1-5" }))
+		w.pass(40 * time.Hour) // Monday, after the run
+		w.wantTroubles("the weekend has none")
+		w.set(func() { w.takes = 5 * time.Hour })
+		w.set(func() { w.fails["lab"] = "No." })
+		w.pass(2 * day) // Wednesday, 4:00
+		w.wantTroubles("not yet", "failing lab-id No.")
+		w.pass(time.Hour)
+		w.wantTroubles("two were not good", "failing lab-id No.", "overdue lab-id no run was good since 23 November 2026 at 03:30 UTC")
+		if err := w.store.Delete(w.t.Context(), s.ID); err != nil { // as with its owner
+			t.Fatal(err)
+		}
+		w.pass(time.Minute)
+		w.wantTroubles("it is gone")
+	})
+}
+
 func TestTest_RestoresTheNewestBackup(t *testing.T) {
 	within(t, func(w *world) {
 		w.box("den", scheduletest.Owner)

@@ -3,10 +3,14 @@ package schedule
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 )
 
-const missedFor = time.Hour // for which a missed time that was made up for is told
+const (
+	missedFor    = time.Hour // for which a missed time that was made up for is told
+	overdueAfter = time.Hour // after the second due time without a good run: one may be under way
+)
 
 // standing is how the last runs of a schedule went.
 type standing struct {
@@ -96,9 +100,25 @@ type TroubleSort string
 // The sorts.
 const (
 	Failing    TroubleSort = "failing"    // the last run made no backup of a sandbox
-	Overdue    TroubleSort = "overdue"    // a due time passed without a run, or none was good for two periods
+	Overdue    TroubleSort = "overdue"    // a due time passed without a run, or two without a good one
 	Unrestored TroubleSort = "unrestored" // the last test of a backup failed
 )
+
+// forget drops what is known of schedules that are gone, such as those of a user who is deleted, and cuts off their runs.
+func (s *Service) forget(all []Schedule) {
+	there := map[string]bool{}
+	for _, one := range all {
+		there[one.ID] = true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.standings, func(id string, _ standing) bool { return !there[id] })
+	for id, w := range s.busy {
+		if !there[id] {
+			w.cancel(NotFound(id))
+		}
+	}
+}
 
 // Troubles gives what is wrong with the schedules that are enabled, from memory.
 func (s *Service) Troubles() (list []Trouble) {
@@ -147,7 +167,7 @@ func (at standing) overdue(now time.Time) string {
 	if at.good.After(since) {
 		since = at.good
 	}
-	if now.Sub(since) > 2*times.period(since)+late {
+	if now.Sub(times.next(times.next(since))) > overdueAfter {
 		return "no run was good since " + since.UTC().Format("2 January 2006 at 15:04 MST")
 	}
 	return ""
