@@ -32,6 +32,7 @@ type BackupList struct {
 	Used     string // size of all of the person's own
 	Quota    string // that they may take; "" for no bound
 	Share    int    // percent of the quota that is used
+	Planned  bool   // some are of schedules
 }
 
 // Backup is one backup in a list.
@@ -54,7 +55,11 @@ type Backup struct {
 	Losses   []Loss
 	Making   bool
 	Ready    bool
-	Restores bool // it can be restored to its sandbox
+	Restores bool   // it can be restored to its sandbox
+	Schedule string // name of the one that made it; or ""
+	OfOne    string // its page; "" when it is deleted
+	Tested   State  // how its last restore test went; no Text when there was none
+	TestedAt Time
 	Next     string
 }
 
@@ -69,6 +74,7 @@ func (b Backup) url(act string) string { return "/backups/" + b.ID + act }
 // BackUp is the button that makes a backup.
 type BackUp struct {
 	URL  string
+	Plan string // form of a schedule for it
 	Next string
 	Off  string // why it cannot be done now; or ""
 }

@@ -19,14 +19,15 @@ type backupShape struct {
 	ID         string      `json:"id"`
 	Sandbox    string      `json:"sandbox"` // its name then
 	SandboxID  string      `json:"sandbox_id"`
-	Owner      string      `json:"owner"` // user name
+	Owner      string      `json:"owner"`    // user name
+	Schedule   string      `json:"schedule"` // id of the one that asked for it; "" for none
 	State      string      `json:"state"`
 	Checking   bool        `json:"checking"`
 	Consistent bool        `json:"consistent"`
 	Problem    string      `json:"problem"`
 	CreatedAt  time.Time   `json:"created_at"`
-	ExpiresAt  time.Time   `json:"expires_at"`
-	Size       int64       `json:"size"` // bytes of the archive, so far
+	ExpiresAt  *time.Time  `json:"expires_at"` // null while its schedule decides that
+	Size       int64       `json:"size"`       // bytes of the archive, so far
 	Files      int64       `json:"files"`
 	Folders    int64       `json:"folders"`
 	Bytes      int64       `json:"bytes"` // of the home
@@ -58,8 +59,8 @@ func newBackupShape(ctx context.Context, names *owners, b backup.Backup) (backup
 		return backupShape{}, err
 	}
 	return backupShape{
-		ID: b.ID, Sandbox: b.Sandbox, SandboxID: b.SandboxID, Owner: owner, State: string(b.State), Checking: b.Checking, Consistent: b.Still,
-		Problem: b.Problem, CreatedAt: b.Created.UTC(), ExpiresAt: b.Expires.UTC(), Size: b.Size,
+		ID: b.ID, Sandbox: b.Sandbox, SandboxID: b.SandboxID, Owner: owner, Schedule: b.Schedule, State: string(b.State), Checking: b.Checking, Consistent: b.Still,
+		Problem: b.Problem, CreatedAt: b.Created.UTC(), ExpiresAt: timeOrNull(b.Expires), Size: b.Size,
 		Files: b.Stats.Files, Folders: b.Stats.Folders, Bytes: b.Stats.Bytes, Lost: lossShapes(b.Stats.Lost), MoreLost: b.Stats.MoreLost,
 	}, nil
 }
@@ -131,7 +132,7 @@ func (s *backupHandlers) apiMakeBackup(ctx context.Context, r *request, in backu
 	if err != nil {
 		return reply{}, err
 	}
-	b, begun, err := s.cfg.Backups.Begin(h.Sandbox(), in.Live)
+	b, begun, err := s.cfg.Backups.Begin(h.Sandbox(), backup.Options{Live: in.Live})
 	if err != nil {
 		return reply{}, err
 	}
@@ -169,7 +170,7 @@ func (s *backupHandlers) apiDownload(ctx context.Context, r *request, _ none) (r
 	if r.wantsHead() { // there is none yet
 		return reply{status: http.StatusNoContent}, nil
 	}
-	b, _, err := s.cfg.Backups.Begin(h.Sandbox(), r.query("live") == "true")
+	b, _, err := s.cfg.Backups.Begin(h.Sandbox(), backup.Options{Live: r.query("live") == "true"})
 	if err != nil {
 		return reply{}, err
 	}

@@ -14,9 +14,11 @@ import (
 	"time"
 
 	"sandboxd/internal/archive"
+	"sandboxd/internal/auth"
 	"sandboxd/internal/backup"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sandboxtest"
+	"sandboxd/internal/schedule"
 )
 
 // keepBackups runs a Service until the test ends.
@@ -27,6 +29,24 @@ func keepBackups(t *testing.T, boxes backup.Sandboxes, log *slog.Logger) *backup
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = s.Run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	return s
+}
+
+// keepSchedules runs a Service until the test ends.
+func keepSchedules(t *testing.T, store schedule.Store, backups *backup.Service, boxes schedule.Sandboxes, accounts *auth.Service) *schedule.Service {
+	t.Helper()
+	s := schedule.New(schedule.Config{
+		Store: store, Backups: backups, Tester: backup.NewTester(backups), Sandboxes: boxes, Keep: backups.Keep, Log: slog.New(slog.DiscardHandler),
+		Admin: func(ctx context.Context, id string) (bool, error) {
+			u, err := accounts.User(ctx, id)
+			return u.Role == auth.Admin, err
+		},
+		Template: func(name string) bool { return name == "base" }, Repository: func(string) bool { return false },
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = s.Run(ctx) })

@@ -30,7 +30,7 @@ func (s *backupFormHandlers) submitBackUp(ctx context.Context, r *request) (stri
 	if err != nil {
 		return "", err
 	}
-	b, _, err := s.cfg.Backups.Begin(h.Sandbox(), r.form("live") != "")
+	b, _, err := s.cfg.Backups.Begin(h.Sandbox(), backup.Options{Live: r.form("live") != ""})
 	r.object = b.ID
 	return r.back(backupsURL(h.Name())), err
 }

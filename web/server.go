@@ -24,6 +24,7 @@ import (
 	"sandboxd/internal/files"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/logs"
+	"sandboxd/internal/schedule"
 	"sandboxd/internal/services"
 	"sandboxd/internal/snapshot"
 	"sandboxd/internal/terminal"
@@ -55,6 +56,7 @@ type Config struct {
 	Activity  *activity.Log
 	Alerts    *alert.Service
 	Backups   *backup.Service
+	Schedules *schedule.Service
 	Snapshots *snapshot.Service
 
 	Preferences Preferences

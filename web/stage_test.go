@@ -122,6 +122,7 @@ func newEmptyStage(t *testing.T) *stage {
 		Snapshots:   keepSnapshots(t, s.homes, log),
 		Preferences: s.workspace, TabNames: s.workspace,
 	})
+	s.server.cfg.Schedules = keepSchedules(t, db.Schedules(), s.server.cfg.Backups, s.boxes, s.accounts)
 	s.server.cfg.Backups.Quota = 1 << 30
 	s.server.alarm.grace = time.Time{} // it has run for long
 	return s

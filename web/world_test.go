@@ -79,7 +79,8 @@ func newWorldWith(t *testing.T, quota sandbox.Quota) *world {
 		metrics: newFakeMetrics(), log: &lockedBuffer{}, tokens: map[string]string{}, ids: map[string]string{},
 	}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	w.users = newDatabase(t).Auth()
+	db := newDatabase(t)
+	w.users = db.Auth()
 	w.accounts = auth.New(w.users, auth.Options{Cost: auth.Cost{Memory: 64, Passes: 1}, Log: log})
 	templates := fakeTemplates{}
 	w.manager = sandbox.New(sandbox.Config{
@@ -106,6 +107,7 @@ func newWorldWith(t *testing.T, quota sandbox.Quota) *world {
 		Idle:   w.idle, Uses: w.idle, Holds: holds, Files: files.New(""), Services: services.New(w.manager),
 		Ports: visibility.New(w.store.Ports(), log), IDE: &fakeIDE{},
 	})
+	w.server.cfg.Schedules = keepSchedules(t, db.Schedules(), w.server.cfg.Backups, w.manager, w.accounts)
 	w.live()
 	w.user("root", auth.Admin)
 	w.user("ada", auth.Member)

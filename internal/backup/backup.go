@@ -34,6 +34,7 @@ type Sandboxes interface {
 	Capture(ctx context.Context, ref sandbox.Ref, live bool, read func(context.Context, sandbox.Capture) error) error
 	Restore(ctx context.Context, ref sandbox.Ref, fill func(context.Context, sandbox.Home) error) error
 	CreateFrom(ctx context.Context, r sandbox.Request, from sandbox.Origin) (sandbox.Sandbox, error)
+	Delete(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
 }
 
 // Config holds what a Service needs. All fields are needed.
@@ -69,9 +70,10 @@ type Backup struct {
 	Checking  bool  // all is written and is being read back
 	Size      int64 // bytes of the file, so far
 	Stats     archive.Stats
-	Still     bool   // nothing in it ran meanwhile
-	Problem   string // why it failed, for a person
-	Expires   time.Time
+	Still     bool      // nothing in it ran meanwhile
+	Problem   string    // why it failed, for a person
+	Schedule  string    // id of the schedule that asked for it; "" when a person did
+	Expires   time.Time // zero while its schedule decides that
 }
 
 // Change says that a backup has changed, or is gone, or that something about the restores to a sandbox has.

@@ -82,7 +82,7 @@ func (s *Service) readOne(name string) (*entry, error) {
 	close(e.done)
 	e.Backup = Backup{
 		ID: m.ID, SandboxID: m.Sandbox.ID, Sandbox: m.Sandbox.Name, Owner: m.Sandbox.Owner, Template: cmp.Or(m.Sandbox.Template, m.Sandbox.Image),
-		Created: m.Made, State: Ready, Size: info.Size(), Stats: m.Home, Still: m.Consistent, Expires: m.Made.Add(s.Keep),
+		Created: m.Made, State: Ready, Size: info.Size(), Stats: m.Home, Still: m.Consistent, Schedule: m.Schedule, Expires: s.expires(m.Made, m.Schedule),
 	}
 	return e, nil
 }
@@ -157,9 +157,17 @@ func (b *bounded) WriteAt(p []byte, at int64) (int, error) {
 // Seek implements io.Seeker.
 func (b *bounded) Seek(offset int64, whence int) (int64, error) { return b.file.Seek(offset, whence) }
 
+// expires says how long a backup is kept that was made at a time, for a schedule or for none.
+func (c *Config) expires(made time.Time, schedule string) time.Time {
+	if schedule != "" {
+		return time.Time{}
+	}
+	return made.Add(c.Keep)
+}
+
 // dropExpired removes the backups that are too old.
 func (s *Service) dropExpired(now time.Time) {
-	for _, b := range s.List(func(b Backup) bool { return b.State == Ready && now.After(b.Expires) }) {
+	for _, b := range s.List(func(b Backup) bool { return b.State == Ready && !b.Expires.IsZero() && now.After(b.Expires) }) {
 		if err := s.Delete(b.ID); err != nil && !fault.Is(err, fault.NotFound) {
 			s.Log.Warn("old backup cannot be removed", "backup", b.ID, "sandbox", b.Sandbox, "error", err)
 		}

@@ -47,6 +47,8 @@ type Manifest struct {
 	By      string    `json:"by"` // version of sandboxd
 	Sandbox Settings  `json:"sandbox"`
 
+	Schedule string `json:"schedule,omitempty"` // id of the one that asked for it
+
 	Consistent  bool          `json:"consistent"`   // nothing in the sandbox ran while its home was read
 	Home        archive.Stats `json:"home"`         // what is in it, and what of it is not
 	NotIncluded []string      `json:"not_included"` // for people
@@ -79,7 +81,7 @@ var notIncluded = []string{
 func manifestOf(c sandbox.Capture, e *entry, version string) *Manifest {
 	b := c.Sandbox
 	return &Manifest{
-		Format: formatName, Version: formatVersion, ID: e.ID, Made: e.Created, By: version, Consistent: c.Still, NotIncluded: notIncluded,
+		Format: formatName, Version: formatVersion, ID: e.ID, Schedule: e.Schedule, Made: e.Created, By: version, Consistent: c.Still, NotIncluded: notIncluded,
 		Sandbox: Settings{
 			ID: b.ID, Name: b.Name, Label: b.Label, Owner: b.Owner, Template: b.Spec.Template, Image: b.Spec.Image,
 			CPUs: b.Spec.Limits.CPUs, Memory: b.Spec.Limits.Memory, Pids: b.Spec.Limits.Pids, Disk: b.Spec.Limits.Disk, Env: b.Spec.Env,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"os"
 	"slices"
+	"time"
 
 	"sandboxd/internal/fault"
 )
@@ -80,6 +81,21 @@ func (s *Service) Delete(id string) error {
 	s.mu.Unlock()
 	s.bus.Publish(Change{Backup: e.Backup, Deleted: true})
 	return nil
+}
+
+// SetExpires says until when a backup of a schedule is kept; the zero time says that its schedule decides. It is not kept over a restart.
+// One that is gone, or that a person asked for, is left alone.
+func (s *Service) SetExpires(id string, at time.Time) {
+	s.mu.Lock()
+	e := s.all[id]
+	changed := e != nil && e.Schedule != "" && !e.Expires.Equal(at)
+	if changed {
+		e.Expires = at
+	}
+	s.mu.Unlock()
+	if changed {
+		s.publish(e)
+	}
 }
 
 // forgetFailed drops the oldest of too many that have failed. It needs mu.

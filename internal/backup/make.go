@@ -17,9 +17,15 @@ var (
 	errClosing   = fault.New(fault.Unavailable, "sandboxd is shutting down. Try again in a moment.")
 )
 
+// Options say how a backup is made.
+type Options struct {
+	Live     bool   // a running sandbox is not frozen meanwhile: what its programs write at that time may be in it by half
+	Schedule string // id of the schedule that asks for it, which then decides how long it is kept; "" for none
+}
+
 // Begin starts a backup of a sandbox, which continues when the caller leaves, and gives it. One that is being made already is given
-// instead, and begun is false. live says that a running sandbox is not to be frozen meanwhile: what its programs write at that time may be in it by half.
-func (s *Service) Begin(box sandbox.Sandbox, live bool) (b Backup, begun bool, err error) {
+// instead, and begun is false.
+func (s *Service) Begin(box sandbox.Sandbox, o Options) (b Backup, begun bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.life.Err() != nil {
@@ -34,12 +40,12 @@ func (s *Service) Begin(box sandbox.Sandbox, live bool) (b Backup, begun bool, e
 	ctx, cancel := context.WithCancelCause(s.life)
 	e := &entry{cancel: cancel, done: make(chan struct{}), Backup: Backup{
 		ID: sandbox.NewID(), SandboxID: box.ID, Sandbox: box.Name, Owner: box.Owner, Template: cmp.Or(box.Spec.Template, box.Spec.Image),
-		Created: now, State: Making, Expires: now.Add(s.Keep),
+		Created: now, State: Making, Schedule: o.Schedule, Expires: s.expires(now, o.Schedule),
 	}}
 	s.all[e.ID] = e
 	s.works.Go(func() {
 		defer cancel(nil)
-		s.made(e, causeOf(ctx, s.make(ctx, e, box.Ref(), live)))
+		s.made(e, causeOf(ctx, s.make(ctx, e, box.Ref(), o.Live)))
 	})
 	s.bus.Publish(Change{Backup: e.Backup})
 	return e.Backup, true, nil

@@ -122,7 +122,7 @@ func (s *Service) Restore(ctx context.Context, box sandbox.Sandbox, a *Archive, 
 
 // saved makes a backup of a sandbox. When ctx ends so does that.
 func (s *Service) saved(ctx context.Context, box sandbox.Sandbox) error {
-	b, _, err := s.Begin(box, false)
+	b, _, err := s.Begin(box, Options{})
 	if err == nil {
 		_, err = s.Wait(ctx, b.ID)
 	}
