@@ -2,10 +2,10 @@
 // again.
 //
 // How a home becomes entries of an archive is internal/archive's, and freezing the sandbox meanwhile the Manager's. It knows nothing of
-// HTTP, and of no other place for backups than a folder.
+// HTTP, and how a repository stores what it is given is internal/repository's.
 //
-// Invariant: a backup is offered only after it was read back as a whole and found to be what was written, and no sandbox is touched for
-// an archive that was not checked to its end.
+// Invariant: a backup is offered only after it was read back and found to be what was written: a file as a whole, in a repository what is
+// new of it. No sandbox is touched for an archive that was not checked to its end.
 package backup
 
 import (
@@ -36,15 +36,16 @@ type Sandboxes interface {
 	CreateFrom(ctx context.Context, r sandbox.Request, from sandbox.Origin) (sandbox.Sandbox, error)
 }
 
-// Config holds what a Service needs. All fields are needed.
+// Config holds what a Service needs. All fields are needed but Repositories.
 type Config struct {
-	Folder    string // made when needed; nothing else may be in it
-	Sandboxes Sandboxes
-	Version   string        // of sandboxd
-	Keep      time.Duration // how long one is kept
-	Disk      func() int64  // bytes of the disk that holds the homes, free or not
-	Quota     int64         // bytes that all of one owner may take; 0 for no bound
-	Log       *slog.Logger
+	Folder       string // made when needed; nothing else may be in it
+	Repositories Repositories
+	Sandboxes    Sandboxes
+	Version      string        // of sandboxd
+	Keep         time.Duration // how long one is kept
+	Disk         func() int64  // bytes of the disk that holds the homes, free or not
+	Quota        int64         // bytes that all of one owner may take; 0 for no bound
+	Log          *slog.Logger
 }
 
 // State says how far a backup is.
@@ -67,11 +68,14 @@ type Backup struct {
 	Created   time.Time
 	State     State
 	Checking  bool  // all is written and is being read back
-	Size      int64 // bytes of the file, so far
+	Size      int64 // bytes of the file, or that were added to the repository, so far
 	Stats     archive.Stats
 	Still     bool   // nothing in it ran meanwhile
 	Problem   string // why it failed, for a person
 	Expires   time.Time
+
+	Repository  string // "" for the folder
+	Unreachable string // why that cannot be reached now, for a person
 }
 
 // Change says that a backup has changed, or is gone, or that something about the restores to a sandbox has.
@@ -114,6 +118,7 @@ func Open(c Config) (*Service, error) {
 	if err := s.readFolder(); err != nil {
 		return nil, err
 	}
+	stored{s}.loadAll()
 	return s, nil
 }
 
@@ -121,6 +126,9 @@ func Open(c Config) (*Service, error) {
 func (s *Service) Run(ctx context.Context) error {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
+	var following sync.WaitGroup
+	following.Go(func() { stored{s}.follow(ctx) })
+	defer following.Wait()
 	for {
 		s.dropExpired(time.Now())
 		select {

@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -78,12 +77,8 @@ func (s *Service) readOne(name string) (*entry, error) {
 	if _, sealed, err := readSeal(f, info.Size()); err != nil || !sealed {
 		return nil, errors.Join(err, errors.New("its end is missing"))
 	}
-	e := &entry{done: make(chan struct{}), cancel: func(error) {}}
-	close(e.done)
-	e.Backup = Backup{
-		ID: m.ID, SandboxID: m.Sandbox.ID, Sandbox: m.Sandbox.Name, Owner: m.Sandbox.Owner, Template: cmp.Or(m.Sandbox.Template, m.Sandbox.Image),
-		Created: m.Made, State: Ready, Size: info.Size(), Stats: m.Home, Still: m.Consistent, Expires: m.Made.Add(s.Keep),
-	}
+	e := readyEntry(m, s.Keep)
+	e.Size = info.Size()
 	return e, nil
 }
 
@@ -94,9 +89,14 @@ func (s *Service) grow(e *entry, n int64) error {
 			return err
 		}
 	}
+	return s.charge(e, n)
+}
+
+// charge counts n more bytes of a backup, or fewer, as its owner's. TooLarge when there may not be so many.
+func (s *Service) charge(e *entry, n int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.Quota > 0 && s.used[e.Owner]+n > s.Quota {
+	if n > 0 && s.Quota > 0 && s.used[e.Owner]+n > s.Quota {
 		return fault.New(fault.TooLarge, "The backups of one owner may take %s in all. Delete some that are not needed.", text.Size(s.Quota))
 	}
 	s.used[e.Owner] += n

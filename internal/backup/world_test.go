@@ -164,7 +164,7 @@ func open(t *testing.T, change func(*Config)) (*Service, *boxes) {
 // made is a backup of a sandbox.
 func made(t *testing.T, s *Service, box sandbox.Sandbox) Backup {
 	t.Helper()
-	b, _, err := s.Begin(box, false)
+	b, _, err := s.Begin(box, Options{})
 	if err == nil {
 		b, err = s.Wait(t.Context(), b.ID)
 	}

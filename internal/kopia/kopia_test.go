@@ -13,12 +13,13 @@ import (
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/repository"
+	"sandboxd/internal/repository/repositorytest"
 )
 
 func TestEngine_GivesBackWhatWasSavedAndStoresItOnce(t *testing.T) {
 	a := inFolder(t)
 	e := connected(t, a)
-	content := noise(1, 40<<20)
+	content := repositorytest.Noise(1, 40<<20)
 	first := saved(t, e, a, "one", content)
 	if first.Size != 40<<20 || first.Added < 40<<20 || string(first.About) != `{"id":"one"}` {
 		t.Errorf("first: %+v", first)
@@ -33,7 +34,7 @@ func TestEngine_GivesBackWhatWasSavedAndStoresItOnce(t *testing.T) {
 		t.Errorf("no change adds %d of %d", third.Added, first.Added)
 	}
 	for _, id := range []string{"two", "three"} {
-		if got, err := read(t, e, a, id); err != nil || !bytes.Equal(got, content) {
+		if got, err := repositorytest.ReadAll(t.Context(), e, a, id); err != nil || !bytes.Equal(got, content) {
 			t.Errorf("%s: %d bytes, %v", id, len(got), err)
 		}
 	}
@@ -55,8 +56,8 @@ func TestEngine_GivesBackWhatWasSavedAndStoresItOnce(t *testing.T) {
 func TestEngine_GivesRoomBackAndWorksWithoutItsCache(t *testing.T) {
 	a := inFolder(t)
 	e := connected(t, a)
-	saved(t, e, a, "one", noise(1, 90<<20))
-	saved(t, e, a, "two", noise(2, 1<<20))
+	saved(t, e, a, "one", repositorytest.Noise(1, 90<<20))
+	saved(t, e, a, "two", repositorytest.Noise(2, 1<<20))
 	if err := e.Delete(t.Context(), a, []string{"one", "missing"}); err != nil {
 		t.Fatal(err)
 	}
@@ -70,11 +71,15 @@ func TestEngine_GivesRoomBackAndWorksWithoutItsCache(t *testing.T) {
 	if err := e.Forget(a.Name); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := read(t, e, a, "two"); err != nil || !bytes.Equal(got, noise(2, 1<<20)) {
+	if got, err := repositorytest.ReadAll(t.Context(), e, a, "two"); err != nil || !bytes.Equal(got, repositorytest.Noise(2, 1<<20)) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
-	_, err = read(t, e, a, "one")
+	_, err = repositorytest.ReadAll(t.Context(), e, a, "one")
 	wantKind(t, "a deleted one", err, fault.NotFound, "")
+}
+
+func TestEngine_KeepsItsContractInAFolder(t *testing.T) {
+	repositorytest.EngineContract(t, engine(t, "0123abcd"), inFolder(t))
 }
 
 func TestConnect_RefusesWhatIsNotOurs(t *testing.T) {
@@ -99,10 +104,10 @@ func TestConnect_RefusesWhatIsNotOurs(t *testing.T) {
 	if _, err := other.Connect(t.Context(), a, true); err != nil {
 		t.Fatal(err)
 	}
-	if got := ids(t, other, a); !slices.Equal(got, []string{"one"}) {
+	if got := repositorytest.IDs(t, other, a); !slices.Equal(got, []string{"one"}) {
 		t.Errorf("after it was taken over: %v", got)
 	}
-	_, err = e.Save(t.Context(), a, draft("two", nil))
+	_, err = e.Save(t.Context(), a, repositorytest.Draft("two", nil))
 	wantKind(t, "the one it was taken from", err, fault.Conflict, "")
 
 	full := inFolder(t)
@@ -124,16 +129,16 @@ func TestSave_KeepsNothingOfWhatWasCutOff(t *testing.T) {
 	a := inFolder(t)
 	e := connected(t, a)
 	broken := errors.New("the home cannot be read")
-	d := draft("half", nil)
+	d := repositorytest.Draft("half", nil)
 	d.Write = func(_ context.Context, w io.Writer) ([]byte, error) {
-		_, err := w.Write(noise(3, 5<<20))
+		_, err := w.Write(repositorytest.Noise(3, 5<<20))
 		return nil, errors.Join(err, broken)
 	}
 	if _, err := e.Save(t.Context(), a, d); !errors.Is(err, broken) {
 		t.Errorf("a writer that fails: %v", err)
 	}
 	tooMuch := fault.New(fault.TooLarge, "Too much.")
-	d = draft("large", noise(4, 200<<20))
+	d = repositorytest.Draft("large", repositorytest.Noise(4, 200<<20))
 	d.Progress = func(p repository.Progress) error {
 		if p.Added > 0 {
 			return tooMuch
@@ -144,7 +149,7 @@ func TestSave_KeepsNothingOfWhatWasCutOff(t *testing.T) {
 	wantKind(t, "progress that says no", err, fault.TooLarge, "")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("cancelled")
-	d = draft("stopped", nil)
+	d = repositorytest.Draft("stopped", nil)
 	d.Write = func(ctx context.Context, w io.Writer) ([]byte, error) {
 		cancel(stopped)
 		<-ctx.Done()
@@ -153,7 +158,7 @@ func TestSave_KeepsNothingOfWhatWasCutOff(t *testing.T) {
 	if _, err := e.Save(ctx, a, d); !errors.Is(err, stopped) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if got := ids(t, e, a); len(got) > 0 {
+	if got := repositorytest.IDs(t, e, a); len(got) > 0 {
 		t.Errorf("listed: %v", got)
 	}
 }
@@ -183,8 +188,8 @@ func TestEngine_LeavesNoSecretOnThisMachine(t *testing.T) {
 func TestCheck_FindsWhatIsDamaged(t *testing.T) {
 	a := inFolder(t)
 	e := connected(t, a)
-	saved(t, e, a, "one", noise(5, 3<<20))
-	saved(t, e, a, "two", noise(6, 3<<20))
+	saved(t, e, a, "one", repositorytest.Noise(5, 3<<20))
+	saved(t, e, a, "two", repositorytest.Noise(6, 3<<20))
 	largest, size := "", int64(0)
 	err := filepath.WalkDir(a.Place.Path, func(path string, d os.DirEntry, err error) error {
 		if info, _ := d.Info(); err == nil && !d.IsDir() && info.Size() > size {
@@ -211,7 +216,7 @@ func TestCheck_FindsWhatIsDamaged(t *testing.T) {
 	if err != nil || len(all.Damaged) != 1 {
 		t.Fatalf("reading all: %+v, %v", all, err)
 	}
-	if _, err := read(t, e, a, all.Damaged[0]); err == nil {
+	if _, err := repositorytest.ReadAll(t.Context(), e, a, all.Damaged[0]); err == nil {
 		t.Error("what is damaged is read")
 	}
 }

@@ -1,12 +1,7 @@
 package kopia_test
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"io"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"testing"
 	"time"
@@ -15,6 +10,7 @@ import (
 	"sandboxd/internal/kopia"
 	"sandboxd/internal/kopia/child"
 	"sandboxd/internal/repository"
+	"sandboxd/internal/repository/repositorytest"
 )
 
 // childArg has this test program be a child.
@@ -52,55 +48,14 @@ func connected(t *testing.T, a repository.Access) *kopia.Engine {
 	return e
 }
 
-// draft is a backup of some bytes.
-func draft(id string, content []byte) repository.Draft {
-	return repository.Draft{ID: id, Title: "Backup of lab", Write: func(_ context.Context, w io.Writer) ([]byte, error) {
-		_, err := io.Copy(w, bytes.NewReader(content))
-		return []byte(`{"id":"` + id + `"}`), err
-	}, Progress: func(repository.Progress) error { return nil }}
-}
-
 // saved saves some bytes.
 func saved(t *testing.T, e *kopia.Engine, a repository.Access, id string, content []byte) repository.Item {
 	t.Helper()
-	item, err := e.Save(t.Context(), a, draft(id, content))
+	item, err := e.Save(t.Context(), a, repositorytest.Draft(id, content))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return item
-}
-
-// read gives what was saved.
-func read(t *testing.T, e *kopia.Engine, a repository.Access, id string) ([]byte, error) {
-	t.Helper()
-	r, err := e.Read(t.Context(), a, id)
-	if err != nil {
-		return nil, err
-	}
-	got, err := io.ReadAll(r)
-	return got, errors.Join(err, r.Close())
-}
-
-// ids gives those of the backups in a repository.
-func ids(t *testing.T, e *kopia.Engine, a repository.Access) []string {
-	t.Helper()
-	c, err := e.List(t.Context(), a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []string
-	for _, i := range c.Items {
-		list = append(list, i.ID)
-	}
-	return list
-}
-
-// noise is some bytes that cannot be compressed.
-func noise(seed uint64, size int) []byte {
-	b := make([]byte, size)
-	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
-	_, _ = r.Read(b)
-	return b
 }
 
 func wantKind(t *testing.T, what string, err error, kind fault.Kind, field string) {

@@ -16,6 +16,7 @@ import (
 	"sandboxd/internal/alert"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/repository"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/snapshot"
 )
@@ -216,6 +217,15 @@ var samples = map[int]func(t *testing.T, d *DB){
 		other, err2 := d.Sandboxes().ByName(t.Context(), "ml")
 		if err := errors.Join(err, err2); err != nil || limited.Spec.Limits.Disk != 10<<30 || other.Spec.Limits.Disk != 0 {
 			t.Errorf("limits %+v and %+v, %v", limited.Spec.Limits, other.Spec.Limits, err)
+		}
+	},
+	14: func(*testing.T, *DB) {},
+	15: func(t *testing.T, d *DB) {
+		list, err := d.Repositories().List(t.Context())
+		want := []repository.Record{{Name: "nas", Secrets: []byte{1, 2}, Created: time.Unix(1700000000, 0).UTC(),
+			Place: repository.Place{Kind: repository.SFTP, Path: "/srv/backups", Host: "nas.lan", Port: 22, User: "ann", HostKey: "ssh-ed25519 AAAA"}}}
+		if diff := cmp.Diff(want, list); err != nil || diff != "" {
+			t.Errorf("repositories differ, %v:\n%s", err, diff)
 		}
 	},
 }

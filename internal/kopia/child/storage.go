@@ -14,7 +14,6 @@ import (
 	"github.com/kopia/kopia/repo/blob/s3"
 	"github.com/kopia/kopia/repo/blob/sftp"
 	"github.com/kopia/kopia/repo/format"
-	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 	"golang.org/x/sys/unix"
 
@@ -83,9 +82,6 @@ func openFolder(ctx context.Context, path string, make bool) (blob.Storage, erro
 }
 
 func openSFTP(ctx context.Context, a repository.Access, make bool) (blob.Storage, error) {
-	if _, err := ssh.ParsePrivateKey([]byte(a.Secrets.PrivateKey)); err != nil {
-		return nil, fault.Field("private_key", "It cannot be used as a private key. It must have no passphrase.")
-	}
 	p := a.Place
 	hosts := fmt.Sprintf("%s %s\n", knownhosts.Normalize(fmt.Sprintf("[%s]:%d", p.Host, p.Port)), p.HostKey)
 	return sftp.New(ctx, &sftp.Options{Path: p.Path, Host: p.Host, Port: p.Port, Username: p.User, KeyData: a.Secrets.PrivateKey, KnownHostsData: hosts}, make)
