@@ -26,7 +26,7 @@ type Options struct {
 // Begin starts a backup of a sandbox, which continues when the caller leaves, and gives it. One that is being made already is given
 // instead, and begun is false; Conflict if that is in another place. Invalid when there is no such repository.
 func (s *Service) Begin(box sandbox.Sandbox, o Options) (b Backup, begun bool, err error) {
-	if err := stored{s}.checkPlace(o.Repository); err != nil {
+	if err := (stored{s}).checkPlace(o.Repository); err != nil {
 		return Backup{}, false, err
 	}
 	s.mu.Lock()
