@@ -55,6 +55,9 @@ type Backup struct {
 	Making   bool
 	Ready    bool
 	Restores bool // it can be restored to its sandbox
+
+	Repository  string // that it is in; "" for the folder
+	Unreachable string // why that cannot be reached now
 	Next     string
 }
 
@@ -71,6 +74,7 @@ type BackUp struct {
 	URL  string
 	Next string
 	Off  string // why it cannot be done now; or ""
+	To   []string // names of the repositories that it can be in
 }
 
 // FailedRestore says why the last restore to a sandbox has failed.
@@ -97,6 +101,8 @@ type AboutBackup struct {
 	Made    Time
 	Size    string
 	Files   string
+
+	Repository string // that it is in; "" for the folder
 }
 
 // RestoreBackup asks before a backup is restored.

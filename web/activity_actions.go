@@ -105,6 +105,14 @@ var recordings = []recording{
 	{post, "/backups/:id/new", "sandbox.create", nil, ""},
 	{post, "/backups/:id/delete", "backup.delete", parameter("id"), ""},
 
+	{put, "/repositories/:name", "repository.connect", parameter("name"), ""},
+	{del, "/repositories/:name", "repository.remove", parameter("name"), ""},
+	{post, "/repositories/:name/check", "repository.check", parameter("name"), ""},
+	{post, repositoriesPath, "repository.connect", entered("name"), ""},
+	{post, repositoriesPath + "/:name", "repository.connect", parameter("name"), ""},
+	{post, repositoriesPath + "/:name/check", "repository.check", parameter("name"), ""},
+	{post, repositoriesPath + "/:name/remove", "repository.remove", parameter("name"), ""},
+
 	{post, "/sandboxes/:name/snapshots", "sandbox.snapshot", nil, ""},
 	{patch, "/sandboxes/:name/snapshots/:id", "snapshot.change", nil, ""},
 	{post, "/sandboxes/:name/snapshots/:id/edit", "snapshot.change", nil, ""},

@@ -13,6 +13,7 @@ import (
 	"sandboxd/internal/backup"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/idle"
+	"sandboxd/internal/repository"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/services"
 	"sandboxd/internal/snapshot"
@@ -66,6 +67,8 @@ type news struct {
 	backup   *backup.Change   // the zero value says that any may have changed
 	snapshot *snapshot.Change // the same
 	figures  bool
+
+	repository *repository.Change
 }
 
 // livePage is what differs from page to page about being kept up to date. It is used by one goroutine.

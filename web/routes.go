@@ -63,7 +63,7 @@ func (s *Server) routes() []route {
 		s.serviceRoutes(apiPrefix, token), s.insidePages(),
 		s.portRoutes(apiPrefix, token), s.portRoutes("", scripted),
 		s.ideRoutes(apiPrefix, token), s.ideRoutes("", scripted),
-		s.backups.table(), s.backups.pages(), s.snapshots.table(), s.snapshots.pages(),
+		s.backups.table(), s.backups.pages(), s.repositories.table(), s.snapshots.table(), s.snapshots.pages(),
 		s.metrics.table(), s.logs.table(), s.activity.table(), s.alerts.table(), s.alertSettings.table(),
 		s.entryPages(), s.sandboxPages(), s.templatePages(), s.host.table(), s.settingsPages())
 }
@@ -238,6 +238,26 @@ func (s *backupHandlers) pages() []route {
 		{post, one + "/new", signedIn, form(forms.submitNewFrom, forms.againNewFrom)},
 		{get, one + "/delete", signedIn, page(forms.pageDeleteBackup)},
 		{post, one + "/delete", signedIn, form(forms.submitDeleteBackup, nil)},
+	}
+}
+
+// table is backup repositories, for programs and as pages for admins.
+func (s *repositoryHandlers) table() []route {
+	list, one := apiPrefix+"/repositories", apiPrefix+"/repositories/:name"
+	return []route{
+		{get, list, token, api(s.apiRepositories)},
+		{get, one, token, api(s.apiRepository)},
+		{put, one, tokenAdmin, apiLong(s.apiPutRepository)},
+		{del, one, tokenAdmin, api(s.apiDeleteRepository)},
+		{post, one + "/check", tokenAdmin, apiLong(s.apiCheckRepository)},
+		{get, repositoriesPath, adminOnly, page(s.pageRepositories)},
+		{post, repositoriesPath, adminOnly, form(s.submitRepository, s.againRepository)},
+		{get, repositoriesPath + "/new", adminOnly, page(s.pageNewRepository)},
+		{get, repositoriesPath + "/:name", adminOnly, page(s.pageRepository)},
+		{post, repositoriesPath + "/:name", adminOnly, form(s.submitRepository, s.againRepository)},
+		{post, repositoriesPath + "/:name/check", adminOnly, form(s.submitCheckRepository, nil)},
+		{get, repositoriesPath + "/:name/remove", adminOnly, page(s.pageRemoveRepository)},
+		{post, repositoriesPath + "/:name/remove", adminOnly, form(s.submitRemoveRepository, nil)},
 	}
 }
 
@@ -455,6 +475,7 @@ func (s *Server) liveTopics() []topic {
 		{"/sandboxes/:name/services", s.live.live(s.services.openLiveServices)},
 		{"/sandboxes/:name/backups", s.live.live(s.backups.openLiveBackups)},
 		{backupsPath, s.live.live(s.backups.openLiveAllBackups)},
+		{repositoriesPath, s.live.live(s.repositories.openLiveRepositories)},
 		{"/sandboxes/:name/snapshots", s.live.live(s.snapshots.openLiveSnapshots)},
 		{"/sandboxes/:name/metrics", s.live.live(s.metrics.openLiveMetrics)},
 		{"/sandboxes/:name/metrics/points", s.metrics.openPoints},

@@ -24,6 +24,7 @@ import (
 	"sandboxd/internal/files"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/logs"
+	"sandboxd/internal/repository"
 	"sandboxd/internal/services"
 	"sandboxd/internal/snapshot"
 	"sandboxd/internal/terminal"
@@ -56,6 +57,8 @@ type Config struct {
 	Alerts    *alert.Service
 	Backups   *backup.Service
 	Snapshots *snapshot.Service
+
+	Repositories *repository.Service // where backups can be beside the folder
 
 	Preferences Preferences
 	TabNames    TabNames

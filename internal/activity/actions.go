@@ -46,6 +46,10 @@ var Actions = []Known{
 	{"backup.download", "downloaded a backup of the sandbox", true},
 	{"backup.delete", "deleted or cancelled a backup of the sandbox", false},
 
+	{"repository.connect", "connected a backup repository", false},
+	{"repository.remove", "removed a backup repository", false},
+	{"repository.check", "checked a backup repository", false},
+
 	{"hold.place", "kept the sandbox awake", false},
 	{"hold.renew", "kept the sandbox awake for longer", true},
 	{"hold.revoke", "let the sandbox rest again", false},

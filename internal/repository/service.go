@@ -89,7 +89,8 @@ type Repository struct {
 	Problem string    // why it could not be reached the last time; for a person
 	Doing   string    // "checking" or "maintenance", or ""
 	Done    Progress  // how far a check is
-	Result  *Checked  // of the last check since sandboxd has started
+	Result  *Checked  // of the last check since sandboxd has started; nil if that has failed
+	Failed  string    // why that has failed
 }
 
 // Change says that a repository has changed, or its contents, or that it is gone.
@@ -102,6 +103,9 @@ type Change struct {
 type Service struct {
 	Config
 	bus     *event.Bus[Change]
+	life    context.Context
+	end     context.CancelFunc
+	works   sync.WaitGroup
 	writing semaphore.Keyed
 	nudge   chan struct{} // has something when there is maintenance to do
 
@@ -123,6 +127,7 @@ type known struct {
 // Open reads which repositories there are. It asks none of them.
 func Open(ctx context.Context, c Config) (*Service, error) {
 	s := &Service{Config: c, bus: event.NewBus[Change](eventBuffer), nudge: make(chan struct{}, 1), all: map[string]*known{}}
+	s.life, s.end = context.WithCancel(context.Background())
 	list, err := c.Store.List(ctx)
 	if err != nil || len(list) == 0 {
 		return s, err
@@ -159,8 +164,15 @@ func (k *known) note(c Contents) {
 	k.version++
 }
 
-// Run looks now and then what is in the repositories, and gives back the room of what was deleted, until ctx ends.
+// Run looks now and then what is in the repositories, and gives back the room of what was deleted, until ctx ends. Then it cuts off what
+// BeginCheck has begun, and returns when that has ended.
 func (s *Service) Run(ctx context.Context) error {
+	defer func() {
+		s.mu.Lock() // nothing is begun from here on
+		s.end()
+		s.mu.Unlock()
+		s.works.Wait()
+	}()
 	ticker := time.NewTicker(refreshEvery)
 	defer ticker.Stop()
 	s.refreshAll(ctx)

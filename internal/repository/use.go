@@ -3,7 +3,6 @@ package repository
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"time"
 
@@ -128,6 +127,14 @@ func (s *Service) Refresh(ctx context.Context, name string) error {
 	})
 }
 
+// Look asks a repository what it has, and remembers nothing of it. Kinds as for Engine.
+func (s *Service) Look(ctx context.Context, name string) error {
+	return s.use(ctx, name, func(ctx context.Context, k *known) error {
+		_, err := s.Engine.List(ctx, k.access)
+		return err
+	})
+}
+
 func (s *Service) versionOf(k *known) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,39 +246,72 @@ func (s *Service) Delete(ctx context.Context, name string, ids ...string) error 
 // Check writes, reads and deletes a small piece, and with contents reads all backups, which can take hours. It returns when that is done
 // or ctx ends. Conflict while another check runs; other kinds as for Engine.
 func (s *Service) Check(ctx context.Context, name string, contents bool) (found Checked, err error) {
-	k, err := s.known(name)
+	k, release, err := s.checking(name)
 	if err != nil {
 		return found, err
 	}
+	defer release()
+	return s.check(ctx, k, contents)
+}
+
+// BeginCheck begins what Check does, and returns. How far it is, and what was found, is in Repository.
+func (s *Service) BeginCheck(name string, contents bool) error {
+	k, release, err := s.checking(name)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life.Err() != nil {
+		release()
+		return fault.New(fault.Unavailable, "sandboxd is shutting down. Try again in a moment.")
+	}
+	s.works.Go(func() {
+		defer release()
+		if _, err := s.check(s.life, k, contents); err != nil {
+			s.Log.Warn("check of a backup repository failed", "repository", name, "error", err)
+		}
+	})
+	return nil
+}
+
+// checking begins a check.
+func (s *Service) checking(name string) (k *known, release func(), err error) {
+	if k, err = s.known(name); err != nil {
+		return nil, nil, err
+	}
 	release, free := s.writing.Try("check "+name, 1)
 	if !free {
-		return found, fault.New(fault.Conflict, "The repository is being checked already.")
+		return nil, nil, fault.New(fault.Conflict, "The repository is being checked already.")
 	}
-	defer release()
+	return k, release, nil
+}
+
+func (s *Service) check(ctx context.Context, k *known, contents bool) (found Checked, err error) {
 	if !contents {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, askLimit)
 		defer cancel()
 	}
-	err = s.use(ctx, name, func(ctx context.Context, k *known) error {
+	err = s.use(ctx, k.Name, func(ctx context.Context, k *known) error {
 		s.doing(k, "checking")
 		defer s.doing(k, "")
 		found, err = s.Engine.Check(ctx, k.access, contents, func(p Progress) {
 			s.mu.Lock()
 			k.Done = p
 			s.mu.Unlock()
-			s.bus.Publish(Change{Name: name})
+			s.bus.Publish(Change{Name: k.Name})
 		})
 		return err
 	})
 	s.mu.Lock()
-	k.Done, k.Result = Progress{}, nil
+	k.Done, k.Result, k.Failed = Progress{}, nil, ""
 	if err == nil {
 		k.Result = &found
+	} else {
+		k.Failed = fault.Message(err)
 	}
 	s.mu.Unlock()
-	if err == nil {
-		err = s.Refresh(ctx, name)
-	}
-	return found, errors.Join(err, context.Cause(ctx))
+	s.bus.Publish(Change{Name: k.Name})
+	return found, err
 }
