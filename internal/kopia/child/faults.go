@@ -62,7 +62,7 @@ func classifiedS3(err error, answer minio.ErrorResponse) error {
 	switch answer.Code {
 	case "NoSuchBucket":
 		return &fault.Error{Kind: fault.Invalid, Field: "bucket", Message: "There is no bucket of that name.", Err: err}
-	case "InvalidAccessKeyId":
+	case "InvalidAccessKeyId", "XAdminUserNotFound": // the latter is versitygw's
 		return &fault.Error{Kind: fault.Invalid, Field: "access_key", Message: "The server does not know this access key.", Err: err}
 	case "SignatureDoesNotMatch":
 		return &fault.Error{Kind: fault.Invalid, Field: "secret_key", Message: "The secret key is not that of the access key.", Err: err}

@@ -83,6 +83,9 @@ func (c *child) connect(ctx context.Context) (kopia.Answer, error) {
 	if err := os.RemoveAll(c.Folder); err != nil { // it may be of another repository
 		return kopia.Answer{}, fault.Wrap(err, fault.Unavailable, "The cache of the repository cannot be removed: %v.", err)
 	}
+	if err := os.MkdirAll(c.Folder, 0o700); err != nil { // temporary files are there too
+		return kopia.Answer{}, fault.Wrap(err, fault.Unavailable, "The cache of the repository cannot be made: %v.", err)
+	}
 	store, err := c.openStorage(ctx, true)
 	if err != nil {
 		return kopia.Answer{}, err

@@ -5,15 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/kopia/kopia/repo/blob"
 	"github.com/kopia/kopia/repo/blob/filesystem"
 	"github.com/kopia/kopia/repo/blob/s3"
 	"github.com/kopia/kopia/repo/blob/sftp"
 	"github.com/kopia/kopia/repo/format"
+	"github.com/minio/minio-go/v7"
 	"golang.org/x/crypto/ssh/knownhosts"
 	"golang.org/x/sys/unix"
 
@@ -31,6 +34,12 @@ type nothing struct{}
 const (
 	spareBytes = 1 << 30
 	spareShare = 20 // a twentieth of the disk, if that is less
+)
+
+// Pauses between tries to reach a bucket whose server is overloaded.
+const (
+	firstPause = 500 * time.Millisecond
+	lastPause  = 8 * time.Second
 )
 
 // storage is a place whose reads and writes are counted.
@@ -53,8 +62,7 @@ func (c *child) openStorage(ctx context.Context, make bool) (*storage, error) {
 		s.folder = p.Path
 		s.Storage, err = openFolder(ctx, p.Path, make)
 	case repository.S3:
-		s.Storage, err = s3.New(ctx, &s3.Options{BucketName: p.Bucket, Prefix: p.Prefix, Endpoint: p.Endpoint, Region: p.Region, DoNotUseTLS: p.PlainHTTP,
-			RootCA: []byte(p.CA), AccessKeyID: p.AccessKey, SecretAccessKey: c.Access.Secrets.SecretKey}, make)
+		s.Storage, err = openS3(ctx, c.Access, make)
 	case repository.SFTP:
 		s.Storage, err = openSFTP(ctx, c.Access, make)
 	default:
@@ -79,6 +87,20 @@ func openFolder(ctx context.Context, path string, make bool) (blob.Storage, erro
 		return nil, fault.Field("path", "%s is not a folder.", path)
 	}
 	return filesystem.New(ctx, &filesystem.Options{Path: path, FileMode: 0o600, DirectoryMode: 0o700}, make)
+}
+
+// openS3 reaches a bucket. Unlike what follows, kopia asks only once for this.
+func openS3(ctx context.Context, a repository.Access, make bool) (st blob.Storage, err error) {
+	p := a.Place
+	for pause := firstPause; ; pause *= 2 {
+		st, err = s3.New(ctx, &s3.Options{BucketName: p.Bucket, Prefix: p.Prefix, Endpoint: p.Endpoint, Region: p.Region, DoNotUseTLS: p.PlainHTTP,
+			RootCA: []byte(p.CA), AccessKeyID: p.AccessKey, SecretAccessKey: a.Secrets.SecretKey}, make)
+		var answer minio.ErrorResponse
+		if err == nil || !errors.As(err, &answer) || answer.StatusCode < http.StatusInternalServerError || pause > lastPause {
+			return st, err
+		}
+		time.Sleep(pause)
+	}
 }
 
 func openSFTP(ctx context.Context, a repository.Access, make bool) (blob.Storage, error) {
