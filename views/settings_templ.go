@@ -67,7 +67,7 @@ func settings(f Frame, at string) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = settingsLink("/settings/repositories", "archive", "Backup repositories", at).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = settingsLink("/settings/repositories", "archive", "Repositories", at).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -91,7 +91,7 @@ func checkResult(k repository.Repository) views.State {
 	case len(k.Result.Damaged) > 0:
 		return views.State{Tone: "bad", Icon: "warn", Text: amount(int64(len(k.Result.Damaged)), "backup") + " of " + strconv.Itoa(k.Result.Backups) + " cannot be restored"}
 	case k.Result.Read:
-		return views.State{Tone: "good", Icon: "check", Text: "Checked: all of " + amount(int64(k.Result.Backups), "backup") + " was read"}
+		return views.State{Tone: "good", Icon: "check", Text: "Checked: " + amount(int64(k.Result.Backups), "backup") + " read in full"}
 	}
 	return views.State{Tone: "good", Icon: "check", Text: "Checked: it can be written and read, and all parts of its backups are there"}
 }

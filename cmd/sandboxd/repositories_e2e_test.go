@@ -119,7 +119,7 @@ func TestRepositories_PageAddsChecksAndRemoves(t *testing.T) {
 	p.sees("that it has one", current+` && document.querySelector("#repository-nas").textContent.includes("1 backup")`)
 	p.does("have it checked", chromedp.Click("#repository-nas summary"))
 	p.does("all of it", chromedp.Click(`#repository-nas form:has([name="contents"][value="on"]) button`))
-	p.sees("what was found", `document.querySelector("#repository-nas").textContent.includes("was read")`)
+	p.sees("what was found", `document.querySelector("#repository-nas").textContent.includes("read in full")`)
 	p.pictures("repositories-list")
 	p.runs("ask to remove it", `document.querySelector('#repository-nas a[href$="/remove"]').click()`)
 	p.sees("what that means", sheetIsOpen+` && document.querySelector("#sheet").textContent.includes("Nothing in the repository is deleted")`)
