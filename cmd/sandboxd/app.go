@@ -154,7 +154,7 @@ func (a *app) open(ctx context.Context) (err error) {
 	}
 	a.newLogs(ctx)
 	a.newAlerts()
-	if err := a.newRepositories(ctx); err != nil {
+	if a.repositories, err = newRepositories(ctx, a); err != nil {
 		return err
 	}
 	if err := a.newBackups(ctx); err != nil {

@@ -20,13 +20,12 @@ import (
 func keyFile(c *Config) string { return filepath.Join(c.Data, "secret.key") }
 
 // newRepositories reads which backup repositories there are.
-func (a *app) newRepositories(ctx context.Context) error {
+func newRepositories(ctx context.Context, a *app) (*repository.Service, error) {
 	instance, err := a.db.Instance(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a.repositories, err = openRepositories(ctx, a.config, a.db, kopiaEngine(instance, filepath.Join(a.config.Data, "kopia"), a.log))
-	return err
+	return openRepositories(ctx, a.config, a.db, kopiaEngine(instance, filepath.Join(a.config.Data, "kopia"), a.log))
 }
 
 func kopiaEngine(instance, folder string, log *slog.Logger) *kopia.Engine {

@@ -103,7 +103,7 @@ func newJudge(ctx context.Context) *judge {
 	j := &judge{in: in, done: make(chan struct{})}
 	go func() {
 		defer close(j.done)
-		j.stats, j.err = archive.Check(ctx, tar.NewReader(from), archive.Options{Prefix: homePrefix}, func(*tar.Header, io.Reader) error { return nil })
+		j.stats, j.err = archive.Check(ctx, tar.NewReader(bufio.NewReaderSize(from, readAhead)), archive.Options{Prefix: homePrefix}, func(*tar.Header, io.Reader) error { return nil })
 		_, _ = io.Copy(io.Discard, from) // it does not hold up the one who writes
 	}()
 	return j

@@ -18,9 +18,14 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sandboxd/internal/fault"
 	"sandboxd/internal/repository"
 )
+
+// pipeSize is how much of a stream is between us and a child, in bytes: with less the two would change places all the time.
+const pipeSize = 1 << 20
 
 // quietLimit is how long a child may do nothing that can be seen.
 const quietLimit = 5 * time.Minute
@@ -111,6 +116,7 @@ func (e *Engine) Save(ctx context.Context, a repository.Access, d repository.Dra
 		return item, fmt.Errorf("make a pipe: %w", err)
 	}
 	defer to.Close()
+	_, _ = unix.FcntlInt(to.Fd(), unix.F_SETPIPE_SZ, pipeSize) // where it cannot be so large it stays small
 	p, err := e.start(ctx, Request{Do: DoSave, Access: a, ID: d.ID, Title: d.Title}, from)
 	if err = errors.Join(err, from.Close()); err != nil {
 		return item, err

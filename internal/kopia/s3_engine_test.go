@@ -119,7 +119,7 @@ func TestS3_SaysWhatIsWrong(t *testing.T) {
 	e := connected(t, a)
 	for field, change := range map[string]func(*repository.Access){
 		"bucket":     func(a *repository.Access) { a.Place.Bucket = "other" },
-		"access_key": func(a *repository.Access) { a.Place.AccessKey = "somebody" },
+		"access_key": func(a *repository.Access) { a.Place.AccessKey = "stranger" },
 		"secret_key": func(a *repository.Access) { a.Secrets.SecretKey = "something" },
 		"password":   func(a *repository.Access) { a.Secrets.Password = "wrong horse" },
 	} {

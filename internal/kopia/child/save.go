@@ -9,7 +9,6 @@ import (
 	kopiafs "github.com/kopia/kopia/fs"
 	"github.com/kopia/kopia/repo"
 	"github.com/kopia/kopia/repo/compression"
-	"github.com/kopia/kopia/repo/object"
 	"github.com/kopia/kopia/snapshot"
 	"github.com/kopia/kopia/snapshot/snapshotfs"
 
@@ -27,9 +26,8 @@ const (
 	sourcePath   = "/sandboxes"
 	folderStream = "kopia:directory"
 
-	compressor  = compression.Name("zstd-fastest")
-	asyncWrites = 2
-	bufferSize  = 256 << 10
+	compressor = compression.Name("zstd-fastest")
+	bufferSize = 256 << 10
 )
 
 // save stores the stream, reads back what is new of it, and only then has it listed.
@@ -72,40 +70,25 @@ func now() kopiafs.UTCTimestamp { return kopiafs.UTCTimestampFromTime(time.Now()
 
 // write stores the stream and what is said of it as the root of a snapshot.
 func (c *child) write(ctx context.Context, w repo.RepositoryWriter, m *snapshot.Manifest) (end kopia.End, err error) {
-	stream, err := c.writeFile(ctx, w, streamName, func(to io.Writer) (int64, error) {
-		return io.CopyBuffer(struct{ io.Writer }{to}, &counted{c.stream, c}, make([]byte, bufferSize))
-	})
+	id, size, err := writeStream(ctx, w, &counted{c.stream, c})
 	if err != nil {
 		return end, err
 	}
+	stream := &snapshot.DirEntry{Name: streamName, Type: snapshot.EntryTypeFile, Permissions: 0o600, FileSize: size, ModTime: now(), ObjectID: id}
 	var told bool
 	if end, told = <-c.end; !told || end.Size != stream.FileSize {
 		return end, fault.New(fault.Unavailable, "The stream was cut off.")
 	}
-	about, err := c.writeFile(ctx, w, aboutName, func(to io.Writer) (int64, error) {
-		n, err := to.Write(end.About)
-		return int64(n), err
-	})
+	text, err := writePiece(ctx, w, end.About)
 	if err != nil {
 		return end, err
 	}
+	about := &snapshot.DirEntry{Name: aboutName, Type: snapshot.EntryTypeFile, Permissions: 0o600, FileSize: int64(len(end.About)), ModTime: now(), ObjectID: text}
 	sum := &kopiafs.DirectorySummary{TotalFileCount: 2, TotalFileSize: stream.FileSize + about.FileSize, TotalDirCount: 1, MaxModTime: m.StartTime}
 	root, err := snapshotfs.WriteDirManifest(ctx, w, "", &snapshot.DirManifest{StreamType: folderStream, Entries: []*snapshot.DirEntry{stream, about}, Summary: sum}, compressor)
 	m.RootEntry = &snapshot.DirEntry{Name: "backup", Type: snapshot.EntryTypeDirectory, Permissions: 0o700, ModTime: m.StartTime, ObjectID: root, DirSummary: sum}
 	m.Stats = snapshot.Stats{TotalFileCount: 2, TotalFileSize: sum.TotalFileSize, TotalDirectoryCount: 1}
 	return end, err
-}
-
-// writeFile stores what is filled in as a file.
-func (c *child) writeFile(ctx context.Context, w repo.RepositoryWriter, name string, fill func(io.Writer) (int64, error)) (*snapshot.DirEntry, error) {
-	o := w.NewObjectWriter(ctx, object.WriterOptions{Description: "FILE:" + name, Compressor: compressor, MetadataCompressor: compressor, AsyncWrites: asyncWrites})
-	defer o.Close()
-	n, err := fill(o)
-	if err != nil {
-		return nil, err
-	}
-	id, err := o.Result()
-	return &snapshot.DirEntry{Name: name, Type: snapshot.EntryTypeFile, Permissions: 0o600, FileSize: n, ModTime: now(), ObjectID: id}, err
 }
 
 // counted is a stream whose bytes are counted.
