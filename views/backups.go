@@ -58,7 +58,7 @@ type Backup struct {
 
 	Repository  string // that it is in; "" for the folder
 	Unreachable string // why that cannot be reached now
-	Next     string
+	Next        string
 }
 
 // Loss is something that a backup lacks. One without a path says how many more there are.
@@ -73,7 +73,7 @@ func (b Backup) url(act string) string { return "/backups/" + b.ID + act }
 type BackUp struct {
 	URL  string
 	Next string
-	Off  string // why it cannot be done now; or ""
+	Off  string   // why it cannot be done now; or ""
 	To   []string // names of the repositories that it can be in
 }
 
