@@ -60,7 +60,10 @@ type Backup struct {
 	OfOne    string // its page; "" when it is deleted
 	Tested   State  // how its last restore test went; no Text when there was none
 	TestedAt Time
-	Next     string
+
+	Repository  string // that it is in; "" for the folder
+	Unreachable string // why that cannot be reached now
+	Next        string
 }
 
 // Loss is something that a backup lacks. One without a path says how many more there are.
@@ -76,7 +79,8 @@ type BackUp struct {
 	URL  string
 	Plan string // form of a schedule for it
 	Next string
-	Off  string // why it cannot be done now; or ""
+	Off  string   // why it cannot be done now; or ""
+	To   []string // names of the repositories that it can be in
 }
 
 // FailedRestore says why the last restore to a sandbox has failed.
@@ -103,6 +107,8 @@ type AboutBackup struct {
 	Made    Time
 	Size    string
 	Files   string
+
+	Repository string // that it is in; "" for the folder
 }
 
 // RestoreBackup asks before a backup is restored.

@@ -21,6 +21,7 @@ type Schedule struct {
 	Zone    string
 	Target  string // "lab", "All my sandboxes"
 	URL     string // of the sandbox's backups; or ""
+	Place   string // the repository that its backups go to; "" for the backup folder
 	Keep    string // "keeps the last 3 and one a day for 7 days"
 	Test    string // "restore test every week on Sunday at 05:00"; or ""
 	Next    Time   // zero while it is paused
@@ -71,6 +72,7 @@ type ScheduleForm struct {
 	Fault   string
 	Name    Field
 	Target  LogChoice
+	Place   LogChoice // the repositories, if there are any
 	Every   LogChoice
 	At      Field // "03:30"
 	Weekday LogChoice
@@ -103,7 +105,7 @@ func (f ScheduleForm) url() string {
 
 // focus gives the name of the input to begin with.
 func (f ScheduleForm) focus() string {
-	return firstFault(f.ID == "", namedField{"name", f.Name}, namedField{"target", f.Target.Field}, namedField{"at", f.At}, namedField{"cron", f.Cron}, namedField{"zone", f.Zone},
+	return firstFault(f.ID == "", namedField{"name", f.Name}, namedField{"target", f.Target.Field}, namedField{"repository", f.Place.Field}, namedField{"at", f.At}, namedField{"cron", f.Cron}, namedField{"zone", f.Zone},
 		namedField{"last", f.Keep})
 }
 

@@ -113,6 +113,14 @@ var recordings = []recording{
 	{del, schedulesPath + "/:id", "schedule.delete", parameter("id"), ""},
 	{post, schedulesPath + "/:id/delete", "schedule.delete", parameter("id"), ""},
 
+	{put, "/repositories/:name", "repository.connect", parameter("name"), ""},
+	{del, "/repositories/:name", "repository.remove", parameter("name"), ""},
+	{post, "/repositories/:name/check", "repository.check", parameter("name"), ""},
+	{post, repositoriesPath, "repository.connect", entered("name"), ""},
+	{post, repositoriesPath + "/:name", "repository.connect", parameter("name"), ""},
+	{post, repositoriesPath + "/:name/check", "repository.check", parameter("name"), ""},
+	{post, repositoriesPath + "/:name/remove", "repository.remove", parameter("name"), ""},
+
 	{post, "/sandboxes/:name/snapshots", "sandbox.snapshot", nil, ""},
 	{patch, "/sandboxes/:name/snapshots/:id", "snapshot.change", nil, ""},
 	{post, "/sandboxes/:name/snapshots/:id/edit", "snapshot.change", nil, ""},

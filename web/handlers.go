@@ -35,6 +35,7 @@ type (
 	backupHandlers       struct{ *Server } // and what is made of them
 	backupFormHandlers   struct{ *Server } // what people do with them
 	scheduleHandlers     struct{ *Server } // of backups
+	repositoryHandlers   struct{ *Server } // where backups can be
 	snapshotHandlers     struct{ *Server } // and clones
 	snapshotFormHandlers struct{ *Server } // what people do with them
 	alertSettingHandlers struct{ *Server } // rules and channels
@@ -63,6 +64,7 @@ type handlers struct {
 	backups       *backupHandlers
 	backupForms   *backupFormHandlers
 	schedules     *scheduleHandlers
+	repositories  *repositoryHandlers
 	snapshots     *snapshotHandlers
 	snapshotForms *snapshotFormHandlers
 	alertSettings *alertSettingHandlers
@@ -73,7 +75,7 @@ func newHandlers(s *Server) handlers {
 		files: &fileHandlers{s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
 		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, disk: &diskHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{Server: s},
 		metrics: &metricsHandlers{s}, host: &hostHandlers{s},
-		activity: &activityHandlers{s}, alerts: &alertHandlers{s}, backups: &backupHandlers{s}, backupForms: &backupFormHandlers{s}, schedules: &scheduleHandlers{s}, snapshots: &snapshotHandlers{s}, snapshotForms: &snapshotFormHandlers{s},
+		activity: &activityHandlers{s}, alerts: &alertHandlers{s}, backups: &backupHandlers{s}, backupForms: &backupFormHandlers{s}, schedules: &scheduleHandlers{s}, repositories: &repositoryHandlers{s}, snapshots: &snapshotHandlers{s}, snapshotForms: &snapshotFormHandlers{s},
 		alertSettings: &alertSettingHandlers{s},
 	}
 }

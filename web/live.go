@@ -13,6 +13,7 @@ import (
 	"sandboxd/internal/backup"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/idle"
+	"sandboxd/internal/repository"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/schedule"
 	"sandboxd/internal/services"
@@ -68,6 +69,8 @@ type news struct {
 	snapshot *snapshot.Change // the same
 	schedule *schedule.Change // the same
 	figures  bool
+
+	repository *repository.Change
 }
 
 // livePage is what differs from page to page about being kept up to date. It is used by one goroutine.

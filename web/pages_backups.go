@@ -170,7 +170,7 @@ func (l *backupLists) item(ctx context.Context, b backup.Backup) (views.Backup, 
 	box, there := l.there[b.SandboxID]
 	v := views.Backup{
 		ID: b.ID, Made: timeOf(b.Created, now), State: backupState(b), Problem: b.Problem, Making: b.State == backup.Making, Ready: b.State == backup.Ready,
-		Running: b.State == backup.Ready && !b.Still, Next: l.ask.url(), About: b.Sandbox,
+		Running: b.State == backup.Ready && !b.Still, Next: l.ask.url(), About: b.Sandbox, Repository: b.Repository, Unreachable: views.Plain(unreachable(l.request, b), 0),
 	}
 	if l.ask.box != "" {
 		v.Next = backupsURL(box.Name)
@@ -213,6 +213,14 @@ func (l *backupLists) plan(v *views.Backup, b backup.Backup) {
 	}
 }
 
+// unreachable says why the repository of a backup cannot be reached. What is said of its place is for admins.
+func unreachable(r *request, b backup.Backup) string {
+	if b.Unreachable == "" || r.isAdmin() {
+		return b.Unreachable
+	}
+	return "an admin is told why."
+}
+
 // backupState says how far a backup is.
 func backupState(b backup.Backup) views.State {
 	switch {
@@ -247,7 +255,7 @@ func lossesOf(found []lossShape, more int64) (list []views.Loss, lost string) {
 
 // backUp is the button that makes a backup of a sandbox.
 func (s *backupHandlers) backUp(box sandbox.Sandbox) views.BackUp {
-	v := views.BackUp{URL: sameURL(box, backupsPath), Next: backupsURL(box.Name), Plan: newScheduleURL(box.Name)}
+	v := views.BackUp{URL: sameURL(box, backupsPath), Next: backupsURL(box.Name), Plan: newScheduleURL(box.Name), To: s.cfg.Repositories.Names()}
 	switch {
 	case s.making(box.ID):
 		v.Off = "One is being made."

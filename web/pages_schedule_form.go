@@ -66,7 +66,7 @@ func (s *scheduleHandlers) formOf(ctx context.Context, r *request, one schedule.
 	v := views.ScheduleForm{
 		ID: one.ID, Name: views.Field{Value: one.Name}, Every: choiceOf(p.every, everyChoices), At: views.Field{Value: p.at}, Weekday: choiceOf(p.weekday, weekdayChoices()),
 		Cron: views.Field{Value: one.Cron}, Zone: views.Field{Value: one.Zone}, Last: number(one.Keep.Last), Daily: number(one.Keep.Daily), Weekly: number(one.Keep.Weekly),
-		Monthly: number(one.Keep.Monthly), Test: choiceOf(one.TestCron, testChoices), Preview: s.preview(one),
+		Monthly: number(one.Keep.Monthly), Test: choiceOf(one.TestCron, testChoices), Preview: s.preview(one), Place: s.placeChoice(one.Repository),
 	}
 	var err error
 	v.Target, err = s.targetChoice(ctx, r, one.Target)
@@ -105,11 +105,27 @@ func (s *scheduleHandlers) targetChoice(ctx context.Context, r *request, t sched
 	return choiceOf(value, options), nil
 }
 
+// placeChoice offers where backups can go, if there is more than the folder.
+func (s *scheduleHandlers) placeChoice(chosen string) views.LogChoice {
+	names := s.cfg.Repositories.Names()
+	options := []views.Option{{Text: "Backup folder"}}
+	for _, name := range names {
+		options = append(options, views.Option{Value: name, Text: "Repository " + name})
+	}
+	if chosen != "" && !slices.Contains(names, chosen) {
+		options = append(options, views.Option{Value: chosen, Text: "Repository " + chosen + " (removed)"})
+	}
+	if len(options) == 1 {
+		return views.LogChoice{}
+	}
+	return choiceOf(chosen, options)
+}
+
 // readSchedule puts a form's entries into a schedule. What cannot be read is Invalid.
 func readSchedule(r *request, values func(string) string, one *schedule.Schedule) error {
 	entered := func(name string) string { return strings.TrimSpace(values(name)) }
 	p := plan{every: entered("every"), at: entered("at"), weekday: entered("weekday"), cron: entered("cron")}
-	one.Name, one.Cron, one.Zone, one.TestCron = entered("name"), p.expression(), entered("zone"), entered("test")
+	one.Name, one.Cron, one.Zone, one.Repository, one.TestCron = entered("name"), p.expression(), entered("zone"), entered("repository"), entered("test")
 	switch target := values("target"); {
 	case strings.HasPrefix(target, scopeBox):
 		one.Target = schedule.Target{Kind: schedule.One, SandboxID: strings.TrimPrefix(target, scopeBox)}
@@ -173,7 +189,7 @@ func (s *scheduleHandlers) submitEditSchedule(ctx context.Context, r *request) (
 		}
 	}
 	_, err = s.cfg.Schedules.Update(ctx, one.ID, func(c *schedule.Schedule) {
-		c.Name, c.Cron, c.Zone, c.Target, c.Keep, c.TestCron = entered.Name, entered.Cron, entered.Zone, entered.Target, entered.Keep, entered.TestCron
+		c.Name, c.Cron, c.Zone, c.Target, c.Repository, c.Keep, c.TestCron = entered.Name, entered.Cron, entered.Zone, entered.Target, entered.Repository, entered.Keep, entered.TestCron
 	})
 	return r.back(scheduleURL(one.ID, "")), err
 }
@@ -197,15 +213,15 @@ func (s *scheduleHandlers) againSchedule(ctx context.Context, r *request, cause 
 	if v.Every.Value != byCron {
 		field = &v.At
 	}
-	var target, test views.Field
+	var target, place, test views.Field
 	v.Fault = r.fill(map[string]*views.Field{"name": &v.Name, "zone": &v.Zone, "last": &v.Last, "daily": &v.Daily, "weekly": &v.Weekly, "monthly": &v.Monthly, "at": &v.At,
-		"keep": &v.Keep, "target": &target, "test_cron": &test}, cause)
+		"keep": &v.Keep, "target": &target, "repository": &place, "test_cron": &test}, cause)
 	if name := fault.FieldOf(cause); v.Fault != "" && name == "cron" {
 		field.Fault, v.Fault = v.Fault, ""
 	} else if v.Fault != "" && (name == "sandbox" || name == "template") {
 		target.Fault, v.Fault = v.Fault, ""
 	}
-	v.Target.Fault, v.Test.Fault = target.Fault, test.Fault
+	v.Target.Fault, v.Place.Fault, v.Test.Fault = target.Fault, place.Fault, test.Fault
 	v.Every = choiceOf(r.form("every"), everyChoices)
 	return s.scheduleForm(r, v), nil
 }

@@ -63,7 +63,7 @@ func (s *Server) routes() []route {
 		s.serviceRoutes(apiPrefix, token), s.insidePages(),
 		s.portRoutes(apiPrefix, token), s.portRoutes("", scripted),
 		s.ideRoutes(apiPrefix, token), s.ideRoutes("", scripted),
-		s.backups.table(), s.backups.pages(), s.schedules.table(), s.schedules.pages(), s.snapshots.table(), s.snapshots.pages(),
+		s.backups.table(), s.backups.pages(), s.schedules.table(), s.schedules.pages(), s.repositories.table(), s.snapshots.table(), s.snapshots.pages(),
 		s.metrics.table(), s.logs.table(), s.activity.table(), s.alerts.table(), s.alertSettings.table(),
 		s.entryPages(), s.sandboxPages(), s.templatePages(), s.host.table(), s.settingsPages())
 }
@@ -381,6 +381,7 @@ func (s *Server) liveTopics() []topic {
 		{backupsPath, s.live.live(s.backups.openLiveAllBackups)},
 		{schedulesPath, s.live.live(s.schedules.openLiveSchedules)},
 		{schedulesPath + "/:id", s.live.live(s.schedules.openLiveSchedule)},
+		{repositoriesPath, s.live.live(s.repositories.openLiveRepositories)},
 		{"/sandboxes/:name/snapshots", s.live.live(s.snapshots.openLiveSnapshots)},
 		{"/sandboxes/:name/metrics", s.live.live(s.metrics.openLiveMetrics)},
 		{"/sandboxes/:name/metrics/points", s.metrics.openPoints},

@@ -38,6 +38,26 @@ func (s *backupHandlers) pages() []route {
 	}
 }
 
+// table is backup repositories, for programs and as pages for admins.
+func (s *repositoryHandlers) table() []route {
+	list, one := apiPrefix+"/repositories", apiPrefix+"/repositories/:name"
+	return []route{
+		{get, list, token, api(s.apiRepositories)},
+		{get, one, token, api(s.apiRepository)},
+		{put, one, tokenAdmin, apiLong(s.apiPutRepository)},
+		{del, one, tokenAdmin, api(s.apiDeleteRepository)},
+		{post, one + "/check", tokenAdmin, apiLong(s.apiCheckRepository)},
+		{get, repositoriesPath, adminOnly, page(s.pageRepositories)},
+		{post, repositoriesPath, adminOnly, form(s.submitRepository, s.againRepository)},
+		{get, repositoriesPath + "/new", adminOnly, page(s.pageNewRepository)},
+		{get, repositoriesPath + "/:name", adminOnly, page(s.pageRepository)},
+		{post, repositoriesPath + "/:name", adminOnly, form(s.submitRepository, s.againRepository)},
+		{post, repositoriesPath + "/:name/check", adminOnly, form(s.submitCheckRepository, nil)},
+		{get, repositoriesPath + "/:name/remove", adminOnly, page(s.pageRemoveRepository)},
+		{post, repositoriesPath + "/:name/remove", adminOnly, form(s.submitRemoveRepository, nil)},
+	}
+}
+
 // table is snapshots and clones, for programs.
 func (s *snapshotHandlers) table() []route {
 	box := apiPrefix + "/sandboxes/:name"

@@ -24,6 +24,7 @@ import (
 	"sandboxd/internal/files"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/logs"
+	"sandboxd/internal/repository"
 	"sandboxd/internal/schedule"
 	"sandboxd/internal/services"
 	"sandboxd/internal/snapshot"
@@ -58,6 +59,8 @@ type Config struct {
 	Backups   *backup.Service
 	Schedules *schedule.Service
 	Snapshots *snapshot.Service
+
+	Repositories *repository.Service // where backups can be beside the folder
 
 	Preferences Preferences
 	TabNames    TabNames

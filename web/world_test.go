@@ -97,8 +97,9 @@ func newWorldWith(t *testing.T, quota sandbox.Quota) *world {
 	w.logs = keepLogs(t, log)
 	w.alerts = newFakeAlerts(t, w.manager.List)
 	w.access = &fakeAccess{rows: w.manager, guest: wholeGuest{fakeGuest: w.files, fakeRooms: w.rooms}}
+	backups := keepBackups(t, w.manager, log)
 	w.server = New(Config{
-		Metrics: w.metrics, Logs: w.logs, Activity: activity.New(activity.Config{Store: &activitytest.Memory{}}), Alerts: w.alerts.Service, Backups: keepBackups(t, w.manager, log),
+		Metrics: w.metrics, Logs: w.logs, Activity: activity.New(activity.Config{Store: &activitytest.Memory{}}), Alerts: w.alerts.Service, Backups: backups, Repositories: placesOf(backups),
 		Snapshots: keepSnapshots(t, w.manager, log),
 		Access:    access.New(w.access, w.access.link, access.Tracked(idle.New())),
 		Sandboxes: w.manager, Accounts: w.accounts, Templates: templates, Images: w.images, Commands: exec.New(exec.Config{Starter: w.guests}),

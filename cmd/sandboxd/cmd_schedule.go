@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -44,9 +45,9 @@ func newScheduleListCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		rows := [][]string{{"ID", "NAME", "COVERS", "CRON", "NEXT", "LAST RUN"}}
+		rows := [][]string{{"ID", "NAME", "COVERS", "CRON", "TO", "NEXT", "LAST RUN"}}
 		for _, s := range list {
-			rows = append(rows, []string{s.ID, s.Name, covers(s.Target), s.Cron + " " + s.Zone, nextOf(s), lastOf(s)})
+			rows = append(rows, []string{s.ID, s.Name, covers(s.Target), s.Cron + " " + s.Zone, cmp.Or(s.Repository, "folder"), nextOf(s), lastOf(s)})
 		}
 		return printTable(cmd, rows)
 	}
@@ -136,6 +137,7 @@ func (p *planning) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.sandbox, "sandbox", "", "cover only this sandbox")
 	f.StringVar(&p.template, "template", "", "cover the sandboxes of this template, of all users")
 	f.BoolVar(&p.all, "all", false, "cover all sandboxes, of all users")
+	f.StringVar(&p.Repository, "repository", "", "make the backups in this repository; in the backup folder if empty")
 	f.IntVar(&p.keep.Last, "keep-last", 3, "backups of each sandbox that stay: the last ones")
 	f.IntVar(&p.keep.Daily, "keep-daily", 7, "and one of each of so many days")
 	f.IntVar(&p.keep.Weekly, "keep-weekly", 4, "and one of each of so many weeks")

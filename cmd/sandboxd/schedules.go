@@ -9,6 +9,7 @@ import (
 	"sandboxd/internal/backup"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/repository"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/schedule"
 )
@@ -20,7 +21,7 @@ const troubleLimit = 2 * time.Second
 func newSchedules(a *app) *schedule.Service {
 	return schedule.New(schedule.Config{
 		Store: a.db.Schedules(), Backups: a.backups, Tester: backup.NewTester(a.backups), Sandboxes: a.manager, Keep: a.backups.Keep, Log: a.log,
-		Admin: isAdmin(a.accounts), Template: hasTemplate(a.catalog), Repository: func(string) bool { return false },
+		Admin: isAdmin(a.accounts), Template: hasTemplate(a.catalog), Repository: hasRepository(a.repositories),
 	})
 }
 
@@ -40,6 +41,14 @@ func hasTemplate(templates *catalog.Catalog) func(name string) bool {
 	return func(name string) bool {
 		_, err := templates.Template(name)
 		return !fault.Is(err, fault.NotFound)
+	}
+}
+
+// hasRepository reports whether there is a backup repository of a name, reachable or not.
+func hasRepository(places *repository.Service) func(name string) bool {
+	return func(name string) bool {
+		_, err := places.Repository(name)
+		return err == nil
 	}
 }
 

@@ -51,6 +51,10 @@ var Actions = []Known{
 	{"schedule.run", "started a run of a backup schedule", false},
 	{"schedule.delete", "deleted a backup schedule", false},
 
+	{"repository.connect", "connected a backup repository", false},
+	{"repository.remove", "removed a backup repository", false},
+	{"repository.check", "checked a backup repository", false},
+
 	{"hold.place", "kept the sandbox awake", false},
 	{"hold.renew", "kept the sandbox awake for longer", true},
 	{"hold.revoke", "let the sandbox rest again", false},

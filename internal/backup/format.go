@@ -5,9 +5,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -107,12 +105,9 @@ func (m *Manifest) note(s archive.Stats) {
 
 // tarEntry gives the manifest as the first entry of an archive, without an archive's end.
 func (m *Manifest) tarEntry() ([]byte, error) {
-	text, err := json.MarshalIndent(m, "", "  ")
+	text, err := m.text()
 	if err != nil {
-		return nil, fmt.Errorf("write manifest: %w", err)
-	}
-	if len(text) > maxManifest {
-		return nil, errors.New("the manifest is too large")
+		return nil, err
 	}
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -180,6 +175,33 @@ func (w *writer) close(m *Manifest) error {
 	return err
 }
 
+// export writes a whole file, of a manifest and the entries of a home with the end of the archive.
+func export(to io.Writer, m *Manifest, home io.Reader) error {
+	text, err := m.tarEntry()
+	if err != nil {
+		return err
+	}
+	encoder, err := zstd.NewWriter(nil)
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	out := io.MultiWriter(to, sum)
+	if _, err := out.Write(encoder.EncodeAll(text, nil)); err != nil {
+		return err
+	}
+	content, err := newCompressor(out)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(content, home)
+	if err := errors.Join(err, content.Close()); err != nil {
+		return err
+	}
+	_, err = to.Write(sealFrame([sha256.Size]byte(sum.Sum(nil))))
+	return err
+}
+
 // appendSkipped appends a frame that decoders pass over.
 func appendSkipped(to, content []byte) []byte {
 	to = binary.LittleEndian.AppendUint32(to, frameSkipped)
@@ -192,8 +214,12 @@ func seal(f io.WriteSeeker, sum [sha256.Size]byte) error {
 	if _, err := f.Seek(0, io.SeekEnd); err != nil {
 		return err
 	}
-	_, err := f.Write(appendSkipped(nil, append([]byte(sealText), sum[:]...)))
+	_, err := f.Write(sealFrame(sum))
 	return err
+}
+
+func sealFrame(sum [sha256.Size]byte) []byte {
+	return appendSkipped(nil, append([]byte(sealText), sum[:]...))
 }
 
 // readSeal gives the checksum at the end of a file of that size; ok is false when there is none.

@@ -2,14 +2,12 @@ package backup
 
 import (
 	"archive/tar"
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"time"
 
@@ -72,19 +70,30 @@ func (t Tester) TestRestore(ctx context.Context, id, name string) (err error) {
 
 // sum checks an archive as a whole, and gives the sum of what is in its home.
 func (a *Archive) sum(ctx context.Context) (sum treeSum, err error) {
-	got, err := check(ctx, a.file, 0)
-	if err == nil && !got.sealed {
-		err = fault.New(fault.Invalid, "The backup is cut off: its end is missing.")
+	if a.file != nil {
+		got, err := check(ctx, a.file, 0)
+		if err == nil && !got.sealed {
+			err = fault.New(fault.Invalid, "The backup is cut off: its end is missing.")
+		}
+		if err != nil {
+			return sum, err
+		}
 	}
-	if err != nil {
-		return sum, err
-	}
-	content, closeContent, err := decompress(bufio.NewReaderSize(io.NewSectionReader(a.file, 0, math.MaxInt64), readAhead))
+	content, closeContent, err := a.content(ctx)
 	if err != nil {
 		return sum, err
 	}
 	defer closeContent()
-	return sumTree(ctx, content, a.prefix)
+	judge := newJudge(ctx)
+	sum, err = sumTree(ctx, io.TeeReader(content, judge.in), a.prefix)
+	found, judged := judge.end(err)
+	if err == nil {
+		err = judged
+	}
+	if err == nil && !same(found, a.Stats) {
+		err = fault.New(fault.Invalid, "The backup is not complete: it has %d files, and %d were saved.", found.Files, a.Stats.Files)
+	}
+	return sum, forPeople(err)
 }
 
 // compare reads the home of a sandbox again.

@@ -1,9 +1,7 @@
 package client
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"time"
@@ -13,15 +11,16 @@ import (
 
 // Schedule is a schedule of backups, as far as a list shows it.
 type Schedule struct {
-	ID      string         `json:"id"`
-	Name    string         `json:"name"`
-	Owner   string         `json:"owner"`
-	Enabled bool           `json:"enabled"`
-	Cron    string         `json:"cron"`
-	Zone    string         `json:"zone"`
-	Target  ScheduleTarget `json:"target"`
-	Next    []time.Time    `json:"next"`
-	LastRun *ScheduleRun   `json:"last_run"` // nil when there was none
+	ID         string         `json:"id"`
+	Name       string         `json:"name"`
+	Owner      string         `json:"owner"`
+	Enabled    bool           `json:"enabled"`
+	Cron       string         `json:"cron"`
+	Zone       string         `json:"zone"`
+	Target     ScheduleTarget `json:"target"`
+	Repository string         `json:"repository"` // "" for the backup folder
+	Next       []time.Time    `json:"next"`
+	LastRun    *ScheduleRun   `json:"last_run"` // nil when there was none
 }
 
 // ScheduleTarget is what a schedule covers.
@@ -50,17 +49,18 @@ type ScheduleRun struct {
 
 // NewSchedule is one that is to be made.
 type NewSchedule struct {
-	Name     string         `json:"name"`
-	Cron     string         `json:"cron"`
-	Zone     string         `json:"zone"`
-	Target   ScheduleTarget `json:"target"`
-	Keep     *ScheduleKeep  `json:"keep,omitempty"` // nil for what the server keeps by default
-	TestCron string         `json:"test_cron"`
+	Name       string         `json:"name"`
+	Cron       string         `json:"cron"`
+	Zone       string         `json:"zone"`
+	Target     ScheduleTarget `json:"target"`
+	Repository string         `json:"repository,omitempty"` // "" for the backup folder
+	Keep       *ScheduleKeep  `json:"keep,omitempty"`       // nil for what the server keeps by default
+	TestCron   string         `json:"test_cron"`
 }
 
 // clean makes a server's words fit to be shown.
 func (s *Schedule) clean() {
-	for _, field := range []*string{&s.ID, &s.Name, &s.Owner, &s.Cron, &s.Zone, &s.Target.Kind, &s.Target.Sandbox, &s.Target.Template} {
+	for _, field := range []*string{&s.ID, &s.Name, &s.Owner, &s.Cron, &s.Zone, &s.Target.Kind, &s.Target.Sandbox, &s.Target.Template, &s.Repository} {
 		*field = text.OneLine(*field, maxDetail)
 	}
 	if r := s.LastRun; r != nil {
@@ -112,19 +112,9 @@ func (c *Client) DeleteSchedule(ctx context.Context, id string) error {
 	return c.del(ctx, schedulePath(id, ""))
 }
 
-// post sends a JSON body and reads a JSON answer. It is tried once: the server may have done it when the answer is lost.
+// post sends JSON and reads the answer. It is tried once: the server may have done it when the answer is lost.
 func (c *Client) post(ctx context.Context, path string, in, out any) error {
-	body, err := json.Marshal(in)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	ask := call{method: http.MethodPost, path: path, body: bytes.NewReader(body), accept: "application/json"}
-	ask.head = http.Header{"Content-Type": {"application/json"}}
-	res, err := c.do(ctx, ask)
-	if err != nil {
-		return err
-	}
-	return decode(res, out)
+	return c.send(ctx, http.MethodPost, path, in, out)
 }

@@ -198,8 +198,8 @@ func (s *Service) check(ctx context.Context, old, n Schedule, now time.Time) (Sc
 		return n, fault.Field("keep", "Each number of backups to keep is 0 to %d.", MaxKeep)
 	case k == Keep{}:
 		return n, fault.Field("keep", "Keep at least one backup.")
-	case n.Repository != "" && !s.c.Repository(n.Repository):
-		return n, fault.Field("repository", "There is no repository %.40q.", n.Repository)
+	case n.Repository != "" && n.Repository != old.Repository && !s.c.Repository(n.Repository):
+		return n, fault.Field("repository", "There is no backup repository called %.50q.", n.Repository)
 	}
 	if n.Target != old.Target || old.ID == "" {
 		if n.Target, err = s.checkTarget(ctx, n); err != nil {

@@ -124,7 +124,7 @@ func (s *Service) there(ctx context.Context, box sandbox.Sandbox) bool {
 // make makes a backup for a schedule. One that is being made for another is waited for first.
 func (s *Service) make(ctx context.Context, one Schedule, box sandbox.Sandbox) (backup.Backup, error) {
 	for range joinTries {
-		b, begun, err := s.c.Backups.Begin(box, backup.Options{Schedule: one.ID})
+		b, begun, err := s.c.Backups.Begin(box, backup.Options{Schedule: one.ID, Repository: one.Repository})
 		if err != nil {
 			return b, err
 		}
@@ -164,7 +164,8 @@ func (s *Service) made(schedule, box string) []backup.Backup {
 	})
 }
 
-// retain deletes the backups of a schedule that need not be kept.
+// retain deletes the backups of a schedule that need not be kept, wherever they are. Those that cannot be reached are there all the same,
+// and are left for the next run.
 func (s *Service) retain(one Schedule, boxes []sandbox.Sandbox) {
 	zone, err := zoneOf(one.Zone)
 	if err != nil {
@@ -177,7 +178,7 @@ func (s *Service) retain(one Schedule, boxes []sandbox.Sandbox) {
 			times[i] = b.Created
 		}
 		for i, kept := range Retain(times, one.Keep, zone) {
-			if kept {
+			if kept || list[i].Unreachable != "" {
 				continue
 			}
 			if err := s.c.Backups.Delete(list[i].ID); err != nil && !fault.Is(err, fault.NotFound) {

@@ -16,6 +16,7 @@ import (
 	"sandboxd/internal/alert"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/repository"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/schedule"
 	"sandboxd/internal/snapshot"
@@ -228,6 +229,14 @@ var samples = map[int]func(t *testing.T, d *DB){
 		unkept, err2 := d.Schedules().Unkept(t.Context())
 		if err := errors.Join(err, err2); err != nil || len(runs) != 1 || !runs[0].Good() || runs[0].Items[0].Backup != "0123456789abcdef" || len(unkept) != 1 {
 			t.Errorf("runs %+v and unkept %v, %v", runs, unkept, err)
+		}
+	},
+	15: func(t *testing.T, d *DB) {
+		list, err := d.Repositories().List(t.Context())
+		want := []repository.Record{{Name: "nas", Secrets: []byte{1, 2}, Created: time.Unix(1700000000, 0).UTC(),
+			Place: repository.Place{Kind: repository.SFTP, Path: "/srv/backups", Host: "nas.lan", Port: 22, User: "ann", HostKey: "ssh-ed25519 AAAA"}}}
+		if diff := cmp.Diff(want, list); err != nil || diff != "" {
+			t.Errorf("repositories differ, %v:\n%s", err, diff)
 		}
 	},
 }
