@@ -7,6 +7,7 @@ import (
 
 	"sandboxd/internal/auth"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/repository"
 	"sandboxd/internal/repository/repositorytest"
 )
 
@@ -88,3 +89,40 @@ func TestRepositories_ThatCannotBeReachedSayWhyToAdmins(t *testing.T) {
 }
 
 var errNoFolder = fault.New(fault.Unavailable, "The folder /mnt/secret-place is not there.")
+
+func TestRepositories_AreUsedBySchedules(t *testing.T) {
+	w := newWorld(t)
+	w.call("root", "PUT", "/api/v1/repositories/nas", `{"kind":"folder","path":"/mnt/secret-place"}`).is(http.StatusCreated)
+	w.homes.text = "text"
+	w.box("ada", "lab")
+	var s scheduleShape
+	w.call("ada", "POST", "/api/v1/schedules", `{"name":"nightly","cron":"@daily","target":{"kind":"mine"},"repository":"nas"}`).is(http.StatusCreated).into(&s)
+	one := "/api/v1/schedules/" + s.ID
+	run := func(work string) scheduleRunShape {
+		var runs scheduleRunsShape
+		w.call("ada", "POST", one+"/run", `{"work":"`+work+`"}`).is(http.StatusAccepted)
+		ran(t, w.server.cfg.Schedules, s.ID)
+		w.call("ada", "GET", one+"/runs", "").into(&runs)
+		return runs.Runs[0]
+	}
+	made := run("backup")
+	var b backupShape
+	w.call("ada", "GET", "/api/v1/backups/"+made.Items[0].Backup, "").is(http.StatusOK).into(&b)
+	if s.Repository != "nas" || made.Failed != 0 || b.Repository != "nas" || b.Schedule != s.ID || b.ExpiresAt != nil {
+		t.Errorf("%+v made %+v: %+v", s, made, b)
+	}
+	if tested := run("test"); tested.Failed != 0 || len(tested.Items) != 1 || tested.Items[0].Backup != b.ID {
+		t.Errorf("tested %+v", tested)
+	}
+	w.server.cfg.Repositories.Engine.(*repositorytest.Engine).Fail(fault.Wrap(repository.PlaceError{Public: "The repository cannot be reached.", Err: errNoFolder}, fault.Unavailable, "No /mnt/secret-place."))
+	if got := w.call("ada", "POST", "/api/v1/sandboxes/lab/backups?wait=ready", `{"repository":"nas"}`).problem(http.StatusServiceUnavailable, "unavailable", ""); got.Detail != "The repository cannot be reached." {
+		t.Errorf("says %+v", got)
+	}
+	if k, err := w.server.cfg.Repositories.Repository("nas"); err != nil || k.Problem != "No /mnt/secret-place." {
+		t.Errorf("admins are told %q, %v", k.Problem, err)
+	}
+	w.call("ada", "PATCH", one, `{"repository":""}`).is(http.StatusOK).into(&s)
+	if s.Repository != "" {
+		t.Errorf("changed %+v", s)
+	}
+}

@@ -56,7 +56,8 @@ func keepSchedules(t *testing.T, store schedule.Store, backups *backup.Service, 
 			u, err := accounts.User(ctx, id)
 			return u.Role == auth.Admin, err
 		},
-		Template: func(name string) bool { return name == "base" }, Repository: func(string) bool { return false },
+		Template:   func(name string) bool { return name == "base" },
+		Repository: func(name string) bool { return slices.Contains(placesOf(backups).Names(), name) },
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

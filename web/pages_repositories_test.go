@@ -8,6 +8,7 @@ import (
 	"sandboxd/internal/fault"
 	"sandboxd/internal/repository"
 	"sandboxd/internal/repository/repositorytest"
+	"sandboxd/internal/schedule"
 )
 
 func TestRepositoriesPage_IsForAdminsAndShowsNoSecret(t *testing.T) {
@@ -85,4 +86,38 @@ func TestRepositoriesPage_ShowsACheckAndWhatItFound(t *testing.T) {
 	if got := textOf(s.get("root", repositoriesPath).need("#repository-nas")); !strings.Contains(got, "0 backups read in full") {
 		t.Errorf("the list has %q", got)
 	}
+}
+
+func TestRepositoriesPage_AreOfferedToSchedules(t *testing.T) {
+	s := newBackupStage(t)
+	s.put("ada", "lab", nil)
+	if s.get("ada", "/schedules/new").find("#schedule-repository") != nil {
+		t.Error("one is asked where to when there is only the folder")
+	}
+	if _, _, err := s.server.cfg.Repositories.Put(t.Context(), repository.Access{Name: "nas", Place: repository.Place{Kind: repository.Folder, Path: "/mnt/secret-place"}}, false); err != nil {
+		t.Fatal(err)
+	}
+	if v := s.get("ada", "/schedules/new"); !strings.Contains(textOf(v.need("#schedule-repository")), "Repository nas") || strings.Contains(v.Body.String(), "secret-place") {
+		t.Errorf("offers %s", v.Body)
+	}
+	v := s.post("ada", "/schedules", scheduleEntries("mine", "repository", "other")).is(http.StatusBadRequest)
+	if text := textOf(v.need("#schedule-repository-fault")); !strings.Contains(text, "There is no backup repository") {
+		t.Errorf("says %q", text)
+	}
+	s.post("ada", "/schedules", scheduleEntries("mine", "repository", "nas")).leads("/schedules")
+	if text := textOf(s.get("ada", "/schedules").need("#schedules")); !strings.Contains(text, "nas") {
+		t.Errorf("the list has %q", text)
+	}
+	if text := textOf(s.get("root", repositoriesPath+"/nas/remove").need("main")); !strings.Contains(text, "will fail until you change them: nightly.") {
+		t.Errorf("asks %q", text)
+	}
+	s.post("root", repositoriesPath+"/nas/remove", nil)
+	list, err := s.server.cfg.Schedules.List(t.Context(), func(schedule.Schedule) bool { return true })
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	if v := s.get("ada", "/schedules/"+list[0].ID+"/edit"); !strings.Contains(textOf(v.need("#schedule-repository")), "nas (removed)") {
+		t.Errorf("edits %s", v.Body)
+	}
+	s.post("ada", "/schedules/"+list[0].ID+"/edit", scheduleEntries("mine", "repository", "nas", "name", "other", "next", "/schedules")).leads("/schedules")
 }

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -37,10 +39,10 @@ func nas(t *testing.T) (*repository.Service, *repositorytest.Engine) {
 	return s, engine
 }
 
-// madeThere is a backup of a sandbox in the repository nas.
-func madeThere(t *testing.T, s *Service, box sandbox.Sandbox) Backup {
+// madeThere is a backup of a sandbox in the repository nas, for a schedule or for none.
+func madeThere(t *testing.T, s *Service, box sandbox.Sandbox, schedule string) Backup {
 	t.Helper()
-	b, _, err := s.Begin(box, Options{Repository: "nas"})
+	b, _, err := s.Begin(box, Options{Repository: "nas", Schedule: schedule})
 	if err == nil {
 		b, err = s.Wait(t.Context(), b.ID)
 	}
@@ -69,11 +71,11 @@ func TestRepository_ABackupIsMadeRestoredExportedAndDeleted(t *testing.T) {
 	s, boxes := open(t, func(c *Config) { c.Repositories = places })
 	lab := box("lab")
 	boxes.put(lab.ID, "a/file", "before")
-	b := madeThere(t, s, lab)
+	b := madeThere(t, s, lab, "")
 	if b.Repository != "nas" || b.State != Ready || b.Stats.Files != 1 || b.Size == 0 || s.used["ann"] != b.Size {
 		t.Errorf("%+v, %d bytes used", b, s.used["ann"])
 	}
-	if again := madeThere(t, s, lab); !bytes.Equal(streamOf(t, places, b.ID), streamOf(t, places, again.ID)) {
+	if again := madeThere(t, s, lab, ""); !bytes.Equal(streamOf(t, places, b.ID), streamOf(t, places, again.ID)) {
 		t.Error("an unchanged home gives other bytes")
 	}
 	boxes.put(lab.ID, "a/file", "after")
@@ -120,7 +122,7 @@ func TestRepository_WhatCannotBeMadeThereLeavesNothing(t *testing.T) {
 		b, err = s.Wait(t.Context(), b.ID)
 	}
 	wantKind(t, "over the quota", err, fault.TooLarge)
-	engine.Fail(fault.New(fault.Unavailable, "The disk is gone."))
+	engine.Fail(fault.Wrap(repository.PlaceError{Public: "The disk is gone.", Err: io.EOF}, fault.Unavailable, "The disk is gone: /mnt/nas."))
 	if b, _, err = s.Begin(lab, Options{Repository: "nas"}); err == nil {
 		b, err = s.Wait(t.Context(), b.ID)
 	}
@@ -139,7 +141,7 @@ func TestRepository_WhatCannotBeMadeThereLeavesNothing(t *testing.T) {
 func TestRepository_BackupsComeAndGoWithIt(t *testing.T) {
 	places, engine := nas(t)
 	s, _ := open(t, func(c *Config) { c.Repositories = places })
-	b := madeThere(t, s, box("lab"))
+	b := madeThere(t, s, box("lab"), "")
 	changes := s.Subscribe()
 	defer changes.Close()
 	engine.Fail(fault.New(fault.Unavailable, "The disk is gone."))
@@ -154,5 +156,103 @@ func TestRepository_BackupsComeAndGoWithIt(t *testing.T) {
 	}
 	if c := <-changes.C; c.Backup.ID != b.ID || !c.Deleted {
 		t.Errorf("%+v", c)
+	}
+}
+
+func TestRepository_ABackupOfAScheduleIsTested(t *testing.T) {
+	places, engine := nas(t)
+	s, boxes := open(t, func(c *Config) { c.Repositories = places })
+	lab := box("lab")
+	boxes.put(lab.ID, "src/main.go", "package main")
+	b := madeThere(t, s, lab, "nightly")
+	if b.Schedule != "nightly" || !b.Expires.IsZero() {
+		t.Errorf("made %+v", b)
+	}
+	later, _ := open(t, func(c *Config) { c.Repositories = places })
+	if now, err := later.Backup(b.ID); err != nil || now.Schedule != "nightly" || !now.Expires.IsZero() {
+		t.Errorf("after a start: %+v, %v", now, err)
+	}
+	test := func(name string) error { return NewTester(s).TestRestore(t.Context(), b.ID, name) }
+	if err := test("restore-test-1"); err != nil || len(boxes.made) != 1 {
+		t.Fatalf("%v, made %+v", err, boxes.made)
+	}
+	boxes.alter = func(home string) {
+		if err := os.Remove(filepath.Join(home, "src/main.go")); err != nil {
+			t.Error(err)
+		}
+	}
+	wantKind(t, "another home", test("restore-test-2"), fault.Internal)
+	engine.Alter(b.ID, func(stream []byte) []byte { return stream[:len(stream)-endSize-512-512] }) // the last file, and the end
+	wantKind(t, "one that is cut off", test("restore-test-3"), fault.Invalid)
+	engine.Fail(fault.New(fault.Unavailable, "The disk is gone."))
+	wantKind(t, "one that cannot be reached", test("restore-test-4"), fault.Unavailable)
+	if len(boxes.made) != 2 || len(boxes.deleted) != 2 {
+		t.Errorf("made %d and deleted %d sandboxes", len(boxes.made), len(boxes.deleted))
+	}
+}
+
+func TestRepository_ExpiryWaitsForItAndForTheOneWhoAddedIt(t *testing.T) {
+	places, engine := nas(t)
+	s, _ := open(t, func(c *Config) { c.Repositories, c.Keep = places, time.Hour })
+	b := madeThere(t, s, box("lab"), "")
+	engine.Fail(fault.New(fault.Unavailable, "The disk is gone."))
+	if err := places.Refresh(t.Context(), "nas"); err == nil {
+		t.Error("refreshed")
+	}
+	stored{s}.load("nas")
+	s.dropExpired(b.Expires.Add(time.Minute))
+	if now, err := s.Backup(b.ID); err != nil || now.Unreachable == "" {
+		t.Errorf("while it cannot be reached: %+v, %v", now, err)
+	}
+	engine.Fail(nil)
+	item := repository.Item{ID: b.ID}
+	m := &Manifest{Format: formatName, Version: formatVersion, ID: b.ID, Made: time.Now().AddDate(-1, 0, 0)}
+	var err error
+	if item.About, err = m.text(); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := (stored{s}).entryOf("nas", item); err != nil || time.Until(e.Expires) < 50*time.Minute {
+		t.Errorf("one of a server that was lost a year ago: %+v, %v", e, err)
+	}
+}
+
+// hanging are repositories of which one does not answer.
+type hanging struct{ Repositories }
+
+func (hanging) Delete(ctx context.Context, _ string, _ ...string) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestRun_EndsWhileARepositoryDoesNotAnswer(t *testing.T) {
+	places, _ := nas(t)
+	s, err := Open(Config{Folder: t.TempDir(), Repositories: hanging{places}, Sandboxes: &boxes{t: t, home: map[string]string{}}, Log: discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	madeThere(t, s, box("lab"), "") // it is too old at once
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Run(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBegin_AScheduleGetsTheOneThatIsMadeInAnotherPlace(t *testing.T) {
+	places, _ := nas(t)
+	s, boxes := open(t, func(c *Config) { c.Repositories = places })
+	boxes.hold = make(chan struct{})
+	b, _, err := s.Begin(box("lab"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = s.Begin(box("lab"), Options{Repository: "nas"})
+	wantKind(t, "by hand", err, fault.Conflict)
+	if same, begun, err := s.Begin(box("lab"), Options{Repository: "nas", Schedule: "nightly"}); err != nil || begun || same.ID != b.ID {
+		t.Errorf("for a schedule: %+v, %v", same, err)
+	}
+	close(boxes.hold)
+	if _, err := s.Wait(t.Context(), b.ID); err != nil {
+		t.Error(err)
 	}
 }

@@ -220,3 +220,14 @@ func TestCheck_FindsWhatIsDamaged(t *testing.T) {
 		t.Error("what is damaged is read")
 	}
 }
+
+func TestConnect_TellsOfAPlaceToAdminsAlone(t *testing.T) {
+	a := repository.Access{Name: "away", Place: repository.Place{Kind: repository.S3, Endpoint: "127.0.0.1:1", Bucket: "backups", AccessKey: "box", PlainHTTP: true},
+		Secrets: repository.Secrets{Password: "correct horse", SecretKey: "hush-hush"}}
+	_, err := engine(t, "0123abcd").Connect(t.Context(), a, false)
+	wantKind(t, "no server", err, fault.Unavailable, "")
+	var place repository.PlaceError
+	if !strings.Contains(fault.Message(err), "127.0.0.1:1") || !errors.As(err, &place) || strings.Contains(place.Public, "127.0.0.1") || place.Public == "" {
+		t.Errorf("%v; others are told %q", err, place.Public)
+	}
+}

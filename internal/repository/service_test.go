@@ -231,3 +231,27 @@ func TestForget_LeavesTheContent(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
+
+func TestSave_TellsWhetherTheRepositoryIsWrong(t *testing.T) {
+	w := open(t, world{})
+	if _, _, err := w.Put(t.Context(), nas(), false); err != nil {
+		t.Fatal(err)
+	}
+	d := repositorytest.Draft("one", nil)
+	d.Write = func(context.Context, io.Writer) ([]byte, error) {
+		return nil, fault.New(fault.Unavailable, "The sandbox does not answer.")
+	}
+	if _, err := w.Save(t.Context(), "nas", d); fault.Message(err) != "The sandbox does not answer." {
+		t.Error(err)
+	}
+	if k, err := w.Repository("nas"); err != nil || k.Problem != "" {
+		t.Errorf("of what it was to be given, the repository is told: %q, %v", k.Problem, err)
+	}
+	w.engine.Fail(fault.New(fault.Unavailable, "The disk is gone."))
+	if _, err := w.Save(t.Context(), "nas", repositorytest.Draft("two", nil)); !fault.Is(err, fault.Unavailable) {
+		t.Error(err)
+	}
+	if k, err := w.Repository("nas"); err != nil || k.Problem != "The disk is gone." {
+		t.Errorf("%q, %v", k.Problem, err)
+	}
+}

@@ -221,6 +221,9 @@ func (s *Service) Read(ctx context.Context, name, id string) (Stream, error) {
 		return nil, err
 	}
 	r, err := s.Engine.Read(ctx, k.access, id)
+	if ctx.Err() == nil {
+		s.reached(k, err)
+	}
 	if err != nil {
 		leave()
 		return nil, err

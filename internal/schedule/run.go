@@ -242,10 +242,10 @@ func (s *Service) start(ctx context.Context, one Schedule, r Run, next time.Time
 	s.works.Go(func() {
 		defer cancel(nil)
 		s.work(life, one, &r)
+		s.restand(context.WithoutCancel(life), one)
 		s.mu.Lock()
 		delete(s.busy, one.ID)
 		s.mu.Unlock()
-		s.restand(context.WithoutCancel(life), one)
 		s.bus.Publish(Change{one.ID})
 		s.nudge()
 	})

@@ -160,6 +160,47 @@ func TestRun_WaitsForABackupThatAPersonMakes(t *testing.T) {
 	})
 }
 
+func TestRun_InARepositoryLeavesWhatCannotBeReached(t *testing.T) {
+	within(t, func(w *world) {
+		s := w.create(nightly(func(s *schedule.Schedule) { s.Repository = "nas" }))
+		w.pass(3*day + time.Hour)
+		reach := func(problem string) {
+			for id, b := range w.backups {
+				if b.Repository != "nas" {
+					t.Errorf("made in %q", b.Repository)
+				}
+				b.Unreachable = problem
+				w.backups[id] = b
+			}
+		}
+		w.set(func() { reach("The disk is gone."); w.fails["lab"] = "The disk is gone." })
+		w.pass(day)
+		if w.wantTroubles("gone", "failing lab-id The disk is gone."); w.count() != 3 {
+			t.Errorf("%d backups are kept while they cannot be reached", w.count())
+		}
+		w.set(func() { clear(w.fails) })
+		w.pass(day)
+		if w.wantTroubles("one more"); w.count() != 4 {
+			t.Errorf("%d backups are kept while the old ones cannot be reached", w.count())
+		}
+		w.set(func() { reach("") })
+		if w.pass(day); w.count() != 3 {
+			t.Errorf("%d backups are kept when all can be reached again", w.count())
+		}
+		s.Repository = "removed" // since
+		if err := w.store.Put(w.t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := w.Update(w.t.Context(), s.ID, func(c *schedule.Schedule) { c.Enabled = false }); err != nil || now.Enabled {
+			t.Errorf("paused %+v, %v", now, err)
+		}
+		_, err := w.Update(w.t.Context(), s.ID, func(c *schedule.Schedule) { c.Repository = "other" })
+		if fault.FieldOf(err) != "repository" {
+			t.Error(err)
+		}
+	})
+}
+
 func TestRun_ClockThatIsPutBackIsFollowed(t *testing.T) {
 	within(t, func(w *world) {
 		s := w.create(nightly(nil))

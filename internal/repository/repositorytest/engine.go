@@ -47,6 +47,17 @@ func (e *Engine) Hold() (release func()) {
 	return sync.OnceFunc(func() { close(e.hold) })
 }
 
+// Alter changes the stream of a backup, as a damage would that shows nowhere else.
+func (e *Engine) Alter(id string, change func([]byte) []byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, p := range e.places {
+		if stream, ok := p.streams[id]; ok {
+			p.streams[id] = change(stream)
+		}
+	}
+}
+
 // Calls gives what was called so far, in order.
 func (e *Engine) Calls() []string {
 	e.mu.Lock()
