@@ -23,11 +23,7 @@ type repositoryShape struct {
 }
 
 func newRepositoryShape(k repository.Repository, admin bool) repositoryShape {
-	out := repositoryShape{Name: k.Name, Kind: string(k.Place.Kind), CreatedAt: k.Created.UTC(), Backups: k.Backups, Size: k.Size, Problem: k.Problem, Doing: k.Doing}
-	if !k.Seen.IsZero() {
-		seen := k.Seen.UTC()
-		out.SeenAt = &seen
-	}
+	out := repositoryShape{Name: k.Name, Kind: string(k.Place.Kind), CreatedAt: k.Created.UTC(), Backups: k.Backups, Size: k.Size, Problem: k.Problem, Doing: k.Doing, SeenAt: timeOrNull(k.Seen)}
 	if admin {
 		out.Place = &k.Place
 	} else if k.Problem != "" {

@@ -70,6 +70,56 @@ func TestRepositories_AHomeComesBackBitByBit(t *testing.T) {
 	}
 }
 
+// TestRepositories_AScheduleMakesAndTestsItsBackupsThere has a schedule keep two backups in a repository and restore the newest one, and
+// moves the repository away.
+func TestRepositories_AScheduleMakesAndTestsItsBackupsThere(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, "--prebuild", "")
+	where := []string{"--url", "http://" + s.addr, "--token", s.token}
+	place := filepath.Join(t.TempDir(), "repository")
+	s.cli(append([]string{"repository", "add", "nas", "--folder", place}, where...)...)
+	s.create(map[string]any{"name": "lab", "template": "base"})
+	s.asRoot("lab", oddHome)
+	s.cli(append([]string{"schedule", "create", "nightly", "--sandbox", "lab", "--repository", "nas", "--keep-last", "2", "--keep-daily", "0", "--keep-weekly", "0"}, where...)...)
+	if out := s.cli(append([]string{"schedule", "list"}, where...)...); !strings.Contains(out, " nas ") {
+		t.Errorf("listed as %s", out)
+	}
+	var all struct{ Schedules []scheduleBody }
+	s.call("GET", "/schedules", nil, &all)
+	id := all.Schedules[0].ID
+	for range 3 {
+		if got := s.plannedRun(id, "backup"); got.Runs[0].Failed != 0 || len(got.Runs[0].Items) != 1 {
+			t.Fatalf("run %+v", got.Runs[0])
+		}
+	}
+	there := func() (n int) {
+		var list struct{ Backups []backupBody }
+		s.call("GET", "/backups?repository=nas", nil, &list)
+		return len(list.Backups)
+	}
+	if n := there(); n != 2 {
+		t.Errorf("%d backups are there", n)
+	}
+	if got := s.plannedRun(id, "test"); got.Runs[0].Failed != 0 || len(got.Runs[0].Items) != 1 {
+		t.Errorf("test %+v", got.Runs[0])
+	}
+	s.wantBoxes("after a test", "lab")
+	if err := os.Rename(place, place+"-moved"); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := s.raw("POST", "/schedules/"+id+"/run", nil); status != http.StatusAccepted {
+		t.Fatalf("run: %d %s", status, text)
+	}
+	s.until("the run says why it failed", func() bool {
+		var got runsBody
+		s.call("GET", "/schedules/"+id+"/runs", nil, &got)
+		return strings.Contains(got.Runs[0].Items[0].Problem, "There is no repository at that place any more.")
+	})
+	if n := there(); n != 2 {
+		t.Errorf("%d backups are listed while the repository is away", n)
+	}
+}
+
 // TestRepositories_PageAddsChecksAndRemoves does what an admin does, and makes a backup to a repository.
 func TestRepositories_PageAddsChecksAndRemoves(t *testing.T) {
 	s := newServer(t, "--prebuild", "", "--templates", echoTemplates(t))
@@ -115,6 +165,8 @@ func TestRepositories_PageAddsChecksAndRemoves(t *testing.T) {
 	p.runs("close the menu", `document.querySelector("#backups-up details").open = false`)
 	p.pictures("repositories-backup")
 
+	p.schedulesTo("nas", dashboard)
+
 	p.does("go back", chromedp.Navigate(dashboard+"/settings/repositories"))
 	p.sees("that it has one", current+` && document.querySelector("#repository-nas").textContent.includes("1 backup")`)
 	p.does("have it checked", chromedp.Click("#repository-nas summary"))
@@ -122,11 +174,25 @@ func TestRepositories_PageAddsChecksAndRemoves(t *testing.T) {
 	p.sees("what was found", `document.querySelector("#repository-nas").textContent.includes("read in full")`)
 	p.pictures("repositories-list")
 	p.runs("ask to remove it", `document.querySelector('#repository-nas a[href$="/remove"]').click()`)
-	p.sees("what that means", sheetIsOpen+` && document.querySelector("#sheet").textContent.includes("Nothing in the repository is deleted")`)
+	p.sees("what that means", sheetIsOpen+` && document.querySelector("#sheet").textContent.includes("Nothing in the repository is deleted") && document.querySelector("#sheet").textContent.includes("until you change them: Every night.")`)
 	p.pictures("repositories-remove")
 	p.does("remove it", chromedp.Click("#sheet .button.danger"))
 	p.sees("that it is gone", current+` && document.querySelector("#repository-nas") === null`)
 	if _, err := os.Stat(filepath.Join(place, "kopia.repository.f")); err != nil {
 		t.Errorf("its content: %v", err)
 	}
+}
+
+// schedulesTo makes a schedule whose backups go to a repository.
+func (p *person) schedulesTo(name, dashboard string) {
+	p.t.Helper()
+	p.does("look at schedules", chromedp.Navigate(dashboard+"/schedules"))
+	p.sees("none", current+` && document.querySelector("#schedules").textContent.includes("No schedules yet")`)
+	p.does("make one", chromedp.Click(`.page-head a[href="/schedules/new"]`))
+	p.sees("that it asks where to", sheetIsOpen+` && document.querySelector("#schedule-repository")?.value === ""`)
+	p.does("choose", chromedp.SetValue("#schedule-name", "Every night"), chromedp.SetValue("#schedule-repository", name))
+	p.pictures("repositories-schedule-form")
+	p.does("save it", chromedp.Click("#sheet .button.primary"))
+	p.sees("it in the list", at("/schedules")+" && "+current+` && `+firstSchedule+`?.querySelector(".tag")?.textContent.trim() === "`+name+`"`)
+	p.pictures("repositories-schedules")
 }
