@@ -17,7 +17,7 @@ import (
 	"sandboxd/internal/text"
 )
 
-// repositoryName is what the name of a backup repository looks like to this end: it becomes part of an address.
+// checkRepository is Invalid for what cannot be the name of a backup repository: it becomes part of an address.
 func checkRepository(name string) error {
 	if !boxName.MatchString(name) {
 		return fault.Field("name", "%.80q is not the name of a backup repository.", name)

@@ -80,9 +80,9 @@ func openFolder(ctx context.Context, path string, make bool) (blob.Storage, erro
 	st, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fault.Wrap(err, fault.Unavailable, "The folder %s is not there. Is its disk mounted?", path)
+		return nil, fault.Wrap(repository.PlaceError{Public: "The folder of the repository is not there.", Err: err}, fault.Unavailable, "The folder %s is not there. Is its disk mounted?", path)
 	case err != nil:
-		return nil, fault.Wrap(err, fault.Unavailable, "The folder %s cannot be read: %v.", path, err)
+		return nil, unusable(err, "The folder of the repository cannot be read", err.Error())
 	case !st.IsDir():
 		return nil, fault.Field("path", "%s is not a folder.", path)
 	}
