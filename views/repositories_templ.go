@@ -169,9 +169,9 @@ func RepositoriesPart(l RepositoryList) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var4 string
-			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs("Each backup is kept for " + l.Kept + ". The room of deleted ones is given back soon after.")
+			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs("Each backup is kept for " + l.Kept + ", those of a schedule as it says. The room of deleted ones is given back soon after.")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `repositories.templ`, Line: 73, Col: 113}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `repositories.templ`, Line: 73, Col: 145}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 			if templ_7745c5c3_Err != nil {
