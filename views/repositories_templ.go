@@ -1390,7 +1390,7 @@ func RemoveRepositorySheet(r RemoveRepository) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var49 string
-			templ_7745c5c3_Var49, templ_7745c5c3_Err = templ.JoinStringErrs("Schedules that make backups there, and will fail until you change them: " + strings.Join(r.Schedules, ", ") + ".")
+			templ_7745c5c3_Var49, templ_7745c5c3_Err = templ.JoinStringErrs("These schedules make backups there and will fail until you change them: " + strings.Join(r.Schedules, ", ") + ".")
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `repositories.templ`, Line: 390, Col: 136}
 			}

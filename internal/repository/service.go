@@ -210,7 +210,9 @@ func (s *Service) maintainAll(ctx context.Context) {
 			s.mu.Lock()
 			k.dirty = true
 			s.mu.Unlock()
-			s.Log.Warn("room in a repository was not given back yet", "repository", name, "error", err)
+			if !fault.Is(err, fault.Conflict) { // else it is in use
+				s.Log.Warn("room in a repository was not given back yet", "repository", name, "error", err)
+			}
 		}
 	}
 }
