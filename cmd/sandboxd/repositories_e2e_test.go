@@ -171,7 +171,6 @@ func TestRepositories_PageAddsChecksAndRemoves(t *testing.T) {
 	p.pictures("repositories-backup")
 
 	p.schedulesTo("nas", dashboard)
-
 	p.does("go back", chromedp.Navigate(dashboard+"/settings/repositories"))
 	p.sees("that it has one", current+` && document.querySelector("#repository-nas").textContent.includes("1 backup")`)
 	p.does("have it checked", chromedp.Click("#repository-nas summary"))
