@@ -12,13 +12,14 @@ JS_FILES  := $(shell git ls-files -co --exclude-standard 'static/*' 2>/dev/null)
 ASSETS    := static/dist/manifest.json
 ENGINE    := internal/setup/engine.sh
 TRAEFIK   := internal/setup/traefik
+VERSITYGW := internal/setup/versitygw
 TEST_TIME := 40m
 E2E_TEST  = $(GO) test -tags e2e -count 1 -timeout $(TEST_TIME)
 # SQLite is C translated to Go, and several times as slow under the race detector. Leave out that one package only: another's
 # generic functions could be linked into the rest of the test, and the detector would then miss what they synchronise.
 RACE_TEST = $(GO) test -race -gcflags='modernc.org/sqlite/lib=-race=false' -timeout $(TEST_TIME)
 FUZZ_TIME ?= 20s
-WORKSPACE := ^Test(Files|FilesPage|Workspace|Services|IDE|Client|Metrics|Logs|LogsPage|Activity|ActivityPage|Alerts|BackupsPage|SnapshotsPage)_
+WORKSPACE := ^Test(Files|FilesPage|Workspace|Services|IDE|Client|Metrics|Logs|LogsPage|Activity|ActivityPage|Alerts|BackupsPage|SchedulesPage|SnapshotsPage|Repositories)_
 CHAOS := ^Test(Chaos|Snapshots|StoragePool)_
 TRAEFIK_VERSION = $(shell sed -n 's|.*github.com/traefik/traefik/v3 v\([^ ]*\).*|\1|p' $(TRAEFIK)/go.mod)
 BASE_IMAGE = bin/sandboxd template build base --data artifacts/data
@@ -49,7 +50,7 @@ images: build ## the browser and the images that the tests use
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(VSCODE)
 
-test-engine: build bin/cadvisor ## tests on a real engine
+test-engine: build bin/cadvisor bin/versitygw ## tests on a real engine
 	@internal/setup/tools.sh
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(RACE_TEST) -tags engine -p 2 $$(ls -d internal/*/ internal/*/*/ | while read d; do ls $$d*_engine_test.go >/dev/null 2>&1 && echo ./$$d; done)
@@ -59,7 +60,7 @@ test-e2e: build bin/traefik bin/pebble bin/cadvisor ## what a person and a progr
 	$(ENGINE) $(BASE_IMAGE)
 	$(ENGINE) $(E2E_TEST) -p 1 -skip '$(CHAOS)|$(WORKSPACE)' ./cmd/... ./compose ./internal/terminal
 
-test-workspace: images bin/traefik ## the same for files, services, VS Code, access from other machines, metrics, logs, activity, alerts, backups and snapshots
+test-workspace: images bin/traefik ## the same for files, services, VS Code, access from other machines, metrics, logs, activity, alerts, backups, repositories and snapshots
 	$(ENGINE) $(E2E_TEST) -run '$(WORKSPACE)' ./cmd/sandboxd
 
 test-chaos: build bin/traefik ## kills of sandboxd and of an engine of its own, snapshots and the storage pool
@@ -129,6 +130,10 @@ bin/traefik: $(TRAEFIK)/go.mod $(TRAEFIK)/go.sum
 bin/pebble: $(TRAEFIK)/go.mod $(TRAEFIK)/go.sum
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -C $(TRAEFIK) -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ github.com/letsencrypt/pebble/v2/cmd/pebble
+
+bin/versitygw: $(VERSITYGW)/go.mod $(VERSITYGW)/go.sum
+	@mkdir -p bin
+	CGO_ENABLED=0 $(GO) build -C $(VERSITYGW) -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ github.com/versity/versitygw/cmd/versitygw
 
 bin/cadvisor: internal/setup/cadvisor.sh
 	internal/setup/cadvisor.sh $@

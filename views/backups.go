@@ -32,6 +32,7 @@ type BackupList struct {
 	Used     string // size of all of the person's own
 	Quota    string // that they may take; "" for no bound
 	Share    int    // percent of the quota that is used
+	Planned  bool   // some are of schedules
 }
 
 // Backup is one backup in a list.
@@ -54,8 +55,15 @@ type Backup struct {
 	Losses   []Loss
 	Making   bool
 	Ready    bool
-	Restores bool // it can be restored to its sandbox
-	Next     string
+	Restores bool   // it can be restored to its sandbox
+	Schedule string // name of the one that made it; or ""
+	OfOne    string // its page; "" when it is deleted
+	Tested   State  // how its last restore test went; no Text when there was none
+	TestedAt Time
+
+	Repository  string // that it is in; "" for the folder
+	Unreachable string // why that cannot be reached now
+	Next        string
 }
 
 // Loss is something that a backup lacks. One without a path says how many more there are.
@@ -69,8 +77,10 @@ func (b Backup) url(act string) string { return "/backups/" + b.ID + act }
 // BackUp is the button that makes a backup.
 type BackUp struct {
 	URL  string
+	Plan string // form of a schedule for it
 	Next string
-	Off  string // why it cannot be done now; or ""
+	Off  string   // why it cannot be done now; or ""
+	To   []string // names of the repositories that it can be in
 }
 
 // FailedRestore says why the last restore to a sandbox has failed.
@@ -97,6 +107,8 @@ type AboutBackup struct {
 	Made    Time
 	Size    string
 	Files   string
+
+	Repository string // that it is in; "" for the folder
 }
 
 // RestoreBackup asks before a backup is restored.

@@ -105,6 +105,22 @@ var recordings = []recording{
 	{post, "/backups/:id/new", "sandbox.create", nil, ""},
 	{post, "/backups/:id/delete", "backup.delete", parameter("id"), ""},
 
+	{post, schedulesPath, "schedule.create", entered("name"), ""},
+	{patch, schedulesPath + "/:id", "schedule.change", parameter("id"), ""},
+	{post, schedulesPath + "/:id/edit", "schedule.change", parameter("id"), ""},
+	{post, schedulesPath + "/:id/switch", "schedule.change", parameter("id"), ""},
+	{post, schedulesPath + "/:id/run", "schedule.run", parameter("id"), ""},
+	{del, schedulesPath + "/:id", "schedule.delete", parameter("id"), ""},
+	{post, schedulesPath + "/:id/delete", "schedule.delete", parameter("id"), ""},
+
+	{put, "/repositories/:name", "repository.connect", parameter("name"), ""},
+	{del, "/repositories/:name", "repository.remove", parameter("name"), ""},
+	{post, "/repositories/:name/check", "repository.check", parameter("name"), ""},
+	{post, repositoriesPath, "repository.connect", entered("name"), ""},
+	{post, repositoriesPath + "/:name", "repository.connect", parameter("name"), ""},
+	{post, repositoriesPath + "/:name/check", "repository.check", parameter("name"), ""},
+	{post, repositoriesPath + "/:name/remove", "repository.remove", parameter("name"), ""},
+
 	{post, "/sandboxes/:name/snapshots", "sandbox.snapshot", nil, ""},
 	{patch, "/sandboxes/:name/snapshots/:id", "snapshot.change", nil, ""},
 	{post, "/sandboxes/:name/snapshots/:id/edit", "snapshot.change", nil, ""},

@@ -19,19 +19,23 @@ type backupShape struct {
 	ID         string      `json:"id"`
 	Sandbox    string      `json:"sandbox"` // its name then
 	SandboxID  string      `json:"sandbox_id"`
-	Owner      string      `json:"owner"` // user name
+	Owner      string      `json:"owner"`    // user name
+	Schedule   string      `json:"schedule"` // id of the one that asked for it; "" for none
 	State      string      `json:"state"`
 	Checking   bool        `json:"checking"`
 	Consistent bool        `json:"consistent"`
 	Problem    string      `json:"problem"`
 	CreatedAt  time.Time   `json:"created_at"`
-	ExpiresAt  time.Time   `json:"expires_at"`
-	Size       int64       `json:"size"` // bytes of the archive, so far
+	ExpiresAt  *time.Time  `json:"expires_at"` // null while its schedule decides that
+	Size       int64       `json:"size"`       // bytes of the archive, so far
 	Files      int64       `json:"files"`
 	Folders    int64       `json:"folders"`
 	Bytes      int64       `json:"bytes"` // of the home
 	Lost       []lossShape `json:"lost"`
 	MoreLost   int64       `json:"more_lost"`
+
+	Repository  string `json:"repository"`  // "" for the backup folder
+	Unreachable string `json:"unreachable"` // why that cannot be reached now
 }
 
 // lossShape is something of the home that is not in a backup or a snapshot.
@@ -52,15 +56,16 @@ func lossShapes[L ~struct {
 	return out
 }
 
-func newBackupShape(ctx context.Context, names *owners, b backup.Backup) (backupShape, error) {
+func newBackupShape(ctx context.Context, r *request, names *owners, b backup.Backup) (backupShape, error) {
 	owner, err := names.name(ctx, b.Owner)
 	if err != nil {
 		return backupShape{}, err
 	}
 	return backupShape{
-		ID: b.ID, Sandbox: b.Sandbox, SandboxID: b.SandboxID, Owner: owner, State: string(b.State), Checking: b.Checking, Consistent: b.Still,
-		Problem: b.Problem, CreatedAt: b.Created.UTC(), ExpiresAt: b.Expires.UTC(), Size: b.Size,
+		ID: b.ID, Sandbox: b.Sandbox, SandboxID: b.SandboxID, Owner: owner, Schedule: b.Schedule, State: string(b.State), Checking: b.Checking, Consistent: b.Still,
+		Problem: b.Problem, CreatedAt: b.Created.UTC(), ExpiresAt: timeOrNull(b.Expires), Size: b.Size,
 		Files: b.Stats.Files, Folders: b.Stats.Folders, Bytes: b.Stats.Bytes, Lost: lossShapes(b.Stats.Lost), MoreLost: b.Stats.MoreLost,
+		Repository: b.Repository, Unreachable: unreachable(r, b),
 	}, nil
 }
 
@@ -84,14 +89,16 @@ func (s *backupHandlers) backup(r *request) (backup.Backup, error) {
 	return b, err
 }
 
-// apiBackups lists the backups that the caller may see, the newest first: all, or those of ?sandbox=.
+// apiBackups lists the backups that the caller may see, the newest first: all, or those of ?sandbox= or in ?repository=.
 func (s *backupHandlers) apiBackups(ctx context.Context, r *request, _ none) (reply, error) {
-	of := r.query("sandbox")
-	list := s.cfg.Backups.List(func(b backup.Backup) bool { return mayBackup(r.who, b) && (of == "" || of == b.Sandbox) })
+	of, in := r.query("sandbox"), r.query("repository")
+	list := s.cfg.Backups.List(func(b backup.Backup) bool {
+		return mayBackup(r.who, b) && (of == "" || of == b.Sandbox) && (in == "" || in == b.Repository)
+	})
 	out := backupsShape{Backups: make([]backupShape, 0, len(list))}
 	names := newOwners(s.cfg.Accounts)
 	for _, b := range list {
-		shape, err := newBackupShape(ctx, names, b)
+		shape, err := newBackupShape(ctx, r, names, b)
 		if err != nil {
 			return reply{}, err
 		}
@@ -100,8 +107,8 @@ func (s *backupHandlers) apiBackups(ctx context.Context, r *request, _ none) (re
 	return reply{body: out}, nil
 }
 
-func (s *backupHandlers) backupReply(ctx context.Context, status int, b backup.Backup) (reply, error) {
-	shape, err := newBackupShape(ctx, newOwners(s.cfg.Accounts), b)
+func (s *backupHandlers) backupReply(ctx context.Context, r *request, status int, b backup.Backup) (reply, error) {
+	shape, err := newBackupShape(ctx, r, newOwners(s.cfg.Accounts), b)
 	return reply{status: status, body: shape, location: apiPrefix + "/backups/" + b.ID}, err
 }
 
@@ -111,14 +118,15 @@ func (s *backupHandlers) apiBackup(ctx context.Context, r *request, _ none) (rep
 	if err != nil {
 		return reply{}, err
 	}
-	out, err := s.backupReply(ctx, http.StatusOK, b)
+	out, err := s.backupReply(ctx, r, http.StatusOK, b)
 	out.location = ""
 	return out, err
 }
 
 // backupBody says how a backup is made.
 type backupBody struct {
-	Live bool `json:"live"`
+	Live       bool   `json:"live"`
+	Repository string `json:"repository"` // "" for the folder
 }
 
 // apiMakeBackup begins a backup: 202, 200 when it joins one that is being made, or with ?wait=ready 201 once it is made.
@@ -131,23 +139,23 @@ func (s *backupHandlers) apiMakeBackup(ctx context.Context, r *request, in backu
 	if err != nil {
 		return reply{}, err
 	}
-	b, begun, err := s.cfg.Backups.Begin(h.Sandbox(), in.Live)
+	b, begun, err := s.cfg.Backups.Begin(h.Sandbox(), backup.Options{Live: in.Live, Repository: in.Repository})
 	if err != nil {
 		return reply{}, err
 	}
 	r.object = b.ID
 	if !w.asked && !begun {
-		return s.backupReply(ctx, http.StatusOK, b)
+		return s.backupReply(ctx, r, http.StatusOK, b)
 	}
 	if !w.asked {
-		return s.backupReply(ctx, http.StatusAccepted, b)
+		return s.backupReply(ctx, r, http.StatusAccepted, b)
 	}
 	waiting, cancel := context.WithTimeout(ctx, w.limit)
 	defer cancel()
 	if b, err = s.cfg.Backups.Wait(waiting, b.ID); err != nil {
 		return reply{location: apiPrefix + "/backups/" + b.ID}, err
 	}
-	return s.backupReply(ctx, http.StatusCreated, b)
+	return s.backupReply(ctx, r, http.StatusCreated, b)
 }
 
 // apiDeleteBackup deletes a backup, or cancels one that is being made.
@@ -169,7 +177,7 @@ func (s *backupHandlers) apiDownload(ctx context.Context, r *request, _ none) (r
 	if r.wantsHead() { // there is none yet
 		return reply{status: http.StatusNoContent}, nil
 	}
-	b, _, err := s.cfg.Backups.Begin(h.Sandbox(), r.query("live") == "true")
+	b, _, err := s.cfg.Backups.Begin(h.Sandbox(), backup.Options{Live: r.query("live") == "true"})
 	if err != nil {
 		return reply{}, err
 	}
@@ -192,6 +200,9 @@ func (s *backupHandlers) apiArchive(ctx context.Context, r *request, _ none) (re
 
 // sendBackup answers with the file of a backup. It never changes, so its id is its ETag.
 func (s *backupHandlers) sendBackup(ctx context.Context, r *request, id string) error {
+	if b, err := s.cfg.Backups.Backup(id); err == nil && b.State == backup.Ready && b.Repository != "" {
+		return s.sendStored(ctx, r, b)
+	}
 	f, b, err := s.cfg.Backups.Open(id)
 	if err != nil {
 		return err
@@ -208,6 +219,48 @@ func (s *backupHandlers) sendBackup(ctx context.Context, r *request, id string) 
 	r.head.Set("Cache-Control", "private, no-cache")
 	http.ServeContent(steadyAnswer{r.w, steady{r.w, ctl, s.move}}, r.http, "", b.Created, f)
 	return nil
+}
+
+// sendStored answers with a backup in a repository, made a file on its way: its size is not known, and no part of it can be had alone. An
+// answer that is cut off is broken, not ended.
+func (s *backupHandlers) sendStored(ctx context.Context, r *request, b backup.Backup) error {
+	ctx, end := s.live.whileAllowed(ctx, r)
+	defer end()
+	ctl := http.NewResponseController(r.w)
+	defer context.AfterFunc(ctx, func() { _ = ctl.SetWriteDeadline(time.Unix(1, 0)) })()
+	r.guard()
+	out := &storedAnswer{steady: steady{r.w, ctl, s.move}, begin: func() {
+		r.head.Set("Content-Type", "application/zstd")
+		r.head.Set("Content-Disposition", attachment(backupFile(b)))
+		r.head.Set("ETag", `"`+b.ID+`"`)
+		r.head.Set("Cache-Control", "private, no-cache")
+	}}
+	if r.wantsHead() {
+		out.begin()
+		return nil
+	}
+	err := s.cfg.Backups.Export(ctx, b.ID, out)
+	if err != nil && out.begun {
+		s.log.Warn("backup was not sent as a whole", "backup", b.ID, "error", err)
+		panic(http.ErrAbortHandler)
+	}
+	return err
+}
+
+// storedAnswer is an answer that begins with the first byte of its body, so that it may be an error until then.
+type storedAnswer struct {
+	steady
+	begin func()
+	begun bool
+}
+
+// Write implements io.Writer.
+func (a *storedAnswer) Write(p []byte) (int, error) {
+	if !a.begun {
+		a.begun = true
+		a.begin()
+	}
+	return a.steady.Write(p)
 }
 
 // steadyAnswer is an answer whose body a client must take now and then.

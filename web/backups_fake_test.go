@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,15 +15,26 @@ import (
 	"time"
 
 	"sandboxd/internal/archive"
+	"sandboxd/internal/auth"
 	"sandboxd/internal/backup"
+	"sandboxd/internal/repository"
+	"sandboxd/internal/repository/repositorytest"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sandboxtest"
+	"sandboxd/internal/schedule"
+	"sandboxd/internal/seal"
 )
 
-// keepBackups runs a Service until the test ends.
+// keepBackups runs a Service until the test ends, with repositories in memory.
 func keepBackups(t *testing.T, boxes backup.Sandboxes, log *slog.Logger) *backup.Service {
 	t.Helper()
-	s, err := backup.Open(backup.Config{Folder: t.TempDir(), Sandboxes: boxes, Version: "1.2.3", Keep: 7 * 24 * time.Hour,
+	key := filepath.Join(t.TempDir(), "secret.key")
+	places, err := repository.Open(t.Context(), repository.Config{Store: &repositorytest.Store{}, Engine: &repositorytest.Engine{}, Log: log,
+		Seal: func() (repository.Sealer, error) { return seal.Open(key) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := backup.Open(backup.Config{Folder: t.TempDir(), Repositories: places, Sandboxes: boxes, Version: "1.2.3", Keep: 7 * 24 * time.Hour,
 		Disk: func() int64 { return 1 << 40 }, Log: log})
 	if err != nil {
 		t.Fatal(err)
@@ -30,8 +42,33 @@ func keepBackups(t *testing.T, boxes backup.Sandboxes, log *slog.Logger) *backup
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = s.Run(ctx) })
+	running.Go(func() { _ = places.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
 	return s
+}
+
+// keepSchedules runs a Service until the test ends.
+func keepSchedules(t *testing.T, store schedule.Store, backups *backup.Service, boxes schedule.Sandboxes, accounts *auth.Service) *schedule.Service {
+	t.Helper()
+	s := schedule.New(schedule.Config{
+		Store: store, Backups: backups, Tester: backup.NewTester(backups), Sandboxes: boxes, Keep: backups.Keep, Log: slog.New(slog.DiscardHandler),
+		Admin: func(ctx context.Context, id string) (bool, error) {
+			u, err := accounts.User(ctx, id)
+			return u.Role == auth.Admin, err
+		},
+		Template:   func(name string) bool { return name == "base" },
+		Repository: func(name string) bool { return slices.Contains(placesOf(backups).Names(), name) },
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = s.Run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	return s
+}
+
+// placesOf gives the repositories of a Service of keepBackups'.
+func placesOf(s *backup.Service) *repository.Service {
+	return s.Repositories.(*repository.Service)
 }
 
 // gate holds up what passes it, while it is shut.

@@ -34,6 +34,8 @@ type (
 	alertHandlers        struct{ *Server }
 	backupHandlers       struct{ *Server } // and what is made of them
 	backupFormHandlers   struct{ *Server } // what people do with them
+	scheduleHandlers     struct{ *Server } // of backups
+	repositoryHandlers   struct{ *Server } // where backups can be
 	snapshotHandlers     struct{ *Server } // and clones
 	snapshotFormHandlers struct{ *Server } // what people do with them
 	alertSettingHandlers struct{ *Server } // rules and channels
@@ -61,6 +63,8 @@ type handlers struct {
 	alerts        *alertHandlers
 	backups       *backupHandlers
 	backupForms   *backupFormHandlers
+	schedules     *scheduleHandlers
+	repositories  *repositoryHandlers
 	snapshots     *snapshotHandlers
 	snapshotForms *snapshotFormHandlers
 	alertSettings *alertSettingHandlers
@@ -71,7 +75,7 @@ func newHandlers(s *Server) handlers {
 		files: &fileHandlers{s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
 		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, disk: &diskHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{Server: s},
 		metrics: &metricsHandlers{s}, host: &hostHandlers{s},
-		activity: &activityHandlers{s}, alerts: &alertHandlers{s}, backups: &backupHandlers{s}, backupForms: &backupFormHandlers{s}, snapshots: &snapshotHandlers{s}, snapshotForms: &snapshotFormHandlers{s},
+		activity: &activityHandlers{s}, alerts: &alertHandlers{s}, backups: &backupHandlers{s}, backupForms: &backupFormHandlers{s}, schedules: &scheduleHandlers{s}, repositories: &repositoryHandlers{s}, snapshots: &snapshotHandlers{s}, snapshotForms: &snapshotFormHandlers{s},
 		alertSettings: &alertSettingHandlers{s},
 	}
 }

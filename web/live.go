@@ -13,7 +13,9 @@ import (
 	"sandboxd/internal/backup"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/idle"
+	"sandboxd/internal/repository"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/schedule"
 	"sandboxd/internal/services"
 	"sandboxd/internal/snapshot"
 	"sandboxd/internal/wire"
@@ -55,7 +57,7 @@ func (p *parts) send(ctx context.Context, to events) error {
 }
 
 // news is one change: of a sandbox, of an image, of what uses a sandbox, of what listens in one, of its services, of an
-// alert that the reader may see, of a backup, of a snapshot, or of all figures.
+// alert that the reader may see, of a backup, of a snapshot, of a schedule, or of all figures.
 type news struct {
 	box      *sandbox.Event
 	image    *catalog.ImageEvent
@@ -65,7 +67,10 @@ type news struct {
 	alert    *alert.Alert
 	backup   *backup.Change   // the zero value says that any may have changed
 	snapshot *snapshot.Change // the same
+	schedule *schedule.Change // the same
 	figures  bool
+
+	repository *repository.Change
 }
 
 // livePage is what differs from page to page about being kept up to date. It is used by one goroutine.

@@ -3,11 +3,13 @@ package web
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/a-h/templ"
 
 	"sandboxd/internal/backup"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/schedule"
 	"sandboxd/views"
 )
 
@@ -53,7 +55,10 @@ func (s *backupHandlers) openLiveAllBackups(ctx context.Context, r *request) (li
 }
 
 func (l *liveBackups) beside(ctx context.Context, hand func(news)) {
-	followBackups(ctx, l.lists.Server, hand)
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { followBackups(ctx, l.lists.Server, hand) })
+	follow(ctx, l.lists.cfg.Schedules.Subscribe, func(c *schedule.Change) { hand(news{schedule: c}) }) // their names, and how tests went
 }
 
 func (l *liveBackups) begin(ctx context.Context, out *parts) error {
@@ -72,6 +77,8 @@ func (l *liveBackups) begin(ctx context.Context, out *parts) error {
 
 func (l *liveBackups) take(n news) bool {
 	switch {
+	case n.schedule != nil:
+		return true
 	case n.backup != nil:
 		return anyBackup(n.backup) || n.backup.Restore != "" && l.box != nil || l.lists.concerns(n.backup.Backup)
 	case n.box != nil && l.box != nil:

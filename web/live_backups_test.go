@@ -19,7 +19,7 @@ func TestLiveBackups_FollowOneThroughItsLife(t *testing.T) {
 	old := s.backed("lab", "one")
 	f.until("Ready")
 	release := s.homes.hold()
-	b, _, err := s.server.cfg.Backups.Begin(box, false)
+	b, _, err := s.server.cfg.Backups.Begin(box, backup.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,6 +34,9 @@ var outcomes = map[string]string{
 	"rules-reset":     "The rules were reset to the defaults.",
 	"channel-saved":   "The channel was saved.",
 	"channel-deleted": "The channel was deleted.",
+
+	"repository-saved":   "The repository was saved. It can be used.",
+	"repository-removed": "The repository was removed. What is in it was not deleted.",
 }
 
 func done(path, outcome string) string { return path + "?done=" + outcome }

@@ -54,6 +54,18 @@ var ruleKinds = map[alert.Kind]ruleKind{
 		icon: "hammer", title: "Image not built", what: "The image of a template could not be built.", short: "The image of a template could not be built",
 		first: alert.Rule{Remind: 24 * hour},
 	},
+	alert.BackupFailed: {
+		icon: "archive", title: "Backup failed", what: "A scheduled backup of a sandbox could not be made.", short: "The last scheduled backup failed",
+		first: alert.Rule{Remind: 24 * hour},
+	},
+	alert.BackupMissed: {
+		icon: "clock", title: "Backup missed", what: "A schedule did not run when it was due, or failed at two due times.", short: "A schedule of backups missed a run",
+		first: alert.Rule{Remind: 24 * hour},
+	},
+	alert.BackupTest: {
+		icon: "undo", title: "Backup cannot be restored", what: "A scheduled restore test of a backup failed.", short: "The last restore test of a backup failed",
+		first: alert.Rule{Remind: 24 * hour},
+	},
 	alert.HostDisk: {
 		icon: "database", title: "Host: disk nearly full", what: "The host's disk, or the storage pool, is nearly full.", short: "At least %s %% of the host's disk is used",
 		bound: "At least", unit: "% used", first: alert.Rule{Threshold: 90, For: 5 * time.Minute, Remind: 12 * hour},

@@ -78,7 +78,7 @@ func TestAlertSettings_RulesAreAddedChangedAndDeletedWithoutScripts(t *testing.T
 	for _, n := range kinds.all("a.kind") {
 		offered = append(offered, attr(n, "href"))
 	}
-	if got := strings.Join(offered, " "); len(offered) != 7 || strings.Contains(got, "host") || !strings.Contains(got, "kind=log-line") {
+	if got := strings.Join(offered, " "); len(offered) != 10 || strings.Contains(got, "host") || !strings.Contains(got, "kind=log-line") {
 		t.Errorf("a member can choose %q", got)
 	}
 	form := s.get("ada", "/settings/alerts/rules/new?kind=memory").is(http.StatusOK)

@@ -30,14 +30,14 @@ func (s *backupFormHandlers) submitBackUp(ctx context.Context, r *request) (stri
 	if err != nil {
 		return "", err
 	}
-	b, _, err := s.cfg.Backups.Begin(h.Sandbox(), r.form("live") != "")
+	b, _, err := s.cfg.Backups.Begin(h.Sandbox(), backup.Options{Live: r.form("live") != "", Repository: r.form("repository")})
 	r.object = b.ID
 	return r.back(backupsURL(h.Name())), err
 }
 
 // about says in a few words which backup a sheet is about.
 func (s *backupFormHandlers) about(b backup.Backup) views.AboutBackup {
-	return views.AboutBackup{ID: b.ID, Sandbox: b.Sandbox, Made: timeOf(b.Created, s.cfg.Now()), Size: text.Size(b.Size), Files: amount(b.Stats.Files, "file")}
+	return views.AboutBackup{ID: b.ID, Sandbox: b.Sandbox, Made: timeOf(b.Created, s.cfg.Now()), Size: text.Size(b.Size), Files: amount(b.Stats.Files, "file"), Repository: b.Repository}
 }
 
 // boxOf gives the sandbox that a backup was made of.

@@ -99,11 +99,12 @@ type backupLists struct {
 	ask     backupAsk
 	names   *owners
 	there   map[string]sandbox.Sandbox // by id: those that the page may lead to
+	plans   map[string]string          // names of the schedules that the page may lead to, by id
 }
 
 // lists is for the page of one sandbox.
 func (s *backupHandlers) lists(r *request, h access.Handle) *backupLists {
-	return &backupLists{s, r, backupAsk{box: h.ID()}, newOwners(s.cfg.Accounts), map[string]sandbox.Sandbox{h.ID(): h.Sandbox()}}
+	return &backupLists{s, r, backupAsk{box: h.ID()}, newOwners(s.cfg.Accounts), map[string]sandbox.Sandbox{h.ID(): h.Sandbox()}, nil}
 }
 
 // allLists is for the page of all.
@@ -120,13 +121,17 @@ func (s *backupHandlers) allLists(ctx context.Context, r *request) (*backupLists
 	for _, box := range boxes {
 		there[box.ID] = box
 	}
-	return &backupLists{s, r, backupAsk{name: strings.TrimSpace(r.query("sandbox"))}, newOwners(s.cfg.Accounts), there}, nil
+	return &backupLists{s, r, backupAsk{name: strings.TrimSpace(r.query("sandbox"))}, newOwners(s.cfg.Accounts), there, nil}, nil
 }
 
 // list is what the page shows now.
 func (l *backupLists) list(ctx context.Context) (views.BackupList, error) {
 	v := views.BackupList{All: l.ask.box == "", Filtered: l.ask.name != ""}
 	var total, own int64
+	var err error
+	if l.plans, err = l.schedules.planNames(ctx, l.request); err != nil {
+		return v, err
+	}
 	found := l.cfg.Backups.List(func(b backup.Backup) bool { return mayBackup(l.request.who, b) })
 	for _, b := range found {
 		if b.Owner == l.request.who.User.ID {
@@ -142,7 +147,7 @@ func (l *backupLists) list(ctx context.Context) (views.BackupList, error) {
 		if err != nil {
 			return v, err
 		}
-		v.Items = append(v.Items, item)
+		v.Items, v.Planned = append(v.Items, item), v.Planned || b.Schedule != ""
 	}
 	v.Total, v.Kept = text.Size(total), afterText(catalog.After(l.cfg.Backups.Keep))
 	v.Used, v.Quota = text.Size(own), quotaText(l.cfg.Backups.Quota)
@@ -165,7 +170,7 @@ func (l *backupLists) item(ctx context.Context, b backup.Backup) (views.Backup, 
 	box, there := l.there[b.SandboxID]
 	v := views.Backup{
 		ID: b.ID, Made: timeOf(b.Created, now), State: backupState(b), Problem: b.Problem, Making: b.State == backup.Making, Ready: b.State == backup.Ready,
-		Running: b.State == backup.Ready && !b.Still, Next: l.ask.url(), About: b.Sandbox,
+		Running: b.State == backup.Ready && !b.Still, Next: l.ask.url(), About: b.Sandbox, Repository: b.Repository, Unreachable: views.Plain(unreachable(l.request, b), 0),
 	}
 	if l.ask.box != "" {
 		v.Next = backupsURL(box.Name)
@@ -177,6 +182,7 @@ func (l *backupLists) item(ctx context.Context, b backup.Backup) (views.Backup, 
 	if b.State != backup.Failed {
 		v.Expires = leftOf(b.Expires, now)
 	}
+	l.plan(&v, b)
 	if v.Restores = there && b.State == backup.Ready; v.Ready {
 		v.Size, v.Files, v.Unpacked = text.Size(b.Size), amount(b.Stats.Files, "file"), text.Size(b.Stats.Bytes)
 		v.Losses, v.Lost = lossesOf(lossShapes(b.Stats.Lost), b.Stats.MoreLost)
@@ -188,6 +194,31 @@ func (l *backupLists) item(ctx context.Context, b backup.Backup) (views.Backup, 
 		}
 	}
 	return v, nil
+}
+
+// plan says which schedule made a backup, and how its last test went.
+func (l *backupLists) plan(v *views.Backup, b backup.Backup) {
+	if b.Schedule == "" {
+		return
+	}
+	v.Schedule = "scheduled"
+	if name, ok := l.plans[b.Schedule]; ok {
+		v.Schedule, v.OfOne = name, scheduleURL(b.Schedule, "")
+	}
+	if t, ok := l.cfg.Schedules.Tested(b.ID); ok {
+		v.TestedAt = timeOf(t.At, l.cfg.Now())
+		if v.Tested = (views.State{Tone: "good", Text: "restore tested"}); t.Problem != "" {
+			v.Tested = views.State{Tone: "bad", Text: "restore test failed", Why: t.Problem}
+		}
+	}
+}
+
+// unreachable says why the repository of a backup cannot be reached. What is said of its place is for admins.
+func unreachable(r *request, b backup.Backup) string {
+	if b.Unreachable == "" || r.isAdmin() {
+		return b.Unreachable
+	}
+	return "an admin is told why."
 }
 
 // backupState says how far a backup is.
@@ -224,7 +255,7 @@ func lossesOf(found []lossShape, more int64) (list []views.Loss, lost string) {
 
 // backUp is the button that makes a backup of a sandbox.
 func (s *backupHandlers) backUp(box sandbox.Sandbox) views.BackUp {
-	v := views.BackUp{URL: sameURL(box, backupsPath), Next: backupsURL(box.Name)}
+	v := views.BackUp{URL: sameURL(box, backupsPath), Next: backupsURL(box.Name), Plan: newScheduleURL(box.Name), To: s.cfg.Repositories.Names()}
 	switch {
 	case s.making(box.ID):
 		v.Off = "One is being made."
@@ -267,7 +298,13 @@ func (s *backupHandlers) keptBackups(box sandbox.Sandbox, now time.Time) string 
 	if len(kept) == 0 {
 		return ""
 	}
-	left := lasted(kept[0].Expires.Sub(now)) // the newest expires last
+	last := kept[0].Expires // the newest expires last
+	for _, b := range kept {
+		if b.Expires.IsZero() { // from then on it is kept as long as one that a person made
+			last = now.Add(s.cfg.Backups.Keep)
+		}
+	}
+	left := lasted(last.Sub(now))
 	if len(kept) == 1 {
 		return "Its backup is kept for " + left + " more."
 	}

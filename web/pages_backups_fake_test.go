@@ -80,6 +80,14 @@ func (f *stageHomes) CreateFrom(ctx context.Context, r sandbox.Request, from san
 	return f.boxes.change(ctx, box.Ref(), func(b *sandbox.Sandbox) { b.State, b.CutOff = sandbox.Running, "" })
 }
 
+func (f *stageHomes) Delete(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
+	box, err := f.boxes.Current(ctx, ref)
+	if err == nil {
+		f.boxes.drop(box)
+	}
+	return box, err
+}
+
 // stageHome is the home of one sandbox.
 type stageHome struct {
 	all      *stageHomes

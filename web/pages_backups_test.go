@@ -33,7 +33,7 @@ func (s *stage) backed(name, notes string) backup.Backup {
 		s.t.Fatal(err)
 	}
 	s.homes.put(box.ID, map[string]string{"notes": notes})
-	b, _, err := s.server.cfg.Backups.Begin(box, false)
+	b, _, err := s.server.cfg.Backups.Begin(box, backup.Options{})
 	if err == nil {
 		b, err = s.server.cfg.Backups.Wait(s.t.Context(), b.ID)
 	}

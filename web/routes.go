@@ -56,14 +56,14 @@ const (
 	del   = http.MethodDelete
 )
 
-// routes is the table of contents: the only place with paths, pages and API side by side.
+// routes is the table of contents: the only place with paths, beside routes_backups.go, pages and API side by side.
 func (s *Server) routes() []route {
 	return slices.Concat(s.processRoutes(), s.accountRoutes(), s.sandboxRoutes(), s.protocolRoutes(), s.templateRoutes(),
 		s.fileRoutes(apiPrefix, token), s.fileRoutes("", scripted),
 		s.serviceRoutes(apiPrefix, token), s.insidePages(),
 		s.portRoutes(apiPrefix, token), s.portRoutes("", scripted),
 		s.ideRoutes(apiPrefix, token), s.ideRoutes("", scripted),
-		s.backups.table(), s.backups.pages(), s.snapshots.table(), s.snapshots.pages(),
+		s.backups.table(), s.backups.pages(), s.schedules.table(), s.schedules.pages(), s.repositories.table(), s.snapshots.table(), s.snapshots.pages(),
 		s.metrics.table(), s.logs.table(), s.activity.table(), s.alerts.table(), s.alertSettings.table(),
 		s.entryPages(), s.sandboxPages(), s.templatePages(), s.host.table(), s.settingsPages())
 }
@@ -200,82 +200,6 @@ func (s *Server) ideRoutes(prefix string, who admission) []route {
 	return []route{
 		{get, base, who, api(s.ide.apiIDE)},
 		{put, base, who, api(s.ide.apiSetIDE)},
-	}
-}
-
-// table is backups, for programs.
-func (s *backupHandlers) table() []route {
-	box, one := apiPrefix+"/sandboxes/:name", apiPrefix+"/backups/:id"
-	return []route{
-		{get, box + "/backup", token, apiLong(s.apiDownload)},
-		{post, box + "/backups", token, apiLong(s.apiMakeBackup)},
-		{put, box + restorePart, token, s.receiving(s.apiRestore)},
-		{del, box + restorePart, token, api(s.apiCancelRestore)},
-		{post, apiPrefix + restorePart, tokenWide, s.receiving(s.apiRestoreNew)},
-		{get, apiPrefix + "/backups", token, api(s.apiBackups)},
-		{get, one, token, api(s.apiBackup)},
-		{del, one, token, api(s.apiDeleteBackup)},
-		{get, one + "/archive", token, apiLong(s.apiArchive)},
-	}
-}
-
-// pages are backups as pages, and what the pages' script asks for.
-func (s *backupHandlers) pages() []route {
-	box, one, forms := "/sandboxes/:name", backupsPath+"/:id", s.backupForms
-	return []route{
-		{get, box + backupsPath, signedIn, page(s.pageBackups)},
-		{post, box + backupsPath, signedIn, form(forms.submitBackUp, nil)},
-		{put, box + restorePart, scripted, s.receiving(s.apiRestore)},
-		{del, box + restorePart, scripted, api(s.apiCancelRestore)},
-		{post, box + restorePart + "/cancel", signedIn, form(forms.submitCancelRestore, nil)},
-		{post, box + restorePart + "/dismiss", signedIn, form(forms.submitDismissRestore, nil)},
-		{post, restorePart, scripted, s.receiving(s.apiRestoreNew)},
-		{get, backupsPath, signedIn, page(s.pageAllBackups)},
-		{get, one + "/archive", signedIn, apiLong(s.apiArchive)},
-		{get, one + "/restore", signedIn, page(forms.pageRestore)},
-		{post, one + "/restore", signedIn, form(forms.submitRestore, forms.againRestore)},
-		{get, one + "/new", signedIn, page(forms.pageNewFrom)},
-		{post, one + "/new", signedIn, form(forms.submitNewFrom, forms.againNewFrom)},
-		{get, one + "/delete", signedIn, page(forms.pageDeleteBackup)},
-		{post, one + "/delete", signedIn, form(forms.submitDeleteBackup, nil)},
-	}
-}
-
-// table is snapshots and clones, for programs.
-func (s *snapshotHandlers) table() []route {
-	box := apiPrefix + "/sandboxes/:name"
-	one := box + snapshotsPart + "/:id"
-	return []route{
-		{get, box + snapshotsPart, token, api(s.apiSnapshots)},
-		{post, box + snapshotsPart, token, apiLong(s.apiTakeSnapshot)},
-		{get, one, token, api(s.apiSnapshot)},
-		{patch, one, token, api(s.apiChangeSnapshot)},
-		{del, one, token, api(s.apiDeleteSnapshot)},
-		{post, one + "/restore", token, apiLong(s.apiRevert)},
-		{get, one + diffPart, token, apiLong(s.apiDiff)},
-		{get, one + diffPart + "/file", token, apiLong(s.apiFileDiff)},
-		{post, box + clonePart, tokenWide, apiLong(s.apiClone)},
-	}
-}
-
-// pages are snapshots and clones as pages.
-func (s *snapshotHandlers) pages() []route {
-	box, forms := "/sandboxes/:name", s.snapshotForms
-	one := box + snapshotsPart + "/:id"
-	return []route{
-		{get, box + snapshotsPart, signedIn, page(s.pageSnapshots)},
-		{get, box + snapshotsPart + "/new", signedIn, page(forms.pageNewSnapshot)},
-		{post, box + snapshotsPart, signedIn, form(forms.submitSnapshot, forms.againSnapshot)},
-		{get, one + diffPart, signedIn, page(s.pageDiff)},
-		{get, one + "/edit", signedIn, page(forms.pageEditSnapshot)},
-		{post, one + "/edit", signedIn, form(forms.submitEditSnapshot, forms.againEditSnapshot)},
-		{get, one + "/restore", signedIn, page(forms.pageRevert)},
-		{post, one + "/restore", signedIn, form(forms.submitRevert, forms.againRevert)},
-		{post, one + "/undo", signedIn, form(forms.submitRevert, nil)},
-		{get, one + "/delete", signedIn, page(forms.pageDeleteSnapshot)},
-		{post, one + "/delete", signedIn, form(forms.submitDeleteSnapshot, nil)},
-		{get, box + clonePart, signedIn, page(forms.pageClone)},
-		{post, box + clonePart, signedIn, form(forms.submitClone, forms.againClone)},
 	}
 }
 
@@ -455,6 +379,9 @@ func (s *Server) liveTopics() []topic {
 		{"/sandboxes/:name/services", s.live.live(s.services.openLiveServices)},
 		{"/sandboxes/:name/backups", s.live.live(s.backups.openLiveBackups)},
 		{backupsPath, s.live.live(s.backups.openLiveAllBackups)},
+		{schedulesPath, s.live.live(s.schedules.openLiveSchedules)},
+		{schedulesPath + "/:id", s.live.live(s.schedules.openLiveSchedule)},
+		{repositoriesPath, s.live.live(s.repositories.openLiveRepositories)},
 		{"/sandboxes/:name/snapshots", s.live.live(s.snapshots.openLiveSnapshots)},
 		{"/sandboxes/:name/metrics", s.live.live(s.metrics.openLiveMetrics)},
 		{"/sandboxes/:name/metrics/points", s.metrics.openPoints},

@@ -24,6 +24,8 @@ import (
 	"sandboxd/internal/files"
 	"sandboxd/internal/hostname"
 	"sandboxd/internal/logs"
+	"sandboxd/internal/repository"
+	"sandboxd/internal/schedule"
 	"sandboxd/internal/services"
 	"sandboxd/internal/snapshot"
 	"sandboxd/internal/terminal"
@@ -55,7 +57,10 @@ type Config struct {
 	Activity  *activity.Log
 	Alerts    *alert.Service
 	Backups   *backup.Service
+	Schedules *schedule.Service
 	Snapshots *snapshot.Service
+
+	Repositories *repository.Service // where backups can be beside the folder
 
 	Preferences Preferences
 	TabNames    TabNames

@@ -106,22 +106,24 @@ func newEmptyStage(t *testing.T) *stage {
 	s.alerts = newFakeAlerts(t, s.boxes.List)
 	s.homes = newStageHomes(s.boxes)
 	s.access = &fakeAccess{rows: s.boxes, guest: wholeGuest{fakeGuest: s.files, fakeRooms: s.rooms, fakeTerminals: s.terminals}}
+	backups := keepBackups(t, s.homes, log)
 	s.server = New(Config{
 		Access:    access.New(s.access, s.access.link, access.Tracked(idle.New())),
 		Sandboxes: s.boxes, Accounts: s.accounts, Templates: stageTemplates{}, Images: s.images, Terminals: s.terminals.Service,
 		Commands: exec.New(exec.Config{Starter: &fakeCommands{}}), Hosts: hosts, Assets: static.New(), Log: log,
 		Version: Version{Version: "1.2.3"}, Now: func() time.Time { return stageTime },
 		Checks: []Check{{Name: "engine", Ask: s.engine.ask}}, Idle: s.idle, Uses: s.idle, Holds: s.holds, Files: files.New(""),
-		Services:    services.New(s.boxes),
-		Ports:       s.ports,
-		IDE:         &fakeIDE{},
-		Metrics:     s.metrics,
-		Activity:    activity.New(activity.Config{Store: &activitytest.Memory{}}),
-		Alerts:      s.alerts.Service,
-		Backups:     keepBackups(t, s.homes, log),
+		Services: services.New(s.boxes),
+		Ports:    s.ports,
+		IDE:      &fakeIDE{},
+		Metrics:  s.metrics,
+		Activity: activity.New(activity.Config{Store: &activitytest.Memory{}}),
+		Alerts:   s.alerts.Service,
+		Backups:  backups, Repositories: placesOf(backups),
 		Snapshots:   keepSnapshots(t, s.homes, log),
 		Preferences: s.workspace, TabNames: s.workspace,
 	})
+	s.server.cfg.Schedules = keepSchedules(t, db.Schedules(), s.server.cfg.Backups, s.boxes, s.accounts)
 	s.server.cfg.Backups.Quota = 1 << 30
 	s.server.alarm.grace = time.Time{} // it has run for long
 	return s

@@ -79,7 +79,8 @@ func newWorldWith(t *testing.T, quota sandbox.Quota) *world {
 		metrics: newFakeMetrics(), log: &lockedBuffer{}, tokens: map[string]string{}, ids: map[string]string{},
 	}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	w.users = newDatabase(t).Auth()
+	db := newDatabase(t)
+	w.users = db.Auth()
 	w.accounts = auth.New(w.users, auth.Options{Cost: auth.Cost{Memory: 64, Passes: 1}, Log: log})
 	templates := fakeTemplates{}
 	w.manager = sandbox.New(sandbox.Config{
@@ -96,8 +97,9 @@ func newWorldWith(t *testing.T, quota sandbox.Quota) *world {
 	w.logs = keepLogs(t, log)
 	w.alerts = newFakeAlerts(t, w.manager.List)
 	w.access = &fakeAccess{rows: w.manager, guest: wholeGuest{fakeGuest: w.files, fakeRooms: w.rooms}}
+	backups := keepBackups(t, w.manager, log)
 	w.server = New(Config{
-		Metrics: w.metrics, Logs: w.logs, Activity: activity.New(activity.Config{Store: &activitytest.Memory{}}), Alerts: w.alerts.Service, Backups: keepBackups(t, w.manager, log),
+		Metrics: w.metrics, Logs: w.logs, Activity: activity.New(activity.Config{Store: &activitytest.Memory{}}), Alerts: w.alerts.Service, Backups: backups, Repositories: placesOf(backups),
 		Snapshots: keepSnapshots(t, w.manager, log),
 		Access:    access.New(w.access, w.access.link, access.Tracked(idle.New())),
 		Sandboxes: w.manager, Accounts: w.accounts, Templates: templates, Images: w.images, Commands: exec.New(exec.Config{Starter: w.guests}),
@@ -106,6 +108,7 @@ func newWorldWith(t *testing.T, quota sandbox.Quota) *world {
 		Idle:   w.idle, Uses: w.idle, Holds: holds, Files: files.New(""), Services: services.New(w.manager),
 		Ports: visibility.New(w.store.Ports(), log), IDE: &fakeIDE{},
 	})
+	w.server.cfg.Schedules = keepSchedules(t, db.Schedules(), w.server.cfg.Backups, w.manager, w.accounts)
 	w.live()
 	w.user("root", auth.Admin)
 	w.user("ada", auth.Member)

@@ -35,7 +35,7 @@ func (a *app) newAlerts() {
 	a.alerting = &alertSources{boxes: a.manager, images: a.images, catalog: a.catalog, links: a.links, builds: map[string]alert.Build{}, listed: make(chan struct{})}
 	from := alert.Sources{
 		Sandboxes: a.alerting.sandboxes, Services: a.alerting.services, Usage: a.recorder.Latest, OOMKills: a.recorder.OOMKills, HomeSize: a.homeSize,
-		Failures: a.alerting.takeFailures, Builds: a.alerting.lastBuilds, Host: a.recorder.Host, Lines: a.logs.SearchApart, Pool: a.storage.alerts(),
+		Failures: a.alerting.takeFailures, Builds: a.alerting.lastBuilds, Host: a.recorder.Host, Lines: a.logs.SearchApart, Pool: a.storage.alerts(), Backups: func() []alert.BackupTrouble { return backupTroubles(a) },
 	}
 	if a.hosts.Scheme == "https" {
 		from.Certificate = func(ctx context.Context) (time.Time, error) { return certificateEnd(ctx, a.hosts) }

@@ -33,7 +33,9 @@ import (
 	"sandboxd/internal/logs"
 	"sandboxd/internal/metrics"
 	"sandboxd/internal/proxy"
+	"sandboxd/internal/repository"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/schedule"
 	"sandboxd/internal/services"
 	"sandboxd/internal/snapshot"
 	"sandboxd/internal/sqlite"
@@ -67,9 +69,12 @@ type app struct {
 	alerts    *alert.Service
 	alerting  *alertSources
 	backups   *backup.Service
+	schedules *schedule.Service
 	snapshots *snapshot.Service
-	handler   http.Handler // answers HTTP
-	closers   []func() error
+
+	repositories *repository.Service
+	handler      http.Handler // answers HTTP
+	closers      []func() error
 }
 
 // The parts of the data folder.
@@ -151,9 +156,13 @@ func (a *app) open(ctx context.Context) (err error) {
 	}
 	a.newLogs(ctx)
 	a.newAlerts()
+	if a.repositories, err = newRepositories(ctx, a); err != nil {
+		return err
+	}
 	if err := a.newBackups(ctx); err != nil {
 		return err
 	}
+	a.schedules = newSchedules(a)
 	if err := a.newSnapshots(ctx); err != nil {
 		return err
 	}
@@ -376,7 +385,7 @@ func (a *app) newHandler() (http.Handler, error) {
 		Access: control, Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images,
 		Commands: exec.New(exec.Config{Starter: exec.InGuest(), Ended: a.command()}), Terminals: terminal.New(a.manager, a.log),
 		Files: inside, SSH: ssh, Tunnels: ports, Services: services.New(a.manager), IDE: a.ide, Ports: a.ports,
-		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: measures{a.recorder, a.sizer}, Logs: a.logs, OwnLog: a.recent, Activity: a.activity, Alerts: a.alerts, Backups: a.backups, Snapshots: a.snapshots, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),
+		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: measures{a.recorder, a.sizer}, Logs: a.logs, OwnLog: a.recent, Activity: a.activity, Alerts: a.alerts, Backups: a.backups, Schedules: a.schedules, Repositories: a.repositories, Snapshots: a.snapshots, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),
 		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Access: control, Codes: a.accounts},
 		Hosts:    a.hosts, Assets: assets, Pool: a.storage.figures(),
 		Checks: []web.Check{

@@ -43,8 +43,8 @@ func (a *app) newBackups(ctx context.Context) error {
 		return err
 	}
 	a.backups, err = backup.Open(backup.Config{
-		Folder:    cmp.Or(a.config.BackupFolder, filepath.Join(a.config.Data, "backups")),
-		Sandboxes: a.manager, Version: version, Keep: keep, Quota: quota, Disk: a.homesDisk, Log: a.log,
+		Folder:       cmp.Or(a.config.BackupFolder, filepath.Join(a.config.Data, "backups")),
+		Repositories: a.repositories, Sandboxes: a.manager, Version: version, Keep: keep, Quota: quota, Disk: a.homesDisk, Log: a.log,
 	})
 	return err
 }

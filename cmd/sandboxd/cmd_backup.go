@@ -21,7 +21,9 @@ type backing struct {
 	sandbox  string // "" when id says which backup
 	id       string
 	live     bool
-	begun    bool // it was begun here, and is not ready yet
+	place    string // the repository that it is to be in; "" for the server's backup folder
+	stays    bool   // it is not downloaded
+	begun    bool   // it was begun here, and is not ready yet
 }
 
 // backupID is what the id of a backup looks like.
@@ -51,12 +53,15 @@ again, and GNU tar unpacks it.
 While its home is read a running sandbox is frozen, so that all files are of one moment. With --live it is not, and files that
 programs write meanwhile may be incomplete. A sandbox that is asleep is not woken.
 
+With --repository the backup is made in one of the server's repositories, and downloaded only if FILE is given.
+
 The server keeps the backup too, until it is too old. With --id a backup that it has already is downloaded. Ctrl-C cancels a backup
 that is not ready.`,
-		Example: "  sandboxd backup lab\n  sandboxd backup lab /mnt/backups/\n  sandboxd backup lab - | ssh nas 'cat >lab.tar.zst'\n  sandboxd backup --id 9494f39f73f0c93e lab.tar.zst",
+		Example: "  sandboxd backup lab\n  sandboxd backup lab /mnt/backups/\n  sandboxd backup lab - | ssh nas 'cat >lab.tar.zst'\n  sandboxd backup lab --repository nas\n  sandboxd backup --id 9494f39f73f0c93e lab.tar.zst",
 	})
 	f := cmd.Flags()
 	f.BoolVar(&o.live, "live", false, "do not freeze a running sandbox meanwhile")
+	f.StringVar(&o.place, "repository", "", "make it in this repository of the server's")
 	f.BoolVar(&force, "force", false, "replace a FILE that is there already")
 	f.BoolVarP(&quiet, "quiet", "q", false, "show no progress")
 	f.StringVar(&o.id, "id", "", "download this backup instead of making one; leave NAME out")
@@ -83,7 +88,7 @@ func (o *backing) understand(cmd *cobra.Command, args []string) (file string, er
 		args = append([]string{""}, args...)
 		err = checkBackupID(o.id)
 	}
-	if len(args) == 0 || len(args) > 2 || o.id != "" && o.live {
+	if len(args) == 0 || len(args) > 2 || o.id != "" && (o.live || o.place != "") {
 		return "", fault.New(fault.Invalid, "Use it as '%s'. See '%s --help'.", cmd.UseLine(), cmd.CommandPath())
 	}
 	if o.sandbox = args[0]; o.id == "" {
@@ -92,6 +97,7 @@ func (o *backing) understand(cmd *cobra.Command, args []string) (file string, er
 	if len(args) == 2 {
 		file = args[1]
 	}
+	o.stays = o.place != "" && len(args) < 2
 	return file, err
 }
 
@@ -102,7 +108,14 @@ func (o *backing) run(ctx context.Context) error {
 	if err != nil {
 		return o.cancel(ctx, b, err)
 	}
-	o.progress.step("Downloading ", b.Size)
+	if o.stays {
+		return o.tell(b)
+	}
+	size := b.Size
+	if b.Repository != "" { // what it has added there is another thing
+		size = 0
+	}
+	o.progress.step("Downloading ", size)
 	err = o.client.DownloadBackup(ctx, b, o.to, o.progress.add)
 	o.progress.clear()
 	if err == nil {
@@ -124,8 +137,10 @@ func (o *backing) ready(ctx context.Context) (b client.Backup, err error) {
 	if err != nil {
 		return b, err
 	}
-	if err := o.to.begin(defaultFile(o.sandbox, b)); err != nil {
-		return b, err
+	if !o.stays {
+		if err := o.to.begin(defaultFile(o.sandbox, b)); err != nil {
+			return b, err
+		}
 	}
 	if b, err = o.client.FollowBackup(ctx, b, o.show); err == nil {
 		o.begun = false
@@ -139,7 +154,7 @@ func (o *backing) begin(ctx context.Context) (client.Backup, error) {
 	if err != nil {
 		return client.Backup{}, err
 	}
-	b, err := o.client.BeginBackup(ctx, o.sandbox, o.live)
+	b, err := o.client.BeginBackup(ctx, o.sandbox, o.live, o.place)
 	if err != nil {
 		return b, err
 	}
@@ -171,9 +186,9 @@ func (o *backing) cancel(ctx context.Context, b client.Backup, err error) error 
 		return fault.Wrap(err, fault.Gone, "Interrupted.")
 	case !o.begun || b.ID == "":
 		return err
-	case !interrupted && o.to.out != nil && fault.Is(err, fault.Unavailable):
+	case !interrupted && (o.to.out != nil || o.stays) && fault.Is(err, fault.Unavailable):
 		return fault.Wrap(err, fault.Unavailable, "%s The server may still be making the backup %s: see 'sandboxd backups'.", fault.Message(err), b.ID)
-	case !interrupted && o.to.out != nil: // the backup has failed
+	case !interrupted && (o.to.out != nil || o.stays): // the backup has failed
 		return err
 	}
 	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
@@ -219,7 +234,14 @@ func (o *backing) tell(b client.Backup) error {
 	if o.to.path == stdio {
 		where = "Written to standard output"
 	}
-	lines := []string{fmt.Sprintf("%s: %s, with %s in %d files and %d folders.", where, text.Size(b.Size), text.Size(b.Bytes), b.Files, b.Folders)}
+	size := text.Size(b.Size)
+	if b.Repository != "" {
+		size += " added to the repository " + b.Repository
+	}
+	if o.stays {
+		where = "Saved"
+	}
+	lines := []string{fmt.Sprintf("%s: %s, with %s in %d files and %d folders.", where, size, text.Size(b.Bytes), b.Files, b.Folders)}
 	if !b.Consistent {
 		lines = append(lines, "Programs ran meanwhile: files that they were writing may be incomplete.")
 	}

@@ -77,7 +77,7 @@ func listBackups(cmd *cobra.Command, c *client.Client, name string, quiet bool) 
 		}
 		return nil
 	}
-	rows := [][]string{{"ID", "SANDBOX", "CREATED", "SIZE", "FILES", "EXPIRES", "STATE"}}
+	rows := [][]string{{"ID", "SANDBOX", "CREATED", "SIZE", "FILES", "EXPIRES", "REPOSITORY", "STATE"}}
 	for _, b := range list {
 		state, expires := b.State, "-"
 		switch {
@@ -88,7 +88,7 @@ func listBackups(cmd *cobra.Command, c *client.Client, name string, quiet bool) 
 		case b.Problem != "":
 			state += ": " + b.Problem
 		}
-		rows = append(rows, []string{b.ID, b.Sandbox, day(b.Created, "-"), text.Size(b.Size), strconv.FormatInt(b.Files, 10), expires, state})
+		rows = append(rows, []string{b.ID, b.Sandbox, day(b.Created, "-"), text.Size(b.Size), strconv.FormatInt(b.Files, 10), expires, orDash(b.Repository), state})
 	}
 	return printTable(cmd, rows)
 }

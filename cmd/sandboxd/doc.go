@@ -4,7 +4,7 @@
 //
 //   - cmd_serve.go is the process: what lives, in one errgroup, and how it ends. app.go puts the parts together,
 //     config.go says what can be configured.
-//   - web serves pages and API (routes.go lists every path), internal/proxy the sandboxes' own hosts; seams.go here
+//   - web serves pages and API (routes.go and routes_backups.go list every path), internal/proxy the sandboxes' own hosts; seams.go here
 //     tells the two apart by internal/hostname.
 //   - internal/sandbox is the heart: Manager is the one writer, Store and Runtime are its ports. Start with
 //     manager.go, which lists the type of each step, then create.go, power.go, rest.go, delete.go and reconcile.go.
@@ -17,6 +17,8 @@
 //     cmd_exec.go, cmd_cp.go, cmd_forward.go, cmd_logs.go) ask a server through internal/client.
 //   - internal/visibility says which of a sandbox's ports are shared or public; internal/proxy is where that counts.
 //   - internal/activity keeps who did what: web's activity_actions.go says which requests, and activity.go here what else.
+//   - internal/backup keeps homes as archives, internal/schedule makes those at set times, and internal/snapshot keeps copies on the engine.
+//     internal/repository knows the other places for archives, and internal/kopia works on them, in a process of its own (cmd_kopia.go).
 //   - internal/catalog reads templates and keeps their images built; internal/auth knows users and credentials.
 //
 // Invariant: everything that lives is started in serve and waited for there.

@@ -36,6 +36,7 @@ var checks = []check{
 	{"orphans", lookOrphans},
 	{"disk", lookDisk},
 	{"storage-pool", lookPool},
+	{"repositories", lookRepositories},
 }
 
 // withEngine gives a check the engine, or makes its finding that there is none.

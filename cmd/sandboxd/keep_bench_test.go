@@ -3,10 +3,14 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +42,10 @@ func (b *benches) keeps() {
 	b.group(s, "backups", func() {
 		s.mixedHome("kept", benchHome)
 		b.backups(s)
+	})
+	b.group(s, "repository", func() {
+		s.mixedHome("kept", repositoryHome(b.t))
+		b.repository(s)
 	})
 	b.group(s, "clones", func() {
 		s.mixedHome("kept", 10)
@@ -163,6 +171,64 @@ func (b *benches) backups(s *server) {
 	b.add("backup of a home of 1 GiB, read back", "p50 ≤ 1.1 × tar | zstd -3", made, rawMade)
 	b.add("restore of a home of 1 GiB", "p50 ≤ 1.1 × zstd | tar", restored, rawRestored)
 	b.size("memory of backups and restores above idle", "≤ 64 MiB", watch.server)
+}
+
+// repositoryHome is the size of a home that is backed up to a repository, in MiB: BENCH_REPOSITORY_MIB, or benchHome.
+func repositoryHome(t *testing.T) int {
+	text := os.Getenv("BENCH_REPOSITORY_MIB")
+	if text == "" {
+		return benchHome
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// repository measures a backup in a repository, and a second one of the home as it was: the bytes that they add, and the processor time of
+// sandboxd and its children.
+func (b *benches) repository(s *server) {
+	t := b.t
+	if status := s.call("PUT", "/repositories/bench", map[string]any{"kind": "folder", "path": filepath.Join(t.TempDir(), "repository")}, nil); status != http.StatusCreated {
+		t.Fatalf("%d", status)
+	}
+	var added [2]int64
+	var cpu, took [2]time.Duration
+	for n := range 2 {
+		var body backupBody
+		before := cpuOf(t, s.cmd.Process.Pid)
+		took[n] = timed(func() {
+			if status := s.call("POST", "/sandboxes/kept/backups?wait=ready", map[string]any{"repository": "bench"}, &body); status != http.StatusCreated {
+				t.Fatalf("%d %+v", status, body)
+			}
+		})
+		added[n], cpu[n] = body.Size, cpuOf(t, s.cmd.Process.Pid)-before
+	}
+	of := fmt.Sprintf("home of %d MiB", repositoryHome(t))
+	b.add("first backup in a repository, "+of, "", took[:1], nil)
+	b.add("second one, nothing changed, "+of, "", took[1:], took[:1])
+	b.add("processor time of the second one, beside the first, "+of, "≤ 40 %", cpu[1:], cpu[:1])
+	b.sizeIn("%", "bytes that the second one adds, of the first's, "+of, "≤ 5 %", 100*float64(added[1])/float64(added[0]))
+}
+
+// cpuOf gives the processor time of a process and the children that it has waited for.
+func cpuOf(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	ticks := 0
+	for _, f := range fields[11:15] { // utime, stime, cutime, cstime
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
 // snapshots measures those of a running sandbox: until it is ready, and how long nothing runs, beside docker commit and cp.

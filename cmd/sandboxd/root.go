@@ -47,7 +47,7 @@ Every flag can be given as a variable too: --log-level is SANDBOXD_LOG_LEVEL. A 
 		root.AddCommand(cmd)
 	}
 	root.AddCommand(newRemoteCmds()...)
-	root.AddCommand(newVersionCmd(), newDocsCmd(root), newSendChatCmd(), newThawCmd())
+	root.AddCommand(newVersionCmd(), newDocsCmd(root), newSendChatCmd(), newThawCmd(), newKopiaCmd())
 	return root
 }
 

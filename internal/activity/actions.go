@@ -46,6 +46,15 @@ var Actions = []Known{
 	{"backup.download", "downloaded a backup of the sandbox", true},
 	{"backup.delete", "deleted or cancelled a backup of the sandbox", false},
 
+	{"schedule.create", "created a backup schedule", false},
+	{"schedule.change", "changed a backup schedule", false},
+	{"schedule.run", "started a run of a backup schedule", false},
+	{"schedule.delete", "deleted a backup schedule", false},
+
+	{"repository.connect", "connected a backup repository", false},
+	{"repository.remove", "removed a backup repository", false},
+	{"repository.check", "checked a backup repository", false},
+
 	{"hold.place", "kept the sandbox awake", false},
 	{"hold.renew", "kept the sandbox awake for longer", true},
 	{"hold.revoke", "let the sandbox rest again", false},

@@ -28,6 +28,10 @@ const (
 	HostMemory  Kind = "host-memory"  // the host's memory is used to [percent]
 	Certificate Kind = "certificate"  // the dashboard's certificate expires within [days]
 	LogLine     Kind = "log-line"     // a line of a log matches Pattern [times within five minutes]
+
+	BackupFailed Kind = "backup-failed" // the last run of a schedule made no backup of a sandbox
+	BackupMissed Kind = "backup-missed" // a schedule did not run when it was due, or no run was good at two due times
+	BackupTest   Kind = "backup-test"   // the last test of a schedule could not restore a backup
 )
 
 // Rule says what is watched and who is told.

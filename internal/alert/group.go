@@ -264,6 +264,9 @@ func (m *Message) subject(list []Alert) string {
 	if k == BuildFailed {
 		noun = "templates"
 	}
+	if k == BackupMissed {
+		noun = "schedules"
+	}
 	if len(list) != 1 {
 		return fmt.Sprintf("%d %s: %s", len(list), noun, phrase)
 	}
@@ -271,8 +274,10 @@ func (m *Message) subject(list []Alert) string {
 	if k.OfHost() {
 		who = "host"
 	}
-	if list[0].Target.Part != "" {
-		who += ", " + list[0].Target.Part
+	if part := list[0].Target.Part; who == "" {
+		who = part
+	} else if part != "" {
+		who += ", " + part
 	}
 	return who + ": " + phrase
 }

@@ -43,11 +43,15 @@ var kinds = map[Kind]kindOf{
 	HostMemory:  {least: 10, most: 100, unit: "percent", host: true, phrase: "memory nearly full"},
 	Certificate: {least: 1, most: 90, whole: true, unit: "days", host: true, phrase: "certificate expires soon"},
 	LogLine:     {least: 1, most: 1000, whole: true, unit: "times", once: true, phrase: "log line"},
+
+	BackupFailed: {phrase: "backup failed"},
+	BackupMissed: {phrase: "backup missed"},
+	BackupTest:   {phrase: "backup not restorable"},
 }
 
 // Kinds gives all kinds, in the order of their constants.
 func Kinds() []Kind {
-	return []Kind{ServiceDown, Memory, OOMKill, HomeSize, Broken, BuildFailed, HostDisk, HostMemory, Certificate, LogLine}
+	return []Kind{ServiceDown, Memory, OOMKill, HomeSize, Broken, BuildFailed, HostDisk, HostMemory, Certificate, LogLine, BackupFailed, BackupMissed, BackupTest}
 }
 
 // Unit is that of a kind's threshold: "percent", "GiB", "days" or "times"; "" for a kind without one.
@@ -68,6 +72,9 @@ func Defaults() []Rule {
 		{Name: "Home nearly full", Kind: HomeSize, Threshold: 20, Remind: 24 * time.Hour},
 		{Name: "Sandbox does not start", Kind: Broken, Remind: 12 * time.Hour},
 		{Name: "Image not built", Kind: BuildFailed, Remind: 24 * time.Hour},
+		{Name: "Backup failed", Kind: BackupFailed, Remind: 24 * time.Hour},
+		{Name: "Backup missed", Kind: BackupMissed, Remind: 24 * time.Hour},
+		{Name: "Backup cannot be restored", Kind: BackupTest, Remind: 24 * time.Hour},
 		{Name: "Host: disk nearly full", Kind: HostDisk, Threshold: 90, For: 5 * time.Minute, Remind: 12 * time.Hour},
 		{Name: "Host: memory nearly full", Kind: HostMemory, Threshold: 95, For: 10 * time.Minute, Remind: 12 * time.Hour},
 		{Name: "Certificate expires soon", Kind: Certificate, Threshold: 14, Remind: 24 * time.Hour},

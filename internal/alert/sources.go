@@ -28,6 +28,8 @@ type Sources struct {
 	Failures func() []Failure
 	// Builds gives how the last build of each template that there is ended.
 	Builds func() map[string]Build
+	// Backups gives what is wrong with the schedules of backups, at once.
+	Backups func() []BackupTrouble
 	// Host gives the figures of the host.
 	Host func(ctx context.Context) (metrics.Host, error)
 	// Pool gives what the storage pool has, at once; nil where there is none.
@@ -42,6 +44,14 @@ type Sources struct {
 type Pool struct {
 	Used, Size int64
 	ReadOnly   bool // so that nothing can be written any more
+}
+
+// BackupTrouble is something that is wrong with a schedule of backups: Part of its Target is the schedule's name, and Owner the schedule's
+// where it is about no sandbox.
+type BackupTrouble struct {
+	Kind   Kind // BackupFailed, BackupMissed or BackupTest
+	Target Target
+	Text   string
 }
 
 // Failure is a create, start or wake that failed.

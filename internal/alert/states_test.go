@@ -107,6 +107,9 @@ func TestAlert_OfEachKind(t *testing.T) {
 		}, "lab: The host is full.", func(*world) {}, 11 * time.Minute},
 		{alert.Rule{Kind: alert.BuildFailed}, func(w *world) { w.builds["go"] = alert.Build{Known: true, Problem: "Step 3 failed."} }, "/go: Step 3 failed.",
 			func(w *world) { w.builds["go"] = alert.Build{Known: true} }, 11 * time.Second},
+		{alert.Rule{Kind: alert.BackupFailed}, backupTrouble(alert.BackupFailed, "The disk is full."), "lab/nightly: The disk is full.", wellBackedUp, 11 * time.Second},
+		{alert.Rule{Kind: alert.BackupMissed}, backupTrouble(alert.BackupMissed, "2 due times were missed"), "lab/nightly: 2 due times were missed", wellBackedUp, 11 * time.Second},
+		{alert.Rule{Kind: alert.BackupTest, SandboxID: "lab-id"}, backupTrouble(alert.BackupTest, "It differs."), "lab/nightly: It differs.", wellBackedUp, 11 * time.Second},
 		{alert.Rule{Kind: alert.HostDisk, Threshold: 90}, func(w *world) { w.host.DiskUsed, w.host.DiskFree = 95, 5 }, "/: 95 % of the disk are used, 5 B are free",
 			func(w *world) { w.host.DiskUsed, w.host.DiskFree = 50, 50 }, 11 * time.Second},
 		{alert.Rule{Kind: alert.HostDisk, Threshold: 90}, func(w *world) { w.pool.Used = 95 }, "/: 95 % of the storage pool are used, 5 B are free",
@@ -412,3 +415,14 @@ func TestMute_IsForOwnersOfTheRuleAndAdmins(t *testing.T) {
 		w.want("but", "resolved lab: uses 95 % of its 100 B")
 	})
 }
+
+// backupTrouble has something be wrong with the backups of lab, and with those of a sandbox that is not there.
+func backupTrouble(kind alert.Kind, text string) func(*world) {
+	return func(w *world) {
+		for _, name := range []string{"lab", "gone"} {
+			w.troubles = append(w.troubles, alert.BackupTrouble{Kind: kind, Target: alert.Target{SandboxID: name + "-id", Sandbox: name, Owner: "ann", Part: "nightly"}, Text: text})
+		}
+	}
+}
+
+func wellBackedUp(w *world) { w.troubles = nil }

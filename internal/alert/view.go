@@ -105,6 +105,8 @@ func (v *view) of(r *Rule) findings {
 		return v.certificate(r)
 	case BuildFailed:
 		return v.build(r)
+	case BackupFailed, BackupMissed, BackupTest:
+		return v.backups(r)
 	}
 	f := &findings{known: v.known, unsure: map[string]bool{}, cured: v.gone}
 	if !v.known {
@@ -278,6 +280,23 @@ func (v *view) build(r *Rule) findings {
 		case b.Problem != "":
 			f.say(t, bad, text.Excerpt(b.Problem, textLimit))
 		}
+	}
+	return f
+}
+
+// backups: what is wrong with schedules is told for as long as it is so. A sandbox that is deleted needs none.
+func (v *view) backups(r *Rule) findings {
+	f := findings{known: v.known, cured: v.gone}
+	if !v.known || v.from.Backups == nil {
+		return f
+	}
+	for _, b := range v.from.Backups() {
+		t := b.Target
+		if b.Kind != r.Kind || r.Owner != "" && r.Owner != t.Owner || r.SandboxID != "" && r.SandboxID != t.SandboxID ||
+			r.Template != "" && r.Template != t.Template || t.SandboxID != "" && v.gone(t.SandboxID) {
+			continue
+		}
+		f.say(t, bad, text.Excerpt(b.Text, textLimit))
 	}
 	return f
 }

@@ -40,6 +40,7 @@ type world struct {
 	homes    map[string]int64
 	failures []alert.Failure
 	builds   map[string]alert.Build
+	troubles []alert.BackupTrouble
 	host     metrics.Host
 	pool     alert.Pool
 	ends     time.Time // the certificate
@@ -114,6 +115,11 @@ func (w *world) pass(d time.Duration) {
 	synctest.Wait()
 }
 
+func (w *world) wrongBackups() (out []alert.BackupTrouble) {
+	_ = w.source(context.Background(), "backups", func() { out = slices.Clone(w.troubles) })
+	return out
+}
+
 func (w *world) sources() alert.Sources {
 	return alert.Sources{
 		Sandboxes: func(ctx context.Context) (out []sandbox.Sandbox, err error) {
@@ -157,6 +163,7 @@ func (w *world) sources() alert.Sources {
 			_ = w.source(context.Background(), "builds", func() { out = maps.Clone(w.builds) })
 			return out
 		},
+		Backups: w.wrongBackups,
 		Pool: func() (p alert.Pool, err error) {
 			err = w.source(context.Background(), "pool", func() { p = w.pool })
 			return p, err

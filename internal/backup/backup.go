@@ -2,10 +2,10 @@
 // again.
 //
 // How a home becomes entries of an archive is internal/archive's, and freezing the sandbox meanwhile the Manager's. It knows nothing of
-// HTTP, and of no other place for backups than a folder.
+// HTTP, and how a repository stores what it is given is internal/repository's.
 //
-// Invariant: a backup is offered only after it was read back as a whole and found to be what was written, and no sandbox is touched for
-// an archive that was not checked to its end.
+// Invariant: a backup is offered only after it was read back and found to be what was written: a file as a whole, in a repository what is
+// new of it. No sandbox is touched for an archive that was not checked to its end.
 package backup
 
 import (
@@ -34,17 +34,19 @@ type Sandboxes interface {
 	Capture(ctx context.Context, ref sandbox.Ref, live bool, read func(context.Context, sandbox.Capture) error) error
 	Restore(ctx context.Context, ref sandbox.Ref, fill func(context.Context, sandbox.Home) error) error
 	CreateFrom(ctx context.Context, r sandbox.Request, from sandbox.Origin) (sandbox.Sandbox, error)
+	Delete(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
 }
 
-// Config holds what a Service needs. All fields are needed.
+// Config holds what a Service needs. All fields are needed but Repositories.
 type Config struct {
-	Folder    string // made when needed; nothing else may be in it
-	Sandboxes Sandboxes
-	Version   string        // of sandboxd
-	Keep      time.Duration // how long one is kept
-	Disk      func() int64  // bytes of the disk that holds the homes, free or not
-	Quota     int64         // bytes that all of one owner may take; 0 for no bound
-	Log       *slog.Logger
+	Folder       string // made when needed; nothing else may be in it
+	Repositories Repositories
+	Sandboxes    Sandboxes
+	Version      string        // of sandboxd
+	Keep         time.Duration // how long one is kept
+	Disk         func() int64  // bytes of the disk that holds the homes, free or not
+	Quota        int64         // bytes that all of one owner may take; 0 for no bound
+	Log          *slog.Logger
 }
 
 // State says how far a backup is.
@@ -67,11 +69,15 @@ type Backup struct {
 	Created   time.Time
 	State     State
 	Checking  bool  // all is written and is being read back
-	Size      int64 // bytes of the file, so far
+	Size      int64 // bytes of the file, or that were added to the repository, so far
 	Stats     archive.Stats
-	Still     bool   // nothing in it ran meanwhile
-	Problem   string // why it failed, for a person
-	Expires   time.Time
+	Still     bool      // nothing in it ran meanwhile
+	Problem   string    // why it failed, for a person
+	Schedule  string    // id of the schedule that asked for it; "" when a person did
+	Expires   time.Time // zero while its schedule decides that
+
+	Repository  string // "" for the folder
+	Unreachable string // why that cannot be reached now, for a person
 }
 
 // Change says that a backup has changed, or is gone, or that something about the restores to a sandbox has.
@@ -114,6 +120,7 @@ func Open(c Config) (*Service, error) {
 	if err := s.readFolder(); err != nil {
 		return nil, err
 	}
+	stored{s}.loadAll()
 	return s, nil
 }
 
@@ -121,14 +128,20 @@ func Open(c Config) (*Service, error) {
 func (s *Service) Run(ctx context.Context) error {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
+	var following sync.WaitGroup
+	following.Go(func() { stored{s}.follow(ctx) })
+	defer following.Wait()
+	defer context.AfterFunc(ctx, func() { // also while backups are being removed
+		s.mu.Lock() // nothing is started from here on
+		s.end()
+		s.mu.Unlock()
+	})()
 	for {
 		s.dropExpired(time.Now())
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			s.mu.Lock() // nothing is started from here on
-			s.end()
-			s.mu.Unlock()
+			<-s.life.Done()
 			s.works.Wait()
 			return nil
 		}

@@ -103,11 +103,11 @@ func TestOpen_FindsWhatIsThereAndRemovesWhatIsHalf(t *testing.T) {
 func TestDelete_CancelsWhatIsBeingMade(t *testing.T) {
 	s, boxes := open(t, nil)
 	boxes.hold = make(chan struct{})
-	b, _, err := s.Begin(box("lab"), false)
+	b, _, err := s.Begin(box("lab"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if same, begun, err := s.Begin(box("lab"), false); err != nil || begun || same.ID != b.ID {
+	if same, begun, err := s.Begin(box("lab"), Options{}); err != nil || begun || same.ID != b.ID {
 		t.Errorf("once more: %+v, %v", same, err)
 	}
 	if _, _, err := s.Open(b.ID); !fault.Is(err, fault.Conflict) {
@@ -136,7 +136,7 @@ func TestBackup_KeepsToItsQuotaAndItsTime(t *testing.T) {
 	lab := box("lab")
 	b := made(t, s, lab)
 	boxes.put(lab.ID, "noise", noise(600<<10))
-	next, _, err := s.Begin(lab, false)
+	next, _, err := s.Begin(lab, Options{})
 	if err == nil {
 		next, err = s.Wait(t.Context(), next.ID)
 	}
@@ -224,7 +224,7 @@ func TestRun_EndsWhatIsUnderWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	b, _, err := s.Begin(box("lab"), false)
+	b, _, err := s.Begin(box("lab"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestRun_EndsWhatIsUnderWay(t *testing.T) {
 	if got, err := s.Backup(b.ID); err != nil || got.State != Failed {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, _, err := s.Begin(box("lab"), false); !fault.Is(err, fault.Unavailable) {
+	if _, _, err := s.Begin(box("lab"), Options{}); !fault.Is(err, fault.Unavailable) {
 		t.Error(err)
 	}
 }

@@ -150,6 +150,11 @@ func readManifest(r io.Reader) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
+	return parseManifest(b)
+}
+
+// parseManifest gives nil for what is none.
+func parseManifest(b []byte) (*Manifest, error) {
 	var m Manifest
 	var known struct {
 		Format  string `json:"format"`

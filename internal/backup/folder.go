@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -28,8 +27,8 @@ const (
 	growStep   = 16 << 20
 )
 
-func (s *Service) fileOf(id string) string { return filepath.Join(s.Folder, id+suffix) }
-func (s *Service) partOf(id string) string { return s.fileOf(id) + partSuffix }
+func (c *Config) fileOf(id string) string { return filepath.Join(c.Folder, id+suffix) }
+func (c *Config) partOf(id string) string { return c.fileOf(id) + partSuffix }
 
 // readFolder finds the backups that there are.
 func (s *Service) readFolder() error {
@@ -78,12 +77,8 @@ func (s *Service) readOne(name string) (*entry, error) {
 	if _, sealed, err := readSeal(f, info.Size()); err != nil || !sealed {
 		return nil, errors.Join(err, errors.New("its end is missing"))
 	}
-	e := &entry{done: make(chan struct{}), cancel: func(error) {}}
-	close(e.done)
-	e.Backup = Backup{
-		ID: m.ID, SandboxID: m.Sandbox.ID, Sandbox: m.Sandbox.Name, Owner: m.Sandbox.Owner, Template: cmp.Or(m.Sandbox.Template, m.Sandbox.Image),
-		Created: m.Made, State: Ready, Size: info.Size(), Stats: m.Home, Still: m.Consistent, Expires: m.Made.Add(s.Keep),
-	}
+	e := s.readyEntry(m)
+	e.Size = info.Size()
 	return e, nil
 }
 
@@ -94,9 +89,14 @@ func (s *Service) grow(e *entry, n int64) error {
 			return err
 		}
 	}
+	return s.charge(e, n)
+}
+
+// charge counts n more bytes of a backup, or fewer, as its owner's. TooLarge when there may not be so many.
+func (s *Service) charge(e *entry, n int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.Quota > 0 && s.used[e.Owner]+n > s.Quota {
+	if n > 0 && s.Quota > 0 && s.used[e.Owner]+n > s.Quota {
 		return fault.New(fault.TooLarge, "The backups of one owner may take %s in all. Delete some that are not needed.", text.Size(s.Quota))
 	}
 	s.used[e.Owner] += n
@@ -157,9 +157,19 @@ func (b *bounded) WriteAt(p []byte, at int64) (int, error) {
 // Seek implements io.Seeker.
 func (b *bounded) Seek(offset int64, whence int) (int64, error) { return b.file.Seek(offset, whence) }
 
-// dropExpired removes the backups that are too old.
+// expires says how long a backup is kept that was made at a time, for a schedule or for none.
+func (c *Config) expires(made time.Time, schedule string) time.Time {
+	if schedule != "" {
+		return time.Time{}
+	}
+	return made.Add(c.Keep)
+}
+
+// dropExpired removes the backups that are too old. Those in a repository that cannot be reached are left for later.
 func (s *Service) dropExpired(now time.Time) {
-	for _, b := range s.List(func(b Backup) bool { return b.State == Ready && now.After(b.Expires) }) {
+	for _, b := range s.List(func(b Backup) bool {
+		return b.State == Ready && b.Unreachable == "" && !b.Expires.IsZero() && now.After(b.Expires)
+	}) {
 		if err := s.Delete(b.ID); err != nil && !fault.Is(err, fault.NotFound) {
 			s.Log.Warn("old backup cannot be removed", "backup", b.ID, "sandbox", b.Sandbox, "error", err)
 		}

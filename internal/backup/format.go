@@ -5,9 +5,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -47,6 +45,8 @@ type Manifest struct {
 	By      string    `json:"by"` // version of sandboxd
 	Sandbox Settings  `json:"sandbox"`
 
+	Schedule string `json:"schedule,omitempty"` // id of the one that asked for it
+
 	Consistent  bool          `json:"consistent"`   // nothing in the sandbox ran while its home was read
 	Home        archive.Stats `json:"home"`         // what is in it, and what of it is not
 	NotIncluded []string      `json:"not_included"` // for people
@@ -79,7 +79,7 @@ var notIncluded = []string{
 func manifestOf(c sandbox.Capture, e *entry, version string) *Manifest {
 	b := c.Sandbox
 	return &Manifest{
-		Format: formatName, Version: formatVersion, ID: e.ID, Made: e.Created, By: version, Consistent: c.Still, NotIncluded: notIncluded,
+		Format: formatName, Version: formatVersion, ID: e.ID, Schedule: e.Schedule, Made: e.Created, By: version, Consistent: c.Still, NotIncluded: notIncluded,
 		Sandbox: Settings{
 			ID: b.ID, Name: b.Name, Label: b.Label, Owner: b.Owner, Template: b.Spec.Template, Image: b.Spec.Image,
 			CPUs: b.Spec.Limits.CPUs, Memory: b.Spec.Limits.Memory, Pids: b.Spec.Limits.Pids, Disk: b.Spec.Limits.Disk, Env: b.Spec.Env,
@@ -105,12 +105,9 @@ func (m *Manifest) note(s archive.Stats) {
 
 // tarEntry gives the manifest as the first entry of an archive, without an archive's end.
 func (m *Manifest) tarEntry() ([]byte, error) {
-	text, err := json.MarshalIndent(m, "", "  ")
+	text, err := m.text()
 	if err != nil {
-		return nil, fmt.Errorf("write manifest: %w", err)
-	}
-	if len(text) > maxManifest {
-		return nil, errors.New("the manifest is too large")
+		return nil, err
 	}
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -178,6 +175,33 @@ func (w *writer) close(m *Manifest) error {
 	return err
 }
 
+// export writes a whole file, of a manifest and the entries of a home with the end of the archive.
+func export(to io.Writer, m *Manifest, home io.Reader) error {
+	text, err := m.tarEntry()
+	if err != nil {
+		return err
+	}
+	encoder, err := zstd.NewWriter(nil)
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	out := io.MultiWriter(to, sum)
+	if _, err := out.Write(encoder.EncodeAll(text, nil)); err != nil {
+		return err
+	}
+	content, err := newCompressor(out)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(content, home)
+	if err := errors.Join(err, content.Close()); err != nil {
+		return err
+	}
+	_, err = to.Write(sealFrame([sha256.Size]byte(sum.Sum(nil))))
+	return err
+}
+
 // appendSkipped appends a frame that decoders pass over.
 func appendSkipped(to, content []byte) []byte {
 	to = binary.LittleEndian.AppendUint32(to, frameSkipped)
@@ -190,8 +214,12 @@ func seal(f io.WriteSeeker, sum [sha256.Size]byte) error {
 	if _, err := f.Seek(0, io.SeekEnd); err != nil {
 		return err
 	}
-	_, err := f.Write(appendSkipped(nil, append([]byte(sealText), sum[:]...)))
+	_, err := f.Write(sealFrame(sum))
 	return err
+}
+
+func sealFrame(sum [sha256.Size]byte) []byte {
+	return appendSkipped(nil, append([]byte(sealText), sum[:]...))
 }
 
 // readSeal gives the checksum at the end of a file of that size; ok is false when there is none.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"os"
 	"slices"
+	"time"
 
 	"sandboxd/internal/fault"
 )
@@ -39,15 +40,24 @@ func NotFound(id string) error {
 	return fault.New(fault.NotFound, "There is no backup %.64q. It may have been deleted, or was too old.", id)
 }
 
-// Open gives the file of a backup. The caller closes it; it can be read also when the backup is deleted meanwhile. NotFound, and
-// Conflict of one that is not ready.
-func (s *Service) Open(id string) (*os.File, Backup, error) {
+// ready gives a backup that is ready.
+func (s *Service) ready(id string) (Backup, error) {
 	b, err := s.Backup(id)
+	if err == nil && b.State != Ready {
+		err = fault.New(fault.Conflict, "The backup is %s.", b.State)
+	}
+	return b, err
+}
+
+// Open gives the file of a backup. The caller closes it; it can be read also when the backup is deleted meanwhile. NotFound, and
+// Conflict of one that is not ready, or is in a repository: see Export.
+func (s *Service) Open(id string) (*os.File, Backup, error) {
+	b, err := s.ready(id)
 	if err != nil {
 		return nil, b, err
 	}
-	if b.State != Ready {
-		return nil, b, fault.New(fault.Conflict, "The backup is %s.", b.State)
+	if b.Repository != "" {
+		return nil, b, fault.New(fault.Conflict, "The backup is in the repository %s.", b.Repository)
 	}
 	f, err := os.Open(s.fileOf(id))
 	if os.IsNotExist(err) {
@@ -56,7 +66,8 @@ func (s *Service) Open(id string) (*os.File, Backup, error) {
 	return f, b, fault.Wrap(err, fault.Unavailable, "The backup cannot be read: %v.", err)
 }
 
-// Delete removes a backup; one that is being made is cancelled, and remembered as failed. NotFound if there is none of that id.
+// Delete removes a backup; one that is being made is cancelled, and remembered as failed. It blocks until that is done, for one in a
+// repository up to some minutes. NotFound if there is none of that id, and kinds of the repository.
 func (s *Service) Delete(id string) error {
 	s.mu.Lock()
 	e := s.all[id]
@@ -69,6 +80,10 @@ func (s *Service) Delete(id string) error {
 		e.cancel(errCancelled)
 		return nil
 	}
+	if e.State == Ready && e.Repository != "" {
+		s.mu.Unlock()
+		return stored{s}.delete(e.Repository, id)
+	}
 	if e.State == Ready {
 		if err := ignoreMissing(os.Remove(s.fileOf(id))); err != nil {
 			s.mu.Unlock()
@@ -80,6 +95,21 @@ func (s *Service) Delete(id string) error {
 	s.mu.Unlock()
 	s.bus.Publish(Change{Backup: e.Backup, Deleted: true})
 	return nil
+}
+
+// SetExpires says until when a backup of a schedule is kept; the zero time says that its schedule decides. It is not kept over a restart.
+// One that is gone, or that a person asked for, is left alone.
+func (s *Service) SetExpires(id string, at time.Time) {
+	s.mu.Lock()
+	e := s.all[id]
+	changed := e != nil && e.Schedule != "" && !e.Expires.Equal(at)
+	if changed {
+		e.Expires = at
+	}
+	s.mu.Unlock()
+	if changed {
+		s.publish(e)
+	}
 }
 
 // forgetFailed drops the oldest of too many that have failed. It needs mu.

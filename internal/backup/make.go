@@ -17,9 +17,19 @@ var (
 	errClosing   = fault.New(fault.Unavailable, "sandboxd is shutting down. Try again in a moment.")
 )
 
+// Options say how a backup is made.
+type Options struct {
+	Live       bool   // a running sandbox is not frozen meanwhile: what its programs write at that time may be in it by half
+	Schedule   string // id of the schedule that asks for it, which then decides how long it is kept; "" for none
+	Repository string // its name; "" for the folder
+}
+
 // Begin starts a backup of a sandbox, which continues when the caller leaves, and gives it. One that is being made already is given
-// instead, and begun is false. live says that a running sandbox is not to be frozen meanwhile: what its programs write at that time may be in it by half.
-func (s *Service) Begin(box sandbox.Sandbox, live bool) (b Backup, begun bool, err error) {
+// instead, and begun is false. Conflict if that goes to another place, unless a schedule asks. Invalid when there is no such repository.
+func (s *Service) Begin(box sandbox.Sandbox, o Options) (b Backup, begun bool, err error) {
+	if err := (stored{s}).checkPlace(o.Repository); err != nil {
+		return Backup{}, false, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.life.Err() != nil {
@@ -27,6 +37,9 @@ func (s *Service) Begin(box sandbox.Sandbox, live bool) (b Backup, begun bool, e
 	}
 	for _, e := range s.all {
 		if e.SandboxID == box.ID && e.State == Making {
+			if e.Repository != o.Repository && o.Schedule == "" {
+				return Backup{}, false, fault.New(fault.Conflict, "A backup of %s is being made in another place. Wait for that, or cancel it.", box.Name)
+			}
 			return e.Backup, false, nil
 		}
 	}
@@ -34,12 +47,12 @@ func (s *Service) Begin(box sandbox.Sandbox, live bool) (b Backup, begun bool, e
 	ctx, cancel := context.WithCancelCause(s.life)
 	e := &entry{cancel: cancel, done: make(chan struct{}), Backup: Backup{
 		ID: sandbox.NewID(), SandboxID: box.ID, Sandbox: box.Name, Owner: box.Owner, Template: cmp.Or(box.Spec.Template, box.Spec.Image),
-		Created: now, State: Making, Expires: now.Add(s.Keep),
+		Created: now, State: Making, Schedule: o.Schedule, Expires: s.expires(now, o.Schedule), Repository: o.Repository,
 	}}
 	s.all[e.ID] = e
 	s.works.Go(func() {
 		defer cancel(nil)
-		s.made(e, causeOf(ctx, s.make(ctx, e, box.Ref(), live)))
+		s.made(e, causeOf(ctx, s.make(ctx, e, box.Ref(), o.Live)))
 	})
 	s.bus.Publish(Change{Backup: e.Backup})
 	return e.Backup, true, nil
@@ -97,8 +110,11 @@ func (s *Service) made(e *entry, err error) {
 	s.publish(e)
 }
 
-// make makes a backup: it writes a file, reads that back, and gives it its name.
+// make makes a backup: it writes a file, reads that back, and gives it its name. One in a repository is made there.
 func (s *Service) make(ctx context.Context, e *entry, ref sandbox.Ref, live bool) error {
+	if e.Repository != "" {
+		return stored{s}.store(ctx, e, ref, live)
+	}
 	release, err := s.places.Acquire(ctx, "make", atOnce, -1)
 	if err != nil {
 		return context.Cause(ctx)

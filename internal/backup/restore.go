@@ -12,6 +12,7 @@ import (
 	"sandboxd/internal/archive"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/repository"
 	"sandboxd/internal/sandbox"
 )
 
@@ -19,12 +20,30 @@ import (
 type Archive struct {
 	Manifest *Manifest // nil of one that another program has made
 	Stats    archive.Stats
-	file     *os.File
+	file     *os.File // nil for one in a repository
+	open     func(ctx context.Context) (repository.Stream, error)
 	prefix   string
 }
 
 // Close gives up the file.
-func (a *Archive) Close() error { return a.file.Close() }
+func (a *Archive) Close() error {
+	if a.file == nil {
+		return nil
+	}
+	return a.file.Close()
+}
+
+// content opens what is in it.
+func (a *Archive) content(ctx context.Context) (content io.Reader, closeContent func(), err error) {
+	if a.file == nil {
+		s, err := a.open(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, func() { s.Close() }, nil
+	}
+	return decompress(bufio.NewReaderSize(io.NewSectionReader(a.file, 0, math.MaxInt64), readAhead))
+}
 
 // Receive takes an archive in, and checks it. Invalid when it cannot be restored, Unavailable when there is no room for it. The caller
 // closes it.
@@ -92,6 +111,9 @@ func (s *source) Read(b []byte) (int, error) {
 
 // Archive gives a backup for restoring it. The caller closes it. Kinds as for Open.
 func (s *Service) Archive(id string) (*Archive, error) {
+	if b, err := s.ready(id); err == nil && b.Repository != "" {
+		return stored{s}.archive(b)
+	}
 	f, b, err := s.Open(id)
 	if err != nil {
 		return nil, err
@@ -122,7 +144,7 @@ func (s *Service) Restore(ctx context.Context, box sandbox.Sandbox, a *Archive, 
 
 // saved makes a backup of a sandbox. When ctx ends so does that.
 func (s *Service) saved(ctx context.Context, box sandbox.Sandbox) error {
-	b, _, err := s.Begin(box, false)
+	b, _, err := s.Begin(box, Options{})
 	if err == nil {
 		_, err = s.Wait(ctx, b.ID)
 	}
@@ -247,7 +269,7 @@ func (s *Service) fill(a *Archive) func(context.Context, sandbox.Home) error {
 			return context.Cause(ctx)
 		}
 		defer release()
-		content, closeContent, err := decompress(bufio.NewReaderSize(io.NewSectionReader(a.file, 0, math.MaxInt64), readAhead))
+		content, closeContent, err := a.content(ctx)
 		if err != nil {
 			return err
 		}
@@ -256,6 +278,6 @@ func (s *Service) fill(a *Archive) func(context.Context, sandbox.Home) error {
 		if err == nil {
 			return nil
 		}
-		return unreadable(ctx, err)
+		return unreadable(ctx, forPeople(err))
 	}
 }

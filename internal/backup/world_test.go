@@ -24,6 +24,9 @@ type boxes struct {
 	home map[string]string // by id
 	hold chan struct{}     // a capture waits for its end, unless nil
 	made []sandbox.Sandbox // by CreateFrom
+
+	deleted []string     // names
+	alter   func(string) // the folder of a home that was restored, before it is read
 }
 
 func (b *boxes) Capture(ctx context.Context, ref sandbox.Ref, live bool, read func(context.Context, sandbox.Capture) error) error {
@@ -56,7 +59,18 @@ func (b *boxes) CreateFrom(ctx context.Context, r sandbox.Request, from sandbox.
 		Spec: sandbox.Spec{Template: r.Template, Image: r.Image, Env: r.Env, Limits: r.Limits},
 	}
 	b.made = append(b.made, s)
-	return s, b.Restore(ctx, s.Ref(), from.Fill)
+	err := b.Restore(ctx, s.Ref(), from.Fill)
+	if b.alter != nil {
+		b.alter(b.folder(s.ID))
+	}
+	return s, err
+}
+
+func (b *boxes) Delete(_ context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.deleted = append(b.deleted, ref.Name())
+	return sandbox.Sandbox{ID: ref.ID(), Name: ref.Name()}, nil
 }
 
 func (b *boxes) folder(id string) string {
@@ -164,7 +178,7 @@ func open(t *testing.T, change func(*Config)) (*Service, *boxes) {
 // made is a backup of a sandbox.
 func made(t *testing.T, s *Service, box sandbox.Sandbox) Backup {
 	t.Helper()
-	b, _, err := s.Begin(box, false)
+	b, _, err := s.Begin(box, Options{})
 	if err == nil {
 		b, err = s.Wait(t.Context(), b.ID)
 	}

@@ -29,6 +29,7 @@ type Backup struct {
 	Bytes      int64        `json:"bytes"` // of the home, so far
 	Lost       []BackupLoss `json:"lost"`
 	MoreLost   int64        `json:"more_lost"`
+	Repository string       `json:"repository"` // "" for the server's backup folder
 }
 
 // BackupLoss is something that is not in a backup, or not as it was.
@@ -45,7 +46,7 @@ const (
 
 // clean makes a server's words fit to be shown.
 func (b *Backup) clean() {
-	for _, field := range []*string{&b.ID, &b.Sandbox, &b.State, &b.Problem} {
+	for _, field := range []*string{&b.ID, &b.Sandbox, &b.State, &b.Problem, &b.Repository} {
 		*field = text.OneLine(*field, maxDetail)
 	}
 	for i := range b.Lost {
@@ -82,9 +83,9 @@ func (c *Client) Backup(ctx context.Context, id string) (b Backup, err error) {
 }
 
 // BeginBackup has the server begin a backup of a sandbox, or gives the one that it is making of it already. live says that a running
-// sandbox is not to be frozen meanwhile.
-func (c *Client) BeginBackup(ctx context.Context, sandbox string, live bool) (b Backup, err error) {
-	body, err := json.Marshal(map[string]bool{"live": live})
+// sandbox is not to be frozen meanwhile; repository is where it is to be, "" for the server's backup folder.
+func (c *Client) BeginBackup(ctx context.Context, sandbox string, live bool, repository string) (b Backup, err error) {
+	body, err := json.Marshal(map[string]any{"live": live, "repository": repository})
 	if err != nil {
 		return b, err
 	}

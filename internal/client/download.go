@@ -109,7 +109,7 @@ func (d *download) begins(res *http.Response) error {
 		}
 		return nil
 	}
-	if res.ContentLength >= 0 && res.ContentLength != d.backup.Size {
+	if res.ContentLength >= 0 && res.ContentLength != d.backup.Size && !d.streamed() {
 		return errChanged
 	}
 	if d.at > 0 && res.Header.Get("ETag") == "" {
@@ -125,7 +125,7 @@ func (d *download) begins(res *http.Response) error {
 func (d *download) copy(from io.Reader) error {
 	for {
 		n, err := from.Read(d.buf)
-		if d.at+int64(n) > d.backup.Size {
+		if d.at+int64(n) > d.backup.Size && !d.streamed() {
 			return errChanged
 		}
 		if n > 0 {
@@ -139,7 +139,7 @@ func (d *download) copy(from io.Reader) error {
 		switch {
 		case d.failed != nil:
 			return fault.New(fault.Conflict, "the archive cannot be written")
-		case err != nil && d.at == d.backup.Size:
+		case err != nil && d.at == d.backup.Size && !d.streamed(), errors.Is(err, io.EOF) && d.streamed():
 			return nil
 		case errors.Is(err, io.EOF):
 			return d.cut(io.ErrUnexpectedEOF)
@@ -149,6 +149,12 @@ func (d *download) copy(from io.Reader) error {
 	}
 }
 
+// streamed says that the server makes the archive on its way, out of a repository: its size is not known, and its end is the answer's.
+func (d *download) streamed() bool { return d.backup.Repository != "" }
+
 func (d *download) cut(err error) error {
+	if d.streamed() {
+		return fault.Wrap(err, fault.Unavailable, "The download was cut off after %d bytes: %v.", d.at, short(err))
+	}
 	return fault.Wrap(err, fault.Unavailable, "The download was cut off after %d of %d bytes: %v.", d.at, d.backup.Size, short(err))
 }

@@ -16,7 +16,9 @@ import (
 	"sandboxd/internal/alert"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/repository"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/schedule"
 	"sandboxd/internal/snapshot"
 )
 
@@ -216,6 +218,25 @@ var samples = map[int]func(t *testing.T, d *DB){
 		other, err2 := d.Sandboxes().ByName(t.Context(), "ml")
 		if err := errors.Join(err, err2); err != nil || limited.Spec.Limits.Disk != 10<<30 || other.Spec.Limits.Disk != 0 {
 			t.Errorf("limits %+v and %+v, %v", limited.Spec.Limits, other.Spec.Limits, err)
+		}
+	},
+	14: func(t *testing.T, d *DB) {
+		list, err := d.Schedules().Schedules(t.Context())
+		if err != nil || len(list) != 1 || list[0].Keep != (schedule.Keep{Last: 3, Daily: 7, Weekly: 4, Monthly: 12}) || !list[0].NextTest.IsZero() {
+			t.Fatalf("schedules %+v, %v", list, err)
+		}
+		runs, err := d.Schedules().Runs(t.Context(), list[0].ID, 10)
+		unkept, err2 := d.Schedules().Unkept(t.Context())
+		if err := errors.Join(err, err2); err != nil || len(runs) != 1 || !runs[0].Good() || runs[0].Items[0].Backup != "0123456789abcdef" || len(unkept) != 1 {
+			t.Errorf("runs %+v and unkept %v, %v", runs, unkept, err)
+		}
+	},
+	15: func(t *testing.T, d *DB) {
+		list, err := d.Repositories().List(t.Context())
+		want := []repository.Record{{Name: "nas", Secrets: []byte{1, 2}, Created: time.Unix(1700000000, 0).UTC(),
+			Place: repository.Place{Kind: repository.SFTP, Path: "/srv/backups", Host: "nas.lan", Port: 22, User: "ann", HostKey: "ssh-ed25519 AAAA"}}}
+		if diff := cmp.Diff(want, list); err != nil || diff != "" {
+			t.Errorf("repositories differ, %v:\n%s", err, diff)
 		}
 	},
 }

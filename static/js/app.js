@@ -7,6 +7,7 @@ import "./follow.js";
 import "./keyboard.js";
 import "./live_parts.js";
 import "./menus.js";
+import "./own_zone.js";
 import "./submit_once.js";
 import "./request_errors.js";
 import "./sheets.js";

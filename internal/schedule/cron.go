@@ -1,0 +1,113 @@
+package schedule
+
+import (
+	"strings"
+	"sync"
+	"time"
+	_ "time/tzdata" // a host may have no table of time zones
+
+	"github.com/robfig/cron/v3"
+
+	"sandboxd/internal/fault"
+)
+
+// parser takes five fields and the short words.
+var parser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
+
+// words are the short words that are taken.
+var words = map[string]bool{"@hourly": true, "@daily": true, "@weekly": true, "@monthly": true}
+
+const (
+	checkedTimes = 200     // whose pauses are looked at
+	countedTimes = 100_000 // that may have been missed: 15 minutes each, for nearly three years
+)
+
+// spec is a parsed Cron in its zone.
+type spec struct{ times *cron.SpecSchedule }
+
+// next gives the first time after t.
+func (s spec) next(t time.Time) time.Time { return s.times.Next(t) }
+
+// zones are those that were asked for, by name: there are some hundreds.
+var zones sync.Map
+
+// zoneOf finds a time zone. Invalid with the field "zone".
+func zoneOf(name string) (*time.Location, error) {
+	if zone, ok := zones.Load(name); ok {
+		return zone.(*time.Location), nil
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "" || name == "Local" {
+		return nil, fault.Field("zone", "There is no time zone %.40q. Use a name such as \"Europe/Berlin\", or \"UTC\".", name)
+	}
+	zones.Store(name, zone)
+	return zone, nil
+}
+
+// specOf parses a cron expression. Invalid with that field.
+func specOf(field, text, zoneName string) (spec, error) {
+	zone, err := zoneOf(zoneName)
+	if err != nil {
+		return spec{}, err
+	}
+	if len(text) > MaxCron || strings.Contains(text, "=") || strings.HasPrefix(text, "@") && !words[text] {
+		return spec{}, notCron(field, text)
+	}
+	parsed, err := parser.Parse(text)
+	times, ok := parsed.(*cron.SpecSchedule)
+	if err != nil || !ok {
+		return spec{}, notCron(field, text)
+	}
+	times.Location = zone
+	return spec{times}, nil
+}
+
+// checkedSpec is specOf for one that is new: it also refuses what comes never, or too often.
+func checkedSpec(field, text, zone string) (spec, error) {
+	s, err := specOf(field, text, zone)
+	if err != nil {
+		return s, err
+	}
+	times := *s.times
+	times.Location = time.UTC // where no hour is skipped or comes twice
+	last := times.Next(time.Now().UTC())
+	if last.IsZero() {
+		return s, fault.Field(field, "%.40q never comes: there is no such day within the next five years.", text)
+	}
+	for range checkedTimes {
+		t := times.Next(last)
+		if t.IsZero() {
+			break
+		}
+		if t.Sub(last) < LeastPause {
+			return s, fault.Field(field, "%.40q comes more often than every %d minutes.", text, int(LeastPause.Minutes()))
+		}
+		last = t
+	}
+	return s, nil
+}
+
+func notCron(field, text string) error {
+	return fault.Field(field, "%.40q is no schedule. Give minute, hour, day, month and day of the week, such as \"30 3 * * *\", or @hourly, @daily, @weekly or @monthly.", text)
+}
+
+// Preview gives the next n times of a cron expression after a time, in its zone. Invalid with the field "cron" or "zone".
+func Preview(text, zone string, after time.Time, n int) ([]time.Time, error) {
+	s, err := checkedSpec("cron", text, zone)
+	if err != nil {
+		return nil, err
+	}
+	var list []time.Time
+	for t := s.next(after); !t.IsZero() && len(list) < n; t = s.next(t) {
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// dues counts the due times from the first one up to now, and gives the last of them.
+func (s spec) dues(first, now time.Time) (last time.Time, n int) {
+	for t := first; !t.IsZero() && !t.After(now) && n < countedTimes; t = s.next(t) {
+		last, n = t, n+1
+	}
+	return last, n
+}
