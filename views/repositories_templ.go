@@ -1087,7 +1087,7 @@ func sftpFields(f RepositoryForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = textArea(f.need("host_key", "Host key", f.HostKey, "ssh-ed25519 AAAA…", "What “ssh-keyscan -t ed25519 HOST” prints behind the name. Compare it on the host."), 2).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = textArea(f.need("host_key", "Host key", f.HostKey, "ssh-ed25519 AAAA…", "What “ssh-keyscan -t ed25519 HOST” prints; with “-p PORT” if that is not 22. Compare it on the host."), 2).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -40,7 +40,7 @@ type repositoriesShape struct {
 func (s *repositoryHandlers) apiRepositories(_ context.Context, r *request, _ none) (reply, error) {
 	out := repositoriesShape{Repositories: []repositoryShape{}}
 	for _, k := range s.cfg.Repositories.List() {
-		out.Repositories = append(out.Repositories, newRepositoryShape(k, r.isAdmin()))
+		out.Repositories = append(out.Repositories, newRepositoryShape(k, r.isAdmin() && r.who.SandboxID == ""))
 	}
 	return reply{body: out}, nil
 }
@@ -48,7 +48,7 @@ func (s *repositoryHandlers) apiRepositories(_ context.Context, r *request, _ no
 // apiRepository answers with one.
 func (s *repositoryHandlers) apiRepository(_ context.Context, r *request, _ none) (reply, error) {
 	k, err := s.cfg.Repositories.Repository(r.param("name"))
-	return reply{body: newRepositoryShape(k, r.isAdmin())}, err
+	return reply{body: newRepositoryShape(k, r.isAdmin() && r.who.SandboxID == "")}, err
 }
 
 // repositoryBody says where a repository is, and how it is opened.

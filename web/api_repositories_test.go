@@ -54,9 +54,12 @@ func TestRepositories_AreConnectedByAdminsAndUsedByAll(t *testing.T) {
 	if w.call("ada", "GET", "/api/v1/backups?repository=nas", "").into(&list); len(list.Backups) != 0 {
 		t.Errorf("listed after it was deleted: %+v", list)
 	}
+	limited := w.token("root", auth.NewToken{Name: "one", Sandbox: "lab"})
+	if v := w.call("", "GET", "/api/v1/repositories/nas", "", "Authorization", "Bearer "+limited).is(http.StatusOK); strings.Contains(v.Body.String(), "place") {
+		t.Errorf("a token of one sandbox is told the place: %s", v.Body)
+	}
 	w.call("root", "DELETE", "/api/v1/repositories/nas", "").is(http.StatusNoContent)
 	w.call("root", "DELETE", "/api/v1/repositories/nas", "").is(http.StatusNotFound)
-	limited := w.token("root", auth.NewToken{Name: "one", Sandbox: "lab"})
 	w.call("", "PUT", "/api/v1/repositories/nas", put, "Authorization", "Bearer "+limited).is(http.StatusForbidden)
 }
 

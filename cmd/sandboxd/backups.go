@@ -34,6 +34,10 @@ func (c *Config) backupBounds() (keep time.Duration, quota int64, err error) {
 	return time.Duration(after), quota, nil
 }
 
+func backupFolder(c *Config) string {
+	return cmp.Or(c.BackupFolder, filepath.Join(c.Data, "backups"))
+}
+
 func (a *app) newBackups(ctx context.Context) error {
 	if err := a.engine.SweepHomes(ctx); err != nil {
 		return err
@@ -43,7 +47,7 @@ func (a *app) newBackups(ctx context.Context) error {
 		return err
 	}
 	a.backups, err = backup.Open(backup.Config{
-		Folder:       cmp.Or(a.config.BackupFolder, filepath.Join(a.config.Data, "backups")),
+		Folder:       backupFolder(a.config),
 		Repositories: a.repositories, Sandboxes: a.manager, Version: version, Keep: keep, Quota: quota, Disk: a.homesDisk, Log: a.log,
 	})
 	return err

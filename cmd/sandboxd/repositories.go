@@ -35,6 +35,7 @@ func kopiaEngine(instance, folder string, log *slog.Logger) *kopia.Engine {
 func openRepositories(ctx context.Context, c *Config, db *sqlite.DB, engine *kopia.Engine) (*repository.Service, error) {
 	return repository.Open(ctx, repository.Config{
 		Store: db.Repositories(), Engine: engine, Log: engine.Log, Seal: func() (repository.Sealer, error) { return seal.Open(keyFile(c)) },
+		Own: []string{c.Data, backupFolder(c)},
 	})
 }
 

@@ -62,12 +62,11 @@ var drivers = map[string]string{
 	"github.com/spf13":                     "cmd/sandboxd",
 	"golang.org/x/term":                    "cmd/sandboxd",
 	"golang.org/x/crypto":                  "internal/auth",
-	"golang.org/x/crypto/ssh":              "internal/sshd",
-	"golang.org/x/crypto/ssh/knownhosts":   "internal/kopia/child",
+	"golang.org/x/crypto/ssh":              "internal/sshd internal/kopia/child", // a server of it, and a client of others'
 	"golang.org/x/crypto/chacha20poly1305": "internal/seal",
 	"github.com/kopia/kopia":               "internal/kopia/child",
 	"github.com/minio/minio-go":            "internal/kopia/child",
-	"github.com/pkg/sftp":                  "internal/guest/sftp",
+	"github.com/pkg/sftp":                  "internal/guest/sftp internal/kopia/child", // a server of it, and a client of others'
 	"github.com/klauspost/compress":        "internal/files",
 	"github.com/klauspost/compress/zstd":   "internal/files internal/sqlite internal/backup", // archives, backups, and chunks of log lines: packing them is part of how they are stored
 	"github.com/robfig/cron":               "internal/schedule",

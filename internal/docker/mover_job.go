@@ -76,6 +76,9 @@ func (h *home) report(ctx context.Context, job wire.MoverJob, from io.Reader, to
 	if err := h.ready(ctx); err != nil {
 		return outcome{}, err
 	}
+	if ctx.Err() != nil { // a short job could be done before the connection is closed
+		return outcome{}, h.lost(ctx, ctx.Err())
+	}
 	defer context.AfterFunc(ctx, func() { h.conn.Close() })()
 	told, err := json.Marshal(job)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/repository"
 	"sandboxd/internal/repository/repositorytest"
 )
 
@@ -42,6 +43,14 @@ func TestSave_ToAFullDiskSaysSoAndKeepsWhatIsThere(t *testing.T) {
 	}
 	if got := repositorytest.IDs(t, e, a); !slices.Equal(got, []string{"small"}) {
 		t.Errorf("listed: %v", got)
+	}
+	var item repository.ItemError
+	if _, err := e.Save(t.Context(), a, repositorytest.Draft("large", large)); !errors.As(err, &item) {
+		t.Errorf("the repository is told to be unusable: %v", err)
+	}
+	saved(t, e, a, "second", repositorytest.Noise(10, 1<<20))
+	if err := e.Delete(t.Context(), a, []string{"second"}); err != nil {
+		t.Errorf("deleting where the disk is full: %v", err)
 	}
 	if err := unix.Mount("tmpfs", a.Place.Path, "tmpfs", unix.MS_REMOUNT, "size=256m"); err != nil {
 		t.Fatal(err)

@@ -60,9 +60,9 @@ func (e *Engine) ask(ctx context.Context, r Request, progress func(repository.Pr
 }
 
 // Connect implements repository.Engine.
-func (e *Engine) Connect(ctx context.Context, a repository.Access, takeOver bool) (bool, error) {
-	answer, err := e.ask(ctx, Request{Do: DoConnect, Access: a, TakeOver: takeOver}, nil)
-	return answer.Created, err
+func (e *Engine) Connect(ctx context.Context, a repository.Access, o repository.ConnectOptions) (repository.Connected, error) {
+	answer, err := e.ask(ctx, Request{Do: DoConnect, Access: a, TakeOver: o.TakeOver, Known: o.Known}, nil)
+	return answer.Connected, err
 }
 
 // List implements repository.Engine.
@@ -117,7 +117,7 @@ func (e *Engine) Save(ctx context.Context, a repository.Access, d repository.Dra
 	}
 	defer to.Close()
 	_, _ = unix.FcntlInt(to.Fd(), unix.F_SETPIPE_SZ, pipeSize) // where it cannot be so large it stays small
-	p, err := e.start(ctx, Request{Do: DoSave, Access: a, ID: d.ID, Title: d.Title}, from)
+	p, err := e.start(ctx, Request{Do: DoSave, Access: a, ID: d.ID, Title: d.Title, Contents: d.Whole}, from)
 	if err = errors.Join(err, from.Close()); err != nil {
 		return item, err
 	}

@@ -89,19 +89,19 @@ func TestConnect_RefusesWhatIsNotOurs(t *testing.T) {
 
 	wrong := a
 	wrong.Secrets.Password = "wrong horse"
-	_, err := e.Connect(t.Context(), wrong, false)
+	_, err := e.Connect(t.Context(), wrong, repository.ConnectOptions{})
 	wantKind(t, "another password", err, fault.Invalid, "password")
 	if err != nil && strings.Contains(err.Error(), wrong.Secrets.Password) {
 		t.Errorf("the error has the password: %v", err)
 	}
-	if made, err := e.Connect(t.Context(), a, false); err != nil || made {
+	if made, err := e.Connect(t.Context(), a, repository.ConnectOptions{}); err != nil || made.Created {
 		t.Errorf("once more: %v, %v", made, err)
 	}
 
 	other := engine(t, "ffffffff")
-	_, err = other.Connect(t.Context(), a, false)
+	_, err = other.Connect(t.Context(), a, repository.ConnectOptions{})
 	wantKind(t, "that of another", err, fault.Conflict, "take_over")
-	if _, err := other.Connect(t.Context(), a, true); err != nil {
+	if _, err := other.Connect(t.Context(), a, repository.ConnectOptions{TakeOver: true}); err != nil {
 		t.Fatal(err)
 	}
 	if got := repositorytest.IDs(t, other, a); !slices.Equal(got, []string{"one"}) {
@@ -114,7 +114,7 @@ func TestConnect_RefusesWhatIsNotOurs(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(full.Place.Path, "mine.txt"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err = e.Connect(t.Context(), full, false)
+	_, err = e.Connect(t.Context(), full, repository.ConnectOptions{})
 	wantKind(t, "a folder with something else", err, fault.Invalid, "path")
 	gone := a
 	gone.Place.Path = filepath.Join(t.TempDir(), "unmounted")
@@ -185,11 +185,9 @@ func TestEngine_LeavesNoSecretOnThisMachine(t *testing.T) {
 	}
 }
 
-func TestCheck_FindsWhatIsDamaged(t *testing.T) {
-	a := inFolder(t)
-	e := connected(t, a)
-	saved(t, e, a, "one", repositorytest.Noise(5, 3<<20))
-	saved(t, e, a, "two", repositorytest.Noise(6, 3<<20))
+// damage changes some bytes in the middle of the largest file of a repository.
+func damage(t *testing.T, a repository.Access) {
+	t.Helper()
 	largest, size := "", int64(0)
 	err := filepath.WalkDir(a.Place.Path, func(path string, d os.DirEntry, err error) error {
 		if info, _ := d.Info(); err == nil && !d.IsDir() && info.Size() > size {
@@ -208,6 +206,16 @@ func TestCheck_FindsWhatIsDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestCheck_FindsWhatIsDamagedAndNothingIsBuiltOnIt(t *testing.T) {
+	a := inFolder(t)
+	e := connected(t, a)
+	content := map[string][]byte{"one": repositorytest.Noise(5, 3<<20), "two": repositorytest.Noise(6, 3<<20)}
+	for id := range content {
+		saved(t, e, a, id, content[id])
+	}
+	damage(t, a)
 	quick, err := e.Check(t.Context(), a, false, nil)
 	if err != nil || len(quick.Damaged) > 0 {
 		t.Errorf("a look: %+v, %v", quick, err)
@@ -216,15 +224,55 @@ func TestCheck_FindsWhatIsDamaged(t *testing.T) {
 	if err != nil || len(all.Damaged) != 1 {
 		t.Fatalf("reading all: %+v, %v", all, err)
 	}
-	if _, err := repositorytest.ReadAll(t.Context(), e, a, all.Damaged[0]); err == nil {
-		t.Error("what is damaged is read")
+	bad := all.Damaged[0]
+	if _, err := repositorytest.ReadAll(t.Context(), e, a, bad); !strings.Contains(fault.Message(err), "The backup is damaged") {
+		t.Errorf("what is damaged is read: %v", err)
+	}
+	d := repositorytest.Draft("three", content[bad])
+	d.Whole = true
+	_, err = e.Save(t.Context(), a, d)
+	if wantKind(t, "the same again", err, fault.Unavailable, ""); !strings.Contains(fault.Message(err), "share a damaged part") {
+		t.Errorf("it says %q", fault.Message(err))
+	}
+	if err := errors.Join(e.Delete(t.Context(), a, []string{bad}), e.Maintain(t.Context(), a)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = e.Save(t.Context(), a, d); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := repositorytest.ReadAll(t.Context(), e, a, "three"); err != nil || !bytes.Equal(got, content[bad]) {
+		t.Errorf("after the damaged one was deleted: %d bytes, %v", len(got), err)
+	}
+}
+
+func TestConnect_LeavesOtherFoldersAsTheyAre(t *testing.T) {
+	a := inFolder(t)
+	e := connected(t, a)
+	inside, missing, full := a, a, a
+	inside.Place.Path = filepath.Join(a.Place.Path, "inside")
+	missing.Place.Path = filepath.Join(t.TempDir(), "not mounted", "backups")
+	full.Place.Path = t.TempDir()
+	if err := os.WriteFile(filepath.Join(full.Place.Path, "mine.txt"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for what, place := range map[string]repository.Access{"in a repository": inside, "in a folder that is missing": missing, "with something else": full} {
+		_, err := e.Connect(t.Context(), place, repository.ConnectOptions{})
+		wantKind(t, what, err, fault.Invalid, "path")
+	}
+	if err := os.Remove(filepath.Join(full.Place.Path, "mine.txt")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := e.Check(t.Context(), full, false, nil)
+	wantKind(t, "an empty folder", err, fault.Unavailable, "")
+	if names, err := os.ReadDir(full.Place.Path); err != nil || len(names) > 0 {
+		t.Errorf("left in it: %v, %v", names, err)
 	}
 }
 
 func TestConnect_TellsOfAPlaceToAdminsAlone(t *testing.T) {
 	a := repository.Access{Name: "away", Place: repository.Place{Kind: repository.S3, Endpoint: "127.0.0.1:1", Bucket: "backups", AccessKey: "box", PlainHTTP: true},
 		Secrets: repository.Secrets{Password: "correct horse", SecretKey: "hush-hush"}}
-	_, err := engine(t, "0123abcd").Connect(t.Context(), a, false)
+	_, err := engine(t, "0123abcd").Connect(t.Context(), a, repository.ConnectOptions{})
 	wantKind(t, "no server", err, fault.Unavailable, "")
 	var place repository.PlaceError
 	if !strings.Contains(fault.Message(err), "127.0.0.1:1") || !errors.As(err, &place) || strings.Contains(place.Public, "127.0.0.1") || place.Public == "" {

@@ -21,6 +21,9 @@ import (
 // memoryLimit is what Go's collector keeps a child's memory to, where it can.
 const memoryLimit = "192MiB"
 
+// ignoreDamage has maintenance give up what was deleted and cannot be read, instead of ending there.
+const ignoreDamage = "KOPIA_IGNORE_MAINTENANCE_REWRITE_ERROR"
+
 // maxComplaint bounds what is logged of what a child writes to standard error, in bytes.
 const maxComplaint = 4 << 10
 
@@ -84,7 +87,7 @@ func (e *Engine) start(ctx context.Context, r Request, stream *os.File) (*proces
 
 // environment is a child's: ours, without what is meant for sandboxd or would change what kopia does.
 func environment(folder string) []string {
-	env := []string{"GOMEMLIMIT=" + memoryLimit, "HOME=" + folder, "TMPDIR=" + folder}
+	env := []string{"GOMEMLIMIT=" + memoryLimit, "HOME=" + folder, "TMPDIR=" + folder, ignoreDamage + "=1"}
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
 		if strings.HasPrefix(name, "SANDBOXD_") || strings.HasPrefix(name, "KOPIA_") || strings.HasPrefix(name, "AWS_") || strings.HasPrefix(name, "GO") ||
@@ -111,6 +114,9 @@ func (p *process) next() (a Answer, err error) {
 		err := errors.New(a.Fault.Detail)
 		if a.Fault.Public != "" {
 			err = repository.PlaceError{Public: a.Fault.Public, Err: err}
+		}
+		if a.Fault.Item {
+			err = repository.ItemError{Err: err}
 		}
 		return a, &fault.Error{Kind: a.Fault.Kind, Field: a.Fault.Field, Message: a.Fault.Message, Err: err}
 	}

@@ -26,10 +26,11 @@ type Request struct {
 	Folder   string            `json:"folder"` // for what kopia keeps on this machine; removed at will
 	Instance string            `json:"instance"`
 	TakeOver bool              `json:"take_over,omitempty"`
+	Known    bool              `json:"known,omitempty"`
 	ID       string            `json:"id,omitempty"`
 	Title    string            `json:"title,omitempty"`
 	IDs      []string          `json:"ids,omitempty"`
-	Contents bool              `json:"contents,omitempty"`
+	Contents bool              `json:"contents,omitempty"` // all is read, of a check, or back, of one who saves
 }
 
 // End is the second line, of one who saves: all of the stream was written. Without it nothing is kept.
@@ -45,10 +46,10 @@ type Answer struct {
 	Done     bool                 `json:"done,omitempty"`
 	Fault    *Fault               `json:"fault,omitempty"`
 
-	Created  bool                 `json:"created,omitempty"`
-	Contents *repository.Contents `json:"contents,omitempty"`
-	Item     *repository.Item     `json:"item,omitempty"`
-	Checked  *repository.Checked  `json:"checked,omitempty"`
+	Connected repository.Connected `json:"connected,omitzero"`
+	Contents  *repository.Contents `json:"contents,omitempty"`
+	Item      *repository.Item     `json:"item,omitempty"`
+	Checked   *repository.Checked  `json:"checked,omitempty"`
 }
 
 // Fault is an error on its way to the parent.
@@ -58,4 +59,5 @@ type Fault struct {
 	Message string     `json:"message"`          // for admins
 	Public  string     `json:"public,omitempty"` // for others, if that is not for them
 	Detail  string     `json:"detail,omitempty"` // for the log
+	Item    bool       `json:"item,omitempty"`   // it is a repository.ItemError
 }

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -125,7 +126,7 @@ func TestS3_SaysWhatIsWrong(t *testing.T) {
 	} {
 		wrong := a
 		change(&wrong)
-		_, err := e.Connect(t.Context(), wrong, false)
+		_, err := e.Connect(t.Context(), wrong, repository.ConnectOptions{})
 		wantKind(t, field, err, fault.Invalid, field)
 		if err != nil && (strings.Contains(err.Error(), wrong.Secrets.SecretKey) || strings.Contains(err.Error(), wrong.Secrets.Password)) {
 			t.Errorf("%s: the error has a secret: %v", field, err)
@@ -187,6 +188,35 @@ func TestS3_ThatLosesWhatItHasTaken(t *testing.T) {
 	}
 }
 
+// TestS3_ThatLosesTheList says that it has stored the entry in the list of backups and does not: without more, no backup could be listed any more.
+func TestS3_ThatLosesTheList(t *testing.T) {
+	direct := s3Server(t)
+	e := connected(t, direct)
+	saved(t, e, direct, "one", []byte("content"))
+	var written, lost atomic.Int64
+	a := between(t, direct, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		if r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, "/backups/box/q") && written.Add(1) == 2 { // the first has what the backup is made of
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.Header().Set("ETag", `"d41d8cd98f00b204e9800998ecf8427e"`)
+			lost.Add(1)
+			return
+		}
+		pass.ServeHTTP(w, r)
+	})
+	_, err := e.Save(t.Context(), a, repositorytest.Draft("two", repositorytest.Noise(2, 1<<20)))
+	wantKind(t, "a lost list", err, fault.Unavailable, "")
+	if lost.Load() == 0 {
+		t.Fatal("nothing was lost")
+	}
+	if got := repositorytest.IDs(t, e, direct); !slices.Equal(got, []string{"one"}) {
+		t.Errorf("listed: %v", got)
+	}
+	saved(t, e, direct, "two", repositorytest.Noise(2, 1<<20))
+	if found, err := e.Check(t.Context(), direct, true, nil); err != nil || found.Backups != 2 || len(found.Damaged) > 0 {
+		t.Errorf("checked: %+v, %v", found, err)
+	}
+}
+
 func TestS3_ThatStopsAnsweringIsGivenUp(t *testing.T) {
 	direct := s3Server(t)
 	e := connected(t, direct)
@@ -213,16 +243,18 @@ func TestS3_ThatStopsAnsweringIsGivenUp(t *testing.T) {
 func TestS3_ThatIsSlow(t *testing.T) {
 	direct := s3Server(t)
 	e := connected(t, direct)
-	e.Quiet = 6 * time.Second
+	e.Quiet = 20 * time.Second
 	a := between(t, direct, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
-		select {
-		case <-time.After(700 * time.Millisecond):
-		case <-r.Context().Done():
+		if r.Method == http.MethodPut {
+			select {
+			case <-time.After(2 * time.Second):
+			case <-r.Context().Done():
+			}
 		}
 		pass.ServeHTTP(w, r)
 	})
 	begun := time.Now()
-	saved(t, e, a, "one", repositorytest.Noise(4, 150<<20))
+	saved(t, e, a, "one", repositorytest.Noise(4, 90<<20))
 	if took := time.Since(begun); took < e.Quiet {
 		t.Errorf("it took %v, which is too short to say anything", took)
 	}

@@ -4,6 +4,7 @@ package kopia_test
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -42,6 +43,9 @@ func sftpServer(t *testing.T) repository.Access {
 	}
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	_, hostKey := newKey(t, filepath.Join(folder, "host"))
+	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ecdsa", "-N", "", "-f", filepath.Join(folder, "other")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out) // a key of the kind that clients like better
+	}
 	private, public := newKey(t, filepath.Join(folder, "user"))
 	if err := os.WriteFile(filepath.Join(folder, "authorized"), []byte(public), 0o600); err != nil {
 		t.Fatal(err)
@@ -52,7 +56,7 @@ func sftpServer(t *testing.T) repository.Access {
 		}
 	}
 	port := freePort(t)
-	config := fmt.Sprintf("Port %d\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s/authorized\nPasswordAuthentication no\nUsePAM no\nStrictModes no\nPermitRootLogin yes\nPidFile none\nSubsystem sftp internal-sftp\n", port, folder, folder)
+	config := fmt.Sprintf("Port %d\nListenAddress 127.0.0.1\nHostKey %s/host\nHostKey %s/other\nAuthorizedKeysFile %s/authorized\nPasswordAuthentication no\nUsePAM no\nStrictModes no\nPermitRootLogin yes\nPidFile none\nSubsystem sftp internal-sftp\n", port, folder, folder, folder)
 	if err := os.WriteFile(filepath.Join(folder, "config"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -81,10 +85,37 @@ func TestSFTP_SaysWhatIsWrong(t *testing.T) {
 	other = a
 	other.Secrets.PrivateKey, _ = newKey(t, filepath.Join(t.TempDir(), "other"))
 	_, err = e.List(t.Context(), other)
-	wantKind(t, "another private key", err, fault.Unavailable, "")
+	wantKind(t, "another private key", err, fault.Invalid, "private_key")
 	other.Secrets.PrivateKey = "-----BEGIN OPENSSH PRIVATE KEY-----\nnonsense\n-----END OPENSSH PRIVATE KEY-----\n"
 	_, err = e.List(t.Context(), other)
+	wantKind(t, "a key that is none", err, fault.Invalid, "private_key")
 	if err == nil || strings.Contains(err.Error(), "nonsense") {
 		t.Errorf("a key that is none: %v", err)
 	}
+	other = a
+	other.Place.HostKey = "ssh-ed25519 AAAA"
+	_, err = e.List(t.Context(), other)
+	wantKind(t, "a host key that is none", err, fault.Invalid, "host_key")
+	other = a
+	other.Place.Path = "/etc/ssh"
+	_, err = e.Connect(t.Context(), other, repository.ConnectOptions{})
+	wantKind(t, "a folder with something else", err, fault.Invalid, "path")
+	other.Place.Port = freePort(t)
+	_, err = e.List(t.Context(), other)
+	if wantKind(t, "nothing listens", err, fault.Unavailable, ""); !strings.Contains(fault.Message(err), "connection refused") {
+		t.Errorf("nothing listens: %v", err)
+	}
+	closing, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closing.Close()
+	go func() {
+		for conn, err := closing.Accept(); err == nil; conn, err = closing.Accept() {
+			conn.Close()
+		}
+	}()
+	other.Place.Port = closing.Addr().(*net.TCPAddr).Port
+	_, err = e.List(t.Context(), other)
+	wantKind(t, "no SSH server", err, fault.Unavailable, "")
 }

@@ -42,8 +42,8 @@ func inFolder(t *testing.T) repository.Access {
 func connected(t *testing.T, a repository.Access) *kopia.Engine {
 	t.Helper()
 	e := engine(t, "0123abcd")
-	if made, err := e.Connect(t.Context(), a, false); err != nil || !made {
-		t.Fatalf("made %v, %v", made, err)
+	if made, err := e.Connect(t.Context(), a, repository.ConnectOptions{}); err != nil || !made.Created {
+		t.Fatalf("made %+v, %v", made, err)
 	}
 	return e
 }

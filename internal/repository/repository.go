@@ -10,6 +10,7 @@ package repository
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"path"
@@ -78,15 +79,17 @@ type Item struct {
 
 // Contents is what a repository has.
 type Contents struct {
-	Items []Item    `json:"items"`
-	Size  int64     `json:"size"` // bytes of all
-	Seen  time.Time `json:"seen"`
+	Items   []Item    `json:"items"`
+	Size    int64     `json:"size"` // bytes of all
+	Seen    time.Time `json:"seen"`
+	Damaged []string  `json:"damaged,omitempty"` // ids of items that a check has found damaged
 }
 
 // Draft is a backup to be saved.
 type Draft struct {
 	ID       string
 	Title    string                                           // for people with other tools
+	Whole    bool                                             // all of it is read back, not only what is new
 	Write    func(context.Context, io.Writer) ([]byte, error) // writes the stream, and gives what is to be said of it
 	Progress func(Progress) error                             // called now and then; an error of it cuts the work off
 }
@@ -107,6 +110,15 @@ type Checked struct {
 	Read    bool     `json:"read"`    // all was read, not only looked at
 	Damaged []string `json:"damaged"` // ids of backups that cannot be restored
 }
+
+// ItemError is within an error of an Engine that is about one backup: the repository itself can be used.
+type ItemError struct{ Err error }
+
+// Error implements error.
+func (e ItemError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e ItemError) Unwrap() error { return e.Err }
 
 // PlaceError is within an error of an Engine whose message tells of the place, such as an address, which is for admins.
 type PlaceError struct {
@@ -203,7 +215,7 @@ func (a Access) checkSFTP() error {
 	case !path.IsAbs(p.Path) || path.Clean(p.Path) != p.Path || p.Path == "/":
 		return fault.Field("path", "Enter the absolute path of a folder on that host, such as /srv/backups/sandboxd.")
 	case !hostKeyPattern.MatchString(p.HostKey):
-		return fault.Field("host_key", "Enter the host's public key, such as “ssh-ed25519 AAAA…”. 'ssh-keyscan -t ed25519 HOST' prints it; compare it on the host.")
+		return fault.Field("host_key", "Enter the host's public key, such as “ssh-ed25519 AAAA…”. 'ssh-keyscan -t ed25519 -p PORT HOST' prints it; compare it on the host.")
 	case len(a.Secrets.PrivateKey) > maxPEM || !strings.Contains(a.Secrets.PrivateKey, "PRIVATE KEY-----"):
 		return fault.Field("private_key", "Enter a private key without a passphrase, which begins with -----BEGIN OPENSSH PRIVATE KEY-----.")
 	}
@@ -219,6 +231,7 @@ func (a Access) completed() Access {
 	if p.Kind == SFTP && p.Port == 0 {
 		p.Port = sshPort
 	}
+	p.HostKey = hostKeyOf(p.HostKey)
 	if p.Prefix != "" && !strings.HasSuffix(p.Prefix, "/") {
 		p.Prefix += "/"
 	}
@@ -228,12 +241,38 @@ func (a Access) completed() Access {
 	return a
 }
 
+// hostKeyOf takes the key out of a line that ssh-keyscan prints, which begins with the host; comments are left out.
+func hostKeyOf(text string) string {
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		if len(words) > 2 && (strings.HasPrefix(words[1], "ssh-") || strings.HasPrefix(words[1], "ecdsa-")) {
+			words = words[1:]
+		}
+		return strings.Join(words, " ")
+	}
+	return ""
+}
+
+// Field is the one that says where a repository of a kind is.
+func (k Kind) Field() string {
+	if k == S3 {
+		return "bucket"
+	}
+	return "path"
+}
+
 // String says in a line where a place is, without secrets.
 func (p Place) String() string {
 	switch p.Kind {
 	case S3:
 		return path.Join(p.Endpoint, p.Bucket, p.Prefix)
 	case SFTP:
+		if p.Port != 0 && p.Port != sshPort {
+			return fmt.Sprintf("%s@%s:%s, port %d", p.User, p.Host, p.Path, p.Port)
+		}
 		return p.User + "@" + p.Host + ":" + p.Path
 	}
 	return p.Path

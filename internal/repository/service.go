@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,10 +26,11 @@ const (
 // Unavailable (the place cannot be reached or is full), NotFound (there is no repository any more), Conflict (another sandboxd uses it),
 // Invalid with a field (what was entered is wrong). No error holds a secret. Implemented by kopia.Engine.
 type Engine interface {
-	// Connect makes a repository in an empty place, or takes the one that is there, also from another sandboxd if takeOver is set.
-	Connect(ctx context.Context, a Access, takeOver bool) (created bool, err error)
+	// Connect makes a repository in an empty place, or takes the one that is there.
+	Connect(ctx context.Context, a Access, o ConnectOptions) (Connected, error)
 	List(ctx context.Context, a Access) (Contents, error)
-	// Save stores what d writes, and reads back what is new of it. Nothing is listed before that. It is called once at a time for a repository.
+	// Save stores what d writes, and reads back what is new of it. Nothing is listed before that. It is called once at a time for a
+	// repository. Of a full disk, and of what is not read back as it was written, there is an ItemError.
 	Save(ctx context.Context, a Access, d Draft) (Item, error)
 	// Read gives the stream of an item, to be closed. An error of it may come at its end.
 	Read(ctx context.Context, a Access, id string) (Stream, error)
@@ -40,6 +42,18 @@ type Engine interface {
 	Forget(name string) error
 }
 
+// ConnectOptions say how a repository is connected.
+type ConnectOptions struct {
+	TakeOver bool // also from another sandboxd that uses it
+	Known    bool // it must be there: none is made
+}
+
+// Connected is a repository that was connected.
+type Connected struct {
+	Created  bool
+	Identity string // of its content: the same wherever it is reached, and of no other one
+}
+
 // Stream is what was saved.
 type Stream interface {
 	Read(p []byte) (int, error)
@@ -48,11 +62,12 @@ type Stream interface {
 
 // Record is a repository as it is stored.
 type Record struct {
-	Name    string
-	Place   Place
-	Secrets []byte // sealed
-	Kept    []byte // sealed: the contents as they were last seen; nil if never
-	Created time.Time
+	Name     string
+	Identity string // as in Connected
+	Place    Place
+	Secrets  []byte // sealed
+	Kept     []byte // sealed: the contents as they were last seen; nil if never
+	Created  time.Time
 }
 
 // Store keeps records. Implemented by sqlite.Repositories; repositorytest has its contract.
@@ -69,12 +84,13 @@ type Sealer interface {
 	Open(purpose string, sealed []byte) ([]byte, error)
 }
 
-// Config holds what a Service needs. All fields are needed.
+// Config holds what a Service needs. All fields are needed, but for Own.
 type Config struct {
 	Store  Store
 	Seal   func() (Sealer, error) // asked for at first need
 	Engine Engine
 	Log    *slog.Logger
+	Own    []string // sandboxd's own folders, absolute, which no repository can be in
 }
 
 // Repository is one as it may be shown. It is a value.
@@ -109,24 +125,27 @@ type Service struct {
 	writing semaphore.Keyed
 	nudge   chan struct{} // has something when there is maintenance to do
 
-	mu  sync.Mutex
-	all map[string]*known
+	mu    sync.Mutex
+	all   map[string]*known
+	gates map[string]*gate // by name; one that was forgotten may still be in use
 }
 
 // known is a repository and the work on it.
 type known struct {
 	Repository
+	identity string
 	access   Access
 	broken   error // why those cannot be opened
 	contents Contents
-	version  int  // of those, since sandboxd has started
-	dirty    bool // something was deleted, or cut off
+	damaged  []string // ids of backups that a check has found damaged
+	version  int      // of those, since sandboxd has started
+	dirty    bool     // something was deleted, or cut off
 	gate     *gate
 }
 
 // Open reads which repositories there are. It asks none of them.
 func Open(ctx context.Context, c Config) (*Service, error) {
-	s := &Service{Config: c, bus: event.NewBus[Change](eventBuffer), nudge: make(chan struct{}, 1), all: map[string]*known{}}
+	s := &Service{Config: c, bus: event.NewBus[Change](eventBuffer), nudge: make(chan struct{}, 1), all: map[string]*known{}, gates: map[string]*gate{}}
 	s.life, s.end = context.WithCancel(context.Background())
 	list, err := c.Store.List(ctx)
 	if err != nil || len(list) == 0 {
@@ -134,23 +153,28 @@ func Open(ctx context.Context, c Config) (*Service, error) {
 	}
 	key, err := c.Seal()
 	if err != nil {
-		return nil, err
+		c.Log.Error("the key of the backup repositories cannot be used, so none of them can", "error", err)
 	}
 	for _, r := range list {
-		s.all[r.Name] = opened(key, r)
+		s.all[r.Name] = opened(key, err, r, s.gateOf(r.Name))
 	}
 	return s, nil
 }
 
-// opened makes of a record what is known. One whose secrets cannot be opened says so when it is used.
-func opened(key Sealer, r Record) *known {
-	k := &known{Repository: Repository{Name: r.Name, Place: r.Place, Created: r.Created}, access: Access{Name: r.Name, Place: r.Place}, dirty: true, gate: &gate{}}
-	text, err := key.Open(r.Name, r.Secrets)
+// opened makes of a record what is known. One whose secrets cannot be opened, or whose key has a fault, says so when it is used.
+func opened(key Sealer, failed error, r Record, g *gate) *known {
+	k := &known{Repository: Repository{Name: r.Name, Place: r.Place, Created: r.Created}, identity: r.Identity, access: Access{Name: r.Name, Place: r.Place}, dirty: true, gate: g}
+	var text []byte
+	err := failed
+	if err == nil {
+		text, err = key.Open(r.Name, r.Secrets)
+	}
 	if err == nil {
 		err = json.Unmarshal(text, &k.access.Secrets)
 	}
 	if k.broken = err; err != nil {
 		k.Problem = fault.Message(err)
+		return k
 	}
 	if text, err := key.Open(r.Name, r.Kept); err == nil && json.Unmarshal(text, &k.contents) == nil {
 		k.note(k.contents)
@@ -160,7 +184,7 @@ func opened(key Sealer, r Record) *known {
 
 // note takes in what a repository has.
 func (k *known) note(c Contents) {
-	k.contents, k.Backups, k.Size, k.Seen = c, len(c.Items), c.Size, c.Seen
+	k.contents, k.damaged, k.Backups, k.Size, k.Seen = c, c.Damaged, len(c.Items), c.Size, c.Seen
 	k.version++
 }
 
@@ -238,10 +262,15 @@ func (s *Service) maintain(ctx context.Context, k *known) error {
 		return err
 	}
 	c, err := s.Engine.List(ctx, k.access)
-	if err == nil {
-		err = s.keep(ctx, k, c)
+	if err != nil {
+		return err
 	}
-	return err
+	s.mu.Lock() // pieces that only deleted backups had are gone, so that no other can share them
+	k.damaged = slices.DeleteFunc(slices.Clone(k.damaged), func(id string) bool {
+		return !slices.ContainsFunc(c.Items, func(i Item) bool { return i.ID == id })
+	})
+	s.mu.Unlock()
+	return s.keep(ctx, k, c)
 }
 
 // soil notes that there is room to be given back, and has it done soon.

@@ -2,9 +2,11 @@ package repository_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -104,7 +106,7 @@ func TestPut_RefusesBesideTheField(t *testing.T) {
 	}
 	other := nas()
 	other.Secrets.Password = "correct horse"
-	if _, err := w.engine.Connect(t.Context(), other, false); err != nil {
+	if _, err := w.engine.Connect(t.Context(), other, repository.ConnectOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := w.Put(t.Context(), nas(), false); fault.FieldOf(err) != "password" || !strings.Contains(fault.Message(err), "Enter its password") {
@@ -254,4 +256,145 @@ func TestSave_TellsWhetherTheRepositoryIsWrong(t *testing.T) {
 	if k, err := w.Repository("nas"); err != nil || k.Problem != "The disk is gone." {
 		t.Errorf("%q, %v", k.Problem, err)
 	}
+}
+
+func TestPut_OneNameForOneRepository(t *testing.T) {
+	w := open(t, world{})
+	if _, _, err := w.Put(t.Context(), nas(), false); err != nil {
+		t.Fatal(err)
+	}
+	again := nas() // the same by another way
+	again.Name, again.Place.Path, again.Secrets.Password = "nas2", "/srv/backups", "whatever"
+	for _, k := range []string{"/srv/backups", "/mnt/backups"} {
+		again.Place.Path = k
+		again.Secrets.Password = passwordOf(t, w, "nas")
+		if _, _, err := w.Put(t.Context(), again, false); fault.FieldOf(err) != "path" || !strings.Contains(fault.Message(err), "the repository nas") {
+			t.Errorf("a second name for one in %s: %v", k, err)
+		}
+	}
+	moved := nas()
+	moved.Place.Path = "/mnt/other"
+	if _, _, err := w.Put(t.Context(), moved, false); fault.FieldOf(err) != "path" {
+		t.Errorf("a place where it is not: %v", err)
+	}
+	moved.Place.Path = "/srv/backups"
+	if _, created, err := w.Put(t.Context(), moved, false); err != nil || created {
+		t.Errorf("another way to the same: %v, %v", created, err)
+	}
+	if k, err := w.Repository("nas"); err != nil || k.Place.Path != "/srv/backups" || len(w.Names()) != 1 {
+		t.Errorf("%+v, %v", k, err)
+	}
+}
+
+// passwordOf gives the password of a repository, which only the engine is told.
+func passwordOf(t *testing.T, w world, name string) string {
+	t.Helper()
+	rows, err := w.store.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := seal.Open(w.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := key.Open(name, rows[0].Secrets)
+	var secrets repository.Secrets
+	if err = errors.Join(err, json.Unmarshal(text, &secrets)); err != nil {
+		t.Fatal(err)
+	}
+	return secrets.Password
+}
+
+func TestPut_RefusesTheFoldersOfSandboxd(t *testing.T) {
+	w := open(t, world{})
+	data := t.TempDir()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(data, link); err != nil {
+		t.Fatal(err)
+	}
+	w.Own = []string{data}
+	for _, path := range []string{data, filepath.Join(data, "backups", "nas"), filepath.Dir(data), filepath.Join(link, "nas")} {
+		a := nas()
+		a.Place.Path = path
+		if _, _, err := w.Put(t.Context(), a, false); fault.FieldOf(err) != "path" {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestPut_TakesWhatSSHKeyscanPrints(t *testing.T) {
+	w := open(t, world{})
+	a := repository.Access{Name: "away", Secrets: repository.Secrets{PrivateKey: "-----BEGIN OPENSSH PRIVATE KEY-----"}, Place: repository.Place{
+		Kind: repository.SFTP, Host: "nas", User: "ann", Path: "/srv/box", Port: 2222, HostKey: "# nas:2222 SSH-2.0-OpenSSH\n[nas]:2222 ssh-ed25519 AAAA\n"}}
+	if _, _, err := w.Put(t.Context(), a, false); err != nil {
+		t.Fatal(err)
+	}
+	if k, err := w.Repository("away"); err != nil || k.Place.HostKey != "ssh-ed25519 AAAA" || k.Place.String() != "ann@nas:/srv/box, port 2222" {
+		t.Errorf("%+v, %v", k.Place, err)
+	}
+}
+
+func TestForget_EndsMaintenanceFirst(t *testing.T) {
+	w := open(t, world{})
+	if _, _, err := w.Put(t.Context(), nas(), false); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t, w)
+		ctx, cancel := context.WithCancel(t.Context())
+		release := w.engine.Hold()
+		defer release()
+		ended := make(chan error, 1)
+		go func() { ended <- w.Run(ctx) }()
+		synctest.Wait()
+		if err := w.Delete(ctx, "nas", "missing"); err != nil { // after which there is room to be given back
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if r, err := w.Repository("nas"); err != nil || r.Doing != "maintenance" {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if err := w.Forget(ctx, "nas"); err != nil {
+			t.Fatal(err)
+		}
+		if calls := w.engine.Calls(); calls[len(calls)-1] != "maintained" {
+			t.Errorf("%v", calls)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestSave_ReadsAllBackWhileDamageIsKnown(t *testing.T) {
+	w := open(t, world{})
+	if _, _, err := w.Put(t.Context(), nas(), false); err != nil {
+		t.Fatal(err)
+	}
+	save := func(w world, id string, whole bool) {
+		t.Helper()
+		if _, err := w.Save(t.Context(), "nas", repositorytest.Draft(id, nil)); err != nil {
+			t.Fatal(err)
+		}
+		if w.engine.Whole(id) != whole {
+			t.Errorf("%s is read back as a whole: %v", id, !whole)
+		}
+	}
+	save(w, "one", false)
+	w.engine.Damage("one")
+	if found, err := w.Check(t.Context(), "nas", true); err != nil || len(found.Damaged) != 1 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	save(w, "two", true)
+	w = open(t, w)
+	save(w, "three", true) // also after a start
+	if err := w.Delete(t.Context(), "nas", "one"); err != nil {
+		t.Fatal(err)
+	}
+	save(w, "four", true) // what it was made of is still there
+	if found, err := w.Check(t.Context(), "nas", true); err != nil || len(found.Damaged) != 0 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	save(w, "five", false)
 }

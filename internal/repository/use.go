@@ -98,6 +98,9 @@ func (s *Service) use(ctx context.Context, name string, work func(ctx context.Co
 // reached notes why a repository could not be used, or that it could.
 func (s *Service) reached(k *known, err error) {
 	problem := ""
+	if about := (ItemError{}); errors.As(err, &about) {
+		err = nil
+	}
 	if fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Timeout) || fault.Is(err, fault.Conflict) || fault.FieldOf(err) != "" {
 		problem = fault.Message(err)
 	} else if err != nil {
@@ -144,10 +147,11 @@ func (s *Service) versionOf(k *known) int {
 	return k.version
 }
 
-// keep remembers what a repository has, also for the next start.
+// keep remembers what a repository has, also for the next start, and which of that is known to be damaged.
 func (s *Service) keep(ctx context.Context, k *known, c Contents) error {
 	c.Seen = time.Now().UTC()
 	s.mu.Lock()
+	c.Damaged = k.damaged
 	k.note(c)
 	s.mu.Unlock()
 	s.bus.Publish(Change{Name: k.Name})
@@ -189,6 +193,7 @@ func (s *Service) Save(ctx context.Context, name string, d Draft) (item Item, er
 		return about, own
 	}
 	err = s.use(ctx, name, func(ctx context.Context, k *known) error {
+		d.Whole = s.knowsDamage(k)
 		if item, err = s.Engine.Save(ctx, k.access, d); err != nil {
 			s.soil(k) // what was written so far is of no use
 			if own != nil && errors.Is(err, own) {
@@ -205,6 +210,13 @@ func (s *Service) Save(ctx context.Context, name string, d Draft) (item Item, er
 		return s.keep(context.WithoutCancel(ctx), k, c)
 	})
 	return item, cmp.Or(failed, err)
+}
+
+// knowsDamage reports whether a backup may share pieces with one that is damaged.
+func (s *Service) knowsDamage(k *known) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(k.damaged) > 0
 }
 
 // Read gives the stream of a backup. The caller closes it. Kinds as for Engine.
@@ -318,7 +330,10 @@ func (s *Service) check(ctx context.Context, k *known, contents bool) (found Che
 			s.mu.Unlock()
 			s.bus.Publish(Change{Name: k.Name})
 		})
-		return err
+		if err != nil {
+			return err
+		}
+		return s.keepDamaged(ctx, k, found)
 	})
 	s.mu.Lock()
 	k.Done, k.Result, k.Failed = Progress{}, nil, ""
@@ -330,4 +345,21 @@ func (s *Service) check(ctx context.Context, k *known, contents bool) (found Che
 	s.mu.Unlock()
 	s.bus.Publish(Change{Name: k.Name})
 	return found, err
+}
+
+// keepDamaged remembers which backups are damaged. Only a check that has read all of them takes that back.
+func (s *Service) keepDamaged(ctx context.Context, k *known, found Checked) error {
+	s.mu.Lock()
+	before := k.damaged
+	k.damaged = slices.Clone(found.Damaged)
+	if !found.Read {
+		k.damaged = append(k.damaged, before...)
+	}
+	changed := len(before)+len(k.damaged) > 0
+	c := k.contents
+	s.mu.Unlock()
+	if !changed {
+		return nil
+	}
+	return s.keep(ctx, k, c)
 }

@@ -233,7 +233,7 @@ var samples = map[int]func(t *testing.T, d *DB){
 	},
 	15: func(t *testing.T, d *DB) {
 		list, err := d.Repositories().List(t.Context())
-		want := []repository.Record{{Name: "nas", Secrets: []byte{1, 2}, Created: time.Unix(1700000000, 0).UTC(),
+		want := []repository.Record{{Name: "nas", Identity: "00ff", Secrets: []byte{1, 2}, Created: time.Unix(1700000000, 0).UTC(),
 			Place: repository.Place{Kind: repository.SFTP, Path: "/srv/backups", Host: "nas.lan", Port: 22, User: "ann", HostKey: "ssh-ed25519 AAAA"}}}
 		if diff := cmp.Diff(want, list); err != nil || diff != "" {
 			t.Errorf("repositories differ, %v:\n%s", err, diff)

@@ -20,7 +20,7 @@ func (d *DB) Repositories() *Repositories { return &Repositories{d} }
 // List gives all, by name.
 func (s *Repositories) List(ctx context.Context) (list []repository.Record, err error) {
 	err = s.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		rows, err := tx.QueryContext(ctx, `SELECT name, place, secrets, kept, created FROM repositories ORDER BY name`)
+		rows, err := tx.QueryContext(ctx, `SELECT name, identity, place, secrets, kept, created FROM repositories ORDER BY name`)
 		if err != nil {
 			return err
 		}
@@ -35,7 +35,7 @@ func (s *Repositories) List(ctx context.Context) (list []repository.Record, err 
 
 func scanRepository(r row) (o repository.Record, err error) {
 	var place []byte
-	if err := r.Scan(&o.Name, &place, &o.Secrets, &o.Kept, into{&o.Created, false}); err != nil {
+	if err := r.Scan(&o.Name, &o.Identity, &place, &o.Secrets, &o.Kept, into{&o.Created, false}); err != nil {
 		return o, err
 	}
 	if err := json.Unmarshal(place, &o.Place); err != nil {
@@ -49,8 +49,8 @@ func (s *Repositories) Put(ctx context.Context, r repository.Record) error {
 	place, err := json.Marshal(r.Place)
 	if err == nil {
 		err = s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO repositories (name, place, secrets, kept, created) VALUES (?, ?, ?, ?, ?)`,
-				r.Name, string(place), r.Secrets, r.Kept, stamp(r.Created))
+			_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO repositories (name, identity, place, secrets, kept, created) VALUES (?, ?, ?, ?, ?, ?)`,
+				r.Name, r.Identity, string(place), r.Secrets, r.Kept, stamp(r.Created))
 			return err
 		})
 	}

@@ -70,14 +70,22 @@ func (p *pieces) check(ctx context.Context, root *snapshot.DirEntry) error {
 	return nil
 }
 
-// readBack reads what is new of a backup, and looks that the rest is there, which was read when it was new.
+// readBack reads what is new of a backup, and looks that the rest is there, which was read when it was new. When older backups are known
+// to be damaged it reads all.
 func (c *child) readBack(ctx context.Context, r repo.DirectRepository, root *snapshot.DirEntry) error {
 	if err := r.Refresh(ctx); err != nil {
 		return err
 	}
-	p, err := piecesOf(ctx, r, c.store.wrote)
+	p, err := piecesOf(ctx, r, func(in blob.ID) bool { return c.Contents || c.store.wrote(in) })
 	if err == nil {
 		err = p.check(ctx, root)
+	}
+	if err == nil {
+		return nil
+	}
+	err = repository.ItemError{Err: err}
+	if c.Contents {
+		return fault.Wrap(err, fault.Unavailable, "It would share a damaged part with older backups, so it is not kept. Delete the damaged ones, which a check of the repository with contents names: then that part is written anew.")
 	}
 	return fault.Wrap(err, fault.Unavailable, "What was written to the repository is not what is read back, so the backup is not kept. Check the repository.")
 }

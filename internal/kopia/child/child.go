@@ -146,7 +146,8 @@ func (c *child) fault(err error) *kopia.Fault {
 	err = classified(err)
 	var place repository.PlaceError
 	errors.As(err, &place)
-	return &kopia.Fault{Kind: fault.KindOf(err), Field: fault.FieldOf(err), Message: c.scrub(fault.Message(err)), Public: place.Public, Detail: c.scrub(err.Error())}
+	var item repository.ItemError
+	return &kopia.Fault{Item: errors.As(err, &item), Kind: fault.KindOf(err), Field: fault.FieldOf(err), Message: c.scrub(fault.Message(err)), Public: place.Public, Detail: c.scrub(err.Error())}
 }
 
 // scrub takes secrets out of a text, whatever has put them in.

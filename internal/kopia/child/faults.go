@@ -8,8 +8,8 @@ import (
 
 	"github.com/kopia/kopia/repo"
 	"github.com/kopia/kopia/repo/blob"
+	"github.com/kopia/kopia/repo/content"
 	"github.com/minio/minio-go/v7"
-	"golang.org/x/crypto/ssh/knownhosts"
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/fault"
@@ -20,19 +20,10 @@ import (
 // maxDetail bounds what is shown of an error that nobody knows, in bytes.
 const maxDetail = 300
 
-// placeField is the field that says where a repository of a kind is.
-func placeField(kind repository.Kind) string {
-	if kind == repository.S3 {
-		return "bucket"
-	}
-	return "path"
-}
-
 // classified says what an error of kopia, or of a place, means.
 func classified(err error) error {
 	var known *fault.Error
 	var answer minio.ErrorResponse
-	var hostKey *knownhosts.KeyError
 	var network net.Error
 	switch {
 	case errors.As(err, &known):
@@ -42,9 +33,7 @@ func classified(err error) error {
 	case errors.Is(err, repo.ErrRepositoryNotInitialized):
 		return fault.Wrap(err, fault.Unavailable, "There is no repository at that place any more. Is its disk mounted?")
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
-		return fault.Wrap(err, fault.Unavailable, "There is not enough room on the disk of the repository. Delete backups there, or make room.")
-	case errors.As(err, &hostKey):
-		return &fault.Error{Kind: fault.Invalid, Field: "host_key", Message: "The host has another key than this one. Compare it on the host.", Err: err}
+		return full(err)
 	case errors.As(err, &answer):
 		return classifiedS3(err, answer)
 	case errors.Is(err, blob.ErrInvalidCredentials):
@@ -52,9 +41,26 @@ func classified(err error) error {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM), errors.Is(err, unix.EROFS):
 		return unusable(err, "sandboxd may not write to the repository", err.Error())
 	case errors.As(err, &network):
-		return unusable(err, "The repository cannot be reached", err.Error())
+		return unusable(err, "The repository cannot be reached", network.Error())
+	case errors.Is(err, blob.ErrBlobNotFound), errors.Is(err, content.ErrContentNotFound):
+		return unusable(err, "A part of the repository is missing", err.Error())
 	}
 	return unusable(err, "The repository cannot be used", err.Error())
+}
+
+// full says that a disk is too full to write more.
+func full(err error) error {
+	return fault.Wrap(repository.ItemError{Err: err}, fault.Unavailable, "There is not enough room on the disk of the repository. Delete backups there, or make room.")
+}
+
+// damaged says of an error in the middle of a backup, of which the place knows nothing, that the backup is damaged.
+func damaged(err error) error {
+	var network net.Error
+	var answer minio.ErrorResponse
+	if err == nil || errors.As(err, &network) || errors.As(err, &answer) {
+		return err
+	}
+	return fault.Wrap(repository.ItemError{Err: err}, fault.Unavailable, "The backup is damaged: a part of it cannot be read. A check of the repository with contents names the others that are.")
 }
 
 // unusable is Unavailable, with a detail for admins.

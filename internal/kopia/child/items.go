@@ -133,14 +133,15 @@ func (c *child) read(ctx context.Context) (kopia.Answer, error) {
 	}
 	o, err := r.OpenObject(ctx, files[streamName].ObjectID)
 	if err != nil {
-		return kopia.Answer{}, err
+		return kopia.Answer{}, damaged(err)
 	}
 	defer o.Close()
 	if err := c.answer(kopia.Answer{Opened: true}); err != nil {
 		return kopia.Answer{}, err
 	}
-	_, err = io.CopyBuffer(struct{ io.Writer }{c.stream}, &counted{o, c}, make([]byte, bufferSize))
-	return kopia.Answer{}, errors.Join(err, c.stream.Close())
+	from := &counted{from: o, c: c}
+	_, err = io.CopyBuffer(struct{ io.Writer }{c.stream}, from, make([]byte, bufferSize))
+	return kopia.Answer{}, errors.Join(damaged(from.err), err, c.stream.Close())
 }
 
 // delete takes backups off the list.

@@ -2,6 +2,7 @@ package child
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/kopia"
+	"sandboxd/internal/repository"
 )
 
 // What kopia keeps on this machine: indexes and metadata, so that it need not fetch them each time.
@@ -86,11 +88,14 @@ func (c *child) connect(ctx context.Context) (kopia.Answer, error) {
 	if err := os.MkdirAll(c.Folder, 0o700); err != nil { // temporary files are there too
 		return kopia.Answer{}, fault.Wrap(err, fault.Unavailable, "The cache of the repository cannot be made: %v.", err)
 	}
-	store, err := c.openStorage(ctx, true)
-	if err != nil {
-		return kopia.Answer{}, err
+	store, err := c.openStorage(ctx, !c.Known)
+	var there bool
+	if err == nil {
+		there, err = store.initialized(ctx)
 	}
-	there, err := store.initialized(ctx)
+	if c.Known && (err == nil && !there || errors.Is(err, repo.ErrRepositoryNotInitialized)) {
+		return kopia.Answer{}, fault.Field(c.Access.Place.Kind.Field(), "The repository %s is not there. To begin an empty one, remove %s from the list first, or choose another name.", c.Access.Name, c.Access.Name)
+	}
 	if err != nil {
 		return kopia.Answer{}, err
 	}
@@ -108,7 +113,7 @@ func (c *child) connect(ctx context.Context) (kopia.Answer, error) {
 		return kopia.Answer{}, err
 	}
 	_, err = c.tryOut(ctx)
-	return kopia.Answer{Created: !there}, err
+	return kopia.Answer{Connected: repository.Connected{Created: !there, Identity: hex.EncodeToString(r.UniqueID())}}, err
 }
 
 func (c *child) initialize(ctx context.Context, store *storage) error {
@@ -117,7 +122,7 @@ func (c *child) initialize(ctx context.Context, store *storage) error {
 		return err
 	}
 	if !empty {
-		return fault.Field(placeField(c.Access.Place.Kind), "There is something else at that place. Choose an empty one, or a repository of sandboxd's.")
+		return fault.Field(c.Access.Place.Kind.Field(), "%s", errNotEmpty.Message)
 	}
 	return repo.Initialize(ctx, store, &repo.NewRepositoryOptions{BlockFormat: format.ContentFormat{Hash: hash}}, c.Access.Secrets.Password)
 }
@@ -133,7 +138,7 @@ func (c *child) own(ctx context.Context, r repo.DirectRepository, fresh bool) er
 	case p.Owner == me:
 		return nil
 	case !fresh && p.Owner != "" && !strings.HasPrefix(p.Owner, userName+"@"):
-		return fault.Field(placeField(c.Access.Place.Kind), "It is kopia's repository of %.60s, not one of sandboxd's. Choose an empty place.", p.Owner)
+		return fault.Field(c.Access.Place.Kind.Field(), "It is kopia's repository of %.60s, not one of sandboxd's. Choose an empty place.", p.Owner)
 	case !fresh && p.Owner != "" && !c.TakeOver:
 		return &fault.Error{Kind: fault.Conflict, Field: "take_over", Message: "Another sandboxd uses this repository (" + p.Owner +
 			"). If that one is gone, take the repository over. Two must not use one."}

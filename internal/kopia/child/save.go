@@ -2,6 +2,7 @@ package child
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strconv"
 	"time"
@@ -58,11 +59,15 @@ func (c *child) save(ctx context.Context) (kopia.Answer, error) {
 	c.mu.Lock()
 	added := c.progress.Added
 	c.mu.Unlock()
+	c.store.remember()
 	m.EndTime, m.Tags = now(), map[string]string{idTag: c.ID, addedTag: strconv.FormatInt(added, 10)}
 	err = repo.WriteSession(ctx, r, repo.WriteSessionOptions{Purpose: "list"}, func(ctx context.Context, w repo.RepositoryWriter) error {
 		_, err := snapshot.SaveSnapshot(ctx, w, m)
 		return err
 	})
+	if err == nil {
+		err = c.store.confirm(ctx)
+	}
 	return kopia.Answer{Item: &repository.Item{ID: c.ID, About: end.About, Added: added, Size: end.Size}}, err
 }
 
@@ -70,7 +75,7 @@ func now() kopiafs.UTCTimestamp { return kopiafs.UTCTimestampFromTime(time.Now()
 
 // write stores the stream and what is said of it as the root of a snapshot.
 func (c *child) write(ctx context.Context, w repo.RepositoryWriter, m *snapshot.Manifest) (end kopia.End, err error) {
-	id, size, err := writeStream(ctx, w, &counted{c.stream, c})
+	id, size, err := writeStream(ctx, w, &counted{from: c.stream, c: c})
 	if err != nil {
 		return end, err
 	}
@@ -95,11 +100,15 @@ func (c *child) write(ctx context.Context, w repo.RepositoryWriter, m *snapshot.
 type counted struct {
 	from io.Reader
 	c    *child
+	err  error // why it has ended; nil at its end
 }
 
 // Read implements io.Reader.
 func (r *counted) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)
 	r.c.moved(func(p *repository.Progress) { p.Done += int64(n) })
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
 	return n, err
 }

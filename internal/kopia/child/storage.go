@@ -1,26 +1,30 @@
 package child
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/kopia/kopia/repo"
 	"github.com/kopia/kopia/repo/blob"
 	"github.com/kopia/kopia/repo/blob/filesystem"
 	"github.com/kopia/kopia/repo/blob/s3"
-	"github.com/kopia/kopia/repo/blob/sftp"
 	"github.com/kopia/kopia/repo/format"
 	"github.com/minio/minio-go/v7"
-	"golang.org/x/crypto/ssh/knownhosts"
 	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/fault"
+	"sandboxd/internal/kopia"
 	"sandboxd/internal/repository"
 )
 
@@ -36,6 +40,18 @@ const (
 	spareShare = 20 // a twentieth of the disk, if that is less
 )
 
+// What kopia calls its files.
+const (
+	formatFile  = format.KopiaRepositoryBlobID + ".f"
+	indexPrefix = "x"
+)
+
+// errNotReadBack says that what was read is not what was written.
+var errNotReadBack = errors.New("it is not what was written")
+
+// errNotEmpty says that a place has something else than a repository.
+var errNotEmpty = &fault.Error{Kind: fault.Invalid, Message: "There is something else at that place. Choose an empty one, or a repository of sandboxd's."}
+
 // Pauses between tries to reach a bucket whose server is overloaded.
 const (
 	firstPause = 500 * time.Millisecond
@@ -46,16 +62,18 @@ const (
 type storage struct {
 	blob.Storage
 	folder string // "" unless the place is one of this machine
+	spare  bool   // some room is to be left on its disk
 	moved  func(func(*repository.Progress))
 
-	mu  sync.Mutex
-	put map[blob.ID]bool // written by this process
+	mu   sync.Mutex
+	put  map[blob.ID]bool   // written by this process
+	last map[blob.ID][]byte // what was written since remember; nil before
 }
 
 // openStorage reaches the place. make says that a repository is to be made there.
 func (c *child) openStorage(ctx context.Context, make bool) (*storage, error) {
 	p := c.Access.Place
-	s := &storage{moved: c.moved, put: map[blob.ID]bool{}}
+	s := &storage{spare: c.Do == kopia.DoSave, moved: c.moved, put: map[blob.ID]bool{}}
 	var err error
 	switch p.Kind {
 	case repository.Folder:
@@ -73,8 +91,8 @@ func (c *child) openStorage(ctx context.Context, make bool) (*storage, error) {
 
 func openFolder(ctx context.Context, path string, make bool) (blob.Storage, error) {
 	if make {
-		if err := os.MkdirAll(path, 0o700); err != nil {
-			return nil, fault.Field("path", "The folder cannot be made: %v.", err)
+		if err := makeFolder(path); err != nil {
+			return nil, err
 		}
 	}
 	st, err := os.Stat(path)
@@ -86,7 +104,41 @@ func openFolder(ctx context.Context, path string, make bool) (blob.Storage, erro
 	case !st.IsDir():
 		return nil, fault.Field("path", "%s is not a folder.", path)
 	}
+	if there, err := exists(filepath.Join(path, formatFile)); err != nil || !there && !make {
+		return nil, cmp.Or(err, repo.ErrRepositoryNotInitialized) // kopia would write there
+	}
 	return filesystem.New(ctx, &filesystem.Options{Path: path, FileMode: 0o600, DirectoryMode: 0o700}, make)
+}
+
+// makeFolder makes a folder unless it is there. Unless it has a repository, it must be empty, and in none.
+func makeFolder(path string) error {
+	switch err := os.Mkdir(path, 0o700); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fault.Field("path", "The folder %s, which it would be in, is not there. Is its disk mounted?", filepath.Dir(path))
+	case err != nil && !errors.Is(err, fs.ErrExist):
+		return fault.Field("path", "The folder cannot be made: %v.", err)
+	}
+	if there, err := exists(filepath.Join(path, formatFile)); err != nil || there {
+		return err
+	}
+	for above := filepath.Dir(path); above != "/"; above = filepath.Dir(above) {
+		if there, err := exists(filepath.Join(above, formatFile)); err != nil || there {
+			return cmp.Or(err, fault.Field("path", "It is inside of the repository in %s. Choose another folder.", above))
+		}
+	}
+	names, err := os.ReadDir(path)
+	if err == nil && len(ignoring(names, ".shards", "lost+found")) > 0 {
+		err = fault.Field("path", "%s", errNotEmpty.Message)
+	}
+	return err
+}
+
+func exists(path string) (bool, error) {
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // openS3 reaches a bucket. Unlike what follows, kopia asks only once for this.
@@ -103,12 +155,6 @@ func openS3(ctx context.Context, a repository.Access, make bool) (st blob.Storag
 	}
 }
 
-func openSFTP(ctx context.Context, a repository.Access, make bool) (blob.Storage, error) {
-	p := a.Place
-	hosts := fmt.Sprintf("%s %s\n", knownhosts.Normalize(fmt.Sprintf("[%s]:%d", p.Host, p.Port)), p.HostKey)
-	return sftp.New(ctx, &sftp.Options{Path: p.Path, Host: p.Host, Port: p.Port, Username: p.User, KeyData: a.Secrets.PrivateKey, KnownHostsData: hosts}, make)
-}
-
 // ConnectionInfo implements blob.Storage.
 func (s *storage) ConnectionInfo() blob.ConnectionInfo {
 	return blob.ConnectionInfo{Type: storageType, Config: &nothing{}}
@@ -119,11 +165,20 @@ func (s *storage) PutBlob(ctx context.Context, id blob.ID, data blob.Bytes, o bl
 	if err := s.room(int64(data.Length())); err != nil {
 		return err
 	}
+	var text bytes.Buffer
+	if s.remembers() {
+		if _, err := data.WriteTo(&text); err != nil {
+			return err
+		}
+	}
 	if err := s.Storage.PutBlob(ctx, id, data, o); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	s.put[id] = true
+	if s.last != nil {
+		s.last[id] = text.Bytes()
+	}
 	s.mu.Unlock()
 	s.moved(func(p *repository.Progress) { p.Added += int64(data.Length()) })
 	return nil
@@ -139,6 +194,9 @@ func (s *storage) GetBlob(ctx context.Context, id blob.ID, offset, length int64,
 // DeleteBlob implements blob.Storage.
 func (s *storage) DeleteBlob(ctx context.Context, id blob.ID) error {
 	defer s.moved(func(p *repository.Progress) { p.Steps++ })
+	s.mu.Lock()
+	delete(s.last, id)
+	s.mu.Unlock()
 	return s.Storage.DeleteBlob(ctx, id)
 }
 
@@ -156,29 +214,58 @@ func (s *storage) wrote(id blob.ID) bool {
 	return s.put[id]
 }
 
-// errFull says that a disk is too full to write more.
-var errFull = fault.Wrap(unix.ENOSPC, fault.Unavailable, "There is not enough room on the disk of the repository. Delete backups there, or make room.")
+// remember begins to remember what is written, for confirm.
+func (s *storage) remember() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = map[blob.ID][]byte{}
+}
 
-// room is errFull when the disk of a folder would be too full with n more bytes.
+func (s *storage) remembers() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last != nil
+}
+
+// confirm reads back what was written since remember. When a part is not what it was, the indexes among them are removed: without those
+// the repository is as it was before.
+func (s *storage) confirm(ctx context.Context) error {
+	var err error
+	for id, want := range s.last {
+		var got bytes.Buffer
+		if err = s.GetBlob(ctx, id, 0, -1, &buffer{&got}); err == nil && !bytes.Equal(got.Bytes(), want) {
+			err = errNotReadBack
+		}
+		if err != nil {
+			break
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	for _, id := range slices.Collect(maps.Keys(s.last)) {
+		if strings.HasPrefix(string(id), indexPrefix) {
+			err = errors.Join(err, s.DeleteBlob(ctx, id))
+		}
+	}
+	return fault.Wrap(err, fault.Unavailable, "The list of the backups was not read back as it was written, so the backup is not kept. Check the repository.")
+}
+
+// room is an error when the disk of a folder would be too full with n more bytes.
 func (s *storage) room(n int64) error {
 	var st unix.Statfs_t
-	if s.folder == "" || unix.Statfs(s.folder, &st) != nil {
+	if !s.spare || s.folder == "" || unix.Statfs(s.folder, &st) != nil {
 		return nil
 	}
 	free, total := int64(st.Bavail)*st.Bsize, int64(st.Blocks)*st.Bsize
 	if free-n < min(spareBytes, total/spareShare) {
-		return errFull
+		return full(unix.ENOSPC)
 	}
 	return nil
 }
 
-// empty reports whether nothing is in the place.
+// empty reports whether nothing is in the place. Of a folder, here or on another host, that was looked at before.
 func (s *storage) empty(ctx context.Context) (bool, error) {
-	if s.folder != "" {
-		names, err := os.ReadDir(s.folder)
-		names = ignoring(names, ".shards", "lost+found")
-		return len(names) == 0, err
-	}
 	found := errors.New("there is something")
 	err := s.ListBlobs(ctx, "", func(blob.Metadata) error { return found })
 	if errors.Is(err, found) {

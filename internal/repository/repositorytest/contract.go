@@ -56,11 +56,17 @@ func IDs(t *testing.T, e repository.Engine, a repository.Access) (ids []string) 
 func EngineContract(t *testing.T, e repository.Engine, a repository.Access) {
 	t.Helper()
 	ctx := t.Context()
-	if made, err := e.Connect(ctx, a, false); err != nil || !made {
-		t.Fatalf("made %v, %v", made, err)
+	if _, err := e.Connect(ctx, a, repository.ConnectOptions{Known: true}); fault.FieldOf(err) != a.Place.Kind.Field() {
+		t.Errorf("a known one that is not there: %v", err)
 	}
-	if made, err := e.Connect(ctx, a, false); err != nil || made {
-		t.Errorf("once more: made %v, %v", made, err)
+	made, err := e.Connect(ctx, a, repository.ConnectOptions{})
+	if err != nil || !made.Created || made.Identity == "" {
+		t.Fatalf("made %+v, %v", made, err)
+	}
+	for _, known := range []bool{false, true} {
+		if again, err := e.Connect(ctx, a, repository.ConnectOptions{Known: known}); err != nil || again.Created || again.Identity != made.Identity {
+			t.Errorf("once more: made %+v, %v", again, err)
+		}
 	}
 	contents := map[string][]byte{"one": Noise(1, 3<<20), "two": Noise(2, 1<<20), "empty": nil}
 	for _, id := range []string{"one", "two", "empty"} {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"path"
 	"slices"
 	"sync"
 
@@ -13,7 +14,8 @@ import (
 	"sandboxd/internal/repository"
 )
 
-// Engine is a repository.Engine in memory, and all the places that it reaches. It stores each byte anew. The zero value is ready.
+// Engine is a repository.Engine in memory, and all the places that it reaches. It stores each byte anew. Places whose last names are the
+// same are one repository. The zero value is ready.
 type Engine struct {
 	mu     sync.Mutex
 	places map[string]*place
@@ -21,6 +23,8 @@ type Engine struct {
 	hold   chan struct{}
 	writes int
 	calls  []string
+	whole  map[string]bool // ids of what was read back as a whole
+	broken map[string]bool // ids of what is damaged
 }
 
 // place is a repository.
@@ -58,6 +62,20 @@ func (e *Engine) Alter(id string, change func([]byte) []byte) {
 	}
 }
 
+// Damage has checks with contents find a backup damaged.
+func (e *Engine) Damage(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.broken = map[string]bool{id: true}
+}
+
+// Whole reports whether all of a backup was read back when it was saved.
+func (e *Engine) Whole(id string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.whole[id]
+}
+
 // Calls gives what was called so far, in order.
 func (e *Engine) Calls() []string {
 	e.mu.Lock()
@@ -71,7 +89,7 @@ func (e *Engine) at(call string, a repository.Access) (*place, error) {
 	if e.fail != nil {
 		return nil, e.fail
 	}
-	p := e.places[a.Place.String()]
+	p := e.places[path.Base(a.Place.String())]
 	switch {
 	case p == nil && call != "connect":
 		return nil, fault.New(fault.Unavailable, "There is no repository at that place any more.")
@@ -82,18 +100,22 @@ func (e *Engine) at(call string, a repository.Access) (*place, error) {
 }
 
 // Connect implements repository.Engine.
-func (e *Engine) Connect(_ context.Context, a repository.Access, _ bool) (bool, error) {
+func (e *Engine) Connect(_ context.Context, a repository.Access, o repository.ConnectOptions) (repository.Connected, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p, err := e.at("connect", a)
+	identity := path.Base(a.Place.String())
 	if err != nil || p != nil {
-		return false, err
+		return repository.Connected{Identity: identity}, err
+	}
+	if o.Known {
+		return repository.Connected{}, fault.Field(a.Place.Kind.Field(), "The repository %s is not there.", a.Name)
 	}
 	if e.places == nil {
 		e.places = map[string]*place{}
 	}
-	e.places[a.Place.String()] = &place{password: a.Secrets.Password, items: map[string]repository.Item{}, streams: map[string][]byte{}}
-	return true, nil
+	e.places[path.Base(a.Place.String())] = &place{password: a.Secrets.Password, items: map[string]repository.Item{}, streams: map[string][]byte{}}
+	return repository.Connected{Created: true, Identity: identity}, nil
 }
 
 // List implements repository.Engine.
@@ -147,6 +169,10 @@ func (e *Engine) Save(ctx context.Context, a repository.Access, d repository.Dra
 	}
 	item = repository.Item{ID: d.ID, About: about, Added: int64(stream.Len()), Size: int64(stream.Len())}
 	p.items[d.ID], p.streams[d.ID] = item, stream.Bytes()
+	if e.whole == nil {
+		e.whole = map[string]bool{}
+	}
+	e.whole[d.ID] = d.Whole
 	return item, nil
 }
 
@@ -186,6 +212,11 @@ func (e *Engine) Check(_ context.Context, a repository.Access, contents bool, _ 
 	p, err := e.at("check", a)
 	if err == nil {
 		c = repository.Checked{Backups: len(p.items), Read: contents, Damaged: []string{}}
+		for id := range p.items {
+			if contents && e.broken[id] {
+				c.Damaged = append(c.Damaged, id)
+			}
+		}
 	}
 	return c, err
 }
@@ -199,6 +230,11 @@ func (e *Engine) Maintain(ctx context.Context, a repository.Access) error {
 	if err != nil || hold == nil {
 		return err
 	}
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.calls = append(e.calls, "maintained")
+	}()
 	select {
 	case <-hold:
 		return nil

@@ -75,7 +75,7 @@ func (s *Store) Delete(_ context.Context, name string) error {
 // StoreContract checks that an empty store keeps repository.Store's contract.
 func StoreContract(t *testing.T, s repository.Store) {
 	t.Helper()
-	one := repository.Record{Name: "nas", Created: time.Unix(1700000000, 0).UTC(), Secrets: []byte{0, 1, 2},
+	one := repository.Record{Name: "nas", Identity: "00ff", Created: time.Unix(1700000000, 0).UTC(), Secrets: []byte{0, 1, 2},
 		Place: repository.Place{Kind: repository.SFTP, Path: "/srv", Host: "nas", Port: 22, User: "ann", HostKey: "ssh-ed25519 AAAA"}}
 	two := repository.Record{Name: "cloud", Created: time.Unix(1700000001, 0).UTC(), Secrets: []byte("x"), Kept: []byte("list"),
 		Place: repository.Place{Kind: repository.S3, Endpoint: "s3", Bucket: "b", Prefix: "p/", Region: "r", AccessKey: "k", PlainHTTP: true, CA: "pem"}}
