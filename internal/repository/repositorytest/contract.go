@@ -52,8 +52,8 @@ func IDs(t *testing.T, e repository.Engine, a repository.Access) (ids []string) 
 	return ids
 }
 
-// EngineContract checks that an engine keeps repository.Engine's contract in a place where nothing is yet.
-func EngineContract(t *testing.T, e repository.Engine, a repository.Access) {
+// connects makes a repository in a place where nothing is yet, and connects it again.
+func connects(t *testing.T, e repository.Engine, a repository.Access) {
 	t.Helper()
 	ctx := t.Context()
 	if _, err := e.Connect(ctx, a, repository.ConnectOptions{Known: true}); fault.FieldOf(err) != a.Place.Kind.Field() {
@@ -68,6 +68,13 @@ func EngineContract(t *testing.T, e repository.Engine, a repository.Access) {
 			t.Errorf("once more: made %+v, %v", again, err)
 		}
 	}
+}
+
+// EngineContract checks that an engine keeps repository.Engine's contract in a place where nothing is yet.
+func EngineContract(t *testing.T, e repository.Engine, a repository.Access) {
+	t.Helper()
+	ctx := t.Context()
+	connects(t, e, a)
 	contents := map[string][]byte{"one": Noise(1, 3<<20), "two": Noise(2, 1<<20), "empty": nil}
 	for _, id := range []string{"one", "two", "empty"} {
 		item, err := e.Save(ctx, a, Draft(id, contents[id]))
