@@ -159,6 +159,7 @@ func (a *app) open(ctx context.Context) (err error) {
 	if a.repositories, err = newRepositories(ctx, a); err != nil {
 		return err
 	}
+	a.repositories.Engine = recordedEngine{a.repositories.Engine, a.activity}
 	if err := a.newBackups(ctx); err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func lookRepositories(ctx context.Context, c *Config) finding {
 	}
 	switch n := len(service.Names()); {
 	case len(lost) > 0:
-		return problem("An admin finds them under Backups, Repositories.", "%d of %d backup repositories cannot be used: %s", len(lost), n, strings.Join(lost, ", "))
+		return problem("An admin finds them under Settings, Repositories.", "%d of %d backup repositories cannot be used: %s", len(lost), n, strings.Join(lost, ", "))
 	case n == 0:
 		return ok("no backup repositories")
 	default:
