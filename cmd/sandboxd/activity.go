@@ -83,13 +83,13 @@ func (a *app) record(ctx context.Context, act sandbox.Action, s sandbox.Sandbox)
 
 // recordBackup records that a backup failed which a person asked for: the request for it was answered when it began. What schedules do is
 // in the record of their runs.
-func (a *app) recordBackup(b backup.Backup) {
+func recordBackup(log *activity.Log, b backup.Backup) {
 	if b.Schedule != "" {
 		return
 	}
 	e := activity.Caller{Via: activity.Itself}.Entry(activity.BackupFail)
 	e.Outcome, e.Problem, e.SandboxID, e.Sandbox, e.Owner, e.Object = activity.Failed, b.Problem, b.SandboxID, b.Sandbox, b.Owner, b.ID
-	a.activity.Add(e)
+	log.Add(e)
 }
 
 // recordedEngine has what is wrong with a repository recorded when a check finds it.

@@ -44,7 +44,7 @@ func (a *app) newBackups(ctx context.Context) error {
 	}
 	a.backups, err = backup.Open(backup.Config{
 		Folder:       cmp.Or(a.config.BackupFolder, filepath.Join(a.config.Data, "backups")),
-		Repositories: a.repositories, Sandboxes: a.manager, Version: version, Keep: keep, Quota: quota, Disk: a.homesDisk, Log: a.log, Failed: a.recordBackup,
+		Repositories: a.repositories, Sandboxes: a.manager, Version: version, Keep: keep, Quota: quota, Disk: a.homesDisk, Log: a.log, Failed: func(b backup.Backup) { recordBackup(a.activity, b) },
 	})
 	return err
 }
