@@ -420,8 +420,8 @@ func repositoryItem(r Repository) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if r.Result.Text != "" {
-			var templ_7745c5c3_Var17 = []any{"state", "tone-" + r.Result.Tone}
+		if r.Result.Text != "" && (r.Problem == "" || !strings.HasSuffix(r.Result.Text, r.Problem)) {
+			var templ_7745c5c3_Var17 = []any{"state", "tone-" + r.Result.Tone, "repository-result"}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var17...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

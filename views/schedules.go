@@ -61,6 +61,8 @@ type ScheduleRun struct {
 // RunItem is what a run did for one sandbox.
 type RunItem struct {
 	Sandbox string
+	URL     string // of its backup; "" when there is none any more
+	Size    string // of that
 	State   State
 	Problem string
 }

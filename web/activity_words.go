@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,10 +16,13 @@ import (
 // sentence is what was done, as words with the sandbox's name within: "created ", "lab", "".
 type sentence struct{ before, box, after string }
 
+// tellsFailure are the actions that failed by what they say.
+var tellsFailure = []activity.Action{activity.SandboxFail, activity.BackupFail, activity.RepositoryFail, activity.Lost}
+
 // sentenceOf says what was done.
 func sentenceOf(e activity.Entry) sentence {
 	words := e.Action.Words()
-	if e.Outcome != activity.Done && e.Action != activity.SandboxFail && e.Action != activity.Lost {
+	if e.Outcome != activity.Done && !slices.Contains(tellsFailure, e.Action) {
 		words = "tried to " + infinitive(words)
 	}
 	if e.Sandbox == "" {
@@ -35,7 +39,7 @@ func sentenceOf(e activity.Entry) sentence {
 
 // infinitives are those of the verbs of actions that do not just lose a "d" or "ed".
 var infinitives = map[string]string{
-	"added": "add", "adopted": "adopt", "backed": "back", "built": "build", "cancelled": "cancel", "checked": "check", "connected": "connect", "copied": "copy",
+	"added": "add", "adopted": "adopt", "built": "build", "cancelled": "cancel", "connected": "connect", "copied": "copy",
 	"downloaded": "download", "emptied": "empty", "ended": "end", "froze": "freeze",
 	"kept": "keep", "let": "let", "made": "make", "opened": "open", "put": "put", "ran": "run", "reset": "reset", "restarted": "restart", "set": "set",
 	"signed": "sign", "started": "start", "stopped": "stop", "switched": "switch", "tested": "test", "took": "take", "turned": "turn", "woke": "wake", "wrote": "write",

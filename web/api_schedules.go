@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"sandboxd/internal/backup"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/schedule"
@@ -34,8 +35,9 @@ type scheduleShape struct {
 
 type targetShape struct {
 	Kind     string `json:"kind"`
-	Sandbox  string `json:"sandbox"` // name, or the id of one that is deleted
+	Sandbox  string `json:"sandbox"` // name; the last known one of one that is deleted, or ""
 	Template string `json:"template"`
+	Deleted  bool   `json:"deleted"` // the sandbox is; it is not read
 }
 
 type keepShape struct {
@@ -107,7 +109,6 @@ func (s *scheduleSights) shape(ctx context.Context, one schedule.Schedule) (sche
 	}
 	out := scheduleShape{
 		ID: one.ID, Name: one.Name, Owner: owner, Enabled: one.Enabled, Cron: one.Cron, Zone: one.Zone, Repository: one.Repository, Keep: keepShape(one.Keep),
-		Target:   targetShape{string(one.Target.Kind), boxName(s.boxes, one.Target.SandboxID), one.Target.Template},
 		TestCron: one.TestCron, CreatedAt: one.Created.UTC(), NextTestAt: timeOrNull(one.NextTest), Next: []time.Time{},
 	}
 	if one.Enabled {
@@ -124,7 +125,31 @@ func (s *scheduleSights) shape(ctx context.Context, one schedule.Schedule) (sche
 		last := newRunShape(runs[0])
 		out.LastRun = &last
 	}
+	out.Target = targetShape{Kind: string(one.Target.Kind), Template: one.Target.Template}
+	if one.Target.Kind == schedule.One {
+		out.Target.Sandbox, out.Target.Deleted = s.boxName(one.Target.SandboxID, runs)
+	}
 	return out, err
+}
+
+// boxName gives the name of a schedule's sandbox; of one that is deleted that in its backups or in runs, or "".
+func (s *scheduleSights) boxName(id string, runs []schedule.Run) (name string, deleted bool) {
+	for _, b := range s.boxes {
+		if b.ID == id {
+			return b.Name, false
+		}
+	}
+	for _, b := range s.cfg.Backups.List(func(b backup.Backup) bool { return b.SandboxID == id }) {
+		return b.Sandbox, true
+	}
+	for _, r := range runs {
+		for _, i := range r.Items {
+			if i.SandboxID == id {
+				return i.Sandbox, true
+			}
+		}
+	}
+	return "", true
 }
 
 // maySchedule says whether a caller may see and change a schedule.

@@ -64,6 +64,34 @@ func TestSchedules_AreMadeRunChangedAndDeleted(t *testing.T) {
 		"ada api schedule.delete  nightly done", "ada api schedule.run  "+s.ID+" refused")
 }
 
+func TestSchedules_OfADeletedSandboxArePaused(t *testing.T) {
+	w := newWorld(t)
+	w.homes.text = "text"
+	w.box("ada", "lab")
+	var s scheduleShape
+	w.call("ada", "POST", "/api/v1/schedules", nightly).is(http.StatusCreated).into(&s)
+	one := "/api/v1/schedules/" + s.ID
+	w.call("ada", "POST", one+"/run", "").is(http.StatusAccepted)
+	ran(t, w.server.cfg.Schedules, s.ID)
+	changes := w.server.cfg.Schedules.Subscribe()
+	defer changes.Close()
+	w.call("ada", "DELETE", "/api/v1/sandboxes/lab", "").is(http.StatusAccepted)
+	for s.Enabled {
+		select {
+		case <-changes.C:
+			w.call("ada", "GET", one, "").is(http.StatusOK).into(&s)
+		case <-t.Context().Done():
+			t.Fatal("it is not paused")
+		}
+	}
+	if s.Target != (targetShape{Kind: "sandbox", Sandbox: "lab", Deleted: true}) || len(s.Next) != 0 {
+		t.Errorf("it is %+v", s)
+	}
+	w.call("ada", "POST", one+"/run", "").is(http.StatusConflict)
+	w.call("ada", "PATCH", one, `{"enabled": true}`).is(http.StatusConflict)
+	w.call("ada", "PATCH", one, `{"name": "old"}`).is(http.StatusOK)
+}
+
 func TestSchedules_TestThatABackupCanBeRestored(t *testing.T) {
 	w := newWorld(t)
 	w.homes.text = "text"

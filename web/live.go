@@ -39,6 +39,9 @@ func (p *parts) add(id, how string, c templ.Component) {
 	p.list = append(p.list, views.Part(id, how, c))
 }
 
+// title changes what the browser calls the page.
+func (p *parts) title(text string) { p.list = append(p.list, views.Title(text)) }
+
 func (p *parts) gone(id string) { p.list = append(p.list, views.Gone(id)) }
 
 // send renders the collected parts into one event. It sends nothing when there are none.

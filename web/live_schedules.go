@@ -59,6 +59,7 @@ func (l *liveSchedules) tell(ctx context.Context, _ bool, out *parts) error {
 	if now := printOf(v, runs); err == nil && now != l.seen {
 		l.seen = now
 		out.add("schedule", views.Replace, views.SchedulePart(v, runs))
+		out.title(one.Name)
 	}
 	return err
 }

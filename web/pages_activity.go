@@ -34,7 +34,7 @@ var (
 var nounWords = []views.Option{
 	{Value: "sandbox.", Text: "Sandboxes"}, {Value: "hold.", Text: "Keeping awake"}, {Value: "command.", Text: "Commands"},
 	{Value: "terminal.", Text: "Terminals"}, {Value: "ssh.", Text: "SSH"}, {Value: "tunnel.", Text: "Port forwarding"}, {Value: "file.", Text: "Files"},
-	{Value: "backup.", Text: "Backups"}, {Value: "snapshot.", Text: "Snapshots"}, {Value: "service.", Text: "Services"}, {Value: "port.", Text: "Ports and links"}, {Value: "ide.", Text: "VS Code"},
+	{Value: "backup.", Text: "Backups"}, {Value: "schedule.", Text: "Schedules"}, {Value: "repository.", Text: "Repositories"}, {Value: "snapshot.", Text: "Snapshots"}, {Value: "service.", Text: "Services"}, {Value: "port.", Text: "Ports and links"}, {Value: "ide.", Text: "VS Code"},
 	{Value: "template.", Text: "Templates"}, {Value: "account.", Text: "Signing in and passwords"}, {Value: "token.", Text: "API tokens"},
 	{Value: "user.", Text: "Users"}, {Value: "orphan.", Text: "Sandboxes without a record"}, {Value: "host.", Text: "Host"},
 	{Value: "alert.", Text: "Alerts"}, {Value: "rule.", Text: "Alert rules"}, {Value: "channel.", Text: "Alert channels"},
@@ -54,7 +54,7 @@ var kindOptions = func() []views.Option {
 }()
 
 // adminNouns are nouns of actions that only admins can do, and so only admins see.
-var adminNouns = []string{"user.", "host.", "orphan.", "template."}
+var adminNouns = []string{"user.", "host.", "orphan.", "template.", "repository."}
 
 // kindsFor are the kinds that a person can see.
 func kindsFor(admin bool) []views.Option {

@@ -12,6 +12,7 @@ import (
 	"sandboxd/internal/alert"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/schedule"
 	"sandboxd/views"
 )
 
@@ -167,6 +168,11 @@ func (s *alertHandlers) alertViews(ctx context.Context, r *request, found []aler
 		if id != "" && !there[id] { // its pages are gone with it
 			v.URL, v.Links = "", nil
 		}
+		if ofSchedules[a.Kind] {
+			if err := s.tellSchedule(ctx, r, a, &v); err != nil {
+				return nil, err
+			}
+		}
 		if a.State == alert.Firing && rule.Muted.After(now) {
 			v.Quiet = leftOf(rule.Muted, now)
 		}
@@ -178,6 +184,26 @@ func (s *alertHandlers) alertViews(ctx context.Context, r *request, found []aler
 		out = append(out, v)
 	}
 	return out, nil
+}
+
+// ofSchedules are the kinds of alerts that are about schedules of backups.
+var ofSchedules = map[alert.Kind]bool{alert.BackupFailed: true, alert.BackupMissed: true, alert.BackupTest: true}
+
+// tellSchedule has an alert lead to the schedule that it is about, or to all when its name does not tell which.
+func (s *alertHandlers) tellSchedule(ctx context.Context, r *request, a alert.Alert, v *views.Alert) error {
+	list, err := s.cfg.Schedules.List(ctx, func(one schedule.Schedule) bool { return maySchedule(r, one) && one.Name == a.Target.Part })
+	if err != nil {
+		return err
+	}
+	to := schedulesPath
+	if len(list) == 1 {
+		to = scheduleURL(list[0].ID, "")
+	}
+	v.Links = []views.Link{{Text: "Schedule", Title: "The schedule and its runs", URL: to}}
+	if a.Target.SandboxID == "" {
+		v.About, v.URL = "backups", to
+	}
+	return nil
 }
 
 // rulesOf gives the rules of alerts, by id, as far as there still are such.

@@ -244,8 +244,14 @@ func (s *scheduleHandlers) preview(one schedule.Schedule) (v views.SchedulePrevi
 	for _, t := range times {
 		v.Times = append(v.Times, inZone(t, one.Zone))
 	}
-	if v.Keep = "Keeps " + keepText(one.Keep) + " of each sandbox."; one.Keep == (schedule.Keep{}) {
+	k := one.Keep
+	switch {
+	case min(k.Last, k.Daily, k.Weekly, k.Monthly) < 0 || max(k.Last, k.Daily, k.Weekly, k.Monthly) > schedule.MaxKeep:
+		v.Keep = fmt.Sprintf("Each number of backups to keep is 0 to %d.", schedule.MaxKeep)
+	case k == schedule.Keep{}:
 		v.Keep = "Enter how many backups to keep."
+	default:
+		v.Keep = "Keeps " + keepText(k) + " of each sandbox."
 	}
 	return v
 }

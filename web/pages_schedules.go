@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/schedule"
+	"sandboxd/internal/text"
 	"sandboxd/views"
 )
 
@@ -93,7 +95,7 @@ func (s *scheduleHandlers) detail(ctx context.Context, r *request, one schedule.
 	}
 	list, err := s.cfg.Schedules.Runs(ctx, one.ID, schedule.KeptRuns)
 	for _, run := range list {
-		runs = append(runs, s.runView(one, run))
+		runs = append(runs, sights.runView(r, one, run))
 	}
 	return v, runs, err
 }
@@ -111,7 +113,6 @@ func (s *scheduleSights) item(ctx context.Context, r *request, one schedule.Sche
 	if one.TestCron != "" {
 		v.Test = "Restore test " + lowerFirst(planOf(one.TestCron).words())
 	}
-	v.Target, v.URL, v.Over = s.targetText(r, one)
 	if one.Owner != r.who.User.ID {
 		if v.Owner, err = s.names.name(ctx, one.Owner); err != nil {
 			return v, err
@@ -121,19 +122,21 @@ func (s *scheduleSights) item(ctx context.Context, r *request, one schedule.Sche
 	v.Tests = len(s.cfg.Backups.List(func(b backup.Backup) bool { return b.Schedule == one.ID && b.State == backup.Ready })) > 0
 	runs, err := s.cfg.Schedules.Runs(ctx, one.ID, 1)
 	if err == nil && len(runs) > 0 {
-		v.Last, v.Began = runState(runs[0]), timeOf(runs[0].Began, now)
+		v.Last, v.Began = runState(runs[0], one.Zone), timeOf(runs[0].Began, now)
 	}
+	v.Target, v.URL, v.Over = s.targetText(r, one, runs)
 	return v, err
 }
 
 // targetText says what a schedule covers. over says that its sandbox is deleted.
-func (s *scheduleSights) targetText(r *request, one schedule.Schedule) (text, url string, over bool) {
+func (s *scheduleSights) targetText(r *request, one schedule.Schedule, runs []schedule.Run) (text, url string, over bool) {
 	switch one.Target.Kind {
 	case schedule.One:
-		for _, b := range s.boxes {
-			if b.ID == one.Target.SandboxID {
-				return b.Name, backupsURL(b.Name), false
-			}
+		switch name, deleted := s.boxName(one.Target.SandboxID, runs); {
+		case !deleted:
+			return name, backupsURL(name), false
+		case name != "":
+			return name + " (deleted)", "", true
 		}
 		return "A deleted sandbox", "", true
 	case schedule.Mine:
@@ -177,17 +180,17 @@ func keepText(k schedule.Keep) string {
 	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
 }
 
-// runState says how a run went.
-func runState(r schedule.Run) views.State {
+// runState says how a run went. A time in it is in that zone.
+func runState(r schedule.Run, zone string) views.State {
 	v := views.State{Bar: views.BarNone}
 	failed := r.Failed()
 	switch {
 	case r.State == schedule.Running:
 		v.Tone, v.Icon, v.Text = "busy", "state-busy", "Running"
-		if left := pending(r); left == 0 && failed > 0 {
-			v.Why = fmt.Sprintf("%d failed, trying once more soon", failed)
+		if !r.Retry.IsZero() {
+			v.Icon, v.Text, v.Why = "clock", "Trying again at "+r.Retry.In(zoneOr(zone)).Format("15:04"), fmt.Sprintf("%d of %s failed so far", failed, amount(int64(len(r.Items)), "sandbox", "sandboxes"))
 		} else if len(r.Items) > 1 {
-			v.Why = fmt.Sprintf("%d of %d done", len(r.Items)-left, len(r.Items))
+			v.Why = fmt.Sprintf("%d of %d done", len(r.Items)-pending(r), len(r.Items))
 		}
 	case r.State == schedule.Missed:
 		v.Tone, v.Icon, v.Text = "bad", "warn", "Missed"
@@ -215,9 +218,9 @@ func pending(r schedule.Run) (n int) {
 }
 
 // runView makes a run ready to show.
-func (s *scheduleHandlers) runView(one schedule.Schedule, r schedule.Run) views.ScheduleRun {
+func (s *scheduleSights) runView(q *request, one schedule.Schedule, r schedule.Run) views.ScheduleRun {
 	now := s.cfg.Now()
-	v := views.ScheduleRun{ID: r.ID, Work: "Backups", State: runState(r), Began: timeOf(r.Began, now), Due: "started by hand", Problem: r.Problem, Open: r.Failed() > 0 || r.State == schedule.Running}
+	v := views.ScheduleRun{ID: r.ID, Work: "Backups", State: runState(r, one.Zone), Began: timeOf(r.Began, now), Due: "started by hand", Problem: r.Problem, Open: r.Failed() > 0 || r.State == schedule.Running}
 	if r.Work == schedule.Tests {
 		v.Work = "Restore test"
 	}
@@ -240,9 +243,22 @@ func (s *scheduleHandlers) runView(one schedule.Schedule, r schedule.Run) views.
 		v.Summary = amount(int64(len(r.Items)), "sandbox", "sandboxes")
 	}
 	for _, i := range r.Items {
-		v.Items = append(v.Items, views.RunItem{Sandbox: i.Sandbox, State: itemState(r, i), Problem: i.Problem})
+		item := views.RunItem{Sandbox: i.Sandbox, State: itemState(r, i), Problem: i.Problem}
+		if b, err := s.cfg.Backups.Backup(i.Backup); err == nil && mayBackup(q.who, b) {
+			item.URL, item.Size = s.backupURL(b), text.Size(b.Size)
+		}
+		v.Items = append(v.Items, item)
 	}
 	return v
+}
+
+// backupURL is where a backup is listed.
+func (s *scheduleSights) backupURL(b backup.Backup) string {
+	page := backupAsk{name: b.Sandbox}.url()
+	if slices.ContainsFunc(s.boxes, func(box sandbox.Sandbox) bool { return box.ID == b.SandboxID }) {
+		page = backupsURL(b.Sandbox)
+	}
+	return page + "#backup-" + b.ID
 }
 
 // itemState says how it went for one sandbox.
@@ -261,13 +277,18 @@ func itemState(r schedule.Run, i schedule.Item) views.State {
 	return v
 }
 
-// inZone writes a moment in a zone.
-func inZone(t time.Time, name string) string {
+// zoneOr finds a time zone, or gives UTC.
+func zoneOr(name string) *time.Location {
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		zone = time.UTC
+		return time.UTC
 	}
-	return t.In(zone).Format("Mon 2 Jan 2006, 15:04 MST")
+	return zone
+}
+
+// inZone writes a moment in a zone.
+func inZone(t time.Time, name string) string {
+	return t.In(zoneOr(name)).Format("Mon 2 Jan 2006, 15:04 MST")
 }
 
 // mine gives the sandboxes that a person may schedule backups of.

@@ -3,9 +3,13 @@ package web
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"sandboxd/internal/alert"
+	"sandboxd/internal/sandbox"
 	"sandboxd/internal/schedule"
 )
 
@@ -59,7 +63,7 @@ func TestSchedulesPage_ShowsWhatIsPlannedAndHowItWent(t *testing.T) {
 	s.post("ada", page+"/run", fields("next", page, "work", "test")).leads(page)
 	ran(t, s.server.cfg.Schedules, one.ID)
 	text = textOf(s.get("ada", page).is(http.StatusOK).need("#schedule"))
-	for _, want := range []string{"Restore test", "Backups", "Done", "started by hand", "1 sandbox", "Backed up", "Restored"} {
+	for _, want := range []string{"Restore test", "Backups", "Done", "Backup, ", "started by hand", "1 sandbox", "Backed up", "Restored"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %q", want, text)
 		}
@@ -133,6 +137,10 @@ func TestScheduleForm_BeginsWithTheSandboxAndPreviews(t *testing.T) {
 	if text := textOf(part.need("#schedule-preview")); strings.Count(text, "Mon ") != 5 || !strings.Contains(text, "03:30 CE") {
 		t.Errorf("previews %q", text)
 	}
+	part = s.get("ada", "/schedules/preview?"+scheduleEntries("mine", "last", "-3").Encode()).is(http.StatusOK)
+	if text := textOf(part.need("#schedule-preview")); !strings.Contains(text, "Each number of backups to keep is 0 to 999.") {
+		t.Errorf("previews %q", text)
+	}
 	part = s.get("ada", "/schedules/preview?"+scheduleEntries("mine", "every", "cron", "cron", "nonsense").Encode()).is(http.StatusOK)
 	if text := textOf(part.need("#schedule-preview")); !strings.Contains(text, "is no schedule") {
 		t.Errorf("previews %q", text)
@@ -164,11 +172,52 @@ func TestLiveSchedules_FollowARun(t *testing.T) {
 	release()
 	list.until("Done")
 	detail.until("Backed up")
+	if _, err := s.server.cfg.Schedules.Update(t.Context(), one.ID, func(c *schedule.Schedule) { c.Name = "weekly" }); err != nil {
+		t.Fatal(err)
+	}
+	if news := detail.until("<title>weekly"); !strings.Contains(news, `<span class="clip">weekly</span>`) {
+		t.Errorf("renamed: %s", news)
+	}
 	if err := s.server.cfg.Schedules.Delete(t.Context(), one.ID); err != nil {
 		t.Fatal(err)
 	}
 	list.until("No schedules yet")
 	detail.until("This schedule was deleted")
+}
+
+func TestRunState_SaysWhenItTriesAgain(t *testing.T) {
+	at := time.Date(2026, 11, 22, 13, 5, 0, 0, time.UTC)
+	r := schedule.Run{State: schedule.Running, Retry: at, Items: []schedule.Item{{Sandbox: "lab", Problem: "No.", Ended: at}, {Sandbox: "den", Ended: at}}}
+	if v := runState(r, "Europe/Berlin"); v.Text != "Trying again at 14:05" || v.Why != "1 of 2 sandboxes failed so far" {
+		t.Errorf("it waits: %+v", v)
+	}
+	r.Retry, r.Items[0] = time.Time{}, schedule.Item{Sandbox: "lab"}
+	if v := runState(r, "UTC"); v.Text != "Running" || v.Why != "1 of 2 done" {
+		t.Errorf("it tries again: %+v", v)
+	}
+}
+
+func TestAlerts_AboutBackupsLeadToTheirSchedule(t *testing.T) {
+	s := newBackupStage(t)
+	lab := s.put("ada", "lab", nil)
+	one := s.planned("ada", "lab")
+	rule := alert.Rule{ID: "failed", Name: "Backup failed", Kind: alert.BackupFailed, Remind: 12 * time.Hour}
+	of, whole := firing("of-lab", rule, lab, "the last backup failed"), firing("of-all", rule, sandbox.Sandbox{Owner: lab.Owner}, "no run was good")
+	of.Target.Part, whole.Target.Part = "nightly", "another"
+	s.alerts.put("", []alert.Rule{rule}, of, whole)
+	if _, err := s.alerts.SetRules(t.Context(), "", []alert.Rule{rule}); err != nil { // so that it reads what is kept
+		t.Fatal(err)
+	}
+	v := s.get("root", "/alerts").is(http.StatusOK)
+	for id, want := range map[string]string{"of-lab": "/schedules/" + one.ID, "of-all": "/schedules"} {
+		var links []string
+		for n := range alertOn(v, id).Descendants() {
+			links = append(links, attr(n, "href"))
+		}
+		if !slices.Contains(links, want) || strings.Contains(strings.Join(links, " "), "/metrics") {
+			t.Errorf("%s leads to %v", id, links)
+		}
+	}
 }
 
 func TestPlan_IsReadBackAsItWasEntered(t *testing.T) {

@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"sandboxd/internal/activity"
+	"sandboxd/internal/backup"
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/repository"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/sqlite"
 )
@@ -76,6 +79,40 @@ func (a *app) record(ctx context.Context, act sandbox.Action, s sandbox.Sandbox)
 		}
 		a.activity.Add(e)
 	}
+}
+
+// recordBackup records that a backup failed which a person asked for: the request for it was answered when it began. What schedules do is
+// in the record of their runs.
+func recordBackup(log *activity.Log, b backup.Backup) {
+	if b.Schedule != "" {
+		return
+	}
+	e := activity.Caller{Via: activity.Itself}.Entry(activity.BackupFail)
+	e.Outcome, e.Problem, e.SandboxID, e.Sandbox, e.Owner, e.Object = activity.Failed, b.Problem, b.SandboxID, b.Sandbox, b.Owner, b.ID
+	log.Add(e)
+}
+
+// recordedEngine has what is wrong with a repository recorded when a check finds it.
+type recordedEngine struct {
+	repository.Engine
+	log *activity.Log
+}
+
+// Check implements repository.Engine.
+func (r recordedEngine) Check(ctx context.Context, a repository.Access, contents bool, progress func(repository.Progress)) (repository.Checked, error) {
+	found, err := r.Engine.Check(ctx, a, contents, progress)
+	e := activity.Caller{Via: activity.Itself}.Entry(activity.RepositoryFail)
+	e.Outcome, e.Object = activity.Failed, a.Name
+	switch {
+	case err != nil && ctx.Err() == nil:
+		e.Problem = fault.Message(err)
+	case err == nil && len(found.Damaged) > 0:
+		e.Problem = fmt.Sprintf("Backups that cannot be restored: %d of %d.", len(found.Damaged), found.Backups)
+	default:
+		return found, err
+	}
+	r.log.Add(e)
+	return found, err
 }
 
 // asksForWake are the actions of requests that ask for a sandbox to run.

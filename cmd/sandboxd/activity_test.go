@@ -1,13 +1,17 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"sandboxd/internal/activity"
 	"sandboxd/internal/activity/activitytest"
+	"sandboxd/internal/backup"
 	"sandboxd/internal/fault"
+	"sandboxd/internal/repository"
 	"sandboxd/internal/sandbox"
 )
 
@@ -64,6 +68,54 @@ func TestRecord_OnlyWhatNoRequestTellsOf(t *testing.T) {
 		if want := slices.DeleteFunc([]string{c.want}, func(s string) bool { return s == "" }); !slices.Equal(got, want) {
 			t.Errorf("%s: recorded is %q, want %q", c.what, got, want)
 		}
+	}
+}
+
+// checkEngine is a repository.Engine that checks.
+type checkEngine struct {
+	repository.Engine
+	found repository.Checked
+	err   error
+}
+
+func (e checkEngine) Check(context.Context, repository.Access, bool, func(repository.Progress)) (repository.Checked, error) {
+	return e.found, e.err
+}
+
+func TestRecord_WhatEndsBadlyBehindARequest(t *testing.T) {
+	a := &app{activity: activity.New(activity.Config{Store: &activitytest.Memory{}})}
+	made := backup.Backup{ID: "b", SandboxID: "s", Sandbox: "lab", Owner: "u", Problem: "It cannot be read back."}
+	recordBackup(a.activity, made)
+	made.Schedule = "nightly"
+	recordBackup(a.activity, made)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	for _, c := range []struct {
+		ctx context.Context
+		checkEngine
+	}{
+		{t.Context(), checkEngine{found: repository.Checked{Backups: 5}}},
+		{t.Context(), checkEngine{found: repository.Checked{Backups: 5, Damaged: []string{"one", "two"}}}},
+		{t.Context(), checkEngine{err: fault.New(fault.Unavailable, "It cannot be reached.")}},
+		{gone, checkEngine{err: context.Canceled}},
+	} {
+		found, err := recordedEngine{c.checkEngine, a.activity}.Check(c.ctx, repository.Access{Name: "nas"}, true, nil)
+		if !errors.Is(err, c.err) || found.Backups != c.found.Backups {
+			t.Errorf("%+v: %+v, %v", c, found, err)
+		}
+	}
+	all, _, err := a.activity.Find(t.Context(), activity.Query{Scope: activity.Scope{All: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range all {
+		got = append(got, strings.Join([]string{string(e.Via), string(e.Action), e.Sandbox, e.Owner, e.Object, string(e.Outcome), e.Problem}, " "))
+	}
+	want := []string{"sandboxd repository.fail   nas failed It cannot be reached.", "sandboxd repository.fail   nas failed Backups that cannot be restored: 2 of 5.",
+		"sandboxd backup.fail lab u b failed It cannot be read back."}
+	if !slices.Equal(got, want) {
+		t.Errorf("recorded is %q, want %q", got, want)
 	}
 }
 

@@ -49,6 +49,7 @@ func (a *app) newBackups(ctx context.Context) error {
 	a.backups, err = backup.Open(backup.Config{
 		Folder:       backupFolder(a.config),
 		Repositories: a.repositories, Sandboxes: a.manager, Version: version, Keep: keep, Quota: quota, Disk: a.homesDisk, Log: a.log,
+		Failed: func(b backup.Backup) { recordBackup(a.activity, b) },
 	})
 	return err
 }

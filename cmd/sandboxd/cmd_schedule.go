@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"time"
 
@@ -15,25 +16,43 @@ import (
 // newScheduleCmd is about schedules of backups.
 func newScheduleCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "schedule", Short: "Make backups at set times", Args: cobra.NoArgs, GroupID: clientGroup}
-	for _, one := range []*cobra.Command{newScheduleListCmd(), newScheduleCreateCmd(), newScheduleRunCmd(), newScheduleDeleteCmd()} {
+	for _, one := range []*cobra.Command{newScheduleListCmd(), newScheduleCreateCmd(), newScheduleRunCmd(),
+		newScheduleSwitchCmd("pause", "Pause a schedule of backups", false), newScheduleSwitchCmd("resume", "Resume a schedule that is paused", true), newScheduleDeleteCmd()} {
 		one.GroupID = "" // that is the parent's
 		cmd.AddCommand(one)
 	}
 	return cmd
 }
 
-func checkScheduleID(id string) error {
-	if !backupID.MatchString(id) {
-		return fault.Field("id", "%.80q is not the id of a schedule. 'sandboxd schedule list' lists them.", id)
+// scheduleOf finds a schedule by its id, or by its name if one alone has that.
+func scheduleOf(ctx context.Context, c *client.Client, asked string) (found client.Schedule, err error) {
+	list, err := c.Schedules(ctx)
+	if err != nil {
+		return found, err
 	}
-	return nil
+	n := 0
+	for _, s := range list {
+		if s.ID == asked {
+			return s, nil
+		}
+		if s.Name == asked {
+			found, n = s, n+1
+		}
+	}
+	switch n {
+	case 0:
+		return found, fault.New(fault.NotFound, "There is no schedule %.80q. 'sandboxd schedule list' lists them.", asked)
+	case 1:
+		return found, nil
+	}
+	return found, fault.New(fault.Conflict, "%d schedules are called %.80q. Give the id of one: 'sandboxd schedule list' lists them.", n, asked)
 }
 
 func newScheduleListCmd() *cobra.Command {
 	cmd, r := remoteCmd(&cobra.Command{
 		Use:   "list",
 		Short: "List the schedules of backups",
-		Long:  "list prints the schedules that the token may see, with the next due time and how the last run went: your own, or all for an admin.",
+		Long:  "list prints the schedules that the token may see, with the next due time, how the last run went and why it failed: your own, or all for an admin.",
 		Args:  cobra.NoArgs,
 	})
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -45,9 +64,9 @@ func newScheduleListCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		rows := [][]string{{"ID", "NAME", "COVERS", "CRON", "TO", "NEXT", "LAST RUN"}}
+		rows := [][]string{{"ID", "NAME", "COVERS", "CRON", "TO", "NEXT", "LAST RUN", "PROBLEM"}}
 		for _, s := range list {
-			rows = append(rows, []string{s.ID, s.Name, covers(s.Target), s.Cron + " " + s.Zone, cmp.Or(s.Repository, "folder"), nextOf(s), lastOf(s)})
+			rows = append(rows, []string{s.ID, s.Name, covers(s.Target), s.Cron + " " + s.Zone, cmp.Or(s.Repository, "folder"), nextOf(s), lastOf(s), reasonOf(s)})
 		}
 		return printTable(cmd, rows)
 	}
@@ -58,7 +77,13 @@ func newScheduleListCmd() *cobra.Command {
 func covers(t client.ScheduleTarget) string {
 	switch t.Kind {
 	case "sandbox":
-		return t.Sandbox
+		switch {
+		case !t.Deleted:
+			return t.Sandbox
+		case t.Sandbox == "":
+			return "a deleted sandbox"
+		}
+		return t.Sandbox + " (deleted)"
 	case "template":
 		return "template " + t.Template
 	case "mine":
@@ -85,12 +110,32 @@ func lastOf(s client.Schedule) string {
 	}
 	how := r.State
 	switch {
-	case r.Problem != "":
-		how = "failed: " + r.Problem
-	case r.Failed > 0:
-		how = fmt.Sprintf("%d failed", r.Failed)
+	case r.State == "running" && r.Failed > 0:
+		how = fmt.Sprintf("running (%d failed so far)", r.Failed)
+	case r.Problem != "" || r.Failed > 0:
+		how = "failed"
+		if r.Failed > 0 {
+			how = fmt.Sprintf("%d failed", r.Failed)
+		}
 	}
 	return how + ", " + r.Began.Local().Format("2006-01-02 15:04")
+}
+
+// reasonOf says why the last run failed: of the first sandbox that it failed for.
+func reasonOf(s client.Schedule) string {
+	r := s.LastRun
+	if r == nil {
+		return "-"
+	}
+	if r.Problem != "" {
+		return r.Problem
+	}
+	for _, i := range r.Items {
+		if i.Problem != "" {
+			return i.Sandbox + ": " + i.Problem
+		}
+	}
+	return "-"
 }
 
 // planning is a schedule that is to be made.
@@ -177,19 +222,20 @@ func (p *planning) understand(f *pflag.FlagSet) error {
 
 func newScheduleRunCmd() *cobra.Command {
 	cmd, r := remoteCmd(&cobra.Command{
-		Use: "run ID", Short: "Begin a run of a schedule now", Args: cobra.ExactArgs(1),
+		Use: "run NAME|ID", Short: "Begin a run of a schedule now", Args: cobra.ExactArgs(1),
 		Long: "run begins the backups of a schedule, or with --test the restore test of its newest backups, and does not wait for the end.",
 	})
 	test := cmd.Flags().Bool("test", false, "restore the newest backup of each sandbox as a test")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkScheduleID(args[0]); err != nil {
-			return err
-		}
 		c, err := r.dial()
 		if err != nil {
 			return err
 		}
-		if err := c.RunSchedule(cmd.Context(), args[0], *test); err != nil {
+		s, err := scheduleOf(cmd.Context(), c, args[0])
+		if err == nil {
+			err = c.RunSchedule(cmd.Context(), s.ID, *test)
+		}
+		if err != nil {
 			return err
 		}
 		return say(cmd, "The run has begun. 'sandboxd schedule list' says how it went.")
@@ -197,20 +243,40 @@ func newScheduleRunCmd() *cobra.Command {
 	return cmd
 }
 
-func newScheduleDeleteCmd() *cobra.Command {
-	cmd, r := remoteCmd(&cobra.Command{
-		Use: "delete ID", Short: "Delete a schedule of backups", Args: cobra.ExactArgs(1),
-		Long: "delete deletes a schedule and the record of its runs. Its backups are kept for as long as one that a person made, from now on.",
-	})
+// newScheduleSwitchCmd pauses schedules, or resumes them.
+func newScheduleSwitchCmd(name, short string, on bool) *cobra.Command {
+	cmd, r := remoteCmd(&cobra.Command{Use: name + " NAME|ID", Short: short, Args: cobra.ExactArgs(1)})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkScheduleID(args[0]); err != nil {
-			return err
-		}
 		c, err := r.dial()
 		if err != nil {
 			return err
 		}
-		s, err := c.Schedule(cmd.Context(), args[0])
+		s, err := scheduleOf(cmd.Context(), c, args[0])
+		if err == nil {
+			s, err = c.EnableSchedule(cmd.Context(), s.ID, on)
+		}
+		if err != nil {
+			return err
+		}
+		if !on {
+			return say(cmd, "Paused the schedule %s.", s.Name)
+		}
+		return say(cmd, "Resumed the schedule %s. The next backup is due at %s.", s.Name, nextOf(s))
+	}
+	return cmd
+}
+
+func newScheduleDeleteCmd() *cobra.Command {
+	cmd, r := remoteCmd(&cobra.Command{
+		Use: "delete NAME|ID", Short: "Delete a schedule of backups", Args: cobra.ExactArgs(1),
+		Long: "delete deletes a schedule and the record of its runs. Its backups are kept for as long as one that a person made, from now on.",
+	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := r.dial()
+		if err != nil {
+			return err
+		}
+		s, err := scheduleOf(cmd.Context(), c, args[0])
 		if err == nil {
 			err = c.DeleteSchedule(cmd.Context(), s.ID)
 		}

@@ -26,14 +26,18 @@ func (p *planner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(r.URL.Path, "/api/v1")
 	p.asked = append(p.asked, strings.TrimSpace(r.Method+" "+path+" "+string(body)))
 	const shape = `{"id":"` + anID + `","name":"night\u001b[31mly","owner":"ada","enabled":true,"cron":"30 3 * * *","zone":"UTC","target":{"kind":"sandbox","sandbox":"lab"},
-		"next":["2026-11-26T03:30:00Z"],"last_run":{"work":"backup","state":"done","began_at":"2026-11-25T03:30:00Z","problem":"","failed":2}}`
+		"next":["2026-11-26T03:30:00Z"],"last_run":{"work":"backup","state":"done","began_at":"2026-11-25T03:30:00Z","problem":"","failed":2,
+		"items":[{"sandbox":"den","problem":""},{"sandbox":"lab","problem":"The disk is full."}]}}`
 	switch r.Method + " " + path {
 	case "GET /schedules":
-		fmt.Fprintf(w, `{"schedules":[%s]}`, shape)
+		named := func(id, name string) string {
+			return `{"id":"` + id + `","name":"` + name + `","enabled":true,"target":{"kind":"sandbox","sandbox":"old","deleted":true},"next":[]}`
+		}
+		fmt.Fprintf(w, `{"schedules":[%s]}`, strings.Join([]string{named("0000000000000001", "twice"), named("0000000000000002", "twice"), named(anID, "weekly"), shape}, ","))
 	case "POST /schedules":
 		w.WriteHeader(http.StatusCreated)
 		io.WriteString(w, shape)
-	case "GET /schedules/" + anID:
+	case "PATCH /schedules/" + anID:
 		io.WriteString(w, shape)
 	case "POST /schedules/" + anID + "/run":
 		w.WriteHeader(http.StatusAccepted)
@@ -66,6 +70,11 @@ func TestSchedule_ListsCreatesRunsAndDeletes(t *testing.T) {
 		{"schedule create all --cron @daily --zone UTC --all", "Created", `POST /schedules {"name":"all","cron":"@daily","zone":"UTC","target":{"kind":"all"},"keep":{"last":3,"daily":7,"weekly":4,"monthly":0},"test_cron":""}`},
 		{"schedule run " + anID, "has begun", "POST /schedules/" + anID + "/run {}"},
 		{"schedule run --test " + anID, "has begun", "POST /schedules/" + anID + `/run {"work":"test"}`},
+		{"schedule list", "lab: The disk is full.", "GET /schedules"},
+		{"schedule list", "old (deleted)", "GET /schedules"},
+		{"schedule run weekly", "has begun", "POST /schedules/" + anID + "/run {}"},
+		{"schedule pause weekly", "Paused the schedule", "PATCH /schedules/" + anID + ` {"enabled":false}`},
+		{"schedule resume " + anID, "is due at 2026-11-26 03:30", "PATCH /schedules/" + anID + ` {"enabled":true}`},
 		{"schedule delete " + anID, "Deleted the schedule", "DELETE /schedules/" + anID},
 	} {
 		args := strings.Fields(c.line)
@@ -84,9 +93,9 @@ func TestSchedule_ListsCreatesRunsAndDeletes(t *testing.T) {
 
 func TestSchedule_RefusesWhatMakesNoSense(t *testing.T) {
 	newPlanner(t)
-	for _, args := range [][]string{{"schedule", "run", "nightly"}, {"schedule", "delete", "x"}, {"schedule", "create", "x", "--all", "--sandbox", "lab"}} {
-		if _, err := anywhere(t, args...); !fault.Is(err, fault.Invalid) {
-			t.Errorf("%v: %v", args, err)
+	for line, kind := range map[string]fault.Kind{"run none": fault.NotFound, "delete twice": fault.Conflict, "pause none": fault.NotFound, "create x --all --sandbox lab": fault.Invalid} {
+		if _, err := anywhere(t, append([]string{"schedule"}, strings.Fields(line)...)...); !fault.Is(err, kind) {
+			t.Errorf("%s: %v", line, err)
 		}
 	}
 }

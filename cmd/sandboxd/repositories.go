@@ -25,16 +25,17 @@ func newRepositories(ctx context.Context, a *app) (*repository.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openRepositories(ctx, a.config, a.db, kopiaEngine(instance, filepath.Join(a.config.Data, "kopia"), a.log))
+	engine := kopiaEngine(instance, filepath.Join(a.config.Data, "kopia"), a.log)
+	return openRepositories(ctx, a.config, a.db, recordedEngine{engine, a.activity}, a.log)
 }
 
 func kopiaEngine(instance, folder string, log *slog.Logger) *kopia.Engine {
 	return &kopia.Engine{Program: []string{ownProgram, kopiaChild}, Folder: folder, Instance: instance, Log: log}
 }
 
-func openRepositories(ctx context.Context, c *Config, db *sqlite.DB, engine *kopia.Engine) (*repository.Service, error) {
+func openRepositories(ctx context.Context, c *Config, db *sqlite.DB, engine repository.Engine, log *slog.Logger) (*repository.Service, error) {
 	return repository.Open(ctx, repository.Config{
-		Store: db.Repositories(), Engine: engine, Log: engine.Log, Seal: func() (repository.Sealer, error) { return seal.Open(keyFile(c)) },
+		Store: db.Repositories(), Engine: engine, Log: log, Seal: func() (repository.Sealer, error) { return seal.Open(keyFile(c)) },
 		Own: []string{c.Data, backupFolder(c)},
 	})
 }
@@ -66,7 +67,7 @@ func lookRepositories(ctx context.Context, c *Config) finding {
 	}
 	switch n := len(service.Names()); {
 	case len(lost) > 0:
-		return problem("An admin finds them under Backups, Repositories.", "%d of %d backup repositories cannot be used: %s", len(lost), n, strings.Join(lost, ", "))
+		return problem("An admin finds them under Settings, Repositories.", "%d of %d backup repositories cannot be used: %s", len(lost), n, strings.Join(lost, ", "))
 	case n == 0:
 		return ok("no backup repositories")
 	default:
@@ -83,7 +84,8 @@ func repositoriesBeside(ctx context.Context, c *Config, cache string) (*reposito
 	instance, err := db.Instance(ctx)
 	var s *repository.Service
 	if err == nil {
-		s, err = openRepositories(ctx, c, db, kopiaEngine(instance, cache, slog.New(slog.DiscardHandler)))
+		quiet := slog.New(slog.DiscardHandler)
+		s, err = openRepositories(ctx, c, db, kopiaEngine(instance, cache, quiet), quiet)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, db.Close())

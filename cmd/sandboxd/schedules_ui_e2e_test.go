@@ -90,7 +90,7 @@ func (p *person) seesAFailure(s *server, dashboard string) {
 	p.does("back to the list", chromedp.Navigate(dashboard+"/schedules"))
 	p.sees("it", current)
 	p.does("run it", chromedp.Click(`#schedules form[action$="/run"] button`))
-	p.sees("that it failed", firstSchedule+`.textContent.includes("1 failed, trying once more soon")`)
+	p.sees("that it failed", firstSchedule+`.textContent.includes("Trying again at")`)
 	p.does("open it", chromedp.Click("#schedules [data-schedule] .item-title a"))
 	p.sees("why", current+` && document.querySelector("[data-run] .backup-problem")?.textContent.includes("may take 500 MiB in all")`)
 	p.runs("open the rest", `document.querySelectorAll("[data-run] details").forEach((d) => { d.open = true })`)

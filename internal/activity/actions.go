@@ -11,6 +11,12 @@ const (
 	SandboxFail   Action = "sandbox.fail"
 )
 
+// What ends badly behind a request that has begun it.
+const (
+	BackupFail     Action = "backup.fail"
+	RepositoryFail Action = "repository.fail"
+)
+
 // Known is one of Actions.
 type Known struct {
 	Action  Action
@@ -33,7 +39,7 @@ var Actions = []Known{
 	{"sandbox.disk", "changed the disk limit", false},
 	{SandboxFail, "found that the sandbox failed", false},
 	{"sandbox.delete", "deleted the sandbox", false},
-	{"sandbox.backup", "backed up the sandbox", false},
+	{"sandbox.backup", "started a backup of the sandbox", false},
 	{"sandbox.restore", "restored the sandbox", false},
 	{"sandbox.cancel-restore", "cancelled the restore of the sandbox", false},
 	{"sandbox.snapshot", "took a snapshot of the sandbox", false},
@@ -43,6 +49,7 @@ var Actions = []Known{
 	{"snapshot.change", "changed a snapshot of the sandbox", false},
 	{"snapshot.delete", "deleted or cancelled a snapshot of the sandbox", false},
 
+	{BackupFail, "found that a backup of the sandbox failed", false},
 	{"backup.download", "downloaded a backup of the sandbox", true},
 	{"backup.delete", "deleted or cancelled a backup of the sandbox", false},
 
@@ -53,7 +60,8 @@ var Actions = []Known{
 
 	{"repository.connect", "connected a backup repository", false},
 	{"repository.remove", "removed a backup repository", false},
-	{"repository.check", "checked a backup repository", false},
+	{"repository.check", "started a check of a backup repository", false},
+	{RepositoryFail, "found that a backup repository is damaged or cannot be checked", false},
 
 	{"hold.place", "kept the sandbox awake", false},
 	{"hold.renew", "kept the sandbox awake for longer", true},

@@ -37,7 +37,7 @@ type Sandboxes interface {
 	Delete(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
 }
 
-// Config holds what a Service needs. All fields are needed but Repositories.
+// Config holds what a Service needs. All fields are needed but Repositories and Failed.
 type Config struct {
 	Folder       string // made when needed; nothing else may be in it
 	Repositories Repositories
@@ -47,6 +47,7 @@ type Config struct {
 	Disk         func() int64  // bytes of the disk that holds the homes, free or not
 	Quota        int64         // bytes that all of one owner may take; 0 for no bound
 	Log          *slog.Logger
+	Failed       func(Backup) // is told of each that could not be made, unless it was cancelled; it must not block
 }
 
 // State says how far a backup is.

@@ -101,7 +101,7 @@ func TestOpen_FindsWhatIsThereAndRemovesWhatIsHalf(t *testing.T) {
 }
 
 func TestDelete_CancelsWhatIsBeingMade(t *testing.T) {
-	s, boxes := open(t, nil)
+	s, boxes := open(t, func(c *Config) { c.Failed = func(b Backup) { t.Errorf("told of %+v", b) } })
 	boxes.hold = make(chan struct{})
 	b, _, err := s.Begin(box("lab"), Options{})
 	if err != nil {
@@ -132,7 +132,10 @@ func TestDelete_CancelsWhatIsBeingMade(t *testing.T) {
 }
 
 func TestBackup_KeepsToItsQuotaAndItsTime(t *testing.T) {
-	s, boxes := open(t, func(c *Config) { c.Quota = 300 << 10 })
+	var told []Backup
+	s, boxes := open(t, func(c *Config) {
+		c.Quota, c.Failed = 300<<10, func(b Backup) { told = append(told, b) }
+	})
 	lab := box("lab")
 	b := made(t, s, lab)
 	boxes.put(lab.ID, "noise", noise(600<<10))
@@ -141,6 +144,9 @@ func TestBackup_KeepsToItsQuotaAndItsTime(t *testing.T) {
 		next, err = s.Wait(t.Context(), next.ID)
 	}
 	wantKind(t, "over the quota", err, fault.TooLarge)
+	if len(told) != 1 || told[0].ID != next.ID || told[0].Problem == "" {
+		t.Errorf("told of %+v", told)
+	}
 	if next.State != Failed || s.used["ann"] != b.Size {
 		t.Errorf("%+v; %d bytes used, want %d", next, s.used["ann"], b.Size)
 	}

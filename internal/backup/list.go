@@ -43,8 +43,12 @@ func NotFound(id string) error {
 // ready gives a backup that is ready.
 func (s *Service) ready(id string) (Backup, error) {
 	b, err := s.Backup(id)
-	if err == nil && b.State != Ready {
-		err = fault.New(fault.Conflict, "The backup is %s.", b.State)
+	switch {
+	case err != nil:
+	case b.State == Making:
+		err = fault.New(fault.Conflict, "The backup is still being made. Try again when it is ready.")
+	case b.State == Failed:
+		err = fault.New(fault.Conflict, "There is nothing in this backup, because it failed.")
 	}
 	return b, err
 }

@@ -105,7 +105,11 @@ func (s *Service) made(e *entry, err error) {
 		e.State, e.Size, e.Problem, e.kind = Failed, 0, fault.Message(err), fault.KindOf(err)
 		s.forgetFailed()
 	}
+	b := e.Backup
 	s.mu.Unlock()
+	if err != nil && s.Failed != nil && !errors.Is(err, errCancelled) {
+		s.Failed(b)
+	}
 	close(e.done)
 	s.publish(e)
 }

@@ -19,6 +19,12 @@ import (
 // testDelete bounds the removal of a sandbox that was made for a test, up to where it is sure to be removed.
 const testDelete = time.Minute
 
+// testEnv is the environment variable of a sandbox that was made for a test. Its value is the sandbox's name, so that a copy of it is none.
+const testEnv = "SANDBOXD_RESTORE_TEST"
+
+// OfTest reports whether a sandbox was made by TestRestore.
+func OfTest(box sandbox.Sandbox) bool { return box.Name != "" && box.Spec.Env[testEnv] == box.Name }
+
 // Tester tests that backups can be restored. Safe for concurrent use.
 type Tester struct{ s *Service }
 
@@ -26,10 +32,10 @@ type Tester struct{ s *Service }
 func NewTester(s *Service) Tester { return Tester{s} }
 
 // TestRestore restores a backup into a new sandbox of that name, which its owner has until it is deleted again at the end, whatever
-// happens. The sandbox runs none of its services, no VS Code and has none of the old one's environment. The home is read again and
+// happens. The sandbox runs none of its services, no VS Code and has none of the old one's environment. OfTest knows it. The home is read again and
 // compared with the archive: each name, kind, mode, link and content. It blocks until that is done or ctx ends. The error says what is wrong;
 // kinds as for Archive and sandbox.Manager's CreateFrom and Capture, and Internal when the home differs. After a crash the sandbox
-// may be left: its name says whose it is.
+// may be left.
 func (t Tester) TestRestore(ctx context.Context, id, name string) (err error) {
 	s := t.s
 	a, err := s.Archive(id)
@@ -46,7 +52,7 @@ func (t Tester) TestRestore(ctx context.Context, id, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	ask, from, err := request(sandbox.Request{Name: name, Label: "Restore test of " + a.Manifest.Sandbox.Name, Owner: a.Manifest.Sandbox.Owner, Env: map[string]string{}}, a)
+	ask, from, err := request(sandbox.Request{Name: name, Label: "Restore test of " + a.Manifest.Sandbox.Name, Owner: a.Manifest.Sandbox.Owner, Env: map[string]string{testEnv: name}}, a)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func TestTestRestore_ComparesWhatWasRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := boxes.made[0]
-	if got.Name != "restore-test-1" || got.Owner != "ann" || len(got.Spec.Env) != 0 || !got.Overrides.HasServices || len(got.Overrides.Services) != 0 || *got.Overrides.IDE {
+	if got.Name != "restore-test-1" || got.Owner != "ann" || len(got.Spec.Env) != 1 || !OfTest(got) || !got.Overrides.HasServices || len(got.Overrides.Services) != 0 || *got.Overrides.IDE {
 		t.Errorf("made %+v", got)
 	}
 	for name, alter := range map[string]func(home string) error{

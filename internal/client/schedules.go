@@ -28,6 +28,7 @@ type ScheduleTarget struct {
 	Kind     string `json:"kind"` // "sandbox", "mine", "template", "all"
 	Sandbox  string `json:"sandbox,omitempty"`
 	Template string `json:"template,omitempty"`
+	Deleted  bool   `json:"deleted,omitempty"` // the sandbox is; Sandbox is its last known name then, or ""
 }
 
 // ScheduleKeep says how many backups of each sandbox stay.
@@ -45,6 +46,13 @@ type ScheduleRun struct {
 	Began   time.Time `json:"began_at"`
 	Problem string    `json:"problem"`
 	Failed  int       `json:"failed"` // sandboxes
+	Items   []RunItem `json:"items"`
+}
+
+// RunItem is what a run did for one sandbox.
+type RunItem struct {
+	Sandbox string `json:"sandbox"`
+	Problem string `json:"problem"` // "" if all is well
 }
 
 // NewSchedule is one that is to be made.
@@ -65,6 +73,9 @@ func (s *Schedule) clean() {
 	}
 	if r := s.LastRun; r != nil {
 		r.Work, r.State, r.Problem = text.OneLine(r.Work, maxDetail), text.OneLine(r.State, maxDetail), text.OneLine(r.Problem, maxDetail)
+		for i := range r.Items {
+			r.Items[i].Sandbox, r.Items[i].Problem = text.OneLine(r.Items[i].Sandbox, maxDetail), text.OneLine(r.Items[i].Problem, maxDetail)
+		}
 	}
 }
 
@@ -84,13 +95,6 @@ func (c *Client) Schedules(ctx context.Context) ([]Schedule, error) {
 	return list.Schedules, nil
 }
 
-// Schedule tells of one.
-func (c *Client) Schedule(ctx context.Context, id string) (s Schedule, err error) {
-	err = c.get(ctx, schedulePath(id, ""), nil, &s)
-	s.clean()
-	return s, err
-}
-
 // CreateSchedule makes one.
 func (c *Client) CreateSchedule(ctx context.Context, n NewSchedule) (s Schedule, err error) {
 	err = c.post(ctx, "/schedules", n, &s)
@@ -105,6 +109,15 @@ func (c *Client) RunSchedule(ctx context.Context, id string, test bool) error {
 		body["work"] = "test"
 	}
 	return c.post(ctx, schedulePath(id, "/run"), body, new(ScheduleRun))
+}
+
+// EnableSchedule resumes one, or pauses it, and gives it.
+func (c *Client) EnableSchedule(ctx context.Context, id string, on bool) (s Schedule, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	err = c.send(ctx, http.MethodPatch, schedulePath(id, ""), map[string]bool{"enabled": on}, &s)
+	s.clean()
+	return s, err
 }
 
 // DeleteSchedule deletes one.

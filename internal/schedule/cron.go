@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ var parser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cr
 var words = map[string]bool{"@hourly": true, "@daily": true, "@weekly": true, "@monthly": true}
 
 const (
+	mostPreview  = 100     // times of a preview
 	checkedTimes = 200     // whose pauses are looked at
 	countedTimes = 100_000 // that may have been missed: 15 minutes each, for nearly three years
 )
@@ -53,13 +55,43 @@ func specOf(field, text, zoneName string) (spec, error) {
 	if len(text) > MaxCron || strings.Contains(text, "=") || strings.HasPrefix(text, "@") && !words[text] {
 		return spec{}, notCron(field, text)
 	}
-	parsed, err := parser.Parse(text)
+	parsed, err := parser.Parse(sundays(text))
 	times, ok := parsed.(*cron.SpecSchedule)
 	if err != nil || !ok {
 		return spec{}, notCron(field, text)
 	}
 	times.Location = zone
 	return spec{times}, nil
+}
+
+// sundays writes the 7 that ends a day of the week, a list or a range of them, as cron has it, as the 0 that the parser knows.
+func sundays(text string) string {
+	fields := strings.Fields(text)
+	if len(fields) != 5 {
+		return text
+	}
+	days := strings.Split(fields[4], ",")
+	for i, part := range days {
+		span, stepText, stepped := strings.Cut(part, "/")
+		firstText, lastText, ranged := strings.Cut(span, "-")
+		first, err := strconv.Atoi(firstText)
+		step, err2 := 1, error(nil)
+		if stepped {
+			step, err2 = strconv.Atoi(stepText)
+		}
+		switch {
+		case span == "7" && !stepped:
+			days[i] = "0"
+		case ranged && lastText == "7" && err == nil && err2 == nil && first >= 0 && first <= 7 && step > 0 && step <= 7:
+			var each []string
+			for day := first; day <= 7; day += step {
+				each = append(each, strconv.Itoa(day%7))
+			}
+			days[i] = strings.Join(each, ",")
+		}
+	}
+	fields[4] = strings.Join(days, ",")
+	return strings.Join(fields, " ")
 }
 
 // checkedSpec is specOf for one that is new: it also refuses what comes never, or too often.
@@ -91,14 +123,14 @@ func notCron(field, text string) error {
 	return fault.Field(field, "%.40q is no schedule. Give minute, hour, day, month and day of the week, such as \"30 3 * * *\", or @hourly, @daily, @weekly or @monthly.", text)
 }
 
-// Preview gives the next n times of a cron expression after a time, in its zone. Invalid with the field "cron" or "zone".
+// Preview gives the next n times, 0 to 100, of a cron expression after a time, in its zone. Invalid with the field "cron" or "zone".
 func Preview(text, zone string, after time.Time, n int) ([]time.Time, error) {
 	s, err := checkedSpec("cron", text, zone)
 	if err != nil {
 		return nil, err
 	}
 	var list []time.Time
-	for t := s.next(after); !t.IsZero() && len(list) < n; t = s.next(t) {
+	for t := s.next(after); !t.IsZero() && len(list) < min(n, mostPreview); t = s.next(t) {
 		list = append(list, t)
 	}
 	return list, nil

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"sandboxd/internal/backup"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 )
@@ -20,6 +22,9 @@ const (
 
 // Run makes what is due until ctx ends. Then it cuts off what is under way, and returns when that has ended: the next Run makes up for it.
 func (s *Service) Run(ctx context.Context) error {
+	var following sync.WaitGroup
+	following.Go(func() { follow(ctx, s) })
+	defer following.Wait()
 	var swept time.Time
 	begun, failing := false, false
 	for ctx.Err() == nil {
@@ -52,6 +57,25 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
+// follow has Run look for schedules of deleted sandboxes when one is deleted, until ctx ends.
+func follow(ctx context.Context, s *Service) {
+	sub := s.c.Sandboxes.Subscribe()
+	defer func() { sub.Close() }()
+	for {
+		select {
+		case e, ok := <-sub.C:
+			if !ok {
+				sub = s.c.Sandboxes.Subscribe()
+			}
+			if !ok || e.Deleted {
+				s.nudge()
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // resume notes which runs a crash has cut off, has their due times come again, and removes the sandboxes of tests.
 func (s *Service) resume(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storeLimit)
@@ -80,19 +104,12 @@ func (s *Service) resume(ctx context.Context) error {
 		}
 		s.restand(ctx, one)
 	}
-	return nil
+	return s.removeTemporary(ctx)
 }
 
 // cutOff notes that a run was cut off. Its due time comes again, unless it made up for others already: a run that ends sandboxd must
 // not do so at each start.
 func (s *Service) cutOff(ctx context.Context, one *Schedule, r Run) error {
-	for _, i := range r.Items {
-		if i.Temporary != "" && i.Ended.IsZero() {
-			if err := s.removeTemporary(ctx, i.Temporary); err != nil {
-				return err
-			}
-		}
-	}
 	if !r.Due.IsZero() && r.Missed == 0 && one.Enabled {
 		if r.Work == Tests {
 			one.NextTest = r.Due
@@ -107,15 +124,18 @@ func (s *Service) cutOff(ctx context.Context, one *Schedule, r Run) error {
 	return s.c.Store.PutRun(ctx, r)
 }
 
-// removeTemporary removes the sandbox that a test has left.
-func (s *Service) removeTemporary(ctx context.Context, name string) error {
-	boxes, _, err := s.c.Sandboxes.List(ctx, sandbox.Filter{Query: name})
+// removeTemporary removes the sandboxes that tests have left, whether or not there is still a record of the test.
+func (s *Service) removeTemporary(ctx context.Context) error {
+	boxes, _, err := s.c.Sandboxes.List(ctx, sandbox.Filter{})
+	if err != nil {
+		return err
+	}
+	under := s.temporary()
 	for _, b := range boxes {
-		if b.Name == name {
-			_, failed := s.c.Sandboxes.Delete(ctx, b.Ref())
-			if fault.Is(failed, fault.Gone) || fault.Is(failed, fault.NotFound) {
-				failed = nil
-			}
+		if !backup.OfTest(b) || under[b.Name] {
+			continue
+		}
+		if _, failed := s.c.Sandboxes.Delete(ctx, b.Ref()); !fault.Is(failed, fault.Gone) && !fault.Is(failed, fault.NotFound) {
 			err = errors.Join(err, failed)
 		}
 	}
@@ -200,7 +220,8 @@ func (s *Service) reset(ctx context.Context, one Schedule, work Work, next time.
 	return s.c.Store.Put(ctx, one)
 }
 
-// RunNow begins a run of a schedule that is not due, also of one that is not enabled, and gives it. Kinds: NotFound, Conflict while one is under way.
+// RunNow begins a run of a schedule that is not due, also of one that is not enabled, and gives it. Kinds: NotFound, Conflict while one is
+// under way, and when its sandbox is deleted.
 func (s *Service) RunNow(ctx context.Context, id string, work Work) (Run, error) {
 	release, err := s.take(ctx)
 	if err != nil {
@@ -216,6 +237,9 @@ func (s *Service) RunNow(ctx context.Context, id string, work Work) (Run, error)
 	}
 	if work != Backups && work != Tests {
 		return Run{}, fault.Field("work", "The work is %s or %s.", Backups, Tests)
+	}
+	if err := s.checkThere(ctx, one); err != nil {
+		return Run{}, err
 	}
 	r := Run{ID: sandbox.NewID(), Schedule: id, Work: work, State: Running, Began: time.Now().UTC().Round(0)}
 	return r, s.start(ctx, one, r, time.Time{})
@@ -264,8 +288,7 @@ func (s *Service) match(ctx context.Context, one Schedule) ([]sandbox.Sandbox, e
 	if err != nil {
 		return nil, err
 	}
-	temporary := s.temporary()
-	boxes = slices.DeleteFunc(boxes, func(b sandbox.Sandbox) bool { return temporary[b.Name] || !one.covers(b, admin) })
+	boxes = slices.DeleteFunc(boxes, func(b sandbox.Sandbox) bool { return backup.OfTest(b) || !one.covers(b, admin) })
 	slices.SortFunc(boxes, func(a, b sandbox.Sandbox) int { return strings.Compare(a.Name, b.Name) })
 	return boxes, nil
 }

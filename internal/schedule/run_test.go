@@ -1,9 +1,12 @@
 package schedule_test
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sandboxd/internal/backup"
@@ -160,6 +163,97 @@ func TestRun_WaitsForABackupThatAPersonMakes(t *testing.T) {
 	})
 }
 
+func TestRun_ManySchedulesOfOneSandboxHaveTheirTurns(t *testing.T) {
+	within(t, func(w *world) {
+		w.set(func() { w.takes = 3 * time.Minute })
+		var ids []string
+		for range 60 {
+			ids = append(ids, w.create(nightly(nil)).ID)
+		}
+		ids = append(ids, w.create(nightly(func(s *schedule.Schedule) { s.Owner, s.Target = boss, schedule.Target{Kind: schedule.All} })).ID)
+		w.pass(day)
+		for i, id := range ids {
+			w.wantRuns(fmt.Sprint("schedule ", i), id, "done backup 22 03:30 lab: ok")
+		}
+		w.wantTroubles("all had their turn")
+	})
+}
+
+func TestRun_SaysWhatItWaitedForTooLong(t *testing.T) {
+	within(t, func(w *world) {
+		s := w.create(nightly(nil))
+		w.set(func() {
+			w.takes = 30 * time.Hour
+			w.backups["by hand"] = backup.Backup{ID: "by hand", SandboxID: "lab-id", Sandbox: "lab", State: backup.Making}
+		})
+		w.pass(day)
+		w.wantRuns("it waits for its second try", s.ID, "running backup 22 03:30")
+		w.pass(4 * time.Hour)
+		w.wantRuns("it gave up", s.ID, "done backup 22 03:30 lab: It waited 6 hours for other backups of the same sandbox, which did not end. (2)")
+	})
+}
+
+func TestRun_KeepsWhatTheScheduleSaysThen(t *testing.T) {
+	within(t, func(w *world) {
+		s := w.create(nightly(func(s *schedule.Schedule) { s.Keep = schedule.Keep{Last: 1} }))
+		w.pass(day)
+		w.set(func() { w.takes = time.Hour })
+		w.pass(15*time.Hour + 45*time.Minute)
+		if _, err := w.Update(w.t.Context(), s.ID, func(c *schedule.Schedule) { c.Keep = schedule.Keep{Last: 10} }); err != nil {
+			t.Fatal(err)
+		}
+		if w.pass(time.Hour); w.count() != 2 {
+			t.Errorf("%d backups are kept of two", w.count())
+		}
+		w.pass(23 * time.Hour) // the next one is under way
+		if _, busy := w.Busy(s.ID); !busy {
+			t.Fatal("it is not under way")
+		}
+		if err := w.store.Delete(w.t.Context(), s.ID); err != nil { // as with its owner, who is deleted beside the server
+			t.Fatal(err)
+		}
+		w.pass(2 * time.Hour)
+		if w.count() != 2 {
+			t.Errorf("%d backups are kept of a schedule that is deleted", w.count())
+		}
+	})
+}
+
+func TestRun_TheSecondTryTakesThePlaceOfTheFirst(t *testing.T) {
+	within(t, func(w *world) {
+		s := w.create(nightly(nil))
+		w.set(func() {
+			w.fails["lab"] = "The disk is full."
+			w.backups["other"] = backup.Backup{ID: "other", SandboxID: "lab-id", Sandbox: "lab", State: backup.Failed}
+		})
+		failed := func() (n int) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			for _, b := range w.backups {
+				if b.State == backup.Failed {
+					n++
+				}
+			}
+			return n
+		}
+		w.pass(15*time.Hour + 31*time.Minute)
+		under, _ := w.Busy(s.ID)
+		if runs, err := w.Runs(w.t.Context(), s.ID, 1); err != nil || !runs[0].Retry.Equal(time.Date(2026, 11, 22, 3, 35, 0, 0, time.UTC)) || !under.Retry.Equal(runs[0].Retry) {
+			t.Errorf("while it waits: %+v, %v", runs, err)
+		}
+		if failed() != 2 {
+			t.Errorf("%d have failed before the second try", failed())
+		}
+		if w.pass(10 * time.Minute); failed() != 2 {
+			t.Errorf("%d have failed after it", failed())
+		}
+		w.set(func() { w.once = true })
+		if w.pass(day); failed() != 2 || w.count() != 1 {
+			t.Errorf("%d have failed and %d are ready when the second try was good", failed(), w.count())
+		}
+	})
+}
+
 func TestRun_InARepositoryLeavesWhatCannotBeReached(t *testing.T) {
 	within(t, func(w *world) {
 		s := w.create(nightly(func(s *schedule.Schedule) { s.Repository = "nas" }))
@@ -271,6 +365,30 @@ func TestTest_LeavesNoSandboxAfterACrash(t *testing.T) {
 	})
 }
 
+func TestTest_LeavesNoSandboxWhenItsScheduleIsGone(t *testing.T) {
+	within(t, func(w *world) {
+		s := w.create(nightly(nil))
+		w.pass(day)
+		w.set(func() { w.hang = true })
+		if _, err := w.RunNow(w.t.Context(), s.ID, schedule.Tests); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(time.Minute)
+		w.end()
+		if err := w.store.Delete(w.t.Context(), s.ID); err != nil { // as with its owner
+			t.Fatal(err)
+		}
+		w.box("restore-test-12345678", scheduletest.Owner) // a person's
+		copied := w.boxes[w.tests[0]]
+		copied.Name = "copy"
+		w.set(func() { w.boxes["copy"] = copied })
+		w.start()
+		if left := slices.Sorted(maps.Keys(w.boxes)); !slices.Equal(left, []string{"copy", "lab", "restore-test-12345678"}) || !slices.Equal(w.deleted, w.tests) {
+			t.Errorf("left %v, deleted %v", left, w.deleted)
+		}
+	})
+}
+
 func TestSweep_BackupsThatNoScheduleCoversExpire(t *testing.T) {
 	within(t, func(w *world) {
 		s := w.create(nightly(nil))
@@ -305,10 +423,23 @@ func TestSweep_AScheduleEndsWithItsSandbox(t *testing.T) {
 	within(t, func(w *world) {
 		s := w.create(nightly(nil))
 		w.pass(day)
-		w.set(func() { delete(w.boxes, "lab") })
-		w.pass(2 * time.Hour)
-		if now, err := w.Schedule(w.t.Context(), s.ID); err != nil || now.Enabled {
+		lab := w.boxes["lab"]
+		if _, err := (boxes{w}).Delete(w.t.Context(), lab.Ref()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if now, err := w.Schedule(w.t.Context(), s.ID); err != nil || now.Enabled || !now.Next.IsZero() {
 			t.Errorf("it is %+v, %v", now, err)
+		}
+		_, err := w.Update(w.t.Context(), s.ID, func(c *schedule.Schedule) { c.Enabled = true })
+		if !fault.Is(err, fault.Conflict) {
+			t.Errorf("resumed: %v", err)
+		}
+		if _, err := w.RunNow(w.t.Context(), s.ID, schedule.Backups); !fault.Is(err, fault.Conflict) {
+			t.Errorf("run: %v", err)
+		}
+		if now, err := w.Update(w.t.Context(), s.ID, func(c *schedule.Schedule) { c.Name = "old" }); err != nil || now.Name != "old" {
+			t.Errorf("renamed %+v, %v", now, err)
 		}
 		for _, b := range w.backups {
 			if b.Expires.IsZero() {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sandboxd/internal/backup"
+	"sandboxd/internal/event"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 )
@@ -97,6 +98,7 @@ type Run struct {
 	Missed   int       // due times that passed unnoticed before, which this run makes up for
 	Began    time.Time
 	Ended    time.Time // zero while it is Running
+	Retry    time.Time // when what has failed is tried once more, while the run waits for that; it is not stored
 	Problem  string    // why nothing was done; "" when Items say how it went
 	Items    []Item    // by sandbox
 }
@@ -110,6 +112,8 @@ type Item struct {
 	Tries     int       `json:"tries,omitempty"`
 	Temporary string    `json:"temporary,omitempty"` // name of the sandbox that the test restores into
 	Ended     time.Time `json:"ended,omitzero"`      // zero for what is not done yet
+
+	failed string // id of the backup that could not be made at the last try
 }
 
 // Failed counts the items with a problem.
@@ -164,6 +168,7 @@ type Tester interface {
 type Sandboxes interface {
 	List(ctx context.Context, f sandbox.Filter) ([]sandbox.Sandbox, int, error)
 	Delete(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
+	Subscribe() *event.Subscription[sandbox.Event]
 }
 
 // Config holds what a Service needs. All fields are needed.

@@ -78,6 +78,38 @@ func TestPreview_FollowsTheZoneOverAChangeOfItsClock(t *testing.T) {
 	}
 }
 
+func TestPreview_TakesSevenForSunday(t *testing.T) {
+	from := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) // a Saturday
+	for cron, want := range map[string]string{
+		"0 0 * * 7":     "Sun Sun Sun Sun",
+		"0 0 * * 0":     "Sun Sun Sun Sun",
+		"0 0 * * 5-7":   "Sun Fri Sat Sun",
+		"0 0 * * 0-7":   "Sun Mon Tue Wed",
+		"0 0 * * 1-7/3": "Sun Mon Thu Sun",
+		"0 0 * * 3,7":   "Sun Wed Sun Wed",
+		"0 0 * * */7":   "Sun Sun Sun Sun",
+		"0 0 * * mon,7": "Sun Mon Sun Mon",
+		"0 0 7 7 *":     "Wed Fri Sat Sun",
+	} {
+		list, err := schedule.Preview(cron, "UTC", from, 4)
+		var got []string
+		for _, at := range list {
+			got = append(got, at.Format("Mon"))
+		}
+		if err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, %v, want %s", cron, got, err, want)
+		}
+	}
+	for _, cron := range []string{"0 0 * * 8", "0 0 * * 7-2", "0 0 * * 5-7/0", "0 0 * * 1-7/9223372036854775807", "0 0 * * -7", "0 0 * * 7-", "0 24 * * 7"} {
+		if _, err := schedule.Preview(cron, "UTC", from, 4); fault.FieldOf(err) != "cron" {
+			t.Errorf("%s: %v", cron, err)
+		}
+	}
+	if list, err := schedule.Preview("@daily", "UTC", from, -1); err != nil || len(list) != 0 {
+		t.Errorf("none: %v, %v", list, err)
+	}
+}
+
 func TestRetain_KeepsTheNewestOfEach(t *testing.T) {
 	at := func(text string) time.Time {
 		when, err := time.Parse("2006-01-02 15:04", text)

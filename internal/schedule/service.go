@@ -9,6 +9,7 @@ import (
 	"sandboxd/internal/event"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/semaphore"
 	"sandboxd/internal/text"
 )
 
@@ -28,6 +29,7 @@ type Service struct {
 	life    context.Context
 	end     context.CancelFunc
 	works   sync.WaitGroup
+	turns   semaphore.Keyed // for backups of a sandbox, by its id
 
 	mu        sync.Mutex
 	busy      map[string]*working // by schedule
@@ -99,7 +101,8 @@ func (s *Service) Create(ctx context.Context, n Schedule) (Schedule, error) {
 	return n, s.put(ctx, n)
 }
 
-// Update changes a schedule by change, which must leave ID, Owner and Created alone, and gives it. Kinds as for Create, and NotFound.
+// Update changes a schedule by change, which must leave ID, Owner and Created alone, and gives it. Kinds as for Create, NotFound, and
+// Conflict for one that is enabled while its sandbox is deleted.
 func (s *Service) Update(ctx context.Context, id string, change func(*Schedule)) (Schedule, error) {
 	release, err := s.take(ctx)
 	if err != nil {
@@ -167,7 +170,14 @@ func (s *Service) take(ctx context.Context) (release func(), err error) {
 
 // Runs gives the newest runs of a schedule, at most KeptRuns, the newest first. It does not say whether there is such a schedule.
 func (s *Service) Runs(ctx context.Context, id string, limit int) ([]Run, error) {
-	return s.c.Store.Runs(ctx, id, min(limit, KeptRuns))
+	under, _ := s.Busy(id) // before the rows are read: it may end meanwhile
+	list, err := s.c.Store.Runs(ctx, id, min(limit, KeptRuns))
+	for i, r := range list {
+		if r.ID == under.ID && r.State == Running {
+			list[i].Retry = under.Retry
+		}
+	}
+	return list, err
 }
 
 // Busy gives the run of a schedule that is under way. ok is false when none is.
@@ -201,10 +211,14 @@ func (s *Service) check(ctx context.Context, old, n Schedule, now time.Time) (Sc
 	case n.Repository != "" && n.Repository != old.Repository && !s.c.Repository(n.Repository):
 		return n, fault.Field("repository", "There is no backup repository called %.50q.", n.Repository)
 	}
-	if n.Target != old.Target || old.ID == "" {
-		if n.Target, err = s.checkTarget(ctx, n); err != nil {
-			return n, err
-		}
+	switch {
+	case n.Target != old.Target || old.ID == "":
+		n.Target, err = s.checkTarget(ctx, n)
+	case n.Enabled:
+		err = s.checkThere(ctx, n)
+	}
+	if err != nil {
+		return n, err
 	}
 	var test spec
 	if n.TestCron != "" {
@@ -258,6 +272,18 @@ func (s *Service) checkTarget(ctx context.Context, n Schedule) (Target, error) {
 	default:
 		return t, fault.Field("target", "The target is %s, %s, %s or %s.", One, Mine, OfTemplate, All)
 	}
+}
+
+// checkThere refuses a schedule whose sandbox is deleted. Conflict.
+func (s *Service) checkThere(ctx context.Context, one Schedule) error {
+	if one.Target.Kind != One {
+		return nil
+	}
+	boxes, _, err := s.c.Sandboxes.List(ctx, sandbox.Filter{})
+	if err == nil && !slices.ContainsFunc(boxes, func(b sandbox.Sandbox) bool { return b.ID == one.Target.SandboxID }) {
+		err = fault.New(fault.Conflict, "The sandbox of this schedule is deleted, so the schedule is paused. Have it back up another sandbox, or delete it.")
+	}
+	return err
 }
 
 // covers reports whether a schedule covers a sandbox. admin says whether its owner is one.

@@ -2,20 +2,17 @@ package schedule
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
-	"sandboxd/internal/backup"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 )
 
 const (
 	retryAfter  = 5 * time.Minute // before what has failed is tried once more
-	backupLimit = 6 * time.Hour   // for one backup
+	backupLimit = 6 * time.Hour   // for one backup, and as long for other backups of the same sandbox before it
 	testLimit   = 2 * time.Hour   // for one test
-	joinTries   = 3               // backups that others are making are waited for
 	testPrefix  = "restore-test-"
 )
 
@@ -29,18 +26,22 @@ func (s *Service) work(ctx context.Context, one Schedule, r *Run) {
 	if err != nil {
 		r.Problem = fault.Message(err)
 	}
-	s.retain(one, boxes)
+	retention{s}.apply(ctx, one.ID, boxes)
 	for _, b := range boxes {
 		r.Items = append(r.Items, Item{SandboxID: b.ID, Sandbox: b.Name})
 	}
 	s.keep(ctx, r)
 	for try := range 2 {
-		if try > 0 && (r.Failed() == 0 || !sleep(ctx, retryAfter)) {
+		if try > 0 && (r.Failed() == 0 || !s.pause(ctx, r)) {
 			break
 		}
 		for i := range r.Items {
-			if try > 0 && r.Items[i].Problem == "" {
-				continue
+			if try > 0 {
+				if r.Items[i].Problem == "" {
+					continue
+				}
+				r.Items[i].Problem, r.Items[i].Ended = "", time.Time{}
+				s.keep(ctx, r)
 			}
 			do(ctx, one, boxes[i], r, i)
 			if ctx.Err() != nil {
@@ -54,7 +55,7 @@ func (s *Service) work(ctx context.Context, one Schedule, r *Run) {
 		s.leave(r, one)
 		return
 	}
-	s.retain(one, boxes)
+	retention{s}.apply(ctx, one.ID, boxes)
 	r.Items = slices.DeleteFunc(r.Items, func(i Item) bool { return i.Backup == "" && i.Problem == "" }) // it was deleted meanwhile, or has no backup
 	r.State, r.Ended = Done, time.Now().UTC().Round(0)
 	s.keep(ctx, r)
@@ -68,10 +69,13 @@ func (s *Service) leave(r *Run, one Schedule) {
 	s.c.Log.Info("run of a schedule of backups was cut off", "schedule", one.Name, "work", r.Work)
 }
 
-// sleep waits, and says whether ctx is still there.
-func sleep(ctx context.Context, d time.Duration) bool {
+// pause waits before what has failed is tried once more, and says whether ctx is still there.
+func (s *Service) pause(ctx context.Context, r *Run) bool {
+	r.Retry = time.Now().Add(retryAfter).UTC().Round(0)
+	s.keep(ctx, r)
+	defer func() { r.Retry = time.Time{} }()
 	select {
-	case <-time.After(d):
+	case <-time.After(retryAfter):
 		return true
 	case <-ctx.Done():
 		return false
@@ -94,13 +98,20 @@ func (s *Service) keep(ctx context.Context, r *Run) {
 	s.bus.Publish(Change{r.Schedule})
 }
 
-// backUp makes a backup of a sandbox.
+// backUp makes a backup of a sandbox. It takes the place of one that the run has tried to make before.
 func (s *Service) backUp(ctx context.Context, one Schedule, box sandbox.Sandbox, r *Run, at int) {
 	i := &r.Items[at]
 	i.Tries, i.Problem = i.Tries+1, ""
-	limited, cancel := context.WithTimeout(ctx, backupLimit)
-	defer cancel()
-	b, err := s.make(limited, one, box)
+	b, err := backupMaker{s}.make(ctx, one, box)
+	if i.failed != "" {
+		if err := s.c.Backups.Delete(i.failed); err != nil && !fault.Is(err, fault.NotFound) {
+			s.c.Log.Warn("failed backup of a schedule cannot be removed", "backup", i.failed, "sandbox", box.Name, "error", err)
+		}
+	}
+	i.failed = ""
+	if err != nil {
+		i.failed = b.ID
+	}
 	i.Ended = time.Now().UTC().Round(0)
 	switch {
 	case fault.Is(err, fault.Gone), fault.Is(err, fault.NotFound): // the sandbox was deleted meanwhile, or the backup was cancelled
@@ -121,28 +132,10 @@ func (s *Service) there(ctx context.Context, box sandbox.Sandbox) bool {
 	return err != nil || slices.ContainsFunc(boxes, func(b sandbox.Sandbox) bool { return b.ID == box.ID })
 }
 
-// make makes a backup for a schedule. One that is being made for another is waited for first.
-func (s *Service) make(ctx context.Context, one Schedule, box sandbox.Sandbox) (backup.Backup, error) {
-	for range joinTries {
-		b, begun, err := s.c.Backups.Begin(box, backup.Options{Schedule: one.ID, Repository: one.Repository})
-		if err != nil {
-			return b, err
-		}
-		ready, err := s.c.Backups.Wait(ctx, b.ID)
-		if begun && ctx.Err() != nil { // nobody waits for it any more
-			return b, errors.Join(err, s.c.Backups.Delete(b.ID))
-		}
-		if begun || ctx.Err() != nil {
-			return ready, err
-		}
-	}
-	return backup.Backup{}, fault.New(fault.Conflict, "Other backups of it were being made all the time.")
-}
-
 // test restores the newest backup of a sandbox. One that has none is left out.
 func (s *Service) test(ctx context.Context, one Schedule, box sandbox.Sandbox, r *Run, at int) {
 	i := &r.Items[at]
-	list := s.made(one.ID, box.ID)
+	list := retention{s}.made(one.ID, box.ID)
 	if len(list) == 0 {
 		return
 	}
@@ -155,35 +148,4 @@ func (s *Service) test(ctx context.Context, one Schedule, box sandbox.Sandbox, r
 		i.Problem = fault.Message(err)
 	}
 	i.Ended = time.Now().UTC().Round(0)
-}
-
-// made gives the ready backups of a schedule of one sandbox, the newest first.
-func (s *Service) made(schedule, box string) []backup.Backup {
-	return s.c.Backups.List(func(b backup.Backup) bool {
-		return b.Schedule == schedule && b.SandboxID == box && b.State == backup.Ready
-	})
-}
-
-// retain deletes the backups of a schedule that need not be kept, wherever they are. Those that cannot be reached are there all the same,
-// and are left for the next run.
-func (s *Service) retain(one Schedule, boxes []sandbox.Sandbox) {
-	zone, err := zoneOf(one.Zone)
-	if err != nil {
-		zone = time.UTC
-	}
-	for _, box := range boxes {
-		list := s.made(one.ID, box.ID)
-		times := make([]time.Time, len(list))
-		for i, b := range list {
-			times[i] = b.Created
-		}
-		for i, kept := range Retain(times, one.Keep, zone) {
-			if kept || list[i].Unreachable != "" {
-				continue
-			}
-			if err := s.c.Backups.Delete(list[i].ID); err != nil && !fault.Is(err, fault.NotFound) {
-				s.c.Log.Warn("backup of a schedule cannot be deleted", "backup", list[i].ID, "sandbox", box.Name, "error", err)
-			}
-		}
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sandboxd/internal/backup"
+	"sandboxd/internal/event"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/schedule"
@@ -25,6 +26,7 @@ const boss = "00000000000000u2" // an admin
 type world struct {
 	t     *testing.T
 	store *scheduletest.Store
+	news  *event.Bus[sandbox.Event]
 	*schedule.Service
 	end func() // as the end of the process would
 
@@ -47,7 +49,7 @@ func within(t *testing.T, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 		<-time.After(time.Until(noon))
-		w := &world{t: t, store: scheduletest.NewStore(scheduletest.Owner, boss), boxes: map[string]sandbox.Sandbox{}, backups: map[string]backup.Backup{}, fails: map[string]string{}}
+		w := &world{t: t, news: event.NewBus[sandbox.Event](8), store: scheduletest.NewStore(scheduletest.Owner, boss), boxes: map[string]sandbox.Sandbox{}, backups: map[string]backup.Backup{}, fails: map[string]string{}}
 		w.box("lab", scheduletest.Owner)
 		w.start()
 		defer func() { w.end() }()
@@ -188,8 +190,11 @@ func (b boxes) Delete(_ context.Context, ref sandbox.Ref) (sandbox.Sandbox, erro
 	defer b.mu.Unlock()
 	b.deleted = append(b.deleted, ref.Name())
 	delete(b.boxes, ref.Name())
+	b.news.Publish(sandbox.Event{Deleted: true})
 	return sandbox.Sandbox{}, nil
 }
+
+func (b boxes) Subscribe() *event.Subscription[sandbox.Event] { return b.news.Subscribe() }
 
 // maker stands for backup.Service.
 type maker struct{ *world }
@@ -225,7 +230,8 @@ func (m maker) Wait(ctx context.Context, id string) (backup.Backup, error) {
 		if m.once {
 			delete(m.fails, b.Sandbox)
 		}
-		delete(m.backups, id)
+		b.State = backup.Failed
+		m.backups[id] = b
 		return b, fault.New(fault.Unavailable, "%s", problem)
 	}
 	b.State = backup.Ready
@@ -264,6 +270,9 @@ func (m maker) SetExpires(id string, at time.Time) {
 func (m maker) TestRestore(ctx context.Context, id, name string) error {
 	m.box(name, m.boxes["lab"].Owner)
 	m.mu.Lock()
+	box := m.boxes[name]
+	box.Spec.Env = map[string]string{"SANDBOXD_RESTORE_TEST": name} // as backup.Tester does
+	m.boxes[name] = box
 	m.tests = append(m.tests, name)
 	broken, hang := m.broken, m.hang
 	m.mu.Unlock()

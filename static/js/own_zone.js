@@ -1,5 +1,8 @@
-// Puts the browser's time zone into the form of a new schedule.
+// Puts the browser's time zone into the form of a new schedule, and offers all zones that it knows.
 function fill() {
+  for (const list of document.querySelectorAll("[data-zones]:empty")) {
+    list.append(...["UTC", ...Intl.supportedValuesOf("timeZone")].map((zone) => new Option(zone)));
+  }
   for (const field of document.querySelectorAll("[data-own-zone=true]")) {
     const input = field.querySelector("input");
     const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
