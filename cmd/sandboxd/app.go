@@ -126,6 +126,9 @@ func (a *app) open(ctx context.Context) (err error) {
 	if err := sqlite.Recover(ctx, databasePath(c), a.log); err != nil {
 		return err
 	}
+	if err := sqlite.Upgrade(ctx, databasePath(c), version, a.log); err != nil {
+		return err
+	}
 	if a.db, err = openDatabase(ctx, c); err != nil {
 		return err
 	}
@@ -177,18 +180,30 @@ func (a *app) close() (err error) {
 	return err
 }
 
-// lock keeps a second server off the data folder, which it makes when needed.
+// lock keeps a second server off the data folder, which it makes when needed, and finishes a restore of that which was cut off.
 func (a *app) lock() error {
 	if err := makeData(a.config); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(a.config.Data, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	unlock, err := lockData(a.config)
 	if err != nil {
-		return fault.Wrap(err, fault.Unavailable, "The data folder cannot be locked: %v.", err)
+		return err
 	}
-	a.closers = append(a.closers, f.Close)
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	return fault.Wrap(err, fault.Conflict, "Another sandboxd serves the data folder %s already. End it, or choose another with --data.", a.config.Data)
+	a.closers = append(a.closers, unlock)
+	return finishServerRestore(a.config, a.log)
+}
+
+// lockData keeps servers off the data folder, which is there. Conflict when one uses it.
+func lockData(c *Config) (unlock func() error, err error) {
+	f, err := os.OpenFile(filepath.Join(c.Data, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "The data folder %s cannot be locked: %v.", c.Data, err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		err = fault.Wrap(err, fault.Conflict, "Another sandboxd serves the data folder %s already. End it, or choose another with --data.", c.Data)
+		return nil, errors.Join(err, f.Close())
+	}
+	return f.Close, nil
 }
 
 // openEngine connects to the engine and reads the templates.

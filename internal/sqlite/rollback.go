@@ -17,17 +17,18 @@ import (
 // About is what a database says of itself.
 type About struct {
 	Version int    // 0 for one that has none yet
-	Known   int    // the newest version that this program knows
 	Program string // the version of sandboxd that served it last; "" if that is not known
 	Backup  string // as NoteBackup was given it; "" for none
 }
+
+// Known is the newest version of a database that this program can use.
+func Known() int { return newest() }
 
 // Inspect reads what the database at path says of itself, of any version, without changing it. NotFound when there is none.
 func Inspect(ctx context.Context, path string) (a About, err error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return a, fault.Wrap(err, fault.NotFound, "There is no database %s.", path)
 	}
-	a.Known = newest()
 	d, err := openAsIs(path)
 	if err != nil {
 		return a, err
@@ -46,6 +47,15 @@ func Inspect(ctx context.Context, path string) (a About, err error) {
 	}
 	a.Backup, err = metaOf(ctx, d, metaBackup)
 	return a, err
+}
+
+// Refusal gives the error with which Open refuses the database at path as newer, without opening it; nil when it is not.
+func Refusal(ctx context.Context, path string) error {
+	about, err := Inspect(ctx, path)
+	if err != nil || about.Version <= newest() {
+		return err
+	}
+	return refusal(path, about.Program, about.Version)
 }
 
 // NoteBackup keeps a text about the last backup of the server, which Inspect gives back.

@@ -218,15 +218,22 @@ func prune(folder string, newest Saved) error {
 // newer says that the database is of a newer program, which has written version have, and how to go back.
 func (d *DB) newer(ctx context.Context, q querier, have int) error {
 	program, err := programOf(ctx, q)
-	if err != nil || program == "" {
-		program = "of a newer version"
+	if err != nil {
+		program = ""
 	}
+	return refusal(d.path, program, have)
+}
+
+func refusal(path, program string, have int) error {
 	back := "There is no copy from before that upgrade; a server backup from before it can be restored (sandboxd restore --server)."
-	if s, found := usable(d.path); found {
-		back = fmt.Sprintf("Or go back to the database of %s UTC, from before that upgrade: sandboxd rollback --data %s", s.Made.Format("2006-01-02 15:04"), filepath.Dir(d.path))
+	if s, found := usable(path); found {
+		back = fmt.Sprintf("Or go back to the database of %s UTC, from before that upgrade: sandboxd rollback --data %s", s.Made.Format("2006-01-02 15:04"), filepath.Dir(path))
 	}
-	return fault.New(fault.Conflict, "The database %s was written by a newer sandboxd, %s (its version is %d, this program knows up to %d). Use that one. %s",
-		d.path, program, have, newest(), back)
+	if program != "" {
+		program = ", " + program
+	}
+	return fault.New(fault.Conflict, "The database %s was written by a newer sandboxd%s (its version is %d, this program knows up to %d). Use that one. %s",
+		path, program, have, newest(), back)
 }
 
 // usable gives the newest copy beside a database that this program can use.
