@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"syscall"
 	"time"
 
 	"sandboxd/internal/access"
@@ -123,13 +122,7 @@ func (a *app) open(ctx context.Context) (err error) {
 	if err := a.lock(); err != nil {
 		return err
 	}
-	if err := sqlite.Recover(ctx, databasePath(c), a.log); err != nil {
-		return err
-	}
-	if err := sqlite.Upgrade(ctx, databasePath(c), version, a.log); err != nil {
-		return err
-	}
-	if a.db, err = openDatabase(ctx, c); err != nil {
+	if a.db, err = serverDatabase(ctx, c, a.log); err != nil {
 		return err
 	}
 	a.closers = append(a.closers, a.db.Close)
@@ -191,19 +184,6 @@ func (a *app) lock() error {
 	}
 	a.closers = append(a.closers, unlock)
 	return finishServerRestore(a.config, a.log)
-}
-
-// lockData keeps servers off the data folder, which is there. Conflict when one uses it.
-func lockData(c *Config) (unlock func() error, err error) {
-	f, err := os.OpenFile(filepath.Join(c.Data, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, "The data folder %s cannot be locked: %v.", c.Data, err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		err = fault.Wrap(err, fault.Conflict, "Another sandboxd serves the data folder %s already. End it, or choose another with --data.", c.Data)
-		return nil, errors.Join(err, f.Close())
-	}
-	return f.Close, nil
 }
 
 // openEngine connects to the engine and reads the templates.

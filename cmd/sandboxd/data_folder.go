@@ -1,13 +1,18 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
+	"sandboxd/internal/fault"
 	"sandboxd/internal/serverbackup"
 	"sandboxd/internal/sqlite"
 )
@@ -92,4 +97,36 @@ func used(data string) (bool, error) {
 		return false, nil
 	}
 	return slices.ContainsFunc(found, func(f fs.DirEntry) bool { return isServers(f.Name()) }), err
+}
+
+// lockData keeps servers off the data folder, which is there. Conflict when one uses it.
+func lockData(c *Config) (unlock func() error, err error) {
+	f, err := os.OpenFile(filepath.Join(c.Data, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "The data folder %s cannot be locked: %v.", c.Data, err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		err = fault.Wrap(err, fault.Conflict, "Another sandboxd serves the data folder %s already. End it, or choose another with --data.", c.Data)
+		return nil, errors.Join(err, f.Close())
+	}
+	return f.Close, nil
+}
+
+// serverDatabase recovers and upgrades the database where it needs that, and opens it. The caller has locked the data folder.
+func serverDatabase(ctx context.Context, c *Config, log *slog.Logger) (*sqlite.DB, error) {
+	path := databasePath(c)
+	if err := sqlite.Recover(ctx, path, log); err != nil {
+		return nil, err
+	}
+	if err := sqlite.Upgrade(ctx, path, version, log); err != nil {
+		return nil, err
+	}
+	db, err := openDatabase(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.NoteProgram(ctx, version); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -273,6 +275,36 @@ func TestBackupServer_RefusesWhatItCannotDo(t *testing.T) {
 	}
 	if err := done(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestBackupServer_AFullDiskAndAKilledOneLeaveNothing(t *testing.T) {
+	s := newSite(t)
+	staging := filepath.Join(s.data, stagingFolder)
+	if err := os.MkdirAll(staging, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.write(filepath.Join(stagingFolder, "sandboxd.db"), "of one that was killed")
+	full := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", full).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", full).CombinedOutput(); err != nil {
+			t.Errorf("%v %s", err, out)
+		}
+	})
+	if _, err := s.run(aPhrase, "backup", "--server", full); !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.Message(err), "no space left") {
+		t.Errorf("on a full disk: %v", err)
+	}
+	if left, err := os.ReadDir(full); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if _, err := os.Stat(staging); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("left in the data folder: %v", err)
+	}
+	if f := lookServerBackup(t.Context(), &Config{Data: s.data}); !strings.Contains(f.Saw, "no backup") {
+		t.Errorf("doctor says %+v", f)
 	}
 }
 

@@ -34,8 +34,8 @@ const (
 	metaBackup  = "server_backup"
 )
 
-// Upgrade brings the database at path to this program's version, and notes in it that program, such as "1.4.0", is what serves it now.
-// Before it changes a version it makes a copy in UpgradeFolder. When anything fails, the database is as it was. No file, or an empty one, is
+// Upgrade brings the database at path to this program's version, and notes program, such as "1.4.0", as NoteProgram does, if it had another one.
+// Before that it makes a copy in UpgradeFolder. When anything fails, the database is as it was. No file, or an empty one, is
 // left to Open. To be called by the one server of the file, before it opens it. It blocks for as long as a copy takes, and the migration, ten minutes at
 // most. Kinds: Conflict if a newer program has written it, Unavailable if there is no room, or it cannot be used now.
 func Upgrade(ctx context.Context, path, program string, log *slog.Logger) (err error) {
@@ -67,7 +67,7 @@ func (d *DB) upgrade(ctx context.Context, program string, log *slog.Logger) erro
 		case have > newest():
 			return d.newer(ctx, tx, have)
 		case have == newest():
-			return setMeta(ctx, tx, metaProgram, program)
+			return nil
 		}
 		from, err = programOf(ctx, tx)
 		return err
@@ -82,6 +82,11 @@ func (d *DB) upgrade(ctx context.Context, program string, log *slog.Logger) erro
 	log.Info("the database is upgraded; a copy of it is kept", "from", have, "to", newest(), "copy", copied)
 	err = d.migrate(ctx, newest(), func(ctx context.Context, tx *sql.Tx) error { return setMeta(ctx, tx, metaProgram, program) })
 	return notUpgraded(err, fmt.Sprintf("The database %s cannot be upgraded from version %d to %d", d.path, have, newest()), from, copied)
+}
+
+// NoteProgram keeps which version of sandboxd serves the database, for an older one that finds it changed.
+func (d *DB) NoteProgram(ctx context.Context, program string) error {
+	return d.write(ctx, func(ctx context.Context, tx *sql.Tx) error { return setMeta(ctx, tx, metaProgram, program) })
 }
 
 // notUpgraded says that all is as it was.

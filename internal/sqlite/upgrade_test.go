@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -36,10 +37,7 @@ func filled(t *testing.T) (path string) {
 	path = filepath.Join(t.TempDir(), "sandboxd.db")
 	d, err := Open(t.Context(), path)
 	if err == nil {
-		err = errors.Join(d.Sandboxes().Insert(t.Context(), sandboxtest.Sandbox("lab", 0)), d.Close())
-	}
-	if err == nil {
-		err = Upgrade(t.Context(), path, "1.0", slog.New(slog.DiscardHandler))
+		err = errors.Join(d.Sandboxes().Insert(t.Context(), sandboxtest.Sandbox("lab", 0)), d.NoteProgram(t.Context(), "1.0"), d.Close())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -73,9 +71,16 @@ func TestUpgrade_KeepsACopyThatCanBeUsed(t *testing.T) {
 	if _, err := Open(t.Context(), path); !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Message(err), "sandboxd serve") {
 		t.Errorf("a command on an older database: %v", err)
 	}
+	cut := filepath.Join(filepath.Dir(path), UpgradeFolder, "0001-1.0-20260101-000000.db"+partOf)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(cut), 0o700), os.WriteFile(cut, []byte("of one that was killed"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	log, err := upgradeAs(t, path, "2.0")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := os.Stat(cut); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what was cut off is left: %v", err)
 	}
 	copies := copiesOf(t, path)
 	if len(copies) != 1 || copies[0].Version != had || copies[0].Program != "1.0" || !strings.Contains(log, copies[0].Path) {
