@@ -70,7 +70,11 @@ func (b *serverBackup) run(cmd *cobra.Command, args []string, force bool) error 
 		return err
 	}
 	defer to.drop()
-	return errors.Join(b.make(cmd, db, to), db.Close())
+	err = b.make(cmd, db, to)
+	if err != nil && cmd.Context().Err() != nil {
+		err = fault.Wrap(err, fault.Gone, "Interrupted. No backup was made.")
+	}
+	return errors.Join(err, db.Close())
 }
 
 // fromVariable reports whether a flag has its value from the environment.

@@ -88,6 +88,9 @@ func (r *serverRestore) restore(cmd *cobra.Command, from io.Reader) (err error) 
 		return err
 	}
 	m, err := r.extract(cmd.Context(), from, secret)
+	if err != nil && cmd.Context().Err() != nil {
+		err = fault.Wrap(err, fault.Gone, "Interrupted. Nothing was changed.")
+	}
 	if err != nil {
 		return errors.Join(err, serverbackup.Forget(data))
 	}
