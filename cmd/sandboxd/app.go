@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"syscall"
 	"time"
 
 	"sandboxd/internal/access"
@@ -123,10 +122,7 @@ func (a *app) open(ctx context.Context) (err error) {
 	if err := a.lock(); err != nil {
 		return err
 	}
-	if err := sqlite.Recover(ctx, databasePath(c), a.log); err != nil {
-		return err
-	}
-	if a.db, err = openDatabase(ctx, c); err != nil {
+	if a.db, err = serverDatabase(ctx, c, a.log); err != nil {
 		return err
 	}
 	a.closers = append(a.closers, a.db.Close)
@@ -177,18 +173,17 @@ func (a *app) close() (err error) {
 	return err
 }
 
-// lock keeps a second server off the data folder, which it makes when needed.
+// lock keeps a second server off the data folder, which it makes when needed, and finishes a restore of that which was cut off.
 func (a *app) lock() error {
 	if err := makeData(a.config); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(a.config.Data, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	unlock, err := lockData(a.config)
 	if err != nil {
-		return fault.Wrap(err, fault.Unavailable, "The data folder cannot be locked: %v.", err)
+		return err
 	}
-	a.closers = append(a.closers, f.Close)
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	return fault.Wrap(err, fault.Conflict, "Another sandboxd serves the data folder %s already. End it, or choose another with --data.", a.config.Data)
+	a.closers = append(a.closers, unlock)
+	return finishServerRestore(a.config, a.log)
 }
 
 // openEngine connects to the engine and reads the templates.

@@ -36,12 +36,12 @@ func checkBackupID(id string) error {
 	return nil
 }
 
-func newBackupCmd() *cobra.Command {
-	o := &backing{}
+func newBackupCmd(c *Config) *cobra.Command {
+	o, whole := &backing{}, &serverBackup{config: c}
 	var force, quiet bool
 	cmd, r := remoteCmd(&cobra.Command{
-		Use:   "backup NAME [FILE]",
-		Short: "Back up a sandbox to a file",
+		Use:   "backup NAME [FILE] | backup --server [FILE]",
+		Short: "Back up a sandbox, or the server itself, to a file",
 		Long: `backup has the server make a backup of a sandbox and check it, and downloads it to FILE. Without FILE it is named after the
 sandbox and the time, in this folder; in place of a file FILE can be a folder, or "-" for standard output. A download that is cut
 off is continued.
@@ -56,8 +56,12 @@ programs write meanwhile may be incomplete. A sandbox that is asleep is not woke
 With --repository the backup is made in one of the server's repositories, and downloaded only if FILE is given.
 
 The server keeps the backup too, until it is too old. With --id a backup that it has already is downloaded. Ctrl-C cancels a backup
-that is not ready.`,
-		Example: "  sandboxd backup lab\n  sandboxd backup lab /mnt/backups/\n  sandboxd backup lab - | ssh nas 'cat >lab.tar.zst'\n  sandboxd backup lab --repository nas\n  sandboxd backup --id 9494f39f73f0c93e lab.tar.zst",
+that is not ready.
+
+With --server it backs up what the server knows, and needs no token: it reads the data folder (--data) on the server's machine, while
+sandboxd runs or not. Users, tokens, settings, records of sandboxes, schedules, repositories and keys are in it, but no homes. It is sealed with a
+passphrase of yours: 'sandboxd restore --server' opens it, and so does 'age -d FILE | tar --zstd -x'.`,
+		Example: "  sandboxd backup lab\n  sandboxd backup lab /mnt/backups/\n  sandboxd backup lab - | ssh nas 'cat >lab.tar.zst'\n  sandboxd backup lab --repository nas\n  sandboxd backup --server /mnt/backups/\n  sandboxd backup --id 9494f39f73f0c93e lab.tar.zst",
 	})
 	f := cmd.Flags()
 	f.BoolVar(&o.live, "live", false, "do not freeze a running sandbox meanwhile")
@@ -65,7 +69,11 @@ that is not ready.`,
 	f.BoolVar(&force, "force", false, "replace a FILE that is there already")
 	f.BoolVarP(&quiet, "quiet", "q", false, "show no progress")
 	f.StringVar(&o.id, "id", "", "download this backup instead of making one; leave NAME out")
+	whole.flags(f)
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if whole.server {
+			return whole.run(cmd, args, force)
+		}
 		file, err := o.understand(cmd, args)
 		if err != nil {
 			return err

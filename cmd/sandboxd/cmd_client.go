@@ -31,9 +31,9 @@ type remote struct {
 }
 
 // newRemoteCmds makes the commands for anywhere.
-func newRemoteCmds() []*cobra.Command {
+func newRemoteCmds(c *Config) []*cobra.Command {
 	return []*cobra.Command{newLoginCmd(), newListCmd(), newSSHCmd(), newSSHConfigCmd(), newExecCmd(), newCopyCmd(),
-		newForwardCmd(), newLogsCmd(), newBackupCmd(), newBackupsCmd(), newRestoreCmd(), newScheduleCmd(), newRepositoryCmd()}
+		newForwardCmd(), newLogsCmd(), newBackupCmd(c), newBackupsCmd(), newRestoreCmd(c), newScheduleCmd(), newRepositoryCmd()}
 }
 
 // remoteCmd makes a command that asks a server.

@@ -28,12 +28,12 @@ type restoring struct {
 	sent     atomic.Bool // all of it
 }
 
-func newRestoreCmd() *cobra.Command {
-	o := &restoring{}
+func newRestoreCmd(c *Config) *cobra.Command {
+	o, whole := &restoring{}, &serverRestore{config: c}
 	var quiet bool
 	cmd, r := remoteCmd(&cobra.Command{
-		Use:   "restore FILE|ID NAME",
-		Short: "Restore a sandbox from a backup",
+		Use:   "restore FILE|ID NAME | restore --server FILE",
+		Short: "Restore a sandbox, or the server itself, from a backup",
 		Long: `restore replaces all files in the home of the sandbox NAME by those of a backup: a FILE that 'sandboxd backup' wrote, "-" for
 standard input, or the ID of a backup that the server has. Any .tar, .tar.gz or .tar.zst of a home will do. The archive is sent and
 checked first; then the sandbox is stopped, its files are replaced, and it is started again if it ran. When anything goes wrong, it
@@ -43,9 +43,12 @@ At a terminal it asks for the name again; elsewhere it needs --yes. With --save-
 before.
 
 With --new it makes a new sandbox called NAME, with the settings of the one that was backed up. An archive that is no backup of
-sandboxd's needs --template.`,
-		Example: "  sandboxd restore lab-2026-11-25-102115.tar.zst lab\n  sandboxd restore 9494f39f73f0c93e lab --save-first\n  sandboxd restore lab.tar.zst lab-2 --new\n  ssh nas cat lab.tar.zst | sandboxd restore - lab --yes",
-		Args:    wantArgs(2),
+sandboxd's needs --template.
+
+With --server it restores what 'sandboxd backup --server' has saved, on the server's machine, into a data folder (--data) that no server has
+used; with --replace, what was there is kept beside it. sandboxd must not run meanwhile. All of it is read and checked before anything is
+changed. Homes are restored afterwards, one by one.`,
+		Example: "  sandboxd restore lab-2026-11-25-102115.tar.zst lab\n  sandboxd restore 9494f39f73f0c93e lab --save-first\n  sandboxd restore lab.tar.zst lab-2 --new\n  ssh nas cat lab.tar.zst | sandboxd restore - lab --yes\n  sandboxd restore --server box.tar.zst.age --data /var/lib/sandboxd",
 	})
 	f := cmd.Flags()
 	f.BoolVar(&o.New, "new", false, "make a new sandbox")
@@ -53,7 +56,20 @@ sandboxd's needs --template.`,
 	f.BoolVar(&o.SaveFirst, "save-first", false, "have the server back up the current home first")
 	f.BoolVar(&o.yes, "yes", false, "do not ask")
 	f.BoolVarP(&quiet, "quiet", "q", false, "show no progress")
+	whole.flags(f)
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if whole.server {
+			return nil
+		}
+		return wantArgs(2)(cmd, args)
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if whole.server {
+			return whole.run(cmd, args, func(cmd *cobra.Command, path string) (io.ReadCloser, error) {
+				o.cmd, o.what = cmd, path
+				return o.open()
+			})
+		}
 		o.cmd, o.what, o.Sandbox = cmd, args[0], args[1]
 		if err := o.check(); err != nil {
 			return err

@@ -64,7 +64,7 @@ func newDoctorCmd(c *Config) *cobra.Command {
 		Long: `doctor checks everything that 'sandboxd serve' needs. Give it the same --data and --listen as serve.
 
 It checks the engine and its storage, cgroups, freezing and memory, where figures come from, the firewall, names under
-*.localhost, the port, the disk, the storage pool, the base image. It changes nothing. It exits with 1 when there is a problem; with
+*.localhost, the port, the database, the disk, the storage pool, the base image. It changes nothing. It exits with 1 when there is a problem; with
 warnings sandboxd works, but less well.`,
 		Example: "  sandboxd doctor\n  sandboxd doctor --only engine,disk\n  sandboxd doctor --json",
 		Args:    cobra.NoArgs,

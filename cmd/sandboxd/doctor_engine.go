@@ -33,6 +33,8 @@ var checks = []check{
 	{"dns", lookDNS},
 	{"port", lookPort},
 	{"data", lookData},
+	{"database", lookDatabase},
+	{"server-backup", lookServerBackup},
 	{"orphans", lookOrphans},
 	{"disk", lookDisk},
 	{"storage-pool", lookPool},

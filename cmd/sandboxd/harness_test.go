@@ -26,6 +26,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sandboxd/internal/sqlite"
 )
 
 // server is the real binary, run as a person would run it, with a data folder and a port of its own.
@@ -33,6 +35,7 @@ type server struct {
 	t     testing.TB
 	data  string
 	addr  string
+	other string // a sandboxd of another version that is run instead; "" for binary
 	token string
 	extra []string
 	place place
@@ -179,7 +182,7 @@ func (s *server) args(args ...string) []string { return append([]string{"--data"
 func (s *server) start() {
 	s.t.Helper()
 	args := append(s.args("serve", "--listen", s.addr, "--log-level", "debug"), s.extra...)
-	cmd := s.place.command(binary, args...)
+	cmd := s.place.command(cmp.Or(s.other, binary), args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if !s.unclaimed && os.Getenv(adminPasswordEnv) == "" {
 		cmd.Env = append(cmd.Environ(), adminPasswordEnv+"="+journeyPassword)
@@ -243,7 +246,7 @@ func (s *server) cli(args ...string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), buildLimit)
 	defer cancel()
 	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, binary, s.args(args...)...)
+	cmd := exec.CommandContext(ctx, cmp.Or(s.other, binary), s.args(args...)...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
 		s.t.Fatalf("sandboxd %s: %v\n%s%s", strings.Join(args, " "), err, out.String(), errs.String())
@@ -398,17 +401,11 @@ func (l *lockedWriter) Write(p []byte) (int, error) {
 // instance is the label value that marks everything that this server's engine resources carry.
 func (s *server) instance() string {
 	s.t.Helper()
-	ctx := context.WithoutCancel(s.t.Context()) // the clean-up asks too
-	db, err := openDatabase(ctx, &Config{Data: s.data})
+	id, err := sqlite.ReadInstance(filepath.Join(s.data, sqlite.InstanceFile))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	defer db.Close()
-	id, err := db.Instance(ctx)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return id
+	return cmp.Or(id, "none") // which nothing has
 }
 
 // login signs in through the form, as a browser does, and gives the client with its cookies.

@@ -42,11 +42,11 @@ Every flag can be given as a variable too: --log-level is SANDBOXD_LOG_LEVEL. A 
 	open := func(ctx context.Context) (accounts, error) { return openAccounts(ctx, c) }
 	root.AddGroup(&cobra.Group{ID: serverGroup, Title: "On the server:"}, &cobra.Group{ID: clientGroup, Title: "From anywhere:"})
 	for _, cmd := range []*cobra.Command{newServeCmd(c), newDoctorCmd(c), newTokenCmd(open), newUserCmd(open), newTemplateCmd(c), newIDECmd(c), newPoolCmd(c),
-		newSocketProxyCmd()} {
+		newRollbackCmd(c), newSocketProxyCmd()} {
 		cmd.GroupID = serverGroup
 		root.AddCommand(cmd)
 	}
-	root.AddCommand(newRemoteCmds()...)
+	root.AddCommand(newRemoteCmds(c)...)
 	root.AddCommand(newVersionCmd(), newDocsCmd(root), newSendChatCmd(), newThawCmd(), newKopiaCmd())
 	return root
 }
@@ -55,7 +55,7 @@ Every flag can be given as a variable too: --log-level is SANDBOXD_LOG_LEVEL. A 
 // A folder that no server has used is refused: no server would see the changes.
 func openAccounts(ctx context.Context, c *Config) (accounts, error) {
 	if _, err := os.Stat(databasePath(c)); errors.Is(err, fs.ErrNotExist) {
-		return accounts{}, fault.New(fault.NotFound, "The data folder %s has not been used yet. Start 'sandboxd serve' first, or name its folder with --data.", c.Data)
+		return accounts{}, notUsed(c)
 	}
 	db, err := openDatabase(ctx, c)
 	if err != nil {
@@ -66,6 +66,10 @@ func openAccounts(ctx context.Context, c *Config) (accounts, error) {
 		return accounts{}, errors.Join(err, db.Close())
 	}
 	return accounts{service, db.Sandboxes(), db.Close}, nil
+}
+
+func notUsed(c *Config) error {
+	return fault.New(fault.NotFound, "The data folder %s has not been used yet. Start 'sandboxd serve' first, or name its folder with --data.", c.Data)
 }
 
 // bootstrap makes the first admin, claimed when the environment holds a password.

@@ -14,6 +14,7 @@ var layers = []layer{
 	{"archive", []string{"internal/archive"}, []string{"base"}},
 	{"hostname", []string{"internal/hostname"}, []string{"base"}},
 	{"seal", []string{"internal/seal"}, []string{"base"}},
+	{"server backup", []string{"internal/serverbackup"}, []string{"base", "text"}},
 	{"repository", []string{"internal/repository"}, []string{"base"}},
 	{"repository test", []string{"internal/repository/repositorytest"}, []string{"base", "repository"}},
 	{"kopia", []string{"internal/kopia/..."}, []string{"base", "text", "repository", "kopia"}},
@@ -46,7 +47,7 @@ var layers = []layer{
 	{"socket proxy", []string{"internal/socketproxy"}, nil},
 	{"guest command", []string{"cmd/guest"}, []string{"base", "guest"}},
 	{"command", []string{"cmd/sandboxd"}, []string{"base", "hostname", "link", "domain", "idle", "access", "feature", "snapshot", "schedule", "record", "measure", "alert", "send", "adapter",
-		"repository", "seal", "kopia", "static", "views", "web", "proxy", "sshd", "client", "socket proxy", "templates"}},
+		"repository", "seal", "server backup", "kopia", "static", "views", "web", "proxy", "sshd", "client", "socket proxy", "templates"}},
 }
 
 // drivers tie us to a technology: each is imported by one package only, so that it can be replaced there. Two need a reason.
@@ -64,11 +65,12 @@ var drivers = map[string]string{
 	"golang.org/x/crypto":                  "internal/auth",
 	"golang.org/x/crypto/ssh":              "internal/sshd internal/kopia/child", // a server of it, and a client of others'
 	"golang.org/x/crypto/chacha20poly1305": "internal/seal",
+	"filippo.io/age":                       "internal/serverbackup",
 	"github.com/kopia/kopia":               "internal/kopia/child",
 	"github.com/minio/minio-go":            "internal/kopia/child",
 	"github.com/pkg/sftp":                  "internal/guest/sftp internal/kopia/child", // a server of it, and a client of others'
 	"github.com/klauspost/compress":        "internal/files",
-	"github.com/klauspost/compress/zstd":   "internal/files internal/sqlite internal/backup", // archives, backups, and chunks of log lines: packing them is part of how they are stored
+	"github.com/klauspost/compress/zstd":   "internal/files internal/sqlite internal/backup internal/serverbackup", // archives, backups, and chunks of log lines: packing them is part of how they are stored
 	"github.com/robfig/cron":               "internal/schedule",
 	"github.com/aymanbagabas/go-udiff":     "internal/snapshot",
 	"github.com/creack/pty":                "internal/guest/...",

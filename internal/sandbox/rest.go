@@ -205,6 +205,8 @@ func (r *rester) syncState(ctx context.Context, s Sandbox, i Instance, exists bo
 	case runs:
 		return r.syncRunning(ctx, s, i)
 	case s.State == Failed:
+	case !exists:
+		_, err = r.set(ctx, s, Failed, lostProblem)
 	case !whole:
 		_, err = r.set(ctx, s, Failed, goneProblem)
 	case s.State == Running && r.restarts(s.ID, i):
@@ -256,6 +258,10 @@ func (r *rester) syncRunning(ctx context.Context, s Sandbox, i Instance) error {
 
 // goneProblem is why a sandbox failed whose container was removed from outside.
 const goneProblem = "Its container no longer exists; something outside sandboxd removed it."
+
+// lostProblem is why a sandbox failed of which the engine has nothing, such as after a restore of the server on another machine.
+const lostProblem = "The engine has neither its container nor its home: they were removed from outside, or the server was restored on another machine. " +
+	"Restore its home from a backup, or start it with an empty one."
 
 // ended says why an instance that should run has ended, as a sentence without its full stop.
 func ended(i Instance) string {

@@ -10,13 +10,22 @@ import (
 
 // Restore has fill replace the home of a sandbox, and returns when that is done. One that runs or is frozen is stopped before; one
 // that ran is started again, and one that was frozen or has failed is asleep or stopped afterwards. When fill fails or ctx ends, the
-// home is as it was, unless all of the new one was on the disk already. Kinds as for Capture.
+// home is as it was, unless all of the new one was on the disk already. One whose container is gone gets another one, from its template. Kinds as for
+// Capture.
 func (k *keeper) Restore(ctx context.Context, ref Ref, fill func(ctx context.Context, h Home) error) error {
 	return k.whenSettled(ctx, ref, func(ctx context.Context, s Sandbox) error {
 		return k.observed(ctx, ActionRestore, s.State, s, func() (err error) {
-			s.CutOff = restored[s.State]
+			i, exists := Instance{}, true
+			if s.CutOff = restored[s.State]; s.State == Failed {
+				if i, exists, err = k.containers.find(ctx, s.ID); err != nil {
+					return err
+				}
+			}
+			if !exists {
+				s.CutOff = Failed // until its home is whole
+			}
 			if s, err = k.set(ctx, s, Restoring, ""); err == nil {
-				err = k.restore(ctx, s, fill)
+				err = k.restore(ctx, s, !exists || i.Partial, fill)
 			}
 			return err
 		})
@@ -26,10 +35,17 @@ func (k *keeper) Restore(ctx context.Context, ref Ref, fill func(ctx context.Con
 // restored is the state after a restore, by that before it.
 var restored = map[State]State{Running: Running, Frozen: Asleep, Asleep: Asleep, Stopped: Stopped, Failed: Stopped}
 
-func (k *keeper) restore(ctx context.Context, s Sandbox, fill func(context.Context, Home) error) error {
+func (k *keeper) restore(ctx context.Context, s Sandbox, gone bool, fill func(context.Context, Home) error) error {
 	err := k.containers.stopContainer(ctx, s)
+	if err == nil && gone {
+		err = k.containers.createContainer(ctx, s)
+	}
 	if err == nil {
 		err = k.fill(ctx, s, "", fill)
+	}
+	if err == nil && s.CutOff == Failed {
+		s.CutOff = Stopped
+		s, err = k.set(ctx, s, Restoring, "")
 	}
 	if err != nil && k.life.Err() == nil {
 		return errors.Join(err, k.endRestore(context.WithoutCancel(ctx), s))
@@ -60,6 +76,8 @@ func (k *keeper) endRestore(ctx context.Context, s Sandbox) error {
 			return err
 		}
 		return k.remover.remove(ctx, s)
+	case s.CutOff == Failed:
+		return k.endRefill(ctx, s)
 	case !s.Revert.Empty():
 		err := k.containers.createContainer(ctx, s) // it may have been between the old and the new one
 		if fault.Is(err, fault.NotFound) {
@@ -82,6 +100,23 @@ func (k *keeper) endRestore(ctx context.Context, s Sandbox) error {
 		return err
 	}
 	return k.afterRestore(ctx, s)
+}
+
+// endRefill is endRestore for a sandbox of which the engine had nothing: unless all of its new home is there, what was made is removed again.
+func (k *keeper) endRefill(ctx context.Context, s Sandbox) error {
+	finished, err := k.settleHome(ctx, s)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	if finished {
+		_, err = k.set(ctx, s, Stopped, "")
+		return err
+	}
+	if err := k.containers.remove(ctx, s.ID); err != nil {
+		return err
+	}
+	_, err = k.set(ctx, s, Failed, lostProblem)
+	return err
 }
 
 // settleHome finishes or undoes what was cut off while it replaced the home, and says whether it has finished it.

@@ -52,40 +52,54 @@ func mustLoad(files embed.FS) []migration {
 	return all
 }
 
-// migrate brings the database to version target, which is newest except in tests. Each step and its row in the table
-// of versions are one transaction, so that a crash between steps loses nothing; of several processes one does each step.
-func (d *DB) migrate(ctx context.Context, target int) error {
-	have, err := d.version(ctx)
-	if err != nil {
-		return err
-	}
-	if have > newest() {
-		return fault.New(fault.Conflict, "The database %s was written by a newer sandboxd (its version is %d, this program "+
-			"knows up to %d). Use the newer program, or another data folder.", d.path, have, newest())
-	}
-	for _, m := range migrations[have:max(have, target)] {
-		if err := d.apply(ctx, m); err != nil {
-			return fmt.Errorf("bring database to version %d (%s): %w", m.version, m.name, err)
+// migrateLimit bounds a migration as a whole.
+const migrateLimit = 10 * time.Minute
+
+// begin makes an empty database one of this program's version, and refuses any other version: only Upgrade changes that.
+func (d *DB) begin(ctx context.Context) error {
+	return d.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		have, err := version(ctx, tx)
+		switch {
+		case err != nil:
+			return err
+		case have == 0:
+			return steps(ctx, tx, migrations)
+		case have > newest():
+			return d.newer(ctx, tx, have)
+		case have < newest():
+			return fault.New(fault.Conflict, "The database %s is of an older sandboxd (its version is %d, this program's is %d). Start 'sandboxd serve' of this "+
+				"program: it keeps a copy, and upgrades the database.", d.path, have, newest())
 		}
-	}
-	return nil
+		return nil
+	})
+}
+
+// migrate brings the database to version target, which is newest except in tests and recoveries. All steps are one transaction, so that
+// one that fails leaves the database as it was; so is then, unless it is nil.
+func (d *DB) migrate(ctx context.Context, target int, then func(context.Context, *sql.Tx) error) error {
+	return d.bounded(ctx, d.writer, nil, migrateLimit, func(ctx context.Context, tx *sql.Tx) error {
+		have, err := version(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if have > newest() {
+			return d.newer(ctx, tx, have)
+		}
+		err = steps(ctx, tx, migrations[have:max(have, target)])
+		if err == nil && then != nil {
+			err = then(ctx, tx)
+		}
+		return err
+	})
 }
 
 // version gives the version of the file, 0 for an empty one, and makes sure of the table of versions.
-func (d *DB) version(ctx context.Context) (v int, err error) {
-	err = d.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		const table = `CREATE TABLE IF NOT EXISTS migrations
-			(version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied INTEGER NOT NULL) STRICT`
-		if _, err := tx.ExecContext(ctx, table); err != nil {
-			return fmt.Errorf("make the table of versions: %w", err)
-		}
-		v, err = lastVersion(ctx, tx)
-		return err
-	})
-	return v, err
-}
-
-func lastVersion(ctx context.Context, tx *sql.Tx) (v int, err error) {
+func version(ctx context.Context, tx *sql.Tx) (v int, err error) {
+	const table = `CREATE TABLE IF NOT EXISTS migrations
+		(version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied INTEGER NOT NULL) STRICT`
+	if _, err := tx.ExecContext(ctx, table); err != nil {
+		return 0, fmt.Errorf("make the table of versions: %w", err)
+	}
 	err = tx.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM migrations`).Scan(&v)
 	if err != nil {
 		return 0, fmt.Errorf("read version: %w", err)
@@ -93,17 +107,16 @@ func lastVersion(ctx context.Context, tx *sql.Tx) (v int, err error) {
 	return v, nil
 }
 
-func (d *DB) apply(ctx context.Context, m migration) error {
-	return d.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		have, err := lastVersion(ctx, tx)
-		if err != nil || have >= m.version { // another process was quicker
-			return err
+// steps takes the database through migrations, each with its row in the table of versions.
+func steps(ctx context.Context, tx *sql.Tx, all []migration) error {
+	for _, m := range all {
+		_, err := tx.ExecContext(ctx, m.script)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, `INSERT INTO migrations (version, name, applied) VALUES (?, ?, ?)`, m.version, m.name, stamp(time.Now()))
 		}
-		if _, err := tx.ExecContext(ctx, m.script); err != nil {
-			return err
+		if err != nil {
+			return fmt.Errorf("bring database to version %d (%s): %w", m.version, m.name, err)
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO migrations (version, name, applied) VALUES (?, ?, ?)`,
-			m.version, m.name, stamp(time.Now()))
-		return err
-	})
+	}
+	return nil
 }

@@ -1,10 +1,9 @@
 package sqlite
 
 import (
-	"context"
-	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,7 +30,7 @@ func TestMigrate_EveryEarlierVersionComesUpToDate(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "sandboxd.db")
 			makeVersion(t, path, version)
 			for range 2 { // the second time there is nothing to do
-				checkSamples(t, open(t, path), version)
+				checkSamples(t, upgraded(t, path), version)
 			}
 		})
 	}
@@ -44,7 +43,7 @@ func makeVersion(t *testing.T, path string, version int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := old.migrate(t.Context(), 0); err != nil {
+	if err := old.migrate(t.Context(), 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range migrations[:version] {
@@ -52,7 +51,7 @@ func makeVersion(t *testing.T, path string, version int) {
 		if err != nil {
 			t.Fatalf("version %d has no sample of its data: %v", m.version, err)
 		}
-		if err := old.migrate(t.Context(), m.version); err != nil {
+		if err := old.migrate(t.Context(), m.version, nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := old.writer.ExecContext(t.Context(), string(script)); err != nil {
@@ -62,6 +61,15 @@ func makeVersion(t *testing.T, path string, version int) {
 	if err := old.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// upgraded opens a database of any version.
+func upgraded(t *testing.T, path string) *DB {
+	t.Helper()
+	if err := Upgrade(t.Context(), path, "test", slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, path)
 }
 
 // samples say what the files of testdata have put in, as the newest program must see it, by version.
@@ -252,7 +260,7 @@ func TestMigrate_PooledSandboxKeepsWhatItWasMadeFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b, err := open(t, path).Sandboxes().ByName(t.Context(), "spare"); err != nil || b.Label != "" || b.Fingerprint != "f1" {
+	if b, err := upgraded(t, path).Sandboxes().ByName(t.Context(), "spare"); err != nil || b.Label != "" || b.Fingerprint != "f1" {
 		t.Errorf("pooled: %+v, %v", b, err)
 	}
 }
@@ -282,7 +290,7 @@ func TestMigrate_UpgradedAndNewSchemaAreTheSame(t *testing.T) {
 	for version := range newest() {
 		path := filepath.Join(t.TempDir(), "sandboxd.db")
 		makeVersion(t, path, version)
-		if got := schema(t, open(t, path)); got != want {
+		if got := schema(t, upgraded(t, path)); got != want {
 			t.Errorf("from version %d:\n%s\nwant\n%s", version, got, want)
 		}
 	}
@@ -309,35 +317,5 @@ func TestMigrate_RefusesANewerDatabase(t *testing.T) {
 	if !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Message(err), "written by a newer sandboxd") ||
 		!strings.Contains(fault.Message(err), path) {
 		t.Errorf("error is %v", err)
-	}
-}
-
-func TestMigrate_FailedStepLeavesNothing(t *testing.T) {
-	d := fresh(t)
-	bad := migration{version: newest() + 1, name: "bad", script: `CREATE TABLE half (a); INSERT INTO nowhere VALUES (1);`}
-	if err := d.apply(t.Context(), bad); err == nil {
-		t.Fatal("a bad step gives no error")
-	}
-	var n int
-	const count = `SELECT count(*) FROM sqlite_schema WHERE name = 'half'`
-	if err := d.reader.QueryRowContext(t.Context(), count).Scan(&n); err != nil || n != 0 {
-		t.Errorf("half of a failed step is there (%v)", err)
-	}
-	if v, err := d.version(t.Context()); err != nil || v != newest() {
-		t.Errorf("version is %d (%v)", v, err)
-	}
-}
-
-func TestMigrate_StepDoneByAnotherProcessIsSkipped(t *testing.T) {
-	d := fresh(t)
-	again := migration{version: newest(), name: "again", script: `CREATE TABLE twice (a)`}
-	if err := d.apply(t.Context(), again); err != nil {
-		t.Fatal(err)
-	}
-	err := d.read(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
-		return tx.QueryRowContext(ctx, `SELECT 1 FROM sqlite_schema WHERE name = 'twice'`).Scan(new(int))
-	})
-	if err != sql.ErrNoRows {
-		t.Errorf("the step was done twice: %v", err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"net/url"
 	"os"
 	"strings"
@@ -90,11 +89,7 @@ func SandboxIDs(ctx context.Context, path string) (ids []string, err error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	how := maps.Clone(asIs)
-	if _, err := os.Stat(path + "-wal"); errors.Is(err, fs.ErrNotExist) {
-		how.Set("immutable", "1") // it is not open anywhere; SQLite would make a "-wal"
-	}
-	d, err := sql.Open("sqlite", address(path, how))
+	d, err := openAsIs(path)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +122,7 @@ func salvage(ctx context.Context, old *sql.DB, path string, log *slog.Logger) (e
 	if version > newest() {
 		return fault.New(fault.Conflict, "it was written by a newer sandboxd")
 	}
-	if err := d.migrate(ctx, version); err != nil {
+	if err := d.migrate(ctx, version, nil); err != nil {
 		return err
 	}
 	var tables string // each after those that it refers to, with what its rows are stored by
@@ -154,7 +149,7 @@ func salvage(ctx context.Context, old *sql.DB, path string, log *slog.Logger) (e
 			return err
 		}
 	}
-	if err := d.migrate(ctx, newest()); err != nil {
+	if err := d.migrate(ctx, newest(), nil); err != nil {
 		return err
 	}
 	// All of it has to be in the file that is renamed. Close would move it there as well, but say nothing when the disk is full.

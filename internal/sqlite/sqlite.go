@@ -41,8 +41,8 @@ type DB struct {
 	ready  readiness
 }
 
-// Open opens the file, making it with its folder if it is not there, and brings it to this program's version. Kinds:
-// Conflict if a newer program has written it, Unavailable if it cannot be used now. The caller must Close it.
+// Open opens the file, making it with its folder if it is not there. Kinds: Conflict if a program of another version has written it,
+// newer or older (see Upgrade), Unavailable if it cannot be used now. The caller must Close it.
 func Open(ctx context.Context, path string) (*DB, error) {
 	d, err := connect(path)
 	if err != nil {
@@ -94,7 +94,7 @@ func (d *DB) prepare(ctx context.Context) error {
 	if err := d.converge(ctx); err != nil {
 		return d.fault(ctx, err)
 	}
-	if err := d.migrate(ctx, newest()); err != nil {
+	if err := d.begin(ctx); err != nil {
 		return err
 	}
 	return d.fault(ctx, d.reader.PingContext(ctx))
@@ -185,7 +185,11 @@ func (d *DB) read(ctx context.Context, look func(ctx context.Context, tx *sql.Tx
 }
 
 func (d *DB) within(ctx context.Context, db *sql.DB, o *sql.TxOptions, f func(context.Context, *sql.Tx) error) (err error) {
-	inner, cancel := context.WithTimeout(ctx, patience)
+	return d.bounded(ctx, db, o, patience, f)
+}
+
+func (d *DB) bounded(ctx context.Context, db *sql.DB, o *sql.TxOptions, limit time.Duration, f func(context.Context, *sql.Tx) error) (err error) {
+	inner, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	tx, err := db.BeginTx(inner, o)
 	if err != nil {
