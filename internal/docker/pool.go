@@ -79,7 +79,7 @@ func (e *connection) parseVolume(name string) (id, part string, ours bool) {
 	if part == partNext {
 		part = ""
 	}
-	return id, part, ours && id != "" && (part == "" || part == partSnapshot)
+	return id, part, ours && id != "" && (part == "" || part == partSnapshot || part == partVolume)
 }
 
 // pooled gives the ids of the sandboxes, or snapshots, that have a folder in the pool, sorted.
