@@ -134,6 +134,24 @@ func (e *connection) pooledSizes(ctx context.Context, out map[string]int64) erro
 	return err
 }
 
+// pooledVolumeSizes puts what was written in volumes in the pool into out.
+func (e *connection) pooledVolumeSizes(ctx context.Context, out map[string]int64) error {
+	ids, err := e.pooled(ctx, partVolume)
+	for _, id := range ids {
+		if err != nil || ctx.Err() != nil {
+			break
+		}
+		bytes, usedErr := e.c.Pool.Used(e.volumeName(id))
+		switch {
+		case usedErr == nil:
+			out[id] = bytes
+		case !fault.Is(usedErr, fault.NotFound): // else it was removed meanwhile
+			err = usedErr
+		}
+	}
+	return err
+}
+
 // movedIn is NotFound when a sandbox's home has moved into the pool: its container has the old one, and has to be made anew.
 func (e *connection) movedIn(ctx context.Context, id string) error {
 	if e.c.Pool == nil {

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -87,10 +88,33 @@ func (v *volumes) makeVolume(ctx context.Context, id string) (folder string, err
 	if err := v.giveVolume(ctx, id); err != nil {
 		return "", err
 	}
-	if device := made.Options["device"]; device != "" {
-		return device, nil
+	if folder = made.Options["device"]; folder == "" {
+		folder = made.Mountpoint
 	}
-	return made.Mountpoint, nil
+	return folder, v.makeView(ctx, id, folder)
+}
+
+// viewOptions are those of a volume that is the same folder, but cannot be written to.
+func viewOptions(folder string) map[string]string {
+	return map[string]string{"type": "none", "o": "bind,ro,nosuid,nodev", "device": folder}
+}
+
+// makeView makes the view of a volume. One that is of another folder, as after a move of the engine's, is made anew.
+func (v *volumes) makeView(ctx context.Context, id, folder string) error {
+	name, cli := v.resource(id)+partView, v.client.Load()
+	for range 2 {
+		made, err := cli.VolumeCreate(ctx, volume.CreateOptions{Name: name, Driver: "local", Labels: v.volumeLabels(), DriverOpts: viewOptions(folder)})
+		if err != nil {
+			return refused(err, "make the volume")
+		}
+		if maps.Equal(made.Options, viewOptions(folder)) {
+			return nil
+		}
+		if err := cli.VolumeRemove(ctx, name, false); err != nil {
+			return classify(err, "make the volume anew")
+		}
+	}
+	return fault.New(fault.Unavailable, "The container engine has made another volume than it was told to.")
 }
 
 // giveVolume has the engine give an empty volume the owner of the folder that an image has in its place.
@@ -167,15 +191,17 @@ func (v *volumes) makeVolumes(ctx context.Context, b sandbox.ContainerSpec) erro
 	return nil
 }
 
-// volumeMounts are those of b. The engine has no options for a mount that can be written to, so such a one is only as the file system of the
-// volume is: in the pool nosuid and nodev. One that is read-only is mounted by way of a volume of its own, which has them.
+// volumeMounts are those of b. The engine has no options for a mount, and takes away those that there are when it makes one read-only: so what
+// cannot be written to is its view, which is read-only, nosuid and nodev. What can be is as the file system of the volume: nosuid and nodev
+// in the pool.
 func (v *volumes) volumeMounts(b sandbox.ContainerSpec) (list []mount.Mount) {
 	for _, m := range b.Volumes {
-		one := mount.Mount{Type: mount.TypeVolume, Source: v.volumeName(m.Volume), Target: m.Target, ReadOnly: m.ReadOnly,
+		folder := v.folder(m.Volume)
+		one := mount.Mount{Type: mount.TypeVolume, Source: v.volumeName(m.Volume), Target: m.Target, ReadOnly: m.ReadOnly && folder == "",
 			VolumeOptions: &mount.VolumeOptions{NoCopy: true, Labels: v.volumeLabels()}}
-		if folder := v.folder(m.Volume); m.ReadOnly && folder != "" && v.c.Pool == nil {
+		if m.ReadOnly && folder != "" {
 			one.Source = v.resource(m.Volume) + partView
-			one.VolumeOptions.DriverConfig = &mount.Driver{Name: "local", Options: map[string]string{"type": "none", "o": "bind,ro,nosuid,nodev", "device": folder}}
+			one.VolumeOptions.DriverConfig = &mount.Driver{Name: "local", Options: viewOptions(folder)}
 		}
 		list = append(list, one)
 	}

@@ -61,6 +61,11 @@ func TestVolumes_AreMountedAsTheyAreGiven(t *testing.T) {
 		}
 		volumes := has(sandbox.Mount{Volume: shared, Target: "/shared", ReadOnly: true}, sandbox.Mount{Volume: data, Target: "/volumes/data"})
 		one, other := running(t, e, "patient", volumes), running(t, e, "patient", volumes, strictly)
+		nested := running(t, e, "patient", volumes, func(b *sandbox.ContainerSpec) { b.Namespaces = true })
+		checkAll(t, e, nested.ID, []check{
+			{"read-only in a namespace of its own", "1000", "unshare -Ur -m sh -c 'id -u && { mount -o remount,bind,rw /shared; touch /shared/x; }'", -1, ""},
+			{"devices in one", "1000", "unshare -Ur -m sh -c 'mount -o remount,bind,dev /shared'", -1, ""},
+		})
 		pooled := e.c.Pool != nil
 		checkAll(t, e, one.ID, []check{
 			{"reads", "1000", "cat /shared/model", 0, "weights"},
@@ -86,7 +91,7 @@ func TestVolumes_AreMountedAsTheyAreGiven(t *testing.T) {
 		if err := e.RemoveVolume(t.Context(), shared); !fault.Is(err, fault.Conflict) {
 			t.Errorf("removing one that is used gives %v", err)
 		}
-		for _, id := range []string{one.ID, other.ID} {
+		for _, id := range []string{one.ID, other.ID, nested.ID} {
 			if err := e.Remove(t.Context(), id); err != nil {
 				t.Fatal(err)
 			}

@@ -21,6 +21,9 @@ import (
 // Shared is the name of the volume that every sandbox has, read-only.
 const Shared = "shared"
 
+// reserved is the path of the form for a new one.
+const reserved = "new"
+
 // Where volumes are in a sandbox.
 const (
 	sharedTarget = "/shared"
@@ -84,6 +87,9 @@ var namePattern = regexp.MustCompile(`^[a-z]([a-z0-9-]*[a-z0-9])?$`)
 
 // CheckName is Invalid unless a volume can be called that.
 func CheckName(name string) error {
+	if name == reserved {
+		return fault.Field("name", "The name %q is reserved. Choose another one.", name)
+	}
 	if len(name) > MaxName || !namePattern.MatchString(name) {
 		return fault.Field("name", "A name has up to %d of a–z, 0–9 and -. It begins with a letter and does not end with -.", MaxName)
 	}
