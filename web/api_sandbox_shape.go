@@ -58,7 +58,7 @@ func (s *sandboxHandlers) shape(ctx context.Context, names *owners, box sandbox.
 			Ports:     s.portsTemplate(box.Name),
 		},
 		Limits:    limitsOf(box.Spec.Limits),
-		Volumes:   s.boxVolumeShapes(box),
+		Volumes:   s.volumes.boxVolumeShapes(box),
 		restShape: s.restShape(box),
 	}, nil
 }

@@ -51,7 +51,7 @@ func (s *volumeHandlers) shape(v volume.Volume, names map[string]string) volumeS
 	return out
 }
 
-func (s *Server) size(v volume.Volume) *int64 {
+func (s *volumeHandlers) size(v volume.Volume) *int64 {
 	if bytes, ok := s.cfg.Volumes.Size(v); ok {
 		return &bytes
 	}

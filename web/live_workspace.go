@@ -104,7 +104,7 @@ func (l *liveWorkspace) tellRestore(out *parts) {
 
 // tellVolumes collects the sign that a restart changes the volumes when the page shows another one.
 func (l *liveWorkspace) tellVolumes(out *parts) {
-	if now := l.server.volumeSign(l.box); printOf(now) != l.volumes {
+	if now := l.server.volumes.volumeSign(l.box); printOf(now) != l.volumes {
 		l.volumes = printOf(now)
 		out.add("ws-volumes", views.Replace, views.VolumesSign(now))
 	}

@@ -53,7 +53,7 @@ func (s *volumeHandlers) item(v volume.Volume, names map[string]string) views.Vo
 		HostPath: s.cfg.Volumes.Folder(v), Fixed: v.IsShared()}
 }
 
-func (s *Server) sizeText(v volume.Volume) string {
+func (s *volumeHandlers) sizeText(v volume.Volume) string {
 	if bytes, ok := s.cfg.Volumes.Size(v); ok {
 		return text.Size(bytes)
 	}
@@ -183,7 +183,7 @@ func (s *volumeHandlers) pageBoxVolumes(ctx context.Context, r *request) (templ.
 	return views.BoxVolumesPage(v), nil
 }
 
-func (s *Server) boxVolumes(box sandbox.Sandbox) (list []views.BoxVolume) {
+func (s *volumeHandlers) boxVolumes(box sandbox.Sandbox) (list []views.BoxVolume) {
 	for _, one := range s.volumesOf(box) {
 		list = append(list, views.BoxVolume{Name: one.volume.Name, Note: one.volume.Note, Mode: modeWords[one.volume.Mode], Path: one.path,
 			Size: s.sizeText(one.volume), State: one.state})
@@ -192,7 +192,7 @@ func (s *Server) boxVolumes(box sandbox.Sandbox) (list []views.BoxVolume) {
 }
 
 // volumeSign says what a restart of a sandbox changes of its volumes, if anything. One whose programs do not run gets it by itself.
-func (s *Server) volumeSign(box sandbox.Sandbox) views.VolumeSign {
+func (s *volumeHandlers) volumeSign(box sandbox.Sandbox) views.VolumeSign {
 	v := views.VolumeSign{URL: sameURL(box, "/volumes")}
 	if box.State != sandbox.Running && box.State != sandbox.Frozen {
 		return v

@@ -46,7 +46,7 @@ func (s *workspaceHandlers) pageWorkspace(ctx context.Context, r *request) (temp
 	w := views.Workspace{
 		Frame: s.frame(r, row.Title, "sandboxes"), Row: row, Rest: s.restMenu(ctx, box),
 		Ports: s.ports.ports(ctx, h, s.ports.whatListens(ctx, h)), Slots: s.slots(ctx, arranged, h, progress), Files: filesPlace(box), Preferences: preferences,
-		Alerts: s.alerts.alertSign(r, box), Restore: s.backups.failedRestore(box), Volumes: s.volumeSign(box),
+		Alerts: s.alerts.alertSign(r, box), Restore: s.backups.failedRestore(box), Volumes: s.volumes.volumeSign(box),
 	}
 	w.Frame.Live = views.Live{
 		Topic: sameURL(box, ""),

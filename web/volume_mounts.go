@@ -23,7 +23,7 @@ type boxVolume struct {
 }
 
 // volumesOf gives the volumes that a sandbox has, or gets when it starts next. What is not known counts as mounted.
-func (s *Server) volumesOf(box sandbox.Sandbox) (list []boxVolume) {
+func (s *volumeHandlers) volumesOf(box sandbox.Sandbox) (list []boxVolume) {
 	have, known := s.cfg.Sandboxes.Mounted(box.ID)
 	wanted := s.cfg.Volumes.Of(box)
 	for _, v := range wanted {
@@ -60,7 +60,7 @@ type boxVolumeShape struct {
 	State string `json:"state"`
 }
 
-func (s *Server) boxVolumeShapes(box sandbox.Sandbox) []boxVolumeShape {
+func (s *volumeHandlers) boxVolumeShapes(box sandbox.Sandbox) []boxVolumeShape {
 	out := []boxVolumeShape{}
 	for _, one := range s.volumesOf(box) {
 		out = append(out, boxVolumeShape{Name: one.volume.Name, Note: one.volume.Note, Mode: string(one.volume.Mode), Path: one.path, Size: s.size(one.volume), State: one.state})

@@ -35,11 +35,15 @@ func (f *fakeVolumes) EndVolume(_ context.Context, id string) error {
 	delete(f.served, volume.LinkID(id))
 	return nil
 }
-func (*fakeVolumes) SweepVolumes(context.Context) error             { return nil }
-func (*fakeVolumes) Expect(string, sandbox.Setup) (string, error)   { return "", nil }
-func (*fakeVolumes) Ready(context.Context, string) error            { return nil }
-func (*fakeVolumes) Forget(string) error                            { return nil }
-func (f *fakeVolumes) Connected(id string) bool                     { f.mu.Lock(); defer f.mu.Unlock(); return f.served[id] }
+func (*fakeVolumes) SweepVolumes(context.Context) error           { return nil }
+func (*fakeVolumes) Expect(string, sandbox.Setup) (string, error) { return "", nil }
+func (*fakeVolumes) Ready(context.Context, string) error          { return nil }
+func (*fakeVolumes) Forget(string) error                          { return nil }
+func (f *fakeVolumes) Connected(id string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.served[id]
+}
 func (f *fakeVolumes) access(s *volume.Service, g access.Guest) *access.Control {
 	return access.New(s.Files(), func(context.Context, string) (access.Guest, error) { return g, nil }, s.Files())
 }
@@ -49,7 +53,7 @@ func keepVolumes(t *testing.T, templates Templates, log *slog.Logger) (*volume.S
 	t.Helper()
 	f := &fakeVolumes{served: map[string]bool{}, sizes: map[string]int64{}}
 	s, err := volume.Open(t.Context(), volume.Config{Store: &volumetest.Store{}, Engine: f, Guests: f, Log: log, Measure: func() {},
-		Sizes: func() map[string]int64 { f.mu.Lock(); defer f.mu.Unlock(); return f.sizes },
+		Sizes:    func() map[string]int64 { f.mu.Lock(); defer f.mu.Unlock(); return f.sizes },
 		Template: func(name string) bool { _, err := templates.Template(name); return err == nil }})
 	if err != nil {
 		t.Fatal(err)

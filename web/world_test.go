@@ -308,6 +308,7 @@ func (e *fakeEngine) fail(err error) {
 func (e *fakeEngine) Create(ctx context.Context, _ sandbox.ContainerSpec) error { return e.ask(ctx) }
 
 func (e *fakeEngine) Recreate(ctx context.Context, _ sandbox.ContainerSpec) error { return e.ask(ctx) }
+func (e *fakeEngine) Remount(ctx context.Context, _ sandbox.ContainerSpec) error  { return e.ask(ctx) }
 func (e *fakeEngine) Start(ctx context.Context, _ string) error                   { return e.ask(ctx) }
 
 func (e *fakeEngine) Remove(ctx context.Context, _ string) error {

@@ -112,7 +112,7 @@ func (e *Engine) mountsFor(b sandbox.ContainerSpec) []mount.Mount {
 }
 
 // env is b's environment, sorted. What b itself says of certificates wins.
-func (e *Engine) env(b sandbox.ContainerSpec) []string {
+func (e *connection) env(b sandbox.ContainerSpec) []string {
 	var out []string
 	for k, v := range b.Env {
 		out = append(out, k+"="+v)

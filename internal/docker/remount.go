@@ -48,7 +48,7 @@ func (e *Engine) Remount(ctx context.Context, b sandbox.ContainerSpec) error {
 }
 
 // anew gives the container of a sandbox, after it has finished or undone what was cut off while that was to get another one.
-func (e *Engine) anew(ctx context.Context, id string) (container.InspectResponse, error) {
+func (e *volumes) anew(ctx context.Context, id string) (container.InspectResponse, error) {
 	cli, name, next := e.client.Load(), e.resource(id), e.resource(id)+partAnew
 	box, err := cli.ContainerInspect(ctx, name)
 	if errdefs.IsNotFound(err) {

@@ -96,20 +96,12 @@ func (c *containers) remount(ctx context.Context, s Sandbox) error {
 		return nil
 	}
 	have, known := c.Mounted(s.ID)
-	if !known {
-		i, exists, err := c.find(ctx, s.ID)
-		if err != nil || !exists || i.Partial { // the start makes what is missing
-			return err
-		}
-		have = ParseMounts(i.Volumes)
-		c.note(s.ID, have)
-	}
 	want := c.wanted(s)
-	if slices.Equal(have, want) {
+	if known && slices.Equal(have, want) {
 		return nil
 	}
 	err := c.remountTo(ctx, s)
-	if err == nil || fault.Is(err, fault.NotFound) { // as above
+	if err == nil || fault.Is(err, fault.NotFound) { // the start makes one that is missing
 		return nil
 	}
 	loses := slices.ContainsFunc(have, func(m Mount) bool { return !slices.Contains(want, m) })

@@ -8,12 +8,11 @@ package volumetest
 import (
 	"cmp"
 	"context"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
 	"time"
-
-	gocmp "github.com/google/go-cmp/cmp"
 
 	"sandboxd/internal/fault"
 	"sandboxd/internal/volume"
@@ -70,8 +69,8 @@ func StoreContract(t *testing.T, s volume.Store) {
 	b := volume.Volume{ID: "b", Name: "cache", Mode: volume.ReadWrite, Created: made, Grants: volume.Grants{All: true}}
 	must(s.Put(ctx, a))
 	must(s.Put(ctx, b))
-	twin := volume.Volume{ID: "c", Name: "models", Mode: volume.ReadOnly, Created: made}
-	if err := s.Put(ctx, twin); !fault.Is(err, fault.Conflict) || fault.FieldOf(err) != "name" {
+	again := volume.Volume{ID: "c", Name: "models", Mode: volume.ReadOnly, Created: made}
+	if err := s.Put(ctx, again); !fault.Is(err, fault.Conflict) || fault.FieldOf(err) != "name" {
 		t.Errorf("a taken name gives %v", err)
 	}
 	b.Name = "models"
@@ -80,12 +79,12 @@ func StoreContract(t *testing.T, s volume.Store) {
 	}
 	b.Name, a.Deleting = "cache", true
 	must(s.Put(ctx, a))
-	must(s.Put(ctx, twin)) // its name is free while the other one is being deleted
+	must(s.Put(ctx, again)) // its name is free while the other one is being deleted
 	list, err := s.Volumes(ctx)
 	must(err)
 	slices.SortFunc(list, func(x, y volume.Volume) int { return cmp.Compare(x.ID, y.ID) })
-	if diff := gocmp.Diff([]volume.Volume{a, b, twin}, list); diff != "" {
-		t.Errorf("rows differ:\n%s", diff)
+	if want := []volume.Volume{a, b, again}; !reflect.DeepEqual(want, list) {
+		t.Errorf("rows are %+v, want %+v", list, want)
 	}
 	must(s.Remove(ctx, "a"))
 	must(s.Remove(ctx, "a"))
