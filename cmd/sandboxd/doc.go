@@ -19,6 +19,7 @@
 //   - internal/activity keeps who did what: web's activity_actions.go says which requests, and activity.go here what else.
 //   - internal/backup keeps homes as archives, internal/schedule makes those at set times, and internal/snapshot keeps copies on the engine.
 //     internal/repository knows the other places for archives, and internal/kopia works on them, in a process of its own (cmd_kopia.go).
+//   - internal/volume knows the folders that several sandboxes have; internal/docker mounts them, and runs a guest that serves their files.
 //   - internal/catalog reads templates and keeps their images built; internal/auth knows users and credentials.
 //
 // Invariant: everything that lives is started in serve and waited for there.
