@@ -70,7 +70,7 @@ func givenText(g volume.Grants, names map[string]string) string {
 	}
 	var words []string
 	for _, t := range g.Templates {
-		words = append(words, "template "+t)
+		words = append(words, "Template "+t)
 	}
 	for _, id := range g.Sandboxes {
 		if name, ok := names[id]; ok {
@@ -84,8 +84,7 @@ func givenText(g volume.Grants, names map[string]string) string {
 	if more > 0 {
 		words = append(words[:mostNamed], strconv.Itoa(more)+" more")
 	}
-	said := strings.Join(words, ", ")
-	return strings.ToUpper(said[:1]) + said[1:]
+	return strings.Join(words, ", ")
 }
 
 // pageVolume is the page of one volume: its files.

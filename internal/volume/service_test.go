@@ -111,8 +111,8 @@ func TestShared_IsThereFromTheFirstStartAndStaysAsItIs(t *testing.T) {
 	first, _ := open(t, store)
 	again, _ := open(t, store)
 	a, err := first.Volume(volume.Shared)
-	b, again2 := again.Volume(volume.Shared)
-	if err := errors.Join(err, again2); err != nil || a.ID != b.ID || a.Target() != "/shared" || !a.Grants.All || a.Mode != volume.ReadOnly {
+	b, err2 := again.Volume(volume.Shared)
+	if err := errors.Join(err, err2); err != nil || a.ID != b.ID || a.Target() != "/shared" || !a.Grants.All || a.Mode != volume.ReadOnly {
 		t.Fatalf("%+v, %+v, %v", a, b, err)
 	}
 	for what, change := range map[string]func(*volume.Volume){
@@ -183,21 +183,34 @@ func TestDelete_TheContentGoesWhenNoContainerHasIt(t *testing.T) {
 	})
 }
 
+var admin = auth.Principal{User: auth.User{Role: auth.Admin}}
+
+// controlOf is the way to the files of s's volumes.
+func controlOf(s *volume.Service) *access.Control {
+	return access.New(s.Files(), func(context.Context, string) (access.Guest, error) { return nil, nil }, s.Files())
+}
+
+func TestFiles_AreForAdmins(t *testing.T) {
+	s, _ := open(t, &volumetest.Store{})
+	v := create(t, s, volume.Volume{Name: "data", Mode: volume.ReadWrite})
+	for _, who := range []auth.Principal{{User: auth.User{Role: auth.Member}}, {User: admin.User, Token: "t", SandboxID: v.ID}} {
+		for _, name := range []string{"data", "none"} {
+			if _, err := controlOf(s).Resolve(t.Context(), name, volume.By(who)); !fault.Is(err, fault.Forbidden) {
+				t.Errorf("%+v gets %v", who, err)
+			}
+		}
+	}
+	if _, err := controlOf(s).Resolve(t.Context(), "none", volume.By(admin)); !fault.Is(err, fault.NotFound) {
+		t.Errorf("a missing one gives %v", err)
+	}
+}
+
 func TestFiles_AGuestServesThemWhileTheyAreUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, w := open(t, &volumetest.Store{})
 		v := create(t, s, volume.Volume{Name: "data", Mode: volume.ReadWrite})
 		live(t, s)
-		control := access.New(s.Files(), func(context.Context, string) (access.Guest, error) { return nil, nil }, s.Files())
-		admin, member := auth.Principal{User: auth.User{Role: auth.Admin}}, auth.Principal{User: auth.User{Role: auth.Member}}
-		for who, kind := range map[*auth.Principal]fault.Kind{&member: fault.Forbidden, {User: admin.User, Token: "t", SandboxID: v.ID}: fault.Forbidden} {
-			if _, err := control.Resolve(t.Context(), "data", volume.By(*who)); !fault.Is(err, kind) {
-				t.Errorf("%+v gets %v", who, err)
-			}
-		}
-		if _, err := control.Resolve(t.Context(), "none", volume.By(admin)); !fault.Is(err, fault.NotFound) {
-			t.Errorf("a missing one gives %v", err)
-		}
+		control := controlOf(s)
 		h, err := control.Resolve(t.Context(), "data", volume.By(admin))
 		if err != nil {
 			t.Fatal(err)
