@@ -210,8 +210,7 @@ func TestFiles_AGuestServesThemWhileTheyAreUsed(t *testing.T) {
 		s, w := open(t, &volumetest.Store{})
 		v := create(t, s, volume.Volume{Name: "data", Mode: volume.ReadWrite})
 		live(t, s)
-		control := controlOf(s)
-		h, err := control.Resolve(t.Context(), "data", volume.By(admin))
+		h, err := controlOf(s).Resolve(t.Context(), "data", volume.By(admin))
 		if err != nil {
 			t.Fatal(err)
 		}
