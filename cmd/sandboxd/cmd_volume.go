@@ -75,10 +75,7 @@ func givenTo(g *client.VolumeGrants) string {
 	for _, t := range g.Templates {
 		words = append(words, "template:"+t)
 	}
-	for _, box := range g.Sandboxes {
-		words = append(words, box)
-	}
-	return orDash(strings.Join(words, ","))
+	return orDash(strings.Join(append(words, g.Sandboxes...), ","))
 }
 
 // granting is what flags say of a volume.
