@@ -10,7 +10,7 @@ package views
 // Frame is the part around every page.
 type Frame struct {
 	Title    string
-	Nav      string // the part of the site that the page belongs to: "sandboxes", "templates", "backups", "logs", "activity", "alerts", "host", "settings" or ""
+	Nav      string // the part of the site that the page belongs to: "sandboxes", "templates", "backups", "logs", "activity", "alerts", "volumes", "host", "settings" or ""
 	Viewer   Person // the zero value when nobody is signed in
 	Theme    string // "auto", "light" or "dark"
 	Assets   Assets

@@ -33,7 +33,7 @@ func (s *fileHandlers) onFiles(act func(ctx context.Context, r *request, h acces
 		if err := r.checkQuery(); err != nil {
 			return err
 		}
-		h, err := named(r.http.Context(), s.Server, r)
+		h, err := s.find(r.http.Context(), r)
 		if err != nil {
 			return err
 		}
@@ -46,6 +46,7 @@ func (s *fileHandlers) onFiles(act func(ctx context.Context, r *request, h acces
 		defer end()
 		defer s.keepMoving(ctx, r)()
 		out, err := act(ctx, r, h)
+		s.noteVolume(r, h)
 		if err != nil {
 			return stillTrashed(s.fileError(ctx, r, h, err), err)
 		}

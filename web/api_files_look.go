@@ -156,7 +156,7 @@ func (s *fileHandlers) openFolders(ctx context.Context, r *request) (pump, func(
 	if err := r.checkQuery(); err != nil {
 		return nil, nil, err
 	}
-	h, err := named(ctx, s.Server, r)
+	h, err := s.find(ctx, r)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -21,6 +21,8 @@ type sandboxShape struct {
 	ClonedFrom string      `json:"cloned_from"` // name then of the sandbox that it is a clone of; "" for none
 	URLs       urlsShape   `json:"urls"`
 	Limits     limitsShape `json:"limits"`
+
+	Volumes []boxVolumeShape `json:"volumes"`
 	restShape
 }
 
@@ -56,6 +58,7 @@ func (s *sandboxHandlers) shape(ctx context.Context, names *owners, box sandbox.
 			Ports:     s.portsTemplate(box.Name),
 		},
 		Limits:    limitsOf(box.Spec.Limits),
+		Volumes:   s.volumes.boxVolumeShapes(box),
 		restShape: s.restShape(box),
 	}, nil
 }

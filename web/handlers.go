@@ -8,7 +8,10 @@ import (
 
 // Handlers of one resource each. What they share is in Server, through which they also reach each other.
 type (
-	fileHandlers      struct{ *Server }
+	fileHandlers struct {
+		*Server
+		ofVolumes bool // not of sandboxes
+	}
 	commandHandlers   struct{ *Server } // commands, terminals, ports and SSH
 	serviceHandlers   struct{ *Server }
 	portHandlers      struct{ *Server }
@@ -39,6 +42,7 @@ type (
 	snapshotHandlers     struct{ *Server } // and clones
 	snapshotFormHandlers struct{ *Server } // what people do with them
 	alertSettingHandlers struct{ *Server } // rules and channels
+	volumeHandlers       struct{ *Server } // that several sandboxes have
 )
 
 // handlers are all of them.
@@ -68,14 +72,16 @@ type handlers struct {
 	snapshots     *snapshotHandlers
 	snapshotForms *snapshotFormHandlers
 	alertSettings *alertSettingHandlers
+	volumes       *volumeHandlers
+	volumeFiles   *fileHandlers
 }
 
 func newHandlers(s *Server) handlers {
 	return handlers{
-		files: &fileHandlers{s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
+		files: &fileHandlers{Server: s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
 		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, disk: &diskHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{Server: s},
 		metrics: &metricsHandlers{s}, host: &hostHandlers{s},
 		activity: &activityHandlers{s}, alerts: &alertHandlers{s}, backups: &backupHandlers{s}, backupForms: &backupFormHandlers{s}, schedules: &scheduleHandlers{s}, repositories: &repositoryHandlers{s}, snapshots: &snapshotHandlers{s}, snapshotForms: &snapshotFormHandlers{s},
-		alertSettings: &alertSettingHandlers{s},
+		alertSettings: &alertSettingHandlers{s}, volumes: &volumeHandlers{s}, volumeFiles: &fileHandlers{Server: s, ofVolumes: true},
 	}
 }

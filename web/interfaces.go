@@ -21,6 +21,7 @@ type Sandboxes interface {
 	List(ctx context.Context, f sandbox.Filter) ([]sandbox.Sandbox, int, error)
 	Progress(id string) sandbox.Progress
 	Services(s sandbox.Sandbox) []catalog.Service // that count for it, from memory
+	Mounted(id string) (list []sandbox.Mount, ok bool)
 
 	Create(ctx context.Context, r sandbox.Request) (s sandbox.Sandbox, created bool, err error)
 	Rename(ctx context.Context, ref sandbox.Ref, label string) (sandbox.Sandbox, error)

@@ -18,6 +18,7 @@ import (
 	"sandboxd/internal/schedule"
 	"sandboxd/internal/services"
 	"sandboxd/internal/snapshot"
+	"sandboxd/internal/volume"
 	"sandboxd/internal/wire"
 	"sandboxd/views"
 )
@@ -74,6 +75,7 @@ type news struct {
 	figures  bool
 
 	repository *repository.Change
+	volume     *volume.Change
 }
 
 // livePage is what differs from page to page about being kept up to date. It is used by one goroutine.

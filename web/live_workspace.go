@@ -30,6 +30,7 @@ type liveWorkspace struct {
 	meters   views.Meters
 	alerts   int    // that it shows to fire
 	failed   string // why the last restore has failed, as it shows that
+	volumes  string // print of the sign that a restart changes its volumes
 }
 
 // openLiveWorkspace follows the sandbox that the page was drawn of, by its id: another one may have its name by now.
@@ -48,7 +49,7 @@ func (s *workspaceHandlers) openLiveWorkspace(ctx context.Context, r *request) (
 	}
 	return &liveWorkspace{
 		failed: failed, interior: interior{s.Server, h}, show: s.presenter(r, "workspace", sandboxURL(box.Name)), request: r,
-		box: box, progress: s.cfg.Sandboxes.Progress(box.ID), drawn: markOf(box), ports: r.query("ports"), alerts: seenNumber(r, "alerts"),
+		box: box, progress: s.cfg.Sandboxes.Progress(box.ID), drawn: markOf(box), ports: r.query("ports"), alerts: seenNumber(r, "alerts"), volumes: r.query("volumes"),
 	}, nil
 }
 
@@ -74,6 +75,7 @@ func (*deletedPage) tell(context.Context, bool, *parts) error { return nil }
 func (l *liveWorkspace) begin(ctx context.Context, out *parts) error {
 	l.tellAlerts(out)
 	l.tellRestore(out)
+	l.tellVolumes(out)
 	if l.request.query("seen") != boxPrint(l.box) {
 		l.whole(ctx, out)
 		return nil
@@ -100,6 +102,14 @@ func (l *liveWorkspace) tellRestore(out *parts) {
 	}
 }
 
+// tellVolumes collects the sign that a restart changes the volumes when the page shows another one.
+func (l *liveWorkspace) tellVolumes(out *parts) {
+	if now := l.server.volumes.volumeSign(l.box); printOf(now) != l.volumes {
+		l.volumes = printOf(now)
+		out.add("ws-volumes", views.Replace, views.VolumesSign(now))
+	}
+}
+
 // tellAlerts collects the sign of alerts when the page shows another number.
 func (l *liveWorkspace) tellAlerts(out *parts) {
 	if now := l.server.alerts.alertSign(l.request, l.box); now.Count != l.alerts {
@@ -114,6 +124,8 @@ func (l *liveWorkspace) take(n news) bool {
 		return n.alert.Target.SandboxID == l.box.ID
 	case n.backup != nil:
 		return anyBackup(n.backup) || n.backup.Restore == l.box.ID
+	case n.volume != nil:
+		return true
 	case n.figures:
 		l.figures = true
 		return true
@@ -141,6 +153,7 @@ func (l *liveWorkspace) beside(ctx context.Context, hand func(news)) {
 	defer running.Wait()
 	running.Go(func() { l.interior.beside(ctx, hand) })
 	running.Go(func() { followBackups(ctx, l.server, hand) })
+	running.Go(func() { followVolumes(ctx, l.server, hand) })
 	tellFigures(ctx, l.server, l.request, hand)
 }
 
@@ -161,6 +174,7 @@ func (l *liveWorkspace) tell(ctx context.Context, reasons bool, out *parts) erro
 	l.lines = nil
 	l.tellAlerts(out)
 	l.tellRestore(out)
+	l.tellVolumes(out)
 	if l.deleted || markOf(l.box) != l.drawn {
 		l.drawn = markOf(l.box)
 		l.whole(ctx, out) // the log comes with it

@@ -211,6 +211,9 @@ func (p *presenter) acts(box sandbox.Sandbox) views.Acts {
 		disk := views.Action{Icon: "database", Text: "Disk limit…", URL: sameURL(box, "/disk"), Sheet: true}
 		a.More = slices.Insert(a.More, at+1, disk)
 	}
+	if at := slices.Index(a.More, rest); at >= 0 {
+		a.More = slices.Insert(a.More, at, views.Action{Icon: "box", Text: "Volumes…", URL: sameURL(box, "/volumes"), Sheet: true})
+	}
 	usable := box.State == sandbox.Running || box.State.Resting()
 	switch {
 	case usable && inside:

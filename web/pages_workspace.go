@@ -46,11 +46,11 @@ func (s *workspaceHandlers) pageWorkspace(ctx context.Context, r *request) (temp
 	w := views.Workspace{
 		Frame: s.frame(r, row.Title, "sandboxes"), Row: row, Rest: s.restMenu(ctx, box),
 		Ports: s.ports.ports(ctx, h, s.ports.whatListens(ctx, h)), Slots: s.slots(ctx, arranged, h, progress), Files: filesPlace(box), Preferences: preferences,
-		Alerts: s.alerts.alertSign(r, box), Restore: s.backups.failedRestore(box),
+		Alerts: s.alerts.alertSign(r, box), Restore: s.backups.failedRestore(box), Volumes: s.volumes.volumeSign(box),
 	}
 	w.Frame.Live = views.Live{
 		Topic: sameURL(box, ""),
-		Seen:  "seen=" + boxPrint(box) + "&reasons=" + printOf(w.Row.State, w.Rest) + "&ports=" + printOf(w.Ports) + "&alerts=" + strconv.Itoa(w.Alerts.Count),
+		Seen:  "seen=" + boxPrint(box) + "&reasons=" + printOf(w.Row.State, w.Rest) + "&ports=" + printOf(w.Ports) + "&alerts=" + strconv.Itoa(w.Alerts.Count) + "&volumes=" + printOf(w.Volumes),
 	}
 	if w.Restore.Problem != "" {
 		w.Frame.Live.Seen += "&failed=1"

@@ -59,7 +59,7 @@ const (
 // routes is the table of contents: the only place with paths, beside routes_backups.go, pages and API side by side.
 func (s *Server) routes() []route {
 	return slices.Concat(s.processRoutes(), s.accountRoutes(), s.sandboxRoutes(), s.protocolRoutes(), s.templateRoutes(),
-		s.fileRoutes(apiPrefix, token), s.fileRoutes("", scripted),
+		s.filesAt(s.files, apiPrefix+"/sandboxes/:name", token), s.filesAt(s.files, "/sandboxes/:name", scripted), s.volumes.table(),
 		s.serviceRoutes(apiPrefix, token), s.insidePages(),
 		s.portRoutes(apiPrefix, token), s.portRoutes("", scripted),
 		s.ideRoutes(apiPrefix, token), s.ideRoutes("", scripted),
@@ -112,21 +112,21 @@ func (s *Server) sandboxRoutes() []route {
 	}
 }
 
-// fileRoutes are the files of a sandbox, for programs and for the page's script. A colon within a path's part is escaped.
-func (s *Server) fileRoutes(prefix string, who admission) []route {
-	base := prefix + "/sandboxes/:name" + filesPart
+// filesAt are the files of a sandbox or of a volume, for programs and for the page's script. A colon within a path's part is escaped.
+func (s *Server) filesAt(files *fileHandlers, of string, who admission) []route {
+	base := of + filesPart
 	return []route{
-		{get, base, who, s.files.onFiles(s.files.apiFile)},
-		{put, base, who, s.files.onFiles(s.files.apiPutFile)},
-		{del, base, who, s.files.onFiles(s.files.apiDeleteFiles)},
-		{post, base + `\:mkdir`, who, filesCall(s.files, s.files.apiMakeFolder)},
-		{post, base + `\:move`, who, filesCall(s.files, s.files.apiMoveFiles)},
-		{post, base + `\:copy`, who, filesCall(s.files, s.files.apiCopyFiles)},
-		{post, base + `\:chmod`, who, filesCall(s.files, s.files.apiChangeMode)},
-		{post, base + `\:search`, who, filesCall(s.files, s.files.apiSearchFiles)},
-		{get, base + `\:trash`, who, s.files.onFiles(s.files.apiTrash)},
-		{del, base + `\:trash`, who, s.files.onFiles(s.files.apiEmptyTrash)},
-		{post, base + `\:restore`, who, filesCall(s.files, s.files.apiRestoreFiles)},
+		{get, base, who, files.onFiles(files.apiFile)},
+		{put, base, who, files.onFiles(files.apiPutFile)},
+		{del, base, who, files.onFiles(files.apiDeleteFiles)},
+		{post, base + `\:mkdir`, who, filesCall(files, files.apiMakeFolder)},
+		{post, base + `\:move`, who, filesCall(files, files.apiMoveFiles)},
+		{post, base + `\:copy`, who, filesCall(files, files.apiCopyFiles)},
+		{post, base + `\:chmod`, who, filesCall(files, files.apiChangeMode)},
+		{post, base + `\:search`, who, filesCall(files, files.apiSearchFiles)},
+		{get, base + `\:trash`, who, files.onFiles(files.apiTrash)},
+		{del, base + `\:trash`, who, files.onFiles(files.apiEmptyTrash)},
+		{post, base + `\:restore`, who, filesCall(files, files.apiRestoreFiles)},
 	}
 }
 
@@ -376,6 +376,9 @@ func (s *Server) liveTopics() []topic {
 		{"/sandboxes", s.live.live(s.sandboxes.openLiveList)},
 		{"/sandboxes/:name", s.live.live(s.workspace.openLiveWorkspace)},
 		{"/sandboxes/:name/files", s.files.openFolders},
+		{volumesPath, s.live.live(s.volumes.openLiveVolumes)},
+		{volumesPath + "/:name", s.live.live(s.volumes.openLiveVolumes)},
+		{volumesPath + "/:name/files", s.volumeFiles.openFolders},
 		{"/sandboxes/:name/services", s.live.live(s.services.openLiveServices)},
 		{"/sandboxes/:name/backups", s.live.live(s.backups.openLiveBackups)},
 		{backupsPath, s.live.live(s.backups.openLiveAllBackups)},

@@ -30,6 +30,7 @@ import (
 	"sandboxd/internal/snapshot"
 	"sandboxd/internal/terminal"
 	"sandboxd/internal/visibility"
+	"sandboxd/internal/volume"
 	"sandboxd/static"
 )
 
@@ -61,6 +62,9 @@ type Config struct {
 	Snapshots *snapshot.Service
 
 	Repositories *repository.Service // where backups can be beside the folder
+
+	Volumes      *volume.Service
+	VolumeAccess *access.Control // to the files of volumes, each of which is a sandbox to it
 
 	Preferences Preferences
 	TabNames    TabNames

@@ -107,7 +107,9 @@ func newEmptyStage(t *testing.T) *stage {
 	s.homes = newStageHomes(s.boxes)
 	s.access = &fakeAccess{rows: s.boxes, guest: wholeGuest{fakeGuest: s.files, fakeRooms: s.rooms, fakeTerminals: s.terminals}}
 	backups := keepBackups(t, s.homes, log)
+	shared, served := keepVolumes(t, stageTemplates{}, log)
 	s.server = New(Config{
+		Volumes: shared, VolumeAccess: served.access(shared, nil),
 		Access:    access.New(s.access, s.access.link, access.Tracked(idle.New())),
 		Sandboxes: s.boxes, Accounts: s.accounts, Templates: stageTemplates{}, Images: s.images, Terminals: s.terminals.Service,
 		Commands: exec.New(exec.Config{Starter: &fakeCommands{}}), Hosts: hosts, Assets: static.New(), Log: log,
@@ -254,6 +256,15 @@ type fakeBoxes struct {
 	unlisted error // what List gives
 	last     sandbox.Request
 	orphans  []sandbox.Instance
+	mounts   map[string][]sandbox.Mount // by id; what has none is not known
+}
+
+// Mounted implements Sandboxes.
+func (f *fakeBoxes) Mounted(id string) ([]sandbox.Mount, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list, ok := f.mounts[id]
+	return list, ok
 }
 
 func newFakeBoxes(store *sqlite.Sandboxes) *fakeBoxes {

@@ -32,6 +32,7 @@ import (
 	"sandboxd/internal/services"
 	"sandboxd/internal/sqlite"
 	"sandboxd/internal/visibility"
+	"sandboxd/internal/volume"
 	"sandboxd/static"
 )
 
@@ -48,6 +49,7 @@ type world struct {
 	inside
 	resting
 	metrics *fakeMetrics
+	volumes *fakeVolumes
 	logs    *logs.Keeper
 	alerts  *fakeAlerts
 	log     *lockedBuffer
@@ -83,11 +85,13 @@ func newWorldWith(t *testing.T, quota sandbox.Quota) *world {
 	w.users = db.Auth()
 	w.accounts = auth.New(w.users, auth.Options{Cost: auth.Cost{Memory: 64, Passes: 1}, Log: log})
 	templates := fakeTemplates{}
+	var shared *volume.Service
+	shared, w.volumes = keepVolumes(t, templates, log)
 	w.manager = sandbox.New(sandbox.Config{
 		Store: w.store, Runtime: w.engine, Guests: fakeGuests{}, Images: w.images, Templates: templates,
 		Labels: func(string, string) map[string]string { return nil },
 		Host:   sandbox.Limits{CPUs: 4, Memory: 8 << 30, Pids: 4096}, Rest: serverRest, Freezer: w.engine, Room: w.room.ask, Log: log,
-		Homes: w.homes, Snapshots: allParts{}, Quota: quota,
+		Homes: w.homes, Snapshots: allParts{}, Quota: quota, Volumes: shared.Mounts,
 	})
 	hosts, err := hostname.New("http://localhost:8080")
 	if err != nil {
@@ -107,6 +111,7 @@ func newWorldWith(t *testing.T, quota sandbox.Quota) *world {
 		Checks: []Check{{Name: "store", Ask: func(context.Context) error { return nil }}, {Name: "engine", Ask: w.engine.ask}},
 		Idle:   w.idle, Uses: w.idle, Holds: holds, Files: files.New(""), Services: services.New(w.manager),
 		Ports: visibility.New(w.store.Ports(), log), IDE: &fakeIDE{},
+		Volumes: shared, VolumeAccess: w.volumes.access(shared, wholeGuest{fakeGuest: w.files, fakeRooms: w.rooms}),
 	})
 	w.server.cfg.Schedules = keepSchedules(t, db.Schedules(), w.server.cfg.Backups, w.manager, w.accounts)
 	w.live()
@@ -303,6 +308,7 @@ func (e *fakeEngine) fail(err error) {
 func (e *fakeEngine) Create(ctx context.Context, _ sandbox.ContainerSpec) error { return e.ask(ctx) }
 
 func (e *fakeEngine) Recreate(ctx context.Context, _ sandbox.ContainerSpec) error { return e.ask(ctx) }
+func (e *fakeEngine) Remount(ctx context.Context, _ sandbox.ContainerSpec) error  { return e.ask(ctx) }
 func (e *fakeEngine) Start(ctx context.Context, _ string) error                   { return e.ask(ctx) }
 
 func (e *fakeEngine) Remove(ctx context.Context, _ string) error {

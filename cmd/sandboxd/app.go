@@ -39,6 +39,7 @@ import (
 	"sandboxd/internal/snapshot"
 	"sandboxd/internal/sqlite"
 	"sandboxd/internal/terminal"
+	"sandboxd/internal/volume"
 	"sandboxd/static"
 	"sandboxd/templates"
 	"sandboxd/web"
@@ -62,6 +63,7 @@ type app struct {
 	outgoing
 	recorder  *metrics.Recorder
 	sizer     *metrics.Sizer
+	sizes     *docker.Sizes
 	logs      *logs.Keeper
 	collector *logs.Collector
 	activity  *activity.Log
@@ -70,6 +72,7 @@ type app struct {
 	backups   *backup.Service
 	schedules *schedule.Service
 	snapshots *snapshot.Service
+	volumes   *volume.Service
 
 	repositories *repository.Service
 	handler      http.Handler // answers HTTP
@@ -136,6 +139,9 @@ func (a *app) open(ctx context.Context) (err error) {
 		return err
 	}
 	if err := a.newActivity(ctx); err != nil {
+		return err
+	}
+	if a.volumes, err = newVolumes(ctx, a); err != nil {
 		return err
 	}
 	if a.manager, err = a.newManager(); err != nil {
@@ -354,7 +360,7 @@ func (a *app) newManager() (*sandbox.Manager, error) {
 	}
 	return sandbox.New(sandbox.Config{
 		Store: a.db.Sandboxes(), Runtime: a.engine, Freezer: freezer, Guests: guests{a.links}, Images: a.images,
-		Templates: a.catalog, Labels: a.hosts.Labels, Rest: rest, Room: a.room,
+		Templates: a.catalog, Labels: a.hosts.Labels, Rest: rest, Room: a.room, Volumes: a.volumes.Mounts,
 		Homes: a.engine, Snapshots: a.engine, Quota: a.storage.quota(a.engine), Host: sandbox.Limits{CPUs: float64(runtime.NumCPU()), Memory: memory},
 		Log: a.log, Observe: a.observe,
 	}), nil
@@ -382,7 +388,7 @@ func (a *app) newHandler() (http.Handler, error) {
 		Files: inside, SSH: ssh, Tunnels: ports, Services: services.New(a.manager), IDE: a.ide, Ports: a.ports,
 		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: measures{a.recorder, a.sizer}, Logs: a.logs, OwnLog: a.recent, Activity: a.activity, Alerts: a.alerts, Backups: a.backups, Schedules: a.schedules, Repositories: a.repositories, Snapshots: a.snapshots, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),
 		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Access: control, Codes: a.accounts},
-		Hosts:    a.hosts, Assets: assets, Pool: a.storage.figures(),
+		Hosts:    a.hosts, Assets: assets, Pool: a.storage.figures(), Volumes: a.volumes, VolumeAccess: volumeAccess(a),
 		Checks: []web.Check{
 			{Name: "store", Ask: a.db.Ready},
 			{Name: "engine", Ask: a.manager.CheckEngine},

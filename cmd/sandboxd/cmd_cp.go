@@ -22,7 +22,7 @@ const stdio = "-"
 
 // endpoint is one side of a copy.
 type endpoint struct {
-	box  string // "" for this machine
+	box  string // "" for this machine; with client.VolumePrefix a volume
 	path string
 }
 
@@ -43,7 +43,8 @@ func newCopyCmd() *cobra.Command {
 		Use:   "cp SOURCE DESTINATION",
 		Short: "Copy files and folders into and out of sandboxes",
 		Long: `cp copies a file or a folder between this machine and a sandbox, or between two sandboxes. A side that begins with a name and
-a colon is in that sandbox; its path is absolute, or relative to the folder in which commands begin there, the home.
+a colon is in that sandbox; its path is absolute, or relative to the folder in which commands begin there, the home. One that
+begins with volume/NAME: is in that volume, for admins.
 
 The rules are docker's. An existing folder receives the copy under the source's name; "folder/." means the folder's
 contents; a new name is created in an existing folder. "-" is a tar archive: on standard input it is extracted into a
@@ -77,7 +78,7 @@ with --keep-links; nothing is written through a link. Owners are not kept. A san
 // parseEnd reads a side. What begins like a path of this machine is one, whatever colons follow.
 func parseEnd(text string) endpoint {
 	box, at, remote := strings.Cut(text, ":")
-	if !remote || strings.HasPrefix(text, "/") || strings.HasPrefix(text, ".") || checkBox(box) != nil {
+	if !remote || strings.HasPrefix(text, "/") || strings.HasPrefix(text, ".") || checkBox(strings.TrimPrefix(box, client.VolumePrefix)) != nil {
 		return endpoint{path: text}
 	}
 	if at == "" {
@@ -88,7 +89,7 @@ func parseEnd(text string) endpoint {
 
 // anchor makes a relative path begin where commands do. In an image without a user of its own that is not the user's home.
 func (o *copying) anchor(ctx context.Context, s endpoint) (endpoint, error) {
-	if s.box == "" || path.IsAbs(s.path) || strings.HasPrefix(s.path, "~") {
+	if s.box == "" || strings.HasPrefix(s.box, client.VolumePrefix) || path.IsAbs(s.path) || strings.HasPrefix(s.path, "~") {
 		return s, nil
 	}
 	e, err := o.client.Stat(ctx, s.box, wire.HomePath)

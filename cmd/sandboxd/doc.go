@@ -21,6 +21,7 @@
 //     internal/repository knows the other places for archives, and internal/kopia works on them, in a process of its own (cmd_kopia.go).
 //   - internal/serverbackup seals what the server itself knows; data_folder.go here lists what that is. internal/sqlite copies the database
 //     before an upgrade (upgrade.go) and puts it back (rollback.go).
+//   - internal/volume knows the folders that several sandboxes have; internal/docker mounts them, and runs a guest that serves their files.
 //   - internal/catalog reads templates and keeps their images built; internal/auth knows users and credentials.
 //
 // Invariant: everything that lives is started in serve and waited for there.

@@ -99,11 +99,12 @@ func (s *server) finish() {
 
 // removeBelongings removes what the engine has for this server, which does not run any more.
 func (s *server) removeBelongings() {
-	filter := "label=sandboxd.instance=" + s.instance()
-	for _, b := range belongings {
-		left := strings.Fields(s.docker(append(b.list, "--filter", filter)...))
-		if len(left) > 0 {
-			s.docker(append(b.remove, left...)...)
+	for _, label := range []string{"sandboxd.files", "sandboxd.instance", "sandboxd.volume"} {
+		for _, b := range belongings {
+			left := strings.Fields(s.docker(append(b.list, "--filter", "label="+label+"="+s.instance())...))
+			if len(left) > 0 {
+				s.docker(append(b.remove, left...)...)
+			}
 		}
 	}
 }

@@ -41,8 +41,7 @@ func (a *app) newRecorder(ctx context.Context) error {
 		return err
 	}
 	a.recorder = metrics.New(c)
-	sizes := docker.NewSizes(a.engine)
-	a.sizer = metrics.NewSizer(sizes.Measure, sizes.Homes, a.log)
+	a.sizer = metrics.NewSizer(a.sizes.Measure, a.sizes.Homes, a.log)
 	return nil
 }
 

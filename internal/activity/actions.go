@@ -58,6 +58,9 @@ var Actions = []Known{
 	{"schedule.run", "started a run of a backup schedule", false},
 	{"schedule.delete", "deleted a backup schedule", false},
 
+	{"volume.create", "created a volume", false},
+	{"volume.change", "changed a volume", false},
+	{"volume.delete", "deleted a volume", false},
 	{"repository.connect", "connected a backup repository", false},
 	{"repository.remove", "removed a backup repository", false},
 	{"repository.check", "started a check of a backup repository", false},

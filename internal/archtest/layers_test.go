@@ -23,6 +23,8 @@ var layers = []layer{
 	{"domain", []string{"internal/sandbox", "internal/catalog", "internal/auth"}, []string{"base", "archive", "hostname", "domain"}},
 	{"idle", []string{"internal/idle"}, []string{"base", "hostname", "domain"}},
 	{"access", []string{"internal/access"}, []string{"base", "hostname", "link", "domain", "idle"}},
+	{"volume", []string{"internal/volume"}, []string{"base", "text", "domain", "idle", "access"}},
+	{"volume test", []string{"internal/volume/volumetest"}, []string{"base", "volume"}},
 	{"feature", []string{"internal/exec", "internal/terminal", "internal/files", "internal/backup", "internal/ide", "internal/services", "internal/tunnel", "internal/visibility"}, []string{"base", "archive", "hostname", "link", "domain", "idle", "access", "repository"}},
 	{"snapshot", []string{"internal/snapshot"}, []string{"base", "archive", "hostname", "domain"}},
 	{"schedule", []string{"internal/schedule"}, []string{"base", "archive", "domain", "feature", "text"}},
@@ -33,11 +35,11 @@ var layers = []layer{
 	{"alert", []string{"internal/alert"}, []string{"base", "domain", "record", "text"}},
 	{"send", []string{"internal/alert/..."}, []string{"base", "alert", "text", "send"}},
 	{"measure", []string{"internal/host", "internal/metrics/...", "internal/trace/..."}, []string{"base", "domain", "record"}},
-	{"adapter", []string{"internal/btrfs", "internal/docker", "internal/firewall", "internal/sqlite"}, []string{"base", "archive", "hostname", "domain", "snapshot", "schedule", "record", "alert", "repository"}},
+	{"adapter", []string{"internal/btrfs", "internal/docker", "internal/firewall", "internal/sqlite"}, []string{"base", "archive", "hostname", "domain", "snapshot", "schedule", "record", "alert", "repository", "volume"}},
 	{"static", []string{"static"}, nil},
 	{"bundle", []string{"static/bundle"}, []string{"static"}},
 	{"views", []string{"views"}, nil},
-	{"web", []string{"web"}, []string{"base", "hostname", "domain", "idle", "access", "feature", "snapshot", "schedule", "record", "alert", "repository", "static", "views"}},
+	{"web", []string{"web"}, []string{"base", "hostname", "domain", "idle", "access", "feature", "snapshot", "schedule", "record", "alert", "repository", "volume", "static", "views"}},
 	{"proxy", []string{"internal/proxy"}, []string{"base", "hostname", "domain", "idle", "access", "feature", "record", "static", "views"}},
 	{"sshd", []string{"internal/sshd"}, []string{"base", "hostname", "link", "domain", "idle", "access", "feature"}},
 	{"client", []string{"internal/client"}, []string{"base"}},
@@ -47,7 +49,7 @@ var layers = []layer{
 	{"socket proxy", []string{"internal/socketproxy"}, nil},
 	{"guest command", []string{"cmd/guest"}, []string{"base", "guest"}},
 	{"command", []string{"cmd/sandboxd"}, []string{"base", "hostname", "link", "domain", "idle", "access", "feature", "snapshot", "schedule", "record", "measure", "alert", "send", "adapter",
-		"repository", "seal", "server backup", "kopia", "static", "views", "web", "proxy", "sshd", "client", "socket proxy", "templates"}},
+		"repository", "volume", "seal", "server backup", "kopia", "static", "views", "web", "proxy", "sshd", "client", "socket proxy", "templates"}},
 }
 
 // drivers tie us to a technology: each is imported by one package only, so that it can be replaced there. Two need a reason.

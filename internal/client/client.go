@@ -139,7 +139,12 @@ type call struct {
 }
 
 // sandboxPath is the path of something of a sandbox.
-func sandboxPath(name string, rest string) string { return "/sandboxes/" + url.PathEscape(name) + rest }
+func sandboxPath(name string, rest string) string {
+	if volume, ok := strings.CutPrefix(name, VolumePrefix); ok {
+		return volumePath(volume) + rest
+	}
+	return "/sandboxes/" + url.PathEscape(name) + rest
+}
 
 // at is the address of something, in the scheme that it is spoken with.
 func (c *Client) at(scheme, path string, query url.Values) string {

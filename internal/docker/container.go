@@ -39,6 +39,7 @@ type spec struct {
 // spec gives b's container. addr is its address; an invalid one means no network.
 func (e *Engine) spec(b sandbox.ContainerSpec, addr netip.Addr) spec {
 	labels := e.labels(b)
+	labels[labelVolumes] = sandbox.MountText(b.Volumes) // also when there are none: the image may have such a label
 	for k, v := range b.Labels {
 		if _, own := labels[k]; !own {
 			labels[k] = v
@@ -76,7 +77,7 @@ func (e *Engine) host(b sandbox.ContainerSpec) *container.HostConfig {
 		ShmSize:       sharedMemory,
 		OomScoreAdj:   oomScore,
 		Init:          &f.info.Can.Init,
-		Mounts:        e.mounts(b),
+		Mounts:        e.mountsFor(b),
 		Resources:     resources(b.Limits, f.info),
 	}
 	if !versions.LessThan(f.info.API, "1.41") {
@@ -94,7 +95,7 @@ func logConfig(local bool) container.LogConfig {
 	return container.LogConfig{Type: driver, Config: map[string]string{"max-size": logSize, "max-file": "2"}}
 }
 
-func (e *Engine) mounts(b sandbox.ContainerSpec) []mount.Mount {
+func (e *Engine) mountsFor(b sandbox.ContainerSpec) []mount.Mount {
 	m := []mount.Mount{
 		{Type: mount.TypeBind, Source: e.c.GuestBinary, Target: wire.GuestPath, ReadOnly: true},
 		{Type: mount.TypeBind, Source: b.LinkPath, Target: path.Dir(wire.SocketPath), ReadOnly: true},
@@ -107,11 +108,11 @@ func (e *Engine) mounts(b sandbox.ContainerSpec) []mount.Mount {
 	if e.c.CAFile != "" {
 		m = append(m, mount.Mount{Type: mount.TypeBind, Source: e.c.CAFile, Target: wire.CAPath, ReadOnly: true})
 	}
-	return m
+	return append(m, e.volumeMounts(b)...)
 }
 
 // env is b's environment, sorted. What b itself says of certificates wins.
-func (e *Engine) env(b sandbox.ContainerSpec) []string {
+func (e *connection) env(b sandbox.ContainerSpec) []string {
 	var out []string
 	for k, v := range b.Env {
 		out = append(out, k+"="+v)

@@ -1,5 +1,5 @@
-// Package docker drives a Docker engine. It implements sandbox.Runtime, sandbox.Freezer, sandbox.Homes, sandbox.Snapshots
-// and catalog.Engine.
+// Package docker drives a Docker engine. It implements sandbox.Runtime, sandbox.Freezer, sandbox.Homes, sandbox.Snapshots,
+// catalog.Engine and volume.Engine.
 //
 // It decides nothing about sandboxes and keeps nothing: the engine's labels are its memory. It is the only importer
 // of the engine's client library, and no type, id or word of the engine leaves it, but for the engine's own text in
@@ -7,7 +7,7 @@
 //
 // Invariant: it touches only what carries the label of its own instance, or its name. Every call to the engine has a deadline. A
 // container gets no host path but the guest, its link folder, VS Code and the CA bundle, all read-only, and its home, which may be in
-// the storage pool, no capability beyond its profile's, and never the engine's socket. A home that is in the pool is replaced only while
+// the storage pool, and volumes of this instance, no capability beyond its profile's, and never the engine's socket. A home that is in the pool is replaced only while
 // no container has it mounted.
 package docker
 
@@ -108,6 +108,7 @@ type Engine struct {
 	imageStore
 	*homes
 	*snapshots
+	*volumes
 }
 
 // freezer freezes and thaws, and gives memory back.
@@ -145,7 +146,8 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	}
 	conn := &connection{c: c, network: n, reclaims: newReclaims(hostKernel()), watchdogs: &watchdogs{command: c.Watchdog}}
 	h := &homes{connection: conn, open: map[string]*home{}}
-	e := &Engine{conn, &freezer{conn}, imageStore{conn}, h, &snapshots{connection: conn, opened: h}}
+	e := &Engine{conn, &freezer{conn}, imageStore{conn}, h, &snapshots{connection: conn, opened: h},
+		&volumes{connection: conn, folders: map[string]string{}}}
 	e.retired.Store(true) // by an earlier one, for all that is known
 	e.seen.reset()
 	e.life, e.end = context.WithCancel(context.Background())

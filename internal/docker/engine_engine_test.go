@@ -23,6 +23,7 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/api/types/volume"
 	"github.com/docker/docker/pkg/stdcopy"
@@ -116,6 +117,7 @@ func cleanUp(t *testing.T, e *Engine) {
 			t.Error(err)
 		}
 	}
+	removeVolumes(t, fresh)
 	nothingLeft(t, fresh)
 }
 
@@ -177,6 +179,7 @@ func leftovers(t *testing.T, e *Engine) []string {
 	for _, n := range networks {
 		out = append(out, "network "+n.Name)
 	}
+	out = append(out, leftOfVolumes(t, e)...)
 	copies, images, err := e.Parts(ctx)
 	used, listing := e.ImageTags(ctx, e.retiredImages())
 	if err != nil || listing != nil {
@@ -191,6 +194,27 @@ func leftovers(t *testing.T, e *Engine) []string {
 	}
 	for _, part := range slices.Concat(copies, images, used) {
 		out = append(out, "part of a snapshot "+part)
+	}
+	return out
+}
+
+// leftOfVolumes gives what there is of volumes.
+func leftOfVolumes(t *testing.T, e *Engine) (out []string) {
+	t.Helper()
+	ctx, cli := context.Background(), e.client.Load()
+	shared, err := cli.VolumeList(ctx, volume.ListOptions{Filters: filters.NewArgs(filters.Arg("label", labelVolume+"="+e.c.Instance))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range shared.Volumes {
+		out = append(out, "volume "+v.Name)
+	}
+	serving, err := cli.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", labelFiles+"="+e.c.Instance))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range serving {
+		out = append(out, "container "+firstName(c))
 	}
 	return out
 }

@@ -70,6 +70,7 @@ func (e *Engine) look(ctx context.Context, containers []container.Summary, found
 			continue
 		}
 		i := instance(c.Labels)
+		i.Volumes = c.Labels[labelVolumes]
 		i.Partial = broken(c.State)
 		i.Running, i.Frozen = alive(c.State), c.State == container.StatePaused
 		found[id] = &i

@@ -79,7 +79,7 @@ func (e *connection) parseVolume(name string) (id, part string, ours bool) {
 	if part == partNext {
 		part = ""
 	}
-	return id, part, ours && id != "" && (part == "" || part == partSnapshot)
+	return id, part, ours && id != "" && (part == "" || part == partSnapshot || part == partVolume)
 }
 
 // pooled gives the ids of the sandboxes, or snapshots, that have a folder in the pool, sorted.
@@ -129,6 +129,24 @@ func (e *connection) pooledSizes(ctx context.Context, out map[string]int64) erro
 			out[id] = bytes
 		case fault.Is(err, fault.NotFound): // it was removed meanwhile
 			err = nil
+		}
+	}
+	return err
+}
+
+// pooledVolumeSizes puts what was written in volumes in the pool into out.
+func (e *connection) pooledVolumeSizes(ctx context.Context, out map[string]int64) error {
+	ids, err := e.pooled(ctx, partVolume)
+	for _, id := range ids {
+		if err != nil || ctx.Err() != nil {
+			break
+		}
+		bytes, usedErr := e.c.Pool.Used(e.volumeName(id))
+		switch {
+		case usedErr == nil:
+			out[id] = bytes
+		case !fault.Is(usedErr, fault.NotFound): // else it was removed meanwhile
+			err = usedErr
 		}
 	}
 	return err

@@ -142,6 +142,9 @@ func (e *Engine) Remove(ctx context.Context, id string) error {
 	if err := e.removeContainer(ctx, id); err != nil {
 		return err
 	}
+	if err := e.removeNamed(ctx, e.resource(id)+partAnew); err != nil {
+		return err
+	}
 	if err := e.removeVolume(ctx, id); err != nil {
 		return err
 	}

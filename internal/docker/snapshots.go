@@ -168,6 +168,11 @@ func (e *snapshots) removeRef(ctx context.Context, ref string) error {
 
 // dropRetired removes the images of snapshots that no container is made from any more, best effort: the next one tries again.
 func (e *snapshots) dropRetired(ctx context.Context) {
+	unlock, ok := e.ids.Try(retiring, 1)
+	if !ok {
+		return // one is being made that no container uses yet; what makes it looks again
+	}
+	defer unlock()
 	if !e.retired.Swap(false) {
 		return
 	}

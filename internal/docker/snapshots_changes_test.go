@@ -33,11 +33,11 @@ func TestUpperChanged_LeavesMountPointsOut(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if is, err := upperChanged(upper); err != nil || is != c.want {
+		if is, err := upperChanged(upper, mountPoints); err != nil || is != c.want {
 			t.Errorf("%s: %v (%v)", name, is, err)
 		}
 	}
-	if _, err := upperChanged(filepath.Join(t.TempDir(), "none")); err == nil {
+	if _, err := upperChanged(filepath.Join(t.TempDir(), "none"), nil); err == nil {
 		t.Error("a folder that cannot be read")
 	}
 }

@@ -36,6 +36,7 @@ type Sizer struct {
 	measure func(ctx context.Context) (map[string]Size, error)
 	homes   func(ctx context.Context) (map[string]int64, error)
 	log     *slog.Logger
+	nudge   chan struct{} // has something when what is measured has changed
 
 	mu      sync.Mutex
 	sizes   map[string]Sized
@@ -48,27 +49,43 @@ func NewSizer(measure func(ctx context.Context) (map[string]Size, error), homes 
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Sizer{measure: measure, homes: homes, log: log}
+	return &Sizer{measure: measure, homes: homes, log: log, nudge: make(chan struct{}, 1)}
 }
 
 // Run measures again and again until ctx ends.
 func (s *Sizer) Run(ctx context.Context) error {
 	tick := time.NewTicker(sizeHomes)
 	defer tick.Stop()
+	began := time.Now()
+	earliest := began.Add(sizeFirst)
 	for next := time.After(sizeFirst); ; {
 		select {
 		case <-next:
+		case <-s.nudge:
+			next = time.After(time.Until(earliest))
+			continue
 		case <-tick.C:
 			s.lookAtHomes(ctx)
 			continue
 		case <-ctx.Done():
 			return nil
 		}
-		began, usual := time.Now(), sizeEvery
+		usual := sizeEvery
+		began = time.Now()
 		if s.look(ctx) != nil {
 			usual = sizeAgain
 		}
-		next = time.After(max(usual, sizeRest*time.Since(began)))
+		took := time.Since(began)
+		earliest = time.Now().Add(max(sizeFirst, sizeRest*took))
+		next = time.After(max(usual, sizeRest*took))
+	}
+}
+
+// Soon has sizes measured as soon as that may be done again. It does not wait.
+func (s *Sizer) Soon() {
+	select {
+	case s.nudge <- struct{}{}:
+	default:
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 // containers creates, starts and stops the containers of sandboxes. All its methods need the turn of the sandbox's name.
 type containers struct {
 	*operations
+	*mounts
 	settings  *settings
 	runtime   Runtime
 	guests    Guests
@@ -89,7 +90,11 @@ func (c *containers) withSpec(ctx context.Context, s Sandbox, do func(context.Co
 	}
 	ctx, cancel := context.WithTimeout(ctx, engineLimit)
 	defer cancel()
-	return do(ctx, c.spec(s, t, ref, folder))
+	spec := c.spec(s, t, ref, folder)
+	if err = do(ctx, spec); err == nil {
+		c.note(s.ID, spec.Volumes)
+	}
+	return err
 }
 
 // image gives what the container of s is made from.
@@ -131,6 +136,7 @@ func (c *containers) spec(s Sandbox, t catalog.Template, ref, folder string) Con
 	return ContainerSpec{
 		ID: s.ID, Name: s.Name, Template: s.Spec.Template, Image: ref, Limits: s.Spec.Limits, Profile: t.Profile,
 		Namespaces: t.Namespaces, Env: t.Env, Labels: c.labels(s.ID, s.Name), LinkPath: folder,
+		Volumes: c.wanted(s),
 	}
 }
 
@@ -165,5 +171,6 @@ func (c *containers) remove(ctx context.Context, id string) error {
 		return err
 	}
 	c.restarted.Delete(id)
+	c.drop(id)
 	return c.guests.Forget(id)
 }

@@ -39,6 +39,8 @@ type Config struct {
 	Templates Templates
 	// Labels gives the routing labels of a sandbox.
 	Labels func(id, name string) map[string]string
+	// Volumes gives those that a sandbox is to have beside its home, by target. It must not block. nil for none.
+	Volumes func(s Sandbox) []Mount
 	// Host is the capacity of this host; no sandbox gets more.
 	Host Limits
 	// Quota limits the homes; nil where there is no storage pool, and then a request that asks for a limit is refused.
@@ -78,6 +80,7 @@ type Manager struct {
 	*remover    // deletes
 	*keeper     // reads and replaces homes
 	*orphans    // adopts and removes containers without a row
+	*mounts     // says which volumes sandboxes have
 	*reconciler // follows the engine
 }
 
@@ -91,6 +94,7 @@ func New(c Config) *Manager {
 	}
 	cs := &containers{
 		operations: o, settings: s, runtime: c.Runtime, guests: c.Guests, images: c.Images, labels: c.Labels, room: c.Room,
+		mounts: &mounts{want: c.Volumes, have: map[string][]Mount{}},
 	}
 	r := &rester{operations: o, settings: s, containers: cs, freezer: c.Freezer}
 	del := &remover{operations: o, settings: s, containers: cs}
@@ -99,7 +103,7 @@ func New(c Config) *Manager {
 	p := &pools{operations: o, pool: newPool(), settings: s, containers: cs, rester: r, remover: del, health: health}
 	left := &orphans{operations: o, settings: s, containers: cs, found: map[string]Instance{}, taken: map[string]bool{}}
 	return &Manager{
-		orphans:    left,
+		orphans: left, mounts: cs.mounts,
 		operations: o, settings: s, rester: r, remover: del, keeper: k, pools: p,
 		creator:    &creator{operations: o, settings: s, containers: cs, pools: p},
 		power:      &power{operations: o, containers: cs, rester: r},

@@ -173,6 +173,9 @@ func (r *reconciler) Reconcile(ctx context.Context, back bool) error {
 	for _, s := range rows {
 		i, ok := found[s.ID]
 		delete(found, s.ID)
+		if ok && !changedSince(s, asked) {
+			r.containers.note(s.ID, ParseMounts(i.Volumes))
+		}
 		r.compare(s, i, ok, look{at: asked, back: back})
 	}
 	return r.orphans.note(listing, found)

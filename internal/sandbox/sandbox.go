@@ -192,6 +192,7 @@ type ContainerSpec struct {
 	Env        map[string]string
 	Labels     map[string]string // routing labels and our own; never a secret
 	LinkPath   string            // host folder of the guest link, mounted read-only
+	Volumes    []Mount           // beside the home, by target
 }
 
 // ExitKilled is the exit code of an instance that SIGKILL has ended.
@@ -209,4 +210,5 @@ type Instance struct {
 	OOM      bool      // the last run was ended for want of memory
 	Partial  bool      // some of its parts are missing, so that it cannot be started: a create or a removal was cut off
 	Started  time.Time // of the last start; zero if never
+	Volumes  string    // that its container has, as MountText writes them
 }

@@ -73,6 +73,9 @@ func (c *containers) find(ctx context.Context, id string) (i Instance, exists bo
 func (c *containers) startOrCreate(ctx context.Context, s Sandbox) error {
 	err := c.settings.expect(s)
 	if err == nil {
+		err = c.remount(ctx, s)
+	}
+	if err == nil {
 		err = c.startContainer(ctx, s)
 	}
 	if fault.Is(err, fault.NotFound) {

@@ -29,6 +29,7 @@ type world struct {
 	room      atomic.Pointer[error] // why there is none, or nil
 	stiff     bool                  // the engine cannot freeze
 	quota     sandbox.Quota         // nil: there is no storage pool
+	volumes   atomic.Pointer[[]sandbox.Mount]
 	observe   func(ctx context.Context, a sandbox.Action, was sandbox.State, s sandbox.Sandbox) func(error)
 }
 
@@ -71,6 +72,12 @@ func (w *world) run(t *testing.T) (m *sandbox.Manager, end func()) {
 		},
 	}
 	c.Observe, c.Quota = w.observe, w.quota
+	c.Volumes = func(sandbox.Sandbox) []sandbox.Mount {
+		if list := w.volumes.Load(); list != nil {
+			return *list
+		}
+		return nil
+	}
 	if w.stiff {
 		c.Freezer = nil
 	}
@@ -199,6 +206,13 @@ func (e *engine) Commit(ctx context.Context, id, snapshot string) (string, error
 		return "", err
 	}
 	return e.Runtime.Commit(ctx, id, snapshot)
+}
+
+func (e *engine) Remount(ctx context.Context, b sandbox.ContainerSpec) error {
+	if err := e.failing(sandboxtest.OpRemount); err != nil {
+		return err
+	}
+	return e.Runtime.Remount(ctx, b)
 }
 
 func (e *engine) Recreate(ctx context.Context, b sandbox.ContainerSpec) error {

@@ -239,7 +239,7 @@ func (r *Runtime) List(ctx context.Context) ([]sandbox.Instance, error) {
 func (f *fakeBox) fact() sandbox.Instance {
 	return sandbox.Instance{
 		ID: f.box.ID, Name: f.box.Name, Template: f.box.Template, Image: f.box.Image, Running: f.running,
-		Frozen: f.frozen, ExitCode: f.exitCode, OOM: f.oom, Partial: !f.volume || !f.container, Started: f.started,
+		Frozen: f.frozen, ExitCode: f.exitCode, OOM: f.oom, Partial: !f.volume || !f.container, Started: f.started, Volumes: sandbox.MountText(f.box.Volumes),
 	}
 }
 

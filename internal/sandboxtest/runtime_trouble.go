@@ -34,6 +34,7 @@ const (
 	OpCompareHome Op = "compare home"
 
 	OpRecreate    Op = "recreate"
+	OpRemount     Op = "remount"
 	OpCommit      Op = "commit"
 	OpRemoveCopy  Op = "remove copy"
 	OpRemoveImage Op = "remove image"

@@ -35,6 +35,26 @@ func (r *Runtime) Recreate(ctx context.Context, b sandbox.ContainerSpec) error {
 	return r.Create(ctx, b)
 }
 
+// Remount implements sandbox.Runtime.
+func (r *Runtime) Remount(ctx context.Context, b sandbox.ContainerSpec) error {
+	if err := r.engine.enter(ctx, OpRemount); err != nil {
+		return err
+	}
+	r.engine.mu.Lock()
+	defer r.engine.mu.Unlock()
+	f := r.engine.boxes[r.key(b.ID)]
+	switch {
+	case f == nil || !f.container:
+		return fault.New(fault.NotFound, "The fake engine does not have this sandbox's container.")
+	case slices.Equal(f.box.Volumes, b.Volumes):
+		return nil
+	case f.running:
+		return fault.New(fault.Conflict, "The sandbox's processes run on the fake engine.")
+	}
+	f.box.Volumes = slices.Clone(b.Volumes)
+	return nil
+}
+
 func (e *fakeEngine) lacks(image string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

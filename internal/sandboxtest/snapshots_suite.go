@@ -32,6 +32,7 @@ func RunSnapshots(t *testing.T, open func(t *testing.T) SnapshotsSubject) {
 		{"RecreateUsesTheVolumeAgain", recreated},
 		{"RecreateFinishesWhatWasCutOff", recreatedAbsent},
 		{"RecreateOfAMissingImageLeavesTheOldOne", recreatedMissing},
+		{"RemountChangesTheVolumesAlone", remounted},
 		{"HungEngineEndsWithTheCaller", snapshotsHung},
 		{"LostEngineIsUnavailable", snapshotsLost},
 	} {
@@ -214,11 +215,41 @@ func recreatedMissing(_ *testing.T, s *snapshotsTest) {
 	s.listens(b.ID)
 }
 
+func remounted(t *testing.T, s *snapshotsTest) {
+	b := s.made(Patient)
+	s.kind(s.Runtime.Remount(s.ctx, s.Spec(Patient)), fault.NotFound)
+	s.put(b.ID, oldFiles())
+	before, _ := s.read(b.ID)
+	if err := s.Runtime.Remount(s.ctx, b); err != nil { // there is nothing to change
+		t.Fatal(err)
+	}
+	s.start(b.ID)
+	changed := b
+	changed.Volumes = []sandbox.Mount{{Volume: sandbox.NewID(), Target: "/shared", ReadOnly: true}}
+	s.kind(s.Runtime.Remount(s.ctx, changed), fault.Conflict)
+	s.stop(b.ID, longGrace)
+	for _, one := range []sandbox.ContainerSpec{changed, b} {
+		for range 2 {
+			if err := s.Runtime.Remount(s.ctx, one); err != nil {
+				t.Fatal(err)
+			}
+			if i := s.the(b.ID); i.Volumes != sandbox.MountText(one.Volumes) || i.Partial || i.Image != b.Image {
+				t.Errorf("after a change of volumes: %+v", i)
+			}
+		}
+		s.start(b.ID)
+		s.listens(b.ID)
+		s.stop(b.ID, longGrace)
+	}
+	s.same(b.ID, before)
+}
+
 // snapshotCalls are all that an engine is asked for snapshots.
 func (s *snapshotsTest) snapshotCalls(b sandbox.ContainerSpec) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"commit":       func(ctx context.Context) error { _, err := s.s.Snapshots.Commit(ctx, b.ID, "1"); return err },
 		"recreate":     func(ctx context.Context) error { return s.Runtime.Recreate(ctx, b) },
+		"remount":      func(ctx context.Context) error { return s.Runtime.Remount(ctx, b) },
 		"remove copy":  func(ctx context.Context) error { return s.s.Snapshots.RemoveCopy(ctx, "1") },
 		"remove image": func(ctx context.Context) error { return s.s.Snapshots.RemoveImage(ctx, "1") },
 		"parts":        func(ctx context.Context) error { _, _, err := s.s.Snapshots.Parts(ctx); return err },

@@ -19,6 +19,7 @@ import (
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/schedule"
 	"sandboxd/internal/snapshot"
+	"sandboxd/internal/volume"
 )
 
 // For every version there is a file testdata/NNNN.sql, written when that version was the newest, which fills the tables
@@ -245,6 +246,16 @@ var samples = map[int]func(t *testing.T, d *DB){
 			Place: repository.Place{Kind: repository.SFTP, Path: "/srv/backups", Host: "nas.lan", Port: 22, User: "ann", HostKey: "ssh-ed25519 AAAA"}}}
 		if diff := cmp.Diff(want, list); err != nil || diff != "" {
 			t.Errorf("repositories differ, %v:\n%s", err, diff)
+		}
+	},
+	16: func(t *testing.T, d *DB) {
+		list, err := d.Volumes().Volumes(t.Context())
+		made := time.Unix(1700000000, 0).UTC()
+		want := []volume.Volume{{ID: "00000000000000v1", Name: "models", Note: "Weights", Mode: volume.ReadOnly, Created: made,
+			Grants: volume.Grants{Templates: []string{"python-ml"}, Sandboxes: []string{"0123456789abcdef"}}},
+			{ID: "00000000000000v2", Name: "models", Mode: volume.ReadWrite, Grants: volume.Grants{All: true}, Created: made, Deleting: true}}
+		if diff := cmp.Diff(want, list); err != nil || diff != "" {
+			t.Errorf("volumes differ, %v:\n%s", err, diff)
 		}
 	},
 }

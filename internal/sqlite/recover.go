@@ -85,7 +85,21 @@ func rename(moves [][2]string) error {
 }
 
 // SandboxIDs gives the ids that the database at path has, without changing it; none when there is no file.
-func SandboxIDs(ctx context.Context, path string) (ids []string, err error) {
+func SandboxIDs(ctx context.Context, path string) ([]string, error) {
+	return readIDs(ctx, path, `SELECT coalesce(group_concat(id), '') FROM sandboxes`)
+}
+
+// VolumeIDs is the same of volumes. A database of an earlier version has none.
+func VolumeIDs(ctx context.Context, path string) ([]string, error) {
+	known, err := readIDs(ctx, path, `SELECT count(*) FROM sqlite_schema WHERE name = 'volumes'`)
+	if err != nil || len(known) == 0 || known[0] == "0" {
+		return nil, err
+	}
+	return readIDs(ctx, path, `SELECT coalesce(group_concat(id), '') FROM volumes`)
+}
+
+// readIDs splits the word that a query gives.
+func readIDs(ctx context.Context, path, query string) (ids []string, err error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -95,7 +109,7 @@ func SandboxIDs(ctx context.Context, path string) (ids []string, err error) {
 	}
 	defer d.Close()
 	var all string
-	err = d.QueryRowContext(ctx, `SELECT coalesce(group_concat(id), '') FROM sandboxes`).Scan(&all)
+	err = d.QueryRowContext(ctx, query).Scan(&all)
 	return strings.Split(all, ","), err
 }
 

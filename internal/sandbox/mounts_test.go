@@ -1,0 +1,98 @@
+package sandbox_test
+
+import (
+	"slices"
+	"testing"
+
+	"sandboxd/internal/fault"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/sandboxtest"
+)
+
+var (
+	models = sandbox.Mount{Volume: "1", Target: "/volumes/models", ReadOnly: true}
+	cache  = sandbox.Mount{Volume: "2", Target: "/volumes/cache"}
+)
+
+// has wants the sandbox's container to have just these volumes, and the Manager to know that.
+func has(t *testing.T, w *world, m *sandbox.Manager, s sandbox.Sandbox, want ...sandbox.Mount) {
+	t.Helper()
+	i, _ := w.engine.instance(t, s.ID)
+	known, ok := m.Mounted(s.ID)
+	if i.Volumes != sandbox.MountText(want) || !ok || !slices.Equal(known, want) {
+		t.Errorf("it has %q, known are %v (%v), want %v", i.Volumes, known, ok, want)
+	}
+}
+
+func TestMounts_ChangeWithTheNextStart(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		w.volumes.Store(&[]sandbox.Mount{models})
+		create(t, m, sandbox.Request{Name: "lab"})
+		s := settled(t, m, "lab", sandbox.Running)
+		has(t, w, m, s, models)
+		w.volumes.Store(&[]sandbox.Mount{cache, models})
+		if _, err := m.Restart(t.Context(), s.Ref()); err != nil {
+			t.Fatal(err)
+		}
+		settled(t, m, "lab", sandbox.Running)
+		has(t, w, m, s, cache, models)
+		remounted := w.engine.Calls(sandboxtest.OpRemount)
+		if _, err := m.Restart(t.Context(), s.Ref()); err != nil {
+			t.Fatal(err)
+		}
+		settled(t, m, "lab", sandbox.Running)
+		if now := w.engine.Calls(sandboxtest.OpRemount); now != remounted {
+			t.Errorf("a start without a change asks for it %d times", now-remounted)
+		}
+		if _, err := m.Sleep(t.Context(), s.Ref(), nil); err != nil {
+			t.Fatal(err)
+		}
+		settled(t, m, "lab", sandbox.Asleep)
+		w.volumes.Store(&[]sandbox.Mount{cache})
+		if _, err := m.Awake(t.Context(), s.Ref()); err != nil {
+			t.Fatal(err)
+		}
+		has(t, w, m, s, cache)
+	})
+}
+
+// What is taken away is gone after the next start, or there is none; what is given may wait.
+func TestMounts_ATroubleKeepsNoneThatIsTakenAway(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		w.volumes.Store(&[]sandbox.Mount{models})
+		create(t, m, sandbox.Request{Name: "lab"})
+		s := settled(t, m, "lab", sandbox.Running)
+		w.engine.refuse(sandboxtest.OpRemount, fault.New(fault.Invalid, "No."))
+		w.volumes.Store(&[]sandbox.Mount{cache, models})
+		if _, err := m.Restart(t.Context(), s.Ref()); err != nil {
+			t.Fatal(err)
+		}
+		settled(t, m, "lab", sandbox.Running)
+		has(t, w, m, s, models)
+		w.volumes.Store(nil)
+		if _, err := m.Restart(t.Context(), s.Ref()); err != nil {
+			t.Fatal(err)
+		}
+		settled(t, m, "lab", sandbox.Failed)
+		w.engine.refuse(sandboxtest.OpRemount, nil)
+		if _, err := m.Start(t.Context(), s.Ref()); err != nil {
+			t.Fatal(err)
+		}
+		settled(t, m, "lab", sandbox.Running)
+		has(t, w, m, s)
+	})
+}
+
+func TestMounts_AreKnownAgainAfterARestartOfSandboxd(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		w.volumes.Store(&[]sandbox.Mount{models})
+		create(t, m, sandbox.Request{Name: "lab"})
+		s := settled(t, m, "lab", sandbox.Running)
+		next, end := w.run(t)
+		defer end()
+		if err := next.Reconcile(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		has(t, w, next, s, models)
+	})
+}
