@@ -71,6 +71,7 @@ func (e *Engine) look(ctx context.Context, containers []container.Summary, found
 		}
 		i := instance(c.Labels)
 		i.Partial = broken(c.State)
+		i.Moved = c.Image != i.Image // the engine's list has the image's id then
 		i.Running, i.Frozen = alive(c.State), c.State == container.StatePaused
 		found[id] = &i
 		if e.own() == nil && e.offNetwork(c) { // "doctor" only looks

@@ -79,6 +79,7 @@ type Manager struct {
 	*keeper     // reads and replaces homes
 	*orphans    // adopts and removes containers without a row
 	*reconciler // follows the engine
+	*containers // makes, starts and stops them
 }
 
 // New makes a Manager. It does no I/O; Run keeps it in step with the engine.
@@ -100,6 +101,7 @@ func New(c Config) *Manager {
 	left := &orphans{operations: o, settings: s, containers: cs, found: map[string]Instance{}, taken: map[string]bool{}}
 	return &Manager{
 		orphans:    left,
+		containers: cs,
 		operations: o, settings: s, rester: r, remover: del, keeper: k, pools: p,
 		creator:    &creator{operations: o, settings: s, containers: cs, pools: p},
 		power:      &power{operations: o, containers: cs, rester: r},

@@ -61,7 +61,11 @@ func (k *keeper) endRestore(ctx context.Context, s Sandbox) error {
 		}
 		return k.remover.remove(ctx, s)
 	case !s.Revert.Empty():
-		err := k.containers.createContainer(ctx, s) // it may have been between the old and the new one
+		whole := s
+		if s.Revert.Update {
+			whole.Root = s.Revert.Root // the template's image may be what it cannot be made from
+		}
+		err := k.containers.createContainer(ctx, whole) // it may have been between the old and the new one
 		if fault.Is(err, fault.NotFound) {
 			return k.containers.fail(ctx, s, err)
 		}
@@ -109,6 +113,7 @@ type Origin struct {
 	Fill       func(ctx context.Context, h Home) error // makes its home
 	Snapshot   string                                  // id of the one that Fill copies in; "" for none
 	Root       string                                  // as Sandbox.Root
+	Base       string                                  // as Sandbox.Base
 	ClonedFrom string                                  // as Sandbox.ClonedFrom
 }
 
@@ -129,6 +134,7 @@ func (k *keeper) CreateFrom(ctx context.Context, r Request, from Origin) (Sandbo
 		return s, err
 	}
 	s.Overrides, s.Root, s.ClonedFrom, s.State, s.CutOff = from.Overrides, from.Root, from.ClonedFrom, Restoring, Deleting
+	s.Base = from.Base
 	for attempt := range autoTries {
 		if r.Name == "" {
 			s.ID, s.Name = NewID(), autoName(attempt)

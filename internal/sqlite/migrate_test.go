@@ -20,6 +20,7 @@ import (
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/schedule"
 	"sandboxd/internal/snapshot"
+	"sandboxd/internal/update"
 )
 
 // For every version there is a file testdata/NNNN.sql, written when that version was the newest, which fills the tables
@@ -237,6 +238,18 @@ var samples = map[int]func(t *testing.T, d *DB){
 			Place: repository.Place{Kind: repository.SFTP, Path: "/srv/backups", Host: "nas.lan", Port: 22, User: "ann", HostKey: "ssh-ed25519 AAAA"}}}
 		if diff := cmp.Diff(want, list); err != nil || diff != "" {
 			t.Errorf("repositories differ, %v:\n%s", err, diff)
+		}
+	},
+	16: func(*testing.T, *DB) {},
+	17: func(*testing.T, *DB) {},
+	18: func(t *testing.T, d *DB) {
+		b, err := d.Sandboxes().ByName(t.Context(), "plain")
+		if err != nil || b.Base != "sandboxd/base:0123456789ab" {
+			t.Errorf("sandbox %+v, %v", b, err)
+		}
+		list, err := d.Updates().List(t.Context())
+		if err != nil || len(list) != 1 || list[0].MaxFailures != 2 || !list[0].Force || list[0].Count(update.Broken) != 1 || list[0].Items[0].Log[0] != "oops" {
+			t.Errorf("updates %+v, %v", list, err)
 		}
 	},
 }
