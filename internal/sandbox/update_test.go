@@ -86,11 +86,14 @@ func TestUpdate_ThatFailsIsTakenBack(t *testing.T) {
 		check   error
 		part    string
 	}{
-		"the check":       {func(*world) {}, broken, "The service web does not work."},
-		"the start":       {func(w *world) { w.engine.Fail(sandboxtest.OpStart, fault.New(fault.Invalid, "No such program.")) }, nil, "No such program."},
-		"the image":       {func(w *world) { w.images.set(0, fault.New(fault.Invalid, "Step 4 failed.")) }, nil, "Step 4 failed."},
-		"the new one":     {func(w *world) { w.engine.NoImage(newest) }, nil, "No such image"},
-		"the guest":       {func(w *world) { w.guests.silence("lab", true); time.AfterFunc(63*time.Second, func() { w.guests.silence("lab", false) }) }, nil, "did not report"},
+		"the check":   {func(*world) {}, broken, "The service web does not work."},
+		"the start":   {func(w *world) { w.engine.Fail(sandboxtest.OpStart, fault.New(fault.Invalid, "No such program.")) }, nil, "No such program."},
+		"the image":   {func(w *world) { w.images.set(0, fault.New(fault.Invalid, "Step 4 failed.")) }, nil, "Step 4 failed."},
+		"the new one": {func(w *world) { w.engine.NoImage(newest) }, nil, "No such image"},
+		"the guest": {func(w *world) {
+			w.guests.silence("lab", true)
+			time.AfterFunc(63*time.Second, func() { w.guests.silence("lab", false) })
+		}, nil, "did not report"},
 		"the stop before": {func(w *world) { w.engine.Fail(sandboxtest.OpStop, fault.New(fault.Unavailable, "Away.")) }, nil, "Away."},
 	} {
 		for _, was := range []sandbox.State{sandbox.Running, sandbox.Stopped} {

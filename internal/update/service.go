@@ -72,8 +72,7 @@ func New(ctx context.Context, c Config) (*Service, error) {
 // Why an item of a run that was cut off is as it is.
 const (
 	endedBefore = "sandboxd was ended before its turn."
-	endedDuring = "sandboxd was ended during the update, so the sandbox was put back as it was."
-	endedAsking = "sandboxd was ended during the update."
+	endedDuring = "sandboxd was ended during the update. The sandbox is put back as it was."
 )
 
 // cutOff gives a run as one that was cut off. An item that stays Updating is looked at by Run.
@@ -142,7 +141,7 @@ func (s *Service) settle(ctx context.Context, r Run, n int) {
 		case !there:
 			i.State, i.Problem = Skipped, wasDeleted
 		case standing.Older:
-			i.State, i.Problem = Skipped, endedAsking
+			i.State, i.Problem, i.TakenBack = Broken, endedDuring, true
 		default:
 			i.State = Updated
 		}

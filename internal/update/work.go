@@ -8,6 +8,7 @@ import (
 	"sandboxd/internal/catalog"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
+	"sandboxd/internal/snapshot"
 )
 
 // imageLimit bounds the wait for an image that is built first.
@@ -143,6 +144,10 @@ func (w *work) update(at int) {
 	u.Check = c.check
 	safety, err := w.c.Snapshots.Update(w.life, box, u)
 	i.Safety = safety.ID
+	if errors.Is(err, snapshot.ErrClosing) || errors.Is(err, sandbox.ErrClosing) {
+		<-w.life.Done() // it ends as well, if not at the very moment
+		return
+	}
 	w.note(i, box, err)
 	if i.State == Broken {
 		i.Log = c.log
