@@ -61,11 +61,17 @@ func (s *workspaceHandlers) outlook(box sandbox.Sandbox) idle.Outlook {
 // state shows how a sandbox stands now.
 func (s *workspaceHandlers) state(box sandbox.Sandbox, p sandbox.Progress) views.State {
 	v := stateOf(box, p, s.outlook(box), s.cfg.Now())
-	if box.State == sandbox.Capturing && s.backups.making(box.ID) {
+	switch {
+	case box.State == sandbox.Capturing && s.backups.making(box.ID):
 		v.Text = backedUp
+	case box.Updating():
+		v.Text = beingUpdated
 	}
 	return v
 }
+
+// beingUpdated is what Restoring is called while a newer image is tried.
+const beingUpdated = "Being updated"
 
 // backedUp is what Capturing is called while it is for a backup.
 const backedUp = "Being backed up"
@@ -83,6 +89,8 @@ var phaseNames = map[sandbox.Phase]string{
 	sandbox.PhaseBackup:   "Reading its home",
 	sandbox.PhaseSnapshot: "Copying its home",
 	sandbox.PhaseRestore:  "Writing its home",
+
+	sandbox.PhaseCheck: "Checking its services",
 }
 
 func phaseText(p sandbox.Progress) string {
@@ -206,6 +214,10 @@ func (p *presenter) acts(box sandbox.Sandbox) views.Acts {
 		if !inside {
 			a.First = look
 		}
+	}
+	if at := slices.Index(a.More, clone); at >= 0 && p.server.cfg.Updates.Standing(box).Older {
+		renew := views.Action{Icon: "update", Text: "Update…", URL: sameURL(box, updatePart), Sheet: true}
+		a.More = slices.Insert(a.More, at+1, renew)
 	}
 	if at := slices.Index(a.More, rest); at >= 0 && p.server.cfg.Pool != nil {
 		disk := views.Action{Icon: "database", Text: "Disk limit…", URL: sameURL(box, "/disk"), Sheet: true}

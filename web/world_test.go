@@ -109,6 +109,7 @@ func newWorldWith(t *testing.T, quota sandbox.Quota) *world {
 		Ports: visibility.New(w.store.Ports(), log), IDE: &fakeIDE{},
 	})
 	w.server.cfg.Schedules = keepSchedules(t, db.Schedules(), w.server.cfg.Backups, w.manager, w.accounts)
+	w.server.cfg.Updates = keepUpdates(t, w.manager, w.server.cfg.Snapshots, w.images, templates, func(sandbox.Sandbox) []idle.Reason { return nil })
 	w.live()
 	w.user("root", auth.Admin)
 	w.user("ada", auth.Member)

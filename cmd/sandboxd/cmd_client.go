@@ -33,7 +33,7 @@ type remote struct {
 // newRemoteCmds makes the commands for anywhere.
 func newRemoteCmds() []*cobra.Command {
 	return []*cobra.Command{newLoginCmd(), newListCmd(), newSSHCmd(), newSSHConfigCmd(), newExecCmd(), newCopyCmd(),
-		newForwardCmd(), newLogsCmd(), newBackupCmd(), newBackupsCmd(), newRestoreCmd(), newScheduleCmd(), newRepositoryCmd()}
+		newForwardCmd(), newLogsCmd(), newBackupCmd(), newBackupsCmd(), newRestoreCmd(), newScheduleCmd(), newRepositoryCmd(), newUpdateCmd()}
 }
 
 // remoteCmd makes a command that asks a server.

@@ -25,7 +25,7 @@ func (s *Service) One(ctx context.Context, box sandbox.Sandbox, by string, force
 	if _, err := s.c.Templates.Template(box.Spec.Template); err != nil {
 		return Run{}, err
 	}
-	if standing := s.c.Sandboxes.Standing(box); standing.Known && !standing.Older {
+	if standing := s.standing(box); standing.Known && !standing.Older {
 		return Run{}, fault.New(fault.Conflict, "%s runs the newest image of %s already.", box.Name, box.Spec.Template)
 	}
 	if !box.State.Settled() {

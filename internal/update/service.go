@@ -34,6 +34,8 @@ type Service struct {
 	works sync.WaitGroup
 	begun chan struct{} // held by the one that begins a run
 
+	newest sync.Map // newest by template
+
 	mu     sync.Mutex
 	runs   []Run // the newest first; their Items are not changed, but replaced
 	active map[string]*active
@@ -228,8 +230,33 @@ func (s *Service) Cancel(id string) error {
 	return nil
 }
 
-// Standing says how a sandbox stands to the newest image of its template.
-func (s *Service) Standing(box sandbox.Sandbox) sandbox.Standing { return s.c.Sandboxes.Standing(box) }
+// freshFor is how long a template's newest image is believed without reading the template again.
+const freshFor = time.Second
+
+// newest is the newest image of a template, when that was read last.
+type newest struct {
+	image string
+	read  time.Time
+}
+
+// Standing says how a sandbox stands to the newest image of its template, which it may know since a second. It is quick enough to be asked
+// for every sandbox of a list.
+func (s *Service) Standing(box sandbox.Sandbox) sandbox.Standing {
+	known, ok := s.newest.Load(box.Spec.Template)
+	if !ok || time.Since(known.(newest).read) > freshFor {
+		known = newest{s.c.Sandboxes.Newest(box.Spec.Template), time.Now()}
+		s.newest.Store(box.Spec.Template, known)
+	}
+	return s.c.Sandboxes.StandingTo(box, known.(newest).image)
+}
+
+// Newest gives the image that a template gives now; "" when it is gone or broken.
+func (s *Service) Newest(template string) string { return s.c.Sandboxes.Newest(template) }
+
+// standing is Standing of this very moment.
+func (s *Service) standing(box sandbox.Sandbox) sandbox.Standing {
+	return s.c.Sandboxes.StandingTo(box, s.c.Sandboxes.Newest(box.Spec.Template))
+}
 
 // Uses gives what uses a sandbox now. It may take some seconds.
 func (s *Service) Uses(ctx context.Context, box sandbox.Sandbox) []idle.Reason {
@@ -240,11 +267,12 @@ func (s *Service) Uses(ctx context.Context, box sandbox.Sandbox) []idle.Reason {
 // in all.
 func (s *Service) Older(ctx context.Context, template string) (older []sandbox.Sandbox, all int, err error) {
 	boxes, _, err := s.c.Sandboxes.List(ctx, sandbox.Filter{Query: template})
+	newest := s.c.Sandboxes.Newest(template)
 	for _, b := range boxes {
 		if b.Spec.Template != template || b.State == sandbox.Deleting {
 			continue
 		}
-		if all++; s.c.Sandboxes.Standing(b).Older {
+		if all++; s.c.Sandboxes.StandingTo(b, newest).Older {
 			older = append(older, b)
 		}
 	}

@@ -106,7 +106,8 @@ type Store interface {
 type Sandboxes interface {
 	List(ctx context.Context, f sandbox.Filter) ([]sandbox.Sandbox, int, error)
 	Current(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error)
-	Standing(s sandbox.Sandbox) sandbox.Standing
+	Newest(template string) string
+	StandingTo(s sandbox.Sandbox, newest string) sandbox.Standing
 	Look(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, sandbox.Standing, error)
 	Services(s sandbox.Sandbox) []catalog.Service
 }

@@ -47,7 +47,7 @@ func TestAll_UpdatesTheLeastUsedFirstAndKeepsTheHomes(t *testing.T) {
 		undo, _ := w.shots.Undo(a.ID)
 		_, err = w.shots.Restore(w.t.Context(), w.now(a), undo.ID)
 		w.ok(err)
-		if st := w.Standing(w.now(a)); !st.Older || st.Image != "image:1" {
+		if st := w.m.Standing(w.now(a)); !st.Older || st.Image != "image:1" {
 			w.t.Errorf("undone: %+v", st)
 		}
 		w.restart()
@@ -68,7 +68,7 @@ func TestAll_StopsAfterTheFirstFailureAndPutsItBack(t *testing.T) {
 			len(i.Log) != 1 || i.Log[0] != "the last line of web" || i.Safety == "" {
 			w.t.Errorf("%s, %+v", how(r), r)
 		}
-		if w.now(b).State != sandbox.Running || !w.Standing(w.now(b)).Older || w.image(c) != "image:1" {
+		if w.now(b).State != sandbox.Running || !w.m.Standing(w.now(b)).Older || w.image(c) != "image:1" {
 			w.t.Errorf("b is %+v, c has %s", w.now(b), w.image(c))
 		}
 		if r, i, ok := w.LastOf(b.ID); !ok || i.State != update.Broken || r.ID == "" {
