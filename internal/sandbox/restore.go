@@ -60,12 +60,10 @@ func (k *keeper) endRestore(ctx context.Context, s Sandbox) error {
 			return err
 		}
 		return k.remover.remove(ctx, s)
+	case s.Revert.Update:
+		return k.takeBack(ctx, s)
 	case !s.Revert.Empty():
-		whole := s
-		if s.Revert.Update {
-			whole.Root = s.Revert.Root // the template's image may be what it cannot be made from
-		}
-		err := k.containers.createContainer(ctx, whole) // it may have been between the old and the new one
+		err := k.containers.createContainer(ctx, s) // it may have been between the old and the new one
 		if fault.Is(err, fault.NotFound) {
 			return k.containers.fail(ctx, s, err)
 		}

@@ -66,10 +66,35 @@ func (k *keeper) update(ctx context.Context, s Sandbox, u Update) error {
 		return err
 	}
 	k.log.Warn("update of a sandbox failed; it is put back", "sandbox", s.Name, "error", err)
-	if backErr := k.revert(context.WithoutCancel(ctx), s); backErr != nil {
+	if backErr := k.takeBack(context.WithoutCancel(ctx), s); backErr != nil {
 		return errors.Join(err, backErr)
 	}
 	return errors.Join(err, ErrTakenBack)
+}
+
+// takeBack makes s what it was before an update that has failed or was cut off, also after a crash. What moves the home is made from the
+// image of the container, and that of the update may be what does not work: so the container is made anew first. When something of that
+// fails the intent stays, and the next reconcile tries again.
+func (k *keeper) takeBack(ctx context.Context, s Sandbox) error {
+	whole := s
+	whole.Root, whole.Base = s.Revert.Root, s.Revert.Base
+	err := k.containers.stopContainer(ctx, s)
+	if err == nil {
+		err = k.containers.recreate(ctx, whole)
+	}
+	if err == nil {
+		err = k.copyIn(ctx, s)
+	}
+	if fault.Is(err, fault.NotFound) {
+		return k.containers.fail(ctx, s, fault.Wrap(err, fault.NotFound,
+			"Its update failed, and the snapshot that was taken before is gone, so it cannot be put back. Start it as it is, or restore it to another snapshot."))
+	}
+	if err != nil {
+		k.log.Warn("sandbox is not put back yet after its update", "sandbox", s.Name, "error", err)
+		k.report(s, Progress{Phase: PhaseRestore, Detail: "Not put back yet: " + clean(fault.Message(err)) + " Trying again."})
+		return err
+	}
+	return k.afterCopyIn(ctx, s)
 }
 
 // renew makes the container of s anew, and stores that the update has succeeded, which nothing takes back from then on.

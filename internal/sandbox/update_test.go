@@ -118,6 +118,35 @@ func TestUpdate_ThatFailsIsTakenBack(t *testing.T) {
 	}
 }
 
+// TestUpdate_IsTakenBackFromAContainerOfTheOldImage has no home be moved by a container of the new image, which may not work at all.
+func TestUpdate_IsTakenBackFromAContainerOfTheOldImage(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		s := aged(t, w, m, sandbox.Running)
+		w.engine.refuse(sandboxtest.OpCopyIn, fault.New(fault.Unavailable, "The disk is full."))
+		err := m.Update(t.Context(), s.Ref(), sandbox.Update{Back: safety, Check: func(context.Context, sandbox.Sandbox) error {
+			return fault.New(fault.Unavailable, "It does not work.")
+		}})
+		now, _ := m.Current(t.Context(), s.Ref())
+		if errors.Is(err, sandbox.ErrTakenBack) || !strings.Contains(fault.Message(err), "It does not work.") || !now.Updating() {
+			t.Errorf("%v, it is %+v", err, now)
+		}
+		wantImage(t, w, s, safety.Root, "before its home is moved")
+		w.engine.refuse(sandboxtest.OpCopyIn, nil)
+		pass(3 * time.Minute)
+		settled(t, m, "lab", sandbox.Running)
+		wantTakenBack(t, w, m, s, "with room again")
+
+		w.engine.NoImage(safety.Root)
+		w.images.retag("3")
+		if err := m.Update(t.Context(), s.Ref(), sandbox.Update{Back: safety, Check: func(context.Context, sandbox.Sandbox) error { return errFate }}); err == nil {
+			t.Error("no error")
+		}
+		if now := settled(t, m, "lab", sandbox.Failed); !strings.Contains(now.Problem, "cannot be put back") || !now.Revert.Empty() {
+			t.Errorf("without the snapshot: %+v", now)
+		}
+	})
+}
+
 func TestUpdate_LeavesAloneWhatIsUsedAgainOrHasNoRoom(t *testing.T) {
 	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
 		s := aged(t, w, m, sandbox.Running)
