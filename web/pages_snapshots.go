@@ -209,6 +209,9 @@ func (s *snapshotHandlers) captured(w *views.Work, box sandbox.Sandbox, p sandbo
 		return
 	}
 	w.Title, w.Text, w.Detail = stateLooks[box.State].Text, "Its programs are paused while it is copied, and resume afterwards.", detailed(p, " copied")
+	if s.updates.under(box) {
+		w.Title, w.Text = beingUpdated, "A snapshot of it is taken first, so that it can be put back."
+	}
 	w.Phases = phases(p, sandbox.PhaseSnapshot)
 	w.Acts = []views.Action{{Icon: "camera", Text: "Snapshots", URL: sameURL(box, snapshotsPart)}}
 }

@@ -64,7 +64,7 @@ func (s *workspaceHandlers) state(box sandbox.Sandbox, p sandbox.Progress) views
 	switch {
 	case box.State == sandbox.Capturing && s.backups.making(box.ID):
 		v.Text = backedUp
-	case box.Updating():
+	case !box.State.Settled() && s.updates.under(box):
 		v.Text = beingUpdated
 	}
 	return v

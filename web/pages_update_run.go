@@ -114,6 +114,9 @@ func (s *updateHandlers) runView(ctx context.Context, r *request, names *owners,
 	now := s.cfg.Now()
 	v := views.UpdateRun{ID: u.ID, State: runLooks[u.State], Live: u.State == update.Running, Began: timeOf(u.Began, now), Problem: u.Problem}
 	v.State.Bar = views.BarNone
+	if u.State == update.Done && u.Count(update.Broken) > 0 {
+		v.State.Tone, v.State.Icon, v.State.Text = "bad", "warn", "Done, with failures"
+	}
 	if !u.Ended.IsZero() {
 		v.Took = lasted(u.Ended.Sub(u.Began))
 	}

@@ -19,7 +19,7 @@ var errNotAdmin = fault.New(fault.Forbidden, "Only admins can update the sandbox
 // mark says in a few words that a sandbox is on an older image, or that its last update failed.
 func (s *updateHandlers) mark(box sandbox.Sandbox) views.UpdateMark {
 	standing := s.cfg.Updates.Standing(box)
-	if !standing.Older || box.Updating() || box.State == sandbox.Deleting {
+	if !standing.Older || s.under(box) || box.State == sandbox.Deleting {
 		return views.UpdateMark{}
 	}
 	m := views.UpdateMark{
@@ -30,6 +30,15 @@ func (s *updateHandlers) mark(box sandbox.Sandbox) views.UpdateMark {
 		m.Text, m.Title, m.Bad = "update failed", i.Problem, true
 	}
 	return m
+}
+
+// under says whether an update of a sandbox is under way: it is in the hands of the Manager, or a snapshot is taken of it first.
+func (s *updateHandlers) under(box sandbox.Sandbox) bool {
+	if box.Updating() {
+		return true
+	}
+	u, i, ok := s.cfg.Updates.LastOf(box.ID)
+	return ok && u.State == update.Running && i.State == update.Updating && !box.State.Settled()
 }
 
 // pageUpdateSandbox asks before a sandbox is put on a newer image; a script gets the question as a sheet.

@@ -36,7 +36,7 @@ func TestUpdatePages_MarkWhatIsOlderAndUpdateIt(t *testing.T) {
 		t.Errorf("the workspace says %q", text)
 	}
 	text := textOf(s.get("ada", "/sandboxes/lab/update").is(http.StatusOK).need(".update-sheet"))
-	for _, want := range []string{"Update lab?", "sandboxd/base:older", stageNewest, "The files in its home stay", "put back as it was"} {
+	for _, want := range []string{"Update lab?", "What will happen:", "sandboxd/base:older", stageNewest, "The files in its home stay", "put back as it was"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %q", want, text)
 		}

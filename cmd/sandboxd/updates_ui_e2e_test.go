@@ -43,7 +43,7 @@ func TestUpdatesPage_UpdatesFourSandboxesOfWhichOneFails(t *testing.T) {
 	p.seesWithin("one that is done and one under way", rolling+`.includes("1 updated") && `+rolling+`.includes("1 updating")`, 2*time.Minute)
 	p.pictures("updates-running")
 	p.seesWithin("the end", rolling+`.includes("Last update")`, 6*time.Minute)
-	if text := p.reads(rolling); !strings.Contains(text, "3 updated") || !strings.Contains(text, "1 failed") || !strings.Contains(text, "put back as it was") || !strings.Contains(text, "The service web does not work") {
+	if text := p.reads(rolling); !strings.Contains(text, "Done, with failures") || !strings.Contains(text, "3 updated") || !strings.Contains(text, "1 failed") || !strings.Contains(text, "put back as it was") || !strings.Contains(text, "The service web does not work") {
 		t.Errorf("it says %s", text)
 	}
 	if p.reads("window.sameRun") != "true" {
@@ -61,6 +61,8 @@ func TestUpdatesPage_UpdatesFourSandboxesOfWhichOneFails(t *testing.T) {
 	p.runs("ask for it", `document.querySelector("#ws-name .update-mark").click()`)
 	p.sees("why", sheetIsOpen+` && document.querySelector("#sheet").textContent.includes("cannot read the old format")`)
 	p.pictures("updates-sheet")
+	p.runs("open the log", `document.querySelector("#sheet details").open = true`)
+	p.picture("updates-sheet-log-light", "desktop")
 	s.exec("gamma", map[string]any{"command": "rm old-format"})
 	p.runs("update it all the same", `document.querySelector('#sheet input[name="force"]')?.click(); document.querySelector("#sheet .button.primary").click()`)
 	p.sees("its progress, or its end", `!(`+sheetIsOpen+`)`)
