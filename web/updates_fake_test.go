@@ -61,6 +61,13 @@ func (u *stageUpdates) age(names ...string) {
 	}
 }
 
+// wait has updates wait until hold is closed.
+func (u *stageUpdates) wait() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.hold = make(chan struct{})
+}
+
 // Newest implements update.Sandboxes.
 func (u *stageUpdates) Newest(template string) string {
 	if template == "" {

@@ -109,9 +109,7 @@ func TestRollingUpdatePage_RunsShowsAndCancels(t *testing.T) {
 		t.Errorf("a wrong number: %q", text)
 	}
 	s.updates.fails["b"] = fault.Wrap(sandbox.ErrTakenBack, fault.Unavailable, "It did not start.")
-	s.updates.mu.Lock()
-	s.updates.hold = make(chan struct{})
-	s.updates.mu.Unlock()
+	s.updates.wait()
 	live, _ := s.follow("root", page)
 	s.post("root", page, fields("max_failures", "1")).leads(page)
 	live.until("1 updating")
@@ -129,9 +127,7 @@ func TestRollingUpdatePage_RunsShowsAndCancels(t *testing.T) {
 			t.Errorf("no %q in %q", want, text)
 		}
 	}
-	s.updates.mu.Lock()
-	s.updates.hold = make(chan struct{})
-	s.updates.mu.Unlock()
+	s.updates.wait()
 	s.post("root", page, fields("max_failures", "2", "force", "on")).leads(page)
 	live.until("1 updating")
 	last, err := s.server.cfg.Updates.Last("base")

@@ -35,11 +35,13 @@ is gone after an update; the snapshot has it. One that is in use is left alone w
 		if err != nil {
 			return err
 		}
-		u, err := c.UpdateSandbox(cmd.Context(), name, *force)
+		u, err := client.Updates{Client: c}.Sandbox(cmd.Context(), name, *force)
 		if err != nil {
 			return err
 		}
-		return followUpdate(cmd, u, func(ctx context.Context) (client.Update, error) { return c.SandboxUpdate(ctx, name) })
+		return followUpdate(cmd, u, func(ctx context.Context) (client.Update, error) {
+			return client.Updates{Client: c}.LastOfSandbox(ctx, name)
+		})
 	}
 	return cmd
 }
@@ -66,11 +68,13 @@ a server that runs, with the token of an admin; when this command ends early, th
 		if err != nil {
 			return err
 		}
-		u, err := c.UpdateTemplate(cmd.Context(), args[0], *force, *most)
+		u, err := client.Updates{Client: c}.Template(cmd.Context(), args[0], *force, *most)
 		if err != nil {
 			return err
 		}
-		return followUpdate(cmd, u, func(ctx context.Context) (client.Update, error) { return c.TemplateUpdate(ctx, args[0]) })
+		return followUpdate(cmd, u, func(ctx context.Context) (client.Update, error) {
+			return client.Updates{Client: c}.LastOfTemplate(ctx, args[0])
+		})
 	}
 	return cmd
 }

@@ -153,6 +153,14 @@ func TestUpdates_ANewImageKeepsTheHomeAndABrokenOneIsPutBack(t *testing.T) {
 		}
 		t.Logf("%s: %s", what, u.Items[0].Problem+u.Problem)
 	}
+}
+
+// TestUpdates_OneThatIsStoppedOrRebuilt updates a stopped sandbox, and one whose image was built again from the same folder.
+func TestUpdates_OneThatIsStoppedOrRebuilt(t *testing.T) {
+	t.Parallel()
+	v := newVersions(t, "versions-rebuilt")
+	s := newServer(t, "--prebuild", "", "--templates", v.folder)
+	s.marked("lab", "versions-rebuilt")
 	s.raw("POST", "/sandboxes/lab/stop?wait=stopped", nil)
 	v.makes(4, "exec sleep 1000000")
 	if u := s.updates("/sandboxes/lab", nil); u.how() != "done: lab updated" || s.state("lab") != "stopped" {

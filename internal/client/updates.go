@@ -41,32 +41,35 @@ func (u *Update) clean() {
 	}
 }
 
+// Updates is the part of a Client that is about updates.
+type Updates struct{ Client *Client }
+
 func templatePath(name, rest string) string { return "/templates/" + url.PathEscape(name) + rest }
 
-// UpdateSandbox begins to update a sandbox; force also when it is in use. Conflict when it is, or is up to date.
-func (c *Client) UpdateSandbox(ctx context.Context, name string, force bool) (u Update, err error) {
-	err = c.post(ctx, sandboxPath(name, "/update"), map[string]bool{"force": force}, &u)
+// Sandbox begins to update a sandbox; force also when it is in use. Conflict when it is, or is up to date.
+func (s Updates) Sandbox(ctx context.Context, name string, force bool) (u Update, err error) {
+	err = s.Client.post(ctx, sandboxPath(name, "/update"), map[string]bool{"force": force}, &u)
 	u.clean()
 	return u, err
 }
 
-// SandboxUpdate tells of the last update of a sandbox.
-func (c *Client) SandboxUpdate(ctx context.Context, name string) (u Update, err error) {
-	err = c.get(ctx, sandboxPath(name, "/update"), nil, &u)
+// LastOfSandbox tells of the last update of a sandbox.
+func (s Updates) LastOfSandbox(ctx context.Context, name string) (u Update, err error) {
+	err = s.Client.get(ctx, sandboxPath(name, "/update"), nil, &u)
 	u.clean()
 	return u, err
 }
 
-// UpdateTemplate begins to update the sandboxes of a template that are on an older image, until maxFailures of them have failed.
-func (c *Client) UpdateTemplate(ctx context.Context, name string, force bool, maxFailures int) (u Update, err error) {
-	err = c.post(ctx, templatePath(name, "/update"), map[string]any{"force": force, "max_failures": maxFailures}, &u)
+// Template begins to update the sandboxes of a template that are on an older image, until maxFailures of them have failed.
+func (s Updates) Template(ctx context.Context, name string, force bool, maxFailures int) (u Update, err error) {
+	err = s.Client.post(ctx, templatePath(name, "/update"), map[string]any{"force": force, "max_failures": maxFailures}, &u)
 	u.clean()
 	return u, err
 }
 
-// TemplateUpdate tells of the last update of the sandboxes of a template.
-func (c *Client) TemplateUpdate(ctx context.Context, name string) (u Update, err error) {
-	err = c.get(ctx, templatePath(name, "/update"), nil, &u)
+// LastOfTemplate tells of the last update of the sandboxes of a template.
+func (s Updates) LastOfTemplate(ctx context.Context, name string) (u Update, err error) {
+	err = s.Client.get(ctx, templatePath(name, "/update"), nil, &u)
 	u.clean()
 	return u, err
 }
