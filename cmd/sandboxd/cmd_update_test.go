@@ -12,10 +12,9 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// updater is a server whose updates end at the second look.
+// updater is a server whose updates have ended at the first look.
 type updater struct {
 	mu    sync.Mutex
-	looks int
 	asked []string
 }
 
