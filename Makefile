@@ -19,7 +19,7 @@ E2E_TEST  = $(GO) test -tags e2e -count 1 -timeout $(TEST_TIME)
 # generic functions could be linked into the rest of the test, and the detector would then miss what they synchronise.
 RACE_TEST = $(GO) test -race -gcflags='modernc.org/sqlite/lib=-race=false' -timeout $(TEST_TIME)
 FUZZ_TIME ?= 20s
-WORKSPACE := ^Test(Files|FilesPage|Workspace|Services|IDE|Client|Metrics|Logs|LogsPage|Activity|ActivityPage|Alerts|BackupsPage|SchedulesPage|SnapshotsPage|Repositories)_
+WORKSPACE := ^Test(Files|FilesPage|Workspace|Services|IDE|Client|Metrics|Logs|LogsPage|Activity|ActivityPage|Alerts|BackupsPage|SchedulesPage|SnapshotsPage|Repositories|Updates|UpdatesPage)_
 CHAOS := ^Test(Chaos|Snapshots|StoragePool)_
 TRAEFIK_VERSION = $(shell sed -n 's|.*github.com/traefik/traefik/v3 v\([^ ]*\).*|\1|p' $(TRAEFIK)/go.mod)
 BASE_IMAGE = bin/sandboxd template build base --data artifacts/data

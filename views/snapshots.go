@@ -22,6 +22,8 @@ type TakeSnapshot struct {
 
 // Restored says what a sandbox was restored to, and offers to undo that. It is empty without Undo.
 type Restored struct {
+	Updated bool // it was updated to a newer image, and not restored
+
 	To   string // name of the snapshot; "" when it has none
 	Made Time   // when that was taken
 	Undo string // what is posted to undo it
@@ -45,7 +47,7 @@ type Snapshot struct {
 	About    string // the same, or when it was taken: for labels
 	Note     string
 	Made     Time
-	Kind     string // "automatic", "before a restore" or ""
+	Kind     string // "automatic", "before a restore or update" or ""
 	Rail     Rail
 	Current  bool // the sandbox is based on it
 	State    State

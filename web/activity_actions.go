@@ -36,6 +36,7 @@ const (
 	onlyNotes  = "it only takes a note off a page"
 	howItLooks = "it changes only how pages look for its user"
 	eachOfThem = "each sandbox that is put to sleep by it is recorded"
+	whenItEnds = "the update is recorded when it has ended"
 )
 
 // handsOut are the actions of a GET that is recorded although it opens no session: it gives away all that is in a sandbox.
@@ -143,6 +144,7 @@ var recordings = []recording{
 	{post, "/sandboxes/:name/snapshots/:id/delete", "snapshot.delete", nil, ""},
 	{post, "/sandboxes/:name/snapshots/:id/restore", "sandbox.revert", nil, ""},
 	{post, "/sandboxes/:name/snapshots/:id/undo", "sandbox.revert", nil, ""},
+	{post, "/sandboxes/:name/update", "", nil, whenItEnds},
 	{post, "/sandboxes/:name/clone", "sandbox.clone", nil, ""},
 
 	{put, "/sandboxes/:name/services", "service.set", nil, ""},
@@ -171,6 +173,9 @@ var recordings = []recording{
 	{post, "/orphans/:id/adopt", "orphan.adopt", parameter("id"), ""},
 	{del, "/orphans/:id", "orphan.remove", parameter("id"), ""},
 	{post, "/orphans/:id/remove", "orphan.remove", parameter("id"), ""},
+	{post, "/templates/:name/update", "template.update", parameter("name"), ""},
+	{post, "/templates/:name/update/cancel", "template.cancel-update", parameter("name"), ""},
+	{del, "/templates/:name/update", "template.cancel-update", parameter("name"), ""},
 	{post, "/templates/:name/build", "template.build", parameter("name"), ""},
 	{post, "/alerts/:id/mute", "alert.mute", parameter("id"), ""},
 	{put, "/alerts/rules", "rule.set", nil, ""},

@@ -15,7 +15,7 @@ import (
 	"sandboxd/internal/catalog"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var rewrite = flag.Bool("update", false, "write the golden files anew")
 
 // changing is what differs from run to run: times, ids, secrets, durations.
 var changing = []struct {
@@ -44,7 +44,7 @@ func golden(t *testing.T, name string, got []byte) {
 		text = c.is.ReplaceAll(text, []byte(c.as))
 	}
 	file := filepath.Join("testdata", name+".json")
-	if *update {
+	if *rewrite {
 		if err := os.WriteFile(file, text, 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -10,17 +10,18 @@ import (
 
 // sandboxShape is a sandbox as programs see it. Golden files pin it.
 type sandboxShape struct {
-	Name       string      `json:"name"`
-	Label      string      `json:"label"`
-	Template   string      `json:"template"` // "" for a plain image
-	Image      string      `json:"image"`    // "" for a template
-	State      string      `json:"state"`
-	Problem    string      `json:"problem"`
-	Owner      string      `json:"owner"` // user name
-	CreatedAt  time.Time   `json:"created_at"`
-	ClonedFrom string      `json:"cloned_from"` // name then of the sandbox that it is a clone of; "" for none
-	URLs       urlsShape   `json:"urls"`
-	Limits     limitsShape `json:"limits"`
+	Name       string         `json:"name"`
+	Label      string         `json:"label"`
+	Template   string         `json:"template"` // "" for a plain image
+	Image      string         `json:"image"`    // "" for a template
+	State      string         `json:"state"`
+	Problem    string         `json:"problem"`
+	Owner      string         `json:"owner"` // user name
+	CreatedAt  time.Time      `json:"created_at"`
+	ClonedFrom string         `json:"cloned_from"` // name then of the sandbox that it is a clone of; "" for none
+	URLs       urlsShape      `json:"urls"`
+	Limits     limitsShape    `json:"limits"`
+	Update     *standingShape `json:"update"` // null for a plain image
 
 	Volumes []boxVolumeShape `json:"volumes"`
 	restShape
@@ -58,6 +59,7 @@ func (s *sandboxHandlers) shape(ctx context.Context, names *owners, box sandbox.
 			Ports:     s.portsTemplate(box.Name),
 		},
 		Limits:    limitsOf(box.Spec.Limits),
+		Update:    s.updates.standing(box),
 		Volumes:   s.volumes.boxVolumeShapes(box),
 		restShape: s.restShape(box),
 	}, nil

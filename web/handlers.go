@@ -41,6 +41,7 @@ type (
 	repositoryHandlers   struct{ *Server } // where backups can be
 	snapshotHandlers     struct{ *Server } // and clones
 	snapshotFormHandlers struct{ *Server } // what people do with them
+	updateHandlers       struct{ *Server } // of sandboxes to newer images
 	alertSettingHandlers struct{ *Server } // rules and channels
 	volumeHandlers       struct{ *Server } // that several sandboxes have
 )
@@ -71,6 +72,7 @@ type handlers struct {
 	repositories  *repositoryHandlers
 	snapshots     *snapshotHandlers
 	snapshotForms *snapshotFormHandlers
+	updates       *updateHandlers
 	alertSettings *alertSettingHandlers
 	volumes       *volumeHandlers
 	volumeFiles   *fileHandlers
@@ -81,7 +83,7 @@ func newHandlers(s *Server) handlers {
 		files: &fileHandlers{Server: s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
 		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, disk: &diskHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{Server: s},
 		metrics: &metricsHandlers{s}, host: &hostHandlers{s},
-		activity: &activityHandlers{s}, alerts: &alertHandlers{s}, backups: &backupHandlers{s}, backupForms: &backupFormHandlers{s}, schedules: &scheduleHandlers{s}, repositories: &repositoryHandlers{s}, snapshots: &snapshotHandlers{s}, snapshotForms: &snapshotFormHandlers{s},
+		activity: &activityHandlers{s}, alerts: &alertHandlers{s}, backups: &backupHandlers{s}, backupForms: &backupFormHandlers{s}, schedules: &scheduleHandlers{s}, repositories: &repositoryHandlers{s}, snapshots: &snapshotHandlers{s}, snapshotForms: &snapshotFormHandlers{s}, updates: &updateHandlers{s},
 		alertSettings: &alertSettingHandlers{s}, volumes: &volumeHandlers{s}, volumeFiles: &fileHandlers{Server: s, ofVolumes: true},
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"sandboxd/internal/schedule"
 	"sandboxd/internal/services"
 	"sandboxd/internal/snapshot"
+	"sandboxd/internal/update"
 	"sandboxd/internal/volume"
 	"sandboxd/internal/wire"
 	"sandboxd/views"
@@ -72,6 +73,7 @@ type news struct {
 	backup   *backup.Change   // the zero value says that any may have changed
 	snapshot *snapshot.Change // the same
 	schedule *schedule.Change // the same
+	update   *update.Change   // the same
 	figures  bool
 
 	repository *repository.Change

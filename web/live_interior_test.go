@@ -25,7 +25,7 @@ func TestLive_NothingOfAnotherSandboxOfTheNameIsTold(t *testing.T) {
 		go func() {
 			defer close(ended)
 			page.beside(ctx, func(n news) {
-				if n.volume == nil && (n.backup == nil || !anyBackup(n.backup)) {
+				if n.volume == nil && (n.backup == nil || !anyBackup(n.backup)) && (n.update == nil || n.update.Run.ID != "") {
 					t.Errorf("the page of the %s is told %+v", name, n)
 				}
 			})

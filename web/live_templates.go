@@ -10,13 +10,20 @@ import (
 
 // liveTemplates keeps the gallery, or the page of one template, up to date.
 type liveTemplates struct {
-	nothingBeside
 	server  *Server
 	request *request
 	only    string // the one template of the page, or "" for the gallery
 	pending map[string]catalog.ImageStatus
 	lines   []string
 	state   catalog.ImageState // of the one template, as told last
+	older   string             // print of what is told of its sandboxes
+}
+
+// beside tells when sandboxes have been updated.
+func (l *liveTemplates) beside(ctx context.Context, hand func(news)) {
+	if l.only != "" {
+		followUpdates(ctx, l.server, hand)
+	}
 }
 
 func (s *templateHandlers) openLiveTemplates(_ context.Context, r *request) (livePage, error) {
@@ -46,6 +53,9 @@ func (l *liveTemplates) begin(ctx context.Context, out *parts) error {
 }
 
 func (l *liveTemplates) take(n news) bool {
+	if n.update != nil {
+		return true
+	}
 	if n.image == nil || l.only != "" && n.image.Template != l.only {
 		return false
 	}
@@ -56,7 +66,13 @@ func (l *liveTemplates) take(n news) bool {
 	return true
 }
 
-func (l *liveTemplates) tell(_ context.Context, _ bool, out *parts) error {
+func (l *liveTemplates) tell(ctx context.Context, _ bool, out *parts) error {
+	if l.only != "" {
+		if older, err := l.server.updates.older(ctx, l.request, l.only); err == nil && printOf(older) != l.older {
+			l.older = printOf(older)
+			out.add("template-older", views.Replace, views.OlderBoxesPart(older))
+		}
+	}
 	for name, status := range l.pending {
 		e, err := l.server.templates.entry(name)
 		if err != nil { // its folder has gone: the page shows it until it is loaded again

@@ -28,9 +28,10 @@ type liveWorkspace struct {
 	stale    bool   // something has happened that may change them
 	figures  bool   // there are new ones
 	meters   views.Meters
-	alerts   int    // that it shows to fire
-	failed   string // why the last restore has failed, as it shows that
-	volumes  string // print of the sign that a restart changes its volumes
+	alerts   int              // that it shows to fire
+	mark     views.UpdateMark // that the page shows
+	failed   string           // why the last restore has failed, as it shows that
+	volumes  string           // print of the sign that a restart changes its volumes
 }
 
 // openLiveWorkspace follows the sandbox that the page was drawn of, by its id: another one may have its name by now.
@@ -48,7 +49,7 @@ func (s *workspaceHandlers) openLiveWorkspace(ctx context.Context, r *request) (
 		failed = s.cfg.Backups.Problem(box.ID)
 	}
 	return &liveWorkspace{
-		failed: failed, interior: interior{s.Server, h}, show: s.presenter(r, "workspace", sandboxURL(box.Name)), request: r,
+		mark: s.updates.mark(box), failed: failed, interior: interior{s.Server, h}, show: s.presenter(r, "workspace", sandboxURL(box.Name)), request: r,
 		box: box, progress: s.cfg.Sandboxes.Progress(box.ID), drawn: markOf(box), ports: r.query("ports"), alerts: seenNumber(r, "alerts"), volumes: r.query("volumes"),
 	}, nil
 }
@@ -126,6 +127,8 @@ func (l *liveWorkspace) take(n news) bool {
 		return anyBackup(n.backup) || n.backup.Restore == l.box.ID
 	case n.volume != nil:
 		return true
+	case n.update != nil:
+		return concerns(n.update, l.box.ID)
 	case n.figures:
 		l.figures = true
 		return true
@@ -154,6 +157,7 @@ func (l *liveWorkspace) beside(ctx context.Context, hand func(news)) {
 	running.Go(func() { l.interior.beside(ctx, hand) })
 	running.Go(func() { followBackups(ctx, l.server, hand) })
 	running.Go(func() { followVolumes(ctx, l.server, hand) })
+	running.Go(func() { followUpdates(ctx, l.server, hand) })
 	tellFigures(ctx, l.server, l.request, hand)
 }
 
@@ -179,6 +183,10 @@ func (l *liveWorkspace) tell(ctx context.Context, reasons bool, out *parts) erro
 		l.drawn = markOf(l.box)
 		l.whole(ctx, out) // the log comes with it
 		return nil
+	}
+	if now := l.server.updates.mark(l.box); now != l.mark {
+		l.mark = now
+		out.add("ws-name", views.Replace, views.WorkspaceName(l.show.row(ctx, l.box, l.progress)))
 	}
 	l.tellPorts(ctx, out)
 	if reasons {
@@ -215,6 +223,7 @@ func (l *liveWorkspace) whole(ctx context.Context, out *parts) {
 		return
 	}
 	row := l.show.row(ctx, l.box, l.progress)
+	l.mark = row.Update
 	out.add("ws-name", views.Replace, views.WorkspaceName(row))
 	rest := l.server.workspace.restMenu(ctx, l.box)
 	l.reasons = printOf(row.State, rest)

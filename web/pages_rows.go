@@ -22,7 +22,7 @@ func (p *presenter) row(ctx context.Context, box sandbox.Sandbox, progress sandb
 		Kind: cmp.Or(t.Title, t.Name), Icon: t.Icon, Tint: tintOf(t),
 		State: s.workspace.state(box, progress), Made: timeOf(box.Created, now),
 		Links: s.workspace.quickLinks(box, t), Acts: p.acts(box),
-		Meters: metersOf(s.cfg.Metrics, box),
+		Meters: metersOf(s.cfg.Metrics, box), Update: s.updates.mark(box),
 	}
 	if p.admin {
 		row.Owner = "–"

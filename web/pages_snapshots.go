@@ -45,7 +45,7 @@ func (s *snapshotHandlers) pageSnapshots(ctx context.Context, r *request) (templ
 func (s *snapshotHandlers) offNow(box sandbox.Sandbox) string {
 	switch {
 	case s.cfg.Snapshots.Restoring(box.ID):
-		return "The sandbox is being restored."
+		return "The sandbox is being restored or updated."
 	case !box.State.Settled():
 		return "The sandbox is " + strings.ToLower(s.workspace.state(box, sandbox.Progress{}).Text) + "."
 	}
@@ -75,7 +75,7 @@ func (s *snapshotHandlers) restored(box sandbox.Sandbox) views.Restored {
 		return views.Restored{}
 	}
 	return views.Restored{
-		To: nameText(to), Made: timeOf(to.Created, now), Undo: actURL(box, undo, "/undo"), Off: s.offNow(box), Next: snapshotsURL(box.Name),
+		Updated: to.ID == undo.ID, To: nameText(to), Made: timeOf(to.Created, now), Undo: actURL(box, undo, "/undo"), Off: s.offNow(box), Next: snapshotsURL(box.Name),
 	}
 }
 
@@ -97,7 +97,7 @@ func (s *snapshotHandlers) list(box sandbox.Sandbox) views.SnapshotList {
 func (s *snapshotHandlers) foot(list []snapshot.Snapshot) string {
 	c := s.cfg.Snapshots.Config
 	said := "Automatic ones are deleted after " + afterText(catalog.After(c.Keep)) + ", and when there are more than " + grouped(int64(c.Automatic)) +
-		". Those taken before a restore are deleted when there are more than " + strconv.Itoa(snapshot.KeptSafety) + "."
+		". Those taken before a restore or an update are deleted when there are more than " + strconv.Itoa(snapshot.KeptSafety) + "."
 	if len(list) > 0 {
 		said = amount(int64(len(list)), "snapshot") + ". " + said
 	}
@@ -105,7 +105,7 @@ func (s *snapshotHandlers) foot(list []snapshot.Snapshot) string {
 }
 
 // kindNames are what pages call the kinds that a person did not ask for.
-var kindNames = map[snapshot.Kind]string{snapshot.Automatic: "automatic", snapshot.Safety: "before a restore"}
+var kindNames = map[snapshot.Kind]string{snapshot.Automatic: "automatic", snapshot.Safety: "before a restore or update"}
 
 // item makes a snapshot ready to show.
 func (s *snapshotHandlers) item(box sandbox.Sandbox, n railed) views.Snapshot {
@@ -209,6 +209,9 @@ func (s *snapshotHandlers) captured(w *views.Work, box sandbox.Sandbox, p sandbo
 		return
 	}
 	w.Title, w.Text, w.Detail = stateLooks[box.State].Text, "Its programs are paused while it is copied, and resume afterwards.", detailed(p, " copied")
+	if s.updates.under(box) {
+		w.Title, w.Text = beingUpdated, "A snapshot of it is taken first, so that it can be put back."
+	}
 	w.Phases = phases(p, sandbox.PhaseSnapshot)
 	w.Acts = []views.Action{{Icon: "camera", Text: "Snapshots", URL: sameURL(box, snapshotsPart)}}
 }

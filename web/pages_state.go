@@ -61,11 +61,17 @@ func (s *workspaceHandlers) outlook(box sandbox.Sandbox) idle.Outlook {
 // state shows how a sandbox stands now.
 func (s *workspaceHandlers) state(box sandbox.Sandbox, p sandbox.Progress) views.State {
 	v := stateOf(box, p, s.outlook(box), s.cfg.Now())
-	if box.State == sandbox.Capturing && s.backups.making(box.ID) {
+	switch {
+	case box.State == sandbox.Capturing && s.backups.making(box.ID):
 		v.Text = backedUp
+	case !box.State.Settled() && s.updates.under(box):
+		v.Text = beingUpdated
 	}
 	return v
 }
+
+// beingUpdated is what Restoring is called while a newer image is tried.
+const beingUpdated = "Being updated"
 
 // backedUp is what Capturing is called while it is for a backup.
 const backedUp = "Being backed up"
@@ -83,6 +89,8 @@ var phaseNames = map[sandbox.Phase]string{
 	sandbox.PhaseBackup:   "Reading its home",
 	sandbox.PhaseSnapshot: "Copying its home",
 	sandbox.PhaseRestore:  "Writing its home",
+
+	sandbox.PhaseCheck: "Checking its services",
 }
 
 func phaseText(p sandbox.Progress) string {
@@ -207,12 +215,8 @@ func (p *presenter) acts(box sandbox.Sandbox) views.Acts {
 			a.First = look
 		}
 	}
-	if at := slices.Index(a.More, rest); at >= 0 && p.server.cfg.Pool != nil {
-		disk := views.Action{Icon: "database", Text: "Disk limit…", URL: sameURL(box, "/disk"), Sheet: true}
-		a.More = slices.Insert(a.More, at+1, disk)
-	}
 	if at := slices.Index(a.More, rest); at >= 0 {
-		a.More = slices.Insert(a.More, at, views.Action{Icon: "box", Text: "Volumes…", URL: sameURL(box, "/volumes"), Sheet: true})
+		a.More = slices.Replace(a.More, at, at+1, p.settingActs(box, rest)...)
 	}
 	usable := box.State == sandbox.Running || box.State.Resting()
 	switch {
@@ -223,6 +227,18 @@ func (p *presenter) acts(box sandbox.Sandbox) views.Acts {
 		a.First, a.More = open, slices.Insert(a.More, 0, a.First)
 	}
 	return a
+}
+
+// settingActs are the items of a menu that lead to how a sandbox is to be, rest among them.
+func (p *presenter) settingActs(box sandbox.Sandbox, rest views.Action) (list []views.Action) {
+	if p.server.cfg.Updates.Standing(box).Older {
+		list = append(list, views.Action{Icon: "update", Text: "Update…", URL: sameURL(box, updatePart), Sheet: true})
+	}
+	list = append(list, views.Action{Icon: "box", Text: "Volumes…", URL: sameURL(box, "/volumes"), Sheet: true}, rest)
+	if p.server.cfg.Pool != nil {
+		list = append(list, views.Action{Icon: "database", Text: "Disk limit…", URL: sameURL(box, "/disk"), Sheet: true})
+	}
+	return list
 }
 
 // tints is how many colours template tiles have; the one after them is for plain images.

@@ -133,6 +133,9 @@ func (s *templateHandlers) pageTemplate(ctx context.Context, r *request) (templ.
 	for _, p := range e.Problems {
 		v.Problems = append(v.Problems, *problemView(p))
 	}
+	if v.Older, err = s.updates.older(ctx, r, e.Name); err != nil {
+		return nil, err
+	}
 	v.Frame.Live.Topic = "/templates/" + e.Name
 	return views.TemplatePage(v), nil
 }

@@ -146,6 +146,7 @@ func (s *workspaceHandlers) work(box sandbox.Sandbox, p sandbox.Progress) views.
 		}
 		s.snapshots.snapshotted(&w, box)
 		w.Phases = phases(p, sandbox.PhaseRestore, sandbox.PhaseStart, sandbox.PhaseReady)
+		s.updates.updated(&w, box, p)
 	case sandbox.Starting:
 		w.Title, w.Phases = "Starting", phases(p, sandbox.PhaseStart, sandbox.PhaseReady)
 	default:
@@ -155,7 +156,7 @@ func (s *workspaceHandlers) work(box sandbox.Sandbox, p sandbox.Progress) views.
 	if s.cfg.Backups.Restoring(box.ID) {
 		w.Acts = append(w.Acts, views.Action{Icon: "close", Text: "Cancel restore", URL: sameURL(box, restorePart+"/cancel"), Post: true})
 	}
-	if p.Phase == sandbox.PhaseImage {
+	if p.Phase == sandbox.PhaseImage && !box.Updating() {
 		w.Log = s.buildLog(box.Spec.Template)
 		w.Phases = phases(p, sandbox.PhaseImage, sandbox.PhaseVolume, sandbox.PhaseStart, sandbox.PhaseReady)
 	}
@@ -172,7 +173,7 @@ func detailed(p sandbox.Progress, did string) string {
 
 var phaseTitles = map[sandbox.Phase]string{
 	sandbox.PhaseImage: "Image", sandbox.PhaseVolume: "Volume", sandbox.PhaseStart: "Start", sandbox.PhaseReady: "Ready",
-	sandbox.PhaseBackup: "Home", sandbox.PhaseRestore: "Home", sandbox.PhaseSnapshot: "Home",
+	sandbox.PhaseCheck: "Check", sandbox.PhaseBackup: "Home", sandbox.PhaseRestore: "Home", sandbox.PhaseSnapshot: "Home",
 }
 
 // phases shows steps in order: those before the present one are done.

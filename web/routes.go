@@ -63,7 +63,7 @@ func (s *Server) routes() []route {
 		s.serviceRoutes(apiPrefix, token), s.insidePages(),
 		s.portRoutes(apiPrefix, token), s.portRoutes("", scripted),
 		s.ideRoutes(apiPrefix, token), s.ideRoutes("", scripted),
-		s.backups.table(), s.backups.pages(), s.schedules.table(), s.schedules.pages(), s.repositories.table(), s.snapshots.table(), s.snapshots.pages(),
+		s.backups.table(), s.backups.pages(), s.schedules.table(), s.schedules.pages(), s.repositories.table(), s.snapshots.table(), s.snapshots.pages(), s.updates.table(), s.updates.pages(),
 		s.metrics.table(), s.logs.table(), s.activity.table(), s.alerts.table(), s.alertSettings.table(),
 		s.entryPages(), s.sandboxPages(), s.templatePages(), s.host.table(), s.settingsPages())
 }
@@ -397,5 +397,6 @@ func (s *Server) liveTopics() []topic {
 		{hostPath, s.live.live(s.host.openLiveHost)},
 		{hostPath + "/points", s.host.openHostPoints},
 		{"/templates/:name", s.live.live(s.templates.openLiveTemplate)},
+		{"/templates/:name" + updatePart, s.live.live(s.updates.openLiveUpdate)},
 	}
 }

@@ -127,3 +127,30 @@ func (s *scheduleHandlers) pages() []route {
 		{post, one + "/delete", signedIn, form(s.submitDeleteSchedule, nil)},
 	}
 }
+
+// updatePart is the update of a sandbox, or of the sandboxes of a template, below the page of that.
+const updatePart = "/update"
+
+// table is updates of sandboxes to newer images, for programs.
+func (s *updateHandlers) table() []route {
+	box, all := apiPrefix+"/sandboxes/:name"+updatePart, apiPrefix+"/templates/:name"+updatePart
+	return []route{
+		{get, box, token, api(s.apiUpdate)},
+		{post, box, token, apiLong(s.apiUpdateSandbox)},
+		{get, all, tokenAdmin, api(s.apiUpdates)},
+		{post, all, tokenAdmin, apiLong(s.apiUpdateAll)},
+		{del, all, tokenAdmin, api(s.apiCancelUpdate)},
+	}
+}
+
+// pages are updates as pages.
+func (s *updateHandlers) pages() []route {
+	box, all := "/sandboxes/:name"+updatePart, "/templates/:name"+updatePart
+	return []route{
+		{get, box, signedIn, page(s.pageUpdateSandbox)},
+		{post, box, signedIn, form(s.submitUpdateSandbox, s.againUpdateSandbox)},
+		{get, all, adminOnly, page(s.pageUpdate)},
+		{post, all, adminOnly, form(s.submitUpdate, s.againUpdate)},
+		{post, all + "/cancel", adminOnly, form(s.submitCancelUpdate, nil)},
+	}
+}

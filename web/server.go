@@ -29,6 +29,7 @@ import (
 	"sandboxd/internal/services"
 	"sandboxd/internal/snapshot"
 	"sandboxd/internal/terminal"
+	"sandboxd/internal/update"
 	"sandboxd/internal/visibility"
 	"sandboxd/internal/volume"
 	"sandboxd/static"
@@ -60,6 +61,7 @@ type Config struct {
 	Backups   *backup.Service
 	Schedules *schedule.Service
 	Snapshots *snapshot.Service
+	Updates   *update.Service // of sandboxes
 
 	Repositories *repository.Service // where backups can be beside the folder
 

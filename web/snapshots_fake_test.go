@@ -148,3 +148,6 @@ func (h stageHome) Compare(_ context.Context, most int) (found []archive.Differe
 func (h stageHome) Versions(_ context.Context, path string, most int) (before, after []byte, err error) {
 	return sandboxtest.Beginning(h.all.home(h.snapshot), path, most), sandboxtest.Beginning(h.all.home(h.id), path, most), nil
 }
+
+// Update is for stageUpdates: nothing here asks for it.
+func (f *stageHomes) Update(context.Context, sandbox.Ref, sandbox.Update) error { return nil }

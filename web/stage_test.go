@@ -58,6 +58,7 @@ type insides struct {
 	access    *fakeAccess
 	ports     *visibility.Ports
 	homes     *stageHomes
+	updates   *stageUpdates
 }
 
 // seen is what pages see of the inside of sandboxes.
@@ -126,6 +127,8 @@ func newEmptyStage(t *testing.T) *stage {
 		Preferences: s.workspace, TabNames: s.workspace,
 	})
 	s.server.cfg.Schedules = keepSchedules(t, db.Schedules(), s.server.cfg.Backups, s.boxes, s.accounts)
+	s.updates = newStageUpdates(s.boxes, s.idle)
+	s.server.cfg.Updates = keepUpdates(t, s.updates, s.updates, s.images, stageTemplates{}, s.updates.uses)
 	s.server.cfg.Backups.Quota = 1 << 30
 	s.server.alarm.grace = time.Time{} // it has run for long
 	return s

@@ -114,6 +114,7 @@ func newWorldWith(t *testing.T, quota sandbox.Quota) *world {
 		Volumes: shared, VolumeAccess: w.volumes.access(shared, wholeGuest{fakeGuest: w.files, fakeRooms: w.rooms}),
 	})
 	w.server.cfg.Schedules = keepSchedules(t, db.Schedules(), w.server.cfg.Backups, w.manager, w.accounts)
+	w.server.cfg.Updates = keepUpdates(t, w.manager, w.server.cfg.Snapshots, w.images, templates, func(sandbox.Sandbox) []idle.Reason { return nil })
 	w.live()
 	w.user("root", auth.Admin)
 	w.user("ada", auth.Member)

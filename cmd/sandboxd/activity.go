@@ -56,6 +56,10 @@ func (a *app) record(ctx context.Context, act sandbox.Action, s sandbox.Sandbox)
 	switch {
 	case act == sandbox.ActionFail:
 		e = itself.Entry(activity.SandboxFail).Ended(fault.New(fault.Unavailable, "%s", s.Problem))
+	case act == sandbox.ActionUpdate && who.Via == "":
+		e = itself.Entry(activity.SandboxUpdate)
+	case act == sandbox.ActionUpdate: // the request has only asked for it, for many sandboxes perhaps
+		e = who.Entry(activity.SandboxUpdate)
 	case act == sandbox.ActionWake && who.Via == "":
 		e = itself.Entry(activity.SandboxWake)
 	case act == sandbox.ActionWake && !asksForWake[who.Action]:

@@ -39,6 +39,7 @@ import (
 	"sandboxd/internal/snapshot"
 	"sandboxd/internal/sqlite"
 	"sandboxd/internal/terminal"
+	"sandboxd/internal/update"
 	"sandboxd/internal/volume"
 	"sandboxd/static"
 	"sandboxd/templates"
@@ -72,6 +73,7 @@ type app struct {
 	backups   *backup.Service
 	schedules *schedule.Service
 	snapshots *snapshot.Service
+	updates   *update.Service
 	volumes   *volume.Service
 
 	repositories *repository.Service
@@ -166,6 +168,9 @@ func (a *app) open(ctx context.Context) (err error) {
 	}
 	a.schedules = newSchedules(a)
 	if err := a.newSnapshots(ctx); err != nil {
+		return err
+	}
+	if a.updates, err = newUpdates(ctx, a); err != nil {
 		return err
 	}
 	a.handler, err = a.newHandler()
@@ -386,7 +391,7 @@ func (a *app) newHandler() (http.Handler, error) {
 		Access: control, Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images,
 		Commands: exec.New(exec.Config{Starter: exec.InGuest(), Ended: a.command()}), Terminals: terminal.New(a.manager, a.log),
 		Files: inside, SSH: ssh, Tunnels: ports, Services: services.New(a.manager), IDE: a.ide, Ports: a.ports,
-		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: measures{a.recorder, a.sizer}, Logs: a.logs, OwnLog: a.recent, Activity: a.activity, Alerts: a.alerts, Backups: a.backups, Schedules: a.schedules, Repositories: a.repositories, Snapshots: a.snapshots, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),
+		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: measures{a.recorder, a.sizer}, Logs: a.logs, OwnLog: a.recent, Activity: a.activity, Alerts: a.alerts, Backups: a.backups, Schedules: a.schedules, Repositories: a.repositories, Snapshots: a.snapshots, Updates: a.updates, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),
 		Handover: proxy.Handover{Hosts: a.hosts, Sandboxes: a.manager, Access: control, Codes: a.accounts},
 		Hosts:    a.hosts, Assets: assets, Pool: a.storage.figures(), Volumes: a.volumes, VolumeAccess: volumeAccess(a),
 		Checks: []web.Check{

@@ -40,7 +40,7 @@ in advance, or again.`,
 				return buildTemplate(ctx, cmd.ErrOrStderr(), cat, images, args[0])
 			})
 		},
-	})
+	}, newTemplateUpdateCmd())
 	return cmd
 }
 

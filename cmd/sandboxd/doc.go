@@ -18,6 +18,7 @@
 //   - internal/visibility says which of a sandbox's ports are shared or public; internal/proxy is where that counts.
 //   - internal/activity keeps who did what: web's activity_actions.go says which requests, and activity.go here what else.
 //   - internal/backup keeps homes as archives, internal/schedule makes those at set times, and internal/snapshot keeps copies on the engine.
+//     internal/update puts sandboxes on newer images, with a snapshot to go back to.
 //     internal/repository knows the other places for archives, and internal/kopia works on them, in a process of its own (cmd_kopia.go).
 //   - internal/serverbackup seals what the server itself knows; data_folder.go here lists what that is. internal/sqlite copies the database
 //     before an upgrade (upgrade.go) and puts it back (rollback.go).

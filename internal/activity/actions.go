@@ -9,6 +9,7 @@ const (
 	SandboxFreeze Action = "sandbox.freeze"
 	SandboxSleep  Action = "sandbox.sleep"
 	SandboxFail   Action = "sandbox.fail"
+	SandboxUpdate Action = "sandbox.update"
 )
 
 // What ends badly behind a request that has begun it.
@@ -45,6 +46,7 @@ var Actions = []Known{
 	{"sandbox.snapshot", "took a snapshot of the sandbox", false},
 	{"sandbox.revert", "restored the sandbox to a snapshot", false},
 	{"sandbox.clone", "cloned the sandbox", false},
+	{SandboxUpdate, "updated the sandbox to a newer image", false},
 
 	{"snapshot.change", "changed a snapshot of the sandbox", false},
 	{"snapshot.delete", "deleted or cancelled a snapshot of the sandbox", false},
@@ -104,6 +106,8 @@ var Actions = []Known{
 	{"orphan.adopt", "adopted a sandbox without a record", false},
 	{"orphan.remove", "removed a sandbox without a record", false},
 	{"template.build", "built the image of a template", false},
+	{"template.update", "began to update the sandboxes of a template", false},
+	{"template.cancel-update", "cancelled the update of the sandboxes of a template", false},
 	{"host.sleep", "put unused sandboxes to sleep", false},
 
 	{"alert.mute", "muted an alert", false},

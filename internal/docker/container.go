@@ -39,7 +39,7 @@ type spec struct {
 // spec gives b's container. addr is its address; an invalid one means no network.
 func (e *Engine) spec(b sandbox.ContainerSpec, addr netip.Addr) spec {
 	labels := e.labels(b)
-	labels[labelVolumes] = sandbox.MountText(b.Volumes) // also when there are none: the image may have such a label
+	labels[labelVolumes], labels[labelMade] = sandbox.MountText(b.Volumes), "" // also when there are none: the image may have such labels
 	for k, v := range b.Labels {
 		if _, own := labels[k]; !own {
 			labels[k] = v

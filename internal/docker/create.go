@@ -32,6 +32,9 @@ func (e *Engine) Recreate(ctx context.Context, b sandbox.ContainerSpec) error {
 		}
 		defer e.seen.drop(b.ID)
 		e.reclaims.end(b.ID)
+		if err := e.removeNamed(ctx, e.resource(b.ID)+partAnew); err != nil { // of a Remount that was cut off
+			return err
+		}
 		if err := e.removeContainer(ctx, b.ID); err != nil {
 			return err
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/api/types/volume"
 	"github.com/docker/docker/pkg/stdcopy"
@@ -389,6 +390,7 @@ func engineSubject(t *testing.T, change ...func(*Config)) sandboxtest.RuntimeSub
 				t.Fatal(err)
 			}
 		},
+		Image: func(t *testing.T) (string, func()) { return movable(t, e) },
 		Freeze: func(t *testing.T, id string) {
 			if err := e.client.Load().ContainerPause(t.Context(), e.resource(id)); err != nil {
 				t.Fatal(err)
@@ -399,6 +401,31 @@ func engineSubject(t *testing.T, change ...func(*Config)) sandboxtest.RuntimeSub
 			p.lose()
 			return func() { p.listen(t) }
 		},
+	}
+}
+
+// movable gives the image of tests a reference of its own, and what gives that to an empty image.
+func movable(t *testing.T, e *Engine) (ref string, move func()) {
+	t.Helper()
+	box := testBox(t, string(sandboxtest.Patient))
+	cli, ref := e.client.Load(), "sandboxd-test/moves:"+box.ID
+	if err := cli.ImageTag(t.Context(), box.Image, ref); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := cli.ImageRemove(context.Background(), ref, image.RemoveOptions{Force: true}); err != nil {
+			t.Log(err)
+		}
+	})
+	return ref, func() {
+		answer, err := cli.ImageImport(t.Context(), image.ImportSource{Source: bytes.NewReader(make([]byte, 1024)), SourceName: "-"}, ref, image.ImportOptions{})
+		if err == nil {
+			_, err = io.Copy(io.Discard, answer)
+			answer.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -80,10 +80,26 @@ func (e *Engine) look(ctx context.Context, containers []container.Summary, found
 		g.Go(func() error {
 			d, err := e.detail(ctx, id, c)
 			i.Started, i.ExitCode, i.OOM = d.started, d.exitCode, d.oom
+			if err == nil {
+				i.Moved, err = e.imageMoved(ctx, c)
+			}
 			return err
 		})
 	}
 	return g.Wait()
+}
+
+// imageMoved says whether the name of the image that a container was made from names another image by now, or none.
+func (e *connection) imageMoved(ctx context.Context, c container.Summary) (bool, error) {
+	made := c.Labels[labelMade]
+	if made == "" {
+		return c.Image != c.Labels[labelImage], nil // the engine's list has the image's id then
+	}
+	is, err := e.client.Load().ImageInspect(ctx, c.Labels[labelImage])
+	if errdefs.IsNotFound(err) {
+		return true, nil
+	}
+	return is.ID != made, classify(err, "look at an image")
 }
 
 func alive(s container.ContainerState) bool {

@@ -15,6 +15,7 @@ const (
 	labelName     = "sandboxd.name"
 	labelTemplate = "sandboxd.template"
 	labelImage    = "sandboxd.image"
+	labelMade     = "sandboxd.made" // id of the image that labelImage named, on a container that Remount has made from another one
 )
 
 // resource is the name of a sandbox's container, and of its volume.

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/containerd/errdefs"
@@ -89,7 +90,7 @@ func (e *Engine) remount(ctx context.Context, b sandbox.ContainerSpec, box conta
 	}
 	b.Image = box.Config.Labels[labelImage]
 	s, cli, next := e.spec(b, addr), e.client.Load(), e.resource(b.ID)+partAnew
-	s.config.Image = image
+	s.config.Image, s.config.Labels[labelMade] = image, cmp.Or(box.Config.Labels[labelMade], box.Image)
 	if _, err := cli.ContainerCreate(ctx, s.config, s.host, s.network, nil, next); err != nil {
 		return refused(err, "make the container")
 	}

@@ -125,7 +125,7 @@ func TestCommit_GivesOthersNothingOfTheSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := e.labels(other)
-	want["traefik.enable"], want[labelVolumes] = "true", ""
+	want["traefik.enable"], want[labelVolumes], want[labelMade] = "true", "", ""
 	if d := cmp.Diff(want, made.Config.Labels); d != "" {
 		t.Errorf("labels: %s", d)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 
 	"sandboxd/internal/fault"
@@ -146,6 +147,9 @@ func TestRemount_KeepsWhatWasInstalled(t *testing.T) {
 			if _, got := inside(t, e, b.ID, "0", rootLook); got != want {
 				t.Errorf("it has changed:\n%s\nwas:\n%s", got, want)
 			}
+			if i := inList(t, e, b.ID); i.Moved || i.Image != b.Image {
+				t.Errorf("its template's image has not changed, and it is %+v", i)
+			}
 			code, _ := inside(t, e, b.ID, "0", "grep ' /volumes/data ' /proc/mounts")
 			if (code == 0) != (len(to.Volumes) > 0) {
 				t.Errorf("with volumes %v the mount is there: %d", to.Volumes, code)
@@ -155,6 +159,17 @@ func TestRemount_KeepsWhatWasInstalled(t *testing.T) {
 			t.Errorf("images are kept: %q, %v", used, err)
 		}
 	})
+}
+
+// inList gives what the engine's list tells of a sandbox.
+func inList(t *testing.T, e *Engine, id string) sandbox.Instance {
+	t.Helper()
+	all, err := e.List(t.Context())
+	at := slices.IndexFunc(all, func(i sandbox.Instance) bool { return i.ID == id })
+	if err != nil || at < 0 {
+		t.Fatalf("sandbox %s in %+v, %v", id, all, err)
+	}
+	return all[at]
 }
 
 // A process that was killed while it gave a sandbox other volumes leaves one container or both.
@@ -186,6 +201,18 @@ func TestRemount_FinishesWhatWasCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkAll(t, e, b.ID, []check{{"what was installed", "0", "cat /opt/kept; grep ' /volumes/data ' /proc/mounts", 0, "kept"}})
+	if err := e.Stop(t.Context(), b.ID, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cli.ContainerCreate(t.Context(), &container.Config{Image: testImage, Labels: e.labels(b)}, &container.HostConfig{}, nil, nil, next); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Recreate(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cli.ContainerInspect(t.Context(), next); !errdefs.IsNotFound(err) {
+		t.Errorf("a container made anew leaves what was to take its place: %v", err)
+	}
 	if err := cli.ContainerRename(t.Context(), e.resource(b.ID), next); err != nil {
 		t.Fatal(err)
 	}

@@ -174,3 +174,35 @@ func speed(rate float64) string {
 	}
 	return digits(rate/1e6) + " MB/s"
 }
+
+// glance is the span over which InUse asks the engine for work.
+const glance = 2500 * time.Millisecond
+
+// InUse gives what uses s now, work inside it among that, which it asks the engine for when nothing else does: then it takes some seconds.
+// Nothing for one that does not run.
+func (r *Reaper) InUse(ctx context.Context, s sandbox.Sandbox) []Reason {
+	if s.State != sandbox.Running {
+		return nil
+	}
+	because := r.c.Tracker.Status(s.ID).Because
+	if len(because) > 0 || r.c.Usage == nil {
+		return because
+	}
+	before, err := r.usage(ctx, s.ID)
+	if err != nil {
+		return nil // it cannot be told of this sandbox, or what comes next finds the engine away
+	}
+	begun := time.Now()
+	select {
+	case <-time.After(glance):
+	case <-ctx.Done():
+		return nil
+	}
+	after, err := r.usage(ctx, s.ID)
+	if err == nil && !shrunk(before, after) {
+		if detail, works := work(before, after, time.Since(begun)); works {
+			r.c.Tracker.Touch(s.ID, Use{Kind: Work, Detail: detail})
+		}
+	}
+	return r.c.Tracker.Status(s.ID).Because
+}

@@ -34,7 +34,7 @@ func (p *pools) claim(ctx context.Context, s Sandbox) (got Sandbox, ok bool, err
 			return got, true, nil
 		case errors.Is(err, errClaimed):
 			continue
-		case ctx.Err() != nil || errors.Is(err, errClosing) || errors.Is(err, ErrNoAnswer): // it may still succeed
+		case ctx.Err() != nil || errors.Is(err, ErrClosing) || errors.Is(err, ErrNoAnswer): // it may still succeed
 			return Sandbox{}, false, err
 		}
 		p.log.Warn("pooled sandbox could not be claimed; creating one instead", "sandbox", one.name, "error", err)

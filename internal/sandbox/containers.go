@@ -25,6 +25,7 @@ type containers struct {
 	labels    func(id, name string) map[string]string
 	room      func(ctx context.Context) error // may be nil
 	restarted sync.Map                        // when those were that have ended by themselves, by id
+	made      sync.Map                        // Made, by id, as far as it is known
 }
 
 // checkRoom is Unavailable when the host has no room for another sandbox that runs.
@@ -65,12 +66,22 @@ func (c *containers) create(ctx context.Context, s Sandbox) error {
 
 // createContainer gets the image, and then creates the container with its volume.
 func (c *containers) createContainer(ctx context.Context, s Sandbox) error {
-	return c.withSpec(ctx, s, c.runtime.Create)
+	return c.withSpec(ctx, s, func(ctx context.Context, spec ContainerSpec) error {
+		c.made.Delete(s.ID) // it may be there already; the engine tells
+		return c.runtime.Create(ctx, spec)
+	})
 }
 
 // recreate puts another container in the place of one that does not run. The volume stays.
 func (c *containers) recreate(ctx context.Context, s Sandbox) error {
-	return c.withSpec(ctx, s, c.runtime.Recreate)
+	return c.withSpec(ctx, s, func(ctx context.Context, spec ContainerSpec) error {
+		c.made.Delete(s.ID)
+		err := c.runtime.Recreate(ctx, spec)
+		if err == nil {
+			c.made.Store(s.ID, Made{Image: spec.Image})
+		}
+		return err
+	})
 }
 
 // withSpec gets the image, and then has the engine do something with what the container is to be.
@@ -92,7 +103,7 @@ func (c *containers) withSpec(ctx context.Context, s Sandbox, do func(context.Co
 	defer cancel()
 	spec := c.spec(s, t, ref, folder)
 	if err = do(ctx, spec); err == nil {
-		c.note(s.ID, spec.Volumes)
+		c.mounts.note(s.ID, spec.Volumes)
 	}
 	return err
 }
@@ -171,6 +182,7 @@ func (c *containers) remove(ctx context.Context, id string) error {
 		return err
 	}
 	c.restarted.Delete(id)
-	c.drop(id)
+	c.made.Delete(id)
+	c.mounts.drop(id)
 	return c.guests.Forget(id)
 }

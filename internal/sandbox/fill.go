@@ -85,7 +85,7 @@ func (p *pools) FillPools(ctx context.Context, templates []catalog.Template) err
 	}
 	for name, needed := range names {
 		if needed && !p.reconcilePoolLater(name) {
-			return errClosing
+			return ErrClosing
 		}
 	}
 	return nil

@@ -91,3 +91,33 @@ func TestRestore_ACrashLeavesAllOrNothingOfWhatWasLost(t *testing.T) {
 		t.Errorf("outcomes: %v", outcomes)
 	}
 }
+
+// A server that was saved during an update and restored on another machine has nothing to take the sandbox back to.
+func TestUpdate_OfWhatTheEngineHasNothingOfSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		m, end := w.run(t)
+		synctest.Wait()
+		s := aged(t, w, m, sandbox.Running)
+		end()
+		w.engine.NoImage(safety.Root)
+		s.State, s.CutOff, s.Revert = sandbox.Restoring, sandbox.Running, safety
+		s.Revert.Update = true
+		if err := w.store.Update(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.engine.Runtime.Remove(t.Context(), s.ID); err != nil {
+			t.Fatal(err)
+		}
+		m, end = w.run(t)
+		defer end()
+		pass(time.Minute)
+		wantLost(t, w, m, s, "after the restore of the server")
+		if err := m.Restore(t.Context(), s.Ref(), fill(t)); err != nil {
+			t.Fatal(err)
+		}
+		settled(t, m, "lab", sandbox.Stopped)
+		wantHome(t, w, s, newFiles, "restored")
+		wantImage(t, w, s, newest, "restored")
+	})
+}

@@ -82,6 +82,7 @@ type Manager struct {
 	*orphans    // adopts and removes containers without a row
 	*mounts     // says which volumes sandboxes have
 	*reconciler // follows the engine
+	*containers // makes, starts and stops them
 }
 
 // New makes a Manager. It does no I/O; Run keeps it in step with the engine.
@@ -103,7 +104,7 @@ func New(c Config) *Manager {
 	p := &pools{operations: o, pool: newPool(), settings: s, containers: cs, rester: r, remover: del, health: health}
 	left := &orphans{operations: o, settings: s, containers: cs, found: map[string]Instance{}, taken: map[string]bool{}}
 	return &Manager{
-		orphans: left, mounts: cs.mounts,
+		orphans: left, mounts: cs.mounts, containers: cs,
 		operations: o, settings: s, rester: r, remover: del, keeper: k, pools: p,
 		creator:    &creator{operations: o, settings: s, containers: cs, pools: p},
 		power:      &power{operations: o, containers: cs, rester: r},

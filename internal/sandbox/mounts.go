@@ -128,6 +128,6 @@ func (c *containers) remountTo(ctx context.Context, s Sandbox) error {
 	if err := c.runtime.Remount(ctx, spec); err != nil {
 		return err
 	}
-	c.note(s.ID, spec.Volumes)
+	c.mounts.note(s.ID, spec.Volumes)
 	return nil
 }

@@ -1,6 +1,8 @@
 package sandbox_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -94,5 +96,50 @@ func TestMounts_AreKnownAgainAfterARestartOfSandboxd(t *testing.T) {
 			t.Fatal(err)
 		}
 		has(t, w, next, s, models)
+	})
+}
+
+// An update makes the container anew, and so does what takes it back: both give the volumes that the sandbox is to have.
+func TestMounts_ChangeWithAnUpdate(t *testing.T) {
+	for what, check := range map[string]error{"updated": nil, "taken back": fault.New(fault.Unavailable, "It does not work.")} {
+		play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+			w.volumes.Store(&[]sandbox.Mount{models})
+			s := aged(t, w, m, sandbox.Running)
+			has(t, w, m, s, models)
+			w.volumes.Store(&[]sandbox.Mount{cache})
+			remounted := w.engine.Calls(sandboxtest.OpRemount)
+			err := m.Update(t.Context(), s.Ref(), sandbox.Update{Back: safety, Check: func(context.Context, sandbox.Sandbox) error {
+				has(t, w, m, s, cache)
+				w.volumes.Store(&[]sandbox.Mount{cache, models})
+				return check
+			}})
+			if errors.Is(err, sandbox.ErrTakenBack) != (check != nil) {
+				t.Errorf("%s: %v", what, err)
+			}
+			settled(t, m, "lab", sandbox.Running)
+			if check == nil {
+				has(t, w, m, s, cache)
+			} else {
+				has(t, w, m, s, cache, models)
+			}
+			if now := w.engine.Calls(sandboxtest.OpRemount); now != remounted {
+				t.Errorf("%s: its volumes were changed %d times more", what, now-remounted)
+			}
+		})
+	}
+}
+
+// Other volumes do not make a sandbox one that an update has something for.
+func TestMounts_AChangeIsNoOlderImage(t *testing.T) {
+	play(t, func(t *testing.T, w *world, m *sandbox.Manager) {
+		create(t, m, sandbox.Request{Name: "lab"})
+		s := settled(t, m, "lab", sandbox.Running)
+		w.volumes.Store(&[]sandbox.Mount{models})
+		mustDo(t, func() (sandbox.Sandbox, error) { return m.Restart(t.Context(), s.Ref()) })
+		settled(t, m, "lab", sandbox.Running)
+		has(t, w, m, s, models)
+		if _, st, err := m.Look(t.Context(), s.Ref()); err != nil || !st.Known || st.Older {
+			t.Errorf("it counts as %+v, %v", st, err)
+		}
 	})
 }

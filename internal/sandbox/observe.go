@@ -22,6 +22,7 @@ const (
 	ActionRestore  Action = "restore" // its home is replaced
 	ActionSnapshot Action = "snapshot"
 	ActionRevert   Action = "revert" // to a snapshot
+	ActionUpdate   Action = "update" // to the image that its template gives now, and back when that fails
 	ActionFail     Action = "fail"   // it has failed, for whatever reason: the row has it; this takes no time
 )
 

@@ -94,12 +94,13 @@ func (o *operations) begin(by context.Context, ref Ref, op operation) (pending, 
 		}
 	})
 	if !queued {
-		return p, errClosing
+		return p, ErrClosing
 	}
 	return p, nil
 }
 
-var errClosing = fault.New(fault.Unavailable, "sandboxd is shutting down. Try again in a moment.")
+// ErrClosing is the error of what the end of sandboxd has refused.
+var ErrClosing = fault.New(fault.Unavailable, "sandboxd is shutting down. Try again in a moment.")
 
 // wait blocks until the operation is accepted or has ended, ctx ends, or after fires: then ok is false. An operation that
 // was accepted gives the row of that moment, also when it has failed since.

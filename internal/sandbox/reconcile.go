@@ -169,12 +169,13 @@ func (r *reconciler) Reconcile(ctx context.Context, back bool) error {
 	found := make(map[string]Instance, len(instances))
 	for _, i := range instances {
 		found[i.ID] = i
+		r.containers.note(i)
 	}
 	for _, s := range rows {
 		i, ok := found[s.ID]
 		delete(found, s.ID)
 		if ok && !changedSince(s, asked) {
-			r.containers.note(s.ID, ParseMounts(i.Volumes))
+			r.containers.mounts.note(s.ID, ParseMounts(i.Volumes))
 		}
 		r.compare(s, i, ok, look{at: asked, back: back})
 	}
@@ -222,6 +223,7 @@ func changedSince(s Sandbox, at time.Time) bool {
 // observe handles an event of the engine: an instance has changed. It must not block the watch.
 func (r *reconciler) observe(i Instance) {
 	at := time.Now().UTC()
+	r.containers.noteEvent(i)
 	name := r.rows.nameOf(i.ID, i.Name)
 	r.turns.run(r.life, Ref{i.ID, name}, func(ctx context.Context) {
 		s, err := r.rows.ByName(ctx, name)

@@ -78,6 +78,8 @@ func (k *keeper) endRestore(ctx context.Context, s Sandbox) error {
 		return k.remover.remove(ctx, s)
 	case s.CutOff == Failed:
 		return k.endRefill(ctx, s)
+	case s.Revert.Update:
+		return k.takeBack(ctx, s)
 	case !s.Revert.Empty():
 		err := k.containers.createContainer(ctx, s) // it may have been between the old and the new one
 		if fault.Is(err, fault.NotFound) {
@@ -144,6 +146,7 @@ type Origin struct {
 	Fill       func(ctx context.Context, h Home) error // makes its home
 	Snapshot   string                                  // id of the one that Fill copies in; "" for none
 	Root       string                                  // as Sandbox.Root
+	Base       string                                  // as Sandbox.Base
 	ClonedFrom string                                  // as Sandbox.ClonedFrom
 }
 
@@ -164,6 +167,7 @@ func (k *keeper) CreateFrom(ctx context.Context, r Request, from Origin) (Sandbo
 		return s, err
 	}
 	s.Overrides, s.Root, s.ClonedFrom, s.State, s.CutOff = from.Overrides, from.Root, from.ClonedFrom, Restoring, Deleting
+	s.Base = from.Base
 	for attempt := range autoTries {
 		if r.Name == "" {
 			s.ID, s.Name = NewID(), autoName(attempt)

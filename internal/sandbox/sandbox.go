@@ -75,6 +75,7 @@ type Sandbox struct {
 	Pooled    bool         // created in advance and without an owner: not listed, not reachable, until a create claims it
 
 	Root       string // image that its container is made from in place of its template's: a snapshot's; "" for the template's
+	Base       string // where Root is set: the image of its template that Root comes from; "" when that is not known
 	ClonedFrom string // name then of the sandbox that it is a clone of; "" for none
 	Revert     Revert // what Restoring makes of it, if that is not cut off before; the zero value in any other state
 
@@ -88,11 +89,16 @@ func (s Sandbox) TerminalPassword() (user, password string, ok bool) {
 	return user, password, user != "" && password != ""
 }
 
+// Updating reports whether it is being put on a newer image, or back.
+func (s Sandbox) Updating() bool { return s.State == Restoring && s.Revert.Update }
+
 // Revert is a snapshot that a sandbox is reverted to. The zero value stands for none.
 type Revert struct {
 	Snapshot  string    `json:"snapshot"` // its id: of the copy of its home
 	Root      string    `json:"root"`     // as Sandbox.Root
 	Overrides Overrides `json:"overrides"`
+	Base      string    `json:"base,omitempty"`   // as Sandbox.Base
+	Update    bool      `json:"update,omitempty"` // it takes an update back, and stands for one that is under way until then
 }
 
 // Empty reports whether r stands for no snapshot.
@@ -163,6 +169,8 @@ const (
 	PhaseRestore Phase = "restore" // the home is being replaced
 
 	PhaseSnapshot Phase = "snapshot" // the home is being copied
+
+	PhaseCheck Phase = "check" // whether its services work after an update
 )
 
 // Progress is how far an operation under way has come. The zero value means nothing is under way.
@@ -210,5 +218,6 @@ type Instance struct {
 	OOM      bool      // the last run was ended for want of memory
 	Partial  bool      // some of its parts are missing, so that it cannot be started: a create or a removal was cut off
 	Started  time.Time // of the last start; zero if never
+	Moved    bool      // Image names another image by now, or none
 	Volumes  string    // that its container has, as MountText writes them
 }

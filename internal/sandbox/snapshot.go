@@ -15,6 +15,7 @@ import (
 type Taken struct {
 	Sandbox Sandbox // as it was before
 	Image   string  // from which a container with its root file system can be made
+	Base    string  // as Sandbox.Base, of a sandbox that is made from Image
 	Stats   archive.Stats
 	Still   bool          // nothing in it ran meanwhile
 	Took    time.Duration // for which it did not run, if it was running before
@@ -27,7 +28,7 @@ func (k *keeper) Snapshot(ctx context.Context, ref Ref, id string) (taken Taken,
 	err = k.whenSettled(ctx, ref, func(ctx context.Context, s Sandbox) error {
 		return k.observed(ctx, ActionSnapshot, s.State, s, func() error {
 			return k.capture(ctx, s, capturing{phase: PhaseSnapshot, snapshot: id}, func(ctx context.Context, c Capture) error {
-				taken = Taken{Sandbox: s, Still: c.Still}
+				taken = Taken{Sandbox: s, Still: c.Still, Base: k.containers.base(ctx, s)}
 				return k.take(ctx, c, id, &taken)
 			})
 		})
@@ -104,7 +105,7 @@ func (k *keeper) endRevert(ctx context.Context, s Sandbox, cause error) error {
 
 // afterCopyIn gives a sandbox that has its new home the rest of what it is to be.
 func (k *keeper) afterCopyIn(ctx context.Context, s Sandbox) error {
-	s.Root, s.Overrides = s.Revert.Root, s.Revert.Overrides
+	s.Root, s.Base, s.Overrides = s.Revert.Root, s.Revert.Base, s.Revert.Overrides
 	err := k.containers.recreate(ctx, s) // also when it is made from that image already: files outside of the home have changed since
 	if fault.Is(err, fault.NotFound) {
 		return k.containers.fail(ctx, s, fault.Wrap(err, fault.NotFound,

@@ -109,7 +109,7 @@ func (w *waker) joinWake(by context.Context, ref Ref) (*wake, error) {
 		close(one.done)
 	})
 	if !queued {
-		return nil, errClosing
+		return nil, ErrClosing
 	}
 	w.wakes[ref] = one
 	return one, nil
@@ -139,7 +139,7 @@ func (w *waker) wakeNow(ctx, by context.Context, ref Ref) (Sandbox, error) {
 		return s, nil
 	}
 	if w.life.Err() != nil {
-		return s, errors.Join(errClosing, err)
+		return s, errors.Join(ErrClosing, err)
 	}
 	if now, rowErr := w.Current(ctx, ref); rowErr == nil {
 		s = now

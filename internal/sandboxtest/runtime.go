@@ -55,6 +55,7 @@ type fakeBox struct {
 	oom       bool
 	started   time.Time
 	starts    int
+	moved     bool // its image's reference names another one by now
 	fakeRun
 	fakeVolume
 }
@@ -239,7 +240,8 @@ func (r *Runtime) List(ctx context.Context) ([]sandbox.Instance, error) {
 func (f *fakeBox) fact() sandbox.Instance {
 	return sandbox.Instance{
 		ID: f.box.ID, Name: f.box.Name, Template: f.box.Template, Image: f.box.Image, Running: f.running,
-		Frozen: f.frozen, ExitCode: f.exitCode, OOM: f.oom, Partial: !f.volume || !f.container, Started: f.started, Volumes: sandbox.MountText(f.box.Volumes),
+		Frozen: f.frozen, ExitCode: f.exitCode, OOM: f.oom, Partial: !f.volume || !f.container, Started: f.started,
+		Moved: f.moved && f.container, Volumes: sandbox.MountText(f.box.Volumes),
 	}
 }
 

@@ -30,10 +30,11 @@ const BriefExit = 3
 // RuntimeSubject is an engine under test, with two instances on it and the means to trouble it.
 type RuntimeSubject struct {
 	Runtime sandbox.Runtime
-	Other   sandbox.Runtime                             // of another instance on the same engine
-	Spec    func(b Behaviour) sandbox.ContainerSpec     // of a fresh sandbox whose program behaves so
-	Cut     func(t *testing.T, b sandbox.ContainerSpec) // leaves of b what a create leaves that is cut off half-way
-	Destroy func(t *testing.T, id string)               // removes the container behind Runtime's back, not the volume
+	Other   sandbox.Runtime                              // of another instance on the same engine
+	Spec    func(b Behaviour) sandbox.ContainerSpec      // of a fresh sandbox whose program behaves so
+	Cut     func(t *testing.T, b sandbox.ContainerSpec)  // leaves of b what a create leaves that is cut off half-way
+	Destroy func(t *testing.T, id string)                // removes the container behind Runtime's back, not the volume
+	Image   func(t *testing.T) (ref string, move func()) // gives Spec's image another reference, and what has that name another image
 	Freeze  func(t *testing.T, id string)
 	Listens func(t *testing.T, id string) bool // tells whether a Patient program can be asked to end: an engine says sooner that it runs
 	Hang    func() (resume func())             // the engine takes calls of Runtime and does not answer
@@ -65,6 +66,7 @@ func RunRuntime(t *testing.T, open func(t *testing.T) RuntimeSubject) {
 		{"RemoveFinishesWhatWasCutOff", removeCutOff},
 		{"ListTellsHowItEnded", listEnds},
 		{"ListTellsWhatIsLeftOfTheDestroyed", listDestroyed},
+		{"ListTellsOfAnImageThatWasMadeAnew", listMoved},
 		{"WatchMissesNothing", watchAll},
 		{"WatchTellsHowItEnded", watchEnds},
 		{"WatchEndsWithItsContext", watchContext},
@@ -423,6 +425,41 @@ func listDestroyed(t *testing.T, r *runtimeTest) {
 	r.start(b.ID)
 	if i := r.the(b.ID); !i.Running {
 		t.Errorf("made anew, it is %+v", i)
+	}
+}
+
+// listMoved makes a sandbox, has its image's name given to another image, and makes the container anew.
+func listMoved(t *testing.T, r *runtimeTest) {
+	b := r.Spec(Patient)
+	image, move := r.Image(t)
+	b.Image = image
+	r.create(b)
+	if i := r.the(b.ID); i.Moved || i.Image != b.Image {
+		t.Errorf("it is %+v", i)
+	}
+	other := b
+	other.Volumes = []sandbox.Mount{{Volume: sandbox.NewID(), Target: "/shared", ReadOnly: true}}
+	if err := r.Runtime.Remount(r.ctx, other); err != nil {
+		t.Fatal(err)
+	}
+	if i := r.the(b.ID); i.Moved || i.Image != b.Image {
+		t.Errorf("with another volume it is %+v", i)
+	}
+	move()
+	if i := r.the(b.ID); !i.Moved || i.Image != b.Image {
+		t.Errorf("its image was made anew, it is %+v", i)
+	}
+	if err := r.Runtime.Remount(r.ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	if i := r.the(b.ID); !i.Moved || i.Image != b.Image {
+		t.Errorf("its image was made anew, and it has another volume, it is %+v", i)
+	}
+	if err := r.Runtime.Recreate(r.ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	if i := r.the(b.ID); i.Moved {
+		t.Errorf("made from the new one, it is %+v", i)
 	}
 }
 

@@ -46,6 +46,7 @@ func fakeSubject(*testing.T) RuntimeSubject {
 			}
 		},
 		Destroy: func(_ *testing.T, id string) { r.Destroy(id) },
+		Image:   func(*testing.T) (string, func()) { return "mine", func() { MoveImage(r, "mine") } },
 		Freeze:  func(_ *testing.T, id string) { r.FreezeOutside(id) },
 	}
 }

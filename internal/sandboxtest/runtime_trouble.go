@@ -137,6 +137,17 @@ func (r *Runtime) Fail(op Op, errs ...error) {
 	r.engine.troubles.failures[op] = append(r.engine.troubles.failures[op], errs...)
 }
 
+// MoveImage makes a reference name another image than it did.
+func MoveImage(r *Runtime, image string) {
+	r.engine.mu.Lock()
+	defer r.engine.mu.Unlock()
+	for _, f := range r.engine.boxes {
+		if f.box.Image == image && f.container {
+			f.moved = true
+		}
+	}
+}
+
 // Delay makes every call of op take d from now on.
 func (r *Runtime) Delay(op Op, d time.Duration) {
 	r.engine.mu.Lock()

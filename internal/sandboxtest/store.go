@@ -78,7 +78,8 @@ func storeRoundTrip(t *testing.T, s sandbox.Store) {
 		sandbox.Asleep, sandbox.Stopping, sandbox.Stopped, sandbox.Failed, sandbox.Deleting, sandbox.Capturing, sandbox.Restoring} {
 		full.State, full.CutOff = state, state
 		full.Root, full.ClonedFrom = "root:"+string(state), string(state)
-		full.Revert = sandbox.Revert{Snapshot: string(state), Root: full.Root, Overrides: full.Overrides}
+		full.Base = "base:" + string(state)
+		full.Revert = sandbox.Revert{Snapshot: string(state), Root: full.Root, Overrides: full.Overrides, Base: full.Base, Update: true}
 		must(t, s.Update(t.Context(), full))
 		wantByName(t, s, full)
 	}

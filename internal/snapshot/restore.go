@@ -17,7 +17,7 @@ func (s *Service) Restore(ctx context.Context, box sandbox.Sandbox, id string) (
 	var to Snapshot
 	begin := func() error {
 		if s.restoring[box.ID] {
-			return fault.New(fault.Conflict, "A snapshot is being restored to %s already. Wait for that.", box.Name)
+			return fault.New(fault.Conflict, "A snapshot is being restored to %s already, or it is being updated. Wait for that.", box.Name)
 		}
 		if to, err = s.use(id, box.ID); err != nil {
 			return err
@@ -43,10 +43,10 @@ func (s *Service) restore(ctx context.Context, box sandbox.Sandbox, to Snapshot)
 	}
 	safety, err := s.taken(ctx, box, Safety)
 	if err != nil {
-		return Snapshot{}, unkept(box, err)
+		return Snapshot{}, unkept(box, "restored", err)
 	}
 	defer s.release(safety.ID)
-	err = s.Sandboxes.Revert(ctx, box.Ref(), sandbox.Revert{Snapshot: to.ID, Root: to.Image, Overrides: to.Origin.Overrides})
+	err = s.Sandboxes.Revert(ctx, box.Ref(), sandbox.Revert{Snapshot: to.ID, Root: to.Image, Overrides: to.Origin.Overrides, Base: to.Origin.Base})
 	ctx = context.WithoutCancel(ctx)
 	if err != nil { // the Manager may finish it yet
 		return safety, errors.Join(err, s.headsOfReverts(ctx, box.ID))
@@ -63,11 +63,11 @@ func (s *Service) whole(ctx context.Context, of Snapshot) error {
 	return err
 }
 
-// unkept says that nothing was restored because the present state could not be kept first.
-func unkept(box sandbox.Sandbox, err error) error {
+// unkept says that nothing was done because the present state could not be kept first.
+func unkept(box sandbox.Sandbox, done string, err error) error {
 	hint := ""
 	if box.State == sandbox.Failed {
 		hint = " Start the sandbox, or make a clone of the snapshot instead."
 	}
-	return fault.Wrap(err, fault.KindOf(err), "Nothing was restored, because no snapshot of the present state could be taken first: %s%s", fault.Message(err), hint)
+	return fault.Wrap(err, fault.KindOf(err), "Nothing was %s, because no snapshot of the present state could be taken first: %s%s", done, fault.Message(err), hint)
 }

@@ -24,7 +24,8 @@ const (
 
 var (
 	errCancelled = fault.New(fault.Gone, "The snapshot was cancelled.")
-	errClosing   = fault.New(fault.Unavailable, "sandboxd is shutting down. Try again in a moment.")
+	// ErrClosing is in the error of what the end of sandboxd has cut off or refused.
+	ErrClosing = fault.New(fault.Unavailable, "sandboxd is shutting down. Try again in a moment.")
 )
 
 // Service takes snapshots, restores and clones. Safe for concurrent use.
@@ -94,7 +95,7 @@ func (s *Service) Run(ctx context.Context) error {
 // beyond gives a context with the values of ctx that ends with the Service instead. The caller must cancel it.
 func (s *Service) beyond(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(s.life, func() { cancel(errClosing) })
+	stop := context.AfterFunc(s.life, func() { cancel(ErrClosing) })
 	return life, func(cause error) {
 		stop()
 		cancel(cause)
@@ -139,7 +140,7 @@ func detached[T any](ctx context.Context, s *Service, begin func() error, work f
 // open reports whether something can be started for a caller. It needs mu.
 func (s *Service) open(ctx context.Context) error {
 	if s.life.Err() != nil {
-		return errClosing
+		return ErrClosing
 	}
 	return ctx.Err()
 }
@@ -152,7 +153,7 @@ func causeOf(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return errors.Join(context.Cause(ctx), err)
 	case errors.Is(err, context.Canceled) && fault.Is(err, fault.Internal):
-		return errors.Join(errClosing, err)
+		return errors.Join(ErrClosing, err)
 	}
 	return err
 }

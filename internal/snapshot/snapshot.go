@@ -32,7 +32,7 @@ type Kind string
 const (
 	Manual    Kind = "manual"    // stays until it is deleted
 	Automatic Kind = "automatic" // the oldest are deleted when there are too many, or they are too old
-	Safety    Kind = "safety"    // taken by a restore, so that it can be undone; the last ten are kept
+	Safety    Kind = "safety"    // taken by a restore or an update, so that it can be undone; the last ten are kept
 	Passing   Kind = "passing"   // for a clone; deleted when that is made, and not listed
 )
 
@@ -72,6 +72,7 @@ type Origin struct {
 	Spec      sandbox.Spec
 	Overrides sandbox.Overrides
 	Rest      RestTimes
+	Base      string // as sandbox.Sandbox.Base, of one that is made from the snapshot's image
 }
 
 // RestTimes are catalog.Rest as it is kept.
@@ -106,6 +107,7 @@ type Head struct {
 type Sandboxes interface {
 	Snapshot(ctx context.Context, ref sandbox.Ref, id string) (sandbox.Taken, error)
 	Revert(ctx context.Context, ref sandbox.Ref, to sandbox.Revert) error
+	Update(ctx context.Context, ref sandbox.Ref, u sandbox.Update) error
 	CreateFrom(ctx context.Context, r sandbox.Request, from sandbox.Origin) (sandbox.Sandbox, error)
 	Inspect(ctx context.Context, ref sandbox.Ref, snapshot string, look func(context.Context, sandbox.Home) error) error
 	OnEngine(ctx context.Context) (map[string]bool, error)
@@ -127,7 +129,7 @@ type Config struct {
 type Change struct {
 	Snapshot Snapshot
 	Deleted  bool
-	Restore  string // the sandbox's id; there is no Snapshot then
+	Restore  string // the sandbox's id, also of an update; there is no Snapshot then
 }
 
 // Ask asks for a snapshot.

@@ -169,6 +169,7 @@ func (s *Service) finish(ctx context.Context, e *entry, taken sandbox.Taken) err
 		}
 		row.State, row.Stats, row.Still, row.Took = Ready, taken.Stats, taken.Still, taken.Took
 		row.Image, row.Origin, row.Parent = taken.Image, originOf(taken.Sandbox), head.Snapshot
+		row.Origin.Base = taken.Base
 		if err := s.Store.Update(ctx, row); err != nil {
 			return err
 		}

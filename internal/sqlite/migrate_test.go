@@ -19,6 +19,7 @@ import (
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/schedule"
 	"sandboxd/internal/snapshot"
+	"sandboxd/internal/update"
 	"sandboxd/internal/volume"
 )
 
@@ -256,6 +257,17 @@ var samples = map[int]func(t *testing.T, d *DB){
 			{ID: "00000000000000v2", Name: "models", Mode: volume.ReadWrite, Grants: volume.Grants{All: true}, Created: made, Deleting: true}}
 		if diff := cmp.Diff(want, list); err != nil || diff != "" {
 			t.Errorf("volumes differ, %v:\n%s", err, diff)
+		}
+	},
+	17: func(*testing.T, *DB) {},
+	18: func(t *testing.T, d *DB) {
+		b, err := d.Sandboxes().ByName(t.Context(), "plain")
+		if err != nil || b.Base != "sandboxd/base:0123456789ab" {
+			t.Errorf("sandbox %+v, %v", b, err)
+		}
+		list, err := d.Updates().List(t.Context())
+		if err != nil || len(list) != 1 || list[0].MaxFailures != 2 || !list[0].Force || list[0].Count(update.Broken) != 1 || list[0].Items[0].Log[0] != "oops" {
+			t.Errorf("updates %+v, %v", list, err)
 		}
 	},
 }

@@ -152,6 +152,7 @@ type originRow struct {
 	Disk        int64             `json:"disk,omitempty"`
 	Env         map[string]string `json:"env,omitempty"`
 	Overrides   sandbox.Overrides `json:"overrides"`
+	Base        string            `json:"base,omitempty"`
 	FreezeAfter time.Duration     `json:"freeze_after,omitempty"`
 	StopAfter   time.Duration     `json:"stop_after,omitempty"`
 }
@@ -161,6 +162,7 @@ func snapshotValues(p snapshot.Snapshot) ([]any, error) {
 	origin, err := json.Marshal(originRow{
 		Name: o.Name, Label: o.Label, Template: o.Spec.Template, Image: o.Spec.Image, CPUs: o.Spec.Limits.CPUs, Memory: o.Spec.Limits.Memory,
 		Pids: o.Spec.Limits.Pids, Disk: o.Spec.Limits.Disk, Env: o.Spec.Env, Overrides: o.Overrides, FreezeAfter: o.Rest.FreezeAfter, StopAfter: o.Rest.StopAfter,
+		Base: o.Base,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("write what a snapshot is of: %w", err)
@@ -188,7 +190,7 @@ func scanSnapshot(r row) (p snapshot.Snapshot, err error) {
 		return p, fmt.Errorf("read what snapshot %s is of: %w", p.ID, errBadJSON)
 	}
 	p.Origin = snapshot.Origin{
-		Name: o.Name, Label: o.Label, Overrides: o.Overrides, Rest: snapshot.RestTimes{FreezeAfter: o.FreezeAfter, StopAfter: o.StopAfter},
+		Name: o.Name, Label: o.Label, Overrides: o.Overrides, Base: o.Base, Rest: snapshot.RestTimes{FreezeAfter: o.FreezeAfter, StopAfter: o.StopAfter},
 		Spec: sandbox.Spec{Template: o.Template, Image: o.Image, Env: o.Env, Limits: sandbox.Limits{CPUs: o.CPUs, Memory: o.Memory, Pids: o.Pids, Disk: o.Disk}},
 	}
 	return p, nil
