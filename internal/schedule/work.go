@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sandboxd/internal/backup"
+	"sandboxd/internal/cron"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 )
@@ -167,7 +168,7 @@ func (s *Service) made(schedule, box string) []backup.Backup {
 // retain deletes the backups of a schedule that need not be kept, wherever they are. Those that cannot be reached are there all the same,
 // and are left for the next run.
 func (s *Service) retain(one Schedule, boxes []sandbox.Sandbox) {
-	zone, err := zoneOf(one.Zone)
+	zone, err := cron.Zone(one.Zone)
 	if err != nil {
 		zone = time.UTC
 	}
