@@ -284,9 +284,9 @@ func TestFetch_WhatIsTooLargeIsEnded(t *testing.T) {
 		blob := r.commit(map[string]string{"x": "x"})
 		blob = r.git("rev-parse", blob+":x")
 		var tree string
-		for level := range 3 { // 30 folders of 30 folders of 30 files
+		for level := range 3 { // 14 folders of 14 folders of 14 files
 			var list strings.Builder
-			for n := range 30 {
+			for n := range 14 {
 				if level == 0 {
 					list.WriteString("100644 blob " + blob + "\tf" + strconv.Itoa(n) + "\n")
 				} else {

@@ -12,8 +12,8 @@ import (
 	"sandboxd/internal/fault"
 )
 
-// maxFiles bounds the files of a revision, as a template's build context is bounded.
-const maxFiles = 10_000
+// maxFiles bounds the files and folders of a revision.
+const maxFiles = 2_000
 
 // untar writes the files of git's archive into a new folder. Links are refused: a template has no use for them, and one could lead out.
 func untar(from io.Reader, folder string, most int64) error {

@@ -20,6 +20,7 @@ import (
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/schedule"
 	"sandboxd/internal/snapshot"
+	"sandboxd/internal/template"
 )
 
 // For every version there is a file testdata/NNNN.sql, written when that version was the newest, which fills the tables
@@ -237,6 +238,20 @@ var samples = map[int]func(t *testing.T, d *DB){
 			Place: repository.Place{Kind: repository.SFTP, Path: "/srv/backups", Host: "nas.lan", Port: 22, User: "ann", HostKey: "ssh-ed25519 AAAA"}}}
 		if diff := cmp.Diff(want, list); err != nil || diff != "" {
 			t.Errorf("repositories differ, %v:\n%s", err, diff)
+		}
+	},
+	16: func(*testing.T, *DB) {},
+	17: func(t *testing.T, d *DB) {
+		sources, err := d.Templates().Sources(t.Context())
+		if err != nil || len(sources) != 1 || sources[0].URL != "ssh://git@git.lan/t.git" || !sources[0].Tried.IsZero() || sources[0].Date.Unix() != 1700000000 {
+			t.Errorf("sources %+v, %v", sources, err)
+		}
+		plans, err := d.Templates().Plans(t.Context())
+		if err != nil || len(plans) != 1 || plans[0].Template != "base" || !plans[0].NoCache {
+			t.Errorf("plans %+v, %v", plans, err)
+		}
+		if b, err := d.Templates().Build(t.Context(), "rust", 7); err != nil || b.By != "ann" || b.State != template.Running || !b.Ended.IsZero() {
+			t.Errorf("build %+v, %v", b, err)
 		}
 	},
 }

@@ -1,0 +1,2 @@
+-- Reserved; has no effect.
+SELECT 1;

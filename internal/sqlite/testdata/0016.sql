@@ -1,0 +1,2 @@
+-- Version 16 brings no data.
+SELECT 1;
