@@ -196,7 +196,7 @@ func (s *Service) place(src Source, files string) error {
 	}
 	version, err := s.disk.begin(src.Template)
 	if err == nil {
-		err = unwritten(os.Rename(files, version)) // over the empty folder
+		err = unwritten(errors.Join(os.Remove(version), os.Rename(files, version)))
 	}
 	if err == nil {
 		err = s.disk.put(src.Template, version)
