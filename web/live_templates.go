@@ -5,18 +5,26 @@ import (
 	"strings"
 
 	"sandboxd/internal/catalog"
+	"sandboxd/internal/template"
 	"sandboxd/views"
 )
 
 // liveTemplates keeps the gallery, or the page of one template, up to date.
 type liveTemplates struct {
-	nothingBeside
 	server  *Server
 	request *request
 	only    string // the one template of the page, or "" for the gallery
 	pending map[string]catalog.ImageStatus
 	lines   []string
 	state   catalog.ImageState // of the one template, as told last
+	upkeep  bool               // that may have changed
+}
+
+// beside hands on changes of how the one template is kept up to date.
+func (l *liveTemplates) beside(ctx context.Context, hand func(news)) {
+	if l.only != "" {
+		follow(ctx, l.server.cfg.OwnTemplates.Subscribe, func(c *template.Change) { hand(news{template: c}) })
+	}
 }
 
 func (s *templateHandlers) openLiveTemplates(_ context.Context, r *request) (livePage, error) {
@@ -46,6 +54,10 @@ func (l *liveTemplates) begin(ctx context.Context, out *parts) error {
 }
 
 func (l *liveTemplates) take(n news) bool {
+	if n.template != nil && (n.template.Template == "" || n.template.Template == l.only) {
+		l.upkeep = true
+		return true
+	}
 	if n.image == nil || l.only != "" && n.image.Template != l.only {
 		return false
 	}
@@ -56,7 +68,15 @@ func (l *liveTemplates) take(n news) bool {
 	return true
 }
 
-func (l *liveTemplates) tell(_ context.Context, _ bool, out *parts) error {
+func (l *liveTemplates) tell(ctx context.Context, _ bool, out *parts) error {
+	if l.upkeep {
+		l.upkeep = false
+		v, err := l.server.ownTemplates.upkeep(ctx, l.request, l.only)
+		if err != nil {
+			return err
+		}
+		out.add("template-upkeep", views.Replace, views.TemplateUpkeep(v))
+	}
 	for name, status := range l.pending {
 		e, err := l.server.templates.entry(name)
 		if err != nil { // its folder has gone: the page shows it until it is loaded again

@@ -35,7 +35,9 @@ var outcomes = map[string]string{
 	"channel-saved":   "The channel was saved.",
 	"channel-deleted": "The channel was deleted.",
 
-	"repository-saved":   "The repository was saved. It can be used.",
+	"repository-saved": "The repository was saved. It can be used.",
+	"template-deleted": "The template was deleted.",
+
 	"repository-removed": "The repository was removed. What is in it was not deleted.",
 }
 

@@ -93,6 +93,10 @@ var Actions = []Known{
 	{"orphan.adopt", "adopted a sandbox without a record", false},
 	{"orphan.remove", "removed a sandbox without a record", false},
 	{"template.build", "built the image of a template", false},
+	{"template.change", "created or changed a template", false},
+	{"template.delete", "deleted a template", false},
+	{"template.fetch", "set the git repository of a template", false},
+	{"template.schedule", "changed when a template is rebuilt", false},
 	{"host.sleep", "put unused sandboxes to sleep", false},
 
 	{"alert.mute", "muted an alert", false},
