@@ -15,7 +15,7 @@ type ownTemplateHandlers struct{ *Server }
 
 // errTemplateChanged is template.ErrChanged in HTTP's words.
 var errTemplateChanged = &statusError{http.StatusPreconditionFailed, "precondition_failed",
-	"The template has been changed by somebody else since you opened it. Nothing was saved; both versions are kept until you choose."}
+	"The template has been changed by another user since you opened it. Nothing was saved; both versions are kept until you choose."}
 
 // templateFileShape is one file of a template.
 type templateFileShape struct {

@@ -18,6 +18,7 @@ type liveTemplates struct {
 	lines   []string
 	state   catalog.ImageState // of the one template, as told last
 	upkeep  bool               // that may have changed
+	drawn   string             // print of what the page shows of it
 }
 
 // beside hands on changes of how the one template is kept up to date.
@@ -36,7 +37,7 @@ func (s *templateHandlers) openLiveTemplate(_ context.Context, r *request) (live
 	if err != nil {
 		return nil, err
 	}
-	return &liveTemplates{server: s.Server, request: r, only: e.Name, pending: map[string]catalog.ImageStatus{}}, nil
+	return &liveTemplates{server: s.Server, request: r, only: e.Name, pending: map[string]catalog.ImageStatus{}, upkeep: true, drawn: r.query("seen")}, nil
 }
 
 // begin draws all that may have changed since the page was drawn: it is little.
@@ -75,7 +76,10 @@ func (l *liveTemplates) tell(ctx context.Context, _ bool, out *parts) error {
 		if err != nil {
 			return err
 		}
-		out.add("template-upkeep", views.Replace, views.TemplateUpkeep(v))
+		if now := printOf(v); now != l.drawn {
+			l.drawn = now
+			out.add("template-upkeep", views.Replace, views.TemplateUpkeep(v))
+		}
 	}
 	for name, status := range l.pending {
 		e, err := l.server.templates.entry(name)

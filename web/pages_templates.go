@@ -139,7 +139,7 @@ func (s *templateHandlers) pageTemplate(ctx context.Context, r *request) (templ.
 	for _, p := range e.Problems {
 		v.Problems = append(v.Problems, *problemView(p))
 	}
-	v.Frame.Live.Topic = "/templates/" + e.Name
+	v.Frame.Live = views.Live{Topic: "/templates/" + e.Name, Seen: "seen=" + printOf(v.Upkeep)}
 	return views.TemplatePage(v), nil
 }
 

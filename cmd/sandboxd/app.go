@@ -221,7 +221,7 @@ func (a *app) openEngine(ctx context.Context) error {
 	if a.catalog, err = openCatalog(a.config); err != nil {
 		return err
 	}
-	if err := a.newTemplates(ctx, bundle); err != nil {
+	if a.templates, err = newTemplates(ctx, a, bundle); err != nil {
 		return err
 	}
 	a.images = catalog.NewImages(a.catalog, a.engine, catalog.ImageOptions{CA: certs, Log: a.log, Made: a.image(), Records: a.templates})

@@ -31,14 +31,13 @@ func openCatalog(c *Config) (*catalog.Catalog, error) {
 }
 
 // newTemplates puts together what makes templates and rebuilds images. caFile has the certificates that this host trusts.
-func (a *app) newTemplates(ctx context.Context, caFile string) (err error) {
-	a.templates, err = template.Open(ctx, template.Config{
+func newTemplates(ctx context.Context, a *app, caFile string) (*template.Service, error) {
+	return template.Open(ctx, template.Config{
 		Folder: ownTemplates(a.config), Store: a.db.Templates(), Templates: a.catalog, Git: &git.Client{CAFile: caFile}, Log: a.log,
 		Seal:  func() (template.Sealer, error) { return seal.Open(keyFile(a.config)) },
 		Build: func(name string, o catalog.Order) error { return a.images.Build(name, o) },
-		Users: func(ctx context.Context, name string) ([]string, error) { return usersOf(ctx, a.manager, name) }, Failed: a.rebuildFailed,
+		Users: func(ctx context.Context, name string) ([]string, error) { return usersOf(ctx, a.manager, name) }, Failed: rebuildFailed(a),
 	})
-	return err
 }
 
 // usersOf gives the names of the sandboxes of a template, without those that are made in advance.
@@ -55,12 +54,14 @@ func usersOf(ctx context.Context, boxes interface {
 }
 
 // rebuildFailed raises the alert about a template's image, which a build of it raises by itself, and records what nobody has asked for.
-func (a *app) rebuildFailed(name string, scheduled bool, why error) {
-	a.alerting.built(name, catalog.ImageStatus{State: catalog.ImageFailed, Problem: fault.Message(why)})
-	if scheduled {
-		e := activity.Caller{Via: activity.Itself}.Entry("template.build").Ended(why)
-		e.Object = name
-		a.activity.Add(e)
+func rebuildFailed(a *app) func(name string, scheduled bool, why error) {
+	return func(name string, scheduled bool, why error) {
+		a.alerting.built(name, catalog.ImageStatus{State: catalog.ImageFailed, Problem: fault.Message(why)})
+		if scheduled {
+			e := activity.Caller{Via: activity.Itself}.Entry("template.build").Ended(why)
+			e.Object = name
+			a.activity.Add(e)
+		}
 	}
 }
 

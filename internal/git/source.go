@@ -134,7 +134,7 @@ const (
 	keyMagic = "openssh-key-v1\x00"
 )
 
-// checkKey refuses what ssh could not use without asking somebody.
+// checkKey refuses what ssh could not use without asking a person.
 func checkKey(key string) error {
 	body, found := strings.CutPrefix(strings.TrimSpace(key), keyBegin)
 	body, ended := strings.CutSuffix(body, keyEnd)

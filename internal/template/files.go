@@ -62,7 +62,7 @@ func Skeleton(name string) map[string]string {
 
 // Origin says where a template is from. NotFound when there is none.
 func (s *Service) Origin(name string) (Origin, error) {
-	e, err := s.entry(name)
+	e, err := entryOf(s.c.Templates, name)
 	if err != nil {
 		return "", err
 	}
@@ -75,20 +75,20 @@ func (s *Service) Origin(name string) (Origin, error) {
 	return Own, nil
 }
 
-// entry finds a template, usable or broken.
-func (s *Service) entry(name string) (catalog.Entry, error) {
-	for _, e := range s.c.Templates.List() {
+// entryOf finds a template, usable or broken.
+func entryOf(all Templates, name string) (catalog.Entry, error) {
+	for _, e := range all.List() {
 		if e.Name == name {
 			return e, nil
 		}
 	}
-	_, err := s.c.Templates.Template(name)
+	_, err := all.Template(name)
 	return catalog.Entry{}, cmp.Or(err, fault.New(fault.NotFound, "There is no template called %.64q.", name))
 }
 
 // Files gives the files of any template.
 func (s *Service) Files(name string) (Files, error) {
-	e, err := s.entry(name)
+	e, err := entryOf(s.c.Templates, name)
 	if err != nil {
 		return Files{}, err
 	}
@@ -267,7 +267,7 @@ func (s *Service) Copy(ctx context.Context, from, name string) (Files, error) {
 	if err := checkName(name); err != nil {
 		return Files{}, err
 	}
-	e, err := s.entry(from)
+	e, err := entryOf(s.c.Templates, from)
 	if err != nil {
 		return Files{}, err
 	}

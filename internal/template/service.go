@@ -111,7 +111,7 @@ func (s *Service) Delete(ctx context.Context, name string) error {
 		if _, err := s.disk.current(name); err != nil {
 			return none, err
 		}
-		e, err := s.entry(name)
+		e, err := entryOf(s.c.Templates, name)
 		if err != nil {
 			return none, err
 		}
@@ -178,7 +178,7 @@ func (s *Service) Plan(name string) (p Plan, ok bool) {
 
 // SetPlan says when a template is rebuilt by itself; an empty Cron ends that. Kinds: Invalid with the field "cron" or "zone", NotFound.
 func (s *Service) SetPlan(ctx context.Context, p Plan) (Plan, error) {
-	if _, err := s.entry(p.Template); err != nil {
+	if _, err := entryOf(s.c.Templates, p.Template); err != nil {
 		return p, err
 	}
 	p.Cron, p.Zone, p.Next = text.Trim(p.Cron), text.Trim(p.Zone), time.Time{}
@@ -244,7 +244,7 @@ func (s *Service) Rebuild(name string, o catalog.Order) error {
 	if _, ok := s.source(name); !ok {
 		return s.c.Build(name, o)
 	}
-	if _, err := s.entry(name); err != nil {
+	if _, err := entryOf(s.c.Templates, name); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -66,7 +66,7 @@ func (s *Service) SetSource(ctx context.Context, name string, n NewSource) (Sour
 	}
 	old, had := s.source(name)
 	src := Source{Template: name, URL: text.Trim(n.URL), Ref: text.Trim(n.Ref), Path: strings.Trim(text.Trim(n.Path), "/"), HostKeys: text.Trim(n.HostKey)}
-	from, err := s.entered(src, n, old)
+	from, err := s.c.entered(src, n, old)
 	if err == nil {
 		err = from.Check()
 	}
@@ -74,7 +74,7 @@ func (s *Service) SetSource(ctx context.Context, name string, n NewSource) (Sour
 		return src, err
 	}
 	src.HostKeys = from.HostKeys
-	if src.Secret, err = s.seal(name, secrets{from.Token, from.Key}); err != nil {
+	if src.Secret, err = s.c.seal(name, secrets{from.Token, from.Key}); err != nil {
 		return src, err
 	}
 	_, err = s.turn(ctx, name, func() (none Files, err error) {
@@ -98,7 +98,7 @@ func pathField(err error) error {
 }
 
 // entered gives a source with its secrets: those that were entered, or those from before.
-func (s *Service) entered(src Source, n NewSource, old Source) (git.Source, error) {
+func (c Config) entered(src Source, n NewSource, old Source) (git.Source, error) {
 	from := git.Source{URL: src.URL, Ref: src.Ref, Path: src.Path, Token: text.Trim(n.Token), Key: n.Key, HostKeys: src.HostKeys}
 	if old.URL != src.URL {
 		return from, nil
@@ -109,16 +109,16 @@ func (s *Service) entered(src Source, n NewSource, old Source) (git.Source, erro
 	if from.Token+from.Key != "" {
 		return from, nil
 	}
-	kept, err := s.unseal(old)
+	kept, err := c.unseal(old)
 	from.Token, from.Key = kept.Token, kept.Key
 	return from, err
 }
 
-func (s *Service) seal(name string, k secrets) ([]byte, error) {
+func (c Config) seal(name string, k secrets) ([]byte, error) {
 	if k == (secrets{}) {
 		return nil, nil
 	}
-	key, err := s.c.Seal()
+	key, err := c.Seal()
 	if err != nil {
 		return nil, err
 	}
@@ -129,11 +129,11 @@ func (s *Service) seal(name string, k secrets) ([]byte, error) {
 	return key.Seal(purpose(name), plain)
 }
 
-func (s *Service) unseal(src Source) (k secrets, err error) {
+func (c Config) unseal(src Source) (k secrets, err error) {
 	if len(src.Secret) == 0 {
 		return k, nil
 	}
-	key, err := s.c.Seal()
+	key, err := c.Seal()
 	if err != nil {
 		return k, err
 	}
@@ -152,7 +152,7 @@ func (s *Service) Refetch(ctx context.Context, name string) error {
 		if err != nil {
 			return none, err
 		}
-		k, err := s.unseal(src)
+		k, err := s.c.unseal(src)
 		if err == nil {
 			_, err = s.fetch(ctx, src, git.Source{URL: src.URL, Ref: src.Ref, Path: src.Path, Token: k.Token, Key: k.Key, HostKeys: src.HostKeys})
 		}
@@ -181,7 +181,7 @@ func (s *Service) fetch(ctx context.Context, src Source, from git.Source) (Sourc
 		return src, err
 	}
 	files := filepath.Join(work, git.FilesFolder)
-	if err := s.checkFetched(src.Template, files); err != nil {
+	if err := checkFetched(s.c.Templates, src.Template, files); err != nil {
 		return src, err
 	}
 	src.Commit, src.Date, src.HostKeys, src.Fetched, src.Tried, src.Problem = at.Commit, at.Date, at.HostKeys, now(), now(), ""
@@ -211,7 +211,7 @@ func (s *Service) place(src Source, files string) error {
 }
 
 // checkFetched refuses files that are no template.
-func (s *Service) checkFetched(name, folder string) error {
+func checkFetched(all Templates, name, folder string) error {
 	files := map[string][]byte{}
 	for _, one := range []string{manifest, dockerFile} {
 		content, err := readSome(filepath.Join(folder, one))
@@ -221,7 +221,7 @@ func (s *Service) checkFetched(name, folder string) error {
 			return fault.Field("path", "%s in the repository cannot be read.", one)
 		}
 	}
-	return firstProblem(s.c.Templates.Check(name, files))
+	return firstProblem(all.Check(name, files))
 }
 
 // readSome reads a file as far as it may be large, and a bit further, so that who checks it sees that it is too large.

@@ -224,7 +224,7 @@ class TemplateEditor extends HTMLElement {
       this.#note("bad", `Not saved. ${problemOf(err).message}`);
       return;
     }
-    this.#note("busy", "Somebody else has saved this template since you opened it. Your text is still here, and theirs is stored.", [
+    this.#note("busy", "Another user has saved this template since you opened it. Your text is still here, and theirs is stored.", [
       { text: "Compare", act: () => this.#showCompare() },
       { text: "Overwrite with mine", act: () => this.#overwrite() },
       { text: "Use theirs", act: () => this.#take(this.#theirs) },
