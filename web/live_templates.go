@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -103,7 +104,7 @@ func (l *liveTemplates) tellLog(status catalog.ImageStatus, out *parts) {
 	lines := l.lines
 	l.lines = nil
 	if status.State == catalog.ImageBuilding && l.state != catalog.ImageBuilding {
-		out.add("build-log", views.Replace, views.BuildLog(l.server.workspace.buildLog(l.only)))
+		out.add("build-log", views.Replace, views.BuildLog(cmp.Or(l.server.workspace.buildLog(l.only), "\n"))) // lines will follow
 	} else if len(lines) > 0 {
 		out.add("build-log", views.Append, views.Text(strings.Join(lines, "\n")+"\n"))
 	}

@@ -41,6 +41,7 @@ func (s *ownTemplateHandlers) pageEditTemplate(ctx context.Context, r *request) 
 		v.Why = "This template comes from a git repository. Change it there, then rebuild it."
 	}
 	v.Frame.Live.Topic = templateURL(e.Name, "")
+	r.head.Set("Content-Security-Policy", workspacePolicy) // the editor sets styles from script
 	return views.TemplateEditPage(v), nil
 }
 

@@ -19,7 +19,8 @@
 //   - internal/activity keeps who did what: web's activity_actions.go says which requests, and activity.go here what else.
 //   - internal/backup keeps homes as archives, internal/schedule makes those at set times, and internal/snapshot keeps copies on the engine.
 //     internal/repository knows the other places for archives, and internal/kopia works on them, in a process of its own (cmd_kopia.go).
-//   - internal/catalog reads templates and keeps their images built; internal/auth knows users and credentials.
+//   - internal/catalog reads templates and keeps their images built; internal/template keeps those that are made in the dashboard or fetched by
+//     internal/git, rebuilds images at set times (internal/cron) and keeps the record of builds. internal/auth knows users and credentials.
 //
 // Invariant: everything that lives is started in serve and waited for there.
 package main
