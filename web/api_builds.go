@@ -8,13 +8,19 @@ import (
 	"sandboxd/internal/event"
 )
 
-// apiBuildTemplate begins a build in the background; a running one continues.
-func (s *templateHandlers) apiBuildTemplate(ctx context.Context, r *request, _ none) (reply, error) {
+// buildBody says how an image is to be built.
+type buildBody struct {
+	Pull    bool `json:"pull"`     // fetch the images that the Dockerfile names again
+	NoCache bool `json:"no_cache"` // run every step again
+}
+
+// apiBuildTemplate begins a build in the background, of a template from git after a look for a newer revision; a running one continues.
+func (s *templateHandlers) apiBuildTemplate(ctx context.Context, r *request, in buildBody) (reply, error) {
 	e, err := s.entry(r.param("name"))
 	if err != nil {
 		return reply{}, err
 	}
-	if err := s.cfg.Images.Build(e.Name); err != nil {
+	if err := s.cfg.OwnTemplates.Rebuild(e.Name, orderOf(r, catalog.Order{Pull: in.Pull, NoCache: in.NoCache})); err != nil {
 		return reply{}, err
 	}
 	ready, err := s.poolReady(ctx)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sandboxd/internal/backup"
+	"sandboxd/internal/cron"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/schedule"
@@ -112,7 +113,7 @@ func (s *scheduleSights) shape(ctx context.Context, one schedule.Schedule) (sche
 		TestCron: one.TestCron, CreatedAt: one.Created.UTC(), NextTestAt: timeOrNull(one.NextTest), Next: []time.Time{},
 	}
 	if one.Enabled {
-		next, err := schedule.Preview(one.Cron, one.Zone, s.cfg.Now(), previewTimes)
+		next, err := cron.Preview(one.Cron, one.Zone, s.cfg.Now(), previewTimes)
 		if err != nil {
 			return out, err
 		}

@@ -55,6 +55,7 @@ type handlers struct {
 	ide           *ideHandlers
 	accounts      *accountHandlers
 	templates     *templateHandlers
+	ownTemplates  *ownTemplateHandlers
 	sandboxes     *sandboxHandlers
 	workspace     *workspaceHandlers
 	disk          *diskHandlers
@@ -81,7 +82,7 @@ type handlers struct {
 func newHandlers(s *Server) handlers {
 	return handlers{
 		files: &fileHandlers{Server: s}, commands: &commandHandlers{s}, services: &serviceHandlers{s}, ports: &portHandlers{s}, ide: &ideHandlers{s},
-		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, disk: &diskHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{Server: s},
+		accounts: &accountHandlers{s}, templates: &templateHandlers{s}, ownTemplates: &ownTemplateHandlers{s}, sandboxes: &sandboxHandlers{s}, workspace: &workspaceHandlers{s}, disk: &diskHandlers{s}, orphans: &orphanHandlers{s}, live: &liveHandlers{s}, logs: &logHandlers{s, &semaphore.Keyed{}}, process: &processHandlers{Server: s},
 		metrics: &metricsHandlers{s}, host: &hostHandlers{s},
 		activity: &activityHandlers{s}, alerts: &alertHandlers{s}, backups: &backupHandlers{s}, backupForms: &backupFormHandlers{s}, schedules: &scheduleHandlers{s}, repositories: &repositoryHandlers{s}, snapshots: &snapshotHandlers{s}, snapshotForms: &snapshotFormHandlers{s}, updates: &updateHandlers{s},
 		alertSettings: &alertSettingHandlers{s}, volumes: &volumeHandlers{s}, volumeFiles: &fileHandlers{Server: s, ofVolumes: true},

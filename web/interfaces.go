@@ -77,7 +77,6 @@ type Templates interface {
 
 // Images is what the delivery asks of catalog.Images.
 type Images interface {
-	Build(name string) error // starts in the background; a build under way is no error
 	Status(ctx context.Context, name string) catalog.ImageStatus
 	Log(name string) []string
 	Subscribe() *event.Subscription[catalog.ImageEvent]

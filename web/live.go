@@ -18,6 +18,7 @@ import (
 	"sandboxd/internal/schedule"
 	"sandboxd/internal/services"
 	"sandboxd/internal/snapshot"
+	"sandboxd/internal/template"
 	"sandboxd/internal/update"
 	"sandboxd/internal/volume"
 	"sandboxd/internal/wire"
@@ -78,6 +79,7 @@ type news struct {
 
 	repository *repository.Change
 	volume     *volume.Change
+	template   *template.Change // the zero value says that any may have changed
 }
 
 // livePage is what differs from page to page about being kept up to date. It is used by one goroutine.

@@ -1,10 +1,13 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"strings"
+	"sync"
 
 	"sandboxd/internal/catalog"
+	"sandboxd/internal/template"
 	"sandboxd/views"
 )
 
@@ -17,13 +20,19 @@ type liveTemplates struct {
 	lines   []string
 	state   catalog.ImageState // of the one template, as told last
 	older   string             // print of what is told of its sandboxes
+	upkeep  bool               // how it is kept up to date may have changed
+	drawn   string             // print of what the page shows of that
 }
 
-// beside tells when sandboxes have been updated.
+// beside tells when the sandboxes of the one template have been updated, and when what keeps that up to date has changed.
 func (l *liveTemplates) beside(ctx context.Context, hand func(news)) {
-	if l.only != "" {
-		followUpdates(ctx, l.server, hand)
+	if l.only == "" {
+		return
 	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { followUpdates(ctx, l.server, hand) })
+	follow(ctx, l.server.cfg.OwnTemplates.Subscribe, func(c *template.Change) { hand(news{template: c}) })
 }
 
 func (s *templateHandlers) openLiveTemplates(_ context.Context, r *request) (livePage, error) {
@@ -35,7 +44,7 @@ func (s *templateHandlers) openLiveTemplate(_ context.Context, r *request) (live
 	if err != nil {
 		return nil, err
 	}
-	return &liveTemplates{server: s.Server, request: r, only: e.Name, pending: map[string]catalog.ImageStatus{}}, nil
+	return &liveTemplates{server: s.Server, request: r, only: e.Name, pending: map[string]catalog.ImageStatus{}, upkeep: true, drawn: r.query("seen")}, nil
 }
 
 // begin draws all that may have changed since the page was drawn: it is little.
@@ -56,6 +65,10 @@ func (l *liveTemplates) take(n news) bool {
 	if n.update != nil {
 		return true
 	}
+	if n.template != nil && (n.template.Template == "" || n.template.Template == l.only) {
+		l.upkeep = true
+		return true
+	}
 	if n.image == nil || l.only != "" && n.image.Template != l.only {
 		return false
 	}
@@ -71,6 +84,17 @@ func (l *liveTemplates) tell(ctx context.Context, _ bool, out *parts) error {
 		if older, err := l.server.updates.older(ctx, l.request, l.only); err == nil && printOf(older) != l.older {
 			l.older = printOf(older)
 			out.add("template-older", views.Replace, views.OlderBoxesPart(older))
+		}
+	}
+	if l.upkeep {
+		l.upkeep = false
+		v, err := l.server.ownTemplates.upkeep(ctx, l.request, l.only)
+		if err != nil {
+			return err
+		}
+		if now := printOf(v); now != l.drawn {
+			l.drawn = now
+			out.add("template-upkeep", views.Replace, views.TemplateUpkeep(v))
 		}
 	}
 	for name, status := range l.pending {
@@ -95,7 +119,7 @@ func (l *liveTemplates) tellLog(status catalog.ImageStatus, out *parts) {
 	lines := l.lines
 	l.lines = nil
 	if status.State == catalog.ImageBuilding && l.state != catalog.ImageBuilding {
-		out.add("build-log", views.Replace, views.BuildLog(l.server.workspace.buildLog(l.only)))
+		out.add("build-log", views.Replace, views.BuildLog(cmp.Or(l.server.workspace.buildLog(l.only), "\n"))) // lines will follow
 	} else if len(lines) > 0 {
 		out.add("build-log", views.Append, views.Text(strings.Join(lines, "\n")+"\n"))
 	}

@@ -35,8 +35,10 @@ var outcomes = map[string]string{
 	"channel-saved":   "The channel was saved.",
 	"channel-deleted": "The channel was deleted.",
 
-	"volume-deleted":     "The volume was deleted. Sandboxes that run keep it until they are restarted.",
-	"repository-saved":   "The repository was saved. It can be used.",
+	"repository-saved": "The repository was saved. It can be used.",
+	"template-deleted": "The template was deleted.",
+	"volume-deleted":   "The volume was deleted. Sandboxes that run keep it until they are restarted.",
+
 	"repository-removed": "The repository was removed. What is in it was not deleted.",
 }
 

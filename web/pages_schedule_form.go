@@ -11,6 +11,7 @@ import (
 
 	"sandboxd/internal/backup"
 	"sandboxd/internal/catalog"
+	"sandboxd/internal/cron"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/schedule"
@@ -237,7 +238,7 @@ func (s *scheduleHandlers) partPreview(_ context.Context, r *request) (templ.Com
 
 // preview gives the next times of a schedule, and what it keeps.
 func (s *scheduleHandlers) preview(one schedule.Schedule) (v views.SchedulePreview) {
-	times, err := schedule.Preview(one.Cron, one.Zone, s.cfg.Now(), previewTimes)
+	times, err := cron.Preview(one.Cron, one.Zone, s.cfg.Now(), previewTimes)
 	if err != nil {
 		return views.SchedulePreview{Fault: fault.Message(err)}
 	}

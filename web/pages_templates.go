@@ -86,7 +86,7 @@ func problemView(p catalog.Problem) *views.Problem {
 // pageTemplates is the gallery. The engine is asked after all images at the same time.
 func (s *templateHandlers) pageTemplates(ctx context.Context, r *request) (templ.Component, error) {
 	entries := s.cfg.Templates.List()
-	v := views.Templates{Frame: s.frame(r, "Templates", "templates"), Books: make([]views.Book, len(entries))}
+	v := views.Templates{Frame: s.frame(r, "Templates", "templates"), Done: outcomes[r.query("done")], CanMake: r.isAdmin(), Books: make([]views.Book, len(entries))}
 	v.Frame.Live.Topic = "/templates"
 	var all errgroup.Group
 	all.SetLimit(askImages)
@@ -125,6 +125,12 @@ func (s *templateHandlers) pageTemplate(ctx context.Context, r *request) (templ.
 		Book:  s.book(r, e, s.imageStatus(ctx, e)),
 		Log:   s.workspace.buildLog(e.Name), Readme: views.Prose(e.Readme), Details: templateDetails(e.Template, s.cfg.Pool != nil),
 	}
+	if v.Upkeep, err = s.ownTemplates.upkeep(ctx, r, e.Name); err != nil {
+		return nil, err
+	}
+	if origin, err := s.cfg.OwnTemplates.Origin(e.Name); err == nil && r.isAdmin() {
+		v.Edit = string(origin)
+	}
 	ready, err := s.poolReady(ctx)
 	if err != nil {
 		return nil, err
@@ -136,7 +142,7 @@ func (s *templateHandlers) pageTemplate(ctx context.Context, r *request) (templ.
 	if v.Older, err = s.updates.older(ctx, r, e.Name); err != nil {
 		return nil, err
 	}
-	v.Frame.Live.Topic = "/templates/" + e.Name
+	v.Frame.Live = views.Live{Topic: "/templates/" + e.Name, Seen: "seen=" + printOf(v.Upkeep)}
 	return views.TemplatePage(v), nil
 }
 
@@ -200,7 +206,7 @@ func (s *templateHandlers) submitBuild(_ context.Context, r *request) (string, e
 	if err != nil {
 		return "", err
 	}
-	if err := s.cfg.Images.Build(e.Name); err != nil {
+	if err := s.cfg.OwnTemplates.Rebuild(e.Name, orderOf(r, catalog.Order{Pull: r.form("pull") != "", NoCache: r.form("no_cache") != ""})); err != nil {
 		return "", err
 	}
 	return r.back("/templates/" + e.Name), nil

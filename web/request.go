@@ -119,10 +119,22 @@ func form(
 	submit func(ctx context.Context, r *request) (to string, err error),
 	again func(ctx context.Context, r *request, err error) (templ.Component, error),
 ) echo.HandlerFunc {
+	return formWithin(handlerTime, submit, again)
+}
+
+// formWithin is form for one that may take longer than others, or less long.
+func formWithin(
+	limit time.Duration,
+	submit func(ctx context.Context, r *request) (to string, err error),
+	again func(ctx context.Context, r *request, err error) (templ.Component, error),
+) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := requestOf(c)
 		err := parseForm(r.http)
-		ctx, cancel := context.WithTimeout(r.http.Context(), handlerTime) // from when the form is here
+		if limit > handlerTime {
+			r.liftDeadlines()
+		}
+		ctx, cancel := context.WithTimeout(r.http.Context(), limit) // from when the form is here
 		defer cancel()
 		var to string
 		if err == nil {

@@ -65,7 +65,7 @@ func (s *Server) routes() []route {
 		s.ideRoutes(apiPrefix, token), s.ideRoutes("", scripted),
 		s.backups.table(), s.backups.pages(), s.schedules.table(), s.schedules.pages(), s.repositories.table(), s.snapshots.table(), s.snapshots.pages(), s.updates.table(), s.updates.pages(),
 		s.metrics.table(), s.logs.table(), s.activity.table(), s.alerts.table(), s.alertSettings.table(),
-		s.entryPages(), s.sandboxPages(), s.templatePages(), s.host.table(), s.settingsPages())
+		s.entryPages(), s.sandboxPages(), s.templatePages(), s.ownTemplates.table(), s.host.table(), s.settingsPages())
 }
 
 func (s *Server) processRoutes() []route {
@@ -286,6 +286,38 @@ func (s *Server) templateRoutes() []route {
 		{get, apiPrefix + "/templates/:name", token, api(s.templates.apiTemplate)},
 		{post, apiPrefix + "/templates/:name/build", tokenAdmin, api(s.templates.apiBuildTemplate)},
 		{get, apiPrefix + "/templates/:name/build", token, apiLong(s.templates.apiBuildLog)},
+	}
+}
+
+// table is templates that are made here, with builds of all, for programs and as pages.
+func (s *ownTemplateHandlers) table() []route {
+	one, pages := apiPrefix+"/templates/:name", "/templates/:name"
+	return []route{
+		{post, apiPrefix + "/templates/check", tokenAdmin, api(s.apiCheckTemplate)},
+		{put, one, tokenAdmin, api(s.apiPutTemplate)},
+		{del, one, tokenAdmin, api(s.apiDeleteTemplate)},
+		{get, one + "/files", tokenAdmin, api(s.apiTemplateFiles)},
+		{get, one + "/source", tokenAdmin, api(s.apiTemplateSource)},
+		{put, one + "/source", tokenAdmin, apiLong(s.apiSetTemplateSource)},
+		{get, one + "/rebuild", tokenAdmin, api(s.apiRebuildPlan)},
+		{put, one + "/rebuild", tokenAdmin, api(s.apiSetRebuildPlan)},
+		{get, one + "/builds", token, api(s.apiBuilds)},
+		{get, one + "/builds/:id", token, api(s.apiBuild)},
+		{get, pages + "/files", scripted, api(s.apiTemplateFiles)},
+		{put, pages + "/edit", scripted, api(s.apiPutTemplate)},
+		{post, "/templates/check", scripted, api(s.apiCheckTemplate)},
+		{get, "/templates/new", adminOnly, page(s.pageNewTemplate)},
+		{post, "/templates", adminOnly, form(s.submitNewTemplate, s.againNewTemplate)},
+		{get, "/templates/new/git", adminOnly, page(s.pageNewSource)},
+		{post, "/templates/new/git", adminOnly, formWithin(fetchTime, s.submitSource, s.againSource)},
+		{get, pages + "/edit", adminOnly, page(s.pageEditTemplate)},
+		{get, pages + "/source", adminOnly, page(s.pageSource)},
+		{post, pages + "/source", adminOnly, formWithin(fetchTime, s.submitSource, s.againSource)},
+		{get, pages + "/rebuild", adminOnly, page(s.pagePlan)},
+		{post, pages + "/rebuild", adminOnly, form(s.submitPlan, s.againPlan)},
+		{get, pages + "/delete", adminOnly, page(s.pageDeleteTemplate)},
+		{post, pages + "/delete", adminOnly, form(s.submitDeleteTemplate, s.againDeleteTemplate)},
+		{get, pages + "/builds/:id", signedIn, page(s.pageBuild)},
 	}
 }
 

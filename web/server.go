@@ -28,6 +28,7 @@ import (
 	"sandboxd/internal/schedule"
 	"sandboxd/internal/services"
 	"sandboxd/internal/snapshot"
+	"sandboxd/internal/template"
 	"sandboxd/internal/terminal"
 	"sandboxd/internal/update"
 	"sandboxd/internal/visibility"
@@ -42,26 +43,28 @@ type Config struct {
 	Accounts  *auth.Service
 	Templates Templates
 	Images    Images
-	Commands  *exec.Service
-	Terminals *terminal.Service
-	SSH       SSH
-	Tunnels   Tunnels
-	Files     *files.Service
-	Services  *services.Service
-	Ports     *visibility.Ports
-	IDE       IDE
-	Idle      Idle
-	Uses      Uses
-	Holds     Holds
-	Metrics   Metrics
-	Logs      *logs.Keeper
-	OwnLog    *logs.Recent // of sandboxd itself
-	Activity  *activity.Log
-	Alerts    *alert.Service
-	Backups   *backup.Service
-	Schedules *schedule.Service
-	Snapshots *snapshot.Service
-	Updates   *update.Service // of sandboxes
+
+	OwnTemplates *template.Service // those that are made here, and rebuilds of all
+	Commands     *exec.Service
+	Terminals    *terminal.Service
+	SSH          SSH
+	Tunnels      Tunnels
+	Files        *files.Service
+	Services     *services.Service
+	Ports        *visibility.Ports
+	IDE          IDE
+	Idle         Idle
+	Uses         Uses
+	Holds        Holds
+	Metrics      Metrics
+	Logs         *logs.Keeper
+	OwnLog       *logs.Recent // of sandboxd itself
+	Activity     *activity.Log
+	Alerts       *alert.Service
+	Backups      *backup.Service
+	Schedules    *schedule.Service
+	Snapshots    *snapshot.Service
+	Updates      *update.Service // of sandboxes
 
 	Repositories *repository.Service // where backups can be beside the folder
 

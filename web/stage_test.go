@@ -108,11 +108,12 @@ func newEmptyStage(t *testing.T) *stage {
 	s.homes = newStageHomes(s.boxes)
 	s.access = &fakeAccess{rows: s.boxes, guest: wholeGuest{fakeGuest: s.files, fakeRooms: s.rooms, fakeTerminals: s.terminals}}
 	backups := keepBackups(t, s.homes, log)
-	shared, served := keepVolumes(t, stageTemplates{}, log)
+	catalog, own := ownTemplates(t, stageTemplates{}, s.images)
+	shared, served := keepVolumes(t, catalog, log)
 	s.server = New(Config{
 		Volumes: shared, VolumeAccess: served.access(shared, nil),
 		Access:    access.New(s.access, s.access.link, access.Tracked(idle.New())),
-		Sandboxes: s.boxes, Accounts: s.accounts, Templates: stageTemplates{}, Images: s.images, Terminals: s.terminals.Service,
+		Sandboxes: s.boxes, Accounts: s.accounts, Templates: catalog, OwnTemplates: own, Images: s.images, Terminals: s.terminals.Service,
 		Commands: exec.New(exec.Config{Starter: &fakeCommands{}}), Hosts: hosts, Assets: static.New(), Log: log,
 		Version: Version{Version: "1.2.3"}, Now: func() time.Time { return stageTime },
 		Checks: []Check{{Name: "engine", Ask: s.engine.ask}}, Idle: s.idle, Uses: s.idle, Holds: s.holds, Files: files.New(""),

@@ -102,11 +102,12 @@ func newWorldWith(t *testing.T, quota sandbox.Quota) *world {
 	w.alerts = newFakeAlerts(t, w.manager.List)
 	w.access = &fakeAccess{rows: w.manager, guest: wholeGuest{fakeGuest: w.files, fakeRooms: w.rooms}}
 	backups := keepBackups(t, w.manager, log)
+	catalog, own := ownTemplates(t, templates, w.images)
 	w.server = New(Config{
 		Metrics: w.metrics, Logs: w.logs, Activity: activity.New(activity.Config{Store: &activitytest.Memory{}}), Alerts: w.alerts.Service, Backups: backups, Repositories: placesOf(backups),
 		Snapshots: keepSnapshots(t, w.manager, log),
 		Access:    access.New(w.access, w.access.link, access.Tracked(idle.New())),
-		Sandboxes: w.manager, Accounts: w.accounts, Templates: templates, Images: w.images, Commands: exec.New(exec.Config{Starter: w.guests}),
+		Sandboxes: w.manager, Accounts: w.accounts, Templates: catalog, OwnTemplates: own, Images: w.images, Commands: exec.New(exec.Config{Starter: w.guests}),
 		Hosts: hosts, Assets: static.New(), Version: Version{Version: "1.2.3", Commit: "abcdef", Go: "go1"}, Log: log,
 		Checks: []Check{{Name: "store", Ask: func(context.Context) error { return nil }}, {Name: "engine", Ask: w.engine.ask}},
 		Idle:   w.idle, Uses: w.idle, Holds: holds, Files: files.New(""), Services: services.New(w.manager),
@@ -386,10 +387,12 @@ type fakeImages struct {
 	status catalog.ImageStatus
 	log    []string
 	builds int
+	git    *fakeFetcher
+	users  []string // sandboxes of every template
 }
 
 func newFakeImages() *fakeImages {
-	return &fakeImages{bus: event.NewBus[catalog.ImageEvent](8), status: catalog.ImageStatus{State: catalog.ImageBuilt, Progress: 1}}
+	return &fakeImages{git: &fakeFetcher{}, bus: event.NewBus[catalog.ImageEvent](8), status: catalog.ImageStatus{State: catalog.ImageBuilt, Progress: 1}}
 }
 
 func (i *fakeImages) Ensure(ctx context.Context, _ catalog.Template, _ func(catalog.BuildEvent)) (string, error) {
@@ -415,13 +418,6 @@ func (i *fakeImages) keep(err error) (release func()) {
 	hold := make(chan struct{})
 	i.hold, i.err = hold, err
 	return sync.OnceFunc(func() { close(hold) })
-}
-
-func (i *fakeImages) Build(string) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.builds++
-	return nil
 }
 
 func (i *fakeImages) Status(context.Context, string) catalog.ImageStatus {

@@ -38,11 +38,11 @@ import (
 	"sandboxd/internal/services"
 	"sandboxd/internal/snapshot"
 	"sandboxd/internal/sqlite"
+	"sandboxd/internal/template"
 	"sandboxd/internal/terminal"
 	"sandboxd/internal/update"
 	"sandboxd/internal/volume"
 	"sandboxd/static"
-	"sandboxd/templates"
 	"sandboxd/web"
 )
 
@@ -77,6 +77,7 @@ type app struct {
 	volumes   *volume.Service
 
 	repositories *repository.Service
+	templates    *template.Service
 	handler      http.Handler // answers HTTP
 	closers      []func() error
 }
@@ -226,7 +227,10 @@ func (a *app) openEngine(ctx context.Context) error {
 	if a.catalog, err = openCatalog(a.config); err != nil {
 		return err
 	}
-	a.images = catalog.NewImages(a.catalog, a.engine, catalog.ImageOptions{CA: certs, Log: a.log, Made: a.image()})
+	if a.templates, err = newTemplates(ctx, a, bundle); err != nil {
+		return err
+	}
+	a.images = catalog.NewImages(a.catalog, a.engine, catalog.ImageOptions{CA: certs, Log: a.log, Made: a.image(), Records: a.templates})
 	return a.checkPrebuild()
 }
 
@@ -270,14 +274,6 @@ func (a *app) awaitEngine(ctx context.Context, c docker.Config) (*docker.Engine,
 			return nil, err
 		}
 	}
-}
-
-// openCatalog reads the built-in templates and the user's own.
-func openCatalog(c *Config) (*catalog.Catalog, error) {
-	if err := templates.Unpack(templatePath(c)); err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, "The built-in templates cannot be written to the data folder: %v.", err)
-	}
-	return catalog.Open(append([]string{templatePath(c)}, c.Templates...)...)
 }
 
 // hostCertificates gives the extra certificates that this host trusts, and the bundle to mount into sandboxes.
@@ -388,7 +384,7 @@ func (a *app) newHandler() (http.Handler, error) {
 		a.log.Warn(p)
 	}
 	dashboard := web.New(web.Config{
-		Access: control, Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images,
+		Access: control, Sandboxes: a.manager, Accounts: a.accounts, Templates: a.catalog, Images: a.images, OwnTemplates: a.templates,
 		Commands: exec.New(exec.Config{Starter: exec.InGuest(), Ended: a.command()}), Terminals: terminal.New(a.manager, a.log),
 		Files: inside, SSH: ssh, Tunnels: ports, Services: services.New(a.manager), IDE: a.ide, Ports: a.ports,
 		Idle: a.reaper, Uses: a.tracker, Holds: a.holds, Metrics: measures{a.recorder, a.sizer}, Logs: a.logs, OwnLog: a.recent, Activity: a.activity, Alerts: a.alerts, Backups: a.backups, Schedules: a.schedules, Repositories: a.repositories, Snapshots: a.snapshots, Updates: a.updates, Preferences: a.db.Workspace(), TabNames: a.db.Workspace(),

@@ -19,6 +19,7 @@ import (
 	"sandboxd/internal/fault"
 	"sandboxd/internal/serverbackup"
 	"sandboxd/internal/sqlite"
+	"sandboxd/internal/template"
 	"sandboxd/internal/text"
 )
 
@@ -161,9 +162,18 @@ func (b *serverBackup) stage(ctx context.Context, folder string) (m serverbackup
 	if err != nil || checkBox(host) != nil { // it becomes part of a file's name
 		host = "server"
 	}
+	var skipped []serverbackup.LeftOut
 	m = serverbackup.Manifest{Made: time.Now().UTC().Truncate(time.Second), By: version, Database: sqlite.Known(), Host: host}
 	for _, e := range dataEntries {
 		if !e.kept {
+			continue
+		}
+		if e.templates {
+			more, err := stageTemplates(filepath.Join(b.config.Data, e.pattern), filepath.Join(folder, e.pattern))
+			if err != nil {
+				return m, err
+			}
+			skipped = append(skipped, more...)
 			continue
 		}
 		if err := stageEntry(ctx, filepath.Join(b.config.Data, e.pattern), filepath.Join(folder, e.pattern), e.rows); err != nil {
@@ -173,9 +183,19 @@ func (b *serverBackup) stage(ctx context.Context, folder string) (m serverbackup
 	if m.LeftOut, err = leftOut(b.config.Data); err != nil {
 		return m, err
 	}
-	skipped, err := b.stageOwn(filepath.Join(folder, restoredFolder))
-	m.LeftOut = append(m.LeftOut, skipped...)
+	more, err := b.stageOwn(filepath.Join(folder, restoredFolder))
+	m.LeftOut = slices.Concat(m.LeftOut, skipped, more)
 	return m, err
+}
+
+// stageTemplates copies what the templates that are made in the dashboard have now, a folder each. It tells what it has left out.
+func stageTemplates(from, to string) (skipped []serverbackup.LeftOut, err error) {
+	versions, err := template.Versions(from)
+	for name, version := range versions {
+		more, one := copyTemplates(version, filepath.Join(to, name))
+		skipped, err = append(skipped, more...), errors.Join(err, one)
+	}
+	return skipped, fault.Wrap(err, fault.Unavailable, "The templates in %s cannot be copied: %v.", from, err)
 }
 
 // stageEntry copies a file or a database, if it is there.

@@ -15,6 +15,7 @@ import (
 	"sandboxd/internal/fault"
 	"sandboxd/internal/serverbackup"
 	"sandboxd/internal/sqlite"
+	"sandboxd/internal/template"
 )
 
 // serverRestore is one under way.
@@ -110,13 +111,17 @@ func (r *serverRestore) extract(ctx context.Context, from io.Reader, secret stri
 	if err != nil {
 		return serverbackup.Manifest{}, err
 	}
-	return serverbackup.Extract(ctx, bufio.NewReaderSize(from, 1<<20), secret, folder, func(m serverbackup.Manifest) error {
+	m, err := serverbackup.Extract(ctx, bufio.NewReaderSize(from, 1<<20), secret, folder, func(m serverbackup.Manifest) error {
 		if m.Database > sqlite.Known() {
 			return fault.New(fault.Conflict, "The backup is of a newer sandboxd, %.60s (its database is of version %d, this program knows up to %d). Restore it with that one.",
 				m.By, m.Database, sqlite.Known())
 		}
 		return nil
 	})
+	if err != nil {
+		return m, err
+	}
+	return m, template.Take(filepath.Join(folder, ownFolder))
 }
 
 // tell says what there is now, and what to do next.

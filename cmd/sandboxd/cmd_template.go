@@ -21,8 +21,10 @@ func newTemplateCmd(c *Config) *cobra.Command {
 		Use:   "template",
 		Short: "List templates and build their images",
 		Long: `A template is a folder with template.yaml, Dockerfile and README.md. The built-in ones come with sandboxd; your own
-come from the folders named by --templates, one sub-folder each. sandboxd builds an image on first use; build does it
-in advance, or again.`,
+come from the folders named by --templates, one sub-folder each, and from the dashboard. sandboxd builds an image on first use;
+build does it in advance, on this machine.
+
+source, rebuild and builds ask a server from anywhere.`,
 	}
 	c.templateFlags(cmd.PersistentFlags())
 	cmd.AddCommand(&cobra.Command{
@@ -41,6 +43,7 @@ in advance, or again.`,
 			})
 		},
 	}, newTemplateUpdateCmd())
+	cmd.AddCommand(newRemoteTemplateCmds()...)
 	return cmd
 }
 

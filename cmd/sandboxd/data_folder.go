@@ -23,6 +23,8 @@ type dataEntry struct {
 	kept    bool   // a server backup has it
 	rows    bool   // it is a database, with a "-wal" and a "-shm"
 	why     string // a server backup does not have it; "" when nobody need be told
+
+	templates bool // it is the folder of those that are made in the dashboard
 }
 
 // restoredFolder is where a restore puts the templates of the server's own, and its CA file: they come from outside the data folder.
@@ -35,6 +37,7 @@ var dataEntries = []dataEntry{
 	{pattern: sqlite.InstanceFile, kept: true},
 	{pattern: "secret.key", kept: true},
 	{pattern: "ssh_host_ed25519_key", kept: true},
+	{pattern: ownFolder, kept: true, templates: true},
 	{pattern: restoredFolder, why: "the templates and CA file of your own are taken from where --templates and --ca-file name them"},
 
 	{pattern: "backups", why: "backups of sandboxes: copy the folder, or use a repository"},
@@ -96,7 +99,7 @@ func used(data string) (bool, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	return slices.ContainsFunc(found, func(f fs.DirEntry) bool { return isServers(f.Name()) }), err
+	return slices.ContainsFunc(found, func(f fs.DirEntry) bool { return isServers(f.Name()) && f.Name() != ownFolder }), err // a look at templates makes that
 }
 
 // lockData keeps servers off the data folder, which is there. Conflict when one uses it.

@@ -19,6 +19,7 @@ import (
 	"sandboxd/internal/seal"
 	"sandboxd/internal/serverbackup"
 	"sandboxd/internal/sqlite"
+	"sandboxd/internal/template"
 )
 
 // TestDataEntries_KnowAllThatThisProgramNames reads the source for what is joined to the data folder's path.
@@ -55,7 +56,7 @@ func TestDataEntries_KnowAllThatThisProgramNames(t *testing.T) {
 func TestDataEntries_SayWhatARestoreReplaces(t *testing.T) {
 	for name, want := range map[string]bool{
 		"sandboxd.db": true, "sandboxd.db-wal": true, "activity.db-shm": true, "instance": true, "secret.key": true, restoredFolder: true,
-		"pool.img": false, "backups": false, "logs.db": false, "lock": false, "replaced-20261126-050000": false, "sandboxd.db.damaged-20261126-050000": false, "mine": false,
+		ownFolder: true, "pool.img": false, "backups": false, "logs.db": false, "lock": false, "replaced-20261126-050000": false, "sandboxd.db.damaged-20261126-050000": false, "mine": false,
 		stagingFolder: false, "server-restore.ready": false,
 	} {
 		if isServers(name) != want {
@@ -84,9 +85,55 @@ func newSite(t *testing.T) *site {
 	if _, keyErr := seal.Open(keyFile(&Config{Data: s.data})); err != nil || keyErr != nil {
 		t.Fatal(err, keyErr)
 	}
+	s.fetched("rust")
 	s.write("history.db", "figures")
 	s.write("mine", "not ours")
 	return s
+}
+
+// fetched makes a template as one from git that needs a key.
+func (s *site) fetched(name string) {
+	s.t.Helper()
+	key, err := seal.Open(keyFile(&Config{Data: s.data}))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	secret, err := key.Seal("template "+name, []byte("a deploy key"))
+	db, dbErr := openDatabase(s.t.Context(), &Config{Data: s.data})
+	if err := errors.Join(err, dbErr); err != nil {
+		s.t.Fatal(err)
+	}
+	version := filepath.Join(s.data, ownFolder, ".versions", name+"-1")
+	err = errors.Join(
+		db.Templates().PutSource(s.t.Context(), template.Source{Template: name, URL: "ssh://git@git.lan/t.git", Secret: secret}), db.Close(),
+		os.MkdirAll(version, 0o755), os.WriteFile(filepath.Join(version, "template.yaml"), []byte("name: "+name+"\n"), 0o644),
+		os.WriteFile(filepath.Join(version, "setup.sh"), []byte("#!/bin/sh\n"), 0o755), os.Symlink(filepath.Join(".versions", name+"-1"), filepath.Join(s.data, ownFolder, name)))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// wantFetched wants what fetched has made to be there as a version, with the key.
+func (s *site) wantFetched(name string) {
+	s.t.Helper()
+	c := &Config{Data: s.data}
+	to, err := os.Readlink(filepath.Join(ownTemplates(c), name))
+	st, statErr := os.Stat(filepath.Join(ownTemplates(c), name, "setup.sh"))
+	if err := errors.Join(err, statErr); err != nil || filepath.Dir(to) != ".versions" || st.Mode().Perm() != 0o755 || s.read(ownFolder+"/"+name+"/template.yaml") != "name: "+name+"\n" {
+		s.t.Errorf("template %s is %q, %v, %v", name, to, st, err)
+	}
+	db, err := openDatabase(s.t.Context(), c)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	sources, err := db.Templates().Sources(s.t.Context())
+	key, keyErr := seal.Open(keyFile(c))
+	if err := errors.Join(err, keyErr, db.Close()); err != nil || len(sources) != 1 {
+		s.t.Fatal(sources, err)
+	}
+	if plain, err := key.Open("template "+name, sources[0].Secret); err != nil || string(plain) != "a deploy key" {
+		s.t.Errorf("its key is %q, %v", plain, err)
+	}
 }
 
 func (s *site) write(name, content string) {
@@ -170,6 +217,7 @@ func TestBackupServer_ComesBackInAnotherFolder(t *testing.T) {
 			t.Errorf("%s is another one", name)
 		}
 	}
+	other.wantFetched("rust")
 	if other.read("restored/templates-1/mine/template.yaml") != "name: mine\n" || other.read("restored/ca.pem") != "certificate" {
 		t.Error("what came from outside differs")
 	}

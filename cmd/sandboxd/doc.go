@@ -23,7 +23,8 @@
 //   - internal/serverbackup seals what the server itself knows; data_folder.go here lists what that is. internal/sqlite copies the database
 //     before an upgrade (upgrade.go) and puts it back (rollback.go).
 //   - internal/volume knows the folders that several sandboxes have; internal/docker mounts them, and runs a guest that serves their files.
-//   - internal/catalog reads templates and keeps their images built; internal/auth knows users and credentials.
+//   - internal/catalog reads templates and keeps their images built; internal/template keeps those that are made in the dashboard or fetched by
+//     internal/git, rebuilds images at set times (internal/cron) and keeps the record of builds. internal/auth knows users and credentials.
 //
 // Invariant: everything that lives is started in serve and waited for there.
 package main

@@ -39,6 +39,7 @@ var checks = []check{
 	{"disk", lookDisk},
 	{"storage-pool", lookPool},
 	{"repositories", lookRepositories},
+	{"git", lookGit},
 }
 
 // withEngine gives a check the engine, or makes its finding that there is none.

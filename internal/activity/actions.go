@@ -108,6 +108,10 @@ var Actions = []Known{
 	{"template.build", "built the image of a template", false},
 	{"template.update", "began to update the sandboxes of a template", false},
 	{"template.cancel-update", "cancelled the update of the sandboxes of a template", false},
+	{"template.change", "created or changed a template", false},
+	{"template.delete", "deleted a template", false},
+	{"template.fetch", "set the git repository of a template", false},
+	{"template.schedule", "changed when a template is rebuilt", false},
 	{"host.sleep", "put unused sandboxes to sleep", false},
 
 	{"alert.mute", "muted an alert", false},

@@ -31,6 +31,8 @@ type ImageOptions struct {
 	// Made is told of every build and pull that the engine was asked for: how long it took, and why it failed. It must not
 	// block. nil for none.
 	Made func(pulled bool, took time.Duration, err error)
+	// Records is told of every build and pull for a template; nil for none.
+	Records Records
 }
 
 // Images keeps the images of templates present. Safe for concurrent use. It builds one image at a time, so that
@@ -42,6 +44,7 @@ type Images struct {
 	extraPrint string            // names the content of extra in hashes
 	log        *slog.Logger
 	made       func(pulled bool, took time.Duration, err error)
+	records    Records
 	bus        *event.Bus[ImageEvent]
 	builds     chan *job
 	pulls      chan *job
@@ -67,7 +70,7 @@ func NewImages(c *Catalog, e Engine, o ImageOptions) *Images {
 		o.Made = func(bool, time.Duration, error) {}
 	}
 	return &Images{
-		catalog: c, engine: e, extra: extra, extraPrint: printFiles(extra), log: o.Log, made: o.Made,
+		catalog: c, engine: e, extra: extra, extraPrint: printFiles(extra), log: o.Log, made: o.Made, records: o.Records,
 		bus:    event.NewBus[ImageEvent](imageBacklog),
 		builds: make(chan *job, queueLength), pulls: make(chan *job, queueLength),
 		jobs: map[string]*job{}, past: map[string]*history{},
@@ -139,8 +142,8 @@ func (i *Images) Reference(t Template) (ref string, err error) {
 }
 
 // Build starts a build of the template's image in the background, also when it is there already; steps that have not
-// changed are quick. A running build is left alone.
-func (i *Images) Build(name string) error {
+// changed are quick, unless the order says otherwise. A running build is left alone.
+func (i *Images) Build(name string, o Order) error {
 	t, err := i.catalog.Template(name)
 	if err != nil {
 		return err
@@ -150,7 +153,7 @@ func (i *Images) Build(name string) error {
 		return err
 	}
 	f := newJob(r)
-	f.forced = true
+	f.forced, f.order = true, o
 	_, err = i.join(f, nil)
 	return err
 }
@@ -244,13 +247,16 @@ func (i *Images) run(life context.Context, f *job) {
 	}
 	i.mu.Unlock()
 	if !mine {
+		i.recordUnbegun(f)
 		return
 	}
 	err := i.make(ctx, life, f)
 	if err != nil && life.Err() != nil {
 		err = errEnding
 	}
+	log := i.logOf(f)
 	i.finish(f, err)
+	i.recordEnd(f, err, log)
 }
 
 // make makes f's image and first whatever it needs that is not there.
@@ -260,6 +266,7 @@ func (i *Images) make(ctx, life context.Context, f *job) error {
 			return err
 		}
 	}
+	i.recordBegin(f)
 	before, err := i.makeNeeds(ctx, life, f)
 	if err != nil || ctx.Err() != nil {
 		return errors.Join(err, ctx.Err())
@@ -280,7 +287,9 @@ func (i *Images) ask(ctx context.Context, f *job, before int) (err error) {
 	if pulled {
 		err = i.engine.PullImage(ctx, f.recipe.ref, out)
 	} else {
-		err = i.engine.BuildImage(ctx, f.recipe.build(i.extra), out)
+		b := f.recipe.build(i.extra)
+		b.NoCache = f.order.NoCache
+		err = i.engine.BuildImage(ctx, b, out)
 	}
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = fault.Wrap(err, fault.Timeout, "It took longer than it may and was given up.")
@@ -291,6 +300,9 @@ func (i *Images) ask(ctx context.Context, f *job, before int) (err error) {
 // makeNeeds makes the images below f's that are missing, the lowest first, and gives how many steps that were.
 func (i *Images) makeNeeds(ctx, life context.Context, f *job) (steps int, err error) {
 	missing, err := i.missing(ctx, f.recipe)
+	if err == nil && f.order.Pull {
+		missing = f.recipe.refreshed(missing)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -304,11 +316,12 @@ func (i *Images) makeNeeds(ctx, life context.Context, f *job) (steps int, err er
 	i.mu.Unlock()
 	for _, r := range missing {
 		need, err := i.adopt(f, r, steps)
+		refresh := f.order.Pull && r.docker == nil
 		if err != nil {
 			return 0, err
 		}
 		i.run(life, need)
-		if err := i.outcome(life, need); err != nil {
+		if err := i.outcome(life, need); err != nil && !(refresh && i.kept(ctx, f, r, err)) {
 			return 0, f.groundless(err)
 		}
 		steps += r.steps()
@@ -365,6 +378,8 @@ func (i *Images) adopt(dependent *job, r *recipe, before int) (*job, error) {
 	f, found := i.jobs[r.ref]
 	if !found {
 		f = newJob(r)
+		f.forced = dependent.order.Pull && r.docker == nil
+		f.order = Order{Why: WhyBase, By: dependent.recipe.name}
 		i.register(f)
 	}
 	f.dependents[dependent] = before

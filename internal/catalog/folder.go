@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"time"
@@ -45,7 +46,8 @@ type contextFile struct {
 
 // folder is what a template's folder holds, by names and stamps; contents are read only when those have changed.
 type folder struct {
-	Path    string
+	Path    string        // as it is named; a link to a folder that never changes is followed once, so that all is of one version
+	Real    string        // where it is read from
 	Files   []contextFile // by path; what .dockerignore leaves out is not in it, but for the files we read ourselves
 	Print   string        // changes when anything in Files does
 	Settled bool          // Print proves that the contents are the same, too
@@ -53,7 +55,11 @@ type folder struct {
 
 // scan reads the names and stamps of a template's folder. A Problem names a file that is not allowed.
 func scan(dir string) (*folder, error) {
-	root, err := os.OpenRoot(dir)
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, fmt.Errorf("find template folder: %w", err)
+	}
+	root, err := os.OpenRoot(real)
 	if err != nil {
 		return nil, fmt.Errorf("open template folder: %w", err)
 	}
@@ -62,7 +68,7 @@ func scan(dir string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scanner{root: root, dir: dir, ignored: ignored}
+	s := &scanner{root: root, dir: dir, real: real, ignored: ignored}
 	if err := fs.WalkDir(root.FS(), ".", s.add); err != nil {
 		return nil, err
 	}
@@ -73,6 +79,7 @@ func scan(dir string) (*folder, error) {
 type scanner struct {
 	root    *os.Root
 	dir     string
+	real    string
 	ignored *patternmatcher.PatternMatcher
 	files   []contextFile
 	bytes   int64
@@ -147,7 +154,8 @@ func (s *scanner) problem(name, format string, args ...any) error {
 func (s *scanner) folder(now time.Time) *folder {
 	slices.SortFunc(s.files, func(a, b contextFile) int { return bytes.Compare([]byte(a.Path), []byte(b.Path)) })
 	sum := sha256.New()
-	f := &folder{Path: s.dir, Files: s.files, Settled: true}
+	f := &folder{Path: s.dir, Real: s.real, Files: s.files, Settled: true}
+	fmt.Fprintf(sum, "%q\n", s.real)
 	for _, file := range s.files {
 		fmt.Fprintf(sum, "%q %o %d %d\n", file.Path, file.Mode, file.Size, file.Modified.UnixNano())
 		if now.Sub(file.Modified) < racy {
@@ -200,7 +208,7 @@ func readBounded(root *os.Root, name string, limit int64) ([]byte, error) {
 // digest is the content of the build context: paths, contents, and whether a file can be run; nothing of times and
 // owners, so that a clone on another machine gives the same.
 func (f *folder) digest() (string, error) {
-	root, err := os.OpenRoot(f.Path)
+	root, err := os.OpenRoot(f.Real)
 	if err != nil {
 		return "", fmt.Errorf("open template folder: %w", err)
 	}

@@ -30,6 +30,8 @@ type Build struct {
 	Args   map[string]string // build arguments, such as BASE_IMAGE
 	Labels map[string]string
 	Extra  map[string][]byte // files added to the context, by slash path, such as .sandboxd/ca/host.crt
+
+	NoCache bool // every step is run again
 }
 
 // BuildEvent is a step or a line of output of a build or a pull.

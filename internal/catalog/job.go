@@ -22,6 +22,8 @@ type job struct {
 	claimed    bool // it is being run
 	ended      bool
 	forced     bool // build although the image is there
+	order      Order
+	record     *recorded // of the build that has begun, or nil
 	listeners  map[chan BuildEvent]struct{}
 	dependents map[*job]int // jobs that wait for this one, with the steps that they have before it
 	lead       int          // steps of a job that was under way when this one lined up behind it

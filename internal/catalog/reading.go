@@ -11,6 +11,7 @@ import (
 // reading is the content of one template's folder. It is never changed once made.
 type reading struct {
 	dir      string
+	real     string // where it was read from; see folder
 	print    string
 	settled  bool
 	template Template
@@ -57,14 +58,16 @@ func unreadable(file string, err error) Problem {
 
 // readTemplate reads the contents of a folder.
 func readTemplate(f *folder, name string) *reading {
-	root, err := os.OpenRoot(f.Path)
+	root, err := os.OpenRoot(f.Real)
 	if err != nil {
 		return brokenReading(f.Path, name, err)
 	}
 	defer root.Close()
-	r := &reading{dir: f.Path, print: f.Print, settled: f.Settled}
-	r.readManifest(root, name)
-	r.readDockerfile(root)
+	r := &reading{dir: f.Path, real: f.Real, print: f.Print, settled: f.Settled}
+	text, err := readBounded(root, manifestFile, maxManifest)
+	r.readManifest(name, text, err)
+	text, err = readBounded(root, dockerFile, maxDockerfile)
+	r.readDockerfile(text, err)
 	if text, err := readBounded(root, readmeFile, maxReadme); err == nil {
 		r.readme = strings.ToValidUTF8(string(text), "\uFFFD")
 	}
@@ -74,11 +77,11 @@ func readTemplate(f *folder, name string) *reading {
 	return r
 }
 
-func (r *reading) readManifest(root *os.Root, name string) {
+// readManifest takes in template.yaml, or why it cannot be read.
+func (r *reading) readManifest(name string, text []byte, err error) {
 	file := filepath.Join(r.dir, manifestFile)
 	r.template = Template{Name: name, Title: name, Icon: "box"}
 	defer func() { r.template.Folder = r.dir }()
-	text, err := readBounded(root, manifestFile, maxManifest)
 	if err != nil {
 		r.problems = append(r.problems, unreadable(file, err))
 		return
@@ -91,9 +94,9 @@ func (r *reading) readManifest(root *os.Root, name string) {
 	r.problems = append(r.problems, problems...)
 }
 
-func (r *reading) readDockerfile(root *os.Root) {
+// readDockerfile takes in the Dockerfile, or why it cannot be read.
+func (r *reading) readDockerfile(text []byte, err error) {
 	file := filepath.Join(r.dir, dockerFile)
-	text, err := readBounded(root, dockerFile, maxDockerfile)
 	missing := errors.Is(err, fs.ErrNotExist)
 	switch {
 	case r.template.Image != "" && missing:

@@ -23,6 +23,7 @@ type recipe struct {
 	parent   *recipe // what it is built on, or nil
 	docker   *dockerfile
 	folder   string // build context; "" for a pull
+	named    string // the folder, as people know it
 	external []string
 }
 
@@ -46,7 +47,7 @@ func (i *Images) recipeOf(t Template) (*recipe, error) {
 
 func (i *Images) templateRecipe(found *resolved) *recipe {
 	r := &recipe{
-		name: found.entry.Name, docker: found.read.docker, folder: found.read.dir, external: found.read.docker.External,
+		name: found.entry.Name, docker: found.read.docker, folder: found.read.real, named: found.read.dir, external: found.read.docker.External,
 	}
 	below := ""
 	if found.parent != nil {
@@ -84,5 +85,5 @@ func (r *recipe) stepLine(n int) string {
 	if r.docker == nil || n < 1 || n > len(r.docker.Steps) {
 		return ""
 	}
-	return fmt.Sprintf("%s:%d", filepath.Join(r.folder, dockerFile), r.docker.Steps[n-1].Line)
+	return fmt.Sprintf("%s:%d", filepath.Join(r.named, dockerFile), r.docker.Steps[n-1].Line)
 }

@@ -18,7 +18,7 @@ func TestStatus_MissingBuildingBuiltStale(t *testing.T) {
 		}
 		sub := r.Subscribe()
 		defer sub.Close()
-		if err := r.Build("base"); err != nil {
+		if err := r.Build("base", Order{}); err != nil {
 			r.t.Fatal(err)
 		}
 		time.Sleep(buildTime * 3 / 4)
@@ -60,10 +60,10 @@ func TestStatus_OfBrokenAndUnknownTemplates(t *testing.T) {
 		if s := r.state("base", ImageFailed); !strings.Contains(s.Problem, "Dockerfile:1:") {
 			r.t.Errorf("problem is %q", s.Problem)
 		}
-		if err := r.Build("base"); !fault.Is(err, fault.Invalid) {
+		if err := r.Build("base", Order{}); !fault.Is(err, fault.Invalid) {
 			r.t.Errorf("Build gives %v", err)
 		}
-		if err := r.Build("nothing"); !fault.Is(err, fault.NotFound) {
+		if err := r.Build("nothing", Order{}); !fault.Is(err, fault.NotFound) {
 			r.t.Errorf("Build gives %v", err)
 		}
 	})
@@ -73,10 +73,10 @@ func TestBuild_RunsAgainWhenTheImageIsThere(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.ensure("base")
 		for n := range 2 {
-			if err := r.Build("base"); err != nil {
+			if err := r.Build("base", Order{}); err != nil {
 				r.t.Fatal(err)
 			}
-			if err := r.Build("base"); err != nil { // joins the one under way
+			if err := r.Build("base", Order{}); err != nil { // joins the one under way
 				r.t.Fatal(err)
 			}
 			time.Sleep(2 * buildTime)
@@ -86,7 +86,7 @@ func TestBuild_RunsAgainWhenTheImageIsThere(t *testing.T) {
 			}
 		}
 		r.engine.set(func() { r.engine.fail["sandboxd/base"] = fault.New(fault.Invalid, "No.") })
-		r.Build("base")
+		r.Build("base", Order{})
 		time.Sleep(2 * buildTime)
 		synctest.Wait()
 		if s := r.state("base", ImageBuilt); s.Problem == "" {

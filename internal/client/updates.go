@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"net/url"
 
 	"sandboxd/internal/text"
 )
@@ -43,8 +42,6 @@ func (u *Update) clean() {
 
 // Updates is the part of a Client that is about updates.
 type Updates struct{ Client *Client }
-
-func templatePath(name, rest string) string { return "/templates/" + url.PathEscape(name) + rest }
 
 // Sandbox begins to update a sandbox; force also when it is in use. Conflict when it is, or is up to date.
 func (s Updates) Sandbox(ctx context.Context, name string, force bool) (u Update, err error) {

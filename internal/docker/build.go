@@ -64,7 +64,7 @@ func (e imageStore) build(ctx context.Context, context io.Reader, b catalog.Buil
 	}
 	answer, err := e.client.Load().ImageBuild(ctx, context, build.ImageBuildOptions{
 		Tags: []string{b.Tag}, Dockerfile: dockerfile, BuildArgs: args, Labels: b.Labels,
-		NetworkMode: "host", Remove: true, ForceRemove: true, Version: build.BuilderV1,
+		NoCache: b.NoCache, NetworkMode: "host", Remove: true, ForceRemove: true, Version: build.BuilderV1,
 	})
 	if errdefs.IsNotImplemented(err) || errdefs.IsNotFound(err) {
 		return fault.Wrap(err, fault.Invalid, "This engine cannot build images with its classic builder, which sandboxd needs: %s", word(err))

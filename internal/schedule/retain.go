@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sandboxd/internal/backup"
+	"sandboxd/internal/cron"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 )
@@ -83,7 +84,7 @@ func (t retention) covering(ctx context.Context, id string, box sandbox.Sandbox)
 
 // applyTo is apply for one sandbox.
 func (t retention) applyTo(one Schedule, box sandbox.Sandbox) {
-	zone, err := zoneOf(one.Zone)
+	zone, err := cron.Zone(one.Zone)
 	if err != nil {
 		zone = time.UTC
 	}

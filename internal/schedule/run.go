@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sandboxd/internal/backup"
+	"sandboxd/internal/cron"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
 )
@@ -185,15 +186,15 @@ func (s *Service) lookAt(ctx context.Context, one Schedule, work Work) error {
 	if next.IsZero() {
 		return nil
 	}
-	times, err := specOf("cron", text, one.Zone)
+	times, err := cron.Parse("cron", text, one.Zone)
 	if err != nil {
 		return err
 	}
 	now := time.Now().UTC().Round(0)
-	last, n := times.dues(next, now)
+	last, n := times.Dues(next, now)
 	if n == 0 {
-		if sooner := times.next(times.next(now)); next.After(sooner) { // the clock was put back
-			return s.reset(ctx, one, work, times.next(now).UTC())
+		if sooner := times.Next(times.Next(now)); next.After(sooner) { // the clock was put back
+			return s.reset(ctx, one, work, times.Next(now).UTC())
 		}
 		return nil
 	}
@@ -207,7 +208,7 @@ func (s *Service) lookAt(ctx context.Context, one Schedule, work Work) error {
 		}
 		r.State, r.Ended, r.Missed = Missed, now, n
 	}
-	return s.start(ctx, one, r, times.next(now).UTC())
+	return s.start(ctx, one, r, times.Next(now).UTC())
 }
 
 // reset sets when a sort of work comes next.

@@ -23,8 +23,6 @@ const (
 	MaxName      = 64  // bytes
 	MaxKeep      = 999 // of each number of Keep
 	KeptRuns     = 50  // of one schedule
-	MaxCron      = 100 // bytes
-	LeastPause   = 15 * time.Minute
 )
 
 // Kind says which sandboxes a schedule covers.

@@ -55,61 +55,6 @@ func TestCreate_RefusesWhatMakesNoSense(t *testing.T) {
 	})
 }
 
-func TestPreview_FollowsTheZoneOverAChangeOfItsClock(t *testing.T) {
-	for _, c := range []struct{ cron, from, want string }{
-		// On 28 March 2027 the clock in Berlin goes from 2:00 to 3:00, on 31 October 2027 from 3:00 to 2:00.
-		{"0 12 * * *", "2027-03-27T12:00:00Z", "28 10:00 29 10:00 30 10:00"},
-		{"30 2 * * *", "2027-03-27T12:00:00Z", "29 00:30 30 00:30 31 00:30"}, // there is no 2:30 on the 28th
-		{"30 2 * * *", "2027-10-30T12:00:00Z", "31 00:30 31 01:30 01 01:30"}, // and two on the 31st
-		{"@hourly", "2027-10-31T00:00:00Z", "31 01:00 31 02:00 31 03:00"},
-	} {
-		from, err := time.Parse(time.RFC3339, c.from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list, err := schedule.Preview(c.cron, "Europe/Berlin", from, 3)
-		var got []string
-		for _, at := range list {
-			got = append(got, at.UTC().Format("02 15:04"))
-		}
-		if err != nil || strings.Join(got, " ") != c.want {
-			t.Errorf("%s after %s: %s, %v, want %s", c.cron, c.from, strings.Join(got, " "), err, c.want)
-		}
-	}
-}
-
-func TestPreview_TakesSevenForSunday(t *testing.T) {
-	from := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) // a Saturday
-	for cron, want := range map[string]string{
-		"0 0 * * 7":     "Sun Sun Sun Sun",
-		"0 0 * * 0":     "Sun Sun Sun Sun",
-		"0 0 * * 5-7":   "Sun Fri Sat Sun",
-		"0 0 * * 0-7":   "Sun Mon Tue Wed",
-		"0 0 * * 1-7/3": "Sun Mon Thu Sun",
-		"0 0 * * 3,7":   "Sun Wed Sun Wed",
-		"0 0 * * */7":   "Sun Sun Sun Sun",
-		"0 0 * * mon,7": "Sun Mon Sun Mon",
-		"0 0 7 7 *":     "Wed Fri Sat Sun",
-	} {
-		list, err := schedule.Preview(cron, "UTC", from, 4)
-		var got []string
-		for _, at := range list {
-			got = append(got, at.Format("Mon"))
-		}
-		if err != nil || strings.Join(got, " ") != want {
-			t.Errorf("%s: %v, %v, want %s", cron, got, err, want)
-		}
-	}
-	for _, cron := range []string{"0 0 * * 8", "0 0 * * 7-2", "0 0 * * 5-7/0", "0 0 * * 1-7/9223372036854775807", "0 0 * * -7", "0 0 * * 7-", "0 24 * * 7"} {
-		if _, err := schedule.Preview(cron, "UTC", from, 4); fault.FieldOf(err) != "cron" {
-			t.Errorf("%s: %v", cron, err)
-		}
-	}
-	if list, err := schedule.Preview("@daily", "UTC", from, -1); err != nil || len(list) != 0 {
-		t.Errorf("none: %v, %v", list, err)
-	}
-}
-
 func TestRetain_KeepsTheNewestOfEach(t *testing.T) {
 	at := func(text string) time.Time {
 		when, err := time.Parse("2006-01-02 15:04", text)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"sandboxd/internal/cron"
 	"sandboxd/internal/event"
 	"sandboxd/internal/fault"
 	"sandboxd/internal/sandbox"
@@ -197,7 +198,7 @@ func (s *Service) check(ctx context.Context, old, n Schedule, now time.Time) (Sc
 	if n.Zone == "" {
 		n.Zone = "UTC"
 	}
-	times, err := checkedSpec("cron", n.Cron, n.Zone)
+	times, err := cron.Check("cron", n.Cron, n.Zone)
 	k := n.Keep
 	switch {
 	case n.Name == "" || len(n.Name) > MaxName || text.Unprintable(n.Name):
@@ -220,9 +221,9 @@ func (s *Service) check(ctx context.Context, old, n Schedule, now time.Time) (Sc
 	if err != nil {
 		return n, err
 	}
-	var test spec
+	var test cron.Times
 	if n.TestCron != "" {
-		if test, err = checkedSpec("test_cron", n.TestCron, n.Zone); err != nil {
+		if test, err = cron.Check("test_cron", n.TestCron, n.Zone); err != nil {
 			return n, err
 		}
 	}
@@ -231,13 +232,13 @@ func (s *Service) check(ctx context.Context, old, n Schedule, now time.Time) (Sc
 	case !n.Enabled:
 		n.Next = time.Time{}
 	case again || n.Cron != old.Cron:
-		n.Next = times.next(now).UTC()
+		n.Next = times.Next(now).UTC()
 	}
 	switch {
 	case !n.Enabled || n.TestCron == "":
 		n.NextTest = time.Time{}
 	case again || n.TestCron != old.TestCron:
-		n.NextTest = test.next(now).UTC()
+		n.NextTest = test.Next(now).UTC()
 	}
 	return n, nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"time"
+
+	"sandboxd/internal/cron"
 )
 
 const (
@@ -159,7 +161,7 @@ func (at standing) overdue(now time.Time) string {
 		}
 		return times + ", and made up for by one run"
 	}
-	times, err := specOf("cron", at.schedule.Cron, at.schedule.Zone)
+	times, err := cron.Parse("cron", at.schedule.Cron, at.schedule.Zone)
 	if err != nil {
 		return ""
 	}
@@ -167,7 +169,7 @@ func (at standing) overdue(now time.Time) string {
 	if at.good.After(since) {
 		since = at.good
 	}
-	if now.Sub(times.next(times.next(since))) > overdueAfter {
+	if now.Sub(times.Next(times.Next(since))) > overdueAfter {
 		return "no run was good since " + since.UTC().Format("2 January 2006 at 15:04 MST")
 	}
 	return ""

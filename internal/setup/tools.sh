@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests need beyond Go, Node and an engine: tmux, ip, ssh, sshd, rsync, mkfs.btrfs, what reads archives, access lists and attributes,
+# Installs what the tests need beyond Go, Node and an engine: tmux, ip, ssh, sshd, git, rsync, mkfs.btrfs, what reads archives, access lists and attributes,
 # and with the argument chromium a browser.
 set -euo pipefail
 
@@ -8,6 +8,7 @@ command -v tmux >/dev/null || want+=(tmux)
 command -v ip >/dev/null || want+=(iproute2)
 command -v ssh >/dev/null || want+=(openssh-client)
 [ -x /usr/sbin/sshd ] || want+=(openssh-server)
+command -v git >/dev/null || want+=(git)
 command -v rsync >/dev/null || want+=(rsync)
 command -v unzip >/dev/null || want+=(unzip)
 command -v zstd >/dev/null || want+=(zstd)

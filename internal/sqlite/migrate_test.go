@@ -19,6 +19,7 @@ import (
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/schedule"
 	"sandboxd/internal/snapshot"
+	"sandboxd/internal/template"
 	"sandboxd/internal/update"
 	"sandboxd/internal/volume"
 )
@@ -259,7 +260,19 @@ var samples = map[int]func(t *testing.T, d *DB){
 			t.Errorf("volumes differ, %v:\n%s", err, diff)
 		}
 	},
-	17: func(*testing.T, *DB) {},
+	17: func(t *testing.T, d *DB) {
+		sources, err := d.Templates().Sources(t.Context())
+		if err != nil || len(sources) != 1 || sources[0].URL != "ssh://git@git.lan/t.git" || !sources[0].Tried.IsZero() || sources[0].Date.Unix() != 1700000000 {
+			t.Errorf("sources %+v, %v", sources, err)
+		}
+		plans, err := d.Templates().Plans(t.Context())
+		if err != nil || len(plans) != 1 || plans[0].Template != "base" || !plans[0].NoCache {
+			t.Errorf("plans %+v, %v", plans, err)
+		}
+		if b, err := d.Templates().Build(t.Context(), "rust", 7); err != nil || b.By != "ann" || b.State != template.Running || !b.Ended.IsZero() {
+			t.Errorf("build %+v, %v", b, err)
+		}
+	},
 	18: func(t *testing.T, d *DB) {
 		b, err := d.Sandboxes().ByName(t.Context(), "plain")
 		if err != nil || b.Base != "sandboxd/base:0123456789ab" {

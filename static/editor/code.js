@@ -3,6 +3,7 @@ import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } 
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { bracketMatching, foldGutter, foldKeymap, HighlightStyle, indentOnInput, indentUnit, LanguageDescription, syntaxHighlighting } from "@codemirror/language";
 import { languages } from "@codemirror/language-data";
+import { lintGutter, setDiagnostics } from "@codemirror/lint";
 import { gotoLine, highlightSelectionMatches, openSearchPanel, search, searchKeymap } from "@codemirror/search";
 import { Compartment, EditorSelection, EditorState } from "@codemirror/state";
 import {
@@ -77,7 +78,7 @@ export class Code {
   #settings = new Compartment();
   #saved;
 
-  // options: {parent, name, text, eol, indent, wrap, readOnly, changed(dirty), moved(where)}. Tests pass another View.
+  // options: {parent, name, text, eol, indent, wrap, readOnly, marks, changed(dirty), moved(where)}. marks makes room for marks of mistakes. Tests pass another View.
   constructor(options, View = EditorView) {
     this.options = options;
     this.settings = { indent: options.indent, wrap: options.wrap };
@@ -92,7 +93,7 @@ export class Code {
       doc,
       extensions: [
         this.#settings.of(base(this.settings)), history(), this.#language.of([]), this.#writable.of(this.#readOnlyExtensions(readOnly)),
-        eol === "mixed" ? EditorState.lineSeparator.of("\n") : [],
+        eol === "mixed" ? EditorState.lineSeparator.of("\n") : [], this.options.marks ? lintGutter() : [],
         EditorView.contentAttributes.of({ "aria-label": `Text of ${name}`, spellcheck: "false", autocapitalize: "off" }),
         EditorView.updateListener.of((update) => this.#updated(update)),
       ],
@@ -169,6 +170,17 @@ export class Code {
     if (bytes) column = new TextDecoder().decode(new TextEncoder().encode(at.text).subarray(0, Math.max(0, column - 1))).length + 1;
     const pos = Math.min(at.from + Math.max(0, column - 1), at.to);
     this.view.dispatch({ selection: EditorSelection.cursor(pos), effects: EditorView.scrollIntoView(pos, { y: "center" }) });
+  }
+
+  // mark marks lines with mistakes: {line, message}, from 1; a line of 0 is the whole file, and is marked at its first one.
+  mark(mistakes) {
+    const { doc } = this.view.state;
+    const marks = mistakes.map(({ line, message }) => {
+      const at = doc.line(Math.max(1, Math.min(line, doc.lines)));
+      const indent = at.text.length - at.text.trimStart().length;
+      return { from: at.from + indent, to: at.to, severity: "error", message };
+    });
+    this.view.dispatch(setDiagnostics(this.view.state, marks));
   }
 
   find() {

@@ -1,4 +1,9 @@
-package schedule
+// Package cron reads cron expressions and says when they are due in a time zone.
+//
+// It runs nothing and keeps no clock: its users ask for the next time.
+//
+// Invariant: what Check takes is due sometime, and at most every LeastPause.
+package cron
 
 import (
 	"strconv"
@@ -12,29 +17,41 @@ import (
 	"sandboxd/internal/fault"
 )
 
+// Bounds.
+const (
+	MaxText    = 100 // bytes of an expression
+	LeastPause = 15 * time.Minute
+
+	mostPreview  = 100     // times of a preview
+	checkedTimes = 200     // whose pauses are looked at
+	countedTimes = 100_000 // that may have been missed: 15 minutes each, for nearly three years
+)
+
 // parser takes five fields and the short words.
 var parser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
 
 // words are the short words that are taken.
 var words = map[string]bool{"@hourly": true, "@daily": true, "@weekly": true, "@monthly": true}
 
-const (
-	mostPreview  = 100     // times of a preview
-	checkedTimes = 200     // whose pauses are looked at
-	countedTimes = 100_000 // that may have been missed: 15 minutes each, for nearly three years
-)
+// Times is a parsed expression in its zone. It is a value.
+type Times struct{ times *cron.SpecSchedule }
 
-// spec is a parsed Cron in its zone.
-type spec struct{ times *cron.SpecSchedule }
+// Next gives the first time after t; zero when there is none within five years.
+func (s Times) Next(t time.Time) time.Time { return s.times.Next(t) }
 
-// next gives the first time after t.
-func (s spec) next(t time.Time) time.Time { return s.times.Next(t) }
+// Dues counts the due times from the first one up to now, and gives the last of them.
+func (s Times) Dues(first, now time.Time) (last time.Time, n int) {
+	for t := first; !t.IsZero() && !t.After(now) && n < countedTimes; t = s.Next(t) {
+		last, n = t, n+1
+	}
+	return last, n
+}
 
 // zones are those that were asked for, by name: there are some hundreds.
 var zones sync.Map
 
-// zoneOf finds a time zone. Invalid with the field "zone".
-func zoneOf(name string) (*time.Location, error) {
+// Zone finds a time zone by its IANA name. Invalid with the field "zone".
+func Zone(name string) (*time.Location, error) {
 	if zone, ok := zones.Load(name); ok {
 		return zone.(*time.Location), nil
 	}
@@ -46,22 +63,22 @@ func zoneOf(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// specOf parses a cron expression. Invalid with that field.
-func specOf(field, text, zoneName string) (spec, error) {
-	zone, err := zoneOf(zoneName)
+// Parse reads an expression that was checked before. Invalid with that field, or with "zone".
+func Parse(field, text, zoneName string) (Times, error) {
+	zone, err := Zone(zoneName)
 	if err != nil {
-		return spec{}, err
+		return Times{}, err
 	}
-	if len(text) > MaxCron || strings.Contains(text, "=") || strings.HasPrefix(text, "@") && !words[text] {
-		return spec{}, notCron(field, text)
+	if len(text) > MaxText || strings.Contains(text, "=") || strings.HasPrefix(text, "@") && !words[text] {
+		return Times{}, notCron(field, text)
 	}
 	parsed, err := parser.Parse(sundays(text))
 	times, ok := parsed.(*cron.SpecSchedule)
 	if err != nil || !ok {
-		return spec{}, notCron(field, text)
+		return Times{}, notCron(field, text)
 	}
 	times.Location = zone
-	return spec{times}, nil
+	return Times{times}, nil
 }
 
 // sundays writes the 7 that ends a day of the week, a list or a range of them, as cron has it, as the 0 that the parser knows.
@@ -94,9 +111,9 @@ func sundays(text string) string {
 	return strings.Join(fields, " ")
 }
 
-// checkedSpec is specOf for one that is new: it also refuses what comes never, or too often.
-func checkedSpec(field, text, zone string) (spec, error) {
-	s, err := specOf(field, text, zone)
+// Check is Parse for an expression that is new: it also refuses what comes never, or too often.
+func Check(field, text, zone string) (Times, error) {
+	s, err := Parse(field, text, zone)
 	if err != nil {
 		return s, err
 	}
@@ -123,23 +140,15 @@ func notCron(field, text string) error {
 	return fault.Field(field, "%.40q is no schedule. Give minute, hour, day, month and day of the week, such as \"30 3 * * *\", or @hourly, @daily, @weekly or @monthly.", text)
 }
 
-// Preview gives the next n times, 0 to 100, of a cron expression after a time, in its zone. Invalid with the field "cron" or "zone".
+// Preview gives the next n times, 0 to 100, of an expression after a time, in its zone. Invalid with the field "cron" or "zone".
 func Preview(text, zone string, after time.Time, n int) ([]time.Time, error) {
-	s, err := checkedSpec("cron", text, zone)
+	s, err := Check("cron", text, zone)
 	if err != nil {
 		return nil, err
 	}
 	var list []time.Time
-	for t := s.next(after); !t.IsZero() && len(list) < min(n, mostPreview); t = s.next(t) {
+	for t := s.Next(after); !t.IsZero() && len(list) < min(n, mostPreview); t = s.Next(t) {
 		list = append(list, t)
 	}
 	return list, nil
-}
-
-// dues counts the due times from the first one up to now, and gives the last of them.
-func (s spec) dues(first, now time.Time) (last time.Time, n int) {
-	for t := first; !t.IsZero() && !t.After(now) && n < countedTimes; t = s.next(t) {
-		last, n = t, n+1
-	}
-	return last, n
 }
