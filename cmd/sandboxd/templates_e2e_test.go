@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -68,7 +69,12 @@ func newGitRepository(t *testing.T) *gitRepository {
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	l.Close()
-	cmd := exec.CommandContext(t.Context(), "git", "daemon", "--reuseaddr", "--export-all", "--listen=127.0.0.1", "--port="+port, "--base-path="+filepath.Dir(r.dir))
+	programs, err := exec.CommandContext(t.Context(), "git", "--exec-path").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Not by git, which would begin it as another process that does not end with it.
+	cmd := exec.CommandContext(t.Context(), filepath.Join(strings.TrimSpace(string(programs)), "git-daemon"), "--reuseaddr", "--export-all", "--listen=127.0.0.1", "--port="+port, "--base-path="+filepath.Dir(r.dir))
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -109,7 +115,8 @@ func TestTemplates_AreBuiltFromGit(t *testing.T) {
 	dropImages(t, "tool")
 	s := newServer(t, "--prebuild", "")
 	r := newGitRepository(t)
-	first := r.commit(toolYAML, "FROM debian:trixie-slim\nRUN echo one >/made\n")
+	from := "FROM debian:trixie-slim\n# " + time.Now().String() + "\n" // no image of an earlier run will do
+	first := r.commit(toolYAML, from+"RUN echo one >/made\n")
 	source := map[string]any{"url": r.url, "ref": "main", "path": "templates/tool"}
 	s.until("git serves", func() bool {
 		status, _ := s.raw("PUT", "/templates/tool/source", source)
@@ -121,9 +128,9 @@ func TestTemplates_AreBuiltFromGit(t *testing.T) {
 		t.Errorf("the sandbox has %q", out.Stdout)
 	}
 
-	next := r.commit(toolYAML, "FROM debian:trixie-slim\nRUN echo two >/made\n")
+	next := r.commit(toolYAML, from+"RUN echo two >/made\n")
 	s.call("POST", "/templates/tool/build", map[string]any{}, nil)
-	s.untilWithin(buildLimit, "the next revision is built", func() bool {
+	s.untilWithin(2*time.Minute, "the next revision is built", func() bool {
 		list := s.builds("tool")
 		return len(list) == 2 && list[0].State == "done" && list[0].Commit == next && list[0].Why == "asked" && list[1].Commit == first && list[1].Why == ""
 	})
@@ -233,7 +240,7 @@ func (p *person) writesAMistake() {
 func (p *person) mendsAndBuilds() {
 	p.t.Helper()
 	p.runs("select all", `(() => { const c = document.querySelector(".template-place:not([hidden]) .cm-content"); c.focus(); getSelection().selectAllChildren(c) })()`)
-	p.types("FROM debian:trixie-slim\nRUN echo built-here-$((6*7))")
+	p.types(fmt.Sprintf("FROM debian:trixie-slim\nRUN echo built-here-$((6*7)) in-run-%d", time.Now().UnixNano())) // of the engine's cache nothing is in the log
 	p.sees("no problem", problems+` === "" && document.querySelector("[data-stand]").textContent === "Not saved"`)
 	p.does("build, which saves first", chromedp.Click(`#template-image form[action$="/build"] button`))
 	p.seesWithin("the log", `document.querySelector("#build-log").textContent.includes("built-here-42") && /Built/.test(document.querySelector("#template-image").innerText)`, 2*time.Minute)
@@ -273,4 +280,44 @@ func (p *person) plansRebuilds(dashboard string) {
 	p.does("a repository", chromedp.Navigate(dashboard+"/templates/new/git"))
 	p.sees("the form", `document.querySelector("#source-url") !== null`)
 	p.pictures("template-source")
+}
+
+// gitsIn counts the processes that work in a folder.
+func gitsIn(t *testing.T, folder string) (n int) {
+	t.Helper()
+	all, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		if at, err := os.Readlink(filepath.Join("/proc", p.Name(), "cwd")); err == nil && strings.HasPrefix(at, folder) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestTemplates_AFetchThatIsCutOffLeavesNothing kills sandboxd while git waits for a server that never answers.
+func TestTemplates_AFetchThatIsCutOffLeavesNothing(t *testing.T) {
+	s := newServer(t, "--prebuild", "")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	folder := filepath.Join(s.data, "own-templates")
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		_, _, _ = s.try("PUT", "/templates/tool/source", map[string]any{"url": "git://" + l.Addr().String() + "/t.git"}) // it is cut off
+	}()
+	s.until("git waits", func() bool { return gitsIn(t, folder) > 0 })
+	s.kill()
+	<-asked
+	s.until("git ends too", func() bool { return gitsIn(t, folder) == 0 })
+	s.start()
+	left, err := filepath.Glob(filepath.Join(folder, ".versions", "*"))
+	if status, _ := s.raw("GET", "/templates/tool/source", nil); err != nil || len(left) != 0 || status != http.StatusNotFound {
+		t.Errorf("left are %v, %v, and the source gives %d", left, err, status)
+	}
 }

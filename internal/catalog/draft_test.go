@@ -110,6 +110,9 @@ func TestRecords_SayWhatWasBuiltWhyAndHowItEnded(t *testing.T) {
 		}
 		synctest.Wait()
 		r.settle(t)
+		synctest.Wait()
+		k.mu.Lock()
+		defer k.mu.Unlock()
 		var got []string
 		for _, one := range k.list {
 			got = append(got, strings.Join([]string{one.Template, one.Order.Why, one.Order.By, one.Problem[:min(len(one.Problem), 35)]}, "/"))
@@ -155,6 +158,7 @@ func TestBuild_FetchesBaseImagesAgainAndUsesThemAsTheyAreElse(t *testing.T) {
 			f := r.jobs[ref]
 			r.mu.Unlock()
 			<-f.done
+			synctest.Wait()
 			if f.err != nil || len(r.engine.pulled) != n+1 || len(r.engine.builds()) != n+2 {
 				t.Errorf("pull %d: %v, pulled %v, built %v", n, f.err, r.engine.pulled, r.engine.builds())
 			}

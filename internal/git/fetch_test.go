@@ -69,15 +69,21 @@ func (r *repository) commit(files map[string]string) string {
 	return r.git("rev-parse", "HEAD")
 }
 
+// programOf gives one of git's programs: git itself would begin it as another process, which does not end with it.
+func programOf(t *testing.T, name string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "git", "--exec-path").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(strings.TrimSpace(string(out)), name)
+}
+
 // serve serves the folder above the repository by https, as git's own program for that does, and gives the repository's address.
 func (r *repository) serve(c *Client, before func(w http.ResponseWriter, q *http.Request) bool) string {
 	r.t.Helper()
-	out, err := exec.CommandContext(r.t.Context(), "git", "--exec-path").Output()
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	h := &cgi.Handler{
-		Path: filepath.Join(strings.TrimSpace(string(out)), "git-http-backend"),
+		Path: programOf(r.t, "git-http-backend"),
 		Env:  []string{"GIT_PROJECT_ROOT=" + filepath.Dir(r.dir), "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"},
 	}
 	return tlsServer(r.t, c, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -376,7 +382,7 @@ func TestFetch_FromGitDaemon(t *testing.T) {
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	l.Close()
-	cmd := exec.CommandContext(t.Context(), "git", "daemon", "--reuseaddr", "--export-all", "--listen=127.0.0.1", "--port="+port, "--base-path="+filepath.Dir(r.dir))
+	cmd := exec.CommandContext(t.Context(), programOf(t, "git-daemon"), "--reuseaddr", "--export-all", "--listen=127.0.0.1", "--port="+port, "--base-path="+filepath.Dir(r.dir))
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
