@@ -128,7 +128,7 @@ func TestRemount_KeepsWhatWasInstalled(t *testing.T) {
 		e := openTest(t, change...)
 		id, _ := newVolume(t, e)
 		b := running(t, e, "patient")
-		if code, out := inside(t, e, b.ID, "0", rootChanges+" && echo own > /home/agent/own"); code != 0 {
+		if code, out := inside(t, e, b.ID, "0", rootChanges+" && echo "+b.ID+" >/opt/id && echo own > /home/agent/own"); code != 0 {
 			t.Fatal(out)
 		}
 		_, want := inside(t, e, b.ID, "0", rootLook)
