@@ -159,7 +159,7 @@ func TestAlerts_AreSeenMailedAndResolved(t *testing.T) {
 func (p *person) addsAChannel(dashboard string, mails *postbox) {
 	p.t.Helper()
 	p.does("open the settings", chromedp.Click(".page-head .end a"))
-	p.sees("the default rules", at("/settings/alerts")+` && document.querySelectorAll("#rules .item").length === 9`)
+	p.sees("the default rules", at("/settings/alerts")+` && document.querySelectorAll("#rules .item").length === 12`)
 	p.pictures("alert-settings")
 	p.does("add a channel", chromedp.Click("#channels .section-head .button"))
 	p.sees("its kinds", sheetIsOpen+` && document.querySelectorAll("#sheet .kind").length === 3`)
@@ -184,7 +184,7 @@ func (p *person) addsAChannel(dashboard string, mails *postbox) {
 func (p *person) addsARule() {
 	p.t.Helper()
 	p.does("add a rule", chromedp.Click("#rules .section-head .button"))
-	p.sees("its kinds", sheetIsOpen+` && document.querySelectorAll("#sheet .kind").length === 10`)
+	p.sees("its kinds", sheetIsOpen+` && document.querySelectorAll("#sheet .kind").length === 13`)
 	p.pictures("alert-rule-kinds")
 	p.does("choose memory", chromedp.Click(`#sheet .kind[href*="kind=memory"]`))
 	p.sees("its form", `document.querySelector("#sheet #rule-threshold")?.value === "90"`)

@@ -25,6 +25,14 @@ func checkRepository(name string) error {
 	return nil
 }
 
+// dialRepository reaches the server, to ask for something of the repository of that name.
+func dialRepository(r *remote, name string) (*client.Client, error) {
+	if err := checkRepository(name); err != nil {
+		return nil, err
+	}
+	return r.dial()
+}
+
 func newRepositoryCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "repository",
@@ -200,10 +208,7 @@ func newRepositoryCheckCmd() *cobra.Command {
 	cmd.GroupID = ""
 	contents := cmd.Flags().Bool("contents", false, "read all backups")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkRepository(args[0]); err != nil {
-			return err
-		}
-		c, err := r.dial()
+		c, err := dialRepository(r, args[0])
 		if err != nil {
 			return err
 		}
@@ -225,10 +230,7 @@ func newRepositoryRemoveCmd() *cobra.Command {
 		Example: "  sandboxd repository remove nas", Args: wantArgs(1)})
 	cmd.GroupID = ""
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkRepository(args[0]); err != nil {
-			return err
-		}
-		c, err := r.dial()
+		c, err := dialRepository(r, args[0])
 		if err != nil {
 			return err
 		}

@@ -24,16 +24,19 @@ func newScheduleCmd() *cobra.Command {
 	return cmd
 }
 
-// scheduleOf finds a schedule by its id, or by its name if one alone has that.
-func scheduleOf(ctx context.Context, c *client.Client, asked string) (found client.Schedule, err error) {
+// scheduleOf asks the server for a schedule, by its id, or by its name if one alone has that.
+func scheduleOf(ctx context.Context, r *remote, asked string) (c *client.Client, found client.Schedule, err error) {
+	if c, err = r.dial(); err != nil {
+		return nil, found, err
+	}
 	list, err := c.Schedules(ctx)
 	if err != nil {
-		return found, err
+		return nil, found, err
 	}
 	n := 0
 	for _, s := range list {
 		if s.ID == asked {
-			return s, nil
+			return c, s, nil
 		}
 		if s.Name == asked {
 			found, n = s, n+1
@@ -41,11 +44,11 @@ func scheduleOf(ctx context.Context, c *client.Client, asked string) (found clie
 	}
 	switch n {
 	case 0:
-		return found, fault.New(fault.NotFound, "There is no schedule %.80q. 'sandboxd schedule list' lists them.", asked)
+		return nil, found, fault.New(fault.NotFound, "There is no schedule %.80q. 'sandboxd schedule list' lists them.", asked)
 	case 1:
-		return found, nil
+		return c, found, nil
 	}
-	return found, fault.New(fault.Conflict, "%d schedules are called %.80q. Give the id of one: 'sandboxd schedule list' lists them.", n, asked)
+	return nil, found, fault.New(fault.Conflict, "%d schedules are called %.80q. Give the id of one: 'sandboxd schedule list' lists them.", n, asked)
 }
 
 func newScheduleListCmd() *cobra.Command {
@@ -227,11 +230,7 @@ func newScheduleRunCmd() *cobra.Command {
 	})
 	test := cmd.Flags().Bool("test", false, "restore the newest backup of each sandbox as a test")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := r.dial()
-		if err != nil {
-			return err
-		}
-		s, err := scheduleOf(cmd.Context(), c, args[0])
+		c, s, err := scheduleOf(cmd.Context(), r, args[0])
 		if err == nil {
 			err = c.RunSchedule(cmd.Context(), s.ID, *test)
 		}
@@ -247,11 +246,7 @@ func newScheduleRunCmd() *cobra.Command {
 func newScheduleSwitchCmd(name, short string, on bool) *cobra.Command {
 	cmd, r := remoteCmd(&cobra.Command{Use: name + " NAME|ID", Short: short, Args: cobra.ExactArgs(1)})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := r.dial()
-		if err != nil {
-			return err
-		}
-		s, err := scheduleOf(cmd.Context(), c, args[0])
+		c, s, err := scheduleOf(cmd.Context(), r, args[0])
 		if err == nil {
 			s, err = c.EnableSchedule(cmd.Context(), s.ID, on)
 		}
@@ -272,11 +267,7 @@ func newScheduleDeleteCmd() *cobra.Command {
 		Long: "delete deletes a schedule and the record of its runs. Its backups are kept for as long as one that a person made, from now on.",
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := r.dial()
-		if err != nil {
-			return err
-		}
-		s, err := scheduleOf(cmd.Context(), c, args[0])
+		c, s, err := scheduleOf(cmd.Context(), r, args[0])
 		if err == nil {
 			err = c.DeleteSchedule(cmd.Context(), s.ID)
 		}

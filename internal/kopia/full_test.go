@@ -17,7 +17,7 @@ import (
 // TestSave_ToAFullDiskSaysSoAndKeepsWhatIsThere fills a disk, and then makes it larger.
 func TestSave_ToAFullDiskSaysSoAndKeepsWhatIsThere(t *testing.T) {
 	a := inFolder(t)
-	err := unix.Mount("tmpfs", a.Place.Path, "tmpfs", 0, "size=64m,mode=700")
+	err := unix.Mount("tmpfs", a.Place.Path, "tmpfs", 0, "size=40m,mode=700")
 	if errors.Is(err, unix.EPERM) {
 		return // only root may mount
 	}
@@ -30,7 +30,7 @@ func TestSave_ToAFullDiskSaysSoAndKeepsWhatIsThere(t *testing.T) {
 		}
 	})
 	e := connected(t, a)
-	small, large := repositorytest.Noise(8, 1<<20), repositorytest.Noise(9, 90<<20)
+	small, large := repositorytest.Noise(8, 1<<20), repositorytest.Noise(9, 60<<20)
 	saved(t, e, a, "small", small)
 	for range 2 { // the second one finds it full
 		_, err := e.Save(t.Context(), a, repositorytest.Draft("large", large))

@@ -166,7 +166,7 @@ func (p *process) write(to *os.File, d repository.Draft) error {
 	return err
 }
 
-// movingWriter is a stream's pipe. While the child takes nothing, it is at rest if nothing was offered.
+// movingWriter is a stream's pipe. While the child takes nothing, it need not move unless something was offered.
 type movingWriter struct {
 	to  *os.File
 	p   *process

@@ -155,7 +155,7 @@ func TestS3_ThatFailsNowAndThen(t *testing.T) {
 		}
 	})
 	e := connected(t, a)
-	content := repositorytest.Noise(1, 50<<20)
+	content := repositorytest.Noise(1, 30<<20)
 	saved(t, e, a, "one", content)
 	if got, err := repositorytest.ReadAll(t.Context(), e, direct, "one"); err != nil || !bytes.Equal(got, content) {
 		t.Errorf("%d bytes, %v", len(got), err)
@@ -247,7 +247,7 @@ func TestS3_ThatIsSlow(t *testing.T) {
 	a := between(t, direct, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 		if r.Method == http.MethodPut {
 			select {
-			case <-time.After(2 * time.Second):
+			case <-time.After(3 * time.Second):
 			case <-r.Context().Done():
 			}
 		}
@@ -264,9 +264,9 @@ func TestS3_ThatIsSlow(t *testing.T) {
 func TestKill_AtAnyMomentLeavesAWholeRepository(t *testing.T) {
 	a := inFolder(t)
 	e := connected(t, a)
-	content := repositorytest.Noise(5, 60<<20)
+	content := repositorytest.Noise(5, 30<<20)
 	saved(t, e, a, "kept", content)
-	for i := range 20 {
+	for i := range 12 {
 		ctx, kill := context.WithCancel(t.Context())
 		time.AfterFunc(time.Duration(rand.IntN(2500))*time.Millisecond, kill)
 		id := "half-" + strconv.Itoa(i)

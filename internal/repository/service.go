@@ -273,15 +273,11 @@ func (s *Service) maintain(ctx context.Context, k *known) error {
 	return s.keep(ctx, k, c)
 }
 
-// soil notes that there is room to be given back, and has it done soon.
+// soil notes that there is room to be given back, which is done when this use is over.
 func (s *Service) soil(k *known) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	k.dirty = true
-	s.mu.Unlock()
-	select {
-	case s.nudge <- struct{}{}:
-	default:
-	}
 }
 
 func (s *Service) doing(k *known, what string) {

@@ -186,9 +186,17 @@ func TestMaintenance_FollowsADeleteAndGivesWay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if r, err := w.Repository("nas"); err != nil || r.Doing != "" {
+			t.Errorf("while it is used: %+v, %v", r, err)
+		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+		synctest.Wait()
+		if r, err := w.Repository("nas"); err != nil || r.Doing != "maintenance" {
+			t.Errorf("after that use: %+v, %v", r, err)
+		}
+		release()
 		synctest.Wait()
 		if r, err := w.Repository("nas"); err != nil || r.Doing != "" {
 			t.Errorf("%+v, %v", r, err)

@@ -55,7 +55,7 @@ func (s *Service) Put(ctx context.Context, a Access, takeOver bool) (password st
 	return password, made.Created, s.Refresh(ctx, a.Name)
 }
 
-// connect connects a repository that no other name stands for. One that is known stays the one that it is.
+// connect connects a repository that has no other name. A known name keeps its repository.
 func (s *Service) connect(ctx context.Context, a Access, takeOver bool) (Connected, error) {
 	before, err := s.known(a.Name)
 	there := err == nil
@@ -72,7 +72,7 @@ func (s *Service) connect(ctx context.Context, a Access, takeOver bool) (Connect
 	return made, err
 }
 
-// checkIdentity is Invalid when another name stands for the repository: two would not know of each other's work.
+// checkIdentity is Invalid when the repository has another name already: two would not know of each other's work.
 func (s *Service) checkIdentity(a Access, identity string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -87,12 +87,26 @@ func (s *Service) use(ctx context.Context, name string, work func(ctx context.Co
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer s.left(k, leave)
 	err = work(ctx, k)
 	if ctx.Err() == nil {
 		s.reached(k, err)
 	}
 	return err
+}
+
+// left ends a use, and has what is to be given back given back soon: maintenance that was due meanwhile has given way.
+func (s *Service) left(k *known, leave func()) {
+	leave()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !k.dirty {
+		return
+	}
+	select {
+	case s.nudge <- struct{}{}:
+	default:
+	}
 }
 
 // reached notes why a repository could not be used, or that it could.
@@ -237,10 +251,10 @@ func (s *Service) Read(ctx context.Context, name, id string) (Stream, error) {
 		s.reached(k, err)
 	}
 	if err != nil {
-		leave()
+		s.left(k, leave)
 		return nil, err
 	}
-	return reading{r, leave}, nil
+	return reading{r, func() { s.left(k, leave) }}, nil
 }
 
 // reading is a use of a repository until it is closed.

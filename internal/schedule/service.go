@@ -262,11 +262,11 @@ func (s *Service) checkTarget(ctx context.Context, n Schedule) (Target, error) {
 		t.SandboxID = ""
 		return t, nil
 	case One:
-		boxes, _, err := s.c.Sandboxes.List(ctx, sandbox.Filter{})
+		b, err := s.find(ctx, t.SandboxID)
 		if err != nil {
 			return t, err
 		}
-		if !slices.ContainsFunc(boxes, func(b sandbox.Sandbox) bool { return b.ID == t.SandboxID && (admin || b.Owner == n.Owner) }) {
+		if b.ID == "" || !admin && b.Owner != n.Owner {
 			return t, fault.Field("sandbox", "There is no such sandbox.")
 		}
 		return Target{Kind: One, SandboxID: t.SandboxID}, nil
@@ -280,11 +280,20 @@ func (s *Service) checkThere(ctx context.Context, one Schedule) error {
 	if one.Target.Kind != One {
 		return nil
 	}
-	boxes, _, err := s.c.Sandboxes.List(ctx, sandbox.Filter{})
-	if err == nil && !slices.ContainsFunc(boxes, func(b sandbox.Sandbox) bool { return b.ID == one.Target.SandboxID }) {
+	b, err := s.find(ctx, one.Target.SandboxID)
+	if err == nil && b.ID == "" {
 		err = fault.New(fault.Conflict, "The sandbox of this schedule is deleted, so the schedule is paused. Have it back up another sandbox, or delete it.")
 	}
 	return err
+}
+
+// find gives the sandbox of that id, or one without an id if there is none.
+func (s *Service) find(ctx context.Context, id string) (sandbox.Sandbox, error) {
+	boxes, _, err := s.c.Sandboxes.List(ctx, sandbox.Filter{})
+	if i := slices.IndexFunc(boxes, func(b sandbox.Sandbox) bool { return b.ID == id }); i >= 0 {
+		return boxes[i], err
+	}
+	return sandbox.Sandbox{}, err
 }
 
 // covers reports whether a schedule covers a sandbox. admin says whether its owner is one.

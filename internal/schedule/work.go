@@ -128,8 +128,8 @@ func (s *Service) backUp(ctx context.Context, one Schedule, box sandbox.Sandbox,
 func (s *Service) there(ctx context.Context, box sandbox.Sandbox) bool {
 	ctx, cancel := context.WithTimeout(ctx, storeLimit)
 	defer cancel()
-	boxes, _, err := s.c.Sandboxes.List(ctx, sandbox.Filter{Owner: box.Owner})
-	return err != nil || slices.ContainsFunc(boxes, func(b sandbox.Sandbox) bool { return b.ID == box.ID })
+	found, err := s.find(ctx, box.ID)
+	return err != nil || found.ID != ""
 }
 
 // test restores the newest backup of a sandbox. One that has none is left out.

@@ -196,7 +196,7 @@ func (b boxes) Delete(_ context.Context, ref sandbox.Ref) (sandbox.Sandbox, erro
 
 func (b boxes) Subscribe() *event.Subscription[sandbox.Event] { return b.news.Subscribe() }
 
-// maker stands for backup.Service.
+// maker is backup.Service for tests.
 type maker struct{ *world }
 
 func (m maker) Begin(box sandbox.Sandbox, o backup.Options) (backup.Backup, bool, error) {

@@ -122,7 +122,7 @@ func (c *child) initialize(ctx context.Context, store *storage) error {
 		return err
 	}
 	if !empty {
-		return fault.Field(c.Access.Place.Kind.Field(), "%s", errNotEmpty.Message)
+		return notEmpty(c.Access.Place.Kind)
 	}
 	return repo.Initialize(ctx, store, &repo.NewRepositoryOptions{BlockFormat: format.ContentFormat{Hash: hash}}, c.Access.Secrets.Password)
 }

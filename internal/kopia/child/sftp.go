@@ -95,7 +95,7 @@ func checkFolder(files *sftp.Client, path string, make bool) error {
 	case err != nil:
 		return unusable(err, "The folder on the host cannot be read", err.Error())
 	case len(names) > 0:
-		return fault.Field("path", "%s", errNotEmpty.Message)
+		return notEmpty(repository.SFTP)
 	}
 	return nil
 }

@@ -49,8 +49,10 @@ const (
 // errNotReadBack says that what was read is not what was written.
 var errNotReadBack = errors.New("it is not what was written")
 
-// errNotEmpty says that a place has something else than a repository.
-var errNotEmpty = &fault.Error{Kind: fault.Invalid, Message: "There is something else at that place. Choose an empty one, or a repository of sandboxd's."}
+// notEmpty says that a place has something else than a repository.
+func notEmpty(kind repository.Kind) error {
+	return fault.Field(kind.Field(), "There is something else at that place. Choose an empty one, or a repository of sandboxd's.")
+}
 
 // Pauses between tries to reach a bucket whose server is overloaded.
 const (
@@ -128,7 +130,7 @@ func makeFolder(path string) error {
 	}
 	names, err := os.ReadDir(path)
 	if err == nil && len(ignoring(names, ".shards", "lost+found")) > 0 {
-		err = fault.Field("path", "%s", errNotEmpty.Message)
+		err = notEmpty(repository.Folder)
 	}
 	return err
 }
