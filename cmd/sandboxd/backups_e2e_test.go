@@ -59,7 +59,13 @@ func (s *server) upload(method, path, file string) (int, []byte) {
 		s.t.Fatal(err)
 	}
 	defer f.Close()
-	req, err := http.NewRequest(method, "http://"+s.addr+"/api/v1"+path, f)
+	return s.sendBody(method, path, f)
+}
+
+// sendBody sends what body gives, as it is.
+func (s *server) sendBody(method, path string, body io.Reader) (int, []byte) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), method, "http://"+s.addr+"/api/v1"+path, body)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,21 +13,8 @@ import (
 // putIn uploads a file to a volume, and gives the status and the answer.
 func (s *server) putIn(name, path, content string) (int, string) {
 	s.t.Helper()
-	req, err := http.NewRequestWithContext(s.t.Context(), "PUT", "http://"+s.addr+"/api/v1/volumes/"+name+"/files?path="+path, strings.NewReader(content))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+s.token)
-	resp, err := s.http.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return resp.StatusCode, string(text)
+	status, answer := s.sendBody("PUT", "/volumes/"+name+"/files?path="+path, strings.NewReader(content))
+	return status, string(answer)
 }
 
 // volumeObjects are what the engine has of volumes: their guests, and they themselves.
