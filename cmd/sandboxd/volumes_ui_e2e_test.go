@@ -121,9 +121,10 @@ func (s *server) survivesAKill() {
 	}
 	s.kill()
 	s.start()
-	if guests, _ := s.volumeObjects(); len(guests) != 0 {
-		s.t.Errorf("guests are left: %v", guests)
-	}
+	s.until("no guest of before is left", func() bool {
+		guests, _ := s.volumeObjects()
+		return len(guests) == 0
+	})
 	if status, body := s.raw("GET", "/volumes/models/files?path=deep/hello.txt", nil); status != http.StatusOK || string(body) != "hello from the admin\n" {
 		s.t.Errorf("after a crash: %d %s", status, body)
 	}
