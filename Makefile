@@ -20,6 +20,8 @@ E2E_TEST  = $(GO) test -tags e2e -count 1 -timeout $(TEST_TIME)
 # they synchronise.
 UNRACED   := modernc.org/sqlite/lib golang.org/x/crypto/scrypt golang.org/x/crypto/argon2 golang.org/x/crypto/blake2b
 RACE_TEST = $(GO) test -race $(foreach p,$(UNRACED),-gcflags='$(p)=-race=false') -timeout $(TEST_TIME)
+# The packages that test-engine runs, with all of their tests: 'make test' leaves them out of 'make check'.
+ON_ENGINE := $(patsubst %/,%,$(sort $(dir $(wildcard internal/*/*_engine_test.go internal/*/*/*_engine_test.go))))
 FUZZ_TIME ?= 20s
 WORKSPACE := ^Test(Files|FilesPage|Workspace|Services|IDE|Client|Metrics|Logs|LogsPage|Activity|ActivityPage|Alerts|BackupsPage|SchedulesPage|SnapshotsPage|Repositories|Updates|UpdatesPage)_
 CHAOS := ^Test(Chaos|Snapshots|StoragePool)_
@@ -41,10 +43,10 @@ check: build ## fast: linters and all tests that need no engine
 	@$(MAKE) --no-print-directory lint check-generate
 	cd static && npm test --silent
 	$(GO) test ./internal/archtest
-	$(RACE_TEST) $$($(GO) list ./... | grep -v /archtest$$)
+	$(RACE_TEST) $$($(GO) list ./... | grep -vFx $(addprefix -e sandboxd/,internal/archtest $(WITHOUT)))
 
 test: ## everything, on a real engine and in a real browser
-	@$(MAKE) --no-print-directory -j2 --output-sync=target check images
+	@$(MAKE) --no-print-directory -j2 --output-sync=target check images WITHOUT='$(ON_ENGINE)'
 	@$(MAKE) --no-print-directory -j2 --output-sync=target test-engine test-chaos
 	@$(MAKE) --no-print-directory -j2 --output-sync=target test-e2e test-workspace
 
@@ -56,7 +58,7 @@ images: build ## the browser and the images that the tests use
 test-engine: build bin/cadvisor bin/versitygw ## tests on a real engine
 	@internal/setup/tools.sh
 	$(ENGINE) $(BASE_IMAGE)
-	$(ENGINE) $(RACE_TEST) -tags engine -p 2 $$(ls -d internal/*/ internal/*/*/ | while read d; do ls $$d*_engine_test.go >/dev/null 2>&1 && echo ./$$d; done)
+	$(ENGINE) $(RACE_TEST) -tags engine -p 2 $(addprefix ./,$(ON_ENGINE))
 
 test-e2e: build bin/traefik bin/pebble bin/cadvisor ## what a person and a program do, with the real binary, engine and browser
 	@internal/setup/tools.sh chromium
