@@ -24,7 +24,7 @@ RACE_TEST = $(GO) test -race $(foreach p,$(UNRACED),-gcflags='$(p)=-race=false')
 ON_ENGINE := $(patsubst %/,%,$(sort $(dir $(wildcard internal/*/*_engine_test.go internal/*/*/*_engine_test.go))))
 FUZZ_TIME ?= 20s
 WORKSPACE := ^Test(Files|FilesPage|Workspace|Services|IDE|Client|Metrics|Logs|LogsPage|Activity|ActivityPage|Alerts|BackupsPage|SchedulesPage|SnapshotsPage|Repositories|Updates|UpdatesPage)_
-CHAOS := ^Test(Chaos|Snapshots|StoragePool)_
+CHAOS := ^Test(Chaos|Snapshots|StoragePool|Soak)_
 TRAEFIK_VERSION = $(shell sed -n 's|.*github.com/traefik/traefik/v3 v\([^ ]*\).*|\1|p' $(TRAEFIK)/go.mod)
 BASE_IMAGE = bin/sandboxd template build base --data artifacts/data
 VSCODE     = bin/sandboxd ide build --data artifacts/data
