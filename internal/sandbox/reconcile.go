@@ -13,7 +13,8 @@ import (
 // backoff is the wait before the engine is watched again after it was lost.
 const backoff = time.Second
 
-// restartGap is longer than an engine that is asked for a restart leaves between an end and the start.
+// restartGap is longer than an engine that is asked for a restart leaves between an end and the start. It also is longer than one takes to
+// notice that a sandbox was thawed again: Docker sets "paused" once more when it hears of a pause after it has ended it already.
 const restartGap = 2 * time.Second
 
 // freezing is longer than freezing takes: an older look at a frozen sandbox may have been from before it was.
@@ -200,7 +201,11 @@ func (r *reconciler) compare(s Sandbox, i Instance, exists bool, l look) {
 			return
 		}
 		// A row is Frozen before the engine is asked, so the look may be from between the two.
-		if now.State == Frozen && differs(Frozen, i, exists) && l.at.Sub(now.Changed) < freezing {
+		early := now.State == Frozen && differs(Frozen, i, exists) && l.at.Sub(now.Changed) < freezing
+		if doubtful(now, i) && !waited(ctx, restartGap) {
+			return
+		}
+		if early || doubtful(now, i) {
 			i, exists, err = r.containers.find(ctx, s.ID)
 		}
 		if l.back && (now.State == Running || now.State == Frozen) {
@@ -220,6 +225,21 @@ func changedSince(s Sandbox, at time.Time) bool {
 	return s.Changed.After(at) && !s.Changed.After(time.Now())
 }
 
+// doubtful says whether the engine may tell of a pause that has ended.
+func doubtful(s Sandbox, i Instance) bool { return s.State == Running && i.Running && i.Frozen }
+
+// waited waits for so long, and says whether ctx lasted.
+func waited(ctx context.Context, long time.Duration) bool {
+	timer := time.NewTimer(long)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // observe handles an event of the engine: an instance has changed. It must not block the watch.
 func (r *reconciler) observe(i Instance) {
 	at := time.Now().UTC()
@@ -230,12 +250,9 @@ func (r *reconciler) observe(i Instance) {
 		if err != nil || s.ID != i.ID || changedSince(s, at) || !s.State.Settled() || !differs(s.State, i, true) {
 			return
 		}
-		if s.State == Running && !i.Running && i.ExitCode == 0 { // "docker restart" starts it again by itself
-			select {
-			case <-time.After(restartGap):
-			case <-ctx.Done():
-				return
-			}
+		restarts := s.State == Running && !i.Running && i.ExitCode == 0 // "docker restart" starts it again by itself
+		if (restarts || doubtful(s, i)) && !waited(ctx, restartGap) {
+			return
 		}
 		now, exists, err := r.containers.find(ctx, s.ID) // the event may be old
 		if err == nil {

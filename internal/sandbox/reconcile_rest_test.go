@@ -12,6 +12,31 @@ import (
 	"sandboxd/internal/sandboxtest"
 )
 
+// An engine may say for a moment that a sandbox is frozen which has just been thawed, as after a snapshot of it.
+func TestReconcile_AnEngineThatIsLateIsNotBelieved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		m, end := w.run(t)
+		defer end()
+		s := brought(t, m, sandbox.Running)
+		pass(time.Second)
+		events := m.Subscribe()
+		defer events.Close()
+		w.engine.FreezeOutside(s.ID)
+		pass(time.Second)
+		if err := w.engine.Thaw(t.Context(), s.ID); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute)
+		select {
+		case e := <-events.C:
+			t.Errorf("it was taken for changed: %+v", e)
+		default:
+		}
+		settled(t, m, "lab", sandbox.Running)
+	})
+}
+
 // TestReconcile_WhatIsDoneToOneAtRestFromOutsideIsSeen does it with the watch on, with a deaf one, and while sandboxd is
 // away.
 func TestReconcile_WhatIsDoneToOneAtRestFromOutsideIsSeen(t *testing.T) {
