@@ -295,6 +295,31 @@ func TestCommit_ThatIsLeftLeavesNothingOnceRemoved(t *testing.T) {
 	}
 }
 
+// TestCommit_IsKeptWhileItsLikeIsRemoved removes a snapshot's image while another one of the same files is made.
+func TestCommit_IsKeptWhileItsLikeIsRemoved(t *testing.T) {
+	e := openTest(t)
+	b := running(t, e, "patient")
+	if code, out := inside(t, e, b.ID, "0", rootChanges); code != 0 {
+		t.Fatal(out)
+	}
+	if err := e.Stop(t.Context(), b.ID, 0); err != nil {
+		t.Fatal(err)
+	}
+	was, snapshot := commit(t, e, b.ID)
+	for range 8 {
+		removed, before := make(chan error), snapshot
+		go func() { removed <- e.RemoveImage(context.Background(), before) }()
+		ref, next := commit(t, e, b.ID)
+		if err := <-removed; err != nil {
+			t.Fatal(err)
+		}
+		if inspected(t, e, ref).ID == was {
+			t.Error("two snapshots are one image, which the engine may remove with either")
+		}
+		was, snapshot = inspected(t, e, ref).ID, next
+	}
+}
+
 // TestRecreate_KeepsTheAddress makes another sandbox in between, which might take it.
 func TestRecreate_KeepsTheAddress(t *testing.T) {
 	e := openTest(t)

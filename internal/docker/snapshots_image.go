@@ -19,10 +19,11 @@ import (
 )
 
 // register makes an image of layers that the engine has, with all else as base has it. It gives the engine an archive of images as
-// "docker save" writes it, without the layers: the engine opens only those that it lacks.
+// "docker save" writes it, without the layers: the engine opens only those that it lacks. The comment makes each an image of its own: were
+// two names of one image, the engine could remove it with the one while it is given the other.
 func (e *snapshots) register(ctx context.Context, base image.InspectResponse, layers []string, ref string) error {
 	config, err := json.Marshal(map[string]any{
-		"architecture": base.Architecture, "variant": base.Variant, "os": base.Os, "created": base.Created, "config": base.Config,
+		"architecture": base.Architecture, "variant": base.Variant, "os": base.Os, "created": base.Created, "config": base.Config, "comment": ref,
 		"rootfs": map[string]any{"type": "layers", "diff_ids": layers},
 	})
 	if err != nil {
