@@ -195,6 +195,9 @@ func (a *app) lock() error {
 		return err
 	}
 	a.closers = append(a.closers, unlock)
+	if err := dropStaging(a.config.Data); err != nil {
+		a.log.Warn("what is left of a backup of the server", "error", err)
+	}
 	return finishServerRestore(a.config, a.log)
 }
 
