@@ -211,6 +211,10 @@ func (a *app) openEngine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	links, err := filepath.Abs(linkPath(a.config))
+	if err != nil {
+		return err
+	}
 	certs, bundle, err := hostCertificates(a.config)
 	if err != nil {
 		return err
@@ -220,7 +224,7 @@ func (a *app) openEngine(ctx context.Context) error {
 		return err
 	}
 	a.engine, err = a.awaitEngine(ctx, docker.Config{
-		Instance: instance, GuestBinary: guest, IDEFolder: versions, CAFile: bundle, Subnet: a.config.Subnet, Log: a.log, NetworkLinger: networkLinger,
+		Instance: instance, GuestBinary: guest, LinkFolder: links, IDEFolder: versions, CAFile: bundle, Subnet: a.config.Subnet, Log: a.log, NetworkLinger: networkLinger,
 		Firewall: a.firewall(instance), Listen: a.listen, Watchdog: []string{ownProgram, thawOrphan}, Pool: a.storage.homes(),
 	})
 	if err != nil {
