@@ -207,6 +207,11 @@ func (a *app) openEngine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	release, err := claimInstance(ctx, instance)
+	if err != nil {
+		return err
+	}
+	a.closers = append(a.closers, release)
 	guest, err := installGuest(a.config)
 	if err != nil {
 		return err
