@@ -164,7 +164,7 @@ func TestReconcile_FetchesBackWhatHasTheFormerDataFolder(t *testing.T) {
 				t.Fatal(err)
 			}
 			settled(t, m, name, state)
-			w.engine.Stray(s.ID)
+			sandboxtest.Stray(w.engine.Runtime, s.ID)
 		}
 		next, end := w.run(t)
 		defer end()

@@ -209,7 +209,7 @@ func (r *Runtime) Destroy(id string) {
 }
 
 // Stray makes the container have another server's link folder, until it is remounted or made anew.
-func (r *Runtime) Stray(id string) {
+func Stray(r *Runtime, id string) {
 	r.engine.mu.Lock()
 	defer r.engine.mu.Unlock()
 	r.engine.boxes[r.key(id)].strayed = true
