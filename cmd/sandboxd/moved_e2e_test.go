@@ -64,7 +64,8 @@ func TestNav_IsReadOnAPhone(t *testing.T) {
 			const nav = document.querySelector(".nav"), bar = nav.getBoundingClientRect(), fade = parseFloat(getComputedStyle(nav).paddingLeft);
 			const links = [...nav.children].map((a) => ({ now: a.ariaCurrent === "page", at: a.getBoundingClientRect() })).sort((a, b) => a.at.left - b.at.left);
 			const now = links.find((l) => l.now).at;
-			return fade > 8 && now.left >= bar.left + fade - 1 && now.right <= bar.right - fade + 1 && links.every((l, n) => n === 0 || l.at.left >= links[n - 1].at.right);
+			const clear = bar.left >= document.querySelector(".brand").getBoundingClientRect().right && bar.right <= document.querySelector(".bar-end").getBoundingClientRect().left;
+			return clear && fade > 8 && now.left >= bar.left + fade - 1 && now.right <= bar.right - fade + 1 && links.every((l, n) => n === 0 || l.at.left >= links[n - 1].at.right);
 		})()`)
 		p.settles()
 		p.picture("nav"+strings.ReplaceAll(path, "/", "-"), "phone")
